@@ -24,10 +24,16 @@ from polars_wroc.curves.calibration_error import (
     in_the_large_steps,
 )
 from polars_wroc.curves.calibration_slope import SLOPE, SLOPE_INFORMATION, SLOPE_SE
-from polars_wroc.groups.auc_sums import ENOUGH_ROWS, both_large_enough, large_enough
-from polars_wroc.groups.gaps import GapTests, adjusted_once
-from polars_wroc.groups.references import REPEATED, Reference, ReferenceGroup, other_name
-from polars_wroc.groups.survey_gaps import SurveyGaps
+from polars_wroc.groups.auc_sums import both_large_enough, large_enough
+from polars_wroc.groups.gaps import GapTests
+from polars_wroc.groups.references import (
+    REPEATED,
+    Reference,
+    ReferenceGroup,
+    SurveyGaps,
+    other_name,
+)
+from polars_wroc.groups.wide import ENOUGH_ROWS, adjusted_once
 from polars_wroc.plans.queries import Fields, Step, as_struct, in_columns, join_on_keys, over
 from polars_wroc.stats.difference_tests import is_significant
 from polars_wroc.stats.distributions import (

@@ -29,7 +29,8 @@ from polars_wroc.audits.tables import AuditSettings, AuditTables, compared_withi
 from polars_wroc.audits.words import Words, many
 from polars_wroc.groups.auc_sums import GAP_METRICS
 from polars_wroc.groups.categories import SMALL_SHARE
-from polars_wroc.groups.impact_table import BELOW, MIN_SHARE, SURELY, SURELY_NOT
+from polars_wroc.groups.impact_ratios import MIN_SHARE
+from polars_wroc.groups.wide import BELOW, SURELY, SURELY_NOT
 from polars_wroc.inputs.arguments import FOUR_FIFTHS
 from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL
 from polars_wroc.inputs.metric import Metric, SampleSize

@@ -15,10 +15,14 @@ from polars_wroc.audits.audit_changes import Changes
 from polars_wroc.audits.tables import AuditTables, JudgedGate, name_of, segment_keys
 from polars_wroc.audits.words import first_few
 from polars_wroc.groups.auc_sums import GAP_METRICS
-from polars_wroc.groups.fairness import ABROCA, METRICS
-from polars_wroc.groups.gaps import GAP_COLUMNS
-from polars_wroc.groups.impact_table import BELOW, IMPACT_COLUMNS
-from polars_wroc.groups.metric_gaps import RATE_GAP_COLUMNS, RATE_GAPS
+from polars_wroc.groups.comparisons import FAIRNESS as METRICS
+from polars_wroc.groups.wide import (
+    BELOW,
+    GAP_COLUMNS,
+    IMPACT_COLUMNS,
+    RATE_GAP_COLUMNS,
+    RATE_GAPS,
+)
 from polars_wroc.inputs.arguments import did_you_mean
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
 from polars_wroc.metrics.compare import COMPARISON_COLUMNS
@@ -183,7 +187,7 @@ _LIMITS = {"_low": "joint_low", "_high": "joint_high"}
 _FAIRNESS = {
     f"{metric}{ending}": (metric, column)
     for metric in METRICS
-    if metric != ABROCA
+    if METRICS[metric].kind != "area"
     for ending, column in {"": "value", **_LIMITS}.items()
 }
 _OF_DECISIONS = (*RATE_GAP_COLUMNS, *_FAIRNESS, *RATIOS)

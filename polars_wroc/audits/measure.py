@@ -23,11 +23,11 @@ from polars_wroc.counts.count_table import pool_in_bins
 from polars_wroc.curves.calibration_curve import UNIT_SUMS, unit_scores
 from polars_wroc.curves.calibration_error import in_the_large_sums
 from polars_wroc.curves.calibration_slope import EXTREMES, extremes
-from polars_wroc.groups.auc_sums import ENOUGH_ROWS, OWN_WEIGHTS, with_bin_slack
+from polars_wroc.groups.auc_sums import OWN_WEIGHTS, with_bin_slack
 from polars_wroc.groups.categories import Categories, CategoryReference
-from polars_wroc.groups.impact_table import MIN_SHARE, ImpactTable
-from polars_wroc.groups.references import REPEATED, Reference, read_reference
-from polars_wroc.groups.survey_gaps import SurveyGaps
+from polars_wroc.groups.impact_ratios import MIN_SHARE, ImpactRatios
+from polars_wroc.groups.references import REPEATED, Reference, SurveyGaps, read_reference
+from polars_wroc.groups.wide import ENOUGH_ROWS, impact_of_rows
 from polars_wroc.inputs.columns import AUDIT_KEYS, SCORE
 from polars_wroc.inputs.decisions import unknown_keys
 from polars_wroc.inputs.rows import MissingRows, Rows
@@ -147,7 +147,7 @@ class Decisions(NamedTuple):
         """Compare selection rates with the highest, as `impact_ratios` does by default."""
         categories = Categories(plan.groupings[1:], rows.model_keys, unknown_keys("exclude", rows))
         assert plan.favorable is not None
-        table = ImpactTable(
+        table = ImpactRatios(
             categories,
             CategoryReference("highest", {}),
             plan.favorable,
@@ -156,10 +156,10 @@ class Decisions(NamedTuple):
             plan.tests.weight_type,
             "mid-p",
             plan.tests.adjust,
-            recorded=rows.recorded,
             designed=rows.design is not None,
         )
-        return table.table_of(self.cells, self.units, rows.design)
+        compared = table.table_of(self.cells, self.units, rows.design)
+        return impact_of_rows(compared, categories.keys, plan.favorable)
 
 
 def survey_of(

@@ -38,12 +38,20 @@ from polars_wroc.curves.calibration_slope import (
     start,
     total,
 )
-from polars_wroc.groups.auc_sums import ENOUGH_ROWS, compared_metrics, large_enough
-from polars_wroc.groups.fairness import FAIRNESS_COLUMNS, fairness_of
-from polars_wroc.groups.gaps import GAP_COLUMNS, Measured, adjusted_gaps, compare, verdict_columns
-from polars_wroc.groups.metric_gaps import RATE_GAP_COLUMNS
-from polars_wroc.groups.references import REPEATED, Reference
-from polars_wroc.groups.survey_gaps import SurveyGaps
+from polars_wroc.groups.auc_sums import large_enough
+from polars_wroc.groups.comparisons import FAIRNESS
+from polars_wroc.groups.fairness import fairness_rows
+from polars_wroc.groups.gaps import Measured, gap_rows
+from polars_wroc.groups.references import REPEATED, Reference, SurveyGaps
+from polars_wroc.groups.wide import (
+    ENOUGH_ROWS,
+    FAIRNESS_COLUMNS,
+    GAP_COLUMNS,
+    RATE_GAP_COLUMNS,
+    fairness_wide,
+    gaps_of_rows,
+    verdict_columns,
+)
 from polars_wroc.inputs.columns import AUDIT_KEYS, OVERALL, ROC_COLUMNS, WEIGHT
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.metrics.auc_interval import Interval
@@ -266,18 +274,13 @@ class Segments(NamedTuple):
 
     def gaps(self, plan: AuditPlan) -> pl.LazyFrame:
         """Compare each segment with its reference; p-values are adjusted for all tests together."""
-        tests = plan.tests
-        sums = self.sums.filter(_ATTRIBUTES).with_row_index(_PLACE)
-        compared = [
-            compare(
-                Measured(sums.filter(some), self.cells, self.survey), self.keys, reference, tests
-            )
-            for some, reference in self._references(plan)
-        ]
-        gaps = pl.concat(compared, how="diagonal")
+        sums = self.sums.filter(_ATTRIBUTES)
+        measured = Measured(sums, self.cells, self.survey)
+        rows = gap_rows(measured, self.keys, self._references(plan), plan.tests)
         decides = self.cells is not None
-        metrics = compared_metrics(rates=decides)
-        adjusted = adjusted_gaps(gaps, self.keys, self.partition_keys, metrics, tests)
+        wide = gaps_of_rows(rows, self.keys, rates=decides)
+        counts = sums.select(*self.keys, "n_pos", "n_neg").with_row_index(_PLACE)
+        adjusted = join_on_keys(counts, wide, self.keys)
         columns = [*GAP_COLUMNS, *(RATE_GAP_COLUMNS if decides else ())]
         columns += verdict_columns(rates=decides)
         return self._with_names(adjusted.sort(_PLACE), [*columns, ENOUGH_ROWS, REPEATED])
@@ -293,7 +296,10 @@ class Segments(NamedTuple):
         interval = replace(self.interval, options=options)
         aucs = summary_of(sums, interval)
         groups = Rows(rates, self.keys, self.partition_keys)
-        table = fairness_of(groups, rates, aucs, interval, plan.tests.min_rows)
+        rows = fairness_rows(groups, rates, aucs, interval, plan.tests.min_rows)
+        table = fairness_wide(
+            rows.sort(pl.col("metric").cast(pl.Enum([*FAIRNESS]))), self.partition_keys
+        )
         place = (
             self.sums.select(self.partition_keys).unique(maintain_order=True).with_row_index(_PLACE)
         )

@@ -17,7 +17,7 @@ from polars_wroc.audits.tables import (
     rows_with,
     segment_keys,
 )
-from polars_wroc.groups.joint_limits import JOINT_COLUMNS
+from polars_wroc.groups.wide import JOINT_COLUMNS
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
 
 Tables = TypeVar("Tables", bound=AuditTables)

@@ -45,7 +45,7 @@ from polars_wroc.charts.options import (
     in_points,
     sentences,
 )
-from polars_wroc.groups.impact_table import BELOW, is_below, judgement
+from polars_wroc.groups.wide import BELOW, as_wide, is_below, judgement
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import FOUR_FIFTHS, MARGIN
 from polars_wroc.inputs.columns import UNKNOWN_CATEGORY
@@ -102,6 +102,7 @@ def read_tolerated(table: Any, metric: GapMetric | None, margin: float | None) -
     """Read the table of `impact_ratios`, `fairness` or `group_gaps`."""
     columns: list[str] = []
     if isinstance(table, pl.DataFrame | pl.LazyFrame):
+        table = as_wide(table)
         columns = table.collect_schema().names()
     if margin is not None:
         margin = arguments.number("margin", margin, low=0, high=1, open_ends=True)

@@ -45,6 +45,7 @@ from polars_wroc.charts.options import (
     Sort,
     in_points,
 )
+from polars_wroc.groups.wide import as_wide
 from polars_wroc.inputs import arguments
 from polars_wroc.stats.difference_tests import is_significant
 
@@ -75,6 +76,7 @@ class GapTable:
 def read_gaps(gaps: Any, metric: GapMetric, maker: str = "`group_gaps` or `compare`") -> GapTable:
     """Read the table of `group_gaps`, or of `compare`; ``maker`` is what messages name."""
     if isinstance(gaps, pl.DataFrame | pl.LazyFrame):
+        gaps = as_wide(gaps)
         columns = gaps.collect_schema().names()
         if {*_MODELS, "difference"} <= set(columns) and "auc_gap" not in columns:
             return _differences(gaps, metric)

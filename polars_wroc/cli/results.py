@@ -17,7 +17,7 @@ from polars_wroc.cli import process
 from polars_wroc.cli.process import check_printed, screen_of
 from polars_wroc.files import outputs
 from polars_wroc.groups.categories import CROSSED
-from polars_wroc.groups.impact_table import BELOW, LIKELY, SURELY, judgement
+from polars_wroc.groups.wide import BELOW, LIKELY, SURELY, judgement
 from polars_wroc.inputs.columns import MISSING, MODEL, UNKNOWN_CATEGORY
 from polars_wroc.plans.queries import over
 from polars_wroc.stats.difference_tests import is_significant

@@ -4,22 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import polars as pl
 
-from polars_wroc.groups.references import other_name
+from polars_wroc.groups.references import (
+    IS_REFERENCE,
+    Reference,
+    ReferenceGroup,
+    other_name,
+    read_reference,
+)
 from polars_wroc.inputs import arguments, columns
-from polars_wroc.inputs.arguments import did_you_mean, shown
+from polars_wroc.inputs.arguments import WeightType, did_you_mean, shown
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, OVERALL
 from polars_wroc.inputs.decisions import Unknown, unknown_keys
 from polars_wroc.inputs.frames import require_texts
 from polars_wroc.inputs.rows import Rows
+from polars_wroc.metrics.auc_variance import units_of
 from polars_wroc.plans.queries import join_on_keys, over, require_at_collect
 from polars_wroc.stats.proportions import TOLERANCE
 
 # Between the names of columns whose groups are crossed.
 CROSSED = " \N{MULTIPLICATION SIGN} "
+# Whether attributes are crossed too, or alone.
+Intersections: TypeAlias = bool | Literal["only"]
 
 
 @dataclass(frozen=True)
@@ -44,6 +53,16 @@ class Grouping:
         names = pl.lit(self.attribute).alias("attribute"), segment.alias("segment")
         return table.select(*names, pl.exclude(self.keys))
 
+    def named_once(self, table: pl.LazyFrame, others: Sequence[str]) -> pl.LazyFrame:
+        """Name segments, which have a row for each of the ``others``; raise at collect for two."""
+        named, segment = self.named(table), pl.col("segment")
+        alone = pl.len().over(segment.fill_null(MISSING), *others) == 1
+        found = pl.format(f"{{}} twice in {self.attribute!r}", segment.fill_null(MISSING))
+        rule = "`attributes` must have values that name each segment differently"
+        return named.with_columns(
+            pl.when(require_at_collect(alone, rule, found)).then(segment).alias("segment")
+        )
+
     def check_names(self, segments: pl.DataFrame, models: Sequence[str]) -> None:
         """Check that segments, one row per segment and model, have different names."""
         named = segments.with_columns(pl.col("segment").fill_null(MISSING))
@@ -56,12 +75,29 @@ class Grouping:
             raise ValueError(msg)
 
 
-def groupings(rows: Rows, *, intersections: bool) -> list[Grouping]:
+def groupings(rows: Rows, *, intersections: Intersections) -> list[Grouping]:
     """List the divisions: overall, each attribute and, if wanted, all attributes crossed."""
     keys, names = tuple(rows.group_keys), tuple(rows.group_names)
     each = [Grouping((key,), (name,)) for key, name in zip(keys, names, strict=True)]
     crossed = [Grouping(keys, names)] if intersections and len(keys) > 1 else []
-    return [Grouping(), *each, *crossed]
+    return [Grouping(), *([] if intersections == "only" else each), *crossed]
+
+
+def read_attributes(rows: Rows, intersections: Intersections) -> list[Grouping]:
+    """Read how the groups of checked rows are divided into segments of attributes."""
+    if intersections != "only":
+        arguments.flag("intersections", intersections)
+    require_texts(rows)
+    names = rows.group_names
+    if intersections and len(names) == 1:
+        msg = f"`intersections` needs two or more `attributes`; found {names}"
+        raise ValueError(msg)
+    divisions = groupings(rows, intersections=intersections)[1:]
+    for reserved in (OVERALL, *([CROSSED.join(names)] if intersections else [])):
+        if reserved in names:
+            msg = f"`attributes` must not have a column of the name {reserved!r}, which is taken"
+            raise ValueError(msg)
+    return divisions
 
 
 def named_segments(
@@ -96,12 +132,12 @@ def segment_name(attribute: str, value: object, types: Sequence[pl.DataType]) ->
 
 
 ATTRIBUTE, SEGMENT = AUDIT_KEYS
-# Whether the category is unknown, whether it can be compared with others, and is their reference.
-UNKNOWN, COMPARED, IS_REFERENCE = "__unknown", "__compared", "__is_reference"
+# Whether the category is unknown, and whether it can be compared with others.
+UNKNOWN, COMPARED = "__unknown", "__compared"
 # Why a category is not compared, besides being unknown.
 SMALL_SHARE = "small share"
-# Place of a category in its attribute, and number of the attribute.
-PLACE, _NUMBER = "__place", "__attribute_number"
+# Number of a category in the order of the table.
+PLACE = "__place"
 _VALUE, _HEAVIEST = "__value", "__heaviest"
 
 
@@ -138,7 +174,7 @@ class Categories:
     @property
     def aggregates(self) -> dict[str, pl.Expr]:
         """What is kept of the members of each category besides its keys."""
-        return {name: pl.col(name).min() for name in (_NUMBER, PLACE, UNKNOWN)}
+        return {name: pl.col(name).min() for name in (PLACE, UNKNOWN)}
 
     def _of_division(
         self, number: int, division: Grouping, cells: pl.LazyFrame, values: Sequence[str]
@@ -151,12 +187,11 @@ class Categories:
         repeated = pl.struct(division.keys).n_unique().over(name, UNKNOWN) > 1
         named_once = require_at_collect(
             ~repeated | pl.col(UNKNOWN),
-            "`by` must have values that name each segment differently",
+            "`attributes` must have values that name each segment differently",
             pl.concat_str(name, pl.lit(f" twice in {division.attribute!r}")),
         )
         return ordered.with_row_index(PLACE).select(
-            pl.lit(number, pl.Int32).alias(_NUMBER),
-            PLACE,
+            (pl.lit(number, pl.Int64) * (1 << 32) + pl.col(PLACE)).alias(PLACE),
             UNKNOWN,
             pl.lit(division.attribute).alias(ATTRIBUTE),
             pl.when(~pl.col(UNKNOWN) & named_once).then(name).alias(SEGMENT),
@@ -179,27 +214,22 @@ class Categories:
     def ordered(self, table: pl.LazyFrame, columns: Sequence[str]) -> pl.LazyFrame:
         """Return the columns of categories in their order, with models as text."""
         models = [pl.col(key).cast(pl.String) for key in self.models]
-        return table.sort(_NUMBER, PLACE).select(ATTRIBUTE, SEGMENT, *models, *columns)
+        return table.sort(PLACE).select(ATTRIBUTE, SEGMENT, *models, *columns)
 
 
-def read_categories(rows: Rows, unknown: Unknown, *, intersections: bool) -> Categories:
+def read_categories(rows: Rows, unknown: Unknown, intersections: Intersections) -> Categories:
     """Read how the groups of checked rows are divided into categories."""
-    arguments.flag("intersections", intersections)
-    require_texts(rows)
-    divisions = groupings(rows, intersections=intersections)[1:]
-    names = [division.attribute for division in divisions]
-    if repeated := [name for name in names if names.count(name) > 1]:
-        msg = f"`by` must not have a column with the name of all crossed; found {repeated[0]!r}"
-        raise ValueError(msg)
+    divisions = read_attributes(rows, intersections)
     return Categories(divisions, rows.model_keys, unknown_keys(unknown, rows))
 
 
 @dataclass(frozen=True)
 class CategoryReference:
-    """The categories that are named as references of attributes; others have the ``kind``."""
+    """The segments that are named as references of attributes; others have the ``kind``."""
 
     kind: str
     named: Mapping[str, str]
+    kinds: Sequence[str] = ()
 
     @property
     def is_named(self) -> pl.Expr:
@@ -210,19 +240,24 @@ class CategoryReference:
         """Add whether a category is the named reference, `IS_REFERENCE`; raise if there is none."""
         if not self.named:
             return table.with_columns(pl.lit(value=False).alias(IS_REFERENCE))
-        wanted = pl.lit(None, pl.String)
-        for attribute, segment in self.named.items():
-            wanted = pl.when(pl.col(ATTRIBUTE) == attribute).then(pl.lit(segment)).otherwise(wanted)
-        is_wanted = (pl.col(SEGMENT) == wanted).fill_null(value=False) & self.is_named
+        wanted = pl.col(ATTRIBUTE).replace_strict(
+            dict(self.named), default=None, return_dtype=pl.String
+        )
+        is_wanted = (pl.col(SEGMENT) == wanted).fill_null(value=False)
         exists = over(is_wanted.any(), partition_keys) | ~self.is_named
-        rule = pl.format(f"`reference` must be {self.kind!r} or a category of {{}}", ATTRIBUTE)
-        there = require_at_collect(exists, rule, pl.format("no category '{}'", wanted))
+        kinds = ", ".join(repr(kind) for kind in self.kinds or (self.kind,))
+        rule = pl.format(f"`reference` must be {kinds} or a segment of {{}}", ATTRIBUTE)
+        there = require_at_collect(exists, rule, pl.format("no segment '{}'", wanted))
+        return table.with_columns((is_wanted & there).alias(IS_REFERENCE))
+
+    def with_share(self, table: pl.LazyFrame) -> pl.LazyFrame:
+        """Raise for a named reference that is too small to be compared."""
         large = require_at_collect(
-            ~is_wanted | pl.col(COMPARED),
+            ~pl.col(IS_REFERENCE) | pl.col(COMPARED),
             "`reference` must have at least `min_share` of the weight",
             pl.format("'{}' with {}", SEGMENT, pl.col("share").fill_null(0.0)),
         )
-        return table.with_columns((is_wanted & there & large).alias(IS_REFERENCE))
+        return table.with_columns(pl.col(IS_REFERENCE) & large)
 
     def with_highest(
         self, table: pl.LazyFrame, value: pl.Expr, partition_keys: Sequence[str]
@@ -246,25 +281,39 @@ class CategoryReference:
             )
         )
 
+    def of_segments(
+        self, segments: Rows, weight_type: WeightType, min_rows: int
+    ) -> list[tuple[pl.Expr, Reference]]:
+        """Pair each reference of `marked` segments with the condition on those it applies to."""
+        kind = read_reference(self.kind, segments, weight_type, min_rows)
+        if not self.named:
+            return [(pl.lit(value=True), kind)]
+        units = units_of(weight_type, counted=segments.counted)
+        named = ReferenceGroup(segments.model_keys, units, lambda _: pl.col(IS_REFERENCE))
+        return [(self.is_named, named), (~self.is_named, kind)]
+
 
 def read_category_reference(
-    reference: object, kind: str, categories: Categories, schema: pl.Schema
+    reference: object, kinds: Sequence[str], divisions: Sequence[Grouping], schema: pl.Schema
 ) -> CategoryReference:
-    """Read a reference: the ``kind``, or a category for each of some attributes, or of the only."""
-    if isinstance(reference, str) and reference == kind:
-        return CategoryReference(kind, {})
+    """Read a reference: a kind, or a segment for each of some attributes, or of the only one.
+
+    Attributes without a named segment have the first of the ``kinds``.
+    """
+    if isinstance(reference, str) and reference in kinds:
+        return CategoryReference(reference, {}, kinds)
     if isinstance(reference, Mapping):
-        return CategoryReference(kind, named_segments(reference, categories.divisions, schema))
-    if reference is None or len(categories.divisions) > 1:
+        return CategoryReference(kinds[0], named_segments(reference, divisions, schema), kinds)
+    if reference is None or len(divisions) > 1:
         msg = (
-            f"`reference` must be {kind!r} or map attributes to categories"
-            f"{'' if reference is None else ' where there are several'}; found {shown(reference)}"
+            f"`reference` must be {', '.join(repr(kind) for kind in kinds)} or map attributes to "
+            f"segments{'' if reference is None else ' where there are several'}; "
+            f"found {shown(reference)}"
         )
         raise ValueError(msg)
-    (division,) = categories.divisions
-    (key,) = division.keys
-    name = segment_name(division.attribute, reference, [schema[key]])
-    return CategoryReference(kind, {division.attribute: name})
+    (division,) = divisions
+    name = segment_name(division.attribute, reference, [schema[key] for key in division.keys])
+    return CategoryReference(kinds[0], {division.attribute: name}, kinds)
 
 
 def with_reference(

@@ -1,273 +1,361 @@
-"""Fairness metrics: differences and ratios between groups at a threshold."""
+"""Fairness metrics: the largest differences and smallest ratios between groups.
+
+The pair with the largest gap is picked because its gap is large, so that its own interval leaves
+out equality far too often. The limits here are those of the largest gap itself: every group has
+limits at the quantile at which those of all pairs hold together, and no pair is left out.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
 import polars as pl
 
 from polars_wroc.groups.abroca_test import distances_to_rest
-from polars_wroc.groups.auc_sums import OWN_WEIGHTS, both_large_enough, large_enough, outside
-from polars_wroc.groups.joint_limits import JOINT_COLUMNS, Compared, largest_gaps
+from polars_wroc.groups.auc_sums import (
+    OWN_WEIGHTS,
+    both_large_enough,
+    large_enough,
+    outside,
+    sample_sizes,
+)
+from polars_wroc.groups.categories import Intersections, read_attributes
+from polars_wroc.groups.comparisons import (
+    COMPARED_RATES,
+    FAIRNESS,
+    PLACE,
+    UNDEFINED,
+    FairnessMetric,
+    comparison_table,
+    score_or_decisions,
+)
+from polars_wroc.groups.references import named_segment
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType
-from polars_wroc.inputs.columns import MISSING, IntoColumn
+from polars_wroc.inputs.columns import AUDIT_KEYS, IntoColumn
 from polars_wroc.inputs.designs import Lonely, ReplicateWeights, SurveyArguments
-from polars_wroc.inputs.frames import read_rows, require_groups, require_texts
-from polars_wroc.inputs.rows import IntoColumns, Rows
+from polars_wroc.inputs.frames import read_rows, require_groups
+from polars_wroc.inputs.rows import IntoColumns, Rows, read_source
 from polars_wroc.metrics.auc_interval import Interval, IntervalOptions
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.metrics.summary import sum_groups, summary_of
 from polars_wroc.plans.queries import FrameT, in_columns, join_on_keys, like_input, over
+from polars_wroc.stats.distributions import (
+    chi_squared_p_value,
+    f_p_value,
+    simultaneous_quantile,
+    student_score,
+)
 from polars_wroc.stats.proportions import (
     Estimate,
+    Limits,
     difference_limits,
     proportion,
     ratio_limits,
-    reported_ratio,
     wilson,
 )
 from polars_wroc.stats.variances import design_df
 from polars_wroc.thresholds.confusion_matrix import ThresholdMetrics
-from polars_wroc.thresholds.registry import GAP_RATES
 from polars_wroc.thresholds.rules import threshold_or_rule
 from polars_wroc.thresholds.search import cells_of_groups, common_threshold
 
-# The rate that each fairness criterion compares.
-COMPARED_RATES = {rate.fairness: name for name, rate in GAP_RATES.items() if rate.fairness}
-EQUALIZED_ODDS = ("equal_opportunity", "predictive_equality")
-ABROCA = "max_abroca"
+# Of more groups than this not every pair is compared, but the ends of all limits.
+MOST_IN_PAIRS = 200
+_AUC = ROC_AUC.column
+# Each criterion with the metrics it compares: it is as bad as the worst of them.
+_CRITERIA = {m.criterion: m.compares for m in FAIRNESS.values() if m.kind != "area"}
+_CRITERION, _GROUP, _GROUPS, _OTHER = "__criterion", "__group", "__groups", "__other"
+_QUANTILE = "__quantile"
+# Limits of the differences and ratios of all pairs.
+_ENDS = ("difference_low", "difference_high", "ratio_low", "ratio_high")
+# What a row has of the groups with the highest and with the lowest value.
+_OF_GROUP = ("segment", "name", "value", "n")
 
 
-class FairnessMetric(NamedTuple):
-    """A fairness metric: its name, its label in tables, and the metrics that it compares."""
+class Compared(NamedTuple):
+    """A metric that criteria compare between groups.
 
-    name: str
-    label: str
-    compares: tuple[str, ...]
+    ``table`` has a row for each group with the column ``metric``, null where it is left out.
+    ``limits`` are those of a group at a quantile, and ``size`` is its effective sample size, null
+    where the metric is no proportion. By the design of a survey variances have ``df`` degrees of
+    freedom, and the quantile is Student's.
+    """
 
-
-def _of_rate(criterion: str, *kinds: str) -> list[FairnessMetric]:
-    """Metrics that compare the rate of a fairness criterion between groups."""
-    rate = COMPARED_RATES[criterion]
-    words, rates = criterion.replace("_", " ").capitalize(), f"{GAP_RATES[rate].label}s"
-    return [
-        FairnessMetric(f"{criterion}_{kind}", f"{words}, {kind} of the {rates}", (rate,))
-        for kind in kinds
-    ]
+    metric: str
+    table: pl.LazyFrame
+    limits: Callable[[pl.Expr], Limits]
+    size: pl.Expr
+    df: pl.Expr | None = None
 
 
-_ODDS_RATES = tuple(COMPARED_RATES[criterion] for criterion in EQUALIZED_ODDS)
-# In the order of the table.
-METRICS: dict[str, FairnessMetric] = {
-    metric.name: metric
-    for metric in (
-        *_of_rate("demographic_parity", "difference", "ratio"),
-        *_of_rate("equal_opportunity", "difference", "ratio"),
-        *_of_rate("predictive_equality", "difference"),
-        FairnessMetric(
-            "equalized_odds_difference",
-            "Equalized odds, the larger of both differences",
-            _ODDS_RATES,
-        ),
-        FairnessMetric(
-            "equalized_odds_ratio", "Equalized odds, the smaller of both ratios", _ODDS_RATES
-        ),
-        *_of_rate("predictive_parity", "difference"),
-        FairnessMetric("auc_difference", f"Difference of the {ROC_AUC.label}s", (ROC_AUC.column,)),
-        FairnessMetric(
-            ABROCA,
-            "ABROCA, the largest area between the ROC curves of a group and of its complement",
-            (ROC_AUC.column,),
-        ),
-    )
-}
-
-
-FAIRNESS_COLUMNS = (
-    "metric",
-    "value",
-    "group_max",
-    "group_min",
-    "ci_low",
-    "ci_high",
-    *JOINT_COLUMNS,
-)
-
-
-def fairness_of(
-    rows: Rows,
+def fairness_rows(
+    groups: Rows,
     rates: pl.LazyFrame,
     aucs: pl.LazyFrame,
     interval: Interval,
     min_rows: int,
     distances: pl.LazyFrame | None = None,
 ) -> pl.LazyFrame:
-    """Compute the fairness metrics from the metrics at a threshold and the AUC of each group.
+    """Compute the fairness metrics from the metrics at a threshold and the AUC of each segment.
 
     ``rates`` and ``aucs`` have all columns of the steps of `ThresholdMetrics` and of the
     ``interval``, whose method is ``"score"``. Either both come from the design of a survey or
-    neither does. They are sorted by group: of groups with equal values the first is the largest and
-    the last the smallest.
-    The result has the order of `METRICS`; without ``distances`` there is no ABROCA.
+    neither does. They are sorted by segment: of segments with equal values the first is the largest
+    and the last the smallest. ``groups`` are rows whose model keys are those within which segments
+    are compared. Without ``distances`` there is no ABROCA.
     """
-    weight_type = interval.options.weight_type
+    weight_type, within = interval.options.weight_type, groups.model_keys
     weights = dict(zip(OWN_WEIGHTS, ("w_pos", "w_neg"), strict=True))
     aucs = aucs.with_columns(**{name: pl.col(weight) for name, weight in weights.items()}).cache()
-    counts = aucs.select(*rows.keys, "n_pos", "n_neg", *OWN_WEIGHTS)
-    rates = join_on_keys(rates, counts, rows.keys)
+    counts = aucs.select(*groups.keys, "n_pos", "n_neg", *OWN_WEIGHTS)
+    rates = join_on_keys(rates, counts, groups.keys)
     # The tables are used several times but computed once.
-    aucs = _with_enough_rows(aucs, [ROC_AUC.column], weight_type, min_rows).cache()
+    aucs = _with_enough_rows(aucs, [_AUC], weight_type, min_rows).cache()
     rates = _with_enough_rows(rates, COMPARED_RATES.values(), weight_type, min_rows).cache()
-    estimates = [
-        *(_estimates(rates, rows, criterion, rate) for criterion, rate in COMPARED_RATES.items()),
-        # `auc_low` and `auc_high` are not its interval but its bounds where scores are binned.
-        _estimates(aucs, rows, "auc", "auc", limits="ci"),
-    ]
+    compared = _compared(rates, aucs, interval)
+    table = _largest_gaps(compared, within, interval)
     if distances is not None:
-        # With the counts of all groups, from which those of the complements follow.
-        areas = join_on_keys(counts, distances, rows.keys)
-        enough = both_large_enough("auc", weight_type, min_rows, outside(rows.model_keys))
-        areas = areas.with_columns(pl.when(enough).then("abroca").alias("abroca"))
-        estimates.append(_estimates(areas, rows, "abroca", "abroca"))
-    table = _metrics(_extremes(pl.concat(estimates), rows).cache(), rows.model_keys)
-    joint = largest_gaps(_compared(rates, aucs, interval), rows.model_keys, interval.options.level)
-    names = [name for name in METRICS if distances is not None or name != ABROCA]
-    complete = pl.LazyFrame({"metric": names})
-    if rows.model_keys:
-        complete = rates.select(rows.model_keys).unique().join(complete, how="cross")
-    for columns in (table, joint):
-        complete = join_on_keys(complete, columns, [*rows.model_keys, "metric"])
-    return complete.sort(pl.col("metric").cast(pl.Enum(list(METRICS))))
+        # With the counts of all segments, from which those of the complements follow.
+        areas = join_on_keys(counts, distances, groups.keys)
+        enough = both_large_enough(_AUC, weight_type, min_rows, outside(within))
+        areas = areas.with_columns(pl.when(enough).then("abroca").alias("value"))
+        table = pl.concat([table, _largest_area(areas, within)], how="diagonal")
+    names = [m.name for m in FAIRNESS.values() if distances is not None or m.kind != "area"]
+    places = rates.select(within).unique(maintain_order=True).with_row_index(PLACE)
+    every = places.join(pl.LazyFrame({"metric": names}), how="cross", maintain_order="left_right")
+    shown = pl.coalesce("gap", "ratio", pl.when(pl.col("reference") == "rest").then("value"))
+    undefined = pl.when(shown.is_null()).then(pl.lit(UNDEFINED))
+    return join_on_keys(every, table, [*within, "metric"]).with_columns(reason=undefined)
 
 
 def _with_enough_rows(
     table: pl.LazyFrame, metrics: Iterable[str], weight_type: WeightType, min_rows: int
 ) -> pl.LazyFrame:
-    """Keep the values of metrics for which the group has enough rows."""
+    """Keep the values of metrics for which the segment has enough rows; count these."""
+    metrics = list(metrics)
+    counts = {f"n_{m}": pl.min_horizontal(sample_sizes(m, weight_type)) for m in metrics}
     return table.with_columns(
-        pl.when(large_enough(metric, weight_type, min_rows)).then(metric).alias(metric)
-        for metric in metrics
+        *(pl.when(large_enough(m, weight_type, min_rows)).then(m).alias(m) for m in metrics),
+        **{name: count.cast(pl.Int64) for name, count in counts.items()},
     )
 
 
-def _compared(
-    rates: pl.LazyFrame, aucs: pl.LazyFrame, interval: Interval
-) -> dict[str, list[Compared]]:
-    """List the metrics that each criterion compares, with the limits of each group."""
+def _compared(rates: pl.LazyFrame, aucs: pl.LazyFrame, interval: Interval) -> dict[str, Compared]:
+    """List the metrics that are compared, with the limits of each segment."""
+    df = design_df(pl.col) if interval.options.designed else None
 
     def of_rate(rate: str) -> Compared:
         size = proportion(rate, pl.col).size
         return Compared(rate, rates, partial(wilson, pl.col(rate), size), size, df)
 
-    df = design_df(pl.col) if interval.options.designed else None
     no_size = pl.lit(None, pl.Float64)
-    limits = partial(interval.score_limits, pl.col)
-    return {
-        **{criterion: [of_rate(rate)] for criterion, rate in COMPARED_RATES.items()},
-        "equalized_odds": [of_rate(COMPARED_RATES[criterion]) for criterion in EQUALIZED_ODDS],
-        "auc": [Compared(ROC_AUC.column, aucs, limits, no_size, df)],
-    }
+    auc = Compared(_AUC, aucs, partial(interval.score_limits, pl.col), no_size, df)
+    return {_AUC: auc} | {rate: of_rate(rate) for rate in COMPARED_RATES.values()}
 
 
-def _estimates(
-    table: pl.LazyFrame, rows: Rows, criterion: str, rate: str, limits: str | None = None
+def _largest_gaps(
+    compared: dict[str, Compared], within: Sequence[str], interval: Interval
 ) -> pl.LazyFrame:
-    """One row per group with the rate that a fairness criterion compares, and its interval."""
-    return table.select(
-        *rows.keys,
-        criterion=pl.lit(criterion),
-        value=rate,
-        low=f"{limits or rate}_low",
-        high=f"{limits or rate}_high",
+    """Find the largest difference and the smallest ratio, with limits and p-values of any gap.
+
+    Each metric of a criterion has its share of the error.
+    """
+    error = 1 - interval.options.level
+    segments = [
+        _with_limits(criterion, compared[metric], within, 1 - error / len(metrics))
+        for criterion, metrics in _CRITERIA.items()
+        for metric in metrics
+    ]
+    # Numbered, so that a group is not compared with itself.
+    groups = pl.concat(segments).with_row_index(_GROUP).cache()
+    keys = [*within, _CRITERION, "metric"]
+    limits = pl.concat([_of_pairs(groups, keys), _of_ends(groups, keys)])
+    table = _extremes(groups, keys)
+    for each in (limits, _alike(groups, keys, designed=interval.options.designed)):
+        table = join_on_keys(table, each, keys)
+    metrics = [metric for metric in FAIRNESS.values() if metric.kind != "area"]
+    return pl.concat([_worst(table, metric, within) for metric in metrics], how="diagonal")
+
+
+def _with_limits(
+    criterion: str, compared: Compared, within: Sequence[str], level: float
+) -> pl.LazyFrame:
+    """One row per group with a value, with its limits at the quantile for so many groups."""
+    metric = compared.metric
+    known = compared.table.drop_nulls(metric)
+    counted = known.with_columns(over(pl.len(), within).alias(_GROUPS))
+    quantile = simultaneous_quantile(level, pl.col(_GROUPS))
+    if compared.df is not None:
+        quantile = student_score(quantile, compared.df)
+    limits = compared.limits(pl.col(_QUANTILE))
+    return counted.with_columns(quantile.alias(_QUANTILE)).select(
+        *within,
+        pl.lit(criterion).alias(_CRITERION),
+        pl.col(_GROUPS),
+        metric=pl.lit(metric),
+        segment=AUDIT_KEYS[1],
+        name=named_segment(),
+        value=metric,
+        n=f"n_{metric}",
+        low=limits.low,
+        high=limits.high,
+        size=compared.size,
+        df=pl.lit(None, pl.Float64) if compared.df is None else compared.df,
     )
 
 
-def _extremes(estimates: pl.LazyFrame, rows: Rows) -> pl.LazyFrame:
-    """Reduce the groups to the two with the largest and the smallest value."""
-    texts = [pl.col(key).cast(pl.String).fill_null(MISSING) for key in rows.group_keys]
-    name = pl.concat_str(texts, separator=", ")
-    known = estimates.drop_nulls("value").with_columns(group=name)
-    value = pl.col("value")
+def _extremes(groups: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
+    """Reduce the groups to the two with the largest and the smallest value, if there are two."""
+    value, several = pl.col("value"), pl.when(pl.len() > 1)
     # The first of the largest and the last of the smallest, so that two groups are two different
     # ones. Not by arg_max, which returns any of the largest values of a sorted column.
     columns: dict[str, pl.Expr] = {}
-    for column in ("group", "value", "low", "high"):
-        columns[f"{column}_max"] = pl.col(column).filter(value == value.max()).first()
-        columns[f"{column}_min"] = pl.col(column).filter(value == value.min()).last()
-    several = (pl.len() > 1).alias("several")
+    for name in _OF_GROUP:
+        highest = pl.col(name).filter(value == value.max()).first()
+        lowest = pl.col(name).filter(value == value.min()).last()
+        columns |= {f"{name}_max": several.then(highest), f"{name}_min": several.then(lowest)}
     # The order decides between groups with equal values; without the option it may change.
-    grouped = known.group_by([*rows.model_keys, "criterion"], maintain_order=True)
-    return grouped.agg(several, **columns)
+    return groups.group_by(keys, maintain_order=True).agg(**columns)
 
 
-def _metrics(extremes: pl.LazyFrame, models: Sequence[str]) -> pl.LazyFrame:
-    high, low = (
-        Estimate(*(pl.col(f"{part}_{end}") for part in ("value", "low", "high")))
-        for end in ("max", "min")
+def _of_pairs(groups: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
+    """Compare every group with every other."""
+    few = groups.filter(pl.col(_GROUPS) <= MOST_IN_PAIRS)
+    pairs = join_on_keys(few, few, keys, how="inner", maintain_order="none", suffix=_OTHER)
+    pairs = pairs.filter(pl.col(_GROUP) != pl.col(f"{_GROUP}{_OTHER}"))
+    one, other = (
+        Estimate(*(pl.col(f"{part}{suffix}") for part in Estimate._fields))
+        for suffix in ("", _OTHER)
     )
-    # A single group has no difference.
-    several = pl.when("several")
-    limits = difference_limits(high, low)
-    ratio = Estimate(low.value / high.value, *ratio_limits(low, high))
-    ratio = reported_ratio(ratio, high.value)
-    of_one_group = pl.col("criterion") == "abroca"
-    differences = extremes.select(
-        *models,
-        metric=pl.when(of_one_group)
-        .then(pl.lit(ABROCA))
-        .otherwise(pl.col("criterion") + "_difference"),
-        value=pl.when(of_one_group).then(high.value).when("several").then(high.value - low.value),
-        group_max=pl.when(of_one_group | pl.col("several")).then("group_max"),
-        group_min=pl.when(~of_one_group & pl.col("several")).then("group_min"),
-        ci_low=several.then(limits.low),
-        ci_high=several.then(limits.high),
-    )
-    ratios = extremes.select(
-        *models,
-        metric=pl.col("criterion") + "_ratio",
-        value=several.then(ratio.value),
-        group_max=several.then("group_max"),
-        group_min=several.then("group_min"),
-        ci_low=several.then(ratio.low),
-        ci_high=several.then(ratio.high),
-    )
-    odds = [
-        _worse(table, kind, models, largest=kind == "difference")
-        for table, kind in ((differences, "difference"), (ratios, "ratio"))
-    ]
-    return pl.concat([differences, ratios, *odds]).filter(pl.col("metric").is_in(list(METRICS)))
+    gap, ratio = difference_limits(one, other), ratio_limits(one, other)
+    ends = (gap.low.max(), gap.high.max(), ratio.low.min(), ratio.high.min())
+    return _known_ends(pairs, keys, ends)
 
 
-def _worse(table: pl.LazyFrame, kind: str, models: Sequence[str], *, largest: bool) -> pl.LazyFrame:
-    """Return the worse of the metrics of the tpr and of the fpr, for equalized odds."""
-    metrics = [f"{criterion}_{kind}" for criterion in EQUALIZED_ODDS]
-    of_odds = table.filter(pl.col("metric").is_in(metrics))
-    value = pl.col("value")
-    known = over(value.count(), models) == len(EQUALIZED_ODDS)
-    worst = known & (value == over(value.max() if largest else value.min(), models))
-    rows = of_odds.filter(worst.fill_null(value=False))
-    ordered = rows.sort("metric")
-    first = ordered.unique(models, keep="first", maintain_order=True) if models else ordered.head(1)
-    return first.with_columns(metric=pl.lit(f"equalized_odds_{kind}"))
+def _of_ends(groups: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
+    """Bound what the pairs of many groups would give by the ends of the limits of all groups.
+
+    The limits of a pair are never farther apart than those of both groups.
+    """
+    many = groups.filter(pl.col(_GROUPS) > MOST_IN_PAIRS)
+    low, high = pl.col("low"), pl.col("high")
+    gaps = (low.max() - high.min(), high.max() - low.min())
+    ratios = (low.min() / high.max(), high.min() / low.max())
+    return _known_ends(many, keys, (*gaps, *ratios))
+
+
+def _known_ends(
+    table: pl.LazyFrame, keys: Sequence[str], ends: tuple[pl.Expr, pl.Expr, pl.Expr, pl.Expr]
+) -> pl.LazyFrame:
+    """Aggregate the limits of a criterion; null unless every group has limits.
+
+    Those of ratios also where all values are 0.
+    """
+    known = pl.col("low").null_count() == 0
+    defined = {"difference": known, "ratio": known & (pl.col("value").max() > 0)}
+    columns = {
+        name: pl.when(defined[name.partition("_")[0]]).then(end)
+        for name, end in zip(_ENDS, ends, strict=True)
+    }
+    return table.group_by(keys, maintain_order=True).agg(**columns)
+
+
+def _alike(groups: pl.LazyFrame, keys: Sequence[str], *, designed: bool) -> pl.LazyFrame:
+    """Test that all groups have the same proportion, by chi-squared with effective sizes.
+
+    By the design of a survey the statistic has an estimated variance, with the degrees of freedom
+    of the group that has most.
+    """
+    value, size = pl.col("value"), pl.col("size")
+    mean = over((size * value).sum(), keys) / over(size.sum(), keys)
+    measured = groups.with_columns(mean=mean)
+    mean = pl.col("mean")
+    statistic = (size * (value - mean) ** 2).sum() / (mean * (1 - mean)).first()
+    known = pl.when(size.null_count() == 0)
+    # Without variance all groups are alike.
+    tested = known.then(pl.when((mean * (1 - mean)).first() > 0).then(statistic).otherwise(0.0))
+    sums = measured.group_by(keys, maintain_order=True).agg(
+        statistic=tested,
+        df=pl.len().cast(pl.Int64) - 1,
+        df_of_variance=pl.col("df").max(),
+    )
+    p_value = chi_squared_p_value(pl.col("statistic"), pl.col("df"))
+    if designed:
+        p_value = f_p_value(pl.col("statistic"), pl.col("df"), pl.col("df_of_variance"))
+    return sums.select(*keys, p_value=p_value)
+
+
+def _worst(table: pl.LazyFrame, metric: FairnessMetric, within: Sequence[str]) -> pl.LazyFrame:
+    """Reduce the metrics of a criterion to the worst; null unless all are known."""
+    is_ratio, several = metric.kind == "ratio", len(metric.compares) > 1
+    high, low = pl.col("value_max"), pl.col("value_min")
+    number = pl.when(high > 0).then(low / high) if is_ratio else high - low
+    worst = pl.col("number").min() if is_ratio else pl.col("number").max()
+    known = (pl.col("number").count() == len(metric.compares)) | pl.lit(not several)
+    chosen = (pl.col("number") == worst).fill_null(value=not several)
+
+    def of_worst(column: str) -> pl.Expr:
+        return pl.when(known).then(pl.col(column).filter(chosen).first())
+
+    def of_all(column: str) -> pl.Expr:
+        end = pl.col(column)
+        both = pl.when(end.count() == len(metric.compares))
+        return both.then(end.min() if is_ratio else end.max())
+
+    own, other = ("min", "max") if is_ratio else ("max", "min")
+    shown = "ratio" if is_ratio else "gap"
+    p_value = pl.col("p_value")
+    tested = pl.when(p_value.count() == len(metric.compares))
+    of_criterion = table.filter(pl.col(_CRITERION) == metric.criterion)
+    columns = {
+        "segment": of_worst(f"segment_{own}"),
+        "n": of_worst(f"n_{own}"),
+        "value": of_worst(f"value_{own}"),
+        "reference": of_worst(f"name_{other}"),
+        "n_reference": of_worst(f"n_{other}"),
+        "reference_value": of_worst(f"value_{other}"),
+        shown: pl.when(known).then(worst),
+        f"{shown}_low": of_all(f"{metric.kind}_low").clip(lower_bound=0.0),
+        f"{shown}_high": of_all(f"{metric.kind}_high").clip(upper_bound=1.0),
+        "p_value": tested.then((p_value.min() * p_value.count()).clip(upper_bound=1.0)),
+    }
+    return (
+        of_criterion.with_columns(number=number)
+        .group_by(within, maintain_order=True)
+        .agg(**columns)
+        .with_columns(metric=pl.lit(metric.name))
+    )
+
+
+def _largest_area(areas: pl.LazyFrame, within: Sequence[str]) -> pl.LazyFrame:
+    """Find the segment whose curve is farthest from that of its complement."""
+    known, value = areas.drop_nulls("value"), pl.col("value")
+    largest = pl.col(AUDIT_KEYS[1]).filter(value == value.max()).first()
+    metric = next(metric.name for metric in FAIRNESS.values() if metric.kind == "area")
+    return (
+        known.group_by(within, maintain_order=True)
+        .agg(segment=largest, value=value.max())
+        .with_columns(metric=pl.lit(metric), reference=pl.lit("rest"))
+    )
 
 
 def fairness(
     frame: FrameT,
     label: IntoColumn,
-    score: IntoColumns,
+    score: IntoColumns | None = None,
     *,
-    by: IntoColumns,
+    attributes: IntoColumns,
+    intersections: Intersections = False,
     threshold: float | None = None,
     selected: IntoColumn | None = None,
     weight: IntoColumn | None = None,
     pos_label: object = None,
-    level: float = 0.95,
-    weight_type: WeightType = "probability",
     min_rows: int = 0,
     max_groups: int = 200,
+    level: float = 0.95,
+    weight_type: WeightType = "probability",
     cluster: IntoColumn | None = None,
     strata: IntoColumn | None = None,
     fpc: IntoColumn | None = None,
@@ -387,7 +475,7 @@ def fairness(
     │ equal_opportunity_difference  ┆ 0.5      ┆ a         ┆ b         │
     └───────────────────────────────┴──────────┴───────────┴───────────┘
     """
-    require_groups(by)
+    require_groups(attributes)
     choice = threshold_or_rule(threshold, selected)
     if choice is None:
         msg = "exactly one of `threshold` and `selected` must be given; found none"
@@ -396,22 +484,29 @@ def fairness(
     within_limit = pl.len() <= arguments.whole_number("max_groups", max_groups, low=1)
     survey = SurveyArguments(cluster, strata, fpc, lonely, replicate_weights)
     design = survey if survey.given else None
-    rows: Rows = read_rows(
-        frame, label, score, weight, by, pos_label, survey=design, selected=selected
-    )
-    require_texts(rows)
+    source = read_source(frame)
+    score, name = score_or_decisions(source, score, selected)
+    given = source, label, score, weight, attributes, pos_label
+    rows: Rows = read_rows(*given, survey=design, selected=selected)
+    divisions = read_attributes(rows, intersections)
     thresholds = common_threshold(rows, choice)
     metrics = ThresholdMetrics(level, weight_type, designed=survey.given)
-    rates = in_columns(cells_of_groups(rows, thresholds), metrics.steps)
     interval = IntervalOptions(level, "score", weight_type, designed=survey.given).for_rows(rows)
-    aucs = summary_of(sum_groups(rows, interval), interval)
-    tables = (rates, aucs, _distances(rows, within_limit))
-    rates, aucs, distances = (each.sort(rows.keys) for each in tables)
-    table = fairness_of(rows, rates, aucs, interval, least, distances)
-    return like_input(frame, rows.regrouped([]).result(table, FAIRNESS_COLUMNS))
-
-
-def _distances(rows: Rows, within_limit: pl.Expr) -> pl.LazyFrame:
-    null = pl.lit(None, pl.Float64)
-    areas = distances_to_rest(rows, within_limit)
-    return areas.with_columns(abroca_low=null, abroca_high=null)
+    tables: list[list[pl.LazyFrame]] = [[], [], []]
+    for division in divisions:
+        grouped = rows.regrouped(division.keys)
+        parts = (
+            in_columns(cells_of_groups(grouped, thresholds), metrics.steps),
+            summary_of(sum_groups(grouped, interval), interval),
+            distances_to_rest(grouped, within_limit),
+        )
+        for part, table in zip(parts, tables, strict=True):
+            table.append(division.named_once(part.sort(grouped.keys), rows.model_keys))
+    within = [AUDIT_KEYS[0], *rows.model_keys]
+    groups = Rows(rows.frame, [*AUDIT_KEYS, *rows.model_keys], within)
+    rates, aucs, distances = (pl.concat(each) for each in tables)
+    found = fairness_rows(groups, rates, aucs, interval, least, distances)
+    if name is None:
+        of_score = [metric.name for metric in FAIRNESS.values() if _AUC in metric.compares]
+        found = found.filter(~pl.col("metric").is_in(of_score))
+    return like_input(frame, comparison_table(found, rows, name))

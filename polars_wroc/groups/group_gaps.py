@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import get_args
 
-from polars_wroc.groups.gaps import (
-    GAP_COLUMNS,
-    GapTests,
-    check_margin,
-    measure_gaps,
-    verdict_columns,
+from polars_wroc.groups.categories import (
+    Intersections,
+    read_attributes,
+    read_category_reference,
 )
-from polars_wroc.groups.metric_gaps import RATE_GAP_COLUMNS, GapMethod
-from polars_wroc.groups.within_strata import GapsWithinStrata, check_within, within_columns
+from polars_wroc.groups.comparisons import comparison_table, score_or_decisions
+from polars_wroc.groups.gaps import GapMethod, GapTests, GroupGaps, check_margin
+from polars_wroc.groups.references import KINDS
+from polars_wroc.groups.within_strata import WITHIN_COLUMNS, GapsWithinStrata, check_within
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import MARGIN, WeightType, check_weight_type
 from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.designs import Lonely, ReplicateWeights, SurveyArguments
 from polars_wroc.inputs.frames import read_rows, read_rows_within, require_groups
-from polars_wroc.inputs.rows import IntoColumns, Rows
+from polars_wroc.inputs.rows import IntoColumns, Rows, read_source
 from polars_wroc.plans.queries import FrameT, like_input
 from polars_wroc.stats.difference_tests import Adjust, check_options
 from polars_wroc.thresholds.rules import threshold_or_rule
@@ -28,21 +28,22 @@ from polars_wroc.thresholds.search import common_threshold
 def group_gaps(
     frame: FrameT,
     label: IntoColumn,
-    score: IntoColumns,
+    score: IntoColumns | None = None,
     *,
-    by: IntoColumns,
-    weight: IntoColumn | None = None,
-    pos_label: object = None,
+    attributes: IntoColumns,
+    intersections: Intersections = False,
     reference: object = "rest",
     threshold: float | None = None,
     selected: IntoColumn | None = None,
+    within: IntoColumns | None = None,
+    weight: IntoColumn | None = None,
+    pos_label: object = None,
+    margin: float = MARGIN,
+    min_rows: int = 0,
     level: float = 0.95,
     method: GapMethod = "score",
     weight_type: WeightType = "probability",
     adjust: Adjust = "holm",
-    min_rows: int = 0,
-    margin: float = MARGIN,
-    within: IntoColumns | None = None,
     cluster: IntoColumn | None = None,
     strata: IntoColumn | None = None,
     fpc: IntoColumn | None = None,
@@ -208,39 +209,46 @@ def group_gaps(
     └─────┴───────┴───────────────┴─────────┴─────────────────┘
     """
     level = check_options(level, adjust)
-    require_groups(by)
+    require_groups(attributes)
     check_weight_type(weight_type)
     choice = threshold_or_rule(threshold, selected)
-    decides: bool = choice is not None
-    columns: list[str] = [*GAP_COLUMNS, *(RATE_GAP_COLUMNS if decides else [])]
-    columns += verdict_columns(rates=decides)
     survey = SurveyArguments(cluster, strata, fpc, lonely, replicate_weights)
     design = survey if survey.given else None
+    source = read_source(frame)
+    score, name = score_or_decisions(source, score, selected)
+    given = source, label, score, weight, attributes, pos_label
     by_strata: list[str] = []
     if within is None:
-        rows: Rows = read_rows(
-            frame, label, score, weight, by, pos_label, survey=design, selected=selected
-        )
+        rows: Rows = read_rows(*given, survey=design, selected=selected)
     else:
         survey.require_none("with `within`")
         check_within(reference, method)
-        columns += within_columns(rates=decides)
-        rows, by_strata = read_rows_within(
-            frame, label, score, weight, by, pos_label, within, selected
-        )
+        rows, by_strata = read_rows_within(*given, within, selected)
+    groups = rows.regrouped([key for key in rows.group_keys if key not in by_strata])
+    divisions = read_attributes(groups, intersections)
+    schema = rows.frame.collect_schema()
+    references = read_category_reference(reference, KINDS, divisions, schema)
     thresholds = None if choice is None else common_threshold(rows, choice)
     least = arguments.whole_number("min_rows", min_rows, low=0)
     arguments.option("method", method, get_args(GapMethod))
     if design is not None and method != "score":
-        given = "`cluster`, `strata`, `fpc` or `replicate_weights`"
-        msg = f"`method` must be 'score' with {given}; found {method!r}"
+        used = "`cluster`, `strata`, `fpc` or `replicate_weights`"
+        msg = f"`method` must be 'score' with {used}; found {method!r}"
         raise ValueError(msg)
-    margin = check_margin(margin)
     tests = GapTests(
-        level, weight_type, adjust, least, method, margin=margin, designed=survey.given
+        level,
+        weight_type,
+        adjust,
+        least,
+        method,
+        margin=check_margin(margin),
+        designed=survey.given,
+        rates_alone=name is None,
     )
+    compared = GroupGaps(groups, divisions, references, thresholds, tests)
+    more: tuple[str, ...] = ()
     if by_strata:
-        gaps = GapsWithinStrata(rows, by_strata, reference, thresholds, tests)
-        return like_input(frame, gaps.groups.result(gaps.table(), columns))
-    table = measure_gaps(rows, reference, thresholds, tests)
-    return like_input(frame, rows.result(table, columns))
+        more, table = WITHIN_COLUMNS, GapsWithinStrata(compared, by_strata).table()
+    else:
+        table = compared.table()
+    return like_input(frame, comparison_table(table, groups, name, more))

@@ -1,14 +1,52 @@
-"""Impact ratios of decisions: selection rates of categories divided by the highest."""
+"""Impact ratios of decisions: rates of categories divided by the highest."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import get_args
 
-from polars_wroc.groups.categories import check_min_share, read_categories, read_category_reference
-from polars_wroc.groups.impact_table import MIN_SHARE, ImpactTable
+import polars as pl
+
+from polars_wroc.groups.categories import (
+    COMPARED,
+    SEGMENT,
+    UNKNOWN,
+    Categories,
+    CategoryReference,
+    Intersections,
+    check_min_share,
+    read_categories,
+    read_category_reference,
+    with_reference,
+)
+from polars_wroc.groups.comparisons import (
+    ALIKE,
+    DIFFERENT,
+    IMPACT,
+    NO_VARIANCE,
+    THE_REFERENCE,
+    TOO_LITTLE,
+    UNDEFINED,
+    UNKNOWN_REASON,
+    comparison_table,
+    score_name,
+    small_share,
+)
+from polars_wroc.groups.gaps import RATIOS, SIDES, difference_test, ratio_of, side_estimate
+from polars_wroc.groups.references import (
+    IS_REFERENCE,
+    ReferenceGroup,
+    SurveyGaps,
+    correlation,
+    other_name,
+    own_df,
+)
 from polars_wroc.inputs import arguments
-from polars_wroc.inputs.arguments import WeightType, check_weight_type
-from polars_wroc.inputs.columns import IntoColumn
+from polars_wroc.inputs.arguments import FOUR_FIFTHS, WeightType, check_weight_type
+from polars_wroc.inputs.columns import CLUSTER, STRATUM, IntoColumn
 from polars_wroc.inputs.decisions import (
     RECORDED,
     DecisionThreshold,
@@ -18,37 +56,260 @@ from polars_wroc.inputs.decisions import (
     check_favorable,
     read_decisions,
 )
-from polars_wroc.inputs.designs import Lonely, ReplicateWeights, SurveyArguments
+from polars_wroc.inputs.designs import Design, Lonely, ReplicateWeights, SurveyArguments
 from polars_wroc.inputs.frames import require_groups
-from polars_wroc.inputs.rows import IntoColumns
-from polars_wroc.plans.queries import FrameT, like_input
-from polars_wroc.stats.difference_tests import Adjust, Exact, check_options
+from polars_wroc.inputs.rows import IntoColumns, Rows, read_source
+from polars_wroc.plans.queries import (
+    Fields,
+    FrameT,
+    aggregate,
+    in_columns,
+    join_on_keys,
+    like_input,
+    over,
+    sum_unless_null,
+)
+from polars_wroc.ranking.curve import CELLS, SQUARES, cell
+from polars_wroc.stats.difference_tests import (
+    Adjust,
+    Exact,
+    Sample,
+    adjusted,
+    check_options,
+    equal_proportions_p_value,
+)
+from polars_wroc.stats.distributions import (
+    normal_quantile,
+    simultaneous_quantile,
+    student_quantile,
+    student_score,
+    upper_quantile,
+)
+from polars_wroc.stats.proportions import TOLERANCE, size_by_design, value_and_sizes
+from polars_wroc.stats.variances import DESIGN_DF, design_df
+from polars_wroc.thresholds.confusion_matrix import cell_counts, rate_variance
 from polars_wroc.thresholds.rules import choose_rule
-from polars_wroc.thresholds.search import common_threshold
+from polars_wroc.thresholds.search import (
+    ROWS_MISSING,
+    ROWS_REJECTED,
+    ROWS_SELECTED,
+    common_threshold,
+    confusion_at,
+    rate_variances,
+    unit_cells,
+)
+
+# Categories with a smaller share of the weight are not compared, by default.
+MIN_SHARE = 0.02
+_RATE = "selection_rate"
+_SUMS = (*CELLS, *SQUARES, ROWS_SELECTED, ROWS_REJECTED, ROWS_MISSING)
+_PARTS = ("value", "complement", "size_low", "size_high")
+# Quantiles of the limits of a rate, and of those of all ratios at once.
+_QUANTILE, _JOINT_QUANTILE = "__quantile", "__joint_quantile"
+
+
+@dataclass(frozen=True)
+class ImpactRatios:
+    """How categories are compared."""
+
+    categories: Categories
+    reference: CategoryReference
+    favorable: Favorable
+    min_share: float
+    level: float
+    weight_type: WeightType
+    exact: Exact
+    adjust: Adjust
+    # By the design of a survey, which the rows have.
+    designed: bool
+
+    def table(self, rows: Rows, thresholds: pl.LazyFrame) -> pl.LazyFrame:
+        """Compare the rate of each category of rows with that of its reference."""
+        of_units = None if rows.design is None else unit_cells(rows, thresholds, rows.keys)
+        return self.table_of(confusion_at(rows, thresholds), of_units, rows.design)
+
+    def table_of(
+        self, cells: pl.LazyFrame, of_units: pl.LazyFrame | None, design: Design | None
+    ) -> pl.LazyFrame:
+        """Compare rates of cells by all keys crossed; by a design, with those of its units."""
+        units = None if of_units is None or design is None else self._units(of_units, design)
+        partition_keys = self.categories.partition_keys
+        shares = self.categories.with_shares(self._rates(cells, units), self.min_share)
+        marked = self.reference.with_share(self.reference.marked(shares, partition_keys))
+        chosen = self.reference.with_highest(marked, pl.col("value_own"), partition_keys)
+        names = [SEGMENT, "n", *(f"{part}_own" for part in _PARTS)]
+        compared = in_columns(with_reference(chosen, names, partition_keys), [self._both])
+        if units is not None:
+            group = ReferenceGroup(partition_keys, "row", lambda _: pl.col(IS_REFERENCE))
+            compared = units.with_variances(compared, group).cache()
+        steps = [self._quantiles, *(difference_test(designed=True).steps if units else ())]
+        tested = in_columns(compared, [*steps, self._ratios])
+        return in_columns(adjusted(tested, self.adjust), [self._verdicts, self._reasons])
+
+    def _units(self, cells: pl.LazyFrame, design: Design) -> SurveyGaps:
+        """Return the sampling units of each category, by the design of a survey."""
+        members = self.categories.members(cells, [STRATUM, CLUSTER, *CELLS])
+        keys = [*self.categories.keys, STRATUM, CLUSTER]
+        # Sorted, so that sums over units are the same to the last digit each time.
+        units = members.group_by(keys).agg(**_added(CELLS)).sort(keys).cache()
+        return SurveyGaps(self.categories.keys, design, None, units, (_RATE,))
+
+    def _rates(self, cells: pl.LazyFrame, units: SurveyGaps | None) -> pl.LazyFrame:
+        """Compute the rate of each category, with its effective size."""
+        members = self.categories.members(cells, ["threshold", *_SUMS])
+        # It is the same in all categories.
+        aggregates = _added(_SUMS) | {"threshold": pl.col("threshold").min()}
+        keys = self.categories.keys
+        table = aggregate(members, keys, self.categories.aggregates | aggregates)
+        if units is None:
+            return in_columns(table, [self._described])
+        assert units.cells is not None
+        variances = rate_variances(units.cells, keys, units.design, [_RATE])
+        rates = in_columns(join_on_keys(table, variances, keys), [self._described])
+        return rates.drop(rate_variance(_RATE), DESIGN_DF)
+
+    def _described(self, field: Fields) -> dict[str, pl.Expr]:
+        selected, rejected = cell_counts(_RATE, self.weight_type, field)
+        if self.favorable == "rejected":
+            selected, rejected = rejected, selected
+        value, kish, size = value_and_sizes(selected, rejected)
+        if self.designed:
+            # Both rates have the same variance.
+            size = size_by_design(value, kish, field(rate_variance(_RATE)))
+        # Null where no row has a score and so there is no median.
+        n = (field(ROWS_SELECTED) + field(ROWS_REJECTED)).fill_null(0)
+        weight = reduce(add, (field(name) for name in CELLS))
+        return {
+            "n": n,
+            "n_missing": field(ROWS_MISSING),
+            "weight": pl.when(n == 0).then(0.0).otherwise(cell(weight)),
+            "n_selected": field(ROWS_SELECTED).fill_null(0),
+            "value_own": value,
+            "complement_own": 1 - value,
+            "size_low_own": 1 / size,
+            "size_high_own": 1 / size,
+        }
+
+    def _both(self, field: Fields) -> dict[str, pl.Expr]:
+        """Name the columns of the reference, and the difference that is tested."""
+        known = pl.when(~field(UNKNOWN))
+        other = {f"{part}_other": field(other_name(f"{part}_own")) for part in _PARTS}
+        difference = field("value_own") - other["value_other"]
+        return other | {
+            "gap": pl.when(_is_tested(field)).then(difference),
+            "share": pl.lit(1.0),
+            "skew": pl.lit(0.0),
+            "reference": known.then(field(other_name(SEGMENT))),
+            "n_reference": known.then(field(other_name("n"))),
+            "reference_value": known.then(other["value_other"]),
+        }
+
+    def _quantiles(self, field: Fields) -> dict[str, pl.Expr]:
+        """Add the quantiles of the limits of one rate, and of those of all ratios at once."""
+        tail = (1 + self.level) / 2
+        compared = field(COMPARED) & field("value_own").is_not_null()
+        groups = over(compared.sum().cast(pl.Int64), self.categories.partition_keys)
+        # Sidak's, for independent comparisons with one category that was named.
+        several = pl.when(groups > 1).then(groups - 1)
+        named = upper_quantile((1 - pl.lit(self.level) ** (1 / several)) / 2)
+        highest = simultaneous_quantile(self.level, groups)
+        joint = pl.when(self.reference.is_named).then(named).otherwise(highest)
+        if not self.designed:
+            return {_QUANTILE: pl.lit(normal_quantile(tail)), _JOINT_QUANTILE: joint}
+        df = design_df(field)
+        return {
+            "df": df,
+            "correlation": correlation(_RATE, field),
+            _QUANTILE: student_quantile(tail, design_df(field, own_df(DESIGN_DF))),
+            _JOINT_QUANTILE: student_score(joint, df),
+        }
+
+    def _ratios(self, field: Fields) -> dict[str, pl.Expr]:
+        own = side_estimate("own", field(_QUANTILE))
+        ratio = ratio_of(field(_JOINT_QUANTILE), designed=self.designed)
+        tested = pl.when(_is_tested(field))
+        if self.designed:
+            p_value = field(difference_test(designed=True).p_value)
+        else:
+            one, other = (
+                Sample(field(f"value_{side}"), 1 / field(f"size_low_{side}")) for side in SIDES
+            )
+            p_value = equal_proportions_p_value(one, other, self.exact)
+        limits = {name: tested.then(end) for name, end in zip(RATIOS[1:], ratio[1:], strict=True)}
+        return {
+            "metric": pl.lit(IMPACT.name),
+            "value": own.value,
+            "value_low": own.low,
+            "value_high": own.high,
+            "ratio": pl.when(~field(UNKNOWN)).then(ratio.value),
+            **limits,
+            "p_value": tested.then(p_value),
+        }
+
+    def _verdicts(self, field: Fields) -> dict[str, pl.Expr]:
+        """Judge by the joint limits whether a ratio is surely below four fifths, or surely not."""
+        ratio, low, high = (field(name) for name in RATIOS)
+        below, above = high < FOUR_FIFTHS, (low >= FOUR_FIFTHS) & (ratio >= FOUR_FIFTHS - TOLERANCE)
+        verdict = (
+            pl.when(below.fill_null(value=False))
+            .then(pl.lit(DIFFERENT))
+            .when(above.fill_null(value=False))
+            .then(pl.lit(ALIKE))
+            .when(ratio.is_not_null())
+            .then(pl.lit(TOO_LITTLE))
+        )
+        return {"verdict": pl.when(_is_tested(field)).then(verdict)}
+
+    def _reasons(self, field: Fields) -> dict[str, pl.Expr]:
+        """Say why there is no verdict, or no test."""
+        reason = (
+            pl.when(UNKNOWN)
+            .then(pl.lit(UNKNOWN_REASON))
+            .when(~field(COMPARED))
+            .then(pl.lit(small_share(self.min_share)))
+            .when(IS_REFERENCE)
+            .then(pl.lit(THE_REFERENCE))
+            .when(field("verdict").is_null())
+            .then(pl.lit(UNDEFINED))
+            .when((field("verdict") == TOO_LITTLE) & field("ratio_low").is_null())
+            .then(pl.lit(NO_VARIANCE))
+        )
+        # What is shown is the ratio.
+        return {"reason": reason, "gap": pl.lit(None, pl.Float64)}
+
+
+def _added(columns: Iterable[str]) -> dict[str, pl.Expr]:
+    """Add up columns; null where a term is, as one that overflows."""
+    return {name: sum_unless_null(pl.col(name)) for name in columns}
+
+
+def _is_tested(field: Fields) -> pl.Expr:
+    """Whether a category is compared with another one."""
+    return field(COMPARED) & ~field(IS_REFERENCE)
 
 
 def impact_ratios(
     frame: FrameT,
     score: IntoColumns | None = None,
     *,
-    by: IntoColumns,
-    selected: IntoColumn | None = None,
-    threshold: DecisionThreshold | None = None,
+    attributes: IntoColumns,
+    intersections: Intersections = False,
     favorable: Favorable,
-    weight: IntoColumn | None = None,
+    threshold: DecisionThreshold | None = None,
+    selected: IntoColumn | None = None,
     reference: object = "highest",
     unknown: Unknown = "exclude",
     min_share: float = MIN_SHARE,
-    intersections: bool = True,
+    weight: IntoColumn | None = None,
+    exact: Exact = "mid-p",
     level: float = 0.95,
     weight_type: WeightType = "probability",
+    adjust: Adjust = "holm",
     cluster: IntoColumn | None = None,
     strata: IntoColumn | None = None,
     fpc: IntoColumn | None = None,
     lonely: Lonely = "null",
     replicate_weights: ReplicateWeights | None = None,
-    exact: Exact = "mid-p",
-    adjust: Adjust = "holm",
 ) -> FrameT:
     """Impact ratios: the selection rate of each category divided by that of the one selected most.
 
@@ -215,28 +476,29 @@ def impact_ratios(
     check_favorable(favorable, limit, ratios=True)
     level = check_options(level, adjust)
     check_weight_type(weight_type)
-    require_groups(by)
+    require_groups(attributes)
     arguments.option("exact", exact, get_args(Exact))
     least = check_min_share(min_share)
     survey = SurveyArguments(cluster, strata, fpc, lonely, replicate_weights)
+    source = read_source(frame)
     design = survey if survey.given else None
-    rows = read_decisions(frame, score, selected, weight, by, design)
-    categories = read_categories(rows, unknown, intersections=intersections)
+    rows = read_decisions(source, score, selected, weight, attributes, design)
+    categories = read_categories(rows, unknown, intersections)
     schema = rows.frame.collect_schema()
-    impact = ImpactTable(
+    impact = ImpactRatios(
         categories,
-        read_category_reference(reference, "highest", categories, schema),
+        read_category_reference(reference, ("highest",), categories.divisions, schema),
         favorable,
         least,
         level,
         weight_type,
         exact,
         adjust,
-        recorded=limit is None,
         designed=survey.given,
     )
     if limit == "median":
         rows.require_scores("threshold='median'")
     choice = choose_rule(max_selection_rate=0.5) if limit == "median" else limit
     thresholds = common_threshold(rows, RECORDED if choice is None else choice)
-    return like_input(frame, impact.table(rows, thresholds))
+    table = impact.table(rows, thresholds)
+    return like_input(frame, comparison_table(table, rows, score_name(source, score)))

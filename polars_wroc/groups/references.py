@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import polars as pl
 
@@ -19,17 +20,40 @@ from polars_wroc.groups.auc_sums import (
     large_enough,
     outside,
 )
-from polars_wroc.inputs import columns
-from polars_wroc.inputs.arguments import WeightType, shown
+from polars_wroc.inputs.arguments import WeightType
+from polars_wroc.inputs.columns import AUDIT_KEYS, CLUSTER, MISSING, STRATUM
+from polars_wroc.inputs.designs import Design, Replicates
 from polars_wroc.inputs.rows import CLASSES, Rows
-from polars_wroc.metrics.auc_variance import Units, units_of
-from polars_wroc.plans.queries import Fields, Step, over, require_at_collect
+from polars_wroc.metrics.auc_variance import AUC_INFLUENCE, Units, units_of
+from polars_wroc.plans.queries import (
+    Fields,
+    Step,
+    aggregate,
+    collect,
+    join_on_keys,
+    over,
+    sum_unless_null,
+)
+from polars_wroc.ranking.curve import CELLS
 from polars_wroc.ranking.placements import RowCurve
 from polars_wroc.stats.difference_tests import auc_difference_test
-from polars_wroc.stats.proportions import TOLERANCE
+from polars_wroc.stats.proportions import TOLERANCE, credible_correlation
+from polars_wroc.stats.variances import (
+    DESIGN_DF,
+    PRESENT,
+    PRESENT_CLASSES,
+    linear_variances,
+    smaller_df,
+)
+from polars_wroc.thresholds.confusion_matrix import rate_influence, rate_influences, rate_variance
+from polars_wroc.thresholds.registry import GAP_RATES
 
-# Marks a group whose test is the same as that of an earlier group.
-REPEATED = "__repeated"
+# Marks two groups that are compared with each other, and the second of them.
+PAIR, REPEATED = "__pair", "__repeated"
+# Marks a group that is the reference.
+IS_REFERENCE = "__is_reference"
+# Relative rounding error of a difference of cells.
+_ROUNDING = 1e-14
 
 IsReference = Callable[[pl.Expr], pl.Expr]
 
@@ -37,15 +61,12 @@ IsReference = Callable[[pl.Expr], pl.Expr]
 class Difference(NamedTuple):
     """Columns of the difference of an AUC from that of its reference.
 
-    It depends on `OWN` and `OTHER` with the two scales. It is a ``share`` of the difference from
-    another AUC, where the reference includes the group. ``slack`` is the largest change that score
-    bins can make to it.
+    It is a ``share`` of the difference of the AUCs of `OF_GROUP` and `OF_REFERENCE`, where the
+    reference includes the group. ``slack`` is the largest change that score bins can make to it.
     """
 
     reference_auc: str
     difference: str
-    scale_own: str
-    scale_other: str
     share: str
     slack: str
 
@@ -70,11 +91,16 @@ def other_name(name: str) -> str:
 DIFFERENCE = Difference(*(f"__{part}" for part in Difference._fields))
 
 
+def named_segment() -> pl.Expr:
+    """The name of a segment, also of that without a value."""
+    return pl.col(AUDIT_KEYS[1]).fill_null(MISSING)
+
+
 class Reference(ABC):
     """What groups are compared with; groups with other partition keys are never compared.
 
-    Placements are computed first, overall and in each group; sums over the rows of each group
-    are completed; then the AUCs that follow from the sums are compared.
+    Rows of different groups are not compared either, so that an offset of all scores of a group
+    changes nothing. Each group is reduced to the same sums, whatever it is compared with.
     """
 
     def __init__(self, partition_keys: Sequence[str], units: Units) -> None:
@@ -82,18 +108,33 @@ class Reference(ABC):
         self.partition_keys = partition_keys
         self.units = units
 
-    @abstractmethod
+    @property
+    def _own(self) -> AucSums:
+        return AucSums("own", self.units)
+
     def aggregates(self, curve: RowCurve) -> dict[str, pl.Expr]:
         """Sums over the placed rows of a group, or over a part of its curve."""
+        return self._own.sums(curve)
 
-    @abstractmethod
     def walk_sums(self) -> dict[str, pl.Expr]:
         """Refer to the sums of `aggregates` that a compiled walk along the rows has computed."""
+        return self._own.walk_sums()
+
+    @property
+    def steps(self) -> list[Step]:
+        """Steps from sums to `OF_GROUP`, `OF_REFERENCE` and `DIFFERENCE`."""
+        return [*self._own.steps, self._parts, *self._compared, self._difference]
 
     @property
     @abstractmethod
-    def steps(self) -> list[Step]:
-        """Steps from completed sums to `OWN`, `OTHER` and `DIFFERENCE`."""
+    def _compared(self) -> list[Step]:
+        """Steps to `OF_REFERENCE`."""
+
+    def _parts(self, field: Fields) -> dict[str, pl.Expr]:
+        return OF_GROUP.columns(self._own.parts(field) | {"slack": field(OWN_SLACK)})
+
+    def _difference(self, field: Fields) -> dict[str, pl.Expr]:
+        return independent_difference(field)
 
     def logit_test(self, level: float) -> dict[str, pl.Expr]:
         """Test the difference by Student's t on the logits, as `auc_difference_test` does."""
@@ -102,7 +143,14 @@ class Reference(ABC):
         known = (own.variance > 0) & (other.variance > 0)
         known &= pl.col(DIFFERENCE.difference).is_not_null()
         variance = pl.when(known).then(own.variance + other.variance)
-        return auc_difference_test(own, other, variance, level)
+        parts = auc_difference_test(own, other, variance, level)
+        share = pl.col(DIFFERENCE.share)
+        return {name: v if name == "p_value" else share * v for name, v in parts.items()}
+
+    @property
+    @abstractmethod
+    def name(self) -> pl.Expr:
+        """What results call it; null where there is none."""
 
     @abstractmethod
     def auc_weights(self) -> UnitWeights:
@@ -120,6 +168,10 @@ class Reference(ABC):
     def sample_size(self, own: pl.Expr) -> pl.Expr:
         """Compute a number of rows of the reference, without the group, from those of groups."""
 
+    def rows(self, own: pl.Expr) -> pl.Expr:
+        """Compute a number of rows of the reference from those of groups."""
+        return self.sample_size(own)
+
     def share_of_group(self, own: pl.Expr, others: pl.Expr) -> pl.Expr | None:  # noqa: ARG002
         """Proportion of the group in the reference, if that includes the group; else None."""
         return None
@@ -133,9 +185,16 @@ class Reference(ABC):
         """Whether a group is the reference."""
         return pl.lit(value=False)
 
-    def one_test_of_two(self, gaps: pl.LazyFrame, p_values: Sequence[str]) -> pl.LazyFrame:  # noqa: ARG002
-        """Add `REPEATED`, true where two groups that are compared with each other share a test."""
-        return gaps.with_columns(pl.lit(value=False).alias(REPEATED))
+    def with_pairs(self, table: pl.LazyFrame) -> pl.LazyFrame:
+        """Add `PAIR`, true of two groups that share a test, and `REPEATED`, of the second."""
+        no = pl.lit(value=False)
+        return table.with_columns(no.alias(PAIR), no.alias(REPEATED))
+
+    def one_test_of_two(self, gaps: pl.LazyFrame, p_values: Sequence[str]) -> pl.LazyFrame:
+        """Give two groups that share a test the larger of both p-values, and add `REPEATED`."""
+        tests, of_both = pl.col(p_values), over(pl.col(p_values).max(), self.partition_keys)
+        same = pl.when(PAIR).then(of_both).otherwise(tests)
+        return self.with_pairs(gaps).with_columns(same).drop(PAIR)
 
 
 class ReferenceGroup(Reference):
@@ -150,45 +209,34 @@ class ReferenceGroup(Reference):
 
     @property
     def is_reference(self) -> pl.Expr:
-        """Whether a group is the reference."""
-        return self._is_reference(pl.col(OF_GROUP.column("auc")))
+        """Whether a group is the reference, known after the steps."""
+        return pl.col(IS_REFERENCE)
 
     @property
-    def _own(self) -> AucSums:
-        return AucSums("own", self.units)
+    def _compared(self) -> list[Step]:
+        return [self._chosen, self._of_chosen]
 
-    def aggregates(self, curve: RowCurve) -> dict[str, pl.Expr]:
-        """Sums over the rows of a group."""
-        return self._own.sums(curve)
+    def _chosen(self, field: Fields) -> dict[str, pl.Expr]:
+        return {IS_REFERENCE: self._is_reference(field(OF_GROUP.column("auc")))}
 
-    def walk_sums(self) -> dict[str, pl.Expr]:
-        """Refer to the sums of `aggregates` that a compiled walk along the rows has computed."""
-        return self._own.walk_sums()
-
-    @property
-    def steps(self) -> list[Step]:
-        """Steps to the AUCs of each group and of the reference group."""
-        return [*self._own.steps, own_parts(self._own), self._compared, self._difference]
-
-    def _compared(self, field: Fields) -> dict[str, pl.Expr]:
-        is_reference = pl.when(self._is_reference(field(OF_GROUP.column("auc"))))
+    def _of_chosen(self, field: Fields) -> dict[str, pl.Expr]:
         return OF_REFERENCE.columns(
-            {
-                part: over(is_reference.then(value).max(), self.partition_keys)
-                for part, value in OF_GROUP.parts(field).items()
-            }
+            {part: self.cell(value) for part, value in OF_GROUP.parts(field).items()}
         )
 
     def _difference(self, field: Fields) -> dict[str, pl.Expr]:
         columns = independent_difference(field)
-        difference = columns[DIFFERENCE.difference]
-        is_other = pl.when(~self._is_reference(field(OF_GROUP.column("auc"))))
-        return columns | {DIFFERENCE.difference: is_other.then(difference)}
+        return columns | {DIFFERENCE.difference: self.to_others(columns[DIFFERENCE.difference])}
+
+    @property
+    def name(self) -> pl.Expr:
+        """What results call it; null where there is none."""
+        chosen = pl.when(self.is_reference).then(named_segment())
+        return over(chosen.drop_nulls().first(), self.partition_keys)
 
     def auc_weights(self) -> UnitWeights:
         """Count the units of the reference group alone."""
-        is_reference = self._is_reference(pl.col(OF_GROUP.column("auc"))).cast(pl.Float64)
-        return UnitWeights(is_reference, pl.lit(0.0), pl.lit(1.0))
+        return UnitWeights(self.is_reference.cast(pl.Float64), pl.lit(0.0), pl.lit(1.0))
 
     def row_weights(self) -> UnitWeights:
         """Count the cells of the reference group alone."""
@@ -196,8 +244,7 @@ class ReferenceGroup(Reference):
 
     def cell(self, own: pl.Expr) -> pl.Expr:
         """Return the cell of the reference group."""
-        is_reference = pl.when(self._is_reference(pl.col(OF_GROUP.column("auc"))))
-        return over(is_reference.then(own).max(), self.partition_keys)
+        return over(pl.when(self.is_reference).then(own).max(), self.partition_keys)
 
     def sample_size(self, own: pl.Expr) -> pl.Expr:
         """Return the number of rows of the reference group."""
@@ -205,80 +252,47 @@ class ReferenceGroup(Reference):
 
     def to_others(self, gap: pl.Expr) -> pl.Expr:
         """Return the gap; null for the reference group itself."""
-        return pl.when(~self._is_reference(pl.col(OF_GROUP.column("auc")))).then(gap)
-
-
-def own_parts(sums: AucSums) -> Step:
-    """Name the parts of the AUC of each group."""
-
-    def step(field: Fields) -> dict[str, pl.Expr]:
-        return OF_GROUP.columns(sums.parts(field) | {"slack": field(OWN_SLACK)})
-
-    return step
+        return pl.when(~self.is_reference).then(gap)
 
 
 def independent_difference(field: Fields) -> dict[str, pl.Expr]:
-    """Compare `OWN` with `OTHER`."""
+    """Compare `OF_GROUP` with `OF_REFERENCE`."""
     own, other = (each.parts(field) for each in (OF_GROUP, OF_REFERENCE))
     return {
         DIFFERENCE.reference_auc: other["auc"],
         # Near 1 the complements have more digits.
         DIFFERENCE.difference: other["one_minus_auc"] - own["one_minus_auc"],
-        DIFFERENCE.scale_own: pl.lit(1.0),
-        DIFFERENCE.scale_other: pl.lit(1.0),
         DIFFERENCE.share: pl.lit(1.0),
         DIFFERENCE.slack: own["slack"] + other["slack"],
     }
 
 
-# Relative rounding error of a difference of cells.
-_ROUNDING = 1e-14
-
-
 class Rest(Reference):
     """The other groups: the mean of their AUCs, weighted by their pairs, and the rates of all rows.
 
-    Rows of different groups are not compared, so that an offset of all scores of a group does not
-    change the reference of the others.
+    An offset of all scores of a group does not change the reference of the others.
     """
 
     @property
-    def _own(self) -> AucSums:
-        return AucSums("own", self.units)
+    def _compared(self) -> list[Step]:
+        weights = {side: self._own.weight(side) for side in CLASSES}
+        return PairWeightedMean(weights, self.partition_keys).steps
 
     @property
-    def _mean(self) -> PairWeightedMean:
-        weights = {side: self._own.weight(side) for side in CLASSES}
-        return PairWeightedMean(weights, self.partition_keys)
-
-    def aggregates(self, curve: RowCurve) -> dict[str, pl.Expr]:
-        """Sums over the rows of a group."""
-        return self._own.sums(curve)
-
-    def walk_sums(self) -> dict[str, pl.Expr]:
-        """Refer to the sums of `aggregates` that a compiled walk along the rows has computed."""
-        return self._own.walk_sums()
+    def name(self) -> pl.Expr:
+        """What results call it."""
+        return pl.lit("rest")
 
     def auc_weights(self) -> UnitWeights:
         """Weight the groups by their pairs."""
         return UnitWeights(pl.col(PAIRS), pl.col(PAIRS), pl.col(OTHER_PAIRS))
 
-    @property
-    def steps(self) -> list[Step]:
-        """Steps to the AUC of each group and to the mean of the others."""
-        return [*self._own.steps, own_parts(self._own), *self._mean.steps, self._difference]
-
-    def _difference(self, field: Fields) -> dict[str, pl.Expr]:
-        return independent_difference(field)
-
-    def one_test_of_two(self, gaps: pl.LazyFrame, p_values: Sequence[str]) -> pl.LazyFrame:
-        """Give two groups, each the only other one, the larger of their p-values."""
+    def with_pairs(self, table: pl.LazyFrame) -> pl.LazyFrame:
+        """Mark two groups that are each the only other one."""
         has_rows = pl.col("n_pos") + pl.col("n_neg") > 0
         pair = has_rows & (over(has_rows.sum(), self.partition_keys) == 2)  # noqa: PLR2004
         second = over(has_rows.cum_sum(), self.partition_keys) == 2  # noqa: PLR2004
-        tests = pl.col(p_values)
-        same = pl.when(pair).then(over(tests.max(), self.partition_keys)).otherwise(tests)
-        return gaps.with_columns(same, (pair & second).alias(REPEATED))
+        return table.with_columns(pair.alias(PAIR), (pair & second).alias(REPEATED))
 
     def row_weights(self) -> UnitWeights:
         """Leave out the units of the group."""
@@ -301,9 +315,18 @@ class Overall(Rest):
     A group differs from them only through the other groups.
     """
 
+    @property
+    def name(self) -> pl.Expr:
+        """What results call it."""
+        return pl.lit("overall")
+
     def share_of_group(self, own: pl.Expr, others: pl.Expr) -> pl.Expr:
         """Proportion of the group in all rows."""
         return own / (own + others)
+
+    def rows(self, own: pl.Expr) -> pl.Expr:
+        """Count the rows of all groups."""
+        return over(own.sum(), self.partition_keys)
 
     def _difference(self, field: Fields) -> dict[str, pl.Expr]:
         """Shrink the difference to the other groups by their share of the pairs."""
@@ -318,76 +341,170 @@ class Overall(Rest):
             .then(pl.coalesce(auc - difference, auc))
             .otherwise(columns[DIFFERENCE.reference_auc]),
             DIFFERENCE.difference: difference,
-            DIFFERENCE.scale_own: share,
-            DIFFERENCE.scale_other: share,
             DIFFERENCE.share: share,
             DIFFERENCE.slack: share * columns[DIFFERENCE.slack],
         }
 
-    def logit_test(self, level: float) -> dict[str, pl.Expr]:
-        """Test the difference from the other groups; shrink it and its limits by their share."""
-        parts = super().logit_test(level)
-        share = pl.col(DIFFERENCE.scale_own)
-        shrunk = {name: share * value for name, value in parts.items() if name != "p_value"}
-        return parts | shrunk
+
+KINDS: tuple[str, ...] = ("rest", "overall", "best")
 
 
-# References that all other groups make up.
-_OTHERS: dict[str, type[Reference]] = {"rest": Rest, "overall": Overall}
-_NAMES = ", ".join(repr(name) for name in (*_OTHERS, "best"))
-
-
-def read_reference(
-    reference: object, rows: Rows, weight_type: WeightType, min_rows: int
-) -> Reference:
-    """Read the argument ``reference`` for the groups of checked rows."""
+def read_reference(kind: str, rows: Rows, weight_type: WeightType, min_rows: int) -> Reference:
+    """Return the reference of a kind, one of `KINDS`, for the groups of checked rows."""
     partition_keys, units = rows.model_keys, units_of(weight_type, counted=rows.counted)
-    if isinstance(reference, str) and reference in _OTHERS:
-        return _OTHERS[reference](partition_keys, units)
-    if reference == "best":
+    if kind == "best":
         return ReferenceGroup(partition_keys, units, _best(partition_keys, weight_type, min_rows))
-    return ReferenceGroup(partition_keys, units, _named(rows, reference))
+    return (Rest if kind == "rest" else Overall)(partition_keys, units)
 
 
 def _best(partition_keys: Sequence[str], weight_type: WeightType, min_rows: int) -> IsReference:
     enough = pl.when(large_enough("auc", weight_type, min_rows))
 
     def is_best(auc: pl.Expr) -> pl.Expr:
-        def first(highest: pl.Expr) -> pl.Expr:
-            return highest & (highest.cum_sum() == 1)
-
         candidate = enough.then(auc)
         # Equal AUCs of different rows may round differently.
-        is_highest = candidate >= candidate.max() - TOLERANCE
-        best = first(is_highest.fill_null(value=False))
-        return over(best, partition_keys)
+        highest = (candidate >= candidate.max() - TOLERANCE).fill_null(value=False)
+        return over(highest & (highest.cum_sum() == 1), partition_keys)
 
     return is_best
 
 
-def _named(rows: Rows, reference: Any) -> IsReference:
-    groups, schema = rows.group_keys, rows.frame.collect_schema()
-    given = reference if isinstance(reference, tuple) else (reference,)
-    exact = [columns.exact(value, schema[key]) for key, value in zip(groups, given, strict=False)]
-    if len(given) != len(groups) or any(value is None for value in exact):
-        types = ", ".join(f"{rows.name_of(key)!r} ({schema[key]})" for key in groups)
-        msg = (
-            f"`reference` must be {_NAMES} or one value for each of {types}; "
-            f"found {shown(reference)}"
+_AUC = "auc"
+# Degrees of freedom of a gap in AUC: of the class in the fewest units.
+AUC_DF = "__design_df_of_auc"
+_WEIGHTS = _GIVEN, _LEFT_OUT, _TOTAL = "__given", "__left_out", "__total"
+# Suffix of the sum over all groups.
+_ALL = "_of_all"
+
+
+def own_df(df: str) -> str:
+    """Column of the degrees of freedom of a segment alone."""
+    return f"{df}_alone"
+
+
+def correlation(metric: str, field: Fields) -> pl.Expr:
+    """Correlation of a metric of a group with that of its reference; 0 if one has no variance."""
+    variances = [field(rate_variance(name)) for name in (metric, other_name(metric))]
+    return credible_correlation(field(_covariance(metric)), *variances)
+
+
+@dataclass(frozen=True)
+class SurveyGaps:
+    """The influences of units on AUCs, or None, and their cells if there are thresholds."""
+
+    keys: Sequence[str]
+    design: Design
+    influences: pl.LazyFrame | None
+    cells: pl.LazyFrame | None
+    rates: Collection[str] = tuple(GAP_RATES)
+    # Whether the rest is computed at once, so that the same rows give the same bits each time.
+    at_once: bool = False
+
+    @property
+    def df(self) -> int:
+        """Degrees of freedom of the design, computed."""
+        if isinstance(self.design, Replicates):
+            return self.design.df
+        return int(collect(self.design.strata.select(self.design.df)).item())
+
+    @property
+    def _present(self) -> Sequence[str]:
+        """Columns that count the rows of each class; each replicate has all of them."""
+        return () if isinstance(self.design, Replicates) else PRESENT_CLASSES
+
+    def with_variances(self, table: pl.LazyFrame, reference: Reference) -> pl.LazyFrame:
+        """Add the variances of groups and references; `AUC_DF` and `DESIGN_DF` of gaps in rates."""
+        # All computed from the table as it is, since a plan that contains itself grows fast.
+        added: list[pl.LazyFrame] = []
+        if self.influences is not None:
+            weights, within = reference.auc_weights(), reference.partition_keys
+            values, present = [AUC_INFLUENCE], self._present
+            both = self.with_reference(self.influences, table, within, weights, values, present)
+            added.append(self._variances(both, {_AUC: AUC_INFLUENCE}))
+            added += [*self._df(both, present, AUC_DF), *self._df(both, [PRESENT], DESIGN_DF)]
+        if self.cells is not None:
+            weights, within = reference.row_weights(), reference.partition_keys
+            both = self.with_reference(self.cells, table, within, weights, CELLS, ())
+            added.append(self._rate_variances(both))
+            if self.influences is None:
+                added += self._df(both, [PRESENT], DESIGN_DF)
+        for columns in added:
+            table = join_on_keys(table, columns, self.keys)
+        return table
+
+    def _df(self, both: pl.LazyFrame, kinds: Sequence[str], name: str) -> list[pl.LazyFrame]:
+        """Compute degrees of freedom, also of segments alone, from units with rows of a kind."""
+        sides = {name: [*kinds, *map(other_name, kinds)], own_df(name): kinds}
+        return [smaller_df(both, self.keys, self.design, *each[::-1]) for each in sides.items()]
+
+    def _rate_variances(self, both: pl.LazyFrame) -> pl.LazyFrame:
+        columns = rate_influences(self.rates, self.keys, self.design)
+        columns |= rate_influences(self.rates, self.keys, self.design, other_name)
+        renamed = {
+            rate_influence(other_name(rate)): other_name(rate_influence(rate))
+            for rate in self.rates
+        }
+        influences = both.with_columns(**columns).rename(renamed)
+        return self._variances(influences, {rate: rate_influence(rate) for rate in self.rates})
+
+    def with_reference(
+        self,
+        units: pl.LazyFrame,
+        table: pl.LazyFrame,
+        within: Sequence[str],
+        weights: UnitWeights,
+        values: Sequence[str],
+        present: Sequence[str],
+    ) -> pl.LazyFrame:
+        """Return values of each group and of its reference in all units with rows of either.
+
+        ``present`` are columns that say whether a unit has rows of a kind.
+        """
+        keys, unit = self.keys, [STRATUM, CLUSTER]
+        named = (weight.alias(name) for weight, name in zip(weights, _WEIGHTS, strict=True))
+        groups = table.select(*keys, *named)
+        any_rows = pl.lit(1, pl.Int64).alias(PRESENT)
+        own = units.select(*keys, *unit, *values, *present, any_rows)
+        # In the order of the units, so that sums over groups have the same bits each time.
+        weighted = join_on_keys(own, groups, keys)
+        given = pl.col(_GIVEN).fill_null(0.0)
+        # Units in which the reference has no rows have sums of 0; null is what is unknown of one.
+        sums = {name: sum_unless_null((given * pl.col(name)).filter(given > 0)) for name in values}
+        kinds = [*present, PRESENT]
+        for kind in kinds:
+            sums[kind] = pl.when(given > 0).then(kind).otherwise(0).sum()
+        of_all = aggregate(
+            weighted, [*within, *unit], {f"{name}{_ALL}": value for name, value in sums.items()}
         )
-        raise ValueError(msg)
-    named = pl.all_horizontal(
-        pl.col(key) == columns.literal(value)
-        for key, value in zip(groups, exact, strict=True)
-        if value is not None
-    ).fill_null(value=False)
-    exists = over(named.any(), rows.model_keys)
-    rule = (
-        f"`reference` must be {_NAMES} or a group; "
-        f"found no group {shown(reference)} in {', '.join(rows.group_names)}"
-    )
+        pairs = join_on_keys(groups, of_all, within, how="inner", maintain_order="none")
+        both = join_on_keys(pairs, own, [*keys, *unit], maintain_order="none")
+        absent = pl.col(PRESENT).is_null()
+        both = both.with_columns(
+            pl.when(absent).then(0).otherwise(pl.col(name)).alias(name)
+            for name in (*values, *kinds)
+        )
+        others = {
+            other_name(name): (pl.col(f"{name}{_ALL}") - pl.col(_LEFT_OUT) * pl.col(name))
+            / pl.col(_TOTAL)
+            for name in values
+        }
+        left_out = (pl.col(_LEFT_OUT) > 0).cast(pl.Int64)
+        for kind in kinds:
+            others[other_name(kind)] = pl.col(f"{kind}{_ALL}") - left_out * pl.col(kind)
+        either = pl.any_horizontal(pl.col(PRESENT, other_name(PRESENT)) > 0)
+        ordered = both.with_columns(**others).filter(either).sort([*keys, *unit])
+        return collect(ordered, reproducible=True).lazy() if self.at_once else ordered
 
-    def is_named(_: pl.Expr) -> pl.Expr:
-        return named & require_at_collect(exists, rule)
+    def _variances(self, influences: pl.LazyFrame, metrics: dict[str, str]) -> pl.LazyFrame:
+        """Return the variances of metrics, each named with the influence on it."""
+        products: dict[str, tuple[str, str]] = {}
+        for metric, value in metrics.items():
+            products[rate_variance(metric)] = value, value
+            products[rate_variance(other_name(metric))] = other_name(value), other_name(value)
+            products[_covariance(metric)] = value, other_name(value)
+        variances = linear_variances(influences, self.keys, self.design, products)
+        return variances.select(*self.keys, *products)
 
-    return is_named
+
+def _covariance(metric: str) -> str:
+    return f"__design_covariance_{metric}"

@@ -12,18 +12,18 @@ import polars as pl
 
 from polars_wroc.groups.categories import (
     COMPARED,
-    IS_REFERENCE,
     SEGMENT,
     UNKNOWN,
     Categories,
     CategoryReference,
+    Intersections,
     check_min_share,
     read_categories,
     read_category_reference,
     with_reference,
 )
-from polars_wroc.groups.impact_table import MIN_SHARE
-from polars_wroc.groups.references import other_name
+from polars_wroc.groups.impact_ratios import MIN_SHARE
+from polars_wroc.groups.references import IS_REFERENCE, other_name
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType, check_weight_type
 from polars_wroc.inputs.columns import SCORE, WEIGHT, IntoColumn
@@ -81,7 +81,9 @@ class SmdTable:
         own = combined(members, self.categories.keys, _OWN, added)
         weighed = own.with_columns(weight=_finite(moments(_OWN, pl.col).weight))
         shares = self.categories.with_shares(weighed, self.min_share)
-        marked = self.reference.marked(shares, self.categories.partition_keys)
+        marked = self.reference.with_share(
+            self.reference.marked(shares, self.categories.partition_keys)
+        )
         compared = self._with_reference(self._with_rest(marked))
         models = self.categories.models
         compared = join_on_keys(compared, _named(_ALL, cells, models), models)
@@ -211,13 +213,13 @@ def standardized_mean_difference(
     frame: FrameT,
     score: IntoColumns,
     *,
-    by: IntoColumns,
-    weight: IntoColumn | None = None,
+    attributes: IntoColumns,
+    intersections: Intersections = False,
     reference: object = "rest",
     denominator: Denominator = "overall",
     unknown: Unknown = "exclude",
     min_share: float = MIN_SHARE,
-    intersections: bool = True,
+    weight: IntoColumn | None = None,
     level: float = 0.95,
     weight_type: WeightType = "probability",
 ) -> FrameT:
@@ -232,7 +234,7 @@ def standardized_mean_difference(
         DataFrame or LazyFrame; a LazyFrame is not collected.
     score
         Column or numeric expression, or several.
-    by, unknown, min_share, intersections
+    attributes, intersections, unknown, min_share
         The attributes and their categories: see `impact_ratios`.
     weight
         Column or expression; None gives each row the weight 1.
@@ -298,7 +300,7 @@ def standardized_mean_difference(
     >>> import polars as pl
     >>> import polars_wroc as wroc
     >>> df = pl.DataFrame({"g": list("aaaabbbb"), "s": [1, 2, 3, 4, 2, 4, 6, 8]})
-    >>> table = wroc.standardized_mean_difference(df, "s", by="g")
+    >>> table = wroc.standardized_mean_difference(df, "s", attributes="g")
     >>> table.select("segment", pl.col("mean_score", "difference", "smd", "smd_low").round(4))
     shape: (2, 5)
     ┌─────────┬────────────┬────────────┬─────────┬─────────┐
@@ -313,11 +315,11 @@ def standardized_mean_difference(
     level = arguments.level(level)
     check_weight_type(weight_type)
     arguments.option("denominator", denominator, get_args(Denominator))
-    require_groups(by)
+    require_groups(attributes)
     least = check_min_share(min_share)
-    rows = read_unlabelled(frame, score, weight, by)
-    categories = read_categories(rows, unknown, intersections=intersections)
+    rows = read_unlabelled(frame, score, weight, attributes)
+    categories = read_categories(rows, unknown, intersections)
     schema = rows.frame.collect_schema()
-    named = read_category_reference(reference, REST, categories, schema)
+    named = read_category_reference(reference, (REST,), categories.divisions, schema)
     smd = SmdTable(categories, named, denominator, least, level, weight_type)
     return like_input(frame, smd.table(rows))

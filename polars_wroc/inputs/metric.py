@@ -7,6 +7,8 @@ from typing import Literal, TypeAlias
 
 # Which values of a segment are worse for its members.
 Worse: TypeAlias = Literal["lower", "higher", "either"]
+# Metrics whose tests share the error.
+Family: TypeAlias = Literal["gaps", "impact", "calibration", "fairness"]
 SampleSize: TypeAlias = Literal["positives", "negatives", "rows", "selected", "rejected"]
 
 
@@ -25,6 +27,14 @@ class Metric:
     better: Literal["high", "low"] | None = "high"
     has_gap: bool = False
     in_short: bool = False
+    # Whether the ratio of two values is compared with 1 besides their difference with 0.
+    has_ratio: bool = False
+    # Value of a score that tells nothing, below which no gap goes.
+    least: float = 0.0
+    # Value that all rows are compared with, if there is one.
+    target: float | None = None
+    # Whose p-values are adjusted together.
+    family: Family = "gaps"
     # Which values are worse where being selected is good for a row, and where being rejected is.
     worse_if_selection_is_good: Worse = "either"
     worse_if_rejection_is_good: Worse = "either"

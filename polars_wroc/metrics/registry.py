@@ -191,6 +191,7 @@ CURVE_METRICS: dict[str, CurveMetric] = {
             walk=("ranked", auc_of),
             summary_column="auc",
             has_gap=True,
+            least=0.5,
             in_short=True,
             worse_if_selection_is_good="lower",
             worse_if_rejection_is_good="lower",

@@ -142,19 +142,27 @@ class ScoreInterval:
 
 @dataclass(frozen=True)
 class WilsonInterval:
-    """Wilson's interval of a proportion, all of whose parts are columns.
+    """Wilson's interval of a proportion, or that of an AUC, all of whose parts are columns.
 
-    ``size`` is the inverse of its effective sample size.
+    ``size`` is the inverse of the effective sample size, or of that of the lower limit if the upper
+    one has another, ``size_high``. The column ``skew`` is the factor of the correction for
+    skewness, of which a proportion has none.
     """
 
     auc: str
     one_minus_auc: str
     size: str
-    skewness: ClassVar[float] = 0.0
+    size_high: str | None = None
+    skew: str | None = None
 
-    def inverse_size(self, _: str) -> str:
-        """Column of 1 divided by the effective size."""
-        return self.size
+    @property
+    def skewness(self) -> float | pl.Expr:
+        """Factor of the correction for skewness."""
+        return 0.0 if self.skew is None else pl.col(self.skew)
+
+    def inverse_size(self, side: str) -> str:
+        """Column of 1 divided by the effective size that a limit rests on."""
+        return self.size if side == "low" else self.size_high or self.size
 
     @property
     def steps(self) -> list[Step]:
@@ -163,10 +171,9 @@ class WilsonInterval:
 
     def limits(self, field: Fields, quantile: pl.Expr) -> Limits:
         """Confidence limits for a quantile of the normal or of Student's distribution."""
-        value, complement, size = (
-            field(name) for name in (self.auc, self.one_minus_auc, self.size)
-        )
-        return wilson_limits(value, complement, (size, size), quantile, self.skewness)
+        low, high = (field(self.inverse_size(side)) for side in _SIDES)
+        value, complement = field(self.auc), field(self.one_minus_auc)
+        return wilson_limits(value, complement, (low, high), quantile, self.skewness)
 
 
 def class_inverse_size(
@@ -189,7 +196,7 @@ def wilson_limits(
     complement: pl.Expr,
     inverse_sizes: tuple[pl.Expr, pl.Expr],
     quantile: pl.Expr,
-    skewness: float,
+    skewness: float | pl.Expr,
 ) -> Limits:
     """Wilson's limits around an AUC; null where an inverse size is null or infinite.
 
@@ -207,7 +214,11 @@ def wilson_limits(
 
 
 def lower_limit(
-    auc: pl.Expr, complement: pl.Expr, inverse_size: pl.Expr, quantile: pl.Expr, skewness: float
+    auc: pl.Expr,
+    complement: pl.Expr,
+    inverse_size: pl.Expr,
+    quantile: pl.Expr,
+    skewness: float | pl.Expr,
 ) -> pl.Expr:
     """Wilson's lower limit after a correction for skewness, which lowers small AUCs.
 

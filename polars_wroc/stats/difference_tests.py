@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 import polars as pl
 
 from polars_wroc.inputs import arguments
-from polars_wroc.plans.queries import Fields, Step, as_struct, join_on_keys, let
+from polars_wroc.plans.queries import Fields, Step, join_on_keys, let
 from polars_wroc.stats.distributions import (
     normal_quantile,
     student_p_value,
@@ -131,38 +131,14 @@ class _Table(NamedTuple):
     both: pl.Expr
 
 
-def equal_proportions_p_value(one: Sample, other: Sample) -> pl.Expr:
+def equal_proportions_p_value(one: Sample, other: Sample, exact: Exact = "mid-p") -> pl.Expr:
     """Two-sided p-value of the test that two proportions of different rows are equal.
 
     By their pooled variance where at least five rows are expected in each cell of the table of
-    four. Otherwise Fisher's exact test with the mid-p, if all numbers are whole; the p-value is
-    null if they are not, as with weights.
+    four. Otherwise Fisher's ``exact`` test, if all numbers are whole; the p-value is null if they
+    are not, as with weights.
     """
-    return let(_numbers(one, other), partial(_p_value, exact="mid-p"))
-
-
-def equal_proportions_test(one: Sample, other: Sample, exact: Exact) -> pl.Expr:
-    """Test of `equal_proportions_p_value` as a struct, with the z-value and the method.
-
-    The fields are ``z``, null without variance, ``p_value`` and ``p_method``, which is ``"z"`` or
-    the ``exact`` one.
-    """
-
-    def test(field: Fields) -> pl.Expr:
-        variance = _variance(field)
-        z = pl.when(variance > 0).then(field("difference") / variance.sqrt())
-        p_value = _p_value(field, exact)
-        method = pl.when(_is_normal(field)).then(pl.lit("z"))
-        known = pl.when(p_value.is_not_null())
-        return as_struct(
-            {
-                "z": z,
-                "p_value": p_value,
-                "p_method": known.then(method.otherwise(pl.lit(exact))),
-            }
-        )
-
-    return let(_numbers(one, other), test)
+    return let(_numbers(one, other), partial(_p_value, exact=exact))
 
 
 def _numbers(one: Sample, other: Sample) -> dict[str, pl.Expr]:

@@ -166,9 +166,7 @@ def effective_sample_size(weight: pl.Expr, squares: pl.Expr) -> pl.Expr:
     return pl.when(is_exact(squares)).then(weight * (weight / squares))
 
 
-def _value_and_sizes(
-    part: WeightedCount, others: WeightedCount
-) -> tuple[pl.Expr, pl.Expr, pl.Expr]:
+def value_and_sizes(part: WeightedCount, others: WeightedCount) -> tuple[pl.Expr, pl.Expr, pl.Expr]:
     """A weighted proportion, of ``part`` in ``part`` and ``others``, and its effective sample size.
 
     First Kish's, then the smaller of that and the one that would give the proportion its linearised
@@ -227,7 +225,7 @@ class Proportions:
         columns: dict[str, pl.Expr] = {}
         estimates = self.estimates(field)
         for name, (part, others) in self.parts(field).items():
-            value, kish, size = _value_and_sizes(part, others)
+            value, kish, size = value_and_sizes(part, others)
             if self.design is not None:
                 size = size_by_design(value, kish, self.design.variance(name, field))
             value = estimates.get(name, value)

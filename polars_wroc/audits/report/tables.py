@@ -25,7 +25,7 @@ from polars_wroc.audits.words import (
 from polars_wroc.charts.options import MINUS, NAMES, heading
 from polars_wroc.curves.calibration_error import IN_THE_LARGE
 from polars_wroc.curves.calibration_slope import SLOPE
-from polars_wroc.groups.fairness import METRICS
+from polars_wroc.groups.comparisons import FAIRNESS as METRICS
 from polars_wroc.inputs.arguments import FOUR_FIFTHS
 from polars_wroc.metrics.registry import ROC_AUC, SUMMARY_METRICS
 from polars_wroc.thresholds.registry import GAP_RATES, RATES

@@ -1,0 +1,238 @@
+"""The comparison table: a row for each attribute, segment, score and metric."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import polars as pl
+
+from polars_wroc.groups.auc_sums import GAP_METRICS
+from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, IntoColumn
+from polars_wroc.inputs.expressions import boolean_column, named_columns
+from polars_wroc.inputs.metric import Metric, SampleSize
+from polars_wroc.inputs.rows import IntoColumns, Rows, RowSource, polars_frame
+from polars_wroc.metrics.registry import CURVE_METRICS, ROC_AUC
+from polars_wroc.thresholds.registry import GAP_RATES, RATES
+
+_NUMBERS = ("value", "value_low", "value_high")
+_COMPARED = (
+    *("reference_value", "gap", "gap_low", "gap_high", "ratio", "ratio_low", "ratio_high"),
+    *("p_value", "p_adjusted", "detectable"),
+)
+COMPARISON_SCHEMA: dict[str, type[pl.DataType]] = {
+    **dict.fromkeys((*AUDIT_KEYS, MODEL, "metric"), pl.String),
+    "n": pl.Int64,
+    **dict.fromkeys(_NUMBERS, pl.Float64),
+    "reference": pl.String,
+    "n_reference": pl.Int64,
+    **dict.fromkeys(_COMPARED, pl.Float64),
+    **dict.fromkeys(("verdict", "reason"), pl.String),
+}
+# Verdicts.
+DIFFERENT, ALIKE, TOO_LITTLE = "different", "alike", "too little data"
+# Reasons: why there is no verdict, or no test.
+THE_REFERENCE, NO_REFERENCE = "the reference", "no reference shown"
+UNDEFINED, NO_VARIANCE = "undefined", "no variance"
+UNKNOWN_REASON = "an unknown category"
+FEW, REPEATS = "fewer than ", "repeats "
+# The name of what the overall rows of calibration are compared with.
+TARGET = "target"
+# Number of an attribute and segment in the order of the table.
+PLACE = "__place"
+
+
+def few_rows(min_rows: int) -> str:
+    """Say that a number rests on too few rows to be tested."""
+    return f"{FEW}{min_rows} rows"
+
+
+def small_share(min_share: float) -> str:
+    """Say that a category has too small a share of the weight to be compared."""
+    return f"share below {100 * min_share:g}%"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparedMetric(Metric):
+    """A metric of comparisons alone, and the kinds of rows that it is based on."""
+
+    of: tuple[SampleSize, ...] = ("rows",)
+
+    @property
+    def sample_sizes(self) -> tuple[SampleSize, ...]:
+        """Kinds of rows that the metric is based on; a test needs enough of each."""
+        return self.of
+
+
+IMPACT = ComparedMetric(
+    name="impact_ratio",
+    label="impact ratio",
+    definition="Rate of the favorable decision divided by that of the reference.",
+    has_ratio=True,
+    family="impact",
+)
+CALIBRATION: dict[str, ComparedMetric] = {
+    metric.name: metric
+    for metric in (
+        ComparedMetric(
+            name="calibration_in_the_large",
+            label="calibration in the large",
+            definition="Mean score less the proportion of positives.",
+            better=None,
+            target=0.0,
+            family="calibration",
+        ),
+        ComparedMetric(
+            name="calibration_slope",
+            label="calibration slope",
+            definition="Slope of a logistic regression of the label on the logit of the score.",
+            better=None,
+            target=1.0,
+            family="calibration",
+            of=ROC_AUC.sample_sizes,
+        ),
+    )
+}
+
+Kind = Literal["difference", "ratio", "area"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FairnessMetric(ComparedMetric):
+    """The largest ``kind`` of difference between groups in one of the metrics it ``compares``."""
+
+    criterion: str
+    kind: Kind
+    compares: tuple[str, ...]
+
+
+class _Criterion(NamedTuple):
+    """What a fairness criterion compares, in words, and how."""
+
+    words: str
+    compares: tuple[str, ...]
+    kinds: tuple[Kind, ...]
+
+
+# The rate that each fairness criterion compares.
+COMPARED_RATES = {rate.fairness: name for name, rate in GAP_RATES.items() if rate.fairness}
+_OF_RATES: dict[str, tuple[Kind, ...]] = {
+    "demographic_parity": ("difference", "ratio"),
+    "equal_opportunity": ("difference", "ratio"),
+    "predictive_equality": ("difference",),
+    "predictive_parity": ("difference",),
+}
+_ODDS = tuple(COMPARED_RATES[name] for name in ("equal_opportunity", "predictive_equality"))
+
+
+def _of_criterion(criterion: str, compares: tuple[str, ...], **labels: str) -> list[FairnessMetric]:
+    return [
+        FairnessMetric(
+            name=f"{criterion}_{kind}",
+            label=label,
+            definition=label,
+            better="high" if kind == "ratio" else "low",
+            has_ratio=kind == "ratio",
+            family="fairness",
+            of=GAP_METRICS[compares[0]].sample_sizes,
+            criterion=criterion,
+            kind=kind,  # type: ignore[arg-type]
+            compares=compares,
+        )
+        for kind, label in labels.items()
+    ]
+
+
+def _of_rate(criterion: str) -> list[FairnessMetric]:
+    """Metrics that compare the rate of a fairness criterion between groups."""
+    rate = COMPARED_RATES[criterion]
+    words, rates = criterion.replace("_", " ").capitalize(), f"{GAP_RATES[rate].label}s"
+    labels = {kind: f"{words}, {kind} of the {rates}" for kind in _OF_RATES[criterion]}
+    return _of_criterion(criterion, (rate,), **labels)
+
+
+FAIRNESS: dict[str, FairnessMetric] = {
+    metric.name: metric
+    for metric in (
+        *_of_rate("demographic_parity"),
+        *_of_rate("equal_opportunity"),
+        *_of_rate("predictive_equality"),
+        *_of_criterion(
+            "equalized_odds",
+            _ODDS,
+            difference="Equalized odds, the larger of both differences",
+            ratio="Equalized odds, the smaller of both ratios",
+        ),
+        *_of_rate("predictive_parity"),
+        *_of_criterion("auc", (ROC_AUC.column,), difference=f"Difference of the {ROC_AUC.label}s"),
+        FairnessMetric(
+            name="max_abroca",
+            label="ABROCA, the largest area between the ROC curves of a group and of its "
+            "complement",
+            definition="",
+            better="low",
+            family="fairness",
+            of=ROC_AUC.sample_sizes,
+            criterion="abroca",
+            kind="area",
+            compares=(ROC_AUC.column,),
+        ),
+    )
+}
+# All metrics of comparison tables, in the order of rows; of some there are values only.
+METRICS: dict[str, Metric] = {
+    metric.column: metric
+    for metric in (
+        *GAP_METRICS.values(),
+        CURVE_METRICS["average_precision"],
+        RATES["accuracy"],
+        IMPACT,
+        *CALIBRATION.values(),
+        *FAIRNESS.values(),
+    )
+}
+
+
+def score_name(frame: object, score: IntoColumns | None) -> str | None:
+    """Name the column of the score; None without one. Counts have no names but a placeholder."""
+    if score is None or isinstance(frame, RowSource):
+        return None if score is None else str(score)
+    names = named_columns("score", score, polars_frame(frame).lazy())
+    return next(iter(names))
+
+
+def score_or_decisions(
+    frame: pl.DataFrame | pl.LazyFrame | RowSource,
+    score: IntoColumns | None,
+    selected: IntoColumn | None,
+) -> tuple[IntoColumns, str | None]:
+    """Return the score and its name; without one the decisions are the score, without a name."""
+    if score is not None:
+        return score, score_name(frame, score)
+    if selected is None or isinstance(frame, RowSource):
+        msg = "`score` must be given unless decisions are `selected`; found None"
+        raise ValueError(msg)
+    decisions: pl.Expr = boolean_column("selected", selected, frame.lazy()).column
+    return decisions.cast(pl.Float64), None
+
+
+def comparison_table(
+    rows: pl.LazyFrame, groups: Rows, score: str | None, more: Sequence[str] = ()
+) -> pl.LazyFrame:
+    """Lay out rows in order, with all columns of the table and some ``more``.
+
+    They have `PLACE`; a column that they do not have is null. ``score`` is the name of the only
+    one.
+    """
+    held = rows.collect_schema().names()
+    models = pl.col(MODEL) if MODEL in groups.model_keys else pl.lit(score, pl.String)
+    known = {name: pl.col(name) for name in COMPARISON_SCHEMA if name in held} | {MODEL: models}
+    metric = pl.col("metric").replace_strict(list(METRICS), range(len(METRICS)))
+    return rows.sort(PLACE, metric, maintain_order=True).select(
+        *(
+            known.get(name, pl.lit(None)).cast(dtype).alias(name)
+            for name, dtype in COMPARISON_SCHEMA.items()
+        ),
+        *more,
+    )
