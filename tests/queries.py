@@ -16,12 +16,14 @@ Table: TypeAlias = Callable[..., pl.LazyFrame]
 
 
 def _gaps(reference: str) -> Table:
-    return lambda f, by="g": wroc.group_gaps(f, "y", "s", weight="w", by=by, reference=reference)
+    return lambda f, by="g": wroc.group_gaps(
+        f, "y", "s", weight="w", attributes=by, reference=reference
+    )
 
 
 def _gaps_to_a_group(frame: pl.LazyFrame, by: IntoColumns = "g") -> pl.LazyFrame:
     group = ("b",) * len(by) if isinstance(by, list) else "b"
-    return wroc.group_gaps(frame, "y", "s", weight="w", by=by, reference=group)
+    return wroc.group_gaps(frame, "y", "s", weight="w", attributes=by, reference=group)
 
 
 def _of_counts(frame: pl.LazyFrame, by: IntoColumns = "g") -> pl.LazyFrame:
@@ -93,13 +95,19 @@ TABLES: dict[str, Table] = {
         "y",
         "s",
         weight="w",
-        by=by,
+        attributes=by,
         threshold=0.5,
         strata=pl.col("w").floor(),
         lonely="certainty",
     ),
     "group_gaps within strata": lambda f, by="g": wroc.group_gaps(
-        f, "y", "s", weight="w", by=by, within=(pl.col("w") > 1).alias("heavy"), threshold=0.5
+        f,
+        "y",
+        "s",
+        weight="w",
+        attributes=by,
+        within=(pl.col("w") > 1).alias("heavy"),
+        threshold=0.5,
     ),
     "partial_aucs with intervals in a survey": lambda f, by="g": wroc.partial_aucs(
         f,
@@ -176,7 +184,7 @@ TABLES: dict[str, Table] = {
     ),
     "impact_ratios of counts": lambda f: wroc.from_counts(
         wroc.score_counts(f, None, "s", weight="w", by="g")
-    ).impact_ratios(by="g", threshold="median", favorable="selected"),
+    ).impact_ratios(attributes="g", threshold="median", favorable="selected"),
     "score_counts in bins": lambda f, by="g": wroc.score_counts(
         f, "y", "s", weight="w", by=by, bins=64
     ),
@@ -193,33 +201,48 @@ TABLES: dict[str, Table] = {
     ),
     "det_curve": lambda f, by="g": wroc.det_curve(f, "y", "s", weight="w", by=by),
     "cost_curve": lambda f, by="g": wroc.cost_curve(f, "y", "s", weight="w", by=by),
-    "fairness": lambda f, by="g": wroc.fairness(f, "y", "s", weight="w", by=by, threshold=0),
+    "fairness": lambda f, by="g": wroc.fairness(
+        f, "y", "s", weight="w", attributes=by, threshold=0
+    ),
     "fairness of recorded decisions": lambda f, by="g": wroc.fairness(
-        f, "y", "s", weight="w", by=by, selected=pl.col("w") > 1
+        f, "y", "s", weight="w", attributes=by, selected=pl.col("w") > 1
     ),
     "group_gaps of recorded decisions": lambda f, by="g": wroc.group_gaps(
-        f, "y", "s", weight="w", by=by, selected=pl.col("w") > 1
+        f, "y", "s", weight="w", attributes=by, selected=pl.col("w") > 1
     ),
     "threshold_metrics of recorded decisions": lambda f, by="g": wroc.threshold_metrics(
         f, "y", "s", weight="w", by=by, selected=pl.col("w") > 1, level=0.9
     ),
     "fairness by a survey design": lambda f, by="g": wroc.fairness(
-        f, "y", "s", weight="w", by=by, threshold=0, strata=pl.col("w").floor(), lonely="adjust"
+        f,
+        "y",
+        "s",
+        weight="w",
+        attributes=by,
+        threshold=0,
+        strata=pl.col("w").floor(),
+        lonely="adjust",
     ),
     "impact_ratios": lambda f: wroc.impact_ratios(
         f,
         "s",
         weight="w",
-        by=["g", (pl.col("w") > 1).alias("heavy")],
+        attributes=["g", (pl.col("w") > 1).alias("heavy")],
+        intersections=True,
         threshold=0,
         favorable="selected",
     ),
     "impact_ratios above the median": lambda f: wroc.impact_ratios(
-        f, ["s", "limit"], by="g", threshold="median", favorable="selected", reference={"g": "b"}
+        f,
+        ["s", "limit"],
+        attributes="g",
+        threshold="median",
+        favorable="selected",
+        reference={"g": "b"},
     ),
     "impact_ratios in a survey": lambda f: wroc.impact_ratios(
         f,
-        by="g",
+        attributes="g",
         selected=pl.col("s") > 0,
         favorable="selected",
         weight="w",
@@ -227,7 +250,7 @@ TABLES: dict[str, Table] = {
         lonely="certainty",
     ),
     "standardized_mean_difference": lambda f: wroc.standardized_mean_difference(
-        f, "s", weight="w", by=["g", (pl.col("w") > 1).alias("heavy")]
+        f, "s", weight="w", attributes=["g", (pl.col("w") > 1).alias("heavy")], intersections=True
     ),
     "cross_auc": lambda f, by="g": wroc.cross_auc(f, "y", "s", weight="w", by=by),
     "subgroup_auc": lambda f, by="g": wroc.subgroup_auc(f, "y", "s", weight="w", by=by),

@@ -220,7 +220,7 @@ def test_summaries_of_every_kind(call: str) -> None:
 )
 def test_gaps_of_scores_of_every_kind(kind: str, call: str) -> None:
     both(
-        lambda f: wroc.group_gaps(f, "y", "s", by="g", **GAPS[call]),
+        lambda f: wroc.group_gaps(f, "y", "s", attributes="g", **GAPS[call]),
         PEOPLE.with_columns(s=KINDS[kind]),
     )
 
@@ -229,7 +229,10 @@ def test_gaps_of_scores_of_every_kind(kind: str, call: str) -> None:
 def test_gaps_of_groups_of_every_kind(kind: str) -> None:
     frame = PEOPLE.with_columns(k=KEYS[kind])
     table = both(
-        lambda f: wroc.group_gaps(f, "y", ["s", "limit"], by=["k", "g"], weight="w"), frame
+        lambda f: wroc.group_gaps(
+            f, "y", ["s", "limit"], attributes=["k", "g"], intersections="only", weight="w"
+        ),
+        frame,
     )
     assert table.schema["k"] == frame.schema["k"]
 

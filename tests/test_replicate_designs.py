@@ -16,6 +16,7 @@ import pytest
 from polars.testing import assert_frame_equal
 from scipy import stats
 from sweeps import sweep
+from wide_tables import wide_gaps
 
 import polars_wroc as wroc
 from polars_wroc import ReplicateWeights
@@ -72,9 +73,9 @@ TABLES: dict[str, Callable[..., pl.DataFrame | pl.LazyFrame]] = {
     ),
     "tpr_at_fpr": lambda f, **o: wroc.tpr_at_fpr(f, "y", "s", fpr=[0.1, 0.3], by="g", **o),
     "fpr_at_tpr": lambda f, **o: wroc.fpr_at_tpr(f, "y", "s", tpr=[0.6, 0.9], **o),
-    "fairness": lambda f, **o: wroc.fairness(f, "y", "s", by="g", threshold=0.5, **o),
+    "fairness": lambda f, **o: wroc.fairness(f, "y", "s", attributes="g", threshold=0.5, **o),
     **{
-        f"group_gaps_{reference}": lambda f, reference=reference, **o: wroc.group_gaps(
+        f"group_gaps_{reference}": lambda f, reference=reference, **o: wide_gaps(
             f, "y", "s", by="g", threshold=0.5, reference=reference, **o
         )
         for reference in ("rest", "overall", "a", "best")
@@ -120,9 +121,9 @@ def with_each_weight(survey: pl.DataFrame) -> list[pl.DataFrame]:
 
 def test_gaps_are_those_of_each_replicate(survey: pl.DataFrame, engine: Engine) -> None:
     given: dict[str, Any] = {"by": "g", "threshold": 0.5, "weight": "w", "reference": "a"}
-    plan = wroc.group_gaps(survey.lazy(), "y", "s", replicate_weights=SOME, **given)
+    plan = wide_gaps(survey.lazy(), "y", "s", replicate_weights=SOME, **given)
     table = plan.collect(engine=engine)
-    each = [wroc.group_gaps(frame, "y", "s", **given) for frame in with_each_weight(survey)]
+    each = [wide_gaps(frame, "y", "s", **given) for frame in with_each_weight(survey)]
     for place in (1, 2):
         row = table.row(place, named=True)
         gaps = [one["auc_gap"][place] for one in each]
@@ -181,13 +182,13 @@ def test_a_replicate_without_negatives_leaves_gaps_unknown(survey: pl.DataFrame)
         r3=pl.when((pl.col("g") == "b") & (pl.col("y") == 0)).then(0.0).otherwise("r3")
     )
     given: dict[str, Any] = {"by": "g", "threshold": 0.5, "weight": "w"}
-    table = wroc.group_gaps(none, "y", "s", replicate_weights=SOME, **given)
+    table = wide_gaps(none, "y", "s", replicate_weights=SOME, **given)
     # The rest of a and of c has group b in it.
     assert table["auc_gap_se"].to_list() == [None] * 3
     # Rates of the rest are pooled, and have negatives in each replicate.
     assert table["fpr_gap_low"].is_null().to_list() == [False, True, False]
     assert table["tpr_gap_low"].null_count() == 0
-    named = wroc.group_gaps(none, "y", "s", replicate_weights=SOME, reference="a", **given)
+    named = wide_gaps(none, "y", "s", replicate_weights=SOME, reference="a", **given)
     assert named["auc_gap_se"].is_null().to_list() == [True, True, False]
     notes = wroc.summary(none, "y", "s", by="g", weight="w", replicate_weights=SOME)["ci_note"]
     assert notes.to_list() == [None, "no estimate in 1 of 6 replicates", None]
@@ -197,11 +198,11 @@ def test_a_replicate_without_negatives_leaves_gaps_unknown(survey: pl.DataFrame)
     ("call", "message"),
     [
         (
-            lambda f: wroc.group_gaps(f, "y", "s", by="g", cluster="c", replicate_weights=SOME),
+            lambda f: wide_gaps(f, "y", "s", by="g", cluster="c", replicate_weights=SOME),
             "`cluster`, `strata` and `fpc` must be None with `replicate_weights`; found `cluster`",
         ),
         (
-            lambda f: wroc.group_gaps(f, "y", "s", by="g", within="k", replicate_weights=SOME),
+            lambda f: wide_gaps(f, "y", "s", by="g", within="k", replicate_weights=SOME),
             r"must be None with `within`; found `replicate_weights`$",
         ),
         (

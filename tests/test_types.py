@@ -39,11 +39,11 @@ def tables(frame: FrameT) -> list[FrameT]:
         wroc.det_curve(frame, "y", "s"),
         wroc.dominated_models(frame, "y", ["s", "other"]),
         wroc.equalized_thresholds(frame, "y", "s", by="g"),
-        wroc.fairness(frame, "y", "s", by="g", threshold=0.5),
+        wroc.fairness(frame, "y", "s", attributes="g", threshold=0.5),
         wroc.fpr_at_tpr(frame, "y", "s", tpr=0.9),
         wroc.gain_curve(frame, "y", "s"),
-        wroc.group_gaps(frame, "y", "s", by="g"),
-        wroc.impact_ratios(frame, "s", by="g", threshold=0.5, favorable="selected"),
+        wroc.group_gaps(frame, "y", "s", attributes="g"),
+        wroc.impact_ratios(frame, "s", attributes="g", threshold=0.5, favorable="selected"),
         wroc.merge_counts([wroc.score_counts(frame, "y", "s")]),
         wroc.operating_points(frame, "y", "s", max_fpr=0.2),
         wroc.partial_aucs(frame, "y", "s", fpr=(0.0, 0.2)),
@@ -51,7 +51,7 @@ def tables(frame: FrameT) -> list[FrameT]:
         wroc.roc_curve(frame, "y", "s"),
         wroc.score_counts(frame, "y", "s"),
         wroc.score_distribution(frame, "s"),
-        wroc.standardized_mean_difference(frame, "s", by="g"),
+        wroc.standardized_mean_difference(frame, "s", attributes="g"),
         wroc.subgroup_auc(frame, "y", "s", by="g"),
         wroc.summary(frame, "y", "s"),
         wroc.threshold_metrics(frame, "y", "s"),
@@ -88,5 +88,5 @@ def test_types_of_other_results() -> None:
     assert_type(audit, wroc.Audit)
     assert_type(audit.segments, pl.DataFrame)
     assert_type(audit.findings, pl.DataFrame)
-    chart = wroc.gap_chart(wroc.group_gaps(frame, "y", "s", by="g"), metric="auc")
+    chart = wroc.gap_chart(wroc.group_gaps(frame, "y", "s", attributes="g"), metric="auc")
     assert isinstance(chart, alt.TopLevelMixin)

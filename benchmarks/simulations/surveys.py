@@ -143,7 +143,7 @@ def _gaps(samples: list[Sample], design: dict[str, Any]) -> pl.DataFrame:
             "label",
             sample.scores,
             weight="weight",
-            by="segment",
+            attributes="segment",
             adjust="none",
             **design,
         )

@@ -130,7 +130,7 @@ def decisions_of(options: argparse.Namespace, frame: pl.LazyFrame) -> dict[str, 
         "score": scores_of(options) if options.score else None,
         "selected": None if options.selected is None else _selected(frame, options.selected),
         "weight": options.weight,
-        "by": groups_of(options, frame),
+        "attributes": groups_of(options, frame),
     }
 
 

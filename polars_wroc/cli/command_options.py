@@ -109,10 +109,9 @@ def add_impact(parser: argparse.ArgumentParser) -> None:
         help="categories with a smaller share of the weight are shown, not judged; default 0.02",
     )
     parser.add_argument(
-        "--no-intersections",
-        dest="intersections",
-        action="store_false",
-        help="do not compare the combinations of all attributes",
+        "--intersections",
+        action="store_true",
+        help="compare the combinations of all attributes too",
     )
     parser.add_argument(
         "--exact",
@@ -262,14 +261,18 @@ def add_gaps(parser: argparse.ArgumentParser) -> None:
         metavar="R",
         default=[],
         help=f"what groups are compared with: one of {', '.join(get_args(ReferenceKind))}; or a "
-        "group such as sex=m; with several group columns give the option once for each; default "
-        "rest",
+        "group such as sex=m, the reference of an attribute, repeatable; default rest",
     )
     parser.add_argument(
         "--within",
         action="append",
         metavar="A",
         help="column of strata such as jobs or sites, in which groups are compared; repeatable",
+    )
+    parser.add_argument(
+        "--intersections",
+        action="store_true",
+        help="compare the combinations of all attributes too",
     )
     shared_options.add_margin(parser)
     parser.add_argument(

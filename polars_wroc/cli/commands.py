@@ -7,7 +7,7 @@ import shlex
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import polars as pl
 
@@ -22,7 +22,7 @@ from polars_wroc.audits.gates import (
 )
 from polars_wroc.audits.not_audited import seemingly_unknown, unknown_hint
 from polars_wroc.audits.result import SUFFIXES, Audit
-from polars_wroc.audits.tables import ReferenceKind, audited_files
+from polars_wroc.audits.tables import audited_files
 from polars_wroc.charts.options import GapMetric
 from polars_wroc.cli import arguments, process, results, sources
 from polars_wroc.cli.arguments import groups_of
@@ -45,14 +45,23 @@ from polars_wroc.cli.results import (
     show_table,
     write_table,
 )
+from polars_wroc.counts.count_table import CountTable
 from polars_wroc.files import outputs
 from polars_wroc.groups.impact_ratios import impact_ratios
-from polars_wroc.inputs import columns
+from polars_wroc.groups.wide import impact_wide
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, UNKNOWN_CATEGORY, check_positives
+from polars_wroc.inputs.decisions import RECORDED
 from polars_wroc.namespaces import Counts
 from polars_wroc.plans.config import MOST_ROWS, at_once, budget_is_set
 from polars_wroc.plans.queries import collect, collect_all
-from polars_wroc.thresholds.rules import RULE_ARGUMENTS
+from polars_wroc.ranking.curve import CELLS
+from polars_wroc.thresholds.rules import RULE_ARGUMENTS, choose_rule
+from polars_wroc.thresholds.search import (
+    ROWS_MISSING,
+    ROWS_SELECTED,
+    common_threshold,
+    confusion_at,
+)
 
 _THRESHOLD = ("threshold", *RULE_ARGUMENTS)
 _COMPARED = (
@@ -216,18 +225,28 @@ def run_impact(options: argparse.Namespace) -> None:
     _check(options)
     gates = [read_impact_gate(text) for text in options.fail_if]
     reference = _reference_of_impact(options)
-    rows = sources.known_rows(options)
-    if options.threshold == "median" and budget_is_set() and rows > MOST_ROWS:
-        sources.refuse_spilling(rows, "give a number as --threshold")
+    known = sources.known_rows(options)
+    if options.threshold == "median" and budget_is_set() and known > MOST_ROWS:
+        sources.refuse_spilling(known, "give a number as --threshold")
     given: dict[str, Any] = {name: getattr(options, name) for name in _NAMED}
     given |= arguments.uncertainty_of(options) | {"reference": reference}
-    with at_once(rows):
-        table = collect(_ratios(options, given))
-    arguments.check_selected(options, table["n_selected"].sum())
-    keys = [*AUDIT_KEYS, *([MODEL] if MODEL in table.columns else [])]
-
-    notes = _notes(table, options)
-    in_text = partial(impact_in_text, table, keys, notes)
+    frame: Any
+    if options.counts:
+        frame = sources.merged(options)
+        groups, function = frame.groups, Counts(frame, eager=False).impact_ratios
+    else:
+        groups = frame = sources.watched(options.files, options.progress)
+        given |= arguments.decisions_of(options, frame)
+        function = partial(impact_ratios, frame)
+    given["unknown"] = arguments.unknown_of(options, groups)
+    given["attributes"] = groups_of(options, groups)
+    with at_once(known):
+        table, decided = collect_all([function(**given), _decided(frame, options)])
+    arguments.check_selected(options, decided["selected"].sum())
+    notes = _notes(table, decided, options)
+    wide = impact_wide(table, rejected=options.favorable == "rejected")
+    keys = [key for key in (*AUDIT_KEYS, MODEL) if key in wide.columns]
+    in_text = partial(impact_in_text, wide, keys, notes)
 
     def show() -> None:
         show_table("impact", _written(table, options), options, in_text, level=options.level)
@@ -235,20 +254,18 @@ def run_impact(options: argparse.Namespace) -> None:
             for note in notes:
                 process.complain(note)
 
-    present(judged(gates, table), show)
+    present(judged(gates, wide), show)
 
 
-def _ratios(options: argparse.Namespace, given: dict[str, Any]) -> pl.LazyFrame:
-    """Compare the categories of rows, or of counts by score."""
-    if options.counts:
-        counts = sources.merged(options)
-        given["unknown"] = arguments.unknown_of(options, counts.groups)
-        given["by"] = groups_of(options, counts.groups)
-        ratios: pl.LazyFrame = Counts(counts, eager=False).impact_ratios(**given)
-        return ratios
-    frame = sources.watched(options.files, options.progress)
-    given["unknown"] = arguments.unknown_of(options, frame)
-    return impact_ratios(frame, **given, **arguments.decisions_of(options, frame))
+def _decided(frame: pl.LazyFrame | CountTable, options: argparse.Namespace) -> pl.LazyFrame:
+    """Count the rows that each score selects, and those that are missing."""
+    rows = sources.decisions(frame, options)
+    choice: Any = RECORDED if options.threshold is None else options.threshold
+    if choice == "median":
+        choice = choose_rule(max_selection_rate=0.5)
+    cells = confusion_at(rows.regrouped([]), common_threshold(rows, choice))
+    share = (pl.col("tp") + pl.col("fp")) / pl.sum_horizontal(CELLS)
+    return cells.select(missing=ROWS_MISSING, selected=ROWS_SELECTED, share=share)
 
 
 def _written(table: pl.DataFrame, options: argparse.Namespace) -> pl.DataFrame:
@@ -258,14 +275,14 @@ def _written(table: pl.DataFrame, options: argparse.Namespace) -> pl.DataFrame:
     return table.with_columns(pl.col(AUDIT_KEYS[1]).fill_null(UNKNOWN_CATEGORY))
 
 
-def _notes(table: pl.DataFrame, options: argparse.Namespace) -> list[str]:
+def _notes(table: pl.DataFrame, decided: pl.DataFrame, options: argparse.Namespace) -> list[str]:
     """Say what a reader of the ratios should know about the rows and their categories."""
     what = "label, score or weight" if options.counts else "decision"
     if options.weight:
         what += " or weight"
-    notes = [results.of_missing(table, what)]
+    notes = [results.of_missing(decided, what)]
     if options.threshold == "median":
-        notes.append(results.of_median(table))
+        notes.append(results.of_median(decided))
     if options.unknown != ["keep"]:
         given = {category: None for _, category in seemingly_unknown(table)}
         flags = " ".join(f"--unknown {shlex.quote(category)}" for category in given)
@@ -331,15 +348,16 @@ def run_gaps(options: argparse.Namespace) -> None:
         msg = f"--metric {metric} needs --threshold or --selected; found none of them"
         raise UsageError(msg)
     source = sources.source_of(options)
-    named = ("threshold", "within", "margin", "min_rows", "adjust")
+    named = ("threshold", "within", "intersections", "margin", "min_rows", "adjust")
     chosen = {name: getattr(options, name) for name in named}
-    chosen["reference"] = _reference_of_gaps(options, source.groups)
+    chosen["reference"] = arguments.reference_of(options, "rest")
     with at_once(sources.known_rows(options)):
         gaps = source.function("group_gaps")
         table = collect(gaps(**chosen, **arguments.uncertainty_of(options)))
-    check_positives(options.pos_label, found=bool(table["n_pos"].sum()))
+    aucs = table.filter(metric="auc")["value"]
+    check_positives(options.pos_label, found=_table_has_positives(aucs, source))
     if options.selected is not None:
-        arguments.check_selected(options, table["selection_rate"].sum())
+        arguments.check_selected(options, table.filter(metric="selection_rate")["value"].sum())
     text = partial(gaps_in_text, table, metric, _in_words(options.reference), options.margin)
     show_table("gaps", table, options, text, metric=metric, level=options.level)
 
@@ -419,27 +437,3 @@ def _start(table: pl.DataFrame, curves: pl.DataFrame) -> float | None:
 def _in_words(references: list[str]) -> str:
     """Name the reference as in the middle of a sentence."""
     return " and ".join(_IN_WORDS.get(text, text) for text in references or ["rest"])
-
-
-def _reference_of_gaps(options: argparse.Namespace, groups: dict[str, pl.DataType]) -> object:
-    """Read --reference: one kind, or a group by the values of its columns."""
-    given, kinds = options.reference or ["rest"], get_args(ReferenceKind)
-    if given[0] in kinds and len(given) == 1:
-        return given[0]
-    if len(groups) == 1 and len(given) == 1 and "=" not in given[0]:
-        given = [f"{next(iter(groups))}={given[0]}"]
-    named = arguments.reference_of(argparse.Namespace(reference=given), "rest")
-    if isinstance(named, str) or named.keys() != groups.keys():
-        whole = " and ".join(f"{name}=VALUE" for name in groups)
-        found = " and ".join(given)
-        msg = f"--reference must be one of {', '.join(kinds)}, or {whole}; found {found}"
-        raise UsageError(msg)
-    read = {name: columns.from_text(named[name], dtype) for name, dtype in groups.items()}
-    for name, value in read.items():
-        if value is None:
-            found = f"{named[name]!r} for type {groups[name]}"
-            msg = f"--reference must have a value of {name!r}; found {found}"
-            raise ValueError(msg)
-    group = tuple(read.values())
-    # A group may have the name of a kind.
-    return group[0] if len(group) == 1 and group[0] not in kinds else group

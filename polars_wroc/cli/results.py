@@ -18,8 +18,7 @@ from polars_wroc.cli.process import check_printed, screen_of
 from polars_wroc.files import outputs
 from polars_wroc.groups.categories import CROSSED
 from polars_wroc.groups.wide import BELOW, LIKELY, SURELY, judgement
-from polars_wroc.inputs.columns import MISSING, MODEL, UNKNOWN_CATEGORY
-from polars_wroc.plans.queries import over
+from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, UNKNOWN_CATEGORY
 from polars_wroc.stats.difference_tests import is_significant
 
 
@@ -173,15 +172,16 @@ def of_gaps(
     table: pl.DataFrame, keys: Sequence[str], metric: GapMetric, reference: str, margin: float
 ) -> str:
     """Say which groups differ from their reference."""
-    gap, verdict = f"{metric}_gap", pl.col(f"{metric}_gap_verdict")
-    found = table.filter(verdict == "different").sort(pl.col(gap).abs(), descending=True)
-    names = [f"{_place(row, keys, '')} ({points(row[gap])})" for row in found.iter_rows(named=True)]
+    of_metric = table.filter(metric=metric)
+    found = of_metric.filter(verdict="different").sort(pl.col("gap").abs(), descending=True)
+    names = [
+        f"{_place(row, keys, '')} ({points(row['gap'])})" for row in found.iter_rows(named=True)
+    ]
     what = f"from {reference} in {NAMES[metric]}"
     first = f"No group is shown to differ {what}."
     if names:
         first = f"Different {what}, in points: {first_few(names, _SEPARATOR)}."
-    alike = table.filter(verdict == "alike").height
-    unclear = table.filter(verdict == "too little data").height
+    alike, unclear = (of_metric.filter(verdict=v).height for v in ("alike", "too little data"))
     counts = [
         *([f"alike within {100 * margin:g} points: {many(alike, 'group')}"] if alike else []),
         *([f"too little data to tell: {many(unclear, 'group')}"] if unclear else []),
@@ -192,11 +192,10 @@ def of_gaps(
 
 def _adjusted(table: pl.DataFrame) -> str:
     """Say for how many tests the verdicts are adjusted, if they are."""
-    adjusted = table.select(pl.col(r"^.*_p_adjusted$").name.replace("adjusted$", "value"))
-    if table.select(adjusted.columns).equals(adjusted):
+    p_values = table["p_value"]
+    if p_values.equals(table["p_adjusted"]):
         return ""
-    tests = sum(column.count() for column in adjusted)
-    return f" Verdicts are adjusted for {tests:,} tests, intervals are not."
+    return f" Verdicts are adjusted for {p_values.count():,} tests, intervals are not."
 
 
 def of_decisions(table: pl.DataFrame, keys: Sequence[str]) -> str | None:
@@ -259,10 +258,9 @@ def of_impact(table: pl.DataFrame, keys: Sequence[str]) -> str:
     return " ".join(sentences)
 
 
-def of_missing(table: pl.DataFrame, what: str) -> str:
+def of_missing(decided: pl.DataFrame, what: str) -> str:
     """Say how many rows lack one of these, if any do."""
-    of_one, models = _of_one_attribute(table)
-    found = of_one.select(over(pl.col("n_missing").sum(), models)).to_series()
+    found = decided["missing"]
     most = max(found.to_list(), default=0)
     if not most:
         return ""
@@ -271,20 +269,12 @@ def of_missing(table: pl.DataFrame, what: str) -> str:
     return capitalised(f"{up_to}{many(most, 'row')} {have} no {what} and {were} left out.")
 
 
-def of_median(table: pl.DataFrame) -> str:
+def of_median(decided: pl.DataFrame) -> str:
     """Say that far fewer than half of the rows score above the median, if so."""
-    of_one, models = _of_one_attribute(table)
-    above = (pl.col("selection_rate") * pl.col("weight")).sum() / pl.col("weight").sum()
-    least = of_one.select(over(above, models)).to_series().min()
+    least = decided["share"].min()
     if not isinstance(least, float) or least >= _FEW_ABOVE_MEDIAN:
         return ""
     return f"Only {least:.0%} score above the median, since many scores are equal to it."
-
-
-def _of_one_attribute(table: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
-    """Return the categories of one attribute, which have all rows, and the key of the model."""
-    of_one = table.filter(attribute=table["attribute"][0]) if table.height else table
-    return of_one, [MODEL] if MODEL in table.columns else []
 
 
 def _order(row: dict[str, Any]) -> str:
@@ -330,23 +320,22 @@ def gaps_in_text(
     table: pl.DataFrame, metric: GapMetric, reference: str, margin: float, screen: Screen
 ) -> str:
     """Write the gaps of a metric, in points."""
-    gap, keys = f"{metric}_gap", _before(table, "n_pos")
-    sizes = table.select(
-        pl.col(gap).alias("gap, points"), pl.col(f"{gap}_detectable").alias("detectable")
-    )
+    keys = [*AUDIT_KEYS, *([MODEL] if table[MODEL].n_unique() > 1 else [])]
+    of_metric = table.filter(metric=metric)
+    sizes = of_metric.select(pl.col("gap").alias("gap, points"), "detectable")
     columns: _Columns = [
-        pl.sum_horizontal("n_pos", "n_neg").alias("n"),
-        metric,
+        "n",
+        pl.col("value").alias(metric),
         points_in_text(sizes, "gap, points"),
-        points_in_text(table, f"{gap}_low", f"{gap}_high").alias("interval"),
-        pl.col(f"{gap}_verdict").alias("verdict"),
-        pl.col(f"{metric}_reference").alias("reference"),
-        pl.col(f"{gap}_p_adjusted").alias("p_adjusted"),
+        points_in_text(of_metric, "gap_low", "gap_high").alias("interval"),
+        "verdict",
+        pl.col("reference_value").alias("reference"),
+        "p_adjusted",
         # A size has no sign.
         points_in_text(sizes, "detectable").str.replace("+", " ", literal=True),
     ]
     verdict = of_gaps(table, keys, metric, reference, margin)
-    return _written(table, columns, screen, keys, 5, verdict)
+    return _written(of_metric, columns, screen, keys, 5, verdict)
 
 
 def decisions_in_text(table: pl.DataFrame, screen: Screen) -> str:
@@ -392,7 +381,6 @@ def impact_in_text(
         judgement(pl.col("impact_ratio"), pl.col(BELOW)).alias("below 4/5"),
         "reference",
         "p_adjusted",
-        "shortfall",
     ]
     return _written(named, columns, screen, keys, 5, verdict)
 

@@ -23,6 +23,7 @@ _ALIASES = {
     "df": "replicate_df",
     "bins": "curve_bins",
     "facet": "by",
+    "attributes": "by",
 }
 
 

@@ -97,14 +97,21 @@ def source_of(options: argparse.Namespace) -> Source:
         by = groups_of(options, counts.groups)
         methods = Counts(counts, eager=False)
         groups = arguments.group_types(options, counts.groups)
-        return Source(lambda name: partial(getattr(methods, name), by=by), groups)
+        return Source(lambda name: partial(getattr(methods, name), **_groups(name, by=by)), groups)
     given = _rows(options)
     groups = arguments.group_types(options, given["frame"])
     if options.bins is not None:
         given["bins"] = options.bins
     elif budget_is_set() and (rows := known_rows(options)) > MOST_ROWS:
         return Source(lambda name: _without_spilling(name, rows, options, given), groups)
-    return Source(lambda name: partial(_FUNCTIONS[name], **given), groups)
+    return Source(lambda name: partial(_FUNCTIONS[name], **_groups(name, **given)), groups)
+
+
+def _groups(name: Name, **given: Any) -> dict[str, Any]:
+    """Name the groups as a function does."""
+    if name == "group_gaps":
+        given["attributes"] = given.pop("by")
+    return given
 
 
 def known_rows(options: argparse.Namespace) -> int:
@@ -242,7 +249,16 @@ def _read(frame: pl.LazyFrame, options: argparse.Namespace) -> Rows:
     if "label" in options:
         given = arguments.columns_of(options, frame)
         return read_rows(frame, **given)
-    return read_decisions(frame, **arguments.decisions_of(options, frame), survey=None)
+    return decisions(frame, options)
+
+
+def decisions(frame: pl.LazyFrame | CountTable, options: argparse.Namespace) -> Rows:
+    """Read the decisions of `impact`."""
+    groups = frame.groups if isinstance(frame, CountTable) else frame
+    given = arguments.decisions_of(options, groups)
+    if isinstance(frame, CountTable):
+        given["score"] = "score"
+    return read_decisions(frame, **given, survey=None)
 
 
 def _total(*names: str) -> pl.Expr:

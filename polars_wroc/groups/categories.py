@@ -87,7 +87,7 @@ def read_attributes(rows: Rows, intersections: Intersections) -> list[Grouping]:
     """Read how the groups of checked rows are divided into segments of attributes."""
     if intersections != "only":
         arguments.flag("intersections", intersections)
-    require_texts(rows)
+    require_texts(rows, "attributes")
     names = rows.group_names
     if intersections and len(names) == 1:
         msg = f"`intersections` needs two or more `attributes`; found {names}"

@@ -27,7 +27,7 @@ from polars_wroc.groups.comparisons import (
     FAIRNESS,
     PLACE,
     UNDEFINED,
-    FairnessMetric,
+    Kind,
     comparison_table,
     score_or_decisions,
 )
@@ -175,8 +175,9 @@ def _largest_gaps(
     table = _extremes(groups, keys)
     for each in (limits, _alike(groups, keys, designed=interval.options.designed)):
         table = join_on_keys(table, each, keys)
-    metrics = [metric for metric in FAIRNESS.values() if metric.kind != "area"]
-    return pl.concat([_worst(table, metric, within) for metric in metrics], how="diagonal")
+    table = table.cache()
+    kinds: tuple[Kind, ...] = ("difference", "ratio")
+    return pl.concat([_worst(table, kind, within) for kind in kinds], how="diagonal")
 
 
 def _with_limits(
@@ -287,28 +288,26 @@ def _alike(groups: pl.LazyFrame, keys: Sequence[str], *, designed: bool) -> pl.L
     return sums.select(*keys, p_value=p_value)
 
 
-def _worst(table: pl.LazyFrame, metric: FairnessMetric, within: Sequence[str]) -> pl.LazyFrame:
+def _worst(table: pl.LazyFrame, kind: Kind, within: Sequence[str]) -> pl.LazyFrame:
     """Reduce the metrics of a criterion to the worst; null unless all are known."""
-    is_ratio, several = metric.kind == "ratio", len(metric.compares) > 1
-    high, low = pl.col("value_max"), pl.col("value_min")
-    number = pl.when(high > 0).then(low / high) if is_ratio else high - low
-    worst = pl.col("number").min() if is_ratio else pl.col("number").max()
-    known = (pl.col("number").count() == len(metric.compares)) | pl.lit(not several)
-    chosen = (pl.col("number") == worst).fill_null(value=not several)
+    is_ratio = kind == "ratio"
+    high, low, number = pl.col("value_max"), pl.col("value_min"), pl.col("number")
+    worst = number.min() if is_ratio else number.max()
+    metrics = pl.col(_CRITERION).replace_strict({c: len(m) for c, m in _CRITERIA.items()})
+    expected = pl.col("expected").first()
+    alone = pl.col("expected") == 1
+    known = pl.when((number.count() == expected) | alone.first())
 
     def of_worst(column: str) -> pl.Expr:
-        return pl.when(known).then(pl.col(column).filter(chosen).first())
+        return known.then(pl.col(column).filter((number == worst) | alone).first())
 
     def of_all(column: str) -> pl.Expr:
         end = pl.col(column)
-        both = pl.when(end.count() == len(metric.compares))
-        return both.then(end.min() if is_ratio else end.max())
+        return pl.when(end.count() == expected).then(end.min() if is_ratio else end.max())
 
-    own, other = ("min", "max") if is_ratio else ("max", "min")
-    shown = "ratio" if is_ratio else "gap"
+    (own, other), shown = (("min", "max"), "ratio") if is_ratio else (("max", "min"), "gap")
     p_value = pl.col("p_value")
-    tested = pl.when(p_value.count() == len(metric.compares))
-    of_criterion = table.filter(pl.col(_CRITERION) == metric.criterion)
+    smallest = (p_value.min() * p_value.count()).clip(upper_bound=1.0)
     columns = {
         "segment": of_worst(f"segment_{own}"),
         "n": of_worst(f"n_{own}"),
@@ -316,17 +315,16 @@ def _worst(table: pl.LazyFrame, metric: FairnessMetric, within: Sequence[str]) -
         "reference": of_worst(f"name_{other}"),
         "n_reference": of_worst(f"n_{other}"),
         "reference_value": of_worst(f"value_{other}"),
-        shown: pl.when(known).then(worst),
-        f"{shown}_low": of_all(f"{metric.kind}_low").clip(lower_bound=0.0),
-        f"{shown}_high": of_all(f"{metric.kind}_high").clip(upper_bound=1.0),
-        "p_value": tested.then((p_value.min() * p_value.count()).clip(upper_bound=1.0)),
+        shown: known.then(worst),
+        f"{shown}_low": of_all(f"{kind}_low").clip(lower_bound=0.0),
+        f"{shown}_high": of_all(f"{kind}_high").clip(upper_bound=1.0),
+        "p_value": pl.when(p_value.count() == expected).then(smallest),
     }
-    return (
-        of_criterion.with_columns(number=number)
-        .group_by(within, maintain_order=True)
-        .agg(**columns)
-        .with_columns(metric=pl.lit(metric.name))
-    )
+    numbers = pl.when(high > 0).then(low / high) if is_ratio else high - low
+    of_criteria = table.with_columns(number=numbers, expected=metrics)
+    of_criteria = of_criteria.group_by(*within, _CRITERION, maintain_order=True).agg(**columns)
+    named = of_criteria.with_columns(metric=pl.col(_CRITERION) + f"_{kind}").drop(_CRITERION)
+    return named.filter(pl.col("metric").is_in([*FAIRNESS]))
 
 
 def _largest_area(areas: pl.LazyFrame, within: Sequence[str]) -> pl.LazyFrame:
@@ -369,9 +367,9 @@ def fairness(
     frame
         DataFrame or LazyFrame; a LazyFrame is not collected.
     label, score, weight, pos_label, level, weight_type
-        As for `summary`.
-    by
-        The groups: one or several columns or expressions.
+        As for `summary`. Without a ``score`` the ``selected`` are compared, and there is no AUC.
+    attributes, intersections
+        The attributes, whose values are the groups: see `group_gaps`.
     threshold
         Rows with at least this score are predicted positive.
     selected
@@ -394,26 +392,32 @@ def fairness(
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
-        One row per (model and) metric, in this order: ``demographic_parity_difference``,
-        ``demographic_parity_ratio`` (of the selection rates; less than 0.8 fails the four-fifths
-        rule), ``equal_opportunity_difference``, ``equal_opportunity_ratio`` (tpr),
-        ``predictive_equality_difference`` (fpr), ``equalized_odds_difference``,
-        ``equalized_odds_ratio`` (the worse of tpr and fpr), ``predictive_parity_difference``
-        (ppv), ``auc_difference``, and ``max_abroca``, the largest area between the ROC curves
-        of a group and of its complement [2]_. The columns are, with several scores, ``model``
-        (String); ``metric`` (String); ``value`` (Float64); ``group_max, group_min`` (String), the
-        groups with the largest and the smallest value, several keys joined by a comma; ``ci_low,
-        ci_high`` (Float64), the confidence interval of the difference or ratio of these two groups,
-        as if they had been named beforehand; ``joint_low, joint_high`` (Float64), that of the
-        largest difference or smallest ratio among all groups, whichever have it, and within 0 and
-        1; ``p_value`` (Float64) of the test that all groups are alike. Values that are undefined
-        or from too few rows are left out. A difference or ratio is null where fewer than two groups
-        are left, and for equalized odds where that of the tpr or of the fpr is null. A ratio is
-        null, and so are all its limits, where the larger rate is 0; ``ci_high`` of a ratio is
-        also null where it is infinite. Joint limits are null too where a group has no limits, and
-        for more than 10,000 groups; ``p_value``, the same for a difference and its ratio, is null
-        for ``auc_difference``, which `audit` tests by the gaps of the groups. ``max_abroca`` has
-        no ``group_min``, no intervals and no test.
+        The comparison table of `group_gaps`, with a row for each attribute, score and metric, in
+        this order: ``demographic_parity_difference``, ``demographic_parity_ratio`` (of the
+        selection rates; less than 0.8 fails the four-fifths rule),
+        ``equal_opportunity_difference``, ``equal_opportunity_ratio`` (tpr),
+        ``predictive_equality_difference`` (fpr),
+        ``equalized_odds_difference``, ``equalized_odds_ratio`` (the worse of tpr and fpr),
+        ``predictive_parity_difference`` (ppv), ``auc_difference``, and ``max_abroca``, the largest
+        area between the ROC curves of a group and of its complement [2]_.
+
+        - Of a difference ``segment`` is the group with the largest value and ``reference`` that
+          with the smallest; ``gap, gap_low, gap_high`` are the largest difference and limits that
+          hold for it whichever groups have it.
+        - Of a ratio ``segment`` is the group with the smallest value and ``reference`` that with
+          the largest; ``ratio, ratio_low, ratio_high`` are the smallest ratio and its limits.
+        - ``n, value, n_reference, reference_value``: rows and rates of both; of equalized odds
+          those of the rate that decides.
+        - ``p_value`` of the test that all groups are alike, the same for a difference and its
+          ratio; null for ``auc_difference``, which `audit` tests by the gaps of the groups.
+        - ``reason``: ``"undefined"`` where there is no difference, ratio or area; ``segment`` and
+          ``reference`` are null where fewer than two groups are left. Values that are undefined or
+          from too few rows are left out. Equalized odds need both rates. A ratio is undefined where
+          the larger rate is 0.
+
+        ``max_abroca`` has the area as ``value``, the reference ``"rest"`` and no limits. Limits are
+        within 0 and 1, and null where a group has no limits and for more than 10,000 groups. All
+        other columns are null: these are no tests of their own.
 
     Raises
     ------
@@ -424,14 +428,13 @@ def fairness(
     Notes
     -----
     The rates are compared as in fairlearn [1]_, except that 0/0 is null. The largest difference
-    between many small groups is large by chance. ``ci_low, ci_high`` do not account for the
-    selection of the two groups: with 20 equal groups of 100 rows and a selection rate of 0.2 they
-    leave out parity in nine of ten samples. The joint limits do, so that only they say that some
-    groups differ by at least so much.
+    between many small groups is large by chance: with 20 equal groups of 100 rows and a selection
+    rate of 0.2 the interval of the picked pair alone leaves out parity in nine of ten samples. The
+    limits here account for that, so that they say that some groups differ by at least so much.
 
     Intervals combine those of both groups: Wilson's for rates, those of ``method="score"`` for
     AUCs; differences and ratios by Donner and Zou [3]_, where a ratio excludes 1 exactly where the
-    difference excludes 0. For the joint limits each group has its own at the quantile of the
+    difference excludes 0. Each group has limits at the quantile of the
     studentised range [4]_ divided by the square root of 2, and all pairs are compared; of more than
     200 groups the ends of their limits are, which gives wider ones. Equalized odds need both
     rates at half of the error each, and twice the smaller of their p-values. Rates are tested by
@@ -462,20 +465,20 @@ def fairness(
     ...         "s": [0.9, 0.6, 0.7, 0.1, 0.8, 0.4, 0.3, 0.2],
     ...     }
     ... )
-    >>> table = wroc.fairness(df, "y", "s", by="g", threshold=0.5)
-    >>> table.select("metric", "value", "group_max", "group_min").head(3)
-    shape: (3, 4)
-    ┌───────────────────────────────┬──────────┬───────────┬───────────┐
-    │ metric                        ┆ value    ┆ group_max ┆ group_min │
-    │ ---                           ┆ ---      ┆ ---       ┆ ---       │
-    │ str                           ┆ f64      ┆ str       ┆ str       │
-    ╞═══════════════════════════════╪══════════╪═══════════╪═══════════╡
-    │ demographic_parity_difference ┆ 0.5      ┆ a         ┆ b         │
-    │ demographic_parity_ratio      ┆ 0.333333 ┆ a         ┆ b         │
-    │ equal_opportunity_difference  ┆ 0.5      ┆ a         ┆ b         │
-    └───────────────────────────────┴──────────┴───────────┴───────────┘
+    >>> table = wroc.fairness(df, "y", "s", attributes="g", threshold=0.5)
+    >>> table.select("metric", "segment", "value", "reference", "reference_value").head(3)
+    shape: (3, 5)
+    ┌───────────────────────────────┬─────────┬───────┬───────────┬─────────────────┐
+    │ metric                        ┆ segment ┆ value ┆ reference ┆ reference_value │
+    │ ---                           ┆ ---     ┆ ---   ┆ ---       ┆ ---             │
+    │ str                           ┆ str     ┆ f64   ┆ str       ┆ f64             │
+    ╞═══════════════════════════════╪═════════╪═══════╪═══════════╪═════════════════╡
+    │ demographic_parity_difference ┆ a       ┆ 0.75  ┆ b         ┆ 0.25            │
+    │ demographic_parity_ratio      ┆ b       ┆ 0.25  ┆ a         ┆ 0.75            │
+    │ equal_opportunity_difference  ┆ a       ┆ 1.0   ┆ b         ┆ 0.5             │
+    └───────────────────────────────┴─────────┴───────┴───────────┴─────────────────┘
     """
-    require_groups(attributes)
+    require_groups(attributes, called="attributes")
     choice = threshold_or_rule(threshold, selected)
     if choice is None:
         msg = "exactly one of `threshold` and `selected` must be given; found none"
@@ -487,7 +490,7 @@ def fairness(
     source = read_source(frame)
     score, name = score_or_decisions(source, score, selected)
     given = source, label, score, weight, attributes, pos_label
-    rows: Rows = read_rows(*given, survey=design, selected=selected)
+    rows: Rows = read_rows(*given, survey=design, selected=selected, called="attributes")
     divisions = read_attributes(rows, intersections)
     thresholds = common_threshold(rows, choice)
     metrics = ThresholdMetrics(level, weight_type, designed=survey.given)

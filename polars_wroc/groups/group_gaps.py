@@ -1,4 +1,4 @@
-"""Gaps of AUCs and rates between each group and a reference, with intervals and tests."""
+"""Gaps of AUCs and rates between each segment and a reference, with intervals and tests."""
 
 from __future__ import annotations
 
@@ -50,23 +50,29 @@ def group_gaps(
     lonely: Lonely = "null",
     replicate_weights: ReplicateWeights | None = None,
 ) -> FrameT:
-    """Test how the weighted AUC and rates of each group differ from those of a reference.
+    """Test how the weighted AUC and rates of each segment differ from those of a reference.
 
     Parameters
     ----------
     frame
         DataFrame or LazyFrame; a LazyFrame is not collected.
-    label, score, weight, by, pos_label
-        As for `summary`; ``by`` is required.
+    label, score, weight, pos_label
+        As for `summary`. Without a ``score`` the ``selected`` are compared, and there is no AUC.
+    attributes
+        One or several columns or expressions, such as race and sex. The values of each are its
+        segments, which are compared with each other.
+    intersections
+        True: also compare the segments of all attributes crossed, whose names are joined by a
+        multiplication sign; ``"only"``: compare these alone.
     reference
-        ``"rest"``: the other groups: the mean of their AUCs, weighted by their pairs of a positive
-        and a negative, and the rates of all their rows. ``"overall"``: the same of all groups, the
-        group's own included. Rows of different groups are never compared, so that an offset of
-        all scores of a group changes no other gap (`cross_auc` and `auc_decomposition` report
-        such offsets). ``"best"``: the group with the highest AUC; because it is selected for that,
-        gaps to it are biased away from 0. Anything else: the group with that value of ``by``, or
-        that tuple of values where ``by`` has several columns; ``("best",)`` is a group of that
-        name. The group of null keys cannot be the reference.
+        ``"rest"``: the other segments: the mean of their AUCs, weighted by their pairs of a
+        positive and a negative, and the rates of all their rows. ``"overall"``: the same of all
+        segments, the segment's own included. Rows of different segments are never compared, so
+        that an offset of all scores of a segment changes no other gap (`cross_auc` and
+        `auc_decomposition` report such offsets). ``"best"``: the segment with the highest AUC;
+        because it is selected for that, gaps to it are biased away from 0. Or a mapping of
+        attributes to segments, such as ``{"race": "white"}``; the other attributes have the rest.
+        With one attribute the segment alone is enough. Missing values cannot be the reference.
     threshold
         Rows with at least this score are predicted positive. Without it, and without ``selected``,
         there are no gaps of rates.
@@ -89,11 +95,11 @@ def group_gaps(
         (Benjamini-Hochberg) the false discovery rate (the expected proportion of false positives
         among significant gaps); or ``"none"``.
     min_rows
-        Minimum sample size of a test, in the group and in the reference without the group: rows
+        Minimum sample size of a test, in the segment and in the reference without the segment: rows
         of each class for an AUC, positives for a tpr, negatives for an fpr, selected rows for a
         ppv, the other rows for an npv, all rows for a selection rate. Estimates from fewer rows
-        are reported but not tested, and such a group cannot be ``"best"``. A row with a frequency
-        weight counts that many times.
+        are reported but not tested, and such a segment cannot be ``"best"``. A row with a
+        frequency weight counts that many times.
     margin
         How large a gap must be to matter: the verdict ``"alike"`` says that it is shown to be
         within the margin on either side. Between 0 and 1.
@@ -102,7 +108,7 @@ def group_gaps(
         are strata; null is one of them. A group is compared with its reference within each
         stratum, and the differences are averaged, so that gaps that come from the strata alone
         vanish. ``reference`` must be ``"rest"``, ``"best"`` (by the AUC without strata) or a
-        group, ``method`` ``"score"``, and no survey design given. Plans compute this, whatever
+        segment, ``method`` ``"score"``, and no survey design given. Plans compute this, whatever
         the engine.
     cluster, strata, fpc, lonely, replicate_weights
         The design of a survey: see `summary`. With ``cluster`` alone there is one stratum.
@@ -116,37 +122,54 @@ def group_gaps(
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
-        One row per group (and model), sorted by the ``by`` columns. After them come ``n_pos,
-        n_neg`` (Int64 numbers of rows of each class) and the Float64 columns ``auc, auc_reference,
-        auc_gap`` (the first minus the second), ``auc_gap_se, auc_gap_low, auc_gap_high,
-        auc_gap_p_value, auc_gap_p_adjusted``. AUCs without both classes are null. The columns of a
-        gap are also null for the reference group itself and where there is no reference; the
-        standard error also where a class has one row. With ``"logit-t"`` they are null where a
-        variance is unknown or, with perfect separation, 0. With ``threshold`` or ``selected`` there
-        follow, for each of ``selection_rate, tpr, fpr, ppv, npv``, the rate and, prefixed by its
-        name, ``_reference``, ``_gap``, ``_gap_low``, ``_gap_high``, ``_gap_p_value``,
-        ``_gap_p_adjusted``, ``_ratio`` (of the rate to the reference's), ``_ratio_low``,
-        ``_ratio_high``. A ratio and its limits are null where the reference's rate is 0, the upper
-        limit also where it is infinite. Limits and tests are null where squares of the weights
-        overflow or underflow. P-values are adjusted for all tests of the table together. Last come,
-        for the AUC and each rate, ``_gap_detectable`` (Float64), the smallest gap below the
-        reference that would have been found with a probability of 80 %, and ``_gap_verdict``
-        (String): ``"alike"``, ``"different"`` or ``"too little data"``. The first is null where no
-        gap could have been found or the gap is not tested; both are null where there is no gap.
-        With ``within`` all these are averages over the strata in which a group and its reference
-        have rows of the metric (``n_pos`` and ``n_neg`` count all rows): a rate and its
-        ``_reference`` are directly standardised rates with common weights. After them come
-        ``within_weight_share``, the share of the group's weight in strata where the reference has
-        rows, and, for the AUC and each rate, ``_gap_crude``, the gap without strata, and
-        ``_gap_explained``, the share of it that the strata explain, 1 minus the gap divided by
-        that without strata. It may be negative or above 1, and is null where the interval of the
-        gap without strata includes 0. Ratios are also null where every row is an outcome.
+        The comparison table: one row per attribute, segment, score and metric, in the order of the
+        arguments, of values, and of the metrics ``auc`` and, with ``threshold`` or ``selected``,
+        ``selection_rate, tpr, fpr, ppv, npv``. In each row ``gap = value - reference_value`` and
+        ``ratio = value / reference_value``.
+
+        - ``attribute, segment`` (String): names of the attribute and of its value; several are
+          joined by a multiplication sign and by commas. The segment null is the missing value.
+        - ``model`` (String): name of the score; null without one.
+        - ``metric`` (String).
+        - ``n`` (Int64): rows that the value rests on: of a rate its denominator, of an AUC the
+          smaller class.
+        - ``value, value_low, value_high`` (Float64): the metric in the segment, with its confidence
+          interval. Null without its denominator, and of an AUC without both classes.
+        - ``reference`` (String), ``n_reference`` (Int64), ``reference_value`` (Float64):
+          ``"rest"``, ``"overall"`` or the name of a segment, the rows behind it, and its number.
+          Null where no segment has enough rows to be the best.
+        - ``gap, gap_low, gap_high`` (Float64): the difference, with its confidence interval; null
+          of the reference itself. With ``"logit-t"`` gaps are null where a variance is unknown or,
+          with perfect separation, 0.
+        - ``ratio, ratio_low, ratio_high`` (Float64): null of an AUC, of the reference itself and
+          where its rate is 0; the upper limit also where it is infinite. Limits and tests are null
+          where squares of the weights overflow or underflow.
+        - ``p_value, p_adjusted`` (Float64): test that there is no gap, alone and adjusted for all
+          tests of the table together; null where it is not tested.
+        - ``detectable`` (Float64): the smallest gap below the reference that would have been found
+          with a probability of 80 %; null where none could have been, and of gaps that are not
+          tested.
+        - ``verdict`` (String): ``"different"``, ``"alike"`` or ``"too little data"``; null where
+          nothing is compared.
+        - ``reason`` (String): why there is no verdict or no test: ``"undefined"``,
+          ``"no variance"``, ``"the reference"``, ``"no reference shown"``, ``"fewer than 30 rows"``
+          (or another ``min_rows``); ``"repeats female"`` where two segments are each the other's
+          rest, so that this is the same test. Else null.
+
+        With ``within`` values and their references are averages over the strata in which a segment
+        and its reference have rows of the metric (``n`` counts all rows): rates are directly
+        standardised rates with common weights, and ratios are also null where every row is an
+        outcome. There follow ``gap_crude``, the gap without strata; ``gap_explained``, the share
+        of it that the strata explain, 1 minus the gap divided by that without strata, which may be
+        negative or above 1 and is null where the interval of the gap without strata includes 0;
+        and ``share_within``, the share of the segment's weight in strata where the reference has
+        rows (Float64).
 
     Raises
     ------
     TypeError, ValueError, polars.exceptions.PolarsError
         As for `summary`; also for an unknown option, for both ``threshold`` and ``selected``, and
-        at collect for a reference group that does not exist.
+        at collect for a reference that does not exist.
 
     Notes
     -----
@@ -196,20 +219,20 @@ def group_gaps(
     ...         "s": [0.9, 0.4, 0.3, 0.2, 0.1, 0.5, 0.8, 0.6, 0.7, 0.2],
     ...     }
     ... )
-    >>> gaps = wroc.group_gaps(df, "y", "s", by="g")
-    >>> gaps.select("g", pl.col("auc", "auc_reference", "auc_gap", "auc_gap_p_value").round(3))
+    >>> gaps = wroc.group_gaps(df, "y", "s", attributes="g")
+    >>> gaps.select("segment", "metric", pl.col("value", "reference_value", "gap").round(3))
     shape: (2, 5)
-    ┌─────┬───────┬───────────────┬─────────┬─────────────────┐
-    │ g   ┆ auc   ┆ auc_reference ┆ auc_gap ┆ auc_gap_p_value │
-    │ --- ┆ ---   ┆ ---           ┆ ---     ┆ ---             │
-    │ str ┆ f64   ┆ f64           ┆ f64     ┆ f64             │
-    ╞═════╪═══════╪═══════════════╪═════════╪═════════════════╡
-    │ a   ┆ 0.833 ┆ 0.333         ┆ 0.5     ┆ 0.301           │
-    │ b   ┆ 0.333 ┆ 0.833         ┆ -0.5    ┆ 0.301           │
-    └─────┴───────┴───────────────┴─────────┴─────────────────┘
+    ┌─────────┬────────┬───────┬─────────────────┬──────┐
+    │ segment ┆ metric ┆ value ┆ reference_value ┆ gap  │
+    │ ---     ┆ ---    ┆ ---   ┆ ---             ┆ ---  │
+    │ str     ┆ str    ┆ f64   ┆ f64             ┆ f64  │
+    ╞═════════╪════════╪═══════╪═════════════════╪══════╡
+    │ a       ┆ auc    ┆ 0.833 ┆ 0.333           ┆ 0.5  │
+    │ b       ┆ auc    ┆ 0.333 ┆ 0.833           ┆ -0.5 │
+    └─────────┴────────┴───────┴─────────────────┴──────┘
     """
     level = check_options(level, adjust)
-    require_groups(attributes)
+    require_groups(attributes, called="attributes")
     check_weight_type(weight_type)
     choice = threshold_or_rule(threshold, selected)
     survey = SurveyArguments(cluster, strata, fpc, lonely, replicate_weights)
@@ -219,7 +242,7 @@ def group_gaps(
     given = source, label, score, weight, attributes, pos_label
     by_strata: list[str] = []
     if within is None:
-        rows: Rows = read_rows(*given, survey=design, selected=selected)
+        rows: Rows = read_rows(*given, survey=design, selected=selected, called="attributes")
     else:
         survey.require_none("with `within`")
         check_within(reference, method)

@@ -322,8 +322,10 @@ def impact_ratios(
     score
         Column or numeric expression, or several, with ``threshold``: rows with at least that score
         are selected.
-    by
-        The attributes: one or several columns or expressions, each of which has categories.
+    attributes
+        One or several columns or expressions, each of which has categories.
+    intersections
+        True: compare all attributes crossed as well; ``"only"``: these alone.
     selected
         Instead of ``score`` and ``threshold``: a Boolean column or expression, whether a row was
         selected.
@@ -352,8 +354,6 @@ def impact_ratios(
     min_share
         Categories with a smaller share of the weight of all known ones are shown, but they are no
         reference and are neither tested nor judged; 0 keeps all.
-    intersections
-        Compare all attributes crossed as well, where there are several.
     level
         Confidence level of the intervals, from 0.001 to 0.9999.
     weight_type
@@ -370,44 +370,30 @@ def impact_ratios(
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
-        One row per category (and model): those of each attribute in the order of ``by`` and of
-        their values, then those of all attributes crossed. Rows of unknown category are one row,
-        the last of the attribute, without ratio. The columns are
+        The comparison table of `group_gaps`, with the metric ``impact_ratio``: one row per category
+        (and score): those of each attribute in the order of ``attributes`` and of their values,
+        then those of all attributes crossed. Rows of unknown category are one row, the last of the
+        attribute, whose ``segment`` is null.
 
-        - ``attribute, segment`` (String): names of the attribute and of the category; several are
-          joined by a multiplication sign and by commas. The ``segment`` is null where the category
-          is unknown.
-        - ``model`` (String), with several scores.
-        - ``n, n_missing`` (Int64), ``weight, share`` (Float64): rows with a decision, rows
-          without one (or without a weight), which count nowhere else, the weight of the former,
-          and its share of the weight of all known categories of the attribute.
-        - ``n_selected`` (Int64), ``selection_rate, selection_rate_low, selection_rate_high``
-          (Float64): rows selected, and their share of the weight with its confidence interval.
-        - ``reference`` (String), ``reference_rate`` (Float64): the category that this one is
-          compared with, and its selection rate.
-        - ``impact_ratio, impact_ratio_low, impact_ratio_high`` (Float64): the rate of the
-          favorable decision divided by that of the reference, with its confidence interval as if
-          both categories had been named beforehand.
-        - ``impact_ratio_joint_low, impact_ratio_joint_high`` (Float64): limits that hold for all
-          categories of the attribute at once, whichever has the highest rate.
-        - ``z, p_value, p_adjusted`` (Float64), ``p_method`` (String): test that both rates are
-          equal. ``z`` is their difference in standard deviations, negative for the lower rate. The
-          method is ``"z"``, ``"mid-p"``, ``"fisher"`` or, by the design of a survey, ``"t"``.
-        - ``shortfall, shortfall_four_fifths`` (Float64): additional weight of the favorable
-          decision with which the rate would be that of the reference, or four fifths of it.
-        - ``below_four_fifths`` (String): ``"surely"`` where the upper joint limit is less than 0.8,
-          ``"likely"`` where only the ratio is, ``"surely not"`` where the lower joint limit is 0.8
-          or more, ``"likely not"`` where only the ratio is. Null of the reference, and where there
-          is no ratio or the category is excluded.
-        - ``excluded`` (String): ``"small share"`` below ``min_share``, ``"unknown"``, or null.
-        - ``threshold`` (Float64): the least score that is selected, infinite where none is; null
-          for recorded decisions.
+        - ``n`` are the rows with a decision, and ``value, value_low, value_high`` the rate of the
+          favorable one, with its confidence interval.
+        - ``reference, n_reference, reference_value``: the category that this one is compared with,
+          its rows and its rate.
+        - ``ratio, ratio_low, ratio_high``: the rate divided by that of the reference, with limits
+          that hold for all categories of the attribute at once, whichever has the highest rate.
+        - ``p_value, p_adjusted``: test that both rates are equal.
+        - ``verdict``: ``"different"`` where the upper limit is less than 0.8, so that the ratio is
+          surely below four fifths; ``"alike"`` where the lower limit is 0.8 or more; ``"too little
+          data"`` in between.
+        - ``reason`` why there is no verdict: ``"an unknown category"``, ``"share below 2%"`` (or
+          another ``min_share``), ``"the reference"`` or ``"undefined"``; ``"no variance"`` where
+          there are no limits.
 
-        The reference has the ratio 1, no limits and no test. Ratios are null where the rate of the
-        reference is 0, upper limits also where they are infinite; rates are null without weight,
-        limits also where squares of the weights overflow or underflow. A single category is its
-        own reference, and without a known category there are no ratios. Joint limits are null for
-        more than 10,000 categories.
+        Gaps and ``detectable`` are null. The reference has the ratio 1, no limits and no test.
+        Ratios are null where the rate of the reference is 0, upper limits also where they are
+        infinite; rates are null without weight, limits also where squares of the weights overflow
+        or underflow. A single category is its own reference, and without a known category there
+        are no ratios. Limits of ratios are null for more than 10,000 categories.
 
     Raises
     ------
@@ -433,12 +419,12 @@ def impact_ratios(
     all others. Without them ratios of equal groups seem surely below 0.8 too often, since the
     highest of many rates is high by chance.
 
-    ``z`` has the pooled variance and no correction for continuity. Its p-value is used where at
-    least five rows are expected in each cell of the table of four; in other tables that of Fisher's
-    exact test, with half the probability of tables as likely as the observed one (mid-p [5]_). With
-    weights, where effective numbers of rows are not whole, small categories have no p-value. By the
-    design of a survey the p-value belongs to the level at which the interval of the difference just
-    excludes 0, and ``z`` is the quantile of that level.
+    The test is the z-test with the pooled variance, without a correction for continuity, where at
+    least five rows are expected in each cell of the table of four; in other tables it is Fisher's
+    exact test, with half the probability of tables as likely as the observed one (mid-p [5]_).
+    With weights, where effective numbers of rows are not whole, small categories have no p-value.
+    By the design of a survey the p-value belongs to the level at which the interval of the
+    difference just excludes 0.
 
     References
     ----------
@@ -458,25 +444,25 @@ def impact_ratios(
     ...         "hired": [True] * 2 + [False] * 6 + [True] * 8 + [False] * 2 + [True, False],
     ...     }
     ... )
-    >>> table = wroc.impact_ratios(df, by="sex", selected="hired", favorable="selected")
-    >>> rounded = pl.col("selection_rate", "impact_ratio", "p_value").round(4)
-    >>> table.select("segment", "n", rounded, "below_four_fifths")
-    shape: (3, 6)
-    ┌─────────┬─────┬────────────────┬──────────────┬─────────┬───────────────────┐
-    │ segment ┆ n   ┆ selection_rate ┆ impact_ratio ┆ p_value ┆ below_four_fifths │
-    │ ---     ┆ --- ┆ ---            ┆ ---          ┆ ---     ┆ ---               │
-    │ str     ┆ i64 ┆ f64            ┆ f64          ┆ f64     ┆ str               │
-    ╞═════════╪═════╪════════════════╪══════════════╪═════════╪═══════════════════╡
-    │ f       ┆ 8   ┆ 0.25           ┆ 0.3125       ┆ 0.0392  ┆ likely            │
-    │ m       ┆ 10  ┆ 0.8            ┆ 1.0          ┆ null    ┆ null              │
-    │ null    ┆ 2   ┆ 0.5            ┆ null         ┆ null    ┆ null              │
-    └─────────┴─────┴────────────────┴──────────────┴─────────┴───────────────────┘
+    >>> table = wroc.impact_ratios(df, attributes="sex", selected="hired", favorable="selected")
+    >>> rounded = pl.col("value", "ratio", "p_value").round(4)
+    >>> table.select("segment", "n", rounded, "verdict", "reason")
+    shape: (3, 7)
+    ┌─────────┬─────┬───────┬────────┬─────────┬─────────────────┬─────────────────────┐
+    │ segment ┆ n   ┆ value ┆ ratio  ┆ p_value ┆ verdict         ┆ reason              │
+    │ ---     ┆ --- ┆ ---   ┆ ---    ┆ ---     ┆ ---             ┆ ---                 │
+    │ str     ┆ i64 ┆ f64   ┆ f64    ┆ f64     ┆ str             ┆ str                 │
+    ╞═════════╪═════╪═══════╪════════╪═════════╪═════════════════╪═════════════════════╡
+    │ f       ┆ 8   ┆ 0.25  ┆ 0.3125 ┆ 0.0392  ┆ too little data ┆ null                │
+    │ m       ┆ 10  ┆ 0.8   ┆ 1.0    ┆ null    ┆ null            ┆ the reference       │
+    │ null    ┆ 2   ┆ 0.5   ┆ null   ┆ null    ┆ null            ┆ an unknown category │
+    └─────────┴─────┴───────┴────────┴─────────┴─────────────────┴─────────────────────┘
     """
     limit = check_decision(score, selected, threshold)
     check_favorable(favorable, limit, ratios=True)
     level = check_options(level, adjust)
     check_weight_type(weight_type)
-    require_groups(attributes)
+    require_groups(attributes, called="attributes")
     arguments.option("exact", exact, get_args(Exact))
     least = check_min_share(min_share)
     survey = SurveyArguments(cluster, strata, fpc, lonely, replicate_weights)

@@ -48,7 +48,7 @@ def ranges(column: IntoColumn, breaks: Sequence[float]) -> pl.Expr:
     ['<30', '30-44', '30-44', '45+', None]
     >>> rates = wroc.impact_ratios(
     ...     people,
-    ...     by=wroc.ranges("age", [45]),
+    ...     attributes=wroc.ranges("age", [45]),
     ...     selected=pl.col("hired") == 1,
     ...     favorable="selected",
     ... )

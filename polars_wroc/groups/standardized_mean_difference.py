@@ -315,7 +315,7 @@ def standardized_mean_difference(
     level = arguments.level(level)
     check_weight_type(weight_type)
     arguments.option("denominator", denominator, get_args(Denominator))
-    require_groups(attributes)
+    require_groups(attributes, called="attributes")
     least = check_min_share(min_share)
     rows = read_unlabelled(frame, score, weight, attributes)
     categories = read_categories(rows, unknown, intersections)

@@ -149,7 +149,7 @@ def judgement(ratio: pl.Expr, below: pl.Expr) -> pl.Expr:
 _OF_ROWS = ("n_missing", "weight", "share", "n_selected", "threshold")
 _RATE = "selection_rate"
 IMPACT_COLUMNS = (
-    *("n", *_OF_ROWS, _RATE, f"{_RATE}_low", f"{_RATE}_high", "reference", "reference_rate"),
+    *("n", _RATE, f"{_RATE}_low", f"{_RATE}_high", "reference", "reference_rate"),
     *("impact_ratio", "impact_ratio_joint_low", "impact_ratio_joint_high"),
     *("p_value", "p_adjusted", BELOW, "excluded"),
 )

@@ -84,12 +84,13 @@ def read_unlabelled(
     frame: pl.DataFrame | pl.LazyFrame,
     score: IntoColumns,
     weight: IntoColumn | None,
-    by: IntoColumns,
+    attributes: IntoColumns,
     survey: SurveyArguments | None = None,
 ) -> Rows:
     """Return the rows with scores and no label, all of them negative."""
     # Counts have no rows without a label.
-    return read_rows(polars_frame(frame), None, score, weight, by, None, survey=survey)
+    given = polars_frame(frame), None, score, weight, attributes, None
+    return read_rows(*given, survey=survey, called="attributes")
 
 
 def read_decisions(
@@ -97,7 +98,7 @@ def read_decisions(
     score: IntoColumns | None,
     selected: IntoColumn | None,
     weight: IntoColumn | None,
-    by: IntoColumns,
+    attributes: IntoColumns,
     survey: SurveyArguments | None,
 ) -> Rows:
     """Return the rows without a label; of recorded decisions, with the score `RECORDED` or 0.
@@ -105,13 +106,13 @@ def read_decisions(
     Counts by score may have labels, which do not matter.
     """
     if isinstance(frame, RowSource):
-        return read_rows(frame, None, score or (), None, by, None)
+        return read_rows(frame, None, score or (), None, attributes, None, called="attributes")
     if score is not None:
-        return read_unlabelled(frame, score, weight, by, survey)
+        return read_unlabelled(frame, score, weight, attributes, survey)
     assert selected is not None
     frame = polars_frame(frame)
     recorded = boolean_column("selected", selected, frame.lazy()).column
-    return read_unlabelled(frame, recorded.cast(pl.Float64), weight, by, survey)
+    return read_unlabelled(frame, recorded.cast(pl.Float64), weight, attributes, survey)
 
 
 def with_recorded_scores(rows: Rows) -> Rows:

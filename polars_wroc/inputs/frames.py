@@ -171,10 +171,12 @@ def _held(value: pl.Expr, dtype: pl.DataType, common: pl.DataType) -> pl.Expr:
     return value.cast(common, strict=False).cast(dtype, strict=False).eq_missing(value)
 
 
-def require_groups(by: object, rule: str = "name the groups to compare") -> None:
-    """Check that ``by`` is given; its columns are checked with the frame."""
+def require_groups(
+    by: object, rule: str = "name the groups to compare", called: str = "by"
+) -> None:
+    """Check that an argument for groups is given; its columns are checked with the frame."""
     if by is None:
-        reject_type("by", rule, by)
+        reject_type(called, rule, by)
 
 
 def read_rows(
@@ -190,6 +192,7 @@ def read_rows(
     each_a_cluster: bool = False,
     mark_missing: bool = False,
     selected: IntoColumn | None = None,
+    called: str = "by",
 ) -> Rows:
     """Check the arguments against the frame's schema and return its rows.
 
@@ -197,12 +200,13 @@ def read_rows(
     represent several. ``each_a_cluster`` makes each row a cluster, with the same number in all
     models; ``mark_missing`` adds `MISSING_MARKS` to the rows of a frame. A ``survey`` gives them a
     design, and ``selected`` recorded decisions, which plans use and the compiled engine does not
-    know. Without a label every row is negative.
+    know. Without a label every row is negative. Messages have the name that the argument for
+    groups is ``called``.
     """
     if isinstance(frame, RowSource):
-        return frame.rows({} if by is None else _named_keys(by, frame.groups))
+        return frame.rows({} if by is None else _named_keys(by, frame.groups, called))
     frame = polars_frame(frame)
-    columns = _read(frame, label, score, weight, by, cluster, survey, selected)
+    columns = _read(frame, label, score, weight, by, cluster, survey, selected, called)
     if each_a_cluster:
         columns = _numbered(columns)
     values, keys, typed_score = columns.frame, [*columns.keys], columns.scores[0]
@@ -242,26 +246,27 @@ def read_rows_within(
     label: IntoColumn,
     score: IntoColumns,
     weight: IntoColumn | None,
-    by: IntoColumns,
+    attributes: IntoColumns,
     pos_label: object,
     within: IntoColumns,
     selected: IntoColumn | None = None,
 ) -> tuple[Rows, list[str]]:
-    """Return the rows grouped by the columns of ``by`` and ``within``, and the keys of the latter.
+    """Return the rows grouped by attributes and strata, and the keys of the latter.
 
-    The first keys are those of ``by``.
+    The first keys are those of the ``attributes``.
     """
-    frame = read_source(frame)
-    groups = read_rows(frame, label, score, weight, by, pos_label).group_names
+    frame, called = read_source(frame), "attributes"
+    groups = read_rows(frame, label, score, weight, attributes, pos_label, called=called)
+    names = groups.group_names
     table = frame.groups if isinstance(frame, RowSource) else frame.lazy()
     strata = named_columns("within", within, table)
-    if both := sorted(strata.keys() & set(groups)):
-        msg = f"`within` must not name a column of `by`; found {both[0]!r} in both"
+    if both := sorted(strata.keys() & set(names)):
+        msg = f"`within` must not name a column of `attributes`; found {both[0]!r} in both"
         raise ValueError(msg)
-    keys = named_columns("by", by, table) | strata
+    keys = named_columns(called, attributes, table) | strata
     every = [column.alias(name) for name, column in keys.items()]
     rows = read_rows(frame, label, score, weight, every, pos_label, selected=selected)
-    return rows, rows.group_keys[len(groups) :]
+    return rows, rows.group_keys[len(names) :]
 
 
 def read_paired_rows(
@@ -312,7 +317,7 @@ def missing_in_counts(
 
     Only rows with a value of the groups that are to be ``complete`` are counted.
     """
-    groups, rows = _named_keys(by, source.groups), source.multiplicity()
+    groups, rows = _named_keys(by, source.groups, "by"), source.multiplicity()
     known = pl.all_horizontal(True, *(groups[name].is_not_null() for name in complete))  # noqa: FBT003
     missing = {
         str(i): rows.filter(key.is_null() & known).sum() for i, key in enumerate(groups.values())
@@ -376,9 +381,10 @@ def _read(
     cluster: IntoColumn | None,
     survey: SurveyArguments | None = None,
     decision: IntoColumn | None = None,
+    called: str = "by",
 ) -> _Columns:
     lazy = frame.lazy()
-    groups = {} if by is None else _named_keys(by, lazy)
+    groups = {} if by is None else _named_keys(by, lazy, called)
     keys = internal_keys(groups)
     models = named_columns("score", score, lazy)
     several = not isinstance(score, str | pl.Expr) or len(models) > 1
@@ -464,19 +470,20 @@ def _other_columns(columns: _Columns, seen: Observations) -> list[pl.Expr]:
     return carried
 
 
-def _named_keys(by: IntoColumns, frame: pl.LazyFrame) -> dict[str, pl.Expr]:
-    columns = named_columns("by", by, frame)
+def _named_keys(by: IntoColumns, frame: pl.LazyFrame, called: str) -> dict[str, pl.Expr]:
+    columns = named_columns(called, by, frame)
     return {
-        name: one_zero(of_length("by", column, pl.len()), frame) for name, column in columns.items()
+        name: one_zero(of_length(called, column, pl.len()), frame)
+        for name, column in columns.items()
     }
 
 
-def require_texts(rows: Rows) -> None:
+def require_texts(rows: Rows, called: str = "by") -> None:
     """Check that the values of groups can be written as text."""
     for key, dtype in rows.frame.select(rows.keys).collect_schema().items():
         if dtype.is_nested() or dtype in (pl.Duration, pl.Binary):
             msg = (
-                "`by` must hold values that can be written as text; "
+                f"`{called}` must hold values that can be written as text; "
                 f"found column {rows.name_of(key)!r} of type {dtype}"
             )
             raise TypeError(msg)

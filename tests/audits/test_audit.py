@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 from scipy import stats
 from sweeps import sweep
+from wide_tables import wide_gaps
 
 import polars_wroc as wroc
 
@@ -155,7 +156,7 @@ def assert_gaps(
     if options.get("method", "score") != "score" and not chosen(options, DESIGN):
         call["method"] = "logit-t"
     tables = [
-        named(wroc.group_gaps(frame, label, score, by=keys, adjust="none", **call), keys)
+        named(wide_gaps(frame, label, score, by=keys, adjust="none", **call), keys)
         for keys in ways(by, options)
     ]
     expected = pl.concat(tables)
@@ -215,7 +216,7 @@ def assert_fairness(
     call = chosen(options, (*OF_SUMMARY, *DESIGN, "threshold"))
     tables = []
     for keys in ways(by, options):
-        table = wroc.fairness(frame, label, score, by=keys, **call)
+        table = wroc.fairness(frame, label, score, attributes=keys, **call)
         name = pl.lit(CROSS.join(keys)).alias("attribute")
         tables.append(table.select(name, pl.all()))
     expected = pl.concat(tables).filter(pl.col("metric") != "max_abroca")

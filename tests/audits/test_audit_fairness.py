@@ -86,7 +86,7 @@ def test_segments_with_few_rows_are_in_no_pair(rows: pl.DataFrame) -> None:
 def test_clusters_have_limits_and_tests_by_their_design(rows: pl.DataFrame, method: Any) -> None:
     audit = audited(rows, by="g", cluster="client", method=method, min_rows=0)
     expected = wroc.fairness(
-        rows, "y", "s", by="g", threshold=1, weight="w", cluster="client"
+        rows, "y", "s", attributes="g", threshold=1, weight="w", cluster="client"
     ).filter(pl.col("metric") != "max_abroca")
     found = fairness(audit).drop("attribute")
     of_aucs = pl.col("metric") == "auc_difference"

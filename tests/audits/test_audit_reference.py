@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 from sweeps import sweep
+from wide_tables import wide_gaps
 
 import polars_wroc as wroc
 from polars_wroc.audits.verdict import untested_remarks
@@ -57,7 +58,7 @@ def test_gaps_are_those_of_each_attribute_by_itself(
         **options,
     )
     for attribute, reference in {"sex": "m", "age": 30, "site": "rest"}.items():
-        expected = wroc.group_gaps(rows, "y", score, by=attribute, reference=reference, **options)
+        expected = wide_gaps(rows, "y", score, by=attribute, reference=reference, **options)
         expected = expected.select(
             pl.lit(attribute).alias("attribute"),
             pl.col(attribute).cast(pl.String).alias("segment"),
@@ -75,13 +76,13 @@ def test_crossed_segments_may_be_named(rows: pl.DataFrame, weight_type: Any) -> 
     found = wroc.audit(
         rows, "y", "s", by=by, intersections=True, reference={CROSSED: "f, 40"}, **options
     )
-    expected = wroc.group_gaps(rows, "y", "s", by=by, reference=("f", 40), **options)
+    expected = wide_gaps(rows, "y", "s", by=by, reference=("f", 40), **options)
     gaps = found.gaps.filter(attribute=CROSSED)
     assert gaps["segment"].to_list() == [f"{sex}, {age}" for sex, age in expected[by].rows()]
     assert_frame_equal(
         gaps.drop("attribute", "segment"), expected.drop(by), abs_tol=1e-10, rel_tol=1e-8
     )
-    rest = wroc.group_gaps(rows, "y", "s", by="sex", **options)
+    rest = wide_gaps(rows, "y", "s", by="sex", **options)
     gaps = found.gaps.filter(attribute="sex").drop("attribute", "segment")
     assert_frame_equal(gaps, rest.drop("sex"), abs_tol=1e-10, rel_tol=1e-8)
 

@@ -77,7 +77,7 @@ def test_first_of_equal_segments_is_named_in_the_order_of_their_values() -> None
         {"age": [10, 2] * 8, "y": [0, 0, 1, 1] * 4, "s": [0, 0, 0, 0, 1, 1, 1, 1] * 2}
     )
     audit = wroc.audit(frame, "y", "s", by="age", threshold=1, favorable="selected", min_rows=0)
-    alone = wroc.fairness(frame, "y", "s", by="age", threshold=1)
+    alone = wroc.fairness(frame, "y", "s", attributes="age", threshold=1)
     assert audit.fairness is not None
     for table in (audit.fairness, alone):
         (extremes,) = (

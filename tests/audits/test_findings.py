@@ -183,7 +183,9 @@ def test_sides_depend_on_the_favorable_decision(
 
 
 def test_impact_ratios_are_those_of_the_function(rows: pl.DataFrame, audit: wroc.Audit) -> None:
-    table = wroc.impact_ratios(rows, "s", by=["g", "h"], threshold=0.5, favorable="selected")
+    table = wroc.impact_ratios(
+        rows, "s", attributes=["g", "h"], intersections=True, threshold=0.5, favorable="selected"
+    )
     assert audit.impact is not None
     assert_frame_equal(audit.impact, table, rel_tol=1e-12)
     found = audit.findings.filter(~GAPS)
@@ -207,7 +209,7 @@ def test_impact_ratios_of_rejections_and_frequencies(rows: pl.DataFrame) -> None
     options: dict[str, Any] = {"weight": "w", "weight_type": "frequency", "favorable": "rejected"}
     weighted = rows.with_columns(w=pl.int_range(pl.len()) % 3, t=-pl.col("s"))
     audit = wroc.audit(weighted.lazy(), "y", ["s", "t"], by="g", threshold=0.1, **options)
-    table = wroc.impact_ratios(weighted, ["s", "t"], by="g", threshold=0.1, **options)
+    table = wroc.impact_ratios(weighted, ["s", "t"], attributes="g", threshold=0.1, **options)
     assert audit.impact is not None
     assert_frame_equal(audit.impact, table, rel_tol=1e-12)
     ratios = audit.findings.filter(metric="impact_ratio")
@@ -226,7 +228,7 @@ def test_impact_ratios_by_design(rows: pl.DataFrame) -> None:
     table = wroc.impact_ratios(
         sampled,
         "s",
-        by=["g", "h"],
+        attributes=["g", "h"],
         threshold=0.5,
         favorable="selected",
         cluster="c",

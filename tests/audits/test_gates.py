@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 from sweeps import sweep
+from wide_tables import wide_gaps
 
 import polars_wroc as wroc
 from polars_wroc.audits.gates import read_gate
@@ -151,13 +152,11 @@ def test_gaps_of_an_audit_are_those_of_each_attribute(
         min_rows=0,
     )
     for key in ("g", "h"):
-        alone = wroc.group_gaps(
-            rows, "y", "s", by=key, threshold=1, reference=reference, adjust="none"
-        )
+        alone = wide_gaps(rows, "y", "s", by=key, threshold=1, reference=reference, adjust="none")
         found = audit.gaps.filter(attribute=key).drop("attribute", "segment")
         for name in found.columns:
             assert found[name].to_list() == pytest.approx(alone[name].to_list(), abs=1e-12)
-        fairness = wroc.fairness(rows, "y", "s", by=key, threshold=1).filter(
+        fairness = wroc.fairness(rows, "y", "s", attributes=key, threshold=1).filter(
             pl.col("metric") != "max_abroca"
         )
         assert audit.fairness is not None

@@ -12,6 +12,7 @@ import pytest
 from plain_survey import Row, covariance, degrees_of_freedom, totals
 from polars.testing import assert_frame_equal
 from scipy import stats
+from wide_tables import wide_gaps
 
 import polars_wroc as wroc
 from polars_wroc.audits.report import render
@@ -64,7 +65,7 @@ def test_the_reference_of_one_attribute(survey: pl.DataFrame) -> None:
         rows, "y", "s", by=["g", "k"], reference={"g": "b"}, favorable="selected", **options
     )
     for attribute, reference in (("g", "b"), ("k", "rest")):
-        alone = wroc.group_gaps(rows, "y", "s", by=attribute, reference=reference, **options)
+        alone = wide_gaps(rows, "y", "s", by=attribute, reference=reference, **options)
         names = [name for name in alone.columns[1:] if not name.endswith(("_adjusted", "_verdict"))]
         names = [name for name in names if not name.endswith("_detectable")]
         found = audit.gaps.filter(attribute=attribute).select(names)

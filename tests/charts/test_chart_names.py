@@ -94,7 +94,7 @@ def test_columns_and_values_of_any_name_are_drawn(
             wroc.roc_curve(data, "y", "s", by="g"),
             wroc.pr_curve(data, "y", "s", by=by),
             wroc.summary(data, "y", "s", by=by),
-            wroc.group_gaps(data, "y", "s", by=by),
+            wroc.group_gaps(data, "y", "s", attributes=by),
         )
     )
     curves = seen(
@@ -180,7 +180,7 @@ def test_charts_of_fairness_draw_columns_and_values_of_any_name(
         table.rename(names, strict=False)
         for table in (
             wroc.threshold_metrics(data, "y", "s", by=["g", "h"]),
-            wroc.group_gaps(data, "y", "s", by=["g", "h"]),
+            wroc.group_gaps(data, "y", "s", attributes=["g", "h"], intersections="only"),
             wroc.compare(data, "y", ["s", -pl.col("s").alias("t")], by="g"),
             wroc.equalized_thresholds(data, "y", "s", by="g"),
         )
@@ -188,7 +188,7 @@ def test_charts_of_fairness_draw_columns_and_values_of_any_name(
     pairs = wroc.cross_auc(data, "y", "s", by="g")
     pairs = pairs.rename({f"{side}_g": f"{side}_{color}" for side in ("positive", "negative")})
     impact = wroc.impact_ratios(
-        data, "s", by="g", threshold=0.5, favorable="selected"
+        data, "s", attributes="g", threshold=0.5, favorable="selected"
     ).with_columns(attribute=pl.lit(color))
     charts = seen(
         [
@@ -223,7 +223,7 @@ def test_long_and_empty_names_are_drawn_and_many_are_grey(
     curve, metrics = (
         make(data, "y", "s", by=by) for make in (wroc.roc_curve, wroc.threshold_metrics)
     )
-    gaps = wroc.group_gaps(data, "y", "s", by=by)
+    gaps = wroc.group_gaps(data, "y", "s", attributes=by)
     charts = seen(
         [
             wroc.roc_chart(curve, facet="h", ks=True, title=names[0]),
@@ -274,7 +274,7 @@ def test_models_of_any_name_are_drawn(number: int, tmp_path: Path, chromium: Chr
             wroc.det_chart(curve, facet="g"),
             wroc.gain_chart(curve, kind="cap", facet="g"),
             wroc.auc_chart(named(wroc.summary(data, "y", scores, by="g"))),
-            wroc.gap_chart(named(wroc.group_gaps(data, "y", scores, by="g"))),
+            wroc.gap_chart(named(wroc.group_gaps(data, "y", scores, attributes="g"))),
             wroc.change_chart(named(wroc.audit_changes(audit, audit, different_rows=True))),
         ],
         tmp_path,

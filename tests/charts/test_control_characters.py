@@ -57,9 +57,9 @@ CHARTS: dict[str, Callable[[pl.DataFrame, str], Any]] = {
         wroc.threshold_metrics(f, "y", "s", by=g), facet=g
     ),
     "auc_chart": lambda f, g: wroc.auc_chart(wroc.summary(f, "y", "s", by=g)),
-    "gap_chart": lambda f, g: wroc.gap_chart(wroc.group_gaps(f, "y", "s", by=g)),
+    "gap_chart": lambda f, g: wroc.gap_chart(wroc.group_gaps(f, "y", "s", attributes=g)),
     "fairness_chart": lambda f, g: wroc.fairness_chart(
-        wroc.impact_ratios(f, by=g, selected="d", favorable="selected")
+        wroc.impact_ratios(f, attributes=g, selected="d", favorable="selected")
     ),
     "matrix_chart": lambda f, g: wroc.matrix_chart(wroc.cross_auc(f, "y", "s", by=g)),
     "tradeoff_chart": lambda f, g: wroc.tradeoff_chart(

@@ -42,7 +42,9 @@ def spans(chart: Any) -> tuple[Any, Any, Any]:
 
 
 def test_impact_ratios_have_their_joint_limits_and_four_fifths(rows: pl.DataFrame) -> None:
-    table = wroc.impact_ratios(rows, "s", by="g", threshold=0.5, favorable="selected", min_share=0)
+    table = wroc.impact_ratios(
+        rows, "s", attributes="g", threshold=0.5, favorable="selected", min_share=0
+    )
     chart = wroc.fairness_chart(table)
     assert limits_named(chart) == {"joint confidence interval"}
     found = pl.DataFrame(drawn_of(chart), infer_schema_length=None)
@@ -84,7 +86,7 @@ def limits_named(chart: Any) -> set[str]:
 def test_gaps_have_their_limits_and_the_margin(
     rows: pl.DataFrame, metric: Any, margin: Any
 ) -> None:
-    table = wroc.group_gaps(rows, "y", "s", by="g", threshold=0.5)
+    table = wroc.group_gaps(rows, "y", "s", attributes="g", threshold=0.5)
     chart = wroc.fairness_chart(table, metric=metric, margin=margin, level=0.95)
     found = pl.DataFrame(drawn(chart), infer_schema_length=None)
     for column, part in zip(GAPS, ("", "_low", "_high"), strict=True):
@@ -107,7 +109,7 @@ def test_gaps_have_their_limits_and_the_margin(
 def test_largest_differences_have_joint_limits_and_name_the_groups(
     rows: pl.DataFrame, tmp_path: Path
 ) -> None:
-    table = wroc.fairness(rows, "y", ["s", "t"], by="sex", threshold=0.5)
+    table = wroc.fairness(rows, "y", ["s", "t"], attributes="sex", threshold=0.5)
     chart = wroc.fairness_chart(table, level=0.9)
     assert limits_named(chart) == {"joint confidence interval", "90% joint confidence interval"}
     drawn_rows = pl.DataFrame(drawn(chart), infer_schema_length=None)
@@ -126,7 +128,7 @@ def test_largest_differences_have_joint_limits_and_name_the_groups(
 
 def test_named_reference_bounds_the_band_on_both_sides(rows: pl.DataFrame) -> None:
     table = wroc.impact_ratios(
-        rows, "s", by="g", threshold=0.5, favorable="selected", reference="c"
+        rows, "s", attributes="g", threshold=0.5, favorable="selected", reference="c"
     )
     low, high, none = spans(wroc.fairness_chart(table, margin=0.1))
     assert (low, high, none) == (pytest.approx(0.9), pytest.approx(1 / 0.9), 1.0)
@@ -134,7 +136,12 @@ def test_named_reference_bounds_the_band_on_both_sides(rows: pl.DataFrame) -> No
 
 def test_a_panel_for_each_attribute(rows: pl.DataFrame) -> None:
     table = wroc.impact_ratios(
-        rows, ["s", "t"], by=["g", "sex"], threshold=0.5, favorable="selected", intersections=False
+        rows,
+        ["s", "t"],
+        attributes=["g", "sex"],
+        threshold=0.5,
+        favorable="selected",
+        intersections=False,
     )
     spec = wroc.fairness_chart(table).to_dict()
     assert [panel["title"]["text"] for panel in spec["vconcat"]] == ["g", "sex"]
@@ -144,8 +151,8 @@ def test_a_panel_for_each_attribute(rows: pl.DataFrame) -> None:
 
 
 def test_what_is_refused(rows: pl.DataFrame) -> None:
-    gaps = wroc.group_gaps(rows, "y", "s", by="sex")
-    impact = wroc.impact_ratios(rows, "s", by="sex", threshold=0.5, favorable="selected")
+    gaps = wroc.group_gaps(rows, "y", "s", attributes="sex")
+    impact = wroc.impact_ratios(rows, "s", attributes="sex", threshold=0.5, favorable="selected")
     with pytest.raises(ValueError, match=r"^`metric` must be None for .*`impact_ratios`"):
         wroc.fairness_chart(impact, metric="tpr")
     for margin in (0, 1, 5):

@@ -38,7 +38,7 @@ def rows() -> pl.DataFrame:
 
 @pytest.fixture(scope="module")
 def gaps(rows: pl.DataFrame) -> pl.DataFrame:
-    return wroc.group_gaps(rows, "y", "s", by="g", threshold=0.8, min_rows=30)
+    return wroc.group_gaps(rows, "y", "s", attributes="g", threshold=0.8, min_rows=30)
 
 
 def drawn(chart: Any) -> pl.DataFrame:
@@ -68,7 +68,7 @@ def test_each_segment_is_drawn_with_its_gap_interval_and_p(gaps: pl.DataFrame, m
 
 @pytest.mark.parametrize("metric", ["auc", "tpr"])
 def test_verdict_is_that_of_the_table(rows: pl.DataFrame, metric: Any) -> None:
-    table = wroc.group_gaps(rows, "y", "s", by="g", threshold=0.8, min_rows=30, margin=0.3)
+    table = wroc.group_gaps(rows, "y", "s", attributes="g", threshold=0.8, min_rows=30, margin=0.3)
     found = drawn(wroc.gap_chart(table, metric=metric))
     assert found["__verdict"].to_list() == table[f"{metric}_gap_verdict"].to_list()
     assert {DIFFERENT, ALIKE, LITTLE} >= set(found["__verdict"].drop_nulls())
@@ -150,7 +150,7 @@ def test_audit_has_a_panel_for_each_attribute_and_a_shape_for_each_score(
 
 @pytest.mark.slow
 def test_groups_make_up_the_segment_and_may_have_panels(rows: pl.DataFrame) -> None:
-    table = wroc.group_gaps(rows, "y", "s", by=["g", "h"])
+    table = wroc.group_gaps(rows, "y", "s", attributes=["g", "h"], intersections="only")
     names = drawn(wroc.gap_chart(table))["__row"].str.replace(r" \(.*", "").to_list()
     assert names == [f"{g}, {h}" for g, h in table.select("g", "h").rows()]
     spec = wroc.gap_chart(table, facet="g").to_dict()
@@ -178,7 +178,7 @@ def test_auc_chart_names_the_level_that_it_is_told(rows: pl.DataFrame) -> None:
 
 def test_everything_may_be_undefined_without_a_warning(tmp_path: Path) -> None:
     data = pl.DataFrame({"g": list("ab"), "y": [1, 0], "s": [0.1, 0.2]})
-    chart = wroc.gap_chart(wroc.group_gaps(data, "y", "s", by="g"))
+    chart = wroc.gap_chart(wroc.group_gaps(data, "y", "s", attributes="g"))
     assert [text[0] for text in texts_of(chart, tmp_path) if "(n = " in text] == ["a", "b"]
 
 
@@ -188,7 +188,7 @@ def test_options_and_tables_that_are_refused(rows: pl.DataFrame, gaps: pl.DataFr
     for level in (2, 0, 1):
         with pytest.raises(ValueError, match=f"`level` must lie between 0.001 .* found {level}"):
             wroc.gap_chart(gaps, level=level)
-    plain = wroc.group_gaps(rows, "y", "s", by="g")
+    plain = wroc.group_gaps(rows, "y", "s", attributes="g")
     with pytest.raises(ValueError, match=r"^`gaps` must have the columns .*; found no \['tpr_gap'"):
         wroc.gap_chart(plain, metric="tpr")
     with pytest.raises(

@@ -41,6 +41,6 @@ def test_charts_of_rows(name: str) -> None:
 
 
 def test_gaps_of_rates_need_decisions() -> None:
-    gaps = wroc.group_gaps(ROWS, "y", "s", by="g")
+    gaps = wroc.group_gaps(ROWS, "y", "s", attributes="g")
     with pytest.raises(ValueError, match=r"with `group_gaps`, with `threshold` or `selected`$"):
         wroc.gap_chart(gaps, metric="tpr")

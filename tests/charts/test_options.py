@@ -37,7 +37,7 @@ def auc(data: pl.DataFrame, by: Any = "g", **options: Any) -> Any:
 
 
 def gap(data: pl.DataFrame, by: Any = "g", **options: Any) -> Any:
-    return wroc.gap_chart(wroc.group_gaps(data, "y", "s", by=by), **options)
+    return wroc.gap_chart(wroc.group_gaps(data, "y", "s", attributes=by), **options)
 
 
 def change(data: pl.DataFrame, by: Any = "g", **options: Any) -> Any:
@@ -50,7 +50,7 @@ def rates(data: pl.DataFrame, by: Any = "g", **options: Any) -> Any:
 
 
 def band(data: pl.DataFrame, by: Any = "g", **options: Any) -> Any:
-    return wroc.fairness_chart(wroc.group_gaps(data, "y", "s", by=by), **options)
+    return wroc.fairness_chart(wroc.group_gaps(data, "y", "s", attributes=by), **options)
 
 
 def matrix(data: pl.DataFrame, by: Any = "g", **options: Any) -> Any:

@@ -268,7 +268,14 @@ def test_impact_ratios_of_counts_without_a_label(
         assert main([*call, "-o", f"plain{day}.csv"]) == 0
     assert main(["impact", "--counts", "plain?.csv", *IMPACT, "-o", "x.parquet"]) == 0
     expected = wroc.impact_ratios(
-        rows, "s", by=["sex", "age"], threshold=0.6, favorable="selected", weight="w", unknown=[20]
+        rows,
+        "s",
+        attributes=["sex", "age"],
+        intersections=True,
+        threshold=0.6,
+        favorable="selected",
+        weight="w",
+        unknown=[20],
     )
     assert_frame_equal(pl.read_parquet("x.parquet"), expected, rel_tol=1e-9)
     capsys.readouterr()

@@ -106,7 +106,12 @@ def test_impact_writes_the_ratios(name: str, rows: pl.DataFrame) -> None:
     options, arguments = RATIOS[name]
     call = ["impact", "rows.parquet", *GOOD, *options, "--by", "sex", "--by", "race"]
     assert main([*call, "-o", "x.parquet"]) == 0
-    expected = wroc.impact_ratios(rows, by=["sex", "race"], **{"favorable": "selected"} | arguments)
+    expected = wroc.impact_ratios(
+        rows,
+        attributes=["sex", "race"],
+        intersections=True,
+        **{"favorable": "selected"} | arguments,
+    )
     assert_frame_equal(pl.read_parquet("x.parquet"), expected, rel_tol=1e-9)
 
 
@@ -114,7 +119,7 @@ def test_impact_writes_the_ratios(name: str, rows: pl.DataFrame) -> None:
 def test_formats(output: str, rows: pl.DataFrame, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*CALL, "--by", "sex", "-o", output]) == 0
     printed = capsys.readouterr().out
-    expected = wroc.impact_ratios(rows, selected="hired", favorable="selected", by="sex")
+    expected = wroc.impact_ratios(rows, selected="hired", favorable="selected", attributes="sex")
     if output == "x.csv":
         assert pl.read_csv(output)["impact_ratio"].to_list() == pytest.approx(
             expected["impact_ratio"].to_list()
@@ -136,7 +141,7 @@ def test_values_of_numbers_in_csv_files(rows: pl.DataFrame) -> None:
         rows,
         selected="hired",
         favorable="selected",
-        by=["code", "race"],
+        attributes=["code", "race"],
         unknown=[9, "none"],
         intersections=False,
     )
@@ -219,7 +224,12 @@ def test_all_outputs_say_the_same_words(
     hires: pl.DataFrame, capsys: pytest.CaptureFixture[str]
 ) -> None:
     table = wroc.impact_ratios(
-        hires, selected="hired", favorable="selected", by=["sex", "race"], unknown=["Not stated"]
+        hires,
+        selected="hired",
+        favorable="selected",
+        attributes=["sex", "race"],
+        intersections=True,
+        unknown=["Not stated"],
     )
     call = [*CALL, "--by", "sex", "--by", "race", "--unknown", "Not stated"]
     assert main([*call, "-o", "x.csv"]) == 0
@@ -346,7 +356,9 @@ def test_the_table_fits_the_terminal(
     monkeypatch.setenv("COLUMNS", str(width))
     assert main([*CALL, "--by", "sex", "--by", "race"]) == 0
     verdict, printed = capsys.readouterr().out.split("\n\n")
-    table = wroc.impact_ratios(long, selected="hired", favorable="selected", by=["sex", "race"])
+    table = wroc.impact_ratios(
+        long, selected="hired", favorable="selected", attributes=["sex", "race"], intersections=True
+    )
     lines = printed.splitlines()
     assert max(map(len, [*verdict.splitlines(), *lines])) <= width
     surely = table.filter(below_four_fifths="surely")["impact_ratio"].sort()
@@ -379,7 +391,9 @@ def test_the_table_fits_the_terminal(
 def test_gates(gate: str, met: Any, rows: pl.DataFrame, capsys: pytest.CaptureFixture[str]) -> None:
     name = gate.partition("<")[0]
     call = [*CALL, "--by", "sex", "--by", "race", "--fail-if", gate, "-o", "x.csv"]
-    table = wroc.impact_ratios(rows, selected="hired", favorable="selected", by=["sex", "race"])
+    table = wroc.impact_ratios(
+        rows, selected="hired", favorable="selected", attributes=["sex", "race"], intersections=True
+    )
     known = table.filter(pl.col("excluded").is_null(), pl.col(name).is_not_null())
     failing = [row for row in known.rows(named=True) if met(row)]
     assert main(call) == (1 if failing else 0)
@@ -396,7 +410,7 @@ def test_gates(gate: str, met: Any, rows: pl.DataFrame, capsys: pytest.CaptureFi
 
 
 def test_gates_are_on_all_numbers_of_the_table(rows: pl.DataFrame) -> None:
-    table = wroc.impact_ratios(rows, selected="hired", favorable="selected", by="sex")
+    table = wroc.impact_ratios(rows, selected="hired", favorable="selected", attributes="sex")
     assert [name for name, dtype in table.schema.items() if dtype.is_numeric()] == [*NUMBERS]
 
 

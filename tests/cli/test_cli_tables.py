@@ -70,23 +70,23 @@ TABLES: dict[str, tuple[str, Any]] = {
             cluster="site", level=0.9,
         ),
     ),
-    "gaps": ("gaps --by g", lambda rows: wroc.group_gaps(rows, **GIVEN, by="g")),
+    "gaps": ("gaps --by g", lambda rows: wroc.group_gaps(rows, **GIVEN, attributes="g")),
     "gaps to a group": (
         "gaps --by g --reference a --threshold 0.6 --min-rows 40 --margin 0.1 --adjust none",
         lambda rows: wroc.group_gaps(
-            rows, **GIVEN, by="g", reference="a", threshold=0.6, min_rows=40, margin=0.1,
+            rows, **GIVEN, attributes="g", reference="a", threshold=0.6, min_rows=40, margin=0.1,
             adjust="none",
         ),
     ),
     "gaps of crossed groups": (
         "gaps --by g --by job --reference g=a --reference job=2 --selected decision=hired",
         lambda rows: wroc.group_gaps(
-            rows, **GIVEN, by=["g", "job"], reference=("a", 2), selected="hired"
+            rows, **GIVEN, attributes=["g", "job"], intersections="only", reference=("a", 2), selected="hired"
         ),
     ),
     "gaps within": (
         "gaps --by g --within job --reference best",
-        lambda rows: wroc.group_gaps(rows, **GIVEN, by="g", within="job", reference="best"),
+        lambda rows: wroc.group_gaps(rows, **GIVEN, attributes="g", within="job", reference="best"),
     ),
     "thresholds": (
         "thresholds --threshold 0.5 --threshold 0.7 --by g",
@@ -210,7 +210,7 @@ def test_verdicts_come_first(rows: pl.DataFrame, capsys: pytest.CaptureFixture[s
     pair = wroc.compare(rows, "y", ["s", "t"], weight="w").row(0, named=True)
     said = f"1 of 1 pair of AUCs differs: s is above t by {pair['difference']:.3f}."
     assert told("compare --score t", capsys) == said
-    gaps = wroc.group_gaps(rows, **GIVEN, by="g", threshold=0.5)
+    gaps = wroc.group_gaps(rows, **GIVEN, attributes="g", threshold=0.5)
     for metric, name in (("auc", "AUC"), ("npv", "negative predictive value")):
         different = gaps.filter(pl.col(f"{metric}_gap_verdict") == "different")
         said = told(f"gaps --by g --threshold 0.5 --metric {metric}", capsys)

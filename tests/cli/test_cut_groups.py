@@ -145,7 +145,7 @@ def test_tables_by_ranges(rows: pl.DataFrame) -> None:
     ]
     assert main([*call, "-o", "x.csv"]) == 0
     ratios = wroc.impact_ratios(
-        rows, selected="hired", favorable="selected", by="age", reference={"age": "30+"}
+        rows, selected="hired", favorable="selected", attributes="age", reference={"age": "30+"}
     )
     found = pl.read_csv("x.csv").sort("segment").select("segment", "n", "impact_ratio")
     assert_frame_equal(found, ratios.sort("segment").select(found.columns), rel_tol=1e-9)

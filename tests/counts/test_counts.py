@@ -255,8 +255,8 @@ def test_a_threshold_inside_a_bin_is_refused() -> None:
     found = r"^`thresholds?` must not be inside a bin of scores; found 0\.3 in one from 0\.299 to"
     calls: list[Callable[[], Any]] = [
         lambda: counts.threshold_metrics(thresholds=0.3),
-        lambda: counts.group_gaps(by="g", threshold=0.3),
-        lambda: counts.fairness(by="g", threshold=0.3),
+        lambda: counts.group_gaps(attributes="g", threshold=0.3),
+        lambda: counts.fairness(attributes="g", threshold=0.3),
         lambda: counts.audit(by="g", threshold=0.3, favorable="selected"),
     ]
     for call in calls:

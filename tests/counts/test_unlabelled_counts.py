@@ -83,21 +83,21 @@ def test_impact_ratios_are_those_of_the_rows(
 ) -> None:
     options: dict[str, Any] = {"threshold": threshold, "favorable": "rejected", "min_share": 0.2}
     by = ["g", "h"]
-    of_rows = wroc.impact_ratios(applicants, "s", by=by, weight=weight, **options)
+    of_rows = wroc.impact_ratios(applicants, "s", attributes=by, weight=weight, **options)
     counts = count(applicants, weight=weight)
     parts = [count(part, weight=weight) for part in (applicants[:90], applicants[90:])]
     for table in (counts, wroc.merge_counts(parts)):
         assert_frame_equal(
-            wroc.from_counts(table).impact_ratios(by=by, **options),
+            wroc.from_counts(table).impact_ratios(attributes=by, **options),
             of_rows,
             **EQUAL,
         )
-    lazy = wroc.from_counts(counts.lazy()).impact_ratios(by=by, **options)
+    lazy = wroc.from_counts(counts.lazy()).impact_ratios(attributes=by, **options)
     assert_frame_equal(lazy.collect(engine="streaming"), of_rows, **EQUAL)
     by_expression = pl.col("g").replace("c", "b").alias("g")
     assert_frame_equal(
-        wroc.from_counts(counts).impact_ratios(by=by_expression, **options),
-        wroc.impact_ratios(applicants, "s", by=by_expression, weight=weight, **options),
+        wroc.from_counts(counts).impact_ratios(attributes=by_expression, **options),
+        wroc.impact_ratios(applicants, "s", attributes=by_expression, weight=weight, **options),
         **EQUAL,
     )
 
@@ -107,10 +107,14 @@ def test_several_models(applicants: pl.DataFrame) -> None:
     counts = wroc.score_counts(applicants, None, scores, by="g")
     for threshold in (0.4, "median"):
         found = wroc.from_counts(counts).impact_ratios(
-            by="g", threshold=threshold, favorable="selected"
+            attributes="g", threshold=threshold, favorable="selected"
         )
         expected = wroc.impact_ratios(
-            applicants, scores, by="g", threshold=cast("Any", threshold), favorable="selected"
+            applicants,
+            scores,
+            attributes="g",
+            threshold=cast("Any", threshold),
+            favorable="selected",
         )
         assert_frame_equal(found, expected, **EQUAL)
 
@@ -119,7 +123,7 @@ def test_against_fairlearn(applicants: pl.DataFrame) -> None:
     known = applicants.drop_nulls(["g", "s"])
     decisions = (known["s"] >= 0.6).to_numpy()
     table = wroc.from_counts(unlabelled(known)).impact_ratios(
-        by="g", threshold=0.6, favorable="selected"
+        attributes="g", threshold=0.6, favorable="selected"
     )
     expected = demographic_parity_ratio(
         decisions, decisions, sensitive_features=known["g"].to_numpy()
@@ -139,7 +143,7 @@ def test_rates_of_merged_counts_are_plain_shares(
     parts = [wroc.score_counts(part, None, "s", by="g") for part in (frame[:cut], frame[cut:])]
     counts = wroc.from_counts(wroc.merge_counts(parts))
     table = counts.impact_ratios(
-        by="g", threshold="median" if median else 0.5, favorable="selected", unknown="keep"
+        attributes="g", threshold="median" if median else 0.5, favorable="selected", unknown="keep"
     )
     known = frame["s"].drop_nulls().to_numpy()
     for row in table.to_dicts():
@@ -153,16 +157,24 @@ def test_rates_of_merged_counts_are_plain_shares(
 def test_bins_have_impact_ratios_at_their_edges(applicants: pl.DataFrame) -> None:
     for count in (unlabelled, labelled):
         counts = wroc.from_counts(count(applicants, weight="w", bins=64))
-        found = counts.impact_ratios(by=["g", "h"], threshold=0.5, favorable="selected")
+        found = counts.impact_ratios(
+            attributes=["g", "h"], intersections=True, threshold=0.5, favorable="selected"
+        )
         expected = wroc.impact_ratios(
-            applicants, "s", by=["g", "h"], weight="w", threshold=0.5, favorable="selected"
+            applicants,
+            "s",
+            attributes=["g", "h"],
+            intersections=True,
+            weight="w",
+            threshold=0.5,
+            favorable="selected",
         )
         assert_frame_equal(found, expected, **EQUAL)
         with pytest.raises(ValueError, match="threshold='median'; found counts in bins"):
-            counts.impact_ratios(by="g", threshold="median", favorable="selected")
+            counts.impact_ratios(attributes="g", threshold="median", favorable="selected")
         inside = "`threshold` must not be inside a bin of scores; found 0.3 "
         with pytest.raises(pl.exceptions.InvalidOperationError, match=inside):
-            counts.impact_ratios(by="g", threshold=0.3, favorable="selected")
+            counts.impact_ratios(attributes="g", threshold=0.3, favorable="selected")
 
 
 def test_counts_survive_files_and_merging(applicants: pl.DataFrame, tmp_path: Path) -> None:
@@ -246,12 +258,12 @@ def test_impossible_counts_are_refused(
 def test_wrong_arguments_are_refused(applicants: pl.DataFrame) -> None:
     counts = wroc.from_counts(unlabelled(applicants))
     with pytest.raises(ValueError, match=r"`threshold` must be given for Counts.impact_ratios\(\)"):
-        counts.impact_ratios(by="g", favorable="selected")
+        counts.impact_ratios(attributes="g", favorable="selected")
     with pytest.raises(ValueError, match=r"`threshold` must be given for Counts.fairness\(\)"):
-        counts.fairness(by="g")
+        counts.fairness(attributes="g")
     for name in ("selected", "score", "weight", "cluster"):
         with pytest.raises(TypeError, match=name):
-            counts.impact_ratios(by="g", threshold=0.5, favorable="selected", **{name: "s"})
+            counts.impact_ratios(attributes="g", threshold=0.5, favorable="selected", **{name: "s"})
     with pytest.raises(ValueError, match="`pos_label` must be None without a label; found 1"):
         wroc.score_counts(applicants, None, "s", pos_label=1)
     with pytest.raises(ValueError, match="must have a Boolean 'labelled'; found type String"):
@@ -283,10 +295,16 @@ def test_counts_that_a_database_makes(
     assert_frame_equal(written.with_columns(sums), expected, **EQUAL)
     assert_frame_equal(
         wroc.from_counts(written).impact_ratios(
-            by=["g", "h"], threshold="median", favorable="selected"
+            attributes=["g", "h"], intersections=True, threshold="median", favorable="selected"
         ),
         wroc.impact_ratios(
-            applicants, "s", by=["g", "h"], weight="w", threshold="median", favorable="selected"
+            applicants,
+            "s",
+            attributes=["g", "h"],
+            intersections=True,
+            weight="w",
+            threshold="median",
+            favorable="selected",
         ),
         **EQUAL,
     )

@@ -16,6 +16,7 @@ from plain_roc import distance
 from polars.testing import assert_frame_equal
 from scipy.stats import binomtest
 from sweeps import sweep
+from wide_tables import wide_gaps
 
 import polars_wroc as wroc
 from polars_wroc.groups import abroca_test as permutation
@@ -130,7 +131,7 @@ def test_curves_that_cross_are_found_although_the_areas_under_them_agree() -> No
     of_positives = np.where(g == "a", 0.5, ends) + random.normal(size=rows) / 50
     s = np.where(y, of_positives, random.random(rows))
     frame = pl.DataFrame({"g": g, "y": y, "s": s, "w": np.ones(rows)})
-    gaps = wroc.group_gaps(frame, "y", "s", by="g")
+    gaps = wide_gaps(frame, "y", "s", by="g")
     assert gaps["auc_gap_p_value"].min() > 0.1  # type: ignore[operator]
     table = measured(frame, permutations=199)
     assert table["p_value"].to_list() == [1 / 200] * 2

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 from sweeps import sweep
+from wide_tables import wide_gaps
 
 import polars_wroc as wroc
 
@@ -39,8 +40,8 @@ def test_intervals_of_gaps_hold_those_of_the_rows(
     crowded: pl.DataFrame, reference: str, bins: int
 ) -> None:
     counts = wroc.from_counts(wroc.score_counts(crowded, "y", "s", by="g", bins=bins))
-    binned = counts.group_gaps(by="g", reference=reference)
-    exact = wroc.group_gaps(crowded, "y", "s", by="g", reference=reference)
+    binned = counts.group_gaps(attributes="g", reference=reference)
+    exact = wide_gaps(crowded, "y", "s", by="g", reference=reference)
     both = binned.join(exact, on="g", suffix="_rows").drop_nulls(["auc_gap", "auc_gap_rows"])
     gap = pl.col("auc_gap_rows")
     assert both.filter(~gap.is_between("auc_gap_low", "auc_gap_high")).is_empty()
@@ -58,8 +59,8 @@ def test_intervals_of_gaps_hold_those_of_the_rows(
 def test_bins_of_one_score_hide_nothing(crowded: pl.DataFrame) -> None:
     rows = crowded.with_columns(s=(pl.col("s") * 3).round() / 3)
     counts = wroc.from_counts(wroc.score_counts(rows, "y", "s", by="g", bins=16))
-    exact = wroc.group_gaps(rows, "y", "s", by="g")
-    assert_frame_equal(counts.group_gaps(by="g"), exact, rel_tol=1e-9)
+    exact = wide_gaps(rows, "y", "s", by="g")
+    assert_frame_equal(counts.group_gaps(attributes="g"), exact, rel_tol=1e-9)
 
 
 def test_no_limit_is_beyond_all_differences_of_aucs() -> None:
@@ -68,7 +69,9 @@ def test_no_limit_is_beyond_all_differences_of_aucs() -> None:
     rows = [("a", y, pair[y]) for pair in pairs for y in (0, 1)]
     rows += [("b", y, pair[1 - y]) for pair in pairs for y in (0, 1)]
     frame = pl.DataFrame(rows, ["g", "y", "s"], orient="row")
-    gaps = wroc.from_counts(wroc.score_counts(frame, "y", "s", by="g", bins=16)).group_gaps(by="g")
+    gaps = wroc.from_counts(wroc.score_counts(frame, "y", "s", by="g", bins=16)).group_gaps(
+        attributes="g"
+    )
     assert gaps["auc_gap"].to_list() == [0.9375, -0.9375]
     assert (gaps["auc_gap_high"][0], gaps["auc_gap_low"][1]) == (1, -1)
 

@@ -16,6 +16,7 @@ from polars.testing import assert_frame_equal
 from scipy import stats
 from sklearn.metrics import precision_score, roc_auc_score
 from sweeps import sweep
+from wide_tables import wide_gaps
 
 import polars_wroc as wroc
 
@@ -109,7 +110,9 @@ def difference(one: Floats, other: Floats) -> list[float]:
 
 
 def fair(frame: pl.DataFrame, threshold: float = 0.5, **options: Any) -> pl.DataFrame:
-    return wroc.fairness(frame, "y", "s", weight="w", by="g", threshold=threshold, **options)
+    return wroc.fairness(
+        frame, "y", "s", weight="w", attributes="g", threshold=threshold, **options
+    )
 
 
 @pytest.mark.parametrize("threshold", sweep([-0.5, 0.3, 0.5, 1.1]))
@@ -117,7 +120,7 @@ def test_values_are_those_of_fairlearn(
     people: pl.DataFrame, threshold: float, engine: Engine
 ) -> None:
     assert people["s"].is_in([threshold]).any()
-    plan = wroc.fairness(people.lazy(), "y", "s", weight="w", by="g", threshold=threshold)
+    plan = wroc.fairness(people.lazy(), "y", "s", weight="w", attributes="g", threshold=threshold)
     table = plan.collect(engine=engine)
     assert table.columns == COLUMNS
     assert table["metric"].to_list() == METRICS
@@ -211,7 +214,7 @@ def test_interval_of_a_ratio_with_a_rate_of_zero() -> None:
 
 
 def test_an_undefined_ratio_has_no_limits(people: pl.DataFrame) -> None:
-    nobody = wroc.fairness(people, "y", "s", by="g", threshold=1e9)
+    nobody = wroc.fairness(people, "y", "s", attributes="g", threshold=1e9)
     limits = ["value", "ci_low", "ci_high", "joint_low", "joint_high"]
     ratios = nobody.filter(pl.col("metric").str.ends_with("_ratio")).select(limits)
     assert ratios.height == 3
@@ -231,7 +234,7 @@ def test_an_infinite_limit_of_a_ratio_is_null(people: pl.DataFrame) -> None:
     assert ratio["value"] > 0
     assert [ratio[f"{kind}_low"] for kind in ("ci", "joint")] == [0.0, 0.0]
     assert (ratio["ci_high"], ratio["joint_high"]) == (None, 1.0)
-    gaps = wroc.group_gaps(tiny, "y", "s", **named)
+    gaps = wide_gaps(tiny, "y", "s", **named)
     assert (gaps["tpr_ratio"] > 0).all()
     assert (gaps["tpr_ratio_low"] == 0).all()
     assert gaps["tpr_ratio_high"].to_list() == [None] * gaps.height
@@ -291,9 +294,9 @@ def test_groups_with_few_rows_are_left_out(people: pl.DataFrame, weight: str | N
 
 def test_an_area_to_a_rest_of_few_rows_is_left_out_too(people: pl.DataFrame) -> None:
     rows = pl.concat([people.filter(g="a"), people.filter(g="b").head(19)])
-    table = wroc.fairness(rows, "y", "s", by="g", threshold=0.5, min_rows=20)
+    table = wroc.fairness(rows, "y", "s", attributes="g", threshold=0.5, min_rows=20)
     assert set(table.select(pl.exclude("metric")).rows()) == {(None,) * 8}
-    of_all = wroc.fairness(rows, "y", "s", by="g", threshold=0.5, min_rows=1)
+    of_all = wroc.fairness(rows, "y", "s", attributes="g", threshold=0.5, min_rows=1)
     assert of_all.filter(metric="max_abroca")["value"].item() > 0
 
 
@@ -314,10 +317,10 @@ def test_every_metric_has_a_row(people: pl.DataFrame, groups: str, threshold: fl
 
 @pytest.mark.plans
 def test_lazy_frame_gives_a_plan_that_serialises(people: pl.DataFrame, engine: Engine) -> None:
-    plan = wroc.fairness(people.lazy(), "y", "s", weight="w", by="g", threshold=0.5)
+    plan = wroc.fairness(people.lazy(), "y", "s", weight="w", attributes="g", threshold=0.5)
     assert "python" not in plan.explain(optimized=False).lower()
     shipped = pl.LazyFrame.deserialize(io.BytesIO(plan.serialize()))
-    table = wroc.fairness(people, "y", "s", weight="w", by="g", threshold=0.5)
+    table = wroc.fairness(people, "y", "s", weight="w", attributes="g", threshold=0.5)
     assert_frame_equal(shipped.collect(engine=engine), table, rel_tol=1e-9)
 
 
@@ -339,7 +342,7 @@ def test_models_are_compared_each_for_itself(people: pl.DataFrame, engine: Engin
 def test_groups_of_several_columns_are_named_by_all(people: pl.DataFrame) -> None:
     h = pl.int_range(pl.len()) % 3
     frame = people.with_columns(h=pl.when(h > 0).then(h))
-    table = wroc.fairness(frame, "y", "s", weight="w", by=["g", "h"], threshold=0.5)
+    table = wroc.fairness(frame, "y", "s", weight="w", attributes=["g", "h"], threshold=0.5)
     name = pl.format("{}, {}", "g", pl.col("h").cast(pl.String).fill_null("(missing)"))
     assert_frame_equal(table, fair(frame.with_columns(g=name)))
 
@@ -359,7 +362,7 @@ def test_order_of_the_rows_does_not_matter(people: pl.DataFrame) -> None:
 
 def test_options_are_checked(people: pl.DataFrame) -> None:
     with pytest.raises(TypeError, match="`by` must name the groups to compare"):
-        wroc.fairness(people, "y", "s", by=None, threshold=0.5)  # type: ignore[arg-type]
+        wroc.fairness(people, "y", "s", attributes=None, threshold=0.5)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="`threshold` must be a number; found nan"):
         fair(people, float("nan"))
     with pytest.raises(ValueError, match="`level` must lie"):

@@ -11,6 +11,7 @@ import pytest
 from polars.testing import assert_frame_equal
 from scipy import stats
 from sweeps import sweep
+from wide_tables import wide_gaps
 
 import polars_wroc as wroc
 
@@ -51,7 +52,7 @@ def holm(values: Floats) -> list[float]:
 @pytest.mark.parametrize("score", ["s", ["s", "t"]])
 def test_two_groups_are_one_test(score: Any, weight: str | None) -> None:
     frame = people({"a": 160, "b": 90})
-    gaps = wroc.group_gaps(frame, "y", score, by="g", weight=weight, threshold=0.7)
+    gaps = wide_gaps(frame, "y", score, by="g", weight=weight, threshold=0.7)
     first, second = (gaps.filter(g=name) for name in "ab")
     assert_frame_equal(first.select(P_VALUES), second.select(P_VALUES), check_exact=True)
     assert_frame_equal(first.select(ADJUSTED), second.select(ADJUSTED), check_exact=True)
@@ -62,7 +63,7 @@ def test_two_groups_are_one_test(score: Any, weight: str | None) -> None:
 @pytest.mark.parametrize("reference", sweep(["rest", "overall"]))
 def test_test_of_rates_of_two_groups_is_that_of_a_table_of_four(reference: str) -> None:
     frame = people({"a": 160, "b": 90})
-    gaps = wroc.group_gaps(frame, "y", "s", by="g", threshold=0.7, reference=reference)
+    gaps = wide_gaps(frame, "y", "s", by="g", threshold=0.7, reference=reference)
     selected, positive = pl.col("s") >= 0.7, pl.col("y")
     counted = {
         "selection_rate": (pl.lit(value=True), selected),
@@ -85,9 +86,7 @@ def test_test_of_rates_of_two_groups_is_that_of_a_table_of_four(reference: str) 
 
 @pytest.mark.parametrize("adjust", sweep(["bh", "none"]))
 def test_two_groups_are_one_test_of_other_adjustments(adjust: Any) -> None:
-    gaps = wroc.group_gaps(
-        people({"a": 160, "b": 90}), "y", "s", by="g", threshold=0.7, adjust=adjust
-    )
+    gaps = wide_gaps(people({"a": 160, "b": 90}), "y", "s", by="g", threshold=0.7, adjust=adjust)
     values = gaps.select(P_VALUES).to_numpy()[0]
     expected = values if adjust == "none" else stats.false_discovery_control(values)
     for row in gaps.select(ADJUSTED).to_numpy():
@@ -97,7 +96,7 @@ def test_two_groups_are_one_test_of_other_adjustments(adjust: Any) -> None:
 @pytest.mark.parametrize("reference", sweep(["best", "b"]))
 def test_two_groups_with_another_reference_are_not_each_others_rest(reference: str) -> None:
     frame = people({"a": 160, "b": 90})
-    gaps = wroc.group_gaps(frame, "y", "s", by="g", threshold=0.7, reference=reference)
+    gaps = wide_gaps(frame, "y", "s", by="g", threshold=0.7, reference=reference)
     values = gaps.select(P_VALUES).to_numpy()
     tested = np.isfinite(values)
     assert tested.sum() == 6
@@ -108,7 +107,7 @@ def test_two_groups_with_another_reference_are_not_each_others_rest(reference: s
 def test_pairs_are_told_from_three_groups_in_each_model() -> None:
     frame = people({"a": 160, "b": 90, "c": 100})
     frame = frame.with_columns(t=pl.when(pl.col("g") != "c").then("t"))
-    gaps = wroc.group_gaps(frame, "y", ["s", "t"], by="g")
+    gaps = wide_gaps(frame, "y", ["s", "t"], by="g")
     of_s, of_t = (gaps.filter(model=name)["auc_gap_p_value"].to_list() for name in "st")
     assert len({*of_s}) == 3
     assert of_t[2] is None
@@ -148,10 +147,10 @@ def test_small_groups_and_small_references_are_not_tested(
     sizes: dict[str, int], reference: str
 ) -> None:
     frame = people(sizes)
-    gaps = wroc.group_gaps(
+    gaps = wide_gaps(
         frame, "y", "s", by="g", threshold=0.7, reference=reference, min_rows=30, adjust="none"
     )
-    free = wroc.group_gaps(frame, "y", "s", by="g", threshold=0.7, reference=reference)
+    free = wide_gaps(frame, "y", "s", by="g", threshold=0.7, reference=reference)
     # As many positives as negatives: for all of them together half as many of each are enough.
     for rates, least in ((("auc", "tpr", "fpr"), 30), (("selection_rate",), 15)):
         tested = expected_tests(sizes, reference, least)
@@ -171,7 +170,7 @@ def test_small_groups_and_small_references_are_not_tested(
 def test_as_many_rows_as_needed_are_enough(reference: str, min_rows: int, tests: int) -> None:
     # The smaller group has 20 rows of each class.
     frame = people({"a": 200, "b": 40})
-    gaps = wroc.group_gaps(frame, "y", "s", by="g", reference=reference, min_rows=min_rows)
+    gaps = wide_gaps(frame, "y", "s", by="g", reference=reference, min_rows=min_rows)
     assert gaps["auc_gap_p_value"].count() == tests
 
 
@@ -179,10 +178,10 @@ def test_as_many_rows_as_needed_are_enough(reference: str, min_rows: int, tests:
 def test_rows_of_a_class_are_counted_not_weighed() -> None:
     frame = people({"a": 200, "b": 58}).with_columns(w=pl.col("w") * 1000)
     for limit, tests in ((29, 2), (30, 0)):
-        gaps = wroc.group_gaps(frame, "y", "s", by="g", weight="w", min_rows=limit)
+        gaps = wide_gaps(frame, "y", "s", by="g", weight="w", min_rows=limit)
         assert gaps["auc_gap_p_value"].count() == tests
     few = frame.with_columns(w=pl.when(pl.col("g") != "b").then("w").otherwise(0.0))
-    gaps = wroc.group_gaps(few, "y", "s", by="g", weight="w", min_rows=1)
+    gaps = wide_gaps(few, "y", "s", by="g", weight="w", min_rows=1)
     assert gaps.select("g", "auc_gap_p_value").rows() == [("a", None)]
 
 
@@ -196,7 +195,7 @@ def test_groups_without_rows_do_not_make_three_of_two(names: str) -> None:
     )
     two = renamed.filter(pl.col("s").is_not_null())
     found, expected = (
-        wroc.group_gaps(table, "y", "s", by="g", threshold=0.7) for table in (renamed, two)
+        wide_gaps(table, "y", "s", by="g", threshold=0.7) for table in (renamed, two)
     )
     there = found.filter(pl.col("n_pos") > 0)
     assert_frame_equal(there, expected)
@@ -219,8 +218,8 @@ def test_frequencies_are_as_many_rows(reference: str, min_rows: int) -> None:
         "reference": reference,
         "min_rows": min_rows,
     }
-    found = wroc.group_gaps(frame, "y", "s", weight="k", weight_type="frequency", **given)
-    expected = wroc.group_gaps(expanded, "y", "s", **given)
+    found = wide_gaps(frame, "y", "s", weight="k", weight_type="frequency", **given)
+    expected = wide_gaps(expanded, "y", "s", **given)
     assert_frame_equal(found.select(P_VALUES + ADJUSTED), expected.select(P_VALUES + ADJUSTED))
     assert 0 < found.select(P_VALUES).count().sum_horizontal().item() < 18
 

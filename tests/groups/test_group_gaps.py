@@ -18,8 +18,7 @@ from polars.exceptions import ColumnNotFoundError, InvalidOperationError
 from polars.testing import assert_frame_equal
 from scipy import special, stats
 from sweeps import sweep
-
-import polars_wroc as wroc
+from wide_tables import wide_gaps
 
 Engine: TypeAlias = Any
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -40,7 +39,7 @@ COLUMNS = [
 ]
 GAP = COLUMNS[2:]
 VERDICTS = ["auc_gap_detectable", "auc_gap_verdict"]
-logit_gaps = partial(wroc.group_gaps, method="logit-t", reference="b")
+logit_gaps = partial(wide_gaps, method="logit-t", reference="b")
 REFERENCES = ["best", "b"]
 # Below this a variance is what rounding left of zero.
 NOTHING = 1e-12

@@ -15,11 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plain_roc import ratio_limits
 from polars.testing import assert_frame_equal
+from polars_wroc.groups.impact_table import IMPACT_COLUMNS
 from scipy import stats
 from statsmodels.stats.proportion import confint_proportions_2indep, proportions_ztest
+from wide_tables import wide_gaps
 
 import polars_wroc as wroc
-from polars_wroc.groups.impact_table import IMPACT_COLUMNS
 
 # Arguments of the wrong type are refused.
 UNTYPED: Any = wroc
@@ -57,7 +58,7 @@ def effective(d: np.ndarray, w: np.ndarray) -> tuple[float, float]:
 
 
 def test_worked_example() -> None:
-    table = wroc.impact_ratios(PAIR, by="g", selected="d", favorable="selected")
+    table = wroc.impact_ratios(PAIR, attributes="g", selected="d", favorable="selected")
     a, b, unknown = (of(table, name) for name in ("a", "b", None))
     expected = {
         "n": 8, "weight": 8, "share": 8 / 18, "n_selected": 2, "selection_rate": 0.25,
@@ -81,7 +82,10 @@ def test_worked_example() -> None:
 
 def test_fishers_test() -> None:
     a = of(
-        wroc.impact_ratios(PAIR, by="g", selected="d", favorable="selected", exact="fisher"), "a"
+        wroc.impact_ratios(
+            PAIR, attributes="g", selected="d", favorable="selected", exact="fisher"
+        ),
+        "a",
     )
     assert a["p_value"] == pytest.approx(stats.fisher_exact([[2, 6], [8, 2]]).pvalue)
     assert a["p_value"] == pytest.approx(0.0536, abs=5e-5)
@@ -89,7 +93,10 @@ def test_fishers_test() -> None:
 
 
 def test_worked_weights() -> None:
-    a = of(wroc.impact_ratios(PAIR, by="g", selected="d", favorable="selected", weight="w"), "a")
+    a = of(
+        wroc.impact_ratios(PAIR, attributes="g", selected="d", favorable="selected", weight="w"),
+        "a",
+    )
     found = [a[name] for name in ("selection_rate", "reference_rate", "impact_ratio")]
     assert found == pytest.approx([1 / 3, 5 / 7, 7 / 15])
     limits = [a["impact_ratio_low"], a["impact_ratio_high"]]
@@ -100,13 +107,13 @@ def test_worked_weights() -> None:
 
 
 def test_where_rejection_is_favorable() -> None:
-    table = wroc.impact_ratios(PAIR, by="g", selected="d", favorable="rejected")
+    table = wroc.impact_ratios(PAIR, attributes="g", selected="d", favorable="rejected")
     b = of(table, "b")
     numbers = ["impact_ratio", "impact_ratio_low", "impact_ratio_high", "shortfall"]
     assert [b[name] for name in numbers] == pytest.approx([0.2667, 0.0747, 0.8242, 5.5], abs=5e-5)
     assert (b["reference"], b["selection_rate"], b["reference_rate"]) == ("a", 0.8, 0.25)
     # The same as of the opposite decisions, but for the rates.
-    opposite = wroc.impact_ratios(PAIR, by="g", selected=~pl.col("d"), favorable="selected")
+    opposite = wroc.impact_ratios(PAIR, attributes="g", selected=~pl.col("d"), favorable="selected")
     rates = ["n_selected", *(name for name in IMPACT_COLUMNS if "rate" in name)]
     assert_frame_equal(table.drop(rates), opposite.drop(rates))
 
@@ -137,7 +144,9 @@ PRINTED: dict[str, dict[str, tuple[int, int, float]]] = {
 def test_printed_examples_of_the_rules(name: str) -> None:
     """New York's of 6 RCNY 5-301, and the federal questions and answers of 1979."""
     applicants = {group: (selected, n) for group, (selected, n, _) in PRINTED[name].items()}
-    found = wroc.impact_ratios(counts(applicants), by="g", selected="d", favorable="selected")
+    found = wroc.impact_ratios(
+        counts(applicants), attributes="g", selected="d", favorable="selected"
+    )
     for group, (_, _, ratio) in PRINTED[name].items():
         digits = len(str(ratio).partition(".")[2])
         assert of(found, group)["impact_ratio"] == pytest.approx(ratio, abs=0.51 * 10**-digits)
@@ -152,7 +161,7 @@ def test_printed_examples_of_the_rules(name: str) -> None:
 def test_exactly_four_fifths_is_not_below() -> None:
     table = wroc.impact_ratios(
         counts({"a": (60, 100), "b": (48, 100), "c": (47, 100)}),
-        by="g",
+        attributes="g",
         selected="d",
         favorable="selected",
     )
@@ -162,7 +171,10 @@ def test_exactly_four_fifths_is_not_below() -> None:
 
 def test_near_the_limits_of_koopman() -> None:
     table = wroc.impact_ratios(
-        counts({"a": (110, 197), "b": (1362, 1681)}), by="g", selected="d", favorable="selected"
+        counts({"a": (110, 197), "b": (1362, 1681)}),
+        attributes="g",
+        selected="d",
+        favorable="selected",
     )
     score = confint_proportions_2indep(110, 197, 1362, 1681, compare="ratio", method="score")
     a = of(table, "a")
@@ -198,7 +210,7 @@ def test_against_the_definition(frame: pl.DataFrame, reference: str) -> None:
     named = reference == "named" and "a" in rates
     table = wroc.impact_ratios(
         frame,
-        by="g",
+        attributes="g",
         selected="d",
         favorable="selected",
         weight="w",
@@ -252,7 +264,7 @@ def test_against_the_definition(frame: pl.DataFrame, reference: str) -> None:
 @given(weighted_rows())
 def test_fairlearn_has_the_same_smallest_ratio(frame: pl.DataFrame) -> None:
     table = wroc.impact_ratios(
-        frame, by="g", selected="d", favorable="selected", weight="w", min_share=0
+        frame, attributes="g", selected="d", favorable="selected", weight="w", min_share=0
     )
     if table["impact_ratio"].null_count() == 0:
         d, g = frame["d"].to_numpy(), frame["g"].to_numpy()
@@ -267,19 +279,26 @@ def test_frequencies_are_rows(frame: pl.DataFrame) -> None:
     frame = frame.with_columns(pl.col("w").ceil().cast(pl.Int64))
     rows = frame.select(pl.exclude("w").repeat_by("w").explode())
     found = wroc.impact_ratios(
-        frame, by="g", selected="d", favorable="selected", weight="w", weight_type="frequency"
+        frame,
+        attributes="g",
+        selected="d",
+        favorable="selected",
+        weight="w",
+        weight_type="frequency",
     )
-    expected = wroc.impact_ratios(rows, by="g", selected="d", favorable="selected")
+    expected = wroc.impact_ratios(rows, attributes="g", selected="d", favorable="selected")
     assert_frame_equal(found.drop("n", "n_selected"), expected.drop("n", "n_selected"))
 
 
 @given(weighted_rows(), st.integers(0, 1000))
 def test_scale_of_weights_and_order_of_rows_do_not_matter(frame: pl.DataFrame, seed: int) -> None:
     sized = ["weight", "shortfall", "shortfall_four_fifths"]
-    table = wroc.impact_ratios(frame, by="g", selected="d", favorable="selected", weight="w")
+    table = wroc.impact_ratios(
+        frame, attributes="g", selected="d", favorable="selected", weight="w"
+    )
     scaled = wroc.impact_ratios(
         frame.sample(fraction=1, shuffle=True, seed=seed),
-        by="g",
+        attributes="g",
         selected="d",
         favorable="selected",
         weight=pl.col("w") * 8,
@@ -296,14 +315,22 @@ def test_p_values_are_adjusted_for_all_tests_of_the_table() -> None:
             "s": random.normal(size=600),
         }
     ).with_columns(s=pl.col("s") + (pl.col("g") == "a") * 0.4)
-    table = wroc.impact_ratios(frame, "s", by=["g", "h"], threshold=0.3, favorable="selected")
+    table = wroc.impact_ratios(
+        frame, "s", attributes=["g", "h"], intersections=True, threshold=0.3, favorable="selected"
+    )
     tested = table.drop_nulls("p_value").sort("p_value")
     assert tested.height == 2 + 1 + 5
     factors = np.arange(tested.height, 0, -1)
     expected = np.minimum(np.maximum.accumulate(tested["p_value"].to_numpy() * factors), 1)
     assert tested["p_adjusted"].to_numpy() == pytest.approx(expected)
     plain = wroc.impact_ratios(
-        frame, "s", by=["g", "h"], threshold=0.3, favorable="selected", adjust="none"
+        frame,
+        "s",
+        attributes=["g", "h"],
+        intersections=True,
+        threshold=0.3,
+        favorable="selected",
+        adjust="none",
     )
     assert plain["p_adjusted"].equals(plain["p_value"])
 
@@ -316,10 +343,10 @@ def test_five_expected_rows_are_not_fewer_by_rounding(weight: float | None) -> N
     frame = pl.DataFrame({"g": ["a"] * 18 + ["b"] * 36, **scores})
     options: dict[str, Any] = {} if weight is None else {"weight": pl.lit(weight)}
     impact = wroc.impact_ratios(
-        frame, [*scores], by="g", threshold=1, favorable="selected", **options
+        frame, [*scores], attributes="g", threshold=1, favorable="selected", **options
     )
     impact = impact.filter(pl.col("p_value").is_not_null())
-    gaps = wroc.group_gaps(
+    gaps = wide_gaps(
         frame, pl.int_range(pl.len()) % 2, [*scores], by="g", threshold=1, **options
     ).filter(g="a")
     expected = {f"{x},{y}": proportions_ztest([x, y], [18, 36])[1] for x, y in tables}
@@ -335,8 +362,8 @@ def test_median(size: int) -> None:
     frame = pl.DataFrame({"g": groups, "s": random.normal(size=size).round(1)})
     frame = frame.with_columns(pl.col("g").replace("?", None))
     above = pl.col("s") > float(np.median(frame["s"].to_numpy()))
-    found = wroc.impact_ratios(frame, "s", by="g", threshold="median", favorable="selected")
-    expected = wroc.impact_ratios(frame, by="g", selected=above, favorable="selected")
+    found = wroc.impact_ratios(frame, "s", attributes="g", threshold="median", favorable="selected")
+    expected = wroc.impact_ratios(frame, attributes="g", selected=above, favorable="selected")
     assert_frame_equal(found.drop("threshold"), expected.drop("threshold"))
     least = frame.filter(above)["s"].min()
     assert found["threshold"].unique().to_list() == [math.inf if least is None else least]
@@ -347,7 +374,7 @@ def test_median_of_weights_and_of_each_model() -> None:
         {"g": list("aabb"), "s": [4, 3, 2, 1], "t": [1, 2, 3, 4], "w": [1, 2, 3, 2]}
     )
     table = wroc.impact_ratios(
-        frame, ["s", "t"], by="g", weight="w", threshold="median", favorable="selected"
+        frame, ["s", "t"], attributes="g", weight="w", threshold="median", favorable="selected"
     )
     assert table["model"].to_list() == ["s", "t", "s", "t"]
     assert table["threshold"].to_list() == [3, 4, 3, 4]
@@ -358,7 +385,7 @@ def test_equal_scores_select_nobody_above_their_median() -> None:
     table = wroc.impact_ratios(
         pl.DataFrame({"g": ["a", "b"], "s": [1, 1]}),
         "s",
-        by="g",
+        attributes="g",
         threshold="median",
         favorable="selected",
     )
@@ -399,13 +426,15 @@ def test_unknown_categories() -> None:
     assert races["excluded"].null_count() == 4
     assert set(races["reference"]) == {""}
     numbers = pl.DataFrame({"g": [1, 2, 2, 99], "d": [True, False, True, True]})
-    found = wroc.impact_ratios(numbers, by="g", selected="d", favorable="selected", unknown=[99])
+    found = wroc.impact_ratios(
+        numbers, attributes="g", selected="d", favorable="selected", unknown=[99]
+    )
     assert found["segment"].to_list() == ["1", "2", None]
 
 
 def test_small_categories_are_shown_and_left_out() -> None:
     frame = counts({"a": (1, 1), "b": (50, 99), "c": (20, 60)})
-    table = wroc.impact_ratios(frame, by="g", selected="d", favorable="selected")
+    table = wroc.impact_ratios(frame, attributes="g", selected="d", favorable="selected")
     a = of(table, "a")
     assert (a["excluded"], a["reference"]) == ("small share", "b")
     assert a["impact_ratio"] == pytest.approx(99 / 50)
@@ -413,16 +442,18 @@ def test_small_categories_are_shown_and_left_out() -> None:
     assert a["impact_ratio_joint_low"] is a["z"] is a["p_value"] is a["below_four_fifths"] is None
     # Left out of the number of comparisons as well.
     two = wroc.impact_ratios(
-        frame.filter(pl.col("g") != "a"), by="g", selected="d", favorable="selected"
+        frame.filter(pl.col("g") != "a"), attributes="g", selected="d", favorable="selected"
     )
     joint = ["impact_ratio_joint_low", "impact_ratio_joint_high", "p_adjusted"]
     assert_frame_equal(
         table.filter(segment="c").select(joint), two.filter(segment="c").select(joint)
     )
-    kept = wroc.impact_ratios(frame, by="g", selected="d", favorable="selected", min_share=0)
+    kept = wroc.impact_ratios(
+        frame, attributes="g", selected="d", favorable="selected", min_share=0
+    )
     assert set(kept["reference"]) == {"a"}
     exactly = wroc.impact_ratios(
-        frame, by="g", selected="d", favorable="selected", min_share=1 / 160
+        frame, attributes="g", selected="d", favorable="selected", min_share=1 / 160
     )
     assert exactly["excluded"].null_count() == 3
 
@@ -430,7 +461,7 @@ def test_small_categories_are_shown_and_left_out() -> None:
 def test_of_equal_rates_the_heavier_is_the_reference_then_the_first() -> None:
     equal = counts({"a": (1, 2), "b": (5, 10), "c": (5, 10)})
     assert set(
-        wroc.impact_ratios(equal, by="g", selected="d", favorable="selected")["reference"]
+        wroc.impact_ratios(equal, attributes="g", selected="d", favorable="selected")["reference"]
     ) == {"b"}
 
 
@@ -451,7 +482,7 @@ def test_references_by_name() -> None:
     assert_frame_equal(some.filter(others).select(kept), highest.filter(others).select(kept))
     called = counts({"highest": (1, 4), "b": (3, 4)})
     one = wroc.impact_ratios(
-        called, by="g", selected="d", favorable="selected", reference={"g": "highest"}
+        called, attributes="g", selected="d", favorable="selected", reference={"g": "highest"}
     )
     assert of(one, "b")["impact_ratio"] == 3
 
@@ -464,7 +495,9 @@ def test_missing_rows_and_rows_without_weight_are_left_out() -> None:
             "w": [1.0, 1, 1, 1, None, 0, 2],
         }
     )
-    table = wroc.impact_ratios(frame, "s", by="g", threshold=0.5, favorable="selected", weight="w")
+    table = wroc.impact_ratios(
+        frame, "s", attributes="g", threshold=0.5, favorable="selected", weight="w"
+    )
     assert table["n"].to_list() == [2, 1]
     assert table["n_missing"].to_list() == [2, 1]
     assert table["selection_rate"].to_list() == [0.5, 0]
@@ -487,14 +520,20 @@ def test_rows_without_a_decision_are_counted_in_their_categories(way: str) -> No
         design: dict[str, Any] = {"cluster": "unit"} if way == "by design" else {}
         decided = frame.with_columns(d=pl.col("s") > 0.5)
         options: dict[str, Any] = {"selected": "d", "weight": "w", **design}
-        table = wroc.impact_ratios(decided, by=["g", "h"], favorable="selected", **options)
+        table = wroc.impact_ratios(
+            decided, attributes=["g", "h"], intersections=True, favorable="selected", **options
+        )
     elif way == "counts":
         counted = wroc.from_counts(wroc.score_counts(frame, None, "s", weight="w", by=["g", "h"]))
-        table = counted.impact_ratios(threshold=0.5, by=["g", "h"], favorable="selected")
+        table = counted.impact_ratios(
+            threshold=0.5, attributes=["g", "h"], intersections=True, favorable="selected"
+        )
     else:
         at: Any = 0.5 if way == "a threshold" else "median"
         options = {"threshold": at, "weight": "w", "favorable": "selected"}
-        table = wroc.impact_ratios(frame.lazy(), "s", by=["g", "h"], **options).collect()
+        table = wroc.impact_ratios(
+            frame.lazy(), "s", attributes=["g", "h"], intersections=True, **options
+        ).collect()
     rows = frame.filter(pl.col("w") > 0).to_dicts()
     for category in table.rows(named=True):
         keys = category["attribute"].split(f" {TIMES} ")
@@ -515,7 +554,7 @@ def test_nothing_to_compare_with(groups: list[str | None]) -> None:
     frame = pl.DataFrame(
         {"g": groups, "d": [True, False][: len(groups)]}, {"g": pl.String, "d": pl.Boolean}
     )
-    table = wroc.impact_ratios(frame, by="g", selected="d", favorable="selected")
+    table = wroc.impact_ratios(frame, attributes="g", selected="d", favorable="selected")
     assert table.height == len(set(groups))
     assert table["impact_ratio"].to_list() == (
         [1.0] if groups == ["a", "a"] else [None] * table.height
@@ -526,10 +565,13 @@ def test_nothing_to_compare_with(groups: list[str | None]) -> None:
 
 def test_a_category_without_weight_has_no_rate() -> None:
     frame = pl.DataFrame({"g": ["a", "b", "c"], "d": [True, True, None]})
-    c = of(wroc.impact_ratios(frame, by="g", selected="d", favorable="selected", min_share=0), "c")
+    c = of(
+        wroc.impact_ratios(frame, attributes="g", selected="d", favorable="selected", min_share=0),
+        "c",
+    )
     assert (c["n"], c["weight"], c["selection_rate"], c["impact_ratio"]) == (0, 0, None, None)
     none = wroc.impact_ratios(
-        frame.with_columns(d=pl.lit(None)), by="g", selected="d", favorable="selected"
+        frame.with_columns(d=pl.lit(None)), attributes="g", selected="d", favorable="selected"
     )
     assert none["n"].to_list() == [0, 0, 0]
     assert none["selection_rate"].null_count() == 3
@@ -538,7 +580,10 @@ def test_a_category_without_weight_has_no_rate() -> None:
 def test_nobody_selected_in_a_category() -> None:
     a = of(
         wroc.impact_ratios(
-            counts({"a": (0, 50), "b": (25, 50)}), by="g", selected="d", favorable="selected"
+            counts({"a": (0, 50), "b": (25, 50)}),
+            attributes="g",
+            selected="d",
+            favorable="selected",
         ),
         "a",
     )
@@ -699,10 +744,14 @@ def test_refusals_at_collect(name: str) -> None:
 def test_categories_must_have_different_names() -> None:
     frame = pl.DataFrame({"g": ["a, b", "a"], "h": ["c", "b, c"], "d": [True, False]})
     with pytest.raises(pl.exceptions.PolarsError, match="`by` must have values that name each seg"):
-        wroc.impact_ratios(frame, by=["g", "h"], selected="d", favorable="selected")
+        wroc.impact_ratios(
+            frame, attributes=["g", "h"], intersections=True, selected="d", favorable="selected"
+        )
     missing = pl.DataFrame({"g{}": ["(missing)", None], "d": [True, False]})
     with pytest.raises(pl.exceptions.PolarsError, match=r"found \(missing\) twice in 'g\{\}'"):
-        wroc.impact_ratios(missing, by="g{}", selected="d", favorable="selected", unknown="keep")
+        wroc.impact_ratios(
+            missing, attributes="g{}", selected="d", favorable="selected", unknown="keep"
+        )
 
 
 def test_counts_are_no_frames() -> None:
@@ -710,4 +759,4 @@ def test_counts_are_no_frames() -> None:
     with pytest.raises(
         TypeError, match=r"`frame` must be a Polars DataFrame or LazyFrame, .* type Counts"
     ):
-        UNTYPED.impact_ratios(counted, "w", by="g", threshold=1, favorable="selected")
+        UNTYPED.impact_ratios(counted, "w", attributes="g", threshold=1, favorable="selected")

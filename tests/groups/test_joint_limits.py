@@ -15,6 +15,7 @@ from plain_roc import ratio_limits
 from polars.testing import assert_frame_equal
 from scipy import stats
 from sweeps import sweep
+from wide_tables import wide_gaps
 
 import polars_wroc as wroc
 
@@ -84,7 +85,7 @@ def p_alike(shares: Sequence[tuple[float, float]]) -> float:
 
 
 def fair(frame: Any, **options: Any) -> Any:
-    return wroc.fairness(frame, "y", "s", weight="w", by="g", threshold=0.5, **options)
+    return wroc.fairness(frame, "y", "s", weight="w", attributes="g", threshold=0.5, **options)
 
 
 def counts(selected: dict[str, tuple[int, int]]) -> pl.DataFrame:
@@ -162,7 +163,7 @@ def test_two_groups_are_the_pair_itself(people: pl.DataFrame) -> None:
     )
     assert_frame_equal(table.select("joint_low", "joint_high"), expected, rel_tol=1e-8)
     # And the test is that of one group against the other.
-    gaps = wroc.group_gaps(two, "y", "s", weight="w", by="g", threshold=0.5)
+    gaps = wide_gaps(two, "y", "s", weight="w", by="g", threshold=0.5)
     for criterion, (rate, *others) in RATES.items():
         p_value = gaps[f"{rate}_gap_p_value"][0]
         if not others and criterion != "equal_opportunity":
@@ -252,7 +253,7 @@ def test_no_limits_where_a_group_has_none() -> None:
 
 def test_models_have_limits_of_their_own(people: pl.DataFrame) -> None:
     models = people.with_columns(r=pl.when(g="d").then(None).otherwise(-pl.col("s")))
-    table = wroc.fairness(models, "y", ["s", "r"], weight="w", by="g", threshold=0.5)
+    table = wroc.fairness(models, "y", ["s", "r"], weight="w", attributes="g", threshold=0.5)
     for model in ("s", "r"):
         alone = models.select("g", "y", "w", s=model).drop_nulls()
         assert_frame_equal(table.filter(model=model).drop("model"), fair(alone), rel_tol=1e-9)
@@ -260,7 +261,7 @@ def test_models_have_limits_of_their_own(people: pl.DataFrame) -> None:
 
 def test_counts_give_the_same(people: pl.DataFrame) -> None:
     state = wroc.score_counts(people, "y", "s", weight="w", by="g")
-    table = wroc.from_counts(state).fairness(by="g", threshold=0.5)
+    table = wroc.from_counts(state).fairness(attributes="g", threshold=0.5)
     assert_frame_equal(table, fair(people), rel_tol=1e-9)
 
 

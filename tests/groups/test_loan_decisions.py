@@ -28,7 +28,13 @@ def test_scores(loans: pl.DataFrame) -> None:
 
 
 def test_decisions_of_the_lenders(loans: pl.DataFrame) -> None:
-    table = wroc.impact_ratios(loans, by=["race", "sex"], selected="approved", favorable="selected")
+    table = wroc.impact_ratios(
+        loans,
+        attributes=["race", "sex"],
+        intersections=True,
+        selected="approved",
+        favorable="selected",
+    )
     assert row(table, "black", RATIO) == pytest.approx([0.743, 0.668, 0.812], abs=CLOSE)
     assert row(table, "hispanic", RATIO) == pytest.approx([0.843, 0.747, 0.920], abs=CLOSE)
     ratios = {
@@ -49,7 +55,12 @@ def test_decisions_of_the_lenders(loans: pl.DataFrame) -> None:
 
 def test_decisions_of_a_threshold(loans: pl.DataFrame) -> None:
     table = wroc.impact_ratios(
-        loans, "score", by=["race", "sex"], threshold=0.85, favorable="selected"
+        loans,
+        "score",
+        attributes=["race", "sex"],
+        intersections=True,
+        threshold=0.85,
+        favorable="selected",
     )
     assert row(table, "black", RATIO) == pytest.approx([0.689, 0.602, 0.775], abs=CLOSE)
     assert row(table, "black", JOINT) == pytest.approx([0.585, 0.791], abs=CLOSE)
@@ -76,7 +87,12 @@ def test_decisions_of_a_threshold(loans: pl.DataFrame) -> None:
 
 def test_scores_above_the_median(loans: pl.DataFrame) -> None:
     table = wroc.impact_ratios(
-        loans, "score", by=["race", "sex"], threshold="median", favorable="selected"
+        loans,
+        "score",
+        attributes=["race", "sex"],
+        intersections=True,
+        threshold="median",
+        favorable="selected",
     )
     expected = {
         "black": (0.198, 0.365, "surely"), "hispanic": (0.396, 0.731, "likely"),
@@ -96,7 +112,13 @@ def test_scores_above_the_median(loans: pl.DataFrame) -> None:
 def test_fairlearn(loans: pl.DataFrame) -> None:
     decided = loans.with_columns(d=pl.col("score") >= 0.85)
     table = wroc.impact_ratios(
-        loans, "score", by=["race", "sex"], threshold=0.85, favorable="selected", min_share=0
+        loans,
+        "score",
+        attributes=["race", "sex"],
+        intersections=True,
+        threshold=0.85,
+        favorable="selected",
+        min_share=0,
     )
     for attribute, by in (("race", ["race"]), ("sex", ["sex"]), ("×", ["race", "sex"])):  # noqa: RUF001
         known = decided.drop_nulls(by)
@@ -121,7 +143,9 @@ def test_aedt_audit(loans: pl.DataFrame, by: list[str], threshold: Any) -> None:
     expected = pl.from_pandas(aedt_audit.significance(aedt_audit.four_fifths(rates)))
     expected = expected.filter(pl.all_horizontal(pl.col(by) != "unknown"))
     expected = expected.with_columns(segment=pl.concat_str(by, separator=", "))
-    found = wroc.impact_ratios(loans, "score", by=by, threshold=threshold, favorable="selected")
+    found = wroc.impact_ratios(
+        loans, "score", attributes=by, threshold=threshold, favorable="selected"
+    )
     found = found.filter(attribute=found["attribute"][-1]).drop_nulls("segment")
     both = found.join(expected, on="segment", suffix="_expected", validate="1:1")
     assert both.height == found.height == expected.height
@@ -136,18 +160,20 @@ def test_aedt_audit(loans: pl.DataFrame, by: list[str], threshold: Any) -> None:
 
 def test_numbers_of_solas(loans: pl.DataFrame) -> None:
     """Those that solas-ai 0.6.0 prints, which needs an older pandas; it multiplies SMDs by 100."""
-    table = wroc.impact_ratios(loans, "score", by="race", threshold=0.85, favorable="selected")
+    table = wroc.impact_ratios(
+        loans, "score", attributes="race", threshold=0.85, favorable="selected"
+    )
     assert row(table, "black", ("impact_ratio", "shortfall")) == pytest.approx(
         [0.689155, 49.615705]
     )
     assert row(table, "hispanic", ("impact_ratio",)) == pytest.approx([0.845048], abs=1e-6)
-    means = wroc.standardized_mean_difference(loans, "score", by="race", reference="white")
+    means = wroc.standardized_mean_difference(loans, "score", attributes="race", reference="white")
     found = [row(means, race, ("smd",))[0] for race in ("black", "hispanic")]
     assert found == pytest.approx([-0.81878832, -0.32601715])
 
 
 def test_standardized_differences(loans: pl.DataFrame) -> None:
-    table = wroc.standardized_mean_difference(loans, "score", by="race", reference="white")
+    table = wroc.standardized_mean_difference(loans, "score", attributes="race", reference="white")
     found = row(table, "black", ("smd", "smd_low", "smd_high"))
     assert found == pytest.approx([-0.819, -1.016, -0.622], abs=CLOSE)
     assert row(table, "hispanic", ("smd",)) == pytest.approx([-0.326], abs=CLOSE)

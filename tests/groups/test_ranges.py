@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from wide_tables import wide_gaps
 
 import polars_wroc as wroc
 
@@ -79,8 +80,8 @@ def test_ranges_are_groups_and_attributes_lazily() -> None:
     named = rows.with_columns(age=pl.Series(ages, dtype=pl.Enum(["<30", "30-44", "45+"])))
     by = wroc.ranges("age", [30, 45])
     assert wroc.summary(rows, "y", "s", by=by).equals(wroc.summary(named, "y", "s", by="age"))
-    lazy = wroc.group_gaps(rows.lazy(), "y", "s", by=by).collect()
-    assert lazy.equals(wroc.group_gaps(named, "y", "s", by="age"))
+    lazy = wide_gaps(rows.lazy(), "y", "s", by=by).collect()
+    assert lazy.equals(wide_gaps(named, "y", "s", by="age"))
     audits = [wroc.audit(one, "y", "s", by=key) for one, key in ((rows, by), (named, "age"))]
     assert audits[0].gaps.equals(audits[1].gaps)
     assert audits[0].verdict == audits[1].verdict

@@ -15,8 +15,7 @@ from polars.testing import assert_frame_equal
 from scipy import stats
 from sklearn.metrics import precision_score
 from sweeps import sweep
-
-import polars_wroc as wroc
+from wide_tables import wide_gaps
 
 Engine: TypeAlias = Any
 
@@ -97,7 +96,7 @@ def p_value(one: Share, other: Share) -> float | None:
 
 def gaps(frame: Any, reference: Any = "rest", **options: Any) -> Any:
     options = {"weight": "w", "threshold": THRESHOLD, "reference": reference} | options
-    return wroc.group_gaps(frame, "y", "s", by="g", **options)
+    return wide_gaps(frame, "y", "s", by="g", **options)
 
 
 def assert_follows(table: pl.DataFrame, frame: pl.DataFrame, reference: str) -> None:
@@ -139,7 +138,7 @@ def by_group(frame: pl.DataFrame) -> Any:
 @pytest.mark.parametrize("reference", sweep(["overall", "rest", "best", "b"], fast=2))
 def test_rates_are_those_of_fairlearn(people: pl.DataFrame, reference: str, engine: Engine) -> None:
     table = gaps(people.lazy(), reference).collect(engine=engine)
-    plain = wroc.group_gaps(people, "y", "s", weight="w", by="g", reference=reference)
+    plain = wide_gaps(people, "y", "s", weight="w", by="g", reference=reference)
     verdicts = [f"{rate}_gap_{part}" for rate in RATES for part in ("detectable", "verdict")]
     assert table.columns == [*plain.columns[:-2], *COLUMNS, *plain.columns[-2:], *verdicts]
     assert not set(plain.columns) & set(COLUMNS)
@@ -237,7 +236,7 @@ def test_a_group_is_part_of_everybody(people: pl.DataFrame) -> None:
 def test_p_values_are_adjusted_over_the_whole_table(people: pl.DataFrame, reference: str) -> None:
     frame = people.with_columns(r=pl.col("s") + (pl.col("g") == "c").cast(pl.Float64))
     options: dict[str, Any] = {"weight": "w", "by": "g", "threshold": THRESHOLD}
-    table = wroc.group_gaps(frame, "y", ["s", "r"], reference=reference, **options)
+    table = wide_gaps(frame, "y", ["s", "r"], reference=reference, **options)
     names = [f"{rate}_gap_p_value" for rate in ("auc", *RATES)]
     p = np.array([x for name in names for x in table[name].drop_nulls()])
     # Of weighted rows too few are expected in some cells.
@@ -301,4 +300,4 @@ def test_threshold_must_be_a_number(people: pl.DataFrame) -> None:
     with pytest.raises(ValueError, match="`threshold` must be a number; found nan"):
         gaps(people, threshold=float("nan"))
     with pytest.raises(ValueError, match=r"`by` must not take .* found 'tpr_gap'"):
-        wroc.group_gaps(people, "y", "s", by=pl.col("g").alias("tpr_gap"), threshold=0.5)
+        wide_gaps(people, "y", "s", by=pl.col("g").alias("tpr_gap"), threshold=0.5)

@@ -13,6 +13,7 @@ from conftest import Engine
 from polars.testing import assert_frame_equal
 from sklearn.metrics import confusion_matrix, roc_auc_score
 from sweeps import sweep
+from wide_tables import wide_gaps
 
 import polars_wroc as wroc
 
@@ -95,7 +96,7 @@ def test_metrics_of_decisions_that_a_threshold_made(
 
 
 def test_rates_come_from_the_decisions_and_aucs_from_the_score(people: pl.DataFrame) -> None:
-    table = wroc.group_gaps(people, "y", "s", by="g", weight="w", selected="d")
+    table = wide_gaps(people, "y", "s", by="g", weight="w", selected="d")
     cells = wroc.threshold_metrics(people, "y", "s", by="g", weight="w", selected="d")
     for gaps, counted in zip(table.to_dicts(), cells.to_dicts(), strict=True):
         rows = people.filter(g=gaps["g"])
@@ -126,7 +127,7 @@ FAIRLEARN: dict[str, Callable[..., float]] = {
 
 
 def test_against_fairlearn(people: pl.DataFrame) -> None:
-    table = wroc.fairness(people, "y", "s", by="g", weight="w", selected="d")
+    table = wroc.fairness(people, "y", "s", attributes="g", weight="w", selected="d")
     found = dict(table.select("metric", "value").iter_rows())
     arrays = [people[name].to_numpy() for name in ("y", "d", "g", "w")]
     for name, metric in FAIRLEARN.items():
@@ -147,8 +148,8 @@ def test_a_row_without_a_decision_is_missing(people: pl.DataFrame, name: str) ->
 
 def test_decisions_may_be_an_expression_for_several_scores(people: pl.DataFrame) -> None:
     scores = [pl.col("s"), (1 - pl.col("s")).alias("other")]
-    one = wroc.group_gaps(people, "y", "s", by="g", selected=pl.col("c") < 3)
-    both = wroc.group_gaps(people, "y", scores, by="g", selected=pl.col("c") < 3)
+    one = wide_gaps(people, "y", "s", by="g", selected=pl.col("c") < 3)
+    both = wide_gaps(people, "y", scores, by="g", selected=pl.col("c") < 3)
     rates = [f"{name}{end}" for name in ("tpr", "npv") for end in ("", "_gap", "_gap_low")]
     for model in ("s", "other"):
         assert_frame_equal(both.filter(model=model).select(rates), one.select(rates))

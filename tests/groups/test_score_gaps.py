@@ -12,8 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 from sweeps import sweep
-
-import polars_wroc as wroc
+from wide_tables import wide_gaps
 
 NUMBERS = ["auc_gap", "auc_gap_low", "auc_gap_high", "auc_gap_p_value"]
 REFERENCES = ["rest", "overall", "best", "b"]
@@ -46,7 +45,7 @@ def labelled_at_random() -> pl.DataFrame:
 )
 def test_numbers_of_extreme_frequencies(weight: float, options: dict[str, Any]) -> None:
     frame = labelled_at_random().with_columns(w=pl.lit(weight))
-    found = wroc.group_gaps(frame, "y", "s", by="g", weight="w", weight_type="frequency", **options)
+    found = wide_gaps(frame, "y", "s", by="g", weight="w", weight_type="frequency", **options)
     numbers = found.select(pl.selectors.float()).unpivot().drop_nulls()["value"]
     assert numbers.is_finite().all()
     p_values = found["auc_gap_p_value"].drop_nulls()
@@ -91,7 +90,7 @@ def people(seed: int, sizes: dict[str, int], good: float = 2.0) -> pl.DataFrame:
     ],
 )
 def test_worked_numbers(reference: str, auc: float, numbers: tuple[float, ...]) -> None:
-    found = wroc.group_gaps(WORKED, "y", "s", by="g", reference=reference).filter(g="A")
+    found = wide_gaps(WORKED, "y", "s", by="g", reference=reference).filter(g="A")
     assert found["auc_reference"].item() == pytest.approx(auc, abs=6e-6)
     assert found.select(NUMBERS[:3]).row(0) == pytest.approx(numbers[:3], abs=6e-6)
     assert found[NUMBERS[3]].item() == pytest.approx(numbers[3], abs=6e-5)
@@ -104,7 +103,7 @@ def test_against_the_definition(
     frame = pl.DataFrame(rows, ["g", "y", "s", "w"], orient="row").cast({"y": int})
     assume(reference != "b" or frame.filter(pl.col("g") == "b", pl.col("w") > 0).height)
     options: Any = {"weight_type": "frequency"} if frequency else {}
-    table = wroc.group_gaps(
+    table = wide_gaps(
         frame, "y", "s", weight="w", by="g", reference=reference, level=level, **options
     )
     expected = plain_score.gaps(frame, reference, level, frequency=frequency)
@@ -126,7 +125,7 @@ def test_the_test_is_significant_where_the_interval_excludes_0(reference: str) -
         for good in (0.5, 1.5, 3.0)
     ).with_columns(s=pl.col("s") - (pl.col("g") == "a") * (pl.col("y") * 0.7))
     tables = [
-        wroc.group_gaps(rows, "y", "s", weight="w", by="g", reference=reference)
+        wide_gaps(rows, "y", "s", weight="w", by="g", reference=reference)
         for (_,), rows in frame.group_by("k")
     ]
     table = pl.concat(tables).drop_nulls("auc_gap")
@@ -139,7 +138,7 @@ def test_the_test_is_significant_where_the_interval_excludes_0(reference: str) -
 
 def test_a_group_of_one_class_has_the_others_as_its_reference() -> None:
     frame = people(7, {"a": 50, "b": 90, "c": 40}).filter((pl.col("g") != "c") | (pl.col("y") == 1))
-    table = wroc.group_gaps(frame, "y", "s", weight="w", by="g", reference="overall")
+    table = wide_gaps(frame, "y", "s", weight="w", by="g", reference="overall")
     aucs = [plain_score.auc_of(frame.filter(g=g)) for g in ("a", "b")]
     others = plain_score.mean_of([auc for auc in aucs if auc])
     assert others
@@ -153,7 +152,7 @@ def test_an_offset_of_all_scores_of_a_group_is_no_gap() -> None:
     frame = pl.concat(
         one.with_columns(g=pl.lit(g), s=pl.col("s") + 2 * (g == "c")) for g in ("a", "b", "c")
     )
-    within = wroc.group_gaps(frame, "y", "s", by="g")
+    within = wide_gaps(frame, "y", "s", by="g")
     assert within["auc_gap"].abs().max() == pytest.approx(0, abs=1e-12)
     assert within["auc_gap_p_value"].to_list() == pytest.approx([1.0] * 3, abs=1e-9)
 
@@ -163,7 +162,7 @@ def test_groups_that_rank_perfectly_have_gaps(reference: str) -> None:
     frame = people(11, {"a": 30, "b": 60, "c": 60}).with_columns(
         s=pl.when(pl.col("g") == "a").then(pl.col("y") * 3.0).otherwise("s")
     )
-    row = wroc.group_gaps(frame, "y", "s", by="g", reference=reference).filter(g="a")
+    row = wide_gaps(frame, "y", "s", by="g", reference=reference).filter(g="a")
     if reference == "best":
         assert row["auc_gap"].item() is None
         return
@@ -177,9 +176,9 @@ def test_groups_that_rank_perfectly_have_gaps(reference: str) -> None:
 def test_on_both_polars_engines_and_in_any_order(reference: str) -> None:
     frame = people(13, {"a": 50, "b": 90, "c": 40})
     options: Any = {"weight": "w", "by": "g", "reference": reference}
-    expected = wroc.group_gaps(frame, "y", "s", **options)
+    expected = wide_gaps(frame, "y", "s", **options)
     shuffled = frame.sample(fraction=1.0, shuffle=True, seed=1).lazy()
-    plan = wroc.group_gaps(shuffled, "y", "s", **options)
+    plan = wide_gaps(shuffled, "y", "s", **options)
     engines: tuple[Literal["in-memory", "streaming"], ...] = ("in-memory", "streaming")
     for engine in engines:
         found = plan.collect(engine=engine)
@@ -191,12 +190,12 @@ def test_no_group_takes_digits_from_the_others() -> None:
     frame = people(17, {"a": 400, "b": 40, "c": 60})
     heavy = frame.with_columns(w=pl.when(pl.col("g") == "a").then(pl.col("w") * 1e9).otherwise("w"))
     alone = frame.filter(pl.col("g") != "a")
-    expected = wroc.group_gaps(alone, "y", "s", weight="w", by="g", reference="overall")
-    found = wroc.group_gaps(heavy, "y", "s", weight="w", by="g").filter(g="a")
+    expected = wide_gaps(alone, "y", "s", weight="w", by="g", reference="overall")
+    found = wide_gaps(heavy, "y", "s", weight="w", by="g").filter(g="a")
     assert found["auc_reference"].item() == pytest.approx(expected["auc_reference"][0], rel=1e-13)
 
 
 def test_method_is_checked() -> None:
     wrong: Any = "wald"
     with pytest.raises(ValueError, match=r"^`method` must be one of 'score', 'logit-t'; found 'wa"):
-        wroc.group_gaps(WORKED, "y", "s", by="g", method=wrong)
+        wide_gaps(WORKED, "y", "s", by="g", method=wrong)

@@ -69,7 +69,7 @@ def by_definition(
     ],
 )
 def test_worked_examples(options: dict[str, Any], smd: float, se: float | None) -> None:
-    a = of(UNTYPED.standardized_mean_difference(PAIR, "s", by="g", **options), "a")
+    a = of(UNTYPED.standardized_mean_difference(PAIR, "s", attributes="g", **options), "a")
     assert a["smd"] == pytest.approx(smd, abs=5e-5)
     if se is not None:
         assert (a["smd_high"] - a["smd"]) / stats.norm.ppf(0.975) == pytest.approx(se, abs=5e-5)
@@ -100,7 +100,7 @@ def test_denominators_are_variances_of_numpy(weights: str, reference: str) -> No
     for denominator, square in squares.items():
         a = of(
             UNTYPED.standardized_mean_difference(
-                pl.DataFrame({"g": g, "s": s, "w": w}), "s", by="g", weight="w",
+                pl.DataFrame({"g": g, "s": s, "w": w}), "s", attributes="g", weight="w",
                 denominator=denominator, reference=reference,
                 weight_type="frequency" if weights == "fweights" else "probability",
             ),
@@ -115,7 +115,7 @@ def test_pooled_variances_count_alike_in_groups_of_different_sizes() -> None:
     for reference in ("rest", "b"):
         a = of(
             UNTYPED.standardized_mean_difference(
-                frame, "s", by="g", denominator="pooled", reference=reference
+                frame, "s", attributes="g", denominator="pooled", reference=reference
             ),
             "a",
         )
@@ -144,7 +144,7 @@ def test_against_the_definition(
         }
     )
     table = UNTYPED.standardized_mean_difference(
-        frame, "s", by="g", weight="w", denominator=denominator, reference=reference,
+        frame, "s", attributes="g", weight="w", denominator=denominator, reference=reference,
         weight_type=weight_type, level=0.9,
     )  # fmt: skip
     exact = 1e-9 if offset == 0 else 1e-6
@@ -185,7 +185,9 @@ def test_attributes_crossed_unknown_and_small() -> None:
             "s": random.normal(size=400),
         }
     )
-    table = wroc.standardized_mean_difference(frame, "s", by=["g", "h"], unknown=["?"])
+    table = wroc.standardized_mean_difference(
+        frame, "s", attributes=["g", "h"], intersections=True, unknown=["?"]
+    )
     assert table["attribute"].unique(maintain_order=True).to_list() == ["g", "h", "g × h"]  # noqa: RUF001
     by_g = table.filter(attribute="g")
     assert by_g["segment"].to_list() == ["a", "b", "c", None]
@@ -198,9 +200,11 @@ def test_attributes_crossed_unknown_and_small() -> None:
     rest = frame.filter(pl.col("g").is_in(["a", "c"]))["s"]
     assert b["reference_mean"] == pytest.approx(rest.mean())
     assert b["denominator_sd"] == pytest.approx(frame["s"].std())
-    alone = wroc.standardized_mean_difference(frame, "s", by="h")
+    alone = wroc.standardized_mean_difference(frame, "s", attributes="h")
     assert_frame_equal(table.filter(attribute="h"), alone)
-    named = wroc.standardized_mean_difference(frame, "s", by=["g", "h"], reference={"h": "x"})
+    named = wroc.standardized_mean_difference(
+        frame, "s", attributes=["g", "h"], intersections=True, reference={"h": "x"}
+    )
     assert of(named, "y")["reference"] == "x"
     assert of(named, "a")["reference"] == "rest"
     with_x = of(named, "y")
@@ -209,7 +213,7 @@ def test_attributes_crossed_unknown_and_small() -> None:
 
 def test_of_several_scores() -> None:
     frame = PAIR.with_columns(t=pl.col("s") * -10)
-    table = wroc.standardized_mean_difference(frame, ["s", "t"], by="g")
+    table = wroc.standardized_mean_difference(frame, ["s", "t"], attributes="g")
     assert table["model"].to_list() == ["s", "t", "s", "t"]
     smd = table["smd"].to_list()
     assert smd == pytest.approx([-1.0801, 1.0801, 1.0801, -1.0801], abs=5e-5)
@@ -227,7 +231,7 @@ def test_of_several_scores() -> None:
 )
 def test_undefined_is_null(scores: list[float | None], known: set[str]) -> None:
     frame = pl.DataFrame({"g": list("aaabbb"), "s": scores}, {"g": pl.String, "s": pl.Float64})
-    a = of(wroc.standardized_mean_difference(frame, "s", by="g", min_share=0), "a")
+    a = of(wroc.standardized_mean_difference(frame, "s", attributes="g", min_share=0), "a")
     numbers = ("mean_score", "difference", "smd", "smd_low", "p_value")
     assert {name for name in numbers if a[name] is not None} == known
 
@@ -235,17 +239,19 @@ def test_undefined_is_null(scores: list[float | None], known: set[str]) -> None:
 def test_groups_of_equal_scores() -> None:
     frame = pl.DataFrame({"g": list("aaabbb"), "s": [0.1, 0.1, 0.1, 0.3, 0.3, 0.3]})
     for denominator in ("pooled", "reference"):
-        table = UNTYPED.standardized_mean_difference(frame, "s", by="g", denominator=denominator)
+        table = UNTYPED.standardized_mean_difference(
+            frame, "s", attributes="g", denominator=denominator
+        )
         assert table["sd_score"].to_list() == [0, 0]
         assert table["denominator_sd"].null_count() == table["smd"].null_count() == 2
-    overall = wroc.standardized_mean_difference(frame, "s", by="g")
+    overall = wroc.standardized_mean_difference(frame, "s", attributes="g")
     assert overall["smd"].to_list() == pytest.approx([-1.8257, 1.8257], abs=5e-5)
 
 
 @pytest.mark.parametrize("groups", [["a"] * 3, [None] * 3, ["a", "b", None]])
 def test_few_rows(groups: list[str | None]) -> None:
     frame = pl.DataFrame({"g": groups, "s": [1.0, 2.0, 4.0]}, {"g": pl.String, "s": pl.Float64})
-    table = wroc.standardized_mean_difference(frame, "s", by="g")
+    table = wroc.standardized_mean_difference(frame, "s", attributes="g")
     compared = set(groups) >= {"a", "b"}
     assert table["smd"].count() == (2 if compared else 0)
     assert table["sd_score"].count() == (0 if compared else 1)
@@ -255,13 +261,17 @@ def test_lazy_stays_lazy(engine: Engine) -> None:
     buffer = io.BytesIO()
     PAIR.write_parquet(buffer)
     buffer.seek(0)
-    plan = wroc.standardized_mean_difference(pl.scan_parquet(buffer), "s", by="g", weight="w")
+    plan = wroc.standardized_mean_difference(
+        pl.scan_parquet(buffer), "s", attributes="g", weight="w"
+    )
     assert isinstance(plan, pl.LazyFrame)
     schema = plan.collect_schema()
     assert schema.names() == ["attribute", "segment", *SMD_COLUMNS]
     found = plan.collect(engine=engine)
     assert found.schema == schema
-    assert_frame_equal(found, wroc.standardized_mean_difference(PAIR, "s", by="g", weight="w"))
+    assert_frame_equal(
+        found, wroc.standardized_mean_difference(PAIR, "s", attributes="g", weight="w")
+    )
 
 
 REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {

@@ -22,8 +22,7 @@ from plain_survey import (
 from polars.testing import assert_frame_equal
 from scipy import stats
 from sweeps import sweep
-
-import polars_wroc as wroc
+from wide_tables import wide_gaps
 
 Engine: TypeAlias = Literal["in-memory", "streaming"]
 Pair: TypeAlias = tuple[float, float]
@@ -105,7 +104,7 @@ def student(tail: float, units: set[Unit], *sides: list[Row]) -> float:
 
 @pytest.mark.parametrize("reference", sweep(REFERENCES, fast=1))
 def test_auc_gaps(survey: pl.DataFrame, reference: str, engine: Engine) -> None:
-    plan = wroc.group_gaps(survey.lazy(), "y", "s", by="g", reference=reference, **SAMPLE)
+    plan = wide_gaps(survey.lazy(), "y", "s", by="g", reference=reference, **SAMPLE)
     table = plan.collect(engine=engine)
     units = {row.psu for row in rows_of(survey)}
     groups = {g: survey.filter(g=g) for g in "abc"}
@@ -148,7 +147,7 @@ def rate_with(rows: list[Row], rate: str, units: set[Any], t: float) -> Estimate
 
 @pytest.mark.parametrize("reference", sweep(REFERENCES[:3], fast=1))
 def test_rate_gaps(survey: pl.DataFrame, reference: str) -> None:
-    table = wroc.group_gaps(
+    table = wide_gaps(
         survey, "y", "s", by="g", reference=reference, threshold=THRESHOLD, level=0.9, **SAMPLE
     )
     units = {row.psu for row in rows_of(survey)}
@@ -180,7 +179,7 @@ def test_p_value_belongs_to_the_level_that_just_excludes_0(
     shifted = survey.with_columns(
         s=pl.when(pl.col("g") == "c").then(pl.col("s") * 0.1 + 0.45).otherwise("s")
     )
-    table = wroc.group_gaps(shifted, "y", "s", **options)
+    table = wide_gaps(shifted, "y", "s", **options)
     row = table.filter(g="c").row(0, named=True)
     tested = 0
     for metric in ("auc", "tpr", "ppv"):
@@ -188,7 +187,7 @@ def test_p_value_belongs_to_the_level_that_just_excludes_0(
         if not 1e-4 < p_value < 0.999:
             continue
         tested += 1
-        again = wroc.group_gaps(shifted, "y", "s", **options, level=1 - p_value)
+        again = wide_gaps(shifted, "y", "s", **options, level=1 - p_value)
         other = again.filter(g="c").row(0, named=True)
         ends = [abs(other[f"{metric}_gap_{end}"]) for end in ("low", "high")]
         assert min(ends) == pytest.approx(0, abs=1e-7)
@@ -200,13 +199,13 @@ def test_p_value_belongs_to_the_level_that_just_excludes_0(
 
 def test_groups_that_are_alike_do_not_differ(survey: pl.DataFrame) -> None:
     twice = pl.concat([survey.with_columns(g=pl.lit(g)) for g in "ab"])
-    table = wroc.group_gaps(twice, "y", "s", by="g", reference="a", threshold=0.5, **SAMPLE)
+    table = wide_gaps(twice, "y", "s", by="g", reference="a", threshold=0.5, **SAMPLE)
     row = table.filter(g="b").row(0, named=True)
     assert (row["auc_gap"], row["auc_gap_se"]) == pytest.approx((0, 0), abs=1e-7)
     p_values = row["auc_gap_p_value"], row["tpr_gap_p_value"]
     assert p_values == pytest.approx((1, 1), abs=1e-12)
     apart = twice.with_columns(c=pl.format("{}{}", "g", "c"))
-    wide = wroc.group_gaps(apart, "y", "s", by="g", reference="a", threshold=0.5, **SAMPLE)
+    wide = wide_gaps(apart, "y", "s", by="g", reference="a", threshold=0.5, **SAMPLE)
     for name in ("auc_gap", "tpr_gap"):
         widths = [
             found.filter(g="b").select(pl.col(f"{name}_high") - pl.col(f"{name}_low")).item()
@@ -219,26 +218,26 @@ def test_a_lonely_unit_leaves_gaps_without_intervals(survey: pl.DataFrame) -> No
     some = (pl.col("g") == "c") & (pl.col("h") < 4)
     one = survey.with_columns(h=pl.when(some).then(9).otherwise("h"))
     options: dict[str, Any] = {"by": "g", "reference": "a", "threshold": 0.5, **SAMPLE}
-    table = wroc.group_gaps(one, "y", "s", **options)
+    table = wide_gaps(one, "y", "s", **options)
     names = [f"{m}_gap_{n}" for m in ("auc", "tpr") for n in ("low", "high", "p_value")]
     lonely = table.filter(g="c").select("auc_gap_se", *names, "tpr_ratio_low")
     assert lonely.row(0) == (None,) * 8
     assert None not in table.filter(g="b").select("auc_gap_se", *names).row(0)
-    certain = wroc.group_gaps(one, "y", "s", **options, lonely="certainty")
+    certain = wide_gaps(one, "y", "s", **options, lonely="certainty")
     assert None not in certain.filter(g="c").select("auc_gap_se", *names).row(0)
 
 
 def test_clusters_alone_are_units_of_one_stratum(survey: pl.DataFrame) -> None:
     options: dict[str, Any] = {"by": "g", "threshold": 0.5, "cluster": pl.struct("h", "c")}
-    found = wroc.group_gaps(survey, "y", "s", **options)
-    assert_frame_equal(found, wroc.group_gaps(survey, "y", "s", **options, strata=pl.lit(1)))
+    found = wide_gaps(survey, "y", "s", **options)
+    assert_frame_equal(found, wide_gaps(survey, "y", "s", **options, strata=pl.lit(1)))
 
 
 def test_each_model_is_compared_by_itself(survey: pl.DataFrame) -> None:
     two = survey.with_columns(t=-pl.col("s"))
-    found = wroc.group_gaps(two, "y", ["s", "t"], by="g", adjust="none", **SAMPLE)
+    found = wide_gaps(two, "y", ["s", "t"], by="g", adjust="none", **SAMPLE)
     for model in ("s", "t"):
-        alone = wroc.group_gaps(two, "y", model, by="g", adjust="none", **SAMPLE)
+        alone = wide_gaps(two, "y", model, by="g", adjust="none", **SAMPLE)
         assert_frame_equal(found.filter(model=model).drop("model"), alone, rel_tol=1e-7)
 
 
@@ -254,4 +253,4 @@ def test_each_model_is_compared_by_itself(survey: pl.DataFrame) -> None:
 )
 def test_wrong_options(survey: pl.DataFrame, options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        wroc.group_gaps(survey, "y", "s", by="g", cluster="c", **options)
+        wide_gaps(survey, "y", "s", by="g", cluster="c", **options)

@@ -11,6 +11,7 @@ import pytest
 from plain_survey import Row, covariance, degrees_of_freedom, rate_influences, totals
 from polars.testing import assert_frame_equal
 from scipy import stats
+from wide_tables import wide_gaps
 
 import polars_wroc as wroc
 from polars_wroc.inputs.decisions import Favorable
@@ -50,7 +51,7 @@ def rows_of(frame: pl.DataFrame) -> list[Row]:
 def test_against_the_definition(survey: pl.DataFrame, favorable: Favorable) -> None:
     units = {row.psu for row in rows_of(survey)}
     table = wroc.impact_ratios(
-        survey, "s", by="g", threshold=THRESHOLD, favorable=favorable, **DESIGN
+        survey, "s", attributes="g", threshold=THRESHOLD, favorable=favorable, **DESIGN
     )
     groups = {g: rows_of(rows) for (g,), rows in survey.group_by("g")}
     own: dict[str, tuple[float, float, dict[tuple[int, int], float], int]] = {}
@@ -116,7 +117,7 @@ def test_as_group_gaps_and_threshold_metrics(survey: pl.DataFrame, replicated: b
         design = {"weight": "w", "replicate_weights": wroc.ReplicateWeights(weights, "jk1")}
     options: dict[str, Any] = {"by": "g", "threshold": THRESHOLD, "reference": "b", **design}
     found = wroc.impact_ratios(survey, "s", **options, favorable="selected")
-    gaps = wroc.group_gaps(survey, pl.col("s") > 0, "s", **options)
+    gaps = wide_gaps(survey, pl.col("s") > 0, "s", **options)
     names = {"selection_rate_ratio": "impact_ratio", "selection_rate_gap_p_value": "p_value"}
     names |= {f"selection_rate_ratio{end}": f"impact_ratio{end}" for end in ("_low", "_high")}
     others = pl.col("reference") != pl.col("segment")
@@ -133,14 +134,16 @@ def test_as_group_gaps_and_threshold_metrics(survey: pl.DataFrame, replicated: b
 
 def test_attributes_and_crossed(survey: pl.DataFrame) -> None:
     options: dict[str, Any] = {"threshold": THRESHOLD, "adjust": "none", **DESIGN}
-    both = wroc.impact_ratios(survey, "s", by=["g", "sex"], **options, favorable="selected")
+    both = wroc.impact_ratios(
+        survey, "s", attributes=["g", "sex"], intersections=True, **options, favorable="selected"
+    )
     for name in ("g", "sex"):
-        alone = wroc.impact_ratios(survey, "s", by=name, **options, favorable="selected")
+        alone = wroc.impact_ratios(survey, "s", attributes=name, **options, favorable="selected")
         assert_frame_equal(both.filter(attribute=name), alone)
     # Rows of unknown sex are in units all the same.
     crossed = pl.when(pl.col("sex").is_not_null()).then(pl.col("g") + ", " + pl.col("sex"))
     expected = wroc.impact_ratios(
-        survey, "s", by=crossed.alias("crossed"), **options, favorable="selected"
+        survey, "s", attributes=crossed.alias("crossed"), **options, favorable="selected"
     )
     found = both.filter(~pl.col("attribute").is_in(["g", "sex"]))
     assert_frame_equal(found.drop("attribute"), expected.drop("attribute"))

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 from sweeps import sweep
+from wide_tables import wide_gaps
 
 import polars_wroc as wroc
 
@@ -38,7 +39,7 @@ def people(seed: int, n: int, spread: float = 0.0) -> pl.DataFrame:
 
 def gaps(frame: pl.DataFrame, **options: Any) -> pl.DataFrame:
     options = {"weight": "w", "threshold": 0.5, **options}
-    return wroc.group_gaps(frame, "y", "s", by="g", **options)
+    return wide_gaps(frame, "y", "s", by="g", **options)
 
 
 def number_of_tests(table: pl.DataFrame) -> int:
@@ -126,10 +127,10 @@ def test_alike_comes_before_different() -> None:
         s=pl.when(place // 4 % 100 < 50 - 2 * (place % 2)).then(0.9).otherwise(0.1),
     )
     options: Any = {"by": "g", "threshold": 0.5}
-    row = wroc.group_gaps(frame, "y", "s", **options).row(0, named=True)
+    row = wide_gaps(frame, "y", "s", **options).row(0, named=True)
     assert row["selection_rate_gap_p_adjusted"] < 1e-6
     assert row["selection_rate_gap_verdict"] == "alike"
-    row = wroc.group_gaps(frame, "y", "s", **options, margin=0.01).row(0, named=True)
+    row = wide_gaps(frame, "y", "s", **options, margin=0.01).row(0, named=True)
     assert row["selection_rate_gap_verdict"] == "different"
 
 
@@ -188,7 +189,7 @@ def test_audit_counts_the_tests_of_all_attributes(reference: str) -> None:
     repeats = reference in ("rest", "overall", "b")
     counted = of_first if repeats else audit.gaps
     level = 1 - 0.05 / number_of_tests(counted)
-    alone = wroc.group_gaps(
+    alone = wide_gaps(
         frame, "y", "s", by="g", threshold=0.5, reference=reference, level=level, adjust="none"
     )
     columns = [name for name in COLUMNS if name.endswith("detectable")]
@@ -200,13 +201,13 @@ def test_clusters_are_judged_by_their_design() -> None:
     frame = people(10, 600).with_columns(c=pl.int_range(pl.len()) // 3)
     options: dict[str, Any] = {"by": "g", "threshold": 0.5, "cluster": "c", "min_rows": 30}
     found = wroc.audit(frame, "y", "s", favorable="selected", **options).gaps.select(COLUMNS)
-    assert_frame_equal(found, wroc.group_gaps(frame, "y", "s", **options).select(COLUMNS))
+    assert_frame_equal(found, wide_gaps(frame, "y", "s", **options).select(COLUMNS))
     assert found["auc_gap_detectable"].null_count() == 0
 
 
 def test_on_both_polars_engines() -> None:
     frame = people(11, 300)
-    plan = wroc.group_gaps(frame.lazy(), "y", "s", by="g", threshold=0.5, margin=0.2)
+    plan = wide_gaps(frame.lazy(), "y", "s", by="g", threshold=0.5, margin=0.2)
     expected = plan.collect()
     assert expected.columns[-len(COLUMNS) :] == COLUMNS
     engines: tuple[Literal["in-memory", "streaming"], ...] = ("in-memory", "streaming")

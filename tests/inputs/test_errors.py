@@ -176,17 +176,19 @@ AT_ONCE: dict[str, tuple[Call, type[Exception], str]] = {
         r"^`adjust` must be one of 'holm', 'bh', 'none'; found 'bonferroni'$",
     ),
     "adjusted gaps": (
-        lambda f: UNTYPED.group_gaps(f, "y", "s", by="g", adjust=None),
+        lambda f: UNTYPED.group_gaps(f, "y", "s", attributes="g", adjust=None),
         ValueError,
         r"^`adjust` must be one of 'holm', 'bh', 'none'; found None; did you mean 'none'\?$",
     ),
     "reference of two groups": (
-        lambda f: UNTYPED.group_gaps(f, "y", "s", by="g", reference=("a", "b")),
+        lambda f: UNTYPED.group_gaps(f, "y", "s", attributes="g", reference=("a", "b")),
         ValueError,
         r"^`reference` must be .* or one value for each of 'g' \(String\); found",
     ),
     "reference of half a group": (
-        lambda f: UNTYPED.group_gaps(f, "y", "s", by=["g", "text"], reference="a"),
+        lambda f: UNTYPED.group_gaps(
+            f, "y", "s", attributes=["g", "text"], intersections="only", reference="a"
+        ),
         ValueError,
         r"^`reference` must .* one value for each of 'g' .*; found 'a'$",
     ),
@@ -403,8 +405,8 @@ def test_reference_that_is_no_group_is_refused_at_collect(
     kinds = "'rest', 'overall', 'best'"
     message = f"`reference` must be {kinds} or a group; {found}"
     with pytest.raises(InvalidOperationError, match=f"^{message}$"):
-        wroc.group_gaps(DATA, "y", "s", by=by, reference=reference)
-    plan = wroc.group_gaps(DATA.lazy(), "y", "s", by=by, reference=reference)
+        wroc.group_gaps(DATA, "y", "s", attributes=by, reference=reference)
+    plan = wroc.group_gaps(DATA.lazy(), "y", "s", attributes=by, reference=reference)
     with pytest.raises(InvalidOperationError, match=message):
         plan.collect(engine=engine)
 
@@ -554,10 +556,12 @@ FLAGS: dict[tuple[str, str], Call] = {
         DATA, "y", "s", by=["g", "text"], intersections=flag
     ),
     ("impact_ratios", "intersections"): lambda flag: UNTYPED.impact_ratios(
-        DATA, "s", by=["g", "text"], threshold=0, favorable="selected", intersections=flag
+        DATA, "s", attributes=["g", "text"], threshold=0, favorable="selected", intersections=flag
     ),
     ("standardized_mean_difference", "intersections"): lambda flag: (
-        UNTYPED.standardized_mean_difference(DATA, "s", by=["g", "text"], intersections=flag)
+        UNTYPED.standardized_mean_difference(
+            DATA, "s", attributes=["g", "text"], intersections=flag
+        )
     ),
     ("decision_chart", "standardized"): lambda flag: UNTYPED.decision_chart(
         wroc.decision_curve(DATA, "y", "s"), standardized=flag
@@ -634,7 +638,7 @@ def test_groups_without_names(kind: str, lazy: bool) -> None:
     with pytest.raises(TypeError, match=message):
         wroc.audit(frame, "y", "s", by=["g", by])
     with pytest.raises(TypeError, match=message):
-        wroc.fairness(frame, "y", "s", by=by, threshold=0.2)
+        wroc.fairness(frame, "y", "s", attributes=by, threshold=0.2)
     counts = wroc.score_counts(frame, "y", "s", by=by)
     with pytest.raises(TypeError, match=message):
         wroc.from_counts(counts).audit(by="sex")
@@ -678,8 +682,8 @@ def test_reference_is_never_another_group_than_the_one_named(reference: object) 
         schema_overrides={"g": pl.Int8},
     )
     with pytest.raises((ValueError, InvalidOperationError), match="`reference` must be"):
-        wroc.group_gaps(frame, "y", "s", by="g", reference=reference)
-    assert wroc.group_gaps(frame, "y", "s", by="g", reference=1.0)["auc_gap"][0] is None
+        wroc.group_gaps(frame, "y", "s", attributes="g", reference=reference)
+    assert wroc.group_gaps(frame, "y", "s", attributes="g", reference=1.0)["auc_gap"][0] is None
 
 
 @pytest.mark.parametrize("level", [1e-9, 0.0009, 0.99991])

@@ -13,6 +13,7 @@ from conftest import Engine
 from polars.testing import assert_frame_equal
 from queries import TABLES
 from sweeps import sweep
+from wide_tables import wide_gaps
 
 import polars_wroc as wroc
 from polars_wroc.audits.report import render
@@ -150,9 +151,9 @@ def test_names_that_are_patterns(name: str) -> None:
     frame = rows().collect()
     for table in (
         wroc.impact_ratios(
-            frame.rename({"g": name}), "s", by=name, threshold=0.0, favorable="selected"
+            frame.rename({"g": name}), "s", attributes=name, threshold=0.0, favorable="selected"
         ),
-        wroc.standardized_mean_difference(frame.rename({"g": name}), "s", by=name),
+        wroc.standardized_mean_difference(frame.rename({"g": name}), "s", attributes=name),
         wroc.audit(
             frame.rename({"g": name}), "y", "s", by=name, threshold=0.0, favorable="selected"
         ).impact,
@@ -166,9 +167,9 @@ def test_messages_have_the_names_that_were_given() -> None:
     frame = rows().collect()
     by: list[str | pl.Expr] = ["g", pl.col("y").alias("__key_0")]
     with pytest.raises(ValueError, match=r"one value for each of 'g' \(String\), '__key_0' \(Bool"):
-        wroc.group_gaps(frame, "y", "s", by=by, reference="a")
+        wide_gaps(frame, "y", "s", by=by, reference="a")
     with pytest.raises(pl.exceptions.PolarsError, match=r"found no group 'z' in g$"):
-        wroc.group_gaps(frame, "y", "s", by="g", reference="z")
+        wide_gaps(frame, "y", "s", by="g", reference="z")
     with pytest.raises(ValueError, match=r"attributes in `by`; found \['g'\]$"):
         wroc.audit(frame, "y", "s", by="g", intersections=True)
     with pytest.raises(ValueError, match=r"`reference` must name attributes out of \['g'\]"):

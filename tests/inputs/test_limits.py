@@ -95,7 +95,7 @@ def test_limits_are_whole_numbers() -> None:
     with pytest.raises(TypeError, match="`max_pairs` must be a whole number; found"):
         wroc.cross_auc(frame, "y", "s", by="g", max_pairs=1.5)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="`max_groups` must be 1 or more; found 0"):
-        wroc.fairness(frame, "y", "s", by="g", threshold=50, max_groups=0)
+        wroc.fairness(frame, "y", "s", attributes="g", threshold=50, max_groups=0)
 
 
 @pytest.mark.parametrize("engine", sweep(ENGINES))
@@ -104,7 +104,7 @@ def test_beyond_its_limit_fairness_leaves_out_the_distance_of_curves_alone(
 ) -> None:
     def metrics(max_groups: int = 200) -> pl.DataFrame:
         frame = rows_of(GROUPS).lazy()
-        table = wroc.fairness(frame, "y", "s", by="g", threshold=50, max_groups=max_groups)
+        table = wroc.fairness(frame, "y", "s", attributes="g", threshold=50, max_groups=max_groups)
         return table.collect(engine=engine)
 
     complete, limited = metrics(max_groups=GROUPS), metrics(max_groups=GROUPS - 1)
@@ -119,11 +119,11 @@ def test_fairness_of_many_groups_is_that_of_the_two_at_the_ends() -> None:
     frame = rows_of(1_000).with_row_index("i")
     everybody_wrong = pl.col("g").is_in(["g0007"])
     frame = frame.with_columns(s=pl.when(everybody_wrong).then(200.0).otherwise("s"))
-    table = wroc.fairness(frame, "y", "s", by="g", threshold=150)
+    table = wroc.fairness(frame, "y", "s", attributes="g", threshold=150)
     parity = table.row(0, named=True)
     assert (parity["value"], parity["group_max"]) == (1.0, "g0007")
     pair = frame.filter(pl.col("g").is_in([parity["group_max"], parity["group_min"]]))
-    alone = wroc.fairness(pair, "y", "s", by="g", threshold=150)
+    alone = wroc.fairness(pair, "y", "s", attributes="g", threshold=150)
     limits = ("value", "ci_low", "ci_high")
     assert_frame_equal(table.head(1).select(limits), alone.head(1).select(limits))
 

@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from conftest import Engine
 from sweeps import sweep
+from wide_tables import wide_gaps
 
 import polars_wroc as wroc
 
@@ -143,9 +144,9 @@ def test_classes_are_values_of_the_label(multi_class: Any, average: Any, engine:
 @pytest.mark.parametrize("value", [float(ODD), ODD + 1, 0.5])
 def test_references_are_values_of_their_column(value: float) -> None:
     rows = pl.DataFrame({"y": [0, 1] * 4, "s": [1.0, 2, 3, 4] * 2, "g": [ODD - 1] * 4 + [ODD] * 4})
-    exact = wroc.group_gaps(rows, "y", "s", by="g", reference=ODD)
+    exact = wide_gaps(rows, "y", "s", by="g", reference=ODD)
     assert exact["g"].to_list() == [ODD - 1, ODD]
     with pytest.raises((ValueError, pl.exceptions.PolarsError), match=r"^`reference` must be "):
-        wroc.group_gaps(rows, "y", "s", by="g", reference=value)
+        wide_gaps(rows, "y", "s", by="g", reference=value)
     with pytest.raises(ValueError, match=r"^`reference` must "):
         wroc.audit(rows, "y", "s", by="g", reference={"g": value}, min_rows=1)

@@ -13,6 +13,7 @@ from conftest import Engine
 from polars.testing import assert_frame_equal
 from sklearn.metrics import roc_auc_score
 from sweeps import sweep
+from wide_tables import wide_gaps
 
 import polars_wroc as wroc
 from polars_wroc.inputs.frames import read_rows
@@ -197,7 +198,7 @@ def test_a_threshold_that_no_float_is_raises() -> None:
     with pytest.raises(ValueError, match=f"^`thresholds` {found}"):
         wroc.threshold_metrics(frame, "y", "i", thresholds=[0, BIG])
     with pytest.raises(ValueError, match=r"^`threshold` must be a number that a float holds"):
-        wroc.group_gaps(frame, "y", "i", by="g", threshold=10**400)
+        wide_gaps(frame, "y", "i", by="g", threshold=10**400)
 
 
 def test_thresholds_among_whole_numbers_that_no_float_is_raise() -> None:

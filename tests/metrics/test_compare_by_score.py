@@ -13,6 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 from scipy import stats
+from wide_tables import wide_gaps
 
 import polars_wroc as wroc
 
@@ -277,7 +278,7 @@ def test_shared_rows_are_worth_more_than_separate_ones() -> None:
     frame = models(3)
     shared = compared(frame, weight="w")
     apart = pl.concat([frame.select("y", "w", s=name, g=pl.lit(name)) for name in ("a", "b")])
-    gap = wroc.group_gaps(apart, "y", "s", weight="w", by="g", reference="b").row(0, named=True)
+    gap = wide_gaps(apart, "y", "s", weight="w", by="g", reference="b").row(0, named=True)
     assert shared["difference"] == pytest.approx(gap["auc_gap"], abs=1e-12)
     width = shared["ci_high"] - shared["ci_low"]
     assert width < 0.8 * (gap["auc_gap_high"] - gap["auc_gap_low"])

@@ -11,6 +11,7 @@ from typing import Any, get_args
 import numpy as np
 import polars as pl
 import pytest
+from wide_tables import wide_gaps
 
 import polars_wroc as wroc
 from polars_wroc.audits.report import render
@@ -116,9 +117,9 @@ def test_columns_of_tables_are_metrics_of_a_registry() -> None:
     assert decisions == ["threshold", "tp", "fp", "fn", "tn", *THRESHOLD_METRICS]
     limits = wroc.threshold_metrics(frame, "y", "s", thresholds=0.5, level=0.9).columns
     assert [name.removesuffix("_low") for name in limits if name.endswith("_low")] == [*RATES]
-    gaps = wroc.group_gaps(frame, "y", "s", by="g", threshold=0.5).columns
+    gaps = wide_gaps(frame, "y", "s", by="g", threshold=0.5).columns
     assert [name.removesuffix("_gap") for name in gaps if name.endswith("_gap")] == [*GAP_METRICS]
-    fairness = wroc.fairness(frame, "y", "s", by="g", threshold=0.5)
+    fairness = wroc.fairness(frame, "y", "s", attributes="g", threshold=0.5)
     assert fairness["metric"].to_list() == [*METRICS]
 
 

@@ -15,6 +15,7 @@ from polars.testing import assert_frame_equal
 from processes import PLAIN
 from queries import EXPRESSIONS, EXPRESSIONS_OF_HULLS, TABLES, TABLES_OF_HULLS
 from sweeps import sweep
+from wide_tables import wide_gaps
 
 import polars_wroc as wroc
 
@@ -106,7 +107,7 @@ def test_tests_stream_until_the_table_is_small(scan: pl.LazyFrame) -> None:
             scan, "y", ["s", "limit"], weight="w", by="g", method=method, adjust="none"
         )
         assert IN_MEMORY_FALLBACK not in _streaming_graph(compared)
-    gaps = wroc.group_gaps(scan, "y", "s", weight="w", by="g", adjust="none", threshold=0)
+    gaps = wide_gaps(scan, "y", "s", weight="w", by="g", adjust="none", threshold=0)
     assert IN_MEMORY_FALLBACK not in _streaming_graph(gaps)
 
 

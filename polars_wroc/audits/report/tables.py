@@ -146,8 +146,8 @@ def tables_of(audit: AuditTables, shown: AuditTables, attribute: str) -> list[Ta
     title = f"Calibration, mean score and observed rate, with {intervals}"
     limits = {name: name for name in ("observed_rate", IN_THE_LARGE, SLOPE)} | {"oe_ratio": "oe"}
     tables.append(_table(of_attribute(shown.calibration), title, _CALIBRATION, limits))
-    title = f"Fairness metrics between the segments, with {intervals}"
-    tables.append(_table(of_attribute(audit.fairness), title, _FAIRNESS, {"value": "ci"}))
+    title = "Fairness metrics between the segments"
+    tables.append(_table(of_attribute(audit.fairness), title, _FAIRNESS, {}))
     return [table for table in tables if table.rows]
 
 

@@ -1,0 +1,67 @@
+"""Comparison tables with a row for each segment and columns for each metric, for tests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+import polars_wroc as wroc
+
+METRICS = ("auc", "selection_rate", "tpr", "fpr", "ppv", "npv")
+_COLUMNS = {
+    "": "value",
+    "_low": "value_low",
+    "_high": "value_high",
+    "_reference": "reference_value",
+    "_gap": "gap",
+    "_gap_low": "gap_low",
+    "_gap_high": "gap_high",
+    "_gap_p_value": "p_value",
+    "_gap_p_adjusted": "p_adjusted",
+    "_ratio": "ratio",
+    "_ratio_low": "ratio_low",
+    "_ratio_high": "ratio_high",
+    "_gap_detectable": "detectable",
+    "_gap_verdict": "verdict",
+    "_gap_crude": "gap_crude",
+    "_gap_explained": "gap_explained",
+}
+
+
+def wide_gaps(frame: Any, label: Any, score: Any, *, by: Any, **options: Any) -> pl.DataFrame:
+    """`group_gaps` of the values of ``by``, several crossed, a row for each group."""
+    several = isinstance(by, list) and len(by) > 1
+    crossed = {"intersections": "only"} if several else {}
+    table = wroc.group_gaps(frame, label, score, attributes=by, **crossed, **options)
+    return gaps_by_group(table.lazy().collect(), frame, by, several=isinstance(score, list))
+
+
+def gaps_by_group(
+    table: pl.DataFrame, frame: Any, by: Any, *, several: bool = False
+) -> pl.DataFrame:
+    """Lay out a table of gaps of one attribute, under the name and in the type of its column."""
+    schema = frame.lazy().select(by).collect_schema()
+    models = ["model"] if several else []
+    metrics = [metric for metric in METRICS if metric in table["metric"]]
+    ends = {end: name for end, name in _COLUMNS.items() if name in table.columns}
+    columns = {
+        f"{metric}{end}": pl.col(name).filter(pl.col("metric") == metric).first()
+        for metric in metrics
+        for end, name in ends.items()
+        if metric != "auc" or "ratio" not in end
+    }
+    if "share_within" in table.columns:
+        columns["within_weight_share"] = pl.col("share_within").first()
+    wide = table.group_by("segment", *models, maintain_order=True).agg(**columns)
+    if len(schema) > 1:
+        parts = pl.col("segment").str.split(", ")
+        keys = [parts.list.get(i).alias(name) for i, name in enumerate(schema)]
+    else:
+        keys = [pl.col("segment").alias(next(iter(schema)))]
+    typed = [key.replace("(missing)", None) for key in keys] if len(schema) > 1 else keys
+    as_given = [
+        key == "true" if dtype == pl.Boolean else key.cast(dtype)
+        for key, dtype in zip(typed, schema.dtypes(), strict=True)
+    ]
+    return wide.select(*as_given, *models, *columns)
