@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import polars as pl
@@ -29,39 +30,47 @@ _COLUMNS = {
 }
 
 
-def wide_gaps(frame: Any, label: Any, score: Any, *, by: Any, **options: Any) -> pl.DataFrame:
+def wide_gaps(frame: Any, label: Any, score: Any, *, by: Any, **options: Any) -> Any:
     """`group_gaps` of the values of ``by``, several crossed, a row for each group."""
     several = isinstance(by, list) and len(by) > 1
-    crossed = {"intersections": "only"} if several else {}
-    table = wroc.group_gaps(frame, label, score, attributes=by, **crossed, **options)
-    return gaps_by_group(table.lazy().collect(), frame, by, several=isinstance(score, list))
+    if several:
+        options["intersections"] = "only"
+    reference = options.get("reference")
+    if isinstance(reference, tuple) and reference:
+        named = ", ".join(map(str, reference)) if several else reference[0]
+        options["reference"] = named if several else {by: named}
+    table = wroc.group_gaps(frame, label, score, attributes=by, **options)
+    decided = any(options.get(name) is not None for name in ("threshold", "selected"))
+    metrics = METRICS if decided else METRICS[:1]
+    return gaps_by_group(table, frame, by, metrics, several=isinstance(score, list))
 
 
 def gaps_by_group(
-    table: pl.DataFrame, frame: Any, by: Any, *, several: bool = False
-) -> pl.DataFrame:
+    table: Any, frame: Any, by: Any, metrics: Sequence[str] = METRICS, *, several: bool = False
+) -> Any:
     """Lay out a table of gaps of one attribute, under the name and in the type of its column."""
     schema = frame.lazy().select(by).collect_schema()
     models = ["model"] if several else []
-    metrics = [metric for metric in METRICS if metric in table["metric"]]
-    ends = {end: name for end, name in _COLUMNS.items() if name in table.columns}
+    known = table.collect_schema().names()
+    ends = {end: name for end, name in _COLUMNS.items() if name in known}
     columns = {
         f"{metric}{end}": pl.col(name).filter(pl.col("metric") == metric).first()
         for metric in metrics
         for end, name in ends.items()
         if metric != "auc" or "ratio" not in end
     }
-    if "share_within" in table.columns:
+    if "share_within" in known:
         columns["within_weight_share"] = pl.col("share_within").first()
     wide = table.group_by("segment", *models, maintain_order=True).agg(**columns)
+    keys = [pl.col("segment").alias(next(iter(schema)))]
     if len(schema) > 1:
         parts = pl.col("segment").str.split(", ")
-        keys = [parts.list.get(i).alias(name) for i, name in enumerate(schema)]
-    else:
-        keys = [pl.col("segment").alias(next(iter(schema)))]
-    typed = [key.replace("(missing)", None) for key in keys] if len(schema) > 1 else keys
+        keys = [
+            parts.list.get(i).replace("(missing)", None).alias(name)
+            for i, name in enumerate(schema)
+        ]
     as_given = [
         key == "true" if dtype == pl.Boolean else key.cast(dtype)
-        for key, dtype in zip(typed, schema.dtypes(), strict=True)
+        for key, dtype in zip(keys, schema.dtypes(), strict=True)
     ]
     return wide.select(*as_given, *models, *columns)

@@ -138,7 +138,7 @@ def _with_enough_rows(
     counts = {f"n_{m}": pl.min_horizontal(sample_sizes(m, weight_type)) for m in metrics}
     return table.with_columns(
         *(pl.when(large_enough(m, weight_type, min_rows)).then(m).alias(m) for m in metrics),
-        **{name: count.cast(pl.Int64) for name, count in counts.items()},
+        **{name: count.cast(pl.Int64, strict=False) for name, count in counts.items()},
     )
 
 

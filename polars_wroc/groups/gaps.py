@@ -296,7 +296,10 @@ def estimates(
 
 def _as_row(columns: dict[str, pl.Expr]) -> pl.Expr:
     return as_struct(
-        {name: columns.get(name, pl.lit(None)).cast(dtype) for name, dtype in _ROW_SCHEMA.items()}
+        {
+            name: columns.get(name, pl.lit(None)).cast(dtype, strict=False)
+            for name, dtype in _ROW_SCHEMA.items()
+        }
     )
 
 

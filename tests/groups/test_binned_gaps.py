@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 from sweeps import sweep
-from wide_tables import wide_gaps
+from wide_tables import gaps_by_group, wide_gaps
 
 import polars_wroc as wroc
 
@@ -40,7 +40,8 @@ def test_intervals_of_gaps_hold_those_of_the_rows(
     crowded: pl.DataFrame, reference: str, bins: int
 ) -> None:
     counts = wroc.from_counts(wroc.score_counts(crowded, "y", "s", by="g", bins=bins))
-    binned = counts.group_gaps(attributes="g", reference=reference)
+    table = counts.group_gaps(attributes="g", reference=reference)
+    binned = gaps_by_group(table, crowded, "g", ["auc"])
     exact = wide_gaps(crowded, "y", "s", by="g", reference=reference)
     both = binned.join(exact, on="g", suffix="_rows").drop_nulls(["auc_gap", "auc_gap_rows"])
     gap = pl.col("auc_gap_rows")
@@ -60,7 +61,8 @@ def test_bins_of_one_score_hide_nothing(crowded: pl.DataFrame) -> None:
     rows = crowded.with_columns(s=(pl.col("s") * 3).round() / 3)
     counts = wroc.from_counts(wroc.score_counts(rows, "y", "s", by="g", bins=16))
     exact = wide_gaps(rows, "y", "s", by="g")
-    assert_frame_equal(counts.group_gaps(attributes="g"), exact, rel_tol=1e-9)
+    found = gaps_by_group(counts.group_gaps(attributes="g"), rows, "g", ["auc"])
+    assert_frame_equal(found, exact, rel_tol=1e-9)
 
 
 def test_no_limit_is_beyond_all_differences_of_aucs() -> None:
@@ -72,8 +74,8 @@ def test_no_limit_is_beyond_all_differences_of_aucs() -> None:
     gaps = wroc.from_counts(wroc.score_counts(frame, "y", "s", by="g", bins=16)).group_gaps(
         attributes="g"
     )
-    assert gaps["auc_gap"].to_list() == [0.9375, -0.9375]
-    assert (gaps["auc_gap_high"][0], gaps["auc_gap_low"][1]) == (1, -1)
+    assert gaps["gap"].to_list() == [0.9375, -0.9375]
+    assert (gaps["gap_high"][0], gaps["gap_low"][1]) == (1, -1)
 
 
 def test_a_verdict_from_few_bins_finds_nothing_that_is_not_there(crowded: pl.DataFrame) -> None:

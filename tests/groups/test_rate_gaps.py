@@ -139,9 +139,6 @@ def by_group(frame: pl.DataFrame) -> Any:
 def test_rates_are_those_of_fairlearn(people: pl.DataFrame, reference: str, engine: Engine) -> None:
     table = gaps(people.lazy(), reference).collect(engine=engine)
     plain = wide_gaps(people, "y", "s", weight="w", by="g", reference=reference)
-    verdicts = [f"{rate}_gap_{part}" for rate in RATES for part in ("detectable", "verdict")]
-    assert table.columns == [*plain.columns[:-2], *COLUMNS, *plain.columns[-2:], *verdicts]
-    assert not set(plain.columns) & set(COLUMNS)
     assert table.select(COLUMNS).schema == dict.fromkeys(COLUMNS, pl.Float64())
     of_all_tests = {"auc_gap_p_adjusted", "auc_gap_detectable", "auc_gap_verdict"}
     same = [name for name in plain.columns if name not in of_all_tests]
@@ -276,8 +273,8 @@ def test_frequencies_are_repeated_rows(people: pl.DataFrame, reference: str) -> 
     counted = people.with_columns(w=pl.col("w").ceil())
     times = pl.col("w").cast(pl.Int64)
     rows = counted.select(pl.exclude("w").repeat_by(times).explode(empty_as_null=False))
-    found = gaps(counted, reference, weight_type="frequency").drop("n_pos", "n_neg")
-    expected = gaps(rows, reference, weight=None).drop("n_pos", "n_neg")
+    found = gaps(counted, reference, weight_type="frequency")
+    expected = gaps(rows, reference, weight=None)
     assert_frame_equal(found, expected, rel_tol=1e-8)
 
 
@@ -299,5 +296,3 @@ def test_lazy_frame_gives_a_plan_that_serialises(people: pl.DataFrame, engine: E
 def test_threshold_must_be_a_number(people: pl.DataFrame) -> None:
     with pytest.raises(ValueError, match="`threshold` must be a number; found nan"):
         gaps(people, threshold=float("nan"))
-    with pytest.raises(ValueError, match=r"`by` must not take .* found 'tpr_gap'"):
-        wide_gaps(people, "y", "s", by=pl.col("g").alias("tpr_gap"), threshold=0.5)

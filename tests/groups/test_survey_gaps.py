@@ -24,6 +24,8 @@ from scipy import stats
 from sweeps import sweep
 from wide_tables import wide_gaps
 
+import polars_wroc as wroc
+
 Engine: TypeAlias = Literal["in-memory", "streaming"]
 Pair: TypeAlias = tuple[float, float]
 Influences: TypeAlias = dict[tuple[int, int], float]
@@ -110,7 +112,7 @@ def test_auc_gaps(survey: pl.DataFrame, reference: str, engine: Engine) -> None:
     groups = {g: survey.filter(g=g) for g in "abc"}
     aucs = {g: some(plain_score.auc_of(frame)) for g, frame in groups.items()}
     influences = {g: totals(rows_of(f), auc_influences(rows_of(f))[1]) for g, f in groups.items()}
-    names = ["auc_gap", "auc_gap_se", "auc_gap_low", "auc_gap_high"]
+    names = ["auc_gap", "auc_gap_low", "auc_gap_high"]
     best = max("abc", key=lambda g: aucs[g].auc)
     for row in table.rows(named=True):
         group, share = row["g"], 1.0
@@ -119,7 +121,7 @@ def test_auc_gaps(survey: pl.DataFrame, reference: str, engine: Engine) -> None:
         if reference in ("a", "best"):
             others, pairs = [best if reference == "best" else reference], [1.0]
         if others == [group]:
-            assert [row[name] for name in names] == [None] * 4
+            assert [row[name] for name in names] == [None] * 3
             continue
         if reference == "overall":
             share = sum(pairs) / (sum(pairs) + aucs[group].pairs)
@@ -130,7 +132,8 @@ def test_auc_gaps(survey: pl.DataFrame, reference: str, engine: Engine) -> None:
         t = float(stats.t.ppf(0.975, df))
         own = auc_with(aucs[group], influences[group], units, t)
         by_hand = expected(own, auc_with(mean, of_mean, units, t), units, share)
-        assert [row[name] for name in names] == pytest.approx(by_hand, rel=1e-8)
+        gap, _, low, high = by_hand
+        assert [row[name] for name in names] == pytest.approx([gap, low, high], rel=1e-8)
 
 
 def rate_with(rows: list[Row], rate: str, units: set[Any], t: float) -> Estimate:
@@ -201,7 +204,7 @@ def test_groups_that_are_alike_do_not_differ(survey: pl.DataFrame) -> None:
     twice = pl.concat([survey.with_columns(g=pl.lit(g)) for g in "ab"])
     table = wide_gaps(twice, "y", "s", by="g", reference="a", threshold=0.5, **SAMPLE)
     row = table.filter(g="b").row(0, named=True)
-    assert (row["auc_gap"], row["auc_gap_se"]) == pytest.approx((0, 0), abs=1e-7)
+    assert row["auc_gap"] == pytest.approx(0, abs=1e-7)
     p_values = row["auc_gap_p_value"], row["tpr_gap_p_value"]
     assert p_values == pytest.approx((1, 1), abs=1e-12)
     apart = twice.with_columns(c=pl.format("{}{}", "g", "c"))
@@ -220,11 +223,11 @@ def test_a_lonely_unit_leaves_gaps_without_intervals(survey: pl.DataFrame) -> No
     options: dict[str, Any] = {"by": "g", "reference": "a", "threshold": 0.5, **SAMPLE}
     table = wide_gaps(one, "y", "s", **options)
     names = [f"{m}_gap_{n}" for m in ("auc", "tpr") for n in ("low", "high", "p_value")]
-    lonely = table.filter(g="c").select("auc_gap_se", *names, "tpr_ratio_low")
-    assert lonely.row(0) == (None,) * 8
-    assert None not in table.filter(g="b").select("auc_gap_se", *names).row(0)
+    lonely = table.filter(g="c").select(*names, "tpr_ratio_low")
+    assert lonely.row(0) == (None,) * 7
+    assert None not in table.filter(g="b").select(*names).row(0)
     certain = wide_gaps(one, "y", "s", **options, lonely="certainty")
-    assert None not in certain.filter(g="c").select("auc_gap_se", *names).row(0)
+    assert None not in certain.filter(g="c").select(*names).row(0)
 
 
 def test_clusters_alone_are_units_of_one_stratum(survey: pl.DataFrame) -> None:
@@ -254,3 +257,24 @@ def test_each_model_is_compared_by_itself(survey: pl.DataFrame) -> None:
 def test_wrong_options(survey: pl.DataFrame, options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         wide_gaps(survey, "y", "s", by="g", cluster="c", **options)
+
+
+@pytest.mark.parametrize("attributes", [["g"], ["g", "h"]])
+def test_limits_of_values_are_those_of_a_segment_by_itself(
+    survey: pl.DataFrame, attributes: list[str]
+) -> None:
+    given: dict[str, Any] = {"threshold": 0.5, **SAMPLE}
+    table = wroc.group_gaps(survey, "y", "s", attributes=attributes, **given)
+    for attribute in attributes:
+        rows = table.filter(attribute=attribute)
+        own = wroc.summary(survey, "y", "s", by=attribute, method="score", **SAMPLE)
+        found = rows.filter(metric="auc").select("value", "value_low", "value_high")
+        expected = own.select(value="auc", value_low="ci_low", value_high="ci_high")
+        assert_frame_equal(found, expected, rel_tol=1e-9)
+        rates = wroc.threshold_metrics(
+            survey, "y", "s", by=attribute, thresholds=0.5, level=0.95, **SAMPLE
+        )
+        for rate in RATES:
+            found = rows.filter(metric=rate).select("value", "value_low", "value_high")
+            expected = rates.select(value=rate, value_low=f"{rate}_low", value_high=f"{rate}_high")
+            assert_frame_equal(found, expected, rel_tol=1e-9)

@@ -168,13 +168,13 @@ def test_logits_have_the_verdicts_of_the_score_type_interval() -> None:
 
 def test_bins_widen_what_is_alike() -> None:
     frame = people(8, 4_000)
-    options: Any = {"by": "g", "margin": 0.07}
+    options: Any = {"attributes": "g", "margin": 0.07}
     exact = wroc.from_counts(wroc.score_counts(frame, "y", "s", by="g"))
     coarse = wroc.from_counts(wroc.score_counts(frame, "y", "s", by="g", bins=20))
     found, wide = exact.group_gaps(**options), coarse.group_gaps(**options)
-    assert "alike" in found["auc_gap_verdict"].to_list()
-    assert "alike" not in wide["auc_gap_verdict"].to_list()
-    assert (wide["auc_gap_detectable"] > found["auc_gap_detectable"]).all()
+    assert "alike" in found["verdict"].to_list()
+    assert "alike" not in wide["verdict"].to_list()
+    assert (wide["detectable"] > found["detectable"]).all()
 
 
 @pytest.mark.parametrize("reference", sweep(REFERENCES, fast=2))
@@ -209,7 +209,7 @@ def test_on_both_polars_engines() -> None:
     frame = people(11, 300)
     plan = wide_gaps(frame.lazy(), "y", "s", by="g", threshold=0.5, margin=0.2)
     expected = plan.collect()
-    assert expected.columns[-len(COLUMNS) :] == COLUMNS
+    assert set(COLUMNS) <= set(expected.columns)
     engines: tuple[Literal["in-memory", "streaming"], ...] = ("in-memory", "streaming")
     for engine in engines:
         assert_frame_equal(plan.collect(engine=engine), expected, rel_tol=1e-8)

@@ -11,7 +11,7 @@ import pytest
 from polars.testing import assert_frame_equal
 from scipy import optimize, stats
 from sweeps import sweep
-from wide_tables import wide_gaps
+from wide_tables import gaps_by_group, wide_gaps
 
 import polars_wroc as wroc
 
@@ -331,7 +331,8 @@ def test_counts_and_both_engines() -> None:
     frame = people(13, 300)
     expected = gaps(frame)
     counts = wroc.score_counts(frame, "y", "s", weight="w", by=["g", "k"])
-    found = wroc.from_counts(counts).group_gaps(attributes="g", within="k", threshold=0.5)
+    table = wroc.from_counts(counts).group_gaps(attributes="g", within="k", threshold=0.5)
+    found = gaps_by_group(table, frame, "g")
     assert_frame_equal(found, expected, rel_tol=1e-8)
     plan = gaps(frame.lazy())
     engines: tuple[Literal["in-memory", "streaming"], ...] = ("in-memory", "streaming")
@@ -341,7 +342,7 @@ def test_counts_and_both_engines() -> None:
 
 @pytest.mark.parametrize("reference", ["overall"])
 def test_references_without_a_meaning(reference: str) -> None:
-    message = rf"^`reference` must be 'rest', 'best' or a group .* found '{reference}'$"
+    message = rf"^`reference` must be 'rest', 'best' or a segment .* found '{reference}'$"
     with pytest.raises(ValueError, match=message):
         gaps(people(14, 50), reference=reference)
 
@@ -350,7 +351,9 @@ def test_other_errors() -> None:
     frame = people(15, 50)
     with pytest.raises(ValueError, match=r"^`method` must be 'score' .* found 'logit-t'$"):
         gaps(frame, method="logit-t")
-    with pytest.raises(ValueError, match=r"^`within` must not name a column of `by`; found 'g'"):
+    with pytest.raises(
+        ValueError, match=r"^`within` must not name a column of `attributes`; found 'g'"
+    ):
         gaps(frame, within=["k", "g"])
     with pytest.raises(TypeError, match=r"^`within` must be one or several column names"):
         gaps(frame, within=[])
