@@ -169,7 +169,7 @@ def test_against_the_definition(
 
 @pytest.mark.parametrize("scale", [1e-12, 1e12])
 def test_probability_weights_have_no_scale(scale: float) -> None:
-    options: dict[str, Any] = {"weight": "w", "by": "g"}
+    options: dict[str, Any] = {"weight": "w", "attributes": "g"}
     frames = PAIR, PAIR.with_columns(pl.col("w") * scale)
     one, other = (wroc.standardized_mean_difference(f, "s", **options) for f in frames)
     weights = cs.contains("weight")
@@ -276,17 +276,17 @@ def test_lazy_stays_lazy(engine: Engine) -> None:
 
 REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "denominator": ({"denominator": "sd"}, ValueError, "^`denominator` must be one of 'overall', "),
-    "no attribute": ({"by": None}, TypeError, "^`by` must name the groups"),
+    "no attribute": ({"attributes": None}, TypeError, "^`attributes` must name the groups"),
     "Boolean score": ({"score": pl.col("s") > 2}, TypeError, "^`score` must be numeric"),
     "one reference of two attributes": (
-        {"reference": "highest", "by": ["g", "w"]},
+        {"reference": "highest", "attributes": ["g", "w"]},
         ValueError,
-        "^`reference` must be 'rest' or map attributes to categories where there are several; f",
+        "^`reference` must be 'rest' or map attributes to segments where there are several; f",
     ),
     "unknown reference": (
         {"reference": "z"},
         pl.exceptions.PolarsError,
-        "^`reference` must be 'rest' or a category of g; found no category 'z'$",
+        "^`reference` must be 'rest' or a segment of g; found no segment 'z'$",
     ),
     "negative weights": (
         {"weight": pl.col("w") - 2},
@@ -303,4 +303,4 @@ REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
 def test_refusals(name: str) -> None:
     arguments, kind, message = REFUSED[name]
     with pytest.raises(kind, match=message):
-        UNTYPED.standardized_mean_difference(PAIR, **{"score": "s", "by": "g", **arguments})
+        UNTYPED.standardized_mean_difference(PAIR, **{"score": "s", "attributes": "g", **arguments})

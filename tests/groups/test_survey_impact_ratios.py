@@ -11,7 +11,6 @@ import pytest
 from plain_survey import Row, covariance, degrees_of_freedom, rate_influences, totals
 from polars.testing import assert_frame_equal
 from scipy import stats
-from wide_tables import wide_gaps
 
 import polars_wroc as wroc
 from polars_wroc.inputs.decisions import Favorable
@@ -72,13 +71,10 @@ def test_against_the_definition(survey: pl.DataFrame, favorable: Favorable) -> N
         related = max(-0.95, min(0.95, covariance(za, zb, units) / math.sqrt(spreads)))
         students = math.sqrt(df * math.expm1((z_joint * (8 * df + 3) / (8 * df + 1)) ** 2 / df))
         assert row["reference"] == best
-        for name, t in (("", float(stats.t.ppf(0.975, df))), ("_joint", students)):
-            limits = limits_of_ratio(wilson(a, n, t), wilson(b, m, t), related)
-            found = [row[f"impact_ratio{name}_low"], row[f"impact_ratio{name}_high"]]
-            assert found == pytest.approx(limits, rel=1e-6)
-        assert row["p_method"] == "t"
-        assert row["p_value"] == pytest.approx(2 * stats.t.sf(abs(row["z"]), df))
-        one, other = wilson(a, n, abs(row["z"])), wilson(b, m, abs(row["z"]))
+        limits = limits_of_ratio(wilson(a, n, students), wilson(b, m, students), related)
+        assert [row["ratio_low"], row["ratio_high"]] == pytest.approx(limits, rel=1e-6)
+        t = float(stats.t.isf(row["p_value"] / 2, df))
+        one, other = wilson(a, n, t), wilson(b, m, t)
         assert any(end == pytest.approx(1) for end in limits_of_ratio(one, other, related))
 
 
@@ -115,21 +111,21 @@ def test_as_group_gaps_and_threshold_metrics(survey: pl.DataFrame, replicated: b
         # Each leaves out the rows of one unit number.
         weights = [(pl.col("w") * (pl.col("c") != i) * 4 / 3).alias(f"w{i}") for i in range(4)]
         design = {"weight": "w", "replicate_weights": wroc.ReplicateWeights(weights, "jk1")}
-    options: dict[str, Any] = {"by": "g", "threshold": THRESHOLD, "reference": "b", **design}
-    found = wroc.impact_ratios(survey, "s", **options, favorable="selected")
-    gaps = wide_gaps(survey, pl.col("s") > 0, "s", **options)
-    names = {"selection_rate_ratio": "impact_ratio", "selection_rate_gap_p_value": "p_value"}
-    names |= {f"selection_rate_ratio{end}": f"impact_ratio{end}" for end in ("_low", "_high")}
-    others = pl.col("reference") != pl.col("segment")
-    expected = gaps.rename(names).filter(pl.col("g") != "b")
+    options: dict[str, Any] = {"attributes": "g", "threshold": THRESHOLD, "reference": "b"}
+    found = wroc.impact_ratios(survey, "s", **options, **design, favorable="selected")
+    gaps = wroc.group_gaps(survey, pl.col("s") > 0, "s", **options, **design)
+    expected = gaps.filter(metric="selection_rate", reference="b")
+    names = ["segment", "n", "value", "value_low", "value_high", "n_reference", "reference_value"]
+    assert_frame_equal(found.select(names), expected.select(names))
+    others, numbers = pl.col("segment") != "b", ["ratio", "p_value"]
     assert_frame_equal(
-        found.filter(others).select(*names.values()), expected.select(*names.values())
+        found.filter(others).select(numbers), expected.filter(others).select(numbers)
     )
     metrics = wroc.threshold_metrics(
         survey, pl.col("s") > 0, "s", by="g", thresholds=THRESHOLD, level=0.95, **design
     )
-    rates = ["selection_rate", "selection_rate_low", "selection_rate_high"]
-    assert_frame_equal(found.select(rates), metrics.select(rates))
+    rates = {f"value{end}": f"selection_rate{end}" for end in ("", "_low", "_high")}
+    assert_frame_equal(found.select(*rates), metrics.select(**rates))
 
 
 def test_attributes_and_crossed(survey: pl.DataFrame) -> None:
@@ -150,7 +146,7 @@ def test_attributes_and_crossed(survey: pl.DataFrame) -> None:
 
 
 def test_rows_without_strata_and_with_a_known_population(survey: pl.DataFrame) -> None:
-    options: dict[str, Any] = {"by": "g", "threshold": THRESHOLD, "weight": "w"}
+    options: dict[str, Any] = {"attributes": "g", "threshold": THRESHOLD, "weight": "w"}
     plain = wroc.impact_ratios(survey, "s", **options, favorable="selected")
     census = wroc.impact_ratios(
         survey, "s", fpc=pl.lit(0.9), strata="h", cluster="c", **options, favorable="selected"
@@ -158,13 +154,13 @@ def test_rows_without_strata_and_with_a_known_population(survey: pl.DataFrame) -
     sample = wroc.impact_ratios(
         survey, "s", strata="h", cluster="c", **options, favorable="selected"
     )
-    assert census["impact_ratio"].to_list() == pytest.approx(plain["impact_ratio"].to_list())
-    narrower = census["impact_ratio_low"] >= sample["impact_ratio_low"]
+    assert census["ratio"].to_list() == pytest.approx(plain["ratio"].to_list())
+    narrower = census["ratio_low"] >= sample["ratio_low"]
     assert narrower.drop_nulls().to_list() == [True, True]
     lonely = survey.filter((pl.col("h") != 0) | (pl.col("c") == 0))
     null = wroc.impact_ratios(lonely, "s", cluster="c", strata="h", **options, favorable="selected")
-    assert null["impact_ratio_low"].null_count() == null.height
+    assert null["ratio_low"].null_count() == null.height
     known = wroc.impact_ratios(
         lonely, "s", cluster="c", strata="h", lonely="adjust", **options, favorable="selected"
     )
-    assert known["impact_ratio_low"].null_count() == 1
+    assert known["ratio_low"].null_count() == 1
