@@ -15,7 +15,12 @@ from polars_wroc.metrics.paired_tests import ScoreDifference
 from polars_wroc.metrics.score_interval import WilsonInterval
 from polars_wroc.plans.queries import Fields, Step, in_columns, in_list
 from polars_wroc.ranking.curve import CELLS, SQUARES
-from polars_wroc.stats.difference_tests import Comparison, Sample, equal_proportions_p_value
+from polars_wroc.stats.difference_tests import (
+    Comparison,
+    Sample,
+    equal_proportions,
+    numbers_of_rows,
+)
 from polars_wroc.stats.distributions import normal_quantile, student_quantile
 from polars_wroc.stats.proportions import (
     Estimate,
@@ -201,8 +206,11 @@ class RateGaps:
         """Compute the columns of the gaps from cells and their squared weights."""
         design = BY_DESIGN if self.designed else None
         proportions = Proportions(self._proportions, self.level, design=design)
-        differences = {_p_value(rate): _difference(rate, pl.col) for rate in GAP_RATES}
-        tests = in_list(differences, TEST_BY_DESIGN.steps, TEST.p_value) if self.designed else []
+        prepared, steps = (
+            (_difference, TEST_BY_DESIGN.steps) if self.designed else (_numbers, [_plain_test])
+        )
+        compared = {_p_value(rate): prepared(rate, pl.col) for rate in GAP_RATES}
+        tests = in_list(compared, steps, TEST.p_value)
         return [self._cells, *proportions.steps, *tests, self._gaps]
 
     def _cells(self, field: Fields) -> dict[str, pl.Expr]:
@@ -223,8 +231,7 @@ class RateGaps:
             columns[others_share(rate)] = pl.lit(1.0) if share is None else 1 - share
             related = correlation(rate, field) if self.designed else None
             gap = _gap(rate, own, other, share, related)
-            p_value = field(_p_value(rate)) if self.designed else _test(own, other)
-            gap[_p_value(rate)] = p_value
+            gap[_p_value(rate)] = field(_p_value(rate))
             for name, value in gap.items():
                 is_rate = name in (rate, f"{rate}_reference")
                 columns[name] = value if is_rate else self.reference.to_others(value)
@@ -327,5 +334,10 @@ def _gap(
     }
 
 
-def _test(one: Proportion, other: Proportion) -> pl.Expr:
-    return equal_proportions_p_value(*(Sample(each.value, each.size) for each in (one, other)))
+def _numbers(rate: str, field: Fields) -> dict[str, pl.Expr]:
+    own, other = (proportion(name, field) for name in (rate, other_name(rate)))
+    return numbers_of_rows(*(Sample(each.value, each.size) for each in (own, other)))
+
+
+def _plain_test(field: Fields) -> dict[str, pl.Expr]:
+    return {TEST.p_value: equal_proportions(field)}

@@ -131,18 +131,18 @@ class _Table(NamedTuple):
     both: pl.Expr
 
 
-def equal_proportions_p_value(one: Sample, other: Sample) -> pl.Expr:
+def equal_proportions(field: Fields) -> pl.Expr:
     """Two-sided p-value of the test that two proportions of different rows are equal.
 
-    By their pooled variance where at least five rows are expected in each cell of the table of
-    four. Otherwise Fisher's exact test with the mid-p, if all numbers are whole; the p-value is
-    null if they are not, as with weights.
+    The fields are their `numbers_of_rows`. The test is by their pooled variance where at least five
+    rows are expected in each cell of the table of four; otherwise Fisher's exact test with the
+    mid-p, if all numbers are whole. The p-value is null if they are not, as with weights.
     """
-    return let(_numbers(one, other), partial(_p_value, exact="mid-p"))
+    return _p_value(field, "mid-p")
 
 
 def equal_proportions_test(one: Sample, other: Sample, exact: Exact) -> pl.Expr:
-    """Test of `equal_proportions_p_value` as a struct, with the z-value and the method.
+    """Test of `equal_proportions` as a struct, with the z-value and the method.
 
     The fields are ``z``, null without variance, ``p_value`` and ``p_method``, which is ``"z"`` or
     the ``exact`` one.
@@ -162,10 +162,11 @@ def equal_proportions_test(one: Sample, other: Sample, exact: Exact) -> pl.Expr:
             }
         )
 
-    return let(_numbers(one, other), test)
+    return let(numbers_of_rows(one, other), test)
 
 
-def _numbers(one: Sample, other: Sample) -> dict[str, pl.Expr]:
+def numbers_of_rows(one: Sample, other: Sample) -> dict[str, pl.Expr]:
+    """Numbers of rows of two proportions, and of those that are counted, and the difference."""
     return {
         "size_one": _whole(one.size),
         "size_other": _whole(other.size),

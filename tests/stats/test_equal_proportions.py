@@ -16,7 +16,6 @@ from statsmodels.stats.proportion import proportions_ztest
 from polars_wroc.stats.difference_tests import (
     Exact,
     Sample,
-    equal_proportions_p_value,
     equal_proportions_test,
 )
 
@@ -39,7 +38,11 @@ def p_value(x: float, n: float, y: float, m: float) -> float | None:
     frame = pl.LazyFrame(
         {"x": x, "n": n, "y": y, "m": m}, schema_overrides=dict.fromkeys("xnym", pl.Float64)
     )
-    found: float | None = frame.select(equal_proportions_p_value(ONE, OTHER)).collect().item()
+    found: float | None = (
+        frame.select(equal_proportions_test(ONE, OTHER, "mid-p").struct.field("p_value"))
+        .collect()
+        .item()
+    )
     return found
 
 
@@ -192,7 +195,10 @@ def test_very_different_proportions() -> None:
 def test_unknown_proportions() -> None:
     null = pl.lit(None, pl.Float64)
     known, unknown = Sample(pl.lit(0.5), pl.lit(10.0)), Sample(null, null)
-    assert pl.select(equal_proportions_p_value(known, unknown)).item() is None
+    assert (
+        pl.select(equal_proportions_test(known, unknown, "mid-p").struct.field("p_value")).item()
+        is None
+    )
 
 
 @pytest.mark.parametrize(
