@@ -48,8 +48,6 @@ TABLES: dict[str, Call] = {
     "roc_curve": _with(wroc.roc_curve, band="pointwise"),
     "thinned roc_curve": _with(wroc.roc_curve, max_points=5),
     "pr_curve": _with(wroc.pr_curve),
-    "gain_curve": _with(wroc.gain_curve),
-    "det_curve": _with(wroc.det_curve),
     "cost_curve": _with(wroc.cost_curve),
     "threshold_metrics": _with(wroc.threshold_metrics, thresholds=[0.5]),
     "operating_points": _with(wroc.operating_points, criterion="youden"),

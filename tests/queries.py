@@ -134,7 +134,6 @@ TABLES: dict[str, Table] = {
         f, "y", "s", metrics=["ks", "roc_auc"], weight="w", by=by, replicates=3
     ),
     "pr_curve": lambda f, by="g": wroc.pr_curve(f, "y", "s", weight="w", by=by),
-    "gain_curve": lambda f, by="g": wroc.gain_curve(f, "y", "s", weight="w", by=by),
     "operating_points": lambda f, by="g": wroc.operating_points(
         f, "y", "s", weight="w", by=by, max_fpr=0.2
     ),
@@ -191,7 +190,6 @@ TABLES: dict[str, Table] = {
     "partial_aucs": lambda f, by="g": wroc.partial_aucs(
         f, "y", "s", weight="w", by=by, fpr=(0.0, 0.1)
     ),
-    "det_curve": lambda f, by="g": wroc.det_curve(f, "y", "s", weight="w", by=by),
     "cost_curve": lambda f, by="g": wroc.cost_curve(f, "y", "s", weight="w", by=by),
     "fairness": lambda f, by="g": wroc.fairness(f, "y", "s", weight="w", by=by, threshold=0),
     "fairness of recorded decisions": lambda f, by="g": wroc.fairness(
