@@ -178,8 +178,6 @@ CALLS: dict[str, Call] = {
     "roc_curve simultaneous": Call('wroc.roc_curve(made, "y", "s", band="simultaneous")'),
     "roc_curve thinned": Call('wroc.roc_curve(made, "y", "s", by="g", max_points=20)'),
     "pr_curve": Call('wroc.pr_curve(ties, "y", "s", weight="w", by="g")'),
-    "det_curve": Call('wroc.det_curve(ties, "y", "s", weight="w", by="g")'),
-    "gain_curve": Call('wroc.gain_curve(ties, "y", "s", weight="w", by="g")'),
     "cost_curve": Call('wroc.cost_curve(made, "y", "s", cost_fn=3, cost_fp=1, by="g")'),
     "decision_curve": Call(
         'wroc.decision_curve(made, "y", "s", thresholds=[0.2, 0.5], weight="w", by="g")'
@@ -268,7 +266,7 @@ CALLS: dict[str, Call] = {
 }
 # What has no successor: (call, table or column) and why.
 GONE: dict[tuple[str, str], str] = {
-    ("audit rejected", "rank"): "two gaps are equal but for rounding, so either comes first",
+    ("*", "rank"): "two gaps may be equal but for rounding, so that either comes first",
 }
 _AUDIT_TABLES = ("segments", "curves", "gaps", "calibration", "fairness", "impact", "findings")
 

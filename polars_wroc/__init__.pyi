@@ -30,11 +30,7 @@ from .curves.roc_curve import confusion_curve as confusion_curve
 from .curves.cost_curve import cost_curve as cost_curve
 from .curves.decision_curve import decision_curve as decision_curve
 from .curves.cost_curve import dominated_models as dominated_models
-from .curves.pr_curve import (
-    det_curve as det_curve,
-    gain_curve as gain_curve,
-    pr_curve as pr_curve,
-)
+from .curves.roc_curve import pr_curve as pr_curve
 from .curves.roc_curve import roc_curve as roc_curve
 from .curves.score_distribution import score_distribution as score_distribution
 from .curves.roc_point import (

@@ -18,8 +18,7 @@ from polars_wroc.curves.calibration_error import calibration_error
 from polars_wroc.curves.calibration_slope import calibration_slope
 from polars_wroc.curves.cost_curve import cost_curve, dominated_models
 from polars_wroc.curves.decision_curve import decision_curve
-from polars_wroc.curves.pr_curve import det_curve, gain_curve, pr_curve
-from polars_wroc.curves.roc_curve import confusion_curve, roc_curve
+from polars_wroc.curves.roc_curve import confusion_curve, pr_curve, roc_curve
 from polars_wroc.curves.roc_point import fpr_at_tpr, tpr_at_fpr
 from polars_wroc.curves.score_distribution import score_distribution
 from polars_wroc.groups.abroca_test import abroca_test
@@ -115,8 +114,6 @@ class _FrameNamespace(Generic[FrameT]):
     confusion_curve: Callable[..., FrameT] = _of_frame(confusion_curve)
     roc_curve: Callable[..., FrameT] = _of_frame(roc_curve)
     pr_curve: Callable[..., FrameT] = _of_frame(pr_curve)
-    det_curve: Callable[..., FrameT] = _of_frame(det_curve)
-    gain_curve: Callable[..., FrameT] = _of_frame(gain_curve)
     cost_curve: Callable[..., FrameT] = _of_frame(cost_curve)
     tpr_at_fpr: Callable[..., FrameT] = _of_frame(tpr_at_fpr)
     fpr_at_tpr: Callable[..., FrameT] = _of_frame(fpr_at_tpr)
@@ -208,8 +205,6 @@ class Counts:
     confusion_curve: Callable[..., Any] = _of_counts(confusion_curve)
     roc_curve: Callable[..., Any] = _of_counts(roc_curve)
     pr_curve: Callable[..., Any] = _of_counts(pr_curve)
-    det_curve: Callable[..., Any] = _of_counts(det_curve)
-    gain_curve: Callable[..., Any] = _of_counts(gain_curve)
     cost_curve: Callable[..., Any] = _of_counts(cost_curve)
     tpr_at_fpr: Callable[..., Any] = _of_counts(tpr_at_fpr)
     fpr_at_tpr: Callable[..., Any] = _of_counts(fpr_at_tpr)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import polars as pl
+from wide_tables import by_attributes
 
 import polars_wroc as wroc
 
@@ -48,8 +49,6 @@ TABLES: dict[str, Call] = {
     "roc_curve": _with(wroc.roc_curve, band="pointwise"),
     "thinned roc_curve": _with(wroc.roc_curve, max_points=5),
     "pr_curve": _with(wroc.pr_curve),
-    "gain_curve": _with(wroc.gain_curve),
-    "det_curve": _with(wroc.det_curve),
     "cost_curve": _with(wroc.cost_curve),
     "threshold_metrics": _with(wroc.threshold_metrics, thresholds=[0.5]),
     "operating_points": _with(wroc.operating_points, criterion="youden"),
@@ -63,9 +62,9 @@ TABLES: dict[str, Call] = {
     "decision_curve": _with(wroc.decision_curve, thresholds=[0.5]),
     "subgroup_auc": _with(wroc.subgroup_auc),
     "cross_auc": _with(wroc.cross_auc),
-    "group_gaps": _with(wroc.group_gaps, threshold=0.5),
-    "group_gaps to all": _with(wroc.group_gaps, reference="overall"),
-    "fairness": _with(wroc.fairness, threshold=0.5),
+    "group_gaps": _with(by_attributes(wroc.group_gaps), threshold=0.5),
+    "group_gaps to all": _with(by_attributes(wroc.group_gaps), reference="overall"),
+    "fairness": _with(by_attributes(wroc.fairness), threshold=0.5),
     "equalized_thresholds": _with(wroc.equalized_thresholds),
     "equal_opportunity": _with(
         wroc.equalized_thresholds, constraint="equal_opportunity", min_rows=1

@@ -22,7 +22,8 @@ def _gaps(reference: str) -> Table:
 
 
 def _gaps_to_a_group(frame: pl.LazyFrame, by: IntoColumns = "g") -> pl.LazyFrame:
-    group = ("b",) * len(by) if isinstance(by, list) else "b"
+    named = next(iter(frame.select(by).collect_schema()))
+    group = {named: "b"}
     return wroc.group_gaps(frame, "y", "s", weight="w", attributes=by, reference=group)
 
 
@@ -142,7 +143,6 @@ TABLES: dict[str, Table] = {
         f, "y", "s", metrics=["ks", "roc_auc"], weight="w", by=by, replicates=3
     ),
     "pr_curve": lambda f, by="g": wroc.pr_curve(f, "y", "s", weight="w", by=by),
-    "gain_curve": lambda f, by="g": wroc.gain_curve(f, "y", "s", weight="w", by=by),
     "operating_points": lambda f, by="g": wroc.operating_points(
         f, "y", "s", weight="w", by=by, max_fpr=0.2
     ),
@@ -199,7 +199,6 @@ TABLES: dict[str, Table] = {
     "partial_aucs": lambda f, by="g": wroc.partial_aucs(
         f, "y", "s", weight="w", by=by, fpr=(0.0, 0.1)
     ),
-    "det_curve": lambda f, by="g": wroc.det_curve(f, "y", "s", weight="w", by=by),
     "cost_curve": lambda f, by="g": wroc.cost_curve(f, "y", "s", weight="w", by=by),
     "fairness": lambda f, by="g": wroc.fairness(
         f, "y", "s", weight="w", attributes=by, threshold=0

@@ -112,8 +112,6 @@ TABLES: dict[str, Callable[..., Any]] = {
     "confusion_curve": wroc.confusion_curve,
     "roc_curve": _with(wroc.roc_curve, band="pointwise"),
     "pr_curve": wroc.pr_curve,
-    "det_curve": wroc.det_curve,
-    "gain_curve": wroc.gain_curve,
     "cost_curve": wroc.cost_curve,
     "partial_aucs": _with(wroc.partial_aucs, fpr=(0.0, 0.5)),
     "tpr_at_fpr": _with(wroc.tpr_at_fpr, fpr=0.25),

@@ -1,11 +1,15 @@
-"""Imports run down the floors only, and no files import each other in a circle."""
+"""Imports run down the floors, no files import each other in a circle, and budgets hold."""
 
 from __future__ import annotations
 
+import inspect
+from collections import Counter
 from pathlib import Path
 
 import pytest
-from floors import FLOOR, PACKAGE, folder, graph, modules
+from floors import FLOOR, PACKAGE, code_lines, folder, graph, modules
+
+import polars_wroc as wroc
 
 
 def upward(arrows: dict[str, set[str]]) -> list[str]:
@@ -58,3 +62,50 @@ def test_a_forbidden_import_is_found(line: str, tmp_path: Path) -> None:
 
 def test_a_circle_is_found() -> None:
     assert circle({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}, "e": set()}) == [*"abcd"]
+
+
+# An addition that breaks one of these needs a deletion somewhere, or a reason.
+MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 170, 510, 34
+MOST_CODE = {
+    "audits": 5800,
+    "charts": 4060,
+    "groups": 3430,
+    "metrics": 2930,
+    "cli": 2085,
+    "inputs": 1580,
+    "ranking": 1360,
+    "curves": 1350,
+    "kernels": 1260,
+    "thresholds": 1190,
+    "stats": 1170,
+    "counts": 875,
+    "files": 470,
+    "plans": 255,
+    "": 500,
+}
+
+
+def test_the_package_stays_within_its_budgets() -> None:
+    files = sorted(PACKAGE.rglob("*.py"))
+    assert len(files) <= MOST_FILES, f"{len(files)} files: merge or delete some"
+    long = {str(path.relative_to(PACKAGE)): len(path.read_text().splitlines()) for path in files}
+    assert {name: lines for name, lines in long.items() if lines > MOST_LINES_OF_A_FILE} == {}
+    code: Counter[str] = Counter()
+    for path in files:
+        parts = path.relative_to(PACKAGE).parts
+        code[parts[0] if len(parts) > 1 else ""] += code_lines(path)
+    assert {name: lines for name, lines in code.items() if lines > MOST_CODE.get(name, 0)} == {}
+
+
+def test_no_public_function_takes_too_many_arguments() -> None:
+    functions = {name: getattr(wroc, name) for name in wroc.__all__ if name[0].islower()}
+    counts = {name: len(inspect.signature(one).parameters) for name, one in functions.items()}
+    assert {name: n for name, n in counts.items() if n > MOST_ARGUMENTS} == {}
+
+
+def test_lines_of_code_are_counted_without_comments_and_docstrings(tmp_path: Path) -> None:
+    path = tmp_path / "a.py"
+    path.write_text(
+        '"""Doc."""\n\n# A comment.\nx = (\n    1,  # one\n)\n\n\ndef f():\n    """F."""\n'
+    )
+    assert code_lines(path) == 4

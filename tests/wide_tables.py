@@ -30,6 +30,15 @@ _COLUMNS = {
 }
 
 
+def by_attributes(function: Any) -> Any:
+    """Return a function whose argument ``attributes`` is called ``by``."""
+
+    def call(*args: Any, by: Any, **options: Any) -> Any:
+        return function(*args, attributes=by, **options)
+
+    return call
+
+
 def wide_gaps(frame: Any, label: Any, score: Any, *, by: Any, **options: Any) -> Any:
     """`group_gaps` of the values of ``by``, several crossed, a row for each group."""
     several = isinstance(by, list) and len(by) > 1

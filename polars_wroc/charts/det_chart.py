@@ -84,7 +84,7 @@ def det_chart(
     Parameters
     ----------
     curves
-        The table of `det_curve`, or of `roc_curve` with or without ``band``; a LazyFrame is
+        The table of `roc_curve`, with or without ``band``; a LazyFrame is
         collected.
     color
         Column whose values get a colour and a dash pattern each; of more than five, the two
@@ -118,8 +118,8 @@ def det_chart(
     Raises
     ------
     TypeError, ValueError
-        For a table that does not come from `det_curve` or `roc_curve`, a column that is not one
-        of its groups, or an unknown option.
+        For a table that does not come from `roc_curve`, a column that is not one of its groups, or
+        an unknown option.
 
     Notes
     -----
@@ -136,14 +136,14 @@ def det_chart(
     >>> import polars as pl
     >>> import polars_wroc as wroc
     >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
-    >>> type(wroc.det_chart(wroc.det_curve(df, "y", "s"))).__name__
+    >>> type(wroc.det_chart(wroc.roc_curve(df, "y", "s"))).__name__
     'LayerChart'
     """
     import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
 
     options = Options(sort, highlight, width, height, title)
     level = arguments.optional_level(level)
-    table, keys = read_groups("curves", curves, CURVE_COLUMNS, "`det_curve`")
+    table, keys = read_groups("curves", curves, CURVE_COLUMNS, "`roc_curve`")
     groups = list(keys.values())
     count_curves(table, groups)
     whole = with_rates(table, _ALL_RATES)

@@ -118,7 +118,7 @@ def gain_chart(
     Parameters
     ----------
     curves
-        The table of `gain_curve` or `roc_curve`; a LazyFrame is collected.
+        The table of `roc_curve`; a LazyFrame is collected.
     kind
         ``"gain"``: the share of the positives among the rows with the highest scores, against
         the share of these rows. ``"lift"``: the first share divided by the second. ``"cap"``: as
@@ -154,8 +154,8 @@ def gain_chart(
     Raises
     ------
     TypeError, ValueError
-        For a table that does not come from `gain_curve` or `roc_curve`, a column that is not one
-        of its groups, or an unknown option.
+        For a table that does not come from `roc_curve`, a column that is not one of its groups, or
+        an unknown option.
 
     Notes
     -----
@@ -171,7 +171,7 @@ def gain_chart(
     >>> import polars as pl
     >>> import polars_wroc as wroc
     >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
-    >>> chart = wroc.gain_chart(wroc.gain_curve(df, "y", "s"), kind="lift")
+    >>> chart = wroc.gain_chart(wroc.roc_curve(df, "y", "s"), kind="lift")
     >>> type(chart).__name__
     'LayerChart'
     """
@@ -179,7 +179,7 @@ def gain_chart(
 
     arguments.option("kind", kind, get_args(Kind))
     drawn, options = _KINDS[kind], Options(sort, highlight, width, height, title)
-    table, keys = read_groups("curves", curves, CURVE_COLUMNS, "`gain_curve`")
+    table, keys = read_groups("curves", curves, CURVE_COLUMNS, "`roc_curve`")
     groups = list(keys.values())
     points, thinning = _fit(_with_numbers(table, groups), groups)
     ranked = Ranked(pl.col(drawn.number), drawn.label)

@@ -196,16 +196,17 @@ class CurveKind(NamedTuple):
 
     function: Name
     options: tuple[str, ...] = ()
-    # Whether its chart is drawn from the ROC curve.
+    # Whether its chart is drawn from the ROC curve, and whether there is only a chart.
     drawn_from_roc: bool = False
+    only_chart: bool = False
 
 
 # What `--kind` names, as the kinds of tables that have charts.
 CURVES = {
     "roc": CurveKind("roc_curve", ("level", "weight_type", "max_points", "band", "bins")),
     "pr": CurveKind("pr_curve"),
-    "det": CurveKind("det_curve"),
-    "gain": CurveKind("gain_curve"),
+    "det": CurveKind("roc_curve", only_chart=True),
+    "gain": CurveKind("roc_curve", only_chart=True),
     "cost": CurveKind("cost_curve", ("cost_fn", "cost_fp", "prevalence"), drawn_from_roc=True),
     "decision": CurveKind("decision_curve", ("level", "weight_type")),
 }

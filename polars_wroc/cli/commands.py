@@ -112,7 +112,10 @@ def run_curve(options: argparse.Namespace) -> None:
     """Write curves as a table or a chart."""
     check_output(options, TABLE_OR_CHART)
     _check_kind(options)
-    function, names, drawn_from_roc = CURVES[options.kind]
+    function, names, drawn_from_roc, only_chart = CURVES[options.kind]
+    if only_chart and not is_chart(options):
+        msg = f"--kind {options.kind} is only drawn: -o FILE with .html, .png or .svg"
+        raise UsageError(msg)
     given = {name: value for name in names if (value := getattr(options, name)) is not None}
     # The source has the bins of scores.
     chosen = {name: value for name, value in given.items() if name != "bins"}

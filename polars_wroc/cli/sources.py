@@ -21,8 +21,7 @@ from polars_wroc.curves.calibration_curve import calibration_curve
 from polars_wroc.curves.calibration_slope import calibration_slope
 from polars_wroc.curves.cost_curve import cost_curve
 from polars_wroc.curves.decision_curve import decision_curve
-from polars_wroc.curves.pr_curve import det_curve, gain_curve, pr_curve
-from polars_wroc.curves.roc_curve import roc_curve
+from polars_wroc.curves.roc_curve import pr_curve, roc_curve
 from polars_wroc.files import sources
 from polars_wroc.files.sources import first_line, without_credentials
 from polars_wroc.groups.group_gaps import group_gaps
@@ -56,8 +55,6 @@ Name = Literal[
     "calibration_slope",
     "roc_curve",
     "pr_curve",
-    "det_curve",
-    "gain_curve",
     "cost_curve",
     "decision_curve",
 ]
@@ -72,8 +69,6 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "calibration_slope": calibration_slope,
     "roc_curve": roc_curve,
     "pr_curve": pr_curve,
-    "det_curve": det_curve,
-    "gain_curve": gain_curve,
     "cost_curve": cost_curve,
     "decision_curve": decision_curve,
 }

@@ -1,4 +1,4 @@
-"""The confusion curve and the ROC curve, with bands: tables with one row per threshold."""
+"""Confusion, precision-recall and ROC curves, with bands: tables with one row per threshold."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.metrics.summary import AUC_BOUNDS, auc_bounds
 from polars_wroc.plans.queries import FrameT, join_on_keys, like_input
 from polars_wroc.ranking.curve import (
+    CELLS,
     CURVE_COLUMNS,
     NEGATIVES_SQUARES,
     POSITIVES_SQUARES,
@@ -30,6 +31,7 @@ from polars_wroc.ranking.curve_points import AUC_CHANGE, thin
 from polars_wroc.stats.distributions import normal_quantile, student_quantile
 from polars_wroc.stats.proportions import TOLERANCE, Limits, effective_sample_size, wilson
 from polars_wroc.stats.variances import design_df
+from polars_wroc.thresholds.registry import THRESHOLD_METRICS, Confusion
 
 
 def confusion_curve(
@@ -93,6 +95,73 @@ def confusion_curve(
     """
     rows = read_rows(frame, label, score, weight, by, pos_label)
     return like_input(frame, rows.sorted_result(curve_frame(rows), CURVE_COLUMNS))
+
+
+def pr_curve(
+    frame: FrameT,
+    label: IntoColumn,
+    score: IntoColumns,
+    *,
+    weight: IntoColumn | None = None,
+    by: IntoColumns | None = None,
+    pos_label: object = None,
+) -> FrameT:
+    """Weighted precision-recall curve per group.
+
+    Parameters
+    ----------
+    frame
+        DataFrame or LazyFrame; a LazyFrame is not collected.
+    label, score, weight, by, pos_label
+        As for `summary`.
+
+    Returns
+    -------
+    pl.DataFrame or pl.LazyFrame
+        One row per group and distinct score, sorted by the ``by`` columns, then by descending
+        threshold, after an origin row with ``threshold = +inf``. After the ``by`` columns (and
+        ``model``) come the Float64 columns ``threshold, recall, precision, tp, fp, fn, tn``.
+        Precision is null where nothing is predicted positive, recall where there are no positives.
+
+    Raises
+    ------
+    TypeError, ValueError, polars.exceptions.PolarsError
+        As for `summary`.
+
+    Notes
+    -----
+    Straight lines between the points would overestimate the area [1]_: `average_precision`
+    joins them by steps, `pr_auc` as if the rows between two of them were evenly mixed.
+
+    References
+    ----------
+    .. [1] Davis, J., Goadrich, M. (2006), Proceedings of ICML, 233-240.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame({"y": [1, 0, 1], "s": [0.9, 0.8, 0.7]})
+    >>> wroc.pr_curve(df, "y", "s").select("threshold", "recall", "precision")
+    shape: (4, 3)
+    ┌───────────┬────────┬───────────┐
+    │ threshold ┆ recall ┆ precision │
+    │ ---       ┆ ---    ┆ ---       │
+    │ f64       ┆ f64    ┆ f64       │
+    ╞═══════════╪════════╪═══════════╡
+    │ inf       ┆ 0.0    ┆ null      │
+    │ 0.9       ┆ 0.5    ┆ 1.0       │
+    │ 0.8       ┆ 0.5    ┆ 0.5       │
+    │ 0.7       ┆ 1.0    ┆ 0.666667  │
+    └───────────┴────────┴───────────┘
+    """
+    rows = read_rows(frame, label, score, weight, by, pos_label)
+    points = Confusion(*[*(pl.col(name) for name in CURVE_COLUMNS), *totals()])
+    rates = {"recall": THRESHOLD_METRICS["tpr"], "precision": THRESHOLD_METRICS["ppv"]}
+    asked: dict[str, pl.Expr]
+    asked = {name: rate.formula(points) for name, rate in rates.items()}
+    table = curve_frame(rows).select(*rows.keys, "threshold", *CELLS, **asked)
+    return like_input(frame, rows.sorted_result(table, ["threshold", *asked, *CELLS]))
 
 
 BandKind: TypeAlias = Literal["pointwise", "simultaneous"]

@@ -76,8 +76,9 @@ from polars_wroc.stats.difference_tests import (
     Detectable,
     Sample,
     adjusted,
-    equal_proportions_p_value,
+    equal_proportions,
     is_significant,
+    numbers_of_rows,
 )
 from polars_wroc.stats.distributions import (
     normal_quantile,
@@ -454,8 +455,9 @@ def tested(
             Sample(pl.when(_is_rate(pl.col)).then(f"value_{side}"), 1 / pl.col(f"size_low_{side}"))
             for side in SIDES
         ]
-        of_rates = equal_proportions_p_value(samples[0], samples[1])
-        p_value = pl.when(_is_rate(pl.col)).then(of_rates).otherwise(p_value)
+        numbers = numbers_of_rows(samples[0], samples[1])
+        rows = rows.with_columns(**numbers)
+        p_value = pl.when(_is_rate(pl.col)).then(equal_proportions(pl.col)).otherwise(p_value)
     if tests.method != "score":
         p_value = pl.when(_is_rate(pl.col)).then(p_value).otherwise("logit_p_value")
     gap, slack = pl.col("gap"), pl.col("slack")

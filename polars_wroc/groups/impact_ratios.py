@@ -76,7 +76,8 @@ from polars_wroc.stats.difference_tests import (
     Sample,
     adjusted,
     check_options,
-    equal_proportions_p_value,
+    equal_proportions,
+    numbers_of_rows,
 )
 from polars_wroc.stats.distributions import (
     normal_quantile,
@@ -142,7 +143,8 @@ class ImpactRatios:
         if units is not None:
             group = ReferenceGroup(partition_keys, "row", lambda _: pl.col(IS_REFERENCE))
             compared = units.with_variances(compared, group).cache()
-        steps = [self._quantiles, *(difference_test(designed=True).steps if units else ())]
+        test = difference_test(designed=True).steps if units else [_numbers]
+        steps = [self._quantiles, *test]
         tested = in_columns(compared, [*steps, self._ratios])
         return in_columns(adjusted(tested, self.adjust), [self._verdicts, self._reasons])
 
@@ -228,13 +230,11 @@ class ImpactRatios:
         own = side_estimate("own", field(_QUANTILE))
         ratio = ratio_of(field(_JOINT_QUANTILE), designed=self.designed)
         tested = pl.when(_is_tested(field))
-        if self.designed:
-            p_value = field(difference_test(designed=True).p_value)
-        else:
-            one, other = (
-                Sample(field(f"value_{side}"), 1 / field(f"size_low_{side}")) for side in SIDES
-            )
-            p_value = equal_proportions_p_value(one, other, self.exact)
+        p_value = (
+            field(difference_test(designed=True).p_value)
+            if self.designed
+            else equal_proportions(field, self.exact)
+        )
         limits = {name: tested.then(end) for name, end in zip(RATIOS[1:], ratio[1:], strict=True)}
         return {
             "metric": pl.lit(IMPACT.name),
@@ -281,6 +281,11 @@ class ImpactRatios:
 def _added(columns: Iterable[str]) -> dict[str, pl.Expr]:
     """Add up columns; null where a term is, as one that overflows."""
     return {name: sum_unless_null(pl.col(name)) for name in columns}
+
+
+def _numbers(field: Fields) -> dict[str, pl.Expr]:
+    one, other = (Sample(field(f"value_{side}"), 1 / field(f"size_low_{side}")) for side in SIDES)
+    return numbers_of_rows(one, other)
 
 
 def _is_tested(field: Fields) -> pl.Expr:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import Literal, TypeAlias, TypeVar
 
 import polars as pl
@@ -174,7 +173,7 @@ def _only_message() -> Iterator[None]:
 Fields: TypeAlias = Callable[[str], pl.Expr]
 Step: TypeAlias = Callable[[Fields], dict[str, pl.Expr]]
 
-_RESULT, _ROWS = "__result", "__rows_in_list"
+_RESULT = "__result"
 
 
 def as_struct(columns: dict[str, pl.Expr]) -> pl.Expr:
@@ -193,26 +192,6 @@ def in_columns(frame: pl.LazyFrame, steps: Sequence[Step]) -> pl.LazyFrame:
     for step in steps:
         frame = frame.with_columns(**step(pl.col))
     return frame
-
-
-def in_list(
-    rows: Mapping[str, dict[str, pl.Expr]], steps: Sequence[Step], result: str
-) -> list[Step]:
-    """Steps that compute each of several named rows, in one list, and name their ``result``.
-
-    A plan grows with the width of a table times the number of its steps, not with that of a list.
-    """
-    element = pl.element().struct
-
-    def in_all(step: Step, field: Fields) -> dict[str, pl.Expr]:
-        added = element.with_fields(**step(element.field))
-        return {_ROWS: field(_ROWS).list.eval(added)}
-
-    def results(field: Fields) -> dict[str, pl.Expr]:
-        return {name: field(_ROWS).list.get(i).struct.field(result) for i, name in enumerate(rows)}
-
-    listed = pl.concat_list(as_struct(row) for row in rows.values())
-    return [lambda _: {_ROWS: listed}, *(partial(in_all, step) for step in steps), results]
 
 
 def in_struct(sums: pl.Expr, steps: Sequence[Step], result: Sequence[str]) -> pl.Expr:

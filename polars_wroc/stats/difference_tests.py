@@ -131,17 +131,18 @@ class _Table(NamedTuple):
     both: pl.Expr
 
 
-def equal_proportions_p_value(one: Sample, other: Sample, exact: Exact = "mid-p") -> pl.Expr:
+def equal_proportions(field: Fields, exact: Exact = "mid-p") -> pl.Expr:
     """Two-sided p-value of the test that two proportions of different rows are equal.
 
-    By their pooled variance where at least five rows are expected in each cell of the table of
-    four. Otherwise Fisher's ``exact`` test, if all numbers are whole; the p-value is null if they
-    are not, as with weights.
+    The fields are their `numbers_of_rows`. The test is by their pooled variance where at least five
+    rows are expected in each cell of the table of four; otherwise Fisher's ``exact`` test, if all
+    numbers are whole. The p-value is null if they are not, as with weights.
     """
-    return let(_numbers(one, other), partial(_p_value, exact=exact))
+    return _p_value(field, exact)
 
 
-def _numbers(one: Sample, other: Sample) -> dict[str, pl.Expr]:
+def numbers_of_rows(one: Sample, other: Sample) -> dict[str, pl.Expr]:
+    """Numbers of rows of two proportions, and of those that are counted, and the difference."""
     return {
         "size_one": _whole(one.size),
         "size_other": _whole(other.size),

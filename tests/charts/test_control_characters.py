@@ -38,8 +38,8 @@ CHARTS: dict[str, Callable[[pl.DataFrame, str], Any]] = {
         wroc.roc_curve(f, "y", "s", by=g), summary=wroc.summary(f, "y", "s", by=g), color=g, ks=True
     ),
     "pr_chart": lambda f, g: wroc.pr_chart(wroc.pr_curve(f, "y", "s", by=g), facet=g),
-    "det_chart": lambda f, g: wroc.det_chart(wroc.det_curve(f, "y", "s", by=g), color=g),
-    "gain_chart": lambda f, g: wroc.gain_chart(wroc.gain_curve(f, "y", "s", by=g), color=g),
+    "det_chart": lambda f, g: wroc.det_chart(wroc.roc_curve(f, "y", "s", by=g), color=g),
+    "gain_chart": lambda f, g: wroc.gain_chart(wroc.roc_curve(f, "y", "s", by=g), color=g),
     "cost_chart": lambda f, g: wroc.cost_chart(wroc.roc_curve(f, "y", "s", by=g), facet=g, **COSTS),
     "decision_chart": lambda f, g: wroc.decision_chart(
         wroc.decision_curve(f, "y", "s", by=g), color=g

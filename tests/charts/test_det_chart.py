@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from drawings import caption, drawn, line_of, points_of, scored, shown_texts, with_one_class
+from drawings import caption, line_of, points_of, scored, shown_texts, with_one_class
 from scipy.stats import norm
 from sklearn.metrics import det_curve
 
@@ -27,7 +27,7 @@ def axes(chart: Any) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("weight", [None, "w"])
 def test_points_are_normal_deviates_of_the_rates(digits: int, weight: str | None) -> None:
     data = scored(80).with_columns(pl.col("s").round(digits))
-    points = points_of(wroc.det_chart(wroc.det_curve(data, "y", "s", weight=weight)))
+    points = points_of(wroc.det_chart(wroc.roc_curve(data, "y", "s", weight=weight)))
     points = points.filter(pl.col("tp").is_not_null())
     weights = None if weight is None else data[weight]
     fpr, fnr, thresholds = det_curve(data["y"], data["s"], sample_weight=weights)
@@ -38,17 +38,9 @@ def test_points_are_normal_deviates_of_the_rates(digits: int, weight: str | None
         assert np.allclose(known[name], deviates, atol=1e-6)
 
 
-def test_tables_of_both_curves_give_the_same_chart() -> None:
-    data = scored(60, groups=2)
-    det, roc = (
-        wroc.det_chart(curve(data, "y", "s", by="g")) for curve in (wroc.det_curve, wroc.roc_curve)
-    )
-    assert drawn(det) == drawn(roc)
-
-
 def test_between_tied_points_rows_are_selected_at_random() -> None:
     data = scored(500).with_columns(pl.col("s").round(1))
-    chart = wroc.det_chart(wroc.det_curve(data, "y", "s", weight="w"))
+    chart = wroc.det_chart(wroc.roc_curve(data, "y", "s", weight="w"))
     points = points_of(chart)
     whole = points.filter(pl.col("tp").is_not_null())
     added = points.filter(pl.col("tp").is_null())
@@ -61,11 +53,11 @@ def test_between_tied_points_rows_are_selected_at_random() -> None:
 @pytest.mark.parametrize("digits", [1, 9])
 def test_equal_error_rate_is_where_the_curve_meets_the_diagonal(digits: int) -> None:
     data = scored(300, groups=3).with_columns(pl.col("s").round(digits))
-    points = points_of(wroc.det_chart(wroc.det_curve(data, "y", "s", weight="w", by="g")))
+    points = points_of(wroc.det_chart(wroc.roc_curve(data, "y", "s", weight="w", by="g")))
     for (group,), part in points.group_by("__group1"):
         rows = data.filter(pl.col("g").cast(pl.String) == group)
-        curve = wroc.det_curve(rows, "y", "s", weight="w")
-        above = (curve["fnr"] - curve["fpr"]).to_numpy()
+        curve = wroc.roc_curve(rows, "y", "s", weight="w")
+        above = (1 - curve["tpr"] - curve["fpr"]).to_numpy()
         equal = np.interp(0, -above, curve["fpr"])
         (label,) = part["__label"].drop_nulls()
         assert label == f"{group}: \N{BLACK CIRCLE} {100 * equal:.1f}%"
@@ -77,7 +69,7 @@ def test_equal_error_rate_is_where_the_curve_meets_the_diagonal(digits: int) -> 
 
 @pytest.mark.parametrize(("rows", "lowest"), [(40, 0.01), (3_000, 0.0001)])
 def test_axes_are_in_percent_and_begin_below_all_rates(rows: int, lowest: float) -> None:
-    chart = wroc.det_chart(wroc.det_curve(scored(rows), "y", "s"))
+    chart = wroc.det_chart(wroc.roc_curve(scored(rows), "y", "s"))
     for axis in axes(chart):
         assert axis["scale"]["domain"] == pytest.approx(norm.ppf([lowest, 0.99]))
         values = axis["axis"]["values"]
@@ -89,7 +81,7 @@ def test_axes_are_in_percent_and_begin_below_all_rates(rows: int, lowest: float)
 
 @pytest.mark.slow
 def test_every_tick_has_a_label_in_percent(tmp_path: Path) -> None:
-    chart = wroc.det_chart(wroc.det_curve(scored(200), "y", "s"))
+    chart = wroc.det_chart(wroc.roc_curve(scored(200), "y", "s"))
     texts = shown_texts(chart, tmp_path)
     assert texts.count("20%") == texts.count("50%") == texts.count("80%") == 2
     assert texts.count("1%") == texts.count("5%") == texts.count("95%") == 2
@@ -107,7 +99,7 @@ def test_band_is_that_of_the_true_positive_rate() -> None:
 
 def test_thinning_keeps_the_tails() -> None:
     data = scored(60_000)
-    curve = wroc.det_curve(data, "y", "s")
+    curve = wroc.roc_curve(data, "y", "s")
     chart = wroc.det_chart(curve)
     points = points_of(chart)
     assert points.height <= 5_000 < curve.height
@@ -118,13 +110,14 @@ def test_thinning_keeps_the_tails() -> None:
         return np.clip(x, low, high) - np.clip(y, low, high)
 
     kept = places(points["__x"], points["__y"])
-    whole = places(*(norm.ppf(np.clip(curve[name], 1e-9, 1 - 1e-9)) for name in ("fpr", "fnr")))
+    rates = curve["fpr"], 1 - curve["tpr"]
+    whole = places(*(norm.ppf(np.clip(rate, 1e-9, 1 - 1e-9)) for rate in rates))
     # No gap is longer than those of the whole curve, or than a thousandth of both axes.
     assert np.diff(kept).max() <= max(np.diff(whole).max(), 2 * (high - low) / 1_000) + 1e-6
 
 
 def test_curve_with_one_class_says_so() -> None:
-    points = points_of(wroc.det_chart(wroc.det_curve(with_one_class(), "y", "s", by="g")))
+    points = points_of(wroc.det_chart(wroc.roc_curve(with_one_class(), "y", "s", by="g")))
     labels = dict(
         points.filter(pl.col("__label").is_not_null()).select("__group1", "__label").rows()
     )
@@ -135,7 +128,7 @@ def test_curve_with_one_class_says_so() -> None:
 
 def test_of_many_curves_the_extremes_are_in_colour() -> None:
     data = scored(6_000, groups=25)
-    chart = wroc.det_chart(wroc.det_curve(data, "y", "s", by="g"))
+    chart = wroc.det_chart(wroc.roc_curve(data, "y", "s", by="g"))
     points = points_of(chart)
     assert points.height <= 5_000
     rates = data.group_by("g").agg(wroc.equal_error_rate("y", "s")).sort("equal_error_rate")
@@ -147,7 +140,7 @@ def test_of_many_curves_the_extremes_are_in_colour() -> None:
 
 def test_bends_give_way_where_many_curves_leave_no_room() -> None:
     data = scored(40_000, groups=200).with_columns(pl.col("s").round(1))
-    points = points_of(wroc.det_chart(wroc.det_curve(data, "y", "s", by="g")))
+    points = points_of(wroc.det_chart(wroc.roc_curve(data, "y", "s", by="g")))
     assert points["tp"].is_not_null().sum() <= points.height <= 5_000
 
 
@@ -160,7 +153,7 @@ def test_bends_give_way_where_many_curves_leave_no_room() -> None:
     ],
 )
 def test_options_that_cannot_be_drawn(options: dict[str, Any], message: str) -> None:
-    curve = wroc.det_curve(scored(30, groups=2), "y", "s", by="g")
+    curve = wroc.roc_curve(scored(30, groups=2), "y", "s", by="g")
     with pytest.raises(ValueError, match=message):
         wroc.det_chart(curve, **options)
 
@@ -171,4 +164,4 @@ def test_tables_that_are_no_curves() -> None:
     ):
         wroc.det_chart(pl.DataFrame({"fpr": [0.0]}))
     with pytest.raises(ValueError, match="`curves` must have rows to be drawn; found none"):
-        wroc.det_chart(wroc.det_curve(scored(20), "y", "s").clear())
+        wroc.det_chart(wroc.roc_curve(scored(20), "y", "s").clear())

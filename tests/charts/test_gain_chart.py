@@ -29,11 +29,10 @@ def prevalence_of(rows: pl.DataFrame) -> float:
     return float(np.average(positive, weights=rows["w"].to_numpy()))
 
 
-@pytest.mark.parametrize("curve", [wroc.gain_curve, wroc.roc_curve])
 @pytest.mark.parametrize("digits", [1, 9])
-def test_points_are_cumulative_shares(curve: Any, digits: int) -> None:
+def test_points_are_cumulative_shares(digits: int) -> None:
     data = scored(200).with_columns(pl.col("s").round(digits))
-    points = points_of(wroc.gain_chart(curve(data, "y", "s", weight="w")))
+    points = points_of(wroc.gain_chart(wroc.roc_curve(data, "y", "s", weight="w")))
     selected, gained = gains(data)
     assert np.allclose(points["selection_rate"], selected)
     assert np.allclose(points["tpr"], gained)
@@ -42,7 +41,7 @@ def test_points_are_cumulative_shares(curve: Any, digits: int) -> None:
 @pytest.mark.parametrize("digits", [1, 9])
 def test_accuracy_ratio_is_an_area_divided_by_that_of_a_perfect_score(digits: int) -> None:
     data = scored(300, groups=2).with_columns(pl.col("s").round(digits))
-    curve = wroc.gain_curve(data, "y", "s", weight="w", by="g")
+    curve = wroc.roc_curve(data, "y", "s", weight="w", by="g")
     points = points_of(wroc.gain_chart(curve, kind="cap"))
     for (group,), part in points.group_by("__group1"):
         rows = data.filter(pl.col("g").cast(pl.String) == group)
@@ -58,7 +57,7 @@ def test_accuracy_ratio_is_an_area_divided_by_that_of_a_perfect_score(digits: in
 @pytest.mark.parametrize("digits", [1, 9])
 def test_labels_are_gain_and_lift_of_the_top_decile(digits: int) -> None:
     data = scored(150).with_columns(pl.col("s").round(digits))
-    curve = wroc.gain_curve(data, "y", "s", weight="w")
+    curve = wroc.roc_curve(data, "y", "s", weight="w")
     gain = np.interp(0.1, *gains(data))
     for kind, text in (
         ("gain", f"{100 * gain:.1f}% of the positives"),
@@ -70,7 +69,7 @@ def test_labels_are_gain_and_lift_of_the_top_decile(digits: int) -> None:
 
 def test_lift_is_bent_between_tied_points() -> None:
     data = scored(400).with_columns(pl.col("s").round(1))
-    points = points_of(wroc.gain_chart(wroc.gain_curve(data, "y", "s", weight="w"), kind="lift"))
+    points = points_of(wroc.gain_chart(wroc.roc_curve(data, "y", "s", weight="w"), kind="lift"))
     assert points["tp"].null_count() > 100
     points = points.filter(pl.col("selection_rate") > 0)
     x = points["selection_rate"].to_numpy()
@@ -80,7 +79,7 @@ def test_lift_is_bent_between_tied_points() -> None:
 
 def test_perfect_gains_reach_all_positives_at_the_prevalence() -> None:
     data = scored(100, groups=3)
-    chart = wroc.gain_chart(wroc.gain_curve(data, "y", "s", weight="w", by="g"))
+    chart = wroc.gain_chart(wroc.roc_curve(data, "y", "s", weight="w", by="g"))
     perfect = chart.to_dict()["layer"][1]
     assert perfect["mark"]["type"] == "rule"
     assert perfect["encoding"]["x"]["field"] == "prevalence"
@@ -93,7 +92,7 @@ def test_perfect_gains_reach_all_positives_at_the_prevalence() -> None:
 
 def test_thinned_curves_keep_the_numbers_of_the_whole() -> None:
     data = scored(40_000)
-    curve = wroc.gain_curve(data, "y", "s", weight="w")
+    curve = wroc.roc_curve(data, "y", "s", weight="w")
     gain = np.interp(0.1, *gains(data))
     auc = roc_auc_score(data["y"], data["s"], sample_weight=data["w"])
     for kind, number in (
@@ -120,14 +119,14 @@ def test_accuracy_ratio_of_a_thinned_table_is_that_of_the_whole_curve() -> None:
 
 def test_axis_of_lifts_is_not_stretched_by_the_first_rows() -> None:
     rare = pl.DataFrame({"y": [True] + [False] * 9_999, "s": np.linspace(1, 0, 10_000)})
-    chart = wroc.gain_chart(wroc.gain_curve(rare, "y", "s"), kind="lift")
+    chart = wroc.gain_chart(wroc.roc_curve(rare, "y", "s"), kind="lift")
     assert line_of(chart)["y"]["scale"]["domain"] == pytest.approx([0, 54], rel=0.05)
     assert max(row["lift"] for row in drawn(chart) if row["lift"]) == pytest.approx(10_000)
 
 
 @pytest.mark.parametrize("kind", ["gain", "lift", "cap"])
 def test_curve_with_one_class_says_so(kind: Any) -> None:
-    table = wroc.gain_curve(with_one_class(), "y", "s", by="g")
+    table = wroc.roc_curve(with_one_class(), "y", "s", by="g")
     points = points_of(wroc.gain_chart(table, kind=kind))
     labels = points.filter(__group1="b")["__label"].drop_nulls().to_list()
     assert labels == ["b: one class only: no curve"]
@@ -135,7 +134,7 @@ def test_curve_with_one_class_says_so(kind: Any) -> None:
 
 @pytest.mark.parametrize("kind", ["gain", "lift", "cap"])
 def test_caption_says_what_the_lines_and_labels_are(kind: Any) -> None:
-    chart = wroc.gain_chart(wroc.gain_curve(scored(50), "y", "s"), kind=kind)
+    chart = wroc.gain_chart(wroc.roc_curve(scored(50), "y", "s"), kind=kind)
     text = caption(chart)
     assert "Dashes: random order. Thin: perfect score" in text
     assert ("highest scores" in text) is (kind != "cap")
@@ -143,7 +142,7 @@ def test_caption_says_what_the_lines_and_labels_are(kind: Any) -> None:
 
 def test_grey_curves_have_no_label_and_no_perfect_line() -> None:
     data = scored(2_000, groups=8)
-    points = points_of(wroc.gain_chart(wroc.gain_curve(data, "y", "s", by="g"), kind="lift"))
+    points = points_of(wroc.gain_chart(wroc.roc_curve(data, "y", "s", by="g"), kind="lift"))
     named = set(points.filter(pl.col("__label").is_not_null())["__group1"])
     assert len(named) == 4
     assert set(points.filter(pl.col("__perfect_lift").is_not_null())["__group1"]) == named
@@ -156,6 +155,6 @@ def test_grey_curves_have_no_label_and_no_perfect_line() -> None:
 
 
 def test_unknown_kind() -> None:
-    table = wroc.gain_curve(scored(20), "y", "s")
+    table = wroc.roc_curve(scored(20), "y", "s")
     with pytest.raises(ValueError, match="`kind` must be one of 'gain', 'lift', 'cap'; found 'x'"):
         wroc.gain_chart(table, kind="x")  # type: ignore[arg-type]

@@ -26,7 +26,7 @@ def decision(data: pl.DataFrame, by: Any = "g", **options: Any) -> Any:
 
 
 def det(data: pl.DataFrame, by: Any = "g", **options: Any) -> Any:
-    return wroc.det_chart(wroc.det_curve(data, "y", "s", by=by), **options)
+    return wroc.det_chart(wroc.roc_curve(data, "y", "s", by=by), **options)
 
 
 def distribution(data: pl.DataFrame, by: Any = "g", **options: Any) -> Any:
@@ -34,7 +34,7 @@ def distribution(data: pl.DataFrame, by: Any = "g", **options: Any) -> Any:
 
 
 def gain(data: pl.DataFrame, by: Any = "g", *, kind: Any = "gain", **options: Any) -> Any:
-    return wroc.gain_chart(wroc.gain_curve(data, "y", "s", by=by), kind=kind, **options)
+    return wroc.gain_chart(wroc.roc_curve(data, "y", "s", by=by), kind=kind, **options)
 
 
 # By what each chart sorts: of the groups of `grouped`, the last has the highest number or the

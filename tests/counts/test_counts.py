@@ -30,8 +30,6 @@ TABLES: list[tuple[str, dict[str, Any], bool]] = [
     ("roc_curve", {"drop_collinear": True}, False),
     ("roc_curve", {"band": "pointwise", "max_points": 20}, False),
     ("pr_curve", {}, False),
-    ("det_curve", {}, False),
-    ("gain_curve", {}, False),
     ("cost_curve", {}, False),
     ("tpr_at_fpr", {"fpr": [0.1, 0.2]}, False),
     ("fpr_at_tpr", {"tpr": 0.8}, False),

@@ -211,7 +211,7 @@ def test_labelled_and_unlabelled_counts_are_not_mixed(
 
 NEEDING: list[tuple[str, dict[str, Any]]] = [
     ("summary", {}), ("confusion_curve", {}), ("roc_curve", {}), ("pr_curve", {}),
-    ("det_curve", {}), ("gain_curve", {}), ("cost_curve", {}), ("tpr_at_fpr", {"fpr": 0.1}),
+    ("cost_curve", {}), ("tpr_at_fpr", {"fpr": 0.1}),
     ("fpr_at_tpr", {"tpr": 0.1}), ("partial_aucs", {"fpr": (0.0, 0.3)}),
     ("operating_points", {"criterion": "youden"}), ("threshold_metrics", {}),
     ("calibration_curve", {}), ("calibration_error", {}), ("calibration_slope", {}),

@@ -36,7 +36,6 @@ TABLES: dict[str, Callable[..., pl.LazyFrame]] = {
     "confusion_curve": wroc.confusion_curve,
     "cost_curve": wroc.cost_curve,
     "cross_auc": wroc.cross_auc,
-    "det_curve": wroc.det_curve,
     "dominated_models": wroc.dominated_models,
     "equalized_thresholds": wroc.equalized_thresholds,
     "equalized_thresholds, equal opportunity": partial(
@@ -44,7 +43,6 @@ TABLES: dict[str, Callable[..., pl.LazyFrame]] = {
     ),
     "fairness": partial(wroc.fairness, threshold=0.5),
     "fpr_at_tpr": partial(wroc.fpr_at_tpr, tpr=0.5),
-    "gain_curve": wroc.gain_curve,
     "group_gaps": wroc.group_gaps,
     "group_gaps, threshold": partial(wroc.group_gaps, threshold=0.5),
     "group_gaps, best": partial(wroc.group_gaps, reference="best"),

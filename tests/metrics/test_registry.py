@@ -17,7 +17,7 @@ import polars_wroc as wroc
 from polars_wroc.audits.report import render
 from polars_wroc.charts.options import NAMES, GapMetric
 from polars_wroc.groups.auc_sums import GAP_METRICS
-from polars_wroc.groups.fairness import METRICS
+from polars_wroc.groups.comparisons import FAIRNESS as METRICS
 from polars_wroc.inputs.columns import SCORE
 from polars_wroc.inputs.frames import read_rows, score_precision
 from polars_wroc.inputs.metric import Metric

@@ -73,8 +73,6 @@ def test_only_convex_hulls_need_python(people: pl.DataFrame, name: str) -> None:
         "confusion_curve",
         "roc_curve",
         "pr_curve",
-        "det_curve",
-        "gain_curve",
         "threshold_metrics",
         "threshold_metrics at thresholds",
         "threshold_metrics with intervals",

@@ -24,13 +24,11 @@ Row: TypeAlias = tuple[int, float, int]
 
 CURVES: dict[str, Callable[..., Any]] = {
     "pr": wroc.pr_curve,
-    "det": wroc.det_curve,
-    "gain": wroc.gain_curve,
+    "roc": wroc.roc_curve,
 }
 RATES = {
     "pr": ["recall", "precision"],
-    "det": ["fpr", "fnr"],
-    "gain": ["selection_rate", "tpr", "lift"],
+    "roc": ["fpr", "tpr"],
 }
 CELLS = ["tp", "fp", "fn", "tn"]
 SCORES = [-math.inf, -1.5, 0.0, 0.5, 2.0, math.inf]
@@ -104,13 +102,13 @@ def test_pr_curve_equals_scikit_learn_in_each_group(people: pl.DataFrame, weight
 
 @pytest.mark.parametrize("weight", ["w", None], ids=["weighted", "unweighted"])
 def test_det_curve_equals_scikit_learn_in_each_group(people: pl.DataFrame, weight: str) -> None:
-    curves = wroc.det_curve(people, "y", "s", weight=weight, by="g")
+    curves = wroc.roc_curve(people, "y", "s", weight=weight, by="g")
     for (g,), part in people.group_by("g"):
         fpr, fnr, threshold = sklearn_metrics.det_curve(
             part["y"], part["s"], sample_weight=part[weight] if weight else None
         )
         theirs = pl.DataFrame({"threshold": threshold, "fpr": fpr, "fnr": fnr}).reverse()
-        ours = curves.filter(g=g).select("threshold", "fpr", "fnr")
+        ours = curves.filter(g=g).select("threshold", "fpr", fnr=1 - pl.col("tpr"))
         # They leave out what comes before the last point without false positives, and what
         # comes after the first one without false negatives.
         start = (ours["fpr"] == 0).sum() - 1
@@ -127,21 +125,11 @@ def test_steps_of_the_pr_curve_add_up_to_the_average_precision(people: pl.DataFr
     assert found == pytest.approx(expected, abs=1e-12)
 
 
-def test_gain_ends_at_all_rows_with_a_lift_of_one(people: pl.DataFrame) -> None:
-    curve = wroc.gain_curve(people, "y", "s", weight="w")
-    assert curve.select("selection_rate", "tpr", "lift").row(0) == (0.0, 0.0, None)
-    assert curve.select("selection_rate", "tpr", "lift").row(-1) == pytest.approx((1, 1, 1))
-    ratio = curve["tpr"] / curve["selection_rate"]
-    assert curve["lift"][1:].to_list() == pytest.approx(ratio[1:].to_list(), abs=1e-12)
-
-
 def test_worked_examples(seven: pl.DataFrame) -> None:
     pr = wroc.pr_curve(seven, "y", "s", weight="w").filter(threshold=0.6)
     assert pr.select("recall", "precision").row(0) == pytest.approx((1, 4 / 7))
-    det = wroc.det_curve(seven, "y", "s", weight="w").filter(threshold=0.7)
-    assert det.select("fpr", "fnr").row(0) == pytest.approx((0.6, 0.5))
-    gain = wroc.gain_curve(seven, "y", "s", weight="w").filter(threshold=0.6)
-    assert gain.select("selection_rate", "tpr", "lift").row(0) == pytest.approx((7 / 9, 1, 9 / 7))
+    roc = wroc.roc_curve(seven, "y", "s", weight="w").filter(threshold=0.7)
+    assert roc.select("fpr", "tpr").row(0) == pytest.approx((0.6, 0.5))
 
 
 # Groups, several scores and both engines.
