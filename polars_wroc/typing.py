@@ -11,8 +11,8 @@ from polars_wroc.charts.options import ChangeMeasure, GapMetric, Sort
 from polars_wroc.charts.rates_chart import Rate
 from polars_wroc.curves.calibration_curve import Strategy
 from polars_wroc.curves.roc_curve import BandKind
+from polars_wroc.groups.comparison_tests import GapMethod
 from polars_wroc.groups.equalized_thresholds import Constraint
-from polars_wroc.groups.gaps import GapMethod
 from polars_wroc.groups.standardized_mean_difference import Denominator
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import IntoColumn

@@ -17,7 +17,8 @@ from polars_wroc.audits.tables import AuditPlan, AuditReference, AuditSettings, 
 from polars_wroc.audits.text import Text
 from polars_wroc.counts.binning import Binning
 from polars_wroc.groups.categories import Grouping, groupings
-from polars_wroc.groups.gaps import GapTests, check_margin
+from polars_wroc.groups.comparison_tests import GapTests
+from polars_wroc.groups.gaps import check_margin
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import MARGIN, WeightType
 from polars_wroc.inputs.columns import MODEL, OVERALL, IntoColumn, check_positives

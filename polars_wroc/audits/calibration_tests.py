@@ -25,7 +25,7 @@ from polars_wroc.curves.calibration_error import (
 )
 from polars_wroc.curves.calibration_slope import SLOPE, SLOPE_INFORMATION, SLOPE_SE
 from polars_wroc.groups.auc_sums import both_large_enough, large_enough
-from polars_wroc.groups.gaps import GapTests
+from polars_wroc.groups.comparison_tests import GapTests
 from polars_wroc.groups.references import (
     REPEATED,
     Reference,

@@ -20,7 +20,7 @@ from polars_wroc.counts.binning import Binning
 from polars_wroc.files import sources
 from polars_wroc.files.sources import without_credentials
 from polars_wroc.groups.categories import Grouping, named_segments
-from polars_wroc.groups.gaps import GapTests
+from polars_wroc.groups.comparison_tests import GapTests
 from polars_wroc.groups.references import Reference, ReferenceGroup, read_reference
 from polars_wroc.inputs.arguments import WeightType, did_you_mean
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL

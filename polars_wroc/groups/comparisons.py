@@ -58,6 +58,7 @@ class ComparedMetric(Metric):
     """A metric of comparisons alone, and the kinds of rows that it is based on."""
 
     of: tuple[SampleSize, ...] = ("rows",)
+    has_ratio: bool = False
 
     @property
     def sample_sizes(self) -> tuple[SampleSize, ...]:

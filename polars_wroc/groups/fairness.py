@@ -1,9 +1,4 @@
-"""Fairness metrics: the largest differences and smallest ratios between groups.
-
-The pair with the largest gap is picked because its gap is large, so that its own interval leaves
-out equality far too often. The limits here are those of the largest gap itself: every group has
-limits at the quantile at which those of all pairs hold together, and no pair is left out.
-"""
+"""Fairness metrics: the largest differences and smallest ratios between groups, with limits."""
 
 from __future__ import annotations
 
@@ -75,12 +70,10 @@ _OF_GROUP = ("segment", "name", "value", "n")
 
 
 class Compared(NamedTuple):
-    """A metric that criteria compare between groups.
+    """A metric, null in rows of the ``table`` for groups that are left out.
 
-    ``table`` has a row for each group with the column ``metric``, null where it is left out.
-    ``limits`` are those of a group at a quantile, and ``size`` is its effective sample size, null
-    where the metric is no proportion. By the design of a survey variances have ``df`` degrees of
-    freedom, and the quantile is Student's.
+    ``limits`` are those of a group at a quantile, Student's if there are degrees of freedom ``df``;
+    ``size`` is its effective sample size, null where the metric is no proportion.
     """
 
     metric: str
@@ -100,11 +93,10 @@ def fairness_rows(
 ) -> pl.LazyFrame:
     """Compute the fairness metrics from the metrics at a threshold and the AUC of each segment.
 
-    ``rates`` and ``aucs`` have all columns of the steps of `ThresholdMetrics` and of the
-    ``interval``, whose method is ``"score"``. Either both come from the design of a survey or
-    neither does. They are sorted by segment: of segments with equal values the first is the largest
-    and the last the smallest. ``groups`` are rows whose model keys are those within which segments
-    are compared. Without ``distances`` there is no ABROCA.
+    Both tables have all columns of their steps, by the design of a survey or neither, and are
+    sorted by segment: of equal ones the first is the largest and the last the smallest. The model
+    keys of ``groups`` are those within which segments are compared. Without ``distances`` there is
+    no ABROCA.
     """
     weight_type, within = interval.options.weight_type, groups.model_keys
     weights = dict(zip(OWN_WEIGHTS, ("w_pos", "w_neg"), strict=True))
@@ -236,10 +228,7 @@ def _of_pairs(groups: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
 
 
 def _of_ends(groups: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
-    """Bound what the pairs of many groups would give by the ends of the limits of all groups.
-
-    The limits of a pair are never farther apart than those of both groups.
-    """
+    """Bound what the pairs of many groups would give by the ends of the limits of all groups."""
     many = groups.filter(pl.col(_GROUPS) > MOST_IN_PAIRS)
     low, high = pl.col("low"), pl.col("high")
     gaps = (low.max() - high.min(), high.max() - low.min())
@@ -250,10 +239,7 @@ def _of_ends(groups: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
 def _known_ends(
     table: pl.LazyFrame, keys: Sequence[str], ends: tuple[pl.Expr, pl.Expr, pl.Expr, pl.Expr]
 ) -> pl.LazyFrame:
-    """Aggregate the limits of a criterion; null unless every group has limits.
-
-    Those of ratios also where all values are 0.
-    """
+    """Aggregate limits; null unless every group has some, of ratios also if all values are 0."""
     known = pl.col("low").null_count() == 0
     defined = {"difference": known, "ratio": known & (pl.col("value").max() > 0)}
     columns = {

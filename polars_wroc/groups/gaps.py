@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import polars as pl
 
@@ -22,17 +22,16 @@ from polars_wroc.groups.auc_sums import (
     with_bin_slack,
 )
 from polars_wroc.groups.categories import CategoryReference, Grouping
+from polars_wroc.groups.comparison_tests import (
+    LIMITS,
+    SIDES,
+    GapTests,
+    is_rate,
+    judged,
+    tested,
+)
 from polars_wroc.groups.comparisons import (
-    ALIKE,
-    DIFFERENT,
-    NO_REFERENCE,
-    NO_VARIANCE,
     PLACE,
-    REPEATS,
-    THE_REFERENCE,
-    TOO_LITTLE,
-    UNDEFINED,
-    few_rows,
 )
 from polars_wroc.groups.references import (
     AUC_DF,
@@ -43,19 +42,16 @@ from polars_wroc.groups.references import (
     Reference,
     SurveyGaps,
     correlation,
-    named_segment,
     other_name,
     own_df,
 )
 from polars_wroc.inputs import arguments
-from polars_wroc.inputs.arguments import MARGIN, WeightType
 from polars_wroc.inputs.columns import AUDIT_KEYS
 from polars_wroc.inputs.metric import Metric
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.metrics.auc_variance import Units, auc_influences, units_of
-from polars_wroc.metrics.paired_tests import ScoreDifference
 from polars_wroc.metrics.registry import ROC_AUC
-from polars_wroc.metrics.score_interval import ScoreInterval, WilsonInterval
+from polars_wroc.metrics.score_interval import ScoreInterval
 from polars_wroc.plans.config import run
 from polars_wroc.plans.queries import (
     Fields,
@@ -64,60 +60,23 @@ from polars_wroc.plans.queries import (
     collect,
     in_columns,
     join_on_keys,
-    over,
     sum_unless_null,
 )
 from polars_wroc.ranking.curve import CELLS, SQUARES
 from polars_wroc.ranking.placements import add_placements, row_curve, walked_class_counts
 from polars_wroc.ranking.sorting import by_descending_score
-from polars_wroc.stats.difference_tests import (
-    Adjust,
-    Comparison,
-    Detectable,
-    Sample,
-    adjusted,
-    equal_proportions,
-    is_significant,
-    numbers_of_rows,
-)
-from polars_wroc.stats.distributions import (
-    normal_quantile,
-    student_quantile,
-    student_score,
-    upper_quantile,
-)
 from polars_wroc.stats.proportions import (
-    Estimate,
     Limits,
     WeightedCount,
-    ratio_limits,
-    reported_ratio,
     size_by_design,
     value_and_sizes,
-    wilson,
 )
 from polars_wroc.stats.variances import DESIGN_DF, design_df, design_effect
 from polars_wroc.thresholds.confusion_matrix import cell_counts, rate_variance
 from polars_wroc.thresholds.registry import GAP_RATES
 from polars_wroc.thresholds.search import ROWS_REJECTED, ROWS_SELECTED, confusion_at, unit_cells
 
-# How AUCs are compared: by their score-type intervals, or by Student's t on their logits.
-GapMethod: TypeAlias = Literal["score", "logit-t"]
 _AUC = ROC_AUC.column
-
-
-class GapTests(NamedTuple):
-    """How gaps are tested, and the minimum number of rows; ``designed`` with a `SurveyGaps`."""
-
-    level: float
-    weight_type: WeightType
-    adjust: Adjust
-    min_rows: int
-    method: GapMethod = "score"
-    margin: float = MARGIN
-    designed: bool = False
-    # Whether there is no score, whose AUC would be compared.
-    rates_alone: bool = False
 
 
 class Measured(NamedTuple):
@@ -219,11 +178,6 @@ def added_up(parts: Sequence[Measured], keys: Sequence[str]) -> Measured:
     return Measured(pl.concat(sums), stacked(cells), survey)
 
 
-_LIMITS = ("value_low", "value_high", "gap_low", "gap_high")
-RATIOS = ("ratio", "ratio_low", "ratio_high")
-# Both sides of a comparison. A side has a value and its complement, and 1 divided by the effective
-# sizes that its limits rest on. A rate has these from its weighted counts.
-SIDES = ("own", "other")
 # How the cells of each side are named.
 NAMES_OF_SIDES: dict[str, Callable[[str], str]] = {"own": str, "other": other_name}
 _SIDE_PARTS = (
@@ -241,16 +195,8 @@ _ROW_SCHEMA: dict[str, type[pl.DataType]] = {
     **dict.fromkeys(("skew", "correlation", "df", "df_own"), pl.Float64),
     "df_of_verdict": pl.Float64,
     # Limits and p-value of a test on logits.
-    **dict.fromkeys((f"logit_{name}" for name in (*_LIMITS, "p_value")), pl.Float64),
+    **dict.fromkeys((f"logit_{name}" for name in (*LIMITS, "p_value")), pl.Float64),
 }
-_INTERVALS = {
-    side: WilsonInterval(
-        f"value_{side}", f"complement_{side}", f"size_low_{side}", f"size_high_{side}", "skew"
-    )
-    for side in SIDES
-}
-# Quantiles of the limits of a comparison, of those of a segment alone, and of a one-sided test.
-_QUANTILE, _OWN_QUANTILE, _ONE_SIDED = "__quantile", "__own_quantile", "__one_sided_quantile"
 
 
 def compare(
@@ -415,14 +361,10 @@ def _rates(field: Fields, *, designed: bool) -> dict[str, pl.Expr]:
             size = size_by_design(value, kish, field(f"variance_{side}"))
         parts = {"value": value, "complement": 1 - value, "size_low": 1 / size}
         columns |= {
-            f"{name}_{side}": pl.when(_is_rate(field)).then(v).otherwise(field(f"{name}_{side}"))
+            f"{name}_{side}": pl.when(is_rate(field)).then(v).otherwise(field(f"{name}_{side}"))
             for name, v in (parts | {"size_high": 1 / size}).items()
         }
     return columns
-
-
-def _is_rate(field: Fields) -> pl.Expr:
-    return field("skew") == 0
 
 
 def _gaps_of_rates(field: Fields) -> dict[str, pl.Expr]:
@@ -432,184 +374,9 @@ def _gaps_of_rates(field: Fields) -> dict[str, pl.Expr]:
     reference = pl.when(field("of_all")).then((1 - share) * own + share * other).otherwise(other)
     columns = {"gap": gap, "reference_value": reference}
     return {
-        name: pl.when(_is_rate(field)).then(value).otherwise(field(name))
+        name: pl.when(is_rate(field)).then(value).otherwise(field(name))
         for name, value in columns.items()
     }
-
-
-def tested(
-    rows: pl.LazyFrame, partition_keys: Sequence[str], tests: GapTests, *, of_tables: bool
-) -> pl.LazyFrame:
-    """Add limits and p-values; rates of independent rows are compared as tables of four."""
-    test = difference_test(designed=tests.designed)
-    tail, quantiles = (1 + tests.level) / 2, []
-    for df in ("df", "df_own"):
-        normal = pl.lit(normal_quantile(tail))
-        quantiles.append(student_quantile(tail, pl.col(df)) if tests.designed else normal)
-    rows = rows.with_columns(**dict(zip((_QUANTILE, _OWN_QUANTILE), quantiles, strict=True)))
-    steps: list[Step] = [*test.steps, partial(_limits, tests=tests), partial(_ratios, tests=tests)]
-    rows = in_columns(rows, steps)
-    p_value = pl.col(test.p_value)
-    if of_tables and not tests.designed:
-        samples = [
-            Sample(pl.when(_is_rate(pl.col)).then(f"value_{side}"), 1 / pl.col(f"size_low_{side}"))
-            for side in SIDES
-        ]
-        numbers = numbers_of_rows(samples[0], samples[1])
-        rows = rows.with_columns(**numbers)
-        p_value = pl.when(_is_rate(pl.col)).then(equal_proportions(pl.col)).otherwise(p_value)
-    if tests.method != "score":
-        p_value = pl.when(_is_rate(pl.col)).then(p_value).otherwise("logit_p_value")
-    gap, slack = pl.col("gap"), pl.col("slack")
-    # Binned scores leave the sign of a small gap open.
-    certain = gap.is_not_null() & ((slack == 0) | (gap.abs() > slack))
-    known = pl.when(pl.col("enough_for_test") & certain).then(p_value)
-    both = over(pl.col("p_value").max(), [*partition_keys, "metric"])
-    return rows.with_columns(p_value=known).with_columns(
-        p_value=pl.when(PAIR).then(both).otherwise("p_value")
-    )
-
-
-def difference_test(*, designed: bool) -> ScoreDifference:
-    """Say how both sides are compared: at the level where the interval just excludes 0."""
-    test = ScoreDifference(_INTERVALS["own"], _INTERVALS["other"], "gap", "share", "share")
-    return replace(test, correlation="correlation", df="df") if designed else test
-
-
-def side_estimate(side: str, quantile: pl.Expr) -> Estimate:
-    """An estimate with its limits at a quantile."""
-    value = pl.col(f"value_{side}")
-    of_auc = _INTERVALS[side].limits(pl.col, quantile)
-    of_rate = wilson(value, 1 / pl.col(f"size_low_{side}"), quantile)
-    ends = (
-        pl.when(_is_rate(pl.col)).then(rate).otherwise(auc)
-        for rate, auc in zip(of_rate, of_auc, strict=True)
-    )
-    return Estimate(value, *ends)
-
-
-def _gap_limits(quantile: pl.Expr, *, designed: bool) -> Limits:
-    sides = (Limits(*side_estimate(side, quantile)[1:]) for side in SIDES)
-    return difference_test(designed=designed).combined(pl.col, *sides)
-
-
-def _limits(_: Fields, tests: GapTests) -> dict[str, pl.Expr]:
-    """Add the limits of values and gaps."""
-    own = side_estimate("own", pl.col(_OWN_QUANTILE))
-    gap = _gap_limits(pl.col(_QUANTILE), designed=tests.designed)
-    limits = dict(zip(_LIMITS, (own.low, own.high, *gap), strict=True))
-    if tests.method != "score":
-        for name, limit in limits.items():
-            limits[name] = pl.when(_is_rate(pl.col)).then(limit).otherwise(f"logit_{name}")
-    for name, sign in (("gap_low", -1), ("gap_high", 1)):
-        limits[name] = (limits[name] + sign * pl.col("slack")).clip(-1.0, 1.0)
-    return limits
-
-
-def ratio_of(quantile: pl.Expr, *, designed: bool) -> Estimate:
-    """The ratio of both sides, with its limits at a quantile."""
-    own, other = (side_estimate(side, quantile) for side in SIDES)
-    related = pl.col("correlation") if designed else None
-    ratio = Estimate(own.value / other.value, *ratio_limits(own, other, related))
-    share = pl.col("share")
-    ratio = Estimate(*(1 / (1 - share + share / each) for each in ratio))
-    return reported_ratio(ratio, pl.col("reference_value"))
-
-
-def _ratios(field: Fields, tests: GapTests) -> dict[str, pl.Expr]:
-    """Add the ratios and their limits."""
-    ratio = ratio_of(field(_QUANTILE), designed=tests.designed)
-    known = pl.when(field("has_ratio") & ~field(IS_REFERENCE))
-    return {name: known.then(value) for name, value in zip(RATIOS, ratio, strict=True)}
-
-
-def judged(rows: pl.LazyFrame, partition_keys: Sequence[str], tests: GapTests) -> pl.LazyFrame:
-    """Add p-values adjusted for all tests of the table, and verdicts."""
-    repeated, p_value = pl.col(REPEATED), pl.col("p_value")
-    # Two segments that share a test count once.
-    once = rows.with_columns(pl.when(~repeated).then(p_value).alias("p_value"), __p_value=p_value)
-    of_both = over(pl.col("p_adjusted").max(), [*partition_keys, "metric"])
-    table = adjusted(once, tests.adjust).with_columns(
-        number=pl.lit(1) if tests.adjust == "none" else p_value.count().clip(lower_bound=1),
-        p_value=pl.col("__p_value"),
-        p_adjusted=pl.when(repeated).then(of_both).otherwise("p_adjusted"),
-    )
-    detectable = Detectable(_comparison, ("gap",), _QUANTILE)
-    steps: list[Step] = [
-        partial(_quantiles, tests=tests),
-        *detectable.steps,
-        partial(_verdicts, tests=tests, found=detectable.difference("gap")),
-        partial(_reasons, partition_keys=partition_keys, tests=tests),
-    ]
-    return in_columns(table, steps)
-
-
-def _quantiles(field: Fields, tests: GapTests) -> dict[str, pl.Expr]:
-    """Add the quantiles of one test, two-sided and one-sided, at its share of the error of all."""
-    error = (1 - tests.level) / field("number")
-    quantiles = {_QUANTILE: upper_quantile(error / 2), _ONE_SIDED: upper_quantile(error)}
-    if not tests.designed:
-        return quantiles
-    return {name: student_score(z, field("df_of_verdict")) for name, z in quantiles.items()}
-
-
-def _comparison(field: Fields) -> dict[str, Comparison]:
-    own, other = (
-        pl.max_horizontal(field(f"size_low_{side}"), field(f"size_high_{side}")) for side in SIDES
-    )
-    reference = field("value_other")
-    return {"gap": Comparison(reference, own, other, reference - field("least"))}
-
-
-def _verdicts(field: Fields, tests: GapTests, found: str) -> dict[str, pl.Expr]:
-    """Say whether a gap is different, alike or neither is shown.
-
-    A gap is alike within the margin if two one-sided tests at the level of one test say that it is
-    neither as large nor as small as that.
-    """
-    compared, enough = pl.when(field("gap").is_not_null()), field("enough_for_test")
-    low, high = _gap_limits(field(_ONE_SIDED), designed=tests.designed)
-    slack, margin = field("slack"), tests.margin
-    alike = enough & (low - slack > -margin) & (high + slack < margin)
-    different = is_significant(field("p_adjusted"), tests.level)
-    verdict = (
-        pl.when(alike.fill_null(value=False))
-        .then(pl.lit(ALIKE))
-        .when(different.fill_null(value=False))
-        .then(pl.lit(DIFFERENT))
-        .otherwise(pl.lit(TOO_LITTLE))
-    )
-    smallest = pl.when(enough).then(field("share") * field(found) + slack)
-    return {"detectable": compared.then(smallest), "verdict": compared.then(verdict)}
-
-
-def _reasons(field: Fields, partition_keys: Sequence[str], tests: GapTests) -> dict[str, pl.Expr]:
-    """Say why there is no verdict or no test."""
-    known = field("value_own").is_not_null() & field("reference_value").is_not_null()
-    none = (
-        pl.when(field(IS_REFERENCE))
-        .then(pl.lit(THE_REFERENCE))
-        .when(field("reference").is_null())
-        .then(pl.lit(NO_REFERENCE))
-        .when(known)
-        .then(pl.lit(NO_VARIANCE))
-        .otherwise(pl.lit(UNDEFINED))
-    )
-    first = over(
-        named_segment().filter(pl.col(PAIR) & ~pl.col(REPEATED)).first(),
-        [*partition_keys, "metric"],
-    )
-    reason = (
-        pl.when(field("verdict").is_null())
-        .then(none)
-        .when((field("verdict") == TOO_LITTLE) & ~field("enough_for_test"))
-        .then(pl.lit(few_rows(tests.min_rows)))
-        .when((field("verdict") == TOO_LITTLE) & field("gap_low").is_null())
-        .then(pl.lit(NO_VARIANCE))
-        .when(field(REPEATED))
-        .then(pl.lit(REPEATS) + first)
-    )
-    return {"reason": reason, "value": field("value_own")}
 
 
 def gap_rows(

@@ -9,8 +9,9 @@ from polars_wroc.groups.categories import (
     read_attributes,
     read_category_reference,
 )
+from polars_wroc.groups.comparison_tests import GapMethod, GapTests
 from polars_wroc.groups.comparisons import comparison_table, score_or_decisions
-from polars_wroc.groups.gaps import GapMethod, GapTests, GroupGaps, check_margin
+from polars_wroc.groups.gaps import GroupGaps, check_margin
 from polars_wroc.groups.references import KINDS
 from polars_wroc.groups.within_strata import WITHIN_COLUMNS, GapsWithinStrata, check_within
 from polars_wroc.inputs import arguments

@@ -22,6 +22,13 @@ from polars_wroc.groups.categories import (
     read_category_reference,
     with_reference,
 )
+from polars_wroc.groups.comparison_tests import (
+    RATIOS,
+    SIDES,
+    difference_test,
+    ratio_of,
+    side_estimate,
+)
 from polars_wroc.groups.comparisons import (
     ALIKE,
     DIFFERENT,
@@ -35,7 +42,6 @@ from polars_wroc.groups.comparisons import (
     score_name,
     small_share,
 )
-from polars_wroc.groups.gaps import RATIOS, SIDES, difference_test, ratio_of, side_estimate
 from polars_wroc.groups.references import (
     IS_REFERENCE,
     ReferenceGroup,
@@ -121,7 +127,6 @@ class ImpactRatios:
     weight_type: WeightType
     exact: Exact
     adjust: Adjust
-    # By the design of a survey, which the rows have.
     designed: bool
 
     def table(self, rows: Rows, thresholds: pl.LazyFrame) -> pl.LazyFrame:

@@ -74,8 +74,8 @@ class Difference(NamedTuple):
 class UnitWeights(NamedTuple):
     """How the reference of a group adds up sampling units.
 
-    It adds up the units of all groups, each times the weight ``given`` to its group, leaves out
-    those of the group itself times ``left_out``, and divides by the ``total``.
+    Those of all groups, each times the weight ``given`` to its group, without those of the group
+    itself times ``left_out``, are divided by the ``total``.
     """
 
     given: pl.Expr
@@ -97,11 +97,7 @@ def named_segment() -> pl.Expr:
 
 
 class Reference(ABC):
-    """What groups are compared with; groups with other partition keys are never compared.
-
-    Rows of different groups are not compared either, so that an offset of all scores of a group
-    changes nothing. Each group is reduced to the same sums, whatever it is compared with.
-    """
+    """What groups are compared with; groups with other partition keys are never compared."""
 
     def __init__(self, partition_keys: Sequence[str], units: Units) -> None:
         """Set the keys within which groups are compared, and the independent units."""
@@ -270,7 +266,7 @@ def independent_difference(field: Fields) -> dict[str, pl.Expr]:
 class Rest(Reference):
     """The other groups: the mean of their AUCs, weighted by their pairs, and the rates of all rows.
 
-    An offset of all scores of a group does not change the reference of the others.
+    Rows of different groups are never compared.
     """
 
     @property
@@ -310,10 +306,7 @@ class Rest(Reference):
 
 
 class Overall(Rest):
-    """All groups, the group itself included: the mean of their AUCs, and the rates of all rows.
-
-    A group differs from them only through the other groups.
-    """
+    """All groups, the group itself included, from which it differs through the others only."""
 
     @property
     def name(self) -> pl.Expr:

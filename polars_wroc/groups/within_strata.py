@@ -14,18 +14,15 @@ from functools import partial
 import polars as pl
 
 from polars_wroc.groups.auc_sums import OF_GROUP, OF_REFERENCE, OWN_WEIGHTS, relative_pairs
+from polars_wroc.groups.comparison_tests import SIDES, GapMethod, judged, tested
 from polars_wroc.groups.comparisons import PLACE
 from polars_wroc.groups.gaps import (
     NAMES_OF_SIDES,
-    SIDES,
-    GapMethod,
     GroupGaps,
     Measured,
     auc_columns,
     compare,
-    judged,
     plan_sums,
-    tested,
 )
 from polars_wroc.groups.references import (
     DIFFERENCE,

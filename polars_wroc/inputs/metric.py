@@ -28,7 +28,7 @@ class Metric:
     has_gap: bool = False
     in_short: bool = False
     # Whether the ratio of two values is compared with 1 besides their difference with 0.
-    has_ratio: bool = False
+    has_ratio: bool = True
     # Value of a score that tells nothing, below which no gap goes.
     least: float = 0.0
     # Value that all rows are compared with, if there is one.

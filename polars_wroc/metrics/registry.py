@@ -192,6 +192,7 @@ CURVE_METRICS: dict[str, CurveMetric] = {
             summary_column="auc",
             has_gap=True,
             least=0.5,
+            has_ratio=False,
             in_short=True,
             worse_if_selection_is_good="lower",
             worse_if_rejection_is_good="lower",

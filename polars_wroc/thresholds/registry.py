@@ -129,7 +129,6 @@ class RateMetric(ThresholdMetric):
     counted: tuple[str, ...]
     others: tuple[str, ...]
     fairness: str | None = None
-    has_ratio: bool = True
 
     @property
     def cells(self) -> tuple[str, ...]:

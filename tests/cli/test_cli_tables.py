@@ -78,10 +78,14 @@ TABLES: dict[str, tuple[str, Any]] = {
             adjust="none",
         ),
     ),
-    "gaps of crossed groups": (
+    "gaps of two attributes": (
         "gaps --by g --by job --reference g=a --reference job=2 --selected decision=hired",
         lambda rows: wroc.group_gaps(
-            rows, **GIVEN, attributes=["g", "job"], intersections="only", reference=("a", 2), selected="hired"
+            rows,
+            **GIVEN,
+            attributes=["g", "job"],
+            reference={"g": "a", "job": 2},
+            selected="hired",
         ),
     ),
     "gaps within": (

@@ -553,14 +553,6 @@ FLAGS: dict[tuple[str, str], Call] = {
     ("audit_in_ranges", "intersections"): lambda flag: UNTYPED.audit_in_ranges(
         DATA, "y", "s", by=["g", "text"], intersections=flag
     ),
-    ("impact_ratios", "intersections"): lambda flag: UNTYPED.impact_ratios(
-        DATA, "s", attributes=["g", "text"], threshold=0, favorable="selected", intersections=flag
-    ),
-    ("standardized_mean_difference", "intersections"): lambda flag: (
-        UNTYPED.standardized_mean_difference(
-            DATA, "s", attributes=["g", "text"], intersections=flag
-        )
-    ),
     ("decision_chart", "standardized"): lambda flag: UNTYPED.decision_chart(
         wroc.decision_curve(DATA, "y", "s"), standardized=flag
     ),

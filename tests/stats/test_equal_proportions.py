@@ -37,7 +37,7 @@ def tables(draw: st.DrawFn) -> tuple[int, int, int, int]:
 ONE, OTHER = (Sample(pl.col(a) / pl.col(b), pl.col(b)) for a, b in ("xn", "ym"))
 
 
-def tested(one: Sample, other: Sample, exact: Exact) -> pl.Expr:
+def of_table(one: Sample, other: Sample, exact: Exact) -> pl.Expr:
     return let(numbers_of_rows(one, other), partial(equal_proportions, exact=exact))
 
 
@@ -45,7 +45,7 @@ def p_value(x: float, n: float, y: float, m: float) -> float | None:
     frame = pl.LazyFrame(
         {"x": x, "n": n, "y": y, "m": m}, schema_overrides=dict.fromkeys("xnym", pl.Float64)
     )
-    found: float | None = frame.select(tested(ONE, OTHER, "mid-p")).collect().item()
+    found: float | None = frame.select(of_table(ONE, OTHER, "mid-p")).collect().item()
     return found
 
 
@@ -78,7 +78,7 @@ def in_whole_numbers(x: int, n: int, y: int, m: int) -> tuple[float, float]:
 
 def result_of(tables: list[tuple[int, int, int, int]], method: Exact) -> pl.DataFrame:
     frame = pl.DataFrame(tables, schema=dict.fromkeys("xnym", pl.Float64), orient="row")
-    return frame.select(p_value=tested(ONE, OTHER, method))
+    return frame.select(p_value=of_table(ONE, OTHER, method))
 
 
 def test_all_small_tables() -> None:
@@ -137,14 +137,14 @@ def test_numbers_are_whole_within_rounding(table: tuple[float, int, int, int]) -
     x, n, y, m = table
     fisher = stats.fisher_exact([[round(x), n - round(x)], [y, m - y]]).pvalue
     frame = pl.DataFrame({"x": x, "n": n, "y": y, "m": m})
-    found = frame.select(tested(ONE, OTHER, "fisher")).item()
+    found = frame.select(of_table(ONE, OTHER, "fisher")).item()
     assert found == pytest.approx(fisher, rel=1e-6)
 
 
 @pytest.mark.parametrize("rate", [0.0, 1.0])
 def test_no_difference_without_variance(rate: float) -> None:
     one, other = (Sample(pl.lit(rate), pl.lit(size)) for size in (8.0, 100.0))
-    assert pl.select(tested(one, other, "mid-p")).item() == 1.0
+    assert pl.select(of_table(one, other, "mid-p")).item() == 1.0
 
 
 @given(tables())
@@ -193,7 +193,7 @@ def test_very_different_proportions() -> None:
 def test_unknown_proportions() -> None:
     null = pl.lit(None, pl.Float64)
     known, unknown = Sample(pl.lit(0.5), pl.lit(10.0)), Sample(null, null)
-    assert pl.select(tested(known, unknown, "mid-p")).item() is None
+    assert pl.select(of_table(known, unknown, "mid-p")).item() is None
 
 
 @pytest.mark.parametrize(
