@@ -335,7 +335,7 @@ def gaps_in_text(
         points_in_text(sizes, "detectable").str.replace("+", " ", literal=True),
     ]
     verdict = of_gaps(table, keys, metric, reference, margin)
-    return _written(of_metric, columns, screen, keys, 5, verdict)
+    return _written(of_metric, columns, screen, keys, 3, verdict)
 
 
 def decisions_in_text(table: pl.DataFrame, screen: Screen) -> str:

@@ -150,7 +150,11 @@ def test_tables_are_those_of_the_functions(name: str, rows: pl.DataFrame) -> Non
 def test_tables_of_counts(name: str, rows: pl.DataFrame) -> None:
     (command, *words), table = TABLES[name][0].split(), TABLES[name][1]
     assert main([command, "--counts", "counts.parquet", *words, "-o", "x.parquet"]) == 0
-    assert_frame_equal(pl.read_parquet("x.parquet"), table(rows), rel_tol=1e-6, abs_tol=1e-9)
+    found, expected = pl.read_parquet("x.parquet"), table(rows)
+    if command == "gaps":
+        # Counts do not have the names of the columns that they were made from.
+        found, expected = found.drop("model"), expected.drop("model")
+    assert_frame_equal(found, expected, rel_tol=1e-6, abs_tol=1e-9)
 
 
 @pytest.mark.parametrize("name", sweep([*TABLES], fast=4))
@@ -169,15 +173,14 @@ def test_json_on_standard_output(
 
 PRINTED = {
     "compare --score t": ["model_a", "model_b", "difference", "interval", "p_adjusted"],
-    "gaps --by g": ["g", "n", "auc", "gap,", "points", "interval", "verdict"],
+    "gaps --by g": ["attribute", "segment", "n", "auc", "gap,", "points"],
     "gaps --by g --threshold 0.5 --metric fpr": [
-        "g",
+        "attribute",
+        "segment",
         "n",
         "fpr",
         "gap,",
         "points",
-        "interval",
-        "verdict",
     ],
     "thresholds --by g --min-tpr 0.8": ["g", "threshold", "selection_rate", "tpr", "fpr"],
     "calibrate --by g": ["g", "n", "O:E", "interval", "slope"],
@@ -214,14 +217,15 @@ def test_verdicts_come_first(rows: pl.DataFrame, capsys: pytest.CaptureFixture[s
     assert told("compare --score t", capsys) == said
     gaps = wroc.group_gaps(rows, **GIVEN, attributes="g", threshold=0.5)
     for metric, name in (("auc", "AUC"), ("npv", "negative predictive value")):
-        different = gaps.filter(pl.col(f"{metric}_gap_verdict") == "different")
+        of_metric = gaps.filter(metric=metric)
+        different = of_metric.filter(verdict="different")
         said = told(f"gaps --by g --threshold 0.5 --metric {metric}", capsys)
-        for group, gap in different.select("g", f"{metric}_gap").rows():
+        for group, gap in different.select("segment", "gap").rows():
             points = f"{100 * gap:+.1f}".replace("-", "\N{MINUS SIGN}")
             assert f"{group} ({points})" in said
         assert (f"Different from the rest in {name}, in points" in said) == bool(different.height)
         assert said.count("(") == different.height
-        unclear = gaps.filter(pl.col(f"{metric}_gap_verdict") == "too little data").height
+        unclear = of_metric.filter(verdict="too little data").height
         assert (f"oo little data to tell: {unclear} group" in said) == bool(unclear)
     slopes = wroc.calibration_slope(rows, **GIVEN, by="g")
     said = told("calibrate --by g", capsys)
@@ -320,10 +324,9 @@ def test_kinds_of_curves_are_tables_and_charts(kind: str) -> None:
         ("compare --score no", "--score must name a column of rows.parquet; found no column 'no'"),
         ("compare --score t --counts", "unrecognized arguments: --counts"),
         ("gaps", "gaps needs at least one --by"),
-        ("gaps --by g --reference x", "or a group; found no group 'x' in g"),
-        ("gaps --by g --reference job=1", "best, or g=VALUE; found"),
-        ("gaps --by job --reference x", "--reference must have a value of 'job'; found 'x' for"),
-        ("gaps --by g --by job --reference g=a", "or g=VALUE and job=VALUE; found g=a"),
+        ("gaps --by g --reference x", "or a segment of g; found no segment 'x'"),
+        ("gaps --by g --reference job=1", "--reference must name attributes out of ['g']"),
+        ("gaps --by job --reference x", "or a segment of job; found no segment 'x'"),
         ("gaps --by g --selected decision=x", "that column 'decision' holds; no row has 'x'"),
         ("gaps --by g --selected hired --threshold 1", "found --threshold"),
         ("gaps --by g --margin 2", "--margin must lie strictly between 0 and 1; found 2.0"),
