@@ -11,6 +11,7 @@ from polars_wroc.charts.options import ChangeMeasure, GapMetric, Sort
 from polars_wroc.charts.rates_chart import Rate
 from polars_wroc.curves.calibration_curve import Strategy
 from polars_wroc.curves.roc_curve import BandKind
+from polars_wroc.groups.categories import Intersections
 from polars_wroc.groups.comparison_tests import GapMethod
 from polars_wroc.groups.equalized_thresholds import Constraint
 from polars_wroc.groups.standardized_mean_difference import Denominator
@@ -55,6 +56,7 @@ __all__ = [
     "GapMethod",
     "GapMetric",
     "Honest",
+    "Intersections",
     "IntoColumn",
     "IntoColumns",
     "Lonely",

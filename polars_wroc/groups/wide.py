@@ -52,7 +52,7 @@ def verdict_columns(*, rates: bool) -> list[str]:
 def gaps_wide(table: FrameT) -> FrameT:
     """Lay out the table of `group_gaps` with a row for each segment."""
     keys = _keys(table)
-    metrics = table.lazy().select("metric").unique().collect()["metric"]
+    metrics = table.lazy().select("metric").unique().collect()["metric"].to_list() or [*GAP_METRICS]
     within = "gap_crude" in table.collect_schema()
     columns = {f"n_{side}": pl.col("n").first() * n for side, n in (("pos", 1), ("neg", 0))}
     ends = _ENDINGS | _VERDICTS | (_WITHIN if within else {})
@@ -87,10 +87,16 @@ def as_wide(table: Any) -> Any:
     if not {"metric", "reference_value"} <= set(table.collect_schema().names()):
         return table
     table = table.lazy().collect()
-    metrics = set(table["metric"])
+    metrics, attributes = set(table["metric"]), table["attribute"].unique()
     if IMPACT.name in metrics:
         return impact_wide(table)
-    return fairness_wide(table) if metrics & set(FAIRNESS) else gaps_wide(table)
+    is_fairness = bool(metrics & set(FAIRNESS))
+    wide = fairness_wide(table) if is_fairness else gaps_wide(table)
+    if len(attributes) > 1:
+        return wide
+    # One attribute alone is the column of groups, as charts know it.
+    alone = wide.drop("attribute")
+    return alone if is_fairness or wide.is_empty() else alone.rename({"segment": attributes[0]})
 
 
 def _keys(table: pl.DataFrame | pl.LazyFrame) -> list[str]:

@@ -12,6 +12,7 @@ import pytest
 from drawings import drawn, shown_texts
 
 import polars_wroc as wroc
+from polars_wroc.groups.wide import as_wide
 
 GAPS = ["__gap", "__low", "__high"]
 
@@ -46,6 +47,7 @@ def test_impact_ratios_have_their_joint_limits_and_four_fifths(rows: pl.DataFram
         rows, "s", attributes="g", threshold=0.5, favorable="selected", min_share=0
     )
     chart = wroc.fairness_chart(table)
+    table = as_wide(table)
     assert limits_named(chart) == {"joint confidence interval"}
     found = pl.DataFrame(drawn_of(chart), infer_schema_length=None)
     names = ["impact_ratio", "impact_ratio_joint_low", "impact_ratio_joint_high"]
@@ -88,7 +90,7 @@ def test_gaps_have_their_limits_and_the_margin(
 ) -> None:
     table = wroc.group_gaps(rows, "y", "s", attributes="g", threshold=0.5)
     chart = wroc.fairness_chart(table, metric=metric, margin=margin, level=0.95)
-    found = pl.DataFrame(drawn(chart), infer_schema_length=None)
+    found, table = pl.DataFrame(drawn(chart), infer_schema_length=None), as_wide(table)
     for column, part in zip(GAPS, ("", "_low", "_high"), strict=True):
         assert found[column].to_list() == (table[f"{metric}_gap{part}"] * 100).to_list()
     most = 100 * (margin or 0.05)
@@ -113,7 +115,7 @@ def test_largest_differences_have_joint_limits_and_name_the_groups(
     chart = wroc.fairness_chart(table, level=0.9)
     assert limits_named(chart) == {"joint confidence interval", "90% joint confidence interval"}
     drawn_rows = pl.DataFrame(drawn(chart), infer_schema_length=None)
-    differences = table.filter(pl.col("metric").str.ends_with("_difference"))
+    differences = as_wide(table).filter(pl.col("metric").str.ends_with("_difference"))
     for column, name in zip(GAPS, ("value", "joint_low", "joint_high"), strict=True):
         assert drawn_rows[column].to_list() == (differences[name] * 100).to_list()
     assert spans(chart) == (0.0, 5.0, 0.0)

@@ -58,22 +58,25 @@ def texts_of(chart: Any, folder: Path) -> list[str]:
 def test_each_segment_is_drawn_with_its_gap_interval_and_p(gaps: pl.DataFrame, metric: Any) -> None:
     for table in (gaps, gaps.lazy()):
         found = drawn(wroc.gap_chart(table, metric=metric))
-        sizes = gaps.select("g", pl.col("n_pos") + pl.col("n_neg")).rows()
+        rows = gaps.filter(metric=metric)
+        sizes = gaps.filter(metric="auc").select("segment", "n").rows()
         assert found["__row"].to_list() == [f"{g} (n = {n})" for g, n in sizes]
         for part, column in PARTS.items():
             # Gaps are in points.
             factor = 1 if part == "_p_adjusted" else 100
-            assert found[column].to_list() == (gaps[f"{metric}_gap{part}"] * factor).to_list()
+            name = part.strip("_") if part == "_p_adjusted" else f"gap{part}"
+            assert found[column].to_list() == (rows[name] * factor).to_list()
 
 
 @pytest.mark.parametrize("metric", ["auc", "tpr"])
 def test_verdict_is_that_of_the_table(rows: pl.DataFrame, metric: Any) -> None:
     table = wroc.group_gaps(rows, "y", "s", attributes="g", threshold=0.8, min_rows=30, margin=0.3)
     found = drawn(wroc.gap_chart(table, metric=metric))
-    assert found["__verdict"].to_list() == table[f"{metric}_gap_verdict"].to_list()
+    table = table.filter(metric=metric)
+    assert found["__verdict"].to_list() == table["verdict"].to_list()
     assert {DIFFERENT, ALIKE, LITTLE} >= set(found["__verdict"].drop_nulls())
     # A significant gap within the margin is alike.
-    alike, p = pl.col(f"{metric}_gap_verdict") == ALIKE, pl.col(f"{metric}_gap_p_adjusted")
+    alike, p = pl.col("verdict") == ALIKE, pl.col("p_adjusted")
     assert metric == "auc" or table.filter(alike, p < 0.05).height
 
 
@@ -106,13 +109,16 @@ def test_what_is_found_differs_by_shape_width_and_words(gaps: pl.DataFrame, tmp_
     words = [text for text in texts if text in (DIFFERENT, ALIKE, LITTLE)]
     assert words == drawn(chart)["__verdict"].drop_nulls().to_list()
     assert DIFFERENT in words
-    for low, high in gaps.select("auc_gap_low", "auc_gap_high").drop_nulls().rows():
+    of_auc = gaps.filter(metric="auc").select("gap_low", "gap_high")
+    for low, high in of_auc.drop_nulls().rows():
         points = f"{100 * low:+.1f} to {100 * high:+.1f}"
         assert points.replace("-", "\N{MINUS SIGN}") in texts
 
 
 def test_line_stands_at_no_gap_and_inside_the_panel(gaps: pl.DataFrame) -> None:
-    first, *others = wroc.gap_chart(gaps.filter(pl.col("auc_gap") > 0.01)).to_dict()["layer"]
+    first, *others = wroc.gap_chart(
+        gaps.filter(pl.col("metric") == "auc", pl.col("gap") > 0.01)
+    ).to_dict()["layer"]
     assert first["encoding"]["x"] == {"datum": 0}
     (domain,) = {
         tuple(layer["encoding"]["x"]["scale"]["domain"])
@@ -123,7 +129,7 @@ def test_line_stands_at_no_gap_and_inside_the_panel(gaps: pl.DataFrame) -> None:
 
 
 def test_segment_without_a_gap_is_named(gaps: pl.DataFrame, tmp_path: Path) -> None:
-    assert gaps.filter(g="e")["auc_gap"].to_list() == [None]
+    assert gaps.filter(segment="e", metric="auc")["gap"].to_list() == [None]
     texts = texts_of(wroc.gap_chart(gaps), tmp_path)
     assert [text[0] for text in texts if re.search(r"\(n = \d+\)", text)] == list("abcde")
     assert texts.count("not defined") == 1
