@@ -9,6 +9,8 @@ import polars as pl
 
 import polars_wroc as wroc
 
+# Columns that the table of gaps of an audit does not have.
+VALUE_LIMITS = r"^(auc|selection_rate|tpr|fpr|ppv|npv)_(low|high)$"
 METRICS = ("auc", "selection_rate", "tpr", "fpr", "ppv", "npv")
 _COLUMNS = {
     "": "value",

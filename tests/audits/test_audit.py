@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 from scipy import stats
 from sweeps import sweep
-from wide_tables import wide_gaps
+from wide_tables import VALUE_LIMITS, wide_gaps
 
 import polars_wroc as wroc
 
@@ -159,13 +159,15 @@ def assert_gaps(
         named(wide_gaps(frame, label, score, by=keys, adjust="none", **call), keys)
         for keys in ways(by, options)
     ]
-    expected = pl.concat(tables)
+    expected = pl.concat(tables).drop(pl.selectors.matches(VALUE_LIMITS))
+    found_gaps = found.gaps.drop("n_pos", "n_neg")
     adjusted = [name for name in expected.columns if name.endswith("_gap_p_adjusted")]
     # These depend on the number of tests.
     judged = [name for name in expected.columns if name.endswith(("_detectable", "_verdict"))]
     own = expected.drop(*adjusted, *judged)
-    assert_frame_equal(found.gaps.drop(*adjusted, *judged), own, abs_tol=1e-10)
-    assert found.gaps.columns == expected.columns
+    same = found_gaps.drop(*adjusted, *judged).select(own.columns)
+    assert_frame_equal(same, own, abs_tol=1e-10)
+    assert set(found_gaps.columns) == set(expected.columns)
     together = adjusted_by_hand(
         expected, options.get("adjust", "holm"), options.get("reference", "rest")
     )

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 from sweeps import sweep
-from wide_tables import wide_gaps
+from wide_tables import VALUE_LIMITS, wide_gaps
 
 import polars_wroc as wroc
 from polars_wroc.audits.verdict import untested_remarks
@@ -64,7 +64,8 @@ def test_gaps_are_those_of_each_attribute_by_itself(
             pl.col(attribute).cast(pl.String).alias("segment"),
             pl.exclude(attribute),
         )
-        gaps = found.gaps.filter(attribute=attribute)
+        expected = expected.drop(pl.selectors.matches(VALUE_LIMITS))
+        gaps = found.gaps.filter(attribute=attribute).select(expected.columns)
         assert_frame_equal(gaps, expected, abs_tol=1e-10, rel_tol=1e-8)
 
 
@@ -79,9 +80,8 @@ def test_crossed_segments_may_be_named(rows: pl.DataFrame, weight_type: Any) -> 
     expected = wide_gaps(rows, "y", "s", by=by, reference=("f", 40), **options)
     gaps = found.gaps.filter(attribute=CROSSED)
     assert gaps["segment"].to_list() == [f"{sex}, {age}" for sex, age in expected[by].rows()]
-    assert_frame_equal(
-        gaps.drop("attribute", "segment"), expected.drop(by), abs_tol=1e-10, rel_tol=1e-8
-    )
+    expected = expected.drop(*by, pl.selectors.matches(VALUE_LIMITS))
+    assert_frame_equal(gaps.select(expected.columns), expected, abs_tol=1e-10, rel_tol=1e-8)
     rest = wide_gaps(rows, "y", "s", by="sex", **options)
     gaps = found.gaps.filter(attribute="sex").drop("attribute", "segment")
     assert_frame_equal(gaps, rest.drop("sex"), abs_tol=1e-10, rel_tol=1e-8)

@@ -14,6 +14,7 @@ from sweeps import sweep
 import polars_wroc as wroc
 from polars_wroc.audits.sentences import sentence_of
 from polars_wroc.audits.words import Words
+from polars_wroc.groups.wide import impact_wide
 
 METRICS = ["auc", "selection_rate", "tpr", "fpr", "ppv", "npv"]
 GAPS = pl.col("metric") != "impact_ratio"
@@ -187,7 +188,8 @@ def test_impact_ratios_are_those_of_the_function(rows: pl.DataFrame, audit: wroc
         rows, "s", attributes=["g", "h"], intersections=True, threshold=0.5, favorable="selected"
     )
     assert audit.impact is not None
-    assert_frame_equal(audit.impact, table, rel_tol=1e-12)
+    table = impact_wide(table)
+    assert_frame_equal(audit.impact.select(table.columns), table, rel_tol=1e-12)
     found = audit.findings.filter(~GAPS)
     assert found.height == table.height
     for row in found.rows(named=True):
@@ -211,7 +213,8 @@ def test_impact_ratios_of_rejections_and_frequencies(rows: pl.DataFrame) -> None
     audit = wroc.audit(weighted.lazy(), "y", ["s", "t"], by="g", threshold=0.1, **options)
     table = wroc.impact_ratios(weighted, ["s", "t"], attributes="g", threshold=0.1, **options)
     assert audit.impact is not None
-    assert_frame_equal(audit.impact, table, rel_tol=1e-12)
+    table = impact_wide(table, rejected=True)
+    assert_frame_equal(audit.impact.select(table.columns), table, rel_tol=1e-12)
     ratios = audit.findings.filter(metric="impact_ratio")
     assert any("% are not selected in g = " in text for text in ratios["sentence"])
     # The value is the rate of the good decision.
@@ -235,7 +238,8 @@ def test_impact_ratios_by_design(rows: pl.DataFrame) -> None:
         intersections=False,
     )
     assert audit.impact is not None
-    assert_frame_equal(audit.impact, table, rel_tol=1e-9)
+    table = impact_wide(table)
+    assert_frame_equal(audit.impact.select(table.columns), table, rel_tol=1e-9)
 
 
 @pytest.mark.parametrize(
