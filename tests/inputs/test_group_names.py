@@ -118,10 +118,6 @@ def test_groups_called_like_a_column_of_the_result_are_refused_at_once(name: str
         [
             ("calibration_error", "difference"),
             ("calibration_error", "bin"),
-            ("fairness", "tpr_low"),
-            ("fairness", "low"),
-            ("fairness", "n"),
-            ("group_gaps", "threshold"),
             ("cross_auc", "auc"),
             ("subgroup_auc", "abroca_low"),
         ],
@@ -130,12 +126,11 @@ def test_groups_called_like_a_column_of_the_result_are_refused_at_once(name: str
 )
 def test_one_group_column_called_like_another_column(function: str, name: str) -> None:
     frame = rows().collect().with_columns(s=pl.col("w") / 4)
-    options: dict[str, Any] = {"threshold": 0.5} if function in {"fairness", "group_gaps"} else {}
     table = getattr(wroc, function)
-    expected = table(frame, "y", "s", by="g", **options)
+    expected = table(frame, "y", "s", by="g")
     keys = filter(is_key, expected.columns)
     renamed = {column: column.removesuffix("g") + name for column in keys}
-    found = table(frame.with_columns(pl.col("g").alias(name)), "y", "s", by=name, **options)
+    found = table(frame.with_columns(pl.col("g").alias(name)), "y", "s", by=name)
     assert_frame_equal(found, expected.rename(renamed))
 
 
@@ -166,9 +161,9 @@ def test_names_that_are_patterns(name: str) -> None:
 def test_messages_have_the_names_that_were_given() -> None:
     frame = rows().collect()
     by: list[str | pl.Expr] = ["g", pl.col("y").alias("__key_0")]
-    with pytest.raises(ValueError, match=r"one value for each of 'g' \(String\), '__key_0' \(Bool"):
-        wide_gaps(frame, "y", "s", by=by, reference="a")
-    with pytest.raises(pl.exceptions.PolarsError, match=r"found no group 'z' in g$"):
+    with pytest.raises(ValueError, match=r"out of \['g', '__key_0'\]; found 'h'"):
+        wroc.group_gaps(frame, "y", "s", attributes=by, reference={"h": "a"})
+    with pytest.raises(pl.exceptions.PolarsError, match=r"segment of g; found no segment 'z'$"):
         wide_gaps(frame, "y", "s", by="g", reference="z")
     with pytest.raises(ValueError, match=r"attributes in `by`; found \['g'\]$"):
         wroc.audit(frame, "y", "s", by="g", intersections=True)
