@@ -55,7 +55,9 @@ def _check_replicate(
     found = of_gaps.sort(SEGMENT).select(expected.columns)
     assert_frame_equal(found, expected, check_dtypes=False)
     # `max_abroca` is left out of the simulations.
-    whole = wroc.fairness(frame, "label", "score", attributes=SEGMENT, weight=weight, threshold=THRESHOLD)
+    whole = wroc.fairness(
+        frame, "label", "score", attributes=SEGMENT, weight=weight, threshold=THRESHOLD
+    )
     wanted = whole.filter(pl.col("metric").is_in(of_fairness["metric"].to_list())).sort("metric")
     left = of_fairness.filter(metric="max_abroca").height
     assert left == 0, "an ABROCA was computed"

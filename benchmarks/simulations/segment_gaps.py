@@ -8,10 +8,9 @@ from itertools import product
 import numpy as np
 import polars as pl
 from designs import Groups, RandomSegments, Spread, Weights
+from polars_wroc.groups.metric_gaps import GapMethod
 from simulation import SEGMENT, Simulation, family_error, gaps
 from tables import SIGNIFICANCE, Found, Section, Table, coverage, mean, share, spans
-
-from polars_wroc.groups.metric_gaps import GapMethod
 
 SIZES = tuple((n, 3 * n) for n in (10, 20, 40, 80))
 LARGEST = len(SIZES) - 1

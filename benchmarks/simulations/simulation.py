@@ -14,11 +14,11 @@ from typing import Literal, TypeAlias
 import numpy as np
 import polars as pl
 from designs import Setting
+from polars_wroc.groups.metric_gaps import GapMethod
 from tables import SIGNIFICANCE, Measure, share
 
 from polars_wroc.groups.fairness import fairness_of
 from polars_wroc.groups.gaps import GapTests, Verdicts, measure_gaps
-from polars_wroc.groups.metric_gaps import GapMethod
 from polars_wroc.groups.references import REPEATED
 from polars_wroc.inputs.arguments import MARGIN
 from polars_wroc.inputs.frames import read_rows

@@ -14,7 +14,10 @@ import pytest
 from scipy import stats
 from sweeps import sweep
 
-from polars_wroc.groups.gaps import GapTests, measure_gaps
+from polars_wroc.groups.categories import read_attributes, read_category_reference
+from polars_wroc.groups.comparison_tests import GapTests
+from polars_wroc.groups.gaps import GroupGaps
+from polars_wroc.groups.references import KINDS
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.plans.queries import collect
@@ -26,6 +29,18 @@ TABLES, ROWS = 1000, 600
 LOW, HIGH = (
     stats.binom.ppf(tail, TABLES, share) / TABLES for tail, share in ((0.001, 0.03), (0.999, 0.07))
 )
+
+
+def gaps_in_tables(frame: pl.DataFrame, weight: str | None, reference: str) -> pl.DataFrame:
+    """Compare groups within each table, as those of one model; rates too with the rest."""
+    read = read_rows(frame, "y", "s", weight, ["g", "table"], None)
+    rows = Rows(read.frame.rename(read.names), ["g", "table"], ["table"])
+    divisions = read_attributes(rows, intersections=False)
+    schema = rows.frame.collect_schema()
+    references = read_category_reference(reference, KINDS, divisions, schema)
+    thresholds = common_threshold(rows, 0.5) if reference == "rest" else None
+    tests = GapTests(level=0.95, weight_type="probability", adjust="none", min_rows=0)
+    return collect(GroupGaps(rows, divisions, references, thresholds, tests).table())
 
 
 @pytest.fixture(
@@ -48,22 +63,19 @@ def p_values(request: pytest.FixtureRequest) -> dict[str, npt.NDArray[np.float64
             "w": random.lognormal(sigma=0.5, size=size),
         }
     )
-    read = read_rows(frame, "y", "s", weight, ["g", "table"], None)
-    # Groups of different tables are never compared, like those of different models.
-    rows = Rows(read.frame.rename(read.names), ["g", "table"], ["table"])
-    tests = GapTests(level=0.95, weight_type="probability", adjust="none", min_rows=0)
-    gaps = collect(measure_gaps(rows, "rest", common_threshold(rows, 0.5), tests))
-    assert gaps.height == groups * TABLES
+    gaps = gaps_in_tables(frame, weight, "rest")
+    assert gaps.height == 6 * groups * TABLES
     # Of two groups each is the rest of the other, which is one test.
-    counted = (gaps.filter(pl.col("g") > 0) if groups == 2 else gaps).sort("table", "g")
-    names = [name for name in gaps.columns if name.endswith("_gap_p_value")]
-    assert len(names) == 6
+    counted = gaps.filter(pl.col("segment") != "0") if groups == 2 else gaps
     # Rates with few rows in a cell are not tested with weights.
-    untested = counted.select(names).null_count().row(0, named=True)
-    assert untested.pop("auc_gap_p_value") == 0
-    assert max(untested.values()) <= (0.01 * counted.height if weight else 0)
-    filled = counted.with_columns(pl.col(names).fill_null(1.0))
-    return {name: filled[name].to_numpy().reshape(TABLES, -1) for name in names}
+    untested = dict(counted.group_by("metric").agg(pl.col("p_value").null_count()).rows())
+    assert untested.pop("auc") == 0
+    assert max(untested.values()) <= (0.01 * counted.height / 6 if weight else 0)
+    filled = counted.sort("table", "segment").with_columns(pl.col("p_value").fill_null(1.0))
+    return {
+        metric: tests["p_value"].to_numpy().reshape(TABLES, -1)
+        for (metric,), tests in filled.group_by("metric", maintain_order=True)
+    }
 
 
 def share_with_a_finding(tests: npt.NDArray[np.float64]) -> float:
@@ -73,7 +85,7 @@ def share_with_a_finding(tests: npt.NDArray[np.float64]) -> float:
 
 @pytest.mark.slow
 def test_share_of_tables_of_aucs(p_values: dict[str, npt.NDArray[np.float64]]) -> None:
-    assert LOW <= share_with_a_finding(p_values["auc_gap_p_value"]) <= HIGH
+    assert LOW <= share_with_a_finding(p_values["auc"]) <= HIGH
 
 
 @pytest.mark.slow
@@ -83,7 +95,7 @@ def test_share_of_tables_with_rates(p_values: dict[str, npt.NDArray[np.float64]]
 
 @pytest.mark.slow
 def test_p_values_of_aucs_are_uniform(p_values: dict[str, npt.NDArray[np.float64]]) -> None:
-    for group in p_values["auc_gap_p_value"].T:
+    for group in p_values["auc"].T:
         # One of 12 such tests, most of them on the same tables.
         assert stats.kstest(group, "uniform").pvalue > 1e-3
 
@@ -94,7 +106,7 @@ def test_p_values_of_aucs_are_uniform(p_values: dict[str, npt.NDArray[np.float64
     ids=str,
 )
 def dominated(request: pytest.FixtureRequest) -> pl.DataFrame:
-    """Gaps to everybody of a large and a small group with one AUC, high, in many tables."""
+    """Gaps to all rows of a large and a small group with one AUC, high, in many tables."""
     *sizes, auc = request.param
     random = np.random.default_rng([1988, *sizes])
     one = pl.DataFrame(
@@ -108,10 +120,7 @@ def dominated(request: pytest.FixtureRequest) -> pl.DataFrame:
     )
     # Two normal scores so far apart have this AUC.
     frame = frame.with_columns(pl.col("s") + pl.col("y") * stats.norm.ppf(auc) * np.sqrt(2))
-    read = read_rows(frame, "y", "s", None, ["g", "table"], None)
-    rows = Rows(read.frame.rename(read.names), ["g", "table"], ["table"])
-    tests = GapTests(level=0.95, weight_type="probability", adjust="none", min_rows=0)
-    gaps = collect(measure_gaps(rows, "overall", None, tests))
+    gaps = gaps_in_tables(frame, None, "overall")
     assert gaps.height == 2 * TABLES
     return gaps
 
@@ -119,8 +128,7 @@ def dominated(request: pytest.FixtureRequest) -> pl.DataFrame:
 @pytest.mark.slow
 def test_share_of_groups_that_differ_from_the_overall_sample(dominated: pl.DataFrame) -> None:
     for group in (0, 1):
-        gaps = dominated.filter(g=group)
-        p_value = gaps["auc_gap_p_value"]
+        p_value = dominated.filter(segment=str(group))["p_value"]
         # Near 1 the test is conservative.
         assert p_value.count() == TABLES
         assert (p_value <= LEVEL).sum() / TABLES <= HIGH

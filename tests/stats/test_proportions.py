@@ -20,9 +20,9 @@ import polars_wroc as wroc
 from polars_wroc.metrics.score_interval import lower_limit
 from polars_wroc.stats.proportions import (
     WeightedCount,
-    _value_and_sizes,
     effective_sample_size,
     size_by_design,
+    value_and_sizes,
     wilson,
 )
 
@@ -274,7 +274,7 @@ def test_rate_and_sizes(
     part: tuple[float, float], others: tuple[float, float], expected: tuple[float | None, ...]
 ) -> None:
     counts = (WeightedCount(*(pl.lit(float(x)) for x in each)) for each in (part, others))
-    found = (each.alias(name) for name, each in zip("vks", _value_and_sizes(*counts), strict=True))
+    found = (each.alias(name) for name, each in zip("vks", value_and_sizes(*counts), strict=True))
     value, kish, size = pl.select(*found).row(0)
     assert (value, kish, size) == pytest.approx(expected)
 
