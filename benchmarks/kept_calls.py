@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import kept_shapes
 import numpy as np
 import polars as pl
 
@@ -16,10 +19,14 @@ _NOTEBOOKS = Path(__file__).parents[1] / "notebooks" / "data"
 
 @dataclass(frozen=True)
 class Call:
-    """A call as text, in the old spelling and, if it changed, in the new one."""
+    """A call as text, in the old spelling and, if it changed, in the new one.
+
+    ``shape`` brings the new table into the shape of the old one.
+    """
 
     old: str
     new: str | None = None
+    shape: Callable[[pl.DataFrame], pl.DataFrame] | None = None
 
 
 def _made(rows: int, seed: int, *, digits: int = 3) -> pl.DataFrame:
@@ -70,6 +77,17 @@ def _expression(metric: str) -> str:
     return f'made.group_by("g", maintain_order=True).agg(v=wroc.{metric})'
 
 
+def _compared(text: str, shape: Callable[[pl.DataFrame], pl.DataFrame] | None = None) -> Call:
+    """Call a function that compares the segments of ``attributes``, once called ``by``."""
+    old = text.replace("attributes=", "by=").replace(', intersections="only"', "")
+    return Call(old.replace(_CROSSED, ""), text, shape)
+
+
+def _gaps(text: str, *keys: str) -> Call:
+    return _compared(text, partial(kept_shapes.gaps, keys=keys))
+
+
+_CROSSED = ", intersections=True"
 # The name of a call is the function, then what is special.
 CALLS: dict[str, Call] = {
     **{
@@ -189,51 +207,76 @@ CALLS: dict[str, Call] = {
     "calibration_error": Call('wroc.calibration_error(made, "y", "s", weight="w", by="g")'),
     "calibration_slope": Call('wroc.calibration_slope(made, "y", "s", weight="w", by="g")'),
     "score_distribution": Call('wroc.score_distribution(made, "s", label="y", by="g")'),
-    "standardized_mean_difference": Call(
-        'wroc.standardized_mean_difference(made, "s", by=["g", "h"], weight="w")'
+    "standardized_mean_difference": _compared(
+        'wroc.standardized_mean_difference(made, "s", attributes=["g", "h"], intersections=True,'
+        ' weight="w")'
     ),
     "cross_auc": Call('wroc.cross_auc(made, "y", "s", by="g", weight="w")'),
     "subgroup_auc": Call('wroc.subgroup_auc(made, "y", "s", by="g", weight="w")'),
     "auc_decomposition": Call('wroc.auc_decomposition(made, "y", "s", by="g", weight="w")'),
     "abroca_test": Call('wroc.abroca_test(made, "y", "s", by="h", permutations=19)'),
     "equalized_thresholds": Call('wroc.equalized_thresholds(made, "y", "s", by="g", weight="w")'),
-    "group_gaps loans": Call(
-        'wroc.group_gaps(loans, "approved", "score", by="race", threshold=0.85, min_rows=30)'
+    "group_gaps loans": _gaps(
+        'wroc.group_gaps(loans, "approved", "score", attributes="race", threshold=0.85,'
+        " min_rows=30)",
+        "race",
     ),
-    "group_gaps weighted": Call(
-        'wroc.group_gaps(ties, "y", "s", weight="w", by="g", threshold=0.5, reference="overall")'
+    "group_gaps weighted": _gaps(
+        'wroc.group_gaps(ties, "y", "s", weight="w", attributes="g", threshold=0.5,'
+        ' reference="overall")',
+        "g",
     ),
-    "group_gaps named": Call(
-        'wroc.group_gaps(missing, "y", "s", by="g", threshold=0.5, reference="a")'
+    "group_gaps named": _gaps(
+        'wroc.group_gaps(missing, "y", "s", attributes="g", threshold=0.5, reference="a")', "g"
     ),
-    "group_gaps best": Call(
-        'wroc.group_gaps(diabetes, "progressed", ["score", "score_b"], by="age_band",'
-        ' reference="best", threshold=0.5)'
+    "group_gaps best": _gaps(
+        'wroc.group_gaps(diabetes, "progressed", ["score", "score_b"], attributes="age_band",'
+        ' reference="best", threshold=0.5)',
+        "age_band",
     ),
-    "group_gaps within": Call(
-        'wroc.group_gaps(made, "y", "s", by="g", within="h", weight="w", threshold=0.5)'
+    "group_gaps within": _gaps(
+        'wroc.group_gaps(made, "y", "s", attributes="g", within="h", weight="w", threshold=0.5)',
+        "g",
     ),
-    "group_gaps survey": Call(
-        f'wroc.group_gaps(survey, "y", "s", by="g", weight="w", threshold=0.5, {_SURVEY})'
+    "group_gaps survey": _gaps(
+        f'wroc.group_gaps(survey, "y", "s", attributes="g", weight="w", threshold=0.5, {_SURVEY})',
+        "g",
     ),
-    "group_gaps one class": Call('wroc.group_gaps(one_class, "y", "s", by="g", threshold=0.5)'),
-    "group_gaps decisions": Call('wroc.group_gaps(made, "y", "s", selected="d", by="g")'),
-    "group_gaps crossed": Call('wroc.group_gaps(made, "y", "s", by=["g", "h"], threshold=0.5)'),
-    "impact_ratios": Call(
-        'wroc.impact_ratios(loans, "score", by=["race", "sex"], threshold=0.85,'
-        ' favorable="selected")'
+    "group_gaps one class": _gaps(
+        'wroc.group_gaps(one_class, "y", "s", attributes="g", threshold=0.5)', "g"
     ),
-    "impact_ratios rejected": Call(
-        'wroc.impact_ratios(made, "s", by=["g"], threshold="median", weight="w",'
-        ' favorable="rejected")'
+    "group_gaps decisions": _gaps(
+        'wroc.group_gaps(made, "y", "s", selected="d", attributes="g")', "g"
     ),
-    "impact_ratios survey": Call(
-        'wroc.impact_ratios(survey, by="g", selected="d", weight="w", favorable="selected",'
-        f" {_SURVEY})"
+    "group_gaps crossed": _gaps(
+        'wroc.group_gaps(made, "y", "s", attributes=["g", "h"], intersections="only",'
+        " threshold=0.5)",
+        "g",
+        "h",
     ),
-    "fairness": Call('wroc.fairness(loans, "approved", "score", by="race", threshold=0.85)'),
-    "fairness weighted": Call(
-        'wroc.fairness(made, "y", ["s", "t"], by="g", weight="w", threshold=0.5)'
+    "impact_ratios": _compared(
+        'wroc.impact_ratios(loans, "score", attributes=["race", "sex"], intersections=True,'
+        " threshold=0.85,"
+        ' favorable="selected")',
+        kept_shapes.impact,
+    ),
+    "impact_ratios rejected": _compared(
+        'wroc.impact_ratios(made, "s", attributes=["g"], threshold="median", weight="w",'
+        ' favorable="rejected")',
+        partial(kept_shapes.impact, rejected=True),
+    ),
+    "impact_ratios survey": _compared(
+        'wroc.impact_ratios(survey, attributes="g", selected="d", weight="w", favorable="selected",'
+        f" {_SURVEY})",
+        kept_shapes.impact,
+    ),
+    "fairness": _compared(
+        'wroc.fairness(loans, "approved", "score", attributes="race", threshold=0.85)',
+        kept_shapes.fairness,
+    ),
+    "fairness weighted": _compared(
+        'wroc.fairness(made, "y", ["s", "t"], attributes="g", weight="w", threshold=0.5)',
+        kept_shapes.fairness,
     ),
     "audit loans": Call(
         'wroc.audit(loans, "approved", "score", by=["race", "sex"], threshold=0.85,'
@@ -264,8 +307,19 @@ CALLS: dict[str, Call] = {
         " rows_per_range=200)"
     ),
 }
+_IMPACT_COLUMNS = (
+    *("n_missing", "weight", "share", "n_selected", "threshold"),
+    *("impact_ratio_low", "impact_ratio_high", "z", "p_method"),
+    *("shortfall", "shortfall_four_fifths", "below_four_fifths"),
+)
 # What has no successor: (call, table or column) and why.
 GONE: dict[tuple[str, str], str] = {
+    ("*", "auc_gap_se"): "the limits say it",
+    **{
+        ("impact_ratios", name): "counts are in `operating_points`, tests in reason and verdict"
+        for name in _IMPACT_COLUMNS
+    },
+    **{("fairness", name): "limits of a picked pair" for name in ("ci_low", "ci_high")},
     ("*", "rank"): "two gaps may be equal but for rounding, so that either comes first",
 }
 _AUDIT_TABLES = ("segments", "curves", "gaps", "calibration", "fairness", "impact", "findings")
@@ -277,6 +331,8 @@ def run(name: str, engine: Any) -> dict[str, pl.DataFrame]:
     with wroc.Config(engine=engine):
         result = eval(call.new or call.old, {"wroc": wroc, "pl": pl, **DATA})  # noqa: S307
     tables = tables_of(result)
+    if call.shape is not None:
+        tables = {key: call.shape(table) for key, table in tables.items()}
     return {key: _flat(table) for key, table in tables.items()}
 
 
