@@ -22,8 +22,7 @@ def _gaps(reference: str) -> Table:
 
 
 def _gaps_to_a_group(frame: pl.LazyFrame, by: IntoColumns = "g") -> pl.LazyFrame:
-    named = next(iter(frame.select(by).collect_schema()))
-    group = {named: "b"}
+    group = dict.fromkeys(frame.select(by).collect_schema(), "b")
     return wroc.group_gaps(frame, "y", "s", weight="w", attributes=by, reference=group)
 
 

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import polars as pl
 import pytest
+from plain_roc import wilson
 from polars.testing import assert_frame_equal
 from scipy import stats
 from sweeps import sweep
@@ -106,6 +107,10 @@ def test_audits_are_those_of_the_units(survey: pl.DataFrame) -> None:
     assert "jackknife replicate weights; Student&#39;s t with 23 degrees" in render(found)
 
 
+# Effective number of rows.
+KISH = pl.col("w").sum() ** 2 / pl.col("w").pow(2).sum()
+
+
 def spread(values: list[float | None], full: float) -> float:
     """Standard error from the estimates of the replicates."""
     assert len(values) == 6
@@ -123,11 +128,26 @@ def test_gaps_are_those_of_each_replicate(survey: pl.DataFrame, engine: Engine) 
     given: dict[str, Any] = {"by": "g", "threshold": 0.5, "weight": "w", "reference": "a"}
     plan = wide_gaps(survey.lazy(), "y", "s", replicate_weights=SOME, **given)
     table = plan.collect(engine=engine)
-    each = [wide_gaps(frame, "y", "s", **given) for frame in with_each_weight(survey)]
+    each = [wide_gaps(frame, "y", "s", **given)["tpr"] for frame in with_each_weight(survey)]
+    full, quantile = table["tpr"].to_list(), float(stats.t.ppf(0.975, 5))
+    away = np.array([rates.to_numpy() - full for rates in each])
+    covariance = FACTOR * away.T @ away
+    positives = survey.filter(y=1).group_by("g").agg(kish=KISH).sort("g")
+    limits = []
+    for place, kish in enumerate(positives["kish"]):
+        size = min(full[place] * (1 - full[place]) / covariance[place, place], kish)
+        limits.append(wilson(full[place], size, 2 * stats.norm.cdf(quantile) - 1))
     for place in (1, 2):
-        row = table.row(place, named=True)
-        gaps = [one["auc_gap"][place] for one in each]
-        assert row["auc_gap_se"] == pytest.approx(spread(gaps, row["auc_gap"]))
+        related = covariance[0, place] / math.sqrt(covariance[0, 0] * covariance[place, place])
+        below = full[place] - limits[place][0], limits[0][1] - full[0]
+        above = limits[place][1] - full[place], full[0] - limits[0][0]
+        gap = full[place] - full[0]
+        ends = [
+            gap + sign * math.sqrt(x * x + y * y - 2 * related * x * y)
+            for sign, (x, y) in ((-1, below), (1, above))
+        ]
+        found = table.select("tpr_gap", "tpr_gap_low", "tpr_gap_high").row(place)
+        assert found == pytest.approx((gap, *ends))
 
 
 def test_differences_are_those_of_each_replicate(survey: pl.DataFrame, engine: Engine) -> None:
@@ -184,12 +204,12 @@ def test_a_replicate_without_negatives_leaves_gaps_unknown(survey: pl.DataFrame)
     given: dict[str, Any] = {"by": "g", "threshold": 0.5, "weight": "w"}
     table = wide_gaps(none, "y", "s", replicate_weights=SOME, **given)
     # The rest of a and of c has group b in it.
-    assert table["auc_gap_se"].to_list() == [None] * 3
+    assert table["auc_gap_low"].to_list() == [None] * 3
     # Rates of the rest are pooled, and have negatives in each replicate.
     assert table["fpr_gap_low"].is_null().to_list() == [False, True, False]
     assert table["tpr_gap_low"].null_count() == 0
     named = wide_gaps(none, "y", "s", replicate_weights=SOME, reference="a", **given)
-    assert named["auc_gap_se"].is_null().to_list() == [True, True, False]
+    assert named["auc_gap_low"].is_null().to_list() == [True, True, False]
     notes = wroc.summary(none, "y", "s", by="g", weight="w", replicate_weights=SOME)["ci_note"]
     assert notes.to_list() == [None, "no estimate in 1 of 6 replicates", None]
 

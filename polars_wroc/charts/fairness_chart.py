@@ -232,7 +232,7 @@ def fairness_chart(
     >>> import polars as pl
     >>> import polars_wroc as wroc
     >>> df = pl.DataFrame({"hired": [True, False, True, True], "sex": list("ffmm")})
-    >>> ratios = wroc.impact_ratios(df, selected="hired", favorable="selected", by="sex")
+    >>> ratios = wroc.impact_ratios(df, selected="hired", favorable="selected", attributes="sex")
     >>> chart = wroc.fairness_chart(ratios)
     >>> type(chart).__name__
     'VConcatChart'

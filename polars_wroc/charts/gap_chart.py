@@ -192,7 +192,7 @@ def gap_chart(
     ...         "s": [0.9, 0.4, 0.3, 0.2, 0.1, 0.5, 0.8, 0.6, 0.7, 0.2],
     ...     }
     ... )
-    >>> chart = wroc.gap_chart(wroc.group_gaps(df, "y", "s", by="g"))
+    >>> chart = wroc.gap_chart(wroc.group_gaps(df, "y", "s", attributes="g"))
     >>> type(chart).__name__
     'LayerChart'
     """

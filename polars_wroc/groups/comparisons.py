@@ -229,7 +229,7 @@ def comparison_table(
     held = rows.collect_schema().names()
     models = pl.col(MODEL) if MODEL in groups.model_keys else pl.lit(score, pl.String)
     known = {name: pl.col(name) for name in COMPARISON_SCHEMA if name in held} | {MODEL: models}
-    metric = pl.col("metric").replace_strict(list(METRICS), range(len(METRICS)))
+    metric = pl.col("metric").cast(pl.Enum(list(METRICS)))
     return rows.sort(PLACE, metric, maintain_order=True).select(
         *(
             known.get(name, pl.lit(None)).cast(dtype).alias(name)

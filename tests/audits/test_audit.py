@@ -17,6 +17,7 @@ from sweeps import sweep
 from wide_tables import VALUE_LIMITS, wide_gaps
 
 import polars_wroc as wroc
+from polars_wroc.groups.wide import fairness_wide
 
 Options: TypeAlias = dict[str, Any]
 
@@ -168,8 +169,9 @@ def assert_gaps(
     same = found_gaps.drop(*adjusted, *judged).select(own.columns)
     assert_frame_equal(same, own, abs_tol=1e-10)
     assert set(found_gaps.columns) == set(expected.columns)
+    counts = found.gaps.select("n_pos", "n_neg")
     together = adjusted_by_hand(
-        expected, options.get("adjust", "holm"), options.get("reference", "rest")
+        expected.hstack(counts), options.get("adjust", "holm"), options.get("reference", "rest")
     )
     assert_frame_equal(found.gaps.select(adjusted), together.select(adjusted), abs_tol=1e-10)
 
@@ -218,9 +220,10 @@ def assert_fairness(
     call = chosen(options, (*OF_SUMMARY, *DESIGN, "threshold"))
     tables = []
     for keys in ways(by, options):
-        table = wroc.fairness(frame, label, score, attributes=keys, **call)
-        name = pl.lit(CROSS.join(keys)).alias("attribute")
-        tables.append(table.select(name, pl.all()))
+        crossed = {"intersections": "only"} if len(keys) > 1 else {}
+        table = wroc.fairness(frame, label, score, attributes=keys, **crossed, **call)
+        columns = ["attribute", *(["model"] if isinstance(score, list) else [])]
+        tables.append(fairness_wide(table, columns))
     expected = pl.concat(tables).filter(pl.col("metric") != "max_abroca")
     assert found.fairness is not None
     # Only an audit has the gaps of AUCs, and their tests.

@@ -115,7 +115,7 @@ def test_many_curves_are_grey_but_for_the_extremes(draw: Draw) -> None:
 @pytest.mark.parametrize("draw", FORESTS)
 def test_many_shapes_are_grey_circles_but_for_the_extremes(draw: Draw) -> None:
     data = grouped(9).with_columns(h=pl.int_range(pl.len()) % 2)
-    chart = draw(data, by=["g", "h"], color="g")
+    chart = draw(data, by=["g", "h"] if draw is auc else "g", color="g")
     for colours, shapes in zip(scales(chart, "color")[-1:], scales(chart, "shape"), strict=False):
         shown = [group for group, colour in colours.items() if colour != GREY]
         assert shown == ["0", "1", "7", "8"]

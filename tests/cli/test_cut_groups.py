@@ -147,7 +147,7 @@ def test_tables_by_ranges(rows: pl.DataFrame) -> None:
     ratios = wroc.impact_ratios(
         rows, selected="hired", favorable="selected", attributes="age", reference={"age": "30+"}
     )
-    found = pl.read_csv("x.csv").sort("segment").select("segment", "n", "impact_ratio")
+    found = pl.read_csv("x.csv").sort("segment").select("segment", "n", "ratio")
     assert_frame_equal(found, ratios.sort("segment").select(found.columns), rel_tol=1e-9)
 
 

@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 from sweeps import sweep
+from wide_tables import wide_gaps
 
 import polars_wroc as wroc
 from polars_wroc.metrics.registry import CURVE_METRICS
@@ -39,10 +40,10 @@ TABLES: dict[str, Table] = {
     "calibration_error": partial(wroc.calibration_error, bins=2),
     "calibration_slope": wroc.calibration_slope,
     "decision_curve": partial(wroc.decision_curve, thresholds=[0.3, 0.6]),
-    "group_gaps": partial(wroc.group_gaps, threshold=0.5),
-    "group_gaps, overall": partial(wroc.group_gaps, reference="overall", threshold=0.5),
-    "group_gaps, best": partial(wroc.group_gaps, reference="best", threshold=0.5),
-    "group_gaps, within": partial(wroc.group_gaps, within=pl.col("c") % 2, threshold=0.5),
+    "group_gaps": partial(wide_gaps, threshold=0.5),
+    "group_gaps, overall": partial(wide_gaps, reference="overall", threshold=0.5),
+    "group_gaps, best": partial(wide_gaps, reference="best", threshold=0.5),
+    "group_gaps, within": partial(wide_gaps, within=pl.col("c") % 2, threshold=0.5),
     "subgroup_auc": partial(wroc.subgroup_auc, method="newcombe"),
     "cross_auc": partial(wroc.cross_auc, method="newcombe"),
 }

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import polars as pl
 import pytest
 from sweeps import sweep
+from wide_tables import by_attributes
 
 import polars_wroc as wroc
 
@@ -41,12 +42,14 @@ TABLES: dict[str, Callable[..., pl.LazyFrame]] = {
     "equalized_thresholds, equal opportunity": partial(
         wroc.equalized_thresholds, constraint="equal_opportunity"
     ),
-    "fairness": partial(wroc.fairness, threshold=0.5),
+    "fairness": by_attributes(partial(wroc.fairness, threshold=0.5)),
     "fpr_at_tpr": partial(wroc.fpr_at_tpr, tpr=0.5),
-    "group_gaps": wroc.group_gaps,
-    "group_gaps, threshold": partial(wroc.group_gaps, threshold=0.5),
-    "group_gaps, best": partial(wroc.group_gaps, reference="best"),
-    "impact_ratios": _without_label(wroc.impact_ratios, threshold="median"),
+    "group_gaps": by_attributes(wroc.group_gaps),
+    "group_gaps, threshold": by_attributes(partial(wroc.group_gaps, threshold=0.5)),
+    "group_gaps, best": by_attributes(partial(wroc.group_gaps, reference="best")),
+    "impact_ratios": _without_label(
+        by_attributes(wroc.impact_ratios), threshold="median", favorable="selected"
+    ),
     "operating_points": partial(wroc.operating_points, criterion="youden"),
     "operating_points, level": partial(wroc.operating_points, max_fpr=0.5, level=0.9),
     "operating_points, common": partial(wroc.operating_points, max_fpr=0.5, common=True),
@@ -54,7 +57,9 @@ TABLES: dict[str, Callable[..., pl.LazyFrame]] = {
     "roc_curve": wroc.roc_curve,
     "roc_curve, thinned": partial(wroc.roc_curve, drop_collinear=True, max_points=5),
     "roc_curve, band": partial(wroc.roc_curve, band="pointwise"),
-    "standardized_mean_difference": _without_label(wroc.standardized_mean_difference),
+    "standardized_mean_difference": _without_label(
+        by_attributes(wroc.standardized_mean_difference)
+    ),
     "subgroup_auc": wroc.subgroup_auc,
     "score_counts": wroc.score_counts,
     "score_distribution": lambda frame, label, score, **named: wroc.score_distribution(

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
+from wide_tables import by_attributes
 
 import polars_wroc as wroc
 
@@ -66,7 +67,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     ),
     "partial_aucs": (wroc.partial_aucs, {"fpr": [QUARTER, HALF], "level": HALF}),
     "group_gaps": (
-        wroc.group_gaps,
+        by_attributes(wroc.group_gaps),
         {"threshold": HALF, "level": HALF, "margin": QUARTER, "min_rows": np.int64(1)},
     ),
     "abroca_test": (wroc.abroca_test, {"permutations": np.int64(9), "seed": np.int64(1)}),

@@ -64,7 +64,7 @@ def test_comparisons_and_decisions_of_every_package(package: str) -> None:
     rows = ROWS.with_columns(t=1 - pl.col("s"))
     found = wroc.compare(TABLES_OF_OTHERS[package](rows), "y", ["s", "t"])
     assert_frame_equal(found, wroc.compare(rows, "y", ["s", "t"]), rel_tol=1e-12)
-    options: Any = {"selected": "y", "favorable": "selected", "by": "g"}
+    options: Any = {"selected": "y", "favorable": "selected", "attributes": "g"}
     ratios = UNTYPED.impact_ratios(TABLES_OF_OTHERS[package](rows), **options)
     assert_frame_equal(ratios, UNTYPED.impact_ratios(rows, **options), rel_tol=1e-12)
 

@@ -146,7 +146,7 @@ def test_references_are_values_of_their_column(value: float) -> None:
     rows = pl.DataFrame({"y": [0, 1] * 4, "s": [1.0, 2, 3, 4] * 2, "g": [ODD - 1] * 4 + [ODD] * 4})
     exact = wide_gaps(rows, "y", "s", by="g", reference=ODD)
     assert exact["g"].to_list() == [ODD - 1, ODD]
-    with pytest.raises((ValueError, pl.exceptions.PolarsError), match=r"^`reference` must be "):
+    with pytest.raises((ValueError, pl.exceptions.PolarsError), match=r"^`reference` must "):
         wide_gaps(rows, "y", "s", by="g", reference=value)
     with pytest.raises(ValueError, match=r"^`reference` must "):
         wroc.audit(rows, "y", "s", by="g", reference={"g": value}, min_rows=1)

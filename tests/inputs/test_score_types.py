@@ -161,7 +161,10 @@ def test_decimals_beside_floats_are_not_rounded() -> None:
 def test_decimals_are_like_the_same_floats(call: Call, dtype: pl.DataType) -> None:
     frame = rows(3, pl.Int64()).with_columns(d=pl.col("f").cast(dtype))
     by_decimal, by_float = (call(frame, "y", name, "g") for name in ("d", "f"))
-    assert_frame_equal(by_decimal, by_float.rename({"f": "d"}, strict=False), check_dtypes=False)
+    by_float = by_float.rename({"f": "d"}, strict=False)
+    if "model" in by_float.columns:
+        by_float = by_float.with_columns(pl.col("model").replace("f", "d"))
+    assert_frame_equal(by_decimal, by_float, check_dtypes=False)
 
 
 CELLS = ["tp", "fp", "fn", "tn"]

@@ -42,7 +42,8 @@ def test_a_selection_of_nothing_is_refused_by_name(call: Call) -> None:
         for argument in ("label", "score", "by", "weight"):
             named: dict[str, Any] = {"label": "y", "score": ["s", "t"], "by": "g"}
             named |= {argument: nothing}
-            rule = f"^`{argument}` must name a column of the frame; found a selection of none of"
+            called = "(by|attributes)" if argument == "by" else argument
+            rule = f"^`{called}` must name a column of the frame; found a selection of none of"
             with pytest.raises(ValueError, match=rule):
                 call(ROWS, **named)
 
@@ -186,7 +187,14 @@ NESTED = {
 }
 
 
-WRITTEN = ("fairness", "audit", "audit's gaps", "audit_in_ranges")
+WRITTEN = (
+    "fairness",
+    "group_gaps",
+    "group_gaps to all",
+    "audit",
+    "audit's gaps",
+    "audit_in_ranges",
+)
 
 
 @pytest.mark.parametrize("name", sweep(TABLES, fast=list(TABLES)[::4]))
@@ -198,7 +206,7 @@ def test_nested_keys_are_groups_or_refused(name: str, engine: Engine) -> None:
         for key in NESTED.values():
             rows = ROWS.with_columns(k=pl.col("g") == "b").with_columns(key=key)
             if name in WRITTEN:
-                with pytest.raises(TypeError, match=r"^`by` must hold values"):
+                with pytest.raises(TypeError, match=r"^`(by|attributes)` must hold values"):
                     TABLES[name](rows, "y", "s", "key")
             else:
                 table = TABLES[name](rows, "y", "s", "key")

@@ -120,7 +120,7 @@ def test_a_ratio_is_surely_low_by_its_limits_for_all_pairs(selected: int, note: 
     table = tables_of(audit, audit, "g")[-1]
     assert table.headings[-2:] == ["For all pairs", "p, all alike"]
     cells = next(cells for cells in table.rows if "ratio of the selection" in cells[0].text)
-    assert cells[1].notes[1:] == (() if note is None else (note,))
+    assert cells[1].notes == (() if note is None else (note,))
     assert cells[-2].text == f"{row['joint_low']:.3f} to {row['joint_high']:.3f}"
 
 
