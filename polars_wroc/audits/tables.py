@@ -72,16 +72,18 @@ class Run:
     command: str | None = None
     files: Sequence[AuditedFile] = ()
     versions: dict[str, str] = field(default_factory=_versions)
+    # Degrees of freedom of the design of a survey.
+    design_df: int | None = None
+    # How far the AUCs of scores that were counted in bins may be off.
+    auc_error: float | None = None
+    # Segments of few rows, and those that would give them away, if they are not to be shown.
+    left_out: Sequence[str] = ()
+    # Attributes whose rows without a value are in no number, since these segments are left out.
+    left_out_of_totals: Sequence[str] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Return the run as values for JSON."""
-        files = [asdict(file) for file in self.files]
-        return {
-            "date": self.date.isoformat(),
-            "command": self.command,
-            "versions": self.versions,
-            "files": files,
-        }
+        return asdict(self) | {"date": self.date.isoformat()}
 
 
 def audited_files(names: Sequence[str], *, contents: bool) -> list[AuditedFile]:
@@ -124,18 +126,14 @@ class AuditReferences:
         return dict(self.named) if self.named else self.kind
 
     @property
+    def name(self) -> str:
+        """The reference of attributes for which no segment is named, as the table names it."""
+        return self.kind.partition("_")[0]
+
+    @property
     def is_mutual(self) -> bool:
         """Whether each of two segments is the reference of the other, unless one is named."""
         return self.kind in ("rest", "overall", "rest_pooled")
-
-    def without_references(self, gaps: pl.DataFrame) -> pl.DataFrame:
-        """Drop the reference segments, which have no gap to themselves."""
-        if self.kind == "best":
-            gaps = gaps.filter(pl.col("auc").ne_missing(pl.col("auc_reference")))
-        for attribute, segment in self.named.items():
-            itself = pl.col("attribute").eq(attribute) & pl.col("segment").eq_missing(segment)
-            gaps = gaps.filter(~itself)
-        return gaps
 
     def check(self, segments: pl.DataFrame) -> None:
         """Check that the named segments have rows."""
@@ -231,6 +229,16 @@ class AuditSettings:
         return any(value is not None for value in (self.strata, self.fpc, self.replicate_weights))
 
     @property
+    def decides(self) -> bool:
+        """Whether there are decisions, of which must be said for whom they are good."""
+        return self.favorable is not None
+
+    @property
+    def several(self) -> bool:
+        """Whether there are several scores, so that their names must be told."""
+        return len(self.score) > 1
+
+    @property
     def needs_variance(self) -> bool:
         """Whether an AUC without a variance leaves its gaps without a test."""
         return self.by_design or self.method != "score"
@@ -259,16 +267,13 @@ class AuditPlan:
 
 # What all rows are called in words.
 ALL_ROWS = "all rows"
+# Columns that identify a segment of a score.
+ALL_KEYS = (*AUDIT_KEYS, MODEL)
 
 
-def segment_keys(table: pl.DataFrame) -> list[str]:
-    """List the columns of an audit's table that identify segment and model."""
-    return [name for name in (*AUDIT_KEYS, MODEL) if name in table.columns]
-
-
-def compared_within(table: pl.DataFrame) -> list[str]:
-    """List the columns within which segments are compared."""
-    return [name for name in segment_keys(table) if name != "segment"]
+def keys_of(table: pl.DataFrame) -> list[str]:
+    """List the columns of a measured table that identify a segment, with the score if several."""
+    return [name for name in ALL_KEYS if name in table.columns]
 
 
 def rows_with(table: pl.DataFrame, kept: pl.DataFrame) -> pl.DataFrame:
@@ -300,16 +305,15 @@ class EnoughRows:
     def where(self, names: Sequence[str]) -> pl.DataFrame:
         """List all segments; ``enough`` is whether they have enough rows for all these names."""
         enough = pl.all_horizontal(names).alias("enough")
-        return self.table.select(*segment_keys(self.table), enough)
+        return self.table.select(*keys_of(self.table), enough)
 
     def for_ratios(self, impact: pl.DataFrame) -> pl.DataFrame:
         """Add to impact ratios whether a category and its reference have ``enough`` rows."""
-        enough = self.where(["selection_rate"])
-        table = impact.join(
-            enough, on=segment_keys(impact), how="left", nulls_equal=True, maintain_order="left"
-        )
+        enough, keys = self.where(["selection_rate"]), keys_of(impact)
+        table = impact.join(enough, on=keys, how="left", nulls_equal=True, maintain_order="left")
         is_reference = pl.col("segment") == pl.col("reference")
-        of_reference = pl.col("enough").filter(is_reference).first().over(compared_within(impact))
+        within = [key for key in keys if key != "segment"]
+        of_reference = pl.col("enough").filter(is_reference).first().over(within)
         both = (pl.col("enough") & of_reference).fill_null(value=False)
         return table.with_columns(both.alias("enough"))
 
@@ -318,7 +322,7 @@ class EnoughRows:
 class JudgedGate:
     """A condition, whether it is met, and where it is or could not be judged."""
 
-    condition: str
+    gate: str
     met: bool
     where: Sequence[str]
     not_judged: Sequence[str]
@@ -328,32 +332,22 @@ class JudgedGate:
         """Say whether the condition is met, where, and where it could not be judged."""
         outcome = f"met: {'; '.join(self.where)}" if self.met else "not met"
         unknown = f"; not judged in {'; '.join(self.not_judged)}" if self.not_judged else ""
-        return f"{self.condition}: {outcome}{unknown}"
+        return f"{self.gate}: {outcome}{unknown}"
 
     def as_dict(self) -> dict[str, Any]:
         """Return the gate as values for JSON."""
-        return asdict(self)
+        return asdict(self) | {"sentence": self.sentence}
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class AuditTables:
-    """The tables of an audit; None if its scores or options do not allow a table."""
+    """The tables of an audit, and how they came about."""
 
+    table: pl.DataFrame
     segments: pl.DataFrame
     curves: pl.DataFrame
-    gaps: pl.DataFrame
-    calibration: pl.DataFrame | None
-    fairness: pl.DataFrame | None
-    impact: pl.DataFrame | None
     missing: pl.DataFrame
-    enough_rows: EnoughRows
-    # Degrees of freedom of the design of a survey.
-    design_df: int | None
-    parameters: AuditSettings
+    settings: AuditSettings
     run: Run = field(default_factory=Run)
     # Conditions of a pipeline, if there were any.
     gates: Sequence[JudgedGate] = ()
-    # Segments of few rows, and those that would give them away, if they are not to be shown.
-    left_out: Sequence[str] = ()
-    # Attributes whose rows without a value are in no number, since these segments are left out.
-    left_out_of_totals: Sequence[str] = ()
