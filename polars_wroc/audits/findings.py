@@ -12,13 +12,14 @@ from polars_wroc.audits.comparisons import (
     ALIKE,
     CALIBRATION,
     DIFFERENT,
+    FAIRNESS,
     IMPACT_RATIO,
     METRICS,
     REPEATS,
     TOO_LITTLE,
 )
 from polars_wroc.audits.sentences import OBSERVED, sentence_of
-from polars_wroc.audits.tables import ALL_KEYS, AuditSettings
+from polars_wroc.audits.tables import ALL_KEYS, AuditSettings, AuditTables
 from polars_wroc.audits.words import Words, many
 from polars_wroc.curves.calibration_slope import SLOPE
 from polars_wroc.groups.auc_sums import GAP_METRICS
@@ -28,7 +29,7 @@ from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL
 # More digits than sentences have, so that they are the same for any order of the rows.
 _DIGITS = 12
 _WITHIN = ["attribute", MODEL, "metric"]
-_SIDE, _SIZE, _OTHER, _ORDER = "__direction", "__size", "__other", "__order"
+_OTHER, _ORDER = "__other", "__order"
 _IS_REPEAT = "__is_repeat"
 
 
@@ -36,9 +37,7 @@ def with_findings(
     table: pl.DataFrame, segments: pl.DataFrame, settings: AuditSettings
 ) -> pl.DataFrame:
     """Add ``direction``, ``rank`` and ``sentence`` to comparisons, and which repeat another."""
-    metric = pl.col("metric").cast(pl.Enum(list(METRICS)))
-    keys = table.with_row_index("__place").sort(metric, maintain_order=True)
-    rows = rounded(keys).join(
+    rows = rounded(_by_metric(table.with_row_index("__place"))).join(
         _counted(segments, settings),
         on=list(ALL_KEYS),
         how="left",
@@ -46,8 +45,8 @@ def with_findings(
         maintain_order="left",
     )
     compared = pl.col("verdict").is_not_null()
-    rows = rows.with_columns(_direction(settings).alias(_SIDE), size_of(settings).alias(_SIZE))
-    rows = rows.with_columns(_is_repeat(settings).alias(_IS_REPEAT))
+    rows = rows.with_columns(_direction(settings).alias("direction"))
+    rows = rows.with_columns(_is_repeat().alias(_IS_REPEAT))
     words = Words.of(settings)
     ranked = _ordered(rows.filter(compared, ~pl.col(_IS_REPEAT)), settings)
     ranks = ranked.with_row_index("rank", offset=1).select("__place", pl.col("rank").cast(pl.Int64))
@@ -56,7 +55,7 @@ def with_findings(
     added = rows.select(
         "__place",
         pl.coalesce("reason", repeats).alias("reason"),
-        pl.when(compared).then(_SIDE).alias("direction"),
+        pl.when(compared).then("direction").alias("direction"),
         pl.Series("sentence", sentences, pl.String),
     ).join(ranks, on="__place", how="left", maintain_order="left")
     added = added.sort("__place").select("reason", "direction", "rank", "sentence")
@@ -73,6 +72,23 @@ def rounded(table: pl.DataFrame) -> pl.DataFrame:
 def findings_of(table: pl.DataFrame) -> pl.DataFrame:
     """List the comparisons that have a verdict, each of two segments once, serious ones first."""
     return table.filter(pl.col("rank").is_not_null()).sort("rank")
+
+
+def by_severity(audit: AuditTables) -> pl.DataFrame:
+    """List all comparisons, the most serious first, with the ``number`` that a page gives them.
+
+    It is the rank; of a repeat that of the other; those that could not be made come last.
+    """
+    told = pl.col("sentence").is_not_null() & ~pl.col("metric").is_in([*FAIRNESS])
+    ordered = _ordered(_by_metric(audit.table.filter(told)), audit.settings)
+    unmade = pl.col("verdict").is_null()
+    last = pl.col("rank").max().fill_null(0) + unmade.cum_sum()
+    other = pl.coalesce("rank", pl.col("rank").min().over(_WITHIN))
+    return ordered.with_columns(number=pl.when(unmade).then(last).otherwise(other))
+
+
+def _by_metric(table: pl.DataFrame) -> pl.DataFrame:
+    return table.sort(pl.col("metric").cast(pl.Enum(list(METRICS))), maintain_order=True)
 
 
 def first_sentences(
@@ -124,10 +140,10 @@ def _direction(settings: AuditSettings) -> pl.Expr:
     return said.otherwise(pl.lit("either"))
 
 
-def _is_repeat(settings: AuditSettings) -> pl.Expr:
+def _is_repeat() -> pl.Expr:
     """Whether the other one of two segments says the same: the worse off, or else the first."""
     place = pl.col(_ORDER)
-    told = place.filter(pl.col(_SIDE) == "worse").first().over(_WITHIN).fill_null(1)
+    told = place.filter(pl.col("direction") == "worse").first().over(_WITHIN).fill_null(1)
     paired = pl.col("metric").is_in([*GAP_METRICS, *CALIBRATION])
     return (paired & (place != told)).fill_null(value=False)
 
@@ -156,7 +172,7 @@ def is_material(settings: AuditSettings) -> pl.Expr:
 
 def _ordered(rows: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
     """Sort findings by verdict and direction, single attributes before crossed ones, and size."""
-    verdict, side = pl.col("verdict"), pl.col(_SIDE)
+    verdict, side = pl.col("verdict"), pl.col("direction")
     different, little = verdict == DIFFERENT, verdict == TOO_LITTLE
     ranks = [
         different & (side == "worse"),
@@ -164,6 +180,7 @@ def _ordered(rows: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
         little & (side == "worse") & is_material(settings),
         different,
         little,
+        verdict == ALIKE,
     ]
     place = pl.lit(len(ranks))
     for number, holds in reversed([*enumerate(ranks)]):
@@ -174,7 +191,7 @@ def _ordered(rows: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
         pl.col("attribute") != OVERALL,
         ~pl.col("attribute").is_in([OVERALL, *settings.by]),
         pl.col("reason").is_not_null(),
-        pl.col(_SIZE).fill_null(0.0),
+        size_of(settings).fill_null(0.0),
         descending=[False, False, False, False, True],
         maintain_order=True,
     )

@@ -66,8 +66,8 @@ def json_of(audit: AuditTables) -> dict[str, Any]:
 # Most findings, and most segments.
 _FINDINGS, _SEGMENTS = 10, 50
 # Metrics in the table of segments, and those that are a share of rows.
-_SEGMENT_METRICS = ("auc", "selection_rate", "tpr", "fpr", "calibration_slope")
-_HEADINGS = {"auc": "AUC", "selection_rate": "Selected", "calibration_slope": "Slope"}
+_SEGMENT_METRICS = ("auc", "selection_rate", "tpr", "fpr")
+_HEADINGS = {"auc": "AUC", "selection_rate": "Selected"}
 _PERCENT = ("selection_rate", "tpr", "fpr")
 # Why a category is not among those that impact ratios compare.
 LEFT_OUT = {UNKNOWN: "unknown", RARE: "small share"}
