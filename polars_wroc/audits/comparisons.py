@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -11,7 +10,7 @@ import polars as pl
 
 from polars_wroc.audits.calibration_tests import EXPECTED, LEAST_EXPECTED
 from polars_wroc.audits.measure import Measured
-from polars_wroc.audits.tables import ALL_KEYS, AuditReferences, AuditSettings, EnoughRows
+from polars_wroc.audits.tables import ALL_KEYS, AuditReferences, AuditSettings
 from polars_wroc.curves.calibration_error import IN_THE_LARGE
 from polars_wroc.curves.calibration_slope import SLOPE
 from polars_wroc.groups.auc_sums import GAP_METRICS

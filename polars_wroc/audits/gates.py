@@ -10,7 +10,17 @@ from typing import Any, NamedTuple, NoReturn
 
 import polars as pl
 
-from polars_wroc.audits.comparisons import COLUMNS, FAIRNESS, FEW, IMPACT_RATIO, METRICS, impact_rows
+from polars_wroc.audits.comparisons import (
+    COLUMNS,
+    FAIRNESS,
+    FEW,
+    IMPACT_RATIO,
+    METRICS,
+    RARE,
+    THE_REFERENCE,
+    UNKNOWN,
+    impact_rows,
+)
 from polars_wroc.audits.tables import JudgedGate, name_of
 from polars_wroc.groups.auc_sums import GAP_METRICS
 from polars_wroc.inputs.arguments import did_you_mean
@@ -167,8 +177,12 @@ class Gate:
         known = pl.col(self.column).is_not_null()
         if "reason" not in rows.columns or self.column == "verdict":
             return known
-        few = pl.col("reason").str.starts_with(FEW).fill_null(value=False)
-        return known & ~few
+        reason = pl.col("reason").fill_null("")
+        left_out = reason.str.starts_with(FEW) | reason.is_in([UNKNOWN, RARE])
+        if not self.column.startswith(("value", "n")):
+            # Of impact ratios the reference has the ratio 1.
+            left_out |= reason == THE_REFERENCE
+        return known & ~left_out
 
     def _is_met(self, value: Any) -> bool:
         if isinstance(self.limit, str):
@@ -261,7 +275,9 @@ def _check(gate: Gate, text: str) -> None:
     of = gate.of
     if gate.metric not in of.metrics:
         why = (of.why_not or {}).get(gate.metric)
-        hint = why or did_you_mean(gate.metric, of.metrics) or f"; there are {', '.join(of.metrics)}"
+        hint = (
+            why or did_you_mean(gate.metric, of.metrics) or f"; there are {', '.join(of.metrics)}"
+        )
         msg = f"`--fail-if` must name a metric of {of.what}; found {gate.metric!r}{hint}"
         raise ValueError(msg)
     if gate.measure and not of.measured:

@@ -44,6 +44,8 @@ _FURTHER = {"ppv": NAMES["ppv"], "npv": "npv", SLOPE: "slope"}
 _MOST = 4
 # Of two segments, one is better off because the other is worse off, which is marked once.
 _REPEATED = "the other side of the same comparison"
+
+
 class Column(NamedTuple):
     """A metric in plain words, and its short name."""
 

@@ -320,9 +320,7 @@ def _span(finding: Mapping[str, Any]) -> str:
     low, high = finding["gap_low"], finding["gap_high"]
     if low is None or high is None:
         return ""
-    below, above = (
-        ("too low", "too high") if is_target(finding) else ("lower", "higher")
-    )
+    below, above = ("too low", "too high") if is_target(finding) else ("lower", "higher")
     unit = "" if finding["metric"] == SLOPE else " points"
     if low < 0 < high:
         first, last = _sizes(finding)

@@ -94,9 +94,7 @@ def without_small_cells(
     )
 
 
-def _shown(
-    table: pl.DataFrame, hidden: Sequence[Segment], settings: AuditSettings
-) -> pl.DataFrame:
+def _shown(table: pl.DataFrame, hidden: Sequence[Segment], settings: AuditSettings) -> pl.DataFrame:
     """Leave out rows on hidden segments, and what others say of these."""
     names: dict[str, list[str]] = {}
     for attribute, segment in hidden:

@@ -17,7 +17,13 @@ from polars_wroc.audits.comparisons import (
 )
 from polars_wroc.audits.findings import findings_of
 from polars_wroc.audits.sentences import in_short, share, size, span_of
-from polars_wroc.audits.tables import ALL_KEYS, AuditSettings, AuditTables, name_of, segment_in_words
+from polars_wroc.audits.tables import (
+    ALL_KEYS,
+    AuditSettings,
+    AuditTables,
+    name_of,
+    segment_in_words,
+)
 from polars_wroc.audits.views import in_columns
 from polars_wroc.audits.words import (
     Words,
@@ -437,9 +443,7 @@ def calibration_remarks(segments: pl.DataFrame, settings: AuditSettings) -> list
     weight = pl.col("w_pos") + pl.col("w_neg")
     with_rates = segments.with_columns(weight=weight, observed=pl.col("w_pos") / weight)
     return [
-        sentence
-        for of_model in of_models(with_rates)
-        for sentence in _of_score(of_model, settings)
+        sentence for of_model in of_models(with_rates) for sentence in _of_score(of_model, settings)
     ]
 
 

@@ -192,7 +192,7 @@ def run_diff(options: argparse.Namespace) -> None:
     gates = [read_gate(text, OF_CHANGES) for text in options.fail_if]
     before, after = options.files
     changes = changes_between(before, after, options.adjust, different_rows=options.different_rows)
-    present(judged(gates, changes.table), partial(_show_changes, changes, options))
+    present(judged(gates, changes.judged), partial(_show_changes, changes, options))
 
 
 def _show_changes(changes: Changes, options: argparse.Namespace) -> None:
