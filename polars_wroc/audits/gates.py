@@ -262,9 +262,9 @@ def _new_spelling(name: str, of: Judged) -> str | None:
         of_itself = "value"
         if metric in FAIRNESS or metric == IMPACT_RATIO:
             of_itself = "ratio" if metric.endswith("ratio") else "gap"
-        column = {"": of_itself} | {end: f"{of_itself}_{end}" for end in _LOW_HIGH}
+        longer = {"": of_itself} | {end: f"{of_itself}_{end}" for end in _LOW_HIGH}
         short = part.removeprefix("gap_") if part.startswith("gap_p") else part
-        found = column.get(short.removeprefix("joint_"), short)
+        found = longer.get(short.removeprefix("joint_"), short)
         if found in of.columns:
             return f"{metric}.{found}"
     return None

@@ -167,7 +167,8 @@ def _row(
         if (finding := of_metric.get(metric)) and finding["verdict"] == DIFFERENT
     ]
     differs = any(finding["verdict"] == DIFFERENT for finding in findings)
-    return Row(*keys, n, cells, further, differs)
+    attribute, segment, model = keys
+    return Row(attribute, segment, model, n, cells, further, differs)
 
 
 def _cell(finding: Mapping[str, Any] | None) -> Cell | None:

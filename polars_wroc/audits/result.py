@@ -151,7 +151,7 @@ class Audit(AuditTables):
         the score, and ``auc.race.black.gap`` for a gap; of all rows ``auc``. What is not a letter,
         a digit, ``_`` or ``-`` becomes ``_``, and undefined numbers are left out.
         """
-        numbers = {}
+        numbers = dict[str, float]()
         for row in self.table.iter_rows(named=True):
             place = [row["attribute"], name_of(row["segment"])]
             named = [row["model"]] * self.settings.several + [row["metric"]]

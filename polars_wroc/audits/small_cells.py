@@ -110,13 +110,13 @@ def _shown(table: pl.DataFrame, hidden: Sequence[Segment], settings: AuditSettin
         return left_out.list.contains(name).fill_null(value=False)
 
     is_fair, is_impact = pl.col("metric").is_in([*FAIRNESS]), pl.col("metric") == IMPACT_RATIO
-    attribute = pl.col("attribute")
-    some_hidden = attribute.is_in([*names])
+    of = pl.col("attribute")
+    some_hidden = of.is_in([*names])
     # Rows of unknown categories tell how many are of others, and combinations are no segments.
-    unknown = pl.col("reason").eq_missing(UNKNOWN) & (some_hidden | ~attribute.is_in(settings.by))
+    unknown = pl.col("reason").eq_missing(UNKNOWN) & (some_hidden | ~of.is_in(settings.by))
     kept = table.filter(~is_hidden("segment"), ~(is_fair & is_hidden("reference")), ~unknown)
     # Others may have the name of the rest.
-    named = pl.lit(settings.reference.kind == "best") | attribute.is_in([*settings.reference.named])
+    named = pl.lit(settings.reference.kind == "best") | of.is_in([*settings.reference.named])
     hides = is_hidden("reference") & (named | is_impact)
     reason = pl.when(is_impact).then(pl.lit(UNDEFINED)).otherwise(pl.lit(NO_REFERENCE))
     of_all = is_fair & some_hidden

@@ -45,8 +45,12 @@ def rounded(value: Any, *, rate: bool = False) -> Any:
 
 def steady(audit: AuditTables) -> AuditTables:
     """Round the numbers of an audit, so that a page is the same for any order of its rows."""
-    tables = {name: rounded_table(getattr(audit, name)) for name in ("table", "segments", "curves")}
-    return replace(audit, **tables)
+    return replace(
+        audit,
+        table=rounded_table(audit.table),
+        segments=rounded_table(audit.segments),
+        curves=rounded_table(audit.curves),
+    )
 
 
 # Limits, a p-value, and a number with its unit.

@@ -117,10 +117,12 @@ def with_points(audit: AuditTables) -> tuple[AuditTables, int]:
 
 def _of(audit: AuditTables, kept: pl.DataFrame) -> AuditTables:
     """Keep the rows with these keys in all tables."""
-    tables = {
-        name: rows_with(getattr(audit, name), kept) for name in ("table", "segments", "curves")
-    }
-    return replace(audit, **tables)
+    return replace(
+        audit,
+        table=rows_with(audit.table, kept),
+        segments=rows_with(audit.segments, kept),
+        curves=rows_with(audit.curves, kept),
+    )
 
 
 # Most rows of the chart of all AUCs.

@@ -206,7 +206,7 @@ def _class_headings(words: Words) -> dict[str, str]:
 
 
 def _table(table: pl.DataFrame, title: str, headings: Headings) -> Table:
-    every = headings if "metric" in headings else _KEYS | headings
+    every = headings if "metric" in headings else {**_KEYS, **headings}
     names = [name for name in every if name in table.columns]
     return Table(
         title,
