@@ -21,7 +21,7 @@ import polars_wroc as wroc
 SHIPPED = (
     "py.typed",
     "__init__.pyi",
-    "audits/audit-1.0.schema.json",
+    "audits/audit-2.0.schema.json",
     *(f"audits/report/templates/report.{suffix}" for suffix in ("html", "css", "js")),
 )
 COLUMNS = ("--label", "label", "--score", "score", "--weight", "weight", "--by", "group")

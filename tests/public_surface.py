@@ -25,7 +25,7 @@ from polars_wroc.audits.formats import SCHEMA, SCHEMA_VERSION
 from polars_wroc.cli.main import build_parser
 
 SNAPSHOT = Path(__file__).with_name("public_surface.json")
-JSON_SCHEMA = Path(wroc.__file__).with_name("audits") / "audit-1.0.schema.json"
+JSON_SCHEMA = Path(wroc.__file__).with_name("audits") / "audit-2.0.schema.json"
 COMMANDS = (
     *("audit", "diff", "impact", "auc", "compare", "gaps", "thresholds", "calibrate", "curve"),
     *("counts", "merge"),

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from numbers import Real
 from typing import Any
 
 import polars as pl
 
+from polars_wroc.audits.comparisons import auc_error, comparisons, counts_of, curves_of
+from polars_wroc.audits.findings import with_findings
 from polars_wroc.audits.measure import Measured, measure
 from polars_wroc.audits.result import Audit
 from polars_wroc.audits.small_cells import attributes_to_complete, without_small_cells
-from polars_wroc.audits.tables import AuditPlan, AuditReference, AuditSettings, read_references
+from polars_wroc.audits.tables import (
+    AuditPlan,
+    AuditReference,
+    AuditSettings,
+    Run,
+)
 from polars_wroc.audits.text import Text
 from polars_wroc.counts.binning import Binning
-from polars_wroc.groups.categories import Grouping, groupings
+from polars_wroc.groups.categories import Grouping, groupings, read_category_reference
 from polars_wroc.groups.comparison_tests import GapTests
 from polars_wroc.groups.gaps import check_margin
+from polars_wroc.groups.references import KINDS
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import MARGIN, WeightType
 from polars_wroc.inputs.columns import MODEL, OVERALL, IntoColumn, check_positives
@@ -119,7 +127,9 @@ class AuditArguments:
         cuts = (choice,) if isinstance(choice, float) and not rows.recorded else ()
         return AuditPlan(
             groupings=divided,
-            references=read_references(self.reference, divided, rows.frame.collect_schema()),
+            references=read_category_reference(
+                self.reference, KINDS, divided[1:], rows.frame.collect_schema()
+            ),
             choice=choice,
             interval=self._interval(),
             metrics=ThresholdMetrics(self.level, self.weight_type, designed=self.survey.given),
@@ -151,28 +161,31 @@ class AuditArguments:
         """
         unknown: dict[str, int] = {}
         while True:
-            audit = self._result(measure([*unknown]), plan, rows, counts, [*unknown])
+            audit = self._result(measure([*unknown]), rows, plan, counts, [*unknown])
             if self.min_cell is None:
-                return audit
+                break
             more = attributes_to_complete(audit.segments, rows.group_names, self.min_cell)
             if not more:
-                return without_small_cells(audit, self.min_cell, unknown)
+                audit = without_small_cells(audit, self.min_cell, unknown)
+                break
             missing = dict(audit.missing.rows())
             unknown |= {name: missing[name] for name in more}
+        table = with_findings(audit.table, audit.segments, audit.settings)
+        return replace(audit, table=table)
 
     def _result(
         self,
         measured: Measured,
-        plan: AuditPlan,
         rows: Rows,
+        plan: AuditPlan,
         counts: RowSource | None,
         complete: Sequence[str],
     ) -> Audit:
-        """Return the audit of what was measured, of rows with a ``complete`` value of these."""
+        """Return the tables of what was measured, of rows with a ``complete`` value of these."""
         segments = measured.segments
         check_positives(self.pos_label, found=bool(segments["n_pos"].sum()))
         weight = None if counts and not _is_weighted(segments) else self.weight
-        parameters = AuditSettings(
+        settings = AuditSettings(
             label=None if counts else _shown(self.label),
             pos_label=self.pos_label,
             score=_scores(segments, self.score),
@@ -198,9 +211,14 @@ class AuditArguments:
             polars_wroc=version("polars-wroc"),
         )
         missing = missing_in_counts(counts, self.by, complete) if counts else measured.missing
-        tables = measured._asdict()
-        tables["missing"] = missing.table(parameters.label, parameters.weight, parameters.selected)
-        return Audit(**tables, parameters=parameters)
+        return Audit(
+            table=comparisons(measured, settings),
+            segments=counts_of(segments, settings),
+            curves=curves_of(measured.curves, settings),
+            missing=missing.table(settings.label, settings.weight, settings.selected),
+            settings=settings,
+            run=Run(design_df=measured.design_df, auc_error=auc_error(segments)),
+        )
 
 
 def _groupings(rows: Rows, *, intersections: bool) -> list[Grouping]:

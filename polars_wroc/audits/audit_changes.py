@@ -8,13 +8,14 @@ from typing import NamedTuple
 import polars as pl
 
 from polars_wroc.audits.read_audit import Auditable, Audited, read_audit, refuse_same_rows
-from polars_wroc.audits.tables import segment_in_words, segment_keys
+from polars_wroc.audits.tables import ALL_KEYS, segment_in_words
 from polars_wroc.audits.text_table import Screen, check_columns, fitted_table, points_in_text
 from polars_wroc.audits.words import capitalised, first_few, many
 from polars_wroc.charts.options import ChangeMeasure, GapMetric
 from polars_wroc.groups.auc_sums import GAP_METRICS
+from polars_wroc.groups.comparisons import FEW
 from polars_wroc.inputs import arguments
-from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL
+from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
 from polars_wroc.plans.queries import collect
 from polars_wroc.stats.difference_tests import Adjust, adjusted, check_options, is_significant
 from polars_wroc.stats.distributions import normal_quantile, two_sided_p_value
@@ -31,7 +32,7 @@ CHANGE_COLUMNS = (
     "growth",
     "p_value",
     "p_adjusted",
-    "finding",
+    "verdict",
 )
 VALUE, GAP = "value", "gap"
 # What became of a gap: its change is significant, or only the gap itself is, in one of the audits.
@@ -59,14 +60,24 @@ class Changes(NamedTuple):
         return is_significant(pl.col("p_adjusted"), self.level).fill_null(value=False)
 
     @property
-    def small(self) -> pl.DataFrame:
-        """The segments with too few rows for tests in one of the audits."""
-        return pl.concat(map(_small, (self.before, self.after))).unique()
+    def several(self) -> bool:
+        """Whether there are several scores, whose names must be told."""
+        return self.table[MODEL].n_unique() > 1
+
+    @property
+    def judged(self) -> pl.DataFrame:
+        """The changes, with a reason where a segment has too few rows in one of the audits."""
+        small = pl.concat(
+            audit.segments.filter("small").select(ALL_KEYS) for audit in (self.before, self.after)
+        ).with_columns(pl.lit(f"{FEW}rows").alias("reason"))
+        return self.table.join(
+            small.unique(), on=list(ALL_KEYS), how="left", nulls_equal=True, maintain_order="left"
+        )
 
     def divided(self) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Return the changes that are significant or a finding, then the others that are known."""
         known = self.table.filter(pl.col("change").is_not_null())
-        notable = self.significant | pl.col("finding").is_not_null()
+        notable = self.significant | pl.col("verdict").is_not_null()
         return known.filter(notable), known.filter(~notable)
 
     def most_changed(
@@ -97,7 +108,7 @@ def audit_changes(
     ----------
     before, after
         Each an `Audit`, the path of its JSON, or the JSON as a dictionary. Both must have the same
-        level and either one score or several.
+        level and either one score, under any name, or several.
     adjust
         How p-values are adjusted for the number of changes that are tested: see `group_gaps`.
     different_rows
@@ -107,16 +118,16 @@ def audit_changes(
     Returns
     -------
     pl.DataFrame
-        A row per attribute, segment (and model), metric and measure, in the order of ``after``,
-        then what only ``before`` has: ``attribute, segment`` (String); ``metric`` (String: ``auc,
-        selection_rate, tpr, fpr, ppv, npv``); ``measure`` (String: ``"value"``, or ``"gap"`` to
+        A row per attribute, segment, model, metric and measure, in the order of ``after``,
+        then what only ``before`` has: ``attribute, segment, model`` (String); ``metric``
+        (String: ``auc, selection_rate, tpr, fpr, ppv, npv``); ``measure`` (String: ``"value"``, or ``"gap"`` to
         the reference of its audit); ``before, after`` (Float64); ``change`` (Float64: after less
         before, null where either is null); ``change_low, change_high`` (Float64: confidence limits,
         from those of both audits); ``growth`` (Float64: of a gap, how much its size grew);
-        ``p_value, p_adjusted`` (Float64: that nothing changed); ``finding`` (String: what became
+        ``p_value, p_adjusted`` (Float64: that nothing changed); ``verdict`` (String: what became
         of a gap, see below; null for a value).
 
-        If the change of a gap is significant, ``finding`` is ``"new"`` if the gap is different
+        If the change of a gap is significant, ``verdict`` is ``"new"`` if the gap is different
         only after and has grown, ``"gone"`` if it was different only before and has shrunk, else
         ``"reversed"`` if its sign changed, ``"grown"`` or ``"shrunk"``. If the change is not
         significant, ``"now detected"`` is a gap that is different only after, and ``"no longer
@@ -175,65 +186,56 @@ def changes_between(
     if levels[0] != levels[1]:
         msg = f"`before` and `after` must have the same level; found {levels[0]} and {levels[1]}"
         raise ValueError(msg)
-    models = [MODEL in audit.segments.columns for audit in audits]
-    if models[0] != models[1]:
+    several = [len(audit.models) > 1 for audit in audits]
+    if several[0] != several[1]:
         msg = "`before` and `after` must both have one score, or both several; found one of each"
         raise ValueError(msg)
+    if not several[0]:
+        # The only score may have got another name.
+        audits = _renamed(audits[0], audits[1].models[0]), audits[1]
     if not different_rows:
         refuse_same_rows(*audits)
-    segments = segment_keys(audits[1].segments)
-    keys = [*segments, "metric", "measure"]
+    keys = [*ALL_KEYS, "metric", "measure"]
     old, new = (_estimates(audit) for audit in audits)
     both = new.join(old, on=keys, how="full", coalesce=True, nulls_equal=True, suffix="_before")
     in_order = both.sort(_PLACE, f"{_PLACE}_before", nulls_last=True, maintain_order=True)
     changed = _changes(in_order.with_row_index("__row"), levels[0])
     tested = collect(adjusted(changed.lazy(), adjust)).sort("__row")
-    table = tested.with_columns(_finding(levels[0])).select(*segments, *CHANGE_COLUMNS)
+    table = tested.with_columns(_finding(levels[0])).select(*ALL_KEYS, *CHANGE_COLUMNS)
     return Changes(table, *audits, adjust)
 
 
-def _small(audit: Audited) -> pl.DataFrame:
-    """List the segments with too few rows for tests."""
-    keys, table = segment_keys(audit.segments), audit.segments
-    small = pl.col("small") if "small" in table.columns else pl.lit(value=False)
-    return table.filter(small.fill_null(value=False)).select(pl.col(keys).cast(pl.String))
+def _renamed(audit: Audited, model: str | None) -> Audited:
+    """Give the only score this name."""
+    name = pl.lit(model, pl.String).alias(MODEL)
+    return audit._replace(
+        table=audit.table.with_columns(name), segments=audit.segments.with_columns(name)
+    )
 
 
 def _estimates(audit: Audited) -> pl.DataFrame:
     """Lay out the estimates of an audit with their limits: a row for each."""
-    keys = segment_keys(audit.segments)
     parts = []
     for name in GAP_METRICS:
-        limits = ("ci_low", "ci_high") if name == "auc" else (f"{name}_low", f"{name}_high")
-        if limits[1] in audit.segments.columns:
-            none = pl.lit(None, pl.String)
-            columns = (name, *limits)
-            parts.append(_part(audit.segments, keys, name, VALUE, columns, none))
-        gap = f"{name}_gap"
-        if gap in audit.gaps.columns:
-            verdict = pl.col(f"{gap}_verdict")
-            verdict = verdict if f"{gap}_verdict" in audit.gaps.columns else pl.lit(None, pl.String)
-            columns = (gap, f"{gap}_low", f"{gap}_high")
-            parts.append(_part(audit.gaps, keys, name, GAP, columns, verdict))
+        for measure in (VALUE, GAP):
+            rows = audit.table.filter(metric=name)
+            verdict = pl.col("verdict")
+            if measure == GAP:
+                rows = rows.filter(pl.col("attribute") != OVERALL)
+            else:
+                verdict = pl.lit(None, pl.String)
+            parts.append(
+                rows.select(
+                    *ALL_KEYS,
+                    "metric",
+                    pl.lit(measure).alias("measure"),
+                    pl.col(measure).alias("estimate"),
+                    pl.col(f"{measure}_low").alias("low"),
+                    pl.col(f"{measure}_high").alias("high"),
+                    verdict.alias("verdict"),
+                )
+            )
     return pl.concat(parts).with_row_index(_PLACE)
-
-
-def _part(
-    table: pl.DataFrame,
-    keys: list[str],
-    metric: str,
-    measure: str,
-    columns: tuple[str, str, str],
-    verdict: pl.Expr,
-) -> pl.DataFrame:
-    estimate = zip(("estimate", "low", "high"), columns, strict=True)
-    return table.select(
-        *(pl.col(key).cast(pl.String) for key in keys),
-        pl.lit(metric).alias("metric"),
-        pl.lit(measure).alias("measure"),
-        *(pl.col(column).cast(pl.Float64).alias(name) for name, column in estimate),
-        verdict.alias("verdict"),
-    )
 
 
 def _changes(table: pl.DataFrame, level: float) -> pl.DataFrame:
@@ -280,7 +282,7 @@ def _finding(level: float) -> pl.Expr:
     of_detection = pl.when(after & ~before).then(now).when(before & ~after).then(no_longer)
     known = (pl.col("measure") == GAP) & pl.col("change").is_not_null()
     finding = pl.when(changed).then(of_change).otherwise(of_detection)
-    return pl.when(known).then(finding).alias("finding")
+    return pl.when(known).then(finding).alias("verdict")
 
 
 HEADINGS = {
@@ -290,7 +292,7 @@ HEADINGS = {
 
 
 def changes_in_text(changes: Changes, screen: Screen) -> str:
-    """Write what changed in sentences, and in tables what is significant or a finding."""
+    """Write what changed in sentences, and in tables what is significant or a verdict."""
     check_columns(changes.table, screen)
     notable, others = changes.divided()
     parts = [textwrap.fill(" ".join(sentences_of(changes)), screen.width)]
@@ -305,7 +307,7 @@ def changes_in_text(changes: Changes, screen: Screen) -> str:
 
 
 def not_significant(others: pl.DataFrame) -> str:
-    """Count the changes that are neither significant nor a finding."""
+    """Count the changes that are neither significant nor a verdict."""
     return f"{many(others.height, 'other change')} {_are(others.height)} not significant."
 
 
@@ -314,7 +316,7 @@ def sentences_of(changes: Changes) -> list[str]:
     table = changes.table
     sentences = [_counts(changes)]
     for finding in DETECTED:
-        if number := table.filter(finding=finding).height:
+        if number := table.filter(verdict=finding).height:
             themselves = "the gap itself is" if number == 1 else "the gaps themselves are"
             count = f"{many(number, 'gap')} {_are(number)} {finding}"
             sentences.append(f"{count}; {themselves} not shown to have changed.")
@@ -335,7 +337,7 @@ def _counts(changes: Changes) -> str:
             how = [
                 f"{number:,} {finding}"
                 for finding in CHANGED
-                if (number := changed.filter(finding=finding).height)
+                if (number := changed.filter(verdict=finding).height)
             ]
             count = f"{changed.height:,}" if changed.height else "none"
             of_all = f"{count} of {many(tested.height, noun)}"
@@ -361,13 +363,15 @@ def _of_one_audit(table: pl.DataFrame) -> list[str]:
 
 
 def _table(changes: pl.DataFrame, measure: str, screen: Screen) -> str:
-    segments = segment_keys(changes)
+    if changes[MODEL].n_unique() == 1:
+        changes = changes.drop(MODEL)
+    segments = [key for key in ALL_KEYS if key in changes.columns]
     changes = changes.with_columns(pl.col(key).fill_null(MISSING) for key in segments)
     keys = [*segments, "metric"]
     in_points = ("before", "after", "change") if measure == GAP else ("change",)
     short = changes.select(*keys, "before", "after", "change").with_columns(
         *(points_in_text(changes, name) for name in in_points),
         points_in_text(changes, "change_low", "change_high").alias("interval"),
-        *([changes["finding"]] if measure == GAP else []),
+        *([changes["verdict"]] if measure == GAP else []),
     )
     return fitted_table(changes, short, screen, keys, least=short.width)

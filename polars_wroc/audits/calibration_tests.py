@@ -24,18 +24,32 @@ from polars_wroc.curves.calibration_error import (
     in_the_large_steps,
 )
 from polars_wroc.curves.calibration_slope import SLOPE, SLOPE_INFORMATION, SLOPE_SE
-from polars_wroc.groups.auc_sums import both_large_enough, large_enough
-from polars_wroc.groups.comparison_tests import GapTests
+from polars_wroc.groups.auc_sums import sample_sizes
+from polars_wroc.groups.comparison_tests import (
+    GapTests,
+    adjusted_once,
+    verdict_of,
+    why_not_compared,
+)
+from polars_wroc.groups.comparisons import (
+    CALIBRATION,
+    FEW,
+    NO_VARIANCE,
+    PLACE,
+    TARGET,
+    TOO_LITTLE,
+)
+from polars_wroc.groups.comparisons import few_rows as few_rows_reason
 from polars_wroc.groups.references import (
+    IS_REFERENCE,
+    PAIR,
     REPEATED,
     Reference,
     ReferenceGroup,
     SurveyGaps,
     other_name,
 )
-from polars_wroc.groups.wide import ENOUGH_ROWS, adjusted_once
 from polars_wroc.plans.queries import Fields, Step, as_struct, in_columns, join_on_keys, over
-from polars_wroc.stats.difference_tests import is_significant
 from polars_wroc.stats.distributions import (
     normal_quantile,
     student_p_value,
@@ -47,20 +61,13 @@ from polars_wroc.stats.distributions import (
 from polars_wroc.stats.proportions import Estimate, Limits, difference_limits
 from polars_wroc.stats.variances import DESIGN_DF, design_df
 
-CALIBRATION_METRICS = (IN_THE_LARGE, SLOPE)
-# What each metric is of a calibrated score.
-TARGETS = {IN_THE_LARGE: 0.0, SLOPE: 1.0}
-GAP_COLUMNS = tuple(
-    f"{metric}_{part}"
-    for metric in CALIBRATION_METRICS
-    for part in ("reference", "gap", "gap_low", "gap_high")
-)
 # The fewest rows of a class that are expected in a segment and in its reference.
 EXPECTED_ROWS = "__expected_rows"
 _SLOPE_SUMS = _ABOVE, _BELOW, _INFORMATION, _VARIANCES, _UNKNOWN = tuple(
     f"__slope_{name}" for name in ("above", "below", "information", "variances", "unknown")
 )
 _SHARE = "__share_of_information"
+_ERROR, _TEST_ERROR, _ENOUGH_EXPECTED = "__error", "__test_error", "__enough_expected"
 _ERRORS = {IN_THE_LARGE: IN_THE_LARGE_SE, SLOPE: SLOPE_SE}
 # Name the columns of a segment, and those of its reference.
 _SIDES: tuple[Callable[[str], str], ...] = (str, other_name)
@@ -79,7 +86,7 @@ def test_error(metric: str) -> str:
 def from_target(field: Fields, *, designed: bool) -> dict[str, pl.Expr]:
     """Compare all rows with a calibrated score."""
     columns: dict[str, pl.Expr] = {}
-    for metric, target in TARGETS.items():
+    for metric, target in ((name, one.target) for name, one in CALIBRATION.items()):
         value, error = field(metric), field(_ERRORS[metric])
         columns |= {
             f"{metric}_reference": pl.when(value.is_not_null()).then(target),
@@ -111,7 +118,7 @@ class CalibrationGaps:
     unit_scores: pl.LazyFrame | None = None
 
     def of(self, table: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
-        """Add `GAP_COLUMNS`, their standard errors, and `EXPECTED_ROWS`."""
+        """Add the gaps, their standard errors, and `EXPECTED_ROWS`."""
         if isinstance(self.reference, ReferenceGroup):
             # The best is that with the highest AUC.
             table = in_columns(table, self.reference.steps)
@@ -183,7 +190,7 @@ class CalibrationGaps:
         errors = {SLOPE: (SLOPE_SE, SLOPE_SE), IN_THE_LARGE: (IN_THE_LARGE_SE, PROMISED_SE)}
         weights = {IN_THE_LARGE: "weight", SLOPE: _INFORMATION}
         columns: dict[str, pl.Expr] = {}
-        for metric in CALIBRATION_METRICS:
+        for metric in CALIBRATION:
             own, other = (field(name(weights[metric])) for name in _SIDES)
             share = self.reference.share_of_group(own, other)
             left = pl.lit(1.0) if share is None else 1 - share
@@ -255,16 +262,9 @@ def _larger(error: pl.Expr, observed: pl.Expr, expected: pl.Expr) -> pl.Expr:
     return error * factor.sqrt()
 
 
-TEST_COLUMNS = (
-    *GAP_COLUMNS,
-    *(
-        f"{metric}_gap_{part}"
-        for metric in CALIBRATION_METRICS
-        for part in ("p_value", "p_adjusted", "verdict")
-    ),
-)
 # Normal tests need so many expected rows of each class.
-EXPECTED, LEAST_EXPECTED = "__calibration_expected", 5
+_LEAST_EXPECTED = 5
+_TOO_FEW_EXPECTED = f"{FEW}{_LEAST_EXPECTED} expected rows of a class"
 # Metrics whose tests need as many rows.
 _LIKE = {IN_THE_LARGE: "selection_rate", SLOPE: "auc"}
 # A slope that is larger than another by a factor e**d, and equal at a probability of a half, moves
@@ -284,77 +284,103 @@ def slope_in_points(slope: pl.Expr, reference: pl.Expr) -> pl.Expr:
     return pl.when((slope > 0) & (reference > 0)).then(moved.clip(upper_bound=1.0)).otherwise(1.0)
 
 
-def tested(table: pl.LazyFrame, tests: GapTests, reference: Reference | None) -> pl.LazyFrame:
-    """Add p-values where there are enough rows, in segments and their reference if there is one.
-
-    The table has `ENOUGH_ROWS` for each metric, and `REPEATED`.
-    """
-    p_values = {f"{metric}_gap_p_value": _p_value(metric, tests) for metric in CALIBRATION_METRICS}
-    table = table.with_columns(as_struct(_enough(tests, reference)).alias(ENOUGH_ROWS))
-    table = table.with_columns(**p_values)
-    if reference is None:
-        return table.with_columns(pl.lit(value=False).alias(REPEATED))
-    return reference.one_test_of_two(table, list(p_values))
-
-
-def judged(
-    table: pl.LazyFrame, keys: Sequence[str], partition_keys: Sequence[str], tests: GapTests
+def tested(
+    table: pl.LazyFrame, keys: Sequence[str], tests: GapTests, reference: Reference | None
 ) -> pl.LazyFrame:
-    """Add p-values adjusted for all tests of the table, and verdicts."""
-    adjusted, number = adjusted_once(table, keys, partition_keys, CALIBRATION_METRICS, tests.adjust)
-    error = (1 - tests.level) / number
-    return adjusted.with_columns(
-        _verdict(metric, error, tests).alias(f"{metric}_gap_verdict")
-        for metric in CALIBRATION_METRICS
+    """Return a row for each segment and metric, with p-values where there are enough rows.
+
+    Without a ``reference`` the rows are those of all segments, compared with a calibrated score.
+    """
+    name, is_reference, within = pl.lit(TARGET), pl.lit(value=False), list[str]()
+    if reference is None:
+        table = table.with_columns(pl.lit(value=False).alias(name) for name in (PAIR, REPEATED))
+    else:
+        table = reference.with_pairs(table)
+        name, is_reference = reference.name, reference.is_reference
+        within = [*reference.partition_keys]
+    long = table.select(
+        *(*keys, PLACE, PAIR, REPEATED),
+        is_reference.alias(IS_REFERENCE),
+        reference=name,
+        row=pl.concat_list(_row(metric, tests, reference) for metric in CALIBRATION),
+    )
+    rows = long.explode("row", empty_as_null=False).unnest("row")
+    score = pl.col("gap") / pl.col(_TEST_ERROR)
+    p_value = student_p_value(score, pl.col("df")) if tests.designed else two_sided_p_value(score)
+    enough = pl.col("enough_for_test") & pl.col(_ENOUGH_EXPECTED)
+    of_both = over(pl.col("p_value").max(), [*within, "metric"])
+    return rows.with_columns(p_value=pl.when(enough).then(p_value)).with_columns(
+        p_value=pl.when(PAIR).then(of_both).otherwise("p_value")
     )
 
 
-def _enough(tests: GapTests, reference: Reference | None) -> dict[str, pl.Expr]:
-    """Whether there are enough rows for each test, and enough of each class are expected."""
-    enough = {EXPECTED: pl.col(EXPECTED_ROWS) >= LEAST_EXPECTED}
-    for metric, like in _LIKE.items():
-        least = like, tests.weight_type, tests.min_rows
-        enough[f"{metric}_gap"] = (
-            large_enough(*least)
-            if reference is None
-            else both_large_enough(*least, reference.sample_size)
-        )
-    return enough
-
-
-def _p_value(metric: str, tests: GapTests) -> pl.Expr:
-    has_enough = pl.col(ENOUGH_ROWS).struct
-    enough = has_enough.field(f"{metric}_gap")
+def _row(metric: str, tests: GapTests, reference: Reference | None) -> pl.Expr:
+    """Name the columns of a metric, and count the rows that it and its reference rest on."""
+    counts = sample_sizes(_LIKE[metric], tests.weight_type)
+    enough = [count >= tests.min_rows for count in counts]
+    n_reference = pl.lit(None)
+    if reference is not None:
+        enough += [reference.sample_size(count) >= tests.min_rows for count in counts]
+        n_reference = pl.min_horizontal(reference.rows(count) for count in counts)
+    expected = pl.lit(value=True)
     if metric == IN_THE_LARGE:
-        enough &= has_enough.field(EXPECTED)
-    score = pl.col(f"{metric}_gap") / pl.col(test_error(metric))
-    p_value = (
-        student_p_value(score, design_df(pl.col, GAP_DF))
-        if tests.designed
-        else two_sided_p_value(score)
+        expected = (pl.col(EXPECTED_ROWS) >= _LEAST_EXPECTED).fill_null(value=False)
+    numbers = {
+        "df": design_df(pl.col, GAP_DF) if tests.designed else pl.lit(None),
+        _ERROR: pl.col(gap_error(metric)),
+        _TEST_ERROR: pl.col(test_error(metric)),
+        "reference_value": pl.col(f"{metric}_reference"),
+        **{f"value{end}": pl.col(f"{metric}{end}") for end in ("", "_low", "_high")},
+        **{f"gap{end}": pl.col(f"{metric}_gap{end}") for end in ("", "_low", "_high")},
+    }
+    return as_struct(
+        {
+            "metric": pl.lit(metric),
+            "n": pl.min_horizontal(counts).cast(pl.Int64, strict=False),
+            "n_reference": n_reference.cast(pl.Int64, strict=False),
+            "enough_for_test": pl.all_horizontal(enough),
+            _ENOUGH_EXPECTED: expected,
+            **{name: value.cast(pl.Float64) for name, value in numbers.items()},
+        }
     )
-    return pl.when(enough).then(p_value)
 
 
-def _verdict(metric: str, error: pl.Expr, tests: GapTests) -> pl.Expr:
+def judged(rows: pl.LazyFrame, partition_keys: Sequence[str], tests: GapTests) -> pl.LazyFrame:
+    """Add p-values adjusted for all tests of calibration, verdicts and reasons."""
+    table = adjusted_once(rows, partition_keys, tests.adjust)
+    steps = [partial(_verdicts, tests=tests), partial(_reasons, tests=tests)]
+    return in_columns(table, steps)
+
+
+def _verdicts(field: Fields, tests: GapTests) -> dict[str, pl.Expr]:
     """Judge as other gaps are judged, whose tests share the error too."""
-    quantile = upper_quantile(error)
+    quantile = upper_quantile((1 - tests.level) / field("number"))
     if tests.designed:
-        quantile = student_score(quantile, design_df(pl.col, GAP_DF))
-    gap, half = pl.col(f"{metric}_gap"), quantile * pl.col(gap_error(metric))
-    lowest, highest = pl.lit(-tests.margin), pl.lit(tests.margin)
-    if metric == SLOPE:
-        # Of a slope of the reference that is not above 0 none is alike.
-        slope = pl.col(f"{SLOPE}_reference")
-        lowest, highest = ((factor - 1) * slope for factor in right_slopes(tests.margin))
-    alike = pl.col(f"{metric}_gap_p_value").is_not_null()
-    alike &= (gap - half > lowest) & (gap + half < highest)
-    different = is_significant(pl.col(f"{metric}_gap_p_adjusted"), tests.level)
-    found = (
-        pl.when(alike.fill_null(value=False))
-        .then(pl.lit("alike"))
-        .when(different.fill_null(value=False))
-        .then(pl.lit("different"))
-        .otherwise(pl.lit("too little data"))
+        quantile = student_score(quantile, field("df"))
+    gap, half = field("gap"), quantile * field(_ERROR)
+    is_slope = field("metric") == SLOPE
+    # Of a slope of the reference that is not above 0 none is alike.
+    lowest, highest = (
+        pl.when(is_slope).then((factor - 1) * field("reference_value")).otherwise(margin)
+        for factor, margin in zip(
+            right_slopes(tests.margin), (-tests.margin, tests.margin), strict=True
+        )
     )
-    return pl.when(gap.is_not_null()).then(found)
+    alike = field("p_value").is_not_null() & (gap - half > lowest) & (gap + half < highest)
+    return {"verdict": verdict_of(field, alike, tests.level)}
+
+
+def _reasons(field: Fields, tests: GapTests) -> dict[str, pl.Expr]:
+    """Say why there is no verdict or no test."""
+    little, untested = field("verdict") == TOO_LITTLE, field("p_value").is_null()
+    reason = (
+        pl.when(field("verdict").is_null())
+        .then(why_not_compared(field, field("value")))
+        .when(little & ~field("enough_for_test"))
+        .then(pl.lit(few_rows_reason(tests.min_rows)))
+        .when(little & untested & ~field(_ENOUGH_EXPECTED))
+        .then(pl.lit(_TOO_FEW_EXPECTED))
+        .when(little & (untested | field("gap_low").is_null()))
+        .then(pl.lit(NO_VARIANCE))
+    )
+    return {"reason": reason}

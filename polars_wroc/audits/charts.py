@@ -6,42 +6,46 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from polars_wroc.audits.tables import ALL_KEYS, ALL_ROWS, AuditTables
+from polars_wroc.audits.views import aucs_for_charts, without_model
 from polars_wroc.charts.options import UNSEEN
 from polars_wroc.charts.roc_chart import roc_chart
 from polars_wroc.charts.threshold_chart import threshold_chart
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL, ROC_COLUMNS
+from polars_wroc.ranking.curve import ratio
 
 if TYPE_CHECKING:
     from polars_wroc.charts.options import Chart
 
 
-# The curve of all rows among those of segments.
-ALL_ROWS = "all rows"
+def segments_chart(audit: AuditTables, attribute: str) -> Chart:
+    """Draw the ROC curve of each segment with its AUC and its interval."""
+    curves, aucs = _drawn(audit)
+    name = _unlike_columns(attribute, curves, aucs)
+    shown, summary = (_of_attribute(table, attribute, name) for table in (curves, aucs))
+    facet = _facet(attribute, name)
+    return roc_chart(shown, facet=facet, summary=summary, level=audit.settings.level)
 
 
-def segments_chart(
-    curves: pl.DataFrame, segments: pl.DataFrame, attribute: str, level: float
-) -> Chart:
-    """Draw the ROC curve of each segment with its AUC and the interval of that level."""
-    name = _unlike_columns(attribute, curves, segments)
-    shown, summary = (_of_attribute(table, attribute, name) for table in (curves, segments))
-    return roc_chart(shown, facet=_facet(attribute, name), summary=summary, level=level)
-
-
-def overlaid_chart(
-    curves: pl.DataFrame, segments: pl.DataFrame, attribute: str, level: float, *, with_all: bool
-) -> Chart:
+def overlaid_chart(audit: AuditTables, attribute: str, *, with_all: bool) -> Chart:
     """Draw the ROC curves of at most five segments in one panel, or one for each score.
 
     One of the five is that of all rows, if it is asked for.
     """
-    name = _unlike_columns(attribute, curves, segments)
+    curves, aucs = _drawn(audit)
+    name = _unlike_columns(attribute, curves, aucs)
     shown, summary = (
         _of_attribute(_and_all(table, attribute) if with_all else table, attribute, name)
-        for table in (curves, segments)
+        for table in (curves, aucs)
     )
-    facet = MODEL if MODEL in segments.columns else None
+    facet = MODEL if audit.settings.several else None
+    level = audit.settings.level
     return roc_chart(shown, color=name, facet=facet, summary=summary, level=level)
+
+
+def _drawn(audit: AuditTables) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return curves and AUCs without the name of the only score."""
+    return without_model(audit.curves, audit.settings), aucs_for_charts(audit)
 
 
 def _and_all(table: pl.DataFrame, attribute: str) -> pl.DataFrame:
@@ -55,22 +59,18 @@ def _and_all(table: pl.DataFrame, attribute: str) -> pl.DataFrame:
     return pl.concat([table.filter(attribute=attribute), whole])
 
 
-def segments_threshold_chart(
-    curves: pl.DataFrame,
-    segments: pl.DataFrame,
-    attribute: str,
-    *,
-    weighted: bool | None = None,
-) -> Chart | None:
+def segments_threshold_chart(audit: AuditTables, attribute: str) -> Chart | None:
     """Draw the ROC curve of each segment with a slider that starts at the audit's threshold.
 
-    None if no score is finite: the slider would have no range.
+    The audit is of one score. None if no score is finite: the slider would have no range.
     """
+    curves = audit.curves
     if not curves.filter(attribute=attribute)["threshold"].is_finite().any():
         return None
     start = None
-    if "threshold" in segments.columns:
-        curves, start = _with_decisions(curves, segments), segments["threshold"][0]
+    if audit.settings.decides:
+        curves, start = _with_decisions(curves, audit.segments), audit.segments["threshold"][0]
+    curves = without_model(curves, audit.settings)
     name = _unlike_columns(attribute, curves)
     shown = _of_attribute(curves, attribute, name)
     drawn = shown["threshold"].filter(shown["threshold"].is_finite())
@@ -79,7 +79,7 @@ def segments_threshold_chart(
         shown,
         facet=_facet(attribute, name),
         threshold=start if inside else None,
-        weighted=weighted,
+        weighted=audit.settings.weight is not None,
     )
 
 
@@ -92,15 +92,13 @@ def largest_segments(segments: pl.DataFrame, most: int) -> pl.DataFrame:
 
 def _with_decisions(curves: pl.DataFrame, segments: pl.DataFrame) -> pl.DataFrame:
     """Add the points at the audit's threshold to the curves, which may have been thinned."""
-    decided = segments.filter(pl.col("threshold").is_finite())
-    points = pl.concat([curves, decided.select(*_keys(segments), *ROC_COLUMNS)], how="diagonal")
-    place = pl.int_range(pl.len()).min().over(_keys(segments))
+    decided = segments.filter(pl.col("threshold").is_finite()).with_columns(
+        fpr=ratio(pl.col("fp"), pl.col("w_neg")), tpr=ratio(pl.col("tp"), pl.col("w_pos"))
+    )
+    points = pl.concat([curves, decided.select(*ALL_KEYS, *ROC_COLUMNS)], how="diagonal")
+    place = pl.int_range(pl.len()).min().over(ALL_KEYS)
     # The number of selected rows grows along a curve.
     return points.sort(place, pl.col("tp") + pl.col("fp"), maintain_order=True)
-
-
-def _keys(segments: pl.DataFrame) -> list[str]:
-    return segments.columns[: segments.columns.index("n")]
 
 
 def _unlike_columns(attribute: str, *tables: pl.DataFrame) -> str:

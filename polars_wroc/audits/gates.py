@@ -1,33 +1,32 @@
-"""Conditions that fail a command in a pipeline, such as ``auc_gap>0.05``."""
+"""Conditions that fail a command in a pipeline, such as ``tpr.gap>0.05``."""
 
 from __future__ import annotations
 
 import operator
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, NoReturn
 
 import polars as pl
 
-from polars_wroc.audits.audit_changes import Changes
-from polars_wroc.audits.tables import AuditTables, JudgedGate, name_of, segment_keys
-from polars_wroc.audits.words import first_few
+from polars_wroc.audits.tables import JudgedGate, name_of
 from polars_wroc.groups.auc_sums import GAP_METRICS
-from polars_wroc.groups.comparisons import FAIRNESS as METRICS
-from polars_wroc.groups.wide import (
-    BELOW,
-    GAP_COLUMNS,
-    IMPACT_COLUMNS,
-    RATE_GAP_COLUMNS,
-    RATE_GAPS,
+from polars_wroc.groups.comparisons import (
+    COMPARISON_SCHEMA,
+    FAIRNESS,
+    FEW,
+    IMPACT_RATIO,
+    METRICS,
+    SMALL_SHARE,
+    THE_REFERENCE,
+    UNKNOWN_REASON,
 )
 from polars_wroc.inputs.arguments import did_you_mean
-from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
+from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL
 from polars_wroc.metrics.compare import COMPARISON_COLUMNS
-
-ResultT = TypeVar("ResultT")
+from polars_wroc.metrics.registry import ROC_AUC
+from polars_wroc.thresholds.registry import GAP_RATES
 
 _COMPARE: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
@@ -35,85 +34,162 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
 }
-_GATE = re.compile(r"\s*(\w+)\s*(>=|<=|>|<)\s*([-+]?[\d.]+(?:[eE][-+]?\d+)?)\s*")
+_NUMBER = r"\s*(>=|<=|>|<)\s*([-+]?[\d.]+(?:[eE][-+]?\d+)?)\s*"
+_GATE = re.compile(rf"\s*(\w+)\.(?:(value|gap)\.)?(\w+){_NUMBER}")
+_VERDICT = re.compile(r"\s*(\w+)\.verdict\s*=\s*(.*?)\s*")
+_OLD = re.compile(rf"\s*(\w+){_NUMBER}")
+_WORDS = ("different", "alike", "too little data")
+# Compared without its sign.
+_UNSIGNED = "gap"
+_LOW_HIGH = ("low", "high")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """What conditions are about: metrics with numbers; words are those of messages."""
+
+    what: str
+    example: str
+    metrics: Collection[str]
+    columns: Collection[str]
+    # Whether there are verdicts, and whether each number is of a value or of a gap.
+    verdicts: bool = False
+    measured: bool = False
+    # Why a metric is not among those that are known.
+    why_not: Mapping[str, str] | None = None
+
+
+_NO_DECISIONS = " (it needs decisions: those of a threshold, or recorded ones)"
+_NO_RATIOS = " (it needs a decision that is good for a person; found --favorable neither)"
+_OF_DECISIONS = (*GAP_RATES, "accuracy", IMPACT_RATIO, *FAIRNESS)
+OF_COMPARISONS = Judged(
+    what="the audit",
+    example="tpr.gap>0.05",
+    metrics=[name for name in METRICS if name not in FAIRNESS or FAIRNESS[name].kind != "area"],
+    columns=[
+        name
+        for name, dtype in COMPARISON_SCHEMA.items()
+        if dtype.is_numeric() and name != "reference_value"
+    ],
+    verdicts=True,
+)
+OF_IMPACT = replace(
+    OF_COMPARISONS, what="the table", example="impact_ratio.ratio<0.8", metrics=[IMPACT_RATIO]
+)
+OF_CHANGES = Judged(
+    what="the changes",
+    example="tpr.gap.change>0.02",
+    metrics=[*GAP_METRICS],
+    columns=(
+        *("before", "after", "change", "change_low", "change_high", "growth"),
+        *("p_value", "p_adjusted"),
+    ),
+    measured=True,
+)
+_PAIR = ("model_a", "model_b")
+OF_PAIRS = Judged(
+    what="the comparisons",
+    example="auc.difference<0",
+    metrics=[ROC_AUC.column],
+    columns=[name for name in COMPARISON_COLUMNS if name not in _PAIR],
+)
+
+
+def of_audit(*, decides: bool, ratios: bool) -> Judged:
+    """Return what conditions on an audit may be about."""
+    unknown = {} if decides else dict.fromkeys(_OF_DECISIONS, _NO_DECISIONS)
+    if decides and not ratios:
+        unknown = {IMPACT_RATIO: _NO_RATIOS}
+    known = [name for name in OF_COMPARISONS.metrics if name not in unknown]
+    return replace(OF_COMPARISONS, metrics=known, why_not=unknown)
 
 
 @dataclass(frozen=True)
-class Gate(ABC, Generic[ResultT]):
-    """A condition on a number of each segment."""
+class Gate:
+    """A condition on a number, or on the verdict, of each segment of a place."""
 
-    # What the numbers are of, in messages.
-    WHAT: ClassVar[str]
-
-    name: str
+    of: Judged
+    place: str | None
+    metric: str
+    # Of a change: of the value or of the gap.
+    measure: str
+    column: str
     sign: str
-    limit: float
+    limit: float | str
 
     def __str__(self) -> str:
-        return f"{self.name}{self.sign}{self.limit:g}"
+        place = "" if self.place is None else f"{self.place}:"
+        gap = "gap." if self.measure == "gap" else ""
+        limit = self.limit if isinstance(self.limit, str) else f"{self.limit:g}"
+        return f"{place}{self.metric}.{gap}{self.column}{self.sign}{limit}"
 
-    @abstractmethod
-    def values(self, result: ResultT) -> pl.DataFrame:
-        """Lay out the segments with the number ``shown`` and the ``value`` that is compared.
+    def judge(self, table: pl.DataFrame) -> JudgedGate:
+        """Say where a table meets the condition, which makes it fail.
 
-        The value is null where it is not judged.
-        """
-
-    def left_out(self, result: ResultT, values: pl.DataFrame) -> pl.DataFrame:  # noqa: ARG002
-        """List the segments that are not judged."""
-        return values.filter(pl.col("value").is_null())
-
-    def judge(self, result: ResultT) -> JudgedGate:
-        """Say where a result meets the condition, which makes it fail.
-
-        An estimate based on too few rows, or compared with such a one, is not judged.
+        A number based on too few rows, or compared with such a one, is not judged.
 
         Raises
         ------
         ValueError
-            If the condition cannot be judged anywhere in the result.
+            If the condition cannot be judged anywhere.
         """
-        table = self.values(result)
-        judged = table.drop_nulls("value")
+        rows = self._rows(table)
+        judged = rows.filter(self._is_judged(rows))
         if judged.is_empty():
             msg = (
-                f"`--fail-if` must name a number of {self.WHAT}; found {self}, which is not known "
-                "of any segment: it is based on too few rows, undefined or not tested"
+                f"`--fail-if` must name a number of {self.of.what}; found {self}, which is not "
+                "known of any segment: it is based on too few rows, undefined or not tested"
             )
             raise ValueError(msg)
-        failures = [
-            f"{row['shown']:.4g} in {_place(row)}"
-            for row in judged.iter_rows(named=True)
-            if _COMPARE[self.sign](row["value"], self.limit)
-        ]
-        places = [_place(row) for row in self.left_out(result, table).iter_rows(named=True)]
-        return JudgedGate(str(self), bool(failures), failures, places)
+        several = MODEL in table.columns and table[MODEL].n_unique() > 1
+        found = judged.filter([self._is_met(value) for value in judged[self.column]])
+        others = rows.filter(~self._is_judged(rows), pl.col("attribute") != OVERALL)
+        return JudgedGate(
+            str(self),
+            not found.is_empty(),
+            [
+                f"{_shown(row[self.column])} in {_place(row, several=several)}"
+                for row in found.iter_rows(named=True)
+            ],
+            [_place(row, several=several) for row in others.iter_rows(named=True)],
+        )
 
-    @classmethod
-    def read(
-        cls, text: str, known: Collection[str], why_not: Mapping[str, str] | None = None
-    ) -> Self:
-        """Read a condition on a known number; ``why_not`` says why another one is not known."""
-        parts = _GATE.fullmatch(text)
-        try:
-            gate = None if parts is None else cls(parts[1], parts[2], float(parts[3]))
-        except ValueError:
-            gate = None
-        if gate is None:
-            msg = f"`--fail-if` must be a name, one of > >= < <= and a number; found {text!r}"
+    def _rows(self, table: pl.DataFrame) -> pl.DataFrame:
+        """Select the rows that the condition is about."""
+        rows = table.filter(metric=self.metric)
+        if self.of.measured:
+            rows = rows.filter(measure=self.measure or "value")
+        if self.place is None:
+            return rows
+        attribute, segment = pl.col("attribute"), pl.col("segment").fill_null(MISSING)
+        named = (attribute == self.place) | (attribute + "=" + segment == self.place)
+        if (found := rows.filter(named)).is_empty():
+            places = rows.select((attribute + "=" + segment).alias("place"))["place"]
+            known = dict.fromkeys([OVERALL, *rows["attribute"], *places])
+            hint = did_you_mean(self.place, known)
+            msg = (
+                "`--fail-if` must name an attribute, or a segment such as sex=f; found "
+                f"{self.place!r}{hint}"
+            )
             raise ValueError(msg)
-        if gate.name not in known:
-            hint = (why_not or {}).get(gate.name) or _names_instead(gate.name, known)
-            msg = f"`--fail-if` must name a number of {cls.WHAT}; found {gate.name!r}{hint}"
-            raise ValueError(msg)
-        return gate
+        return found
 
+    def _is_judged(self, rows: pl.DataFrame) -> pl.Expr:
+        known = pl.col(self.column).is_not_null()
+        if "reason" not in rows.columns or self.column == "verdict":
+            return known
+        reason = pl.col("reason").fill_null("")
+        left_out = reason.str.contains_any([FEW, SMALL_SHARE]) | (reason == UNKNOWN_REASON)
+        if not self.column.startswith(("value", "n")):
+            # Of impact ratios the reference has the ratio 1.
+            left_out |= reason == THE_REFERENCE
+        return known & ~left_out
 
-def _names_instead(name: str, known: Collection[str]) -> str:
-    """Name the closest known name, or a few: there are too many for a line."""
-    start = name.partition("_")[0]
-    alike = [each for each in known if each.partition("_")[0] == start]
-    return did_you_mean(name, known) or f"; there are {first_few(alike or [*known])}"
+    def _is_met(self, value: Any) -> bool:
+        if isinstance(self.limit, str):
+            return bool(value == self.limit)
+        size = abs(value) if self.column == _UNSIGNED else value
+        return _COMPARE[self.sign](size, self.limit)
 
 
 class Judgement(NamedTuple):
@@ -123,205 +199,141 @@ class Judgement(NamedTuple):
     unknown: list[str]
 
 
-def judged(gates: Sequence[Gate[ResultT]], result: ResultT) -> Judgement:
+def judged(gates: Sequence[Gate], table: pl.DataFrame) -> Judgement:
     """Judge each gate."""
     judgement = Judgement([], [])
     for gate in gates:
         try:
-            judgement.gates.append(gate.judge(result))
+            judgement.gates.append(gate.judge(table))
         except ValueError as error:
             judgement.unknown.append(str(error))
     return judgement
 
 
-def _place(row: dict[str, Any]) -> str:
-    """Name the segment, or the attribute and the two segments compared."""
-    place = ", ".join(name_of(row[key]) for key in (*AUDIT_KEYS, MODEL) if key in row)
-    ends = [row[end] for end in ("group_min", "group_max") if row.get(end) is not None]
-    return f"{place} ({' and '.join(ends)})" if ends else place
-
-
-_TEXTS = ("reference", "p_method", BELOW, "excluded")
-NUMBERS = tuple(name for name in IMPACT_COLUMNS if name not in _TEXTS)
-# What the reference has too; other numbers compare categories with it.
-_ITS_OWN = ("n", "n_missing", "weight", "share", "n_selected", "reference_rate", "threshold")
-# The ratios and their limits, on which audits have gates too.
-RATIOS = tuple(name for name in NUMBERS if name.startswith("impact_ratio"))
-
-
-class ImpactGate(Gate[pl.DataFrame]):
-    """A condition on a number of the table of `impact_ratios`."""
-
-    WHAT: ClassVar[str] = "the table"
-
-    def values(self, result: pl.DataFrame) -> pl.DataFrame:
-        """Lay out the categories."""
-        return judged_categories(result, self.name)
-
-
-def judged_categories(table: pl.DataFrame, name: str) -> pl.DataFrame:
-    """Lay out the categories with a number; those that are left out are not judged."""
-    _, segment = AUDIT_KEYS
-    if not name.startswith("selection_rate") and name not in _ITS_OWN:
-        table = table.filter(pl.col(segment).ne_missing(pl.col("reference")))
-    value = pl.when(pl.col("excluded").is_null()).then(name)
-    return table.with_columns(shown=value, value=value)
-
-
-def read_impact_gate(text: str) -> ImpactGate:
-    """Read a condition such as ``impact_ratio<0.8``."""
-    return ImpactGate.read(text, NUMBERS)
-
-
-# Columns of gaps in AUC, without the counts of rows.
-_AREA_GAPS = [name for name in GAP_COLUMNS if not name.startswith("n_")]
-# What needs enough rows for a column to be judged: a metric, or the test of its gap.
-_ENOUGH = {
-    name: metric if name == metric else f"{metric}_gap"
-    for metric, names in {"auc": _AREA_GAPS, **RATE_GAPS}.items()
-    for name in names
-}
-# The fairness metrics that an audit has, and their limits: those of all pairs of segments, which
-# hold although the segments with the largest gap were picked.
-_LIMITS = {"_low": "joint_low", "_high": "joint_high"}
-_FAIRNESS = {
-    f"{metric}{ending}": (metric, column)
-    for metric in METRICS
-    if METRICS[metric].kind != "area"
-    for ending, column in {"": "value", **_LIMITS}.items()
-}
-_OF_DECISIONS = (*RATE_GAP_COLUMNS, *_FAIRNESS, *RATIOS)
-_NO_DECISIONS = " (it needs decisions: those of a threshold, or recorded ones)"
-_NO_RATIOS = " (it needs a decision that is good for a person; found --favorable neither)"
-# Columns that are judged by their absolute value.
-_UNSIGNED = "_gap"
-
-
-class AuditGate(Gate[AuditTables]):
-    """A condition on a column of the gaps, a fairness metric or an impact ratio.
-
-    A gap itself is compared without its sign.
-    """
-
-    WHAT: ClassVar[str] = "the audit"
-
-    def values(self, result: AuditTables) -> pl.DataFrame:
-        """Lay out the gaps, the fairness metrics of the attributes, or the impact ratios."""
-        # `read_gate` refuses gates on decisions where there are none.
-        if self.name in RATIOS:
-            assert result.impact is not None
-            impact = result.enough_rows.for_ratios(result.impact)
-            return judged_categories(impact, self.name).with_columns(
-                value=pl.when("enough").then("value")
-            )
-        if self.name in _FAIRNESS:
-            assert result.fairness is not None
-            metric, column = _FAIRNESS[self.name]
-            table, value = result.fairness.filter(metric=metric), pl.col(column)
-        else:
-            enough = result.enough_rows.where([_ENOUGH[self.name]])
-            table = result.gaps.join(
-                enough, on=segment_keys(enough), nulls_equal=True, maintain_order="left"
-            )
-            value = pl.when("enough").then(self.name)
-            if self.name not in GAP_METRICS:
-                table = result.parameters.reference.without_references(table)
-        size = value.abs() if self.name.endswith(_UNSIGNED) else value
-        return table.with_columns(shown=value, value=size)
-
-    def left_out(self, result: AuditTables, values: pl.DataFrame) -> pl.DataFrame:
-        """List the segments, also those that the fairness metric does not compare."""
-        if self.name not in _FAIRNESS:
-            return super().left_out(result, values)
-        metric, _ = _FAIRNESS[self.name]
-        return result.enough_rows.where(METRICS[metric].compares).filter(~pl.col("enough"))
-
-
-def read_gate(text: str, *, decides: bool, ratios: bool = True) -> AuditGate:
-    """Read a condition such as ``auc_gap>0.05``; on decisions, or ``ratios``, only if there are."""
-    known = [*_AREA_GAPS, *(_OF_DECISIONS if decides else ())]
-    why_not = dict.fromkeys(_OF_DECISIONS, _NO_DECISIONS)
-    if decides and not ratios:
-        known = [name for name in known if name not in RATIOS]
-        why_not = dict.fromkeys(RATIOS, _NO_RATIOS)
-    gate = AuditGate.read(text, known, why_not)
-    if gate.name.endswith(_UNSIGNED) and (gate.limit < 0 or (gate.limit == 0 and gate.sign == "<")):
-        msg = (
-            f"`--fail-if` must be a condition that {gate.name} can meet, which is compared without "
-            f"its sign; found {gate}: {gate.name}_low and {gate.name}_high have signs"
-        )
-        raise ValueError(msg)
-    if _UNSIGNED in gate.name and abs(gate.limit) > 1:
-        msg = (
-            f"`--fail-if` must have a limit between -1 and 1 for {gate.name}, so that 0.05 is 5 "
-            f"points; found {gate}"
-        )
-        raise ValueError(msg)
+def read_gate(text: str, of: Judged) -> Gate:
+    """Read a condition such as ``race=black:tpr.gap>0.05``."""
+    before, colon, rest = text.rpartition(":")
+    place = before.strip() if colon else None
+    if of.verdicts and (word := _VERDICT.fullmatch(rest)):
+        if word[2] not in _WORDS:
+            hint = did_you_mean(word[2], _WORDS)
+            msg = f"`--fail-if` must name a verdict of {_WORDS}; found {word[2]!r}{hint}"
+            raise ValueError(msg)
+        gate = Gate(of, place, word[1], "", "verdict", "=", word[2])
+    elif (parts := _GATE.fullmatch(rest)) and _is_number(parts[5]):
+        gate = Gate(of, place, parts[1], parts[2] or "", parts[3], parts[4], float(parts[5]))
+    else:
+        _refuse(text, of)
+    _check(gate, text)
     return gate
 
 
-# Metric, measure and column of each number. A gap has changed for the worse if its size has grown.
-_CHANGE_NUMBERS = {
-    f"{metric}{kind}_change{end}": (metric, measure, column)
-    for metric in GAP_METRICS
-    for kind, measure, change in (("", "value", "change"), ("_gap", "gap", "growth"))
-    for end, column in {"": change, "_low": "change_low", "_high": "change_high"}.items()
-}
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
-class ChangeGate(Gate[Changes]):
-    """A condition on the change of a metric, or on the growth of its gap."""
+def _refuse(text: str, of: Judged) -> NoReturn:
+    old = _OLD.fullmatch(text)
+    new = _new_spelling(old[1], of) if old else None
+    hint = f": write {new}{old[2]}{old[3]}" if old and new else ""
+    msg = (
+        "`--fail-if` must be a metric, a column, one of > >= < <= and a number, such as "
+        f"{of.example}; found {text!r}{hint}"
+    )
+    raise ValueError(msg)
 
-    WHAT: ClassVar[str] = "the changes"
 
-    def values(self, result: Changes) -> pl.DataFrame:
-        """Lay out the segments; small ones, and those of one audit only, are not judged."""
-        metric, measure, column = _CHANGE_NUMBERS[self.name]
-        table = result.table.filter(metric=metric, measure=measure)
-        small = result.small.with_columns(small=True)
-        marked = table.join(
-            small, on=segment_keys(table), how="left", nulls_equal=True, maintain_order="left"
+def _new_spelling(name: str, of: Judged) -> str | None:
+    """Name the metric and column of what was one name, such as ``auc_gap_low``."""
+    if name in of.columns and len(of.metrics) == 1:
+        return f"{next(iter(of.metrics))}.{name}"
+    for metric in sorted(of.metrics, key=len, reverse=True):
+        part = name.removeprefix(metric).removeprefix("_")
+        if name != metric and part == name:
+            continue
+        if of.measured:
+            gap = "gap." if part.startswith("gap_") else ""
+            part = part.removeprefix("gap_")
+            column = "growth" if gap and part == "change" else part
+            return f"{metric}.{gap}{column}" if column in of.columns else None
+        of_itself = "value"
+        if metric in FAIRNESS or metric == IMPACT_RATIO:
+            of_itself = "ratio" if metric.endswith("ratio") else "gap"
+        longer = {"": of_itself} | {end: f"{of_itself}_{end}" for end in _LOW_HIGH}
+        short = part.removeprefix("gap_") if part.startswith("gap_p") else part
+        found = longer.get(short.removeprefix("joint_"), short)
+        if found in of.columns:
+            return f"{metric}.{found}"
+    return None
+
+
+def _check(gate: Gate, text: str) -> None:
+    """Check the names of a condition, and that it can be met."""
+    of = gate.of
+    if gate.metric not in of.metrics:
+        why = (of.why_not or {}).get(gate.metric)
+        hint = (
+            why or did_you_mean(gate.metric, of.metrics) or f"; there are {', '.join(of.metrics)}"
         )
-        value = pl.when(pl.col("small").is_null()).then(column)
-        return marked.with_columns(shown=value, value=value)
+        msg = f"`--fail-if` must name a metric of {of.what}; found {gate.metric!r}{hint}"
+        raise ValueError(msg)
+    if gate.measure and not of.measured:
+        _refuse(text, of)
+    if gate.column not in of.columns and gate.column != "verdict":
+        hint = did_you_mean(gate.column, of.columns) or f"; there are {', '.join(of.columns)}"
+        msg = f"`--fail-if` must name a column of {of.what}; found {gate.column!r}{hint}"
+        raise ValueError(msg)
+    if gate.column.startswith(_UNSIGNED) and isinstance(gate.limit, float):
+        _check_gap(gate, gate.limit)
 
 
-def read_change_gate(text: str) -> ChangeGate:
-    """Read a condition such as ``auc_gap_change>0.02``."""
-    return ChangeGate.read(text, _CHANGE_NUMBERS)
-
-
-_MODELS = ("model_a", "model_b")
-_COMPARISON_NUMBERS = tuple(name for name in COMPARISON_COLUMNS if name not in _MODELS)
-
-
-class ComparisonGate(Gate[pl.DataFrame]):
-    """A condition on a number of the table of `compare`."""
-
-    WHAT: ClassVar[str] = "the comparisons"
-
-    def values(self, result: pl.DataFrame) -> pl.DataFrame:
-        """Lay out the pairs of scores, in each group if there are groups."""
-        groups = result.columns[: -len(COMPARISON_COLUMNS)]
-        named = [
-            pl.format("{} {}", pl.lit(name), pl.col(name).cast(pl.String).fill_null(MISSING))
-            for name in groups
-        ]
-        segment = pl.concat_str(named, separator=", ") if named else pl.lit(OVERALL)
-        value = pl.col(self.name).cast(pl.Float64)
-        if self.name in ("ci_low", "ci_high"):
-            # The limits of scores that rank alike are null: nothing varies.
-            value = pl.when(pl.col("p_value") == 1).then(value.fill_null(0.0)).otherwise(value)
-        return result.select(
-            segment.alias("segment"),
-            # The names of what a gate compares.
-            pl.col("model_a").alias("group_min"),
-            pl.col("model_b").alias("group_max"),
-            shown=value,
-            value=value,
+def _check_gap(gate: Gate, limit: float) -> None:
+    if gate.column == _UNSIGNED and (limit < 0 or (limit == 0 and gate.sign == "<")):
+        msg = (
+            "`--fail-if` must be a condition that a gap can meet, which is compared without its "
+            f"sign; found {gate}: gap_low and gap_high have signs"
         )
+        raise ValueError(msg)
+    if gate.metric != "calibration_slope" and abs(limit) > 1:
+        msg = (
+            "`--fail-if` must have a limit between -1 and 1 for a gap, so that 0.05 is 5 points; "
+            f"found {gate}"
+        )
+        raise ValueError(msg)
 
 
-def read_comparison_gate(text: str) -> ComparisonGate:
-    """Read a condition such as ``ci_high<0``."""
-    return ComparisonGate.read(text, _COMPARISON_NUMBERS)
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else f"{value:.4g}"
+
+
+def _place(row: dict[str, Any], *, several: bool) -> str:
+    """Name the segment, or the attribute and the two segments compared."""
+    if row["metric"] in FAIRNESS:
+        place = f"{row['attribute']} ({name_of(row['segment'])} and {row['reference']})"
+    else:
+        place = f"{row['attribute']}, {name_of(row['segment'])}"
+    pair = row.get("pair")
+    return ", ".join([place, *([row[MODEL]] if several else []), *([pair] if pair else [])])
+
+
+def judged_pairs(table: pl.DataFrame) -> pl.DataFrame:
+    """Lay out the table of `compare` as rows of a metric."""
+    groups = table.columns[: -len(COMPARISON_COLUMNS)]
+    texts = [pl.col(name).cast(pl.String).fill_null(MISSING) for name in groups]
+    segment = pl.concat_str(texts, separator=", ") if groups else pl.lit(OVERALL)
+    limits = [
+        # The limits of scores that rank alike are null: nothing varies.
+        pl.when(pl.col("p_value") == 1).then(pl.col(end).fill_null(0.0)).otherwise(end).alias(end)
+        for end in ("ci_low", "ci_high")
+    ]
+    return table.select(
+        pl.lit(", ".join(groups) or OVERALL).alias("attribute"),
+        segment.alias("segment"),
+        pl.lit(ROC_AUC.column).alias("metric"),
+        pl.format("{} and {}", *_PAIR).alias("pair"),
+        pl.exclude(*groups, *_PAIR),
+    ).with_columns(limits)

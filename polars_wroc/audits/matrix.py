@@ -9,13 +9,22 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import polars as pl
 
-from polars_wroc.audits.sentences import IMPACT_RATIO, decimals_of
-from polars_wroc.audits.tables import AuditSettings, AuditTables, segment_keys
+from polars_wroc.audits.findings import by_severity
+from polars_wroc.audits.sentences import decimals_of
+from polars_wroc.audits.tables import ALL_KEYS, AuditSettings, AuditTables
 from polars_wroc.audits.words import DASH, Words, capitalised, many
 from polars_wroc.charts.options import MINUS, NAMES
 from polars_wroc.curves.calibration_error import IN_THE_LARGE
 from polars_wroc.curves.calibration_slope import SLOPE
-from polars_wroc.inputs.columns import MODEL, OVERALL
+from polars_wroc.groups.comparisons import (
+    ALIKE,
+    DIFFERENT,
+    FEW,
+    IMPACT_RATIO,
+    THE_REFERENCE,
+    TOO_LITTLE,
+)
+from polars_wroc.inputs.columns import OVERALL
 
 # What a cell says, from the verdict and the side of its finding.
 Outcome: TypeAlias = Literal["worse", "better", "either", "alike", "little", "none"]
@@ -35,20 +44,6 @@ _FURTHER = {"ppv": NAMES["ppv"], "npv": "npv", SLOPE: "slope"}
 _MOST = 4
 # Of two segments, one is better off because the other is worse off, which is marked once.
 _REPEATED = "the other side of the same comparison"
-# Columns of the findings that a cell is made from, by the names that they get.
-_PARTS = (
-    "metric",
-    "verdict",
-    "side",
-    "value",
-    "gap",
-    "ratio",
-    "reason",
-    "n_behind",
-    "size",
-    "told",
-    "mirror",
-)
 
 
 class Column(NamedTuple):
@@ -86,7 +81,7 @@ class Row:
 
     attribute: str
     segment: str | None
-    model: str | None
+    model: str
     n: int
     cells: list[Cell | None]
     # Further metrics that differ.
@@ -108,28 +103,23 @@ class Matrix:
         return any(row.further for row in (*self.single, *self.crossed))
 
 
-def by_severity(findings: pl.DataFrame) -> pl.DataFrame:
-    """List the segments, with the attribute and the score, in the order of their first findings."""
-    return findings.group_by(segment_keys(findings), maintain_order=True).agg(pl.col("rank").min())
-
-
-def matrix_of(audit: AuditTables, findings: pl.DataFrame) -> Matrix:
-    """Lay out the findings of all segments."""
-    settings = audit.parameters
-    present = set(findings["metric"].unique())
-    columns = [column for column in _columns(settings) if column.metric in present]
-    keys = segment_keys(findings)
-    counts = audit.segments.select(*keys, "n")
+def matrix_of(audit: AuditTables) -> Matrix:
+    """Lay out the comparisons of all segments."""
+    settings = audit.settings
     # All rows together are no segment.
-    of_segments = findings.filter(pl.col("attribute") != OVERALL)
-    measured = of_segments.with_columns(size=_in_margins(settings.margin), told=_told(findings))
-    rows = (
-        measured.group_by(keys, maintain_order=True)
-        .agg(pl.struct(_PARTS).alias("findings"))
-        # Impact ratios also have a row for unknown combinations, which are no segment.
-        .join(counts, on=keys, how="inner", nulls_equal=True, maintain_order="left")
+    rows = by_severity(audit).filter(pl.col("attribute") != OVERALL)
+    present = set(rows["metric"].unique())
+    columns = [column for column in _columns(settings) if column.metric in present]
+    counts = {row[:3]: row[3] for row in audit.segments.select(*ALL_KEYS, "n").rows()}
+    segments = rows.with_columns(size=_in_margins(settings.margin)).partition_by(
+        ALL_KEYS, as_dict=True, maintain_order=True
     )
-    laid_out = [_row(row, columns) for row in rows.iter_rows(named=True)]
+    laid_out = [
+        _row(keys, counts[keys], of_segment.to_dicts(), columns)
+        for keys, of_segment in segments.items()
+        # Impact ratios also have a row for unknown combinations, which are no segment.
+        if keys in counts
+    ]
     return Matrix(
         columns,
         [row for row in laid_out if row.attribute in settings.by],
@@ -166,56 +156,48 @@ def _in_margins(margin: float) -> pl.Expr:
     return distance / margin
 
 
-def _told(findings: pl.DataFrame) -> pl.Expr:
-    """Rank of the finding with the sentence, which of a mirrored one is the other's."""
-    same = [name for name in ("attribute", MODEL, "metric") if name in findings.columns]
-    # Findings that are compared come before others.
-    other = pl.col("rank").filter(~pl.col("mirror")).min().over(same)
-    return pl.when("mirror").then(pl.coalesce(other, "rank")).otherwise("rank")
-
-
-def _row(row: Mapping[str, Any], columns: list[Column]) -> Row:
-    of_metric = {finding["metric"]: finding for finding in row["findings"]}
+def _row(
+    keys: tuple[Any, ...], n: int, findings: list[dict[str, Any]], columns: list[Column]
+) -> Row:
+    of_metric = {finding["metric"]: finding for finding in findings}
     cells = [_cell(of_metric.get(column.metric)) for column in columns]
     further = [
         (name, _with_number(finding))
         for metric, name in _FURTHER.items()
-        if (finding := of_metric.get(metric)) and finding["verdict"] == "different"
+        if (finding := of_metric.get(metric)) and finding["verdict"] == DIFFERENT
     ]
-    return Row(
-        row["attribute"],
-        row["segment"],
-        row.get(MODEL),
-        row["n"],
-        cells,
-        further,
-        any(finding["verdict"] == "different" for finding in row["findings"]),
-    )
+    differs = any(finding["verdict"] == DIFFERENT for finding in findings)
+    attribute, segment, model = keys
+    return Row(attribute, segment, model, n, cells, further, differs)
 
 
 def _cell(finding: Mapping[str, Any] | None) -> Cell | None:
     if finding is None:
         return None
-    if finding["verdict"] == "not compared":
-        itself = finding["reason"] == "the reference"
-        number = "reference" if itself else DASH
-        return Cell(number, "none", 0, finding["told"], reason=finding["reason"] or "")
-    if finding["mirror"] and finding["verdict"] == "different" and finding["side"] == "better":
-        return Cell(_number(finding), "none", 0, finding["told"], reason=_REPEATED)
-    if (finding["reason"] or "").startswith("fewer than"):
-        number = f"({finding['n_behind']:,})"
-        return Cell(number, "little", 0, finding["told"], reason=finding["reason"])
+    number, reason = finding["number"], finding["reason"] or ""
+    if finding["verdict"] is None:
+        text = "reference" if reason == THE_REFERENCE else DASH
+        return Cell(text, "none", 0, number, reason=reason)
+    better = finding["verdict"] == DIFFERENT and finding["direction"] == "better"
+    if finding["rank"] is None and better:
+        return Cell(_number(finding), "none", 0, number, reason=_REPEATED)
+    if reason.startswith(FEW):
+        return Cell(f"({finding['n']:,})", "little", 0, number, reason=reason)
     return _with_number(finding)
 
 
+def outcome_of(finding: Mapping[str, Any]) -> Outcome:
+    """Say what a cell says, from the verdict and the direction."""
+    others: dict[str | None, Outcome] = {ALIKE: "alike", TOO_LITTLE: "little", None: "none"}
+    direction: Outcome = finding["direction"]
+    return others.get(finding["verdict"], direction)
+
+
 def _with_number(finding: Mapping[str, Any]) -> Cell:
-    outcome: Outcome = finding["side"]
-    if finding["verdict"] != "different":
-        outcome = "alike" if finding["verdict"] == "alike" else "little"
-    size = finding["size"]
+    size, different = finding["size"], finding["verdict"] == DIFFERENT
     level = min(math.ceil(size), _MOST) if size is not None and math.isfinite(size) else _MOST
-    different = finding["verdict"] == "different"
-    return Cell(_number(finding), outcome, max(level, 1) if different else 0, finding["told"])
+    colour = max(level, 1) if different else 0
+    return Cell(_number(finding), outcome_of(finding), colour, finding["number"])
 
 
 def _number(finding: Mapping[str, Any]) -> str:

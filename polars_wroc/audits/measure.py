@@ -18,16 +18,15 @@ import polars as pl
 
 from polars_wroc.audits.ranked_segments import RankedSegments, RankedSums, rank_segments
 from polars_wroc.audits.segments import OUTSIDE_0_TO_1, Segments, few_rows, fit_segments
-from polars_wroc.audits.tables import AuditPlan, EnoughRows
+from polars_wroc.audits.tables import AuditPlan
 from polars_wroc.counts.count_table import pool_in_bins
 from polars_wroc.curves.calibration_curve import UNIT_SUMS, unit_scores
 from polars_wroc.curves.calibration_error import in_the_large_sums
-from polars_wroc.curves.calibration_slope import EXTREMES, extremes
 from polars_wroc.groups.auc_sums import OWN_WEIGHTS, with_bin_slack
 from polars_wroc.groups.categories import Categories, CategoryReference
+from polars_wroc.groups.comparisons import PLACE
 from polars_wroc.groups.impact_ratios import MIN_SHARE, ImpactRatios
-from polars_wroc.groups.references import REPEATED, Reference, SurveyGaps, read_reference
-from polars_wroc.groups.wide import ENOUGH_ROWS, impact_of_rows
+from polars_wroc.groups.references import Reference, SurveyGaps, read_reference
 from polars_wroc.inputs.columns import AUDIT_KEYS, SCORE
 from polars_wroc.inputs.decisions import unknown_keys
 from polars_wroc.inputs.rows import MissingRows, Rows
@@ -46,7 +45,7 @@ from polars_wroc.thresholds.search import ROWS_REJECTED, ROWS_SELECTED, rate_var
 
 
 class Measured(NamedTuple):
-    """The tables of the result, which segments have enough rows, and missing values."""
+    """Values of each segment, rows of comparisons, curves, and missing values."""
 
     segments: pl.DataFrame
     curves: pl.DataFrame
@@ -54,7 +53,6 @@ class Measured(NamedTuple):
     calibration: pl.DataFrame | None
     fairness: pl.DataFrame | None
     impact: pl.DataFrame | None
-    enough_rows: EnoughRows
     design_df: int | None
     missing: MissingRows
 
@@ -83,7 +81,7 @@ def measure_segments(plan: AuditPlan, ranked: RankedSegments, missing: MissingRo
         of_scores = of_segments(unit_scores(rows), rows, plan, UNIT_SUMS)
     at_threshold = None if cells is None else _at_threshold(cells, plan, survey)
     segments = Segments(
-        sums.lazy(),
+        plan.references.marked(sums.lazy(), [AUDIT_KEYS[0], *rows.model_keys]),
         points.lazy(),
         cells,
         at_threshold,
@@ -157,9 +155,10 @@ class Decisions(NamedTuple):
             "mid-p",
             plan.tests.adjust,
             designed=rows.design is not None,
+            min_rows=plan.tests.min_rows,
         )
-        compared = table.table_of(self.cells, self.units, rows.design)
-        return impact_of_rows(compared, categories.keys, plan.favorable)
+        compared = table.table_of(self.cells, self.units, rows.design).sort(PLACE)
+        return compared.with_columns(pl.col(name).cast(pl.String) for name in rows.model_keys)
 
 
 def survey_of(
@@ -207,7 +206,6 @@ def wanted_sums(rows: Rows, plan: AuditPlan, ranked: RankedSegments) -> WantedSu
     of_segment = summary_sums(rows, ranked.interval, ranked.curve)
     if not rows.binned:
         of_segment |= in_the_large_sums(rows, plan.tests.weight_type)
-        of_segment[EXTREMES] = extremes(rows)
         of_segment[OUTSIDE_0_TO_1] = (~pl.col(SCORE).is_between(0, 1)).any()
     of_group = ranked.reference.aggregates(ranked.curve)
     of_size = {name: of_group[name] for name in OWN_WEIGHTS}
@@ -268,30 +266,14 @@ def lay_out(
     if impact is not None:
         plans["impact"] = impact
     tables = dict(zip(plans, collect_all(list(plans.values()), reproducible=True), strict=True))
-    gaps = tables["gaps"]
-    fairness = tables.get("fairness")
-    calibration = tables.get("calibration")
-    enough = gaps.select(*segments.keys, pl.col(ENOUGH_ROWS).struct.unnest())
-    if calibration is not None:
-        of_calibration = calibration.select(*segments.keys, pl.col(ENOUGH_ROWS).struct.unnest())
-        enough = enough.join(
-            of_calibration,
-            on=segments.keys,
-            # All rows have a test of calibration alone.
-            how="full",
-            coalesce=True,
-            nulls_equal=True,
-            maintain_order="left",
-        )
-        calibration = calibration.drop(ENOUGH_ROWS)
+    gaps, fairness = tables["gaps"], tables.get("fairness")
     return Measured(
         segments=tables["segments"],
         curves=tables["curves"],
-        gaps=gaps.drop(ENOUGH_ROWS, REPEATED),
-        calibration=calibration,
+        gaps=gaps,
+        calibration=tables.get("calibration"),
         fairness=None if fairness is None else segments.tested(fairness, gaps, plan),
         impact=tables.get("impact"),
-        enough_rows=EnoughRows(enough),
         design_df=None if segments.survey is None else segments.survey.df,
         missing=missing,
     )

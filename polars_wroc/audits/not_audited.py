@@ -7,6 +7,7 @@ import polars as pl
 from polars_wroc.audits.tables import AuditTables
 from polars_wroc.audits.verdict import remarks_of
 from polars_wroc.audits.words import first_few, many, of_models, quoted
+from polars_wroc.curves.calibration_error import IN_THE_LARGE
 from polars_wroc.groups.categories import CROSSED
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
 from polars_wroc.inputs.decisions import seems_unknown
@@ -54,7 +55,7 @@ def unknown_remarks(audit: AuditTables) -> list[str]:
 
 def undecided(audit: AuditTables) -> list[str]:
     """Say that there are no decisions, if so, which comes before all else."""
-    if "threshold" in audit.segments.columns:
+    if audit.settings.decides:
         return []
     selected = _selected_at_half(audit)
     would = f" At 0.5 the score selects {_percent(selected)}." if selected is not None else ""
@@ -69,7 +70,7 @@ def _percent(share: float) -> str:
 
 def _selected_at_half(audit: AuditTables) -> float | None:
     """Share of the rows, or of their weight, that a probability selects at a half."""
-    if audit.calibration is None or MODEL in audit.segments.columns:
+    if not _calibrated(audit) or audit.settings.several:
         return None
     points = audit.curves.filter(pl.col("attribute") == OVERALL, pl.col("threshold") >= _HALF)
     total = audit.segments.filter(attribute=OVERALL).select(pl.col("w_pos") + pl.col("w_neg"))
@@ -79,15 +80,14 @@ def _selected_at_half(audit: AuditTables) -> float | None:
 
 def _uncalibrated(audit: AuditTables) -> list[str]:
     """Say of which scores calibration was not audited, and why."""
-    if audit.parameters.bins is not None or audit.parameters.tolerance is not None:
+    if audit.settings.bins is not None or audit.settings.tolerance is not None:
         return ["Calibration was not audited: scores were counted in bins."]
     sentences = []
     for of_model in of_models(audit.curves.filter(attribute=OVERALL)):
-        model = of_model[MODEL][0] if MODEL in of_model.columns else None
-        table = audit.calibration
-        if table is not None and (model is None or model in table[MODEL]):
+        model = of_model[MODEL][0]
+        if model in _calibrated(audit):
             continue
-        of_score = "" if model is None else f" of{quoted(model)}"
+        of_score = f" of{quoted(model)}" if audit.settings.several else ""
         scores = _range_of(of_model, audit)
         sentences.append(
             f"Calibration{of_score} was not audited: scores {scores} are not probabilities."
@@ -95,21 +95,27 @@ def _uncalibrated(audit: AuditTables) -> list[str]:
     return sentences
 
 
+def _calibrated(audit: AuditTables) -> list[str]:
+    """List the scores whose calibration was measured: those that may be probabilities."""
+    models: list[str] = audit.table.filter(metric=IN_THE_LARGE)[MODEL].unique().to_list()
+    return models
+
+
 def _range_of(curve: pl.DataFrame, audit: AuditTables) -> str:
     """Name the least and the greatest score, which in few rows may be those of a person."""
     scores = curve["threshold"].filter(curve["threshold"].is_finite()).to_list()
-    if not scores or audit.parameters.min_cell is not None:
+    if not scores or audit.settings.min_cell is not None:
         return "outside 0 to 1"
     return f"from {min(scores):g} to {max(scores):g}"
 
 
 def _left_out(audit: AuditTables) -> list[str]:
     """Count the rows that lack a value; those without an attribute are a segment."""
-    settings = audit.parameters
+    settings = audit.settings
     sentences = []
     for name, rows in audit.missing.filter(pl.col("n_missing") > 0).rows():
         have = "has" if rows == 1 else "have"
-        if name in audit.left_out_of_totals:
+        if name in audit.run.left_out_of_totals:
             continue
         if name in settings.by:
             sentences.append(f"{many(rows, 'row')} {have} no {name}: the segment (missing).")

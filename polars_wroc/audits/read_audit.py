@@ -9,56 +9,71 @@ from typing import Any, NamedTuple, TypeAlias
 
 import polars as pl
 
+from polars_wroc.audits.comparisons import SEGMENT_COLUMNS
 from polars_wroc.audits.formats import SCHEMA
 from polars_wroc.audits.result import Audit
-from polars_wroc.audits.tables import segment_keys
-from polars_wroc.groups.auc_sums import GAP_METRICS
+from polars_wroc.audits.tables import ALL_KEYS
+from polars_wroc.audits.views import fewer_than
+from polars_wroc.groups.comparisons import COMPARISON_SCHEMA
 from polars_wroc.inputs.arguments import reject_type
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
 
 Auditable: TypeAlias = Audit | Mapping[str, Any] | str | Path
 
-_PARTS = ("", "_low", "_high")
-# Versions of the schema that are read.
-_VERSION = "1."
+# Versions of the schema that are read, and those of a development version.
+_VERSION, _OLD = "2.", "1."
 _COUNTS, _WEIGHTS = ("n", "n_pos"), ("w_pos", "w_neg")
 # So few rows may have the same counts by chance.
 _FEW_ROWS = 100
 # Of sums of the same weights in another order.
 _ROUNDING = 1e-9
+# What of the tables is compared.
+_ROWS = ("value", "value_low", "value_high", "gap", "gap_low", "gap_high", "verdict")
 
 
 class Audited(NamedTuple):
     """The parts of an audit that are compared."""
 
+    table: pl.DataFrame
     segments: pl.DataFrame
-    gaps: pl.DataFrame
     level: float
+
+    @property
+    def models(self) -> list[str | None]:
+        """The scores."""
+        names: list[str | None] = self.segments[MODEL].unique(maintain_order=True).to_list()
+        return names
 
 
 def read_audit(argument: str, audit: Auditable) -> Audited:
     """Read an audit, or its JSON, which the ``argument`` holds or has the path of."""
     if isinstance(audit, Audit):
-        return Audited(audit.segments, audit.gaps, audit.parameters.level)
+        few = fewer_than(audit.settings.min_rows, audit.settings.weight_type)
+        segments = audit.segments.with_columns(few.alias("small"))
+        return Audited(audit.table, segments, audit.settings.level)
     if isinstance(audit, str | Path):
         audit = _from_file(argument, audit)
     if not isinstance(audit, Mapping):
         reject_type(argument, "be an Audit, the path of its JSON, or the JSON", audit)
     rule = f"`{argument}` must be the JSON of an audit, of schema {SCHEMA} {_VERSION}x"
-    named = audit.get("schema", SCHEMA), str(audit.get("schema_version", f"{_VERSION}0"))
-    if named[0] != SCHEMA or not named[1].startswith(_VERSION):
-        msg = f"{rule}; found {named[0]} {named[1]}"
+    # Before there was a schema, it had no name.
+    schema, version = audit.get("schema", SCHEMA), str(audit.get("schema_version", f"{_OLD}0"))
+    if schema != SCHEMA or not version.startswith(_VERSION):
+        made = ", made by a development version" if version.startswith(_OLD) else ""
+        msg = f"{rule}; found {schema} {version}{made}"
         raise ValueError(msg)
-    # Before there was a schema, the tables were not in a part of their own.
-    tables = audit.get("tables", audit)
     try:
-        segments = _table(tables["segments"], (*AUDIT_KEYS, "auc", "ci_low", "ci_high"))
-        gaps = _table(tables["gaps"], AUDIT_KEYS)
-        level = float(audit["settings"]["level"])
+        settings = audit["settings"]
+        table = _table(audit["table"], COMPARISON_SCHEMA, (*ALL_KEYS, "metric", *_ROWS))
+        segments = _table(
+            audit["segments"], SEGMENT_COLUMNS, (*ALL_KEYS, *_COUNTS, "n_neg", *_WEIGHTS)
+        )
+        level = float(settings["level"])
+        few = fewer_than(int(settings["min_rows"]), settings["weight_type"])
     except (KeyError, TypeError, ValueError, AttributeError, pl.exceptions.PolarsError):
-        msg = f"{rule}; found no settings, segments or gaps in it"
+        msg = f"{rule}; found no settings, segments or table in it"
         raise ValueError(msg) from None
-    return Audited(segments, gaps, level)
+    return Audited(table, segments.with_columns(few.alias("small")), level)
 
 
 def refuse_same_rows(before: Audited, after: Audited) -> None:
@@ -67,12 +82,14 @@ def refuse_same_rows(before: Audited, after: Audited) -> None:
     Attributes that only one of them has say nothing about the rows.
     """
     old, new = before.segments, after.segments
-    if not {*_COUNTS, *_WEIGHTS} <= set(old.columns) & set(new.columns):
-        return
     common = pl.col(AUDIT_KEYS[0]).is_in(set(old[AUDIT_KEYS[0]]) & set(new[AUDIT_KEYS[0]]))
-    keys = segment_keys(new)
     both = new.filter(common).join(
-        old.filter(common), on=keys, how="full", coalesce=True, nulls_equal=True, suffix="_before"
+        old.filter(common),
+        on=list(ALL_KEYS),
+        how="full",
+        coalesce=True,
+        nulls_equal=True,
+        suffix="_before",
     )
     counts = (pl.col(name).eq(pl.col(f"{name}_before")) for name in _COUNTS)
     weights = (
@@ -100,27 +117,11 @@ def _from_file(argument: str, path: str | Path) -> Any:
         raise ValueError(msg) from None
 
 
-def _table(rows: list[dict[str, Any]], needed: Sequence[str]) -> pl.DataFrame:
+def _table(
+    rows: list[dict[str, Any]], columns: Mapping[str, type[pl.DataType]], needed: Sequence[str]
+) -> pl.DataFrame:
     """Read the columns that are compared; raise if one of those needed is not there."""
-    numbers = [f"{name}{end}" for name in _columns() for end in _PARTS]
-    words = [*AUDIT_KEYS, MODEL, *(f"{name}_gap_verdict" for name in GAP_METRICS)]
-    known: dict[str, type[pl.DataType]] = {
-        **dict.fromkeys(words, pl.String),
-        **dict.fromkeys([*numbers, "ci_low", "ci_high", *_WEIGHTS], pl.Float64),
-        **dict.fromkeys(_COUNTS, pl.Int64),
-        "small": pl.Boolean,
-    }
-    there = {
-        name: dtype
-        for name, dtype in known.items()
-        if name in needed or any(name in row for row in rows)
-    }
     if not all(row.keys() >= set(needed) for row in rows):
         raise KeyError
-    return pl.DataFrame(
-        [{name: row.get(name) for name in there} for row in rows], there, orient="row"
-    )
-
-
-def _columns() -> list[str]:
-    return [name for metric in GAP_METRICS for name in (metric, f"{metric}_gap")]
+    known = {name: columns[name] for name in needed}
+    return pl.DataFrame([{name: row[name] for name in known} for row in rows], known, orient="row")

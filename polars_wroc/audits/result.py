@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import html
+import re
 import shutil
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 from polars import selectors
 
 from polars_wroc.audits.findings import findings_of, first_sentences
-from polars_wroc.audits.formats import SEGMENTS, dossier_of, in_markdown, in_text
-from polars_wroc.audits.tables import AuditTables, rows_with
+from polars_wroc.audits.formats import SEGMENTS, in_markdown, in_text, json_of
+from polars_wroc.audits.tables import ALL_KEYS, AuditTables, name_of, rows_with
 from polars_wroc.audits.text_table import Screen
 from polars_wroc.audits.verdict import remarks_of, verdict_of
+from polars_wroc.audits.views import in_columns
 from polars_wroc.audits.words import reading_of
 from polars_wroc.files import outputs
 from polars_wroc.inputs.arguments import did_you_mean
 from polars_wroc.inputs.columns import OVERALL
-from polars_wroc.metrics.registry import SUMMARY_METRICS
-from polars_wroc.thresholds.registry import GAP_RATES
 
 if TYPE_CHECKING:
     import altair as alt
@@ -33,13 +32,10 @@ SUFFIXES = (".html", ".md", ".json", ".parquet", ".csv")
 _PANELS = 50
 # Most findings that a notebook shows.
 _SENTENCES = 8
-# Columns of the segments that a notebook shows.
-SHOWN = (
-    *("attribute", "segment", "model", "n", "n_pos", "small"),
-    *(metric.column for metric in SUMMARY_METRICS if metric.in_short),
-    *("ci_low", "ci_high", "threshold"),
-    *(name for name, rate in GAP_RATES.items() if rate.in_short),
-)
+# What a notebook shows of the segments.
+_SHOWN = ("auc", "auc_low", "auc_high", "threshold", "selection_rate", "tpr", "fpr")
+# What in a name may not be part of the name of a number for a logger.
+_UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -48,110 +44,122 @@ class Audit(AuditTables):
 
     Attributes
     ----------
+    table
+        DataFrame with a row per attribute, segment, score and metric: all rows together first
+        (``attribute`` and ``segment`` are ``"overall"``), then attributes, segments and scores as
+        given.
+
+        * ``attribute, segment, model, metric`` (String): a null ``segment`` is the missing value.
+          The metrics are ``auc`` and the rates ``selection_rate, tpr, fpr, ppv, npv``;
+          ``average_precision`` and ``accuracy``, of which there are values only; ``impact_ratio``;
+          ``calibration_in_the_large`` and ``calibration_slope``, of scores from 0 to 1; and the
+          fairness metrics of `fairness`.
+        * ``n`` (Int64): rows that the value rests on: of a rate its denominator, of an AUC or a
+          slope the smaller class.
+        * ``value, value_low, value_high`` (Float64): the number of the segment with its confidence
+          limits. An impact ratio has the rate of the favorable decision, a fairness metric the
+          rate that it compares.
+        * ``reference`` (String): what the segment is compared with, ``"rest"``, ``"overall"`` or a
+          segment; ``"target"`` in overall rows of calibration, null where nothing is compared.
+        * ``n_reference`` (Int64), ``reference_value`` (Float64): its rows and its number.
+        * ``gap, gap_low, gap_high`` (Float64): ``value - reference_value`` with limits; null for
+          ratios.
+        * ``ratio, ratio_low, ratio_high`` (Float64): ``value / reference_value`` with limits; null
+          for AUCs, calibration and differences. Limits of impact ratios and fairness metrics hold
+          for all pairs of segments together.
+        * ``p_value, p_adjusted`` (Float64): of the comparison, null if it is not tested.
+        * ``detectable`` (Float64): the smallest gap that would be found.
+        * ``verdict`` (String): ``"different"``, ``"alike"`` or ``"too little data"``; null where
+          nothing is compared.
+        * ``reason`` (String): why there is no verdict or no test, such as ``"the reference"``,
+          ``"undefined"`` or ``"fewer than 30 rows"``; ``"repeats x"`` where two segments are each
+          the other's reference and ``x`` is the one that counts.
+        * ``direction`` (String): ``"worse"`` or ``"better"`` for the segment, or ``"either"``; null
+          without a verdict.
+        * ``rank`` (Int64): place among the findings; null without a verdict, and for a repeat.
+        * ``sentence`` (String): the row in words; null where nothing is compared.
     segments
-        DataFrame with one row per attribute and segment (and model), overall first: ``attribute,
-        segment`` and the columns of `summary`; ``small``, whether a class has too few rows for
-        tests; with a threshold or recorded decisions also ``n_selected``, the number of rows
-        selected, and the columns of `threshold_metrics`, with confidence intervals.
+        DataFrame with the rows of each segment: ``attribute, segment, model`` (String); ``n, n_pos,
+        n_neg, n_missing, n_selected`` (Int64); ``w_pos, w_neg``, the weights of the classes,
+        ``threshold, tp, fp, fn, tn`` (Float64). Without decisions what counts them is null.
     curves
         DataFrame with the ROC curve of each segment, thinned to at most 200 points, and
         ``auc_change``.
-    gaps
-        DataFrame with the gap of each segment to its reference, in the columns of `group_gaps`;
-        p-values are adjusted for all attributes and segments together.
-    calibration
-        DataFrame with the calibration in the large of each segment, as in `calibration_error`, and
-        ``n_extreme`` and the columns from ``oe_ratio`` on of `calibration_slope`; for both metrics
-        also ``_reference`` (overall 0 and 1, of a calibrated score), ``_gap`` to it with its limits
-        ``_gap_low, _gap_high``, ``_gap_p_value``, ``_gap_p_adjusted`` for all of these tests, and
-        ``_gap_verdict``. Only of scores with all values from 0 to 1; None if there is no such
-        score, or with bins. Intercepts and slopes are null in `audit_in_ranges` and
-        `polars_wroc.dask.audit`, which adjust for fewer tests; by the design of a survey they have
-        no limits and tests.
-    fairness
-        DataFrame with the metrics of `fairness`, except ABROCA, for each attribute; each compares
-        the segments with enough rows for it. The p-value of ``auc_difference`` is the smallest of
-        the gaps in AUC of the attribute's segments, adjusted for their number by Holm; null where
-        they are compared with the best. None without decisions.
-    impact
-        DataFrame with the columns of `impact_ratios`, with its defaults, for each attribute and
-        for the attributes crossed if these are audited. None without decisions, and where neither
-        decision is favorable.
     missing
         DataFrame with ``column, n_missing``: the number of rows without a label, score, weight or
         attribute. A missing attribute is a segment; the other rows are left out. Null for an
         attribute whose segment of missing values is left out by ``min_cell``, unless there are that
         many rows of it that are left out of the totals too.
     findings
-        DataFrame with one row per attribute, segment (and model) and metric, the most serious
-        first: ``rank``; the keys; ``metric, value, reference, reference_value``; ``gap`` and
-        ``ratio``, with ``_low`` and ``_high``; ``p_value, p_adjusted``; ``n_behind, n_reference``,
-        the numbers of rows that both values are based on; ``material, side, verdict, reason,
-        mirror, sentence``.
+        The rows of ``table`` with a rank, the most serious first.
     verdict
         The findings in a few sentences.
     reading
         Who is selected, and whether that counts as good for a person: how the verdict is to be
         read. Empty without decisions.
     settings
-        Dictionary of the arguments.
+        The arguments, as attributes.
     gates
-        The conditions of the command line's ``--fail-if``, each with ``condition, met, where,
+        The conditions of the command line's ``--fail-if``, each with ``gate, met, where,
         not_judged`` and a ``sentence``; without conditions empty.
     run
-        When and how the audit was made: ``date, command, files, versions``. Only the command line
-        knows its command and files.
-    left_out
-        Names of the segments that are left out by ``min_cell``, each after its attribute.
-    left_out_of_totals
-        Attributes of which only the segment of missing values was to be left out by ``min_cell``:
-        rows without a value of these are in no table.
-    enough_rows
-        Which segments have ``min_rows`` rows: its ``table`` has, besides the keys, a Boolean column
-        for each metric and, with the suffix ``_gap``, for the test of its gap.
-    design_df
-        Degrees of freedom of the design of a survey; None without a design.
-    parameters
-        The same as ``settings``, as attributes.
+        When and how the audit was made: ``date, command, files, versions``, of which only the
+        command line knows command and files; ``design_df``, the degrees of freedom of a survey;
+        ``auc_error``, how far the AUCs of binned scores may be off; ``left_out``, the segments that
+        are left out by ``min_cell``, each after its attribute; ``left_out_of_totals``, attributes
+        of which only the segment of missing values was to be left out: rows without a value of
+        these are in no table.
     """
 
-    @cached_property
+    @property
     def findings(self) -> pl.DataFrame:
-        """A row for each segment and metric, the most serious first."""
-        return findings_of(self)
+        """The rows of the table that are findings, the most serious first."""
+        return findings_of(self.table)
 
     @property
     def verdict(self) -> str:
         """The findings in a few sentences."""
-        return verdict_of(self.findings, self.parameters).text
+        return verdict_of(self).text
 
     @property
     def reading(self) -> str:
         """Who is selected, and whether that counts as good; empty without decisions."""
         return reading_of(self)
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The arguments of the audit, as a dictionary."""
-        return self.parameters.as_dict()
-
     def __repr__(self) -> str:
         width = shutil.get_terminal_size().columns
-        screen = Screen(width, SEGMENTS, more_rows="see `segments`")
-        return in_text(self, self.findings, screen)
+        return in_text(self, Screen(width, SEGMENTS, more_rows="see `segments`"))
 
     def _repr_html_(self) -> str:
-        untested = remarks_of(self).untested
         shown = [
             *([self.reading] if self.reading else []),
             self.verdict,
             *first_sentences(self.findings, _SENTENCES),
-            *untested,
+            *remarks_of(self).untested,
         ]
         items = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in shown)
-        columns = [name for name in SHOWN if name in self.segments.columns]
-        table = self.segments.select(columns).with_columns(selectors.float().round(3))
-        return f"<ul>{items}</ul>{table._repr_html_()}"
+        table = in_columns(self, unnamed=True)
+        columns = [name for name in ("n", "n_pos", *_SHOWN) if name in table.columns]
+        keys = [name for name in ALL_KEYS if name in table.columns]
+        rounded = table.select(*keys, *columns).with_columns(selectors.float().round(3))
+        return f"<ul>{items}</ul>{rounded._repr_html_()}"
+
+    def metrics(self) -> dict[str, float]:
+        """Return the values and gaps as a flat dictionary, such as for a logger of experiments.
+
+        The keys are metric, attribute and segment, ``auc.race.black``, with several scores after
+        the score, and ``auc.race.black.gap`` for a gap; of all rows ``auc``. What is not a letter,
+        a digit, ``_`` or ``-`` becomes ``_``, and undefined numbers are left out.
+        """
+        numbers = dict[str, float]()
+        for row in self.table.iter_rows(named=True):
+            place = [row["attribute"], name_of(row["segment"])]
+            named = [row["model"]] * self.settings.several + [row["metric"]]
+            named += [] if row["attribute"] == OVERALL else place
+            key = ".".join(_UNSAFE.sub("_", name) for name in named)
+            found = {key: row["value"], f"{key}.gap": row["gap"], f"{key}.ratio": row["ratio"]}
+            numbers |= {name: value for name, value in found.items() if value is not None}
+        return numbers
 
     def chart(self, attribute: str | None = None) -> alt.LayerChart | alt.FacetChart:
         """Draw the ROC curves of an attribute's segments; None draws the overall curve.
@@ -171,15 +179,17 @@ class Audit(AuditTables):
             msg = f"`attribute` must be one of {known}; found {attribute!r}{hint}"
             raise ValueError(msg)
         kept = largest_segments(self.segments, _PANELS)
-        curves, segments = (rows_with(table, kept) for table in (self.curves, self.segments))
-        return segments_chart(curves, segments, attribute or OVERALL, self.parameters.level)
+        drawn = replace(
+            self, curves=rows_with(self.curves, kept), segments=rows_with(self.segments, kept)
+        )
+        return segments_chart(drawn, attribute or OVERALL)
 
     def save(self, path: str | Path) -> None:
         """Write the audit in the format of the path's suffix.
 
         ``.html`` is one file with tables and charts that opens without a network; ``.md`` is a
         section of a model card or a comment; ``.json`` is as in `to_json`; ``.parquet`` and
-        ``.csv`` have the ``segments``. The file is written whole or not at all.
+        ``.csv`` have the ``table``. The file is written whole or not at all.
         """
         suffix = outputs.check_target(path, SUFFIXES)
         if suffix == ".html":
@@ -187,19 +197,19 @@ class Audit(AuditTables):
 
             text = render(self)
         elif suffix == ".md":
-            text = in_markdown(self, self.findings)
+            text = in_markdown(self)
         elif suffix == ".json":
             text = self.to_json()
         else:
-            outputs.save_table(self.segments, path)
+            outputs.save_table(self.table, path)
             return
         outputs.write(path, lambda part: part.write_text(text, encoding="utf-8"))
 
     def to_json(self) -> str:
-        """Return the findings, all tables except ``curves``, and how they came about, as JSON.
+        """Return all but the ``curves`` as JSON: the tables and how they came about.
 
         Null is undefined. A threshold that selects no row is ``"inf"``, for which JSON has no
-        number. The schema is `polars_wroc/audits/audit-1.0.schema.json`; later versions 1.x may
+        number. The schema is `polars_wroc/audits/audit-2.0.schema.json`; later versions 2.x may
         have more fields.
         """
-        return outputs.as_json(dossier_of(self, self.findings))
+        return outputs.as_json(json_of(self))

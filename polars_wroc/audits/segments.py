@@ -10,7 +10,6 @@ from typing import NamedTuple
 import polars as pl
 
 from polars_wroc.audits.calibration_tests import (
-    TEST_COLUMNS,
     CalibrationGaps,
     from_target,
     judged,
@@ -18,20 +17,16 @@ from polars_wroc.audits.calibration_tests import (
 )
 from polars_wroc.audits.tables import AuditPlan
 from polars_wroc.curves.calibration_curve import calibration_variances
-from polars_wroc.curves.calibration_error import IN_THE_LARGE_COLUMNS, in_the_large_steps
+from polars_wroc.curves.calibration_error import in_the_large_steps
 from polars_wroc.curves.calibration_slope import (
-    EXTREMES,
-    FIT_COLUMNS,
     LOGIT,
     MOMENTS,
-    OE_COLUMNS,
     PART,
     TOTAL,
     added_logit_sums,
     fit_steps,
     logit,
     logit_sums,
-    observed_expected,
     standard_deviation,
     standardised_rows,
     standardised_rows_of_parts,
@@ -39,23 +34,15 @@ from polars_wroc.curves.calibration_slope import (
     total,
 )
 from polars_wroc.groups.auc_sums import large_enough
-from polars_wroc.groups.comparisons import FAIRNESS
+from polars_wroc.groups.comparisons import COMPARISON_SCHEMA, PLACE
 from polars_wroc.groups.fairness import fairness_rows
 from polars_wroc.groups.gaps import Measured, gap_rows
 from polars_wroc.groups.references import REPEATED, Reference, SurveyGaps
-from polars_wroc.groups.wide import (
-    ENOUGH_ROWS,
-    FAIRNESS_COLUMNS,
-    GAP_COLUMNS,
-    RATE_GAP_COLUMNS,
-    fairness_wide,
-    gaps_of_rows,
-    verdict_columns,
-)
-from polars_wroc.inputs.columns import AUDIT_KEYS, OVERALL, ROC_COLUMNS, WEIGHT
+from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL, ROC_COLUMNS, WEIGHT
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.metrics.auc_interval import Interval
 from polars_wroc.metrics.auc_variance import with_variances_of
+from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.metrics.summary import summary_columns, summary_of, with_cells
 from polars_wroc.plans.queries import aggregate, collect, in_columns, join_on_keys, over
 from polars_wroc.ranking.curve import cell
@@ -159,18 +146,12 @@ def fit_segments(few: FewRows, sums: pl.LazyFrame, rows: Rows, plan: AuditPlan) 
     return collect(table.select(*keys, *FITTED), reproducible=True)
 
 
-_PLACE = "__place"
 _AUC_P_VALUE, _AUC_DIFFERENCE = "__auc_p_value", "auc_difference"
 _ATTRIBUTES = pl.col("attribute") != OVERALL
 # In how many of the smallest segments a score is not from 0 to 1.
 OUTSIDE_0_TO_1 = "__outside_0_to_1"
-CALIBRATION_COLUMNS = (
-    *IN_THE_LARGE_COLUMNS,
-    EXTREMES,
-    *OE_COLUMNS,
-    *FIT_COLUMNS,
-    *TEST_COLUMNS,
-)
+# What rows of comparisons have besides the columns of the comparison table.
+_OF_ROWS = (*COMPARISON_SCHEMA.keys() - {*AUDIT_KEYS, MODEL}, REPEATED)
 
 
 class Segments(NamedTuple):
@@ -224,11 +205,11 @@ class Segments(NamedTuple):
         cells = {"threshold": infinity, "tp": zero, "fp": zero} | classes
         origins = self.sums.select(*self.keys, **cells)
         points = self.points.filter((pl.col("tp") > 0) | (pl.col("fp") > 0))
-        place = self.sums.select(self.keys).with_row_index(_PLACE)
+        place = self.sums.select(self.keys).with_row_index(PLACE)
         both = pl.concat([origins, points.select(*self.keys, *cells)])
         # By threshold, since equal weights that were added up in ranges may differ by rounding.
         ordered = join_on_keys(both, place, self.keys).sort(
-            _PLACE, "threshold", "tp", "fp", descending=[False, True, False, False]
+            PLACE, "threshold", "tp", "fp", descending=[False, True, False, False]
         )
         curves = with_auc_change(ordered, self.keys, self.sums)
         return self._with_names(curves, [*ROC_COLUMNS, AUC_CHANGE])
@@ -243,24 +224,27 @@ class Segments(NamedTuple):
         level = plan.tests.level
         steps = [
             *in_the_large_steps(level, designed=designed),
-            observed_expected(level, designed=designed),
             *fit_steps(level, plan.tests.weight_type),
         ]
-        table = in_columns(fitted.with_row_index(_PLACE), steps)
+        table = in_columns(fitted.with_row_index(PLACE), steps)
         of_all = in_columns(table.filter(~_ATTRIBUTES), [partial(from_target, designed=designed)])
-        compared = [tested(of_all, plan.tests, None)]
+        compared = [tested(of_all, self.keys, plan.tests, None)]
         for some, reference in self._references(plan):
             gaps = CalibrationGaps(reference, level, self.survey, self.unit_scores)
             of_segments = gaps.of(table.filter(_ATTRIBUTES, some), self.keys)
-            compared.append(tested(of_segments, plan.tests, reference))
-        every = pl.concat(compared, how="diagonal")
-        verdicts = judged(every, self.keys, self.partition_keys, plan.tests)
-        return self._with_names(verdicts.sort(_PLACE), [*CALIBRATION_COLUMNS, ENOUGH_ROWS])
+            compared.append(tested(of_segments, self.keys, plan.tests, reference))
+        rows = judged(pl.concat(compared), self.partition_keys, plan.tests)
+        return self._compared(rows.sort(PLACE, maintain_order=True))
+
+    def _compared(self, rows: pl.LazyFrame) -> pl.LazyFrame:
+        """Keep the columns of the comparison table, and whether a row repeats another."""
+        held = rows.collect_schema().names()
+        return self._with_names(rows, [name for name in _OF_ROWS if name in held])
 
     def _references(self, plan: AuditPlan) -> list[tuple[pl.Expr, Reference]]:
         """Pair each reference with the condition on the segments that it applies to."""
         groups, tests = Rows(self.sums, self.keys, self.partition_keys), plan.tests
-        return plan.references.of(groups, tests.weight_type, tests.min_rows)
+        return plan.references.of_segments(groups, tests.weight_type, tests.min_rows)
 
     def _with_fits(self, sums: pl.LazyFrame, *, designed: bool) -> pl.LazyFrame:
         """Add the regressions; their variances are those of independent rows."""
@@ -274,16 +258,9 @@ class Segments(NamedTuple):
 
     def gaps(self, plan: AuditPlan) -> pl.LazyFrame:
         """Compare each segment with its reference; p-values are adjusted for all tests together."""
-        sums = self.sums.filter(_ATTRIBUTES)
-        measured = Measured(sums, self.cells, self.survey)
+        measured = Measured(self.sums.filter(_ATTRIBUTES), self.cells, self.survey)
         rows = gap_rows(measured, self.keys, self._references(plan), plan.tests)
-        decides = self.cells is not None
-        wide = gaps_of_rows(rows, self.keys, rates=decides)
-        counts = sums.select(*self.keys, "n_pos", "n_neg").with_row_index(_PLACE)
-        adjusted = join_on_keys(counts, wide, self.keys)
-        columns = [*GAP_COLUMNS, *(RATE_GAP_COLUMNS if decides else ())]
-        columns += verdict_columns(rates=decides)
-        return self._with_names(adjusted.sort(_PLACE), [*columns, ENOUGH_ROWS, REPEATED])
+        return self._compared(rows.sort(PLACE, maintain_order=True))
 
     def fairness(self, plan: AuditPlan) -> pl.LazyFrame:
         """Compute the fairness metrics of each attribute, as `fairness` does."""
@@ -297,30 +274,23 @@ class Segments(NamedTuple):
         aucs = summary_of(sums, interval)
         groups = Rows(rates, self.keys, self.partition_keys)
         rows = fairness_rows(groups, rates, aucs, interval, plan.tests.min_rows)
-        table = fairness_wide(
-            rows.sort(pl.col("metric").cast(pl.Enum([*FAIRNESS]))), self.partition_keys
-        )
-        place = (
-            self.sums.select(self.partition_keys).unique(maintain_order=True).with_row_index(_PLACE)
-        )
-        ordered = table.join(place, on=self.partition_keys, maintain_order="left")
-        ordered = ordered.sort(_PLACE, maintain_order=True)
-        texts = [pl.col(name).cast(pl.String) for name in self.models]
-        return ordered.select("attribute", *texts, *FAIRNESS_COLUMNS)
+        models = [pl.col(name).cast(pl.String) for name in self.models]
+        # Of a metric without a value there is no segment either.
+        return rows.drop_nulls("value").sort(PLACE, maintain_order=True).with_columns(models)
 
     def tested(self, fairness: pl.DataFrame, gaps: pl.DataFrame, plan: AuditPlan) -> pl.DataFrame:
         """Test that AUCs are alike by the smallest p-value of their gaps, adjusted for the others.
 
         Not with the best segment, which is chosen by its AUC.
         """
-        gap = pl.col("auc_gap_p_value").filter(~pl.col(REPEATED))
+        gap = pl.col("p_value").filter(~pl.col(REPEATED))
         smallest = {_AUC_P_VALUE: (gap.min() * gap.count()).clip(upper_bound=1.0)}
         keys = self.partition_keys
-        of_aucs = gaps.group_by(keys).agg(**smallest)
+        of_aucs = gaps.filter(metric=ROC_AUC.column).group_by(keys).agg(**smallest)
         table = fairness.join(of_aucs, on=keys, how="left", nulls_equal=True, maintain_order="left")
         of_auc = pl.when(pl.lit(plan.references.kind != "best")).then(_AUC_P_VALUE)
-        p_value = pl.when(pl.col("metric") == _AUC_DIFFERENCE).then(of_auc).otherwise("p_value")
-        return table.select(pl.exclude("p_value", _AUC_P_VALUE), p_value.alias("p_value"))
+        p_value = pl.when(metric=_AUC_DIFFERENCE).then(of_auc).otherwise("p_value")
+        return table.with_columns(p_value.alias("p_value")).drop(_AUC_P_VALUE)
 
     @property
     def _sums_by_design(self) -> pl.LazyFrame:

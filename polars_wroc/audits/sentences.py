@@ -5,31 +5,59 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from polars_wroc.audits.calibration_findings import CALIBRATION, OBSERVED, PREDICTED, TARGET
 from polars_wroc.audits.calibration_tests import right_slopes
 from polars_wroc.audits.tables import segment_in_words
 from polars_wroc.audits.words import Words
 from polars_wroc.curves.calibration_slope import SLOPE
 from polars_wroc.groups.auc_sums import GAP_METRICS
-from polars_wroc.inputs.columns import MODEL
+from polars_wroc.groups.comparisons import (
+    CALIBRATION,
+    FAIRNESS,
+    IMPACT_RATIO,
+    METRICS,
+    NO_REFERENCE,
+    ONE_CLASS,
+    TARGET,
+    THE_REFERENCE,
+    small_share,
+)
+from polars_wroc.groups.impact_ratios import MIN_SHARE
+from polars_wroc.inputs.columns import OVERALL
 
 # Gaps below this are written with a decimal.
 _SMALL = 0.02
 _PAIRS = "auc"
-IMPACT_RATIO = "impact_ratio"
-# Why precisions are not compared.
-ONE_CLASS = "one class only"
-# Why segments are compared with no other: it is left out, or none has enough rows.
-NO_REFERENCE = "no reference shown"
+# The share of positives, which calibration is told with.
+OBSERVED = "observed_rate"
+# Reasons that read differently in a sentence.
+_REASONS = {small_share(MIN_SHARE): f"under {100 * MIN_SHARE:g}% of the rows"}
 
 
-def sentence_of(finding: Mapping[str, Any], words: Words) -> str:
-    """Write a finding as a sentence or two."""
-    segment = segment_in_words(finding["attribute"], finding["segment"])
-    if finding["metric"] == IMPACT_RATIO:
-        return f"{_by_score(finding)}{_of_impact(finding, segment, words)}"
+def sentence_of(finding: Mapping[str, Any], words: Words) -> str | None:
+    """Write a comparison as a sentence or two; None if nothing is compared."""
+    name = finding["metric"]
+    if name in CALIBRATION:
+        text = _of_calibration(finding, words)
+    elif name == IMPACT_RATIO:
+        text = _of_impact(finding, words)
+    elif name in FAIRNESS:
+        text = _of_fairness(finding)
+    elif name in GAP_METRICS and finding["attribute"] != OVERALL:
+        text = _of_gap(finding, words)
+    else:
+        return None
+    return f"{words.model(finding)}{text}"
+
+
+def is_target(finding: Mapping[str, Any]) -> bool:
+    """Whether a finding is on all rows, which are compared with what is right."""
+    return bool(finding["reference"] == TARGET and finding["attribute"] == OVERALL)
+
+
+def _of_gap(finding: Mapping[str, Any], words: Words) -> str:
     metric = GAP_METRICS[finding["metric"]]
-    if finding["verdict"] == "not compared":
+    segment = segment_in_words(finding["attribute"], finding["segment"])
+    if finding["verdict"] is None:
         return not_compared(finding, metric.label, segment, words)
     both = metric.comparison.format(
         positive=words.positive,
@@ -41,12 +69,26 @@ def sentence_of(finding: Mapping[str, Any], words: Words) -> str:
         selected=words.selected,
         rejected=words.rejected,
     )
-    return f"{_by_score(finding)}{both}{_conclusion(finding, words)}"
+    return f"{both}{_conclusion(finding, words)}"
+
+
+def _of_fairness(finding: Mapping[str, Any]) -> str:
+    """Write a fairness metric, with the rates of both segments."""
+    kind = "ratio" if finding["gap"] is None else "gap"
+    size, low, high = (finding[f"{kind}{end}"] for end in ("", "_low", "_high"))
+    limits = "" if low is None or high is None else f" ({low:.2f} to {high:.2f})"
+    own, other = (
+        segment_in_words(finding["attribute"], finding[one]) for one in ("segment", "reference")
+    )
+    return (
+        f"{METRICS[finding['metric']].label}: {size:.2f}{limits}, from {finding['value']:.2f} in "
+        f"{own} and {finding['reference_value']:.2f} in {other}."
+    )
 
 
 def not_compared(finding: Mapping[str, Any], label: str, segment: str, words: Words) -> str:
     """Say why a metric is not compared."""
-    if finding["reason"] == "the reference":
+    if finding["reason"] == THE_REFERENCE:
         return f"The {label} of the others is compared with that of {segment}."
     if finding["reason"] == NO_REFERENCE:
         return f"The {label} of {segment} is not compared, as no reference is shown."
@@ -58,17 +100,14 @@ def not_compared(finding: Mapping[str, Any], label: str, segment: str, words: Wo
     return f"The {label} of {segment}, or of {words.reference(finding)}, is undefined."
 
 
-def _by_score(finding: Mapping[str, Any]) -> str:
-    return f"Model {finding[MODEL]}: " if MODEL in finding else ""
-
-
-def _of_impact(finding: Mapping[str, Any], segment: str, words: Words) -> str:
+def _of_impact(finding: Mapping[str, Any], words: Words) -> str:
     """Compare how often a category has the good decision with the one that has it most often."""
+    segment = segment_in_words(finding["attribute"], finding["segment"])
     reason = finding["reason"]
-    if finding["verdict"] == "not compared":
-        if reason == "the reference":
+    if finding["verdict"] is None:
+        if reason == THE_REFERENCE:
             return f"Impact ratios refer to {segment}, the most often {words.good}."
-        return f"{segment} has no impact ratio: {reason}."
+        return f"{segment} has no impact ratio: {_REASONS.get(reason, reason)}."
     own, other = (f"{100 * finding[name]:.0f}%" for name in ("value", "reference_value"))
     reference = segment_in_words(finding["attribute"], finding["reference"])
     ratio, low, high = (finding[f"ratio{end}"] for end in ("", "_low", "_high"))
@@ -78,10 +117,10 @@ def _of_impact(finding: Mapping[str, Any], segment: str, words: Words) -> str:
         f"{ratio:.2f}{limits}"
     )
     if finding["verdict"] == "different":
-        missing = abs(finding["reference_value"] - finding["value"]) * finding["n_behind"]
+        missing = abs(finding["reference_value"] - finding["value"]) * finding["n"]
         return (
             f"{text}, surely below four fifths. At the rate of {reference}, {missing:,.0f} more of "
-            f"{finding['n_behind']:,} would {_be(words.good)}."
+            f"{finding['n']:,} would {_be(words.good)}."
         )
     if finding["verdict"] == "alike":
         return f"{text}, surely at least four fifths."
@@ -155,25 +194,18 @@ def share(finding: Mapping[str, Any], column: str) -> str:
     return text if finding["metric"] == _PAIRS else f"{text}%"
 
 
-def is_of_calibration(finding: Mapping[str, Any]) -> bool:
-    """Whether a finding is on calibration."""
-    return finding["metric"] in CALIBRATION
-
-
-def calibration_sentence(finding: Mapping[str, Any], words: Words) -> str:
-    """Write a finding on calibration as a sentence or two."""
-    model = f"Model {finding[MODEL]}: " if MODEL in finding else ""
-    of_slope, of_all = finding["metric"] == SLOPE, finding["reference"] == TARGET
+def _of_calibration(finding: Mapping[str, Any], words: Words) -> str:
+    of_slope, of_all = finding["metric"] == SLOPE, is_target(finding)
     segment = segment_in_words(finding["attribute"], finding["segment"])
-    if finding["verdict"] == "not compared":
+    if finding["verdict"] is None:
         label = CALIBRATION[finding["metric"]].label
         undefined = f"The {label} of all rows is undefined."
-        return model + (undefined if of_all else not_compared(finding, label, segment, words))
+        return undefined if of_all else not_compared(finding, label, segment, words)
     if of_all:
         text = _slope_of_all(finding, words) if of_slope else _mean_of_all(finding, words)
-        return f"{model}Overall, {text}"
+        return f"Overall, {text}"
     text = _slope(finding, words) if of_slope else _mean(finding, words)
-    return f"{model}{segment}: {text}"
+    return f"{segment}: {text}"
 
 
 def in_short(finding: Mapping[str, Any], words: Words) -> str:
@@ -243,7 +275,8 @@ def _both(finding: Mapping[str, Any], words: Words) -> str:
 def _predicted(finding: Mapping[str, Any], words: Words) -> str:
     """Say what the score predicts, and what happened."""
     decimals = decimals_of(finding["value"])
-    mean, rate = (f"{100 * finding[name]:.{decimals}f}%" for name in (PREDICTED, OBSERVED))
+    observed = finding[OBSERVED]
+    mean, rate = (f"{100 * one:.{decimals}f}%" for one in (observed + finding["value"], observed))
     return f"the score predicts {mean} on average, and {rate} were {words.positive}"
 
 
@@ -287,9 +320,7 @@ def _span(finding: Mapping[str, Any]) -> str:
     low, high = finding["gap_low"], finding["gap_high"]
     if low is None or high is None:
         return ""
-    below, above = (
-        ("too low", "too high") if finding["reference"] == TARGET else ("lower", "higher")
-    )
+    below, above = ("too low", "too high") if is_target(finding) else ("lower", "higher")
     unit = "" if finding["metric"] == SLOPE else " points"
     if low < 0 < high:
         first, last = _sizes(finding)

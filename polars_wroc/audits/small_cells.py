@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Container, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, TypeAlias, TypeVar
 
 import polars as pl
 
-from polars_wroc.audits.tables import (
-    AuditTables,
-    EnoughRows,
-    compared_within,
-    name_of,
-    rows_with,
-    segment_keys,
+from polars_wroc.audits.tables import AuditSettings, AuditTables, name_of
+from polars_wroc.groups.comparisons import (
+    FAIRNESS,
+    IMPACT_RATIO,
+    NO_REFERENCE,
+    UNDEFINED,
+    UNKNOWN_REASON,
 )
-from polars_wroc.groups.wide import JOINT_COLUMNS
-from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
+from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, OVERALL
 
 Tables = TypeVar("Tables", bound=AuditTables)
 # By attribute and name.
 Segment: TypeAlias = tuple[str, str | None]
-_LEFT_OUT = "__left_out"
 # Coefficients below this are zero but for rounding.
 _CANCELLED = 1e-9
-# Columns of what a segment is compared with.
-_OF_GAP = re.compile(r"_(reference|gap|ratio)(_|$)")
+# What a row says of its reference.
+_COMPARED = (
+    *("reference", "n_reference", "reference_value", "gap", "gap_low", "gap_high"),
+    *("ratio", "ratio_low", "ratio_high", "p_value", "p_adjusted", "detectable", "verdict"),
+)
+# Limits for all pairs, and a test of all segments, depend on each of them.
+_OF_ALL = ("gap_low", "gap_high", "ratio_low", "ratio_high", "p_value")
 
 
 class _Sum(NamedTuple):
@@ -53,7 +55,7 @@ def without_small_cells(
     ValueError
         If nothing is left: all rows together have too few of a class or of a decision.
     """
-    hidden = hidden_segments(audit.segments, audit.parameters.by, min_cell)
+    hidden = hidden_segments(audit.segments, audit.settings.by, min_cell)
     if (OVERALL, OVERALL) in hidden:
         msg = (
             f"`min_cell` must leave something to show; found fewer than {min_cell} rows of a class "
@@ -74,23 +76,54 @@ def without_small_cells(
     n_missing = pl.col("n_missing")
     for name, rows in told.items():
         n_missing = pl.when(pl.col("column") == name).then(rows).otherwise(n_missing)
-    return replace(
-        audit,
-        segments=kept(audit.segments),
-        gaps=kept(_without_references(audit, audit.gaps, left_out)),
-        curves=kept(audit.curves),
-        calibration=None
-        if audit.calibration is None
-        else kept(_without_references(audit, audit.calibration, left_out)),
-        impact=None if audit.impact is None else kept(_impact(audit.impact, left_out, min_cell)),
-        fairness=None if audit.fairness is None else _fairness(audit.fairness, left_out),
-        missing=audit.missing.with_columns(n_missing=n_missing),
-        enough_rows=EnoughRows(kept(audit.enough_rows.table)),
+    run = replace(
+        audit.run,
         left_out=[
             f"{attribute} {name_of(segment)}"
             for attribute, segment in (*((name, None) for name in unknown), *hidden)
         ],
         left_out_of_totals=[*unknown],
+    )
+    return replace(
+        audit,
+        table=_shown(audit.table, hidden, audit.settings),
+        segments=kept(audit.segments),
+        curves=kept(audit.curves),
+        missing=audit.missing.with_columns(n_missing=n_missing),
+        run=run,
+    )
+
+
+def _shown(table: pl.DataFrame, hidden: Sequence[Segment], settings: AuditSettings) -> pl.DataFrame:
+    """Leave out rows on hidden segments, and what others say of these."""
+    names: dict[str, list[str]] = {}
+    for attribute, segment in hidden:
+        names.setdefault(attribute, []).append(name_of(segment))
+    left_out = pl.col("attribute").replace_strict(
+        {name: [*segments] for name, segments in names.items()} or {OVERALL: [""]},
+        default=None,
+        return_dtype=pl.List(pl.String),
+    )
+
+    def is_hidden(column: str) -> pl.Expr:
+        name = pl.col(column).fill_null(MISSING) if column == "segment" else pl.col(column)
+        return left_out.list.contains(name).fill_null(value=False)
+
+    is_fair, is_impact = pl.col("metric").is_in([*FAIRNESS]), pl.col("metric") == IMPACT_RATIO
+    of = pl.col("attribute")
+    some_hidden = of.is_in([*names])
+    # Rows of unknown categories tell how many are of others, and combinations are no segments.
+    unknown = pl.col("reason").eq_missing(UNKNOWN_REASON) & (some_hidden | ~of.is_in(settings.by))
+    kept = table.filter(~is_hidden("segment"), ~(is_fair & is_hidden("reference")), ~unknown)
+    # Others may have the name of the rest.
+    named = pl.lit(settings.reference.kind == "best") | of.is_in([*settings.reference.named])
+    hides = is_hidden("reference") & (named | is_impact)
+    reason = pl.when(is_impact).then(pl.lit(UNDEFINED)).otherwise(pl.lit(NO_REFERENCE))
+    of_all = is_fair & some_hidden
+    return kept.with_columns(
+        *(pl.when(~hides).then(name).alias(name) for name in _COMPARED if name not in _OF_ALL),
+        *(pl.when(~hides & ~of_all).then(name).alias(name) for name in _OF_ALL),
+        pl.when(hides).then(reason).otherwise("reason").alias("reason"),
     )
 
 
@@ -129,7 +162,7 @@ def hidden_segments(
 def _counts(segments: pl.DataFrame) -> dict[Segment, list[int]]:
     """Count the rows of each class and decision of each segment; the least of several scores."""
     numbers = {"pos": pl.col("n_pos"), "neg": pl.col("n_neg")}
-    if "n_selected" in segments.columns:
+    if segments["n_selected"].count():
         numbers |= {"selected": pl.col("n_selected"), "not": pl.col("n") - pl.col("n_selected")}
     least = {name: value.min() for name, value in numbers.items()}
     table = segments.group_by(AUDIT_KEYS, maintain_order=True).agg(**least)
@@ -230,64 +263,3 @@ def _minus(
         return equation
     changed = {one: equation.get(one, 0.0) - factor * value for one, value in other.items()}
     return {one: value for one, value in (equation | changed).items() if abs(value) > _CANCELLED}
-
-
-def _without_references(
-    audit: AuditTables, table: pl.DataFrame, left_out: pl.DataFrame
-) -> pl.DataFrame:
-    """Make the gaps of a table null to a segment that is left out."""
-    gaps, partition = audit.gaps, compared_within(audit.gaps)
-    compared = audit.parameters.reference.without_references(gaps)
-    references = gaps.join(compared, on=segment_keys(gaps), how="anti", nulls_equal=True)
-    hidden = rows_with(references, left_out).select(partition).unique()
-    marked = table.join(
-        hidden.with_columns(pl.lit(value=True).alias(_LEFT_OUT)),
-        on=partition,
-        how="left",
-        maintain_order="left",
-    )
-    own = [name for name in table.columns if not _OF_GAP.search(name)]
-    return marked.select(_with_null(table.columns, pl.col(_LEFT_OUT), own))
-
-
-def _fairness(fairness: pl.DataFrame, left_out: pl.DataFrame) -> pl.DataFrame:
-    """Make the metrics null that compare a segment that is left out."""
-    ends = [pl.col(f"group_{end}") for end in ("max", "min")]
-    own = ("attribute", MODEL, "metric")
-    joined = _with_left_out(fairness, left_out)
-    # These depend on all segments of the attribute.
-    all_shown = pl.when(pl.col(_LEFT_OUT).is_null())
-    shown = joined.with_columns(all_shown.then(name).alias(name) for name in JOINT_COLUMNS)
-    return shown.select(_with_null(fairness.columns, _any_left_out(ends), own))
-
-
-def _impact(impact: pl.DataFrame, left_out: pl.DataFrame, min_cell: int) -> pl.DataFrame:
-    """Leave out ratios to a category that is left out, and unknown rows that give others away."""
-    joined = _with_left_out(impact, left_out)
-    small = pl.min_horizontal("n_selected", pl.col("n") - pl.col("n_selected")) < min_cell
-    unknown = pl.col("segment").is_null() & (small | pl.col(_LEFT_OUT).is_not_null())
-    own = [name for name in impact.columns if name.startswith("selection_rate")]
-    own += ["attribute", "segment", MODEL, "n", "n_missing", "weight", "n_selected", "threshold"]
-    hidden = _any_left_out([pl.col("reference")])
-    # Shares of all known categories would tell how many rows are of unknown ones.
-    told = pl.when(~unknown.any().over("attribute")).then("share").alias("share")
-    kept = joined.with_columns(told).filter(~unknown)
-    return kept.select(_with_null(impact.columns, hidden, own))
-
-
-def _with_null(names: Sequence[str], hidden: pl.Expr, own: Collection[str]) -> list[pl.Expr]:
-    """Select columns, null where hidden but for those that are a segment's ``own``."""
-    shown = pl.when(~hidden.fill_null(value=False))
-    return [pl.col(name) if name in own else shown.then(name).alias(name) for name in names]
-
-
-def _with_left_out(table: pl.DataFrame, left_out: pl.DataFrame) -> pl.DataFrame:
-    """Add the names of the segments of each attribute that are left out."""
-    segment = pl.col("segment").fill_null(MISSING)
-    names = left_out.group_by("attribute").agg(segment.alias(_LEFT_OUT))
-    return table.join(names, on="attribute", how="left", maintain_order="left")
-
-
-def _any_left_out(names: Sequence[pl.Expr]) -> pl.Expr:
-    found = (pl.col(_LEFT_OUT).list.contains(name) for name in names)
-    return pl.any_horizontal(found)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias
 
 import polars as pl
 
@@ -19,16 +19,13 @@ from polars_wroc.charts.options import visible
 from polars_wroc.counts.binning import Binning
 from polars_wroc.files import sources
 from polars_wroc.files.sources import without_credentials
-from polars_wroc.groups.categories import Grouping, named_segments
+from polars_wroc.groups.categories import CategoryReference, Grouping
 from polars_wroc.groups.comparison_tests import GapTests
-from polars_wroc.groups.references import Reference, ReferenceGroup, read_reference
-from polars_wroc.inputs.arguments import WeightType, did_you_mean
+from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
 from polars_wroc.inputs.decisions import Favorable
 from polars_wroc.inputs.designs import Lonely, ReplicateKind
-from polars_wroc.inputs.rows import Rows
 from polars_wroc.metrics.auc_interval import IntervalOptions, Method
-from polars_wroc.metrics.auc_variance import units_of
 from polars_wroc.plans.queries import collect
 from polars_wroc.stats.difference_tests import Adjust
 from polars_wroc.thresholds.confusion_matrix import ThresholdMetrics
@@ -71,16 +68,18 @@ class Run:
     command: str | None = None
     files: Sequence[AuditedFile] = ()
     versions: dict[str, str] = field(default_factory=_versions)
+    # Degrees of freedom of the design of a survey.
+    design_df: int | None = None
+    # How far the AUCs of scores that were counted in bins may be off.
+    auc_error: float | None = None
+    # Segments of few rows, and those that would give them away, if they are not to be shown.
+    left_out: Sequence[str] = ()
+    # Attributes whose rows without a value are in no number, since these segments are left out.
+    left_out_of_totals: Sequence[str] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Return the run as values for JSON."""
-        files = [asdict(file) for file in self.files]
-        return {
-            "date": self.date.isoformat(),
-            "command": self.command,
-            "versions": self.versions,
-            "files": files,
-        }
+        return asdict(self) | {"date": self.date.isoformat()}
 
 
 def audited_files(names: Sequence[str], *, contents: bool) -> list[AuditedFile]:
@@ -111,80 +110,6 @@ AuditReference: TypeAlias = ReferenceKind | Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class AuditReferences:
-    """A kind of reference, and the reference segments named for some attributes."""
-
-    kind: ReferenceKind = "rest"
-    named: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def settings(self) -> str | dict[str, str]:
-        """The argument, with the names of segments."""
-        return dict(self.named) if self.named else self.kind
-
-    @property
-    def is_mutual(self) -> bool:
-        """Whether each of two segments is the reference of the other, unless one is named."""
-        return self.kind in ("rest", "overall")
-
-    def without_references(self, gaps: pl.DataFrame) -> pl.DataFrame:
-        """Drop the reference segments, which have no gap to themselves."""
-        if self.kind == "best":
-            gaps = gaps.filter(pl.col("auc").ne_missing(pl.col("auc_reference")))
-        for attribute, segment in self.named.items():
-            itself = pl.col("attribute").eq(attribute) & pl.col("segment").eq_missing(segment)
-            gaps = gaps.filter(~itself)
-        return gaps
-
-    def check(self, segments: pl.DataFrame) -> None:
-        """Check that the named segments have rows."""
-        for attribute, segment in self.named.items():
-            known = segments.filter(attribute=attribute)["segment"].unique(maintain_order=True)
-            if segment not in known:
-                msg = (
-                    f"`reference` must name a segment by {attribute!r}, one of "
-                    f"{known.drop_nulls().to_list()}; found {segment!r}"
-                    f"{did_you_mean(segment, known.drop_nulls())}"
-                )
-                raise ValueError(msg)
-
-    def of(
-        self, segments: Rows, weight_type: WeightType, min_rows: int
-    ) -> list[tuple[pl.Expr, Reference]]:
-        """Pair each reference with the condition on the segments that it applies to."""
-        kind = read_reference(self.kind, segments, weight_type, min_rows)
-        if not self.named:
-            return [(pl.lit(value=True), kind)]
-        attribute, segment = (pl.col(name).cast(pl.String) for name in ("attribute", "segment"))
-        is_named = attribute.is_in(list(self.named))
-        is_reference = (segment == attribute.replace_strict(self.named, default=None)).fill_null(
-            value=False
-        )
-        units = units_of(weight_type)
-        return [
-            (is_named, ReferenceGroup(segments.model_keys, units, lambda _: is_reference)),
-            (~is_named, kind),
-        ]
-
-
-def read_references(
-    reference: object, groupings: Sequence[Grouping], schema: pl.Schema
-) -> AuditReferences:
-    """Read a kind of reference, or a segment for each of some attributes."""
-    if not isinstance(reference, Mapping):
-        kinds: dict[object, ReferenceKind] = {kind: kind for kind in get_args(ReferenceKind)}
-        if not isinstance(reference, str) or reference not in kinds:
-            hint = did_you_mean(reference, get_args(ReferenceKind))
-            msg = (
-                f"`reference` must be one of {', '.join(repr(kind) for kind in kinds)} or map "
-                f"attributes to segments; found {reference!r}{hint}"
-            )
-            raise ValueError(msg)
-        return AuditReferences(kinds[reference])
-    return AuditReferences(named=named_segments(reference, groupings, schema))
-
-
-@dataclass(frozen=True)
 class AuditSettings:
     """The arguments of an audit, columns by their names; in the order in which they are shown."""
 
@@ -205,7 +130,7 @@ class AuditSettings:
     lonely: Lonely
     # Their kind.
     replicate_weights: ReplicateKind | None
-    reference: AuditReferences
+    reference: CategoryReference
     level: float
     adjust: Adjust
     method: Method
@@ -230,6 +155,16 @@ class AuditSettings:
         return any(value is not None for value in (self.strata, self.fpc, self.replicate_weights))
 
     @property
+    def decides(self) -> bool:
+        """Whether there are decisions, of which must be said for whom they are good."""
+        return self.favorable is not None
+
+    @property
+    def several(self) -> bool:
+        """Whether there are several scores, so that their names must be told."""
+        return len(self.score) > 1
+
+    @property
     def needs_variance(self) -> bool:
         """Whether an AUC without a variance leaves its gaps without a test."""
         return self.by_design or self.method != "score"
@@ -237,7 +172,7 @@ class AuditSettings:
     def as_dict(self) -> dict[str, Any]:
         """Return the settings as users and files see them."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return values | {"reference": self.reference.settings, "text": self.text.as_dict()}
+        return values | {"reference": self.reference.given, "text": self.text.as_dict()}
 
 
 @dataclass(frozen=True)
@@ -245,7 +180,7 @@ class AuditPlan:
     """What to measure, and how."""
 
     groupings: Sequence[Grouping]
-    references: AuditReferences
+    references: CategoryReference
     choice: float | Rule | None
     interval: IntervalOptions
     metrics: ThresholdMetrics
@@ -258,16 +193,13 @@ class AuditPlan:
 
 # What all rows are called in words.
 ALL_ROWS = "all rows"
+# Columns that identify a segment of a score.
+ALL_KEYS = (*AUDIT_KEYS, MODEL)
 
 
-def segment_keys(table: pl.DataFrame) -> list[str]:
-    """List the columns of an audit's table that identify segment and model."""
-    return [name for name in (*AUDIT_KEYS, MODEL) if name in table.columns]
-
-
-def compared_within(table: pl.DataFrame) -> list[str]:
-    """List the columns within which segments are compared."""
-    return [name for name in segment_keys(table) if name != "segment"]
+def keys_of(table: pl.DataFrame) -> list[str]:
+    """List the columns of a measured table that identify a segment, with the score if several."""
+    return [name for name in ALL_KEYS if name in table.columns]
 
 
 def rows_with(table: pl.DataFrame, kept: pl.DataFrame) -> pl.DataFrame:
@@ -291,33 +223,10 @@ def segment_in_words(attribute: str, segment: str | None) -> str:
 
 
 @dataclass(frozen=True)
-class EnoughRows:
-    """Which segments have enough rows for a metric and, under ``auc_gap``, for a test of it."""
-
-    table: pl.DataFrame
-
-    def where(self, names: Sequence[str]) -> pl.DataFrame:
-        """List all segments; ``enough`` is whether they have enough rows for all these names."""
-        enough = pl.all_horizontal(names).alias("enough")
-        return self.table.select(*segment_keys(self.table), enough)
-
-    def for_ratios(self, impact: pl.DataFrame) -> pl.DataFrame:
-        """Add to impact ratios whether a category and its reference have ``enough`` rows."""
-        enough = self.where(["selection_rate"])
-        table = impact.join(
-            enough, on=segment_keys(impact), how="left", nulls_equal=True, maintain_order="left"
-        )
-        is_reference = pl.col("segment") == pl.col("reference")
-        of_reference = pl.col("enough").filter(is_reference).first().over(compared_within(impact))
-        both = (pl.col("enough") & of_reference).fill_null(value=False)
-        return table.with_columns(both.alias("enough"))
-
-
-@dataclass(frozen=True)
 class JudgedGate:
     """A condition, whether it is met, and where it is or could not be judged."""
 
-    condition: str
+    gate: str
     met: bool
     where: Sequence[str]
     not_judged: Sequence[str]
@@ -327,32 +236,22 @@ class JudgedGate:
         """Say whether the condition is met, where, and where it could not be judged."""
         outcome = f"met: {'; '.join(self.where)}" if self.met else "not met"
         unknown = f"; not judged in {'; '.join(self.not_judged)}" if self.not_judged else ""
-        return f"{self.condition}: {outcome}{unknown}"
+        return f"{self.gate}: {outcome}{unknown}"
 
     def as_dict(self) -> dict[str, Any]:
         """Return the gate as values for JSON."""
-        return asdict(self)
+        return asdict(self) | {"sentence": self.sentence}
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class AuditTables:
-    """The tables of an audit; None if its scores or options do not allow a table."""
+    """The tables of an audit, and how they came about."""
 
+    table: pl.DataFrame
     segments: pl.DataFrame
     curves: pl.DataFrame
-    gaps: pl.DataFrame
-    calibration: pl.DataFrame | None
-    fairness: pl.DataFrame | None
-    impact: pl.DataFrame | None
     missing: pl.DataFrame
-    enough_rows: EnoughRows
-    # Degrees of freedom of the design of a survey.
-    design_df: int | None
-    parameters: AuditSettings
+    settings: AuditSettings
     run: Run = field(default_factory=Run)
     # Conditions of a pipeline, if there were any.
     gates: Sequence[JudgedGate] = ()
-    # Segments of few rows, and those that would give them away, if they are not to be shown.
-    left_out: Sequence[str] = ()
-    # Attributes whose rows without a value are in no number, since these segments are left out.
-    left_out_of_totals: Sequence[str] = ()

@@ -7,23 +7,16 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from polars_wroc.audits.calibration_findings import CALIBRATION, TARGET
-from polars_wroc.audits.sentences import (
-    IMPACT_RATIO,
-    in_short,
-    is_of_calibration,
-    share,
-    size,
-    span_of,
-)
+from polars_wroc.audits.findings import findings_of
+from polars_wroc.audits.sentences import in_short, share, size, span_of
 from polars_wroc.audits.tables import (
+    ALL_KEYS,
     AuditSettings,
     AuditTables,
     name_of,
-    rows_with,
     segment_in_words,
-    segment_keys,
 )
+from polars_wroc.audits.views import in_columns
 from polars_wroc.audits.words import (
     Words,
     capitalised,
@@ -36,6 +29,14 @@ from polars_wroc.audits.words import (
 )
 from polars_wroc.curves.calibration_error import IN_THE_LARGE
 from polars_wroc.groups.auc_sums import GAP_METRICS
+from polars_wroc.groups.comparisons import (
+    ALIKE,
+    CALIBRATION,
+    DIFFERENT,
+    IMPACT_RATIO,
+    TARGET,
+    TOO_LITTLE,
+)
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.stats.proportions import TOLERANCE
@@ -51,19 +52,21 @@ class Verdict(NamedTuple):
     counts: dict[str, int]
 
 
-def verdict_of(findings: pl.DataFrame, settings: AuditSettings) -> Verdict:
+def counts_of_verdicts(findings: pl.DataFrame) -> dict[str, int]:
+    """Count the comparisons with each verdict."""
+    verdicts = (DIFFERENT, ALIKE, TOO_LITTLE)
+    return {name: findings.filter(verdict=name).height for name in verdicts}
+
+
+def verdict_of(audit: AuditTables) -> Verdict:
     """Sum up findings; each comparison of two segments counts once."""
-    counted = findings.filter(~pl.col("mirror"))
-    words = Words.of(settings)
-    outcomes = {
-        name: counted.filter(pl.col("verdict") == name).height
-        for name in ("different", "alike", "too little data")
-    }
-    of_all = pl.col("reference").eq_missing(TARGET)
-    different, whole = (counted.filter(some, verdict="different") for some in (~of_all, of_all))
+    findings, words = findings_of(audit.table), Words.of(audit.settings)
+    outcomes = counts_of_verdicts(findings)
+    of_all = (pl.col("reference") == TARGET) & (pl.col("attribute") == OVERALL)
+    different, whole = (findings.filter(some, verdict=DIFFERENT) for some in (~of_all, of_all))
     calibrated = pl.col("metric").is_in([*CALIBRATION])
     calibration, gaps = different.filter(calibrated), different.filter(~calibrated)
-    worse, either = (gaps.filter(side=side) for side in ("worse", "either"))
+    worse, either = (gaps.filter(direction=side) for side in ("worse", "either"))
     sentences = []
     if not worse.is_empty():
         sentences += _named_first(worse, words, "is worse off")
@@ -82,14 +85,14 @@ def verdict_of(findings: pl.DataFrame, settings: AuditSettings) -> Verdict:
     else:
         sentences.append(f"No segment is shown to be worse off{': ' if rest else ''}{rest}.")
     text = " ".join([*sentences, *whole["sentence"]])
-    if "selection_rate" not in findings["metric"]:
+    if not audit.settings.decides:
         text = f"Decisions were not audited. {text}"
     return Verdict(text, outcomes)
 
 
 def _others(outcomes: Mapping[str, int], words: Words) -> str:
     """Count the comparisons that show no difference."""
-    alike, little = outcomes["alike"], outcomes["too little data"]
+    alike, little = outcomes[ALIKE], outcomes[TOO_LITTLE]
     parts = []
     if alike:
         are = "is" if alike == 1 else "are"
@@ -103,14 +106,14 @@ def _others(outcomes: Mapping[str, int], words: Words) -> str:
 
 def _named_first(findings: pl.DataFrame, words: Words, what: str) -> list[str]:
     """Name the segment with the most serious finding, on what, and the other segments."""
-    keys = segment_keys(findings)
+    keys = list(ALL_KEYS)
     places = findings.select(keys).unique(maintain_order=True)
     first = findings.join(places.head(1), on=keys, nulls_equal=True, maintain_order="left")
     shown = first.head(_METRICS).to_dicts()
     first_gap = next((n for n, one in enumerate(shown) if one["metric"] != IMPACT_RATIO), None)
     parts = [_against(one, words, with_reference=n == first_gap) for n, one in enumerate(shown)]
-    sentences = [f"{_name(shown[0])} {what}: {'; '.join(parts)}."]
-    others = [_name(one) for one in places[1:].to_dicts()]
+    sentences = [f"{_name(shown[0], words)} {what}: {'; '.join(parts)}."]
+    others = [_name(one, words) for one in places[1:].to_dicts()]
     if others:
         several = len(others) > 1
         verb = (
@@ -121,8 +124,8 @@ def _named_first(findings: pl.DataFrame, words: Words, what: str) -> list[str]:
     return sentences
 
 
-def _name(finding: Mapping[str, Any]) -> str:
-    model = f" (model {finding[MODEL]})" if MODEL in finding else ""
+def _name(finding: Mapping[str, Any], words: Words) -> str:
+    model = f" (model {finding[MODEL]})" if words.several else ""
     return f"{segment_in_words(finding['attribute'], finding['segment'])}{model}"
 
 
@@ -135,7 +138,7 @@ def _against(finding: Mapping[str, Any], words: Words, *, with_reference: bool) 
             f"{words.good} {finding['ratio']:.2f} times as often as {reference} ({low:.2f} to "
             f"{high:.2f}), surely below four fifths"
         )
-    if is_of_calibration(finding):
+    if finding["metric"] in CALIBRATION:
         return in_short(finding, words)
     metric = GAP_METRICS[finding["metric"]]
     value, other = (
@@ -162,6 +165,8 @@ def _against(finding: Mapping[str, Any], words: Words, *, with_reference: bool) 
 
 # Of more attributes than this only the widest range of AUCs is described.
 _RANGES = 3
+# An AUC of chance.
+_HALF = 0.5
 # From more numbers than this ranges are suggested.
 _NUMBERS = 50
 _NO_VARIANCE = (
@@ -185,42 +190,44 @@ class Remarks(NamedTuple):
 
 def remarks_of(audit: AuditTables) -> Remarks:
     """Write what should be known beside the findings."""
-    segments, settings = audit.segments, audit.parameters
+    segments, settings = in_columns(audit), audit.settings
     missing = missing_remark(audit.missing)
-    decided = decision_remarks(segments, recorded=settings.selected is not None)
     return Remarks(
         [
-            *decided,
+            *(decision_remarks(segments, settings) if settings.decides else []),
             *number_remarks(segments),
-            *untested_remarks(segments, audit.gaps, settings),
+            *untested_remarks(segments, settings),
             *left_out_remarks(audit),
         ],
         [
-            *score_remarks(audit),
-            *calibration_remarks(audit.calibration, settings),
+            *score_remarks(segments, settings),
+            *calibration_remarks(segments, settings),
             *([] if missing is None else [missing]),
         ],
     )
 
 
-def decision_remarks(segments: pl.DataFrame, *, recorded: bool = False) -> list[str]:
+def decision_remarks(segments: pl.DataFrame, settings: AuditSettings) -> list[str]:
     """Name the thresholds, or the recorded decisions, that select no row or every row."""
-    if "selection_rate" not in segments.columns:
-        return []
     sentences = []
     for overall in segments.filter(attribute=OVERALL).iter_rows(named=True):
         share = overall["selection_rate"]
         if share is None or TOLERANCE < share < 1 - TOLERANCE:
             continue
         selected = "no row" if share <= TOLERANCE else "every row"
-        if recorded:
+        if settings.selected is not None:
             sentences.append(f"The recorded decisions select {selected}: they are all the same.")
             continue
-        score = f" of the score{quoted(overall[MODEL])}" if MODEL in overall else ""
+        score = f" of the score{_quoted(overall, settings)}"
+        score = score if settings.several else ""
         sentences.append(
             f"The threshold{score} selects {selected}, so that all decisions there are the same."
         )
     return sentences
+
+
+def _quoted(overall: Mapping[str, Any], settings: AuditSettings) -> str:
+    return quoted(overall[MODEL] if settings.several else None)
 
 
 def number_remarks(segments: pl.DataFrame) -> list[str]:
@@ -238,9 +245,7 @@ def number_remarks(segments: pl.DataFrame) -> list[str]:
     ]
 
 
-def untested_remarks(
-    segments: pl.DataFrame, gaps: pl.DataFrame, settings: AuditSettings
-) -> list[str]:
+def untested_remarks(segments: pl.DataFrame, settings: AuditSettings) -> list[str]:
     """Name the segments that were measured but not tested, and the attributes without a test."""
     least = settings.min_rows
     lacking = required_values(recorded=settings.selected is not None)
@@ -250,7 +255,7 @@ def untested_remarks(
             f"{{}} {{}} fewer than {least} rows in a class, too few to test a gap in AUC",
         ),
         (
-            without_variance(segments, gaps, settings),
+            without_variance(segments, settings),
             _NO_VARIANCE_BY_DESIGN if settings.by_design else _NO_VARIANCE,
         ),
         (one_class_segments(segments), "{} {} rows of one class only, so that there is no AUC"),
@@ -265,25 +270,25 @@ def untested_remarks(
         for one, text in said
         if not one.is_empty()
     ]
-    if untested := _untested_attributes(gaps):
+    if untested := _untested_attributes(segments):
         sentences.append(f"Nothing could be tested by {', '.join(untested)}.")
     return sentences
 
 
 def left_out_remarks(audit: AuditTables) -> list[str]:
     """Name the segments that are not shown, and the rows that are not in the totals either."""
-    least = audit.parameters.min_cell
+    least = audit.settings.min_cell
     missing = dict(audit.missing.rows())
     sentences = []
-    for name in audit.left_out_of_totals:
+    for name in audit.run.left_out_of_totals:
         rows = missing[name]
         which = "Rows" if rows is None else many(rows, "row")
         sentences.append(
             f"{which} without a value of {name} are left out of all numbers, totals included: too "
             f"few to show, with fewer than {least} of a class or decision."
         )
-    without = {f"{name} {name_of(None)}" for name in audit.left_out_of_totals}
-    if names := [name for name in audit.left_out if name not in without]:
+    without = {f"{name} {name_of(None)}" for name in audit.run.left_out_of_totals}
+    if names := [name for name in audit.run.left_out if name not in without]:
         why = (
             f"of fewer than {least} rows of a class or decision, or from which such could be "
             "computed"
@@ -293,26 +298,26 @@ def left_out_remarks(audit: AuditTables) -> list[str]:
     return sentences
 
 
-def score_remarks(audit: AuditTables) -> list[str]:
+def score_remarks(segments: pl.DataFrame, settings: AuditSettings) -> list[str]:
     """Describe the overall AUC of each score, and the range of its AUCs over segments.
 
     The ranges of crossed segments, which are many and small, are left out, as they are mostly due
     to chance.
     """
-    sentences, settings, words = [], audit.parameters, Words.of(audit.parameters)
-    for of_model in of_models(audit.segments):
+    sentences, words = [], Words.of(settings)
+    for of_model in of_models(segments):
         overall = of_model.row(0, named=True)
-        name = f"The score{quoted(overall.get(MODEL))}"
+        name = f"The score{_quoted(overall, settings)}"
         if overall["auc"] is None:
-            sentences.append(f"{name} has no AUC: {_why_no_auc(overall, audit.parameters)}.")
+            sentences.append(f"{name} has no AUC: {_why_no_auc(overall, settings)}.")
             continue
-        share = f"{overall['auc']:.1%}{' of the weight' * (audit.parameters.weight is not None)}"
+        share = f"{overall['auc']:.1%}{' of the weight' * (settings.weight is not None)}"
         sentences.append(
             f"{name} has an overall AUC of {_auc(overall)}: of one {words.positive} and one "
             f"{words.negative} it ranks the former higher in {share} of the pairs, where "
             "a tie counts half."
         )
-        if overall["inverted"]:
+        if overall["auc_high"] is not None and overall["auc_high"] < _HALF:
             sentences.append(
                 f"{name} ranks the wrong way around: its confidence interval lies below 0.5."
             )
@@ -345,10 +350,12 @@ def missing_remark(missing: pl.DataFrame) -> str | None:
     return f"Values are missing: {', '.join(listed)}."
 
 
-def _untested_attributes(gaps: pl.DataFrame) -> list[str]:
-    """List the attributes without any test, unless no attribute has one."""
-    tested = pl.any_horizontal(pl.col("^.*_gap_p_value$").is_not_null()).any()
-    of_attributes = gaps.group_by("attribute", maintain_order=True).agg(tested=tested)
+def _untested_attributes(segments: pl.DataFrame) -> list[str]:
+    """List the attributes without any test of a gap, unless no attribute has one."""
+    names = [f"{name}_gap_p_value" for name in GAP_METRICS if name in segments.columns]
+    tested = pl.any_horizontal(pl.col(names).is_not_null()).any()
+    of_segments = segments.filter(pl.col("attribute") != OVERALL)
+    of_attributes = of_segments.group_by("attribute", maintain_order=True).agg(tested=tested)
     untested: list[str] = of_attributes.filter(~pl.col("tested"))["attribute"].to_list()
     return untested if len(untested) < of_attributes.height else []
 
@@ -368,17 +375,11 @@ def empty_segments(segments: pl.DataFrame) -> pl.DataFrame:
     return _distinct(segments.filter(~_ANY))
 
 
-def without_variance(
-    segments: pl.DataFrame, gaps: pl.DataFrame, settings: AuditSettings
-) -> pl.DataFrame:
+def without_variance(segments: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
     """Segments with enough rows whose gap in AUC has no variance to test it by."""
-    if not settings.needs_variance:
-        return _distinct(segments.clear())
-    known = pl.col("auc").is_not_null() & pl.col("auc_reference").is_not_null()
-    enough = rows_with(gaps, segments.filter(~pl.col("small")).select(segment_keys(segments)))
-    unknown = enough.filter(known, pl.col("auc_gap_low").is_null())
-    unknown = settings.reference.without_references(unknown)
-    return _distinct(unknown)
+    known = pl.all_horizontal(pl.col("auc", "auc_reference").is_not_null())
+    untested = known & pl.col("auc_gap_verdict").is_not_null() & pl.col("auc_gap_low").is_null()
+    return _distinct(segments.filter(~pl.col("small"), untested, settings.needs_variance))
 
 
 def _distinct(segments: pl.DataFrame) -> pl.DataFrame:
@@ -427,22 +428,22 @@ def _smaller_class(segment: dict[str, Any], words: Words, *, by_weight: bool) ->
 
 
 def _auc(segment: dict[str, Any]) -> str:
-    low, high = segment["ci_low"], segment["ci_high"]
+    low, high = segment["auc_low"], segment["auc_high"]
     limits = "" if low is None else f" ({low:.3f} to {high:.3f})"
     return f"{segment['auc']:.3f}{limits}"
 
 
-def calibration_remarks(calibration: pl.DataFrame | None, settings: AuditSettings) -> list[str]:
+def calibration_remarks(segments: pl.DataFrame, settings: AuditSettings) -> list[str]:
     """Compare the mean of each score with the proportion of positives, overall and by segment.
 
     The range over segments leaves out those with too few rows.
     """
-    if calibration is None:
+    if IN_THE_LARGE not in segments.columns:
         return []
+    weight = pl.col("w_pos") + pl.col("w_neg")
+    with_rates = segments.with_columns(weight=weight, observed=pl.col("w_pos") / weight)
     return [
-        sentence
-        for of_model in of_models(calibration)
-        for sentence in _of_score(of_model, settings)
+        sentence for of_model in of_models(with_rates) for sentence in _of_score(of_model, settings)
     ]
 
 
@@ -452,9 +453,9 @@ def _of_score(calibration: pl.DataFrame, settings: AuditSettings) -> list[str]:
         return []
     share = "share" if settings.weight is None else "weighted share"
     of_all = (
-        f"Read as a probability, the score{quoted(overall.get(MODEL))} is "
-        f"{overall['mean_score']:.3f} on average, and the {share} of those "
-        f"{Words.of(settings).positive} is {overall['observed_rate']:.3f}: {_difference(overall)}."
+        f"Read as a probability, the score{_quoted(overall, settings)} is "
+        f"{overall['observed'] + overall[IN_THE_LARGE]:.3f} on average, and the {share} of those "
+        f"{Words.of(settings).positive} is {overall['observed']:.3f}: {_difference(overall)}."
     )
     # A row with a frequency weight counts that many times.
     count = "weight" if settings.weight_type == "frequency" else "n"

@@ -74,7 +74,7 @@ def sized(segment: dict[str, Any]) -> str:
 
 def of_models(table: pl.DataFrame) -> list[pl.DataFrame]:
     """Split a table by score."""
-    return table.partition_by(MODEL, maintain_order=True) if MODEL in table.columns else [table]
+    return table.partition_by(MODEL, maintain_order=True)
 
 
 def quoted(model: str | None) -> str:
@@ -107,6 +107,8 @@ class Words:
     # Attributes whose segments are compared with one of them.
     kind: str
     named: Mapping[str, str]
+    # Whether there are several scores, which sentences name.
+    several: bool = False
 
     @classmethod
     def of(cls, settings: AuditSettings) -> Words:
@@ -130,7 +132,12 @@ class Words:
             good,
             reference.kind,
             dict(reference.named),
+            settings.several,
         )
+
+    def model(self, finding: Mapping[str, Any]) -> str:
+        """Name the score that a sentence is about, if there are several."""
+        return f"Model {finding[MODEL]}: " if self.several else ""
 
     def reference(self, finding: Mapping[str, Any]) -> str:
         """Name what a segment is compared with."""
@@ -150,7 +157,7 @@ def reference_of(settings: AuditSettings, attribute: str) -> str:
 
 def reading_of(audit: AuditTables) -> str:
     """Say who is selected, and whether that counts as good; empty without decisions."""
-    settings = audit.parameters
+    settings = audit.settings
     if settings.favorable is None:
         return ""
     words = Words.of(settings)
@@ -164,10 +171,10 @@ def reading_of(audit: AuditTables) -> str:
 
 def _selection(audit: AuditTables) -> str:
     """Say whom the threshold, or which column, selects."""
-    settings = audit.parameters
+    settings = audit.settings
     if settings.selected is not None:
         return f"as recorded in {settings.selected}"
-    overall = audit.segments.filter(pl.col("attribute") == OVERALL)
+    overall = audit.segments.filter(attribute=OVERALL)
     if overall["threshold"].n_unique() == 1:
         return _of_threshold(overall["threshold"][0])
     each = overall.select(MODEL, "threshold").rows()

@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 
 _COLUMNS = (
     *("metric", "measure", "before", "after", "change", "change_low", "change_high"),
-    *("p_value", "p_adjusted", "finding"),
+    *("p_value", "p_adjusted", "verdict"),
 )
 _CHANGE, _LOW, _HIGH = "__change", "__low", "__high"
 # What the test says, and what became of a finding.
-_REMARK = "__remark"
+_REMARK, _BECAME = "__remark", "__became"
 # Most segments that can be read.
 _MOST = 40
 _POINTS = "+.1f"
@@ -89,7 +89,7 @@ def change_chart(
         A panel for each attribute, with a row per segment (and model) and a line at no change. To
         the right of the line the number is higher in the second audit. A significant change has a
         red, filled diamond on a thick line, any other a grey, hollow circle on a thin one; beside
-        them the change, its limits, what the test says, and the ``finding`` of `audit_changes`,
+        them the change, its limits, what the test says, and the ``verdict`` of `audit_changes`,
         such as "significant, new" or "not significant, now detected". Only segments of both audits
         are drawn, and at most 40 rows: findings, then the smallest p-values. Where there are more,
         the caption says how many.
@@ -114,7 +114,11 @@ def change_chart(
     arguments.option("metric", metric, get_args(GapMetric))
     arguments.option("measure", measure, get_args(ChangeMeasure))
     level = arguments.level(level)
+    # The only score needs no name.
+    if isinstance(changes, pl.DataFrame) and "model" in changes.columns:
+        changes = changes.drop("model") if changes["model"].n_unique() == 1 else changes
     table, keys = read_groups("changes", changes, _COLUMNS, "`audit_changes`")
+    table = table.rename({"verdict": _BECAME})
     if not are_of_audit(keys):
         msg = f"`changes` must be the table of `audit_changes`; found the groups {list(keys)}"
         raise ValueError(msg)
@@ -144,7 +148,7 @@ def change_chart(
     )
     drawn = with_texts(drawn, segment, None, facet, None, shown)
     drawn = drawn.with_columns(verdict(_CHANGE, level)).with_columns(
-        pl.concat_str([VERDICT, "finding"], separator=", ", ignore_nulls=True).alias(_REMARK)
+        pl.concat_str([VERDICT, _BECAME], separator=", ", ignore_nulls=True).alias(_REMARK)
     )
     some = f"{drawn.height} of {known.height:,} changes: findings, then the smallest p-values"
     chart: alt.VConcatChart = panels_of(
@@ -159,7 +163,7 @@ def change_chart(
 
 def _most_notable(known: pl.DataFrame) -> pl.DataFrame:
     """Keep findings, then the smallest p-values, in the order of the table."""
-    order = [pl.col("finding").is_null(), "p_value", pl.col("change").abs().neg()]
+    order = [pl.col(_BECAME).is_null(), "p_value", pl.col("change").abs().neg()]
     ranked = known.with_row_index("__row").sort(order, nulls_last=True, maintain_order=True)
     return ranked.head(_MOST).sort("__row").drop("__row")
 

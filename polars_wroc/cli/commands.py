@@ -14,11 +14,13 @@ import polars as pl
 from polars_wroc.audits.audit_changes import Changes, changes_between, changes_in_text
 from polars_wroc.audits.formats import SEGMENTS, in_text
 from polars_wroc.audits.gates import (
+    OF_CHANGES,
+    OF_IMPACT,
+    OF_PAIRS,
     judged,
-    read_change_gate,
-    read_comparison_gate,
+    judged_pairs,
+    of_audit,
     read_gate,
-    read_impact_gate,
 )
 from polars_wroc.audits.not_audited import seemingly_unknown, unknown_hint
 from polars_wroc.audits.result import SUFFIXES, Audit
@@ -81,7 +83,8 @@ def run_audit(options: argparse.Namespace) -> None:
     decides = any(value is not None for value in (*threshold.values(), options.selected))
     arguments.check_favorable(options, (*_THRESHOLD, "selected"))
     ratios = options.favorable != "neither"
-    gates = [read_gate(text, decides=decides, ratios=ratios) for text in options.fail_if]
+    known = of_audit(decides=decides, ratios=ratios)
+    gates = [read_gate(text, known) for text in options.fail_if]
     compared = {name: getattr(options, name) for name in _COMPARED}
     compared["reference"] = arguments.reference_of(options, "rest")
     compared["text"] = arguments.text_of(options)
@@ -93,7 +96,7 @@ def run_audit(options: argparse.Namespace) -> None:
     shown = (options.output or "").lower().endswith(("-", ".json", ".md"))
     files = audited_files(options.files, contents=shown)
     run = replace(result.run, command=options.command_line, files=files)
-    judgement = judged(gates, result)
+    judgement = judged(gates, result.table)
     result = replace(result, run=run, gates=judgement.gates)
     present(judgement, lambda: _show_audit(result, options))
 
@@ -183,7 +186,7 @@ def _show_audit(result: Audit, options: argparse.Namespace) -> None:
         return
     if options.output:
         result.save(options.output)
-    text = in_text(result, result.findings, screen_of(options, SEGMENTS))
+    text = in_text(result, screen_of(options, SEGMENTS))
     say(f"{text}\n", options)
     if options.output:
         say_written(options)
@@ -197,10 +200,10 @@ def run_diff(options: argparse.Namespace) -> None:
     if given and not is_chart(options):
         msg = f"--{given[0]} applies to a chart: -o FILE with one of .html, .png, .svg"
         raise UsageError(msg)
-    gates = [read_change_gate(text) for text in options.fail_if]
+    gates = [read_gate(text, OF_CHANGES) for text in options.fail_if]
     before, after = options.files
     changes = changes_between(before, after, options.adjust, different_rows=options.different_rows)
-    present(judged(gates, changes), partial(_show_changes, changes, options))
+    present(judged(gates, changes.judged), partial(_show_changes, changes, options))
 
 
 def _show_changes(changes: Changes, options: argparse.Namespace) -> None:
@@ -226,7 +229,7 @@ def run_impact(options: argparse.Namespace) -> None:
     """Print or write impact ratios; raise if a gate fails."""
     check_output(options, TABLE_OR_CHART)
     _check(options)
-    gates = [read_impact_gate(text) for text in options.fail_if]
+    gates = [read_gate(text, OF_IMPACT) for text in options.fail_if]
     reference = _reference_of_impact(options)
     known = sources.known_rows(options)
     if options.threshold == "median" and budget_is_set() and known > MOST_ROWS:
@@ -257,7 +260,7 @@ def run_impact(options: argparse.Namespace) -> None:
             for note in notes:
                 process.complain(note)
 
-    present(judged(gates, wide), show)
+    present(judged(gates, table), show)
 
 
 def _decided(frame: pl.LazyFrame | CountTable, options: argparse.Namespace) -> pl.LazyFrame:
@@ -328,7 +331,7 @@ _IN_WORDS: dict[str, str] = {
 def run_compare(options: argparse.Namespace) -> None:
     """Test the differences between the AUCs of scores."""
     check_output(options, TABLE_OR_CHART)
-    gates = [read_comparison_gate(text) for text in options.fail_if]
+    gates = [read_gate(text, OF_PAIRS) for text in options.fail_if]
     source = sources.source_of(options)
     compare = source.function("compare")
     chosen = {"method": options.method, "adjust": options.adjust}
@@ -337,7 +340,7 @@ def run_compare(options: argparse.Namespace) -> None:
     check_positives(options.pos_label, found=_table_has_positives(table["auc_a"], source))
     text = partial(pairs_in_text, table, options.level)
     show = partial(show_table, "compare", table, options, text, level=options.level)
-    present(judged(gates, table), show)
+    present(judged(gates, judged_pairs(table)), show)
 
 
 def run_gaps(options: argparse.Namespace) -> None:

@@ -76,14 +76,14 @@ def present(judgement: Judgement, show: Callable[[], None]) -> None:
     finally:
         for gate in judgement.gates:
             if gate.not_judged:
-                process.complain(f"{gate.condition} is not judged in {'; '.join(gate.not_judged)}")
+                process.complain(f"{gate.gate} is not judged in {'; '.join(gate.not_judged)}")
     if problem:
         raise problem
 
 
 def _problem(judgement: Judgement) -> Exception | None:
     """Return the error of gates that are met or cannot be judged."""
-    failures = [f"{gate.condition}: {place}" for gate in judgement.gates for place in gate.where]
+    failures = [f"{gate.gate}: {place}" for gate in judgement.gates for place in gate.where]
     text = "; ".join([*failures, *judgement.unknown])
     if failures:
         return GateError(text)

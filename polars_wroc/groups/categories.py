@@ -232,6 +232,30 @@ class CategoryReference:
     kinds: Sequence[str] = ()
 
     @property
+    def given(self) -> str | dict[str, str]:
+        """The argument, with the names of segments."""
+        return dict(self.named) if self.named else self.kind
+
+    @property
+    def is_mutual(self) -> bool:
+        """Whether each of two segments is the reference of the other, unless one is named."""
+        return self.kind in ("rest", "overall")
+
+    def check(self, segments: pl.DataFrame) -> None:
+        """Check that the named segments are there."""
+        for attribute, segment in self.named.items():
+            known = segments.filter(pl.col(ATTRIBUTE) == attribute)[SEGMENT].unique(
+                maintain_order=True
+            )
+            if segment not in known:
+                msg = (
+                    f"`reference` must name a segment by {attribute!r}, one of "
+                    f"{known.drop_nulls().to_list()}; found {segment!r}"
+                    f"{arguments.did_you_mean(segment, known.drop_nulls())}"
+                )
+                raise ValueError(msg)
+
+    @property
     def is_named(self) -> pl.Expr:
         """Whether the reference of an attribute is a named category."""
         return pl.col(ATTRIBUTE).is_in([*self.named])

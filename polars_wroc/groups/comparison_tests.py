@@ -183,17 +183,26 @@ def _ratios(field: Fields, tests: GapTests) -> dict[str, pl.Expr]:
     return {name: known.then(value) for name, value in zip(RATIOS, ratio, strict=True)}
 
 
-def judged(rows: pl.LazyFrame, partition_keys: Sequence[str], tests: GapTests) -> pl.LazyFrame:
-    """Add p-values adjusted for all tests of the table, and verdicts."""
+def adjusted_once(
+    rows: pl.LazyFrame, partition_keys: Sequence[str], adjust: Adjust
+) -> pl.LazyFrame:
+    """Add p-values adjusted for all tests of the table, and the ``number`` that share the error.
+
+    Two segments that share a test count once.
+    """
     repeated, p_value = pl.col(REPEATED), pl.col("p_value")
-    # Two segments that share a test count once.
     once = rows.with_columns(pl.when(~repeated).then(p_value).alias("p_value"), __p_value=p_value)
     of_both = over(pl.col("p_adjusted").max(), [*partition_keys, "metric"])
-    table = adjusted(once, tests.adjust).with_columns(
-        number=pl.lit(1) if tests.adjust == "none" else p_value.count().clip(lower_bound=1),
+    return adjusted(once, adjust).with_columns(
+        number=pl.lit(1) if adjust == "none" else p_value.count().clip(lower_bound=1),
         p_value=pl.col("__p_value"),
         p_adjusted=pl.when(repeated).then(of_both).otherwise("p_adjusted"),
     )
+
+
+def judged(rows: pl.LazyFrame, partition_keys: Sequence[str], tests: GapTests) -> pl.LazyFrame:
+    """Add p-values adjusted for all tests of the table, and verdicts."""
+    table = adjusted_once(rows, partition_keys, tests.adjust)
     detectable = Detectable(_comparison, ("gap",), _QUANTILE)
     steps: list[Step] = [
         partial(_quantiles, tests=tests),
@@ -227,11 +236,18 @@ def _verdicts(field: Fields, tests: GapTests, found: str) -> dict[str, pl.Expr]:
     A gap is alike within the margin if two one-sided tests at the level of one test say that it is
     neither as large nor as small as that.
     """
-    compared, enough = pl.when(field("gap").is_not_null()), field("enough_for_test")
+    enough = field("enough_for_test")
     low, high = _gap_limits(field(_ONE_SIDED), designed=tests.designed)
     slack, margin = field("slack"), tests.margin
     alike = enough & (low - slack > -margin) & (high + slack < margin)
-    different = is_significant(field("p_adjusted"), tests.level)
+    smallest = pl.when(enough).then(field("share") * field(found) + slack)
+    detectable = pl.when(field("gap").is_not_null()).then(smallest)
+    return {"detectable": detectable, "verdict": verdict_of(field, alike, tests.level)}
+
+
+def verdict_of(field: Fields, alike: pl.Expr, level: float) -> pl.Expr:
+    """Judge a gap that may be shown to be ``alike`` by its adjusted p-value."""
+    different = is_significant(field("p_adjusted"), level)
     verdict = (
         pl.when(alike.fill_null(value=False))
         .then(pl.lit(ALIKE))
@@ -239,22 +255,12 @@ def _verdicts(field: Fields, tests: GapTests, found: str) -> dict[str, pl.Expr]:
         .then(pl.lit(DIFFERENT))
         .otherwise(pl.lit(TOO_LITTLE))
     )
-    smallest = pl.when(enough).then(field("share") * field(found) + slack)
-    return {"detectable": compared.then(smallest), "verdict": compared.then(verdict)}
+    return pl.when(field("gap").is_not_null()).then(verdict)
 
 
 def _reasons(field: Fields, partition_keys: Sequence[str], tests: GapTests) -> dict[str, pl.Expr]:
     """Say why there is no verdict or no test."""
-    known = field("value_own").is_not_null() & field("reference_value").is_not_null()
-    none = (
-        pl.when(field(IS_REFERENCE))
-        .then(pl.lit(THE_REFERENCE))
-        .when(field("reference").is_null())
-        .then(pl.lit(NO_REFERENCE))
-        .when(known)
-        .then(pl.lit(NO_VARIANCE))
-        .otherwise(pl.lit(UNDEFINED))
-    )
+    none = why_not_compared(field, field("value_own"))
     first = over(
         named_segment().filter(pl.col(PAIR) & ~pl.col(REPEATED)).first(),
         [*partition_keys, "metric"],
@@ -270,3 +276,17 @@ def _reasons(field: Fields, partition_keys: Sequence[str], tests: GapTests) -> d
         .then(pl.lit(REPEATS) + first)
     )
     return {"reason": reason, "value": field("value_own")}
+
+
+def why_not_compared(field: Fields, value: pl.Expr) -> pl.Expr:
+    """Say why there is no verdict."""
+    known = value.is_not_null() & field("reference_value").is_not_null()
+    return (
+        pl.when(field(IS_REFERENCE))
+        .then(pl.lit(THE_REFERENCE))
+        .when(field("reference").is_null())
+        .then(pl.lit(NO_REFERENCE))
+        .when(known)
+        .then(pl.lit(NO_VARIANCE))
+        .otherwise(pl.lit(UNDEFINED))
+    )

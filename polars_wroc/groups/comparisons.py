@@ -34,9 +34,9 @@ COMPARISON_SCHEMA: dict[str, type[pl.DataType]] = {
 DIFFERENT, ALIKE, TOO_LITTLE = "different", "alike", "too little data"
 # Reasons: why there is no verdict, or no test.
 THE_REFERENCE, NO_REFERENCE = "the reference", "no reference shown"
-UNDEFINED, NO_VARIANCE = "undefined", "no variance"
+UNDEFINED, NO_VARIANCE, ONE_CLASS = "undefined", "no variance", "one class only"
 UNKNOWN_REASON = "an unknown category"
-FEW, REPEATS = "fewer than ", "repeats "
+FEW, REPEATS, SMALL_SHARE = "fewer than ", "repeats ", "share below "
 # The name of what the overall rows of calibration are compared with.
 TARGET = "target"
 # Number of an attribute and segment in the order of the table.
@@ -50,7 +50,7 @@ def few_rows(min_rows: int) -> str:
 
 def small_share(min_share: float) -> str:
     """Say that a category has too small a share of the weight to be compared."""
-    return f"share below {100 * min_share:g}%"
+    return f"{SMALL_SHARE}{100 * min_share:g}%"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,8 +66,9 @@ class ComparedMetric(Metric):
         return self.of
 
 
+IMPACT_RATIO = "impact_ratio"
 IMPACT = ComparedMetric(
-    name="impact_ratio",
+    name=IMPACT_RATIO,
     label="impact ratio",
     definition="Rate of the favorable decision divided by that of the reference.",
     has_ratio=True,

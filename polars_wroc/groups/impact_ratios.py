@@ -39,6 +39,7 @@ from polars_wroc.groups.comparisons import (
     UNDEFINED,
     UNKNOWN_REASON,
     comparison_table,
+    few_rows,
     score_name,
     small_share,
 )
@@ -111,6 +112,8 @@ MIN_SHARE = 0.02
 _RATE = "selection_rate"
 _SUMS = (*CELLS, *SQUARES, ROWS_SELECTED, ROWS_REJECTED, ROWS_MISSING)
 _PARTS = ("value", "complement", "size_low", "size_high")
+# Whether a category, then also its reference, has enough rows to be judged.
+_ENOUGH = "__enough"
 # Quantiles of the limits of a rate, and of those of all ratios at once.
 _QUANTILE, _JOINT_QUANTILE = "__quantile", "__joint_quantile"
 
@@ -128,6 +131,7 @@ class ImpactRatios:
     exact: Exact
     adjust: Adjust
     designed: bool
+    min_rows: int = 0
 
     def table(self, rows: Rows, thresholds: pl.LazyFrame) -> pl.LazyFrame:
         """Compare the rate of each category of rows with that of its reference."""
@@ -143,7 +147,7 @@ class ImpactRatios:
         shares = self.categories.with_shares(self._rates(cells, units), self.min_share)
         marked = self.reference.with_share(self.reference.marked(shares, partition_keys))
         chosen = self.reference.with_highest(marked, pl.col("value_own"), partition_keys)
-        names = [SEGMENT, "n", *(f"{part}_own" for part in _PARTS)]
+        names = [SEGMENT, "n", _ENOUGH, *(f"{part}_own" for part in _PARTS)]
         compared = in_columns(with_reference(chosen, names, partition_keys), [self._both])
         if units is not None:
             group = ReferenceGroup(partition_keys, "row", lambda _: pl.col(IS_REFERENCE))
@@ -186,8 +190,10 @@ class ImpactRatios:
         # Null where no row has a score and so there is no median.
         n = (field(ROWS_SELECTED) + field(ROWS_REJECTED)).fill_null(0)
         weight = reduce(add, (field(name) for name in CELLS))
+        counted = weight if self.weight_type == "frequency" else n
         return {
             "n": n,
+            _ENOUGH: (counted >= self.min_rows).fill_null(value=False),
             "n_missing": field(ROWS_MISSING),
             "weight": pl.when(n == 0).then(0.0).otherwise(cell(weight)),
             "n_selected": field(ROWS_SELECTED).fill_null(0),
@@ -209,6 +215,7 @@ class ImpactRatios:
             "reference": known.then(field(other_name(SEGMENT))),
             "n_reference": known.then(field(other_name("n"))),
             "reference_value": known.then(other["value_other"]),
+            _ENOUGH: field(_ENOUGH) & field(other_name(_ENOUGH)),
         }
 
     def _quantiles(self, field: Fields) -> dict[str, pl.Expr]:
@@ -256,9 +263,9 @@ class ImpactRatios:
         ratio, low, high = (field(name) for name in RATIOS)
         below, above = high < FOUR_FIFTHS, (low >= FOUR_FIFTHS) & (ratio >= FOUR_FIFTHS - TOLERANCE)
         verdict = (
-            pl.when(below.fill_null(value=False))
+            pl.when(below.fill_null(value=False), _ENOUGH)
             .then(pl.lit(DIFFERENT))
-            .when(above.fill_null(value=False))
+            .when(above.fill_null(value=False), _ENOUGH)
             .then(pl.lit(ALIKE))
             .when(ratio.is_not_null())
             .then(pl.lit(TOO_LITTLE))
@@ -276,6 +283,8 @@ class ImpactRatios:
             .then(pl.lit(THE_REFERENCE))
             .when(field("verdict").is_null())
             .then(pl.lit(UNDEFINED))
+            .when(~field(_ENOUGH))
+            .then(pl.lit(few_rows(self.min_rows)))
             .when((field("verdict") == TOO_LITTLE) & field("ratio_low").is_null())
             .then(pl.lit(NO_VARIANCE))
         )

@@ -186,12 +186,6 @@ class Reference(ABC):
         no = pl.lit(value=False)
         return table.with_columns(no.alias(PAIR), no.alias(REPEATED))
 
-    def one_test_of_two(self, gaps: pl.LazyFrame, p_values: Sequence[str]) -> pl.LazyFrame:
-        """Give two groups that share a test the larger of both p-values, and add `REPEATED`."""
-        tests, of_both = pl.col(p_values), over(pl.col(p_values).max(), self.partition_keys)
-        same = pl.when(PAIR).then(of_both).otherwise(tests)
-        return self.with_pairs(gaps).with_columns(same).drop(PAIR)
-
 
 class ReferenceGroup(Reference):
     """One of the groups, chosen by ``is_reference``, a function of its AUC."""

@@ -81,16 +81,16 @@ def _rows(changes: Changes) -> list[str]:
 
 def _table(rows: pl.DataFrame, title: str, changes: Changes) -> Table:
     """Lay out changes as a table."""
-    models = ["Score"] if MODEL in rows.columns else []
-    findings = ["Finding"] if rows["finding"].count() else []
+    models = ["Score"] if changes.several else []
+    findings = ["Verdict"] if rows["verdict"].count() else []
     headings = ["Segment", *models, "Metric", "Before", "After", "Change", *findings]
-    texts = [name in ("Segment", "Score", "Metric", "Finding") for name in headings]
+    texts = [name in ("Segment", "Score", "Metric", "Verdict") for name in headings]
     marked = rows.select(changes.significant).to_series()
     cells = [
         [Cell(segment_in_words(row["attribute"], row["segment"]))]
         + [Cell(row[MODEL]) for _ in models]
         + [Cell(_metric(row)), *_numbers(row, marked=significant)]
-        + [Cell(row["finding"] or "") for _ in findings]
+        + [Cell(row["verdict"] or "") for _ in findings]
         for row, significant in zip(rows.iter_rows(named=True), marked, strict=True)
     ]
     return Table(title, headings, texts, cells)

@@ -10,12 +10,13 @@ import polars as pl
 
 from polars_wroc.audits.tables import AuditSettings, AuditTables, segment_in_words
 from polars_wroc.audits.verdict import empty_segments, one_class_segments, small_segments
+from polars_wroc.audits.views import is_small
 from polars_wroc.audits.words import DASH, Words, many, threshold_text
+from polars_wroc.groups.comparisons import CALIBRATION
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
 from polars_wroc.inputs.designs import ReplicateKind
 from polars_wroc.inputs.metric import Metric
-from polars_wroc.metrics.registry import SUMMARY_METRICS
-from polars_wroc.metrics.summary import AUC_BOUNDS
+from polars_wroc.metrics.registry import CURVE_METRICS, ROC_AUC
 from polars_wroc.thresholds.registry import GAP_RATES, RATES
 from polars_wroc.thresholds.rules import expected_optimism
 
@@ -32,7 +33,7 @@ class Link(NamedTuple):
 
 def title_line(audit: AuditTables) -> list[str]:
     """Say in a line how many rows of which label were audited, and if there are no decisions."""
-    settings = audit.parameters
+    settings = audit.settings
     overall = audit.segments.filter(attribute=OVERALL)
     one = overall.row(0, named=True)
     parts = [many(max(overall["n"].to_list()), "row")]
@@ -41,7 +42,7 @@ def title_line(audit: AuditTables) -> list[str]:
         of_weight = " of the weight" if settings.weight else ""
         percent = f"{share:.{1 if min(share, 1 - share) < _RARE else 0}%}"
         parts.append(f"{percent}{of_weight} {Words.of(settings).positive}")
-    return parts if settings.favorable else [*parts, "ranking only, no decisions"]
+    return parts if settings.decides else [*parts, "ranking only, no decisions"]
 
 
 def positive_share(overall: Mapping[str, Any]) -> float | None:
@@ -56,8 +57,7 @@ def positive_share(overall: Mapping[str, Any]) -> float | None:
 
 def next_steps(findings: pl.DataFrame, places: dict[str, int]) -> list[Link]:
     """Link what a reader should look at after the first screen."""
-    told = findings.filter(~pl.col("mirror"))
-    different = told.filter(verdict="different")
+    different = findings.filter(verdict="different")
     links = []
     if not different.is_empty():
         first = different.row(0, named=True)
@@ -70,7 +70,7 @@ def next_steps(findings: pl.DataFrame, places: dict[str, int]) -> list[Link]:
             Link(f"what {what}", f"finding-{first['rank']}"),
             Link(f"curves and tables {tables}", f"section-{places[attribute]}"),
         ]
-    little = told.filter(verdict="too little data").height
+    little = findings.filter(verdict="too little data").height
     if little:
         have = "comparison that has" if little == 1 else "comparisons that have"
         links.append(Link(f"the {little:,} {have} too little data", "findings"))
@@ -92,6 +92,7 @@ _INTERVALS: dict[str, str] = {
     "logit": "the normal approximation on the logit",
     "wald": "the normal approximation",
     "newcombe": "Newcombe's",
+    "conservative": "the wider of Student's t on the logit and Newcombe's at each limit",
 }
 _WEIGHTS = {
     "probability": "a weight is how much of the population a row represents",
@@ -129,7 +130,7 @@ class Fact(NamedTuple):
 
 def facts(audit: AuditTables) -> list[Fact]:
     """List what was audited: rows, positives, segments, threshold."""
-    segments, settings = audit.segments, audit.parameters
+    segments, settings = audit.segments, audit.settings
     overall = segments.filter(attribute=OVERALL)
     one = overall.row(0, named=True)
     used, missing = max(overall["n"].to_list()), max(overall["n_missing"].to_list())
@@ -138,8 +139,8 @@ def facts(audit: AuditTables) -> list[Fact]:
     up_to = "" if overall["n_missing"].n_unique() == 1 else "up to "
     # Rows without weight are not counted at all.
     counted = "whose weight is not 0" if settings.weight else "read"
-    if audit.left_out_of_totals:
-        counted += f" with a value of {' and '.join(audit.left_out_of_totals)}"
+    if audit.run.left_out_of_totals:
+        counted += f" with a value of {' and '.join(audit.run.left_out_of_totals)}"
     left_out = (
         f"of {read:,} {counted}; {up_to}{missing:,} left out, as a value is missing"
         if missing
@@ -151,24 +152,21 @@ def facts(audit: AuditTables) -> list[Fact]:
     if one["n"]:
         of_rows = f"{one['n_pos'] / one['n']:.1%}"
         listed.append(Fact("Positive", of_rows, f"{one['n_pos']:,} of {one['n']:,} rows{weighted}"))
-    listed.append(_segments_fact(segments))
-    if "threshold" in segments.columns:
+    listed.append(_segments_fact(segments, settings))
+    if settings.decides:
         listed.append(_threshold_fact(overall, settings))
-    if set(AUC_BOUNDS) <= set(segments.columns):
-        listed.append(_bounds_fact(segments))
+    if audit.run.auc_error is not None:
+        listed.append(_bounds_fact(audit.run.auc_error))
     return listed
 
 
-def _bounds_fact(segments: pl.DataFrame) -> Fact:
-    away = pl.max_horizontal(
-        (pl.col("auc") - pl.col(bound)).abs().max().fill_null(0.0) for bound in AUC_BOUNDS
-    )
-    most = segments.select(away).item()
+def _bounds_fact(most: float) -> Fact:
     note = "scores were counted in bins: the exact AUCs are at most this far from those shown"
     return Fact("AUCs", f"± {most:.2g}" if most else "exact", note)
 
 
-def _segments_fact(segments: pl.DataFrame) -> Fact:
+def _segments_fact(segments: pl.DataFrame, settings: AuditSettings) -> Fact:
+    segments = segments.with_columns(is_small(settings).alias("small"))
     others = (
         segments.filter(pl.col("attribute") != OVERALL)
         .select(AUDIT_KEYS)
@@ -214,12 +212,12 @@ def _name_of(rule: dict[str, Any]) -> str:
 
 def optimism(audit: AuditTables) -> str:
     """Say how optimistic tpr is at a threshold that was chosen on the same rows."""
-    if audit.parameters.selected is not None:
+    if audit.settings.selected is not None:
         return ""
     positives = audit.segments.filter(attribute=OVERALL)["n_pos"][0]
     if not positives:
         return ""
-    rule = audit.parameters.rule
+    rule = audit.settings.rule
     lower = expected_optimism(None if rule is None else _name_of(rule), positives)
     chosen = "If the threshold was" if rule is None else "As the threshold was"
     start = f"{chosen} chosen on these same rows, with {many(positives, 'positive')},"
@@ -247,22 +245,24 @@ def decision(settings: AuditSettings) -> str | None:
 
 def glossary(audit: AuditTables) -> list[Metric]:
     """List the metrics in the tables of the page."""
-    metrics = [*SUMMARY_METRICS, *(GAP_RATES | RATES).values()]
-    return [metric for metric in metrics if metric.column in audit.segments.columns]
+    shown = set(audit.table["metric"])
+    of_values = [ROC_AUC, CURVE_METRICS["average_precision"], *(GAP_RATES | RATES).values()]
+    return [metric for metric in of_values if metric.column in shown]
 
 
 def intervals(audit: AuditTables) -> str:
     """Name the method of the confidence intervals of AUCs; empty without intervals."""
-    used, method = set(audit.segments["ci_method"].drop_nulls()), audit.parameters.method
-    if not used:
+    method = audit.settings.method
+    if not audit.table.filter(metric="auc")["value_low"].count():
         return ""
-    fallback = ", or Newcombe's where there is no variance"
-    return _INTERVALS[method] + (fallback if used - {method} else "")
+    return _INTERVALS[method] + (
+        "" if method == "newcombe" else ", or Newcombe's where there is no variance"
+    )
 
 
 def design(audit: AuditTables) -> str:
     """Describe the design of a survey; empty without one."""
-    settings, df = audit.parameters, audit.design_df
+    settings, df = audit.settings, audit.run.design_df
     if df is None:
         return ""
     if settings.replicate_weights is not None:
@@ -289,17 +289,19 @@ def meaning_of_weight(settings: AuditSettings) -> str:
 
 def methods(audit: AuditTables) -> set[str]:
     """Name the methods used on this page, whose sources it lists."""
-    settings, decided = audit.parameters, "threshold" in audit.segments.columns
+    settings = audit.settings
+    decided, calibrated = settings.decides, audit.table["metric"].is_in([*CALIBRATION]).any()
     used = {
-        "newcombe": audit.segments["ci_method"].eq("newcombe").any(),
+        "newcombe": bool(intervals(audit)),
         "kish": settings.weight is not None and settings.weight_type == "probability",
         "cluster": settings.by_design and not settings.more_than_clusters,
         "design": settings.by_design,
         "decisions": decided,
-        "calibration": audit.calibration is not None,
+        "calibration": calibrated,
         "holm": settings.adjust == "holm",
         "bh": settings.adjust == "bh",
         "within": settings.reference.kind in ("rest", "overall"),
+        "pooled": settings.reference.kind in ("rest_pooled", "overall_pooled"),
         "youden": (settings.rule or {}).get("criterion") == "youden",
     }
     return {name for name, so in used.items() if so}

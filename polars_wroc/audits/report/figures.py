@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
@@ -11,6 +11,7 @@ import polars as pl
 from polars_wroc.audits.charts import overlaid_chart, segments_chart, segments_threshold_chart
 from polars_wroc.audits.report.format import rounded, rounded_rows
 from polars_wroc.audits.tables import AuditTables, name_of
+from polars_wroc.audits.views import aucs_for_charts, in_columns
 from polars_wroc.audits.words import listed, reference_of
 from polars_wroc.charts import auc_chart, change_chart
 from polars_wroc.charts.gap_chart import ChartSpec, chart_spec, draw
@@ -49,11 +50,11 @@ class Figure:
 
 def auc_figure(audit: AuditTables, whole: AuditTables) -> Figure:
     """Draw the AUCs of all segments, or of those kept of the ``whole`` audit."""
-    level = audit.parameters.level
+    level = audit.settings.level
     some = audit.segments.select(AUDIT_KEYS).unique().height
     of_all = whole.segments.select(AUDIT_KEYS).unique().height
     left_out = " Only some segments of each attribute are shown; its charts and tables have more."
-    chart = auc_chart(audit.segments, level=level)
+    chart = auc_chart(aucs_for_charts(audit), level=level)
     return Figure(
         "chart-auc",
         _spec(
@@ -68,10 +69,12 @@ def auc_figure(audit: AuditTables, whole: AuditTables) -> Figure:
 
 def gap_figures(audit: AuditTables, attribute: str, place: int) -> list[Figure]:
     """Draw the gaps of an attribute's segments: in AUC, then in each rate."""
-    gaps = audit.gaps.filter(attribute=attribute)
+    # Charts of gaps have a column for each metric.
+    gaps = in_columns(audit, unnamed=True).filter(attribute=attribute)
+    gaps = gaps.filter(pl.col("attribute") != OVERALL).drop("n")
     if gaps.is_empty():
         return []
-    reference = reference_of(audit.parameters, attribute)
+    reference = reference_of(audit.settings, attribute)
     measured = [rate for rate in NAMES if f"{rate}_gap" in gaps.columns]
     return [
         Figure(
@@ -84,7 +87,7 @@ def gap_figures(audit: AuditTables, attribute: str, place: int) -> list[Figure]:
             f"How many points of 100 the {NAMES[rate]} of each segment is above or below that of "
             f"{reference}; the line marks no gap. A filled point on a thick line is different.",
         )
-        for rate, spec in gap_specs(gaps, measured, audit.parameters.level).items()
+        for rate, spec in gap_specs(gaps, measured, audit.settings.level).items()
     ]
 
 
@@ -98,12 +101,10 @@ def curves_figure(
 
     With ``reasons`` for which they were chosen, that of all rows is drawn too.
     """
-    level = audit.parameters.level
     if attribute == OVERALL:
-        chart = segments_chart(audit.curves, audit.segments, attribute, level)
+        chart = segments_chart(audit, attribute)
     else:
-        with_all = bool(reasons)
-        chart = overlaid_chart(audit.curves, audit.segments, attribute, level, with_all=with_all)
+        chart = overlaid_chart(audit, attribute, with_all=bool(reasons))
     named = [
         f"{reason} ({'; '.join(map(name_of, names))})" for reason, names in (reasons or {}).items()
     ]
@@ -119,26 +120,23 @@ def curves_figure(
 
 def slider_figures(audit: AuditTables, attribute: str, place: int, caption: str) -> list[Figure]:
     """Draw the ROC curves of each score with its own slider: scores may differ in scale."""
-    weighted = audit.parameters.weight is not None
-    named = MODEL in audit.segments.columns
-    models = audit.segments[MODEL].unique(maintain_order=True).to_list() if named else [None]
-    figures = []
-    for number, model in enumerate(models, 1):
+    several, figures = audit.settings.several, []
+    for number, model in enumerate(audit.segments[MODEL].unique(maintain_order=True), 1):
         segments, curves = (
-            table if model is None else table.filter(pl.col(MODEL) == model)
-            for table in (audit.segments, audit.curves)
+            table.filter(pl.col(MODEL) == model) for table in (audit.segments, audit.curves)
         )
-        chart = segments_threshold_chart(curves, segments, attribute, weighted=weighted)
+        of_model = replace(audit, segments=segments, curves=curves)
+        chart = segments_threshold_chart(of_model, attribute)
         if chart is not None:
-            score = "" if model is None else f" of {model}"
+            score = f" of {model}" if several else ""
             figures.append(
                 Figure(
-                    f"slider-{place}" if model is None else f"slider-{place}-{number}",
+                    f"slider-{place}-{number}" if several else f"slider-{place}",
                     _spec(
                         _drawn(chart),
                         f"ROC curves{score}{_by(attribute)}, with a slider of thresholds.",
                     ),
-                    f"{'' if model is None else f'Score {model}. '}{caption}",
+                    f"{f'Score {model}. ' if several else ''}{caption}",
                 )
             )
     return figures

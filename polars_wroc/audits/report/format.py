@@ -9,9 +9,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
-import polars as pl
-from polars import selectors
-
+from polars_wroc.audits.findings import rounded as rounded_table
 from polars_wroc.audits.tables import AuditTables
 
 # Columns that select what is shown; all others may be rounded.
@@ -45,28 +43,14 @@ def rounded(value: Any, *, rate: bool = False) -> Any:
     return int(short) if short.is_integer() and abs(short) < 10**_DIGITS else short
 
 
-# More digits than a page shows, so that its own rounding is the same on every machine.
-_STEADY_DIGITS = 12
-_TABLES = ("segments", "curves", "gaps", "calibration", "fairness", "impact")
-# A score of a row, not a sum.
-_EXACT_COLUMN = "threshold"
-
-
 def steady(audit: AuditTables) -> AuditTables:
     """Round the numbers of an audit, so that a page is the same for any order of its rows."""
-    tables: dict[str, Any] = {
-        name: _rounded(table) for name in _TABLES if (table := getattr(audit, name)) is not None
-    }
-    return replace(audit, **tables)
-
-
-def _rounded(table: pl.DataFrame) -> pl.DataFrame:
-    """Round all numbers of a table except thresholds."""
-    numbers = selectors.float() - selectors.by_name(_EXACT_COLUMN, require_all=False)
-    kept = (
-        pl.when(numbers.is_finite()).then(numbers.round_sig_figs(_STEADY_DIGITS)).otherwise(numbers)
+    return replace(
+        audit,
+        table=rounded_table(audit.table),
+        segments=rounded_table(audit.segments),
+        curves=rounded_table(audit.curves),
     )
-    return table.with_columns(kept)
 
 
 # Limits, a p-value, and a number with its unit.

@@ -6,7 +6,7 @@ import base64
 import hashlib
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -14,7 +14,7 @@ import altair as alt
 import jinja2
 import polars as pl
 
-from polars_wroc.audits.findings import comparable_gaps, findings_of
+from polars_wroc.audits.findings import findings_of
 from polars_wroc.audits.matrix import SYMBOLS, Matrix, Row, matrix_of, summed_up
 from polars_wroc.audits.not_audited import not_audited, undecided
 from polars_wroc.audits.report.facts import (
@@ -34,7 +34,7 @@ from polars_wroc.audits.report.format import packed, steady, unbroken
 from polars_wroc.audits.report.sections import sections_of
 from polars_wroc.audits.report.tables import findings_on_page
 from polars_wroc.audits.sentences import size
-from polars_wroc.audits.tables import AuditTables, segment_keys
+from polars_wroc.audits.tables import ALL_KEYS, AuditTables
 from polars_wroc.audits.verdict import remarks_of, verdict_of
 from polars_wroc.audits.words import (
     ABOVE,
@@ -88,7 +88,7 @@ def _block(heading: str, rows: list[Row]) -> Block:
 
 def shown_in(blocks: list[Block], findings: pl.DataFrame) -> pl.DataFrame:
     """Name the segments that have a row, and all rows together."""
-    keys = segment_keys(findings)
+    keys = list(ALL_KEYS)
     rows = [row for block in blocks for row in (*block.rows, *block.folded)]
     values = {
         AUDIT_KEYS[0]: [row.attribute for row in rows],
@@ -108,9 +108,8 @@ def render(audit: AuditTables) -> str:
         When vl-convert-python is not installed, with the command that installs it.
     """
     audit = steady(audit)
-    audit = replace(audit, gaps=comparable_gaps(audit))
-    settings, findings = audit.parameters, findings_of(audit)
-    matrix = matrix_of(audit, findings)
+    settings, findings = audit.settings, findings_of(audit.table)
+    matrix = matrix_of(audit)
     sections = sections_of(audit, findings)
     figures = [sections.overview, *(figure for one in sections.parts for figure in one.figures)]
     places = {one.attribute: place for place, one in enumerate(sections.parts, 1)}
@@ -122,7 +121,7 @@ def render(audit: AuditTables) -> str:
         facts=facts(audit),
         title_line=title_line(audit),
         reading=reading_of(audit),
-        verdict=verdict_of(findings, settings),
+        verdict=verdict_of(audit),
         next_steps=next_steps(findings, places),
         matrix_table=matrix,
         blocks=blocks,
@@ -133,7 +132,7 @@ def render(audit: AuditTables) -> str:
         undecided=undecided(audit),
         not_audited=not_audited(audit)[len(undecided(audit)) :],
         gates=audit.gates,
-        findings=findings_on_page(findings, shown_in(blocks, findings), settings),
+        findings=findings_on_page(audit, shown_in(blocks, findings)),
         remarks=remarks_of(audit),
         adjusted=ADJUSTED[settings.adjust],
         decision=decision(settings),

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import polars as pl
 
-from polars_wroc.audits.matrix import by_severity
+from polars_wroc.audits.findings import by_severity
 from polars_wroc.audits.report.figures import (
     Figure,
     auc_figure,
@@ -18,10 +17,13 @@ from polars_wroc.audits.report.figures import (
 )
 from polars_wroc.audits.report.tables import Found, Table, found_on, tables_of
 from polars_wroc.audits.sentences import size
-from polars_wroc.audits.tables import AuditSettings, AuditTables, rows_with
+from polars_wroc.audits.tables import ALL_KEYS, AuditSettings, AuditTables, rows_with
+from polars_wroc.audits.verdict import counts_of_verdicts
+from polars_wroc.audits.views import in_columns
 from polars_wroc.audits.words import NOT_HERE, listed, many
 from polars_wroc.charts.curve_layers import thinned
 from polars_wroc.charts.options import COLOURS
+from polars_wroc.groups.comparisons import DIFFERENT
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
 from polars_wroc.ranking.curve_points import AUC_CHANGE
 from polars_wroc.stats.proportions import TOLERANCE
@@ -32,9 +34,9 @@ TABLE_SEGMENTS, OVERLAID = 50, 5
 _POINTS, _MOST, _FEWEST = 5_000, 200, 20
 
 
-def with_segments(audit: AuditTables, most: int, findings: pl.DataFrame) -> AuditTables:
+def with_segments(audit: AuditTables, most: int, serious: pl.DataFrame) -> AuditTables:
     """Keep so many segments of each attribute, those with the most serious findings."""
-    found = by_severity(findings).select(AUDIT_KEYS)
+    found = serious.select(AUDIT_KEYS)
     # Some have no findings.
     others = audit.segments.select(AUDIT_KEYS)
     named = pl.concat([found, others]).unique(maintain_order=True)
@@ -49,20 +51,20 @@ class Curves:
     reasons: dict[str, list[str | None]]
 
 
-def curves_of(audit: AuditTables, attribute: str, findings: pl.DataFrame) -> Curves:
+def curves_of(audit: AuditTables, attribute: str, serious: pl.DataFrame) -> Curves:
     """Choose the segments whose curves fit into one panel, which of many has that of all rows too.
 
     They are all of a few; of more the reference, if it is one, those with the most serious
     findings, then those with the least and the greatest AUC of the first score, of segments with
     enough rows if any has.
     """
-    table = audit.segments.filter(attribute=attribute)
+    table = in_columns(audit).filter(attribute=attribute)
     segments = table.select(AUDIT_KEYS).unique(maintain_order=True)
     if segments.height <= OVERLAID:
         return Curves(segments, {})
     reasons, chosen = dict[str, list[str | None]](), list[str | None]()
     drawn = set(table.drop_nulls("auc")["segment"])
-    for reason, names in _candidates(table, audit.parameters, attribute, findings):
+    for reason, names in _candidates(table, audit.settings, attribute, serious):
         room = OVERLAID - 1 - len(chosen)
         if new := [name for name in names if name in drawn.difference(chosen)][:room]:
             chosen += new
@@ -74,22 +76,21 @@ def curves_of(audit: AuditTables, attribute: str, findings: pl.DataFrame) -> Cur
 
 
 def _candidates(
-    segments: pl.DataFrame, settings: AuditSettings, attribute: str, findings: pl.DataFrame
-) -> Iterator[tuple[str, list[str | None]]]:
+    segments: pl.DataFrame, settings: AuditSettings, attribute: str, serious: pl.DataFrame
+) -> Iterator[tuple[str, Iterable[str | None]]]:
     """List the segments whose curves should be drawn, the most important first, and why."""
-    score = segments.partition_by(MODEL, maintain_order=True)[0] if MODEL in segments else segments
+    score = segments.partition_by(MODEL, maintain_order=True)[0]
     ranked = score.drop_nulls("auc").sort("auc", maintain_order=True)
     large = ranked.filter(~pl.col("small"))
     if attribute in settings.reference.named:
         yield "the reference", [settings.reference.named[attribute]]
-    different = findings.filter(attribute=attribute, verdict="different")
-    serious = by_severity(different)["segment"].unique(maintain_order=True)
-    yield "the segments with the most serious findings", serious.to_list()
+    different = serious.filter(attribute=attribute, verdict=DIFFERENT)["segment"]
+    yield "the segments with the most serious findings", different.unique(maintain_order=True)
     known, of_those = ranked, ""
     if 0 < large.height < ranked.height:
         known, of_those = large, f" of those with at least {settings.min_rows} rows of each class"
-    yield f"the segment with the least AUC{of_those}", known["segment"][:1].to_list()
-    yield f"the segment with the greatest AUC{of_those}", known["segment"][-1:].to_list()
+    yield f"the segment with the least AUC{of_those}", known["segment"][:1]
+    yield f"the segment with the greatest AUC{of_those}", known["segment"][-1:]
 
 
 def with_curves(audit: AuditTables, curves: Iterable[Curves]) -> AuditTables:
@@ -99,15 +100,13 @@ def with_curves(audit: AuditTables, curves: Iterable[Curves]) -> AuditTables:
 
 def with_models(audit: AuditTables) -> AuditTables:
     """Keep as many scores as a chart has colours."""
-    if MODEL not in audit.segments.columns:
-        return audit
     kept = audit.segments.select(MODEL).unique(maintain_order=True).head(len(COLOURS))
     return _of(audit, kept)
 
 
 def with_points(audit: AuditTables) -> tuple[AuditTables, int]:
     """Thin the curves to fit on the page; also return the number of points of each."""
-    keys = audit.curves.columns[: audit.curves.columns.index("threshold")]
+    keys = list(ALL_KEYS)
     curves = max(1, audit.curves.select(keys).n_unique())
     points = max(_FEWEST, min(_MOST, _POINTS // (2 * curves)))
     if points == _MOST:
@@ -118,12 +117,12 @@ def with_points(audit: AuditTables) -> tuple[AuditTables, int]:
 
 def _of(audit: AuditTables, kept: pl.DataFrame) -> AuditTables:
     """Keep the rows with these keys in all tables."""
-    tables: dict[str, Any] = {
-        name: rows_with(table, kept)
-        for name in ("segments", "curves", "gaps", "calibration", "impact")
-        if (table := getattr(audit, name)) is not None and set(kept.columns) <= set(table.columns)
-    }
-    return replace(audit, **tables)
+    return replace(
+        audit,
+        table=rows_with(audit.table, kept),
+        segments=rows_with(audit.segments, kept),
+        curves=rows_with(audit.curves, kept),
+    )
 
 
 # Most rows of the chart of all AUCs.
@@ -169,11 +168,12 @@ class Sections:
 
 def sections_of(audit: AuditTables, findings: pl.DataFrame) -> Sections:
     """Choose the segments that tables and charts show, and lay them out."""
-    tabled = with_segments(audit, TABLE_SEGMENTS, findings)
+    serious = by_severity(audit)
+    tabled = with_segments(audit, TABLE_SEGMENTS, serious)
     charted = with_models(tabled)
     attributes = audit.segments["attribute"].unique(maintain_order=True).to_list()
     models = with_models(audit)
-    curves = {attribute: curves_of(models, attribute, findings) for attribute in attributes}
+    curves = {attribute: curves_of(models, attribute, serious) for attribute in attributes}
     drawn, points = with_points(with_curves(models, curves.values()))
     moved = max(drawn.curves[AUC_CHANGE].abs().drop_nulls().to_list(), default=0.0)
     slider = _slider_caption(points, moved=moved > TOLERANCE)
@@ -185,7 +185,7 @@ def sections_of(audit: AuditTables, findings: pl.DataFrame) -> Sections:
             Section(
                 attribute,
                 _outcomes(audit, findings, attribute),
-                found_on(findings, attribute, audit.parameters)[:_FINDINGS],
+                found_on(audit, attribute)[:_FINDINGS],
                 tables_of(audit, tabled, attribute),
                 gap_figures(charted, attribute, place),
                 curves_figure(drawn, attribute, place, reasons),
@@ -193,12 +193,12 @@ def sections_of(audit: AuditTables, findings: pl.DataFrame) -> Sections:
                 _left_out(audit, tabled, attribute),
             )
         )
-    overview = auc_figure(with_segments(charted, few, findings), whole=audit)
+    overview = auc_figure(with_segments(charted, few, serious), whole=audit)
     return Sections(overview, parts, points, moved)
 
 
 def _scores(audit: AuditTables) -> int:
-    return audit.segments[MODEL].n_unique() if MODEL in audit.segments.columns else 1
+    return audit.segments[MODEL].n_unique()
 
 
 def _segments(audit: AuditTables, attribute: str) -> int:
@@ -207,18 +207,15 @@ def _segments(audit: AuditTables, attribute: str) -> int:
 
 def _outcomes(audit: AuditTables, findings: pl.DataFrame, attribute: str) -> str:
     """Count the verdicts on an attribute."""
-    counted = findings.filter(~pl.col("mirror"), attribute=attribute)
-    different, alike, little = (
-        counted.filter(verdict=verdict).height
-        for verdict in ("different", "alike", "too little data")
-    )
+    counts = counts_of_verdicts(findings.filter(attribute=attribute))
+    different, alike, little = counts.values()
     total = different + alike + little
     if not total:
         return ""
     parts = [f"{different:,} {'is' if different == 1 else 'are'} different"]
     parts = parts if different else ["none is different"]
     if alike:
-        parts.append(f"{alike:,} alike within {size(audit.parameters.margin)} points")
+        parts.append(f"{alike:,} alike within {size(audit.settings.margin)} points")
     if little:
         parts.append(f"{little:,} {'has' if little == 1 else 'have'} too little data")
     return f"Of {many(total, 'comparison')} {listed(parts)}."
@@ -244,11 +241,10 @@ def _left_out(audit: AuditTables, tabled: AuditTables, attribute: str) -> list[s
             f"The tables show {shown} of {segments:,} segments, those with the most serious "
             f"findings. The others are {NOT_HERE}."
         )
-    if MODEL in audit.segments.columns:
-        models = _scores(audit)
-        if (shown := _scores(with_models(audit))) < models:
-            sentences.append(
-                f"The charts show the first {shown} of {models} scores, as a chart has no more "
-                "colours; the tables have all."
-            )
+    models = _scores(audit)
+    if (shown := _scores(with_models(audit))) < models:
+        sentences.append(
+            f"The charts show the first {shown} of {models} scores, as a chart has no more "
+            "colours; the tables have all."
+        )
     return sentences if attribute != OVERALL else sentences[-1:]
