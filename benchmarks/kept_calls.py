@@ -312,6 +312,18 @@ _IMPACT_COLUMNS = (
     *("impact_ratio_low", "impact_ratio_high", "z", "p_method"),
     *("shortfall", "shortfall_four_fifths", "below_four_fifths"),
 )
+_AUDIT_COLUMNS = {
+    "segments": "se ci_method n_eff_pos n_eff_neg gini ks inverted k_pos k_neg ci_note small tnr"
+    " fnr balanced_accuracy f1 mcc youden lift prevalence zero_one_loss fdr for markedness f2 jaccard"
+    " lr_pos lr_neg net_benefit df_segment auc_low auc_high",
+    "calibration": "n weight mean_score observed_rate observed_rate_low observed_rate_high"
+    " n_extreme oe_ratio oe_low oe_high calibration_intercept calibration_intercept_low"
+    " calibration_intercept_high calibration_slope_se",
+    "fairness": "ci_low ci_high",
+    "impact": " ".join(_IMPACT_COLUMNS),
+    "findings": "material mirror reason",
+    "gaps": "n_pos n_neg",
+}
 # What has no successor: (call, table or column) and why.
 GONE: dict[tuple[str, str], str] = {
     ("*", "auc_gap_se"): "the limits say it",
@@ -320,6 +332,11 @@ GONE: dict[tuple[str, str], str] = {
         for name in _IMPACT_COLUMNS
     },
     **{("fairness", name): "limits of a picked pair" for name in ("ci_low", "ci_high")},
+    **{
+        (table, name): "segments hold counts; summary, threshold_metrics and calibration the rest"
+        for table, names in _AUDIT_COLUMNS.items()
+        for name in names.split()
+    },
     ("*", "rank"): "two gaps may be equal but for rounding, so that either comes first",
 }
 _AUDIT_TABLES = ("segments", "curves", "gaps", "calibration", "fairness", "impact", "findings")
@@ -330,16 +347,15 @@ def run(name: str, engine: Any) -> dict[str, pl.DataFrame]:
     call = CALLS[name]
     with wroc.Config(engine=engine):
         result = eval(call.new or call.old, {"wroc": wroc, "pl": pl, **DATA})  # noqa: S307
-    tables = tables_of(result)
-    if call.shape is not None:
-        tables = {key: call.shape(table) for key, table in tables.items()}
-    return {key: _flat(table) for key, table in tables.items()}
+    return {key: _flat(table) for key, table in tables_of(result, call).items()}
 
 
-def tables_of(result: Any) -> dict[str, pl.DataFrame]:
+def tables_of(result: Any, call: Call) -> dict[str, pl.DataFrame]:
     """Name the tables of a result."""
     if isinstance(result, pl.DataFrame):
-        return {"table": result}
+        return {"table": result if call.shape is None else call.shape(result)}
+    if hasattr(result, "table"):
+        return kept_shapes.audit(result, rejected="rejected" in call.old)
     tables = {name: getattr(result, name) for name in _AUDIT_TABLES}
     # The order of two findings that are equally serious depends on the last bits of their gaps.
     keys = ["attribute", "segment", "metric"] + ["model"] * ("model" in result.findings.columns)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import polars as pl
 
@@ -78,3 +79,77 @@ def fairness(table: pl.DataFrame) -> pl.DataFrame:
         group_min=pl.when(is_ratio).then("segment").otherwise(other),
         **ratio_or_gap,
     )
+
+
+_CALIBRATION = ("calibration_in_the_large", "calibration_slope")
+_VALUES = (*METRICS, "average_precision", "accuracy")
+_KEYS = ["attribute", "segment", "model"]
+
+
+def audit(result: Any, *, rejected: bool = False) -> dict[str, pl.DataFrame]:
+    """The tables that an audit had."""
+    table, is_overall = result.table, pl.col("attribute") == "overall"
+    several = table["model"].n_unique() > 1
+    keys = _KEYS if several else _KEYS[:-1]
+    of_gaps = table.filter(~is_overall, pl.col("metric").is_in(METRICS))
+    rates = of_gaps["metric"].n_unique() > 1
+    tables = {"segments": _segments(result), "curves": result.curves}
+    tables["gaps"] = pl.concat(
+        gaps(
+            of_gaps.filter(attribute=one).drop("attribute"), ["segment"], rates=rates
+        ).with_columns(attribute=pl.lit(one))
+        for one in of_gaps["attribute"].unique(maintain_order=True)
+    )
+    calibration = table.filter(pl.col("metric").is_in(_CALIBRATION))
+    if calibration.height:
+        tables["calibration"] = _calibration(calibration)
+    fair = table.filter(pl.col("metric").str.contains("_(difference|ratio)$"))
+    ratios, fair = (
+        fair.filter(metric="impact_ratio"),
+        fair.filter(pl.col("metric") != "impact_ratio"),
+    )
+    if fair.height:
+        tables["fairness"] = kept_fairness(fairness(fair))
+    if ratios.height:
+        tables["impact"] = impact(ratios, rejected=rejected)
+    told = table.filter(pl.col("sentence").is_not_null(), ~pl.col("metric").is_in(fair["metric"]))
+    tables["findings"] = told.rename({"n": "n_behind", "direction": "side"}).sort(
+        *keys, "metric", nulls_last=False
+    )
+    return tables
+
+
+def kept_fairness(table: pl.DataFrame) -> pl.DataFrame:
+    """Rows that have a value, in one order."""
+    keys = [name for name in ("attribute", "model", "metric") if name in table.columns]
+    return table.drop_nulls("value").sort(keys)
+
+
+def _segments(result: Any) -> pl.DataFrame:
+    wide = result.segments
+    for metric in _VALUES:
+        limits = "ci" if metric == "auc" else metric
+        rows = result.table.filter(metric=metric).select(
+            *_KEYS,
+            pl.col("value").alias(metric),
+            *(pl.col(f"value_{end}").alias(f"{limits}_{end}") for end in ("low", "high")),
+        )
+        if rows.height:
+            wide = wide.join(rows, on=_KEYS, how="left", nulls_equal=True, maintain_order="left")
+    return wide
+
+
+def _calibration(table: pl.DataFrame) -> pl.DataFrame:
+    wide = table.select(_KEYS).unique(maintain_order=True)
+    for metric in _CALIBRATION:
+        names = {
+            "reference_value": "_reference",
+            **{f"value{end}": end for end in ("", "_low", "_high")},
+            **{f"gap{end}": f"_gap{end}" for end in ("", "_low", "_high")},
+            **{name: f"_gap_{name}" for name in ("p_value", "p_adjusted", "verdict")},
+        }
+        rows = table.filter(metric=metric).select(
+            *_KEYS, *(pl.col(c).alias(f"{metric}{end}") for c, end in names.items())
+        )
+        wide = wide.join(rows, on=_KEYS, how="left", nulls_equal=True, maintain_order="left")
+    return wide
