@@ -314,8 +314,8 @@ _IMPACT_COLUMNS = (
 )
 _AUDIT_COLUMNS = {
     "segments": "se ci_method n_eff_pos n_eff_neg gini ks inverted k_pos k_neg ci_note small tnr"
-    " fnr balanced_accuracy f1 mcc youden lift prevalence zero_one_loss fdr for markedness f2 jaccard"
-    " lr_pos lr_neg net_benefit df_segment auc_low auc_high",
+    " fnr balanced_accuracy f1 mcc youden lift prevalence zero_one_loss fdr for markedness f2"
+    " jaccard lr_pos lr_neg net_benefit df_segment auc_low auc_high deff df",
     "calibration": "n weight mean_score observed_rate observed_rate_low observed_rate_high"
     " n_extreme oe_ratio oe_low oe_high calibration_intercept calibration_intercept_low"
     " calibration_intercept_high calibration_slope_se",

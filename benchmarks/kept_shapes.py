@@ -68,6 +68,7 @@ def fairness(table: pl.DataFrame) -> pl.DataFrame:
     """The table of fairness metrics with the groups that have the highest and lowest value."""
     is_ratio = pl.col("metric").str.ends_with("_ratio")
     is_area = pl.col("metric") == "max_abroca"
+    own = pl.when(pl.col("value").is_not_null()).then(pl.col("segment").fill_null("(missing)"))
     other = pl.when(~is_area).then("reference")
     ratio_or_gap = {
         f"joint{end}": pl.when(is_ratio).then(f"ratio{end}").otherwise(f"gap{end}")
@@ -75,8 +76,8 @@ def fairness(table: pl.DataFrame) -> pl.DataFrame:
     }
     return table.with_columns(
         value=pl.when(is_area).then("value").when(is_ratio).then("ratio").otherwise("gap"),
-        group_max=pl.when(is_ratio).then(other).otherwise("segment"),
-        group_min=pl.when(is_ratio).then("segment").otherwise(other),
+        group_max=pl.when(is_ratio).then(other).otherwise(own),
+        group_min=pl.when(is_ratio).then(own).otherwise(other),
         **ratio_or_gap,
     )
 
@@ -89,8 +90,6 @@ _KEYS = ["attribute", "segment", "model"]
 def audit(result: Any, *, rejected: bool = False) -> dict[str, pl.DataFrame]:
     """The tables that an audit had."""
     table, is_overall = result.table, pl.col("attribute") == "overall"
-    several = table["model"].n_unique() > 1
-    keys = _KEYS if several else _KEYS[:-1]
     of_gaps = table.filter(~is_overall, pl.col("metric").is_in(METRICS))
     rates = of_gaps["metric"].n_unique() > 1
     tables = {"segments": _segments(result), "curves": result.curves}
@@ -109,20 +108,37 @@ def audit(result: Any, *, rejected: bool = False) -> dict[str, pl.DataFrame]:
         fair.filter(pl.col("metric") != "impact_ratio"),
     )
     if fair.height:
-        tables["fairness"] = kept_fairness(fairness(fair))
+        tables["fairness"] = fairness(fair)
     if ratios.height:
         tables["impact"] = impact(ratios, rejected=rejected)
     told = table.filter(pl.col("sentence").is_not_null(), ~pl.col("metric").is_in(fair["metric"]))
-    tables["findings"] = told.rename({"n": "n_behind", "direction": "side"}).sort(
-        *keys, "metric", nulls_last=False
+    tables["findings"] = told.rename({"n": "n_behind", "direction": "side"}).with_columns(
+        pl.col("side").fill_null("either"), pl.col("verdict").fill_null("not compared")
     )
     return tables
 
 
-def kept_fairness(table: pl.DataFrame) -> pl.DataFrame:
-    """Rows that have a value, in one order."""
-    keys = [name for name in ("attribute", "model", "metric") if name in table.columns]
-    return table.drop_nulls("value").sort(keys)
+def in_one_order(table: pl.DataFrame, name: str) -> pl.DataFrame:
+    """Sort tables of audits whose order was another one; leave out what is not compared now."""
+    if name == "fairness":
+        # Segments that are named in no row of the table come in the order of the metrics.
+        table = table.drop_nulls("value")
+        keys = ["attribute", "model", "metric"]
+    elif name in ("impact", "findings"):
+        keys = ["attribute", "segment", "model", "metric"]
+        if name == "findings":
+            table = table.with_columns(
+                pl.when(pl.col("reference").is_not_null()).then("n_reference")
+            )
+    elif name == "gaps" and "n_pos" in table.columns:
+        # Of one class alone a precision is 0 or 1, whatever the decisions.
+        both = (pl.col("n_pos") > 0) & (pl.col("n_neg") > 0)
+        compared = pl.col("^(ppv|npv)_(reference|gap|ratio).*$")
+        return table.with_columns(pl.when(both).then(compared))
+    else:
+        return table
+    known = [pl.col(key).cast(pl.String) for key in keys if key in table.columns]
+    return table.sort(known, maintain_order=True)
 
 
 def _segments(result: Any) -> pl.DataFrame:
