@@ -55,11 +55,11 @@ def check(folder: Path) -> bool:
                 if (name, table) in GONE:
                     print(f"gone   {engine:8} {name} {table}: {GONE[name, table]}")
                     continue
-                both = [expected, made.get(table, expected)]
+                old, new = expected, made.get(table, expected)
                 if name.startswith("audit"):
-                    both = [kept_shapes.in_one_order(each, table) for each in both]
+                    old, new = (kept_shapes.in_one_order(each, table) for each in (old, new))
                 worst, where = (
-                    compared(*both, (name, name.split()[0], table, "*"))
+                    compared(old, new, (name, name.split()[0], table, "*"))
                     if table in made
                     else (float("inf"), "no table")
                 )

@@ -142,7 +142,7 @@ def in_one_order(table: pl.DataFrame, name: str) -> pl.DataFrame:
 
 
 def _segments(result: Any) -> pl.DataFrame:
-    wide = result.segments
+    wide: pl.DataFrame = result.segments
     for metric in _VALUES:
         limits = "ci" if metric == "auc" else metric
         rows = result.table.filter(metric=metric).select(

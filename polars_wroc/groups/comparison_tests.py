@@ -202,7 +202,13 @@ def adjusted_once(
 
 def judged(rows: pl.LazyFrame, partition_keys: Sequence[str], tests: GapTests) -> pl.LazyFrame:
     """Add p-values adjusted for all tests of the table, and verdicts."""
-    table = adjusted_once(rows, partition_keys, tests.adjust)
+    return with_verdicts(adjusted_once(rows, partition_keys, tests.adjust), partition_keys, tests)
+
+
+def with_verdicts(
+    table: pl.LazyFrame, partition_keys: Sequence[str], tests: GapTests
+) -> pl.LazyFrame:
+    """Add verdicts and reasons to rows with ``p_adjusted``, for the ``number`` of tests."""
     detectable = Detectable(_comparison, ("gap",), _QUANTILE)
     steps: list[Step] = [
         partial(_quantiles, tests=tests),
