@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 
 import polars_wroc as wroc
+from polars_wroc.audits.views import aucs_for_charts, without_model
 
 # Columns that the table of gaps of an audit does not have.
 VALUE_LIMITS = r"^(auc|selection_rate|tpr|fpr|ppv|npv)_(low|high)$"
@@ -85,3 +86,45 @@ def gaps_by_group(
         for key, dtype in zip(keys, schema.dtypes(), strict=True)
     ]
     return wide.select(*as_given, *models, *columns)
+
+
+def segments_of(audit: Any) -> pl.DataFrame:
+    """The segments of an audit, with columns for each metric."""
+    return aucs_for_charts(audit)
+
+
+def gaps_of(audit: Any) -> pl.DataFrame:
+    """The segments that are compared."""
+    return segments_of(audit).filter(pl.col("attribute") != "overall")
+
+
+def calibration_of(audit: Any) -> pl.DataFrame:
+    """The segments; none where no score is calibrated."""
+    table = segments_of(audit)
+    return table if "calibration_slope" in table.columns else table.clear()
+
+
+def impact_of(audit: Any) -> pl.DataFrame:
+    """The rows of impact ratios."""
+    return without_model(audit.table.filter(metric="impact_ratio"), audit.settings)
+
+
+def fairness_of(audit: Any) -> pl.DataFrame:
+    """The rows of fairness metrics, with both segments by name."""
+    rows = audit.table.filter(
+        pl.col("metric").str.contains("_(difference|ratio)$"), pl.col("metric") != "impact_ratio"
+    )
+    is_ratio = pl.col("metric").str.ends_with("_ratio")
+    own = pl.col("segment").fill_null("(missing)")
+    ends = {
+        f"joint{end}": pl.when(is_ratio).then(f"ratio{end}").otherwise(f"gap{end}")
+        for end in ("_low", "_high")
+    }
+    table = rows.with_columns(
+        value=pl.when(is_ratio).then("ratio").otherwise("gap"),
+        group_max=pl.when(is_ratio).then("reference").otherwise(own),
+        group_min=pl.when(is_ratio).then(own).otherwise("reference"),
+        **ends,
+    )
+    keys = ["attribute", *(["model"] if audit.settings.several else []), "metric"]
+    return table.select(*keys, "value", "group_max", "group_min", *ends, "p_value")

@@ -275,8 +275,9 @@ class Segments(NamedTuple):
         groups = Rows(rates, self.keys, self.partition_keys)
         rows = fairness_rows(groups, rates, aucs, interval, plan.tests.min_rows)
         models = [pl.col(name).cast(pl.String) for name in self.models]
-        # Of a metric without a value there is no segment either.
-        return rows.drop_nulls("value").sort(PLACE, maintain_order=True).with_columns(models)
+        # Of a metric without a number there are no segments either.
+        known = rows.filter(pl.coalesce("gap", "ratio").is_not_null())
+        return known.sort(PLACE, maintain_order=True).with_columns(models)
 
     def tested(self, fairness: pl.DataFrame, gaps: pl.DataFrame, plan: AuditPlan) -> pl.DataFrame:
         """Test that AUCs are alike by the smallest p-value of their gaps, adjusted for the others.

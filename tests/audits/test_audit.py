@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 from scipy import stats
 from sweeps import sweep
-from wide_tables import VALUE_LIMITS, wide_gaps
+from wide_tables import VALUE_LIMITS, fairness_of, gaps_of, wide_gaps
 
 import polars_wroc as wroc
 from polars_wroc.groups.wide import fairness_wide
@@ -161,7 +161,7 @@ def assert_gaps(
         for keys in ways(by, options)
     ]
     expected = pl.concat(tables).drop(pl.selectors.matches(VALUE_LIMITS))
-    found_gaps = found.gaps.drop("n_pos", "n_neg")
+    found_gaps = gaps_of(found).drop("n_pos", "n_neg")
     adjusted = [name for name in expected.columns if name.endswith("_gap_p_adjusted")]
     # These depend on the number of tests.
     judged = [name for name in expected.columns if name.endswith(("_detectable", "_verdict"))]
@@ -169,11 +169,11 @@ def assert_gaps(
     same = found_gaps.drop(*adjusted, *judged).select(own.columns)
     assert_frame_equal(same, own, abs_tol=1e-10)
     assert set(found_gaps.columns) == set(expected.columns)
-    counts = found.gaps.select("n_pos", "n_neg")
+    counts = gaps_of(found).select("n_pos", "n_neg")
     together = adjusted_by_hand(
         expected.hstack(counts), options.get("adjust", "holm"), options.get("reference", "rest")
     )
-    assert_frame_equal(found.gaps.select(adjusted), together.select(adjusted), abs_tol=1e-10)
+    assert_frame_equal(gaps_of(found).select(adjusted), together.select(adjusted), abs_tol=1e-10)
 
 
 def adjusted_by_hand(gaps: pl.DataFrame, adjust: str, reference: str) -> pl.DataFrame:
@@ -225,10 +225,9 @@ def assert_fairness(
         columns = ["attribute", *(["model"] if isinstance(score, list) else [])]
         tables.append(fairness_wide(table, columns))
     expected = pl.concat(tables).filter(pl.col("metric") != "max_abroca")
-    assert found.fairness is not None
     # Only an audit has the gaps of AUCs, and their tests.
     p_value = pl.when(pl.col("metric") != "auc_difference").then("p_value")
-    assert_frame_equal(found.fairness.with_columns(p_value), expected, abs_tol=1e-10)
+    assert_frame_equal(fairness_of(found).with_columns(p_value), expected, abs_tol=1e-10)
 
 
 def assert_sums_up(

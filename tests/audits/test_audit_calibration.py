@@ -12,6 +12,7 @@ import pytest
 from polars.testing import assert_frame_equal
 from scipy.stats import binomtest, norm
 from sweeps import sweep
+from wide_tables import calibration_of
 
 import polars_wroc as wroc
 from polars_wroc.audits.not_audited import not_audited
@@ -38,7 +39,7 @@ def data() -> pl.DataFrame:
 
 
 def test_means_and_wilson_s_interval_by_definition(data: pl.DataFrame) -> None:
-    found = wroc.audit(data, "y", "p", by="h").calibration
+    found = calibration_of(wroc.audit(data, "y", "p", by="h"))
     assert found is not None
     for row in found.filter(attribute="h").iter_rows(named=True):
         rows = data.filter(h=int(row["segment"]))
@@ -59,7 +60,7 @@ def test_slopes_of_scores_that_are_small_and_close_together() -> None:
     promised = 1 / (1 + np.exp(-logit))
     y = rng.random(3_000) < 2 * promised
     frame = pl.DataFrame({"y": y, "p": promised, "g": rng.integers(0, 2, 3_000)})
-    found = wroc.audit(frame, "y", "p", by="g").calibration
+    found = calibration_of(wroc.audit(frame, "y", "p", by="g"))
     assert found is not None
     for by, attribute in ((None, "overall"), ("g", "g")):
         expected = wroc.calibration_slope(frame, "y", "p", by=by)
@@ -71,7 +72,7 @@ def test_slopes_of_scores_that_are_small_and_close_together() -> None:
 @pytest.mark.parametrize("weight", sweep([None, "w"]))
 def test_segments_have_their_calibration_error(data: pl.DataFrame, weight: str | None) -> None:
     result = wroc.audit(data.lazy(), "y", "p", by=["g", "h"], weight=weight, intersections=True)
-    found = result.calibration
+    found = calibration_of(result)
     assert found is not None
     for keys in ([], ["g"], ["h"], ["g", "h"]):
         options: dict[str, Any] = {"by": keys or None, "weight": weight}
@@ -88,33 +89,35 @@ def test_segments_have_their_calibration_error(data: pl.DataFrame, weight: str |
 
 @pytest.mark.slow
 def test_only_scores_that_may_be_probabilities_are_in_it(data: pl.DataFrame) -> None:
-    both = wroc.audit(data, "y", ["p", "rating"], by="g").calibration
-    alone = wroc.audit(data, "y", "p", by="g").calibration
+    both = calibration_of(wroc.audit(data, "y", ["p", "rating"], by="g"))
+    alone = calibration_of(wroc.audit(data, "y", "p", by="g"))
     assert both is not None
     assert alone is not None
     assert both["model"].unique().to_list() == ["p"]
     assert_frame_equal(both.drop("model"), alone, abs_tol=1e-12)
-    assert wroc.audit(data, "y", "rating", by="g").calibration is None
+    assert calibration_of(wroc.audit(data, "y", "rating", by="g")) is None
     one_beyond = data.with_columns(p=pl.when(pl.int_range(pl.len()) == 5).then(1.01).otherwise("p"))
-    assert wroc.audit(one_beyond, "y", "p", by="g").calibration is None
+    assert calibration_of(wroc.audit(one_beyond, "y", "p", by="g")) is None
 
 
 def test_counts_tell_it_exactly_and_bins_not_at_all(data: pl.DataFrame) -> None:
     rounded = data.with_columns(pl.col("p").round(2))
-    expected = wroc.audit(rounded, "y", "p", by="g", weight="w").calibration
+    expected = calibration_of(wroc.audit(rounded, "y", "p", by="g", weight="w"))
     counts = wroc.score_counts(rounded, "y", "p", by="g", weight="w")
-    found = wroc.from_counts(counts).audit(by="g").calibration
+    found = calibration_of(wroc.from_counts(counts).audit(by="g"))
     assert expected is not None
     assert found is not None
     assert_frame_equal(found, expected, abs_tol=1e-12)
-    assert wroc.audit(rounded, "y", "p", by="g", bins=64).calibration is None
+    assert calibration_of(wroc.audit(rounded, "y", "p", by="g", bins=64)) is None
 
 
 def test_a_frequency_stands_for_rows(data: pl.DataFrame) -> None:
     times = data.with_columns(times=pl.int_range(pl.len()) % 3 + 1)
     repeated = times.select(pl.exclude("times").repeat_by("times")).explode(data.columns)
-    found = wroc.audit(times, "y", "p", by="h", weight="times", weight_type="frequency").calibration
-    expected = wroc.audit(repeated, "y", "p", by="h").calibration
+    found = calibration_of(
+        wroc.audit(times, "y", "p", by="h", weight="times", weight_type="frequency")
+    )
+    expected = calibration_of(wroc.audit(repeated, "y", "p", by="h"))
     assert found is not None
     assert expected is not None
     # Robust limits are those of rows.
@@ -136,7 +139,7 @@ def test_a_sentence_on_segments_counts_frequencies() -> None:
     )
     of_rows = wroc.audit(repeated, "y", "p", by="g", min_rows=100)
     said, expected = (
-        calibration_remarks(result.calibration, result.parameters)
+        calibration_remarks(calibration_of(result), result.settings.as_dict())
         for result in (of_frequencies, of_rows)
     )
     assert len(said) == len(expected) == 2
@@ -147,7 +150,7 @@ def test_a_sentence_on_segments_counts_frequencies() -> None:
 def test_a_mean_that_is_the_share_is_right() -> None:
     rows = pl.DataFrame({"g": ["a", "b"] * 40, "y": [0, 1] * 40, "p": [0.3, 0.7, 0.7, 0.3] * 20})
     result = wroc.audit(rows, "y", "p", by="g", min_rows=100)
-    (text,) = calibration_remarks(result.calibration, result.parameters)
+    (text,) = calibration_remarks(calibration_of(result), result.settings.as_dict())
     assert " of those positive is 0.500: about right (" in text
 
 
@@ -155,16 +158,15 @@ def test_nothing_is_said_overall_where_nothing_is_known() -> None:
     rows = {"g": ["a"] * 80 + ["b"] * 80, "y": [0, 1] * 80, "p": [0.25, 0.5, 0.5, 0.75] * 40}
     frame = pl.DataFrame(rows).with_columns(w=pl.when(g="a").then(1.0).otherwise(1.7e308))
     result = wroc.audit(frame, "y", "p", by="g", weight="w")
-    assert result.calibration is not None
-    assert result.calibration[LARGE].null_count() == 2
-    assert calibration_remarks(result.calibration, result.parameters) == []
+    assert calibration_of(result)[LARGE].null_count() == 2
+    assert calibration_remarks(calibration_of(result), result.settings.as_dict()) == []
     (text,) = score_remarks(result)
     assert text == ("The score has no AUC: the sums of weights overflow or underflow.")
 
 
 def test_segments_without_rows_are_null() -> None:
     rows = {"y": [1, 0, 1, None], "p": [0.9, 0.1, 0.6, 0.5], "g": ["a", "a", "b", "c"]}
-    found = wroc.audit(pl.DataFrame(rows), "y", "p", by="g").calibration
+    found = calibration_of(wroc.audit(pl.DataFrame(rows), "y", "p", by="g"))
     assert found is not None
     assert found["n"].to_list() == [3, 2, 1, 0]
     assert found[LARGE][-1] is None
@@ -173,20 +175,19 @@ def test_segments_without_rows_are_null() -> None:
 
 def test_json_and_sentences_say_it(data: pl.DataFrame) -> None:
     result = wroc.audit(data, "y", ["p", "rating"], by=["g", "h"])
-    assert result.calibration is not None
     kept: list[dict[str, Any]] = json.loads(result.to_json())["tables"]["calibration"]
-    assert_frame_equal(pl.DataFrame(kept), result.calibration)
+    assert_frame_equal(pl.DataFrame(kept), calibration_of(result))
     mean, rate = np.mean(data["p"].to_numpy()), np.mean(data["y"].to_numpy())
-    texts = calibration_remarks(result.calibration, result.parameters)
+    texts = calibration_remarks(calibration_of(result), result.settings.as_dict())
     assert len(texts) == 2
     assert f"{mean:.3f} on average, and the share of those positive is {rate:.3f}" in texts[0]
     assert f"{mean - rate:.3f} too high" in texts[0]
-    of_segments = result.calibration.filter(pl.col("attribute") != "overall").sort(LARGE)
+    of_segments = calibration_of(result).filter(pl.col("attribute") != "overall").sort(LARGE)
     for row in (of_segments.row(0, named=True), of_segments.row(-1, named=True)):
         segment = segment_in_words(row["attribute"], row["segment"])
         assert f"{segment} ({row['n']:,} rows)" in texts[1]
     without = wroc.audit(data, "y", "rating", by="g")
-    assert calibration_remarks(without.calibration, without.parameters) == []
+    assert calibration_remarks(calibration_of(without), without.settings.as_dict()) == []
     assert "calibration" not in json.loads(without.to_json())["tables"]
 
 

@@ -15,6 +15,7 @@ import pytest
 from polars.testing import assert_frame_equal
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
+from wide_tables import gaps_of
 
 import polars_wroc as wroc
 
@@ -47,7 +48,7 @@ def estimate(audit: wroc.Audit, row: dict[str, Any]) -> tuple[float, float, floa
     place = {name: row[name] for name in ("attribute", "segment")}
     name = row["metric"]
     if row["measure"] == "gap":
-        found = audit.gaps.filter(**place).row(0, named=True)
+        found = gaps_of(audit).filter(**place).row(0, named=True)
         return tuple(found[f"{name}_gap{end}"] for end in ("", "_low", "_high"))
     found = audit.segments.filter(**place).row(0, named=True)
     ends = ("ci_low", "ci_high") if name == "auc" else (f"{name}_low", f"{name}_high")
@@ -80,7 +81,7 @@ def test_changes_combine_the_limits_of_both(before: wroc.Audit, after: wroc.Audi
 
 def verdict(audit: wroc.Audit, row: dict[str, Any]) -> str:
     place = {name: row[name] for name in ("attribute", "segment")}
-    found: str = audit.gaps.filter(**place)[f"{row['metric']}_gap_verdict"].item()
+    found: str = gaps_of(audit).filter(**place)[f"{row['metric']}_gap_verdict"].item()
     return found
 
 

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 from sweeps import sweep
-from wide_tables import wide_gaps
+from wide_tables import fairness_of, gaps_of, wide_gaps
 
 import polars_wroc as wroc
 from polars_wroc.audits.gates import read_gate
@@ -46,8 +46,7 @@ def audited(rows: pl.DataFrame, **options: Any) -> wroc.Audit:
 
 
 def fairness(audit: wroc.Audit) -> pl.DataFrame:
-    assert audit.fairness is not None
-    return audit.fairness
+    return fairness_of(audit)
 
 
 def p_values(audit: wroc.Audit, metric: str = "auc_difference") -> list[float | None]:
@@ -59,7 +58,7 @@ def test_aucs_are_tested_by_their_gaps(rows: pl.DataFrame, reference: Any) -> No
     audit = audited(rows, reference=reference)
     expected = []
     for attribute in ("g", "h"):
-        gaps = audit.gaps.filter(attribute=attribute)["auc_gap_p_value"].drop_nulls().to_list()
+        gaps = gaps_of(audit).filter(attribute=attribute)["auc_gap_p_value"].drop_nulls().to_list()
         # Two segments that are each other's rest have one test.
         both = attribute == "h"
         tests = sorted(gaps[:1] if both else gaps)
@@ -95,7 +94,7 @@ def test_clusters_have_limits_and_tests_by_their_design(rows: pl.DataFrame, meth
     of_aucs = pl.col("metric") == "auc_difference"
     assert_frame_equal(found.drop("p_value"), expected.drop("p_value"), rel_tol=1e-9)
     assert_frame_equal(found.filter(~of_aucs), expected.filter(~of_aucs), rel_tol=1e-9)
-    gaps = audit.gaps["auc_gap_p_value"].to_list()
+    gaps = gaps_of(audit)["auc_gap_p_value"].to_list()
     assert found.filter(of_aucs)["p_value"].to_list() == [pytest.approx(4 * min(gaps))]
 
 

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 from sweeps import sweep
-from wide_tables import VALUE_LIMITS, wide_gaps
+from wide_tables import VALUE_LIMITS, gaps_of, wide_gaps
 
 import polars_wroc as wroc
 from polars_wroc.audits.verdict import untested_remarks
@@ -65,7 +65,7 @@ def test_gaps_are_those_of_each_attribute_by_itself(
             pl.exclude(attribute),
         )
         expected = expected.drop(pl.selectors.matches(VALUE_LIMITS))
-        gaps = found.gaps.filter(attribute=attribute).select(expected.columns)
+        gaps = gaps_of(found).filter(attribute=attribute).select(expected.columns)
         assert_frame_equal(gaps, expected, abs_tol=1e-10, rel_tol=1e-8)
 
 
@@ -78,12 +78,12 @@ def test_crossed_segments_may_be_named(rows: pl.DataFrame, weight_type: Any) -> 
         rows, "y", "s", by=by, intersections=True, reference={CROSSED: "f, 40"}, **options
     )
     expected = wide_gaps(rows, "y", "s", by=by, reference=("f", 40), **options)
-    gaps = found.gaps.filter(attribute=CROSSED)
+    gaps = gaps_of(found).filter(attribute=CROSSED)
     assert gaps["segment"].to_list() == [f"{sex}, {age}" for sex, age in expected[by].rows()]
     expected = expected.drop(*by, pl.selectors.matches(VALUE_LIMITS))
     assert_frame_equal(gaps.select(expected.columns), expected, abs_tol=1e-10, rel_tol=1e-8)
     rest = wide_gaps(rows, "y", "s", by="sex", **options)
-    gaps = found.gaps.filter(attribute="sex").drop("attribute", "segment")
+    gaps = gaps_of(found).filter(attribute="sex").drop("attribute", "segment")
     rest = rest.drop("sex", pl.selectors.matches(VALUE_LIMITS))
     assert_frame_equal(gaps.select(rest.columns), rest, abs_tol=1e-10, rel_tol=1e-8)
 
@@ -91,13 +91,13 @@ def test_crossed_segments_may_be_named(rows: pl.DataFrame, weight_type: Any) -> 
 def test_all_tests_are_one_family(rows: pl.DataFrame) -> None:
     """Two segments are one test where each is the rest of the other, and where one is named."""
     found = wroc.audit(rows, "y", "s", by=["sex", "site", "age"], reference={"sex": "m", "age": 20})
-    values = found.gaps["auc_gap_p_value"].to_list()
+    values = gaps_of(found)["auc_gap_p_value"].to_list()
     counted = [1, 0, 0, 1, 0, 1, 1]
     assert [value is not None for value in values] == [True, False, *[True] * 2, False, *[True] * 2]
     ordered = sorted(value for value, counts in zip(values, counted, strict=True) if counts)
     steps = [(len(ordered) - place) * value for place, value in enumerate(ordered)]
     holm = dict(zip(ordered, np.minimum(np.maximum.accumulate(steps), 1), strict=True))
-    for value, adjusted in zip(values, found.gaps["auc_gap_p_adjusted"], strict=True):
+    for value, adjusted in zip(values, gaps_of(found)["auc_gap_p_adjusted"], strict=True):
         assert adjusted == (None if value is None else pytest.approx(holm[value], rel=1e-9))
     tested = found.findings.filter(~pl.col("mirror"))["p_value"]
     assert tested.count() == len(ordered)
@@ -120,7 +120,7 @@ def test_words_say_what_is_compared_with_what(rows: pl.DataFrame, tmp_path: Path
         assert row["reference"] == ("m" if row["attribute"] == "sex" else "rest")
         other = "sex = m" if row["attribute"] == "sex" else "the rest"
         assert re.search(rf" in {other}[.:]| of {other}[.:]", row["sentence"])
-    assert not untested_remarks(found.segments, found.gaps, found.parameters)
+    assert not untested_remarks(found.segments, gaps_of(found), found.settings.as_dict())
     found.save(tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     for said in (

@@ -11,6 +11,7 @@ import pytest
 from polars.exceptions import ColumnNotFoundError, InvalidOperationError
 from polars.testing import assert_frame_equal
 from sweeps import sweep
+from wide_tables import fairness_of, gaps_of
 
 import polars_wroc as wroc
 
@@ -54,11 +55,12 @@ def test_attributes_in_the_order_given_and_segments_in_that_of_their_values(
     ]
     assert names(audit.segments) == [("overall", "overall"), *segments]
     assert names(audit.curves) == [("overall", "overall"), *segments]
-    assert names(audit.gaps) == segments
+    assert names(gaps_of(audit)) == segments
     assert audit.segments["model"].to_list() == ["t", "s"] * 9
-    assert audit.gaps["model"].to_list() == ["t", "s"] * 8
-    assert audit.fairness is not None
-    of_attribute = audit.fairness.select("attribute", "model").unique(maintain_order=True).rows()
+    assert gaps_of(audit)["model"].to_list() == ["t", "s"] * 8
+    of_attribute = (
+        fairness_of(audit).select("attribute", "model").unique(maintain_order=True).rows()
+    )
     expected = [(key, model) for key in ("size", "age", "g") for model in ("t", "s")]
     assert of_attribute == expected
 
@@ -78,8 +80,7 @@ def test_first_of_equal_segments_is_named_in_the_order_of_their_values() -> None
     )
     audit = wroc.audit(frame, "y", "s", by="age", threshold=1, favorable="selected", min_rows=0)
     alone = wroc.fairness(frame, "y", "s", attributes="age", threshold=1)
-    assert audit.fairness is not None
-    for table in (audit.fairness, alone):
+    for table in (fairness_of(audit), alone):
         (extremes,) = (
             (table.filter(pl.col("metric") != "max_abroca").select("group_max", "group_min"))
             .unique()
@@ -96,13 +97,11 @@ def test_lazy_frame_gives_the_same(rows: pl.DataFrame) -> None:
         wroc.audit(frame, "y", ["s", "t"], **options, intersections=True)
         for frame in (rows, rows.lazy())
     )
-    assert eager.fairness is not None
-    assert lazy.fairness is not None
     for one, other in (
         (eager.segments, lazy.segments),
         (eager.curves, lazy.curves),
-        (eager.gaps, lazy.gaps),
-        (eager.fairness, lazy.fairness),
+        (gaps_of(eager), gaps_of(lazy)),
+        (fairness_of(eager), fairness_of(lazy)),
         (eager.missing, lazy.missing),
     ):
         assert_frame_equal(one, other, abs_tol=1e-12)
@@ -117,7 +116,7 @@ def test_order_of_the_rows_does_not_matter(rows: pl.DataFrame) -> None:
         for frame in (rows, rows.sample(fraction=1, shuffle=True, seed=3))
     )
     assert_frame_equal(one.segments, other.segments, abs_tol=1e-12)
-    assert_frame_equal(one.gaps, other.gaps, abs_tol=1e-12)
+    assert_frame_equal(gaps_of(one), gaps_of(other), abs_tol=1e-12)
     assert_frame_equal(one.curves, other.curves, abs_tol=1e-12)
 
 

@@ -14,6 +14,7 @@ from scipy.special import expit
 from scipy.stats import binomtest, norm, t
 from statsmodels.stats.multitest import multipletests
 from sweeps import sweep
+from wide_tables import calibration_of
 
 import polars_wroc as wroc
 from polars_wroc.audits.calibration_tests import right_slopes
@@ -31,8 +32,7 @@ def audit(loans: pl.DataFrame) -> wroc.Audit:
 
 
 def table_of(audit: wroc.Audit) -> pl.DataFrame:
-    assert audit.calibration is not None
-    return audit.calibration
+    return calibration_of(audit)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal, assert_series_equal
 from sweeps import sweep
+from wide_tables import gaps_of, impact_of
 
 import polars_wroc as wroc
 from polars_wroc.audits.sentences import sentence_of
@@ -53,7 +54,7 @@ def test_each_segment_has_a_row_for_each_metric(audit: wroc.Audit) -> None:
     assert found.height == segments.height * len(METRICS)
     assert sorted(found["metric"].unique()) == sorted(METRICS)
     for row in found.rows(named=True):
-        gap = audit.gaps.filter(pl.all_horizontal(pl.col(k).eq_missing(row[k]) for k in keys))
+        gap = gaps_of(audit).filter(pl.all_horizontal(pl.col(k).eq_missing(row[k]) for k in keys))
         of_gaps = gap.row(0, named=True)
         name = row["metric"]
         assert row["value"] == of_gaps[name]
@@ -187,9 +188,8 @@ def test_impact_ratios_are_those_of_the_function(rows: pl.DataFrame, audit: wroc
     table = wroc.impact_ratios(
         rows, "s", attributes=["g", "h"], intersections=True, threshold=0.5, favorable="selected"
     )
-    assert audit.impact is not None
     table = impact_wide(table)
-    assert_frame_equal(audit.impact.select(table.columns), table, rel_tol=1e-12)
+    assert_frame_equal(impact_of(audit).select(table.columns), table, rel_tol=1e-12)
     found = audit.findings.filter(~GAPS)
     assert found.height == table.height
     for row in found.rows(named=True):
@@ -212,9 +212,8 @@ def test_impact_ratios_of_rejections_and_frequencies(rows: pl.DataFrame) -> None
     weighted = rows.with_columns(w=pl.int_range(pl.len()) % 3, t=-pl.col("s"))
     audit = wroc.audit(weighted.lazy(), "y", ["s", "t"], by="g", threshold=0.1, **options)
     table = wroc.impact_ratios(weighted, ["s", "t"], attributes="g", threshold=0.1, **options)
-    assert audit.impact is not None
     table = impact_wide(table, rejected=True)
-    assert_frame_equal(audit.impact.select(table.columns), table, rel_tol=1e-12)
+    assert_frame_equal(impact_of(audit).select(table.columns), table, rel_tol=1e-12)
     ratios = audit.findings.filter(metric="impact_ratio")
     assert any("% are not selected in g = " in text for text in ratios["sentence"])
     # The value is the rate of the good decision.
@@ -237,9 +236,8 @@ def test_impact_ratios_by_design(rows: pl.DataFrame) -> None:
         cluster="c",
         intersections=False,
     )
-    assert audit.impact is not None
     table = impact_wide(table)
-    assert_frame_equal(audit.impact.select(table.columns), table, rel_tol=1e-9)
+    assert_frame_equal(impact_of(audit).select(table.columns), table, rel_tol=1e-9)
 
 
 @pytest.mark.parametrize(

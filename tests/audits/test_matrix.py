@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
+from wide_tables import gaps_of
 
 import polars_wroc as wroc
 from polars_wroc.audits.findings import comparable_gaps
@@ -125,7 +126,7 @@ def test_the_worst_off_come_first(audit: wroc.Audit, matrix: Matrix) -> None:
 def test_of_many_segments_the_first_are_open() -> None:
     audit = wroc.audit(rows(33, 40), "y", "s", by="g", threshold=0.5, favorable="selected")
     (block,) = blocks_of(matrix_of(audit, audit.findings))
-    assert (len(block.rows), len(block.folded), block.left_out) == (20, 13, "")
+    assert (len(block.rows), len(block.folded), block.run.left_out) == (20, 13, "")
     assert block.summary == summed_up(block.folded)
     assert block.summary.startswith("13 more segments, ")
     shown = shown_in([block], audit.findings)
@@ -141,10 +142,12 @@ def test_every_link_leads_to_a_finding_on_the_page() -> None:
     audit = wroc.audit(rows(5, 100), "y", "s", by=["g", "h"], threshold=0.5, favorable="selected")
     matrix = matrix_of(audit, audit.findings)
     blocks = blocks_of(matrix)
-    found = findings_on_page(audit.findings, shown_in(blocks, audit.findings), audit.parameters)
+    found = findings_on_page(
+        audit.findings, shown_in(blocks, audit.findings), audit.settings.as_dict()
+    )
     linked = {cell.rank for row in matrix.single for cell in row.cells if cell is not None}
     assert linked <= found.ranks
-    assert found.left_out == 0
+    assert found.run.left_out == 0
     (first, *_) = found.first
     assert first.note.startswith(("Different (p ", "Surely: even its upper limit"))
 
@@ -163,7 +166,9 @@ def test_folded_findings_have_headings(
     audit: wroc.Audit, verdict: str, open_ones: int, heading: str
 ) -> None:
     told = audit.findings.filter(attribute="g").with_columns(verdict=pl.lit(verdict))
-    found = findings_on_page(told, audit.segments.select("attribute", "segment"), audit.parameters)
+    found = findings_on_page(
+        told, audit.segments.select("attribute", "segment"), audit.settings.as_dict()
+    )
     (folded,) = found.folded
     assert folded.heading == f"{len(folded.found)} {heading}"
     assert len(folded.found) == told.height - open_ones
@@ -179,11 +184,11 @@ def test_segments_of_one_class_have_no_gap_in_precision() -> None:
     assert found["reason"] == "one class only"
     assert "of one class only" in found["sentence"]
     gaps = comparable_gaps(audit)
-    assert gaps.columns == audit.gaps.columns
+    assert gaps.columns == gaps_of(audit).columns
     assert gaps.filter(segment="none")["ppv_gap"].item() is None
-    assert audit.gaps.filter(segment="none")["ppv_gap"].item() < -0.4
+    assert gaps_of(audit).filter(segment="none")["ppv_gap"].item() < -0.4
     others = pl.col("segment") != "none"
-    assert gaps.filter(others).equals(audit.gaps.filter(others))
+    assert gaps.filter(others).equals(gaps_of(audit).filter(others))
 
 
 def test_what_was_not_audited_is_said() -> None:

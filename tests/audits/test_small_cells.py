@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
+from wide_tables import fairness_of, gaps_of, impact_of
 
 import polars_wroc as wroc
 from polars_wroc.audits.not_audited import not_audited
@@ -152,7 +153,7 @@ def test_tables_do_not_have_what_is_left_out(rows: pl.DataFrame) -> None:
         for a, s in names
         if (a, s) not in shown.segments.rows_by_key(["attribute", "segment"])
     ]
-    assert list(shown.left_out) == left
+    assert list(shown.run.left_out) == left
     assert "g c" in left
     assert len([one for one in left if one.startswith("g ")]) > 2
     for table in ("segments", "gaps", "curves", "calibration", "impact", "findings"):
@@ -163,15 +164,14 @@ def test_tables_do_not_have_what_is_left_out(rows: pl.DataFrame) -> None:
         shown.segments, on=["attribute", "segment"], how="semi", maintain_order="left"
     )
     assert_frame_equal(shown.segments, kept)
-    assert shown.fairness is not None
-    for row in shown.fairness.filter(attribute="g").rows(named=True):
+    for row in fairness_of(shown).filter(attribute="g").rows(named=True):
         assert "c" not in (row["group_max"], row["group_min"])
 
 
 def test_all_outputs_leave_out_the_same(rows: pl.DataFrame, tmp_path: Path) -> None:
     audit = wroc.audit(rows, "y", "s", min_cell=25, text=wroc.Text(title="Published"), **CALL)
     document = json.loads(audit.to_json())
-    assert document["run"]["left_out"] == list(audit.left_out)
+    assert document["run"]["left_out"] == list(audit.run.left_out)
     assert document["settings"]["min_cell"] == 25
     audit.save(tmp_path / "x.md")
     text = (tmp_path / "x.md").read_text(encoding="utf-8")
@@ -190,8 +190,8 @@ def test_missing_values_are_counted_but_for_segments_that_are_left_out(rows: pl.
         h=pl.when(place > 99).then("h"),
     )
     audit = wroc.audit(lacking, "y", "s", by=["g", "h"], min_cell=5)
-    assert "g (missing)" in audit.left_out
-    assert audit.left_out_of_totals == []
+    assert "g (missing)" in audit.run.left_out
+    assert audit.run.left_out_of_totals == []
     # Rows without a score are in no class and no decision.
     assert audit.missing.rows() == [("y", 0), ("s", 3), ("g", None), ("h", 100)]
     assert audit.segments["n_missing"][0] == 3
@@ -237,9 +237,9 @@ def test_rows_without_an_attribute_are_in_no_number(seed: int, left_out: str) ->
     call: dict[str, Any] = {"by": ["g", "h"], "selected": "d", "favorable": "selected"}
     call |= {"min_cell": 4, "intersections": bool(seed % 2)}
     audit = wroc.audit(rows, "y", "s", **call)
-    assert audit.left_out_of_totals == [*left_out]
+    assert audit.run.left_out_of_totals == [*left_out]
     # Rows without a value of the other are protected by a value that is rare too, or are many.
-    assert ("g (missing)" in audit.left_out) == ("g" in left_out or "g r" in audit.left_out)
+    assert ("g (missing)" in audit.run.left_out) == ("g" in left_out or "g r" in audit.run.left_out)
     without = [pl.col(name).is_not_null() for name in left_out]
     known = wroc.audit(rows.filter(without), "y", "s", **call)
     assert_same_numbers(audit, known)
@@ -253,11 +253,11 @@ def test_rows_without_an_attribute_are_in_no_number(seed: int, left_out: str) ->
         *("y", "s"),
         **call,
     )
-    assert other.left_out_of_totals == audit.left_out_of_totals
+    assert other.run.left_out_of_totals == audit.run.left_out_of_totals
     assert_same_numbers(audit, other)
     # Their number is told only if it is not small itself.
-    for name in audit.left_out_of_totals:
-        assert f"{name} (missing)" in audit.left_out
+    for name in audit.run.left_out_of_totals:
+        assert f"{name} (missing)" in audit.run.left_out
         (told,) = audit.missing.filter(column=name)["n_missing"]
         assert told is None or told >= 4
 
@@ -277,7 +277,7 @@ def hires() -> pl.DataFrame:
 def test_a_small_segment_of_missing_values_hides_no_other(hires: pl.DataFrame) -> None:
     call: dict[str, Any] = {"by": ["sex", "race"], "threshold": 0.5, "favorable": "selected"}
     audit = wroc.audit(hires, "hired", "s", min_cell=5, **call)
-    assert audit.left_out == ["sex (missing)"]
+    assert audit.run.left_out == ["sex (missing)"]
     assert audit.segments.filter(attribute="sex")["segment"].to_list() == ["Female", "Male"]
     assert audit.segments["n"][0] == 894
     assert dict(audit.missing.rows())["sex"] == 6
@@ -315,15 +315,13 @@ def test_each_way_to_audit_leaves_them_out(hires: pl.DataFrame, way: str) -> Non
     else:
         audit = wroc.audit(lacking.lazy(), "hired", "s", **call)
     expected = wroc.audit(known, "hired", "s", **call)
-    assert audit.left_out_of_totals == ["sex"]
+    assert audit.run.left_out_of_totals == ["sex"]
     assert known["race"].null_count() > 50
     assert dict(audit.missing.rows())["race"] == known["race"].null_count()
     columns = ["attribute", "segment", "n", "n_pos", "n_selected", "n_missing"]
     assert_frame_equal(audit.segments.select(columns), expected.segments.select(columns))
-    assert audit.impact is not None
-    assert expected.impact is not None
     columns = ["segment", "n", "n_missing", "share", "impact_ratio"]
-    assert_frame_equal(audit.impact.select(columns), expected.impact.select(columns))
+    assert_frame_equal(impact_of(audit).select(columns), impact_of(expected).select(columns))
 
 
 def test_counts_of_several_scores_count_rows_once(hires: pl.DataFrame) -> None:
@@ -331,7 +329,7 @@ def test_counts_of_several_scores_count_rows_once(hires: pl.DataFrame) -> None:
     counts = wroc.from_counts(wroc.score_counts(two, "hired", ["s", "t"], by=["sex", "race"]))
     assert counts.audit(by=["sex", "race"]).missing.rows() == [("sex", 6), ("race", 0)]
     audit = counts.audit(by=["sex", "race"], min_cell=7)
-    assert audit.left_out_of_totals == ["sex"]
+    assert audit.run.left_out_of_totals == ["sex"]
     assert audit.missing.rows() == [("sex", None), ("race", 0)]
 
 
@@ -358,20 +356,17 @@ def test_shares_and_joint_limits_do_not_tell_of_small_segments(hires: pl.DataFra
     call: dict[str, Any] = {"by": ["sex", "race"], "threshold": 0.5, "favorable": "selected"}
     whole = wroc.audit(rare, "hired", "s", **call)
     audit = wroc.audit(rare, "hired", "s", min_cell=5, **call)
-    assert audit.left_out_of_totals == []
-    assert {"sex X", "sex (missing)"} <= {*audit.left_out}
-    assert audit.impact is not None
-    assert audit.fairness is not None
-    assert whole.fairness is not None
-    shares = audit.impact.filter(attribute="sex")["share"]
+    assert audit.run.left_out_of_totals == []
+    assert {"sex X", "sex (missing)"} <= {*audit.run.left_out}
+    shares = impact_of(audit).filter(attribute="sex")["share"]
     assert shares.null_count() == len(shares) > 0
-    assert audit.impact.filter(attribute="race")["share"].null_count() == 0
+    assert impact_of(audit).filter(attribute="race")["share"].null_count() == 0
     # The test that all are alike, and the largest gap of any two, know those that are left out.
     joint = ["joint_low", "joint_high", "p_value"]
-    told = audit.fairness.filter(attribute="sex").select(joint)
+    told = fairness_of(audit).filter(attribute="sex").select(joint)
     assert told.null_count().row(0) == (told.height,) * 3
     assert_frame_equal(
-        audit.fairness.filter(attribute="race"), whole.fairness.filter(attribute="race")
+        fairness_of(audit).filter(attribute="race"), fairness_of(whole).filter(attribute="race")
     )
 
 
@@ -395,16 +390,16 @@ def test_gaps_to_a_segment_that_is_left_out_are_too(hiding: pl.DataFrame, refere
     call["reference"] = reference
     whole = wroc.audit(hiding, "y", "s", **call)
     audit = wroc.audit(hiding, "y", "s", min_cell=5, **call)
-    assert audit.left_out == ["g c", "g h"]
-    gaps = audit.gaps.filter(attribute="g")
+    assert audit.run.left_out == ["g c", "g h"]
+    gaps = gaps_of(audit).filter(attribute="g")
     own = ["attribute", "segment", "n_pos", "n_neg", *GAP_METRICS]
     assert_frame_equal(
-        gaps.select(own), whole.gaps.filter(pl.col("segment").is_in(["a", "b"])).select(own)
+        gaps.select(own), gaps_of(whole).filter(pl.col("segment").is_in(["a", "b"])).select(own)
     )
     others = gaps.drop(own)
     assert "auc_reference" in others.columns
     assert others.null_count().row(0) == (2,) * others.width
-    assert_frame_equal(audit.gaps.filter(attribute="k"), whole.gaps.filter(attribute="k"))
+    assert_frame_equal(gaps_of(audit).filter(attribute="k"), gaps_of(whole).filter(attribute="k"))
     found = audit.findings.filter(pl.col("metric").is_in(GAP_METRICS), attribute="g")
     assert found["reason"].unique().to_list() == ["no reference shown"]
     assert found["n_reference"].null_count() == found.height
@@ -429,10 +424,10 @@ def test_fairness_does_not_name_missing_values_that_are_left_out(hiding: pl.Data
     place = pl.int_range(pl.len())
     named = pl.when(place < 6).then(pl.lit("rare")).otherwise(pl.col("g").replace("h", None))
     unknown = hiding.with_columns(g=named)
-    whole = wroc.audit(unknown, "y", "s", by="g", threshold=0.5, favorable="selected").fairness
-    shown = wroc.audit(
-        unknown, "y", "s", by="g", threshold=0.5, favorable="selected", min_cell=5
-    ).fairness
+    whole = fairness_of(wroc.audit(unknown, "y", "s", by="g", threshold=0.5, favorable="selected"))
+    shown = fairness_of(
+        wroc.audit(unknown, "y", "s", by="g", threshold=0.5, favorable="selected", min_cell=5)
+    )
     assert whole is not None
     assert shown is not None
     names = {"group_max", "group_min"}
@@ -444,8 +439,8 @@ def test_fairness_does_not_name_missing_values_that_are_left_out(hiding: pl.Data
 
 def test_nothing_is_left_out_of_large_segments(rows: pl.DataFrame) -> None:
     audit = wroc.audit(rows, "y", "s", by="h", min_cell=5)
-    assert list(audit.left_out) == []
-    assert_frame_equal(audit.gaps, wroc.audit(rows, "y", "s", by="h").gaps)
+    assert list(audit.run.left_out) == []
+    assert_frame_equal(gaps_of(audit), gaps_of(wroc.audit(rows, "y", "s", by="h")))
 
 
 @pytest.mark.parametrize(("value", "error"), [(1, ValueError), (2.5, TypeError), (True, TypeError)])

@@ -12,7 +12,7 @@ import pytest
 from plain_survey import Row, covariance, degrees_of_freedom, totals
 from polars.testing import assert_frame_equal
 from scipy import stats
-from wide_tables import VALUE_LIMITS, wide_gaps
+from wide_tables import VALUE_LIMITS, calibration_of, fairness_of, gaps_of, wide_gaps
 
 import polars_wroc as wroc
 from polars_wroc.audits.report import render
@@ -69,7 +69,7 @@ def test_the_reference_of_one_attribute(survey: pl.DataFrame) -> None:
         names = [name for name in alone.columns[1:] if not name.endswith(("_adjusted", "_verdict"))]
         names = [name for name in names if not name.endswith("_detectable")]
         names = [name for name in names if not re.match(VALUE_LIMITS, name)]
-        found = audit.gaps.filter(attribute=attribute).select(names)
+        found = gaps_of(audit).filter(attribute=attribute).select(names)
         assert_frame_equal(found, alone.select(names), rel_tol=1e-9, abs_tol=1e-12)
 
 
@@ -152,7 +152,7 @@ def clustered(random: np.random.Generator, correlation: float) -> pl.DataFrame:
 
 def alarm(audit: wroc.Audit) -> bool:
     """Whether some gap is significant."""
-    adjusted = audit.gaps.select(pl.selectors.ends_with("_p_adjusted"))
+    adjusted = gaps_of(audit).select(pl.selectors.ends_with("_p_adjusted"))
     return bool(adjusted.min().select(pl.min_horizontal(pl.all())).item() < 0.05)
 
 
@@ -160,8 +160,7 @@ def alarm(audit: wroc.Audit) -> bool:
 def test_calibration_is_linearised(survey: pl.DataFrame, group: str) -> None:
     probable = survey.with_columns(s=1 / (1 + (-pl.col("s")).exp()))
     audit = wroc.audit(probable, "y", "s", by="g", weight="w", level=0.9, **UNITS)
-    assert audit.calibration is not None
-    found = audit.calibration.filter(segment=group).row(0, named=True)
+    found = calibration_of(audit).filter(segment=group).row(0, named=True)
     used = probable.drop_nulls("s").filter(pl.col("w") > 0)
     inside = used if group == "overall" else used.filter(g=group)
     y, s, w = (inside[name].cast(float).to_numpy() for name in "ysw")
@@ -185,8 +184,7 @@ def test_calibration_is_linearised(survey: pl.DataFrame, group: str) -> None:
 
 def test_of_scores_that_are_the_labels_only_the_rate_is_uncertain(survey: pl.DataFrame) -> None:
     audit = wroc.audit(survey.with_columns(s=pl.col("y").cast(float)), "y", "s", by="g", **UNITS)
-    assert audit.calibration is not None
-    for row in audit.calibration.iter_rows(named=True):
+    for row in calibration_of(audit).iter_rows(named=True):
         rate, low, high = (row[f"observed_rate{end}"] for end in ("", "_low", "_high"))
         assert low < rate < high
         found = [row[f"calibration_in_the_large{end}"] for end in ("", "_low", "_high")]
@@ -199,9 +197,9 @@ def test_segments_of_one_cluster_each_have_no_variance(survey: pl.DataFrame) -> 
     audit = wroc.audit(
         survey, "y", "s", by="g", weight="w", threshold=0.5, favorable="selected", cluster="g"
     )
-    gaps = audit.gaps.select("^(auc|tpr)_gap_(se|low|high|p_value)$")
+    gaps = gaps_of(audit).select("^(auc|tpr)_gap_(se|low|high|p_value)$")
     assert set(gaps.null_count().row(0)) == {3}
-    assert audit.gaps["auc_gap"].null_count() == 0
+    assert gaps_of(audit)["auc_gap"].null_count() == 0
     strata = wroc.audit(survey, "y", "s", by="g", weight="w", cluster="g", strata=pl.lit(1))
     notes = strata.segments.select("segment", "se", "ci_low", "df", "ci_note").rows()
     unknown = (None, None, None, "all rows of a class are in one sampling unit")
@@ -217,9 +215,8 @@ def test_false_alarms_of_clusters_are_rare() -> None:
     for replicate in range(replicates):
         rows = clustered(random, 0.3)
         audit = wroc.audit(rows, "y", "s", by="g", threshold=0.5, favorable="selected", cluster="c")
-        assert audit.fairness is not None
         by_design += alarm(audit)
-        parity = audit.fairness.filter(metric="demographic_parity_difference")
+        parity = fairness_of(audit).filter(metric="demographic_parity_difference")
         surely += bool(parity["joint_low"].item() > 0)
         if replicate < free:
             as_rows += alarm(

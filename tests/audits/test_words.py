@@ -51,7 +51,7 @@ def audit_of(rows: pl.DataFrame, **more: Any) -> wroc.Audit:
 def test_classes_are_named_by_labels_that_read(
     rows: pl.DataFrame, label: str | None, pos_label: object, positive: str, negative: str
 ) -> None:
-    settings = audit_of(rows, favorable="selected").parameters
+    settings = audit_of(rows, favorable="selected").settings.as_dict()
     words = Words.of(replace(settings, label=label, pos_label=pos_label))
     assert (words.positive, words.negative) == (positive, negative)
 

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 from sweeps import sweep
+from wide_tables import gaps_of
 
 import polars_wroc as wroc
 
@@ -140,12 +141,12 @@ def test_audit_has_a_panel_for_each_attribute_and_a_shape_for_each_score(
     rows: pl.DataFrame,
 ) -> None:
     audit = wroc.audit(rows, "y", ["s", "t"], by=["g", "h"], threshold=0.8, favorable="selected")
-    spec = wroc.gap_chart(audit.gaps, metric="fpr").to_dict()
+    spec = wroc.gap_chart(gaps_of(audit), metric="fpr").to_dict()
     assert [panel["title"]["text"] for panel in spec["vconcat"]] == ["g", "h"]
     for panel in spec["vconcat"]:
         attribute = panel["title"]["text"]
         shown = spec["datasets"][panel["data"]["name"]]
-        expected = audit.gaps.filter(attribute=attribute)
+        expected = gaps_of(audit).filter(attribute=attribute)
         assert [row["__gap"] for row in shown] == (expected["fpr_gap"] * 100).to_list()
         points = [layer for layer in panel["layer"] if layer["mark"]["type"] == "point"]
         for layer in points:

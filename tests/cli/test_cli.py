@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 from processes import PLAIN
+from wide_tables import gaps_of
 
 import polars_wroc as wroc
 from polars_wroc.cli.main import main
@@ -171,7 +172,7 @@ def test_designs_of_surveys(capsys: pytest.CaptureFixture[str]) -> None:
     printed = json.loads(capsys.readouterr().out)
     audit = wroc.audit(rows, **given, by="sex", **design)
     assert printed["settings"]["strata"] == "age"
-    assert_frame_equal(pl.DataFrame(printed["tables"]["gaps"]), audit.gaps, abs_tol=1e-12)
+    assert_frame_equal(pl.DataFrame(printed["tables"]["gaps"]), gaps_of(audit), abs_tol=1e-12)
     assert main(["auc", str(PATIENTS), *COLUMNS, *words]) == 0
     found = pl.DataFrame(json.loads(capsys.readouterr().out))
     expected = wroc.summary(rows, **given, by="sex", **design)

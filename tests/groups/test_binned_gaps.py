@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 from sweeps import sweep
-from wide_tables import gaps_by_group, wide_gaps
+from wide_tables import gaps_by_group, gaps_of, wide_gaps
 
 import polars_wroc as wroc
 
@@ -80,7 +80,7 @@ def test_no_limit_is_beyond_all_differences_of_aucs() -> None:
 
 def test_a_verdict_from_few_bins_finds_nothing_that_is_not_there(crowded: pl.DataFrame) -> None:
     for bins in (16, 256):
-        gaps = wroc.audit(crowded, "y", "s", by="g", bins=bins).gaps
+        gaps = gaps_of(wroc.audit(crowded, "y", "s", by="g", bins=bins))
         assert not (gaps["auc_gap_p_adjusted"] < 0.05).any()
 
 

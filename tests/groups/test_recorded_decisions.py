@@ -13,7 +13,7 @@ from conftest import Engine
 from polars.testing import assert_frame_equal
 from sklearn.metrics import confusion_matrix, roc_auc_score
 from sweeps import sweep
-from wide_tables import wide_gaps
+from wide_tables import impact_of, wide_gaps
 
 import polars_wroc as wroc
 
@@ -290,6 +290,5 @@ def test_the_ratios_of_an_audit_count_rows_without_a_decision(way: str) -> None:
     else:
         with wroc.Config(engine="compiled" if way == "compiled" else "polars"):
             audit = wroc.audit(frame, "y", "s", threshold=0.5, **call)
-    assert audit.impact is not None
-    assert audit.impact["n_missing"].to_list() == expected["s"].to_list()
+    assert impact_of(audit)["n_missing"].to_list() == expected["s"].to_list()
     assert expected["s"].min() > 10  # type: ignore[operator]

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 from sweeps import sweep
-from wide_tables import wide_gaps
+from wide_tables import gaps_of, wide_gaps
 
 import polars_wroc as wroc
 
@@ -185,22 +185,22 @@ def test_audit_counts_the_tests_of_all_attributes(reference: str) -> None:
         frame, "y", "s", by=["g", "h"], threshold=0.5, favorable="selected", reference=named
     )
     # Of two groups that are compared with each other, only the first counts.
-    of_first = audit.gaps.filter((pl.col("attribute") != "h") | (pl.col("segment") != "true"))
+    of_first = gaps_of(audit).filter((pl.col("attribute") != "h") | (pl.col("segment") != "true"))
     repeats = reference in ("rest", "overall", "b")
-    counted = of_first if repeats else audit.gaps
+    counted = of_first if repeats else gaps_of(audit)
     level = 1 - 0.05 / number_of_tests(counted)
     alone = wide_gaps(
         frame, "y", "s", by="g", threshold=0.5, reference=reference, level=level, adjust="none"
     )
     columns = [name for name in COLUMNS if name.endswith("detectable")]
-    found = audit.gaps.filter(attribute="g").select(columns)
+    found = gaps_of(audit).filter(attribute="g").select(columns)
     assert_frame_equal(found, alone.select(columns))
 
 
 def test_clusters_are_judged_by_their_design() -> None:
     frame = people(10, 600).with_columns(c=pl.int_range(pl.len()) // 3)
     options: dict[str, Any] = {"by": "g", "threshold": 0.5, "cluster": "c", "min_rows": 30}
-    found = wroc.audit(frame, "y", "s", favorable="selected", **options).gaps.select(COLUMNS)
+    found = gaps_of(wroc.audit(frame, "y", "s", favorable="selected", **options)).select(COLUMNS)
     assert_frame_equal(found, wide_gaps(frame, "y", "s", **options).select(COLUMNS))
     assert found["auc_gap_detectable"].null_count() == 0
 

@@ -13,7 +13,7 @@ from conftest import Engine
 from polars.testing import assert_frame_equal
 from queries import TABLES
 from sweeps import sweep
-from wide_tables import wide_gaps
+from wide_tables import impact_of, wide_gaps
 
 import polars_wroc as wroc
 from polars_wroc.audits.report import render
@@ -154,9 +154,11 @@ def test_names_that_are_patterns(name: str) -> None:
             frame.rename({"g": name}), "s", attributes=name, threshold=0.0, favorable="selected"
         ),
         wroc.standardized_mean_difference(frame.rename({"g": name}), "s", attributes=name),
-        wroc.audit(
-            frame.rename({"g": name}), "y", "s", by=name, threshold=0.0, favorable="selected"
-        ).impact,
+        impact_of(
+            wroc.audit(
+                frame.rename({"g": name}), "y", "s", by=name, threshold=0.0, favorable="selected"
+            )
+        ),
     ):
         assert table is not None
         assert set(table["attribute"]) == {name}

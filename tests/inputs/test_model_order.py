@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import polars as pl
 import pytest
 from sweeps import sweep
-from wide_tables import by_attributes
+from wide_tables import by_attributes, fairness_of, gaps_of
 
 import polars_wroc as wroc
 
@@ -108,7 +108,7 @@ def test_audit_keeps_the_order_of_the_caller(scored: pl.DataFrame) -> None:
     audit = wroc.audit(
         scored, "y", MODELS, by="g", weight="w", criterion="youden", favorable="selected"
     )
-    for table in (audit.segments, audit.gaps, audit.fairness, audit.curves):
+    for table in (audit.segments, gaps_of(audit), fairness_of(audit), audit.curves):
         assert table is not None
         assert table["model"].unique(maintain_order=True).to_list() == MODELS
 

@@ -15,6 +15,7 @@ import polars as pl
 import pytest
 from chromium import DRAWN, Chromium
 from sweeps import sweep
+from wide_tables import fairness_of
 
 import polars_wroc as wroc
 from polars_wroc.audits.tables import JudgedGate
@@ -319,9 +320,9 @@ def test_limits_of_all_pairs_sort_by_their_lower_end(
     texts = list(chromium.evaluate(f"{head}.map(cell => cell.innerText)"))
     place = next(number for number, text in enumerate(texts) if text.startswith("For all"))
     chromium.evaluate(f"{head}[{place}].querySelector('button').click()")
-    fairness = wroc.audit(
-        people, "y", "s", by="g", weight="w", max_fpr=0.2, favorable="selected"
-    ).fairness
+    fairness = fairness_of(
+        wroc.audit(people, "y", "s", by="g", weight="w", max_fpr=0.2, favorable="selected")
+    )
     assert fairness is not None
     ends = sorted(fairness.select("joint_low", "joint_high").rows())
     shown = column(chromium, table, place)
