@@ -103,7 +103,7 @@ def test_audits_are_those_of_the_units(survey: pl.DataFrame) -> None:
     assert_frame_equal(segments, linear.segments.drop("df_segment"), **close)
     for name in ("gaps", "fairness", "calibration", "curves"):
         assert_frame_equal(getattr(found, name), getattr(linear, name), **close)
-    assert found.settings["replicate_weights"] == "jk1"
+    assert found.settings.as_dict()["replicate_weights"] == "jk1"
     assert "jackknife replicate weights; Student&#39;s t with 23 degrees" in render(found)
 
 

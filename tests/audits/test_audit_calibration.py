@@ -139,7 +139,7 @@ def test_a_sentence_on_segments_counts_frequencies() -> None:
     )
     of_rows = wroc.audit(repeated, "y", "p", by="g", min_rows=100)
     said, expected = (
-        calibration_remarks(calibration_of(result), result.settings.as_dict())
+        calibration_remarks(calibration_of(result), result.settings)
         for result in (of_frequencies, of_rows)
     )
     assert len(said) == len(expected) == 2
@@ -150,7 +150,7 @@ def test_a_sentence_on_segments_counts_frequencies() -> None:
 def test_a_mean_that_is_the_share_is_right() -> None:
     rows = pl.DataFrame({"g": ["a", "b"] * 40, "y": [0, 1] * 40, "p": [0.3, 0.7, 0.7, 0.3] * 20})
     result = wroc.audit(rows, "y", "p", by="g", min_rows=100)
-    (text,) = calibration_remarks(calibration_of(result), result.settings.as_dict())
+    (text,) = calibration_remarks(calibration_of(result), result.settings)
     assert " of those positive is 0.500: about right (" in text
 
 
@@ -159,7 +159,7 @@ def test_nothing_is_said_overall_where_nothing_is_known() -> None:
     frame = pl.DataFrame(rows).with_columns(w=pl.when(g="a").then(1.0).otherwise(1.7e308))
     result = wroc.audit(frame, "y", "p", by="g", weight="w")
     assert calibration_of(result)[LARGE].null_count() == 2
-    assert calibration_remarks(calibration_of(result), result.settings.as_dict()) == []
+    assert calibration_remarks(calibration_of(result), result.settings) == []
     (text,) = score_remarks(result)
     assert text == ("The score has no AUC: the sums of weights overflow or underflow.")
 
@@ -178,7 +178,7 @@ def test_json_and_sentences_say_it(data: pl.DataFrame) -> None:
     kept: list[dict[str, Any]] = json.loads(result.to_json())["tables"]["calibration"]
     assert_frame_equal(pl.DataFrame(kept), calibration_of(result))
     mean, rate = np.mean(data["p"].to_numpy()), np.mean(data["y"].to_numpy())
-    texts = calibration_remarks(calibration_of(result), result.settings.as_dict())
+    texts = calibration_remarks(calibration_of(result), result.settings)
     assert len(texts) == 2
     assert f"{mean:.3f} on average, and the share of those positive is {rate:.3f}" in texts[0]
     assert f"{mean - rate:.3f} too high" in texts[0]
@@ -187,7 +187,7 @@ def test_json_and_sentences_say_it(data: pl.DataFrame) -> None:
         segment = segment_in_words(row["attribute"], row["segment"])
         assert f"{segment} ({row['n']:,} rows)" in texts[1]
     without = wroc.audit(data, "y", "rating", by="g")
-    assert calibration_remarks(calibration_of(without), without.settings.as_dict()) == []
+    assert calibration_remarks(calibration_of(without), without.settings) == []
     assert "calibration" not in json.loads(without.to_json())["tables"]
 
 

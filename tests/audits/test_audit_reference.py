@@ -114,13 +114,13 @@ def test_words_say_what_is_compared_with_what(rows: pl.DataFrame, tmp_path: Path
         threshold=0.7,
         favorable="selected",
     )
-    assert found.settings["reference"] == {"sex": "m"}
+    assert found.settings.as_dict()["reference"] == {"sex": "m"}
     assert json.loads(found.to_json())["settings"]["reference"] == {"sex": "m"}
     for row in found.findings.filter(pl.col("reason") != "the reference").rows(named=True):
         assert row["reference"] == ("m" if row["attribute"] == "sex" else "rest")
         other = "sex = m" if row["attribute"] == "sex" else "the rest"
         assert re.search(rf" in {other}[.:]| of {other}[.:]", row["sentence"])
-    assert not untested_remarks(found.segments, gaps_of(found), found.settings.as_dict())
+    assert not untested_remarks(found.segments, gaps_of(found), found.settings)
     found.save(tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     for said in (
@@ -152,7 +152,7 @@ def test_a_segment_is_named_by_its_value_or_its_name(
 ) -> None:
     frame = pl.DataFrame({"g": values, "y": [1, 0], "s": [1, 2]})
     found = wroc.audit(pl.concat([frame, frame]), "y", "s", by="g", reference={"g": given})
-    assert found.settings["reference"] == {"g": name}
+    assert found.settings.as_dict()["reference"] == {"g": name}
 
 
 @pytest.mark.parametrize(

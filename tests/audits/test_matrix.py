@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
-from wide_tables import gaps_of
+from polars.testing import assert_frame_equal
 
 import polars_wroc as wroc
-from polars_wroc.audits.findings import comparable_gaps
-from polars_wroc.audits.matrix import SYMBOLS, Matrix, Row, by_severity, matrix_of, summed_up
+from polars_wroc.audits.findings import by_severity
+from polars_wroc.audits.matrix import SYMBOLS, Matrix, Row, matrix_of, summed_up
 from polars_wroc.audits.not_audited import not_audited
 from polars_wroc.audits.report.format import unbroken
 from polars_wroc.audits.report.page import blocks_of, shown_in
@@ -53,7 +53,7 @@ def audit() -> wroc.Audit:
 
 @pytest.fixture(scope="module")
 def matrix(audit: wroc.Audit) -> Matrix:
-    return matrix_of(audit, audit.findings)
+    return matrix_of(audit)
 
 
 def test_each_cell_is_a_finding(audit: wroc.Audit, matrix: Matrix) -> None:
@@ -61,7 +61,7 @@ def test_each_cell_is_a_finding(audit: wroc.Audit, matrix: Matrix) -> None:
         *("rate", "4/5", "tpr", "fpr", "AUC", "outcome")
     ]
     assert matrix.columns[2].heading == "Selected of those actually positive"
-    ranked = {row["rank"]: row for row in audit.findings.iter_rows(named=True)}
+    ranked = {row["number"]: row for row in by_severity(audit).iter_rows(named=True)}
     listed = [*matrix.single, *matrix.crossed]
     # All rows together are compared with nothing.
     assert len(listed) == audit.segments.height - 1
@@ -74,13 +74,12 @@ def test_each_cell_is_a_finding(audit: wroc.Audit, matrix: Matrix) -> None:
             continue
         found = ranked[cell.rank]
         assert (found["attribute"], found["metric"]) == (row.attribute, column.metric)
-        assert not found["mirror"]
         # Of two segments the finding is that of the first.
         if found["segment"] != row.segment:
             assert row.attribute == "h"
             continue
         if cell.outcome in ("worse", "better", "either"):
-            assert (found["verdict"], found["side"]) == ("different", cell.outcome)
+            assert (found["verdict"], found["direction"]) == ("different", cell.outcome)
             gap = abs(found["gap"] or 0.0)
             if column.metric != "impact_ratio":
                 assert cell.size == min(max(int(np.ceil(gap / 0.05)), 1), 4)
@@ -89,7 +88,7 @@ def test_each_cell_is_a_finding(audit: wroc.Audit, matrix: Matrix) -> None:
             assert found["verdict"] == {
                 "alike": "alike",
                 "little": "too little data",
-                "none": "not compared",
+                "none": None,
             }.get(cell.outcome)
 
 
@@ -113,9 +112,7 @@ def test_numbers_have_signs_and_symbols(matrix: Matrix) -> None:
 
 
 def test_the_worst_off_come_first(audit: wroc.Audit, matrix: Matrix) -> None:
-    order = [
-        tuple(row) for row in by_severity(audit.findings).select("attribute", "segment").rows()
-    ]
+    order = [tuple(row) for row in by_severity(audit).select("attribute", "segment").rows()]
     for block in (matrix.single, matrix.crossed):
         places = [order.index((row.attribute, row.segment)) for row in block]
         assert places == sorted(places)
@@ -125,11 +122,11 @@ def test_the_worst_off_come_first(audit: wroc.Audit, matrix: Matrix) -> None:
 
 def test_of_many_segments_the_first_are_open() -> None:
     audit = wroc.audit(rows(33, 40), "y", "s", by="g", threshold=0.5, favorable="selected")
-    (block,) = blocks_of(matrix_of(audit, audit.findings))
-    assert (len(block.rows), len(block.folded), block.run.left_out) == (20, 13, "")
+    (block,) = blocks_of(matrix_of(audit))
+    assert (len(block.rows), len(block.folded), block.left_out) == (20, 13, "")
     assert block.summary == summed_up(block.folded)
     assert block.summary.startswith("13 more segments, ")
-    shown = shown_in([block], audit.findings)
+    shown = shown_in([block], by_severity(audit))
     # All rows have findings too.
     assert shown.height == 33 + 1
     alike = [replace(row, differs=False) for row in block.folded]
@@ -140,14 +137,12 @@ def test_of_many_segments_the_first_are_open() -> None:
 
 def test_every_link_leads_to_a_finding_on_the_page() -> None:
     audit = wroc.audit(rows(5, 100), "y", "s", by=["g", "h"], threshold=0.5, favorable="selected")
-    matrix = matrix_of(audit, audit.findings)
+    matrix = matrix_of(audit)
     blocks = blocks_of(matrix)
-    found = findings_on_page(
-        audit.findings, shown_in(blocks, audit.findings), audit.settings.as_dict()
-    )
+    found = findings_on_page(audit, shown_in(blocks, by_severity(audit)))
     linked = {cell.rank for row in matrix.single for cell in row.cells if cell is not None}
     assert linked <= found.ranks
-    assert found.run.left_out == 0
+    assert found.left_out == 0
     (first, *_) = found.first
     assert first.note.startswith(("Different (p ", "Surely: even its upper limit"))
 
@@ -157,18 +152,20 @@ def test_every_link_leads_to_a_finding_on_the_page() -> None:
     [
         ("different", 12, "more comparisons with a difference"),
         (
-            *("not compared", 0),
+            *(None, 0),
             "comparisons that could not be made: undefined, or the reference itself",
         ),
     ],
 )
 def test_folded_findings_have_headings(
-    audit: wroc.Audit, verdict: str, open_ones: int, heading: str
+    audit: wroc.Audit, verdict: str | None, open_ones: int, heading: str
 ) -> None:
-    told = audit.findings.filter(attribute="g").with_columns(verdict=pl.lit(verdict))
-    found = findings_on_page(
-        told, audit.segments.select("attribute", "segment"), audit.settings.as_dict()
-    )
+    told = by_severity(audit).filter(attribute="g")
+    if verdict is not None:
+        told = told.drop_nulls("rank")
+    told = told.with_columns(verdict=pl.lit(verdict, pl.String))
+    of_g = replace(audit, table=told.drop("number"))
+    found = findings_on_page(of_g, audit.segments.select("attribute", "segment"))
     (folded,) = found.folded
     assert folded.heading == f"{len(folded.found)} {heading}"
     assert len(folded.found) == told.height - open_ones
@@ -179,16 +176,18 @@ def test_segments_of_one_class_have_no_gap_in_precision() -> None:
     audit = wroc.audit(
         pl.concat([rows(), none]), "y", "s", by="g", threshold=0.3, favorable="selected"
     )
-    found = audit.findings.filter(segment="none", metric="ppv").row(0, named=True)
-    assert (found["value"], found["gap"], found["verdict"]) == (0.0, None, "not compared")
+    found = audit.table.filter(segment="none", metric="ppv").row(0, named=True)
+    assert (found["value"], found["gap"], found["verdict"]) == (0.0, None, None)
     assert found["reason"] == "one class only"
     assert "of one class only" in found["sentence"]
-    gaps = comparable_gaps(audit)
-    assert gaps.columns == gaps_of(audit).columns
-    assert gaps.filter(segment="none")["ppv_gap"].item() is None
-    assert gaps_of(audit).filter(segment="none")["ppv_gap"].item() < -0.4
-    others = pl.col("segment") != "none"
-    assert gaps.filter(others).equals(gaps_of(audit).filter(others))
+    gaps = wroc.group_gaps(
+        pl.concat([rows(), none]), "y", "s", attributes="g", threshold=0.3, min_rows=30
+    )
+    assert gaps.filter(segment="none", metric="ppv")["gap"].item() < -0.4
+    others = pl.col("segment") != "none", pl.col("metric") == "ppv"
+    columns = ["segment", "gap", "p_adjusted"]
+    found = audit.table.filter(*others, attribute="g").select(columns)
+    assert_frame_equal(found, gaps.filter(*others).select(columns), rel_tol=1e-9)
 
 
 def test_what_was_not_audited_is_said() -> None:
@@ -228,11 +227,11 @@ def test_pairs_of_numbers_stay_together(text: str, unbreakable: str) -> None:
 
 def test_curves_in_one_panel_are_those_of_the_findings_then_the_ends() -> None:
     few = wroc.audit(rows(OVERLAID), "y", "s", by="g")
-    assert curves_of(few, "g", few.findings).reasons == {}
+    assert curves_of(few, "g", by_severity(few)).reasons == {}
     many = wroc.audit(rows(8, 100), "y", "s", by="g", reference={"g": "c"})
-    ranked = many.segments.filter(attribute="g").sort("auc")["segment"]
+    ranked = many.table.filter(attribute="g", metric="auc").sort("value")["segment"]
     least, greatest = "the segment with the least AUC", "the segment with the greatest AUC"
-    findings = many.findings.with_columns(verdict=pl.lit("alike"))
+    findings = by_severity(many).with_columns(verdict=pl.lit("alike"))
     alike = curves_of(many, "g", findings)
     assert alike.reasons == {"the reference": ["c"], least: [ranked[0]], greatest: [ranked[-1]]}
     middle = next(name for name in ranked[2:-2] if name != "c")
@@ -269,7 +268,7 @@ def test_of_two_segments_only_the_worse_off_is_marked() -> None:
     two = pl.DataFrame({"sex": ["f", "m"] * 300, "y": [1, 0, 0] * 200}).with_row_index("i")
     scored = two.with_columns(s=pl.when(sex="f").then(pl.col("i") % 10).otherwise(pl.col("i") % 3))
     audit = wroc.audit(scored, "y", "s", by="sex", threshold=2, favorable="selected")
-    matrix = matrix_of(audit, audit.findings)
+    matrix = matrix_of(audit)
     of_sex = {
         row.segment: dict(zip(matrix.columns, row.cells, strict=True)) for row in matrix.single
     }

@@ -45,9 +45,7 @@ def test_what_is_not_tested_is_named(data: pl.DataFrame) -> None:
     one = data.filter("y").head(40).with_columns(g=pl.lit(None))
     rows = pl.concat([data, few, one]).with_columns(all=pl.lit("same"))
     result = wroc.audit(rows, "y", "s", by=["g", "all"])
-    small, one_class, nothing = untested_remarks(
-        result.segments, gaps_of(result), result.settings.as_dict()
-    )
+    small, one_class, nothing = untested_remarks(result.segments, gaps_of(result), result.settings)
     assert small == (
         "1 segment has fewer than 30 rows in a class, too few to test a gap in AUC: g = few."
     )
@@ -79,7 +77,7 @@ def test_two_segments_are_one_comparison(data: pl.DataFrame) -> None:
         )
         assert more.verdict == result.verdict
     audited = wroc.audit(pl.concat([two, empty]), "y", "s", by="g")
-    *_, nothing = untested_remarks(audited.segments, gaps_of(audited), audited.settings.as_dict())
+    *_, nothing = untested_remarks(audited.segments, gaps_of(audited), audited.settings)
     assert nothing == (
         "1 segment has no row that could be measured, as each lacks a label, score or weight: "
         "g = 0."
@@ -90,13 +88,13 @@ def test_gaps_of_clusters_are_tested(data: pl.DataFrame) -> None:
     rows = data.with_columns(patient=pl.int_range(pl.len()) // 3)
     result = wroc.audit(rows, "y", "s", by="g", cluster="patient")
     assert result.findings["p_value"].null_count() == 0
-    assert untested_remarks(result.segments, gaps_of(result), result.settings.as_dict()) == []
+    assert untested_remarks(result.segments, gaps_of(result), result.settings) == []
 
 
 def test_lonely_units_leave_gaps_without_a_test(data: pl.DataFrame) -> None:
     rows = data.with_columns(h=pl.when(g="a").then(pl.int_range(pl.len())).otherwise(-1))
     result = wroc.audit(rows, "y", "s", by="g", strata="h", reference={"g": "b"})
-    (sentence,) = untested_remarks(result.segments, gaps_of(result), result.settings.as_dict())
+    (sentence,) = untested_remarks(result.segments, gaps_of(result), result.settings)
     assert sentence == (
         "1 segment has an untested gap in AUC, as one of its AUCs has rows in a stratum with a "
         "single sampling unit, whose variance is unknown: g = a."
@@ -114,12 +112,12 @@ def test_lonely_units_leave_gaps_without_a_test(data: pl.DataFrame) -> None:
 def test_perfect_rankings_have_no_test(data: pl.DataFrame, reference: Any) -> None:
     method: Any = "logit-t"
     result = wroc.audit(data, "y", "s", by="g", reference=reference, method=method)
-    assert untested_remarks(result.segments, gaps_of(result), result.settings.as_dict()) == []
+    assert untested_remarks(result.segments, gaps_of(result), result.settings) == []
     score = pl.when(g="a").then(pl.col("s") + 10 * pl.col("y").cast(pl.Float64)).otherwise("s")
     result = wroc.audit(
         data.with_columns(s=score), "y", "s", by="g", reference=reference, method=method
     )
-    found = untested_remarks(result.segments, gaps_of(result), result.settings.as_dict())
+    found = untested_remarks(result.segments, gaps_of(result), result.settings)
     assert " an untested gap in AUC, as one of its AUCs has no variance: its ranking " in found[0]
     assert found[0].endswith(": g = b, g = c." if reference == "best" else ": g = a.")
 
@@ -130,7 +128,7 @@ def test_a_class_of_one_row_has_no_variance_either() -> None:
     result = wroc.audit(frame, "y", "s", by="g", min_rows=1, method="logit-t")
     assert set(result.segments["small"].to_list()) == {False}
     assert 0 < result.segments.filter(segment="b")["auc"].item() < 1
-    (text, *_) = untested_remarks(result.segments, gaps_of(result), result.settings.as_dict())
+    (text, *_) = untested_remarks(result.segments, gaps_of(result), result.settings)
     assert text.endswith("its ranking is perfect, or a class has one row: g = a, g = b.")
     assert result.findings["reason"].to_list() == ["no variance"] * 2
 
@@ -142,7 +140,7 @@ def test_frequencies_are_rows_enough(data: pl.DataFrame) -> None:
     result = wroc.audit(
         rows, "y", "s", by="g", weight="times", weight_type="frequency", method="logit-t"
     )
-    found = untested_remarks(result.segments, gaps_of(result), result.settings.as_dict())
+    found = untested_remarks(result.segments, gaps_of(result), result.settings)
     assert [text for text in found if "no variance" in text and text.endswith(": g = p.")]
 
 
@@ -217,7 +215,7 @@ def test_score_without_values_has_no_rows(data: pl.DataFrame) -> None:
 def test_many_names_are_counted() -> None:
     rows = pl.DataFrame({"g": np.arange(40) // 2, "y": [0, 1] * 20, "s": np.arange(40) / 40})
     result = wroc.audit(rows, "y", "s", by="g")
-    (small,) = untested_remarks(result.segments, gaps_of(result), result.settings.as_dict())
+    (small,) = untested_remarks(result.segments, gaps_of(result), result.settings)
     assert small.startswith("20 segments have fewer than 30 rows in a class, too few to test ")
     assert small.endswith("g = 0, g = 1, g = 2, g = 3, g = 4 and 15 more.")
     found = result.findings.filter(attribute="g", verdict="too little data")

@@ -51,7 +51,7 @@ def audit_of(rows: pl.DataFrame, **more: Any) -> wroc.Audit:
 def test_classes_are_named_by_labels_that_read(
     rows: pl.DataFrame, label: str | None, pos_label: object, positive: str, negative: str
 ) -> None:
-    settings = audit_of(rows, favorable="selected").settings.as_dict()
+    settings = audit_of(rows, favorable="selected").settings
     words = Words.of(replace(settings, label=label, pos_label=pos_label))
     assert (words.positive, words.negative) == (positive, negative)
 
@@ -132,7 +132,7 @@ def test_the_verdict_turns_round_with_the_good_decision(rows: pl.DataFrame) -> N
 
 def test_sentences_have_the_words_that_are_given(rows: pl.DataFrame) -> None:
     text = wroc.Text(positive="in default", selected="denied", rejected="accepted")
-    findings = audit_of(rows, favorable="rejected", text=text).findings
+    findings = audit_of(rows, favorable="rejected", text=text).table.drop_nulls("sentence")
     sentences = dict(findings.filter(segment="m").select("metric", "sentence").rows())
     assert sentences["selection_rate"].startswith("60% are denied in sex = m, 20% in the rest: 40")
     assert sentences["tpr"].startswith("Of those actually in default, 60% are denied in sex = m, ")

@@ -217,7 +217,7 @@ def test_on_both_polars_engines() -> None:
 
 def test_the_margin_is_saved() -> None:
     audit = wroc.audit(people(12, 200), "y", "s", by="g", margin=0.1)
-    assert audit.settings["margin"] == 0.1
+    assert audit.settings.as_dict()["margin"] == 0.1
 
 
 @pytest.mark.parametrize("margin", [0.0, 1.0, -0.1, float("nan")])

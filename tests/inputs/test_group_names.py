@@ -201,7 +201,7 @@ def test_attributes_of_an_audit_have_any_name(first: str, second: str) -> None:
     for table in ("segments", "gaps", "fairness", "curves"):
         renamed = getattr(expected, table).with_columns(pl.col("attribute").replace(names))
         assert_frame_equal(getattr(found, table), renamed)
-    assert found.settings["by"] == [first, second]
+    assert found.settings.as_dict()["by"] == [first, second]
     assert found.missing["column"].to_list() == ["y", "s", "limit", first, second]
     alone = wroc.audit(frame, "y", "s", by=by, **options)
     for name in (first, second):

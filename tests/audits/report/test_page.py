@@ -135,7 +135,7 @@ def test_every_chart_is_drawn_and_named(page: Path, audit: wroc.Audit, chromium:
         "chart.getAttribute('aria-label'), chart.getAttribute('role')])"
     )
     assert len(charts) == 1 + 3 + 2 * 6 + 3 * 2
-    assert audit.settings["by"] == ["g", "age"]
+    assert audit.settings.as_dict()["by"] == ["g", "age"]
     for name, marks, label, role in charts:
         assert marks > 0, name
         assert label.endswith((".", "thresholds."))

@@ -175,7 +175,10 @@ def test_page_says_what_a_weight_means(
         favorable="selected",
         method="wald",
     )
-    assert (result.settings["weight_type"], result.settings["method"]) == (weight_type, "wald")
+    assert (result.settings.as_dict()["weight_type"], result.settings.as_dict()["method"]) == (
+        weight_type,
+        "wald",
+    )
     result.save(path)
     text = path.read_text(encoding="utf-8").split('<script type="text/plain"')[0]
     assert said in text
@@ -190,7 +193,10 @@ def test_page_made_of_counts_names_scores_but_no_other_column(tmp_path: Path) ->
     data = rows(["a", "b"]).with_columns(t=-pl.col("s"), w=pl.int_range(pl.len()) % 3)
     counts = wroc.score_counts(data, "y", ["s", "t"], by="g", weight="w")
     result = wroc.from_counts(counts).audit(by="g")
-    assert (result.settings["score"], result.settings["label"]) == (["s", "t"], None)
+    assert (result.settings.as_dict()["score"], result.settings.as_dict()["label"]) == (
+        ["s", "t"],
+        None,
+    )
     result.save(path)
     text = path.read_text(encoding="utf-8").split('<script type="text/plain"')[0]
     assert "<h1>Audit of s and t by g</h1>" in text
