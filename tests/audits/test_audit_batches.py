@@ -15,7 +15,7 @@ import polars_wroc as wroc
 from polars_wroc.audits import ranked_segments
 from polars_wroc.plans.queries import NoBatchesError
 
-TABLES = ("segments", "gaps", "curves", "calibration", "fairness", "missing")
+TABLES = ("table", "segments", "curves", "missing")
 
 
 @pytest.fixture(scope="module")

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-import polars.selectors as cs
 import pytest
 from polars.testing import assert_frame_equal
-from scipy.stats import binomtest, norm
+from scipy.stats import norm
 from sweeps import sweep
 from wide_tables import calibration_of
 
@@ -18,8 +17,9 @@ import polars_wroc as wroc
 from polars_wroc.audits.not_audited import not_audited
 from polars_wroc.audits.tables import segment_in_words
 from polars_wroc.audits.verdict import calibration_remarks, score_remarks
+from polars_wroc.audits.views import in_columns
 
-LARGE = "calibration_in_the_large"
+LARGE, SLOPE = "calibration_in_the_large", "calibration_slope"
 
 
 @pytest.fixture(scope="module")
@@ -38,19 +38,17 @@ def data() -> pl.DataFrame:
     )
 
 
-def test_means_and_wilson_s_interval_by_definition(data: pl.DataFrame) -> None:
+def test_mean_errors_by_definition(data: pl.DataFrame) -> None:
     found = calibration_of(wroc.audit(data, "y", "p", by="h"))
     assert found is not None
     for row in found.filter(attribute="h").iter_rows(named=True):
         rows = data.filter(h=int(row["segment"]))
         mean, rate = np.mean(rows["p"].to_numpy()), np.mean(rows["y"].to_numpy())
-        wilson = binomtest(rows["y"].sum(), rows.height).proportion_ci(method="wilson")
         off = (rows["p"] - rows["y"].cast(float)).to_numpy()
         margin = norm.ppf(0.975) * np.std(off) / rows.height**0.5
         limits = mean - rate - margin, mean - rate + margin
-        expected = (mean, rate, *wilson, mean - rate, *limits)
-        names = ["mean_score", "observed_rate", "observed_rate_low", "observed_rate_high", LARGE]
-        names += [f"{LARGE}_low", f"{LARGE}_high"]
+        names = [LARGE, f"{LARGE}_low", f"{LARGE}_high"]
+        expected = (mean - rate, *limits)
         assert tuple(row[name] for name in names) == pytest.approx(expected, abs=1e-12)
 
 
@@ -64,7 +62,7 @@ def test_slopes_of_scores_that_are_small_and_close_together() -> None:
     assert found is not None
     for by, attribute in ((None, "overall"), ("g", "g")):
         expected = wroc.calibration_slope(frame, "y", "p", by=by)
-        names = [name for name in expected.columns if name.startswith("calibration_")]
+        names = [f"{SLOPE}{end}" for end in ("", "_low", "_high")]
         of_segments = found.filter(attribute=attribute).select(names)
         assert_frame_equal(of_segments, expected.select(names), rel_tol=1e-10)
 
@@ -81,9 +79,9 @@ def test_segments_have_their_calibration_error(data: pl.DataFrame, weight: str |
         attribute = " × ".join(keys) or "overall"  # noqa: RUF001
         rows = found.filter(attribute=attribute).drop("attribute", "segment")
         assert rows.height == expected.height
-        errors = [name for name in expected.columns if name in rows.columns]
+        errors = [name for name in expected.columns if name.startswith(LARGE)]
         assert_frame_equal(rows.select(errors), expected.select(errors), abs_tol=1e-12)
-        fits = slopes.columns[len(keys) + 3 :]
+        fits = [f"{SLOPE}{end}" for end in ("", "_low", "_high")]
         assert_frame_equal(rows.select(fits), slopes.select(fits), rel_tol=1e-8)
 
 
@@ -93,11 +91,13 @@ def test_only_scores_that_may_be_probabilities_are_in_it(data: pl.DataFrame) -> 
     alone = calibration_of(wroc.audit(data, "y", "p", by="g"))
     assert both is not None
     assert alone is not None
-    assert both["model"].unique().to_list() == ["p"]
-    assert_frame_equal(both.drop("model"), alone, abs_tol=1e-12)
-    assert calibration_of(wroc.audit(data, "y", "rating", by="g")) is None
+    names = ["attribute", "segment", f"{LARGE}_low", f"{SLOPE}_high"]
+    found = both.filter(model="p").select(names)
+    assert_frame_equal(found, alone.select(names), abs_tol=1e-12)
+    assert both.filter(model="rating").select(LARGE, SLOPE).null_count().row(0) == (4, 4)
+    assert calibration_of(wroc.audit(data, "y", "rating", by="g")).is_empty()
     one_beyond = data.with_columns(p=pl.when(pl.int_range(pl.len()) == 5).then(1.01).otherwise("p"))
-    assert calibration_of(wroc.audit(one_beyond, "y", "p", by="g")) is None
+    assert calibration_of(wroc.audit(one_beyond, "y", "p", by="g")).is_empty()
 
 
 def test_counts_tell_it_exactly_and_bins_not_at_all(data: pl.DataFrame) -> None:
@@ -108,7 +108,7 @@ def test_counts_tell_it_exactly_and_bins_not_at_all(data: pl.DataFrame) -> None:
     assert expected is not None
     assert found is not None
     assert_frame_equal(found, expected, abs_tol=1e-12)
-    assert calibration_of(wroc.audit(rounded, "y", "p", by="g", bins=64)) is None
+    assert calibration_of(wroc.audit(rounded, "y", "p", by="g", bins=64)).is_empty()
 
 
 def test_a_frequency_stands_for_rows(data: pl.DataFrame) -> None:
@@ -121,11 +121,12 @@ def test_a_frequency_stands_for_rows(data: pl.DataFrame) -> None:
     assert found is not None
     assert expected is not None
     # Robust limits are those of rows.
-    robust = cs.matches("^n$|slope_(se|low|high|gap_)|intercept_")
-    assert_frame_equal(found.drop(robust), expected.drop(robust), rel_tol=1e-8, abs_tol=1e-12)
+    names = [f"{LARGE}{end}" for end in ("", "_low", "_high", "_gap", "_gap_low", "_gap_p_value")]
+    names += [SLOPE, f"{SLOPE}_reference", f"{SLOPE}_gap"]
+    assert_frame_equal(found.select(names), expected.select(names), rel_tol=1e-8, abs_tol=1e-12)
     options: dict[str, Any] = {"weight": "times", "weight_type": "frequency"}
     slopes = wroc.calibration_slope(times, "y", "p", by="h", **options)
-    fits = slopes.columns[4:]
+    fits = [f"{SLOPE}{end}" for end in ("", "_low", "_high")]
     assert_frame_equal(found.filter(attribute="h").select(fits), slopes.select(fits), rel_tol=1e-8)
 
 
@@ -139,7 +140,7 @@ def test_a_sentence_on_segments_counts_frequencies() -> None:
     )
     of_rows = wroc.audit(repeated, "y", "p", by="g", min_rows=100)
     said, expected = (
-        calibration_remarks(calibration_of(result), result.settings)
+        calibration_remarks(in_columns(result), result.settings)
         for result in (of_frequencies, of_rows)
     )
     assert len(said) == len(expected) == 2
@@ -150,7 +151,7 @@ def test_a_sentence_on_segments_counts_frequencies() -> None:
 def test_a_mean_that_is_the_share_is_right() -> None:
     rows = pl.DataFrame({"g": ["a", "b"] * 40, "y": [0, 1] * 40, "p": [0.3, 0.7, 0.7, 0.3] * 20})
     result = wroc.audit(rows, "y", "p", by="g", min_rows=100)
-    (text,) = calibration_remarks(calibration_of(result), result.settings)
+    (text,) = calibration_remarks(in_columns(result), result.settings)
     assert " of those positive is 0.500: about right (" in text
 
 
@@ -159,8 +160,8 @@ def test_nothing_is_said_overall_where_nothing_is_known() -> None:
     frame = pl.DataFrame(rows).with_columns(w=pl.when(g="a").then(1.0).otherwise(1.7e308))
     result = wroc.audit(frame, "y", "p", by="g", weight="w")
     assert calibration_of(result)[LARGE].null_count() == 2
-    assert calibration_remarks(calibration_of(result), result.settings) == []
-    (text,) = score_remarks(result)
+    assert calibration_remarks(in_columns(result), result.settings) == []
+    (text,) = score_remarks(in_columns(result), result.settings)
     assert text == ("The score has no AUC: the sums of weights overflow or underflow.")
 
 
@@ -170,15 +171,15 @@ def test_segments_without_rows_are_null() -> None:
     assert found is not None
     assert found["n"].to_list() == [3, 2, 1, 0]
     assert found[LARGE][-1] is None
-    assert found["mean_score"][2] == 0.6
+    assert found[LARGE][2] == pytest.approx(0.6 - 1)
 
 
 def test_json_and_sentences_say_it(data: pl.DataFrame) -> None:
     result = wroc.audit(data, "y", ["p", "rating"], by=["g", "h"])
-    kept: list[dict[str, Any]] = json.loads(result.to_json())["tables"]["calibration"]
-    assert_frame_equal(pl.DataFrame(kept), calibration_of(result))
+    kept = pl.DataFrame(json.loads(result.to_json())["table"], schema=result.table.schema)
+    assert_frame_equal(kept, result.table)
     mean, rate = np.mean(data["p"].to_numpy()), np.mean(data["y"].to_numpy())
-    texts = calibration_remarks(calibration_of(result), result.settings)
+    texts = calibration_remarks(in_columns(result), result.settings)
     assert len(texts) == 2
     assert f"{mean:.3f} on average, and the share of those positive is {rate:.3f}" in texts[0]
     assert f"{mean - rate:.3f} too high" in texts[0]
@@ -187,8 +188,9 @@ def test_json_and_sentences_say_it(data: pl.DataFrame) -> None:
         segment = segment_in_words(row["attribute"], row["segment"])
         assert f"{segment} ({row['n']:,} rows)" in texts[1]
     without = wroc.audit(data, "y", "rating", by="g")
-    assert calibration_remarks(calibration_of(without), without.settings) == []
-    assert "calibration" not in json.loads(without.to_json())["tables"]
+    assert calibration_remarks(in_columns(without), without.settings) == []
+    metrics = {row["metric"] for row in json.loads(without.to_json())["table"]}
+    assert not {LARGE, SLOPE} & metrics
 
 
 NOT_PROBABILITIES = "was not audited: scores from 300 to 850 are not probabilities."

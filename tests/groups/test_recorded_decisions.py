@@ -210,7 +210,10 @@ def test_binned_audits_know_the_decisions_exactly(
 def test_an_audit_says_that_decisions_were_recorded(people: pl.DataFrame, tmp_path: Any) -> None:
     frame = with_gaps(people)
     audit = wroc.audit(frame, "y", "s", by="g", selected="d", favorable="selected")
-    assert (audit.settings.as_dict()["selected"], audit.settings.as_dict()["threshold"]) == ("d", None)
+    assert (audit.settings.as_dict()["selected"], audit.settings.as_dict()["threshold"]) == (
+        "d",
+        None,
+    )
     missing = dict(audit.missing.iter_rows())
     assert missing["d"] == frame["d"].null_count()
     assert '"selected": "d"' in audit.to_json()
