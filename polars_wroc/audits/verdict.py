@@ -34,6 +34,7 @@ from polars_wroc.groups.comparisons import (
     CALIBRATION,
     DIFFERENT,
     IMPACT_RATIO,
+    NO_VARIANCE,
     TARGET,
     TOO_LITTLE,
 )
@@ -377,9 +378,8 @@ def empty_segments(segments: pl.DataFrame) -> pl.DataFrame:
 
 def without_variance(segments: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
     """Segments with enough rows whose gap in AUC has no variance to test it by."""
-    known = pl.all_horizontal(pl.col("auc", "auc_reference").is_not_null())
-    untested = known & pl.col("auc_gap_verdict").is_not_null() & pl.col("auc_gap_low").is_null()
-    return _distinct(segments.filter(~pl.col("small"), untested, settings.needs_variance))
+    unknown = pl.col("auc_gap_reason") == NO_VARIANCE
+    return _distinct(segments.filter(~pl.col("small"), unknown, settings.needs_variance))
 
 
 def _distinct(segments: pl.DataFrame) -> pl.DataFrame:

@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sweeps import sweep
-from wide_tables import gaps_of
+from wide_tables import gaps_of, segments_of
 
 import polars_wroc as wroc
-from polars_wroc.audits.findings import first_sentences
+from polars_wroc.audits.findings import by_severity, first_sentences
 from polars_wroc.audits.report.format import packed, rounded_rows
 from polars_wroc.audits.report.sections import with_points, with_segments
 from polars_wroc.audits.verdict import (
@@ -27,6 +27,7 @@ from polars_wroc.audits.verdict import (
     score_remarks,
     untested_remarks,
 )
+from polars_wroc.audits.views import in_columns
 from polars_wroc.audits.words import threshold_text
 
 
@@ -40,12 +41,20 @@ def data() -> pl.DataFrame:
     return pl.DataFrame({"g": groups, "h": rng.integers(0, 3, 900), "y": positive, "s": score})
 
 
+def scores_of(audit: wroc.Audit) -> list[str]:
+    return score_remarks(in_columns(audit), audit.settings)
+
+
+def remarks_on_decisions(audit: wroc.Audit) -> list[str]:
+    return decision_remarks(in_columns(audit), audit.settings)
+
+
 def test_what_is_not_tested_is_named(data: pl.DataFrame) -> None:
     few = data.head(25).with_columns(g=pl.lit("few"))
     one = data.filter("y").head(40).with_columns(g=pl.lit(None))
     rows = pl.concat([data, few, one]).with_columns(all=pl.lit("same"))
     result = wroc.audit(rows, "y", "s", by=["g", "all"])
-    small, one_class, nothing = untested_remarks(result.segments, gaps_of(result), result.settings)
+    small, one_class, nothing = untested_remarks(in_columns(result), result.settings)
     assert small == (
         "1 segment has fewer than 30 rows in a class, too few to test a gap in AUC: g = few."
     )
@@ -64,7 +73,8 @@ def test_two_segments_are_one_comparison(data: pl.DataFrame) -> None:
         result = wroc.audit(
             two, "y", "s", by="g", threshold=0.5, favorable="selected", reference=kind
         )
-        assert result.findings["mirror"].sum() == mirrored
+        repeats = result.table["reason"].str.starts_with("repeats ").sum()
+        assert repeats == mirrored
         # A segment without rows that count is none.
         more = wroc.audit(
             pl.concat([two, empty]),
@@ -77,7 +87,7 @@ def test_two_segments_are_one_comparison(data: pl.DataFrame) -> None:
         )
         assert more.verdict == result.verdict
     audited = wroc.audit(pl.concat([two, empty]), "y", "s", by="g")
-    *_, nothing = untested_remarks(audited.segments, gaps_of(audited), audited.settings)
+    *_, nothing = untested_remarks(in_columns(audited), audited.settings)
     assert nothing == (
         "1 segment has no row that could be measured, as each lacks a label, score or weight: "
         "g = 0."
@@ -87,21 +97,24 @@ def test_two_segments_are_one_comparison(data: pl.DataFrame) -> None:
 def test_gaps_of_clusters_are_tested(data: pl.DataFrame) -> None:
     rows = data.with_columns(patient=pl.int_range(pl.len()) // 3)
     result = wroc.audit(rows, "y", "s", by="g", cluster="patient")
-    assert result.findings["p_value"].null_count() == 0
-    assert untested_remarks(result.segments, gaps_of(result), result.settings) == []
+    assert (
+        result.table.filter(pl.col("attribute") != "overall", metric="auc")["p_value"].null_count()
+        == 0
+    )
+    assert untested_remarks(in_columns(result), result.settings) == []
 
 
 def test_lonely_units_leave_gaps_without_a_test(data: pl.DataFrame) -> None:
     rows = data.with_columns(h=pl.when(g="a").then(pl.int_range(pl.len())).otherwise(-1))
     result = wroc.audit(rows, "y", "s", by="g", strata="h", reference={"g": "b"})
-    (sentence,) = untested_remarks(result.segments, gaps_of(result), result.settings)
+    (sentence,) = untested_remarks(in_columns(result), result.settings)
     assert sentence == (
         "1 segment has an untested gap in AUC, as one of its AUCs has rows in a stratum with a "
         "single sampling unit, whose variance is unknown: g = a."
     )
     # The rest of any other segment has its rows.
     rest = wroc.audit(rows, "y", "s", by="g", strata="h")
-    assert rest.findings["reason"].to_list() == ["no variance"] * 3
+    assert gaps_of(rest)["auc_gap_reason"].to_list() == ["no variance"] * 3
     assert rest.verdict == (
         "Decisions were not audited. No segment is shown to be worse off: 3 comparisons have too "
         "little data."
@@ -112,12 +125,12 @@ def test_lonely_units_leave_gaps_without_a_test(data: pl.DataFrame) -> None:
 def test_perfect_rankings_have_no_test(data: pl.DataFrame, reference: Any) -> None:
     method: Any = "logit-t"
     result = wroc.audit(data, "y", "s", by="g", reference=reference, method=method)
-    assert untested_remarks(result.segments, gaps_of(result), result.settings) == []
+    assert untested_remarks(in_columns(result), result.settings) == []
     score = pl.when(g="a").then(pl.col("s") + 10 * pl.col("y").cast(pl.Float64)).otherwise("s")
     result = wroc.audit(
         data.with_columns(s=score), "y", "s", by="g", reference=reference, method=method
     )
-    found = untested_remarks(result.segments, gaps_of(result), result.settings)
+    found = untested_remarks(in_columns(result), result.settings)
     assert " an untested gap in AUC, as one of its AUCs has no variance: its ranking " in found[0]
     assert found[0].endswith(": g = b, g = c." if reference == "best" else ": g = a.")
 
@@ -126,11 +139,11 @@ def test_a_class_of_one_row_has_no_variance_either() -> None:
     rows = {"g": ["a"] * 6 + ["b"] * 9, "y": [1] + [0] * 5 + [1] + [0] * 8, "s": [*range(15)]}
     frame = pl.DataFrame(rows).with_columns(s=(pl.col("s") * 7 + 4) % 15)
     result = wroc.audit(frame, "y", "s", by="g", min_rows=1, method="logit-t")
-    assert set(result.segments["small"].to_list()) == {False}
-    assert 0 < result.segments.filter(segment="b")["auc"].item() < 1
-    (text, *_) = untested_remarks(result.segments, gaps_of(result), result.settings)
+    assert set(gaps_of(result)["small"].to_list()) == {False}
+    assert 0 < gaps_of(result).filter(segment="b")["auc"].item() < 1
+    (text, *_) = untested_remarks(in_columns(result), result.settings)
     assert text.endswith("its ranking is perfect, or a class has one row: g = a, g = b.")
-    assert result.findings["reason"].to_list() == ["no variance"] * 2
+    assert gaps_of(result)["auc_gap_reason"].to_list() == ["no variance"] * 2
 
 
 def test_frequencies_are_rows_enough(data: pl.DataFrame) -> None:
@@ -140,23 +153,18 @@ def test_frequencies_are_rows_enough(data: pl.DataFrame) -> None:
     result = wroc.audit(
         rows, "y", "s", by="g", weight="times", weight_type="frequency", method="logit-t"
     )
-    found = untested_remarks(result.segments, gaps_of(result), result.settings)
+    found = untested_remarks(in_columns(result), result.settings)
     assert [text for text in found if "no variance" in text and text.endswith(": g = p.")]
 
 
 @pytest.mark.parametrize(("threshold", "which"), sweep([(99.0, "no row"), (-99.0, "every row")]))
 def test_thresholds_that_decide_nothing(data: pl.DataFrame, threshold: float, which: str) -> None:
     result = wroc.audit(data, "y", "s", by="g", threshold=threshold, favorable="selected")
-    (text,) = decision_remarks(result.segments)
+    (text,) = remarks_on_decisions(result)
     assert text.startswith(f"The threshold selects {which}, ")
     assert text in result._repr_html_()
-    assert decision_remarks(wroc.audit(data, "y", "s", by="g").segments) == []
-    assert (
-        decision_remarks(
-            wroc.audit(data, "y", "s", by="g", threshold=0.5, favorable="selected").segments
-        )
-        == []
-    )
+    some = wroc.audit(data, "y", "s", by="g", threshold=0.5, favorable="selected")
+    assert remarks_on_decisions(some) == []
 
 
 @pytest.mark.parametrize("turned", [False, True])
@@ -168,8 +176,8 @@ def test_ranges_name_small_segments_beyond_them(data: pl.DataFrame, turned: bool
     few = few.with_columns(s=pl.col("y").cast(pl.Float64) * (-1 if turned else 1))
     text = wroc.Text(positive="hired", negative="turned down")
     result = wroc.audit(pl.concat([data, few, other]), "y", "s", by="g", text=text)
-    auc = dict(result.segments.filter(attribute="g").select("segment", "auc").iter_rows())
-    said = score_remarks(result)[1]
+    auc = dict(gaps_of(result).filter(attribute="g").select("segment", "auc").iter_rows())
+    said = scores_of(result)[1]
     ends = sorted("abc", key=lambda name: auc[name])
     assert said.startswith(f"By g, its AUC runs from {auc[ends[0]]:.3f} ")
     assert f"in {ends[0]} (300 rows), to {auc[ends[-1]]:.3f} " in said
@@ -185,7 +193,7 @@ def test_ranges_name_small_segments_beyond_them(data: pl.DataFrame, turned: bool
 def test_ranges_of_crossed_segments_are_not_told(data: pl.DataFrame) -> None:
     """Hundreds of equal segments have AUCs far from each other by chance."""
     result = wroc.audit(data, "y", "s", by=["g", "h"], intersections=True)
-    texts = score_remarks(result)
+    texts = scores_of(result)
     assert [text.partition(",")[0] for text in texts[1:]] == ["By g", "By h"]
 
 
@@ -207,7 +215,7 @@ def test_there_are_no_more_comparisons_than_none(segments: int, said: str) -> No
 
 def test_score_without_values_has_no_rows(data: pl.DataFrame) -> None:
     lacking = data.with_columns(t=pl.lit(None, pl.Float64))
-    texts = score_remarks(wroc.audit(lacking, "y", ["s", "t"], by="g"))
+    texts = scores_of(wroc.audit(lacking, "y", ["s", "t"], by="g"))
     why = "no row could be measured, as each lacks a label, score or weight."
     assert texts[-1] == f"The score “t” has no AUC: {why}"
 
@@ -215,7 +223,7 @@ def test_score_without_values_has_no_rows(data: pl.DataFrame) -> None:
 def test_many_names_are_counted() -> None:
     rows = pl.DataFrame({"g": np.arange(40) // 2, "y": [0, 1] * 20, "s": np.arange(40) / 40})
     result = wroc.audit(rows, "y", "s", by="g")
-    (small,) = untested_remarks(result.segments, gaps_of(result), result.settings)
+    (small,) = untested_remarks(in_columns(result), result.settings)
     assert small.startswith("20 segments have fewer than 30 rows in a class, too few to test ")
     assert small.endswith("g = 0, g = 1, g = 2, g = 3, g = 4 and 15 more.")
     found = result.findings.filter(attribute="g", verdict="too little data")
@@ -224,7 +232,7 @@ def test_many_names_are_counted() -> None:
 
 def test_scores_are_named_and_may_be_the_wrong_way_around(data: pl.DataFrame) -> None:
     turned = data.with_columns(t=-pl.col("s"))
-    texts = score_remarks(wroc.audit(turned, "y", ["s", "t"], by="g"))
+    texts = scores_of(wroc.audit(turned, "y", ["s", "t"], by="g"))
     assert texts[0].startswith("The score “s” has an overall AUC of ")
     assert texts[2].startswith("The score “t” has an overall AUC of ")
     why = "its confidence interval lies below 0.5."
@@ -235,7 +243,7 @@ def test_scores_are_named_and_may_be_the_wrong_way_around(data: pl.DataFrame) ->
 def test_only_the_widest_of_many_ranges_is_told(data: pl.DataFrame) -> None:
     others = [(pl.int_range(pl.len()) % 2).alias(name) for name in ("h1", "h2", "h3")]
     result = wroc.audit(data.with_columns(others), "y", "s", by=["h1", "g", "h2", "h3"])
-    texts = score_remarks(result)
+    texts = scores_of(result)
     assert len(texts) == 2
     assert texts[1].startswith("By g, its AUC runs from ")
 
@@ -261,8 +269,9 @@ def test_segments_with_gaps_that_are_found_come_before_larger_ones(data: pl.Data
     rows = pl.concat([data, data.filter(pl.col("g") != "b")])
     result = wroc.audit(rows, "y", "s", by="g")
     different = pl.when(segment="b").then(pl.lit("different")).otherwise(pl.lit("too little data"))
-    result = replace(result, gaps=gaps_of(result).with_columns(auc_gap_verdict=different))
-    kept = with_segments(result, 1, result.findings)
+    compared = pl.when(pl.col("verdict").is_not_null()).then(different)
+    result = replace(result, table=result.table.with_columns(verdict=compared))
+    kept = with_segments(result, 1, by_severity(result))
     assert kept.segments["segment"].to_list() == ["overall", "b"]
     assert gaps_of(kept)["segment"].to_list() == ["b"]
     assert set(kept.curves["segment"]) == {"overall", "b"}
@@ -279,7 +288,7 @@ def test_thinned_curves_say_what_that_did_to_the_auc() -> None:
     for (attribute, segment), curve in drawn.curves.group_by(keys):
         assert curve.height <= points
         area = np.trapezoid(curve["tpr"], curve["fpr"])
-        auc = result.segments.filter(attribute=attribute, segment=segment)["auc"].item()
+        auc = segments_of(result).filter(attribute=attribute, segment=segment)["auc"].item()
         assert curve["auc_change"].to_list() == pytest.approx([area - auc] * curve.height, abs=1e-9)
 
 

@@ -156,7 +156,7 @@ def test_tables_do_not_have_what_is_left_out(rows: pl.DataFrame) -> None:
     assert list(shown.run.left_out) == left
     assert "g c" in left
     assert len([one for one in left if one.startswith("g ")]) > 2
-    for table in ("segments", "gaps", "curves", "calibration", "impact", "findings"):
+    for table in ("table", "segments", "curves"):
         frame: pl.DataFrame = getattr(shown, table)
         found = {f"{a} {s}" for a, s in frame.select("attribute", "segment").rows()}
         assert found.isdisjoint(left)
@@ -218,14 +218,11 @@ def assert_same_numbers(audit: wroc.Audit, other: wroc.Audit) -> None:
     assert audit.verdict == other.verdict
     run, of_other = (json.loads(each.to_json())["run"] for each in (audit, other))
     assert (run["rows_read"], run["rows_used"]) == (of_other["rows_read"], of_other["rows_used"])
-    for name in ("segments", "gaps", "curves", "calibration", "impact", "fairness"):
+    for name in ("table", "segments", "curves"):
         frames = getattr(audit, name), getattr(other, name)
-        # Sums may differ in the last digits from run to run.
-        assert_frame_equal(*frames, rel_tol=1e-7, abs_tol=1e-9)
-    assert_frame_equal(audit.enough_rows.table, other.enough_rows.table)
-    keys = ["attribute", "segment", "metric"]
-    findings = (each.findings.drop("rank").sort(keys) for each in (audit, other))
-    assert_frame_equal(*findings, rel_tol=1e-7, abs_tol=1e-9)
+        # Sums may differ in the last digits from run to run, and so may the order of ties.
+        same = (frame.drop("rank", strict=False) for frame in frames)
+        assert_frame_equal(*same, rel_tol=1e-7, abs_tol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -320,7 +317,7 @@ def test_each_way_to_audit_leaves_them_out(hires: pl.DataFrame, way: str) -> Non
     assert dict(audit.missing.rows())["race"] == known["race"].null_count()
     columns = ["attribute", "segment", "n", "n_pos", "n_selected", "n_missing"]
     assert_frame_equal(audit.segments.select(columns), expected.segments.select(columns))
-    columns = ["segment", "n", "n_missing", "share", "impact_ratio"]
+    columns = ["segment", "n", "value", "ratio"]
     assert_frame_equal(impact_of(audit).select(columns), impact_of(expected).select(columns))
 
 
@@ -358,9 +355,6 @@ def test_shares_and_joint_limits_do_not_tell_of_small_segments(hires: pl.DataFra
     audit = wroc.audit(rare, "hired", "s", min_cell=5, **call)
     assert audit.run.left_out_of_totals == []
     assert {"sex X", "sex (missing)"} <= {*audit.run.left_out}
-    shares = impact_of(audit).filter(attribute="sex")["share"]
-    assert shares.null_count() == len(shares) > 0
-    assert impact_of(audit).filter(attribute="race")["share"].null_count() == 0
     # The test that all are alike, and the largest gap of any two, know those that are left out.
     joint = ["joint_low", "joint_high", "p_value"]
     told = fairness_of(audit).filter(attribute="sex").select(joint)
