@@ -18,7 +18,7 @@ import pytest
 import polars_wroc as wroc
 from polars_wroc.cli.main import command_line, main
 
-SCHEMA = json.loads(files("polars_wroc.audits").joinpath("audit-1.0.schema.json").read_text())
+SCHEMA = json.loads(files("polars_wroc.audits").joinpath("audit-2.0.schema.json").read_text())
 
 
 @pytest.fixture(scope="module")
@@ -64,17 +64,17 @@ def test_audits_have_the_schema(rows: pl.DataFrame, options: dict[str, Any]) -> 
     assert document["run"]["rows_used"] == 595
     assert document["run"]["exclusions"][1] == {"column": "s", "n_missing": 5}
     assert document["verdict"]["text"] == audit.verdict
-    for name in ("segments", "gaps"):
+    for name in ("segments", "table"):
         table: pl.DataFrame = getattr(audit, name)
-        found = pl.DataFrame(document["tables"][name], schema=dict.fromkeys(table.columns))
+        found = pl.DataFrame(document[name], schema=dict.fromkeys(table.columns))
         assert found.height == table.height
-    sentences = [row["sentence"] for row in document["findings"]]
-    assert sentences == audit.findings["sentence"].to_list()
+    sentences = [row["sentence"] for row in document["table"]]
+    assert sentences == audit.table["sentence"].to_list()
 
 
 def test_numbers_that_json_does_not_have(rows: pl.DataFrame) -> None:
     audit = wroc.audit(rows, "approved", "s", by="g", max_selection_rate=0.0, favorable="selected")
-    assert checked(audit.to_json())["tables"]["segments"][0]["threshold"] == "inf"
+    assert checked(audit.to_json())["segments"][0]["threshold"] == "inf"
 
 
 def test_the_command_line_says_what_it_read(
@@ -89,9 +89,9 @@ def test_the_command_line_says_what_it_read(
         "--favorable",
         "selected",
         "--fail-if",
-        "auc_gap>0.9",
+        "auc.gap>0.9",
         "--fail-if",
-        "tpr_gap>=0",
+        "tpr.gap>=0",
     ]
     more = ["--title", "Loans", "--note", "two words", "--favorable", "rejected", "-o", "-"]
     assert main([*call, *gates, *more]) == 1
@@ -103,8 +103,8 @@ def test_the_command_line_says_what_it_read(
     assert run["command"].startswith(f"polars-wroc audit {path} --label approved")
     assert run["command"].endswith("--title Loans --note 'two words' --favorable rejected -o -")
     missed, met = document["gates"]
-    assert (missed["condition"], missed["met"], missed["where"]) == ("auc_gap>0.9", False, [])
-    assert (met["condition"], met["met"], len(met["where"])) == ("tpr_gap>=0", True, 3)
+    assert (missed["gate"], missed["met"], missed["where"]) == ("auc.gap>0.9", False, [])
+    assert (met["gate"], met["met"], len(met["where"])) == ("tpr.gap>=0", True, 3)
     assert document["settings"]["favorable"] == "rejected"
 
 
