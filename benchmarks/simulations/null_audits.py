@@ -91,10 +91,9 @@ def one_attribute(simulation: Simulation, segments: tuple[int, ...]) -> Section:
         tested = found.filter(way="gaps")
         errors = [family_error(tested, metrics) for metrics in ("auc", RATES, f"auc|{RATES}")]
         joint = [
-            excludes_equality(found.filter(way="largest"), metric, "joint")
-            for metric in JOINT.values()
+            excludes_equality(found.filter(way="largest"), metric) for metric in JOINT.values()
         ]
-        known = tested.drop_nulls("auc_gap_verdict")["auc_gap_verdict"]
+        known = tested.filter(metric="auc")["verdict"].drop_nulls()
         verdicts = (f"{share(known == verdict).value:.3f}" for verdict in VERDICTS)
         shown = (measure.family_error for measure in (*errors, *joint))
         body.append((spread, weights, f"{auc:g}", str(count), *shown, *verdicts))
@@ -103,7 +102,7 @@ def one_attribute(simulation: Simulation, segments: tuple[int, ...]) -> Section:
         "*Errors*: share of audits in which a test is significant after Holm's method for all "
         "gaps of AUCs, of rates (selection rate, tpr, fpr, ppv, npv), or of both together; rates "
         "of a segment are correlated with each other, which Holm's method does not use. *Surely*: "
-        "share of audits whose joint limits (`joint_low`) exclude equality. *Verdicts*: shares of "
+        "share of audits whose joint limits (`gap_low`) exclude equality. *Verdicts*: shares of "
         f"the segments' AUCs, with all tests of the audit and a margin of {MARGIN:g}.",
         Table(
             (

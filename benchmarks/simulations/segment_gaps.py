@@ -8,9 +8,10 @@ from itertools import product
 import numpy as np
 import polars as pl
 from designs import Groups, RandomSegments, Spread, Weights
-from polars_wroc.groups.metric_gaps import GapMethod
 from simulation import SEGMENT, Simulation, family_error, gaps
 from tables import SIGNIFICANCE, Found, Section, Table, coverage, mean, share, spans
+
+from polars_wroc.groups.comparison_tests import GapMethod
 
 SIZES = tuple((n, 3 * n) for n in (10, 20, 40, 80))
 LARGEST = len(SIZES) - 1
@@ -23,9 +24,9 @@ KINDS: tuple[tuple[Spread, Weights], ...] = (
 )
 FAMILIES: tuple[tuple[object, GapMethod], ...] = (
     ("rest", "score"),
-    (LARGEST, "score"),
+    (str(LARGEST), "score"),
     ("rest", "logit-t"),
-    (LARGEST, "logit-t"),
+    (str(LARGEST), "logit-t"),
 )
 OFFSETS = (0.0, 0.0, 2.0)
 
@@ -87,13 +88,12 @@ def overall(simulation: Simulation) -> Section:
         )
         spanned = {}
         for way, (reference, method) in enumerate(ways):
-            own = tables.filter(way=way)
+            own = tables.filter(way=way, metric="auc")
             covered = [
-                coverage(each, 0.0, "auc_gap_low", "auc_gap_high")
-                for _, each in own.group_by(SEGMENT)
+                coverage(each, 0.0, "gap_low", "gap_high") for _, each in own.group_by(SEGMENT)
             ]
-            outside = (own["auc_gap_low"] > 0) | (own["auc_gap_high"] < 0)
-            contradict = share((own["auc_gap_p_value"] < SIGNIFICANCE) != outside)
+            outside = (own["gap_low"] > 0) | (own["gap_high"] < 0)
+            contradict = share((own["p_value"] < SIGNIFICANCE) != outside)
             least = min(covered, key=lambda measure: measure.value)
             spanned[way] = spans(covered)
             body.append(
@@ -142,10 +142,10 @@ def offset(simulation: Simulation) -> Section:
         tables = simulation.run(setting, partial(_gaps_of_ways, ways=ways))
         cells = []
         for way in range(len(ways)):
-            own = tables.filter(way=way)
-            others = own.filter(pl.col(SEGMENT) < LARGEST - 1)
-            gap = mean(others["auc_gap"].to_numpy())
-            median = float(np.nanmedian(others["auc_gap_p_value"].to_numpy()))
+            own = tables.filter(way=way, metric="auc")
+            others = own.filter(pl.col(SEGMENT).cast(pl.Int64) < LARGEST - 1)
+            gap = mean(others["gap"].to_numpy())
+            median = float(np.nanmedian(others["p_value"].to_numpy()))
             error = family_error(own)
             cells.append((f"{gap.value:+.3f}", f"{median:.2g}", error.family_error))
         size = f"{n_pos}/{n_neg}"

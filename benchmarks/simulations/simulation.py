@@ -14,13 +14,13 @@ from typing import Literal, TypeAlias
 import numpy as np
 import polars as pl
 from designs import Setting
-from polars_wroc.groups.metric_gaps import GapMethod
 from tables import SIGNIFICANCE, Measure, share
 
-from polars_wroc.groups.fairness import fairness_of
-from polars_wroc.groups.gaps import GapTests, Verdicts, measure_gaps
-from polars_wroc.groups.references import REPEATED
-from polars_wroc.inputs.arguments import MARGIN
+from polars_wroc.groups.categories import read_attributes, read_category_reference
+from polars_wroc.groups.comparison_tests import GapMethod, GapTests, with_verdicts
+from polars_wroc.groups.fairness import fairness_rows
+from polars_wroc.groups.gaps import GroupGaps
+from polars_wroc.groups.references import KINDS, REPEATED
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.metrics.auc_interval import IntervalOptions
@@ -34,7 +34,6 @@ Method: TypeAlias = Literal["score", "logit-t", "wald"]
 LEVEL = 1 - SIGNIFICANCE
 ROWS_AT_ONCE = 2_000_000
 REPLICATE, SEGMENT = "replicate", "segment"
-_P_VALUE, _P_ADJUSTED = "_gap_p_value", "_gap_p_adjusted"
 
 
 @dataclass(frozen=True)
@@ -84,45 +83,28 @@ def gaps(
 ) -> pl.DataFrame:
     """`group_gaps` of the segments within each replicate, with verdicts."""
     rows = _segments(frame)
+    divisions = read_attributes(rows, intersections=False)
+    schema = rows.frame.collect_schema()
+    named = read_category_reference(reference, KINDS, divisions, schema)
     limit = None if threshold is None else common_threshold(rows, threshold)
     tests = GapTests(LEVEL, "probability", "none", 0, method)
-    table = collect(measure_gaps(rows, reference, limit, tests))
-    p_values = [name for name in table.columns if name.endswith(_P_VALUE)]
-    table = with_holm(table, p_values)
-    metrics = [name.removesuffix(_P_VALUE) for name in p_values]
-    # Of this number depends what a test can see, which is part of a verdict.
-    verdicts = Verdicts(metrics, pl.col("tests"), LEVEL, MARGIN, designed=False)
-    table = collect(in_columns(table.lazy(), verdicts.steps))
-    return table.select(pl.exclude("^__.*$"), repeated=REPEATED)
+    table = with_holm(collect(GroupGaps(rows, divisions, named, limit, tests).table()))
+    return collect(with_verdicts(table.lazy(), [REPLICATE], tests))
 
 
-def with_holm(table: pl.DataFrame, p_values: Sequence[str]) -> pl.DataFrame:
+def with_holm(table: pl.DataFrame) -> pl.DataFrame:
     """Adjust the p-values of each replicate by Holm's method, and count its tests."""
-    keys = [REPLICATE, SEGMENT]
-    long = table.filter(~pl.col(REPEATED)).unpivot(on=p_values, index=keys, value_name="p")
-    held = (
-        long.drop_nulls("p")
-        .sort(REPLICATE, "p")
-        .with_columns(
-            tests=pl.len().over(REPLICATE).cast(pl.Int64),
-            rank=pl.int_range(pl.len()).over(REPLICATE),
-        )
-    )
-    held = held.with_columns(p=(pl.col("tests") - pl.col("rank")) * pl.col("p"))
-    held = held.with_columns(pl.col("p").cum_max().over(REPLICATE).clip(upper_bound=1.0))
-    tests = held.group_by(REPLICATE).agg(pl.col("tests").first())
-    wide = held.with_columns(pl.col("variable").str.replace(_P_VALUE, _P_ADJUSTED, literal=True))
-    wide = wide.pivot("variable", index=keys, values="p")
-    names = [name.replace(_P_VALUE, _P_ADJUSTED) for name in p_values]
-    missing = [pl.lit(None, pl.Float64).alias(name) for name in names if name not in wide.columns]
-    wide = wide.with_columns(missing).select(*keys, *names)
-    table = table.drop(names).join(wide, on=keys, how="left")
-    table = table.join(tests, on=REPLICATE, how="left").with_columns(pl.col("tests").fill_null(1))
     # Of two segments each is the other's reference: one test, shown twice.
-    adjusted = pl.col(names)
-    return table.with_columns(
-        pl.when(REPEATED).then(adjusted.max().over(REPLICATE)).otherwise(adjusted)
-    )
+    p = pl.when(~pl.col(REPEATED)).then("p_value")
+    number = p.count().over(REPLICATE).cast(pl.Int64)
+    larger = number - p.rank("ordinal").over(REPLICATE).cast(pl.Int64) + 1
+    steps = table.with_columns(number=number.clip(lower_bound=1), p_adjusted=larger * p)
+    steps = steps.sort(REPLICATE, p, nulls_last=True)
+    adjusted = pl.col("p_adjusted")
+    held = pl.when(adjusted.is_not_null()).then(adjusted.cum_max().over(REPLICATE))
+    steps = steps.with_columns(p_adjusted=held.clip(upper_bound=1.0))
+    of_both = adjusted.max().over(REPLICATE, "metric")
+    return steps.with_columns(p_adjusted=pl.when(REPEATED).then(of_both).otherwise(adjusted))
 
 
 def family_error(found: pl.DataFrame, metrics: str = "auc") -> Measure:
@@ -130,9 +112,8 @@ def family_error(found: pl.DataFrame, metrics: str = "auc") -> Measure:
 
     ``metrics`` is a pattern of their names. Holm's method finds something where Bonferroni's does.
     """
-    tested = found.filter(~pl.col("repeated"))
-    p_values = pl.concat_list(pl.col(f"^({metrics}){_P_VALUE}$")).list.explode()
-    p_values = p_values.drop_nulls()
+    tested = found.filter(~pl.col(REPEATED), pl.col("metric").str.contains(f"^({metrics})$"))
+    p_values = pl.col("p_value").drop_nulls()
     smallest = tested.group_by("chunk", REPLICATE).agg(p=p_values.min() * p_values.len())
     return share(smallest["p"] <= SIGNIFICANCE)
 
@@ -144,12 +125,12 @@ def largest_gaps(frame: pl.DataFrame, threshold: float) -> pl.DataFrame:
     rates = in_columns(confusion_at(rows, common_threshold(rows, threshold)), metrics.steps)
     interval = IntervalOptions(LEVEL, "score", "probability").for_rows(rows)
     aucs = summary_of(sum_groups(rows, interval), interval)
-    table = fairness_of(rows, rates.sort(rows.keys), aucs.sort(rows.keys), interval, 0)
-    return collect(table)
+    return collect(fairness_rows(rows, rates.sort(rows.keys), aucs.sort(rows.keys), interval, 0))
 
 
 def _segments(frame: pl.DataFrame) -> Rows:
     """Rows by segment and replicate; like models, replicates are never compared."""
     keys = [SEGMENT, REPLICATE]
+    frame = frame.with_columns(pl.col(SEGMENT).cast(pl.String))
     read = read_rows(frame, "label", "score", "weight", keys, None)
     return Rows(read.frame.rename(read.names), keys, [REPLICATE])

@@ -76,9 +76,9 @@ def two_stage_samples(random: np.random.Generator, frames: int) -> list[Section]
             covered = coverage(found, truth)
             aucs.append((*cells, f"{truth:.3f}", way, covered.coverage, str(variance_ratio(found))))
         for way, design in DESIGNS.items():
-            found = _gaps(samples, design).filter(pl.col("segment") == 0)
-            covered = coverage(found, 0.0, "auc_gap_low", "auc_gap_high")
-            rejected = share(found["auc_gap_p_value"] < SIGNIFICANCE)
+            found = _gaps(samples, design).filter(segment="0")
+            covered = coverage(found, 0.0, "gap_low", "gap_high")
+            rejected = share(found["p_value"] < SIGNIFICANCE)
             gaps.append((*cells, way, covered.coverage, rejected.family_error))
     header = ("strata x units x rows", "share of units", "AUC")
     return [
@@ -122,7 +122,7 @@ def clustered_audits(random: np.random.Generator, frames: int) -> Section:
 
 def family_error(found: pl.DataFrame) -> Measure:
     """Share of replicates in which any test is significant; of two segments there is one test."""
-    p_value = pl.col("auc_gap_p_value")
+    p_value = pl.col("p_value")
     tests = pl.when(pl.col("segment").n_unique() == 2).then(1).otherwise(p_value.count())
     smallest = found.group_by("sample", "model").agg(p=p_value.min() * tests)
     return share(smallest["p"] <= SIGNIFICANCE)
@@ -147,7 +147,7 @@ def _gaps(samples: list[Sample], design: dict[str, Any]) -> pl.DataFrame:
             adjust="none",
             **design,
         )
-        .select("segment", "model", "auc_gap_low", "auc_gap_high", "auc_gap_p_value")
+        .select("segment", "model", "gap_low", "gap_high", "p_value")
         .with_columns(sample=pl.lit(number))
         for number, sample in enumerate(samples)
     )

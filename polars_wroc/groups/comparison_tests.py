@@ -185,15 +185,28 @@ def _ratios(field: Fields, tests: GapTests) -> dict[str, pl.Expr]:
 
 def judged(rows: pl.LazyFrame, partition_keys: Sequence[str], tests: GapTests) -> pl.LazyFrame:
     """Add p-values adjusted for all tests of the table, and verdicts."""
+    return with_verdicts(_adjusted_once(rows, partition_keys, tests.adjust), partition_keys, tests)
+
+
+def _adjusted_once(
+    rows: pl.LazyFrame, partition_keys: Sequence[str], adjust: Adjust
+) -> pl.LazyFrame:
+    """Add p-values adjusted for all tests of the table, and the ``number`` that share the error."""
     repeated, p_value = pl.col(REPEATED), pl.col("p_value")
     # Two segments that share a test count once.
     once = rows.with_columns(pl.when(~repeated).then(p_value).alias("p_value"), __p_value=p_value)
     of_both = over(pl.col("p_adjusted").max(), [*partition_keys, "metric"])
-    table = adjusted(once, tests.adjust).with_columns(
-        number=pl.lit(1) if tests.adjust == "none" else p_value.count().clip(lower_bound=1),
+    return adjusted(once, adjust).with_columns(
+        number=pl.lit(1) if adjust == "none" else p_value.count().clip(lower_bound=1),
         p_value=pl.col("__p_value"),
         p_adjusted=pl.when(repeated).then(of_both).otherwise("p_adjusted"),
     )
+
+
+def with_verdicts(
+    table: pl.LazyFrame, partition_keys: Sequence[str], tests: GapTests
+) -> pl.LazyFrame:
+    """Add verdicts and reasons to rows with ``p_adjusted``, for the ``number`` of tests."""
     detectable = Detectable(_comparison, ("gap",), _QUANTILE)
     steps: list[Step] = [
         partial(_quantiles, tests=tests),

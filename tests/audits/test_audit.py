@@ -220,7 +220,7 @@ def assert_fairness(
     call = chosen(options, (*OF_SUMMARY, *DESIGN, "threshold"))
     tables = []
     for keys in ways(by, options):
-        crossed = {"intersections": "only"} if len(keys) > 1 else {}
+        crossed: Options = {"intersections": "only"} if len(keys) > 1 else {}
         table = wroc.fairness(frame, label, score, attributes=keys, **crossed, **call)
         columns = ["attribute", *(["model"] if isinstance(score, list) else [])]
         tables.append(fairness_wide(table, columns))
