@@ -13,6 +13,7 @@ from polars.testing import assert_frame_equal
 from sweeps import sweep
 
 import polars_wroc as wroc
+from polars_wroc.groups.wide import fairness_wide
 
 CROSS = " \N{MULTIPLICATION SIGN} "
 SIZES = ["small", "large"]
@@ -77,7 +78,7 @@ def test_first_of_equal_segments_is_named_in_the_order_of_their_values() -> None
         {"age": [10, 2] * 8, "y": [0, 0, 1, 1] * 4, "s": [0, 0, 0, 0, 1, 1, 1, 1] * 2}
     )
     audit = wroc.audit(frame, "y", "s", by="age", threshold=1, favorable="selected", min_rows=0)
-    alone = wroc.fairness(frame, "y", "s", attributes="age", threshold=1)
+    alone = fairness_wide(wroc.fairness(frame, "y", "s", attributes="age", threshold=1))
     assert audit.fairness is not None
     for table in (audit.fairness, alone):
         (extremes,) = (
