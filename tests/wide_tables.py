@@ -89,5 +89,5 @@ def gaps_by_group(
 
 def gaps_for_charts(frame: pl.DataFrame, by: list[str]) -> pl.DataFrame:
     """Gaps of crossed groups as charts read them, with the columns of the groups."""
-    gaps = wide_gaps(frame, "y", "s", by=by)
+    gaps: pl.DataFrame = wide_gaps(frame, "y", "s", by=by)
     return gaps.select(*by, pl.lit(20).alias("n_pos"), pl.lit(20).alias("n_neg"), pl.exclude(by))
