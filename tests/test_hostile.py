@@ -22,6 +22,7 @@ import polars.selectors as cs
 import pytest
 from conftest import Engine
 from polars.testing import assert_frame_equal
+from wide_tables import by_attributes
 
 import polars_wroc as wroc
 
@@ -123,13 +124,17 @@ TABLES: dict[str, Callable[..., Any]] = {
     "calibration_slope": wroc.calibration_slope,
     "decision_curve": _with(wroc.decision_curve, thresholds=0.5),
     "score_distribution": wroc.score_distribution,
-    "group_gaps": _with(wroc.group_gaps, threshold=0.5),
-    "fairness": _with(wroc.fairness, threshold=0.5),
-    "impact_ratios": _without_label(wroc.impact_ratios, threshold=0.5, favorable="selected"),
-    "impact_ratios above the median": _without_label(
-        wroc.impact_ratios, threshold="median", favorable="selected"
+    "group_gaps": _with(by_attributes(wroc.group_gaps), threshold=0.5),
+    "fairness": _with(by_attributes(wroc.fairness), threshold=0.5),
+    "impact_ratios": _without_label(
+        by_attributes(wroc.impact_ratios), threshold=0.5, favorable="selected"
     ),
-    "standardized_mean_difference": _without_label(wroc.standardized_mean_difference),
+    "impact_ratios above the median": _without_label(
+        by_attributes(wroc.impact_ratios), threshold="median", favorable="selected"
+    ),
+    "standardized_mean_difference": _without_label(
+        by_attributes(wroc.standardized_mean_difference)
+    ),
     "cross_auc": wroc.cross_auc,
     "subgroup_auc": wroc.subgroup_auc,
     "auc_decomposition": wroc.auc_decomposition,
@@ -143,7 +148,7 @@ NEED_GROUPS = {
 }  # fmt: skip
 RANDOM_SUMS = {"bootstrap", "abroca_test"}
 ARGUMENT = re.compile(
-    r"`(frame|label|score|weight|by|cluster|pos_label|threshold|thresholds|reference|max_pairs|"
+    r"`(frame|label|score|weight|by|attributes|cluster|pos_label|threshold|thresholds|reference|max_pairs|"
     r"max_groups|counts|permutations)`"
 )
 

@@ -69,7 +69,7 @@ MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 170, 510, 34
 MOST_CODE = {
     "audits": 5800,
     "charts": 4060,
-    "groups": 3630,
+    "groups": 3640,
     "metrics": 2940,
     "cli": 2090,
     "inputs": 1580,

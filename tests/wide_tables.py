@@ -128,3 +128,9 @@ def fairness_of(audit: Any) -> pl.DataFrame:
     )
     keys = ["attribute", *(["model"] if audit.settings.several else []), "metric"]
     return table.select(*keys, "value", "group_max", "group_min", *ends, "p_value")
+
+
+def gaps_for_charts(frame: pl.DataFrame, by: list[str]) -> pl.DataFrame:
+    """Gaps of crossed groups as charts read them, with the columns of the groups."""
+    gaps: pl.DataFrame = wide_gaps(frame, "y", "s", by=by)
+    return gaps.select(*by, pl.lit(20).alias("n_pos"), pl.lit(20).alias("n_neg"), pl.exclude(by))

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 from sweeps import sweep
-from wide_tables import calibration_of, gaps_of
+from wide_tables import gaps_of
 
 import polars_wroc as wroc
 from polars_wroc.audits.result import Audit

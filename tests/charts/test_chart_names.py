@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 from chromium import Chromium
 from sweeps import sweep
+from wide_tables import gaps_for_charts
 
 import polars_wroc as wroc
 from polars_wroc.audits.report.page import _bundle
@@ -94,7 +95,7 @@ def test_columns_and_values_of_any_name_are_drawn(
             wroc.roc_curve(data, "y", "s", by="g"),
             wroc.pr_curve(data, "y", "s", by=by),
             wroc.summary(data, "y", "s", by=by),
-            wroc.group_gaps(data, "y", "s", attributes=by),
+            gaps_for_charts(data, by),
         )
     )
     curves = seen(
@@ -180,7 +181,7 @@ def test_charts_of_fairness_draw_columns_and_values_of_any_name(
         table.rename(names, strict=False)
         for table in (
             wroc.threshold_metrics(data, "y", "s", by=["g", "h"]),
-            wroc.group_gaps(data, "y", "s", attributes=["g", "h"], intersections="only"),
+            gaps_for_charts(data, ["g", "h"]),
             wroc.compare(data, "y", ["s", -pl.col("s").alias("t")], by="g"),
             wroc.equalized_thresholds(data, "y", "s", by="g"),
         )
@@ -223,7 +224,7 @@ def test_long_and_empty_names_are_drawn_and_many_are_grey(
     curve, metrics = (
         make(data, "y", "s", by=by) for make in (wroc.roc_curve, wroc.threshold_metrics)
     )
-    gaps = wroc.group_gaps(data, "y", "s", attributes=by)
+    gaps = gaps_for_charts(data, by)
     charts = seen(
         [
             wroc.roc_chart(curve, facet="h", ks=True, title=names[0]),

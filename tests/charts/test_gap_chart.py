@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 from sweeps import sweep
-from wide_tables import gaps_of
+from wide_tables import gaps_for_charts, gaps_of
 
 import polars_wroc as wroc
 
@@ -157,7 +157,7 @@ def test_audit_has_a_panel_for_each_attribute_and_a_shape_for_each_score(
 
 @pytest.mark.slow
 def test_groups_make_up_the_segment_and_may_have_panels(rows: pl.DataFrame) -> None:
-    table = wroc.group_gaps(rows, "y", "s", attributes=["g", "h"], intersections="only")
+    table = gaps_for_charts(rows, ["g", "h"])
     names = drawn(wroc.gap_chart(table))["__row"].str.replace(r" \(.*", "").to_list()
     assert names == [f"{g}, {h}" for g, h in table.select("g", "h").rows()]
     spec = wroc.gap_chart(table, facet="g").to_dict()

@@ -39,7 +39,8 @@ def people(seed: int, n: int, spread: float = 0.0) -> pl.DataFrame:
 
 def gaps(frame: pl.DataFrame, **options: Any) -> pl.DataFrame:
     options = {"weight": "w", "threshold": 0.5, **options}
-    return wide_gaps(frame, "y", "s", by="g", **options)
+    table: pl.DataFrame = wide_gaps(frame, "y", "s", by="g", **options)
+    return table
 
 
 def number_of_tests(table: pl.DataFrame) -> int:
