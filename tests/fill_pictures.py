@@ -46,7 +46,7 @@ def loan_audit() -> wroc.Audit:
 def audit_picture() -> bytes:
     """Draw the verdict of an audit in words, and the gaps behind it."""
     audit = loan_audit()
-    gaps = audit.gaps.drop_nulls("segment")
+    gaps = audit.table.drop_nulls("segment")
     title = alt.TitleParams(
         "Whom does the score select less often? An audit of 1,989 loan applications",
         subtitle=[*wrap(audit.verdict, 106), _KEY],

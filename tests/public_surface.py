@@ -168,7 +168,7 @@ def _audit() -> dict[str, Any]:
     }
     written = json.loads(audit.to_json())
     findings = {"findings": _schema(audit.findings)}
-    return {**tables, **findings, "settings": sorted(audit.settings), "json": sorted(written)}
+    return {**tables, **findings, "settings": sorted(vars(audit.settings)), "json": sorted(written)}
 
 
 def differences(old: Any, new: Any, place: str = "") -> list[str]:

@@ -127,7 +127,9 @@ def fairness_of(audit: Any) -> pl.DataFrame:
         **ends,
     )
     keys = ["attribute", *(["model"] if audit.settings.several else []), "metric"]
-    return table.select(*keys, "value", "group_max", "group_min", *ends, "p_value")
+    columns = [*keys, "value", "group_max", "group_min", *ends, "p_value"]
+    chosen: pl.DataFrame = table.select(columns)
+    return chosen
 
 
 def gaps_for_charts(frame: pl.DataFrame, by: list[str]) -> pl.DataFrame:

@@ -118,14 +118,14 @@ def audit_changes(
     Returns
     -------
     pl.DataFrame
-        A row per attribute, segment, model, metric and measure, in the order of ``after``,
-        then what only ``before`` has: ``attribute, segment, model`` (String); ``metric``
-        (String: ``auc, selection_rate, tpr, fpr, ppv, npv``); ``measure`` (String: ``"value"``, or ``"gap"`` to
-        the reference of its audit); ``before, after`` (Float64); ``change`` (Float64: after less
+        A row per attribute, segment, model, metric and measure, in the order of ``after``, then
+        what only ``before`` has: ``attribute, segment, model`` (String); ``metric`` (String: ``auc,
+        selection_rate, tpr, fpr, ppv, npv``); ``measure`` (String: ``"value"``, or ``"gap"`` to the
+        reference of its audit); ``before, after`` (Float64); ``change`` (Float64: after less
         before, null where either is null); ``change_low, change_high`` (Float64: confidence limits,
         from those of both audits); ``growth`` (Float64: of a gap, how much its size grew);
-        ``p_value, p_adjusted`` (Float64: that nothing changed); ``verdict`` (String: what became
-        of a gap, see below; null for a value).
+        ``p_value, p_adjusted`` (Float64: that nothing changed); ``verdict`` (String: what became of
+        a gap, see below; null for a value).
 
         If the change of a gap is significant, ``verdict`` is ``"new"`` if the gap is different
         only after and has grown, ``"gone"`` if it was different only before and has shrunk, else

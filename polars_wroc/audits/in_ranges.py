@@ -22,6 +22,8 @@ from polars_wroc.audits.result import Audit
 from polars_wroc.audits.tables import AuditPlan, AuditReference
 from polars_wroc.audits.text import Text
 from polars_wroc.counts.score_sums import LOW, as_counted, check_labels
+from polars_wroc.curves.calibration_slope import SLOPE
+from polars_wroc.groups.comparisons import NOT_IN_RANGES
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import MARGIN, WeightType
 from polars_wroc.inputs.columns import (
@@ -373,7 +375,18 @@ def _measure(
         counts,
         partial(_decide, passes, ranges, counts),
     )
-    return measure_segments(plan, ranked, _missing(counts, marks[0], plan))
+    measured = measure_segments(plan, ranked, _missing(counts, marks[0], plan))
+    return measured._replace(calibration=_without_slopes(measured.calibration))
+
+
+def _without_slopes(calibration: pl.DataFrame | None) -> pl.DataFrame | None:
+    """Say of slopes, which would need passes of their own, that they are not measured."""
+    if calibration is None:
+        return None
+    slope = pl.col("metric") == SLOPE
+    return calibration.with_columns(
+        pl.when(slope).then(pl.lit(NOT_IN_RANGES)).otherwise("reason").alias("reason")
+    )
 
 
 def _missing(counts: pl.DataFrame, marked: Rows, plan: AuditPlan) -> MissingRows:

@@ -35,7 +35,7 @@ DIFFERENT, ALIKE, TOO_LITTLE = "different", "alike", "too little data"
 # Reasons: why there is no verdict, or no test.
 THE_REFERENCE, NO_REFERENCE = "the reference", "no reference shown"
 UNDEFINED, NO_VARIANCE, ONE_CLASS = "undefined", "no variance", "one class only"
-UNKNOWN_REASON = "an unknown category"
+UNKNOWN_REASON, NOT_IN_RANGES = "an unknown category", "not measured in ranges"
 FEW, REPEATS, SMALL_SHARE = "fewer than ", "repeats ", "share below "
 # The name of what the overall rows of calibration are compared with.
 TARGET = "target"

@@ -134,14 +134,14 @@ def assert_segments(
         selected = (unweighted["tp"] + unweighted["fp"]).to_list()
         assert unweighted["n_selected"].to_list() == selected
     expected = pl.concat(tables)
-    counts = {"n", "n_pos", "n_neg", "n_missing", "w_pos", "w_neg", "small"}
+    shown = {"n", "n_pos", "n_neg", "n_missing", "w_pos", "w_neg", "small"}
     values = {"auc", "ci_low", "ci_high", "average_precision"}
     if limits:
-        counts |= {"threshold", "tp", "fp", "fn", "tn"}
+        shown |= {"threshold", "tp", "fp", "fn", "tn"}
         rates = ("selection_rate", "tpr", "fpr", "ppv", "npv", "accuracy")
         values |= {f"{rate}{end}" for rate in rates for end in ("", "_low", "_high")}
     keys = ["attribute", "segment", *(["model"] if "model" in expected.columns else [])]
-    names = [*keys, *sorted(counts | values)]
+    names = [*keys, *sorted(shown | values)]
     assert_frame_equal(segments.select(names), expected.select(names), abs_tol=1e-10)
 
 

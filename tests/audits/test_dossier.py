@@ -59,7 +59,7 @@ def test_the_schema_is_one() -> None:
 def test_audits_have_the_schema(rows: pl.DataFrame, options: dict[str, Any]) -> None:
     audit = wroc.audit(rows, "approved", ["s", pl.col("s").alias("t")], by="g", **options)
     document = checked(audit.to_json())
-    assert document["run"]["title"] == options.get("text", wroc.Text()).title
+    assert document["settings"]["text"]["title"] == options.get("text", wroc.Text()).title
     assert document["run"]["rows_read"] == 600
     assert document["run"]["rows_used"] == 595
     assert document["run"]["exclusions"][1] == {"column": "s", "n_missing": 5}
@@ -140,7 +140,7 @@ def test_markdown_is_a_section_of_a_model_card(rows: pl.DataFrame, tmp_path: Pat
     assert headings == [f"## {part}" for part in parts]
     table = [line for line in text.splitlines() if line.startswith("|")]
     assert len(table) == 2 + audit.segments.height + 2 + 3
-    assert {line.replace("\\|", "").count("|") for line in table} == {8, 9}
+    assert {line.replace("\\|", "").count("|") for line in table} == {8}
     # Nothing is taken for markup.
     assert "\\<b\\>" in text
     assert "<b>" not in text

@@ -193,7 +193,7 @@ def assert_impact_ratios(audit: wroc.Audit, table: pl.DataFrame) -> None:
     # Unknown combinations of several attributes are no segments.
     assert_frame_equal(found.select(columns), expected.select(columns), rel_tol=1e-9)
     for row in found.rows(named=True):
-        verdict = "too little data"
+        verdict: str | None = "too little data"
         if row["ratio_high"] is None:
             verdict = None
         elif row["ratio_high"] < 0.8:

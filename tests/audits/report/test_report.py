@@ -135,7 +135,7 @@ def test_page_says_when_and_of_what_it_was_made(result: wroc.Audit, tmp_path: Pa
         [(day, wroc.__version__)] for day in days
     ]
     # Of a frame nobody knows where it is from.
-    assert "files" not in result.settings
+    assert not result.run.files
     assert "Read from" not in text
 
 
@@ -246,7 +246,7 @@ def test_nothing_to_audit() -> None:
 def test_names_of_expressions() -> None:
     data = pl.DataFrame({"a": ["b", "b"], "y": [1, 0], "s": [0.9, 0.1]})
     settings = wroc.audit(data, "y", (-pl.col("s")).alias("inverted"), by="a").settings
-    assert settings["score"] == ["inverted"]
+    assert settings.score == ["inverted"]
 
 
 @pytest.mark.slow
