@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import polars as pl
 
-from polars_wroc.audits.tables import JudgedGate, name_of
+from polars_wroc.audits.tables import JudgedGate, name_of, segment_in_words
 from polars_wroc.groups.auc_sums import GAP_METRICS
 from polars_wroc.groups.comparisons import (
     COMPARISON_SCHEMA,
@@ -315,7 +315,7 @@ def _place(row: dict[str, Any], *, several: bool) -> str:
     if row["metric"] in FAIRNESS:
         place = f"{row['attribute']} ({name_of(row['segment'])} and {row['reference']})"
     else:
-        place = f"{row['attribute']}, {name_of(row['segment'])}"
+        place = segment_in_words(row["attribute"], row["segment"])
     pair = row.get("pair")
     return ", ".join([place, *([row[MODEL]] if several else []), *([pair] if pair else [])])
 

@@ -6,6 +6,7 @@ import contextlib
 import datetime as dt
 import errno
 import hashlib
+import io
 import json
 import math
 import os
@@ -218,13 +219,20 @@ def save_table(table: pl.DataFrame, path: str | Path) -> None:
     """Write a table to .parquet, .json or, with texts quoted against formulas, .csv."""
     suffix = Path(path).suffix.lower()
     savers: dict[str, Callable[[Path], object]] = {
-        ".parquet": table.write_parquet,
+        # Polars would not say that the disk is full, either.
+        ".parquet": lambda part: part.write_bytes(_parquet_of(table)),
         ".csv": lambda part: not_run(table).write_csv(part),
         # Not with Polars, which does not raise when the disk is full.
         ".json": lambda part: part.write_text(json_of(table), encoding="utf-8"),
     }
     check_target(path, TABLE_SUFFIXES)
     write(path, savers[suffix])
+
+
+def _parquet_of(table: pl.DataFrame) -> bytes:
+    content = io.BytesIO()
+    table.write_parquet(content)
+    return content.getvalue()
 
 
 def json_of(table: pl.DataFrame) -> str:

@@ -46,7 +46,7 @@ def test_gate_looks_at_gaps_without_their_signs(audit: wroc.Audit, text: str) ->
     for (segment, gap), failure in zip(
         gaps.select("segment", "auc_gap").rows(), failures, strict=True
     ):
-        assert failure.endswith(f"{gap:.4g} in g, {segment}")
+        assert failure.endswith(f"{gap:.4g} in g = {segment}")
 
 
 def test_gate_on_a_fairness_metric(audit: wroc.Audit) -> None:
@@ -222,7 +222,7 @@ def test_gate_on_an_impact_ratio_needs_rows_of_both_categories(unequal: pl.DataF
     # Each row stands for three.
     counted: Any = {"weight": pl.lit(3), "weight_type": "frequency"}
     audit = wroc.audit(rows, "y", "s", by="g", threshold=1, favorable="selected", **counted)
-    assert gate.judge(audit.table).where == ["0 in g, few"]
+    assert gate.judge(audit.table).where == ["0 in g = few"]
     ratio = audit.findings.filter(metric="impact_ratio", segment="few")
     assert ratio["reason"].item() is None
     highest = pl.concat([unequal.head(400), few.with_columns(s=pl.lit(9.0))])
@@ -249,7 +249,7 @@ def test_the_command_line_says_what_no_gate_judges(
     pl.concat([unequal, unequal.head(20).with_columns(g=pl.lit("few"))]).write_parquet(path)
     command = ["audit", str(path), "--label", "y", "--score", "s", "--by", "g"]
     assert main([*command, "--fail-if", "auc.gap>0.9"]) == 0
-    assert capsys.readouterr().err == "polars-wroc: auc.gap>0.9 is not judged in g, few\n"
+    assert capsys.readouterr().err == "polars-wroc: auc.gap>0.9 is not judged in g = few\n"
     report = tmp_path / "audit.html"
     gate = ["--fail-if", "auc.p_adjusted<0.05", "--strata", "s", "-o", str(report)]
     assert main([*command, *gate]) == 2
@@ -303,7 +303,7 @@ def test_gates_judge_what_has_tests(unequal: pl.DataFrame, reference: Any) -> No
         gaps = gaps_of(result).filter(pl.col(f"{rate}_gap").is_not_null())
         tested = gaps.filter(pl.col(f"{rate}_gap_p_value").is_not_null())["segment"].to_list()
         judgement = judge(f"{rate}.gap>=0", result)
-        judged = [failure.rpartition(" in g, ")[2] for failure in judgement.where]
+        judged = [failure.rpartition(" in g = ")[2] for failure in judgement.where]
         assert sorted(judged) == sorted(tested)
         others = set(gaps_of(result)["segment"].to_list()) - set(tested)
         assert set(judgement.not_judged) == {f"g, {name}" for name in others}

@@ -14,7 +14,6 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 from processes import PLAIN
-from wide_tables import gaps_of
 
 import polars_wroc as wroc
 from polars_wroc.cli.main import main
@@ -63,10 +62,14 @@ def test_audit_as_json_on_standard_output(
     capsys: pytest.CaptureFixture[str], expected: pl.DataFrame
 ) -> None:
     assert main(["audit", str(PATIENTS), *COLUMNS, "--by", "sex", "-o", "-"]) == 0
-    listed = json.loads(capsys.readouterr().out)["tables"]["segments"]
-    segments = pl.DataFrame(listed, schema_overrides={"ci_note": pl.String})
-    found = segments.filter(attribute="sex").drop("attribute", "small").rename({"segment": "sex"})
-    assert_frame_equal(found, expected, abs_tol=1e-12)
+    printed = json.loads(capsys.readouterr().out)
+    aucs = pl.DataFrame(printed["table"]).filter(attribute="sex", metric="auc")
+    found = aucs.select("value", "value_low", "value_high")
+    known = expected.select(value="auc", value_low="ci_low", value_high="ci_high")
+    assert_frame_equal(found, known, abs_tol=1e-12)
+    segments = pl.DataFrame(printed["segments"]).filter(attribute="sex")
+    counts = ["n", "n_pos", "n_neg", "n_missing", "w_pos", "w_neg"]
+    assert_frame_equal(segments.select(counts), expected.select(counts), abs_tol=1e-12)
 
 
 @pytest.mark.slow
@@ -157,10 +160,10 @@ def test_audit_in_clusters(capsys: pytest.CaptureFixture[str], expected: pl.Data
     audit = wroc.audit(
         pl.read_parquet(PATIENTS), "progressed", "score", weight="weight", by="sex", cluster="age"
     )
-    segments = pl.DataFrame(printed["tables"]["segments"], schema=audit.segments.schema)
-    assert_frame_equal(segments, audit.segments, abs_tol=1e-12)
-    in_clusters = segments.filter(attribute="sex")["se"].to_list()
-    assert in_clusters != pytest.approx(expected["se"].to_list(), rel=1e-3)
+    table = pl.DataFrame(printed["table"], schema=audit.table.schema)
+    assert_frame_equal(table, audit.table, abs_tol=1e-12)
+    in_clusters = table.filter(attribute="sex", metric="auc")["value_low"].to_list()
+    assert in_clusters != pytest.approx(expected["ci_low"].to_list(), rel=1e-3)
 
 
 def test_designs_of_surveys(capsys: pytest.CaptureFixture[str]) -> None:
@@ -172,7 +175,8 @@ def test_designs_of_surveys(capsys: pytest.CaptureFixture[str]) -> None:
     printed = json.loads(capsys.readouterr().out)
     audit = wroc.audit(rows, **given, by="sex", **design)
     assert printed["settings"]["strata"] == "age"
-    assert_frame_equal(pl.DataFrame(printed["tables"]["gaps"]), gaps_of(audit), abs_tol=1e-12)
+    table = pl.DataFrame(printed["table"], schema=audit.table.schema)
+    assert_frame_equal(table, audit.table, abs_tol=1e-12)
     assert main(["auc", str(PATIENTS), *COLUMNS, *words]) == 0
     found = pl.DataFrame(json.loads(capsys.readouterr().out))
     expected = wroc.summary(rows, **given, by="sex", **design)
@@ -196,8 +200,8 @@ def test_replicate_weights(capsys: pytest.CaptureFixture[str], tmp_path: Path) -
         rows, "progressed", "score", weight="weight", by="sex", replicate_weights=weights
     )
     assert printed["settings"]["replicate_weights"] == "fay"
-    found = pl.DataFrame(printed["tables"]["segments"], schema=audit.segments.schema)
-    assert_frame_equal(found, audit.segments, abs_tol=1e-12)
+    found = pl.DataFrame(printed["table"], schema=audit.table.schema)
+    assert_frame_equal(found, audit.table, abs_tol=1e-12)
 
 
 @pytest.mark.parametrize("given", [["--replicate-weights", "w"], ["--replicate-df", "3"]])

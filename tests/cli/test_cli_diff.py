@@ -124,7 +124,7 @@ def test_what_is_printed(
     told = " ".join(out.split("\n\n")[0].split())
     assert told == sentences(changes)
     known = changes.filter(pl.col("change").is_not_null())
-    notable = known.filter((pl.col("p_adjusted") <= 0.05) | pl.col("finding").is_not_null())
+    notable = known.filter((pl.col("p_adjusted") <= 0.05) | pl.col("verdict").is_not_null())
     assert 0 < notable.height < known.height
     lines = [line for line in out.splitlines() if re.search(r"\d\.\d to ", line)]
     assert len(lines) == notable.height
@@ -133,7 +133,7 @@ def test_what_is_printed(
         both = [row["before"], row["after"]]
         values = [f"{one:.3f}" for one in both] if row["measure"] == "value" else map(points, both)
         interval = f"{points(row['change_low'])} to {points(row['change_high'])}"
-        finding = [row["finding"]] if row["finding"] else []
+        finding = [row["verdict"]] if row["verdict"] else []
         words = " ".join([*values, points(row["change"]), interval, *finding])
         assert " ".join(line.split()).endswith(words)
     assert f"{known.height - notable.height} other changes are not significant." in out
@@ -147,12 +147,12 @@ def points(difference: float) -> str:
 def sentences(changes: pl.DataFrame) -> str:
     """What is told of the changes: those that are significant, then what is only detected."""
     gaps, values = (changes.filter(measure=measure) for measure in ("gap", "value"))
-    new = gaps.filter(finding="new").height
+    new = gaps.filter(verdict="new").height
     changed = [one.filter(pl.col("p_adjusted") <= 0.05).height for one in (gaps, values)]
     assert new == changed[0] > 0
-    detected = gaps.filter(finding="now detected").height
+    detected = gaps.filter(verdict="now detected").height
     assert detected > 1
-    assert set(gaps["finding"]) == {"new", "now detected", None}
+    assert set(gaps["verdict"]) == {"new", "now detected", None}
     return (
         f"{changed[0]} of {gaps['p_value'].count()} gaps ({new} new) and {changed[1]} of "
         f"{values['p_value'].count()} values changed significantly. {detected} gaps are now "
@@ -173,7 +173,7 @@ def test_a_gap_that_is_only_detected_did_not_change(capsys: pytest.CaptureFixtur
     for name, data in (("before", few), ("after", many)):
         wroc.audit(data, "y", "s", by="g", threshold=0.5, favorable="selected").save(f"{name}.json")
     table = wroc.audit_changes("before.json", "after.json")
-    detected = table.filter(finding="now detected")
+    detected = table.filter(verdict="now detected")
     assert detected.height > 1
     assert detected["p_adjusted"].min() > 0.05  # type: ignore[operator]
     assert main(CALL) == 0
@@ -193,7 +193,7 @@ def test_no_gate_passes_on_the_same_rows(folder: Path, capsys: pytest.CaptureFix
     data = rows(1, 0.0, "ab").with_columns(new=pl.col("s").reverse())
     for name, score in (("before", "s"), ("after", "new")):
         wroc.audit(data, "y", score, by="g").save(f"{name}.json")
-    gate = ["--fail-if", "auc_gap_change>0.9"]
+    gate = ["--fail-if", "auc.gap.growth>0.9"]
     for output in ([], ["-o", "x.csv"], ["-o", "x.html"]):
         assert main([*CALL, *gate, *output]) == 2
         out, err = capsys.readouterr()
@@ -233,7 +233,7 @@ def test_page(changes: pl.DataFrame) -> None:
         (one,) = [text for text in rows_shown if text.startswith(beginning)]
         limits = f"({points(row['change_low'])} to {points(row['change_high'])})"
         assert f" {points(row['change'])} {limits} (p" in one
-        assert one.endswith(f" {row['finding'] or ''}") or row["finding"] is None
+        assert one.endswith(f" {row['verdict'] or ''}") or row["verdict"] is None
     significant = changes.filter(pl.col("p_adjusted") <= 0.05)
     surest = significant.sort("p_value").select("measure", "metric").unique(maintain_order=True)
     drawn = [f"change-{measure}-{metric}" for measure, metric in surest.head(4).rows()]
@@ -261,21 +261,21 @@ def test_chart_is_of_what_changed_most(changes: pl.DataFrame) -> None:
 def test_several_scores(capsys: pytest.CaptureFixture[str]) -> None:
     for name, audit in audits(["s", "t"]).items():
         audit.save(f"{name}.json")
-    assert main([*CALL, "--fail-if", "auc_gap_change>0.1"]) == 1
+    assert main([*CALL, "--fail-if", "auc.gap.growth>0.1"]) == 1
     out, err = capsys.readouterr()
     assert "model" in out
-    assert "in g, b, s" in err
+    assert "in g = b, s" in err
 
 
 @pytest.mark.parametrize(
     ("name", "measure", "column"),
     [
-        ("auc_change", "value", "change"),
-        ("tpr_change_low", "value", "change_low"),
-        ("auc_gap_change", "gap", "growth"),
-        ("tpr_gap_change", "gap", "growth"),
-        ("auc_gap_change_low", "gap", "change_low"),
-        ("selection_rate_gap_change_high", "gap", "change_high"),
+        ("auc.change", "value", "change"),
+        ("tpr.change_low", "value", "change_low"),
+        ("auc.gap.growth", "gap", "growth"),
+        ("tpr.gap.change", "gap", "change"),
+        ("auc.gap.change_low", "gap", "change_low"),
+        ("selection_rate.gap.change_high", "gap", "change_high"),
     ],
 )
 @pytest.mark.parametrize("sign", [">", "<"])
@@ -287,7 +287,7 @@ def test_gates(
     changes: pl.DataFrame,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    metric = name.partition("_gap" if measure == "gap" else "_change")[0]
+    metric = name.partition(".")[0]
     judged = changes.filter(pl.col("segment") != "few", metric=metric, measure=measure)
     known = judged.filter(pl.col(column).is_not_null())
     for limit in (-0.05, 0.0, 0.05):
@@ -298,44 +298,45 @@ def test_gates(
         assert main([*CALL, "--fail-if", gate, "-o", "x.csv"]) == (1 if failing else 0)
         err = capsys.readouterr().err
         for row in failing:
-            assert f"{gate}: {row[column]:.4g} in {row['attribute']}, {row['segment']}" in err
+            assert f"{gate}: {row[column]:.4g} in {row['attribute']} = {row['segment']}" in err
         assert err.count(f"{gate}: ") == len(failing)
         # Small segments and those of one audit are named; all rows have no gap.
         skipped = re.search(r"is not judged in (.*)\n", err)
         assert skipped is not None
-        assert sorted(skipped[1].split("; ")) == ["g, c", "g, d", "g, few"]
+        assert sorted(skipped[1].split("; ")) == ["g = c", "g = d", "g = few"]
 
 
 def test_growth_is_of_the_size_of_a_gap(changes: pl.DataFrame) -> None:
     one = changes.filter(segment="b", metric="tpr", measure="gap").row(0, named=True)
     # The gap became more negative: its size grew.
     assert one["change"] < 0 < one["growth"]
-    assert main([*CALL, "--fail-if", "tpr_gap_change>0.1"]) == 1
-    assert main(["diff", "after.json", "before.json", "--fail-if", "tpr_gap_change>0.1"]) == 0
+    assert main([*CALL, "--fail-if", "tpr.gap.growth>0.1"]) == 1
+    assert main(["diff", "after.json", "before.json", "--fail-if", "tpr.gap.growth>0.1"]) == 0
 
 
 def test_gate_on_what_there_is_not(capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("before", "after"):
         audit = json.loads(Path(f"{name}.json").read_text(encoding="utf-8"))
-        for table in ("segments", "gaps"):
-            audit["tables"][table] = [
-                {key: value for key, value in row.items() if not key.startswith("tpr")}
-                for row in audit["tables"][table]
-            ]
+        audit["table"] = [row for row in audit["table"] if row["metric"] != "tpr"]
         Path(f"{name}.json").write_text(json.dumps(audit), encoding="utf-8")
-    assert main([*CALL, "--fail-if", "tpr_change<0", "--fail-if", "auc_gap_change>0.1"]) == 1
+    assert main([*CALL, "--fail-if", "tpr.change<0", "--fail-if", "auc.gap.growth>0.1"]) == 1
     err = capsys.readouterr().err
-    assert "must name a number of the changes; found tpr_change<0, which is not known" in err
+    assert "must name a number of the changes; found tpr.change<0, which is not known" in err
 
 
-NO_TABLES = {"settings": {"level": 0.95}, "segments": [], "gaps": [3]}
-NO_AUC = {"settings": {"level": 0.95}, "segments": [{"attribute": "g", "segment": "a"}], "gaps": []}
-NO_NUMBER = {
-    "settings": {"level": 0.95},
-    "segments": [
-        {"attribute": "g", "segment": "a", "auc": "high", "ci_low": None, "ci_high": None}
+AUDIT = {
+    "schema_version": "2.0",
+    "settings": {"level": 0.95, "min_rows": 30, "weight_type": "probability"},
+}
+NO_TABLE = AUDIT | {"segments": [], "table": [3]}
+NO_VALUE = AUDIT | {"segments": [], "table": [{"attribute": "g", "segment": "a"}]}
+OF_TEXT = {"attribute": "g", "segment": "a", "model": "s", "metric": "auc", "value": "high"}
+NO_NUMBER = AUDIT | {
+    "segments": [],
+    "table": [
+        OF_TEXT
+        | dict.fromkeys(("value_low", "value_high", "gap", "gap_low", "gap_high", "verdict"))
     ],
-    "gaps": [],
 }
 
 
@@ -350,17 +351,17 @@ NO_NUMBER = {
             "AFTER must be the JSON of an audit; found no JSON at 'other.json'",
         ),
         (["other.json"], "[]", "AFTER must be an Audit, the path of its JSON, or the JSON"),
-        (["other.json"], "{}", "found no settings, segments or gaps in it"),
-        (["other.json"], json.dumps(NO_TABLES), "found no settings, segments or gaps in it"),
-        (["other.json"], json.dumps(NO_AUC), "found no settings, segments or gaps in it"),
-        (["other.json"], json.dumps(NO_NUMBER), "found no settings, segments or gaps in it"),
+        (["other.json"], "{}", "polars-wroc/audit 1.0, made by a development version"),
+        (["other.json"], json.dumps(NO_TABLE), "found no settings, segments or table in it"),
+        (["other.json"], json.dumps(NO_VALUE), "found no settings, segments or table in it"),
+        (["other.json"], json.dumps(NO_NUMBER), "found no settings, segments or table in it"),
         (["other.json"], '{"schema": "x"}', "found x 1.0"),
         (["https://ann:secret@host/a.json"], None, "no such file at 'https://host/a.json'"),
         ([], None, "the following arguments are required: AFTER"),
         (["after.json", "after.json"], None, "unrecognized arguments: after.json"),
         (["after.json", "--adjust", "fdr"], None, "argument --adjust: invalid choice: 'fdr'"),
-        (["after.json", "--fail-if", "auc_gap>1"], None, "did you mean 'auc_gap_change'?"),
-        (["after.json", "--fail-if", "auc_change"], None, "one of > >= < <= and a number; found"),
+        (["after.json", "--fail-if", "auc_gap_change>1"], None, "write auc.gap.growth>1"),
+        (["after.json", "--fail-if", "auc.change"], None, "one of > >= < <= and a number, such"),
         (["after.json", "--metric", "f1"], None, "argument --metric: invalid choice: 'f1'"),
         (["after.json", "--by", "g"], None, "unrecognized arguments: --by g"),
     ],

@@ -79,10 +79,13 @@ def assert_refused(
         ({"--score": "nothing"}, "FILE must have rows to audit; found none: 80 rows lack"),
         ({"--label": "nothing"}, "FILE must have rows to audit; found none: 80 rows lack"),
         ({"--threshold": "nan", "--favorable": "selected"}, "--threshold must be "),
-        ({"--fail-if": "auc_gapp>0.1"}, "found 'auc_gapp'; did you mean 'auc_gap'?\n"),
-        ({"--fail-if": "tpr_gap>0.1"}, "found 'tpr_gap' (it needs decisions: those of a thr"),
-        ({"--fail-if": "auc_gap"}, "--fail-if must be a name, one of > >= < <= and a number"),
-        ({"--fail-if": "auc_gap>high"}, "found 'auc_gap>high'"),
+        ({"--fail-if": "auc.gapp>0.1"}, "found 'gapp'; did you mean 'gap'?\n"),
+        ({"--fail-if": "tpr.gap>0.1"}, "found 'tpr' (it needs decisions: those of a thr"),
+        (
+            {"--fail-if": "auc.gap"},
+            "--fail-if must be a metric, a column, one of > >= < <= and a nu",
+        ),
+        ({"--fail-if": "auc.gap>high"}, "found 'auc.gap>high'"),
         ({"--weigh": "w"}, "did you mean '--weight'? See polars-wroc audit --help"),
     ],
 )
@@ -303,8 +306,8 @@ def test_segments_of_one_class_are_no_mistake(
     call = ["audit", "rows.parquet", "--label", "y", "--score", "s", "--by", "one_class"]
     assert main([*call, "--threshold", "8", "--favorable", "selected", "-o", "x.csv"]) == 0
     assert capsys.readouterr().err == ""
-    segments = pl.read_csv(folder / "x.csv").filter(attribute="one_class")
-    assert segments["auc"].to_list() == [None, None]
+    aucs = pl.read_csv(folder / "x.csv").filter(attribute="one_class", metric="auc")
+    assert aucs["value"].to_list() == [None, None]
     assert sorted(path.name for path in folder.iterdir()) == ["rows.parquet", "x.csv"]
 
 
@@ -323,8 +326,8 @@ def test_segments_of_one_class_are_no_mistake(
         ("curve rows.parquet -o x.csv --kind rok", "; did you mean 'roc'? See polars-wroc curve"),
         ("auc rows.parquet --label y --score s --columns aucc", "; did you mean 'auc'?"),
         (
-            "diff a.json b.json --fail-if auc_drop<0",
-            "found 'auc_drop'; there are auc_change, auc_change_low, auc_change_high, auc_gap",
+            "diff a.json b.json --fail-if auc.drop<0",
+            "found 'drop'; there are before, after, change, change_low, change_high, growth",
         ),
     ],
 )

@@ -24,14 +24,14 @@ from polars_wroc.cli.main import main
 COLUMNS = ["--label", "y", "--score", "s", "--by", "g"]
 AUC = ["auc", "rows.parquet", *COLUMNS]
 AUDIT = ["audit", "rows.parquet", *COLUMNS]
-FAILING = [*AUDIT, "--fail-if", "auc>0.1"]
+FAILING = [*AUDIT, "--fail-if", "auc.value>0.1"]
 NAMES = ["é", "ł=", "😀", "a"]
 UNBUFFERED = {**PLAIN, "PYTHONUNBUFFERED": "1"}
 PRINTING = [AUC, [*AUC, "-o", "-"], [*AUC, "-o", "x.csv"], AUDIT, ["auc", "--help"], ["--version"]]
 CALLS = [*((call, PLAIN) for call in PRINTING), (AUC, UNBUFFERED)]
 FULL = "polars-wroc: standard output must be writable; found [Errno 28] "
 CLOSED = "polars-wroc: standard output must be writable; found that it is closed\n"
-FAILED = "polars-wroc: auc>0.1: "
+FAILED = "polars-wroc: auc.value>0.1: "
 
 
 @pytest.fixture

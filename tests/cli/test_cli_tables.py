@@ -420,19 +420,19 @@ def test_gates_on_paired_comparisons(
     table = wroc.compare(rows, "y", ["s", "t"], weight="w", by="g" if by else None)
     for name, limit in (("ci_low", 0.0), ("difference", 0.15), ("p_value", 0.5)):
         met = table.filter(pl.col(name) > limit).rows(named=True)
-        gate = f"{name}>{limit:g}"
+        gate = f"auc.{name}>{limit:g}"
         assert main([*call, "--fail-if", gate]) == (1 if met else 0)
         err = capsys.readouterr().err
         for row in met:
-            place = f"g {row['g']}" if by else "overall"
-            assert f"{gate}: {row[name]:.4g} in {place} (s and t)" in err
+            place = f"g = {row['g']}" if by else "all rows"
+            assert f"{gate}: {row[name]:.4g} in {place}, s and t" in err
         assert err.count(gate) == len(met)
-    assert main([*call, "--fail-if", "ci_hgh<0"]) == 2
+    assert main([*call, "--fail-if", "auc.ci_hgh<0"]) == 2
     assert "did you mean 'ci_high'?" in capsys.readouterr().err
 
 
 def test_scores_that_rank_alike_pass_a_gate(folder: Path, rows: pl.DataFrame) -> None:
     rows.with_columns(t=pl.col("s") / 2).write_parquet(folder / "rows.parquet")
     call = ["compare", "rows.parquet", *COLUMNS, "--score", "t", "--fail-if"]
-    assert main([*call, "ci_high<0"]) == 0
-    assert main([*call, "ci_high<0.01"]) == 1
+    assert main([*call, "auc.ci_high<0"]) == 0
+    assert main([*call, "auc.ci_high<0.01"]) == 1

@@ -227,15 +227,15 @@ def test_contents_stay_in_view_and_are_a_menu_on_a_phone(page: Path, chromium: C
 def test_page_shows_gates_and_what_was_not_decided(people: pl.DataFrame, tmp_path: Path) -> None:
     result = wroc.audit(people, "y", "t", by="g")
     gates = [
-        JudgedGate("auc_gap<-0.1", met=True, where=["-0.2 in g, c"], not_judged=["g, d"]),
-        JudgedGate("auc<0.5", met=False, where=[], not_judged=[]),
+        JudgedGate("auc.gap<-0.1", met=True, where=["-0.2 in g = c"], not_judged=["g = d"]),
+        JudgedGate("auc.value<0.5", met=False, where=[], not_judged=[]),
     ]
     path = tmp_path / "report.html"
     replace(result, gates=gates).save(path)
     text = path.read_text(encoding="utf-8")
     for gate in gates:
         assert f">{html.escape(gate.sentence)}</li>" in text
-    assert "auc_gap<-0.1: met: -0.2 in g, c; not judged in g, d" in gates[0].sentence
+    assert "auc.gap<-0.1: met: -0.2 in g = c; not judged in g = d" in gates[0].sentence
     undecided = '<p class="undecided"><span>No threshold was given.<'
     assert text.count(undecided) == 1
 
