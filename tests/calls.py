@@ -24,7 +24,8 @@ def _audit(table: str, function: Call = wroc.audit, **fixed: Any) -> Call:
         options = {"threshold": 0.5, "favorable": "selected", "adjust": "none", **fixed, **options}
         audit = function(frame, label, score, by=by, **options)
         found: pl.DataFrame = getattr(audit, table)
-        return found
+        # Names of columns are part of these.
+        return found.drop("sentence", strict=False)
 
     return call
 
@@ -73,9 +74,9 @@ TABLES: dict[str, Call] = {
     "abroca_test": _with(wroc.abroca_test, permutations=9),
     "bootstrap": _with(wroc.bootstrap, metrics="ks", replicates=4),
     "bootstrap_replicates": _with(wroc.bootstrap_replicates, metrics="ks", replicates=4),
-    "audit": _audit("segments"),
-    "audit's gaps": _audit("gaps"),
-    "audit_in_ranges": _audit("segments", wroc.audit_in_ranges, rows_per_range=50),
+    "audit": _audit("table"),
+    "audit's segments": _audit("segments"),
+    "audit_in_ranges": _audit("table", wroc.audit_in_ranges, rows_per_range=50),
 }
 # They take several.
 COMPARISONS: dict[str, Call] = {

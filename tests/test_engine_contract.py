@@ -404,7 +404,7 @@ def test_audits_in_clusters_have_the_same_bits_each_time() -> None:
     with wroc.Config(engine="compiled"):
         first, *others = (wroc.audit(many, "y", "s", **options) for _ in range(3))
     for other in others:
-        for name in ("segments", "gaps", "curves"):
+        for name in ("segments", "table", "curves"):
             assert_frame_equal(getattr(other, name), getattr(first, name), check_exact=True)
 
 

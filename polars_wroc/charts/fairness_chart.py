@@ -102,7 +102,7 @@ def read_tolerated(table: Any, metric: GapMetric | None, margin: float | None) -
     """Read the table of `impact_ratios`, `fairness` or `group_gaps`."""
     columns: list[str] = []
     if isinstance(table, pl.DataFrame | pl.LazyFrame):
-        table = as_wide(table)
+        table = as_wide(table, metric)
         columns = table.collect_schema().names()
     if margin is not None:
         margin = arguments.number("margin", margin, low=0, high=1, open_ends=True)

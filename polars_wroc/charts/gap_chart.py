@@ -76,7 +76,7 @@ class GapTable:
 def read_gaps(gaps: Any, metric: GapMetric, maker: str = "`group_gaps` or `compare`") -> GapTable:
     """Read the table of `group_gaps`, or of `compare`; ``maker`` is what messages name."""
     if isinstance(gaps, pl.DataFrame | pl.LazyFrame):
-        gaps = as_wide(gaps)
+        gaps = as_wide(gaps, metric)
         columns = gaps.collect_schema().names()
         if {*_MODELS, "difference"} <= set(columns) and "auc_gap" not in columns:
             return _differences(gaps, metric)

@@ -251,7 +251,7 @@ class CategoryReference:
                 msg = (
                     f"`reference` must name a segment by {attribute!r}, one of "
                     f"{known.drop_nulls().to_list()}; found {segment!r}"
-                    f"{arguments.did_you_mean(segment, known.drop_nulls())}"
+                    f"{arguments.did_you_mean(segment, [*known.drop_nulls(), *self.kinds])}"
                 )
                 raise ValueError(msg)
 

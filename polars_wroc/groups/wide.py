@@ -14,7 +14,7 @@ from polars_wroc.groups.auc_sums import GAP_METRICS, compared_metrics
 from polars_wroc.groups.comparisons import FAIRNESS, IMPACT, PLACE
 from polars_wroc.groups.references import REPEATED
 from polars_wroc.inputs.arguments import FOUR_FIFTHS
-from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL
+from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
 from polars_wroc.inputs.decisions import Favorable
 from polars_wroc.plans.queries import FrameT, as_struct, over
 from polars_wroc.stats.difference_tests import Adjust, adjusted_together, number_of_tests
@@ -82,10 +82,19 @@ def _of_metric(metric: str, ends: dict[str, str]) -> dict[str, pl.Expr]:
     }
 
 
-def as_wide(table: Any) -> Any:
-    """Lay out a comparison table as charts read it; return other tables as they are."""
-    if not {"metric", "reference_value"} <= set(table.collect_schema().names()):
+def as_wide(table: Any, metric: str | None = None) -> Any:
+    """Lay out a comparison table as charts read it; return other tables as they are.
+
+    Of an audit, ``metric`` chooses what is drawn.
+    """
+    columns = set(table.collect_schema().names())
+    if not {"metric", "reference_value"} <= columns:
         return table
+    if "sentence" in columns:
+        table = table.filter(
+            pl.col("metric").is_in([*GAP_METRICS] if metric in GAP_METRICS else [IMPACT.name]),
+            pl.col("attribute") != OVERALL,
+        )
     table = table.lazy().collect()
     metrics, attributes = set(table["metric"]), table["attribute"].unique()
     if IMPACT.name in metrics:

@@ -119,8 +119,8 @@ def assert_segments(
                 decided = wroc.threshold_metrics(frame, label, score, **call)
             else:
                 decided = wroc.operating_points(frame, label, score, common=True, **limits, **call)
-            values = [name for name in decided.columns if name not in [*keys, "model"]]
-            assert not set(values) & set(table.columns)
+            new = [name for name in decided.columns if name not in [*keys, "model"]]
+            assert not set(new) & set(table.columns)
             on = [*keys, *(["model"] if "model" in table.columns else [])]
             table = (
                 table.join(decided, on=on, how="left", nulls_equal=True, maintain_order="left")

@@ -17,6 +17,7 @@ from drawings import (
     with_one_class,
 )
 from polars.testing import assert_frame_equal
+from wide_tables import segments_of
 
 import polars_wroc as wroc
 
@@ -102,31 +103,33 @@ def test_facet_has_a_panel_for_each_value() -> None:
 @pytest.mark.slow
 def test_audit_has_a_panel_for_each_attribute_and_brings_its_overall_auc() -> None:
     audit = wroc.audit(audited(), "y", ["s", "t"], by=["g", "h"], weight="w")
-    panels = drawn_panels(wroc.auc_chart(audit.segments))
+    aucs = segments_of(audit)
+    panels = drawn_panels(wroc.auc_chart(aucs))
     assert list(panels) == ["overall", "g", "h"]
-    overall = audit.segments.filter(attribute="overall")
+    overall = aucs.filter(attribute="overall")
     everybody = dict(overall.select("model", "auc").iter_rows())
     assert len(set(everybody.values())) == 2
     for attribute, rows in panels.items():
-        segments = audit.segments.filter(attribute=attribute)
+        segments = aucs.filter(attribute=attribute)
         assert [row["auc"] for row in rows] == segments["auc"].to_list()
         assert [row["__overall"] for row in rows] == [everybody[row["__group3"]] for row in rows]
-    layer = wroc.auc_chart(audit.segments).to_dict()["vconcat"][1]["layer"][0]
+    layer = wroc.auc_chart(aucs).to_dict()["vconcat"][1]["layer"][0]
     assert layer["encoding"]["color"]["field"] == "__group3"
     assert layer["encoding"]["x"]["field"] == "__overall"
 
 
 def test_audit_of_one_score_brings_its_overall_auc() -> None:
     audit = wroc.audit(audited(), "y", "s", by="g")
-    panels = drawn_panels(wroc.auc_chart(audit.segments))
+    aucs = segments_of(audit)
+    panels = drawn_panels(wroc.auc_chart(aucs))
     found = {row["__overall"] for rows in panels.values() for row in rows}
-    assert found == {audit.segments["auc"][0]}
+    assert found == {aucs["auc"][0]}
 
 
 def test_overall_line_is_drawn_where_the_caller_says() -> None:
     audit = wroc.audit(audited(), "y", "s", by="g")
     summary = wroc.summary(audited(), "y", "s", by="g")
-    panels = drawn_panels(wroc.auc_chart(audit.segments, overall=0.25))
+    panels = drawn_panels(wroc.auc_chart(segments_of(audit), overall=0.25))
     assert {row["__overall"] for rows in panels.values() for row in rows} == {0.25}
     assert {row["__overall"] for row in drawn(wroc.auc_chart(summary, overall=1))} == {1.0}
     assert {row["__overall"] for row in drawn(wroc.auc_chart(summary))} == {None}

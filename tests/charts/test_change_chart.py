@@ -107,7 +107,7 @@ def test_significance_has_a_colour_and_a_shape(changes: pl.DataFrame, tmp_path: 
     table = changes.filter(pl.col("change").is_not_null(), metric="tpr", measure="gap")
     said = [
         ("significant" if row["p_adjusted"] <= 0.05 else "not significant")
-        + (f", {row['finding']}" if row["finding"] else "")
+        + (f", {row['verdict']}" if row["verdict"] else "")
         for row in table.filter(attribute="g").rows(named=True)
     ]
     assert drawn["__remark"].to_list() == said
@@ -134,8 +134,8 @@ def test_the_most_notable_of_many_segments_are_drawn(tmp_path: Path) -> None:
     shown = known.filter(pl.col("segment").is_in(drawn["__row"].to_list()))
     assert drawn["__row"].to_list() == shown["segment"].to_list()
     left_out = known.filter(~pl.col("segment").is_in(drawn["__row"].to_list()))
-    assert left_out["finding"].null_count() == left_out.height
-    without = shown.filter(pl.col("finding").is_null())
+    assert left_out["verdict"].null_count() == left_out.height
+    without = shown.filter(pl.col("verdict").is_null())
     assert without["p_value"].max() <= left_out["p_value"].min()  # type: ignore[operator]
     assert "b" in drawn["__row"]
     title = "40 of 62 changes: findings, then the smallest p-values"

@@ -10,7 +10,6 @@ import numpy as np
 import polars as pl
 import pytest
 from drawings import drawn, shown_texts
-from wide_tables import gaps_of
 
 import polars_wroc as wroc
 from polars_wroc.groups.wide import as_wide
@@ -149,7 +148,7 @@ def test_a_panel_for_each_attribute(rows: pl.DataFrame) -> None:
     spec = wroc.fairness_chart(table).to_dict()
     assert [panel["title"]["text"] for panel in spec["vconcat"]] == ["g", "sex"]
     audit = wroc.audit(rows, "y", "s", by=["g", "sex"], threshold=0.5, favorable="selected")
-    spec = wroc.fairness_chart(gaps_of(audit), metric="fpr").to_dict()
+    spec = wroc.fairness_chart(audit.table, metric="fpr").to_dict()
     assert [panel["title"]["text"] for panel in spec["vconcat"]] == ["g", "sex"]
 
 

@@ -298,7 +298,8 @@ def test_gates(
         assert main([*CALL, "--fail-if", gate, "-o", "x.csv"]) == (1 if failing else 0)
         err = capsys.readouterr().err
         for row in failing:
-            assert f"{gate}: {row[column]:.4g} in {row['attribute']} = {row['segment']}" in err
+            place = f"g = {row['segment']}" if row["attribute"] == "g" else "all rows"
+            assert f"{gate}: {row[column]:.4g} in {place}" in err
         assert err.count(f"{gate}: ") == len(failing)
         # Small segments and those of one audit are named; all rows have no gap.
         skipped = re.search(r"is not judged in (.*)\n", err)

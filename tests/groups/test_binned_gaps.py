@@ -138,8 +138,8 @@ def test_weights_that_add_up_to_the_rows_are_weights() -> None:
     )
     counts = wroc.from_counts(wroc.score_counts(frame, "y", "s", weight="w", by="g", bins=64))
     settings = counts.audit(by="g").settings
-    assert settings["weight"] == "weight"
-    assert settings["bins"] == 64
+    assert settings.weight == "weight"
+    assert settings.bins == 64
 
 
 @pytest.mark.parametrize(

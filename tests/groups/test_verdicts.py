@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 from sweeps import sweep
-from wide_tables import gaps_of, wide_gaps
+from wide_tables import wide_gaps
 
 import polars_wroc as wroc
 
@@ -185,25 +185,33 @@ def test_audit_counts_the_tests_of_all_attributes(reference: str) -> None:
     audit = wroc.audit(
         frame, "y", "s", by=["g", "h"], threshold=0.5, favorable="selected", reference=named
     )
+    rows = audit.table.filter(pl.col("metric").is_in(METRICS), pl.col("attribute") != "overall")
     # Of two groups that are compared with each other, only the first counts.
-    of_first = gaps_of(audit).filter((pl.col("attribute") != "h") | (pl.col("segment") != "true"))
+    of_first = rows.filter((pl.col("attribute") != "h") | (pl.col("segment") != "true"))
     repeats = reference in ("rest", "overall", "b")
-    counted = of_first if repeats else gaps_of(audit)
-    level = 1 - 0.05 / number_of_tests(counted)
-    alone = wide_gaps(
-        frame, "y", "s", by="g", threshold=0.5, reference=reference, level=level, adjust="none"
+    counted = of_first if repeats else rows
+    level = 1 - 0.05 / counted["p_value"].count()
+    alone = wroc.group_gaps(
+        *(frame, "y", "s"),
+        attributes="g",
+        threshold=0.5,
+        reference=reference,
+        level=level,
+        adjust="none",
     )
-    columns = [name for name in COLUMNS if name.endswith("detectable")]
-    found = gaps_of(audit).filter(attribute="g").select(columns)
-    assert_frame_equal(found, alone.select(columns))
+    columns = ["segment", "metric", "detectable"]
+    assert_frame_equal(rows.filter(attribute="g").select(columns), alone.select(columns))
 
 
 def test_clusters_are_judged_by_their_design() -> None:
     frame = people(10, 600).with_columns(c=pl.int_range(pl.len()) // 3)
-    options: dict[str, Any] = {"by": "g", "threshold": 0.5, "cluster": "c", "min_rows": 30}
-    found = gaps_of(wroc.audit(frame, "y", "s", favorable="selected", **options)).select(COLUMNS)
-    assert_frame_equal(found, wide_gaps(frame, "y", "s", **options).select(COLUMNS))
-    assert found["auc_gap_detectable"].null_count() == 0
+    options: dict[str, Any] = {"threshold": 0.5, "cluster": "c", "min_rows": 30}
+    audit = wroc.audit(frame, "y", "s", by="g", favorable="selected", **options)
+    columns = ["segment", "metric", "detectable", "verdict"]
+    expected = wroc.group_gaps(frame, "y", "s", attributes="g", **options).select(columns)
+    found = audit.table.filter(pl.col("metric").is_in(METRICS), attribute="g").select(columns)
+    assert_frame_equal(found, expected)
+    assert found["detectable"].null_count() == 0
 
 
 def test_on_both_polars_engines() -> None:

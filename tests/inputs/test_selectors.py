@@ -192,7 +192,7 @@ WRITTEN = (
     "group_gaps",
     "group_gaps to all",
     "audit",
-    "audit's gaps",
+    "audit's segments",
     "audit_in_ranges",
 )
 

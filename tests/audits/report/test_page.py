@@ -273,14 +273,15 @@ def test_tables_sort_by_click_and_by_keyboard(
     chromium.open(page, until=DRAWN)
     chromium.evaluate(UNFOLD)
     segments = audit.segments.filter(attribute="g")
+    aucs = audit.table.filter(attribute="g", metric="auc")["value"]
     table = place_of(chromium, 2, "Ranking")
     head = f"document.querySelectorAll('table')[{table}].tHead.rows[0].cells"
     names = chromium.evaluate(f"[...{head}].map(cell => cell.innerText.split('\\u00a0')[0].trim())")
     auc = next(number for number, name in enumerate(names) if name.startswith("AUC"))
     before = column(chromium, table, auc)
     assert "\N{EN DASH}" in before
-    known = segments["auc"].drop_nulls().sort().to_list()
-    nulls = segments["auc"].null_count() * ["\N{EN DASH}"]
+    known = aucs.drop_nulls().sort().to_list()
+    nulls = aucs.null_count() * ["\N{EN DASH}"]
 
     def state() -> str:
         return str(chromium.evaluate(f"{head}[{auc}].getAttribute('aria-sort')"))
@@ -345,7 +346,8 @@ def test_each_score_has_a_slider_that_keys_move(
         )
         shown = f"{chart}.querySelector('output').textContent.replace('\\u2212', '-')"
         x, y = (float(part) for part in re.findall(r"-?[\d.]+", chromium.evaluate(place))[:2])
-        assert (x / 260, 1 - y / 260) == pytest.approx((row["fpr"], row["tpr"]), abs=1e-4)
+        rates = (row["fp"] / (row["fp"] + row["tn"]), row["tp"] / (row["tp"] + row["fn"]))
+        assert (x / 260, 1 - y / 260) == pytest.approx(rates, abs=1e-4)
         start = chromium.evaluate(shown)
         assert float(start) == pytest.approx(row["threshold"], rel=1e-5)
         assert len(start.lstrip("-")) <= 8

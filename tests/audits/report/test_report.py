@@ -67,10 +67,17 @@ def test_segments_are_the_summary_of_each_attribute(result: wroc.Audit) -> None:
             ["score", "score_b"],
             weight="weight",
             by=attribute,
-        ).rename({attribute: "segment"})
-        expected = expected.with_columns(pl.col("segment").cast(pl.String))
-        found = result.segments.filter(attribute=attribute).drop("attribute", "small")
-        assert_frame_equal(found, expected, abs_tol=1e-12)
+        ).rename({attribute: "segment", "auc": "value"})
+        keys, ends = ["segment", "model"], ["value_low", "value_high"]
+        expected = expected.with_columns(pl.col("segment").cast(pl.String)).rename(
+            dict(zip(("ci_low", "ci_high"), ends, strict=True))
+        )
+        found = result.table.filter(attribute=attribute, metric="auc")
+        columns = [*keys, "value", *ends]
+        assert_frame_equal(found.select(columns), expected.select(columns), abs_tol=1e-12)
+        counts = [*keys, "n", "n_pos", "n_neg", "n_missing", "w_pos", "w_neg"]
+        segments = result.segments.filter(attribute=attribute)
+        assert_frame_equal(segments.select(counts), expected.select(counts), abs_tol=1e-12)
 
 
 def test_overall_comes_first(result: wroc.Audit) -> None:
@@ -84,9 +91,9 @@ def test_overall_comes_first(result: wroc.Audit) -> None:
 
 def test_null_and_number_segments() -> None:
     data = pl.DataFrame({"a": [1, 1, None, None], "y": [1, 0, 1, 0], "s": [0.9, 0.1, 0.2, 0.3]})
-    segments = wroc.audit(data, "y", "s", by="a").segments
-    assert segments["segment"].to_list() == ["overall", None, "1"]
-    assert segments["auc"].to_list() == [0.75, 0.0, 1.0]
+    aucs = wroc.audit(data, "y", "s", by="a").table.filter(metric="auc")
+    assert aucs["segment"].to_list() == ["overall", None, "1"]
+    assert aucs["value"].to_list() == [0.75, 0.0, 1.0]
 
 
 def test_page_needs_nothing_else_and_holds_the_numbers(result: wroc.Audit, tmp_path: Path) -> None:
@@ -96,7 +103,7 @@ def test_page_needs_nothing_else_and_holds_the_numbers(result: wroc.Audit, tmp_p
     page = Page()
     page.feed(text)
     assert page.loads == []
-    for auc in result.segments["auc"]:
+    for auc in result.table.filter(metric="auc")["value"]:
         assert f"{auc:.3f}" in page.cells
     # The matrix; two tables and a chart of curves overall and for each attribute, and the chart of
     # all AUCs; a table and a chart of gaps for each attribute; a slider for each score.
@@ -173,10 +180,10 @@ def test_same_numbers_in_every_format(result: wroc.Audit, tmp_path: Path, suffix
     path = tmp_path / f"audit.{suffix}"
     result.save(path)
     if suffix == "json":
-        found = pl.DataFrame(json.loads(path.read_text())["tables"]["segments"])
+        found = pl.DataFrame(json.loads(path.read_text())["table"])
     else:
         found = pl.read_csv(path) if suffix == "csv" else pl.read_parquet(path)
-    assert_frame_equal(found, result.segments, check_dtypes=False)
+    assert_frame_equal(found, result.table, check_dtypes=False)
 
 
 def test_bad_paths_leave_nothing(result: wroc.Audit, tmp_path: Path) -> None:
@@ -207,8 +214,9 @@ def test_null_is_no_segment_called_null() -> None:
         {"a": ["null", "null", None, None], "y": [1, 0, 1, 0], "s": [0.9, 0.1, 0.2, 0.3]}
     )
     result = wroc.audit(data, "y", "s", by="a")
-    assert result.segments["segment"].to_list() == ["overall", None, "null"]
-    assert result.segments["auc"].to_list() == [0.75, 0.0, 1.0]
+    aucs = result.table.filter(metric="auc")
+    assert aucs["segment"].to_list() == ["overall", None, "null"]
+    assert aucs["value"].to_list() == [0.75, 0.0, 1.0]
     (points,) = result.chart("a").to_dict()["datasets"].values()
     assert {(p["__group1"], p["auc"]) for p in points} == {("(missing)", 0.0), ("null", 1.0)}
 

@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 from chromium import DRAWN, Chromium
 from sweeps import sweep
+from wide_tables import segments_of
 
 import polars_wroc as wroc
 from polars_wroc.audits.report.figures import auc_figure, curves_figure, gap_figures, slider_figures
@@ -210,9 +211,10 @@ def test_page_made_of_counts_names_scores_but_no_other_column(tmp_path: Path) ->
 def test_small_segments_do_not_stretch_the_chart_of_aucs() -> None:
     few = rows(["few"]).head(8)
     result = wroc.audit(pl.concat([rows(["a", "b"]), few]), "y", "s", by="g")
-    small = result.segments.filter("small").row(0, named=True)
-    large = result.segments.filter(~pl.col("small"))
-    chart = wroc.auc_chart(result.segments).to_dict()
+    aucs = segments_of(result)
+    small = aucs.filter("small").row(0, named=True)
+    large = aucs.filter(~pl.col("small"))
+    chart = wroc.auc_chart(aucs).to_dict()
     (domain,) = {
         tuple(layer["encoding"]["x"]["scale"]["domain"])
         for panel in chart["vconcat"]
