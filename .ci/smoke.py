@@ -74,7 +74,7 @@ def tables() -> None:
         rows().group_by("group").agg(auc).sort("group"),
     )
     audit("audit.json")
-    assert json.loads(text("audit.json"))["tables"]["segments"]
+    assert json.loads(text("audit.json"))["table"]
     audit("audit.md")
     assert "| group |" in text("audit.md")
 

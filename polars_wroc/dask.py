@@ -282,18 +282,18 @@ def audit(
     ...     pl.LazyFrame({"y": [1, 0], "s": [0.7, 0.1], "sex": ["m", "m"]}),
     ... ]
     >>> with Client(n_workers=1, processes=False, dashboard_address=None) as client:
-    ...     segments = audit(client, days, "y", "s", by="sex").segments
-    >>> segments.select("attribute", "segment", "n", "auc")
+    ...     table = audit(client, days, "y", "s", by="sex").table
+    >>> table.filter(metric="auc").select("attribute", "segment", "n", "value")
     shape: (3, 4)
-    ┌───────────┬─────────┬─────┬──────┐
-    │ attribute ┆ segment ┆ n   ┆ auc  │
-    │ ---       ┆ ---     ┆ --- ┆ ---  │
-    │ str       ┆ str     ┆ i64 ┆ f64  │
-    ╞═══════════╪═════════╪═════╪══════╡
-    │ overall   ┆ overall ┆ 4   ┆ 0.75 │
-    │ sex       ┆ f       ┆ 2   ┆ 1.0  │
-    │ sex       ┆ m       ┆ 2   ┆ 1.0  │
-    └───────────┴─────────┴─────┴──────┘
+    ┌───────────┬─────────┬─────┬───────┐
+    │ attribute ┆ segment ┆ n   ┆ value │
+    │ ---       ┆ ---     ┆ --- ┆ ---   │
+    │ str       ┆ str     ┆ i64 ┆ f64   │
+    ╞═══════════╪═════════╪═════╪═══════╡
+    │ overall   ┆ overall ┆ 2   ┆ 0.75  │
+    │ sex       ┆ f       ┆ 1   ┆ 1.0   │
+    │ sex       ┆ m       ┆ 1   ┆ 1.0   │
+    └───────────┴─────────┴─────┴───────┘
     """
     _check(client)
     asked = AuditArguments(

@@ -72,4 +72,4 @@ def test_options_of_a_function_are_found() -> None:
 
 def test_methods_and_the_json_are_in_the_snapshot(described: dict[str, Any]) -> None:
     assert len(described["frame namespace"]) > 28
-    assert described["JSON"].keys() == {"polars-wroc/audit 1.0"}
+    assert described["JSON"].keys() == {"polars-wroc/audit 2.0"}

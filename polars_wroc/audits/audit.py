@@ -410,17 +410,18 @@ def audit(
     >>> import polars as pl
     >>> import polars_wroc as wroc
     >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1], "sex": list("ffmm")})
-    >>> wroc.audit(df, "y", "s", by="sex").segments.select("attribute", "segment", "n", "auc")
+    >>> audit = wroc.audit(df, "y", "s", by="sex")
+    >>> audit.table.filter(metric="auc").select("attribute", "segment", "n", "value")
     shape: (3, 4)
-    ┌───────────┬─────────┬─────┬──────┐
-    │ attribute ┆ segment ┆ n   ┆ auc  │
-    │ ---       ┆ ---     ┆ --- ┆ ---  │
-    │ str       ┆ str     ┆ i64 ┆ f64  │
-    ╞═══════════╪═════════╪═════╪══════╡
-    │ overall   ┆ overall ┆ 4   ┆ 0.75 │
-    │ sex       ┆ f       ┆ 2   ┆ 1.0  │
-    │ sex       ┆ m       ┆ 2   ┆ 1.0  │
-    └───────────┴─────────┴─────┴──────┘
+    ┌───────────┬─────────┬─────┬───────┐
+    │ attribute ┆ segment ┆ n   ┆ value │
+    │ ---       ┆ ---     ┆ --- ┆ ---   │
+    │ str       ┆ str     ┆ i64 ┆ f64   │
+    ╞═══════════╪═════════╪═════╪═══════╡
+    │ overall   ┆ overall ┆ 2   ┆ 0.75  │
+    │ sex       ┆ f       ┆ 1   ┆ 1.0   │
+    │ sex       ┆ m       ┆ 1   ┆ 1.0   │
+    └───────────┴─────────┴─────┴───────┘
     """
     survey = SurveyArguments(cluster, strata, fpc, lonely, replicate_weights)
     asked = AuditArguments(

@@ -15,7 +15,7 @@ from polars_wroc.audits.not_audited import not_audited, unknown_remarks
 from polars_wroc.audits.tables import ALL_KEYS, AuditTables, name_of
 from polars_wroc.audits.text_table import Screen, fitted_table, limits_in_text
 from polars_wroc.audits.verdict import number_remarks, verdict_of
-from polars_wroc.audits.views import in_columns, without_model
+from polars_wroc.audits.views import VALUES, wide_table, without_model
 from polars_wroc.audits.words import ADJUSTED, DASH, NOT_HERE, many, reading_of, reference_of
 from polars_wroc.charts.options import visible
 from polars_wroc.files import outputs
@@ -103,7 +103,7 @@ def _listed(texts: Iterable[str]) -> str:
 
 
 def _segments(audit: AuditTables) -> str:
-    table = in_columns(audit)
+    table = wide_table(audit)
     metrics = [name for name in _SEGMENT_METRICS if name in table.columns]
     cells = {_HEADINGS.get(name, name): partial(_with_limits, name) for name in metrics}
     return _table_of(table, audit, cells)
@@ -268,7 +268,7 @@ def _table(audit: AuditTables, screen: Screen) -> str:
         .then(pl.lit(ALIKE))
         .alias("gaps")
     )
-    table = in_columns(audit).join(
+    table = wide_table(audit, parts=VALUES).join(
         outcome, on=list(ALL_KEYS), how="left", nulls_equal=True, maintain_order="left"
     )
     table = without_model(table, audit.settings)

@@ -288,17 +288,17 @@ def audit_in_ranges(
     >>> monday = pl.LazyFrame({"y": [1, 0], "s": [0.9, 0.8], "sex": ["f", "f"]})
     >>> tuesday = pl.LazyFrame({"y": [1, 0], "s": [0.7, 0.1], "sex": ["m", "m"]})
     >>> audit = wroc.audit_in_ranges([monday, tuesday], "y", "s", by="sex", rows_per_range=2)
-    >>> audit.segments.select("attribute", "segment", "n", "auc")
+    >>> audit.table.filter(metric="auc").select("attribute", "segment", "n", "value")
     shape: (3, 4)
-    ┌───────────┬─────────┬─────┬──────┐
-    │ attribute ┆ segment ┆ n   ┆ auc  │
-    │ ---       ┆ ---     ┆ --- ┆ ---  │
-    │ str       ┆ str     ┆ i64 ┆ f64  │
-    ╞═══════════╪═════════╪═════╪══════╡
-    │ overall   ┆ overall ┆ 4   ┆ 0.75 │
-    │ sex       ┆ f       ┆ 2   ┆ 1.0  │
-    │ sex       ┆ m       ┆ 2   ┆ 1.0  │
-    └───────────┴─────────┴─────┴──────┘
+    ┌───────────┬─────────┬─────┬───────┐
+    │ attribute ┆ segment ┆ n   ┆ value │
+    │ ---       ┆ ---     ┆ --- ┆ ---   │
+    │ str       ┆ str     ┆ i64 ┆ f64   │
+    ╞═══════════╪═════════╪═════╪═══════╡
+    │ overall   ┆ overall ┆ 2   ┆ 0.75  │
+    │ sex       ┆ f       ┆ 1   ┆ 1.0   │
+    │ sex       ┆ m       ┆ 1   ┆ 1.0   │
+    └───────────┴─────────┴─────┴───────┘
     """
     asked = AuditArguments(
         label=label,

@@ -16,7 +16,7 @@ from polars_wroc.audits.tables import (
     name_of,
     segment_in_words,
 )
-from polars_wroc.audits.views import in_columns
+from polars_wroc.audits.views import wide_table
 from polars_wroc.audits.words import (
     Words,
     capitalised,
@@ -191,7 +191,7 @@ class Remarks(NamedTuple):
 
 def remarks_of(audit: AuditTables) -> Remarks:
     """Write what should be known beside the findings."""
-    segments, settings = in_columns(audit), audit.settings
+    segments, settings = wide_table(audit), audit.settings
     missing = missing_remark(audit.missing)
     return Remarks(
         [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import polars as pl
 
 from polars_wroc.audits.tables import ALL_KEYS, AuditSettings, AuditTables
@@ -18,16 +20,22 @@ _PARTS = {
 }
 
 
-def in_columns(audit: AuditTables, *, unnamed: bool = False) -> pl.DataFrame:
-    """Add to the segments whether they are ``small``, and the columns of each metric.
+VALUES = ("value", "value_low", "value_high")
+
+
+def wide_table(
+    audit: AuditTables, *, unnamed: bool = False, parts: Collection[str] = tuple(_PARTS)
+) -> pl.DataFrame:
+    """Add to the segments whether they are ``small``, and these columns of each metric.
 
     ``unnamed``: the only score needs no name.
     """
     table = audit.table.filter(~pl.col("metric").is_in([*FAIRNESS]))
-    wide = table.pivot("metric", index=list(ALL_KEYS), values=[*_PARTS])
+    wide = table.pivot("metric", index=list(ALL_KEYS), values=list(parts))
     names = {
         f"{part}_{metric}": f"{metric}{end}"
         for part, end in _PARTS.items()
+        if part in parts
         for metric in table["metric"].unique()
     }
     segments = audit.segments.with_columns(is_small(audit.settings).alias("small"))
@@ -55,6 +63,6 @@ def fewer_than(min_rows: int, weight_type: WeightType) -> pl.Expr:
 
 def aucs_for_charts(audit: AuditTables) -> pl.DataFrame:
     """Name limits of AUCs as charts expect them."""
-    table = in_columns(audit, unnamed=True)
+    table = wide_table(audit, unnamed=True)
     limits = {f"auc_{end}": f"ci_{end}" for end in ("low", "high")}
     return table.rename(limits, strict=False)

@@ -11,7 +11,7 @@ import polars as pl
 from polars_wroc.audits.charts import overlaid_chart, segments_chart, segments_threshold_chart
 from polars_wroc.audits.report.format import rounded, rounded_rows
 from polars_wroc.audits.tables import AuditTables, name_of
-from polars_wroc.audits.views import aucs_for_charts, in_columns
+from polars_wroc.audits.views import aucs_for_charts, wide_table
 from polars_wroc.audits.words import listed, reference_of
 from polars_wroc.charts import auc_chart, change_chart
 from polars_wroc.charts.gap_chart import ChartSpec, chart_spec, draw
@@ -70,7 +70,7 @@ def auc_figure(audit: AuditTables, whole: AuditTables) -> Figure:
 def gap_figures(audit: AuditTables, attribute: str, place: int) -> list[Figure]:
     """Draw the gaps of an attribute's segments: in AUC, then in each rate."""
     # Charts of gaps have a column for each metric.
-    gaps = in_columns(audit, unnamed=True).filter(attribute=attribute)
+    gaps = wide_table(audit, unnamed=True).filter(attribute=attribute)
     gaps = gaps.filter(pl.col("attribute") != OVERALL).drop("n")
     if gaps.is_empty():
         return []

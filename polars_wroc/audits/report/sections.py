@@ -19,7 +19,7 @@ from polars_wroc.audits.report.tables import Found, Table, found_on, tables_of
 from polars_wroc.audits.sentences import size
 from polars_wroc.audits.tables import ALL_KEYS, AuditSettings, AuditTables, rows_with
 from polars_wroc.audits.verdict import counts_of_verdicts
-from polars_wroc.audits.views import in_columns
+from polars_wroc.audits.views import wide_table
 from polars_wroc.audits.words import NOT_HERE, listed, many
 from polars_wroc.charts.curve_layers import thinned
 from polars_wroc.charts.options import COLOURS
@@ -58,7 +58,7 @@ def curves_of(audit: AuditTables, attribute: str, serious: pl.DataFrame) -> Curv
     findings, then those with the least and the greatest AUC of the first score, of segments with
     enough rows if any has.
     """
-    table = in_columns(audit).filter(attribute=attribute)
+    table = wide_table(audit).filter(attribute=attribute)
     segments = table.select(AUDIT_KEYS).unique(maintain_order=True)
     if segments.height <= OVERLAID:
         return Curves(segments, {})

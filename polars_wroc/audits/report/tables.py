@@ -14,7 +14,7 @@ from polars_wroc.audits.formats import LEFT_OUT, below_four_fifths
 from polars_wroc.audits.matrix import SYMBOLS, Outcome, outcome_of
 from polars_wroc.audits.sentences import OBSERVED, is_target, size
 from polars_wroc.audits.tables import ALL_KEYS, AuditSettings, AuditTables, name_of
-from polars_wroc.audits.views import in_columns, without_model
+from polars_wroc.audits.views import wide_table, without_model
 from polars_wroc.audits.words import (
     DASH,
     Words,
@@ -146,7 +146,7 @@ def tables_of(audit: AuditTables, shown: AuditTables, attribute: str) -> list[Ta
 
 def _of_segments(shown: AuditTables, attribute: str) -> pl.DataFrame:
     """Add what the table on calibration has of each segment."""
-    table = in_columns(shown, unnamed=True).filter(attribute=attribute)
+    table = wide_table(shown, unnamed=True).filter(attribute=attribute)
     weight = pl.col("w_pos") + pl.col("w_neg")
     if IN_THE_LARGE in table.columns:
         observed = pl.col("w_pos") / weight
