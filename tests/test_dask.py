@@ -148,7 +148,7 @@ def test_exact_counts_give_every_table(client: Client, files: Path, whole: pl.Da
     assert_same(tables.summary(by="g"), wroc.summary(whole, "y", "s", weight="w", by="g"))
     expected = wroc.audit(whole, "y", "s", weight="w", by="g", threshold=0.5, favorable="selected")
     audit = tables.audit(by="g", threshold=0.5, favorable="selected")
-    assert_same(audit.segments, expected.segments)
+    assert_same(audit.segments.drop("model"), expected.segments.drop("model"))
     assert_same(audit.table.drop("model"), expected.table.drop("model"))
 
 
