@@ -85,17 +85,17 @@ def _of_metric(metric: str, ends: dict[str, str]) -> dict[str, pl.Expr]:
 def as_wide(table: Any, metric: str | None = None) -> Any:
     """Lay out a comparison table as charts read it; return other tables as they are.
 
-    Of an audit, ``metric`` chooses what is drawn.
+    ``metric`` chooses what is drawn, if the table has several.
     """
     columns = set(table.collect_schema().names())
     if not {"metric", "reference_value"} <= columns:
         return table
-    if "sentence" in columns:
-        table = table.filter(
-            pl.col("metric").is_in([*GAP_METRICS] if metric in GAP_METRICS else [IMPACT.name]),
-            pl.col("attribute") != OVERALL,
-        )
     table = table.lazy().collect()
+    if "sentence" in columns:
+        drawn = [*GAP_METRICS] if metric in GAP_METRICS else [IMPACT.name]
+        table = table.filter(pl.col("metric").is_in(drawn), pl.col("attribute") != OVERALL)
+    if metric in GAP_METRICS and metric in table["metric"]:
+        table = table.filter(metric=metric)
     metrics, attributes = set(table["metric"]), table["attribute"].unique()
     if IMPACT.name in metrics:
         return impact_wide(table)

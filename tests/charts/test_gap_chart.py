@@ -60,7 +60,7 @@ def test_each_segment_is_drawn_with_its_gap_interval_and_p(gaps: pl.DataFrame, m
     for table in (gaps, gaps.lazy()):
         found = drawn(wroc.gap_chart(table, metric=metric))
         rows = gaps.filter(metric=metric)
-        sizes = gaps.filter(metric="auc").select("segment", "n").rows()
+        sizes = rows.select("segment", "n").rows()
         assert found["__row"].to_list() == [f"{g} (n = {n})" for g, n in sizes]
         for part, column in PARTS.items():
             # Gaps are in points.
