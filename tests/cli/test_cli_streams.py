@@ -122,7 +122,8 @@ def test_no_output_hides_a_gate(output: list[str], folder: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("folder")
 def test_gate_that_cannot_be_judged_is_no_success_without_a_reader() -> None:
-    code, errors = without_reader([*FAILING, "--min-rows", "100000"], PLAIN)
+    gate = ["--fail-if", "auc.gap>0.1", "--min-rows", "100000"]
+    code, errors = without_reader([*AUDIT, *gate], PLAIN)
     assert code == 2
     assert "based on too few rows" in errors
 
