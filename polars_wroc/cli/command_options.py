@@ -57,11 +57,11 @@ def add_audit(parser: argparse.ArgumentParser) -> None:
     shared_options.add_adjust(parser, "tests in the audit")
     shared_options.add_gates(
         parser,
-        "it holds in any segment with enough rows: auc_gap>0.05 (gaps without "
-        "their sign, *_gap_low and *_gap_high with it) or, of decisions, tpr_gap>0.1, "
-        "impact_ratio<0.8, impact_ratio_joint_high<0.8 (surely, whichever category has the "
-        "highest rate), demographic_parity_ratio<0.8 or demographic_parity_ratio_high<0.8 (*_low "
-        "and *_high of fairness metrics hold for all pairs of segments at once)",
+        "it holds in any segment with enough rows: a metric and a column of the table, such as "
+        "auc.gap>0.05 (without its sign; gap_low and gap_high have one) or auc.value<0.7; of "
+        "decisions also tpr.gap>0.1, impact_ratio.ratio_high<0.8 (surely, whichever category has "
+        "the highest rate) or demographic_parity_ratio.ratio<0.8. Begin with race: or race=black: "
+        "for a place, and write tpr.verdict=different for a verdict",
     )
     shared_options.add_uncertainty(parser)
     shared_options.add_output(parser, SUFFIXES, prints_json=True, prints_table=True)
@@ -122,8 +122,8 @@ def add_impact(parser: argparse.ArgumentParser) -> None:
     shared_options.add_adjust(parser, "tests in the table")
     shared_options.add_gates(
         parser,
-        "it holds in any category that is not left out: impact_ratio<0.8, "
-        "impact_ratio_joint_high<0.8 (surely, whichever category has the highest rate), or "
+        "it holds in any category that is not left out: impact_ratio.ratio<0.8, "
+        "impact_ratio.ratio_high<0.8 (surely, whichever category has the highest rate), or "
         "another number of the table",
     )
     shared_options.add_uncertainty(parser)
@@ -161,9 +161,9 @@ def add_diff(parser: argparse.ArgumentParser) -> None:
     )
     shared_options.add_gates(
         parser,
-        "it holds in any segment with enough rows: auc_gap_change>0.02 (by how much the size of "
-        "the gap has grown), auc_change<-0.02 (by how much the value has changed), or their "
-        "limits, auc_change_high<0 or auc_gap_change_high<0 (of after less before, with its sign)",
+        "it holds in any segment with enough rows: auc.gap.growth>0.02 (by how much the size of "
+        "the gap has grown), auc.change<-0.02 (by how much the value has changed), or their "
+        "limits, auc.change_high<0 or auc.gap.change_high<0 (of after less before, with its sign)",
     )
     shared_options.add_output(parser, TABLE_OR_CHART, prints_json=True, prints_table=True)
 
@@ -238,8 +238,8 @@ def add_compare(parser: argparse.ArgumentParser) -> None:
     shared_options.add_adjust(parser, "tests in the table")
     shared_options.add_gates(
         parser,
-        "it holds for any pair of scores: ci_high<0 (the AUC of the first score is surely lower), "
-        "difference<-0.02, or another number of the table",
+        "it holds for any pair of scores: auc.ci_high<0 (the AUC of the first score is surely "
+        "lower), auc.difference<-0.02, or another number of the table",
     )
     shared_options.add_uncertainty(parser)
     shared_options.add_output(parser, TABLE_OR_CHART, prints_json=True, prints_table=True)

@@ -81,7 +81,7 @@ _COMMANDS = {
         command_options.add_diff,
         "BEFORE AFTER",
         "fail if a gap in AUC has grown by more than two points",
-        "polars-wroc diff march.json april.json --fail-if 'auc_gap_change>0.02'",
+        "polars-wroc diff march.json april.json --fail-if 'auc.gap.growth>0.02'",
     ),
     "impact": _Command(
         "selection rates of categories divided by the highest, without a label",
@@ -89,7 +89,7 @@ _COMMANDS = {
         "FILE... --by A (--selected D | --score S --threshold T) --favorable F",
         "fail if the selection rate of a category is surely below four fifths",
         "polars-wroc impact hires.csv --selected hired --favorable selected --by sex --by race \\\n"
-        "    --fail-if 'impact_ratio_joint_high<0.8'",
+        "    --fail-if 'impact_ratio.ratio_high<0.8'",
     ),
     "auc": _Command(
         "the AUC and other metrics of each group",
