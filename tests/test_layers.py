@@ -68,10 +68,10 @@ def test_a_circle_is_found() -> None:
 MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 170, 510, 34
 MOST_CODE = {
     "audits": 5800,
-    "charts": 4070,
-    "groups": 3680,
+    "charts": 4060,
+    "groups": 3600,
     "metrics": 2940,
-    "cli": 2095,
+    "cli": 2090,
     "inputs": 1580,
     "ranking": 1360,
     "curves": 1350,
@@ -79,7 +79,7 @@ MOST_CODE = {
     "thresholds": 1190,
     "stats": 1150,
     "counts": 875,
-    "files": 475,
+    "files": 470,
     "plans": 240,
     "": 500,
 }

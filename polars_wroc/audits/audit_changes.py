@@ -8,7 +8,7 @@ from typing import NamedTuple
 import polars as pl
 
 from polars_wroc.audits.read_audit import Auditable, Audited, read_audit, refuse_same_rows
-from polars_wroc.audits.tables import ALL_KEYS, segment_in_words
+from polars_wroc.audits.tables import ALL_KEYS, keys_of, segment_in_words
 from polars_wroc.audits.text_table import Screen, check_columns, fitted_table, points_in_text
 from polars_wroc.audits.words import capitalised, first_few, many
 from polars_wroc.charts.options import ChangeMeasure, GapMetric
@@ -365,7 +365,7 @@ def _of_one_audit(table: pl.DataFrame) -> list[str]:
 def _table(changes: pl.DataFrame, measure: str, screen: Screen) -> str:
     if changes[MODEL].n_unique() == 1:
         changes = changes.drop(MODEL)
-    segments = [key for key in ALL_KEYS if key in changes.columns]
+    segments = keys_of(changes)
     changes = changes.with_columns(pl.col(key).fill_null(MISSING) for key in segments)
     keys = [*segments, "metric"]
     in_points = ("before", "after", "change") if measure == GAP else ("change",)

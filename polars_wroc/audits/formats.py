@@ -12,7 +12,7 @@ import polars as pl
 
 from polars_wroc.audits.findings import findings_of, first_sentences
 from polars_wroc.audits.not_audited import not_audited, unknown_remarks
-from polars_wroc.audits.tables import ALL_KEYS, AuditTables, name_of
+from polars_wroc.audits.tables import ALL_KEYS, AuditTables, keys_of, name_of
 from polars_wroc.audits.text_table import Screen, fitted_table, limits_in_text
 from polars_wroc.audits.verdict import number_remarks, verdict_of
 from polars_wroc.audits.views import VALUES, wide_table, without_model
@@ -103,7 +103,7 @@ def _listed(texts: Iterable[str]) -> str:
 
 
 def _segments(audit: AuditTables) -> str:
-    table = wide_table(audit)
+    table = wide_table(audit, parts=VALUES)
     metrics = [name for name in _SEGMENT_METRICS if name in table.columns]
     cells = {_HEADINGS.get(name, name): partial(_with_limits, name) for name in metrics}
     return _table_of(table, audit, cells)
@@ -272,7 +272,7 @@ def _table(audit: AuditTables, screen: Screen) -> str:
         outcome, on=list(ALL_KEYS), how="left", nulls_equal=True, maintain_order="left"
     )
     table = without_model(table, audit.settings)
-    keys = [name for name in ALL_KEYS if name in table.columns]
+    keys = keys_of(table)
     table = table.with_columns(pl.col(key).fill_null(MISSING) for key in keys)
     short = table.select(
         *keys,

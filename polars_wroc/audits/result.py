@@ -14,10 +14,10 @@ from polars import selectors
 
 from polars_wroc.audits.findings import findings_of, first_sentences
 from polars_wroc.audits.formats import SEGMENTS, in_markdown, in_text, json_of
-from polars_wroc.audits.tables import ALL_KEYS, AuditTables, name_of, rows_with
+from polars_wroc.audits.tables import AuditTables, keys_of, name_of, rows_with
 from polars_wroc.audits.text_table import Screen
 from polars_wroc.audits.verdict import remarks_of, verdict_of
-from polars_wroc.audits.views import wide_table
+from polars_wroc.audits.views import VALUES, wide_table
 from polars_wroc.audits.words import reading_of
 from polars_wroc.files import outputs
 from polars_wroc.inputs.arguments import did_you_mean
@@ -138,9 +138,9 @@ class Audit(AuditTables):
             *remarks_of(self).untested,
         ]
         items = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in shown)
-        table = wide_table(self, unnamed=True)
+        table = wide_table(self, unnamed=True, parts=VALUES)
         columns = [name for name in ("n", "n_pos", *_SHOWN) if name in table.columns]
-        keys = [name for name in ALL_KEYS if name in table.columns]
+        keys = keys_of(table)
         rounded = table.select(*keys, *columns).with_columns(selectors.float().round(3))
         return f"<ul>{items}</ul>{rounded._repr_html_()}"
 

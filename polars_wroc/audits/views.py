@@ -18,8 +18,7 @@ _PARTS = {
     **{f"{of}{end}": f"_{of}{end}" for of in ("gap", "ratio") for end in ("", "_low", "_high")},
     **{name: f"_gap_{name}" for name in ("p_value", "p_adjusted", "verdict", "reason")},
 }
-
-
+# Those of the segment itself.
 VALUES = ("value", "value_low", "value_high")
 
 
@@ -33,9 +32,8 @@ def wide_table(
     table = audit.table.filter(~pl.col("metric").is_in([*FAIRNESS]))
     wide = table.pivot("metric", index=list(ALL_KEYS), values=list(parts))
     names = {
-        f"{part}_{metric}": f"{metric}{end}"
-        for part, end in _PARTS.items()
-        if part in parts
+        f"{part}_{metric}": f"{metric}{_PARTS[part]}"
+        for part in parts
         for metric in table["metric"].unique()
     }
     segments = audit.segments.with_columns(is_small(audit.settings).alias("small"))

@@ -43,7 +43,7 @@ _COLUMNS = (
 )
 _CHANGE, _LOW, _HIGH = "__change", "__low", "__high"
 # What the test says, and what became of a finding.
-_REMARK, _BECAME = "__remark", "__became"
+_REMARK = "__remark"
 # Most segments that can be read.
 _MOST = 40
 _POINTS = "+.1f"
@@ -118,7 +118,6 @@ def change_chart(
     if isinstance(changes, pl.DataFrame) and "model" in changes.columns:
         changes = changes.drop("model") if changes["model"].n_unique() == 1 else changes
     table, keys = read_groups("changes", changes, _COLUMNS, "`audit_changes`")
-    table = table.rename({"verdict": _BECAME})
     if not are_of_audit(keys):
         msg = f"`changes` must be the table of `audit_changes`; found the groups {list(keys)}"
         raise ValueError(msg)
@@ -148,7 +147,7 @@ def change_chart(
     )
     drawn = with_texts(drawn, segment, None, facet, None, shown)
     drawn = drawn.with_columns(verdict(_CHANGE, level)).with_columns(
-        pl.concat_str([VERDICT, _BECAME], separator=", ", ignore_nulls=True).alias(_REMARK)
+        pl.concat_str([VERDICT, "verdict"], separator=", ", ignore_nulls=True).alias(_REMARK)
     )
     some = f"{drawn.height} of {known.height:,} changes: findings, then the smallest p-values"
     chart: alt.VConcatChart = panels_of(
@@ -163,7 +162,7 @@ def change_chart(
 
 def _most_notable(known: pl.DataFrame) -> pl.DataFrame:
     """Keep findings, then the smallest p-values, in the order of the table."""
-    order = [pl.col(_BECAME).is_null(), "p_value", pl.col("change").abs().neg()]
+    order = [pl.col("verdict").is_null(), "p_value", pl.col("change").abs().neg()]
     ranked = known.with_row_index("__row").sort(order, nulls_last=True, maintain_order=True)
     return ranked.head(_MOST).sort("__row").drop("__row")
 

@@ -77,8 +77,7 @@ def read_gaps(gaps: Any, metric: GapMetric, maker: str = "`group_gaps` or `compa
     """Read the table of `group_gaps`, or of `compare`; ``maker`` is what messages name."""
     if isinstance(gaps, pl.DataFrame | pl.LazyFrame):
         gaps = as_wide(gaps, metric)
-        columns = gaps.collect_schema().names()
-        if {*_MODELS, "difference"} <= set(columns) and "auc_gap" not in columns:
+        if {*_MODELS, "difference"} <= set(gaps.collect_schema().names()):
             return _differences(gaps, metric)
     gap, counts, name = f"{metric}_gap", ("n_pos", "n_neg"), NAMES[metric]
     parts = (gap, f"{gap}_low", f"{gap}_high", f"{gap}_p_adjusted", f"{gap}_verdict")

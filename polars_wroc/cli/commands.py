@@ -24,7 +24,7 @@ from polars_wroc.audits.gates import (
 )
 from polars_wroc.audits.not_audited import seemingly_unknown, unknown_hint
 from polars_wroc.audits.result import SUFFIXES, Audit
-from polars_wroc.audits.tables import audited_files
+from polars_wroc.audits.tables import audited_files, keys_of
 from polars_wroc.charts.options import GapMetric
 from polars_wroc.cli import arguments, process, results, sources
 from polars_wroc.cli.arguments import groups_of
@@ -51,7 +51,7 @@ from polars_wroc.counts.count_table import CountTable
 from polars_wroc.files import outputs
 from polars_wroc.groups.impact_ratios import impact_ratios
 from polars_wroc.groups.wide import impact_wide
-from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, UNKNOWN_CATEGORY, check_positives
+from polars_wroc.inputs.columns import AUDIT_KEYS, UNKNOWN_CATEGORY, check_positives
 from polars_wroc.inputs.decisions import RECORDED
 from polars_wroc.namespaces import Counts
 from polars_wroc.plans.config import MOST_ROWS, at_once, budget_is_set
@@ -82,8 +82,7 @@ def run_audit(options: argparse.Namespace) -> None:
     threshold = {name: getattr(options, name) for name in _THRESHOLD}
     decides = any(value is not None for value in (*threshold.values(), options.selected))
     arguments.check_favorable(options, (*_THRESHOLD, "selected"))
-    ratios = options.favorable != "neither"
-    known = of_audit(decides=decides, ratios=ratios)
+    known = of_audit(decides=decides, ratios=options.favorable != "neither")
     gates = [read_gate(text, known) for text in options.fail_if]
     compared = {name: getattr(options, name) for name in _COMPARED}
     compared["reference"] = arguments.reference_of(options, "rest")
@@ -251,8 +250,7 @@ def run_impact(options: argparse.Namespace) -> None:
     arguments.check_selected(options, decided["selected"].sum())
     notes = _notes(table, decided, options)
     wide = impact_wide(table, rejected=options.favorable == "rejected")
-    keys = [key for key in (*AUDIT_KEYS, MODEL) if key in wide.columns]
-    in_text = partial(impact_in_text, wide, keys, notes)
+    in_text = partial(impact_in_text, wide, keys_of(wide), notes)
 
     def show() -> None:
         show_table("impact", _written(table, options), options, in_text, level=options.level)

@@ -217,16 +217,14 @@ def _code(error: Exception) -> int | None:
 
 def save_table(table: pl.DataFrame, path: str | Path) -> None:
     """Write a table to .parquet, .json or, with texts quoted against formulas, .csv."""
-    suffix = Path(path).suffix.lower()
     savers: dict[str, Callable[[Path], object]] = {
-        # Polars would not say that the disk is full, either.
+        # Not written by Polars, which does not say that the disk is full.
         ".parquet": lambda part: part.write_bytes(_parquet_of(table)),
         ".csv": lambda part: not_run(table).write_csv(part),
-        # Not with Polars, which does not raise when the disk is full.
+        # For the same reason.
         ".json": lambda part: part.write_text(json_of(table), encoding="utf-8"),
     }
-    check_target(path, TABLE_SUFFIXES)
-    write(path, savers[suffix])
+    write(path, savers[check_target(path, TABLE_SUFFIXES)])
 
 
 def _parquet_of(table: pl.DataFrame) -> bytes:

@@ -248,26 +248,8 @@ def with_bin_slack(sums: pl.LazyFrame, rows: Rows) -> pl.LazyFrame:
     return join_on_keys(sums, aggregate(bins, rows.keys, {OWN_SLACK: slack}), rows.keys)
 
 
-def widened_by_bins(gaps: pl.LazyFrame, slack: str) -> pl.LazyFrame:
-    """Widen intervals by the slack, and test only gaps larger than it, whose sign is certain."""
-    certain = (pl.col(slack) == 0) | (pl.col("auc_gap").abs() > pl.col(slack))
-    return gaps.with_columns(
-        (pl.col("auc_gap_low") - pl.col(slack)).clip(-1.0, 1.0),
-        (pl.col("auc_gap_high") + pl.col(slack)).clip(-1.0, 1.0),
-        pl.when(certain).then("auc_gap_p_value").alias("auc_gap_p_value"),
-    )
-
-
-# A struct of booleans: for each metric, whether the group has enough rows for it and, with the
-# suffix ``_gap``, for its test.
-ENOUGH_ROWS = "__enough_rows"
 # Metrics whose gaps between groups are measured.
 GAP_METRICS: dict[str, Metric] = {ROC_AUC.column: ROC_AUC, **GAP_RATES}
-
-
-def compared_metrics(*, rates: bool) -> tuple[str, ...]:
-    """Name the metrics whose gaps are measured: the AUC and, with a threshold, the rates."""
-    return tuple(GAP_METRICS) if rates else (ROC_AUC.column,)
 
 
 def sample_sizes(metric: str, weight_type: WeightType) -> list[pl.Expr]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import polars as pl
 
@@ -107,14 +107,6 @@ class FairnessMetric(ComparedMetric):
     criterion: str
     kind: Kind
     compares: tuple[str, ...]
-
-
-class _Criterion(NamedTuple):
-    """What a fairness criterion compares, in words, and how."""
-
-    words: str
-    compares: tuple[str, ...]
-    kinds: tuple[Kind, ...]
 
 
 # The rate that each fairness criterion compares.

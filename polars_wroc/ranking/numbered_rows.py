@@ -73,15 +73,6 @@ class GroupNumbers(NamedTuple):
         keys = [key._replace(codes=key.codes[:0].copy()) for key in self.keys]
         return self._replace(numbers=None if self.numbers is None else keys[0].codes, keys=keys)
 
-    def number_of(self, group: pl.DataFrame) -> int:
-        """Return the number of the group whose key columns these are."""
-        number = 0
-        for key in self.keys:
-            numbered = key.values.with_row_index(_ROW)
-            found = numbered.join(group, on=key.values.columns, how="semi", nulls_equal=True)
-            number = number * key.values.height + int(found[_ROW].item())
-        return number
-
 
 def number_groups(table: pl.DataFrame, keys: Sequence[str]) -> GroupNumbers:
     """Number the groups of these keys; null is a value like any other, and all NaN are one."""

@@ -89,7 +89,7 @@ def test_clusters_have_limits_and_tests_by_their_design(rows: pl.DataFrame, meth
     expected = wroc.fairness(
         rows, "y", "s", attributes="g", threshold=1, weight="w", cluster="client"
     ).filter(pl.col("metric") != "max_abroca")
-    expected = fairness_wide(expected, ["attribute"]).drop("attribute").sort("metric")
+    expected = fairness_wide(expected).drop("attribute").sort("metric")
     found = fairness(audit).drop("attribute").sort("metric")
     of_aucs = pl.col("metric") == "auc_difference"
     assert_frame_equal(found.drop("p_value"), expected.drop("p_value"), rel_tol=1e-9)
