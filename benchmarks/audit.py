@@ -119,7 +119,7 @@ def audit(frame: pl.DataFrame | pl.LazyFrame, engine: Engine = "auto") -> wroc.A
             frame,
             "y",
             "score",
-            by=ATTRIBUTES,
+            attributes=ATTRIBUTES,
             weight="weight",
             threshold=THRESHOLD,
             favorable="selected",

@@ -53,8 +53,10 @@ def field(df: pl.DataFrame) -> list[speed.Contestant]:
     score: dict[str, Any] = {"label": "y", "score": "score", "weight": "weight"}
     probability = score | {"score": "probability"}
     expressions = {
-        "operating_point, youden": wroc.operating_point(**score, criterion="youden"),
-        "operating_point, max_fpr": wroc.operating_point(**score, max_fpr=0.1),
+        "operating_point, youden": wroc.confusion_matrix(**score, threshold=wroc.rules.youden()),
+        "operating_point, max_fpr": wroc.confusion_matrix(
+            **score, threshold=wroc.rules.max_fpr(0.1)
+        ),
         "partial_auc, fpr": wroc.partial_auc(**score, fpr=(0.0, 0.1)),
         "partial_auc, tpr": wroc.partial_auc(**score, tpr=(0.8, 1.0)),
         "partial_auc, both": wroc.partial_auc(**score, fpr=(0.0, 0.5), tpr=(0.2, 1.0)),

@@ -36,11 +36,11 @@ def tables() -> dict[str, Table]:
     models = of | {"score": ["score", "other"]}
     crossed = of | {"by": "h"}
     return {
-        "summary, clusters": partial(wroc.summary, **of, cluster="c"),
-        "summary, 200 large clusters": partial(wroc.summary, **of, cluster="few"),
+        "summary, clusters": partial(wroc.summary, **of, design="c"),
+        "summary, 200 large clusters": partial(wroc.summary, **of, design="few"),
         "summary, two models": partial(wroc.summary, **models),
         "compare": partial(wroc.compare, **models),
-        "compare, clusters": partial(wroc.compare, **models, cluster="c"),
+        "compare, clusters": partial(wroc.compare, **models, design="c"),
         "roc_curve": partial(wroc.roc_curve, **of),
         "roc_curve, whole": partial(wroc.roc_curve, **whole),
         "roc_curve, 500 points": partial(wroc.roc_curve, **of, max_points=500),
@@ -48,11 +48,13 @@ def tables() -> dict[str, Table]:
         "tpr_at_fpr": partial(wroc.tpr_at_fpr, **of, fpr=[0.01, 0.1]),
         "pr_curve": partial(wroc.pr_curve, **of),
         "threshold_metrics, two thresholds": partial(
-            wroc.threshold_metrics, **of, thresholds=[0.0, 1.0]
+            wroc.threshold_metrics, **of, threshold=[0.0, 1.0]
         ),
         "threshold_metrics": partial(wroc.threshold_metrics, **of),
-        "operating_points, youden": partial(wroc.operating_points, **of, criterion="youden"),
-        "operating_points, max_fpr": partial(wroc.operating_points, **of, max_fpr=0.1),
+        "operating_points, youden": partial(wroc.operating_points, **of, rule=wroc.rules.youden()),
+        "operating_points, max_fpr": partial(
+            wroc.operating_points, **of, rule=wroc.rules.max_fpr(0.1)
+        ),
         "partial_aucs": partial(wroc.partial_aucs, **of, fpr=(0.0, 0.1)),
         "partial_aucs, whole": partial(wroc.partial_aucs, **whole, fpr=(0.0, 0.1)),
         "calibration_curve, quantile": partial(

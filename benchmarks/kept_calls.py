@@ -28,6 +28,19 @@ class Call:
     new: str | None = None
     shape: Callable[[pl.DataFrame], pl.DataFrame] | None = None
 
+    @property
+    def now(self) -> str:
+        """The new text, with arguments that have new names everywhere."""
+        text = self.new or self.old
+        for old, new in _ARGUMENTS.items():
+            text = text.replace(old, new)
+        if "wroc.audit" in text:
+            text = text.replace("by=", "attributes=")
+        text = text.replace(".audit(by=", ".audit(attributes=")
+        if "confusion_matrix(" in text:
+            text = text.replace("rule=", "threshold=")
+        return text
+
 
 def _made(rows: int, seed: int, *, digits: int = 3) -> pl.DataFrame:
     rng = np.random.default_rng(seed)
@@ -70,7 +83,23 @@ def _data() -> dict[str, pl.DataFrame]:
 
 DATA = _data()
 _SURVEY = 'cluster="psu", strata="stratum"'
-_NEW_SURVEY = 'design=wroc.Survey("psu", strata="stratum")'
+_ARGUMENTS = {
+    _SURVEY: 'design=wroc.Survey("psu", strata="stratum")',
+    'cluster="unit"': 'design="unit"',
+    'criterion="youden"': "rule=wroc.rules.youden()",
+    'criterion="closest_topleft"': "rule=wroc.rules.closest_topleft()",
+    'criterion="accuracy"': "rule=wroc.rules.max_accuracy()",
+    'criterion="cost", cost_fn=5, cost_fp=1, prevalence=0.2': (
+        "rule=wroc.rules.least_cost(fn=5, fp=1, prevalence=0.2)"
+    ),
+    "max_fpr=0.1": "rule=wroc.rules.max_fpr(0.1)",
+    "min_tpr=0.8": "rule=wroc.rules.min_tpr(0.8)",
+    "max_selection_rate=0.25": "rule=wroc.rules.max_selection_rate(0.25)",
+    "max_fpr=0.2": "threshold=wroc.rules.max_fpr(0.2)",
+    "operating_point(": "confusion_matrix(",
+    ", thresholds=0.5, weight": ", threshold=0.5, weight",
+    "thresholds=[0.3, 0.5]": "threshold=[0.3, 0.5]",
+}
 
 
 def _expression(metric: str) -> str:
@@ -346,7 +375,7 @@ def run(name: str, engine: Any) -> dict[str, pl.DataFrame]:
     """Run a call and return its tables, without structs and lists."""
     call = CALLS[name]
     with wroc.Config(engine=engine):
-        result = eval(call.new or call.old, {"wroc": wroc, "pl": pl, **DATA})  # noqa: S307
+        result = eval(call.now, {"wroc": wroc, "pl": pl, **DATA})  # noqa: S307
     return {key: _flat(table) for key, table in tables_of(result, call).items()}
 
 

@@ -37,7 +37,7 @@ def write(folder: Path) -> None:
         for name in CALLS:
             for table, frame in run(name, engine).items():
                 frame.write_parquet(folder / f"{engine}, {name}, {table}.parquet")
-    calls = {name: {"old": call.old, "new": call.new or call.old} for name, call in CALLS.items()}
+    calls = {name: {"old": call.old, "new": call.now} for name, call in CALLS.items()}
     (folder / "calls.json").write_text(json.dumps(calls, indent=1), encoding="utf-8")
 
 

@@ -52,7 +52,7 @@ TASKS = [
     Task("bootstrap, four metrics", partial(_bootstrap, metrics=WALKED), 1_000_000, 200),
     Task("bootstrap, gamma", partial(_bootstrap, multiplier="gamma"), 1_000_000, 200),
     Task("bootstrap, five groups", partial(_bootstrap, by="five"), 1_000_000, 200),
-    Task("bootstrap, clusters", partial(_bootstrap, cluster="c"), 1_000_000, 200),
+    Task("bootstrap, clusters", partial(_bootstrap, design="c"), 1_000_000, 200),
 ]
 # The part of the replicates that plans do.
 PLANNED = 20

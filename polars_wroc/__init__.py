@@ -1,6 +1,6 @@
 """Weighted ROC analysis as Polars queries.
 
-Expressions such as `roc_auc`, `partial_auc` and `operating_point` give one value per group in
+Expressions such as `roc_auc`, `partial_auc` and `confusion_matrix` give one value per group in
 ``select``, ``group_by().agg()`` and ``over``. Functions such as `summary` and `roc_curve` take a
 DataFrame or LazyFrame and return a table of the same kind, with a row per group, or per group and
 threshold; `audit` compares the groups of several columns. Charts such as `roc_chart` take these

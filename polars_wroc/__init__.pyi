@@ -50,6 +50,7 @@ from .groups.standardized_mean_difference import (
 )
 from .groups.subgroup_auc import subgroup_auc as subgroup_auc
 from .inputs.designs import ReplicateWeights as ReplicateWeights
+from .inputs.designs import Survey as Survey
 from .metrics.bootstrap import (
     bootstrap as bootstrap,
     bootstrap_replicates as bootstrap_replicates,
@@ -90,12 +91,14 @@ from .namespaces import (
     from_counts as from_counts,
 )
 from .plans.config import Config as Config
-from .thresholds.confusion_matrix import confusion_matrix as confusion_matrix
+from .thresholds import rules as rules
+from .thresholds.confusion_matrix import (
+    confusion_matrix as confusion_matrix,
+    threshold_metrics as threshold_metrics,
+)
 from .thresholds.operating_points import (
-    operating_point as operating_point,
     operating_points as operating_points,
 )
-from .thresholds.threshold_metrics import threshold_metrics as threshold_metrics
 
 __all__: list[str]
 __version__: str

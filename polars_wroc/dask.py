@@ -47,7 +47,7 @@ from polars_wroc.metrics.score_ranges import (
 )
 from polars_wroc.plans.queries import collect
 from polars_wroc.stats.difference_tests import Adjust
-from polars_wroc.thresholds.rules import Criterion
+from polars_wroc.thresholds.rules import Threshold
 
 try:
     from dask.sizeof import sizeof
@@ -213,17 +213,10 @@ def audit(
     label: IntoColumn,
     score: IntoColumns,
     *,
-    by: IntoColumns,
+    attributes: IntoColumns,
     weight: IntoColumn | None = None,
     pos_label: object = None,
-    threshold: float | None = None,
-    criterion: Criterion | None = None,
-    cost_fn: float | None = None,
-    cost_fp: float | None = None,
-    prevalence: float | None = None,
-    max_fpr: float | None = None,
-    min_tpr: float | None = None,
-    max_selection_rate: float | None = None,
+    threshold: Threshold | None = None,
     intersections: bool = False,
     reference: AuditReference = "rest",
     level: float = 0.95,
@@ -243,7 +236,7 @@ def audit(
     ----------
     client, parts
         As for `score_counts`.
-    label, score, by, weight, pos_label, threshold, intersections, reference, level, adjust
+    label, score, attributes, weight, pos_label, threshold, intersections, reference, level, adjust
         As for `polars_wroc.audit`.
     criterion, cost_fn, cost_fp, prevalence, max_fpr, min_tpr, max_selection_rate
         As for `polars_wroc.audit`. Workers then read each part a third time, for the rows of the
@@ -282,7 +275,7 @@ def audit(
     ...     pl.LazyFrame({"y": [1, 0], "s": [0.7, 0.1], "sex": ["m", "m"]}),
     ... ]
     >>> with Client(n_workers=1, processes=False, dashboard_address=None) as client:
-    ...     table = audit(client, days, "y", "s", by="sex").table
+    ...     table = audit(client, days, "y", "s", attributes="sex").table
     >>> table.filter(metric="auc").select("attribute", "segment", "n", "value")
     shape: (3, 4)
     ┌───────────┬─────────┬─────┬───────┐
@@ -299,17 +292,10 @@ def audit(
     asked = AuditArguments(
         label=label,
         score=score,
-        by=by,
+        attributes=attributes,
         weight=weight,
         pos_label=pos_label,
         threshold=threshold,
-        criterion=criterion,
-        cost_fn=cost_fn,
-        cost_fp=cost_fp,
-        prevalence=prevalence,
-        max_fpr=max_fpr,
-        min_tpr=min_tpr,
-        max_selection_rate=max_selection_rate,
         intersections=intersections,
         reference=reference,
         level=level,

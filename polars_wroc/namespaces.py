@@ -48,9 +48,8 @@ from polars_wroc.metrics.partial_auc_intervals import partial_auc_ci, partial_au
 from polars_wroc.metrics.roc_auc_ci import roc_auc_ci, roc_influence
 from polars_wroc.metrics.summary import summary
 from polars_wroc.plans.queries import FrameT, collect
-from polars_wroc.thresholds.confusion_matrix import confusion_matrix
-from polars_wroc.thresholds.operating_points import operating_point, operating_points
-from polars_wroc.thresholds.threshold_metrics import threshold_metrics
+from polars_wroc.thresholds.confusion_matrix import confusion_matrix, threshold_metrics
+from polars_wroc.thresholds.operating_points import operating_points
 
 
 def described(
@@ -102,7 +101,6 @@ class ExprNamespace:
     brier_score: Callable[..., pl.Expr] = _of_score(brier_score)
     log_loss: Callable[..., pl.Expr] = _of_score(log_loss)
     confusion_matrix: Callable[..., pl.Expr] = _of_score(confusion_matrix)
-    operating_point: Callable[..., pl.Expr] = _of_score(operating_point)
 
 
 class _FrameNamespace(Generic[FrameT]):
@@ -154,7 +152,7 @@ class LazyFrameNamespace(_FrameNamespace[pl.LazyFrame]):
 # Arguments that need single rows, or that the counts determine.
 _NOT_OF_COUNTS = (
     "frame", "label", "score", "weight", "selected", "pos_label", "tolerance",
-    "cluster", "strata", "fpc", "lonely", "replicate_weights",
+    "design",
     "honest", "resamples", "seed",
 )  # fmt: skip
 

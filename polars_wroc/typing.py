@@ -18,7 +18,7 @@ from polars_wroc.groups.standardized_mean_difference import Denominator
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.decisions import DecisionThreshold, Favorable, Unknown
-from polars_wroc.inputs.designs import Lonely, ReplicateKind
+from polars_wroc.inputs.designs import Design, Lonely, ReplicateKind
 from polars_wroc.inputs.rows import IntoColumns
 from polars_wroc.metrics.auc_interval import AreaMethod, Method
 from polars_wroc.metrics.curve_metrics import Density
@@ -30,8 +30,8 @@ from polars_wroc.plans.config import Engine
 from polars_wroc.plans.queries import FrameT
 from polars_wroc.stats.difference_tests import Adjust, Exact
 from polars_wroc.stats.variances import Multiplier
-from polars_wroc.thresholds.confusion_matrix import Honest
-from polars_wroc.thresholds.rules import Criterion
+from polars_wroc.thresholds.rules import Rule, Threshold
+from polars_wroc.thresholds.threshold_rates import Honest
 
 __all__ = [
     "Adjust",
@@ -44,10 +44,10 @@ __all__ = [
     "ComparisonMethod",
     "Constraint",
     "CostAreaName",
-    "Criterion",
     "DecisionThreshold",
     "Denominator",
     "Density",
+    "Design",
     "Engine",
     "Exact",
     "Favorable",
@@ -67,9 +67,11 @@ __all__ = [
     "Multiplier",
     "Rate",
     "ReplicateKind",
+    "Rule",
     "Sort",
     "Standardize",
     "Strategy",
+    "Threshold",
     "Unknown",
     "WeightType",
 ]

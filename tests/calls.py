@@ -22,7 +22,7 @@ def _counts(frame: Any, label: Any, score: Any, by: Any, **options: Any) -> Any:
 def _audit(table: str, function: Call = wroc.audit, **fixed: Any) -> Call:
     def call(frame: Any, label: Any, score: Any, by: Any, **options: Any) -> pl.DataFrame:
         options = {"threshold": 0.5, "favorable": "selected", "adjust": "none", **fixed, **options}
-        audit = function(frame, label, score, by=by, **options)
+        audit = function(frame, label, score, attributes=by, **options)
         found: pl.DataFrame = getattr(audit, table)
         # Names of columns are part of these.
         return found.drop("sentence", strict=False)
@@ -51,8 +51,8 @@ TABLES: dict[str, Call] = {
     "thinned roc_curve": _with(wroc.roc_curve, max_points=5),
     "pr_curve": _with(wroc.pr_curve),
     "cost_curve": _with(wroc.cost_curve),
-    "threshold_metrics": _with(wroc.threshold_metrics, thresholds=[0.5]),
-    "operating_points": _with(wroc.operating_points, criterion="youden"),
+    "threshold_metrics": _with(wroc.threshold_metrics, threshold=[0.5]),
+    "operating_points": _with(wroc.operating_points, rule=wroc.rules.youden()),
     "tpr_at_fpr": _with(wroc.tpr_at_fpr, fpr=0.2),
     "fpr_at_tpr": _with(wroc.fpr_at_tpr, tpr=0.2),
     "partial_aucs": _with(wroc.partial_aucs, fpr=(0.0, 0.3)),

@@ -41,7 +41,9 @@ def printed_by(command: str) -> str:
         if command.startswith("diff "):
             months = {"march": loans.head(1000), "april": loans.tail(989)}
             for name, rows in months.items():
-                wroc.audit(rows, "approved", "score", by=["race", "sex"]).save(f"{name}.json")
+                wroc.audit(rows, "approved", "score", attributes=["race", "sex"]).save(
+                    f"{name}.json"
+                )
         out, err = io.StringIO(), io.StringIO()
         width = os.environ.get("COLUMNS")
         os.environ["COLUMNS"] = "80"

@@ -36,7 +36,7 @@ def loan_audit() -> wroc.Audit:
         pl.read_parquet(DATA / "loans.parquet"),
         "approved",
         "score",
-        by=["race", "sex"],
+        attributes=["race", "sex"],
         threshold=0.85,
         favorable="selected",
         text=wroc.Text(title="Loan score", note="The label is the lenders' own decision"),

@@ -96,6 +96,8 @@ def _json_type(field: Mapping[str, Any]) -> str:
 def _described(value: object) -> object:
     if inspect.isclass(value):
         return {"": _signature(value), **_methods(value)}
+    if inspect.ismodule(value):
+        return {name: _signature(getattr(value, name)) for name in value.__all__}
     return _signature(value) if callable(value) else type(value).__name__
 
 
@@ -156,7 +158,9 @@ def _collected() -> dict[str, Any]:
 
 def _audited() -> wroc.Audit:
     rows = _rows().with_columns(s=1 / (1 + (-pl.col("s")).exp()))
-    return wroc.audit(rows, "y", "s", weight="w", by="g", threshold=0.5, favorable="selected")
+    return wroc.audit(
+        rows, "y", "s", weight="w", attributes="g", threshold=0.5, favorable="selected"
+    )
 
 
 def _audit() -> dict[str, Any]:

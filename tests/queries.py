@@ -50,21 +50,26 @@ TABLES: dict[str, Table] = {
     ),
     "roc_curve of few points": lambda f, by="g": wroc.roc_curve(f, "y", "s", by=by, max_points=5),
     "threshold_metrics": lambda f, by="g": wroc.threshold_metrics(f, "y", "s", weight="w", by=by),
-    "threshold_metrics at thresholds": lambda f: wroc.threshold_metrics(f, "y", "s", thresholds=1),
+    "threshold_metrics at thresholds": lambda f: wroc.threshold_metrics(f, "y", "s", threshold=1),
     "threshold_metrics with intervals": lambda f, by="g": wroc.threshold_metrics(
         f, "y", "s", weight="w", by=by, level=0.9
     ),
     "summary in clusters": lambda f, by="g": wroc.summary(
-        f, "y", "s", weight="w", by=by, cluster=pl.col("w").floor()
+        f, "y", "s", weight="w", by=by, design=pl.col("w").floor()
     ),
     "summary in a survey": lambda f, by="g": wroc.summary(
-        f, "y", "s", weight="w", by=by, strata=pl.col("w").floor(), lonely="certainty"
+        f,
+        "y",
+        "s",
+        weight="w",
+        by=by,
+        design=wroc.Survey(strata=pl.col("w").floor(), lonely="certainty"),
     ),
     "summary by replicate weights": lambda f, by="g": wroc.summary(
-        f, "y", "s", weight="w", by=by, replicate_weights=_REPLICATES
+        f, "y", "s", weight="w", by=by, design=_REPLICATES
     ),
     "threshold_metrics in a survey": lambda f, by="g": wroc.threshold_metrics(
-        f, "y", "s", thresholds=[0, 1], weight="w", by=by, level=0.9, cluster=pl.col("w").floor()
+        f, "y", "s", threshold=[0, 1], weight="w", by=by, level=0.9, design=pl.col("w").floor()
     ),
     "compare": lambda f, by="g": wroc.compare(f, "y", ["s", "limit"], weight="w", by=by),
     "compare by score": lambda f, by="g": wroc.compare(
@@ -76,15 +81,13 @@ TABLES: dict[str, Table] = {
         ["s", "limit"],
         by=by,
         method="score",
-        strata=pl.col("y"),
-        cluster=pl.col("w").floor(),
-        lonely="certainty",
+        design=wroc.Survey(pl.col("w").floor(), strata=pl.col("y"), lonely="certainty"),
     ),
     "compare in several batches": lambda f: wroc.compare(
         f, "y", [(pl.col("s") * i).alias(f"s{i}") for i in range(9)]
     ),
     "compare in clusters": lambda f: wroc.compare(
-        f, "y", ["s", "w"], cluster=pl.col("w").floor(), adjust="none"
+        f, "y", ["s", "w"], design=pl.col("w").floor(), adjust="none"
     ),
     "group_gaps to the rest": _gaps("rest"),
     "group_gaps to overall": _gaps("overall"),
@@ -97,8 +100,7 @@ TABLES: dict[str, Table] = {
         weight="w",
         attributes=by,
         threshold=0.5,
-        strata=pl.col("w").floor(),
-        lonely="certainty",
+        design=wroc.Survey(strata=pl.col("w").floor(), lonely="certainty"),
     ),
     "group_gaps within strata": lambda f, by="g": wroc.group_gaps(
         f,
@@ -117,8 +119,7 @@ TABLES: dict[str, Table] = {
         weight="w",
         by=by,
         level=0.9,
-        strata=pl.col("w").floor(),
-        lonely="certainty",
+        design=wroc.Survey(strata=pl.col("w").floor(), lonely="certainty"),
     ),
     "tpr_at_fpr in a survey": lambda f, by="g": wroc.tpr_at_fpr(
         f,
@@ -127,8 +128,7 @@ TABLES: dict[str, Table] = {
         fpr=[0.1, 0.2],
         weight="w",
         by=by,
-        strata=pl.col("w").floor(),
-        lonely="certainty",
+        design=wroc.Survey(strata=pl.col("w").floor(), lonely="certainty"),
     ),
     "tpr_at_fpr": lambda f, by="g": wroc.tpr_at_fpr(f, "y", "s", fpr=[0.1, 0.2], weight="w", by=by),
     "fpr_at_tpr": lambda f: wroc.fpr_at_tpr(f, "y", "s", tpr=0.9, weight="w"),
@@ -143,16 +143,24 @@ TABLES: dict[str, Table] = {
     ),
     "pr_curve": lambda f, by="g": wroc.pr_curve(f, "y", "s", weight="w", by=by),
     "operating_points": lambda f, by="g": wroc.operating_points(
-        f, "y", "s", weight="w", by=by, max_fpr=0.2
+        f, "y", "s", weight="w", by=by, rule=wroc.rules.max_fpr(0.2)
     ),
     "operating_points, common": lambda f, by="g": wroc.operating_points(
-        f, "y", "s", weight="w", by=by, max_fpr=0.2, common=True, level=0.9
+        f, "y", "s", weight="w", by=by, rule=wroc.rules.max_fpr(0.2), common=True, level=0.9
     ),
     "operating_points, honest": lambda f, by="g": wroc.operating_points(
-        f, "y", "s", weight="w", by=by, max_fpr=0.2, level=0.9, honest="bootstrap", resamples=3
+        f,
+        "y",
+        "s",
+        weight="w",
+        by=by,
+        rule=wroc.rules.max_fpr(0.2),
+        level=0.9,
+        honest="bootstrap",
+        resamples=3,
     ),
     "operating_points, crossfit": lambda f, by="g": wroc.operating_points(
-        f, "y", "s", weight="w", by=by, max_fpr=0.2, common=True, honest="crossfit"
+        f, "y", "s", weight="w", by=by, rule=wroc.rules.max_fpr(0.2), common=True, honest="crossfit"
     ),
     "bootstrap_replicates": lambda f: wroc.bootstrap_replicates(
         f, "y", "s", metrics="ks", weight="w", replicates=3
@@ -218,8 +226,7 @@ TABLES: dict[str, Table] = {
         weight="w",
         attributes=by,
         threshold=0,
-        strata=pl.col("w").floor(),
-        lonely="adjust",
+        design=wroc.Survey(strata=pl.col("w").floor(), lonely="adjust"),
     ),
     "impact_ratios": lambda f: wroc.impact_ratios(
         f,
@@ -244,8 +251,7 @@ TABLES: dict[str, Table] = {
         selected=pl.col("s") > 0,
         favorable="selected",
         weight="w",
-        strata=pl.col("w").floor(),
-        lonely="certainty",
+        design=wroc.Survey(strata=pl.col("w").floor(), lonely="certainty"),
     ),
     "standardized_mean_difference": lambda f: wroc.standardized_mean_difference(
         f, "s", weight="w", attributes=["g", (pl.col("w") > 1).alias("heavy")], intersections=True
@@ -276,6 +282,6 @@ EXPRESSIONS: dict[str, pl.Expr] = {
     "curve_metrics": wroc.curve_metrics("y", "s", metrics=["roc_auc", "ks"], weight="w"),
     "h_measure": wroc.h_measure("y", "s", weight="w"),
     "confusion_matrix": wroc.confusion_matrix("y", "s", weight="w", threshold=0),
-    "operating_point": wroc.operating_point("y", "s", weight="w", criterion="youden"),
+    "operating_point": wroc.confusion_matrix("y", "s", weight="w", threshold=wroc.rules.youden()),
 }
 EXPRESSIONS_OF_HULLS = {"roc_hull_auc", "h_measure", "brier_score"}

@@ -107,8 +107,14 @@ def _names_of_pages() -> dict[str, list[str]]:
     page_of = {folder: name for name, page in _PAGES.items() for folder in page.folders}
     names = defaultdict(list)
     for name in sorted(wroc.__all__, key=str.lower):
-        names[page_of[getattr(wroc, name).__module__.split(".")[1]]].append(name)
+        names[page_of[defined_in(name).split(".")[1]]].append(name)
     return names
+
+
+def defined_in(name: str) -> str:
+    """Return the module of a public name, which may be a module itself."""
+    value = getattr(wroc, name)
+    return str(value.__name__ if inspect.ismodule(value) else value.__module__)
 
 
 def _page(page: _Page, names: list[str]) -> str:

@@ -115,7 +115,7 @@ def test_sklearn_agrees(client: Client, files: Path, whole: pl.DataFrame) -> Non
         [
             {
                 "score": ["t", "s"],
-                "criterion": "youden",
+                "threshold": wroc.rules.youden(),
                 "reference": "best",
                 "favorable": "rejected",
             },
@@ -135,7 +135,7 @@ def test_sklearn_agrees(client: Client, files: Path, whole: pl.DataFrame) -> Non
     ),
 )
 def test_audit(client: Client, files: Path, whole: pl.DataFrame, options: dict[str, Any]) -> None:
-    named: dict[str, Any] = {"label": "y", "weight": "w", "by": ["g", "h"], **options}
+    named: dict[str, Any] = {"label": "y", "weight": "w", "attributes": ["g", "h"], **options}
     audit = dask.audit(client, files / "*.parquet", **named, rows_per_range=2000)
     assert_same_audits(audit, wroc.audit(whole, **named))
 
@@ -146,8 +146,10 @@ def test_exact_counts_give_every_table(client: Client, files: Path, whole: pl.Da
     assert_same(counts, wroc.score_counts(whole, "y", "s", weight="w", by="g"))
     tables = wroc.from_counts(counts)
     assert_same(tables.summary(by="g"), wroc.summary(whole, "y", "s", weight="w", by="g"))
-    expected = wroc.audit(whole, "y", "s", weight="w", by="g", threshold=0.5, favorable="selected")
-    audit = tables.audit(by="g", threshold=0.5, favorable="selected")
+    expected = wroc.audit(
+        whole, "y", "s", weight="w", attributes="g", threshold=0.5, favorable="selected"
+    )
+    audit = tables.audit(attributes="g", threshold=0.5, favorable="selected")
     assert_same(audit.segments.drop("model"), expected.segments.drop("model"))
     assert_same(audit.table.drop("model"), expected.table.drop("model"))
 
@@ -179,8 +181,9 @@ def test_a_worker_that_dies_costs_a_retry(
     parts = [plan(file) for file in sorted(files.iterdir())]
     function: Callable[..., Any] = getattr(dask, what)
     options: dict[str, Any] = {"rows_per_range": 2000} if ranks else {}
-    result = function(client, parts, "y", "s", weight="w", by="g", **options)
-    expected = getattr(wroc, what)(whole, "y", "s", weight="w", by="g")
+    groups = {"attributes" if what == "audit" else "by": "g"}
+    result = function(client, parts, "y", "s", weight="w", **groups, **options)
+    expected = getattr(wroc, what)(whole, "y", "s", weight="w", **groups)
     if what == "audit":
         assert_same_audits(result, expected)
     else:
@@ -196,7 +199,7 @@ def test_errors_of_workers_are_sentences(client: Client) -> None:
         with pytest.raises(pl.exceptions.InvalidOperationError, match=r"^`weight` must be finite"):
             function(client, parts, "y", "s", weight="w")
     with pytest.raises(pl.exceptions.InvalidOperationError, match=r"^`weight` must be finite"):
-        dask.audit(client, parts, "y", "s", weight="w", by="y")
+        dask.audit(client, parts, "y", "s", weight="w", attributes="y")
 
 
 def test_arguments_are_checked_at_once(client: Client) -> None:
@@ -212,11 +215,11 @@ def test_arguments_are_checked_at_once(client: Client) -> None:
     with pytest.raises(ValueError, match="`rows_per_range` must be 1 or more"):
         dask.summary(client, frame, "y", "s", rows_per_range=0)
     with pytest.raises(TypeError, match=r"`client` must be a distributed\.Client that"):
-        dask.audit(None, frame, "y", "s", by="y")  # type: ignore[arg-type]
+        dask.audit(None, frame, "y", "s", attributes="y")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="`rows_per_range` must be 1 or more"):
-        dask.audit(client, frame, "y", "s", by="y", rows_per_range=0)
+        dask.audit(client, frame, "y", "s", attributes="y", rows_per_range=0)
     with pytest.raises(ValueError, match="`parts` must have rows to audit; found none"):
-        dask.audit(client, frame.clear(), "y", "s", by="y")
+        dask.audit(client, frame.clear(), "y", "s", attributes="y")
     grouped = [frame.with_columns(pl.lit(key).alias("g")) for key in ("a", 1)]
     with pytest.raises(ValueError, match="`parts` must all have the same groups"):
         dask.summary(client, grouped, "y", "s", by="g")

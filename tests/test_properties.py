@@ -50,7 +50,7 @@ TABLES: dict[str, Table] = {
     ),
     "threshold_metrics": wroc.threshold_metrics,
     "threshold_metrics, thresholds": lambda *args, **options: wroc.threshold_metrics(
-        *args, thresholds=[0.5, 1.0], **options
+        *args, threshold=[0.5, 1.0], **options
     ),
 }
 

@@ -70,7 +70,7 @@ TABLES: dict[str, Callable[..., pl.DataFrame | pl.LazyFrame]] = {
     ).drop("df_segment"),
     "compare": lambda f, **o: wroc.compare(f, "y", ["s", "t"], by="g", method="score", **o),
     "threshold_metrics": lambda f, **o: wroc.threshold_metrics(
-        f, "y", "s", thresholds=[0.4, 0.6], by="g", level=0.9, **o
+        f, "y", "s", threshold=[0.4, 0.6], by="g", level=0.9, **o
     ),
     "tpr_at_fpr": lambda f, **o: wroc.tpr_at_fpr(f, "y", "s", fpr=[0.1, 0.3], by="g", **o),
     "fpr_at_tpr": lambda f, **o: wroc.fpr_at_tpr(f, "y", "s", tpr=[0.6, 0.9], **o),
@@ -87,21 +87,23 @@ TABLES: dict[str, Callable[..., pl.DataFrame | pl.LazyFrame]] = {
 @pytest.mark.parametrize("name", sweep(TABLES, fast=6))
 def test_the_infinitesimal_jackknife_is_linearised(survey: pl.DataFrame, name: str) -> None:
     # A design of strata has the columns of one with replicate weights.
-    units: dict[str, Any] = {"cluster": "c", "strata": pl.lit(0)}
+    units: dict[str, Any] = {"design": wroc.Survey("c", strata=pl.lit(0))}
     linear = TABLES[name](survey, weight="w", **units)
-    found = TABLES[name](survey, weight="w", replicate_weights=RAISED)
+    found = TABLES[name](survey, weight="w", design=RAISED)
     assert_frame_equal(found, linear, rel_tol=2e-5, abs_tol=1e-6)
 
 
 def test_audits_are_those_of_the_units(survey: pl.DataFrame) -> None:
-    options: dict[str, Any] = {"by": ["g", "k"], "threshold": 0.5, "weight": "w"}
+    options: dict[str, Any] = {"attributes": ["g", "k"], "threshold": 0.5, "weight": "w"}
     options |= {"favorable": "selected"}
-    linear = wroc.audit(survey, "y", "s", cluster="c", strata=pl.lit(0).alias("one"), **options)
-    found = wroc.audit(survey.lazy(), "y", "s", replicate_weights=RAISED, **options)
+    linear = wroc.audit(
+        survey, "y", "s", design=wroc.Survey("c", strata=pl.lit(0).alias("one")), **options
+    )
+    found = wroc.audit(survey.lazy(), "y", "s", design=RAISED, **options)
     close: dict[str, Any] = {"rel_tol": 2e-5, "abs_tol": 1e-6}
     for name in ("segments", "table", "curves"):
         assert_frame_equal(getattr(found, name), getattr(linear, name), **close)
-    assert found.settings.as_dict()["replicate_weights"] == "jk1"
+    assert found.settings.as_dict()["design"]["replicates"] == "jk1"
     assert "jackknife replicate weights; Student&#39;s t with 23 degrees" in render(found)
 
 
@@ -124,7 +126,7 @@ def with_each_weight(survey: pl.DataFrame) -> list[pl.DataFrame]:
 
 def test_gaps_are_those_of_each_replicate(survey: pl.DataFrame, engine: Engine) -> None:
     given: dict[str, Any] = {"by": "g", "threshold": 0.5, "weight": "w", "reference": "a"}
-    plan = wide_gaps(survey.lazy(), "y", "s", replicate_weights=SOME, **given)
+    plan = wide_gaps(survey.lazy(), "y", "s", design=SOME, **given)
     table = plan.collect(engine=engine)
     each = [wide_gaps(frame, "y", "s", **given)["tpr"] for frame in with_each_weight(survey)]
     full, quantile = table["tpr"].to_list(), float(stats.t.ppf(0.975, 5))
@@ -150,7 +152,7 @@ def test_gaps_are_those_of_each_replicate(survey: pl.DataFrame, engine: Engine) 
 
 def test_differences_are_those_of_each_replicate(survey: pl.DataFrame, engine: Engine) -> None:
     models = ["s", "t"]
-    plan = wroc.compare(survey.lazy(), "y", models, weight="w", replicate_weights=SOME)
+    plan = wroc.compare(survey.lazy(), "y", models, weight="w", design=SOME)
     row = plan.collect(engine=engine).row(0, named=True)
     each = [wroc.compare(frame, "y", models, weight="w") for frame in with_each_weight(survey)]
     se = spread([one["difference"].item() for one in each], row["difference"])
@@ -164,7 +166,7 @@ def test_partial_areas_are_those_of_each_replicate(
     survey: pl.DataFrame, span: dict[str, Any], engine: Engine
 ) -> None:
     plan = wroc.partial_aucs(
-        survey.lazy(), "y", "s", by="g", weight="w", level=0.9, replicate_weights=SOME, **span
+        survey.lazy(), "y", "s", by="g", weight="w", level=0.9, design=SOME, **span
     )
     table = plan.collect(engine=engine)
     each = [
@@ -178,8 +180,8 @@ def test_partial_areas_are_those_of_each_replicate(
 
 
 def test_limits_of_rates_have_the_variance_of_the_replicates(survey: pl.DataFrame) -> None:
-    given: dict[str, Any] = {"thresholds": 0.5, "by": "g", "weight": "w"}
-    table = wroc.threshold_metrics(survey, "y", "s", level=0.9, replicate_weights=SOME, **given)
+    given: dict[str, Any] = {"threshold": 0.5, "by": "g", "weight": "w"}
+    table = wroc.threshold_metrics(survey, "y", "s", level=0.9, design=SOME, **given)
     each = [wroc.threshold_metrics(frame, "y", "s", **given) for frame in with_each_weight(survey)]
     t = float(stats.t.ppf(0.95, 5))
     for name in RATES:
@@ -200,15 +202,15 @@ def test_a_replicate_without_negatives_leaves_gaps_unknown(survey: pl.DataFrame)
         r3=pl.when((pl.col("g") == "b") & (pl.col("y") == 0)).then(0.0).otherwise("r3")
     )
     given: dict[str, Any] = {"by": "g", "threshold": 0.5, "weight": "w"}
-    table = wide_gaps(none, "y", "s", replicate_weights=SOME, **given)
+    table = wide_gaps(none, "y", "s", design=SOME, **given)
     # The rest of a and of c has group b in it.
     assert table["auc_gap_low"].to_list() == [None] * 3
     # Rates of the rest are pooled, and have negatives in each replicate.
     assert table["fpr_gap_low"].is_null().to_list() == [False, True, False]
     assert table["tpr_gap_low"].null_count() == 0
-    named = wide_gaps(none, "y", "s", replicate_weights=SOME, reference="a", **given)
+    named = wide_gaps(none, "y", "s", design=SOME, reference="a", **given)
     assert named["auc_gap_low"].is_null().to_list() == [True, True, False]
-    notes = wroc.summary(none, "y", "s", by="g", weight="w", replicate_weights=SOME)["ci_note"]
+    notes = wroc.summary(none, "y", "s", by="g", weight="w", design=SOME)["ci_note"]
     assert notes.to_list() == [None, "no estimate in 1 of 6 replicates", None]
 
 
@@ -216,20 +218,16 @@ def test_a_replicate_without_negatives_leaves_gaps_unknown(survey: pl.DataFrame)
     ("call", "message"),
     [
         (
-            lambda f: wide_gaps(f, "y", "s", by="g", cluster="c", replicate_weights=SOME),
-            "`cluster`, `strata` and `fpc` must be None with `replicate_weights`; found `cluster`",
+            lambda f: wide_gaps(f, "y", "s", by="g", within="k", design=SOME),
+            r"must be None with `within`; found replicate weights$",
         ),
         (
-            lambda f: wide_gaps(f, "y", "s", by="g", within="k", replicate_weights=SOME),
-            r"must be None with `within`; found `replicate_weights`$",
+            lambda f: wroc.partial_aucs(f, "y", "s", fpr=(0, 0.1), design=SOME),
+            "`level` must be given with `design`; found None",
         ),
         (
-            lambda f: wroc.partial_aucs(f, "y", "s", fpr=(0, 0.1), replicate_weights=SOME),
-            "`level` must be given for `replicate_weights`; found None",
-        ),
-        (
-            lambda f: wroc.audit(f, "y", "s", by="g", bins=64, replicate_weights=SOME),
-            "`replicate_weights` must be None with `bins`, .*; found `replicate_weights`$",
+            lambda f: wroc.audit(f, "y", "s", attributes="g", bins=64, design=SOME),
+            "`design` must be None with `bins`, .*; found replicate weights$",
         ),
     ],
 )

@@ -24,12 +24,12 @@ DRAWS: dict[str, Draw] = {
         frame, "y", metrics=["ks", "pr_auc"], replicates=5, weight="w", by="g", **options
     ),
     "clusters": lambda frame, **options: wroc.bootstrap(
-        frame, "y", metrics="ks", replicates=5, by="g", cluster="c", multiplier="gamma", **options
+        frame, "y", metrics="ks", replicates=5, by="g", design="c", multiplier="gamma", **options
     ),
     "resamples": lambda frame, **options: wroc.operating_points(
         frame,
         "y",
-        criterion="youden",
+        rule=wroc.rules.youden(),
         weight="w",
         by="g",
         level=0.9,
@@ -38,7 +38,14 @@ DRAWS: dict[str, Draw] = {
         **options,
     ),
     "folds": lambda frame, **options: wroc.operating_points(
-        frame, "y", max_fpr=0.3, weight="w", by="g", common=True, honest="crossfit", **options
+        frame,
+        "y",
+        rule=wroc.rules.max_fpr(0.3),
+        weight="w",
+        by="g",
+        common=True,
+        honest="crossfit",
+        **options,
     ),
     "permutations": lambda frame, **options: wroc.abroca_test(
         frame, "y", by="g", weight="w", permutations=9, **options
@@ -119,7 +126,7 @@ import polars_wroc as wroc
 frame, target = pl.read_parquet(sys.argv[1]), sys.argv[2]
 drawn = [
     wroc.bootstrap_replicates(frame, "y", "s", metrics="ks", replicates=5, by="g"),
-    wroc.bootstrap_replicates(frame, "y", "s", metrics="ks", replicates=5, cluster="c"),
+    wroc.bootstrap_replicates(frame, "y", "s", metrics="ks", replicates=5, design="c"),
     wroc.abroca_test(frame, "y", "s", by="g", permutations=9),
 ]
 for number, table in enumerate(drawn):

@@ -43,7 +43,7 @@ def tables(frame: FrameT) -> list[FrameT]:
         wroc.group_gaps(frame, "y", "s", attributes="g"),
         wroc.impact_ratios(frame, "s", attributes="g", threshold=0.5, favorable="selected"),
         wroc.merge_counts([wroc.score_counts(frame, "y", "s")]),
-        wroc.operating_points(frame, "y", "s", max_fpr=0.2),
+        wroc.operating_points(frame, "y", "s", rule=wroc.rules.max_fpr(0.2)),
         wroc.partial_aucs(frame, "y", "s", fpr=(0.0, 0.2)),
         wroc.pr_curve(frame, "y", "s"),
         wroc.roc_curve(frame, "y", "s"),
@@ -82,7 +82,7 @@ def test_types_of_other_results() -> None:
     frame = rows()
     value = wroc.roc_auc("y", "s")
     assert_type(value, pl.Expr)
-    audit = wroc.audit(frame.lazy(), "y", "s", by="g", threshold=0.5, favorable="selected")
+    audit = wroc.audit(frame.lazy(), "y", "s", attributes="g", threshold=0.5, favorable="selected")
     assert_type(audit, wroc.Audit)
     assert_type(audit.segments, pl.DataFrame)
     assert_type(audit.findings, pl.DataFrame)

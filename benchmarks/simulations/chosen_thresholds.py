@@ -20,8 +20,8 @@ SIZES = (((20, 60), 1), ((50, 150), 2), ((200, 600), 8))
 RESAMPLES = 60
 MAX_FPR = 0.1
 RULES: dict[str, dict[str, Any]] = {
-    "youden": {"criterion": "youden"},
-    "max_fpr=0.1": {"max_fpr": MAX_FPR},
+    "youden": {"rule": wroc.rules.youden()},
+    "max_fpr=0.1": {"rule": wroc.rules.max_fpr(MAX_FPR)},
 }
 WAYS = {"plain": None, "bootstrap": "bootstrap"}
 

@@ -156,7 +156,7 @@ def clustered_summaries(frame: pl.DataFrame) -> pl.DataFrame:
             weight="weight",
             by=REPLICATE,
             level=LEVEL,
-            cluster=cluster,
+            design=cluster,
         ).select("auc", "se", "ci_low", "ci_high")
         for way, cluster in (("with", "cluster"), ("without", None))
     }

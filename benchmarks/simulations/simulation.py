@@ -26,8 +26,8 @@ from polars_wroc.inputs.rows import Rows
 from polars_wroc.metrics.auc_interval import IntervalOptions
 from polars_wroc.metrics.summary import sum_groups, summary_of
 from polars_wroc.plans.queries import collect, in_columns
-from polars_wroc.thresholds.confusion_matrix import ThresholdMetrics
 from polars_wroc.thresholds.search import common_threshold, confusion_at
+from polars_wroc.thresholds.threshold_rates import ThresholdMetrics
 
 Method: TypeAlias = Literal["score", "logit-t", "wald"]
 

@@ -28,8 +28,8 @@ import polars_wroc as wroc
 OUTPUT = Path(__file__).parents[1] / "surveys.md"
 DESIGNS: dict[str, dict[str, Any]] = {
     "none": {},
-    "cluster": {"cluster": "unit"},
-    "cluster and strata": {"cluster": "unit", "strata": "stratum"},
+    "design": {"design": "unit"},
+    "cluster and strata": {"design": wroc.Survey("unit", strata="stratum")},
 }
 STRATA = ((30, 20), (8, 20))
 SHARES = (0.1, 0.4)

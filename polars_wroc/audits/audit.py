@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
-from numbers import Real
 from typing import Any
 
 import polars as pl
@@ -23,25 +22,30 @@ from polars_wroc.audits.tables import (
 )
 from polars_wroc.audits.text import Text
 from polars_wroc.counts.binning import Binning
-from polars_wroc.groups.categories import Grouping, groupings, read_category_reference
+from polars_wroc.groups.categories import (
+    Grouping,
+    Intersections,
+    read_attributes,
+    read_category_reference,
+)
 from polars_wroc.groups.comparison_tests import GapTests
 from polars_wroc.groups.gaps import check_margin
 from polars_wroc.groups.references import KINDS
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import MARGIN, WeightType
-from polars_wroc.inputs.columns import MODEL, OVERALL, IntoColumn, check_positives
+from polars_wroc.inputs.columns import MODEL, IntoColumn, check_positives
 from polars_wroc.inputs.decisions import Favorable, check_favorable
-from polars_wroc.inputs.designs import Lonely, ReplicateWeights, SurveyArguments
+from polars_wroc.inputs.designs import SURVEY_COLUMNS, Design, GivenDesign, read_design
 from polars_wroc.inputs.expressions import named_columns
-from polars_wroc.inputs.frames import missing_in_counts, read_rows, require_groups, require_texts
+from polars_wroc.inputs.frames import missing_in_counts, read_rows, require_groups
 from polars_wroc.inputs.rows import CLASSES, IntoColumns, Rows, RowSource, read_source
 from polars_wroc.metrics.auc_interval import IntervalOptions, Method
 from polars_wroc.stats.difference_tests import Adjust, check_options
-from polars_wroc.thresholds.confusion_matrix import ThresholdMetrics
-from polars_wroc.thresholds.rules import RULE_ARGUMENTS, Criterion, Rule, threshold_or_rule
+from polars_wroc.thresholds.rules import Rule, Threshold, read_threshold
+from polars_wroc.thresholds.threshold_rates import ThresholdMetrics
 
 _ROUNDING = 1e-9
-_NO_SURVEY = SurveyArguments()
+_NO_DESIGN = read_design(None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,18 +54,11 @@ class AuditArguments:
 
     label: IntoColumn
     score: IntoColumns
-    by: IntoColumns
+    attributes: IntoColumns
     weight: IntoColumn | None
     pos_label: object
-    threshold: float | None
-    criterion: Criterion | None
-    cost_fn: float | None
-    cost_fp: float | None
-    prevalence: float | None
-    max_fpr: float | None
-    min_tpr: float | None
-    max_selection_rate: float | None
-    intersections: bool
+    threshold: Threshold | None
+    intersections: Intersections
     reference: AuditReference
     level: float
     adjust: Adjust
@@ -72,7 +69,7 @@ class AuditArguments:
     favorable: Favorable | None
     text: Text | None
     min_cell: int | None
-    survey: SurveyArguments = _NO_SURVEY
+    survey: GivenDesign = _NO_DESIGN
     bins: int | None = None
     tolerance: float | None = None
     selected: IntoColumn | None = None
@@ -86,27 +83,18 @@ class AuditArguments:
             arguments.hold(self, min_cell=min_cell)
         if self.text is not None and not isinstance(self.text, Text):
             arguments.reject_type("text", "be a `Text`", self.text)
-        require_groups(self.by, "name the attributes to audit")
+        require_groups(self.attributes, "name the attributes to audit", "attributes")
         arguments.hold(self, min_rows=arguments.whole_number("min_rows", self.min_rows, low=0))
         binning = Binning(self.bins, self.tolerance)
         arguments.hold(self, bins=binning.bins, tolerance=binning.tolerance)
         choice = self._choice()
-        if self.threshold is not None:
-            arguments.hold(self, threshold=choice)
         recorded = self.selected is not None
         threshold = None if recorded else choice
         check_favorable(self.favorable, threshold, decided=choice is not None)
-        numbers = {name: value for name, value in self._rule.items() if isinstance(value, Real)}
-        arguments.hold(self, **{name: float(value) for name, value in numbers.items()})
         self._interval()
 
-    @property
-    def _rule(self) -> dict[str, Any]:
-        given = {name: getattr(self, name) for name in RULE_ARGUMENTS}
-        return {name: value for name, value in given.items() if value is not None}
-
     def _choice(self) -> float | Rule | None:
-        return threshold_or_rule(self.threshold, self.selected, **self._rule)
+        return read_threshold(self.threshold, self.selected)
 
     def _interval(self) -> IntervalOptions:
         survey = self.survey
@@ -120,8 +108,7 @@ class AuditArguments:
 
     def plan(self, rows: Rows, scores: Sequence[str]) -> AuditPlan:
         """Check the arguments against checked rows; ``scores`` are the names of the columns."""
-        require_texts(rows)
-        divided = _groupings(rows, intersections=self.intersections)
+        divided = [Grouping(), *read_attributes(rows, self.intersections)]
         choice = self._choice()
         # Of the score there is a threshold only where no decisions were recorded.
         cuts = (choice,) if isinstance(choice, float) and not rows.recorded else ()
@@ -138,7 +125,7 @@ class AuditArguments:
                 self.weight_type,
                 self.adjust,
                 self.min_rows,
-                method="score" if self.method == "score" else "logit-t",
+                method="score" if self.method == "score" or self.survey.given else "logit-t",
                 margin=self.margin,
                 designed=self.survey.given,
             ),
@@ -190,12 +177,11 @@ class AuditArguments:
             pos_label=self.pos_label,
             score=_scores(segments, self.score),
             weight=None if weight is None else _shown(weight),
-            by=rows.group_names,
+            attributes=rows.group_names,
             intersections=self.intersections,
-            threshold=self.threshold,
-            rule=self._rule or None,
+            threshold=plan.choice if self.selected is None else None,
             selected=None if self.selected is None else _shown(self.selected),
-            **_shown_survey(self.survey),
+            design=_shown_design(self.survey),
             reference=plan.references,
             level=self.level,
             adjust=self.adjust,
@@ -210,7 +196,9 @@ class AuditArguments:
             tolerance=self.tolerance,
             polars_wroc=version("polars-wroc"),
         )
-        missing = missing_in_counts(counts, self.by, complete) if counts else measured.missing
+        missing = (
+            missing_in_counts(counts, self.attributes, complete) if counts else measured.missing
+        )
         return Audit(
             table=comparisons(measured, settings),
             segments=counts_of(segments, settings),
@@ -219,18 +207,6 @@ class AuditArguments:
             settings=settings,
             run=Run(design_df=measured.design_df, auc_error=auc_error(segments)),
         )
-
-
-def _groupings(rows: Rows, *, intersections: bool) -> list[Grouping]:
-    attributes = rows.group_names
-    if OVERALL in attributes:
-        msg = f"`by` must not name an attribute {OVERALL!r}, the name of all rows in the result"
-        raise ValueError(msg)
-    arguments.flag("intersections", intersections)
-    if intersections and len(attributes) == 1:
-        msg = f"`intersections` needs two or more attributes in `by`; found {attributes}"
-        raise ValueError(msg)
-    return groupings(rows, intersections=intersections)
 
 
 def _is_weighted(segments: pl.DataFrame) -> bool:
@@ -252,12 +228,14 @@ def _scores(segments: pl.DataFrame, score: IntoColumns) -> list[str]:
     return [_shown(one) for one in ([score] if isinstance(score, str | pl.Expr) else score)]
 
 
-def _shown_survey(survey: SurveyArguments) -> dict[str, Any]:
-    columns = {"cluster": survey.cluster, "strata": survey.strata, "fpc": survey.fpc}
-    names = {name: None if value is None else _shown(value) for name, value in columns.items()}
-    replicates = survey.replicate_weights
-    kind = None if replicates is None else replicates.kind
-    return {**names, "lonely": survey.lonely, "replicate_weights": kind}
+def _shown_design(given: GivenDesign) -> dict[str, Any] | None:
+    """Return a design with the names of columns."""
+    if given.kind is None:
+        return None
+    if given.replicate_weights is not None:
+        return {"kind": given.kind, "replicates": given.replicate_weights.kind}
+    names = {SURVEY_COLUMNS[name]: _shown(column) for name, column in given.columns.items()}
+    return {"kind": given.kind, **names, "lonely": given.survey.lonely}
 
 
 def _shown(column: IntoColumn) -> str:
@@ -273,19 +251,12 @@ def audit(
     label: IntoColumn,
     score: IntoColumns,
     *,
-    by: IntoColumns,
+    attributes: IntoColumns,
     weight: IntoColumn | None = None,
     pos_label: object = None,
-    threshold: float | None = None,
-    criterion: Criterion | None = None,
-    cost_fn: float | None = None,
-    cost_fp: float | None = None,
-    prevalence: float | None = None,
-    max_fpr: float | None = None,
-    min_tpr: float | None = None,
-    max_selection_rate: float | None = None,
+    threshold: Threshold | None = None,
     selected: IntoColumn | None = None,
-    intersections: bool = False,
+    intersections: Intersections = False,
     reference: AuditReference = "rest",
     level: float = 0.95,
     adjust: Adjust = "holm",
@@ -294,11 +265,7 @@ def audit(
     favorable: Favorable | None = None,
     method: Method = "score",
     weight_type: WeightType = "probability",
-    cluster: IntoColumn | None = None,
-    strata: IntoColumn | None = None,
-    fpc: IntoColumn | None = None,
-    lonely: Lonely = "null",
-    replicate_weights: ReplicateWeights | None = None,
+    design: Design | None = None,
     bins: int | None = None,
     tolerance: float | None = None,
     text: Text | None = None,
@@ -313,23 +280,22 @@ def audit(
         memory.
     label, score, weight, pos_label, level, weight_type
         As for `summary`.
-    by
+    attributes
         The attributes: one or several columns or expressions. Each is audited separately; null
         is a segment of its own.
     threshold
         Threshold at which decisions are measured: rows with at least this score are predicted
-        positive.
-    criterion, cost_fn, cost_fp, prevalence, max_fpr, min_tpr, max_selection_rate
-        Rule that chooses a threshold for each score on all rows, instead of ``threshold``: see
-        `operating_point`. The ``prevalence`` affects this choice only, not the metrics at the
-        threshold.
+        positive. ``"median"`` or a rule, such as ``wroc.rules.max_fpr(0.1)``, chooses one for each
+        score on all rows: see `polars_wroc.rules`. The prevalence of ``least_cost`` affects this
+        choice only, not the metrics at the threshold.
     selected
-        Instead of a threshold or a rule: a Boolean column or expression, the decision that was
+        Instead of a threshold: a Boolean column or expression, the decision that was
         recorded. Rates are then those of these decisions, and their ``threshold`` is null; AUCs and
         curves come from the score. Rows where it is null are missing. Plans compute this, whatever
         the engine.
     intersections
-        Whether to audit the combinations of all attributes too, as one more attribute.
+        True: also audit the segments of all attributes crossed, as one more attribute;
+        ``"only"``: these alone.
     reference, adjust
         What each segment of an attribute is compared with, and how p-values are adjusted: see
         `group_gaps`. A mapping such as ``{"sex": "m", "age": 30}`` gives the reference segment of
@@ -354,13 +320,13 @@ def audit(
         Method of the intervals of AUCs: see `summary`. Gaps in AUC are tested by the method
         ``"score"`` of `group_gaps` if this is ``"score"``, and by its ``"logit-t"`` if this is any
         other. Fairness metrics, and the gaps of a survey or of clusters, always use ``"score"``.
-    cluster, strata, fpc, lonely, replicate_weights
-        The design of a survey: see `summary`. AUCs have the intervals of `summary`; rates, gaps and
-        fairness metrics those of `threshold_metrics`, `group_gaps` and `fairness`, with their
-        tests, whatever the ``method``. Intervals of calibration are linearised too, those of the
-        calibration in the large and of the ratio of observed to expected positives from the scores
-        and labels of each unit; calibration slopes and intercepts have none. Plans compute this,
-        whatever the engine.
+    design
+        Clusters, a `Survey` or `ReplicateWeights`: see `summary`. AUCs have the intervals of
+        `summary`; rates, gaps and fairness metrics those of `threshold_metrics`, `group_gaps` and
+        `fairness`, with their tests, whatever the ``method``. Intervals of calibration are
+        linearised too, those of the calibration in the large and of the ratio of observed to
+        expected positives from the scores and labels of each unit; calibration slopes and
+        intercepts have none. Plans compute this, whatever the engine.
     bins, tolerance
         Measure from binned scores: about so many ``bins`` in one pass and little memory, or in
         three passes as many as bound each AUC within ``tolerance``: see `summary`. Segments then
@@ -410,7 +376,7 @@ def audit(
     >>> import polars as pl
     >>> import polars_wroc as wroc
     >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1], "sex": list("ffmm")})
-    >>> audit = wroc.audit(df, "y", "s", by="sex")
+    >>> audit = wroc.audit(df, "y", "s", attributes="sex")
     >>> audit.table.filter(metric="auc").select("attribute", "segment", "n", "value")
     shape: (3, 4)
     ┌───────────┬─────────┬─────┬───────┐
@@ -423,21 +389,14 @@ def audit(
     │ sex       ┆ m       ┆ 1   ┆ 1.0   │
     └───────────┴─────────┴─────┴───────┘
     """
-    survey = SurveyArguments(cluster, strata, fpc, lonely, replicate_weights)
+    survey = read_design(design)
     asked = AuditArguments(
         label=label,
         score=score,
-        by=by,
+        attributes=attributes,
         weight=weight,
         pos_label=pos_label,
         threshold=threshold,
-        criterion=criterion,
-        cost_fn=cost_fn,
-        cost_fp=cost_fp,
-        prevalence=prevalence,
-        max_fpr=max_fpr,
-        min_tpr=min_tpr,
-        max_selection_rate=max_selection_rate,
         selected=selected,
         intersections=intersections,
         reference=reference,
@@ -462,11 +421,12 @@ def audit(
         label,
         score,
         weight,
-        by,
+        attributes,
         pos_label,
-        survey=survey if survey.given else None,
+        survey=survey,
         mark_missing=True,
         selected=selected,
+        called="attributes",
     )
     names = (
         [] if isinstance(table, RowSource) else list(named_columns("score", score, table.lazy()))

@@ -159,7 +159,7 @@ def audit_changes(
     >>> import polars as pl
     >>> import polars_wroc as wroc
     >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1], "sex": list("ffmm")})
-    >>> audit = wroc.audit(df, "y", "s", by="sex")
+    >>> audit = wroc.audit(df, "y", "s", attributes="sex")
     >>> changes = wroc.audit_changes(audit, audit)
     >>> changes.select("attribute", "segment", "metric", "measure", "change").head(2)
     shape: (2, 5)

@@ -189,7 +189,7 @@ def _ordered(rows: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
         place,
         # What holds for all is said before what holds for some.
         pl.col("attribute") != OVERALL,
-        ~pl.col("attribute").is_in([OVERALL, *settings.by]),
+        ~pl.col("attribute").is_in([OVERALL, *settings.attributes]),
         pl.col("reason").is_not_null(),
         size_of(settings).fill_null(0.0),
         descending=[False, False, False, False, True],

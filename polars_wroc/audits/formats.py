@@ -192,7 +192,7 @@ def _row(cells: Sequence[str]) -> str:
 
 def _method(audit: AuditTables) -> str:
     settings = audit.settings
-    compared = {reference_of(settings, attribute) for attribute in settings.by}
+    compared = {reference_of(settings, attribute) for attribute in settings.attributes}
     level = f"{100 * settings.level:g}%"
     recorded = f"Decisions are those recorded in {settings.selected}. " if settings.selected else ""
     return _text(

@@ -64,7 +64,7 @@ from polars_wroc.ranking.curve_points import thin_parts
 from polars_wroc.ranking.placements import add_placements
 from polars_wroc.ranking.sorting import NEGATIVES, POSITIVES
 from polars_wroc.stats.difference_tests import Adjust
-from polars_wroc.thresholds.rules import Criterion, Rule
+from polars_wroc.thresholds.rules import Rule, Threshold
 from polars_wroc.thresholds.search import (
     THRESHOLD,
     best_points,
@@ -219,17 +219,10 @@ def audit_in_ranges(
     label: IntoColumn,
     score: IntoColumns,
     *,
-    by: IntoColumns,
+    attributes: IntoColumns,
     weight: IntoColumn | None = None,
     pos_label: object = None,
-    threshold: float | None = None,
-    criterion: Criterion | None = None,
-    cost_fn: float | None = None,
-    cost_fp: float | None = None,
-    prevalence: float | None = None,
-    max_fpr: float | None = None,
-    min_tpr: float | None = None,
-    max_selection_rate: float | None = None,
+    threshold: Threshold | None = None,
     intersections: bool = False,
     reference: AuditReference = "rest",
     level: float = 0.95,
@@ -250,7 +243,7 @@ def audit_in_ranges(
     frames
         One or several LazyFrames or DataFrames, whose rows are audited together. A frame is read
         for a range only if it has scores in it: see `summary_in_ranges`.
-    label, score, by, weight, pos_label, threshold, intersections, reference, level, adjust
+    label, score, attributes, weight, pos_label, threshold, intersections, reference, level, adjust
         As for `audit`.
     criterion, cost_fn, cost_fp, prevalence, max_fpr, min_tpr, max_selection_rate
         As for `audit`. The range with the chosen threshold is read twice.
@@ -287,7 +280,8 @@ def audit_in_ranges(
     >>> import polars_wroc as wroc
     >>> monday = pl.LazyFrame({"y": [1, 0], "s": [0.9, 0.8], "sex": ["f", "f"]})
     >>> tuesday = pl.LazyFrame({"y": [1, 0], "s": [0.7, 0.1], "sex": ["m", "m"]})
-    >>> audit = wroc.audit_in_ranges([monday, tuesday], "y", "s", by="sex", rows_per_range=2)
+    >>> frames = [monday, tuesday]
+    >>> audit = wroc.audit_in_ranges(frames, "y", "s", attributes="sex", rows_per_range=2)
     >>> audit.table.filter(metric="auc").select("attribute", "segment", "n", "value")
     shape: (3, 4)
     ┌───────────┬─────────┬─────┬───────┐
@@ -303,17 +297,10 @@ def audit_in_ranges(
     asked = AuditArguments(
         label=label,
         score=score,
-        by=by,
+        attributes=attributes,
         weight=weight,
         pos_label=pos_label,
         threshold=threshold,
-        criterion=criterion,
-        cost_fn=cost_fn,
-        cost_fp=cost_fp,
-        prevalence=prevalence,
-        max_fpr=max_fpr,
-        min_tpr=min_tpr,
-        max_selection_rate=max_selection_rate,
         intersections=intersections,
         reference=reference,
         level=level,
@@ -338,7 +325,7 @@ def audit_by(
 ) -> Audit:
     """Audit the rows of several frames by passes over them, in ranges of about so many rows."""
     rows_per_range = arguments.whole_number("rows_per_range", rows_per_range, low=1)
-    columns = (asked.label, asked.score, asked.weight, asked.by, asked.pos_label)
+    columns = (asked.label, asked.score, asked.weight, asked.attributes, asked.pos_label)
     parts = read_parts(argument, frames, *columns, mark_missing=True)
     first = frames if isinstance(frames, pl.DataFrame | pl.LazyFrame) else frames[0]
     plan = asked.plan(parts[0], list(named_columns("score", asked.score, first.lazy())))

@@ -122,8 +122,8 @@ def matrix_of(audit: AuditTables) -> Matrix:
     ]
     return Matrix(
         columns,
-        [row for row in laid_out if row.attribute in settings.by],
-        [row for row in laid_out if row.attribute not in settings.by],
+        [row for row in laid_out if row.attribute in settings.attributes],
+        [row for row in laid_out if row.attribute not in settings.attributes],
     )
 
 

@@ -117,7 +117,7 @@ def _left_out(audit: AuditTables) -> list[str]:
         have = "has" if rows == 1 else "have"
         if name in audit.run.left_out_of_totals:
             continue
-        if name in settings.by:
+        if name in settings.attributes:
             sentences.append(f"{many(rows, 'row')} {have} no {name}: the segment (missing).")
         else:
             were = "was" if rows == 1 else "were"

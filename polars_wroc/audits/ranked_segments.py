@@ -32,7 +32,7 @@ from polars_wroc.inputs.columns import (
     WEIGHT,
     ZERO_LABEL,
 )
-from polars_wroc.inputs.designs import Design, Replicates, SurveyDesign
+from polars_wroc.inputs.designs import Replicates, SampleDesign, SurveyDesign
 from polars_wroc.inputs.rows import MISSING_MARKS, MissingRows, Rows, count_missing
 from polars_wroc.metrics.auc_interval import Interval
 from polars_wroc.metrics.auc_variance import auc_influences
@@ -85,7 +85,7 @@ class RowReader:
         self._missing: list[MissingRows] = []
         self._complete = self._incomplete = 0
         self._zeros = self._minuses = False
-        self._design: Design | None = None
+        self._design: SampleDesign | None = None
 
     def table(self) -> pl.DataFrame:
         """Read all rows."""
@@ -98,7 +98,7 @@ class RowReader:
         self._design = replace(design, strata=strata.lazy())
         return self._seen(table)
 
-    def design(self) -> Design | None:
+    def design(self) -> SampleDesign | None:
         """Return the design of the rows, if they have one and are in a `table`."""
         return self._design
 

@@ -55,7 +55,7 @@ def without_small_cells(
     ValueError
         If nothing is left: all rows together have too few of a class or of a decision.
     """
-    hidden = hidden_segments(audit.segments, audit.settings.by, min_cell)
+    hidden = hidden_segments(audit.segments, audit.settings.attributes, min_cell)
     if (OVERALL, OVERALL) in hidden:
         msg = (
             f"`min_cell` must leave something to show; found fewer than {min_cell} rows of a class "
@@ -113,7 +113,9 @@ def _shown(table: pl.DataFrame, hidden: Sequence[Segment], settings: AuditSettin
     of = pl.col("attribute")
     some_hidden = of.is_in([*names])
     # Rows of unknown categories tell how many are of others, and combinations are no segments.
-    unknown = pl.col("reason").eq_missing(UNKNOWN_REASON) & (some_hidden | ~of.is_in(settings.by))
+    unknown = pl.col("reason").eq_missing(UNKNOWN_REASON) & (
+        some_hidden | ~of.is_in(settings.attributes)
+    )
     kept = table.filter(~is_hidden("segment"), ~(is_fair & is_hidden("reference")), ~unknown)
     # Others may have the name of the rest.
     named = pl.lit(settings.reference.kind == "best") | of.is_in([*settings.reference.named])

@@ -19,17 +19,16 @@ from polars_wroc.charts.options import visible
 from polars_wroc.counts.binning import Binning
 from polars_wroc.files import sources
 from polars_wroc.files.sources import without_credentials
-from polars_wroc.groups.categories import CategoryReference, Grouping
+from polars_wroc.groups.categories import CategoryReference, Grouping, Intersections
 from polars_wroc.groups.comparison_tests import GapTests
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
 from polars_wroc.inputs.decisions import Favorable
-from polars_wroc.inputs.designs import Lonely, ReplicateKind
 from polars_wroc.metrics.auc_interval import IntervalOptions, Method
 from polars_wroc.plans.queries import collect
 from polars_wroc.stats.difference_tests import Adjust
-from polars_wroc.thresholds.confusion_matrix import ThresholdMetrics
 from polars_wroc.thresholds.rules import Rule
+from polars_wroc.thresholds.threshold_rates import ThresholdMetrics
 
 _PACKAGES = ("polars-wroc", "polars")
 
@@ -118,18 +117,14 @@ class AuditSettings:
     pos_label: object
     score: list[str]
     weight: str | None
-    by: list[str]
-    intersections: bool
-    threshold: float | None
-    rule: dict[str, Any] | None
+    attributes: list[str]
+    intersections: Intersections
+    # Given, or chosen by a rule.
+    threshold: float | Rule | None
     # Decisions that were recorded.
     selected: str | None
-    cluster: str | None
-    strata: str | None
-    fpc: str | None
-    lonely: Lonely
-    # Their kind.
-    replicate_weights: ReplicateKind | None
+    # With names of columns, by the arguments of `Survey`, or the kind of replicate weights.
+    design: dict[str, Any] | None
     reference: CategoryReference
     level: float
     adjust: Adjust
@@ -145,14 +140,19 @@ class AuditSettings:
     polars_wroc: str
 
     @property
+    def rule(self) -> Rule | None:
+        """The rule that chose the threshold."""
+        return self.threshold if isinstance(self.threshold, Rule) else None
+
+    @property
     def by_design(self) -> bool:
         """Whether gaps and rates have the variances of the design of a survey."""
-        return self.cluster is not None or self.more_than_clusters
+        return self.design is not None
 
     @property
     def more_than_clusters(self) -> bool:
         """Whether the AUCs of segments have these variances too, not those of clusters."""
-        return any(value is not None for value in (self.strata, self.fpc, self.replicate_weights))
+        return self.design is not None and self.design["kind"] != "clusters"
 
     @property
     def decides(self) -> bool:
@@ -172,7 +172,10 @@ class AuditSettings:
     def as_dict(self) -> dict[str, Any]:
         """Return the settings as users and files see them."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return values | {"reference": self.reference.given, "text": self.text.as_dict()}
+        shown = {"reference": self.reference.given, "text": self.text.as_dict()}
+        if self.rule is not None:
+            shown["threshold"] = self.rule.as_dict()
+        return values | shown
 
 
 @dataclass(frozen=True)

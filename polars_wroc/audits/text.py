@@ -38,7 +38,8 @@ class Text:
     >>> import polars_wroc as wroc
     >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1], "sex": list("ffmm")})
     >>> text = wroc.Text(title="Defaults of 2026", positive="in default", selected="denied")
-    >>> audit = wroc.audit(df, "y", "s", by="sex", threshold=0.5, favorable="rejected", text=text)
+    >>> options = {"threshold": 0.5, "favorable": "rejected", "text": text}
+    >>> audit = wroc.audit(df, "y", "s", attributes="sex", **options)
     >>> audit.reading
     'Being denied (a score of 0.5 or more) counts as bad; impact ratios are of those not denied.'
     """

@@ -324,7 +324,7 @@ def score_remarks(segments: pl.DataFrame, settings: AuditSettings) -> list[str]:
             )
         ranges = [
             one
-            for attribute in settings.by
+            for attribute in settings.attributes
             if (one := _range(of_model.filter(attribute=attribute), settings))
         ]
         if len(ranges) > _RANGES:
@@ -461,7 +461,7 @@ def _of_score(calibration: pl.DataFrame, settings: AuditSettings) -> list[str]:
     count = "weight" if settings.weight_type == "frequency" else "n"
     # Of crossed segments the range is mostly chance.
     enough = calibration.drop_nulls(IN_THE_LARGE).filter(
-        pl.col("attribute").is_in(settings.by), pl.col(count) >= settings.min_rows
+        pl.col("attribute").is_in(settings.attributes), pl.col(count) >= settings.min_rows
     )
     if enough.height < 2:  # noqa: PLR2004  (a range needs two)
         return [of_all]

@@ -105,7 +105,7 @@ def change_chart(
     >>> import polars as pl
     >>> import polars_wroc as wroc
     >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1], "sex": list("ffmm")})
-    >>> audit = wroc.audit(df, "y", "s", by="sex")
+    >>> audit = wroc.audit(df, "y", "s", attributes="sex")
     >>> chart = wroc.change_chart(wroc.audit_changes(audit, audit))
     >>> type(chart).__name__
     'VConcatChart'

@@ -15,34 +15,34 @@ from polars_wroc.cli.process import UsageError
 from polars_wroc.files.sources import listed
 from polars_wroc.groups.ranges import ranges
 from polars_wroc.inputs import columns
-from polars_wroc.inputs.designs import ReplicateWeights
+from polars_wroc.inputs.designs import Design, Survey
 
 
 def groups_of(options: argparse.Namespace, frame: pl.LazyFrame) -> list[str | pl.Expr] | None:
-    """Return the group columns, some of them cut into ranges; None without --by."""
-    return [_group(text, frame.collect_schema()) for text in options.by] or None
+    """Return the group columns, some of them cut into ranges; None without any."""
+    flag, schema = options.flags["by"], frame.collect_schema()
+    return [_group(text, schema, flag) for text in options.by] or None
 
 
-def _group(text: str, schema: pl.Schema) -> str | pl.Expr:
+def _group(text: str, schema: pl.Schema, flag: str) -> str | pl.Expr:
     """Read a name, or a name and where its ranges begin, as in age:18,30,50."""
     name, colon, listed = text.rpartition(":")
     if text in schema or not colon or name not in schema:
         return text
     if not schema[name].is_numeric():
-        msg = f"--by {text} must name a numeric column; found column {name!r} of {schema[name]}"
+        msg = f"{flag} {text} must name a numeric column; found column {name!r} of {schema[name]}"
         raise ValueError(msg)
     try:
         return ranges(name, [float(part) for part in listed.split(",")])
     except ValueError:
-        msg = f"--by must be such as {name}:18,30,50 with increasing numbers; found {text!r}"
+        msg = f"{flag} must be such as {name}:18,30,50 with increasing numbers; found {text!r}"
         raise ValueError(msg) from None
 
 
 # Options about columns of rows.
 _UNITS = ("cluster", "strata", "fpc", "lonely")
-_REPLICATES = ("replicate_weights", "replicate_kind", "replicate_rho", "replicate_df")
-_DESIGN = (*_UNITS, *_REPLICATES)
-_COLUMNS = ("label", "score", "selected", "weight", "pos_label", *_DESIGN)
+DESIGN = (*_UNITS, "replicate_weights")
+_COLUMNS = ("label", "score", "selected", "weight", "pos_label", *DESIGN)
 # Commands by the functions whose names are in messages.
 _COMMANDS = {
     "score_counts": "polars-wroc counts",
@@ -167,31 +167,21 @@ def reference_of(options: argparse.Namespace, default: str) -> str | dict[str, s
 def text_of(options: argparse.Namespace) -> Text:
     """Return the title, the note and the words of sentences."""
     words = {"selected": options.selected_word, "rejected": options.rejected_word}
-    names = ("title", "note", "positive", "negative")
-    return Text(**words, **{name: getattr(options, name) for name in names})
+    words |= {name: getattr(options, name) for name in ("title", "note", "positive", "negative")}
+    return Text(**words)
 
 
-def design_of(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the arguments about the design of a survey that are given."""
-    given = {name: getattr(options, name) for name in _UNITS}
-    given["replicate_weights"] = _replicate_weights(options)
-    return {name: value for name, value in given.items() if value is not None}
-
-
-def _replicate_weights(options: argparse.Namespace) -> ReplicateWeights | None:
-    names, kind, *others = (getattr(options, name) for name in _REPLICATES)
-    if (names is None) != (kind is None) or (names is None and others != [None, None]):
-        msg = "--replicate-weights and --replicate-kind must be given together"
-        raise UsageError(msg)
-    if names is None:
-        return None
-    columns = [_matching(name) if "*" in name else name for name in names]
-    return ReplicateWeights(columns, kind, rho=options.replicate_rho, df=options.replicate_df)
-
-
-def _matching(pattern: str) -> pl.Expr:
-    """Select the columns whose names match a pattern, in which * is any text."""
-    return cs.matches("^" + ".*".join(map(re.escape, pattern.split("*"))) + "$")
+def design_of(options: argparse.Namespace) -> dict[str, Design]:
+    """Return the design of a survey, if one is given."""
+    given = {name: getattr(options, name) for name in _UNITS if getattr(options, name)}
+    if options.replicate_weights is not None:
+        if given:
+            msg = f"--replicate-weights must not come with --{next(iter(given))}"
+            raise UsageError(msg)
+        return {"design": options.replicate_weights}
+    if [*given] == ["cluster"]:
+        return {"design": options.cluster}
+    return {"design": Survey(**given)} if given else {}
 
 
 def unknown_of(options: argparse.Namespace, frame: pl.LazyFrame) -> str | list[object]:

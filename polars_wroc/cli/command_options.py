@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple, get_args
 
 from polars_wroc.audits.result import SUFFIXES
 from polars_wroc.audits.tables import ReferenceKind
@@ -23,7 +23,7 @@ def add_audit(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(needs_by=True)
     shared_options.add_rows(parser)
     shared_options.add_counts(parser)
-    shared_options.add_by(parser, "an attribute")
+    shared_options.add_by(parser, _ATTRIBUTE)
     shared_options.add_threshold(parser)
     parser.add_argument(
         "--intersections",
@@ -79,11 +79,11 @@ def add_impact(parser: argparse.ArgumentParser) -> None:
     shared_options.add_counts_alone(decisions, "--score")
     decisions.add_argument(
         "--threshold",
-        type=_number_or_median,
+        type=shared_options.threshold_of,
         metavar="T",
         help="scores of at least T are selected; with median, scores above the median",
     )
-    shared_options.add_by(parser, "an attribute")
+    shared_options.add_by(parser, _ATTRIBUTE)
     shared_options.add_favorable(parser)
     parser.add_argument(
         "--reference",
@@ -181,16 +181,6 @@ def _add_text(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(f"--{name}", metavar="TEXT", help=what)
 
 
-def _number_or_median(text: str) -> float | Literal["median"]:
-    if text == "median":
-        return "median"
-    try:
-        return float(text)
-    except ValueError:
-        msg = f"must be a number or median; found {text!r}"
-        raise argparse.ArgumentTypeError(msg) from None
-
-
 class CurveKind(NamedTuple):
     """A function that makes a curve, and the options that not all kinds have."""
 
@@ -212,6 +202,7 @@ CURVES = {
 }
 
 
+_ATTRIBUTE = "an attribute, such as sex, whose segments are compared"
 _GROUP = "a group column; with several, each combination of their values is a group"
 
 
@@ -250,10 +241,13 @@ def add_gaps(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(needs_by=True)
     shared_options.add_rows(parser)
     shared_options.add_counts_alone(parser, "--label and --score")
-    shared_options.add_by(parser, _GROUP)
+    shared_options.add_by(parser, _ATTRIBUTE)
     decisions = parser.add_argument_group("decisions", "for gaps of rates")
     decisions.add_argument(
-        "--threshold", type=float, metavar="T", help="scores of at least T are selected"
+        "--threshold",
+        type=shared_options.threshold_of,
+        metavar="T",
+        help=shared_options.THRESHOLD,
     )
     shared_options.add_selected(decisions)
     parser.add_argument(
@@ -301,15 +295,12 @@ def add_thresholds(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("thresholds", "given ones, or a rule that chooses one")
     group.add_argument(
         "--threshold",
-        dest="thresholds",
         action="append",
-        type=float,
+        type=shared_options.threshold_of,
         metavar="T",
-        help="scores of at least T are selected; repeatable",
+        help=f"{shared_options.THRESHOLD}; numbers may be repeated",
     )
-    shared_options.add_rule(
-        group, "that the cost of a rule is for; with --threshold, that the rates are for"
-    )
+    shared_options.add_prevalence(group, "that the rates are for")
     group.add_argument(
         "--common",
         action="store_true",

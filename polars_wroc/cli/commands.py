@@ -57,7 +57,7 @@ from polars_wroc.namespaces import Counts
 from polars_wroc.plans.config import MOST_ROWS, at_once, budget_is_set
 from polars_wroc.plans.queries import collect, collect_all
 from polars_wroc.ranking.curve import CELLS
-from polars_wroc.thresholds.rules import RULE_ARGUMENTS, choose_rule
+from polars_wroc.thresholds.rules import Rule, max_selection_rate
 from polars_wroc.thresholds.search import (
     ROWS_MISSING,
     ROWS_SELECTED,
@@ -65,7 +65,6 @@ from polars_wroc.thresholds.search import (
     confusion_at,
 )
 
-_THRESHOLD = ("threshold", *RULE_ARGUMENTS)
 _COMPARED = (
     "intersections",
     "min_rows",
@@ -79,9 +78,8 @@ _COMPARED = (
 def run_audit(options: argparse.Namespace) -> None:
     """Audit segments; raise if a gate fails."""
     check_output(options, SUFFIXES, printed=True)
-    threshold = {name: getattr(options, name) for name in _THRESHOLD}
-    decides = any(value is not None for value in (*threshold.values(), options.selected))
-    arguments.check_favorable(options, (*_THRESHOLD, "selected"))
+    decides = options.threshold is not None or options.selected is not None
+    arguments.check_favorable(options, ("threshold", "selected"))
     known = of_audit(decides=decides, ratios=options.favorable != "neither")
     gates = [read_gate(text, known) for text in options.fail_if]
     compared = {name: getattr(options, name) for name in _COMPARED}
@@ -89,7 +87,7 @@ def run_audit(options: argparse.Namespace) -> None:
     compared["text"] = arguments.text_of(options)
     audit = sources.source_of(options).function("audit")
     with at_once(sources.known_rows(options)):
-        result = audit(**threshold, **compared, **arguments.uncertainty_of(options))
+        result = audit(threshold=options.threshold, **compared, **arguments.uncertainty_of(options))
     if options.selected is not None:
         arguments.check_selected(options, result.segments["n_selected"].sum())
     shown = (options.output or "").lower().endswith(("-", ".json", ".md"))
@@ -147,10 +145,10 @@ def _check_kind(options: argparse.Namespace) -> None:
             if name not in (*own, "level", "weight_type") and getattr(options, name) is not None:
                 msg = f"{options.flags[name]} applies to --kind {kind}; found {options.kind}"
                 raise UsageError(msg)
-    design = [*arguments.design_of(options)]
+    design = [name for name in arguments.DESIGN if getattr(options, name)]
     if design and (options.kind != "roc" or options.band or not is_chart(options)):
         flag = options.flags[design[0]]
-        msg = f"{flag} applies to the AUCs in a ROC chart, not to a table, a --band or other kinds"
+        msg = f"{flag} applies to the AUCs in a ROC chart, not to tables, a --band or other kinds"
         raise UsageError(msg)
 
 
@@ -266,7 +264,7 @@ def _decided(frame: pl.LazyFrame | CountTable, options: argparse.Namespace) -> p
     rows = sources.decisions(frame, options)
     choice: Any = RECORDED if options.threshold is None else options.threshold
     if choice == "median":
-        choice = choose_rule(max_selection_rate=0.5)
+        choice = max_selection_rate(0.5)
     cells = confusion_at(rows.regrouped([]), common_threshold(rows, choice))
     share = (pl.col("tp") + pl.col("fp")) / pl.sum_horizontal(CELLS)
     return cells.select(missing=ROWS_MISSING, selected=ROWS_SELECTED, share=share)
@@ -410,22 +408,26 @@ def _table_has_positives(known: pl.Series, source: sources.Source) -> bool:
 
 def _decisions(options: argparse.Namespace, source: sources.Source) -> pl.LazyFrame:
     """Plan the rates at given thresholds, or at those that a rule chooses."""
-    rule = {name: value for name in RULE_ARGUMENTS if (value := getattr(options, name)) is not None}
     level: dict[str, Any] = {"level": options.level, "weight_type": options.weight_type}
-    table: pl.LazyFrame
-    if options.thresholds is None:
-        if not rule:
-            msg = "thresholds needs --threshold, or a rule such as --criterion youden; found none"
-            raise UsageError(msg)
-        table = source.function("operating_points")(**rule, **level, common=options.common)
-        return table
-    prevalence = rule.pop("prevalence", None)
-    if rule or options.common:
-        flag = options.flags[next(iter(rule), "common")]
-        msg = f"--threshold must not come with a rule that chooses one; found {flag}"
+    given = options.threshold or []
+    by_rule = any(not isinstance(each, float) for each in given)
+    if not given or (by_rule and len(given) > 1):
+        found = "none" if not given else "a rule and other thresholds"
+        msg = f"thresholds needs --threshold, with numbers or one rule; found {found}"
         raise UsageError(msg)
+    table: pl.LazyFrame
+    if isinstance(given[0], Rule):
+        if options.prevalence is not None:
+            msg = "--prevalence must not come with a rule in --threshold: least-cost:prevalence=P"
+            raise UsageError(msg)
+        table = source.function("operating_points")(rule=given[0], common=options.common, **level)
+        return table
+    if options.common:
+        msg = "--common must come with a rule in --threshold; found a number"
+        raise UsageError(msg)
+    threshold = given[0] if by_rule else given
     metrics = source.function("threshold_metrics")
-    table = metrics(thresholds=options.thresholds, prevalence=prevalence, **level)
+    table = metrics(threshold=threshold, prevalence=options.prevalence, **level)
     return table
 
 

@@ -110,15 +110,15 @@ _COMMANDS = {
         command_options.add_gaps,
         f"FILE... {_COLUMNS} --by A",
         "compare the true positive rate of each site with that of the others",
-        "polars-wroc gaps loans.parquet --label repaid --score s --by site --threshold 0.5 \\\n"
-        "    --metric tpr",
+        "polars-wroc gaps loans.parquet --label repaid --score s --by site \\\n"
+        "    --threshold 0.5 --metric tpr",
     ),
     "thresholds": _Command(
         "rates at thresholds, or at one that a rule chooses",
         command_options.add_thresholds,
-        f"FILE... {_COLUMNS} (--threshold T | a rule)",
+        f"FILE... {_COLUMNS} --threshold T...",
         "find the lowest threshold that at most a tenth of the negatives reach",
-        "polars-wroc thresholds loans.parquet --label repaid --score s --max-fpr 0.1",
+        "polars-wroc thresholds loans.parquet --label repaid --score s --threshold max-fpr=0.1",
     ),
     "calibrate": _Command(
         "whether scores are probabilities: observed rates in bins, and the calibration slope",

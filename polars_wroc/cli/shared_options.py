@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
-from typing import get_args
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, get_args
+
+import polars as pl
+import polars.selectors as cs
 
 from polars_wroc.cli import process
-from polars_wroc.inputs.arguments import MARGIN, WeightType
+from polars_wroc.inputs.arguments import MARGIN, WeightType, did_you_mean
 from polars_wroc.inputs.decisions import Favorable
-from polars_wroc.inputs.designs import Lonely, ReplicateKind
+from polars_wroc.inputs.designs import Lonely, ReplicateWeights
 from polars_wroc.stats.difference_tests import Adjust
-from polars_wroc.thresholds.rules import Criterion
+from polars_wroc.thresholds import rules
+from polars_wroc.thresholds.rules import Rule, Threshold
 
 # Arguments of functions that have other names than the options.
 _ALIASES = {
     "path": "output",
     "frame": "files",
     "frames": "files",
-    "kind": "replicate_kind",
-    "rho": "replicate_rho",
-    "df": "replicate_df",
     "bins": "curve_bins",
     "facet": "by",
     "attributes": "by",
+    "design": "cluster",
 }
 
 
@@ -188,24 +192,10 @@ def add_uncertainty(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--replicate-weights",
-        action="append",
+        type=replicate_weights_of,
         metavar="R",
-        help="column of replicate weights, or several as in 'brr*'; repeat for more",
-    )
-    parser.add_argument(
-        "--replicate-kind",
-        # The jackknife in strata needs a factor for each column.
-        choices=[kind for kind in get_args(ReplicateKind) if kind != "jkn"],
-        help="how the replicate weights were made",
-    )
-    parser.add_argument(
-        "--replicate-rho", type=float, metavar="RHO", help="Fay's coefficient, for kind fay"
-    )
-    parser.add_argument(
-        "--replicate-df",
-        type=int,
-        metavar="DF",
-        help="degrees of freedom of the design: sampling units less strata",
+        help="columns of replicate weights and how they were made: such as 'rep_*:kind=jk2', or "
+        "a,b,c:kind=fay,rho=0.3,df=60; df are the degrees of freedom: sampling units less strata",
     )
 
 
@@ -242,10 +232,6 @@ def add_output(
     )
 
 
-# Which prevalence an option is about.
-_OF_COST = "that the cost is for"
-
-
 def add_selected(parser: argparse._ActionsContainer) -> None:
     """Name the column of recorded decisions."""
     parser.add_argument(
@@ -271,36 +257,79 @@ def add_threshold(parser: argparse.ArgumentParser) -> None:
         "decisions", "of a threshold, of a rule that chooses it, or recorded ones"
     )
     add_selected(group)
-    group.add_argument(
-        "--threshold", type=float, metavar="T", help="scores of at least T are positive"
-    )
-    add_rule(group)
+    group.add_argument("--threshold", type=threshold_of, metavar="T", help=THRESHOLD)
 
 
-def add_rule(group: argparse._ActionsContainer, prevalence: str = _OF_COST) -> None:
-    """Choose a threshold by a rule."""
-    group.add_argument(
-        "--criterion", choices=get_args(Criterion), help="what the threshold optimises"
-    )
-    add_costs(group, prevalence)
-    group.add_argument(
-        "--max-fpr", type=float, metavar="R", help="highest tpr with an fpr of at most R"
-    )
-    group.add_argument(
-        "--min-tpr", type=float, metavar="R", help="lowest fpr with a tpr of at least R"
-    )
-    group.add_argument(
-        "--max-selection-rate", type=float, metavar="R", help="highest selection rate of at most R"
-    )
+# What is said of an option that takes numbers and rules.
+THRESHOLD = (
+    "scores of at least T are selected; or median, or a rule: youden, closest-topleft, "
+    "max-accuracy, max-fpr=R, min-tpr=R, max-selection-rate=R, or such as least-cost:fn=5,fp=1"
+)
 
 
-def add_costs(group: argparse._ActionsContainer, prevalence: str = _OF_COST) -> None:
-    """Weigh errors by their costs; ``prevalence`` says what its option is for."""
+def threshold_of(text: str) -> Threshold:
+    """Read a threshold, the median, or a rule such as ``max-fpr=0.1``."""
+    if text == "median":
+        return "median"
+    name, sign, options = text.partition(":" if ":" in text else "=")
+    if (rule := name.replace("-", "_")) in rules.__all__:
+        choose: Callable[..., Rule] = getattr(rules, rule)
+        with _such_as("max-fpr=0.1 or least-cost:fn=5,fp=1", text):
+            return choose(_value(options)) if sign == "=" else choose(**_values(options))
+    value = _value(text)
+    if isinstance(value, str):
+        hint = did_you_mean(name, [each.replace("_", "-") for each in rules.__all__])
+        msg = f"must be a number, median or a rule such as max-fpr=0.1; found {text!r}{hint}"
+        raise argparse.ArgumentTypeError(msg)
+    return value
+
+
+def replicate_weights_of(text: str) -> ReplicateWeights:
+    """Read columns and kind of replicate weights, such as ``rep_*:kind=jk2``."""
+    names, _, options = text.rpartition(":")
+    columns = [_matching(name) if "*" in name else name for name in names.split(",") if name]
+    with _such_as("'rep_*:kind=jk2' or a,b,c:kind=fay,rho=0.3,df=60", text):
+        return ReplicateWeights(columns, **_values(options))
+
+
+def _matching(pattern: str) -> pl.Expr:
+    """Select the columns whose names match a pattern, in which * is any text."""
+    return cs.matches("^" + ".*".join(map(re.escape, pattern.split("*"))) + "$")
+
+
+def _values(text: str) -> dict[str, Any]:
+    """Read arguments such as ``fn=5,fp=1``."""
+    parts = (part.partition("=") for part in text.split(",") if part)
+    return {name: _value(value) for name, _, value in parts}
+
+
+def _value(text: str) -> int | float | str:
+    """Read a number, or leave the text."""
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(text)
+    return text
+
+
+@contextmanager
+def _such_as(examples: str, text: str) -> Iterator[None]:
+    """Show examples of an option in place of what an argument of it must be."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        msg = f"must be such as {examples}; found {text!r}: {str(error).replace('`', '')}"
+        raise argparse.ArgumentTypeError(msg) from None
+
+
+def add_costs(group: argparse._ActionsContainer) -> None:
+    """Weigh errors by their costs."""
     group.add_argument("--cost-fn", type=float, metavar="C", help="cost of a false negative")
     group.add_argument("--cost-fp", type=float, metavar="C", help="cost of a false positive")
+    add_prevalence(group, "that the cost is for")
+
+
+def add_prevalence(group: argparse._ActionsContainer, purpose: str) -> None:
+    """Choose the prevalence of a population."""
     group.add_argument(
-        "--prevalence",
-        type=float,
-        metavar="P",
-        help=f"prevalence in the population {prevalence}",
+        "--prevalence", type=float, metavar="P", help=f"prevalence in the population {purpose}"
     )

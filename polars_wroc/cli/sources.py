@@ -41,8 +41,8 @@ from polars_wroc.plans.config import (
     rows_within_budget,
 )
 from polars_wroc.plans.queries import collect, message_of
+from polars_wroc.thresholds.confusion_matrix import threshold_metrics
 from polars_wroc.thresholds.operating_points import operating_points
-from polars_wroc.thresholds.threshold_metrics import threshold_metrics
 
 Name = Literal[
     "audit",
@@ -104,7 +104,7 @@ def source_of(options: argparse.Namespace) -> Source:
 
 def _groups(name: Name, **given: Any) -> dict[str, Any]:
     """Name the groups as a function does."""
-    if name == "group_gaps":
+    if name in ("group_gaps", "audit"):
         given["attributes"] = given.pop("by")
     return given
 

@@ -265,9 +265,9 @@ def pool_in_bins(
         return rows
     bins_by = arguments.named(arguments.given(bins=binning.bins, tolerance=binning.tolerance))
     if rows.design is not None:
-        refuse_design(rows.design.given, f"with {bins_by}, which keeps no single rows")
+        refuse_design(rows.design.kind, f"with {bins_by}, which keeps no single rows")
     if CLUSTER in rows.frame.collect_schema():
-        refuse_design(["cluster"], f"with {bins_by}, which keeps no single rows")
+        refuse_design("clusters", f"with {bins_by}, which keeps no single rows")
     # Rows that miss different values, or on which the decision was recorded, are still to be
     # counted apart.
     apart = (MISSING_MARKS, SELECTED)

@@ -11,7 +11,7 @@ import polars as pl
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import SCORE, WEIGHT, IntoColumn
-from polars_wroc.inputs.designs import Design
+from polars_wroc.inputs.designs import SampleDesign
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import CLASSES, IntoColumns, Rows, class_weights
 from polars_wroc.plans.queries import (
@@ -71,7 +71,9 @@ def unit_scores(rows: Rows) -> pl.LazyFrame:
     return unit_sums(rows.inside(rows.frame), rows.keys, sums, rows.design)
 
 
-def calibration_variances(units: pl.LazyFrame, keys: Sequence[str], design: Design) -> pl.LazyFrame:
+def calibration_variances(
+    units: pl.LazyFrame, keys: Sequence[str], design: SampleDesign
+) -> pl.LazyFrame:
     """Compute `OBSERVED_VARIANCE` and the others, and degrees of freedom, of each group."""
     positives, weight, scores = (pl.col(name) for name in UNIT_SUMS)
     observed, mean = (ratio_influence(part, weight, keys, design) for part in (positives, scores))
@@ -89,7 +91,7 @@ def calibration_variances(units: pl.LazyFrame, keys: Sequence[str], design: Desi
 
 
 def difference_gap_variances(
-    units: pl.LazyFrame, keys: Sequence[str], design: Design, reference: Callable[[str], str]
+    units: pl.LazyFrame, keys: Sequence[str], design: SampleDesign, reference: Callable[[str], str]
 ) -> pl.LazyFrame:
     """Compute `GAP_VARIANCE` and `GAP_DF` of each group.
 

@@ -20,7 +20,7 @@ from polars_wroc.curves.roc_curve import (
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import IntoColumn
-from polars_wroc.inputs.designs import Lonely, ReplicateWeights, SurveyArguments
+from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.metrics.summary import with_corners
@@ -28,7 +28,6 @@ from polars_wroc.plans.queries import FrameT, join_on_keys, like_input
 from polars_wroc.ranking.curve import is_origin
 from polars_wroc.stats.proportions import TOLERANCE, size_by_design
 from polars_wroc.stats.variances import DESIGN_DF
-from polars_wroc.thresholds.confusion_matrix import rate_variance
 from polars_wroc.thresholds.search import (
     SELECTS,
     THRESHOLD,
@@ -36,6 +35,7 @@ from polars_wroc.thresholds.search import (
     thresholds_of,
     unit_cells,
 )
+from polars_wroc.thresholds.threshold_rates import rate_variance
 
 _GIVEN, _FOUND = "__rate_given", "__rate_found"
 
@@ -88,11 +88,7 @@ def tpr_at_fpr(
     weight_type: WeightType = "probability",
     bins: int | None = None,
     tolerance: float | None = None,
-    cluster: IntoColumn | None = None,
-    strata: IntoColumn | None = None,
-    fpc: IntoColumn | None = None,
-    lonely: Lonely = "null",
-    replicate_weights: ReplicateWeights | None = None,
+    design: Design | None = None,
 ) -> FrameT:
     """Weighted true positive rate at given false positive rates, with confidence intervals.
 
@@ -109,8 +105,8 @@ def tpr_at_fpr(
         One or several false positive rates from 0 to 1.
     level, weight_type
         Confidence level, and meaning of the weights: see `roc_auc_ci`.
-    cluster, strata, fpc, lonely, replicate_weights
-        The design of a survey: see `summary`. With ``cluster`` alone there is one stratum. The
+    design
+        Clusters, a `Survey` or `ReplicateWeights`: see `summary`. The
         interval then uses the variances of both rates by the design, at the nearest threshold, and
         Student's t. Not with ``bins`` or ``tolerance``.
 
@@ -160,12 +156,11 @@ def tpr_at_fpr(
     │ 0.5 ┆ 1.0 │
     └─────┴─────┘
     """
-    survey = SurveyArguments(cluster, strata, fpc, lonely, replicate_weights)
+    survey = read_design(design)
     band = Band("pointwise", level, weight_type, designed=survey.given)
     rates = arguments.numbers("fpr", fpr, low=0, high=1)
     binning = Binning(bins, tolerance)
-    design = survey if survey.given else None
-    rows = read_rows(frame, label, score, weight, by, pos_label, survey=design)
+    rows = read_rows(frame, label, score, weight, by, pos_label, survey=survey)
     return like_input(frame, _points(pool_in_bins(rows, binning), rates, TPR_AT_FPR, band))
 
 
@@ -182,11 +177,7 @@ def fpr_at_tpr(
     weight_type: WeightType = "probability",
     bins: int | None = None,
     tolerance: float | None = None,
-    cluster: IntoColumn | None = None,
-    strata: IntoColumn | None = None,
-    fpc: IntoColumn | None = None,
-    lonely: Lonely = "null",
-    replicate_weights: ReplicateWeights | None = None,
+    design: Design | None = None,
 ) -> FrameT:
     """Weighted false positive rate at given true positive rates, with confidence intervals.
 
@@ -199,7 +190,7 @@ def fpr_at_tpr(
         As for `tpr_at_fpr`.
     tpr
         One or several true positive rates from 0 to 1.
-    cluster, strata, fpc, lonely, replicate_weights
+    design
         As for `tpr_at_fpr`.
 
     Returns
@@ -232,12 +223,11 @@ def fpr_at_tpr(
     │ 0.9 ┆ 0.5 │
     └─────┴─────┘
     """
-    survey = SurveyArguments(cluster, strata, fpc, lonely, replicate_weights)
+    survey = read_design(design)
     band = Band("pointwise", level, weight_type, designed=survey.given)
     rates = arguments.numbers("tpr", tpr, low=0, high=1)
     binning = Binning(bins, tolerance)
-    design = survey if survey.given else None
-    rows = read_rows(frame, label, score, weight, by, pos_label, survey=design)
+    rows = read_rows(frame, label, score, weight, by, pos_label, survey=survey)
     return like_input(frame, _points(pool_in_bins(rows, binning), rates, FPR_AT_TPR, band))
 
 

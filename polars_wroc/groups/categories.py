@@ -27,6 +27,8 @@ from polars_wroc.stats.proportions import TOLERANCE
 
 # Between the names of columns whose groups are crossed.
 CROSSED = " \N{MULTIPLICATION SIGN} "
+# The rule of two segments of one attribute that would have the same name.
+NAMED_ONCE = "`attributes` must have values that name each segment differently"
 # Whether attributes are crossed too, or alone.
 Intersections: TypeAlias = bool | Literal["only"]
 
@@ -58,9 +60,8 @@ class Grouping:
         named, segment = self.named(table), pl.col("segment")
         alone = pl.len().over(segment.fill_null(MISSING), *others) == 1
         found = pl.format(f"{{}} twice in {self.attribute!r}", segment.fill_null(MISSING))
-        rule = "`attributes` must have values that name each segment differently"
         return named.with_columns(
-            pl.when(require_at_collect(alone, rule, found)).then(segment).alias("segment")
+            pl.when(require_at_collect(alone, NAMED_ONCE, found)).then(segment).alias("segment")
         )
 
     def check_names(self, segments: pl.DataFrame, models: Sequence[str]) -> None:
@@ -68,10 +69,7 @@ class Grouping:
         named = segments.with_columns(pl.col("segment").fill_null(MISSING))
         repeated = named.filter(pl.struct("segment", *models).is_duplicated())["segment"]
         if not repeated.is_empty():
-            msg = (
-                "`by` must have values that name each segment differently; "
-                f"found {repeated[0]!r} twice in {self.attribute!r}"
-            )
+            msg = f"{NAMED_ONCE}; found {repeated[0]!r} twice in {self.attribute!r}"
             raise ValueError(msg)
 
 
@@ -187,7 +185,7 @@ class Categories:
         repeated = pl.struct(division.keys).n_unique().over(name, UNKNOWN) > 1
         named_once = require_at_collect(
             ~repeated | pl.col(UNKNOWN),
-            "`attributes` must have values that name each segment differently",
+            NAMED_ONCE,
             pl.concat_str(name, pl.lit(f" twice in {division.attribute!r}")),
         )
         return ordered.with_row_index(PLACE).select(

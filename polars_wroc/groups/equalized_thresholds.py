@@ -18,7 +18,7 @@ from polars_wroc.plans.queries import FrameT, as_struct, join_on_keys, like_inpu
 from polars_wroc.ranking.curve import MOVED, curve_frame, if_both_classes, is_origin, totals
 from polars_wroc.ranking.curve_points import on_hull
 from polars_wroc.stats.proportions import TOLERANCE
-from polars_wroc.thresholds.rules import choose_rule
+from polars_wroc.thresholds.rules import least_cost
 from polars_wroc.thresholds.search import choose_threshold
 
 # On each edge, as proportions of the overall weight: the positives and the negatives of the group,
@@ -378,7 +378,7 @@ def _share_of_cost(costs: Costs) -> pl.Expr:
 def _with_costs(decided: pl.LazyFrame, costs: Costs, rows: Rows) -> pl.LazyFrame:
     """Add the costs of the decision rules, of a common threshold and without a constraint."""
     models = rows.model_keys
-    rule = choose_rule("cost", cost_fn=costs.fn, cost_fp=costs.fp)
+    rule = least_cost(fn=costs.fn, fp=costs.fp)
     counted = rows.frame.join(decided, on=rows.keys, how="semi", nulls_equal=True)
     cells = choose_threshold(Rows(counted, models), rule)
     positives, negatives = totals()

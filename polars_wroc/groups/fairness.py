@@ -30,7 +30,7 @@ from polars_wroc.groups.references import named_segment
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import AUDIT_KEYS, IntoColumn
-from polars_wroc.inputs.designs import Lonely, ReplicateWeights, SurveyArguments
+from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.frames import read_rows, require_groups
 from polars_wroc.inputs.rows import IntoColumns, Rows, read_source
 from polars_wroc.metrics.auc_interval import Interval, IntervalOptions
@@ -52,9 +52,9 @@ from polars_wroc.stats.proportions import (
     wilson,
 )
 from polars_wroc.stats.variances import design_df
-from polars_wroc.thresholds.confusion_matrix import ThresholdMetrics
-from polars_wroc.thresholds.rules import threshold_or_rule
+from polars_wroc.thresholds.rules import Threshold, read_threshold
 from polars_wroc.thresholds.search import cells_of_groups, common_threshold
+from polars_wroc.thresholds.threshold_rates import ThresholdMetrics
 
 # Of more groups than this not every pair is compared, but the ends of all limits.
 MOST_IN_PAIRS = 200
@@ -332,7 +332,7 @@ def fairness(
     *,
     attributes: IntoColumns,
     intersections: Intersections = False,
-    threshold: float | None = None,
+    threshold: Threshold | None = None,
     selected: IntoColumn | None = None,
     weight: IntoColumn | None = None,
     pos_label: object = None,
@@ -340,11 +340,7 @@ def fairness(
     max_groups: int = 200,
     level: float = 0.95,
     weight_type: WeightType = "probability",
-    cluster: IntoColumn | None = None,
-    strata: IntoColumn | None = None,
-    fpc: IntoColumn | None = None,
-    lonely: Lonely = "null",
-    replicate_weights: ReplicateWeights | None = None,
+    design: Design | None = None,
 ) -> FrameT:
     """Weighted fairness metrics: the largest difference and smallest ratio between groups.
 
@@ -371,8 +367,8 @@ def fairness(
         With more groups than this ``max_abroca`` is null: its time and memory grow with the
         number of rows times the number of groups, those of all other metrics with the number of
         rows.
-    cluster, strata, fpc, lonely, replicate_weights
-        The design of a survey: see `summary`. With ``cluster`` alone there is one stratum. All
+    design
+        Clusters, a `Survey` or `ReplicateWeights`: see `summary`. All
         limits and tests then use the variances of the design and its degrees of freedom.
 
     Returns
@@ -465,18 +461,17 @@ def fairness(
     └───────────────────────────────┴─────────┴───────┴───────────┴─────────────────┘
     """
     require_groups(attributes, called="attributes")
-    choice = threshold_or_rule(threshold, selected)
+    choice = read_threshold(threshold, selected)
     if choice is None:
         msg = "exactly one of `threshold` and `selected` must be given; found none"
         raise ValueError(msg)
     least = arguments.whole_number("min_rows", min_rows, low=0)
     within_limit = pl.len() <= arguments.whole_number("max_groups", max_groups, low=1)
-    survey = SurveyArguments(cluster, strata, fpc, lonely, replicate_weights)
-    design = survey if survey.given else None
+    survey = read_design(design)
     source = read_source(frame)
     score, name = score_or_decisions(source, score, selected)
     given = source, label, score, weight, attributes, pos_label
-    rows: Rows = read_rows(*given, survey=design, selected=selected, called="attributes")
+    rows: Rows = read_rows(*given, survey=survey, selected=selected, called="attributes")
     divisions = read_attributes(rows, intersections)
     thresholds = common_threshold(rows, choice)
     metrics = ThresholdMetrics(level, weight_type, designed=survey.given)

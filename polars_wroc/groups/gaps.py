@@ -72,9 +72,9 @@ from polars_wroc.stats.proportions import (
     value_and_sizes,
 )
 from polars_wroc.stats.variances import DESIGN_DF, design_df, design_effect
-from polars_wroc.thresholds.confusion_matrix import cell_counts, rate_variance
 from polars_wroc.thresholds.registry import GAP_RATES
 from polars_wroc.thresholds.search import ROWS_REJECTED, ROWS_SELECTED, confusion_at, unit_cells
+from polars_wroc.thresholds.threshold_rates import cell_counts, rate_variance
 
 _AUC = ROC_AUC.column
 

@@ -17,12 +17,12 @@ from polars_wroc.groups.within_strata import WITHIN_COLUMNS, GapsWithinStrata, c
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import MARGIN, WeightType, check_weight_type
 from polars_wroc.inputs.columns import IntoColumn
-from polars_wroc.inputs.designs import Lonely, ReplicateWeights, SurveyArguments
+from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.frames import read_rows, read_rows_within, require_groups
 from polars_wroc.inputs.rows import IntoColumns, Rows, read_source
 from polars_wroc.plans.queries import FrameT, like_input
 from polars_wroc.stats.difference_tests import Adjust, check_options
-from polars_wroc.thresholds.rules import threshold_or_rule
+from polars_wroc.thresholds.rules import Threshold, read_threshold
 from polars_wroc.thresholds.search import common_threshold
 
 
@@ -34,7 +34,7 @@ def group_gaps(
     attributes: IntoColumns,
     intersections: Intersections = False,
     reference: object = "rest",
-    threshold: float | None = None,
+    threshold: Threshold | None = None,
     selected: IntoColumn | None = None,
     within: IntoColumns | None = None,
     weight: IntoColumn | None = None,
@@ -45,11 +45,7 @@ def group_gaps(
     method: GapMethod = "score",
     weight_type: WeightType = "probability",
     adjust: Adjust = "holm",
-    cluster: IntoColumn | None = None,
-    strata: IntoColumn | None = None,
-    fpc: IntoColumn | None = None,
-    lonely: Lonely = "null",
-    replicate_weights: ReplicateWeights | None = None,
+    design: Design | None = None,
 ) -> FrameT:
     """Test how the weighted AUC and rates of each segment differ from those of a reference.
 
@@ -111,8 +107,8 @@ def group_gaps(
         vanish. ``reference`` must be ``"rest"``, ``"best"`` (by the AUC without strata) or a
         segment, ``method`` ``"score"``, and no survey design given. Plans compute this, whatever
         the engine.
-    cluster, strata, fpc, lonely, replicate_weights
-        The design of a survey: see `summary`. With ``cluster`` alone there is one stratum.
+    design
+        Clusters, a `Survey` or `ReplicateWeights`: see `summary`.
         Intervals and tests of all gaps then use the variances of the design, with the correlation
         of groups that share units, and Student's t; each p-value belongs to the level at which the
         interval just excludes 0. Degrees of freedom are those of `summary` for the group or for its
@@ -235,15 +231,14 @@ def group_gaps(
     level = check_options(level, adjust)
     require_groups(attributes, called="attributes")
     check_weight_type(weight_type)
-    choice = threshold_or_rule(threshold, selected)
-    survey = SurveyArguments(cluster, strata, fpc, lonely, replicate_weights)
-    design = survey if survey.given else None
+    choice = read_threshold(threshold, selected)
+    survey = read_design(design)
     source = read_source(frame)
     score, name = score_or_decisions(source, score, selected)
     given = source, label, score, weight, attributes, pos_label
     by_strata: list[str] = []
     if within is None:
-        rows: Rows = read_rows(*given, survey=design, selected=selected, called="attributes")
+        rows: Rows = read_rows(*given, survey=survey, selected=selected, called="attributes")
     else:
         survey.require_none("with `within`")
         check_within(reference, method)
@@ -255,9 +250,8 @@ def group_gaps(
     thresholds = None if choice is None else common_threshold(rows, choice)
     least = arguments.whole_number("min_rows", min_rows, low=0)
     arguments.option("method", method, get_args(GapMethod))
-    if design is not None and method != "score":
-        used = "`cluster`, `strata`, `fpc` or `replicate_weights`"
-        msg = f"`method` must be 'score' with {used}; found {method!r}"
+    if survey.given and method != "score":
+        msg = f"`method` must be 'score' with `design`; found {method!r}"
         raise ValueError(msg)
     tests = GapTests(
         level,

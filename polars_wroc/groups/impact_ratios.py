@@ -63,7 +63,7 @@ from polars_wroc.inputs.decisions import (
     check_favorable,
     read_decisions,
 )
-from polars_wroc.inputs.designs import Design, Lonely, ReplicateWeights, SurveyArguments
+from polars_wroc.inputs.designs import Design, SampleDesign, read_design
 from polars_wroc.inputs.frames import require_groups
 from polars_wroc.inputs.rows import IntoColumns, Rows, read_source
 from polars_wroc.plans.queries import (
@@ -95,8 +95,7 @@ from polars_wroc.stats.distributions import (
 )
 from polars_wroc.stats.proportions import TOLERANCE, size_by_design, value_and_sizes
 from polars_wroc.stats.variances import DESIGN_DF, design_df
-from polars_wroc.thresholds.confusion_matrix import cell_counts, rate_variance
-from polars_wroc.thresholds.rules import choose_rule
+from polars_wroc.thresholds.rules import max_selection_rate
 from polars_wroc.thresholds.search import (
     ROWS_MISSING,
     ROWS_REJECTED,
@@ -106,6 +105,7 @@ from polars_wroc.thresholds.search import (
     rate_variances,
     unit_cells,
 )
+from polars_wroc.thresholds.threshold_rates import cell_counts, rate_variance
 
 # Categories with a smaller share of the weight are not compared, by default.
 MIN_SHARE = 0.02
@@ -139,7 +139,7 @@ class ImpactRatios:
         return self.table_of(confusion_at(rows, thresholds), of_units, rows.design)
 
     def table_of(
-        self, cells: pl.LazyFrame, of_units: pl.LazyFrame | None, design: Design | None
+        self, cells: pl.LazyFrame, of_units: pl.LazyFrame | None, design: SampleDesign | None
     ) -> pl.LazyFrame:
         """Compare rates of cells by all keys crossed; by a design, with those of its units."""
         units = None if of_units is None or design is None else self._units(of_units, design)
@@ -157,7 +157,7 @@ class ImpactRatios:
         tested = in_columns(compared, [*steps, self._ratios])
         return in_columns(adjusted(tested, self.adjust), [self._verdicts, self._reasons])
 
-    def _units(self, cells: pl.LazyFrame, design: Design) -> SurveyGaps:
+    def _units(self, cells: pl.LazyFrame, design: SampleDesign) -> SurveyGaps:
         """Return the sampling units of each category, by the design of a survey."""
         members = self.categories.members(cells, [STRATUM, CLUSTER, *CELLS])
         keys = [*self.categories.keys, STRATUM, CLUSTER]
@@ -324,11 +324,7 @@ def impact_ratios(
     level: float = 0.95,
     weight_type: WeightType = "probability",
     adjust: Adjust = "holm",
-    cluster: IntoColumn | None = None,
-    strata: IntoColumn | None = None,
-    fpc: IntoColumn | None = None,
-    lonely: Lonely = "null",
-    replicate_weights: ReplicateWeights | None = None,
+    design: Design | None = None,
 ) -> FrameT:
     """Impact ratios: the selection rate of each category divided by that of the one selected most.
 
@@ -377,8 +373,8 @@ def impact_ratios(
         Confidence level of the intervals, from 0.001 to 0.9999.
     weight_type
         Meaning of the weights: see `roc_auc_ci`.
-    cluster, strata, fpc, lonely, replicate_weights
-        The design of a survey: see `summary`. With ``cluster`` alone there is one stratum. Limits
+    design
+        Clusters, a `Survey` or `ReplicateWeights`: see `summary`. Limits
         and tests then use the variances of the design, as in `group_gaps`.
     exact
         The test of small categories: Fisher's with ``"mid-p"``, or ``"fisher"``, the same without
@@ -484,10 +480,9 @@ def impact_ratios(
     require_groups(attributes, called="attributes")
     arguments.option("exact", exact, get_args(Exact))
     least = check_min_share(min_share)
-    survey = SurveyArguments(cluster, strata, fpc, lonely, replicate_weights)
+    survey = read_design(design)
     source = read_source(frame)
-    design = survey if survey.given else None
-    rows = read_decisions(source, score, selected, weight, attributes, design)
+    rows = read_decisions(source, score, selected, weight, attributes, survey)
     categories = read_categories(rows, unknown, intersections)
     schema = rows.frame.collect_schema()
     impact = ImpactRatios(
@@ -503,7 +498,7 @@ def impact_ratios(
     )
     if limit == "median":
         rows.require_scores("threshold='median'")
-    choice = choose_rule(max_selection_rate=0.5) if limit == "median" else limit
+    choice = max_selection_rate(0.5) if limit == "median" else limit
     thresholds = common_threshold(rows, RECORDED if choice is None else choice)
     table = impact.table(rows, thresholds)
     return like_input(frame, comparison_table(table, rows, score_name(source, score)))

@@ -22,7 +22,7 @@ from polars_wroc.groups.auc_sums import (
 )
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import AUDIT_KEYS, CLUSTER, MISSING, STRATUM
-from polars_wroc.inputs.designs import Design, Replicates
+from polars_wroc.inputs.designs import Replicates, SampleDesign
 from polars_wroc.inputs.rows import CLASSES, Rows
 from polars_wroc.metrics.auc_variance import AUC_INFLUENCE, Units, units_of
 from polars_wroc.plans.queries import (
@@ -45,8 +45,8 @@ from polars_wroc.stats.variances import (
     linear_variances,
     smaller_df,
 )
-from polars_wroc.thresholds.confusion_matrix import rate_influence, rate_influences, rate_variance
 from polars_wroc.thresholds.registry import GAP_RATES
+from polars_wroc.thresholds.threshold_rates import rate_influence, rate_influences, rate_variance
 
 # Marks two groups that are compared with each other, and the second of them.
 PAIR, REPEATED = "__pair", "__repeated"
@@ -380,7 +380,7 @@ class SurveyGaps:
     """The influences of units on AUCs, or None, and their cells if there are thresholds."""
 
     keys: Sequence[str]
-    design: Design
+    design: SampleDesign
     influences: pl.LazyFrame | None
     cells: pl.LazyFrame | None
     rates: Collection[str] = tuple(GAP_RATES)

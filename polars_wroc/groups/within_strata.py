@@ -39,8 +39,8 @@ from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.plans.queries import Fields, Step, in_columns, join_on_keys, over
 from polars_wroc.ranking.curve import CELLS, SQUARES
 from polars_wroc.stats.proportions import is_exact
-from polars_wroc.thresholds.confusion_matrix import cell_counts
 from polars_wroc.thresholds.registry import GAP_RATES
+from polars_wroc.thresholds.threshold_rates import cell_counts
 
 # Columns that strata add to the table.
 WITHIN_COLUMNS = ("gap_crude", "gap_explained", "share_within")

@@ -221,23 +221,28 @@ class Costs(NamedTuple):
         return self.fn * prevalence * fnr + self.fp * (1 - prevalence) * fpr
 
 
-def read_costs(cost_fn: float | None, cost_fp: float | None) -> Costs:
+def read_costs(
+    cost_fn: float | None,
+    cost_fp: float | None,
+    names: tuple[str, str] = ("cost_fn", "cost_fp"),
+) -> Costs:
     """Check the costs; if only one is given, the other is 1 minus it."""
+    of_fn, of_fp = names
     fn, fp = (
         None if value is None else number(name, value, low=0, finite=True)
-        for name, value in (("cost_fn", cost_fn), ("cost_fp", cost_fp))
+        for name, value in ((of_fn, cost_fn), (of_fp, cost_fp))
     )
     if fn is None and fp is None:
-        msg = "`cost_fn` or `cost_fp` must be given; found neither"
+        msg = f"`{of_fn}` or `{of_fp}` must be given; found neither"
         raise ValueError(msg)
     if fn is None:
         assert fp is not None
-        return Costs(_one_minus("cost_fp", fp, "cost_fn"), fp)
+        return Costs(_one_minus(of_fp, fp, of_fn), fp)
     if fp is None:
-        return Costs(fn, _one_minus("cost_fn", fn, "cost_fp"))
+        return Costs(fn, _one_minus(of_fn, fn, of_fp))
     largest = max(fn, fp)
     if largest == 0:
-        msg = "`cost_fn` and `cost_fp` must not both be 0; found 0 and 0"
+        msg = f"`{of_fn}` and `{of_fp}` must not both be 0; found 0 and 0"
         raise ValueError(msg)
     # The larger is divided out first, since the sum may overflow.
     both = fn / largest + fp / largest

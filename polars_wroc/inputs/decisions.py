@@ -13,7 +13,7 @@ import polars as pl
 from polars_wroc.inputs import arguments, columns
 from polars_wroc.inputs.arguments import reject_type, shown
 from polars_wroc.inputs.columns import SCORE, SCORE_HIGH, SELECTED, IntoColumn
-from polars_wroc.inputs.designs import SurveyArguments
+from polars_wroc.inputs.designs import GivenDesign
 from polars_wroc.inputs.expressions import boolean_column
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import IntoColumns, Rows, RowSource, polars_frame
@@ -85,7 +85,7 @@ def read_unlabelled(
     score: IntoColumns,
     weight: IntoColumn | None,
     attributes: IntoColumns,
-    survey: SurveyArguments | None = None,
+    survey: GivenDesign | None = None,
 ) -> Rows:
     """Return the rows with scores and no label, all of them negative."""
     # Counts have no rows without a label.
@@ -99,7 +99,7 @@ def read_decisions(
     selected: IntoColumn | None,
     weight: IntoColumn | None,
     attributes: IntoColumns,
-    survey: SurveyArguments | None,
+    survey: GivenDesign | None,
 ) -> Rows:
     """Return the rows without a label; of recorded decisions, with the score `RECORDED` or 0.
 

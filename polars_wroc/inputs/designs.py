@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from dataclasses import KW_ONLY, dataclass
+from typing import Literal, NamedTuple, NoReturn, TypeAlias, get_args
 
 import polars as pl
 
@@ -118,10 +118,11 @@ class ReplicateWeights:
 
 
 Lonely: TypeAlias = Literal["null", "certainty", "adjust"]
+DesignKind: TypeAlias = Literal["clusters", "survey", "replicate weights"]
 
 # Of a row: the correction for a finite population, as given.
 FPC = "__fpc"
-# Columns of sampled rows, and the arguments that give them.
+# Columns of sampled rows, and the arguments of `Survey` that give them.
 SURVEY_COLUMNS = {CLUSTER: "cluster", STRATUM: "strata", FPC: "fpc"}
 # Of a stratum: the first `FPC` that is null or NaN, as text.
 _NO_NUMBER = "__fpc_no_number"
@@ -130,17 +131,48 @@ UNITS, FRACTION = "__units", "__fraction"
 
 
 @dataclass(frozen=True)
-class SurveyArguments:
-    """How the rows were sampled, as the caller says.
+class Survey:
+    """The design of a survey: clusters or strata of the rows, or both.
 
-    Without ``cluster`` and ``replicate_weights`` each row is a sampling unit.
+    Variances are linearised, from the totals of the sampling units within their strata, and
+    quantiles are Student's. Units and strata count in all rows of the frame, also in those of other
+    groups, that are missing or of weight 0, so do not filter them before.
+
+    Parameters
+    ----------
+    cluster
+        Column name or expression of each row's primary sampling unit: equal values in different
+        strata are different units. Without it each row is a unit. Null is a unit too.
+    strata
+        Column name or expression of each row's stratum. Null is a stratum too.
+    fpc
+        Column name or numeric expression, constant in a stratum, for samples that are a large part
+        of the population (finite population correction): the proportion of units that was sampled
+        where it is at most 1, else the number of units in the population.
+    lonely
+        What a stratum with a single sampling unit adds to the variance of a group with rows in it.
+        ``"null"``: that is unknown, and so is the variance. ``"certainty"``: nothing, as if the
+        unit was certain to be sampled. ``"adjust"``: its squared distance from the mean of all
+        units, which errs on the safe side. Where ``fpc`` is 1 nothing is unknown; if it is 1 in all
+        strata, the standard error is 0 and the interval that of independent rows.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For an unknown ``lonely``, or one without ``strata``. Columns are checked with the frame.
+
+    Examples
+    --------
+    >>> import polars_wroc as wroc
+    >>> wroc.Survey("household", strata="region").lonely
+    'null'
     """
 
     cluster: IntoColumn | None = None
+    _: KW_ONLY
     strata: IntoColumn | None = None
     fpc: IntoColumn | None = None
     lonely: Lonely = "null"
-    replicate_weights: ReplicateWeights | None = None
 
     def __post_init__(self) -> None:
         """Check the options; columns are checked with the frame."""
@@ -148,40 +180,71 @@ class SurveyArguments:
         if self.lonely != "null" and self.strata is None:
             msg = f"`lonely` must be 'null' without `strata`; found {self.lonely!r}"
             raise ValueError(msg)
-        if self.replicate_weights is not None:
-            if not isinstance(self.replicate_weights, ReplicateWeights):
-                rule = "be an object of class ReplicateWeights"
-                arguments.reject_type("replicate_weights", rule, self.replicate_weights)
-            if others := [name for name in self.names if name != "replicate_weights"]:
-                msg = (
-                    "`cluster`, `strata` and `fpc` must be None with `replicate_weights`; "
-                    f"found {arguments.named(others)}"
-                )
-                raise ValueError(msg)
 
-    def require_none(self, why: str) -> None:
-        """Raise where a design is given with something that must not come with one."""
-        refuse_design(self.names, why)
+
+# How rows were sampled: a column of clusters, or more that is known.
+Design: TypeAlias = IntoColumn | Survey | ReplicateWeights
+
+
+@dataclass(frozen=True)
+class GivenDesign:
+    """A design as the caller gives it: columns of a survey, or replicate weights."""
+
+    survey: Survey
+    replicate_weights: ReplicateWeights | None = None
+    # Whether the column of clusters is the argument itself.
+    is_column: bool = False
+
+    def called(self, name: str) -> str:
+        """Return the argument that gives a column of `SURVEY_COLUMNS`."""
+        return "design" if self.is_column else SURVEY_COLUMNS[name]
 
     @property
-    def names(self) -> list[str]:
-        """The names of the columns' arguments that are given."""
-        return arguments.given(
-            cluster=self.cluster,
-            strata=self.strata,
-            fpc=self.fpc,
-            replicate_weights=self.replicate_weights,
-        )
+    def cluster(self) -> IntoColumn | None:
+        """The clusters of rows."""
+        return self.survey.cluster
+
+    @property
+    def columns(self) -> dict[str, IntoColumn]:
+        """The columns of the survey that are given, by `SURVEY_COLUMNS`."""
+        found = {name: getattr(self.survey, argument) for name, argument in SURVEY_COLUMNS.items()}
+        return {name: column for name, column in found.items() if column is not None}
+
+    @property
+    def kind(self) -> DesignKind | None:
+        """What is known, in words."""
+        if self.replicate_weights is not None:
+            return "replicate weights"
+        if not self.columns:
+            return None
+        return "survey" if {*self.columns} - {CLUSTER} else "clusters"
 
     @property
     def given(self) -> bool:
         """Whether anything is known."""
-        return bool(self.names)
+        return self.kind is not None
 
     @property
     def more_than_clusters(self) -> bool:
         """Whether more is known than which rows are in the same cluster."""
-        return self.names not in ([], ["cluster"])
+        return self.kind not in (None, "clusters")
+
+    def require_none(self, why: str) -> None:
+        """Raise where a design is given with something that must not come with one."""
+        if self.kind is not None:
+            refuse_design(self.kind, why)
+
+
+def read_design(design: Design | None) -> GivenDesign:
+    """Read the argument ``design``; its columns are checked with the frame."""
+    if design is None or isinstance(design, Survey):
+        return GivenDesign(design or Survey())
+    if isinstance(design, ReplicateWeights):
+        return GivenDesign(Survey(), design)
+    if not isinstance(design, str | pl.Expr):
+        rule = "be a column of clusters, a `Survey` or `ReplicateWeights`"
+        arguments.reject_type("design", rule, design)
+    return GivenDesign(Survey(design), is_column=True)
 
 
 @dataclass(frozen=True)
@@ -190,12 +253,11 @@ class SurveyDesign:
 
     ``strata`` has a row for each, with `STRATUM`, `UNITS` and `FRACTION`. ``lonely`` says what the
     only unit of a stratum adds to a variance: nothing is known, nothing, or its squared total.
-    ``given`` are the names of the arguments that the design comes from.
     """
 
     strata: pl.LazyFrame
     lonely: Lonely
-    given: Sequence[str]
+    kind: DesignKind = "survey"
 
     @property
     def df(self) -> pl.Expr:
@@ -215,20 +277,16 @@ class Replicates(NamedTuple):
     df: int
     # What messages call the columns.
     shown: Sequence[str]
-    given: Sequence[str] = ("replicate_weights",)
+    kind: DesignKind = "replicate weights"
 
 
-Design: TypeAlias = SurveyDesign | Replicates
+SampleDesign: TypeAlias = SurveyDesign | Replicates
 
 
-def refuse_design(given: Sequence[str], why: str) -> None:
-    """Raise where arguments of a design are given."""
-    if given:
-        msg = (
-            f"`cluster`, `strata`, `fpc` and `replicate_weights` must be None {why}; "
-            f"found {arguments.named(given)}"
-        )
-        raise ValueError(msg)
+def refuse_design(kind: DesignKind, why: str) -> NoReturn:
+    """Raise where a design must not be given."""
+    msg = f"`design` must be None {why}; found {kind if kind != 'survey' else 'a survey'}"
+    raise ValueError(msg)
 
 
 def with_design(rows: pl.LazyFrame, lonely: Lonely) -> tuple[pl.LazyFrame, SurveyDesign]:
@@ -238,7 +296,6 @@ def with_design(rows: pl.LazyFrame, lonely: Lonely) -> tuple[pl.LazyFrame, Surve
     dropped.
     """
     given = rows.collect_schema()
-    names = [argument for column, argument in SURVEY_COLUMNS.items() if column in given]
     units = pl.col(CLUSTER).n_unique() if CLUSTER in given else pl.len()
     if CLUSTER not in given:
         rows = rows.with_row_index(CLUSTER)
@@ -254,7 +311,7 @@ def with_design(rows: pl.LazyFrame, lonely: Lonely) -> tuple[pl.LazyFrame, Surve
     strata = rows.group_by(STRATUM).agg(**columns)
     fraction = _fraction(stratified=STRATUM in given) if FPC in given else pl.lit(0.0)
     strata = strata.select(STRATUM, UNITS, fraction.alias(FRACTION))
-    return rows.drop(FPC, strict=False), SurveyDesign(strata, lonely, names)
+    return rows.drop(FPC, strict=False), SurveyDesign(strata, lonely)
 
 
 def _fraction(*, stratified: bool) -> pl.Expr:

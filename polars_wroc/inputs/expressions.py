@@ -24,10 +24,9 @@ from polars_wroc.inputs.columns import (
 )
 from polars_wroc.inputs.designs import (
     FPC,
-    SURVEY_COLUMNS,
+    GivenDesign,
     Replicates,
     ReplicateWeights,
-    SurveyArguments,
 )
 from polars_wroc.inputs.rows import IntoColumns
 from polars_wroc.plans.queries import require_at_collect
@@ -105,10 +104,10 @@ def cluster_column(value: IntoColumn) -> pl.Expr:
 
     def check(columns: list[tuple[pl.Expr, pl.DataType]]) -> pl.Expr:
         ((column, dtype),) = columns
-        refuse_objects("cluster", shown_as(column), dtype)
+        refuse_objects("design", shown_as(column), dtype)
         return column
 
-    return pl.pipe_with_dtype([one_column("cluster", value)], check)
+    return pl.pipe_with_dtype([one_column("design", value)], check)
 
 
 def one_per_group(argument: str, value: pl.Expr) -> pl.Expr:
@@ -266,12 +265,11 @@ def _schema(frame: pl.LazyFrame, argument: str, column: pl.Expr) -> pl.Schema:
     return schema
 
 
-def unit_columns(frame: pl.LazyFrame, survey: SurveyArguments) -> dict[str, Typed]:
+def unit_columns(frame: pl.LazyFrame, survey: GivenDesign) -> dict[str, Typed]:
     """Return the columns `CLUSTER`, `STRATUM` and `FPC`, as far as they are given."""
     columns = {
-        name: typed_column(argument, as_column(argument, getattr(survey, argument)), frame)
-        for name, argument in SURVEY_COLUMNS.items()
-        if argument in survey.names
+        name: typed_column(called := survey.called(name), as_column(called, column), frame)
+        for name, column in survey.columns.items()
     }
     if FPC in columns:
         number = numeric(columns[FPC]).cast(pl.Float64)

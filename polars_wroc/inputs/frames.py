@@ -28,7 +28,13 @@ from polars_wroc.inputs.columns import (
     numeric,
     observe,
 )
-from polars_wroc.inputs.designs import Design, Replicates, SurveyArguments, with_design
+from polars_wroc.inputs.designs import (
+    GivenDesign,
+    Replicates,
+    SampleDesign,
+    read_design,
+    with_design,
+)
 from polars_wroc.inputs.expressions import (
     as_column,
     boolean_column,
@@ -188,7 +194,7 @@ def read_rows(
     pos_label: object,
     *,
     cluster: IntoColumn | None = None,
-    survey: SurveyArguments | None = None,
+    survey: GivenDesign | None = None,
     each_a_cluster: bool = False,
     mark_missing: bool = False,
     selected: IntoColumn | None = None,
@@ -278,7 +284,7 @@ def read_paired_rows(
     pos_label: object,
     *,
     cluster: IntoColumn | None = None,
-    survey: SurveyArguments | None = None,
+    survey: GivenDesign | None = None,
 ) -> tuple[Rows, list[str]]:
     """Return the rows with a column for each score, and the names of the models.
 
@@ -369,7 +375,7 @@ class _Columns(NamedTuple):
     weight: Typed | None
     decision: Typed | None
     clustered: bool
-    design: Design | None
+    design: SampleDesign | None
 
 
 def _read(
@@ -379,7 +385,7 @@ def _read(
     weight: IntoColumn | None,
     by: IntoColumns | None,
     cluster: IntoColumn | None,
-    survey: SurveyArguments | None = None,
+    survey: GivenDesign | None = None,
     decision: IntoColumn | None = None,
     called: str = "by",
 ) -> _Columns:
@@ -399,8 +405,8 @@ def _read(
         named[ROW_WEIGHT] = typed_column("weight", as_column("weight", weight), lazy)
     if decision is not None:
         named[SELECTED] = boolean_column("selected", decision, lazy)
-    named |= unit_columns(lazy, survey or SurveyArguments(cluster))
-    design: Design | None = None
+    named |= unit_columns(lazy, survey if survey and survey.given else read_design(cluster))
+    design: SampleDesign | None = None
     if survey is not None and survey.replicate_weights is not None:
         of_replicates = replicate_columns(lazy, survey.replicate_weights)
         design = replicates_of(survey.replicate_weights, of_replicates)
@@ -414,9 +420,9 @@ def _read(
     if design is not None:
         # The source is read once for the estimate and its replicates.
         selected = selected.cache()
-    elif survey is not None:
+    elif survey is not None and survey.given:
         # Before any row is left out.
-        selected, design = with_design(selected, survey.lonely)
+        selected, design = with_design(selected, survey.survey.lonely)
     if weight is not None and _may_be_zero(frame, named[ROW_WEIGHT]):
         # Ignored, whatever else the row holds.
         selected = selected.filter(pl.col(ROW_WEIGHT).ne_missing(0))

@@ -6,7 +6,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import polars as pl
 
@@ -25,7 +25,7 @@ from polars_wroc.inputs.columns import (
     Observations,
     Typed,
 )
-from polars_wroc.inputs.designs import Design
+from polars_wroc.inputs.designs import SampleDesign
 from polars_wroc.plans.config import When
 from polars_wroc.plans.queries import aggregate, join_on_keys, probability, require_at_collect
 
@@ -56,13 +56,6 @@ class RowSource(ABC):
     @abstractmethod
     def bins(self) -> int | None:
         """Return the number of bins of scores, or None if each score is there."""
-
-
-class ArrowTable(Protocol):
-    """A table of another package, such as pandas, PyArrow, DuckDB or Ibis."""
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Export the table as a stream of Arrow record batches."""
 
 
 def polars_frame(frame: object) -> pl.DataFrame | pl.LazyFrame:
@@ -127,7 +120,7 @@ class Rows:
     # When the compiled engine computes sums over these rows; None if plans do.
     compiled: When | None = None
     # How they were sampled: they have the columns `STRATUM` and `CLUSTER`, or replicate weights.
-    design: Design | None = None
+    design: SampleDesign | None = None
 
     @property
     def group_keys(self) -> list[str]:

@@ -17,7 +17,7 @@ import polars as pl
 
 from polars_wroc.inputs.arguments import WeightType, check_weight_type
 from polars_wroc.inputs.columns import CLUSTER, ROW_CUBES, ROW_SQUARES, SCORE, STRATUM, WEIGHT
-from polars_wroc.inputs.designs import Design, Replicates
+from polars_wroc.inputs.designs import Replicates, SampleDesign
 from polars_wroc.inputs.rows import CLASSES, Rows, class_weights
 from polars_wroc.plans.queries import (
     Fields,
@@ -315,7 +315,7 @@ AUC_INFLUENCE, AUC_VARIANCE = "__auc_influence", "__design_variance"
 
 
 def with_variances_of(
-    sums: pl.LazyFrame, influences: pl.LazyFrame, keys: Sequence[str], design: Design
+    sums: pl.LazyFrame, influences: pl.LazyFrame, keys: Sequence[str], design: SampleDesign
 ) -> pl.LazyFrame:
     """Add `AUC_VARIANCE`, its degrees of freedom and `DESIGN_NOTE` by the design of a survey.
 

@@ -47,7 +47,7 @@ def bootstrap(
     replicates: int = 500,
     seed: int = 0,
     multiplier: Multiplier = "poisson",
-    cluster: IntoColumn | None = None,
+    design: IntoColumn | None = None,
     level: float = 0.95,
 ) -> FrameT:
     """Bootstrap standard errors and percentile confidence intervals of metrics of a curve.
@@ -72,7 +72,7 @@ def bootstrap(
         ``"poisson"``: Poisson with mean 1, as if rows were drawn with replacement. ``"gamma"``:
         exponential with mean 1, the Bayesian bootstrap [1]_, in which no class ever vanishes;
         its standard errors are slightly too small, as if each class had one row more.
-    cluster
+    design
         Column name or expression of each row's cluster; the rows of a cluster share their
         multiplier. None draws a multiplier for each row; rows are first sorted by all their
         values, so that draws do not depend on the order of the rows.
@@ -123,7 +123,7 @@ def bootstrap(
     names: list[str] = list(formulas)
     _check_names(names, [*BOOTSTRAP_COLUMNS, REPLICATE, MODEL])
     table = polars_frame(frame)
-    rows: Rows = _rows(table, label, score, weight, by, pos_label, cluster)
+    rows: Rows = _rows(table, label, score, weight, by, pos_label, design)
     rows.check_names(BOOTSTRAP_COLUMNS)
     curve = _curve(table, score, formulas)
     replicated = _replicates(table, rows, formulas, curve, replicates, seed, multiplier)
@@ -156,7 +156,7 @@ def bootstrap_replicates(
     replicates: int = 500,
     seed: int = 0,
     multiplier: Multiplier = "poisson",
-    cluster: IntoColumn | None = None,
+    design: IntoColumn | None = None,
 ) -> FrameT:
     """Metrics in each replicate of `bootstrap`, for differences and other contrasts.
 
@@ -165,7 +165,7 @@ def bootstrap_replicates(
 
     Parameters
     ----------
-    frame, label, score, weight, by, pos_label, metrics, replicates, seed, multiplier, cluster
+    frame, label, score, weight, by, pos_label, metrics, replicates, seed, multiplier, design
         As for `bootstrap`.
 
     Returns
@@ -192,7 +192,7 @@ def bootstrap_replicates(
     _check_names(formulas, [REPLICATE, MODEL])
     columns = [REPLICATE, *formulas]
     table = polars_frame(frame)
-    rows: Rows = _rows(table, label, score, weight, by, pos_label, cluster)
+    rows: Rows = _rows(table, label, score, weight, by, pos_label, design)
     rows.check_names(columns)
     curve = _curve(table, score, formulas)
     replicated = _replicates(table, rows, formulas, curve, replicates, seed, multiplier)

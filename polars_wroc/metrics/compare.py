@@ -12,7 +12,7 @@ import polars as pl
 
 from polars_wroc.inputs.arguments import Limit, WeightType
 from polars_wroc.inputs.columns import WEIGHT, IntoColumn
-from polars_wroc.inputs.designs import Design, Lonely, Replicates, ReplicateWeights, SurveyArguments
+from polars_wroc.inputs.designs import Design, Replicates, SampleDesign, read_design
 from polars_wroc.inputs.frames import read_paired_rows, score_column
 from polars_wroc.inputs.rows import CLASSES, IntoColumns, Rows, class_weights
 from polars_wroc.metrics.auc_variance import replicate_influences, unit_influences, units_of
@@ -171,7 +171,7 @@ def _unit_weights(test: DelongTest) -> list[str]:
     return [test.variance.column("unit_weight", side) for side in CLASSES]
 
 
-def _influences(placed: PlacedRows, models: int, rows: Rows, design: Design) -> pl.LazyFrame:
+def _influences(placed: PlacedRows, models: int, rows: Rows, design: SampleDesign) -> pl.LazyFrame:
     """Compute the influences on the AUC of each model by the design."""
     if isinstance(design, Replicates):
         scores = {_influence(model): score_column(model) for model in range(models)}
@@ -181,7 +181,7 @@ def _influences(placed: PlacedRows, models: int, rows: Rows, design: Design) -> 
 
 
 def _variances(
-    influences: pl.LazyFrame, keys: Sequence[str], pairs: Sequence[Pair], design: Design
+    influences: pl.LazyFrame, keys: Sequence[str], pairs: Sequence[Pair], design: SampleDesign
 ) -> pl.LazyFrame:
     """Compute the variances of the AUCs, and the covariances of pairs, by the design."""
     products = {
@@ -247,13 +247,9 @@ def compare(
     level: float = 0.95,
     method: ComparisonMethod = "delong",
     weight_type: WeightType = "probability",
-    cluster: IntoColumn | None = None,
+    design: Design | None = None,
     adjust: Adjust = "holm",
     max_pairs: int = _MOST_PAIRS,
-    strata: IntoColumn | None = None,
-    fpc: IntoColumn | None = None,
-    lonely: Lonely = "null",
-    replicate_weights: ReplicateWeights | None = None,
 ) -> FrameT:
     """Compare the weighted AUCs of two or more scores on the same rows, per group.
 
@@ -273,8 +269,8 @@ def compare(
         ``"score"``: from the score-type intervals of both AUCs, see `roc_auc_ci`, and the
         correlation of the AUCs. For AUCs near 1 and few rows in a class, where DeLong's interval
         is too narrow; wider than that, most of all where the AUCs are alike.
-    weight_type, cluster
-        Meaning of the weights, and clusters: see `roc_auc_ci`.
+    weight_type
+        Meaning of the weights: see `roc_auc_ci`.
     adjust
         How p-values are adjusted for the number of tests in the table. ``"holm"`` controls the
         family-wise error rate (the probability of any false positive), ``"bh"``
@@ -283,10 +279,10 @@ def compare(
     max_pairs
         Raise for more pairs of scores than this: time grows with their number times that of the
         rows, memory with the rows times the scores. The default allows 100 scores.
-    strata, fpc, lonely, replicate_weights
-        The design of a survey: see `summary`. With these, and for ``"score"`` with ``cluster``
-        alone, variances are those of the design, and intervals and tests use Student's t; ``z`` is
-        then a t statistic.
+    design
+        Clusters, a `Survey` or `ReplicateWeights`: see `summary`. But for clusters with a
+        ``method`` other than ``"score"``, variances are those of the design, and intervals and
+        tests use Student's t; ``z`` is then a t statistic.
 
     Returns
     -------
@@ -356,7 +352,7 @@ def compare(
     """
     level = check_options(level, adjust)
     limit = Limit("max_pairs", max_pairs, "pairs", "score")
-    survey = SurveyArguments(cluster, strata, fpc, lonely, replicate_weights)
+    survey = read_design(design)
     designed = survey.more_than_clusters or (survey.given and method == "score")
     clustered = survey.given and not designed
     test = paired_test(method, units_of(weight_type, clustered=clustered), designed=designed)
@@ -367,7 +363,7 @@ def compare(
         weight,
         by,
         pos_label,
-        cluster=cluster,
+        cluster=survey.cluster,
         survey=survey if designed else None,
     )
     limit.check(comb(len(models), 2))

@@ -13,7 +13,7 @@ from polars_wroc.counts.count_table import pool_in_bins
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import CLUSTER, SCORE, STRATUM, WEIGHT, IntoColumn
-from polars_wroc.inputs.designs import Design, Lonely, Replicates, ReplicateWeights, SurveyArguments
+from polars_wroc.inputs.designs import Design, Replicates, SampleDesign, read_design
 from polars_wroc.inputs.expressions import cluster_column, from_expressions
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import IntoColumns, Rows
@@ -235,7 +235,7 @@ def partial_auc_ci(
     level: float = 0.95,
     method: AreaMethod = "score",
     weight_type: WeightType = "probability",
-    cluster: IntoColumn | None = None,
+    design: IntoColumn | None = None,
 ) -> pl.Expr:
     """Weighted partial AUC with its standard error and confidence interval.
 
@@ -246,7 +246,7 @@ def partial_auc_ci(
     fpr, tpr
         Range of false positive rates or of true positive rates, not of both: see
         `partial_auc`.
-    level, weight_type, cluster
+    level, weight_type, design
         As for `roc_auc_ci`.
     method
         ``"score"``: for the whole area the interval of `roc_auc_ci`, and one of the same kind for a
@@ -300,10 +300,10 @@ def partial_auc_ci(
     └─────────────┴───────┘
     """
     area = linearised_area(fpr, tpr)
-    clustered = cluster is not None
+    clustered = design is not None
     options = area.options(level, method, weight_type, clustered=clustered)
     interval = options.for_lists(area.tpr_of_interval)
-    carried = {} if cluster is None else {CLUSTER: cluster_column(cluster)}
+    carried = {} if design is None else {CLUSTER: cluster_column(design)}
     build = partial(_interval, area=area, interval=interval)
     return from_expressions(label, score, weight, pos_label, build, **carried).alias(
         "partial_auc_ci"
@@ -347,11 +347,7 @@ def partial_aucs(
     level: float | None = None,
     method: AreaMethod = "score",
     weight_type: WeightType = "probability",
-    cluster: IntoColumn | None = None,
-    strata: IntoColumn | None = None,
-    fpc: IntoColumn | None = None,
-    lonely: Lonely = "null",
-    replicate_weights: ReplicateWeights | None = None,
+    design: Design | None = None,
 ) -> FrameT:
     """Weighted area under a part of the ROC curve of each group.
 
@@ -363,11 +359,9 @@ def partial_aucs(
         As for `summary`.
     fpr, tpr, standardize
         Ranges and scale of the area: see `partial_auc`.
-    level, method, weight_type, cluster
+    level, method, weight_type, design
         Confidence intervals of areas over one range that are not standardized, without bins: see
         `partial_auc_ci`. None leaves them out.
-    strata, fpc, lonely, replicate_weights
-        The design of a survey: see `summary`; for intervals.
 
     Returns
     -------
@@ -376,7 +370,7 @@ def partial_aucs(
         ``partial_auc`` (Float64), null where a class has no weight; with ``bins`` or
         ``tolerance`` also ``partial_auc_low, partial_auc_high``: the exact area lies between
         them, but for rounding in the last digits. With a ``level`` there follow the other columns
-        of `partial_auc_ci`, and with ``strata``, ``fpc`` or ``replicate_weights`` those that
+        of `partial_auc_ci`, and with a `Survey` or `ReplicateWeights` those that
         `summary` adds for them.
 
     Raises
@@ -395,11 +389,11 @@ def partial_aucs(
     area = PartialAUC(fpr, tpr, standardize)
     arguments.option("method", method, get_args(AreaMethod))
     arguments.check_weight_type(weight_type)
-    survey = SurveyArguments(cluster, strata, fpc, lonely, replicate_weights)
+    survey = read_design(design)
     rows: Rows
     if level is None:
         if survey.given:
-            msg = f"`level` must be given for {arguments.named(survey.names)}; found None"
+            msg = "`level` must be given with `design`; found None"
             raise ValueError(msg)
         rows = read_rows(frame, label, score, weight, by, pos_label)
         table, columns = _areas(pool_in_bins(rows, Binning(bins, tolerance)), area)
@@ -422,7 +416,7 @@ def partial_aucs(
         weight,
         by,
         pos_label,
-        cluster=cluster,
+        cluster=survey.cluster,
         survey=survey if designed else None,
     )
     interval = Interval(options, counted=rows.counted, tpr=linearised.tpr_of_interval)
@@ -461,7 +455,7 @@ def _intervals(rows: Rows, area: LinearisedArea, interval: Interval) -> pl.LazyF
 
 
 def _influences(
-    rows: Rows, design: Design, placed: pl.LazyFrame, area: LinearisedArea
+    rows: Rows, design: SampleDesign, placed: pl.LazyFrame, area: LinearisedArea
 ) -> pl.LazyFrame:
     """Compute the influences of units on the area, relative to that of a perfect score."""
     if not isinstance(design, Replicates):

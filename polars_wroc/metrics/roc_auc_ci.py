@@ -35,7 +35,7 @@ def roc_auc_ci(
     level: float = 0.95,
     method: Method = "score",
     weight_type: WeightType = "probability",
-    cluster: IntoColumn | None = None,
+    design: IntoColumn | None = None,
 ) -> pl.Expr:
     """Weighted AUC with its standard error and confidence interval.
 
@@ -58,7 +58,7 @@ def roc_auc_ci(
         ``"probability"``: a row is one observation, and its weight says how much of the
         population it represents; the interval does not depend on the scale of the weights.
         ``"frequency"``: a row is as many observations as its weight says, as in counted data.
-    cluster
+    design
         Column name or expression of each row's cluster, such as its patient or household: only
         rows of different clusters are assumed independent. Null is a cluster too.
         ``weight_type`` then makes no difference.
@@ -127,8 +127,8 @@ def roc_auc_ci(
     │ 0.575 ┆ 0.294 ┆ 0.124  ┆ 0.918   ┆ score     │
     └───────┴───────┴────────┴─────────┴───────────┘
     """
-    options = IntervalOptions(level, method, weight_type, clustered=cluster is not None)
-    carried = {} if cluster is None else {CLUSTER: cluster_column(cluster)}
+    options = IntervalOptions(level, method, weight_type, clustered=design is not None)
+    carried = {} if design is None else {CLUSTER: cluster_column(design)}
     build = partial(_interval, interval=options.for_lists())
     return from_expressions(label, score, weight, pos_label, build, **carried).alias("roc_auc_ci")
 

@@ -12,7 +12,7 @@ from polars_wroc.counts.binning import Binning
 from polars_wroc.counts.count_table import pool_in_bins
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import SEVERAL_SCORES, WEIGHT, IntoColumn
-from polars_wroc.inputs.designs import Lonely, ReplicateWeights, SurveyArguments
+from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import CLASSES, IntoColumns, Rows
 from polars_wroc.metrics import registry
@@ -129,11 +129,7 @@ def summary(
     level: float = 0.95,
     method: Method = "score",
     weight_type: WeightType = "probability",
-    cluster: IntoColumn | None = None,
-    strata: IntoColumn | None = None,
-    fpc: IntoColumn | None = None,
-    lonely: Lonely = "null",
-    replicate_weights: ReplicateWeights | None = None,
+    design: Design | None = None,
     bins: int | None = None,
     tolerance: float | None = None,
 ) -> FrameT:
@@ -157,30 +153,13 @@ def summary(
     pos_label
         The positive value of a label that is not Boolean, 0/1 or -1/1. Where it does not occur, no
         row is positive and AUCs are null.
-    level, method, weight_type, cluster
-        Level and method of the confidence interval, meaning of the weights, clusters: see
-        `roc_auc_ci`.
-    strata
-        Column name or expression of each row's stratum, for a stratified sample. With it, or with
-        ``fpc``, the standard error is that of the survey design: linearised, from the totals of the
-        sampling units within their strata. ``cluster`` then is the primary sampling unit: equal
-        values in different strata are different units, and without it each row is a unit. Units and
-        strata count in all rows of the frame, also in those of other groups, that are missing or of
-        weight 0, so do not filter them before. Null is a stratum too. ``method`` must be
-        ``"score"``, ``"logit-t"``, ``"logit"`` or ``"wald"``; quantiles are Student's.
-    fpc
-        Column name or numeric expression, constant in a stratum, for samples that are a large part
-        of the population (finite population correction): the proportion of units that was sampled
-        where it is at most 1, else the number of units in the population.
-    lonely
-        What a stratum with a single sampling unit adds to the variance of a group with rows in it.
-        ``"null"``: that is unknown, and so is the variance. ``"certainty"``: nothing, as if the
-        unit was certain to be sampled. ``"adjust"``: its squared distance from the mean of all
-        units, which errs on the safe side. Where ``fpc`` is 1 nothing is unknown; if it is 1 in all
-        strata, ``se`` is 0 and the interval that of independent rows.
-    replicate_weights
-        `ReplicateWeights`: the standard error comes from them instead of strata and clusters, which
-        must be None. It is null where a class has no weight in a replicate.
+    level, method, weight_type
+        Level and method of the confidence interval, meaning of the weights: see `roc_auc_ci`.
+    design
+        Which rows are not independent: a column name or expression of clusters, as for
+        `roc_auc_ci`; a `Survey`, for which ``method`` must be ``"score"``, ``"logit-t"``,
+        ``"logit"`` or ``"wald"``; or `ReplicateWeights`. With these the standard error is null
+        where a class has no weight in a replicate.
     bins
         Approximate: group scores into about this many bins, at least 16, and treat each bin as a
         tie; see `score_counts`. One pass, whose memory grows with groups times bins, not with
@@ -259,7 +238,7 @@ def summary(
     │ b   ┆ 3   ┆ 1     ┆ 0.25 ┆ -0.5 │
     └─────┴─────┴───────┴──────┴──────┘
     """
-    survey = SurveyArguments(cluster, strata, fpc, lonely, replicate_weights)
+    survey = read_design(design)
     designed = survey.more_than_clusters
     clustered = survey.given and not designed
     options = IntervalOptions(level, method, weight_type, clustered=clustered, designed=designed)
@@ -270,7 +249,7 @@ def summary(
         weight,
         by,
         pos_label,
-        cluster=cluster,
+        cluster=survey.cluster,
         survey=survey if designed else None,
     )
     table = summarise(pool_in_bins(rows, Binning(bins, tolerance)), options)

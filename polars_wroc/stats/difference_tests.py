@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal, NamedTuple, TypeAlias, get_args
@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 import polars as pl
 
 from polars_wroc.inputs import arguments
-from polars_wroc.plans.queries import Fields, Step, join_on_keys, let
+from polars_wroc.plans.queries import Fields, Step, let
 from polars_wroc.stats.distributions import (
     normal_quantile,
     student_p_value,
@@ -350,8 +350,6 @@ def _column(name: str, part: str) -> str:
 
 Adjust: TypeAlias = Literal["holm", "bh", "none"]
 
-_TEST = "__test"
-
 
 def check_options(level: float, adjust: Adjust) -> float:
     """Check the options that all tests of differences share, and return the level."""
@@ -375,36 +373,6 @@ def adjusted(table: pl.LazyFrame, method: Adjust) -> pl.LazyFrame:
     return table.sort(p, nulls_last=True).with_columns(
         pl.when(p.is_not_null()).then(values[method].clip(upper_bound=1.0)).alias("p_adjusted")
     )
-
-
-def adjusted_together(
-    table: pl.LazyFrame,
-    keys: Sequence[str],
-    method: Adjust,
-    p_values: Sequence[str],
-    counted: pl.Expr,
-) -> pl.LazyFrame:
-    """Adjust the p-values of several columns for all tests in rows that are ``counted``."""
-    # The table is used several times but computed once.
-    table = table.cache()
-    tests = table.filter(counted)
-    stacked = pl.concat(
-        tests.select(*keys, pl.lit(name).alias(_TEST), pl.col(name).alias("p_value"))
-        for name in p_values
-    )
-    of_test = adjusted(stacked, method)
-    named = {
-        name.removesuffix("value") + "adjusted": pl.col("p_adjusted").filter(pl.col(_TEST) == name)
-        for name in p_values
-    }
-    of_row = of_test.group_by(keys).agg(**{name: p.first() for name, p in named.items()})
-    return join_on_keys(table, of_row, keys)
-
-
-def number_of_tests(p_values: Sequence[str], counted: pl.Expr) -> pl.Expr:
-    """Number of the tests that `adjusted_together` adjusts together, at least 1."""
-    tests = pl.sum_horizontal((pl.col(name).is_not_null() & counted).sum() for name in p_values)
-    return tests.cast(pl.Int64).clip(lower_bound=1)
 
 
 def is_significant(p_adjusted: pl.Expr, level: float) -> pl.Expr:

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 import polars as pl
 
 from polars_wroc.inputs.columns import CLUSTER, SCORE, STRATUM, WEIGHT
-from polars_wroc.inputs.designs import FRACTION, UNITS, Design, Replicates, SurveyDesign
+from polars_wroc.inputs.designs import FRACTION, UNITS, Replicates, SampleDesign, SurveyDesign
 from polars_wroc.inputs.rows import CLASSES, Rows
 from polars_wroc.plans.config import Progress
 from polars_wroc.plans.queries import (
@@ -148,7 +148,9 @@ def residual(value: pl.Expr, expected: pl.Expr) -> pl.Expr:
     return pl.when(difference.abs() > ROUNDING * expected).then(difference).otherwise(0.0)
 
 
-def ratio_influence(part: pl.Expr, whole: pl.Expr, keys: Sequence[str], design: Design) -> pl.Expr:
+def ratio_influence(
+    part: pl.Expr, whole: pl.Expr, keys: Sequence[str], design: SampleDesign
+) -> pl.Expr:
     """Compute the influence of each unit on the ratio of two sums; null where it is undefined.
 
     Null too where a replicate has no ratio.
@@ -162,7 +164,7 @@ def ratio_influence(part: pl.Expr, whole: pl.Expr, keys: Sequence[str], design: 
 
 
 def unit_sums(
-    rows: pl.LazyFrame, keys: Sequence[str], sums: LinearSums, design: Design
+    rows: pl.LazyFrame, keys: Sequence[str], sums: LinearSums, design: SampleDesign
 ) -> pl.LazyFrame:
     """Aggregate the rows of each segment and sampling unit, or with each replicate weight."""
     if isinstance(design, Replicates):
@@ -183,7 +185,7 @@ def unit_totals(
 def linear_variances(
     totals: pl.LazyFrame,
     keys: Sequence[str],
-    design: Design,
+    design: SampleDesign,
     products: Mapping[str, tuple[str, str]],
     present: Sequence[str] = (),
 ) -> pl.LazyFrame:
@@ -227,7 +229,11 @@ def linear_variances(
 
 
 def smaller_df(
-    units: pl.LazyFrame, keys: Sequence[str], design: Design, present: Sequence[str], name: str
+    units: pl.LazyFrame,
+    keys: Sequence[str],
+    design: SampleDesign,
+    present: Sequence[str],
+    name: str,
 ) -> pl.LazyFrame:
     """Compute degrees of freedom of the difference of two sides: the fewest of what it rests on.
 

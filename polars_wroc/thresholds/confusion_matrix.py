@@ -1,258 +1,48 @@
-"""The confusion matrix at a threshold, as an expression and by the design of a survey."""
+"""The confusion matrix and its metrics at thresholds: as an expression and as a table."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial, reduce
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
 from numbers import Real
-from operator import add
-from typing import Literal, TypeAlias, get_args
 
 import polars as pl
 
 from polars_wroc.inputs import arguments, expressions
-from polars_wroc.inputs.arguments import WeightType, check_weight_type, target_prevalence
+from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import SCORE, WEIGHT, IntoColumn
-from polars_wroc.inputs.designs import Design
-from polars_wroc.inputs.frames import at_least
-from polars_wroc.inputs.rows import class_weights
-from polars_wroc.plans.queries import Fields, Step, as_struct, in_struct
-from polars_wroc.ranking.curve import CELLS, SQUARES, cell, ratio
+from polars_wroc.inputs.designs import Design, read_design
+from polars_wroc.inputs.frames import at_least, read_rows
+from polars_wroc.inputs.rows import IntoColumns, Rows, class_weights
+from polars_wroc.plans.queries import (
+    FrameT,
+    as_struct,
+    in_columns,
+    in_struct,
+    join_on_keys,
+    like_input,
+)
+from polars_wroc.ranking.curve import CELLS, SQUARES, cell, curve_frame
 from polars_wroc.ranking.sorting import NEGATIVES, POSITIVES
-from polars_wroc.stats.proportions import (
-    Estimate,
-    Limits,
-    Proportions,
-    RatesByDesign,
-    WeightedCount,
-    mixture,
-    predictive_value,
-    proportion,
+from polars_wroc.thresholds.rules import Rule, Threshold, read_threshold
+from polars_wroc.thresholds.search import (
+    THRESHOLD,
+    cells_of_groups,
+    choose_in_list,
+    common_threshold,
+    given_thresholds,
+    rate_variances,
+    unit_cells,
 )
-from polars_wroc.stats.variances import design_df, ratio_influence
-from polars_wroc.thresholds.registry import (
-    RATES,
-    THRESHOLD_METRICS,
-    Confusion,
-    EstimatedConfusion,
-    RateMetric,
-)
-
-_OF_POSITIVES, _OF_NEGATIVES = ("tp", "fn"), ("fp", "tn")
-
-
-def rate_in_population(rate: RateMetric, tpr: Estimate, fpr: Estimate, prevalence: float) -> Limits:
-    """Limit a rate where the proportion of positives is ``prevalence``.
-
-    A rate of all rows is a mean of those of both classes, and a predictive value follows from their
-    ratio; a rate of one class is the same in any population.
-    """
-    shares = {"tp": tpr, "fn": _complement(tpr), "fp": fpr, "tn": _complement(fpr)}
-    if rate.sample_sizes == ("rows",):
-        positives, negatives = (
-            _sum_of([shares[cell] for cell in cells if cell in rate.counted])
-            for cells in (_OF_POSITIVES, _OF_NEGATIVES)
-        )
-        return mixture(positives, negatives, prevalence)
-    (counted,), (other,) = rate.counted, rate.others
-    if rate.sample_sizes in {("positives",), ("negatives",)}:
-        return Limits(shares[counted].low, shares[counted].high)
-    odds = prevalence / (1 - prevalence)
-    odds = odds if counted in _OF_POSITIVES else 1 / odds
-    return predictive_value(shares[counted], shares[other], odds)
-
-
-def _complement(rate: Estimate) -> Estimate:
-    return Estimate(1 - rate.value, 1 - rate.high, 1 - rate.low)
-
-
-def _sum_of(cells: list[Estimate]) -> Estimate:
-    """Add up the shares of some cells of one class: of none it is 0, of both it is 1."""
-    if len(cells) == 1:
-        return cells[0]
-    return Estimate(*(pl.lit(1.0 if cells else 0.0),) * 3)
-
-
-def rate_variance(rate: str) -> str:
-    """Column of the variance of a rate."""
-    return f"__design_variance_{rate}"
-
-
-def rate_influence(rate: str) -> str:
-    """Column of the influence of a sampling unit on a rate."""
-    return f"__influence_{rate}"
-
-
-# How `Proportions` use these columns.
-BY_DESIGN = RatesByDesign(lambda rate, field: field(rate_variance(rate)), design_df)
-
-
-def rate_influences(
-    rates: Iterable[str], keys: Sequence[str], design: Design, name: Callable[[str], str] = str
-) -> dict[str, pl.Expr]:
-    """Columns of the influences of units, from their cells; ``name`` renames cells and rates.
-
-    Null where the denominator of a rate is 0.
-    """
-
-    def weight_in(cells: Iterable[str]) -> pl.Expr:
-        return pl.sum_horizontal(name(cell) for cell in cells)
-
-    return {
-        rate_influence(name(rate)): ratio_influence(
-            weight_in(RATES[rate].counted), weight_in(RATES[rate].cells), keys, design
-        )
-        for rate in rates
-    }
-
-
-Honest: TypeAlias = Literal["bootstrap", "crossfit"]
-
-METRIC_COLUMNS = ("threshold", *CELLS, *THRESHOLD_METRICS)
-_LIMIT_COLUMNS = tuple(f"{rate}_{end}" for rate in RATES for end in ("low", "high"))
-
-
-# The rates that are estimated for other rows; the other metrics follow from them.
-HONEST_RATES = ("tpr", "fpr", "ppv", "npv")
-
-
-def honest_rate(rate: str) -> str:
-    """Name the estimate of a rate on other rows than those that the threshold was chosen on."""
-    return f"__honest_{rate}"
-
-
-def weights_in_cells(
-    weights: tuple[pl.Expr, pl.Expr], predicted: pl.Expr, names: Sequence[str] = CELLS
-) -> dict[str, pl.Expr]:
-    """Split the weights of both classes by the prediction, into the cells."""
-    values = [weight * of for of in (predicted, ~predicted) for weight in weights]
-    return dict(zip(names, values, strict=True))
-
-
-def cell_counts(
-    rate: str, weight_type: WeightType, field: Fields, name: Callable[[str], str] = str
-) -> tuple[WeightedCount, WeightedCount]:
-    """Return the weight in the numerator of a rate and its other weight; ``name`` renames cells."""
-    squares = dict(zip(CELLS, CELLS if weight_type == "frequency" else SQUARES, strict=True))
-    counted, others = (
-        reduce(
-            add, (WeightedCount(field(name(cell)), field(name(squares[cell]))) for cell in cells)
-        )
-        for cells in (RATES[rate].counted, RATES[rate].others)
-    )
-    return counted, others
-
-
-@dataclass(frozen=True)
-class ThresholdMetrics:
-    """Options of the metrics: with a level there are confidence intervals of the rates too.
-
-    They come from the fields threshold, tp, fp, fn and tn, `POSITIVES` and `NEGATIVES`, and
-    `SQUARES` for intervals. With a ``prevalence`` they are those of a population that has it,
-    as if the classes had been weighted to it; the cells remain those of the data. ``honest``
-    metrics come from the fields `honest_rate` of `HONEST_RATES`; in a population the predictive
-    values follow from the other two.
-    """
-
-    level: float | None
-    weight_type: WeightType
-    prevalence: float | None = None
-    honest: Honest | None = None
-    # With the columns of `rate_variances`.
-    designed: bool = False
-
-    def __post_init__(self) -> None:
-        """Check the options."""
-        if self.level is not None:
-            arguments.hold(self, level=arguments.level(self.level))
-        check_weight_type(self.weight_type)
-        arguments.hold(self, prevalence=target_prevalence(self.prevalence))
-        if self.designed and self.prevalence is not None:
-            msg = f"`prevalence` must be None for a survey design; found {self.prevalence}"
-            raise ValueError(msg)
-        if self.honest is not None:
-            arguments.option("honest", self.honest, get_args(Honest))
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Names of the metrics, in order."""
-        return METRIC_COLUMNS if self.level is None else METRIC_COLUMNS + _LIMIT_COLUMNS
-
-    @property
-    def steps(self) -> list[Step]:
-        """Steps from cells to metrics."""
-        metrics: list[Step] = [self._in_population, self._metrics]
-        if self.level is None:
-            return metrics
-        if self.honest == "crossfit":
-            unknown = pl.lit(None, pl.Float64)
-            return [*metrics, lambda _: dict.fromkeys(_LIMIT_COLUMNS, unknown)]
-        design = BY_DESIGN if self.designed else None
-        proportions = Proportions(self._shares, self.level, self._estimates, design)
-        return [*metrics, *proportions.steps, self._limits]
-
-    def _in_population(self, field: Fields) -> dict[str, pl.Expr]:
-        """Weight both classes to the prevalence, without changing the total weight."""
-        pos = neg = pl.lit(1.0)
-        if self.prevalence is not None:
-            total = field(POSITIVES) + field(NEGATIVES)
-            pos = ratio(self.prevalence * total, field(POSITIVES))
-            neg = ratio((1 - self.prevalence) * total, field(NEGATIVES))
-        columns = dict(zip((POSITIVES, NEGATIVES, *CELLS), (pos, neg) * 3, strict=True))
-        cells = {name: field(name) for name in columns}
-        if self.honest is not None:
-            cells |= _honest_cells(field)
-        return {_in_target(name): cells[name] * factor for name, factor in columns.items()}
-
-    def _metrics(self, field: Fields) -> dict[str, pl.Expr]:
-        weights = [field(_in_target(name)) for name in (*CELLS, POSITIVES, NEGATIVES)]
-        confusion = Confusion(field("threshold"), *weights)
-        if self.honest is not None and self.prevalence is None:
-            values = (field(honest_rate(name)) for name in ("ppv", "npv"))
-            confusion = EstimatedConfusion(field("threshold"), *weights, *values)
-        return {name: metric.formula(confusion) for name, metric in THRESHOLD_METRICS.items()}
-
-    def _estimates(self, field: Fields) -> dict[str, pl.Expr]:
-        return {} if self.honest is None else {rate: field(rate) for rate in RATES}
-
-    def _shares(self, field: Fields) -> dict[str, tuple[WeightedCount, WeightedCount]]:
-        # With another prevalence only tpr and fpr can be computed from the rows directly.
-        rates = RATES if self.prevalence is None else ("tpr", "fpr")
-        return {rate: cell_counts(rate, self.weight_type, field) for rate in rates}
-
-    def _limits(self, field: Fields) -> dict[str, pl.Expr]:
-        rates = {name: proportion(name, field).estimate for name in self._shares(field)}
-        limits: Mapping[str, Estimate | Limits] = rates
-        if self.prevalence is not None:
-            known = rates["tpr"], rates["fpr"], self.prevalence
-            limits = {name: rate_in_population(rate, *known) for name, rate in RATES.items()}
-        return {
-            f"{name}_{end}": getattr(limits[name], end) for name in RATES for end in ("low", "high")
-        }
-
-
-def _in_target(name: str) -> str:
-    """Name a weight in the target population, which has the given prevalence."""
-    return f"__in_target_{name}"
-
-
-def _honest_cells(field: Fields) -> dict[str, pl.Expr]:
-    cells: dict[str, pl.Expr] = {}
-    for rate, total in (("tpr", POSITIVES), ("fpr", NEGATIVES)):
-        selected = field(honest_rate(rate))
-        # A class without weight has no rates.
-        empty = pl.when(field(total) == 0).then(0.0)
-        for name, share in zip(RATES[rate].cells, (selected, 1 - selected), strict=True):
-            cells[name] = empty.otherwise(field(total) * share)
-    return cells
+from polars_wroc.thresholds.threshold_rates import ThresholdMetrics, weights_in_cells
 
 
 def confusion_matrix(
     label: IntoColumn,
     score: IntoColumn,
     *,
-    threshold: float | pl.Expr,
+    threshold: float | pl.Expr | Rule,
     weight: IntoColumn | None = None,
     pos_label: object = None,
     prevalence: float | None = None,
@@ -261,7 +51,7 @@ def confusion_matrix(
 ) -> pl.Expr:
     """Weighted confusion matrix and its metrics at one threshold.
 
-    A row is predicted positive when ``score >= threshold``. Nothing is sorted.
+    A row is predicted positive when ``score >= threshold``. Only a rule sorts the rows.
 
     Parameters
     ----------
@@ -270,18 +60,20 @@ def confusion_matrix(
     score
         Column name or numeric expression; higher means more likely positive.
     threshold
-        A number, or an expression with one value per group.
+        A number, an expression with one value per group, or a rule that chooses one in each group,
+        such as ``wroc.rules.max_fpr(0.1)``: see `polars_wroc.rules`. All fields are null where a
+        class that the rule needs has no weight.
     weight
         Column name or expression of the row weights, zero or more; None counts rows.
     pos_label
         The positive value of a label that is not Boolean, 0/1 or -1/1.
     prevalence
         Prevalence in the population that the metrics are for, strictly between 0 and 1, if the
-        data were sampled by class; None takes the prevalence of the data. The cells remain those
-        of the data.
+        data were sampled by class; None takes the prevalence of the data, or that of the rule. The
+        cells remain those of the data.
     level
-        Level of confidence intervals for the rates; None leaves them out. The limits are null
-        where the squares of the weights overflow or underflow.
+        Level of confidence intervals for the rates; None leaves them out, as it must be for a
+        rule. The limits are null where the squares of the weights overflow or underflow.
     weight_type
         Meaning of the weights for these intervals: see `roc_auc_ci`.
 
@@ -333,19 +125,35 @@ def confusion_matrix(
     │ 2.0 ┆ 2.0 ┆ 0.0 ┆ 1.0 ┆ 0.5 │
     └─────┴─────┴─────┴─────┴─────┘
     """
+    if isinstance(threshold, Rule) and level is not None:
+        msg = (
+            "`level` must be None where a rule chooses the `threshold`: `operating_points` has "
+            f"limits at chosen thresholds; found {level!r}"
+        )
+        raise ValueError(msg)
+    if isinstance(threshold, Rule) and prevalence is None:
+        prevalence = threshold.prevalence
+    metrics = ThresholdMetrics(level, weight_type, prevalence)
     carried = {}
-    if isinstance(threshold, pl.Expr):
-        carried["__threshold"] = expressions.one_per_group("threshold", threshold)
-        value = pl.element().struct.field("__threshold")
-    elif isinstance(threshold, bool) or not isinstance(threshold, Real):
-        arguments.reject_type("threshold", "be a number or a Polars expression", threshold)
+    build: Callable[..., pl.Expr]
+    if isinstance(threshold, Rule):
+        build = partial(_at_chosen, rule=threshold, metrics=metrics)
     else:
-        value = pl.lit(arguments.number("threshold", threshold) + 0.0)
-    build = partial(
-        _matrix, threshold=value, metrics=ThresholdMetrics(level, weight_type, prevalence)
-    )
+        if isinstance(threshold, pl.Expr):
+            carried["__threshold"] = expressions.one_per_group("threshold", threshold)
+            value = pl.element().struct.field("__threshold")
+        elif isinstance(threshold, bool) or not isinstance(threshold, Real):
+            rule = "be a number, a Polars expression or a rule, such as wroc.rules.youden()"
+            arguments.reject_type("threshold", rule, threshold)
+        else:
+            value = pl.lit(arguments.number("threshold", threshold) + 0.0)
+        build = partial(_matrix, threshold=value, metrics=metrics)
     matrix = expressions.from_expressions(label, score, weight, pos_label, build, **carried)
     return matrix.alias("confusion_matrix")
+
+
+def _at_chosen(rows: pl.Expr, *, rule: Rule, metrics: ThresholdMetrics) -> pl.Expr:
+    return in_struct(choose_in_list(rows, rule), metrics.steps, metrics.columns)
 
 
 def _matrix(rows: pl.Expr, *, threshold: pl.Expr, metrics: ThresholdMetrics) -> pl.Expr:
@@ -363,3 +171,119 @@ def _matrix(rows: pl.Expr, *, threshold: pl.Expr, metrics: ThresholdMetrics) -> 
     values |= {name: cell(values[name]) for name in CELLS}
     matrix = rows.list.eval(as_struct({"threshold": threshold.first()} | values))
     return in_struct(matrix, metrics.steps, metrics.columns)
+
+
+def threshold_metrics(
+    frame: FrameT,
+    label: IntoColumn,
+    score: IntoColumns,
+    *,
+    threshold: Threshold | Sequence[float] | None = None,
+    selected: IntoColumn | None = None,
+    weight: IntoColumn | None = None,
+    by: IntoColumns | None = None,
+    pos_label: object = None,
+    prevalence: float | None = None,
+    level: float | None = None,
+    weight_type: WeightType = "probability",
+    design: Design | None = None,
+) -> FrameT:
+    """Confusion matrix and its metrics at each threshold, per group.
+
+    Parameters
+    ----------
+    frame
+        DataFrame or LazyFrame; a LazyFrame is not collected.
+    label, score, weight, by, pos_label
+        As for `summary`.
+    threshold
+        One or several numbers; None for every point of the confusion curve, including its origin
+        at +inf. ``"median"`` (of the scores of all rows) or a rule, such as
+        ``wroc.rules.max_fpr(0.1)``, chooses one for all groups: see `polars_wroc.rules`;
+        `operating_points` chooses one in each group.
+    selected
+        Instead of a ``threshold``: a Boolean column or expression, the decision that was recorded.
+        Rows where it, or the score, is null are missing.
+    prevalence, level, weight_type
+        Prevalence in the target population, and confidence intervals of the rates: see
+        `confusion_matrix`.
+    design
+        Clusters, a `Survey` or `ReplicateWeights`: see `summary`. The intervals
+        then use its variances and Student's t, and effective sample sizes of at most
+        Kish's, so that a design makes them wider but hardly narrower; a ``threshold`` or
+        ``selected`` must be given, and no ``prevalence``.
+
+    Returns
+    -------
+    pl.DataFrame or pl.LazyFrame
+        One row per group and threshold, sorted by the ``by`` columns, then by descending threshold;
+        one per group, whose threshold is null, for recorded decisions. After the ``by`` columns
+        (and ``model``) come the fields of `confusion_matrix` as Float64 columns. A rate whose
+        denominator is 0 is null.
+
+    Raises
+    ------
+    TypeError, ValueError, polars.exceptions.PolarsError
+        As for `summary`; also for thresholds that are not numbers, and for both ``thresholds`` and
+        ``selected``.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
+    >>> metrics = wroc.threshold_metrics(df, "y", "s", threshold=[0.5, 0.75])
+    >>> metrics.select("threshold", "tpr", "fpr", "accuracy")
+    shape: (2, 4)
+    ┌───────────┬─────┬─────┬──────────┐
+    │ threshold ┆ tpr ┆ fpr ┆ accuracy │
+    │ ---       ┆ --- ┆ --- ┆ ---      │
+    │ f64       ┆ f64 ┆ f64 ┆ f64      │
+    ╞═══════════╪═════╪═════╪══════════╡
+    │ 0.75      ┆ 0.5 ┆ 0.5 ┆ 0.5      │
+    │ 0.5       ┆ 1.0 ┆ 0.5 ┆ 0.75     │
+    └───────────┴─────┴─────┴──────────┘
+    """
+    choice: float | Rule | None = None
+    asked: Sequence[float] = []
+    if threshold is None or selected is not None or isinstance(threshold, str | Rule):
+        choice = read_threshold(threshold, selected)  # type: ignore[arg-type]
+    else:
+        asked = arguments.numbers("threshold", threshold)
+    common = choice is not None
+    survey = read_design(design)
+    metrics = ThresholdMetrics(level, weight_type, prevalence, designed=survey.given)
+    if survey.given and not ((asked or common) and level is not None):
+        given = arguments.given(threshold=threshold, selected=selected, level=level)
+        msg = (
+            "`threshold` and `level` must be given (or `selected` and `level`) for intervals by "
+            f"a `design`; found {arguments.named(given)}"
+        )
+        raise ValueError(msg)
+    rows: Rows = read_rows(
+        frame, label, score, weight, by, pos_label, survey=survey, selected=selected
+    )
+    if choice is not None:
+        cells = cells_of_groups(rows, common_threshold(rows, choice))
+        table = in_columns(cells, metrics.steps)
+        return like_input(frame, rows.result(table, metrics.columns))
+    curve = _cells_at(rows, asked, squares=level is not None)
+    table = in_columns(curve, metrics.steps)
+    return like_input(frame, rows.sorted_result(table, metrics.columns))
+
+
+def _cells_at(rows: Rows, thresholds: Sequence[float], *, squares: bool) -> pl.LazyFrame:
+    """Return the cells at some thresholds or at all, with the variances of rates by a design."""
+    curve = curve_frame(rows, thresholds, squares=squares)
+    if thresholds:
+        curve = curve.filter(pl.col("threshold").is_in(thresholds))
+    if math.inf in thresholds:
+        # The origin's threshold is +inf too: it is the first row.
+        origin = pl.int_range(pl.len()).over(rows.keys or pl.lit(0)) == 0
+        curve = curve.filter(~origin)
+    if rows.design is None:
+        return curve
+    keys = [*rows.keys, THRESHOLD]
+    cells = unit_cells(rows, given_thresholds(thresholds), keys)
+    variances = rate_variances(cells, keys, rows.design).rename({THRESHOLD: "threshold"})
+    return join_on_keys(curve, variances, [*rows.keys, "threshold"])

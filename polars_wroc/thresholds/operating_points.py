@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import islice
 
 import polars as pl
@@ -12,7 +11,6 @@ import polars as pl
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import CLUSTER, SCORE, WEIGHT, IntoColumn
-from polars_wroc.inputs.expressions import from_expressions
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import IntoColumns, Rows, class_weights, read_source
 from polars_wroc.plans.queries import (
@@ -21,7 +19,6 @@ from polars_wroc.plans.queries import (
     aggregate,
     collect,
     in_columns,
-    in_struct,
     join_on_keys,
     like_input,
     over,
@@ -38,23 +35,22 @@ from polars_wroc.ranking.sorting import (
     cumulative_sums,
 )
 from polars_wroc.stats.variances import in_batches, random_multiplier, seeds
-from polars_wroc.thresholds.confusion_matrix import (
-    HONEST_RATES,
-    Honest,
-    ThresholdMetrics,
-    honest_rate,
-    weights_in_cells,
-)
 from polars_wroc.thresholds.registry import Confusion
-from polars_wroc.thresholds.rules import Criterion, Point, Rule, choose_rule
+from polars_wroc.thresholds.rules import Point, Rule
 from polars_wroc.thresholds.search import (
     CHOSEN,
-    choose_in_list,
     choose_threshold,
     common_threshold,
     confusion_at,
     thresholds_of,
     with_best,
+)
+from polars_wroc.thresholds.threshold_rates import (
+    HONEST_RATES,
+    Honest,
+    ThresholdMetrics,
+    honest_rate,
+    weights_in_cells,
 )
 
 FOLDS = 10
@@ -255,115 +251,12 @@ def _rates(field: Fields) -> dict[str, pl.Expr]:
     return {name: getattr(confusion, name) for name in HONEST_RATES}
 
 
-def operating_point(
-    label: IntoColumn,
-    score: IntoColumn,
-    *,
-    criterion: Criterion | None = None,
-    cost_fn: float | None = None,
-    cost_fp: float | None = None,
-    prevalence: float | None = None,
-    max_fpr: float | None = None,
-    min_tpr: float | None = None,
-    max_selection_rate: float | None = None,
-    weight: IntoColumn | None = None,
-    pos_label: object = None,
-) -> pl.Expr:
-    """Threshold chosen by a rule, with the metrics at it.
-
-    Parameters
-    ----------
-    label, score, weight, pos_label
-        As for `roc_auc`.
-    criterion
-        ``"youden"``: largest tpr - fpr. ``"closest_topleft"``: closest to (0, 1), which has no
-        basis in decision theory. ``"accuracy"``: least weight of errors. ``"cost"``: lowest
-        expected cost, with ``cost_fn`` and ``cost_fp``.
-    cost_fn, cost_fp
-        Costs of a false negative and of a false positive; only their ratio matters. If only one
-        is given, it must be between 0 and 1, and the other is 1 minus it.
-    prevalence
-        Prevalence in the population that the decision is for, with ``criterion="cost"`` only; the
-        metrics are then those of that population too. None takes the prevalence of the data.
-    max_fpr, min_tpr, max_selection_rate
-        Instead of a criterion: the largest tpr with at most this fpr, the smallest fpr with
-        at least this tpr, or the lowest threshold with at most this selection rate. Of points with
-        the same tpr the one with the smaller fpr is taken, and of those with the same fpr the one
-        with the larger tpr; of equal points that of the highest threshold.
-
-    Returns
-    -------
-    pl.Expr
-        One struct per group, named ``operating_point``, with the fields of
-        `confusion_matrix`. Of equally good thresholds it is the highest, and +inf where
-        predicting nothing positive is best. All fields are null where a class has no weight;
-        ``"accuracy"``, ``max_selection_rate`` and the cost without ``prevalence`` need only one
-        class.
-
-    Raises
-    ------
-    ValueError
-        Unless exactly one rule is given, or for a cost or rate out of range; else as for
-        `roc_auc`.
-
-    Notes
-    -----
-    The metrics of a threshold are optimistic on the rows that it was chosen on. With normal
-    scores of AUC 0.85 and three negatives for each positive, expect about 0.08 (20 positives),
-    0.05 (50) or 0.02 (200) less tpr on other rows at the threshold of ``criterion="youden"``, and
-    0.05, 0.02 or 0.005 less with ``max_fpr=0.1``. With ``max_fpr`` the limit holds for the rows
-    at hand: on other rows fpr exceeds it in 41 to 45 % of such samples. `operating_points`
-    estimates the rates on other rows with ``honest="bootstrap"``.
-
-    All thresholds are searched, including the one that predicts nothing positive [1]_ [2]_.
-
-    References
-    ----------
-    .. [1] Youden, W. J. (1950), Cancer 3, 32-35.
-    .. [2] Metz, C. E. (1978), Seminars in Nuclear Medicine 8, 283-298.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> import polars_wroc as wroc
-    >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
-    >>> point = df.select(wroc.operating_point("y", "s", max_fpr=0.5)).unnest("operating_point")
-    >>> point.select("threshold", "tpr", "fpr")
-    shape: (1, 3)
-    ┌───────────┬─────┬─────┐
-    │ threshold ┆ tpr ┆ fpr │
-    │ ---       ┆ --- ┆ --- │
-    │ f64       ┆ f64 ┆ f64 │
-    ╞═══════════╪═════╪═════╡
-    │ 0.7       ┆ 1.0 ┆ 0.5 │
-    └───────────┴─────┴─────┘
-    """
-    rule = choose_rule(
-        criterion,
-        cost_fn=cost_fn,
-        cost_fp=cost_fp,
-        prevalence=prevalence,
-        max_fpr=max_fpr,
-        min_tpr=min_tpr,
-        max_selection_rate=max_selection_rate,
-    )
-    metrics = ThresholdMetrics(level=None, weight_type="probability", prevalence=prevalence)
-    build = partial(_point, rule=rule, metrics=metrics)
-    return from_expressions(label, score, weight, pos_label, build).alias("operating_point")
-
-
 def operating_points(
     frame: FrameT,
     label: IntoColumn,
     score: IntoColumns,
+    rule: Rule,
     *,
-    criterion: Criterion | None = None,
-    cost_fn: float | None = None,
-    cost_fp: float | None = None,
-    prevalence: float | None = None,
-    max_fpr: float | None = None,
-    min_tpr: float | None = None,
-    max_selection_rate: float | None = None,
     common: bool = False,
     weight: IntoColumn | None = None,
     by: IntoColumns | None = None,
@@ -382,8 +275,9 @@ def operating_points(
         DataFrame or LazyFrame; a LazyFrame is not collected.
     label, score, weight, by, pos_label
         As for `summary`.
-    criterion, cost_fn, cost_fp, prevalence, max_fpr, min_tpr, max_selection_rate
-        The rule: see `operating_point`.
+    rule
+        A rule of `polars_wroc.rules`, such as ``wroc.rules.youden()``. With the prevalence of
+        ``least_cost`` the metrics are those of its population too.
     common
         Choose one threshold on all rows, for each score, and measure every group at it.
     level, weight_type
@@ -412,11 +306,11 @@ def operating_points(
     Raises
     ------
     TypeError, ValueError, polars.exceptions.PolarsError
-        As for `summary` and `operating_point`; also for an unknown option.
+        As for `summary`; also for something that is no rule, and for an unknown option.
 
     Notes
     -----
-    `operating_point` says how large the optimism is. The bootstrap [1]_ chooses the threshold
+    `polars_wroc.rules` says how large the optimism is. The bootstrap [1]_ chooses the threshold
     again on each resample and subtracts the mean of (rate on the resample - rate on the data),
     both at the threshold of the resample, from tpr, fpr, ppv and npv, and clips the result to
     0 and 1. In simulations with 20 to 200 positives this removed 60 to 80 % of the bias of tpr, and
@@ -454,7 +348,7 @@ def operating_points(
     ...         "s": [0.9, 0.8, 0.7, 0.1, 0.6, 0.5, 0.4, 0.3],
     ...     }
     ... )
-    >>> points = wroc.operating_points(df, "y", "s", by="g", criterion="youden")
+    >>> points = wroc.operating_points(df, "y", "s", wroc.rules.youden(), by="g")
     >>> points.select("g", "threshold", "tpr", "fpr")
     shape: (2, 4)
     ┌─────┬───────────┬─────┬─────┐
@@ -466,19 +360,12 @@ def operating_points(
     │ b   ┆ 0.5       ┆ 1.0 ┆ 0.0 │
     └─────┴───────────┴─────┴─────┘
     """
-    rule = choose_rule(
-        criterion,
-        cost_fn=cost_fn,
-        cost_fp=cost_fp,
-        prevalence=prevalence,
-        max_fpr=max_fpr,
-        min_tpr=min_tpr,
-        max_selection_rate=max_selection_rate,
-    )
+    if not isinstance(rule, Rule):
+        arguments.reject_type("rule", "be a rule, such as wroc.rules.youden()", rule)
     arguments.flag("common", common)
     resamples = arguments.whole_number("resamples", resamples, low=1)
     seed = arguments.whole_number("seed", seed, low=0)
-    metrics = ThresholdMetrics(level, weight_type, prevalence, honest)
+    metrics = ThresholdMetrics(level, weight_type, rule.prevalence, honest)
     read = read_source(frame)
     rows: Rows
     rows = read_rows(read, label, score, weight, by, pos_label, each_a_cluster=honest is not None)
@@ -498,7 +385,3 @@ def operating_points(
         )
     table = in_columns(cells, metrics.steps)
     return like_input(frame, rows.result(table, metrics.columns))
-
-
-def _point(rows: pl.Expr, *, rule: Rule, metrics: ThresholdMetrics) -> pl.Expr:
-    return in_struct(choose_in_list(rows, rule), metrics.steps, metrics.columns)

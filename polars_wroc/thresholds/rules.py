@@ -1,8 +1,15 @@
-"""Rules that choose a threshold: which points they allow, and which of these is best.
+"""Rules that choose a threshold, as ``wroc.rules``.
 
-A rule is a formula of one point of the confusion curve, the origin included, that measures how
-good it is. Of equally good points the one with the highest threshold is chosen; with a limit on the
-tpr or the fpr, of two points with the same rate the one that is better in the other rate.
+Each function returns a `Rule`, which goes wherever a ``threshold`` is taken: ``threshold=
+wroc.rules.max_fpr(0.1)``. Of equally good thresholds the highest is chosen; with a limit on the tpr
+or the fpr, of two with the same rate the one that is better in the other rate. It is +inf where
+predicting nothing positive is best, and null where a class has no weight that the rule needs.
+
+The metrics at a threshold are optimistic on the rows that it was chosen on. With normal scores of
+AUC 0.85 and three negatives for each positive, expect about 0.08 (20 positives), 0.05 (50) or 0.02
+(200) less tpr on other rows at the threshold of ``youden()``, and 0.05, 0.02 or 0.005 less with
+``max_fpr(0.1)``. A limit holds for the rows at hand: on other rows fpr exceeds it in 41 to 45 % of
+such samples. `operating_points` estimates the rates on other rows with ``honest="bootstrap"``.
 """
 
 from __future__ import annotations
@@ -10,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import polars as pl
 
@@ -21,12 +28,15 @@ from polars_wroc.inputs.decisions import RECORDED
 from polars_wroc.ranking.curve import are_both_classes, is_divisor
 from polars_wroc.stats.proportions import TOLERANCE
 
-Criterion: TypeAlias = Literal["youden", "closest_topleft", "accuracy", "cost"]
-# The arguments of `choose_rule`.
-RULE_ARGUMENTS = (
-    *("criterion", "cost_fn", "cost_fp", "prevalence"),
-    *("max_fpr", "min_tpr", "max_selection_rate"),
-)
+__all__ = [
+    "closest_topleft",
+    "least_cost",
+    "max_accuracy",
+    "max_fpr",
+    "max_selection_rate",
+    "min_tpr",
+    "youden",
+]
 
 
 class Point(NamedTuple):
@@ -56,8 +66,7 @@ class Point(NamedTuple):
 Measure: TypeAlias = Callable[[Point], pl.Expr]
 
 
-@dataclass(frozen=True)
-class Rule:
+class Measures(NamedTuple):
     """Choose the ``allowed`` point with the largest ``first``, then the largest ``second``.
 
     All measures are rates, or of the size of rates. ``known`` says for which curves the measures
@@ -70,48 +79,110 @@ class Rule:
     second: Measure | None = None
 
 
-def choose_rule(
-    criterion: Criterion | None = None,
-    *,
-    cost_fn: float | None = None,
-    cost_fp: float | None = None,
-    prevalence: float | None = None,
-    max_fpr: float | None = None,
-    min_tpr: float | None = None,
-    max_selection_rate: float | None = None,
+@dataclass(frozen=True, repr=False)
+class Rule:
+    """A rule that chooses a threshold, from a function of this module."""
+
+    name: str
+    options: tuple[tuple[str, float], ...] = ()
+
+    def __repr__(self) -> str:
+        given = ", ".join(f"{name}={value:g}" for name, value in self.options)
+        return f"{self.name}({given})"
+
+    @property
+    def measures(self) -> Measures:
+        """What the rule measures at each point."""
+        return _MEASURES[self.name](**dict(self.options))
+
+    @property
+    def prevalence(self) -> float | None:
+        """The prevalence in the population that the rule is for, if it has one."""
+        return dict(self.options).get("prevalence")
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the rule as values for JSON."""
+        return {"rule": self.name, **dict(self.options)}
+
+
+Threshold: TypeAlias = float | Literal["median"] | Rule
+
+
+def youden() -> Rule:
+    """Choose the largest tpr - fpr."""
+    return Rule("youden")
+
+
+def closest_topleft() -> Rule:
+    """Choose the point closest to (0, 1), which has no basis in decision theory."""
+    return Rule("closest_topleft")
+
+
+def max_accuracy() -> Rule:
+    """Choose the least weight of errors. One class is enough."""
+    return Rule("max_accuracy")
+
+
+def least_cost(
+    *, fn: float | None = None, fp: float | None = None, prevalence: float | None = None
 ) -> Rule:
-    """Read the arguments of an operating point, exactly one of which must choose the rule."""
-    if criterion != "cost":
-        for name, value in (("cost_fn", cost_fn), ("cost_fp", cost_fp), ("prevalence", prevalence)):
-            if value is not None:
-                msg = f"`{name}` must come with `criterion` 'cost'; found {value!r}"
-                raise ValueError(msg)
-    limits = {"max_fpr": max_fpr, "min_tpr": min_tpr, "max_selection_rate": max_selection_rate}
-    given = arguments.given(criterion=criterion, **limits)
-    if len(given) != 1:
-        msg = (
-            "exactly one of `criterion`, `max_fpr`, `min_tpr` and `max_selection_rate` must be "
-            f"given; found {arguments.named(given)}"
-        )
-        raise ValueError(msg)
-    if criterion is not None:
-        arguments.option("criterion", criterion, get_args(Criterion))
-        if criterion == "cost":
-            return _least_cost(read_costs(cost_fn, cost_fp), target_prevalence(prevalence))
-        return _CRITERIA[criterion]
-    (name,) = given
-    return _LIMITS[name](arguments.number(name, limits[name], low=0, high=1))
+    """Choose the lowest expected cost.
+
+    Parameters
+    ----------
+    fn, fp
+        Costs of a false negative and of a false positive; only their ratio matters. If only one is
+        given, it must be between 0 and 1, and the other is 1 minus it.
+    prevalence
+        Prevalence in the population that the decision is for; metrics at the threshold are then
+        those of that population too. None takes the prevalence of the data, and needs one class.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For costs or a prevalence that are missing or out of range.
+
+    Examples
+    --------
+    >>> import polars_wroc as wroc
+    >>> wroc.rules.least_cost(fn=5, fp=1)
+    least_cost(fn=5, fp=1)
+    """
+    read_costs(fn, fp, names=("fn", "fp"))
+    given = {"fn": fn, "fp": fp, "prevalence": target_prevalence(prevalence)}
+    numbers = ((name, float(value)) for name, value in given.items() if value is not None)
+    return Rule("least_cost", tuple(numbers))
+
+
+def max_fpr(fpr: float) -> Rule:
+    """Choose the largest tpr with at most this fpr."""
+    return _limit("max_fpr", fpr=fpr)
+
+
+def min_tpr(tpr: float) -> Rule:
+    """Choose the smallest fpr with at least this tpr."""
+    return _limit("min_tpr", tpr=tpr)
+
+
+def max_selection_rate(rate: float) -> Rule:
+    """Choose the lowest threshold with at most this selection rate. One class is enough."""
+    return _limit("max_selection_rate", rate=rate)
+
+
+def _limit(name: str, **limit: float) -> Rule:
+    ((argument, value),) = limit.items()
+    return Rule(name, ((argument, arguments.number(argument, value, low=0, high=1)),))
 
 
 def expected_optimism(rule: str | None, positives: int) -> float | None:
     """Return how much lower tpr is expected to be on other rows than on those of the choice.
 
-    ``rule`` is a criterion, the name of a limit, or None if it is not known. The formulas fit
-    simulations with normal scores and 20 to 200 positives; below 10 positives the result is None.
-    With AUC 0.85 and three times as many negatives, Youden's index had 0.084, 0.050 and 0.017 with
-    20, 50 and 200 positives, and a limit of fpr 0.049, 0.020 and 0.005. From AUC 0.95 to 0.7, and
-    with one to nine times as many negatives, Youden's index had 0.066 to 0.107 with 20 positives, a
-    limit of fpr 0.045 to 0.050.
+    ``rule`` is the name of a rule, or None if it is not known. The formulas fit simulations with
+    normal scores and 20 to 200 positives; below 10 positives the result is None. With AUC 0.85 and
+    three times as many negatives, Youden's index had 0.084, 0.050 and 0.017 with 20, 50 and 200
+    positives, and a limit of fpr 0.049, 0.020 and 0.005. From AUC 0.95 to 0.7, and with one to nine
+    times as many negatives, Youden's index had 0.066 to 0.107 with 20 positives, a limit of fpr
+    0.045 to 0.050.
     """
     if positives < _FEWEST_POSITIVES:
         return None
@@ -120,27 +191,30 @@ def expected_optimism(rule: str | None, positives: int) -> float | None:
     return 0.62 * math.pow(positives, -2 / 3)
 
 
-def threshold_or_rule(
-    threshold: float | None, selected: IntoColumn | None = None, **rule: Any
+def read_threshold(
+    threshold: Threshold | None, selected: IntoColumn | None = None
 ) -> float | Rule | None:
     """Read a threshold that is given or chosen by a rule; None without either.
 
-    Decisions that were ``selected`` must be given alone; the threshold is then `RECORDED`.
+    The median is that of all rows. Decisions that were ``selected`` must be given alone; the
+    threshold is then `RECORDED`.
     """
     if selected is not None:
-        if given := arguments.given(threshold=threshold, **rule):
+        if threshold is not None:
             msg = (
-                "`selected` has the decisions and must not come with a threshold or a rule that "
-                f"chooses one; found {arguments.named(given)}"
+                "`selected` has the decisions and must not come with a `threshold`; found "
+                f"{threshold!r}"
             )
             raise ValueError(msg)
         return RECORDED
-    if threshold is None:
-        return choose_rule(**rule) if rule else None
-    if rule:
-        found = arguments.named(rule)
-        msg = f"`threshold` must not come with a rule that chooses one; found {found}"
-        raise ValueError(msg)
+    if threshold is None or isinstance(threshold, Rule):
+        return threshold
+    if isinstance(threshold, str):
+        arguments.option("threshold", threshold, ("median",))
+        return max_selection_rate(0.5)
+    if callable(threshold):
+        msg = f"`threshold` must be a rule, such as wroc.rules.youden(); found {threshold!r}"
+        raise TypeError(msg)
     return arguments.number("threshold", threshold) + 0.0
 
 
@@ -152,53 +226,67 @@ def _any(point: Point) -> pl.Expr:
     return is_divisor(point.all_rows)
 
 
-def _least_cost(costs: Costs, prevalence: float | None) -> Rule:
+def _least_cost(
+    fn: float | None = None, fp: float | None = None, prevalence: float | None = None
+) -> Measures:
     """The rule of the lowest expected cost, up to terms that all points have in common."""
+    costs: Costs = read_costs(fn, fp)
 
     def gain(point: Point) -> pl.Expr:
         if prevalence is None:
             return (costs.fn * point.tp - costs.fp * point.fp) / point.all_rows
         return -costs.expected(1 - point.tpr, point.fpr, prevalence)
 
-    return Rule(gain, known=_any if prevalence is None else _both)
+    return Measures(gain, known=_any if prevalence is None else _both)
 
 
-def _max_fpr(limit: float) -> Rule:
-    return Rule(
+def _max_fpr(fpr: float) -> Measures:
+    return Measures(
         first=lambda point: point.tpr,
         second=lambda point: -point.fpr,
-        allowed=lambda point: point.fpr <= limit + TOLERANCE,
+        allowed=lambda point: point.fpr <= fpr + TOLERANCE,
         known=_both,
     )
 
 
-def _min_tpr(limit: float) -> Rule:
-    return Rule(
+def _min_tpr(tpr: float) -> Measures:
+    return Measures(
         first=lambda point: -point.fpr,
         second=lambda point: point.tpr,
-        allowed=lambda point: point.tpr >= limit - TOLERANCE,
+        allowed=lambda point: point.tpr >= tpr - TOLERANCE,
         known=_both,
     )
 
 
-def _max_selection_rate(limit: float) -> Rule:
+def _max_selection_rate(rate: float) -> Measures:
     def selected(point: Point) -> pl.Expr:
         return (point.tp + point.fp) / point.all_rows
 
-    return Rule(first=selected, allowed=lambda p: selected(p) <= limit + TOLERANCE, known=_any)
+    return Measures(first=selected, allowed=lambda p: selected(p) <= rate + TOLERANCE, known=_any)
 
 
-_CRITERIA: dict[str, Rule] = {
-    "youden": Rule(lambda point: point.tpr - point.fpr, known=_both),
-    "closest_topleft": Rule(lambda point: -(point.fpr**2) - (1 - point.tpr) ** 2, known=_both),
-    "accuracy": Rule(lambda point: (point.tp - point.fp) / point.all_rows, known=_any),
+def _youden() -> Measures:
+    return Measures(lambda point: point.tpr - point.fpr, known=_both)
+
+
+def _closest_topleft() -> Measures:
+    return Measures(lambda point: -(point.fpr**2) - (1 - point.tpr) ** 2, known=_both)
+
+
+def _max_accuracy() -> Measures:
+    return Measures(lambda point: (point.tp - point.fp) / point.all_rows, known=_any)
+
+
+_MEASURES: dict[str, Callable[..., Measures]] = {
+    "youden": _youden,
+    "closest_topleft": _closest_topleft,
+    "max_accuracy": _max_accuracy,
+    "least_cost": _least_cost,
+    "max_fpr": _max_fpr,
+    "min_tpr": _min_tpr,
+    "max_selection_rate": _max_selection_rate,
 }
 # With fewer positives the formulas of the expected optimism say nothing.
 _FEWEST_POSITIVES = 10
 # Times the number of positives; by a limit of the selection rate tpr is hardly optimised.
 _OPTIMISM = {"max_fpr": 1.0, "min_tpr": 1.0, "max_selection_rate": 0.2}
-_LIMITS = {
-    "max_fpr": _max_fpr,
-    "min_tpr": _min_tpr,
-    "max_selection_rate": _max_selection_rate,
-}

@@ -11,7 +11,7 @@ import polars as pl
 
 from polars_wroc.inputs.columns import SCORE, WEIGHT
 from polars_wroc.inputs.decisions import with_recorded_scores
-from polars_wroc.inputs.designs import Design
+from polars_wroc.inputs.designs import SampleDesign
 from polars_wroc.inputs.frames import at_least, is_moved, unless_moved
 from polars_wroc.inputs.rows import Rows, class_weights
 from polars_wroc.plans.queries import Fields, Step, aggregate, as_struct, in_columns, join_on_keys
@@ -19,14 +19,14 @@ from polars_wroc.ranking.curve import CELLS, MOVED, SQUARES, cell, cells_of, cur
 from polars_wroc.ranking.sorting import ENDS_TIE, FP, NEGATIVES, POSITIVES, TP, cumulated_list
 from polars_wroc.stats.proportions import TOLERANCE
 from polars_wroc.stats.variances import linear_variances, unit_sums
-from polars_wroc.thresholds.confusion_matrix import (
+from polars_wroc.thresholds.registry import RATES
+from polars_wroc.thresholds.rules import Point, Rule
+from polars_wroc.thresholds.threshold_rates import (
     rate_influence,
     rate_influences,
     rate_variance,
     weights_in_cells,
 )
-from polars_wroc.thresholds.registry import RATES
-from polars_wroc.thresholds.rules import Point, Rule
 
 _FIRST, _SECOND = "__first", "__second"
 # Whether a point is one of the best.
@@ -159,13 +159,14 @@ def is_selected() -> pl.Expr:
 
 def _ranking_steps(rule: Rule, point: Point, best: Callable[[pl.Expr], pl.Expr]) -> list[Step]:
     """Steps that mark the best points."""
-    known = rule.known(point)
-    if rule.allowed is not None:
-        known &= rule.allowed(point)
-    first = pl.when(known).then(rule.first(point))
-    if rule.second is None:
+    measures = rule.measures
+    known = measures.known(point)
+    if measures.allowed is not None:
+        known &= measures.allowed(point)
+    first = pl.when(known).then(measures.first(point))
+    if measures.second is None:
         return [lambda _: {_FIRST: first}, lambda field: {CHOSEN: best(field(_FIRST))}]
-    second = rule.second(point)
+    second = measures.second(point)
     return [
         lambda _: {_FIRST: first},
         lambda field: {_SECOND: pl.when(best(field(_FIRST))).then(second)},
@@ -212,7 +213,7 @@ ROWS_MISSING = "__rows_missing"
 def rate_variances(
     cells: pl.LazyFrame,
     keys: Sequence[str],
-    design: Design,
+    design: SampleDesign,
     rates: Collection[str] = tuple(RATES),
 ) -> pl.LazyFrame:
     """Compute the variance of each rate, `rate_variance`, from the cells of units."""

@@ -26,8 +26,8 @@ SIZES = ["small", "large", "medium"]
 ATTRIBUTES = ["g", "age", "flag", "size", "kind"]
 # What some of the functions do not take.
 OF_SUMMARY = ("weight", "pos_label", "weight_type", "level")
-DESIGN = ("cluster", "strata", "fpc", "lonely")
-LIMITS = ("threshold", "criterion", "cost_fn", "cost_fp", "prevalence", "max_fpr")
+DESIGN = ("design",)
+LIMITS = ("threshold",)
 
 
 @pytest.fixture(scope="module")
@@ -114,11 +114,8 @@ def assert_segments(
         table = table.with_columns(small=few)
         if limits:
             call: Options = {"by": keys or None, "level": 0.95} | chosen(options, OF_SUMMARY)
-            if "threshold" in limits:
-                call |= {"thresholds": limits["threshold"]} | chosen(options, DESIGN)
-                decided = wroc.threshold_metrics(frame, label, score, **call)
-            else:
-                decided = wroc.operating_points(frame, label, score, common=True, **limits, **call)
+            call |= limits | chosen(options, DESIGN)
+            decided = wroc.threshold_metrics(frame, label, score, **call)
             new = [name for name in decided.columns if name not in [*keys, "model"]]
             assert not set(new) & set(table.columns)
             on = [*keys, *(["model"] if "model" in table.columns else [])]
@@ -140,8 +137,8 @@ def assert_segments(
         shown |= {"threshold", "tp", "fp", "fn", "tn"}
         rates = ("selection_rate", "tpr", "fpr", "ppv", "npv", "accuracy")
         values |= {f"{rate}{end}" for rate in rates for end in ("", "_low", "_high")}
-    keys = ["attribute", "segment", *(["model"] if "model" in expected.columns else [])]
-    names = [*keys, *sorted(shown | values)]
+    models = [name for name in ("model",) if name in segments.columns]
+    names = ["attribute", "segment", *models, *sorted(shown | values)]
     assert_frame_equal(segments.select(names), expected.select(names), abs_tol=1e-10)
 
 
@@ -203,7 +200,7 @@ def assert_sums_up(
 ) -> wroc.Audit:
     """Check every table of an audit against the functions that it stands for."""
     good: Options = {"favorable": "selected"} if chosen(options, LIMITS) else {}
-    found = wroc.audit(frame, label, score, by=by, **good, **options)
+    found = wroc.audit(frame, label, score, attributes=by, **good, **options)
     given = found, frame, label, score, by, options
     assert_segments(*given)
     assert_curves(*given)
@@ -213,7 +210,9 @@ def assert_sums_up(
         # `fairness` compares groups of any size.
         free = found
         if options.get("min_rows") != 0:
-            free = wroc.audit(frame, label, score, by=by, **good, **options | {"min_rows": 0})
+            free = wroc.audit(
+                frame, label, score, attributes=by, **good, **options | {"min_rows": 0}
+            )
         assert_fairness(free, *given[1:])
     return found
 
@@ -228,25 +227,25 @@ CALLS: dict[str, tuple[str, Any, list[str], Options]] = {
     "labels of -1 and 1": ("sign", "s", ["g"], {"weight": "w", "threshold": 0, **ANY_SIZE}),
     "positive label": ("text", "s", ["g"], {"pos_label": "bad", "threshold": 0.5, **ANY_SIZE}),
     "negative label": ("y", "s", ["g"], {"pos_label": False, "threshold": 0.5, **ANY_SIZE}),
-    "clusters": ("y", ["s", "t"], ["g", "age"], {"weight": "w", "cluster": "c"}),
+    "clusters": ("y", ["s", "t"], ["g", "age"], {"weight": "w", "design": "c"}),
     "clusters and decisions": (
         "y",
         "s",
         ["g", "age"],
-        {"weight": "w", "cluster": "c", "threshold": 0.5, "method": "logit-t", **ANY_SIZE},
+        {"weight": "w", "design": "c", "threshold": 0.5, "method": "logit-t", **ANY_SIZE},
     ),
     "survey": (
         "y",
         ["s", "t"],
         ["g", "most"],
-        {"weight": "w", "cluster": "c", "strata": "h", "lonely": "adjust", "threshold": 0.5}
+        {"weight": "w", "design": wroc.Survey("c", strata="h", lonely="adjust"), "threshold": 0.5}
         | {"reference": "overall", **ANY_SIZE},
     ),
     "strata": (
         "y",
         "s",
         ["g", "flag"],
-        {"strata": "size", "fpc": pl.lit(0.3), "level": 0.8, "threshold": 0.5},
+        {"design": wroc.Survey(strata="size", fpc=pl.lit(0.3)), "level": 0.8, "threshold": 0.5},
     ),
     "frequencies": (
         "y",
@@ -282,8 +281,8 @@ CALLS: dict[str, tuple[str, Any, list[str], Options]] = {
         ["size", "flag", "kind"],
         {"weight": "w", "threshold": 0.5, **ANY_SIZE},
     ),
-    "rule": ("y", ["s", "t"], ["g", "age"], {"weight": "w", "criterion": "youden"}),
-    "limit": ("y", "s", ["g", "flag"], {"weight": "w", "max_fpr": 0.2}),
+    "rule": ("y", ["s", "t"], ["g", "age"], {"weight": "w", "threshold": wroc.rules.youden()}),
+    "limit": ("y", "s", ["g", "flag"], {"weight": "w", "threshold": wroc.rules.max_fpr(0.2)}),
 }
 CROSSED = (
     "two crossed",
@@ -309,7 +308,9 @@ def test_tables_are_those_of_the_functions(rows: pl.DataFrame, name: str) -> Non
 def test_gaps_of_each_reference(rows: pl.DataFrame, reference: str, score: Any) -> None:
     by = ["g", "most"]
     options: Options = {"weight": "w", "threshold": 0.5, "min_rows": 5, "reference": reference}
-    found = wroc.audit(rows, "y", score, by=by, favorable="selected", intersections=True, **options)
+    found = wroc.audit(
+        rows, "y", score, attributes=by, favorable="selected", intersections=True, **options
+    )
     assert_gaps(found, rows, "y", score, by, options | {"intersections": True})
 
 

@@ -55,7 +55,7 @@ def audits(frame: pl.DataFrame, **options: Any) -> list[wroc.Audit]:
     options = {
         "label": "y",
         "score": "s",
-        "by": ["text", "many"],
+        "attributes": ["text", "many"],
     } | options
     with wroc.Config(engine="polars"):
         found = [wroc.audit(frame, **options)]
@@ -76,13 +76,13 @@ def assert_same(one: wroc.Audit, other: wroc.Audit, **options: Any) -> None:
     "options",
     [
         {"weight": "w", "threshold": 0.25, "favorable": "selected", "reference": "overall"},
-        {"score": ["s", "t"], "criterion": "youden", "favorable": "selected"},
+        {"score": ["s", "t"], "threshold": wroc.rules.youden(), "favorable": "selected"},
         {
             "score": ["t", "s"],
             "weight": "w",
             "threshold": 0.1,
             "favorable": "selected",
-            "by": "text",
+            "attributes": "text",
         },
     ],
 )
@@ -96,7 +96,7 @@ def test_rows_in_batches(people: pl.DataFrame, options: Any) -> None:
 @pytest.mark.parametrize("dtype", sweep([pl.Int128, pl.Decimal(30, 4), pl.Float32, pl.Int8]))
 def test_scores_of_other_types(people: pl.DataFrame, dtype: Any) -> None:
     frame = people.with_columns((pl.col("s") * 16).cast(dtype))
-    plan, eager, _ = audits(frame, by="text", threshold=1, favorable="selected")
+    plan, eager, _ = audits(frame, attributes="text", threshold=1, favorable="selected")
     assert_same(plan, eager, rel_tol=1e-12, abs_tol=1e-11)
 
 
@@ -109,7 +109,7 @@ def test_labels_of_all_batches_are_checked(people: pl.DataFrame) -> None:
             wroc.Config(engine=engine),
             pytest.raises(pl.exceptions.InvalidOperationError, match="it holds -1, 0 and 1"),
         ):
-            wroc.audit(frame, "y", "s", by="text")
+            wroc.audit(frame, "y", "s", attributes="text")
 
 
 def test_an_engine_without_batches(people: pl.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,7 +39,7 @@ def data() -> pl.DataFrame:
 
 
 def test_mean_errors_by_definition(data: pl.DataFrame) -> None:
-    found = calibration_of(wroc.audit(data, "y", "p", by="h"))
+    found = calibration_of(wroc.audit(data, "y", "p", attributes="h"))
     assert found is not None
     for row in found.filter(attribute="h").iter_rows(named=True):
         rows = data.filter(h=int(row["segment"]))
@@ -58,7 +58,7 @@ def test_slopes_of_scores_that_are_small_and_close_together() -> None:
     promised = 1 / (1 + np.exp(-logit))
     y = rng.random(3_000) < 2 * promised
     frame = pl.DataFrame({"y": y, "p": promised, "g": rng.integers(0, 2, 3_000)})
-    found = calibration_of(wroc.audit(frame, "y", "p", by="g"))
+    found = calibration_of(wroc.audit(frame, "y", "p", attributes="g"))
     assert found is not None
     for by, attribute in ((None, "overall"), ("g", "g")):
         expected = wroc.calibration_slope(frame, "y", "p", by=by)
@@ -69,7 +69,9 @@ def test_slopes_of_scores_that_are_small_and_close_together() -> None:
 
 @pytest.mark.parametrize("weight", sweep([None, "w"]))
 def test_segments_have_their_calibration_error(data: pl.DataFrame, weight: str | None) -> None:
-    result = wroc.audit(data.lazy(), "y", "p", by=["g", "h"], weight=weight, intersections=True)
+    result = wroc.audit(
+        data.lazy(), "y", "p", attributes=["g", "h"], weight=weight, intersections=True
+    )
     found = calibration_of(result)
     assert found is not None
     for keys in ([], ["g"], ["h"], ["g", "h"]):
@@ -87,37 +89,37 @@ def test_segments_have_their_calibration_error(data: pl.DataFrame, weight: str |
 
 @pytest.mark.slow
 def test_only_scores_that_may_be_probabilities_are_in_it(data: pl.DataFrame) -> None:
-    both = calibration_of(wroc.audit(data, "y", ["p", "rating"], by="g"))
-    alone = calibration_of(wroc.audit(data, "y", "p", by="g"))
+    both = calibration_of(wroc.audit(data, "y", ["p", "rating"], attributes="g"))
+    alone = calibration_of(wroc.audit(data, "y", "p", attributes="g"))
     assert both is not None
     assert alone is not None
     names = ["attribute", "segment", f"{LARGE}_low", f"{SLOPE}_high"]
     found = both.filter(model="p").select(names)
     assert_frame_equal(found, alone.select(names), abs_tol=1e-12)
     assert both.filter(model="rating").select(LARGE, SLOPE).null_count().row(0) == (4, 4)
-    assert calibration_of(wroc.audit(data, "y", "rating", by="g")).is_empty()
+    assert calibration_of(wroc.audit(data, "y", "rating", attributes="g")).is_empty()
     one_beyond = data.with_columns(p=pl.when(pl.int_range(pl.len()) == 5).then(1.01).otherwise("p"))
-    assert calibration_of(wroc.audit(one_beyond, "y", "p", by="g")).is_empty()
+    assert calibration_of(wroc.audit(one_beyond, "y", "p", attributes="g")).is_empty()
 
 
 def test_counts_tell_it_exactly_and_bins_not_at_all(data: pl.DataFrame) -> None:
     rounded = data.with_columns(pl.col("p").round(2))
-    expected = calibration_of(wroc.audit(rounded, "y", "p", by="g", weight="w"))
+    expected = calibration_of(wroc.audit(rounded, "y", "p", attributes="g", weight="w"))
     counts = wroc.score_counts(rounded, "y", "p", by="g", weight="w")
-    found = calibration_of(wroc.from_counts(counts).audit(by="g"))
+    found = calibration_of(wroc.from_counts(counts).audit(attributes="g"))
     assert expected is not None
     assert found is not None
     assert_frame_equal(found, expected, abs_tol=1e-12)
-    assert calibration_of(wroc.audit(rounded, "y", "p", by="g", bins=64)).is_empty()
+    assert calibration_of(wroc.audit(rounded, "y", "p", attributes="g", bins=64)).is_empty()
 
 
 def test_a_frequency_stands_for_rows(data: pl.DataFrame) -> None:
     times = data.with_columns(times=pl.int_range(pl.len()) % 3 + 1)
     repeated = times.select(pl.exclude("times").repeat_by("times")).explode(data.columns)
     found = calibration_of(
-        wroc.audit(times, "y", "p", by="h", weight="times", weight_type="frequency")
+        wroc.audit(times, "y", "p", attributes="h", weight="times", weight_type="frequency")
     )
-    expected = calibration_of(wroc.audit(repeated, "y", "p", by="h"))
+    expected = calibration_of(wroc.audit(repeated, "y", "p", attributes="h"))
     assert found is not None
     assert expected is not None
     # Robust limits are those of rows.
@@ -136,9 +138,9 @@ def test_a_sentence_on_segments_counts_frequencies() -> None:
     frame = pl.DataFrame(rows)
     repeated = frame.select(pl.exclude("times").repeat_by("times")).explode("g", "p", "y")
     of_frequencies = wroc.audit(
-        frame, "y", "p", by="g", weight="times", weight_type="frequency", min_rows=100
+        frame, "y", "p", attributes="g", weight="times", weight_type="frequency", min_rows=100
     )
-    of_rows = wroc.audit(repeated, "y", "p", by="g", min_rows=100)
+    of_rows = wroc.audit(repeated, "y", "p", attributes="g", min_rows=100)
     said, expected = (
         calibration_remarks(wide_table(result), result.settings)
         for result in (of_frequencies, of_rows)
@@ -150,7 +152,7 @@ def test_a_sentence_on_segments_counts_frequencies() -> None:
 
 def test_a_mean_that_is_the_share_is_right() -> None:
     rows = pl.DataFrame({"g": ["a", "b"] * 40, "y": [0, 1] * 40, "p": [0.3, 0.7, 0.7, 0.3] * 20})
-    result = wroc.audit(rows, "y", "p", by="g", min_rows=100)
+    result = wroc.audit(rows, "y", "p", attributes="g", min_rows=100)
     (text,) = calibration_remarks(wide_table(result), result.settings)
     assert " of those positive is 0.500: about right (" in text
 
@@ -158,7 +160,7 @@ def test_a_mean_that_is_the_share_is_right() -> None:
 def test_nothing_is_said_overall_where_nothing_is_known() -> None:
     rows = {"g": ["a"] * 80 + ["b"] * 80, "y": [0, 1] * 80, "p": [0.25, 0.5, 0.5, 0.75] * 40}
     frame = pl.DataFrame(rows).with_columns(w=pl.when(g="a").then(1.0).otherwise(1.7e308))
-    result = wroc.audit(frame, "y", "p", by="g", weight="w")
+    result = wroc.audit(frame, "y", "p", attributes="g", weight="w")
     assert calibration_of(result)[LARGE].null_count() == 2
     assert calibration_remarks(wide_table(result), result.settings) == []
     (text,) = score_remarks(wide_table(result), result.settings)
@@ -167,7 +169,7 @@ def test_nothing_is_said_overall_where_nothing_is_known() -> None:
 
 def test_segments_without_rows_are_null() -> None:
     rows = {"y": [1, 0, 1, None], "p": [0.9, 0.1, 0.6, 0.5], "g": ["a", "a", "b", "c"]}
-    found = calibration_of(wroc.audit(pl.DataFrame(rows), "y", "p", by="g"))
+    found = calibration_of(wroc.audit(pl.DataFrame(rows), "y", "p", attributes="g"))
     assert found is not None
     assert found["n"].to_list() == [3, 2, 1, 0]
     assert found[LARGE][-1] is None
@@ -175,7 +177,7 @@ def test_segments_without_rows_are_null() -> None:
 
 
 def test_json_and_sentences_say_it(data: pl.DataFrame) -> None:
-    result = wroc.audit(data, "y", ["p", "rating"], by=["g", "h"])
+    result = wroc.audit(data, "y", ["p", "rating"], attributes=["g", "h"])
     kept = pl.DataFrame(json.loads(result.to_json())["table"], schema=result.table.schema)
     assert_frame_equal(kept, result.table)
     mean, rate = np.mean(data["p"].to_numpy()), np.mean(data["y"].to_numpy())
@@ -187,7 +189,7 @@ def test_json_and_sentences_say_it(data: pl.DataFrame) -> None:
     for row in (of_segments.row(0, named=True), of_segments.row(-1, named=True)):
         segment = segment_in_words(row["attribute"], row["segment"])
         assert f"{segment} ({row['n']:,} rows)" in texts[1]
-    without = wroc.audit(data, "y", "rating", by="g")
+    without = wroc.audit(data, "y", "rating", attributes="g")
     assert calibration_remarks(wide_table(without), without.settings) == []
     metrics = {row["metric"] for row in json.loads(without.to_json())["table"]}
     assert not {LARGE, SLOPE} & metrics
@@ -208,8 +210,8 @@ def points(data: pl.DataFrame) -> pl.DataFrame:
 @pytest.mark.parametrize("engine", ["polars", "compiled"])
 def test_scores_that_are_not_probabilities_are_named(points: pl.DataFrame, engine: Any) -> None:
     with wroc.Config(engine=engine):
-        alone = wroc.audit(points, "y", "s", by="g")
-        both = wroc.audit(points, "y", ["p", "s"], by="g")
+        alone = wroc.audit(points, "y", "s", attributes="g")
+        both = wroc.audit(points, "y", ["p", "s"], attributes="g")
     assert f"Calibration {NOT_PROBABILITIES}" in not_audited(alone)
     of_score = "\N{LEFT DOUBLE QUOTATION MARK}s\N{RIGHT DOUBLE QUOTATION MARK}"
     said = [text for text in not_audited(both) if text.startswith("Calibration")]
@@ -219,16 +221,16 @@ def test_scores_that_are_not_probabilities_are_named(points: pl.DataFrame, engin
 def test_they_are_named_wherever_the_rows_are(points: pl.DataFrame) -> None:
     counts = wroc.score_counts(points, "y", "s", by="g")
     audits = [
-        wroc.from_counts(counts).audit(by="g"),
-        wroc.audit_in_ranges([points.lazy()], "y", "s", by="g", rows_per_range=500),
+        wroc.from_counts(counts).audit(attributes="g"),
+        wroc.audit_in_ranges([points.lazy()], "y", "s", attributes="g", rows_per_range=500),
     ]
     for result in audits:
         assert f"Calibration {NOT_PROBABILITIES}" in not_audited(result)
-    said = not_audited(wroc.audit(points, "y", "s", by="g", bins=50))
+    said = not_audited(wroc.audit(points, "y", "s", attributes="g", bins=50))
     assert "Calibration was not audited: scores were counted in bins." in said
     # The least and the greatest score may be those of one person.
-    said = not_audited(wroc.audit(points, "y", "s", by="g", min_cell=5))
+    said = not_audited(wroc.audit(points, "y", "s", attributes="g", min_cell=5))
     assert "Calibration was not audited: scores outside 0 to 1 are not probabilities." in said
     assert not any(
-        "Calibration" in text for text in not_audited(wroc.audit(points, "y", "p", by="g"))
+        "Calibration" in text for text in not_audited(wroc.audit(points, "y", "p", attributes="g"))
     )

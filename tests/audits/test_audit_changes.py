@@ -18,7 +18,12 @@ from statsmodels.stats.multitest import multipletests
 
 import polars_wroc as wroc
 
-GIVEN: dict[str, Any] = {"by": "g", "threshold": 0.5, "weight": "w", "favorable": "selected"}
+GIVEN: dict[str, Any] = {
+    "attributes": "g",
+    "threshold": 0.5,
+    "weight": "w",
+    "favorable": "selected",
+}
 METRICS = ("auc", "selection_rate", "tpr", "fpr", "ppv", "npv")
 
 
@@ -137,7 +142,7 @@ def test_two_scores_on_the_same_rows_are_left_to_compare() -> None:
         wroc.audit_changes(json.loads(old.to_json()), new)
     # The attributes that only one of them has say nothing about the rows.
     more = data.with_columns(h=pl.Series(["x", "y"] * (data.height // 2)))
-    both = wroc.audit(more, "y", "new", **GIVEN | {"by": ["g", "h"]})
+    both = wroc.audit(more, "y", "new", **GIVEN | {"attributes": ["g", "h"]})
     with pytest.raises(ValueError, match=message):
         wroc.audit_changes(old, both)
     as_if = wroc.audit_changes(old, new, different_rows=True).row(0, named=True)
@@ -165,7 +170,7 @@ def test_rows_that_differ_a_little_are_different(other: pl.Expr) -> None:
 
 def test_a_few_rows_may_be_alike_by_chance() -> None:
     for size, refused in ((99, False), (100, True)):
-        audit = wroc.audit(rows(11, 0.0).head(size), "y", "s", by="g", min_rows=1)
+        audit = wroc.audit(rows(11, 0.0).head(size), "y", "s", attributes="g", min_rows=1)
         with pytest.raises(ValueError, match="different rows") if refused else nullcontext():
             assert wroc.audit_changes(audit, audit).height
     with pytest.raises(TypeError, match="`different_rows` must be True or False; found 1"):
@@ -193,7 +198,7 @@ def test_json_says_the_same(before: wroc.Audit, after: wroc.Audit, tmp_path: Pat
 
 def test_several_scores_and_no_decisions() -> None:
     audits = [
-        wroc.audit(rows(seed, 0.0).with_columns(t=-pl.col("s")), "y", ["s", "t"], by="g")
+        wroc.audit(rows(seed, 0.0).with_columns(t=-pl.col("s")), "y", ["s", "t"], attributes="g")
         for seed in (5, 6)
     ]
     table = wroc.audit_changes(*audits, adjust="none")
@@ -232,10 +237,10 @@ def test_what_is_no_audit(
 
 
 def test_audits_must_be_alike(before: wroc.Audit) -> None:
-    other = wroc.audit(rows(1, 0.0), "y", "s", by="g", level=0.9)
+    other = wroc.audit(rows(1, 0.0), "y", "s", attributes="g", level=0.9)
     with pytest.raises(ValueError, match=r"must have the same level; found 0\.95 and 0\.9"):
         wroc.audit_changes(before, other)
-    several = wroc.audit(rows(1, 0.0).with_columns(t="s"), "y", ["s", "t"], by="g")
+    several = wroc.audit(rows(1, 0.0).with_columns(t="s"), "y", ["s", "t"], attributes="g")
     with pytest.raises(ValueError, match="must both have one score, or both several"):
         wroc.audit_changes(before, several)
     with pytest.raises(ValueError, match="`adjust` must be one of 'holm', 'bh', 'none'"):

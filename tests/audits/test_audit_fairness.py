@@ -37,7 +37,7 @@ def rows() -> pl.DataFrame:
 
 def audited(rows: pl.DataFrame, **options: Any) -> wroc.Audit:
     call: dict[str, Any] = {
-        "by": ["g", "h"],
+        "attributes": ["g", "h"],
         "threshold": 1,
         "weight": "w",
         "favorable": "selected",
@@ -76,7 +76,9 @@ def test_no_test_of_aucs_against_the_best(rows: pl.DataFrame) -> None:
 def test_segments_with_few_rows_are_in_no_pair(rows: pl.DataFrame) -> None:
     few = rows.head(20).with_columns(g=pl.lit("few"), s=pl.lit(9.0))
     both = pl.concat([rows, few])
-    found, expected = (fairness(audited(each, by="g", min_rows=30)) for each in (both, rows))
+    found, expected = (
+        fairness(audited(each, attributes="g", min_rows=30)) for each in (both, rows)
+    )
     # They are in the rest that AUCs are compared with.
     tested = pl.col("metric") != "auc_difference"
     assert_frame_equal(found.filter(tested), expected.filter(tested), rel_tol=1e-9)
@@ -85,9 +87,9 @@ def test_segments_with_few_rows_are_in_no_pair(rows: pl.DataFrame) -> None:
 
 @pytest.mark.parametrize("method", sweep(["score", "logit-t"], fast=["logit-t"]))
 def test_clusters_have_limits_and_tests_by_their_design(rows: pl.DataFrame, method: Any) -> None:
-    audit = audited(rows, by="g", cluster="client", method=method, min_rows=0)
+    audit = audited(rows, attributes="g", design="client", method=method, min_rows=0)
     expected = wroc.fairness(
-        rows, "y", "s", attributes="g", threshold=1, weight="w", cluster="client"
+        rows, "y", "s", attributes="g", threshold=1, weight="w", design="client"
     ).filter(pl.col("metric") != "max_abroca")
     expected = fairness_wide(expected).drop("attribute").sort("metric")
     found = fairness(audit).drop("attribute").sort("metric")
@@ -109,7 +111,7 @@ def test_gate_on_equal_segments_holds_where_the_pair_picked_by_chance_fails() ->
                 "s": (random.random(2_000) < 0.2).astype(float),
             }
         )
-        audit = wroc.audit(rows, "y", "s", by="g", threshold=0.5, favorable="selected")
+        audit = wroc.audit(rows, "y", "s", attributes="g", threshold=0.5, favorable="selected")
         ratio = fairness(audit).filter(metric="demographic_parity_ratio")
         # The limit of the pair alone, as if it had been named beforehand.
         groups = ratio.select("group_min", "group_max").row(0)

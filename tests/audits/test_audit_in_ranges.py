@@ -57,7 +57,7 @@ def check(
     frame: pl.DataFrame, score: Any = "s", *, rows_per_range: int = 150, **options: Any
 ) -> Audit:
     """Compare the audit in ranges with that of all rows."""
-    named: dict[str, Any] = {"by": ["g", "h"], "weight": "w", "min_rows": 5, **options}
+    named: dict[str, Any] = {"attributes": ["g", "h"], "weight": "w", "min_rows": 5, **options}
     audit = wroc.audit_in_ranges(thirds(frame), "y", score, rows_per_range=rows_per_range, **named)
     assert_same(audit, wroc.audit(frame, "y", score, **named))
     return audit
@@ -116,7 +116,7 @@ def test_two_scores_and_intersections(
         intersections=True,
         weight_type=weight_type,
         rows_per_range=rows_per_range,
-        max_fpr=0.2,
+        threshold=wroc.rules.max_fpr(0.2),
         favorable="selected",
     )
 
@@ -128,7 +128,7 @@ def test_a_group_that_is_all_rows() -> None:
 @pytest.mark.parametrize("decimals", sweep([1, 0, 2]))
 @pytest.mark.parametrize("reference", sweep(["rest", "overall"]))
 def test_ties(decimals: int, reference: str) -> None:
-    options: dict[str, Any] = {"criterion": "youden", "favorable": "selected"}
+    options: dict[str, Any] = {"threshold": wroc.rules.youden(), "favorable": "selected"}
     check(some_rows(decimals=decimals), reference=reference, rows_per_range=100, **options)
 
 
@@ -136,7 +136,7 @@ def test_all_rows_tie() -> None:
     check(
         some_rows(100).with_columns(s=pl.lit(0.5)),
         rows_per_range=10,
-        criterion="accuracy",
+        threshold=wroc.rules.max_accuracy(),
         favorable="selected",
     )
 
@@ -155,44 +155,62 @@ def test_a_score_of_many_rows_among_others() -> None:
     "rule",
     sweep(
         [
-            {"criterion": "cost", "cost_fn": 0.3, "prevalence": 0.2},
-            {"min_tpr": 0.9},
-            {"criterion": "youden"},
-            {"criterion": "closest_topleft"},
-            {"criterion": "accuracy"},
-            {"max_fpr": 0.0},
-            {"max_selection_rate": 0.3},
+            {"threshold": wroc.rules.least_cost(fn=0.3, prevalence=0.2)},
+            {"threshold": wroc.rules.min_tpr(0.9)},
+            {"threshold": wroc.rules.youden()},
+            {"threshold": wroc.rules.closest_topleft()},
+            {"threshold": wroc.rules.max_accuracy()},
+            {"threshold": wroc.rules.max_fpr(0.0)},
+            {"threshold": wroc.rules.max_selection_rate(0.3)},
         ],
     ),
 )
 def test_a_rule_chooses_the_best_of_all_ranges(
     distinct: pl.DataFrame, rule: dict[str, Any]
 ) -> None:
-    audit = check(distinct, by="g", rows_per_range=100, favorable="selected", **rule)
+    audit = check(distinct, attributes="g", rows_per_range=100, favorable="selected", **rule)
     assert audit.segments["threshold"].n_unique() == 1
 
 
 def test_a_rule_may_select_no_row() -> None:
     frame = pl.DataFrame({"y": [0, 1, 0, 0], "s": [4.0, 3.0, 2.0, 1.0], "g": [*"aabb"], "w": 1})
-    audit = check(frame, by="g", criterion="accuracy", favorable="selected", rows_per_range=1)
+    audit = check(
+        frame,
+        attributes="g",
+        threshold=wroc.rules.max_accuracy(),
+        favorable="selected",
+        rows_per_range=1,
+    )
     assert audit.segments["threshold"].to_list() == [np.inf] * 3
 
 
 def test_a_rule_may_choose_no_threshold() -> None:
     frame = pl.DataFrame({"y": [1, 1, 1], "s": [3.0, 2.0, 1.0], "g": [*"aab"], "w": 1})
-    audit = check(frame, by="g", criterion="youden", favorable="selected", rows_per_range=1)
+    audit = check(
+        frame, attributes="g", threshold=wroc.rules.youden(), favorable="selected", rows_per_range=1
+    )
     assert audit.segments["threshold"].null_count() == 3
 
 
 def test_a_threshold_that_a_float_does_not_hold() -> None:
     scores = [2**60 + 1, 2**60 + 3, 5, 4]
     frame = pl.DataFrame({"y": [1, 1, 0, 0], "s": scores, "g": [*"aabb"], "w": 1})
-    for options in ({"threshold": float(2**60)}, {"threshold": 4.5}, {"max_selection_rate": 0.0}):
-        check(frame, by="g", rows_per_range=1, favorable="selected", **options)
+    for options in (
+        {"threshold": float(2**60)},
+        {"threshold": 4.5},
+        {"threshold": wroc.rules.max_selection_rate(0.0)},
+    ):
+        check(frame, attributes="g", rows_per_range=1, favorable="selected", **options)
     message = "`score` must be a number that a float holds where it is chosen as threshold"
     with pytest.raises(pl.exceptions.InvalidOperationError, match=message):
         wroc.audit_in_ranges(
-            frame, "y", "s", by="g", criterion="youden", favorable="selected", rows_per_range=1
+            frame,
+            "y",
+            "s",
+            attributes="g",
+            threshold=wroc.rules.youden(),
+            favorable="selected",
+            rows_per_range=1,
         )
 
 
@@ -203,7 +221,7 @@ def test_attributes_of_any_type(distinct: pl.DataFrame) -> None:
         day=pl.lit("2026-01-01").str.to_date() + pl.duration(days="h"),
         half=pl.when(pl.col("h") == 1).then(pl.lit(float("nan"))).otherwise(-0.0),
     )
-    check(frame, by=["g", "h", "day", "half", pl.col("t") > 1], weight=None, **AT_HALF)
+    check(frame, attributes=["g", "h", "day", "half", pl.col("t") > 1], weight=None, **AT_HALF)
 
 
 @pytest.mark.parametrize(
@@ -232,7 +250,7 @@ def test_attributes_of_any_type(distinct: pl.DataFrame) -> None:
 def test_small_parts(first: dict[str, Any], second: dict[str, Any]) -> None:
     schema = {"y": pl.Int64, "g": pl.String}
     parts = [pl.DataFrame(part, schema_overrides=schema) for part in (first, second)]
-    options: dict[str, Any] = {"by": "g", "min_rows": 0, **AT_HALF}
+    options: dict[str, Any] = {"attributes": "g", "min_rows": 0, **AT_HALF}
     expected = wroc.audit(pl.concat(parts, how="vertical_relaxed"), "y", "s", **options)
     audit = wroc.audit_in_ranges(parts[::-1], "y", "s", rows_per_range=1, **options)
     assert_same(audit, expected)
@@ -242,7 +260,9 @@ def test_labels_of_any_type(distinct: pl.DataFrame) -> None:
     labels = pl.when("y").then(pl.lit("bad")).when(~pl.col("y")).then(pl.lit("good"))
     check(distinct.with_columns(y=labels), pos_label="bad")
     with pytest.raises(ValueError, match="`pos_label` must be the label of a row with a score"):
-        wroc.audit_in_ranges(distinct.with_columns(y=labels), "y", "s", by="g", pos_label="ugly")
+        wroc.audit_in_ranges(
+            distinct.with_columns(y=labels), "y", "s", attributes="g", pos_label="ugly"
+        )
 
 
 def test_parts_are_read_once_to_count_and_where_they_have_scores() -> None:
@@ -258,7 +278,7 @@ def test_parts_are_read_once_to_count_and_where_they_have_scores() -> None:
         ordered[start : start + step].lazy().map_batches(read, streamable=False)
         for start in range(0, ordered.height, step)
     ]
-    options: dict[str, Any] = {"by": ["g", "h"], "weight": "w", "intersections": True}
+    options: dict[str, Any] = {"attributes": ["g", "h"], "weight": "w", "intersections": True}
     audit = wroc.audit_in_ranges(
         parts, "y", "s", rows_per_range=step, threshold=0.5, favorable="selected", **options
     )
@@ -269,14 +289,20 @@ def test_parts_are_read_once_to_count_and_where_they_have_scores() -> None:
     assert len(reads) <= 4 + 2 * 5
     before = len(reads)
     wroc.audit_in_ranges(
-        parts, "y", "s", rows_per_range=step, max_fpr=0.1, favorable="selected", **options
+        parts,
+        "y",
+        "s",
+        rows_per_range=step,
+        threshold=wroc.rules.max_fpr(0.1),
+        favorable="selected",
+        **options,
     )
     # The range of the threshold is read again.
     assert len(reads) - before <= before + 2
 
 
 def test_what_is_made_of_an_audit(distinct: pl.DataFrame) -> None:
-    audit = wroc.audit_in_ranges(distinct.lazy(), "y", "s", by="g", rows_per_range=200)
+    audit = wroc.audit_in_ranges(distinct.lazy(), "y", "s", attributes="g", rows_per_range=200)
     assert json.loads(audit.to_json())["settings"]["score"] == ["s"]
     assert "<ul>" in audit._repr_html_()
     assert audit.chart("g").to_dict()
@@ -309,8 +335,8 @@ rows = st.lists(
         [
             {},
             {"threshold": 0.0, "favorable": "selected"},
-            {"criterion": "youden", "favorable": "rejected"},
-            {"max_selection_rate": 0.5, "favorable": "neither"},
+            {"threshold": wroc.rules.youden(), "favorable": "rejected"},
+            {"threshold": wroc.rules.max_selection_rate(0.5), "favorable": "neither"},
         ]
     ),
 )
@@ -324,7 +350,12 @@ def test_any_parts_and_any_ranges_give_the_same(
     frame = pl.DataFrame(rows, schema=SCHEMA, orient="row")
     numbered = frame.with_columns(part=pl.Series(part_of_row[: frame.height]))
     parts = [numbered.filter(part=part).drop("part") for part in range(4)]
-    options: dict[str, Any] = {"weight": "w", "by": ["g", "h"], "reference": reference, **choice}
+    options: dict[str, Any] = {
+        "weight": "w",
+        "attributes": ["g", "h"],
+        "reference": reference,
+        **choice,
+    }
     complete = frame.drop_nulls(["y", "s", "w"]).filter(pl.col("w") > 0)
     if complete.is_empty():
         with pytest.raises(ValueError, match="`frames` must have rows to audit; found none"):
@@ -340,7 +371,7 @@ TWO = pl.DataFrame({"y": [1, 0], "s": [0.5, 0.1], "g": ["a", "b"]})
 @pytest.mark.parametrize("frames", [[], "p.parquet", 3])
 def test_frames_must_be_frames(frames: Any) -> None:
     with pytest.raises(TypeError, match="`frames` must be one or several DataFrames or LazyFrames"):
-        wroc.audit_in_ranges(frames, "y", "s", by="g")
+        wroc.audit_in_ranges(frames, "y", "s", attributes="g")
 
 
 @pytest.mark.parametrize(
@@ -348,43 +379,47 @@ def test_frames_must_be_frames(frames: Any) -> None:
     [
         ({"rows_per_range": 0}, ValueError, "`rows_per_range` must be 1 or more; found 0"),
         ({"rows_per_range": 1.5}, TypeError, "`rows_per_range` must be a whole number; found 1.5"),
-        ({"by": None}, TypeError, "`by` must name the attributes to audit; found None"),
+        (
+            {"attributes": None},
+            TypeError,
+            "`attributes` must name the attributes to audit; found None",
+        ),
         ({"level": 2}, ValueError, "`level` must lie between"),
         ({"min_rows": -1}, ValueError, "`min_rows` must be 0 or more"),
-        ({"intersections": True}, ValueError, "`intersections` needs two or more attributes"),
-        ({"threshold": 0.5, "max_fpr": 0.1}, ValueError, "`threshold` must not come with a rule"),
+        ({"intersections": True}, ValueError, "`intersections` needs two or more `attributes`"),
+        ({"threshold": "mean"}, ValueError, "`threshold` must be one of 'median'; found 'mean'"),
         ({"reference": {"g": "c"}}, ValueError, "`reference` must name a segment by 'g', one of"),
         ({"weight_type": "analytic"}, ValueError, "`weight_type` must be one of"),
-        ({"cluster": "g"}, TypeError, "unexpected keyword argument 'cluster'"),
+        ({"design": "g"}, TypeError, "unexpected keyword argument 'design'"),
         ({"bins": 64}, TypeError, "unexpected keyword argument 'bins'"),
     ],
 )
 def test_wrong_arguments(options: dict[str, Any], kind: type[Exception], message: str) -> None:
     with pytest.raises(kind, match=message):
-        wroc.audit_in_ranges(TWO, "y", "s", **{"by": "g", **options})
+        wroc.audit_in_ranges(TWO, "y", "s", **{"attributes": "g", **options})
 
 
 def test_there_must_be_rows() -> None:
     with pytest.raises(ValueError, match=r"`frames` must have rows to audit; found none$"):
-        wroc.audit_in_ranges(TWO.clear(), "y", "s", by="g")
+        wroc.audit_in_ranges(TWO.clear(), "y", "s", attributes="g")
     nothing = TWO.with_columns(s=pl.lit(None, pl.Float64))
     with pytest.raises(ValueError, match="found none: 4 rows lack a label, score or weight"):
-        wroc.audit_in_ranges([nothing, nothing], "y", "s", by="g")
+        wroc.audit_in_ranges([nothing, nothing], "y", "s", attributes="g")
     with pytest.raises(ValueError, match="found none: 1 row lacks a label, score or weight"):
-        wroc.audit_in_ranges(nothing.head(1), "y", "s", by="g")
+        wroc.audit_in_ranges(nothing.head(1), "y", "s", attributes="g")
 
 
 def test_frames_must_have_the_same_groups() -> None:
     with pytest.raises(ValueError, match="`frames` must all have the same groups"):
-        wroc.audit_in_ranges([TWO, TWO.with_columns(g=1)], "y", "s", by="g")
+        wroc.audit_in_ranges([TWO, TWO.with_columns(g=1)], "y", "s", attributes="g")
 
 
 def test_bad_values_are_found_across_parts() -> None:
     parts = [TWO, TWO.with_columns(y=pl.col("y") * 2 - 1, g=pl.lit("c"))]
     with pytest.raises(pl.exceptions.InvalidOperationError, match="`label` must hold 0 and 1 or"):
-        wroc.audit_in_ranges(parts, "y", "s", by="g")
+        wroc.audit_in_ranges(parts, "y", "s", attributes="g")
     with pytest.raises(pl.exceptions.InvalidOperationError, match="`label` must hold 0 and 1 or"):
-        wroc.audit(pl.concat(parts), "y", "s", by="g")
+        wroc.audit(pl.concat(parts), "y", "s", attributes="g")
     bad = TWO.with_columns(w=-1)
     with pytest.raises(pl.exceptions.InvalidOperationError, match="`weight` must be finite and"):
-        wroc.audit_in_ranges(bad, "y", "s", by="g", weight="w")
+        wroc.audit_in_ranges(bad, "y", "s", attributes="g", weight="w")

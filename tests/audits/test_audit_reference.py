@@ -65,7 +65,7 @@ def test_gaps_are_those_of_each_attribute_by_itself(
         rows,
         "y",
         score,
-        by=["sex", "age", "site"],
+        attributes=["sex", "age", "site"],
         intersections=True,
         reference={"age": 30, "sex": "m"},
         favorable="selected",
@@ -84,7 +84,7 @@ def test_crossed_segments_may_be_named(rows: pl.DataFrame, weight_type: Any) -> 
     options: Any = {"weight": "w", "weight_type": weight_type, "adjust": "none"}
     by = ["sex", "age"]
     found = wroc.audit(
-        rows, "y", "s", by=by, intersections=True, reference={CROSSED: "f, 40"}, **options
+        rows, "y", "s", attributes=by, intersections=True, reference={CROSSED: "f, 40"}, **options
     )
     crossed = wroc.group_gaps(
         rows, "y", "s", attributes=by, intersections="only", reference="f, 40", **options
@@ -95,7 +95,9 @@ def test_crossed_segments_may_be_named(rows: pl.DataFrame, weight_type: Any) -> 
 
 def test_all_tests_are_one_family(rows: pl.DataFrame) -> None:
     """Two segments are one test where each is the rest of the other, and where one is named."""
-    found = wroc.audit(rows, "y", "s", by=["sex", "site", "age"], reference={"sex": "m", "age": 20})
+    found = wroc.audit(
+        rows, "y", "s", attributes=["sex", "site", "age"], reference={"sex": "m", "age": 20}
+    )
     values = gaps_of(found)["auc_gap_p_value"].to_list()
     counted = [1, 0, 0, 1, 0, 1, 1]
     assert [value is not None for value in values] == [True, False, *[True] * 2, False, *[True] * 2]
@@ -113,7 +115,7 @@ def test_words_say_what_is_compared_with_what(rows: pl.DataFrame, tmp_path: Path
         rows,
         "y",
         "s",
-        by=["sex", "site"],
+        attributes=["sex", "site"],
         reference={"sex": "m"},
         threshold=0.7,
         favorable="selected",
@@ -157,7 +159,7 @@ def test_a_segment_is_named_by_its_value_or_its_name(
     values: pl.Series, given: object, name: str
 ) -> None:
     frame = pl.DataFrame({"g": values, "y": [1, 0], "s": [1, 2]})
-    found = wroc.audit(pl.concat([frame, frame]), "y", "s", by="g", reference={"g": given})
+    found = wroc.audit(pl.concat([frame, frame]), "y", "s", attributes="g", reference={"g": given})
     assert found.settings.as_dict()["reference"] == {"g": name}
 
 
@@ -187,7 +189,7 @@ def test_a_segment_is_named_by_its_value_or_its_name(
 )
 def test_what_is_no_segment_is_refused(rows: pl.DataFrame, reference: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        wroc.audit(rows, "y", "s", by=["sex", "age"], reference=reference)
+        wroc.audit(rows, "y", "s", attributes=["sex", "age"], reference=reference)
 
 
 def assert_same_tables(text: str, audit: wroc.Audit) -> None:
@@ -213,10 +215,12 @@ def test_command_line_names_segments(
     command += ["--by", "sex", "--by", "age", "-o", "-"]
     named = ["--reference", "sex=m", "--reference", "age=30"]
     assert main([*command, *named]) == DONE
-    expected = wroc.audit(rows, "y", "s", by=["sex", "age"], reference={"sex": "m", "age": 30})
+    expected = wroc.audit(
+        rows, "y", "s", attributes=["sex", "age"], reference={"sex": "m", "age": 30}
+    )
     assert_same_tables(capsys.readouterr().out, expected)
     assert main([*command, "--reference", "overall"]) == DONE
-    overall = wroc.audit(rows, "y", "s", by=["sex", "age"], reference="overall")
+    overall = wroc.audit(rows, "y", "s", attributes=["sex", "age"], reference="overall")
     assert_same_tables(capsys.readouterr().out, overall)
     for wrong, found in (
         (["--reference", "sex=x"], "--reference must name a segment by 'sex'"),

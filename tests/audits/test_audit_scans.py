@@ -51,13 +51,21 @@ def rows() -> pl.DataFrame:
     [
         ("s", {}),
         (["s", "t"], {"weight": "w", "reference": "overall", **AT_HALF}),
-        ("s", {"weight": "w", "cluster": "c", "criterion": "youden", "favorable": "selected"}),
+        (
+            "s",
+            {
+                "weight": "w",
+                "design": "c",
+                "threshold": wroc.rules.youden(),
+                "favorable": "selected",
+            },
+        ),
         (["s", "t"], {"weight": "w", "bins": 16}),
     ],
 )
 def test_a_lazy_source_is_read_once(rows: pl.DataFrame, score: Any, options: Any) -> None:
     lazy, scans = counted(rows)
-    found = wroc.audit(lazy, "y", score, by=["g", "c"], **options)
+    found = wroc.audit(lazy, "y", score, attributes=["g", "c"], **options)
     assert len(scans) == 1
     there = rows.filter(pl.col("w").ne_missing(0)) if "weight" in options else rows
     names = dict.fromkeys(["y", *score, *(["w"] if "weight" in options else []), "g", "c"])

@@ -46,7 +46,7 @@ def test_attributes_in_the_order_given_and_segments_in_that_of_their_values(
     rows: pl.DataFrame,
 ) -> None:
     audit = wroc.audit(
-        rows, "y", ["t", "s"], by=["size", "age", "g"], threshold=2, favorable="selected"
+        rows, "y", ["t", "s"], attributes=["size", "age", "g"], threshold=2, favorable="selected"
     )
     segments = [
         *(("size", size) for size in SIZES),
@@ -64,7 +64,7 @@ def test_attributes_in_the_order_given_and_segments_in_that_of_their_values(
 
 
 def test_crossed_attributes_come_last_in_the_order_of_their_values(rows: pl.DataFrame) -> None:
-    audit = wroc.audit(rows, "y", "s", by=["age", "size"], intersections=True)
+    audit = wroc.audit(rows, "y", "s", attributes=["age", "size"], intersections=True)
     crossed = [name for attribute, name in names(audit.segments) if attribute == f"age{CROSS}size"]
     expected = [f"{age}, {size}" for age in ("(missing)", 2, 7, 12) for size in SIZES]
     assert crossed == expected
@@ -76,7 +76,9 @@ def test_first_of_equal_segments_is_named_in_the_order_of_their_values() -> None
     frame = pl.DataFrame(
         {"age": [10, 2] * 8, "y": [0, 0, 1, 1] * 4, "s": [0, 0, 0, 0, 1, 1, 1, 1] * 2}
     )
-    audit = wroc.audit(frame, "y", "s", by="age", threshold=1, favorable="selected", min_rows=0)
+    audit = wroc.audit(
+        frame, "y", "s", attributes="age", threshold=1, favorable="selected", min_rows=0
+    )
     alone = wroc.fairness(frame, "y", "s", attributes="age", threshold=1)
     is_ratio = pl.col("metric").str.ends_with("_ratio")
     for table in (audit.table, alone):
@@ -88,7 +90,7 @@ def test_first_of_equal_segments_is_named_in_the_order_of_their_values() -> None
 
 @pytest.mark.slow
 def test_lazy_frame_gives_the_same(rows: pl.DataFrame) -> None:
-    options: dict[str, Any] = {"by": ["g", "age"], "weight": "w", "threshold": 2}
+    options: dict[str, Any] = {"attributes": ["g", "age"], "weight": "w", "threshold": 2}
     options |= {"favorable": "selected"}
     eager, lazy = (
         wroc.audit(frame, "y", ["s", "t"], **options, intersections=True)
@@ -106,7 +108,7 @@ def test_lazy_frame_gives_the_same(rows: pl.DataFrame) -> None:
 
 @pytest.mark.slow
 def test_order_of_the_rows_does_not_matter(rows: pl.DataFrame) -> None:
-    options: dict[str, Any] = {"by": ["g", "age"], "weight": "w", "threshold": 2}
+    options: dict[str, Any] = {"attributes": ["g", "age"], "weight": "w", "threshold": 2}
     options |= {"favorable": "selected"}
     one, other = (
         wroc.audit(frame, "y", "s", **options, intersections=True)
@@ -121,7 +123,7 @@ def test_points_of_a_curve_are_there_once() -> None:
     random = np.random.default_rng(5)
     ties = random.integers(0, 4, 1000) / 1.0
     frame = pl.DataFrame({"g": "a", "y": random.random(1000) < 0.4, "s": ties})
-    curve = wroc.audit(frame, "y", "s", by="g").curves.filter(attribute="g")
+    curve = wroc.audit(frame, "y", "s", attributes="g").curves.filter(attribute="g")
     assert curve["threshold"].to_list() == [math.inf, 3, 2, 1, 0]
 
 
@@ -129,7 +131,7 @@ def test_points_of_a_curve_are_there_once() -> None:
 def test_curves_have_at_most_200_points(size: int) -> None:
     random = np.random.default_rng(5)
     frame = pl.DataFrame({"g": "a", "y": random.random(size) < 0.4, "s": random.random(size)})
-    audit = wroc.audit(frame, "y", "s", by="g")
+    audit = wroc.audit(frame, "y", "s", attributes="g")
     curve = audit.curves.filter(attribute="g")
     assert 150 < curve.height <= 200
     area = np.trapezoid(curve["tpr"], curve["fpr"]) - curve["auc_change"][0]
@@ -152,13 +154,18 @@ def test_missing_values_are_counted_in_each_column(rows: pl.DataFrame) -> None:
         t=pl.when(place < 4).then(float("nan")).when(place > 5).then("t"),
         w=pl.when(place > 0).then("w"),
     )
-    found = lacking(frame, "y", ["s", "t"], weight="w", by=["g", "age"])
+    found = lacking(frame, "y", ["s", "t"], weight="w", attributes=["g", "age"])
     assert found == [("y", 3), ("s", 24), ("t", 6), ("w", 1), ("g", 0), ("age", 18)]
 
 
 def test_rows_of_weight_zero_lack_nothing(rows: pl.DataFrame) -> None:
     frame = rows.with_columns(w=pl.when(pl.col("s").is_null()).then(0.0).otherwise("w"))
-    assert lacking(frame, "y", "s", weight="w", by="g") == [("y", 0), ("s", 0), ("w", 0), ("g", 0)]
+    assert lacking(frame, "y", "s", weight="w", attributes="g") == [
+        ("y", 0),
+        ("s", 0),
+        ("w", 0),
+        ("g", 0),
+    ]
 
 
 @pytest.mark.parametrize(("column", "count"), sweep([("y", 3), ("s", 5), ("w", 4)]))
@@ -171,13 +178,13 @@ def test_column_that_is_an_attribute_too_is_counted_once(
         s=pl.when(place < 2).then(None).when(place < 5).then(float("nan")).otherwise(pl.lit(1.0)),
         w=pl.when(place > 3).then("w"),
     )
-    found = lacking(frame, "y", "s", weight="w", by=["g", column])
+    found = lacking(frame, "y", "s", weight="w", attributes=["g", column])
     assert found == [("y", 3), ("s", 5), ("w", 4), ("g", 0)]
     assert dict(found)[column] == count
 
 
 def test_label_as_an_attribute_has_segments_of_one_class(rows: pl.DataFrame) -> None:
-    segments = segments_of(wroc.audit(rows, "y", "t", by="y"))
+    segments = segments_of(wroc.audit(rows, "y", "t", attributes="y"))
     assert segments.select("segment", "n_pos", "n_neg", "auc").rows()[1:] == [
         ("false", 0, (~rows["y"]).sum(), None),
         ("true", rows["y"].sum(), 0, None),
@@ -206,12 +213,12 @@ def test_label_as_an_attribute_has_segments_of_one_class(rows: pl.DataFrame) -> 
 def test_nothing_to_audit(rows: pl.DataFrame, change: Any, message: str, *, lazy: bool) -> None:
     frame = change(rows).lazy() if lazy else change(rows)
     with pytest.raises(ValueError, match=f"^`frame` must have rows to audit; {message}$"):
-        wroc.audit(frame, "y", "t", weight="w", by="g")
+        wroc.audit(frame, "y", "t", weight="w", attributes="g")
 
 
 def test_one_of_two_scores_may_be_missing(rows: pl.DataFrame) -> None:
     frame = rows.with_columns(s=pl.lit(None, dtype=pl.Float64))
-    segments = segments_of(wroc.audit(frame, "y", ["s", "t"], by="g"))
+    segments = segments_of(wroc.audit(frame, "y", ["s", "t"], attributes="g"))
     assert segments.filter(model="s").select("n", "n_missing", "auc").row(0) == (0, 120, None)
     assert segments.filter(model="t")["n"][0] == 120
 
@@ -227,11 +234,27 @@ def test_one_of_two_scores_may_be_missing(rows: pl.DataFrame) -> None:
         ({"adjust": "bonferroni"}, ValueError, "`adjust` must be one of 'holm', 'bh', 'none'"),
         ({"min_rows": -1}, ValueError, "`min_rows` must be 0 or more; found -1"),
         ({"level": 95}, ValueError, "`level` must lie between "),
-        ({"by": None}, TypeError, "`by` must name the attributes to audit; found None"),
-        ({"by": []}, TypeError, "`by` must be one or several column names"),
-        ({"by": ["g", "g"]}, ValueError, "`by` must not name a column twice; found 'g' twice"),
-        ({"by": "sex"}, ColumnNotFoundError, "`by` must name a column of the frame; found no "),
-        ({"by": pl.col("g").alias("overall")}, ValueError, "`by` must not name an attribute 'over"),
+        (
+            {"attributes": None},
+            TypeError,
+            "`attributes` must name the attributes to audit; found None",
+        ),
+        ({"attributes": []}, TypeError, "`attributes` must be one or several column names"),
+        (
+            {"attributes": ["g", "g"]},
+            ValueError,
+            "`attributes` must not name a column twice; found 'g' twice",
+        ),
+        (
+            {"attributes": "sex"},
+            ColumnNotFoundError,
+            "`attributes` must name a column of the frame; found no ",
+        ),
+        (
+            {"attributes": pl.col("g").alias("overall")},
+            ValueError,
+            "`attributes` must not have a column of the name .over",
+        ),
         ({"weight": -pl.col("w")}, InvalidOperationError, "`weight` must be finite and zero or "),
     ],
 )
@@ -239,20 +262,22 @@ def test_options_that_do_not_exist(
     rows: pl.DataFrame, options: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=f"^{message}"):
-        wroc.audit(rows, "y", "s", **({"by": "g"} | options))
+        wroc.audit(rows, "y", "s", **({"attributes": "g"} | options))
 
 
 def test_crossed_segments_must_not_have_the_same_name() -> None:
     columns = {"a": ["x", "x, y"] * 4, "b": ["y, z", "z"] * 4, "y": [0, 0, 1, 1] * 2}
     frame = pl.DataFrame(columns | {"s": range(8)})
-    assert wroc.audit(frame, "y", "s", by=["a", "b"]).segments.height == 5
-    message = f"^`by` must have values that name each .*; found 'x, y, z' twice in 'a{CROSS}b'$"
+    assert wroc.audit(frame, "y", "s", attributes=["a", "b"]).segments.height == 5
+    message = (
+        f"^`attributes` must have values that name each .*; found 'x, y, z' twice in 'a{CROSS}b'$"
+    )
     with pytest.raises(ValueError, match=message):
-        wroc.audit(frame, "y", "s", by=["a", "b"], intersections=True)
+        wroc.audit(frame, "y", "s", attributes=["a", "b"], intersections=True)
 
 
 def test_a_null_must_not_have_the_name_of_a_value() -> None:
     columns = {"a": [None, "(missing)"] * 4, "y": [0, 0, 1, 1] * 2, "s": range(8)}
-    message = r"^`by` must have values that name .*; found '\(missing\)' twice in 'a'$"
+    message = r"^`attributes` must have values that name .*; found '\(missing\)' twice in 'a'$"
     with pytest.raises(ValueError, match=message):
-        wroc.audit(pl.DataFrame(columns), "y", "s", by="a")
+        wroc.audit(pl.DataFrame(columns), "y", "s", attributes="a")

@@ -21,15 +21,16 @@ import polars_wroc as wroc
 from polars_wroc.audits.charts import segments_threshold_chart
 from polars_wroc.audits.report.facts import optimism
 from polars_wroc.cli.main import main
+from polars_wroc.thresholds.rules import Rule
 
 RULES: dict[str, dict[str, Any]] = {
-    "youden": {"criterion": "youden"},
-    "closest_topleft": {"criterion": "closest_topleft"},
-    "accuracy": {"criterion": "accuracy"},
-    "cost": {"criterion": "cost", "cost_fn": 3, "cost_fp": 1, "prevalence": 0.2},
-    "max_fpr": {"max_fpr": 0.2},
-    "min_tpr": {"min_tpr": 0.8},
-    "max_selection_rate": {"max_selection_rate": 0.3},
+    "youden": {"threshold": wroc.rules.youden()},
+    "closest_topleft": {"threshold": wroc.rules.closest_topleft()},
+    "accuracy": {"threshold": wroc.rules.max_accuracy()},
+    "cost": {"threshold": wroc.rules.least_cost(fn=3, fp=1, prevalence=0.2)},
+    "max_fpr": {"threshold": wroc.rules.max_fpr(0.2)},
+    "min_tpr": {"threshold": wroc.rules.min_tpr(0.8)},
+    "max_selection_rate": {"threshold": wroc.rules.max_selection_rate(0.3)},
 }
 CHOICES = RULES | {"threshold": {"threshold": 0.5}}
 GOOD: dict[str, Any] = {"favorable": "selected"}
@@ -107,9 +108,9 @@ def test_segments_are_measured_at_the_one_threshold_of_all_rows(
 ) -> None:
     given: dict[str, Any] = {"weight": "w"}
     found = wroc.audit(
-        judged.lazy(), "y", ["t", "s"], by=["g", "age"], **given, **GOOD, **CHOICES[name]
+        judged.lazy(), "y", ["t", "s"], attributes=["g", "age"], **given, **GOOD, **CHOICES[name]
     )
-    plain = segments_of(wroc.audit(judged, "y", ["t", "s"], by=["g", "age"], **given))
+    plain = segments_of(wroc.audit(judged, "y", ["t", "s"], attributes=["g", "age"], **given))
     rates = ("selection_rate", "tpr", "fpr", "ppv", "npv", "accuracy")
     columns = ["threshold", *CELLS, *(f"{r}{end}" for r in rates for end in ("", "_low", "_high"))]
     values = ["attribute", "segment", "model", "n", "w_pos", "auc", "ci_low", "ci_high"]
@@ -122,21 +123,24 @@ def test_segments_are_measured_at_the_one_threshold_of_all_rows(
         chosen = dict.fromkeys(["t", "s"], 0.5)
         if name in RULES:
             cells = ["model", "threshold", "tp", "fp", "fn", "tn", "tpr", "fpr"]
+            rule = RULES[name]["threshold"]
             points = wroc.operating_points(
-                judged, "y", ["t", "s"], by=key, common=True, **given, **RULES[name]
+                judged, "y", ["t", "s"], rule, by=key, common=True, **given
             ).select(cells)
             assert_frame_equal(segments.select(points.columns), points, abs_tol=1e-12)
             chosen = dict(points.select("model", "threshold").rows())
         for model, value in chosen.items():
             there = segments.filter(model=model).select(columns)
             metrics = wroc.threshold_metrics(
-                judged, "y", model, thresholds=value, by=key, level=0.95, **given
+                judged, "y", model, threshold=value, by=key, level=0.95, **given
             )
             assert_frame_equal(there, metrics.select(columns), abs_tol=1e-12)
 
 
 def test_one_audit_has_one_definition_of_a_rate(judged: pl.DataFrame) -> None:
-    found = wroc.audit(judged, "y", "s", by="g", weight="w", min_rows=0, **GOOD, **RULES["cost"])
+    found = wroc.audit(
+        judged, "y", "s", attributes="g", weight="w", min_rows=0, **GOOD, **RULES["cost"]
+    )
     segments = segments_of(found).filter(attribute="g")
     cells = found.segments.filter(attribute="g")
     ppv = (cells["tp"] / (cells["tp"] + cells["fp"])).alias("ppv")
@@ -147,7 +151,9 @@ def test_one_audit_has_one_definition_of_a_rate(judged: pl.DataFrame) -> None:
 
 
 def test_cells_are_counted_in_each_segment(judged: pl.DataFrame) -> None:
-    result = wroc.audit(judged, "y", "s", by="g", weight="w", threshold=0.5, favorable="selected")
+    result = wroc.audit(
+        judged, "y", "s", attributes="g", weight="w", threshold=0.5, favorable="selected"
+    )
     found = result.segments.filter(attribute="g")
     assert found["segment"].to_list() == [None, "f", "m"]
     for g, *cells in found.select("segment", *CELLS).rows():
@@ -161,22 +167,30 @@ def test_cells_are_counted_in_each_segment(judged: pl.DataFrame) -> None:
 @pytest.mark.slow
 def test_segment_of_one_class_and_data_of_one_class(judged: pl.DataFrame, tmp_path: Path) -> None:
     frame = judged.with_columns(y=pl.col("y") | (pl.col("g") == "m").fill_null(value=False))
-    audit = wroc.audit(frame, "y", "s", by="g", weight="w", max_fpr=0.2, favorable="selected")
+    audit = wroc.audit(
+        frame,
+        "y",
+        "s",
+        attributes="g",
+        weight="w",
+        threshold=wroc.rules.max_fpr(0.2),
+        favorable="selected",
+    )
     segments = segments_of(audit)
     one = segments.filter(segment="m").row(0, named=True)
     assert (one["fpr"], one["fpr_low"]) == (None, None)
     assert one["threshold"] == segments["threshold"][0]
-    result = wroc.audit(judged.filter("y"), "y", "s", by="g", max_fpr=0.2, favorable="selected")
+    result = wroc.audit(
+        judged.filter("y"),
+        "y",
+        "s",
+        attributes="g",
+        threshold=wroc.rules.max_fpr(0.2),
+        favorable="selected",
+    )
     assert result.segments.select("threshold", *CELLS).null_count().row(0) == (4,) * 5
     assert "Decisions at the threshold" in report(result, tmp_path)
     assert json.loads(result.to_json())["segments"][0]["threshold"] is None
-
-
-@pytest.mark.parametrize("name", RULES)
-def test_threshold_does_not_come_with_a_rule(judged: pl.DataFrame, name: str) -> None:
-    given = " and ".join(f"`{option}`" for option in RULES[name])
-    with pytest.raises(ValueError, match=f"^`threshold` must not come with .*; found {given}$"):
-        wroc.audit(judged, "y", "s", by="g", threshold=0.5, favorable="selected", **RULES[name])
 
 
 # Pages.
@@ -187,7 +201,7 @@ def test_page_says_which_threshold_and_why(
     judged: pl.DataFrame, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("polars_wroc.audits.report.page._bundle", str)
-    result = wroc.audit(judged, "y", "s", by="g", weight="w", **GOOD, **CHOICES[name])
+    result = wroc.audit(judged, "y", "s", attributes="g", weight="w", **GOOD, **CHOICES[name])
     page = report(result, tmp_path)
     text = " ".join(html.unescape(page.partition("<script>")[0]).split())
     assert "Decisions are measured at the " in text
@@ -212,7 +226,7 @@ def test_page_says_how_optimistic_the_rates_are(name: str, positives: int) -> No
     frame = pl.DataFrame(
         {"y": [1] * positives + [0] * 90, "s": [k * 37 % 101 / 101 for k in range(positives + 90)]}
     ).with_columns(g=pl.int_range(pl.len()) % 2)
-    sentence = optimism(wroc.audit(frame, "y", "s", by="g", **GOOD, **CHOICES[name]))
+    sentence = optimism(wroc.audit(frame, "y", "s", attributes="g", **GOOD, **CHOICES[name]))
     size = LOWER[name][positives]
     lower = "less than 0.01" if size is None else f"about {size}"
     start = "If the threshold was" if name == "threshold" else "As the threshold was"
@@ -225,7 +239,11 @@ def test_page_says_how_optimistic_the_rates_are(name: str, positives: int) -> No
 @pytest.mark.parametrize(("positives", "named"), [(1, "1 positive,"), (9, "9 positives,")])
 def test_page_gives_no_number_for_few_positives(positives: int, named: str) -> None:
     frame = pl.DataFrame({"y": [1] * positives + [0] * 9, "s": range(positives + 9), "g": "a"})
-    assert optimism(wroc.audit(frame, "y", "s", by="g", max_fpr=0.2, favorable="selected")) == (
+    assert optimism(
+        wroc.audit(
+            frame, "y", "s", attributes="g", threshold=wroc.rules.max_fpr(0.2), favorable="selected"
+        )
+    ) == (
         f"As the threshold was chosen on these same rows, with {named} the true positive rate on "
         "other rows is likely to be lower; so few positives do not tell by how much."
     )
@@ -233,7 +251,7 @@ def test_page_gives_no_number_for_few_positives(positives: int, named: str) -> N
 
 @pytest.mark.slow
 def test_page_without_a_threshold_has_sliders_only(judged: pl.DataFrame, tmp_path: Path) -> None:
-    result = wroc.audit(judged, "y", "s", by="g")
+    result = wroc.audit(judged, "y", "s", attributes="g")
     page = report(result, tmp_path)
     assert "No threshold was given." in page
     assert "Decisions at the threshold" not in page
@@ -246,7 +264,9 @@ def test_slider_of_a_report_moves_in_a_browser(
     judged: pl.DataFrame, tmp_path: Path, chromium: Chromium
 ) -> None:
     frame = judged.drop_nulls("s")
-    result = wroc.audit(frame, "y", "s", by="g", max_fpr=0.2, favorable="selected")
+    result = wroc.audit(
+        frame, "y", "s", attributes="g", threshold=wroc.rules.max_fpr(0.2), favorable="selected"
+    )
     result.save(tmp_path / "report.html")
     chromium.open(tmp_path / "report.html", until=DRAWN)
     steps = [result.segments["threshold"][0], 0.25, 0.8]
@@ -264,7 +284,7 @@ def test_slider_of_a_report_moves_in_a_browser(
 def test_numbers_next_to_the_slider_are_those_of_all_rows() -> None:
     random = np.random.default_rng(0)
     data = pl.DataFrame({"g": "a", "y": random.random(999) < 0.4, "s": random.random(999)})
-    result = wroc.audit(data, "y", "s", by="g", threshold=0.5, favorable="selected")
+    result = wroc.audit(data, "y", "s", attributes="g", threshold=0.5, favorable="selected")
     chart = segments_threshold_chart(result, "overall")
     assert chart is not None
     points = pl.DataFrame(*chart.to_dict()["datasets"].values(), infer_schema_length=None)
@@ -276,7 +296,9 @@ def test_numbers_next_to_the_slider_are_those_of_all_rows() -> None:
 @pytest.mark.parametrize("score", [[2.0, 1.0], [math.inf, -math.inf], [math.nan, 1.0]])
 def test_threshold_that_selects_nobody_is_saved(score: list[float], tmp_path: Path) -> None:
     data = pl.DataFrame({"g": ["a", "a"], "y": [0, 1], "s": score})
-    result = wroc.audit(data, "y", "s", by="g", max_fpr=0, favorable="selected")
+    result = wroc.audit(
+        data, "y", "s", attributes="g", threshold=wroc.rules.max_fpr(0), favorable="selected"
+    )
     for suffix in ("html", "json"):
         result.save(tmp_path / f"report.{suffix}")
 
@@ -285,7 +307,17 @@ def test_threshold_that_selects_nobody_is_saved(score: list[float], tmp_path: Pa
 
 
 def flags_of(options: dict[str, Any]) -> list[str]:
-    return [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
+    return [f"--{name}={in_words(value)}" for name, value in options.items()]
+
+
+def in_words(value: Any) -> str:
+    """Write a rule as the command line reads it."""
+    if not isinstance(value, Rule):
+        return str(value)
+    name, options = value.name.replace("_", "-"), dict(value.options)
+    if name == "least-cost":
+        return f"{name}:" + ",".join(f"{key}={number}" for key, number in options.items())
+    return "=".join([name, *map(str, options.values())])
 
 
 @pytest.fixture(scope="module")
@@ -295,18 +327,16 @@ def file(judged: pl.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(path)
 
 
-# One criterion for all of them, as they have one flag.
-@pytest.mark.parametrize(
-    "name", sweep([name for name in CHOICES if name not in ("accuracy", "youden")])
-)
+@pytest.mark.parametrize("name", sweep(CHOICES))
 def test_command_measures_the_same(
     file: str, judged: pl.DataFrame, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["audit", file, *COLUMNS, *flags_of(GOOD | CHOICES[name]), "-o", "-"]) == 0
     printed = json.loads(capsys.readouterr().out)
-    result = wroc.audit(judged, "y", "s", by="g", weight="w", **GOOD, **CHOICES[name])
-    assert printed["settings"]["rule"] == (None if name == "threshold" else RULES[name])
-    assert printed["settings"]["threshold"] == CHOICES[name].get("threshold")
+    result = wroc.audit(judged, "y", "s", attributes="g", weight="w", **GOOD, **CHOICES[name])
+    threshold = CHOICES[name]["threshold"]
+    shown = threshold if name == "threshold" else threshold.as_dict()
+    assert printed["settings"]["threshold"] == shown
     for table in ("segments", "table"):
         expected = getattr(result, table)
         found = pl.DataFrame(printed[table], schema=expected.schema)
@@ -319,7 +349,7 @@ def test_command_prints_decisions(
 ) -> None:
     assert main(["audit", file, *COLUMNS, *flags_of(GOOD | RULES["youden"])]) == 0
     printed = capsys.readouterr().out
-    result = wroc.audit(judged, "y", "s", by="g", weight="w", **GOOD, **RULES["youden"])
+    result = wroc.audit(judged, "y", "s", attributes="g", weight="w", **GOOD, **RULES["youden"])
     reading, verdict, table, *_ = printed.split("\n\n")
     assert " ".join(reading.split()) == result.reading
     assert " ".join(verdict.split()) == result.verdict
@@ -331,12 +361,13 @@ def test_command_prints_decisions(
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--threshold", "high"], "argument --threshold: invalid float value: 'high'"),
-        (["--criterion", "best"], "argument --criterion: invalid choice: 'best'"),
-        (["--threshold", "0.5", "--min-tpr", "0.9"], "--threshold must not come with a rule"),
-        (["--max-fpr", "1.5"], "--max-fpr must lie between 0 and 1; found 1.5"),
-        (["--criterion", "cost", "--cost-fn", "-1", "--cost-fp", "1"], "--cost-fn must be "),
-        (["--criterion", "cost", "--cost-fp", "1", "--prevalence", "1"], "--prevalence must lie"),
+        (["--threshold", "high"], "argument --threshold: must be a number, median or a rule"),
+        (["--threshold", "yuden"], "found 'yuden'; did you mean 'youden'?"),
+        (["--threshold", "max-fpr=1.5"], "found 'max-fpr=1.5': fpr must lie between 0 and 1"),
+        (["--threshold", "max-fpr"], "must be such as max-fpr=0.1 or least-cost:fn=5,fp=1; found"),
+        (["--threshold", "least-cost:fn=-1,fp=1"], "found 'least-cost:fn=-1,fp=1': fn must be "),
+        (["--threshold", "least-cost:fp=1,prevalence=1"], ": prevalence must lie"),
+        (["--threshold", "least-cost:fp=1,cost=2"], "unexpected keyword argument 'cost'"),
     ],
 )
 def test_mistakes_are_one_line_and_exit_2(

@@ -28,7 +28,7 @@ LARGE, SLOPE = "calibration_in_the_large", "calibration_slope"
 @pytest.fixture(scope="module")
 def audit(loans: pl.DataFrame) -> wroc.Audit:
     return wroc.audit(
-        loans, "approved", "score", by=["race", "sex"], threshold=0.85, favorable="selected"
+        loans, "approved", "score", attributes=["race", "sex"], threshold=0.85, favorable="selected"
     )
 
 
@@ -138,7 +138,7 @@ def test_a_gap_of_slopes_is_that_of_an_interaction(
     people: pl.DataFrame, weight: str | None
 ) -> None:
     two = people.filter(pl.col("g") != "b").with_columns(inside=pl.col("g") == "a")
-    table = table_of(wroc.audit(two, "y", "s", by="g", weight=weight))
+    table = table_of(wroc.audit(two, "y", "s", attributes="g", weight=weight))
     row = table.filter(segment="a").row(0, named=True)
     gap, error = sandwich(two, weight)
     assert row[f"{SLOPE}_gap"] == pytest.approx(gap, rel=1e-7)
@@ -147,7 +147,7 @@ def test_a_gap_of_slopes_is_that_of_an_interaction(
     assert row[f"{SLOPE}_gap_high"] == pytest.approx(gap + margin, rel=1e-6)
     assert row[f"{SLOPE}_gap_p_value"] == pytest.approx(2 * norm.sf(abs(gap) / error), rel=1e-6)
     # Compared with all rows, which are the mean of both, the gap is a part of it.
-    of_all = table_of(wroc.audit(two, "y", "s", by="g", weight=weight, reference="overall"))
+    of_all = table_of(wroc.audit(two, "y", "s", attributes="g", weight=weight, reference="overall"))
     other = of_all.filter(segment="a").row(0, named=True)
     share = other[f"{SLOPE}_gap"] / gap
     assert 0 < share < 1
@@ -168,7 +168,9 @@ def information(frame: pl.DataFrame, weight: str | None) -> tuple[float, float]:
 def test_the_slope_of_the_rest_is_the_mean_of_the_others(
     people: pl.DataFrame, weight: str | None
 ) -> None:
-    table = table_of(wroc.audit(people, "y", "s", by="g", weight=weight)).filter(attribute="g")
+    table = table_of(wroc.audit(people, "y", "s", attributes="g", weight=weight)).filter(
+        attribute="g"
+    )
     slopes, shares = np.transpose(
         [information(people.filter(g=group), weight) for group in table["segment"]]
     )
@@ -186,7 +188,9 @@ def test_the_slope_of_the_rest_is_the_mean_of_the_others(
 @pytest.mark.parametrize("weight", [None, "w"])
 @pytest.mark.parametrize("reference", ["rest", "overall", {"g": "c"}])
 def test_means_are_compared(people: pl.DataFrame, weight: str | None, reference: Any) -> None:
-    table = table_of(wroc.audit(people, "y", "s", by="g", weight=weight, reference=reference))
+    table = table_of(
+        wroc.audit(people, "y", "s", attributes="g", weight=weight, reference=reference)
+    )
     for row in table.filter(attribute="g").rows(named=True):
         if reference == {"g": "c"} and row["segment"] == "c":
             assert row[f"{LARGE}_gap"] is None
@@ -221,7 +225,7 @@ def test_means_are_compared(people: pl.DataFrame, weight: str | None, reference:
 @pytest.mark.parametrize("weight", [None, "w"])
 @pytest.mark.parametrize(("adjust", "name"), [("holm", "holm"), ("bh", "fdr_bh"), ("none", None)])
 def test_p_values(people: pl.DataFrame, weight: str | None, adjust: Any, name: str | None) -> None:
-    options: dict[str, Any] = {"by": ["g", "h"], "weight": weight, "intersections": True}
+    options: dict[str, Any] = {"attributes": ["g", "h"], "weight": weight, "intersections": True}
     table = table_of(wroc.audit(people, "y", "s", adjust=adjust, **options))
     overall = table.row(0, named=True)
     y, s, w = (people[c].cast(float).to_numpy() for c in ("y", "s", "w"))
@@ -248,7 +252,7 @@ def test_p_values(people: pl.DataFrame, weight: str | None, adjust: Any, name: s
 
 @pytest.mark.parametrize("margin", [0.02, 0.05, 0.1])
 def test_verdicts(people: pl.DataFrame, margin: float) -> None:
-    table = table_of(wroc.audit(people, "y", "s", by=["g", "h"], margin=margin))
+    table = table_of(wroc.audit(people, "y", "s", attributes=["g", "h"], margin=margin))
     z = norm.isf(0.05 / 10)
     least, most = right_slopes(margin)
     seen = set()
@@ -277,7 +281,7 @@ def test_right_slopes_move_no_probability_by_more_than_the_margin(margin: float)
 
 
 def test_the_verdict_without_other_differences(people: pl.DataFrame) -> None:
-    audit = wroc.audit(people, "y", "s", by="g")
+    audit = wroc.audit(people, "y", "s", attributes="g")
     assert audit.verdict.startswith("Decisions were not audited. g = ")
     assert " differs in calibration: " in audit.verdict
     assert " So do g = " in audit.verdict
@@ -298,7 +302,7 @@ def test_a_fault_of_the_whole_score_is_no_segment_s(slopes: list[float], named: 
             "s": expit(logit),
         }
     )
-    audit = wroc.audit(frame, "y", "s", by="g")
+    audit = wroc.audit(frame, "y", "s", attributes="g")
     found = audit.findings.filter(metric=SLOPE, verdict="different")
     assert found["segment"].to_list()[:2] == ["overall", *named]
     whole = found.row(0, named=True)
@@ -310,7 +314,7 @@ def test_a_fault_of_the_whole_score_is_no_segment_s(slopes: list[float], named: 
 
 
 def test_slopes_are_ordered_by_what_they_are_worth(people: pl.DataFrame) -> None:
-    found = wroc.audit(people, "y", "s", by="g").findings
+    found = wroc.audit(people, "y", "s", attributes="g").findings
     either = found.filter(verdict="different", direction="either")
     # What holds for all is said first.
     assert either["attribute"].to_list()[:2] == ["overall", "overall"]
@@ -327,8 +331,8 @@ def test_slopes_are_ordered_by_what_they_are_worth(people: pl.DataFrame) -> None
 
 
 def test_a_survey_has_no_limits_of_slopes(people: pl.DataFrame) -> None:
-    options: dict[str, Any] = {"by": "g", "weight": "w"}
-    audit = wroc.audit(people, "y", "s", cluster="unit", **options)
+    options: dict[str, Any] = {"attributes": "g", "weight": "w"}
+    audit = wroc.audit(people, "y", "s", design="unit", **options)
     table, rows = table_of(audit), table_of(wroc.audit(people, "y", "s", **options))
     values = [LARGE, SLOPE]
     assert_frame_equal(table.select(values), rows.select(values), rel_tol=1e-8)
@@ -366,8 +370,8 @@ def test_scores_of_0_and_1_have_no_slope(people: pl.DataFrame) -> None:
     extreme = people.with_columns(s=pl.when(g="a").then(pl.col("s").round(1)).otherwise("s"))
     counts = wroc.score_counts(extreme, "y", "s", by="g")
     for audit in (
-        wroc.audit(extreme, "y", "s", by="g"),
-        wroc.from_counts(counts).audit(by="g"),
+        wroc.audit(extreme, "y", "s", attributes="g"),
+        wroc.from_counts(counts).audit(attributes="g"),
     ):
         table = table_of(audit)
         assert table[SLOPE].is_null().to_list() == [True, True, False, False]
@@ -388,9 +392,9 @@ def test_many_rows_in_a_bin(weight: str | None, scale: float) -> None:
             "w": rng.lognormal(size=rows),
         }
     ).filter(pl.col("s").is_between(0, 1, closed="none"))
-    options: dict[str, Any] = {"weight": weight, "by": "g"}
-    found = table_of(wroc.audit(frame, "y", "s", **options)).filter(attribute="g")
-    expected = wroc.calibration_slope(frame, "y", "s", **options)
+    audit = wroc.audit(frame, "y", "s", attributes="g", weight=weight)
+    found = table_of(audit).filter(attribute="g")
+    expected = wroc.calibration_slope(frame, "y", "s", by="g", weight=weight)
     names = [name for name in expected.columns if name.startswith(SLOPE)]
     assert_frame_equal(found.select(names), expected.select(names), rel_tol=1e-8)
 
@@ -398,7 +402,7 @@ def test_many_rows_in_a_bin(weight: str | None, scale: float) -> None:
 def test_separated_segments_have_no_slope(people: pl.DataFrame) -> None:
     apart = people.with_columns(s=pl.when("y").then(0.6 + pl.col("s") / 9).otherwise("s") / 2)
     apart = apart.with_columns(s=pl.when(pl.col("y")).then(0.5 + pl.col("s") / 3).otherwise("s"))
-    table = table_of(wroc.audit(apart, "y", "s", by="g"))
+    table = table_of(wroc.audit(apart, "y", "s", attributes="g"))
     assert table[SLOPE].null_count() == 4
 
 
@@ -571,6 +575,6 @@ def test_false_alarms_are_rare(rows: int, mean: float) -> None:
         frame = pl.DataFrame(
             {"g": np.arange(20 * rows) % 20, "y": rng.random(20 * rows) < score, "s": score}
         )
-        table = table_of(wroc.audit(frame, "y", "s", by="g"))
+        table = table_of(wroc.audit(frame, "y", "s", attributes="g"))
         alarms += bool((table[f"{LARGE}_gap_p_adjusted"] <= 0.05).any())
     assert binomtest(alarms, replicates, 0.05, alternative="greater").pvalue > 0.001

@@ -50,14 +50,14 @@ def test_the_schema_is_one() -> None:
             "threshold": 0.5,
             "favorable": "selected",
             "text": wroc.Text(title="Loans", note="of 2026"),
-            "cluster": "s",
+            "design": "s",
         },
-        {"max_fpr": 0.0, "favorable": "neither", "reference": "best"},
+        {"threshold": wroc.rules.max_fpr(0.0), "favorable": "neither", "reference": "best"},
         {"bins": 64, "margin": 0.1, "adjust": "bh"},
     ],
 )
 def test_audits_have_the_schema(rows: pl.DataFrame, options: dict[str, Any]) -> None:
-    audit = wroc.audit(rows, "approved", ["s", pl.col("s").alias("t")], by="g", **options)
+    audit = wroc.audit(rows, "approved", ["s", pl.col("s").alias("t")], attributes="g", **options)
     document = checked(audit.to_json())
     assert document["settings"]["text"]["title"] == options.get("text", wroc.Text()).title
     assert document["run"]["rows_read"] == 600
@@ -73,7 +73,14 @@ def test_audits_have_the_schema(rows: pl.DataFrame, options: dict[str, Any]) -> 
 
 
 def test_numbers_that_json_does_not_have(rows: pl.DataFrame) -> None:
-    audit = wroc.audit(rows, "approved", "s", by="g", max_selection_rate=0.0, favorable="selected")
+    audit = wroc.audit(
+        rows,
+        "approved",
+        "s",
+        attributes="g",
+        threshold=wroc.rules.max_selection_rate(0.0),
+        favorable="selected",
+    )
     assert checked(audit.to_json())["segments"][0]["threshold"] == "inf"
 
 
@@ -117,7 +124,7 @@ def test_commands_are_without_credentials(secret: str) -> None:
 
 def test_the_date_may_be_set(rows: pl.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")
-    audit = wroc.audit(rows, "approved", "s", by="g")
+    audit = wroc.audit(rows, "approved", "s", attributes="g")
     assert audit.run.date == dt.datetime(1970, 1, 2, tzinfo=dt.UTC)
     assert checked(audit.to_json())["run"]["date"] == "1970-01-02T00:00:00+00:00"
 
@@ -127,7 +134,7 @@ def test_markdown_is_a_section_of_a_model_card(rows: pl.DataFrame, tmp_path: Pat
         rows,
         "approved",
         "s",
-        by="g",
+        attributes="g",
         threshold=0.5,
         favorable="selected",
         text=wroc.Text(title="Loans # 1", note="of 2026"),
@@ -153,7 +160,7 @@ def test_markdown_is_a_section_of_a_model_card(rows: pl.DataFrame, tmp_path: Pat
 
 def test_markdown_says_what_was_not_audited(rows: pl.DataFrame, tmp_path: Path) -> None:
     few = rows.head(20).with_columns(g=pl.lit("few"))
-    audit = wroc.audit(pl.concat([rows, few]), "approved", "s", by="g")
+    audit = wroc.audit(pl.concat([rows, few]), "approved", "s", attributes="g")
     audit.save(tmp_path / "card.md")
     text = (tmp_path / "card.md").read_text(encoding="utf-8")
     part = text[text.index("## Limits of this audit") : text.index("## Method")]
@@ -171,4 +178,4 @@ def test_wrong_options(
     rows: pl.DataFrame, options: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
-        wroc.audit(rows, "approved", "s", by="g", **options)
+        wroc.audit(rows, "approved", "s", attributes="g", **options)

@@ -19,7 +19,7 @@ from polars_wroc.audits.words import Words
 METRICS = ["auc", "selection_rate", "tpr", "fpr", "ppv", "npv"]
 GAPS = pl.col("metric").is_in(METRICS)
 CALL: dict[str, Any] = {
-    "by": ["g", "h"],
+    "attributes": ["g", "h"],
     "threshold": 0.5,
     "favorable": "selected",
     "intersections": True,
@@ -51,7 +51,11 @@ def test_each_segment_has_a_row_for_each_metric(rows: pl.DataFrame, audit: wroc.
     segments = audit.segments.filter(pl.col("attribute") != "overall")
     assert table.height == segments.height * len(METRICS)
     assert sorted(table["metric"].unique()) == sorted(METRICS)
-    given: dict[str, Any] = {"attributes": CALL["by"], "intersections": True, "min_rows": 30}
+    given: dict[str, Any] = {
+        "attributes": CALL["attributes"],
+        "intersections": True,
+        "min_rows": 30,
+    }
     gaps = wroc.group_gaps(rows, "y", "s", threshold=0.5, **given)
     # In an audit the worse off of two segments is told, and precisions of one class are left out.
     columns = [name for name in gaps.columns if name != "reason"]
@@ -80,7 +84,7 @@ def test_rows_behind_are_those_of_the_metric(rows: pl.DataFrame, audit: wroc.Aud
 @pytest.mark.parametrize("reference", sweep(["overall", "best", {"g": "c"}], fast=1))
 def test_rows_behind_other_references(rows: pl.DataFrame, reference: Any) -> None:
     audit = wroc.audit(
-        rows, "y", "s", by="g", threshold=0.5, favorable="selected", reference=reference
+        rows, "y", "s", attributes="g", threshold=0.5, favorable="selected", reference=reference
     )
     found = audit.table.filter(metric="selection_rate", attribute="g")
     if reference == "overall":
@@ -107,7 +111,7 @@ def test_of_two_segments_the_worse_off_is_told_whatever_its_name(reference: Any)
     for names in (["x", "z"], ["z", "x"]):
         rows = pl.DataFrame({"g": np.where(is_random, *names), "y": positive, "s": score})
         audit = wroc.audit(
-            rows, "y", "s", by="g", threshold=0.5, favorable="selected", reference=reference
+            rows, "y", "s", attributes="g", threshold=0.5, favorable="selected", reference=reference
         )
         compared = audit.table.filter(GAPS, pl.col("verdict").is_not_null())
         repeats = compared.filter(pl.col("rank").is_null())
@@ -172,7 +176,7 @@ def test_the_most_serious_come_first(audit: wroc.Audit) -> None:
 def test_sides_depend_on_the_favorable_decision(
     rows: pl.DataFrame, favorable: Any, worse: dict[str, int]
 ) -> None:
-    audit = wroc.audit(rows, "y", "s", by="g", threshold=0.5, favorable=favorable)
+    audit = wroc.audit(rows, "y", "s", attributes="g", threshold=0.5, favorable=favorable)
     for row in audit.findings.filter(GAPS).rows(named=True):
         sign = worse.get(row["metric"])
         expected = "either"
@@ -215,7 +219,7 @@ def test_impact_ratios_are_those_of_the_function(rows: pl.DataFrame, audit: wroc
 def test_impact_ratios_of_rejections_and_frequencies(rows: pl.DataFrame) -> None:
     options: dict[str, Any] = {"weight": "w", "weight_type": "frequency", "favorable": "rejected"}
     weighted = rows.with_columns(w=pl.int_range(pl.len()) % 3, t=-pl.col("s"))
-    audit = wroc.audit(weighted.lazy(), "y", ["s", "t"], by="g", threshold=0.1, **options)
+    audit = wroc.audit(weighted.lazy(), "y", ["s", "t"], attributes="g", threshold=0.1, **options)
     table = wroc.impact_ratios(weighted, ["s", "t"], attributes="g", threshold=0.1, **options)
     assert_impact_ratios(audit, table)
     ratios = audit.table.filter(metric="impact_ratio").drop_nulls("sentence")
@@ -229,9 +233,9 @@ def test_impact_ratios_of_rejections_and_frequencies(rows: pl.DataFrame) -> None
 def test_impact_ratios_by_design(rows: pl.DataFrame) -> None:
     sampled = rows.with_columns(c=pl.int_range(pl.len()) // 5)
     audit = wroc.audit(
-        sampled, "y", "s", by=["g", "h"], threshold=0.5, favorable="selected", cluster="c"
+        sampled, "y", "s", attributes=["g", "h"], threshold=0.5, favorable="selected", design="c"
     )
-    given: dict[str, Any] = {"threshold": 0.5, "favorable": "selected", "cluster": "c"}
+    given: dict[str, Any] = {"threshold": 0.5, "favorable": "selected", "design": "c"}
     table = wroc.impact_ratios(sampled, "s", attributes=["g", "h"], **given)
     assert_impact_ratios(audit, table)
 
@@ -280,7 +284,7 @@ def test_sentences_of_impact_ratios(row: dict[str, Any], expected: str) -> None:
 def test_reasons_for_too_little_data(rows: pl.DataFrame) -> None:
     few = rows.head(8).with_columns(g=pl.lit("few"))
     audit = wroc.audit(
-        pl.concat([rows, few]), "y", "s", by="g", threshold=0.5, favorable="selected"
+        pl.concat([rows, few]), "y", "s", attributes="g", threshold=0.5, favorable="selected"
     )
     found = audit.table.filter(GAPS, segment="few")
     assert found["verdict"].unique().to_list() == ["too little data"]
@@ -290,7 +294,7 @@ def test_reasons_for_too_little_data(rows: pl.DataFrame) -> None:
     ratio = audit.table.filter(metric="impact_ratio", segment="few")
     assert ratio.select("verdict", "reason").row(0) == (None, "share below 2%")
     one = rows.filter("y").head(60).with_columns(g=pl.lit("one"))
-    table = wroc.audit(pl.concat([rows, one]), "y", "s", by="g").table
+    table = wroc.audit(pl.concat([rows, one]), "y", "s", attributes="g").table
     found = table.filter(segment="one", metric="auc")
     assert found.select("verdict", "reason").row(0) == (None, "undefined")
     assert found["sentence"].item() == "The AUC of g = one, or of the rest, is undefined."
@@ -393,7 +397,7 @@ def test_sentences(row: dict[str, Any], expected: str) -> None:
 def test_classes_are_called_by_the_label(
     rows: pl.DataFrame, label: pl.Expr, options: dict[str, Any], classes: str
 ) -> None:
-    sentence = wroc.audit(rows, label, "s", by="g", **options).findings["sentence"][0]
+    sentence = wroc.audit(rows, label, "s", attributes="g", **options).findings["sentence"][0]
     assert f"Of {classes}" in sentence
 
 
@@ -407,7 +411,7 @@ def test_the_verdict_names_who_is_worse_off(rows: pl.DataFrame, audit: wroc.Audi
     assert expected in audit.verdict
     assert "points fewer); AUC 0." in audit.verdict
     assert "; g \N{MULTIPLICATION SIGN} h = b, " in audit.verdict
-    ranking = wroc.audit(rows.rename({"g": "BMI"}), "y", "s", by="BMI").verdict
+    ranking = wroc.audit(rows.rename({"g": "BMI"}), "y", "s", attributes="BMI").verdict
     assert ranking.startswith("Decisions were not audited. BMI = b is worse off: AUC ")
     rejected = wroc.audit(rows, "y", "s", **{**CALL, "favorable": "rejected"}).verdict
     assert "g = b is worse off: AUC" in rejected
@@ -421,7 +425,9 @@ def test_the_verdict_counts_what_is_not_different(rows: pl.DataFrame, audit: wro
         f"2 comparisons are alike within 5 points and {little} have too little data."
     )
     same = rows.with_columns(g=pl.int_range(pl.len()) % 2)
-    wide = wroc.audit(same, "y", "s", by="g", threshold=0.5, favorable="selected", margin=0.2)
+    wide = wroc.audit(
+        same, "y", "s", attributes="g", threshold=0.5, favorable="selected", margin=0.2
+    )
     # A ratio is alike if it is surely four fifths or more.
     assert wide.verdict.startswith(
         "No segment is shown to be worse off: 7 comparisons are alike within 20 points"
@@ -435,7 +441,7 @@ def test_differences_on_either_side_are_no_harm(rows: pl.DataFrame) -> None:
     other = pl.when("y").then(noise < 0.62).otherwise(noise < 0.3)
     score = pl.coalesce(selected, other).cast(pl.Float64)
     audit = wroc.audit(
-        rows.with_columns(s=score), "y", "s", by="g", threshold=0.5, favorable="selected"
+        rows.with_columns(s=score), "y", "s", attributes="g", threshold=0.5, favorable="selected"
     )
     fpr = audit.findings.filter(metric="fpr", segment="b").row(0, named=True)
     assert (fpr["verdict"], fpr["direction"]) == ("different", "either")
@@ -458,7 +464,9 @@ def test_an_audit_fits_the_terminal(
 
 def test_notebooks_show_the_verdict_above_the_segments(rows: pl.DataFrame) -> None:
     named = rows.with_columns(g=pl.col("g").replace("b", "<b>"))
-    shown = wroc.audit(named, "y", "s", by="g", threshold=0.5, favorable="selected")._repr_html_()
+    shown = wroc.audit(
+        named, "y", "s", attributes="g", threshold=0.5, favorable="selected"
+    )._repr_html_()
     assert shown.index("g = &lt;b&gt; is worse off") < shown.index("<table")
     assert "<b>" not in shown
     for name in ("segment", "auc", "tpr"):
@@ -466,7 +474,7 @@ def test_notebooks_show_the_verdict_above_the_segments(rows: pl.DataFrame) -> No
 
 
 def test_findings_of_several_scores(rows: pl.DataFrame) -> None:
-    audit = wroc.audit(rows.with_columns(t=-pl.col("s")), "y", ["s", "t"], by="g")
+    audit = wroc.audit(rows.with_columns(t=-pl.col("s")), "y", ["s", "t"], attributes="g")
     found = audit.findings
     assert found["model"].value_counts().sort("model").rows() == [("s", 3), ("t", 3)]
     assert all(

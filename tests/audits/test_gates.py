@@ -31,7 +31,7 @@ def unequal() -> pl.DataFrame:
 
 @pytest.fixture(scope="module")
 def audit(unequal: pl.DataFrame) -> wroc.Audit:
-    return wroc.audit(unequal, "y", "s", by="g", threshold=1, favorable="selected")
+    return wroc.audit(unequal, "y", "s", attributes="g", threshold=1, favorable="selected")
 
 
 def judge(text: str, audit: wroc.Audit) -> JudgedGate:
@@ -108,7 +108,7 @@ def test_finding_where_nothing_is_significant() -> None:
     rows = pl.DataFrame(
         {"g": rng.choice(["a", "b"], 400), "y": rng.random(400) < 0.4, "s": 2 * rng.random(400)}
     )
-    audit = wroc.audit(rows, "y", "s", by="g")
+    audit = wroc.audit(rows, "y", "s", attributes="g")
     assert audit.verdict == (
         "Decisions were not audited. No segment is shown to be worse off: 1 comparison has too "
         "little data."
@@ -118,7 +118,7 @@ def test_finding_where_nothing_is_significant() -> None:
 @pytest.mark.slow
 def test_small_segments_are_measured_but_not_tested(unequal: pl.DataFrame) -> None:
     rows = pl.concat([unequal, unequal.head(40).with_columns(g=pl.lit("few"))])
-    audit = wroc.audit(rows, "y", "s", by="g", threshold=1, favorable="selected")
+    audit = wroc.audit(rows, "y", "s", attributes="g", threshold=1, favorable="selected")
     few = gaps_of(audit).filter(segment="few").row(0, named=True)
     assert few["small"]
     assert few["auc_gap"] is not None
@@ -128,9 +128,9 @@ def test_small_segments_are_measured_but_not_tested(unequal: pl.DataFrame) -> No
     assert of_classes == [None] * 4
     # All rows are enough for a test of how many are selected.
     assert few["selection_rate_gap_p_value"] is not None
-    tested = gaps_of(wroc.audit(rows, "y", "s", by="g", min_rows=5)).filter(segment="few")
+    tested = gaps_of(wroc.audit(rows, "y", "s", attributes="g", min_rows=5)).filter(segment="few")
     assert tested["auc_gap_p_value"].item() is not None
-    nobody = wroc.audit(rows, "y", "s", by="g", min_rows=5000)
+    nobody = wroc.audit(rows, "y", "s", attributes="g", min_rows=5000)
     assert nobody.findings["reason"].unique().to_list() == ["fewer than 5000 rows"]
 
 
@@ -144,7 +144,7 @@ def test_gaps_of_an_audit_are_those_of_each_attribute(
         rows,
         "y",
         "s",
-        by=["g", "h"],
+        attributes=["g", "h"],
         threshold=1,
         favorable="selected",
         reference=reference,
@@ -185,7 +185,7 @@ def test_gates_on_limits_take_negative_ones() -> None:
 
 def test_gate_does_not_judge_segments_with_few_rows(unequal: pl.DataFrame) -> None:
     rows = pl.DataFrame({"g": ["d"] * 4, "y": [0, 1, 0, 1], "s": [9.0, -9.0, -8.0, -7.0]})
-    audit = wroc.audit(pl.concat([unequal, rows.cast(unequal.schema)]), "y", "s", by="g")
+    audit = wroc.audit(pl.concat([unequal, rows.cast(unequal.schema)]), "y", "s", attributes="g")
     assert gaps_of(audit).filter(segment="d")["auc_gap"].abs().item() > 0.45
     gate = read_gate("auc.gap>0.45", of_audit(decides=False, ratios=True))
     judged = gate.judge(audit.table)
@@ -199,7 +199,7 @@ def test_gate_on_a_predictive_value_needs_rows_that_it_is_of(
     unequal: pl.DataFrame, metric: str, threshold: float, least: int
 ) -> None:
     result = wroc.audit(
-        unequal, "y", "s", by="g", threshold=threshold, favorable="selected", min_rows=least
+        unequal, "y", "s", attributes="g", threshold=threshold, favorable="selected", min_rows=least
     )
     selects = pl.col("s") >= threshold
     behind = unequal.group_by("g").agg((selects if metric == "ppv" else ~selects).sum().alias("n"))
@@ -217,24 +217,33 @@ def test_gate_on_an_impact_ratio_needs_rows_of_both_categories(unequal: pl.DataF
     few = unequal.head(12).with_columns(g=pl.lit("few"), s=pl.lit(-9.0))
     rows = pl.concat([unequal.head(400), few])
     gate = read_gate("impact_ratio.ratio<0.1", of_audit(decides=True, ratios=True))
-    judged = gate.judge(wroc.audit(rows, "y", "s", by="g", threshold=1, favorable="selected").table)
+    judged = gate.judge(
+        wroc.audit(rows, "y", "s", attributes="g", threshold=1, favorable="selected").table
+    )
     assert (judged.met, judged.not_judged) == (False, ["g = a", "g = few"])
     # Each row stands for three.
     counted: Any = {"weight": pl.lit(3), "weight_type": "frequency"}
-    audit = wroc.audit(rows, "y", "s", by="g", threshold=1, favorable="selected", **counted)
+    audit = wroc.audit(rows, "y", "s", attributes="g", threshold=1, favorable="selected", **counted)
     assert gate.judge(audit.table).where == ["0 in g = few"]
     ratio = audit.findings.filter(metric="impact_ratio", segment="few")
     assert ratio["reason"].item() is None
     highest = pl.concat([unequal.head(400), few.with_columns(s=pl.lit(9.0))])
     with pytest.raises(ValueError, match="which is not known of any segment"):
-        gate.judge(wroc.audit(highest, "y", "s", by="g", threshold=1, favorable="selected").table)
+        gate.judge(
+            wroc.audit(highest, "y", "s", attributes="g", threshold=1, favorable="selected").table
+        )
 
 
 def test_nothing_is_fair_where_one_segment_is_left(unequal: pl.DataFrame) -> None:
     rows = unequal.filter(pl.col("g") != "c")
     few = rows.filter(g="b").head(20)
     result = wroc.audit(
-        pl.concat([rows.filter(g="a"), few]), "y", "s", by="g", threshold=1, favorable="selected"
+        pl.concat([rows.filter(g="a"), few]),
+        "y",
+        "s",
+        attributes="g",
+        threshold=1,
+        favorable="selected",
     )
     assert fairness_of(result).is_empty()
     with pytest.raises(ValueError, match=r"which is not known of any segment"):
@@ -259,10 +268,10 @@ def test_the_command_line_says_what_no_gate_judges(
 
 @pytest.mark.slow
 def test_gate_on_nothing_is_an_error(unequal: pl.DataFrame) -> None:
-    nobody = wroc.audit(unequal, "y", "s", by="g", threshold=99, favorable="selected")
+    nobody = wroc.audit(unequal, "y", "s", attributes="g", threshold=99, favorable="selected")
     with pytest.raises(ValueError, match=r"found ppv.gap>0.1, which is not known of any segment"):
         judge("ppv.gap>0.1", nobody)
-    one_class = wroc.audit(unequal.filter(pl.col("y") == 1), "y", "s", by="g")
+    one_class = wroc.audit(unequal.filter(pl.col("y") == 1), "y", "s", attributes="g")
     with pytest.raises(ValueError, match=r"found auc.gap>0.1, which is not known of any segment"):
         judge("auc.gap>0.1", one_class)
 
@@ -270,12 +279,12 @@ def test_gate_on_nothing_is_an_error(unequal: pl.DataFrame) -> None:
 def test_positive_label_that_nobody_has(unequal: pl.DataFrame) -> None:
     rows = unequal.with_columns(y=pl.col("y").cast(pl.String))
     with pytest.raises(ValueError, match=r"^`pos_label` must be the label of .* none with 'BAD'$"):
-        wroc.audit(rows, "y", "s", by="g", pos_label="BAD")
+        wroc.audit(rows, "y", "s", attributes="g", pos_label="BAD")
 
 
 def test_crossing_one_attribute(unequal: pl.DataFrame) -> None:
-    with pytest.raises(ValueError, match=r"^`intersections` needs two or more attributes in `by`"):
-        wroc.audit(unequal, "y", "s", by="g", intersections=True)
+    with pytest.raises(ValueError, match=r"^`intersections` needs two or more `attributes`"):
+        wroc.audit(unequal, "y", "s", attributes="g", intersections=True)
 
 
 def two(unequal: pl.DataFrame, rows: int) -> pl.DataFrame:
@@ -285,7 +294,9 @@ def two(unequal: pl.DataFrame, rows: int) -> pl.DataFrame:
 
 
 def test_gates_and_tests_need_rows_enough_on_both_sides(unequal: pl.DataFrame) -> None:
-    result = wroc.audit(two(unequal, 30), "y", "s", by="g", threshold=1, favorable="selected")
+    result = wroc.audit(
+        two(unequal, 30), "y", "s", attributes="g", threshold=1, favorable="selected"
+    )
     assert gaps_of(result)["auc_gap"].null_count() == 0
     with pytest.raises(ValueError, match=r"found auc.gap>0, which is not known of any segment"):
         judge("auc.gap>0", result)
@@ -297,7 +308,7 @@ def test_gates_and_tests_need_rows_enough_on_both_sides(unequal: pl.DataFrame) -
 def test_gates_judge_what_has_tests(unequal: pl.DataFrame, reference: Any) -> None:
     rows = pl.concat([unequal, unequal.head(40).with_columns(g=pl.lit("few"))])
     result = wroc.audit(
-        rows, "y", "s", by="g", threshold=1, favorable="selected", reference=reference
+        rows, "y", "s", attributes="g", threshold=1, favorable="selected", reference=reference
     )
     for rate in ("auc", "tpr", "ppv"):
         gaps = gaps_of(result).filter(pl.col(f"{rate}_gap").is_not_null())
@@ -310,7 +321,7 @@ def test_gates_judge_what_has_tests(unequal: pl.DataFrame, reference: Any) -> No
 
 
 def test_gate_on_an_auc_judges_the_reference_too(unequal: pl.DataFrame) -> None:
-    result = wroc.audit(unequal, "y", "s", by="g", reference="best")
+    result = wroc.audit(unequal, "y", "s", attributes="g", reference="best")
     failures = judge("auc.value>0", result).where
     assert [failure[-1] for failure in failures] == ["s", "a", "b", "c"]
 

@@ -44,7 +44,7 @@ def audit() -> wroc.Audit:
         pl.concat([rows(), few]),
         "y",
         "s",
-        by=["g", "h"],
+        attributes=["g", "h"],
         threshold=0.5,
         favorable="selected",
         intersections=True,
@@ -121,7 +121,7 @@ def test_the_worst_off_come_first(audit: wroc.Audit, matrix: Matrix) -> None:
 
 
 def test_of_many_segments_the_first_are_open() -> None:
-    audit = wroc.audit(rows(33, 40), "y", "s", by="g", threshold=0.5, favorable="selected")
+    audit = wroc.audit(rows(33, 40), "y", "s", attributes="g", threshold=0.5, favorable="selected")
     (block,) = blocks_of(matrix_of(audit))
     assert (len(block.rows), len(block.folded), block.left_out) == (20, 13, "")
     assert block.summary == summed_up(block.folded)
@@ -136,7 +136,9 @@ def test_of_many_segments_the_first_are_open() -> None:
 
 
 def test_every_link_leads_to_a_finding_on_the_page() -> None:
-    audit = wroc.audit(rows(5, 100), "y", "s", by=["g", "h"], threshold=0.5, favorable="selected")
+    audit = wroc.audit(
+        rows(5, 100), "y", "s", attributes=["g", "h"], threshold=0.5, favorable="selected"
+    )
     matrix = matrix_of(audit)
     blocks = blocks_of(matrix)
     found = findings_on_page(audit, shown_in(blocks, by_severity(audit)))
@@ -174,7 +176,7 @@ def test_folded_findings_have_headings(
 def test_segments_of_one_class_have_no_gap_in_precision() -> None:
     none = rows().filter(~pl.col("y")).head(200).with_columns(g=pl.lit("none"))
     audit = wroc.audit(
-        pl.concat([rows(), none]), "y", "s", by="g", threshold=0.3, favorable="selected"
+        pl.concat([rows(), none]), "y", "s", attributes="g", threshold=0.3, favorable="selected"
     )
     found = audit.table.filter(segment="none", metric="ppv").row(0, named=True)
     assert (found["value"], found["gap"], found["verdict"]) == (0.0, None, None)
@@ -192,7 +194,7 @@ def test_segments_of_one_class_have_no_gap_in_precision() -> None:
 
 def test_what_was_not_audited_is_said() -> None:
     few = pl.DataFrame({"g": [None] * 3, "h": ["u", "u", None], "y": True, "s": [0.5, None, 0.7]})
-    audit = wroc.audit(pl.concat([rows(), few]), "y", "s", by=["g", "h"])
+    audit = wroc.audit(pl.concat([rows(), few]), "y", "s", attributes=["g", "h"])
     decisions, *left_out = not_audited(audit)
     share = rows().select((pl.col("s") >= 0.5).mean()).item()
     assert decisions == f"No threshold was given. At 0.5 the score selects about {share:.0%}."
@@ -203,11 +205,14 @@ def test_what_was_not_audited_is_said() -> None:
     ]
     # Of scores that are no probabilities nobody knows what a half is.
     logits = rows().with_columns(pl.col("s") * 10)
-    alone, calibration = not_audited(wroc.audit(logits, "y", "s", by="g"))
+    alone, calibration = not_audited(wroc.audit(logits, "y", "s", attributes="g"))
     assert alone == "No threshold was given."
     assert calibration.startswith("Calibration was not audited: scores from ")
     assert (
-        not_audited(wroc.audit(rows(), "y", "s", by="g", threshold=0.5, favorable="selected")) == []
+        not_audited(
+            wroc.audit(rows(), "y", "s", attributes="g", threshold=0.5, favorable="selected")
+        )
+        == []
     )
 
 
@@ -226,9 +231,9 @@ def test_pairs_of_numbers_stay_together(text: str, unbreakable: str) -> None:
 
 
 def test_curves_in_one_panel_are_those_of_the_findings_then_the_ends() -> None:
-    few = wroc.audit(rows(OVERLAID), "y", "s", by="g")
+    few = wroc.audit(rows(OVERLAID), "y", "s", attributes="g")
     assert curves_of(few, "g", by_severity(few)).reasons == {}
-    many = wroc.audit(rows(8, 100), "y", "s", by="g", reference={"g": "c"})
+    many = wroc.audit(rows(8, 100), "y", "s", attributes="g", reference={"g": "c"})
     ranked = many.table.filter(attribute="g", metric="auc").sort("value")["segment"]
     least, greatest = "the segment with the least AUC", "the segment with the greatest AUC"
     findings = by_severity(many).with_columns(verdict=pl.lit("alike"))
@@ -253,21 +258,21 @@ def test_curves_in_one_panel_are_those_of_the_findings_then_the_ends() -> None:
 def test_many_numbers_are_answered_by_ranges() -> None:
     ages = pl.int_range(pl.len()) % pl.lit(51)
     some = rows().with_columns(age=ages, ratio=ages / 7, few=ages % 50, text=pl.format("{}a", ages))
-    audit = wroc.audit(some, "y", "s", by=["age", "ratio", "few", "text"], min_rows=0)
+    audit = wroc.audit(some, "y", "s", attributes=["age", "ratio", "few", "text"], min_rows=0)
     hints = [text for text in not_audited(audit) if "wroc.ranges" in text]
     assert len(hints) == 2
     for hint, name in zip(hints, ("age", "ratio"), strict=True):
         assert hint.startswith(f"Each of the 51 numbers in {name} is a segment. To compare larger")
         assert f"by=wroc.ranges('{name}', [...]) in Python" in hint
     assert all(hint in " ".join(repr(audit).split()) for hint in hints)
-    cut = wroc.audit(some, "y", "s", by=wroc.ranges("age", [20, 40]))
+    cut = wroc.audit(some, "y", "s", attributes=wroc.ranges("age", [20, 40]))
     assert not [text for text in not_audited(cut) if "wroc.ranges" in text]
 
 
 def test_of_two_segments_only_the_worse_off_is_marked() -> None:
     two = pl.DataFrame({"sex": ["f", "m"] * 300, "y": [1, 0, 0] * 200}).with_row_index("i")
     scored = two.with_columns(s=pl.when(sex="f").then(pl.col("i") % 10).otherwise(pl.col("i") % 3))
-    audit = wroc.audit(scored, "y", "s", by="sex", threshold=2, favorable="selected")
+    audit = wroc.audit(scored, "y", "s", attributes="sex", threshold=2, favorable="selected")
     matrix = matrix_of(audit)
     of_sex = {
         row.segment: dict(zip(matrix.columns, row.cells, strict=True)) for row in matrix.single

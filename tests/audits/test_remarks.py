@@ -53,7 +53,7 @@ def test_what_is_not_tested_is_named(data: pl.DataFrame) -> None:
     few = data.head(25).with_columns(g=pl.lit("few"))
     one = data.filter("y").head(40).with_columns(g=pl.lit(None))
     rows = pl.concat([data, few, one]).with_columns(all=pl.lit("same"))
-    result = wroc.audit(rows, "y", "s", by=["g", "all"])
+    result = wroc.audit(rows, "y", "s", attributes=["g", "all"])
     small, one_class, nothing = untested_remarks(wide_table(result), result.settings)
     assert small == (
         "1 segment has fewer than 30 rows in a class, too few to test a gap in AUC: g = few."
@@ -71,7 +71,7 @@ def test_two_segments_are_one_comparison(data: pl.DataFrame) -> None:
     for reference, mirrored in (("rest", 6), ("overall", 6), ("best", 0)):
         kind: Any = reference
         result = wroc.audit(
-            two, "y", "s", by="g", threshold=0.5, favorable="selected", reference=kind
+            two, "y", "s", attributes="g", threshold=0.5, favorable="selected", reference=kind
         )
         repeats = result.table["reason"].str.starts_with("repeats ").sum()
         assert repeats == mirrored
@@ -80,13 +80,13 @@ def test_two_segments_are_one_comparison(data: pl.DataFrame) -> None:
             pl.concat([two, empty]),
             "y",
             "s",
-            by="g",
+            attributes="g",
             threshold=0.5,
             favorable="selected",
             reference=kind,
         )
         assert more.verdict == result.verdict
-    audited = wroc.audit(pl.concat([two, empty]), "y", "s", by="g")
+    audited = wroc.audit(pl.concat([two, empty]), "y", "s", attributes="g")
     *_, nothing = untested_remarks(wide_table(audited), audited.settings)
     assert nothing == (
         "1 segment has no row that could be measured, as each lacks a label, score or weight: "
@@ -96,21 +96,23 @@ def test_two_segments_are_one_comparison(data: pl.DataFrame) -> None:
 
 def test_gaps_of_clusters_are_tested(data: pl.DataFrame) -> None:
     rows = data.with_columns(patient=pl.int_range(pl.len()) // 3)
-    result = wroc.audit(rows, "y", "s", by="g", cluster="patient")
+    result = wroc.audit(rows, "y", "s", attributes="g", design="patient")
     assert gaps_of(result)["auc_gap_p_value"].null_count() == 0
     assert untested_remarks(wide_table(result), result.settings) == []
 
 
 def test_lonely_units_leave_gaps_without_a_test(data: pl.DataFrame) -> None:
     rows = data.with_columns(h=pl.when(g="a").then(pl.int_range(pl.len())).otherwise(-1))
-    result = wroc.audit(rows, "y", "s", by="g", strata="h", reference={"g": "b"})
+    result = wroc.audit(
+        rows, "y", "s", attributes="g", design=wroc.Survey(strata="h"), reference={"g": "b"}
+    )
     (sentence,) = untested_remarks(wide_table(result), result.settings)
     assert sentence == (
         "1 segment has an untested gap in AUC, as one of its AUCs has rows in a stratum with a "
         "single sampling unit, whose variance is unknown: g = a."
     )
     # The rest of any other segment has its rows.
-    rest = wroc.audit(rows, "y", "s", by="g", strata="h")
+    rest = wroc.audit(rows, "y", "s", attributes="g", design=wroc.Survey(strata="h"))
     assert gaps_of(rest)["auc_gap_reason"].to_list() == ["no variance"] * 3
     assert rest.verdict == (
         "Decisions were not audited. No segment is shown to be worse off: 3 comparisons have too "
@@ -121,11 +123,11 @@ def test_lonely_units_leave_gaps_without_a_test(data: pl.DataFrame) -> None:
 @pytest.mark.parametrize("reference", sweep(["rest", "overall", "best"]))
 def test_perfect_rankings_have_no_test(data: pl.DataFrame, reference: Any) -> None:
     method: Any = "logit-t"
-    result = wroc.audit(data, "y", "s", by="g", reference=reference, method=method)
+    result = wroc.audit(data, "y", "s", attributes="g", reference=reference, method=method)
     assert untested_remarks(wide_table(result), result.settings) == []
     score = pl.when(g="a").then(pl.col("s") + 10 * pl.col("y").cast(pl.Float64)).otherwise("s")
     result = wroc.audit(
-        data.with_columns(s=score), "y", "s", by="g", reference=reference, method=method
+        data.with_columns(s=score), "y", "s", attributes="g", reference=reference, method=method
     )
     found = untested_remarks(wide_table(result), result.settings)
     assert " an untested gap in AUC, as one of its AUCs has no variance: its ranking " in found[0]
@@ -135,7 +137,7 @@ def test_perfect_rankings_have_no_test(data: pl.DataFrame, reference: Any) -> No
 def test_a_class_of_one_row_has_no_variance_either() -> None:
     rows = {"g": ["a"] * 6 + ["b"] * 9, "y": [1] + [0] * 5 + [1] + [0] * 8, "s": [*range(15)]}
     frame = pl.DataFrame(rows).with_columns(s=(pl.col("s") * 7 + 4) % 15)
-    result = wroc.audit(frame, "y", "s", by="g", min_rows=1, method="logit-t")
+    result = wroc.audit(frame, "y", "s", attributes="g", min_rows=1, method="logit-t")
     assert set(gaps_of(result)["small"].to_list()) == {False}
     assert 0 < gaps_of(result).filter(segment="b")["auc"].item() < 1
     (text, *_) = untested_remarks(wide_table(result), result.settings)
@@ -148,7 +150,7 @@ def test_frequencies_are_rows_enough(data: pl.DataFrame) -> None:
     rows = pl.concat([data.select(perfect.columns).cast(perfect.schema), perfect])
     rows = rows.with_columns(times=pl.when(g="p").then(50).otherwise(1))
     result = wroc.audit(
-        rows, "y", "s", by="g", weight="times", weight_type="frequency", method="logit-t"
+        rows, "y", "s", attributes="g", weight="times", weight_type="frequency", method="logit-t"
     )
     found = untested_remarks(wide_table(result), result.settings)
     assert [text for text in found if "no variance" in text and text.endswith(": g = p.")]
@@ -156,11 +158,11 @@ def test_frequencies_are_rows_enough(data: pl.DataFrame) -> None:
 
 @pytest.mark.parametrize(("threshold", "which"), sweep([(99.0, "no row"), (-99.0, "every row")]))
 def test_thresholds_that_decide_nothing(data: pl.DataFrame, threshold: float, which: str) -> None:
-    result = wroc.audit(data, "y", "s", by="g", threshold=threshold, favorable="selected")
+    result = wroc.audit(data, "y", "s", attributes="g", threshold=threshold, favorable="selected")
     (text,) = remarks_on_decisions(result)
     assert text.startswith(f"The threshold selects {which}, ")
     assert text in result._repr_html_()
-    some = wroc.audit(data, "y", "s", by="g", threshold=0.5, favorable="selected")
+    some = wroc.audit(data, "y", "s", attributes="g", threshold=0.5, favorable="selected")
     assert remarks_on_decisions(some) == []
 
 
@@ -172,7 +174,7 @@ def test_ranges_name_small_segments_beyond_them(data: pl.DataFrame, turned: bool
     )
     few = few.with_columns(s=pl.col("y").cast(pl.Float64) * (-1 if turned else 1))
     text = wroc.Text(positive="hired", negative="turned down")
-    result = wroc.audit(pl.concat([data, few, other]), "y", "s", by="g", text=text)
+    result = wroc.audit(pl.concat([data, few, other]), "y", "s", attributes="g", text=text)
     auc = dict(gaps_of(result).filter(attribute="g").select("segment", "auc").iter_rows())
     said = scores_of(result)[1]
     ends = sorted("abc", key=lambda name: auc[name])
@@ -189,7 +191,7 @@ def test_ranges_name_small_segments_beyond_them(data: pl.DataFrame, turned: bool
 
 def test_ranges_of_crossed_segments_are_not_told(data: pl.DataFrame) -> None:
     """Hundreds of equal segments have AUCs far from each other by chance."""
-    result = wroc.audit(data, "y", "s", by=["g", "h"], intersections=True)
+    result = wroc.audit(data, "y", "s", attributes=["g", "h"], intersections=True)
     texts = scores_of(result)
     assert [text.partition(",")[0] for text in texts[1:]] == ["By g", "By h"]
 
@@ -202,7 +204,7 @@ def test_there_are_no_more_comparisons_than_none(segments: int, said: str) -> No
         {"g": np.arange(40_000) % segments, "s": np.arange(40_000) // segments % 97}
     )
     rows = rows.with_columns(y=pl.col("s") * 31 % 97 > 40, s=pl.col("s") / 97)
-    gaps = wroc.audit(rows, "y", "s", by="g").findings.filter(metric="auc")
+    gaps = wroc.audit(rows, "y", "s", attributes="g").findings.filter(metric="auc")
     assert gaps["verdict"].unique().to_list() == ["alike"]
     assert first_sentences(gaps, 8, "see there") == [f"{said} alike: see there."]
     one, *more = first_sentences(gaps.with_columns(verdict=pl.lit("different")), 1, "see there")
@@ -212,14 +214,14 @@ def test_there_are_no_more_comparisons_than_none(segments: int, said: str) -> No
 
 def test_score_without_values_has_no_rows(data: pl.DataFrame) -> None:
     lacking = data.with_columns(t=pl.lit(None, pl.Float64))
-    texts = scores_of(wroc.audit(lacking, "y", ["s", "t"], by="g"))
+    texts = scores_of(wroc.audit(lacking, "y", ["s", "t"], attributes="g"))
     why = "no row could be measured, as each lacks a label, score or weight."
     assert texts[-1] == f"The score “t” has no AUC: {why}"
 
 
 def test_many_names_are_counted() -> None:
     rows = pl.DataFrame({"g": np.arange(40) // 2, "y": [0, 1] * 20, "s": np.arange(40) / 40})
-    result = wroc.audit(rows, "y", "s", by="g")
+    result = wroc.audit(rows, "y", "s", attributes="g")
     (small,) = untested_remarks(wide_table(result), result.settings)
     assert small.startswith("20 segments have fewer than 30 rows in a class, too few to test ")
     assert small.endswith("g = 0, g = 1, g = 2, g = 3, g = 4 and 15 more.")
@@ -229,7 +231,7 @@ def test_many_names_are_counted() -> None:
 
 def test_scores_are_named_and_may_be_the_wrong_way_around(data: pl.DataFrame) -> None:
     turned = data.with_columns(t=-pl.col("s"))
-    texts = scores_of(wroc.audit(turned, "y", ["s", "t"], by="g"))
+    texts = scores_of(wroc.audit(turned, "y", ["s", "t"], attributes="g"))
     assert texts[0].startswith("The score “s” has an overall AUC of ")
     assert texts[2].startswith("The score “t” has an overall AUC of ")
     why = "its confidence interval lies below 0.5."
@@ -239,7 +241,7 @@ def test_scores_are_named_and_may_be_the_wrong_way_around(data: pl.DataFrame) ->
 
 def test_only_the_widest_of_many_ranges_is_told(data: pl.DataFrame) -> None:
     others = [(pl.int_range(pl.len()) % 2).alias(name) for name in ("h1", "h2", "h3")]
-    result = wroc.audit(data.with_columns(others), "y", "s", by=["h1", "g", "h2", "h3"])
+    result = wroc.audit(data.with_columns(others), "y", "s", attributes=["h1", "g", "h2", "h3"])
     texts = scores_of(result)
     assert len(texts) == 2
     assert texts[1].startswith("By g, its AUC runs from ")
@@ -254,7 +256,7 @@ def test_missing_values_are_told_by_column() -> None:
 def test_chart_of_many_segments_has_the_largest() -> None:
     rows = pl.DataFrame({"g": np.repeat(np.arange(60), np.arange(1, 61) * 2)})
     rows = rows.with_columns(y=pl.int_range(pl.len()) % 2, s=pl.int_range(pl.len()) * 7 % 11)
-    result = wroc.audit(rows, "y", "s", by="g")
+    result = wroc.audit(rows, "y", "s", attributes="g")
     (points,) = result.chart("g").to_dict()["datasets"].values()
     assert {int(point["__group1"]) for point in points} == set(range(10, 60))
 
@@ -264,7 +266,7 @@ def test_chart_of_many_segments_has_the_largest() -> None:
 
 def test_segments_with_gaps_that_are_found_come_before_larger_ones(data: pl.DataFrame) -> None:
     rows = pl.concat([data, data.filter(pl.col("g") != "b")])
-    result = wroc.audit(rows, "y", "s", by="g")
+    result = wroc.audit(rows, "y", "s", attributes="g")
     different = pl.when(segment="b").then(pl.lit("different")).otherwise(pl.lit("too little data"))
     compared = pl.when(pl.col("verdict").is_not_null()).then(different)
     result = replace(result, table=result.table.with_columns(verdict=compared))
@@ -278,7 +280,7 @@ def test_thinned_curves_say_what_that_did_to_the_auc() -> None:
     rng = np.random.default_rng(0)
     rows = pl.DataFrame({"g": rng.integers(0, 40, 40_000), "y": rng.random(40_000) < 0.4})
     rows = rows.with_columns(s=pl.Series(rng.random(40_000)) + pl.col("y") * 0.3)
-    result = wroc.audit(rows, "y", "s", by="g")
+    result = wroc.audit(rows, "y", "s", attributes="g")
     drawn, points = with_points(result)
     keys = ["attribute", "segment"]
     assert points < 200

@@ -24,7 +24,7 @@ from polars_wroc.cli.main import main
 from polars_wroc.groups.auc_sums import GAP_METRICS
 
 CALL: dict[str, Any] = {
-    "by": ["g", "h"],
+    "attributes": ["g", "h"],
     "threshold": 0.5,
     "favorable": "selected",
     "intersections": True,
@@ -189,7 +189,7 @@ def test_missing_values_are_counted_but_for_segments_that_are_left_out(rows: pl.
         g=pl.when(place < 884).then("g").when(place < 892).then(pl.lit("rare")),
         h=pl.when(place > 99).then("h"),
     )
-    audit = wroc.audit(lacking, "y", "s", by=["g", "h"], min_cell=5)
+    audit = wroc.audit(lacking, "y", "s", attributes=["g", "h"], min_cell=5)
     assert "g (missing)" in audit.run.left_out
     assert audit.run.left_out_of_totals == []
     # Rows without a score are in no class and no decision.
@@ -231,7 +231,7 @@ def assert_same_numbers(audit: wroc.Audit, other: wroc.Audit) -> None:
 def test_rows_without_an_attribute_are_in_no_number(seed: int, left_out: str) -> None:
     """Nothing can be computed about them, since no number changes when they do."""
     rows = few_without(seed)
-    call: dict[str, Any] = {"by": ["g", "h"], "selected": "d", "favorable": "selected"}
+    call: dict[str, Any] = {"attributes": ["g", "h"], "selected": "d", "favorable": "selected"}
     call |= {"min_cell": 4, "intersections": bool(seed % 2)}
     audit = wroc.audit(rows, "y", "s", **call)
     assert audit.run.left_out_of_totals == [*left_out]
@@ -272,7 +272,11 @@ def hires() -> pl.DataFrame:
 
 
 def test_a_small_segment_of_missing_values_hides_no_other(hires: pl.DataFrame) -> None:
-    call: dict[str, Any] = {"by": ["sex", "race"], "threshold": 0.5, "favorable": "selected"}
+    call: dict[str, Any] = {
+        "attributes": ["sex", "race"],
+        "threshold": 0.5,
+        "favorable": "selected",
+    }
     audit = wroc.audit(hires, "hired", "s", min_cell=5, **call)
     assert audit.run.left_out == ["sex (missing)"]
     assert audit.segments.filter(attribute="sex")["segment"].to_list() == ["Female", "Male"]
@@ -294,7 +298,11 @@ def test_a_small_segment_of_missing_values_hides_no_other(hires: pl.DataFrame) -
 
 @pytest.mark.parametrize("way", ["lazy", "ranges", "counts", "binned"])
 def test_each_way_to_audit_leaves_them_out(hires: pl.DataFrame, way: str) -> None:
-    call: dict[str, Any] = {"by": ["sex", "race"], "threshold": 0.5, "favorable": "selected"}
+    call: dict[str, Any] = {
+        "attributes": ["sex", "race"],
+        "threshold": 0.5,
+        "favorable": "selected",
+    }
     call["min_cell"] = 5
     place = pl.int_range(pl.len())
     # One of those without a sex has no race either, which no count may tell.
@@ -324,8 +332,8 @@ def test_each_way_to_audit_leaves_them_out(hires: pl.DataFrame, way: str) -> Non
 def test_counts_of_several_scores_count_rows_once(hires: pl.DataFrame) -> None:
     two = hires.with_columns(t=-pl.col("s"))
     counts = wroc.from_counts(wroc.score_counts(two, "hired", ["s", "t"], by=["sex", "race"]))
-    assert counts.audit(by=["sex", "race"]).missing.rows() == [("sex", 6), ("race", 0)]
-    audit = counts.audit(by=["sex", "race"], min_cell=7)
+    assert counts.audit(attributes=["sex", "race"]).missing.rows() == [("sex", 6), ("race", 0)]
+    audit = counts.audit(attributes=["sex", "race"], min_cell=7)
     assert audit.run.left_out_of_totals == ["sex"]
     assert audit.missing.rows() == [("sex", None), ("race", 0)]
 
@@ -350,7 +358,11 @@ def test_shares_and_joint_limits_do_not_tell_of_small_segments(hires: pl.DataFra
     rare = hires.with_columns(
         sex=pl.when(pl.int_range(pl.len()) > 7).then("sex").otherwise(pl.lit("X"))
     )
-    call: dict[str, Any] = {"by": ["sex", "race"], "threshold": 0.5, "favorable": "selected"}
+    call: dict[str, Any] = {
+        "attributes": ["sex", "race"],
+        "threshold": 0.5,
+        "favorable": "selected",
+    }
     whole = wroc.audit(rare, "hired", "s", **call)
     audit = wroc.audit(rare, "hired", "s", min_cell=5, **call)
     assert audit.run.left_out_of_totals == []
@@ -380,7 +392,7 @@ def hiding() -> pl.DataFrame:
 
 @pytest.mark.parametrize("reference", [{"g": "h"}, "best"])
 def test_gaps_to_a_segment_that_is_left_out_are_too(hiding: pl.DataFrame, reference: Any) -> None:
-    call: dict[str, Any] = {"by": ["g", "k"], "threshold": 0.5, "favorable": "selected"}
+    call: dict[str, Any] = {"attributes": ["g", "k"], "threshold": 0.5, "favorable": "selected"}
     call["reference"] = reference
     whole = wroc.audit(hiding, "y", "s", **call)
     audit = wroc.audit(hiding, "y", "s", min_cell=5, **call)
@@ -407,7 +419,9 @@ def test_gaps_to_a_segment_that_is_left_out_are_too(hiding: pl.DataFrame, refere
 
 def test_two_segments_that_are_shown_are_no_pair(hiding: pl.DataFrame) -> None:
     """Neither is the other's complement, so that both are told, against all of the others."""
-    audit = wroc.audit(hiding, "y", "s", by="g", threshold=0.5, favorable="selected", min_cell=5)
+    audit = wroc.audit(
+        hiding, "y", "s", attributes="g", threshold=0.5, favorable="selected", min_cell=5
+    )
     assert audit.segments["segment"].to_list() == ["overall", "a", "b"]
     assert not audit.table["reason"].str.starts_with("repeats ").any()
     found = audit.findings.filter(metric="selection_rate").sort("segment")
@@ -419,9 +433,13 @@ def test_fairness_does_not_name_missing_values_that_are_left_out(hiding: pl.Data
     place = pl.int_range(pl.len())
     named = pl.when(place < 6).then(pl.lit("rare")).otherwise(pl.col("g").replace("h", None))
     unknown = hiding.with_columns(g=named)
-    whole = fairness_of(wroc.audit(unknown, "y", "s", by="g", threshold=0.5, favorable="selected"))
+    whole = fairness_of(
+        wroc.audit(unknown, "y", "s", attributes="g", threshold=0.5, favorable="selected")
+    )
     shown = fairness_of(
-        wroc.audit(unknown, "y", "s", by="g", threshold=0.5, favorable="selected", min_cell=5)
+        wroc.audit(
+            unknown, "y", "s", attributes="g", threshold=0.5, favorable="selected", min_cell=5
+        )
     )
     assert whole is not None
     assert shown is not None
@@ -433,15 +451,15 @@ def test_fairness_does_not_name_missing_values_that_are_left_out(hiding: pl.Data
 
 
 def test_nothing_is_left_out_of_large_segments(rows: pl.DataFrame) -> None:
-    audit = wroc.audit(rows, "y", "s", by="h", min_cell=5)
+    audit = wroc.audit(rows, "y", "s", attributes="h", min_cell=5)
     assert list(audit.run.left_out) == []
-    assert_frame_equal(gaps_of(audit), gaps_of(wroc.audit(rows, "y", "s", by="h")))
+    assert_frame_equal(gaps_of(audit), gaps_of(wroc.audit(rows, "y", "s", attributes="h")))
 
 
 @pytest.mark.parametrize(("value", "error"), [(1, ValueError), (2.5, TypeError), (True, TypeError)])
 def test_wrong_numbers(rows: pl.DataFrame, value: Any, error: type[Exception]) -> None:
     with pytest.raises(error, match="`min_cell` must be "):
-        wroc.audit(rows, "y", "s", by="g", min_cell=value)
+        wroc.audit(rows, "y", "s", attributes="g", min_cell=value)
 
 
 def test_names_of_crossed_segments_may_have_commas() -> None:

@@ -17,7 +17,7 @@ from wide_tables import VALUE_LIMITS, calibration_of, fairness_of, gaps_of, segm
 import polars_wroc as wroc
 from polars_wroc.audits.report import render
 
-UNITS: dict[str, Any] = {"cluster": "c", "strata": "h"}
+UNITS: dict[str, Any] = {"design": wroc.Survey("c", strata="h")}
 
 
 @pytest.fixture(scope="module")
@@ -43,16 +43,30 @@ def survey() -> pl.DataFrame:
 
 def test_rates_at_a_chosen_threshold(survey: pl.DataFrame) -> None:
     audit = wroc.audit(
-        survey, "y", "s", by="g", weight="w", criterion="youden", favorable="selected", **UNITS
+        survey,
+        "y",
+        "s",
+        attributes="g",
+        weight="w",
+        threshold=wroc.rules.youden(),
+        favorable="selected",
+        **UNITS,
     )
     threshold = audit.segments["threshold"][0]
     given = wroc.audit(
-        survey, "y", "s", by="g", weight="w", threshold=threshold, favorable="selected", **UNITS
+        survey,
+        "y",
+        "s",
+        attributes="g",
+        weight="w",
+        threshold=threshold,
+        favorable="selected",
+        **UNITS,
     )
     for name in ("table", "segments"):
         assert_frame_equal(getattr(audit, name), getattr(given, name), rel_tol=1e-12)
     rates = wroc.threshold_metrics(
-        survey, "y", "s", thresholds=threshold, by="g", weight="w", level=0.95, **UNITS
+        survey, "y", "s", threshold=threshold, by="g", weight="w", level=0.95, **UNITS
     )
     names = ["threshold", "tp", "selection_rate_low", "tpr", "tpr_low", "ppv_high", "npv_high"]
     segments = segments_of(audit).filter(attribute="g").select(names)
@@ -63,7 +77,7 @@ def test_the_reference_of_one_attribute(survey: pl.DataFrame) -> None:
     rows = survey.with_columns(k=pl.int_range(pl.len()) % 4)
     options: dict[str, Any] = {"weight": "w", "threshold": 0.5, "min_rows": 30, **UNITS}
     audit = wroc.audit(
-        rows, "y", "s", by=["g", "k"], reference={"g": "b"}, favorable="selected", **options
+        rows, "y", "s", attributes=["g", "k"], reference={"g": "b"}, favorable="selected", **options
     )
     for attribute, reference in (("g", "b"), ("k", "rest")):
         alone = wide_gaps(rows, "y", "s", by=attribute, reference=reference, **options)
@@ -77,26 +91,27 @@ def test_the_reference_of_one_attribute(survey: pl.DataFrame) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"lonely": "adjust"}, "`lonely` must be 'null' without `strata`; found 'adjust'"),
-        ({"strata": "h", "lonely": "drop"}, "`lonely` must be one of 'null', 'certainty'"),
-        ({"strata": "h", "method": "newcombe"}, "`method` must be 'score', 'logit-t'"),
-        ({"cluster": "c", "bins": 64}, "`cluster`, .* must be None with `bins`"),
+        (
+            {"design": wroc.Survey(strata="h"), "method": "newcombe"},
+            "`method` must be 'score', 'logit-t'",
+        ),
+        ({"design": "c", "bins": 64}, "`design` must be None with `bins`, .*; found a survey"),
     ],
 )
 def test_wrong_options(survey: pl.DataFrame, options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        wroc.audit(survey, "y", "s", by="g", **options)
+        wroc.audit(survey, "y", "s", attributes="g", **options)
 
 
 def test_the_design_is_saved(survey: pl.DataFrame) -> None:
-    options: dict[str, Any] = {"fpc": pl.lit(0.5).alias("share"), "lonely": "adjust", **UNITS}
-    audit = wroc.audit(survey, "y", "s", by="g", **options)
+    share = pl.lit(0.5).alias("share")
+    design = wroc.Survey("c", strata="h", fpc=share, lonely="adjust")
+    audit = wroc.audit(survey, "y", "s", attributes="g", design=design)
     settings = json.loads(audit.to_json())["settings"]
-    names = ("cluster", "strata", "fpc", "lonely")
-    assert [settings[name] for name in names] == ["c", "h", "share", "adjust"]
+    shown = {"kind": "survey", "cluster": "c", "strata": "h", "fpc": "share", "lonely": "adjust"}
+    assert settings["design"] == shown
     assert json.loads(audit.to_json())["run"]["design_df"] == 20
-    free = wroc.audit(survey, "y", "s", by="g").settings.as_dict()
-    assert [free[name] for name in names] == [None, None, None, "null"]
+    assert wroc.audit(survey, "y", "s", attributes="g").settings.design is None
 
 
 def page_of(audit: wroc.Audit) -> str:
@@ -106,17 +121,19 @@ def page_of(audit: wroc.Audit) -> str:
 
 
 def test_the_report_names_the_design(survey: pl.DataFrame) -> None:
-    options: dict[str, Any] = {"by": "g", "threshold": 0.5, "favorable": "selected"}
+    options: dict[str, Any] = {"attributes": "g", "threshold": 0.5, "favorable": "selected"}
     page = page_of(wroc.audit(survey, "y", "s", **options, **UNITS))
     design = "sampling units: c; strata: h; Student's t with 20 degrees of freedom, fewer"
     assert page.count(design) == 2
     assert "The variance of an AUC is that of the survey design." in page
     assert "tested by Rao and Scott's chi-squared" in page
-    clusters = page_of(wroc.audit(survey, "y", "s", **options, cluster="c"))
+    clusters = page_of(wroc.audit(survey, "y", "s", **options, design="c"))
     assert "sampling units: c; Student's t with 2 degrees of freedom, fewer" in clusters
     assert "DeLong's, summed over rows that belong together." in clusters
     assert "Obuchowski" in clusters
-    rows = page_of(wroc.audit(survey, "y", "s", **options, strata="h", lonely="certainty"))
+    rows = page_of(
+        wroc.audit(survey, "y", "s", **options, design=wroc.Survey(strata="h", lonely="certainty"))
+    )
     assert "sampling units: the rows; strata: h; the only unit of a stratum was certain to" in rows
     free = page_of(wroc.audit(survey, "y", "s", **options))
     assert not re.search("sampling unit|Rao|survey", free)
@@ -125,7 +142,7 @@ def test_the_report_names_the_design(survey: pl.DataFrame) -> None:
 def test_units_of_rows_that_are_left_out_count(survey: pl.DataFrame) -> None:
     nothing = survey.head(10).with_columns(c=pl.lit(7, pl.Int64), w=pl.lit(0.0))
     audit, more = (
-        wroc.audit(rows, "y", "s", by="g", weight="w", **UNITS)
+        wroc.audit(rows, "y", "s", attributes="g", weight="w", **UNITS)
         for rows in (survey, pl.concat([survey, nothing]))
     )
     assert audit.run.design_df == 20
@@ -158,7 +175,7 @@ def alarm(audit: wroc.Audit) -> bool:
 @pytest.mark.parametrize("group", ["overall", "a"])
 def test_calibration_is_linearised(survey: pl.DataFrame, group: str) -> None:
     probable = survey.with_columns(s=1 / (1 + (-pl.col("s")).exp()))
-    audit = wroc.audit(probable, "y", "s", by="g", weight="w", level=0.9, **UNITS)
+    audit = wroc.audit(probable, "y", "s", attributes="g", weight="w", level=0.9, **UNITS)
     found = calibration_of(audit).filter(segment=group).row(0, named=True)
     used = probable.drop_nulls("s").filter(pl.col("w") > 0)
     inside = used if group == "overall" else used.filter(g=group)
@@ -176,12 +193,21 @@ def test_calibration_is_linearised(survey: pl.DataFrame, group: str) -> None:
 
 def test_segments_of_one_cluster_each_have_no_variance(survey: pl.DataFrame) -> None:
     audit = wroc.audit(
-        survey, "y", "s", by="g", weight="w", threshold=0.5, favorable="selected", cluster="g"
+        survey,
+        "y",
+        "s",
+        attributes="g",
+        weight="w",
+        threshold=0.5,
+        favorable="selected",
+        design="g",
     )
     gaps = gaps_of(audit).select("^(auc|tpr)_gap_(low|high|p_value)$")
     assert set(gaps.null_count().row(0)) == {3}
     assert gaps_of(audit)["auc_gap"].null_count() == 0
-    strata = wroc.audit(survey, "y", "s", by="g", weight="w", cluster="g", strata=pl.lit(1))
+    strata = wroc.audit(
+        survey, "y", "s", attributes="g", weight="w", design=wroc.Survey("g", strata=pl.lit(1))
+    )
     limits = segments_of(strata)["ci_low"].is_null()
     assert limits.to_list() == [False, True, True, True]
 
@@ -193,13 +219,15 @@ def test_false_alarms_of_clusters_are_rare() -> None:
     by_design, as_rows, surely = 0, 0, 0
     for replicate in range(replicates):
         rows = clustered(random, 0.3)
-        audit = wroc.audit(rows, "y", "s", by="g", threshold=0.5, favorable="selected", cluster="c")
+        audit = wroc.audit(
+            rows, "y", "s", attributes="g", threshold=0.5, favorable="selected", design="c"
+        )
         by_design += alarm(audit)
         parity = fairness_of(audit).filter(metric="demographic_parity_difference")
         surely += bool(parity["joint_low"].item() > 0)
         if replicate < free:
             as_rows += alarm(
-                wroc.audit(rows, "y", "s", by="g", threshold=0.5, favorable="selected")
+                wroc.audit(rows, "y", "s", attributes="g", threshold=0.5, favorable="selected")
             )
     for alarms in (by_design, surely):
         assert stats.binomtest(alarms, replicates, 0.05, alternative="greater").pvalue > 0.01

@@ -30,7 +30,7 @@ def rows() -> pl.DataFrame:
 
 
 def audit_of(rows: pl.DataFrame, **more: Any) -> wroc.Audit:
-    return wroc.audit(rows, "y", "s", by="sex", **{"threshold": 0.5, "min_rows": 5} | more)
+    return wroc.audit(rows, "y", "s", attributes="sex", **{"threshold": 0.5, "min_rows": 5} | more)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_segments_are_named_with_their_attribute_once(
             "Being selected (as recorded in y) counts as good.",
         ),
         (
-            {"favorable": "selected", "threshold": None, "max_fpr": 0.0},
+            {"favorable": "selected", "threshold": wroc.rules.max_fpr(0.0)},
             "Being selected (nobody: the threshold is above every score) counts as good.",
         ),
         ({"threshold": None}, ""),

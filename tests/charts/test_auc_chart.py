@@ -102,7 +102,7 @@ def test_facet_has_a_panel_for_each_value() -> None:
 
 @pytest.mark.slow
 def test_audit_has_a_panel_for_each_attribute_and_brings_its_overall_auc() -> None:
-    audit = wroc.audit(audited(), "y", ["s", "t"], by=["g", "h"], weight="w")
+    audit = wroc.audit(audited(), "y", ["s", "t"], attributes=["g", "h"], weight="w")
     aucs = segments_of(audit)
     panels = drawn_panels(wroc.auc_chart(aucs))
     assert list(panels) == ["overall", "g", "h"]
@@ -119,7 +119,7 @@ def test_audit_has_a_panel_for_each_attribute_and_brings_its_overall_auc() -> No
 
 
 def test_audit_of_one_score_brings_its_overall_auc() -> None:
-    audit = wroc.audit(audited(), "y", "s", by="g")
+    audit = wroc.audit(audited(), "y", "s", attributes="g")
     aucs = segments_of(audit)
     panels = drawn_panels(wroc.auc_chart(aucs))
     found = {row["__overall"] for rows in panels.values() for row in rows}
@@ -127,7 +127,7 @@ def test_audit_of_one_score_brings_its_overall_auc() -> None:
 
 
 def test_overall_line_is_drawn_where_the_caller_says() -> None:
-    audit = wroc.audit(audited(), "y", "s", by="g")
+    audit = wroc.audit(audited(), "y", "s", attributes="g")
     summary = wroc.summary(audited(), "y", "s", by="g")
     panels = drawn_panels(wroc.auc_chart(segments_of(audit), overall=0.25))
     assert {row["__overall"] for rows in panels.values() for row in rows} == {0.25}

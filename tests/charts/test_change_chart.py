@@ -32,7 +32,7 @@ def changes() -> pl.DataFrame:
             rows(seed, shift, list(groups)),
             "y",
             "s",
-            by=["g", "h"],
+            attributes=["g", "h"],
             threshold=0.8,
             favorable="selected",
         )
@@ -123,7 +123,7 @@ def test_significance_has_a_colour_and_a_shape(changes: pl.DataFrame, tmp_path: 
 def test_the_most_notable_of_many_segments_are_drawn(tmp_path: Path) -> None:
     groups = [*"ab", *(f"other {number:02}" for number in range(60))]
     audits = [
-        wroc.audit(rows(seed, shift, groups, 9000), "y", "s", by="g")
+        wroc.audit(rows(seed, shift, groups, 9000), "y", "s", attributes="g")
         for seed, shift in ((3, 0.0), (4, 4.0))
     ]
     changes = wroc.audit_changes(*audits)
@@ -143,7 +143,9 @@ def test_the_most_notable_of_many_segments_are_drawn(tmp_path: Path) -> None:
 
 
 def test_each_score_of_a_segment_has_a_row() -> None:
-    audits = [wroc.audit(rows(seed, 0.0, ["a", "b"]), "y", ["s", "t"], by="g") for seed in (5, 6)]
+    audits = [
+        wroc.audit(rows(seed, 0.0, ["a", "b"]), "y", ["s", "t"], attributes="g") for seed in (5, 6)
+    ]
     (drawn,) = panels(wroc.change_chart(wroc.audit_changes(*audits)))
     assert drawn["__row"].to_list() == ["a, s", "a, t", "b, s", "b, t"]
 

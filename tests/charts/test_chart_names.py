@@ -264,7 +264,7 @@ def test_models_of_any_name_are_drawn(number: int, tmp_path: Path, chromium: Chr
     shares = [(pl.col(name) > 1).mul(0.5).alias(name) for name in scores]
     data_of_shares = data.with_columns(shares)
     calibration = named(wroc.calibration_curve(data_of_shares, "y", scores, by="g", bins=2))
-    audit = wroc.audit(data, "y", scores, by="g")
+    audit = wroc.audit(data, "y", scores, attributes="g")
     charts = seen(
         [
             wroc.roc_chart(curve, facet="g"),

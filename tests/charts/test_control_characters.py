@@ -30,7 +30,7 @@ def rows(names: list[str], column: str) -> pl.DataFrame:
 
 
 def decided_audit(frame: pl.DataFrame, by: str, threshold: float) -> wroc.Audit:
-    return wroc.audit(frame, "y", "s", by=by, threshold=threshold, favorable="selected")
+    return wroc.audit(frame, "y", "s", attributes=by, threshold=threshold, favorable="selected")
 
 
 CHARTS: dict[str, Callable[[pl.DataFrame, str], Any]] = {
@@ -113,7 +113,7 @@ def test_reports_are_escaped(tmp_path: Path) -> None:
     column = f"by {HOSTILE}"
     audit = wroc.audit(
         *(rows([HOSTILE, "plain"], column), "y", "s"),
-        by=column,
+        attributes=column,
         threshold=0.5,
         favorable="selected",
         text=wroc.Text(title=f"Title {HOSTILE}", note=HOSTILE, positive=HOSTILE),

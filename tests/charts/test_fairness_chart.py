@@ -147,7 +147,7 @@ def test_a_panel_for_each_attribute(rows: pl.DataFrame) -> None:
     )
     spec = wroc.fairness_chart(table).to_dict()
     assert [panel["title"]["text"] for panel in spec["vconcat"]] == ["g", "sex"]
-    audit = wroc.audit(rows, "y", "s", by=["g", "sex"], threshold=0.5, favorable="selected")
+    audit = wroc.audit(rows, "y", "s", attributes=["g", "sex"], threshold=0.5, favorable="selected")
     spec = wroc.fairness_chart(audit.table, metric="fpr").to_dict()
     assert [panel["title"]["text"] for panel in spec["vconcat"]] == ["g", "sex"]
 

@@ -140,7 +140,9 @@ def test_segment_without_a_gap_is_named(gaps: pl.DataFrame, tmp_path: Path) -> N
 def test_audit_has_a_panel_for_each_attribute_and_a_shape_for_each_score(
     rows: pl.DataFrame,
 ) -> None:
-    audit = wroc.audit(rows, "y", ["s", "t"], by=["g", "h"], threshold=0.8, favorable="selected")
+    audit = wroc.audit(
+        rows, "y", ["s", "t"], attributes=["g", "h"], threshold=0.8, favorable="selected"
+    )
     spec = wroc.gap_chart(gaps_of(audit), metric="fpr").to_dict()
     assert [panel["title"]["text"] for panel in spec["vconcat"]] == ["g", "h"]
     for panel in spec["vconcat"]:

@@ -41,7 +41,7 @@ def gap(data: pl.DataFrame, by: Any = "g", **options: Any) -> Any:
 
 
 def change(data: pl.DataFrame, by: Any = "g", **options: Any) -> Any:
-    audit = wroc.audit(data, "y", "s", by=by)
+    audit = wroc.audit(data, "y", "s", attributes=by)
     return wroc.change_chart(wroc.audit_changes(audit, audit, different_rows=True), **options)
 
 

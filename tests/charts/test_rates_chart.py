@@ -86,7 +86,7 @@ def test_panels_are_rates_unless_told_otherwise(tmp_path: Path) -> None:
 
 
 def test_intervals_are_bands(tmp_path: Path) -> None:
-    table = table_of(300, level=0.9, thresholds=[0.2, 0.5, 0.8])
+    table = table_of(300, level=0.9, threshold=[0.2, 0.5, 0.8])
     chart = wroc.rates_chart(table, rates=["tpr", "tnr"], level=0.9)
     found = points_of(chart)
     assert (
@@ -97,7 +97,7 @@ def test_intervals_are_bands(tmp_path: Path) -> None:
     assert layers[0]["mark"]["type"] == "area"
     assert {"__low", "__high"} <= tooltip_fields(layers)
     assert "Shaded: 90% confidence interval" in " ".join(shown_texts(chart, tmp_path))
-    plain = wroc.rates_chart(table_of(thresholds=[0.5])).to_dict()["spec"]["layer"]
+    plain = wroc.rates_chart(table_of(threshold=[0.5])).to_dict()["spec"]["layer"]
     assert "area" not in [layer["mark"]["type"] for layer in plain]
 
 
@@ -138,10 +138,10 @@ def test_tables_that_are_refused() -> None:
         wroc.rates_chart(table)
     with pytest.raises(ValueError, match=r"^`metrics` must have the columns "):
         wroc.rates_chart(wroc.roc_curve(scored(40), "y", "s"))
-    sparse = table_of(thresholds=[0.2, 0.8])
+    sparse = table_of(threshold=[0.2, 0.8])
     with pytest.raises(ValueError, match=r"^`threshold` must be one of the table, .*; found 0\.5$"):
         wroc.rates_chart(sparse, threshold=0.5)
     wroc.rates_chart(sparse, threshold=0.8)
-    many = table_of(3_000, groups=400, thresholds=[0.5])
+    many = table_of(3_000, groups=400, threshold=[0.5])
     with pytest.raises(ValueError, match=r"^`metrics` must hold at most 312 curves to be drawn"):
         wroc.rates_chart(many)

@@ -156,9 +156,14 @@ def test_audit_in_clusters(capsys: pytest.CaptureFixture[str], expected: pl.Data
     call = ["audit", str(PATIENTS), *COLUMNS, "--by", "sex", "--cluster", "age", "-o", "-"]
     assert main(call) == 0
     printed = json.loads(capsys.readouterr().out)
-    assert printed["settings"]["cluster"] == "age"
+    assert printed["settings"]["design"]["cluster"] == "age"
     audit = wroc.audit(
-        pl.read_parquet(PATIENTS), "progressed", "score", weight="weight", by="sex", cluster="age"
+        pl.read_parquet(PATIENTS),
+        "progressed",
+        "score",
+        weight="weight",
+        attributes="sex",
+        design="age",
     )
     table = pl.DataFrame(printed["table"], schema=audit.table.schema)
     assert_frame_equal(table, audit.table, abs_tol=1e-12)
@@ -169,12 +174,12 @@ def test_audit_in_clusters(capsys: pytest.CaptureFixture[str], expected: pl.Data
 def test_designs_of_surveys(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["--by", "sex", "--strata", "age", "--lonely", "adjust", "-o", "-"]
     rows = pl.read_parquet(PATIENTS)
-    design: dict[str, Any] = {"strata": "age", "lonely": "adjust"}
+    design: dict[str, Any] = {"design": wroc.Survey(strata="age", lonely="adjust")}
     given: dict[str, Any] = {"label": "progressed", "score": "score", "weight": "weight"}
     assert main(["audit", str(PATIENTS), *COLUMNS, *words]) == 0
     printed = json.loads(capsys.readouterr().out)
-    audit = wroc.audit(rows, **given, by="sex", **design)
-    assert printed["settings"]["strata"] == "age"
+    audit = wroc.audit(rows, **given, attributes="sex", **design)
+    assert printed["settings"]["design"]["strata"] == "age"
     table = pl.DataFrame(printed["table"], schema=audit.table.schema)
     assert_frame_equal(table, audit.table, abs_tol=1e-12)
     assert main(["auc", str(PATIENTS), *COLUMNS, *words]) == 0
@@ -190,26 +195,26 @@ def test_replicate_weights(capsys: pytest.CaptureFixture[str], tmp_path: Path) -
     rows = rows.with_columns(**{f"brr.{i}": pl.col("weight") * f for i, f in enumerate(factors)})
     path = tmp_path / "rows.parquet"
     rows.write_parquet(path)
-    words = ["--by", "sex", "--replicate-weights", "brr.*", "--replicate-kind", "fay"]
-    words += ["--replicate-rho", "0.5", "--replicate-df", "3", "-o", "-"]
+    words = ["--by", "sex", "--replicate-weights", "brr.*:kind=fay,rho=0.5,df=3"]
+    words += ["-o", "-"]
     assert main(["audit", str(path), *COLUMNS, *words]) == 0
     printed = json.loads(capsys.readouterr().out)
     columns = [f"brr.{i}" for i in range(4)]
     weights = wroc.ReplicateWeights(columns, "fay", rho=0.5, df=3)
     audit = wroc.audit(
-        rows, "progressed", "score", weight="weight", by="sex", replicate_weights=weights
+        rows, "progressed", "score", weight="weight", attributes="sex", design=weights
     )
-    assert printed["settings"]["replicate_weights"] == "fay"
+    assert printed["settings"]["design"]["replicates"] == "fay"
     found = pl.DataFrame(printed["table"], schema=audit.table.schema)
     assert_frame_equal(found, audit.table, abs_tol=1e-12)
 
 
-@pytest.mark.parametrize("given", [["--replicate-weights", "w"], ["--replicate-df", "3"]])
-def test_replicate_weights_have_a_kind(
-    given: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["auc", str(PATIENTS), *COLUMNS, *given]) == 2
-    assert "--replicate-weights and --replicate-kind must be given tog" in capsys.readouterr().err
+@pytest.mark.parametrize("given", ["w", "w:", "w:kind=jk3", "w:kind=fay", "w:rho=0.3"])
+def test_replicate_weights_have_a_kind(given: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["auc", str(PATIENTS), *COLUMNS, "--replicate-weights", given]) == 2
+    error = capsys.readouterr().err
+    assert "--replicate-weights: must be such as 'rep_*:kind=jk2' or " in error
+    assert f"; found '{given}': " in error
 
 
 def test_auc_of_weights_that_count_rows(

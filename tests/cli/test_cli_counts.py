@@ -108,7 +108,7 @@ def test_files_of_several_formats_and_bins_are_merged(rows: pl.DataFrame) -> Non
 
 
 @pytest.mark.parametrize(
-    "more", sweep([[], ["--threshold", "0.5", *GOOD], ["--criterion", "youden", *GOOD]])
+    "more", sweep([[], ["--threshold", "0.5", *GOOD], ["--threshold", "youden", *GOOD]])
 )
 def test_audit_of_counts_is_that_of_the_rows(
     more: list[str], capsys: pytest.CaptureFixture[str]

@@ -47,7 +47,7 @@ def rows(seed: int, shift: float, groups: str) -> pl.DataFrame:
 def audits(score: str | list[str] = "s") -> dict[str, wroc.Audit]:
     made = (("before", rows(1, 0.0, "abc")), ("after", rows(2, 1.2, "abd")))
     return {
-        name: wroc.audit(data, "y", score, by="g", threshold=0.5, favorable="selected")
+        name: wroc.audit(data, "y", score, attributes="g", threshold=0.5, favorable="selected")
         for name, data in made
     }
 
@@ -171,7 +171,9 @@ def test_a_gap_that_is_only_detected_did_not_change(capsys: pytest.CaptureFixtur
     # The same shift, but few rows before.
     few, many = rows(1, 0.4, "ab").sample(500, seed=1), pl.concat([rows(2, 0.4, "ab")] * 4)
     for name, data in (("before", few), ("after", many)):
-        wroc.audit(data, "y", "s", by="g", threshold=0.5, favorable="selected").save(f"{name}.json")
+        wroc.audit(data, "y", "s", attributes="g", threshold=0.5, favorable="selected").save(
+            f"{name}.json"
+        )
     table = wroc.audit_changes("before.json", "after.json")
     detected = table.filter(verdict="now detected")
     assert detected.height > 1
@@ -192,7 +194,7 @@ def test_a_gap_that_is_only_detected_did_not_change(capsys: pytest.CaptureFixtur
 def test_no_gate_passes_on_the_same_rows(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = rows(1, 0.0, "ab").with_columns(new=pl.col("s").reverse())
     for name, score in (("before", "s"), ("after", "new")):
-        wroc.audit(data, "y", score, by="g").save(f"{name}.json")
+        wroc.audit(data, "y", score, attributes="g").save(f"{name}.json")
     gate = ["--fail-if", "auc.gap.growth>0.9"]
     for output in ([], ["-o", "x.csv"], ["-o", "x.html"]):
         assert main([*CALL, *gate, *output]) == 2
@@ -411,7 +413,7 @@ def test_chart_of_what_did_not_change_is_an_error(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name, seed in (("before", 1), ("after", 2)):
-        wroc.audit(rows(seed, 0.0, "ab"), "y", "s", by="g").save(f"{name}.json")
+        wroc.audit(rows(seed, 0.0, "ab"), "y", "s", attributes="g").save(f"{name}.json")
     assert main([*CALL, "--metric", "tpr", "-o", "x.svg"]) == 2
     assert "must have changes of the gap of tpr to be drawn" in capsys.readouterr().err
     assert not (folder / "x.svg").exists()

@@ -83,19 +83,23 @@ RATIOS: dict[str, tuple[list[str], dict[str, Any]]] = {
     ),
     "a survey": (
         ["--selected", "hired", "--cluster", "site", "--strata", "code", "--lonely", "adjust"],
-        {"selected": "hired", "cluster": "site", "strata": "code", "lonely": "adjust"},
+        {"selected": "hired", "design": wroc.Survey("site", strata="code", lonely="adjust")},
     ),
     "replicate weights": (
         [
-            *("--selected", "hired", "--weight", "w", "--replicate-weights", "brr*"),
-            *("--replicate-kind", "fay", "--replicate-rho", "0.3"),
+            *(
+                "--selected",
+                "hired",
+                "--weight",
+                "w",
+                "--replicate-weights",
+                "brr*:kind=fay,rho=0.3",
+            ),
         ],
         {
             "selected": "hired",
             "weight": "w",
-            "replicate_weights": wroc.ReplicateWeights(
-                ["brr0", "brr1", "brr2", "brr3"], kind="fay", rho=0.3
-            ),
+            "design": wroc.ReplicateWeights(["brr0", "brr1", "brr2", "brr3"], kind="fay", rho=0.3),
         },
     ),
 }
@@ -269,7 +273,7 @@ def test_audits_of_recorded_decisions(
     assert main([*AUDIT, *GOOD, "--selected", selected, "-o", "-"]) == 0
     printed = json.loads(capsys.readouterr().out)
     audit = wroc.audit(
-        labelled, "y", "t", by=["sex", "race"], selected="hired", favorable="selected"
+        labelled, "y", "t", attributes=["sex", "race"], selected="hired", favorable="selected"
     )
     expected = json.loads(audit.to_json())
     for table in ("table", "segments"):
@@ -302,7 +306,6 @@ def test_audits_have_the_gates_of_impact_ratios(
     ("options", "message"),
     [
         ("--selected hired --threshold 0.5", "--selected has the decisions and must not come with"),
-        ("--selected hired --max-fpr 0.1", "chooses one; found --max-fpr"),
         ("--selected decision", "--selected must name a Boolean column, or a column and the value"),
         ("--selected decision=gone", "a value that column 'decision' holds; no row has 'gone'"),
         ("--selected no", "--selected must name a column of rows.parquet; found no column 'no'"),
@@ -423,7 +426,10 @@ def test_gate_that_judges_nothing(capsys: pytest.CaptureFixture[str]) -> None:
         ("--by sex", "impact needs --selected, or --score and --threshold; found none of them"),
         ("--score s --by sex", "or --score and --threshold; found --score\n"),
         ("--selected hired --threshold 1 --by sex", "found --selected and --threshold\n"),
-        ("--score s --threshold mean --by sex", "must be a number or median; found 'mean'"),
+        (
+            "--score s --threshold mean --by sex",
+            "must be a number, median or a rule such as max-fpr=0.1; found 'mean'",
+        ),
         ("--score s --threshold nan --by sex", "--threshold must be a number; found nan"),
         ("--selected decision --by sex", "--selected must name a Boolean column, or a column and"),
         (
@@ -446,7 +452,7 @@ def test_gate_that_judges_nothing(capsys: pytest.CaptureFixture[str]) -> None:
         ("--selected hired --by sex --reference race=a", "--reference must name attributes out of"),
         ("--selected hired --by race --reference c", "--reference must have at least --min-share"),
         ("--selected hired --by sex --strata no", "--strata must name a column of rows.parquet"),
-        ("--selected hired --by sex --replicate-kind brr", "must be given together"),
+        ("--selected hired --by sex --replicate-weights r", "must be such as 'rep_*:kind=jk2'"),
         ("--selected hired --by sex --exact exactly", "argument --exact: invalid choice"),
         ("--selected hired --by sex --fail-if ratio<1", "'ratio<1': write impact_ratio.ratio<1"),
         ("--selected hired --by sex --label hired", "unrecognized arguments: --label hired"),

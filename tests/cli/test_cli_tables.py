@@ -67,7 +67,7 @@ TABLES: dict[str, tuple[str, Any]] = {
         "compare --score t --by g --method score --adjust bh --cluster site --level 0.9",
         lambda rows: wroc.compare(
             rows, "y", ["s", "t"], weight="w", by="g", method="score", adjust="bh",
-            cluster="site", level=0.9,
+            design="site", level=0.9,
         ),
     ),
     "gaps": ("gaps --by g", lambda rows: wroc.group_gaps(rows, **GIVEN, attributes="g")),
@@ -95,25 +95,25 @@ TABLES: dict[str, tuple[str, Any]] = {
     "thresholds": (
         "thresholds --threshold 0.5 --threshold 0.7 --by g",
         lambda rows: wroc.threshold_metrics(
-            rows, **GIVEN, thresholds=[0.5, 0.7], by="g", level=0.95
+            rows, **GIVEN, threshold=[0.5, 0.7], by="g", level=0.95
         ),
     ),
     "thresholds for another population": (
         "thresholds --threshold 0.5 --prevalence 0.1 --level 0.9",
         lambda rows: wroc.threshold_metrics(
-            rows, **GIVEN, thresholds=0.5, prevalence=0.1, level=0.9
+            rows, **GIVEN, threshold=0.5, prevalence=0.1, level=0.9
         ),
     ),
     "thresholds by a rule": (
-        "thresholds --criterion cost --cost-fn 5 --cost-fp 1 --by g",
+        "thresholds --threshold least-cost:fn=5,fp=1 --by g",
         lambda rows: wroc.operating_points(
-            rows, **GIVEN, criterion="cost", cost_fn=5, cost_fp=1, by="g", level=0.95
+            rows, **GIVEN, rule=wroc.rules.least_cost(fn=5, fp=1), by="g", level=0.95
         ),
     ),
     "one threshold": (
-        "thresholds --max-fpr 0.1 --by g --common",
+        "thresholds --threshold max-fpr=0.1 --by g --common",
         lambda rows: wroc.operating_points(
-            rows, **GIVEN, max_fpr=0.1, by="g", common=True, level=0.95
+            rows, **GIVEN, rule=wroc.rules.max_fpr(0.1), by="g", common=True, level=0.95
         ),
     ),
     "calibrate": (
@@ -182,7 +182,7 @@ PRINTED = {
         "gap,",
         "points",
     ],
-    "thresholds --by g --min-tpr 0.8": ["g", "threshold", "selection_rate", "tpr", "fpr"],
+    "thresholds --by g --threshold min-tpr=0.8": ["g", "threshold", "selection_rate", "tpr", "fpr"],
     "calibrate --by g": ["g", "n", "O:E", "interval", "slope"],
     "auc --by g": ["g", "n", "auc", "interval"],
 }
@@ -260,7 +260,7 @@ def test_where_no_threshold_can_be_chosen(
     rows: pl.DataFrame, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows.with_columns(y=pl.col("y") & (pl.col("g") != "c")).write_parquet("rows.parquet")
-    said = told("thresholds --by g --criterion youden", capsys)
+    said = told("thresholds --by g --threshold youden", capsys)
     assert said == "No threshold can be chosen in c: a class that the rule needs is missing."
 
 
@@ -269,7 +269,7 @@ CHARTS = [
     "gaps --by g",
     "gaps --by g --threshold 0.5 --metric tpr",
     "thresholds --by g --threshold 0.5",
-    "thresholds --criterion youden --by g",
+    "thresholds --threshold youden --by g",
     "curve --kind roc --by g",
     "curve --kind pr --by g",
     "curve --kind cost --cost-fn 3 --cost-fp 1",
@@ -328,14 +328,15 @@ def test_kinds_of_curves_are_tables_and_charts(kind: str) -> None:
         ("gaps --by g --reference job=1", "--reference must name attributes out of ['g']"),
         ("gaps --by job --reference x", "or a segment of job; found no segment 'x'"),
         ("gaps --by g --selected decision=x", "that column 'decision' holds; no row has 'x'"),
-        ("gaps --by g --selected hired --threshold 1", "found --threshold"),
+        ("gaps --by g --selected hired --threshold 1", "must not come with a --threshold; found 1"),
         ("gaps --by g --margin 2", "--margin must lie strictly between 0 and 1; found 2.0"),
         ("gaps --by g --within g", "--within must not name a column of --by; found 'g' in both"),
-        ("thresholds", "thresholds needs --threshold, or a rule such as --criterion youden"),
+        ("thresholds", "thresholds needs --threshold, with numbers or one rule; found none"),
         ("thresholds --threshold nan", "--threshold must be a number; found nan"),
-        ("thresholds --threshold 1 --max-fpr 0.1", "chooses one; found --max-fpr"),
-        ("thresholds --threshold 1 --common", "chooses one; found --common"),
-        ("thresholds --max-fpr 2", "--max-fpr must lie between 0 and 1; found 2.0"),
+        ("thresholds --threshold 1 --threshold youden", "found a rule and other thresholds"),
+        ("thresholds --threshold 1 --common", "--common must come with a rule in --threshold"),
+        ("thresholds --threshold youden --prevalence 0.1", "--prevalence must not come with a ru"),
+        ("thresholds --threshold max-fpr=2", "fpr must lie between 0 and 1; found 2"),
         ("calibrate --bins 0", "--bins must be 1 or more; found 0"),
         ("calibrate --score w", "--score must be a probability, from 0 to 1; found "),
         ("calibrate --level 0", "--level must lie between 0.001 and 0.9999; found 0.0"),
@@ -400,7 +401,9 @@ def test_options_that_do_not_apply(
     assert sorted(folder.iterdir()) == before
 
 
-@pytest.mark.parametrize("command", ["compare --score t", "gaps --by g", "thresholds --max-fpr 1"])
+@pytest.mark.parametrize(
+    "command", ["compare --score t", "gaps --by g", "thresholds --threshold max-fpr=1"]
+)
 def test_positive_labels_that_no_row_has(
     command: str, rows: pl.DataFrame, capsys: pytest.CaptureFixture[str]
 ) -> None:

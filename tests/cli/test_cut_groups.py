@@ -21,7 +21,7 @@ AGES = [17, 18, 29, 30, 49, 50, None]
 
 
 def cut(frame: pl.DataFrame, text: str) -> pl.Series:
-    groups = groups_of(Namespace(by=[text]), frame.lazy())
+    groups = groups_of(Namespace(by=[text], flags={"by": "--by"}), frame.lazy())
     assert groups is not None
     return frame.select(groups).to_series()
 

@@ -240,7 +240,7 @@ def test_a_tolerance_is_kept_in_every_segment(tolerance: float) -> None:
         }
     )
     scores = ["s", "other"]
-    audited = partial(wroc.audit, frame, "y", scores, by=["a", "b"], intersections=True)
+    audited = partial(wroc.audit, frame, "y", scores, attributes=["a", "b"], intersections=True)
     exact, bounded = audited(), audited(tolerance=tolerance)
     error = bounded.run.auc_error
     assert error is not None

@@ -35,8 +35,8 @@ TABLES: list[tuple[str, dict[str, Any], bool]] = [
     ("fpr_at_tpr", {"tpr": 0.8}, False),
     ("partial_aucs", {"fpr": (0.0, 0.3)}, False),
     ("partial_aucs", {"tpr": (0.7, 1.0), "standardize": True}, False),
-    ("operating_points", {"criterion": "youden"}, False),
-    ("threshold_metrics", {"thresholds": [0.3, 0.5], "level": 0.9}, False),
+    ("operating_points", {"rule": wroc.rules.youden()}, False),
+    ("threshold_metrics", {"threshold": [0.3, 0.5], "level": 0.9}, False),
     ("calibration_curve", {}, False),
     ("calibration_curve", {"strategy": "uniform"}, False),
     ("calibration_error", {}, False),
@@ -99,7 +99,7 @@ def test_tables_from_counts_are_those_of_the_rows(
             {},
             {"threshold": 0.5, "favorable": "selected"},
             {
-                "criterion": "youden",
+                "threshold": wroc.rules.youden(),
                 "favorable": "rejected",
                 "intersections": True,
                 "reference": "best",
@@ -111,8 +111,8 @@ def test_an_audit_of_counts_is_that_of_the_rows(
     scored: pl.DataFrame, options: dict[str, Any]
 ) -> None:
     counts = wroc.from_counts(wroc.score_counts(scored, "y", SCORES, weight="w", by=["g", "h"]))
-    of_counts = counts.audit(by=["g", "h"], **options)
-    of_rows = wroc.audit(scored, "y", SCORES, weight="w", by=["g", "h"], **options)
+    of_counts = counts.audit(attributes=["g", "h"], **options)
+    of_rows = wroc.audit(scored, "y", SCORES, weight="w", attributes=["g", "h"], **options)
     for name in ("segments", "table", "curves"):
         tables = getattr(of_counts, name), getattr(of_rows, name)
         assert_frame_equal(*tables, rel_tol=1e-9, abs_tol=1e-12)
@@ -121,7 +121,9 @@ def test_an_audit_of_counts_is_that_of_the_rows(
 @pytest.mark.slow
 def test_the_report_of_counts_opens(scored: pl.DataFrame, tmp_path: Any) -> None:
     counts = wroc.from_counts(counts_of(scored, ["g", "h"]))
-    counts.audit(by=["g", "h"], threshold=0.5, favorable="selected").save(tmp_path / "report.html")
+    counts.audit(attributes=["g", "h"], threshold=0.5, favorable="selected").save(
+        tmp_path / "report.html"
+    )
     assert "<table" in (tmp_path / "report.html").read_text()
 
 
@@ -255,10 +257,10 @@ def test_a_threshold_inside_a_bin_is_refused() -> None:
     counts = wroc.from_counts(wroc.score_counts(frame, "y", "s", by="g", bins=64))
     found = r"^`thresholds?` must not be inside a bin of scores; found 0\.3 in one from 0\.299 to"
     calls: list[Callable[[], Any]] = [
-        lambda: counts.threshold_metrics(thresholds=0.3),
+        lambda: counts.threshold_metrics(threshold=0.3),
         lambda: counts.group_gaps(attributes="g", threshold=0.3),
         lambda: counts.fairness(attributes="g", threshold=0.3),
-        lambda: counts.audit(by="g", threshold=0.3, favorable="selected"),
+        lambda: counts.audit(attributes="g", threshold=0.3, favorable="selected"),
     ]
     for call in calls:
         with pytest.raises(pl.exceptions.InvalidOperationError, match=found):
@@ -275,7 +277,7 @@ def test_an_audit_of_rows_knows_its_threshold_before_it_bins_them(
         (16, {}),
     ]
     exact, binned, without = (
-        wroc.audit(scored, "y", "s", by="g", bins=bins, **decided) for bins, decided in ways
+        wroc.audit(scored, "y", "s", attributes="g", bins=bins, **decided) for bins, decided in ways
     )
     cells = ["segment", "threshold", "tp", "fp", "fn", "tn"]
     assert_frame_equal(binned.segments.select(cells), exact.segments.select(cells), **EQUAL)
@@ -318,9 +320,9 @@ def test_an_audit_of_rows_knows_its_threshold_before_it_bins_them(
             r"no column 'h' among \['g'\]",
         ),
         (
-            lambda df: wroc.from_counts(counts_of(df, ["g"])).summary(cluster="g"),
+            lambda df: wroc.from_counts(counts_of(df, ["g"])).summary(design="g"),
             TypeError,
-            "cluster",
+            "unexpected keyword argument 'design'",
         ),
         (
             lambda df: wroc.from_counts(counts_of(df, ["g"]).with_columns(n_pos=-1)).summary(),
@@ -338,9 +340,9 @@ def test_an_audit_of_rows_knows_its_threshold_before_it_bins_them(
             "found 'w_pos' of type String",
         ),
         (
-            lambda df: wroc.summary(df, "y", "s", bins=16, cluster="g"),
+            lambda df: wroc.summary(df, "y", "s", bins=16, design="g"),
             ValueError,
-            "`fpc` and `replicate_weights` must be None with `bins`",
+            "`design` must be None with `bins`, which keeps no single rows; found clusters",
         ),
         (
             lambda df: wroc.summary(df, "y", "s", tolerance=-0.1),
@@ -367,7 +369,7 @@ def test_what_is_no_state_is_refused(
 def test_the_report_says_how_sure_binned_aucs_are(scored: pl.DataFrame, tmp_path: Any) -> None:
     for bins, said in ((None, None), (64, "± 0."), (2**60, "exact")):
         page = tmp_path / "report.html"
-        wroc.audit(scored, "y", "s", by="g", bins=bins).save(page)
+        wroc.audit(scored, "y", "s", attributes="g", bins=bins).save(page)
         fact = "scores were counted in bins"
         assert (fact in page.read_text()) == (bins is not None)
         assert said is None or said in page.read_text()
@@ -378,5 +380,5 @@ def test_an_audit_of_counts_says_whether_rows_have_weights(
     scored: pl.DataFrame, weight: str | None
 ) -> None:
     counts = wroc.score_counts(scored, "y", "s", weight=weight, by="g")
-    settings = wroc.from_counts(counts).audit(by="g").settings
+    settings = wroc.from_counts(counts).audit(attributes="g").settings
     assert settings.weight == (None if weight is None else "weight")

@@ -151,7 +151,7 @@ def test_an_audit_cuts_bins_at_its_threshold(cut: float, dtype: Any) -> None:
                 "y",
                 "s",
                 weight="w",
-                by=["g", "h"],
+                attributes=["g", "h"],
                 bins=16,
                 threshold=cut,
                 favorable="selected",

@@ -208,7 +208,7 @@ NEEDING: list[tuple[str, dict[str, Any]]] = [
     ("summary", {}), ("confusion_curve", {}), ("roc_curve", {}), ("pr_curve", {}),
     ("cost_curve", {}), ("tpr_at_fpr", {"fpr": 0.1}),
     ("fpr_at_tpr", {"tpr": 0.1}), ("partial_aucs", {"fpr": (0.0, 0.3)}),
-    ("operating_points", {"criterion": "youden"}), ("threshold_metrics", {}),
+    ("operating_points", {"rule": wroc.rules.youden()}), ("threshold_metrics", {}),
     ("calibration_curve", {}), ("calibration_error", {}), ("calibration_slope", {}),
     ("decision_curve", {}), ("score_distribution", {}), ("group_gaps", {}),
     ("fairness", {"threshold": 0.5}), ("cross_auc", {}), ("subgroup_auc", {}),
@@ -217,7 +217,7 @@ NEEDING: list[tuple[str, dict[str, Any]]] = [
 
 
 def groups_of(name: str) -> dict[str, str]:
-    return {"attributes" if name in ("group_gaps", "fairness") else "by": "g"}
+    return {"attributes" if name in ("audit", "group_gaps", "fairness") else "by": "g"}
 
 
 def test_what_needs_labels_is_refused_by_name(applicants: pl.DataFrame) -> None:

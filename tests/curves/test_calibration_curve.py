@@ -253,7 +253,7 @@ def test_limits_with_weights_are_those_of_the_selection_rate() -> None:
         "t",
         weight="w",
         by="g",
-        thresholds=0.5,
+        threshold=0.5,
         level=0.95,
     )
     for end in ("", "_low", "_high"):

@@ -192,7 +192,10 @@ def test_expected_cost_is_lowest_at_the_operating_point(name: str, rows: list[Ro
     ]
     assert curve["expected_cost"].to_list() == pytest.approx(expected, abs=1e-12)
     # The first of the best is the one with the highest threshold.
-    found = wroc.operating_points(frame_of(rows), "y", "s", weight="w", criterion="cost", **options)
+    rule = wroc.rules.least_cost(
+        **{name.removeprefix("cost_"): value for name, value in options.items()}
+    )
+    found = wroc.operating_points(frame_of(rows), "y", "s", rule, weight="w")
     best = next(
         row for row in curve.rows(named=True) if row["expected_cost"] <= min(expected) + 1e-12
     )

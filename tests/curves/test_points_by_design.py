@@ -14,7 +14,7 @@ from scipy import stats
 import polars_wroc as wroc
 
 Engine = Literal["in-memory", "streaming"]
-SAMPLE: dict[str, Any] = {"weight": "w", "cluster": "c", "strata": "h"}
+SAMPLE: dict[str, Any] = {"weight": "w", "design": wroc.Survey("c", strata="h")}
 
 
 @pytest.fixture(scope="module")

@@ -59,7 +59,7 @@ def test_whatever_is_written_is_held_until_its_end(suffix: str, tmp_path: Path) 
         if suffix == ".svg":
             save_chart(wroc.roc_chart(wroc.roc_curve(rows, "y", "s")), target)
         else:
-            wroc.audit(rows, "y", "s", by="g").save(target)
+            wroc.audit(rows, "y", "s", attributes="g").save(target)
     assert len(seen) == 1
     assert [*tmp_path.iterdir()] == [target]
     assert target.stat().st_size > 0

@@ -63,7 +63,7 @@ def test_tables_without_texts_are_as_they_were(height: int, tmp_path: Path) -> N
 
 def test_audits_and_tables_of_the_command(rows: pl.DataFrame) -> None:
     columns = ["--label", "y", "--score", "s", "--by", "=g"]
-    wroc.audit(rows, "y", "s", by="=g").save("audit.csv")
+    wroc.audit(rows, "y", "s", attributes="=g").save("audit.csv")
     for command in ("audit", "auc", "curve"):
         assert main([command, "rows.parquet", *columns, "-o", f"{command}2.csv"]) == 0
     for path in ("audit.csv", "audit2.csv", "auc2.csv", "curve2.csv"):
@@ -77,7 +77,7 @@ def test_audits_and_tables_of_the_command(rows: pl.DataFrame) -> None:
 
 
 def test_parquet_and_json_are_exact(rows: pl.DataFrame) -> None:
-    wroc.audit(rows, "y", "s", by="=g").save("audit.parquet")
+    wroc.audit(rows, "y", "s", attributes="=g").save("audit.parquet")
     segments = pl.read_parquet("audit.parquet")["segment"]
     assert {*FORMULAS} < {*segments}
     files.save_table(rows, "rows.json")

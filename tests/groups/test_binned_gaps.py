@@ -80,7 +80,7 @@ def test_no_limit_is_beyond_all_differences_of_aucs() -> None:
 
 def test_a_verdict_from_few_bins_finds_nothing_that_is_not_there(crowded: pl.DataFrame) -> None:
     for bins in (16, 256):
-        gaps = gaps_of(wroc.audit(crowded, "y", "s", by="g", bins=bins))
+        gaps = gaps_of(wroc.audit(crowded, "y", "s", attributes="g", bins=bins))
         assert not (gaps["auc_gap_p_adjusted"] < 0.05).any()
 
 
@@ -137,7 +137,7 @@ def test_weights_that_add_up_to_the_rows_are_weights() -> None:
         }
     )
     counts = wroc.from_counts(wroc.score_counts(frame, "y", "s", weight="w", by="g", bins=64))
-    settings = counts.audit(by="g").settings
+    settings = counts.audit(attributes="g").settings
     assert settings.weight == "weight"
     assert settings.bins == 64
 

@@ -25,7 +25,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "plain": {},
     "weighted": {"weight": "w"},
     "frequency": {"weight": "n", "weight_type": "frequency"},
-    "survey": {"weight": "w", "cluster": "c", "strata": "h"},
+    "survey": {"weight": "w", "design": wroc.Survey("c", strata="h")},
 }
 
 

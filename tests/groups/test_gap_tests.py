@@ -233,13 +233,13 @@ def test_small_segments_are_those_of_few_frequencies() -> None:
         frame,
         "y",
         "s",
-        by="g",
+        attributes="g",
         weight="k",
         weight_type="frequency",
         threshold=0.7,
         favorable="selected",
     )
-    expected = wroc.audit(expanded, "y", "s", by="g", threshold=0.7, favorable="selected")
+    expected = wroc.audit(expanded, "y", "s", attributes="g", threshold=0.7, favorable="selected")
     small = segments_of(expected).select("small")
     assert small["small"].to_list() == [False, False, False, True]
     assert_frame_equal(segments_of(found).select("small"), small)
@@ -251,11 +251,12 @@ def test_small_segments_are_those_of_few_frequencies() -> None:
 @pytest.mark.parametrize("reference", sweep(["rest", "overall", "best"]))
 def test_copies_in_clusters_show_no_more_than_one_of_them(reference: Any) -> None:
     frame = people({"a": 60, "b": 60, "c": 60}).with_row_index("c")
-    given: dict[str, Any] = {"by": "g", "threshold": 0.7, "reference": reference, "min_rows": 0}
+    given: dict[str, Any] = {"threshold": 0.7, "reference": reference, "min_rows": 0}
 
     def gaps(copies: int, cluster: str | None) -> pl.DataFrame:
         rows = pl.concat([frame] * copies)
-        return gaps_of(wroc.audit(rows, "y", "s", cluster=cluster, favorable="selected", **given))
+        given["design"] = cluster
+        return gaps_of(wroc.audit(rows, "y", "s", attributes="g", favorable="selected", **given))
 
     once, found = gaps(1, "c"), gaps(20, "c")
     assert_frame_equal(found.select(P_VALUES[1:]), once.select(P_VALUES[1:]), rel_tol=1e-6)

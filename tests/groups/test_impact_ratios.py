@@ -646,10 +646,10 @@ REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
         TypeError,
         "^`attributes` must hold values that can be written as text",
     ),
-    "lonely": (
-        {"selected": "d", "lonely": "adjust"},
-        ValueError,
-        "^`lonely` must be 'null' without",
+    "design": (
+        {"selected": "d", "design": 3},
+        TypeError,
+        "^`design` must be a column of clusters, a `Survey` or `ReplicateWeights`; found 3",
     ),
 }
 REFUSED_AT_COLLECT: dict[str, tuple[dict[str, Any], str]] = {

@@ -82,7 +82,9 @@ def test_ranges_are_groups_and_attributes_lazily() -> None:
     assert wroc.summary(rows, "y", "s", by=by).equals(wroc.summary(named, "y", "s", by="age"))
     lazy = wide_gaps(rows.lazy(), "y", "s", by=by).collect()
     assert lazy.equals(wide_gaps(named, "y", "s", by="age"))
-    audits = [wroc.audit(one, "y", "s", by=key) for one, key in ((rows, by), (named, "age"))]
+    audits = [
+        wroc.audit(one, "y", "s", attributes=key) for one, key in ((rows, by), (named, "age"))
+    ]
     assert gaps_of(audits[0]).equals(gaps_of(audits[1]))
     assert audits[0].verdict == audits[1].verdict
     counts = [wroc.score_counts(one, "y", "s", by=key) for one, key in ((rows, by), (named, "age"))]

@@ -19,7 +19,7 @@ import polars_wroc as wroc
 
 # Arguments of the wrong type are refused.
 UNTYPED: Any = wroc
-DESIGN: dict[str, Any] = {"cluster": "c", "strata": "h"}
+DESIGN: dict[str, Any] = {"design": wroc.Survey("c", strata="h")}
 REPLICATES = wroc.ReplicateWeights(
     [(pl.col("w") * pl.col(f"r{i}")).alias(f"r{i}") for i in range(6)], "brr"
 )
@@ -61,11 +61,11 @@ def with_gaps(frame: pl.DataFrame) -> pl.DataFrame:
 CALLS: list[tuple[str, dict[str, Any]]] = [
     ("fairness", {"weight": "w"}),
     ("fairness", {"weight": "w", **DESIGN}),
-    ("fairness", {"weight": "w", "replicate_weights": REPLICATES}),
+    ("fairness", {"weight": "w", "design": REPLICATES}),
     ("group_gaps", {"weight": "w", "weight_type": "frequency"}),
     ("group_gaps", {"weight": "w", "reference": "best", "within": "k"}),
     ("group_gaps", {"weight": "w", "reference": "a", **DESIGN}),
-    ("group_gaps", {"weight": "w", "replicate_weights": REPLICATES}),
+    ("group_gaps", {"weight": "w", "design": REPLICATES}),
 ]
 
 
@@ -89,7 +89,7 @@ def test_metrics_of_decisions_that_a_threshold_made(
         people.lazy(), "y", "s", selected="at_half", by="g", weight="w", **options
     ).collect(engine=engine)
     expected = wroc.threshold_metrics(
-        people, "y", "s", thresholds=0.5, by="g", weight="w", **options
+        people, "y", "s", threshold=0.5, by="g", weight="w", **options
     )
     assert found.columns == expected.columns
     assert found["threshold"].null_count() == found["net_benefit"].null_count() == 3
@@ -165,12 +165,12 @@ def test_no_decisions_at_all(people: pl.DataFrame) -> None:
 @pytest.mark.parametrize(
     ("compute", "lazy"), sweep([("polars", False), ("compiled", True), ("polars", True)])
 )
-@pytest.mark.parametrize("options", sweep([{}, DESIGN, {"replicate_weights": REPLICATES}]))
+@pytest.mark.parametrize("options", sweep([{}, DESIGN, {"design": REPLICATES}]))
 def test_audits_of_decisions_that_a_threshold_made(
     people: pl.DataFrame, options: dict[str, Any], lazy: bool, compute: Any
 ) -> None:
     with wroc.Config(engine=compute):
-        arguments = {"by": ["g", "k"], "weight": "w", "intersections": True, **options}
+        arguments = {"attributes": ["g", "k"], "weight": "w", "intersections": True, **options}
         at_threshold = wroc.audit(
             people, "y", "s", threshold=0.5, favorable="selected", **arguments
         )
@@ -191,9 +191,18 @@ def test_binned_audits_know_the_decisions_exactly(
 ) -> None:
     # In a bin there are rows of both decisions with several scores.
     score = pl.col("s") + pl.col("w") / 1000
-    exact = wroc.audit(people, "y", score, by="g", weight="w", selected="d", favorable="selected")
+    exact = wroc.audit(
+        people, "y", score, attributes="g", weight="w", selected="d", favorable="selected"
+    )
     binned = wroc.audit(
-        people, "y", score, by="g", weight="w", selected="d", favorable="selected", **options
+        people,
+        "y",
+        score,
+        attributes="g",
+        weight="w",
+        selected="d",
+        favorable="selected",
+        **options,
     )
     assert_frame_equal(binned.segments, exact.segments)
     names = ["n", "value", "value_low", "value_high", "gap", "p_value"]
@@ -213,7 +222,7 @@ def test_binned_audits_know_the_decisions_exactly(
 
 def test_an_audit_says_that_decisions_were_recorded(people: pl.DataFrame, tmp_path: Any) -> None:
     frame = with_gaps(people)
-    audit = wroc.audit(frame, "y", "s", by="g", selected="d", favorable="selected")
+    audit = wroc.audit(frame, "y", "s", attributes="g", selected="d", favorable="selected")
     assert (audit.settings.as_dict()["selected"], audit.settings.as_dict()["threshold"]) == (
         "d",
         None,
@@ -230,7 +239,7 @@ def test_an_audit_says_that_decisions_were_recorded(people: pl.DataFrame, tmp_pa
 
 @pytest.mark.slow
 def test_a_report_says_that_decisions_were_recorded(people: pl.DataFrame, tmp_path: Any) -> None:
-    wroc.audit(people, "y", "s", by="g", selected="d", favorable="selected").save(
+    wroc.audit(people, "y", "s", attributes="g", selected="d", favorable="selected").save(
         tmp_path / "report.html"
     )
     page = (tmp_path / "report.html").read_text()
@@ -240,28 +249,40 @@ def test_a_report_says_that_decisions_were_recorded(people: pl.DataFrame, tmp_pa
 
 
 def test_decisions_that_are_all_the_same_are_named(people: pl.DataFrame) -> None:
-    audit = wroc.audit(people, "y", "s", by="g", selected=pl.lit(value=True), favorable="selected")
+    audit = wroc.audit(
+        people, "y", "s", attributes="g", selected=pl.lit(value=True), favorable="selected"
+    )
     assert "The recorded decisions select every row: they are all the same." in audit._repr_html_()
 
 
 def test_an_audit_without_any_decision_is_refused(people: pl.DataFrame) -> None:
     with pytest.raises(ValueError, match="600 rows lack a label, score, weight or decision"):
         wroc.audit(
-            people, "y", "s", by="g", selected=pl.lit(None, pl.Boolean), favorable="selected"
+            people,
+            "y",
+            "s",
+            attributes="g",
+            selected=pl.lit(None, pl.Boolean),
+            favorable="selected",
         )
 
 
 WRONG: list[tuple[str, dict[str, Any], type[Exception], str]] = [
     ("fairness", {}, ValueError, "exactly one of `threshold` and `selected`.*found none"),
-    ("fairness", {"threshold": 1, "selected": "d"}, ValueError, "`selected`.*found `threshold`"),
-    ("group_gaps", {"threshold": 1, "selected": "d"}, ValueError, "found `threshold`"),
+    ("fairness", {"threshold": 1, "selected": "d"}, ValueError, "`selected`.*found 1"),
+    ("group_gaps", {"threshold": 1, "selected": "d"}, ValueError, "found 1"),
     ("group_gaps", {"selected": "w"}, TypeError, "`selected` must be Boolean; found column 'w'"),
     ("group_gaps", {"selected": "z"}, pl.exceptions.ColumnNotFoundError, "`selected`.*'z'"),
-    ("audit", {"threshold": 1, "selected": "d"}, ValueError, "found `threshold`"),
-    ("audit", {"criterion": "youden", "selected": "d"}, ValueError, "found `criterion`"),
-    ("audit", {"max_fpr": 0.1, "selected": "d"}, ValueError, "found `max_fpr`"),
+    ("audit", {"threshold": 1, "selected": "d"}, ValueError, "found 1"),
+    ("audit", {"threshold": wroc.rules.youden(), "selected": "d"}, ValueError, "found youden"),
+    (
+        "audit",
+        {"threshold": wroc.rules.max_fpr(0.1), "selected": "d"},
+        ValueError,
+        "found max_fpr",
+    ),
     ("audit_in_ranges", {"selected": "d"}, TypeError, "'selected'"),
-    ("threshold_metrics", {"thresholds": 1, "selected": "d"}, ValueError, "found both"),
+    ("threshold_metrics", {"threshold": 1, "selected": "d"}, ValueError, "found 1"),
     ("threshold_metrics", {"selected": "d", **DESIGN}, ValueError, "`level`.*found `selected`"),
 ]
 
@@ -270,7 +291,7 @@ WRONG: list[tuple[str, dict[str, Any], type[Exception], str]] = [
 def test_wrong_arguments_are_refused(
     people: pl.DataFrame, name: str, options: dict[str, Any], error: type[Exception], message: str
 ) -> None:
-    groups = "attributes" if name in ("fairness", "group_gaps") else "by"
+    groups = "attributes" if name != "threshold_metrics" else "by"
     with pytest.raises(error, match=message):
         getattr(UNTYPED, name)(people.lazy(), "y", "s", **{groups: "g"}, **options)
 
@@ -286,7 +307,7 @@ def test_the_ratios_of_an_audit_count_rows_without_a_decision(way: str) -> None:
             "s": score,
         }
     ).with_columns(pl.col("g").replace("", None), pl.col("s").fill_nan(None))
-    call: dict[str, Any] = {"by": "g", "favorable": "selected"}
+    call: dict[str, Any] = {"attributes": "g", "favorable": "selected"}
     expected = frame.group_by("g").agg(pl.col("s").null_count()).sort("g", nulls_last=True)
     if way == "recorded":
         decided = frame.with_columns(d=pl.col("s") > 0.5, s=pl.col("s").fill_null(0.0))

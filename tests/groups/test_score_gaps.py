@@ -14,6 +14,8 @@ from polars.testing import assert_frame_equal
 from sweeps import sweep
 from wide_tables import wide_gaps
 
+import polars_wroc as wroc
+
 NUMBERS = ["auc_gap", "auc_gap_low", "auc_gap_high", "auc_gap_p_value"]
 REFERENCES = ["rest", "overall", "best", "b"]
 ROWS = st.lists(
@@ -39,7 +41,7 @@ def labelled_at_random() -> pl.DataFrame:
 @pytest.mark.parametrize(
     "options",
     [
-        {"strata": "h", "threshold": 0.5},
+        {"design": wroc.Survey(strata="h"), "threshold": 0.5},
         {"method": "logit-t", "reference": "overall"},
     ],
 )
@@ -49,7 +51,7 @@ def test_numbers_of_extreme_frequencies(weight: float, options: dict[str, Any]) 
     numbers = found.select(pl.selectors.float()).unpivot().drop_nulls()["value"]
     assert numbers.is_finite().all()
     p_values = found["auc_gap_p_value"].drop_nulls()
-    if "strata" not in options:
+    if "design" not in options:
         # Either hardly a row, or so many that any gap is found.
         assert p_values.round(6).is_in([1.0 if weight < 1 else 0.0]).all()
 

@@ -30,7 +30,7 @@ Limited: TypeAlias = tuple[float, float, float]
 Unit: TypeAlias = tuple[int, int]
 
 SAMPLE: dict[str, Any] = {"attributes": "g", "threshold": 0.5, "weight": "w"}
-UNITS: dict[str, Any] = {"cluster": "c", "strata": "h"}
+UNITS: dict[str, Any] = {"design": wroc.Survey("c", strata="h")}
 STRATA = 6
 CRITERIA = {
     "demographic_parity": ("selection_rate",),
@@ -157,14 +157,21 @@ def test_values_are_those_without_a_design(survey: pl.DataFrame) -> None:
 
 def test_clusters_alone_are_units_of_one_stratum(survey: pl.DataFrame) -> None:
     cluster = pl.struct("h", "c")
-    found = wroc.fairness(survey, "y", "s", **SAMPLE, cluster=cluster)
-    one = wroc.fairness(survey, "y", "s", **SAMPLE, cluster=cluster, strata=pl.lit(1))
+    found = wroc.fairness(survey, "y", "s", **SAMPLE, design=cluster)
+    one = wroc.fairness(survey, "y", "s", **SAMPLE, design=wroc.Survey(cluster, strata=pl.lit(1)))
     assert_frame_equal(found, one)
 
 
 def test_a_sample_of_nearly_the_whole_population_knows_more(survey: pl.DataFrame) -> None:
     found, part = (
-        wroc.fairness(survey, "y", "s", **SAMPLE, **UNITS, fpc=pl.lit(fpc)) for fpc in (0.0, 0.9)
+        wroc.fairness(
+            survey,
+            "y",
+            "s",
+            **SAMPLE,
+            **(UNITS | {"design": wroc.Survey("c", strata="h", fpc=pl.lit(fpc))}),
+        )
+        for fpc in (0.0, 0.9)
     )
     p_values = (found["p_value"] - part["p_value"]).drop_nulls().to_list()
     assert min(p_values) >= 0 < max(p_values)
@@ -178,7 +185,13 @@ def test_a_lonely_unit_leaves_everything_but_the_values_unknown(survey: pl.DataF
     assert one["gap"] > 0
     assert (one["gap_low"], one["gap_high"], one["p_value"]) == (None,) * 3
     for choice in ("certainty", "adjust"):
-        known = wroc.fairness(lonely, "y", "s", **SAMPLE, **UNITS, lonely=choice)
+        known = wroc.fairness(
+            lonely,
+            "y",
+            "s",
+            **SAMPLE,
+            **(UNITS | {"design": wroc.Survey("c", strata="h", lonely=choice)}),
+        )
         assert known.drop_nulls("gap")["gap_low"].null_count() == 0
 
 

@@ -30,7 +30,7 @@ Engine: TypeAlias = Literal["in-memory", "streaming"]
 Pair: TypeAlias = tuple[float, float]
 Influences: TypeAlias = dict[tuple[int, int], float]
 
-SAMPLE: dict[str, Any] = {"weight": "w", "cluster": "c", "strata": "h"}
+SAMPLE: dict[str, Any] = {"weight": "w", "design": wroc.Survey("c", strata="h")}
 REFERENCES = ["rest", "overall", "a", "best"]
 RATES = ("selection_rate", "tpr", "fpr", "ppv", "npv")
 THRESHOLD = 0.5
@@ -226,14 +226,18 @@ def test_a_lonely_unit_leaves_gaps_without_intervals(survey: pl.DataFrame) -> No
     lonely = table.filter(g="c").select(*names, "tpr_ratio_low")
     assert lonely.row(0) == (None,) * 7
     assert None not in table.filter(g="b").select(*names).row(0)
-    certain = wide_gaps(one, "y", "s", **options, lonely="certainty")
+    certain = wide_gaps(
+        one, "y", "s", **options | {"design": wroc.Survey("c", strata="h", lonely="certainty")}
+    )
     assert None not in certain.filter(g="c").select(*names).row(0)
 
 
 def test_clusters_alone_are_units_of_one_stratum(survey: pl.DataFrame) -> None:
-    options: dict[str, Any] = {"by": "g", "threshold": 0.5, "cluster": pl.struct("h", "c")}
-    found = wide_gaps(survey, "y", "s", **options)
-    assert_frame_equal(found, wide_gaps(survey, "y", "s", **options, strata=pl.lit(1)))
+    options: dict[str, Any] = {"by": "g", "threshold": 0.5}
+    units = pl.struct("h", "c")
+    found = wide_gaps(survey, "y", "s", **options, design=units)
+    one = wroc.Survey(units, strata=pl.lit(1))
+    assert_frame_equal(found, wide_gaps(survey, "y", "s", **options, design=one))
 
 
 def test_each_model_is_compared_by_itself(survey: pl.DataFrame) -> None:
@@ -248,15 +252,18 @@ def test_each_model_is_compared_by_itself(survey: pl.DataFrame) -> None:
     ("options", "message"),
     [
         (
-            {"method": "logit-t"},
-            "`strata`, `fpc` or `replicate_weights`; found 'logit-t'$",
+            {"method": "logit-t", "design": "c"},
+            "`method` must be 'score' with `design`; found 'logit-t'$",
         ),
-        ({"within": "c", "fpc": "c"}, "None with `within`; found `cluster` and `fpc`$"),
+        (
+            {"within": "c", "design": wroc.Survey("c", fpc="c")},
+            "`design` must be None with `within`; found a survey$",
+        ),
     ],
 )
 def test_wrong_options(survey: pl.DataFrame, options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        wide_gaps(survey, "y", "s", by="g", cluster="c", **options)
+        wide_gaps(survey, "y", "s", by="g", **options)
 
 
 @pytest.mark.parametrize("attributes", [["g"], ["g", "h"]])
@@ -272,7 +279,7 @@ def test_limits_of_values_are_those_of_a_segment_by_itself(
         expected = own.select(value="auc", value_low="ci_low", value_high="ci_high")
         assert_frame_equal(found, expected, rel_tol=1e-9)
         rates = wroc.threshold_metrics(
-            survey, "y", "s", by=attribute, thresholds=0.5, level=0.95, **SAMPLE
+            survey, "y", "s", by=attribute, threshold=0.5, level=0.95, **SAMPLE
         )
         for rate in RATES:
             found = rows.filter(metric=rate).select("value", "value_low", "value_high")

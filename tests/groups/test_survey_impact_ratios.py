@@ -16,7 +16,7 @@ import polars_wroc as wroc
 from polars_wroc.inputs.decisions import Favorable
 
 THRESHOLD = 0.5
-DESIGN: dict[str, Any] = {"weight": "w", "cluster": "c", "strata": "h"}
+DESIGN: dict[str, Any] = {"weight": "w", "design": wroc.Survey("c", strata="h")}
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +110,7 @@ def test_as_group_gaps_and_threshold_metrics(survey: pl.DataFrame, replicated: b
     if replicated:
         # Each leaves out the rows of one unit number.
         weights = [(pl.col("w") * (pl.col("c") != i) * 4 / 3).alias(f"w{i}") for i in range(4)]
-        design = {"weight": "w", "replicate_weights": wroc.ReplicateWeights(weights, "jk1")}
+        design = {"weight": "w", "design": wroc.ReplicateWeights(weights, "jk1")}
     options: dict[str, Any] = {"attributes": "g", "threshold": THRESHOLD, "reference": "b"}
     found = wroc.impact_ratios(survey, "s", **options, **design, favorable="selected")
     gaps = wroc.group_gaps(survey, pl.col("s") > 0, "s", **options, **design)
@@ -122,7 +122,7 @@ def test_as_group_gaps_and_threshold_metrics(survey: pl.DataFrame, replicated: b
         found.filter(others).select(numbers), expected.filter(others).select(numbers)
     )
     metrics = wroc.threshold_metrics(
-        survey, pl.col("s") > 0, "s", by="g", thresholds=THRESHOLD, level=0.95, **design
+        survey, pl.col("s") > 0, "s", by="g", threshold=THRESHOLD, level=0.95, **design
     )
     rates = {f"value{end}": f"selection_rate{end}" for end in ("", "_low", "_high")}
     assert_frame_equal(found.select(*rates), metrics.select(**rates))
@@ -149,18 +149,28 @@ def test_rows_without_strata_and_with_a_known_population(survey: pl.DataFrame) -
     options: dict[str, Any] = {"attributes": "g", "threshold": THRESHOLD, "weight": "w"}
     plain = wroc.impact_ratios(survey, "s", **options, favorable="selected")
     census = wroc.impact_ratios(
-        survey, "s", fpc=pl.lit(0.9), strata="h", cluster="c", **options, favorable="selected"
+        survey,
+        "s",
+        design=wroc.Survey("c", strata="h", fpc=pl.lit(0.9)),
+        **options,
+        favorable="selected",
     )
     sample = wroc.impact_ratios(
-        survey, "s", strata="h", cluster="c", **options, favorable="selected"
+        survey, "s", design=wroc.Survey("c", strata="h"), **options, favorable="selected"
     )
     assert census["ratio"].to_list() == pytest.approx(plain["ratio"].to_list())
     narrower = census["ratio_low"] >= sample["ratio_low"]
     assert narrower.drop_nulls().to_list() == [True, True]
     lonely = survey.filter((pl.col("h") != 0) | (pl.col("c") == 0))
-    null = wroc.impact_ratios(lonely, "s", cluster="c", strata="h", **options, favorable="selected")
+    null = wroc.impact_ratios(
+        lonely, "s", design=wroc.Survey("c", strata="h"), **options, favorable="selected"
+    )
     assert null["ratio_low"].null_count() == null.height
     known = wroc.impact_ratios(
-        lonely, "s", cluster="c", strata="h", lonely="adjust", **options, favorable="selected"
+        lonely,
+        "s",
+        design=wroc.Survey("c", strata="h", lonely="adjust"),
+        **options,
+        favorable="selected",
     )
     assert known["ratio_low"].null_count() == 1

@@ -183,7 +183,7 @@ def test_audit_counts_the_tests_of_all_attributes(reference: str) -> None:
     frame = people(9, 900).with_columns(h=pl.col("w") > 1)
     named: Any = {"g": "b"} if reference == "b" else reference
     audit = wroc.audit(
-        frame, "y", "s", by=["g", "h"], threshold=0.5, favorable="selected", reference=named
+        frame, "y", "s", attributes=["g", "h"], threshold=0.5, favorable="selected", reference=named
     )
     rows = audit.table.filter(pl.col("metric").is_in(METRICS), pl.col("attribute") != "overall")
     # Of two groups that are compared with each other, only the first counts.
@@ -205,8 +205,8 @@ def test_audit_counts_the_tests_of_all_attributes(reference: str) -> None:
 
 def test_clusters_are_judged_by_their_design() -> None:
     frame = people(10, 600).with_columns(c=pl.int_range(pl.len()) // 3)
-    options: dict[str, Any] = {"threshold": 0.5, "cluster": "c", "min_rows": 30}
-    audit = wroc.audit(frame, "y", "s", by="g", favorable="selected", **options)
+    options: dict[str, Any] = {"threshold": 0.5, "design": "c", "min_rows": 30}
+    audit = wroc.audit(frame, "y", "s", attributes="g", favorable="selected", **options)
     columns = ["segment", "metric", "detectable", "verdict"]
     expected = wroc.group_gaps(frame, "y", "s", attributes="g", **options).select(columns)
     found = audit.table.filter(pl.col("metric").is_in(METRICS), attribute="g").select(columns)
@@ -225,7 +225,7 @@ def test_on_both_polars_engines() -> None:
 
 
 def test_the_margin_is_saved() -> None:
-    audit = wroc.audit(people(12, 200), "y", "s", by="g", margin=0.1)
+    audit = wroc.audit(people(12, 200), "y", "s", attributes="g", margin=0.1)
     assert audit.settings.as_dict()["margin"] == 0.1
 
 
@@ -236,4 +236,4 @@ def test_margin_is_checked(margin: float) -> None:
     with pytest.raises(ValueError, match=message):
         gaps(frame, margin=margin)
     with pytest.raises(ValueError, match=message):
-        wroc.audit(frame, "y", "s", by="g", margin=margin)
+        wroc.audit(frame, "y", "s", attributes="g", margin=margin)

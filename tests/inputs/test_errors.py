@@ -132,29 +132,29 @@ AT_ONCE: dict[str, tuple[Call, type[Exception], str]] = {
         r"^`max_points` must be .*; found 'ten' of type str$",
     ),
     "no thresholds": (
-        lambda f: UNTYPED.threshold_metrics(f, "y", "s", thresholds=[]),
+        lambda f: UNTYPED.threshold_metrics(f, "y", "s", threshold=[]),
         ValueError,
-        r"^`thresholds` must hold at least one number; found none$",
+        r"^`threshold` must hold at least one number; found none$",
     ),
     "NaN threshold": (
-        lambda f: UNTYPED.threshold_metrics(f, "y", "s", thresholds=[0.5, float("nan")]),
+        lambda f: UNTYPED.threshold_metrics(f, "y", "s", threshold=[0.5, float("nan")]),
         ValueError,
-        r"^`thresholds` must be a number; found nan$",
+        r"^`threshold` must be a number; found nan$",
     ),
     "null threshold": (
-        lambda f: UNTYPED.threshold_metrics(f, "y", "s", thresholds=[None]),
+        lambda f: UNTYPED.threshold_metrics(f, "y", "s", threshold=[None]),
         TypeError,
-        r"^`thresholds` must be a number; found None of type NoneType$",
+        r"^`threshold` must be a number; found None of type NoneType$",
     ),
     "text threshold": (
         lambda f: f.select(UNTYPED.confusion_matrix("y", "s", threshold="varying")),
         TypeError,
-        r"^`threshold` must be a number or a Polars expression; found 'varying' of type str$",
+        r"^`threshold` must be a number, a .* expression or a rule, .*; found 'varying'",
     ),
     "threshold that is true": (
         lambda f: f.select(UNTYPED.confusion_matrix("y", "s", threshold=True)),
         TypeError,
-        r"^`threshold` must be a number or a Polars expression; found True of type bool$",
+        r"^`threshold` must be a number, a .* expression or a rule, .*; found True of type bool$",
     ),
     "NaN threshold of an expression": (
         lambda f: f.select(UNTYPED.confusion_matrix("y", "s", threshold=float("nan"))),
@@ -212,14 +212,14 @@ AT_ONCE: dict[str, tuple[Call, type[Exception], str]] = {
         r"^`weight_type` must be one of 'probability', 'frequency'; found 'x'$",
     ),
     "cluster of no column": (
-        lambda f: UNTYPED.summary(f, "y", "s", cluster=3),
+        lambda f: UNTYPED.summary(f, "y", "s", design=3),
         TypeError,
-        r"^`cluster` must be a column name or a Polars expression; found 3 of type int$",
+        r"^`design` must be a column of clusters, .*; found 3 of type int$",
     ),
     "cluster of two columns": (
-        lambda f: UNTYPED.summary(f, "y", "s", cluster=pl.col("g", "text")),
+        lambda f: UNTYPED.summary(f, "y", "s", design=pl.col("g", "text")),
         ValueError,
-        r"^`cluster` must be one column; found 2: g, text$",
+        r"^`design` must be one column; found 2: g, text$",
     ),
 }
 
@@ -239,7 +239,7 @@ TABLES: dict[str, tuple[Callable[..., Any], str]] = {
     "roc_curve": (wroc.roc_curve, "fpr"),
     "threshold_metrics": (wroc.threshold_metrics, "lift"),
     "threshold_metrics with intervals": (partial(wroc.threshold_metrics, level=0.9), "ppv_high"),
-    "summary in clusters": (partial(wroc.summary, cluster="g"), "ci_method"),
+    "summary in clusters": (partial(wroc.summary, design="g"), "ci_method"),
     "roc_curve with a band": (partial(wroc.roc_curve, band="pointwise"), "tpr_high"),
     "compare": (_compare, "model_a"),
     "group_gaps": (_gaps, "auc_gap_p_adjusted"),
@@ -347,9 +347,9 @@ def test_missing_column_is_refused_at_once(
 @pytest.mark.parametrize("frame", [DATA, DATA.lazy()], ids=["DataFrame", "LazyFrame"])
 @pytest.mark.parametrize("name", WITH_CLUSTER)
 def test_missing_cluster_is_refused_at_once(frame: pl.DataFrame | pl.LazyFrame, name: str) -> None:
-    message = "^`cluster` must name a column of the frame; found no column 'nothing' among .*'y'"
+    message = "^`design` must name a column of the frame; found no column 'nothing' among .*'y'"
     with pytest.raises(ColumnNotFoundError, match=message):
-        TABLES[name][0](frame, "y", "s", cluster="nothing")
+        TABLES[name][0](frame, "y", "s", design="nothing")
 
 
 @pytest.mark.parametrize("level", [0, 1.0, 95, -0.1, float("nan")])
@@ -439,12 +439,12 @@ def test_the_closest_name_is_suggested() -> None:
         wroc.summary(loans, "approved", "score", by="xyz")
     with pytest.raises(ValueError, match=r"found 'socre'; did you mean 'score'\?$"):
         wroc.summary(loans, "approved", "score", method="socre")  # type: ignore[arg-type]
-    audit = wroc.audit(loans, "approved", "score", by="race", min_rows=0)
+    audit = wroc.audit(loans, "approved", "score", attributes="race", min_rows=0)
     with pytest.raises(ValueError, match=r"found 'rase'; did you mean 'race'\?$"):
         audit.chart("rase")
     for reference, meant in (({"rac": "a"}, "race"), ("overal", "overall")):
         with pytest.raises(ValueError, match=f"; did you mean '{meant}'\\?$"):
-            wroc.audit(loans, "approved", "score", by="race", reference=reference)  # type: ignore[arg-type]
+            wroc.audit(loans, "approved", "score", attributes="race", reference=reference)  # type: ignore[arg-type]
     curves = wroc.roc_curve(loans, "approved", "score", by="race")
     with pytest.raises(ValueError, match=r"found 'rase'; did you mean 'race'\?$"):
         wroc.roc_chart(curves, color="rase")
@@ -542,16 +542,13 @@ FLAGS: dict[tuple[str, str], Call] = {
         DATA, "y", "s", drop_collinear=flag
     ),
     ("operating_points", "common"): lambda flag: UNTYPED.operating_points(
-        DATA, "y", "s", max_fpr=0.1, common=flag
+        DATA, "y", "s", rule=wroc.rules.max_fpr(0.1), common=flag
     ),
     ("audit_changes", "different_rows"): lambda flag: UNTYPED.audit_changes(
-        wroc.audit(DATA, "y", "s", by="g"), "none.json", different_rows=flag
-    ),
-    ("audit", "intersections"): lambda flag: UNTYPED.audit(
-        DATA, "y", "s", by=["g", "text"], intersections=flag
+        wroc.audit(DATA, "y", "s", attributes="g"), "none.json", different_rows=flag
     ),
     ("audit_in_ranges", "intersections"): lambda flag: UNTYPED.audit_in_ranges(
-        DATA, "y", "s", by=["g", "text"], intersections=flag
+        DATA, "y", "s", attributes=["g", "text"], intersections=flag
     ),
     ("decision_chart", "standardized"): lambda flag: UNTYPED.decision_chart(
         wroc.decision_curve(DATA, "y", "s"), standardized=flag
@@ -626,19 +623,19 @@ def test_groups_without_names(kind: str, lazy: bool) -> None:
     rule = "must hold values that can be written as text"
     message = f"^`(by|attributes)` {rule}; found column 'sex' of type {kind}"
     with pytest.raises(TypeError, match=message):
-        wroc.audit(frame, "y", "s", by=["g", by])
+        wroc.audit(frame, "y", "s", attributes=["g", by])
     with pytest.raises(TypeError, match=message):
         wroc.fairness(frame, "y", "s", attributes=by, threshold=0.2)
     counts = wroc.score_counts(frame, "y", "s", by=by)
     with pytest.raises(TypeError, match=message):
-        wroc.from_counts(counts).audit(by="sex")
+        wroc.from_counts(counts).audit(attributes="sex")
 
 
 @pytest.mark.parametrize("path", sweep([None, 3, ["a.html"]]))
 def test_path_that_is_no_name_of_a_file(path: Any) -> None:
     message = "^`path` must be the name of a file; found .* of type"
     with pytest.raises(TypeError, match=message):
-        wroc.audit(DATA, "y", "s", by="g").save(path)
+        wroc.audit(DATA, "y", "s", attributes="g").save(path)
     with pytest.raises(TypeError, match=message):
         save_chart(wroc.roc_chart(wroc.roc_curve(DATA, "y", "s")), path)
 
@@ -649,7 +646,7 @@ INTERNAL_NAMES = ["tp_squares", "fp_squares", "fn_squares", "tn_squares"]
 @pytest.mark.parametrize("name", INTERNAL_NAMES)
 def test_groups_keep_their_values_whatever_they_are_called(name: str) -> None:
     frame = pl.DataFrame({name: ["a", "a", "b", "b"], "y": [1, 0, 1, 0], "s": [0.9, 0.1, 0.8, 0.2]})
-    found = wroc.threshold_metrics(frame, "y", "s", thresholds=0.5, by=name, level=0.95)
+    found = wroc.threshold_metrics(frame, "y", "s", threshold=0.5, by=name, level=0.95)
     assert found[name].to_list() == ["a", "b"]
 
 

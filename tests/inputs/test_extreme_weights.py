@@ -19,11 +19,11 @@ from polars_wroc.metrics.registry import CURVE_METRICS
 
 Table: TypeAlias = Callable[..., pl.DataFrame]
 
-LEVEL: Any = {"thresholds": [0.3, 0.6], "level": 0.95}
+LEVEL: Any = {"threshold": [0.3, 0.6], "level": 0.95}
 TABLES: dict[str, Table] = {
     # Where there is no variance the interval is Newcombe's anyway.
     "summary": partial(wroc.summary, method="newcombe"),
-    "summary, clusters": partial(wroc.summary, cluster="c", method="newcombe"),
+    "summary, clusters": partial(wroc.summary, design="c", method="newcombe"),
     "compare": lambda frame, label, score, **named: wroc.compare(
         frame, label, [score, "t"], **named
     ),
@@ -32,7 +32,7 @@ TABLES: dict[str, Table] = {
     ),
     "threshold_metrics": partial(wroc.threshold_metrics, **LEVEL),
     "threshold_metrics, prevalence": partial(wroc.threshold_metrics, prevalence=0.2, **LEVEL),
-    "operating_points": partial(wroc.operating_points, criterion="youden", level=0.95),
+    "operating_points": partial(wroc.operating_points, rule=wroc.rules.youden(), level=0.95),
     "tpr_at_fpr": partial(wroc.tpr_at_fpr, fpr=[0.2, 0.5]),
     "roc_curve": partial(wroc.roc_curve, band="pointwise"),
     "roc_curve, simultaneous": partial(wroc.roc_curve, band="simultaneous"),
@@ -171,12 +171,14 @@ CELLS = ["tp", "fp", "fn", "tn"]
 def test_cells_that_are_no_numbers_are_null(rows: pl.DataFrame) -> None:
     huge = rows.with_columns(w=pl.when("y").then(1e308).otherwise(1e300))
     matrix = wroc.confusion_matrix("y", "s", threshold=0.5, weight="w")
-    at_half = partial(wroc.threshold_metrics, thresholds=0.5)
+    at_half = partial(wroc.threshold_metrics, threshold=0.5)
     tables = [
         huge.select(matrix).unnest("confusion_matrix"),
         at_half(huge, "y", "s", weight="w"),
         at_half(huge, "y", "s", weight="w", level=0.9),
-        wroc.operating_points(huge, "y", "s", weight="w", by="g", common=True, max_fpr=0.5),
+        wroc.operating_points(
+            huge, "y", "s", weight="w", by="g", common=True, rule=wroc.rules.max_fpr(0.5)
+        ),
     ]
     scores = rows.filter(~pl.col("y"))["s"].to_list()
     above = 1e300 * sum(score >= 0.5 for score in scores)
@@ -212,7 +214,7 @@ def test_weights_of_classes_that_overflow_are_null(rows: pl.DataFrame) -> None:
     for table in (
         wroc.summary(huge, "y", "s", weight="w"),
         wroc.summary_in_ranges([huge[:40], huge[40:]], "y", "s", weight="w", rows_per_range=20),
-        wroc.audit(huge, "y", "s", weight="w", by="g").segments.filter(attribute="overall"),
+        wroc.audit(huge, "y", "s", weight="w", attributes="g").segments.filter(attribute="overall"),
     ):
         assert table.select("w_pos", "w_neg").row(0) == (None, pytest.approx(negative))
 
@@ -234,7 +236,9 @@ def test_expressions_say_what_tables_say(scale: float, rows: pl.DataFrame) -> No
             wroc.roc_auc_ci(**named).struct.field("auc"),
             wroc.partial_auc_ci(fpr=(0.0, 0.3), **named).struct.field("partial_auc").alias("ci"),
             wroc.cost_partial_auc(cost_fn=0.3, **named).struct.field("area"),
-            wroc.operating_point(criterion="youden", **named).struct.field("threshold", "tpr"),
+            wroc.confusion_matrix(threshold=wroc.rules.youden(), **named).struct.field(
+                "threshold", "tpr"
+            ),
             wroc.brier_score(**named).struct.unnest(),
             influence=wroc.roc_influence(**named).abs().sum(),
         )
@@ -249,7 +253,7 @@ def test_expressions_say_what_tables_say(scale: float, rows: pl.DataFrame) -> No
     else:
         assert set(found.select(pl.exclude("influence")).row(0)) == {None}
         assert found["influence"].item() == 0
-    point = wroc.operating_points(scaled, "y", "s", weight="w", criterion="youden")
+    point = wroc.operating_points(scaled, "y", "s", weight="w", rule=wroc.rules.youden())
     assert_frame_equal(found.select("threshold", "tpr"), point.select("threshold", "tpr"))
 
 
@@ -273,9 +277,11 @@ def test_an_audit_of_weights_beyond_numbers_is_that_of_its_groups(
     group = np.where(rng.random(300) < 0.4, "a", "b")
     columns = {"g": group, "y": rng.random(300) < 0.4, "s": rng.random(300)}
     frame = pl.DataFrame(columns).with_columns(w=pl.when(g="a").then(1.0).otherwise(heavy))
-    result = wroc.audit(frame, "y", "s", by="g", weight="w", threshold=0.5, favorable="selected")
+    result = wroc.audit(
+        frame, "y", "s", attributes="g", weight="w", threshold=0.5, favorable="selected"
+    )
     for by, attribute in ((None, "overall"), ("g", "g")):
-        expected = wroc.threshold_metrics(frame, "y", "s", thresholds=0.5, by=by, weight="w")
+        expected = wroc.threshold_metrics(frame, "y", "s", threshold=0.5, by=by, weight="w")
         found = segments_of(result).filter(attribute=attribute)
         names = [name for name in expected.columns if name in found.columns]
         assert {"threshold", "tp", "tpr", "ppv", "accuracy"} <= set(names)
@@ -291,6 +297,8 @@ def test_an_audit_of_the_smallest_weights(seed: int, tmp_path: Path) -> None:
     rng = np.random.default_rng(seed)
     columns = {"g": rng.choice(["a", "b"], 80), "y": rng.random(80) < 0.4, "s": rng.random(80)}
     frame = pl.DataFrame(columns).with_columns(w=pl.Series(rng.integers(1, 9, 80) * 1e-318))
-    result = wroc.audit(frame, "y", "s", by="g", weight="w", threshold=0.5, favorable="selected")
+    result = wroc.audit(
+        frame, "y", "s", attributes="g", weight="w", threshold=0.5, favorable="selected"
+    )
     assert result.table.filter(metric="auc")["value"].null_count() == 3
     result.save(tmp_path / "audit.html")

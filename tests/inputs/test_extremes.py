@@ -140,7 +140,9 @@ def test_weights_that_add_up_to_no_number_leave_nothing_known(weights: list[floa
         wroc.pr_auc("y", "s", weight="w"),
         wroc.brier_score("y", "s", weight="w").struct.field("reliability"),
         wroc.cost_partial_auc("y", "s", cost_fn=0.3, weight="w").struct.field("area"),
-        wroc.operating_point("y", "s", criterion="youden", weight="w").struct.field("accuracy"),
+        wroc.confusion_matrix("y", "s", threshold=wroc.rules.youden(), weight="w").struct.field(
+            "accuracy"
+        ),
     )
     assert numbers.row(0) == (None,) * 5
     curve = wroc.cost_curve(rows, "y", "s", weight="w")
@@ -150,4 +152,4 @@ def test_weights_that_add_up_to_no_number_leave_nothing_known(weights: list[floa
 def test_labels_are_checked_at_a_common_threshold() -> None:
     mixed = NAMED.with_columns(y=pl.Series([1, 0, 1, -1, 0, 0]))
     with pytest.raises(pl.exceptions.InvalidOperationError, match="must hold 0 and 1 or -1 and 1"):
-        wroc.operating_points(mixed, "y", "s", max_fpr=0.5, common=True)
+        wroc.operating_points(mixed, "y", "s", rule=wroc.rules.max_fpr(0.5), common=True)

@@ -156,7 +156,12 @@ def test_names_that_are_patterns(name: str) -> None:
         wroc.standardized_mean_difference(frame.rename({"g": name}), "s", attributes=name),
         impact_of(
             wroc.audit(
-                frame.rename({"g": name}), "y", "s", by=name, threshold=0.0, favorable="selected"
+                frame.rename({"g": name}),
+                "y",
+                "s",
+                attributes=name,
+                threshold=0.0,
+                favorable="selected",
             )
         ),
     ):
@@ -172,12 +177,12 @@ def test_messages_have_the_names_that_were_given() -> None:
         wroc.group_gaps(frame, "y", "s", attributes=by, reference={"h": "a"})
     with pytest.raises(pl.exceptions.PolarsError, match=r"segment of g; found no segment 'z'$"):
         wide_gaps(frame, "y", "s", by="g", reference="z")
-    with pytest.raises(ValueError, match=r"attributes in `by`; found \['g'\]$"):
-        wroc.audit(frame, "y", "s", by="g", intersections=True)
+    with pytest.raises(ValueError, match=r"or more `attributes`; found \['g'\]$"):
+        wroc.audit(frame, "y", "s", attributes="g", intersections=True)
     with pytest.raises(ValueError, match=r"`reference` must name attributes out of \['g'\]"):
-        wroc.audit(frame, "y", "s", by="g", reference={"__key_0": "a"})
+        wroc.audit(frame, "y", "s", attributes="g", reference={"__key_0": "a"})
     with pytest.raises(TypeError, match="found column 'all' of type List"):
-        wroc.audit(frame, "y", "s", by=pl.concat_list("g").alias("all"))
+        wroc.audit(frame, "y", "s", attributes=pl.concat_list("g").alias("all"))
     counts = wroc.score_counts(frame, "y", "s", by="g")
     with pytest.raises(pl.exceptions.PolarsError, match=r"in row 0 .*, g a, score "):
         wroc.from_counts(counts.with_columns(n_pos=-1))
@@ -194,9 +199,9 @@ def test_attributes_of_an_audit_have_any_name(first: str, second: str) -> None:
     frame = rows().collect().with_columns(h=pl.col("w") > 2)
     options: dict[str, Any] = {"threshold": 0.0, "intersections": True, "min_rows": 0}
     options |= {"favorable": "selected"}
-    expected = wroc.audit(frame, "y", ["s", "limit"], by=["g", "h"], **options)
+    expected = wroc.audit(frame, "y", ["s", "limit"], attributes=["g", "h"], **options)
     by = [pl.col("g").alias(first), pl.col("h").alias(second)]
-    found = wroc.audit(frame, "y", ["s", "limit"], by=by, **options)
+    found = wroc.audit(frame, "y", ["s", "limit"], attributes=by, **options)
     names = {"g": first, "h": second, f"g {_TIMES} h": f"{first} {_TIMES} {second}"}
     for name in ("segments", "table", "curves"):
         renamed = getattr(expected, name).with_columns(pl.col("attribute").replace(names))
@@ -204,9 +209,9 @@ def test_attributes_of_an_audit_have_any_name(first: str, second: str) -> None:
         texts = ["sentence", "reason"]
         tables = (each.drop(texts, strict=False) for each in (getattr(found, name), renamed))
         assert_frame_equal(*tables)
-    assert found.settings.as_dict()["by"] == [first, second]
+    assert found.settings.as_dict()["attributes"] == [first, second]
     assert found.missing["column"].to_list() == ["y", "s", "limit", first, second]
-    alone = wroc.audit(frame, "y", "s", by=by, **options)
+    alone = wroc.audit(frame, "y", "s", attributes=by, **options)
     for name in (first, second):
         header = alone.chart(name).to_dict()["facet"]["header"]
         # What tells it from a column of the table is not seen.
@@ -215,8 +220,10 @@ def test_attributes_of_an_audit_have_any_name(first: str, second: str) -> None:
 
 
 def test_an_attribute_must_not_be_called_like_all_rows() -> None:
-    with pytest.raises(ValueError, match="`by` must not name an attribute 'overall'"):
-        wroc.audit(rows().collect(), "y", "s", by=pl.col("g").alias("overall"))
+    with pytest.raises(
+        ValueError, match="`attributes` must not have a column of the name 'overall'"
+    ):
+        wroc.audit(rows().collect(), "y", "s", attributes=pl.col("g").alias("overall"))
 
 
 def test_parts_may_have_their_groups_in_any_order() -> None:

@@ -111,7 +111,7 @@ def test_curve_of_one_class_is_cut_where_that_class_is() -> None:
 
 def test_group_of_one_class_has_null_metrics_at_a_threshold() -> None:
     rows = pl.DataFrame({"y": [1, 1], "s": [1.0, 2.0]})
-    at_threshold = wroc.threshold_metrics(rows, "y", "s", thresholds=2).row(0, named=True)
+    at_threshold = wroc.threshold_metrics(rows, "y", "s", threshold=2).row(0, named=True)
     undefined = [name for name, value in at_threshold.items() if value is None]
     of_negatives = ["fpr", "tnr", "balanced_accuracy", "mcc", "youden", "lr_pos", "lr_neg"]
     assert undefined == [*of_negatives, "net_benefit"]
@@ -278,7 +278,7 @@ def test_label_of_a_row_of_weight_zero_does_not_matter() -> None:
 def test_negative_zero_is_the_group_zero() -> None:
     rows = pl.DataFrame({"y": [1, 0, 1, 0], "s": [4, 3, 2, 1], "z": [0.0, -0.0, -0.0, 1.0]})
     assert wroc.roc_curve(rows, "y", "s", by="z")["z"].unique().to_list() == [0.0, 1.0]
-    segments = wroc.audit(rows, "y", "s", by="z").segments
+    segments = wroc.audit(rows, "y", "s", attributes="z").segments
     assert segments.select("segment", "n").rows() == [("overall", 4), ("0.0", 3), ("1.0", 1)]
 
 

@@ -50,9 +50,13 @@ TABLES: dict[str, Callable[..., pl.LazyFrame]] = {
     "impact_ratios": _without_label(
         by_attributes(wroc.impact_ratios), threshold="median", favorable="selected"
     ),
-    "operating_points": partial(wroc.operating_points, criterion="youden"),
-    "operating_points, level": partial(wroc.operating_points, max_fpr=0.5, level=0.9),
-    "operating_points, common": partial(wroc.operating_points, max_fpr=0.5, common=True),
+    "operating_points": partial(wroc.operating_points, rule=wroc.rules.youden()),
+    "operating_points, level": partial(
+        wroc.operating_points, rule=wroc.rules.max_fpr(0.5), level=0.9
+    ),
+    "operating_points, common": partial(
+        wroc.operating_points, rule=wroc.rules.max_fpr(0.5), common=True
+    ),
     "pr_curve": wroc.pr_curve,
     "roc_curve": wroc.roc_curve,
     "roc_curve, thinned": partial(wroc.roc_curve, drop_collinear=True, max_points=5),
@@ -71,7 +75,7 @@ TABLES: dict[str, Callable[..., pl.LazyFrame]] = {
     "summary, tolerance": partial(wroc.summary, tolerance=0.01),
     "partial_aucs": partial(wroc.partial_aucs, fpr=(0.0, 0.5)),
     "threshold_metrics": wroc.threshold_metrics,
-    "threshold_metrics, level": partial(wroc.threshold_metrics, thresholds=[0.5], level=0.9),
+    "threshold_metrics, level": partial(wroc.threshold_metrics, threshold=[0.5], level=0.9),
     "tpr_at_fpr": partial(wroc.tpr_at_fpr, fpr=0.5),
 }
 
@@ -90,7 +94,10 @@ def test_models_keep_the_order_of_the_caller(
     found = TABLES[table](scored.lazy(), "y", MODELS, weight="w", by="g").collect(engine=engine)
     found = found.with_row_index("place")
     # Models come after the groups, but for tables that compare the groups.
-    groups = ("g", "positive_g", "negative_g", "segment")
+    groups: tuple[str, ...] = ("g", "positive_g", "negative_g", "segment")
+    if table == "fairness":
+        # Its segments are those with the highest value, of each score another.
+        groups = ("metric",)
     keys = [key for key in groups if key in found.columns]
     found = found.with_columns(pl.concat_list(keys or pl.lit("all")).alias("group"))
     for _, rows in found.group_by("group"):
@@ -106,7 +113,13 @@ def test_pairs_of_models_keep_the_order_of_the_caller(scored: pl.DataFrame) -> N
 
 def test_audit_keeps_the_order_of_the_caller(scored: pl.DataFrame) -> None:
     audit = wroc.audit(
-        scored, "y", MODELS, by="g", weight="w", criterion="youden", favorable="selected"
+        scored,
+        "y",
+        MODELS,
+        attributes="g",
+        weight="w",
+        threshold=wroc.rules.youden(),
+        favorable="selected",
     )
     for table in (audit.segments, gaps_of(audit), fairness_of(audit), audit.curves):
         assert table is not None

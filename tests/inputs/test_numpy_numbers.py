@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import polars as pl
@@ -15,6 +15,7 @@ from polars.testing import assert_frame_equal
 from wide_tables import by_attributes
 
 import polars_wroc as wroc
+from polars_wroc.thresholds.rules import Rule
 
 HALF, QUARTER = np.float32(0.5), np.float32(0.25)
 DATA = pl.DataFrame(
@@ -28,6 +29,8 @@ DATA = pl.DataFrame(
 
 
 def of_python(number: Any) -> Any:
+    if isinstance(number, Rule):
+        return wroc.rules.least_cost(fn=QUARTER.item())
     return [of_python(each) for each in number] if isinstance(number, list) else number.item()
 
 
@@ -36,15 +39,14 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "roc_curve": (wroc.roc_curve, {"max_points": np.uint8(4), "level": HALF, "band": "pointwise"}),
     "threshold_metrics": (
         wroc.threshold_metrics,
-        {"thresholds": HALF, "level": HALF, "prevalence": QUARTER},
+        {"threshold": HALF, "level": HALF, "prevalence": QUARTER},
     ),
-    "thresholds": (wroc.threshold_metrics, {"thresholds": [QUARTER, HALF, np.int64(1)]}),
+    "thresholds": (wroc.threshold_metrics, {"threshold": [QUARTER, HALF, np.int64(1)]}),
     "tpr_at_fpr": (wroc.tpr_at_fpr, {"fpr": [QUARTER, HALF], "level": HALF}),
     "operating_points": (
         wroc.operating_points,
         {
-            "criterion": "cost",
-            "cost_fn": QUARTER,
+            "rule": wroc.rules.least_cost(fn=cast(float, QUARTER)),
             "honest": "bootstrap",
             "resamples": np.int64(3),
             "seed": np.int64(2),
@@ -94,7 +96,7 @@ def test_an_audit_can_be_saved(tmp_path: Path) -> None:
     written = []
     for given in (options, {key: value.item() for key, value in options.items()}):
         path = tmp_path / "audit.json"
-        wroc.audit(DATA, "y", "s", by="g", favorable="selected", **given).save(path)
+        wroc.audit(DATA, "y", "s", attributes="g", favorable="selected", **given).save(path)
         document = json.loads(path.read_text(encoding="utf-8"))
         written.append({name: value for name, value in document.items() if name != "run"})
     assert written[0] == written[1]

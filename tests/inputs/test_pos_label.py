@@ -149,4 +149,4 @@ def test_references_are_values_of_their_column(value: float) -> None:
     with pytest.raises((ValueError, pl.exceptions.PolarsError), match=r"^`reference` must "):
         wide_gaps(rows, "y", "s", by="g", reference=value)
     with pytest.raises(ValueError, match=r"^`reference` must "):
-        wroc.audit(rows, "y", "s", by="g", reference={"g": value}, min_rows=1)
+        wroc.audit(rows, "y", "s", attributes="g", reference={"g": value}, min_rows=1)

@@ -198,8 +198,8 @@ def test_a_threshold_that_no_float_is_raises() -> None:
     found = "must be a number that a float holds exactly; found 9007199254740993$"
     with pytest.raises(ValueError, match=f"^`threshold` {found}"):
         wroc.confusion_matrix("y", "i", threshold=BIG)
-    with pytest.raises(ValueError, match=f"^`thresholds` {found}"):
-        wroc.threshold_metrics(frame, "y", "i", thresholds=[0, BIG])
+    with pytest.raises(ValueError, match=f"^`threshold` {found}"):
+        wroc.threshold_metrics(frame, "y", "i", threshold=[0, BIG])
     with pytest.raises(ValueError, match=r"^`threshold` must be a number that a float holds"):
         wide_gaps(frame, "y", "i", by="g", threshold=10**400)
 
@@ -207,14 +207,16 @@ def test_a_threshold_that_no_float_is_raises() -> None:
 def test_thresholds_among_whole_numbers_that_no_float_is_raise() -> None:
     found = r"^`score` must not mix types .*; the score of type Int64 is mixed with `thresholds`"
     with pytest.raises(pl.exceptions.InvalidOperationError, match=found):
-        wroc.threshold_metrics(rows(BIG - 1, pl.Int64()), "y", "i", thresholds=[1.0])
+        wroc.threshold_metrics(rows(BIG - 1, pl.Int64()), "y", "i", threshold=[1.0])
 
 
 CHOICES = {
-    "operating_points": lambda frame: wroc.operating_points(frame, "y", "i", criterion="youden"),
-    "operating_point": lambda frame: frame.select(
-        wroc.operating_point("y", "i", criterion="youden")
-    ).unnest("operating_point"),
+    "operating_points": lambda frame: wroc.operating_points(
+        frame, "y", "i", rule=wroc.rules.youden()
+    ),
+    "confusion_matrix": lambda frame: frame.select(
+        wroc.confusion_matrix("y", "i", threshold=wroc.rules.youden())
+    ).unnest("confusion_matrix"),
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -50,12 +51,12 @@ def test_a_selection_of_nothing_is_refused_by_name(call: Call) -> None:
 
 @pytest.mark.parametrize("nothing", NOTHING.values(), ids=list(NOTHING))
 def test_a_cluster_of_nothing_is_refused_by_name(nothing: pl.Expr) -> None:
-    rule = "^`cluster` must name a column of the frame; found a selection of none of"
-    for function in (wroc.summary, wroc.compare, wroc.audit):
+    rule = "^`design` must name a column of the frame; found a selection of none of"
+    for function in (wroc.summary, wroc.compare, partial(wroc.audit, attributes="g")):
         with pytest.raises(ValueError, match=rule):
-            function(ROWS, "y", ["s", "t"], by="g", cluster=nothing)
+            function(ROWS, "y", ["s", "t"], design=nothing)
     with pytest.raises(ValueError, match=rule):
-        wroc.bootstrap(ROWS, "y", "s", metrics="ks", cluster=nothing)
+        wroc.bootstrap(ROWS, "y", "s", metrics="ks", design=nothing)
 
 
 def test_a_frame_without_columns_has_none_to_name() -> None:
@@ -72,8 +73,8 @@ EXPRESSIONS: dict[str, Callable[..., pl.Expr]] = {
     "confusion_matrix": lambda *columns, **options: wroc.confusion_matrix(
         *columns, threshold=0.2, **options
     ),
-    "operating_point": lambda *columns, **options: wroc.operating_point(
-        *columns, criterion="youden", **options
+    "operating_point": lambda *columns, **options: wroc.confusion_matrix(
+        *columns, threshold=wroc.rules.youden(), **options
     ),
     "partial_auc": lambda *columns, **options: wroc.partial_auc(*columns, fpr=(0, 0.5), **options),
     "multiclass": lambda label, score, **options: wroc.roc_auc_multiclass(
@@ -103,8 +104,8 @@ def test_an_expression_of_a_selection_has_one_column(function: Callable[..., pl.
 def test_other_arguments_of_expressions_have_one_column() -> None:
     nothing = NOTHING["selector"]
     for value, argument in (
-        (wroc.roc_auc_ci("y", "s", cluster=nothing), "cluster"),
-        (wroc.partial_auc_ci("y", "s", fpr=(0, 0.5), cluster=nothing), "cluster"),
+        (wroc.roc_auc_ci("y", "s", design=nothing), "design"),
+        (wroc.partial_auc_ci("y", "s", fpr=(0, 0.5), design=nothing), "design"),
         (wroc.confusion_matrix("y", "s", threshold=nothing), "threshold"),
     ):
         with pytest.raises(ValueError, match=f"^`{argument}` must be one column; found 0"):
@@ -121,7 +122,7 @@ LENGTHS = {
 
 
 @pytest.mark.parametrize(("column", "found"), sweep(LENGTHS.values(), fast=2), ids=list(LENGTHS))
-@pytest.mark.parametrize("argument", ["label", "score", "weight", "by", "cluster"])
+@pytest.mark.parametrize("argument", ["label", "score", "weight", "by", "design"])
 def test_another_number_of_values_is_refused_by_name(
     argument: str, column: pl.Expr, found: int, engine: Engine
 ) -> None:
@@ -144,13 +145,13 @@ def test_one_value_for_all_rows_stands_for_each(engine: Engine) -> None:
 
 
 def test_values_that_are_as_many_as_rows_are_taken(engine: Engine) -> None:
-    expected = wroc.summary(ROWS, "y", "s", cluster=pl.int_range(pl.len()))
+    expected = wroc.summary(ROWS, "y", "s", design=pl.int_range(pl.len()))
     for score in (
         pl.col("s").drop_nulls(),
         pl.lit(ROWS["s"]),
         pl.col("s").map_batches(lambda s: s),
     ):
-        plan = wroc.summary(ROWS.lazy(), "y", score, cluster=pl.int_range(pl.len()))
+        plan = wroc.summary(ROWS.lazy(), "y", score, design=pl.int_range(pl.len()))
         assert_frame_equal(plan.collect(engine=engine), expected)
         value = ROWS.lazy().select(wroc.roc_auc("y", score)).collect(engine=engine)
         assert value.item() == expected["auc"].item()
@@ -166,7 +167,7 @@ def test_filtered_columns_are_those_of_the_filtered_rows(engine: Engine) -> None
     assert_frame_equal(found, expected.join(other, on="g").sort("g"))
 
 
-@pytest.mark.parametrize("argument", ["label", "score", "weight", "by", "cluster"])
+@pytest.mark.parametrize("argument", ["label", "score", "weight", "by", "design"])
 def test_python_objects_are_refused_by_name(argument: str) -> None:
     named: dict[str, Any] = {"label": "y", "score": "s", argument: "o"}
     rule = rf"^`{argument}` must not hold Python objects; found column 'o' of type Object$"
@@ -174,7 +175,7 @@ def test_python_objects_are_refused_by_name(argument: str) -> None:
         wroc.summary(OBJECTS, **named)
     with pytest.raises(TypeError, match=rule):
         wroc.summary(OBJECTS.lazy(), **named)
-    if argument == "cluster":
+    if argument == "design":
         with pytest.raises(TypeError, match=rule):
             OBJECTS.select(wroc.roc_auc_ci(**named))
 

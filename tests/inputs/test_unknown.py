@@ -40,7 +40,7 @@ def test_audits_hint_at_them_once_for_each_attribute() -> None:
             "s": [i % 7 for i in range(80)],
         }
     )
-    audit = wroc.audit(frame, "y", "s", by=["g", "h"], intersections=True)
+    audit = wroc.audit(frame, "y", "s", attributes=["g", "h"], intersections=True)
     assert seemingly_unknown(audit.segments) == [("g", "Unknown"), ("h", "")]
     (hint,) = [text for text in not_audited(audit) if "like any other category" in text]
     assert hint == (
@@ -49,5 +49,5 @@ def test_audits_hint_at_them_once_for_each_attribute() -> None:
     )
     assert hint in " ".join(str(audit).split())
     cleared = frame.with_columns(pl.col("g", "h").replace(["Unknown", ""], [None, None]))
-    again = wroc.audit(cleared, "y", "s", by=["g", "h"], intersections=True)
+    again = wroc.audit(cleared, "y", "s", attributes=["g", "h"], intersections=True)
     assert "like any other category" not in " ".join([*not_audited(again), str(again)])

@@ -93,7 +93,7 @@ def test_replicates_are_metrics_of_rows_weighted_by_the_draws(numbered: pl.DataF
         "s",
         metrics=["roc_auc", "average_precision"],
         weight="w",
-        cluster="i",
+        design="i",
         replicates=5,
         seed=7,
     )
@@ -216,7 +216,7 @@ def test_replicates_of_a_group_do_not_depend_on_the_other_groups(numbered: pl.Da
             metrics=["ks", "roc_auc"],
             weight="w",
             by="g",
-            cluster="i",
+            design="i",
             replicates=5,
         )
 
@@ -229,7 +229,7 @@ def test_replicates_of_a_group_do_not_depend_on_the_other_groups(numbered: pl.Da
 def test_groups_share_their_draws(people: pl.DataFrame) -> None:
     halves = pl.concat([people.with_columns(half=pl.lit(name), i=PLACE) for name in ("x", "y")])
     table = wroc.bootstrap_replicates(
-        halves, "y", "s", metrics="ks", by="half", cluster="i", replicates=5
+        halves, "y", "s", metrics="ks", by="half", design="i", replicates=5
     )
     first, second = (table.filter(half=name).drop("half") for name in ("x", "y"))
     assert_frame_equal(first, second, rel_tol=1e-12)
@@ -246,7 +246,7 @@ def test_rows_of_a_cluster_share_their_multipliers(
             "s",
             metrics=ALL,
             weight="w",
-            cluster="i",
+            design="i",
             replicates=5,
             multiplier=multiplier,
         )
@@ -260,7 +260,7 @@ def test_cluster_may_be_text_or_an_expression(numbered: pl.DataFrame) -> None:
     named = numbered.with_columns(name=pl.format("person {}", "i"))
     expression = pl.format("person {}", pl.col("i"))
     by_name, by_expression = (
-        wroc.bootstrap(named, "y", "s", metrics="ks", replicates=5, cluster=cluster)
+        wroc.bootstrap(named, "y", "s", metrics="ks", replicates=5, design=cluster)
         for cluster in ("name", expression)
     )
     assert_frame_equal(by_name, by_expression, rel_tol=1e-12)
@@ -302,8 +302,8 @@ def test_standard_error_in_clusters_is_that_of_its_formula() -> None:
     label = rng.random(100)[person] < 0.4
     score = (rng.normal(size=100)[person] + label) + rng.normal(size=400) / 3
     data = pl.DataFrame({"c": person, "y": label, "s": score})
-    (found,) = wroc.bootstrap(data, "y", "s", metrics="roc_auc", cluster="c", replicates=200)["se"]
-    (expected,) = wroc.summary(data, "y", "s", cluster="c")["se"]
+    (found,) = wroc.bootstrap(data, "y", "s", metrics="roc_auc", design="c", replicates=200)["se"]
+    (expected,) = wroc.summary(data, "y", "s", design="c")["se"]
     (of_rows,) = wroc.summary(data, "y", "s")["se"]
     assert expected > 1.5 * of_rows
     assert found == pytest.approx(expected, rel=0.15)
@@ -351,7 +351,7 @@ def test_missing_rows_change_nothing(numbered: pl.DataFrame) -> None:
     )
     with_them, without = (
         wroc.bootstrap_replicates(
-            frame, "y", "s", metrics=ALL, weight="w", by="g", cluster="i", replicates=4
+            frame, "y", "s", metrics=ALL, weight="w", by="g", design="i", replicates=4
         )
         for frame in (lacking, lacking.drop_nulls())
     )
@@ -467,9 +467,9 @@ def test_all_replicates_share_one_scan_and_one_sort(
             r"^`multiplier` must be one of 'poisson', 'gamma'; found 'normal'$",
         ),
         (
-            {"cluster": "none"},
+            {"design": "none"},
             ColumnNotFoundError,
-            r"^`cluster` must name a column of the frame; found no column 'none' among \['g', 'y'",
+            r"^`design` must name a column of the frame; found no column 'none' among \['g', 'y'",
         ),
     ],
 )

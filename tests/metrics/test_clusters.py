@@ -146,7 +146,7 @@ def test_units_are_what_is_independent(counted: bool) -> None:
 
 def test_copies_of_a_row_in_its_cluster_add_nothing(people: pl.DataFrame) -> None:
     rows = people.with_row_index("c")
-    options: dict[str, Any] = {"cluster": "c", "method": "score"}
+    options: dict[str, Any] = {"design": "c", "method": "score"}
     alone, copied = interval(rows, **options), interval(pl.concat([rows] * 3), **options)
     assert copied["se"] == pytest.approx(alone["se"])
     # A score-type interval is shifted by one more row of each class, here by one of three copies.
@@ -156,7 +156,7 @@ def test_copies_of_a_row_in_its_cluster_add_nothing(people: pl.DataFrame) -> Non
 
 @given(FRAMES)
 def test_variance_is_the_sum_over_clusters(frame: pl.DataFrame) -> None:
-    found, by_hand = interval(frame, cluster="c"), expected(frame)
+    found, by_hand = interval(frame, design="c"), expected(frame)
     assert found["auc"] == pytest.approx(by_hand.auc, abs=1e-12)
     assert found["se"] ** 2 == pytest.approx(by_hand.variance, abs=1e-13)
     sizes = found["n_eff_pos"], found["n_eff_neg"]
@@ -170,7 +170,7 @@ def test_limits_are_students_with_the_degrees_of_freedom_of_clusters(
     by_hand = expected(frame)
     assume(by_hand.variance > 1e-6)
     assume(0 < by_hand.auc < 1)
-    found = interval(frame, cluster="c", level=level)
+    found = interval(frame, design="c", level=level)
     assert found["ci_method"] == "logit-t"
     assert (found["ci_low"], found["ci_high"]) == pytest.approx(by_hand.limits(level), abs=1e-8)
 
@@ -185,7 +185,7 @@ def few_clusters() -> pl.DataFrame:
 
 def test_number_of_clusters_limits_the_degrees_of_freedom() -> None:
     frame = few_clusters()
-    by_hand, found = expected(frame), interval(frame, cluster="c")
+    by_hand, found = expected(frame), interval(frame, design="c")
     limits = found["ci_low"], found["ci_high"]
     assert limits == pytest.approx(by_hand.limits(), abs=1e-10)
     assert limits != pytest.approx(by_hand._replace(clusters=99).limits(), abs=1e-3)
@@ -198,10 +198,10 @@ def test_clusters_of_left_out_rows_do_not_count() -> None:
     ).with_columns(w=pl.when(pl.col("c") != 12).then("w"))
     nothing = frame.with_columns(w=0.0, c=pl.col("c") + 20)
     wider = pl.concat([left_out, frame, nothing], how="vertical_relaxed")
-    found, bare = interval(wider, cluster="c"), interval(frame, cluster="c")
+    found, bare = interval(wider, design="c"), interval(frame, design="c")
     assert_same(found, bare)
     by_expression = wider.select(
-        wroc.roc_auc_ci("y", "s", weight="w", cluster="c", method="logit-t")
+        wroc.roc_auc_ci("y", "s", weight="w", design="c", method="logit-t")
     ).item()
     assert_same(by_expression, bare)
 
@@ -210,7 +210,7 @@ def test_clusters_of_left_out_rows_do_not_count() -> None:
 def test_clusters_of_one_row_give_what_rows_give(frame: pl.DataFrame) -> None:
     rows = frame.with_columns(c=pl.int_range(pl.len()))
     for weight in ("w", None):
-        found, bare = interval(rows, weight=weight, cluster="c"), interval(rows, weight=weight)
+        found, bare = interval(rows, weight=weight, design="c"), interval(rows, weight=weight)
         assert_same(found, bare)
 
 
@@ -220,7 +220,7 @@ def test_repeating_rows_inside_their_clusters_changes_nothing(
 ) -> None:
     rows = frame.with_row_index("row")
     repeated = pl.concat([rows] * times)
-    found, bare = interval(repeated, weight=None, cluster="row"), interval(rows, weight=None)
+    found, bare = interval(repeated, weight=None, design="row"), interval(rows, weight=None)
     assert_same(found, bare)
 
 
@@ -251,7 +251,7 @@ def test_equal_clusters_of_both_classes_give_obuchowskis_formula(
     score = np.round(shared + random.normal(size=len(y)) + y, 1)
     ids = np.repeat(np.arange(clusters), size)
     frame = pl.DataFrame({"y": y, "s": score, "w": 1.0, "c": ids})
-    found = interval(frame, weight=None, cluster="c")
+    found = interval(frame, weight=None, design="c")
     assert found["se"] ** 2 == pytest.approx(obuchowski(frame), rel=1e-11)
     assert (found["n_eff_pos"], found["n_eff_neg"]) == pytest.approx((clusters, clusters))
 
@@ -262,7 +262,7 @@ def test_equal_clusters_of_one_class_each_give_obuchowskis_formula() -> None:
     y = (ids < 8).astype(np.int64)
     score = np.round(random.normal(size=20)[ids] + y + random.normal(size=60), 1)
     frame = pl.DataFrame({"y": y, "s": score, "w": 1.0, "c": ids})
-    found = interval(frame, cluster="c")
+    found = interval(frame, design="c")
     assert found["se"] ** 2 == pytest.approx(obuchowski(frame), rel=1e-11)
     assert (found["n_eff_pos"], found["n_eff_neg"]) == pytest.approx((8, 12))
 
@@ -270,9 +270,9 @@ def test_equal_clusters_of_one_class_each_give_obuchowskis_formula() -> None:
 @given(FRAMES, st.permutations(range(7)))
 def test_names_of_the_clusters_change_nothing(frame: pl.DataFrame, names: list[int]) -> None:
     renamed = frame.with_columns(c=pl.col("c").replace_strict(dict(enumerate(names))))
-    bare = interval(frame, cluster="c")
+    bare = interval(frame, design="c")
     assume(bare["se"] > 1e-4)
-    assert_same(interval(renamed, cluster="c"), bare)
+    assert_same(interval(renamed, design="c"), bare)
 
 
 IDS: dict[str, pl.Expr] = {
@@ -289,33 +289,33 @@ IDS: dict[str, pl.Expr] = {
 @pytest.mark.parametrize("kind", sweep(IDS, fast=2))
 def test_cluster_ids_may_be_of_any_type(visits: pl.DataFrame, kind: str) -> None:
     typed = visits.with_columns(id=IDS[kind])
-    bare = interval(visits, cluster="c")
+    bare = interval(visits, design="c")
     assert bare["se"] ** 2 == pytest.approx(expected(visits).variance, rel=1e-11)
-    assert_same(interval(typed, cluster="id"), bare)
-    assert_same(interval(visits, cluster=IDS[kind]), bare)
+    assert_same(interval(typed, design="id"), bare)
+    assert_same(interval(visits, design=IDS[kind]), bare)
     by_expression = typed.select(
-        wroc.roc_auc_ci("y", "s", weight="w", cluster="id", method="logit-t")
+        wroc.roc_auc_ci("y", "s", weight="w", design="id", method="logit-t")
     ).item()
     assert_same(by_expression, bare)
 
 
 @given(FRAMES)
 def test_what_a_weight_means_makes_no_difference(frame: pl.DataFrame) -> None:
-    bare = interval(frame, cluster="c", weight_type="probability")
+    bare = interval(frame, design="c", weight_type="probability")
     assume(bare["se"] > 1e-4)
-    assert_same(interval(frame, cluster="c", weight_type="frequency"), bare)
+    assert_same(interval(frame, design="c", weight_type="frequency"), bare)
 
 
 def test_scale_of_the_weights_changes_nothing(visits: pl.DataFrame) -> None:
     scaled = visits.with_columns(pl.col("w") * 1e-9)
-    bare = interval(visits, cluster="c")
-    assert_same(interval(scaled, cluster="c"), bare)
+    bare = interval(visits, design="c")
+    assert_same(interval(scaled, design="c"), bare)
 
 
 def test_each_group_has_clusters_of_its_own(
     visits: pl.DataFrame, groups: Groups, engine: Engine
 ) -> None:
-    plan = wroc.summary(visits.lazy(), "y", "s", weight="w", by="g", cluster="c", method="logit-t")
+    plan = wroc.summary(visits.lazy(), "y", "s", weight="w", by="g", design="c", method="logit-t")
     found = plan.collect(engine=engine)
     for (name, rows), row in zip(groups(visits), found.rows(named=True), strict=True):
         by_hand = expected(rows)
@@ -326,7 +326,7 @@ def test_each_group_has_clusters_of_its_own(
 
 @pytest.mark.parametrize("method", sweep(["score", "logit-t", "newcombe"]))
 def test_expression_and_summary_agree(visits: pl.DataFrame, method: Any, engine: Engine) -> None:
-    options: dict[str, Any] = {"weight": "w", "cluster": "c", "method": method}
+    options: dict[str, Any] = {"weight": "w", "design": "c", "method": method}
     by_group = wroc.summary(visits, "y", "s", by="g", **options)
     by_group = by_group.select("g", *COLUMNS, *RELIABILITY)
     aggregated = (
@@ -339,7 +339,7 @@ def test_expression_and_summary_agree(visits: pl.DataFrame, method: Any, engine:
 
 
 def test_summaries_by_both_engines_agree(visits: pl.DataFrame) -> None:
-    options: dict[str, Any] = {"weight": "w", "cluster": "c"}
+    options: dict[str, Any] = {"weight": "w", "design": "c"}
     with wroc.Config(engine="polars"):
         expected = wroc.summary(visits, "y", "s", **options)
     with wroc.Config(engine="compiled"):
@@ -347,16 +347,16 @@ def test_summaries_by_both_engines_agree(visits: pl.DataFrame) -> None:
 
 
 def test_expression_over_groups_is_that_of_each_group(visits: pl.DataFrame) -> None:
-    ci = wroc.roc_auc_ci("y", "s", weight="w", cluster="c")
+    ci = wroc.roc_auc_ci("y", "s", weight="w", design="c")
     spread = visits.with_columns(ci.over("g")).select("g", "roc_auc_ci").unique()
-    by_group = wroc.summary(visits, "y", "s", weight="w", by="g", cluster="c")
+    by_group = wroc.summary(visits, "y", "s", weight="w", by="g", design="c")
     found = spread.sort("g").unnest("roc_auc_ci")
     assert_frame_equal(found, by_group.select("g", *COLUMNS, *RELIABILITY), rel_tol=1e-9)
 
 
 def test_each_model_has_the_clusters_to_itself(visits: pl.DataFrame, engine: Engine) -> None:
     two = visits.with_columns(t=-pl.col("s").round(0) + pl.col("limit"))
-    plan = wroc.summary(two.lazy(), "y", ["t", "s"], weight="w", cluster="c")
+    plan = wroc.summary(two.lazy(), "y", ["t", "s"], weight="w", design="c")
     found = plan.collect(engine=engine)
     assert found["model"].to_list() == ["t", "s"]
     for row in found.rows(named=True):
@@ -379,7 +379,7 @@ def test_one_cluster_in_a_class_has_an_interval_without_a_variance(
     one = pl.col("y") == side
     frame = visits.with_columns(c=pl.when(one).then(1_000).otherwise("c"))
     both = pl.concat([frame.with_columns(g=pl.lit("one")), visits.with_columns(g=pl.lit("more"))])
-    plan = wroc.summary(both.lazy(), "y", "s", weight="w", by="g", cluster="c", method="logit-t")
+    plan = wroc.summary(both.lazy(), "y", "s", weight="w", by="g", design="c", method="logit-t")
     more, found = plan.collect(engine=engine).rows(named=True)
     assert more["se"] ** 2 == pytest.approx(expected(visits).variance, rel=1e-11)
     assert (found["se"], found["ci_method"]) == (None, "newcombe")
@@ -391,19 +391,19 @@ def test_one_cluster_in_a_class_has_an_interval_without_a_variance(
 
 def test_clusters_are_no_reason_to_suspect_the_weights(visits: pl.DataFrame) -> None:
     copies = pl.concat([visits.with_row_index("id")] * 12)
-    found = wroc.summary(copies, "y", "s", cluster="id")
+    found = wroc.summary(copies, "y", "s", design="id")
     assert found["ci_note"].to_list() == wroc.summary(copies, "y", "s")["ci_note"].to_list()
 
 
 def test_one_cluster_of_everything_has_no_variance(visits: pl.DataFrame) -> None:
-    found = interval(visits, cluster=pl.col("c") * 0)
+    found = interval(visits, design=pl.col("c") * 0)
     assert (found["se"], found["ci_method"]) == (None, "newcombe")
     assert (found["n_eff_pos"], found["n_eff_neg"]) == pytest.approx((1, 1), rel=1e-12)
 
 
 def test_one_class_has_no_interval() -> None:
     frame = pl.DataFrame({"y": [1, 1, 1], "s": [2, 1, 3], "w": 1.0, "c": [1, 1, 2]})
-    found = interval(frame, cluster="c")
+    found = interval(frame, design="c")
     assert found.pop("n_eff_pos") == pytest.approx(9 / 5)
     assert set(found.values()) == {None}
 
@@ -421,7 +421,7 @@ def test_clusters_that_do_not_differ_are_not_certain(times: int) -> None:
     frame = copies(times)
     assert expected(frame).variance == pytest.approx(0, abs=1e-30)
     for method, used in (("logit-t", "newcombe"), ("score", "score")):
-        found = interval(frame, cluster="c", method=method)
+        found = interval(frame, design="c", method=method)
         assert found["se"] == pytest.approx(0, abs=1e-7)
         assert found["ci_method"] == used
         assert found["ci_high"] - found["ci_low"] > 0.1
@@ -430,22 +430,26 @@ def test_clusters_that_do_not_differ_are_not_certain(times: int) -> None:
 @pytest.mark.parametrize(
     ("cluster", "error", "message"),
     [
-        ("nobody", ColumnNotFoundError, "^`cluster` must name a column of the frame; found no col"),
-        (1, TypeError, "^`cluster` must be a column name or a Polars expression; found 1 of type"),
-        ("^c.*$", ValueError, "^`cluster` must be the name of a column; found the pattern"),
-        (pl.col("c", "w"), ValueError, "^`cluster` must be one column; found 2: c, w$"),
+        ("nobody", ColumnNotFoundError, "^`design` must name a column of the frame; found no col"),
+        (
+            1,
+            TypeError,
+            "^`design` must be a column of clusters, a `Survey` or .*; found 1 of type int",
+        ),
+        ("^c.*$", ValueError, "^`design` must be the name of a column; found the pattern"),
+        (pl.col("c", "w"), ValueError, "^`design` must be one column; found 2: c, w$"),
     ],
 )
 def test_clusters_that_are_no_column(
     visits: pl.DataFrame, cluster: Any, error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
-        wroc.summary(visits.lazy(), "y", "s", cluster=cluster)
+        wroc.summary(visits.lazy(), "y", "s", design=cluster)
 
 
 def test_expression_refuses_clusters_that_are_no_column(visits: pl.DataFrame) -> None:
     number: Any = 1
-    with pytest.raises(TypeError, match=r"^`cluster` must be a column name or a Polars expression"):
-        wroc.roc_auc_ci("y", "s", cluster=number)
+    with pytest.raises(TypeError, match=r"^`design` must be a column name or a Polars expression"):
+        wroc.roc_auc_ci("y", "s", design=number)
     with pytest.raises(ColumnNotFoundError, match="nobody"):
-        visits.select(wroc.roc_auc_ci("y", "s", cluster="nobody"))
+        visits.select(wroc.roc_auc_ci("y", "s", design="nobody"))

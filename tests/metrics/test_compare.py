@@ -212,7 +212,7 @@ def test_clusters_add_up_the_differences_of_their_rows(
 ) -> None:
     difference, variance = definition(frame, "a", "b", weight=weight, cluster="c")
     assume(variance > 1e-4)
-    found = compared(frame, weight=weight, cluster="c")
+    found = compared(frame, weight=weight, design="c")
     assert_is_test_of(found, difference, variance)
 
 
@@ -220,7 +220,7 @@ def test_clusters_add_up_the_differences_of_their_rows(
 def test_clusters_of_one_row_give_what_rows_give(frame: pl.DataFrame) -> None:
     difference, variance = definition(frame, "a", "b", weight="w")
     assume(variance > 1e-4)
-    found = compared(frame, weight="w", cluster=pl.int_range(pl.len()))
+    found = compared(frame, weight="w", design=pl.int_range(pl.len()))
     assert_is_test_of(found, difference, variance)
 
 
@@ -234,7 +234,7 @@ def test_level_is_that_of_the_normal_interval(models: pl.DataFrame, level: float
 def test_every_pair_of_three_scores_in_every_group(
     models: pl.DataFrame, groups: Groups, engine: Engine, cluster: str | None
 ) -> None:
-    plan = wroc.compare(models.lazy(), "y", ["b", "a", "c"], weight="w", by="g", cluster=cluster)
+    plan = wroc.compare(models.lazy(), "y", ["b", "a", "c"], weight="w", by="g", design=cluster)
     found = plan.collect(engine=engine)
     assert found.columns == ["g", *COLUMNS]
     pairs = [("b", "a"), ("b", "c"), ("a", "c")]
@@ -249,13 +249,13 @@ def test_every_pair_of_three_scores_in_every_group(
 
 BATCHES: dict[str, dict[str, Any]] = {
     "rows": {"by": "g"},
-    "clusters": {"weight": "w", "cluster": "house"},
-    "clusters in groups": {"cluster": "house", "by": "g"},
-    "survey": {"weight": "w", "cluster": "house", "strata": "g"},
-    "survey by score": {"cluster": "house", "by": "g", "method": "score"},
+    "clusters": {"weight": "w", "design": "house"},
+    "clusters in groups": {"design": "house", "by": "g"},
+    "survey": {"weight": "w", "design": wroc.Survey("house", strata="g")},
+    "survey by score": {"design": "house", "by": "g", "method": "score"},
     "replicates": {
         "weight": "w",
-        "replicate_weights": wroc.ReplicateWeights(["w", "a", "d"], "bootstrap"),
+        "design": wroc.ReplicateWeights(["w", "a", "d"], "bootstrap"),
     },
 }
 
@@ -363,7 +363,7 @@ def test_holm_is_the_default(models: pl.DataFrame) -> None:
     assert table["p_adjusted"].to_list() != pytest.approx(table["p_value"].to_list())
 
 
-@pytest.mark.parametrize("options", [{}, {"weight": "w"}, {"weight": "w", "cluster": "house"}])
+@pytest.mark.parametrize("options", [{}, {"weight": "w"}, {"weight": "w", "design": "house"}])
 def test_scores_that_rank_alike_do_not_differ(
     models: pl.DataFrame, options: dict[str, Any], engine: Engine
 ) -> None:
@@ -415,14 +415,14 @@ def test_one_unit_in_a_class_has_a_difference_but_no_test(
         frame = pl.concat([models.filter(y=0), models.filter(y=1).head(1)])
     else:
         frame = models.with_columns(house=pl.when(y=1).then(99).otherwise("house"))
-    found = compared(frame, weight="w", cluster=cluster)
+    found = compared(frame, weight="w", design=cluster)
     aucs = [contributions(frame, score, "w")[0] for score in ("a", "b")]
     assert [found["auc_a"], found["auc_b"]] == pytest.approx(aucs, abs=1e-12)
     assert found["difference"] == pytest.approx(aucs[0] - aucs[1], abs=1e-12)
     assert {found[name] for name in [*TEST[1:], "p_adjusted"]} == {None}
 
 
-@pytest.mark.parametrize("options", [{}, {"weight": "w", "cluster": "house"}])
+@pytest.mark.parametrize("options", [{}, {"weight": "w", "design": "house"}])
 def test_swapping_the_scores_flips_the_sign(models: pl.DataFrame, options: dict[str, Any]) -> None:
     found, turned = (compared(models, *pair, **options) for pair in (("a", "b"), ("b", "a")))
     assert (turned["model_a"], turned["model_b"]) == ("b", "a")
@@ -437,7 +437,7 @@ def test_swapping_the_scores_flips_the_sign(models: pl.DataFrame, options: dict[
 def test_order_of_the_rows_changes_nothing(models: pl.DataFrame) -> None:
     shuffled = models.sample(fraction=1.0, shuffle=True, seed=3)
     tables = [
-        wroc.compare(frame, "y", ["a", "b", "c"], weight="w", by="g", cluster="house")
+        wroc.compare(frame, "y", ["a", "b", "c"], weight="w", by="g", design="house")
         for frame in (models, shuffled)
     ]
     assert_frame_equal(*tables, rel_tol=1e-9)
@@ -445,7 +445,7 @@ def test_order_of_the_rows_changes_nothing(models: pl.DataFrame) -> None:
 
 @pytest.mark.plans
 def test_lazy_frame_gives_a_plan_that_serialises(models: pl.DataFrame, engine: Engine) -> None:
-    options: dict[str, Any] = {"weight": "w", "by": "g", "cluster": "house"}
+    options: dict[str, Any] = {"weight": "w", "by": "g", "design": "house"}
     plan = wroc.compare(models.lazy(), "y", ["a", "b", "c"], **options)
     assert isinstance(plan, pl.LazyFrame)
     assert "python" not in plan.explain(optimized=False).lower()
@@ -482,10 +482,10 @@ def test_namespace_is_the_function(models: pl.DataFrame) -> None:
 @pytest.mark.parametrize("cluster", [None, "house"])
 def test_empty_frame(models: pl.DataFrame, cluster: str | None, engine: Engine) -> None:
     empty = models.clear().lazy()
-    grouped = wroc.compare(empty, "y", ["a", "b"], by="g", cluster=cluster)
+    grouped = wroc.compare(empty, "y", ["a", "b"], by="g", design=cluster)
     assert grouped.collect(engine=engine).height == 0
     assert grouped.collect_schema().names() == ["g", *COLUMNS]
-    whole = wroc.compare(empty, "y", ["a", "b"], cluster=cluster).collect(engine=engine)
+    whole = wroc.compare(empty, "y", ["a", "b"], design=cluster).collect(engine=engine)
     assert whole.select(FLOATS).row(0) == (None,) * len(FLOATS)
     assert whole.select("n", "n_missing").row(0) == (0, 0)
 
@@ -532,9 +532,9 @@ ERRORS: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
         r"^`weight_type` must be one of 'probability', 'frequency'; found 'count'$",
     ),
     "unknown cluster": (
-        {"cluster": "family"},
+        {"design": "family"},
         ColumnNotFoundError,
-        r"^`cluster` must name a column of the frame; found no column 'family' among \['g', ",
+        r"^`design` must name a column of the frame; found no column 'family' among \['g', ",
     ),
     "by named like a result": (
         {"by": pl.col("g").alias("p_value")},

@@ -16,7 +16,7 @@ from scipy import stats
 import polars_wroc as wroc
 
 Engine = Literal["in-memory", "streaming"]
-SAMPLE: dict[str, Any] = {"weight": "w", "cluster": "c", "strata": "h"}
+SAMPLE: dict[str, Any] = {"weight": "w", "design": wroc.Survey("c", strata="h")}
 
 
 @pytest.fixture(scope="module")
@@ -98,10 +98,11 @@ def test_p_values_belong_to_the_intervals(survey: pl.DataFrame, level: float) ->
 
 
 def test_clusters_are_units_of_one_stratum(survey: pl.DataFrame) -> None:
-    given: dict[str, Any] = {"weight": "w", "cluster": pl.struct("h", "c"), "method": "score"}
+    given: dict[str, Any] = {"weight": "w", "method": "score"}
+    cluster = pl.struct("h", "c")
     alone, one = (
-        wroc.compare(survey, "y", ["a", "b"], **given, strata=strata)
-        for strata in (None, pl.lit("all"))
+        wroc.compare(survey, "y", ["a", "b"], **given, design=design)
+        for design in (cluster, wroc.Survey(cluster, strata=pl.lit("all")))
     )
     assert_frame_equal(alone, one)
     rows = wroc.compare(survey, "y", ["a", "b"], weight="w", method="score")
@@ -121,7 +122,13 @@ def test_lonely_units_have_no_variance(survey: pl.DataFrame) -> None:
     for method in ("delong", "score"):
         row = wroc.compare(lonely, "y", ["a", "b"], method=method, **SAMPLE).row(0, named=True)
         assert [row[name] for name in ("se", "ci_low", "ci_high", "p_value")] == [None] * 4
-        given = wroc.compare(lonely, "y", ["a", "b"], method=method, lonely="adjust", **SAMPLE)
+        given = wroc.compare(
+            lonely,
+            "y",
+            ["a", "b"],
+            method=method,
+            **(SAMPLE | {"design": wroc.Survey("c", strata="h", lonely="adjust")}),
+        )
         assert given["se"].item() > 0
 
 

@@ -11,12 +11,12 @@ from samplics.estimation import TaylorEstimator
 from samplics.utils.types import PopParam
 
 import polars_wroc as wroc
-from polars_wroc.inputs.designs import SurveyArguments
+from polars_wroc.inputs.designs import read_design
 from polars_wroc.inputs.frames import read_rows
-from polars_wroc.thresholds.confusion_matrix import rate_variance
 from polars_wroc.thresholds.search import given_thresholds, rate_variances, unit_cells
+from polars_wroc.thresholds.threshold_rates import rate_variance
 
-SAMPLE: dict[str, Any] = {"weight": "finalwgt", "strata": "stratid", "cluster": "psuid"}
+SAMPLE: dict[str, Any] = {"weight": "finalwgt", "design": wroc.Survey("psuid", strata="stratid")}
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def standard_errors(
 
 def test_shares_with_diabetes(nhanes: pl.DataFrame) -> None:
     """Race 3 has rows in one unit alone of 13 of its 25 strata."""
-    survey = SurveyArguments(SAMPLE["cluster"], SAMPLE["strata"])
+    survey = read_design(SAMPLE["design"])
     known = nhanes.with_columns(score=1.0)
     rows = read_rows(known, "diabetes", "score", "finalwgt", "race", None, survey=survey)
     assert rows.design is not None
@@ -53,7 +53,7 @@ def test_shares_with_diabetes(nhanes: pl.DataFrame) -> None:
     errors = (table[rate_variance("ppv")] ** 0.5).to_list()
     assert errors == pytest.approx([0.0019733, 0.0061443, 0.0076440], abs=5e-8)
     shares = wroc.threshold_metrics(
-        known, "diabetes", "score", weight="finalwgt", by="race", thresholds=[0.5]
+        known, "diabetes", "score", weight="finalwgt", by="race", threshold=[0.5]
     )
     assert shares["ppv"].to_list() == pytest.approx([0.03200, 0.05903, 0.02034], abs=5e-6)
     complete = nhanes.filter(pl.col("diabetes").is_not_null())

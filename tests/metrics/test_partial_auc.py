@@ -544,7 +544,7 @@ def test_intervals_agree_with_their_special_cases(rows: list[tuple[int, int, int
         assert [counted[k] for k in ("partial_auc", "se", "ci_low")] == [
             pytest.approx(expected[k], abs=1e-9) for k in ("partial_auc", "se", "ci_low")
         ]
-        clustered = interval(frame, cluster="c", **ranges)["se"]
+        clustered = interval(frame, design="c", **ranges)["se"]
         assert clustered == pytest.approx(interval(frame, **ranges)["se"], abs=1e-9)
 
 

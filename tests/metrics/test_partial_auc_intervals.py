@@ -17,7 +17,7 @@ import polars_wroc as wroc
 Engine = Literal["in-memory", "streaming"]
 RANGES: list[dict[str, Any]] = [{"fpr": (0.0, 0.3)}, {"tpr": (0.7, 1.0)}, {"fpr": (0.0, 1.0)}]
 PARTIAL_VALUES = ["partial_auc", "se", "ci_low", "ci_high", "ci_method"]
-SAMPLE: dict[str, Any] = {"weight": "w", "cluster": "c", "strata": "h"}
+SAMPLE: dict[str, Any] = {"weight": "w", "design": wroc.Survey("c", strata="h")}
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def test_the_same_as_the_expression(
     survey: pl.DataFrame, area: dict[str, Any], clustered: bool
 ) -> None:
     frame = survey.with_columns(s=pl.when(pl.int_range(pl.len()) % 9 > 0).then("s"))
-    options = {"level": 0.9, **area, **({"cluster": "c"} if clustered else {})}
+    options = {"level": 0.9, **area, **({"design": "c"} if clustered else {})}
     found = wroc.partial_aucs(frame, "y", "s", by="g", weight="w", **options)
     assert_frame_equal(found, of_groups(frame, **options))
     plain = wroc.partial_aucs(frame, "y", "s", by="g", weight="w", **area)
@@ -100,7 +100,7 @@ def test_the_whole_area_is_the_auc(survey: pl.DataFrame) -> None:
 
 def test_a_group_of_missing_rows_is_there(survey: pl.DataFrame) -> None:
     frame = survey.with_columns(s=pl.when(pl.col("g") != "b").then("s"))
-    for options in ({"weight": "w"}, {"weight": "w", "cluster": "c"}, SAMPLE):
+    for options in ({"weight": "w"}, {"weight": "w", "design": "c"}, SAMPLE):
         given: dict[str, Any] = {"by": "g", "fpr": (0.0, 0.3), "level": 0.95, **options}
         found = wroc.partial_aucs(frame, "y", "s", **given)
         alone = wroc.partial_aucs(frame.filter(g="a"), "y", "s", **given)
@@ -135,7 +135,10 @@ def test_lazily(survey: pl.DataFrame, engine: Engine) -> None:
         # Checked also where there are no intervals.
         ({"tpr": (0.5, 1), "method": "nonsense"}, "`method` must be one of .*; found 'nonsense'"),
         ({"tpr": (0.5, 1), "weight_type": "z"}, "`weight_type` must be one of .*; found 'z'"),
-        ({"fpr": (0, 0.5), "strata": "h"}, "`level` must be given for `strata`; found None"),
+        (
+            {"fpr": (0, 0.5), "design": wroc.Survey(strata="h")},
+            "`level` must be given with `design`; found None",
+        ),
         ({"fpr": (0, 0.5), "tpr": (0, 1), "level": 0.9}, "`fpr` or `tpr` must be given, not both"),
         ({"fpr": (0, 0.5), "level": 2}, "`level`"),
     ],

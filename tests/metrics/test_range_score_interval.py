@@ -201,7 +201,7 @@ def test_against_the_definition(
 @given(st.integers(0, 10_000))
 def test_whole_area_is_the_auc(seed: int) -> None:
     rows = frame_of(sample(seed, 8, 12, 3.0)).with_row_index("c").with_columns(pl.col("c") // 2)
-    for options in ({}, {"weight_type": "frequency"}, {"cluster": "c"}):
+    for options in ({}, {"weight_type": "frequency"}, {"design": "c"}):
         named: dict[str, Any] = {"weight": "w"} | options
         auc = rows.select(wroc.roc_auc_ci("y", "s", method="score", **named)).item()
         for whole in ({"fpr": (0, 1)}, {"tpr": (0.0, 1.0)}):
@@ -235,7 +235,7 @@ def test_positives_in_the_range_are_counted_not_their_clusters() -> None:
     frame = pl.DataFrame({"y": random.random(600) < 0.4, "s": random.normal(size=600)})
     frame = frame.with_row_index("c").with_columns(pl.col("s") + pl.col("y"), pl.col("c") % 12)
     free, found = (
-        wroc.partial_aucs(frame, "y", "s", tpr=(0.8, 1), level=0.95, cluster=cluster)
+        wroc.partial_aucs(frame, "y", "s", tpr=(0.8, 1), level=0.95, design=cluster)
         for cluster in (None, "c")
     )
     assert found["n_eff_pos"].item() < 13
@@ -276,7 +276,7 @@ def test_a_cluster_for_each_row_changes_the_quantile_only() -> None:
     rows = frame_of(sample(6, 30, 40, 5.0)).with_row_index("c")
     level = 2 * stats.norm.cdf(stats.t.ppf(0.975, 69)) - 1
     interval, expected = (
-        found(rows, tpr=(0.5, 1), cluster="c"),
+        found(rows, tpr=(0.5, 1), design="c"),
         found(rows, tpr=(0.5, 1), level=level),
     )
     for name in ("ci_low", "ci_high", "se", "n_eff_pos"):
@@ -286,7 +286,7 @@ def test_a_cluster_for_each_row_changes_the_quantile_only() -> None:
 def test_clusters_of_equal_rows_are_wider() -> None:
     once = frame_of(sample(6, 30, 40, 5.0)).with_row_index("c")
     twice = pl.concat([once, once])
-    clustered, plain = found(twice, tpr=(0.5, 1), cluster="c"), found(twice, tpr=(0.5, 1))
+    clustered, plain = found(twice, tpr=(0.5, 1), design="c"), found(twice, tpr=(0.5, 1))
     single = found(once, tpr=(0.5, 1))
     assert clustered["ci_low"] == pytest.approx(single["ci_low"], abs=0.03)
     assert clustered["ci_low"] < plain["ci_low"]

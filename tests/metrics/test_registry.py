@@ -69,7 +69,7 @@ def alone(metric: CurveMetric, frame: pl.DataFrame) -> float:
 
 
 def at_half(frame: pl.DataFrame) -> dict[str, Any]:
-    return wroc.threshold_metrics(frame, "y", "s", thresholds=0.5, weight="w").row(0, named=True)
+    return wroc.threshold_metrics(frame, "y", "s", threshold=0.5, weight="w").row(0, named=True)
 
 
 # A metric is named wherever metrics are.
@@ -115,7 +115,7 @@ def test_columns_of_tables_are_metrics_of_a_registry() -> None:
     assert [name for name in summary.columns if name not in others] == metrics
     decisions = [*at_half(frame)]
     assert decisions == ["threshold", "tp", "fp", "fn", "tn", *THRESHOLD_METRICS]
-    limits = wroc.threshold_metrics(frame, "y", "s", thresholds=0.5, level=0.9).columns
+    limits = wroc.threshold_metrics(frame, "y", "s", threshold=0.5, level=0.9).columns
     assert [name.removesuffix("_low") for name in limits if name.endswith("_low")] == [*RATES]
     gaps = wide_gaps(frame, "y", "s", by="g", threshold=0.5).columns
     assert [name.removesuffix("_gap") for name in gaps if name.endswith("_gap")] == [*GAP_METRICS]
@@ -130,7 +130,9 @@ def test_fairness_metrics_compare_metrics_with_gaps() -> None:
 
 
 def test_the_report_says_what_its_metrics_are() -> None:
-    audit = wroc.audit(rows(), "y", "s", weight="w", by="g", threshold=0.5, favorable="selected")
+    audit = wroc.audit(
+        rows(), "y", "s", weight="w", attributes="g", threshold=0.5, favorable="selected"
+    )
     page = html.unescape(render(audit))
     terms = re.findall(r"<dt>(.*)</dt>\n<dd>(.*)</dd>", page)
     tables = set(re.findall(r'<th scope="col">(.*?)</th>', page))

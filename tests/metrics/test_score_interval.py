@@ -124,7 +124,7 @@ def test_beside_all_negatives_it_is_nearly_wilsons_interval() -> None:
 
 def test_a_row_for_each_cluster_changes_the_quantile_only() -> None:
     frame = SEVEN.with_row_index("c")
-    found = interval(frame, weight="w", cluster="c")
+    found = interval(frame, weight="w", design="c")
     assert found["se"] == pytest.approx(interval(frame, weight="w")["se"], rel=1e-12)
     level = 2 * stats.norm.cdf(stats.t.ppf(0.975, 6)) - 1
     expected = limits(frame, weight="w", level=level)
@@ -154,7 +154,7 @@ def test_on_both_engines() -> None:
             "w": random.lognormal(size=rows),
         }
     )
-    choices: list[dict[str, Any]] = [{}, {"cluster": "c"}, {"weight_type": "frequency"}]
+    choices: list[dict[str, Any]] = [{}, {"design": "c"}, {"weight_type": "frequency"}]
     for options in choices:
         tables = []
         for engine in ("polars", "compiled"):

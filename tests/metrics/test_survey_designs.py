@@ -33,7 +33,7 @@ ROWS = st.lists(
     min_size=10,
     max_size=40,
 )
-KEYS: dict[str, Any] = {"weight": "w", "cluster": "c", "strata": "h"}
+KEYS: dict[str, Any] = {"weight": "w", "design": wroc.Survey("c", strata="h")}
 
 
 def frame_of(rows: list[Row]) -> pl.DataFrame:
@@ -100,7 +100,9 @@ def test_variance_is_that_of_the_totals_of_units(
     fractions = {0: 0.25, 1: 0.5, 2: 0.0} if corrected else {}
     frame = frame_of(rows)
     fpc = pl.col("h").replace_strict({0: 0.25, 1: 0.5, 2: 0.0}) if corrected else None
-    found = wroc.summary(frame, "y", "s", **KEYS, lonely=lonely, fpc=fpc).row(0, named=True)
+    found = wroc.summary(
+        frame, "y", "s", **(KEYS | {"design": wroc.Survey("c", strata="h", fpc=fpc, lonely=lonely)})
+    ).row(0, named=True)
     auc, influences = auc_influences(inside)
     z, units = totals(inside, influences), {row.psu for row in rows}
     expected = covariance(z, z, units, fractions, adjust=lonely == "adjust")
@@ -115,8 +117,9 @@ def test_variance_is_that_of_the_totals_of_units(
 def test_without_clusters_each_row_is_a_unit(rows: list[Row]) -> None:
     numbered = [row._replace(unit=i) for i, row in enumerate(rows)]
     inside = [row for row in numbered if row.weight > 0]
-    assume(of_both_classes(inside))
-    options: dict[str, Any] = {"weight": "w", "strata": "h", "lonely": "certainty"}
+    # A class in one row has no variance.
+    assume(min(sum(row.label == label for row in inside) for label in (0, 1)) > 1)
+    options: dict[str, Any] = {"weight": "w", "design": wroc.Survey(strata="h", lonely="certainty")}
     found = wroc.summary(frame_of(rows), "y", "s", **options)
     _, influences = auc_influences(inside)
     z = totals(inside, influences)
@@ -132,7 +135,12 @@ def test_units_of_other_groups_count(survey: pl.DataFrame, engine: Engine) -> No
         z = totals(rows, auc_influences(rows)[1])
         assert found["se"] ** 2 == pytest.approx(covariance(z, z, units), rel=1e-10)
         assert found["df"] == auc_degrees_of_freedom(rows, units)
-        alone = wroc.summary(survey.filter(g=found["g"]), "y", "s", **KEYS, lonely="certainty")
+        alone = wroc.summary(
+            survey.filter(g=found["g"]),
+            "y",
+            "s",
+            **(KEYS | {"design": wroc.Survey("c", strata="h", lonely="certainty")}),
+        )
         if found["g"] == "b":
             assert alone["se"].item() != pytest.approx(found["se"], rel=1e-3)
 
@@ -173,24 +181,45 @@ def test_a_lonely_unit_leaves_the_variance_unknown(sampled: pl.DataFrame) -> Non
         assert (other["ci_low"], other["ci_note"]) == (None, found["ci_note"])
     # Both strata that the unit was moved between have one.
     certain = pl.when(pl.col("h") > 1).then(1.0).otherwise(0.0)
-    by_fpc = wroc.summary(lonely, "y", "s", **KEYS, fpc=certain)
-    by_option = wroc.summary(lonely, "y", "s", **KEYS, lonely="certainty")
+    by_fpc = wroc.summary(
+        lonely, "y", "s", **(KEYS | {"design": wroc.Survey("c", strata="h", fpc=certain)})
+    )
+    by_option = wroc.summary(
+        lonely, "y", "s", **(KEYS | {"design": wroc.Survey("c", strata="h", lonely="certainty")})
+    )
     assert_frame_equal(by_fpc, by_option)
     assert by_fpc["se"].item() > 0
 
 
 def test_one_class_has_no_variance(sampled: pl.DataFrame) -> None:
-    found = wroc.summary(sampled.filter(y=1), "y", "s", **KEYS, lonely="adjust")
+    found = wroc.summary(
+        sampled.filter(y=1),
+        "y",
+        "s",
+        **(KEYS | {"design": wroc.Survey("c", strata="h", lonely="adjust")}),
+    )
     assert found.select("auc", "se", "ci_low", "deff", "ci_note").row(0) == (None,) * 5
 
 
 def test_population_sizes_are_fractions(survey: pl.DataFrame) -> None:
     sizes = survey.with_columns(n=3 * (pl.col("h") + 2))
-    by_size = wroc.summary(sizes, "y", "s", **KEYS, fpc="n")
-    by_fraction = wroc.summary(sizes, "y", "s", **KEYS, fpc=1 / (pl.col("h") + 2))
+    by_size = wroc.summary(
+        sizes, "y", "s", **(KEYS | {"design": wroc.Survey("c", strata="h", fpc="n")})
+    )
+    by_fraction = wroc.summary(
+        sizes,
+        "y",
+        "s",
+        **(KEYS | {"design": wroc.Survey("c", strata="h", fpc=1 / (pl.col("h") + 2))}),
+    )
     assert_frame_equal(by_size, by_fraction)
     decimals = sizes.with_columns(pl.col("n").cast(pl.Decimal(38, 1)))
-    assert_frame_equal(wroc.summary(decimals, "y", "s", **KEYS, fpc="n"), by_size)
+    assert_frame_equal(
+        wroc.summary(
+            decimals, "y", "s", **(KEYS | {"design": wroc.Survey("c", strata="h", fpc="n")})
+        ),
+        by_size,
+    )
     bare = wroc.summary(sizes, "y", "s", **KEYS)
     assert by_size["se"].item() < bare["se"].item()
 
@@ -214,24 +243,24 @@ def test_population_sizes_are_fractions(survey: pl.DataFrame) -> None:
 )
 def test_wrong_corrections(sampled: pl.DataFrame, fpc: pl.Expr, message: str) -> None:
     with pytest.raises(InvalidOperationError, match=f"`fpc` {message}"):
-        wroc.summary(sampled, "y", "s", **KEYS, fpc=fpc)
+        wroc.summary(
+            sampled, "y", "s", **(KEYS | {"design": wroc.Survey("c", strata="h", fpc=fpc)})
+        )
 
 
 def test_corrections_that_vary_need_strata(sampled: pl.DataFrame) -> None:
     fpc = pl.when(pl.col("h") == pl.col("h").first()).then(0.25).otherwise(0.5)
-    wroc.summary(sampled, "y", "s", **KEYS, fpc=fpc)
+    wroc.summary(sampled, "y", "s", **(KEYS | {"design": wroc.Survey("c", strata="h", fpc=fpc)}))
     message = r"^`fpc` must be .* in all rows, as `strata` is not given; found 0\.25 to 0\.5$"
     with pytest.raises(InvalidOperationError, match=message):
-        wroc.summary(sampled, "y", "s", cluster=KEYS["cluster"], fpc=fpc)
+        wroc.summary(sampled, "y", "s", weight="w", design=wroc.Survey("c", fpc=fpc))
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"lonely": "drop"}, "`lonely` must be one of 'null', 'certainty', 'adjust'; found 'drop'"),
-        ({"lonely": "adjust", "strata": None}, "`lonely` must be 'null' without `strata`"),
         ({"method": "newcombe"}, "`method` must be .* or 'wald' with a survey design; found 'newc"),
-        ({"bins": 20}, "must be None with `bins`, which keeps .*; found `cluster` and `strata`$"),
+        ({"bins": 20}, "must be None with `bins`, which keeps .*; found a survey$"),
     ],
 )
 def test_wrong_options(sampled: pl.DataFrame, options: dict[str, Any], message: str) -> None:
@@ -239,9 +268,32 @@ def test_wrong_options(sampled: pl.DataFrame, options: dict[str, Any], message: 
         wroc.summary(sampled, "y", "s", **(KEYS | options))
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"lonely": "drop"}, "`lonely` must be one of 'null', 'certainty', 'adjust'; found 'drop'"),
+        ({"lonely": "adjust"}, "`lonely` must be 'null' without `strata`; found 'adjust'"),
+    ],
+)
+def test_wrong_options_of_a_survey(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        wroc.Survey("c", **options)
+
+
+def test_what_is_no_design(sampled: pl.DataFrame) -> None:
+    message = "`design` must be a column of clusters, a `Survey` or `ReplicateWeights`; found 3"
+    with pytest.raises(TypeError, match=message):
+        wroc.summary(sampled, "y", "s", design=3)  # type: ignore[arg-type]
+
+
 def test_text_is_no_correction(sampled: pl.DataFrame) -> None:
     with pytest.raises(TypeError, match=r"^`fpc` must be numeric; found"):
-        wroc.summary(sampled.with_columns(n=pl.lit("a")), "y", "s", **KEYS, fpc="n")
+        wroc.summary(
+            sampled.with_columns(n=pl.lit("a")),
+            "y",
+            "s",
+            **(KEYS | {"design": wroc.Survey("c", strata="h", fpc="n")}),
+        )
 
 
 def test_the_plan_can_be_stored(sampled: pl.DataFrame) -> None:

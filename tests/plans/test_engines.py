@@ -117,9 +117,9 @@ def test_engines_may_be_objects(scan: pl.LazyFrame, name: str, engine: pl.Engine
 
 
 def test_what_computes_at_once_runs_on_the_engine_of_the_settings(people: pl.DataFrame) -> None:
-    expected = wroc.audit(people, "y", "s", weight="w", by="g").segments
+    expected = wroc.audit(people, "y", "s", weight="w", attributes="g").segments
     with pl.Config(engine_affinity=pl.InMemoryEngine()):
-        found = wroc.audit(people, "y", "s", weight="w", by="g").segments
+        found = wroc.audit(people, "y", "s", weight="w", attributes="g").segments
     assert_frame_equal(found, expected, rel_tol=1e-12)
     # An engine that is not there is asked, and says so.
     absent = pl.GPUEngine(raise_on_fail=True)

@@ -47,7 +47,13 @@ def test_what_needs_no_window_does_not_warn(people: pl.DataFrame) -> None:
         wroc.score_counts(frame, "y", "s", by="g", bins=64).collect()
         wroc.summary_in_ranges(frame, "y", "s", by="g", rows_per_range=100)
         wroc.audit_in_ranges(
-            frame, "y", "s", by="g", rows_per_range=300, max_fpr=0.1, favorable="selected"
+            frame,
+            "y",
+            "s",
+            attributes="g",
+            rows_per_range=300,
+            threshold=wroc.rules.max_fpr(0.1),
+            favorable="selected",
         )
         frame.group_by("g").agg(wroc.roc_auc("y", "s")).collect()
 

@@ -153,7 +153,7 @@ def test_interval_holds_its_rate_also_when_that_is_0_or_1(frame: pl.DataFrame) -
 def test_rounding_does_not_keep_0_or_1_out() -> None:
     sizes = pl.DataFrame({"g": range(1, 301)})
     frame = sizes.select("g", y=1, s=pl.lit(1.0).repeat_by("g")).explode("s", empty_as_null=False)
-    table = wroc.threshold_metrics(frame, "y", "s", by="g", thresholds=[2, 1], level=0.95)
+    table = wroc.threshold_metrics(frame, "y", "s", by="g", threshold=[2, 1], level=0.95)
     none, everyone = (table.filter(threshold=t) for t in (2, 1))
     assert (none["tpr_low"] == 0).all()
     assert (everyone["tpr_high"] == 1).all()
@@ -166,7 +166,7 @@ def test_weighted_groups_on_both_engines(
 ) -> None:
     frame = people.with_columns(g=pl.when(pl.col("g") != "d").then("g"))
     plan = wroc.threshold_metrics(
-        frame.lazy(), "y", "s", weight="w", by="g", thresholds=thresholds, level=0.9
+        frame.lazy(), "y", "s", weight="w", by="g", threshold=thresholds, level=0.9
     )
     table = plan.collect(engine=engine)
     for key in (None, "a", "b", "c"):
@@ -186,14 +186,14 @@ def test_both_forms_agree(people: pl.DataFrame, weight_type: Any, engine: Engine
     for key, struct in found.rows():
         frame = people.filter(g=key)
         limit = frame["limit"][0]
-        table = wroc.threshold_metrics(frame, "y", "s", thresholds=limit, **options)
+        table = wroc.threshold_metrics(frame, "y", "s", threshold=limit, **options)
         assert list(struct) == table.columns
         assert list(struct.values()) == pytest.approx(list(table.row(0)), abs=1e-12)
         assert struct["tpr_low"] < struct["tpr"] < struct["tpr_high"]
 
 
 def test_worked_example(seven: pl.DataFrame) -> None:
-    (row,) = wroc.threshold_metrics(seven, "y", "s", weight="w", thresholds=0.7, level=0.95).rows(
+    (row,) = wroc.threshold_metrics(seven, "y", "s", weight="w", threshold=0.7, level=0.95).rows(
         named=True
     )
     assert row["tpr"] == 0.5
@@ -205,7 +205,7 @@ def test_smaller_of_the_two_sizes_is_used() -> None:
     heavy = pl.DataFrame({"y": 1, "s": [2, *[1] * 9], "w": [3.0, *[1.0] * 9]})
     light = heavy.with_columns(s=pl.Series([*[1] * 9, 2]))
     for frame in (heavy, light):
-        (row,) = wroc.threshold_metrics(frame, "y", "s", weight="w", thresholds=2, level=0.95).rows(
+        (row,) = wroc.threshold_metrics(frame, "y", "s", weight="w", threshold=2, level=0.95).rows(
             named=True
         )
         rate, kish = row["tpr"], 12**2 / 18
@@ -324,7 +324,7 @@ def test_missing_threshold_has_no_limits(people: pl.DataFrame, threshold: Any) -
 def test_rate_of_nothing_is_null() -> None:
     frame = pl.DataFrame({"y": [1, 1], "s": [2.0, 1.0]})
     for table in (
-        wroc.threshold_metrics(frame, "y", "s", thresholds=3, level=0.95),
+        wroc.threshold_metrics(frame, "y", "s", threshold=3, level=0.95),
         matrices(frame, [3], level=0.95),
     ):
         row = table.row(0, named=True)
@@ -336,7 +336,7 @@ def test_rate_of_nothing_is_null() -> None:
 def test_predictive_values_of_a_population_at_their_ends() -> None:
     frame = pl.DataFrame({"y": [1] * 5 + [0] * 5, "s": [2.0] * 3 + [1.0] * 2 + [3.0] * 5})
     options: dict[str, Any] = {"level": 0.95, "prevalence": 0.2}
-    found = wroc.threshold_metrics(frame, "y", "s", thresholds=[3, 2, 4], **options)
+    found = wroc.threshold_metrics(frame, "y", "s", threshold=[3, 2, 4], **options)
     # At 3 all negatives are selected and no positive, at 2 some positives too; at 4 nobody is.
     row = {row["threshold"]: row for row in found.iter_rows(named=True)}
     assert (row[3]["ppv"], row[3]["npv"], row[2]["npv"]) == (0, 0, 0)
@@ -352,7 +352,7 @@ def test_rows_that_miss_something_count_nowhere(people: pl.DataFrame) -> None:
     frame = people.with_columns(s=pl.when(~some).then("s"))
     options: dict[str, Any] = {"weight": "w", "level": 0.95}
     tables = [matrices(each, [0.5], **options) for each in (frame, frame.drop_nulls())]
-    tables.append(wroc.threshold_metrics(frame, "y", "s", thresholds=0.5, **options))
+    tables.append(wroc.threshold_metrics(frame, "y", "s", threshold=0.5, **options))
     for other in tables[1:]:
         assert_frame_equal(tables[0], other, abs_tol=1e-12)
 

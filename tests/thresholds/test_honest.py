@@ -88,9 +88,9 @@ def accuracy(cells: Cells) -> Fraction | None:
 
 
 RULES: dict[str, tuple[dict[str, Any], Rule]] = {
-    "youden": ({"criterion": "youden"}, youden),
-    "max_fpr": ({"max_fpr": 0.3}, max_fpr),
-    "accuracy": ({"criterion": "accuracy"}, accuracy),
+    "youden": ({"rule": wroc.rules.youden()}, youden),
+    "max_fpr": ({"rule": wroc.rules.max_fpr(0.3)}, max_fpr),
+    "accuracy": ({"rule": wroc.rules.max_accuracy()}, accuracy),
 }
 
 
@@ -218,7 +218,7 @@ def people(seed: int, size: int = 60) -> pl.DataFrame:
 
 
 def points(frame: Any, **options: Any) -> Any:
-    options = {"criterion": "youden"} | options if "max_fpr" not in options else options
+    options = {"rule": wroc.rules.youden()} | options if "max_fpr" not in options else options
     return wroc.operating_points(frame, "y", "s", **options)
 
 
@@ -259,7 +259,12 @@ def test_a_group_without_a_class_is_left_out_of_the_resample(common: bool) -> No
         {"g": ["b"] * 5, "y": [1, 0, 0, 0, 0], "s": [0.7, 0.9, 0.5, 0.3, 0.1], "w": [1.0] * 5}
     )
     frame = pl.concat([people(4, 12).with_columns(g=pl.lit("a")), few])
-    options: dict[str, Any] = {"criterion": "accuracy", "weight": "w", "by": "g", "common": common}
+    options: dict[str, Any] = {
+        "rule": wroc.rules.max_accuracy(),
+        "weight": "w",
+        "by": "g",
+        "common": common,
+    }
     table = points(frame, honest="bootstrap", resamples=30, **options)
     expected = bootstrapped(frame, accuracy, common=common, resamples=30)
     for row in table.iter_rows(named=True):
@@ -298,7 +303,7 @@ def test_the_other_metrics_follow(honest: str) -> None:
 
 def test_selection_rate_and_accuracy_lose_their_own_optimism() -> None:
     frame = people(8, 200)
-    options: dict[str, Any] = {"weight": "w", "criterion": "accuracy"}
+    options: dict[str, Any] = {"weight": "w", "rule": wroc.rules.max_accuracy()}
     apparent = points(frame, **options)
     table = points(frame, honest="bootstrap", resamples=25, **options)
     rows, numbers = numbered(frame.with_columns(g=pl.lit("all")))
@@ -344,7 +349,7 @@ def test_folds_have_no_intervals() -> None:
 
 @pytest.mark.parametrize("honest", HONEST)
 def test_rates_of_a_population(honest: str) -> None:
-    rule: dict[str, Any] = {"criterion": "cost", "cost_fn": 0.7, "prevalence": 0.1}
+    rule: dict[str, Any] = {"rule": wroc.rules.least_cost(fn=0.7, prevalence=0.1)}
     table = points(people(7, 200), level=0.9, honest=honest, resamples=20, **rule)
     of = table.row(0, named=True)
     selected = 0.1 * of["tpr"] + 0.9 * of["fpr"]
@@ -408,7 +413,7 @@ def test_only_ratios_of_weights_matter(seed: int, factor: float) -> None:
 def test_same_scores_have_the_same_draws(seed: int) -> None:
     frame = people(seed % 1000).with_columns(t=pl.col("s") * 2)
     for honest in HONEST:
-        options: dict[str, Any] = {"criterion": "youden", "weight": "w", "honest": honest}
+        options: dict[str, Any] = {"rule": wroc.rules.youden(), "weight": "w", "honest": honest}
         options |= {"resamples": 4, "seed": seed}
         table = wroc.operating_points(frame, "y", ["s", "t"], **options)
         assert table["model"].to_list() == ["s", "t"]
@@ -458,7 +463,7 @@ def test_one_class_or_no_rows(honest: str) -> None:
     assert (both["threshold"], both["tp"], both["tn"]) == (4.0, 1.0, 1.0)
     # Each resample with both classes is the rows themselves; no fold has both in the others.
     assert [both["tpr"], both["fpr"]] == ([1.0, 0.0] if honest == "bootstrap" else [None, None])
-    of_one = points(frame, **options | {"criterion": "accuracy"}).row(0, named=True)
+    of_one = points(frame, **options | {"rule": wroc.rules.max_accuracy()}).row(0, named=True)
     assert of_one["threshold"] == 1.0
     assert of_one["fpr"] is None
     assert of_one["accuracy"] == of_one["tpr"] == of_one["selection_rate"]
@@ -481,11 +486,15 @@ def test_methods_have_the_argument() -> None:
     frame: Any = people(1)
     method = frame.wroc.operating_points
     assert {"honest", "resamples", "seed"} <= set(inspect.signature(method).parameters)
-    options: dict[str, Any] = {"max_fpr": 0.2, "honest": "bootstrap", "resamples": 3}
+    options: dict[str, Any] = {
+        "rule": wroc.rules.max_fpr(0.2),
+        "honest": "bootstrap",
+        "resamples": 3,
+    }
     assert_frame_equal(method("y", "s", **options), points(frame, **options))
     counts: Any = wroc.from_counts(wroc.score_counts(frame, "y", "s"))
     with pytest.raises(TypeError, match="unexpected keyword argument 'honest'"):
-        counts.operating_points(criterion="youden", honest="bootstrap")
+        counts.operating_points(rule=wroc.rules.youden(), honest="bootstrap")
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from polars.testing import assert_frame_equal
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.thresholds.rules import threshold_or_rule
+from polars_wroc.thresholds.rules import Rule, read_threshold
 
 Engine: TypeAlias = Literal["in-memory", "streaming"]
 Row: TypeAlias = tuple[int, float, int]
@@ -47,9 +47,9 @@ class Cut(NamedTuple):
 
 
 class Search(NamedTuple):
-    """A rule: its arguments, what it minimises in turn and what it allows."""
+    """A rule, what it minimises in turn and what it allows."""
 
-    options: dict[str, Any]
+    rule: Rule
     badness: Callable[[Cut], tuple[Fraction | int, ...]]
     allowed: Callable[[Cut], bool] = lambda _: True
     both_classes: bool = True
@@ -57,34 +57,34 @@ class Search(NamedTuple):
 
 THIRD, LARGE = Fraction(3, 10), Fraction(7, 10)
 SEARCHES = {
-    "youden": Search({"criterion": "youden"}, lambda c: (c.fpr - c.tpr,)),
-    "closest": Search({"criterion": "closest_topleft"}, lambda c: (c.fpr**2 + (1 - c.tpr) ** 2,)),
-    "accuracy": Search({"criterion": "accuracy"}, lambda c: (c.errors,), both_classes=False),
+    "youden": Search(wroc.rules.youden(), lambda c: (c.fpr - c.tpr,)),
+    "closest": Search(wroc.rules.closest_topleft(), lambda c: (c.fpr**2 + (1 - c.tpr) ** 2,)),
+    "accuracy": Search(wroc.rules.max_accuracy(), lambda c: (c.errors,), both_classes=False),
     "cost": Search(
-        {"criterion": "cost", "cost_fn": 3, "cost_fp": 1},
+        wroc.rules.least_cost(fn=3, fp=1),
         lambda c: (3 * (c.positives - c.tp) + c.fp,),
         both_classes=False,
     ),
     "cost_fp": Search(
-        {"criterion": "cost", "cost_fp": 0.7},
+        wroc.rules.least_cost(fp=0.7),
         lambda c: (3 * (c.positives - c.tp) + 7 * c.fp,),
         both_classes=False,
     ),
     "cost_prevalence": Search(
-        {"criterion": "cost", "cost_fn": 0.7, "cost_fp": 0.3, "prevalence": 0.3},
+        wroc.rules.least_cost(fn=0.7, fp=0.3, prevalence=0.3),
         lambda c: (LARGE * THIRD * (1 - c.tpr) + THIRD * LARGE * c.fpr,),
     ),
     "cost_rare": Search(
-        {"criterion": "cost", "cost_fn": 0.7, "prevalence": 0.1},
+        wroc.rules.least_cost(fn=0.7, prevalence=0.1),
         lambda c: (7 * (1 - c.tpr) + 27 * c.fpr,),
     ),
-    "max_fpr": Search({"max_fpr": 0.3}, lambda c: (-c.tpr, c.fpr), lambda c: c.fpr <= THIRD),
-    "max_fpr_none": Search({"max_fpr": 0}, lambda c: (-c.tpr, c.fpr), lambda c: c.fpr == 0),
-    "min_tpr": Search({"min_tpr": 0.7}, lambda c: (c.fpr, -c.tpr), lambda c: c.tpr >= LARGE),
-    "min_tpr_none": Search({"min_tpr": 0}, lambda c: (c.fpr, -c.tpr)),
-    "min_tpr_all": Search({"min_tpr": 1}, lambda c: (c.fpr, -c.tpr), lambda c: c.tpr == 1),
+    "max_fpr": Search(wroc.rules.max_fpr(0.3), lambda c: (-c.tpr, c.fpr), lambda c: c.fpr <= THIRD),
+    "max_fpr_none": Search(wroc.rules.max_fpr(0), lambda c: (-c.tpr, c.fpr), lambda c: c.fpr == 0),
+    "min_tpr": Search(wroc.rules.min_tpr(0.7), lambda c: (c.fpr, -c.tpr), lambda c: c.tpr >= LARGE),
+    "min_tpr_none": Search(wroc.rules.min_tpr(0), lambda c: (c.fpr, -c.tpr)),
+    "min_tpr_all": Search(wroc.rules.min_tpr(1), lambda c: (c.fpr, -c.tpr), lambda c: c.tpr == 1),
     "max_selection_rate": Search(
-        {"max_selection_rate": 0.3},
+        wroc.rules.max_selection_rate(0.3),
         lambda c: (-c.selected,),
         lambda c: c.selected <= THIRD,
         both_classes=False,
@@ -141,21 +141,21 @@ def expected_cells(cut: Cut | None) -> tuple[float | None, ...]:
     return cut.threshold, cut.tp, cut.fp, cut.positives - cut.tp, cut.negatives - cut.fp
 
 
-def point(frame: pl.DataFrame, **options: Any) -> dict[str, Any]:
-    found = frame.select(wroc.operating_point("y", "s", weight="w", **options))
-    return found.unnest("operating_point").row(0, named=True)
+def point(frame: pl.DataFrame, rule: Rule, **options: Any) -> dict[str, Any]:
+    found = frame.select(wroc.confusion_matrix("y", "s", weight="w", threshold=rule, **options))
+    return found.unnest("confusion_matrix").row(0, named=True)
 
 
 @pytest.mark.parametrize(
     ("options", "threshold"),
     [
-        ({"criterion": "accuracy"}, 0.9),
-        ({"criterion": "youden"}, 0.6),
-        ({"criterion": "closest_topleft"}, 0.6),
-        ({"max_fpr": 0.5}, 0.9),
-        ({"min_tpr": 0.9}, 0.6),
-        ({"criterion": "cost", "cost_fn": 0.7, "cost_fp": 0.3}, 0.6),
-        ({"max_selection_rate": 0.5}, 0.8),
+        ({"rule": wroc.rules.max_accuracy()}, 0.9),
+        ({"rule": wroc.rules.youden()}, 0.6),
+        ({"rule": wroc.rules.closest_topleft()}, 0.6),
+        ({"rule": wroc.rules.max_fpr(0.5)}, 0.9),
+        ({"rule": wroc.rules.min_tpr(0.9)}, 0.6),
+        ({"rule": wroc.rules.least_cost(fn=0.7, fp=0.3)}, 0.6),
+        ({"rule": wroc.rules.max_selection_rate(0.5)}, 0.8),
     ],
 )
 def test_worked_examples(options: dict[str, Any], threshold: float) -> None:
@@ -172,12 +172,12 @@ def test_closest_point_is_that_of_the_shortest_line(
 ) -> None:
     rows = [(1, 3.0 - k, w) for k, w in enumerate(positives)]
     rows += [(0, 3.0 - k, w) for k, w in enumerate(negatives)]
-    assert point(frame_of(rows), criterion="closest_topleft")["threshold"] == threshold
+    assert point(frame_of(rows), rule=wroc.rules.closest_topleft())["threshold"] == threshold
 
 
 def test_metrics_there_are_those_of_the_confusion_matrix() -> None:
     frame = frame_of(SEVEN)
-    found = point(frame, criterion="youden")
+    found = point(frame, rule=wroc.rules.youden())
     matrix = frame.select(wroc.confusion_matrix("y", "s", threshold=0.6, weight="w"))
     assert found == pytest.approx(matrix.item(), abs=1e-12)
     assert found["youden"] == pytest.approx(0.4)
@@ -189,10 +189,10 @@ def test_rule_is_a_search_over_all_cuts(name: str) -> None:
     frame = pl.concat(frame_of(rows, g) for g, rows in samples.items())
     expected = [expected_cells(search(rows, rule)) for rows in samples.values()]
     by_expression = frame.group_by("g", maintain_order=True).agg(
-        wroc.operating_point("y", "s", weight="w", **rule.options)
+        wroc.confusion_matrix("y", "s", weight="w", threshold=rule.rule)
     )
-    by_frame = wroc.operating_points(frame, "y", "s", weight="w", by="g", **rule.options)
-    assert cells(by_expression.unnest("operating_point")) == expected
+    by_frame = wroc.operating_points(frame, "y", "s", weight="w", by="g", rule=rule.rule)
+    assert cells(by_expression.unnest("confusion_matrix")) == expected
     # As everywhere, a table has no row for a group without weight.
     weighed = [any(w for *_, w in rows) for rows in samples.values()]
     assert cells(by_frame) == [c for c, there in zip(expected, weighed, strict=True) if there]
@@ -202,26 +202,25 @@ def test_rule_is_a_search_over_all_cuts(name: str) -> None:
 def test_weights_have_no_scale(people: pl.DataFrame, scale: float) -> None:
     frames = people, people.with_columns(pl.col("w") * scale)
     chosen = [
-        [point(frame, **rule.options)["threshold"] for rule in SEARCHES.values()]
-        for frame in frames
+        [point(frame, rule.rule)["threshold"] for rule in SEARCHES.values()] for frame in frames
     ]
     assert chosen[0] == chosen[1]
 
 
 def test_threshold_of_minus_0_is_0() -> None:
-    assert str(threshold_or_rule(-0.0)) == "0.0"
+    assert str(read_threshold(-0.0)) == "0.0"
 
 
 @pytest.mark.parametrize("name", sweep(SEARCHES, fast=list(SEARCHES)[::2]))
 def test_both_forms_agree_in_groups(name: str, people: pl.DataFrame, engine: Engine) -> None:
     one_class = people.filter("y", g="a").with_columns(g=pl.lit("z"))
     lazy = pl.concat([people, one_class]).lazy()
-    options = SEARCHES[name].options
-    by_frame = wroc.operating_points(lazy, "y", "s", weight="w", by="g", **options)
+    rule = SEARCHES[name].rule
+    by_frame = wroc.operating_points(lazy, "y", "s", rule, weight="w", by="g")
     by_expression = (
         lazy.group_by("g")
-        .agg(wroc.operating_point("y", "s", weight="w", **options))
-        .unnest("operating_point")
+        .agg(wroc.confusion_matrix("y", "s", weight="w", threshold=rule))
+        .unnest("confusion_matrix")
         .sort("g")
     )
     tables = by_frame.collect(engine=engine), by_expression.collect(engine=engine)
@@ -231,14 +230,14 @@ def test_both_forms_agree_in_groups(name: str, people: pl.DataFrame, engine: Eng
 
 def test_infinite_score_is_told_from_the_origin() -> None:
     frame = frame_of([(1, math.inf, 1), (0, 1.0, 1)])
-    assert cells(wroc.operating_points(frame, "y", "s", criterion="youden")) == [
+    assert cells(wroc.operating_points(frame, "y", "s", rule=wroc.rules.youden())) == [
         (math.inf, 1, 0, 0, 1)
     ]
     worst = frame_of([(0, math.inf, 1), (1, 1.0, 1)])
     for common in (False, True):
-        found = wroc.operating_points(worst, "y", "s", max_fpr=0, common=common)
+        found = wroc.operating_points(worst, "y", "s", rule=wroc.rules.max_fpr(0), common=common)
         assert cells(found) == [(math.inf, 0, 0, 1, 1)]
-        found = wroc.operating_points(frame, "y", "s", max_fpr=0, common=common)
+        found = wroc.operating_points(frame, "y", "s", rule=wroc.rules.max_fpr(0), common=common)
         assert cells(found) == [(math.inf, 1, 0, 0, 1)]
 
 
@@ -247,8 +246,8 @@ def test_common_threshold_is_chosen_on_all_rows(name: str) -> None:
     for first in range(0, 15, 3):
         samples = dict(list(random_rows(15).items())[first : first + 3])
         frame = pl.concat(frame_of(rows, g) for g, rows in samples.items())
-        options = SEARCHES[name].options
-        found = wroc.operating_points(frame, "y", "s", weight="w", by="g", common=True, **options)
+        rule = SEARCHES[name].rule
+        found = wroc.operating_points(frame, "y", "s", rule, weight="w", by="g", common=True)
         chosen = search([row for rows in samples.values() for row in rows], SEARCHES[name])
         here = [chosen and at_threshold(rows, chosen) for rows in samples.values()]
         assert cells(found) == [expected_cells(cut) for cut in here]
@@ -264,11 +263,11 @@ def at_threshold(rows: list[Row], chosen: Cut) -> Cut:
 def test_common_threshold_is_one_per_model(people: pl.DataFrame, engine: Engine) -> None:
     frame = people.with_columns(t=-2 * pl.col("s") + pl.col("w"))
     lazy = wroc.operating_points(
-        frame.lazy(), "y", ["s", "t"], weight="w", by="g", criterion="youden", common=True
+        frame.lazy(), "y", ["s", "t"], weight="w", by="g", rule=wroc.rules.youden(), common=True
     )
     found = lazy.collect(engine=engine)
     for model in ("s", "t"):
-        whole = wroc.operating_points(frame, "y", model, weight="w", criterion="youden")
+        whole = wroc.operating_points(frame, "y", model, weight="w", rule=wroc.rules.youden())
         threshold = whole["threshold"].item()
         expected = (
             frame.group_by("g")
@@ -281,22 +280,22 @@ def test_common_threshold_is_one_per_model(people: pl.DataFrame, engine: Engine)
 
 
 def test_costs_count_by_their_ratio(people: pl.DataFrame) -> None:
-    expected = point(people, criterion="cost", cost_fn=0.75, cost_fp=0.25)
-    for costs in ({"cost_fn": 3, "cost_fp": 1}, {"cost_fn": 0.75}, {"cost_fp": 0.25}):
-        assert point(people, criterion="cost", **costs) == expected
+    expected = point(people, rule=wroc.rules.least_cost(fn=0.75, fp=0.25))
+    for costs in ({"fn": 3, "fp": 1}, {"fn": 0.75}, {"fp": 0.25}):
+        assert point(people, rule=wroc.rules.least_cost(**costs)) == expected
 
 
 def test_prevalence_of_the_data_changes_nothing(people: pl.DataFrame) -> None:
     share = people.select((pl.col("w") * pl.col("y")).sum() / pl.col("w").sum()).item()
-    found = point(people, criterion="cost", cost_fn=0.6, prevalence=share)
-    assert found == pytest.approx(point(people, criterion="cost", cost_fn=0.6))
+    found = point(people, rule=wroc.rules.least_cost(fn=0.6, prevalence=share))
+    assert found == pytest.approx(point(people, rule=wroc.rules.least_cost(fn=0.6)))
 
 
 @pytest.mark.parametrize("common", sweep([False, True]))
 def test_limits_at_a_chosen_threshold_are_those_at_a_given_one(
     people: pl.DataFrame, common: bool
 ) -> None:
-    rule: dict[str, Any] = {"criterion": "cost", "cost_fn": 0.6, "prevalence": 0.2}
+    rule: dict[str, Any] = {"rule": wroc.rules.least_cost(fn=0.6, prevalence=0.2)}
     ours = wroc.operating_points(
         people, "y", "s", weight="w", by="g", common=common, level=0.9, **rule
     )
@@ -312,36 +311,59 @@ def test_limits_at_a_chosen_threshold_are_those_at_a_given_one(
 @pytest.mark.parametrize("common", sweep([False, True]))
 def test_empty_frame_gives_no_groups(common: bool) -> None:
     empty = frame_of([])
-    found = wroc.operating_points(empty, "y", "s", by="g", criterion="accuracy", common=common)
+    found = wroc.operating_points(
+        empty, "y", "s", by="g", rule=wroc.rules.max_accuracy(), common=common
+    )
     assert found.is_empty()
     for rule in SEARCHES.values():
-        assert set(point(empty, **rule.options).values()) == {None}
+        assert set(point(empty, rule.rule).values()) == {None}
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("rule", "options", "message"),
     [
-        ({}, "found none"),
-        ({"criterion": "youden", "max_fpr": 0.1}, "exactly one of"),
-        ({"min_tpr": 0.5, "max_fpr": 0.1}, "exactly one of"),
-        ({"criterion": "best"}, "criterion"),
-        ({"criterion": "cost"}, "cost_fn"),
-        ({"criterion": "cost", "cost_fn": -1, "cost_fp": 1}, "cost_fn"),
-        ({"criterion": "cost", "cost_fn": 1, "cost_fp": -1}, "cost_fp"),
-        ({"criterion": "cost", "cost_fn": 0, "cost_fp": 0}, "both be 0"),
-        ({"criterion": "cost", "cost_fn": 1.5}, "cost_fn"),
-        ({"criterion": "cost", "cost_fp": 1.5}, "cost_fp"),
-        ({"criterion": "cost", "cost_fn": 0.5, "prevalence": 0}, "prevalence"),
-        ({"criterion": "cost", "cost_fn": 0.5, "prevalence": 1}, "prevalence"),
-        ({"criterion": "youden", "cost_fn": 0.5}, "must come with `criterion` 'cost'"),
-        ({"max_fpr": 0.5, "prevalence": 0.5}, "must come with `criterion` 'cost'"),
-        ({"max_fpr": 1.1}, "max_fpr"),
-        ({"min_tpr": -0.1}, "min_tpr"),
-        ({"max_selection_rate": math.nan}, "max_selection_rate"),
+        ("least_cost", {}, "`fn` or `fp` must be given"),
+        ("least_cost", {"fn": -1, "fp": 1}, "`fn` must be"),
+        ("least_cost", {"fn": 1, "fp": -1}, "`fp` must be"),
+        ("least_cost", {"fn": 0, "fp": 0}, "`fn` and `fp` must not both be 0"),
+        ("least_cost", {"fn": 1.5}, "`fn` must be at most 1 where `fp` is not given"),
+        ("least_cost", {"fp": 1.5}, "`fp` must be at most 1 where `fn` is not given"),
+        ("least_cost", {"fn": 0.5, "prevalence": 0}, "`prevalence` must lie"),
+        ("least_cost", {"fn": 0.5, "prevalence": 1}, "`prevalence` must lie"),
+        ("max_fpr", {"fpr": 1.1}, "`fpr` must lie between 0 and 1; found 1.1"),
+        ("min_tpr", {"tpr": -0.1}, "`tpr` must lie between 0 and 1"),
+        ("max_selection_rate", {"rate": math.nan}, "`rate` must"),
     ],
 )
-def test_arguments_out_of_range_are_rejected(options: dict[str, Any], message: str) -> None:
+def test_arguments_out_of_range_are_rejected(
+    rule: str, options: dict[str, Any], message: str
+) -> None:
     with pytest.raises(ValueError, match=message):
-        wroc.operating_point("y", "s", **options)
-    with pytest.raises(ValueError, match=message):
-        wroc.operating_points(frame_of(SEVEN), "y", "s", **options)
+        getattr(wroc.rules, rule)(**options)
+
+
+def test_what_is_no_rule() -> None:
+    message = r"`rule` must be a rule, such as wroc\.rules\.youden\(\); found 0\.5"
+    with pytest.raises(TypeError, match=message):
+        wroc.operating_points(frame_of(SEVEN), "y", "s", 0.5)  # type: ignore[arg-type]
+    wrong: Any
+    for wrong, error in ((wroc.rules.youden, TypeError), ("mean", ValueError)):
+        with pytest.raises(error, match="`threshold` must be"):
+            wroc.threshold_metrics(frame_of(SEVEN), "y", "s", threshold=wrong)
+    with pytest.raises(ValueError, match="`level` must be None where a rule chooses"):
+        wroc.confusion_matrix("y", "s", threshold=wroc.rules.youden(), level=0.95)
+
+
+def test_rules_are_values() -> None:
+    rules = {wroc.rules.max_fpr(0.1), wroc.rules.max_fpr(0.1), wroc.rules.least_cost(fn=5, fp=1)}
+    assert len(rules) == 2
+    assert {repr(rule) for rule in rules} == {"max_fpr(fpr=0.1)", "least_cost(fn=5, fp=1)"}
+    assert wroc.rules.max_fpr(0.1).as_dict() == {"rule": "max_fpr", "fpr": 0.1}
+
+
+@pytest.mark.parametrize("choice", ["median", wroc.rules.min_tpr(0.7)])
+def test_one_threshold_for_all_groups(people: pl.DataFrame, choice: Any) -> None:
+    rule = wroc.rules.max_selection_rate(0.5) if choice == "median" else choice
+    found = wroc.threshold_metrics(people, "y", "s", threshold=choice, weight="w", by="g")
+    expected = wroc.operating_points(people, "y", "s", rule, common=True, weight="w", by="g")
+    assert_frame_equal(found, expected)

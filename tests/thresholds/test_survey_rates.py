@@ -15,7 +15,7 @@ from scipy import optimize, stats
 
 import polars_wroc as wroc
 
-KEYS: dict[str, Any] = {"weight": "w", "cluster": "c", "strata": "h"}
+KEYS: dict[str, Any] = {"weight": "w", "design": wroc.Survey("c", strata="h")}
 RATES = ("tpr", "fpr", "ppv", "npv", "selection_rate", "accuracy")
 ROWS = st.lists(
     st.builds(
@@ -58,8 +58,12 @@ def test_limits_are_wilsons_with_the_variance_of_the_design(
     inside = [row for row in rows if row.weight > 0]
     assume(inside)
     thresholds = [threshold, 3]
-    options: dict[str, Any] = {"thresholds": thresholds, "level": level, "lonely": "certainty"}
-    found = wroc.threshold_metrics(frame_of(rows), "y", "s", **KEYS, **options)
+    options: dict[str, Any] = {
+        "threshold": thresholds,
+        "level": level,
+        "design": wroc.Survey("c", strata="h", lonely="certainty"),
+    }
+    found = wroc.threshold_metrics(frame_of(rows), "y", "s", **KEYS | options)
     row = found.filter(threshold=threshold).row(0, named=True)
     value, weights, influences = rate_influences(inside, rate, threshold)
     assert row[rate] == (None if value is None else pytest.approx(value, abs=1e-12))
@@ -88,7 +92,7 @@ def test_units_without_rows_of_the_segment_count() -> None:
             "g": [0, 0, 1, 0, 0, 0],
         }
     )
-    found = wroc.threshold_metrics(toy, "y", "s", by="g", thresholds=0.5, level=0.95, **KEYS)
+    found = wroc.threshold_metrics(toy, "y", "s", by="g", threshold=0.5, level=0.95, **KEYS)
     row = found.filter(g=0).row(0, named=True)
     assert row["selection_rate"] == pytest.approx(2 / 3)
     size = min(2 / 9 / 0.0308642, 36 / 8)
@@ -96,7 +100,7 @@ def test_units_without_rows_of_the_segment_count() -> None:
     found_limits = row["selection_rate_low"], row["selection_rate_high"]
     assert found_limits == pytest.approx(limits, abs=1e-6)
     alone = toy.filter(g=0)
-    unknown = wroc.threshold_metrics(alone, "y", "s", thresholds=0.5, level=0.95, **KEYS)
+    unknown = wroc.threshold_metrics(alone, "y", "s", threshold=0.5, level=0.95, **KEYS)
     assert unknown.select("tpr_low", "selection_rate_high").row(0) == (None, None)
 
 
@@ -105,11 +109,12 @@ def test_clusters_alone_are_units_of_one_stratum() -> None:
     frame = pl.DataFrame({"s": random.normal(size=90), "c": np.arange(90) // 6}).with_columns(
         y=(pl.col("s").mean().over("c") > 0).cast(pl.Int8)
     )
-    options: dict[str, Any] = {"thresholds": [0.0, float("inf")], "level": 0.9, "cluster": "c"}
+    options: dict[str, Any] = {"threshold": [0.0, float("inf")], "level": 0.9, "design": "c"}
     found = wroc.threshold_metrics(frame, "y", "s", **options)
-    one = wroc.threshold_metrics(frame, "y", "s", **options, strata=pl.lit("all"))
+    stratum = wroc.Survey("c", strata=pl.lit("all"))
+    one = wroc.threshold_metrics(frame, "y", "s", **options | {"design": stratum})
     assert_frame_equal(found, one)
-    rows = wroc.threshold_metrics(frame, "y", "s", thresholds=[0.0, float("inf")], level=0.9)
+    rows = wroc.threshold_metrics(frame, "y", "s", threshold=[0.0, float("inf")], level=0.9)
     wider = pl.col("accuracy_high") - pl.col("accuracy_low")
     assert found.select(wider)[1].item() > rows.select(wider)[1].item()
 
@@ -117,12 +122,12 @@ def test_clusters_alone_are_units_of_one_stratum() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"level": 0.9}, "`thresholds` and `level` must be given .* design; found `level`$"),
-        ({"thresholds": 1}, "`thresholds` and `level` must be given .* design; found `thresholds`"),
-        ({}, "`thresholds` and `level` must be given .* design; found none$"),
-        ({"thresholds": 1, "level": 0.9, "prevalence": 0.1}, "`prevalence` must be None for a"),
+        ({"level": 0.9}, "`threshold` and `level` must be given .* `design`; found `level`$"),
+        ({"threshold": 1}, "`threshold` and `level` must be given .*; found `threshold`"),
+        ({}, "`threshold` and `level` must be given .* `design`; found none$"),
+        ({"threshold": 1, "level": 0.9, "prevalence": 0.1}, "`prevalence` must be None for a"),
     ],
 )
 def test_wrong_options(seven: pl.DataFrame, options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        wroc.threshold_metrics(seven, "y", "s", cluster="w", **options)
+        wroc.threshold_metrics(seven, "y", "s", design="w", **options)

@@ -120,7 +120,7 @@ def _same_as_counted(ours: pl.DataFrame, expected: Sequence[Metrics]) -> None:
 
 
 def test_metrics_of_seven_rows_by_hand(seven: pl.DataFrame) -> None:
-    ours = wroc.threshold_metrics(seven, "y", "s", weight="w", thresholds=0.6).row(0, named=True)
+    ours = wroc.threshold_metrics(seven, "y", "s", weight="w", threshold=0.6).row(0, named=True)
     expected = {
         "threshold": 0.6,
         "tp": 4,
@@ -156,7 +156,7 @@ def test_metrics_of_seven_rows_by_hand(seven: pl.DataFrame) -> None:
 
 def test_net_benefit_is_that_of_probabilities(seven: pl.DataFrame) -> None:
     thresholds = [1.5, 1.0, 0.75, 0.0, -0.5]
-    found = wroc.threshold_metrics(seven, "y", "s", weight="w", thresholds=thresholds)
+    found = wroc.threshold_metrics(seven, "y", "s", weight="w", threshold=thresholds)
     # At 0 a false positive costs nothing, and all positives are found.
     of_threshold = dict(found.select("threshold", "net_benefit").iter_rows())
     expected = {1.5: None, 1.0: None, 0.75: (1 - 2 * 3) / 9, 0.0: 4 / 9, -0.5: None}
@@ -221,7 +221,7 @@ def test_limits_in_a_population_hold_their_level(
         "s",
         weight="w",
         by="draw",
-        thresholds=1,
+        threshold=1,
         prevalence=prevalence,
         level=0.95,
         weight_type="frequency",
@@ -240,7 +240,7 @@ def test_limits_in_a_population_hold_their_level(
 
 def test_limits_of_predictive_values_where_one_class_is_never_selected() -> None:
     rows = pl.DataFrame({"y": [1, 1, 1, 0, 0, 0, 0], "s": [3, 2, 2, 1, 1, 0, 0]})
-    found = wroc.threshold_metrics(rows, "y", "s", thresholds=[2, 4], prevalence=0.2, level=0.9)
+    found = wroc.threshold_metrics(rows, "y", "s", threshold=[2, 4], prevalence=0.2, level=0.9)
     none, some = found.rows(named=True)
     assert (none["ppv"], none["ppv_low"], none["ppv_high"]) == (None, None, None)
     assert (some["ppv"], some["ppv_high"]) == (1, 1)
@@ -260,7 +260,7 @@ def test_metrics_equal_plain_counting_in_each_group(
     threshold = PLACES[place]
     expected = [_counted(part, threshold) for _, part in groups(people)]
     table = wroc.threshold_metrics(
-        people.lazy(), "y", "s", weight="w", by="g", thresholds=threshold
+        people.lazy(), "y", "s", weight="w", by="g", threshold=threshold
     ).collect(engine=engine)
     assert table.columns == ["g", *COLUMNS]
     _same_as_counted(table.drop("g"), expected)
@@ -271,7 +271,7 @@ def test_metrics_equal_plain_counting_in_each_group(
 
 def test_infinite_scores_at_infinite_thresholds() -> None:
     rows = pl.DataFrame({"y": [1, 0, 1, 0], "s": [INFINITY, 2.0, 1.0, -INFINITY]})
-    table = wroc.threshold_metrics(rows, "y", "s", thresholds=[INFINITY, -INFINITY])
+    table = wroc.threshold_metrics(rows, "y", "s", threshold=[INFINITY, -INFINITY])
     assert table.select("threshold", "tp", "fp").rows() == [
         (INFINITY, 1.0, 0.0),
         (-INFINITY, 2.0, 2.0),
@@ -283,14 +283,14 @@ def test_infinite_scores_at_infinite_thresholds() -> None:
 def test_threshold_zero_selects_minus_zero() -> None:
     rows = pl.DataFrame({"y": [1, 0, 0], "s": [-0.0, 0.0, -1.0]})
     for threshold in (0, -0.0):
-        table = wroc.threshold_metrics(rows, "y", "s", thresholds=threshold)
+        table = wroc.threshold_metrics(rows, "y", "s", threshold=threshold)
         assert table.select("tp", "fp").rows() == [(1.0, 1.0)]
         matrix = rows.select(wroc.confusion_matrix("y", "s", threshold=threshold)).item()
         assert (matrix["tp"], matrix["fp"]) == (1.0, 1.0)
 
 
 def test_thresholds_come_once_each_in_descending_order(people: pl.DataFrame) -> None:
-    table = wroc.threshold_metrics(people, "y", "s", by="g", thresholds=[0.5, 2, 0.5, -1.25])
+    table = wroc.threshold_metrics(people, "y", "s", by="g", threshold=[0.5, 2, 0.5, -1.25])
     assert table["g"].to_list() == [g for g in "abcd" for _ in range(3)]
     assert table["threshold"].to_list() == [2.0, 0.5, -1.25] * 4
 
@@ -324,7 +324,7 @@ def test_unknown_threshold_makes_every_field_null(people: pl.DataFrame, threshol
 
 def test_expression_equals_the_table(people: pl.DataFrame) -> None:
     limits = [1.0, 0.25]
-    table = wroc.threshold_metrics(people, "y", "s", weight="w", by="g", thresholds=limits)
+    table = wroc.threshold_metrics(people, "y", "s", weight="w", by="g", threshold=limits)
     score: Any = pl.col("s")
     for limit in limits:
         matrix = score.wroc.confusion_matrix("y", threshold=limit, weight="w")
@@ -362,7 +362,7 @@ def test_null_in_a_threshold_column_does_not_drop_rows() -> None:
 
 def test_rare_errors_do_not_cancel_in_mcc() -> None:
     rows = pl.DataFrame({"y": [1, 1, 0, 0], "s": [2, 1, 2, 1], "w": [1e9, 3.0, 2.0, 1e9]})
-    ours = wroc.threshold_metrics(rows, "y", "s", thresholds=2, weight="w")["mcc"][0]
+    ours = wroc.threshold_metrics(rows, "y", "s", threshold=2, weight="w")["mcc"][0]
     theirs = sklearn_metrics.matthews_corrcoef(
         rows["y"], rows["s"] >= 2, sample_weight=rows["w"].to_numpy()
     )

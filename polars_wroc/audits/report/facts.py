@@ -18,7 +18,7 @@ from polars_wroc.inputs.designs import ReplicateKind
 from polars_wroc.inputs.metric import Metric
 from polars_wroc.metrics.registry import CURVE_METRICS, ROC_AUC
 from polars_wroc.thresholds.registry import GAP_RATES, RATES
-from polars_wroc.thresholds.rules import expected_optimism
+from polars_wroc.thresholds.rules import Rule, expected_optimism
 
 # Smaller shares are written with a decimal.
 _RARE = 0.05
@@ -80,8 +80,8 @@ def next_steps(findings: pl.DataFrame, places: dict[str, int]) -> list[Link]:
 _RULES = {
     "youden": "the largest difference between true and false positive rate",
     "closest_topleft": "the point of the ROC curve closest to the top left",
-    "accuracy": "the fewest errors",
-    "cost": "the least expected cost",
+    "max_accuracy": "the fewest errors",
+    "least_cost": "the least expected cost",
     "max_fpr": "the highest true positive rate with a false positive rate of at most {:g}",
     "min_tpr": "the lowest false positive rate with a true positive rate of at least {:g}",
     "max_selection_rate": "the highest selection rate that is at most {:g}",
@@ -111,8 +111,8 @@ _LONELY = {
     "adjust": "the only unit of a stratum is compared with the mean of all units",
 }
 _COSTS = {
-    "cost_fn": "cost {:g} of a false negative",
-    "cost_fp": "cost {:g} of a false positive",
+    "fn": "cost {:g} of a false negative",
+    "fp": "cost {:g} of a false positive",
     "prevalence": "prevalence {:g}",
 }
 
@@ -199,15 +199,12 @@ def _threshold_fact(overall: pl.DataFrame, settings: AuditSettings) -> Fact:
     return Fact("Thresholds", each, note)
 
 
-def rule_of(rule: dict[str, Any]) -> str:
+def rule_of(rule: Rule) -> str:
     """Describe the threshold that a rule chooses."""
-    name = _name_of(rule)
-    costs = ", ".join(text.format(rule[cost]) for cost, text in _COSTS.items() if cost in rule)
-    return _RULES[name].format(rule.get(name)) + (f" ({costs})" if costs else "")
-
-
-def _name_of(rule: dict[str, Any]) -> str:
-    return str(rule.get("criterion") or next(iter(rule)))
+    options = dict(rule.options)
+    named = {name: _COSTS[name] for name in options if name in _COSTS}
+    costs = ", ".join(text.format(options[name]) for name, text in named.items())
+    return _RULES[rule.name].format(*options.values()) + (f" ({costs})" if costs else "")
 
 
 def optimism(audit: AuditTables) -> str:
@@ -218,7 +215,7 @@ def optimism(audit: AuditTables) -> str:
     if not positives:
         return ""
     rule = audit.settings.rule
-    lower = expected_optimism(None if rule is None else _name_of(rule), positives)
+    lower = expected_optimism(None if rule is None else rule.name, positives)
     chosen = "If the threshold was" if rule is None else "As the threshold was"
     start = f"{chosen} chosen on these same rows, with {many(positives, 'positive')},"
     if lower is None:
@@ -234,12 +231,12 @@ def decision(settings: AuditSettings) -> str | None:
     """Say which decisions are measured: at which threshold, or that they were recorded."""
     if settings.selected is not None:
         return f"as they were recorded in {settings.selected}: a row was selected or not"
-    rule = settings.rule
-    if rule is None:
-        threshold = settings.threshold
-        if threshold is None:
-            return None
+    threshold = settings.threshold
+    if threshold is None:
+        return None
+    if not isinstance(threshold, Rule):
         return f"at the given threshold of {threshold:.10g}: {_SELECTED}"
+    rule = threshold
     return f"at the threshold with {rule_of(rule)}, chosen for each score on all rows: {_SELECTED}"
 
 
@@ -262,18 +259,18 @@ def intervals(audit: AuditTables) -> str:
 
 def design(audit: AuditTables) -> str:
     """Describe the design of a survey; empty without one."""
-    settings, df = audit.settings, audit.run.design_df
-    if df is None:
+    given, df = audit.settings.design, audit.run.design_df
+    if df is None or given is None:
         return ""
-    if settings.replicate_weights is not None:
-        return f"{_REPLICATES[settings.replicate_weights]}; {_students(df)}"
-    parts = [f"sampling units: {settings.cluster or 'the rows'}"]
-    if settings.strata is not None:
-        parts.append(f"strata: {settings.strata}")
-    if settings.fpc is not None:
-        parts.append(f"finite population correction: {settings.fpc}")
-    if settings.lonely != "null":
-        parts.append(_LONELY[settings.lonely])
+    if "replicates" in given:
+        return f"{_REPLICATES[given['replicates']]}; {_students(df)}"
+    parts = [f"sampling units: {given.get('cluster', 'the rows')}"]
+    if "strata" in given:
+        parts.append(f"strata: {given['strata']}")
+    if "fpc" in given:
+        parts.append(f"finite population correction: {given['fpc']}")
+    if given["lonely"] != "null":
+        parts.append(_LONELY[given["lonely"]])
     return "; ".join([*parts, _students(df)])
 
 
@@ -302,6 +299,6 @@ def methods(audit: AuditTables) -> set[str]:
         "bh": settings.adjust == "bh",
         "within": settings.reference.kind in ("rest", "overall"),
         "pooled": settings.reference.kind in ("rest_pooled", "overall_pooled"),
-        "youden": (settings.rule or {}).get("criterion") == "youden",
+        "youden": settings.rule is not None and settings.rule.name == "youden",
     }
     return {name for name, so in used.items() if so}

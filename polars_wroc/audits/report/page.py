@@ -126,7 +126,7 @@ def render(audit: AuditTables) -> str:
         matrix_table=matrix,
         blocks=blocks,
         symbols=SYMBOLS,
-        references=sorted({reference_of(settings, attribute) for attribute in settings.by}),
+        references=sorted({reference_of(settings, attribute) for attribute in settings.attributes}),
         margin=size(settings.margin),
         good=Words.of(settings).good,
         undecided=undecided(audit),

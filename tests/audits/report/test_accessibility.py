@@ -26,7 +26,7 @@ def page(loans: pl.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Path:
         loans,
         "approved",
         "score",
-        by=["race", "sex"],
+        attributes=["race", "sex"],
         threshold=0.85,
         favorable="selected",
         intersections=True,

@@ -82,7 +82,13 @@ def people() -> pl.DataFrame:
 @pytest.fixture(scope="module")
 def audit(people: pl.DataFrame) -> wroc.Audit:
     return wroc.audit(
-        people, "y", ["s", "t"], by=["g", "age"], weight="w", max_fpr=0.2, favorable="selected"
+        people,
+        "y",
+        ["s", "t"],
+        attributes=["g", "age"],
+        weight="w",
+        threshold=wroc.rules.max_fpr(0.2),
+        favorable="selected",
     )
 
 
@@ -97,7 +103,15 @@ def page(audit: wroc.Audit, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def small_page(people: pl.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Few charts, which are drawn sooner."""
     path = tmp_path_factory.mktemp("small_page") / "report.html"
-    wroc.audit(people, "y", "s", by="g", weight="w", max_fpr=0.2, favorable="selected").save(path)
+    wroc.audit(
+        people,
+        "y",
+        "s",
+        attributes="g",
+        weight="w",
+        threshold=wroc.rules.max_fpr(0.2),
+        favorable="selected",
+    ).save(path)
     return path
 
 
@@ -135,7 +149,7 @@ def test_every_chart_is_drawn_and_named(page: Path, audit: wroc.Audit, chromium:
         "chart.getAttribute('aria-label'), chart.getAttribute('role')])"
     )
     assert len(charts) == 1 + 3 + 2 * 6 + 3 * 2
-    assert audit.settings.as_dict()["by"] == ["g", "age"]
+    assert audit.settings.as_dict()["attributes"] == ["g", "age"]
     for name, marks, label, role in charts:
         assert marks > 0, name
         assert label.endswith((".", "thresholds."))
@@ -225,7 +239,7 @@ def test_contents_stay_in_view_and_are_a_menu_on_a_phone(page: Path, chromium: C
 
 
 def test_page_shows_gates_and_what_was_not_decided(people: pl.DataFrame, tmp_path: Path) -> None:
-    result = wroc.audit(people, "y", "t", by="g")
+    result = wroc.audit(people, "y", "t", attributes="g")
     gates = [
         JudgedGate("auc.gap<-0.1", met=True, where=["-0.2 in g = c"], not_judged=["g = d"]),
         JudgedGate("auc.value<0.5", met=False, where=[], not_judged=[]),
@@ -322,7 +336,15 @@ def test_limits_of_all_pairs_sort_by_their_lower_end(
     place = next(number for number, text in enumerate(texts) if text.startswith("For all"))
     chromium.evaluate(f"{head}[{place}].querySelector('button').click()")
     fairness = fairness_of(
-        wroc.audit(people, "y", "s", by="g", weight="w", max_fpr=0.2, favorable="selected")
+        wroc.audit(
+            people,
+            "y",
+            "s",
+            attributes="g",
+            weight="w",
+            threshold=wroc.rules.max_fpr(0.2),
+            favorable="selected",
+        )
     )
     assert fairness is not None
     ends = sorted(fairness.select("joint_low", "joint_high").rows())
@@ -512,7 +534,7 @@ def test_ten_thousand_segments(tmp_path: Path, chromium: Chromium) -> None:
     data = pl.DataFrame(
         {"zip": groups, "y": rng.random(40_000) < 0.4, "s": rng.random(40_000)}
     ).with_columns(y=pl.col("y") ^ ((pl.col("zip") == 7) & (pl.col("s") > 0.5)))
-    result = wroc.audit(data, "y", "s", by="zip", threshold=0.5, favorable="selected")
+    result = wroc.audit(data, "y", "s", attributes="zip", threshold=0.5, favorable="selected")
     text = opened(result, tmp_path, chromium)
     assert "The tables show 50 of 10,000 segments, those with the most serious findings" in text
     assert (
@@ -530,7 +552,7 @@ def test_more_scores_than_charts_can_tell_apart(tmp_path: Path, chromium: Chromi
     scores = [f"m{number}" for number in range(7)]
     data = data.with_columns(pl.Series(name, rng.random(300)) for name in scores)
     text = opened(
-        wroc.audit(data, "y", scores, by="g", threshold=0.5, favorable="selected"),
+        wroc.audit(data, "y", scores, attributes="g", threshold=0.5, favorable="selected"),
         tmp_path,
         chromium,
     )
@@ -554,7 +576,7 @@ def test_intersections_fit_into_a_page(tmp_path: Path, chromium: Chromium) -> No
     )
     by = data.columns[:6]
     result = wroc.audit(
-        data, "y", ["s", "t"], by=by, weight="w", threshold=0.5, favorable="selected"
+        data, "y", ["s", "t"], attributes=by, weight="w", threshold=0.5, favorable="selected"
     )
     text = opened(result, tmp_path, chromium)
     assert "By a \N{MULTIPLICATION SIGN} b" in text
@@ -569,7 +591,9 @@ def test_intersections_fit_into_a_page(tmp_path: Path, chromium: Chromium) -> No
 def test_page_of_one_class_says_so(tmp_path: Path, chromium: Chromium) -> None:
     data = pl.DataFrame({"g": list("aabb"), "y": [1] * 4, "s": [0.1, 0.2, 0.3, 0.4]})
     text = opened(
-        wroc.audit(data, "y", "s", by="g", threshold=0.2, favorable="selected"), tmp_path, chromium
+        wroc.audit(data, "y", "s", attributes="g", threshold=0.2, favorable="selected"),
+        tmp_path,
+        chromium,
     )
     assert "No segment is shown to be worse off: 5 comparisons have too little data." in text
     assert "The score has no AUC: the rows are all of one class." in text

@@ -25,8 +25,8 @@ data, seed, out, label, *scores, weight, first, second = sys.argv[1:]
 frame = pl.read_parquet(data)
 if int(seed):
     frame = frame.sample(fraction=1, shuffle=True, seed=int(seed))
-decided = {"max_fpr": 0.2, "favorable": "selected"}
-audit = wroc.audit(frame, label, scores, weight=weight, by=[first, second], **decided)
+decided = {"threshold": wroc.rules.max_fpr(0.2), "favorable": "selected"}
+audit = wroc.audit(frame, label, scores, weight=weight, attributes=[first, second], **decided)
 audit.save(out)
 """
 DIABETES = ["progressed", "score", "score_b", "weight", "sex", "age_band"]
@@ -91,9 +91,15 @@ def test_bytes_do_not_depend_on_the_order_of_rows(
     frame = pl.read_parquet(random(tmp_path, 300, 3))
     pages = []
     for rows in (frame, frame.sample(fraction=1, shuffle=True, seed=5)):
-        wroc.audit(rows, "y", "t", weight="w", by="g", max_fpr=0.2, favorable="selected").save(
-            tmp_path / "page.html"
-        )
+        wroc.audit(
+            rows,
+            "y",
+            "t",
+            weight="w",
+            attributes="g",
+            threshold=wroc.rules.max_fpr(0.2),
+            favorable="selected",
+        ).save(tmp_path / "page.html")
         pages.append((tmp_path / "page.html").read_bytes())
     assert pages[0] == pages[1]
 
@@ -104,4 +110,4 @@ def test_date_that_is_no_number_of_seconds(given: str, monkeypatch: pytest.Monke
     rows = pl.DataFrame({"y": [1, 0], "s": [2, 1], "g": "a"})
     message = f"^SOURCE_DATE_EPOCH must be a number of seconds since 1970; found '{given}'$"
     with pytest.raises(ValueError, match=message):
-        wroc.audit(rows, "y", "s", by="g")
+        wroc.audit(rows, "y", "s", attributes="g")

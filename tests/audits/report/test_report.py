@@ -33,7 +33,7 @@ def result() -> wroc.Audit:
         "progressed",
         ["score", "score_b"],
         weight="weight",
-        by=["sex", "age_band"],
+        attributes=["sex", "age_band"],
     )
 
 
@@ -91,7 +91,7 @@ def test_overall_comes_first(result: wroc.Audit) -> None:
 
 def test_null_and_number_segments() -> None:
     data = pl.DataFrame({"a": [1, 1, None, None], "y": [1, 0, 1, 0], "s": [0.9, 0.1, 0.2, 0.3]})
-    aucs = wroc.audit(data, "y", "s", by="a").table.filter(metric="auc")
+    aucs = wroc.audit(data, "y", "s", attributes="a").table.filter(metric="auc")
     assert aucs["segment"].to_list() == ["overall", None, "1"]
     assert aucs["value"].to_list() == [0.75, 0.0, 1.0]
 
@@ -121,7 +121,7 @@ def test_a_ratio_is_surely_low_by_its_limits_for_all_pairs(selected: int, note: 
         pl.DataFrame({"g": g, "y": [1, 0] * 50, "s": [i < k for i in range(100)]})
         for g, k in (("a", selected), ("b", 50), ("c", 49))
     ).with_columns(pl.col("s").cast(pl.Float64))
-    audit = wroc.audit(rows, "y", "s", by="g", threshold=0.5, favorable="selected")
+    audit = wroc.audit(rows, "y", "s", attributes="g", threshold=0.5, favorable="selected")
     row = fairness_of(audit).filter(metric="demographic_parity_ratio").row(0, named=True)
     assert (row["joint_high"] < 0.8) == (selected == 20)
     table = tables_of(audit, audit, "g")[-1]
@@ -169,7 +169,7 @@ def test_text_from_the_data_cannot_become_markup(tmp_path: Path) -> None:
     evil = "</script><script>alert(1)</script>"
     data = pl.DataFrame({"a": [evil] * 2, "y": [1, 0], "s": [0.9, 0.1]})
     path = tmp_path / "report.html"
-    wroc.audit(data, "y", "s", by="a").save(path)
+    wroc.audit(data, "y", "s", attributes="a").save(path)
     text = path.read_text(encoding="utf-8")
     assert "alert(1)" in text
     assert "<script>alert" not in text
@@ -213,7 +213,7 @@ def test_null_is_no_segment_called_null() -> None:
     data = pl.DataFrame(
         {"a": ["null", "null", None, None], "y": [1, 0, 1, 0], "s": [0.9, 0.1, 0.2, 0.3]}
     )
-    result = wroc.audit(data, "y", "s", by="a")
+    result = wroc.audit(data, "y", "s", attributes="a")
     aucs = result.table.filter(metric="auc")
     assert aucs["segment"].to_list() == ["overall", None, "null"]
     assert aucs["value"].to_list() == [0.75, 0.0, 1.0]
@@ -233,7 +233,7 @@ def test_null_is_no_segment_called_null() -> None:
 )
 def test_segments_keep_the_order_of_their_values(values: pl.Series, order: list[str]) -> None:
     data = pl.DataFrame({"a": values, "y": [1, 0, 1], "s": [0.9, 0.1, 0.2]})
-    result = wroc.audit(data, "y", "s", by="a")
+    result = wroc.audit(data, "y", "s", attributes="a")
     assert result.segments["segment"].to_list() == ["overall", *order]
     shown = result.curves["segment"].unique(maintain_order=True).to_list()
     assert shown == ["overall", *order]
@@ -242,18 +242,18 @@ def test_segments_keep_the_order_of_their_values(values: pl.Series, order: list[
 @pytest.mark.parametrize("attribute", sweep(["label", "point", "variable", "count"]))
 def test_attributes_may_have_ordinary_names(tmp_path: Path, attribute: str) -> None:
     data = pl.DataFrame({attribute: ["b", "b"], "y": [1, 0], "s": [0.9, 0.1]})
-    wroc.audit(data, "y", "s", by=attribute).save(tmp_path / "report.html")
+    wroc.audit(data, "y", "s", attributes=attribute).save(tmp_path / "report.html")
 
 
 def test_nothing_to_audit() -> None:
     data = pl.DataFrame(schema={"a": pl.String, "y": pl.Boolean, "s": pl.Float64})
     with pytest.raises(ValueError, match="`frame` must have rows to audit; found none"):
-        wroc.audit(data, "y", "s", by="a")
+        wroc.audit(data, "y", "s", attributes="a")
 
 
 def test_names_of_expressions() -> None:
     data = pl.DataFrame({"a": ["b", "b"], "y": [1, 0], "s": [0.9, 0.1]})
-    settings = wroc.audit(data, "y", (-pl.col("s")).alias("inverted"), by="a").settings
+    settings = wroc.audit(data, "y", (-pl.col("s")).alias("inverted"), attributes="a").settings
     assert settings.score == ["inverted"]
 
 
@@ -267,8 +267,8 @@ def test_charts_of_gaps_are_those_of_the_public_function(result: wroc.Audit) -> 
         pl.read_parquet(PATIENTS).rename(dict(zip(("score", "score_b"), scores, strict=True))),
         "progressed",
         scores,
-        by="sex",
-        max_fpr=0.2,
+        attributes="sex",
+        threshold=wroc.rules.max_fpr(0.2),
         favorable="selected",
         level=0.9,
     )

@@ -42,7 +42,7 @@ def strings(value: Any) -> list[str]:
 def test_names_that_are_colours_stay_names() -> None:
     data = rows(NAMES, "white").rename({"s": "#333333", "t": "#595959"})
     result = wroc.audit(
-        data, "y", ["#333333", "#595959"], by="white", threshold=0.5, favorable="selected"
+        data, "y", ["#333333", "#595959"], attributes="white", threshold=0.5, favorable="selected"
     )
     figures = [
         auc_figure(result, result),
@@ -72,7 +72,12 @@ def test_names_that_are_colours_stay_names() -> None:
 def test_any_name_of_a_column_is_drawn(name: str, tmp_path: Path, chromium: Chromium) -> None:
     path = tmp_path / "report.html"
     wroc.audit(
-        rows(["a'", 'b"', "c"], name), "y", "s", by=name, threshold=0.5, favorable="selected"
+        rows(["a'", 'b"', "c"], name),
+        "y",
+        "s",
+        attributes=name,
+        threshold=0.5,
+        favorable="selected",
     ).save(path)
     chromium.open(path, until=DRAWN)
     assert chromium.printed == []
@@ -92,7 +97,7 @@ def test_a_page_of_names_of_javascript_is_drawn(
     data = rows(names, column).rename({"s": "toString", "t": "valueOf"})
     path = tmp_path / "report.html"
     wroc.audit(
-        data, "y", ["toString", "valueOf"], by=column, threshold=0.5, favorable="selected"
+        data, "y", ["toString", "valueOf"], attributes=column, threshold=0.5, favorable="selected"
     ).save(path)
     chromium.open(path, until=DRAWN)
     assert chromium.printed == []
@@ -105,7 +110,9 @@ def test_a_page_of_names_of_javascript_is_drawn(
 @pytest.mark.slow
 def test_a_chart_that_fails_costs_no_other(tmp_path: Path, chromium: Chromium) -> None:
     path = tmp_path / "report.html"
-    wroc.audit(rows(["a", "b"]), "y", "s", by="g", threshold=0.5, favorable="selected").save(path)
+    wroc.audit(
+        rows(["a", "b"]), "y", "s", attributes="g", threshold=0.5, favorable="selected"
+    ).save(path)
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace('id="chart-auc"', 'id="chart-lost"'), encoding="utf-8")
     chromium.open(path, until=DRAWN)
@@ -122,7 +129,14 @@ def test_headings_go_down_by_one_and_thresholds_sort_by_size(
     path = tmp_path / "report.html"
     data = rows(["a", "b"]).with_columns(u=pl.col("s") * 10)
     # The row that scores best by t is a negative.
-    result = wroc.audit(data, "y", ["t", "u", "s"], by="g", max_fpr=0.0, favorable="selected")
+    result = wroc.audit(
+        data,
+        "y",
+        ["t", "u", "s"],
+        attributes="g",
+        threshold=wroc.rules.max_fpr(0.0),
+        favorable="selected",
+    )
     thresholds = result.segments.filter(attribute="overall")["threshold"].to_list()
     assert thresholds[0] == float("inf")
     result.save(path)
@@ -169,7 +183,7 @@ def test_page_says_what_a_weight_means(
         data,
         "y",
         "s",
-        by="g",
+        attributes="g",
         weight="w",
         weight_type=weight_type,
         threshold=0,
@@ -193,7 +207,7 @@ def test_page_made_of_counts_names_scores_but_no_other_column(tmp_path: Path) ->
     path = tmp_path / "report.html"
     data = rows(["a", "b"]).with_columns(t=-pl.col("s"), w=pl.int_range(pl.len()) % 3)
     counts = wroc.score_counts(data, "y", ["s", "t"], by="g", weight="w")
-    result = wroc.from_counts(counts).audit(by="g")
+    result = wroc.from_counts(counts).audit(attributes="g")
     assert (result.settings.as_dict()["score"], result.settings.as_dict()["label"]) == (
         ["s", "t"],
         None,
@@ -210,7 +224,7 @@ def test_page_made_of_counts_names_scores_but_no_other_column(tmp_path: Path) ->
 
 def test_small_segments_do_not_stretch_the_chart_of_aucs() -> None:
     few = rows(["few"]).head(8)
-    result = wroc.audit(pl.concat([rows(["a", "b"]), few]), "y", "s", by="g")
+    result = wroc.audit(pl.concat([rows(["a", "b"]), few]), "y", "s", attributes="g")
     aucs = segments_of(result)
     small = aucs.filter("small").row(0, named=True)
     large = aucs.filter(~pl.col("small"))
@@ -231,6 +245,6 @@ def test_small_segments_do_not_stretch_the_chart_of_aucs() -> None:
 @pytest.mark.slow
 def test_intersections_have_a_chart() -> None:
     data = rows(["a", "b"]).with_columns(h=pl.int_range(pl.len()) // 200)
-    result = wroc.audit(data, "y", "s", by=["g", "h"], intersections=True)
+    result = wroc.audit(data, "y", "s", attributes=["g", "h"], intersections=True)
     for attribute in result.segments["attribute"].unique():
         assert result.chart(attribute).to_dict()["datasets"]
