@@ -236,11 +236,11 @@ def audit(
     ----------
     client, parts
         As for `score_counts`.
-    label, score, attributes, weight, pos_label, threshold, intersections, reference, level, adjust
+    label, score, attributes, weight, pos_label, intersections, reference, level, adjust
         As for `polars_wroc.audit`.
-    criterion, cost_fn, cost_fp, prevalence, max_fpr, min_tpr, max_selection_rate
-        As for `polars_wroc.audit`. Workers then read each part a third time, for the rows of the
-        range with the chosen threshold.
+    threshold
+        As for `polars_wroc.audit`. By a rule, workers read each part a third time, for the rows of
+        the range with the chosen threshold.
     min_rows, margin, favorable, method, weight_type, text, min_cell
         As for `polars_wroc.audit`.
     rows_per_range

@@ -243,10 +243,10 @@ def audit_in_ranges(
     frames
         One or several LazyFrames or DataFrames, whose rows are audited together. A frame is read
         for a range only if it has scores in it: see `summary_in_ranges`.
-    label, score, attributes, weight, pos_label, threshold, intersections, reference, level, adjust
+    label, score, attributes, weight, pos_label, intersections, reference, level, adjust
         As for `audit`.
-    criterion, cost_fn, cost_fp, prevalence, max_fpr, min_tpr, max_selection_rate
-        As for `audit`. The range with the chosen threshold is read twice.
+    threshold
+        As for `audit`. By a rule, the range with the chosen threshold is read twice.
     min_rows, margin, favorable, method, weight_type, text, min_cell
         As for `audit`.
     rows_per_range
