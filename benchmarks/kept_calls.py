@@ -86,6 +86,7 @@ _SURVEY = 'cluster="psu", strata="stratum"'
 _ARGUMENTS = {
     _SURVEY: 'design=wroc.Survey("psu", strata="stratum")',
     'cluster="unit"': 'design="unit"',
+    'weight="n", weight_type="frequency"': 'weight=wroc.frequency("n")',
     'criterion="youden"': "rule=wroc.rules.youden()",
     'criterion="closest_topleft"': "rule=wroc.rules.closest_topleft()",
     'criterion="accuracy"': "rule=wroc.rules.max_accuracy()",
@@ -355,6 +356,11 @@ _AUDIT_COLUMNS = {
 }
 # What has no successor: (call, table or column) and why.
 GONE: dict[tuple[str, str], str] = {
+    **{
+        ("summary frequency", name): "rows are counted as often as their frequency says"
+        for name in ("n", "n_pos", "n_neg")
+    },
+    ("audit_in_ranges", "findings"): "slopes in ranges are not measured, so no findings",
     ("*", "auc_gap_se"): "the limits say it",
     **{
         ("impact_ratios", name): "counts are in `operating_points`, tests in reason and verdict"

@@ -27,8 +27,8 @@ from polars_wroc.counts.score_counts import merge_counts
 from polars_wroc.counts.score_counts import score_counts as counts_of_rows
 from polars_wroc.files.sources import each_file, scan
 from polars_wroc.inputs import arguments
-from polars_wroc.inputs.arguments import MARGIN, WeightType
-from polars_wroc.inputs.columns import IntoColumn
+from polars_wroc.inputs.arguments import MARGIN
+from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.decisions import Favorable
 from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.metrics.auc_interval import IntervalOptions, Method
@@ -76,7 +76,7 @@ def score_counts(
     label: IntoColumn | None,
     score: IntoColumns,
     *,
-    weight: IntoColumn | None = None,
+    weight: IntoWeight | None = None,
     by: IntoColumns | None = None,
     pos_label: object = None,
     bins: int | None = None,
@@ -144,12 +144,11 @@ def summary(
     label: IntoColumn,
     score: IntoColumns,
     *,
-    weight: IntoColumn | None = None,
+    weight: IntoWeight | None = None,
     by: IntoColumns | None = None,
     pos_label: object = None,
     level: float = 0.95,
     method: Method = "score",
-    weight_type: WeightType = "probability",
     rows_per_range: int = ROWS_PER_RANGE,
 ) -> pl.DataFrame:
     """`summary` on a cluster, exactly, with a task for each range of scores.
@@ -158,7 +157,7 @@ def summary(
     ----------
     client, parts
         As for `score_counts`.
-    label, score, weight, by, pos_label, level, method, weight_type
+    label, score, weight, by, pos_label, level, method
         As for `polars_wroc.summary`.
     rows_per_range
         About how many rows a task sorts. More ranges keep more workers busy.
@@ -201,7 +200,7 @@ def summary(
     └─────┴───────┘
     """
     _check(client)
-    options = IntervalOptions(level, method, weight_type)
+    options = IntervalOptions(level, method)
     rows_per_range = arguments.whole_number("rows_per_range", rows_per_range, low=1)
     rows = read_parts("parts", _frames(parts), label, score, weight, by, pos_label)
     return summarise_ranges(_PassesOnCluster(client, rows), options, rows_per_range)
@@ -214,7 +213,7 @@ def audit(
     score: IntoColumns,
     *,
     attributes: IntoColumns,
-    weight: IntoColumn | None = None,
+    weight: IntoWeight | None = None,
     pos_label: object = None,
     threshold: Threshold | None = None,
     intersections: bool = False,
@@ -225,7 +224,6 @@ def audit(
     margin: float = MARGIN,
     favorable: Favorable | None = None,
     method: Method = "score",
-    weight_type: WeightType = "probability",
     rows_per_range: int = ROWS_PER_RANGE,
     text: Text | None = None,
     min_cell: int | None = None,
@@ -241,7 +239,7 @@ def audit(
     threshold
         As for `polars_wroc.audit`. By a rule, workers read each part a third time, for the rows of
         the range with the chosen threshold.
-    min_rows, margin, favorable, method, weight_type, text, min_cell
+    min_rows, margin, favorable, method, text, min_cell
         As for `polars_wroc.audit`.
     rows_per_range
         About how many rows a task sorts. More ranges keep more workers busy.
@@ -306,7 +304,6 @@ def audit(
         text=text,
         min_cell=min_cell,
         method=method,
-        weight_type=weight_type,
     )
     passes = partial(_PassesOnCluster, client)
     return audit_by(passes, "parts", _frames(parts), asked, rows_per_range)

@@ -206,7 +206,7 @@ class Counts:
     cost_curve: Callable[..., Any] = _of_counts(cost_curve)
     tpr_at_fpr: Callable[..., Any] = _of_counts(tpr_at_fpr)
     fpr_at_tpr: Callable[..., Any] = _of_counts(fpr_at_tpr)
-    partial_aucs: Callable[..., Any] = _of_counts(partial_aucs, "level", "method", "weight_type")
+    partial_aucs: Callable[..., Any] = _of_counts(partial_aucs, "level", "method")
     operating_points: Callable[..., Any] = _of_counts(operating_points)
     threshold_metrics: Callable[..., Any] = _of_counts(threshold_metrics)
     calibration_curve: Callable[..., Any] = _of_counts(calibration_curve)

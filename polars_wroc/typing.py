@@ -15,8 +15,7 @@ from polars_wroc.groups.categories import Intersections
 from polars_wroc.groups.comparison_tests import GapMethod
 from polars_wroc.groups.equalized_thresholds import Constraint
 from polars_wroc.groups.standardized_mean_difference import Denominator
-from polars_wroc.inputs.arguments import WeightType
-from polars_wroc.inputs.columns import IntoColumn
+from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.decisions import DecisionThreshold, Favorable, Unknown
 from polars_wroc.inputs.designs import Design, Lonely, ReplicateKind
 from polars_wroc.inputs.rows import IntoColumns
@@ -59,6 +58,7 @@ __all__ = [
     "Intersections",
     "IntoColumn",
     "IntoColumns",
+    "IntoWeight",
     "Lonely",
     "Method",
     "MetricName",
@@ -73,5 +73,4 @@ __all__ = [
     "Strategy",
     "Threshold",
     "Unknown",
-    "WeightType",
 ]

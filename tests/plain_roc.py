@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn.metrics import roc_curve
 
+import polars_wroc as wroc
+
 Array: TypeAlias = npt.NDArray[Any]
 Floats: TypeAlias = npt.NDArray[np.float64]
 Pair: TypeAlias = tuple[float, float]
@@ -154,3 +156,10 @@ def binormal(replicates: int, positives: int, negatives: int, seed: int) -> pl.D
 
 def true_tpr(fpr: float | Floats) -> Any:
     return stats.norm.sf(stats.norm.isf(fpr) - SHIFT)
+
+
+def weight_as(column: str | pl.Expr | None, weight_type: str) -> Any:
+    """Return a weight of a kind: ``"probability"`` or ``"frequency"``."""
+    if column is None or weight_type == "probability":
+        return column
+    return wroc.frequency(column)

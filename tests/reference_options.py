@@ -10,11 +10,11 @@ Options are Literals, which `polars_wroc.typing` exports for annotations of your
 ```pycon
 >>> import polars as pl
 >>> import polars_wroc as wroc
->>> from polars_wroc.typing import WeightType
->>> def aucs(frame: pl.LazyFrame, weight_type: WeightType) -> pl.LazyFrame:
-...     return frame.pipe(wroc.summary, "label", "score", weight_type=weight_type)
+>>> from polars_wroc.typing import Method
+>>> def aucs(frame: pl.LazyFrame, method: Method) -> pl.LazyFrame:
+...     return frame.pipe(wroc.summary, "label", "score", method=method)
 >>> frame = pl.LazyFrame({"label": [1, 0], "score": [0.9, 0.1]})
->>> aucs(frame, "frequency").collect()["auc"].item()
+>>> aucs(frame, "wald").collect()["auc"].item()
 1.0
 
 ```

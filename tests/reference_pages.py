@@ -128,9 +128,13 @@ def _described(name: str) -> str:
     if name == "Counts":
         methods = ", ".join(_link(method) for method in _methods(value))
         return f"::: polars_wroc.{name}\n\nMethods: {methods}."
-    if name != "Audit":
+    if inspect.ismodule(value):
+        members = [*value.__all__]
+    elif name == "Audit":
+        properties = (n for n, v in vars(value).items() if isinstance(v, _PROPERTIES))
+        members = [*_methods(value), *properties]
+    else:
         return f"::: polars_wroc.{name}"
-    members = [*_methods(value), *(n for n, v in vars(value).items() if isinstance(v, _PROPERTIES))]
     listed = "\n".join(f"        - {member}" for member in members)
     return f"::: polars_wroc.{name}\n    options:\n      members:\n{listed}"
 

@@ -128,7 +128,7 @@ def test_sklearn_agrees(client: Client, files: Path, whole: pl.DataFrame) -> Non
             {
                 "score": "s",
                 "threshold": 0.5,
-                "weight_type": "frequency",
+                "weight": wroc.frequency(pl.col("w").ceil()),
                 "favorable": "selected",
             },
         ]

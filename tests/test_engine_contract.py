@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from plain_roc import weight_as
 from polars.testing import assert_frame_equal
 from queries import TABLES
 from sweeps import sweep
@@ -92,7 +93,7 @@ SUMMARIES: dict[str, dict[str, Any]] = {
     "whole": {},
     "groups": {"by": "g"},
     "weights": {"weight": "w", "by": ["h", "g"]},
-    "frequencies": {"weight": "w", "by": "g", "weight_type": "frequency"},
+    "frequencies": {"weight": wroc.frequency(pl.col("w").ceil()), "by": "g"},
     "clusters": {"weight": "w", "by": "g", "design": "h"},
 }
 
@@ -149,7 +150,7 @@ GAPS: dict[str, dict[str, Any]] = {
     "logits": {"weight": "w", "method": "logit-t"},
     "best": {"reference": "best", "weight": "w"},
     "a group": {"reference": "b", "threshold": 0.0},
-    "frequencies": {"weight": "w", "weight_type": "frequency", "threshold": 0.5},
+    "frequencies": {"weight": wroc.frequency(pl.col("w").ceil()), "threshold": 0.5},
 }
 PLAIN, WHOLE = "as they are", "integers beyond 2**53"
 DECIDED = {"favorable": "selected"}
@@ -159,10 +160,10 @@ AUDITS: dict[str, dict[str, Any]] = {
     "logits": {"reference": "overall", "method": "logit-t"},
     "best": {"reference": "best", "weight": "w", **DECIDED, "threshold": wroc.rules.max_fpr(0.2)},
     "named": {"reference": {"g": "b"}, "weight": "w"},
-    "frequencies": {"weight": "w", "weight_type": "frequency", **DECIDED, "threshold": 0.5},
+    "frequencies": {"weight": wroc.frequency(pl.col("w").ceil()), **DECIDED, "threshold": 0.5},
     "clusters": {"weight": "w", "design": "h", **DECIDED, "threshold": 0.5},
     "clusters by name": {"reference": "overall", "design": pl.col("g").fill_null("none")},
-    "clusters of frequencies": {"weight": "w", "weight_type": "frequency", "design": "limit"},
+    "clusters of frequencies": {"weight": wroc.frequency(pl.col("w").ceil()), "design": "limit"},
     "no rows of a group": {**DECIDED, "threshold": float("inf"), "attributes": [pl.col("h") > 5]},
 }
 
@@ -263,7 +264,7 @@ def test_audits_of_scores_of_every_kind(kind: str) -> None:
 def test_audits_of_probabilities_judge_their_calibration() -> None:
     frame = PEOPLE.with_columns(s=(1 / (1 + (-pl.col("s")).exp())).round(2))
     for weight_type in ("probability", "frequency"):
-        options: Any = {"weight": "w", "weight_type": weight_type}
+        options: Any = {"weight": weight_as(pl.col("w").ceil(), weight_type)}
         found = audits_by_both(frame, "s", attributes=["g", "h"], **options)
         assert "calibration_slope" in found.table["metric"]
     whole = audits_by_both(

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import polars_wroc as wroc
-from polars_wroc.typing import FrameT, WeightType
+from polars_wroc.typing import FrameT, Method
 
 
 def rows() -> pl.DataFrame:
@@ -68,14 +68,14 @@ def test_a_frame_gives_frames_of_its_kind() -> None:
 
 def test_pipe_keeps_types() -> None:
     frame = rows()
-    option: WeightType = "frequency"
-    found = frame.pipe(wroc.summary, "y", "s", by="g", weight_type=option)
+    option: Method = "wald"
+    found = frame.pipe(wroc.summary, "y", "s", by="g", method=option)
     assert_type(found, pl.DataFrame)
     lazy = frame.lazy().pipe(wroc.roc_curve, "y", "s", by="g")
     assert_type(lazy, pl.LazyFrame)
     assert found.height == 2
-    with pytest.raises(ValueError, match="`weight_type`"):
-        frame.pipe(wroc.summary, "y", "s", weight_type="rows")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="`method`"):
+        frame.pipe(wroc.summary, "y", "s", method="rows")  # type: ignore[arg-type]
 
 
 def test_types_of_other_results() -> None:

@@ -66,9 +66,7 @@ class Simulation:
 def intervals(frame: pl.DataFrame, methods: Sequence[Method]) -> pl.DataFrame:
     """Intervals of the AUC of each replicate by several methods, from the same sums."""
     rows = read_rows(frame, "label", "score", "weight", REPLICATE, None)
-    ways = {
-        method: IntervalOptions(LEVEL, method, "probability").for_rows(rows) for method in methods
-    }
+    ways = {method: IntervalOptions(LEVEL, method).for_rows(rows) for method in methods}
     sums = collect(sum_groups(rows, ways[methods[0]])).lazy()
     columns = ["auc", "se", "ci_low", "ci_high"]
     tables = {way: collect(summary_of(sums, each).select(columns)) for way, each in ways.items()}
@@ -87,7 +85,7 @@ def gaps(
     schema = rows.frame.collect_schema()
     named = read_category_reference(reference, KINDS, divisions, schema)
     limit = None if threshold is None else common_threshold(rows, threshold)
-    tests = GapTests(LEVEL, "probability", "none", 0, method)
+    tests = GapTests(LEVEL, "none", 0, method)
     table = with_holm(collect(GroupGaps(rows, divisions, named, limit, tests).table()))
     return collect(with_verdicts(table.lazy(), [REPLICATE], tests))
 
@@ -121,9 +119,9 @@ def family_error(found: pl.DataFrame, metrics: str = "auc") -> Measure:
 def largest_gaps(frame: pl.DataFrame, threshold: float) -> pl.DataFrame:
     """`fairness` of the segments within each replicate, without ABROCA."""
     rows = _segments(frame)
-    metrics = ThresholdMetrics(LEVEL, "probability")
+    metrics = ThresholdMetrics(LEVEL)
     rates = in_columns(confusion_at(rows, common_threshold(rows, threshold)), metrics.steps)
-    interval = IntervalOptions(LEVEL, "score", "probability").for_rows(rows)
+    interval = IntervalOptions(LEVEL, "score").for_rows(rows)
     aucs = summary_of(sum_groups(rows, interval), interval)
     return collect(fairness_rows(rows, rates.sort(rows.keys), aucs.sort(rows.keys), interval, 0))
 

@@ -32,8 +32,15 @@ from polars_wroc.groups.comparison_tests import GapTests
 from polars_wroc.groups.gaps import check_margin
 from polars_wroc.groups.references import KINDS
 from polars_wroc.inputs import arguments
-from polars_wroc.inputs.arguments import MARGIN, WeightType
-from polars_wroc.inputs.columns import MODEL, IntoColumn, check_positives
+from polars_wroc.inputs.arguments import MARGIN
+from polars_wroc.inputs.columns import (
+    MODEL,
+    Frequency,
+    IntoColumn,
+    IntoWeight,
+    check_positives,
+    column_of,
+)
 from polars_wroc.inputs.decisions import Favorable, check_favorable
 from polars_wroc.inputs.designs import SURVEY_COLUMNS, Design, GivenDesign, read_design
 from polars_wroc.inputs.expressions import named_columns
@@ -55,7 +62,7 @@ class AuditArguments:
     label: IntoColumn
     score: IntoColumns
     attributes: IntoColumns
-    weight: IntoColumn | None
+    weight: IntoWeight | None
     pos_label: object
     threshold: Threshold | None
     intersections: Intersections
@@ -64,7 +71,6 @@ class AuditArguments:
     adjust: Adjust
     min_rows: int
     method: Method
-    weight_type: WeightType
     margin: float
     favorable: Favorable | None
     text: Text | None
@@ -101,7 +107,6 @@ class AuditArguments:
         return IntervalOptions(
             self.level,
             self.method,
-            self.weight_type,
             clustered=survey.given and not survey.more_than_clusters,
             designed=survey.more_than_clusters,
         )
@@ -119,10 +124,9 @@ class AuditArguments:
             ),
             choice=choice,
             interval=self._interval(),
-            metrics=ThresholdMetrics(self.level, self.weight_type, designed=self.survey.given),
+            metrics=ThresholdMetrics(self.level, designed=self.survey.given),
             tests=GapTests(
                 self.level,
-                self.weight_type,
                 self.adjust,
                 self.min_rows,
                 method="score" if self.method == "score" or self.survey.given else "logit-t",
@@ -176,7 +180,8 @@ class AuditArguments:
             label=None if counts else _shown(self.label),
             pos_label=self.pos_label,
             score=_scores(segments, self.score),
-            weight=None if weight is None else _shown(weight),
+            weight=None if weight is None else _shown(column_of(weight)),
+            frequency=isinstance(weight, Frequency),
             attributes=rows.group_names,
             intersections=self.intersections,
             threshold=plan.choice if self.selected is None else None,
@@ -186,7 +191,6 @@ class AuditArguments:
             level=self.level,
             adjust=self.adjust,
             method=self.method,
-            weight_type=self.weight_type,
             min_rows=self.min_rows,
             margin=self.margin,
             favorable=self.favorable,
@@ -252,7 +256,7 @@ def audit(
     score: IntoColumns,
     *,
     attributes: IntoColumns,
-    weight: IntoColumn | None = None,
+    weight: IntoWeight | None = None,
     pos_label: object = None,
     threshold: Threshold | None = None,
     selected: IntoColumn | None = None,
@@ -264,7 +268,6 @@ def audit(
     margin: float = MARGIN,
     favorable: Favorable | None = None,
     method: Method = "score",
-    weight_type: WeightType = "probability",
     design: Design | None = None,
     bins: int | None = None,
     tolerance: float | None = None,
@@ -278,7 +281,7 @@ def audit(
     frame
         DataFrame or LazyFrame; a lazy one is collected. See `audit_in_ranges` for data larger than
         memory.
-    label, score, weight, pos_label, level, weight_type
+    label, score, weight, pos_label, level
         As for `summary`.
     attributes
         The attributes: one or several columns or expressions. Each is audited separately; null
@@ -305,8 +308,7 @@ def audit(
         A segment with fewer rows in a class is measured and marked as ``small``. An estimate
         based on fewer rows is not tested, not compared in the fairness metrics and not chosen as
         the best: rows of each class for an AUC, positives for a tpr, negatives for an fpr,
-        selected rows for a ppv, the others for an npv, all rows for a selection rate. A row
-        with a frequency weight counts that many times.
+        selected rows for a ppv, the others for an npv, all rows for a selection rate.
     margin
         Gaps within this do not matter to the verdicts: see `group_gaps`.
     favorable
@@ -408,7 +410,6 @@ def audit(
         text=text,
         min_cell=min_cell,
         method=method,
-        weight_type=weight_type,
         survey=survey,
         bins=bins,
         tolerance=tolerance,

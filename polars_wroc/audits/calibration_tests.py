@@ -316,7 +316,7 @@ def tested(
 
 def _row(metric: str, tests: GapTests, reference: Reference | None) -> pl.Expr:
     """Name the columns of a metric, and count the rows that it and its reference rest on."""
-    counts = sample_sizes(_LIKE[metric], tests.weight_type)
+    counts = sample_sizes(_LIKE[metric])
     enough = [count >= tests.min_rows for count in counts]
     n_reference = pl.lit(None)
     if reference is not None:

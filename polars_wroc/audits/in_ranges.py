@@ -25,7 +25,7 @@ from polars_wroc.counts.score_sums import LOW, as_counted, check_labels
 from polars_wroc.curves.calibration_slope import SLOPE
 from polars_wroc.groups.comparisons import NOT_IN_RANGES
 from polars_wroc.inputs import arguments
-from polars_wroc.inputs.arguments import MARGIN, WeightType
+from polars_wroc.inputs.arguments import MARGIN
 from polars_wroc.inputs.columns import (
     OUTSIDE,
     RANGE,
@@ -35,6 +35,7 @@ from polars_wroc.inputs.columns import (
     SCORE,
     WEIGHT,
     IntoColumn,
+    IntoWeight,
 )
 from polars_wroc.inputs.decisions import Favorable
 from polars_wroc.inputs.expressions import named_columns
@@ -220,7 +221,7 @@ def audit_in_ranges(
     score: IntoColumns,
     *,
     attributes: IntoColumns,
-    weight: IntoColumn | None = None,
+    weight: IntoWeight | None = None,
     pos_label: object = None,
     threshold: Threshold | None = None,
     intersections: bool = False,
@@ -231,7 +232,6 @@ def audit_in_ranges(
     margin: float = MARGIN,
     favorable: Favorable | None = None,
     method: Method = "score",
-    weight_type: WeightType = "probability",
     rows_per_range: int = ROWS_PER_RANGE,
     text: Text | None = None,
     min_cell: int | None = None,
@@ -247,7 +247,7 @@ def audit_in_ranges(
         As for `audit`.
     threshold
         As for `audit`. By a rule, the range with the chosen threshold is read twice.
-    min_rows, margin, favorable, method, weight_type, text, min_cell
+    min_rows, margin, favorable, method, text, min_cell
         As for `audit`.
     rows_per_range
         About how many rows are in memory at once, each counted once for each score. The frames
@@ -311,7 +311,6 @@ def audit_in_ranges(
         text=text,
         min_cell=min_cell,
         method=method,
-        weight_type=weight_type,
     )
     return audit_by(PassesInTurn, "frames", frames, asked, rows_per_range)
 

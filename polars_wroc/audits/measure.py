@@ -101,14 +101,13 @@ def measure_segments(plan: AuditPlan, ranked: RankedSegments, missing: MissingRo
 
 def _fits(ranked: RankedSegments, segments: Segments, plan: AuditPlan) -> pl.LazyFrame | None:
     """Fit the calibration of the segments; None if their rows are not all in memory."""
-    frequency = plan.tests.weight_type == "frequency"
-    few = few_rows(ranked.parts, frequency=frequency, reproducible=ranked.reproducible)
+    few = few_rows(ranked.parts, reproducible=ranked.reproducible)
     return None if few is None else fit_segments(few, segments.sums, ranked.rows, plan).lazy()
 
 
 def reference_of(rows: Rows, plan: AuditPlan) -> Reference:
     """Return what the segments of an attribute are compared with if none is named."""
-    return read_reference(plan.references.kind, rows, plan.tests.weight_type, plan.tests.min_rows)
+    return read_reference(plan.references.kind, rows, plan.tests.min_rows)
 
 
 class Decisions(NamedTuple):
@@ -151,7 +150,6 @@ class Decisions(NamedTuple):
             plan.favorable,
             MIN_SHARE,
             plan.tests.level,
-            plan.tests.weight_type,
             "mid-p",
             plan.tests.adjust,
             designed=rows.design is not None,
@@ -205,7 +203,7 @@ def wanted_sums(rows: Rows, plan: AuditPlan, ranked: RankedSegments) -> WantedSu
     """Return the sums over rows that the tables of the result are computed from."""
     of_segment = summary_sums(rows, ranked.interval, ranked.curve)
     if not rows.binned:
-        of_segment |= in_the_large_sums(rows, plan.tests.weight_type)
+        of_segment |= in_the_large_sums(rows)
         of_segment[OUTSIDE_0_TO_1] = (~pl.col(SCORE).is_between(0, 1)).any()
     of_group = ranked.reference.aggregates(ranked.curve)
     of_size = {name: of_group[name] for name in OWN_WEIGHTS}

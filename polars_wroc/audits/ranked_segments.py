@@ -18,7 +18,6 @@ from polars_wroc.curves.calibration_error import walked_in_the_large_sums
 from polars_wroc.curves.calibration_slope import EXTREMES
 from polars_wroc.groups.gaps import place
 from polars_wroc.groups.references import Reference
-from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import (
     CLUSTER,
     ROW_COUNT,
@@ -288,8 +287,7 @@ class WalkedSegments(RankedSegments):
 
     def unranked_sums(self, aggregates: dict[str, pl.Expr]) -> pl.DataFrame:
         """Add up the rows of each code."""
-        weight_type: WeightType = "frequency" if self.sorted_rows.frequency else "probability"
-        values = walked_in_the_large_sums(weight_type)
+        values = walked_in_the_large_sums()
         values[OUTSIDE_0_TO_1] = over_decisions("outside_0_to_1")
         values[EXTREMES] = over_decisions("extremes").cast(pl.Int64)
         table = self.sorted_rows.decided_sums()
@@ -370,9 +368,6 @@ def _walk(
     # Needs numba, which is an extra.
     from polars_wroc.ranking.compiled_rows import compile_batches  # noqa: PLC0415
 
-    frequency = reference.units == "frequency"
     parts = parts_of_curve(CURVE_POINTS)
-    compiled = compile_batches(
-        batches, rows.model_keys, rows.keys, frequency=frequency, parts=parts
-    )
+    compiled = compile_batches(batches, rows.model_keys, rows.keys, parts=parts)
     return WalkedSegments(reference, interval, rows, compiled)

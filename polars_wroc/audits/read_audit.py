@@ -48,7 +48,7 @@ class Audited(NamedTuple):
 def read_audit(argument: str, audit: Auditable) -> Audited:
     """Read an audit, or its JSON, which the ``argument`` holds or has the path of."""
     if isinstance(audit, Audit):
-        few = fewer_than(audit.settings.min_rows, audit.settings.weight_type)
+        few = fewer_than(audit.settings.min_rows)
         segments = audit.segments.with_columns(few.alias("small"))
         return Audited(audit.table, segments, audit.settings.level)
     if isinstance(audit, str | Path):
@@ -69,7 +69,7 @@ def read_audit(argument: str, audit: Auditable) -> Audited:
             audit["segments"], SEGMENT_COLUMNS, (*ALL_KEYS, *_COUNTS, "n_neg", *_WEIGHTS)
         )
         level = float(settings["level"])
-        few = fewer_than(int(settings["min_rows"]), settings["weight_type"])
+        few = fewer_than(int(settings["min_rows"]))
     except (KeyError, TypeError, ValueError, AttributeError, pl.exceptions.PolarsError):
         msg = f"{rule}; found no settings, segments or table in it"
         raise ValueError(msg) from None

@@ -75,13 +75,8 @@ class FewRows(NamedTuple):
     points: pl.DataFrame
 
 
-def few_rows(
-    parts: Callable[[], Iterable[Rows]], *, frequency: bool, reproducible: bool
-) -> FewRows | None:
-    """Read the rows twice, in one or more parts; None if there is no part.
-
-    ``frequency`` weights are numbers of rows, whose squares are not needed.
-    """
+def few_rows(parts: Callable[[], Iterable[Rows]], *, reproducible: bool) -> FewRows | None:
+    """Read the rows twice, in one or more parts; None if there is no part."""
 
     def run(plan: pl.LazyFrame) -> pl.DataFrame:
         return collect(plan, reproducible=reproducible)
@@ -95,7 +90,7 @@ def few_rows(
     ordered = (summed.sort(keys) if keys else summed).lazy().with_row_index(GROUP)
     numbered = ordered.with_columns(pl.col(GROUP).cast(pl.Int64))
     segments = collect(in_columns(numbered, [standard_deviation]))
-    alike = frequency or bool(segments[_ALIKE].all())
+    alike = bool(segments[_ALIKE].all())
     weights = (SHARE,) if alike else (SHARE, SQUARES)
     bins = None
     for rows in map(_with_logits, parts()):
@@ -140,8 +135,7 @@ def fit_segments(few: FewRows, sums: pl.LazyFrame, rows: Rows, plan: AuditPlan) 
     of_groups = prepared(standardised_rows_of_parts(few.points.lazy(), parts, groups), groups)
     held = collect(of_groups, reproducible=True)
     fit = fitted_at_once(held, begin)
-    robust = plan.tests.weight_type == "probability"
-    found = with_variances(held.lazy(), fit.lazy(), robust=robust)
+    found = with_variances(held.lazy(), fit.lazy())
     table = groups.join(found, on=GROUP, how="left", maintain_order="left")
     return collect(table.select(*keys, *FITTED), reproducible=True)
 
@@ -187,7 +181,7 @@ class Segments(NamedTuple):
 
     def table(self, plan: AuditPlan) -> pl.LazyFrame:
         """Compute the summary of each segment and its metrics at the threshold."""
-        enough = large_enough("auc", plan.tests.weight_type, plan.tests.min_rows)
+        enough = large_enough("auc", plan.tests.min_rows)
         sums = self._sums_by_design if self.interval.options.designed else self.sums
         table = with_cells(summary_of(sums, self.interval).with_columns(small=~enough))
         columns = [*summary_columns(sums), "small"]
@@ -224,7 +218,7 @@ class Segments(NamedTuple):
         level = plan.tests.level
         steps = [
             *in_the_large_steps(level, designed=designed),
-            *fit_steps(level, plan.tests.weight_type),
+            *fit_steps(level),
         ]
         table = in_columns(fitted.with_row_index(PLACE), steps)
         of_all = in_columns(table.filter(~_ATTRIBUTES), [partial(from_target, designed=designed)])
@@ -244,7 +238,7 @@ class Segments(NamedTuple):
     def _references(self, plan: AuditPlan) -> list[tuple[pl.Expr, Reference]]:
         """Pair each reference with the condition on the segments that it applies to."""
         groups, tests = Rows(self.sums, self.keys, self.partition_keys), plan.tests
-        return plan.references.of_segments(groups, tests.weight_type, tests.min_rows)
+        return plan.references.of_segments(groups, tests.min_rows)
 
     def _with_fits(self, sums: pl.LazyFrame, *, designed: bool) -> pl.LazyFrame:
         """Add the regressions; their variances are those of independent rows."""

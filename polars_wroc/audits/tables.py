@@ -21,7 +21,6 @@ from polars_wroc.files import sources
 from polars_wroc.files.sources import without_credentials
 from polars_wroc.groups.categories import CategoryReference, Grouping, Intersections
 from polars_wroc.groups.comparison_tests import GapTests
-from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
 from polars_wroc.inputs.decisions import Favorable
 from polars_wroc.metrics.auc_interval import IntervalOptions, Method
@@ -117,6 +116,8 @@ class AuditSettings:
     pos_label: object
     score: list[str]
     weight: str | None
+    # Whether the weight counts rows.
+    frequency: bool
     attributes: list[str]
     intersections: Intersections
     # Given, or chosen by a rule.
@@ -129,7 +130,6 @@ class AuditSettings:
     level: float
     adjust: Adjust
     method: Method
-    weight_type: WeightType
     min_rows: int
     margin: float
     favorable: Favorable | None

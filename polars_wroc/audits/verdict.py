@@ -408,10 +408,9 @@ def _range(segments: pl.DataFrame, settings: AuditSettings) -> _Range | None:
     beyond = known.filter(farthest > 0).sort(farthest, descending=True).to_dicts()
     text = f"its AUC runs from {_auc(low)} in {sized(low)}, to {_auc(high)} in {sized(high)}"
     if beyond:
-        words, by_weight = Words.of(settings), settings.weight_type == "frequency"
+        words = Words.of(settings)
         names = [
-            f"{name_of(one['segment'])} ({_smaller_class(one, words, by_weight=by_weight)}) has "
-            f"{one['auc']:.3f}"
+            f"{name_of(one['segment'])} ({_smaller_class(one, words)}) has {one['auc']:.3f}"
             for one in beyond
         ]
         least = f"at least {settings.min_rows} rows of each class"
@@ -419,10 +418,9 @@ def _range(segments: pl.DataFrame, settings: AuditSettings) -> _Range | None:
     return _Range(f"By {low['attribute']}, {text}.", high["auc"] - low["auc"])
 
 
-def _smaller_class(segment: dict[str, Any], words: Words, *, by_weight: bool) -> str:
-    """Count the rows of the smaller class, as many as their frequency weights say."""
-    kind = "w" if by_weight else "n"
-    classes = {words.positive: segment[f"{kind}_pos"], words.negative: segment[f"{kind}_neg"]}
+def _smaller_class(segment: dict[str, Any], words: Words) -> str:
+    """Count the rows of the smaller class."""
+    classes = {words.positive: segment["n_pos"], words.negative: segment["n_neg"]}
     name = min(classes, key=lambda name: classes[name])
     return f"{classes[name]:,.0f} {name}"
 
@@ -457,11 +455,9 @@ def _of_score(calibration: pl.DataFrame, settings: AuditSettings) -> list[str]:
         f"{overall['observed'] + overall[IN_THE_LARGE]:.3f} on average, and the {share} of those "
         f"{Words.of(settings).positive} is {overall['observed']:.3f}: {_difference(overall)}."
     )
-    # A row with a frequency weight counts that many times.
-    count = "weight" if settings.weight_type == "frequency" else "n"
     # Of crossed segments the range is mostly chance.
     enough = calibration.drop_nulls(IN_THE_LARGE).filter(
-        pl.col("attribute").is_in(settings.attributes), pl.col(count) >= settings.min_rows
+        pl.col("attribute").is_in(settings.attributes), pl.col("n") >= settings.min_rows
     )
     if enough.height < 2:  # noqa: PLR2004  (a range needs two)
         return [of_all]

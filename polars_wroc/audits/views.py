@@ -8,7 +8,6 @@ import polars as pl
 
 from polars_wroc.audits.tables import ALL_KEYS, AuditSettings, AuditTables
 from polars_wroc.groups.comparisons import FAIRNESS
-from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import MODEL
 
 # Columns of a metric, and what follows its name.
@@ -50,13 +49,12 @@ def without_model(table: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
 
 def is_small(settings: AuditSettings) -> pl.Expr:
     """Whether a segment has too few rows in a class."""
-    return fewer_than(settings.min_rows, settings.weight_type)
+    return fewer_than(settings.min_rows)
 
 
-def fewer_than(min_rows: int, weight_type: WeightType) -> pl.Expr:
-    """Whether a segment has so few rows in a class; with frequency weights these are counted."""
-    kind = "w" if weight_type == "frequency" else "n"
-    return (pl.min_horizontal(f"{kind}_pos", f"{kind}_neg") < min_rows).fill_null(value=True)
+def fewer_than(min_rows: int) -> pl.Expr:
+    """Whether a segment has so few rows in a class."""
+    return (pl.min_horizontal("n_pos", "n_neg") < min_rows).fill_null(value=True)
 
 
 def aucs_for_charts(audit: AuditTables) -> pl.DataFrame:

@@ -15,6 +15,7 @@ from polars_wroc.cli.process import UsageError
 from polars_wroc.files.sources import listed
 from polars_wroc.groups.ranges import ranges
 from polars_wroc.inputs import columns
+from polars_wroc.inputs.columns import Frequency, IntoWeight
 from polars_wroc.inputs.designs import Design, Survey
 
 
@@ -42,7 +43,7 @@ def _group(text: str, schema: pl.Schema, flag: str) -> str | pl.Expr:
 # Options about columns of rows.
 _UNITS = ("cluster", "strata", "fpc", "lonely")
 DESIGN = (*_UNITS, "replicate_weights")
-_COLUMNS = ("label", "score", "selected", "weight", "pos_label", *DESIGN)
+_COLUMNS = ("label", "score", "selected", "weight", "frequency", "pos_label", *DESIGN)
 # Commands by the functions whose names are in messages.
 _COMMANDS = {
     "score_counts": "polars-wroc counts",
@@ -100,7 +101,7 @@ def columns_of(options: argparse.Namespace, frame: pl.LazyFrame) -> dict[str, An
     columns = {
         "label": options.label,
         "score": scores_of(options),
-        "weight": options.weight,
+        "weight": _weight(options),
         "by": groups_of(options, frame),
         "pos_label": _pos_label(frame, options.label, options.pos_label),
     }
@@ -124,12 +125,16 @@ def scores_of(options: argparse.Namespace) -> list[str] | str:
     return scores if len(scores) > 1 else scores[0]
 
 
+def _weight(options: argparse.Namespace) -> IntoWeight | None:
+    return options.weight if options.frequency is None else Frequency(options.frequency)
+
+
 def decisions_of(options: argparse.Namespace, frame: pl.LazyFrame) -> dict[str, Any]:
     """Name the columns of decisions, or of scores that a threshold decides on."""
     return {
         "score": scores_of(options) if options.score else None,
         "selected": None if options.selected is None else _selected(frame, options.selected),
-        "weight": options.weight,
+        "weight": _weight(options),
         "attributes": groups_of(options, frame),
     }
 
@@ -144,7 +149,7 @@ def check_selected(options: argparse.Namespace, n_selected: object) -> None:
 
 def uncertainty_of(options: argparse.Namespace) -> dict[str, Any]:
     """Return the arguments about intervals and the design of a survey."""
-    return {"level": options.level, "weight_type": options.weight_type, **design_of(options)}
+    return {"level": options.level, **design_of(options)}
 
 
 def reference_of(options: argparse.Namespace, default: str) -> str | dict[str, str]:

@@ -193,12 +193,12 @@ class CurveKind(NamedTuple):
 
 # What `--kind` names, as the kinds of tables that have charts.
 CURVES = {
-    "roc": CurveKind("roc_curve", ("level", "weight_type", "max_points", "band", "bins")),
+    "roc": CurveKind("roc_curve", ("level", "max_points", "band", "bins")),
     "pr": CurveKind("pr_curve"),
     "det": CurveKind("roc_curve", only_chart=True),
     "gain": CurveKind("roc_curve", only_chart=True),
     "cost": CurveKind("cost_curve", ("cost_fn", "cost_fp", "prevalence"), drawn_from_roc=True),
-    "decision": CurveKind("decision_curve", ("level", "weight_type")),
+    "decision": CurveKind("decision_curve", ("level",)),
 }
 
 

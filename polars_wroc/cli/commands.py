@@ -65,14 +65,7 @@ from polars_wroc.thresholds.search import (
     confusion_at,
 )
 
-_COMPARED = (
-    "intersections",
-    "min_rows",
-    "adjust",
-    "margin",
-    "favorable",
-    "min_cell",
-)
+_COMPARED = ("intersections", "min_rows", "adjust", "margin", "favorable", "min_cell")
 
 
 def run_audit(options: argparse.Namespace) -> None:
@@ -141,8 +134,8 @@ def _check_kind(options: argparse.Namespace) -> None:
     own = CURVES[options.kind].options
     for kind, row in CURVES.items():
         for name in row.options:
-            # The level and the meaning of weights have a value by default.
-            if name not in (*own, "level", "weight_type") and getattr(options, name) is not None:
+            # The level has a value by default.
+            if name not in (*own, "level") and getattr(options, name) is not None:
                 msg = f"{options.flags[name]} applies to --kind {kind}; found {options.kind}"
                 raise UsageError(msg)
     design = [name for name in arguments.DESIGN if getattr(options, name)]
@@ -280,7 +273,7 @@ def _written(table: pl.DataFrame, options: argparse.Namespace) -> pl.DataFrame:
 def _notes(table: pl.DataFrame, decided: pl.DataFrame, options: argparse.Namespace) -> list[str]:
     """Say what a reader of the ratios should know about the rows and their categories."""
     what = "label, score or weight" if options.counts else "decision"
-    if options.weight:
+    if options.weight or options.frequency:
         what += " or weight"
     notes = [results.of_missing(decided, what)]
     if options.threshold == "median":
@@ -394,8 +387,7 @@ def run_calibrate(options: argparse.Namespace) -> None:
         known = {"facet": next(iter(source.groups), None), "level": options.level}
         show_table("calibration", table, options, str, **known)
         return
-    level = {"level": options.level, "weight_type": options.weight_type}
-    slope = source.function("calibration_slope")(**level)
+    slope = source.function("calibration_slope")(level=options.level)
     table, slopes = collect_all([curve, slope])
     check_positives(options.pos_label, found=bool(slopes["n_pos"].sum()))
     show_table("calibration", table, options, partial(calibration_in_text, table, slopes))
@@ -408,7 +400,6 @@ def _table_has_positives(known: pl.Series, source: sources.Source) -> bool:
 
 def _decisions(options: argparse.Namespace, source: sources.Source) -> pl.LazyFrame:
     """Plan the rates at given thresholds, or at those that a rule chooses."""
-    level: dict[str, Any] = {"level": options.level, "weight_type": options.weight_type}
     given = options.threshold or []
     by_rule = any(not isinstance(each, float) for each in given)
     if not given or (by_rule and len(given) > 1):
@@ -420,14 +411,15 @@ def _decisions(options: argparse.Namespace, source: sources.Source) -> pl.LazyFr
         if options.prevalence is not None:
             msg = "--prevalence must not come with a rule in --threshold: least-cost:prevalence=P"
             raise UsageError(msg)
-        table = source.function("operating_points")(rule=given[0], common=options.common, **level)
+        points = source.function("operating_points")
+        table = points(rule=given[0], common=options.common, level=options.level)
         return table
     if options.common:
         msg = "--common must come with a rule in --threshold; found a number"
         raise UsageError(msg)
     threshold = given[0] if by_rule else given
     metrics = source.function("threshold_metrics")
-    table = metrics(threshold=threshold, prevalence=options.prevalence, **level)
+    table = metrics(threshold=threshold, prevalence=options.prevalence, level=options.level)
     return table
 
 

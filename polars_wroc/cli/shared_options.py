@@ -12,7 +12,7 @@ import polars as pl
 import polars.selectors as cs
 
 from polars_wroc.cli import process
-from polars_wroc.inputs.arguments import MARGIN, WeightType, did_you_mean
+from polars_wroc.inputs.arguments import MARGIN, did_you_mean
 from polars_wroc.inputs.decisions import Favorable
 from polars_wroc.inputs.designs import Lonely, ReplicateWeights
 from polars_wroc.stats.difference_tests import Adjust
@@ -86,7 +86,13 @@ def add_scores(parser: argparse._ActionsContainer) -> None:
         metavar="S",
         help="column of a score; higher means more positive; repeatable",
     )
-    parser.add_argument("--weight", metavar="W", help="column of the row weights")
+    weights = parser.add_mutually_exclusive_group()
+    weights.add_argument(
+        "--weight", metavar="W", help="column of weights: how much of a population a row represents"
+    )
+    weights.add_argument(
+        "--frequency", metavar="N", help="column of weights that count rows: how many a row is"
+    )
 
 
 def add_counts(parser: argparse.ArgumentParser) -> None:
@@ -155,21 +161,14 @@ def add_margin(parser: argparse.ArgumentParser) -> None:
 
 
 def add_level(parser: argparse.ArgumentParser) -> None:
-    """Choose the level of intervals and tests, and the meaning of the weights."""
+    """Choose the level of intervals and tests."""
     parser.add_argument(
         "--level", type=float, default=0.95, metavar="P", help="confidence level; default 0.95"
-    )
-    parser.add_argument(
-        "--weight-type",
-        choices=get_args(WeightType),
-        default="probability",
-        help="what a weight is: how much of a population a row represents (probability, the "
-        "default), or how many rows it stands for (frequency)",
     )
 
 
 def add_uncertainty(parser: argparse.ArgumentParser) -> None:
-    """Choose level, meaning of the weights, and the design of a survey."""
+    """Choose the level, and the design of a survey."""
     add_level(parser)
     parser.add_argument(
         "--cluster",
@@ -281,7 +280,7 @@ def threshold_of(text: str) -> Threshold:
         hint = did_you_mean(name, [each.replace("_", "-") for each in rules.__all__])
         msg = f"must be a number, median or a rule such as max-fpr=0.1; found {text!r}{hint}"
         raise argparse.ArgumentTypeError(msg)
-    return value
+    return float(value)
 
 
 def replicate_weights_of(text: str) -> ReplicateWeights:

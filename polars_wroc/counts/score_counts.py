@@ -21,13 +21,17 @@ from polars_wroc.inputs.columns import (
     SCORE,
     WEIGHT,
     ZERO_LABEL,
+    Frequency,
     IntoColumn,
+    IntoWeight,
     Typed,
+    model_names,
     observe,
+    score_column,
     shown_as,
 )
 from polars_wroc.inputs.expressions import named_columns, one_zero
-from polars_wroc.inputs.frames import frames_alike, model_names, read_rows, score_column
+from polars_wroc.inputs.frames import frames_alike, read_rows
 from polars_wroc.inputs.rows import IntoColumns, Rows, polars_frame
 from polars_wroc.plans.queries import FrameT, collect, like_input
 
@@ -100,6 +104,8 @@ def read_native_rows(
 ) -> Rows:
     """Check the arguments, and have the other engine count the rows of each label and score."""
     native = _open(frame)
+    frequency = isinstance(weight, Frequency)
+    weight = weight.column if isinstance(weight, Frequency) else weight
     for argument, value in {"label": label, "score": score, "weight": weight, "by": by}.items():
         _require_names(argument, value)
     schema = _polars_schema(native)
@@ -109,8 +115,8 @@ def read_native_rows(
 
     def observed(model: int) -> pl.LazyFrame:
         names = {"label": label, "score": models[model], "weight": weight}
-        counted = _count(native, plan.names, label, models[model], weight)
-        rows = _observe(counted, plan.group_keys, names, pos_label)
+        counted = _count(native, plan.names, label, models[model], weight, frequency=frequency)
+        rows = _observe(counted, plan.group_keys, names, pos_label, frequency=frequency)
         if not plan.model_keys:
             return rows
         named = pl.lit(score_column(model)).alias(MODEL)
@@ -153,6 +159,8 @@ def _count(
     label: str | None,
     score: str,
     weight: str | None,
+    *,
+    frequency: bool,
 ) -> pl.DataFrame:
     """Have the engine add up the rows that have the same keys, label if any, and score."""
     import narwhals.stable.v2 as nw  # noqa: PLC0415
@@ -164,22 +172,31 @@ def _count(
         (nw.lit(1.0) if weight is None else nw.col(weight).cast(nw.Float64)).alias(ROW_WEIGHT),
     )
     # Engines differ in the order of NaN, not in whether it is finite.
-    summed = (named >= 0) & named.is_finite()
+    summed, number = (named >= 0) & named.is_finite(), nw.len()
+    squares, cubes = named * named, named * named * named
+    if frequency:
+        summed, squares, cubes = summed & (named % 1 == 0), named, named
+        number = nw.when(named.is_null()).then(nw.lit(1.0)).otherwise(named).sum()
     unsummed = nw.when(summed).then(nw.lit(0.0)).otherwise(named)
     groups = rows.filter((named != 0) | named.is_null()).with_columns(
         unsummed.alias(_UNSUMMED),
-        (named * named).alias(ROW_SQUARES),
-        (named * named * named).alias(ROW_CUBES),
+        squares.alias(ROW_SQUARES),
+        cubes.alias(ROW_CUBES),
     )
     sums = nw.col(ROW_WEIGHT, ROW_SQUARES, ROW_CUBES).sum()
     by = [*named_by, _UNSUMMED]
-    counted = groups.group_by(by).agg(nw.len().alias(ROW_COUNT), sums).collect("polars")
+    counted = groups.group_by(by).agg(number.alias(ROW_COUNT), sums).collect("polars")
     in_polars: pl.DataFrame = counted.to_native()
     return in_polars
 
 
 def _observe(
-    counted: pl.DataFrame, keys: Sequence[str], names: dict[str, str | None], pos_label: object
+    counted: pl.DataFrame,
+    keys: Sequence[str],
+    names: dict[str, str | None],
+    pos_label: object,
+    *,
+    frequency: bool,
 ) -> pl.LazyFrame:
     """Check each group of rows, as if it was one row with the weight of all."""
     unsummed = pl.col(_UNSUMMED)
@@ -196,7 +213,7 @@ def _observe(
         for argument, column in columns.items()
     )
     assert score is not None
-    seen = observe(label, score, weight, pos_label)
+    seen = observe(label, score, weight, pos_label, frequency=frequency)
     zero = [] if seen.zero_label is None else [seen.zero_label.alias(ZERO_LABEL)]
     return frame.select(
         *(one_zero(pl.col(key), frame).alias(key) for key in keys),
@@ -215,7 +232,7 @@ def score_counts(
     label: IntoColumn | None,
     score: IntoColumns,
     *,
-    weight: IntoColumn | None = None,
+    weight: IntoWeight | None = None,
     by: IntoColumns | None = None,
     pos_label: object = None,
     bins: int | None = None,
@@ -240,7 +257,7 @@ def score_counts(
     label: IntoColumn | None,
     score: IntoColumns,
     *,
-    weight: IntoColumn | None = None,
+    weight: IntoWeight | None = None,
     by: IntoColumns | None = None,
     pos_label: object = None,
     bins: int | None = None,

@@ -9,8 +9,7 @@ from typing import Literal, TypeAlias, get_args
 import polars as pl
 
 from polars_wroc.inputs import arguments
-from polars_wroc.inputs.arguments import WeightType
-from polars_wroc.inputs.columns import SCORE, WEIGHT, IntoColumn
+from polars_wroc.inputs.columns import SCORE, WEIGHT, IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import SampleDesign
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import CLASSES, IntoColumns, Rows, class_weights
@@ -153,19 +152,18 @@ def _ends(name: str) -> tuple[str, str, str]:
     return name, f"{name}_low", f"{name}_high"
 
 
-def calibration_sums(rows: Rows, weight_type: WeightType) -> dict[str, pl.Expr]:
+def calibration_sums(rows: Rows) -> dict[str, pl.Expr]:
     """Sums over rows that `calibration_steps` needs."""
     weights = class_weights(pl.col(WEIGHT))
-    squares = weights if weight_type == "frequency" else class_weights(rows.signed_squares)
+    squares = class_weights(rows.signed_squares)
     expected = pl.col(SCORE).cast(pl.Float64) * (weights[0] + weights[1])
     sums = (weights[0], squares[0], weights[1], squares[1], expected)
     return {name: value.sum() for name, value in zip(CALIBRATION_SUMS, sums, strict=True)}
 
 
-def walked_calibration_sums(weight_type: WeightType) -> dict[str, pl.Expr]:
+def walked_calibration_sums() -> dict[str, pl.Expr]:
     """Name the sums of the compiled engine over all rows as `calibration_sums` does."""
-    squares = "weight" if weight_type == "frequency" else "squares"
-    names = [f"{name}_{side}" for side in CLASSES for name in ("weight", squares)]
+    names = [f"{name}_{side}" for side in CLASSES for name in ("weight", "squares")]
     sums = [over_decisions(name) for name in names]
     expected = pl.sum_horizontal(over_decisions(f"scores_{side}") for side in CLASSES)
     return dict(zip(CALIBRATION_SUMS, [*sums, expected], strict=True))
@@ -215,7 +213,7 @@ def calibration_curve(
     label: IntoColumn,
     score: IntoColumns,
     *,
-    weight: IntoColumn | None = None,
+    weight: IntoWeight | None = None,
     by: IntoColumns | None = None,
     pos_label: object = None,
     bins: int = 10,
@@ -292,7 +290,7 @@ def calibration_curve(
     """
     bins, level = check_bin_options(bins, strategy, level)
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label)
-    summed = sums_in_bins(rows, bins, strategy, calibration_sums(rows, "probability")).sort("bin")
+    summed = sums_in_bins(rows, bins, strategy, calibration_sums(rows)).sort("bin")
     curve = in_columns(summed, calibration_steps(DIFFERENCE, level))
     return like_input(frame, rows.result(curve, _COLUMNS))
 

@@ -18,8 +18,7 @@ from polars_wroc.curves.calibration_curve import (
     sums_in_bins,
     walked_calibration_sums,
 )
-from polars_wroc.inputs.arguments import WeightType
-from polars_wroc.inputs.columns import SCORE, WEIGHT, IntoColumn
+from polars_wroc.inputs.columns import SCORE, IntoColumn, IntoWeight
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import CLASSES, IntoColumns, Rows, class_weights
 from polars_wroc.plans.queries import (
@@ -54,22 +53,20 @@ _OF_SCORES = SQUARES_OF_POSITIVES, _SQUARES_OF_NEGATIVES, SQUARES_OF_SCORES = (
 IN_THE_LARGE_SUMS: Sequence[str] = (*CALIBRATION_SUMS, *_OF_SCORES)
 
 
-def in_the_large_sums(rows: Rows, weight_type: WeightType) -> dict[str, pl.Expr]:
+def in_the_large_sums(rows: Rows) -> dict[str, pl.Expr]:
     """Sums over rows that `in_the_large_steps` needs."""
-    signed = pl.col(WEIGHT) if weight_type == "frequency" else rows.signed_squares
-    positive, negative = class_weights(signed)
+    positive, negative = class_weights(rows.signed_squares)
     score = pl.col(SCORE).cast(pl.Float64)
     values = positive * score, negative * score, (positive + negative) * score**2
     of_scores = {name: value.sum() for name, value in zip(_OF_SCORES, values, strict=True)}
-    return calibration_sums(rows, weight_type) | of_scores
+    return calibration_sums(rows) | of_scores
 
 
-def walked_in_the_large_sums(weight_type: WeightType) -> dict[str, pl.Expr]:
+def walked_in_the_large_sums() -> dict[str, pl.Expr]:
     """Name the sums of the compiled engine over all rows as `in_the_large_sums` does."""
-    power = "" if weight_type == "frequency" else "_squares"
-    names = [*(f"scores{power}_{side}" for side in CLASSES), f"second_scores{power}"]
+    names = [*(f"scores_squares_{side}" for side in CLASSES), "second_scores_squares"]
     of_scores = dict(zip(_OF_SCORES, map(over_decisions, names), strict=True))
-    return walked_calibration_sums(weight_type) | of_scores
+    return walked_calibration_sums() | of_scores
 
 
 def in_the_large_steps(level: float, *, designed: bool = False) -> list[Step]:
@@ -136,7 +133,7 @@ def calibration_error(
     label: IntoColumn,
     score: IntoColumns,
     *,
-    weight: IntoColumn | None = None,
+    weight: IntoWeight | None = None,
     by: IntoColumns | None = None,
     pos_label: object = None,
     bins: int = 10,
@@ -199,7 +196,7 @@ def calibration_error(
     """
     bins, level = check_bin_options(bins, strategy, level)
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label)
-    of_bins = sums_in_bins(rows, bins, strategy, in_the_large_sums(rows, "probability"))
+    of_bins = sums_in_bins(rows, bins, strategy, in_the_large_sums(rows))
     by_bin = in_columns(of_bins, calibration_steps(DIFFERENCE, level))
     difference, weights = pl.col(DIFFERENCE).abs(), pl.col("weight")
     total_weight = sum_unless_null(weights)

@@ -17,8 +17,7 @@ from polars_wroc.curves.calibration_error import (
     in_the_large_sums,
 )
 from polars_wroc.inputs import arguments
-from polars_wroc.inputs.arguments import WeightType, check_weight_type
-from polars_wroc.inputs.columns import SCORE, WEIGHT, IntoColumn
+from polars_wroc.inputs.columns import SCORE, WEIGHT, IntoColumn, IntoWeight
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.plans.queries import Fields, FrameT, Step, in_columns, join_on_keys, like_input
@@ -171,16 +170,15 @@ def standardised_rows_of_parts(
     )
 
 
-def fit_steps(level: float, weight_type: WeightType) -> list[Step]:
+def fit_steps(level: float) -> list[Step]:
     """Steps from the coefficients and variances of standardised logits to `FIT_COLUMNS`."""
-    return [partial(_on_logits, weight_type=weight_type), partial(_limits, level=level)]
+    return [_on_logits, partial(_limits, level=level)]
 
 
-def _on_logits(field: Fields, weight_type: WeightType) -> dict[str, pl.Expr]:
+def _on_logits(field: Fields) -> dict[str, pl.Expr]:
     """Return from standardised logits to those of the scores."""
     squares = field(_POSITIVES_SQUARES) + field(_NEGATIVES_SQUARES)
-    rows = field("weight") if weight_type == "frequency" else pl.lit(1.0)
-    slope, intercept = (field(each.variance) / rows for each in (FREE, FIXED))
+    slope, intercept = (field(each.variance) for each in (FREE, FIXED))
     return {
         _INTERCEPT: field(FIXED.intercept) - field(_MEAN),
         f"{_INTERCEPT}_se": pl.when(is_exact(squares) & (intercept > 0)).then(intercept.sqrt()),
@@ -259,12 +257,11 @@ def calibration_slope(
     label: IntoColumn,
     score: IntoColumns,
     *,
-    weight: IntoColumn | None = None,
+    weight: IntoWeight | None = None,
     by: IntoColumns | None = None,
     pos_label: object = None,
     clip: float | None = None,
     level: float = 0.95,
-    weight_type: WeightType = "probability",
 ) -> FrameT:
     """Calibration slope, calibration intercept and observed-to-expected ratio of each group.
 
@@ -280,8 +277,6 @@ def calibration_slope(
         intercept are then null in groups with a score of exactly 0 or 1, whose logit is infinite.
     level
         Confidence level of the intervals, from 0.001 to 0.9999.
-    weight_type
-        Meaning of the weights: see `roc_auc_ci`.
 
     Returns
     -------
@@ -316,10 +311,9 @@ def calibration_slope(
     less than 1e-8 of one plus their size.
 
     Standard errors of the coefficients are robust (HC0 sandwich) and also hold where the logistic
-    model does not; for frequency weights they are those of maximum likelihood. The limits of the
-    ratio are computed on its logarithm, with a linearised variance of both means. Without
-    positives, or where no row differs from its expectation, they are Wilson's of the observed
-    rate, divided by the mean score.
+    model does not. The limits of the ratio are computed on its logarithm, with a linearised
+    variance of both means. Without positives, or where no row differs from its expectation, they
+    are Wilson's of the observed rate, divided by the mean score.
 
     References
     ----------
@@ -344,28 +338,27 @@ def calibration_slope(
     if clip is not None:
         clip = arguments.number("clip", clip, low=LEAST_CLIP, high=0.5)
     level = arguments.level(level)
-    check_weight_type(weight_type)
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label)
     rows.require_scores("a calibration")
     rows = rows.as_probabilities()
     rows = replace(rows, frame=rows.frame.with_columns(logit(clip).alias(LOGIT)))
-    sums = _sums(rows, weight_type)
+    sums = _sums(rows)
     # Each step reads them. Polars would find out too, but takes half as long again.
     of_rows = prepared(standardised_rows(rows, sums), sums).cache()
     fit = fitted(of_rows, in_columns(sums, [start]).select(GROUP, *COEFFICIENTS))
-    found = with_variances(of_rows, fit, robust=weight_type == "probability")
+    found = with_variances(of_rows, fit)
     table = sums.join(found, on=GROUP, how="left")
     steps: list[Step] = [
         *in_the_large_steps(level),
         observed_expected(level),
-        *fit_steps(level, weight_type),
+        *fit_steps(level),
     ]
     return like_input(frame, rows.result(in_columns(table, steps), _COLUMNS))
 
 
-def _sums(rows: Rows, weight_type: WeightType) -> pl.LazyFrame:
+def _sums(rows: Rows) -> pl.LazyFrame:
     """Reduce each group to sums, and number the groups in their order."""
-    sums = in_the_large_sums(rows, weight_type)
+    sums = in_the_large_sums(rows)
     check = rows.observations.label_check
     if check is not None:
         sums = {name: value + check for name, value in sums.items()}

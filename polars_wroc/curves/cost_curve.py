@@ -9,8 +9,16 @@ from math import comb
 import polars as pl
 
 from polars_wroc.inputs.arguments import Costs, Limit, read_costs, target_prevalence
-from polars_wroc.inputs.columns import MODEL, SCORE, WEIGHT, IntoColumn
-from polars_wroc.inputs.frames import model_names, read_paired_rows, read_rows, score_column
+from polars_wroc.inputs.columns import (
+    MODEL,
+    SCORE,
+    WEIGHT,
+    IntoColumn,
+    IntoWeight,
+    model_names,
+    score_column,
+)
+from polars_wroc.inputs.frames import read_paired_rows, read_rows
 from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.metrics import registry
 from polars_wroc.plans.queries import FrameT, as_struct, join_on_keys, like_input
@@ -31,7 +39,7 @@ def cost_curve(
     cost_fn: float | None = None,
     cost_fp: float | None = None,
     prevalence: float | None = None,
-    weight: IntoColumn | None = None,
+    weight: IntoWeight | None = None,
     by: IntoColumns | None = None,
     pos_label: object = None,
 ) -> FrameT:
@@ -162,7 +170,7 @@ def dominated_models(
     label: IntoColumn,
     score: IntoColumns,
     *,
-    weight: IntoColumn | None = None,
+    weight: IntoWeight | None = None,
     by: IntoColumns | None = None,
     pos_label: object = None,
     max_pairs: int = _MOST_PAIRS,

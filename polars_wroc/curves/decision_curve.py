@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from polars_wroc.inputs import arguments
-from polars_wroc.inputs.arguments import WeightType
-from polars_wroc.inputs.columns import IntoColumn
+from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.plans.queries import Fields, FrameT, Step, in_columns, like_input
@@ -36,12 +35,11 @@ def decision_curve(
     score: IntoColumns,
     *,
     thresholds: float | Sequence[float] | None = None,
-    weight: IntoColumn | None = None,
+    weight: IntoWeight | None = None,
     by: IntoColumns | None = None,
     pos_label: object = None,
     prevalence: float | None = None,
     level: float = 0.95,
-    weight_type: WeightType = "probability",
 ) -> FrameT:
     """Net benefit of selecting the rows with a score of at least each threshold, per group.
 
@@ -57,8 +55,6 @@ def decision_curve(
         Prevalence in the target population, strictly between 0 and 1; None for that of the rows.
     level
         Confidence level of the intervals, from 0.001 to 0.9999.
-    weight_type
-        Meaning of the weights: see `roc_auc_ci`.
 
     Returns
     -------
@@ -114,11 +110,11 @@ def decision_curve(
     """
     asked = _PERCENTS if thresholds is None else _checked(thresholds)
     level = arguments.level(level)
-    metrics: ThresholdMetrics = ThresholdMetrics(None, weight_type, prevalence)
+    metrics: ThresholdMetrics = ThresholdMetrics(None, prevalence)
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label).as_probabilities()
     curve = curve_frame(rows, asked, squares=True)
     chosen = curve.filter(pl.col("threshold").is_in(asked)).sort("threshold")
-    limits = _Limits(prevalence, level, CELLS if weight_type == "frequency" else SQUARES)
+    limits = _Limits(prevalence, level)
     steps: list[Step] = [*metrics.steps, _benefits, limits.variances, limits.limits]
     table = in_columns(chosen, steps)
     return like_input(frame, rows.result(table, _COLUMNS))
@@ -149,15 +145,14 @@ def _benefits(field: Fields) -> dict[str, pl.Expr]:
 
 @dataclass(frozen=True)
 class _Limits:
-    """Limits of both net benefits, from the sums of ``squares`` of weights in the `CELLS`."""
+    """Limits of both net benefits, from the sums of squares of weights in the cells."""
 
     prevalence: float | None
     level: float
-    squares: Sequence[str]
 
     def variances(self, field: Fields) -> dict[str, pl.Expr]:
         """Add the variances; null where they are no more than errors of rounding."""
-        squares = [field(name) for name in self.squares]
+        squares = [field(name) for name in SQUARES]
         influences = self._in_sample if self.prevalence is None else self._in_population
         known = is_exact(pl.sum_horizontal(squares))
         found: dict[str, pl.Expr] = {}

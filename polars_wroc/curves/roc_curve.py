@@ -11,8 +11,7 @@ import polars as pl
 from polars_wroc.counts.binning import Binning
 from polars_wroc.counts.count_table import pool_in_bins
 from polars_wroc.inputs import arguments
-from polars_wroc.inputs.arguments import WeightType, check_weight_type
-from polars_wroc.inputs.columns import BAND_COLUMNS, ONE_SIDED, ROC_COLUMNS, IntoColumn
+from polars_wroc.inputs.columns import BAND_COLUMNS, ONE_SIDED, ROC_COLUMNS, IntoColumn, IntoWeight
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.metrics.summary import AUC_BOUNDS, auc_bounds
@@ -39,7 +38,7 @@ def confusion_curve(
     label: IntoColumn,
     score: IntoColumns,
     *,
-    weight: IntoColumn | None = None,
+    weight: IntoWeight | None = None,
     by: IntoColumns | None = None,
     pos_label: object = None,
 ) -> FrameT:
@@ -102,7 +101,7 @@ def pr_curve(
     label: IntoColumn,
     score: IntoColumns,
     *,
-    weight: IntoColumn | None = None,
+    weight: IntoWeight | None = None,
     by: IntoColumns | None = None,
     pos_label: object = None,
 ) -> FrameT:
@@ -195,11 +194,10 @@ FPR_AT_TPR = Axes("tpr", "fpr", _POS_SIZE, _NEG_SIZE, highest=False)
 
 @dataclass(frozen=True)
 class Band:
-    """Kind and level of a band, and the meaning of weights."""
+    """Kind and level of a band."""
 
     kind: BandKind
     level: float
-    weight_type: WeightType
     # Whether points have sizes by the design of a survey, and its degrees of freedom.
     designed: bool = False
 
@@ -207,20 +205,15 @@ class Band:
         """Check the options."""
         arguments.option("band", self.kind, get_args(BandKind))
         arguments.hold(self, level=arguments.level(self.level))
-        check_weight_type(self.weight_type)
 
     def prepare(self, curve: pl.LazyFrame) -> pl.LazyFrame:
         """Number the curves, and add the effective sample size of each class."""
-        sizes = totals()
-        if self.weight_type == "probability":
-            squares = pl.col(POSITIVES_SQUARES), pl.col(NEGATIVES_SQUARES)
-            sizes = (
-                effective_sample_size(sizes[0], squares[0]),
-                effective_sample_size(sizes[1], squares[1]),
-            )
-        return curve.with_columns(
-            sizes[0].alias(_POS_SIZE), sizes[1].alias(_NEG_SIZE), is_origin().cum_sum().alias(CURVE)
+        squares = (POSITIVES_SQUARES, NEGATIVES_SQUARES)
+        sizes = (
+            effective_sample_size(total, pl.col(name)).alias(size)
+            for total, name, size in zip(totals(), squares, (_POS_SIZE, _NEG_SIZE), strict=True)
         )
+        return curve.with_columns(*sizes, is_origin().cum_sum().alias(CURVE))
 
     @property
     def flags(self) -> list[str]:
@@ -354,14 +347,13 @@ def roc_curve(
     label: IntoColumn,
     score: IntoColumns,
     *,
-    weight: IntoColumn | None = None,
+    weight: IntoWeight | None = None,
     by: IntoColumns | None = None,
     pos_label: object = None,
     drop_collinear: bool = False,
     max_points: int | None = None,
     band: BandKind | None = None,
     level: float = 0.95,
-    weight_type: WeightType = "probability",
     bins: int | None = None,
     tolerance: float | None = None,
 ) -> FrameT:
@@ -385,8 +377,8 @@ def roc_curve(
         positive rate, which allows for the estimated threshold too. ``"simultaneous"`` adds a
         band that contains the whole true curve with a probability of at least ``level``; it is
         conservative, and wide.
-    level, weight_type
-        Confidence level of the band, and meaning of the weights: see `roc_auc_ci`.
+    level
+        Confidence level of the band: see `roc_auc_ci`.
     bins, tolerance
         Keep only the points between bins of scores: see `summary`. ``bins`` takes one pass and
         little memory; ``tolerance`` takes three passes and bounds the AUC more closely.
@@ -441,7 +433,7 @@ def roc_curve(
     arguments.flag("drop_collinear", drop_collinear)
     if max_points is not None:
         max_points = arguments.whole_number("max_points", max_points, low=3)
-    checked = Band("pointwise" if band is None else band, level, weight_type)
+    checked = Band("pointwise" if band is None else band, level)
     limits: Band | None
     limits = None if band is None else checked
     binning = Binning(bins, tolerance)

@@ -18,8 +18,7 @@ from polars_wroc.curves.roc_curve import (
     look_up,
 )
 from polars_wroc.inputs import arguments
-from polars_wroc.inputs.arguments import WeightType
-from polars_wroc.inputs.columns import IntoColumn
+from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import IntoColumns, Rows
@@ -81,11 +80,10 @@ def tpr_at_fpr(
     score: IntoColumns,
     *,
     fpr: float | Sequence[float],
-    weight: IntoColumn | None = None,
+    weight: IntoWeight | None = None,
     by: IntoColumns | None = None,
     pos_label: object = None,
     level: float = 0.95,
-    weight_type: WeightType = "probability",
     bins: int | None = None,
     tolerance: float | None = None,
     design: Design | None = None,
@@ -103,8 +101,8 @@ def tpr_at_fpr(
         As for `summary`.
     fpr
         One or several false positive rates from 0 to 1.
-    level, weight_type
-        Confidence level, and meaning of the weights: see `roc_auc_ci`.
+    level
+        Confidence level: see `roc_auc_ci`.
     design
         Clusters, a `Survey` or `ReplicateWeights`: see `summary`. The
         interval then uses the variances of both rates by the design, at the nearest threshold, and
@@ -157,7 +155,7 @@ def tpr_at_fpr(
     └─────┴─────┘
     """
     survey = read_design(design)
-    band = Band("pointwise", level, weight_type, designed=survey.given)
+    band = Band("pointwise", level, designed=survey.given)
     rates = arguments.numbers("fpr", fpr, low=0, high=1)
     binning = Binning(bins, tolerance)
     rows = read_rows(frame, label, score, weight, by, pos_label, survey=survey)
@@ -170,11 +168,10 @@ def fpr_at_tpr(
     score: IntoColumns,
     *,
     tpr: float | Sequence[float],
-    weight: IntoColumn | None = None,
+    weight: IntoWeight | None = None,
     by: IntoColumns | None = None,
     pos_label: object = None,
     level: float = 0.95,
-    weight_type: WeightType = "probability",
     bins: int | None = None,
     tolerance: float | None = None,
     design: Design | None = None,
@@ -186,7 +183,7 @@ def fpr_at_tpr(
 
     Parameters
     ----------
-    frame, label, score, weight, by, pos_label, level, weight_type, bins, tolerance
+    frame, label, score, weight, by, pos_label, level, bins, tolerance
         As for `tpr_at_fpr`.
     tpr
         One or several true positive rates from 0 to 1.
@@ -224,7 +221,7 @@ def fpr_at_tpr(
     └─────┴─────┘
     """
     survey = read_design(design)
-    band = Band("pointwise", level, weight_type, designed=survey.given)
+    band = Band("pointwise", level, designed=survey.given)
     rates = arguments.numbers("tpr", tpr, low=0, high=1)
     binning = Binning(bins, tolerance)
     rows = read_rows(frame, label, score, weight, by, pos_label, survey=survey)

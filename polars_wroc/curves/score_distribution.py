@@ -8,7 +8,7 @@ import polars as pl
 
 from polars_wroc.curves.calibration_curve import bin_edge, bin_number
 from polars_wroc.inputs import arguments
-from polars_wroc.inputs.columns import SCORE, SCORE_HIGH, WEIGHT, IntoColumn
+from polars_wroc.inputs.columns import SCORE, SCORE_HIGH, WEIGHT, IntoColumn, IntoWeight
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.plans.queries import (
@@ -35,7 +35,7 @@ def score_distribution(
     score: IntoColumns,
     *,
     label: IntoColumn | None = None,
-    weight: IntoColumn | None = None,
+    weight: IntoWeight | None = None,
     by: IntoColumns | None = None,
     pos_label: object = None,
     bins: int = 20,

@@ -10,7 +10,7 @@ import polars as pl
 from polars_wroc.groups.abroca import MEASURED, MOST_GROUPS, distances, number_groups, with_names
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import Limit
-from polars_wroc.inputs.columns import SCORE, WEIGHT, IntoColumn
+from polars_wroc.inputs.columns import SCORE, WEIGHT, IntoColumn, IntoWeight, refuse_frequency
 from polars_wroc.inputs.frames import read_rows, require_groups
 from polars_wroc.inputs.rows import GROUP, IntoColumns, Rows, polars_frame
 from polars_wroc.plans.config import compiled_when
@@ -35,7 +35,7 @@ def abroca_test(
     score: IntoColumns,
     *,
     by: IntoColumns,
-    weight: IntoColumn | None = None,
+    weight: IntoWeight | None = None,
     pos_label: object = None,
     permutations: int = 999,
     seed: int = 0,
@@ -123,6 +123,7 @@ def abroca_test(
     seed = arguments.whole_number("seed", seed, low=0)
     within_limit = Limit("max_groups", max_groups, "groups").holds(pl.len())
     read = polars_frame(frame)
+    refuse_frequency(weight, "where groups of rows are exchanged")
     rows: Rows = read_rows(read, label, score, weight, by, pos_label)
     rows.check_names(ABROCA_COLUMNS)
     numbered = number_groups(_sorted_by_all_columns(rows), within_limit)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import SCORE, SCORE_HIGH, WEIGHT
 from polars_wroc.inputs.metric import Metric, SampleSize
 from polars_wroc.inputs.rows import CLASSES, Rows, class_weights
@@ -252,16 +251,10 @@ def with_bin_slack(sums: pl.LazyFrame, rows: Rows) -> pl.LazyFrame:
 GAP_METRICS: dict[str, Metric] = {ROC_AUC.column: ROC_AUC, **GAP_RATES}
 
 
-def sample_sizes(metric: str, weight_type: WeightType) -> list[pl.Expr]:
-    """Count the rows that a rate is based on, or the rows of each class for an AUC.
-
-    A row with a frequency weight counts that many times.
-    """
+def sample_sizes(metric: str) -> list[pl.Expr]:
+    """Count the rows that a rate is based on, or the rows of each class for an AUC."""
     columns = ["n_pos", "n_neg", ROWS_SELECTED, ROWS_REJECTED]
     positives, negatives, selected, rejected = (pl.col(name) for name in columns)
-    if weight_type == "frequency":
-        positives, negatives = (pl.col(name) for name in OWN_WEIGHTS)
-        selected, rejected = pl.col("tp") + pl.col("fp"), pl.col("fn") + pl.col("tn")
     counts: dict[SampleSize, pl.Expr] = {
         "positives": positives,
         "negatives": negatives,
@@ -279,15 +272,14 @@ def outside(partition_keys: Sequence[str]) -> Callable[[pl.Expr], pl.Expr]:
 
 def both_large_enough(
     metric: str,
-    weight_type: WeightType,
     least: int,
     in_reference: Callable[[pl.Expr], pl.Expr],
 ) -> pl.Expr:
     """Whether a group and its reference have enough rows for a test."""
-    counts = sample_sizes(metric, weight_type)
+    counts = sample_sizes(metric)
     return pl.all_horizontal(count >= least for own in counts for count in (own, in_reference(own)))
 
 
-def large_enough(metric: str, weight_type: WeightType, least: int) -> pl.Expr:
+def large_enough(metric: str, least: int) -> pl.Expr:
     """Whether a group has enough rows for an AUC or a rate."""
-    return pl.all_horizontal(count >= least for count in sample_sizes(metric, weight_type))
+    return pl.all_horizontal(count >= least for count in sample_sizes(metric))

@@ -16,7 +16,7 @@ from polars_wroc.groups.references import (
     read_reference,
 )
 from polars_wroc.inputs import arguments, columns
-from polars_wroc.inputs.arguments import WeightType, did_you_mean, shown
+from polars_wroc.inputs.arguments import did_you_mean, shown
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, OVERALL
 from polars_wroc.inputs.decisions import Unknown, unknown_keys
 from polars_wroc.inputs.frames import require_texts
@@ -303,14 +303,12 @@ class CategoryReference:
             )
         )
 
-    def of_segments(
-        self, segments: Rows, weight_type: WeightType, min_rows: int
-    ) -> list[tuple[pl.Expr, Reference]]:
+    def of_segments(self, segments: Rows, min_rows: int) -> list[tuple[pl.Expr, Reference]]:
         """Pair each reference of `marked` segments with the condition on those it applies to."""
-        kind = read_reference(self.kind, segments, weight_type, min_rows)
+        kind = read_reference(self.kind, segments, min_rows)
         if not self.named:
             return [(pl.lit(value=True), kind)]
-        units = units_of(weight_type, counted=segments.counted)
+        units = units_of(counted=segments.counted)
         named = ReferenceGroup(segments.model_keys, units, lambda _: pl.col(IS_REFERENCE))
         return [(self.is_named, named), (~self.is_named, kind)]
 

@@ -26,7 +26,7 @@ from polars_wroc.groups.references import (
     REPEATED,
     named_segment,
 )
-from polars_wroc.inputs.arguments import MARGIN, WeightType
+from polars_wroc.inputs.arguments import MARGIN
 from polars_wroc.metrics.paired_tests import ScoreDifference
 from polars_wroc.metrics.score_interval import WilsonInterval
 from polars_wroc.plans.queries import (
@@ -67,7 +67,6 @@ class GapTests(NamedTuple):
     """How gaps are tested, and the minimum number of rows; ``designed`` with a `SurveyGaps`."""
 
     level: float
-    weight_type: WeightType
     adjust: Adjust
     min_rows: int
     method: GapMethod = "score"

@@ -8,8 +8,8 @@ from math import prod
 
 import polars as pl
 
-from polars_wroc.inputs.arguments import Limit, WeightType
-from polars_wroc.inputs.columns import WEIGHT, IntoColumn
+from polars_wroc.inputs.arguments import Limit
+from polars_wroc.inputs.columns import WEIGHT, IntoColumn, IntoWeight
 from polars_wroc.inputs.frames import read_rows, require_groups
 from polars_wroc.inputs.rows import (
     GROUP,
@@ -63,11 +63,10 @@ def cross_auc(
     score: IntoColumns,
     *,
     by: IntoColumns,
-    weight: IntoColumn | None = None,
+    weight: IntoWeight | None = None,
     pos_label: object = None,
     level: float = 0.95,
     method: Method = "score",
-    weight_type: WeightType = "probability",
     max_pairs: int = _MOST_PAIRS,
 ) -> FrameT:
     """Weighted AUC of the positives of each group against the negatives of each group.
@@ -76,7 +75,7 @@ def cross_auc(
     ----------
     frame
         DataFrame or LazyFrame; a LazyFrame is not collected.
-    label, score, weight, pos_label, level, method, weight_type
+    label, score, weight, pos_label, level, method
         As for `summary`.
     by
         The groups: one or several columns or expressions.
@@ -131,7 +130,7 @@ def cross_auc(
     └────────────┴────────────┴──────┘
     """
     require_groups(by)
-    options = IntervalOptions(level, method, weight_type)
+    options = IntervalOptions(level, method)
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label)
     limit = Limit("max_pairs", max_pairs, "pairs")
     names = numbered_groups(rows, limit.holds(_number_of_pairs(rows))).cache()
@@ -227,7 +226,7 @@ def auc_decomposition(
     score: IntoColumns,
     *,
     by: IntoColumns,
-    weight: IntoColumn | None = None,
+    weight: IntoWeight | None = None,
     pos_label: object = None,
 ) -> FrameT:
     """Split the overall weighted AUC into ranking within groups and ranking between groups.
@@ -301,7 +300,7 @@ def _pair_sums(rows: Rows, models: Rows) -> pl.LazyFrame:
     """Sum the weights of each class and of the misranked pairs, per model."""
     misranked = {_MISRANKED_PAIRS: pl.col(_MISRANKED_PAIRS).sum()}
     planned = _over_groups(_plan_groups(rows, models), models, misranked)
-    if rows.compiled is None or rows.counted:
+    if rows.compiled is None:
         return planned
     return run(rows.compiled, lambda: _walk_pairs(rows, models), planned.collect_schema())
 

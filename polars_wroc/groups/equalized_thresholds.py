@@ -11,7 +11,7 @@ import polars as pl
 
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import Costs, read_costs
-from polars_wroc.inputs.columns import IntoColumn
+from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.frames import read_rows, require_groups, unless_moved
 from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.plans.queries import FrameT, as_struct, join_on_keys, like_input, over
@@ -183,7 +183,7 @@ def equalized_thresholds(
     constraint: Constraint = "equalized_odds",
     cost_fn: float | None = None,
     cost_fp: float | None = None,
-    weight: IntoColumn | None = None,
+    weight: IntoWeight | None = None,
     pos_label: object = None,
     min_rows: int = 0,
 ) -> FrameT:

@@ -28,8 +28,7 @@ from polars_wroc.groups.comparisons import (
 )
 from polars_wroc.groups.references import named_segment
 from polars_wroc.inputs import arguments
-from polars_wroc.inputs.arguments import WeightType
-from polars_wroc.inputs.columns import AUDIT_KEYS, IntoColumn
+from polars_wroc.inputs.columns import AUDIT_KEYS, IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.frames import read_rows, require_groups
 from polars_wroc.inputs.rows import IntoColumns, Rows, read_source
@@ -98,20 +97,20 @@ def fairness_rows(
     keys of ``groups`` are those within which segments are compared. Without ``distances`` there is
     no ABROCA.
     """
-    weight_type, within = interval.options.weight_type, groups.model_keys
+    within = groups.model_keys
     weights = dict(zip(OWN_WEIGHTS, ("w_pos", "w_neg"), strict=True))
     aucs = aucs.with_columns(**{name: pl.col(weight) for name, weight in weights.items()}).cache()
     counts = aucs.select(*groups.keys, "n_pos", "n_neg", *OWN_WEIGHTS)
     rates = join_on_keys(rates, counts, groups.keys)
     # The tables are used several times but computed once.
-    aucs = _with_enough_rows(aucs, [_AUC], weight_type, min_rows).cache()
-    rates = _with_enough_rows(rates, COMPARED_RATES.values(), weight_type, min_rows).cache()
+    aucs = _with_enough_rows(aucs, [_AUC], min_rows).cache()
+    rates = _with_enough_rows(rates, COMPARED_RATES.values(), min_rows).cache()
     compared = _compared(rates, aucs, interval)
     table = _largest_gaps(compared, within, interval)
     if distances is not None:
         # With the counts of all segments, from which those of the complements follow.
         areas = join_on_keys(counts, distances, groups.keys)
-        enough = both_large_enough(_AUC, weight_type, min_rows, outside(within))
+        enough = both_large_enough(_AUC, min_rows, outside(within))
         areas = areas.with_columns(pl.when(enough).then("abroca").alias("value"))
         table = pl.concat([table, _largest_area(areas, within)], how="diagonal")
     names = [m.name for m in FAIRNESS.values() if distances is not None or m.kind != "area"]
@@ -122,14 +121,12 @@ def fairness_rows(
     return join_on_keys(every, table, [*within, "metric"]).with_columns(reason=undefined)
 
 
-def _with_enough_rows(
-    table: pl.LazyFrame, metrics: Iterable[str], weight_type: WeightType, min_rows: int
-) -> pl.LazyFrame:
+def _with_enough_rows(table: pl.LazyFrame, metrics: Iterable[str], min_rows: int) -> pl.LazyFrame:
     """Keep the values of metrics for which the segment has enough rows; count these."""
     metrics = list(metrics)
-    counts = {f"n_{m}": pl.min_horizontal(sample_sizes(m, weight_type)) for m in metrics}
+    counts = {f"n_{m}": pl.min_horizontal(sample_sizes(m)) for m in metrics}
     return table.with_columns(
-        *(pl.when(large_enough(m, weight_type, min_rows)).then(m).alias(m) for m in metrics),
+        *(pl.when(large_enough(m, min_rows)).then(m).alias(m) for m in metrics),
         **{name: count.cast(pl.Int64, strict=False) for name, count in counts.items()},
     )
 
@@ -334,12 +331,11 @@ def fairness(
     intersections: Intersections = False,
     threshold: Threshold | None = None,
     selected: IntoColumn | None = None,
-    weight: IntoColumn | None = None,
+    weight: IntoWeight | None = None,
     pos_label: object = None,
     min_rows: int = 0,
     max_groups: int = 200,
     level: float = 0.95,
-    weight_type: WeightType = "probability",
     design: Design | None = None,
 ) -> FrameT:
     """Weighted fairness metrics: the largest difference and smallest ratio between groups.
@@ -348,7 +344,7 @@ def fairness(
     ----------
     frame
         DataFrame or LazyFrame; a LazyFrame is not collected.
-    label, score, weight, pos_label, level, weight_type
+    label, score, weight, pos_label, level
         As for `summary`. Without a ``score`` the ``selected`` are compared, and there is no AUC.
     attributes, intersections
         The attributes, whose values are the groups: see `group_gaps`.
@@ -361,8 +357,7 @@ def fairness(
     min_rows
         Leave out estimates from fewer rows, as `audit` does with 30: rows of each class for an
         AUC, and of each class of the complement too for an ABROCA; all rows for a selection rate,
-        positives for a tpr, negatives for an fpr, rows predicted positive for a ppv. A row with a
-        frequency weight counts that many times.
+        positives for a tpr, negatives for an fpr, rows predicted positive for a ppv.
     max_groups
         With more groups than this ``max_abroca`` is null: its time and memory grow with the
         number of rows times the number of groups, those of all other metrics with the number of
@@ -474,8 +469,8 @@ def fairness(
     rows: Rows = read_rows(*given, survey=survey, selected=selected, called="attributes")
     divisions = read_attributes(rows, intersections)
     thresholds = common_threshold(rows, choice)
-    metrics = ThresholdMetrics(level, weight_type, designed=survey.given)
-    interval = IntervalOptions(level, "score", weight_type, designed=survey.given).for_rows(rows)
+    metrics = ThresholdMetrics(level, designed=survey.given)
+    interval = IntervalOptions(level, "score", designed=survey.given).for_rows(rows)
     tables: list[list[pl.LazyFrame]] = [[], [], []]
     for division in divisions:
         grouped = rows.regrouped(division.keys)

@@ -137,7 +137,7 @@ def walk_sums(
     from polars_wroc.ranking.compiled_rows import compile_rows  # noqa: PLC0415
     from polars_wroc.thresholds.compiled_confusion import walked_confusion_at  # noqa: PLC0415
 
-    compiled = compile_rows(rows, rows.model_keys, frequency=units == "frequency")
+    compiled = compile_rows(rows, rows.model_keys)
     types = rows.frame.collect_schema()
     smallest = None if thresholds is None else walked_confusion_at(compiled, thresholds)
     # Null without a threshold.
@@ -265,7 +265,7 @@ def _shared(
     name: str, metric: Metric, reference: Reference, tests: GapTests, field: Fields
 ) -> dict[str, pl.Expr]:
     """What the rows of all metrics have."""
-    counts = sample_sizes(name, tests.weight_type)
+    counts = sample_sizes(name)
     enough = [count >= tests.min_rows for count in counts]
     in_reference = [reference.sample_size(count) >= tests.min_rows for count in counts]
     row = {
@@ -328,7 +328,7 @@ def _rate_row(
     row = _shared(rate, GAP_RATES[rate], reference, tests, field)
     row["skew"] = pl.lit(0.0)
     for side, name in NAMES_OF_SIDES.items():
-        row |= counts_of_side(side, cell_counts(rate, tests.weight_type, field, name))
+        row |= counts_of_side(side, cell_counts(rate, field, name))
         if tests.designed:
             row[f"variance_{side}"] = field(rate_variance(name(rate)))
     weights = (
@@ -407,7 +407,7 @@ class GroupGaps:
     @property
     def units(self) -> Units:
         """The independent units."""
-        return units_of(self.tests.weight_type, counted=self.rows.counted)
+        return units_of(counted=self.rows.counted)
 
     @property
     def keys(self) -> list[str]:
@@ -422,13 +422,13 @@ class GroupGaps:
     def of_segments(self, partition_keys: Sequence[str]) -> list[tuple[pl.Expr, Reference]]:
         """Pair each reference with the condition on the segments that it applies to."""
         segments = replace(self.rows, keys=self.keys, model_keys=[*partition_keys])
-        return self.references.of_segments(segments, self.tests.weight_type, self.tests.min_rows)
+        return self.references.of_segments(segments, self.tests.min_rows)
 
     def table(self) -> pl.LazyFrame:
         """Compute the gaps, by the engine that is to compute them."""
         rows, given = self.rows, (self.rows, self.divisions, self.units, self.thresholds)
         planned = self._of(plan_sums(*given))
-        if rows.compiled is None or rows.counted:
+        if rows.compiled is None:
             return planned
 
         def table() -> pl.DataFrame:

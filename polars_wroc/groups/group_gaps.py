@@ -15,8 +15,8 @@ from polars_wroc.groups.gaps import GroupGaps, check_margin
 from polars_wroc.groups.references import KINDS
 from polars_wroc.groups.within_strata import WITHIN_COLUMNS, GapsWithinStrata, check_within
 from polars_wroc.inputs import arguments
-from polars_wroc.inputs.arguments import MARGIN, WeightType, check_weight_type
-from polars_wroc.inputs.columns import IntoColumn
+from polars_wroc.inputs.arguments import MARGIN
+from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.frames import read_rows, read_rows_within, require_groups
 from polars_wroc.inputs.rows import IntoColumns, Rows, read_source
@@ -37,13 +37,12 @@ def group_gaps(
     threshold: Threshold | None = None,
     selected: IntoColumn | None = None,
     within: IntoColumns | None = None,
-    weight: IntoColumn | None = None,
+    weight: IntoWeight | None = None,
     pos_label: object = None,
     margin: float = MARGIN,
     min_rows: int = 0,
     level: float = 0.95,
     method: GapMethod = "score",
-    weight_type: WeightType = "probability",
     adjust: Adjust = "holm",
     design: Design | None = None,
 ) -> FrameT:
@@ -84,8 +83,6 @@ def group_gaps(
         AUCs, and the p-value belongs to the level at which it just excludes 0; holds its level
         near an AUC of 1 and in small groups too. ``"logit-t"``: Student's t on the difference of
         the logits; rejects too often near 1.
-    weight_type
-        Meaning of the weights: see `roc_auc_ci`.
     adjust
         How p-values are adjusted for the number of tests in the table. ``"holm"`` controls the
         family-wise error rate (the probability of any false positive), ``"bh"``
@@ -95,8 +92,7 @@ def group_gaps(
         Minimum sample size of a test, in the segment and in the reference without the segment: rows
         of each class for an AUC, positives for a tpr, negatives for an fpr, selected rows for a
         ppv, the other rows for an npv, all rows for a selection rate. Estimates from fewer rows
-        are reported but not tested, and such a segment cannot be ``"best"``. A row with a
-        frequency weight counts that many times.
+        are reported but not tested, and such a segment cannot be ``"best"``.
     margin
         How large a gap must be to matter: the verdict ``"alike"`` says that it is shown to be
         within the margin on either side. Between 0 and 1.
@@ -230,7 +226,6 @@ def group_gaps(
     """
     level = check_options(level, adjust)
     require_groups(attributes, called="attributes")
-    check_weight_type(weight_type)
     choice = read_threshold(threshold, selected)
     survey = read_design(design)
     source = read_source(frame)
@@ -255,7 +250,6 @@ def group_gaps(
         raise ValueError(msg)
     tests = GapTests(
         level,
-        weight_type,
         adjust,
         least,
         method,

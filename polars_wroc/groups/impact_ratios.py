@@ -52,8 +52,8 @@ from polars_wroc.groups.references import (
     own_df,
 )
 from polars_wroc.inputs import arguments
-from polars_wroc.inputs.arguments import FOUR_FIFTHS, WeightType, check_weight_type
-from polars_wroc.inputs.columns import CLUSTER, STRATUM, IntoColumn
+from polars_wroc.inputs.arguments import FOUR_FIFTHS
+from polars_wroc.inputs.columns import CLUSTER, STRATUM, IntoColumn, IntoWeight
 from polars_wroc.inputs.decisions import (
     RECORDED,
     DecisionThreshold,
@@ -127,7 +127,6 @@ class ImpactRatios:
     favorable: Favorable
     min_share: float
     level: float
-    weight_type: WeightType
     exact: Exact
     adjust: Adjust
     designed: bool
@@ -180,7 +179,7 @@ class ImpactRatios:
         return rates.drop(rate_variance(_RATE), DESIGN_DF)
 
     def _described(self, field: Fields) -> dict[str, pl.Expr]:
-        selected, rejected = cell_counts(_RATE, self.weight_type, field)
+        selected, rejected = cell_counts(_RATE, field)
         if self.favorable == "rejected":
             selected, rejected = rejected, selected
         value, kish, size = value_and_sizes(selected, rejected)
@@ -190,10 +189,9 @@ class ImpactRatios:
         # Null where no row has a score and so there is no median.
         n = (field(ROWS_SELECTED) + field(ROWS_REJECTED)).fill_null(0)
         weight = reduce(add, (field(name) for name in CELLS))
-        counted = weight if self.weight_type == "frequency" else n
         return {
             "n": n,
-            _ENOUGH: (counted >= self.min_rows).fill_null(value=False),
+            _ENOUGH: (n >= self.min_rows).fill_null(value=False),
             "n_missing": field(ROWS_MISSING),
             "weight": pl.when(n == 0).then(0.0).otherwise(cell(weight)),
             "n_selected": field(ROWS_SELECTED).fill_null(0),
@@ -319,10 +317,9 @@ def impact_ratios(
     reference: object = "highest",
     unknown: Unknown = "exclude",
     min_share: float = MIN_SHARE,
-    weight: IntoColumn | None = None,
+    weight: IntoWeight | None = None,
     exact: Exact = "mid-p",
     level: float = 0.95,
-    weight_type: WeightType = "probability",
     adjust: Adjust = "holm",
     design: Design | None = None,
 ) -> FrameT:
@@ -371,8 +368,6 @@ def impact_ratios(
         reference and are neither tested nor judged; 0 keeps all.
     level
         Confidence level of the intervals, from 0.001 to 0.9999.
-    weight_type
-        Meaning of the weights: see `roc_auc_ci`.
     design
         Clusters, a `Survey` or `ReplicateWeights`: see `summary`. Limits
         and tests then use the variances of the design, as in `group_gaps`.
@@ -476,7 +471,6 @@ def impact_ratios(
     limit = check_decision(score, selected, threshold)
     check_favorable(favorable, limit, ratios=True)
     level = check_options(level, adjust)
-    check_weight_type(weight_type)
     require_groups(attributes, called="attributes")
     arguments.option("exact", exact, get_args(Exact))
     least = check_min_share(min_share)
@@ -491,7 +485,6 @@ def impact_ratios(
         favorable,
         least,
         level,
-        weight_type,
         exact,
         adjust,
         designed=survey.given,

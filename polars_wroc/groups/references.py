@@ -20,7 +20,6 @@ from polars_wroc.groups.auc_sums import (
     large_enough,
     outside,
 )
-from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import AUDIT_KEYS, CLUSTER, MISSING, STRATUM
 from polars_wroc.inputs.designs import Replicates, SampleDesign
 from polars_wroc.inputs.rows import CLASSES, Rows
@@ -336,16 +335,16 @@ class Overall(Rest):
 KINDS: tuple[str, ...] = ("rest", "overall", "best")
 
 
-def read_reference(kind: str, rows: Rows, weight_type: WeightType, min_rows: int) -> Reference:
+def read_reference(kind: str, rows: Rows, min_rows: int) -> Reference:
     """Return the reference of a kind, one of `KINDS`, for the groups of checked rows."""
-    partition_keys, units = rows.model_keys, units_of(weight_type, counted=rows.counted)
+    partition_keys, units = rows.model_keys, units_of(counted=rows.counted)
     if kind == "best":
-        return ReferenceGroup(partition_keys, units, _best(partition_keys, weight_type, min_rows))
+        return ReferenceGroup(partition_keys, units, _best(partition_keys, min_rows))
     return (Rest if kind == "rest" else Overall)(partition_keys, units)
 
 
-def _best(partition_keys: Sequence[str], weight_type: WeightType, min_rows: int) -> IsReference:
-    enough = pl.when(large_enough("auc", weight_type, min_rows))
+def _best(partition_keys: Sequence[str], min_rows: int) -> IsReference:
+    enough = pl.when(large_enough("auc", min_rows))
 
     def is_best(auc: pl.Expr) -> pl.Expr:
         candidate = enough.then(auc)

@@ -10,8 +10,8 @@ import polars as pl
 from polars_wroc.groups.abroca import MOST_GROUPS
 from polars_wroc.groups.abroca_test import distances_to_rest
 from polars_wroc.inputs import arguments
-from polars_wroc.inputs.arguments import Limit, WeightType
-from polars_wroc.inputs.columns import WEIGHT, IntoColumn
+from polars_wroc.inputs.arguments import Limit
+from polars_wroc.inputs.columns import WEIGHT, IntoColumn, IntoWeight
 from polars_wroc.inputs.frames import read_rows, require_groups
 from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.metrics.auc_interval import IntervalOptions, Method
@@ -39,12 +39,11 @@ def subgroup_auc(
     score: IntoColumns,
     *,
     by: IntoColumns,
-    weight: IntoColumn | None = None,
+    weight: IntoWeight | None = None,
     pos_label: object = None,
     power: float = _POWER,
     level: float = 0.95,
     method: Method = "score",
-    weight_type: WeightType = "probability",
     max_groups: int = MOST_GROUPS,
 ) -> FrameT:
     """Weighted AUCs of each group, within it and against its complement, and the ABROCA.
@@ -53,7 +52,7 @@ def subgroup_auc(
     ----------
     frame
         DataFrame or LazyFrame; a LazyFrame is not collected.
-    label, score, weight, pos_label, level, method, weight_type
+    label, score, weight, pos_label, level, method
         As for `summary`.
     by
         The groups: one or several columns or expressions.
@@ -115,7 +114,7 @@ def subgroup_auc(
     require_groups(by)
     power = arguments.number("power", power, finite=True)
     within_limit = Limit("max_groups", max_groups, "groups").holds(pl.len())
-    options = IntervalOptions(level, method, weight_type)
+    options = IntervalOptions(level, method)
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label)
     groups = rows.group_keys
     stacked: Rows = _across_groups(rows, within_limit)

@@ -34,7 +34,7 @@ from polars_wroc.groups.references import (
     independent_difference,
     other_name,
 )
-from polars_wroc.inputs.arguments import WeightType, shown
+from polars_wroc.inputs.arguments import shown
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.plans.queries import Fields, Step, in_columns, join_on_keys, over
 from polars_wroc.ranking.curve import CELLS, SQUARES
@@ -62,7 +62,7 @@ def share_of(weight: pl.Expr, keys: Sequence[str]) -> pl.Expr:
 
 
 def standardized_rates(
-    cells: pl.LazyFrame, reference: Reference, keys: Sequence[str], weight_type: WeightType
+    cells: pl.LazyFrame, reference: Reference, keys: Sequence[str]
 ) -> pl.LazyFrame:
     """Average the rates of segments with these keys and of their reference, from each stratum.
 
@@ -82,9 +82,7 @@ def standardized_rates(
     cells = in_columns(cells, [others]).cache()
     is_reference = reference.is_reference.alias(IS_REFERENCE)
     strata = pl.concat(
-        cells.select(
-            *keys, pl.lit(rate).alias("metric"), is_reference, **_counts(rate, weight_type)
-        )
+        cells.select(*keys, pl.lit(rate).alias("metric"), is_reference, **_counts(rate))
         for rate in GAP_RATES
     )
     steps = [_rates, shares, _variances]
@@ -92,11 +90,11 @@ def standardized_rates(
     return in_columns(of_strata.agg(**_means()), [_sizes])
 
 
-def _counts(rate: str, weight_type: WeightType) -> dict[str, pl.Expr]:
+def _counts(rate: str) -> dict[str, pl.Expr]:
     """Weights of both sides in a stratum, and in the numerator and not, and squared weights."""
     columns: dict[str, pl.Expr] = {}
     for side, name in NAMES_OF_SIDES.items():
-        counted, others = cell_counts(rate, weight_type, pl.col, name)
+        counted, others = cell_counts(rate, pl.col, name)
         both = counted + others
         columns |= {f"counted_{side}": counted.weight, f"others_{side}": others.weight}
         columns |= {f"weight_{side}": both.weight, f"squares_{side}": both.squares}
@@ -228,9 +226,8 @@ class GapsWithinStrata:
         aucs, shares = self._aucs(of_segments(in_strata.sums), reference)
         parts = [aucs]
         if in_strata.cells is not None:
-            weight_type = self.groups.tests.weight_type
             cells = of_segments(in_strata.cells)
-            parts.append(standardized_rates(cells, reference, keys, weight_type))
+            parts.append(standardized_rates(cells, reference, keys))
         within = pl.concat(parts, how="diagonal")
         kept = crude.select(
             *keys,

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from numbers import Integral, Real
-from typing import Literal, NamedTuple, NoReturn, TypeAlias, get_args
+from typing import NamedTuple, NoReturn
 
 import polars as pl
 
@@ -159,14 +159,6 @@ def shown(value: object) -> str:
 def shortened(text: str, longest: int = _LONGEST) -> str:
     """Cut a text that is too long for a message."""
     return text if len(text) <= longest else f"{text[:longest]}..."
-
-
-WeightType: TypeAlias = Literal["probability", "frequency"]
-
-
-def check_weight_type(weight_type: WeightType) -> None:
-    """Check the meaning of the weights."""
-    option("weight_type", weight_type, get_args(WeightType))
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ message.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, time
@@ -168,6 +168,52 @@ def _float(number: float, dtype: pl.DataType, meant: list[Decimal]) -> pl.Series
 
 IntoColumn: TypeAlias = str | pl.Expr
 
+
+@dataclass(frozen=True)
+class Frequency:
+    """A weight that counts rows."""
+
+    column: IntoColumn
+
+
+IntoWeight: TypeAlias = IntoColumn | Frequency
+
+
+def frequency(weight: IntoColumn) -> Frequency:
+    """Say that a weight counts rows: each row stands for as many as its weight says.
+
+    A weight given by itself says how much of a population a row represents. Estimates are the same
+    for both; standard errors, intervals, tests and numbers of rows are not: of a frequency they
+    are those of the rows repeated that often.
+
+    Parameters
+    ----------
+    weight
+        Column name or expression of whole numbers, zero or more. Wherever there is a design its
+        units count, and it makes no difference that the weight is a frequency.
+
+    Returns
+    -------
+    Frequency
+        What an argument ``weight`` takes; plans compute it, whatever the engine. Functions that
+        draw or exchange rows (`bootstrap`, `abroca_test`, honest `operating_points`) refuse it.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1], "n": [3, 1, 2, 4]})
+    >>> wroc.summary(df, "y", "s", weight=wroc.frequency("n")).select("n_pos", "n_neg").row(0)
+    (5, 5)
+    """
+    return Frequency(weight)
+
+
+def column_of(weight: IntoWeight) -> IntoColumn:
+    """Return the column or expression of a weight, a frequency or not."""
+    return weight.column if isinstance(weight, Frequency) else weight
+
+
 LABEL = "__label"
 SCORE = "__score"
 ROW_WEIGHT = "__weight"
@@ -181,6 +227,8 @@ STRATUM = "__stratum"
 FLOAT_DIGITS = 15
 # Of a row that represents several: their number, and the sums of their squared and cubed weights.
 ROW_COUNT, ROW_SQUARES, ROW_CUBES = "__row_count", "__row_squares", "__row_cubes"
+# Of a frequency both are the number of rows.
+COUNTED = (ROW_SQUARES, ROW_CUBES)
 # The highest score in a row's bin in all groups (the row's score is the lowest), and whether the
 # rows in the bin of its own group have several scores.
 SCORE_HIGH, SEVERAL_SCORES = "__score_high", "__several_scores"
@@ -232,6 +280,19 @@ class Observations:
         return self.weight if check is None else self.weight + check
 
 
+def model_names(models: Sequence[str]) -> pl.Expr:
+    """Replace the names of score columns by the names of the models."""
+    # By code: a branch for each name would hold all rows once for each model, and the streaming
+    # engine does not run replace_strict.
+    columns = pl.Enum([score_column(i) for i in range(len(models))])
+    return pl.col(MODEL).cast(columns).cat.physical().cat.to(pl.Enum(models)).alias(MODEL)
+
+
+def score_column(model: int) -> str:
+    """Name the score of one of several models."""
+    return f"{SCORE}_{model}"
+
+
 def check_positives(pos_label: object, *, found: bool) -> None:
     """Raise for a positive label that no row has."""
     if pos_label is not None and not found:
@@ -248,11 +309,13 @@ def observe(
     weight: Typed | None,
     pos_label: Any,
     selected: Typed | None = None,
+    *,
+    frequency: bool = False,
 ) -> Observations:
     """Check the types, and return the score and the signed weight as expressions.
 
     Without a label every row is negative. Rows without a recorded decision are missing where
-    decisions were ``selected``.
+    decisions were ``selected``. The weight must be a whole number if it is a ``frequency``.
     """
     positive, negative, zero = _classes(label, pos_label, weight)
     value = numeric(score)
@@ -266,7 +329,7 @@ def observe(
     side = pl.when(positive).then(one).when(negative).then(-one)
     signed = pl.when(~missing).then(one) * side
     if weight is not None:
-        signed *= valid_weights(weight)
+        signed *= valid_weights(weight, frequency=frequency)
     return Observations(pl.when(signed.is_not_null()).then(value), signed, zero)
 
 
@@ -327,11 +390,21 @@ def number_type(dtype: pl.DataType) -> pl.DataType:
     return dtype
 
 
-def valid_weights(weight: Typed) -> pl.Expr:
-    """Check that weights are finite and zero or more; null stays."""
+def refuse_frequency(weight: IntoWeight | None, why: str) -> None:
+    """Raise where rows are drawn or exchanged one by one."""
+    if isinstance(weight, Frequency):
+        msg = f"`weight` must not be a frequency {why}; found that of {weight.column}"
+        raise TypeError(msg)
+
+
+def valid_weights(weight: Typed, *, frequency: bool = False) -> pl.Expr:
+    """Check that weights are finite and zero or more, frequencies whole; null stays."""
     value = numeric(weight).cast(pl.Float64)
-    bad = ~((value >= 0) & value.is_finite())
-    return _checked(value, bad, f"`{weight.argument}` must be finite and zero or more", weight)
+    bad, rule = ~((value >= 0) & value.is_finite()), "finite and zero or more"
+    if frequency:
+        whole = (value == value.floor()) & (value <= _WHOLE_FLOATS)
+        bad, rule = bad | ~whole, "whole numbers of rows"
+    return _checked(value, bad, f"`{weight.argument}` must be {rule}", weight)
 
 
 def _checked(value: pl.Expr, bad: pl.Expr, rule: str, typed: Typed) -> pl.Expr:

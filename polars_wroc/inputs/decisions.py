@@ -12,7 +12,7 @@ import polars as pl
 
 from polars_wroc.inputs import arguments, columns
 from polars_wroc.inputs.arguments import reject_type, shown
-from polars_wroc.inputs.columns import SCORE, SCORE_HIGH, SELECTED, IntoColumn
+from polars_wroc.inputs.columns import SCORE, SCORE_HIGH, SELECTED, IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import GivenDesign
 from polars_wroc.inputs.expressions import boolean_column
 from polars_wroc.inputs.frames import read_rows
@@ -83,7 +83,7 @@ def _selection(threshold: object) -> str:
 def read_unlabelled(
     frame: pl.DataFrame | pl.LazyFrame,
     score: IntoColumns,
-    weight: IntoColumn | None,
+    weight: IntoWeight | None,
     attributes: IntoColumns,
     survey: GivenDesign | None = None,
 ) -> Rows:
@@ -97,7 +97,7 @@ def read_decisions(
     frame: pl.DataFrame | pl.LazyFrame | RowSource,
     score: IntoColumns | None,
     selected: IntoColumn | None,
-    weight: IntoColumn | None,
+    weight: IntoWeight | None,
     attributes: IntoColumns,
     survey: GivenDesign | None,
 ) -> Rows:

@@ -9,14 +9,18 @@ import polars as pl
 
 from polars_wroc.inputs.arguments import check_text, did_you_mean, reject_type
 from polars_wroc.inputs.columns import (
+    COUNTED,
     LABEL,
     ROW_WEIGHT,
     SCORE,
     WEIGHT,
     ZERO_LABEL,
+    Frequency,
     IntoColumn,
+    IntoWeight,
     Observations,
     Typed,
+    column_of,
     numeric,
     observe,
     shown_as,
@@ -37,7 +41,7 @@ _PLACEHOLDER = "__placeholder"
 def from_expressions(
     label: IntoColumn,
     score: IntoColumn,
-    weight: IntoColumn | None,
+    weight: IntoWeight | None,
     pos_label: object,
     build: Callable[[pl.Expr], pl.Expr],
     **carried: pl.Expr,
@@ -45,13 +49,17 @@ def from_expressions(
     """Build an expression on the list of a group's rows, once the columns' types are known.
 
     ``build`` gets a list of structs, one for each row, with `SCORE`, `WEIGHT` and the ``carried``
-    columns. A missing row has weight zero and any score.
+    columns. A missing row has weight zero and any score. Of a frequency there are also the sums of
+    squares and cubes of the weights of the rows that it counts.
     """
     columns = [one_column("label", label), one_column("score", score)]
     if weight is not None:
-        columns.append(one_column("weight", weight))
+        columns.append(one_column("weight", column_of(weight)))
     columns = _of_one_length(columns)
-    resolve = partial(_build, pos_label=pos_label, build=build, carried=carried)
+    frequency = isinstance(weight, Frequency)
+    resolve = partial(
+        _build, pos_label=pos_label, build=build, carried=carried, frequency=frequency
+    )
     return pl.pipe_with_dtype(columns, resolve)
 
 
@@ -176,6 +184,7 @@ def _build(
     pos_label: object,
     build: Callable[[pl.Expr], pl.Expr],
     carried: dict[str, pl.Expr],
+    frequency: bool,
 ) -> pl.Expr:
     arguments = {"label": LABEL, "score": SCORE, "weight": ROW_WEIGHT}
     typed = [
@@ -183,12 +192,15 @@ def _build(
         for argument, (column, dtype) in zip(arguments, columns, strict=False)
     ]
     # As fields of one list the columns are evaluated once, however often they are used.
+    if frequency:
+        carried = carried | dict.fromkeys(COUNTED, typed[-1].column.cast(pl.Float64, strict=False))
     named = {arguments[one.argument]: one.column for one in typed} | carried
     raw = pl.struct([column.alias(name) for name, column in named.items()]).implode()
     typed = [
         one._replace(column=pl.element().struct.field(arguments[one.argument])) for one in typed
     ]
-    rows = observe(typed[0], typed[1], typed[2] if typed[2:] else None, pos_label)
+    weight = typed[2] if typed[2:] else None
+    rows = observe(typed[0], typed[1], weight, pos_label, frequency=frequency)
     kept = pl.element().struct.field(SCORE, *carried)
     signed = rows.weight.fill_null(0).alias(WEIGHT)
     if rows.zero_label is None:

@@ -11,22 +11,29 @@ import polars as pl
 from polars_wroc.inputs.arguments import reject_type
 from polars_wroc.inputs.columns import (
     CLUSTER,
+    COUNTED,
     FLOAT_DIGITS,
     LABEL,
     MODEL,
+    ROW_COUNT,
     ROW_WEIGHT,
     SCORE,
     SELECTED,
     STRATUM,
     WEIGHT,
     ZERO_LABEL,
+    Frequency,
     IntoColumn,
+    IntoWeight,
     Observations,
     Typed,
+    column_of,
     internal_keys,
+    model_names,
     number_type,
     numeric,
     observe,
+    score_column,
 )
 from polars_wroc.inputs.designs import (
     GivenDesign,
@@ -92,10 +99,7 @@ def frames_alike(
     *columns: str,
     shown: Sequence[str] | None = None,
 ) -> list[pl.LazyFrame]:
-    """Cast the scores of several frames, in these columns of each, to one type.
-
-    ``shown`` names the frames' scores in messages.
-    """
+    """Cast scores of several frames to one type; ``shown`` names them in messages."""
     names = shown or [f"the score in number {number}" for number in range(1, len(frames) + 1)]
     schemas = [frame.collect_schema() for frame in frames]
     cast: list[list[pl.Expr]] = [[] for _ in frames]
@@ -118,10 +122,7 @@ def cast_like_thresholds(score: Typed) -> pl.Expr:
 
 
 def at_least(score: pl.Expr, threshold: pl.Expr) -> pl.Expr:
-    """Whether a score of any type is at least a threshold, a float; exact for whole numbers.
-
-    A decimal is compared as the nearest float.
-    """
+    """Whether a score of any type is at least a float, exactly; decimals as the nearest float."""
 
     def compare(columns: list[tuple[pl.Expr, pl.DataType]]) -> pl.Expr:
         ((value, dtype),) = columns
@@ -189,7 +190,7 @@ def read_rows(
     frame: pl.DataFrame | pl.LazyFrame | RowSource,
     label: IntoColumn | None,
     score: IntoColumns,
-    weight: IntoColumn | None,
+    weight: IntoWeight | None,
     by: IntoColumns | None,
     pos_label: object,
     *,
@@ -233,7 +234,7 @@ def read_rows(
             column=pl.col(SCORE), dtype=values.collect_schema()[SCORE]
         )
     inputs = columns.label, typed_score, columns.weight
-    seen = observe(*inputs, pos_label, columns.decision)
+    seen = columns.seen(typed_score, pos_label)
     marks = [missing_marks(*inputs, columns.decision)] if mark_missing else []
     others = _other_columns(columns, seen)
     observed = values.select(*keys, seen.score.alias(SCORE), *others, *marks)
@@ -242,7 +243,7 @@ def read_rows(
         keys,
         [MODEL] if columns.several else [],
         names=columns.keys,
-        compiled=None if columns.design or columns.decision else compiled_when(frame),
+        compiled=compiled_when(frame) if columns.single else None,
         design=columns.design,
     )
 
@@ -251,7 +252,7 @@ def read_rows_within(
     frame: pl.DataFrame | pl.LazyFrame | RowSource,
     label: IntoColumn,
     score: IntoColumns,
-    weight: IntoColumn | None,
+    weight: IntoWeight | None,
     attributes: IntoColumns,
     pos_label: object,
     within: IntoColumns,
@@ -279,23 +280,20 @@ def read_paired_rows(
     frame: pl.DataFrame | pl.LazyFrame,
     label: IntoColumn,
     score: IntoColumns,
-    weight: IntoColumn | None,
+    weight: IntoWeight | None,
     by: IntoColumns | None,
     pos_label: object,
     *,
     cluster: IntoColumn | None = None,
     survey: GivenDesign | None = None,
 ) -> tuple[Rows, list[str]]:
-    """Return the rows with a column for each score, and the names of the models.
-
-    The scores are in the columns `score_column`. A row with any score missing is missing.
-    """
+    """Return rows with columns `score_column`, missing where any is; and the names of models."""
     frame = polars_frame(frame)
     columns = _read(frame, label, score, weight, by, cluster, survey)
     if len(columns.models) < 2:  # noqa: PLR2004  (two make a pair)
         msg = f"`score` must hold two or more columns to compare; found {columns.models}"
         raise ValueError(msg)
-    seen = [observe(columns.label, typed, columns.weight, pos_label) for typed in columns.scores]
+    seen = [columns.seen(typed, pos_label) for typed in columns.scores]
     complete = pl.all_horizontal(each.weight.is_not_null() for each in seen)
     weight_of_row = pl.when(complete).then(seen[0].weight)
     # A column first: each of the scores would repeat the checks of all scores.
@@ -310,7 +308,7 @@ def read_paired_rows(
         observed,
         [*columns.keys],
         names=columns.keys,
-        compiled=None if columns.design else compiled_when(frame),
+        compiled=compiled_when(frame) if columns.single else None,
         design=columns.design,
     )
     return rows, columns.models
@@ -349,19 +347,6 @@ def score_precision(frame: pl.DataFrame | pl.LazyFrame, score: IntoColumns) -> p
     return found
 
 
-def model_names(models: Sequence[str]) -> pl.Expr:
-    """Replace the names of score columns by the names of the models."""
-    # By code: a branch for each name would hold all rows once for each model, and the streaming
-    # engine does not run replace_strict.
-    columns = pl.Enum([score_column(i) for i in range(len(models))])
-    return pl.col(MODEL).cast(columns).cat.physical().cat.to(pl.Enum(models)).alias(MODEL)
-
-
-def score_column(model: int) -> str:
-    """Name the score of one of several models."""
-    return f"{SCORE}_{model}"
-
-
 class _Columns(NamedTuple):
     """The columns of the arguments in one frame, without the rows of weight zero."""
 
@@ -373,16 +358,27 @@ class _Columns(NamedTuple):
     label: Typed | None
     scores: list[Typed]
     weight: Typed | None
+    frequency: bool
     decision: Typed | None
     clustered: bool
     design: SampleDesign | None
+
+    @property
+    def single(self) -> bool:
+        """Whether rows are what the compiled engine knows."""
+        return not (self.frequency or self.design or self.decision)
+
+    def seen(self, score: Typed, pos_label: object) -> Observations:
+        """Check the rows with one of the scores."""
+        label, weight, decision = self.label, self.weight, self.decision
+        return observe(label, score, weight, pos_label, decision, frequency=self.frequency)
 
 
 def _read(
     frame: pl.DataFrame | pl.LazyFrame,
     label: IntoColumn | None,
     score: IntoColumns,
-    weight: IntoColumn | None,
+    weight: IntoWeight | None,
     by: IntoColumns | None,
     cluster: IntoColumn | None,
     survey: GivenDesign | None = None,
@@ -402,7 +398,7 @@ def _read(
     if label is not None:
         named[LABEL] = typed_column("label", as_column("label", label), lazy)
     if weight is not None:
-        named[ROW_WEIGHT] = typed_column("weight", as_column("weight", weight), lazy)
+        named[ROW_WEIGHT] = typed_column("weight", as_column("weight", column_of(weight)), lazy)
     if decision is not None:
         named[SELECTED] = boolean_column("selected", decision, lazy)
     named |= unit_columns(lazy, survey if survey and survey.given else read_design(cluster))
@@ -427,6 +423,7 @@ def _read(
         # Ignored, whatever else the row holds.
         selected = selected.filter(pl.col(ROW_WEIGHT).ne_missing(0))
     named = {name: typed._replace(column=pl.col(name)) for name, typed in named.items()}
+    clustered = CLUSTER in selected.collect_schema()
     return _Columns(
         frame=selected,
         keys=keys,
@@ -435,8 +432,10 @@ def _read(
         label=named.get(LABEL),
         scores=[named[name] for name in score_names],
         weight=named.get(ROW_WEIGHT),
+        # The units of a design count, not rows.
+        frequency=isinstance(weight, Frequency) and design is None and not clustered,
         decision=named.get(SELECTED),
-        clustered=CLUSTER in selected.collect_schema(),
+        clustered=clustered,
         design=design,
     )
 
@@ -467,6 +466,10 @@ def _other_columns(columns: _Columns, seen: Observations) -> list[pl.Expr]:
         carried.append(seen.zero_label.alias(ZERO_LABEL))
     if columns.decision is not None:
         carried.append(pl.col(SELECTED))
+    if columns.frequency:
+        rows = pl.col(ROW_WEIGHT).cast(pl.Float64)
+        carried.append(rows.fill_null(1).cast(pl.Int64, strict=False).alias(ROW_COUNT))
+        carried += [rows.alias(name) for name in COUNTED]
     if columns.clustered:
         carried.append(pl.col(CLUSTER))
     if isinstance(columns.design, Replicates):

@@ -39,14 +39,12 @@ def walk(
     blocks: Blocks,
     groups: Groups = ONE_GROUP,
     *,
-    frequency: bool,
     parts: int = 0,
 ) -> tuple[Array, Points]:
     """Return the sums of each block and group, and points of the curve of each group.
 
-    With ``frequency`` a row is as many observations as its weight says. There are `OWN_SUMS` sums.
-    The length of each curve, measured as fpr + tpr, is cut into ``parts`` of equal length; the
-    points are the first and the last of each part in each block.
+    There are `OWN_SUMS` sums. The length of each curve, measured as fpr + tpr, is cut into
+    ``parts`` of equal length; the points are the first and the last of each part in each block.
     """
     sums = np.zeros((len(blocks), groups.size, OWN_SUMS))
     weights = class_weights(rows, blocks, groups)
@@ -56,9 +54,7 @@ def walk(
     arrays = [*each_group, *(each.reshape(-1) for each in written)]
     codes = groups.codes_of(rows)
     blocks.run(
-        lambda a, b: _walk(
-            rows.keys, rows.signed, *codes, blocks.cuts, frequency, parts, a, b, *arrays
-        )
+        lambda a, b: _walk(rows.keys, rows.signed, *codes, blocks.cuts, parts, a, b, *arrays)
     )
     return sums, _points(blocks, groups, places)
 
@@ -198,7 +194,6 @@ def _walk(
     group_of: Array,
     groups: np.uint64,
     cuts: Array,
-    frequency: bool,  # noqa: FBT001  (kernels have no keywords)
     parts: int,
     a: int,
     b: int,
@@ -242,7 +237,7 @@ def _walk(
                 g = ZERO if one_group else U(group_of[codes[i]])
                 if g < groups:
                     at, w = (t * groups + g) * width, float(signed[i])
-                    unit = 1.0 if frequency else abs(w)
+                    unit = abs(w)
                     of_tie = g * _FOUR
                     if alone or tie[of_tie] + tie[of_tie + ONE] == 0.0:
                         touched[size] = g

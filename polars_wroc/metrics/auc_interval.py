@@ -6,14 +6,14 @@ The variance is a few sums over the rows, computed from the same sort as the AUC
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
 import polars as pl
 
 from polars_wroc.inputs import arguments
-from polars_wroc.inputs.arguments import WeightType
+from polars_wroc.inputs.columns import CLUSTER, COUNTED
 from polars_wroc.inputs.rows import CLASSES, Rows
 from polars_wroc.metrics import registry
 from polars_wroc.metrics.auc_variance import AUC_VARIANCE, Variance, units_of
@@ -45,13 +45,11 @@ _MUCH_HEAVIER, _LOW_EFFICIENCY = 2, 0.2
 class Reliability:
     """The columns on the reliability of an interval.
 
-    ``effective`` are the columns of Kish's effective sample sizes of the rows of each class; if
-    rows are ``equal``, each is as heavy as any other.
+    ``effective`` are the columns of Kish's effective sample sizes of the rows of each class.
     """
 
     interval: ScoreInterval
     effective: Mapping[str, str]
-    equal: bool
 
     def columns(self, field: Fields) -> dict[str, pl.Expr]:
         """Compute `RELIABILITY_COLUMNS` from the columns of the interval."""
@@ -59,7 +57,7 @@ class Reliability:
         related: list[pl.Expr] = []
         for side in CLASSES:
             efficiency = field(self.effective[side]) / field(f"n_{side}")
-            related.append((efficiency < _LOW_EFFICIENCY) & pl.lit(not self.equal))
+            related.append(efficiency < _LOW_EFFICIENCY)
             ends = (field(interval.heavier(end, side)) for end in ("low", "high"))
             related += [heavier > _MUCH_HEAVIER for heavier in ends]
         misranked = [field(interval.misranked("low", side)) for side in CLASSES]
@@ -101,7 +99,6 @@ class IntervalOptions:
 
     level: float
     method: Method
-    weight_type: WeightType
     clustered: bool = False
     # Whether to use Newcombe's interval, which holds for a whole AUC only, without a variance.
     fallback: bool = True
@@ -117,15 +114,15 @@ class IntervalOptions:
             msg = f"`method` must {rule}; found {self.method!r}"
             raise ValueError(msg)
         arguments.option("method", self.method, get_args(Method if self.fallback else AreaMethod))
-        units_of(self.weight_type, clustered=self.clustered)
+        units_of(clustered=self.clustered)
 
     def for_rows(self, rows: Rows) -> Interval:
         """Say how to compute the interval of rows, of which one may stand for several."""
         return Interval(self, counted=rows.counted)
 
-    def for_lists(self, tpr: Range | None = None) -> Interval:
-        """Say how to compute the interval in an expression, where a row is one."""
-        return Interval(self, counted=False, tpr=tpr)
+    def for_lists(self, tpr: Range | None = None, *, counted: bool = False) -> Interval:
+        """Say how to compute the interval in an expression."""
+        return Interval(self, counted=counted, tpr=tpr)
 
 
 @dataclass(frozen=True)
@@ -140,10 +137,15 @@ class Interval:
     tpr: Range | None = None
 
     @property
+    def carried(self) -> Sequence[str]:
+        """Columns of rows in lists that the sums need, in addition to scores and weights."""
+        return (CLUSTER,) if self.options.clustered else COUNTED if self.counted else ()
+
+    @property
     def variance(self) -> Variance:
         """The variance of the AUC, for the units that the weights and clusters imply."""
         options = self.options
-        units = units_of(options.weight_type, clustered=options.clustered, counted=self.counted)
+        units = units_of(clustered=options.clustered, counted=self.counted)
         return Variance(units, centre=_ONE_MINUS_AUC)
 
     @property
@@ -165,7 +167,7 @@ class Interval:
         """The variance if rows were independent."""
         if not self.options.clustered:
             return self.variance
-        units = units_of(self.options.weight_type, counted=self.counted)
+        units = units_of(counted=self.counted)
         return Variance(units, centre=_ONE_MINUS_AUC, name="_of_rows")
 
     @property
@@ -196,11 +198,6 @@ class Interval:
     @property
     def _effect(self) -> str | None:
         return _DESIGN_EFFECT if self._correlated else None
-
-    @property
-    def _equal(self) -> bool:
-        """Whether each observation is as heavy as any other."""
-        return self._variance_of_rows.units == "frequency"
 
     def score_limits(self, field: Fields, quantile: pl.Expr) -> Limits:
         """Limits of the method ``"score"`` at a quantile, after the steps."""
@@ -236,7 +233,9 @@ class Interval:
             # For limits by the score-type method, which other tables than the summary have too.
             columns |= self._variance_of_rows.sums(placements, field)
         if misranked is not None and self._by_score:
-            columns |= misranked_sums(placements.pos.weight, misranked, equal=self._equal)
+            weight = placements.pos.weight
+            own = self._variance_of_rows.unit_weight(weight, field)
+            columns |= misranked_sums(weight * own, misranked)
         return columns
 
     def walk_sums(self) -> dict[str, pl.Expr]:
@@ -314,7 +313,7 @@ class Interval:
     def _reliability(self) -> Reliability:
         rows = self._variance_of_rows
         effective = {side: rows.effective(side) for side in CLASSES}
-        return Reliability(self._of_whole_auc, effective, self._equal)
+        return Reliability(self._of_whole_auc, effective)
 
     def _degrees_of_freedom(self, field: Fields) -> dict[str, pl.Expr]:
         """Add Satterthwaite's degrees of freedom, at most the number of clusters minus 1."""

@@ -1,7 +1,7 @@
 """Variance of estimates whose influence function is linear in the placement values.
 
 An AUC, a partial AUC and a difference of two AUCs are such estimates. The *units* are what is
-independent: each row, each of the observations that a frequency weight counts, or each cluster.
+independent: each row, or each cluster.
 Every row has the sums over its own unit, so that one formula serves all three, and clusters of
 one row each give the same results as rows.
 """
@@ -15,8 +15,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import polars as pl
 
-from polars_wroc.inputs.arguments import WeightType, check_weight_type
-from polars_wroc.inputs.columns import CLUSTER, ROW_CUBES, ROW_SQUARES, SCORE, STRATUM, WEIGHT
+from polars_wroc.inputs.columns import CLUSTER, ROW_CUBES, ROW_SQUARES, SCORE, STRATUM
 from polars_wroc.inputs.designs import Replicates, SampleDesign
 from polars_wroc.inputs.rows import CLASSES, Rows, class_weights
 from polars_wroc.plans.queries import (
@@ -41,7 +40,7 @@ from polars_wroc.stats.variances import (
     with_signed_weights,
 )
 
-Units: TypeAlias = Literal["row", "frequency", "cluster", "counted"]
+Units: TypeAlias = Literal["row", "cluster", "counted"]
 
 # Sums over the rows of a class.
 _SUMS = ("weight", "squares", "cubes", "first", "second")
@@ -62,23 +61,12 @@ class Moments(NamedTuple):
     variance: str
 
 
-def units_of(weight_type: WeightType, *, clustered: bool = False, counted: bool = False) -> Units:
+def units_of(*, clustered: bool = False, counted: bool = False) -> Units:
     """Choose the independent units; ``counted`` rows may represent several."""
-    check_weight_type(weight_type)
     if clustered:
         # Counting a row several times changes nothing in the sum over its cluster.
         return "cluster"
-    if weight_type == "frequency":
-        return "frequency"
     return "counted" if counted else "row"
-
-
-def unit_weight(units: Units, field: Fields) -> pl.Expr:
-    """Weight of a row's unit; where a row represents several, their weighted mean weight."""
-    if units == "frequency":
-        return pl.lit(1.0)
-    weight = field(WEIGHT).abs()
-    return field(ROW_SQUARES) / weight if units == "counted" else weight
 
 
 @dataclass(frozen=True)
@@ -187,12 +175,16 @@ class Variance:
         self, weight: pl.Expr, placement: pl.Expr, side: str, field: Fields
     ) -> tuple[pl.Expr, pl.Expr]:
         """Weight of a row's unit, and the unit's sum of weighted placement values."""
-        if self.units == "frequency":
-            return pl.lit(1.0), placement
         if self.units == "cluster":
             return field(self.column("unit_weight", side)), field(self.column("unit_sum", side))
-        own = unit_weight(self.units, field) if self.units == "counted" else weight
+        own = self.unit_weight(weight, field)
         return own, own * placement
+
+    def unit_weight(self, weight: pl.Expr, field: Fields) -> pl.Expr:
+        """Weight of a row; where it represents several, their weighted mean weight."""
+        if self.units != "counted":
+            return weight
+        return pl.when(weight > 0).then(field(ROW_SQUARES) / weight).otherwise(0.0)
 
     def _cubes(self, weight: pl.Expr, unit: pl.Expr, field: Fields) -> pl.Expr:
         """Weight of a row times that of its unit squared."""

@@ -15,7 +15,14 @@ from typing import get_args
 import polars as pl
 
 from polars_wroc.inputs import arguments
-from polars_wroc.inputs.columns import MODEL, SCORE, WEIGHT, IntoColumn
+from polars_wroc.inputs.columns import (
+    MODEL,
+    SCORE,
+    WEIGHT,
+    IntoColumn,
+    IntoWeight,
+    refuse_frequency,
+)
 from polars_wroc.inputs.frames import read_rows, score_precision
 from polars_wroc.inputs.rows import IntoColumns, Rows, polars_frame
 from polars_wroc.metrics.registry import Formula, Metrics, from_walk, named_metrics, need_scores
@@ -41,7 +48,7 @@ def bootstrap(
     score: IntoColumns,
     *,
     metrics: Metrics,
-    weight: IntoColumn | None = None,
+    weight: IntoWeight | None = None,
     by: IntoColumns | None = None,
     pos_label: object = None,
     replicates: int = 500,
@@ -150,7 +157,7 @@ def bootstrap_replicates(
     score: IntoColumns,
     *,
     metrics: Metrics,
-    weight: IntoColumn | None = None,
+    weight: IntoWeight | None = None,
     by: IntoColumns | None = None,
     pos_label: object = None,
     replicates: int = 500,
@@ -210,11 +217,12 @@ def _rows(
     frame: pl.DataFrame | pl.LazyFrame,
     label: IntoColumn,
     score: IntoColumns,
-    weight: IntoColumn | None,
+    weight: IntoWeight | None,
     by: IntoColumns | None,
     pos_label: object,
     cluster: IntoColumn | None,
 ) -> Rows:
+    refuse_frequency(weight, "where rows are drawn")
     return read_rows(
         frame,
         label,

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import polars as pl
 
-from polars_wroc.inputs.columns import IntoColumn
+from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.expressions import from_expressions
 from polars_wroc.metrics import registry
 from polars_wroc.metrics.curve_metrics import curve_metric
@@ -30,7 +30,7 @@ def brier_score(
     label: IntoColumn,
     score: IntoColumn,
     *,
-    weight: IntoColumn | None = None,
+    weight: IntoWeight | None = None,
     pos_label: object = None,
 ) -> pl.Expr:
     """Mean squared difference between the score, a probability, and the outcome.
@@ -140,7 +140,7 @@ def log_loss(
     label: IntoColumn,
     score: IntoColumn,
     *,
-    weight: IntoColumn | None = None,
+    weight: IntoWeight | None = None,
     pos_label: object = None,
 ) -> pl.Expr:
     """Mean negative logarithm of the predicted probability of the outcome.

@@ -10,10 +10,17 @@ from math import comb
 
 import polars as pl
 
-from polars_wroc.inputs.arguments import Limit, WeightType
-from polars_wroc.inputs.columns import WEIGHT, IntoColumn
+from polars_wroc.inputs.arguments import Limit
+from polars_wroc.inputs.columns import (
+    ROW_CUBES,
+    ROW_SQUARES,
+    WEIGHT,
+    IntoColumn,
+    IntoWeight,
+    score_column,
+)
 from polars_wroc.inputs.designs import Design, Replicates, SampleDesign, read_design
-from polars_wroc.inputs.frames import read_paired_rows, score_column
+from polars_wroc.inputs.frames import read_paired_rows
 from polars_wroc.inputs.rows import CLASSES, IntoColumns, Rows, class_weights
 from polars_wroc.metrics.auc_variance import replicate_influences, unit_influences, units_of
 from polars_wroc.metrics.paired_tests import (
@@ -83,8 +90,8 @@ class Pair:
         }
 
     def _of_unit(self, name: str) -> pl.Expr:
-        """Refer to the weight of a row's cluster, or to the difference of both models' sums."""
-        if name in _unit_weights(self.test):
+        """Refer to a weight of a row or its cluster, or to the difference of both models' sums."""
+        if name in (ROW_SQUARES, ROW_CUBES, *_unit_weights(self.test)):
             return pl.col(name)
         one, other = (pl.col(_of_model(name, model)) for model in self.models)
         return one - other
@@ -132,8 +139,8 @@ def _sums_of_batch(
     weight = pl.col(WEIGHT)
     dp, dn = (pl.col(name) for name in _OF_CLASS)
     shared: dict[str, pl.Expr] = {
-        "n": weight.is_not_null().sum().cast(pl.Int64),
-        "n_missing": weight.null_count().cast(pl.Int64),
+        "n": rows.count_where(weight.is_not_null()),
+        "n_missing": rows.count_where(weight.is_null()),
         **test.variance.sums_of_weights(_placements(pl.lit(0.0)), pl.col),
     }
     of_models: dict[str, pl.Expr] = {}
@@ -241,12 +248,11 @@ def compare(
     label: IntoColumn,
     score: IntoColumns,
     *,
-    weight: IntoColumn | None = None,
+    weight: IntoWeight | None = None,
     by: IntoColumns | None = None,
     pos_label: object = None,
     level: float = 0.95,
     method: ComparisonMethod = "delong",
-    weight_type: WeightType = "probability",
     design: Design | None = None,
     adjust: Adjust = "holm",
     max_pairs: int = _MOST_PAIRS,
@@ -269,8 +275,6 @@ def compare(
         ``"score"``: from the score-type intervals of both AUCs, see `roc_auc_ci`, and the
         correlation of the AUCs. For AUCs near 1 and few rows in a class, where DeLong's interval
         is too narrow; wider than that, most of all where the AUCs are alike.
-    weight_type
-        Meaning of the weights: see `roc_auc_ci`.
     adjust
         How p-values are adjusted for the number of tests in the table. ``"holm"`` controls the
         family-wise error rate (the probability of any false positive), ``"bh"``
@@ -355,7 +359,6 @@ def compare(
     survey = read_design(design)
     designed = survey.more_than_clusters or (survey.given and method == "score")
     clustered = survey.given and not designed
-    test = paired_test(method, units_of(weight_type, clustered=clustered), designed=designed)
     rows, models = read_paired_rows(
         frame,
         label,
@@ -367,6 +370,8 @@ def compare(
         survey=survey if designed else None,
     )
     limit.check(comb(len(models), 2))
+    units = units_of(clustered=clustered, counted=rows.counted)
+    test = paired_test(method, units, designed=designed)
     sums = reduce_placements(
         rows,
         placement_columns(len(models)),

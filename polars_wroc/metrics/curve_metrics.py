@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias, get_args
 import polars as pl
 
 from polars_wroc.inputs import arguments
-from polars_wroc.inputs.columns import IntoColumn
+from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.expressions import from_expressions
 from polars_wroc.metrics import registry
 from polars_wroc.metrics.registry import (
@@ -28,7 +28,7 @@ def roc_auc(
     label: IntoColumn,
     score: IntoColumn,
     *,
-    weight: IntoColumn | None = None,
+    weight: IntoWeight | None = None,
     pos_label: object = None,
 ) -> pl.Expr:
     """Weighted proportion of positive-negative pairs ranked correctly; ties count half.
@@ -84,7 +84,7 @@ def gini(
     label: IntoColumn,
     score: IntoColumn,
     *,
-    weight: IntoColumn | None = None,
+    weight: IntoWeight | None = None,
     pos_label: object = None,
 ) -> pl.Expr:
     """Twice the AUC minus one, so that 0 is chance and 1 is perfect.
@@ -113,7 +113,7 @@ def ks(
     label: IntoColumn,
     score: IntoColumn,
     *,
-    weight: IntoColumn | None = None,
+    weight: IntoWeight | None = None,
     pos_label: object = None,
 ) -> pl.Expr:
     """Largest difference between true and false positive rate at any threshold.
@@ -141,7 +141,7 @@ def average_precision(
     label: IntoColumn,
     score: IntoColumn,
     *,
-    weight: IntoColumn | None = None,
+    weight: IntoWeight | None = None,
     pos_label: object = None,
 ) -> pl.Expr:
     """Area under the precision-recall curve as a step function.
@@ -170,7 +170,7 @@ def pr_auc(
     label: IntoColumn,
     score: IntoColumn,
     *,
-    weight: IntoColumn | None = None,
+    weight: IntoWeight | None = None,
     pos_label: object = None,
 ) -> pl.Expr:
     """Area under the precision-recall curve, interpolated within ties.
@@ -205,7 +205,7 @@ def equal_error_rate(
     label: IntoColumn,
     score: IntoColumn,
     *,
-    weight: IntoColumn | None = None,
+    weight: IntoWeight | None = None,
     pos_label: object = None,
 ) -> pl.Expr:
     """False positive rate where it equals the false negative rate.
@@ -235,7 +235,7 @@ def curve_metrics(
     score: IntoColumn,
     *,
     metrics: Metrics,
-    weight: IntoColumn | None = None,
+    weight: IntoWeight | None = None,
     pos_label: object = None,
 ) -> pl.Expr:
     """Several weighted metrics of one curve, from one sort.
@@ -292,7 +292,7 @@ def curve_metric(
     name: MetricName,
     label: IntoColumn,
     score: IntoColumn,
-    weight: IntoColumn | None,
+    weight: IntoWeight | None,
     pos_label: object,
 ) -> pl.Expr:
     """Write a metric of the registry as an expression."""
@@ -308,7 +308,7 @@ def roc_hull_auc(
     label: IntoColumn,
     score: IntoColumn,
     *,
-    weight: IntoColumn | None = None,
+    weight: IntoWeight | None = None,
     pos_label: object = None,
 ) -> pl.Expr:
     """Weighted area under the upper convex hull of the ROC curve.
@@ -349,7 +349,7 @@ def h_measure(
     score: IntoColumn,
     *,
     density: Density = "beta22",
-    weight: IntoColumn | None = None,
+    weight: IntoWeight | None = None,
     pos_label: object = None,
 ) -> pl.Expr:
     """Weighted H-measure: the proportion of the expected loss that the score saves.

@@ -10,7 +10,7 @@ import polars as pl
 
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import Costs, read_costs, target_prevalence
-from polars_wroc.inputs.columns import IntoColumn
+from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.expressions import from_expressions
 from polars_wroc.plans.queries import as_struct, let
 from polars_wroc.ranking.curve import (
@@ -34,7 +34,7 @@ def partial_auc(
     fpr: Range | None = None,
     tpr: Range | None = None,
     standardize: Standardize = False,
-    weight: IntoColumn | None = None,
+    weight: IntoWeight | None = None,
     pos_label: object = None,
 ) -> pl.Expr:
     """Weighted area under a part of the ROC curve.
@@ -305,7 +305,7 @@ def cost_partial_auc(
     cost_fp: float | None = None,
     prevalence: float | None = None,
     baseline: Baseline = "random",
-    weight: IntoColumn | None = None,
+    weight: IntoWeight | None = None,
     pos_label: object = None,
 ) -> pl.Expr:
     """Weighted area under the ROC curve where decisions cost less than a baseline.

@@ -11,8 +11,15 @@ import polars as pl
 from polars_wroc.counts.binning import Binning
 from polars_wroc.counts.count_table import pool_in_bins
 from polars_wroc.inputs import arguments
-from polars_wroc.inputs.arguments import WeightType
-from polars_wroc.inputs.columns import CLUSTER, SCORE, STRATUM, WEIGHT, IntoColumn
+from polars_wroc.inputs.columns import (
+    CLUSTER,
+    SCORE,
+    STRATUM,
+    WEIGHT,
+    Frequency,
+    IntoColumn,
+    IntoWeight,
+)
 from polars_wroc.inputs.designs import Design, Replicates, SampleDesign, read_design
 from polars_wroc.inputs.expressions import cluster_column, from_expressions
 from polars_wroc.inputs.frames import read_rows
@@ -119,7 +126,6 @@ class LinearisedArea:
         self,
         level: float,
         method: AreaMethod,
-        weight_type: WeightType,
         *,
         clustered: bool = False,
         designed: bool = False,
@@ -128,7 +134,7 @@ class LinearisedArea:
         if method == "score" and not self.has_score_interval:
             method = "logit-t"
         return IntervalOptions(
-            level, method, weight_type, clustered=clustered, fallback=False, designed=designed
+            level, method, clustered=clustered, fallback=False, designed=designed
         )
 
     @property
@@ -230,11 +236,10 @@ def partial_auc_ci(
     *,
     fpr: Range | None = None,
     tpr: Range | None = None,
-    weight: IntoColumn | None = None,
+    weight: IntoWeight | None = None,
     pos_label: object = None,
     level: float = 0.95,
     method: AreaMethod = "score",
-    weight_type: WeightType = "probability",
     design: IntoColumn | None = None,
 ) -> pl.Expr:
     """Weighted partial AUC with its standard error and confidence interval.
@@ -246,7 +251,7 @@ def partial_auc_ci(
     fpr, tpr
         Range of false positive rates or of true positive rates, not of both: see
         `partial_auc`.
-    level, weight_type, design
+    level, design
         As for `roc_auc_ci`.
     method
         ``"score"``: for the whole area the interval of `roc_auc_ci`, and one of the same kind for a
@@ -301,8 +306,9 @@ def partial_auc_ci(
     """
     area = linearised_area(fpr, tpr)
     clustered = design is not None
-    options = area.options(level, method, weight_type, clustered=clustered)
-    interval = options.for_lists(area.tpr_of_interval)
+    options = area.options(level, method, clustered=clustered)
+    counted = isinstance(weight, Frequency) and not clustered
+    interval = options.for_lists(area.tpr_of_interval, counted=counted)
     carried = {} if design is None else {CLUSTER: cluster_column(design)}
     build = partial(_interval, area=area, interval=interval)
     return from_expressions(label, score, weight, pos_label, build, **carried).alias(
@@ -312,7 +318,7 @@ def partial_auc_ci(
 
 def _interval(rows: pl.Expr, *, area: LinearisedArea, interval: Interval) -> pl.Expr:
     field = pl.element().struct.field
-    placed = area.placed_in_lists(rows, *([CLUSTER] if interval.options.clustered else []))
+    placed = area.placed_in_lists(rows, *interval.carried)
     if interval.options.clustered:
         of_cluster = interval.cluster_sums(area.placements(field))
         placed = with_cluster_sums_in_lists(placed, of_cluster)
@@ -339,14 +345,13 @@ def partial_aucs(
     fpr: Range | None = None,
     tpr: Range | None = None,
     standardize: Standardize = False,
-    weight: IntoColumn | None = None,
+    weight: IntoWeight | None = None,
     by: IntoColumns | None = None,
     pos_label: object = None,
     bins: int | None = None,
     tolerance: float | None = None,
     level: float | None = None,
     method: AreaMethod = "score",
-    weight_type: WeightType = "probability",
     design: Design | None = None,
 ) -> FrameT:
     """Weighted area under a part of the ROC curve of each group.
@@ -359,7 +364,7 @@ def partial_aucs(
         As for `summary`.
     fpr, tpr, standardize
         Ranges and scale of the area: see `partial_auc`.
-    level, method, weight_type, design
+    level, method, design
         Confidence intervals of areas over one range that are not standardized, without bins: see
         `partial_auc_ci`. None leaves them out.
 
@@ -388,7 +393,6 @@ def partial_aucs(
     """
     area = PartialAUC(fpr, tpr, standardize)
     arguments.option("method", method, get_args(AreaMethod))
-    arguments.check_weight_type(weight_type)
     survey = read_design(design)
     rows: Rows
     if level is None:
@@ -408,7 +412,7 @@ def partial_aucs(
     linearised = linearised_area(fpr, tpr)
     designed: bool = survey.more_than_clusters
     clustered = survey.given and not designed
-    options = linearised.options(level, method, weight_type, clustered=clustered, designed=designed)
+    options = linearised.options(level, method, clustered=clustered, designed=designed)
     rows = read_rows(
         frame,
         label,

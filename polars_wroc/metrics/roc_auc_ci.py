@@ -6,8 +6,7 @@ from functools import partial
 
 import polars as pl
 
-from polars_wroc.inputs.arguments import WeightType
-from polars_wroc.inputs.columns import CLUSTER, IntoColumn
+from polars_wroc.inputs.columns import CLUSTER, Frequency, IntoColumn, IntoWeight
 from polars_wroc.inputs.expressions import cluster_column, from_expressions
 from polars_wroc.metrics.auc_interval import (
     INTERVAL_COLUMNS,
@@ -30,11 +29,10 @@ def roc_auc_ci(
     label: IntoColumn,
     score: IntoColumn,
     *,
-    weight: IntoColumn | None = None,
+    weight: IntoWeight | None = None,
     pos_label: object = None,
     level: float = 0.95,
     method: Method = "score",
-    weight_type: WeightType = "probability",
     design: IntoColumn | None = None,
 ) -> pl.Expr:
     """Weighted AUC with its standard error and confidence interval.
@@ -54,30 +52,24 @@ def roc_auc_ci(
         assumes that scores spread equally in both classes. Where the variance is 0 or unknown, as
         with perfect separation or one row in a class, all but ``"score"`` fall back to
         ``"newcombe"``.
-    weight_type
-        ``"probability"``: a row is one observation, and its weight says how much of the
-        population it represents; the interval does not depend on the scale of the weights.
-        ``"frequency"``: a row is as many observations as its weight says, as in counted data.
     design
         Column name or expression of each row's cluster, such as its patient or household: only
         rows of different clusters are assumed independent. Null is a cluster too.
-        ``weight_type`` then makes no difference.
 
     Returns
     -------
     pl.Expr
         One struct per group, named ``roc_auc_ci``: ``auc``, ``se``, ``ci_low``, ``ci_high``
         (Float64), ``ci_method`` (String: the method used for this group), ``n_eff_pos``,
-        ``n_eff_neg`` (Float64: Kish's effective sample sizes, in rows or in clusters; for
-        ``"frequency"`` the sums of weights), ``k_pos``, ``k_neg`` (Float64) and ``ci_note``
-        (String). With ``"score"``, k is the effective number of rows of a class that are misranked:
-        below about 3 the width comes mostly from the added observation. ``ci_note`` then is ``"few
-        misranked rows"``, or ``"weights depend on the score"`` where misranked rows are more than
-        twice as heavy as others or the effective sample size is below a fifth of the rows: few rows
-        then carry the AUC, and the interval may be too narrow. It is null otherwise. All but the
-        effective sample sizes are null where a class has no weight. ``se`` is null where a class
-        has only one row or cluster, or where the cubes of the weights overflow or underflow; all
-        but the AUC are null where their squares do.
+        ``n_eff_neg`` (Float64: Kish's effective sample sizes, in rows or in clusters), ``k_pos``,
+        ``k_neg`` (Float64) and ``ci_note`` (String). With ``"score"``, k is the effective number of
+        rows of a class that are misranked: below about 3 the width comes mostly from the added
+        observation. ``ci_note`` then is ``"few misranked rows"``, or ``"weights depend on the
+        score"`` where misranked rows are more than twice as heavy as others or the effective sample
+        size is below a fifth of the rows: few rows then carry the AUC, and the interval may be too
+        narrow. It is null otherwise. All but the effective sample sizes are null where a class has
+        no weight. ``se`` is null where a class has only one row or cluster, or where the cubes of
+        the weights overflow or underflow; all but the AUC are null where their squares do.
 
     Raises
     ------
@@ -127,21 +119,22 @@ def roc_auc_ci(
     │ 0.575 ┆ 0.294 ┆ 0.124  ┆ 0.918   ┆ score     │
     └───────┴───────┴────────┴─────────┴───────────┘
     """
-    options = IntervalOptions(level, method, weight_type, clustered=design is not None)
+    options = IntervalOptions(level, method, clustered=design is not None)
     carried = {} if design is None else {CLUSTER: cluster_column(design)}
-    build = partial(_interval, interval=options.for_lists())
+    counted = isinstance(weight, Frequency) and design is None
+    build = partial(_interval, interval=options.for_lists(counted=counted))
     return from_expressions(label, score, weight, pos_label, build, **carried).alias("roc_auc_ci")
 
 
 def _interval(rows: pl.Expr, *, interval: Interval) -> pl.Expr:
     field = pl.element().struct.field
     curve = list_row_curve()
-    placed = placements_in_lists(rows, *([CLUSTER] if interval.options.clustered else []))
+    placed = placements_in_lists(rows, *interval.carried)
     if interval.options.clustered:
         placed, placements = named_in_list(placed, curve.placements)
         placed = with_cluster_sums_in_lists(placed, interval.cluster_sums(placements))
     counts = {
-        f"n_{side}": (of_class.weight > 0).sum()
+        f"n_{side}": (of_class.weight if interval.counted else of_class.weight > 0).sum()
         for side, of_class in curve.placements._asdict().items()
     }
     sums = as_struct(counts | interval.sums(curve, field))
@@ -156,7 +149,7 @@ def roc_influence(
     label: IntoColumn,
     score: IntoColumn,
     *,
-    weight: IntoColumn | None = None,
+    weight: IntoWeight | None = None,
     pos_label: object = None,
 ) -> pl.Expr:
     """Influence of each row on the weighted AUC.

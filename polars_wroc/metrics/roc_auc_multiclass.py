@@ -13,7 +13,7 @@ import polars as pl
 
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import Limit
-from polars_wroc.inputs.columns import IntoColumn, exact, literal, shown_as
+from polars_wroc.inputs.columns import IntoColumn, IntoWeight, column_of, exact, literal, shown_as
 from polars_wroc.inputs.expressions import from_expressions, one_column
 from polars_wroc.metrics import registry
 from polars_wroc.metrics.curve_metrics import roc_auc
@@ -31,7 +31,7 @@ def roc_auc_multiclass(
     *,
     multi_class: MultiClass = "ovr",
     average: Average = "macro",
-    weight: IntoColumn | None = None,
+    weight: IntoWeight | None = None,
     max_pairs: int = _MOST_PAIRS,
 ) -> pl.Expr:
     """Weighted AUC for more than two classes: each class against the rest, or all pairs.
@@ -111,7 +111,7 @@ def roc_auc_multiclass(
     if multi_class == "ovo":
         limit.check(comb(len(scores), 2))
     columns = {name: one_column("scores", column) for name, column in scores.items()}
-    weights = None if weight is None else one_column("weight", weight)
+    weights = None if weight is None else one_column("weight", column_of(weight))
     classes = _Classes(one_column("label", label), columns, weights)
     if average == "micro":
         value = classes.pooled()

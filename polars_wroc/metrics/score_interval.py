@@ -354,11 +354,10 @@ class RangeScoreInterval:
         return {_INVERSE_SIZE: size}
 
 
-def misranked_sums(weight: pl.Expr, misranked: pl.Expr, *, equal: bool) -> dict[str, pl.Expr]:
+def misranked_sums(squares: pl.Expr, misranked: pl.Expr) -> dict[str, pl.Expr]:
     """Aggregate the positives to the sums that an interval needs besides those of the variance.
 
     ``misranked`` is the part of a positive that is in the range, times the proportion of the
-    negatives above it. With ``equal`` weights a row is as many observations as its weight says.
+    negatives above it; the ``squares`` are of weights.
     """
-    squares = weight if equal else weight * weight
     return {_FIRST: (squares * misranked).sum(), _SECOND: (squares * misranked**2).sum()}

@@ -24,7 +24,6 @@ from polars_wroc.counts.score_sums import (
     rows_from_counts,
 )
 from polars_wroc.inputs import arguments
-from polars_wroc.inputs.arguments import WeightType
 from polars_wroc.inputs.columns import (
     OUTSIDE,
     RANGE,
@@ -33,6 +32,7 @@ from polars_wroc.inputs.columns import (
     WEIGHT,
     ZERO_LABEL,
     IntoColumn,
+    IntoWeight,
 )
 from polars_wroc.inputs.frames import frames_alike, read_rows
 from polars_wroc.inputs.rows import IntoColumns, Rows
@@ -321,12 +321,11 @@ def summary_in_ranges(
     label: IntoColumn,
     score: IntoColumns,
     *,
-    weight: IntoColumn | None = None,
+    weight: IntoWeight | None = None,
     by: IntoColumns | None = None,
     pos_label: object = None,
     level: float = 0.95,
     method: Method = "score",
-    weight_type: WeightType = "probability",
     rows_per_range: int = ROWS_PER_RANGE,
 ) -> pl.DataFrame:
     """`summary` of data larger than memory, computed one range of scores at a time.
@@ -337,7 +336,7 @@ def summary_in_ranges(
         One or several LazyFrames or DataFrames, whose rows are summarised together. A frame is read
         for a range only if it has scores in it: files that each hold their own range of scores
         are read once to count and once or twice to measure.
-    label, score, weight, by, pos_label, level, method, weight_type
+    label, score, weight, by, pos_label, level, method
         As for `summary`.
     rows_per_range
         About how many rows are in memory at once. The frames are read once to count and once for
@@ -380,7 +379,7 @@ def summary_in_ranges(
     │ 4   ┆ 2     ┆ 0.875 ┆ 0.5 │
     └─────┴───────┴───────┴─────┘
     """
-    options = IntervalOptions(level, method, weight_type)
+    options = IntervalOptions(level, method)
     rows_per_range = arguments.whole_number("rows_per_range", rows_per_range, low=1)
     parts = read_parts("frames", frames, label, score, weight, by, pos_label)
     return summarise_ranges(PassesInTurn(parts), options, rows_per_range)
@@ -406,7 +405,7 @@ def read_parts(
     frames: object,
     label: IntoColumn,
     score: IntoColumns,
-    weight: IntoColumn | None,
+    weight: IntoWeight | None,
     by: IntoColumns | None,
     pos_label: object,
     *,

@@ -10,8 +10,7 @@ import polars as pl
 
 from polars_wroc.counts.binning import Binning
 from polars_wroc.counts.count_table import pool_in_bins
-from polars_wroc.inputs.arguments import WeightType
-from polars_wroc.inputs.columns import SEVERAL_SCORES, WEIGHT, IntoColumn
+from polars_wroc.inputs.columns import SEVERAL_SCORES, WEIGHT, IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import CLASSES, IntoColumns, Rows
@@ -123,12 +122,11 @@ def summary(
     label: IntoColumn,
     score: IntoColumns,
     *,
-    weight: IntoColumn | None = None,
+    weight: IntoWeight | None = None,
     by: IntoColumns | None = None,
     pos_label: object = None,
     level: float = 0.95,
     method: Method = "score",
-    weight_type: WeightType = "probability",
     design: Design | None = None,
     bins: int | None = None,
     tolerance: float | None = None,
@@ -146,15 +144,17 @@ def summary(
         adds a ``model`` column, with one row per group and model. If one of them is a float,
         whole numbers that a float would round raise.
     weight
-        Column name or expression of the row weights, zero or more; None weighs each row 1.
-        Rows of weight 0 are ignored, and no count includes them.
+        Column name or expression of the row weights, zero or more: how much of the population a row
+        represents, so that intervals do not depend on their scale. With `frequency` it says how
+        many rows a row is. None weighs each row 1. Rows of weight 0 are ignored, and no count
+        includes them.
     by
         One or several columns or expressions; a null key is a group of its own.
     pos_label
         The positive value of a label that is not Boolean, 0/1 or -1/1. Where it does not occur, no
         row is positive and AUCs are null.
-    level, method, weight_type
-        Level and method of the confidence interval, meaning of the weights: see `roc_auc_ci`.
+    level, method
+        Level and method of the confidence interval: see `roc_auc_ci`.
     design
         Which rows are not independent: a column name or expression of clusters, as for
         `roc_auc_ci`; a `Survey`, for which ``method`` must be ``"score"``, ``"logit-t"``,
@@ -241,7 +241,7 @@ def summary(
     survey = read_design(design)
     designed = survey.more_than_clusters
     clustered = survey.given and not designed
-    options = IntervalOptions(level, method, weight_type, clustered=clustered, designed=designed)
+    options = IntervalOptions(level, method, clustered=clustered, designed=designed)
     rows: Rows = read_rows(
         frame,
         label,
@@ -267,13 +267,11 @@ def sum_groups(rows: Rows, interval: Interval) -> pl.LazyFrame:
     """Reduce each group to the sums that `summary_of` needs."""
     if interval.options.designed:
         return _sum_designed(rows, interval)
-    if rows.compiled and not (rows.counted or interval.options.clustered):
+    if rows.compiled and not interval.options.clustered:
         # Needs numba, which is an extra.
         from polars_wroc.ranking.compiled_rows import compiled_sums  # noqa: PLC0415
 
-        walked = compiled_sums(
-            rows, rows.compiled, frequency=interval.variance.units == "frequency"
-        )
+        walked = compiled_sums(rows, rows.compiled)
         return walked.select(*rows.keys, **walked_numbers(), **interval.walk_sums())
 
     sums = summary_sums(rows, interval)

@@ -156,7 +156,6 @@ class CompiledRows:
     # For each partition and code.
     missing: Array
     # Whether a row is as many observations as its weight says.
-    frequency: bool
     # Curves have points at both ends of each of so many parts.
     parts: int = 0
     # Of the sorted rows, if it was asked for.
@@ -283,7 +282,7 @@ class CompiledRows:
 
     def _walk(self, groups: Groups) -> tuple[Array, Points]:
         rows, blocks, parts = self.sorted_rows, self.blocks, self.parts
-        return walk(rows, blocks, groups, frequency=self.frequency, parts=parts)
+        return walk(rows, blocks, groups, parts=parts)
 
     def _by_partition(self, sums: Array) -> Array:
         every = np.arange(self.partitions.size)
@@ -315,22 +314,19 @@ class CompiledRows:
         return [*self.partitions.key_values(partition), *numbers.key_values(group)]
 
 
-def compiled_sums(rows: Rows, when: When, *, frequency: bool) -> pl.LazyFrame:
-    """Sum the rows of each group: its keys, `MISSING_ROWS` and `WALK_SUMS`.
-
-    With ``frequency`` a row is as many observations as its weight says.
-    """
+def compiled_sums(rows: Rows, when: When) -> pl.LazyFrame:
+    """Sum the rows of each group: its keys, `MISSING_ROWS` and `WALK_SUMS`."""
     types = rows.frame.select(rows.keys).collect_schema()
     schema = {**types, MISSING_ROWS: pl.Int64(), **dict.fromkeys(WALK_SUMS, pl.Float64())}
 
     def table() -> pl.DataFrame:
-        return compile_rows(rows, rows.keys, frequency=frequency).walk().sums.cast(types)
+        return compile_rows(rows, rows.keys).walk().sums.cast(types)
 
     return run(when, table, schema)
 
 
 def compile_rows(
-    rows: Rows, partition_keys: Sequence[str], *, frequency: bool = False, clusters: bool = False
+    rows: Rows, partition_keys: Sequence[str], *, clusters: bool = False
 ) -> CompiledRows:
     """Sort checked rows, each of which is one row; see `CompiledRows` for the options.
 
@@ -349,7 +345,6 @@ def compile_rows(
         sorted_rows=sorted_rows,
         score_keys=score_keys,
         missing=numbered.missing,
-        frequency=frequency,
         clusters=of_rows,
     )
 
@@ -359,7 +354,6 @@ def compile_batches(
     partition_keys: Sequence[str],
     keys: Sequence[str],
     *,
-    frequency: bool = False,
     parts: int = 0,
 ) -> CompiledRows:
     """Sort the rows of one or more batches, of which there is one in memory at a time."""
@@ -371,7 +365,6 @@ def compile_batches(
         sorted_rows=sorted_rows,
         score_keys=score_keys,
         missing=packed.missing,
-        frequency=frequency,
         parts=parts,
     )
 

@@ -217,7 +217,7 @@ def _points(rows: Rows, thresholds: Sequence[float], squares: Sequence[str]) -> 
     if thresholds:
         score = Typed("score", pl.col(SCORE), frame.collect_schema()[SCORE], "the score")
         frame = frame.with_columns(cast_like_thresholds(score).alias(SCORE))
-    if rows.compiled and not rows.counted:
+    if rows.compiled:
         # Needs numba, which is an extra.
         from polars_wroc.ranking.numbered_rows import compiled_points  # noqa: PLC0415
 

@@ -26,7 +26,7 @@ def reduce_placed(
     ``reproducible`` to the last bit, the compiled engine too lets Polars add up rows in any order,
     which takes two thirds of the time.
     """
-    if rows.compiled and not rows.counted:
+    if rows.compiled:
         # Needs numba, which is an extra.
         from polars_wroc.ranking.compiled_placements import reduce_compiled  # noqa: PLC0415
 

@@ -134,12 +134,15 @@ class Regression:
         }
         return {**changed, self.converged: done | small.fill_null(value=False)}
 
-    def variance_of(self, field: Fields, *, robust: bool) -> pl.Expr:
-        """Variance of the slope if it is free, else of the intercept."""
+    def information_in(self, field: Fields) -> pl.Expr:
+        """Information on the slope if it is free, else on the intercept."""
+        determinant = self.determinant(field)
+        return determinant / self.sum_of("hessian", 0, field) if self.free else determinant
+
+    def variance_of(self, field: Fields) -> pl.Expr:
+        """Sandwich variance of the slope if it is free, else of the intercept."""
         determinant = self.determinant(field)
         h0, *others = (self.sum_of("hessian", k, field) for k in range(2 if self.free else 1))
-        if not robust:
-            return h0 / determinant if self.free else 1 / determinant
         if not self.free:
             return self.sum_of("squares", 0, field) / determinant**2
         (h1,) = others
@@ -184,27 +187,23 @@ def fitted_at_once(rows: pl.DataFrame, start: pl.DataFrame) -> pl.DataFrame:
     return collect(_iterated(rows.lazy(), start.lazy(), _STEPS, at_once=True))
 
 
-def with_variances(rows: pl.LazyFrame, fit: pl.LazyFrame, *, robust: bool) -> pl.LazyFrame:
+def with_variances(rows: pl.LazyFrame, fit: pl.LazyFrame) -> pl.LazyFrame:
     """Return the coefficients of each group with the variances of the estimated ones.
 
-    ``robust`` ones are those of the sandwich, from `SQUARES`. The others are the inverse of the
-    information, for weights that are numbers of rows, and have to be divided by the weight of the
-    group. The information itself is there in any case.
+    They are those of the sandwich, from `SQUARES`; the information is there too.
     """
     joined = rows.join(fit, on=GROUP, maintain_order="none").with_columns(
         each.probability_of_other_class().alias(each.error) for each in REGRESSIONS
     )
     sums: dict[str, pl.Expr] = {name: pl.col(name).first() for name in COEFFICIENTS}
     for each in REGRESSIONS:
-        sums |= each.hessian_sums(pl.col(each.error))
-        if robust:
-            sums |= each.square_sums(pl.col(each.error))
+        sums |= each.hessian_sums(pl.col(each.error)) | each.square_sums(pl.col(each.error))
     known = {
         name: pl.when(pl.col(each.intercept).is_finite()).then(value)
         for each in REGRESSIONS
         for name, value in (
-            (each.variance, each.variance_of(pl.col, robust=robust)),
-            (each.information, 1 / each.variance_of(pl.col, robust=False)),
+            (each.variance, each.variance_of(pl.col)),
+            (each.information, each.information_in(pl.col)),
         )
     }
     coefficients = (pl.col(name).fill_nan(None) for name in COEFFICIENTS)

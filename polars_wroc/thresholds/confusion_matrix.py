@@ -10,8 +10,7 @@ from numbers import Real
 import polars as pl
 
 from polars_wroc.inputs import arguments, expressions
-from polars_wroc.inputs.arguments import WeightType
-from polars_wroc.inputs.columns import SCORE, WEIGHT, IntoColumn
+from polars_wroc.inputs.columns import SCORE, WEIGHT, Frequency, IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.frames import at_least, read_rows
 from polars_wroc.inputs.rows import IntoColumns, Rows, class_weights
@@ -43,11 +42,10 @@ def confusion_matrix(
     score: IntoColumn,
     *,
     threshold: float | pl.Expr | Rule,
-    weight: IntoColumn | None = None,
+    weight: IntoWeight | None = None,
     pos_label: object = None,
     prevalence: float | None = None,
     level: float | None = None,
-    weight_type: WeightType = "probability",
 ) -> pl.Expr:
     """Weighted confusion matrix and its metrics at one threshold.
 
@@ -74,8 +72,6 @@ def confusion_matrix(
     level
         Level of confidence intervals for the rates; None leaves them out, as it must be for a
         rule. The limits are null where the squares of the weights overflow or underflow.
-    weight_type
-        Meaning of the weights for these intervals: see `roc_auc_ci`.
 
     Returns
     -------
@@ -133,7 +129,7 @@ def confusion_matrix(
         raise ValueError(msg)
     if isinstance(threshold, Rule) and prevalence is None:
         prevalence = threshold.prevalence
-    metrics = ThresholdMetrics(level, weight_type, prevalence)
+    metrics = ThresholdMetrics(level, prevalence)
     carried = {}
     build: Callable[..., pl.Expr]
     if isinstance(threshold, Rule):
@@ -147,7 +143,8 @@ def confusion_matrix(
             arguments.reject_type("threshold", rule, threshold)
         else:
             value = pl.lit(arguments.number("threshold", threshold) + 0.0)
-        build = partial(_matrix, threshold=value, metrics=metrics)
+        counted = isinstance(weight, Frequency)
+        build = partial(_matrix, threshold=value, metrics=metrics, counted=counted)
     matrix = expressions.from_expressions(label, score, weight, pos_label, build, **carried)
     return matrix.alias("confusion_matrix")
 
@@ -156,7 +153,9 @@ def _at_chosen(rows: pl.Expr, *, rule: Rule, metrics: ThresholdMetrics) -> pl.Ex
     return in_struct(choose_in_list(rows, rule), metrics.steps, metrics.columns)
 
 
-def _matrix(rows: pl.Expr, *, threshold: pl.Expr, metrics: ThresholdMetrics) -> pl.Expr:
+def _matrix(
+    rows: pl.Expr, *, threshold: pl.Expr, metrics: ThresholdMetrics, counted: bool
+) -> pl.Expr:
     """Sum the four cells of each list of rows and derive the metrics from the sums."""
     field = pl.element().struct.field
     positive, negative = class_weights(field(WEIGHT))
@@ -164,7 +163,8 @@ def _matrix(rows: pl.Expr, *, threshold: pl.Expr, metrics: ThresholdMetrics) -> 
     sums = {POSITIVES: positive, NEGATIVES: negative}
     sums |= weights_in_cells((positive, negative), predicted)
     if metrics.level is not None:
-        sums |= weights_in_cells((positive.pow(2), negative.pow(2)), predicted, SQUARES)
+        squares = (positive, negative) if counted else (positive.pow(2), negative.pow(2))
+        sums |= weights_in_cells(squares, predicted, SQUARES)
     known = pl.when(threshold.first().is_not_null())
     values: dict[str, pl.Expr]
     values = {name: known.then(value.sum()) for name, value in sums.items()}
@@ -180,12 +180,11 @@ def threshold_metrics(
     *,
     threshold: Threshold | Sequence[float] | None = None,
     selected: IntoColumn | None = None,
-    weight: IntoColumn | None = None,
+    weight: IntoWeight | None = None,
     by: IntoColumns | None = None,
     pos_label: object = None,
     prevalence: float | None = None,
     level: float | None = None,
-    weight_type: WeightType = "probability",
     design: Design | None = None,
 ) -> FrameT:
     """Confusion matrix and its metrics at each threshold, per group.
@@ -204,7 +203,7 @@ def threshold_metrics(
     selected
         Instead of a ``threshold``: a Boolean column or expression, the decision that was recorded.
         Rows where it, or the score, is null are missing.
-    prevalence, level, weight_type
+    prevalence, level
         Prevalence in the target population, and confidence intervals of the rates: see
         `confusion_matrix`.
     design
@@ -252,7 +251,7 @@ def threshold_metrics(
         asked = arguments.numbers("threshold", threshold)
     common = choice is not None
     survey = read_design(design)
-    metrics = ThresholdMetrics(level, weight_type, prevalence, designed=survey.given)
+    metrics = ThresholdMetrics(level, prevalence, designed=survey.given)
     if survey.given and not ((asked or common) and level is not None):
         given = arguments.given(threshold=threshold, selected=selected, level=level)
         msg = (

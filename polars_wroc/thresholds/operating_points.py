@@ -9,8 +9,14 @@ from itertools import islice
 import polars as pl
 
 from polars_wroc.inputs import arguments
-from polars_wroc.inputs.arguments import WeightType
-from polars_wroc.inputs.columns import CLUSTER, SCORE, WEIGHT, IntoColumn
+from polars_wroc.inputs.columns import (
+    CLUSTER,
+    SCORE,
+    WEIGHT,
+    IntoColumn,
+    IntoWeight,
+    refuse_frequency,
+)
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import IntoColumns, Rows, class_weights, read_source
 from polars_wroc.plans.queries import (
@@ -258,11 +264,10 @@ def operating_points(
     rule: Rule,
     *,
     common: bool = False,
-    weight: IntoColumn | None = None,
+    weight: IntoWeight | None = None,
     by: IntoColumns | None = None,
     pos_label: object = None,
     level: float | None = None,
-    weight_type: WeightType = "probability",
     honest: Honest | None = None,
     resamples: int = 200,
     seed: int = 0,
@@ -280,7 +285,7 @@ def operating_points(
         ``least_cost`` the metrics are those of its population too.
     common
         Choose one threshold on all rows, for each score, and measure every group at it.
-    level, weight_type
+    level
         For confidence intervals of the rates, which treat the threshold as given: see
         `confusion_matrix`.
     honest
@@ -365,7 +370,9 @@ def operating_points(
     arguments.flag("common", common)
     resamples = arguments.whole_number("resamples", resamples, low=1)
     seed = arguments.whole_number("seed", seed, low=0)
-    metrics = ThresholdMetrics(level, weight_type, rule.prevalence, honest)
+    metrics = ThresholdMetrics(level, rule.prevalence, honest)
+    if honest is not None:
+        refuse_frequency(weight, "with `honest`, which draws rows")
     read = read_source(frame)
     rows: Rows
     rows = read_rows(read, label, score, weight, by, pos_label, each_a_cluster=honest is not None)

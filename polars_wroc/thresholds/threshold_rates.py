@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias, get_args
 import polars as pl
 
 from polars_wroc.inputs import arguments
-from polars_wroc.inputs.arguments import WeightType, check_weight_type, target_prevalence
+from polars_wroc.inputs.arguments import target_prevalence
 from polars_wroc.inputs.designs import SampleDesign
 from polars_wroc.plans.queries import Fields, Step
 from polars_wroc.ranking.curve import CELLS, SQUARES, ratio
@@ -130,10 +130,10 @@ def weights_in_cells(
 
 
 def cell_counts(
-    rate: str, weight_type: WeightType, field: Fields, name: Callable[[str], str] = str
+    rate: str, field: Fields, name: Callable[[str], str] = str
 ) -> tuple[WeightedCount, WeightedCount]:
     """Return the weight in the numerator of a rate and its other weight; ``name`` renames cells."""
-    squares = dict(zip(CELLS, CELLS if weight_type == "frequency" else SQUARES, strict=True))
+    squares = dict(zip(CELLS, SQUARES, strict=True))
     counted, others = (
         reduce(
             add, (WeightedCount(field(name(cell)), field(name(squares[cell]))) for cell in cells)
@@ -155,7 +155,6 @@ class ThresholdMetrics:
     """
 
     level: float | None
-    weight_type: WeightType
     prevalence: float | None = None
     honest: Honest | None = None
     # With the columns of `rate_variances`.
@@ -165,7 +164,6 @@ class ThresholdMetrics:
         """Check the options."""
         if self.level is not None:
             arguments.hold(self, level=arguments.level(self.level))
-        check_weight_type(self.weight_type)
         arguments.hold(self, prevalence=target_prevalence(self.prevalence))
         if self.designed and self.prevalence is not None:
             msg = f"`prevalence` must be None for a survey design; found {self.prevalence}"
@@ -218,7 +216,7 @@ class ThresholdMetrics:
     def _shares(self, field: Fields) -> dict[str, tuple[WeightedCount, WeightedCount]]:
         # With another prevalence only tpr and fpr can be computed from the rows directly.
         rates = RATES if self.prevalence is None else ("tpr", "fpr")
-        return {rate: cell_counts(rate, self.weight_type, field) for rate in rates}
+        return {rate: cell_counts(rate, field) for rate in rates}
 
     def _limits(self, field: Fields) -> dict[str, pl.Expr]:
         rates = {name: proportion(name, field).estimate for name in self._shares(field)}

@@ -25,7 +25,7 @@ CROSS = " \N{MULTIPLICATION SIGN} "
 SIZES = ["small", "large", "medium"]
 ATTRIBUTES = ["g", "age", "flag", "size", "kind"]
 # What some of the functions do not take.
-OF_SUMMARY = ("weight", "pos_label", "weight_type", "level")
+OF_SUMMARY = ("weight", "pos_label", "level")
 DESIGN = ("design",)
 LIMITS = ("threshold",)
 
@@ -109,8 +109,7 @@ def assert_segments(
     tables = []
     for keys in ([], *ways(by, options)):
         table = wroc.summary(frame, label, score, by=keys or None, **of_summary)
-        behind = "w" if options.get("weight_type") == "frequency" else "n"
-        few = pl.min_horizontal(f"{behind}_pos", f"{behind}_neg") < options.get("min_rows", 30)
+        few = pl.min_horizontal("n_pos", "n_neg") < options.get("min_rows", 30)
         table = table.with_columns(small=few)
         if limits:
             call: Options = {"by": keys or None, "level": 0.95} | chosen(options, OF_SUMMARY)
@@ -251,7 +250,7 @@ CALLS: dict[str, tuple[str, Any, list[str], Options]] = {
         "y",
         "s",
         ["g", "flag"],
-        {"weight": "k", "weight_type": "frequency", "threshold": 0.5},
+        {"weight": wroc.frequency("k"), "threshold": 0.5},
     ),
     "method and level": (
         "y",

@@ -117,7 +117,7 @@ def test_a_frequency_stands_for_rows(data: pl.DataFrame) -> None:
     times = data.with_columns(times=pl.int_range(pl.len()) % 3 + 1)
     repeated = times.select(pl.exclude("times").repeat_by("times")).explode(data.columns)
     found = calibration_of(
-        wroc.audit(times, "y", "p", attributes="h", weight="times", weight_type="frequency")
+        wroc.audit(times, "y", "p", attributes="h", weight=wroc.frequency("times"))
     )
     expected = calibration_of(wroc.audit(repeated, "y", "p", attributes="h"))
     assert found is not None
@@ -126,7 +126,7 @@ def test_a_frequency_stands_for_rows(data: pl.DataFrame) -> None:
     names = [f"{LARGE}{end}" for end in ("", "_low", "_high", "_gap", "_gap_low", "_gap_p_value")]
     names += [SLOPE, f"{SLOPE}_reference", f"{SLOPE}_gap"]
     assert_frame_equal(found.select(names), expected.select(names), rel_tol=1e-8, abs_tol=1e-12)
-    options: dict[str, Any] = {"weight": "times", "weight_type": "frequency"}
+    options: dict[str, Any] = {"weight": wroc.frequency("times")}
     slopes = wroc.calibration_slope(times, "y", "p", by="h", **options)
     fits = [f"{SLOPE}{end}" for end in ("", "_low", "_high")]
     assert_frame_equal(found.filter(attribute="h").select(fits), slopes.select(fits), rel_tol=1e-8)
@@ -138,7 +138,7 @@ def test_a_sentence_on_segments_counts_frequencies() -> None:
     frame = pl.DataFrame(rows)
     repeated = frame.select(pl.exclude("times").repeat_by("times")).explode("g", "p", "y")
     of_frequencies = wroc.audit(
-        frame, "y", "p", attributes="g", weight="times", weight_type="frequency", min_rows=100
+        frame, "y", "p", attributes="g", weight=wroc.frequency("times"), min_rows=100
     )
     of_rows = wroc.audit(repeated, "y", "p", attributes="g", min_rows=100)
     said, expected = (

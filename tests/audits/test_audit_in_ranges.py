@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from plain_roc import weight_as
 from polars.testing import assert_frame_equal
 from sweeps import sweep
 from wide_tables import gaps_of
@@ -99,7 +100,9 @@ def distinct() -> pl.DataFrame:
 def test_ranges_give_what_rows_give(
     distinct: pl.DataFrame, reference: str | Mapping[str, str], weight_type: str
 ) -> None:
-    audit = check(distinct, reference=reference, weight_type=weight_type, **AT_HALF)
+    audit = check(
+        distinct, reference=reference, weight=weight_as(pl.col("w").ceil(), weight_type), **AT_HALF
+    )
     assert gaps_of(audit).height > 5
     assert gaps_of(audit)["auc_gap_p_value"].count() > 0
 
@@ -114,7 +117,7 @@ def test_two_scores_and_intersections(
         frame,
         ["t", "s"],
         intersections=True,
-        weight_type=weight_type,
+        weight=weight_as(pl.col("w").ceil(), weight_type),
         rows_per_range=rows_per_range,
         threshold=wroc.rules.max_fpr(0.2),
         favorable="selected",
@@ -389,7 +392,6 @@ def test_frames_must_be_frames(frames: Any) -> None:
         ({"intersections": True}, ValueError, "`intersections` needs two or more `attributes`"),
         ({"threshold": "mean"}, ValueError, "`threshold` must be one of 'median'; found 'mean'"),
         ({"reference": {"g": "c"}}, ValueError, "`reference` must name a segment by 'g', one of"),
-        ({"weight_type": "analytic"}, ValueError, "`weight_type` must be one of"),
         ({"design": "g"}, TypeError, "unexpected keyword argument 'design'"),
         ({"bins": 64}, TypeError, "unexpected keyword argument 'bins'"),
     ],

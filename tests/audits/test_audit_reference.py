@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from plain_roc import weight_as
 from polars.testing import assert_frame_equal
 from sweeps import sweep
 from wide_tables import gaps_of
@@ -81,7 +82,7 @@ def test_gaps_are_those_of_each_attribute_by_itself(
 @pytest.mark.parametrize("weight_type", sweep(["probability", "frequency"]))
 def test_crossed_segments_may_be_named(rows: pl.DataFrame, weight_type: Any) -> None:
     rows = rows.with_columns(w=pl.col("w").ceil())
-    options: Any = {"weight": "w", "weight_type": weight_type, "adjust": "none"}
+    options: Any = {"weight": weight_as("w", weight_type), "adjust": "none"}
     by = ["sex", "age"]
     found = wroc.audit(
         rows, "y", "s", attributes=by, intersections=True, reference={CROSSED: "f, 40"}, **options

@@ -217,7 +217,7 @@ def test_impact_ratios_are_those_of_the_function(rows: pl.DataFrame, audit: wroc
 
 
 def test_impact_ratios_of_rejections_and_frequencies(rows: pl.DataFrame) -> None:
-    options: dict[str, Any] = {"weight": "w", "weight_type": "frequency", "favorable": "rejected"}
+    options: dict[str, Any] = {"weight": wroc.frequency("w"), "favorable": "rejected"}
     weighted = rows.with_columns(w=pl.int_range(pl.len()) % 3, t=-pl.col("s"))
     audit = wroc.audit(weighted.lazy(), "y", ["s", "t"], attributes="g", threshold=0.1, **options)
     table = wroc.impact_ratios(weighted, ["s", "t"], attributes="g", threshold=0.1, **options)

@@ -222,7 +222,7 @@ def test_gate_on_an_impact_ratio_needs_rows_of_both_categories(unequal: pl.DataF
     )
     assert (judged.met, judged.not_judged) == (False, ["g = a", "g = few"])
     # Each row stands for three.
-    counted: Any = {"weight": pl.lit(3), "weight_type": "frequency"}
+    counted: Any = {"weight": wroc.frequency(pl.lit(3))}
     audit = wroc.audit(rows, "y", "s", attributes="g", threshold=1, favorable="selected", **counted)
     assert gate.judge(audit.table).where == ["0 in g = few"]
     ratio = audit.findings.filter(metric="impact_ratio", segment="few")

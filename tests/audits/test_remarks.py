@@ -150,7 +150,7 @@ def test_frequencies_are_rows_enough(data: pl.DataFrame) -> None:
     rows = pl.concat([data.select(perfect.columns).cast(perfect.schema), perfect])
     rows = rows.with_columns(times=pl.when(g="p").then(50).otherwise(1))
     result = wroc.audit(
-        rows, "y", "s", attributes="g", weight="times", weight_type="frequency", method="logit-t"
+        rows, "y", "s", attributes="g", weight=wroc.frequency("times"), method="logit-t"
     )
     found = untested_remarks(wide_table(result), result.settings)
     assert [text for text in found if "no variance" in text and text.endswith(": g = p.")]

@@ -21,6 +21,7 @@ from polars_wroc.files.sources import without_credentials
 
 PATIENTS = Path(__file__).parents[2] / "notebooks" / "data" / "diabetes.parquet"
 COLUMNS = ["--label", "progressed", "--score", "score", "--weight", "weight"]
+FREQUENCY = [*COLUMNS[:4], "--frequency", "age"]
 
 
 @pytest.fixture
@@ -220,24 +221,25 @@ def test_replicate_weights_have_a_kind(given: str, capsys: pytest.CaptureFixture
 def test_auc_of_weights_that_count_rows(
     capsys: pytest.CaptureFixture[str], expected: pl.DataFrame
 ) -> None:
-    call = ["auc", str(PATIENTS), *COLUMNS, "--by", "sex", "--weight-type", "frequency"]
+    call = ["auc", str(PATIENTS), *FREQUENCY, "--by", "sex"]
     assert main([*call, "--level", "0.9", "-o", "-"]) == 0
     listed = json.loads(capsys.readouterr().out)
     found = pl.DataFrame(listed, schema_overrides={"ci_note": pl.String})
     data = pl.read_parquet(PATIENTS)
     frequency = wroc.summary(
-        data, "progressed", "score", weight="weight", by="sex", weight_type="frequency", level=0.9
+        data, "progressed", "score", weight=wroc.frequency("age"), by="sex", level=0.9
     )
     assert_frame_equal(found, frequency, abs_tol=1e-12)
-    assert found["auc"].to_list() == pytest.approx(expected["auc"].to_list())
+    people = data.group_by("sex").agg(pl.sum("age")).sort("sex")
+    assert found["n"].to_list() == people["age"].to_list()
     assert found["se"].to_list() != pytest.approx(expected["se"].to_list(), rel=1e-6)
 
 
 @pytest.mark.parametrize("band", ["pointwise", "simultaneous"])
 def test_curve_with_a_band_as_a_table(tmp_path: Path, band: Literal["pointwise"]) -> None:
     output = tmp_path / "curve.csv"
-    call = ["curve", str(PATIENTS), *COLUMNS, "--by", "sex", "--band", band, "--level", "0.8"]
-    assert main([*call, "--weight-type", "frequency", "-o", str(output)]) == 0
+    call = ["curve", str(PATIENTS), *FREQUENCY, "--by", "sex", "--band", band, "--level", "0.8"]
+    assert main([*call, "-o", str(output)]) == 0
     found = pl.read_csv(output)
     flags = ["one_sided"] if band == "pointwise" else []
     assert found.columns[7 + 1 :] == ["tpr_low", "tpr_high", *flags]
@@ -245,11 +247,10 @@ def test_curve_with_a_band_as_a_table(tmp_path: Path, band: Literal["pointwise"]
         pl.read_parquet(PATIENTS),
         "progressed",
         "score",
-        weight="weight",
+        weight=wroc.frequency("age"),
         by="sex",
         band=band,
         level=0.8,
-        weight_type="frequency",
     )
     assert_frame_equal(found, curve, abs_tol=1e-9)
 
@@ -322,8 +323,8 @@ def test_pos_label_of_each_type(tmp_path: Path, capsys: pytest.CaptureFixture[st
             "--level must lie between 0.001 and 0.9999; found 2.0",
         ),
         (
-            ["auc", str(PATIENTS), *COLUMNS, "--weight-type", "analytic"],
-            "argument --weight-type: invalid choice: 'analytic'",
+            ["auc", str(PATIENTS), *COLUMNS, "--frequency", "weight"],
+            "argument --frequency: not allowed with argument --weight",
         ),
         (
             ["auc", str(PATIENTS), *COLUMNS, "--cluster", "no"],

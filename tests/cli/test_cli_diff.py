@@ -329,7 +329,7 @@ def test_gate_on_what_there_is_not(capsys: pytest.CaptureFixture[str]) -> None:
 
 AUDIT = {
     "schema_version": "2.0",
-    "settings": {"level": 0.95, "min_rows": 30, "weight_type": "probability"},
+    "settings": {"level": 0.95, "min_rows": 30},
 }
 NO_TABLE = AUDIT | {"segments": [], "table": [3]}
 NO_VALUE = AUDIT | {"segments": [], "table": [{"attribute": "g", "segment": "a"}]}

@@ -39,6 +39,7 @@ def rows() -> pl.DataFrame:
             "s": score,
             "t": random.random(size),
             "w": random.lognormal(sigma=0.3, size=size),
+            "n": random.integers(1, 4, size),
             "site": np.arange(size) % 40,
             **{f"brr{k}": random.lognormal(sigma=0.3, size=size) for k in range(4)},
         }
@@ -63,20 +64,19 @@ RATIOS: dict[str, tuple[list[str], dict[str, Any]]] = {
     ),
     "options": (
         [
-            *("--selected", "hired", "--weight", "w", "--favorable", "rejected"),
+            *("--selected", "hired", "--frequency", "n", "--favorable", "rejected"),
             *("--reference", "sex=m", "--reference", "race=a", "--unknown", "none"),
             *("--min-share", "0", "--level", "0.9"),
-            *("--weight-type", "frequency", "--exact", "fisher", "--adjust", "bh"),
+            *("--exact", "fisher", "--adjust", "bh"),
         ],
         {
             "selected": "hired",
-            "weight": "w",
+            "weight": wroc.frequency("n"),
             "favorable": "rejected",
             "reference": {"sex": "m", "race": "a"},
             "unknown": ["none"],
             "min_share": 0.0,
             "level": 0.9,
-            "weight_type": "frequency",
             "exact": "fisher",
             "adjust": "bh",
         },

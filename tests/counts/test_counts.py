@@ -25,7 +25,7 @@ EQUAL: dict[str, Any] = {"rel_tol": 1e-11, "abs_tol": 1e-12}
 # Functions of rows that counts serve as well, with options, and whether groups are compared.
 TABLES: list[tuple[str, dict[str, Any], bool]] = [
     ("summary", {}, False),
-    ("summary", {"weight_type": "frequency", "level": 0.9}, False),
+    ("summary", {"level": 0.9}, False),
     ("confusion_curve", {}, False),
     ("roc_curve", {"drop_collinear": True}, False),
     ("roc_curve", {"band": "pointwise", "max_points": 20}, False),
@@ -43,7 +43,7 @@ TABLES: list[tuple[str, dict[str, Any], bool]] = [
     ("decision_curve", {}, False),
     ("group_gaps", {"threshold": 0.5}, True),
     ("group_gaps", {"threshold": 0.5, "reference": "overall"}, True),
-    ("group_gaps", {"reference": "best", "weight_type": "frequency"}, True),
+    ("group_gaps", {"reference": "best"}, True),
     ("fairness", {"threshold": 0.5}, True),
     ("cross_auc", {}, True),
     ("subgroup_auc", {}, True),

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from plain_roc import weight_as
 from polars.exceptions import InvalidOperationError
 from polars.testing import assert_frame_equal
 
@@ -140,9 +141,9 @@ def test_the_worked_standard_error(seven: pl.DataFrame) -> None:
 def test_curves_follow_their_definition(
     weight_type: Any, prevalence: float | None, engine: Engine
 ) -> None:
-    frame = sample(1)
+    frame = sample(1).with_columns(pl.col("w").ceil())
     table = wroc.decision_curve(
-        frame.lazy(), "y", "s", weight="w", by="g", prevalence=prevalence, weight_type=weight_type
+        frame.lazy(), "y", "s", weight=weight_as("w", weight_type), by="g", prevalence=prevalence
     ).collect(engine=engine)
     percents = [percent / 100 for percent in range(1, 100)]
     assert table.select("g", "threshold").rows() == [(g, t) for g in "abc" for t in percents]
@@ -176,9 +177,8 @@ def test_whole_weights_are_repeated_rows(rows: list[Row], threshold: float) -> N
     schema = {"y": pl.Boolean, "s": pl.Float64, "w": pl.Int64}
     frame = pl.DataFrame(rows, schema=schema, orient="row")
     repeated = frame.select(pl.col("y", "s").repeat_by("w").explode(empty_as_null=False))
-    options: dict[str, Any] = {"thresholds": threshold, "weight_type": "frequency"}
-    found = wroc.decision_curve(frame, "y", "s", weight="w", **options)
-    expected = wroc.decision_curve(repeated, "y", "s", **options)
+    found = wroc.decision_curve(frame, "y", "s", thresholds=threshold, weight=wroc.frequency("w"))
+    expected = wroc.decision_curve(repeated, "y", "s", thresholds=threshold)
     assert_frame_equal(found, expected, abs_tol=1e-9)
     metrics = wroc.threshold_metrics(frame, "y", "s", threshold=threshold, weight="w")
     names = ["selection_rate", "prevalence", "net_benefit"]
@@ -284,7 +284,5 @@ def test_errors() -> None:
         wroc.decision_curve(frame, "y", "s", prevalence=1)
     with pytest.raises(ValueError, match="`level` must lie between"):
         wroc.decision_curve(frame, "y", "s", level=2)
-    with pytest.raises(ValueError, match="`weight_type` must be one of"):
-        wroc.decision_curve(frame, "y", "s", weight_type="rows")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"`by` must not take .* found 'net_benefit'"):
         wroc.decision_curve(frame.rename({"g": "net_benefit"}), "y", "s", by="net_benefit")

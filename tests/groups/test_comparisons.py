@@ -24,7 +24,7 @@ REASONS = {
 WAYS: dict[str, dict[str, Any]] = {
     "plain": {},
     "weighted": {"weight": "w"},
-    "frequency": {"weight": "n", "weight_type": "frequency"},
+    "frequency": {"weight": wroc.frequency("n")},
     "survey": {"weight": "w", "design": wroc.Survey("c", strata="h")},
 }
 

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import polars as pl
 import pytest
+from plain_roc import weight_as
 from polars.testing import assert_frame_equal
 from sklearn.metrics import roc_auc_score
 from sweeps import sweep
@@ -141,7 +142,7 @@ def test_across_groups_it_is_the_summary_of_these_rows(
     people: pl.DataFrame, weight_type: Any
 ) -> None:
     frame = people.with_columns(pl.col("w").ceil())
-    options: dict[str, Any] = {"weight": "w", "weight_type": weight_type}
+    options: dict[str, Any] = {"weight": weight_as("w", weight_type)}
     for row in wroc.cross_auc(frame, "y", "s", by="g", **options).rows(named=True):
         one, other = (pl.col("g") == row[key] for key in KEYS)
         rows = frame.filter((pl.col("y") & one) | (~pl.col("y") & other))

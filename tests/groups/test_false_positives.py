@@ -39,7 +39,7 @@ def gaps_in_tables(frame: pl.DataFrame, weight: str | None, reference: str) -> p
     schema = rows.frame.collect_schema()
     references = read_category_reference(reference, KINDS, divisions, schema)
     thresholds = common_threshold(rows, 0.5) if reference == "rest" else None
-    tests = GapTests(level=0.95, weight_type="probability", adjust="none", min_rows=0)
+    tests = GapTests(level=0.95, adjust="none", min_rows=0)
     return collect(GroupGaps(rows, divisions, references, thresholds, tests).table())
 
 

@@ -218,7 +218,7 @@ def test_frequencies_are_as_many_rows(reference: str, min_rows: int) -> None:
         "reference": reference,
         "min_rows": min_rows,
     }
-    found = wide_gaps(frame, "y", "s", weight="k", weight_type="frequency", **given)
+    found = wide_gaps(frame, "y", "s", weight=wroc.frequency("k"), **given)
     expected = wide_gaps(expanded, "y", "s", **given)
     assert_frame_equal(found.select(P_VALUES + ADJUSTED), expected.select(P_VALUES + ADJUSTED))
     assert 0 < found.select(P_VALUES).count().sum_horizontal().item() < 18
@@ -234,8 +234,7 @@ def test_small_segments_are_those_of_few_frequencies() -> None:
         "y",
         "s",
         attributes="g",
-        weight="k",
-        weight_type="frequency",
+        weight=wroc.frequency("k"),
         threshold=0.7,
         favorable="selected",
     )

@@ -298,7 +298,7 @@ def test_frequencies_are_repeated_rows_of_any_reference(reference: Any) -> None:
     )
     repeated = frame.select(pl.exclude("w").repeat_by("w").explode(empty_as_null=False))
     options: dict[str, Any] = {"by": "g", "reference": reference}
-    found = logit_gaps(frame, "y", "s", weight="w", weight_type="frequency", **options)
+    found = logit_gaps(frame, "y", "s", weight=wroc.frequency("w"), **options)
     expected = logit_gaps(repeated, "y", "s", **options)
     gaps = cs.starts_with("auc_gap")
     assert_frame_equal(found.select(gaps), expected.select(gaps), rel_tol=1e-6)
@@ -308,7 +308,7 @@ def test_frequencies_are_repeated_rows_of_any_reference(reference: Any) -> None:
 def test_frequencies_are_repeated_rows(frame: pl.DataFrame, reference: str) -> None:
     assume("b" in frame["g"])
     options: dict[str, Any] = {"by": "g", "reference": reference}
-    found = logit_gaps(frame, "y", "s", weight="w", weight_type="frequency", **options)
+    found = logit_gaps(frame, "y", "s", weight=wroc.frequency("w"), **options)
     assume(found["auc"].count())
     assert_follows(found, definition(repeated(frame), reference))
 
@@ -660,7 +660,6 @@ def test_reference_that_can_be_no_group(people: pl.DataFrame, reference: Any) ->
         ({"min_rows": -1}, "`min_rows` must be 0 or more; found -1"),
         ({"level": 1}, "`level` must lie between 0.001 and 0.9999; found 1"),
         ({"adjust": "by"}, "`adjust` must be one of 'holm', 'bh', 'none'; found 'by'"),
-        ({"weight_type": "count"}, "`weight_type` must be one of .*; found 'count'"),
     ],
 )
 def test_options_that_do_not_exist(

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import polars as pl
 import pytest
-from plain_roc import ratio_limits
+from plain_roc import ratio_limits, weight_as
 from polars.testing import assert_frame_equal
 from scipy import stats
 from sweeps import sweep
@@ -85,7 +85,8 @@ def p_alike(shares: Sequence[tuple[float, float]]) -> float:
 
 
 def fair(frame: Any, **options: Any) -> Any:
-    return wroc.fairness(frame, "y", "s", weight="w", attributes="g", threshold=0.5, **options)
+    given = {"weight": "w"} | options
+    return wroc.fairness(frame, "y", "s", attributes="g", threshold=0.5, **given)
 
 
 def counts(selected: dict[str, tuple[int, int]]) -> pl.DataFrame:
@@ -142,11 +143,11 @@ def test_rates_by_brute_force(people: pl.DataFrame, level: float, engine: Engine
 def test_aucs_by_brute_force(people: pl.DataFrame, weight_type: Any) -> None:
     frame = people.with_columns(pl.col("w").ceil())
     level = level_of(quantile(4, 0.95))
-    options: dict[str, Any] = {"weight": "w", "weight_type": weight_type}
+    options: dict[str, Any] = {"weight": weight_as("w", weight_type)}
     summary = wroc.summary(frame, "y", "s", by="g", level=level, method="score", **options)
     groups = summary.select("auc", "ci_low", "ci_high").rows()
     expected = (*largest_difference(groups), None)
-    found = joint(fair(frame, weight_type=weight_type), "auc_difference")
+    found = joint(fair(frame, **options), "auc_difference")
     assert found[:2] == pytest.approx(expected[:2], abs=1e-7)
     assert found[2] is None
 

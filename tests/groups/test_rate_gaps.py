@@ -17,6 +17,8 @@ from sklearn.metrics import precision_score
 from sweeps import sweep
 from wide_tables import wide_gaps
 
+import polars_wroc as wroc
+
 Engine: TypeAlias = Any
 
 RATES = ("selection_rate", "tpr", "fpr", "ppv", "npv")
@@ -273,7 +275,7 @@ def test_frequencies_are_repeated_rows(people: pl.DataFrame, reference: str) -> 
     counted = people.with_columns(w=pl.col("w").ceil())
     times = pl.col("w").cast(pl.Int64)
     rows = counted.select(pl.exclude("w").repeat_by(times).explode(empty_as_null=False))
-    found = gaps(counted, reference, weight_type="frequency")
+    found = gaps(counted, reference, weight=wroc.frequency("w"))
     expected = gaps(rows, reference, weight=None)
     assert_frame_equal(found, expected, rel_tol=1e-8)
 

@@ -62,7 +62,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("fairness", {"weight": "w"}),
     ("fairness", {"weight": "w", **DESIGN}),
     ("fairness", {"weight": "w", "design": REPLICATES}),
-    ("group_gaps", {"weight": "w", "weight_type": "frequency"}),
+    ("group_gaps", {"weight": wroc.frequency(pl.col("w").ceil())}),
     ("group_gaps", {"weight": "w", "reference": "best", "within": "k"}),
     ("group_gaps", {"weight": "w", "reference": "a", **DESIGN}),
     ("group_gaps", {"weight": "w", "design": REPLICATES}),

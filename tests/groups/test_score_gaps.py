@@ -45,15 +45,11 @@ def labelled_at_random() -> pl.DataFrame:
         {"method": "logit-t", "reference": "overall"},
     ],
 )
-def test_numbers_of_extreme_frequencies(weight: float, options: dict[str, Any]) -> None:
+def test_numbers_of_extreme_weights(weight: float, options: dict[str, Any]) -> None:
     frame = labelled_at_random().with_columns(w=pl.lit(weight))
-    found = wide_gaps(frame, "y", "s", by="g", weight="w", weight_type="frequency", **options)
+    found = wide_gaps(frame, "y", "s", by="g", weight="w", **options)
     numbers = found.select(pl.selectors.float()).unpivot().drop_nulls()["value"]
     assert numbers.is_finite().all()
-    p_values = found["auc_gap_p_value"].drop_nulls()
-    if "design" not in options:
-        # Either hardly a row, or so many that any gap is found.
-        assert p_values.round(6).is_in([1.0 if weight < 1 else 0.0]).all()
 
 
 def labelled(**groups: tuple[list[float], str]) -> pl.DataFrame:
@@ -104,10 +100,11 @@ def test_against_the_definition(
 ) -> None:
     frame = pl.DataFrame(rows, ["g", "y", "s", "w"], orient="row").cast({"y": int})
     assume(reference != "b" or frame.filter(pl.col("g") == "b", pl.col("w") > 0).height)
-    options: Any = {"weight_type": "frequency"} if frequency else {}
-    table = wide_gaps(
-        frame, "y", "s", weight="w", by="g", reference=reference, level=level, **options
-    )
+    if frequency:
+        # Quarters become whole numbers.
+        frame = frame.with_columns(pl.col("w") * 4)
+    weight: Any = wroc.frequency("w") if frequency else "w"
+    table = wide_gaps(frame, "y", "s", weight=weight, by="g", reference=reference, level=level)
     expected = plain_score.gaps(frame, reference, level, frequency=frequency)
     for row in table.rows(named=True):
         found, gap = [row[name] for name in NUMBERS], expected[row["g"]]

@@ -12,6 +12,7 @@ import pytest
 from conftest import Engine
 from hypothesis import given
 from hypothesis import strategies as st
+from plain_roc import weight_as
 from polars.testing import assert_frame_equal
 from scipy import stats
 
@@ -65,7 +66,7 @@ def by_definition(
         ({"denominator": "pooled"}, -1.2247, None),
         ({"denominator": "reference"}, -0.9682, None),
         ({"weight": "w"}, -1.0185, None),
-        ({"weight": "w", "weight_type": "frequency"}, -1.0577, None),
+        ({"weight": wroc.frequency("w")}, -1.0577, None),
     ],
 )
 def test_worked_examples(options: dict[str, Any], smd: float, se: float | None) -> None:
@@ -100,9 +101,9 @@ def test_denominators_are_variances_of_numpy(weights: str, reference: str) -> No
     for denominator, square in squares.items():
         a = of(
             UNTYPED.standardized_mean_difference(
-                pl.DataFrame({"g": g, "s": s, "w": w}), "s", attributes="g", weight="w",
+                pl.DataFrame({"g": g, "s": s, "w": w}), "s", attributes="g",
                 denominator=denominator, reference=reference,
-                weight_type="frequency" if weights == "fweights" else "probability",
+                weight=wroc.frequency("w") if weights == "fweights" else "w",
             ),
             "a",
         )  # fmt: skip
@@ -144,8 +145,8 @@ def test_against_the_definition(
         }
     )
     table = UNTYPED.standardized_mean_difference(
-        frame, "s", attributes="g", weight="w", denominator=denominator, reference=reference,
-        weight_type=weight_type, level=0.9,
+        frame, "s", attributes="g", weight=weight_as("w", weight_type), denominator=denominator,
+        reference=reference, level=0.9,
     )  # fmt: skip
     exact = 1e-9 if offset == 0 else 1e-6
     for group in "abc":
@@ -295,7 +296,6 @@ REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     ),
     "share": ({"min_share": -1}, ValueError, "^`min_share` must lie between 0 and 1"),
     "level": ({"level": 2}, ValueError, "^`level` must lie"),
-    "weights": ({"weight_type": "x"}, ValueError, "^`weight_type` must be one of"),
 }
 
 

@@ -157,7 +157,7 @@ def test_frequencies_are_repeated_rows(people: pl.DataFrame) -> None:
     counted = people.with_columns(w=pl.col("w").ceil())
     times = pl.col("w").cast(pl.Int64)
     rows = counted.select(pl.exclude("w").repeat_by(times).explode(empty_as_null=False))
-    found = wroc.subgroup_auc(counted, "y", "s", weight="w", by="g", weight_type="frequency")
+    found = wroc.subgroup_auc(counted, "y", "s", weight=wroc.frequency("w"), by="g")
     assert_frame_equal(found, wroc.subgroup_auc(rows, "y", "s", by="g"), rel_tol=1e-9)
 
 

@@ -303,7 +303,7 @@ def test_best_is_the_best_without_strata() -> None:
 def test_frequency_weights_are_repeated_rows() -> None:
     frame = people(10, 120).with_columns(w=pl.int_range(pl.len()) % 3 + 1)
     repeated = frame.select(pl.exclude("w").repeat_by("w").explode())
-    found = gaps(frame, weight_type="frequency", min_rows=3)
+    found = gaps(frame, weight=wroc.frequency("w"), min_rows=3)
     expected = gaps(repeated, weight=None, min_rows=3)
     rates = [name for name in found.columns if name.startswith(RATES)]
     assert_frame_equal(found.select(rates), expected.select(rates), rel_tol=1e-8)

@@ -206,11 +206,6 @@ AT_ONCE: dict[str, tuple[Call, type[Exception], str]] = {
         ValueError,
         r"^`level` must lie between 0.001 and 0.9999; found 95$",
     ),
-    "weight type of a confusion matrix": (
-        lambda f: f.select(UNTYPED.confusion_matrix("y", "s", threshold=0.2, weight_type="x")),
-        ValueError,
-        r"^`weight_type` must be one of 'probability', 'frequency'; found 'x'$",
-    ),
     "cluster of no column": (
         lambda f: UNTYPED.summary(f, "y", "s", design=3),
         TypeError,
@@ -367,15 +362,6 @@ def test_level_that_is_no_number_is_refused_at_once(name: str, level: object) ->
     message = f"^`level` must be a number; found {level!r} of type {type(level).__name__}$"
     with pytest.raises(TypeError, match=message):
         TABLES[name][0](DATA.lazy(), "y", "s", level=level)
-
-
-@pytest.mark.parametrize("weight_type", ["analytic", None, 1])
-@pytest.mark.parametrize("name", WITH_WEIGHT_TYPE)
-def test_unknown_weight_type_is_refused_at_once(name: str, weight_type: object) -> None:
-    message = f"^`weight_type` must be one of 'probability', 'frequency'; found {weight_type!r}$"
-    for frame in (DATA, DATA.lazy()):
-        with pytest.raises(ValueError, match=message):
-            TABLES[name][0](frame, "y", "s", weight_type=weight_type)
 
 
 @pytest.mark.parametrize("argument", ["fpr", "tpr"])

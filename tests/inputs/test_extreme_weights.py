@@ -111,13 +111,13 @@ def check_limits(table: str, power: int, rows: pl.DataFrame) -> None:
         assert_frame_equal(found, expected, rel_tol=1e-6, abs_tol=1e-9)
 
 
-@pytest.mark.parametrize("weight", [1e-300, 1e-160, 0.1, 1e160, 1e200, 1e305, 1e308])
+@pytest.mark.parametrize("weight", [1, 10**9, 2**53])
 def test_frequencies_are_never_wrong(weight: float, rows: pl.DataFrame) -> None:
     scaled = rows.with_columns(w=pl.lit(weight))
     tables = [
-        wroc.summary(scaled, "y", "s", weight="w", weight_type="frequency"),
-        wroc.threshold_metrics(scaled, "y", "s", weight="w", weight_type="frequency", **LEVEL),
-        wroc.tpr_at_fpr(scaled, "y", "s", fpr=0.3, weight="w", weight_type="frequency"),
+        wroc.summary(scaled, "y", "s", weight=wroc.frequency("w")),
+        wroc.threshold_metrics(scaled, "y", "s", weight=wroc.frequency("w"), **LEVEL),
+        wroc.tpr_at_fpr(scaled, "y", "s", fpr=0.3, weight=wroc.frequency("w")),
     ]
     for table in tables:
         found = limits(table)

@@ -48,7 +48,7 @@ def test_rates_are_those_of_the_walk(rows: SortedRows) -> None:
 
 def walked_rates(rows: SortedRows) -> Array:
     blocks = cut_blocks(rows)
-    sums, _ = walk(rows, blocks, frequency=False)
+    sums, _ = walk(rows, blocks)
     rates: Array = sums_of_partitions(blocks, sums)[:, 0, RATES]
     return rates
 

@@ -31,17 +31,17 @@ def rows(decimals: int, *, weighted: bool) -> tuple[Array, Array, Array, SortedR
     return score, signed, groups, found
 
 
-def sums_of(rows: SortedRows, *, frequency: bool) -> Array:
+def sums_of(rows: SortedRows) -> Array:
     """Walk along partitions of one group each."""
     cut = cut_blocks(rows)
-    sums, _ = walk(rows, cut, frequency=frequency)
+    sums, _ = walk(rows, cut)
     return sums_of_partitions(cut, sums)[:, 0]
 
 
-def by_definition(score: Array, signed: Array, *, frequency: bool) -> dict[Any, Any]:
+def by_definition(score: Array, signed: Array) -> dict[Any, Any]:
     """Compute each sum from all pairs of a positive and a negative."""
     weight = np.abs(signed.astype(np.longdouble))
-    unit = np.ones_like(weight) if frequency else weight
+    unit = weight
     positive = signed > 0
     total = {True: weight[positive].sum(), False: weight[~positive].sum()}
     above = np.sign(score[None, :] - score[:, None]) / 2 + 0.5
@@ -62,31 +62,29 @@ def by_definition(score: Array, signed: Array, *, frequency: bool) -> dict[Any, 
     return sums
 
 
-@pytest.mark.parametrize("frequency", [False, True])
 @pytest.mark.parametrize("weighted", sweep([True, False]))
 @pytest.mark.parametrize("decimals", sweep([1, 12]))
 def test_sums_follow_their_definitions(
-    decimals: int, weighted: bool, frequency: bool, monkeypatch: pytest.MonkeyPatch
+    decimals: int, weighted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Several blocks in each group.
     monkeypatch.setattr(blocks, "_BLOCK", 100)
     score, signed, groups, found = rows(decimals, weighted=weighted)
-    table = sums_of(found, frequency=frequency)
+    table = sums_of(found)
     names: list[Any] = [
         *((name, side) for side in ("pos", "neg") for name in CLASS_SUMS),
         *CURVE_SUMS,
     ]
     for group in range(GROUPS - 1):
         own = groups == group
-        expected = by_definition(score[own], signed[own], frequency=frequency)
+        expected = by_definition(score[own], signed[own])
         for name, value in zip(names, table[group], strict=True):
             assert value == pytest.approx(float(expected[name]), rel=1e-12), name
 
 
-@pytest.mark.parametrize("frequency", [False, True])
 @pytest.mark.parametrize("decimals", sweep([1, 12]))
 def test_groups_of_one_order_have_the_sums_of_their_own(
-    decimals: int, frequency: bool, monkeypatch: pytest.MonkeyPatch
+    decimals: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(blocks, "_BLOCK", 100)
     score, signed, groups, _ = rows(decimals, weighted=True)
@@ -95,13 +93,13 @@ def test_groups_of_one_order_have_the_sums_of_their_own(
     for of_code in ([0, 1, 2, 3], [3, 2, 1, 0], [0, 0, 1, 1], [2, 0, 0, 1]):
         count = 2 if max(of_code) < 3 else 4
         groups_of = Groups(count, np.array(of_code, np.uint32))
-        sums, _ = walk(together, cut, groups_of, frequency=frequency)
+        sums, _ = walk(together, cut, groups_of)
         found = sums_of_partitions(cut, sums)[0]
         for group in range(count):
             # Those whose code is larger than the last group are left out.
             own = np.array(of_code)[groups] == group
             alone = sort_rows([RowChunk(score[own].view(np.uint64), signed[own])], FLOAT_BITS)
-            expected = sums_of(alone, frequency=frequency)[0]
+            expected = sums_of(alone)[0]
             np.testing.assert_allclose(found[group], expected, rtol=1e-12, atol=1e-12)
 
 
@@ -112,7 +110,7 @@ def test_points_are_the_ends_of_the_parts_of_each_curve(monkeypatch: pytest.Monk
     together = in_one_order(score, signed, groups)
     cut = cut_blocks(together, 2)
     groups_of = Groups(GROUPS, np.arange(GROUPS, dtype=np.uint32))
-    _, points = walk(together, cut, groups_of, frequency=False, parts=parts)
+    _, points = walk(together, cut, groups_of, parts=parts)
     for group in range(GROUPS):
         mine = points.groups == group
         found = {tuple(weights) for weights in points.weights[mine].round(6)}
@@ -135,7 +133,7 @@ def in_one_order(score: Array, signed: Array, codes: Array) -> SortedRows:
 
 def test_a_group_of_one_class_has_its_weights() -> None:
     _, signed, groups, found = rows(2, weighted=True)
-    table = sums_of(found, frequency=False)
+    table = sums_of(found)
     own = signed[groups == GROUPS - 1]
     assert table[-1, :2] == pytest.approx([len(own), own.sum()])
     assert (table[-1, len(CLASS_SUMS) : 2 * len(CLASS_SUMS)] == 0).all()
@@ -158,8 +156,8 @@ def test_weights_around_ties_follow_their_definition() -> None:
 @pytest.mark.parametrize("count", [1, 3, 8])
 def test_bits_do_not_depend_on_threads(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocks, "_BLOCK", 64)
-    expected = sums_of(of_threads(2, monkeypatch), frequency=False)
-    found = sums_of(of_threads(count, monkeypatch), frequency=False)
+    expected = sums_of(of_threads(2, monkeypatch))
+    found = sums_of(of_threads(count, monkeypatch))
     np.testing.assert_array_equal(found, expected)
 
 

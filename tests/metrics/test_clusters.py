@@ -137,11 +137,8 @@ def visits(people: pl.DataFrame) -> pl.DataFrame:
 
 @pytest.mark.parametrize("counted", [False, True])
 def test_units_are_what_is_independent(counted: bool) -> None:
-    assert units_of("probability") == units_of("probability", clustered=False) == "row"
-    assert units_of("probability", counted=counted) == ("counted" if counted else "row")
-    assert units_of("frequency", counted=counted) == "frequency"
-    for weight_type in ("probability", "frequency"):
-        assert units_of(weight_type, clustered=True, counted=counted) == "cluster"
+    assert units_of(counted=counted) == ("counted" if counted else "row")
+    assert units_of(clustered=True, counted=counted) == "cluster"
 
 
 def test_copies_of_a_row_in_its_cluster_add_nothing(people: pl.DataFrame) -> None:
@@ -301,9 +298,9 @@ def test_cluster_ids_may_be_of_any_type(visits: pl.DataFrame, kind: str) -> None
 
 @given(FRAMES)
 def test_what_a_weight_means_makes_no_difference(frame: pl.DataFrame) -> None:
-    bare = interval(frame, design="c", weight_type="probability")
+    bare = interval(frame, design="c")
     assume(bare["se"] > 1e-4)
-    assert_same(interval(frame, design="c", weight_type="frequency"), bare)
+    assert_same(interval(frame, design="c", weight=wroc.frequency("w")), bare)
 
 
 def test_scale_of_the_weights_changes_nothing(visits: pl.DataFrame) -> None:

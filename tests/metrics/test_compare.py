@@ -164,8 +164,8 @@ def delong(frame: pl.DataFrame, a: str, b: str) -> tuple[float, float]:
 def test_weights_of_one_give_delongs_test(frame: pl.DataFrame) -> None:
     difference, variance = delong(frame, "a", "b")
     assume(variance > 1e-4)
-    for options in ({}, {"weight_type": "frequency"}):
-        found = compared(frame, **options)
+    for weight in (None, wroc.frequency(pl.lit(1))):
+        found = compared(frame, weight=weight)
         assert_is_test_of(found, difference, variance)
         assert (found["model_a"], found["model_b"]) == ("a", "b")
         assert (found["n"], found["n_missing"]) == (frame.height, 0)
@@ -201,9 +201,9 @@ def test_frequencies_are_repeated_rows(frame: pl.DataFrame) -> None:
     )
     difference, variance = delong(repeated, "a", "b")
     assume(variance > 1e-4)
-    found = compared(frame, weight="w", weight_type="frequency")
+    found = compared(frame, weight=wroc.frequency("w"))
     assert_is_test_of(found, difference, variance)
-    assert found["n"] == frame.height
+    assert found["n"] == repeated.height
 
 
 @given(FRAMES, st.sampled_from(["w", None]))
@@ -525,11 +525,6 @@ ERRORS: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
         {"method": "logit-t"},
         ValueError,
         r"^`method` must be one of 'delong', 'score'; found 'logit-t'$",
-    ),
-    "unknown weight type": (
-        {"weight_type": "count"},
-        ValueError,
-        r"^`weight_type` must be one of 'probability', 'frequency'; found 'count'$",
     ),
     "unknown cluster": (
         {"design": "family"},

@@ -539,7 +539,7 @@ def test_intervals_agree_with_their_special_cases(rows: list[tuple[int, int, int
         assert interval(frame, **whole)["se"] == pytest.approx(auc["se"], abs=1e-12)
     repeated = frame.select(pl.exclude("w").repeat_by("w").explode())
     for ranges in ({"fpr": (0.1, 0.4)}, {"tpr": (0.5, 0.9), "method": "logit-t"}):
-        counted = interval(frame, weight_type="frequency", **ranges)
+        counted = interval(frame, weight=wroc.frequency("w"), **ranges)
         expected = interval(repeated, weight=None, **ranges)
         assert [counted[k] for k in ("partial_auc", "se", "ci_low")] == [
             pytest.approx(expected[k], abs=1e-9) for k in ("partial_auc", "se", "ci_low")

@@ -134,7 +134,6 @@ def test_lazily(survey: pl.DataFrame, engine: Engine) -> None:
         ({"fpr": (0, 0.5), "level": 0.9, "standardize": True}, "found `standardize`$"),
         # Checked also where there are no intervals.
         ({"tpr": (0.5, 1), "method": "nonsense"}, "`method` must be one of .*; found 'nonsense'"),
-        ({"tpr": (0.5, 1), "weight_type": "z"}, "`weight_type` must be one of .*; found 'z'"),
         (
             {"fpr": (0, 0.5), "design": wroc.Survey(strata="h")},
             "`level` must be given with `design`; found None",

@@ -189,8 +189,10 @@ def test_against_the_definition(
     seed: int, levels: float, start: float, level: float, frequency: bool
 ) -> None:
     rows = sample(seed, 16, 25, levels)
-    options: dict[str, Any] = {"weight_type": "frequency" if frequency else "probability"}
-    interval = found(frame_of(rows), tpr=(start, 1), level=level, **options)
+    if frequency:
+        rows = [row._replace(w=np.ceil(row.w)) for row in rows]
+    weight = wroc.frequency("w") if frequency else "w"
+    interval = found(frame_of(rows), tpr=(start, 1), level=level, weight=weight)
     if interval["n_eff_pos"] * (1 - start) < 3:
         assert interval["ci_low"] is interval["ci_high"] is interval["ci_method"] is None
         return
@@ -201,7 +203,7 @@ def test_against_the_definition(
 @given(st.integers(0, 10_000))
 def test_whole_area_is_the_auc(seed: int) -> None:
     rows = frame_of(sample(seed, 8, 12, 3.0)).with_row_index("c").with_columns(pl.col("c") // 2)
-    for options in ({}, {"weight_type": "frequency"}, {"design": "c"}):
+    for options in ({}, {"weight": wroc.frequency(pl.col("w").ceil())}, {"design": "c"}):
         named: dict[str, Any] = {"weight": "w"} | options
         auc = rows.select(wroc.roc_auc_ci("y", "s", method="score", **named)).item()
         for whole in ({"fpr": (0, 1)}, {"tpr": (0.0, 1.0)}):
@@ -266,7 +268,7 @@ def test_scale_of_the_weights_does_not_count(seed: int, scale: float) -> None:
 def test_frequencies_are_repeated_rows() -> None:
     rows = frame_of(sample(3, 10, 20, 3.0)).with_columns(w=pl.int_range(pl.len()) % 4 + 1)
     repeated = rows.select(pl.col("y", "s").repeat_by("w").explode(empty_as_null=False))
-    counted = found(rows, tpr=(0.45, 1), weight_type="frequency")
+    counted = found(rows, tpr=(0.45, 1), weight=wroc.frequency("w"))
     expected = found(repeated, tpr=(0.45, 1), weight=None)
     assert counted.pop("ci_method") == expected.pop("ci_method") == "score"
     assert counted == pytest.approx(expected, abs=1e-12)

@@ -17,6 +17,7 @@ import polars_wroc as wroc
 from polars_wroc.metrics.score_interval import NEWCOMBE_HIGH, NEWCOMBE_LOW, newcombe_steps
 from polars_wroc.plans.config import Engine
 from polars_wroc.plans.queries import in_columns
+from polars_wroc.typing import IntoWeight
 
 Floats = npt.NDArray[np.float64]
 COLUMNS = ["auc", "se", "ci_low", "ci_high", "ci_method", "n_eff_pos", "n_eff_neg"]
@@ -29,7 +30,9 @@ SEVEN = pl.DataFrame(
 )
 
 
-def interval(frame: pl.DataFrame, weight: str | None = None, **options: Any) -> dict[str, Any]:
+def interval(
+    frame: pl.DataFrame, weight: IntoWeight | None = None, **options: Any
+) -> dict[str, Any]:
     return (
         wroc.summary(frame, "y", "s", weight=weight, **({"method": "logit-t"} | options))
         .select(COLUMNS)
@@ -130,7 +133,7 @@ def test_worked_example() -> None:
         found = interval(SEVEN, "w", method=method)
         assert (found["ci_low"], found["ci_high"]) == pytest.approx(expected, abs=5e-4)
         assert found["ci_method"] == method
-    assert interval(SEVEN, "w", weight_type="frequency")["se"] ** 2 == pytest.approx(0.05125)
+    assert interval(SEVEN, wroc.frequency("w"))["se"] ** 2 == pytest.approx(0.05125)
 
 
 def test_wald_limits_are_a_normal_margin_from_the_auc() -> None:
@@ -143,8 +146,8 @@ def test_wald_limits_are_a_normal_margin_from_the_auc() -> None:
 def test_unit_weights_give_delongs_variance(rows: list[tuple[bool, int, int]]) -> None:
     frame = frame_of(rows)
     expected = delong_variance(frame)
-    for options in ({}, {"weight_type": "frequency"}):
-        assert interval(frame, **options)["se"] ** 2 == pytest.approx(expected, abs=1e-13)
+    for weight in (None, wroc.frequency(pl.lit(1))):
+        assert interval(frame, weight)["se"] ** 2 == pytest.approx(expected, abs=1e-13)
 
 
 @given(ROWS)
@@ -166,7 +169,7 @@ def test_frequencies_are_repeated_rows(rows: list[tuple[bool, int, int]]) -> Non
     repeated = frame.select(
         pl.col("y", "s").repeat_by(pl.col("w").cast(pl.Int64)).explode(empty_as_null=False)
     )
-    found, expected = interval(frame, "w", weight_type="frequency"), interval(repeated)
+    found, expected = interval(frame, wroc.frequency("w")), interval(repeated)
     assert found.pop("ci_method") == expected.pop("ci_method")
     assert list(found.values()) == pytest.approx(list(expected.values()), abs=1e-9)
 
@@ -305,7 +308,6 @@ def test_weights_of_very_different_sizes() -> None:
         ({"level": 1}, "`level` must lie between 0.001 and 0.9999; found 1"),
         ({"level": 95}, "`level` must lie between 0.001 and 0.9999; found 95"),
         ({"method": "delong"}, "`method` must be one of 'score', .*; found 'delong'"),
-        ({"weight_type": "count"}, "`weight_type` must be one of .*; found 'count'"),
     ],
 )
 def test_options_that_do_not_exist(options: dict[str, Any], message: str) -> None:

@@ -11,11 +11,11 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from plain_roc import weight_as
 from polars.testing import assert_frame_equal
 from scipy import stats
 
 import polars_wroc as wroc
-from polars_wroc.inputs.arguments import WeightType
 
 SEVEN = pl.DataFrame(
     {
@@ -83,12 +83,15 @@ def test_against_the_definition(
     frequency: bool,
 ) -> None:
     frame = pl.DataFrame(rows, ["s", "y", "w"], orient="row").with_columns(pl.col("y").cast(int))
-    weight_type: WeightType = "frequency" if frequency else "probability"
-    found = limits(frame, weight="w", weight_type=weight_type, level=level)
+    weight_type = "frequency" if frequency else "probability"
+    if frequency:
+        # Quarters become whole numbers.
+        frame = frame.with_columns(pl.col("w") * 4)
+    found = limits(frame, weight=weight_as("w", weight_type), level=level)
     assert found == pytest.approx(defined(frame, level, frequency=frequency), abs=1e-9)
     # The expression, in which each group is a list.
     struct = wroc.roc_auc_ci(
-        "y", "s", weight="w", level=level, method="score", weight_type=weight_type
+        "y", "s", weight=weight_as("w", weight_type), level=level, method="score"
     )
     lists = frame.select(struct).unnest("roc_auc_ci").row(0, named=True)
     assert (lists["ci_low"], lists["ci_high"]) == pytest.approx(found, abs=1e-12)
@@ -154,13 +157,16 @@ def test_on_both_engines() -> None:
             "w": random.lognormal(size=rows),
         }
     )
-    choices: list[dict[str, Any]] = [{}, {"design": "c"}, {"weight_type": "frequency"}]
+    counted = wroc.frequency(pl.col("w").ceil())
+    choices: list[dict[str, Any]] = [{}, {"design": "c"}, {"weight": counted}]
     for options in choices:
         tables = []
         for engine in ("polars", "compiled"):
             with wroc.Config(engine=engine):
                 tables.append(
-                    wroc.summary(frame, "y", "s", weight="w", by="g", method="score", **options)
+                    wroc.summary(
+                        frame, "y", "s", by="g", method="score", **{"weight": "w", **options}
+                    )
                 )
         assert_frame_equal(*tables, rel_tol=1e-11)
 

@@ -10,6 +10,7 @@ import pytest
 from conftest import Engine
 from hypothesis import given
 from hypothesis import strategies as st
+from plain_roc import weight_as
 from polars.testing import assert_frame_equal
 from sklearn.metrics import average_precision_score, roc_auc_score
 from sweeps import sweep
@@ -75,7 +76,7 @@ def test_ranges_give_what_rows_give(
             # Close together, so that many are in one bin.
             "s": 3 + score / 50 if decimals is None else np.round(score, decimals),
             "t": random.random(rows),
-            "w": random.lognormal(size=rows) * (random.random(rows) < 0.9),
+            "w": np.ceil(random.lognormal(size=rows)) * (random.random(rows) < 0.9),
         }
     ).with_columns(
         pl.when(pl.int_range(pl.len()) % 13 != 0).then("y"),
@@ -84,7 +85,7 @@ def test_ranges_give_what_rows_give(
         pl.when(pl.col("g") != "c").then("g"),
     )
     frame = frame.filter(pl.col("g").eq("only positives").fill_null(value=False) <= pl.col("y"))
-    arguments: dict[str, Any] = {"weight": "w", "by": "g", "weight_type": weight_type}
+    arguments: dict[str, Any] = {"weight": weight_as("w", weight_type), "by": "g"}
     with pl.Config() as config:
         config.set_engine_affinity(engine)
         for model in ("s", ["t", "s"]):
@@ -158,7 +159,7 @@ def test_a_score_of_many_rows_among_others_is_counted(
         {
             "y": random.random(900) < 0.5,
             "s": np.where(random.random(900) < 0.7, 3.0, 3 + random.random(900) / 10),
-            "w": random.lognormal(size=900),
+            "w": np.ceil(random.lognormal(size=900)),
         }
     )
     (part,) = read_parts("frames", frame, "y", "s", "w", None, None)
@@ -167,9 +168,9 @@ def test_a_score_of_many_rows_among_others_is_counted(
     assert counted.low == 3
     assert counted.of(part).frame.collect().height < 200
     table = wroc.summary_in_ranges(
-        thirds(frame), "y", "s", weight="w", weight_type=weight_type, rows_per_range=100
+        thirds(frame), "y", "s", weight=weight_as("w", weight_type), rows_per_range=100
     )
-    assert_same(table, wroc.summary(frame, "y", "s", weight="w", weight_type=weight_type))
+    assert_same(table, wroc.summary(frame, "y", "s", weight=weight_as("w", weight_type)))
 
 
 def test_parts_in_ranges_are_read_where_they_have_scores(people: pl.DataFrame) -> None:
@@ -229,7 +230,7 @@ def test_sums_of_ranges_add_up_in_any_order(order: list[int], first: int) -> Non
     (part,) = read_parts("frames", frame, "y", "s", None, "g", None)
     ranges = cut_ranges(collect(count_in_bins(part)), part.keys, 100)
     assert [each.known for each in ranges] == [None] * len(order)
-    options = IntervalOptions(0.95, "logit-t", "probability")
+    options = IntervalOptions(0.95, "logit-t")
     sums = [collect(each.sums(each.span.of(part), options)) for each in ranges]
 
     def add(parts: list[pl.DataFrame]) -> pl.DataFrame:

@@ -219,12 +219,11 @@ def test_limits_in_a_population_hold_their_level(
         rows,
         "y",
         "s",
-        weight="w",
+        weight=wroc.frequency("w"),
         by="draw",
         threshold=1,
         prevalence=prevalence,
         level=0.95,
-        weight_type="frequency",
     )
     selected = prevalence * tpr + (1 - prevalence) * fpr
     truth = {

@@ -94,10 +94,6 @@ _INTERVALS: dict[str, str] = {
     "newcombe": "Newcombe's",
     "conservative": "the wider of Student's t on the logit and Newcombe's at each limit",
 }
-_WEIGHTS = {
-    "probability": "a weight is how much of the population a row represents",
-    "frequency": "a weight is the number of rows that a row represents",
-}
 _REPLICATES: dict[ReplicateKind, str] = {
     "brr": "replicate weights of balanced repeated replication",
     "fay": "replicate weights by Fay's method",
@@ -281,7 +277,8 @@ def _students(df: int) -> str:
 
 def meaning_of_weight(settings: AuditSettings) -> str:
     """Describe what a weight represents."""
-    return _WEIGHTS[settings.weight_type]
+    what = "the number of rows that" if settings.frequency else "how much of the population"
+    return f"a weight is {what} a row represents"
 
 
 def methods(audit: AuditTables) -> set[str]:
@@ -290,7 +287,7 @@ def methods(audit: AuditTables) -> set[str]:
     decided, calibrated = settings.decides, audit.table["metric"].is_in([*CALIBRATION]).any()
     used = {
         "newcombe": bool(intervals(audit)),
-        "kish": settings.weight is not None and settings.weight_type == "probability",
+        "kish": settings.weight is not None and not settings.frequency,
         "cluster": settings.by_design and not settings.more_than_clusters,
         "design": settings.by_design,
         "decisions": decided,

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 from chromium import DRAWN, Chromium
+from plain_roc import weight_as
 from sweeps import sweep
 from wide_tables import segments_of
 
@@ -184,14 +185,13 @@ def test_page_says_what_a_weight_means(
         "y",
         "s",
         attributes="g",
-        weight="w",
-        weight_type=weight_type,
+        weight=weight_as("w", weight_type),
         threshold=0,
         favorable="selected",
         method="wald",
     )
-    assert (result.settings.as_dict()["weight_type"], result.settings.as_dict()["method"]) == (
-        weight_type,
+    assert (result.settings.as_dict()["frequency"], result.settings.as_dict()["method"]) == (
+        weight_type == "frequency",
         "wald",
     )
     result.save(path)
