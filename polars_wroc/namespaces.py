@@ -182,7 +182,7 @@ def _of_counts(
         return collect(table) if self._eager and isinstance(table, pl.LazyFrame) else table
 
     # The ``bins`` of a calibration are another argument, which stays.
-    binned = "tolerance" in own
+    binned = "bins" in own and own["bins"].default is None
     left_out = [*_NOT_OF_COUNTS, *(["bins"] if binned else []), *needing_rows]
     return described(method, function, left_out)
 

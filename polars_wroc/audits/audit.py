@@ -77,7 +77,6 @@ class AuditArguments:
     min_cell: int | None
     survey: GivenDesign = _NO_DESIGN
     bins: int | None = None
-    tolerance: float | None = None
     selected: IntoColumn | None = None
 
     def __post_init__(self) -> None:
@@ -91,8 +90,7 @@ class AuditArguments:
             arguments.reject_type("text", "be a `Text`", self.text)
         require_groups(self.attributes, "name the attributes to audit", "attributes")
         arguments.hold(self, min_rows=arguments.whole_number("min_rows", self.min_rows, low=0))
-        binning = Binning(self.bins, self.tolerance)
-        arguments.hold(self, bins=binning.bins, tolerance=binning.tolerance)
+        arguments.hold(self, bins=Binning(self.bins).bins)
         choice = self._choice()
         recorded = self.selected is not None
         threshold = None if recorded else choice
@@ -134,7 +132,7 @@ class AuditArguments:
                 designed=self.survey.given,
             ),
             favorable=self.favorable,
-            binning=Binning(self.bins, self.tolerance, cuts),
+            binning=Binning(self.bins, cuts=cuts),
             scores=scores,
         )
 
@@ -197,7 +195,6 @@ class AuditArguments:
             text=self.text or Text(),
             min_cell=self.min_cell,
             bins=counts.bins() if counts else self.bins,
-            tolerance=self.tolerance,
             polars_wroc=version("polars-wroc"),
         )
         missing = (
@@ -256,23 +253,22 @@ def audit(
     score: IntoColumns,
     *,
     attributes: IntoColumns,
-    weight: IntoWeight | None = None,
-    pos_label: object = None,
+    intersections: Intersections = False,
     threshold: Threshold | None = None,
     selected: IntoColumn | None = None,
-    intersections: Intersections = False,
-    reference: AuditReference = "rest",
-    level: float = 0.95,
-    adjust: Adjust = "holm",
-    min_rows: int = 30,
-    margin: float = MARGIN,
     favorable: Favorable | None = None,
-    method: Method = "score",
+    reference: AuditReference = "rest",
+    weight: IntoWeight | None = None,
+    pos_label: object = None,
     design: Design | None = None,
-    bins: int | None = None,
-    tolerance: float | None = None,
-    text: Text | None = None,
+    margin: float = MARGIN,
+    min_rows: int = 30,
     min_cell: int | None = None,
+    level: float = 0.95,
+    method: Method = "score",
+    adjust: Adjust = "holm",
+    bins: int | None = None,
+    text: Text | None = None,
 ) -> Audit:
     """Measure scores overall and in each segment of each attribute, and test the gaps.
 
@@ -329,10 +325,8 @@ def audit(
         linearised too, those of the calibration in the large and of the ratio of observed to
         expected positives from the scores and labels of each unit; calibration slopes and
         intercepts have none. Plans compute this, whatever the engine.
-    bins, tolerance
-        Measure from binned scores: about so many ``bins`` in one pass and little memory, or in
-        three passes as many as bound each AUC within ``tolerance``: see `summary`. Segments then
-        have ``auc_low, auc_high``.
+    bins
+        Measure from about so many bins of scores, in one pass and little memory: see `summary`.
     text
         Title and note of reports, and the words of sentences for classes and decisions: see `Text`.
     min_cell
@@ -412,7 +406,6 @@ def audit(
         method=method,
         survey=survey,
         bins=bins,
-        tolerance=tolerance,
     )
     # The methods of `Counts` pass counts instead of a frame.
     table = read_source(frame)

@@ -80,7 +80,7 @@ def _selected_at_half(audit: AuditTables) -> float | None:
 
 def _uncalibrated(audit: AuditTables) -> list[str]:
     """Say of which scores calibration was not audited, and why."""
-    if audit.settings.bins is not None or audit.settings.tolerance is not None:
+    if audit.settings.bins is not None:
         return ["Calibration was not audited: scores were counted in bins."]
     sentences = []
     for of_model in of_models(audit.curves.filter(attribute=OVERALL)):

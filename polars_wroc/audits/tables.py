@@ -136,7 +136,6 @@ class AuditSettings:
     text: Text
     min_cell: int | None
     bins: int | None
-    tolerance: float | None
     polars_wroc: str
 
     @property

@@ -226,7 +226,7 @@ def test_the_default_is_sure_to_a_thousandth(scores: Callable[[Floats], Floats])
 
 
 @pytest.mark.parametrize("tolerance", sweep([1e-2, 1e-4, 0.0]))
-def test_a_tolerance_is_kept_in_every_segment(tolerance: float) -> None:
+def test_a_tolerance_is_kept_in_every_group(tolerance: float) -> None:
     random, rows = np.random.default_rng(6), 3000
     labels = random.random(rows) < 0.3
     frame = pl.DataFrame(
@@ -239,17 +239,16 @@ def test_a_tolerance_is_kept_in_every_segment(tolerance: float) -> None:
             "other": random.normal(size=rows) + labels,
         }
     )
-    scores = ["s", "other"]
-    audited = partial(wroc.audit, frame, "y", scores, attributes=["a", "b"], intersections=True)
-    exact, bounded = audited(), audited(tolerance=tolerance)
-    error = bounded.run.auc_error
-    assert error is not None
-    assert error <= tolerance + ROUNDING
-    aucs = (each.table.filter(metric="auc")["value"] for each in (exact, bounded))
-    away = pl.select(pl.lit(next(aucs)) - pl.lit(next(aucs))).to_series().abs()
-    assert (away.drop_nulls() <= error + ROUNDING).all()
-    assert_frame_equal(bounded.segments.select("n", "w_pos"), exact.segments.select("n", "w_pos"))
-    if tolerance == 0:
-        columns = ["segment", "value", "value_low", "value_high", "gap", "p_value"]
-        tables = [each.table.filter(metric="auc").select(columns) for each in (bounded, exact)]
-        assert_frame_equal(*tables, rel_tol=1e-9, abs_tol=1e-9)
+    for by in (["a"], ["a", "b"], None):
+        summary = partial(wroc.summary, frame, "y", ["s", "other"], by=by)
+        exact, bounded = summary(), summary(tolerance=tolerance)
+        low, high, auc = pl.col("auc_low"), pl.col("auc_high"), pl.lit(exact["auc"])
+        assert bounded.select((high - low).max()).item() <= tolerance + ROUNDING
+        assert bounded.select((low - auc).max()).item() <= ROUNDING
+        assert bounded.select((auc - high).max()).item() <= ROUNDING
+        counts = ["n", "n_pos", "w_pos"]
+        assert_frame_equal(bounded.select(counts), exact.select(counts))
+        if tolerance == 0:
+            columns = ["auc", "se", "ci_low", "ci_high", "ks"]
+            found = bounded.select(columns)
+            assert_frame_equal(found, exact.select(columns), rel_tol=1e-9, abs_tol=1e-9)
