@@ -45,7 +45,7 @@ def tables() -> dict[str, Table]:
         "roc_curve, whole": partial(wroc.roc_curve, **whole),
         "roc_curve, 500 points": partial(wroc.roc_curve, **of, max_points=500),
         "roc_curve, band": partial(wroc.roc_curve, **of, max_points=500, band="pointwise"),
-        "tpr_at_fpr": partial(wroc.tpr_at_fpr, **of, fpr=[0.01, 0.1]),
+        "roc_point": partial(wroc.roc_point, **of, fpr=[0.01, 0.1]),
         "pr_curve": partial(wroc.pr_curve, **of),
         "threshold_metrics, two thresholds": partial(
             wroc.threshold_metrics, **of, threshold=[0.0, 1.0]

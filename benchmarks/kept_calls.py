@@ -85,6 +85,8 @@ DATA = _data()
 _SURVEY = 'cluster="psu", strata="stratum"'
 _ARGUMENTS = {
     _SURVEY: 'design=wroc.Survey("psu", strata="stratum")',
+    "tpr_at_fpr(": "roc_point(",
+    "fpr_at_tpr(": "roc_point(",
     'cluster="unit"': 'design="unit"',
     'weight="n", weight_type="frequency"': 'weight=wroc.frequency("n")',
     'criterion="youden"': "rule=wroc.rules.youden()",

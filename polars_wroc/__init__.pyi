@@ -34,8 +34,7 @@ from .curves.roc_curve import pr_curve as pr_curve
 from .curves.roc_curve import roc_curve as roc_curve
 from .curves.score_distribution import score_distribution as score_distribution
 from .curves.roc_point import (
-    fpr_at_tpr as fpr_at_tpr,
-    tpr_at_fpr as tpr_at_fpr,
+    roc_point as roc_point,
 )
 from .groups.abroca_test import abroca_test as abroca_test
 from .groups.cross_auc import auc_decomposition as auc_decomposition

@@ -19,7 +19,7 @@ from polars_wroc.curves.calibration_slope import calibration_slope
 from polars_wroc.curves.cost_curve import cost_curve, dominated_models
 from polars_wroc.curves.decision_curve import decision_curve
 from polars_wroc.curves.roc_curve import confusion_curve, pr_curve, roc_curve
-from polars_wroc.curves.roc_point import fpr_at_tpr, tpr_at_fpr
+from polars_wroc.curves.roc_point import roc_point
 from polars_wroc.curves.score_distribution import score_distribution
 from polars_wroc.groups.abroca_test import abroca_test
 from polars_wroc.groups.cross_auc import auc_decomposition, cross_auc
@@ -113,8 +113,7 @@ class _FrameNamespace(Generic[FrameT]):
     roc_curve: Callable[..., FrameT] = _of_frame(roc_curve)
     pr_curve: Callable[..., FrameT] = _of_frame(pr_curve)
     cost_curve: Callable[..., FrameT] = _of_frame(cost_curve)
-    tpr_at_fpr: Callable[..., FrameT] = _of_frame(tpr_at_fpr)
-    fpr_at_tpr: Callable[..., FrameT] = _of_frame(fpr_at_tpr)
+    roc_point: Callable[..., FrameT] = _of_frame(roc_point)
     partial_aucs: Callable[..., FrameT] = _of_frame(partial_aucs)
     score_counts: Callable[..., FrameT] = _of_frame(score_counts)
     operating_points: Callable[..., FrameT] = _of_frame(operating_points)
@@ -204,8 +203,7 @@ class Counts:
     roc_curve: Callable[..., Any] = _of_counts(roc_curve)
     pr_curve: Callable[..., Any] = _of_counts(pr_curve)
     cost_curve: Callable[..., Any] = _of_counts(cost_curve)
-    tpr_at_fpr: Callable[..., Any] = _of_counts(tpr_at_fpr)
-    fpr_at_tpr: Callable[..., Any] = _of_counts(fpr_at_tpr)
+    roc_point: Callable[..., Any] = _of_counts(roc_point)
     partial_aucs: Callable[..., Any] = _of_counts(partial_aucs, "level", "method")
     operating_points: Callable[..., Any] = _of_counts(operating_points)
     threshold_metrics: Callable[..., Any] = _of_counts(threshold_metrics)
@@ -241,8 +239,8 @@ def from_counts(counts: pl.DataFrame | pl.LazyFrame) -> Counts:
         counts, or is a row-wise expression of them, such as ``pl.col("age") // 10``; a rank or a
         mean would be taken over the rows of the counts. Models are in alphabetical order. Counts by
         score give the same results as the rows. From bins the points of curves are exact but few,
-        and rows in one bin are ties: ``summary``, ``roc_curve``, ``partial_aucs``, ``tpr_at_fpr``,
-        ``fpr_at_tpr`` and ``audit`` give bounds of the exact value, which hold but for rounding.
+        and rows in one bin are ties: ``summary``, ``roc_curve``, ``partial_aucs``, ``roc_point``
+        and ``audit`` give bounds of the exact value, which hold but for rounding.
         Confidence intervals of AUC gaps are widened by the possible error of the bins, and a gap is
         tested only where its sign is certain. Other tables are those of the binned scores;
         calibration needs counts by score. ``score_distribution`` has a histogram for each class.

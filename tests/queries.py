@@ -121,7 +121,7 @@ TABLES: dict[str, Table] = {
         level=0.9,
         design=wroc.Survey(strata=pl.col("w").floor(), lonely="certainty"),
     ),
-    "tpr_at_fpr in a survey": lambda f, by="g": wroc.tpr_at_fpr(
+    "roc_point in a survey": lambda f, by="g": wroc.roc_point(
         f,
         "y",
         "s",
@@ -130,8 +130,8 @@ TABLES: dict[str, Table] = {
         by=by,
         design=wroc.Survey(strata=pl.col("w").floor(), lonely="certainty"),
     ),
-    "tpr_at_fpr": lambda f, by="g": wroc.tpr_at_fpr(f, "y", "s", fpr=[0.1, 0.2], weight="w", by=by),
-    "fpr_at_tpr": lambda f: wroc.fpr_at_tpr(f, "y", "s", tpr=0.9, weight="w"),
+    "roc_point": lambda f, by="g": wroc.roc_point(f, "y", "s", fpr=[0.1, 0.2], weight="w", by=by),
+    "roc_point at tpr": lambda f: wroc.roc_point(f, "y", "s", tpr=0.9, weight="w"),
     "roc_curve with a pointwise band": lambda f, by="g": wroc.roc_curve(
         f, "y", "s", weight="w", by=by, band="pointwise"
     ),

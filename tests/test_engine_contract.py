@@ -116,7 +116,7 @@ PLACED: dict[str, Callable[..., Any]] = {
     "operating_points": partial(
         wroc.operating_points, label="y", score="s", rule=wroc.rules.max_fpr(0.2)
     ),
-    "tpr_at_fpr": partial(wroc.tpr_at_fpr, label="y", score="s", fpr=[0.1, 0.5]),
+    "roc_point": partial(wroc.roc_point, label="y", score="s", fpr=[0.1, 0.5]),
 }
 OPTIONS: dict[str, dict[str, Any]] = {
     "whole": {},

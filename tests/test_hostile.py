@@ -115,7 +115,7 @@ TABLES: dict[str, Callable[..., Any]] = {
     "pr_curve": wroc.pr_curve,
     "cost_curve": wroc.cost_curve,
     "partial_aucs": _with(wroc.partial_aucs, fpr=(0.0, 0.5)),
-    "tpr_at_fpr": _with(wroc.tpr_at_fpr, fpr=0.25),
+    "roc_point": _with(wroc.roc_point, fpr=0.25),
     "threshold_metrics": _with(wroc.threshold_metrics, threshold=0.5, level=0.9),
     "operating_points": _with(wroc.operating_points, rule=wroc.rules.youden()),
     "bootstrap": _with(wroc.bootstrap, metrics="roc_auc", replicates=3),

@@ -72,8 +72,8 @@ TABLES: dict[str, Callable[..., pl.DataFrame | pl.LazyFrame]] = {
     "threshold_metrics": lambda f, **o: wroc.threshold_metrics(
         f, "y", "s", threshold=[0.4, 0.6], by="g", level=0.9, **o
     ),
-    "tpr_at_fpr": lambda f, **o: wroc.tpr_at_fpr(f, "y", "s", fpr=[0.1, 0.3], by="g", **o),
-    "fpr_at_tpr": lambda f, **o: wroc.fpr_at_tpr(f, "y", "s", tpr=[0.6, 0.9], **o),
+    "roc_point": lambda f, **o: wroc.roc_point(f, "y", "s", fpr=[0.1, 0.3], by="g", **o),
+    "roc_point at tpr": lambda f, **o: wroc.roc_point(f, "y", "s", tpr=[0.6, 0.9], **o),
     "fairness": lambda f, **o: wroc.fairness(f, "y", "s", attributes="g", threshold=0.5, **o),
     **{
         f"group_gaps_{reference}": lambda f, reference=reference, **o: wide_gaps(

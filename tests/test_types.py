@@ -39,7 +39,7 @@ def tables(frame: FrameT) -> list[FrameT]:
         wroc.dominated_models(frame, "y", ["s", "other"]),
         wroc.equalized_thresholds(frame, "y", "s", by="g"),
         wroc.fairness(frame, "y", "s", attributes="g", threshold=0.5),
-        wroc.fpr_at_tpr(frame, "y", "s", tpr=0.9),
+        wroc.roc_point(frame, "y", "s", tpr=0.9),
         wroc.group_gaps(frame, "y", "s", attributes="g"),
         wroc.impact_ratios(frame, "s", attributes="g", threshold=0.5, favorable="selected"),
         wroc.merge_counts([wroc.score_counts(frame, "y", "s")]),
@@ -53,7 +53,7 @@ def tables(frame: FrameT) -> list[FrameT]:
         wroc.subgroup_auc(frame, "y", "s", by="g"),
         wroc.summary(frame, "y", "s"),
         wroc.threshold_metrics(frame, "y", "s"),
-        wroc.tpr_at_fpr(frame, "y", "s", fpr=0.1),
+        wroc.roc_point(frame, "y", "s", fpr=0.1),
     ]
 
 

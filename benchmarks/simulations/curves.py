@@ -31,7 +31,7 @@ def curves(simulation: Simulation) -> list[Section]:
 
 
 def points(simulation: Simulation) -> Section:
-    """Coverage of `tpr_at_fpr`."""
+    """Coverage of `roc_point`."""
     body, found = [], []
     for size in SIZES:
         for spread in ("equal", "unequal"):
@@ -51,7 +51,7 @@ def points(simulation: Simulation) -> Section:
             if size == SIZES[-1] and spread == "equal":
                 found = [
                     Found(
-                        "`tpr_at_fpr`: coverage",
+                        "`roc_point`: coverage",
                         f"fpr {rate:g}, {setting.size} (before: an earlier measurement)",
                         before,
                         covered[rate].coverage,
@@ -60,7 +60,7 @@ def points(simulation: Simulation) -> Section:
                 ]
     return Section(
         "True positive rates near a false positive rate of 0",
-        f"Coverage of `tpr_at_fpr` by rate, AUC {AUC:g}, no weights. Where the negatives are too "
+        f"Coverage of `roc_point` by rate, AUC {AUC:g}, no weights. Where the negatives are too "
         "few the lower limit is 0 and the interval one-sided, which covers nearly always.",
         Table(("size", "spread", *(f"fpr {rate:g}" for rate in RATES), "one-sided at"), body),
         found,
@@ -134,7 +134,7 @@ def _covered(measure: Measure) -> str:
 
 def tpr_at_rates(frame: pl.DataFrame) -> pl.DataFrame:
     """Intervals of all replicates at these rates."""
-    return wroc.tpr_at_fpr(frame, "label", "score", fpr=RATES, by=REPLICATE, level=LEVEL)
+    return wroc.roc_point(frame, "label", "score", fpr=RATES, by=REPLICATE, level=LEVEL)
 
 
 def highest_points(frame: pl.DataFrame) -> pl.DataFrame:

@@ -392,7 +392,7 @@ def roc_curve(
         ``max_points`` also ``auc_change``, the AUC of the kept points minus that of the whole
         curve; with ``band`` also ``tpr_low, tpr_high``; with ``bins`` or ``tolerance`` also
         ``auc_low, auc_high``, between which the exact AUC lies; with ``band="pointwise"`` also the
-        Boolean ``one_sided``: see `tpr_at_fpr`. The rate of a class without weight is null.
+        Boolean ``one_sided``: see `roc_point`. The rate of a class without weight is null.
 
     Raises
     ------
@@ -403,7 +403,7 @@ def roc_curve(
     -----
     Points are joined by straight lines; a tie between classes gives a sloping line. The area
     under the lines is the AUC [1]_. The pointwise band combines Wilson intervals of both rates as
-    in `tpr_at_fpr`. The simultaneous band shifts the curve by simultaneous bands of the score
+    in `roc_point`. The simultaneous band shifts the curve by simultaneous bands of the score
     distributions of both classes [2]_. With weights both use Kish's effective sample sizes.
 
     References

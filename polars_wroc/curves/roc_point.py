@@ -74,24 +74,25 @@ def with_sizes_by_design(
     return joined.with_columns(**sizes).select(*points.collect_schema(), DESIGN_DF)
 
 
-def tpr_at_fpr(
+def roc_point(
     frame: FrameT,
     label: IntoColumn,
     score: IntoColumns,
     *,
-    fpr: float | Sequence[float],
+    fpr: float | Sequence[float] | None = None,
+    tpr: float | Sequence[float] | None = None,
     weight: IntoWeight | None = None,
     by: IntoColumns | None = None,
     pos_label: object = None,
     level: float = 0.95,
+    design: Design | None = None,
     bins: int | None = None,
     tolerance: float | None = None,
-    design: Design | None = None,
 ) -> FrameT:
-    """Weighted true positive rate at given false positive rates, with confidence intervals.
+    """Weighted true positive rate at given false positive rates, or the reverse, with intervals.
 
-    The ROC curve is interpolated linearly between its points; where it is vertical, its highest
-    point counts.
+    The ROC curve is interpolated linearly between its points; where it is vertical its highest
+    point counts, and where it is horizontal its leftmost.
 
     Parameters
     ----------
@@ -99,8 +100,8 @@ def tpr_at_fpr(
         DataFrame or LazyFrame; a LazyFrame is not collected.
     label, score, weight, by, pos_label, bins, tolerance
         As for `summary`.
-    fpr
-        One or several false positive rates from 0 to 1.
+    fpr, tpr
+        One or several rates from 0 to 1 of one kind; the result has the other.
     level
         Confidence level: see `roc_auc_ci`.
     design
@@ -111,24 +112,25 @@ def tpr_at_fpr(
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
-        One row per group (and model) and rate, sorted by the ``by`` columns, then by ``fpr``.
-        After them come the Float64 columns ``fpr, tpr, tpr_low, tpr_high``, the last three
-        null where a class has no weight; with ``bins`` or ``tolerance`` also
-        ``tpr_least, tpr_most``, between which the exact rate lies. The last column is the Boolean
-        ``one_sided``: there are too few negatives for a lower limit, and ``tpr_low`` is 0. It is
+        One row per group (and model) and rate, sorted by the ``by`` columns, then by the rate.
+        After them come the Float64 columns ``fpr, tpr, tpr_low, tpr_high`` or ``tpr, fpr, fpr_low,
+        fpr_high``, the last three null where a class has no weight; with ``bins`` or ``tolerance``
+        also ``tpr_min, tpr_max`` or ``fpr_min, fpr_max``, between which the exact rate lies. The
+        last column is the Boolean ``one_sided``: there are too few negatives for a lower limit of
+        the tpr, which is 0, or too few positives for an upper limit of the fpr, which is 1. It is
         null where the limits are.
 
     Raises
     ------
     TypeError, ValueError, polars.exceptions.PolarsError
-        As for `summary`; also for rates outside [0, 1].
+        As for `summary`; also for rates outside [0, 1], and for both kinds of rates or none.
 
     Notes
     -----
-    The threshold that reaches the rate is estimated from the negatives and the true positive
-    rate from the positives. The confidence interval combines Wilson's of both [1]_, with Kish's
-    effective sample sizes where there are weights; it is null where the squares of the weights
-    overflow or underflow.
+    The threshold that reaches an fpr is estimated from the negatives and the tpr from the
+    positives. The confidence interval combines Wilson's of both [1]_, with Kish's effective sample
+    sizes where there are weights; it is null where the squares of the weights overflow or
+    underflow.
 
     With n negatives the true threshold of the rate f lies above them all with probability
     ``(1 - f) ** n``. Where this is more than ``(1 - level) / 2``, which at the level 0.95 means
@@ -143,7 +145,7 @@ def tpr_at_fpr(
     >>> import polars as pl
     >>> import polars_wroc as wroc
     >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
-    >>> wroc.tpr_at_fpr(df, "y", "s", fpr=[0.1, 0.5]).select("fpr", "tpr")
+    >>> wroc.roc_point(df, "y", "s", fpr=[0.1, 0.5]).select("fpr", "tpr")
     shape: (2, 2)
     ┌─────┬─────┐
     │ fpr ┆ tpr │
@@ -153,79 +155,21 @@ def tpr_at_fpr(
     │ 0.1 ┆ 0.5 │
     │ 0.5 ┆ 1.0 │
     └─────┴─────┘
+    >>> wroc.roc_point(df, "y", "s", tpr=0.9)["fpr"].item()
+    0.5
     """
+    given = {name: value for name, value in (("fpr", fpr), ("tpr", tpr)) if value is not None}
+    if len(given) != 1:
+        msg = f"exactly one of `fpr` and `tpr` must be given; found {arguments.named(given)}"
+        raise ValueError(msg)
+    ((name, value),) = given.items()
     survey = read_design(design)
     band = Band("pointwise", level, designed=survey.given)
-    rates = arguments.numbers("fpr", fpr, low=0, high=1)
+    rates = arguments.numbers(name, value, low=0, high=1)
     binning = Binning(bins, tolerance)
     rows = read_rows(frame, label, score, weight, by, pos_label, survey=survey)
-    return like_input(frame, _points(pool_in_bins(rows, binning), rates, TPR_AT_FPR, band))
-
-
-def fpr_at_tpr(
-    frame: FrameT,
-    label: IntoColumn,
-    score: IntoColumns,
-    *,
-    tpr: float | Sequence[float],
-    weight: IntoWeight | None = None,
-    by: IntoColumns | None = None,
-    pos_label: object = None,
-    level: float = 0.95,
-    bins: int | None = None,
-    tolerance: float | None = None,
-    design: Design | None = None,
-) -> FrameT:
-    """Weighted false positive rate at given true positive rates, with confidence intervals.
-
-    Like `tpr_at_fpr` with the rates exchanged; where the curve is horizontal, its leftmost point
-    counts.
-
-    Parameters
-    ----------
-    frame, label, score, weight, by, pos_label, level, bins, tolerance
-        As for `tpr_at_fpr`.
-    tpr
-        One or several true positive rates from 0 to 1.
-    design
-        As for `tpr_at_fpr`.
-
-    Returns
-    -------
-    pl.DataFrame or pl.LazyFrame
-        One row per group (and model) and rate, sorted by the ``by`` columns, then by ``tpr``.
-        After them come the Float64 columns ``tpr, fpr, fpr_low, fpr_high``, the last three
-        null where a class has no weight; with ``bins`` or ``tolerance`` also
-        ``fpr_least, fpr_most``, between which the exact rate lies. The last column is the Boolean
-        ``one_sided``: there are too few positives for an upper limit, and ``fpr_high`` is 1. It is
-        null where the limits are.
-
-    Raises
-    ------
-    TypeError, ValueError, polars.exceptions.PolarsError
-        As for `summary`; also for rates outside [0, 1].
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> import polars_wroc as wroc
-    >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
-    >>> wroc.fpr_at_tpr(df, "y", "s", tpr=0.9).select("tpr", "fpr")
-    shape: (1, 2)
-    ┌─────┬─────┐
-    │ tpr ┆ fpr │
-    │ --- ┆ --- │
-    │ f64 ┆ f64 │
-    ╞═════╪═════╡
-    │ 0.9 ┆ 0.5 │
-    └─────┴─────┘
-    """
-    survey = read_design(design)
-    band = Band("pointwise", level, designed=survey.given)
-    rates = arguments.numbers("tpr", tpr, low=0, high=1)
-    binning = Binning(bins, tolerance)
-    rows = read_rows(frame, label, score, weight, by, pos_label, survey=survey)
-    return like_input(frame, _points(pool_in_bins(rows, binning), rates, FPR_AT_TPR, band))
+    axes = TPR_AT_FPR if name == "fpr" else FPR_AT_TPR
+    return like_input(frame, _points(pool_in_bins(rows, binning), rates, axes, band))
 
 
 def _points(rows: Rows, rates: Sequence[float], axes: Axes, band: Band) -> pl.LazyFrame:
@@ -253,4 +197,4 @@ def _columns(axes: Axes) -> list[str]:
 
 
 def _bounds(axes: Axes) -> list[str]:
-    return [f"{axes.found}_least", f"{axes.found}_most"]
+    return [f"{axes.found}_min", f"{axes.found}_max"]

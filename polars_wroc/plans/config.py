@@ -92,7 +92,7 @@ class Config(ContextDecorator):
     The compiled engine computes `audit`, of a LazyFrame too; `summary`, `compare`, `group_gaps`,
     `partial_aucs` and the quantile bins of `calibration_curve` and `calibration_error`; the curves
     of `confusion_curve`, `roc_curve`, `pr_curve`, `cost_curve`,
-    `tpr_at_fpr`, `fpr_at_tpr`, `threshold_metrics`, `decision_curve`, `operating_points`,
+    `roc_point`, `threshold_metrics`, `decision_curve`, `operating_points`,
     `dominated_models` and `equalized_thresholds`; `auc_decomposition`; and the AUCs and areas
     between curves in `fairness`, `cross_auc` and `subgroup_auc`; all with ``cluster`` too where
     they take it. Of `bootstrap`, `bootstrap_replicates` and `abroca_test` the rows count once for

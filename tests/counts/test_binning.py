@@ -156,7 +156,7 @@ def test_bounds_of_partial_areas_hold(cases: pl.DataFrame, area: dict[str, Any])
 
 @pytest.mark.parametrize(
     ("function", "given_rate", "found"),
-    [(wroc.tpr_at_fpr, "fpr", "tpr"), (wroc.fpr_at_tpr, "tpr", "fpr")],
+    [(wroc.roc_point, "fpr", "tpr"), (wroc.roc_point, "tpr", "fpr")],
 )
 def test_bounds_of_rates_hold(
     cases: pl.DataFrame, function: Callable[..., pl.DataFrame], given_rate: str, found: str
@@ -166,7 +166,7 @@ def test_bounds_of_rates_hold(
     exact = function(some, "y", "s", weight="w", by="case", **rates)
     bounded = function(some, "y", "s", weight="w", by="case", bins=16, **rates)
     table = bounded.with_columns(exact=exact[found]).drop_nulls(found)
-    low, high = pl.col(f"{found}_least") - ROUNDING, pl.col(f"{found}_most") + ROUNDING
+    low, high = pl.col(f"{found}_min") - ROUNDING, pl.col(f"{found}_max") + ROUNDING
     assert table.filter(~pl.col("exact").is_between(low, high)).is_empty()
     assert table.height > 4000
 

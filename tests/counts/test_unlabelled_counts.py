@@ -206,8 +206,8 @@ def test_labelled_and_unlabelled_counts_are_not_mixed(
 
 NEEDING: list[tuple[str, dict[str, Any]]] = [
     ("summary", {}), ("confusion_curve", {}), ("roc_curve", {}), ("pr_curve", {}),
-    ("cost_curve", {}), ("tpr_at_fpr", {"fpr": 0.1}),
-    ("fpr_at_tpr", {"tpr": 0.1}), ("partial_aucs", {"fpr": (0.0, 0.3)}),
+    ("cost_curve", {}), ("roc_point", {"fpr": 0.1}),
+    ("roc_point", {"tpr": 0.1}), ("partial_aucs", {"fpr": (0.0, 0.3)}),
     ("operating_points", {"rule": wroc.rules.youden()}), ("threshold_metrics", {}),
     ("calibration_curve", {}), ("calibration_error", {}), ("calibration_slope", {}),
     ("decision_curve", {}), ("score_distribution", {}), ("group_gaps", {}),

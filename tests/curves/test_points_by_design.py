@@ -57,11 +57,11 @@ def test_against_the_definition(survey: pl.DataFrame, threshold: float, exchange
     # A step of the curve would need the rate on one side of it.
     x, y = (curve[name].to_numpy() + 1e-12 * np.arange(curve.height) for name in ("fpr", "tpr"))
     if exchanged:
-        row = wroc.fpr_at_tpr(survey, "y", "s", tpr=tpr, **given).row(0, named=True)
+        row = wroc.roc_point(survey, "y", "s", tpr=tpr, **given).row(0, named=True)
         ends = np.interp(wilson(tpr, pos_size, t), y, x)
         own, rate, name = wilson(fpr, neg_size, t), fpr, "fpr"
     else:
-        row = wroc.tpr_at_fpr(survey, "y", "s", fpr=fpr, **given).row(0, named=True)
+        row = wroc.roc_point(survey, "y", "s", fpr=fpr, **given).row(0, named=True)
         ends = np.interp(wilson(fpr, neg_size, t), x, y)
         own, rate, name = wilson(tpr, pos_size, t), tpr, "tpr"
     assert row[name] == pytest.approx(rate, abs=1e-9)
@@ -72,8 +72,8 @@ def test_against_the_definition(survey: pl.DataFrame, threshold: float, exchange
 
 def test_without_a_design_intervals_are_narrower(survey: pl.DataFrame) -> None:
     rates = [0.1, 0.3]
-    with_design = wroc.tpr_at_fpr(survey, "y", "s", fpr=rates, **SAMPLE)
-    without = wroc.tpr_at_fpr(survey, "y", "s", fpr=rates, weight="w")
+    with_design = wroc.roc_point(survey, "y", "s", fpr=rates, **SAMPLE)
+    without = wroc.roc_point(survey, "y", "s", fpr=rates, weight="w")
     assert with_design["tpr"].to_list() == without["tpr"].to_list()
     widths = [t["tpr_high"] - t["tpr_low"] for t in (with_design, without)]
     assert (widths[0] > widths[1]).all()
@@ -81,7 +81,7 @@ def test_without_a_design_intervals_are_narrower(survey: pl.DataFrame) -> None:
 
 def test_lonely_units_have_no_limits(survey: pl.DataFrame) -> None:
     lonely = survey.with_columns(c=pl.when(pl.col("h") > 0).then("c").otherwise(0))
-    row = wroc.tpr_at_fpr(lonely, "y", "s", fpr=0.2, **SAMPLE).row(0, named=True)
+    row = wroc.roc_point(lonely, "y", "s", fpr=0.2, **SAMPLE).row(0, named=True)
     assert row["tpr"] > 0
     assert (row["tpr_low"], row["tpr_high"]) == (None, None)
 
@@ -90,11 +90,11 @@ def test_lonely_units_have_no_limits(survey: pl.DataFrame) -> None:
 def test_lazily_in_groups(survey: pl.DataFrame, engine: Engine) -> None:
     frame = survey.with_columns(g=pl.col("h") % 2)
     given: dict[str, Any] = {"fpr": [0.0, 0.1, 1.0], "by": "g", **SAMPLE}
-    expected = wroc.tpr_at_fpr(frame, "y", "s", **given)
+    expected = wroc.roc_point(frame, "y", "s", **given)
     assert_frame_equal(
-        wroc.tpr_at_fpr(frame.lazy(), "y", "s", **given).collect(engine=engine), expected
+        wroc.roc_point(frame.lazy(), "y", "s", **given).collect(engine=engine), expected
     )
-    alone = wroc.tpr_at_fpr(
+    alone = wroc.roc_point(
         frame.with_columns(pl.when(pl.col("g") == 1).then("y").alias("y")), "y", "s", **given
     )
     # Units without rows of a group count.
@@ -104,4 +104,4 @@ def test_lazily_in_groups(survey: pl.DataFrame, engine: Engine) -> None:
 
 def test_bins_are_refused(survey: pl.DataFrame) -> None:
     with pytest.raises(ValueError, match=r"must be None with `(bins|tolerance)`"):
-        wroc.tpr_at_fpr(survey, "y", "s", fpr=0.1, bins=64, **SAMPLE)
+        wroc.roc_point(survey, "y", "s", fpr=0.1, bins=64, **SAMPLE)

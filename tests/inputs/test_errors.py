@@ -238,8 +238,8 @@ TABLES: dict[str, tuple[Callable[..., Any], str]] = {
     "roc_curve with a band": (partial(wroc.roc_curve, band="pointwise"), "tpr_high"),
     "compare": (_compare, "model_a"),
     "group_gaps": (_gaps, "auc_gap_p_adjusted"),
-    "tpr_at_fpr": (partial(wroc.tpr_at_fpr, fpr=0.5), "tpr_low"),
-    "fpr_at_tpr": (partial(wroc.fpr_at_tpr, tpr=0.5), "fpr_high"),
+    "roc_point": (partial(wroc.roc_point, fpr=0.5), "tpr_low"),
+    "roc_point at tpr": (partial(wroc.roc_point, tpr=0.5), "fpr_high"),
     "bootstrap": (partial(wroc.bootstrap, metrics="ks", replicates=2), "n_replicates"),
     "bootstrap_replicates": (
         partial(wroc.bootstrap_replicates, metrics=["ks", "gini"], replicates=2),
@@ -253,8 +253,8 @@ WITH_LEVEL = [
     "roc_curve with a band",
     "compare",
     "group_gaps",
-    "tpr_at_fpr",
-    "fpr_at_tpr",
+    "roc_point",
+    "roc_point at tpr",
     "bootstrap",
 ]
 WITH_WEIGHT_TYPE = [name for name in WITH_LEVEL if name != "bootstrap"]
@@ -369,10 +369,9 @@ def test_level_that_is_no_number_is_refused_at_once(name: str, level: object) ->
 def test_bad_rate_is_refused_at_once(
     argument: str, rate: object, error: type[Exception], message: str
 ) -> None:
-    function = {"fpr": UNTYPED.tpr_at_fpr, "tpr": UNTYPED.fpr_at_tpr}[argument]
     for frame in (DATA, DATA.lazy()):
         with pytest.raises(error, match=f"^`{argument}` {message}$"):
-            function(frame, "y", "s", **{argument: rate})
+            UNTYPED.roc_point(frame, "y", "s", **{argument: rate})
 
 
 @pytest.mark.parametrize(
@@ -641,9 +640,9 @@ def test_points_of_a_curve_refuse_groups_named_like_its_columns(name: str) -> No
     frame = pl.DataFrame({name: ["a", "a"], "y": [1, 0], "s": [0.9, 0.1]})
     message = f"`by` must not take the name of a result column; found '{name}'"
     with pytest.raises(ValueError, match=message):
-        wroc.tpr_at_fpr(frame, "y", "s", fpr=0.1, by=name)
+        wroc.roc_point(frame, "y", "s", fpr=0.1, by=name)
     with pytest.raises(ValueError, match=message):
-        wroc.fpr_at_tpr(frame, "y", "s", tpr=0.1, by=name)
+        wroc.roc_point(frame, "y", "s", tpr=0.1, by=name)
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ TABLES: dict[str, Table] = {
     "threshold_metrics": partial(wroc.threshold_metrics, **LEVEL),
     "threshold_metrics, prevalence": partial(wroc.threshold_metrics, prevalence=0.2, **LEVEL),
     "operating_points": partial(wroc.operating_points, rule=wroc.rules.youden(), level=0.95),
-    "tpr_at_fpr": partial(wroc.tpr_at_fpr, fpr=[0.2, 0.5]),
+    "roc_point": partial(wroc.roc_point, fpr=[0.2, 0.5]),
     "roc_curve": partial(wroc.roc_curve, band="pointwise"),
     "roc_curve, simultaneous": partial(wroc.roc_curve, band="simultaneous"),
     "calibration_curve": partial(wroc.calibration_curve, bins=2),
@@ -117,7 +117,7 @@ def test_frequencies_are_never_wrong(weight: float, rows: pl.DataFrame) -> None:
     tables = [
         wroc.summary(scaled, "y", "s", weight=wroc.frequency("w")),
         wroc.threshold_metrics(scaled, "y", "s", weight=wroc.frequency("w"), **LEVEL),
-        wroc.tpr_at_fpr(scaled, "y", "s", fpr=0.3, weight=wroc.frequency("w")),
+        wroc.roc_point(scaled, "y", "s", fpr=0.3, weight=wroc.frequency("w")),
     ]
     for table in tables:
         found = limits(table)

@@ -43,7 +43,7 @@ TABLES: dict[str, Callable[..., pl.LazyFrame]] = {
         wroc.equalized_thresholds, constraint="equal_opportunity"
     ),
     "fairness": by_attributes(partial(wroc.fairness, threshold=0.5)),
-    "fpr_at_tpr": partial(wroc.fpr_at_tpr, tpr=0.5),
+    "roc_point at tpr": partial(wroc.roc_point, tpr=0.5),
     "group_gaps": by_attributes(wroc.group_gaps),
     "group_gaps, threshold": by_attributes(partial(wroc.group_gaps, threshold=0.5)),
     "group_gaps, best": by_attributes(partial(wroc.group_gaps, reference="best")),
@@ -76,7 +76,7 @@ TABLES: dict[str, Callable[..., pl.LazyFrame]] = {
     "partial_aucs": partial(wroc.partial_aucs, fpr=(0.0, 0.5)),
     "threshold_metrics": wroc.threshold_metrics,
     "threshold_metrics, level": partial(wroc.threshold_metrics, threshold=[0.5], level=0.9),
-    "tpr_at_fpr": partial(wroc.tpr_at_fpr, fpr=0.5),
+    "roc_point": partial(wroc.roc_point, fpr=0.5),
 }
 
 

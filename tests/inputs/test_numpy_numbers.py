@@ -42,7 +42,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         {"threshold": HALF, "level": HALF, "prevalence": QUARTER},
     ),
     "thresholds": (wroc.threshold_metrics, {"threshold": [QUARTER, HALF, np.int64(1)]}),
-    "tpr_at_fpr": (wroc.tpr_at_fpr, {"fpr": [QUARTER, HALF], "level": HALF}),
+    "roc_point": (wroc.roc_point, {"fpr": [QUARTER, HALF], "level": HALF}),
     "operating_points": (
         wroc.operating_points,
         {

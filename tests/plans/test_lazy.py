@@ -90,8 +90,8 @@ def test_only_the_columns_asked_for_are_read(scan: pl.LazyFrame, name: str, colu
 @pytest.mark.parametrize(
     ("name", "columns"),
     [
-        ("tpr_at_fpr", 4),
-        ("fpr_at_tpr", 3),
+        ("roc_point", 4),
+        ("roc_point at tpr", 3),
         ("roc_curve with a pointwise band", 4),
         ("roc_curve with a simultaneous band", 4),
         ("calibration_slope", 4),
