@@ -55,8 +55,8 @@ def tables() -> dict[str, Table]:
         "operating_points, max_fpr": partial(
             wroc.operating_points, **of, rule=wroc.rules.max_fpr(0.1)
         ),
-        "partial_aucs": partial(wroc.partial_aucs, **of, fpr=(0.0, 0.1)),
-        "partial_aucs, whole": partial(wroc.partial_aucs, **whole, fpr=(0.0, 0.1)),
+        "partial_auc_summary": partial(wroc.partial_auc_summary, **of, fpr=(0.0, 0.1)),
+        "partial_auc_summary, whole": partial(wroc.partial_auc_summary, **whole, fpr=(0.0, 0.1)),
         "calibration_curve, quantile": partial(
             wroc.calibration_curve, **probability, strategy="quantile"
         ),

@@ -84,6 +84,7 @@ def _data() -> dict[str, pl.DataFrame]:
 DATA = _data()
 _SURVEY = 'cluster="psu", strata="stratum"'
 _ARGUMENTS = {
+    "wroc.partial_aucs(": "wroc.partial_auc_summary(",
     _SURVEY: 'design=wroc.Survey("psu", strata="stratum")',
     "tpr_at_fpr(": "roc_point(",
     "fpr_at_tpr(": "roc_point(",
@@ -355,6 +356,17 @@ _AUDIT_COLUMNS = {
     "impact": " ".join(_IMPACT_COLUMNS),
     "findings": "material mirror reason",
     "gaps": "n_pos n_neg",
+}
+# Columns that have another name.
+RENAMED = {
+    f"{name}_{old}": f"{name}_{new}"
+    for names, old, new in (
+        (("auc", "partial_auc"), "low", "min"),
+        (("auc", "partial_auc"), "high", "max"),
+        (("tpr", "fpr"), "least", "min"),
+        (("tpr", "fpr"), "most", "max"),
+    )
+    for name in names
 }
 # What has no successor: (call, table or column) and why.
 GONE: dict[tuple[str, str], str] = {

@@ -24,7 +24,7 @@ from pathlib import Path
 
 import kept_shapes
 import polars as pl
-from kept_calls import CALLS, GONE, run
+from kept_calls import CALLS, GONE, RENAMED, run
 
 RELATIVE, ABSOLUTE = 1e-12, 1e-14
 ENGINES = ("polars", "compiled")
@@ -79,9 +79,10 @@ def compared(
     for column in expected.columns:
         if any((each, column) in GONE for each in names):
             continue
-        if column not in found.columns:
+        now = column if column in found.columns else RENAMED.get(column, column)
+        if now not in found.columns:
             return float("inf"), f"no {column}"
-        difference = _difference(expected[column], found[column])
+        difference = _difference(expected[column], found[now])
         if difference > worst:
             worst, where = difference, column
     return worst, where

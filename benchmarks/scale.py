@@ -137,7 +137,7 @@ on the clock. Rows are in Parquet files of up to {chunk:,}
 rows: {few} groups, 3 in 10 positive, float64 probabilities all distinct, float64 weights. Each
 measurement is in a process of its own; its peak memory counts everything, the libraries of some
 0.1 GB too. Rounds up to {chunk:,} rows, of which medians stand here: {rounds}; beyond: 1. The width
-is the largest `auc_high - auc_low` of a group, the error the largest distance of an AUC from that
+is the largest `auc_max - auc_min` of a group, the error the largest distance of an AUC from that
 of the exact summary."""
 
 
@@ -261,10 +261,10 @@ def certainty(run: Run) -> tuple[str, str]:
         run.exact.answer.select(by_group, exact="auc"), on="g", validate="1:1"
     )
     error = pairs.select((pl.col("auc") - pl.col("exact")).abs().max()).item()
-    if "auc_low" not in pairs.columns:
+    if "auc_min" not in pairs.columns:
         return "-", f"{error:.1e}"
     return (
-        f"{pairs.select((pl.col('auc_high') - pl.col('auc_low')).max()).item():.1e}",
+        f"{pairs.select((pl.col('auc_max') - pl.col('auc_min')).max()).item():.1e}",
         f"{error:.1e}",
     )
 

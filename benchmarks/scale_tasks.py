@@ -100,7 +100,7 @@ def binned_answers(_: Path) -> pl.DataFrame:
         exact = wroc.summary(df, "y", "s")["auc"].item()
         for bins in BINS:
             found = wroc.summary(df, "y", "s", bins=bins).row(0, named=True)
-            width, error = found["auc_high"] - found["auc_low"], abs(found["auc"] - exact)
+            width, error = found["auc_max"] - found["auc_min"], abs(found["auc"] - exact)
             rows.append((kind, bins, width, error))
     return pl.DataFrame(rows, schema=["scores", "bins", "width", "error"], orient="row")
 

@@ -80,7 +80,7 @@ from .metrics.partial_auc import (
     partial_auc as partial_auc,
 )
 from .metrics.partial_auc_intervals import partial_auc_ci as partial_auc_ci
-from .metrics.partial_auc_intervals import partial_aucs as partial_aucs
+from .metrics.partial_auc_intervals import partial_auc_summary as partial_auc_summary
 from .metrics.roc_auc_ci import roc_auc_ci as roc_auc_ci
 from .metrics.roc_auc_multiclass import roc_auc_multiclass as roc_auc_multiclass
 from .metrics.roc_auc_ci import roc_influence as roc_influence

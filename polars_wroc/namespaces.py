@@ -44,7 +44,7 @@ from polars_wroc.metrics.curve_metrics import (
     roc_hull_auc,
 )
 from polars_wroc.metrics.partial_auc import cost_partial_auc, partial_auc
-from polars_wroc.metrics.partial_auc_intervals import partial_auc_ci, partial_aucs
+from polars_wroc.metrics.partial_auc_intervals import partial_auc_ci, partial_auc_summary
 from polars_wroc.metrics.roc_auc_ci import roc_auc_ci, roc_influence
 from polars_wroc.metrics.summary import summary
 from polars_wroc.plans.queries import FrameT, collect
@@ -114,7 +114,7 @@ class _FrameNamespace(Generic[FrameT]):
     pr_curve: Callable[..., FrameT] = _of_frame(pr_curve)
     cost_curve: Callable[..., FrameT] = _of_frame(cost_curve)
     roc_point: Callable[..., FrameT] = _of_frame(roc_point)
-    partial_aucs: Callable[..., FrameT] = _of_frame(partial_aucs)
+    partial_auc_summary: Callable[..., FrameT] = _of_frame(partial_auc_summary)
     score_counts: Callable[..., FrameT] = _of_frame(score_counts)
     operating_points: Callable[..., FrameT] = _of_frame(operating_points)
     threshold_metrics: Callable[..., FrameT] = _of_frame(threshold_metrics)
@@ -204,7 +204,7 @@ class Counts:
     pr_curve: Callable[..., Any] = _of_counts(pr_curve)
     cost_curve: Callable[..., Any] = _of_counts(cost_curve)
     roc_point: Callable[..., Any] = _of_counts(roc_point)
-    partial_aucs: Callable[..., Any] = _of_counts(partial_aucs, "level", "method")
+    partial_auc_summary: Callable[..., Any] = _of_counts(partial_auc_summary, "level", "method")
     operating_points: Callable[..., Any] = _of_counts(operating_points)
     threshold_metrics: Callable[..., Any] = _of_counts(threshold_metrics)
     calibration_curve: Callable[..., Any] = _of_counts(calibration_curve)
@@ -239,8 +239,8 @@ def from_counts(counts: pl.DataFrame | pl.LazyFrame) -> Counts:
         counts, or is a row-wise expression of them, such as ``pl.col("age") // 10``; a rank or a
         mean would be taken over the rows of the counts. Models are in alphabetical order. Counts by
         score give the same results as the rows. From bins the points of curves are exact but few,
-        and rows in one bin are ties: ``summary``, ``roc_curve``, ``partial_aucs``, ``roc_point``
-        and ``audit`` give bounds of the exact value, which hold but for rounding.
+        and rows in one bin are ties: ``summary``, ``roc_curve``, ``partial_auc_summary``,
+        ``roc_point`` and ``audit`` give bounds of the exact value, which hold but for rounding.
         Confidence intervals of AUC gaps are widened by the possible error of the bins, and a gap is
         tested only where its sign is certain. Other tables are those of the binned scores;
         calibration needs counts by score. ``score_distribution`` has a histogram for each class.

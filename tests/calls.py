@@ -55,7 +55,7 @@ TABLES: dict[str, Call] = {
     "operating_points": _with(wroc.operating_points, rule=wroc.rules.youden()),
     "roc_point": _with(wroc.roc_point, fpr=0.2),
     "roc_point at tpr": _with(wroc.roc_point, tpr=0.2),
-    "partial_aucs": _with(wroc.partial_aucs, fpr=(0.0, 0.3)),
+    "partial_auc_summary": _with(wroc.partial_auc_summary, fpr=(0.0, 0.3)),
     "calibration_curve": _with(wroc.calibration_curve, strategy="quantile"),
     "calibration_error": _with(wroc.calibration_error),
     "calibration_slope": _with(wroc.calibration_slope, clip=0.001),

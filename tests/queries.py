@@ -111,7 +111,7 @@ TABLES: dict[str, Table] = {
         within=(pl.col("w") > 1).alias("heavy"),
         threshold=0.5,
     ),
-    "partial_aucs with intervals in a survey": lambda f, by="g": wroc.partial_aucs(
+    "partial_auc_summary with intervals in a survey": lambda f, by="g": wroc.partial_auc_summary(
         f,
         "y",
         "s",
@@ -203,7 +203,7 @@ TABLES: dict[str, Table] = {
     "summary within a tolerance": lambda f, by="g": wroc.summary(
         f, "y", "s", weight="w", by=by, bins=64, tolerance=0.01
     ),
-    "partial_aucs": lambda f, by="g": wroc.partial_aucs(
+    "partial_auc_summary": lambda f, by="g": wroc.partial_auc_summary(
         f, "y", "s", weight="w", by=by, fpr=(0.0, 0.1)
     ),
     "cost_curve": lambda f, by="g": wroc.cost_curve(f, "y", "s", weight="w", by=by),

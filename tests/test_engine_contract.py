@@ -106,7 +106,7 @@ PLACED: dict[str, Callable[..., Any]] = {
     "compare in clusters": partial(
         wroc.compare, label="y", score=["s", "limit"], design=pl.col("g")
     ),
-    "partial_aucs": partial(wroc.partial_aucs, label="y", score="s", fpr=(0.1, 0.4)),
+    "partial_auc_summary": partial(wroc.partial_auc_summary, label="y", score="s", fpr=(0.1, 0.4)),
     "roc_curve": partial(wroc.roc_curve, label="y", score="s"),
     "roc_curve with a band": partial(wroc.roc_curve, label="y", score="s", band="pointwise"),
     "threshold_metrics": partial(wroc.threshold_metrics, label="y", score="s", level=0.9),
@@ -124,7 +124,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "groups": {"by": "g"},
 }
 # Polars adds up the rows, in any order.
-ANY_ORDER = {"partial_aucs"}
+ANY_ORDER = {"partial_auc_summary"}
 # Both engines refuse thresholds for whole numbers that floats would round.
 WIDE = {"integers beyond 2**53", "unsigned integers beyond 2**63", "integers of 128 bits"}
 ROUNDED = {"operating_points", "threshold_metrics at thresholds"}

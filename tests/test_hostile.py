@@ -114,7 +114,7 @@ TABLES: dict[str, Callable[..., Any]] = {
     "roc_curve": _with(wroc.roc_curve, band="pointwise"),
     "pr_curve": wroc.pr_curve,
     "cost_curve": wroc.cost_curve,
-    "partial_aucs": _with(wroc.partial_aucs, fpr=(0.0, 0.5)),
+    "partial_auc_summary": _with(wroc.partial_auc_summary, fpr=(0.0, 0.5)),
     "roc_point": _with(wroc.roc_point, fpr=0.25),
     "threshold_metrics": _with(wroc.threshold_metrics, threshold=0.5, level=0.9),
     "operating_points": _with(wroc.operating_points, rule=wroc.rules.youden()),

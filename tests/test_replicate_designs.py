@@ -62,10 +62,10 @@ RAISED = ReplicateWeights(
 )
 TABLES: dict[str, Callable[..., pl.DataFrame | pl.LazyFrame]] = {
     "summary": lambda f, **o: wroc.summary(f, "y", ["s", "t"], by="g", **o).drop("df_segment"),
-    "partial_aucs": lambda f, **o: wroc.partial_aucs(
+    "partial_auc_summary": lambda f, **o: wroc.partial_auc_summary(
         f, "y", "s", fpr=(0.1, 0.4), by="g", level=0.95, **o
     ).drop("df_segment"),
-    "partial_aucs_tpr": lambda f, **o: wroc.partial_aucs(
+    "partial_aucs_tpr": lambda f, **o: wroc.partial_auc_summary(
         f, "y", "s", tpr=(0.5, 1), by="g", level=0.95, **o
     ).drop("df_segment"),
     "compare": lambda f, **o: wroc.compare(f, "y", ["s", "t"], by="g", method="score", **o),
@@ -165,12 +165,12 @@ def test_differences_are_those_of_each_replicate(survey: pl.DataFrame, engine: E
 def test_partial_areas_are_those_of_each_replicate(
     survey: pl.DataFrame, span: dict[str, Any], engine: Engine
 ) -> None:
-    plan = wroc.partial_aucs(
+    plan = wroc.partial_auc_summary(
         survey.lazy(), "y", "s", by="g", weight="w", level=0.9, design=SOME, **span
     )
     table = plan.collect(engine=engine)
     each = [
-        wroc.partial_aucs(frame, "y", "s", by="g", weight="w", **span)
+        wroc.partial_auc_summary(frame, "y", "s", by="g", weight="w", **span)
         for frame in with_each_weight(survey)
     ]
     for place, row in enumerate(table.rows(named=True)):
@@ -222,7 +222,7 @@ def test_a_replicate_without_negatives_leaves_gaps_unknown(survey: pl.DataFrame)
             r"must be None with `within`; found replicate weights$",
         ),
         (
-            lambda f: wroc.partial_aucs(f, "y", "s", fpr=(0, 0.1), design=SOME),
+            lambda f: wroc.partial_auc_summary(f, "y", "s", fpr=(0, 0.1), design=SOME),
             "`level` must be given with `design`; found None",
         ),
         (

@@ -44,7 +44,7 @@ def tables(frame: FrameT) -> list[FrameT]:
         wroc.impact_ratios(frame, "s", attributes="g", threshold=0.5, favorable="selected"),
         wroc.merge_counts([wroc.score_counts(frame, "y", "s")]),
         wroc.operating_points(frame, "y", "s", rule=wroc.rules.max_fpr(0.2)),
-        wroc.partial_aucs(frame, "y", "s", fpr=(0.0, 0.2)),
+        wroc.partial_auc_summary(frame, "y", "s", fpr=(0.0, 0.2)),
         wroc.pr_curve(frame, "y", "s"),
         wroc.roc_curve(frame, "y", "s"),
         wroc.score_counts(frame, "y", "s"),

@@ -302,7 +302,7 @@ _OF_DECISIONS = (
 
 def aucs_in_text(table: pl.DataFrame, screen: Screen) -> str:
     """Write the AUC of each group."""
-    bounds = [name for name in ("auc_low", "auc_high") if name in table.columns]
+    bounds = [name for name in ("auc_min", "auc_max") if name in table.columns]
     limits = _limits(table, "ci_low", "ci_high", "interval")
     columns: _Columns = ["n", "auc", limits, *bounds, *_OF_AUCS]
     return _written(table, columns, screen, _before(table, "n"), 3)

@@ -391,7 +391,7 @@ def roc_curve(
         ``model``) come the Float64 columns ``threshold, fpr, tpr, tp, fp, fn, tn``; with
         ``max_points`` also ``auc_change``, the AUC of the kept points minus that of the whole
         curve; with ``band`` also ``tpr_low, tpr_high``; with ``bins`` or ``tolerance`` also
-        ``auc_low, auc_high``, between which the exact AUC lies; with ``band="pointwise"`` also the
+        ``auc_min, auc_max``, between which the exact AUC lies; with ``band="pointwise"`` also the
         Boolean ``one_sided``: see `roc_point`. The rate of a class without weight is null.
 
     Raises

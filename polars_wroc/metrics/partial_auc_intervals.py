@@ -333,11 +333,11 @@ def _without_rounding(share: pl.Expr) -> pl.Expr:
     return at_end.otherwise(share)
 
 
-_BOUNDS = ("partial_auc", "partial_auc_low", "partial_auc_high")
+_BOUNDS = ("partial_auc", "partial_auc_min", "partial_auc_max")
 _ROWS = "__rows"
 
 
-def partial_aucs(
+def partial_auc_summary(
     frame: FrameT,
     label: IntoColumn,
     score: IntoColumns,
@@ -373,7 +373,7 @@ def partial_aucs(
     pl.DataFrame or pl.LazyFrame
         One row per group (and model), sorted by the ``by`` columns. After them comes
         ``partial_auc`` (Float64), null where a class has no weight; with ``bins`` or
-        ``tolerance`` also ``partial_auc_low, partial_auc_high``: the exact area lies between
+        ``tolerance`` also ``partial_auc_min, partial_auc_max``: the exact area lies between
         them, but for rounding in the last digits. With a ``level`` there follow the other columns
         of `partial_auc_ci`, and with a `Survey` or `ReplicateWeights` those that
         `summary` adds for them.
@@ -388,7 +388,7 @@ def partial_aucs(
     >>> import polars as pl
     >>> import polars_wroc as wroc
     >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
-    >>> wroc.partial_aucs(df, "y", "s", fpr=(0.0, 0.5)).item()
+    >>> wroc.partial_auc_summary(df, "y", "s", fpr=(0.0, 0.5)).item()
     0.25
     """
     area = PartialAUC(fpr, tpr, standardize)

@@ -37,7 +37,7 @@ from polars_wroc.ranking.placements import (
 )
 from polars_wroc.ranking.reduce_placed import reduce_placed
 
-AUC_BOUNDS = ("auc_low", "auc_high")
+AUC_BOUNDS = ("auc_min", "auc_max")
 
 _POINT = "__point"
 
@@ -163,9 +163,9 @@ def summary(
     bins
         Approximate: group scores into about this many bins, at least 16, and treat each bin as a
         tie; see `score_counts`. One pass, whose memory grows with groups times bins, not with
-        rows. ``auc_low`` and ``auc_high`` bound the exact AUC.
+        rows. ``auc_min`` and ``auc_max`` bound the exact AUC.
     tolerance
-        Largest allowed ``auc_high - auc_low``: the bins with the most positive-negative pairs are
+        Largest allowed ``auc_max - auc_min``: the bins with the most positive-negative pairs are
         divided, down to single scores if necessary. That takes two more passes, more time than
         the exact summary, and memory that grows with the rows in divided bins. Use it where
         ``bins`` alone give wide bounds and the AUC need not be exact.
@@ -183,7 +183,7 @@ def summary(
         ``ci_note`` (String) of `roc_auc_ci`, which say how many misranked rows the interval rests
         on. All but the counts, weights and effective sample sizes are null where a class has no
         weight. A row is missing when its label, score or weight is null or its score is NaN. With
-        ``bins`` or ``tolerance`` the last columns are ``auc_low, auc_high`` (Float64): the exact
+        ``bins`` or ``tolerance`` the last columns are ``auc_min, auc_max`` (Float64): the exact
         AUC of the rows lies between them, but for rounding in the last digits. The other columns
         are computed from the binned scores; ``inverted`` is null where these bounds leave it open.
         With ``strata``, ``fpc`` or ``replicate_weights`` they are ``deff`` (Float64: the variance

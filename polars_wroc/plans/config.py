@@ -90,14 +90,13 @@ class Config(ContextDecorator):
     ``POLARS_WROC_ENGINE`` chooses, and without it ``"auto"``.
 
     The compiled engine computes `audit`, of a LazyFrame too; `summary`, `compare`, `group_gaps`,
-    `partial_aucs` and the quantile bins of `calibration_curve` and `calibration_error`; the curves
-    of `confusion_curve`, `roc_curve`, `pr_curve`, `cost_curve`,
-    `roc_point`, `threshold_metrics`, `decision_curve`, `operating_points`,
-    `dominated_models` and `equalized_thresholds`; `auc_decomposition`; and the AUCs and areas
-    between curves in `fairness`, `cross_auc` and `subgroup_auc`; all with ``cluster`` too where
-    they take it. Of `bootstrap`, `bootstrap_replicates` and `abroca_test` the rows count once for
-    each replicate; it draws the same replicates, of ``"roc_auc"``, ``"gini"``, ``"ks"`` and
-    ``"average_precision"``.
+    `partial_auc_summary` and the quantile bins of `calibration_curve` and `calibration_error`; the
+    curves of `confusion_curve`, `roc_curve`, `pr_curve`, `cost_curve`, `roc_point`,
+    `threshold_metrics`, `decision_curve`, `operating_points`, `dominated_models` and
+    `equalized_thresholds`; `auc_decomposition`; and the AUCs and areas between curves in
+    `fairness`, `cross_auc` and `subgroup_auc`; all of clusters too. Of `bootstrap`,
+    `bootstrap_replicates` and `abroca_test` the rows count once for each replicate; it draws the
+    same replicates, of ``"roc_auc"``, ``"gini"``, ``"ks"`` and ``"average_precision"``.
     With ``bins`` or ``tolerance`` it fills the bins of any table while Polars hands over the rows
     in batches; memory then grows with groups times bins that have rows. Polars computes the rest of
     these, all other tables, expressions, whatever is made of counts, and bins of scores of 128 bits

@@ -122,11 +122,11 @@ def test_bounds_hold_in_ten_thousand_cases(cases: pl.DataFrame, options: dict[st
     )
     assert exact["auc"].null_count() < exact.height / 100
     table = bounded.with_columns(exact=exact["auc"]).filter(pl.col("exact").is_not_null())
-    low, high = pl.col("auc_low") - ROUNDING, pl.col("auc_high") + ROUNDING
+    low, high = pl.col("auc_min") - ROUNDING, pl.col("auc_max") + ROUNDING
     assert table.filter(~pl.col("exact").is_between(low, high)).is_empty()
     assert table.filter(~pl.col("auc").is_between(low, high)).is_empty()
-    assert bounded.filter(pl.col("auc_low").is_null() != pl.col("auc").is_null()).is_empty()
-    widths = (table["auc_high"] - table["auc_low"]).to_numpy()
+    assert bounded.filter(pl.col("auc_min").is_null() != pl.col("auc").is_null()).is_empty()
+    widths = (table["auc_max"] - table["auc_min"]).to_numpy()
     if "tolerance" in options:
         assert widths.max() <= options["tolerance"] + ROUNDING
     elif options["bins"] == 16:
@@ -145,13 +145,13 @@ def test_bounds_hold_in_ten_thousand_cases(cases: pl.DataFrame, options: dict[st
     ],
 )
 def test_bounds_of_partial_areas_hold(cases: pl.DataFrame, area: dict[str, Any]) -> None:
-    exact = wroc.partial_aucs(cases, "y", "s", weight="w", by="case", **area)
-    bounded = wroc.partial_aucs(cases, "y", "s", weight="w", by="case", bins=16, **area)
+    exact = wroc.partial_auc_summary(cases, "y", "s", weight="w", by="case", **area)
+    bounded = wroc.partial_auc_summary(cases, "y", "s", weight="w", by="case", bins=16, **area)
     table = bounded.with_columns(exact=exact["partial_auc"]).drop_nulls()
     assert table.height > 9000
-    low, high = pl.col("partial_auc_low") - ROUNDING, pl.col("partial_auc_high") + ROUNDING
+    low, high = pl.col("partial_auc_min") - ROUNDING, pl.col("partial_auc_max") + ROUNDING
     assert table.filter(~pl.col("exact").is_between(low, high)).is_empty()
-    assert (table["partial_auc_high"] > table["partial_auc_low"]).any()
+    assert (table["partial_auc_max"] > table["partial_auc_min"]).any()
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_binned_scores_are_ties_as_sklearn_sees_them() -> None:
     # All in a bin in the best order and in the worst one.
     best = tied + 0.5 * labels
     worst = tied - 0.5 * labels
-    for name, ranks in (("auc_high", best), ("auc_low", worst)):
+    for name, ranks in (("auc_max", best), ("auc_min", worst)):
         expected = roc_auc_score(labels, ranks, sample_weight=weights)
         assert found[name] == pytest.approx(expected, rel=1e-12)
 
@@ -200,7 +200,7 @@ def test_points_between_bins_are_points_of_the_curve() -> None:
     for rate in ("fpr", "tpr"):
         np.testing.assert_allclose(both[rate], both[f"{rate}_whole"], atol=1e-14)
     exact = roc_auc_score(labels, scores)
-    low, high = binned.row(0, named=True)["auc_low"], binned.row(0, named=True)["auc_high"]
+    low, high = binned.row(0, named=True)["auc_min"], binned.row(0, named=True)["auc_max"]
     assert low <= exact <= high
 
 
@@ -221,7 +221,7 @@ def test_the_default_is_sure_to_a_thousandth(scores: Callable[[Floats], Floats])
     labels = random.random(20_000) < 0.3
     frame = pl.DataFrame({"y": labels, "s": scores(random.normal(size=20_000) + labels)})
     found = wroc.summary(frame, "y", "s", bins=4096).row(0, named=True)
-    assert found["auc_high"] - found["auc_low"] < 1e-3
+    assert found["auc_max"] - found["auc_min"] < 1e-3
     assert found["auc"] == pytest.approx(wroc.summary(frame, "y", "s")["auc"].item(), abs=1e-5)
 
 
@@ -242,7 +242,7 @@ def test_a_tolerance_is_kept_in_every_group(tolerance: float) -> None:
     for by in (["a"], ["a", "b"], None):
         summary = partial(wroc.summary, frame, "y", ["s", "other"], by=by)
         exact, bounded = summary(), summary(tolerance=tolerance)
-        low, high, auc = pl.col("auc_low"), pl.col("auc_high"), pl.lit(exact["auc"])
+        low, high, auc = pl.col("auc_min"), pl.col("auc_max"), pl.lit(exact["auc"])
         assert bounded.select((high - low).max()).item() <= tolerance + ROUNDING
         assert bounded.select((low - auc).max()).item() <= ROUNDING
         assert bounded.select((auc - high).max()).item() <= ROUNDING

@@ -33,8 +33,8 @@ TABLES: list[tuple[str, dict[str, Any], bool]] = [
     ("cost_curve", {}, False),
     ("roc_point", {"fpr": [0.1, 0.2]}, False),
     ("roc_point", {"tpr": 0.8}, False),
-    ("partial_aucs", {"fpr": (0.0, 0.3)}, False),
-    ("partial_aucs", {"tpr": (0.7, 1.0), "standardize": True}, False),
+    ("partial_auc_summary", {"fpr": (0.0, 0.3)}, False),
+    ("partial_auc_summary", {"tpr": (0.7, 1.0), "standardize": True}, False),
     ("operating_points", {"rule": wroc.rules.youden()}, False),
     ("threshold_metrics", {"threshold": [0.3, 0.5], "level": 0.9}, False),
     ("calibration_curve", {}, False),
@@ -249,7 +249,7 @@ def test_large_integers_are_counted_apart() -> None:
     assert wroc.from_counts(counts).summary()["auc"].item() == 0.75
     # Numbers that are one as floats share a bin, which is not taken for one score.
     bounds = wroc.summary(frame, "y", "s", bins=16).row(0, named=True)
-    assert bounds["auc_low"] <= 0.75 <= bounds["auc_high"]
+    assert bounds["auc_min"] <= 0.75 <= bounds["auc_max"]
 
 
 def test_a_threshold_inside_a_bin_is_refused() -> None:

@@ -207,7 +207,7 @@ def test_labelled_and_unlabelled_counts_are_not_mixed(
 NEEDING: list[tuple[str, dict[str, Any]]] = [
     ("summary", {}), ("confusion_curve", {}), ("roc_curve", {}), ("pr_curve", {}),
     ("cost_curve", {}), ("roc_point", {"fpr": 0.1}),
-    ("roc_point", {"tpr": 0.1}), ("partial_aucs", {"fpr": (0.0, 0.3)}),
+    ("roc_point", {"tpr": 0.1}), ("partial_auc_summary", {"fpr": (0.0, 0.3)}),
     ("operating_points", {"rule": wroc.rules.youden()}), ("threshold_metrics", {}),
     ("calibration_curve", {}), ("calibration_error", {}), ("calibration_slope", {}),
     ("decision_curve", {}), ("score_distribution", {}), ("group_gaps", {}),

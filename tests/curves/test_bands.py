@@ -170,7 +170,7 @@ def test_columns_are_in_a_fixed_order(grouped: pl.DataFrame, kind: Any, max_poin
 
 def test_flag_follows_the_bounds_of_binned_scores(grouped: pl.DataFrame) -> None:
     table = wroc.roc_curve(grouped, "y", "s", by="g", band="pointwise", bins=16)
-    assert table.columns == ["g", *CURVE, *LIMITS, "auc_low", "auc_high", ONE_SIDED]
+    assert table.columns == ["g", *CURVE, *LIMITS, "auc_min", "auc_max", ONE_SIDED]
     # Of the binned curve, so that 0 is a limit where the flag says so.
     assert (table.filter(ONE_SIDED)["tpr_low"] == 0).all()
     assert table[ONE_SIDED].any()

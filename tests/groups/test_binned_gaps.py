@@ -104,7 +104,7 @@ def test_a_tolerance_is_kept_for_any_weights(weight: float) -> None:
         {"y": random.integers(0, 2, 2000), "s": random.uniform(0.3, 0.301, 2000)}
     ).with_columns(w=pl.lit(weight))
     found = wroc.summary(frame, "y", "s", weight="w", tolerance=0.001).row(0, named=True)
-    assert found["auc_high"] - found["auc_low"] <= 0.001 + ROUNDING
+    assert found["auc_max"] - found["auc_min"] <= 0.001 + ROUNDING
 
 
 def test_stacked_tables_of_different_bins_are_taken_for_the_widest() -> None:
@@ -117,7 +117,7 @@ def test_stacked_tables_of_different_bins_are_taken_for_the_widest() -> None:
     stacked, merged = pl.concat(states), wroc.merge_counts(states)
     found, expected = (wroc.from_counts(each).summary() for each in (stacked, merged))
     assert_frame_equal(found, expected)
-    assert found["auc_low"].item() <= 0.5 <= found["auc_high"].item()
+    assert found["auc_min"].item() <= 0.5 <= found["auc_max"].item()
 
 
 def test_weights_whose_powers_are_no_numbers_are_counted() -> None:

@@ -73,7 +73,7 @@ TABLES: dict[str, Callable[..., pl.LazyFrame]] = {
     "summary": wroc.summary,
     "summary, bins": partial(wroc.summary, bins=64),
     "summary, tolerance": partial(wroc.summary, tolerance=0.01),
-    "partial_aucs": partial(wroc.partial_aucs, fpr=(0.0, 0.5)),
+    "partial_auc_summary": partial(wroc.partial_auc_summary, fpr=(0.0, 0.5)),
     "threshold_metrics": wroc.threshold_metrics,
     "threshold_metrics, level": partial(wroc.threshold_metrics, threshold=[0.5], level=0.9),
     "roc_point": partial(wroc.roc_point, fpr=0.5),

@@ -67,7 +67,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         wroc.bootstrap,
         {"metrics": "ks", "replicates": np.int64(5), "seed": np.int64(3), "level": HALF},
     ),
-    "partial_aucs": (wroc.partial_aucs, {"fpr": [QUARTER, HALF], "level": HALF}),
+    "partial_auc_summary": (wroc.partial_auc_summary, {"fpr": [QUARTER, HALF], "level": HALF}),
     "group_gaps": (
         by_attributes(wroc.group_gaps),
         {"threshold": HALF, "level": HALF, "margin": QUARTER, "min_rows": np.int64(1)},

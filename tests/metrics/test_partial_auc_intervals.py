@@ -51,14 +51,14 @@ def test_the_same_as_the_expression(
 ) -> None:
     frame = survey.with_columns(s=pl.when(pl.int_range(pl.len()) % 9 > 0).then("s"))
     options = {"level": 0.9, **area, **({"design": "c"} if clustered else {})}
-    found = wroc.partial_aucs(frame, "y", "s", by="g", weight="w", **options)
+    found = wroc.partial_auc_summary(frame, "y", "s", by="g", weight="w", **options)
     assert_frame_equal(found, of_groups(frame, **options))
-    plain = wroc.partial_aucs(frame, "y", "s", by="g", weight="w", **area)
+    plain = wroc.partial_auc_summary(frame, "y", "s", by="g", weight="w", **area)
     assert found["partial_auc"].to_list() == pytest.approx(plain["partial_auc"].to_list())
 
 
 def test_of_all_rows(survey: pl.DataFrame) -> None:
-    found = wroc.partial_aucs(survey, "y", "s", fpr=(0.0, 0.3), weight="w", level=0.95)
+    found = wroc.partial_auc_summary(survey, "y", "s", fpr=(0.0, 0.3), weight="w", level=0.95)
     expected = survey.select(wroc.partial_auc_ci("y", "s", fpr=(0.0, 0.3), weight="w"))
     assert_frame_equal(found, expected.unnest("partial_auc_ci"))
 
@@ -66,7 +66,7 @@ def test_of_all_rows(survey: pl.DataFrame) -> None:
 @pytest.mark.parametrize("area", RANGES)
 def test_standard_error_by_the_definition(survey: pl.DataFrame, area: dict[str, Any]) -> None:
     """The influence of a row is its weight times the derivative of the area by it."""
-    found = wroc.partial_aucs(survey, "y", "s", by="g", level=0.95, **SAMPLE, **area)
+    found = wroc.partial_auc_summary(survey, "y", "s", by="g", level=0.95, **SAMPLE, **area)
     units = {(h, c) for h, c in survey.select("h", "c").iter_rows()}
     for g, se in found.select("g", "se").iter_rows():
         inside = survey.filter(g=g)
@@ -92,7 +92,7 @@ def test_standard_error_by_the_definition(survey: pl.DataFrame, area: dict[str, 
 
 
 def test_the_whole_area_is_the_auc(survey: pl.DataFrame) -> None:
-    found = wroc.partial_aucs(survey, "y", "s", by="g", fpr=(0.0, 1.0), level=0.95, **SAMPLE)
+    found = wroc.partial_auc_summary(survey, "y", "s", by="g", fpr=(0.0, 1.0), level=0.95, **SAMPLE)
     columns = ["se", "ci_low", "ci_high", "n_eff_pos", "n_eff_neg", "deff", "df", "df_segment"]
     expected = wroc.summary(survey, "y", "s", by="g", **SAMPLE)
     assert_frame_equal(found.select(columns), expected.select(columns))
@@ -102,8 +102,8 @@ def test_a_group_of_missing_rows_is_there(survey: pl.DataFrame) -> None:
     frame = survey.with_columns(s=pl.when(pl.col("g") != "b").then("s"))
     for options in ({"weight": "w"}, {"weight": "w", "design": "c"}, SAMPLE):
         given: dict[str, Any] = {"by": "g", "fpr": (0.0, 0.3), "level": 0.95, **options}
-        found = wroc.partial_aucs(frame, "y", "s", **given)
-        alone = wroc.partial_aucs(frame.filter(g="a"), "y", "s", **given)
+        found = wroc.partial_auc_summary(frame, "y", "s", **given)
+        alone = wroc.partial_auc_summary(frame.filter(g="a"), "y", "s", **given)
         assert_frame_equal(found.filter(g="a"), alone, check_exact=False)
         values = found.select(PARTIAL_VALUES)
         assert values.row(1) == (None,) * values.width
@@ -113,14 +113,14 @@ def test_a_group_of_missing_rows_is_there(survey: pl.DataFrame) -> None:
 def test_mixed_labels_are_refused(survey: pl.DataFrame, options: dict[str, Any]) -> None:
     mixed = survey.with_columns(y=pl.when(y=0).then(-(pl.int_range(pl.len()) % 2)).otherwise("y"))
     with pytest.raises(InvalidOperationError, match=r"`label` must hold 0 and 1 or -1 and 1; it"):
-        wroc.partial_aucs(mixed, "y", "s", fpr=(0.0, 0.3), level=0.95, **options)
+        wroc.partial_auc_summary(mixed, "y", "s", fpr=(0.0, 0.3), level=0.95, **options)
 
 
 @pytest.mark.parametrize("engine", ["in-memory", "streaming"])
 def test_lazily(survey: pl.DataFrame, engine: Engine) -> None:
     given: dict[str, Any] = {"by": "g", "tpr": (0.7, 1.0), "level": 0.95, **SAMPLE}
-    expected = wroc.partial_aucs(survey, "y", "s", **given)
-    lazy = wroc.partial_aucs(survey.lazy(), "y", "s", **given)
+    expected = wroc.partial_auc_summary(survey, "y", "s", **given)
+    lazy = wroc.partial_auc_summary(survey.lazy(), "y", "s", **given)
     assert_frame_equal(lazy.collect(engine=engine), expected)
 
 
@@ -144,4 +144,4 @@ def test_lazily(survey: pl.DataFrame, engine: Engine) -> None:
 )
 def test_wrong_arguments(survey: pl.DataFrame, options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        wroc.partial_aucs(survey, "y", "s", **options)
+        wroc.partial_auc_summary(survey, "y", "s", **options)

@@ -237,7 +237,7 @@ def test_positives_in_the_range_are_counted_not_their_clusters() -> None:
     frame = pl.DataFrame({"y": random.random(600) < 0.4, "s": random.normal(size=600)})
     frame = frame.with_row_index("c").with_columns(pl.col("s") + pl.col("y"), pl.col("c") % 12)
     free, found = (
-        wroc.partial_aucs(frame, "y", "s", tpr=(0.8, 1), level=0.95, design=cluster)
+        wroc.partial_auc_summary(frame, "y", "s", tpr=(0.8, 1), level=0.95, design=cluster)
         for cluster in (None, "c")
     )
     assert found["n_eff_pos"].item() < 13

@@ -85,7 +85,7 @@ def test_only_convex_hulls_need_python(people: pl.DataFrame, name: str) -> None:
         "threshold_metrics with intervals",
         "operating_points",
         "operating_points, common",
-        "partial_aucs",
+        "partial_auc_summary",
         "cross_auc",
         "auc_decomposition",
         "calibration_curve",
