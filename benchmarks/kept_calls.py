@@ -37,7 +37,10 @@ class Call:
         if "wroc.audit" in text:
             text = text.replace("by=", "attributes=")
         text = text.replace(".audit(by=", ".audit(attributes=")
-        if "confusion_matrix(" in text:
+        for name in ("threshold_metrics", "operating_points", "confusion_matrix"):
+            every = f'partial(wroc.{name}, metrics="all", level=None)('
+            text = text.replace(f"wroc.{name}(", every)
+        if "confusion_matrix" in text:
             text = text.replace("rule=", "threshold=")
         return text
 
@@ -395,7 +398,7 @@ def run(name: str, engine: Any) -> dict[str, pl.DataFrame]:
     """Run a call and return its tables, without structs and lists."""
     call = CALLS[name]
     with wroc.Config(engine=engine):
-        result = eval(call.now, {"wroc": wroc, "pl": pl, **DATA})  # noqa: S307
+        result = eval(call.now, {"wroc": wroc, "pl": pl, "partial": partial, **DATA})  # noqa: S307
     return {key: _flat(table) for key, table in tables_of(result, call).items()}
 
 

@@ -51,8 +51,8 @@ TABLES: dict[str, Table] = {
     "roc_curve of few points": lambda f, by="g": wroc.roc_curve(f, "y", "s", by=by, max_points=5),
     "threshold_metrics": lambda f, by="g": wroc.threshold_metrics(f, "y", "s", weight="w", by=by),
     "threshold_metrics at thresholds": lambda f: wroc.threshold_metrics(f, "y", "s", threshold=1),
-    "threshold_metrics with intervals": lambda f, by="g": wroc.threshold_metrics(
-        f, "y", "s", weight="w", by=by, level=0.9
+    "threshold_metrics, all": lambda f, by="g": wroc.threshold_metrics(
+        f, "y", "s", weight="w", by=by, level=0.9, metrics="all"
     ),
     "summary in clusters": lambda f, by="g": wroc.summary(
         f, "y", "s", weight="w", by=by, design=pl.col("w").floor()

@@ -67,21 +67,21 @@ def test_a_circle_is_found() -> None:
 # An addition that breaks one of these needs a deletion somewhere, or a reason.
 MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 170, 510, 20
 MOST_CODE = {
-    "audits": 5570,
+    "audits": 5563,
     "charts": 4060,
     "groups": 3550,
     "metrics": 2935,
     "cli": 2090,
     "inputs": 1627,
     "ranking": 1345,
-    "curves": 1290,
+    "curves": 1275,
     "kernels": 1245,
-    "thresholds": 1196,
+    "thresholds": 1221,
     "stats": 1130,
     "counts": 890,
     "files": 470,
     "plans": 240,
-    "": 500,
+    "": 480,
 }
 
 

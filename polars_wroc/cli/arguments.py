@@ -15,7 +15,6 @@ from polars_wroc.cli.process import UsageError
 from polars_wroc.files.sources import listed
 from polars_wroc.groups.ranges import ranges
 from polars_wroc.inputs import columns
-from polars_wroc.inputs.columns import Frequency, IntoWeight
 from polars_wroc.inputs.designs import Design, Survey
 
 
@@ -43,7 +42,7 @@ def _group(text: str, schema: pl.Schema, flag: str) -> str | pl.Expr:
 # Options about columns of rows.
 _UNITS = ("cluster", "strata", "fpc", "lonely")
 DESIGN = (*_UNITS, "replicate_weights")
-_COLUMNS = ("label", "score", "selected", "weight", "frequency", "pos_label", *DESIGN)
+_COLUMNS = ("label", "score", "selected", "weight", "pos_label", *DESIGN)
 # Commands by the functions whose names are in messages.
 _COMMANDS = {
     "score_counts": "polars-wroc counts",
@@ -101,7 +100,7 @@ def columns_of(options: argparse.Namespace, frame: pl.LazyFrame) -> dict[str, An
     columns = {
         "label": options.label,
         "score": scores_of(options),
-        "weight": _weight(options),
+        "weight": options.weight,
         "by": groups_of(options, frame),
         "pos_label": _pos_label(frame, options.label, options.pos_label),
     }
@@ -125,16 +124,12 @@ def scores_of(options: argparse.Namespace) -> list[str] | str:
     return scores if len(scores) > 1 else scores[0]
 
 
-def _weight(options: argparse.Namespace) -> IntoWeight | None:
-    return options.weight if options.frequency is None else Frequency(options.frequency)
-
-
 def decisions_of(options: argparse.Namespace, frame: pl.LazyFrame) -> dict[str, Any]:
     """Name the columns of decisions, or of scores that a threshold decides on."""
     return {
         "score": scores_of(options) if options.score else None,
         "selected": None if options.selected is None else _selected(frame, options.selected),
-        "weight": _weight(options),
+        "weight": options.weight,
         "attributes": groups_of(options, frame),
     }
 

@@ -8,7 +8,7 @@ from typing import NamedTuple, get_args
 from polars_wroc.audits.result import SUFFIXES
 from polars_wroc.audits.tables import ReferenceKind
 from polars_wroc.charts.options import ChangeMeasure, GapMetric
-from polars_wroc.cli import shared_options
+from polars_wroc.cli import process, shared_options
 from polars_wroc.cli.results import TABLE_OR_CHART
 from polars_wroc.cli.sources import Name
 from polars_wroc.curves.calibration_curve import Strategy
@@ -16,6 +16,7 @@ from polars_wroc.curves.roc_curve import BandKind
 from polars_wroc.files import outputs
 from polars_wroc.metrics.paired_tests import ComparisonMethod
 from polars_wroc.stats.difference_tests import Exact
+from polars_wroc.thresholds.threshold_rates import DEFAULT_METRICS
 
 
 def add_audit(parser: argparse.ArgumentParser) -> None:
@@ -301,10 +302,13 @@ def add_thresholds(parser: argparse.ArgumentParser) -> None:
         help=f"{shared_options.THRESHOLD}; numbers may be repeated",
     )
     shared_options.add_prevalence(group, "that the rates are for")
-    group.add_argument(
-        "--common",
-        action="store_true",
-        help="choose one threshold for all groups, not one for each",
+    group.add_argument("--common", action="store_true", help="choose one threshold for all groups")
+    parser.add_argument(
+        "--metrics",
+        type=process.columns_of,
+        metavar="LIST",
+        default=DEFAULT_METRICS,
+        help=f"metrics such as tpr,lift, or all; default {','.join(DEFAULT_METRICS)}",
     )
     shared_options.add_level(parser)
     shared_options.add_output(parser, TABLE_OR_CHART, prints_json=True, prints_table=True)

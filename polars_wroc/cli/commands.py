@@ -273,7 +273,7 @@ def _written(table: pl.DataFrame, options: argparse.Namespace) -> pl.DataFrame:
 def _notes(table: pl.DataFrame, decided: pl.DataFrame, options: argparse.Namespace) -> list[str]:
     """Say what a reader of the ratios should know about the rows and their categories."""
     what = "label, score or weight" if options.counts else "decision"
-    if options.weight or options.frequency:
+    if options.weight:
         what += " or weight"
     notes = [results.of_missing(decided, what)]
     if options.threshold == "median":
@@ -363,15 +363,14 @@ def run_thresholds(options: argparse.Namespace) -> None:
     source = sources.source_of(options)
     with at_once(sources.known_rows(options)):
         table = collect(_decisions(options, source))
-    check_positives(options.pos_label, found=_table_has_positives(table["tpr"], source))
-    if not is_chart(options):
-        show_table("thresholds", table, options, partial(decisions_in_text, table))
-        return
-    # The chart has a slider along the curve.
-    curves = collect(source.function("roc_curve")())
-    text = partial(decisions_in_text, table)
-    known = {"facet": next(iter(source.groups), None), "threshold": _start(table, curves)}
-    show_table("thresholds", curves, options, text, **known)
+    positives = table.filter(pl.col("tp") + pl.col("fn") > 0)["tp"]
+    check_positives(options.pos_label, found=_table_has_positives(positives, source))
+    text, drawn, known = partial(decisions_in_text, table), table, dict[str, Any]()
+    if is_chart(options):
+        # The chart has a slider along the curve.
+        drawn = collect(source.function("roc_curve")())
+        known = {"facet": next(iter(source.groups), None), "threshold": _start(table, drawn)}
+    show_table("thresholds", drawn, options, text, **known)
 
 
 def run_calibrate(options: argparse.Namespace) -> None:
@@ -406,20 +405,19 @@ def _decisions(options: argparse.Namespace, source: sources.Source) -> pl.LazyFr
         found = "none" if not given else "a rule and other thresholds"
         msg = f"thresholds needs --threshold, with numbers or one rule; found {found}"
         raise UsageError(msg)
-    table: pl.LazyFrame
     if isinstance(given[0], Rule):
         if options.prevalence is not None:
             msg = "--prevalence must not come with a rule in --threshold: least-cost:prevalence=P"
             raise UsageError(msg)
-        points = source.function("operating_points")
-        table = points(rule=given[0], common=options.common, level=options.level)
-        return table
-    if options.common:
+        rates = source.function("operating_points")
+        chosen: dict[str, Any] = {"rule": given[0], "common": options.common}
+    elif options.common:
         msg = "--common must come with a rule in --threshold; found a number"
         raise UsageError(msg)
-    threshold = given[0] if by_rule else given
-    metrics = source.function("threshold_metrics")
-    table = metrics(threshold=threshold, prevalence=options.prevalence, level=options.level)
+    else:
+        rates = source.function("threshold_metrics")
+        chosen = {"threshold": given[0] if by_rule else given, "prevalence": options.prevalence}
+    table: pl.LazyFrame = rates(metrics=options.metrics, level=options.level, **chosen)
     return table
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import polars as pl
+import polars.selectors as cs
 
 from polars_wroc.audits.gates import Judgement
 from polars_wroc.audits.text_table import Screen, fitted_table, limits_in_text, points_in_text
@@ -19,6 +20,7 @@ from polars_wroc.files import outputs
 from polars_wroc.groups.categories import CROSSED
 from polars_wroc.groups.wide import BELOW, LIKELY, SURELY, judgement
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, UNKNOWN_CATEGORY
+from polars_wroc.ranking.curve import CELLS
 from polars_wroc.stats.difference_tests import is_significant
 
 
@@ -294,10 +296,6 @@ def _place(row: dict[str, Any], keys: Sequence[str], end: str = ": ") -> str:
 _Columns: TypeAlias = list[str | pl.Expr | pl.Series]
 
 _OF_AUCS = ("n_pos", "ks", "average_precision", "gini", "se", "n_missing", "ci_note")
-_OF_DECISIONS = (
-    *("threshold", "selection_rate", "tpr", "fpr", "ppv", "npv"),
-    *("accuracy", "f1", "tp", "fp", "fn", "tn"),
-)
 
 
 def aucs_in_text(table: pl.DataFrame, screen: Screen) -> str:
@@ -341,7 +339,8 @@ def gaps_in_text(
 def decisions_in_text(table: pl.DataFrame, screen: Screen) -> str:
     """Write the rates at thresholds."""
     keys = _before(table, "threshold")
-    return _written(table, [*_OF_DECISIONS], screen, keys, 4, of_decisions(table, keys))
+    rates = table.select(cs.exclude(*keys, *CELLS) - cs.ends_with("_low", "_high")).columns
+    return _written(table, [*rates, *CELLS], screen, keys, 4, of_decisions(table, keys))
 
 
 def calibration_in_text(curve: pl.DataFrame, slopes: pl.DataFrame, screen: Screen) -> str:

@@ -13,6 +13,7 @@ import polars.selectors as cs
 
 from polars_wroc.cli import process
 from polars_wroc.inputs.arguments import MARGIN, did_you_mean
+from polars_wroc.inputs.columns import Frequency
 from polars_wroc.inputs.decisions import Favorable
 from polars_wroc.inputs.designs import Lonely, ReplicateWeights
 from polars_wroc.stats.difference_tests import Adjust
@@ -88,10 +89,15 @@ def add_scores(parser: argparse._ActionsContainer) -> None:
     )
     weights = parser.add_mutually_exclusive_group()
     weights.add_argument(
-        "--weight", metavar="W", help="column of weights: how much of a population a row represents"
+        "--frequency",
+        dest="weight",
+        type=Frequency,
+        metavar="N",
+        help="column of weights that count rows: how many a row is",
     )
+    # The last option of an argument is the one that messages name.
     weights.add_argument(
-        "--frequency", metavar="N", help="column of weights that count rows: how many a row is"
+        "--weight", metavar="W", help="column of weights: how much of a population a row represents"
     )
 
 

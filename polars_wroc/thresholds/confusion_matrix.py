@@ -34,7 +34,12 @@ from polars_wroc.thresholds.search import (
     rate_variances,
     unit_cells,
 )
-from polars_wroc.thresholds.threshold_rates import ThresholdMetrics, weights_in_cells
+from polars_wroc.thresholds.threshold_rates import (
+    DEFAULT_METRICS,
+    ThresholdMetrics,
+    read_metrics,
+    weights_in_cells,
+)
 
 
 def confusion_matrix(
@@ -42,6 +47,7 @@ def confusion_matrix(
     score: IntoColumn,
     *,
     threshold: float | pl.Expr | Rule,
+    metrics: str | Sequence[str] = DEFAULT_METRICS,
     weight: IntoWeight | None = None,
     pos_label: object = None,
     prevalence: float | None = None,
@@ -61,6 +67,13 @@ def confusion_matrix(
         A number, an expression with one value per group, or a rule that chooses one in each group,
         such as ``wroc.rules.max_fpr(0.1)``: see `polars_wroc.rules`. All fields are null where a
         class that the rule needs has no weight.
+    metrics
+        Names of the metrics, in this order, or ``"all"``: ``tpr``, ``fpr``, ``tnr``, ``fnr``,
+        ``ppv``, ``npv``, ``selection_rate``, ``accuracy``, ``balanced_accuracy``, ``f1``, ``mcc``,
+        ``youden`` (tpr - fpr), ``lift`` (ppv over prevalence), ``prevalence``, ``zero_one_loss``,
+        ``fdr`` (1 - ppv), ``for`` (1 - npv, the false omission rate), ``markedness`` (ppv + npv -
+        1), ``f2``, ``jaccard``, ``lr_pos`` (tpr / fpr), ``lr_neg`` (fnr / tnr) and ``net_benefit``,
+        which treats the threshold as a probability [2]_ and is null for one outside [0, 1).
     weight
         Column name or expression of the row weights, zero or more; None counts rows.
     pos_label
@@ -77,16 +90,11 @@ def confusion_matrix(
     -------
     pl.Expr
         One struct per group, named ``confusion_matrix``, of Float64 fields: ``threshold``;
-        the weights ``tp``, ``fp``, ``fn``, ``tn``, null where they overflow;
-        ``tpr``, ``fpr``, ``tnr``, ``fnr``, ``ppv``, ``npv``, ``selection_rate``, ``accuracy``,
-        ``balanced_accuracy``, ``f1``, ``mcc``, ``youden`` (tpr - fpr), ``lift`` (ppv over
-        prevalence), ``prevalence``, ``zero_one_loss``, ``fdr`` (1 - ppv), ``for`` (1 - npv, the
-        false omission rate), ``markedness`` (ppv + npv - 1), ``f2``, ``jaccard``, ``lr_pos``
-        (tpr / fpr), ``lr_neg`` (fnr / tnr) and ``net_benefit``, which treats the threshold as a
-        probability [2]_ and is null for one outside [0, 1). With ``level`` also ``tpr_low``,
-        ``tpr_high`` and the same for ``fpr``, ``ppv``, ``npv``, ``selection_rate`` and
-        ``accuracy``. A rate whose denominator is 0 is null; with a null or NaN threshold all
-        fields are null. Rows with a null label, score or weight or a NaN score are left out.
+        the weights ``tp``, ``fp``, ``fn``, ``tn``, null where they overflow; and the ``metrics``.
+        With ``level`` limits such as ``tpr_low, tpr_high`` follow ``tpr``, ``fpr``, ``ppv``,
+        ``npv``, ``selection_rate`` and ``accuracy``. A rate whose denominator is 0 is null; with a
+        null or NaN threshold all fields are null. Rows with a null label, score or weight or a NaN
+        score are left out.
 
     Raises
     ------
@@ -129,11 +137,11 @@ def confusion_matrix(
         raise ValueError(msg)
     if isinstance(threshold, Rule) and prevalence is None:
         prevalence = threshold.prevalence
-    metrics = ThresholdMetrics(level, prevalence)
+    at = ThresholdMetrics(level, prevalence, shown=read_metrics(metrics))
     carried = {}
     build: Callable[..., pl.Expr]
     if isinstance(threshold, Rule):
-        build = partial(_at_chosen, rule=threshold, metrics=metrics)
+        build = partial(_at_chosen, rule=threshold, metrics=at)
     else:
         if isinstance(threshold, pl.Expr):
             carried["__threshold"] = expressions.one_per_group("threshold", threshold)
@@ -144,7 +152,7 @@ def confusion_matrix(
         else:
             value = pl.lit(arguments.number("threshold", threshold) + 0.0)
         counted = isinstance(weight, Frequency)
-        build = partial(_matrix, threshold=value, metrics=metrics, counted=counted)
+        build = partial(_matrix, threshold=value, metrics=at, counted=counted)
     matrix = expressions.from_expressions(label, score, weight, pos_label, build, **carried)
     return matrix.alias("confusion_matrix")
 
@@ -180,11 +188,12 @@ def threshold_metrics(
     *,
     threshold: Threshold | Sequence[float] | None = None,
     selected: IntoColumn | None = None,
+    metrics: str | Sequence[str] = DEFAULT_METRICS,
     weight: IntoWeight | None = None,
     by: IntoColumns | None = None,
     pos_label: object = None,
     prevalence: float | None = None,
-    level: float | None = None,
+    level: float | None = 0.95,
     design: Design | None = None,
 ) -> FrameT:
     """Confusion matrix and its metrics at each threshold, per group.
@@ -203,9 +212,9 @@ def threshold_metrics(
     selected
         Instead of a ``threshold``: a Boolean column or expression, the decision that was recorded.
         Rows where it, or the score, is null are missing.
-    prevalence, level
-        Prevalence in the target population, and confidence intervals of the rates: see
-        `confusion_matrix`.
+    metrics, prevalence, level
+        Which metrics, the prevalence in the target population, and the level of confidence
+        intervals of the rates, None for none: see `confusion_matrix`.
     design
         Clusters, a `Survey` or `ReplicateWeights`: see `summary`. The intervals
         then use its variances and Student's t, and effective sample sizes of at most
@@ -251,7 +260,8 @@ def threshold_metrics(
         asked = arguments.numbers("threshold", threshold)
     common = choice is not None
     survey = read_design(design)
-    metrics = ThresholdMetrics(level, prevalence, designed=survey.given)
+    shown = read_metrics(metrics)
+    at = ThresholdMetrics(level, prevalence, designed=survey.given, shown=shown)
     if survey.given and not ((asked or common) and level is not None):
         given = arguments.given(threshold=threshold, selected=selected, level=level)
         msg = (
@@ -264,11 +274,11 @@ def threshold_metrics(
     )
     if choice is not None:
         cells = cells_of_groups(rows, common_threshold(rows, choice))
-        table = in_columns(cells, metrics.steps)
-        return like_input(frame, rows.result(table, metrics.columns))
+        table = in_columns(cells, at.steps)
+        return like_input(frame, rows.result(table, at.columns))
     curve = _cells_at(rows, asked, squares=level is not None)
-    table = in_columns(curve, metrics.steps)
-    return like_input(frame, rows.sorted_result(table, metrics.columns))
+    table = in_columns(curve, at.steps)
+    return like_input(frame, rows.sorted_result(table, at.columns))
 
 
 def _cells_at(rows: Rows, thresholds: Sequence[float], *, squares: bool) -> pl.LazyFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -52,10 +52,12 @@ from polars_wroc.thresholds.search import (
     with_best,
 )
 from polars_wroc.thresholds.threshold_rates import (
+    DEFAULT_METRICS,
     HONEST_RATES,
     Honest,
     ThresholdMetrics,
     honest_rate,
+    read_metrics,
     weights_in_cells,
 )
 
@@ -263,6 +265,7 @@ def operating_points(
     score: IntoColumns,
     rule: Rule,
     *,
+    metrics: str | Sequence[str] = DEFAULT_METRICS,
     common: bool = False,
     weight: IntoWeight | None = None,
     by: IntoColumns | None = None,
@@ -283,6 +286,8 @@ def operating_points(
     rule
         A rule of `polars_wroc.rules`, such as ``wroc.rules.youden()``. With the prevalence of
         ``least_cost`` the metrics are those of its population too.
+    metrics
+        Which metrics: see `confusion_matrix`.
     common
         Choose one threshold on all rows, for each score, and measure every group at it.
     level
@@ -370,7 +375,7 @@ def operating_points(
     arguments.flag("common", common)
     resamples = arguments.whole_number("resamples", resamples, low=1)
     seed = arguments.whole_number("seed", seed, low=0)
-    metrics = ThresholdMetrics(level, rule.prevalence, honest)
+    at = ThresholdMetrics(level, rule.prevalence, honest, shown=read_metrics(metrics))
     if honest is not None:
         refuse_frequency(weight, "with `honest`, which draws rows")
     read = read_source(frame)
@@ -390,5 +395,5 @@ def operating_points(
             if honest == "bootstrap"
             else estimates.by_crossfit(cells)
         )
-    table = in_columns(cells, metrics.steps)
-    return like_input(frame, rows.result(table, metrics.columns))
+    table = in_columns(cells, at.steps)
+    return like_input(frame, rows.result(table, at.columns))

@@ -108,12 +108,28 @@ def rate_influences(
 
 Honest: TypeAlias = Literal["bootstrap", "crossfit"]
 
-METRIC_COLUMNS = ("threshold", *CELLS, *THRESHOLD_METRICS)
+DEFAULT_METRICS = ("selection_rate", "tpr", "fpr", "ppv", "npv", "accuracy", "f1", "mcc")
 _LIMIT_COLUMNS = tuple(f"{rate}_{end}" for rate in RATES for end in ("low", "high"))
 
 
 # The rates that are estimated for other rows; the other metrics follow from them.
 HONEST_RATES = ("tpr", "fpr", "ppv", "npv")
+
+
+def read_metrics(metrics: str | Sequence[str]) -> tuple[str, ...]:
+    """Read the names of one or several metrics, or ``"all"``."""
+    if metrics == "all":
+        return tuple(THRESHOLD_METRICS)
+    names = [metrics] if isinstance(metrics, str) else metrics
+    if not isinstance(names, Sequence) or not names:
+        arguments.reject_type("metrics", "be 'all' or names of metrics", metrics)
+    for name in names:
+        if name not in THRESHOLD_METRICS:
+            hint = arguments.did_you_mean(str(name), THRESHOLD_METRICS)
+            msg = f"`metrics` must be out of {', '.join(THRESHOLD_METRICS)}; found {name!r}{hint}"
+            raise ValueError(msg)
+    # Each once, in the order that is asked for.
+    return tuple(dict.fromkeys(names))
 
 
 def honest_rate(rate: str) -> str:
@@ -159,6 +175,7 @@ class ThresholdMetrics:
     honest: Honest | None = None
     # With the columns of `rate_variances`.
     designed: bool = False
+    shown: Sequence[str] = tuple(THRESHOLD_METRICS)
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -173,8 +190,10 @@ class ThresholdMetrics:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the metrics, in order."""
-        return METRIC_COLUMNS if self.level is None else METRIC_COLUMNS + _LIMIT_COLUMNS
+        """The threshold, the cells, and the metrics that are shown with their limits."""
+        ends = ("", "_low", "_high") if self.level is not None else ("",)
+        of_metrics = (f"{m}{end}" for m in self.shown for end in (ends if m in RATES else ("",)))
+        return ("threshold", *CELLS, *of_metrics)
 
     @property
     def steps(self) -> list[Step]:

@@ -20,7 +20,9 @@ RATES = {
 
 
 def table_of(rows: int = 60, groups: int = 2, **options: Any) -> pl.DataFrame:
-    return wroc.threshold_metrics(scored(rows, groups=groups), "y", "s", by="g", **options)
+    return wroc.threshold_metrics(
+        scored(rows, groups=groups), "y", "s", by="g", **{"level": None} | options
+    )
 
 
 def points_of(chart: Any) -> pl.DataFrame:
@@ -39,7 +41,7 @@ def test_every_rate_of_a_small_table_is_drawn() -> None:
 
 def test_labels_are_the_rates_of_the_rows_that_the_threshold_selects(tmp_path: Path) -> None:
     data = scored(500, groups=2)
-    table = wroc.threshold_metrics(data, "y", "s", by="g")
+    table = wroc.threshold_metrics(data, "y", "s", by="g", level=None)
     chart = wroc.rates_chart(table, threshold=0.6, rates=["tpr", "ppv"])
     found = points_of(chart).filter(pl.col("__label").is_not_null())
     assert found["__at"].unique().to_list() == [0.6]
@@ -86,7 +88,7 @@ def test_panels_are_rates_unless_told_otherwise(tmp_path: Path) -> None:
 
 
 def test_intervals_are_bands(tmp_path: Path) -> None:
-    table = table_of(300, level=0.9, threshold=[0.2, 0.5, 0.8])
+    table = table_of(300, level=0.9, threshold=[0.2, 0.5, 0.8], metrics=["tpr", "fpr", "tnr"])
     chart = wroc.rates_chart(table, rates=["tpr", "tnr"], level=0.9)
     found = points_of(chart)
     assert (

@@ -180,7 +180,9 @@ def test_whole_weights_are_repeated_rows(rows: list[Row], threshold: float) -> N
     found = wroc.decision_curve(frame, "y", "s", thresholds=threshold, weight=wroc.frequency("w"))
     expected = wroc.decision_curve(repeated, "y", "s", thresholds=threshold)
     assert_frame_equal(found, expected, abs_tol=1e-9)
-    metrics = wroc.threshold_metrics(frame, "y", "s", threshold=threshold, weight="w")
+    metrics = wroc.threshold_metrics(
+        frame, "y", "s", threshold=threshold, weight="w", metrics="all", level=None
+    )
     names = ["selection_rate", "prevalence", "net_benefit"]
     assert_frame_equal(found.select(names), metrics.select(names), abs_tol=1e-12)
 

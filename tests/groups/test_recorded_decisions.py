@@ -86,10 +86,10 @@ def test_metrics_of_decisions_that_a_threshold_made(
     people: pl.DataFrame, options: dict[str, Any], engine: Engine
 ) -> None:
     found = wroc.threshold_metrics(
-        people.lazy(), "y", "s", selected="at_half", by="g", weight="w", **options
+        people.lazy(), "y", "s", selected="at_half", by="g", weight="w", **options, metrics="all"
     ).collect(engine=engine)
     expected = wroc.threshold_metrics(
-        people, "y", "s", threshold=0.5, by="g", weight="w", **options
+        people, "y", "s", threshold=0.5, by="g", weight="w", **options, metrics="all"
     )
     assert found.columns == expected.columns
     assert found["threshold"].null_count() == found["net_benefit"].null_count() == 3
@@ -98,7 +98,9 @@ def test_metrics_of_decisions_that_a_threshold_made(
 
 def test_rates_come_from_the_decisions_and_aucs_from_the_score(people: pl.DataFrame) -> None:
     table = wide_gaps(people, "y", "s", by="g", weight="w", selected="d")
-    cells = wroc.threshold_metrics(people, "y", "s", by="g", weight="w", selected="d")
+    cells = wroc.threshold_metrics(
+        people, "y", "s", by="g", weight="w", selected="d", metrics="all", level=None
+    )
     for gaps, counted in zip(table.to_dicts(), cells.to_dicts(), strict=True):
         rows = people.filter(g=gaps["g"])
         y, w = rows["y"].to_numpy(), rows["w"].to_numpy()
@@ -158,7 +160,9 @@ def test_decisions_may_be_an_expression_for_several_scores(people: pl.DataFrame)
 
 
 def test_no_decisions_at_all(people: pl.DataFrame) -> None:
-    table = wroc.threshold_metrics(people, "y", "s", selected=pl.lit(None))
+    table = wroc.threshold_metrics(
+        people, "y", "s", selected=pl.lit(None), metrics="all", level=None
+    )
     assert table.select("tp", "fp", "fn", "tn", "tpr").row(0) == (0, 0, 0, 0, None)
 
 
@@ -185,7 +189,7 @@ def test_audits_of_decisions_that_a_threshold_made(
         assert_frame_equal(found, expected, rel_tol=1e-9)
 
 
-@pytest.mark.parametrize("options", [{"bins": 64}, {"tolerance": 0.01}])
+@pytest.mark.parametrize("options", [{"bins": 64}, {"bins": 4096}])
 def test_binned_audits_know_the_decisions_exactly(
     people: pl.DataFrame, options: dict[str, Any]
 ) -> None:
@@ -283,7 +287,12 @@ WRONG: list[tuple[str, dict[str, Any], type[Exception], str]] = [
     ),
     ("audit_in_ranges", {"selected": "d"}, TypeError, "'selected'"),
     ("threshold_metrics", {"threshold": 1, "selected": "d"}, ValueError, "found 1"),
-    ("threshold_metrics", {"selected": "d", **DESIGN}, ValueError, "`level`.*found `selected`"),
+    (
+        "threshold_metrics",
+        {"selected": "d", "level": None, **DESIGN},
+        ValueError,
+        "`level`.*found `selected`",
+    ),
 ]
 
 

@@ -232,7 +232,7 @@ TABLES: dict[str, tuple[Callable[..., Any], str]] = {
     "summary": (wroc.summary, "average_precision"),
     "confusion_curve": (wroc.confusion_curve, "fn"),
     "roc_curve": (wroc.roc_curve, "fpr"),
-    "threshold_metrics": (wroc.threshold_metrics, "lift"),
+    "threshold_metrics": (wroc.threshold_metrics, "mcc"),
     "threshold_metrics with intervals": (partial(wroc.threshold_metrics, level=0.9), "ppv_high"),
     "summary in clusters": (partial(wroc.summary, design="g"), "ci_method"),
     "roc_curve with a band": (partial(wroc.roc_curve, band="pointwise"), "tpr_high"),

@@ -116,7 +116,9 @@ def test_frequencies_are_never_wrong(weight: float, rows: pl.DataFrame) -> None:
     scaled = rows.with_columns(w=pl.lit(weight))
     tables = [
         wroc.summary(scaled, "y", "s", weight=wroc.frequency("w")),
-        wroc.threshold_metrics(scaled, "y", "s", weight=wroc.frequency("w"), **LEVEL),
+        wroc.threshold_metrics(
+            scaled, "y", "s", weight=wroc.frequency("w"), **LEVEL, metrics="all"
+        ),
         wroc.roc_point(scaled, "y", "s", fpr=0.3, weight=wroc.frequency("w")),
     ]
     for table in tables:
@@ -170,14 +172,21 @@ CELLS = ["tp", "fp", "fn", "tn"]
 
 def test_cells_that_are_no_numbers_are_null(rows: pl.DataFrame) -> None:
     huge = rows.with_columns(w=pl.when("y").then(1e308).otherwise(1e300))
-    matrix = wroc.confusion_matrix("y", "s", threshold=0.5, weight="w")
-    at_half = partial(wroc.threshold_metrics, threshold=0.5)
+    matrix = wroc.confusion_matrix("y", "s", threshold=0.5, weight="w", metrics="all")
+    at_half = partial(wroc.threshold_metrics, threshold=0.5, metrics="all")
     tables = [
         huge.select(matrix).unnest("confusion_matrix"),
-        at_half(huge, "y", "s", weight="w"),
+        at_half(huge, "y", "s", weight="w", level=None),
         at_half(huge, "y", "s", weight="w", level=0.9),
         wroc.operating_points(
-            huge, "y", "s", weight="w", by="g", common=True, rule=wroc.rules.max_fpr(0.5)
+            huge,
+            "y",
+            "s",
+            weight="w",
+            by="g",
+            common=True,
+            rule=wroc.rules.max_fpr(0.5),
+            metrics="all",
         ),
     ]
     scores = rows.filter(~pl.col("y"))["s"].to_list()
@@ -236,9 +245,9 @@ def test_expressions_say_what_tables_say(scale: float, rows: pl.DataFrame) -> No
             wroc.roc_auc_ci(**named).struct.field("auc"),
             wroc.partial_auc_ci(fpr=(0.0, 0.3), **named).struct.field("partial_auc").alias("ci"),
             wroc.cost_partial_auc(cost_fn=0.3, **named).struct.field("area"),
-            wroc.confusion_matrix(threshold=wroc.rules.youden(), **named).struct.field(
-                "threshold", "tpr"
-            ),
+            wroc.confusion_matrix(
+                threshold=wroc.rules.youden(), **named, metrics="all"
+            ).struct.field("threshold", "tpr"),
             wroc.brier_score(**named).struct.unnest(),
             influence=wroc.roc_influence(**named).abs().sum(),
         )
@@ -253,7 +262,9 @@ def test_expressions_say_what_tables_say(scale: float, rows: pl.DataFrame) -> No
     else:
         assert set(found.select(pl.exclude("influence")).row(0)) == {None}
         assert found["influence"].item() == 0
-    point = wroc.operating_points(scaled, "y", "s", weight="w", rule=wroc.rules.youden())
+    point = wroc.operating_points(
+        scaled, "y", "s", weight="w", rule=wroc.rules.youden(), metrics="all"
+    )
     assert_frame_equal(found.select("threshold", "tpr"), point.select("threshold", "tpr"))
 
 
@@ -281,7 +292,9 @@ def test_an_audit_of_weights_beyond_numbers_is_that_of_its_groups(
         frame, "y", "s", attributes="g", weight="w", threshold=0.5, favorable="selected"
     )
     for by, attribute in ((None, "overall"), ("g", "g")):
-        expected = wroc.threshold_metrics(frame, "y", "s", threshold=0.5, by=by, weight="w")
+        expected = wroc.threshold_metrics(
+            frame, "y", "s", threshold=0.5, by=by, weight="w", metrics="all", level=None
+        )
         found = segments_of(result).filter(attribute=attribute)
         names = [name for name in expected.columns if name in found.columns]
         assert {"threshold", "tp", "tpr", "ppv", "accuracy"} <= set(names)

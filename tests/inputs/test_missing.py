@@ -58,7 +58,7 @@ def test_missing_row_is_left_out_and_counted(missing: dict[str, object], engine:
 @pytest.mark.parametrize("missing", MISSING, ids=MISSING_IDS)
 def test_missing_row_is_left_out_of_expressions(missing: dict[str, object], engine: Engine) -> None:
     complete, rows = pl.DataFrame(COMPLETE), _with_row(**missing)
-    values = [*_metrics(), wroc.confusion_matrix("y", "s", threshold=3, weight="w")]
+    values = [*_metrics(), wroc.confusion_matrix("y", "s", threshold=3, weight="w", metrics="all")]
     assert_frame_equal(rows.lazy().select(values).collect(engine=engine), complete.select(values))
 
 
@@ -111,7 +111,9 @@ def test_curve_of_one_class_is_cut_where_that_class_is() -> None:
 
 def test_group_of_one_class_has_null_metrics_at_a_threshold() -> None:
     rows = pl.DataFrame({"y": [1, 1], "s": [1.0, 2.0]})
-    at_threshold = wroc.threshold_metrics(rows, "y", "s", threshold=2).row(0, named=True)
+    at_threshold = wroc.threshold_metrics(
+        rows, "y", "s", threshold=2, metrics="all", level=None
+    ).row(0, named=True)
     undefined = [name for name, value in at_threshold.items() if value is None]
     of_negatives = ["fpr", "tnr", "balanced_accuracy", "mcc", "youden", "lr_pos", "lr_neg"]
     assert undefined == [*of_negatives, "net_benefit"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeAlias
@@ -127,7 +128,7 @@ def test_audit_keeps_the_order_of_the_caller(scored: pl.DataFrame) -> None:
 
 
 def test_every_table_with_models_is_here() -> None:
-    tested = {name.partition(",")[0] for name in TABLES} | {"compare", "audit"}
+    tested = {re.split(r"\W", name)[0] for name in TABLES} | {"compare", "audit"}
     functions = {name: getattr(wroc, name) for name in wroc.__all__}
     with_models = {
         name

@@ -69,7 +69,9 @@ def alone(metric: CurveMetric, frame: pl.DataFrame) -> float:
 
 
 def at_half(frame: pl.DataFrame) -> dict[str, Any]:
-    return wroc.threshold_metrics(frame, "y", "s", threshold=0.5, weight="w").row(0, named=True)
+    return wroc.threshold_metrics(
+        frame, "y", "s", threshold=0.5, weight="w", metrics="all", level=None
+    ).row(0, named=True)
 
 
 # A metric is named wherever metrics are.
@@ -115,7 +117,9 @@ def test_columns_of_tables_are_metrics_of_a_registry() -> None:
     assert [name for name in summary.columns if name not in others] == metrics
     decisions = [*at_half(frame)]
     assert decisions == ["threshold", "tp", "fp", "fn", "tn", *THRESHOLD_METRICS]
-    limits = wroc.threshold_metrics(frame, "y", "s", threshold=0.5, level=0.9).columns
+    limits = wroc.threshold_metrics(
+        frame, "y", "s", threshold=0.5, level=0.9, metrics="all"
+    ).columns
     assert [name.removesuffix("_low") for name in limits if name.endswith("_low")] == [*RATES]
     gaps = wide_gaps(frame, "y", "s", by="g", threshold=0.5).columns
     assert [name.removesuffix("_gap") for name in gaps if name.endswith("_gap")] == [*GAP_METRICS]

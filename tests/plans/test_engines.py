@@ -82,7 +82,7 @@ def test_only_convex_hulls_need_python(people: pl.DataFrame, name: str) -> None:
         "pr_curve",
         "threshold_metrics",
         "threshold_metrics at thresholds",
-        "threshold_metrics with intervals",
+        "threshold_metrics, all",
         "operating_points",
         "operating_points, common",
         "partial_auc_summary",

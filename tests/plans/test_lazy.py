@@ -62,7 +62,7 @@ def test_scanned_file_gives_what_the_frame_gives(
         ("roc_curve of few points", 3),
         ("threshold_metrics", 4),
         ("threshold_metrics at thresholds", 2),
-        ("threshold_metrics with intervals", 4),
+        ("threshold_metrics, all", 4),
         ("summary in clusters", 4),
         ("compare", 5),
         ("compare by score", 5),

@@ -101,14 +101,16 @@ def assert_same(found: Pair, expected: Pair) -> None:
 
 def matrices(frame: pl.DataFrame, thresholds: list[float], **options: Any) -> pl.DataFrame:
     """The same table from the expression, one threshold after another."""
-    structs = [wroc.confusion_matrix("y", "s", threshold=t, **options) for t in thresholds]
+    structs = [
+        wroc.confusion_matrix("y", "s", threshold=t, **options, metrics="all") for t in thresholds
+    ]
     return pl.concat([frame.select(one).unnest("confusion_matrix") for one in structs])
 
 
 @given(FRAMES, st.floats(0.3, 0.999))
 def test_counts_give_wilsons_interval(frame: pl.DataFrame, level: float) -> None:
     for weight in (None, wroc.frequency(pl.lit(1))):
-        table = wroc.threshold_metrics(frame, "y", "s", level=level, weight=weight)
+        table = wroc.threshold_metrics(frame, "y", "s", level=level, weight=weight, metrics="all")
         for row in table.rows(named=True):
             for rate, (part, others) in parts(frame, row["threshold"]).items():
                 assert_same(found_in(row, rate), counted(part, others, level))
@@ -118,7 +120,7 @@ def test_counts_give_wilsons_interval(frame: pl.DataFrame, level: float) -> None
 def test_weights_give_wilsons_interval_of_an_effective_size(
     frame: pl.DataFrame, level: float
 ) -> None:
-    table = wroc.threshold_metrics(frame, "y", "s", weight="w", level=level)
+    table = wroc.threshold_metrics(frame, "y", "s", weight="w", level=level, metrics="all")
     assert table.height == frame["s"].n_unique() + 1
     for row in table.rows(named=True):
         for rate, (part, others) in parts(frame, row["threshold"]).items():
@@ -129,15 +131,17 @@ def test_weights_give_wilsons_interval_of_an_effective_size(
 def test_frequencies_are_repeated_rows(frame: pl.DataFrame) -> None:
     times = pl.col("w").cast(pl.Int64)
     repeated = frame.select(pl.col("y", "s").repeat_by(times).explode(empty_as_null=False))
-    expected = wroc.threshold_metrics(repeated, "y", "s", level=0.9)
+    expected = wroc.threshold_metrics(repeated, "y", "s", level=0.9, metrics="all")
     options: dict[str, Any] = {"weight": wroc.frequency("w"), "level": 0.9}
-    found = wroc.threshold_metrics(frame, "y", "s", **options)
+    found = wroc.threshold_metrics(frame, "y", "s", **options, metrics="all")
     assert_frame_equal(found, expected, abs_tol=1e-12)
 
 
 @given(FRAMES)
 def test_interval_holds_its_rate_also_when_that_is_0_or_1(frame: pl.DataFrame) -> None:
-    table = wroc.threshold_metrics(frame, "y", "s", weight=pl.col("w") / 7, level=0.5)
+    table = wroc.threshold_metrics(
+        frame, "y", "s", weight=pl.col("w") / 7, level=0.5, metrics="all"
+    )
     for rate in RATES:
         low, high, value = (table[name] for name in (f"{rate}_low", f"{rate}_high", rate))
         known = value.is_not_null()
@@ -154,7 +158,9 @@ def test_interval_holds_its_rate_also_when_that_is_0_or_1(frame: pl.DataFrame) -
 def test_rounding_does_not_keep_0_or_1_out() -> None:
     sizes = pl.DataFrame({"g": range(1, 301)})
     frame = sizes.select("g", y=1, s=pl.lit(1.0).repeat_by("g")).explode("s", empty_as_null=False)
-    table = wroc.threshold_metrics(frame, "y", "s", by="g", threshold=[2, 1], level=0.95)
+    table = wroc.threshold_metrics(
+        frame, "y", "s", by="g", threshold=[2, 1], level=0.95, metrics="all"
+    )
     none, everyone = (table.filter(threshold=t) for t in (2, 1))
     assert (none["tpr_low"] == 0).all()
     assert (everyone["tpr_high"] == 1).all()
@@ -167,7 +173,7 @@ def test_weighted_groups_on_both_engines(
 ) -> None:
     frame = people.with_columns(g=pl.when(pl.col("g") != "d").then("g"))
     plan = wroc.threshold_metrics(
-        frame.lazy(), "y", "s", weight="w", by="g", threshold=thresholds, level=0.9
+        frame.lazy(), "y", "s", weight="w", by="g", threshold=thresholds, level=0.9, metrics="all"
     )
     table = plan.collect(engine=engine)
     for key in (None, "a", "b", "c"):
@@ -183,21 +189,21 @@ def test_weighted_groups_on_both_engines(
 def test_both_forms_agree(people: pl.DataFrame, weight_type: Any, engine: Engine) -> None:
     people = people.with_columns(pl.col("w").ceil())
     options: dict[str, Any] = {"weight": weight_as("w", weight_type), "level": 0.9}
-    matrix = wroc.confusion_matrix("y", "s", threshold=pl.col("limit"), **options)
+    matrix = wroc.confusion_matrix("y", "s", threshold=pl.col("limit"), **options, metrics="all")
     found = people.lazy().group_by("g").agg(matrix).sort("g").collect(engine=engine)
     for key, struct in found.rows():
         frame = people.filter(g=key)
         limit = frame["limit"][0]
-        table = wroc.threshold_metrics(frame, "y", "s", threshold=limit, **options)
+        table = wroc.threshold_metrics(frame, "y", "s", threshold=limit, **options, metrics="all")
         assert list(struct) == table.columns
         assert list(struct.values()) == pytest.approx(list(table.row(0)), abs=1e-12)
         assert struct["tpr_low"] < struct["tpr"] < struct["tpr_high"]
 
 
 def test_worked_example(seven: pl.DataFrame) -> None:
-    (row,) = wroc.threshold_metrics(seven, "y", "s", weight="w", threshold=0.7, level=0.95).rows(
-        named=True
-    )
+    (row,) = wroc.threshold_metrics(
+        seven, "y", "s", weight="w", threshold=0.7, level=0.95, metrics="all"
+    ).rows(named=True)
     assert row["tpr"] == 0.5
     assert found_in(row, "tpr") == pytest.approx((0.116, 0.884), abs=5e-4)
 
@@ -207,9 +213,9 @@ def test_smaller_of_the_two_sizes_is_used() -> None:
     heavy = pl.DataFrame({"y": 1, "s": [2, *[1] * 9], "w": [3.0, *[1.0] * 9]})
     light = heavy.with_columns(s=pl.Series([*[1] * 9, 2]))
     for frame in (heavy, light):
-        (row,) = wroc.threshold_metrics(frame, "y", "s", weight="w", threshold=2, level=0.95).rows(
-            named=True
-        )
+        (row,) = wroc.threshold_metrics(
+            frame, "y", "s", weight="w", threshold=2, level=0.95, metrics="all"
+        ).rows(named=True)
         rate, kish = row["tpr"], 12**2 / 18
         part = frame["s"].to_numpy() == 2
         w = frame["w"].to_numpy()
@@ -297,20 +303,29 @@ def test_size_by_design_is_at_most_kishs() -> None:
 
 def test_only_ratios_of_probability_weights_count(people: pl.DataFrame) -> None:
     tables = [
-        wroc.threshold_metrics(people, "y", "s", weight=pl.col("w") * k, level=0.95).select(LIMITS)
+        wroc.threshold_metrics(
+            people, "y", "s", weight=pl.col("w") * k, level=0.95, metrics="all"
+        ).select(LIMITS)
         for k in (1.0, 1e-9)
     ]
     assert_frame_equal(tables[0], tables[1], abs_tol=1e-9)
 
 
-def test_limits_come_last_and_only_with_a_level(people: pl.DataFrame) -> None:
-    plain = wroc.threshold_metrics(people, "y", "s", by="g")
-    with_limits = wroc.threshold_metrics(people, "y", "s", by="g", level=0.95)
-    assert with_limits.columns == [*plain.columns, *LIMITS]
+def test_limits_follow_their_rate_and_come_only_with_a_level(people: pl.DataFrame) -> None:
+    plain = wroc.threshold_metrics(people, "y", "s", by="g", metrics="all", level=None)
+    with_limits = wroc.threshold_metrics(people, "y", "s", by="g", level=0.95, metrics="all")
+    expected = [
+        f"{name}{end}"
+        for name in plain.columns
+        for end in ("", "_low", "_high")
+        if not end or f"{name}{end}" in LIMITS
+    ]
+    assert with_limits.columns == expected
+    assert set(LIMITS) < set(expected)
     assert set(with_limits.dtypes[1:]) == {pl.Float64}
     assert_frame_equal(with_limits.drop(LIMITS), plain)
     matrix, longer = matrices(people, [0.5]), matrices(people, [0.5], level=0.95)
-    assert [*matrix.columns, *LIMITS] == longer.columns
+    assert longer.columns == expected[1:]
     assert matrix.columns == plain.columns[1:]
     assert_frame_equal(longer.drop(LIMITS), matrix)
 
@@ -318,7 +333,7 @@ def test_limits_come_last_and_only_with_a_level(people: pl.DataFrame) -> None:
 @pytest.mark.parametrize("threshold", [None, float("nan")])
 def test_missing_threshold_has_no_limits(people: pl.DataFrame, threshold: Any) -> None:
     value = pl.lit(threshold, dtype=pl.Float64)
-    matrix = wroc.confusion_matrix("y", "s", threshold=value, level=0.95)
+    matrix = wroc.confusion_matrix("y", "s", threshold=value, level=0.95, metrics="all")
     found = people.group_by("g").agg(matrix).unnest("confusion_matrix")
     assert found.select(LIMITS).null_count().row(0) == (4,) * 12
 
@@ -326,7 +341,7 @@ def test_missing_threshold_has_no_limits(people: pl.DataFrame, threshold: Any) -
 def test_rate_of_nothing_is_null() -> None:
     frame = pl.DataFrame({"y": [1, 1], "s": [2.0, 1.0]})
     for table in (
-        wroc.threshold_metrics(frame, "y", "s", threshold=3, level=0.95),
+        wroc.threshold_metrics(frame, "y", "s", threshold=3, level=0.95, metrics="all"),
         matrices(frame, [3], level=0.95),
     ):
         row = table.row(0, named=True)
@@ -338,7 +353,7 @@ def test_rate_of_nothing_is_null() -> None:
 def test_predictive_values_of_a_population_at_their_ends() -> None:
     frame = pl.DataFrame({"y": [1] * 5 + [0] * 5, "s": [2.0] * 3 + [1.0] * 2 + [3.0] * 5})
     options: dict[str, Any] = {"level": 0.95, "prevalence": 0.2}
-    found = wroc.threshold_metrics(frame, "y", "s", threshold=[3, 2, 4], **options)
+    found = wroc.threshold_metrics(frame, "y", "s", threshold=[3, 2, 4], **options, metrics="all")
     # At 3 all negatives are selected and no positive, at 2 some positives too; at 4 nobody is.
     row = {row["threshold"]: row for row in found.iter_rows(named=True)}
     assert (row[3]["ppv"], row[3]["npv"], row[2]["npv"]) == (0, 0, 0)
@@ -354,7 +369,7 @@ def test_rows_that_miss_something_count_nowhere(people: pl.DataFrame) -> None:
     frame = people.with_columns(s=pl.when(~some).then("s"))
     options: dict[str, Any] = {"weight": "w", "level": 0.95}
     tables = [matrices(each, [0.5], **options) for each in (frame, frame.drop_nulls())]
-    tables.append(wroc.threshold_metrics(frame, "y", "s", threshold=0.5, **options))
+    tables.append(wroc.threshold_metrics(frame, "y", "s", threshold=0.5, **options, metrics="all"))
     for other in tables[1:]:
         assert_frame_equal(tables[0], other, abs_tol=1e-12)
 
@@ -362,11 +377,11 @@ def test_rows_that_miss_something_count_nowhere(people: pl.DataFrame) -> None:
 @pytest.mark.plans
 def test_lazy_frame_gives_a_plan_that_serialises(people: pl.DataFrame, engine: Engine) -> None:
     options: dict[str, Any] = {"weight": "w", "by": "g", "level": 0.95}
-    plan = wroc.threshold_metrics(people.lazy(), "y", "s", **options)
+    plan = wroc.threshold_metrics(people.lazy(), "y", "s", **options, metrics="all")
     assert isinstance(plan, pl.LazyFrame)
     assert "python" not in plan.explain(optimized=False).lower()
     shipped = pl.LazyFrame.deserialize(io.BytesIO(plan.serialize()))
-    table = wroc.threshold_metrics(people, "y", "s", **options)
+    table = wroc.threshold_metrics(people, "y", "s", **options, metrics="all")
     assert_frame_equal(shipped.collect(engine=engine), table, abs_tol=1e-12)
 
 
@@ -381,13 +396,16 @@ def test_options_that_do_not_exist(
     people: pl.DataFrame, options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
-        wroc.confusion_matrix("y", "s", threshold=0.5, **options)
+        wroc.confusion_matrix("y", "s", threshold=0.5, **options, metrics="all")
     with pytest.raises(ValueError, match=message):
-        wroc.threshold_metrics(people.lazy(), "y", "s", **options)
+        wroc.threshold_metrics(people.lazy(), "y", "s", **options, metrics="all")
 
 
 def test_group_must_not_be_called_like_a_limit(people: pl.DataFrame) -> None:
     frame = people.rename({"g": "ppv_low"})
     with pytest.raises(ValueError, match=r"`by` must not take .* found 'ppv_low'"):
-        wroc.threshold_metrics(frame, "y", "s", by="ppv_low", level=0.95)
-    assert wroc.threshold_metrics(frame, "y", "s", by="ppv_low").columns[0] == "ppv_low"
+        wroc.threshold_metrics(frame, "y", "s", by="ppv_low", level=0.95, metrics="all")
+    assert (
+        wroc.threshold_metrics(frame, "y", "s", by="ppv_low", metrics="all", level=None).columns[0]
+        == "ppv_low"
+    )

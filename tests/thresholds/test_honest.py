@@ -219,7 +219,7 @@ def people(seed: int, size: int = 60) -> pl.DataFrame:
 
 def points(frame: Any, **options: Any) -> Any:
     options = {"rule": wroc.rules.youden()} | options if "max_fpr" not in options else options
-    return wroc.operating_points(frame, "y", "s", **options)
+    return wroc.operating_points(frame, "y", "s", **options, metrics="all")
 
 
 def assert_rates(row: dict[str, Any], expected: dict[str, float | None]) -> None:
@@ -239,9 +239,11 @@ def test_rates_are_those_of_plain_python(name: str, seed: int, common: bool) -> 
     both: dict[str, Any] = {"weight": "w", "by": "g", "common": common} | options
     found = {
         "bootstrap": wroc.operating_points(
-            frame, "y", "s", honest="bootstrap", resamples=9, **both
+            frame, "y", "s", honest="bootstrap", resamples=9, **both, metrics="all"
         ),
-        "crossfit": wroc.operating_points(frame, "y", "s", honest="crossfit", **both),
+        "crossfit": wroc.operating_points(
+            frame, "y", "s", honest="crossfit", **both, metrics="all"
+        ),
     }
     expected = {
         "bootstrap": bootstrapped(frame, rule, common=common, resamples=9),
@@ -415,7 +417,7 @@ def test_same_scores_have_the_same_draws(seed: int) -> None:
     for honest in HONEST:
         options: dict[str, Any] = {"rule": wroc.rules.youden(), "weight": "w", "honest": honest}
         options |= {"resamples": 4, "seed": seed}
-        table = wroc.operating_points(frame, "y", ["s", "t"], **options)
+        table = wroc.operating_points(frame, "y", ["s", "t"], **options, metrics="all")
         assert table["model"].to_list() == ["s", "t"]
         one, other = (table.filter(model=name).drop("model", "threshold") for name in "st")
         # The net benefit depends on the threshold.
@@ -491,7 +493,8 @@ def test_methods_have_the_argument() -> None:
         "honest": "bootstrap",
         "resamples": 3,
     }
-    assert_frame_equal(method("y", "s", **options), points(frame, **options))
+    found = method("y", "s", metrics="all", **options)
+    assert_frame_equal(found, points(frame, **options))
     counts: Any = wroc.from_counts(wroc.score_counts(frame, "y", "s"))
     with pytest.raises(TypeError, match="unexpected keyword argument 'honest'"):
         counts.operating_points(rule=wroc.rules.youden(), honest="bootstrap")

@@ -142,7 +142,9 @@ def expected_cells(cut: Cut | None) -> tuple[float | None, ...]:
 
 
 def point(frame: pl.DataFrame, rule: Rule, **options: Any) -> dict[str, Any]:
-    found = frame.select(wroc.confusion_matrix("y", "s", weight="w", threshold=rule, **options))
+    found = frame.select(
+        wroc.confusion_matrix("y", "s", weight="w", threshold=rule, **options, metrics="all")
+    )
     return found.unnest("confusion_matrix").row(0, named=True)
 
 
@@ -178,7 +180,7 @@ def test_closest_point_is_that_of_the_shortest_line(
 def test_metrics_there_are_those_of_the_confusion_matrix() -> None:
     frame = frame_of(SEVEN)
     found = point(frame, rule=wroc.rules.youden())
-    matrix = frame.select(wroc.confusion_matrix("y", "s", threshold=0.6, weight="w"))
+    matrix = frame.select(wroc.confusion_matrix("y", "s", threshold=0.6, weight="w", metrics="all"))
     assert found == pytest.approx(matrix.item(), abs=1e-12)
     assert found["youden"] == pytest.approx(0.4)
 
@@ -189,9 +191,11 @@ def test_rule_is_a_search_over_all_cuts(name: str) -> None:
     frame = pl.concat(frame_of(rows, g) for g, rows in samples.items())
     expected = [expected_cells(search(rows, rule)) for rows in samples.values()]
     by_expression = frame.group_by("g", maintain_order=True).agg(
-        wroc.confusion_matrix("y", "s", weight="w", threshold=rule.rule)
+        wroc.confusion_matrix("y", "s", weight="w", threshold=rule.rule, metrics="all")
     )
-    by_frame = wroc.operating_points(frame, "y", "s", weight="w", by="g", rule=rule.rule)
+    by_frame = wroc.operating_points(
+        frame, "y", "s", weight="w", by="g", rule=rule.rule, metrics="all"
+    )
     assert cells(by_expression.unnest("confusion_matrix")) == expected
     # As everywhere, a table has no row for a group without weight.
     weighed = [any(w for *_, w in rows) for rows in samples.values()]
@@ -216,10 +220,10 @@ def test_both_forms_agree_in_groups(name: str, people: pl.DataFrame, engine: Eng
     one_class = people.filter("y", g="a").with_columns(g=pl.lit("z"))
     lazy = pl.concat([people, one_class]).lazy()
     rule = SEARCHES[name].rule
-    by_frame = wroc.operating_points(lazy, "y", "s", rule, weight="w", by="g")
+    by_frame = wroc.operating_points(lazy, "y", "s", rule, weight="w", by="g", metrics="all")
     by_expression = (
         lazy.group_by("g")
-        .agg(wroc.confusion_matrix("y", "s", weight="w", threshold=rule))
+        .agg(wroc.confusion_matrix("y", "s", weight="w", threshold=rule, metrics="all"))
         .unnest("confusion_matrix")
         .sort("g")
     )
@@ -230,14 +234,18 @@ def test_both_forms_agree_in_groups(name: str, people: pl.DataFrame, engine: Eng
 
 def test_infinite_score_is_told_from_the_origin() -> None:
     frame = frame_of([(1, math.inf, 1), (0, 1.0, 1)])
-    assert cells(wroc.operating_points(frame, "y", "s", rule=wroc.rules.youden())) == [
-        (math.inf, 1, 0, 0, 1)
-    ]
+    assert cells(
+        wroc.operating_points(frame, "y", "s", rule=wroc.rules.youden(), metrics="all")
+    ) == [(math.inf, 1, 0, 0, 1)]
     worst = frame_of([(0, math.inf, 1), (1, 1.0, 1)])
     for common in (False, True):
-        found = wroc.operating_points(worst, "y", "s", rule=wroc.rules.max_fpr(0), common=common)
+        found = wroc.operating_points(
+            worst, "y", "s", rule=wroc.rules.max_fpr(0), common=common, metrics="all"
+        )
         assert cells(found) == [(math.inf, 0, 0, 1, 1)]
-        found = wroc.operating_points(frame, "y", "s", rule=wroc.rules.max_fpr(0), common=common)
+        found = wroc.operating_points(
+            frame, "y", "s", rule=wroc.rules.max_fpr(0), common=common, metrics="all"
+        )
         assert cells(found) == [(math.inf, 1, 0, 0, 1)]
 
 
@@ -247,7 +255,9 @@ def test_common_threshold_is_chosen_on_all_rows(name: str) -> None:
         samples = dict(list(random_rows(15).items())[first : first + 3])
         frame = pl.concat(frame_of(rows, g) for g, rows in samples.items())
         rule = SEARCHES[name].rule
-        found = wroc.operating_points(frame, "y", "s", rule, weight="w", by="g", common=True)
+        found = wroc.operating_points(
+            frame, "y", "s", rule, weight="w", by="g", common=True, metrics="all"
+        )
         chosen = search([row for rows in samples.values() for row in rows], SEARCHES[name])
         here = [chosen and at_threshold(rows, chosen) for rows in samples.values()]
         assert cells(found) == [expected_cells(cut) for cut in here]
@@ -263,15 +273,24 @@ def at_threshold(rows: list[Row], chosen: Cut) -> Cut:
 def test_common_threshold_is_one_per_model(people: pl.DataFrame, engine: Engine) -> None:
     frame = people.with_columns(t=-2 * pl.col("s") + pl.col("w"))
     lazy = wroc.operating_points(
-        frame.lazy(), "y", ["s", "t"], weight="w", by="g", rule=wroc.rules.youden(), common=True
+        frame.lazy(),
+        "y",
+        ["s", "t"],
+        weight="w",
+        by="g",
+        rule=wroc.rules.youden(),
+        common=True,
+        metrics="all",
     )
     found = lazy.collect(engine=engine)
     for model in ("s", "t"):
-        whole = wroc.operating_points(frame, "y", model, weight="w", rule=wroc.rules.youden())
+        whole = wroc.operating_points(
+            frame, "y", model, weight="w", rule=wroc.rules.youden(), metrics="all"
+        )
         threshold = whole["threshold"].item()
         expected = (
             frame.group_by("g")
-            .agg(wroc.confusion_matrix("y", model, weight="w", threshold=threshold))
+            .agg(wroc.confusion_matrix("y", model, weight="w", threshold=threshold, metrics="all"))
             .unnest("confusion_matrix")
             .sort("g")
         )
@@ -297,12 +316,18 @@ def test_limits_at_a_chosen_threshold_are_those_at_a_given_one(
 ) -> None:
     rule: dict[str, Any] = {"rule": wroc.rules.least_cost(fn=0.6, prevalence=0.2)}
     ours = wroc.operating_points(
-        people, "y", "s", weight="w", by="g", common=common, level=0.9, **rule
+        people, "y", "s", weight="w", by="g", common=common, level=0.9, **rule, metrics="all"
     )
     for row in ours.iter_rows(named=True):
         there = people.filter(pl.col("g").eq_missing(row["g"]))
         given = wroc.confusion_matrix(
-            "y", "s", threshold=row["threshold"], weight="w", level=0.9, prevalence=0.2
+            "y",
+            "s",
+            threshold=row["threshold"],
+            weight="w",
+            level=0.9,
+            prevalence=0.2,
+            metrics="all",
         )
         expected = there.select(given).item()
         assert {name: row[name] for name in expected} == pytest.approx(expected)
@@ -312,7 +337,7 @@ def test_limits_at_a_chosen_threshold_are_those_at_a_given_one(
 def test_empty_frame_gives_no_groups(common: bool) -> None:
     empty = frame_of([])
     found = wroc.operating_points(
-        empty, "y", "s", by="g", rule=wroc.rules.max_accuracy(), common=common
+        empty, "y", "s", by="g", rule=wroc.rules.max_accuracy(), common=common, metrics="all"
     )
     assert found.is_empty()
     for rule in SEARCHES.values():
@@ -345,13 +370,15 @@ def test_arguments_out_of_range_are_rejected(
 def test_what_is_no_rule() -> None:
     message = r"`rule` must be a rule, such as wroc\.rules\.youden\(\); found 0\.5"
     with pytest.raises(TypeError, match=message):
-        wroc.operating_points(frame_of(SEVEN), "y", "s", 0.5)  # type: ignore[arg-type]
+        wroc.operating_points(frame_of(SEVEN), "y", "s", 0.5, metrics="all")  # type: ignore[arg-type]
     wrong: Any
     for wrong, error in ((wroc.rules.youden, TypeError), ("mean", ValueError)):
         with pytest.raises(error, match="`threshold` must be"):
-            wroc.threshold_metrics(frame_of(SEVEN), "y", "s", threshold=wrong)
+            wroc.threshold_metrics(
+                frame_of(SEVEN), "y", "s", threshold=wrong, metrics="all", level=None
+            )
     with pytest.raises(ValueError, match="`level` must be None where a rule chooses"):
-        wroc.confusion_matrix("y", "s", threshold=wroc.rules.youden(), level=0.95)
+        wroc.confusion_matrix("y", "s", threshold=wroc.rules.youden(), level=0.95, metrics="all")
 
 
 def test_rules_are_values() -> None:
@@ -364,6 +391,10 @@ def test_rules_are_values() -> None:
 @pytest.mark.parametrize("choice", ["median", wroc.rules.min_tpr(0.7)])
 def test_one_threshold_for_all_groups(people: pl.DataFrame, choice: Any) -> None:
     rule = wroc.rules.max_selection_rate(0.5) if choice == "median" else choice
-    found = wroc.threshold_metrics(people, "y", "s", threshold=choice, weight="w", by="g")
-    expected = wroc.operating_points(people, "y", "s", rule, common=True, weight="w", by="g")
+    found = wroc.threshold_metrics(
+        people, "y", "s", threshold=choice, weight="w", by="g", metrics="all", level=None
+    )
+    expected = wroc.operating_points(
+        people, "y", "s", rule, common=True, weight="w", by="g", metrics="all"
+    )
     assert_frame_equal(found, expected)

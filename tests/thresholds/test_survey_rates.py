@@ -123,8 +123,8 @@ def test_clusters_alone_are_units_of_one_stratum() -> None:
     ("options", "message"),
     [
         ({"level": 0.9}, "`threshold` and `level` must be given .* `design`; found `level`$"),
-        ({"threshold": 1}, "`threshold` and `level` must be given .*; found `threshold`"),
-        ({}, "`threshold` and `level` must be given .* `design`; found none$"),
+        ({"threshold": 1, "level": None}, "`level` must be given .*; found `threshold`$"),
+        ({"level": None}, "`threshold` and `level` must be given .* `design`; found none$"),
         ({"threshold": 1, "level": 0.9, "prevalence": 0.1}, "`prevalence` must be None for a"),
     ],
 )

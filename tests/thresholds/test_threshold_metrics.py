@@ -13,6 +13,7 @@ from sklearn import metrics as sklearn_metrics
 from sweeps import sweep
 
 import polars_wroc as wroc
+from polars_wroc.thresholds.registry import THRESHOLD_METRICS
 
 Engine: TypeAlias = Literal["in-memory", "streaming"]
 Groups: TypeAlias = Callable[[pl.DataFrame], Sequence[tuple[str, pl.DataFrame]]]
@@ -120,7 +121,9 @@ def _same_as_counted(ours: pl.DataFrame, expected: Sequence[Metrics]) -> None:
 
 
 def test_metrics_of_seven_rows_by_hand(seven: pl.DataFrame) -> None:
-    ours = wroc.threshold_metrics(seven, "y", "s", weight="w", threshold=0.6).row(0, named=True)
+    ours = wroc.threshold_metrics(
+        seven, "y", "s", weight="w", threshold=0.6, metrics="all", level=None
+    ).row(0, named=True)
     expected = {
         "threshold": 0.6,
         "tp": 4,
@@ -156,7 +159,9 @@ def test_metrics_of_seven_rows_by_hand(seven: pl.DataFrame) -> None:
 
 def test_net_benefit_is_that_of_probabilities(seven: pl.DataFrame) -> None:
     thresholds = [1.5, 1.0, 0.75, 0.0, -0.5]
-    found = wroc.threshold_metrics(seven, "y", "s", weight="w", threshold=thresholds)
+    found = wroc.threshold_metrics(
+        seven, "y", "s", weight="w", threshold=thresholds, metrics="all", level=None
+    )
     # At 0 a false positive costs nothing, and all positives are found.
     of_threshold = dict(found.select("threshold", "net_benefit").iter_rows())
     expected = {1.5: None, 1.0: None, 0.75: (1 - 2 * 3) / 9, 0.0: 4 / 9, -0.5: None}
@@ -165,7 +170,7 @@ def test_net_benefit_is_that_of_probabilities(seven: pl.DataFrame) -> None:
 
 @pytest.mark.parametrize("name", sweep(SKLEARN_METRICS, fast=2))
 def test_metric_equals_scikit_learn_at_every_threshold(people: pl.DataFrame, name: str) -> None:
-    metrics = wroc.threshold_metrics(people, "y", "s", weight="w")
+    metrics = wroc.threshold_metrics(people, "y", "s", weight="w", metrics="all", level=None)
     inner = metrics.filter(pl.col("threshold").is_finite())[:-1]
     theirs = [
         SKLEARN_METRICS[name](people["y"], people["s"] >= threshold, sample_weight=people["w"])
@@ -187,12 +192,17 @@ def test_prevalence_is_that_of_classes_weighted_to_it(
         .otherwise((1 - prevalence) * total / weight.filter(~positive).sum())
     )
     meant = people.with_columns(w=weight * shares)
-    ours = wroc.threshold_metrics(people, "y", "s", weight="w", prevalence=prevalence)
-    theirs = wroc.threshold_metrics(meant, "y", "s", weight="w")
+    ours = wroc.threshold_metrics(
+        people, "y", "s", weight="w", prevalence=prevalence, metrics="all", level=None
+    )
+    theirs = wroc.threshold_metrics(meant, "y", "s", weight="w", metrics="all", level=None)
     cells = ["tp", "fp", "fn", "tn"]
     assert_frame_equal(ours.drop(cells), theirs.drop(cells), rel_tol=1e-9, abs_tol=1e-9)
     assert_frame_equal(
-        ours.select(cells), wroc.threshold_metrics(people, "y", "s", weight="w").select(cells)
+        ours.select(cells),
+        wroc.threshold_metrics(people, "y", "s", weight="w", metrics="all", level=None).select(
+            cells
+        ),
     )
     assert ours["prevalence"].to_list() == pytest.approx([prevalence] * ours.height)
 
@@ -224,6 +234,7 @@ def test_limits_in_a_population_hold_their_level(
         threshold=1,
         prevalence=prevalence,
         level=0.95,
+        metrics="all",
     )
     selected = prevalence * tpr + (1 - prevalence) * fpr
     truth = {
@@ -239,7 +250,9 @@ def test_limits_in_a_population_hold_their_level(
 
 def test_limits_of_predictive_values_where_one_class_is_never_selected() -> None:
     rows = pl.DataFrame({"y": [1, 1, 1, 0, 0, 0, 0], "s": [3, 2, 2, 1, 1, 0, 0]})
-    found = wroc.threshold_metrics(rows, "y", "s", threshold=[2, 4], prevalence=0.2, level=0.9)
+    found = wroc.threshold_metrics(
+        rows, "y", "s", threshold=[2, 4], prevalence=0.2, level=0.9, metrics="all"
+    )
     none, some = found.rows(named=True)
     assert (none["ppv"], none["ppv_low"], none["ppv_high"]) == (None, None, None)
     assert (some["ppv"], some["ppv_high"]) == (1, 1)
@@ -249,7 +262,7 @@ def test_limits_of_predictive_values_where_one_class_is_never_selected() -> None
 @pytest.mark.parametrize("prevalence", [0, 1, -0.5, 1.5, float("nan")])
 def test_prevalence_out_of_range(people: pl.DataFrame, prevalence: float) -> None:
     with pytest.raises(ValueError, match=r"^`prevalence` must lie strictly between 0 and 1; found"):
-        wroc.threshold_metrics(people, "y", "s", prevalence=prevalence)
+        wroc.threshold_metrics(people, "y", "s", prevalence=prevalence, metrics="all", level=None)
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -259,43 +272,51 @@ def test_metrics_equal_plain_counting_in_each_group(
     threshold = PLACES[place]
     expected = [_counted(part, threshold) for _, part in groups(people)]
     table = wroc.threshold_metrics(
-        people.lazy(), "y", "s", weight="w", by="g", threshold=threshold
+        people.lazy(), "y", "s", weight="w", by="g", threshold=threshold, metrics="all", level=None
     ).collect(engine=engine)
     assert table.columns == ["g", *COLUMNS]
     _same_as_counted(table.drop("g"), expected)
-    matrix = wroc.confusion_matrix("y", "s", threshold=threshold, weight="w")
+    matrix = wroc.confusion_matrix("y", "s", threshold=threshold, weight="w", metrics="all")
     aggregated = people.lazy().group_by("g").agg(matrix).collect(engine=engine).sort("g")
     _same_as_counted(aggregated.select("confusion_matrix").unnest("confusion_matrix"), expected)
 
 
 def test_infinite_scores_at_infinite_thresholds() -> None:
     rows = pl.DataFrame({"y": [1, 0, 1, 0], "s": [INFINITY, 2.0, 1.0, -INFINITY]})
-    table = wroc.threshold_metrics(rows, "y", "s", threshold=[INFINITY, -INFINITY])
+    table = wroc.threshold_metrics(
+        rows, "y", "s", threshold=[INFINITY, -INFINITY], metrics="all", level=None
+    )
     assert table.select("threshold", "tp", "fp").rows() == [
         (INFINITY, 1.0, 0.0),
         (-INFINITY, 2.0, 2.0),
     ]
-    matrix = rows.select(wroc.confusion_matrix("y", "s", threshold=INFINITY)).item()
+    matrix = rows.select(wroc.confusion_matrix("y", "s", threshold=INFINITY, metrics="all")).item()
     assert (matrix["tp"], matrix["fp"]) == (1.0, 0.0)
 
 
 def test_threshold_zero_selects_minus_zero() -> None:
     rows = pl.DataFrame({"y": [1, 0, 0], "s": [-0.0, 0.0, -1.0]})
     for threshold in (0, -0.0):
-        table = wroc.threshold_metrics(rows, "y", "s", threshold=threshold)
+        table = wroc.threshold_metrics(
+            rows, "y", "s", threshold=threshold, metrics="all", level=None
+        )
         assert table.select("tp", "fp").rows() == [(1.0, 1.0)]
-        matrix = rows.select(wroc.confusion_matrix("y", "s", threshold=threshold)).item()
+        matrix = rows.select(
+            wroc.confusion_matrix("y", "s", threshold=threshold, metrics="all")
+        ).item()
         assert (matrix["tp"], matrix["fp"]) == (1.0, 1.0)
 
 
 def test_thresholds_come_once_each_in_descending_order(people: pl.DataFrame) -> None:
-    table = wroc.threshold_metrics(people, "y", "s", by="g", threshold=[0.5, 2, 0.5, -1.25])
+    table = wroc.threshold_metrics(
+        people, "y", "s", by="g", threshold=[0.5, 2, 0.5, -1.25], metrics="all", level=None
+    )
     assert table["g"].to_list() == [g for g in "abcd" for _ in range(3)]
     assert table["threshold"].to_list() == [2.0, 0.5, -1.25] * 4
 
 
 def test_every_point_of_the_curve_by_default(people: pl.DataFrame) -> None:
-    table = wroc.threshold_metrics(people, "y", "s", weight="w", by="g")
+    table = wroc.threshold_metrics(people, "y", "s", weight="w", by="g", metrics="all", level=None)
     curve = wroc.confusion_curve(people, "y", "s", weight="w", by="g")
     assert_frame_equal(table.select(curve.columns), curve, rel_tol=1e-12)
     assert table.filter(pl.col("threshold") == INFINITY)["selection_rate"].to_list() == [0.0] * 4
@@ -309,7 +330,7 @@ def test_every_point_of_the_curve_by_default(people: pl.DataFrame) -> None:
 def test_threshold_of_each_group(
     people: pl.DataFrame, groups: Groups, threshold: pl.Expr, engine: Engine
 ) -> None:
-    matrix = wroc.confusion_matrix("y", "s", threshold=threshold, weight="w")
+    matrix = wroc.confusion_matrix("y", "s", threshold=threshold, weight="w", metrics="all")
     ours = people.lazy().group_by("g").agg(matrix).collect(engine=engine).sort("g")
     expected = [_counted(part, part.select(threshold.first()).item()) for _, part in groups(people)]
     _same_as_counted(ours.select("confusion_matrix").unnest("confusion_matrix"), expected)
@@ -317,22 +338,26 @@ def test_threshold_of_each_group(
 
 @pytest.mark.parametrize("threshold", [pl.lit(None), pl.lit(float("nan"))], ids=["null", "NaN"])
 def test_unknown_threshold_makes_every_field_null(people: pl.DataFrame, threshold: pl.Expr) -> None:
-    matrix = people.select(wroc.confusion_matrix("y", "s", threshold=threshold)).item()
+    matrix = people.select(
+        wroc.confusion_matrix("y", "s", threshold=threshold, metrics="all")
+    ).item()
     assert matrix == dict.fromkeys(COLUMNS)
 
 
 def test_expression_equals_the_table(people: pl.DataFrame) -> None:
     limits = [1.0, 0.25]
-    table = wroc.threshold_metrics(people, "y", "s", weight="w", by="g", threshold=limits)
+    table = wroc.threshold_metrics(
+        people, "y", "s", weight="w", by="g", threshold=limits, metrics="all", level=None
+    )
     score: Any = pl.col("s")
     for limit in limits:
-        matrix = score.wroc.confusion_matrix("y", threshold=limit, weight="w")
+        matrix = score.wroc.confusion_matrix("y", threshold=limit, weight="w", metrics="all")
         ours = people.group_by("g").agg(matrix).sort("g").unnest("confusion_matrix")
         assert_frame_equal(ours, table.filter(pl.col("threshold") == limit), rel_tol=1e-12)
 
 
 def test_expression_over_a_group_is_on_every_row(people: pl.DataFrame) -> None:
-    matrix = wroc.confusion_matrix("y", "s", threshold=pl.col("limit"), weight="w")
+    matrix = wroc.confusion_matrix("y", "s", threshold=pl.col("limit"), weight="w", metrics="all")
     aggregated = people.group_by("g").agg(matrix)
     expected = people.select("g").join(aggregated, on="g", how="left", maintain_order="left")
     over = people.select("g", matrix.over("g"))
@@ -345,8 +370,12 @@ def test_expression_over_a_group_is_on_every_row(people: pl.DataFrame) -> None:
 def test_rates_do_not_depend_on_the_scale_of_the_weights(seven: pl.DataFrame, scale: float) -> None:
     scaled = seven.with_columns(pl.col("w") * scale)
     rates = COLUMNS[5:]
-    ours = wroc.threshold_metrics(scaled, "y", "s", weight="w").select(rates)
-    expected = wroc.threshold_metrics(seven, "y", "s", weight="w").select(rates)
+    ours = wroc.threshold_metrics(scaled, "y", "s", weight="w", metrics="all", level=None).select(
+        rates
+    )
+    expected = wroc.threshold_metrics(
+        seven, "y", "s", weight="w", metrics="all", level=None
+    ).select(rates)
     assert_frame_equal(ours, expected, rel_tol=1e-12)
 
 
@@ -354,15 +383,48 @@ def test_null_in_a_threshold_column_does_not_drop_rows() -> None:
     rows = pl.DataFrame(
         {"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.1, 0.2], "t": [0.5, None, 0.5, float("nan")]}
     )
-    matrix = rows.select(wroc.confusion_matrix("y", "s", threshold=pl.col("t")))
+    matrix = rows.select(wroc.confusion_matrix("y", "s", threshold=pl.col("t"), metrics="all"))
     cells = matrix.unnest("confusion_matrix").select("threshold", "tp", "fp", "fn", "tn")
     assert cells.row(0) == (0.5, 1.0, 1.0, 1.0, 1.0)
 
 
 def test_rare_errors_do_not_cancel_in_mcc() -> None:
     rows = pl.DataFrame({"y": [1, 1, 0, 0], "s": [2, 1, 2, 1], "w": [1e9, 3.0, 2.0, 1e9]})
-    ours = wroc.threshold_metrics(rows, "y", "s", threshold=2, weight="w")["mcc"][0]
+    ours = wroc.threshold_metrics(
+        rows, "y", "s", threshold=2, weight="w", metrics="all", level=None
+    )["mcc"][0]
     theirs = sklearn_metrics.matthews_corrcoef(
         rows["y"], rows["s"] >= 2, sample_weight=rows["w"].to_numpy()
     )
     assert ours == pytest.approx(theirs, rel=1e-12)
+
+
+@pytest.mark.parametrize("metrics", ["tpr", ["lift", "tpr"], ["tpr", "tpr"], "all"])
+def test_metrics_are_those_asked_for(people: pl.DataFrame, metrics: Any) -> None:
+    every = wroc.threshold_metrics(people, "y", "s", threshold=[0.2, 0.5], metrics="all")
+    found = wroc.threshold_metrics(people, "y", "s", threshold=[0.2, 0.5], metrics=metrics)
+    assert_frame_equal(found, every.select(found.columns))
+    named = [name for name in found.columns[5:] if not name.endswith(("_low", "_high"))]
+    if metrics == "all":
+        assert named == [*THRESHOLD_METRICS]
+    else:
+        assert named == ([metrics] if isinstance(metrics, str) else [*dict.fromkeys(metrics)])
+    point = wroc.operating_points(people, "y", "s", wroc.rules.youden(), metrics=metrics)
+    matrix = people.select(wroc.confusion_matrix("y", "s", threshold=0.5, metrics=metrics))
+    fields = [name for name in found.columns if not name.endswith(("_low", "_high"))]
+    assert point.columns == matrix.unnest("confusion_matrix").columns == fields
+
+
+@pytest.mark.parametrize(
+    ("metrics", "error", "message"),
+    [
+        ("lft", ValueError, "`metrics` must be out of tpr, .*; found 'lft'; did you mean 'lift'"),
+        (["tpr", 3], ValueError, "`metrics` must be out of tpr, .*; found 3$"),
+        ([], TypeError, "`metrics` must be 'all' or names of metrics; found"),
+        (None, TypeError, "`metrics` must be 'all' or names of metrics; found None"),
+    ],
+)
+def test_metrics_that_there_are_not(metrics: Any, error: type[Exception], message: str) -> None:
+    frame = pl.DataFrame({"y": [0, 1], "s": [0.1, 0.9]})
+    with pytest.raises(error, match=f"^{message}"):
+        wroc.threshold_metrics(frame, "y", "s", metrics=metrics)
