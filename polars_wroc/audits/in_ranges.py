@@ -269,7 +269,7 @@ def audit_in_ranges(
     The method is that of `summary_in_ranges`: a first pass counts the rows of each combination of
     attributes in bins of scores, and then one pass for each range adds up the sums of all segments.
     Besides a range the counts are in memory, whose number grows with these combinations and the
-    bins that have rows of them. There is no ``cluster``, since rows of one cluster may be in
+    bins that have rows of them. There is no ``design``, since rows of one cluster may be in
     different ranges, no ``selected``, since counts by score have no decisions, and no calibration
     slope or intercept. Ranges are measured by Polars, whatever the engine. `polars_wroc.dask.audit`
     does the same on several machines, all ranges at once.

@@ -25,6 +25,7 @@ from polars_wroc.inputs.columns import (
     IntoColumn,
     IntoWeight,
     Typed,
+    column_of,
     model_names,
     observe,
     score_column,
@@ -95,17 +96,12 @@ _UNSUMMED = "__unsummed"
 
 
 def read_native_rows(
-    frame: Any,
-    label: Any,
-    score: Any,
-    weight: Any,
-    by: Any,
-    pos_label: object,
+    frame: Any, label: Any, score: Any, weight: Any, by: Any, pos_label: object
 ) -> Rows:
     """Check the arguments, and have the other engine count the rows of each label and score."""
     native = _open(frame)
     frequency = isinstance(weight, Frequency)
-    weight = weight.column if isinstance(weight, Frequency) else weight
+    weight = column_of(weight)
     for argument, value in {"label": label, "score": score, "weight": weight, "by": by}.items():
         _require_names(argument, value)
     schema = _polars_schema(native)

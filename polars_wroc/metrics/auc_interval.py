@@ -114,7 +114,6 @@ class IntervalOptions:
             msg = f"`method` must {rule}; found {self.method!r}"
             raise ValueError(msg)
         arguments.option("method", self.method, get_args(Method if self.fallback else AreaMethod))
-        units_of(clustered=self.clustered)
 
     def for_rows(self, rows: Rows) -> Interval:
         """Say how to compute the interval of rows, of which one may stand for several."""

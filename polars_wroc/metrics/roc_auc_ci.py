@@ -80,7 +80,7 @@ def roc_auc_ci(
     -----
     With weights of 1 the variance is DeLong's [1]_; with others it is the linearised variance
     of a weighted sample, with a factor for each class that makes it unbiased when weights and
-    scores are unrelated. With ``cluster`` it is Obuchowski's [2]_, weighted in the same way;
+    scores are unrelated. With a ``design`` it is Obuchowski's [2]_, weighted in the same way;
     clusters of one row each give the same results as rows. Degrees of freedom are
     Satterthwaite's, at most the number of clusters minus 1. The interval without a variance is
     Newcombe's [3]_.

@@ -358,7 +358,7 @@ def summary_in_ranges(
     rows, and the weight above and below each range, which is all that it needs from the others.
     Counts, weights and the sums for the AUC, its variance and the average precision add up over
     ranges; KS is the largest of the ranges. Many rows with few distinct scores need no second
-    pass. There is no ``cluster``, since rows of one cluster may be in different ranges.
+    pass. There is no ``design``, since rows of one cluster may be in different ranges.
     `polars_wroc.dask.summary` does the same on several machines, all ranges at once;
     `audit_in_ranges` adds up whole audits.
 

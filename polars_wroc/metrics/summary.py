@@ -186,7 +186,7 @@ def summary(
         ``bins`` or ``tolerance`` the last columns are ``auc_min, auc_max`` (Float64): the exact
         AUC of the rows lies between them, but for rounding in the last digits. The other columns
         are computed from the binned scores; ``inverted`` is null where these bounds leave it open.
-        With ``strata``, ``fpc`` or ``replicate_weights`` they are ``deff`` (Float64: the variance
+        With a `Survey` or `ReplicateWeights` they are ``deff`` (Float64: the variance
         divided by that of independent rows), ``df`` (Int64: the degrees of freedom of the interval,
         the smaller number of both classes: the sampling units with rows of the class in the group,
         in each stratum at most one less than it has, added up over the strata), ``df_segment``

@@ -232,7 +232,7 @@ def threshold_metrics(
     Raises
     ------
     TypeError, ValueError, polars.exceptions.PolarsError
-        As for `summary`; also for thresholds that are not numbers, and for both ``thresholds`` and
+        As for `summary`; also for thresholds that are not numbers, and for both ``threshold`` and
         ``selected``.
 
     Examples

@@ -330,7 +330,7 @@ def operating_points(
     often, and the corrected fpr may be above it.
 
     In a resample a Poisson variable of mean 1 multiplies the weight of each row, as in `bootstrap`
-    without ``cluster``, and each class of each group keeps its total weight. A group of which no
+    without ``design``, and each class of each group keeps its total weight. A group of which no
     row of a class is drawn is left out of that resample. ``"crossfit"`` has ten folds, by a hash of
     the row; the cells that are measured in each, at the threshold chosen on the other nine, are
     added up. Folds in which no threshold satisfies the rule are left out.
