@@ -24,7 +24,8 @@ SHIPPED = (
     "audits/audit-2.0.schema.json",
     *(f"audits/report/templates/report.{suffix}" for suffix in ("html", "css", "js")),
 )
-COLUMNS = ("--label", "label", "--score", "score", "--weight", "weight", "--by", "group")
+COLUMNS = ("--label", "label", "--score", "score", "--weight", "weight")
+DECISIONS = ("--attribute", "group", "--threshold", "0.5", "--favorable", "selected")
 
 
 def main(installed: str | None) -> None:
@@ -81,7 +82,15 @@ def tables() -> None:
 
 def audit(path: str) -> None:
     """Save an audit."""
-    result = wroc.audit(rows(), "label", "score", weight="weight", by="group", threshold=0.5)
+    result = wroc.audit(
+        rows(),
+        "label",
+        "score",
+        weight="weight",
+        attributes="group",
+        threshold=0.5,
+        favorable="selected",
+    )
     result.save(path)
 
 
@@ -102,9 +111,9 @@ def commands() -> None:
     rows().write_csv("rows.csv")
     assert wroc.__version__ in command("--version")
     assert "auc" in command("auc", "rows.csv", *COLUMNS)
-    assert "group" in command("audit", "rows.csv", *COLUMNS, "--threshold", "0.5")
-    impact = command("impact", "rows.csv", *COLUMNS[2:], "--threshold", "0.5", "-o", "-")
-    assert "impact_ratio" in json.loads(impact)[0]
+    assert "group" in command("audit", "rows.csv", *COLUMNS, *DECISIONS)
+    impact = command("impact", "rows.csv", *COLUMNS[2:], *DECISIONS, "-o", "-")
+    assert json.loads(impact)[0]["metric"] == "impact_ratio"
 
 
 def command(*arguments: str) -> str:
@@ -126,7 +135,7 @@ def report() -> None:
 
 def report_by_command() -> None:
     """Write the report by the command."""
-    command("audit", "rows.csv", *COLUMNS, "--threshold", "0.5", "-o", "report.html")
+    command("audit", "rows.csv", *COLUMNS, *DECISIONS, "-o", "report.html")
     assert text("report.html").startswith("<!doctype html>")
 
 

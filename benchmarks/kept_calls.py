@@ -88,6 +88,10 @@ DATA = _data()
 _SURVEY = 'cluster="psu", strata="stratum"'
 _ARGUMENTS = {
     "wroc.partial_aucs(": "wroc.partial_auc_summary(",
+    "wroc.summary(": "partial(wroc.summary, diagnostics=True)(",
+    ").summary(": ").summary(diagnostics=True, ",
+    "calibration_error(": "calibration_summary(",
+    "calibration_slope(": "calibration_summary(",
     _SURVEY: 'design=wroc.Survey("psu", strata="stratum")',
     "tpr_at_fpr(": "roc_point(",
     "fpr_at_tpr(": "roc_point(",
@@ -360,16 +364,31 @@ _AUDIT_COLUMNS = {
     "findings": "material mirror reason",
     "gaps": "n_pos n_neg",
 }
-# Columns that have another name.
+# Columns that have another name, by the first word of a call.
+_LIMITED = {
+    **dict.fromkeys(["summary", "summary_in_ranges", "roc_auc_ci"], "auc"),
+    **dict.fromkeys(["partial_aucs", "partial_auc_ci"], "partial_auc"),
+    "compare": "difference",
+    "cross_auc": "xauc",
+    "bootstrap": "value",
+}
 RENAMED = {
-    f"{name}_{old}": f"{name}_{new}"
-    for names, old, new in (
-        (("auc", "partial_auc"), "low", "min"),
-        (("auc", "partial_auc"), "high", "max"),
-        (("tpr", "fpr"), "least", "min"),
-        (("tpr", "fpr"), "most", "max"),
-    )
-    for name in names
+    **{
+        (call, f"{before}{old}"): f"{before}{name}_{new}"
+        for call, name in _LIMITED.items()
+        for before in ("", "v.")
+        for old, new in (("se", "se"), ("ci_low", "low"), ("ci_high", "high"))
+    },
+    **{
+        (call, f"{name}_{old}"): f"{name}_{new}"
+        for call, name, old, new in (
+            *(("summary", "auc", *ends) for ends in (("low", "min"), ("high", "max"))),
+            *(("partial_aucs", "partial_auc", *ends) for ends in (("low", "min"), ("high", "max"))),
+            *(("tpr_at_fpr", "tpr", *ends) for ends in (("least", "min"), ("most", "max"))),
+            *(("fpr_at_tpr", "fpr", *ends) for ends in (("least", "min"), ("most", "max"))),
+        )
+    },
+    **{("calibration_slope", f"oe_{end}"): f"oe_ratio_{end}" for end in ("low", "high")},
 }
 # What has no successor: (call, table or column) and why.
 GONE: dict[tuple[str, str], str] = {
@@ -389,6 +408,26 @@ GONE: dict[tuple[str, str], str] = {
         for table, names in _AUDIT_COLUMNS.items()
         for name in names.split()
     },
+    **{
+        ("summary_in_ranges", name): "diagnostics"
+        for name in [
+            "w_pos",
+            "w_neg",
+            "ci_method",
+            "n_eff_pos",
+            "n_eff_neg",
+            "inverted",
+            "k_pos",
+            "k_neg",
+            "ci_note",
+        ]
+    },
+    **{(call, "gini"): "an expression" for call in ("summary", "summary_in_ranges")},
+    **{
+        ("roc_auc_ci", f"v.{name}"): "diagnostics of summary"
+        for name in ("k_pos", "k_neg", "ci_note")
+    },
+    ("calibration_error", "weight"): "calibration_curve has it",
     ("*", "rank"): "two gaps may be equal but for rounding, so that either comes first",
 }
 _AUDIT_TABLES = ("segments", "curves", "gaps", "calibration", "fairness", "impact", "findings")

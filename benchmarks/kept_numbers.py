@@ -79,7 +79,8 @@ def compared(
     for column in expected.columns:
         if any((each, column) in GONE for each in names):
             continue
-        now = column if column in found.columns else RENAMED.get(column, column)
+        renamed = (RENAMED.get((name, column)) for name in names)
+        now = next((name for name in renamed if name is not None), column)
         if now not in found.columns:
             return float("inf"), f"no {column}"
         difference = _difference(expected[column], found[now])

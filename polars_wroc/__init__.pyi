@@ -24,8 +24,7 @@ from .charts.tradeoff_chart import tradeoff_chart as tradeoff_chart
 from .counts.score_counts import merge_counts as merge_counts
 from .counts.score_counts import score_counts as score_counts
 from .curves.calibration_curve import calibration_curve as calibration_curve
-from .curves.calibration_error import calibration_error as calibration_error
-from .curves.calibration_slope import calibration_slope as calibration_slope
+from .curves.calibration_summary import calibration_summary as calibration_summary
 from .curves.roc_curve import confusion_curve as confusion_curve
 from .curves.cost_curve import cost_curve as cost_curve
 from .curves.decision_curve import decision_curve as decision_curve

@@ -14,8 +14,7 @@ from polars_wroc.audits.result import Audit
 from polars_wroc.counts.count_table import CountTable, read_count_table
 from polars_wroc.counts.score_counts import score_counts
 from polars_wroc.curves.calibration_curve import calibration_curve
-from polars_wroc.curves.calibration_error import calibration_error
-from polars_wroc.curves.calibration_slope import calibration_slope
+from polars_wroc.curves.calibration_summary import calibration_summary
 from polars_wroc.curves.cost_curve import cost_curve, dominated_models
 from polars_wroc.curves.decision_curve import decision_curve
 from polars_wroc.curves.roc_curve import confusion_curve, pr_curve, roc_curve
@@ -122,8 +121,8 @@ class _FrameNamespace(Generic[FrameT]):
     compare: Callable[..., FrameT] = _of_frame(compare)
     dominated_models: Callable[..., FrameT] = _of_frame(dominated_models)
     calibration_curve: Callable[..., FrameT] = _of_frame(calibration_curve)
-    calibration_error: Callable[..., FrameT] = _of_frame(calibration_error)
-    calibration_slope: Callable[..., FrameT] = _of_frame(calibration_slope)
+
+    calibration_summary: Callable[..., FrameT] = _of_frame(calibration_summary)
     decision_curve: Callable[..., FrameT] = _of_frame(decision_curve)
     score_distribution: Callable[..., FrameT] = _of_frame(score_distribution)
     bootstrap: Callable[..., FrameT] = _of_frame(bootstrap)
@@ -208,8 +207,8 @@ class Counts:
     operating_points: Callable[..., Any] = _of_counts(operating_points)
     threshold_metrics: Callable[..., Any] = _of_counts(threshold_metrics)
     calibration_curve: Callable[..., Any] = _of_counts(calibration_curve)
-    calibration_error: Callable[..., Any] = _of_counts(calibration_error)
-    calibration_slope: Callable[..., Any] = _of_counts(calibration_slope)
+
+    calibration_summary: Callable[..., Any] = _of_counts(calibration_summary)
     decision_curve: Callable[..., Any] = _of_counts(decision_curve)
     score_distribution: Callable[..., Any] = _of_counts(score_distribution)
     group_gaps: Callable[..., Any] = _of_counts(group_gaps)

@@ -172,11 +172,8 @@ TABLES: dict[str, Table] = {
     "calibration_curve": lambda f, by="g": wroc.calibration_curve(
         f, "y", _SHARE, weight="w", by=by
     ),
-    "calibration_error": lambda f, by="g": wroc.calibration_error(
+    "calibration_summary": lambda f, by="g": wroc.calibration_summary(
         f, "y", _SHARE, weight="w", by=by, strategy="quantile"
-    ),
-    "calibration_slope": lambda f, by="g": wroc.calibration_slope(
-        f, "y", _SHARE, weight="w", by=by
     ),
     "decision_curve": lambda f, by="g": wroc.decision_curve(f, "y", _SHARE, weight="w", by=by),
     "score_distribution": lambda f, by="g": wroc.score_distribution(

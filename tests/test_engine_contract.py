@@ -361,7 +361,7 @@ def test_compared_groups_of_few_rows(name: str, rows: int) -> None:
 @pytest.mark.parametrize("by", [None, "g"])
 def test_calibration(strategy: Any, by: str | None) -> None:
     share = 1 / (1 + (-SCORE).exp())
-    tables: list[Any] = [wroc.calibration_curve, wroc.calibration_error]
+    tables: list[Any] = [wroc.calibration_curve, wroc.calibration_summary]
     for table in tables:
         call = partial(table, label="y", score=share, weight="w", by=by, strategy=strategy)
         # Polars adds up rows within bins, in any order.

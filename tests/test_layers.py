@@ -65,23 +65,23 @@ def test_a_circle_is_found() -> None:
 
 
 # An addition that breaks one of these needs a deletion somewhere, or a reason.
-MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 170, 510, 20
+MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 168, 510, 20
 MOST_CODE = {
-    "audits": 5563,
-    "charts": 4060,
-    "groups": 3550,
-    "metrics": 2935,
-    "cli": 2090,
-    "inputs": 1627,
-    "ranking": 1345,
-    "curves": 1275,
-    "kernels": 1245,
+    "audits": 5560,
+    "charts": 4062,
+    "groups": 3553,
+    "metrics": 2952,
+    "cli": 2102,
+    "inputs": 1626,
+    "ranking": 1344,
+    "curves": 1250,
+    "kernels": 1243,
     "thresholds": 1221,
-    "stats": 1130,
-    "counts": 890,
-    "files": 470,
-    "plans": 240,
-    "": 480,
+    "stats": 1135,
+    "counts": 886,
+    "files": 469,
+    "plans": 239,
+    "": 474,
 }
 
 

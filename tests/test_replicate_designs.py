@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -22,6 +23,8 @@ from wide_tables import wide_gaps
 import polars_wroc as wroc
 from polars_wroc import ReplicateWeights
 from polars_wroc.audits.report import render
+
+summary_of = partial(wroc.summary, diagnostics=True)
 
 Engine: TypeAlias = Literal["in-memory", "streaming"]
 
@@ -61,7 +64,7 @@ RAISED = ReplicateWeights(
     [f"u{i}" for i in range(UNITS)], "jk1", scale=UNITS / (UNITS - 1) / STEP**2, df=UNITS - 1
 )
 TABLES: dict[str, Callable[..., pl.DataFrame | pl.LazyFrame]] = {
-    "summary": lambda f, **o: wroc.summary(f, "y", ["s", "t"], by="g", **o).drop("df_segment"),
+    "summary": lambda f, **o: summary_of(f, "y", ["s", "t"], by="g", **o).drop("df_segment"),
     "partial_auc_summary": lambda f, **o: wroc.partial_auc_summary(
         f, "y", "s", fpr=(0.1, 0.4), by="g", level=0.95, **o
     ).drop("df_segment"),
@@ -156,7 +159,7 @@ def test_differences_are_those_of_each_replicate(survey: pl.DataFrame, engine: E
     row = plan.collect(engine=engine).row(0, named=True)
     each = [wroc.compare(frame, "y", models, weight="w") for frame in with_each_weight(survey)]
     se = spread([one["difference"].item() for one in each], row["difference"])
-    assert row["se"] == pytest.approx(se)
+    assert row["difference_se"] == pytest.approx(se)
     assert row["z"] == pytest.approx(row["difference"] / se)
     assert row["p_value"] == pytest.approx(2 * stats.t.sf(abs(row["z"]), 5))
 
@@ -175,7 +178,7 @@ def test_partial_areas_are_those_of_each_replicate(
     ]
     for place, row in enumerate(table.rows(named=True)):
         areas = [one["partial_auc"][place] for one in each]
-        assert row["se"] == pytest.approx(spread(areas, row["partial_auc"]))
+        assert row["partial_auc_se"] == pytest.approx(spread(areas, row["partial_auc"]))
         assert row["df"] == 5
 
 
@@ -210,7 +213,7 @@ def test_a_replicate_without_negatives_leaves_gaps_unknown(survey: pl.DataFrame)
     assert table["tpr_gap_low"].null_count() == 0
     named = wide_gaps(none, "y", "s", design=SOME, reference="a", **given)
     assert named["auc_gap_low"].is_null().to_list() == [True, True, False]
-    notes = wroc.summary(none, "y", "s", by="g", weight="w", design=SOME)["ci_note"]
+    notes = summary_of(none, "y", "s", by="g", weight="w", design=SOME)["ci_note"]
     assert notes.to_list() == [None, "no estimate in 1 of 6 replicates", None]
 
 

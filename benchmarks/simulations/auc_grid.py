@@ -80,9 +80,9 @@ def _cell(simulation: Simulation, setting: TwoClasses) -> dict[str, object]:
     for method in METHODS:
         own = found.filter(way=method)
         cell[method] = coverage(own, setting.auc).value
-        cell[f"below {method}"] = share(own["ci_low"] > setting.auc).value
-        cell[f"above {method}"] = share(own["ci_high"] < setting.auc).value
-        cell[f"width {method}"] = float(np.mean((own["ci_high"] - own["ci_low"]).to_numpy()))
+        cell[f"below {method}"] = share(own["auc_low"] > setting.auc).value
+        cell[f"above {method}"] = share(own["auc_high"] < setting.auc).value
+        cell[f"width {method}"] = float(np.mean((own["auc_high"] - own["auc_low"]).to_numpy()))
     return cell
 
 

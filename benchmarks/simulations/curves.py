@@ -96,13 +96,15 @@ def areas(simulation: Simulation) -> Section:
             table = simulation.run(setting, partial_areas)
             cells = []
             for method in AREA_METHODS:
-                known = table.filter(way=method).drop_nulls("ci_low")
-                covered = coverage(known, truth)
+                known = table.filter(way=method).drop_nulls("partial_auc_low")
+                covered = coverage(known, truth, "partial_auc_low", "partial_auc_high")
                 width = (
-                    mean((known["ci_high"] - known["ci_low"]).to_numpy()) if len(known) else None
+                    mean((known["partial_auc_high"] - known["partial_auc_low"]).to_numpy())
+                    if len(known)
+                    else None
                 )
                 cells.append((covered, "-" if width is None else f"{width.value:.3f}"))
-            missing = share(table.filter(way=AREA_METHODS[0])["ci_low"].is_null())
+            missing = share(table.filter(way=AREA_METHODS[0])["partial_auc_low"].is_null())
             shown = [cell for covered, width in cells for cell in (_covered(covered), width)]
             body.append((setting.size, weights, *shown, f"{missing.value:.3f}"))
             design = f"tpr {AREA_FROM:g} to 1, {setting.size}, {weights} weights"
@@ -158,7 +160,7 @@ def partial_areas(frame: pl.DataFrame) -> pl.DataFrame:
         )
 
     ways = frame.group_by(REPLICATE).agg(**{method: interval(method) for method in AREA_METHODS})
-    limits = ("ci_low", "ci_high")
+    limits = ("partial_auc_low", "partial_auc_high")
     return pl.concat(
         ways.select(*(pl.col(method).struct.field(name) for name in limits), way=pl.lit(method))
         for method in AREA_METHODS

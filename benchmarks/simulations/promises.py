@@ -133,7 +133,7 @@ def tiny_groups(simulation: Simulation) -> Section:
         separated = share(found.filter(way=METHODS[0])["auc"] == 1)
         covered = [coverage(found.filter(way=method), auc) for method in METHODS]
         # An interval that is missing has no width either.
-        points = len(found) - int((found["ci_low"] < found["ci_high"]).sum())
+        points = len(found) - int((found["auc_low"] < found["auc_high"]).sum())
         shown = (*map(str, (separated, *covered)), f"{points:,} of {len(found):,}")
         cells = (setting.size, f"{auc:g}", weights)
         body.append((*cells, *shown, "met" if points == 0 else "missed"))
@@ -157,7 +157,7 @@ def clustered_summaries(frame: pl.DataFrame) -> pl.DataFrame:
             by=REPLICATE,
             level=LEVEL,
             design=cluster,
-        ).select("auc", "se", "ci_low", "ci_high")
+        ).select("auc", "auc_se", "auc_low", "auc_high")
         for way, cluster in (("with", "cluster"), ("without", None))
     }
     return pl.concat(found.with_columns(way=pl.lit(way)) for way, found in ways.items())
@@ -171,8 +171,8 @@ def comparisons(frame: pl.DataFrame) -> pl.DataFrame:
 
 def variance_ratio(found: pl.DataFrame) -> Measure:
     """Mean estimated variance over the variance of the estimates, with the error of both."""
-    known = found.drop_nulls("se")
-    estimated, aucs = _values(known, "se") ** 2, _values(known, "auc")
+    known = found.drop_nulls("auc_se")
+    estimated, aucs = _values(known, "auc_se") ** 2, _values(known, "auc")
     squares = (aucs - np.mean(aucs)) ** 2
     ratio = float(np.mean(estimated) / np.mean(squares))
     influence = estimated / np.mean(estimated) - squares / np.mean(squares)

@@ -68,7 +68,7 @@ def intervals(frame: pl.DataFrame, methods: Sequence[Method]) -> pl.DataFrame:
     rows = read_rows(frame, "label", "score", "weight", REPLICATE, None)
     ways = {method: IntervalOptions(LEVEL, method).for_rows(rows) for method in methods}
     sums = collect(sum_groups(rows, ways[methods[0]])).lazy()
-    columns = ["auc", "se", "ci_low", "ci_high"]
+    columns = ["auc", "auc_se", "auc_low", "auc_high"]
     tables = {way: collect(summary_of(sums, each).select(columns)) for way, each in ways.items()}
     return pl.concat(table.with_columns(way=pl.lit(way)) for way, table in tables.items())
 

@@ -133,7 +133,7 @@ def _summaries(samples: list[Sample], design: dict[str, Any]) -> pl.DataFrame:
         wroc.summary(sample.frame, "label", sample.scores, weight="weight", **design)
         for sample in samples
     )
-    return pl.concat(table.select("auc", "se", "ci_low", "ci_high") for table in tables)
+    return pl.concat(table.select("auc", "auc_se", "auc_low", "auc_high") for table in tables)
 
 
 def _gaps(samples: list[Sample], design: dict[str, Any]) -> pl.DataFrame:

@@ -84,7 +84,7 @@ class Section(NamedTuple):
 
 
 def coverage(
-    found: pl.DataFrame, truth: float, low: str = "ci_low", high: str = "ci_high"
+    found: pl.DataFrame, truth: float, low: str = "auc_low", high: str = "auc_high"
 ) -> Measure:
     """Share of the intervals that hold the truth; a missing one does not."""
     return share((found[low] <= truth) & (found[high] >= truth))

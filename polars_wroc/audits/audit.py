@@ -353,7 +353,7 @@ def audit(
     Notes
     -----
     Calibration slopes are fitted to a few thousand rows per segment, which have the first moments
-    of all in narrow bins of the logit: they agree with `calibration_slope` to some 1e-9.
+    of all in narrow bins of the logit: they agree with `calibration_summary` to some 1e-9.
 
     Whether a score is calibrated is tested once, for all rows: its mean error against 0, with the
     standard error that the mean has if each score is the probability of its row, and its slope

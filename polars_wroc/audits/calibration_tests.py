@@ -15,7 +15,8 @@ from polars_wroc.curves.calibration_curve import (
     UNIT_SUMS,
     difference_gap_variances,
 )
-from polars_wroc.curves.calibration_error import (
+from polars_wroc.curves.calibration_fit import SLOPE, SLOPE_INFORMATION, SLOPE_SE
+from polars_wroc.curves.calibration_summary import (
     EFFECTIVE_ROWS,
     IN_THE_LARGE,
     IN_THE_LARGE_SE,
@@ -23,7 +24,6 @@ from polars_wroc.curves.calibration_error import (
     PROMISED_SE,
     in_the_large_steps,
 )
-from polars_wroc.curves.calibration_slope import SLOPE, SLOPE_INFORMATION, SLOPE_SE
 from polars_wroc.groups.auc_sums import sample_sizes
 from polars_wroc.groups.comparison_tests import (
     GapTests,

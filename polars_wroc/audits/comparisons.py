@@ -72,14 +72,13 @@ def _values(segments: pl.DataFrame, gaps: pl.DataFrame, name: str) -> pl.DataFra
     """Lay out the values of a metric, and the comparisons where there are any."""
     if name not in segments.columns:
         return None
-    limits = "ci" if name == ROC_AUC.column else name
-    known = f"{limits}_low" in segments.columns
+    known = f"{name}_low" in segments.columns
     values = segments.select(
         *ALL_KEYS,
         metric=pl.lit(name),
         n=pl.min_horizontal(_COUNTS[size] for size in METRICS[name].sample_sizes),
         value=pl.col(name),
-        **{f"value_{end}": pl.col(f"{limits}_{end}") for end in _ENDS if known},
+        **{f"value_{end}": pl.col(f"{name}_{end}") for end in _ENDS if known},
     )
     compared = gaps.filter(metric=name).select(
         *ALL_KEYS, *_COMPARED, "reason", "reference", "n_reference", __value="value", __n="n"

@@ -11,7 +11,7 @@ from polars_wroc.audits.calibration_tests import slope_in_points
 from polars_wroc.audits.sentences import OBSERVED, sentence_of
 from polars_wroc.audits.tables import ALL_KEYS, AuditSettings, AuditTables
 from polars_wroc.audits.words import Words, many
-from polars_wroc.curves.calibration_slope import SLOPE
+from polars_wroc.curves.calibration_fit import SLOPE
 from polars_wroc.groups.auc_sums import GAP_METRICS
 from polars_wroc.groups.comparisons import (
     ALIKE,

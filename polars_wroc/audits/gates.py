@@ -328,7 +328,7 @@ def judged_pairs(table: pl.DataFrame) -> pl.DataFrame:
     limits = [
         # The limits of scores that rank alike are null: nothing varies.
         pl.when(pl.col("p_value") == 1).then(pl.col(end).fill_null(0.0)).otherwise(end).alias(end)
-        for end in ("ci_low", "ci_high")
+        for end in ("difference_low", "difference_high")
     ]
     return table.select(
         pl.lit(", ".join(groups) or OVERALL).alias("attribute"),

@@ -22,7 +22,7 @@ from polars_wroc.audits.result import Audit
 from polars_wroc.audits.tables import AuditPlan, AuditReference
 from polars_wroc.audits.text import Text
 from polars_wroc.counts.score_sums import LOW, as_counted, check_labels
-from polars_wroc.curves.calibration_slope import SLOPE
+from polars_wroc.curves.calibration_fit import SLOPE
 from polars_wroc.groups.comparisons import NOT_IN_RANGES
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import MARGIN

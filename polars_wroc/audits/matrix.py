@@ -14,8 +14,8 @@ from polars_wroc.audits.sentences import decimals_of
 from polars_wroc.audits.tables import ALL_KEYS, AuditSettings, AuditTables
 from polars_wroc.audits.words import DASH, Words, capitalised, many
 from polars_wroc.charts.options import MINUS, NAMES
-from polars_wroc.curves.calibration_error import IN_THE_LARGE
-from polars_wroc.curves.calibration_slope import SLOPE
+from polars_wroc.curves.calibration_fit import SLOPE
+from polars_wroc.curves.calibration_summary import IN_THE_LARGE
 from polars_wroc.groups.comparisons import (
     ALIKE,
     DIFFERENT,

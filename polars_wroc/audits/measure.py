@@ -21,7 +21,7 @@ from polars_wroc.audits.segments import OUTSIDE_0_TO_1, Segments, few_rows, fit_
 from polars_wroc.audits.tables import AuditPlan
 from polars_wroc.counts.count_table import pool_in_bins
 from polars_wroc.curves.calibration_curve import UNIT_SUMS, unit_scores
-from polars_wroc.curves.calibration_error import in_the_large_sums
+from polars_wroc.curves.calibration_summary import in_the_large_sums
 from polars_wroc.groups.auc_sums import OWN_WEIGHTS, with_bin_slack
 from polars_wroc.groups.categories import Categories, CategoryReference
 from polars_wroc.groups.comparisons import PLACE

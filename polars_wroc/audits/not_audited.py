@@ -7,7 +7,7 @@ import polars as pl
 from polars_wroc.audits.tables import AuditTables
 from polars_wroc.audits.verdict import remarks_of
 from polars_wroc.audits.words import first_few, many, of_models, quoted
-from polars_wroc.curves.calibration_error import IN_THE_LARGE
+from polars_wroc.curves.calibration_summary import IN_THE_LARGE
 from polars_wroc.groups.categories import CROSSED
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
 from polars_wroc.inputs.decisions import seems_unknown

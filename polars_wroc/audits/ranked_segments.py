@@ -14,8 +14,8 @@ import polars as pl
 
 from polars_wroc.audits.segments import OUTSIDE_0_TO_1
 from polars_wroc.audits.words import many, required_values
-from polars_wroc.curves.calibration_error import walked_in_the_large_sums
-from polars_wroc.curves.calibration_slope import EXTREMES
+from polars_wroc.curves.calibration_fit import EXTREMES
+from polars_wroc.curves.calibration_summary import walked_in_the_large_sums
 from polars_wroc.groups.gaps import place
 from polars_wroc.groups.references import Reference
 from polars_wroc.inputs.columns import (

@@ -17,8 +17,7 @@ from polars_wroc.audits.calibration_tests import (
 )
 from polars_wroc.audits.tables import AuditPlan
 from polars_wroc.curves.calibration_curve import calibration_variances
-from polars_wroc.curves.calibration_error import in_the_large_steps
-from polars_wroc.curves.calibration_slope import (
+from polars_wroc.curves.calibration_fit import (
     LOGIT,
     MOMENTS,
     PART,
@@ -33,6 +32,7 @@ from polars_wroc.curves.calibration_slope import (
     start,
     total,
 )
+from polars_wroc.curves.calibration_summary import in_the_large_steps
 from polars_wroc.groups.auc_sums import large_enough
 from polars_wroc.groups.comparisons import COMPARISON_SCHEMA, PLACE
 from polars_wroc.groups.fairness import fairness_rows
@@ -184,7 +184,7 @@ class Segments(NamedTuple):
         enough = large_enough("auc", plan.tests.min_rows)
         sums = self._sums_by_design if self.interval.options.designed else self.sums
         table = with_cells(summary_of(sums, self.interval).with_columns(small=~enough))
-        columns = [*summary_columns(sums), "small"]
+        columns = [*summary_columns(sums, diagnostics=True), "small"]
         if self.at_threshold is not None:
             named = self.at_threshold.rename({ROWS_SELECTED: "n_selected"})
             of_decisions = ["n_selected", *plan.metrics.columns]

@@ -27,7 +27,7 @@ from polars_wroc.audits.words import (
     required_values,
     sized,
 )
-from polars_wroc.curves.calibration_error import IN_THE_LARGE
+from polars_wroc.curves.calibration_summary import IN_THE_LARGE
 from polars_wroc.groups.auc_sums import GAP_METRICS
 from polars_wroc.groups.comparisons import (
     ALIKE,
@@ -240,8 +240,8 @@ def number_remarks(segments: pl.DataFrame) -> list[str]:
     ).filter("numeric", pl.col("n") > _NUMBERS)
     return [
         f"Each of the {n:,} numbers in {attribute} is a segment. To compare larger groups, cut it "
-        f"into ranges: by=wroc.ranges({attribute!r}, [...]) in Python, --by '{attribute}:...' on "
-        "the command line, with the numbers at which ranges begin."
+        f"into ranges: wroc.ranges({attribute!r}, [...]) in Python, or on the command line "
+        f"--attribute '{attribute}:...', with the numbers at which ranges begin."
         for attribute, n in many_numbers.select("attribute", "n").rows()
     ]
 

@@ -58,7 +58,5 @@ def fewer_than(min_rows: int) -> pl.Expr:
 
 
 def aucs_for_charts(audit: AuditTables) -> pl.DataFrame:
-    """Name limits of AUCs as charts expect them."""
-    table = wide_table(audit, unnamed=True)
-    limits = {f"auc_{end}": f"ci_{end}" for end in ("low", "high")}
-    return table.rename(limits, strict=False)
+    """Lay out the AUCs of segments as charts expect them."""
+    return wide_table(audit, unnamed=True)

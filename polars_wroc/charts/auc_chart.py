@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     import altair as alt
 
 
-_COLUMNS = ("n", "n_pos", "n_neg", "auc", "ci_low", "ci_high")
+_COLUMNS = ("n", "n_pos", "n_neg", "auc", "auc_low", "auc_high")
 # Column that is added to the drawn rows.
 _OVERALL = "__overall"
 
@@ -113,7 +113,7 @@ def auc_chart(
     segment = segment_of(keys, coloured, faceted)
     table = _with_overall(table, keys, overall)
     auc = Estimate(
-        *("auc", "ci_low", "ci_high", ".3f"),
+        *("auc", "auc_low", "auc_high", ".3f"),
         with_level("AUC", level),
         "AUC of each segment with its confidence interval",
         _domain(table),
@@ -143,7 +143,7 @@ def _panel(
     base = alt.Chart(table.select(*kept, ROW, *_COLUMNS, LIMITS, _OVERALL))
     tooltip = [
         *groups_in(color, segment),
-        *(alt.Tooltip(f"{name}:Q", format=".3f") for name in ("auc", "ci_low", "ci_high")),
+        *(alt.Tooltip(f"{name}:Q", format=".3f") for name in ("auc", "auc_low", "auc_high")),
         *(alt.Tooltip(f"{name}:Q", format=",") for name in ("n", "n_pos", "n_neg")),
     ]
     interval, point, texts = layers_of(base, table, color, shown, tooltip)
@@ -158,8 +158,8 @@ def _panel(
 def _domain(table: pl.DataFrame) -> list[float]:
     """Span all AUCs and their intervals, except intervals of segments marked as small."""
     large = table.filter(~pl.col("small")) if "small" in table.columns else table
-    known = large if large["ci_low"].count() else table
-    ends = (known["ci_low"].min(), known["ci_high"].max())
+    known = large if large["auc_low"].count() else table
+    ends = (known["auc_low"].min(), known["auc_high"].max())
     return domain_of(table, ("auc", _OVERALL), [end for end in ends if isinstance(end, float)])
 
 

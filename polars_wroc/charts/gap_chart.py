@@ -99,7 +99,9 @@ def _differences(compared: pl.DataFrame | pl.LazyFrame, metric: GapMetric) -> Ga
     while pair in names:
         pair += UNSEEN
     first, second = (pl.col(name) for name in _MODELS)
-    named = dict(zip(("difference", "ci_low", "ci_high", "p_adjusted"), _PARTS, strict=True))
+    named = dict(
+        zip(("difference", "difference_low", "difference_high", "p_adjusted"), _PARTS, strict=True)
+    )
     table = compared.select(
         *groups, pl.format(f"{{}} {MINUS} {{}}", first, second).alias(pair), "n", *named
     )

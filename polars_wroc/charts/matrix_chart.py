@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from polars_wroc.charts.options import Chart
 
 
-_COLUMNS = ("xauc", "se", "ci_low", "ci_high", "ci_method", "pair_weight")
+_COLUMNS = ("xauc", "xauc_se", "xauc_low", "xauc_high", "ci_method", "pair_weight")
 # Columns of the drawn rows: labels of the two groups.
 _POSITIVES, _NEGATIVES = "__positives", "__negatives"
 _UNDEFINED = "#D9D9D9"
@@ -185,8 +185,8 @@ def _cells(
         tooltip_of(Channel(_NEGATIVES, f"{by} of the negatives")),
         *([] if facet is None else [tooltip_of(facet)]),
         alt.Tooltip("xauc:Q", title="AUC", format=".3f"),
-        alt.Tooltip("ci_low:Q", title=f"low end {interval}", format=".3f"),
-        alt.Tooltip("ci_high:Q", title=f"high end {interval}", format=".3f"),
+        alt.Tooltip("xauc_low:Q", title=f"low end {interval}", format=".3f"),
+        alt.Tooltip("xauc_high:Q", title=f"high end {interval}", format=".3f"),
         alt.Tooltip("pair_weight:Q", title="share of all pairs", format=".3~g"),
     ]
     colours = alt.Color(

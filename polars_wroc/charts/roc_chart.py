@@ -210,7 +210,7 @@ def area_labels(base: Any, color: Channel | None, longest: int, options: Options
 
 # Columns that are added to the drawn rows.
 _LABEL, _LABEL_Y = "__label", "__label_y"
-_INTERVAL = ("ci_low", "ci_high")
+_INTERVAL = ("auc_low", "auc_high")
 # Parts of a label after the name.
 _LETTERS, _OF_INTERVAL, _OF_KS = len(": AUC 0.123"), len(" (0.123 to 0.123)"), len(", KS 0.123")
 _SUMMARY_AUC, _SAME_AUC = "__summary_auc", 1e-6
@@ -369,7 +369,7 @@ def _with_intervals(
 ) -> pl.DataFrame:
     """Add the confidence interval of each AUC to the points of its curve."""
     if summary is None:
-        return points.with_columns(ci_low=pl.lit(None), ci_high=pl.lit(None))
+        return points.with_columns(auc_low=pl.lit(None), auc_high=pl.lit(None))
     table, groups = read_groups("summary", summary, ("n", "auc", *_INTERVAL), "`summary`")
     if list(groups) != list(keys):
         msg = f"`summary` must have the groups of the curves, {list(keys)}; found {list(groups)}"

@@ -20,8 +20,8 @@ from polars_wroc.inputs.designs import Design, Survey
 
 def groups_of(options: argparse.Namespace, frame: pl.LazyFrame) -> list[str | pl.Expr] | None:
     """Return the group columns, some of them cut into ranges; None without any."""
-    flag, schema = options.flags["by"], frame.collect_schema()
-    return [_group(text, schema, flag) for text in options.by] or None
+    flag, schema = options.flags["groups"], frame.collect_schema()
+    return [_group(text, schema, flag) for text in options.groups] or None
 
 
 def _group(text: str, schema: pl.Schema, flag: str) -> str | pl.Expr:
@@ -53,7 +53,7 @@ _COMMANDS = {
     "threshold_metrics": "thresholds",
     "operating_points": "thresholds",
     "calibration_curve": "calibrate",
-    "calibration_slope": "calibrate",
+    "calibration_summary": "calibrate",
     **{f"{kind}_curve": f"curve --kind {kind}" for kind in ("roc", "pr", "det", "gain", "cost")},
     "decision_curve": "curve --kind decision",
     "audit": "audit",
@@ -65,8 +65,8 @@ _ARGUMENT = re.compile(r"`(--[\w-]+|\w+)`")
 
 def check_columns(options: argparse.Namespace) -> None:
     """Check that columns are named if, and only if, the files hold rows."""
-    if options.needs_by and not options.by:
-        msg = f"{options.command} needs at least one --by"
+    if options.attributes and not options.groups:
+        msg = f"{options.command} needs at least one --attribute"
         raise UsageError(msg)
     given = [name for name in _COLUMNS if getattr(options, name, None)]
     required = [name for name in options.required if name not in given]

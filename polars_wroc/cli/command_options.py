@@ -21,10 +21,9 @@ from polars_wroc.thresholds.threshold_rates import DEFAULT_METRICS
 
 def add_audit(parser: argparse.ArgumentParser) -> None:
     """Take the options of `audit`."""
-    parser.set_defaults(needs_by=True)
     shared_options.add_rows(parser)
     shared_options.add_counts(parser)
-    shared_options.add_by(parser, _ATTRIBUTE)
+    shared_options.add_attributes(parser)
     shared_options.add_threshold(parser)
     parser.add_argument(
         "--intersections",
@@ -71,7 +70,7 @@ def add_audit(parser: argparse.ArgumentParser) -> None:
 def add_impact(parser: argparse.ArgumentParser) -> None:
     """Take the options of `impact`."""
     shared_options.add_files(parser)
-    parser.set_defaults(required=(), needs_by=True)
+    parser.set_defaults(required=())
     decisions = parser.add_argument_group(
         "decisions", "recorded ones, or those of a threshold on a score"
     )
@@ -84,7 +83,7 @@ def add_impact(parser: argparse.ArgumentParser) -> None:
         metavar="T",
         help="scores of at least T are selected; with median, scores above the median",
     )
-    shared_options.add_by(parser, _ATTRIBUTE)
+    shared_options.add_attributes(parser)
     shared_options.add_favorable(parser)
     parser.add_argument(
         "--reference",
@@ -203,7 +202,6 @@ CURVES = {
 }
 
 
-_ATTRIBUTE = "an attribute, such as sex, whose segments are compared"
 _GROUP = "a group column; with several, each combination of their values is a group"
 
 
@@ -212,6 +210,11 @@ def add_auc(parser: argparse.ArgumentParser) -> None:
     shared_options.add_rows(parser)
     shared_options.add_counts(parser)
     shared_options.add_by(parser, _GROUP)
+    parser.add_argument(
+        "--diagnostics",
+        action="store_true",
+        help="add columns that say what each interval rests on",
+    )
     shared_options.add_uncertainty(parser)
     shared_options.add_output(parser, TABLE_OR_CHART, prints_json=True, prints_table=True)
 
@@ -230,8 +233,8 @@ def add_compare(parser: argparse.ArgumentParser) -> None:
     shared_options.add_adjust(parser, "tests in the table")
     shared_options.add_gates(
         parser,
-        "it holds for any pair of scores: auc.ci_high<0 (the AUC of the first score is surely "
-        "lower), auc.difference<-0.02, or another number of the table",
+        "it holds for any pair of scores: auc.difference_high<0 (the AUC of the first score is "
+        "surely lower), auc.difference<-0.02, or another number of the table",
     )
     shared_options.add_uncertainty(parser)
     shared_options.add_output(parser, TABLE_OR_CHART, prints_json=True, prints_table=True)
@@ -239,10 +242,9 @@ def add_compare(parser: argparse.ArgumentParser) -> None:
 
 def add_gaps(parser: argparse.ArgumentParser) -> None:
     """Take the options of `gaps`."""
-    parser.set_defaults(needs_by=True)
     shared_options.add_rows(parser)
     shared_options.add_counts_alone(parser, "--label and --score")
-    shared_options.add_by(parser, _ATTRIBUTE)
+    shared_options.add_attributes(parser)
     decisions = parser.add_argument_group("decisions", "for gaps of rates")
     decisions.add_argument(
         "--threshold",

@@ -96,7 +96,8 @@ def run_auc(options: argparse.Namespace) -> None:
     check_output(options, TABLE_OR_CHART)
     summary = sources.source_of(options).function("summary")
     with at_once(sources.known_rows(options)):
-        table = collect(summary(**arguments.uncertainty_of(options)))
+        uncertainty = arguments.uncertainty_of(options)
+        table = collect(summary(diagnostics=options.diagnostics, **uncertainty))
     check_positives(options.pos_label, found=bool(table["n_pos"].sum()))
     show_table("auc", table, options, partial(aucs_in_text, table), level=options.level)
 
@@ -301,7 +302,7 @@ def _check(options: argparse.Namespace) -> None:
 
 def _reference_of_impact(options: argparse.Namespace) -> str | dict[str, str]:
     reference = arguments.reference_of(options, "highest")
-    if isinstance(reference, str) and reference != "highest" and len(options.by) > 1:
+    if isinstance(reference, str) and reference != "highest" and len(options.groups) > 1:
         msg = (
             "--reference must be highest or such as sex=m where there are several attributes; "
             f"found {reference}"
@@ -386,7 +387,7 @@ def run_calibrate(options: argparse.Namespace) -> None:
         known = {"facet": next(iter(source.groups), None), "level": options.level}
         show_table("calibration", table, options, str, **known)
         return
-    slope = source.function("calibration_slope")(level=options.level)
+    slope = source.function("calibration_summary")(level=options.level)
     table, slopes = collect_all([curve, slope])
     check_positives(options.pos_label, found=bool(slopes["n_pos"].sum()))
     show_table("calibration", table, options, partial(calibration_in_text, table, slopes))

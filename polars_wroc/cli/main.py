@@ -71,10 +71,10 @@ _COMMANDS = {
     "audit": _Command(
         "AUCs, decisions and gaps of segments, as a report",
         command_options.add_audit,
-        f"FILE... {_COLUMNS} --by A",
+        f"FILE... {_COLUMNS} --attribute A",
         "write a report on sex and on ranges of age",
         "polars-wroc audit loans.csv --label repaid --score s --threshold 0.5 \\\n"
-        "    --favorable selected --by sex --by 'age:18,30,50' -o report.html",
+        "    --favorable selected --attribute sex --attribute 'age:18,30,50' -o report.html",
     ),
     "diff": _Command(
         "what changed between two audits of different rows",
@@ -86,10 +86,10 @@ _COMMANDS = {
     "impact": _Command(
         "selection rates of categories divided by the highest, without a label",
         command_options.add_impact,
-        "FILE... --by A (--selected D | --score S --threshold T) --favorable F",
+        "FILE... --attribute A (--selected D | --score S --threshold T) --favorable F",
         "fail if the selection rate of a category is surely below four fifths",
-        "polars-wroc impact hires.csv --selected hired --favorable selected --by sex --by race \\\n"
-        "    --fail-if 'impact_ratio.ratio_high<0.8'",
+        "polars-wroc impact hires.csv --selected hired --favorable selected \\\n"
+        "    --attribute sex --attribute race --fail-if 'impact_ratio.ratio_high<0.8'",
     ),
     "auc": _Command(
         "the AUC and other metrics of each group",
@@ -108,9 +108,9 @@ _COMMANDS = {
     "gaps": _Command(
         "tests whether groups differ from a reference in AUC or in rates",
         command_options.add_gaps,
-        f"FILE... {_COLUMNS} --by A",
+        f"FILE... {_COLUMNS} --attribute A",
         "compare the true positive rate of each site with that of the others",
-        "polars-wroc gaps loans.parquet --label repaid --score s --by site \\\n"
+        "polars-wroc gaps loans.parquet --label repaid --score s --attribute site \\\n"
         "    --threshold 0.5 --metric tpr",
     ),
     "thresholds": _Command(
@@ -171,7 +171,7 @@ def build_parser(
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         command.set_defaults(
-            run=runs[name], counts=False, bins=None, required=("label", "score"), needs_by=False
+            run=runs[name], counts=False, bins=None, required=("label", "score"), attributes=False
         )
         row.add_options(command)
         shared_options.mark_required(command)

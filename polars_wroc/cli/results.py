@@ -20,6 +20,7 @@ from polars_wroc.files import outputs
 from polars_wroc.groups.categories import CROSSED
 from polars_wroc.groups.wide import BELOW, LIKELY, SURELY, judgement
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, UNKNOWN_CATEGORY
+from polars_wroc.metrics.summary import DIAGNOSTIC_COLUMNS
 from polars_wroc.ranking.curve import CELLS
 from polars_wroc.stats.difference_tests import is_significant
 
@@ -214,8 +215,8 @@ def of_calibration(slopes: pl.DataFrame, keys: Sequence[str]) -> str:
     """Say which scores are too high or too low, and of which the slope is not 1."""
     low, high = pl.col("calibration_slope_low"), pl.col("calibration_slope_high")
     said = {
-        "Scores are too high on average": pl.col("oe_high") < 1,
-        "Scores are too low on average": pl.col("oe_low") > 1,
+        "Scores are too high on average": pl.col("oe_ratio_high") < 1,
+        "Scores are too low on average": pl.col("oe_ratio_low") > 1,
         "Differences between scores are too large (slope below 1)": high < 1,
         "Differences between scores are too small (slope above 1)": low > 1,
     }
@@ -295,21 +296,22 @@ def _place(row: dict[str, Any], keys: Sequence[str], end: str = ": ") -> str:
 
 _Columns: TypeAlias = list[str | pl.Expr | pl.Series]
 
-_OF_AUCS = ("n_pos", "ks", "average_precision", "gini", "se", "n_missing", "ci_note")
+_OF_AUCS = ("n_pos", "average_precision", "ks", "n_missing", "auc_se", *DIAGNOSTIC_COLUMNS)
 
 
 def aucs_in_text(table: pl.DataFrame, screen: Screen) -> str:
     """Write the AUC of each group."""
     bounds = [name for name in ("auc_min", "auc_max") if name in table.columns]
-    limits = _limits(table, "ci_low", "ci_high", "interval")
-    columns: _Columns = ["n", "auc", limits, *bounds, *_OF_AUCS]
+    limits = _limits(table, "auc_low", "auc_high", "interval")
+    more = [name for name in _OF_AUCS if name in table.columns]
+    columns: _Columns = ["n", "auc", limits, *bounds, *more]
     return _written(table, columns, screen, _before(table, "n"), 3)
 
 
 def pairs_in_text(table: pl.DataFrame, level: float, screen: Screen) -> str:
     """Write which AUCs of pairs of scores differ."""
     keys = _before(table, "auc_a")
-    limits = _limits(table, "ci_low", "ci_high", "interval")
+    limits = _limits(table, "difference_low", "difference_high", "interval")
     columns: _Columns = ["difference", limits, "p_adjusted", "auc_a", "auc_b", "n"]
     return _written(table, columns, screen, keys, 3, of_pairs(table, keys, level))
 
@@ -348,7 +350,10 @@ def calibration_in_text(curve: pl.DataFrame, slopes: pl.DataFrame, screen: Scree
     keys = _before(slopes, "n")
     columns: _Columns = [
         "n",
-        *(pl.col("oe_ratio").alias("O:E"), _limits(slopes, "oe_low", "oe_high", "interval")),
+        *(
+            pl.col("oe_ratio").alias("O:E"),
+            _limits(slopes, "oe_ratio_low", "oe_ratio_high", "interval"),
+        ),
         pl.col("calibration_slope").alias("slope"),
         _limits(slopes, "calibration_slope_low", "calibration_slope_high", "interval of slope"),
         *("mean_score", "observed_rate"),

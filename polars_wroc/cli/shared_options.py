@@ -26,8 +26,9 @@ _ALIASES = {
     "frame": "files",
     "frames": "files",
     "bins": "curve_bins",
-    "facet": "by",
-    "attributes": "by",
+    "by": "groups",
+    "facet": "groups",
+    "attributes": "groups",
     "design": "cluster",
 }
 
@@ -47,7 +48,7 @@ def flags_of(parser: argparse.ArgumentParser) -> dict[str, str]:
 def mark_required(parser: argparse.ArgumentParser) -> None:
     """Say in the help which options must be given."""
     required = parser.get_default("required")
-    always = ("by",) if parser.get_default("needs_by") else ()
+    always = ("groups",) if parser.get_default("attributes") else ()
     for action in parser._actions:  # noqa: SLF001
         if action.option_strings and (action.required or action.dest in (*required, *always)):
             action.help = f"{action.help} (required)"
@@ -121,10 +122,21 @@ def add_bins(parser: argparse.ArgumentParser, help_text: str) -> None:
     parser.add_argument("--bins", type=int, metavar="N", help=help_text)
 
 
+def add_attributes(parser: argparse.ArgumentParser) -> None:
+    """Name the attributes whose segments are compared, of which there must be one."""
+    parser.set_defaults(attributes=True)
+    _add_groups(parser, "--attribute", "an attribute, such as sex, whose segments are compared")
+
+
 def add_by(parser: argparse.ArgumentParser, what: str) -> None:
     """Name the groups."""
+    _add_groups(parser, "--by", what)
+
+
+def _add_groups(parser: argparse.ArgumentParser, flag: str, what: str) -> None:
     parser.add_argument(
-        "--by",
+        flag,
+        dest="groups",
         action="append",
         metavar="A",
         default=[],
@@ -227,7 +239,7 @@ def add_output(
         "--columns",
         type=process.columns_of,
         metavar="LIST",
-        help="columns that are printed, such as n,auc,ci_low, or all; default the first that fit",
+        help="columns that are printed, such as n,auc,auc_low, or all; default the first that fit",
     )
     parser.add_argument(
         "--rows",

@@ -18,7 +18,7 @@ from polars_wroc.cli.process import Progress
 from polars_wroc.counts.count_table import CountTable, merge, read_count_table, read_count_tables
 from polars_wroc.counts.score_counts import score_counts
 from polars_wroc.curves.calibration_curve import calibration_curve
-from polars_wroc.curves.calibration_slope import calibration_slope
+from polars_wroc.curves.calibration_summary import calibration_summary
 from polars_wroc.curves.cost_curve import cost_curve
 from polars_wroc.curves.decision_curve import decision_curve
 from polars_wroc.curves.roc_curve import pr_curve, roc_curve
@@ -52,7 +52,7 @@ Name = Literal[
     "threshold_metrics",
     "operating_points",
     "calibration_curve",
-    "calibration_slope",
+    "calibration_summary",
     "roc_curve",
     "pr_curve",
     "cost_curve",
@@ -66,7 +66,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "threshold_metrics": threshold_metrics,
     "operating_points": operating_points,
     "calibration_curve": calibration_curve,
-    "calibration_slope": calibration_slope,
+    "calibration_summary": calibration_summary,
     "roc_curve": roc_curve,
     "pr_curve": pr_curve,
     "cost_curve": cost_curve,

@@ -296,7 +296,7 @@ def calibration_curve(
 
 
 def check_bin_options(bins: object, strategy: object, level: object) -> tuple[int, float]:
-    """Check the options of `calibration_curve` and `calibration_error`; return the numbers."""
+    """Check the options of `calibration_curve` and `calibration_summary`; return the numbers."""
     arguments.option("strategy", strategy, get_args(Strategy))
     return arguments.whole_number("bins", bins, low=1), arguments.level(level)
 

@@ -41,10 +41,13 @@ from polars_wroc.ranking.placements import (
 from polars_wroc.ranking.sorting import NEGATIVES, POSITIVES, by_descending_score
 from polars_wroc.stats.proportions import Estimate, difference_limits
 
-_INTERVAL = ("se", "ci_low", "ci_high", "ci_method")
+_LIMITS = ("auc", "auc_low", "auc_high")
 CROSS_COLUMNS = (
     "xauc",
-    *_INTERVAL,
+    "xauc_se",
+    "xauc_low",
+    "xauc_high",
+    "ci_method",
     "pair_weight",
     "xauc_gap",
     "xauc_gap_low",
@@ -91,7 +94,7 @@ def cross_auc(
         ``by`` columns twice: for the group of the positives with the prefix ``positive_``, then
         for that of the negatives with ``negative_``. After them come ``xauc``, the weighted
         proportion of these positive-negative pairs that the score ranks correctly, ties counting
-        half [1]_; ``se, ci_low, ci_high, ci_method`` as in `summary`; ``pair_weight``, the
+        half [1]_; ``xauc_se, xauc_low, xauc_high, ci_method`` as in `summary`; ``pair_weight``, the
         weighted proportion of these pairs in all positive-negative pairs; and ``xauc_gap``, the
         ``xauc`` minus that with the roles of the two groups exchanged, with its confidence
         interval ``xauc_gap_low, xauc_gap_high``. All but the method are Float64. Undefined values
@@ -195,15 +198,15 @@ def _with_gaps(table: pl.LazyFrame, models: Sequence[str]) -> pl.LazyFrame:
         pl.col(_OF_POSITIVES).alias(_OF_NEGATIVES),
         pl.col(_OF_NEGATIVES).alias(_OF_POSITIVES),
         *models,
-        *(pl.col(name).alias(f"__{name}") for name in ("auc", "ci_low", "ci_high")),
+        *(pl.col(name).alias(f"__{name}") for name in _LIMITS),
     )
     both = join_on_keys(table, exchanged, [*_PAIR, *models])
-    own = Estimate(*(pl.col(name) for name in ("auc", "ci_low", "ci_high")))
-    other = Estimate(*(pl.col(f"__{name}") for name in ("auc", "ci_low", "ci_high")))
+    own = Estimate(*(pl.col(name) for name in _LIMITS))
+    other = Estimate(*(pl.col(f"__{name}") for name in _LIMITS))
     limits = difference_limits(own, other)
     if_two_groups = pl.when(pl.col(_OF_POSITIVES) != pl.col(_OF_NEGATIVES))
     return both.with_columns(
-        xauc="auc",
+        *(pl.col(f"auc{end}").alias(f"xauc{end}") for end in ("", "_se", "_low", "_high")),
         pair_weight=pl.when(share.is_finite()).then(share),
         xauc_gap=if_two_groups.then(own.value - other.value),
         xauc_gap_low=if_two_groups.then(limits.low),

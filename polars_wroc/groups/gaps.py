@@ -316,8 +316,8 @@ def _auc_row(
         "gap": test["difference"],
         "logit_value_low": own.low.fill_nan(None),
         "logit_value_high": own.high.fill_nan(None),
-        "logit_gap_low": test["ci_low"],
-        "logit_gap_high": test["ci_high"],
+        "logit_gap_low": test["difference_low"],
+        "logit_gap_high": test["difference_high"],
         "logit_p_value": test["p_value"],
     }
 

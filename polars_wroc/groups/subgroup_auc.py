@@ -156,7 +156,7 @@ def _parts(within: pl.LazyFrame, across: pl.LazyFrame) -> dict[str, pl.LazyFrame
 
 
 def _named(part: pl.LazyFrame, name: str, keys: Sequence[str]) -> pl.LazyFrame:
-    limits = {f"{name}_{end}": pl.col(f"ci_{end}") for end in _ENDS}
+    limits = {f"{name}_{end}": pl.col(f"auc_{end}") for end in _ENDS}
     return part.select(*keys, pl.col("auc").alias(name), **limits)
 
 

@@ -53,7 +53,7 @@ class Reliability:
 
     def columns(self, field: Fields) -> dict[str, pl.Expr]:
         """Compute `RELIABILITY_COLUMNS` from the columns of the interval."""
-        interval, known = self.interval, field("ci_low").is_not_null()
+        interval, known = self.interval, field("auc_low").is_not_null()
         related: list[pl.Expr] = []
         for side in CLASSES:
             efficiency = field(self.effective[side]) / field(f"n_{side}")
@@ -81,7 +81,7 @@ def unknown_reliability(_: Fields) -> dict[str, pl.Expr]:
 AreaMethod: TypeAlias = Literal["score", "logit-t", "logit", "wald"]
 Method: TypeAlias = Literal[AreaMethod, "newcombe"]
 
-INTERVAL_COLUMNS = ("auc", "se", "ci_low", "ci_high", "ci_method", "n_eff_pos", "n_eff_neg")
+INTERVAL_COLUMNS = ("auc", "auc_se", "auc_low", "auc_high", "ci_method", "n_eff_pos", "n_eff_neg")
 # 1 - AUC, the number of clusters, and the number of rows in a row's cluster.
 _ONE_MINUS_AUC, _CLUSTERS, _CLUSTER_ROWS = "__one_minus_auc", "__clusters", "__cluster_rows"
 # The variance with clusters, as a multiple of what it would be if rows were independent.
@@ -294,7 +294,7 @@ class Interval:
         values = field(_DESIGN_EFFECT), field(DESIGN_DF), field(SEGMENT_DF)
         columns = dict(zip(DESIGN_COLUMNS, values, strict=True))
         if self.options.fallback:
-            unknown = pl.when(field("auc").is_not_null() & field("se").is_null())
+            unknown = pl.when(field("auc").is_not_null() & field("auc_se").is_null())
             columns["ci_note"] = unknown.then(field(DESIGN_NOTE)).otherwise(field("ci_note"))
         return columns
 
@@ -302,9 +302,9 @@ class Interval:
         normal = pl.lit(normal_quantile((1 + self.options.level) / 2))
         limits = self._score.limits(field, field(_QUANTILE) if self._correlated else normal)
         return {
-            "se": field(self._total).sqrt(),
-            "ci_low": limits.low,
-            "ci_high": limits.high,
+            "auc_se": field(self._total).sqrt(),
+            "auc_low": limits.low,
+            "auc_high": limits.high,
             "ci_method": pl.when(limits.low.is_not_null()).then(pl.lit("score")),
         }
 
@@ -351,14 +351,16 @@ class Interval:
 
     def _result(self, field: Fields) -> dict[str, pl.Expr]:
         analytic = pl.when(pl.lit(self.options.method != "newcombe") & field("__regular"))
-        limits = {f"ci_{end}": analytic.then(field(f"__analytic_{end}")) for end in ("low", "high")}
+        limits = {
+            f"auc_{end}": analytic.then(field(f"__analytic_{end}")) for end in ("low", "high")
+        }
         method = analytic.then(pl.lit(self.options.method))
-        columns: dict[str, pl.Expr] = {"se": field(self._total).sqrt()}
+        columns: dict[str, pl.Expr] = {"auc_se": field(self._total).sqrt()}
         if self.options.designed or not self.options.fallback:
             return columns | limits | {"ci_method": method}
         known = field(NEWCOMBE_LOW).is_not_null()
         for end in ("low", "high"):
-            columns[f"ci_{end}"] = limits[f"ci_{end}"].otherwise(field(f"__{end}"))
+            columns[f"auc_{end}"] = limits[f"auc_{end}"].otherwise(field(f"__{end}"))
         return columns | {"ci_method": method.when(known).then(pl.lit("newcombe"))}
 
 

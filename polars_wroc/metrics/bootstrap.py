@@ -39,7 +39,7 @@ from polars_wroc.stats.variances import (
     seeds,
 )
 
-BOOTSTRAP_COLUMNS = ("metric", "value", "se", "ci_low", "ci_high", "n_replicates")
+BOOTSTRAP_COLUMNS = ("metric", "value", "value_se", "value_low", "value_high", "n_replicates")
 
 
 def bootstrap(
@@ -90,8 +90,8 @@ def bootstrap(
     -------
     pl.DataFrame or pl.LazyFrame
         One row per group (and model) and metric, sorted by the ``by`` columns, then in the
-        order of ``metrics``. After them come ``metric`` (String), ``value, se, ci_low,
-        ci_high`` (Float64; ``value`` is that of the data themselves) and ``n_replicates``
+        order of ``metrics``. After them come ``metric`` (String), ``value, value_se, value_low,
+        value_high`` (Float64; ``value`` is that of the data themselves) and ``n_replicates``
         (Int64), the number of replicates in which the metric is defined. Undefined is null.
 
     Raises
@@ -142,9 +142,9 @@ def bootstrap(
     resampled = value.filter(drawn)
     result = long.group_by(group).agg(
         value.filter(~drawn).first(),
-        se=resampled.std(),
-        ci_low=resampled.quantile((1 - level) / 2, "linear"),
-        ci_high=resampled.quantile((1 + level) / 2, "linear"),
+        value_se=resampled.std(),
+        value_low=resampled.quantile((1 - level) / 2, "linear"),
+        value_high=resampled.quantile((1 + level) / 2, "linear"),
         n_replicates=resampled.count().cast(pl.Int64),
     )
     in_order = rows.result(result.sort("metric"), BOOTSTRAP_COLUMNS)

@@ -291,17 +291,17 @@ def compare(
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
-        One row per group and pair of scores, sorted by the ``by`` columns, then in the order
-        of the scores. After the ``by`` columns come ``model_a, model_b`` (String), the Float64
-        columns ``auc_a, auc_b, difference`` (a minus b), ``se, ci_low, ci_high, z, p_value,
-        p_adjusted``, and ``n, n_missing`` (Int64 numbers of rows used and left out). The AUCs and
-        all that depends on them are null where a class has no weight. ``se`` is null where a class
-        has only one row or cluster. Where the variance of the difference is 0 or unknown,
-        ``ci_low, ci_high, z`` and ``p_value`` are null, but the p-value is 1 if difference and
-        variance are both 0. With ``method="score"`` these four need no variance, and are null only
-        where squares or cubes of the weights overflow or underflow; the p-value is 1 wherever the
-        difference is 0. ``z`` is also null where the interval excludes 0 at every level; the
-        p-value is then 0.
+        One row per group and pair of scores, sorted by the ``by`` columns, then in the order of the
+        scores. After the ``by`` columns come ``model_a, model_b`` (String), the Float64 columns
+        ``auc_a, auc_b, difference`` (a minus b), ``difference_se, difference_low, difference_high,
+        z, p_value, p_adjusted``, and ``n, n_missing`` (Int64 numbers of rows used and left out).
+        The AUCs and all that depends on them are null where a class has no weight.
+        ``difference_se`` is null where a class has only one row or cluster. Where the variance of
+        the difference is 0 or unknown, limits, ``z`` and ``p_value`` are null, but the p-value is 1
+        if difference and variance are both 0. With ``method="score"`` these four need no variance,
+        and are null only where squares or cubes of the weights overflow or underflow; the p-value
+        is 1 wherever the difference is 0. ``z`` is also null where the interval excludes 0 at every
+        level; the p-value is then 0.
 
     Raises
     ------
@@ -344,15 +344,15 @@ def compare(
     ...     }
     ... )
     >>> result = wroc.compare(df, "y", ["old", "new"])
-    >>> result.select("model_a", "model_b", pl.col("difference", "se", "p_value").round(3))
-    shape: (1, 5)
-    ┌─────────┬─────────┬────────────┬───────┬─────────┐
-    │ model_a ┆ model_b ┆ difference ┆ se    ┆ p_value │
-    │ ---     ┆ ---     ┆ ---        ┆ ---   ┆ ---     │
-    │ str     ┆ str     ┆ f64        ┆ f64   ┆ f64     │
-    ╞═════════╪═════════╪════════════╪═══════╪═════════╡
-    │ old     ┆ new     ┆ -0.222     ┆ 0.157 ┆ 0.157   │
-    └─────────┴─────────┴────────────┴───────┴─────────┘
+    >>> result.select("model_a", "model_b", pl.col("difference", "p_value").round(3))
+    shape: (1, 4)
+    ┌─────────┬─────────┬────────────┬─────────┐
+    │ model_a ┆ model_b ┆ difference ┆ p_value │
+    │ ---     ┆ ---     ┆ ---        ┆ ---     │
+    │ str     ┆ str     ┆ f64        ┆ f64     │
+    ╞═════════╪═════════╪════════════╪═════════╡
+    │ old     ┆ new     ┆ -0.222     ┆ 0.157   │
+    └─────────┴─────────┴────────────┴─────────┘
     """
     level = check_options(level, adjust)
     limit = Limit("max_pairs", max_pairs, "pairs", "score")

@@ -306,9 +306,9 @@ class ScoreTest(DelongTest):
         known = pl.when(limits.low.is_not_null())
         return {
             "difference": difference,
-            "se": pl.col(self._total).sqrt(),
-            "ci_low": limits.low,
-            "ci_high": limits.high,
+            "difference_se": pl.col(self._total).sqrt(),
+            "difference_low": limits.low,
+            "difference_high": limits.high,
             "z": known.then(difference.sign() * quantile),
             "p_value": known.then(pl.col(self._test.p_value)),
         }

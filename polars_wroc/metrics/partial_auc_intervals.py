@@ -24,7 +24,13 @@ from polars_wroc.inputs.designs import Design, Replicates, SampleDesign, read_de
 from polars_wroc.inputs.expressions import cluster_column, from_expressions
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import IntoColumns, Rows
-from polars_wroc.metrics.auc_interval import DESIGN_COLUMNS, AreaMethod, Interval, IntervalOptions
+from polars_wroc.metrics.auc_interval import (
+    DESIGN_COLUMNS,
+    INTERVAL_COLUMNS,
+    AreaMethod,
+    Interval,
+    IntervalOptions,
+)
 from polars_wroc.metrics.auc_variance import AUC_INFLUENCE, unit_influences, with_variances_of
 from polars_wroc.metrics.partial_auc import PartialAUC, Standardize
 from polars_wroc.metrics.summary import curve_bounds
@@ -54,9 +60,9 @@ from polars_wroc.stats.variances import of_full_weights, of_replicated, replicat
 
 PARTIAL_COLUMNS = (
     "partial_auc",
-    "se",
-    "ci_low",
-    "ci_high",
+    "partial_auc_se",
+    "partial_auc_low",
+    "partial_auc_high",
     "ci_method",
     "n_eff_pos",
     "n_eff_neg",
@@ -144,8 +150,8 @@ class LinearisedArea:
 
     def scale(self, field: Fields) -> dict[str, pl.Expr]:
         """Turn proportions of a perfect score's area into areas."""
-        names = {"auc": "partial_auc", "se": "se", "ci_low": "ci_low", "ci_high": "ci_high"}
-        return {area: field(share) * self.width for share, area in names.items()}
+        names = zip(INTERVAL_COLUMNS, PARTIAL_COLUMNS[:4], strict=False)
+        return {area: field(share) * self.width for share, area in names}
 
     @property
     def _range(self) -> Range:
@@ -263,12 +269,13 @@ def partial_auc_ci(
     Returns
     -------
     pl.Expr
-        One struct per group, named ``partial_auc_ci``: ``partial_auc, se, ci_low, ci_high``
-        (Float64), ``ci_method`` (String: the method used), ``n_eff_pos, n_eff_neg`` (Float64).
-        ``ci_low, ci_high`` and ``ci_method`` are null where the interval is not defined: for
-        ``"score"``, where a range of true positive rates ends below 1 (use `bootstrap`) or holds
-        fewer than 3 positives, that is where their effective number, whatever the clusters, times
-        its width is below 3; for other methods, where the variance is 0 or unknown.
+        One struct per group, named ``partial_auc_ci``: ``partial_auc, partial_auc_se,
+        partial_auc_low, partial_auc_high`` (Float64), ``ci_method`` (String: the method used),
+        ``n_eff_pos, n_eff_neg`` (Float64). Limits and ``ci_method`` are null where the interval is
+        not defined: for ``"score"``, where a range of true positive rates ends below 1 (use
+        `bootstrap`) or holds fewer than 3 positives, that is where their effective number, whatever
+        the clusters, times its width is below 3; for other methods, where the variance is 0 or
+        unknown.
 
     Raises
     ------
@@ -294,15 +301,15 @@ def partial_auc_ci(
     >>> import polars_wroc as wroc
     >>> df = pl.DataFrame({"y": [1, 0, 1, 0] * 9, "s": [0.9, 0.8, 0.7, 0.1] * 9})
     >>> area = df.select(wroc.partial_auc_ci("y", "s", fpr=(0.0, 0.5)))
-    >>> area.unnest("partial_auc_ci").select(pl.col("partial_auc", "se").round(3))
+    >>> area.unnest("partial_auc_ci").select(pl.col("partial_auc", "partial_auc_se").round(3))
     shape: (1, 2)
-    ┌─────────────┬───────┐
-    │ partial_auc ┆ se    │
-    │ ---         ┆ ---   │
-    │ f64         ┆ f64   │
-    ╞═════════════╪═══════╡
-    │ 0.25        ┆ 0.086 │
-    └─────────────┴───────┘
+    ┌─────────────┬────────────────┐
+    │ partial_auc ┆ partial_auc_se │
+    │ ---         ┆ ---            │
+    │ f64         ┆ f64            │
+    ╞═════════════╪════════════════╡
+    │ 0.25        ┆ 0.086          │
+    └─────────────┴────────────────┘
     """
     area = linearised_area(fpr, tpr)
     clustered = design is not None

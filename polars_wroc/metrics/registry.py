@@ -123,8 +123,8 @@ def _mean_loss(curve: Curve, *, positive: pl.Expr, negative: pl.Expr) -> pl.Expr
 MetricName: TypeAlias = Literal[
     "roc_auc",
     "gini",
-    "ks",
     "average_precision",
+    "ks",
     "pr_auc",
     "equal_error_rate",
     "brier_score",
@@ -207,16 +207,6 @@ CURVE_METRICS: dict[str, CurveMetric] = {
             formula=gini,
             over_ranges=None,
             walk=("ranked", gini_of_sum),
-            summary_column="gini",
-        ),
-        CurveMetric(
-            name="ks",
-            label="KS",
-            definition="Largest difference between true and false positive rate at any threshold.",
-            formula=ks,
-            over_ranges="max",
-            walk=("distance", ks_of),
-            summary_column="ks",
         ),
         CurveMetric(
             name="average_precision",
@@ -226,6 +216,15 @@ CURVE_METRICS: dict[str, CurveMetric] = {
             over_ranges="sum",
             walk=("precision", average_precision_of),
             summary_column="average_precision",
+        ),
+        CurveMetric(
+            name="ks",
+            label="KS",
+            definition="Largest difference between true and false positive rate at any threshold.",
+            formula=ks,
+            over_ranges="max",
+            walk=("distance", ks_of),
+            summary_column="ks",
         ),
         CurveMetric(
             name="pr_auc",

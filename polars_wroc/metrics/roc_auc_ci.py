@@ -10,7 +10,6 @@ from polars_wroc.inputs.columns import CLUSTER, Frequency, IntoColumn, IntoWeigh
 from polars_wroc.inputs.expressions import cluster_column, from_expressions
 from polars_wroc.metrics.auc_interval import (
     INTERVAL_COLUMNS,
-    RELIABILITY_COLUMNS,
     Interval,
     IntervalOptions,
     Method,
@@ -59,17 +58,12 @@ def roc_auc_ci(
     Returns
     -------
     pl.Expr
-        One struct per group, named ``roc_auc_ci``: ``auc``, ``se``, ``ci_low``, ``ci_high``
+        One struct per group, named ``roc_auc_ci``: ``auc``, ``auc_se``, ``auc_low``, ``auc_high``
         (Float64), ``ci_method`` (String: the method used for this group), ``n_eff_pos``,
-        ``n_eff_neg`` (Float64: Kish's effective sample sizes, in rows or in clusters), ``k_pos``,
-        ``k_neg`` (Float64) and ``ci_note`` (String). With ``"score"``, k is the effective number of
-        rows of a class that are misranked: below about 3 the width comes mostly from the added
-        observation. ``ci_note`` then is ``"few misranked rows"``, or ``"weights depend on the
-        score"`` where misranked rows are more than twice as heavy as others or the effective sample
-        size is below a fifth of the rows: few rows then carry the AUC, and the interval may be too
-        narrow. It is null otherwise. All but the effective sample sizes are null where a class has
-        no weight. ``se`` is null where a class has only one row or cluster, or where the cubes of
-        the weights overflow or underflow; all but the AUC are null where their squares do.
+        ``n_eff_neg`` (Float64: Kish's effective sample sizes, in rows or in clusters). All but
+        the effective sample sizes are null where a class has no weight. ``auc_se`` is null where a
+        class has only one row or cluster, or where the cubes of the weights overflow or underflow;
+        all but the AUC are null where their squares do.
 
     Raises
     ------
@@ -109,15 +103,15 @@ def roc_auc_ci(
     ...     }
     ... )
     >>> interval = df.select(wroc.roc_auc_ci("y", "s", weight="w")).unnest("roc_auc_ci")
-    >>> interval.select(pl.col("auc", "se", "ci_low", "ci_high").round(3), "ci_method")
+    >>> interval.select(pl.col("auc", "auc_se", "auc_low", "auc_high").round(3), "ci_method")
     shape: (1, 5)
-    ┌───────┬───────┬────────┬─────────┬───────────┐
-    │ auc   ┆ se    ┆ ci_low ┆ ci_high ┆ ci_method │
-    │ ---   ┆ ---   ┆ ---    ┆ ---     ┆ ---       │
-    │ f64   ┆ f64   ┆ f64    ┆ f64     ┆ str       │
-    ╞═══════╪═══════╪════════╪═════════╪═══════════╡
-    │ 0.575 ┆ 0.294 ┆ 0.124  ┆ 0.918   ┆ score     │
-    └───────┴───────┴────────┴─────────┴───────────┘
+    ┌───────┬────────┬─────────┬──────────┬───────────┐
+    │ auc   ┆ auc_se ┆ auc_low ┆ auc_high ┆ ci_method │
+    │ ---   ┆ ---    ┆ ---     ┆ ---      ┆ ---       │
+    │ f64   ┆ f64    ┆ f64     ┆ f64      ┆ str       │
+    ╞═══════╪════════╪═════════╪══════════╪═══════════╡
+    │ 0.575 ┆ 0.294  ┆ 0.124   ┆ 0.918    ┆ score     │
+    └───────┴────────┴─────────┴──────────┴───────────┘
     """
     options = IntervalOptions(level, method, clustered=design is not None)
     carried = {} if design is None else {CLUSTER: cluster_column(design)}
@@ -138,8 +132,7 @@ def _interval(rows: pl.Expr, *, interval: Interval) -> pl.Expr:
         for side, of_class in curve.placements._asdict().items()
     }
     sums = as_struct(counts | interval.sums(curve, field))
-    columns = (*INTERVAL_COLUMNS, *RELIABILITY_COLUMNS)
-    return in_struct(placed.list.eval(sums), interval.steps, columns)
+    return in_struct(placed.list.eval(sums), interval.steps, INTERVAL_COLUMNS)
 
 
 _ROW, _INFLUENCE = "__row", "__influence"

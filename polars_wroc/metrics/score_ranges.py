@@ -38,7 +38,13 @@ from polars_wroc.inputs.frames import frames_alike, read_rows
 from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.metrics.auc_interval import IntervalOptions, Method
 from polars_wroc.metrics.registry import SUMMARY_METRICS
-from polars_wroc.metrics.summary import SUMMARY_COLUMNS, summary_of, summary_sums, with_cells
+from polars_wroc.metrics.summary import (
+    DIAGNOSTIC_COLUMNS,
+    SUMMARY_COLUMNS,
+    summary_of,
+    summary_sums,
+    with_cells,
+)
 from polars_wroc.plans.config import SpillWarning
 from polars_wroc.plans.queries import aggregate, collect
 from polars_wroc.ranking.placements import add_placements, row_curve
@@ -171,12 +177,13 @@ def of_whole_curve(sums: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def summary_of_ranges(
-    sums: Sequence[pl.DataFrame], rows: Rows, options: IntervalOptions
+    sums: Sequence[pl.DataFrame], rows: Rows, options: IntervalOptions, *, diagnostics: bool
 ) -> pl.LazyFrame:
     """Return the summary from the sums of all ranges; ``rows`` are those of any part."""
     whole = of_whole_curve(add_ranges(sums, rows.keys))
     table = summary_of(whole, options.for_rows(rows))
-    return rows.result(with_cells(table), SUMMARY_COLUMNS)
+    more = DIAGNOSTIC_COLUMNS if diagnostics else ()
+    return rows.result(with_cells(table), (*SUMMARY_COLUMNS, *more))
 
 
 def _added(name: str) -> pl.Expr:
@@ -327,6 +334,7 @@ def summary_in_ranges(
     level: float = 0.95,
     method: Method = "score",
     rows_per_range: int = ROWS_PER_RANGE,
+    diagnostics: bool = False,
 ) -> pl.DataFrame:
     """`summary` of data larger than memory, computed one range of scores at a time.
 
@@ -341,6 +349,8 @@ def summary_in_ranges(
     rows_per_range
         About how many rows are in memory at once. The frames are read once to count and once for
         each range, so that smaller ranges take longer.
+    diagnostics
+        As for `summary`.
 
     Returns
     -------
@@ -379,21 +389,27 @@ def summary_in_ranges(
     │ 4   ┆ 2     ┆ 0.875 ┆ 0.5 │
     └─────┴───────┴───────┴─────┘
     """
+    arguments.flag("diagnostics", diagnostics)
     options = IntervalOptions(level, method)
     rows_per_range = arguments.whole_number("rows_per_range", rows_per_range, low=1)
     parts = read_parts("frames", frames, label, score, weight, by, pos_label)
-    return summarise_ranges(PassesInTurn(parts), options, rows_per_range)
+    passes = PassesInTurn(parts)
+    return summarise_ranges(passes, options, rows_per_range, diagnostics=diagnostics)
 
 
 def summarise_ranges(
-    passes: RangePasses, options: IntervalOptions, rows_per_range: int
+    passes: RangePasses,
+    options: IntervalOptions,
+    rows_per_range: int,
+    *,
+    diagnostics: bool = False,
 ) -> pl.DataFrame:
     """Summarise the rows of all parts from ranges of about so many rows."""
     rows = passes.parts[0]
     rows.check_names(SUMMARY_COLUMNS)
     ranges = cut_ranges(passes.count(passes.parts), rows.keys, rows_per_range)
     sums = passes.measure(ranges, partial(_sums, options=options))
-    return collect(summary_of_ranges(sums, rows, options))
+    return collect(summary_of_ranges(sums, rows, options, diagnostics=diagnostics))
 
 
 def _sums(each: ScoreRange, rows: Rows, options: IntervalOptions) -> pl.DataFrame:

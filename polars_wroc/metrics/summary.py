@@ -10,6 +10,7 @@ import polars as pl
 
 from polars_wroc.counts.binning import Binning
 from polars_wroc.counts.count_table import pool_in_bins
+from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import SEVERAL_SCORES, WEIGHT, IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.frames import read_rows
@@ -108,13 +109,10 @@ SUMMARY_COLUMNS = (
     "n_pos",
     "n_neg",
     "n_missing",
-    "w_pos",
-    "w_neg",
-    *INTERVAL_COLUMNS,
-    *(metric.column for metric in SUMMARY_METRICS if metric.column not in INTERVAL_COLUMNS),
-    "inverted",
-    *RELIABILITY_COLUMNS,
+    *INTERVAL_COLUMNS[:4],
+    *(metric.column for metric in _OF_CURVE),
 )
+DIAGNOSTIC_COLUMNS = ("w_pos", "w_neg", *INTERVAL_COLUMNS[4:], "inverted", *RELIABILITY_COLUMNS)
 
 
 def summary(
@@ -130,8 +128,9 @@ def summary(
     design: Design | None = None,
     bins: int | None = None,
     tolerance: float | None = None,
+    diagnostics: bool = False,
 ) -> FrameT:
-    """Counts, weights, AUC with confidence interval, Gini, KS and average precision per group.
+    """Counts, AUC with confidence interval, average precision and KS per group.
 
     Parameters
     ----------
@@ -169,30 +168,40 @@ def summary(
         divided, down to single scores if necessary. That takes two more passes, more time than
         the exact summary, and memory that grows with the rows in divided bins. Use it where
         ``bins`` alone give wide bounds and the AUC need not be exact.
+    diagnostics
+        Add columns that say what the interval rests on.
 
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
         One row per group (and model), sorted by the ``by`` columns. After them come ``n, n_pos,
-        n_neg, n_missing`` (Int64 numbers of rows; ``n`` excludes missing rows), ``w_pos, w_neg``
-        (Float64 weight of each class, null where it overflows), the fields of `roc_auc_ci`, ``auc,
-        se, ci_low, ci_high`` (Float64), ``ci_method`` (String), ``n_eff_pos, n_eff_neg`` (Float64),
-        ``gini, ks, average_precision`` (Float64) and ``inverted`` (Boolean: the whole confidence
-        interval is below 0.5, so that the negated score would rank better, with an AUC of ``1 -
-        auc``; the score itself is never negated), and the fields ``k_pos, k_neg`` (Float64) and
-        ``ci_note`` (String) of `roc_auc_ci`, which say how many misranked rows the interval rests
-        on. All but the counts, weights and effective sample sizes are null where a class has no
-        weight. A row is missing when its label, score or weight is null or its score is NaN. With
-        ``bins`` or ``tolerance`` the last columns are ``auc_min, auc_max`` (Float64): the exact
+        n_neg, n_missing`` (Int64 numbers of rows; ``n`` excludes missing rows), ``auc, auc_se,
+        auc_low, auc_high`` of `roc_auc_ci`, ``average_precision`` and ``ks`` (Float64). All but the
+        counts are null where a class has no weight. A row is missing when its label, score or
+        weight is null or its score is NaN.
+
+        With ``bins`` or ``tolerance`` there are also ``auc_min, auc_max`` (Float64): the exact
         AUC of the rows lies between them, but for rounding in the last digits. The other columns
-        are computed from the binned scores; ``inverted`` is null where these bounds leave it open.
-        With a `Survey` or `ReplicateWeights` they are ``deff`` (Float64: the variance
+        are computed from the binned scores.
+
+        With a `Survey` or `ReplicateWeights` there are also ``deff`` (Float64: the variance
         divided by that of independent rows), ``df`` (Int64: the degrees of freedom of the interval,
         the smaller number of both classes: the sampling units with rows of the class in the group,
-        in each stratum at most one less than it has, added up over the strata), ``df_segment``
+        in each stratum at most one less than it has, added up over the strata) and ``df_segment``
         (Int64: the units with rows of the group less the strata with such; null for replicate
-        weights), and ``ci_note`` says where a lonely unit, a single unit with rows or a replicate
-        without a class leaves the variance unknown.
+        weights).
+
+        With ``diagnostics`` the last columns are ``w_pos, w_neg`` (Float64: the weight of each
+        class, null where it overflows), ``ci_method`` (String), ``n_eff_pos, n_eff_neg`` (Float64)
+        of `roc_auc_ci`; ``inverted`` (Boolean: the whole confidence interval is below 0.5, so that
+        the negated score would rank better, with an AUC of ``1 - auc``; the score itself is never
+        negated; null where bins leave it open); ``k_pos, k_neg`` (Float64: with ``"score"`` the
+        effective number of rows of a class that are misranked; below about 3 the width comes
+        mostly from the observation that the method adds); and ``ci_note`` (String): ``"few
+        misranked rows"``; ``"weights depend on the score"`` where misranked rows are more than
+        twice as heavy as others or the effective sample size is below a fifth of the rows, so that
+        few rows carry the AUC and the interval may be too narrow; or why a design leaves the
+        variance unknown: a lonely unit, a single unit with rows, a replicate without a class.
 
     Raises
     ------
@@ -209,8 +218,8 @@ def summary(
     Notes
     -----
     AUC is the weighted proportion of positive-negative pairs that are ranked correctly, ties
-    counting half [1]_; Gini is ``2 * auc - 1``; KS is the largest distance between tpr and fpr;
-    average precision is the step-wise area under the precision-recall curve.
+    counting half [1]_; KS is the largest distance between tpr and fpr; average precision is the
+    step-wise area under the precision-recall curve.
 
     References
     ----------
@@ -227,17 +236,18 @@ def summary(
     ...         "s": [0.9, 0.4, 0.1, 0.5, 0.5, 0.8],
     ...     }
     ... )
-    >>> wroc.summary(df, "y", "s", by="g").select("g", "n", "n_pos", "auc", "gini")
+    >>> wroc.summary(df, "y", "s", by="g").select("g", "n", "n_pos", "auc", "ks")
     shape: (2, 5)
-    ┌─────┬─────┬───────┬──────┬──────┐
-    │ g   ┆ n   ┆ n_pos ┆ auc  ┆ gini │
-    │ --- ┆ --- ┆ ---   ┆ ---  ┆ ---  │
-    │ str ┆ i64 ┆ i64   ┆ f64  ┆ f64  │
-    ╞═════╪═════╪═══════╪══════╪══════╡
-    │ a   ┆ 3   ┆ 1     ┆ 1.0  ┆ 1.0  │
-    │ b   ┆ 3   ┆ 1     ┆ 0.25 ┆ -0.5 │
-    └─────┴─────┴───────┴──────┴──────┘
+    ┌─────┬─────┬───────┬──────┬─────┐
+    │ g   ┆ n   ┆ n_pos ┆ auc  ┆ ks  │
+    │ --- ┆ --- ┆ ---   ┆ ---  ┆ --- │
+    │ str ┆ i64 ┆ i64   ┆ f64  ┆ f64 │
+    ╞═════╪═════╪═══════╪══════╪═════╡
+    │ a   ┆ 3   ┆ 1     ┆ 1.0  ┆ 1.0 │
+    │ b   ┆ 3   ┆ 1     ┆ 0.25 ┆ 0.5 │
+    └─────┴─────┴───────┴──────┴─────┘
     """
+    arguments.flag("diagnostics", diagnostics)
     survey = read_design(design)
     designed = survey.more_than_clusters
     clustered = survey.given and not designed
@@ -253,14 +263,16 @@ def summary(
         survey=survey if designed else None,
     )
     table = summarise(pool_in_bins(rows, Binning(bins, tolerance)), options)
-    return like_input(frame, rows.result(with_cells(table), summary_columns(table)))
+    columns = summary_columns(table, diagnostics=diagnostics)
+    return like_input(frame, rows.result(with_cells(table), columns))
 
 
 def summarise(rows: Rows, options: IntervalOptions) -> pl.LazyFrame:
     """Summarise checked rows, in any order."""
     interval = options.for_rows(rows)
     sums = sum_groups(rows, interval)
-    return summary_of(sums, interval).select(*rows.keys, *summary_columns(sums))
+    columns = summary_columns(sums, diagnostics=True)
+    return summary_of(sums, interval).select(*rows.keys, *columns)
 
 
 def sum_groups(rows: Rows, interval: Interval) -> pl.LazyFrame:
@@ -293,12 +305,13 @@ def _sum_designed(rows: Rows, interval: Interval) -> pl.LazyFrame:
     return reduce_placed(rows, reduce)
 
 
-def summary_columns(sums: pl.LazyFrame) -> list[str]:
+def summary_columns(sums: pl.LazyFrame, *, diagnostics: bool = False) -> list[str]:
     """Names of the columns that `summary_of` adds to these sums."""
     given = sums.collect_schema()
     bounds = [name for name in AUC_BOUNDS if name in given]
     designed = AUC_VARIANCE in given or DESIGN_COLUMNS[0] in given
-    return [*SUMMARY_COLUMNS, *bounds, *(DESIGN_COLUMNS if designed else ())]
+    more = DIAGNOSTIC_COLUMNS if diagnostics else ()
+    return [*SUMMARY_COLUMNS, *bounds, *(DESIGN_COLUMNS if designed else ()), *more]
 
 
 def with_cells(table: pl.LazyFrame) -> pl.LazyFrame:
@@ -356,8 +369,7 @@ def walked_numbers() -> dict[str, pl.Expr]:
 
 
 def _from_auc(field: Fields) -> dict[str, pl.Expr]:
-    inverted = field("ci_high") < _CHANCE
-    return {"gini": registry.gini_of(field("auc")), "inverted": inverted}
+    return {"inverted": field("auc_high") < _CHANCE}
 
 
 def _inverted_within_bounds(field: Fields) -> dict[str, pl.Expr]:

@@ -90,8 +90,8 @@ class Config(ContextDecorator):
     ``POLARS_WROC_ENGINE`` chooses, and without it ``"auto"``.
 
     The compiled engine computes `audit`, of a LazyFrame too; `summary`, `compare`, `group_gaps`,
-    `partial_auc_summary` and the quantile bins of `calibration_curve` and `calibration_error`; the
-    curves of `confusion_curve`, `roc_curve`, `pr_curve`, `cost_curve`, `roc_point`,
+    `partial_auc_summary` and the quantile bins of `calibration_curve` and `calibration_summary`;
+    the curves of `confusion_curve`, `roc_curve`, `pr_curve`, `cost_curve`, `roc_point`,
     `threshold_metrics`, `decision_curve`, `operating_points`, `dominated_models` and
     `equalized_thresholds`; `auc_decomposition`; and the AUCs and areas between curves in
     `fairness`, `cross_auc` and `subgroup_auc`; all of clusters too. Of `bootstrap`,

@@ -19,7 +19,14 @@ from polars_wroc.stats.distributions import (
 )
 from polars_wroc.stats.proportions import TOLERANCE, Estimate, difference_limits, logit_limits
 
-CONTRAST_COLUMNS = ("difference", "se", "ci_low", "ci_high", "z", "p_value")
+CONTRAST_COLUMNS = (
+    "difference",
+    "difference_se",
+    "difference_low",
+    "difference_high",
+    "z",
+    "p_value",
+)
 
 
 class AucEstimate(NamedTuple):
@@ -63,9 +70,9 @@ def auc_difference_test(
     p_value = student_p_value(t, df.clip(lower_bound=1.0))
     return {
         "difference": pl.when(variance.is_not_null()).then(one.auc - other.auc),
-        "se": variance.sqrt(),
-        "ci_low": known.then(limits.low.fill_nan(None)),
-        "ci_high": known.then(limits.high.fill_nan(None)),
+        "difference_se": variance.sqrt(),
+        "difference_low": known.then(limits.low.fill_nan(None)),
+        "difference_high": known.then(limits.high.fill_nan(None)),
         "p_value": known.then(p_value.fill_nan(None)),
     }
 
@@ -88,9 +95,9 @@ def contrast(
     margin = quantile * se
     return {
         "difference": difference,
-        "se": se,
-        "ci_low": known.then(difference - margin),
-        "ci_high": known.then(difference + margin),
+        "difference_se": se,
+        "difference_low": known.then(difference - margin),
+        "difference_high": known.then(difference + margin),
         "z": known.then(z),
         "p_value": known.then(p_value).when(no_difference).then(1.0),
     }

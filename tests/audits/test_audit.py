@@ -108,7 +108,7 @@ def assert_segments(
     limits = chosen(options, LIMITS)
     tables = []
     for keys in ([], *ways(by, options)):
-        table = wroc.summary(frame, label, score, by=keys or None, **of_summary)
+        table = wroc.summary(frame, label, score, by=keys or None, **of_summary, diagnostics=True)
         few = pl.min_horizontal("n_pos", "n_neg") < options.get("min_rows", 30)
         table = table.with_columns(small=few)
         if limits:
@@ -131,7 +131,7 @@ def assert_segments(
         assert unweighted["n_selected"].to_list() == selected
     expected = pl.concat(tables)
     shown = {"n", "n_pos", "n_neg", "n_missing", "w_pos", "w_neg", "small"}
-    values = {"auc", "ci_low", "ci_high", "average_precision"}
+    values = {"auc", "auc_low", "auc_high", "average_precision"}
     if limits:
         shown |= {"threshold", "tp", "fp", "fn", "tn"}
         rates = ("selection_rate", "tpr", "fpr", "ppv", "npv", "accuracy")

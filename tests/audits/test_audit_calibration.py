@@ -1,4 +1,4 @@
-"""The calibration of an audit's segments, against plain means and `calibration_error`."""
+"""The calibration of an audit's segments, against plain means and `calibration_summary`."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_slopes_of_scores_that_are_small_and_close_together() -> None:
     found = calibration_of(wroc.audit(frame, "y", "p", attributes="g"))
     assert found is not None
     for by, attribute in ((None, "overall"), ("g", "g")):
-        expected = wroc.calibration_slope(frame, "y", "p", by=by)
+        expected = wroc.calibration_summary(frame, "y", "p", by=by)
         names = [f"{SLOPE}{end}" for end in ("", "_low", "_high")]
         of_segments = found.filter(attribute=attribute).select(names)
         assert_frame_equal(of_segments, expected.select(names), rel_tol=1e-10)
@@ -76,15 +76,14 @@ def test_segments_have_their_calibration_error(data: pl.DataFrame, weight: str |
     assert found is not None
     for keys in ([], ["g"], ["h"], ["g", "h"]):
         options: dict[str, Any] = {"by": keys or None, "weight": weight}
-        expected = wroc.calibration_error(data, "y", "p", **options)
-        slopes = wroc.calibration_slope(data, "y", "p", **options)
+        expected = wroc.calibration_summary(data, "y", "p", **options)
         attribute = " × ".join(keys) or "overall"  # noqa: RUF001
         rows = found.filter(attribute=attribute).drop("attribute", "segment")
         assert rows.height == expected.height
         errors = [name for name in expected.columns if name.startswith(LARGE)]
         assert_frame_equal(rows.select(errors), expected.select(errors), abs_tol=1e-12)
         fits = [f"{SLOPE}{end}" for end in ("", "_low", "_high")]
-        assert_frame_equal(rows.select(fits), slopes.select(fits), rel_tol=1e-8)
+        assert_frame_equal(rows.select(fits), expected.select(fits), rel_tol=1e-8)
 
 
 @pytest.mark.slow
@@ -127,7 +126,7 @@ def test_a_frequency_stands_for_rows(data: pl.DataFrame) -> None:
     names += [SLOPE, f"{SLOPE}_reference", f"{SLOPE}_gap"]
     assert_frame_equal(found.select(names), expected.select(names), rel_tol=1e-8, abs_tol=1e-12)
     options: dict[str, Any] = {"weight": wroc.frequency("times")}
-    slopes = wroc.calibration_slope(times, "y", "p", by="h", **options)
+    slopes = wroc.calibration_summary(times, "y", "p", by="h", **options)
     fits = [f"{SLOPE}{end}" for end in ("", "_low", "_high")]
     assert_frame_equal(found.filter(attribute="h").select(fits), slopes.select(fits), rel_tol=1e-8)
 

@@ -213,7 +213,7 @@ def test_command_line_names_segments(
 ) -> None:
     rows.write_parquet(tmp_path / "rows.parquet")
     command = ["audit", str(tmp_path / "rows.parquet"), "--label", "y", "--score", "s"]
-    command += ["--by", "sex", "--by", "age", "-o", "-"]
+    command += ["--attribute", "sex", "--attribute", "age", "-o", "-"]
     named = ["--reference", "sex=m", "--reference", "age=30"]
     assert main([*command, *named]) == DONE
     expected = wroc.audit(

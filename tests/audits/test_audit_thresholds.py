@@ -53,7 +53,7 @@ LOWER: dict[str, dict[int, str | None]] = {
     "threshold": {20: "0.08", 50: "0.05", 200: "0.02"},
 }
 CELLS = ["tp", "fp", "fn", "tn"]
-COLUMNS = ["--label", "y", "--score", "s", "--weight", "w", "--by", "g"]
+COLUMNS = ["--label", "y", "--score", "s", "--weight", "w", "--attribute", "g"]
 # Moves the first slider and reads what stands under its first curve.
 PROBE = """(async step => {
   const find = selector => [...document.querySelectorAll('#slider-1 ' + selector)];
@@ -113,7 +113,7 @@ def test_segments_are_measured_at_the_one_threshold_of_all_rows(
     plain = segments_of(wroc.audit(judged, "y", ["t", "s"], attributes=["g", "age"], **given))
     rates = ("selection_rate", "tpr", "fpr", "ppv", "npv", "accuracy")
     columns = ["threshold", *CELLS, *(f"{r}{end}" for r in rates for end in ("", "_low", "_high"))]
-    values = ["attribute", "segment", "model", "n", "w_pos", "auc", "ci_low", "ci_high"]
+    values = ["attribute", "segment", "model", "n", "w_pos", "auc", "auc_low", "auc_high"]
     table = segments_of(found)
     assert_frame_equal(table.select(values), plain.select(values), abs_tol=1e-12)
     assert found.segments.height == 2 * (1 + 3 + 2)

@@ -57,7 +57,7 @@ def test_loans(
     ratio: list[float],
 ) -> None:
     rows = loans if segment == "overall" else loans.filter(race=segment)
-    row = wroc.calibration_slope(rows, "approved", "score").row(0, named=True)
+    row = wroc.calibration_summary(rows, "approved", "score").row(0, named=True)
     of_audit = table_of(audit).filter(segment=segment).row(0, named=True)
     assert of_audit[SLOPE] == pytest.approx(row[SLOPE], rel=1e-8)
     ends = ("", "_low", "_high")
@@ -65,7 +65,7 @@ def test_loans(
     assert [row[f"calibration_intercept{end}"] for end in ends] == pytest.approx(
         intercept, abs=2e-3
     )
-    names = ("oe_ratio", "oe_low", "oe_high")
+    names = ("oe_ratio", "oe_ratio_low", "oe_ratio_high")
     assert [row[name] for name in names] == pytest.approx(ratio, abs=2e-3)
     if segment == "black":
         assert row[f"{SLOPE}_se"] == pytest.approx(0.1573, abs=2e-3)
@@ -394,7 +394,7 @@ def test_many_rows_in_a_bin(weight: str | None, scale: float) -> None:
     ).filter(pl.col("s").is_between(0, 1, closed="none"))
     audit = wroc.audit(frame, "y", "s", attributes="g", weight=weight)
     found = table_of(audit).filter(attribute="g")
-    expected = wroc.calibration_slope(frame, "y", "s", by="g", weight=weight)
+    expected = wroc.calibration_summary(frame, "y", "s", by="g", weight=weight)
     names = [name for name in expected.columns if name.startswith(SLOPE)]
     assert_frame_equal(found.select(names), expected.select(names), rel_tol=1e-8)
 

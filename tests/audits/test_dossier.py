@@ -89,7 +89,7 @@ def test_the_command_line_says_what_it_read(
 ) -> None:
     path = tmp_path / "rows.parquet"
     rows.write_parquet(path)
-    call = ["audit", str(path), "--label", "approved", "--score", "s", "--by", "g"]
+    call = ["audit", str(path), "--label", "approved", "--score", "s", "--attribute", "g"]
     gates = [
         "--threshold",
         "0.5",

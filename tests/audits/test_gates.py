@@ -86,7 +86,18 @@ def test_gates_on_the_command_line(
 ) -> None:
     path, report = tmp_path / "rows.parquet", tmp_path / "audit.json"
     unequal.write_parquet(path)
-    command = ["audit", str(path), "--label", "y", "--score", "s", "--by", "g", "-o", str(report)]
+    command = [
+        "audit",
+        str(path),
+        "--label",
+        "y",
+        "--score",
+        "s",
+        "--attribute",
+        "g",
+        "-o",
+        str(report),
+    ]
     assert main([*command, "--fail-if", "auc.gap>0.9"]) == 0
     assert capsys.readouterr().err == ""
     assert main([*command, "--fail-if", "auc.gap>0.9", "--fail-if", "auc.gap>0.1"]) == 1
@@ -256,7 +267,7 @@ def test_the_command_line_says_what_no_gate_judges(
 ) -> None:
     path = tmp_path / "rows.parquet"
     pl.concat([unequal, unequal.head(20).with_columns(g=pl.lit("few"))]).write_parquet(path)
-    command = ["audit", str(path), "--label", "y", "--score", "s", "--by", "g"]
+    command = ["audit", str(path), "--label", "y", "--score", "s", "--attribute", "g"]
     assert main([*command, "--fail-if", "auc.gap>0.9"]) == 0
     assert capsys.readouterr().err == "polars-wroc: auc.gap>0.9 is not judged in g = few\n"
     report = tmp_path / "audit.html"
@@ -338,7 +349,7 @@ def test_a_gate_that_cannot_be_judged_hides_no_failure(
         "y",
         "--score",
         "s",
-        "--by",
+        "--attribute",
         "g",
         "--threshold",
         "99",

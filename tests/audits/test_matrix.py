@@ -263,7 +263,7 @@ def test_many_numbers_are_answered_by_ranges() -> None:
     assert len(hints) == 2
     for hint, name in zip(hints, ("age", "ratio"), strict=True):
         assert hint.startswith(f"Each of the 51 numbers in {name} is a segment. To compare larger")
-        assert f"by=wroc.ranges('{name}', [...]) in Python" in hint
+        assert f"into ranges: wroc.ranges('{name}', [...]) in Python" in hint
     assert all(hint in " ".join(repr(audit).split()) for hint in hints)
     cut = wroc.audit(some, "y", "s", attributes=wroc.ranges("age", [20, 40]))
     assert not [text for text in not_audited(cut) if "wroc.ranges" in text]

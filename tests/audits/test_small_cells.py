@@ -343,7 +343,16 @@ def test_rows_of_files_do_not_tell_how_many_are_left_out(
 ) -> None:
     hires.write_parquet(tmp_path / "rows.parquet")
     call = ["audit", str(tmp_path / "rows.parquet"), "--label", "hired", "--score", "s"]
-    call += ["--by", "sex", "--by", "race", "--threshold", "0.5", "--favorable", "selected"]
+    call += [
+        "--attribute",
+        "sex",
+        "--attribute",
+        "race",
+        "--threshold",
+        "0.5",
+        "--favorable",
+        "selected",
+    ]
     for least, rows in ((["--min-cell", "7"], None), ([], 900)):
         output = tmp_path / "x.json"
         assert main([*call, *least, "-o", str(output)]) == 0

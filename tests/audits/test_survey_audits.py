@@ -208,7 +208,7 @@ def test_segments_of_one_cluster_each_have_no_variance(survey: pl.DataFrame) -> 
     strata = wroc.audit(
         survey, "y", "s", attributes="g", weight="w", design=wroc.Survey("g", strata=pl.lit(1))
     )
-    limits = segments_of(strata)["ci_low"].is_null()
+    limits = segments_of(strata)["auc_low"].is_null()
     assert limits.to_list() == [False, True, True, True]
 
 

@@ -148,7 +148,16 @@ def test_the_command_has_the_words(
     rows: pl.DataFrame, tmp_path: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows.write_parquet(tmp_path / "rows.parquet")
-    call = ["audit", str(tmp_path / "rows.parquet"), "--label", "y", "--score", "s", "--by", "sex"]
+    call = [
+        "audit",
+        str(tmp_path / "rows.parquet"),
+        "--label",
+        "y",
+        "--score",
+        "s",
+        "--attribute",
+        "sex",
+    ]
     words = ["--selected-word", "denied", "--rejected-word", "accepted", "--positive", "in default"]
     decided = ["--threshold", "0.5", "--favorable", "rejected", "--min-rows", "5"]
     assert main([*call, *words, *decided]) == 0

@@ -21,7 +21,7 @@ from wide_tables import segments_of
 
 import polars_wroc as wroc
 
-AUC_COLUMNS = ["auc", "ci_low", "ci_high", "n", "n_pos", "n_neg"]
+AUC_COLUMNS = ["auc", "auc_low", "auc_high", "n", "n_pos", "n_neg"]
 
 
 def drawn_panels(chart: Chart) -> dict[str, list[dict[str, Any]]]:
@@ -55,7 +55,7 @@ def test_marks_stand_at_the_auc_and_at_its_limits() -> None:
     marks = [layer["mark"]["type"] for layer in (overall, interval, point, number, between)]
     assert marks == ["rule", "rule", "point", "text", "text"]
     limits = [interval["encoding"][axis]["field"] for axis in ("x", "x2")]
-    assert limits == ["ci_low", "ci_high"]
+    assert limits == ["auc_low", "auc_high"]
     assert point["encoding"]["x"]["field"] == number["encoding"]["text"]["field"] == "auc"
     assert {*AUC_COLUMNS, "__row"} <= tooltip_fields([point])
 
@@ -139,7 +139,7 @@ def test_segment_without_an_auc_draws_nothing(tmp_path: Path) -> None:
     summary = wroc.summary(with_one_class(), "y", "s", by="g")
     chart = wroc.auc_chart(summary)
     (row,) = (row for row in drawn(chart) if row["__row"].startswith("b "))
-    assert [row[name] for name in ("auc", "ci_low", "ci_high")] == [None] * 3
+    assert [row[name] for name in ("auc", "auc_low", "auc_high")] == [None] * 3
     expected = summary["auc"].drop_nulls().to_list()
     assert shown_numbers(chart, tmp_path) == pytest.approx(expected, abs=6e-4)
 

@@ -222,7 +222,7 @@ def test_differences_between_scores_have_a_panel_for_each_pair(rows: pl.DataFram
     for panel, (first, second) in zip(spec["vconcat"], scores, strict=True):
         expected = table.filter(model_a=first, model_b=second)
         shown = spec["datasets"][panel["data"]["name"]]
-        columns = ("difference", "ci_low", "ci_high", "p_adjusted")
+        columns = ("difference", "difference_low", "difference_high", "p_adjusted")
         for name, column in zip(PARTS.values(), columns, strict=True):
             factor = 1 if column == "p_adjusted" else 100
             assert [row[name] for row in shown] == (expected[column] * factor).to_list()

@@ -67,7 +67,9 @@ def test_scores_have_a_panel_each(tmp_path: Path) -> None:
     assert chart.to_dict()["facet"]["header"]["title"] == "model"
     assert {"Positives: g, h", "Negatives: g, h"} <= set(shown_texts(chart, tmp_path))
     layers = chart.to_dict()["spec"]["layer"]
-    assert {"__positives", "__negatives", "xauc", "ci_low", "pair_weight"} <= tooltip_fields(layers)
+    assert {"__positives", "__negatives", "xauc", "xauc_low", "pair_weight"} <= tooltip_fields(
+        layers
+    )
     assert "low end of the 90% confidence interval" in str(layers)
 
 
@@ -78,16 +80,16 @@ def test_many_groups_fit(groups: int, numbered: bool) -> None:
         pl.DataFrame(pairs, schema=["positive_g", "negative_g"], orient="row")
         .with_columns(
             xauc=pl.Series(np.linspace(0, 1, len(pairs))),
-            **{name: pl.lit(0.5) for name in ("se", "ci_low", "ci_high", "pair_weight")},
+            **{name: pl.lit(0.5) for name in ("xauc_se", "xauc_low", "xauc_high", "pair_weight")},
             ci_method=pl.lit("score"),
         )
         .select(
             "positive_g",
             "negative_g",
             "xauc",
-            "se",
-            "ci_low",
-            "ci_high",
+            "xauc_se",
+            "xauc_low",
+            "xauc_high",
             "ci_method",
             "pair_weight",
         )

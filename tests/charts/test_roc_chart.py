@@ -153,7 +153,7 @@ def test_labels_give_the_interval_of_the_summary() -> None:
         labels = [point["__label"] for point in points if point["__label"]]
         assert labels == [
             f"AUC {auc:.3f} ({low:.3f} to {high:.3f})"
-            for auc, low, high in summary.select("auc", "ci_low", "ci_high").iter_rows()
+            for auc, low, high in summary.select("auc", "auc_low", "auc_high").iter_rows()
         ]
 
 
@@ -163,7 +163,7 @@ def test_labels_of_curves_in_one_panel_name_them() -> None:
     points = drawn(wroc.roc_chart(wroc.roc_curve(data, "y", "s", by="g"), summary=summary))
     labels = {point["__label"] for point in points if point["__label"]}
     names = ["(missing)", "1"]
-    numbers = summary.select("auc", "ci_low", "ci_high").rows()
+    numbers = summary.select("auc", "auc_low", "auc_high").rows()
     assert labels == {
         f"{name}: AUC {auc:.3f} ({low:.3f} to {high:.3f})"
         for name, (auc, low, high) in zip(names, numbers, strict=True)
@@ -197,16 +197,16 @@ def test_summary_without_intervals_is_refused() -> None:
     curve, summary = wroc.roc_curve(data, "y", "s"), wroc.summary(data, "y", "s")
     with pytest.raises(
         ValueError,
-        match=r"^`summary` must have the columns .*no \['ci_high'\]: make it with `summary`$",
+        match=r"^`summary` must have the columns .*no \['auc_high'\]: make it with `summary`$",
     ):
-        wroc.roc_chart(curve, summary=summary.drop("ci_high"))
+        wroc.roc_chart(curve, summary=summary.drop("auc_high"))
     with pytest.raises(
         TypeError, match=r"^`summary` must be a table of this package; found dict: make it"
     ):
         wroc.roc_chart(curve, summary={})  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", ["auc", "ci_low", "tpr_low", "auc_change"])
+@pytest.mark.parametrize("name", ["auc", "auc_low", "tpr_low", "auc_change"])
 def test_a_group_may_have_the_name_of_a_column_that_a_chart_adds(name: str) -> None:
     data = scored(30, groups=2)
     curves = wroc.roc_curve(data.rename({"g": name}), "y", "s", by=name)

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
+from processes import of_groups
 from sweeps import sweep
 
 import polars_wroc as wroc
@@ -113,7 +114,7 @@ def test_files_of_several_formats_and_bins_are_merged(rows: pl.DataFrame) -> Non
 def test_audit_of_counts_is_that_of_the_rows(
     more: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    by = ["--by", "sex", "--by", "age", *more, "-o", "-"]
+    by = ["--attribute", "sex", "--attribute", "age", *more, "-o", "-"]
     assert main(["audit", "rows.parquet", *COLUMNS, *by]) == 0
     expected = json.loads(capsys.readouterr().out)
     assert main(["audit", "--counts", "counts1.parquet", "counts[23].parquet", *by]) == 0
@@ -125,7 +126,7 @@ def test_audit_of_counts_is_that_of_the_rows(
 
 @pytest.mark.slow
 def test_audit_of_counts_as_a_report_with_a_gate(capsys: pytest.CaptureFixture[str]) -> None:
-    call = ["audit", "--counts", "counts?.parquet", "--by", "sex"]
+    call = ["audit", "--counts", "counts?.parquet", "--attribute", "sex"]
     assert main([*call, "-o", "x.html", "--fail-if", "auc.gap>0.9"]) == 0
     assert "<html" in Path("x.html").read_text()
     assert main([*call, "--fail-if", "auc.value>0.1"]) == 1
@@ -166,7 +167,7 @@ def test_bins_of_rows_are_asked_for_only_when_given(
         return function(frame, **more)
 
     monkeypatch.setitem(cli_inputs._FUNCTIONS, name, called)
-    call = [command, "rows.parquet", *COLUMNS, "--by", "sex", "-o", "x.csv"]
+    call = [command, "rows.parquet", *COLUMNS, *of_groups(command, "sex"), "-o", "x.csv"]
     assert main([*call, *([] if bins is None else ["--bins", str(bins)])]) == 0
     assert asked == ["nothing" if bins is None else bins]
 
@@ -187,7 +188,10 @@ def test_bins_of_rows_are_asked_for_only_when_given(
             "--pos-label is about col",
         ),
         (["auc", "--counts", "counts1.parquet", "--cluster", "c"], "--cluster is about columns of"),
-        (["audit", "--counts", "counts1.parquet", "--by", "g", "--fpc", "f"], "--fpc is about col"),
+        (
+            ["audit", "--counts", "counts1.parquet", "--attribute", "g", "--fpc", "f"],
+            "--fpc is about col",
+        ),
         (["auc", "counts1.parquet"], "the following arguments are required: --label, --score"),
         (["auc", "day1.parquet", "--label", "y"], "the following arguments are required: --score"),
         (["counts", "day1.parquet", *COLUMNS], "the following arguments are required: -o/--output"),
@@ -250,9 +254,9 @@ IMPACT = [
     "0.6",
     "--favorable",
     "selected",
-    "--by",
+    "--attribute",
     "sex",
-    "--by",
+    "--attribute",
     "age",
     "--unknown",
     "20",
@@ -291,7 +295,7 @@ def test_impact_ratios_of_counts_without_a_label(
                 "0.6",
                 "--favorable",
                 "selected",
-                "--by",
+                "--attribute",
                 "sex",
             ]
         )
@@ -299,7 +303,7 @@ def test_impact_ratios_of_counts_without_a_label(
     )
     for call in (
         ["auc", "--counts", "plain1.csv"],
-        ["audit", "--counts", "plain1.csv", "--by", "sex"],
+        ["audit", "--counts", "plain1.csv", "--attribute", "sex"],
     ):
         assert main(call) == 2
         assert f"--counts must have labels for {call[0]}; found" in capsys.readouterr().err
@@ -310,11 +314,14 @@ def test_impact_ratios_of_counts_without_a_label(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("--by sex", "impact needs --threshold with --counts"),
-        ("--by sex --threshold 0.5 --score s", "--score is about columns of rows"),
-        ("--by sex --selected s", "--selected is about columns of rows"),
-        ("--by no --threshold 0.5", "--by must name a column of counts1.parquet; found no column"),
-        ("--by sex --threshold 0.5 --strata age", "--strata is about columns of rows"),
+        ("--attribute sex", "impact needs --threshold with --counts"),
+        ("--attribute sex --threshold 0.5 --score s", "--score is about columns of rows"),
+        ("--attribute sex --selected s", "--selected is about columns of rows"),
+        (
+            "--attribute no --threshold 0.5",
+            "--attribute must name a column of counts1.parquet; found no column",
+        ),
+        ("--attribute sex --threshold 0.5 --strata age", "--strata is about columns of rows"),
     ],
 )
 def test_mistakes_with_impact_ratios_of_counts(

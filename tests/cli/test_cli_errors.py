@@ -11,11 +11,13 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from processes import of_groups
 from sweeps import sweep
 
 from polars_wroc.cli.main import main
 
-COLUMNS = ["--label", "y", "--score", "s", "--by", "g"]
+SCORED = ["--label", "y", "--score", "s"]
+COLUMNS = [*SCORED, "--attribute", "g"]
 HTML = ["-o", "report.html"]
 
 
@@ -66,7 +68,10 @@ def assert_refused(
     [
         ({"--label": "no"}, "--label must name a column of rows.parquet; found no column 'no'"),
         ({"--score": "no"}, "--score must name a column of rows.parquet; found no column 'no'"),
-        ({"--by": "no"}, "--by must name a column of rows.parquet; found no column 'no'"),
+        (
+            {"--attribute": "no"},
+            "--attribute must name a column of rows.parquet; found no column 'no'",
+        ),
         ({"--weight": "no"}, "--weight must name a column of rows.parquet; found no column 'no'"),
         ({"--cluster": "no"}, "--cluster must name a column of rows.parquet; found no column 'no'"),
         ({"--strata": "no"}, "--strata must name a column of rows.parquet; found no column 'no'"),
@@ -133,7 +138,9 @@ def test_bad_files(
     file, content, message = FILES[name]
     (folder / file).write_bytes(content(folder / "rows.parquet"))
     output = {"audit": "x.html", "auc": "x.json", "curve": "x.svg"}[command]
-    assert_refused([command, file, *COLUMNS, "-o", output], message, folder, capsys)
+    assert_refused(
+        [command, file, *SCORED, *of_groups(command, "g"), "-o", output], message, folder, capsys
+    )
 
 
 def save_half(rows: pl.DataFrame, path: Path) -> None:
@@ -177,7 +184,7 @@ ONE_BAD: dict[str, tuple[str, Callable[[pl.DataFrame, Path], object], str]] = {
     "other header": (
         "bad.csv",
         lambda _, path: path.write_text("y,s\n1,2.5\n"),
-        "--by must name a column of bad.csv; found no column 'g' among ['y', 's']\n",
+        " must name a column of bad.csv; found no column 'g' among ['y', 's']\n",
     ),
 }
 
@@ -200,7 +207,8 @@ def test_the_one_bad_file_of_several_is_named(
         used = rows.select("y", "s", "g")
         used.write_csv(path) if suffix == ".csv" else rows.write_parquet(path)
     save(rows, folder / bad)
-    call = [command, *good[:place], bad, *good[place:], *COLUMNS, "-o", "x.csv"]
+    call = [command, *good[:place], bad, *good[place:], *SCORED]
+    call += [*of_groups(command, "g"), "-o", "x.csv"]
     assert bad in assert_refused(call, message, folder, capsys)
 
 
@@ -209,7 +217,7 @@ def test_columns_that_are_not_used_may_be_there_or_not(rows: pl.DataFrame, folde
     rows.select("y", "s", "g").write_parquet(folder / "less.parquet")
     files = ["more.parquet", "rows.parquet", "less.parquet"]
     for sources in (files, files[::-1]):
-        assert main(["auc", *sources, *COLUMNS, "-o", "x.csv"]) == 0
+        assert main(["auc", *sources, *SCORED, "--by", "g", "-o", "x.csv"]) == 0
         assert pl.read_csv("x.csv")["n"].sum() == 240
 
 
@@ -237,7 +245,8 @@ def test_full_disk(
     if suffix == "html" and command in ("auc", "counts"):
         suffix = "csv"
     rows.write_parquet(folder / "more.parquet")
-    call = [command, "rows.parquet", "more.parquet", *COLUMNS, "-o", f"x.{suffix}"]
+    call = [command, "rows.parquet", "more.parquet", *SCORED]
+    call += [*of_groups(command, "g"), "-o", f"x.{suffix}"]
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (16, hard))
     try:
@@ -303,7 +312,7 @@ def test_targets_that_cannot_be_written(
 def test_segments_of_one_class_are_no_mistake(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    call = ["audit", "rows.parquet", "--label", "y", "--score", "s", "--by", "one_class"]
+    call = ["audit", "rows.parquet", "--label", "y", "--score", "s", "--attribute", "one_class"]
     assert main([*call, "--threshold", "8", "--favorable", "selected", "-o", "x.csv"]) == 0
     assert capsys.readouterr().err == ""
     aucs = pl.read_csv(folder / "x.csv").filter(attribute="one_class", metric="auc")

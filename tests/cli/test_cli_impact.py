@@ -108,7 +108,7 @@ RATIOS: dict[str, tuple[list[str], dict[str, Any]]] = {
 @pytest.mark.parametrize("name", RATIOS)
 def test_impact_writes_the_ratios(name: str, rows: pl.DataFrame) -> None:
     options, arguments = RATIOS[name]
-    call = ["impact", "rows.parquet", *GOOD, *options, "--by", "sex", "--by", "race"]
+    call = ["impact", "rows.parquet", *GOOD, *options, "--attribute", "sex", "--attribute", "race"]
     assert main([*call, "-o", "x.parquet"]) == 0
     expected = wroc.impact_ratios(
         rows,
@@ -120,7 +120,7 @@ def test_impact_writes_the_ratios(name: str, rows: pl.DataFrame) -> None:
 
 @pytest.mark.parametrize("output", ["x.csv", "x.json", "-"])
 def test_formats(output: str, rows: pl.DataFrame, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*CALL, "--by", "sex", "-o", output]) == 0
+    assert main([*CALL, "--attribute", "sex", "-o", output]) == 0
     printed = capsys.readouterr().out
     expected = wroc.impact_ratios(rows, selected="hired", favorable="selected", attributes="sex")
     if output == "x.csv":
@@ -135,7 +135,17 @@ def test_formats(output: str, rows: pl.DataFrame, capsys: pytest.CaptureFixture[
 def test_values_of_numbers_in_csv_files(rows: pl.DataFrame) -> None:
     numbered = rows.with_columns(pl.col("hired").cast(pl.Int64))
     numbered.write_csv("rows.csv")
-    call = ["impact", "rows.csv", *GOOD, "--selected", "hired=1", "--by", "code", "--by", "race"]
+    call = [
+        "impact",
+        "rows.csv",
+        *GOOD,
+        "--selected",
+        "hired=1",
+        "--attribute",
+        "code",
+        "--attribute",
+        "race",
+    ]
     unknown = ["--unknown", "9", "--unknown", "none"]
     assert main([*call, *unknown, "-o", "x.parquet"]) == 0
     expected = wroc.impact_ratios(
@@ -152,7 +162,7 @@ def test_values_of_numbers_in_csv_files(rows: pl.DataFrame) -> None:
 def test_keep_makes_null_a_category(rows: pl.DataFrame) -> None:
     kept = rows.with_columns(pl.col("race").replace("none", None))
     kept.write_parquet("rows.parquet")
-    assert main([*CALL, "--by", "race", "--unknown", "keep", "-o", "x.parquet"]) == 0
+    assert main([*CALL, "--attribute", "race", "--unknown", "keep", "-o", "x.parquet"]) == 0
     assert "(missing)" in pl.read_parquet("x.parquet")["segment"]
 
 
@@ -174,17 +184,17 @@ def test_rows_without_a_decision_are_said(
 ) -> None:
     assert hires["hired"].null_count() == 10
     said = "10 rows have no decision and were left out."
-    assert main([*CALL, "--by", "sex", "--by", "race"]) == 0
+    assert main([*CALL, "--attribute", "sex", "--attribute", "race"]) == 0
     assert said in " ".join(capsys.readouterr().out.split())
     for output in ("x.csv", "-"):
-        assert main([*CALL, "--by", "sex", "-o", output]) == 0
+        assert main([*CALL, "--attribute", "sex", "-o", output]) == 0
         printed, err = capsys.readouterr()
         assert f"polars-wroc: {said}\n" in err
     listed = json.loads(printed)
     assert [row["n"] for row in listed] == pl.read_csv("x.csv")["n"].to_list()
     assert sum(row["n"] for row in listed) == hires.height - 10
     hires.drop_nulls("hired").write_parquet("rows.parquet")
-    assert main([*CALL, "--by", "sex"]) == 0
+    assert main([*CALL, "--attribute", "sex"]) == 0
     assert "left out" not in capsys.readouterr().out
 
 
@@ -195,7 +205,17 @@ def test_a_missing_score_or_weight_is_said(
     rows.with_columns(
         s=pl.when(place > 2).then("s"), w=pl.when(place != 10).then("w")
     ).write_parquet("rows.parquet")
-    call = ["impact", "rows.parquet", *GOOD, "--threshold", "0", "--score", "s", "--by", "sex"]
+    call = [
+        "impact",
+        "rows.parquet",
+        *GOOD,
+        "--threshold",
+        "0",
+        "--score",
+        "s",
+        "--attribute",
+        "sex",
+    ]
     assert main([*call, "--weight", "w"]) == 0
     assert "4 rows have no decision or weight and were" in " ".join(capsys.readouterr().out.split())
     assert main([*call, "--score", "t"]) == 0
@@ -205,7 +225,7 @@ def test_a_missing_score_or_weight_is_said(
 def test_a_category_that_may_be_unknown_gives_a_hint(
     hires: pl.DataFrame, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    call = [*CALL, "--by", "sex", "--by", "race"]
+    call = [*CALL, "--attribute", "sex", "--attribute", "race"]
     remedy = "If this means that the value is not known, give --unknown 'Not stated'."
     assert main(call) == 0
     assert f"{HINT} {remedy}" in " ".join(capsys.readouterr().out.split())
@@ -230,7 +250,7 @@ def test_all_outputs_say_the_same_words(
         attributes=["sex", "race"],
         unknown=["Not stated"],
     )
-    call = [*CALL, "--by", "sex", "--by", "race", "--unknown", "Not stated"]
+    call = [*CALL, "--attribute", "sex", "--attribute", "race", "--unknown", "Not stated"]
     assert main([*call, "-o", "x.csv"]) == 0
     written = pl.read_csv("x.csv")
     assert main(call) == 0
@@ -253,7 +273,18 @@ def test_all_outputs_say_the_same_words(
     assert table["segment"].null_count() == 2
 
 
-AUDIT = ["audit", "rows.parquet", "--label", "y", "--score", "t", "--by", "sex", "--by", "race"]
+AUDIT = [
+    "audit",
+    "rows.parquet",
+    "--label",
+    "y",
+    "--score",
+    "t",
+    "--attribute",
+    "sex",
+    "--attribute",
+    "race",
+]
 GATES = [f"impact_ratio.{end}" for end in ("ratio<0.8", "ratio_high<0.8", "ratio>=0.99")]
 GATE = "impact_ratio.p_value>0"
 
@@ -331,7 +362,17 @@ def test_what_audits_of_decisions_refuse(
 
 def test_many_scores_at_the_median_are_said(capsys: pytest.CaptureFixture[str]) -> None:
     """Two of ten rows are above the median, and half of them without ties."""
-    call = ["impact", "rows.csv", *GOOD, "--score", "s", "--threshold", "median", "--by", "g"]
+    call = [
+        "impact",
+        "rows.csv",
+        *GOOD,
+        "--score",
+        "s",
+        "--threshold",
+        "median",
+        "--attribute",
+        "g",
+    ]
     for scores, said in (
         ([1, 2, 2, 2, 2, 2, 3, 3, 1, 2], " Only 20% score above the median,"),
         ([1, 2, 3, 4, 5, 6, 7, 8, 9, 10], None),
@@ -340,7 +381,10 @@ def test_many_scores_at_the_median_are_said(capsys: pytest.CaptureFixture[str]) 
         assert main(call) == 0
         printed = " ".join(capsys.readouterr().out.split())
         assert said in printed if said else "above the median" not in printed
-    assert main(["impact", "rows.csv", *GOOD, "--score", "s", "--threshold", "5", "--by", "g"]) == 0
+    assert (
+        main(["impact", "rows.csv", *GOOD, "--score", "s", "--threshold", "5", "--attribute", "g"])
+        == 0
+    )
     assert "above the median" not in capsys.readouterr().out
 
 
@@ -354,7 +398,7 @@ def test_the_table_fits_the_terminal(
     long = rows.with_columns(pl.col("race").replace("b", "b" * 50))
     long.write_parquet("rows.parquet")
     monkeypatch.setenv("COLUMNS", str(width))
-    assert main([*CALL, "--by", "sex", "--by", "race"]) == 0
+    assert main([*CALL, "--attribute", "sex", "--attribute", "race"]) == 0
     verdict, printed = capsys.readouterr().out.split("\n\n")
     table = impact_wide(
         wroc.impact_ratios(long, selected="hired", favorable="selected", attributes=["sex", "race"])
@@ -390,7 +434,7 @@ def test_the_table_fits_the_terminal(
 )
 def test_gates(gate: str, met: Any, rows: pl.DataFrame, capsys: pytest.CaptureFixture[str]) -> None:
     name = gate.partition("<")[0].partition(".")[2]
-    call = [*CALL, "--by", "sex", "--by", "race", "--fail-if", gate, "-o", "x.csv"]
+    call = [*CALL, "--attribute", "sex", "--attribute", "race", "--fail-if", gate, "-o", "x.csv"]
     table = wroc.impact_ratios(
         rows, selected="hired", favorable="selected", attributes=["sex", "race"]
     )
@@ -413,7 +457,7 @@ def test_gates(gate: str, met: Any, rows: pl.DataFrame, capsys: pytest.CaptureFi
 
 
 def test_gate_that_judges_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*CALL, "--by", "sex", "--min-share", "1", "--fail-if", GATE]) == 2
+    assert main([*CALL, "--attribute", "sex", "--min-share", "1", "--fail-if", GATE]) == 2
     err = capsys.readouterr().err
     assert f"must name a number of the table; found {GATE}, which is not known of any" in err
 
@@ -422,40 +466,85 @@ def test_gate_that_judges_nothing(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("--selected hired", "impact needs at least one --by"),
-        ("--by sex", "impact needs --selected, or --score and --threshold; found none of them"),
-        ("--score s --by sex", "or --score and --threshold; found --score\n"),
-        ("--selected hired --threshold 1 --by sex", "found --selected and --threshold\n"),
+        ("--selected hired", "impact needs at least one --attribute"),
         (
-            "--score s --threshold mean --by sex",
+            "--attribute sex",
+            "impact needs --selected, or --score and --threshold; found none of them",
+        ),
+        ("--score s --attribute sex", "or --score and --threshold; found --score\n"),
+        ("--selected hired --threshold 1 --attribute sex", "found --selected and --threshold\n"),
+        (
+            "--score s --threshold mean --attribute sex",
             "must be a number, median or a rule such as max-fpr=0.1; found 'mean'",
         ),
-        ("--score s --threshold nan --by sex", "--threshold must be a number; found nan"),
-        ("--selected decision --by sex", "--selected must name a Boolean column, or a column and"),
+        ("--score s --threshold nan --attribute sex", "--threshold must be a number; found nan"),
         (
-            "--selected decision=gone --by sex",
+            "--selected decision --attribute sex",
+            "--selected must name a Boolean column, or a column and",
+        ),
+        (
+            "--selected decision=gone --attribute sex",
             "must name a value that column 'decision' holds; no row",
         ),
-        ("--selected code=x --by sex", "with a value of the column; found 'x' for type Int64"),
-        ("--selected no=x --by sex", "--selected must name a column of rows.parquet; found no"),
-        ("--selected hired --by no", "--by must name a column of rows.parquet; found no"),
-        ("--selected hired --by sex --weight no", "--weight must name a column of rows.parquet"),
-        ("--selected hired --by sex --min-share 2", "--min-share must lie between 0 and 1"),
-        ("--selected hired --by sex --level 95", "--level must lie between 0.001 and 0.9999"),
-        ("--selected hired --by sex --unknown 1 --unknown keep", "exclude, keep, or values only"),
-        ("--selected hired --by code --unknown x", "--unknown must hold possible values of 'code'"),
-        ("--selected hired --by sex --by race --reference m", "where there are several attributes"),
         (
-            "--selected hired --by sex --reference x",
+            "--selected code=x --attribute sex",
+            "with a value of the column; found 'x' for type Int64",
+        ),
+        (
+            "--selected no=x --attribute sex",
+            "--selected must name a column of rows.parquet; found no",
+        ),
+        (
+            "--selected hired --attribute no",
+            "--attribute must name a column of rows.parquet; found no",
+        ),
+        (
+            "--selected hired --attribute sex --weight no",
+            "--weight must name a column of rows.parquet",
+        ),
+        ("--selected hired --attribute sex --min-share 2", "--min-share must lie between 0 and 1"),
+        (
+            "--selected hired --attribute sex --level 95",
+            "--level must lie between 0.001 and 0.9999",
+        ),
+        (
+            "--selected hired --attribute sex --unknown 1 --unknown keep",
+            "exclude, keep, or values only",
+        ),
+        (
+            "--selected hired --attribute code --unknown x",
+            "--unknown must hold possible values of 'code'",
+        ),
+        (
+            "--selected hired --attribute sex --attribute race --reference m",
+            "where there are several attributes",
+        ),
+        (
+            "--selected hired --attribute sex --reference x",
             "must be 'highest' or a segment of sex",
         ),
-        ("--selected hired --by sex --reference race=a", "--reference must name attributes out of"),
-        ("--selected hired --by race --reference c", "--reference must have at least --min-share"),
-        ("--selected hired --by sex --strata no", "--strata must name a column of rows.parquet"),
-        ("--selected hired --by sex --replicate-weights r", "must be such as 'rep_*:kind=jk2'"),
-        ("--selected hired --by sex --exact exactly", "argument --exact: invalid choice"),
-        ("--selected hired --by sex --fail-if ratio<1", "'ratio<1': write impact_ratio.ratio<1"),
-        ("--selected hired --by sex --label hired", "unrecognized arguments: --label hired"),
+        (
+            "--selected hired --attribute sex --reference race=a",
+            "--reference must name attributes out of",
+        ),
+        (
+            "--selected hired --attribute race --reference c",
+            "--reference must have at least --min-share",
+        ),
+        (
+            "--selected hired --attribute sex --strata no",
+            "--strata must name a column of rows.parquet",
+        ),
+        (
+            "--selected hired --attribute sex --replicate-weights r",
+            "must be such as 'rep_*:kind=jk2'",
+        ),
+        ("--selected hired --attribute sex --exact exactly", "argument --exact: invalid choice"),
+        (
+            "--selected hired --attribute sex --fail-if ratio<1",
+            "'ratio<1': write impact_ratio.ratio<1",
+        ),
+        ("--selected hired --attribute sex --label hired", "unrecognized arguments: --label hired"),
     ],
 )
 def test_what_is_refused(
@@ -479,7 +568,15 @@ def test_the_one_bad_file_of_several_is_named(
 ) -> None:
     rows.drop("hired").write_parquet("bad.parquet")
     rows.write_parquet("more.parquet")
-    call = ["impact", "rows.parquet", "bad.parquet", "more.parquet", *CALL[2:], "--by", "sex"]
+    call = [
+        "impact",
+        "rows.parquet",
+        "bad.parquet",
+        "more.parquet",
+        *CALL[2:],
+        "--attribute",
+        "sex",
+    ]
     assert main(call) == 2
     message = "--selected must name a column of bad.parquet; found no column 'hired'"
     assert message in capsys.readouterr().err

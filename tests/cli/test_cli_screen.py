@@ -51,7 +51,7 @@ def test_rows_beyond_a_screen_are_counted(lines: int, monkeypatch: pytest.Monkey
     found = printed(monkeypatch, lines, *AUC)
     rows = min(max(lines - 8, 10), 100)
     assert len(found) == rows + 2
-    said = "all 21 columns: --columns all"
+    said = "all 11 columns: --columns all"
     assert found[-1] == (f"{100 - rows} more rows: --rows all; {said}" if rows < 100 else said)
     assert len(printed(monkeypatch, lines, *AUC, "--rows", "all")) == 102
     assert len(printed(monkeypatch, lines, *AUC, "--rows", "3")) == 5
@@ -67,7 +67,7 @@ def test_elsewhere_all_rows_are_printed(capsys: pytest.CaptureFixture[str]) -> N
 def test_an_audit_has_twenty_segments_or_those_asked_for(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    call = ["audit", "rows.parquet", *COLUMNS, "--by", "g", "--min-rows", "0"]
+    call = ["audit", "rows.parquet", *COLUMNS, "--attribute", "g", "--min-rows", "0"]
     for more, rows in (([], 20), (["--rows", "5"], 5), (["--rows", "all"], 101)):
         assert main([*call, *more]) == 0
         out = capsys.readouterr().out
@@ -103,10 +103,10 @@ def test_what_must_be_given_is_marked() -> None:
     (commands,) = (each for each in parser._actions if isinstance(each.choices, dict))
     assert isinstance(commands.choices, dict)
     for command, required in {
-        "audit": ["label", "score", "by"],
-        "impact": ["by"],
+        "audit": ["label", "score", "groups"],
+        "impact": ["groups"],
         "auc": ["label", "score"],
-        "gaps": ["label", "score", "by"],
+        "gaps": ["label", "score", "groups"],
         "counts": ["score", "output"],
         "diff": [],
     }.items():

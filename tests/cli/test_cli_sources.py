@@ -164,7 +164,7 @@ def test_one_file_is_read_once(
     files = [file.format(here=folder) for file in TWICE[name]]
     columns = [] if command in ("merge", "auc --counts") else COLUMNS
     output = [] if command.startswith("au") else ["-o", "x.csv"]
-    by = ["--by", "g"] if command == "audit" else []
+    by = ["--attribute", "g"] if command == "audit" else []
     call = [*command.split(), *files, *columns, *by, *output]
     assert_refused(capsys, call, "FILE must be different files; found '")
     assert not Path("x.csv").exists()
@@ -421,7 +421,7 @@ def test_settings_tell_the_positive_label(capsys: pytest.CaptureFixture[str]) ->
         ("d", "2024-01-02", "2024-01-02"),
         ("f", "nan", "nan"),
     ):
-        call = ["audit", "a.parquet", "--label", label, "--score", "s", "--by", "g", "-o"]
+        call = ["audit", "a.parquet", "--label", label, "--score", "s", "--attribute", "g", "-o"]
         assert main([*call, "a.json", "--pos-label", text]) == 0
         assert json.loads(Path("a.json").read_text())["settings"]["pos_label"] == told
     assert capsys.readouterr().err == ""

@@ -21,9 +21,10 @@ from sweeps import sweep
 from polars_wroc.cli import commands as cli_commands
 from polars_wroc.cli.main import main
 
-COLUMNS = ["--label", "y", "--score", "s", "--by", "g"]
+_SCORED = ["--label", "y", "--score", "s"]
+COLUMNS = [*_SCORED, "--by", "g"]
 AUC = ["auc", "rows.parquet", *COLUMNS]
-AUDIT = ["audit", "rows.parquet", *COLUMNS]
+AUDIT = ["audit", "rows.parquet", *_SCORED, "--attribute", "g"]
 FAILING = [*AUDIT, "--fail-if", "auc.value>0.1"]
 NAMES = ["é", "ł=", "😀", "a"]
 UNBUFFERED = {**PLAIN, "PYTHONUNBUFFERED": "1"}
@@ -209,7 +210,7 @@ def test_what_nobody_expects_is_one_line(
         raise error
 
     monkeypatch.setattr(cli_commands, f"run_{command}", fail)
-    assert main([command, *AUC[1:]]) == 2
+    assert main(AUC if command == "auc" else AUDIT) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith(f"polars-wroc: {said}")

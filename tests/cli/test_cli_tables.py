@@ -70,16 +70,19 @@ TABLES: dict[str, tuple[str, Any]] = {
             design="site", level=0.9,
         ),
     ),
-    "gaps": ("gaps --by g", lambda rows: wroc.group_gaps(rows, **GIVEN, attributes="g")),
+    "gaps": ("gaps --attribute g", lambda rows: wroc.group_gaps(rows, **GIVEN, attributes="g")),
     "gaps to a group": (
-        "gaps --by g --reference a --threshold 0.6 --min-rows 40 --margin 0.1 --adjust none",
+        "gaps --attribute g --reference a --threshold 0.6 --min-rows 40 --margin 0.1 --adjust none",
         lambda rows: wroc.group_gaps(
             rows, **GIVEN, attributes="g", reference="a", threshold=0.6, min_rows=40, margin=0.1,
             adjust="none",
         ),
     ),
     "gaps of two attributes": (
-        "gaps --by g --by job --reference g=a --reference job=2 --selected decision=hired",
+        (
+            "gaps --attribute g --attribute job --reference g=a --reference job=2"
+            " --selected decision=hired"
+        ),
         lambda rows: wroc.group_gaps(
             rows,
             **GIVEN,
@@ -89,7 +92,7 @@ TABLES: dict[str, tuple[str, Any]] = {
         ),
     ),
     "gaps within": (
-        "gaps --by g --within job --reference best",
+        "gaps --attribute g --within job --reference best",
         lambda rows: wroc.group_gaps(rows, **GIVEN, attributes="g", within="job", reference="best"),
     ),
     "thresholds": (
@@ -173,8 +176,8 @@ def test_json_on_standard_output(
 
 PRINTED = {
     "compare --score t": ["model_a", "model_b", "difference", "interval", "p_adjusted"],
-    "gaps --by g": ["attribute", "segment", "n", "auc", "gap,", "points"],
-    "gaps --by g --threshold 0.5 --metric fpr": [
+    "gaps --attribute g": ["attribute", "segment", "n", "auc", "gap,", "points"],
+    "gaps --attribute g --threshold 0.5 --metric fpr": [
         "attribute",
         "segment",
         "n",
@@ -219,7 +222,7 @@ def test_verdicts_come_first(rows: pl.DataFrame, capsys: pytest.CaptureFixture[s
     for metric, name in (("auc", "AUC"), ("npv", "negative predictive value")):
         of_metric = gaps.filter(metric=metric)
         different = of_metric.filter(verdict="different")
-        said = told(f"gaps --by g --threshold 0.5 --metric {metric}", capsys)
+        said = told(f"gaps --attribute g --threshold 0.5 --metric {metric}", capsys)
         for group, gap in different.select("segment", "gap").rows():
             points = f"{100 * gap:+.1f}".replace("-", "\N{MINUS SIGN}")
             assert f"{group} ({points})" in said
@@ -227,10 +230,10 @@ def test_verdicts_come_first(rows: pl.DataFrame, capsys: pytest.CaptureFixture[s
         assert said.count("(") == different.height
         unclear = of_metric.filter(verdict="too little data").height
         assert (f"oo little data to tell: {unclear} group" in said) == bool(unclear)
-    slopes = wroc.calibration_slope(rows, **GIVEN, by="g")
+    slopes = wroc.calibration_summary(rows, **GIVEN, by="g")
     said = told("calibrate --by g", capsys)
     steep = slopes.filter(pl.col("calibration_slope_high") < 1)["g"].to_list()
-    high = slopes.filter(pl.col("oe_high") < 1)["g"].to_list()
+    high = slopes.filter(pl.col("oe_ratio_high") < 1)["g"].to_list()
     assert f"too large (slope below 1): {'; '.join(steep)}." in said
     assert f"Scores are too high on average: {'; '.join(high)}." in said
 
@@ -250,7 +253,7 @@ def test_every_kind_of_reference_is_in_words() -> None:
 
 @pytest.mark.parametrize("reference", REFERENCES)
 def test_references_in_words(reference: str, capsys: pytest.CaptureFixture[str]) -> None:
-    said = told(f"gaps --by g --reference {reference}", capsys)
+    said = told(f"gaps --attribute g --reference {reference}", capsys)
     told_of = re.match(r"(?:No group is shown to differ|Different) from (.+?) in AUC[.,]", said)
     assert told_of
     assert told_of[1] == REFERENCES[reference]
@@ -266,8 +269,8 @@ def test_where_no_threshold_can_be_chosen(
 
 CHARTS = [
     "auc --by g",
-    "gaps --by g",
-    "gaps --by g --threshold 0.5 --metric tpr",
+    "gaps --attribute g",
+    "gaps --attribute g --threshold 0.5 --metric tpr",
     "thresholds --by g --threshold 0.5",
     "thresholds --threshold youden --by g",
     "curve --kind roc --by g",
@@ -323,14 +326,23 @@ def test_kinds_of_curves_are_tables_and_charts(kind: str) -> None:
         ("compare", "--score must hold two or more columns to compare; found ['s']"),
         ("compare --score no", "--score must name a column of rows.parquet; found no column 'no'"),
         ("compare --score t --counts", "unrecognized arguments: --counts"),
-        ("gaps", "gaps needs at least one --by"),
-        ("gaps --by g --reference x", "or a segment of g; found no segment 'x'"),
-        ("gaps --by g --reference job=1", "--reference must name attributes out of ['g']"),
-        ("gaps --by job --reference x", "or a segment of job; found no segment 'x'"),
-        ("gaps --by g --selected decision=x", "that column 'decision' holds; no row has 'x'"),
-        ("gaps --by g --selected hired --threshold 1", "must not come with a --threshold; found 1"),
-        ("gaps --by g --margin 2", "--margin must lie strictly between 0 and 1; found 2.0"),
-        ("gaps --by g --within g", "--within must not name a column of --by; found 'g' in both"),
+        ("gaps", "gaps needs at least one --attribute"),
+        ("gaps --attribute g --reference x", "or a segment of g; found no segment 'x'"),
+        ("gaps --attribute g --reference job=1", "--reference must name attributes out of ['g']"),
+        ("gaps --attribute job --reference x", "or a segment of job; found no segment 'x'"),
+        (
+            "gaps --attribute g --selected decision=x",
+            "that column 'decision' holds; no row has 'x'",
+        ),
+        (
+            "gaps --attribute g --selected hired --threshold 1",
+            "must not come with a --threshold; found 1",
+        ),
+        ("gaps --attribute g --margin 2", "--margin must lie strictly between 0 and 1; found 2.0"),
+        (
+            "gaps --attribute g --within g",
+            "--within must not name a column of --attribute; found 'g' in both",
+        ),
         ("thresholds", "thresholds needs --threshold, with numbers or one rule; found none"),
         ("thresholds --threshold nan", "--threshold must be a number; found nan"),
         ("thresholds --threshold 1 --threshold youden", "found a rule and other thresholds"),
@@ -368,12 +380,15 @@ def test_what_is_refused(
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        ("gaps --by g --metric tpr", "--metric tpr needs --threshold or --selected"),
+        ("gaps --attribute g --metric tpr", "--metric tpr needs --threshold or --selected"),
         ("auc --columns n,nope", "--columns must be all, or columns out of n, n_pos, "),
         ("auc --columns n -o x.csv", "--columns applies to what is printed; x.csv has all columns"),
         ("auc --rows 3 -o -", "--rows applies to what is printed; - has all rows"),
-        ("audit --by g --columns n -o -", "--columns applies to what is printed"),
-        ("gaps --by g --metric auc -o x.csv", "--metric applies to what is printed and to charts"),
+        ("audit --attribute g --columns n -o -", "--columns applies to what is printed"),
+        (
+            "gaps --attribute g --metric auc -o x.csv",
+            "--metric applies to what is printed and to charts",
+        ),
         ("curve --kind det -o x.csv", "--kind det is only drawn: -o FILE with .html"),
         ("curve --kind pr --band pointwise -o x.csv", "--band applies to --kind roc; found pr"),
         ("curve --kind gain --bins 64 -o x.csv", "--bins applies to --kind roc; found gain"),
@@ -402,7 +417,7 @@ def test_options_that_do_not_apply(
 
 
 @pytest.mark.parametrize(
-    "command", ["compare --score t", "gaps --by g", "thresholds --threshold max-fpr=1"]
+    "command", ["compare --score t", "gaps --attribute g", "thresholds --threshold max-fpr=1"]
 )
 def test_positive_labels_that_no_row_has(
     command: str, rows: pl.DataFrame, capsys: pytest.CaptureFixture[str]
@@ -421,7 +436,7 @@ def test_gates_on_paired_comparisons(
 ) -> None:
     call = ["compare", "rows.parquet", *COLUMNS, "--score", "t", *by]
     table = wroc.compare(rows, "y", ["s", "t"], weight="w", by="g" if by else None)
-    for name, limit in (("ci_low", 0.0), ("difference", 0.15), ("p_value", 0.5)):
+    for name, limit in (("difference_low", 0.0), ("difference", 0.15), ("p_value", 0.5)):
         met = table.filter(pl.col(name) > limit).rows(named=True)
         gate = f"auc.{name}>{limit:g}"
         assert main([*call, "--fail-if", gate]) == (1 if met else 0)
@@ -430,12 +445,12 @@ def test_gates_on_paired_comparisons(
             place = f"g = {row['g']}" if by else "all rows"
             assert f"{gate}: {row[name]:.4g} in {place}, s and t" in err
         assert err.count(gate) == len(met)
-    assert main([*call, "--fail-if", "auc.ci_hgh<0"]) == 2
-    assert "did you mean 'ci_high'?" in capsys.readouterr().err
+    assert main([*call, "--fail-if", "auc.difference_hgh<0"]) == 2
+    assert "did you mean 'difference_high'?" in capsys.readouterr().err
 
 
 def test_scores_that_rank_alike_pass_a_gate(folder: Path, rows: pl.DataFrame) -> None:
     rows.with_columns(t=pl.col("s") / 2).write_parquet(folder / "rows.parquet")
     call = ["compare", "rows.parquet", *COLUMNS, "--score", "t", "--fail-if"]
-    assert main([*call, "auc.ci_high<0"]) == 0
-    assert main([*call, "auc.ci_high<0.01"]) == 1
+    assert main([*call, "auc.difference_high<0"]) == 0
+    assert main([*call, "auc.difference_high<0.01"]) == 1

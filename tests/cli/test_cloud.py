@@ -127,7 +127,9 @@ def test_signed_addresses_are_read_and_not_told(
     found = pl.DataFrame(listed, schema_overrides={"ci_note": pl.String})
     assert_frame_equal(found, wroc.summary(people, "y", "s", weight="w"), rel_tol=1e-12)
     for page in ("report.html", "report.json"):
-        assert main(["audit", *signed, *columns, "--by", "g", "-o", str(tmp_path / page)]) == 0
+        assert (
+            main(["audit", *signed, *columns, "--attribute", "g", "-o", str(tmp_path / page)]) == 0
+        )
         text = (tmp_path / page).read_text(encoding="utf-8")
         assert "Signature" not in text
         assert KEYS["access_key_id"] not in text

@@ -321,7 +321,7 @@ def test_sums_pass_where_some_weights_have_them(name: str, factor: float) -> Non
             wroc.from_counts(table)
     elif exactly:
         summary = wroc.from_counts(table).summary().row(0, named=True)
-        assert 0 <= summary["ci_low"] <= summary["auc"] <= summary["ci_high"] <= 1
+        assert 0 <= summary["auc_low"] <= summary["auc"] <= summary["auc_high"] <= 1
 
 
 @pytest.mark.parametrize("suffix", sweep([".csv", ".ndjson", ".parquet", ".arrow"], fast=2))

@@ -39,7 +39,7 @@ TABLES: list[tuple[str, dict[str, Any], bool]] = [
     ("threshold_metrics", {"threshold": [0.3, 0.5], "level": 0.9}, False),
     ("calibration_curve", {}, False),
     ("calibration_curve", {"strategy": "uniform"}, False),
-    ("calibration_error", {}, False),
+    ("calibration_summary", {}, False),
     ("decision_curve", {}, False),
     ("group_gaps", {"threshold": 0.5}, True),
     ("group_gaps", {"threshold": 0.5, "reference": "overall"}, True),

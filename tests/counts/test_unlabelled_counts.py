@@ -209,7 +209,7 @@ NEEDING: list[tuple[str, dict[str, Any]]] = [
     ("cost_curve", {}), ("roc_point", {"fpr": 0.1}),
     ("roc_point", {"tpr": 0.1}), ("partial_auc_summary", {"fpr": (0.0, 0.3)}),
     ("operating_points", {"rule": wroc.rules.youden()}), ("threshold_metrics", {}),
-    ("calibration_curve", {}), ("calibration_error", {}), ("calibration_slope", {}),
+    ("calibration_curve", {}), ("calibration_summary", {}),
     ("decision_curve", {}), ("score_distribution", {}), ("group_gaps", {}),
     ("fairness", {"threshold": 0.5}), ("cross_auc", {}), ("subgroup_auc", {}),
     ("auc_decomposition", {}), ("equalized_thresholds", {}), ("audit", {}),

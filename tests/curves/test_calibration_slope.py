@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
+import polars.selectors as cs
 import pytest
 import statsmodels.api as sm
 from hypothesis import given
@@ -22,7 +23,7 @@ import polars_wroc as wroc
 Engine: TypeAlias = Any
 Array: TypeAlias = Any
 
-OE = ["oe_ratio", "oe_low", "oe_high"]
+OE = ["oe_ratio", "oe_ratio_low", "oe_ratio_high"]
 INTERCEPT = ["calibration_intercept", "calibration_intercept_low", "calibration_intercept_high"]
 SLOPE = [
     "calibration_slope",
@@ -31,7 +32,10 @@ SLOPE = [
     "calibration_slope_high",
 ]
 COUNTS = ["n", "n_pos", "n_missing", "n_extreme"]
-COLUMNS = [*COUNTS, "mean_score", "observed_rate", *OE, *INTERCEPT, *SLOPE]
+OBSERVED = ["observed_rate", "observed_rate_low", "observed_rate_high"]
+LARGE = [name.replace("observed_rate", "calibration_in_the_large") for name in OBSERVED]
+ERRORS = ["expected_calibration_error", "maximum_calibration_error"]
+COLUMNS = [*COUNTS, "mean_score", *OBSERVED, *LARGE, *OE, *INTERCEPT, *SLOPE, *ERRORS]
 Z = 1.959963984540054
 
 
@@ -83,7 +87,7 @@ def test_the_worked_example(
     intercept: tuple[float, float] | None,
     oe: tuple[float, float, float] | None,
 ) -> None:
-    row = wroc.calibration_slope(seven, "y", "s", **options).row(0, named=True)
+    row = wroc.calibration_summary(seven, "y", "s", **options).row(0, named=True)
     assert [row[name] for name in SLOPE[:2]] == pytest.approx(slope, abs=6e-6)
     low, high = slope[0] - Z * slope[1], slope[0] + Z * slope[1]
     assert [row[name] for name in SLOPE[2:]] == pytest.approx((low, high), abs=2e-5)
@@ -101,7 +105,7 @@ def test_statsmodels_has_the_same_coefficients(
     weight_type: Any, weight: str | None, slope: float, engine: Engine
 ) -> None:
     frame = sample(5, slope=slope).with_columns(pl.col("w").ceil())
-    table = wroc.calibration_slope(
+    table = wroc.calibration_summary(
         frame.lazy(), "y", "s", weight=weight_as(weight, weight_type), by="g"
     ).collect(engine=engine)
     for row in table.rows(named=True):
@@ -141,7 +145,7 @@ def test_classes_that_overlap_little_have_a_steep_slope(width: float) -> None:
     s = 1 / (1 + np.exp(-x))
     frame = pl.DataFrame({"y": y, "s": s})
     expected = newton(y.astype(float), np.log(s / (1 - s)))
-    found = wroc.calibration_slope(frame, "y", "s")["calibration_slope"][0]
+    found = wroc.calibration_summary(frame, "y", "s")["calibration_slope"][0]
     assert expected > 2 / width
     assert found == pytest.approx(expected, rel=1e-7)
 
@@ -155,7 +159,7 @@ def test_a_slope_is_there_unless_the_score_separates_the_classes() -> None:
         slope = np.exp(random.uniform(np.log(0.05), np.log(15)))
         y = random.random(len(x)) < 1 / (1 + np.exp(-random.normal() - slope * x))
         parts.append(pl.DataFrame({"g": g, "y": y, "s": 1 / (1 + np.exp(-x))}))
-    table = wroc.calibration_slope(pl.concat(parts), "y", "s", by="g")
+    table = wroc.calibration_summary(pl.concat(parts), "y", "s", by="g")
     separated = 0
     for part, found in zip(parts, table["calibration_slope"], strict=True):
         y, s = part["y"].to_numpy(), part["s"].to_numpy()
@@ -175,14 +179,14 @@ def test_a_slope_is_there_unless_the_score_separates_the_classes() -> None:
 )
 def test_no_slope_where_the_score_separates_the_classes(y: list[int]) -> None:
     frame = pl.DataFrame({"y": y, "s": [0.1, 0.2, 0.4, 0.6, 0.7, 0.7]})
-    row = wroc.calibration_slope(frame, "y", "s").row(0, named=True)
+    row = wroc.calibration_summary(frame, "y", "s").row(0, named=True)
     assert {row[name] for name in SLOPE} == {None}
     assert None not in {row[name] for name in (*OE, *INTERCEPT)}
 
 
 def test_no_slope_where_only_a_tie_is_in_both_classes() -> None:
     frame = pl.DataFrame({"y": [0, 0, 1, 1, 1], "s": [0.1, 0.5, 0.5, 0.6, 0.9]})
-    assert wroc.calibration_slope(frame, "y", "s")["calibration_slope"].to_list() == [None]
+    assert wroc.calibration_summary(frame, "y", "s")["calibration_slope"].to_list() == [None]
 
 
 @given(
@@ -193,12 +197,12 @@ def test_separated_rows_never_have_a_slope(
 ) -> None:
     x = np.random.default_rng(rows).normal(size=rows)
     frame = pl.DataFrame({"y": x > cut, "s": 1 / (1 + np.exp(-(x - shift) * scale))})
-    assert wroc.calibration_slope(frame, "y", "s")["calibration_slope"].to_list() == [None]
+    assert wroc.calibration_summary(frame, "y", "s")["calibration_slope"].to_list() == [None]
 
 
 def test_equal_scores_have_an_intercept_but_no_slope() -> None:
     frame = pl.DataFrame({"y": [1, 0, 0, 0, 1], "s": [0.3] * 5})
-    row = wroc.calibration_slope(frame, "y", "s").row(0, named=True)
+    row = wroc.calibration_summary(frame, "y", "s").row(0, named=True)
     assert {row[name] for name in SLOPE} == {None}
     expected = math.log(0.4 / 0.6) - math.log(0.3 / 0.7)
     assert row["calibration_intercept"] == pytest.approx(expected)
@@ -209,7 +213,7 @@ def test_one_class_has_a_ratio_alone() -> None:
     frame = pl.DataFrame(
         {"g": ["n"] * 4 + ["p"] * 2, "y": [0] * 4 + [1, 1], "s": [0.1, 0.2, 0.3, 0.4, 0.5, 0.5]}
     )
-    table = wroc.calibration_slope(frame, "y", "s", by="g")
+    table = wroc.calibration_summary(frame, "y", "s", by="g")
     assert set(table.select(*INTERCEPT, *SLOPE).null_count().row(0)) == {2}
     for row, (positives, rows, mean) in zip(
         table.rows(named=True), [(0, 4, 0.25), (2, 2, 0.5)], strict=True
@@ -225,17 +229,17 @@ def test_scores_of_zero_and_one_are_counted_and_moved_if_asked() -> None:
         .then(pl.col("y").cast(pl.Float64))
         .otherwise("s")
     )
-    table = wroc.calibration_slope(frame, "y", "s", weight="w", by="g")
+    table = wroc.calibration_summary(frame, "y", "s", weight="w", by="g")
     assert table["n_extreme"].sum() == 6
     assert table.filter(pl.col("n_extreme") > 0).select(*INTERCEPT, *SLOPE).drop_nulls().height == 0
     assert table.select(OE).null_count().sum_horizontal().item() == 0
-    clipped = wroc.calibration_slope(frame, "y", "s", weight="w", by="g", clip=1e-3)
+    clipped = wroc.calibration_summary(frame, "y", "s", weight="w", by="g", clip=1e-3)
     moved = frame.with_columns(pl.col("s").clip(1e-3, 1 - 1e-3))
-    expected = wroc.calibration_slope(moved, "y", "s", weight="w", by="g")
+    expected = wroc.calibration_summary(moved, "y", "s", weight="w", by="g")
     names = [*INTERCEPT, *SLOPE]
     assert_frame_equal(clipped.select(names), expected.select(names), rel_tol=1e-9)
     assert_frame_equal(clipped.drop(names), table.drop(names), rel_tol=1e-12)
-    tiny = wroc.calibration_slope(frame, "y", "s", clip=1e-8)
+    tiny = wroc.calibration_summary(frame, "y", "s", clip=1e-8)
     assert tiny.select(names).null_count().sum_horizontal().item() == 0
 
 
@@ -248,8 +252,8 @@ def test_rows_that_are_missing_or_weigh_nothing_are_left_out() -> None:
         w=pl.when(place % 50 == 3).then(0.0).otherwise("w"),
     )
     kept = holes.filter(~(place % 50).is_between(1, 3))
-    table = wroc.calibration_slope(holes, "y", "s", weight="w", by="g")
-    expected = wroc.calibration_slope(kept, "y", "s", weight="w", by="g")
+    table = wroc.calibration_summary(holes, "y", "s", weight="w", by="g")
+    expected = wroc.calibration_summary(kept, "y", "s", weight="w", by="g")
     assert table["n_missing"].sum() == 24
     assert_frame_equal(table.drop("n_missing"), expected.drop("n_missing"), rel_tol=1e-9)
 
@@ -258,34 +262,34 @@ def test_what_is_undefined_is_null() -> None:
     nothing = sample(1).with_columns(
         s=pl.when(pl.col("g") != "b").then("s").otherwise(pl.lit(None, pl.Float64))
     )
-    table = wroc.calibration_slope(nothing, "y", "s", by="g")
+    table = wroc.calibration_summary(nothing, "y", "s", by="g")
     assert table["n"].to_list()[1] == 0
     assert table["n_missing"].to_list()[1] > 0
     assert set(table.row(1)[5:]) == {None}
     empty = nothing.clear()
-    assert wroc.calibration_slope(empty, "y", "s").row(0) == (0, 0, 0, 0, *[None] * 12)
-    assert wroc.calibration_slope(empty, "y", "s", by="g").height == 0
+    assert wroc.calibration_summary(empty, "y", "s").row(0) == (0, 0, 0, 0, *[None] * 19)
+    assert wroc.calibration_summary(empty, "y", "s", by="g").height == 0
     zeros = pl.DataFrame({"y": [0, 1], "s": [0, 0]})
-    row = wroc.calibration_slope(zeros, "y", "s").row(0, named=True)
+    row = wroc.calibration_summary(zeros, "y", "s").row(0, named=True)
     assert {row[name] for name in (*OE, *INTERCEPT, *SLOPE)} == {None}
     assert row["n_extreme"] == 2
 
 
 def test_ratios_and_limits_that_overflow_are_null() -> None:
     frame = pl.DataFrame({"y": [1, 0, 0, 0, 0], "s": [1e-308, 0, 0, 0, 0]})
-    ratio, low, high = wroc.calibration_slope(frame, "y", "s").select(OE).row(0)
+    ratio, low, high = wroc.calibration_summary(frame, "y", "s").select(OE).row(0)
     assert 1e307 < low < ratio
     assert high is None
     tiny = frame.with_columns(pl.col("s") / 100)
-    assert wroc.calibration_slope(tiny, "y", "s").select(OE).row(0) == (None, None, None)
+    assert wroc.calibration_summary(tiny, "y", "s").select(OE).row(0) == (None, None, None)
 
 
 @pytest.mark.parametrize("factor", [1e-100, 1e-3, 1e100])
 def test_limits_do_not_depend_on_the_scale_of_the_weights(factor: float) -> None:
     frame = sample(2)
-    expected = wroc.calibration_slope(frame, "y", "s", weight="w", by="g")
+    expected = wroc.calibration_summary(frame, "y", "s", weight="w", by="g")
     scaled = frame.with_columns(pl.col("w") * factor)
-    found = wroc.calibration_slope(scaled, "y", "s", weight="w", by="g")
+    found = wroc.calibration_summary(scaled, "y", "s", weight="w", by="g")
     assert_frame_equal(found, expected, rel_tol=1e-9)
 
 
@@ -293,29 +297,29 @@ def test_limits_do_not_depend_on_the_scale_of_the_weights(factor: float) -> None
 def test_limits_are_null_where_squares_overflow_or_underflow(factor: float) -> None:
     frame = sample(2)
     values = ["calibration_slope", "calibration_intercept", "oe_ratio"]
-    expected = wroc.calibration_slope(frame, "y", "s", weight="w")
+    expected = wroc.calibration_summary(frame, "y", "s", weight="w")
     scaled = frame.with_columns(pl.col("w") * factor)
-    found = wroc.calibration_slope(scaled, "y", "s", weight="w")
+    found = wroc.calibration_summary(scaled, "y", "s", weight="w")
     assert_frame_equal(found.select(values), expected.select(values), rel_tol=1e-9)
-    limits = found.select(set(COLUMNS[6:]) - set(values))
+    limits = found.select(cs.ends_with("_se", "_low", "_high"))
     assert limits.null_count().sum_horizontal().item() == limits.width
 
 
 def test_frequencies_are_repeated_rows() -> None:
     frame = sample(3).with_columns(pl.col("w").ceil().cast(pl.Int64))
     repeated = frame.select(pl.col("g", "y", "s").repeat_by("w").explode(empty_as_null=False))
-    found = wroc.calibration_slope(frame, "y", "s", weight=wroc.frequency("w"), by="g")
-    expected = wroc.calibration_slope(repeated, "y", "s", by="g")
+    found = wroc.calibration_summary(frame, "y", "s", weight=wroc.frequency("w"), by="g")
+    expected = wroc.calibration_summary(repeated, "y", "s", by="g")
     assert_frame_equal(found, expected, rel_tol=1e-9)
 
 
 @pytest.mark.plans
 def test_lazy_frame_gives_a_plan_that_serialises(engine: Engine) -> None:
-    plan = wroc.calibration_slope(sample(1).lazy(), "y", "s", weight="w", by="g")
+    plan = wroc.calibration_summary(sample(1).lazy(), "y", "s", weight="w", by="g")
     assert isinstance(plan, pl.LazyFrame)
     assert "python" not in plan.explain(optimized=False).lower()
     shipped = pl.LazyFrame.deserialize(io.BytesIO(plan.serialize()))
-    table = wroc.calibration_slope(sample(1), "y", "s", weight="w", by="g")
+    table = wroc.calibration_summary(sample(1), "y", "s", weight="w", by="g")
     assert_frame_equal(shipped.collect(engine=engine), table, rel_tol=1e-9)
     types = dict.fromkeys(COUNTS, pl.Int64()) | dict.fromkeys(COLUMNS[4:], pl.Float64())
     assert plan.collect_schema() == table.schema == {"g": pl.String(), **types}
@@ -326,14 +330,14 @@ def test_groups_are_filtered_frames() -> None:
         g=pl.when(pl.col("g") != "b").then("g"),
         r=pl.when(pl.int_range(pl.len()) % 5 > 0).then(1 - pl.col("s").sqrt()),
     )
-    table = frame.wroc.calibration_slope("y", ["s", "r"], weight="w", by="g", level=0.9)  # type: ignore[attr-defined]
+    table = frame.wroc.calibration_summary("y", ["s", "r"], weight="w", by="g", level=0.9)  # type: ignore[attr-defined]
     assert table.columns == ["g", "model", *COLUMNS]
     assert table.select("g", "model").rows() == [
         (g, model) for g in (None, "a", "c") for model in ("s", "r")
     ]
     for g, model in table.select("g", "model").rows():
         part = frame.filter(pl.col("g").eq_missing(g))
-        alone = wroc.calibration_slope(part, "y", model, weight="w", level=0.9)
+        alone = wroc.calibration_summary(part, "y", model, weight="w", level=0.9)
         found = table.filter(pl.col("g").eq_missing(g), pl.col("model") == model)
         assert_frame_equal(found.drop("g", "model"), alone, rel_tol=1e-9)
 
@@ -344,12 +348,12 @@ def test_counts_by_score_give_the_same(weight_type: str) -> None:
     weight = weight_as(pl.col("w").ceil(), weight_type)
     counts = wroc.score_counts(frame, "y", "s", weight=weight, by="g")
     for by in ("g", None):
-        found = wroc.from_counts(counts).calibration_slope(by=by)
-        expected = wroc.calibration_slope(frame, "y", "s", weight=weight, by=by)
+        found = wroc.from_counts(counts).calibration_summary(by=by)
+        expected = wroc.calibration_summary(frame, "y", "s", weight=weight, by=by)
         assert_frame_equal(found, expected, rel_tol=1e-9)
     binned = wroc.score_counts(frame, "y", "s", bins=64)
     with pytest.raises(ValueError, match="`counts` must be by score for a calibration"):
-        wroc.from_counts(binned).calibration_slope()
+        wroc.from_counts(binned).calibration_summary()
 
 
 def test_labels_of_other_kinds() -> None:
@@ -357,10 +361,10 @@ def test_labels_of_other_kinds() -> None:
         text=pl.when("y").then(pl.lit("bad")).otherwise(pl.lit("good")),
         sign=pl.when("y").then(1).otherwise(-1),
     )
-    expected = wroc.calibration_slope(frame, "y", "s")
-    found = wroc.calibration_slope(frame, "text", "s", pos_label="bad")
+    expected = wroc.calibration_summary(frame, "y", "s")
+    found = wroc.calibration_summary(frame, "text", "s", pos_label="bad")
     assert_frame_equal(found, expected, rel_tol=1e-9)
-    assert_frame_equal(wroc.calibration_slope(frame, "sign", "s"), expected, rel_tol=1e-9)
+    assert_frame_equal(wroc.calibration_summary(frame, "sign", "s"), expected, rel_tol=1e-9)
 
 
 def test_errors() -> None:
@@ -368,15 +372,15 @@ def test_errors() -> None:
     for bad in (1.5, -0.1, math.inf):
         off = frame.with_columns(s=pl.when(pl.int_range(pl.len()) == 3).then(bad).otherwise("s"))
         with pytest.raises(InvalidOperationError, match=f"`score` must be a probability.*{bad}"):
-            wroc.calibration_slope(off, "y", "s", by="g")
+            wroc.calibration_summary(off, "y", "s", by="g")
     with pytest.raises(ValueError, match=r"`clip` must lie between 1e-15 and 0\.5; found 0"):
-        wroc.calibration_slope(frame, "y", "s", clip=0)
+        wroc.calibration_summary(frame, "y", "s", clip=0)
     with pytest.raises(TypeError, match="`clip` must be a number; found 'x'"):
-        wroc.calibration_slope(frame, "y", "s", clip="x")  # type: ignore[arg-type]
+        wroc.calibration_summary(frame, "y", "s", clip="x")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="`level` must lie between"):
-        wroc.calibration_slope(frame, "y", "s", level=2)
+        wroc.calibration_summary(frame, "y", "s", level=2)
     with pytest.raises(ValueError, match=r"`by` must not take .* found 'oe_ratio'"):
-        wroc.calibration_slope(frame.rename({"g": "oe_ratio"}), "y", "s", by="oe_ratio")
+        wroc.calibration_summary(frame.rename({"g": "oe_ratio"}), "y", "s", by="oe_ratio")
     mixed = frame.with_columns(y=pl.when("y").then(1).otherwise(pl.int_range(pl.len()) % 2 - 1))
     with pytest.raises(InvalidOperationError, match="`label` must hold 0 and 1"):
-        wroc.calibration_slope(mixed, "y", "s", by="g")
+        wroc.calibration_summary(mixed, "y", "s", by="g")

@@ -6,6 +6,7 @@ import io
 import math
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
@@ -19,6 +20,8 @@ from scipy.spatial import ConvexHull
 from sklearn.metrics import roc_auc_score
 
 import polars_wroc as wroc
+
+summary_of = partial(wroc.summary, diagnostics=True)
 
 Engine: TypeAlias = Literal["in-memory", "streaming"]
 Row: TypeAlias = tuple[int | None, tuple[float | None, ...], int]
@@ -263,12 +266,12 @@ def test_inverted_says_that_the_whole_interval_is_below_one_half(
     one = people.filter("y", g="a").with_columns(g=pl.lit("one"))
     opposite, negated = (pl.col("s") - 3 * pl.col("y")).alias("opposite"), -pl.col("s")
     scores = [pl.col("s"), negated.alias("negated"), opposite, pl.col("w")]
-    lazy = wroc.summary(pl.concat([people, one]).lazy(), "y", scores, weight="w", by="g")
+    lazy = summary_of(pl.concat([people, one]).lazy(), "y", scores, weight="w", by="g")
     found = lazy.collect(engine=engine)
     assert found.columns[-4:] == ["inverted", "k_pos", "k_neg", "ci_note"]
     assert found.schema["inverted"] == pl.Boolean
     known = found.filter(pl.col("auc").is_not_null())
-    assert known["inverted"].to_list() == [high < 0.5 for high in known["ci_high"]]
+    assert known["inverted"].to_list() == [high < 0.5 for high in known["auc_high"]]
     assert known.filter(model="opposite")["inverted"].all()
     assert not known.filter(model="s")["inverted"].any()
     assert found.filter(g="one")["inverted"].to_list() == [None] * 4
@@ -276,6 +279,6 @@ def test_inverted_says_that_the_whole_interval_is_below_one_half(
     aucs = known.filter(model="s")["auc"] + known.filter(model="negated")["auc"]
     assert aucs.to_list() == pytest.approx([1.0] * 4, abs=1e-12)
     assert (known.filter(model="negated")["auc"] < 0.5).all()
-    unsure = known.filter((pl.col("auc") < 0.5) & (pl.col("ci_high") > 0.5))
+    unsure = known.filter((pl.col("auc") < 0.5) & (pl.col("auc_high") > 0.5))
     assert unsure.height > 0
     assert not unsure["inverted"].any()

@@ -8,6 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
+from processes import of_groups
 
 import polars_wroc as wroc
 from polars_wroc.cli.main import main
@@ -62,10 +63,22 @@ def test_tables_without_texts_are_as_they_were(height: int, tmp_path: Path) -> N
 
 
 def test_audits_and_tables_of_the_command(rows: pl.DataFrame) -> None:
-    columns = ["--label", "y", "--score", "s", "--by", "=g"]
+    columns = ["--label", "y", "--score", "s"]
     wroc.audit(rows, "y", "s", attributes="=g").save("audit.csv")
     for command in ("audit", "auc", "curve"):
-        assert main([command, "rows.parquet", *columns, "-o", f"{command}2.csv"]) == 0
+        assert (
+            main(
+                [
+                    command,
+                    "rows.parquet",
+                    *columns,
+                    *of_groups(command, "=g"),
+                    "-o",
+                    f"{command}2.csv",
+                ]
+            )
+            == 0
+        )
     for path in ("audit.csv", "audit2.csv", "auc2.csv", "curve2.csv"):
         texts = {text for line in cells(path) for text in line}
         assert {f"'{name}" for name in FORMULAS} < texts

@@ -92,9 +92,13 @@ def test_bins_make_no_score_look_inverted() -> None:
         }
     )
     turned = frame.with_columns(-pl.col("s"))
-    assert wroc.summary(frame, "y", "s", bins=16)["inverted"].to_list() == [None]
-    assert wroc.summary(frame, "y", "s", bins=4096)["inverted"].to_list() == [False]
-    assert wroc.summary(turned, "y", "s", bins=4096)["inverted"].to_list() == [True]
+
+    def inverted(rows: pl.DataFrame, bins: int) -> pl.Series:
+        return wroc.summary(rows, "y", "s", bins=bins, diagnostics=True)["inverted"]
+
+    assert inverted(frame, bins=16).to_list() == [None]
+    assert inverted(frame, bins=4096).to_list() == [False]
+    assert inverted(turned, bins=4096).to_list() == [True]
 
 
 @pytest.mark.parametrize("weight", [1e-170, 1.0, 1e150])
@@ -165,7 +169,7 @@ def test_counts_that_cannot_be_are_refused(changed: dict[str, Any], message: str
 
 def test_a_calibration_needs_scores() -> None:
     frame = pl.DataFrame({"y": [1, 0, 1], "s": [0.3, 0.4, 0.45]})
-    for function in ("calibration_curve", "calibration_error"):
+    for function in ("calibration_curve", "calibration_summary"):
         counts = wroc.from_counts(wroc.score_counts(frame, "y", "s", bins=16))
         with pytest.raises(ValueError, match=r"^`counts` must be by score for a calibration"):
             getattr(counts, function)()

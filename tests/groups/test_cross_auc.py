@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import product
 from typing import Any, TypeAlias
 
@@ -17,14 +18,16 @@ from sweeps import sweep
 
 import polars_wroc as wroc
 
+summary_of = partial(wroc.summary, diagnostics=True)
+
 Engine: TypeAlias = Any
 Place: TypeAlias = tuple[Any, ...]
 
 COLUMNS = [
     "xauc",
-    "se",
-    "ci_low",
-    "ci_high",
+    "xauc_se",
+    "xauc_low",
+    "xauc_high",
     "ci_method",
     "pair_weight",
     "xauc_gap",
@@ -129,11 +132,12 @@ def test_within_a_group_it_is_the_summary(people: pl.DataFrame, method: Any) -> 
     options: dict[str, Any] = {"weight": "w", "by": "g", "method": method, "level": 0.9}
     table = wroc.cross_auc(people, "y", "s", **options)
     within = table.filter(pl.col("positive_g") == pl.col("negative_g"))
-    summary = wroc.summary(people, "y", "s", **options)
-    names = ["se", "ci_low", "ci_high", "ci_method"]
+    summary = summary_of(people, "y", "s", **options)
+    ends = ("", "_se", "_low", "_high")
+    names = {f"xauc{end}": f"auc{end}" for end in ends}
     assert_frame_equal(
-        within.select(pl.col("positive_g").alias("g"), pl.col("xauc").alias("auc"), *names),
-        summary.select("g", "auc", *names),
+        within.select(pl.col("positive_g").alias("g"), *names, "ci_method").rename(names),
+        summary.select("g", *names.values(), "ci_method"),
     )
 
 
@@ -146,9 +150,9 @@ def test_across_groups_it_is_the_summary_of_these_rows(
     for row in wroc.cross_auc(frame, "y", "s", by="g", **options).rows(named=True):
         one, other = (pl.col("g") == row[key] for key in KEYS)
         rows = frame.filter((pl.col("y") & one) | (~pl.col("y") & other))
-        found = [row[name] for name in ("xauc", "se", "ci_low", "ci_high")]
-        summary = wroc.summary(rows, "y", "s", **options)
-        assert found == pytest.approx(summary.select("auc", "se", "ci_low", "ci_high").row(0))
+        found = [row[name] for name in ("xauc", "xauc_se", "xauc_low", "xauc_high")]
+        summary = summary_of(rows, "y", "s", **options)
+        assert found == pytest.approx(summary.select("auc", "auc_se", "auc_low", "auc_high").row(0))
 
 
 def test_gaps_are_antisymmetric(people: pl.DataFrame) -> None:
@@ -172,7 +176,7 @@ def test_interval_of_the_gap_by_hand(people: pl.DataFrame) -> None:
         if one == other:
             continue
         (x, low, high), (x2, low2, high2) = (
-            [found[place][name] for name in ("xauc", "ci_low", "ci_high")]
+            [found[place][name] for name in ("xauc", "xauc_low", "xauc_high")]
             for place in ((one, other), (other, one))
         )
         below, above = np.hypot(x - low, high2 - x2), np.hypot(high - x, x2 - low2)

@@ -145,7 +145,7 @@ def test_aucs_by_brute_force(people: pl.DataFrame, weight_type: Any) -> None:
     level = level_of(quantile(4, 0.95))
     options: dict[str, Any] = {"weight": weight_as("w", weight_type)}
     summary = wroc.summary(frame, "y", "s", by="g", level=level, method="score", **options)
-    groups = summary.select("auc", "ci_low", "ci_high").rows()
+    groups = summary.select("auc", "auc_low", "auc_high").rows()
     expected = (*largest_difference(groups), None)
     found = joint(fair(frame, **options), "auc_difference")
     assert found[:2] == pytest.approx(expected[:2], abs=1e-7)

@@ -150,7 +150,7 @@ def test_intervals_are_those_of_the_summary(people: pl.DataFrame, method: Any) -
         for name, rows in samples_of(people, pl.col("g") == row["g"]).items():
             summary = wroc.summary(rows, "y", "s", **options)
             limits = row[f"{name}_low"], row[f"{name}_high"]
-            assert limits == pytest.approx(summary.select("ci_low", "ci_high").row(0))
+            assert limits == pytest.approx(summary.select("auc_low", "auc_high").row(0))
 
 
 def test_frequencies_are_repeated_rows(people: pl.DataFrame) -> None:

@@ -276,7 +276,7 @@ def test_limits_of_values_are_those_of_a_segment_by_itself(
         rows = table.filter(attribute=attribute)
         own = wroc.summary(survey, "y", "s", by=attribute, method="score", **SAMPLE)
         found = rows.filter(metric="auc").select("value", "value_low", "value_high")
-        expected = own.select(value="auc", value_low="ci_low", value_high="ci_high")
+        expected = own.select(value="auc", value_low="auc_low", value_high="auc_high")
         assert_frame_equal(found, expected, rel_tol=1e-9)
         rates = wroc.threshold_metrics(
             survey, "y", "s", by=attribute, threshold=0.5, level=0.95, **SAMPLE

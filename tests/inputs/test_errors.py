@@ -234,7 +234,7 @@ TABLES: dict[str, tuple[Callable[..., Any], str]] = {
     "roc_curve": (wroc.roc_curve, "fpr"),
     "threshold_metrics": (wroc.threshold_metrics, "mcc"),
     "threshold_metrics with intervals": (partial(wroc.threshold_metrics, level=0.9), "ppv_high"),
-    "summary in clusters": (partial(wroc.summary, design="g"), "ci_method"),
+    "summary in clusters": (partial(wroc.summary, design="g"), "auc_se"),
     "roc_curve with a band": (partial(wroc.roc_curve, band="pointwise"), "tpr_high"),
     "compare": (_compare, "model_a"),
     "group_gaps": (_gaps, "auc_gap_p_adjusted"),
@@ -542,6 +542,10 @@ FLAGS: dict[tuple[str, str], Call] = {
     ("roc_chart", "abroca"): lambda flag: UNTYPED.roc_chart(
         wroc.roc_curve(DATA, "y", "s", by="g"), abroca=flag
     ),
+    ("summary_in_ranges", "diagnostics"): lambda flag: UNTYPED.summary_in_ranges(
+        DATA, "y", "s", diagnostics=flag
+    ),
+    ("summary", "diagnostics"): lambda flag: UNTYPED.summary(DATA, "y", "s", diagnostics=flag),
     ("threshold_chart", "weighted"): lambda flag: UNTYPED.threshold_chart(
         wroc.roc_curve(DATA, "y", "s"), weighted=flag
     ),
@@ -670,6 +674,6 @@ def test_levels_out_of_reach_are_refused(level: float) -> None:
 def test_extreme_levels_have_intervals(level: float) -> None:
     frame = pl.DataFrame({"y": [1, 0, 1, 0, 1, 0], "s": [0.9, 0.1, 0.3, 0.4, 0.8, 0.2]})
     low, auc, high = (
-        wroc.summary(frame, "y", "s", level=level).select("ci_low", "auc", "ci_high").row(0)
+        wroc.summary(frame, "y", "s", level=level).select("auc_low", "auc", "auc_high").row(0)
     )
     assert low < auc < high

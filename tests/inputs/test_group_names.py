@@ -121,8 +121,8 @@ def test_groups_called_like_a_column_of_the_result_are_refused_at_once(name: str
     ("function", "name"),
     sweep(
         [
-            ("calibration_error", "difference"),
-            ("calibration_error", "bin"),
+            ("calibration_summary", "difference"),
+            ("calibration_summary", "bin"),
             ("cross_auc", "auc"),
             ("subgroup_auc", "abroca_low"),
         ],

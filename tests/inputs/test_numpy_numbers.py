@@ -54,8 +54,10 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         },
     ),
     "calibration_curve": (wroc.calibration_curve, {"bins": np.int64(3), "level": HALF}),
-    "calibration_error": (wroc.calibration_error, {"bins": np.int64(3), "level": HALF}),
-    "calibration_slope": (wroc.calibration_slope, {"clip": QUARTER, "level": HALF}),
+    "calibration_summary": (
+        wroc.calibration_summary,
+        {"bins": np.int64(3), "clip": QUARTER, "level": HALF},
+    ),
     "decision_curve": (wroc.decision_curve, {"thresholds": [QUARTER], "level": HALF}),
     "score_distribution": (
         lambda frame, label, score, **named: wroc.score_distribution(

@@ -78,12 +78,14 @@ def test_intervals_are_quantiles_of_the_replicates(people: pl.DataFrame, level: 
     found = wroc.bootstrap(people, "y", "s", level=level, **options)
     values = wroc.bootstrap_replicates(people, "y", "s", **options).filter(pl.col("replicate") > 0)
     assert found["metric"].to_list() == ALL
-    assert found["n_replicates"].to_list() == [20] * 4
+    assert found["n_replicates"].to_list() == [20] * len(ALL)
     for row in found.iter_rows(named=True):
         column = values[row["metric"]].to_numpy()
         low, high = np.quantile(column, [(1 - level) / 2, (1 + level) / 2])
         expected = [np.std(column, ddof=1), low, high]
-        assert [row["se"], row["ci_low"], row["ci_high"]] == pytest.approx(expected, rel=1e-12)
+        assert [row["value_se"], row["value_low"], row["value_high"]] == pytest.approx(
+            expected, rel=1e-12
+        )
 
 
 def test_replicates_are_metrics_of_rows_weighted_by_the_draws(numbered: pl.DataFrame) -> None:
@@ -290,9 +292,10 @@ def test_standard_error_of_an_auc_is_that_of_its_formula(
         multiplier=multiplier,
     )
     expected = wroc.summary(data, "y", "s", weight="w", by="g")
-    assert found["se"].to_list() == pytest.approx(expected["se"].to_list(), rel=0.15)
-    limits = ["ci_low", "ci_high"]
-    assert_frame_equal(found.select(limits), expected.select(limits), abs_tol=0.03)
+    assert found["value_se"].to_list() == pytest.approx(expected["auc_se"].to_list(), rel=0.15)
+    limits = ["value_low", "value_high"]
+    named = {f"auc_{end}": f"value_{end}" for end in ("low", "high")}
+    assert_frame_equal(found.select(limits), expected.rename(named).select(limits), abs_tol=0.03)
 
 
 @pytest.mark.slow
@@ -302,9 +305,11 @@ def test_standard_error_in_clusters_is_that_of_its_formula() -> None:
     label = rng.random(100)[person] < 0.4
     score = (rng.normal(size=100)[person] + label) + rng.normal(size=400) / 3
     data = pl.DataFrame({"c": person, "y": label, "s": score})
-    (found,) = wroc.bootstrap(data, "y", "s", metrics="roc_auc", design="c", replicates=200)["se"]
-    (expected,) = wroc.summary(data, "y", "s", design="c")["se"]
-    (of_rows,) = wroc.summary(data, "y", "s")["se"]
+    (found,) = wroc.bootstrap(data, "y", "s", metrics="roc_auc", design="c", replicates=200)[
+        "value_se"
+    ]
+    (expected,) = wroc.summary(data, "y", "s", design="c")["auc_se"]
+    (of_rows,) = wroc.summary(data, "y", "s")["auc_se"]
     assert expected > 1.5 * of_rows
     assert found == pytest.approx(expected, rel=0.15)
 
@@ -320,8 +325,11 @@ def test_group_of_one_class_has_no_values(multiplier: Multiplier) -> None:
     )
     undefined = found.filter(g="b")
     assert undefined["metric"].to_list() == ALL
-    assert undefined["n_replicates"].to_list() == [0] * 4
-    assert undefined.select("value", "se", "ci_low", "ci_high").null_count().row(0) == (4,) * 4
+    assert undefined["n_replicates"].to_list() == [0] * len(ALL)
+    assert (
+        undefined.select("value", "value_se", "value_low", "value_high").null_count().row(0)
+        == (len(ALL),) * 4
+    )
 
 
 def test_tiny_class_vanishes_from_poisson_replicates_alone() -> None:
@@ -375,7 +383,7 @@ def test_tables_have_the_columns_that_are_promised(numbered: pl.DataFrame) -> No
         "g": pl.String,
         "model": pl.String,
         "metric": pl.String,
-        **dict.fromkeys(["value", "se", "ci_low", "ci_high"], pl.Float64),
+        **dict.fromkeys(["value", "value_se", "value_low", "value_high"], pl.Float64),
         "n_replicates": pl.Int64,
     }
     expected = [(g, m, n) for g in "abcd" for m in ("s", "t") for n in ("ks", "roc_auc")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -19,17 +20,18 @@ from sweeps import sweep
 import polars_wroc as wroc
 from polars_wroc.metrics.auc_variance import units_of
 
+summary_of = partial(wroc.summary, diagnostics=True)
+
 Engine: TypeAlias = Literal["in-memory", "streaming"]
 Floats: TypeAlias = npt.NDArray[np.float64]
 Groups: TypeAlias = Callable[[pl.DataFrame], Sequence[tuple[str, pl.DataFrame]]]
 
-COLUMNS = ["auc", "se", "ci_low", "ci_high", "ci_method", "n_eff_pos", "n_eff_neg"]
-RELIABILITY = ["k_pos", "k_neg", "ci_note"]
+COLUMNS = ["auc", "auc_se", "auc_low", "auc_high", "ci_method", "n_eff_pos", "n_eff_neg"]
 NUMBERS = [name for name in COLUMNS if name != "ci_method"]
 
 
 def interval(frame: pl.DataFrame, **options: Any) -> dict[str, Any]:
-    found = wroc.summary(frame, "y", "s", **({"weight": "w", "method": "logit-t"} | options))
+    found = summary_of(frame, "y", "s", **({"weight": "w", "method": "logit-t"} | options))
     return found.select(COLUMNS).row(0, named=True)
 
 
@@ -145,9 +147,9 @@ def test_copies_of_a_row_in_its_cluster_add_nothing(people: pl.DataFrame) -> Non
     rows = people.with_row_index("c")
     options: dict[str, Any] = {"design": "c", "method": "score"}
     alone, copied = interval(rows, **options), interval(pl.concat([rows] * 3), **options)
-    assert copied["se"] == pytest.approx(alone["se"])
+    assert copied["auc_se"] == pytest.approx(alone["auc_se"])
     # A score-type interval is shifted by one more row of each class, here by one of three copies.
-    for end in ("ci_low", "ci_high"):
+    for end in ("auc_low", "auc_high"):
         assert copied[end] == pytest.approx(alone[end], abs=0.01)
 
 
@@ -155,7 +157,7 @@ def test_copies_of_a_row_in_its_cluster_add_nothing(people: pl.DataFrame) -> Non
 def test_variance_is_the_sum_over_clusters(frame: pl.DataFrame) -> None:
     found, by_hand = interval(frame, design="c"), expected(frame)
     assert found["auc"] == pytest.approx(by_hand.auc, abs=1e-12)
-    assert found["se"] ** 2 == pytest.approx(by_hand.variance, abs=1e-13)
+    assert found["auc_se"] ** 2 == pytest.approx(by_hand.variance, abs=1e-13)
     sizes = found["n_eff_pos"], found["n_eff_neg"]
     assert sizes == pytest.approx((by_hand.n_eff_pos, by_hand.n_eff_neg), rel=1e-12)
 
@@ -169,7 +171,7 @@ def test_limits_are_students_with_the_degrees_of_freedom_of_clusters(
     assume(0 < by_hand.auc < 1)
     found = interval(frame, design="c", level=level)
     assert found["ci_method"] == "logit-t"
-    assert (found["ci_low"], found["ci_high"]) == pytest.approx(by_hand.limits(level), abs=1e-8)
+    assert (found["auc_low"], found["auc_high"]) == pytest.approx(by_hand.limits(level), abs=1e-8)
 
 
 def few_clusters() -> pl.DataFrame:
@@ -183,7 +185,7 @@ def few_clusters() -> pl.DataFrame:
 def test_number_of_clusters_limits_the_degrees_of_freedom() -> None:
     frame = few_clusters()
     by_hand, found = expected(frame), interval(frame, design="c")
-    limits = found["ci_low"], found["ci_high"]
+    limits = found["auc_low"], found["auc_high"]
     assert limits == pytest.approx(by_hand.limits(), abs=1e-10)
     assert limits != pytest.approx(by_hand._replace(clusters=99).limits(), abs=1e-3)
 
@@ -249,7 +251,7 @@ def test_equal_clusters_of_both_classes_give_obuchowskis_formula(
     ids = np.repeat(np.arange(clusters), size)
     frame = pl.DataFrame({"y": y, "s": score, "w": 1.0, "c": ids})
     found = interval(frame, weight=None, design="c")
-    assert found["se"] ** 2 == pytest.approx(obuchowski(frame), rel=1e-11)
+    assert found["auc_se"] ** 2 == pytest.approx(obuchowski(frame), rel=1e-11)
     assert (found["n_eff_pos"], found["n_eff_neg"]) == pytest.approx((clusters, clusters))
 
 
@@ -260,7 +262,7 @@ def test_equal_clusters_of_one_class_each_give_obuchowskis_formula() -> None:
     score = np.round(random.normal(size=20)[ids] + y + random.normal(size=60), 1)
     frame = pl.DataFrame({"y": y, "s": score, "w": 1.0, "c": ids})
     found = interval(frame, design="c")
-    assert found["se"] ** 2 == pytest.approx(obuchowski(frame), rel=1e-11)
+    assert found["auc_se"] ** 2 == pytest.approx(obuchowski(frame), rel=1e-11)
     assert (found["n_eff_pos"], found["n_eff_neg"]) == pytest.approx((8, 12))
 
 
@@ -268,7 +270,7 @@ def test_equal_clusters_of_one_class_each_give_obuchowskis_formula() -> None:
 def test_names_of_the_clusters_change_nothing(frame: pl.DataFrame, names: list[int]) -> None:
     renamed = frame.with_columns(c=pl.col("c").replace_strict(dict(enumerate(names))))
     bare = interval(frame, design="c")
-    assume(bare["se"] > 1e-4)
+    assume(bare["auc_se"] > 1e-4)
     assert_same(interval(renamed, design="c"), bare)
 
 
@@ -287,7 +289,7 @@ IDS: dict[str, pl.Expr] = {
 def test_cluster_ids_may_be_of_any_type(visits: pl.DataFrame, kind: str) -> None:
     typed = visits.with_columns(id=IDS[kind])
     bare = interval(visits, design="c")
-    assert bare["se"] ** 2 == pytest.approx(expected(visits).variance, rel=1e-11)
+    assert bare["auc_se"] ** 2 == pytest.approx(expected(visits).variance, rel=1e-11)
     assert_same(interval(typed, design="id"), bare)
     assert_same(interval(visits, design=IDS[kind]), bare)
     by_expression = typed.select(
@@ -299,7 +301,7 @@ def test_cluster_ids_may_be_of_any_type(visits: pl.DataFrame, kind: str) -> None
 @given(FRAMES)
 def test_what_a_weight_means_makes_no_difference(frame: pl.DataFrame) -> None:
     bare = interval(frame, design="c")
-    assume(bare["se"] > 1e-4)
+    assume(bare["auc_se"] > 1e-4)
     assert_same(interval(frame, design="c", weight=wroc.frequency("w")), bare)
 
 
@@ -312,53 +314,53 @@ def test_scale_of_the_weights_changes_nothing(visits: pl.DataFrame) -> None:
 def test_each_group_has_clusters_of_its_own(
     visits: pl.DataFrame, groups: Groups, engine: Engine
 ) -> None:
-    plan = wroc.summary(visits.lazy(), "y", "s", weight="w", by="g", design="c", method="logit-t")
+    plan = summary_of(visits.lazy(), "y", "s", weight="w", by="g", design="c", method="logit-t")
     found = plan.collect(engine=engine)
     for (name, rows), row in zip(groups(visits), found.rows(named=True), strict=True):
         by_hand = expected(rows)
         assert row["g"] == name
-        assert row["se"] ** 2 == pytest.approx(by_hand.variance, rel=1e-11)
-        assert (row["ci_low"], row["ci_high"]) == pytest.approx(by_hand.limits(), abs=1e-9)
+        assert row["auc_se"] ** 2 == pytest.approx(by_hand.variance, rel=1e-11)
+        assert (row["auc_low"], row["auc_high"]) == pytest.approx(by_hand.limits(), abs=1e-9)
 
 
 @pytest.mark.parametrize("method", sweep(["score", "logit-t", "newcombe"]))
 def test_expression_and_summary_agree(visits: pl.DataFrame, method: Any, engine: Engine) -> None:
     options: dict[str, Any] = {"weight": "w", "design": "c", "method": method}
-    by_group = wroc.summary(visits, "y", "s", by="g", **options)
-    by_group = by_group.select("g", *COLUMNS, *RELIABILITY)
+    by_group = summary_of(visits, "y", "s", by="g", **options)
+    by_group = by_group.select("g", *COLUMNS)
     aggregated = (
         visits.lazy().group_by("g").agg(wroc.roc_auc_ci("y", "s", **options)).collect(engine=engine)
     )
     assert_frame_equal(aggregated.sort("g").unnest("roc_auc_ci"), by_group, rel_tol=1e-9)
     whole = visits.lazy().select(wroc.roc_auc_ci("y", "s", **options)).collect(engine=engine)
-    overall = wroc.summary(visits, "y", "s", **options).select(*COLUMNS, *RELIABILITY)
+    overall = summary_of(visits, "y", "s", **options).select(*COLUMNS)
     assert_frame_equal(whole.unnest("roc_auc_ci"), overall, rel_tol=1e-9)
 
 
 def test_summaries_by_both_engines_agree(visits: pl.DataFrame) -> None:
     options: dict[str, Any] = {"weight": "w", "design": "c"}
     with wroc.Config(engine="polars"):
-        expected = wroc.summary(visits, "y", "s", **options)
+        expected = summary_of(visits, "y", "s", **options)
     with wroc.Config(engine="compiled"):
-        assert_frame_equal(wroc.summary(visits, "y", "s", **options), expected, rel_tol=1e-9)
+        assert_frame_equal(summary_of(visits, "y", "s", **options), expected, rel_tol=1e-9)
 
 
 def test_expression_over_groups_is_that_of_each_group(visits: pl.DataFrame) -> None:
     ci = wroc.roc_auc_ci("y", "s", weight="w", design="c")
     spread = visits.with_columns(ci.over("g")).select("g", "roc_auc_ci").unique()
-    by_group = wroc.summary(visits, "y", "s", weight="w", by="g", design="c")
+    by_group = summary_of(visits, "y", "s", weight="w", by="g", design="c")
     found = spread.sort("g").unnest("roc_auc_ci")
-    assert_frame_equal(found, by_group.select("g", *COLUMNS, *RELIABILITY), rel_tol=1e-9)
+    assert_frame_equal(found, by_group.select("g", *COLUMNS), rel_tol=1e-9)
 
 
 def test_each_model_has_the_clusters_to_itself(visits: pl.DataFrame, engine: Engine) -> None:
     two = visits.with_columns(t=-pl.col("s").round(0) + pl.col("limit"))
-    plan = wroc.summary(two.lazy(), "y", ["t", "s"], weight="w", design="c")
+    plan = summary_of(two.lazy(), "y", ["t", "s"], weight="w", design="c")
     found = plan.collect(engine=engine)
     assert found["model"].to_list() == ["t", "s"]
     for row in found.rows(named=True):
         by_hand = expected(two.with_columns(s=pl.col(row["model"])))
-        assert row["se"] ** 2 == pytest.approx(by_hand.variance, rel=1e-11)
+        assert row["auc_se"] ** 2 == pytest.approx(by_hand.variance, rel=1e-11)
 
 
 def newcombe_excess(found: dict[str, Any], limit: float) -> float:
@@ -376,25 +378,25 @@ def test_one_cluster_in_a_class_has_an_interval_without_a_variance(
     one = pl.col("y") == side
     frame = visits.with_columns(c=pl.when(one).then(1_000).otherwise("c"))
     both = pl.concat([frame.with_columns(g=pl.lit("one")), visits.with_columns(g=pl.lit("more"))])
-    plan = wroc.summary(both.lazy(), "y", "s", weight="w", by="g", design="c", method="logit-t")
+    plan = summary_of(both.lazy(), "y", "s", weight="w", by="g", design="c", method="logit-t")
     more, found = plan.collect(engine=engine).rows(named=True)
-    assert more["se"] ** 2 == pytest.approx(expected(visits).variance, rel=1e-11)
-    assert (found["se"], found["ci_method"]) == (None, "newcombe")
+    assert more["auc_se"] ** 2 == pytest.approx(expected(visits).variance, rel=1e-11)
+    assert (found["auc_se"], found["ci_method"]) == (None, "newcombe")
     assert found["n_eff_pos" if side else "n_eff_neg"] == pytest.approx(1, rel=1e-12)
-    assert found["ci_low"] < found["auc"] < found["ci_high"]
-    for limit in (found["ci_low"], found["ci_high"]):
+    assert found["auc_low"] < found["auc"] < found["auc_high"]
+    for limit in (found["auc_low"], found["auc_high"]):
         assert newcombe_excess(found, limit) == pytest.approx(0, abs=1e-7)
 
 
 def test_clusters_are_no_reason_to_suspect_the_weights(visits: pl.DataFrame) -> None:
     copies = pl.concat([visits.with_row_index("id")] * 12)
-    found = wroc.summary(copies, "y", "s", design="id")
-    assert found["ci_note"].to_list() == wroc.summary(copies, "y", "s")["ci_note"].to_list()
+    found = summary_of(copies, "y", "s", design="id")
+    assert found["ci_note"].to_list() == summary_of(copies, "y", "s")["ci_note"].to_list()
 
 
 def test_one_cluster_of_everything_has_no_variance(visits: pl.DataFrame) -> None:
     found = interval(visits, design=pl.col("c") * 0)
-    assert (found["se"], found["ci_method"]) == (None, "newcombe")
+    assert (found["auc_se"], found["ci_method"]) == (None, "newcombe")
     assert (found["n_eff_pos"], found["n_eff_neg"]) == pytest.approx((1, 1), rel=1e-12)
 
 
@@ -419,9 +421,9 @@ def test_clusters_that_do_not_differ_are_not_certain(times: int) -> None:
     assert expected(frame).variance == pytest.approx(0, abs=1e-30)
     for method, used in (("logit-t", "newcombe"), ("score", "score")):
         found = interval(frame, design="c", method=method)
-        assert found["se"] == pytest.approx(0, abs=1e-7)
+        assert found["auc_se"] == pytest.approx(0, abs=1e-7)
         assert found["ci_method"] == used
-        assert found["ci_high"] - found["ci_low"] > 0.1
+        assert found["auc_high"] - found["auc_low"] > 0.1
 
 
 @pytest.mark.parametrize(
@@ -441,7 +443,7 @@ def test_clusters_that_are_no_column(
     visits: pl.DataFrame, cluster: Any, error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
-        wroc.summary(visits.lazy(), "y", "s", design=cluster)
+        summary_of(visits.lazy(), "y", "s", design=cluster)
 
 
 def test_expression_refuses_clusters_that_are_no_column(visits: pl.DataFrame) -> None:

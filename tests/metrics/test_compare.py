@@ -28,16 +28,16 @@ COLUMNS = [
     "auc_a",
     "auc_b",
     "difference",
-    "se",
-    "ci_low",
-    "ci_high",
+    "difference_se",
+    "difference_low",
+    "difference_high",
     "z",
     "p_value",
     "p_adjusted",
     "n",
     "n_missing",
 ]
-TEST = ["difference", "se", "ci_low", "ci_high", "z", "p_value"]
+TEST = ["difference", "difference_se", "difference_low", "difference_high", "z", "p_value"]
 FLOATS = ["auc_a", "auc_b", *TEST, "p_adjusted"]
 
 Row: TypeAlias = tuple[bool, int, int, int, int]
@@ -137,8 +137,8 @@ def assert_is_test_of(
     se = float(np.sqrt(variance))
     margin = stats.norm.ppf((1 + level) / 2) * se
     assert found["difference"] == pytest.approx(difference, abs=1e-12)
-    assert found["se"] == pytest.approx(se, abs=1e-12)
-    limits = found["ci_low"], found["ci_high"]
+    assert found["difference_se"] == pytest.approx(se, abs=1e-12)
+    limits = found["difference_low"], found["difference_high"]
     assert limits == pytest.approx((difference - margin, difference + margin), abs=1e-11)
     assert found["z"] == pytest.approx(difference / se, rel=1e-11, abs=1e-12)
     p_value = 2 * stats.norm.sf(abs(difference / se))
@@ -390,8 +390,8 @@ def test_equal_differences_of_all_placements_have_no_variance(rows: int) -> None
     frame = pl.DataFrame({"y": [0, 1] * rows, "a": turns, "b": swapped})
     found = compared(frame)
     assert found["difference"] == pytest.approx(1 / rows)
-    assert found["se"] == pytest.approx(0, abs=1e-7)
-    names = ["ci_low", "ci_high", "z", "p_value", "p_adjusted"]
+    assert found["difference_se"] == pytest.approx(0, abs=1e-7)
+    names = ["difference_low", "difference_high", "z", "p_value", "p_adjusted"]
     assert [found[name] for name in names] == [None] * 5
 
 
@@ -427,10 +427,10 @@ def test_swapping_the_scores_flips_the_sign(models: pl.DataFrame, options: dict[
     found, turned = (compared(models, *pair, **options) for pair in (("a", "b"), ("b", "a")))
     assert (turned["model_a"], turned["model_b"]) == ("b", "a")
     assert (turned["auc_a"], turned["auc_b"]) == pytest.approx((found["auc_b"], found["auc_a"]))
-    flipped = [-found[name] for name in ("difference", "z", "ci_high", "ci_low")]
-    names = ("difference", "z", "ci_low", "ci_high")
+    flipped = [-found[name] for name in ("difference", "z", "difference_high", "difference_low")]
+    names = ("difference", "z", "difference_low", "difference_high")
     assert [turned[name] for name in names] == pytest.approx(flipped, rel=1e-11)
-    for name in ("se", "p_value"):
+    for name in ("difference_se", "p_value"):
         assert turned[name] == pytest.approx(found[name], rel=1e-10)
 
 

@@ -81,7 +81,10 @@ def test_against_the_definition(
             high = gap + margin(limits[0][1] - one, other - limits[1][0])
         else:
             assert row["p_value"] == pytest.approx(2 * stats.t.sf(abs(gap / se), df), rel=1e-8)
-        found = [row[name] for name in ("difference", "se", "ci_low", "ci_high")]
+        found = [
+            row[name]
+            for name in ("difference", "difference_se", "difference_low", "difference_high")
+        ]
         assert found == pytest.approx([gap, se, low, high], abs=1e-9)
 
 
@@ -90,7 +93,7 @@ def test_p_values_belong_to_the_intervals(survey: pl.DataFrame, level: float) ->
     table = wroc.compare(
         survey, "y", ["a", "b", "d"], by="g", method="score", level=level, adjust="none", **SAMPLE
     )
-    outside = (table["ci_low"] > 0) | (table["ci_high"] < 0)
+    outside = (table["difference_low"] > 0) | (table["difference_high"] < 0)
     assert outside.to_list() == (table["p_value"] < 1 - level).to_list()
     assert wroc.compare(
         survey, "y", ["a", "b", "d"], by="g", method="score", level=0.95, **SAMPLE
@@ -106,7 +109,7 @@ def test_clusters_are_units_of_one_stratum(survey: pl.DataFrame) -> None:
     )
     assert_frame_equal(alone, one)
     rows = wroc.compare(survey, "y", ["a", "b"], weight="w", method="score")
-    assert alone["se"].item() != pytest.approx(rows["se"].item(), rel=1e-3)
+    assert alone["difference_se"].item() != pytest.approx(rows["difference_se"].item(), rel=1e-3)
 
 
 def test_models_that_rank_rows_alike_do_not_differ(survey: pl.DataFrame) -> None:
@@ -114,14 +117,16 @@ def test_models_that_rank_rows_alike_do_not_differ(survey: pl.DataFrame) -> None
     for method in ("delong", "score"):
         row = wroc.compare(same, "y", ["a", "b"], method=method, **SAMPLE).row(0, named=True)
         assert (row["difference"], row["p_value"]) == (0, 1)
-        assert row["se"] == pytest.approx(0, abs=1e-8)
+        assert row["difference_se"] == pytest.approx(0, abs=1e-8)
 
 
 def test_lonely_units_have_no_variance(survey: pl.DataFrame) -> None:
     lonely = survey.with_columns(c=pl.when(pl.col("h") > 0).then("c").otherwise(0))
     for method in ("delong", "score"):
         row = wroc.compare(lonely, "y", ["a", "b"], method=method, **SAMPLE).row(0, named=True)
-        assert [row[name] for name in ("se", "ci_low", "ci_high", "p_value")] == [None] * 4
+        assert [
+            row[name] for name in ("difference_se", "difference_low", "difference_high", "p_value")
+        ] == [None] * 4
         given = wroc.compare(
             lonely,
             "y",
@@ -129,7 +134,7 @@ def test_lonely_units_have_no_variance(survey: pl.DataFrame) -> None:
             method=method,
             **(SAMPLE | {"design": wroc.Survey("c", strata="h", lonely="adjust")}),
         )
-        assert given["se"].item() > 0
+        assert given["difference_se"].item() > 0
 
 
 @pytest.mark.parametrize("engine", ["in-memory", "streaming"])

@@ -74,5 +74,5 @@ def test_standard_error_of_an_auc(nhanes: pl.DataFrame, label: str) -> None:
     influences = nhanes.select(influence).to_series().fill_null(0.0)
     ones = pl.Series([1.0] * nhanes.height)
     expected = standard_errors(nhanes, influences, ones, PopParam.total)[None]
-    assert table["se"].item() == pytest.approx(expected, rel=1e-10)
+    assert table["auc_se"].item() == pytest.approx(expected, rel=1e-10)
     assert table["df"].item() == 31

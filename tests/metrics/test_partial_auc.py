@@ -221,7 +221,7 @@ def test_one_class_has_no_areas() -> None:
             for cost_fn in (0, 0.3, 1):
                 assert set(cost(frame, cost_fn=cost_fn, **options).values()) == {None}
         found = interval(frame, fpr=(0, 0.5))
-        assert found["partial_auc"] is found["se"] is found["ci_low"] is None
+        assert found["partial_auc"] is found["partial_auc_se"] is found["partial_auc_low"] is None
 
 
 @pytest.mark.parametrize(
@@ -507,19 +507,21 @@ def test_variance_is_that_of_the_linearised_area(ends: Range) -> None:
     for seed in range(3):
         frame = sample(seed).with_columns(pl.col("y").cast(pl.Int64))
         found = interval(frame, fpr=ends)
-        assert found["se"] ** 2 == pytest.approx(variance(frame, ends), rel=1e-6)
+        assert found["partial_auc_se"] ** 2 == pytest.approx(variance(frame, ends), rel=1e-6)
         assert found["partial_auc"] == pytest.approx(partial(frame, fpr=ends), abs=1e-12)
         turned = frame.with_columns(y=1 - pl.col("y"), s=-pl.col("s"))
         by_tpr = interval(turned, tpr=(1 - ends[1], 1 - ends[0]))
-        assert by_tpr["se"] == pytest.approx(found["se"], rel=1e-9)
+        assert by_tpr["partial_auc_se"] == pytest.approx(found["partial_auc_se"], rel=1e-9)
 
 
 def test_limits_on_the_logit_of_the_share_of_a_perfect_scores_area() -> None:
     found = interval(sample(0), fpr=(0.1, 0.4), method="logit")
-    share, se = found["partial_auc"] / 0.3, found["se"] / 0.3
+    share, se = found["partial_auc"] / 0.3, found["partial_auc_se"] / 0.3
     logit = stats.norm(special.logit(share), se / (share * (1 - share)))
     expected = 0.3 * special.expit(logit.interval(0.95))
-    assert [found["ci_low"], found["ci_high"]] == pytest.approx(list(expected), rel=1e-9)
+    assert [found["partial_auc_low"], found["partial_auc_high"]] == pytest.approx(
+        list(expected), rel=1e-9
+    )
 
 
 # Rows whose area is 0, and would be 9e-17 by rounding.
@@ -536,22 +538,23 @@ def test_intervals_agree_with_their_special_cases(rows: list[tuple[int, int, int
     frame = frame_of(rows).with_row_index("c")
     auc = frame.select(wroc.roc_auc_ci("y", "s", weight="w")).item()
     for whole in ({"fpr": (0, 1)}, {"tpr": (0, 1)}):
-        assert interval(frame, **whole)["se"] == pytest.approx(auc["se"], abs=1e-12)
+        assert interval(frame, **whole)["partial_auc_se"] == pytest.approx(auc["auc_se"], abs=1e-12)
     repeated = frame.select(pl.exclude("w").repeat_by("w").explode())
     for ranges in ({"fpr": (0.1, 0.4)}, {"tpr": (0.5, 0.9), "method": "logit-t"}):
         counted = interval(frame, weight=wroc.frequency("w"), **ranges)
         expected = interval(repeated, weight=None, **ranges)
-        assert [counted[k] for k in ("partial_auc", "se", "ci_low")] == [
-            pytest.approx(expected[k], abs=1e-9) for k in ("partial_auc", "se", "ci_low")
+        assert [counted[k] for k in ("partial_auc", "partial_auc_se", "partial_auc_low")] == [
+            pytest.approx(expected[k], abs=1e-9)
+            for k in ("partial_auc", "partial_auc_se", "partial_auc_low")
         ]
-        clustered = interval(frame, design="c", **ranges)["se"]
-        assert clustered == pytest.approx(interval(frame, **ranges)["se"], abs=1e-9)
+        clustered = interval(frame, design="c", **ranges)["partial_auc_se"]
+        assert clustered == pytest.approx(interval(frame, **ranges)["partial_auc_se"], abs=1e-9)
 
 
 def test_no_interval_without_a_variance() -> None:
     for frame in (PERFECT, TIED, ONE_CLASS):
         found = interval(frame, fpr=(0, 0.5))
-        assert found["ci_low"] is found["ci_high"] is None
+        assert found["partial_auc_low"] is found["partial_auc_high"] is None
 
 
 def test_interval_holds_its_level() -> None:
@@ -564,6 +567,6 @@ def test_interval_holds_its_level() -> None:
     expected = 0.3 * stats.norm.sf(stats.norm.isf(x) - 1).mean()
     found = frame.group_by("g").agg(wroc.partial_auc_ci("y", "s", fpr=(0, 0.3)))
     inside = found.unnest("partial_auc_ci").select(
-        pl.lit(expected).is_between("ci_low", "ci_high").mean()
+        pl.lit(expected).is_between("partial_auc_low", "partial_auc_high").mean()
     )
     assert 0.90 <= inside.item() <= 0.99

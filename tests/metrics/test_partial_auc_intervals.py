@@ -16,7 +16,13 @@ import polars_wroc as wroc
 
 Engine = Literal["in-memory", "streaming"]
 RANGES: list[dict[str, Any]] = [{"fpr": (0.0, 0.3)}, {"tpr": (0.7, 1.0)}, {"fpr": (0.0, 1.0)}]
-PARTIAL_VALUES = ["partial_auc", "se", "ci_low", "ci_high", "ci_method"]
+PARTIAL_VALUES = [
+    "partial_auc",
+    "partial_auc_se",
+    "partial_auc_low",
+    "partial_auc_high",
+    "ci_method",
+]
 SAMPLE: dict[str, Any] = {"weight": "w", "design": wroc.Survey("c", strata="h")}
 
 
@@ -68,7 +74,7 @@ def test_standard_error_by_the_definition(survey: pl.DataFrame, area: dict[str, 
     """The influence of a row is its weight times the derivative of the area by it."""
     found = wroc.partial_auc_summary(survey, "y", "s", by="g", level=0.95, **SAMPLE, **area)
     units = {(h, c) for h, c in survey.select("h", "c").iter_rows()}
-    for g, se in found.select("g", "se").iter_rows():
+    for g, se in found.select("g", "partial_auc_se").iter_rows():
         inside = survey.filter(g=g)
         steps = pl.int_range(pl.len())
         small = 1e-6
@@ -93,9 +99,10 @@ def test_standard_error_by_the_definition(survey: pl.DataFrame, area: dict[str, 
 
 def test_the_whole_area_is_the_auc(survey: pl.DataFrame) -> None:
     found = wroc.partial_auc_summary(survey, "y", "s", by="g", fpr=(0.0, 1.0), level=0.95, **SAMPLE)
-    columns = ["se", "ci_low", "ci_high", "n_eff_pos", "n_eff_neg", "deff", "df", "df_segment"]
-    expected = wroc.summary(survey, "y", "s", by="g", **SAMPLE)
-    assert_frame_equal(found.select(columns), expected.select(columns))
+    limits = {f"partial_auc_{end}": f"auc_{end}" for end in ("se", "low", "high")}
+    columns = [*limits.values(), "n_eff_pos", "n_eff_neg", "deff", "df", "df_segment"]
+    expected = wroc.summary(survey, "y", "s", by="g", **SAMPLE, diagnostics=True)
+    assert_frame_equal(found.rename(limits).select(columns), expected.select(columns))
 
 
 def test_a_group_of_missing_rows_is_there(survey: pl.DataFrame) -> None:

@@ -161,20 +161,22 @@ def sample(seed: int, positives: int, negatives: int, levels: float) -> list[Row
 )
 def test_worked_numbers(rows: list[Row], start: float, expected: tuple[float, float]) -> None:
     interval = found(frame_of(rows), tpr=(start, 1))
-    assert (interval["ci_low"], interval["ci_high"]) == pytest.approx(expected, abs=1e-6)
+    assert (interval["partial_auc_low"], interval["partial_auc_high"]) == pytest.approx(
+        expected, abs=1e-6
+    )
     assert interval["ci_method"] == "score"
 
 
 def test_perfect_score_has_wilsons_interval_of_the_pseudo_observations() -> None:
     interval = found(frame_of(labelled("11111100000")), tpr=(0.2, 1))
     extra = stats.norm.ppf(0.975) ** 2 * (1 / 4.8 + 1 / 5)
-    assert interval["ci_low"] == pytest.approx(0.8 / (1 + extra))
+    assert interval["partial_auc_low"] == pytest.approx(0.8 / (1 + extra))
 
 
 def test_worst_score_has_wilsons_interval_of_the_pseudo_observations() -> None:
     interval = found(frame_of(labelled("000000" + "1" * 8)), tpr=(0.5, 1))
     extra = stats.norm.ppf(0.975) ** 2 * (1 / 4 + 1 / 6)
-    limits = [interval[name] for name in ("partial_auc", "ci_low", "ci_high")]
+    limits = [interval[name] for name in ("partial_auc", "partial_auc_low", "partial_auc_high")]
     assert limits == pytest.approx([0, 0, 0.5 * extra / (1 + extra)])
 
 
@@ -194,10 +196,17 @@ def test_against_the_definition(
     weight = wroc.frequency("w") if frequency else "w"
     interval = found(frame_of(rows), tpr=(start, 1), level=level, weight=weight)
     if interval["n_eff_pos"] * (1 - start) < 3:
-        assert interval["ci_low"] is interval["ci_high"] is interval["ci_method"] is None
+        assert (
+            interval["partial_auc_low"]
+            is interval["partial_auc_high"]
+            is interval["ci_method"]
+            is None
+        )
         return
     expected = limits(rows, start, level, frequency=frequency)
-    assert [interval["ci_low"], interval["ci_high"]] == pytest.approx(expected, abs=1e-8)
+    assert [interval["partial_auc_low"], interval["partial_auc_high"]] == pytest.approx(
+        expected, abs=1e-8
+    )
 
 
 @given(st.integers(0, 10_000))
@@ -226,10 +235,10 @@ def test_range_with_fewer_than_three_positives_has_no_limits() -> None:
     # 15 * (1 - 0.8) is less than 3 by rounding.
     for start, known in ((0.8, True), (0.801, False)):
         interval = found(rows, tpr=(start, 1), weight=None)
-        assert (interval["ci_low"] is not None) == known
+        assert (interval["partial_auc_low"] is not None) == known
         assert (interval["ci_method"] == "score") == known
-        assert interval["se"] > 0
-        assert found(rows, tpr=(start, 1), weight=None, method="logit-t")["ci_low"] > 0
+        assert interval["partial_auc_se"] > 0
+        assert found(rows, tpr=(start, 1), weight=None, method="logit-t")["partial_auc_low"] > 0
 
 
 def test_positives_in_the_range_are_counted_not_their_clusters() -> None:
@@ -241,15 +250,20 @@ def test_positives_in_the_range_are_counted_not_their_clusters() -> None:
         for cluster in (None, "c")
     )
     assert found["n_eff_pos"].item() < 13
-    widths = [table["ci_high"].item() - table["ci_low"].item() for table in (free, found)]
+    widths = [
+        table["partial_auc_high"].item() - table["partial_auc_low"].item()
+        for table in (free, found)
+    ]
     assert 0.5 < widths[1] / widths[0] < 2
 
 
 def test_range_that_ends_below_1_has_no_limits() -> None:
     rows = frame_of(sample(4, 40, 40, 100.0))
     interval = found(rows, tpr=(0.2, 0.9))
-    assert interval["ci_low"] is interval["ci_high"] is interval["ci_method"] is None
-    assert interval["se"] > 0
+    assert (
+        interval["partial_auc_low"] is interval["partial_auc_high"] is interval["ci_method"] is None
+    )
+    assert interval["partial_auc_se"] > 0
     assert found(rows, tpr=(0.2, 0.9), method="logit-t")["ci_method"] == "logit-t"
 
 
@@ -281,7 +295,7 @@ def test_a_cluster_for_each_row_changes_the_quantile_only() -> None:
         found(rows, tpr=(0.5, 1), design="c"),
         found(rows, tpr=(0.5, 1), level=level),
     )
-    for name in ("ci_low", "ci_high", "se", "n_eff_pos"):
+    for name in ("partial_auc_low", "partial_auc_high", "partial_auc_se", "n_eff_pos"):
         assert interval[name] == pytest.approx(expected[name], abs=1e-9)
 
 
@@ -290,8 +304,8 @@ def test_clusters_of_equal_rows_are_wider() -> None:
     twice = pl.concat([once, once])
     clustered, plain = found(twice, tpr=(0.5, 1), design="c"), found(twice, tpr=(0.5, 1))
     single = found(once, tpr=(0.5, 1))
-    assert clustered["ci_low"] == pytest.approx(single["ci_low"], abs=0.03)
-    assert clustered["ci_low"] < plain["ci_low"]
+    assert clustered["partial_auc_low"] == pytest.approx(single["partial_auc_low"], abs=0.03)
+    assert clustered["partial_auc_low"] < plain["partial_auc_low"]
     assert clustered["n_eff_pos"] == pytest.approx(single["n_eff_pos"])
 
 
@@ -301,7 +315,7 @@ def test_far_weights_have_limits(scale: float) -> None:
     interval, scaled = (
         found(rows, tpr=(0.5, 1), weight=pl.col("w") * factor) for factor in (1.0, scale)
     )
-    assert scaled["ci_low"] == pytest.approx(interval["ci_low"])
+    assert scaled["partial_auc_low"] == pytest.approx(interval["partial_auc_low"])
 
 
 def test_undefined_is_null() -> None:
@@ -311,7 +325,12 @@ def test_undefined_is_null() -> None:
     far = [rows.with_columns(w=pl.lit(weight)) for weight in (1e110, 1e200, 1e-110, 1e-200)]
     for frame in (one_class, rows.clear(), *far):
         interval = found(frame, tpr=(0.5, 1))
-        assert interval["ci_low"] is interval["ci_high"] is interval["ci_method"] is None
+        assert (
+            interval["partial_auc_low"]
+            is interval["partial_auc_high"]
+            is interval["ci_method"]
+            is None
+        )
 
 
 CELLS = [
@@ -342,7 +361,7 @@ def test_interval_holds_its_level(
     for method in ("score", "logit-t"):
         named: dict[str, Any] = {"method": method, "tpr": (start, 1), "weight": "w"}
         table = frame.group_by("g").agg(wroc.partial_auc_ci("y", "s", **named))
-        inside = pl.lit(true).is_between("ci_low", "ci_high").mean()
+        inside = pl.lit(true).is_between("partial_auc_low", "partial_auc_high").mean()
         coverage[method] = table.unnest("partial_auc_ci").select(inside).item()
     assert coverage["score"] > 0.95 - 3 * math.sqrt(0.05 * 0.95 / replicates)
     assert coverage["logit-t"] < coverage["score"]

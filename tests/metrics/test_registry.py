@@ -6,6 +6,7 @@ import html
 import re
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from typing import Any, get_args
 
 import numpy as np
@@ -33,6 +34,8 @@ from polars_wroc.namespaces import ExprNamespace
 from polars_wroc.ranking.placements import add_placements, row_curve
 from polars_wroc.ranking.sorting import by_descending_score
 from polars_wroc.thresholds.registry import RATES, THRESHOLD_METRICS, RateMetric
+
+summary_of = partial(wroc.summary, diagnostics=True)
 
 CURVES = list(CURVE_METRICS.values())
 THRESHOLDS = list(THRESHOLD_METRICS.values())
@@ -111,7 +114,7 @@ def test_no_two_metrics_are_called_the_same() -> None:
 
 def test_columns_of_tables_are_metrics_of_a_registry() -> None:
     frame = rows()
-    summary = wroc.summary(frame, "y", "s", weight="w")
+    summary = summary_of(frame, "y", "s", weight="w")
     metrics = [metric.column for metric in SUMMARY_METRICS]
     others = {*NO_METRICS, *INTERVAL_COLUMNS[1:], *RELIABILITY_COLUMNS}
     assert [name for name in summary.columns if name not in others] == metrics
@@ -169,7 +172,7 @@ def test_metric_is_the_same_number_everywhere(metric: CurveMetric) -> None:
     assert drawn[name].n_unique() == 3
     if metric.summary_column:
         assert not metric.of_score
-        summary = wroc.summary(frame, "y", "s", weight="w")
+        summary = summary_of(frame, "y", "s", weight="w")
         assert summary[metric.summary_column].item() == expected
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -16,6 +17,8 @@ from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc import ReplicateWeights
+
+summary_of = partial(wroc.summary, diagnostics=True)
 
 Engine: TypeAlias = Literal["in-memory", "streaming"]
 
@@ -63,10 +66,10 @@ def deviations(frame: pl.DataFrame) -> list[float]:
 def test_variance_is_the_sum_over_replicates(survey: pl.DataFrame, kind: Any) -> None:
     options, factors, df = FACTORS[kind]
     weights = ReplicateWeights(cs.starts_with("r"), kind, **options)
-    found = wroc.summary(survey, "y", "s", weight="w", design=weights)
+    found = summary_of(survey, "y", "s", weight="w", design=weights)
     row = found.row(0, named=True)
     variance = sum(f * d * d for f, d in zip(factors, deviations(survey), strict=True))
-    assert row["se"] ** 2 == pytest.approx(variance, rel=1e-10)
+    assert row["auc_se"] ** 2 == pytest.approx(variance, rel=1e-10)
     assert (row["df"], row["df_segment"]) == (df, None)
     plain = plain_score.auc_of(survey)
     assert plain is not None
@@ -74,15 +77,15 @@ def test_variance_is_the_sum_over_replicates(survey: pl.DataFrame, kind: Any) ->
     effect = variance / plain.variance
     assert row["deff"] == pytest.approx(effect, rel=1e-9)
     limits = plain_score.limits(plain, float(stats.t.ppf(0.975, df)), effect)
-    assert (row["ci_low"], row["ci_high"]) == pytest.approx(limits, abs=1e-9)
+    assert (row["auc_low"], row["auc_high"]) == pytest.approx(limits, abs=1e-9)
 
 
 def test_scales_and_df_may_be_given(survey: pl.DataFrame) -> None:
     names = [f"r{i}" for i in range(8)]
     weights = ReplicateWeights(names, "brr", scale=0.25, rscales=range(8), df=3)
-    found = wroc.summary(survey, "y", "s", weight="w", design=weights)
+    found = summary_of(survey, "y", "s", weight="w", design=weights)
     variance = sum(0.25 * i * d * d for i, d in enumerate(deviations(survey)))
-    assert found["se"].item() ** 2 == pytest.approx(variance, rel=1e-10)
+    assert found["auc_se"].item() ** 2 == pytest.approx(variance, rel=1e-10)
     assert found["df"].item() == 3
 
 
@@ -90,11 +93,11 @@ def test_groups_and_models(survey: pl.DataFrame, engine: Engine) -> None:
     two = survey.with_columns(t=-pl.col("s").round(0))
     weights = ReplicateWeights(cs.starts_with("r"), "jk1")
     options: dict[str, Any] = {"weight": "w", "design": weights}
-    plan = wroc.summary(two.lazy(), "y", ["s", "t"], by="g", **options)
+    plan = summary_of(two.lazy(), "y", ["s", "t"], by="g", **options)
     for row in plan.collect(engine=engine).rows(named=True):
         frame = two.filter(g=row["g"]).with_columns(s=row["model"])
         variance = sum(7 / 8 * d * d for d in deviations(frame))
-        assert row["se"] ** 2 == pytest.approx(variance, rel=1e-10)
+        assert row["auc_se"] ** 2 == pytest.approx(variance, rel=1e-10)
 
 
 @pytest.mark.parametrize("scale", [1e-250, 1e-170, 1e155, 1e300])
@@ -102,23 +105,23 @@ def test_scale_of_weights_does_not_matter(survey: pl.DataFrame, scale: float) ->
     weights = ReplicateWeights(cs.starts_with("r"), "brr")
     scaled = survey.with_columns(cs.starts_with("r", "w") * scale)
     found, expected = (
-        wroc.summary(frame, "y", "s", weight="w", design=weights) for frame in (scaled, survey)
+        summary_of(frame, "y", "s", weight="w", design=weights) for frame in (scaled, survey)
     )
-    assert found["se"].item() == pytest.approx(expected["se"].item(), rel=1e-9)
+    assert found["auc_se"].item() == pytest.approx(expected["auc_se"].item(), rel=1e-9)
 
 
 def test_replicates_whose_sums_are_no_numbers(survey: pl.DataFrame) -> None:
     weights = ReplicateWeights(cs.starts_with("r"), "brr")
     scaled = survey.with_columns(r3=pl.lit(1.7e308))
-    found = wroc.summary(scaled, "y", "s", weight="w", design=weights)
-    assert found.select("se", "ci_low", "deff").row(0) == (None,) * 3
+    found = summary_of(scaled, "y", "s", weight="w", design=weights)
+    assert found.select("auc_se", "auc_low", "deff").row(0) == (None,) * 3
 
 
 def test_a_replicate_without_a_class_has_no_variance(survey: pl.DataFrame) -> None:
     empty = survey.with_columns(r3=pl.when(pl.col("y") == 0).then("r3").otherwise(0.0))
     weights = ReplicateWeights(cs.starts_with("r"), "brr")
-    found = wroc.summary(empty, "y", "s", weight="w", design=weights)
-    assert found.select("se", "ci_low", "ci_method", "deff").row(0) == (None,) * 4
+    found = summary_of(empty, "y", "s", weight="w", design=weights)
+    assert found.select("auc_se", "auc_low", "ci_method", "deff").row(0) == (None,) * 4
     assert found["auc"].item() == pytest.approx(auc(survey, "w"))
     assert found["ci_note"].item() == "no estimate in 1 of 8 replicates"
 
@@ -151,7 +154,7 @@ def test_wrong_columns(
     survey: pl.DataFrame, weights: Any, options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
-        wroc.summary(survey, "y", "s", design=ReplicateWeights(*weights, **options))
+        summary_of(survey, "y", "s", design=ReplicateWeights(*weights, **options))
 
 
 def test_replicate_weights_stand_alone(survey: pl.DataFrame) -> None:
@@ -159,7 +162,7 @@ def test_replicate_weights_stand_alone(survey: pl.DataFrame) -> None:
     with pytest.raises(
         ValueError, match=r"`design` must be None with `bins`, .*; found replicate weights$"
     ):
-        wroc.summary(survey, "y", "s", bins=20, design=weights)
+        summary_of(survey, "y", "s", bins=20, design=weights)
 
 
 @pytest.mark.parametrize("weights", [3, ["r1", "r2"]])
@@ -168,7 +171,7 @@ def test_replicate_weights_are_of_their_class(survey: pl.DataFrame, weights: Any
         r"^`design` must be .*, a `Survey` or `ReplicateWeights`; found .* of type (int|list)$"
     )
     with pytest.raises(TypeError, match=message):
-        wroc.summary(survey, "y", "s", design=weights)
+        summary_of(survey, "y", "s", design=weights)
 
 
 @pytest.mark.parametrize("rscales", [3, "11"])
@@ -184,4 +187,4 @@ def test_replicate_weights_are_weights(survey: pl.DataFrame, value: float | None
     with pytest.raises(
         InvalidOperationError, match=r"`replicate_weights` must .*; column 'r1' holds"
     ):
-        wroc.summary(wrong, "y", "s", weight="w", design=weights)
+        summary_of(wrong, "y", "s", weight="w", design=weights)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -19,8 +20,10 @@ from polars_wroc.plans.config import Engine
 from polars_wroc.plans.queries import in_columns
 from polars_wroc.typing import IntoWeight
 
+summary_of = partial(wroc.summary, diagnostics=True)
+
 Floats = npt.NDArray[np.float64]
-COLUMNS = ["auc", "se", "ci_low", "ci_high", "ci_method", "n_eff_pos", "n_eff_neg"]
+COLUMNS = ["auc", "auc_se", "auc_low", "auc_high", "ci_method", "n_eff_pos", "n_eff_neg"]
 SEVEN = pl.DataFrame(
     {
         "s": [0.9, 0.8, 0.7, 0.7, 0.6, 0.4, 0.3],
@@ -34,7 +37,7 @@ def interval(
     frame: pl.DataFrame, weight: IntoWeight | None = None, **options: Any
 ) -> dict[str, Any]:
     return (
-        wroc.summary(frame, "y", "s", weight=weight, **({"method": "logit-t"} | options))
+        summary_of(frame, "y", "s", weight=weight, **({"method": "logit-t"} | options))
         .select(COLUMNS)
         .row(0, named=True)
     )
@@ -122,7 +125,7 @@ def frame_of(rows: list[tuple[bool, int, int]]) -> pl.DataFrame:
 
 def test_worked_example() -> None:
     found = interval(SEVEN, "w")
-    assert found["se"] ** 2 == pytest.approx(0.08620614, abs=1e-8)
+    assert found["auc_se"] ** 2 == pytest.approx(0.08620614, abs=1e-8)
     assert (found["n_eff_pos"], found["n_eff_neg"]) == pytest.approx((8 / 3, 25 / 7))
     limits = {
         "logit-t": (0.049, 0.973),
@@ -131,15 +134,15 @@ def test_worked_example() -> None:
     }
     for method, expected in limits.items():
         found = interval(SEVEN, "w", method=method)
-        assert (found["ci_low"], found["ci_high"]) == pytest.approx(expected, abs=5e-4)
+        assert (found["auc_low"], found["auc_high"]) == pytest.approx(expected, abs=5e-4)
         assert found["ci_method"] == method
-    assert interval(SEVEN, wroc.frequency("w"))["se"] ** 2 == pytest.approx(0.05125)
+    assert interval(SEVEN, wroc.frequency("w"))["auc_se"] ** 2 == pytest.approx(0.05125)
 
 
 def test_wald_limits_are_a_normal_margin_from_the_auc() -> None:
     found = interval(SEVEN, "w", method="wald", level=0.8)
-    normal = stats.norm(found["auc"], found["se"])
-    assert (found["ci_low"], found["ci_high"]) == pytest.approx(normal.interval(0.8), abs=1e-9)
+    normal = stats.norm(found["auc"], found["auc_se"])
+    assert (found["auc_low"], found["auc_high"]) == pytest.approx(normal.interval(0.8), abs=1e-9)
 
 
 @given(ROWS)
@@ -147,7 +150,7 @@ def test_unit_weights_give_delongs_variance(rows: list[tuple[bool, int, int]]) -
     frame = frame_of(rows)
     expected = delong_variance(frame)
     for weight in (None, wroc.frequency(pl.lit(1))):
-        assert interval(frame, weight)["se"] ** 2 == pytest.approx(expected, abs=1e-13)
+        assert interval(frame, weight)["auc_se"] ** 2 == pytest.approx(expected, abs=1e-13)
 
 
 @given(ROWS)
@@ -156,7 +159,7 @@ def test_weights_give_the_variance_of_a_weighted_sample(
 ) -> None:
     frame = frame_of(rows)
     found = interval(frame, "w")
-    assert found["se"] ** 2 == pytest.approx(weighted_variance(frame), abs=1e-13)
+    assert found["auc_se"] ** 2 == pytest.approx(weighted_variance(frame), abs=1e-13)
     scaled = interval(frame.with_columns(pl.col("w") * 1e-7), "w")
     assert [scaled[k] for k in COLUMNS if k != "ci_method"] == pytest.approx(
         [found[k] for k in COLUMNS if k != "ci_method"], rel=1e-9
@@ -179,7 +182,7 @@ def test_expression_and_summary_agree_on_both_engines(
     rows: list[tuple[bool, int, int]], method: Any
 ) -> None:
     frame = frame_of(rows).with_columns(g=pl.int_range(pl.len()) % 2)
-    plan = wroc.summary(frame.lazy(), "y", "s", weight="w", by="g", method=method)
+    plan = summary_of(frame.lazy(), "y", "s", weight="w", by="g", method=method)
     expected = (
         frame.group_by("g")
         .agg(wroc.roc_auc_ci("y", "s", weight="w", method=method))
@@ -218,13 +221,13 @@ def test_limits_follow_their_definition(rows: list[tuple[bool, int, int]], level
     found = interval(frame, "w", level=level)
     auc, n_pos, n_neg = found["auc"], found["n_eff_pos"], found["n_eff_neg"]
     if found["ci_method"] == "newcombe":
-        assert found["se"] == 0
-        assert (found["ci_low"], found["ci_high"]) == pytest.approx(
+        assert found["auc_se"] == 0
+        assert (found["auc_low"], found["auc_high"]) == pytest.approx(
             newcombe(auc, n_pos, n_neg, level), abs=1e-8
         )
         return
     limits = logit_t_limits(frame, auc, n_pos, n_neg, level)
-    assert (found["ci_low"], found["ci_high"]) == pytest.approx(limits, abs=1e-7)
+    assert (found["auc_low"], found["auc_high"]) == pytest.approx(limits, abs=1e-7)
 
 
 def test_degrees_of_freedom_of_little_more_than_one_effective_row() -> None:
@@ -234,7 +237,7 @@ def test_degrees_of_freedom_of_little_more_than_one_effective_row() -> None:
     found = interval(frame, "w")
     assert found["n_eff_pos"] == pytest.approx(100 / 82)
     limits = logit_t_limits(frame, found["auc"], found["n_eff_pos"], found["n_eff_neg"], 0.95)
-    assert (found["ci_low"], found["ci_high"]) == pytest.approx(limits, abs=1e-9)
+    assert (found["auc_low"], found["auc_high"]) == pytest.approx(limits, abs=1e-9)
 
 
 @pytest.mark.parametrize("engine", ["polars", "compiled"])
@@ -244,30 +247,30 @@ def test_a_perfect_ranking_of_weighted_rows_has_no_variance(engine: Engine) -> N
     score, weight = y * 10 + random.random(200).round(1), random.lognormal(size=200)
     with wroc.Config(engine=engine):
         found = interval(pl.DataFrame({"y": y, "s": score, "w": weight}), "w")
-    assert (found["se"], found["ci_method"]) == (0.0, "newcombe")
+    assert (found["auc_se"], found["ci_method"]) == (0.0, "newcombe")
 
 
 @pytest.mark.parametrize("method", ["logit-t", "logit", "wald", "newcombe"])
 def test_perfect_separation_is_not_certain(method: str) -> None:
     frame = pl.DataFrame({"y": [1] * 5 + [0] * 20, "s": [2.0] * 5 + [1.0] * 20})
     found = interval(frame, method=method)
-    assert (found["auc"], found["ci_high"], found["ci_method"]) == (1.0, 1.0, "newcombe")
-    assert found["ci_low"] == pytest.approx(0.7607, abs=5e-5)
+    assert (found["auc"], found["auc_high"], found["ci_method"]) == (1.0, 1.0, "newcombe")
+    assert found["auc_low"] == pytest.approx(0.7607, abs=5e-5)
     turned = interval(frame.with_columns(-pl.col("s")), method=method)
-    assert turned["ci_low"] == 0.0
-    assert turned["ci_high"] == pytest.approx(0.2393, abs=5e-5)
+    assert turned["auc_low"] == 0.0
+    assert turned["auc_high"] == pytest.approx(0.2393, abs=5e-5)
 
 
 def test_all_tied() -> None:
     found = interval(pl.DataFrame({"y": [1, 0] * 10, "s": [1] * 20}))
-    assert (found["auc"], found["se"], found["ci_method"]) == (0.5, 0.0, "newcombe")
-    assert found["ci_low"] < 0.5 < found["ci_high"]
+    assert (found["auc"], found["auc_se"], found["ci_method"]) == (0.5, 0.0, "newcombe")
+    assert found["auc_low"] < 0.5 < found["auc_high"]
 
 
 def test_one_row_in_a_class_has_an_interval_without_a_variance() -> None:
     found = interval(pl.DataFrame({"y": [1, 0, 0, 0], "s": [2, 1, 3, 1]}))
-    assert (found["se"], found["ci_method"]) == (None, "newcombe")
-    assert (found["ci_low"], found["ci_high"]) == pytest.approx(newcombe(2 / 3, 1, 3), abs=1e-8)
+    assert (found["auc_se"], found["ci_method"]) == (None, "newcombe")
+    assert (found["auc_low"], found["auc_high"]) == pytest.approx(newcombe(2 / 3, 1, 3), abs=1e-8)
 
 
 def test_one_class_has_no_interval() -> None:
@@ -287,7 +290,7 @@ def test_one_wrong_pair_in_many_is_not_lost_to_rounding() -> None:
     score = np.arange(2.0 * rows)
     score[rows - 1], score[rows] = score[rows], score[rows - 1]
     frame = pl.DataFrame({"y": [0] * rows + [1] * rows, "s": score, "w": 1.0})
-    assert interval(frame)["se"] ** 2 == pytest.approx(weighted_variance(frame), rel=1e-9)
+    assert interval(frame)["auc_se"] ** 2 == pytest.approx(weighted_variance(frame), rel=1e-9)
 
 
 def test_weights_of_very_different_sizes() -> None:
@@ -299,7 +302,7 @@ def test_weights_of_very_different_sizes() -> None:
             "w": 10.0 ** rng.uniform(-9, 9, 300),
         }
     )
-    assert interval(frame, "w")["se"] ** 2 == pytest.approx(weighted_variance(frame), rel=1e-9)
+    assert interval(frame, "w")["auc_se"] ** 2 == pytest.approx(weighted_variance(frame), rel=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -314,4 +317,4 @@ def test_options_that_do_not_exist(options: dict[str, Any], message: str) -> Non
     with pytest.raises(ValueError, match=message):
         wroc.roc_auc_ci("y", "s", **options)
     with pytest.raises(ValueError, match=message):
-        wroc.summary(SEVEN, "y", "s", **options)
+        summary_of(SEVEN, "y", "s", **options)

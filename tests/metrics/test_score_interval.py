@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from polars.testing import assert_frame_equal
 from scipy import stats
 
 import polars_wroc as wroc
+
+summary_of = partial(wroc.summary, diagnostics=True)
 
 SEVEN = pl.DataFrame(
     {
@@ -43,13 +46,13 @@ def labelled(labels: str) -> pl.DataFrame:
 
 
 def interval(frame: pl.DataFrame, **options: Any) -> dict[str, Any]:
-    table = wroc.summary(frame, "y", "s", method="score", **options)
-    return table.select("auc", "se", "ci_low", "ci_high", "ci_method").row(0, named=True)
+    table = summary_of(frame, "y", "s", method="score", **options)
+    return table.select("auc", "auc_se", "auc_low", "auc_high", "ci_method").row(0, named=True)
 
 
 def limits(frame: pl.DataFrame, **options: Any) -> tuple[float, float]:
     found = interval(frame, **options)
-    return found["ci_low"], found["ci_high"]
+    return found["auc_low"], found["auc_high"]
 
 
 @pytest.mark.parametrize(
@@ -94,7 +97,7 @@ def test_against_the_definition(
         "y", "s", weight=weight_as("w", weight_type), level=level, method="score"
     )
     lists = frame.select(struct).unnest("roc_auc_ci").row(0, named=True)
-    assert (lists["ci_low"], lists["ci_high"]) == pytest.approx(found, abs=1e-12)
+    assert (lists["auc_low"], lists["auc_high"]) == pytest.approx(found, abs=1e-12)
 
 
 @given(ROWS)
@@ -128,20 +131,20 @@ def test_beside_all_negatives_it_is_nearly_wilsons_interval() -> None:
 def test_a_row_for_each_cluster_changes_the_quantile_only() -> None:
     frame = SEVEN.with_row_index("c")
     found = interval(frame, weight="w", design="c")
-    assert found["se"] == pytest.approx(interval(frame, weight="w")["se"], rel=1e-12)
+    assert found["auc_se"] == pytest.approx(interval(frame, weight="w")["auc_se"], rel=1e-12)
     level = 2 * stats.norm.cdf(stats.t.ppf(0.975, 6)) - 1
     expected = limits(frame, weight="w", level=level)
-    assert (found["ci_low"], found["ci_high"]) == pytest.approx(expected, abs=1e-9)
+    assert (found["auc_low"], found["auc_high"]) == pytest.approx(expected, abs=1e-9)
 
 
 def test_undefined_is_null() -> None:
     for frame in (SEVEN.filter(pl.col("y") == 1), SEVEN.with_columns(w=pl.lit(1e150))):
         found = interval(frame, weight="w")
-        assert (found["ci_low"], found["ci_high"], found["ci_method"]) == (None, None, None)
+        assert (found["auc_low"], found["auc_high"], found["ci_method"]) == (None, None, None)
     one = SEVEN.filter((pl.col("y") == 0) | (pl.col("s") == 0.9))
     found = interval(one)
-    assert (found["se"], found["ci_method"]) == (None, "score")
-    assert 0 < found["ci_low"] < found["auc"] == 1.0
+    assert (found["auc_se"], found["ci_method"]) == (None, "score")
+    assert 0 < found["auc_low"] < found["auc"] == 1.0
 
 
 def test_on_both_engines() -> None:
@@ -164,7 +167,7 @@ def test_on_both_engines() -> None:
         for engine in ("polars", "compiled"):
             with wroc.Config(engine=engine):
                 tables.append(
-                    wroc.summary(
+                    summary_of(
                         frame, "y", "s", by="g", method="score", **{"weight": "w", **options}
                     )
                 )
@@ -185,7 +188,7 @@ def test_level_near_one(spread: float, auc: float, positives: int, negatives: in
     label = np.tile(np.repeat([1, 0], [positives, negatives]), replicates)
     score = random.normal(size=rows * replicates) * np.where(label, spread, 1) + shift * label
     frame = pl.DataFrame({"g": np.repeat(np.arange(replicates), rows), "y": label, "s": score})
-    table = wroc.summary(frame, "y", "s", by="g", method="score")
-    covered = table.select(pl.lit(auc).is_between("ci_low", "ci_high").mean()).item()
+    table = summary_of(frame, "y", "s", by="g", method="score")
+    covered = table.select(pl.lit(auc).is_between("auc_low", "auc_high").mean()).item()
     # Four standard errors of 2,000 replicates below what the definition promises.
     assert covered > 0.93 - 4 * math.sqrt(0.05 * 0.95 / replicates)

@@ -130,8 +130,8 @@ def test_perfect_ranking_is_perfect() -> None:
     frame = frame.with_columns(y=pl.col("s") >= 1234)
     table = wroc.summary_in_ranges(frame, "y", "s", weight="w", rows_per_range=100)
     assert_same(table, wroc.summary(frame, "y", "s", weight="w"))
-    assert table["ci_high"].item() == 1
-    assert 0.98 < table["ci_low"].item() < 1
+    assert table["auc_high"].item() == 1
+    assert 0.98 < table["auc_low"].item() < 1
 
 
 def test_one_wrong_pair_of_many() -> None:

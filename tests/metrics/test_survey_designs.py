@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -17,6 +18,8 @@ from polars.testing import assert_frame_equal
 from scipy import special, stats
 
 import polars_wroc as wroc
+
+summary_of = partial(wroc.summary, diagnostics=True)
 
 Engine: TypeAlias = Literal["in-memory", "streaming"]
 
@@ -72,23 +75,23 @@ def rows_of(frame: pl.DataFrame) -> list[Row]:
 
 
 def test_example_by_hand(sampled: pl.DataFrame) -> None:
-    found = wroc.summary(sampled, "y", "s", **KEYS).row(0, named=True)
+    found = summary_of(sampled, "y", "s", **KEYS).row(0, named=True)
     assert found["auc"] == pytest.approx(0.575, rel=1e-12)
-    assert found["se"] ** 2 == pytest.approx(0.00888125, rel=1e-12)
+    assert found["auc_se"] ** 2 == pytest.approx(0.00888125, rel=1e-12)
     assert found["deff"] == pytest.approx(0.10302, abs=5e-6)
     assert (found["df"], found["df_segment"]) == (2, 2)
-    limits = found["ci_low"], found["ci_high"]
+    limits = found["auc_low"], found["auc_high"]
     assert limits == pytest.approx((0.19439, 0.86890), abs=5e-6)
 
 
 def test_other_methods_use_students_quantile(sampled: pl.DataFrame) -> None:
     se, quantile = math.sqrt(0.00888125), stats.t.ppf(0.95, 2)
-    wald = wroc.summary(sampled, "y", "s", **KEYS, method="wald", level=0.9).row(0, named=True)
-    assert wald["ci_high"] == pytest.approx(0.575 + quantile * se, rel=1e-9)
+    wald = summary_of(sampled, "y", "s", **KEYS, method="wald", level=0.9).row(0, named=True)
+    assert wald["auc_high"] == pytest.approx(0.575 + quantile * se, rel=1e-9)
     for method in ("logit", "logit-t"):
-        found = wroc.summary(sampled, "y", "s", **KEYS, method=method, level=0.9)
+        found = summary_of(sampled, "y", "s", **KEYS, method=method, level=0.9)
         expected = special.expit(special.logit(0.575) - quantile * se / (0.575 * 0.425))
-        assert found["ci_low"].item() == pytest.approx(expected, rel=1e-9)
+        assert found["auc_low"].item() == pytest.approx(expected, rel=1e-9)
 
 
 @given(ROWS, st.booleans(), st.sampled_from(["certainty", "adjust"]))
@@ -100,14 +103,14 @@ def test_variance_is_that_of_the_totals_of_units(
     fractions = {0: 0.25, 1: 0.5, 2: 0.0} if corrected else {}
     frame = frame_of(rows)
     fpc = pl.col("h").replace_strict({0: 0.25, 1: 0.5, 2: 0.0}) if corrected else None
-    found = wroc.summary(
+    found = summary_of(
         frame, "y", "s", **(KEYS | {"design": wroc.Survey("c", strata="h", fpc=fpc, lonely=lonely)})
     ).row(0, named=True)
     auc, influences = auc_influences(inside)
     z, units = totals(inside, influences), {row.psu for row in rows}
     expected = covariance(z, z, units, fractions, adjust=lonely == "adjust")
     assert found["auc"] == pytest.approx(auc, abs=1e-12)
-    assert found["se"] ** 2 == pytest.approx(expected, abs=1e-13)
+    assert found["auc_se"] ** 2 == pytest.approx(expected, abs=1e-13)
     assert found["df"] == auc_degrees_of_freedom(inside, units)
     present = {row.psu for row in inside}
     assert found["df_segment"] == len(present) - len({row.stratum for row in inside})
@@ -120,29 +123,29 @@ def test_without_clusters_each_row_is_a_unit(rows: list[Row]) -> None:
     # A class in one row has no variance.
     assume(min(sum(row.label == label for row in inside) for label in (0, 1)) > 1)
     options: dict[str, Any] = {"weight": "w", "design": wroc.Survey(strata="h", lonely="certainty")}
-    found = wroc.summary(frame_of(rows), "y", "s", **options)
+    found = summary_of(frame_of(rows), "y", "s", **options)
     _, influences = auc_influences(inside)
     z = totals(inside, influences)
     expected = covariance(z, z, {row.psu for row in numbered})
-    assert found["se"].item() ** 2 == pytest.approx(expected, abs=1e-13)
+    assert found["auc_se"].item() ** 2 == pytest.approx(expected, abs=1e-13)
 
 
 def test_units_of_other_groups_count(survey: pl.DataFrame, engine: Engine) -> None:
-    plan = wroc.summary(survey.lazy(), "y", "s", by="g", **KEYS)
+    plan = summary_of(survey.lazy(), "y", "s", by="g", **KEYS)
     units = {row.psu for row in rows_of(survey)}
     for found in plan.collect(engine=engine).rows(named=True):
         rows = rows_of(survey.filter(g=found["g"]))
         z = totals(rows, auc_influences(rows)[1])
-        assert found["se"] ** 2 == pytest.approx(covariance(z, z, units), rel=1e-10)
+        assert found["auc_se"] ** 2 == pytest.approx(covariance(z, z, units), rel=1e-10)
         assert found["df"] == auc_degrees_of_freedom(rows, units)
-        alone = wroc.summary(
+        alone = summary_of(
             survey.filter(g=found["g"]),
             "y",
             "s",
             **(KEYS | {"design": wroc.Survey("c", strata="h", lonely="certainty")}),
         )
         if found["g"] == "b":
-            assert alone["se"].item() != pytest.approx(found["se"], rel=1e-3)
+            assert alone["auc_se"].item() != pytest.approx(found["auc_se"], rel=1e-3)
 
 
 def test_rows_that_are_missing_or_weigh_nothing_count_as_units(sampled: pl.DataFrame) -> None:
@@ -155,58 +158,58 @@ def test_rows_that_are_missing_or_weigh_nothing_count_as_units(sampled: pl.DataF
             "h": [1] * 3,
         }
     )
-    found = wroc.summary(pl.concat([sampled, nothing]), "y", "s", **KEYS).row(0, named=True)
+    found = summary_of(pl.concat([sampled, nothing]), "y", "s", **KEYS).row(0, named=True)
     z = {1: (-0.02375, -0.05875, 0.0, 0.0, 0.0), 2: (-0.0025, 0.085)}
     expected = sum(len(values) * np.var(values, ddof=1) for values in z.values())
-    assert found["se"] ** 2 == pytest.approx(expected, rel=1e-10)
+    assert found["auc_se"] ** 2 == pytest.approx(expected, rel=1e-10)
     assert (found["df"], found["df_segment"], found["n"]) == (3, 2, 7)
 
 
 def test_each_model_has_its_variance(survey: pl.DataFrame) -> None:
     two = survey.with_columns(t=-pl.col("s").round(0))
-    found = wroc.summary(two, "y", ["t", "s"], **KEYS)
-    bare = [wroc.summary(two, "y", score, **KEYS) for score in ("t", "s")]
+    found = summary_of(two, "y", ["t", "s"], **KEYS)
+    bare = [summary_of(two, "y", score, **KEYS) for score in ("t", "s")]
     assert_frame_equal(found.drop("model"), pl.concat(bare), rel_tol=1e-9)
 
 
 def test_a_lonely_unit_leaves_the_variance_unknown(sampled: pl.DataFrame) -> None:
     lonely = sampled.with_columns(h=pl.when(pl.col("c") == 4).then(3).otherwise("h"))
-    found = wroc.summary(lonely, "y", "s", **KEYS).row(0, named=True)
+    found = summary_of(lonely, "y", "s", **KEYS).row(0, named=True)
     assert found["auc"] == pytest.approx(0.575)
-    names = ("se", "ci_low", "ci_high", "ci_method", "deff")
+    names = ("auc_se", "auc_low", "auc_high", "ci_method", "deff")
     assert [found[name] for name in names] == [None] * len(names)
     assert found["ci_note"] == "a stratum has one sampling unit"
     for method in ("logit-t", "wald"):
-        other = wroc.summary(lonely, "y", "s", **KEYS, method=method).row(0, named=True)
-        assert (other["ci_low"], other["ci_note"]) == (None, found["ci_note"])
+        other = summary_of(lonely, "y", "s", **KEYS, method=method).row(0, named=True)
+        assert (other["auc_low"], other["ci_note"]) == (None, found["ci_note"])
     # Both strata that the unit was moved between have one.
     certain = pl.when(pl.col("h") > 1).then(1.0).otherwise(0.0)
-    by_fpc = wroc.summary(
+    by_fpc = summary_of(
         lonely, "y", "s", **(KEYS | {"design": wroc.Survey("c", strata="h", fpc=certain)})
     )
-    by_option = wroc.summary(
+    by_option = summary_of(
         lonely, "y", "s", **(KEYS | {"design": wroc.Survey("c", strata="h", lonely="certainty")})
     )
     assert_frame_equal(by_fpc, by_option)
-    assert by_fpc["se"].item() > 0
+    assert by_fpc["auc_se"].item() > 0
 
 
 def test_one_class_has_no_variance(sampled: pl.DataFrame) -> None:
-    found = wroc.summary(
+    found = summary_of(
         sampled.filter(y=1),
         "y",
         "s",
         **(KEYS | {"design": wroc.Survey("c", strata="h", lonely="adjust")}),
     )
-    assert found.select("auc", "se", "ci_low", "deff", "ci_note").row(0) == (None,) * 5
+    assert found.select("auc", "auc_se", "auc_low", "deff", "ci_note").row(0) == (None,) * 5
 
 
 def test_population_sizes_are_fractions(survey: pl.DataFrame) -> None:
     sizes = survey.with_columns(n=3 * (pl.col("h") + 2))
-    by_size = wroc.summary(
+    by_size = summary_of(
         sizes, "y", "s", **(KEYS | {"design": wroc.Survey("c", strata="h", fpc="n")})
     )
-    by_fraction = wroc.summary(
+    by_fraction = summary_of(
         sizes,
         "y",
         "s",
@@ -215,13 +218,13 @@ def test_population_sizes_are_fractions(survey: pl.DataFrame) -> None:
     assert_frame_equal(by_size, by_fraction)
     decimals = sizes.with_columns(pl.col("n").cast(pl.Decimal(38, 1)))
     assert_frame_equal(
-        wroc.summary(
+        summary_of(
             decimals, "y", "s", **(KEYS | {"design": wroc.Survey("c", strata="h", fpc="n")})
         ),
         by_size,
     )
-    bare = wroc.summary(sizes, "y", "s", **KEYS)
-    assert by_size["se"].item() < bare["se"].item()
+    bare = summary_of(sizes, "y", "s", **KEYS)
+    assert by_size["auc_se"].item() < bare["auc_se"].item()
 
 
 @pytest.mark.parametrize(
@@ -243,17 +246,15 @@ def test_population_sizes_are_fractions(survey: pl.DataFrame) -> None:
 )
 def test_wrong_corrections(sampled: pl.DataFrame, fpc: pl.Expr, message: str) -> None:
     with pytest.raises(InvalidOperationError, match=f"`fpc` {message}"):
-        wroc.summary(
-            sampled, "y", "s", **(KEYS | {"design": wroc.Survey("c", strata="h", fpc=fpc)})
-        )
+        summary_of(sampled, "y", "s", **(KEYS | {"design": wroc.Survey("c", strata="h", fpc=fpc)}))
 
 
 def test_corrections_that_vary_need_strata(sampled: pl.DataFrame) -> None:
     fpc = pl.when(pl.col("h") == pl.col("h").first()).then(0.25).otherwise(0.5)
-    wroc.summary(sampled, "y", "s", **(KEYS | {"design": wroc.Survey("c", strata="h", fpc=fpc)}))
+    summary_of(sampled, "y", "s", **(KEYS | {"design": wroc.Survey("c", strata="h", fpc=fpc)}))
     message = r"^`fpc` must be .* in all rows, as `strata` is not given; found 0\.25 to 0\.5$"
     with pytest.raises(InvalidOperationError, match=message):
-        wroc.summary(sampled, "y", "s", weight="w", design=wroc.Survey("c", fpc=fpc))
+        summary_of(sampled, "y", "s", weight="w", design=wroc.Survey("c", fpc=fpc))
 
 
 @pytest.mark.parametrize(
@@ -265,7 +266,7 @@ def test_corrections_that_vary_need_strata(sampled: pl.DataFrame) -> None:
 )
 def test_wrong_options(sampled: pl.DataFrame, options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        wroc.summary(sampled, "y", "s", **(KEYS | options))
+        summary_of(sampled, "y", "s", **(KEYS | options))
 
 
 @pytest.mark.parametrize(
@@ -283,12 +284,12 @@ def test_wrong_options_of_a_survey(options: dict[str, Any], message: str) -> Non
 def test_what_is_no_design(sampled: pl.DataFrame) -> None:
     message = "`design` must be a column of clusters, a `Survey` or `ReplicateWeights`; found 3"
     with pytest.raises(TypeError, match=message):
-        wroc.summary(sampled, "y", "s", design=3)  # type: ignore[arg-type]
+        summary_of(sampled, "y", "s", design=3)  # type: ignore[arg-type]
 
 
 def test_text_is_no_correction(sampled: pl.DataFrame) -> None:
     with pytest.raises(TypeError, match=r"^`fpc` must be numeric; found"):
-        wroc.summary(
+        summary_of(
             sampled.with_columns(n=pl.lit("a")),
             "y",
             "s",
@@ -297,6 +298,6 @@ def test_text_is_no_correction(sampled: pl.DataFrame) -> None:
 
 
 def test_the_plan_can_be_stored(sampled: pl.DataFrame) -> None:
-    plan = wroc.summary(sampled.lazy(), "y", "s", **KEYS)
+    plan = summary_of(sampled.lazy(), "y", "s", **KEYS)
     stored = pl.LazyFrame.deserialize(io.BytesIO(plan.serialize()))
     assert_frame_equal(stored.collect(), plan.collect())

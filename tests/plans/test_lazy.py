@@ -75,7 +75,6 @@ def test_scanned_file_gives_what_the_frame_gives(
         ("bootstrap_replicates", 3),
         ("auc_decomposition", 4),
         ("calibration_curve", 4),
-        ("calibration_error", 4),
         ("decision_curve", 4),
         ("score_distribution without a label", 3),
     ],
@@ -94,7 +93,7 @@ def test_only_the_columns_asked_for_are_read(scan: pl.LazyFrame, name: str, colu
         ("roc_point at tpr", 3),
         ("roc_curve with a pointwise band", 4),
         ("roc_curve with a simultaneous band", 4),
-        ("calibration_slope", 4),
+        ("calibration_summary", 4),
         ("score_distribution", 4),
     ],
 )

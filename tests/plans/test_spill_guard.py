@@ -79,7 +79,10 @@ def test_auc_of_many_rows_takes_the_ranges(
 @pytest.mark.parametrize(
     ("words", "instead"),
     [
-        (["gaps", "--by", "g"], "count the rows with polars-wroc counts --bins, and pass --counts"),
+        (
+            ["gaps", "--attribute", "g"],
+            "count the rows with polars-wroc counts --bins, and pass --counts",
+        ),
         (["curve", "--kind", "pr", "-o", "x.csv"], "count the rows with polars-wroc counts --bins"),
         (["compare", "--score", "y"], "compare fewer rows"),
     ],
@@ -95,7 +98,7 @@ def test_what_can_be_done_instead(
 @pytest.mark.parametrize(
     "words",
     [
-        ["audit", "--by", "g"],
+        ["audit", "--attribute", "g"],
         ["curve", "-o", "curve.csv"],
         ["auc", "--cluster", "limit"],
         ["auc", "--strata", "g"],
@@ -118,7 +121,10 @@ def test_what_has_no_ranges_is_refused(
 
 
 def test_bins_need_no_spilling(many: str) -> None:
-    assert main(["audit", many, "--label", "y", "--score", "s", "--by", "g", "--bins", "64"]) == 0
+    assert (
+        main(["audit", many, "--label", "y", "--score", "s", "--attribute", "g", "--bins", "64"])
+        == 0
+    )
 
 
 @pytest.mark.parametrize(

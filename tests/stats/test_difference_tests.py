@@ -13,7 +13,7 @@ from polars_wroc.stats.difference_tests import AucEstimate, auc_difference_test,
 
 ONE_ROW = pl.DataFrame({"row": [0]})
 
-NUMBERS = ["difference", "se", "ci_low", "ci_high", "p_value"]
+NUMBERS = ["difference", "difference_se", "difference_low", "difference_high", "p_value"]
 # Two AUCs with their variances and degrees of freedom, and the variance of the difference.
 PAIRS = [
     ((0.8, 0.002, 12.0), (0.7, 0.003, 30.0), 0.0035),
@@ -77,9 +77,9 @@ def test_contrast(df: float | None, level: float) -> None:
     margin = 0.2 * distribution.ppf((1 + level) / 2)
     expected = {
         "difference": -0.3,
-        "se": 0.2,
-        "ci_low": -0.3 - margin,
-        "ci_high": -0.3 + margin,
+        "difference_se": 0.2,
+        "difference_low": -0.3 - margin,
+        "difference_high": -0.3 + margin,
         "z": -1.5,
         "p_value": 2 * distribution.sf(1.5),
     }

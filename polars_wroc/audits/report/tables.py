@@ -25,8 +25,8 @@ from polars_wroc.audits.words import (
     threshold_text,
 )
 from polars_wroc.charts.options import MINUS, NAMES, heading
-from polars_wroc.curves.calibration_error import IN_THE_LARGE
-from polars_wroc.curves.calibration_slope import SLOPE
+from polars_wroc.curves.calibration_fit import SLOPE
+from polars_wroc.curves.calibration_summary import IN_THE_LARGE
 from polars_wroc.groups.comparisons import (
     ALIKE,
     DIFFERENT,

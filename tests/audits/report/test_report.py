@@ -67,10 +67,11 @@ def test_segments_are_the_summary_of_each_attribute(result: wroc.Audit) -> None:
             ["score", "score_b"],
             weight="weight",
             by=attribute,
+            diagnostics=True,
         ).rename({attribute: "segment", "auc": "value"})
         keys, ends = ["segment", "model"], ["value_low", "value_high"]
         expected = expected.with_columns(pl.col("segment").cast(pl.String)).rename(
-            dict(zip(("ci_low", "ci_high"), ends, strict=True))
+            dict(zip(("auc_low", "auc_high"), ends, strict=True))
         )
         found = result.table.filter(attribute=attribute, metric="auc")
         columns = [*keys, "value", *ends]

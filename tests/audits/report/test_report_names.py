@@ -235,9 +235,9 @@ def test_small_segments_do_not_stretch_the_chart_of_aucs() -> None:
         for layer in panel["layer"]
         if "scale" in layer["encoding"].get("x", {})
     }
-    assert domain[0] == min(large["ci_low"].min(), small["auc"])
-    assert domain[1] == max(large["ci_high"].max(), small["auc"])
-    assert small["ci_low"] < domain[0]
+    assert domain[0] == min(large["auc_low"].min(), small["auc"])
+    assert domain[1] == max(large["auc_high"].max(), small["auc"])
+    assert small["auc_low"] < domain[0]
     shapes = [layer["mark"].get("shape") for panel in chart["vconcat"] for layer in panel["layer"]]
     assert shapes.count("triangle-left") == 1
 
