@@ -5,14 +5,12 @@ from .audits.audit_changes import audit_changes as audit_changes
 from .audits.in_ranges import audit_in_ranges as audit_in_ranges
 from .audits.result import Audit as Audit
 from .audits.text import Text as Text
-from .charts.auc_chart import auc_chart as auc_chart
+from .charts.gap_chart import auc_chart as auc_chart
 from .charts.calibration_chart import calibration_chart as calibration_chart
-from .charts.change_chart import change_chart as change_chart
 from .charts.cost_chart import cost_chart as cost_chart
 from .charts.decision_chart import decision_chart as decision_chart
 from .charts.det_chart import det_chart as det_chart
 from .charts.distribution_chart import distribution_chart as distribution_chart
-from .charts.fairness_chart import fairness_chart as fairness_chart
 from .charts.gain_chart import gain_chart as gain_chart
 from .charts.gap_chart import gap_chart as gap_chart
 from .charts.matrix_chart import matrix_chart as matrix_chart

@@ -6,8 +6,9 @@ Options are Literals, so that a type checker, or an editor, knows their values.
 from __future__ import annotations
 
 from polars_wroc.audits.tables import AuditReference
+from polars_wroc.charts.estimates import Show
 from polars_wroc.charts.gain_chart import Kind as GainKind
-from polars_wroc.charts.options import ChangeMeasure, GapMetric, Sort
+from polars_wroc.charts.options import ChartOptions, Sort
 from polars_wroc.charts.rates_chart import Rate
 from polars_wroc.curves.calibration_curve import Strategy
 from polars_wroc.curves.roc_curve import BandKind
@@ -39,7 +40,7 @@ __all__ = [
     "Average",
     "BandKind",
     "Baseline",
-    "ChangeMeasure",
+    "ChartOptions",
     "ComparisonMethod",
     "Constraint",
     "CostAreaName",
@@ -53,7 +54,6 @@ __all__ = [
     "FrameT",
     "GainKind",
     "GapMethod",
-    "GapMetric",
     "Honest",
     "Intersections",
     "IntoColumn",
@@ -68,6 +68,7 @@ __all__ = [
     "Rate",
     "ReplicateKind",
     "Rule",
+    "Show",
     "Sort",
     "Standardize",
     "Strategy",

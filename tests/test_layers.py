@@ -65,13 +65,13 @@ def test_a_circle_is_found() -> None:
 
 
 # An addition that breaks one of these needs a deletion somewhere, or a reason.
-MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 168, 510, 20
+MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 165, 510, 20
 MOST_CODE = {
-    "audits": 5560,
-    "charts": 4062,
-    "groups": 3553,
+    "audits": 5576,
+    "charts": 3711,
+    "groups": 3432,
     "metrics": 2952,
-    "cli": 2102,
+    "cli": 2097,
     "inputs": 1626,
     "ranking": 1344,
     "curves": 1250,
@@ -81,7 +81,7 @@ MOST_CODE = {
     "counts": 886,
     "files": 469,
     "plans": 239,
-    "": 474,
+    "": 475,
 }
 
 

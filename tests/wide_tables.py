@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 import polars_wroc as wroc
-from polars_wroc.audits.views import aucs_for_charts, without_model
+from polars_wroc.audits.views import wide_table, without_model
 
 # Columns that the table of gaps of an audit does not have.
 VALUE_LIMITS = r"^(auc|selection_rate|tpr|fpr|ppv|npv)_(low|high)$"
@@ -90,7 +90,7 @@ def gaps_by_group(
 
 def segments_of(audit: Any) -> pl.DataFrame:
     """The segments of an audit, with columns for each metric."""
-    return aucs_for_charts(audit)
+    return wide_table(audit, unnamed=True)
 
 
 def gaps_of(audit: Any) -> pl.DataFrame:
@@ -114,6 +114,13 @@ def fairness_of(audit: Any) -> pl.DataFrame:
     rows = audit.table.filter(
         pl.col("metric").str.contains("_(difference|ratio)$"), pl.col("metric") != "impact_ratio"
     )
+    return fairness_rows(
+        rows, ["attribute", *(["model"] if audit.settings.several else []), "metric"]
+    )
+
+
+def fairness_rows(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Lay out rows of fairness metrics by their number, whichever column has it."""
     is_ratio = pl.col("metric").str.ends_with("_ratio")
     own = pl.col("segment").fill_null("(missing)")
     ends = {
@@ -126,13 +133,4 @@ def fairness_of(audit: Any) -> pl.DataFrame:
         group_min=pl.when(is_ratio).then(own).otherwise("reference"),
         **ends,
     )
-    keys = ["attribute", *(["model"] if audit.settings.several else []), "metric"]
-    columns = [*keys, "value", "group_max", "group_min", *ends, "p_value"]
-    chosen: pl.DataFrame = table.select(columns)
-    return chosen
-
-
-def gaps_for_charts(frame: pl.DataFrame, by: list[str]) -> pl.DataFrame:
-    """Gaps of crossed groups as charts read them, with the columns of the groups."""
-    gaps: pl.DataFrame = wide_gaps(frame, "y", "s", by=by)
-    return gaps.select(*by, pl.lit(20).alias("n_pos"), pl.lit(20).alias("n_neg"), pl.exclude(by))
+    return table.select(*keys, "value", "group_max", "group_min", *ends, "p_value")

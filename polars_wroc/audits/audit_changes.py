@@ -11,7 +11,7 @@ from polars_wroc.audits.read_audit import Auditable, Audited, read_audit, refuse
 from polars_wroc.audits.tables import ALL_KEYS, keys_of, segment_in_words
 from polars_wroc.audits.text_table import Screen, check_columns, fitted_table, points_in_text
 from polars_wroc.audits.words import capitalised, first_few, many
-from polars_wroc.charts.options import ChangeMeasure, GapMetric
+from polars_wroc.charts.estimates import Show
 from polars_wroc.groups.auc_sums import GAP_METRICS
 from polars_wroc.groups.comparisons import FEW
 from polars_wroc.inputs import arguments
@@ -80,9 +80,7 @@ class Changes(NamedTuple):
         notable = self.significant | pl.col("verdict").is_not_null()
         return known.filter(notable), known.filter(~notable)
 
-    def most_changed(
-        self, metric: GapMetric | None, measure: ChangeMeasure | None
-    ) -> list[tuple[GapMetric, ChangeMeasure]]:
+    def most_changed(self, metric: str | None, measure: Show | None) -> list[tuple[str, Show]]:
         """List what changed significantly, else what comes closest: the surest changes first.
 
         A ``metric`` or ``measure`` that is given is kept.

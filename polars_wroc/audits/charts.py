@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from polars_wroc.audits.tables import ALL_KEYS, ALL_ROWS, AuditTables
-from polars_wroc.audits.views import aucs_for_charts, without_model
+from polars_wroc.audits.views import is_small, without_model
 from polars_wroc.charts.options import UNSEEN
 from polars_wroc.charts.roc_chart import roc_chart
 from polars_wroc.charts.threshold_chart import threshold_chart
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL, ROC_COLUMNS
+from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.ranking.curve import ratio
 
 if TYPE_CHECKING:
@@ -45,7 +46,17 @@ def overlaid_chart(audit: AuditTables, attribute: str, *, with_all: bool) -> Cha
 
 def _drawn(audit: AuditTables) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return curves and AUCs without the name of the only score."""
-    return without_model(audit.curves, audit.settings), aucs_for_charts(audit)
+    return without_model(audit.curves, audit.settings), aucs_of(audit)
+
+
+def aucs_of(audit: AuditTables) -> pl.DataFrame:
+    """Lay out the AUCs of segments, with all of their rows, as `summary` does."""
+    limits = {f"auc{end}": f"value{end}" for end in ("", "_low", "_high")}
+    aucs = audit.table.filter(metric=ROC_AUC.column).select(*ALL_KEYS, **limits)
+    known = is_small(audit.settings).alias("small")
+    segments = audit.segments.select(*ALL_KEYS, "n", "n_pos", "n_neg", known)
+    joined = segments.join(aucs, on=ALL_KEYS, how="left", nulls_equal=True, maintain_order="left")
+    return without_model(joined, audit.settings)
 
 
 def _and_all(table: pl.DataFrame, attribute: str) -> pl.DataFrame:

@@ -13,9 +13,10 @@ from polars_wroc.audits.findings import by_severity
 from polars_wroc.audits.sentences import decimals_of
 from polars_wroc.audits.tables import ALL_KEYS, AuditSettings, AuditTables
 from polars_wroc.audits.words import DASH, Words, capitalised, many
-from polars_wroc.charts.options import MINUS, NAMES
+from polars_wroc.charts.options import MINUS
 from polars_wroc.curves.calibration_fit import SLOPE
 from polars_wroc.curves.calibration_summary import IN_THE_LARGE
+from polars_wroc.groups.auc_sums import GAP_METRICS
 from polars_wroc.groups.comparisons import (
     ALIKE,
     DIFFERENT,
@@ -39,7 +40,7 @@ SYMBOLS: dict[Outcome, str] = {
 }
 _METRICS = ("selection_rate", IMPACT_RATIO, "tpr", "fpr", "auc", IN_THE_LARGE)
 # Metrics without a column, named only where they differ.
-_FURTHER = {"ppv": NAMES["ppv"], "npv": "npv", SLOPE: "slope"}
+_FURTHER = {"ppv": GAP_METRICS["ppv"].label, "npv": "npv", SLOPE: "slope"}
 # Gaps of more than so many margins have the same colour.
 _MOST = 4
 # Of two segments, one is better off because the other is worse off, which is marked once.

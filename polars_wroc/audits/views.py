@@ -55,8 +55,3 @@ def is_small(settings: AuditSettings) -> pl.Expr:
 def fewer_than(min_rows: int) -> pl.Expr:
     """Whether a segment has so few rows in a class."""
     return (pl.min_horizontal("n_pos", "n_neg") < min_rows).fill_null(value=True)
-
-
-def aucs_for_charts(audit: AuditTables) -> pl.DataFrame:
-    """Lay out the AUCs of segments as charts expect them."""
-    return wide_table(audit, unnamed=True)

@@ -6,16 +6,13 @@ and lines need and the table lacks: areas, average precisions, prevalences and c
 Each chart is a plain Altair object to restyle. No theme is enabled and no global option is set.
 """
 
-from polars_wroc.charts.auc_chart import auc_chart
 from polars_wroc.charts.calibration_chart import calibration_chart
-from polars_wroc.charts.change_chart import change_chart
 from polars_wroc.charts.cost_chart import cost_chart
 from polars_wroc.charts.decision_chart import decision_chart
 from polars_wroc.charts.det_chart import det_chart
 from polars_wroc.charts.distribution_chart import distribution_chart
-from polars_wroc.charts.fairness_chart import fairness_chart
 from polars_wroc.charts.gain_chart import gain_chart
-from polars_wroc.charts.gap_chart import gap_chart
+from polars_wroc.charts.gap_chart import auc_chart, gap_chart
 from polars_wroc.charts.matrix_chart import matrix_chart
 from polars_wroc.charts.options import save_chart
 from polars_wroc.charts.pr_chart import pr_chart
@@ -27,12 +24,10 @@ from polars_wroc.charts.tradeoff_chart import tradeoff_chart
 __all__ = [
     "auc_chart",
     "calibration_chart",
-    "change_chart",
     "cost_chart",
     "decision_chart",
     "det_chart",
     "distribution_chart",
-    "fairness_chart",
     "gain_chart",
     "gap_chart",
     "matrix_chart",

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import polars as pl
 
 from polars_wroc.charts.channels import (
     Channel,
     Keys,
-    channels_of_curves,
-    in_drawn_order,
     read_groups,
     slot_of,
     tooltips_of,
@@ -21,9 +18,7 @@ from polars_wroc.charts.curve_layers import (
     LABEL,
     LABEL_Y,
     POINT,
-    arrange,
-    labels_of,
-    longest_of,
+    curve_chart,
     numbered,
     styles,
     with_labels,
@@ -33,11 +28,9 @@ from polars_wroc.charts.options import (
     MINUS,
     PALE,
     PANEL,
-    Options,
+    ChartOptions,
     Ranked,
-    Sort,
     interval_name,
-    sentences,
 )
 from polars_wroc.inputs import arguments
 from polars_wroc.plans.queries import over
@@ -63,15 +56,8 @@ _ENDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 def calibration_chart(
     curves: pl.DataFrame | pl.LazyFrame,
     *,
-    color: str | None = None,
-    facet: str | None = None,
-    columns: int = 3,
     level: float | None = None,
-    sort: Sort = "rows",
-    highlight: Sequence[object] | None = None,
-    width: int | None = None,
-    height: int | None = None,
-    title: str | None = None,
+    **options: Unpack[ChartOptions],
 ) -> Chart:
     """Draw calibration curves with their intervals, the diagonal and the weight of each bin.
 
@@ -79,25 +65,11 @@ def calibration_chart(
     ----------
     curves
         The table of `calibration_curve`; a LazyFrame is collected.
-    color
-        Column whose values get a colour and a dash pattern each; of more than five, the two
-        highest and the two lowest by mean score minus observed rate do, and the others are grey.
-        None takes the first group column other than ``facet``.
-    facet
-        Column whose values get a panel each.
-    columns
-        Number of panels in a row.
     level
         Confidence level of the intervals, for the caption only: the table does not contain it.
-    sort
-        Order of curves and panels: ``"rows"`` of the table, where an Enum has the order of its
-        categories, ``"name"``, or ``"value"``: mean score minus observed rate, the highest first.
-    highlight
-        Values of ``color`` to draw in colour, at most five; the others are thin and grey.
-    width, height
-        Pixels of a panel without its bars.
-    title
-        Text above the chart, wrapped to its width.
+    **options
+        `ChartOptions`. Curves are sorted, and chosen for color, by mean score minus observed rate;
+        ``height`` is without the bars.
 
     Returns
     -------
@@ -125,22 +97,20 @@ def calibration_chart(
     """
     import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
 
-    options = Options(sort, highlight, width, height, title)
     level = arguments.optional_level(level)
     table, keys = read_groups("curves", curves, _COLUMNS, "`calibration_curve`")
     check_rows("curves", table)
     groups = list(keys.values())
     bins = _with_numbers(table, groups)
-    ranked = Ranked(pl.col(_BIAS), _BIAS_LABEL)
-    coloured, faceted = channels_of_curves(keys, bins, color, facet, options, ranked)
-    weighted = bool((bins["n"] != bins["weight"]).any())
-    bins = numbered(in_drawn_order(bins, coloured, faceted), "weight")
+    chart = curve_chart(keys, bins, options, Ranked(pl.col(_BIAS), _BIAS_LABEL))
+    weighted, color = bool((bins["n"] != bins["weight"]).any()), chart.color
+    bins = numbered(chart.in_order(bins), "weight")
     end = _end(bins)
-    strips = 1 if coloured is None else len(coloured.shown)
-    bins = _with_bars(bins, coloured, end)
+    strips = 1 if color is None else len(color.shown)
+    bins = _with_bars(bins, color, end)
     first = over(pl.int_range(pl.len()), groups) == 0
-    texts = _labels(bins, alone=coloured is None)
-    bins = with_labels(bins, coloured, texts, first, options, domain=(0.0, end))
+    texts = _labels(bins, alone=color is None)
+    bins = with_labels(bins, color, texts, first, chart.options, domain=(0.0, end))
     added = [POINT, _BIAS, _SHARE, _FOOT, _TOP, LABEL, LABEL_Y]
     base = alt.Chart(bins.select(*groups, *_COLUMNS, *added))
     axis = {
@@ -153,16 +123,19 @@ def calibration_chart(
     x = x.scale(domain=[0, end], nice=False)
     y = alt.Y(f"{_RATE}:Q", title="Observed rate of positives", axis=axis)
     y = y.scale(domain=[-_STRIP * strips * end, end], nice=False)
-    longest = longest_of(bins, LABEL)
     layers = [
         *_frame(base, end),
-        *_bars(base, coloured),
-        *_curves(base, coloured, keys, x, y),
-        *labels_of(base, coloured, LABEL, LABEL_Y, longest=longest, options=options),
+        *_bars(base, color),
+        *_points(base, color, x, y),
+        *chart.lines(base, x, y, _shown(keys)),
+        *chart.labels(base, bins),
     ]
     highest = bins[_SHARE].filter(bins[_TOP].is_not_null()).max()
-    note = sentences(
-        coloured and coloured.note,
+    height = round((chart.options.height or PANEL) * (1 + _STRIP * strips))
+    return replace(chart, options=replace(chart.options, height=height)).chart(
+        layers,
+        "Calibration curves: observed rate against mean score in bins of the score, with the "
+        "diagonal of perfect calibration and the share of each bin",
         f"Vertical lines: {interval_name(level)}",
         f"Labels: {_BIAS_LABEL}",
         f"Bars: share of the {'weight' if weighted else 'rows'} in each bin, at most "
@@ -170,12 +143,6 @@ def calibration_chart(
         if isinstance(highest, float)
         else None,
     )
-    tall = replace(options, height=round((options.height or PANEL) * (1 + _STRIP * strips)))
-    description = (
-        "Calibration curves: observed rate against mean score in bins of the score, with the "
-        "diagonal of perfect calibration and the share of each bin"
-    )
-    return arrange(layers, faceted, columns, description=description, note=note, options=tall)
 
 
 def _with_numbers(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
@@ -240,27 +207,28 @@ def _bars(base: Any, color: Channel | None) -> list[Any]:
     ]  # fmt: skip
 
 
-def _curves(base: Any, color: Channel | None, keys: Keys, x: Any, y: Any) -> list[Any]:
-    """Draw the curves, their intervals, and points that have a tooltip."""
+def _shown(keys: Keys) -> list[Any]:
+    """List the tooltips of a bin."""
     import altair as alt  # noqa: PLC0415
 
-    shown = [
+    return [
         *tooltips_of(keys),
         *(alt.Tooltip(f"{name}:Q", format=".3f") for name in ("score_min", "score_max")),
         *(alt.Tooltip(f"{name}:Q", format=".3f") for name in ("mean_score", _RATE, *_LIMITS)),
         alt.Tooltip(f"{_SHARE}:Q", title="share", format=".1%"),
         *(alt.Tooltip(f"{name}:Q", format=",.1~f") for name in ("n", "weight")),
     ]
-    styled = styles(color)
+
+
+def _points(base: Any, color: Channel | None, x: Any, y: Any) -> list[Any]:
+    """Draw the bins of curves in colour as points with intervals."""
+    import altair as alt  # noqa: PLC0415
+
     low, high = _LIMITS
     # Grey curves have neither bars nor intervals.
-    coloured = base.transform_filter(f"isValid(datum.{_TOP})")
+    coloured, filled = base.transform_filter(f"isValid(datum.{_TOP})"), styles(color)["color"]
     interval = coloured.mark_rule(strokeWidth=1.5, clip=True, aria=False).encode(
-        x, alt.Y(f"{low}:Q"), alt.Y2(f"{high}:Q"), color=styled["color"]
+        x, alt.Y(f"{low}:Q"), alt.Y2(f"{high}:Q"), color=filled
     )
-    line = base.mark_line(clip=True).encode(x, y, order=f"{POINT}:Q", **styled)
-    point = coloured.mark_point(filled=True, size=45, opacity=1, clip=True, aria=False).encode(
-        x, y, color=styled["color"]
-    )
-    hover = base.mark_point(opacity=0, size=60, clip=True, aria=False).encode(x, y, tooltip=shown)
-    return [interval, line, point, hover]
+    point = coloured.mark_point(filled=True, size=45, opacity=1, clip=True, aria=False)
+    return [interval, point.encode(x, y, color=filled)]

@@ -10,7 +10,6 @@ import polars as pl
 
 from polars_wroc.charts.options import (
     COLOURS,
-    PLAIN,
     UNSEEN,
     Options,
     Ranked,
@@ -141,15 +140,14 @@ def channel(argument: str, keys: Keys, key: str | None) -> Channel | None:
 def channels_of_curves(
     keys: Keys,
     table: pl.DataFrame,
-    color: str | None,
-    facet: str | None,
-    options: Options = PLAIN,
+    options: Options,
     ranked: Ranked | None = None,
 ) -> tuple[Channel | None, Channel | None]:
     """Assign the group columns to colour and facet; refuse more than two of them.
 
     ``ranked`` is a number of each curve, constant on its rows, to sort and to highlight by.
     """
+    color, facet = options.color, options.facet
     coloured, faceted = channel("color", keys, color), channel("facet", keys, facet)
     free = [key for key in keys if key not in (color, facet)]
     if color is None and free:

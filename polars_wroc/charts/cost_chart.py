@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import polars as pl
 
@@ -28,7 +28,16 @@ from polars_wroc.charts.curve_layers import (
     tooltip,
     tpr_axis,
 )
-from polars_wroc.charts.options import COLOURS, INK, MAX_ROWS, Options, Ranked, Sort, haloed
+from polars_wroc.charts.options import (
+    COLOURS,
+    INK,
+    MAX_ROWS,
+    ChartOptions,
+    Options,
+    Ranked,
+    haloed,
+    read_options,
+)
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import Costs, read_costs, target_prevalence
 from polars_wroc.inputs.columns import ROC_COLUMNS
@@ -157,12 +166,7 @@ def cost_chart(
     cost_fp: float | None = None,
     prevalence: float | None = None,
     baseline: Baseline = "random",
-    facet: str | None = None,
-    columns: int = 3,
-    sort: Sort = "rows",
-    width: int | None = None,
-    height: int | None = None,
-    title: str | None = None,
+    **options: Unpack[ChartOptions],
 ) -> Chart:
     """Draw ROC curves with the area where they cost less than a rule without a score.
 
@@ -172,17 +176,9 @@ def cost_chart(
         The table of `roc_curve`, one curve per panel; a LazyFrame is collected.
     cost_fn, cost_fp, prevalence, baseline
         As for `cost_partial_auc`; None takes the weighted prevalence of each curve.
-    facet
-        Column whose values get a panel each; None takes the group column if there is one.
-    columns
-        Number of panels in a row.
-    sort
-        Order of panels: ``"rows"`` of the table, where an Enum has the order of its
-        categories, ``"name"``, or ``"value"``: ``corrected``, the highest first.
-    width, height
-        Pixels of a panel.
-    title
-        Text above the chart, wrapped to its width.
+    **options
+        `ChartOptions`, without ``color`` and ``highlight``; by default ``facet`` is the group
+        column. Panels are sorted by ``corrected``.
 
     Returns
     -------
@@ -221,16 +217,16 @@ def cost_chart(
     costs = read_costs(cost_fn, cost_fp)
     total = 1.0 if cost_fn is None or cost_fp is None else cost_fn + cost_fp
     total = total if math.isfinite(total) else 1.0
-    options = Options(sort, None, width, height, title)
+    chosen = read_options(options, without=("color", "highlight"))
     table, keys = read_groups("curves", curves, ROC_COLUMNS, "`roc_curve`")
-    faceted = _facet(keys, facet)
+    faceted = _facet(keys, chosen.facet)
     groups = list(keys.values())
     count_curves(table, groups, fewest=_FEWEST)
     whole = with_line(table, groups, costs, target_prevalence(prevalence), baseline)
     whole = _with_costs(with_ratios(whole, groups), groups, costs, total)
     if faceted is not None:
         ranked = Ranked(pl.col(CORRECTED), "corrected")
-        faceted = with_values(faceted, keys, whole, sort, ranked)
+        faceted = with_values(faceted, keys, whole, chosen.sort, ranked)
     points, note = _fit(whole, groups)
     points = _with_labels(numbered(in_drawn_order(points, None, faceted)))
     added = [POINT, HIGH, LOW, *LINE_ENDS, _COST, _LEAST, PREVALENCE, *_LABELS]
@@ -238,7 +234,7 @@ def cost_chart(
     layers = [
         *_areas(base),
         *_curves(base, keys),
-        *(layer for row, label in enumerate(_LABELS) for layer in _text(base, label, row, options)),
+        *(layer for row, label in enumerate(_LABELS) for layer in _text(base, label, row, chosen)),
     ]
     rule = _RULES[baseline]
     description = f"ROC curve and the area where it costs less than {rule}"
@@ -247,7 +243,7 @@ def cost_chart(
         "Shaded: points that cost less. Diamond: the least expected cost."
     )
     text = f"{legend} {note}" if note else legend
-    return arrange(layers, faceted, columns, description=description, note=text, options=options)
+    return arrange(layers, faceted, chosen, description=description, note=text)
 
 
 def _cost_ratio(costs: Costs) -> str:

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import polars as pl
 
-from polars_wroc.charts.channels import Channel, Keys, name_in_label, slot_of, tooltips_of
+from polars_wroc.charts.channels import (
+    Channel,
+    Keys,
+    channels_of_curves,
+    in_drawn_order,
+    name_in_label,
+    slot_of,
+    tooltips_of,
+)
 from polars_wroc.charts.options import (
     COLOURS,
     DASHES,
@@ -15,14 +24,16 @@ from polars_wroc.charts.options import (
     MAX_ROWS,
     PALE,
     PANEL,
-    PLAIN,
     SHAPES,
+    ChartOptions,
     Options,
+    Ranked,
     captioned,
     haloed,
-    heading,
+    read_options,
+    sentences,
 )
-from polars_wroc.inputs import arguments
+from polars_wroc.groups.auc_sums import GAP_METRICS
 from polars_wroc.ranking.curve import CELLS, is_origin
 from polars_wroc.ranking.curve_points import thin
 from polars_wroc.stats.proportions import TOLERANCE
@@ -133,14 +144,14 @@ def fpr_axis() -> Any:
     """Horizontal axis of false positive rates."""
     import altair as alt  # noqa: PLC0415
 
-    return alt.X("fpr:Q", title=heading("fpr"), **_AXIS)
+    return alt.X("fpr:Q", title=GAP_METRICS["fpr"].heading, **_AXIS)
 
 
 def tpr_axis() -> Any:
     """Vertical axis of true positive rates."""
     import altair as alt  # noqa: PLC0415
 
-    return alt.Y("tpr:Q", title=heading("tpr"), **_AXIS)
+    return alt.Y("tpr:Q", title=GAP_METRICS["tpr"].heading, **_AXIS)
 
 
 def chance(base: Any) -> Any:
@@ -175,12 +186,11 @@ def numbered(points: pl.DataFrame, infinite: str = "threshold") -> pl.DataFrame:
 def arrange(
     layers: list[Any],
     facet: Channel | None,
-    columns: int,
+    options: Options,
     *,
     description: str,
     note: str | None = None,
     own_axes: bool = False,
-    options: Options = PLAIN,
 ) -> Chart:
     """Layer a chart, once or in a panel for each value of ``facet``, with a caption.
 
@@ -188,15 +198,14 @@ def arrange(
     """
     import altair as alt  # noqa: PLC0415
 
-    columns = arguments.whole_number("columns", columns, low=1)
     values = () if facet is None else facet.values
-    in_row = max(min(columns, len(values)), 1)
+    in_row = max(min(options.columns, len(values)), 1)
     # Set when the chart is made, since each later change copies all of its layers.
     size = {"width": options.width or PANEL, "height": options.height or PANEL}
     whole = in_row * size["width"] + (in_row - 1) * _BETWEEN
     outer: dict[str, Any] = {
         "description": description,
-        **captioned(options.title, note, max(whole, PANEL)),
+        **captioned(options, note, max(whole, PANEL)),
     }
     if facet is None:
         chart: Chart = alt.layer(*layers, **size, **outer)
@@ -210,6 +219,92 @@ def arrange(
     panel = alt.Facet(f"{facet.column}:N", header=header, sort=order)
     panels: Chart = alt.layer(*layers, **size).facet(facet=panel, columns=in_row, **outer)
     return panels
+
+
+@dataclass(frozen=True)
+class CurveChart:
+    """What charts of curves share: group columns, those in colour and in panels, and options."""
+
+    keys: Keys
+    color: Channel | None
+    facet: Channel | None
+    options: Options
+
+    @property
+    def groups(self) -> list[str]:
+        """Columns of the groups in the drawn rows."""
+        return list(self.keys.values())
+
+    def in_order(self, points: pl.DataFrame) -> pl.DataFrame:
+        """Order rows as panels are, with the grey curves first."""
+        return in_drawn_order(points, self.color, self.facet)
+
+    def lines(
+        self,
+        base: Any,
+        x: Any,
+        y: Any,
+        shown: list[Any],
+        *,
+        known: str = "",
+        legend: bool = True,
+        **mark: Any,
+    ) -> list[Any]:
+        """Draw the curves, and invisible points that catch the pointer, where ``known`` is valid.
+
+        ``shown`` are the tooltips.
+        """
+        line = base.mark_line(**{"clip": True, **mark})
+        points = base.transform_filter(f"isValid(datum.{known})") if known else base
+        hover = points.mark_point(opacity=0, size=60, clip=True, aria=False)
+        return [
+            line.encode(x, y, order=f"{POINT}:Q", **styles(self.color, legend=legend)),
+            hover.encode(x, y, tooltip=shown),
+        ]
+
+    def band(self, base: Any, x: Any, low: str, high: str, **mark: Any) -> Any:
+        """Shade the limits of the curves."""
+        import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
+
+        area = base.mark_area(opacity=0.15, clip=True, aria=False, **mark)
+        color = styles(self.color)["color"]
+        return area.encode(x, alt.Y(f"{low}:Q"), alt.Y2(f"{high}:Q"), color=color)
+
+    def labels(
+        self, base: Any, points: pl.DataFrame, *texts: tuple[str, str, bool], right: bool = True
+    ) -> list[Any]:
+        """Write the label of each curve; ``texts`` are columns with their heights.
+
+        The last of each says whether a sample of the line comes first. None: `LABEL` alone.
+        """
+        texts = texts or ((LABEL, LABEL_Y, True),)
+        longest = max(longest_of(points, text) for text, _, _ in texts)
+        shared: dict[str, Any] = {"longest": longest, "options": self.options, "right": right}
+        return [
+            layer
+            for text, y, sample in texts
+            for layer in labels_of(base, self.color, text, y, sample=sample, **shared)
+        ]
+
+    def chart(
+        self, layers: list[Any], description: str, *notes: str | None, own_axes: bool = False
+    ) -> Chart:
+        """Layer the chart, in panels if there are any, with the parts of its caption."""
+        note = sentences(self.color and self.color.note, *notes)
+        return arrange(
+            *(layers, self.facet, self.options),
+            description=description,
+            note=note,
+            own_axes=own_axes,
+        )
+
+
+def curve_chart(
+    keys: Keys, table: pl.DataFrame, options: ChartOptions, ranked: Ranked
+) -> CurveChart:
+    """Read the options of a chart of curves, which are ``ranked`` by a number of each."""
+    chosen = read_options(options)
+    return CurveChart(keys, *channels_of_curves(keys, table, chosen, ranked), chosen)
 
 
 Height = TypeVar("Height", float, pl.Expr)

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import polars as pl
 
 from polars_wroc.charts.channels import (
     Channel,
-    Keys,
-    channels_of_curves,
-    in_drawn_order,
     read_groups,
     slot_of,
     tooltips_of,
@@ -20,11 +16,9 @@ from polars_wroc.charts.curve_layers import (
     LABEL,
     LABEL_Y,
     POINT,
-    arrange,
     count_curves,
+    curve_chart,
     drawn_of,
-    labels_of,
-    longest_of,
     numbered,
     styles,
     with_labels,
@@ -33,11 +27,9 @@ from polars_wroc.charts.interval_layers import NOT_DEFINED
 from polars_wroc.charts.options import (
     MAX_ROWS,
     PALE,
-    Options,
+    ChartOptions,
     Ranked,
-    Sort,
     interval_name,
-    sentences,
 )
 from polars_wroc.inputs import arguments
 from polars_wroc.plans.queries import over
@@ -65,15 +57,8 @@ def decision_chart(
     curves: pl.DataFrame | pl.LazyFrame,
     *,
     standardized: bool = False,
-    color: str | None = None,
-    facet: str | None = None,
-    columns: int = 3,
     level: float | None = None,
-    sort: Sort = "rows",
-    highlight: Sequence[object] | None = None,
-    width: int | None = None,
-    height: int | None = None,
-    title: str | None = None,
+    **options: Unpack[ChartOptions],
 ) -> Chart:
     """Draw decision curves with their intervals, and those of selecting all and selecting none.
 
@@ -83,25 +68,10 @@ def decision_chart(
         The table of `decision_curve`; a LazyFrame is collected.
     standardized
         Whether to draw the net benefit divided by the prevalence, which is at most 1.
-    color
-        Column whose values get a colour and a dash pattern each; of more than five, the two
-        highest and the two lowest by the number in the labels do, and the others are grey. None
-        takes the first group column other than ``facet``.
-    facet
-        Column whose values get a panel each.
-    columns
-        Number of panels in a row.
     level
         Confidence level of the intervals, for the caption only: the table does not contain it.
-    sort
-        Order of curves and panels: ``"rows"`` of the table, where an Enum has the order of its
-        categories, ``"name"``, or ``"value"``: the number in the labels, the highest first.
-    highlight
-        Values of ``color`` to draw in colour, at most five; the others are thin and grey.
-    width, height
-        Pixels of a panel.
-    title
-        Text above the chart, wrapped to its width.
+    **options
+        `ChartOptions`. Curves are sorted, and chosen for color, by the number in the labels.
 
     Returns
     -------
@@ -128,44 +98,50 @@ def decision_chart(
     """
     import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
 
-    options = Options(sort, highlight, width, height, title)
     arguments.flag("standardized", standardized)
     level = arguments.optional_level(level)
     table, keys = read_groups("curves", curves, _COLUMNS, "`decision_curve`")
     groups = list(keys.values())
     points, thinning = _fit(_with_values(table, groups, standardized=standardized), groups)
-    ranked = Ranked(pl.col(_BEST), "the number in the labels")
-    coloured, faceted = channels_of_curves(keys, points, color, facet, options, ranked)
-    points = numbered(in_drawn_order(points, coloured, faceted))
+    chart = curve_chart(keys, points, options, Ranked(pl.col(_BEST), "the number in the labels"))
+    points, color = numbered(chart.in_order(points)), chart.color
     # Grey curves have neither an interval nor a line of their own for selecting all.
     points = points.with_columns(
-        pl.when(slot_of(coloured).is_not_null()).then(pl.col(_LOW, _HIGH, _OF_ALL))
+        pl.when(slot_of(color).is_not_null()).then(pl.col(_LOW, _HIGH, _OF_ALL))
     )
     domain = _domain(points)
     first = over(pl.int_range(pl.len()), groups) == 0
-    texts = _labels(points, alone=coloured is None)
-    points = with_labels(points, coloured, texts, first, options, top=True, domain=domain)
+    texts = _labels(points, alone=color is None)
+    points = with_labels(points, color, texts, first, chart.options, top=True, domain=domain)
     added = [POINT, _VALUE, _LOW, _HIGH, _OF_ALL, LABEL, LABEL_Y]
     base = alt.Chart(points.select(*groups, *_COLUMNS, *added))
-    layers = [
-        *_references(base, coloured, shared=_is_shared(points, faceted)),
-        *_curves(base, coloured, keys, _end(points), domain, _title(standardized=standardized)),
-        *labels_of(
-            *(base, coloured, LABEL, LABEL_Y), longest=longest_of(points, LABEL), options=options
+    x = alt.X("threshold:Q", title="Threshold probability").axis(grid=True, format="%")
+    x = x.scale(domain=[0, _end(points)], nice=False)
+    y = alt.Y(f"{_VALUE}:Q", title=_title(standardized=standardized)).axis(grid=True)
+    y = y.scale(domain=domain, nice=False)
+    shown = [
+        *tooltips_of(keys),
+        alt.Tooltip("threshold:Q", format=".4~g"),
+        *(
+            alt.Tooltip(f"{name}:Q", title=name.replace("_", " "), format=".3f")
+            for name in _COLUMNS[1:]
         ),
     ]
-    note = sentences(
-        coloured and coloured.note,
+    layers = [
+        *_references(base, color, shared=_is_shared(points, chart.facet)),
+        chart.band(base, x, _LOW, _HIGH),
+        *chart.lines(base, x, y, shown),
+        *chart.labels(base, points),
+    ]
+    return chart.chart(
+        layers,
+        "Decision curves: net benefit against threshold probability, with selecting (treating) "
+        "all and selecting none",
         "Thin: select all. Dashes: select none",
         f"Shaded: {interval_name(level)}",
         f"Labels: {_BEST_LABEL}",
         thinning,
     )
-    description = (
-        "Decision curves: net benefit against threshold probability, with selecting (treating) "
-        "all and selecting none"
-    )
-    return arrange(layers, faceted, columns, description=description, note=note, options=options)
 
 
 def _title(*, standardized: bool) -> str:
@@ -249,34 +225,3 @@ def _references(base: Any, color: Channel | None, *, shared: bool) -> list[Any]:
         alt.X("threshold:Q"), alt.Y(f"{_OF_ALL}:Q"), order=f"{POINT}:Q", **styled
     )
     return [none, of_all]
-
-
-def _curves(
-    base: Any,
-    color: Channel | None,
-    keys: Keys,
-    end: float,
-    domain: tuple[float, float],
-    title: str,
-) -> list[Any]:
-    """Draw the curves, their intervals, and invisible points that catch the pointer."""
-    import altair as alt  # noqa: PLC0415
-
-    x = alt.X("threshold:Q", title="Threshold probability").axis(grid=True, format="%")
-    x = x.scale(domain=[0, end], nice=False)
-    y = alt.Y(f"{_VALUE}:Q", title=title).axis(grid=True).scale(domain=domain, nice=False)
-    shown = [
-        *tooltips_of(keys),
-        alt.Tooltip("threshold:Q", format=".4~g"),
-        *(
-            alt.Tooltip(f"{name}:Q", title=name.replace("_", " "), format=".3f")
-            for name in _COLUMNS[1:]
-        ),
-    ]
-    styled = styles(color)
-    interval = base.mark_area(opacity=0.15, clip=True, aria=False).encode(
-        x, alt.Y(f"{_LOW}:Q"), alt.Y2(f"{_HIGH}:Q"), color=styled["color"]
-    )
-    line = base.mark_line(clip=True).encode(x, y, order=f"{POINT}:Q", **styled)
-    hover = base.mark_point(opacity=0, size=60, clip=True, aria=False).encode(x, y, tooltip=shown)
-    return [interval, line, hover]

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import polars as pl
 
-from polars_wroc.charts.channels import channels_of_curves, in_drawn_order, read_groups, slot_of
+from polars_wroc.charts.channels import read_groups, slot_of
 from polars_wroc.charts.curve_layers import (
     LABEL,
     LABEL_Y,
     POINT,
-    arrange,
     count_curves,
+    curve_chart,
     drawn_of,
-    labels_of,
-    longest_of,
     numbered,
     only_at_points,
     styles,
@@ -33,11 +30,10 @@ from polars_wroc.charts.options import (
     ONE_CLASS,
     PALE,
     PANEL,
+    ChartOptions,
     Options,
     Ranked,
-    Sort,
     interval_name,
-    sentences,
 )
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import BAND_COLUMNS
@@ -69,15 +65,8 @@ _EQUAL_LABEL = CURVE_METRICS["equal_error_rate"].label
 def det_chart(
     curves: pl.DataFrame | pl.LazyFrame,
     *,
-    color: str | None = None,
-    facet: str | None = None,
-    columns: int = 3,
     level: float | None = None,
-    sort: Sort = "rows",
-    highlight: Sequence[object] | None = None,
-    width: int | None = None,
-    height: int | None = None,
-    title: str | None = None,
+    **options: Unpack[ChartOptions],
 ) -> Chart:
     """Draw detection error tradeoff curves on normal deviates, with their equal error rates.
 
@@ -86,25 +75,10 @@ def det_chart(
     curves
         The table of `roc_curve`, with or without ``band``; a LazyFrame is
         collected.
-    color
-        Column whose values get a colour and a dash pattern each; of more than five, the two
-        highest and the two lowest by equal error rate do, and the others are grey. None takes the
-        first group column other than ``facet``.
-    facet
-        Column whose values get a panel each.
-    columns
-        Number of panels in a row.
     level
         Confidence level of bands, for the caption only: the table does not contain it.
-    sort
-        Order of curves and panels: ``"rows"`` of the table, where an Enum has the order of its
-        categories, ``"name"``, or ``"value"``: equal error rate, the highest first.
-    highlight
-        Values of ``color`` to draw in colour, at most five; the others are thin and grey.
-    width, height
-        Pixels of a panel.
-    title
-        Text above the chart, wrapped to its width.
+    **options
+        `ChartOptions`. Curves are sorted, and chosen for color, by equal error rate.
 
     Returns
     -------
@@ -141,7 +115,6 @@ def det_chart(
     """
     import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
 
-    options = Options(sort, highlight, width, height, title)
     level = arguments.optional_level(level)
     table, keys = read_groups("curves", curves, CURVE_COLUMNS, "`roc_curve`")
     groups = list(keys.values())
@@ -150,51 +123,40 @@ def det_chart(
     whole = whole.with_columns(over(equal_error_rate(table_curve()), groups).alias(_EQUAL))
     domain = _domain(whole)
     points, thinning = _fit(whole, groups, domain)
-    ranked = Ranked(pl.col(_EQUAL), _EQUAL_LABEL)
-    coloured, faceted = channels_of_curves(keys, points, color, facet, options, ranked)
-    points = in_drawn_order(points, coloured, faceted)
+    chart = curve_chart(keys, points, options, Ranked(pl.col(_EQUAL), _EQUAL_LABEL))
+    points, color = chart.in_order(points), chart.color
+    texts = _labels(points, alone=color is None)
     points = with_labels(
-        *(points, coloured, _labels(points, alone=coloured is None), is_origin(), options),
-        top=True,
-        domain=domain,
+        *(points, color, texts, is_origin(), chart.options), top=True, domain=domain
     )
     band = [name for name in BAND_COLUMNS if name in points.columns]
     points = _bent(points, domain, band)
     limits = [_LOW, _HIGH] if band else []
     # Grey curves have no band.
-    points = points.with_columns(pl.when(slot_of(coloured).is_not_null()).then(pl.col(limits)))
+    points = points.with_columns(pl.when(slot_of(color).is_not_null()).then(pl.col(limits)))
     added = [POINT, *_RATES, _X, _Y, *limits, _EQUAL, _EQUAL_AT, LABEL, LABEL_Y]
     base = alt.Chart(points.select(*groups, *CURVE_COLUMNS, *band, *added))
-    x, y = _axes(domain, options)
-    styled = styles(coloured)
-    line = base.mark_line(clip=True).encode(x, y, order=alt.Order(f"{POINT}:Q"), **styled)
+    x, y = _axes(domain, chart.options)
     rates = {name: name for name in (*_RATES, *band)} | {_EQUAL: _EQUAL_LABEL}
-    hover = (
-        base.transform_filter("isValid(datum.tp)")
-        .mark_point(opacity=0, size=60, clip=True, aria=False)
-        .encode(x, y, tooltip=tooltip(keys, rates))
-    )
     equal = (
         base.transform_filter(f"isValid(datum.{LABEL})")
         .mark_point(filled=True, size=60, opacity=1, clip=True, aria=False)
-        .encode(alt.X(f"{_EQUAL_AT}:Q"), alt.Y(f"{_EQUAL_AT}:Q"), color=styled["color"])
+        .encode(alt.X(f"{_EQUAL_AT}:Q"), alt.Y(f"{_EQUAL_AT}:Q"), color=styles(color)["color"])
     )
-    longest = longest_of(points, LABEL)
-    labels = labels_of(base, coloured, LABEL, LABEL_Y, longest=longest, options=options)
-    layers = [_chance(base, domain), line, hover, equal, *labels]
-    if band:
-        area = base.mark_area(opacity=0.15, clip=True, aria=False)
-        layers.insert(
-            0, area.encode(x, alt.Y(f"{_LOW}:Q"), alt.Y2(f"{_HIGH}:Q"), color=styled["color"])
-        )
-    description = "DET curves: false negative rate against false positive rate on normal deviates"
-    note = sentences(
-        coloured and coloured.note,
+    layers = [
+        *([chart.band(base, x, *limits)] if band else []),
+        _chance(base, domain),
+        *chart.lines(base, x, y, tooltip(keys, rates), known="tp"),
+        equal,
+        *chart.labels(base, points),
+    ]
+    return chart.chart(
+        layers,
+        "DET curves: false negative rate against false positive rate on normal deviates",
         f"\N{BLACK CIRCLE} {_EQUAL_LABEL}",
         f"Shaded: {interval_name(level, BAND)}" if band else None,
         thinning,
     )
-    return arrange(layers, faceted, columns, description=description, note=note, options=options)
 
 
 def _deviate(rate: pl.Expr, rest: pl.Expr) -> pl.Expr:

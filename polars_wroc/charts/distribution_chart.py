@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import polars as pl
 
 from polars_wroc.charts.channels import (
     Channel,
     Keys,
-    channels_of_curves,
-    in_drawn_order,
     read_groups,
     slot_of,
     tooltips_of,
 )
-from polars_wroc.charts.curve_layers import POINT, arrange, numbered, styles
+from polars_wroc.charts.curve_layers import POINT, curve_chart, numbered, styles
 from polars_wroc.charts.interval_layers import check_rows
 from polars_wroc.charts.options import (
     INK,
     MAX_ROWS,
     PALE,
     PANEL,
+    ChartOptions,
     Options,
     Ranked,
-    Sort,
     haloed,
-    sentences,
 )
 from polars_wroc.inputs import arguments
 from polars_wroc.plans.queries import over
@@ -147,14 +143,7 @@ def distribution_chart(
     distributions: pl.DataFrame | pl.LazyFrame,
     *,
     threshold: float | None = None,
-    color: str | None = None,
-    facet: str | None = None,
-    columns: int = 3,
-    sort: Sort = "rows",
-    highlight: Sequence[object] | None = None,
-    width: int | None = None,
-    height: int | None = None,
-    title: str | None = None,
+    **options: Unpack[ChartOptions],
 ) -> Chart:
     """Draw histograms of the scores, of positives above and of negatives below a line.
 
@@ -164,23 +153,8 @@ def distribution_chart(
         The table of `score_distribution`, with or without ``label``; a LazyFrame is collected.
     threshold
         Score from which on rows are selected, drawn as a vertical line.
-    color
-        Column whose values get a colour and a dash pattern each; of more than five, the two
-        highest and the two lowest by mean score do, and the others are grey. None takes the first
-        group column other than ``facet``.
-    facet
-        Column whose values get a panel each.
-    columns
-        Number of panels in a row.
-    sort
-        Order of curves and panels: ``"rows"`` of the table, where an Enum has the order of its
-        categories, ``"name"``, or ``"value"``: mean score, the highest first.
-    highlight
-        Values of ``color`` to draw in colour, at most five; the others are thin and grey.
-    width, height
-        Pixels of a panel.
-    title
-        Text above the chart, wrapped to its width.
+    **options
+        `ChartOptions`. Distributions are sorted, and chosen for color, by mean score.
 
     Returns
     -------
@@ -206,7 +180,6 @@ def distribution_chart(
     """
     import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
 
-    options = Options(sort, highlight, width, height, title)
     table, keys = read_groups("distributions", distributions, COLUMNS, "`score_distribution`")
     check_rows("distributions", table)
     groups = list(keys.values())
@@ -214,35 +187,28 @@ def distribution_chart(
         low, high = ends_of(table)
         threshold = arguments.number("threshold", threshold, low=low, high=high)
     bins = with_means(table, groups)
-    ranked = Ranked(pl.col(MEAN), "mean score")
-    coloured, faceted = channels_of_curves(keys, bins, color, facet, options, ranked)
-    bins = in_drawn_order(bins, coloured, faceted)
-    value = "share" if have_one_width(bins, faceted) else "density"
-    bins = with_class_names(with_heights(bins, value), coloured, faceted)
-    steps = steps_of(bins, [*groups, "positive"], coloured)
-    own = have_own_ends(bins, faceted)
+    drawn = curve_chart(keys, bins, options, Ranked(pl.col(MEAN), "mean score"))
+    bins = drawn.in_order(bins)
+    value = "share" if have_one_width(bins, drawn.facet) else "density"
+    bins = with_class_names(with_heights(bins, value), drawn.color, drawn.facet)
+    steps = steps_of(bins, [*groups, "positive"], drawn.color)
+    own = have_own_ends(bins, drawn.facet)
     base = alt.Chart(
         steps.select(*groups, *COLUMNS, POINT, STEP_X, STEP_Y, FILLED, MIDDLE, CLASS, CLASS_NAME)
     )
     x = alt.X(f"{STEP_X}:Q", title="Score").axis(grid=True)
     x = x.scale(zero=False, nice=False) if own else x.scale(domain=ends_of(bins), nice=False)
-    layers = [
-        *_histograms(base, coloured, keys, x, _vertical(bins, value)),
-        *([] if threshold is None else [_line_at(base, threshold)]),
-        *_names(base, options),
-    ]
-    note = sentences(
-        coloured and coloured.note,
+    classes = ", of positives upwards and of negatives downwards" if have_classes(bins) else ""
+    chart = drawn.chart(
+        [
+            *_histograms(base, drawn.color, keys, x, _vertical(bins, value)),
+            *([] if threshold is None else [_line_at(base, threshold)]),
+            *_names(base, drawn.options),
+        ],
+        f"Histograms of the scores{classes}",
         None
         if threshold is None
         else f"Vertical line: threshold {threshold:g}, from which on rows are selected",
-    )
-    classes = ", of positives upwards and of negatives downwards" if have_classes(bins) else ""
-    chart = arrange(
-        *(layers, faceted, columns),
-        description=f"Histograms of the scores{classes}",
-        note=note,
-        options=options,
         own_axes=own,
     )
     return chart.resolve_scale(x="independent") if own else chart

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, get_args
 
 import polars as pl
 
 from polars_wroc.charts.channels import (
     Channel,
-    channels_of_curves,
-    in_drawn_order,
     read_groups,
     slot_of,
 )
@@ -19,12 +16,10 @@ from polars_wroc.charts.curve_layers import (
     LABEL,
     LABEL_Y,
     POINT,
-    arrange,
     chance,
     count_curves,
+    curve_chart,
     drawn_of,
-    labels_of,
-    longest_of,
     numbered,
     only_at_points,
     room_for_labels,
@@ -40,10 +35,8 @@ from polars_wroc.charts.options import (
     NO_ROWS,
     ONE_CLASS,
     PALE,
-    Options,
+    ChartOptions,
     Ranked,
-    Sort,
-    sentences,
 )
 from polars_wroc.inputs import arguments
 from polars_wroc.metrics.registry import gini_of
@@ -104,14 +97,7 @@ def gain_chart(
     curves: pl.DataFrame | pl.LazyFrame,
     *,
     kind: Kind = "gain",
-    color: str | None = None,
-    facet: str | None = None,
-    columns: int = 3,
-    sort: Sort = "rows",
-    highlight: Sequence[object] | None = None,
-    width: int | None = None,
-    height: int | None = None,
-    title: str | None = None,
+    **options: Unpack[ChartOptions],
 ) -> Chart:
     """Draw cumulative gains, lift or accuracy profiles, with perfect and random scores.
 
@@ -123,23 +109,8 @@ def gain_chart(
         ``"gain"``: the share of the positives among the rows with the highest scores, against
         the share of these rows. ``"lift"``: the first share divided by the second. ``"cap"``: as
         ``"gain"``, but labelled with the accuracy ratio.
-    color
-        Column whose values get a colour and a dash pattern each; of more than five, the two
-        highest and the two lowest by the number in the labels do, and the others are grey. None
-        takes the first group column other than ``facet``.
-    facet
-        Column whose values get a panel each.
-    columns
-        Number of panels in a row.
-    sort
-        Order of curves and panels: ``"rows"`` of the table, where an Enum has the order of its
-        categories, ``"name"``, or ``"value"``: the number in the labels, the highest first.
-    highlight
-        Values of ``color`` to draw in colour, at most five; the others are thin and grey.
-    width, height
-        Pixels of a panel.
-    title
-        Text above the chart, wrapped to its width.
+    **options
+        `ChartOptions`. Curves are sorted, and chosen for color, by the number in the labels.
 
     Returns
     -------
@@ -178,23 +149,22 @@ def gain_chart(
     import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
 
     arguments.option("kind", kind, get_args(Kind))
-    drawn, options = _KINDS[kind], Options(sort, highlight, width, height, title)
+    drawn = _KINDS[kind]
     table, keys = read_groups("curves", curves, CURVE_COLUMNS, "`roc_curve`")
     groups = list(keys.values())
     points, thinning = _fit(_with_numbers(table, groups), groups)
-    ranked = Ranked(pl.col(drawn.number), drawn.label)
-    coloured, faceted = channels_of_curves(keys, points, color, facet, options, ranked)
-    points = in_drawn_order(points, coloured, faceted)
+    chart = curve_chart(keys, points, options, Ranked(pl.col(drawn.number), drawn.label))
+    points, color = chart.in_order(points), chart.color
     is_lift = kind == "lift"
     highest = _highest(points) if is_lift else 1.0
     # Below the line of a random order, or else above the curves.
-    lines = 1 if coloured is None else len(coloured.shown)
+    lines = 1 if color is None else len(color.shown)
     points = with_labels(
-        *(points, coloured, _labels(points, kind, alone=coloured is None), is_origin(), options),
-        top=is_lift and room_for_labels(lines, options) * highest > 1,
+        *(points, color, _labels(points, kind, alone=color is None), is_origin(), chart.options),
+        top=is_lift and room_for_labels(lines, chart.options) * highest > 1,
         domain=(0.0, highest),
     )
-    points = numbered(_with_perfect(_bent(points) if is_lift else points, coloured))
+    points = numbered(_with_perfect(_bent(points) if is_lift else points, color))
     added = [POINT, *_RATES, _RATIO, _PERFECT, LABEL, LABEL_Y]
     base = alt.Chart(points.select(*groups, *CURVE_COLUMNS, *added))
     x = alt.X("selection_rate:Q", title=_SELECTED, axis={"grid": True, "format": "%"})
@@ -202,25 +172,14 @@ def gain_chart(
     axis = {"grid": True} | ({} if is_lift else {"format": "%"})
     y = alt.Y(f"{drawn.rate}:Q", title=drawn.title, axis=axis)
     y = y.scale(domain=[0, highest], nice=False)
-    line = base.mark_line(clip=True).encode(x, y, order=alt.Order(f"{POINT}:Q"), **styles(coloured))
     rates = {name: name.replace("_", " ") for name in _RATES} | {_RATIO: "accuracy ratio"}
-    hover = (
-        base.transform_filter("isValid(datum.tp)")
-        .mark_point(opacity=0, size=60, clip=True, aria=False)
-        .encode(x, y, tooltip=tooltip(keys, rates))
-    )
-    longest = longest_of(points, LABEL)
-    labels = labels_of(base, coloured, LABEL, LABEL_Y, longest=longest, options=options)
-    layers = [*_references(base, coloured, is_lift=is_lift), line, hover, *labels]
-    note = sentences(
-        coloured and coloured.note,
-        "Dashes: random order. Thin: perfect score",
-        drawn.caption,
-        thinning,
-    )
-    return arrange(
-        *(layers, faceted, columns), description=drawn.description, note=note, options=options
-    )
+    layers = [
+        *_references(base, color, is_lift=is_lift),
+        *chart.lines(base, x, y, tooltip(keys, rates), known="tp"),
+        *chart.labels(base, points),
+    ]
+    dashes = "Dashes: random order. Thin: perfect score"
+    return chart.chart(layers, drawn.description, dashes, drawn.caption, thinning)
 
 
 def _with_numbers(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:

@@ -1,23 +1,38 @@
-"""Chart of the gaps between segments and their reference."""
+"""Charts of estimates with their limits: gaps, values, ratios, changes and AUCs of segments."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, get_args
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Unpack
 
 import polars as pl
 
 from polars_wroc.charts.channels import Channel, Keys, read_groups
+from polars_wroc.charts.curve_layers import styles
+from polars_wroc.charts.estimates import (
+    AFTER,
+    BEFORE,
+    HIGH,
+    LOW,
+    NUMBERS,
+    OVERALL_VALUE,
+    P_ADJUSTED,
+    REMARK,
+    ROWS,
+    VALUE,
+    VERDICT,
+    Estimates,
+    Show,
+    read_estimates,
+)
 from polars_wroc.charts.interval_layers import (
-    DIFFERENT,
     LIMITS,
     LINE,
-    P_ADJUSTED,
     ROW,
-    TOO_LITTLE,
-    VERDICT,
     Estimate,
+    are_of_audit,
+    arrows,
     as_panel,
     channels_of_segments,
     check_rows,
@@ -31,155 +46,73 @@ from polars_wroc.charts.interval_layers import (
     segment_of,
     with_level,
     with_texts,
-    zero_line,
 )
 from polars_wroc.charts.options import (
-    MINUS,
-    NAMES,
-    PLAIN,
-    POINTS,
-    UNSEEN,
-    GapMetric,
-    Options,
+    BAND_COLOR,
+    GREY,
+    ChartOptions,
     Ranked,
-    Sort,
-    in_points,
+    read_options,
+    sentences,
 )
-from polars_wroc.groups.wide import as_wide
 from polars_wroc.inputs import arguments
-from polars_wroc.stats.difference_tests import is_significant
+from polars_wroc.inputs.columns import MODEL, OVERALL
 
 if TYPE_CHECKING:
     import altair as alt
 
 
-# Columns of the drawn rows, in points, whatever the gap is of: charts of two metrics differ in
-# titles only.
-GAP, LOW, HIGH = "__gap", "__low", "__high"
-_PARTS = (GAP, LOW, HIGH, P_ADJUSTED)
-_MODELS = ("model_a", "model_b")
-
-
-@dataclass(frozen=True)
-class GapTable:
-    """Rows with a gap each, their group columns, and what is counted and called what."""
-
-    rows: pl.DataFrame
-    keys: Keys
-    counts: tuple[str, ...]
-    title: str
-    description: str
-    # Column whose values get a panel each unless the caller says otherwise.
-    facet: str | None = None
-
-
-def read_gaps(gaps: Any, metric: GapMetric, maker: str = "`group_gaps` or `compare`") -> GapTable:
-    """Read the table of `group_gaps`, or of `compare`; ``maker`` is what messages name."""
-    if isinstance(gaps, pl.DataFrame | pl.LazyFrame):
-        gaps = as_wide(gaps, metric)
-        if {*_MODELS, "difference"} <= set(gaps.collect_schema().names()):
-            return _differences(gaps, metric)
-    gap, counts, name = f"{metric}_gap", ("n_pos", "n_neg"), NAMES[metric]
-    parts = (gap, f"{gap}_low", f"{gap}_high", f"{gap}_p_adjusted", f"{gap}_verdict")
-    named = dict(zip(parts, (*_PARTS, VERDICT), strict=True))
-    description = f"Gap in {name} of each segment with its confidence interval and a line at no gap"
-    if metric != "auc":
-        maker = "`group_gaps`, with `threshold` or `selected`"
-    return _read(gaps, named, counts, f"Gap in {name}", description, maker)
-
-
-def _differences(compared: pl.DataFrame | pl.LazyFrame, metric: GapMetric) -> GapTable:
-    """Read the table of `compare`: a panel for each pair of scores, if there are groups."""
-    if metric != "auc":
-        msg = f"`metric` must be 'auc' for the table of `compare`; found {metric!r}"
-        raise ValueError(msg)
-    names = compared.collect_schema().names()
-    groups = names[: names.index(_MODELS[0])]
-    pair = "comparison"
-    while pair in names:
-        pair += UNSEEN
-    first, second = (pl.col(name) for name in _MODELS)
-    named = dict(
-        zip(("difference", "difference_low", "difference_high", "p_adjusted"), _PARTS, strict=True)
-    )
-    table = compared.select(
-        *groups, pl.format(f"{{}} {MINUS} {{}}", first, second).alias(pair), "n", *named
-    )
-    what = "Difference in AUC"
-    description = f"{what} of each pair of scores with its confidence interval, and a line at none"
-    return _read(table, named, ("n",), what, description, "`compare`", pair if groups else None)
-
-
-def _read(
-    table: Any,
-    named: Mapping[str, str],
-    counts: tuple[str, ...],
-    title: str,
-    description: str,
-    maker: str,
-    facet: str | None = None,
-) -> GapTable:
-    rows, keys = read_groups("gaps", table, (*counts, *named), maker)
-    rows = rows.rename(named).with_columns(pl.col(GAP, LOW, HIGH) * 100)
-    return GapTable(rows, keys, counts, title, description, facet)
-
-
 def gap_chart(
-    gaps: pl.DataFrame | pl.LazyFrame,
+    table: pl.DataFrame | pl.LazyFrame,
     *,
-    metric: GapMetric = "auc",
-    color: str | None = None,
-    facet: str | None = None,
-    level: float = 0.95,
-    sort: Sort = "rows",
-    highlight: Sequence[object] | None = None,
-    width: int | None = None,
-    height: int | None = None,
-    title: str | None = None,
+    metric: str | Sequence[str] = "auc",
+    show: Show = "gap",
+    margin: float | None = None,
+    level: float | None = None,
+    **options: Unpack[ChartOptions],
 ) -> alt.LayerChart | alt.VConcatChart:
-    """Draw the gap of each segment in points, with its confidence interval and the verdict on it.
+    """Draw the gap of each segment with its limits and the verdict on it; or its value, or ratio.
 
     Parameters
     ----------
-    gaps
-        The table of `group_gaps`, the ``gaps`` of an audit, or the table of `compare`, whose gaps
-        are differences between two scores; a LazyFrame is collected.
+    table
+        The table of `group_gaps`, `impact_ratios`, `fairness` or `audit`; that of `compare`, whose
+        gaps are differences between two scores; or that of `audit_changes`, whose changes are
+        drawn. A LazyFrame is collected.
     metric
-        Metric of the gaps; all but ``"auc"`` need a table made with ``threshold`` or
-        ``selected``.
-    color
-        Column whose values get a colour and a shape each; of more than five, the two with the
-        highest and the two with the lowest mean gap do, and the others are grey. None takes
-        ``model`` if there is one.
-    facet
-        Column whose values get a panel each; the other group columns define the segments.
-        None takes the ``attribute`` of an audit, and the pair of scores of a comparison, which is
-        called ``comparison``.
+        Metric of the table, or several of one kind, such as two of `fairness`.
+    show
+        ``"gap"`` to the reference, in points of 100: 0.05 is 5. ``"value"``: the metric itself,
+        with a dashed line at that of all rows if the table has it. ``"ratio"`` to the reference.
+        Of `audit_changes` it is what changed.
+    margin
+        Width of a band around no difference. Estimates whose limits are within it are "alike",
+        those whose limits are outside it are "different". For impact ratios None takes 0.2: ratios
+        of at least four fifths; for `fairness` it takes 0.05, or 0.2 of ratios; else there is no
+        band. Without ``margin`` verdicts are those of the table.
     level
-        Confidence level with which the table was made. Two scores are different if the adjusted
-        p-value is at most ``1 - level``.
-    sort
-        Order of the segments of a panel: ``"rows"`` of the table, ``"name"``, or ``"value"``: gap,
-        the highest first, the mean of all colours.
-    highlight
-        Values of ``color`` to draw in colour, at most five; the others are grey.
-    width, height
-        Pixels of a panel; None gives each row the same height.
-    title
-        Text above the chart, wrapped to its width.
+        Confidence level with which the table was made, for the axis title. Two scores are
+        different, and a change is significant, if the adjusted p-value is at most ``1 - level``,
+        0.05 by default.
+    **options
+        `ChartOptions`, without ``columns``. By default ``color`` is the ``model``, if there are
+        several, and ``facet`` the ``attribute``, if there are several, or the pair of scores of
+        `compare`, called ``comparison``. Values are sorted, and chosen for color, by their mean.
 
     Returns
     -------
     altair.LayerChart or altair.VConcatChart
-        One row per segment, with its number of rows, and a line at no gap. Gaps are in points of
-        100: 0.05 is 5. One that is "different", by the verdict of the table, has a filled point on
-        a thick line; one that is "alike", or of which there is "too little data" to tell, a hollow
-        point on a thin line. A segment without a gap has a label but no marks. At most 5,000 rows.
+        One row per segment, with the number of rows that it rests on, and right of it the numbers
+        and the verdict, or the reason why there is none. Of `fairness` there is one row per
+        attribute or metric, with the two groups that differ most. Where the verdict is "different"
+        or "significant" a filled point is on a thick line, else a hollow point on a thin one. A
+        segment without an estimate has a label but no marks. At most 5,000 rows; of changes at
+        most 40: findings, then the smallest p-values.
 
     Raises
     ------
     TypeError, ValueError
-        For a table that does not come from `group_gaps` or `compare`, or has no gaps of the metric,
+        For a table of another function or without the metric, for what the metric does not have,
         a column that is not one of its groups, or an unknown option.
 
     Examples
@@ -193,100 +126,193 @@ def gap_chart(
     ...         "s": [0.9, 0.4, 0.3, 0.2, 0.1, 0.5, 0.8, 0.6, 0.7, 0.2],
     ...     }
     ... )
-    >>> chart = wroc.gap_chart(wroc.group_gaps(df, "y", "s", attributes="g"))
+    >>> gaps = wroc.group_gaps(df, "y", "s", attributes="g", threshold=0.5)
+    >>> type(wroc.gap_chart(gaps, metric="tpr", show="value")).__name__
+    'LayerChart'
+    """
+    level = arguments.optional_level(level)
+    read = read_estimates(table, metric, show, margin, level)
+    return draw(drawing(read, options, level))
+
+
+def auc_chart(
+    summary: pl.DataFrame | pl.LazyFrame,
+    *,
+    overall: float | None = None,
+    level: float | None = None,
+    **options: Unpack[ChartOptions],
+) -> alt.LayerChart | alt.VConcatChart:
+    """Draw the AUC of each group with its confidence interval, and the overall AUC.
+
+    Parameters
+    ----------
+    summary
+        The table of `summary`; a LazyFrame is collected. For the table of an audit use
+        `gap_chart` with ``show="value"``.
+    overall
+        Overall AUC, drawn as a dashed line.
+    level
+        Confidence level of the intervals, for the axis title only: the table does not contain it.
+    **options
+        `ChartOptions`, without ``columns``. By default ``color`` is the ``model``, if there is
+        one. Values are sorted, and chosen for color, by their mean.
+
+    Returns
+    -------
+    altair.LayerChart or altair.VConcatChart
+        One row per group, with its number of rows; a group without an AUC has a label but no
+        marks. At most 5,000 rows.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a table that does not come from `summary`, a column that is not one of its groups,
+        or an unknown option.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1], "g": list("aabb")})
+    >>> chart = wroc.auc_chart(wroc.summary(df, "y", "s", by="g"), overall=0.75)
     >>> type(chart).__name__
     'LayerChart'
     """
-    options = Options(sort, highlight, width, height, title)
-    return draw(chart_spec(gaps, metric, color, facet, level, options))
+    expected = ("n", "auc", "auc_low", "auc_high")
+    rows, keys = read_groups("summary", summary, expected, "`summary`")
+    check_rows("summary", rows)
+    named = dict(zip(expected, (ROWS, *NUMBERS), strict=True))
+    rows = _with_overall(rows, keys, overall).rename(named)
+    what = "AUC of each segment with its confidence interval"
+    read = Estimates(rows, keys, "AUC", what, what="AUC", number=".3f", none=None)
+    return draw(drawing(read, options, arguments.optional_level(level)))
 
 
 @dataclass(frozen=True)
-class ChartSpec:
-    """What is drawn: rows and columns, channels, and the columns that define segments."""
+class Drawing:
+    """What is drawn: estimates, their channels, and the columns that define segments."""
 
-    table: pl.DataFrame
-    columns: list[str]
-    counts: tuple[str, ...]
+    read: Estimates
+    rows: pl.DataFrame
     color: Channel | None
     facet: Channel | None
     segment: dict[str, str]
     shown: Estimate
+    columns: list[str] = field(default_factory=list)
 
 
-def chart_spec(
-    gaps: pl.DataFrame | pl.LazyFrame,
-    metric: GapMetric,
-    color: str | None,
-    facet: str | None,
-    level: float,
-    options: Options = PLAIN,
-) -> ChartSpec:
-    """Check the arguments of `gap_chart`, and prepare the rows that it draws."""
-    arguments.option("metric", metric, get_args(GapMetric))
-    level = arguments.level(level)
-    read = read_gaps(gaps, metric)
-    table, keys = read.rows, read.keys
-    check_rows("gaps", table)
-    if facet is None and color != read.facet:
-        facet = read.facet
-    ranked = Ranked(pl.col(GAP), "mean gap")
-    coloured, faceted = channels_of_segments(keys, table, color, facet, options, ranked)
+def drawing(read: Estimates, given: ChartOptions, level: float | None) -> Drawing:
+    """Prepare the rows of a chart."""
+    options = read_options(given, without=("columns",))
+    check_rows("table", read.rows)
+    if options.facet is None and options.color != read.facet:
+        options = replace(options, facet=read.facet)
+    ranked = Ranked(pl.col(VALUE), "mean")
+    color, facet = channels_of_segments(read.keys, read.rows, options, ranked)
     shown = Estimate(
-        *(GAP, LOW, HIGH, POINTS),
-        with_level(in_points(read.title), level),
+        *(*NUMBERS, read.number),
+        with_level(read.axis, level, read.limits),
         read.description,
-        domain_of(table, (GAP, LOW, HIGH), [0.0]),
+        _domain(read),
         options,
     )
-    segment = segment_of(keys, coloured, faceted)
-    table = with_texts(table, segment, coloured, faceted, pl.sum_horizontal(read.counts), shown)
-    if VERDICT not in table.columns:
-        table = table.with_columns(_of_scores(level))
-    drawn = [
-        *([] if coloured is None else [coloured.column, LINE]),
-        ROW,
-        *read.counts,
-        *(GAP, LOW, HIGH, P_ADJUSTED, LIMITS, VERDICT),
-    ]
-    return ChartSpec(table, drawn, read.counts, coloured, faceted, segment, shown)
+    segment = segment_of(read.keys, color, facet)
+    counted = pl.col(ROWS) if ROWS in read.rows.columns else None
+    rows = with_texts(read.rows, segment, color, facet, counted, shown)
+    columns = [*([] if color is None else [color.column, LINE]), ROW, *read.drawn, LIMITS]
+    return Drawing(read, rows, color, facet, segment, shown, columns)
 
 
-def _of_scores(level: float) -> pl.Expr:
-    """Say whether two scores are different; null where there is no difference."""
-    different = is_significant(pl.col(P_ADJUSTED), level).fill_null(value=False)
-    said = pl.when(different).then(pl.lit(DIFFERENT)).otherwise(pl.lit(TOO_LITTLE))
-    return pl.when(pl.col(GAP).is_not_null()).then(said).alias(VERDICT)
-
-
-def draw(drawing: ChartSpec) -> alt.LayerChart | alt.VConcatChart:
+def draw(drawn: Drawing) -> alt.LayerChart | alt.VConcatChart:
     """Draw a prepared chart."""
     chart: alt.LayerChart | alt.VConcatChart = panels_of(
-        drawing.table,
-        drawing.facet,
-        lambda rows, heading: _panel(rows, drawing, heading),
-        drawing.shown,
-        drawing.color.note if drawing.color else None,
+        drawn.rows,
+        drawn.facet,
+        lambda rows, heading: _panel(rows, drawn, heading),
+        drawn.shown,
+        sentences(drawn.read.note, drawn.color.note if drawn.color else None),
     )
     return chart
 
 
-def _panel(table: pl.DataFrame, drawing: ChartSpec, heading: str | None) -> Any:
+def _panel(rows: pl.DataFrame, drawn: Drawing, heading: str | None) -> Any:
     import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
 
-    color, shown = drawing.color, drawing.shown
-    base = alt.Chart(table.select(drawing.columns))
-    tooltip = [
-        *groups_in(color, drawing.segment),
+    read, color, shown = drawn.read, drawn.color, drawn.shown
+    base = alt.Chart(rows.select(drawn.columns))
+    interval, point, texts = layers_of(base, rows, color, shown, _tooltips(drawn))
+    marks = [interval, point]
+    if VERDICT in drawn.columns:
+        marks = marks_by_verdict(interval, point, VERDICT, read.marked)
+        texts.append(remark_column(base, REMARK, rows_of(rows, color), shown))
+    layers = [*_references(base, drawn), *marks, *arrows(base, rows, color, shown), *texts]
+    return as_panel(layers, rows, color, shown, heading)
+
+
+def _tooltips(drawn: Drawing) -> list[Any]:
+    import altair as alt  # noqa: PLC0415
+
+    read, held = drawn.read, set(drawn.columns)
+    numbers = {VALUE: read.what, LOW: "low", HIGH: "high", BEFORE: "before", AFTER: "after"}
+    return [
+        *groups_in(drawn.color, drawn.segment),
         *(
-            alt.Tooltip(f"{column}:Q", title=title, format=shown.number)
-            for column, title in ((GAP, "gap"), (LOW, "low"), (HIGH, "high"))
+            alt.Tooltip(f"{name}:Q", title=title, format=read.number)
+            for name, title in numbers.items()
+            if name in held
         ),
-        alt.Tooltip(f"{P_ADJUSTED}:Q", title="adjusted p", format=".3~g"),
-        alt.Tooltip(f"{VERDICT}:N", title="verdict"),
-        *(alt.Tooltip(f"{name}:Q", format=",") for name in drawing.counts),
+        *(
+            [alt.Tooltip(f"{P_ADJUSTED}:Q", title="adjusted p", format=".3~g")]
+            * (P_ADJUSTED in held)
+        ),
+        *([alt.Tooltip(f"{REMARK}:N", title="verdict")] * (REMARK in held)),
+        *([alt.Tooltip(f"{ROWS}:Q", title="n", format=",")] * (ROWS in held)),
     ]
-    y = rows_of(table, color)
-    interval, point, texts = layers_of(base, table, color, shown, tooltip)
-    layers = [zero_line(base), *marks_by_verdict(interval, point, marked=DIFFERENT), *texts]
-    return as_panel([*layers, remark_column(base, VERDICT, y, shown)], table, color, shown, heading)
+
+
+def _references(base: Any, drawn: Drawing) -> list[Any]:
+    """Draw the band of tolerance, the line of no difference, and the value of all rows."""
+    import altair as alt  # noqa: PLC0415
+
+    layers, read, color = [], drawn.read, drawn.color
+    if read.band is not None:
+        # All the way to the edge of the panel, if nothing limits it.
+        edge = alt.X2Value(drawn.shown.width)  # type: ignore[no-untyped-call]
+        end = edge if read.band.high is None else alt.X2Datum(read.band.high)
+        # Opaque, since each row draws it once more.
+        band = base.mark_rect(color=BAND_COLOR, aria=False)
+        layers.append(band.encode(alt.XDatum(read.band.low), x2=end))
+    if read.none is not None:
+        layers.append(base.mark_rule(color=GREY, aria=False).encode(alt.XDatum(read.none)))
+    if OVERALL_VALUE in drawn.columns:
+        ink = styles(color, points=True)["color"] if color else alt.ColorValue(GREY)
+        rule = base.mark_rule(strokeDash=[4, 3], strokeWidth=1.5, aria=False)
+        layers.append(rule.encode(alt.X(f"mean({OVERALL_VALUE}):Q"), color=ink))
+    return layers
+
+
+def _domain(read: Estimates) -> list[float]:
+    """Span all estimates, the band and a little more, and intervals but of small segments."""
+    rows = read.rows
+    large = rows.filter(~pl.col("small")) if "small" in rows.columns else rows
+    known = large if large[LOW].count() else rows
+    ends = [known[LOW].min(), known[HIGH].max(), read.none]
+    if read.band is not None:
+        low, high = read.band.low, read.band.high
+        most = high if high is not None else read.none or 0.0
+        more = 0.15 * (most - low)
+        ends += [low - (more if low else 0), most + more]
+    columns = [name for name in (VALUE, OVERALL_VALUE) if name in rows.columns]
+    return domain_of(rows, columns, [end for end in ends if isinstance(end, float)])
+
+
+def _with_overall(table: pl.DataFrame, keys: Keys, overall: float | None) -> pl.DataFrame:
+    """Add the overall AUC to each segment, if it is known."""
+    if overall is not None:
+        value = arguments.number("overall", overall, low=0, high=1)
+        return table.with_columns(pl.lit(value).alias(OVERALL_VALUE))
+    if not are_of_audit(keys):
+        return table
+    auc = pl.col("auc").filter(pl.col(keys["attribute"]) == OVERALL).first()
+    by_model = auc.over(keys[MODEL]) if MODEL in keys else auc
+    return table.with_columns(by_model.alias(OVERALL_VALUE))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,6 @@ from polars_wroc.charts.channels import (
 )
 from polars_wroc.charts.curve_layers import styles
 from polars_wroc.charts.options import (
-    GREY,
     INK,
     INTERVAL,
     MAX_ROWS,
@@ -34,7 +33,6 @@ from polars_wroc.charts.options import (
     wrapped,
 )
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL
-from polars_wroc.stats.difference_tests import is_significant
 
 # Columns that are added to the drawn rows.
 ROW, LIMITS, LINE = "__row", "__limits", "__line"
@@ -45,7 +43,7 @@ PADDING = 20
 # Height of a row in pixels, and of each of several models in it.
 _STEP, _MODEL_STEP = 22, 14
 # Where the texts right of a panel begin, in pixels from its right edge, and where they end.
-NUMBER_AT, LIMITS_AT, REMARK, _END = 14, 62, 166, 260
+NUMBER_AT, LIMITS_AT, REMARK_AT, _END = 14, 62, 166, 260
 
 
 @dataclass(frozen=True)
@@ -85,15 +83,14 @@ def domain_of(table: pl.DataFrame, columns: Sequence[str], least: list[float]) -
 def channels_of_segments(
     keys: Keys,
     table: pl.DataFrame,
-    color: str | None,
-    facet: str | None,
-    options: Options = PLAIN,
+    options: Options,
     ranked: Ranked | None = None,
 ) -> tuple[Channel | None, Channel | None]:
     """Return colour and facet: by default the model, and the attribute of an audit.
 
     ``ranked`` is a number of each row to highlight by.
     """
+    color, facet = options.color, options.facet
     if color is None and MODEL in keys and facet != MODEL:
         color = MODEL
     if facet is None and are_of_audit(keys):
@@ -133,7 +130,7 @@ def with_texts(
     if rows is not None:
         # Different scores of a segment may have different numbers of rows.
         panel = [*columns, *([] if facet is None else [facet.column])]
-        counts = table.select(rows.max().over(panel or pl.lit(0))).to_series()
+        counts = table.select(rows.max().over(panel or pl.lit(0)).fill_null(0)).to_series()
         label = pl.format("{} (n = {})", label, pl.lit(pl.Series([f"{n:,}" for n in counts])))
     form = shown.number
     limits = [
@@ -262,7 +259,7 @@ def panels_of(
     """Draw one panel, or one below the other for each value, with shared scales."""
     import altair as alt  # noqa: PLC0415
 
-    outer = captioned(shown.options.title, note, shown.width + _END)
+    outer = captioned(shown.options, note, shown.width + _END)
     if facet is None:
         chart = panel(table, None)
         # Set afterwards only if there is something to set, since this copies all layers.
@@ -278,61 +275,45 @@ def with_level(title: str, level: float | None, limits: str = INTERVAL) -> str:
     return f"{title} with its {interval_name(level, limits)}"
 
 
-# Columns of the drawn rows: the adjusted p-value, and what is said of the estimate.
-P_ADJUSTED, VERDICT = "__p_adjusted", "__verdict"
-SIGNIFICANT = "significant"
-_NOT_SIGNIFICANT, _UNTESTED = "not significant", "not tested"
-# Verdicts on gaps, those of `group_gaps`.
-DIFFERENT, ALIKE, TOO_LITTLE = "different", "alike", "too little data"
-
-
-def verdict(value: str, level: float) -> pl.Expr:
-    """Say whether an estimate is significant; null where there is none."""
-    significant = is_significant(pl.col(P_ADJUSTED), level)
-    tested = pl.when(significant).then(pl.lit(SIGNIFICANT))
-    said = tested.when(~significant).then(pl.lit(_NOT_SIGNIFICANT)).otherwise(pl.lit(_UNTESTED))
-    return pl.when(pl.col(value).is_not_null()).then(said).alias(VERDICT)
-
-
-def marks_by_verdict(
-    interval: Any,
-    point: Any,
-    significant: Mapping[str, Any] | None = None,
-    other: Mapping[str, Any] | None = None,
-    *,
-    marked: str = SIGNIFICANT,
-) -> list[Any]:
-    """Draw thick intervals and filled points where the verdict is ``marked``, else hollow ones.
-
-    ``significant`` and ``other`` are further channels of these marks.
-    """
-    test = f"datum.{VERDICT} === '{marked}'"
-    of_points, of_others = dict(significant or {}), dict(other or {})
-    of_rules, of_thin = (
-        {k: v for k, v in of.items() if k != "shape"} for of in (of_points, of_others)
-    )
+def marks_by_verdict(interval: Any, point: Any, verdict: str, marked: str) -> list[Any]:
+    """Draw thick intervals and filled points where the verdict is ``marked``, else hollow ones."""
+    test = f"datum.{verdict} === '{marked}'"
+    hollow = {"filled": False, "fill": "white", "strokeWidth": 2}
     return [
-        interval.transform_filter(test).mark_rule(strokeWidth=3.5).encode(**of_rules),
-        interval.transform_filter(f"!({test})").mark_rule(strokeWidth=1.5).encode(**of_thin),
-        point.transform_filter(test)
-        .mark_point(filled=True, size=120, opacity=1)
-        .encode(**of_points),
-        point.transform_filter(f"!({test})")
-        .mark_point(filled=False, fill="white", size=70, opacity=1, strokeWidth=2)
-        .encode(**of_others),
+        interval.transform_filter(test).mark_rule(strokeWidth=3.5),
+        interval.transform_filter(f"!({test})").mark_rule(strokeWidth=1.5),
+        point.transform_filter(test).mark_point(filled=True, size=120, opacity=1),
+        point.transform_filter(f"!({test})").mark_point(**hollow, size=70, opacity=1),
     ]
 
 
-def zero_line(base: Any) -> Any:
-    """Draw the line of no difference."""
-    import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
-
-    return base.mark_rule(color=GREY, aria=False).encode(alt.XDatum(0))
+def arrows(base: Any, table: pl.DataFrame, color: Channel | None, shown: Estimate) -> list[Any]:
+    """Draw an arrow where an interval continues beyond the panel."""
+    low, high = shown.domain
+    room = (high - low) * PADDING / (shown.width - 2 * PADDING)
+    colour, y = styles(color, points=True)["color"], rows_of(table, color)
+    return [
+        base.transform_filter(f"isValid(datum.{name}) && datum.{name} {side} {limit:.7g}")
+        .mark_point(shape=shape, filled=True, size=60, opacity=1, aria=False)
+        .encode(at_pixel(at), color=colour, **y)
+        for name, side, limit, shape, at, beyond in (
+            (shown.low, "<", low - room, "triangle-left", 4, table[shown.low] < low - room),
+            (
+                shown.high,
+                ">",
+                high + room,
+                "triangle-right",
+                shown.width - 4,
+                table[shown.high] > high + room,
+            ),
+        )
+        if beyond.any()
+    ]
 
 
 def remark_column(base: Any, text: str, y: dict[str, Any], shown: Estimate) -> Any:
-    """Write a text right of the numbers of each row that has an estimate."""
-    import altair as alt  # noqa: PLC0415
+    """Write a text right of the numbers of each row that has one."""
+    import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
 
-    defined = base.transform_filter(f"isValid(datum.{VERDICT})")
-    return text_column(defined, shown.width + REMARK, alt.Text(f"{text}:N"), y)
+    said = base.transform_filter(f"isValid(datum.{text})")
+    return text_column(said, shown.width + REMARK_AT, alt.Text(f"{text}:N"), y)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import polars as pl
 
@@ -19,7 +19,16 @@ from polars_wroc.charts.channels import (
 )
 from polars_wroc.charts.curve_layers import POINT, arrange
 from polars_wroc.charts.interval_layers import check_rows
-from polars_wroc.charts.options import INK, Options, Sort, interval_name, ordered, sentences
+from polars_wroc.charts.options import (
+    INK,
+    ChartOptions,
+    Options,
+    Sort,
+    interval_name,
+    ordered,
+    read_options,
+    sentences,
+)
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import MODEL
 
@@ -41,13 +50,8 @@ _LEGIBLE, _ROOMY = 26, 34
 def matrix_chart(
     pairs: pl.DataFrame | pl.LazyFrame,
     *,
-    facet: str | None = None,
-    columns: int = 2,
     level: float | None = None,
-    sort: Sort = "rows",
-    width: int | None = None,
-    height: int | None = None,
-    title: str | None = None,
+    **options: Unpack[ChartOptions],
 ) -> Chart:
     """Draw the AUC of the positives of each group against the negatives of each as a heat map.
 
@@ -55,19 +59,12 @@ def matrix_chart(
     ----------
     pairs
         The table of `cross_auc`; a LazyFrame is collected.
-    facet
-        Column whose values get a panel each; None takes ``model`` if there is one.
-    columns
-        Number of panels in a row.
     level
         Confidence level of the intervals, for the tooltips only: the table does not contain it.
-    sort
-        Order of the groups: ``"rows"`` of the table, ``"name"``, or ``"value"``: the own AUC of a
-        group, the mean of all panels, the highest first.
-    width, height
-        Pixels of a panel; None gives each cell room for a number, for up to 32 groups.
-    title
-        Text above the chart, wrapped to its width.
+    **options
+        `ChartOptions`, without ``color`` and ``highlight``. By default ``facet`` is the ``model``,
+        if there is one, and each cell has room for a number, for up to 32 groups. Groups are sorted
+        by their own AUC, the mean of all panels.
 
     Returns
     -------
@@ -92,20 +89,20 @@ def matrix_chart(
     """
     import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
 
-    options = Options(sort, None, width, height, title)
+    chosen = read_options(options, without=("color", "highlight"))
     level = arguments.optional_level(level)
     table, keys = read_groups("pairs", pairs, _COLUMNS, "`cross_auc`")
     check_rows("pairs", table)
-    positives, negatives, faceted = _axes(keys, table, facet)
+    positives, negatives, faceted = _axes(keys, table, chosen.facet)
     table = in_drawn_order(_with_labels(table, positives, negatives), None, faceted)
-    names = _in_order(table, sort)
-    options = _sized(options, len(names))
+    names = _in_order(table, chosen.sort)
+    chosen = _sized(chosen, len(names))
     kept = [] if faceted is None else [faceted.column]
     rows = table.with_columns(pl.int_range(pl.len()).alias(POINT))
     base = alt.Chart(rows.select(*kept, POINT, _POSITIVES, _NEGATIVES, *_COLUMNS))
     by = ", ".join(name.removeprefix("positive_") for name in positives)
     layers = _cells(base, names, by, faceted, table["xauc"], level)
-    side = min((options.width or 0), (options.height or 0)) / len(names)
+    side = min((chosen.width or 0), (chosen.height or 0)) / len(names)
     if side >= _LEGIBLE:
         layers.append(_numbers(base, table["xauc"], 11 if side >= _ROOMY else 9))
     undefined = table["xauc"].null_count() > 0
@@ -118,11 +115,10 @@ def matrix_chart(
     return arrange(
         layers,
         faceted,
-        columns,
+        chosen,
         description=description,
         note=note,
         own_axes=True,
-        options=options,
     )
 
 

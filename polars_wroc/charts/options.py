@@ -7,21 +7,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypedDict, get_args
 
 import polars as pl
 
 from polars_wroc.files import outputs
-from polars_wroc.groups.auc_sums import GAP_METRICS
 from polars_wroc.inputs import arguments
+from polars_wroc.inputs.arguments import did_you_mean
 
 if TYPE_CHECKING:
     import altair as alt
 
 
-GapMetric: TypeAlias = Literal["auc", "selection_rate", "tpr", "fpr", "ppv", "npv"]
-# What of a metric changes between two audits: its gap to the reference, or its value.
-ChangeMeasure: TypeAlias = Literal["gap", "value"]
 MINUS = "\N{MINUS SIGN}"
 # Format of gaps, which charts draw in points.
 POINTS = "+.1f"
@@ -29,13 +26,6 @@ POINTS = "+.1f"
 INTERVAL = "confidence interval"
 JOINT_INTERVAL = "joint confidence interval"
 BAND = "confidence band"
-
-NAMES: dict[GapMetric, str] = {name: GAP_METRICS[name].label for name in get_args(GapMetric)}
-
-
-def heading(metric: GapMetric) -> str:
-    """Name a number where a sentence or a title begins."""
-    return GAP_METRICS[metric].heading
 
 
 def in_points(title: str) -> str:
@@ -110,30 +100,77 @@ def save_chart(chart: Chart | alt.VConcatChart, path: str | Path) -> None:
         msg = "saving a chart needs vl-convert-python: pip install 'polars-wroc[report]'"
         raise ImportError(msg) from error
     inline = suffix == ".html"
-    outputs.write(path, lambda part: chart.save(str(part), inline=inline))
+    usermeta = chart.to_dict(validate=False).get("usermeta", {})
+    scale = usermeta.get("embedOptions", {}).get("scaleFactor", 1)
+    outputs.write(path, lambda part: chart.save(str(part), inline=inline, scale_factor=scale))
 
 
 Sort: TypeAlias = Literal["rows", "name", "value"]
-# Fewest pixels of a panel.
+# Fewest pixels of a panel, and how much smaller or larger a PNG may be.
 _SMALLEST = 50
+_SMALLEST_SCALE, _LARGEST_SCALE = 0.1, 20
 # Widths of a letter in pixels, of a caption and of a title.
 _LETTER, _BOLD_LETTER = 5.4, 7.5
 _CAPTION_SIZE, _TITLE_SIZE = 11, 14
 
 
+class ChartOptions(TypedDict, total=False):
+    """What all charts let a caller choose; an editor completes the names.
+
+    Attributes
+    ----------
+    color
+        Column whose values get a color and a dash pattern, or a shape, each. Of more than five, the
+        two highest and the two lowest do, and the others are grey: each chart says by which number.
+        None takes the first group column other than ``facet``, unless the chart says otherwise.
+    facet
+        Column whose values get a panel each.
+    columns
+        Number of panels in a row, 3 by default.
+    sort
+        Order of curves, segments and panels: ``"rows"`` of the table, where an Enum has the order
+        of its categories, ``"name"``, or ``"value"``, the highest first.
+    highlight
+        Values of ``color`` to draw in color, at most five; the others are thin and grey.
+    width, height
+        Pixels of a panel. By default rows of segments have the same height each.
+    title
+        Text above the chart, wrapped to its width.
+    scale
+        Pixels of a PNG for each of these, 2 by default.
+    """
+
+    color: str | None
+    facet: str | None
+    columns: int
+    sort: Sort
+    highlight: Sequence[object] | None
+    width: int | None
+    height: int | None
+    title: str | None
+    scale: float
+
+
 @dataclass(frozen=True)
 class Options:
-    """Order of curves or segments, values in colour, pixels of a panel, and a title."""
+    """These options, checked."""
 
+    color: str | None = None
+    facet: str | None = None
+    columns: int = 3
     sort: Sort = "rows"
     highlight: Sequence[object] | None = None
     width: int | None = None
     height: int | None = None
     title: str | None = None
+    scale: float = 2.0
 
     def __post_init__(self) -> None:
         """Check all of them."""
         arguments.option("sort", self.sort, get_args(Sort))
+        columns = arguments.whole_number("columns", self.columns, low=1)
+        scale = arguments.number("scale", self.scale, low=_SMALLEST_SCALE, high=_LARGEST_SCALE)
+        arguments.hold(self, columns=columns, scale=scale)
         for name, pixels in (("width", self.width), ("height", self.height)):
             if pixels is not None:
                 checked = arguments.whole_number(name, pixels, low=_SMALLEST)
@@ -157,11 +194,28 @@ def _check_values(values: object) -> None:
 PLAIN = Options()
 
 
-def captioned(title: str | None, note: str | None, width: float) -> dict[str, Any]:
+def read_options(given: ChartOptions, without: Sequence[str] = ()) -> Options:
+    """Check options; ``without`` are those that a chart cannot have."""
+    known = [name for name in ChartOptions.__annotations__ if name not in without]
+    for name in given:
+        if name not in known:
+            hint = did_you_mean(name, known) or f"; there are {', '.join(known)}"
+            msg = f"`{name}` must be an option of this chart; it is none{hint}"
+            raise TypeError(msg)
+    return Options(**given)
+
+
+def captioned(options: Options, note: str | None, width: float) -> dict[str, Any]:
     """Properties of a chart for its title and its caption, wrapped to a width in pixels.
 
     A caption is below the chart, or below the title if there is one.
     """
+    # What vega-embed saves as a PNG.
+    scaled = {"usermeta": {"embedOptions": {"scaleFactor": options.scale}}}
+    return scaled | _captions(options.title, note, width)
+
+
+def _captions(title: str | None, note: str | None, width: float) -> dict[str, Any]:
     import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
 
     lines = wrapped(note, width) if note else None

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import polars as pl
 
 from polars_wroc.charts.channels import (
     Channel,
-    channels_of_curves,
-    in_drawn_order,
     name_in_label,
     read_groups,
     slot_of,
 )
 from polars_wroc.charts.curve_layers import (
     POINT,
-    arrange,
+    CurveChart,
     count_curves,
+    curve_chart,
     drawn_of,
-    labels_of,
-    longest_of,
     moved_by,
     numbered,
     place_of_label,
@@ -31,7 +27,14 @@ from polars_wroc.charts.curve_layers import (
     thinned,
     tooltip,
 )
-from polars_wroc.charts.options import MAX_ROWS, ONE_CLASS, PALE, Options, Ranked, Sort, sentences
+from polars_wroc.charts.options import (
+    MAX_ROWS,
+    ONE_CLASS,
+    PALE,
+    ChartOptions,
+    Options,
+    Ranked,
+)
 from polars_wroc.metrics.registry import CURVE_METRICS, average_precision
 from polars_wroc.plans.queries import over
 from polars_wroc.ranking.curve import CELLS, is_origin, table_curve
@@ -54,15 +57,7 @@ _LETTERS = len(f": {_AREA_LABEL} 0.123")
 
 def pr_chart(
     curves: pl.DataFrame | pl.LazyFrame,
-    *,
-    color: str | None = None,
-    facet: str | None = None,
-    columns: int = 3,
-    sort: Sort = "rows",
-    highlight: Sequence[object] | None = None,
-    width: int | None = None,
-    height: int | None = None,
-    title: str | None = None,
+    **options: Unpack[ChartOptions],
 ) -> Chart:
     """Draw precision-recall curves, with the prevalence and the average precision of each.
 
@@ -70,23 +65,8 @@ def pr_chart(
     ----------
     curves
         The table of `pr_curve`; a LazyFrame is collected.
-    color
-        Column whose values get a colour and a dash pattern each; of more than five, the two
-        highest and the two lowest by average precision do, and the others are grey. None
-        takes the first group column other than ``facet``.
-    facet
-        Column whose values get a panel each.
-    columns
-        Number of panels in a row.
-    sort
-        Order of curves and panels: ``"rows"`` of the table, where an Enum has the order of its
-        categories, ``"name"``, or ``"value"``: average precision, the highest first.
-    highlight
-        Values of ``color`` to draw in colour, at most five; the others are thin and grey.
-    width, height
-        Pixels of a panel.
-    title
-        Text above the chart, wrapped to its width.
+    **options
+        `ChartOptions`. Curves are sorted, and chosen for color, by average precision.
 
     Returns
     -------
@@ -122,39 +102,28 @@ def pr_chart(
     """
     import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
 
-    options = Options(sort, highlight, width, height, title)
     table, keys = read_groups("curves", curves, _COLUMNS, "`pr_curve`")
     groups = list(keys.values())
     points, thinning = _fit(_with_areas(table, groups), groups)
-    ranked = Ranked(pl.col(_AREA), _AREA_LABEL)
-    coloured, faceted = channels_of_curves(keys, points, color, facet, options, ranked)
-    points = numbered(in_drawn_order(points, coloured, faceted))
-    points, right = _with_labels(points, coloured, faceted, options)
+    chart = curve_chart(keys, points, options, Ranked(pl.col(_AREA), _AREA_LABEL))
+    points, right = _with_labels(numbered(chart.in_order(points)), chart)
     added = [POINT, _HEIGHT, _AREA, _PREVALENCE, _LABEL, _LABEL_Y, _CHANCE, _CHANCE_Y]
     base = alt.Chart(points.select(*groups, *_COLUMNS, *added))
     recall = alt.X("recall:Q", title="Recall").scale(domain=[0, 1]).axis(grid=True)
     precision = alt.Y(f"{_HEIGHT}:Q", title="Precision").scale(domain=[0, 1]).axis(grid=True)
-    line = base.mark_line(interpolate="step-before").encode(
-        recall, precision, order=f"{POINT}:Q", **styles(coloured)
-    )
     rates = {name: name for name in ("recall", "precision")}
     rates |= {_AREA: _AREA_LABEL, _PREVALENCE: THRESHOLD_METRICS["prevalence"].label}
-    hover = base.mark_point(opacity=0, size=60, aria=False).encode(
-        recall, precision, tooltip=tooltip(keys, rates)
-    )
-    longest = max(longest_of(points, label) for label in (_LABEL, _CHANCE))
+    labels = ((_LABEL, _LABEL_Y, True), (_CHANCE, _CHANCE_Y, False))
     layers = [
-        _prevalence(base, coloured),
-        line,
-        hover,
-        *_texts(base, coloured, longest, options, right=right),
+        _prevalence(base, chart.color),
+        *chart.lines(base, recall, precision, tooltip(keys, rates), interpolate="step-before"),
+        *chart.labels(base, points, *labels, right=right),
     ]
     description = (
         "Precision-recall curves: precision against recall, "
         "with the prevalence as the level of chance"
     )
-    note = sentences(coloured and coloured.note, thinning)
-    return arrange(layers, faceted, columns, description=description, note=note, options=options)
+    return chart.chart(layers, description, thinning)
 
 
 def _with_areas(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
@@ -184,10 +153,9 @@ def _fit(table: pl.DataFrame, keys: list[str]) -> tuple[pl.DataFrame, str | None
     return points.with_columns(over(height, keys).alias(_HEIGHT)), note
 
 
-def _with_labels(
-    points: pl.DataFrame, color: Channel | None, facet: Channel | None, options: Options
-) -> tuple[pl.DataFrame, bool]:
+def _with_labels(points: pl.DataFrame, chart: CurveChart) -> tuple[pl.DataFrame, bool]:
     """Add labels: average precision on the first point of each curve, prevalence below."""
+    color, facet, options = chart.color, chart.facet, chart.options
     slot = slot_of(color)
     origin = is_origin() & slot.is_not_null()
     first = origin & pl.col(_AREA).is_not_null()
@@ -259,13 +227,3 @@ def _prevalence(base: Any, color: Channel | None) -> Any:
         # Thinner than the curves, with the dashes of its curve.
         rule, encoded = first.mark_rule(aria=False), styles(color, width=1)
     return rule.encode(x=alt.datum(0), x2=alt.datum(1), y=f"{_PREVALENCE}:Q", **encoded)
-
-
-def _texts(
-    base: Any, color: Channel | None, longest: int, options: Options, *, right: bool
-) -> list[Any]:
-    shared: dict[str, Any] = {"longest": longest, "options": options, "right": right}
-    return [
-        *labels_of(base, color, _LABEL, _LABEL_Y, **shared),
-        *labels_of(base, color, _CHANCE, _CHANCE_Y, **shared, sample=False),
-    ]

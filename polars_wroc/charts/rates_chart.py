@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, get_args
 
 import polars as pl
 
 from polars_wroc.charts.channels import (
     Channel,
     Keys,
-    channels_of_curves,
-    in_drawn_order,
     name_in_label,
     read_groups,
     slot_of,
@@ -19,11 +17,10 @@ from polars_wroc.charts.channels import (
 )
 from polars_wroc.charts.curve_layers import (
     POINT,
-    arrange,
+    CurveChart,
     count_curves,
+    curve_chart,
     drawn_of,
-    labels_of,
-    longest_of,
     place_of_label,
     room_for_labels,
     room_for_name,
@@ -34,11 +31,10 @@ from polars_wroc.charts.options import (
     GREY,
     MAX_ROWS,
     UNSEEN,
+    ChartOptions,
     Options,
     Ranked,
-    Sort,
     interval_name,
-    sentences,
 )
 from polars_wroc.inputs import arguments
 from polars_wroc.plans.queries import over
@@ -156,15 +152,8 @@ def rates_chart(
     *,
     rates: Rate | Sequence[Rate] = _DEFAULT,
     threshold: float | None = None,
-    color: str | None = None,
-    facet: str | None = None,
-    columns: int = 2,
     level: float | None = None,
-    sort: Sort = "rows",
-    highlight: Sequence[object] | None = None,
-    width: int | None = None,
-    height: int | None = None,
-    title: str | None = None,
+    **options: Unpack[ChartOptions],
 ) -> Chart:
     """Draw rates against the threshold, for each group, with the threshold of the decision.
 
@@ -178,27 +167,12 @@ def rates_chart(
     threshold
         The threshold of the decision: a dashed line, and each rate there as a label. Any number for
         a table of all thresholds, otherwise one of the table.
-    color
-        Column whose values get a colour and a dash pattern each; of more than five, the two with
-        the highest and the two with the lowest first rate do, at ``threshold`` or on average, and
-        the others are grey. None takes the first group column other than ``facet``.
-    facet
-        Column whose values get a panel each. None takes ``rate`` if there are several rates and
-        another group column for the colours.
-    columns
-        Number of panels in a row.
     level
         Confidence level of the intervals, for the caption only: the table does not contain it.
-    sort
-        Order of curves and panels: ``"rows"`` of the table, where an Enum has the order of its
-        categories, ``"name"``, or ``"value"``: the first rate, at ``threshold`` or on average, the
-        highest first.
-    highlight
-        Values of ``color`` to draw in colour, at most five; the others are thin and grey.
-    width, height
-        Pixels of a panel.
-    title
-        Text above the chart, wrapped to its width.
+    **options
+        `ChartOptions`. Curves are sorted, and chosen for color, by the first rate, at ``threshold``
+        or on average. By default ``facet`` is ``rate`` if there are several rates and another group
+        column for the colors.
 
     Returns
     -------
@@ -224,7 +198,6 @@ def rates_chart(
     """
     import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
 
-    options = Options(sort, highlight, width, height, title)
     drawn = _checked(rates)
     level = arguments.optional_level(level)
     expected = ("threshold", *CELLS, *{*drawn, "tpr", "fpr"})
@@ -232,35 +205,26 @@ def rates_chart(
     at = None if threshold is None else arguments.number("threshold", threshold, finite=True)
     points, thinning = fit(with_choice(table, list(keys.values()), at), keys, len(drawn))
     several = len(drawn) > 1
-    if several:
-        facet = _panels(keys, color, facet)
+    options.setdefault("columns", 2)
+    if several and (panels := _panels(keys, options)):
+        options["facet"] = panels
     points = long(points, keys, drawn)
-    coloured, faceted = channels_of_curves(
-        keys, points, color, facet, options, first_rate(drawn[0], at)
-    )
-    points = with_labels(in_drawn_order(points, coloured, faceted), coloured, at, options)
+    chart = curve_chart(keys, points, options, first_rate(drawn[0], at))
+    points = with_labels(chart.in_order(points), chart.color, at, chart.options)
     kept = [*keys.values(), POINT, "threshold", VALUE, LOW, HIGH, AT, LABEL, LABEL_Y]
     base = alt.Chart(points.select(kept))
     heading = "Rate" if several else THRESHOLD_METRICS[drawn[0]].heading
     limits = bool(points[LOW].count())
-    longest = longest_of(points, LABEL)
     layers = [
-        *_layers(base, coloured, keys, _domain(points, at), heading, limits=limits),
-        *labels_of(base, coloured, LABEL, LABEL_Y, longest=longest, options=options),
+        *_layers(base, chart, _domain(points, at), heading, limits=limits),
+        *chart.labels(base, points),
     ]
-    note = sentences(
-        coloured and coloured.note,
+    return chart.chart(
+        layers,
+        "Rates against the threshold",
         None if at is None else f"Dashed line: the threshold {at:g}, and each rate there",
         f"Shaded: {interval_name(level)}" if limits else None,
         thinning,
-    )
-    return arrange(
-        layers,
-        faceted,
-        columns,
-        description="Rates against the threshold",
-        note=note,
-        options=options,
     )
 
 
@@ -274,15 +238,14 @@ def _checked(rates: Rate | Sequence[Rate]) -> list[Rate]:
     return list(dict.fromkeys(listed))
 
 
-def _panels(keys: Keys, color: str | None, facet: str | None) -> str | None:
+def _panels(keys: Keys, options: ChartOptions) -> str | None:
     """Add the rate to the group columns; return the column of the panels."""
     name = "rate"
     while name in keys:
         name += UNSEEN
     keys[name] = RATE
-    if facet is None and color != name and len(keys) > 1:
-        return name
-    return facet
+    alone = len(keys) == 1 or options.get("color") == name
+    return options.get("facet") or (None if alone else name)
 
 
 def _domain(points: pl.DataFrame, at: float | None) -> list[float]:
@@ -294,26 +257,14 @@ def _domain(points: pl.DataFrame, at: float | None) -> list[float]:
 
 
 def _layers(
-    base: Any,
-    color: Channel | None,
-    keys: Keys,
-    domain: list[float],
-    heading: str,
-    *,
-    limits: bool,
+    base: Any, chart: CurveChart, domain: list[float], heading: str, *, limits: bool
 ) -> list[Any]:
     import altair as alt  # noqa: PLC0415
 
-    styled = styles(color)
     x = alt.X("threshold:Q", title="Threshold", scale={"domain": domain, "zero": False})
-    scale = {"domain": [0, 1]}
-    y = alt.Y(f"{VALUE}:Q", title=heading, scale=scale)
-    # Of all scores between two thresholds the higher one selects the same rows.
-    line = base.mark_line(interpolate="step-after").encode(
-        x, y, order=alt.Order(f"{POINT}:Q"), **styled
-    )
-    tooltip = [
-        *tooltips_of(keys),
+    y = alt.Y(f"{VALUE}:Q", title=heading, scale={"domain": [0, 1]})
+    shown = [
+        *tooltips_of(chart.keys),
         alt.Tooltip("threshold:Q", format=".4~g"),
         alt.Tooltip(f"{VALUE}:Q", title="value", format=".3f"),
         *(
@@ -322,23 +273,13 @@ def _layers(
             if limits
         ),
     ]
-    hover = base.mark_point(opacity=0, size=60, aria=False).encode(x, y, tooltip=tooltip)
+    # Of all scores between two thresholds the higher one selects the same rows.
+    line, hover = chart.lines(base, x, y, shown, interpolate="step-after")
+    at = alt.X(f"{AT}:Q", title="Threshold", scale={"domain": domain, "zero": False})
     chosen = base.transform_filter(f"isValid(datum.{AT})")
-    rule = chosen.mark_rule(strokeDash=[4, 3], color=GREY, aria=False).encode(
-        alt.X(f"{AT}:Q", title="Threshold", scale={"domain": domain, "zero": False})
-    )
+    rule = chosen.mark_rule(strokeDash=[4, 3], color=GREY, aria=False).encode(at)
     point = chosen.mark_circle(size=50, opacity=1, aria=False).encode(
-        alt.X(f"{AT}:Q", title="Threshold", scale={"domain": domain, "zero": False}),
-        y,
-        color=styled["color"],
+        at, y, color=styles(chart.color)["color"]
     )
-    layers = [rule, line, point, hover]
-    if limits:
-        band = base.mark_area(opacity=0.15, interpolate="step-before", aria=False).encode(
-            x,
-            alt.Y(f"{LOW}:Q", title=heading, scale=scale),
-            alt.Y2(f"{HIGH}:Q"),
-            color=styled["color"],
-        )
-        layers.insert(0, band)
-    return layers
+    band = [chart.band(base, x, LOW, HIGH, interpolate="step-before")] if limits else []
+    return [*band, rule, line, point, hover]

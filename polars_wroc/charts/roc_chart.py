@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import polars as pl
 
 from polars_wroc.charts.channels import (
     Channel,
     Keys,
-    channels_of_curves,
-    in_drawn_order,
     name_in_label,
     read_groups,
     slot_in,
@@ -19,13 +16,11 @@ from polars_wroc.charts.channels import (
 )
 from polars_wroc.charts.curve_layers import (
     POINT,
-    arrange,
     chance,
     count_curves,
+    curve_chart,
     drawn_of,
     fpr_axis,
-    labels_of,
-    longest_of,
     moved_by,
     numbered,
     place_of_label,
@@ -41,11 +36,10 @@ from polars_wroc.charts.options import (
     MAX_ROWS,
     NO_ROWS,
     ONE_CLASS,
+    ChartOptions,
     Options,
     Ranked,
-    Sort,
     interval_name,
-    sentences,
 )
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import BAND_COLUMNS, ROC_COLUMNS
@@ -201,13 +195,6 @@ def shaded_area(base: Any) -> Any:
     )
 
 
-def area_labels(base: Any, color: Channel | None, longest: int, options: Options) -> list[Any]:
-    """Write the size of the area below the labels of the curves."""
-    return labels_of(
-        base, color, AREA_LABEL, AREA_LABEL_Y, longest=longest, options=options, sample=False
-    )
-
-
 # Columns that are added to the drawn rows.
 _LABEL, _LABEL_Y = "__label", "__label_y"
 _INTERVAL = ("auc_low", "auc_high")
@@ -219,18 +206,11 @@ _SUMMARY_AUC, _SAME_AUC = "__summary_auc", 1e-6
 def roc_chart(
     curves: pl.DataFrame | pl.LazyFrame,
     *,
-    color: str | None = None,
-    facet: str | None = None,
-    columns: int = 3,
     summary: pl.DataFrame | pl.LazyFrame | None = None,
     level: float | None = None,
     ks: bool = False,
     abroca: bool = False,
-    sort: Sort = "rows",
-    highlight: Sequence[object] | None = None,
-    width: int | None = None,
-    height: int | None = None,
-    title: str | None = None,
+    **options: Unpack[ChartOptions],
 ) -> Chart:
     """Draw ROC curves with the diagonal of chance, their AUCs and, if present, their bands.
 
@@ -238,14 +218,6 @@ def roc_chart(
     ----------
     curves
         The table of `roc_curve`, with or without ``band``; a LazyFrame is collected.
-    color
-        Column whose values get a colour and a dash pattern each; of more than five, the two
-        highest and the two lowest by AUC do, and the others are grey. None takes the first
-        group column other than ``facet``.
-    facet
-        Column whose values get a panel each.
-    columns
-        Number of panels in a row.
     summary
         The table of `summary` for the same groups, to show each AUC with its confidence interval.
     level
@@ -254,15 +226,8 @@ def roc_chart(
         Mark the Kolmogorov-Smirnov statistic of each curve, the largest ``tpr - fpr``.
     abroca
         Shade the area between the two curves of each panel (ABROCA), and write its size.
-    sort
-        Order of curves and panels: ``"rows"`` of the table, where an Enum has the order of its
-        categories, ``"name"``, or ``"value"``: AUC, the highest first.
-    highlight
-        Values of ``color`` to draw in colour, at most five; the others are thin and grey.
-    width, height
-        Pixels of a panel.
-    title
-        Text above the chart, wrapped to its width.
+    **options
+        `ChartOptions`. Curves are sorted, and chosen for color, by AUC.
 
     Returns
     -------
@@ -293,7 +258,6 @@ def roc_chart(
     """
     import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
 
-    options = Options(sort, highlight, width, height, title)
     level = arguments.optional_level(level)
     for name, marked in (("ks", ks), ("abroca", abroca)):
         arguments.flag(name, marked)
@@ -302,48 +266,38 @@ def roc_chart(
     # The area between curves has up to two rows for each of their points.
     most = MAX_ROWS // 3 if abroca else MAX_ROWS
     points, thinning = _fit(with_ks(table, groups, marked=ks), groups, most)
-    ranked = Ranked(pl.col("auc"), "AUC")
-    coloured, faceted = channels_of_curves(keys, points, color, facet, options, ranked)
-    points = in_drawn_order(_with_intervals(points, keys, summary), coloured, faceted)
+    chart = curve_chart(keys, points, options, Ranked(pl.col("auc"), "AUC"))
+    points = chart.in_order(_with_intervals(points, keys, summary))
     letters = _LETTERS + _OF_INTERVAL * (summary is not None) + _OF_KS * ks
-    points = numbered(_with_labels(points, coloured, options, letters, below=int(abroca)))
+    points = numbered(_with_labels(points, chart.color, chart.options, letters, below=int(abroca)))
     if abroca:
-        pairs = check_pairs(table, coloured, faceted)
-        points = with_shade(points, table, pairs, faceted, options)
+        pairs = check_pairs(table, chart.color, chart.facet)
+        points = with_shade(points, table, pairs, chart.facet, chart.options)
     band = [name for name in BAND_COLUMNS if name in points.columns]
-    drawn = [*keys.values(), POINT, *ROC_COLUMNS, "auc", *band, _LABEL, _LABEL_Y]
+    drawn = [*groups, POINT, *ROC_COLUMNS, "auc", *band, _LABEL, _LABEL_Y]
     drawn += [KS_X, KS_Y] if ks else []
     drawn += [*SHADE, AREA_LABEL, AREA_LABEL_Y] if abroca else []
     base = alt.Chart(points.select(drawn))
     # The rows of the area between curves have no counts.
     of_curves = base.transform_filter("isValid(datum.tp)") if abroca else base
-    fpr, tpr, styled = fpr_axis(), tpr_axis(), styles(coloured)
-    rates = {name: name for name in ("fpr", "tpr", *band, "auc")}
-    line = of_curves.mark_line(clip=True).encode(fpr, tpr, order=alt.Order(f"{POINT}:Q"), **styled)
-    # Invisible points catch the pointer along the line.
-    hover = of_curves.mark_point(opacity=0, size=60, aria=False).encode(
-        fpr, tpr, tooltip=tooltip(keys, rates)
-    )
-    longest = max(longest_of(points, label) for label in drawn if label in (_LABEL, AREA_LABEL))
-    labels = labels_of(base, coloured, _LABEL, _LABEL_Y, longest=longest, options=options)
-    layers = [chance(base), line, hover]
-    if ks:
-        layers.append(ks_lines(base, styled["color"], _LABEL))
-    if abroca:
-        layers.insert(0, shaded_area(base))
-        labels += area_labels(base, coloured, longest, options)
-    if band:
-        layers.insert(0, _band(base, fpr, styled["color"]))
-    layers += labels
-    description = "ROC curves: true positive rate against false positive rate"
-    note = sentences(
-        coloured and coloured.note,
+    fpr, tpr = fpr_axis(), tpr_axis()
+    shown = tooltip(keys, {name: name for name in ("fpr", "tpr", *band, "auc")})
+    layers = [
+        *([chart.band(base, fpr, *band)] if band else []),
+        *([shaded_area(base)] if abroca else []),
+        chance(base),
+        *chart.lines(of_curves, fpr, tpr, shown),
+        *([ks_lines(base, styles(chart.color)["color"], _LABEL)] if ks else []),
+    ]
+    labels = [(_LABEL, _LABEL_Y, True), *([(AREA_LABEL, AREA_LABEL_Y, False)] if abroca else [])]
+    return chart.chart(
+        [*layers, *chart.labels(base, points, *labels)],
+        "ROC curves: true positive rate against false positive rate",
         f"In brackets: {interval_name(level)} of the AUC" if summary is not None else None,
         f"Shaded: {interval_name(level, BAND)}" if band else None,
         "Vertical lines: KS, the largest distance above the diagonal" if ks else None,
         thinning,
     )
-    return arrange(layers, faceted, columns, description=description, note=note, options=options)
 
 
 def _fit(table: pl.DataFrame, keys: list[str], most: int) -> tuple[pl.DataFrame, str | None]:
@@ -353,15 +307,6 @@ def _fit(table: pl.DataFrame, keys: list[str], most: int) -> tuple[pl.DataFrame,
     points = with_auc(points.lazy(), keys).collect()
     moved = moved_by(points[AUC_CHANGE], "area") if AUC_CHANGE in points.columns else ""
     return points, drawn_of(points, table) + moved if moved else None
-
-
-def _band(base: Any, fpr: Any, color: Any) -> Any:
-    import altair as alt  # noqa: PLC0415
-
-    low, high = BAND_COLUMNS
-    return base.mark_area(opacity=0.15, clip=True, aria=False).encode(
-        fpr, alt.Y(f"{low}:Q"), alt.Y2(f"{high}:Q"), color=color
-    )
 
 
 def _with_intervals(

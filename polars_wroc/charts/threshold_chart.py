@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import polars as pl
 
 from polars_wroc.charts.channels import (
     Channel,
-    channels_of_curves,
-    in_drawn_order,
     name_in_label,
     read_groups,
     slot_of,
 )
 from polars_wroc.charts.curve_layers import (
     POINT,
-    arrange,
     chance,
     count_curves,
+    curve_chart,
     drawn_of,
     fpr_axis,
     numbered,
@@ -35,15 +32,13 @@ from polars_wroc.charts.curve_layers import (
 from polars_wroc.charts.options import (
     INK,
     MAX_ROWS,
-    NAMES,
     NO_ROWS,
     ONE_CLASS,
     PANEL,
-    Options,
+    ChartOptions,
     Ranked,
-    Sort,
-    sentences,
 )
+from polars_wroc.groups.auc_sums import GAP_METRICS
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import ROC_COLUMNS
 from polars_wroc.ranking.curve import CELLS
@@ -140,10 +135,10 @@ _NUMBERS = {
     "fp": "false positives",
     "fn": "false negatives",
     "tn": "true negatives",
-    "tpr": NAMES["tpr"],
-    "fpr": NAMES["fpr"],
-    "__ppv": f"{NAMES['ppv']} (ppv)",
-    "__selection_rate": NAMES["selection_rate"],
+    "tpr": GAP_METRICS["tpr"].label,
+    "fpr": GAP_METRICS["fpr"].label,
+    "__ppv": f"{GAP_METRICS['ppv'].label} (ppv)",
+    "__selection_rate": GAP_METRICS["selection_rate"].label,
 }
 # The same for weighted rows.
 _WEIGHTS = {name: f"{name.upper()} weight" for name in CELLS}
@@ -243,16 +238,9 @@ _FROM, _LAST = "__from", "__last"
 def threshold_chart(
     curves: pl.DataFrame | pl.LazyFrame,
     *,
-    color: str | None = None,
-    facet: str | None = None,
-    columns: int = 3,
     threshold: float | None = None,
     weighted: bool | None = None,
-    sort: Sort = "rows",
-    highlight: Sequence[object] | None = None,
-    width: int | None = None,
-    height: int | None = None,
-    title: str | None = None,
+    **options: Unpack[ChartOptions],
 ) -> Chart:
     """Draw ROC curves with a threshold slider, and the counts and rates at the threshold.
 
@@ -260,27 +248,13 @@ def threshold_chart(
     ----------
     curves
         The table of `roc_curve`; a LazyFrame is collected.
-    color
-        Column whose values get a colour, a dash pattern and a shape each; of more than five, the
-        two highest and the two lowest by AUC do, and the others are grey, without a point. None
-        takes the first group column other than ``facet``.
-    facet
-        Column whose values get a panel each; one slider moves the points in all of them.
-    columns
-        Number of panels in a row.
     threshold
         Initial threshold; None takes the step that is nearest to the median threshold.
     weighted
         Whether to label the counts as weights; None does so if one of them is not whole.
-    sort
-        Order of curves and panels: ``"rows"`` of the table, where an Enum has the order of its
-        categories, ``"name"``, or ``"value"``: AUC, the highest first.
-    highlight
-        Values of ``color`` to draw in colour, at most five; the others are thin and grey.
-    width, height
-        Pixels of a panel.
-    title
-        Text above the chart, wrapped to its width.
+    **options
+        `ChartOptions`. Curves are sorted, and chosen for color, by AUC; one slider moves the points
+        in all panels.
 
     Returns
     -------
@@ -314,28 +288,23 @@ def threshold_chart(
     """
     import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
 
-    options = Options(sort, highlight, width, height, title)
     table, keys = read_groups("curves", curves, ROC_COLUMNS, "`roc_curve`")
     groups = list(keys.values())
     count_curves(table, groups)
-    ranked = Ranked(pl.col("auc"), "AUC")
     of_curves = with_auc(table.lazy(), groups).collect()
-    coloured, faceted = channels_of_curves(keys, of_curves, color, facet, options, ranked)
+    chart = curve_chart(keys, of_curves, options, Ranked(pl.col("auc"), "AUC"))
     if weighted is not None:
         arguments.flag("weighted", weighted)
     slider = slider_of(table["threshold"], threshold)
     points, thinning = _fit(table, groups, slider)
-    points = in_drawn_order(points, coloured, faceted)
     kept = [*groups, POINT, *ROC_COLUMNS, _FROM, SLOT, NAME]
-    base = alt.Chart(_with_slots(points, coloured).select(kept))
+    base = alt.Chart(_with_slots(chart.in_order(points), chart.color).select(kept))
     # No legend, since each curve has a heading with its line and its point.
-    lines = styles(coloured, legend=False)
-    shapes = styles(coloured, points=True, legend=False)
+    lines = styles(chart.color, legend=False)
+    shapes = styles(chart.color, points=True, legend=False)
     fpr, tpr = fpr_axis(), tpr_axis()
     shown = tooltip(keys, {"fpr": "fpr", "tpr": "tpr"})
-    line = base.mark_line().encode(fpr, tpr, order=alt.Order(f"{POINT}:Q"), **lines)
-    hover = base.mark_point(opacity=0, size=60, aria=False).encode(fpr, tpr, tooltip=shown)
-    at, place = _at_threshold(base), Place(options.height or PANEL)
+    at, place = _at_threshold(base), Place(chart.options.height or PANEL)
     point = at.mark_point(filled=True, size=130, opacity=1, stroke="white", strokeWidth=1).encode(
         fpr, tpr, tooltip=shown, **shapes
     )
@@ -344,33 +313,22 @@ def threshold_chart(
         value=slider.start,
         bind=alt.binding_range(min=slider.low, max=slider.high, step=slider.step, name="threshold"),
     )
+    whole = are_whole(points)
+    weights = not whole if weighted is None else weighted
     # A parameter of the first layer becomes one of the whole chart.
     layers = [
         chance(base).add_params(param),
-        line,
-        hover,
+        *chart.lines(base, fpr, tpr, shown, legend=False),
         point,
         *headings(at, lines, shapes, place),
+        *numbers(at, place, count_format(points, whole=whole), weighted=weights),
     ]
-    whole = are_whole(points)
-    layers += numbers(
-        at,
-        place,
-        count_format(points, whole=whole),
-        weighted=not whole if weighted is None else weighted,
-    )
-    description = (
-        "ROC curves with the point, the counts and the rates at the threshold that a slider "
-        f"chooses, which starts at {slider.start:g}"
-    )
-    return arrange(
+    return chart.chart(
         layers,
-        faceted,
-        columns,
-        description=description,
-        note=sentences(coloured and coloured.note, thinning),
+        "ROC curves with the point, the counts and the rates at the threshold that a slider "
+        f"chooses, which starts at {slider.start:g}",
+        thinning,
         own_axes=True,
-        options=options,
     )
 
 

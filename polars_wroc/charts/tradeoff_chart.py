@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import polars as pl
 
@@ -23,7 +23,7 @@ from polars_wroc.charts.interval_layers import (
     segments_in_order,
     text_column,
 )
-from polars_wroc.charts.options import GREY, Options, Sort, drawable
+from polars_wroc.charts.options import GREY, ChartOptions, drawable, read_options
 from polars_wroc.inputs.columns import MODEL
 
 if TYPE_CHECKING:
@@ -46,11 +46,7 @@ Table = pl.DataFrame | pl.LazyFrame
 
 def tradeoff_chart(
     thresholds: Table | Mapping[str, Table],
-    *,
-    sort: Sort = "rows",
-    width: int | None = None,
-    height: int | None = None,
-    title: str | None = None,
+    **options: Unpack[ChartOptions],
 ) -> alt.LayerChart | alt.VConcatChart:
     """Draw what equal error rates cost: the cost of errors with and without them.
 
@@ -59,13 +55,9 @@ def tradeoff_chart(
     thresholds
         The table of `equalized_thresholds`, or several of the same costs by their names, such as
         ``{"equalized odds": first, "equal opportunity": second}``; a LazyFrame is collected.
-    sort
-        Order of the rows: as given with ``"rows"``, ``"name"``, or ``"value"``: the cost of equal
-        rates beyond that of an own threshold for each group, the highest first.
-    width, height
-        Pixels of a panel; None gives each row the same height.
-    title
-        Text above the chart, wrapped to its width.
+    **options
+        `ChartOptions`, without ``color``, ``facet``, ``columns`` and ``highlight``. Rows are sorted
+        by the cost of equal rates beyond that of an own threshold for each group.
 
     Returns
     -------
@@ -94,7 +86,7 @@ def tradeoff_chart(
     >>> type(wroc.tradeoff_chart({"equalized odds": table})).__name__
     'LayerChart'
     """
-    options = Options(sort, None, width, height, title)
+    chosen = read_options(options, without=("color", "facet", "columns", "highlight"))
     rows, keys = _read(thresholds)
     several = len(keys) > 1
     facet = with_values(Channel(_CRITERION, "criterion"), keys, rows) if several else None
@@ -105,7 +97,7 @@ def tradeoff_chart(
         "Expected cost per row",
         "Expected cost of errors with and without equal rates of all groups",
         domain_of(rows, list(_RULES), []),
-        options,
+        chosen,
     )
     rows = segments_in_order(rows, facet, shown)
     chart: alt.LayerChart | alt.VConcatChart = panels_of(

@@ -7,13 +7,13 @@ from typing import NamedTuple, get_args
 
 from polars_wroc.audits.result import SUFFIXES
 from polars_wroc.audits.tables import ReferenceKind
-from polars_wroc.charts.options import ChangeMeasure, GapMetric
 from polars_wroc.cli import process, shared_options
 from polars_wroc.cli.results import TABLE_OR_CHART
 from polars_wroc.cli.sources import Name
 from polars_wroc.curves.calibration_curve import Strategy
 from polars_wroc.curves.roc_curve import BandKind
 from polars_wroc.files import outputs
+from polars_wroc.groups.auc_sums import GAP_METRICS
 from polars_wroc.metrics.paired_tests import ComparisonMethod
 from polars_wroc.stats.difference_tests import Exact
 from polars_wroc.thresholds.threshold_rates import DEFAULT_METRICS
@@ -143,14 +143,13 @@ def add_diff(parser: argparse.ArgumentParser) -> None:
         )
     parser.add_argument(
         "--metric",
-        choices=get_args(GapMetric),
+        choices=[*GAP_METRICS],
         help="metric in the chart; default the one that changed most surely",
     )
     parser.add_argument(
-        "--measure",
-        choices=get_args(ChangeMeasure),
-        help="in the chart: changes of the gaps, or of the values themselves; default what changed "
-        "most surely",
+        "--show",
+        choices=("value", "gap"),
+        help="what the chart is of: changes of values or of gaps; default what changed most surely",
     )
     shared_options.add_adjust(parser, "changes that are tested")
     parser.add_argument(
@@ -282,7 +281,7 @@ def add_gaps(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--metric",
-        choices=get_args(GapMetric),
+        choices=[*GAP_METRICS],
         help="metric that is printed and drawn, rates with decisions only; default auc",
     )
     shared_options.add_adjust(parser, "tests in the table")

@@ -24,8 +24,7 @@ from polars_wroc.audits.gates import (
 )
 from polars_wroc.audits.not_audited import seemingly_unknown, unknown_hint
 from polars_wroc.audits.result import SUFFIXES, Audit
-from polars_wroc.audits.tables import audited_files, keys_of
-from polars_wroc.charts.options import GapMetric
+from polars_wroc.audits.tables import audited_files
 from polars_wroc.cli import arguments, process, results, sources
 from polars_wroc.cli.arguments import groups_of
 from polars_wroc.cli.command_options import CURVES
@@ -49,8 +48,8 @@ from polars_wroc.cli.results import (
 )
 from polars_wroc.counts.count_table import CountTable
 from polars_wroc.files import outputs
+from polars_wroc.groups.comparisons import IMPACT_RATIO
 from polars_wroc.groups.impact_ratios import impact_ratios
-from polars_wroc.groups.wide import impact_wide
 from polars_wroc.inputs.columns import AUDIT_KEYS, UNKNOWN_CATEGORY, check_positives
 from polars_wroc.inputs.decisions import RECORDED
 from polars_wroc.namespaces import Counts
@@ -186,7 +185,7 @@ def _show_audit(result: Audit, options: argparse.Namespace) -> None:
 def run_diff(options: argparse.Namespace) -> None:
     """Print or write the changes, or draw those of a metric; raise if a gate fails."""
     check_output(options, TABLE_OR_CHART)
-    drawn = {name: getattr(options, name) for name in ("metric", "measure")}
+    drawn = {name: getattr(options, name) for name in ("metric", "show")}
     given = [name for name, value in drawn.items() if value is not None]
     if given and not is_chart(options):
         msg = f"--{given[0]} applies to a chart: -o FILE with one of .html, .png, .svg"
@@ -203,13 +202,13 @@ def _show_changes(changes: Changes, options: argparse.Namespace) -> None:
         from polars_wroc.audits.report.changes import render_changes  # noqa: PLC0415
 
         before, after = (Path(name).name for name in options.files)
-        page = render_changes(changes, (before, after), options.metric, options.measure)
+        page = render_changes(changes, (before, after), options.metric, options.show)
         outputs.write(options.output, lambda part: part.write_text(page, encoding="utf-8"))
         say_written(options)
         return
-    metric, measure = changes.most_changed(options.metric, options.measure)[0]
+    metric, show = changes.most_changed(options.metric, options.show)[0]
     text = partial(changes_in_text, changes)
-    drawn = {"level": changes.level, "metric": metric, "measure": measure}
+    drawn = {"level": changes.level, "metric": metric, "show": show}
     show_table("diff", changes.table, options, text, **drawn)
 
 
@@ -241,11 +240,11 @@ def run_impact(options: argparse.Namespace) -> None:
         table, decided = collect_all([function(**given), _decided(frame, options)])
     arguments.check_selected(options, decided["selected"].sum())
     notes = _notes(table, decided, options)
-    wide = impact_wide(table, rejected=options.favorable == "rejected")
-    in_text = partial(impact_in_text, wide, keys_of(wide), notes)
+    in_text = partial(impact_in_text, table, notes)
 
     def show() -> None:
-        show_table("impact", _written(table, options), options, in_text, level=options.level)
+        drawn = {"metric": IMPACT_RATIO, "show": "ratio", "level": options.level}
+        show_table("impact", _written(table, options), options, in_text, **drawn)
         if options.output:
             for note in notes:
                 process.complain(note)
@@ -336,7 +335,7 @@ def run_compare(options: argparse.Namespace) -> None:
 def run_gaps(options: argparse.Namespace) -> None:
     """Test the gaps between groups and their reference."""
     check_output(options, TABLE_OR_CHART)
-    metric: GapMetric = options.metric or "auc"
+    metric: str = options.metric or "auc"
     if options.metric and options.output and not is_chart(options):
         msg = f"--metric applies to what is printed and to charts; {options.output} has all metrics"
         raise UsageError(msg)

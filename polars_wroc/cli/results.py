@@ -13,16 +13,18 @@ import polars.selectors as cs
 from polars_wroc.audits.gates import Judgement
 from polars_wroc.audits.text_table import Screen, fitted_table, limits_in_text, points_in_text
 from polars_wroc.audits.words import capitalised, first_few, many, points
-from polars_wroc.charts.options import NAMES, GapMetric
 from polars_wroc.cli import process
 from polars_wroc.cli.process import check_printed, screen_of
 from polars_wroc.files import outputs
+from polars_wroc.groups.auc_sums import GAP_METRICS
 from polars_wroc.groups.categories import CROSSED
-from polars_wroc.groups.wide import BELOW, LIKELY, SURELY, judgement
+from polars_wroc.groups.comparisons import DIFFERENT
+from polars_wroc.inputs.arguments import FOUR_FIFTHS
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, UNKNOWN_CATEGORY
 from polars_wroc.metrics.summary import DIAGNOSTIC_COLUMNS
 from polars_wroc.ranking.curve import CELLS
 from polars_wroc.stats.difference_tests import is_significant
+from polars_wroc.stats.proportions import TOLERANCE
 
 
 class ChartKind(NamedTuple):
@@ -39,8 +41,8 @@ _CHARTS = {
     "auc": ChartKind("auc_chart", ("level",)),
     "gaps": ChartKind("gap_chart", ("metric", "level")),
     "compare": ChartKind("gap_chart", ("level",)),
-    "impact": ChartKind("fairness_chart", ("level",)),
-    "diff": ChartKind("change_chart", ("metric", "measure", "level")),
+    "impact": ChartKind("gap_chart", ("metric", "show", "level")),
+    "diff": ChartKind("gap_chart", ("metric", "show", "level")),
     "roc": ChartKind("roc_chart", ("facet", "summary", "level")),
     "pr": ChartKind("pr_chart", ("facet",)),
     "det": ChartKind("det_chart", ("facet",)),
@@ -172,7 +174,7 @@ def of_pairs(table: pl.DataFrame, keys: Sequence[str], level: float) -> str:
 
 
 def of_gaps(
-    table: pl.DataFrame, keys: Sequence[str], metric: GapMetric, reference: str, margin: float
+    table: pl.DataFrame, keys: Sequence[str], metric: str, reference: str, margin: float
 ) -> str:
     """Say which groups differ from their reference."""
     of_metric = table.filter(metric=metric)
@@ -180,7 +182,7 @@ def of_gaps(
     names = [
         f"{_place(row, keys, '')} ({points(row['gap'])})" for row in found.iter_rows(named=True)
     ]
-    what = f"from {reference} in {NAMES[metric]}"
+    what = f"from {reference} in {GAP_METRICS[metric].label}"
     first = f"No group is shown to differ {what}."
     if names:
         first = f"Different {what}, in points: {first_few(names, _SEPARATOR)}."
@@ -235,28 +237,22 @@ def of_calibration(slopes: pl.DataFrame, keys: Sequence[str]) -> str:
 
 def of_impact(table: pl.DataFrame, keys: Sequence[str]) -> str:
     """Say which categories are below four fifths."""
-    below = pl.col(BELOW)
-    judged = table.filter(pl.col("excluded").is_null(), below.is_not_null())
+    judged = table.drop_nulls("verdict")
     if judged.is_empty():
         return "Nothing could be compared."
-    # Crossed groups come after those of one attribute.
-    crossed = pl.col("attribute").str.contains(CROSSED, literal=True)
-    listed = {}
-    for verdict in (SURELY, LIKELY):
-        found = judged.filter(below == verdict).sort(crossed, "impact_ratio")
-        listed[verdict] = [
-            f"{_place(row, keys, '')} ({row['impact_ratio']:.2f})"
-            for row in found.iter_rows(named=True)
-        ]
-    sentences = [
-        f"{start}: {first_few(names, _SEPARATOR)}."
-        for start, names in (
-            ("Surely below four fifths", listed[SURELY]),
-            ("Likely below", listed[LIKELY]),
-        )
-        if names
-    ]
-    if not listed[SURELY]:
+    surely, below = pl.col("verdict") == DIFFERENT, pl.col("ratio") < FOUR_FIFTHS - TOLERANCE
+    sentences = []
+    for start, condition in (
+        ("Surely below four fifths", surely),
+        ("Likely below", ~surely & below),
+    ):
+        # Crossed groups come after those of one attribute.
+        crossed = pl.col("attribute").str.contains(CROSSED, literal=True)
+        found = judged.filter(condition).sort(crossed, "ratio").iter_rows(named=True)
+        names = [f"{_place(row, keys, '')} ({row['ratio']:.2f})" for row in found]
+        if names:
+            sentences.append(f"{start}: {first_few(names, _SEPARATOR)}.")
+    if not judged.select(surely.any()).item():
         sentences.insert(0, "No category is surely below four fifths.")
     return " ".join(sentences)
 
@@ -317,10 +313,10 @@ def pairs_in_text(table: pl.DataFrame, level: float, screen: Screen) -> str:
 
 
 def gaps_in_text(
-    table: pl.DataFrame, metric: GapMetric, reference: str, margin: float, screen: Screen
+    table: pl.DataFrame, metric: str, reference: str, margin: float, screen: Screen
 ) -> str:
     """Write the gaps of a metric, in points."""
-    keys = [*AUDIT_KEYS, *([MODEL] if table[MODEL].n_unique() > 1 else [])]
+    keys = keys_of_rows(table)
     of_metric = table.filter(metric=metric)
     sizes = of_metric.select(pl.col("gap").alias("gap, points"), "detectable")
     columns: _Columns = [
@@ -371,22 +367,26 @@ def calibration_in_text(curve: pl.DataFrame, slopes: pl.DataFrame, screen: Scree
     return f"{first}\n\n{_written(curve, columns, screen, [*keys, 'bin'], 4)}"
 
 
-def impact_in_text(
-    table: pl.DataFrame, keys: Sequence[str], notes: Sequence[str], screen: Screen
-) -> str:
+def impact_in_text(table: pl.DataFrame, notes: Sequence[str], screen: Screen) -> str:
     """Write the impact ratio of each category, after a verdict and notes."""
+    keys = keys_of_rows(table)
     verdict = " ".join([of_impact(table, keys), *notes])
     named = table.with_columns(pl.col(key).fill_null(UNKNOWN_CATEGORY) for key in keys)
     columns: _Columns = [
         "n",
-        pl.col("selection_rate").alias("rate"),
-        pl.col("impact_ratio").alias("ratio"),
-        _limits(table, "impact_ratio_joint_low", "impact_ratio_joint_high", "joint limits"),
-        judgement(pl.col("impact_ratio"), pl.col(BELOW)).alias("below 4/5"),
+        pl.col("value").alias("rate"),
+        "ratio",
+        pl.coalesce("verdict", "reason").alias("verdict"),
+        _limits(table, "ratio_low", "ratio_high", "joint limits"),
         "reference",
         "p_adjusted",
     ]
-    return _written(named, columns, screen, keys, 5, verdict)
+    return _written(named, columns, screen, keys, 4, verdict)
+
+
+def keys_of_rows(table: pl.DataFrame) -> list[str]:
+    """List the keys of comparisons, with the score if there are several."""
+    return [*AUDIT_KEYS, *([MODEL] if table[MODEL].n_unique() > 1 else [])]
 
 
 def _written(

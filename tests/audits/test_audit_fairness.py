@@ -9,11 +9,10 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 from sweeps import sweep
-from wide_tables import fairness_of, gaps_of, wide_gaps
+from wide_tables import fairness_of, fairness_rows, gaps_of, wide_gaps
 
 import polars_wroc as wroc
 from polars_wroc.audits.gates import OF_COMPARISONS, read_gate
-from polars_wroc.groups.wide import fairness_wide
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +90,7 @@ def test_clusters_have_limits_and_tests_by_their_design(rows: pl.DataFrame, meth
     expected = wroc.fairness(
         rows, "y", "s", attributes="g", threshold=1, weight="w", design="client"
     ).filter(pl.col("metric") != "max_abroca")
-    expected = fairness_wide(expected).drop("attribute").sort("metric")
+    expected = fairness_rows(expected, ["metric"]).sort("metric")
     found = fairness(audit).drop("attribute").sort("metric")
     of_aucs = pl.col("metric") == "auc_difference"
     assert_frame_equal(found.drop("p_value"), expected.drop("p_value"), rel_tol=1e-9)

@@ -17,11 +17,12 @@ from drawings import (
     with_one_class,
 )
 from polars.testing import assert_frame_equal
-from wide_tables import segments_of
 
 import polars_wroc as wroc
+from polars_wroc.audits.charts import aucs_of
 
-AUC_COLUMNS = ["auc", "auc_low", "auc_high", "n", "n_pos", "n_neg"]
+# Columns of the drawn rows, and of the table.
+DRAWN = {"__value": "auc", "__low": "auc_low", "__high": "auc_high", "__n": "n"}
 
 
 def drawn_panels(chart: Chart) -> dict[str, list[dict[str, Any]]]:
@@ -46,18 +47,18 @@ def test_each_segment_is_drawn_with_its_interval() -> None:
         assert rows["__row"].to_list() == [
             f"{group} (n = {n})" for group, n in summary.select("g", "n").iter_rows()
         ]
-        assert_frame_equal(rows.select(AUC_COLUMNS), summary.select(AUC_COLUMNS))
+        assert_frame_equal(rows.select(*DRAWN).rename(DRAWN), summary.select(*DRAWN.values()))
 
 
 def test_marks_stand_at_the_auc_and_at_its_limits() -> None:
     chart = wroc.auc_chart(wroc.summary(scored(60, groups=2), "y", "s", by="g"))
-    overall, interval, point, number, between = chart.to_dict()["layer"]
-    marks = [layer["mark"]["type"] for layer in (overall, interval, point, number, between)]
-    assert marks == ["rule", "rule", "point", "text", "text"]
+    interval, point, number, between = chart.to_dict()["layer"]
+    marks = [layer["mark"]["type"] for layer in (interval, point, number, between)]
+    assert marks == ["rule", "point", "text", "text"]
     limits = [interval["encoding"][axis]["field"] for axis in ("x", "x2")]
-    assert limits == ["auc_low", "auc_high"]
-    assert point["encoding"]["x"]["field"] == number["encoding"]["text"]["field"] == "auc"
-    assert {*AUC_COLUMNS, "__row"} <= tooltip_fields([point])
+    assert limits == ["__low", "__high"]
+    assert point["encoding"]["x"]["field"] == number["encoding"]["text"]["field"] == "__value"
+    assert {*DRAWN, "__row"} <= tooltip_fields([point])
 
 
 def test_groups_of_several_columns_make_up_the_segment() -> None:
@@ -83,7 +84,7 @@ def test_models_of_a_segment_differ_by_shape_and_not_by_colour_alone() -> None:
     assert [(row["__row"][0], row["__group2"]) for row in rows] == [
         (group, model) for group in "01" for model in ("s", "t")
     ]
-    encoding = chart.to_dict()["layer"][2]["encoding"]
+    encoding = chart.to_dict()["layer"][1]["encoding"]
     assert {encoding[channel]["field"] for channel in ("color", "shape")} == {"__group2"}
     assert encoding["yOffset"]["field"] == "__line"
     for channel in ("color", "shape"):
@@ -103,7 +104,7 @@ def test_facet_has_a_panel_for_each_value() -> None:
 @pytest.mark.slow
 def test_audit_has_a_panel_for_each_attribute_and_brings_its_overall_auc() -> None:
     audit = wroc.audit(audited(), "y", ["s", "t"], attributes=["g", "h"], weight="w")
-    aucs = segments_of(audit)
+    aucs = aucs_of(audit)
     panels = drawn_panels(wroc.auc_chart(aucs))
     assert list(panels) == ["overall", "g", "h"]
     overall = aucs.filter(attribute="overall")
@@ -111,7 +112,7 @@ def test_audit_has_a_panel_for_each_attribute_and_brings_its_overall_auc() -> No
     assert len(set(everybody.values())) == 2
     for attribute, rows in panels.items():
         segments = aucs.filter(attribute=attribute)
-        assert [row["auc"] for row in rows] == segments["auc"].to_list()
+        assert [row["__value"] for row in rows] == segments["auc"].to_list()
         assert [row["__overall"] for row in rows] == [everybody[row["__group3"]] for row in rows]
     layer = wroc.auc_chart(aucs).to_dict()["vconcat"][1]["layer"][0]
     assert layer["encoding"]["color"]["field"] == "__group3"
@@ -120,7 +121,7 @@ def test_audit_has_a_panel_for_each_attribute_and_brings_its_overall_auc() -> No
 
 def test_audit_of_one_score_brings_its_overall_auc() -> None:
     audit = wroc.audit(audited(), "y", "s", attributes="g")
-    aucs = segments_of(audit)
+    aucs = aucs_of(audit)
     panels = drawn_panels(wroc.auc_chart(aucs))
     found = {row["__overall"] for rows in panels.values() for row in rows}
     assert found == {aucs["auc"][0]}
@@ -129,17 +130,17 @@ def test_audit_of_one_score_brings_its_overall_auc() -> None:
 def test_overall_line_is_drawn_where_the_caller_says() -> None:
     audit = wroc.audit(audited(), "y", "s", attributes="g")
     summary = wroc.summary(audited(), "y", "s", by="g")
-    panels = drawn_panels(wroc.auc_chart(segments_of(audit), overall=0.25))
+    panels = drawn_panels(wroc.auc_chart(aucs_of(audit), overall=0.25))
     assert {row["__overall"] for rows in panels.values() for row in rows} == {0.25}
     assert {row["__overall"] for row in drawn(wroc.auc_chart(summary, overall=1))} == {1.0}
-    assert {row["__overall"] for row in drawn(wroc.auc_chart(summary))} == {None}
+    assert all("__overall" not in row for row in drawn(wroc.auc_chart(summary)))
 
 
 def test_segment_without_an_auc_draws_nothing(tmp_path: Path) -> None:
     summary = wroc.summary(with_one_class(), "y", "s", by="g")
     chart = wroc.auc_chart(summary)
     (row,) = (row for row in drawn(chart) if row["__row"].startswith("b "))
-    assert [row[name] for name in ("auc", "auc_low", "auc_high")] == [None] * 3
+    assert [row[name] for name in ("__value", "__low", "__high")] == [None] * 3
     expected = summary["auc"].drop_nulls().to_list()
     assert shown_numbers(chart, tmp_path) == pytest.approx(expected, abs=6e-4)
 
@@ -159,7 +160,7 @@ def test_segment_may_have_a_name_that_vega_reads_as_syntax(channel: str, tmp_pat
     expected = summary["auc"].sort().to_list()
     assert sorted(shown_numbers(chart, tmp_path)) == pytest.approx(expected, abs=6e-4)
     if channel == "color":
-        field = chart.to_dict()["layer"][2]["encoding"]["color"]
+        field = chart.to_dict()["layer"][1]["encoding"]["color"]
         assert (field["field"], field["title"]) == ("__group1", "a.b[c]")
 
 

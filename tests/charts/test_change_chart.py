@@ -63,7 +63,7 @@ def texts_of(chart: Any, folder: Path) -> list[str]:
     "metric", sweep(["auc", "tpr", "selection_rate", "fpr", "ppv", "npv"], fast=2)
 )
 def test_each_change_is_drawn(changes: pl.DataFrame, metric: Any, measure: Any) -> None:
-    chart = wroc.change_chart(changes, metric=metric, measure=measure)
+    chart = wroc.gap_chart(changes, metric=metric, show=measure)
     known = changes.filter(pl.col("change").is_not_null(), metric=metric, measure=measure)
     shown = known.partition_by("attribute", maintain_order=True)
     titles = [panel["title"]["text"] for panel in chart.to_dict()["vconcat"]]
@@ -72,37 +72,26 @@ def test_each_change_is_drawn(changes: pl.DataFrame, metric: Any, measure: Any) 
         assert drawn["__row"].to_list() == table["segment"].to_list()
         for ending in ("", "low", "high"):
             assert (
-                drawn[f"__{ending or 'change'}"].to_list()
+                drawn[f"__{ending or 'value'}"].to_list()
                 == (100 * table["_".join(filter(None, ("change", ending)))]).to_list()
             )
         factor = 100 if measure == "gap" else 1
-        assert drawn["before"].to_list() == (factor * table["before"]).to_list()
+        assert drawn["__before"].to_list() == (factor * table["before"]).to_list()
     # Of one audit only, they have no change.
     assert {"c", "d"}.isdisjoint(known["segment"].to_list())
 
 
-def test_significance_has_a_colour_and_a_shape(changes: pl.DataFrame, tmp_path: Path) -> None:
-    chart = wroc.change_chart(changes, metric="tpr", level=0.95)
+def test_significance_has_a_shape_and_words(changes: pl.DataFrame, tmp_path: Path) -> None:
+    chart = wroc.gap_chart(changes, metric="tpr", level=0.95)
     for panel in chart.to_dict()["vconcat"]:
-        points = [layer for layer in panel["layer"] if layer["mark"]["type"] == "point"]
-        significant, other = points
-        assert significant["mark"]["filled"]
-        assert not other["mark"]["filled"]
-        looks = [
-            {name: layer["encoding"][name]["value"] for name in ("color", "shape")}
-            for layer in points
-        ]
-        assert looks[0]["shape"] != looks[1]["shape"]
-        assert looks[0]["color"] != looks[1]["color"]
-        rules = [
-            layer["encoding"]["color"]["value"]
-            for layer in panel["layer"]
-            if layer["mark"]["type"] == "rule" and "color" in layer["encoding"]
-        ]
-        assert rules == [look["color"] for look in looks]
-        zero = panel["layer"][0]
-        assert zero["mark"]["type"] == "rule"
+        significant, other = (
+            layer["mark"] for layer in panel["layer"] if layer["mark"]["type"] == "point"
+        )
+        assert significant["filled"]
+        assert not other["filled"]
+        zero, thick, thin = (layer for layer in panel["layer"] if layer["mark"]["type"] == "rule")
         assert zero["encoding"]["x"] == {"datum": 0}
+        assert thick["mark"]["strokeWidth"] > thin["mark"]["strokeWidth"]
     (drawn, _) = panels(chart)
     table = changes.filter(pl.col("change").is_not_null(), metric="tpr", measure="gap")
     said = [
@@ -116,7 +105,7 @@ def test_significance_has_a_colour_and_a_shape(changes: pl.DataFrame, tmp_path: 
     assert set(said) <= set(texts)
     for low, high in table.select("change_low", "change_high").rows():
         assert f"{100 * low:+.1f} to {100 * high:+.1f}".replace("-", MINUS) in texts
-    axis = "Change of gap in true positive rate in points, after less before, with its 95%"
+    axis = "Change of gap in true positive rate, after less before, in points of 100, with its 95%"
     assert any(text.startswith(axis) for text in texts)
 
 
@@ -127,7 +116,7 @@ def test_the_most_notable_of_many_segments_are_drawn(tmp_path: Path) -> None:
         for seed, shift in ((3, 0.0), (4, 4.0))
     ]
     changes = wroc.audit_changes(*audits)
-    chart = wroc.change_chart(changes)
+    chart = wroc.gap_chart(changes)
     (drawn,) = panels(chart)
     known = changes.filter(pl.col("change").is_not_null(), metric="auc", measure="gap")
     assert (known.height, drawn.height) == (62, 40)
@@ -146,22 +135,13 @@ def test_each_score_of_a_segment_has_a_row() -> None:
     audits = [
         wroc.audit(rows(seed, 0.0, ["a", "b"]), "y", ["s", "t"], attributes="g") for seed in (5, 6)
     ]
-    (drawn,) = panels(wroc.change_chart(wroc.audit_changes(*audits)))
-    assert drawn["__row"].to_list() == ["a, s", "a, t", "b, s", "b, t"]
+    (drawn,) = panels(wroc.gap_chart(wroc.audit_changes(*audits)))
+    assert drawn["__row"].to_list() == ["a", "a", "b", "b"]
+    assert drawn["__group3"].to_list() == ["s", "t", "s", "t"]
 
 
 def test_what_is_refused(changes: pl.DataFrame) -> None:
-    with pytest.raises(ValueError, match=r"`metric` must be one of .*; found 'f1'"):
-        wroc.change_chart(changes, metric="f1")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=r"`measure` must be one of 'gap', 'value'; found 'x'"):
-        wroc.change_chart(changes, measure="x")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=r"`level` must lie between 0.001 .* found 95"):
-        wroc.change_chart(changes, level=95)
-    with pytest.raises(TypeError, match=r"^`changes` must be a table of this package; found list"):
-        wroc.change_chart([])  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=r"^`changes` must have the columns .*; found no \['p_adj"):
-        wroc.change_chart(changes.drop("p_adjusted"))
-    with pytest.raises(ValueError, match=r"^`changes` must be the table of `audit_changes`; found"):
-        wroc.change_chart(changes.drop("attribute"))
+    with pytest.raises(ValueError, match=r"`metric` must be one of the table, .*; found 'f1'"):
+        wroc.gap_chart(changes, metric="f1")
     with pytest.raises(ValueError, match=r"must have changes of the gap of auc to be drawn; found"):
-        wroc.change_chart(changes.filter(measure="value"))
+        wroc.gap_chart(changes.filter(measure="value"))

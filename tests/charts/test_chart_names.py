@@ -11,7 +11,6 @@ import polars as pl
 import pytest
 from chromium import Chromium
 from sweeps import sweep
-from wide_tables import gaps_for_charts
 
 import polars_wroc as wroc
 from polars_wroc.audits.report.page import _bundle
@@ -88,14 +87,13 @@ def test_columns_and_values_of_any_name_are_drawn(
     data, by = rows({"g": colours, "h": panels}), ["g", "h"]
     # Only tables may have names with two underscores.
     names = {"g": color, "h": facet}
-    roc, one, precisions, summary, gaps = (
+    roc, one, precisions, summary = (
         table.rename(names, strict=False)
         for table in (
             wroc.roc_curve(data, "y", "s", by=by),
             wroc.roc_curve(data, "y", "s", by="g"),
             wroc.pr_curve(data, "y", "s", by=by),
             wroc.summary(data, "y", "s", by=by),
-            gaps_for_charts(data, by),
         )
     )
     curves = seen(
@@ -142,8 +140,7 @@ def test_columns_and_values_of_any_name_are_drawn(
     assert groups_of(curves[3], color) == {(value,) for value in colours}
     intervals = seen(
         [
-            draw(table, color=first, facet=second)
-            for draw, table in ((wroc.auc_chart, summary), (wroc.gap_chart, gaps))
+            wroc.auc_chart(summary, color=first, facet=second)
             for first in (None, color)
             for second in (None, facet)
         ],
@@ -151,7 +148,7 @@ def test_columns_and_values_of_any_name_are_drawn(
         chromium,
     )
     for chart, (first, second) in zip(
-        intervals, [(a, b) for a in (None, color) for b in (None, facet)] * 2, strict=True
+        intervals, [(a, b) for a in (None, color) for b in (None, facet)], strict=True
     ):
         # A legend has points too.
         assert chart["points"] == 10
@@ -177,25 +174,28 @@ def test_charts_of_fairness_draw_columns_and_values_of_any_name(
     colours, panels = [color, facet, *others], [facet, others[0]]
     data = rows({"g": colours, "h": panels})
     names = {"g": color, "h": facet}
-    rates, gaps, compared, costs = (
+    rates, compared, costs = (
         table.rename(names, strict=False)
         for table in (
             wroc.threshold_metrics(data, "y", "s", by=["g", "h"]),
-            gaps_for_charts(data, ["g", "h"]),
             wroc.compare(data, "y", ["s", -pl.col("s").alias("t")], by="g"),
             wroc.equalized_thresholds(data, "y", "s", by="g"),
         )
     )
     pairs = wroc.cross_auc(data, "y", "s", by="g")
     pairs = pairs.rename({f"{side}_g": f"{side}_{color}" for side in ("positive", "negative")})
-    impact = wroc.impact_ratios(
-        data, "s", attributes="g", threshold=0.5, favorable="selected"
-    ).with_columns(attribute=pl.lit(color))
+    gaps, impact = (
+        table.with_columns(attribute=pl.lit(color))
+        for table in (
+            wroc.group_gaps(data, "y", "s", attributes="g"),
+            wroc.impact_ratios(data, "s", attributes="g", threshold=0.5, favorable="selected"),
+        )
+    )
     charts = seen(
         [
             wroc.rates_chart(rates, rates="tpr", threshold=0.5, color=color, facet=facet),
-            wroc.fairness_chart(gaps, color=color, facet=facet),
-            wroc.fairness_chart(impact),
+            wroc.gap_chart(gaps, margin=0.1),
+            wroc.gap_chart(impact, metric="impact_ratio", show="ratio"),
             wroc.gap_chart(compared),
             wroc.matrix_chart(pairs),
             wroc.tradeoff_chart(dict.fromkeys(colours, costs), title=color),
@@ -206,11 +206,10 @@ def test_charts_of_fairness_draw_columns_and_values_of_any_name(
     lines, bands, ratios, differences, cells, trade = charts
     assert lines["lines"] == 10
     assert groups_of(lines, color, facet) == {(a, b) for a in colours for b in panels}
-    assert groups_of(bands, color) == {(value,) for value in colours}
-    for chart in (lines, bands):
-        assert_said([*colours, *panels], chart)
-    for chart in (ratios, differences, cells, trade):
-        assert_said([color, *colours] if chart is not differences else colours, chart)
+    assert {text.rpartition(" (n = ")[0] for (text,) in groups_of(bands, color)} == {*colours}
+    assert_said([*colours, *panels], lines)
+    for chart in (bands, ratios, differences, cells, trade):
+        assert_said([color, *colours] if chart in (cells, trade) else colours, chart)
     assert len(groups_of(cells, f"{color} of the positives", f"{color} of the negatives")) == 25
 
 
@@ -224,7 +223,7 @@ def test_long_and_empty_names_are_drawn_and_many_are_grey(
     curve, metrics = (
         make(data, "y", "s", by=by) for make in (wroc.roc_curve, wroc.threshold_metrics)
     )
-    gaps = gaps_for_charts(data, by)
+    gaps = wroc.group_gaps(data, "y", "s", attributes="g")
     charts = seen(
         [
             wroc.roc_chart(curve, facet="h", ks=True, title=names[0]),
@@ -233,7 +232,7 @@ def test_long_and_empty_names_are_drawn_and_many_are_grey(
             wroc.rates_chart(metrics, rates="fpr", facet="h", threshold=0.5),
             wroc.roc_chart(curve, color="h", facet="g", abroca=True, highlight=["b"]),
             wroc.gap_chart(gaps, color="g", highlight=names[-3:]),
-            wroc.fairness_chart(gaps, color="g", facet="h", sort="name"),
+            wroc.gap_chart(gaps, color="g", margin=0.1, sort="name"),
             wroc.matrix_chart(wroc.cross_auc(data, "y", "s", by="g"), sort="value"),
         ],
         tmp_path,
@@ -276,7 +275,7 @@ def test_models_of_any_name_are_drawn(number: int, tmp_path: Path, chromium: Chr
             wroc.gain_chart(curve, kind="cap", facet="g"),
             wroc.auc_chart(named(wroc.summary(data, "y", scores, by="g"))),
             wroc.gap_chart(named(wroc.group_gaps(data, "y", scores, attributes="g"))),
-            wroc.change_chart(named(wroc.audit_changes(audit, audit, different_rows=True))),
+            wroc.gap_chart(named(wroc.audit_changes(audit, audit, different_rows=True))),
         ],
         tmp_path,
         chromium,

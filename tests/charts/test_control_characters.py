@@ -58,15 +58,9 @@ CHARTS: dict[str, Callable[[pl.DataFrame, str], Any]] = {
     ),
     "auc_chart": lambda f, g: wroc.auc_chart(wroc.summary(f, "y", "s", by=g)),
     "gap_chart": lambda f, g: wroc.gap_chart(wroc.group_gaps(f, "y", "s", attributes=g)),
-    "fairness_chart": lambda f, g: wroc.fairness_chart(
-        wroc.impact_ratios(f, attributes=g, selected="d", favorable="selected")
-    ),
     "matrix_chart": lambda f, g: wroc.matrix_chart(wroc.cross_auc(f, "y", "s", by=g)),
     "tradeoff_chart": lambda f, g: wroc.tradeoff_chart(
         wroc.equalized_thresholds(f, "y", "s", by=g, **COSTS)
-    ),
-    "change_chart": lambda f, g: wroc.change_chart(
-        wroc.audit_changes(decided_audit(f, g, 0.4), decided_audit(f[::2], g, 0.6))
     ),
 }
 

@@ -11,11 +11,10 @@ import numpy as np
 import polars as pl
 import pytest
 from sweeps import sweep
-from wide_tables import gaps_for_charts, gaps_of
 
 import polars_wroc as wroc
 
-PARTS = {"": "__gap", "_low": "__low", "_high": "__high", "_p_adjusted": "__p_adjusted"}
+PARTS = {"": "__value", "_low": "__low", "_high": "__high", "_p_adjusted": "__p_adjusted"}
 DIFFERENT, ALIKE, LITTLE = "different", "alike", "too little data"
 
 
@@ -143,13 +142,13 @@ def test_audit_has_a_panel_for_each_attribute_and_a_shape_for_each_score(
     audit = wroc.audit(
         rows, "y", ["s", "t"], attributes=["g", "h"], threshold=0.8, favorable="selected"
     )
-    spec = wroc.gap_chart(gaps_of(audit), metric="fpr").to_dict()
+    spec = wroc.gap_chart(audit.table, metric="fpr").to_dict()
     assert [panel["title"]["text"] for panel in spec["vconcat"]] == ["g", "h"]
     for panel in spec["vconcat"]:
         attribute = panel["title"]["text"]
         shown = spec["datasets"][panel["data"]["name"]]
-        expected = gaps_of(audit).filter(attribute=attribute)
-        assert [row["__gap"] for row in shown] == (expected["fpr_gap"] * 100).to_list()
+        expected = audit.table.filter(attribute=attribute, metric="fpr")
+        assert [row["__value"] for row in shown] == (expected["gap"] * 100).to_list()
         points = [layer for layer in panel["layer"] if layer["mark"]["type"] == "point"]
         for layer in points:
             scales = [layer["encoding"][name]["scale"] for name in ("color", "shape")]
@@ -157,13 +156,37 @@ def test_audit_has_a_panel_for_each_attribute_and_a_shape_for_each_score(
             assert all(len(set(scale["range"])) == 2 for scale in scales)
 
 
-@pytest.mark.slow
-def test_groups_make_up_the_segment_and_may_have_panels(rows: pl.DataFrame) -> None:
-    table = gaps_for_charts(rows, ["g", "h"])
-    names = drawn(wroc.gap_chart(table))["__row"].str.replace(r" \(.*", "").to_list()
-    assert names == [f"{g}, {h}" for g, h in table.select("g", "h").rows()]
-    spec = wroc.gap_chart(table, facet="g").to_dict()
-    assert [panel["title"]["text"] for panel in spec["vconcat"]] == list("abcde")
+def test_values_have_their_limits_and_that_of_all_rows(rows: pl.DataFrame, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"threshold": 0.8, "favorable": "selected"}
+    table = wroc.audit(rows, "y", ["s", "t"], attributes="g", **options).table
+    chart = wroc.gap_chart(table, metric="tpr", show="value")
+    found, expected = drawn(chart), table.filter(attribute="g", metric="tpr")
+    for column, end in (("__value", ""), ("__low", "_low"), ("__high", "_high")):
+        assert found[column].to_list() == expected[f"value{end}"].to_list()
+    overall = dict(table.filter(attribute="overall", metric="tpr").select("model", "value").rows())
+    assert found["__overall"].to_list() == [overall[model] for model in expected["model"]]
+    said = [verdict or reason for verdict, reason in expected.select("verdict", "reason").rows()]
+    assert found["__remark"].to_list() == said
+    rates = wroc.group_gaps(rows, "y", "s", attributes="g", threshold=0.8)
+    assert "n is the number of positives" in texts_of(
+        wroc.gap_chart(rates, metric="tpr", show="value"), tmp_path
+    )
+
+
+def test_what_a_metric_does_not_have_is_refused(gaps: pl.DataFrame, rows: pl.DataFrame) -> None:
+    with pytest.raises(
+        ValueError, match=r"`show` must be one of \['value', 'gap'\] for auc; found"
+    ):
+        wroc.gap_chart(gaps, show="ratio")
+    assert wroc.gap_chart(gaps, metric="tpr", show="ratio")
+    fairness = wroc.fairness(rows, "y", "s", attributes="g", threshold=0.8)
+    with pytest.raises(ValueError, match=r"must be one of \['ratio'\] for equalized_odds_ratio"):
+        wroc.gap_chart(fairness, metric="equalized_odds_ratio")
+    ratios = wroc.impact_ratios(rows, "s", attributes="g", threshold=0.8, favorable="selected")
+    with pytest.raises(ValueError, match=r"must be one of \['value', 'ratio'\] for impact_ratio"):
+        wroc.gap_chart(ratios, metric="impact_ratio")
+    with pytest.raises(ValueError, match=r"^`show` must be one of 'value', 'gap', 'ratio'; found"):
+        wroc.gap_chart(gaps, show="gaps")  # type: ignore[arg-type]
 
 
 def test_chart_says_what_it_is_and_names_its_level(gaps: pl.DataFrame) -> None:
@@ -171,7 +194,7 @@ def test_chart_says_what_it_is_and_names_its_level(gaps: pl.DataFrame) -> None:
     assert spec["description"].startswith("Gap in precision of each segment")
     titles = {layer["encoding"].get("x", {}).get("title") for layer in spec["layer"]}
     assert "Gap in precision, in points of 100, with its 90% confidence interval" in titles
-    assert "title" not in spec
+    assert spec["title"]["text"] == "n is the number of rows that are selected"
 
 
 def test_auc_chart_names_the_level_that_it_is_told(rows: pl.DataFrame) -> None:
@@ -192,30 +215,36 @@ def test_everything_may_be_undefined_without_a_warning(tmp_path: Path) -> None:
 
 
 def test_options_and_tables_that_are_refused(rows: pl.DataFrame, gaps: pl.DataFrame) -> None:
-    with pytest.raises(ValueError, match=r"`metric` must be one of .*; found 'f1'"):
-        wroc.gap_chart(gaps, metric="f1")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"`metric` must be one of the table, .*; found 'f1'"):
+        wroc.gap_chart(gaps, metric="f1")
+    with pytest.raises(ValueError, match="found 'tprr'; did you mean 'tpr'"):
+        wroc.gap_chart(gaps, metric="tprr")
     for level in (2, 0, 1):
         with pytest.raises(ValueError, match=f"`level` must lie between 0.001 .* found {level}"):
             wroc.gap_chart(gaps, level=level)
     plain = wroc.group_gaps(rows, "y", "s", attributes="g")
-    with pytest.raises(ValueError, match=r"^`gaps` must have the columns .*; found no \['tpr_gap'"):
+    with pytest.raises(ValueError, match=r"^`metric` must be one of the table, \['auc'\]; found"):
         wroc.gap_chart(plain, metric="tpr")
     with pytest.raises(
-        TypeError, match=r"^`gaps` must be a table of this package; found list: make it"
+        TypeError, match=r"^`table` must be a table of this package; found list: make it"
     ):
         wroc.gap_chart([])  # type: ignore[arg-type]
     with pytest.raises(
-        ValueError, match=r"^`gaps` must have 1 to 5,000 rows to be drawn; found 0$"
+        ValueError, match=r"^`table` must have 1 to 5,000 rows to be drawn; found 0$"
     ):
-        wroc.gap_chart(gaps.clear())
+        wroc.gap_chart(gaps.with_columns(attribute=pl.lit("overall")))
     with pytest.raises(ValueError, match=r"^`facet` must be a group column of the table, "):
         wroc.gap_chart(gaps, facet="auc")
+    with pytest.raises(TypeError, match=r"`colour` must be an option .*; did you mean 'color'"):
+        wroc.gap_chart(gaps, colour="g")  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="`columns` must be an option of this chart; it is none"):
+        wroc.gap_chart(gaps, columns=3)
 
 
 def test_differences_between_scores_have_a_panel_for_each_pair(rows: pl.DataFrame) -> None:
     data = rows.with_columns(u=pl.col("s") + pl.col("t"))
     table = wroc.compare(data, "y", ["s", "t", "u"], by="g")
-    spec = wroc.gap_chart(table).to_dict()
+    spec = wroc.gap_chart(table, level=0.95).to_dict()
     pairs = [panel["title"]["text"] for panel in spec["vconcat"]]
     scores = [("s", "t"), ("s", "u"), ("t", "u")]
     assert pairs == [f"{a} \N{MINUS SIGN} {b}" for a, b in scores]

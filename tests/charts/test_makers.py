@@ -10,14 +10,12 @@ import polars_wroc as wroc
 MAKERS = {
     "auc_chart": "summary",
     "calibration_chart": "calibration_curve",
-    "change_chart": "audit_changes",
     "cost_chart": "roc_curve",
     "decision_chart": "decision_curve",
     "det_chart": "roc_curve",
     "distribution_chart": "score_distribution",
-    "fairness_chart": "impact_ratios`, `fairness` or `group_gaps",
     "gain_chart": "roc_curve",
-    "gap_chart": "group_gaps` or `compare",
+    "gap_chart": "group_gaps`, `impact_ratios`, `fairness`, `audit`, `compare` or `audit_changes",
     "matrix_chart": "cross_auc",
     "pr_chart": "pr_curve",
     "rates_chart": "threshold_metrics",
@@ -38,9 +36,3 @@ def test_charts_of_rows(name: str) -> None:
     for rows, error in ((ROWS, ValueError), (ROWS.lazy(), ValueError), (ROWS.rows(), TypeError)):
         with pytest.raises(error, match=f": make it with `{MAKERS[name]}`$"):
             getattr(wroc, name)(rows, **OPTIONS.get(name, {}))
-
-
-def test_gaps_of_rates_need_decisions() -> None:
-    gaps = wroc.group_gaps(ROWS, "y", "s", attributes="g")
-    with pytest.raises(ValueError, match=r"with `group_gaps`, with `threshold` or `selected`$"):
-        wroc.gap_chart(gaps, metric="tpr")

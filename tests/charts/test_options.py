@@ -42,7 +42,7 @@ def gap(data: pl.DataFrame, by: Any = "g", **options: Any) -> Any:
 
 def change(data: pl.DataFrame, by: Any = "g", **options: Any) -> Any:
     audit = wroc.audit(data, "y", "s", attributes=by)
-    return wroc.change_chart(wroc.audit_changes(audit, audit, different_rows=True), **options)
+    return wroc.gap_chart(wroc.audit_changes(audit, audit, different_rows=True), **options)
 
 
 def rates(data: pl.DataFrame, by: Any = "g", **options: Any) -> Any:
@@ -50,7 +50,7 @@ def rates(data: pl.DataFrame, by: Any = "g", **options: Any) -> Any:
 
 
 def band(data: pl.DataFrame, by: Any = "g", **options: Any) -> Any:
-    return wroc.fairness_chart(wroc.group_gaps(data, "y", "s", attributes=by), **options)
+    return wroc.gap_chart(wroc.group_gaps(data, "y", "s", attributes=by), margin=0.1, **options)
 
 
 def matrix(data: pl.DataFrame, by: Any = "g", **options: Any) -> Any:

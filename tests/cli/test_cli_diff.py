@@ -94,7 +94,7 @@ def test_formats(output: str, changes: pl.DataFrame, capsys: pytest.CaptureFixtu
 
 @pytest.mark.parametrize("suffix", sweep(["svg", "png", "html"]))
 def test_charts(suffix: str, changes: pl.DataFrame) -> None:
-    chart = ["--metric", "tpr", "--measure", "value"]
+    chart = ["--metric", "tpr", "--show", "value"]
     assert main([*CALL, *chart, "-o", f"x.{suffix}"]) == 0
     content = Path(f"x.{suffix}").read_bytes()
     if suffix == "png":
@@ -104,7 +104,8 @@ def test_charts(suffix: str, changes: pl.DataFrame) -> None:
     else:
         texts = list(ET.fromstring(content).itertext())  # noqa: S314  (our own file)
         assert any(
-            text.startswith("Change of true positive rate in points, after") for text in texts
+            text.startswith("Change of true positive rate, after less before, in points")
+            for text in texts
         )
         for change in changes.filter(metric="tpr", measure="value")["change"].drop_nulls():
             assert f"{100 * change:+.1f}".replace("-", MINUS) in texts
@@ -256,7 +257,7 @@ def test_chart_is_of_what_changed_most(changes: pl.DataFrame) -> None:
     surest = changes.sort("p_value", nulls_last=True).row(0, named=True)
     assert surest["metric"] != "auc"
     gap = "gap in " if surest["measure"] == "gap" else ""
-    axis = f"Change of {gap}{NAMES[surest['metric']]} in points, after less"
+    axis = f"Change of {gap}{NAMES[surest['metric']]}, after less before, in points"
     assert any(text.startswith(axis) for text in texts)
 
 
@@ -397,7 +398,7 @@ def test_what_is_refused(
         (["-o", "before.json"], "--output must not be a file that is read; found 'before.json'"),
         (["-o", "none/x.csv"], "--output must be in a folder that exists; found no 'none'"),
         (["--metric", "tpr", "-o", "x.csv"], "--metric applies to a chart: -o FILE with one of"),
-        (["--measure", "value"], "--measure applies to a chart"),
+        (["--show", "value"], "--show applies to a chart"),
     ],
 )
 def test_outputs_that_are_refused(
@@ -415,5 +416,5 @@ def test_chart_of_what_did_not_change_is_an_error(
     for name, seed in (("before", 1), ("after", 2)):
         wroc.audit(rows(seed, 0.0, "ab"), "y", "s", attributes="g").save(f"{name}.json")
     assert main([*CALL, "--metric", "tpr", "-o", "x.svg"]) == 2
-    assert "must have changes of the gap of tpr to be drawn" in capsys.readouterr().err
+    assert "--metric must be one of the table, ['auc']; found 'tpr'" in capsys.readouterr().err
     assert not (folder / "x.svg").exists()

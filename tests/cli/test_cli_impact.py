@@ -15,7 +15,6 @@ from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.cli.main import main
-from polars_wroc.groups.wide import impact_wide
 
 pytestmark = pytest.mark.usefixtures("folder")
 GOOD = ("--favorable", "selected")
@@ -255,19 +254,16 @@ def test_all_outputs_say_the_same_words(
     written = pl.read_csv("x.csv")
     assert main(call) == 0
     capsys_lines = capsys.readouterr().out.split("\n\n")[1].splitlines()[1:]
-    drawn = wroc.fairness_chart(table).to_dict()["datasets"].values()
-    marks = [row for part in drawn for row in part]
+    drawn = wroc.gap_chart(table, metric="impact_ratio", show="ratio").to_dict()
+    marks = [row for part in drawn["datasets"].values() for row in part]
     assert len(marks) == table.height
-    words = {"surely", "likely", "likely not", "surely not"}
-    wide = impact_wide(table).rows(named=True)
-    for row, shown, line, text, mark in zip(
-        table.rows(named=True), wide, capsys_lines, written.rows(named=True), marks, strict=False
+    for row, line, text, mark in zip(
+        table.rows(named=True), capsys_lines, written.rows(named=True), marks, strict=False
     ):
         unknown = row["segment"] is None
-        judged = shown["excluded"] or shown["below_four_fifths"] or "reference"
-        assert judged in words | {"reference", "unknown", "small share"}
-        assert f"  {judged}" in line
-        assert mark["__verdict"] == (f"{judged} below" if judged in words else judged)
+        said = row["verdict"] or row["reason"]
+        assert f"  {said}" in line
+        assert mark["__remark"] == said
         assert text["segment"] == ("(unknown)" if unknown else row["segment"])
         assert ("(unknown)" in line) == ("(unknown)" in mark["__row"]) == unknown
     assert table["segment"].null_count() == 2
@@ -400,12 +396,12 @@ def test_the_table_fits_the_terminal(
     monkeypatch.setenv("COLUMNS", str(width))
     assert main([*CALL, "--attribute", "sex", "--attribute", "race"]) == 0
     verdict, printed = capsys.readouterr().out.split("\n\n")
-    table = impact_wide(
-        wroc.impact_ratios(long, selected="hired", favorable="selected", attributes=["sex", "race"])
+    table = wroc.impact_ratios(
+        long, selected="hired", favorable="selected", attributes=["sex", "race"]
     )
     lines = printed.splitlines()
     assert max(map(len, [*verdict.splitlines(), *lines])) <= width
-    surely = table.filter(below_four_fifths="surely")["impact_ratio"].sort()
+    surely = table.filter(verdict="different")["ratio"].sort()
     assert verdict.startswith("Surely below four fifths: ")
     assert all(f"({ratio:.2f})" in verdict for ratio in surely.head(5))
     assert lines.pop() == f"all {table.width} columns: --columns all"
@@ -413,13 +409,10 @@ def test_the_table_fits_the_terminal(
     assert ("b" * 50 in lines[4]) == (width == 200)
     for line, row in zip(lines[1:], table.rows(named=True), strict=True):
         assert f"{row['n']:,}" in line.split()
-        assert f" {row['selection_rate']:.3f}  {row['impact_ratio']:.3f}" in line
-        if row["impact_ratio_joint_low"] is not None:
-            low, high = row["impact_ratio_joint_low"], row["impact_ratio_joint_high"]
-            assert f"{low:.3f} to {high:.3f}  {row['below_four_fifths']}" in line
-        elif row["excluded"] is None:
-            assert f"{row['impact_ratio']:.3f}                  reference" in line
-        assert ("small share" in line) == (row["excluded"] == "small share")
+        assert f" {row['value']:.3f}  {row['ratio']:.3f}" in line
+        assert (row["verdict"] or row["reason"]) in line
+        if row["ratio_low"] is not None and width > 80:
+            assert f"{row['ratio_low']:.3f} to {row['ratio_high']:.3f}" in line
 
 
 @pytest.mark.parametrize(

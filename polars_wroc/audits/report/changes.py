@@ -12,7 +12,8 @@ from polars_wroc.audits.report.page import page_of
 from polars_wroc.audits.report.tables import Cell, Table, p_value_text
 from polars_wroc.audits.tables import segment_in_words
 from polars_wroc.audits.words import ADJUSTED, many, points
-from polars_wroc.charts.options import NAMES, ChangeMeasure, GapMetric
+from polars_wroc.charts.estimates import Show
+from polars_wroc.groups.auc_sums import GAP_METRICS
 from polars_wroc.inputs.columns import MODEL, OVERALL
 
 # Most charts, and most changes that are not significant.
@@ -29,8 +30,8 @@ _TERMS = {
 def render_changes(
     changes: Changes,
     names: tuple[str, str],
-    metric: GapMetric | None = None,
-    measure: ChangeMeasure | None = None,
+    metric: str | None = None,
+    measure: Show | None = None,
 ) -> str:
     """Render the changes between the audits of these names, and the charts that are asked for.
 
@@ -97,7 +98,7 @@ def _table(rows: pl.DataFrame, title: str, changes: Changes) -> Table:
 
 
 def _metric(row: dict[str, Any]) -> str:
-    return f"{'gap in ' if row['measure'] == GAP else ''}{NAMES[row['metric']]}"
+    return f"{'gap in ' if row['measure'] == GAP else ''}{GAP_METRICS[row['metric']].label}"
 
 
 def _numbers(row: dict[str, Any], *, marked: bool) -> list[Cell]:

@@ -8,16 +8,23 @@ from typing import Any
 
 import polars as pl
 
-from polars_wroc.audits.charts import overlaid_chart, segments_chart, segments_threshold_chart
+from polars_wroc.audits.charts import (
+    aucs_of,
+    overlaid_chart,
+    segments_chart,
+    segments_threshold_chart,
+)
 from polars_wroc.audits.report.format import rounded, rounded_rows
 from polars_wroc.audits.tables import AuditTables, name_of
-from polars_wroc.audits.views import aucs_for_charts, wide_table
 from polars_wroc.audits.words import listed, reference_of
-from polars_wroc.charts import auc_chart, change_chart
-from polars_wroc.charts.gap_chart import ChartSpec, chart_spec, draw
+from polars_wroc.charts import auc_chart, gap_chart
+from polars_wroc.charts.estimates import Show, read_estimates
+from polars_wroc.charts.gap_chart import Drawing, draw, drawing
 from polars_wroc.charts.interval_layers import Estimate
-from polars_wroc.charts.options import COLOURS, GREY, INK, NAMES, PALE, ChangeMeasure, GapMetric
+from polars_wroc.charts.options import COLOURS, GREY, INK, PALE, captioned
+from polars_wroc.groups.auc_sums import GAP_METRICS
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
+from polars_wroc.metrics.registry import ROC_AUC
 
 # Colours of a chart that follow the page, which may be dark.
 _INKS = {
@@ -54,7 +61,7 @@ def auc_figure(audit: AuditTables, whole: AuditTables) -> Figure:
     some = audit.segments.select(AUDIT_KEYS).unique().height
     of_all = whole.segments.select(AUDIT_KEYS).unique().height
     left_out = " Only some segments of each attribute are shown; its charts and tables have more."
-    chart = auc_chart(aucs_for_charts(audit), level=level)
+    chart = auc_chart(aucs_of(audit), level=level)
     return Figure(
         "chart-auc",
         _spec(
@@ -69,25 +76,23 @@ def auc_figure(audit: AuditTables, whole: AuditTables) -> Figure:
 
 def gap_figures(audit: AuditTables, attribute: str, place: int) -> list[Figure]:
     """Draw the gaps of an attribute's segments: in AUC, then in each rate."""
-    # Charts of gaps have a column for each metric.
-    gaps = wide_table(audit, unnamed=True).filter(attribute=attribute)
-    gaps = gaps.filter(pl.col("attribute") != OVERALL).drop("n")
-    if gaps.is_empty():
+    gaps = audit.table.filter(attribute=attribute)
+    if attribute == OVERALL or gaps.is_empty():
         return []
     reference = reference_of(audit.settings, attribute)
-    measured = [rate for rate in NAMES if f"{rate}_gap" in gaps.columns]
+    measured = [metric for metric in GAP_METRICS if metric in gaps["metric"]]
     return [
         Figure(
-            f"gap-{place}" if rate == "auc" else f"gap-{place}-{rate}",
+            f"gap-{place}" if metric == ROC_AUC.column else f"gap-{place}-{metric}",
             _spec(
                 spec,
-                f"Gap in {NAMES[rate]} of each segment by {attribute} to {reference}. "
-                "The same numbers are in the table of gaps.",
+                f"Gap in {(name := GAP_METRICS[metric].label)} of each segment by {attribute} to "
+                f"{reference}. The same numbers are in the table of gaps.",
             ),
-            f"How many points of 100 the {NAMES[rate]} of each segment is above or below that of "
+            f"How many points of 100 the {name} of each segment is above or below that of "
             f"{reference}; the line marks no gap. A filled point on a thick line is different.",
         )
-        for rate, spec in gap_specs(gaps, measured, audit.settings.level).items()
+        for metric, spec in gap_specs(gaps, measured, audit.settings.level).items()
     ]
 
 
@@ -142,17 +147,15 @@ def slider_figures(audit: AuditTables, attribute: str, place: int, caption: str)
     return figures
 
 
-def change_figure(
-    changes: pl.DataFrame, metric: GapMetric, measure: ChangeMeasure, level: float
-) -> Figure:
+def change_figure(changes: pl.DataFrame, metric: str, show: Show, level: float) -> Figure:
     """Draw the changes of a metric, or of its gaps, between two audits."""
-    chart = change_chart(changes, metric=metric, measure=measure, level=level)
-    what = f"{'gap in ' if measure == 'gap' else ''}{NAMES[metric]}"
+    chart = gap_chart(changes, metric=metric, show=show, level=level)
+    what = f"{'gap in ' if show == 'gap' else ''}{GAP_METRICS[metric].label}"
     return Figure(
-        f"change-{measure}-{metric}",
+        f"change-{show}-{metric}",
         _spec(_drawn(chart), f"Change of the {what} of each segment. The tables have the numbers."),
         f"Change of the {what} in points, after minus before; the line marks no change. A filled "
-        "diamond on a thick line is significant.",
+        "point on a thick line is significant.",
     )
 
 
@@ -174,6 +177,7 @@ def _spec(spec: dict[str, Any], description: str) -> dict[str, Any]:
     # A spec names the URL of its schema, which a page without a network does not need.
     spec = _in_inks(spec)
     spec.pop("$schema", None)
+    spec.pop("usermeta", None)
     return spec | {"description": description, "datasets": data}
 
 
@@ -227,21 +231,25 @@ def _ink(colour: Any) -> Any:
 
 
 def gap_specs(
-    gaps: pl.DataFrame, metrics: Sequence[GapMetric], level: float
-) -> dict[GapMetric, dict[str, Any]]:
+    gaps: pl.DataFrame, metrics: Sequence[str], level: float
+) -> dict[str, dict[str, Any]]:
     """Make the spec of `gap_chart` for each metric of one attribute."""
-    drawings = [chart_spec(gaps, metric, None, None, level) for metric in metrics]
+    drawings = [
+        drawing(read_estimates(gaps, metric, "gap", None, level), {}, level) for metric in metrics
+    ]
     spec: dict[str, Any] = draw(drawings[0]).to_dict(validate=False)
     return {metric: _of_gap(spec, each) for metric, each in zip(metrics, drawings, strict=True)}
 
 
-def _of_gap(spec: dict[str, Any], drawing: ChartSpec) -> dict[str, Any]:
+def _of_gap(spec: dict[str, Any], drawn: Drawing) -> dict[str, Any]:
     """Put rows and titles of another gap into a spec, which is much faster than Altair."""
-    (panel,), (name,) = spec["vconcat"], spec["datasets"]
-    layers = [_with_x_of(layer, drawing.shown) for layer in panel["layer"]]
-    panel = panel | {"description": drawing.shown.description, "layer": layers}
-    rows = drawing.table.select(drawing.columns).to_dicts()
-    return spec | {"vconcat": [panel], "datasets": {name: rows}}
+    (name,) = spec["datasets"]
+    caption = captioned(drawn.shown.options, drawn.read.note, drawn.shown.width).get("title")
+    titled = {} if caption is None else {"title": caption.to_dict(validate=False)}
+    layers = [_with_x_of(layer, drawn.shown) for layer in spec["layer"]]
+    rows = drawn.rows.select(drawn.columns).to_dicts()
+    untitled = {key: part for key, part in spec.items() if key != "title"}
+    return untitled | titled | {"layer": layers, "datasets": {name: rows}}
 
 
 def _with_x_of(layer: dict[str, Any], shown: Estimate) -> dict[str, Any]:

@@ -24,9 +24,10 @@ from polars_wroc.audits.words import (
     reference_of,
     threshold_text,
 )
-from polars_wroc.charts.options import MINUS, NAMES, heading
+from polars_wroc.charts.options import MINUS
 from polars_wroc.curves.calibration_fit import SLOPE
 from polars_wroc.curves.calibration_summary import IN_THE_LARGE
+from polars_wroc.groups.auc_sums import GAP_METRICS
 from polars_wroc.groups.comparisons import (
     ALIKE,
     DIFFERENT,
@@ -59,7 +60,7 @@ _DECISIONS = {
     "threshold": "Threshold",
     **{name: rate.heading for name, rate in (GAP_RATES | RATES).items()},
 }
-_GAPS = {f"{metric}_gap": heading(metric) for metric in NAMES}
+_GAPS = {f"{name}_gap": metric.heading for name, metric in GAP_METRICS.items()}
 _CALIBRATION = {
     "n": "Rows",
     "weight": "Weight",

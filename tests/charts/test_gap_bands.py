@@ -1,4 +1,4 @@
-"""The chart of differences between groups against a band of tolerance."""
+"""Charts of gaps, ratios and differences against a band of what is tolerated."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ import pytest
 from drawings import drawn, shown_texts
 
 import polars_wroc as wroc
-from polars_wroc.groups.wide import as_wide
 
-GAPS = ["__gap", "__low", "__high"]
+NUMBERS = ["__value", "__low", "__high"]
 
 
 @pytest.fixture(scope="module")
@@ -46,32 +45,34 @@ def test_impact_ratios_have_their_joint_limits_and_four_fifths(rows: pl.DataFram
     table = wroc.impact_ratios(
         rows, "s", attributes="g", threshold=0.5, favorable="selected", min_share=0
     )
-    chart = wroc.fairness_chart(table)
-    table = as_wide(table)
-    assert limits_named(chart) == {"joint confidence interval"}
+    chart = wroc.gap_chart(table, metric="impact_ratio", show="ratio")
+    assert limits_named(chart) == {"joint confidence interval", "limits"}
     found = pl.DataFrame(drawn_of(chart), infer_schema_length=None)
-    names = ["impact_ratio", "impact_ratio_joint_low", "impact_ratio_joint_high"]
-    for column, name in zip(GAPS, names, strict=True):
+    for column, name in zip(NUMBERS, ("ratio", "ratio_low", "ratio_high"), strict=True):
         assert found[column].to_list() == table[name].to_list()
     low, end, none = spans(chart)
     assert (low, none) == (pytest.approx(0.8), 1.0)
     assert end == 560
-    said = dict(zip(table["segment"], found["__verdict"], strict=True))
-    for name, ratio, least, most in table.select("segment", *names).iter_rows():
-        if ratio == 1 and least is None:
-            assert said[name] == "reference"
-        elif most < 0.8:
-            assert said[name] == "surely below"
-        elif least >= 0.8:
-            assert said[name] == "surely not below"
-        else:
-            assert said[name] == ("likely below" if ratio < 0.8 else "likely not below")
-    expected = {"reference", "surely below", "likely not below", "surely not below"}
-    assert set(said.values()) == expected
-    words = dict(table.select("segment", "below_four_fifths").drop_nulls().iter_rows())
-    assert {name: f"{word} below" for name, word in words.items()} == {
-        name: word for name, word in said.items() if word != "reference"
-    }
+    assert found["__verdict"].to_list() == table["verdict"].to_list()
+    said = [verdict or reason for verdict, reason in table.select("verdict", "reason").rows()]
+    assert found["__remark"].to_list() == said
+    assert {"the reference", "different", "alike"} <= set(said)
+
+
+def test_ratios_may_have_another_margin(rows: pl.DataFrame) -> None:
+    table = wroc.impact_ratios(
+        rows, "s", attributes="g", threshold=0.5, favorable="selected", min_share=0
+    )
+    for margin in (0.05, 0.3):
+        chart = wroc.gap_chart(table, metric="impact_ratio", show="ratio", margin=margin)
+        found = pl.DataFrame(drawn_of(chart), infer_schema_length=None)
+        for ratio, low, high, said in found.select(*NUMBERS, "__verdict").rows():
+            if low is None:
+                assert said == "too little data"
+            elif low >= 1 - margin:
+                assert said == "alike"
+            elif high < 1 - margin:
+                assert said == "different", (ratio, low, high)
 
 
 def drawn_of(chart: Any) -> list[dict[str, Any]]:
@@ -89,50 +90,54 @@ def test_gaps_have_their_limits_and_the_margin(
     rows: pl.DataFrame, metric: Any, margin: Any
 ) -> None:
     table = wroc.group_gaps(rows, "y", "s", attributes="g", threshold=0.5)
-    chart = wroc.fairness_chart(table, metric=metric, margin=margin, level=0.95)
-    found, table = pl.DataFrame(drawn(chart), infer_schema_length=None), as_wide(table)
-    for column, part in zip(GAPS, ("", "_low", "_high"), strict=True):
-        assert found[column].to_list() == (table[f"{metric}_gap{part}"] * 100).to_list()
-    most = 100 * (margin or 0.05)
-    assert spans(chart) == (-most, most, 0.0)
-    verdicts = table[f"{metric}_gap_verdict"].to_list()
+    chart = wroc.gap_chart(table, metric=metric, margin=margin, level=0.95)
+    found, table = pl.DataFrame(drawn(chart), infer_schema_length=None), table.filter(metric=metric)
+    for column, part in zip(NUMBERS, ("", "_low", "_high"), strict=True):
+        assert found[column].to_list() == (table[f"gap{part}"] * 100).to_list()
+    verdicts = table["verdict"].to_list()
     assert "different" in verdicts
     if margin is not None:
-        limits = found.select(*GAPS).rows()
-        for number, (_, low, high) in enumerate(limits):
+        most = 100 * margin
+        assert spans(chart) == (-most, most, 0.0)
+        for number, (_, low, high) in enumerate(found.select(*NUMBERS).rows()):
             if -most <= low and high <= most:
                 verdicts[number] = "alike"
             elif verdicts[number] == "alike":
                 verdicts[number] = "too little data"
     assert found["__verdict"].to_list() == verdicts
-    assert limits_named(chart) == {"confidence interval", "95% confidence interval"}
+    assert limits_named(chart) == {"limits", "95% confidence interval"}
 
 
 def test_largest_differences_have_joint_limits_and_name_the_groups(
     rows: pl.DataFrame, tmp_path: Path
 ) -> None:
     table = wroc.fairness(rows, "y", ["s", "t"], attributes="sex", threshold=0.5)
-    chart = wroc.fairness_chart(table, level=0.9)
-    assert limits_named(chart) == {"joint confidence interval", "90% joint confidence interval"}
-    drawn_rows = pl.DataFrame(drawn(chart), infer_schema_length=None)
-    differences = as_wide(table).filter(pl.col("metric").str.ends_with("_difference"))
-    for column, name in zip(GAPS, ("value", "joint_low", "joint_high"), strict=True):
-        assert drawn_rows[column].to_list() == (differences[name] * 100).to_list()
+    metrics = ["demographic_parity_difference", "equalized_odds_difference", "auc_difference"]
+    chart = wroc.gap_chart(table, metric=metrics, level=0.9)
+    assert limits_named(chart) == {"limits", "90% joint confidence interval"}
+    found = pl.DataFrame(drawn(chart), infer_schema_length=None)
+    differences = table.filter(pl.col("metric").is_in(metrics))
+    for column, name in zip(NUMBERS, ("gap", "gap_low", "gap_high"), strict=True):
+        assert found[column].to_list() == (differences[name] * 100).to_list()
     assert spans(chart) == (0.0, 5.0, 0.0)
-    for low, high, said in drawn_rows.select(*GAPS[1:], "__verdict").iter_rows():
+    for low, high, said in found.select(*NUMBERS[1:], "__remark").iter_rows():
         expected = "alike" if high <= 5 else "different" if low > 0 else "too little data"
         assert said.split(": ")[0] == expected
     texts = shown_texts(chart, tmp_path)
-    assert {"demographic parity", "equalized odds", "AUC"} <= set(texts)
+    assert "Demographic parity, difference of the selection rates" in texts
     assert any(text.endswith((": f against m", ": m against f")) for text in texts)
     assert "Shaded: differences of at most 5 points. Line: no difference" in texts
+    spec = wroc.gap_chart(
+        wroc.fairness(rows, "y", "s", attributes=["g", "sex"], threshold=0.5), metric=metrics
+    ).to_dict()
+    assert [panel["title"]["text"] for panel in spec["vconcat"]] == ["g", "sex"]
 
 
 def test_named_reference_bounds_the_band_on_both_sides(rows: pl.DataFrame) -> None:
     table = wroc.impact_ratios(
         rows, "s", attributes="g", threshold=0.5, favorable="selected", reference="c"
     )
-    low, high, none = spans(wroc.fairness_chart(table, margin=0.1))
+    low, high, none = spans(wroc.gap_chart(table, metric="impact_ratio", show="ratio", margin=0.1))
     assert (low, high, none) == (pytest.approx(0.9), pytest.approx(1 / 0.9), 1.0)
 
 
@@ -145,24 +150,12 @@ def test_a_panel_for_each_attribute(rows: pl.DataFrame) -> None:
         favorable="selected",
         intersections=False,
     )
-    spec = wroc.fairness_chart(table).to_dict()
-    assert [panel["title"]["text"] for panel in spec["vconcat"]] == ["g", "sex"]
-    audit = wroc.audit(rows, "y", "s", attributes=["g", "sex"], threshold=0.5, favorable="selected")
-    spec = wroc.fairness_chart(audit.table, metric="fpr").to_dict()
+    spec = wroc.gap_chart(table, metric="impact_ratio", show="ratio").to_dict()
     assert [panel["title"]["text"] for panel in spec["vconcat"]] == ["g", "sex"]
 
 
-def test_what_is_refused(rows: pl.DataFrame) -> None:
+def test_margins_that_are_refused(rows: pl.DataFrame) -> None:
     gaps = wroc.group_gaps(rows, "y", "s", attributes="sex")
-    impact = wroc.impact_ratios(rows, "s", attributes="sex", threshold=0.5, favorable="selected")
-    with pytest.raises(ValueError, match=r"^`metric` must be None for .*`impact_ratios`"):
-        wroc.fairness_chart(impact, metric="tpr")
     for margin in (0, 1, 5):
         with pytest.raises(ValueError, match=r"^`margin` must lie strictly between 0 and 1; found"):
-            wroc.fairness_chart(gaps, margin=margin)
-    with pytest.raises(ValueError, match=r"must have the columns .*; found no \['tpr_gap'"):
-        wroc.fairness_chart(gaps, metric="tpr")
-    with pytest.raises(TypeError, match=r"must be a table of this package; found list: make it"):
-        wroc.fairness_chart([])  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=r"^`table` must have 1 to 5,000 rows .*found 0"):
-        wroc.fairness_chart(impact.clear())
+            wroc.gap_chart(gaps, margin=margin)

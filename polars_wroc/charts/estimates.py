@@ -1,0 +1,378 @@
+"""Estimates as charts draw them, read from tables of comparisons, pairs of scores and changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+
+import polars as pl
+
+from polars_wroc.charts.channels import Keys, read_groups, shortened
+from polars_wroc.charts.options import (
+    INTERVAL,
+    JOINT_INTERVAL,
+    MINUS,
+    POINTS,
+    UNSEEN,
+    in_points,
+    sentences,
+)
+from polars_wroc.groups.comparisons import (
+    ALIKE,
+    DIFFERENT,
+    IMPACT,
+    METRICS,
+    TOO_LITTLE,
+    FairnessMetric,
+)
+from polars_wroc.inputs import arguments
+from polars_wroc.inputs.arguments import FOUR_FIFTHS, MARGIN, did_you_mean
+from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL, UNKNOWN_CATEGORY
+from polars_wroc.inputs.metric import Metric
+from polars_wroc.plans.queries import collect
+from polars_wroc.stats.difference_tests import is_significant
+from polars_wroc.stats.proportions import TOLERANCE
+
+Show: TypeAlias = Literal["value", "gap", "ratio"]
+# Columns of the drawn rows. Gaps are in points, whatever they are of.
+VALUE, LOW, HIGH, OVERALL_VALUE = "__value", "__low", "__high", "__overall"
+P_ADJUSTED, VERDICT, REMARK, ROWS = "__p_adjusted", "__verdict", "__remark", "__n"
+BEFORE, AFTER = "__before", "__after"
+NUMBERS = (VALUE, LOW, HIGH)
+_DRAWN = (ROWS, *NUMBERS, OVERALL_VALUE, P_ADJUSTED, VERDICT, REMARK, BEFORE, AFTER)
+SIGNIFICANT, _NOT_SIGNIFICANT, _UNTESTED = "significant", "not significant", "not tested"
+_PAIR = ("model_a", "model_b")
+_MAKERS = "`group_gaps`, `impact_ratios`, `fairness`, `audit`, `compare` or `audit_changes`"
+_COMPARED = ("metric", "value", "reference_value", "gap", "ratio", "verdict", "reason")
+# Most changes that can be read.
+_MOST = 40
+
+
+class Band(NamedTuple):
+    """Where estimates are tolerated: from ``low`` to ``high``, which is None without an end."""
+
+    low: float
+    high: float | None
+    note: str
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """Rows with an estimate each, and what is said of them."""
+
+    rows: pl.DataFrame
+    keys: Keys
+    title: str
+    description: str
+    # The number in a few words.
+    what: str = "gap"
+    number: str = POINTS
+    limits: str = INTERVAL
+    # Where there is no difference, and the band around it; None: no line, and no band.
+    none: float | None = 0.0
+    band: Band | None = None
+    note: str | None = None
+    # Verdict that is marked.
+    marked: str = DIFFERENT
+    # Column whose values get a panel each unless the caller says otherwise.
+    facet: str | None = None
+
+    @property
+    def axis(self) -> str:
+        """Title of the axis, with the unit."""
+        return in_points(self.title) if self.number == POINTS else self.title
+
+    @property
+    def drawn(self) -> list[str]:
+        """Columns of the drawn rows, beside those of groups."""
+        return [name for name in _DRAWN if name in self.rows.columns]
+
+
+def read_estimates(
+    table: Any, metric: str | Sequence[str], show: Show, margin: float | None, level: float | None
+) -> Estimates:
+    """Read what is to be shown of the ``metric`` of a table of this package."""
+    arguments.option("show", show, get_args(Show))
+    if margin is not None:
+        margin = arguments.number("margin", margin, low=0, high=1, open_ends=True)
+    if not isinstance(table, pl.DataFrame | pl.LazyFrame):
+        found = f"{type(table).__name__}: make it with {_MAKERS}"
+        msg = f"`table` must be a table of this package; found {found}"
+        raise TypeError(msg)
+    table = collect(table) if isinstance(table, pl.LazyFrame) else table
+    names = set(table.columns)
+    if {*_PAIR, "difference"} <= names:
+        return _of_pairs(table, metric, level or 0.95)
+    if {"measure", "change"} <= names:
+        return _of_changes(table, metric, show, level or 0.95)
+    missing = [name for name in (*AUDIT_KEYS, MODEL, *_COMPARED) if name not in names]
+    if missing:
+        msg = f"`table` must be a table of comparisons; found no {missing}: make it with {_MAKERS}"
+        raise ValueError(msg)
+    return _of_comparisons(table, _chosen(table, metric), show, margin)
+
+
+def _chosen(table: pl.DataFrame, metric: str | Sequence[str]) -> list[Metric]:
+    """Look up the metrics, in the order of the caller."""
+    held = [name for name in METRICS if name in set(table["metric"])]
+    names = [metric] if isinstance(metric, str) else list(metric)
+    for name in names:
+        if name not in held:
+            hint = did_you_mean(name, held)
+            msg = f"`metric` must be one of the table, {held}; found {name!r}{hint}"
+            raise ValueError(msg)
+    if not names:
+        msg = "`metric` must name at least one metric; found none"
+        raise ValueError(msg)
+    return [METRICS[name] for name in names]
+
+
+def _shows(metric: Metric) -> list[Show]:
+    """List what there is of a metric."""
+    if isinstance(metric, FairnessMetric):
+        of_kind: dict[str, Show] = {"difference": "gap", "ratio": "ratio", "area": "value"}
+        return [of_kind[metric.kind]]
+    if metric is IMPACT:
+        return ["value", "ratio"]
+    shows: list[Show] = ["value"]
+    if metric.has_gap or metric.target is not None:
+        shows.append("gap")
+    return [*shows, "ratio"] if metric.has_gap and metric.has_ratio else shows
+
+
+def _of_comparisons(
+    table: pl.DataFrame, metrics: list[Metric], show: Show, margin: float | None
+) -> Estimates:
+    """Read rows of comparisons: segments, or the two groups that differ most."""
+    for metric in metrics:
+        if show not in _shows(metric):
+            msg = f"`show` must be one of {_shows(metric)} for {metric.column}; found {show!r}"
+            raise ValueError(msg)
+    first, names = metrics[0], [metric.column for metric in metrics]
+    of_pairs, of_impact = isinstance(first, FairnessMetric), first is IMPACT
+    rows = table.filter(pl.col("metric").is_in(names), pl.col("attribute") != OVERALL)
+    unit = 100 if show == "gap" else 1
+    shown = (show, *(f"{show}_{end}" for end in ("low", "high")))
+    rows = rows.with_columns(
+        *(
+            pl.col(a).cast(pl.Float64).mul(unit).alias(b)
+            for a, b in zip(shown, NUMBERS, strict=True)
+        ),
+        **{ROWS: "n", P_ADJUSTED: "p_adjusted"},
+    )
+    if show == "value":
+        rows = _with_overall(rows, table)
+    if margin is None and (of_pairs or of_impact) and show != "value":
+        margin = MARGIN if show == "gap" else 1 - FOUR_FIFTHS
+        judged = of_pairs
+    else:
+        judged = margin is not None
+    band = None if margin is None else _band(rows[VALUE], show, margin, one_sided=of_pairs)
+    verdict = _verdict(band, of_pairs=of_pairs) if judged and band else pl.col("verdict")
+    known = pl.when(pl.col(VALUE).is_not_null())
+    rows = rows.with_columns(known.then(verdict).alias(VERDICT))
+    rows = rows.with_columns(_remark(of_pairs=of_pairs).alias(REMARK))
+    if of_pairs:
+        rows = rows.drop(ROWS)
+    missing = UNKNOWN_CATEGORY if of_impact else MISSING
+    drawn, keys = _named(rows, _keys(rows, metrics), missing)
+    title = _title(metrics, show)
+    return Estimates(
+        drawn,
+        keys,
+        title,
+        f"{title} of each {'row' if of_pairs else 'segment'} with its limits",
+        what=show,
+        number=POINTS if show == "gap" else ".3f",
+        limits=JOINT_INTERVAL if of_pairs or (of_impact and show == "ratio") else INTERVAL,
+        none={"value": None, "gap": 0.0, "ratio": 1.0}[show],
+        band=band,
+        note=sentences(band and band.note, None if of_pairs else _counted(metrics)),
+        facet="attribute" if len(keys) > 1 and "metric" in keys and "attribute" in keys else None,
+    )
+
+
+def _with_overall(rows: pl.DataFrame, table: pl.DataFrame) -> pl.DataFrame:
+    """Add the value of all rows to the segments, if the table has it."""
+    whole = table.filter(pl.col("attribute") == OVERALL)
+    whole = whole.select(MODEL, "metric", pl.col("value").alias(OVERALL_VALUE))
+    return rows.join(
+        whole, on=[MODEL, "metric"], how="left", nulls_equal=True, maintain_order="left"
+    )
+
+
+def _band(values: pl.Series, show: Show, margin: float, *, one_sided: bool) -> Band:
+    """Return the band of what is tolerated, and what a caption says of it."""
+    if show == "gap":
+        most = 100 * margin
+        if one_sided:
+            note = f"Shaded: differences of at most {most:.3g} points. Line: no difference"
+            return Band(0.0, most, note)
+        return Band(-most, most, f"Shaded: gaps within {most:.3g} points. Line: no gap")
+    low = 1 - margin
+    highest = values.max()
+    above = isinstance(highest, float) and highest > 1
+    upper = f" to {1 / low:.3g}" if above else " and more"
+    note = f"Shaded: ratios of {low:.3g}{upper}. Line: the same rate"
+    return Band(low, 1 / low if above else None, note)
+
+
+def _verdict(band: Band, *, of_pairs: bool) -> pl.Expr:
+    """Judge by the band: alike within it; different beyond it, or where the table says so."""
+    low, high = pl.col(LOW), pl.col(HIGH)
+    # Nothing is beyond the end of a band that ends at no difference.
+    least = band.low - TOLERANCE if band.low else -float("inf")
+    most = float("inf") if band.high is None else band.high + TOLERANCE
+    beyond = (high < least) | (low > most)
+    beyond |= low > 0 if of_pairs and band.low == 0 else pl.col("verdict").eq_missing(DIFFERENT)
+    return (
+        pl.when(low.is_null() | high.is_null())
+        .then(pl.lit(TOO_LITTLE))
+        .when((low >= least) & (high <= most))
+        .then(pl.lit(ALIKE))
+        .when(beyond)
+        .then(pl.lit(DIFFERENT))
+        .otherwise(pl.lit(TOO_LITTLE))
+    )
+
+
+def _remark(*, of_pairs: bool) -> pl.Expr:
+    """Say the verdict, or why there is none; of two groups also which."""
+    if not of_pairs:
+        return pl.coalesce(VERDICT, "reason")
+    groups = (shortened(pl.col(name).fill_null(MISSING)) for name in ("segment", "reference"))
+    pair = pl.format("{} against {}", *groups)
+    return pl.concat_str([pl.col(VERDICT), pair], separator=": ")
+
+
+def _counted(metrics: list[Metric]) -> str | None:
+    """Say which rows are counted, unless these are all."""
+    kinds = {metric.sample_sizes for metric in metrics}
+    if len(kinds) > 1 or kinds == {("rows",)}:
+        return None
+    (sizes,) = kinds
+    words = {"selected": "rows that are selected", "rejected": "rows that are not selected"}
+    if len(sizes) > 1:
+        return "n is the number of rows of the smaller class"
+    return f"n is the number of {words.get(sizes[0], sizes[0])}"
+
+
+def _title(metrics: list[Metric], show: Show) -> str:
+    """Name what is drawn."""
+    first, several = metrics[0], len(metrics) > 1
+    if isinstance(first, FairnessMetric) and several:
+        return "Largest difference between groups" if show == "gap" else "Smallest ratio of groups"
+    if isinstance(first, FairnessMetric) or (first is IMPACT and show == "ratio"):
+        return first.heading
+    if show == "value":
+        return "Value" if several else first.heading
+    of = "" if several else f" in {first.label}" if show == "gap" else f" of {first.label}"
+    return f"{show.capitalize()}{of}"
+
+
+def _keys(rows: pl.DataFrame, metrics: list[Metric]) -> dict[str, pl.Expr]:
+    """Name the group columns: attributes and segments, and scores and metrics if several."""
+    attributes = rows["attribute"].unique(maintain_order=True).to_list()
+    keys: dict[str, pl.Expr] = {}
+    if isinstance(metrics[0], FairnessMetric):
+        if len(attributes) > 1 or len(metrics) == 1:
+            keys["attribute"] = pl.col("attribute")
+    elif len(attributes) == 1:
+        # One attribute alone is the column of groups.
+        keys[attributes[0]] = pl.col("segment")
+    else:
+        keys |= {name: pl.col(name) for name in AUDIT_KEYS}
+    if rows[MODEL].n_unique() > 1:
+        keys[_unlike(MODEL, keys)] = pl.col(MODEL)
+    if len(metrics) > 1:
+        labels = {metric.column: metric.heading for metric in metrics}
+        keys[_unlike("metric", keys)] = pl.col("metric").replace_strict(labels)
+    return keys
+
+
+def _unlike(name: str, keys: Keys | dict[str, pl.Expr]) -> str:
+    """Append invisible characters to a name that an attribute has."""
+    while name in keys:
+        name += UNSEEN
+    return name
+
+
+def _named(
+    rows: pl.DataFrame, keys: dict[str, pl.Expr], missing: str = MISSING
+) -> tuple[pl.DataFrame, Keys]:
+    """Keep the columns that are drawn, and write the groups as text."""
+    drawn = tuple(name for name in _DRAWN if name in rows.columns)
+    named = rows.select(*(column.alias(name) for name, column in keys.items()), *drawn)
+    return read_groups("table", named, drawn, _MAKERS, missing)
+
+
+def _of_pairs(table: pl.DataFrame, metric: str | Sequence[str], level: float) -> Estimates:
+    """Read the table of `compare`: a panel for each pair of scores, if there are groups."""
+    if metric != "auc":
+        msg = f"`metric` must be 'auc' for the table of `compare`; found {metric!r}"
+        raise ValueError(msg)
+    groups = table.columns[: table.columns.index(_PAIR[0])]
+    pair = _unlike("comparison", dict.fromkeys(groups, pl.lit(None)))
+    limits = ("difference", "difference_low", "difference_high")
+    different = is_significant(pl.col("p_adjusted"), level).fill_null(value=False)
+    said = pl.when(different).then(pl.lit(DIFFERENT)).otherwise(pl.lit(TOO_LITTLE))
+    verdict = pl.when(pl.col("difference").is_not_null()).then(said)
+    rows = table.with_columns(
+        *(pl.col(name).mul(100).alias(drawn) for name, drawn in zip(limits, NUMBERS, strict=True)),
+        pl.col("n").alias(ROWS),
+        pl.col("p_adjusted").alias(P_ADJUSTED),
+        verdict.alias(VERDICT),
+        verdict.alias(REMARK),
+    )
+    names = pl.format(f"{{}} {MINUS} {{}}", *map(pl.col, _PAIR))
+    what = "Difference in AUC"
+    return Estimates(
+        *_named(rows, {name: pl.col(name) for name in groups} | {pair: names}),
+        what,
+        f"{what} of each pair of scores with its confidence interval, and a line at none",
+        what="difference",
+        facet=pair if groups else None,
+    )
+
+
+def _of_changes(
+    table: pl.DataFrame, metric: str | Sequence[str], show: Show, level: float
+) -> Estimates:
+    """Read the table of `audit_changes`, the rows that matter most if there are many."""
+    (chosen,) = _chosen(table, metric if isinstance(metric, str) else [*metric][:1])
+    known = table.filter(pl.col("change").is_not_null(), measure=show, metric=chosen.column)
+    if known.is_empty():
+        msg = f"`table` must have changes of the {show} of {chosen.column} to be drawn; found none"
+        raise ValueError(msg)
+    order = [pl.col("verdict").is_null(), "p_value", pl.col("change").abs().neg()]
+    ranked = known.with_row_index("__row").sort(order, nulls_last=True, maintain_order=True)
+    rows = ranked.head(_MOST).sort("__row")
+    limits = ("change", "change_low", "change_high")
+    significant = is_significant(pl.col("p_adjusted"), level)
+    tested = pl.when(significant).then(pl.lit(SIGNIFICANT))
+    said = tested.when(~significant).then(pl.lit(_NOT_SIGNIFICANT)).otherwise(pl.lit(_UNTESTED))
+    unit = 100 if show == "gap" else 1
+    rows = rows.with_columns(
+        *(pl.col(name).mul(100).alias(drawn) for name, drawn in zip(limits, NUMBERS, strict=True)),
+        *(
+            pl.col(name).mul(unit).alias(drawn)
+            for name, drawn in (("before", BEFORE), ("after", AFTER))
+        ),
+        pl.col("p_adjusted").alias(P_ADJUSTED),
+        said.alias(VERDICT),
+        pl.concat_str([said, "verdict"], separator=", ", ignore_nulls=True).alias(REMARK),
+    )
+    keys = {name: pl.col(name) for name in AUDIT_KEYS}
+    if rows[MODEL].n_unique() > 1:
+        keys[MODEL] = pl.col(MODEL)
+    what = f"{'gap in ' if show == 'gap' else ''}{chosen.label}"
+    some = f"{rows.height} of {known.height:,} changes: findings, then the smallest p-values"
+    return Estimates(
+        *_named(rows, keys),
+        f"Change of {what}, after less before",
+        f"Change of {what} of each segment with its confidence interval and a line at no change",
+        what="change",
+        note=some if rows.height < known.height else None,
+        marked=SIGNIFICANT,
+    )
