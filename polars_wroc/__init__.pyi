@@ -4,7 +4,7 @@ from .audits.audit import audit as audit
 from .audits.audit_changes import audit_changes as audit_changes
 from .audits.in_ranges import audit_in_ranges as audit_in_ranges
 from .audits.result import Audit as Audit
-from .audits.text import Text as Text
+from .audits.tables import Text as Text
 from .charts.gap_chart import auc_chart as auc_chart
 from .charts.calibration_chart import calibration_chart as calibration_chart
 from .charts.cost_chart import cost_chart as cost_chart
@@ -13,12 +13,12 @@ from .charts.det_chart import det_chart as det_chart
 from .charts.distribution_chart import distribution_chart as distribution_chart
 from .charts.gain_chart import gain_chart as gain_chart
 from .charts.gap_chart import gap_chart as gap_chart
-from .charts.matrix_chart import matrix_chart as matrix_chart
+from .charts.table_charts import matrix_chart as matrix_chart
 from .charts.pr_chart import pr_chart as pr_chart
 from .charts.rates_chart import rates_chart as rates_chart
 from .charts.roc_chart import roc_chart as roc_chart
 from .charts.threshold_chart import threshold_chart as threshold_chart
-from .charts.tradeoff_chart import tradeoff_chart as tradeoff_chart
+from .charts.table_charts import tradeoff_chart as tradeoff_chart
 from .counts.score_counts import merge_counts as merge_counts
 from .counts.score_counts import score_counts as score_counts
 from .curves.calibration_curve import calibration_curve as calibration_curve
@@ -40,7 +40,7 @@ from .groups.equalized_thresholds import equalized_thresholds as equalized_thres
 from .groups.fairness import fairness as fairness
 from .groups.group_gaps import group_gaps as group_gaps
 from .groups.impact_ratios import impact_ratios as impact_ratios
-from .groups.ranges import ranges as ranges
+from .groups.categories import ranges as ranges
 from .groups.standardized_mean_difference import (
     standardized_mean_difference as standardized_mean_difference,
 )

@@ -21,8 +21,7 @@ import polars as pl
 from polars_wroc.audits.audit import AuditArguments
 from polars_wroc.audits.in_ranges import audit_by
 from polars_wroc.audits.result import Audit
-from polars_wroc.audits.tables import AuditReference
-from polars_wroc.audits.text import Text
+from polars_wroc.audits.tables import AuditReference, Text
 from polars_wroc.counts.score_counts import merge_counts
 from polars_wroc.counts.score_counts import score_counts as counts_of_rows
 from polars_wroc.files.sources import each_file, scan

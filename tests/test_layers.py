@@ -65,13 +65,13 @@ def test_a_circle_is_found() -> None:
 
 
 # An addition that breaks one of these needs a deletion somewhere, or a reason.
-MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 165, 510, 20
+MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 157, 510, 20
 MOST_CODE = {
-    "audits": 5576,
-    "charts": 3711,
-    "groups": 3432,
+    "audits": 5557,
+    "charts": 3704,
+    "groups": 3435,
     "metrics": 2952,
-    "cli": 2097,
+    "cli": 1873,
     "inputs": 1626,
     "ranking": 1344,
     "curves": 1250,
@@ -81,7 +81,7 @@ MOST_CODE = {
     "counts": 886,
     "files": 469,
     "plans": 239,
-    "": 475,
+    "": 474,
 }
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 import polars_wroc as wroc
-from polars_wroc.audits.views import wide_table, without_model
+from polars_wroc.audits.tables import wide_table, without_model
 
 # Columns that the table of gaps of an audit does not have.
 VALUE_LIMITS = r"^(auc|selection_rate|tpr|fpr|ppv|npv)_(low|high)$"

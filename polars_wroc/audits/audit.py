@@ -9,8 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from polars_wroc.audits.comparisons import auc_error, comparisons, counts_of, curves_of
-from polars_wroc.audits.findings import with_findings
+from polars_wroc.audits.findings import auc_error, comparisons, counts_of, curves_of, with_findings
 from polars_wroc.audits.measure import Measured, measure
 from polars_wroc.audits.result import Audit
 from polars_wroc.audits.small_cells import attributes_to_complete, without_small_cells
@@ -19,8 +18,8 @@ from polars_wroc.audits.tables import (
     AuditReference,
     AuditSettings,
     Run,
+    Text,
 )
-from polars_wroc.audits.text import Text
 from polars_wroc.counts.binning import Binning
 from polars_wroc.groups.categories import (
     Grouping,

@@ -19,8 +19,7 @@ from polars_wroc.audits.ranked_segments import (
     refuse_no_rows,
 )
 from polars_wroc.audits.result import Audit
-from polars_wroc.audits.tables import AuditPlan, AuditReference
-from polars_wroc.audits.text import Text
+from polars_wroc.audits.tables import AuditPlan, AuditReference, Text
 from polars_wroc.counts.score_sums import LOW, as_counted, check_labels
 from polars_wroc.curves.calibration_fit import SLOPE
 from polars_wroc.groups.comparisons import NOT_IN_RANGES

@@ -9,11 +9,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 import polars as pl
 
-from polars_wroc.audits.comparisons import SEGMENT_COLUMNS
+from polars_wroc.audits.findings import SEGMENT_COLUMNS
 from polars_wroc.audits.formats import SCHEMA
 from polars_wroc.audits.result import Audit
-from polars_wroc.audits.tables import ALL_KEYS
-from polars_wroc.audits.views import fewer_than
+from polars_wroc.audits.tables import ALL_KEYS, fewer_than
 from polars_wroc.groups.comparisons import COMPARISON_SCHEMA
 from polars_wroc.inputs.arguments import reject_type
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL

@@ -13,11 +13,9 @@ import polars as pl
 from polars import selectors
 
 from polars_wroc.audits.findings import findings_of, first_sentences
-from polars_wroc.audits.formats import SEGMENTS, in_markdown, in_text, json_of
-from polars_wroc.audits.tables import AuditTables, keys_of, name_of, rows_with
-from polars_wroc.audits.text_table import Screen
+from polars_wroc.audits.formats import SEGMENTS, Screen, in_markdown, in_text, json_of
+from polars_wroc.audits.tables import VALUES, AuditTables, keys_of, name_of, rows_with, wide_table
 from polars_wroc.audits.verdict import remarks_of, verdict_of
-from polars_wroc.audits.views import VALUES, wide_table
 from polars_wroc.audits.words import reading_of
 from polars_wroc.files import outputs
 from polars_wroc.inputs.arguments import did_you_mean
@@ -168,7 +166,7 @@ class Audit(AuditTables):
         segments those with the most rows are drawn.
         """
         # Only a chart should cost the import of Altair.
-        from polars_wroc.audits.charts import (  # noqa: PLC0415
+        from polars_wroc.audits.report.figures import (  # noqa: PLC0415
             largest_segments,
             segments_chart,
         )

@@ -1,4 +1,4 @@
-"""The tables and settings of an audit, from which findings, gates and the report are made."""
+"""The tables, settings and words of an audit, from which findings, gates and the report are made."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import datetime as dt
 import hashlib
 import os
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from importlib.metadata import version
 from pathlib import Path
@@ -14,13 +14,14 @@ from typing import Any, Literal, TypeAlias
 
 import polars as pl
 
-from polars_wroc.audits.text import Text
 from polars_wroc.charts.options import visible
 from polars_wroc.counts.binning import Binning
 from polars_wroc.files import sources
 from polars_wroc.files.sources import without_credentials
 from polars_wroc.groups.categories import CategoryReference, Grouping, Intersections
 from polars_wroc.groups.comparison_tests import GapTests
+from polars_wroc.groups.comparisons import FAIRNESS
+from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
 from polars_wroc.inputs.decisions import Favorable
 from polars_wroc.metrics.auc_interval import IntervalOptions, Method
@@ -28,6 +29,67 @@ from polars_wroc.plans.queries import collect
 from polars_wroc.stats.difference_tests import Adjust
 from polars_wroc.thresholds.rules import Rule
 from polars_wroc.thresholds.threshold_rates import ThresholdMetrics
+
+
+@dataclass(frozen=True, kw_only=True)
+class Text:
+    """Title and note of an audit, and the words that its sentences use.
+
+    Parameters
+    ----------
+    title
+        What reports are called.
+    note
+        What readers of a report should know, such as where the rows come from.
+    positive, negative
+        What people of both classes are, as a participle or an adjective: ``"repaid"``,
+        ``"in default"``. By default `positive` is the name of the label where that is a participle,
+        such as ``approved``, and otherwise ``"positive"``, or ``"with status = bad"`` for
+        ``pos_label="bad"``; `negative` is its contrary.
+    selected, rejected
+        What people are by a decision: ``"hired"``, ``"denied"``. By default ``"selected"``, and
+        ``"not"`` before it.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For anything but text that is not empty.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1], "sex": list("ffmm")})
+    >>> text = wroc.Text(title="Defaults of 2026", positive="in default", selected="denied")
+    >>> options = {"threshold": 0.5, "favorable": "rejected", "text": text}
+    >>> audit = wroc.audit(df, "y", "s", attributes="sex", **options)
+    >>> audit.reading
+    'Being denied (a score of 0.5 or more) counts as bad; impact ratios are of those not denied.'
+    """
+
+    title: str | None = None
+    note: str | None = None
+    positive: str | None = None
+    negative: str | None = None
+    selected: str | None = None
+    rejected: str | None = None
+
+    def __post_init__(self) -> None:
+        """Check that each is text."""
+        for name, value in self.as_dict().items():
+            if value is None:
+                continue
+            if not isinstance(value, str):
+                arguments.reject_type(name, "be a text", value)
+            if not value.strip():
+                msg = f"`{name}` must be a text that is not empty; found {value!r}"
+                raise ValueError(msg)
+            arguments.check_text(name, value)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the texts by their names."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
 
 _PACKAGES = ("polars-wroc", "polars")
 
@@ -257,3 +319,50 @@ class AuditTables:
     run: Run = field(default_factory=Run)
     # Conditions of a pipeline, if there were any.
     gates: Sequence[JudgedGate] = ()
+
+
+# Columns of a metric, and what follows its name.
+_PARTS = {
+    **{f"value{end}": end for end in ("", "_low", "_high")},
+    "reference_value": "_reference",
+    **{f"{of}{end}": f"_{of}{end}" for of in ("gap", "ratio") for end in ("", "_low", "_high")},
+    **{name: f"_gap_{name}" for name in ("p_value", "p_adjusted", "verdict", "reason")},
+}
+# Those of the segment itself.
+VALUES = ("value", "value_low", "value_high")
+
+
+def wide_table(
+    audit: AuditTables, *, unnamed: bool = False, parts: Collection[str] = tuple(_PARTS)
+) -> pl.DataFrame:
+    """Add to the segments whether they are ``small``, and these columns of each metric.
+
+    ``unnamed``: the only score needs no name.
+    """
+    table = audit.table.filter(~pl.col("metric").is_in([*FAIRNESS]))
+    wide = table.pivot("metric", index=list(ALL_KEYS), values=list(parts))
+    names = {
+        f"{part}_{metric}": f"{metric}{_PARTS[part]}"
+        for part in parts
+        for metric in table["metric"].unique()
+    }
+    segments = audit.segments.with_columns(is_small(audit.settings).alias("small"))
+    joined = segments.join(
+        wide.rename(names), on=list(ALL_KEYS), how="left", nulls_equal=True, maintain_order="left"
+    )
+    return without_model(joined, audit.settings) if unnamed else joined
+
+
+def without_model(table: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
+    """Drop the name of the only score."""
+    return table if settings.several else table.drop(MODEL, strict=False)
+
+
+def is_small(settings: AuditSettings) -> pl.Expr:
+    """Whether a segment has too few rows in a class."""
+    return fewer_than(settings.min_rows)
+
+
+def fewer_than(min_rows: int) -> pl.Expr:
+    """Whether a segment has so few rows in a class."""
+    return (pl.min_horizontal("n_pos", "n_neg") < min_rows).fill_null(value=True)

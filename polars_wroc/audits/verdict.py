@@ -15,8 +15,8 @@ from polars_wroc.audits.tables import (
     AuditTables,
     name_of,
     segment_in_words,
+    wide_table,
 )
-from polars_wroc.audits.views import wide_table
 from polars_wroc.audits.words import (
     Words,
     capitalised,

@@ -13,13 +13,12 @@ from polars_wroc.charts.det_chart import det_chart
 from polars_wroc.charts.distribution_chart import distribution_chart
 from polars_wroc.charts.gain_chart import gain_chart
 from polars_wroc.charts.gap_chart import auc_chart, gap_chart
-from polars_wroc.charts.matrix_chart import matrix_chart
 from polars_wroc.charts.options import save_chart
 from polars_wroc.charts.pr_chart import pr_chart
 from polars_wroc.charts.rates_chart import rates_chart
 from polars_wroc.charts.roc_chart import roc_chart
+from polars_wroc.charts.table_charts import matrix_chart, tradeoff_chart
 from polars_wroc.charts.threshold_chart import threshold_chart
-from polars_wroc.charts.tradeoff_chart import tradeoff_chart
 
 __all__ = [
     "auc_chart",

@@ -10,10 +10,10 @@ from typing import Any
 import polars as pl
 import polars.selectors as cs
 
-from polars_wroc.audits.text import Text
+from polars_wroc.audits.tables import Text
 from polars_wroc.cli.process import UsageError
 from polars_wroc.files.sources import listed
-from polars_wroc.groups.ranges import ranges
+from polars_wroc.groups.categories import ranges
 from polars_wroc.inputs import columns
 from polars_wroc.inputs.designs import Design, Survey
 

@@ -27,7 +27,7 @@ from polars_wroc.audits.result import SUFFIXES, Audit
 from polars_wroc.audits.tables import audited_files
 from polars_wroc.cli import arguments, process, results, sources
 from polars_wroc.cli.arguments import groups_of
-from polars_wroc.cli.command_options import CURVES
+from polars_wroc.cli.options import CURVES
 from polars_wroc.cli.process import UsageError, screen_of
 from polars_wroc.cli.results import (
     TABLE_OR_CHART,

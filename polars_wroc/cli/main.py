@@ -7,11 +7,12 @@ import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
-from polars_wroc.cli import command_options, commands, process, shared_options, sources
+from polars_wroc.cli import commands, process, sources
 from polars_wroc.cli.arguments import check_columns, in_options
 from polars_wroc.cli.commands import run_diff, run_impact
+from polars_wroc.cli.options import COMMANDS, add_options, flags_of
 from polars_wroc.cli.process import (
     Progress,
     UsageError,
@@ -57,100 +58,6 @@ class _Parser(argparse.ArgumentParser):
         process.say(message)
 
 
-class _Command(NamedTuple):
-    description: str
-    add_options: Callable[[argparse.ArgumentParser], None]
-    # What must be given, and an example: what it does, and the command.
-    usage: str
-    does: str
-    example: str
-
-
-_COLUMNS = "--label L --score S"
-_COMMANDS = {
-    "audit": _Command(
-        "AUCs, decisions and gaps of segments, as a report",
-        command_options.add_audit,
-        f"FILE... {_COLUMNS} --attribute A",
-        "write a report on sex and on ranges of age",
-        "polars-wroc audit loans.csv --label repaid --score s --threshold 0.5 \\\n"
-        "    --favorable selected --attribute sex --attribute 'age:18,30,50' -o report.html",
-    ),
-    "diff": _Command(
-        "what changed between two audits of different rows",
-        command_options.add_diff,
-        "BEFORE AFTER",
-        "fail if a gap in AUC has grown by more than two points",
-        "polars-wroc diff march.json april.json --fail-if 'auc.gap.growth>0.02'",
-    ),
-    "impact": _Command(
-        "selection rates of categories divided by the highest, without a label",
-        command_options.add_impact,
-        "FILE... --attribute A (--selected D | --score S --threshold T) --favorable F",
-        "fail if the selection rate of a category is surely below four fifths",
-        "polars-wroc impact hires.csv --selected hired --favorable selected \\\n"
-        "    --attribute sex --attribute race --fail-if 'impact_ratio.ratio_high<0.8'",
-    ),
-    "auc": _Command(
-        "the AUC and other metrics of each group",
-        command_options.add_auc,
-        f"FILE... {_COLUMNS}",
-        "draw the AUC of each site with its interval",
-        "polars-wroc auc loans.parquet --label repaid --score s --by site -o auc.svg",
-    ),
-    "compare": _Command(
-        "tests whether two or more scores have different AUCs on the same rows",
-        command_options.add_compare,
-        f"FILE... {_COLUMNS} --score S",
-        "compare a new score with the old one",
-        "polars-wroc compare loans.parquet --label repaid --score old --score new",
-    ),
-    "gaps": _Command(
-        "tests whether groups differ from a reference in AUC or in rates",
-        command_options.add_gaps,
-        f"FILE... {_COLUMNS} --attribute A",
-        "compare the true positive rate of each site with that of the others",
-        "polars-wroc gaps loans.parquet --label repaid --score s --attribute site \\\n"
-        "    --threshold 0.5 --metric tpr",
-    ),
-    "thresholds": _Command(
-        "rates at thresholds, or at one that a rule chooses",
-        command_options.add_thresholds,
-        f"FILE... {_COLUMNS} --threshold T...",
-        "find the lowest threshold that at most a tenth of the negatives reach",
-        "polars-wroc thresholds loans.parquet --label repaid --score s --threshold max-fpr=0.1",
-    ),
-    "calibrate": _Command(
-        "whether scores are probabilities: observed rates in bins, and the calibration slope",
-        command_options.add_calibrate,
-        f"FILE... {_COLUMNS}",
-        "show the calibration of each sex in bins of equal weight",
-        "polars-wroc calibrate loans.parquet --label repaid --score s --by sex --strategy quantile",
-    ),
-    "curve": _Command(
-        "ROC and other curves, as a table or a chart",
-        command_options.add_curve,
-        f"FILE... {_COLUMNS} -o FILE",
-        "draw the precision-recall curve of each site",
-        "polars-wroc curve loans.parquet --label repaid --score s --by site --kind pr -o pr.png",
-    ),
-    "counts": _Command(
-        "counts of rows by score, which add up and can replace the rows",
-        command_options.add_score_counts,
-        "FILE... --score S -o FILE",
-        "count the rows of a day by sex",
-        "polars-wroc counts monday.csv --label repaid --score s --by sex -o monday.parquet",
-    ),
-    "merge": _Command(
-        "the sum of the counts in several files",
-        command_options.add_merge,
-        "FILE... -o FILE",
-        "add up the counts of a week",
-        "polars-wroc merge monday.parquet tuesday.parquet -o week.parquet",
-    ),
-}
-
-
 def build_parser(
     runs: Mapping[str, Callable[[argparse.Namespace], None]],
 ) -> argparse.ArgumentParser:
@@ -160,7 +67,7 @@ def build_parser(
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {version('polars-wroc')}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name, row in _COMMANDS.items():
+    for name, row in COMMANDS.items():
         command: argparse.ArgumentParser = commands.add_parser(
             name,
             help=row.description,
@@ -170,12 +77,10 @@ def build_parser(
             # Lines of examples stay whole, to be copied.
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        command.set_defaults(
-            run=runs[name], counts=False, bins=None, required=("label", "score"), attributes=False
-        )
-        row.add_options(command)
-        shared_options.mark_required(command)
-        command.set_defaults(flags=shared_options.flags_of(command))
+        required = [each for each in row.required if each in ("label", "score")]
+        command.set_defaults(run=runs[name], counts=False, bins=None, required=required)
+        add_options(command, row)
+        command.set_defaults(flags=flags_of(command))
     return parser
 
 

@@ -23,7 +23,7 @@ from typing import Literal, TextIO, TypeVar
 
 import polars as pl
 
-from polars_wroc.audits.text_table import Columns, Screen
+from polars_wroc.audits.formats import Columns, Screen
 from polars_wroc.files.outputs import remove_abandoned, temporary
 from polars_wroc.files.sources import first_line, one_line
 from polars_wroc.plans.config import CLEAR_LINE, clock

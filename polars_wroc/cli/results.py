@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, TypeAlias
 import polars as pl
 import polars.selectors as cs
 
+from polars_wroc.audits.formats import Screen, fitted_table, limits_in_text, points_in_text
 from polars_wroc.audits.gates import Judgement
-from polars_wroc.audits.text_table import Screen, fitted_table, limits_in_text, points_in_text
 from polars_wroc.audits.words import capitalised, first_few, many, points
 from polars_wroc.cli import process
 from polars_wroc.cli.process import check_printed, screen_of

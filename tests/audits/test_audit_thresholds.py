@@ -18,8 +18,8 @@ from sweeps import sweep
 from wide_tables import fairness_of, segments_of
 
 import polars_wroc as wroc
-from polars_wroc.audits.charts import segments_threshold_chart
 from polars_wroc.audits.report.facts import optimism
+from polars_wroc.audits.report.figures import segments_threshold_chart
 from polars_wroc.cli.main import main
 from polars_wroc.thresholds.rules import Rule
 

@@ -21,13 +21,13 @@ import polars_wroc as wroc
 from polars_wroc.audits.findings import by_severity, first_sentences
 from polars_wroc.audits.report.format import packed, rounded_rows
 from polars_wroc.audits.report.sections import with_points, with_segments
+from polars_wroc.audits.tables import wide_table
 from polars_wroc.audits.verdict import (
     decision_remarks,
     missing_remark,
     score_remarks,
     untested_remarks,
 )
-from polars_wroc.audits.views import wide_table
 from polars_wroc.audits.words import threshold_text
 
 

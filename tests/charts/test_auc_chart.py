@@ -19,7 +19,7 @@ from drawings import (
 from polars.testing import assert_frame_equal
 
 import polars_wroc as wroc
-from polars_wroc.audits.charts import aucs_of
+from polars_wroc.audits.report.figures import aucs_of
 
 # Columns of the drawn rows, and of the table.
 DRAWN = {"__value": "auc", "__low": "auc_low", "__high": "auc_high", "__n": "n"}

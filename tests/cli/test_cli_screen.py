@@ -11,7 +11,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from polars_wroc.cli.main import _COMMANDS, build_parser, main
+from polars_wroc.cli.main import build_parser, main
+from polars_wroc.cli.options import COMMANDS
 
 COLUMNS = ["--label", "y", "--score", "s"]
 
@@ -81,7 +82,7 @@ def test_an_audit_has_twenty_segments_or_those_asked_for(
     assert table[1].split() == ["overall", "overall", "200", "no"]
 
 
-@pytest.mark.parametrize("command", _COMMANDS)
+@pytest.mark.parametrize("command", COMMANDS)
 def test_help_has_an_example_that_can_be_copied(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -94,12 +95,12 @@ def test_help_has_an_example_that_can_be_copied(
     program, *arguments = shlex.split(line.replace("\\\n", " "))
     assert program == "polars-wroc"
     # Its options are those that there are.
-    parser = build_parser({name: lambda _: None for name in _COMMANDS})
+    parser = build_parser({name: lambda _: None for name in COMMANDS})
     assert parser.parse_args(arguments).command == command
 
 
 def test_what_must_be_given_is_marked() -> None:
-    parser = build_parser({name: lambda _: None for name in _COMMANDS})
+    parser = build_parser({name: lambda _: None for name in COMMANDS})
     (commands,) = (each for each in parser._actions if isinstance(each.choices, dict))
     assert isinstance(commands.choices, dict)
     for command, required in {

@@ -17,8 +17,8 @@ import polars_wroc as wroc
 from polars_wroc import charts
 from polars_wroc.audits.tables import ReferenceKind
 from polars_wroc.cli import results
-from polars_wroc.cli.command_options import CURVES
 from polars_wroc.cli.main import main
+from polars_wroc.cli.options import CURVES
 
 pytestmark = pytest.mark.usefixtures("folder")
 COLUMNS = ["--label", "y", "--score", "s", "--weight", "w"]

@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from polars_wroc.audits.tables import AuditSettings, AuditTables, segment_in_words
+from polars_wroc.audits.tables import AuditSettings, AuditTables, is_small, segment_in_words
 from polars_wroc.audits.verdict import empty_segments, one_class_segments, small_segments
-from polars_wroc.audits.views import is_small
 from polars_wroc.audits.words import DASH, Words, many, threshold_text
 from polars_wroc.groups.comparisons import CALIBRATION
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL

@@ -17,9 +17,8 @@ from polars_wroc.audits.report.figures import (
 )
 from polars_wroc.audits.report.tables import Found, Table, found_on, tables_of
 from polars_wroc.audits.sentences import size
-from polars_wroc.audits.tables import ALL_KEYS, AuditSettings, AuditTables, rows_with
+from polars_wroc.audits.tables import ALL_KEYS, AuditSettings, AuditTables, rows_with, wide_table
 from polars_wroc.audits.verdict import counts_of_verdicts
-from polars_wroc.audits.views import wide_table
 from polars_wroc.audits.words import NOT_HERE, listed, many
 from polars_wroc.charts.curve_layers import thinned
 from polars_wroc.charts.options import COLOURS

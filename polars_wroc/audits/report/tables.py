@@ -13,8 +13,14 @@ from polars_wroc.audits.findings import by_severity, is_material
 from polars_wroc.audits.formats import LEFT_OUT, below_four_fifths
 from polars_wroc.audits.matrix import SYMBOLS, Outcome, outcome_of
 from polars_wroc.audits.sentences import OBSERVED, is_target, size
-from polars_wroc.audits.tables import ALL_KEYS, AuditSettings, AuditTables, name_of
-from polars_wroc.audits.views import wide_table, without_model
+from polars_wroc.audits.tables import (
+    ALL_KEYS,
+    AuditSettings,
+    AuditTables,
+    name_of,
+    wide_table,
+    without_model,
+)
 from polars_wroc.audits.words import (
     DASH,
     Words,

@@ -1,0 +1,509 @@
+"""Options of commands: those of the functions that they call, and those of files and outputs."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from types import UnionType
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+
+import polars as pl
+import polars.selectors as cs
+
+from polars_wroc.audits.audit import audit
+from polars_wroc.audits.audit_changes import audit_changes
+from polars_wroc.audits.result import SUFFIXES
+from polars_wroc.audits.tables import ReferenceKind
+from polars_wroc.cli import process
+from polars_wroc.cli.results import TABLE_OR_CHART
+from polars_wroc.cli.sources import Name
+from polars_wroc.counts.score_counts import merge_counts, score_counts
+from polars_wroc.curves.calibration_curve import calibration_curve
+from polars_wroc.curves.roc_curve import roc_curve
+from polars_wroc.files import outputs
+from polars_wroc.groups.auc_sums import GAP_METRICS
+from polars_wroc.groups.group_gaps import group_gaps
+from polars_wroc.groups.impact_ratios import impact_ratios
+from polars_wroc.inputs.arguments import did_you_mean
+from polars_wroc.inputs.columns import Frequency
+from polars_wroc.inputs.designs import Lonely, ReplicateWeights
+from polars_wroc.metrics.compare import compare
+from polars_wroc.metrics.summary import summary
+from polars_wroc.thresholds import rules
+from polars_wroc.thresholds.confusion_matrix import threshold_metrics
+from polars_wroc.thresholds.rules import Rule, Threshold
+from polars_wroc.thresholds.threshold_rates import DEFAULT_METRICS
+
+# Arguments of functions that have other names than the options.
+_ALIASES = {
+    "path": "output",
+    "frame": "files",
+    "frames": "files",
+    "bins": "curve_bins",
+    "by": "groups",
+    "facet": "groups",
+    "attributes": "groups",
+    "design": "cluster",
+}
+
+
+class CurveKind(NamedTuple):
+    """A function that makes a curve, and the options that not all kinds have."""
+
+    function: Name
+    options: tuple[str, ...] = ()
+    # Whether its chart is drawn from the ROC curve, and whether there is only a chart.
+    drawn_from_roc: bool = False
+    only_chart: bool = False
+
+
+# What `--kind` names, as the kinds of tables that have charts.
+CURVES = {
+    "roc": CurveKind("roc_curve", ("level", "max_points", "band", "bins")),
+    "pr": CurveKind("pr_curve"),
+    "det": CurveKind("roc_curve", only_chart=True),
+    "gain": CurveKind("roc_curve", only_chart=True),
+    "cost": CurveKind("cost_curve", ("cost_fn", "cost_fp", "prevalence"), drawn_from_roc=True),
+    "decision": CurveKind("decision_curve", ("level",)),
+}
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command: the function whose arguments it takes, its options in order, and its help.
+
+    ``texts`` are helps that differ from the common ones, ``required`` what must be given.
+    """
+
+    function: Callable[..., Any]
+    options: str
+    description: str
+    usage: str
+    does: str
+    example: str
+    texts: Mapping[str, str] = field(default_factory=dict)
+    required: Sequence[str] = ("label", "score")
+    suffixes: Sequence[str] = TABLE_OR_CHART
+    prints_json: bool = True
+    prints_table: bool = True
+
+
+_COLUMNS = "--label L --score S"
+_ROWS = "files progress label score pos_label frequency weight"
+_DESIGN = "cluster strata fpc lonely replicate_weights"
+_OUTPUT = "output columns rows"
+COMMANDS = {
+    "audit": Command(
+        audit,
+        f"{_ROWS} counts bins attribute selected threshold intersections reference min_rows margin"
+        " favorable title note positive negative selected_word rejected_word min_cell adjust"
+        f" fail_if level {_DESIGN} {_OUTPUT}",
+        "AUCs, decisions and gaps of segments, as a report",
+        f"FILE... {_COLUMNS} --attribute A",
+        "write a report on sex and on ranges of age",
+        "polars-wroc audit loans.csv --label repaid --score s --threshold 0.5 \\\n"
+        "    --favorable selected --attribute sex --attribute 'age:18,30,50' -o report.html",
+        {
+            "fail_if": "it holds in any segment with enough rows: a metric and a column of the "
+            "table, such as auc.gap>0.05 (without its sign; gap_low and gap_high have one) or "
+            "auc.value<0.7; of decisions also tpr.gap>0.1, impact_ratio.ratio_high<0.8 (surely, "
+            "whichever category has the highest rate) or demographic_parity_ratio.ratio<0.8. Begin "
+            "with race: or race=black: for a place, and write tpr.verdict=different for a verdict",
+        },
+        required=("label", "score", "groups"),
+        suffixes=SUFFIXES,
+    ),
+    "diff": Command(
+        audit_changes,
+        f"before_after metric show adjust different_rows fail_if {_OUTPUT}",
+        "what changed between two audits of different rows",
+        "BEFORE AFTER",
+        "fail if a gap in AUC has grown by more than two points",
+        "polars-wroc diff march.json april.json --fail-if 'auc.gap.growth>0.02'",
+        {
+            "metric": ": metric in the chart; default the one that changed most surely",
+            "fail_if": "it holds in any segment with enough rows: auc.gap.growth>0.02 (by how much "
+            "the size of the gap has grown), auc.change<-0.02 (by how much the value has changed), "
+            "or their limits, auc.change_high<0 or auc.gap.change_high<0 (of after less before, "
+            "with its sign)",
+        },
+        required=(),
+    ),
+    "impact": Command(
+        impact_ratios,
+        "files progress selected score frequency weight counts threshold attribute favorable"
+        " reference unknown min_share intersections exact adjust fail_if"
+        f" level {_DESIGN} {_OUTPUT}",
+        "selection rates of categories divided by the highest, without a label",
+        "FILE... --attribute A (--selected D | --score S --threshold T) --favorable F",
+        "fail if the selection rate of a category is surely below four fifths",
+        "polars-wroc impact hires.csv --selected hired --favorable selected \\\n"
+        "    --attribute sex --attribute race --fail-if 'impact_ratio.ratio_high<0.8'",
+        {
+            "counts": ": the files are counts, not rows: they are added up and need no --score",
+            "threshold": "T: scores of at least T are selected; with median, scores above the "
+            "median",
+            "reference": "R: what categories are compared with: highest, the one with the highest "
+            "rate; or such as sex=m, the reference category of an attribute, repeatable; default "
+            "highest",
+            "fail_if": "it holds in any category that is not left out: impact_ratio.ratio<0.8, "
+            "impact_ratio.ratio_high<0.8 (surely, whichever category has the highest rate), or "
+            "another number of the table",
+        },
+        required=("groups",),
+    ),
+    "auc": Command(
+        summary,
+        f"{_ROWS} counts bins by diagnostics level {_DESIGN} {_OUTPUT}",
+        "the AUC and other metrics of each group",
+        f"FILE... {_COLUMNS}",
+        "draw the AUC of each site with its interval",
+        "polars-wroc auc loans.parquet --label repaid --score s --by site -o auc.svg",
+    ),
+    "compare": Command(
+        compare,
+        f"{_ROWS} by method adjust fail_if level {_DESIGN} {_OUTPUT}",
+        "tests whether two or more scores have different AUCs on the same rows",
+        f"FILE... {_COLUMNS} --score S",
+        "compare a new score with the old one",
+        "polars-wroc compare loans.parquet --label repaid --score old --score new",
+        {
+            "fail_if": "it holds for any pair of scores: auc.difference_high<0 (the AUC of the "
+            "first score is surely lower), auc.difference<-0.02, or another number of the table",
+        },
+    ),
+    "gaps": Command(
+        group_gaps,
+        f"{_ROWS} counts attribute threshold selected reference within intersections margin"
+        f" min_rows metric adjust level {_DESIGN} {_OUTPUT}",
+        "tests whether groups differ from a reference in AUC or in rates",
+        f"FILE... {_COLUMNS} --attribute A",
+        "compare the true positive rate of each site with that of the others",
+        "polars-wroc gaps loans.parquet --label repaid --score s --attribute site \\\n"
+        "    --threshold 0.5 --metric tpr",
+        {"metric": ": metric that is printed and drawn, rates with decisions only; default auc"},
+        required=("label", "score", "groups"),
+    ),
+    "thresholds": Command(
+        threshold_metrics,
+        f"{_ROWS} counts by thresholds prevalence common metrics level {_OUTPUT}",
+        "rates at thresholds, or at one that a rule chooses",
+        f"FILE... {_COLUMNS} --threshold T...",
+        "find the lowest threshold that at most a tenth of the negatives reach",
+        "polars-wroc thresholds loans.parquet --label repaid --score s --threshold max-fpr=0.1",
+        {"prevalence": "P: prevalence in the population that the rates are for"},
+    ),
+    "calibrate": Command(
+        calibration_curve,
+        f"{_ROWS} counts by curve_bins strategy level {_OUTPUT}",
+        "whether scores are probabilities: observed rates in bins, and the calibration slope",
+        f"FILE... {_COLUMNS}",
+        "show the calibration of each sex in bins of equal weight",
+        "polars-wroc calibrate loans.parquet --label repaid --score s --by sex --strategy quantile",
+    ),
+    "curve": Command(
+        roc_curve,
+        f"{_ROWS} counts bins by kind max_points band cost_fn cost_fp prevalence"
+        f" level {_DESIGN} output",
+        "ROC and other curves, as a table or a chart",
+        f"FILE... {_COLUMNS} -o FILE",
+        "draw the precision-recall curve of each site",
+        "polars-wroc curve loans.parquet --label repaid --score s --by site --kind pr -o pr.png",
+        prints_json=False,
+        prints_table=False,
+    ),
+    "counts": Command(
+        score_counts,
+        f"{_ROWS} by bins output",
+        "counts of rows by score, which add up and can replace the rows",
+        "FILE... --score S -o FILE",
+        "count the rows of a day by sex",
+        "polars-wroc counts monday.csv --label repaid --score s --by sex -o monday.parquet",
+        {
+            "label": "L: column of the labels; without it the counts have impact ratios only",
+            "bins": "N: count in about N bins of scores instead of by score",
+        },
+        required=("score", "output"),
+        suffixes=outputs.TABLE_SUFFIXES,
+        prints_table=False,
+    ),
+    "merge": Command(
+        merge_counts,
+        "files progress bins output",
+        "the sum of the counts in several files",
+        "FILE... -o FILE",
+        "add up the counts of a week",
+        "polars-wroc merge monday.parquet tuesday.parquet -o week.parquet",
+        {"bins": "N: use about N bins of scores, unless the counts have wider ones"},
+        required=("output",),
+        suffixes=outputs.TABLE_SUFFIXES,
+        prints_table=False,
+    ),
+}
+
+
+def flags_of(parser: argparse.ArgumentParser) -> dict[str, str]:
+    """Map arguments of functions to the options that set them, which messages then name."""
+    flags = dict[str, str]()
+    for action in parser._actions:  # noqa: SLF001  (argparse lists them nowhere else)
+        if action.option_strings:
+            flags[action.dest] = action.option_strings[-1]
+        else:
+            flags |= dict.fromkeys((action.dest, str(action.metavar).lower()), str(action.metavar))
+    aliases = {name: flags[other] for name, other in _ALIASES.items() if other in flags}
+    return {"counts": flags.get("files", "FILE")} | aliases | flags
+
+
+_GROUP = "repeatable. Numbers are cut into ranges by such as age:18,30,50, which has <18, 18-29, "
+_GROUP += "30-49 and 50+: each number begins a range. A column of that very name is taken as it is"
+# The name of the value, and what is said of an option.
+_TEXTS = {
+    "files": "FILE: Parquet, Arrow, CSV or NDJSON; glob, folder, URL",
+    "progress": ": do not show time and rows on the terminal during long work",
+    "label": "L: column of the labels",
+    "score": "S: column of a score; higher means more positive; repeatable",
+    "pos_label": "X: positive value of other labels than 0 and 1, such as yes",
+    "frequency": "N: column of weights that count rows: how many a row is",
+    "weight": "W: column of weights: how much of a population a row represents",
+    "counts": ": the files are counts, not rows: they are added up and need no --label and --score",
+    "bins": "N: use about N bins of scores: fast, in little memory, with bounds of each AUC",
+    "attribute": f"A: an attribute, such as sex, whose segments are compared; {_GROUP}",
+    "by": f"A: a group column; with several, each combination of their values is a group; {_GROUP}",
+    "selected": "D: column of recorded decisions: a Boolean one, or such as decision=hired, the "
+    "value of those who are selected",
+    "threshold": "T: scores of at least T are selected; or median, or a rule: youden, "
+    "closest-topleft, max-accuracy, max-fpr=R, min-tpr=R, max-selection-rate=R, or such as "
+    "least-cost:fn=5,fp=1",
+    "intersections": "only: compare the combinations of all attributes too, or only these",
+    "reference": "R: what segments are compared with: one of "
+    f"{', '.join(get_args(ReferenceKind))}; or such as sex=m, the reference segment of an "
+    "attribute, repeatable; default rest",
+    "min_rows": "N: rows of each class that a segment needs to be tested",
+    "margin": "M: gaps within this do not matter to the verdicts",
+    "favorable": ": which decision is good for a person, if any; needed where there are decisions",
+    "title": "TEXT: title of the report",
+    "note": "TEXT: what readers of the report should know about its rows",
+    "positive": "TEXT: what people of the positive class are, such as repaid",
+    "negative": "TEXT: what people of the negative class are, such as 'in default'",
+    "selected_word": "TEXT: what people are who are selected, such as hired",
+    "rejected_word": "TEXT: what people are who are not selected, such as turned down",
+    "min_cell": "N: leave out numbers of fewer rows, and what would give them away",
+    "adjust": ": how p-values are adjusted for the number of tests",
+    "fail_if": "",
+    "level": "P: confidence level",
+    "cluster": "C: column of clusters or sampling units: rows with the same value belong together",
+    "strata": "H: column of the strata of a survey",
+    "fpc": "F: column of the finite population correction: the proportion of a stratum's sampling "
+    "units that was sampled, or their number in the population",
+    "lonely": ": what the only sampling unit of a stratum adds to a variance: null, the default, "
+    "makes it unknown; certainty, nothing; adjust, its squared distance from the mean of all units",
+    "replicate_weights": "R: columns of replicate weights and how they were made: such as "
+    "'rep_*:kind=jk2', or a,b,c:kind=fay,rho=0.3,df=60; df are the degrees of freedom: sampling "
+    "units less strata",
+    "output": "FILE: ",
+    "columns": "LIST: columns that are printed, such as n,auc,auc_low, or all; default the first "
+    "that fit",
+    "rows": "N: most rows that are printed, or all; default what a terminal shows, elsewhere all",
+    "show": ": changes of values or of gaps, in the chart; default what changed most surely",
+    "different_rows": ": the audits are of different rows, although all segments have the same "
+    "numbers of rows and positives and the same weights",
+    "unknown": "V: which categories are unknown: exclude, those without a value; a value such as "
+    "'' or 'not stated', which is unknown too, repeatable; keep, none; default exclude",
+    "min_share": "P: categories with a smaller share of the weight are shown, not judged",
+    "exact": ": the test of small categories",
+    "diagnostics": ": add columns that say what each interval rests on",
+    "method": ": how AUCs are compared: by DeLong's test, or by their score-type intervals, for "
+    "AUCs near 1 and few rows",
+    "within": "A: column of strata such as jobs or sites, in which groups are compared; repeatable",
+    "prevalence": "P: prevalence in the population that the cost is for",
+    "common": ": choose one threshold for all groups",
+    "metrics": f"LIST: metrics such as tpr,lift, or all; default {','.join(DEFAULT_METRICS)}",
+    "curve_bins": "N: bins of the curve",
+    "strategy": ": bins of equal width, or of equal weight",
+    "kind": ": which curve; default roc",
+    "max_points": "N: at most N points per curve",
+    "band": ": confidence band around the curve",
+    "cost_fn": "C: cost of a false negative, for --kind cost",
+    "cost_fp": "C: cost of a false positive, for --kind cost",
+}
+
+
+def _known() -> dict[str, dict[str, Any]]:
+    """What argparse is told of options that are not arguments of a function as they are."""
+    repeated: dict[str, Any] = {"action": "append", "default": []}
+    return {
+        "progress": {"flag": "--no-progress", "action": "store_false"},
+        "score": {"action": "append"},
+        "frequency": {"dest": "weight", "type": Frequency},
+        "counts": {"action": "store_true"},
+        "bins": {"type": int},
+        "attribute": {"dest": "groups", **repeated},
+        "by": {"dest": "groups", **repeated},
+        "threshold": {"type": threshold_of},
+        "thresholds": {"flag": "--threshold", "type": threshold_of, "action": "append"},
+        "intersections": {"nargs": "?", "const": True, "default": False, "choices": ["only"]},
+        "reference": repeated,
+        "unknown": repeated,
+        "within": {"action": "append"},
+        "fail_if": {"metavar": "LIMIT", **repeated},
+        "lonely": {"choices": get_args(Lonely)},
+        "replicate_weights": {"type": replicate_weights_of},
+        "columns": {"type": process.columns_of},
+        "rows": {"type": process.rows_of},
+        "metric": {"choices": [*GAP_METRICS]},
+        "show": {"choices": ("value", "gap")},
+        "metrics": {"type": process.columns_of, "default": DEFAULT_METRICS},
+        "curve_bins": {"flag": "--bins", "type": int, "default": 10},
+        "common": {"action": "store_true"},
+        "kind": {"choices": [*CURVES], "default": "roc"},
+        **{name: {"type": float} for name in ("cost_fn", "cost_fp", "prevalence")},
+    }
+
+
+def add_options(parser: argparse.ArgumentParser, command: Command) -> None:
+    """Take the options of a command."""
+    known, names = _known(), command.options.split()
+    weights = parser.add_mutually_exclusive_group() if "frequency" in names else parser
+    for name in names:
+        if name == "before_after":
+            _add_two_files(parser)
+        elif name == "output":
+            _add_output(parser, command)
+        else:
+            group = weights if name in ("frequency", "weight") else parser
+            _add(group, name, command, known)
+    parser.set_defaults(attributes="attribute" in names)
+    if "progress" not in names:
+        parser.set_defaults(progress=False)
+    if command.function is merge_counts:
+        parser.set_defaults(counts=True)
+
+
+def _add(
+    group: argparse._ActionsContainer,
+    name: str,
+    command: Command,
+    known: Mapping[str, Mapping[str, Any]],
+) -> None:
+    """Take an option; what is not ``known`` follows from the function's signature."""
+    text = command.texts.get(name) or _TEXTS.get(name, _TEXTS["threshold"])
+    metavar, _, text = ("", "", text) if name == "fail_if" else text.partition(": ")
+    given = dict(known[name] if name in known else _of_signature(command.function, name))
+    if metavar:
+        given["metavar"] = metavar
+    default = given.get("default")
+    if isinstance(default, int | float | str) and not isinstance(default, bool):
+        text = text if "default" in text else f"{text}; default {default}"
+    if name == "thresholds":
+        text += "; numbers may be repeated"
+    if name == "fail_if":
+        text = f"exit with 1 if {text}; comparisons are > >= < <=; repeatable"
+    dest = given.get("dest", "threshold" if name == "thresholds" else name)
+    required = dest in command.required and name != "frequency"
+    given["help"] = f"{text} (required)" if required else text
+    if name == "files":
+        group.add_argument(name, nargs="+", **given)
+        return
+    flag = given.pop("flag", f"--{name.replace('_', '-')}")
+    group.add_argument(flag, **{"dest": dest, **given})
+
+
+def _of_signature(function: Callable[..., Any], name: str) -> dict[str, Any]:
+    """Read type, choices and default of an option from the argument of this name."""
+    parameter = inspect.signature(function).parameters.get(name)
+    if parameter is None:
+        return {}
+    annotation = type("_", (), {"__annotations__": {name: parameter.annotation}})
+    kind = get_type_hints(annotation, function.__globals__)[name]
+    kinds = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+    default = None if parameter.default is parameter.empty else parameter.default
+    if bool in kinds:
+        return {"action": "store_true"}
+    choices = [value for each in kinds if get_origin(each) is Literal for value in get_args(each)]
+    if choices:
+        return {"choices": choices, "default": default}
+    numbers = [each for each in (int, float) if each in kinds]
+    return {"type": numbers[-1], "default": default} if numbers else {"default": default}
+
+
+def _add_two_files(parser: argparse.ArgumentParser) -> None:
+    for name in ("before", "after"):
+        # Both are files that must not be written.
+        parser.add_argument(
+            "files",
+            action="append",
+            metavar=name.upper(),
+            help=f"the audit {name}, as JSON: what audit -o x.json writes",
+        )
+
+
+def _add_output(parser: argparse.ArgumentParser, command: Command) -> None:
+    """Choose the file that is written."""
+    listed = ", ".join(command.suffixes)
+    required = "output" in command.required or not command.prints_json
+    text = f"{listed}; - prints JSON" if command.prints_json else listed
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        required=required,
+        help=f"{text} (required)" if required else text,
+    )
+
+
+def threshold_of(text: str) -> Threshold:
+    """Read a threshold, the median, or a rule such as ``max-fpr=0.1``."""
+    if text == "median":
+        return "median"
+    name, sign, options = text.partition(":" if ":" in text else "=")
+    if (rule := name.replace("-", "_")) in rules.__all__:
+        choose: Callable[..., Rule] = getattr(rules, rule)
+        with _such_as("max-fpr=0.1 or least-cost:fn=5,fp=1", text):
+            return choose(_value(options)) if sign == "=" else choose(**_values(options))
+    value = _value(text)
+    if isinstance(value, str):
+        hint = did_you_mean(name, [each.replace("_", "-") for each in rules.__all__])
+        msg = f"must be a number, median or a rule such as max-fpr=0.1; found {text!r}{hint}"
+        raise argparse.ArgumentTypeError(msg)
+    return float(value)
+
+
+def replicate_weights_of(text: str) -> ReplicateWeights:
+    """Read columns and kind of replicate weights, such as ``rep_*:kind=jk2``."""
+    names, _, options = text.rpartition(":")
+    columns = [_matching(name) if "*" in name else name for name in names.split(",") if name]
+    with _such_as("'rep_*:kind=jk2' or a,b,c:kind=fay,rho=0.3,df=60", text):
+        return ReplicateWeights(columns, **_values(options))
+
+
+def _matching(pattern: str) -> pl.Expr:
+    """Select the columns whose names match a pattern, in which * is any text."""
+    return cs.matches("^" + ".*".join(map(re.escape, pattern.split("*"))) + "$")
+
+
+def _values(text: str) -> dict[str, Any]:
+    """Read arguments such as ``fn=5,fp=1``."""
+    parts = (part.partition("=") for part in text.split(",") if part)
+    return {name: _value(value) for name, _, value in parts}
+
+
+def _value(text: str) -> int | float | str:
+    """Read a number, or leave the text."""
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(text)
+    return text
+
+
+@contextmanager
+def _such_as(examples: str, text: str) -> Iterator[None]:
+    """Show examples of an option in place of what an argument of it must be."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        msg = f"must be such as {examples}; found {text!r}: {str(error).replace('`', '')}"
+        raise argparse.ArgumentTypeError(msg) from None
