@@ -1,4 +1,4 @@
-"""The comparison table of an audit, and its findings: the most serious comparisons, and for whom."""
+"""The comparison table of an audit, and the findings in it: what is most serious, and for whom."""
 
 from __future__ import annotations
 

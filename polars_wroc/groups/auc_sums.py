@@ -99,6 +99,8 @@ _SQUARES = ("variance", *(f"{name}_{side}" for side in CLASSES for name in Momen
 PARTS = ("auc", *_MEANS, *_SQUARES, "df")
 # The pairs of a positive and a negative row of a group, and those of all other groups; relative.
 PAIRS, OTHER_PAIRS = "__pairs", "__other_pairs"
+# A part of each group times its pairs, and that of the degrees of freedom.
+_TERM, _DF_PART = "__term_", "of_df"
 
 
 @dataclass(frozen=True)
@@ -191,7 +193,7 @@ class PairWeightedMean:
     @property
     def steps(self) -> list[Step]:
         """Steps to the columns of the mean, and to `PAIRS`."""
-        return [self._pairs, self._other_pairs, self._mean]
+        return [self._pairs, self._other_pairs, self._terms, self._mean, self._rest_of_mean]
 
     def _pairs(self, field: Fields) -> dict[str, pl.Expr]:
         weights = [field(weight) for weight in self.weights.values()]
@@ -202,20 +204,33 @@ class PairWeightedMean:
     def _other_pairs(self, field: Fields) -> dict[str, pl.Expr]:
         return {OTHER_PAIRS: self._of_others(field(PAIRS))}
 
+    def _terms(self, field: Fields) -> dict[str, pl.Expr]:
+        """Weight the parts of each group; those without weight add nothing."""
+        pairs, own = field(PAIRS), OF_GROUP.parts_with_variances(field)
+        of_df = pl.when(own["variance"] > 0).then(own["variance"] ** 2 / own["df"]).otherwise(0.0)
+        weighted = {name: pairs * own[name] for name in _MEANS}
+        weighted |= {name: pairs**2 * own[name] for name in _SQUARES}
+        weighted |= {_DF_PART: pairs**4 * of_df}
+        return {
+            f"{_TERM}{name}": pl.when(pairs > 0).then(term).otherwise(0.0)
+            for name, term in weighted.items()
+        }
+
     def _mean(self, field: Fields) -> dict[str, pl.Expr]:
-        pairs, others = field(PAIRS), pl.when(field(OTHER_PAIRS) > 0).then(field(OTHER_PAIRS))
-        own = OF_GROUP.parts_with_variances(field)
-        parts = {name: self._sum(pairs, own[name]) / others for name in _MEANS}
-        parts |= {name: self._sum(pairs**2, own[name]) / others**2 for name in _SQUARES}
-        has_df = pl.when(own["variance"] > 0)
-        of_df = has_df.then(own["variance"] ** 2 / own["df"]).otherwise(0.0)
-        of_variance = self._sum(pairs**4, of_df) / others**4
-        parts |= {"auc": 1 - parts["one_minus_auc"], "df": parts["variance"] ** 2 / of_variance}
+        others = pl.when(field(OTHER_PAIRS) > 0).then(field(OTHER_PAIRS))
+        parts = {name: self._sum(field(f"{_TERM}{name}")) / others for name in _MEANS}
+        parts |= {name: self._sum(field(f"{_TERM}{name}")) / others**2 for name in _SQUARES}
         return OF_REFERENCE.columns(parts)
 
-    def _sum(self, weight: pl.Expr, value: pl.Expr) -> pl.Expr:
-        """Add up over the other groups with weight; null where one of them has no value."""
-        terms = pl.when(weight > 0).then(weight * value).otherwise(0.0)
+    def _rest_of_mean(self, field: Fields) -> dict[str, pl.Expr]:
+        others = pl.when(field(OTHER_PAIRS) > 0).then(field(OTHER_PAIRS))
+        of_variance = self._sum(field(f"{_TERM}{_DF_PART}")) / others**4
+        variance = field(OF_REFERENCE.column("variance"))
+        complement = field(OF_REFERENCE.column("one_minus_auc"))
+        return OF_REFERENCE.columns({"auc": 1 - complement, "df": variance**2 / of_variance})
+
+    def _sum(self, terms: pl.Expr) -> pl.Expr:
+        """Add up the terms of the other groups; null where one of them has none."""
         known = self._of_others(terms.is_null().cast(pl.Int64)) == 0
         return pl.when(known).then(self._of_others(terms.fill_null(0.0)))
 

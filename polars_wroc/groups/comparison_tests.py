@@ -106,7 +106,13 @@ def tested(
         normal = pl.lit(normal_quantile(tail))
         quantiles.append(student_quantile(tail, pl.col(df)) if tests.designed else normal)
     rows = rows.with_columns(**dict(zip((_QUANTILE, _OWN_QUANTILE), quantiles, strict=True)))
-    steps: list[Step] = [*test.steps, partial(_limits, tests=tests), partial(_ratios, tests=tests)]
+    steps: list[Step] = [
+        *test.steps,
+        limits_at(_QUANTILE),
+        limits_at(_OWN_QUANTILE, "own"),
+        partial(_limits, tests=tests),
+        partial(_ratios, tests=tests),
+    ]
     rows = in_columns(rows, steps)
     p_value = pl.col(test.p_value)
     if of_tables and not tests.designed:
@@ -135,27 +141,38 @@ def difference_test(*, designed: bool) -> ScoreDifference:
     return replace(test, correlation="correlation", df="df") if designed else test
 
 
-def side_estimate(side: str, quantile: pl.Expr) -> Estimate:
-    """An estimate with its limits at a quantile."""
-    value = pl.col(f"value_{side}")
-    of_auc = _INTERVALS[side].limits(pl.col, quantile)
-    of_rate = wilson(value, 1 / pl.col(f"size_low_{side}"), quantile)
-    ends = (
-        pl.when(is_rate(pl.col)).then(rate).otherwise(auc)
-        for rate, auc in zip(of_rate, of_auc, strict=True)
-    )
-    return Estimate(value, *ends)
+def limits_at(quantile: str, *sides: str) -> Step:
+    """Step to the limits of both sides, or of one, at a column of quantiles, for `side_at`."""
+
+    def step(field: Fields) -> dict[str, pl.Expr]:
+        columns: dict[str, pl.Expr] = {}
+        for side in sides or SIDES:
+            of_auc = _INTERVALS[side].limits(field, field(quantile))
+            size = 1 / field(f"size_low_{side}")
+            of_rate = wilson(field(f"value_{side}"), size, field(quantile))
+            names = (f"{quantile}_{side}_{end}" for end in Limits._fields)
+            for name, rate, auc in zip(names, of_rate, of_auc, strict=True):
+                columns[name] = pl.when(is_rate(field)).then(rate).otherwise(auc)
+        return columns
+
+    return step
 
 
-def _gap_limits(quantile: pl.Expr, *, designed: bool) -> Limits:
-    sides = (Limits(*side_estimate(side, quantile)[1:]) for side in SIDES)
+def side_at(side: str, quantile: str) -> Estimate:
+    """An estimate with its limits at a column of quantiles, which `limits_at` adds."""
+    ends = (pl.col(f"{quantile}_{side}_{end}") for end in Limits._fields)
+    return Estimate(pl.col(f"value_{side}"), *ends)
+
+
+def _gap_limits(quantile: str, *, designed: bool) -> Limits:
+    sides = (Limits(*side_at(side, quantile)[1:]) for side in SIDES)
     return difference_test(designed=designed).combined(pl.col, *sides)
 
 
 def _limits(_: Fields, tests: GapTests) -> dict[str, pl.Expr]:
     """Add the limits of values and gaps."""
-    own = side_estimate("own", pl.col(_OWN_QUANTILE))
-    gap = _gap_limits(pl.col(_QUANTILE), designed=tests.designed)
+    own = side_at("own", _OWN_QUANTILE)
+    gap = _gap_limits(_QUANTILE, designed=tests.designed)
     limits = dict(zip(LIMITS, (own.low, own.high, *gap), strict=True))
     if tests.method != "score":
         for name, limit in limits.items():
@@ -165,9 +182,9 @@ def _limits(_: Fields, tests: GapTests) -> dict[str, pl.Expr]:
     return limits
 
 
-def ratio_of(quantile: pl.Expr, *, designed: bool) -> Estimate:
-    """The ratio of both sides, with its limits at a quantile."""
-    own, other = (side_estimate(side, quantile) for side in SIDES)
+def ratio_of(quantile: str, *, designed: bool) -> Estimate:
+    """The ratio of both sides, with its limits at a column of quantiles: see `limits_at`."""
+    own, other = (side_at(side, quantile) for side in SIDES)
     related = pl.col("correlation") if designed else None
     ratio = Estimate(own.value / other.value, *ratio_limits(own, other, related))
     share = pl.col("share")
@@ -177,7 +194,7 @@ def ratio_of(quantile: pl.Expr, *, designed: bool) -> Estimate:
 
 def _ratios(field: Fields, tests: GapTests) -> dict[str, pl.Expr]:
     """Add the ratios and their limits."""
-    ratio = ratio_of(field(_QUANTILE), designed=tests.designed)
+    ratio = ratio_of(_QUANTILE, designed=tests.designed)
     known = pl.when(field("has_ratio") & ~field(IS_REFERENCE))
     return {name: known.then(value) for name, value in zip(RATIOS, ratio, strict=True)}
 
@@ -212,6 +229,7 @@ def with_verdicts(
     steps: list[Step] = [
         partial(_quantiles, tests=tests),
         *detectable.steps,
+        limits_at(_ONE_SIDED),
         partial(_verdicts, tests=tests, found=detectable.difference("gap")),
         partial(_reasons, partition_keys=partition_keys, tests=tests),
     ]
@@ -242,7 +260,7 @@ def _verdicts(field: Fields, tests: GapTests, found: str) -> dict[str, pl.Expr]:
     neither as large nor as small as that.
     """
     enough = field("enough_for_test")
-    low, high = _gap_limits(field(_ONE_SIDED), designed=tests.designed)
+    low, high = _gap_limits(_ONE_SIDED, designed=tests.designed)
     slack, margin = field("slack"), tests.margin
     alike = enough & (low - slack > -margin) & (high + slack < margin)
     smallest = pl.when(enough).then(field("share") * field(found) + slack)

@@ -26,8 +26,9 @@ from polars_wroc.groups.comparison_tests import (
     RATIOS,
     SIDES,
     difference_test,
+    limits_at,
     ratio_of,
-    side_estimate,
+    side_at,
 )
 from polars_wroc.groups.comparisons import (
     ALIKE,
@@ -152,7 +153,7 @@ class ImpactRatios:
             group = ReferenceGroup(partition_keys, "row", lambda _: pl.col(IS_REFERENCE))
             compared = units.with_variances(compared, group).cache()
         test = difference_test(designed=True).steps if units else [_numbers]
-        steps = [self._quantiles, *test]
+        steps = [self._quantiles, *test, limits_at(_QUANTILE, "own"), limits_at(_JOINT_QUANTILE)]
         tested = in_columns(compared, [*steps, self._ratios])
         return in_columns(adjusted(tested, self.adjust), [self._verdicts, self._reasons])
 
@@ -237,8 +238,8 @@ class ImpactRatios:
         }
 
     def _ratios(self, field: Fields) -> dict[str, pl.Expr]:
-        own = side_estimate("own", field(_QUANTILE))
-        ratio = ratio_of(field(_JOINT_QUANTILE), designed=self.designed)
+        own = side_at("own", _QUANTILE)
+        ratio = ratio_of(_JOINT_QUANTILE, designed=self.designed)
         tested = pl.when(_is_tested(field))
         p_value = (
             field(difference_test(designed=True).p_value)
