@@ -159,6 +159,7 @@ def test_binned_counts(client: Client, files: Path, whole: pl.DataFrame) -> None
     assert_same(counts, wroc.score_counts(whole, "y", "s", weight="w", bins=256))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", sweep(["summary", "audit", "score_counts"], fast=2))
 def test_a_worker_that_dies_costs_a_retry(
     client: Client, files: Path, whole: pl.DataFrame, tmp_path: Path, what: str
@@ -253,6 +254,7 @@ def test_dask_is_imported_by_those_who_want_it() -> None:
     assert _python(loaded) == "set()"
 
 
+@pytest.mark.slow
 def test_without_distributed_the_error_says_what_to_install() -> None:
     code = """
 import sys

@@ -244,7 +244,7 @@ def test_gaps_of_groups_of_every_kind(kind: str) -> None:
 
 
 @pytest.mark.parametrize("score", sweep(["s", ["s", "limit"]]))
-@pytest.mark.parametrize("call", sweep(AUDITS, fast=list(AUDITS)[::2]))
+@pytest.mark.parametrize("call", sweep(AUDITS, fast=list(AUDITS)[::4]))
 def test_audits(call: str, score: Any) -> None:
     options: dict[str, Any] = {"attributes": ["g", "h"]} | AUDITS[call]
     options["intersections"] = len(options["attributes"]) > 1
@@ -332,7 +332,7 @@ def test_placed_scores_of_every_kind(name: str, kind: str) -> None:
     both(table, frame, same_bits=name not in ANY_ORDER)
 
 
-@pytest.mark.parametrize("options", COMPARED_OPTIONS)
+@pytest.mark.parametrize("options", sweep(COMPARED_OPTIONS))
 @pytest.mark.parametrize("name", COMPARED)
 def test_compared_groups(name: str, options: str) -> None:
     table = partial(COMPARED[name], label="y", **COMPARED_OPTIONS[options])
@@ -349,7 +349,7 @@ def test_compared_groups_with_scores_of_every_kind(name: str, kind: str) -> None
     both(table, frame, same_bits=name == "auc_decomposition")
 
 
-@pytest.mark.parametrize("rows", [0, 1, 2])
+@pytest.mark.parametrize("rows", sweep([0, 1, 2]))
 @pytest.mark.parametrize("name", COMPARED)
 def test_compared_groups_of_few_rows(name: str, rows: int) -> None:
     for options in ("weights", "models"):
@@ -405,6 +405,7 @@ def many_people() -> pl.DataFrame:
     )
 
 
+@pytest.mark.slow
 def test_audits_in_clusters_have_the_same_bits_each_time() -> None:
     options: dict[str, Any] = {
         "attributes": ["g", "h"],
@@ -491,7 +492,7 @@ def test_permutations_are_the_same(call: str, kind: str) -> None:
     both(lambda f: wroc.abroca_test(f, **options), frame)
 
 
-@pytest.mark.parametrize("rows", [0, 1, 2])
+@pytest.mark.parametrize("rows", sweep([0, 1, 2]))
 def test_resampling_few_rows(rows: int) -> None:
     frame = PEOPLE.head(rows)
     for by in (None, "g"):

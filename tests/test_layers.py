@@ -71,7 +71,7 @@ MOST_CODE = {
     "charts": 3704,
     "groups": 3460,
     "metrics": 2952,
-    "cli": 1873,
+    "cli": 1852,
     "inputs": 1626,
     "ranking": 1344,
     "curves": 1250,

@@ -96,6 +96,7 @@ def test_the_infinitesimal_jackknife_is_linearised(survey: pl.DataFrame, name: s
     assert_frame_equal(found, linear, rel_tol=2e-5, abs_tol=1e-6)
 
 
+@pytest.mark.slow
 def test_audits_are_those_of_the_units(survey: pl.DataFrame) -> None:
     options: dict[str, Any] = {"attributes": ["g", "k"], "threshold": 0.5, "weight": "w"}
     options |= {"favorable": "selected"}

@@ -1,4 +1,4 @@
-"""The tables, settings and words of an audit, from which findings, gates and the report are made."""
+"""The tables, settings and words of an audit, from which findings, gates and reports are made."""
 
 from __future__ import annotations
 

@@ -20,7 +20,6 @@ from polars_wroc.audits.result import SUFFIXES
 from polars_wroc.audits.tables import ReferenceKind
 from polars_wroc.cli import process
 from polars_wroc.cli.results import TABLE_OR_CHART
-from polars_wroc.cli.sources import Name
 from polars_wroc.counts.score_counts import merge_counts, score_counts
 from polars_wroc.curves.calibration_curve import calibration_curve
 from polars_wroc.curves.roc_curve import roc_curve
@@ -54,7 +53,7 @@ _ALIASES = {
 class CurveKind(NamedTuple):
     """A function that makes a curve, and the options that not all kinds have."""
 
-    function: Name
+    function: str
     options: tuple[str, ...] = ()
     # Whether its chart is drawn from the ROC curve, and whether there is only a chart.
     drawn_from_roc: bool = False

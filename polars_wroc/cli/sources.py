@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Literal, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import polars as pl
 
@@ -44,33 +44,13 @@ from polars_wroc.plans.queries import collect, message_of
 from polars_wroc.thresholds.confusion_matrix import threshold_metrics
 from polars_wroc.thresholds.operating_points import operating_points
 
-Name = Literal[
-    "audit",
-    "summary",
-    "compare",
-    "group_gaps",
-    "threshold_metrics",
-    "operating_points",
-    "calibration_curve",
-    "calibration_summary",
-    "roc_curve",
-    "pr_curve",
-    "cost_curve",
-    "decision_curve",
-]
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "audit": audit,
-    "summary": summary,
-    "compare": compare,
-    "group_gaps": group_gaps,
-    "threshold_metrics": threshold_metrics,
-    "operating_points": operating_points,
-    "calibration_curve": calibration_curve,
-    "calibration_summary": calibration_summary,
-    "roc_curve": roc_curve,
-    "pr_curve": pr_curve,
-    "cost_curve": cost_curve,
-    "decision_curve": decision_curve,
+    function.__name__: function
+    for function in (
+        *(audit, summary, compare, group_gaps, threshold_metrics, operating_points),
+        *(calibration_curve, calibration_summary),
+        *(roc_curve, pr_curve, cost_curve, decision_curve),
+    )
 }
 # Errors that a file may have caused.
 ERRORS = (ValueError, TypeError, OSError, pl.exceptions.PolarsError)
@@ -80,7 +60,7 @@ class Source(NamedTuple):
     """What the files of a command hold, for the functions that are applied to it."""
 
     # Looks up a function by name, with the files' rows or counts and their groups as arguments.
-    function: Callable[[Name], Callable[..., Any]]
+    function: Callable[[str], Callable[..., Any]]
     # The types of the groups.
     groups: dict[str, pl.DataType]
 
@@ -102,7 +82,7 @@ def source_of(options: argparse.Namespace) -> Source:
     return Source(lambda name: partial(_FUNCTIONS[name], **_groups(name, **given)), groups)
 
 
-def _groups(name: Name, **given: Any) -> dict[str, Any]:
+def _groups(name: str, **given: Any) -> dict[str, Any]:
     """Name the groups as a function does."""
     if name in ("group_gaps", "audit"):
         given["attributes"] = given.pop("by")
@@ -130,7 +110,7 @@ def refuse_spilling(rows: int, instead: str) -> NoReturn:
 
 
 def _without_spilling(
-    name: Name, rows: int, options: argparse.Namespace, given: dict[str, Any]
+    name: str, rows: int, options: argparse.Namespace, given: dict[str, Any]
 ) -> Callable[..., Any]:
     """Summarise one range of scores after another; refuse functions other than `summary`."""
     if name == "compare":

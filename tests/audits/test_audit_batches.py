@@ -74,17 +74,19 @@ def assert_same(one: wroc.Audit, other: wroc.Audit, **options: Any) -> None:
 @pytest.mark.usefixtures("batch_rows")
 @pytest.mark.parametrize(
     "options",
-    [
-        {"weight": "w", "threshold": 0.25, "favorable": "selected", "reference": "overall"},
-        {"score": ["s", "t"], "threshold": wroc.rules.youden(), "favorable": "selected"},
-        {
-            "score": ["t", "s"],
-            "weight": "w",
-            "threshold": 0.1,
-            "favorable": "selected",
-            "attributes": "text",
-        },
-    ],
+    sweep(
+        [
+            {"weight": "w", "threshold": 0.25, "favorable": "selected", "reference": "overall"},
+            {"score": ["s", "t"], "threshold": wroc.rules.youden(), "favorable": "selected"},
+            {
+                "score": ["t", "s"],
+                "weight": "w",
+                "threshold": 0.1,
+                "favorable": "selected",
+                "attributes": "text",
+            },
+        ]
+    ),
 )
 def test_rows_in_batches(people: pl.DataFrame, options: Any) -> None:
     plan, eager, lazy = audits(people, **options)
@@ -92,6 +94,7 @@ def test_rows_in_batches(people: pl.DataFrame, options: Any) -> None:
     assert_same(eager, lazy, check_exact=True)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("batch_rows")
 @pytest.mark.parametrize("dtype", sweep([pl.Int128, pl.Decimal(30, 4), pl.Float32, pl.Int8]))
 def test_scores_of_other_types(people: pl.DataFrame, dtype: Any) -> None:

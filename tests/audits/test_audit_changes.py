@@ -15,6 +15,7 @@ import pytest
 from polars.testing import assert_frame_equal
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
+from sweeps import sweep
 
 import polars_wroc as wroc
 
@@ -101,6 +102,7 @@ def expected_finding(one: wroc.Audit, other: wroc.Audit, row: dict[str, Any]) ->
     return "grown" if grew else "shrunk"
 
 
+@pytest.mark.slow
 def test_findings_are_of_significant_changes_or_only_of_detection() -> None:
     audits = [
         wroc.audit(rows(seed, shift), "y", "s", **GIVEN)
@@ -155,12 +157,18 @@ def test_two_scores_on_the_same_rows_are_left_to_compare() -> None:
 
 @pytest.mark.parametrize(
     "other",
-    [
-        pl.when(pl.int_range(pl.len()) == 5).then(~pl.col("y")).otherwise("y").alias("y"),
-        pl.when(pl.int_range(pl.len()) == 5).then(1.001 * pl.col("w")).otherwise("w").alias("w"),
-        pl.when(pl.int_range(pl.len()) == 5).then(None).otherwise("s").alias("s"),
-        pl.when(pl.col("g") == "b").then(pl.lit("z")).otherwise("g").alias("g"),
-    ],
+    sweep(
+        [
+            pl.when(pl.int_range(pl.len()) == 5).then(~pl.col("y")).otherwise("y").alias("y"),
+            pl.when(pl.int_range(pl.len()) == 5)
+            .then(1.001 * pl.col("w"))
+            .otherwise("w")
+            .alias("w"),
+            pl.when(pl.int_range(pl.len()) == 5).then(None).otherwise("s").alias("s"),
+            pl.when(pl.col("g") == "b").then(pl.lit("z")).otherwise("g").alias("g"),
+        ],
+        fast=2,
+    ),
 )
 def test_rows_that_differ_a_little_are_different(other: pl.Expr) -> None:
     data = rows(10, 0.0)

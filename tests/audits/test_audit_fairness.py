@@ -99,6 +99,7 @@ def test_clusters_have_limits_and_tests_by_their_design(rows: pl.DataFrame, meth
     assert found.filter(of_aucs)["p_value"].to_list() == [pytest.approx(4 * min(gaps))]
 
 
+@pytest.mark.slow
 def test_gate_on_equal_segments_holds_where_the_pair_picked_by_chance_fails() -> None:
     random = np.random.default_rng(0)
     failed = 0

@@ -107,6 +107,7 @@ def test_ranges_give_what_rows_give(
     assert gaps_of(audit)["auc_gap_p_value"].count() > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows_per_range", sweep([100, 1, 30, 10_000]))
 @pytest.mark.parametrize("weight_type", sweep(["frequency", "probability"]))
 def test_two_scores_and_intersections(
@@ -229,16 +230,25 @@ def test_attributes_of_any_type(distinct: pl.DataFrame) -> None:
 
 @pytest.mark.parametrize(
     ("first", "second"),
-    [
-        ({"g": ["a", "a"], "y": [1, 0], "s": [0.9, 0.1]}, {"g": ["b"], "y": [1], "s": [0.5]}),
-        ({"g": ["a", "a"], "y": [1, 0], "s": [None, 0.1]}, {"g": ["a"], "y": [1], "s": [0.1]}),
-        ({"g": ["a"] * 3, "y": [1, 1, 1], "s": [3, 2, 2]}, {"g": ["b"], "y": [0], "s": [2]}),
-        ({"g": ["a"] * 2, "y": [1, None], "s": [1, 2]}, {"g": ["b"], "y": [1], "s": [None]}),
-        ({"g": ["a"] * 2, "y": [1, 0], "s": [np.inf, -np.inf]}, {"g": ["b"], "y": [0], "s": [0.0]}),
-        ({"g": ["a"] * 2, "y": [1, 0], "s": [1, 2**60]}, {"g": ["a"], "y": [1], "s": [2**60 + 1]}),
-        ({"g": ["a"] * 2, "y": [1, 0], "s": [-0.0, 0.5]}, {"g": [None], "y": [0], "s": [0.0]}),
-        ({"g": ["a"] * 2, "y": [1, -1], "s": [0.2, 0.5]}, {"g": ["b"], "y": [-1], "s": [0.3]}),
-    ],
+    sweep(
+        [
+            ({"g": ["a", "a"], "y": [1, 0], "s": [0.9, 0.1]}, {"g": ["b"], "y": [1], "s": [0.5]}),
+            ({"g": ["a", "a"], "y": [1, 0], "s": [None, 0.1]}, {"g": ["a"], "y": [1], "s": [0.1]}),
+            ({"g": ["a"] * 3, "y": [1, 1, 1], "s": [3, 2, 2]}, {"g": ["b"], "y": [0], "s": [2]}),
+            ({"g": ["a"] * 2, "y": [1, None], "s": [1, 2]}, {"g": ["b"], "y": [1], "s": [None]}),
+            (
+                {"g": ["a"] * 2, "y": [1, 0], "s": [np.inf, -np.inf]},
+                {"g": ["b"], "y": [0], "s": [0.0]},
+            ),
+            (
+                {"g": ["a"] * 2, "y": [1, 0], "s": [1, 2**60]},
+                {"g": ["a"], "y": [1], "s": [2**60 + 1]},
+            ),
+            ({"g": ["a"] * 2, "y": [1, 0], "s": [-0.0, 0.5]}, {"g": [None], "y": [0], "s": [0.0]}),
+            ({"g": ["a"] * 2, "y": [1, -1], "s": [0.2, 0.5]}, {"g": ["b"], "y": [-1], "s": [0.3]}),
+        ],
+        fast=2,
+    ),
     ids=[
         "a group in one part",
         "missing score",

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from polars.io.plugins import register_io_source
 from polars.testing import assert_frame_equal
+from sweeps import sweep
 
 import polars_wroc as wroc
 
@@ -48,20 +49,23 @@ def rows() -> pl.DataFrame:
 
 @pytest.mark.parametrize(
     ("score", "options"),
-    [
-        ("s", {}),
-        (["s", "t"], {"weight": "w", "reference": "overall", **AT_HALF}),
-        (
-            "s",
-            {
-                "weight": "w",
-                "design": "c",
-                "threshold": wroc.rules.youden(),
-                "favorable": "selected",
-            },
-        ),
-        (["s", "t"], {"weight": "w", "bins": 16}),
-    ],
+    sweep(
+        [
+            ("s", {}),
+            (["s", "t"], {"weight": "w", "reference": "overall", **AT_HALF}),
+            (
+                "s",
+                {
+                    "weight": "w",
+                    "design": "c",
+                    "threshold": wroc.rules.youden(),
+                    "favorable": "selected",
+                },
+            ),
+            (["s", "t"], {"weight": "w", "bins": 16}),
+        ],
+        fast=2,
+    ),
 )
 def test_a_lazy_source_is_read_once(rows: pl.DataFrame, score: Any, options: Any) -> None:
     lazy, scans = counted(rows)

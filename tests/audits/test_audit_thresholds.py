@@ -221,7 +221,7 @@ def test_page_says_which_threshold_and_why(
 
 
 @pytest.mark.parametrize("name", LOWER)
-@pytest.mark.parametrize("positives", [20, 50, 200])
+@pytest.mark.parametrize("positives", sweep([20, 50, 200]))
 def test_page_says_how_optimistic_the_rates_are(name: str, positives: int) -> None:
     frame = pl.DataFrame(
         {"y": [1] * positives + [0] * 90, "s": [k * 37 % 101 / 101 for k in range(positives + 90)]}

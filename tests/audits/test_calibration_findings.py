@@ -186,7 +186,7 @@ def test_the_slope_of_the_rest_is_the_mean_of_the_others(
 
 
 @pytest.mark.parametrize("weight", [None, "w"])
-@pytest.mark.parametrize("reference", ["rest", "overall", {"g": "c"}])
+@pytest.mark.parametrize("reference", sweep(["rest", "overall", {"g": "c"}]))
 def test_means_are_compared(people: pl.DataFrame, weight: str | None, reference: Any) -> None:
     table = table_of(
         wroc.audit(people, "y", "s", attributes="g", weight=weight, reference=reference)
@@ -223,7 +223,9 @@ def test_means_are_compared(people: pl.DataFrame, weight: str | None, reference:
 
 
 @pytest.mark.parametrize("weight", [None, "w"])
-@pytest.mark.parametrize(("adjust", "name"), [("holm", "holm"), ("bh", "fdr_bh"), ("none", None)])
+@pytest.mark.parametrize(
+    ("adjust", "name"), sweep([("holm", "holm"), ("bh", "fdr_bh"), ("none", None)])
+)
 def test_p_values(people: pl.DataFrame, weight: str | None, adjust: Any, name: str | None) -> None:
     options: dict[str, Any] = {"attributes": ["g", "h"], "weight": weight, "intersections": True}
     table = table_of(wroc.audit(people, "y", "s", adjust=adjust, **options))
@@ -379,7 +381,7 @@ def test_scores_of_0_and_1_have_no_slope(people: pl.DataFrame) -> None:
 
 
 @pytest.mark.parametrize("weight", [None, "w"])
-@pytest.mark.parametrize("scale", [1e-3, 1.0, 30.0])
+@pytest.mark.parametrize("scale", sweep([1e-3, 1.0, 30.0]))
 def test_many_rows_in_a_bin(weight: str | None, scale: float) -> None:
     rng = np.random.default_rng(8)
     rows = 60_000

@@ -14,6 +14,7 @@ import jsonschema
 import numpy as np
 import polars as pl
 import pytest
+from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.cli.main import command_line, main
@@ -44,17 +45,20 @@ def test_the_schema_is_one() -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [
-        {},
-        {
-            "threshold": 0.5,
-            "favorable": "selected",
-            "text": wroc.Text(title="Loans", note="of 2026"),
-            "design": "s",
-        },
-        {"threshold": wroc.rules.max_fpr(0.0), "favorable": "neither", "reference": "best"},
-        {"bins": 64, "margin": 0.1, "adjust": "bh"},
-    ],
+    sweep(
+        [
+            {},
+            {
+                "threshold": 0.5,
+                "favorable": "selected",
+                "text": wroc.Text(title="Loans", note="of 2026"),
+                "design": "s",
+            },
+            {"threshold": wroc.rules.max_fpr(0.0), "favorable": "neither", "reference": "best"},
+            {"bins": 64, "margin": 0.1, "adjust": "bh"},
+        ],
+        fast=2,
+    ),
 )
 def test_audits_have_the_schema(rows: pl.DataFrame, options: dict[str, Any]) -> None:
     audit = wroc.audit(rows, "approved", ["s", pl.col("s").alias("t")], attributes="g", **options)

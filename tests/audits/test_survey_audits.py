@@ -73,6 +73,7 @@ def test_rates_at_a_chosen_threshold(survey: pl.DataFrame) -> None:
     assert_frame_equal(segments, rates.select(names), rel_tol=1e-9)
 
 
+@pytest.mark.slow
 def test_the_reference_of_one_attribute(survey: pl.DataFrame) -> None:
     rows = survey.with_columns(k=pl.int_range(pl.len()) % 4)
     options: dict[str, Any] = {"weight": "w", "threshold": 0.5, "min_rows": 30, **UNITS}
@@ -120,6 +121,7 @@ def page_of(audit: wroc.Audit) -> str:
     return " ".join(re.sub(r"<[^>]+>", "", page).replace("&#39;", "'").split())
 
 
+@pytest.mark.slow
 def test_the_report_names_the_design(survey: pl.DataFrame) -> None:
     options: dict[str, Any] = {"attributes": "g", "threshold": 0.5, "favorable": "selected"}
     page = page_of(wroc.audit(survey, "y", "s", **options, **UNITS))

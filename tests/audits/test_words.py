@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.audits.tables import segment_in_words
@@ -35,18 +36,24 @@ def audit_of(rows: pl.DataFrame, **more: Any) -> wroc.Audit:
 
 @pytest.mark.parametrize(
     ("label", "pos_label", "positive", "negative"),
-    [
-        ("approved", None, "approved", "not approved"),
-        ("loan_approved", None, "approved", "not approved"),
-        ("is_repaid", 1, "repaid", "not repaid"),
-        ("Churned", "yes", "churned", "not churned"),
-        *((name, None, "positive", "negative") for name in ("y", "label", "target", "outcome")),
-        *((name, None, "positive", "negative") for name in ("default", "need", "speed", "seed")),
-        ("status", "denied", "denied", "not denied"),
-        ("status", "bad", "with status = bad", "with another status"),
-        ("approved", "no", "with approved = no", "with another approved"),
-        (None, None, "positive", "negative"),
-    ],
+    sweep(
+        [
+            ("approved", None, "approved", "not approved"),
+            ("loan_approved", None, "approved", "not approved"),
+            ("is_repaid", 1, "repaid", "not repaid"),
+            ("Churned", "yes", "churned", "not churned"),
+            *((name, None, "positive", "negative") for name in ("y", "label", "target", "outcome")),
+            *(
+                (name, None, "positive", "negative")
+                for name in ("default", "need", "speed", "seed")
+            ),
+            ("status", "denied", "denied", "not denied"),
+            ("status", "bad", "with status = bad", "with another status"),
+            ("approved", "no", "with approved = no", "with another approved"),
+            (None, None, "positive", "negative"),
+        ],
+        fast=3,
+    ),
 )
 def test_classes_are_named_by_labels_that_read(
     rows: pl.DataFrame, label: str | None, pos_label: object, positive: str, negative: str
@@ -79,32 +86,35 @@ def test_segments_are_named_with_their_attribute_once(
 
 @pytest.mark.parametrize(
     ("arguments", "reading"),
-    [
-        ({"favorable": "selected"}, "Being selected (a score of 0.5 or more) counts as good."),
-        (
-            {"favorable": "rejected"},
+    sweep(
+        [
+            ({"favorable": "selected"}, "Being selected (a score of 0.5 or more) counts as good."),
             (
-                "Being selected (a score of 0.5 or more) counts as bad; impact ratios are of those "
-                "not selected."
+                {"favorable": "rejected"},
+                (
+                    "Being selected (a score of 0.5 or more) counts as bad; impact ratios are of "
+                    "those not selected."
+                ),
             ),
-        ),
-        (
-            {"favorable": "neither", "text": wroc.Text(selected="referred")},
             (
-                "Being referred (a score of 0.5 or more) counts as neither good nor bad, so there "
-                "are no impact ratios."
+                {"favorable": "neither", "text": wroc.Text(selected="referred")},
+                (
+                    "Being referred (a score of 0.5 or more) counts as neither good nor bad, so "
+                    "there are no impact ratios."
+                ),
             ),
-        ),
-        (
-            {"favorable": "selected", "threshold": None, "selected": "y"},
-            "Being selected (as recorded in y) counts as good.",
-        ),
-        (
-            {"favorable": "selected", "threshold": wroc.rules.max_fpr(0.0)},
-            "Being selected (nobody: the threshold is above every score) counts as good.",
-        ),
-        ({"threshold": None}, ""),
-    ],
+            (
+                {"favorable": "selected", "threshold": None, "selected": "y"},
+                "Being selected (as recorded in y) counts as good.",
+            ),
+            (
+                {"favorable": "selected", "threshold": wroc.rules.max_fpr(0.0)},
+                "Being selected (nobody: the threshold is above every score) counts as good.",
+            ),
+            ({"threshold": None}, ""),
+        ],
+        fast=2,
+    ),
 )
 def test_the_reading_comes_first_everywhere(
     rows: pl.DataFrame, arguments: dict[str, Any], reading: str, tmp_path: Any

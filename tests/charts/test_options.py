@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 from drawings import drawn, scored, shown_texts
+from sweeps import sweep
 
 import polars_wroc as wroc
 
@@ -214,7 +215,7 @@ def test_ordered_categories_keep_their_order(draw: Draw, tmp_path: Path) -> None
     assert [text for text in texts if text in ("low", "mid", "high")] == ["low", "mid", "high"]
 
 
-@pytest.mark.parametrize("draw", ALL)
+@pytest.mark.parametrize("draw", sweep(ALL, fast=4))
 def test_size_and_title(draw: Draw, tmp_path: Path) -> None:
     words = "a long title that does not fit above a chart as narrow as this one is now " * 2
     facet = {} if draw in (change, matrix, tradeoff) else {"facet": "g"}
@@ -229,7 +230,7 @@ def test_size_and_title(draw: Draw, tmp_path: Path) -> None:
         assert set(lines) <= set(shown_texts(chart, tmp_path))
 
 
-@pytest.mark.parametrize("draw", ALL)
+@pytest.mark.parametrize("draw", sweep(ALL, fast=4))
 def test_options_that_are_refused(draw: Draw) -> None:
     data = grouped(2)
     with pytest.raises(ValueError, match=r"^`sort` must be one of 'rows', 'name', 'value'; found"):

@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 from drawings import caption, line_of, scored, shown_texts
+from sweeps import sweep
 
 import polars_wroc as wroc
 
@@ -103,7 +104,7 @@ def test_ordered_categories_keep_their_order(draw: Draw) -> None:
     assert list(colours(draw(grouped(3, names=names)))) == ["low", "mid", "high"]
 
 
-@pytest.mark.parametrize("draw", ALL)
+@pytest.mark.parametrize("draw", sweep(ALL, fast=3))
 def test_size_and_title(draw: Draw, tmp_path: Path) -> None:
     words = "a chart of all groups"
     for options in ({}, {"facet": "g"}):

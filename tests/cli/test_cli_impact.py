@@ -309,7 +309,7 @@ def test_audits_of_recorded_decisions(
     assert printed["settings"]["selected"] == selected
 
 
-@pytest.mark.parametrize("gate", GATES)
+@pytest.mark.parametrize("gate", sweep(GATES))
 @pytest.mark.parametrize(
     "decisions", [["--selected", "hired", *GOOD], ["--threshold", "0.5", *GOOD]]
 )

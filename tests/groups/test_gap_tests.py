@@ -247,6 +247,7 @@ def test_small_segments_are_those_of_few_frequencies() -> None:
     assert_frame_equal(fairness_of(found).select(values), fairness_of(expected).select(values))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reference", sweep(["rest", "overall", "best"]))
 def test_copies_in_clusters_show_no_more_than_one_of_them(reference: Any) -> None:
     frame = people({"a": 60, "b": 60, "c": 60}).with_row_index("c")

@@ -570,12 +570,15 @@ def test_a_tiny_perfect_group_is_not_told_apart(people: pl.DataFrame, reference:
 
 @pytest.mark.parametrize(
     ("values", "reference"),
-    [
-        (["rest", "best", "overall", "x"], ("best",)),
-        ([1, 2, 3, 4], 2),
-        ([0.5, 1.5, 2.0, 3.0], 1.5),
-        ([True, False, None, None], True),
-    ],
+    sweep(
+        [
+            (["rest", "best", "overall", "x"], ("best",)),
+            ([1, 2, 3, 4], 2),
+            ([0.5, 1.5, 2.0, 3.0], 1.5),
+            ([True, False, None, None], True),
+        ],
+        fast=2,
+    ),
 )
 def test_groups_are_named_by_their_value(
     people: pl.DataFrame, values: list[Any], reference: Any
@@ -629,7 +632,7 @@ def test_lazy_frame_gives_a_plan_that_serialises(
     assert_frame_equal(shipped.collect(engine=engine), table, rel_tol=1e-9)
 
 
-@pytest.mark.parametrize("reference", ["e", "A"])
+@pytest.mark.parametrize("reference", sweep(["e", "A"]))
 def test_reference_group_that_does_not_exist(people: pl.DataFrame, reference: Any) -> None:
     plan = logit_gaps(people.lazy(), "y", "s", by="g", reference=reference)
     with pytest.raises(InvalidOperationError, match=r"`reference` must be .* found no segment"):

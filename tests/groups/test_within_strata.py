@@ -210,7 +210,7 @@ def auc_sides(frame: pl.DataFrame, group: str, reference: str) -> Any:
 
 
 @pytest.mark.parametrize("reference", ["rest", "b"])
-@pytest.mark.parametrize(("seed", "n"), [(5, 300), (6, 60)])
+@pytest.mark.parametrize(("seed", "n"), sweep([(5, 300), (6, 60)]))
 def test_aucs_against_the_definition(reference: str, seed: int, n: int) -> None:
     frame = people(seed, n)
     table = gaps(frame, reference=reference, threshold=None)

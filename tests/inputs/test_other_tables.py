@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 from calls import TABLES
 from polars.testing import assert_frame_equal
+from sweeps import sweep
 
 import polars_wroc as wroc
 
@@ -43,7 +44,7 @@ TABLES_OF_OTHERS: dict[str, Callable[[pl.DataFrame], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", [name for name in TABLES if "ranges" not in name])
+@pytest.mark.parametrize("name", sweep([name for name in TABLES if "ranges" not in name], fast=10))
 def test_a_table_that_is_read_once_gives_what_polars_gives(name: str) -> None:
     expected = TABLES[name](ROWS, "y", "s", "g", weight="w")
     found = TABLES[name](TABLES_OF_OTHERS["reader"](ROWS), "y", "s", "g", weight="w")

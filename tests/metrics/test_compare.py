@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from polars.exceptions import ColumnNotFoundError, InvalidOperationError
 from polars.testing import assert_frame_equal
 from scipy import stats
+from sweeps import sweep
 
 import polars_wroc as wroc
 
@@ -261,7 +262,7 @@ BATCHES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("engine", ["polars", "compiled"])
-@pytest.mark.parametrize("name", BATCHES)
+@pytest.mark.parametrize("name", sweep(BATCHES, fast=2))
 def test_pairs_do_not_depend_on_their_batches(
     models: pl.DataFrame,
     name: str,

@@ -12,6 +12,7 @@ import pytest
 from plain_survey import Row, auc_degrees_of_freedom, auc_influences, covariance, totals
 from polars.testing import assert_frame_equal
 from scipy import stats
+from sweeps import sweep
 
 import polars_wroc as wroc
 
@@ -88,7 +89,7 @@ def test_against_the_definition(
         assert found == pytest.approx([gap, se, low, high], abs=1e-9)
 
 
-@pytest.mark.parametrize("level", [0.5, 0.8, 0.95])
+@pytest.mark.parametrize("level", sweep([0.5, 0.8, 0.95]))
 def test_p_values_belong_to_the_intervals(survey: pl.DataFrame, level: float) -> None:
     table = wroc.compare(
         survey, "y", ["a", "b", "d"], by="g", method="score", level=level, adjust="none", **SAMPLE

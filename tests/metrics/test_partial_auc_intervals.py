@@ -11,6 +11,7 @@ import pytest
 from plain_survey import Row, covariance, totals
 from polars.exceptions import InvalidOperationError
 from polars.testing import assert_frame_equal
+from sweeps import sweep
 
 import polars_wroc as wroc
 
@@ -69,7 +70,7 @@ def test_of_all_rows(survey: pl.DataFrame) -> None:
     assert_frame_equal(found, expected.unnest("partial_auc_ci"))
 
 
-@pytest.mark.parametrize("area", RANGES)
+@pytest.mark.parametrize("area", sweep(RANGES))
 def test_standard_error_by_the_definition(survey: pl.DataFrame, area: dict[str, Any]) -> None:
     """The influence of a row is its weight times the derivative of the area by it."""
     found = wroc.partial_auc_summary(survey, "y", "s", by="g", level=0.95, **SAMPLE, **area)

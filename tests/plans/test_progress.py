@@ -73,6 +73,7 @@ def test_without_a_terminal_nothing_is_shown(
     assert stderr is None or stderr.getvalue() == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["polars", "compiled"])
 def test_resampling_shows_progress(engine: Engine, terminal: Terminal) -> None:
     frame = pl.DataFrame({"g": [0, 0, 1, 1], "y": [0, 1] * 2, "s": [0.1, 0.2, 0.3, 0.1]})

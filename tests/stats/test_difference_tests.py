@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 from scipy import special, stats
+from sweeps import sweep
 
 from polars_wroc.stats.difference_tests import AucEstimate, auc_difference_test, contrast
 
@@ -48,7 +49,7 @@ def by_definition(one: Any, other: Any, variance: float, level: float) -> list[f
     return [a - b, np.sqrt(variance), *ends, 2 * stats.t.sf(abs(t), df)]
 
 
-@pytest.mark.parametrize("level", [0.8, 0.95])
+@pytest.mark.parametrize("level", sweep([0.8, 0.95]))
 @pytest.mark.parametrize(("one", "other", "variance"), PAIRS)
 def test_difference_of_aucs(one: Any, other: Any, variance: float, level: float) -> None:
     first, second = (
