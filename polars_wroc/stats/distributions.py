@@ -95,22 +95,24 @@ def student_p_value(t: pl.Expr, df: pl.Expr) -> pl.Expr:
     """
 
     def tail(field: Fields) -> pl.Expr:
-        z, df = field("z"), field("df")
-        # Beyond this the integrand is below 1e-13 of its start.
-        width = (z**2 + _TAIL_WIDTH**2).sqrt() - z
-        total: pl.Expr = pl.lit(0.0)
-        for node, weight in _quadrature():
-            step = width * node
-            at = (z + step) ** 2 / (df + 1)
-            # The derivative of t by z, up to a constant; exp(x) - 1 = 2 exp(x / 2) sinh(x / 2).
-            slope = (z + step) * (at * 0.75).exp() / (at / 2).sinh().sqrt()
-            total += weight * slope * (-step * (z + step / 2)).exp()
+        z, df, width = field("z"), field("df"), field("width")
+        nodes, weights = (pl.lit(pl.Series([values])) for values in _quadrature())
+        # Of all nodes at once, in lists.
+        step = width * nodes
+        beyond = z + step
+        # The derivative of t by z, up to a constant; exp(x) - 1 = 2 exp(x / 2) sinh(x / 2).
+        at = pl.element()
+        grown = (beyond * beyond / (df + 1)).list.eval((at * 0.75).exp() / (at / 2).sinh().sqrt())
+        shrunk = (step * (z + step / 2)).list.eval((-pl.element()).exp())
+        total = (weights * beyond * grown * shrunk).list.sum()
         density = polynomial(_density_coefficients(), 2 / df - 1).exp() / math.sqrt(math.pi)
         scale = density * df.sqrt() / (df + 1)
         return (scale * width * total * (-(z**2) / 2).exp()).clip(upper_bound=1.0)
 
-    size = ((df + 1) * (t**2 / df).log1p()).sqrt()
-    return let({"z": size, "df": df}, tail)
+    z = ((df + 1) * (t**2 / df).log1p()).sqrt()
+    # Beyond this the integrand is below 1e-13 of its start.
+    width = (z**2 + _TAIL_WIDTH**2).sqrt() - z
+    return let({"z": z, "df": df, "width": width}, tail)
 
 
 def student_score(z: pl.Expr, df: pl.Expr) -> pl.Expr:
@@ -217,18 +219,15 @@ def _density_coefficients() -> tuple[float, ...]:
 
 
 @lru_cache(maxsize=1)
-def _quadrature() -> list[tuple[float, float]]:
+def _quadrature() -> tuple[list[float], list[float]]:
     """Nodes and weights of Fejer's rule on [0, 1]."""
     angles = [math.pi * (i + 0.5) / _TAIL_NODES for i in range(_TAIL_NODES)]
     harmonics = range(1, _TAIL_NODES // 2 + 1)
-    return [
-        (
-            (1 - math.cos(angle)) / 2,
-            (1 - 2 * math.fsum(math.cos(2 * k * angle) / (4 * k**2 - 1) for k in harmonics))
-            / _TAIL_NODES,
-        )
+    weights = [
+        1 - 2 * math.fsum(math.cos(2 * k * angle) / (4 * k**2 - 1) for k in harmonics)
         for angle in angles
     ]
+    return [(1 - math.cos(a)) / 2 for a in angles], [weight / _TAIL_NODES for weight in weights]
 
 
 @lru_cache(maxsize=1)
