@@ -496,7 +496,12 @@ def test_permutations_are_the_same(call: str, kind: str) -> None:
 def test_resampling_few_rows(rows: int) -> None:
     frame = PEOPLE.head(rows)
     for by in (None, "g"):
-        both(partial(wroc.bootstrap, label="y", score="s", by=by, metrics="ks"), frame)
+        both(
+            partial(
+                wroc.bootstrap, label="y", score="s", by=by, metrics="ks", replicates=5
+            ),
+            frame,
+        )
     for score in ("s", ["s", "limit"]):
         both(partial(wroc.abroca_test, label="y", score=score, by="g", permutations=3), frame)
 
