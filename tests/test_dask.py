@@ -249,6 +249,7 @@ def _python(code: str) -> str:
     return ran.stdout.strip()
 
 
+@pytest.mark.slow
 def test_dask_is_imported_by_those_who_want_it() -> None:
     loaded = "import sys, polars_wroc; print({'dask', 'distributed'} & {*sys.modules})"
     assert _python(loaded) == "set()"

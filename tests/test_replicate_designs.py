@@ -87,7 +87,7 @@ TABLES: dict[str, Callable[..., pl.DataFrame | pl.LazyFrame]] = {
 }
 
 
-@pytest.mark.parametrize("name", sweep(TABLES, fast=6))
+@pytest.mark.parametrize("name", sweep(TABLES, fast=3))
 def test_the_infinitesimal_jackknife_is_linearised(survey: pl.DataFrame, name: str) -> None:
     # A design of strata has the columns of one with replicate weights.
     units: dict[str, Any] = {"design": wroc.Survey("c", strata=pl.lit(0))}
@@ -128,6 +128,7 @@ def with_each_weight(survey: pl.DataFrame) -> list[pl.DataFrame]:
     return [counted.with_columns(w=pl.col(f"r{i}")) for i in range(6)]
 
 
+@pytest.mark.slow
 def test_gaps_are_those_of_each_replicate(survey: pl.DataFrame, engine: Engine) -> None:
     given: dict[str, Any] = {"by": "g", "threshold": 0.5, "weight": "w", "reference": "a"}
     plan = wide_gaps(survey.lazy(), "y", "s", design=SOME, **given)
@@ -201,6 +202,7 @@ def test_limits_of_rates_have_the_variance_of_the_replicates(survey: pl.DataFram
                 assert used <= size * (1 + 1e-9)
 
 
+@pytest.mark.slow
 def test_a_replicate_without_negatives_leaves_gaps_unknown(survey: pl.DataFrame) -> None:
     none = survey.with_columns(
         r3=pl.when((pl.col("g") == "b") & (pl.col("y") == 0)).then(0.0).otherwise("r3")

@@ -115,6 +115,7 @@ def test_labels_of_all_batches_are_checked(people: pl.DataFrame) -> None:
             wroc.audit(frame, "y", "s", attributes="text")
 
 
+@pytest.mark.slow
 def test_an_engine_without_batches(people: pl.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
     def none(*_: object) -> Iterator[pl.DataFrame]:
         raise NoBatchesError

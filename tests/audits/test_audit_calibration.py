@@ -216,6 +216,7 @@ def test_scores_that_are_not_probabilities_are_named(points: pl.DataFrame, engin
     assert said == [f"Calibration of {of_score} {NOT_PROBABILITIES}"]
 
 
+@pytest.mark.slow
 def test_they_are_named_wherever_the_rows_are(points: pl.DataFrame) -> None:
     counts = wroc.score_counts(points, "y", "s", by="g")
     audits = [

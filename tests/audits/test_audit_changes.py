@@ -126,6 +126,7 @@ def test_nothing_changed(after: wroc.Audit) -> None:
     assert table["verdict"].null_count() == table.height
 
 
+@pytest.mark.slow
 def test_two_scores_on_the_same_rows_are_left_to_compare() -> None:
     data = rows(7, 0.0)
     noise = np.random.default_rng(8).normal(size=data.height)
@@ -167,7 +168,7 @@ def test_two_scores_on_the_same_rows_are_left_to_compare() -> None:
             pl.when(pl.int_range(pl.len()) == 5).then(None).otherwise("s").alias("s"),
             pl.when(pl.col("g") == "b").then(pl.lit("z")).otherwise("g").alias("g"),
         ],
-        fast=2,
+        fast=1,
     ),
 )
 def test_rows_that_differ_a_little_are_different(other: pl.Expr) -> None:

@@ -84,6 +84,7 @@ def test_segments_with_few_rows_are_in_no_pair(rows: pl.DataFrame) -> None:
     assert_frame_equal(found.drop("p_value"), expected.drop("p_value"), rel_tol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", sweep(["score", "logit-t"], fast=["logit-t"]))
 def test_clusters_have_limits_and_tests_by_their_design(rows: pl.DataFrame, method: Any) -> None:
     audit = audited(rows, attributes="g", design="client", method=method, min_rows=0)

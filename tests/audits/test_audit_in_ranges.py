@@ -95,7 +95,7 @@ def distinct() -> pl.DataFrame:
     return some_rows()
 
 
-@pytest.mark.parametrize("reference", sweep(REFERENCES, fast=2))
+@pytest.mark.parametrize("reference", sweep(REFERENCES, fast=1))
 @pytest.mark.parametrize("weight_type", sweep(["probability", "frequency"]))
 def test_ranges_give_what_rows_give(
     distinct: pl.DataFrame, reference: str | Mapping[str, str], weight_type: str
@@ -125,6 +125,7 @@ def test_two_scores_and_intersections(
     )
 
 
+@pytest.mark.slow
 def test_a_group_that_is_all_rows() -> None:
     check(some_rows(200).with_columns(g=pl.lit("a")), rows_per_range=50, reference="overall")
 
@@ -136,6 +137,7 @@ def test_ties(decimals: int, reference: str) -> None:
     check(some_rows(decimals=decimals), reference=reference, rows_per_range=100, **options)
 
 
+@pytest.mark.slow
 def test_all_rows_tie() -> None:
     check(
         some_rows(100).with_columns(s=pl.lit(0.5)),
@@ -188,6 +190,7 @@ def test_a_rule_may_select_no_row() -> None:
     assert audit.segments["threshold"].to_list() == [np.inf] * 3
 
 
+@pytest.mark.slow
 def test_a_rule_may_choose_no_threshold() -> None:
     frame = pl.DataFrame({"y": [1, 1, 1], "s": [3.0, 2.0, 1.0], "g": [*"aab"], "w": 1})
     audit = check(
@@ -196,6 +199,7 @@ def test_a_rule_may_choose_no_threshold() -> None:
     assert audit.segments["threshold"].null_count() == 3
 
 
+@pytest.mark.slow
 def test_a_threshold_that_a_float_does_not_hold() -> None:
     scores = [2**60 + 1, 2**60 + 3, 5, 4]
     frame = pl.DataFrame({"y": [1, 1, 0, 0], "s": scores, "g": [*"aabb"], "w": 1})
@@ -218,6 +222,7 @@ def test_a_threshold_that_a_float_does_not_hold() -> None:
         )
 
 
+@pytest.mark.slow
 def test_attributes_of_any_type(distinct: pl.DataFrame) -> None:
     frame = distinct.with_columns(
         pl.col("g").cast(pl.Categorical),
@@ -247,7 +252,7 @@ def test_attributes_of_any_type(distinct: pl.DataFrame) -> None:
             ({"g": ["a"] * 2, "y": [1, 0], "s": [-0.0, 0.5]}, {"g": [None], "y": [0], "s": [0.0]}),
             ({"g": ["a"] * 2, "y": [1, -1], "s": [0.2, 0.5]}, {"g": ["b"], "y": [-1], "s": [0.3]}),
         ],
-        fast=2,
+        fast=1,
     ),
     ids=[
         "a group in one part",
@@ -269,6 +274,7 @@ def test_small_parts(first: dict[str, Any], second: dict[str, Any]) -> None:
     assert_same(audit, expected)
 
 
+@pytest.mark.slow
 def test_labels_of_any_type(distinct: pl.DataFrame) -> None:
     labels = pl.when("y").then(pl.lit("bad")).when(~pl.col("y")).then(pl.lit("good"))
     check(distinct.with_columns(y=labels), pos_label="bad")

@@ -56,6 +56,7 @@ def assert_same_gaps(audit: wroc.Audit, gaps: pl.DataFrame) -> None:
     assert_frame_equal(found.select(columns), gaps.select(columns), abs_tol=1e-10, rel_tol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("score", sweep(["s", ["s", "t"]]))
 @pytest.mark.parametrize("weight", sweep([None, "w"]))
 def test_gaps_are_those_of_each_attribute_by_itself(

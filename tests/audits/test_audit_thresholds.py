@@ -102,7 +102,7 @@ def cells_of(page: str) -> list[list[str]]:
     ]
 
 
-@pytest.mark.parametrize("name", sweep(CHOICES, fast=2))
+@pytest.mark.parametrize("name", sweep(CHOICES, fast=1))
 def test_segments_are_measured_at_the_one_threshold_of_all_rows(
     judged: pl.DataFrame, name: str
 ) -> None:
@@ -196,6 +196,7 @@ def test_segment_of_one_class_and_data_of_one_class(judged: pl.DataFrame, tmp_pa
 # Pages.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sweep(CHOICES))
 def test_page_says_which_threshold_and_why(
     judged: pl.DataFrame, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

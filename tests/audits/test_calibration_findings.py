@@ -41,12 +41,15 @@ def table_of(audit: wroc.Audit) -> pl.DataFrame:
 
 @pytest.mark.parametrize(
     ("segment", "slope", "intercept", "ratio"),
-    [
-        ("overall", [0.928, 0.783, 1.072], [-0.004, -0.153, 0.144], [0.9995, 0.984, 1.015]),
-        ("black", [0.649, 0.341, 0.957], [-0.719, -1.085, -0.352], [0.862, 0.787, 0.944]),
-        ("hispanic", [1.322, 0.727, 1.917], [-0.644, -1.106, -0.183], [0.903, 0.824, 0.989]),
-        ("white", [0.863, 0.689, 1.037], [0.226, 0.044, 0.408], [1.02, 1.005, 1.035]),
-    ],
+    sweep(
+        [
+            ("overall", [0.928, 0.783, 1.072], [-0.004, -0.153, 0.144], [0.9995, 0.984, 1.015]),
+            ("black", [0.649, 0.341, 0.957], [-0.719, -1.085, -0.352], [0.862, 0.787, 0.944]),
+            ("hispanic", [1.322, 0.727, 1.917], [-0.644, -1.106, -0.183], [0.903, 0.824, 0.989]),
+            ("white", [0.863, 0.689, 1.037], [0.226, 0.044, 0.408], [1.02, 1.005, 1.035]),
+        ],
+        fast=2,
+    ),
 )
 def test_loans(
     audit: wroc.Audit,
@@ -133,7 +136,7 @@ def sandwich(frame: pl.DataFrame, weight: str | None) -> tuple[float, float]:
     return fit.params[3], np.sqrt((bread @ scores.T @ scores @ bread)[3, 3])
 
 
-@pytest.mark.parametrize("weight", [None, "w"])
+@pytest.mark.parametrize("weight", sweep([None, "w"]))
 def test_a_gap_of_slopes_is_that_of_an_interaction(
     people: pl.DataFrame, weight: str | None
 ) -> None:
@@ -222,7 +225,7 @@ def test_means_are_compared(people: pl.DataFrame, weight: str | None, reference:
         assert row[f"{LARGE}_reference"] == pytest.approx(row[LARGE] - share * gap)
 
 
-@pytest.mark.parametrize("weight", [None, "w"])
+@pytest.mark.parametrize("weight", sweep([None, "w"]))
 @pytest.mark.parametrize(
     ("adjust", "name"), sweep([("holm", "holm"), ("bh", "fdr_bh"), ("none", None)])
 )

@@ -57,7 +57,7 @@ def test_the_schema_is_one() -> None:
             {"threshold": wroc.rules.max_fpr(0.0), "favorable": "neither", "reference": "best"},
             {"bins": 64, "margin": 0.1, "adjust": "bh"},
         ],
-        fast=2,
+        fast=1,
     ),
 )
 def test_audits_have_the_schema(rows: pl.DataFrame, options: dict[str, Any]) -> None:

@@ -224,6 +224,7 @@ def test_gate_on_a_predictive_value_needs_rows_that_it_is_of(
     assert found["n_selected"].to_list() == selected["n_selected"].to_list()
 
 
+@pytest.mark.slow
 def test_gate_on_an_impact_ratio_needs_rows_of_both_categories(unequal: pl.DataFrame) -> None:
     few = unequal.head(12).with_columns(g=pl.lit("few"), s=pl.lit(-9.0))
     rows = pl.concat([unequal.head(400), few])

@@ -120,6 +120,7 @@ def test_lonely_units_leave_gaps_without_a_test(data: pl.DataFrame) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reference", sweep(["rest", "overall", "best"]))
 def test_perfect_rankings_have_no_test(data: pl.DataFrame, reference: Any) -> None:
     method: Any = "logit-t"

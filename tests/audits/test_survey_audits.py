@@ -193,6 +193,7 @@ def test_calibration_is_linearised(survey: pl.DataFrame, group: str) -> None:
     assert [found[f"{name}_low"], found[f"{name}_high"]] == pytest.approx(ends, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_segments_of_one_cluster_each_have_no_variance(survey: pl.DataFrame) -> None:
     audit = wroc.audit(
         survey,

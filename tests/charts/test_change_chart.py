@@ -59,9 +59,7 @@ def texts_of(chart: Any, folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("measure", ["gap", "value"])
-@pytest.mark.parametrize(
-    "metric", sweep(["auc", "tpr", "selection_rate", "fpr", "ppv", "npv"], fast=2)
-)
+@pytest.mark.parametrize("metric", sweep(["auc", "tpr", "selection_rate", "fpr", "ppv", "npv"]))
 def test_each_change_is_drawn(changes: pl.DataFrame, metric: Any, measure: Any) -> None:
     chart = wroc.gap_chart(changes, metric=metric, show=measure)
     known = changes.filter(pl.col("change").is_not_null(), metric=metric, measure=measure)

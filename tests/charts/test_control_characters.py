@@ -83,7 +83,7 @@ def check(name: str, names: list[str], column: str) -> None:
     ET.fromstring(vl_convert.vegalite_to_svg(spec))  # noqa: S314  (it was made here)
 
 
-@pytest.mark.parametrize("name", sweep(CHARTS, fast=5))
+@pytest.mark.parametrize("name", sweep(CHARTS, fast=3))
 def test_names_are_escaped_visibly(name: str) -> None:
     check(name, [HOSTILE, "plain", r"g\x00\x07\x1b\x85\ufffe"], f"by {HOSTILE}")
 

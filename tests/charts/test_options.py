@@ -94,7 +94,7 @@ def note(chart: Any) -> str:
     return lines if isinstance(lines, str) else " ".join(lines)
 
 
-@pytest.mark.parametrize("draw", CURVES)
+@pytest.mark.parametrize("draw", sweep(CURVES, fast=2))
 def test_many_curves_are_grey_but_for_the_extremes(draw: Draw) -> None:
     chart = draw(grouped(9))
     colours = scales(chart, "color")[0]
@@ -125,7 +125,7 @@ def test_many_shapes_are_grey_circles_but_for_the_extremes(draw: Draw) -> None:
     assert "5 others in grey" in note(chart)
 
 
-@pytest.mark.parametrize("draw", [*CURVES, *FORESTS])
+@pytest.mark.parametrize("draw", sweep([*CURVES, *FORESTS], fast=4))
 def test_highlight_lists_what_is_in_colour(draw: Draw) -> None:
     chart = draw(grouped(4), color="g", highlight=[3, "1"])
     colours = scales(chart, "color")[0]
@@ -179,7 +179,7 @@ def test_curves_are_sorted(draw: Draw) -> None:
     }
 
 
-@pytest.mark.parametrize("draw", [*CURVES, cost])
+@pytest.mark.parametrize("draw", sweep([*CURVES, cost], fast=3))
 def test_panels_are_sorted(draw: Draw, tmp_path: Path) -> None:
     data = grouped(3, names=pl.col("g").replace_strict({0: "zero", 1: "one", 2: "two"}))
     for sort, expected in (("name", ["one", "two", "zero"]), ("value", ["two", "one", "zero"])):
@@ -187,7 +187,7 @@ def test_panels_are_sorted(draw: Draw, tmp_path: Path) -> None:
         assert [text for text in texts if text in expected] == expected
 
 
-@pytest.mark.parametrize("draw", FORESTS)
+@pytest.mark.parametrize("draw", sweep(FORESTS))
 def test_segments_are_sorted(draw: Draw) -> None:
     data = grouped(4, names=pl.col("g").replace_strict({0: "a10", 1: "a9", 2: "c", 3: "b"}))
     rows = {

@@ -65,6 +65,7 @@ def distance(first: pl.DataFrame, second: pl.DataFrame) -> float:
     return float(np.abs(heights[0] - heights[1]).mean())
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(
     st.lists(st.tuples(st.booleans(), st.booleans(), st.integers(0, 6)), min_size=8, max_size=40)

@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 from processes import PLAIN
+from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.cli.main import main
@@ -133,7 +134,7 @@ def test_auc_as_json_on_standard_output(capsys: pytest.CaptureFixture[str]) -> N
     assert json.loads(capsys.readouterr().out)[0]["n"] == 442
 
 
-@pytest.mark.parametrize("suffix", ["html", "png", "svg", "csv", "parquet", "json"])
+@pytest.mark.parametrize("suffix", sweep(["html", "png", "svg", "csv", "parquet", "json"], fast=3))
 def test_curve_writes_tables_and_charts(tmp_path: Path, suffix: str) -> None:
     output = tmp_path / f"curve.{suffix}"
     assert main(["curve", str(PATIENTS), *COLUMNS, "--by", "sex", "-o", str(output)]) == 0
@@ -153,6 +154,7 @@ def test_curve_writes_tables_and_charts(tmp_path: Path, suffix: str) -> None:
         assert curve.columns[:4] == ["sex", "threshold", "fpr", "tpr"]
 
 
+@pytest.mark.slow
 def test_audit_in_clusters(capsys: pytest.CaptureFixture[str], expected: pl.DataFrame) -> None:
     call = ["audit", str(PATIENTS), *COLUMNS, "--attribute", "sex", "--cluster", "age", "-o", "-"]
     assert main(call) == 0

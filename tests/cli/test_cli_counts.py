@@ -263,6 +263,7 @@ IMPACT = [
 ]
 
 
+@pytest.mark.slow
 def test_impact_ratios_of_counts_without_a_label(
     rows: pl.DataFrame, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -74,7 +74,7 @@ def changes() -> pl.DataFrame:
     return wroc.audit_changes("before.json", "after.json")
 
 
-@pytest.mark.parametrize("adjust", ["holm", "none"])
+@pytest.mark.parametrize("adjust", sweep(["holm", "none"]))
 def test_diff_writes_the_changes(adjust: str) -> None:
     assert main([*CALL, "--adjust", adjust, "-o", "x.parquet"]) == 0
     expected = wroc.audit_changes("before.json", "after.json", adjust=adjust)  # type: ignore[arg-type]

@@ -293,7 +293,7 @@ def labelled(folder: Path, rows: pl.DataFrame) -> pl.DataFrame:
     return labelled
 
 
-@pytest.mark.parametrize("selected", ["hired", "decision=hired"])
+@pytest.mark.parametrize("selected", sweep(["hired", "decision=hired"]))
 def test_audits_of_recorded_decisions(
     selected: str, labelled: pl.DataFrame, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -113,6 +113,7 @@ def test_killed_while_writing_leaves_the_target_as_it_was(rows: Path, tmp_path: 
     assert (tmp_path / "out" / "x.parquet").read_bytes() == b"of yesterday"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("own", sweep([False, True]))
 def test_what_a_killed_process_left_is_removed_by_the_next(
     own: bool, rows: Path, tmp_path: Path
@@ -150,7 +151,7 @@ def test_what_a_living_process_holds_is_left_to_it(rows: Path, tmp_path: Path) -
     assert names(tmp_path) == ["out/x.parquet"]
 
 
-@pytest.mark.parametrize(("number", "code"), SIGNALS)
+@pytest.mark.parametrize(("number", "code"), sweep(SIGNALS))
 @pytest.mark.parametrize("entry", ENTRIES)
 def test_stopped_while_importing(
     entry: str, number: signal.Signals, code: int, tmp_path: Path

@@ -142,14 +142,14 @@ FROM_COUNTS = [
 ]
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", sweep(TABLES, fast=7))
 def test_tables_are_those_of_the_functions(name: str, rows: pl.DataFrame) -> None:
     (command, *words), table = TABLES[name][0].split(), TABLES[name][1]
     assert main([command, "rows.parquet", *COLUMNS, *words, "-o", "x.parquet"]) == 0
     assert_frame_equal(pl.read_parquet("x.parquet"), table(rows), rel_tol=1e-9, abs_tol=1e-12)
 
 
-@pytest.mark.parametrize("name", FROM_COUNTS)
+@pytest.mark.parametrize("name", sweep(FROM_COUNTS, fast=4))
 def test_tables_of_counts(name: str, rows: pl.DataFrame) -> None:
     (command, *words), table = TABLES[name][0].split(), TABLES[name][1]
     assert main([command, "--counts", "counts.parquet", *words, "-o", "x.parquet"]) == 0
@@ -160,7 +160,7 @@ def test_tables_of_counts(name: str, rows: pl.DataFrame) -> None:
     assert_frame_equal(found, expected, rel_tol=1e-6, abs_tol=1e-9)
 
 
-@pytest.mark.parametrize("name", sweep([*TABLES], fast=4))
+@pytest.mark.parametrize("name", sweep([*TABLES], fast=2))
 def test_json_on_standard_output(
     name: str, rows: pl.DataFrame, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -192,7 +192,7 @@ PRINTED = {
 
 
 @pytest.mark.parametrize("width", [60, 80, 200])
-@pytest.mark.parametrize("call", PRINTED)
+@pytest.mark.parametrize("call", sweep(PRINTED, fast=3, tuples=True))
 def test_what_is_printed_fits(
     call: str, width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -283,7 +283,7 @@ CHARTS = [
 
 
 @pytest.mark.parametrize("suffix", sweep(["svg", "png", "html"]))
-@pytest.mark.parametrize("call", CHARTS)
+@pytest.mark.parametrize("call", sweep(CHARTS, fast=5, tuples=True))
 def test_charts(call: str, suffix: str) -> None:
     command, *words = call.split()
     assert main([command, "rows.parquet", *COLUMNS, *words, "-o", f"x.{suffix}"]) == 0
@@ -310,7 +310,7 @@ def test_a_row_of_the_registry_is_all_that_a_chart_needs(monkeypatch: pytest.Mon
     assert seen["level"] == 0.95
 
 
-@pytest.mark.parametrize("kind", CURVES)
+@pytest.mark.parametrize("kind", sweep(CURVES, fast=3))
 def test_kinds_of_curves_are_tables_and_charts(kind: str) -> None:
     costs = ["--cost-fn", "1", "--cost-fp", "1"] if kind == "cost" else []
     call = ["curve", "rows.parquet", *COLUMNS, "--kind", kind, *costs]

@@ -285,6 +285,7 @@ def test_honest_counts_are_never_refused(
     wroc.from_counts(wroc.merge_counts([merged], bins=16))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weight", sweep([0.1, 1 / 3, 1.0, 1e-160, 7e102]))
 @pytest.mark.parametrize("bins", sweep([None, 16]))
 def test_sums_of_many_equal_weights_are_not_refused(weight: float, bins: int | None) -> None:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
+from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.groups.comparisons import COMPARISON_SCHEMA, METRICS
@@ -163,7 +164,7 @@ CALLS: dict[str, Call] = {
 }
 
 
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("name", sweep(CALLS, fast=2))
 def test_attributes_are_compared_one_at_a_time(people: pl.DataFrame, name: str) -> None:
     frame = people.with_columns(h=pl.int_range(pl.len()) % 3)
     of = CALLS[name]

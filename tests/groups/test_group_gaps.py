@@ -285,7 +285,7 @@ def test_gaps_follow_their_definition(frame: pl.DataFrame, reference: str) -> No
     assert_follows(table, definition(frame, reference))
 
 
-@pytest.mark.parametrize("reference", ["rest", "overall"])
+@pytest.mark.parametrize("reference", sweep(["rest", "overall"]))
 def test_frequencies_are_repeated_rows_of_any_reference(reference: Any) -> None:
     random = np.random.default_rng(5)
     frame = pl.DataFrame(
@@ -313,6 +313,7 @@ def test_frequencies_are_repeated_rows(frame: pl.DataFrame, reference: str) -> N
     assert_follows(found, definition(repeated(frame), reference))
 
 
+@pytest.mark.slow
 @given(FRAMES)
 def test_without_weights_every_row_counts_once(frame: pl.DataFrame) -> None:
     assume("b" in frame["g"])
@@ -320,7 +321,7 @@ def test_without_weights_every_row_counts_once(frame: pl.DataFrame) -> None:
     assert_follows(table, definition(frame.with_columns(w=pl.lit(1.0))))
 
 
-@pytest.mark.parametrize("reference", REFERENCES)
+@pytest.mark.parametrize("reference", sweep(REFERENCES))
 def test_weighted_groups_on_both_engines(
     people: pl.DataFrame, reference: str, engine: Engine
 ) -> None:
@@ -341,6 +342,7 @@ def test_groups_of_unequal_size_and_weight(people: pl.DataFrame, reference: str)
     assert_follows(table, definition(frame, reference))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reference", sweep(REFERENCES))
 def test_only_ratios_of_probability_weights_count(people: pl.DataFrame, reference: str) -> None:
     tables = [
@@ -362,7 +364,7 @@ def test_level_sets_the_width_only(people: pl.DataFrame, reference: str) -> None
     assert_frame_equal(table.drop(judged), at_default.drop(judged))
 
 
-@pytest.mark.parametrize("reference", sweep(REFERENCES, fast=2))
+@pytest.mark.parametrize("reference", sweep(REFERENCES, fast=1))
 def test_models_are_compared_each_for_itself(
     models: pl.DataFrame, reference: str, engine: Engine
 ) -> None:
@@ -373,6 +375,7 @@ def test_models_are_compared_each_for_itself(
         assert_follows(table.filter(model=model), definition(frame, reference))
 
 
+@pytest.mark.slow
 def test_models_keep_the_order_they_are_named_in(models: pl.DataFrame) -> None:
     table = logit_gaps(models, "y", ["s", "r"], weight="w", by="g")
     assert table["model"].to_list() == ["s", "r"] * 4
@@ -407,7 +410,7 @@ def test_adjustments_by_hand() -> None:
     assert hochberg([0.02, 0.4, 0.001, 0.03]) == pytest.approx([0.04, 0.4, 0.004, 0.04])
 
 
-@pytest.mark.parametrize("reference", sweep(["best", ("b", 1)], fast=2, tuples=True))
+@pytest.mark.parametrize("reference", sweep(["best", ("b", 1)], fast=1, tuples=True))
 def test_groups_of_several_columns(people: pl.DataFrame, reference: Any, engine: Engine) -> None:
     frame = people.with_columns(h=pl.int_range(pl.len()) % 3)
     by = ["g", "h"]
@@ -425,6 +428,7 @@ def test_null_is_a_group(nulls: pl.DataFrame, reference: str, engine: Engine) ->
     assert_follows(table, definition(nulls, reference))
 
 
+@pytest.mark.slow
 def test_null_group_is_compared_with_a_named_one(nulls: pl.DataFrame) -> None:
     table = logit_gaps(nulls, "y", "s", weight="w", by="g", reference="b")
     expected = definition(nulls, "b")
@@ -433,7 +437,7 @@ def test_null_group_is_compared_with_a_named_one(nulls: pl.DataFrame) -> None:
     assert_follows(table, expected)
 
 
-@pytest.mark.parametrize("reference", sweep(REFERENCES, fast=2))
+@pytest.mark.parametrize("reference", sweep(REFERENCES, fast=1))
 def test_group_of_one_class_is_null_and_no_test(people: pl.DataFrame, reference: str) -> None:
     frame = people.filter((pl.col("g") != "c") | pl.col("y"))
     table = logit_gaps(frame, "y", "s", weight="w", by="g", reference=reference)
@@ -449,7 +453,7 @@ def test_group_of_one_class_is_null_and_no_test(people: pl.DataFrame, reference:
     assert_frame_equal(table.filter(pl.col("g") != "c"), without)
 
 
-@pytest.mark.parametrize("reference", ["c", "rest"])
+@pytest.mark.parametrize("reference", sweep(["c", "rest"]))
 def test_reference_that_lacks_a_class_leaves_no_gap(people: pl.DataFrame, reference: str) -> None:
     one_class = people.filter((pl.col("g") == "a") | pl.col("y"))
     table = logit_gaps(one_class, "y", "s", weight="w", by="g", reference=reference)
@@ -482,6 +486,7 @@ def test_single_group_has_no_rest(people: pl.DataFrame) -> None:
         assert table.select(GAP).row(0) == (None,) * 5
 
 
+@pytest.mark.slow
 def test_of_two_groups_each_is_the_rest_of_the_other(people: pl.DataFrame) -> None:
     frame = people.filter(pl.col("g").is_in(["a", "b"]))
     rest, named = (
@@ -495,6 +500,7 @@ def test_of_two_groups_each_is_the_rest_of_the_other(people: pl.DataFrame) -> No
     assert_frame_equal(rest.head(1).select(unadjusted), named.head(1).select(unadjusted))
 
 
+@pytest.mark.slow
 def test_named_group_is_the_best_one(people: pl.DataFrame) -> None:
     best = logit_gaps(people, "y", "s", weight="w", by="g", reference="best")
     name = best.filter(pl.col("auc_gap").is_null())["g"].item()
@@ -559,7 +565,7 @@ def test_no_gap_where_neither_side_has_a_variance(people: pl.DataFrame) -> None:
         assert [found[name] for name in GAP] == [None] * 5
 
 
-@pytest.mark.parametrize("reference", sweep(["rest", "b", "best"], fast=2))
+@pytest.mark.parametrize("reference", sweep(["rest", "b", "best"], fast=1))
 def test_a_tiny_perfect_group_is_not_told_apart(people: pl.DataFrame, reference: str) -> None:
     tiny = pl.DataFrame({"g": "tiny", "y": [True, True, False, False], "s": [9.0, 8.0, 2.0, 1.0]})
     frame = pl.concat([people.select("g", "y", "s"), tiny])
@@ -577,7 +583,7 @@ def test_a_tiny_perfect_group_is_not_told_apart(people: pl.DataFrame, reference:
             ([0.5, 1.5, 2.0, 3.0], 1.5),
             ([True, False, None, None], True),
         ],
-        fast=2,
+        fast=1,
     ),
 )
 def test_groups_are_named_by_their_value(
@@ -617,6 +623,7 @@ def test_rows_that_miss_something_count_nowhere(people: pl.DataFrame) -> None:
         assert_follows(tables[0], definition(frame, reference))
 
 
+@pytest.mark.slow
 @pytest.mark.plans
 @pytest.mark.parametrize("reference", sweep(REFERENCES))
 def test_lazy_frame_gives_a_plan_that_serialises(
@@ -641,6 +648,7 @@ def test_reference_group_that_does_not_exist(people: pl.DataFrame, reference: An
         logit_gaps(people, "y", "s", by="g", reference=reference)
 
 
+@pytest.mark.slow
 def test_reference_group_that_one_model_lacks(people: pl.DataFrame) -> None:
     # The rows are there, but without a score: that is a group without an AUC.
     frame = people.with_columns(r=pl.when(pl.col("g") != "b").then("s"))

@@ -69,7 +69,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "options"), sweep(CALLS, fast=CALLS[1::2]))
+@pytest.mark.parametrize(("name", "options"), sweep(CALLS, fast=1))
 def test_decisions_that_a_threshold_made(
     people: pl.DataFrame, name: str, options: dict[str, Any], engine: Engine
 ) -> None:
@@ -189,7 +189,7 @@ def test_audits_of_decisions_that_a_threshold_made(
         assert_frame_equal(found, expected, rel_tol=1e-9)
 
 
-@pytest.mark.parametrize("options", [{"bins": 64}, {"bins": 4096}])
+@pytest.mark.parametrize("options", sweep([{"bins": 64}, {"bins": 4096}]))
 def test_binned_audits_know_the_decisions_exactly(
     people: pl.DataFrame, options: dict[str, Any]
 ) -> None:
@@ -305,7 +305,7 @@ def test_wrong_arguments_are_refused(
         getattr(UNTYPED, name)(people.lazy(), "y", "s", **{groups: "g"}, **options)
 
 
-@pytest.mark.parametrize("way", ["planned", "compiled", "ranges", "recorded"])
+@pytest.mark.parametrize("way", sweep(["planned", "compiled", "ranges", "recorded"]))
 def test_the_ratios_of_an_audit_count_rows_without_a_decision(way: str) -> None:
     random = np.random.default_rng(6)
     score = np.where(random.random(400) < 0.2, np.nan, random.random(400))

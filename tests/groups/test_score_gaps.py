@@ -116,6 +116,7 @@ def test_against_the_definition(
                 assert found[3] == pytest.approx(gap.p_value, abs=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reference", sweep(REFERENCES))
 def test_the_test_is_significant_where_the_interval_excludes_0(reference: str) -> None:
     frame = pl.concat(

@@ -173,6 +173,7 @@ def test_rate_gaps(survey: pl.DataFrame, reference: str) -> None:
             assert found == pytest.approx([gap, low, high], rel=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reference", sweep(["rest", "overall", "b"], fast=1))
 def test_p_value_belongs_to_the_level_that_just_excludes_0(
     survey: pl.DataFrame, reference: str
@@ -217,6 +218,7 @@ def test_groups_that_are_alike_do_not_differ(survey: pl.DataFrame) -> None:
         assert widths[0] < 0.5 * widths[1]
 
 
+@pytest.mark.slow
 def test_a_lonely_unit_leaves_gaps_without_intervals(survey: pl.DataFrame) -> None:
     some = (pl.col("g") == "c") & (pl.col("h") < 4)
     one = survey.with_columns(h=pl.when(some).then(9).otherwise("h"))
@@ -240,6 +242,7 @@ def test_clusters_alone_are_units_of_one_stratum(survey: pl.DataFrame) -> None:
     assert_frame_equal(found, wide_gaps(survey, "y", "s", **options, design=one))
 
 
+@pytest.mark.slow
 def test_each_model_is_compared_by_itself(survey: pl.DataFrame) -> None:
     two = survey.with_columns(t=-pl.col("s"))
     found = wide_gaps(two, "y", ["s", "t"], by="g", adjust="none", **SAMPLE)
@@ -266,7 +269,7 @@ def test_wrong_options(survey: pl.DataFrame, options: dict[str, Any], message: s
         wide_gaps(survey, "y", "s", by="g", **options)
 
 
-@pytest.mark.parametrize("attributes", [["g"], ["g", "h"]])
+@pytest.mark.parametrize("attributes", sweep([["g"], ["g", "h"]]))
 def test_limits_of_values_are_those_of_a_segment_by_itself(
     survey: pl.DataFrame, attributes: list[str]
 ) -> None:

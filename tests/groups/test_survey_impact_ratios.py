@@ -11,6 +11,7 @@ import pytest
 from plain_survey import Row, covariance, degrees_of_freedom, rate_influences, totals
 from polars.testing import assert_frame_equal
 from scipy import stats
+from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.inputs.decisions import Favorable
@@ -104,7 +105,7 @@ def limits_of_ratio(
     return ends[0], ends[1]
 
 
-@pytest.mark.parametrize("replicated", [False, True])
+@pytest.mark.parametrize("replicated", sweep([False, True]))
 def test_as_group_gaps_and_threshold_metrics(survey: pl.DataFrame, replicated: bool) -> None:
     design = DESIGN
     if replicated:

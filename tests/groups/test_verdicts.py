@@ -79,6 +79,7 @@ def test_aucs_against_the_definition(reference: str, adjust: str) -> None:
     assert len(seen) >= 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reference", sweep(REFERENCES))
 def test_verdicts_follow_from_the_table_at_another_level(reference: str) -> None:
     """Of one test its interval has the level that the two one-sided tests need."""
@@ -178,7 +179,7 @@ def test_bins_widen_what_is_alike() -> None:
     assert (wide["detectable"] > found["detectable"]).all()
 
 
-@pytest.mark.parametrize("reference", sweep(REFERENCES, fast=2))
+@pytest.mark.parametrize("reference", sweep(REFERENCES, fast=1))
 def test_audit_counts_the_tests_of_all_attributes(reference: str) -> None:
     frame = people(9, 900).with_columns(h=pl.col("w") > 1)
     named: Any = {"g": "b"} if reference == "b" else reference
@@ -203,6 +204,7 @@ def test_audit_counts_the_tests_of_all_attributes(reference: str) -> None:
     assert_frame_equal(rows.filter(attribute="g").select(columns), alone.select(columns))
 
 
+@pytest.mark.slow
 def test_clusters_are_judged_by_their_design() -> None:
     frame = people(10, 600).with_columns(c=pl.int_range(pl.len()) // 3)
     options: dict[str, Any] = {"threshold": 0.5, "design": "c", "min_rows": 30}

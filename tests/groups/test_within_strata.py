@@ -115,7 +115,7 @@ def standardised(frame: pl.DataFrame, group: str, reference: str, rate: str) -> 
     return found
 
 
-@pytest.mark.parametrize("weight", [1e-165, 1e155])
+@pytest.mark.parametrize("weight", sweep([1e-165, 1e155]))
 def test_no_limits_where_squares_of_weights_are_no_numbers(weight: float) -> None:
     frame = people(5, 80)
     found = gaps(frame.with_columns(w=pl.lit(weight)))
@@ -162,7 +162,7 @@ def assert_verdict(row: Any, rate: str, one: Any, other: Any, error: float) -> N
     assert row[f"{gap}_verdict"] == verdict
 
 
-@pytest.mark.parametrize("reference", ["rest", "b"])
+@pytest.mark.parametrize("reference", sweep(["rest", "b"], fast=2))
 @pytest.mark.parametrize(("seed", "n"), sweep([(1, 400), (2, 40), (3, 25), (4, 2_000)], fast=3))
 def test_rates_against_the_definition(reference: str, seed: int, n: int) -> None:
     frame = people(seed, n, strata=max(2, n // 12) if n < 100 else 5)
@@ -209,7 +209,7 @@ def auc_sides(frame: pl.DataFrame, group: str, reference: str) -> Any:
     return plain_score.mean_of(owns), plain_score.mean_of(others)
 
 
-@pytest.mark.parametrize("reference", ["rest", "b"])
+@pytest.mark.parametrize("reference", sweep(["rest", "b"]))
 @pytest.mark.parametrize(("seed", "n"), sweep([(5, 300), (6, 60)]))
 def test_aucs_against_the_definition(reference: str, seed: int, n: int) -> None:
     frame = people(seed, n)
@@ -226,6 +226,7 @@ def test_aucs_against_the_definition(reference: str, seed: int, n: int) -> None:
         assert found == pytest.approx(plain_score.gap(own, other, 0.95), abs=1e-8)
 
 
+@pytest.mark.slow
 def test_one_stratum_is_no_stratum() -> None:
     frame = people(7, 400).with_columns(k=pl.lit(1))
     for reference in ("rest", "best", "b"):
@@ -289,6 +290,7 @@ def test_no_ratio_without_outcomes_or_with_nothing_else(outcome: int) -> None:
     assert (table["selection_rate_gap_low"] < 0).all()
 
 
+@pytest.mark.slow
 def test_best_is_the_best_without_strata() -> None:
     frame = people(9, 900)
     crude = wide_gaps(frame, "y", "s", weight="w", by="g", reference="best")
@@ -318,6 +320,7 @@ def test_several_columns_and_null_are_strata() -> None:
     assert_frame_equal(found, gaps(both), rel_tol=1e-9)
 
 
+@pytest.mark.slow
 def test_models_have_strata_of_their_own() -> None:
     frame = people(12, 300).with_columns(t=-pl.col("s"))
     options: Any = {"by": "g", "within": "k", "weight": "w", "adjust": "none"}

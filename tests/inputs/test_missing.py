@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
+from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.plans.config import Engine as Kind
@@ -139,7 +140,7 @@ def test_empty_frame_has_no_groups_but_all_columns(table: Callable[..., pl.DataF
     assert empty.schema == table(rows, "y", "s", by="g").schema
 
 
-@pytest.mark.parametrize("kind", ["polars", "compiled"])
+@pytest.mark.parametrize("kind", sweep(["polars", "compiled"]))
 def test_group_of_one_missing_row_is_kept(kind: Kind) -> None:
     rows = pl.DataFrame({"y": [1, 0, None], "s": [2.0, 1.0, 3.0], "g": ["a", "a", "b"]})
     with wroc.Config(engine=kind):

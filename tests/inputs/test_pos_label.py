@@ -141,7 +141,7 @@ def test_classes_are_values_of_the_label(multi_class: Any, average: Any, engine:
     assert found[0] is not None
 
 
-@pytest.mark.parametrize("value", [float(ODD), ODD + 1, 0.5])
+@pytest.mark.parametrize("value", sweep([float(ODD), ODD + 1, 0.5]))
 def test_references_are_values_of_their_column(value: float) -> None:
     rows = pl.DataFrame({"y": [0, 1] * 4, "s": [1.0, 2, 3, 4] * 2, "g": [ODD - 1] * 4 + [ODD] * 4})
     exact = wide_gaps(rows, "y", "s", by="g", reference=ODD)

@@ -45,7 +45,7 @@ def influences(frame: pl.DataFrame, score: str) -> tuple[float, dict[tuple[int, 
 
 
 @pytest.mark.parametrize("method", ["delong", "score"])
-@pytest.mark.parametrize("group", [0, 1])
+@pytest.mark.parametrize("group", sweep([0, 1]))
 def test_against_the_definition(
     survey: pl.DataFrame, method: Literal["delong", "score"], group: int
 ) -> None:
@@ -89,6 +89,7 @@ def test_against_the_definition(
         assert found == pytest.approx([gap, se, low, high], abs=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", sweep([0.5, 0.8, 0.95]))
 def test_p_values_belong_to_the_intervals(survey: pl.DataFrame, level: float) -> None:
     table = wroc.compare(
@@ -121,6 +122,7 @@ def test_models_that_rank_rows_alike_do_not_differ(survey: pl.DataFrame) -> None
         assert row["difference_se"] == pytest.approx(0, abs=1e-8)
 
 
+@pytest.mark.slow
 def test_lonely_units_have_no_variance(survey: pl.DataFrame) -> None:
     lonely = survey.with_columns(c=pl.when(pl.col("h") > 0).then("c").otherwise(0))
     for method in ("delong", "score"):
@@ -138,6 +140,7 @@ def test_lonely_units_have_no_variance(survey: pl.DataFrame) -> None:
         assert given["difference_se"].item() > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["in-memory", "streaming"])
 def test_lazily(survey: pl.DataFrame, engine: Engine) -> None:
     expected = wroc.compare(survey, "y", ["a", "b", "d"], by="g", method="score", **SAMPLE)

@@ -286,6 +286,7 @@ def test_default_is_delongs() -> None:
     assert default["p_value"].item() != pytest.approx(by_score["p_value"])
 
 
+@pytest.mark.slow
 def test_pairs_in_several_batches_are_those_of_two_scores_each() -> None:
     frame = models(5).with_columns(
         (pl.col("a") * i + pl.col("b")).alias(f"s{i}") for i in range(12)

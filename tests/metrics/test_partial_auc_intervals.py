@@ -70,6 +70,7 @@ def test_of_all_rows(survey: pl.DataFrame) -> None:
     assert_frame_equal(found, expected.unnest("partial_auc_ci"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("area", sweep(RANGES))
 def test_standard_error_by_the_definition(survey: pl.DataFrame, area: dict[str, Any]) -> None:
     """The influence of a row is its weight times the derivative of the area by it."""

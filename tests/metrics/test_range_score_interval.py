@@ -209,6 +209,7 @@ def test_against_the_definition(
     )
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10_000))
 def test_whole_area_is_the_auc(seed: int) -> None:
     rows = frame_of(sample(seed, 8, 12, 3.0)).with_row_index("c").with_columns(pl.col("c") // 2)

@@ -134,6 +134,7 @@ def test_fairness_metrics_compare_metrics_with_gaps() -> None:
     assert {rate.name for rate in RATES.values() if rate.fairness} == compared - {"auc"}
 
 
+@pytest.mark.slow
 def test_the_report_says_what_its_metrics_are() -> None:
     audit = wroc.audit(
         rows(), "y", "s", weight="w", attributes="g", threshold=0.5, favorable="selected"

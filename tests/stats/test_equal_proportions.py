@@ -105,6 +105,7 @@ def tables_that_expect_five() -> list[tuple[int, int, int, int]]:
     ]
 
 
+@pytest.mark.slow
 def test_rounding_does_not_choose_the_test() -> None:
     at = tables_that_expect_five()
     # With a row less of the rarer outcome, fewer than five are expected.

@@ -254,6 +254,7 @@ def test_page_shows_gates_and_what_was_not_decided(people: pl.DataFrame, tmp_pat
     assert text.count(undecided) == 1
 
 
+@pytest.mark.slow
 def test_page_runs_no_script_but_its_own(small_page: Path, chromium: Chromium) -> None:
     chromium.open(small_page, until=DRAWN)
     chromium.evaluate(
