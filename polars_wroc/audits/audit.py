@@ -248,8 +248,8 @@ def _shown(column: IntoColumn) -> str:
 
 def audit(
     frame: pl.DataFrame | pl.LazyFrame,
-    label: IntoColumn,
-    score: IntoColumns,
+    label: IntoColumn | None = None,
+    score: IntoColumns | None = None,
     *,
     attributes: IntoColumns,
     intersections: Intersections = False,
@@ -384,6 +384,15 @@ def audit(
     │ sex       ┆ m       ┆ 1   ┆ 1.0   │
     └───────────┴─────────┴─────┴───────┘
     """
+    for name, column, others in (
+        ("label", label, "`impact_ratios` compares decisions"),
+        ("score", score, "`group_gaps` and `fairness` compare recorded decisions"),
+    ):
+        if column is None:
+            msg = f"`{name}` must be given; found None. {others} without a {name}"
+            raise ValueError(msg)
+    assert label is not None
+    assert score is not None
     survey = read_design(design)
     asked = AuditArguments(
         label=label,

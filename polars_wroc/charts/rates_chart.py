@@ -148,7 +148,7 @@ _DEFAULT: tuple[Rate, ...] = ("selection_rate", "tpr", "fpr", "ppv")
 
 
 def rates_chart(
-    metrics: pl.DataFrame | pl.LazyFrame,
+    table: pl.DataFrame | pl.LazyFrame,
     *,
     rates: Rate | Sequence[Rate] = _DEFAULT,
     threshold: float | None = None,
@@ -159,7 +159,7 @@ def rates_chart(
 
     Parameters
     ----------
-    metrics
+    table
         The table of `threshold_metrics`, of many thresholds or of all; a LazyFrame is collected.
     rates
         One or several of "selection_rate", "tpr", "fpr", "ppv", "npv", "tnr", "fnr", "fdr", "for"
@@ -201,9 +201,9 @@ def rates_chart(
     drawn = _checked(rates)
     level = arguments.optional_level(level)
     expected = ("threshold", *CELLS, *{*drawn, "tpr", "fpr"})
-    table, keys = read_groups("metrics", metrics, expected, "`threshold_metrics`")
+    metrics, keys = read_groups("table", table, expected, "`threshold_metrics`")
     at = None if threshold is None else arguments.number("threshold", threshold, finite=True)
-    points, thinning = fit(with_choice(table, list(keys.values()), at), keys, len(drawn))
+    points, thinning = fit(with_choice(metrics, list(keys.values()), at), keys, len(drawn))
     several = len(drawn) > 1
     options.setdefault("columns", 2)
     if several and (panels := _panels(keys, options)):

@@ -9,8 +9,8 @@ from typing import Literal
 import polars as pl
 
 from polars_wroc.groups.auc_sums import GAP_METRICS
-from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, IntoColumn
-from polars_wroc.inputs.expressions import boolean_column, named_columns
+from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL
+from polars_wroc.inputs.expressions import named_columns
 from polars_wroc.inputs.metric import Metric, SampleSize
 from polars_wroc.inputs.rows import IntoColumns, Rows, RowSource, polars_frame
 from polars_wroc.metrics.registry import CURVE_METRICS, ROC_AUC
@@ -194,21 +194,6 @@ def score_name(frame: object, score: IntoColumns | None) -> str | None:
         return None if score is None else str(score)
     names = named_columns("score", score, polars_frame(frame).lazy())
     return next(iter(names))
-
-
-def score_or_decisions(
-    frame: pl.DataFrame | pl.LazyFrame | RowSource,
-    score: IntoColumns | None,
-    selected: IntoColumn | None,
-) -> tuple[IntoColumns, str | None]:
-    """Return the score and its name; without one the decisions are the score, without a name."""
-    if score is not None:
-        return score, score_name(frame, score)
-    if selected is None or isinstance(frame, RowSource):
-        msg = "`score` must be given unless decisions are `selected`; found None"
-        raise ValueError(msg)
-    decisions: pl.Expr = boolean_column("selected", selected, frame.lazy()).column
-    return decisions.cast(pl.Float64), None
 
 
 def comparison_table(

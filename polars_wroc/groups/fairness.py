@@ -24,11 +24,12 @@ from polars_wroc.groups.comparisons import (
     UNDEFINED,
     Kind,
     comparison_table,
-    score_or_decisions,
+    score_name,
 )
 from polars_wroc.groups.references import named_segment
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import AUDIT_KEYS, IntoColumn, IntoWeight
+from polars_wroc.inputs.decisions import score_or_decisions
 from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.frames import read_rows, require_groups
 from polars_wroc.inputs.rows import IntoColumns, Rows, read_source
@@ -464,7 +465,8 @@ def fairness(
     within_limit = pl.len() <= arguments.whole_number("max_groups", max_groups, low=1)
     survey = read_design(design)
     source = read_source(frame)
-    score, name = score_or_decisions(source, score, selected)
+    name = score_name(source, score)
+    score = score_or_decisions(source, score, selected)
     given = source, label, score, weight, attributes, pos_label
     rows: Rows = read_rows(*given, survey=survey, selected=selected, called="attributes")
     divisions = read_attributes(rows, intersections)

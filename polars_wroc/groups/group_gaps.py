@@ -10,13 +10,14 @@ from polars_wroc.groups.categories import (
     read_category_reference,
 )
 from polars_wroc.groups.comparison_tests import GapMethod, GapTests
-from polars_wroc.groups.comparisons import comparison_table, score_or_decisions
+from polars_wroc.groups.comparisons import comparison_table, score_name
 from polars_wroc.groups.gaps import GroupGaps, check_margin
 from polars_wroc.groups.references import KINDS
 from polars_wroc.groups.within_strata import WITHIN_COLUMNS, GapsWithinStrata, check_within
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import MARGIN
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight
+from polars_wroc.inputs.decisions import score_or_decisions
 from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.frames import read_rows, read_rows_within, require_groups
 from polars_wroc.inputs.rows import IntoColumns, Rows, read_source
@@ -229,7 +230,8 @@ def group_gaps(
     choice = read_threshold(threshold, selected)
     survey = read_design(design)
     source = read_source(frame)
-    score, name = score_or_decisions(source, score, selected)
+    name = score_name(source, score)
+    score = score_or_decisions(source, score, selected)
     given = source, label, score, weight, attributes, pos_label
     by_strata: list[str] = []
     if within is None:

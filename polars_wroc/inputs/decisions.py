@@ -93,6 +93,21 @@ def read_unlabelled(
     return read_rows(*given, survey=survey, called="attributes")
 
 
+def score_or_decisions(
+    frame: pl.DataFrame | pl.LazyFrame | RowSource,
+    score: IntoColumns | None,
+    selected: IntoColumn | None,
+) -> IntoColumns:
+    """Return the score; without one, recorded decisions as a score of 1 or 0."""
+    if score is not None:
+        return score
+    if selected is None or isinstance(frame, RowSource):
+        msg = "`score` must be given unless decisions are `selected`; found None"
+        raise ValueError(msg)
+    decisions: pl.Expr = boolean_column("selected", selected, frame.lazy()).column
+    return decisions.cast(pl.Float64)
+
+
 def read_decisions(
     frame: pl.DataFrame | pl.LazyFrame | RowSource,
     score: IntoColumns | None,

@@ -58,6 +58,7 @@ class ReplicateWeights:
 
     columns: IntoColumn | Sequence[IntoColumn]
     kind: ReplicateKind
+    _: KW_ONLY
     rho: float | None = None
     scale: float | None = None
     rscales: Sequence[float] | None = None

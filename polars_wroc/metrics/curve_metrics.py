@@ -233,8 +233,8 @@ def equal_error_rate(
 def curve_metrics(
     label: IntoColumn,
     score: IntoColumn,
-    *,
     metrics: Metrics,
+    *,
     weight: IntoWeight | None = None,
     pos_label: object = None,
 ) -> pl.Expr:

@@ -85,14 +85,14 @@ def partial_auc(
     >>> df.select(wroc.partial_auc("y", "s", fpr=(0.0, 0.5), standardize=True)).item()
     0.6666666666666666
     """
-    build = partial(fold, formula=PartialAUC(fpr, tpr, standardize))
+    build = partial(fold, formula=PartialAUC(fpr=fpr, tpr=tpr, standardize=standardize))
     return from_expressions(label, score, weight, pos_label, build).alias("partial_auc")
 
 
 Standardize: TypeAlias = bool | Literal["mean"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PartialAUC:
     """Partial AUC as a metric for `curve_metrics` and `bootstrap`.
 
@@ -174,7 +174,7 @@ CostAreaName: TypeAlias = Literal["area", "max_area", "chance_area", "ratio", "c
 COST_AREAS: tuple[CostAreaName, ...] = get_args(CostAreaName)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CostPartialAUC:
     """Cost-based partial AUC as a metric for `curve_metrics` and `bootstrap`.
 
@@ -364,6 +364,8 @@ def cost_partial_auc(
     │ 0.25 ┆ 0.5      ┆ 0.5       │
     └──────┴──────────┴───────────┘
     """
-    area = CostPartialAUC(cost_fn, cost_fp, prevalence, baseline)
+    area = CostPartialAUC(
+        cost_fn=cost_fn, cost_fp=cost_fp, prevalence=prevalence, baseline=baseline
+    )
     build = partial(fold, formula=area.areas)
     return from_expressions(label, score, weight, pos_label, build).alias("cost_partial_auc")

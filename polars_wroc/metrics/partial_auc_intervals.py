@@ -192,7 +192,7 @@ def linearised_area(fpr: Range | None, tpr: Range | None) -> LinearisedArea:
     if fpr is not None and tpr is not None:
         msg = f"`fpr` or `tpr` must be given, not both; found {fpr!r} and {tpr!r}"
         raise ValueError(msg)
-    checked = PartialAUC(fpr, tpr)
+    checked = PartialAUC(fpr=fpr, tpr=tpr)
     return LinearisedArea(checked.fpr, checked.tpr)
 
 
@@ -355,11 +355,11 @@ def partial_auc_summary(
     weight: IntoWeight | None = None,
     by: IntoColumns | None = None,
     pos_label: object = None,
-    bins: int | None = None,
-    tolerance: float | None = None,
     level: float | None = None,
     method: AreaMethod = "score",
     design: Design | None = None,
+    bins: int | None = None,
+    tolerance: float | None = None,
 ) -> FrameT:
     """Weighted area under a part of the ROC curve of each group.
 
@@ -398,7 +398,7 @@ def partial_auc_summary(
     >>> wroc.partial_auc_summary(df, "y", "s", fpr=(0.0, 0.5)).item()
     0.25
     """
-    area = PartialAUC(fpr, tpr, standardize)
+    area = PartialAUC(fpr=fpr, tpr=tpr, standardize=standardize)
     arguments.option("method", method, get_args(AreaMethod))
     survey = read_design(design)
     rows: Rows
@@ -471,7 +471,7 @@ def _influences(
     """Compute the influences of units on the area, relative to that of a perfect score."""
     if not isinstance(design, Replicates):
         return unit_influences(placed, rows.keys, {AUC_INFLUENCE: area.placements(pl.col)})
-    whole = PartialAUC(area.fpr, area.tpr)
+    whole = PartialAUC(fpr=area.fpr, tpr=area.tpr)
     table, _ = _areas(replicated(rows, design), whole)
     value = _BOUNDS[0]
     of_replicates = of_replicated(table, rows.keys, value, design)

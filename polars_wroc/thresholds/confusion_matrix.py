@@ -11,9 +11,10 @@ import polars as pl
 
 from polars_wroc.inputs import arguments, expressions
 from polars_wroc.inputs.columns import SCORE, WEIGHT, Frequency, IntoColumn, IntoWeight
+from polars_wroc.inputs.decisions import score_or_decisions
 from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.frames import at_least, read_rows
-from polars_wroc.inputs.rows import IntoColumns, Rows, class_weights
+from polars_wroc.inputs.rows import IntoColumns, Rows, class_weights, read_source
 from polars_wroc.plans.queries import (
     FrameT,
     as_struct,
@@ -45,8 +46,8 @@ from polars_wroc.thresholds.threshold_rates import (
 def confusion_matrix(
     label: IntoColumn,
     score: IntoColumn,
-    *,
     threshold: float | pl.Expr | Rule,
+    *,
     metrics: str | Sequence[str] = DEFAULT_METRICS,
     weight: IntoWeight | None = None,
     pos_label: object = None,
@@ -184,7 +185,7 @@ def _matrix(
 def threshold_metrics(
     frame: FrameT,
     label: IntoColumn,
-    score: IntoColumns,
+    score: IntoColumns | None = None,
     *,
     threshold: Threshold | Sequence[float] | None = None,
     selected: IntoColumn | None = None,
@@ -211,7 +212,7 @@ def threshold_metrics(
         `operating_points` chooses one in each group.
     selected
         Instead of a ``threshold``: a Boolean column or expression, the decision that was recorded.
-        Rows where it, or the score, is null are missing.
+        Rows where it, or the score if there is one, is null are missing.
     metrics, prevalence, level
         Which metrics, the prevalence in the target population, and the level of confidence
         intervals of the rates, None for none: see `confusion_matrix`.
@@ -269,8 +270,10 @@ def threshold_metrics(
             f"a `design`; found {arguments.named(given)}"
         )
         raise ValueError(msg)
+    source = read_source(frame)
+    score = score_or_decisions(source, score, selected)
     rows: Rows = read_rows(
-        frame, label, score, weight, by, pos_label, survey=survey, selected=selected
+        source, label, score, weight, by, pos_label, survey=survey, selected=selected
     )
     if choice is not None:
         cells = cells_of_groups(rows, common_threshold(rows, choice))

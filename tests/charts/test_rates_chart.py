@@ -138,7 +138,7 @@ def test_tables_that_are_refused() -> None:
     table = wroc.threshold_metrics(recorded, "y", "s", selected="d")
     with pytest.raises(ValueError, match=r"^`metrics` must hold a finite threshold; found none$"):
         wroc.rates_chart(table)
-    with pytest.raises(ValueError, match=r"^`metrics` must have the columns "):
+    with pytest.raises(ValueError, match=r"^`table` must have the columns "):
         wroc.rates_chart(wroc.roc_curve(scored(40), "y", "s"))
     sparse = table_of(threshold=[0.2, 0.8])
     with pytest.raises(ValueError, match=r"^`threshold` must be one of the table, .*; found 0\.5$"):

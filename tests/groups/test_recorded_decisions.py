@@ -119,6 +119,27 @@ def test_rates_come_from_the_decisions_and_aucs_from_the_score(people: pl.DataFr
         assert {name: gaps[name] for name in expected} == pytest.approx(expected)
 
 
+def test_recorded_decisions_have_their_rates_without_a_score(people: pl.DataFrame) -> None:
+    options: dict[str, Any] = {"by": "g", "weight": "w", "selected": "d"}
+    alone = wroc.threshold_metrics(people, "y", **options)
+    scored = people.drop_nulls("s")
+    assert_frame_equal(
+        wroc.threshold_metrics(scored, "y", **options),
+        wroc.threshold_metrics(scored, "y", "s", **options),
+    )
+    assert alone["tpr"].count() == alone.height
+    with pytest.raises(ValueError, match="`score` must be given unless decisions are `selected`"):
+        wroc.threshold_metrics(people, "y", threshold=0.5)
+
+
+def test_an_audit_says_who_compares_decisions_alone(people: pl.DataFrame) -> None:
+    options: dict[str, Any] = {"attributes": "g", "selected": "d", "favorable": "selected"}
+    with pytest.raises(ValueError, match=r"`score` must be given; found None\. `group_gaps` and"):
+        wroc.audit(people, "y", **options)
+    with pytest.raises(ValueError, match=r"`label` must be given; found None\. `impact_ratios` "):
+        wroc.audit(people, score="s", **options)
+
+
 FAIRLEARN: dict[str, Callable[..., float]] = {
     "demographic_parity_difference": fairlearn.metrics.demographic_parity_difference,
     "demographic_parity_ratio": fairlearn.metrics.demographic_parity_ratio,

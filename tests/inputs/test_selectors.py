@@ -70,12 +70,8 @@ EXPRESSIONS: dict[str, Callable[..., pl.Expr]] = {
     "roc_auc_ci": wroc.roc_auc_ci,
     "brier_score": wroc.brier_score,
     "roc_influence": wroc.roc_influence,
-    "confusion_matrix": lambda *columns, **options: wroc.confusion_matrix(
-        *columns, threshold=0.2, **options
-    ),
-    "operating_point": lambda *columns, **options: wroc.confusion_matrix(
-        *columns, threshold=wroc.rules.youden(), **options
-    ),
+    "confusion_matrix": partial(wroc.confusion_matrix, threshold=0.2),
+    "operating_point": partial(wroc.confusion_matrix, threshold=wroc.rules.youden()),
     "partial_auc": lambda *columns, **options: wroc.partial_auc(*columns, fpr=(0, 0.5), **options),
     "multiclass": lambda label, score, **options: wroc.roc_auc_multiclass(
         label, {0: score, 1: "t"}, **options
