@@ -6,10 +6,7 @@ Options are Literals, so that a type checker, or an editor, knows their values.
 from __future__ import annotations
 
 from polars_wroc.audits.tables import AuditReference
-from polars_wroc.charts.estimates import Show
-from polars_wroc.charts.gain_chart import Kind as GainKind
-from polars_wroc.charts.options import ChartOptions, Sort
-from polars_wroc.charts.rates_chart import Rate
+from polars_wroc.charts.options import ChartOptions, GainKind, Rate, Show, Sort
 from polars_wroc.curves.calibration_curve import Strategy
 from polars_wroc.curves.roc_curve import BandKind
 from polars_wroc.groups.categories import Intersections

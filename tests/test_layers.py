@@ -67,21 +67,21 @@ def test_a_circle_is_found() -> None:
 # An addition that breaks one of these needs a deletion somewhere, or a reason.
 MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 157, 510, 20
 MOST_CODE = {
-    "audits": 5557,
-    "charts": 3704,
-    "groups": 3460,
-    "metrics": 2952,
-    "cli": 1852,
-    "inputs": 1626,
+    "audits": 5565,
+    "charts": 3624,
+    "groups": 3452,
+    "metrics": 2954,
+    "cli": 1854,
+    "inputs": 1639,
     "ranking": 1344,
     "curves": 1250,
     "kernels": 1243,
-    "thresholds": 1221,
-    "stats": 1135,
+    "thresholds": 1224,
+    "stats": 1133,
     "counts": 886,
     "files": 469,
     "plans": 239,
-    "": 474,
+    "": 471,
 }
 
 

@@ -11,7 +11,7 @@ from polars_wroc.audits.formats import Screen, check_columns, fitted_table, poin
 from polars_wroc.audits.read_audit import Auditable, Audited, read_audit, refuse_same_rows
 from polars_wroc.audits.tables import ALL_KEYS, keys_of, segment_in_words
 from polars_wroc.audits.words import capitalised, first_few, many
-from polars_wroc.charts.estimates import Show
+from polars_wroc.charts.options import Show
 from polars_wroc.groups.auc_sums import GAP_METRICS
 from polars_wroc.groups.comparisons import FEW
 from polars_wroc.inputs import arguments

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
+import altair as alt
 import polars as pl
 
 from polars_wroc.charts.channels import (
@@ -28,6 +29,7 @@ from polars_wroc.charts.options import (
     MINUS,
     PALE,
     PANEL,
+    Chart,
     ChartOptions,
     Ranked,
     interval_name,
@@ -35,10 +37,6 @@ from polars_wroc.charts.options import (
 from polars_wroc.inputs import arguments
 from polars_wroc.plans.queries import over
 from polars_wroc.ranking.curve import ratio
-
-if TYPE_CHECKING:
-    from polars_wroc.charts.options import Chart
-
 
 _RATE, _DIFFERENCE = "observed_rate", "difference"
 _LIMITS = (f"{_RATE}_low", f"{_RATE}_high")
@@ -95,8 +93,6 @@ def calibration_chart(
     >>> type(chart).__name__
     'LayerChart'
     """
-    import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
-
     level = arguments.optional_level(level)
     table, keys = read_groups("curves", curves, _COLUMNS, "`calibration_curve`")
     check_rows("curves", table)
@@ -184,8 +180,6 @@ def _labels(bins: pl.DataFrame, *, alone: bool) -> list[str]:
 
 def _frame(base: Any, end: float) -> list[Any]:
     """Draw the diagonal, and the line that parts the panel from the bars."""
-    import altair as alt  # noqa: PLC0415
-
     diagonal = base.mark_rule(color=PALE, strokeDash=[3, 3], aria=False).encode(
         alt.XDatum(0), alt.YDatum(0), alt.X2Datum(end), alt.Y2Datum(end)
     )
@@ -194,7 +188,6 @@ def _frame(base: Any, end: float) -> list[Any]:
 
 
 def _bars(base: Any, color: Channel | None) -> list[Any]:
-    import altair as alt  # noqa: PLC0415
 
     filled = styles(color)["color"]
     return [
@@ -209,8 +202,6 @@ def _bars(base: Any, color: Channel | None) -> list[Any]:
 
 def _shown(keys: Keys) -> list[Any]:
     """List the tooltips of a bin."""
-    import altair as alt  # noqa: PLC0415
-
     return [
         *tooltips_of(keys),
         *(alt.Tooltip(f"{name}:Q", format=".3f") for name in ("score_min", "score_max")),
@@ -222,8 +213,6 @@ def _shown(keys: Keys) -> list[Any]:
 
 def _points(base: Any, color: Channel | None, x: Any, y: Any) -> list[Any]:
     """Draw the bins of curves in colour as points with intervals."""
-    import altair as alt  # noqa: PLC0415
-
     low, high = _LIMITS
     # Grey curves have neither bars nor intervals.
     coloured, filled = base.transform_filter(f"isValid(datum.{_TOP})"), styles(color)["color"]

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import altair as alt
 import polars as pl
 
 from polars_wroc.charts.options import (
@@ -221,8 +222,6 @@ def tooltip_of(group: Channel) -> Any:
     Vega turns a tooltip into an object whose properties are the titles. The character makes the
     name differ from those that JavaScript (``__proto__``), Vega (``image``) and the chart use.
     """
-    import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
-
     return alt.Tooltip(f"{group.column}:N", title=f"{group.title}{UNSEEN}")
 
 

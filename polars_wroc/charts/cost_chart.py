@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
+import altair as alt
 import polars as pl
 
 from polars_wroc.charts.channels import (
@@ -32,6 +33,7 @@ from polars_wroc.charts.options import (
     COLOURS,
     INK,
     MAX_ROWS,
+    Chart,
     ChartOptions,
     Options,
     Ranked,
@@ -45,10 +47,6 @@ from polars_wroc.metrics.partial_auc import Baseline, CostLine, cost_line, share
 from polars_wroc.plans.queries import over
 from polars_wroc.ranking.curve import CELLS, LinePieces, is_origin, table_curve
 from polars_wroc.stats.proportions import TOLERANCE
-
-if TYPE_CHECKING:
-    from polars_wroc.charts.options import Chart
-
 
 PREVALENCE = "__prevalence"
 LINE_ENDS = ("__x0", "__y0", "__x1", "__y1")
@@ -211,8 +209,6 @@ def cost_chart(
     >>> type(chart).__name__
     'LayerChart'
     """
-    import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
-
     arguments.option("baseline", baseline, tuple(_RULES))
     costs = read_costs(cost_fn, cost_fp)
     total = 1.0 if cost_fn is None or cost_fp is None else cost_fn + cost_fp
@@ -325,8 +321,6 @@ def _written(values: pl.Series, text: str) -> pl.Series:
 
 def _areas(base: Any) -> list[Any]:
     """Draw the line of the baseline, and shade the area above it."""
-    import altair as alt  # noqa: PLC0415
-
     x0, y0, x1, y1 = LINE_ENDS
     area = base.mark_area(color=COLOURS[0], opacity=0.2, aria=False).encode(
         fpr_axis(), alt.Y(f"{HIGH}:Q", title="True positive rate"), alt.Y2(f"{LOW}:Q")
@@ -340,7 +334,6 @@ def _areas(base: Any) -> list[Any]:
 
 
 def _curves(base: Any, keys: Keys) -> list[Any]:
-    import altair as alt  # noqa: PLC0415
 
     fpr, tpr = fpr_axis(), tpr_axis()
     rates = {"fpr": "fpr", "tpr": "tpr", PREVALENCE: "prevalence"}
@@ -360,7 +353,6 @@ def _curves(base: Any, keys: Keys) -> list[Any]:
 
 
 def _text(base: Any, label: str, row: int, options: Options) -> list[Any]:
-    import altair as alt  # noqa: PLC0415
 
     height = place_of_label(float(row), options)
     return haloed(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+import altair as alt
 import polars as pl
 
 from polars_wroc.charts.channels import (
@@ -25,6 +26,7 @@ from polars_wroc.charts.options import (
     PALE,
     PANEL,
     SHAPES,
+    Chart,
     ChartOptions,
     Options,
     Ranked,
@@ -38,10 +40,6 @@ from polars_wroc.ranking.curve import CELLS, is_origin
 from polars_wroc.ranking.curve_points import thin
 from polars_wroc.stats.proportions import TOLERANCE
 from polars_wroc.thresholds.registry import THRESHOLD_METRICS, Confusion
-
-if TYPE_CHECKING:
-    from polars_wroc.charts.options import Chart
-
 
 # Number of a point in the table: the order in which a line is drawn.
 POINT = "__point"
@@ -97,8 +95,6 @@ def styles(
 
     Lines are thin if grey, or all as wide as ``width``; a width of their mark would win.
     """
-    import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
-
     if color is None:
         return {"color": alt.ColorValue(COLOURS[0])} | (
             {} if points else {"strokeWidth": alt.StrokeWidthValue(width or _WIDE)}
@@ -142,22 +138,16 @@ def _styled(
 
 def fpr_axis() -> Any:
     """Horizontal axis of false positive rates."""
-    import altair as alt  # noqa: PLC0415
-
     return alt.X("fpr:Q", title=GAP_METRICS["fpr"].heading, **_AXIS)
 
 
 def tpr_axis() -> Any:
     """Vertical axis of true positive rates."""
-    import altair as alt  # noqa: PLC0415
-
     return alt.Y("tpr:Q", title=GAP_METRICS["tpr"].heading, **_AXIS)
 
 
 def chance(base: Any) -> Any:
     """Draw the diagonal, the ROC curve of chance."""
-    import altair as alt  # noqa: PLC0415
-
     return base.mark_rule(color=PALE, strokeDash=[3, 3], aria=False).encode(
         alt.XDatum(0), alt.YDatum(0), alt.X2Datum(1), alt.Y2Datum(1)
     )
@@ -165,8 +155,6 @@ def chance(base: Any) -> Any:
 
 def tooltip(keys: Keys, rates: dict[str, str]) -> list[Any]:
     """Show groups, threshold, rates and counts; ``rates`` gives a title to each column."""
-    import altair as alt  # noqa: PLC0415
-
     return [
         *tooltips_of(keys),
         alt.Tooltip("threshold:Q", format=".4~g"),
@@ -196,8 +184,6 @@ def arrange(
 
     Panels are in the order of `POINT`, which the rows must have.
     """
-    import altair as alt  # noqa: PLC0415
-
     values = () if facet is None else facet.values
     in_row = max(min(options.columns, len(values)), 1)
     # Set when the chart is made, since each later change copies all of its layers.
@@ -264,8 +250,6 @@ class CurveChart:
 
     def band(self, base: Any, x: Any, low: str, high: str, **mark: Any) -> Any:
         """Shade the limits of the curves."""
-        import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
-
         area = base.mark_area(opacity=0.15, clip=True, aria=False, **mark)
         color = styles(self.color)["color"]
         return area.encode(x, alt.Y(f"{low}:Q"), alt.Y2(f"{high}:Q"), color=color)
@@ -351,8 +335,6 @@ def labels_of(
     sample: bool = True,
 ) -> list[Any]:
     """Write the label of each curve, left or right in its panel, after a sample of its line."""
-    import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
-
     width = options.width or PANEL
     labelled = base.transform_filter(f"isValid(datum.{text})")
     place = {"y": alt.Y(f"{y}:Q"), "text": alt.Text(f"{text}:N")}

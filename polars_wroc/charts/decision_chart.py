@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
+import altair as alt
 import polars as pl
 
 from polars_wroc.charts.channels import (
@@ -27,6 +28,7 @@ from polars_wroc.charts.interval_layers import NOT_DEFINED
 from polars_wroc.charts.options import (
     MAX_ROWS,
     PALE,
+    Chart,
     ChartOptions,
     Ranked,
     interval_name,
@@ -34,10 +36,6 @@ from polars_wroc.charts.options import (
 from polars_wroc.inputs import arguments
 from polars_wroc.plans.queries import over
 from polars_wroc.stats.proportions import TOLERANCE
-
-if TYPE_CHECKING:
-    from polars_wroc.charts.options import Chart
-
 
 _NET, _STANDARDIZED, _ALL = "net_benefit", "standardized_net_benefit", "net_benefit_all"
 _COLUMNS = (
@@ -96,8 +94,6 @@ def decision_chart(
     >>> type(wroc.decision_chart(wroc.decision_curve(df, "y", "s"))).__name__
     'LayerChart'
     """
-    import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
-
     arguments.flag("standardized", standardized)
     level = arguments.optional_level(level)
     table, keys = read_groups("curves", curves, _COLUMNS, "`decision_curve`")
@@ -213,8 +209,6 @@ def _is_shared(points: pl.DataFrame, facet: Channel | None) -> bool:
 
 def _references(base: Any, color: Channel | None, *, shared: bool) -> list[Any]:
     """Draw the net benefits of selecting all, in ``color`` unless they are equal, and none."""
-    import altair as alt  # noqa: PLC0415
-
     # Thinner than the curves, with the dashes of its curve.
     styled = styles(color, width=1)
     if color is None or shared:

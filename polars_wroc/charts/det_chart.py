@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
+import altair as alt
 import polars as pl
 
 from polars_wroc.charts.channels import read_groups, slot_of
@@ -30,6 +31,7 @@ from polars_wroc.charts.options import (
     ONE_CLASS,
     PALE,
     PANEL,
+    Chart,
     ChartOptions,
     Options,
     Ranked,
@@ -42,10 +44,6 @@ from polars_wroc.plans.queries import over
 from polars_wroc.ranking.curve import CELLS, CURVE_COLUMNS, is_origin, table_curve
 from polars_wroc.stats.distributions import normal_quantile, upper_quantile
 from polars_wroc.thresholds.registry import THRESHOLD_METRICS
-
-if TYPE_CHECKING:
-    from polars_wroc.charts.options import Chart
-
 
 # Columns that are added to the drawn rows: normal deviates of rates, and the equal error rate.
 _X, _Y, _LOW, _HIGH = "__x", "__y", "__low", "__high"
@@ -113,8 +111,6 @@ def det_chart(
     >>> type(wroc.det_chart(wroc.roc_curve(df, "y", "s"))).__name__
     'LayerChart'
     """
-    import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
-
     level = arguments.optional_level(level)
     table, keys = read_groups("curves", curves, CURVE_COLUMNS, "`roc_curve`")
     groups = list(keys.values())
@@ -227,8 +223,6 @@ def _bent(points: pl.DataFrame, domain: tuple[float, float], band: list[str]) ->
 
 def _axes(domain: tuple[float, float], options: Options) -> tuple[Any, Any]:
     """Axes of both rates on normal deviates, in percent."""
-    import altair as alt  # noqa: PLC0415
-
     scale = {"domain": list(domain), "nice": False, "zero": False}
     sizes = (options.width or PANEL, options.height or PANEL)
     x, y = (
@@ -259,8 +253,6 @@ def _ticks(domain: tuple[float, float], pixels: float) -> dict[str, Any]:
 
 def _chance(base: Any, domain: tuple[float, float]) -> Any:
     """Draw the DET curve of chance, where the rates add up to 1."""
-    import altair as alt  # noqa: PLC0415
-
     high = domain[1]
     return base.mark_rule(color=PALE, strokeDash=[3, 3], aria=False).encode(
         alt.XDatum(-high), alt.YDatum(high), alt.X2Datum(high), alt.Y2Datum(-high)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
+import altair as alt
 import polars as pl
 
 from polars_wroc.charts.channels import (
@@ -20,6 +21,7 @@ from polars_wroc.charts.options import (
     MAX_ROWS,
     PALE,
     PANEL,
+    Chart,
     ChartOptions,
     Options,
     Ranked,
@@ -28,10 +30,6 @@ from polars_wroc.charts.options import (
 from polars_wroc.inputs import arguments
 from polars_wroc.plans.queries import over
 from polars_wroc.ranking.curve import ratio
-
-if TYPE_CHECKING:
-    from polars_wroc.charts.options import Chart
-
 
 COLUMNS = (
     *("positive", "bin", "bin_low", "bin_high", "n", "weight"),
@@ -178,8 +176,6 @@ def distribution_chart(
     >>> type(wroc.distribution_chart(table, threshold=0.5)).__name__
     'LayerChart'
     """
-    import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
-
     table, keys = read_groups("distributions", distributions, COLUMNS, "`score_distribution`")
     check_rows("distributions", table)
     groups = list(keys.values())
@@ -216,8 +212,6 @@ def distribution_chart(
 
 def _vertical(bins: pl.DataFrame, value: str) -> Any:
     """Axis of the heights, which are positive in both directions."""
-    import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
-
     known = [float(height) for height in bins[STEP_Y].drop_nulls()] or [1.0]
     low, high = _ROOM * min(0.0, *known), _ROOM * max(0.0, *known)
     of = "each class" if have_classes(bins) else "all rows"
@@ -229,8 +223,6 @@ def _vertical(bins: pl.DataFrame, value: str) -> Any:
 
 def _histograms(base: Any, color: Channel | None, keys: Keys, x: Any, y: Any) -> list[Any]:
     """Draw the outline of each histogram, filled if it is in colour, and points with tooltips."""
-    import altair as alt  # noqa: PLC0415
-
     styled = styles(color)
     shown = [
         *tooltips_of(keys),
@@ -255,7 +247,6 @@ def _histograms(base: Any, color: Channel | None, keys: Keys, x: Any, y: Any) ->
 
 
 def _line_at(base: Any, threshold: float) -> Any:
-    import altair as alt  # noqa: PLC0415
 
     rule = base.mark_rule(color=INK, strokeDash=[7, 4], strokeWidth=1.5)
     return rule.encode(alt.XDatum(threshold))
@@ -263,8 +254,6 @@ def _line_at(base: Any, threshold: float) -> Any:
 
 def _names(base: Any, options: Options) -> list[Any]:
     """Write the name of each class where few of its scores are: above left and below right."""
-    import altair as alt  # noqa: PLC0415
-
     right, bottom = (options.width or PANEL) - _EDGE, (options.height or PANEL) - _EDGE
     return [
         layer

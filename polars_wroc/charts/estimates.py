@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, NamedTuple, get_args
 
 import polars as pl
 
@@ -15,6 +15,7 @@ from polars_wroc.charts.options import (
     MINUS,
     POINTS,
     UNSEEN,
+    Show,
     in_points,
     sentences,
 )
@@ -34,7 +35,6 @@ from polars_wroc.plans.queries import collect
 from polars_wroc.stats.difference_tests import is_significant
 from polars_wroc.stats.proportions import TOLERANCE
 
-Show: TypeAlias = Literal["value", "gap", "ratio"]
 # Columns of the drawn rows. Gaps are in points, whatever they are of.
 VALUE, LOW, HIGH, OVERALL_VALUE = "__value", "__low", "__high", "__overall"
 P_ADJUSTED, VERDICT, REMARK, ROWS = "__p_adjusted", "__verdict", "__remark", "__n"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, get_args
+from typing import Any, Unpack, get_args
 
+import altair as alt
 import polars as pl
 
 from polars_wroc.charts.channels import (
@@ -35,7 +36,9 @@ from polars_wroc.charts.options import (
     NO_ROWS,
     ONE_CLASS,
     PALE,
+    Chart,
     ChartOptions,
+    GainKind,
     Ranked,
 )
 from polars_wroc.inputs import arguments
@@ -44,11 +47,6 @@ from polars_wroc.plans.queries import over
 from polars_wroc.ranking.curve import CELLS, CURVE_COLUMNS, is_origin
 from polars_wroc.ranking.curve_points import with_auc
 
-if TYPE_CHECKING:
-    from polars_wroc.charts.options import Chart
-
-
-Kind: TypeAlias = Literal["gain", "lift", "cap"]
 # Columns that are added to the drawn rows.
 _RATIO, _TOP, _PERFECT = "__accuracy_ratio", "__in_top", "__perfect_lift"
 _RATES = ("selection_rate", "tpr", "lift", "prevalence")
@@ -75,7 +73,7 @@ class _Drawn:
     description: str
 
 
-_KINDS: dict[Kind, _Drawn] = {
+_KINDS: dict[GainKind, _Drawn] = {
     "gain": _Drawn(
         *("tpr", "Share of the positives", _TOP, f"gain in {_DECILE_NAME}"),
         f"Labels: share of the positives in the {_ROWS_OF_DECILE}",
@@ -96,7 +94,7 @@ _KINDS: dict[Kind, _Drawn] = {
 def gain_chart(
     curves: pl.DataFrame | pl.LazyFrame,
     *,
-    kind: Kind = "gain",
+    kind: GainKind = "gain",
     **options: Unpack[ChartOptions],
 ) -> Chart:
     """Draw cumulative gains, lift or accuracy profiles, with perfect and random scores.
@@ -146,9 +144,7 @@ def gain_chart(
     >>> type(chart).__name__
     'LayerChart'
     """
-    import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
-
-    arguments.option("kind", kind, get_args(Kind))
+    arguments.option("kind", kind, get_args(GainKind))
     drawn = _KINDS[kind]
     table, keys = read_groups("curves", curves, CURVE_COLUMNS, "`roc_curve`")
     groups = list(keys.values())
@@ -206,7 +202,7 @@ def _fit(table: pl.DataFrame, keys: list[str]) -> tuple[pl.DataFrame, str | None
     return points, drawn_of(points, table)
 
 
-def _labels(points: pl.DataFrame, kind: Kind, *, alone: bool) -> list[str]:
+def _labels(points: pl.DataFrame, kind: GainKind, *, alone: bool) -> list[str]:
     """Write the number of each curve, or why there is no curve."""
     number = pl.col(_KINDS[kind].number)
     numbers = points.select(number, pl.col("auc"), pl.sum_horizontal(CELLS)).iter_rows()
@@ -218,7 +214,7 @@ def _labels(points: pl.DataFrame, kind: Kind, *, alone: bool) -> list[str]:
     ]
 
 
-def _label(value: float, kind: Kind, *, alone: bool) -> str:
+def _label(value: float, kind: GainKind, *, alone: bool) -> str:
     if kind == "cap":
         return f"accuracy ratio {value:.3f}"
     top = f"in {_DECILE_NAME}"
@@ -249,8 +245,6 @@ def _highest(points: pl.DataFrame) -> float:
 
 def _references(base: Any, color: Channel | None, *, is_lift: bool) -> list[Any]:
     """Draw the curves of a random order and, for each curve with a label, of a perfect score."""
-    import altair as alt  # noqa: PLC0415
-
     # Thinner than the curves, with the dashes of its curve.
     styled = styles(color, width=1) | ({"color": alt.ColorValue(PALE)} if color is None else {})
     if is_lift:

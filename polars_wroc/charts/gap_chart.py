@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
+import altair as alt
 import polars as pl
 
 from polars_wroc.charts.channels import Channel, Keys, read_groups
@@ -23,7 +24,6 @@ from polars_wroc.charts.estimates import (
     VALUE,
     VERDICT,
     Estimates,
-    Show,
     read_estimates,
 )
 from polars_wroc.charts.interval_layers import (
@@ -52,14 +52,12 @@ from polars_wroc.charts.options import (
     GREY,
     ChartOptions,
     Ranked,
+    Show,
     read_options,
     sentences,
 )
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import MODEL, OVERALL
-
-if TYPE_CHECKING:
-    import altair as alt
 
 
 def gap_chart(
@@ -236,7 +234,6 @@ def draw(drawn: Drawing) -> alt.LayerChart | alt.VConcatChart:
 
 
 def _panel(rows: pl.DataFrame, drawn: Drawing, heading: str | None) -> Any:
-    import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
 
     read, color, shown = drawn.read, drawn.color, drawn.shown
     base = alt.Chart(rows.select(drawn.columns))
@@ -250,7 +247,6 @@ def _panel(rows: pl.DataFrame, drawn: Drawing, heading: str | None) -> Any:
 
 
 def _tooltips(drawn: Drawing) -> list[Any]:
-    import altair as alt  # noqa: PLC0415
 
     read, held = drawn.read, set(drawn.columns)
     numbers = {VALUE: read.what, LOW: "low", HIGH: "high", BEFORE: "before", AFTER: "after"}
@@ -272,8 +268,6 @@ def _tooltips(drawn: Drawing) -> list[Any]:
 
 def _references(base: Any, drawn: Drawing) -> list[Any]:
     """Draw the band of tolerance, the line of no difference, and the value of all rows."""
-    import altair as alt  # noqa: PLC0415
-
     layers, read, color = [], drawn.read, drawn.color
     if read.band is not None:
         # All the way to the edge of the panel, if nothing limits it.

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import altair as alt
 import polars as pl
 
 from polars_wroc.charts.channels import (
@@ -168,8 +169,6 @@ def layers_of(
     base: Any, table: pl.DataFrame, color: Channel | None, shown: Estimate, tooltip: list[Any]
 ) -> tuple[Any, Any, list[Any]]:
     """Draw intervals and points, and both as numbers right of the panel."""
-    import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
-
     styled = styles(color, points=True)
     y = rows_of(table, color)
     place = {**y, "tooltip": tooltip}
@@ -195,15 +194,11 @@ def layers_of(
 
 def at_pixel(at: int) -> Any:
     """Place a mark this many pixels right of the panel's left edge."""
-    import altair as alt  # noqa: PLC0415
-
     return alt.XValue(at)  # type: ignore[no-untyped-call]
 
 
 def rows_of(table: pl.DataFrame, color: Channel | None) -> dict[str, Any]:
     """Give each segment a row, and each of its models a line in it."""
-    import altair as alt  # noqa: PLC0415
-
     axis = {"labelLimit": 320, "ticks": False, "domain": False}
     # Explicit, since Vega-Lite drops a segment without marks.
     scale = {"domain": tuple(values_of(table, ROW))}
@@ -236,8 +231,6 @@ def as_panel(
     heading: str | None,
 ) -> Any:
     """Layer a panel, with room for a line for each model of a segment."""
-    import altair as alt  # noqa: PLC0415
-
     models = 1 if color is None else table[color.column].n_unique()
     height = shown.options.height or alt.Step(_STEP if models == 1 else _MODEL_STEP)
     # Set when the panel is made, since each later change copies all of its layers.
@@ -257,8 +250,6 @@ def panels_of(
     note: str | None,
 ) -> Any:
     """Draw one panel, or one below the other for each value, with shared scales."""
-    import altair as alt  # noqa: PLC0415
-
     outer = captioned(shown.options, note, shown.width + _END)
     if facet is None:
         chart = panel(table, None)
@@ -313,7 +304,5 @@ def arrows(base: Any, table: pl.DataFrame, color: Channel | None, shown: Estimat
 
 def remark_column(base: Any, text: str, y: dict[str, Any], shown: Estimate) -> Any:
     """Write a text right of the numbers of each row that has one."""
-    import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
-
     said = base.transform_filter(f"isValid(datum.{text})")
     return text_column(said, shown.width + REMARK_AT, alt.Text(f"{text}:N"), y)

@@ -106,6 +106,11 @@ def save_chart(chart: Chart | alt.VConcatChart, path: str | Path) -> None:
 
 
 Sort: TypeAlias = Literal["rows", "name", "value"]
+Show: TypeAlias = Literal["value", "gap", "ratio"]
+GainKind: TypeAlias = Literal["gain", "lift", "cap"]
+Rate: TypeAlias = Literal[
+    "selection_rate", "tpr", "fpr", "ppv", "npv", "tnr", "fnr", "fdr", "for", "accuracy"
+]
 # Fewest pixels of a panel, and how much smaller or larger a PNG may be.
 _SMALLEST = 50
 _SMALLEST_SCALE, _LARGEST_SCALE = 0.1, 20

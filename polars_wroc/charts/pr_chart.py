@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
+import altair as alt
 import polars as pl
 
 from polars_wroc.charts.channels import (
@@ -31,6 +32,7 @@ from polars_wroc.charts.options import (
     MAX_ROWS,
     ONE_CLASS,
     PALE,
+    Chart,
     ChartOptions,
     Options,
     Ranked,
@@ -39,10 +41,6 @@ from polars_wroc.metrics.registry import CURVE_METRICS, average_precision
 from polars_wroc.plans.queries import over
 from polars_wroc.ranking.curve import CELLS, is_origin, table_curve
 from polars_wroc.thresholds.registry import THRESHOLD_METRICS
-
-if TYPE_CHECKING:
-    from polars_wroc.charts.options import Chart
-
 
 _COLUMNS = ("threshold", "recall", "precision", *CELLS)
 # Columns that are added to the drawn rows.
@@ -100,8 +98,6 @@ def pr_chart(
     >>> type(wroc.pr_chart(wroc.pr_curve(df, "y", "s"))).__name__
     'LayerChart'
     """
-    import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
-
     table, keys = read_groups("curves", curves, _COLUMNS, "`pr_curve`")
     groups = list(keys.values())
     points, thinning = _fit(_with_areas(table, groups), groups)
@@ -218,7 +214,6 @@ def _place(points: pl.DataFrame, lines: int, options: Options) -> tuple[float, b
 
 
 def _prevalence(base: Any, color: Channel | None) -> Any:
-    import altair as alt  # noqa: PLC0415
 
     first = base.transform_filter(f"isValid(datum.{_LABEL})")
     if color is None:

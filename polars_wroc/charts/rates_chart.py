@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, get_args
+from typing import Any, Unpack, get_args
 
+import altair as alt
 import polars as pl
 
 from polars_wroc.charts.channels import (
@@ -31,9 +32,11 @@ from polars_wroc.charts.options import (
     GREY,
     MAX_ROWS,
     UNSEEN,
+    Chart,
     ChartOptions,
     Options,
     Ranked,
+    Rate,
     interval_name,
 )
 from polars_wroc.inputs import arguments
@@ -41,13 +44,6 @@ from polars_wroc.plans.queries import over
 from polars_wroc.ranking.curve import CELLS
 from polars_wroc.thresholds.registry import THRESHOLD_METRICS
 
-if TYPE_CHECKING:
-    from polars_wroc.charts.options import Chart
-
-
-Rate: TypeAlias = Literal[
-    "selection_rate", "tpr", "fpr", "ppv", "npv", "tnr", "fnr", "fdr", "for", "accuracy"
-]
 # Rates that fall as the threshold rises leave the upper right corner free, others the lower one.
 _FALLING = ("selection_rate", "tpr", "fpr", "npv", "fdr")
 # Columns of the drawn rows.
@@ -196,8 +192,6 @@ def rates_chart(
     >>> type(chart).__name__
     'LayerChart'
     """
-    import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
-
     drawn = _checked(rates)
     level = arguments.optional_level(level)
     expected = ("threshold", *CELLS, *{*drawn, "tpr", "fpr"})
@@ -259,7 +253,6 @@ def _domain(points: pl.DataFrame, at: float | None) -> list[float]:
 def _layers(
     base: Any, chart: CurveChart, domain: list[float], heading: str, *, limits: bool
 ) -> list[Any]:
-    import altair as alt  # noqa: PLC0415
 
     x = alt.X("threshold:Q", title="Threshold", scale={"domain": domain, "zero": False})
     y = alt.Y(f"{VALUE}:Q", title=heading, scale={"domain": [0, 1]})

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
+import altair as alt
 import polars as pl
 
 from polars_wroc.charts.channels import (
@@ -36,6 +37,7 @@ from polars_wroc.charts.options import (
     MAX_ROWS,
     NO_ROWS,
     ONE_CLASS,
+    Chart,
     ChartOptions,
     Options,
     Ranked,
@@ -46,10 +48,6 @@ from polars_wroc.inputs.columns import BAND_COLUMNS, ROC_COLUMNS
 from polars_wroc.plans.queries import join_on_keys, over
 from polars_wroc.ranking.curve import CELLS, areas_above_zero, is_origin
 from polars_wroc.ranking.curve_points import AUC_CHANGE, with_auc
-
-if TYPE_CHECKING:
-    from polars_wroc.charts.options import Chart
-
 
 # Columns of the drawn rows: the point where tpr - fpr is largest, and that difference.
 KS_X, KS_Y, KS = "__ks_x", "__ks_y", "__ks"
@@ -77,8 +75,6 @@ def with_ks(table: pl.DataFrame, keys: list[str], *, marked: bool) -> pl.DataFra
 
 def ks_lines(base: Any, color: Any, label: str) -> Any:
     """Draw the distance of each labelled curve from the diagonal where it is largest."""
-    import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
-
     known = f"isValid(datum.{label}) && isValid(datum.{KS_X})"
     x = fpr_axis()
     x.shorthand = f"{KS_X}:Q"
@@ -184,8 +180,6 @@ def with_shade(
 
 def shaded_area(base: Any) -> Any:
     """Shade the area between the two curves of a panel."""
-    import altair as alt  # noqa: PLC0415
-
     y = tpr_axis()
     y.shorthand = f"{_FIRST}:Q"
     return (
@@ -256,8 +250,6 @@ def roc_chart(
     >>> type(chart).__name__
     'FacetChart'
     """
-    import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
-
     level = arguments.optional_level(level)
     for name, marked in (("ks", ks), ("abroca", abroca)):
         arguments.flag(name, marked)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
+import altair as alt
 import polars as pl
 
 from polars_wroc.charts.channels import (
@@ -37,6 +38,7 @@ from polars_wroc.charts.interval_layers import (
 from polars_wroc.charts.options import (
     GREY,
     INK,
+    Chart,
     ChartOptions,
     Options,
     Sort,
@@ -48,12 +50,6 @@ from polars_wroc.charts.options import (
 )
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import MODEL
-
-if TYPE_CHECKING:
-    import altair as alt
-
-    from polars_wroc.charts.options import Chart
-
 
 _COLUMNS = ("xauc", "xauc_se", "xauc_low", "xauc_high", "ci_method", "pair_weight")
 # Columns of the drawn rows: labels of the two groups.
@@ -106,8 +102,6 @@ def matrix_chart(
     >>> type(wroc.matrix_chart(wroc.cross_auc(df, "y", "s", by="g"))).__name__
     'LayerChart'
     """
-    import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
-
     chosen = read_options(options, without=("color", "highlight"))
     level = arguments.optional_level(level)
     table, keys = read_groups("pairs", pairs, _COLUMNS, "`cross_auc`")
@@ -187,7 +181,6 @@ def _cells(
     values: pl.Series,
     level: float | None,
 ) -> list[Any]:
-    import altair as alt  # noqa: PLC0415
 
     scale = {"domain": names}
     place = {
@@ -239,8 +232,6 @@ def _ends(values: pl.Series) -> list[float]:
 
 def _numbers(base: Any, values: pl.Series, size: int) -> Any:
     """Write the AUC into each cell, white on dark ones."""
-    import altair as alt  # noqa: PLC0415
-
     low, high = _ends(values)
     middle = low + 0.55 * (high - low)
     return (
@@ -385,7 +376,6 @@ def _with_texts(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _panel(table: pl.DataFrame, shown: Estimate, heading: str | None) -> Any:
-    import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
 
     parts = [
         table.select(

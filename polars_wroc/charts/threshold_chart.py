@@ -6,8 +6,9 @@ import math
 import sys
 from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
+import altair as alt
 import polars as pl
 
 from polars_wroc.charts.channels import (
@@ -35,6 +36,7 @@ from polars_wroc.charts.options import (
     NO_ROWS,
     ONE_CLASS,
     PANEL,
+    Chart,
     ChartOptions,
     Ranked,
 )
@@ -43,10 +45,6 @@ from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import ROC_COLUMNS
 from polars_wroc.ranking.curve import CELLS
 from polars_wroc.ranking.curve_points import with_auc
-
-if TYPE_CHECKING:
-    from polars_wroc.charts.options import Chart
-
 
 # About this many steps, of 1, 2 or 5 times a power of ten.
 _STEPS = 200
@@ -165,8 +163,6 @@ class Place:
 
 def headings(at: Any, lines: dict[str, Any], shapes: dict[str, Any], place: Place) -> list[Any]:
     """Write a heading above the numbers of each curve: its name and the selected scores."""
-    import altair as alt  # noqa: PLC0415
-
     placed = at.transform_calculate(
         **{
             _PLACE: place.of_line("0"),
@@ -202,8 +198,6 @@ def count_format(points: pl.DataFrame, *, whole: bool) -> str:
 
 def numbers(at: Any, place: Place, count: str, *, weighted: bool) -> list[Any]:
     """Write counts or weights, and rates, under each curve."""
-    import altair as alt  # noqa: PLC0415
-
     names, labels = list(_NUMBERS), list((_NUMBERS | (_WEIGHTS if weighted else {})).values())
     number, column = f"indexof({names}, datum.{_KEY})", f"datum.{_PLACE} >= {_IN_COLUMN}"
     rows = (
@@ -286,8 +280,6 @@ def threshold_chart(
     >>> chart.to_dict()["params"][0]["value"]
     0.7
     """
-    import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
-
     table, keys = read_groups("curves", curves, ROC_COLUMNS, "`roc_curve`")
     groups = list(keys.values())
     count_curves(table, groups)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import textwrap
 from collections.abc import Callable, Sequence
+from pkgutil import resolve_name
 from typing import Any, NamedTuple, TypeAlias
 
 import polars as pl
@@ -13,6 +14,7 @@ import polars.selectors as cs
 from polars_wroc.audits.formats import Screen, fitted_table, limits_in_text, points_in_text
 from polars_wroc.audits.gates import Judgement
 from polars_wroc.audits.words import capitalised, first_few, many, points
+from polars_wroc.charts.options import save_chart
 from polars_wroc.cli import process
 from polars_wroc.cli.process import check_printed, screen_of
 from polars_wroc.files import outputs
@@ -28,7 +30,7 @@ from polars_wroc.stats.proportions import TOLERANCE
 
 
 class ChartKind(NamedTuple):
-    """A function of `polars_wroc.charts`, and the arguments of it that the command knows."""
+    """A chart function by its file and name, and the arguments of it that the command knows."""
 
     function: str
     arguments: tuple[str, ...] = ()
@@ -38,30 +40,29 @@ class ChartKind(NamedTuple):
 TABLE_OR_CHART = (*outputs.TABLE_SUFFIXES, *outputs.CHART_SUFFIXES)
 # The charts of kinds of tables.
 _CHARTS = {
-    "auc": ChartKind("auc_chart", ("level",)),
-    "gaps": ChartKind("gap_chart", ("metric", "level")),
-    "compare": ChartKind("gap_chart", ("level",)),
-    "impact": ChartKind("gap_chart", ("metric", "show", "level")),
-    "diff": ChartKind("gap_chart", ("metric", "show", "level")),
-    "roc": ChartKind("roc_chart", ("facet", "summary", "level")),
-    "pr": ChartKind("pr_chart", ("facet",)),
-    "det": ChartKind("det_chart", ("facet",)),
-    "gain": ChartKind("gain_chart", ("facet",)),
-    "decision": ChartKind("decision_chart", ("facet", "level")),
-    "calibration": ChartKind("calibration_chart", ("facet", "level")),
-    "cost": ChartKind("cost_chart", ("facet", "cost_fn", "cost_fp", "prevalence")),
-    "thresholds": ChartKind("threshold_chart", ("facet", "threshold")),
+    "auc": ChartKind("gap_chart:auc_chart", ("level",)),
+    "gaps": ChartKind("gap_chart:gap_chart", ("metric", "level")),
+    "compare": ChartKind("gap_chart:gap_chart", ("level",)),
+    "impact": ChartKind("gap_chart:gap_chart", ("metric", "show", "level")),
+    "diff": ChartKind("gap_chart:gap_chart", ("metric", "show", "level")),
+    "roc": ChartKind("roc_chart:roc_chart", ("facet", "summary", "level")),
+    "pr": ChartKind("pr_chart:pr_chart", ("facet",)),
+    "det": ChartKind("det_chart:det_chart", ("facet",)),
+    "gain": ChartKind("gain_chart:gain_chart", ("facet",)),
+    "decision": ChartKind("decision_chart:decision_chart", ("facet", "level")),
+    "calibration": ChartKind("calibration_chart:calibration_chart", ("facet", "level")),
+    "cost": ChartKind("cost_chart:cost_chart", ("facet", "cost_fn", "cost_fp", "prevalence")),
+    "thresholds": ChartKind("threshold_chart:threshold_chart", ("facet", "threshold")),
 }
 
 
 def draw(kind: str, table: pl.DataFrame, path: str, **known: Any) -> None:
     """Write the chart of a table to a file, with what is ``known`` of the function's arguments."""
-    # Only a chart should cost the import of Altair.
-    from polars_wroc import charts  # noqa: PLC0415
-
     function, names = _CHARTS[kind]
     given = {name: known[name] for name in names if known.get(name) is not None}
-    charts.save_chart(getattr(charts, function)(table, **given), path)
+    # Only a chart should cost the import of Altair.
+    draw_chart = resolve_name(f"polars_wroc.charts.{function}")
+    save_chart(draw_chart(table, **given), path)
 
 
 class GateError(Exception):

@@ -12,7 +12,7 @@ import pytest
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.charts import save_chart
+from polars_wroc.charts.options import save_chart
 
 MINUS = "\N{MINUS SIGN}"
 

@@ -16,7 +16,7 @@ from chromium import Chromium
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.charts import save_chart
+from polars_wroc.charts.options import save_chart
 from polars_wroc.charts.threshold_chart import slider_of
 
 COUNTS = ["tp", "fp", "fn", "tn"]

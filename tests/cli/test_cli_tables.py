@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, get_args
 
 import numpy as np
@@ -14,8 +15,8 @@ from polars.testing import assert_frame_equal
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc import charts
 from polars_wroc.audits.tables import ReferenceKind
+from polars_wroc.charts import gap_chart
 from polars_wroc.cli import results
 from polars_wroc.cli.main import main
 from polars_wroc.cli.options import CURVES
@@ -294,16 +295,16 @@ def test_charts(call: str, suffix: str) -> None:
 
 def test_a_row_of_the_registry_is_all_that_a_chart_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     for row in results._CHARTS.values():
-        assert callable(getattr(charts, row.function))
+        assert callable(resolve_name(f"polars_wroc.charts.{row.function}"))
     call = ["compare", "rows.parquet", *COLUMNS, "--score", "t", "-o", "x.svg"]
     seen: dict[str, object] = {}
 
     def draw(table: pl.DataFrame, *, level: float) -> object:
         seen.update(table=table, level=level)
-        return charts.auc_chart(wroc.summary(pl.read_parquet("rows.parquet"), "y", "s"))
+        return wroc.auc_chart(wroc.summary(pl.read_parquet("rows.parquet"), "y", "s"))
 
-    monkeypatch.setattr(charts, "new_chart", draw, raising=False)
-    row = results.ChartKind("new_chart", ("level", "facet"))
+    monkeypatch.setattr(gap_chart, "new_chart", draw, raising=False)
+    row = results.ChartKind("gap_chart:new_chart", ("level", "facet"))
     monkeypatch.setitem(results._CHARTS, "compare", row)
     assert main(call) == 0
     assert Path("x.svg").exists()

@@ -15,7 +15,7 @@ from processes import PLAIN
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.charts import save_chart
+from polars_wroc.charts.options import save_chart
 from polars_wroc.files import outputs as files
 from polars_wroc.files.outputs import new_name, remove_abandoned, temporary
 

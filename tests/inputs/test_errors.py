@@ -14,7 +14,7 @@ from sweeps import sweep
 from wide_tables import by_attributes
 
 import polars_wroc as wroc
-from polars_wroc.charts import save_chart
+from polars_wroc.charts.options import save_chart
 from polars_wroc.plans.queries import MARK, message_of
 
 Engine: TypeAlias = Literal["in-memory", "streaming"]

@@ -12,7 +12,7 @@ from polars_wroc.audits.report.page import page_of
 from polars_wroc.audits.report.tables import Cell, Table, p_value_text
 from polars_wroc.audits.tables import segment_in_words
 from polars_wroc.audits.words import ADJUSTED, many, points
-from polars_wroc.charts.estimates import Show
+from polars_wroc.charts.options import Show
 from polars_wroc.groups.auc_sums import GAP_METRICS
 from polars_wroc.inputs.columns import MODEL, OVERALL
 

@@ -18,11 +18,10 @@ from polars_wroc.audits.tables import (
     without_model,
 )
 from polars_wroc.audits.words import listed, reference_of
-from polars_wroc.charts import auc_chart, gap_chart
-from polars_wroc.charts.estimates import Show, read_estimates
-from polars_wroc.charts.gap_chart import Drawing, draw, drawing
+from polars_wroc.charts.estimates import read_estimates
+from polars_wroc.charts.gap_chart import Drawing, auc_chart, draw, drawing, gap_chart
 from polars_wroc.charts.interval_layers import Estimate
-from polars_wroc.charts.options import COLOURS, GREY, INK, PALE, UNSEEN, captioned
+from polars_wroc.charts.options import COLOURS, GREY, INK, PALE, UNSEEN, Show, captioned
 from polars_wroc.charts.roc_chart import roc_chart
 from polars_wroc.charts.threshold_chart import threshold_chart
 from polars_wroc.groups.auc_sums import GAP_METRICS
