@@ -15,6 +15,8 @@ from public_surface import SNAPSHOT, differences, literals, surface
 import polars_wroc as wroc
 from polars_wroc import dask, typing
 
+MOST_COLUMNS = 25
+
 
 @pytest.fixture(scope="module")
 def described() -> dict[str, Any]:
@@ -26,6 +28,15 @@ def test_what_users_rely_on_is_as_it_was(described: dict[str, Any]) -> None:
     before = json.loads(SNAPSHOT.read_text(encoding="utf-8"))
     found = differences(before, described)
     assert not found, "\n".join([*found, "If that is meant: python tests/public_surface.py"])
+
+
+def test_no_table_has_more_columns_than_its_budget(described: dict[str, Any]) -> None:
+    """Tables grow by rows: a column that breaks the budget needs one that goes."""
+    tables = described["tables"] | described["audit"]
+    # What a caller asks for by name is no part of the budget.
+    columns = {name: len({*tables[name]} - {"g"}) for name in tables if not name.endswith("all")}
+    assert {name: n for name, n in columns.items() if n > MOST_COLUMNS} == {}
+    assert MOST_COLUMNS in columns.values()
 
 
 def test_a_change_is_named() -> None:
