@@ -6,15 +6,15 @@ from .audits.in_ranges import audit_in_ranges as audit_in_ranges
 from .audits.result import Audit as Audit
 from .audits.tables import Text as Text
 from .charts.gap_chart import auc_chart as auc_chart
-from .charts.calibration_chart import calibration_chart as calibration_chart
+from .charts.risk_charts import calibration_chart as calibration_chart
 from .charts.cost_chart import cost_chart as cost_chart
-from .charts.decision_chart import decision_chart as decision_chart
-from .charts.det_chart import det_chart as det_chart
+from .charts.risk_charts import decision_chart as decision_chart
+from .charts.pr_det_charts import det_chart as det_chart
 from .charts.distribution_chart import distribution_chart as distribution_chart
 from .charts.gain_chart import gain_chart as gain_chart
 from .charts.gap_chart import gap_chart as gap_chart
 from .charts.table_charts import matrix_chart as matrix_chart
-from .charts.pr_chart import pr_chart as pr_chart
+from .charts.pr_det_charts import pr_chart as pr_chart
 from .charts.rates_chart import rates_chart as rates_chart
 from .charts.roc_chart import roc_chart as roc_chart
 from .charts.threshold_chart import threshold_chart as threshold_chart
@@ -78,9 +78,9 @@ from .metrics.partial_auc import (
 )
 from .metrics.partial_auc_intervals import partial_auc_ci as partial_auc_ci
 from .metrics.partial_auc_intervals import partial_auc_summary as partial_auc_summary
-from .metrics.roc_auc_ci import roc_auc_ci as roc_auc_ci
-from .metrics.roc_auc_multiclass import roc_auc_multiclass as roc_auc_multiclass
-from .metrics.roc_auc_ci import roc_influence as roc_influence
+from .metrics.auc_expressions import roc_auc_ci as roc_auc_ci
+from .metrics.auc_expressions import roc_auc_multiclass as roc_auc_multiclass
+from .metrics.auc_expressions import roc_influence as roc_influence
 from .metrics.summary import summary as summary
 from .metrics.score_ranges import summary_in_ranges as summary_in_ranges
 from .namespaces import (

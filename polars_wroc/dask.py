@@ -30,7 +30,7 @@ from polars_wroc.inputs.arguments import MARGIN
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.decisions import Favorable
 from polars_wroc.inputs.rows import IntoColumns, Rows
-from polars_wroc.metrics.auc_interval import IntervalOptions, Method
+from polars_wroc.metrics.auc_interval import Interval, Method
 from polars_wroc.metrics.score_ranges import (
     ROWS_PER_RANGE,
     RangePasses,
@@ -199,10 +199,10 @@ def summary(
     └─────┴───────┘
     """
     _check(client)
-    options = IntervalOptions(level, method)
+    interval = Interval(level, method)
     rows_per_range = arguments.whole_number("rows_per_range", rows_per_range, low=1)
     rows = read_parts("parts", _frames(parts), label, score, weight, by, pos_label)
-    return summarise_ranges(_PassesOnCluster(client, rows), options, rows_per_range)
+    return summarise_ranges(_PassesOnCluster(client, rows), interval, rows_per_range)
 
 
 def audit(
@@ -286,24 +286,7 @@ def audit(
     └───────────┴─────────┴─────┴───────┘
     """
     _check(client)
-    asked = AuditArguments(
-        label=label,
-        score=score,
-        attributes=attributes,
-        weight=weight,
-        pos_label=pos_label,
-        threshold=threshold,
-        intersections=intersections,
-        reference=reference,
-        level=level,
-        adjust=adjust,
-        min_rows=min_rows,
-        margin=margin,
-        favorable=favorable,
-        text=text,
-        min_cell=min_cell,
-        method=method,
-    )
+    asked = AuditArguments.of(locals())
     passes = partial(_PassesOnCluster, client)
     return audit_by(passes, "parts", _frames(parts), asked, rows_per_range)
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 from floors import picture
-from public_surface import COMMANDS, JSON_SCHEMA, fields_of
+from public_surface import JSON_SCHEMA, fields_of
 from reference_options import types_of_options
 from site_navigation import DOCS, index_for_models
 
@@ -207,7 +207,7 @@ _ABOUT_COMMANDS = """\
 
 
 def _commands() -> str:
-    parser = build_parser({name: lambda _: None for name in COMMANDS})
+    parser = build_parser()
     (commands,) = (
         action.choices
         for action in parser._actions

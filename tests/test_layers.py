@@ -65,23 +65,23 @@ def test_a_circle_is_found() -> None:
 
 
 # An addition that breaks one of these needs a deletion somewhere, or a reason.
-MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 157, 510, 20
+MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 146, 510, 20
 MOST_CODE = {
-    "audits": 5565,
-    "charts": 3624,
-    "groups": 3452,
-    "metrics": 2954,
-    "cli": 1854,
-    "inputs": 1639,
-    "ranking": 1344,
+    "audits": 5381,
+    "charts": 3446,
+    "groups": 3388,
+    "metrics": 2846,
+    "cli": 1794,
+    "inputs": 1631,
+    "ranking": 1313,
     "curves": 1250,
-    "kernels": 1243,
-    "thresholds": 1224,
+    "kernels": 1008,
+    "thresholds": 1218,
     "stats": 1133,
-    "counts": 886,
+    "counts": 793,
     "files": 469,
     "plans": 239,
-    "": 471,
+    "": 454,
 }
 
 

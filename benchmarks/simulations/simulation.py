@@ -23,11 +23,11 @@ from polars_wroc.groups.gaps import GroupGaps
 from polars_wroc.groups.references import KINDS, REPEATED
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import Rows
-from polars_wroc.metrics.auc_interval import IntervalOptions
+from polars_wroc.metrics.auc_interval import Interval
 from polars_wroc.metrics.summary import sum_groups, summary_of
 from polars_wroc.plans.queries import collect, in_columns
+from polars_wroc.thresholds.confusion_matrix import ThresholdMetrics
 from polars_wroc.thresholds.search import common_threshold, confusion_at
-from polars_wroc.thresholds.threshold_rates import ThresholdMetrics
 
 Method: TypeAlias = Literal["score", "logit-t", "wald"]
 
@@ -66,7 +66,7 @@ class Simulation:
 def intervals(frame: pl.DataFrame, methods: Sequence[Method]) -> pl.DataFrame:
     """Intervals of the AUC of each replicate by several methods, from the same sums."""
     rows = read_rows(frame, "label", "score", "weight", REPLICATE, None)
-    ways = {method: IntervalOptions(LEVEL, method).for_rows(rows) for method in methods}
+    ways = {method: Interval(LEVEL, method).for_rows(rows) for method in methods}
     sums = collect(sum_groups(rows, ways[methods[0]])).lazy()
     columns = ["auc", "auc_se", "auc_low", "auc_high"]
     tables = {way: collect(summary_of(sums, each).select(columns)) for way, each in ways.items()}
@@ -121,7 +121,7 @@ def largest_gaps(frame: pl.DataFrame, threshold: float) -> pl.DataFrame:
     rows = _segments(frame)
     metrics = ThresholdMetrics(LEVEL)
     rates = in_columns(confusion_at(rows, common_threshold(rows, threshold)), metrics.steps)
-    interval = IntervalOptions(LEVEL, "score").for_rows(rows)
+    interval = Interval(LEVEL, "score").for_rows(rows)
     aucs = summary_of(sum_groups(rows, interval), interval)
     return collect(fairness_rows(rows, rates.sort(rows.keys), aucs.sort(rows.keys), interval, 0))
 

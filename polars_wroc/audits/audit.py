@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from importlib.metadata import version
 from typing import Any
 
@@ -45,13 +45,12 @@ from polars_wroc.inputs.designs import SURVEY_COLUMNS, Design, GivenDesign, read
 from polars_wroc.inputs.expressions import named_columns
 from polars_wroc.inputs.frames import missing_in_counts, read_rows, require_groups
 from polars_wroc.inputs.rows import CLASSES, IntoColumns, Rows, RowSource, read_source
-from polars_wroc.metrics.auc_interval import IntervalOptions, Method
+from polars_wroc.metrics.auc_interval import Interval, Method
 from polars_wroc.stats.difference_tests import Adjust, check_options
+from polars_wroc.thresholds.confusion_matrix import ThresholdMetrics
 from polars_wroc.thresholds.rules import Rule, Threshold, read_threshold
-from polars_wroc.thresholds.threshold_rates import ThresholdMetrics
 
 _ROUNDING = 1e-9
-_NO_DESIGN = read_design(None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,12 +73,23 @@ class AuditArguments:
     favorable: Favorable | None
     text: Text | None
     min_cell: int | None
-    survey: GivenDesign = _NO_DESIGN
+    design: Design | None = None
     bins: int | None = None
     selected: IntoColumn | None = None
+    # What these come to.
+    survey: GivenDesign = field(init=False)
+    choice: float | Rule | None = field(init=False)
+    interval: Interval = field(init=False)
+
+    @classmethod
+    def of(cls, call: Mapping[str, Any]) -> AuditArguments:
+        """Take the arguments out of those of a function, by their names."""
+        names = {field.name for field in fields(cls) if field.init}
+        return cls(**{name: value for name, value in call.items() if name in names})
 
     def __post_init__(self) -> None:
         """Check what needs no rows."""
+        arguments.hold(self, survey=read_design(self.design))
         level = check_options(self.level, self.adjust)
         arguments.hold(self, level=level, margin=check_margin(self.margin))
         if self.min_cell is not None:
@@ -90,28 +100,21 @@ class AuditArguments:
         require_groups(self.attributes, "name the attributes to audit", "attributes")
         arguments.hold(self, min_rows=arguments.whole_number("min_rows", self.min_rows, low=0))
         arguments.hold(self, bins=Binning(self.bins).bins)
-        choice = self._choice()
-        recorded = self.selected is not None
-        threshold = None if recorded else choice
+        choice, survey = read_threshold(self.threshold, self.selected), self.survey
+        threshold = choice if self.selected is None else None
         check_favorable(self.favorable, threshold, decided=choice is not None)
-        self._interval()
-
-    def _choice(self) -> float | Rule | None:
-        return read_threshold(self.threshold, self.selected)
-
-    def _interval(self) -> IntervalOptions:
-        survey = self.survey
-        return IntervalOptions(
-            self.level,
+        interval = Interval(
+            level,
             self.method,
             clustered=survey.given and not survey.more_than_clusters,
             designed=survey.more_than_clusters,
         )
+        arguments.hold(self, choice=choice, interval=interval)
 
     def plan(self, rows: Rows, scores: Sequence[str]) -> AuditPlan:
         """Check the arguments against checked rows; ``scores`` are the names of the columns."""
         divided = [Grouping(), *read_attributes(rows, self.intersections)]
-        choice = self._choice()
+        choice = self.choice
         # Of the score there is a threshold only where no decisions were recorded.
         cuts = (choice,) if isinstance(choice, float) and not rows.recorded else ()
         return AuditPlan(
@@ -120,7 +123,7 @@ class AuditArguments:
                 self.reference, KINDS, divided[1:], rows.frame.collect_schema()
             ),
             choice=choice,
-            interval=self._interval(),
+            interval=self.interval,
             metrics=ThresholdMetrics(self.level, designed=self.survey.given),
             tests=GapTests(
                 self.level,
@@ -173,28 +176,22 @@ class AuditArguments:
         segments = measured.segments
         check_positives(self.pos_label, found=bool(segments["n_pos"].sum()))
         weight = None if counts and not _is_weighted(segments) else self.weight
+        known = vars(self) | {
+            "label": None if counts else _shown(self.label),
+            "score": _scores(segments, self.score),
+            "weight": None if weight is None else _shown(column_of(weight)),
+            "frequency": isinstance(weight, Frequency),
+            "attributes": rows.group_names,
+            "threshold": plan.choice if self.selected is None else None,
+            "selected": None if self.selected is None else _shown(self.selected),
+            "design": _shown_design(self.survey),
+            "reference": plan.references,
+            "text": self.text or Text(),
+            "bins": counts.bins() if counts else self.bins,
+            "polars_wroc": version("polars-wroc"),
+        }
         settings = AuditSettings(
-            label=None if counts else _shown(self.label),
-            pos_label=self.pos_label,
-            score=_scores(segments, self.score),
-            weight=None if weight is None else _shown(column_of(weight)),
-            frequency=isinstance(weight, Frequency),
-            attributes=rows.group_names,
-            intersections=self.intersections,
-            threshold=plan.choice if self.selected is None else None,
-            selected=None if self.selected is None else _shown(self.selected),
-            design=_shown_design(self.survey),
-            reference=plan.references,
-            level=self.level,
-            adjust=self.adjust,
-            method=self.method,
-            min_rows=self.min_rows,
-            margin=self.margin,
-            favorable=self.favorable,
-            text=self.text or Text(),
-            min_cell=self.min_cell,
-            bins=counts.bins() if counts else self.bins,
-            polars_wroc=version("polars-wroc"),
+            **{field.name: known[field.name] for field in fields(AuditSettings)}
         )
         missing = (
             missing_in_counts(counts, self.attributes, complete) if counts else measured.missing
@@ -391,30 +388,8 @@ def audit(
         if column is None:
             msg = f"`{name}` must be given; found None. {others} without a {name}"
             raise ValueError(msg)
-    assert label is not None
     assert score is not None
-    survey = read_design(design)
-    asked = AuditArguments(
-        label=label,
-        score=score,
-        attributes=attributes,
-        weight=weight,
-        pos_label=pos_label,
-        threshold=threshold,
-        selected=selected,
-        intersections=intersections,
-        reference=reference,
-        level=level,
-        adjust=adjust,
-        min_rows=min_rows,
-        margin=margin,
-        favorable=favorable,
-        text=text,
-        min_cell=min_cell,
-        method=method,
-        survey=survey,
-        bins=bins,
-    )
+    asked = AuditArguments.of(locals())
     # The methods of `Counts` pass counts instead of a frame.
     table = read_source(frame)
     counts = table if isinstance(table, RowSource) else None
@@ -425,7 +400,7 @@ def audit(
         weight,
         attributes,
         pos_label,
-        survey=survey,
+        survey=asked.survey,
         mark_missing=True,
         selected=selected,
         called="attributes",

@@ -1,21 +1,39 @@
-"""Calibration of the whole score against its target, and of segments against their reference."""
+"""Calibration: fits of segments, and tests of the score and of segments against references."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import NamedTuple
 
 import polars as pl
 
+from polars_wroc.audits.tables import AuditPlan
 from polars_wroc.curves.calibration_curve import (
     GAP_DF,
     GAP_VARIANCE,
     UNIT_SUMS,
     difference_gap_variances,
 )
-from polars_wroc.curves.calibration_fit import SLOPE, SLOPE_INFORMATION, SLOPE_SE
+from polars_wroc.curves.calibration_fit import (
+    LOGIT,
+    MOMENTS,
+    PART,
+    SLOPE,
+    SLOPE_INFORMATION,
+    SLOPE_SE,
+    TOTAL,
+    added_logit_sums,
+    logit,
+    logit_sums,
+    standard_deviation,
+    standardised_rows,
+    standardised_rows_of_parts,
+    start,
+    total,
+)
 from polars_wroc.curves.calibration_summary import (
     EFFECTIVE_ROWS,
     IN_THE_LARGE,
@@ -45,11 +63,21 @@ from polars_wroc.groups.references import (
     PAIR,
     REPEATED,
     Reference,
-    ReferenceGroup,
     SurveyGaps,
     other_name,
 )
-from polars_wroc.plans.queries import Fields, Step, as_struct, in_columns, join_on_keys, over
+from polars_wroc.inputs.columns import AUDIT_KEYS, WEIGHT
+from polars_wroc.inputs.rows import Rows
+from polars_wroc.plans.queries import (
+    Fields,
+    Step,
+    aggregate,
+    as_struct,
+    collect,
+    in_columns,
+    join_on_keys,
+    over,
+)
 from polars_wroc.stats.distributions import (
     normal_quantile,
     student_p_value,
@@ -57,6 +85,20 @@ from polars_wroc.stats.distributions import (
     student_score,
     two_sided_p_value,
     upper_quantile,
+)
+from polars_wroc.stats.logistic_fit import (
+    COEFFICIENTS,
+    FREE,
+    GROUP,
+    SHARE,
+    SQUARES,
+    VARIANCES,
+    added_bins,
+    binned,
+    fitted_at_once,
+    prepared,
+    rows_of_bins,
+    with_variances,
 )
 from polars_wroc.stats.proportions import Estimate, Limits, difference_limits
 from polars_wroc.stats.variances import DESIGN_DF, design_df
@@ -71,38 +113,31 @@ _ERROR, _TEST_ERROR, _ENOUGH_EXPECTED = "__error", "__test_error", "__enough_exp
 _ERRORS = {IN_THE_LARGE: IN_THE_LARGE_SE, SLOPE: SLOPE_SE}
 # Name the columns of a segment, and those of its reference.
 _SIDES: tuple[Callable[[str], str], ...] = (str, other_name)
-
-
-def gap_error(metric: str) -> str:
-    """Column of the standard error of a gap."""
-    return f"__{metric}_gap_se"
-
-
-def test_error(metric: str) -> str:
-    """Column of the standard error of a gap if there is none."""
-    return f"__{metric}_gap_se_without_gap"
+# What follows the name of a metric: the standard error of its gap, and that if there is no gap.
+_GAP_ERROR, _NO_GAP_ERROR = "_gap_se", "_gap_se_without_gap"
 
 
 def from_target(field: Fields, *, designed: bool) -> dict[str, pl.Expr]:
     """Compare all rows with a calibrated score."""
     columns: dict[str, pl.Expr] = {}
-    for metric, target in ((name, one.target) for name, one in CALIBRATION.items()):
-        value, error = field(metric), field(_ERRORS[metric])
+    for metric, one in CALIBRATION.items():
+        error = field(_ERRORS[metric])
         columns |= {
-            f"{metric}_reference": pl.when(value.is_not_null()).then(target),
-            f"{metric}_gap": value - target,
-            f"{metric}_gap_low": field(f"{metric}_low") - target,
-            f"{metric}_gap_high": field(f"{metric}_high") - target,
-            gap_error(metric): error,
-            test_error(metric): error,
+            f"{metric}_reference": pl.when(field(metric).is_not_null()).then(one.target),
+            **{
+                f"{metric}_gap{end}": field(f"{metric}{end}") - one.target
+                for end in ("", "_low", "_high")
+            },
+            f"{metric}{_GAP_ERROR}": error,
+            f"{metric}{_NO_GAP_ERROR}": error,
         }
     if designed:
         columns[GAP_DF] = field(DESIGN_DF)
     else:
         # With few positives the other error is small where there are fewer by chance.
-        columns[test_error(IN_THE_LARGE)] = pl.when(field(IN_THE_LARGE_SE).is_not_null()).then(
-            field(PROMISED_SE)
-        )
+        columns[f"{IN_THE_LARGE}{_NO_GAP_ERROR}"] = pl.when(
+            field(IN_THE_LARGE_SE).is_not_null()
+        ).then(field(PROMISED_SE))
     columns[EXPECTED_ROWS] = _expected(field, field("mean_score"))
     return columns
 
@@ -119,9 +154,7 @@ class CalibrationGaps:
 
     def of(self, table: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
         """Add the gaps, their standard errors, and `EXPECTED_ROWS`."""
-        if isinstance(self.reference, ReferenceGroup):
-            # The best is that with the highest AUC.
-            table = in_columns(table, self.reference.steps)
+        table = in_columns(table, self.reference.choosing)
         if self.survey is not None and self.unit_scores is not None:
             table = join_on_keys(table, self._variances(table, self.unit_scores), keys)
         others = [partial(_of_others, step=step) for step in in_the_large_steps(self.level)]
@@ -209,11 +242,11 @@ class CalibrationGaps:
                 f"{metric}_gap": gap,
                 f"{metric}_gap_low": limits.low,
                 f"{metric}_gap_high": limits.high,
-                gap_error(metric): estimated,
-                test_error(metric): tested,
+                f"{metric}{_GAP_ERROR}": estimated,
+                f"{metric}{_NO_GAP_ERROR}": tested,
             }
             columns |= {
-                name: self.reference.to_others((left * value).fill_nan(None))
+                name: pl.when(~field(IS_REFERENCE)).then((left * value).fill_nan(None))
                 for name, value in named.items()
             }
             # All rows are the mean of a segment and of the rest.
@@ -230,10 +263,10 @@ class CalibrationGaps:
     def _limits(self, metric: str, field: Fields) -> Limits:
         own = Estimate(*(field(f"{metric}{end}") for end in ("", "_low", "_high")))
         value = field(other_name(metric))
+        ends = [field(other_name(f"{metric}_{end}")) for end in ("low", "high")]
         if metric == SLOPE:
             margin = normal_quantile(self._tail) * field(other_name(SLOPE_SE))
-            return difference_limits(own, Estimate(value, value - margin, value + margin))
-        ends = (field(other_name(f"{metric}_{end}")) for end in ("low", "high"))
+            ends = [value - margin, value + margin]
         return difference_limits(own, Estimate(value, *ends))
 
 
@@ -291,16 +324,16 @@ def tested(
 
     Without a ``reference`` the rows are those of all segments, compared with a calibrated score.
     """
-    name, is_reference, within = pl.lit(TARGET), pl.lit(value=False), list[str]()
+    name, within = pl.lit(TARGET), list[str]()
     if reference is None:
         table = table.with_columns(pl.lit(value=False).alias(name) for name in (PAIR, REPEATED))
     else:
         table = reference.with_pairs(table)
-        name, is_reference = reference.name, reference.is_reference
+        name = reference.name
         within = [*reference.partition_keys]
     long = table.select(
         *(*keys, PLACE, PAIR, REPEATED),
-        is_reference.alias(IS_REFERENCE),
+        IS_REFERENCE,
         reference=name,
         row=pl.concat_list(_row(metric, tests, reference) for metric in CALIBRATION),
     )
@@ -327,8 +360,8 @@ def _row(metric: str, tests: GapTests, reference: Reference | None) -> pl.Expr:
         expected = (pl.col(EXPECTED_ROWS) >= _LEAST_EXPECTED).fill_null(value=False)
     numbers = {
         "df": design_df(pl.col, GAP_DF) if tests.designed else pl.lit(None),
-        _ERROR: pl.col(gap_error(metric)),
-        _TEST_ERROR: pl.col(test_error(metric)),
+        _ERROR: pl.col(f"{metric}{_GAP_ERROR}"),
+        _TEST_ERROR: pl.col(f"{metric}{_NO_GAP_ERROR}"),
         "reference_value": pl.col(f"{metric}_reference"),
         **{f"value{end}": pl.col(f"{metric}{end}") for end in ("", "_low", "_high")},
         **{f"gap{end}": pl.col(f"{metric}_gap{end}") for end in ("", "_low", "_high")},
@@ -384,3 +417,80 @@ def _reasons(field: Fields, tests: GapTests) -> dict[str, pl.Expr]:
         .then(pl.lit(NO_VARIANCE))
     )
     return {"reason": reason}
+
+
+# Whether all squares of weights are the weights.
+_ALIKE = "__squares_are_weights"
+FITTED = (*MOMENTS, *COEFFICIENTS, *VARIANCES, FREE.information)
+
+
+class FewRows(NamedTuple):
+    """The smallest segments with their sums, and rows that stand for theirs."""
+
+    segments: pl.DataFrame
+    points: pl.DataFrame
+
+
+def few_rows(parts: Callable[[], Iterable[Rows]], *, reproducible: bool) -> FewRows | None:
+    """Read the rows twice, in one or more parts; None if there is no part."""
+
+    def run(plan: pl.LazyFrame) -> pl.DataFrame:
+        return collect(plan, reproducible=reproducible)
+
+    sums = [run(rows.aggregate(rows.frame, _row_sums(rows))) for rows in map(_with_logits, parts())]
+    if not sums:
+        return None
+    keys = [name for name in sums[0].columns if name not in (*logit_sums(), TOTAL, _ALIKE)]
+    added = added_logit_sums() | {TOTAL: pl.col(TOTAL).sum(), _ALIKE: pl.col(_ALIKE).all()}
+    summed = collect(aggregate(pl.concat(sums).lazy(), keys, added), reproducible=True)
+    ordered = (summed.sort(keys) if keys else summed).lazy().with_row_index(GROUP)
+    numbered = ordered.with_columns(pl.col(GROUP).cast(pl.Int64))
+    segments = collect(in_columns(numbered, [standard_deviation]))
+    alike = bool(segments[_ALIKE].all())
+    weights = (SHARE,) if alike else (SHARE, SQUARES)
+    bins = None
+    for rows in map(_with_logits, parts()):
+        # Two plans are faster than one, and the rows of a part few or all.
+        held = collect(standardised_rows(rows, segments.lazy()))
+        part = run(binned(held.lazy(), weights))
+        bins = part if bins is None else run(added_bins(pl.concat([bins, part]).lazy()))
+    assert bins is not None
+    stand = rows_of_bins(bins.lazy(), weights)
+    if alike:
+        # A weight of 1 is its square.
+        joined = stand.join(segments.lazy().select(GROUP, TOTAL), on=GROUP, maintain_order="left")
+        stand = joined.with_columns((pl.col(SHARE) / pl.col(TOTAL)).alias(SQUARES)).drop(TOTAL)
+    return FewRows(segments, run(stand))
+
+
+def _row_sums(rows: Rows) -> dict[str, pl.Expr]:
+    weight = pl.col(WEIGHT)
+    return logit_sums() | {
+        TOTAL: weight.abs().sum().cast(pl.Float64),
+        _ALIKE: (rows.signed_squares == weight).all(),
+    }
+
+
+def _with_logits(rows: Rows) -> Rows:
+    there = rows.frame.filter(pl.col(WEIGHT).is_not_null())
+    return replace(rows, frame=there.with_columns(logit().alias(LOGIT)))
+
+
+def fit_segments(few: FewRows, sums: pl.LazyFrame, rows: Rows, plan: AuditPlan) -> pl.DataFrame:
+    """Fit the segments that have ``sums``: a row for each, with its keys and `FITTED`."""
+    keys = [*AUDIT_KEYS, *rows.model_keys]
+    numbered = sums.with_row_index(GROUP).with_columns(pl.col(GROUP).cast(pl.Int64))
+    smallest = few.segments.lazy().rename({GROUP: PART})
+    columns = dict.fromkeys([*keys, PART, TOTAL, *MOMENTS, *added_logit_sums()])
+    named = pl.concat(grouping.named(smallest).select(*columns) for grouping in plan.groupings)
+    parts = join_on_keys(named, numbered.select(*keys, GROUP), keys)
+    of_logits = parts.group_by(GROUP).agg(**added_logit_sums())
+    whole = numbered.join(of_logits, on=GROUP, how="left", maintain_order="left")
+    groups = collect(in_columns(whole, [total, standard_deviation]), reproducible=True).lazy()
+    begin = collect(in_columns(groups, [start]).select(GROUP, *COEFFICIENTS))
+    of_groups = prepared(standardised_rows_of_parts(few.points.lazy(), parts, groups), groups)
+    held = collect(of_groups, reproducible=True)
+    fit = fitted_at_once(held, begin)
+    found = with_variances(held.lazy(), fit.lazy())
+    table = groups.join(found, on=GROUP, how="left", maintain_order="left")
+    return collect(table.select(*keys, *FITTED), reproducible=True)

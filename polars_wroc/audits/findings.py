@@ -1,18 +1,37 @@
-"""The comparison table of an audit, and the findings in it: what is most serious, and for whom."""
+"""The comparison table of an audit, the findings in it, most serious first, and the verdict."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import polars as pl
 from polars import selectors
 
 from polars_wroc.audits.calibration_tests import slope_in_points
 from polars_wroc.audits.measure import Measured
-from polars_wroc.audits.sentences import OBSERVED, sentence_of
-from polars_wroc.audits.tables import ALL_KEYS, AuditSettings, AuditTables
-from polars_wroc.audits.words import Words, many
+from polars_wroc.audits.sentences import (
+    OBSERVED,
+    in_short,
+    limits_of,
+    sentence_of,
+    share,
+    size,
+    span_of,
+)
+from polars_wroc.audits.tables import (
+    ALL_KEYS,
+    AuditSettings,
+    AuditTables,
+    segment_in_words,
+)
+from polars_wroc.audits.words import (
+    Words,
+    capitalised,
+    first_few,
+    many,
+)
 from polars_wroc.curves.calibration_fit import SLOPE
 from polars_wroc.groups.auc_sums import GAP_METRICS
 from polars_wroc.groups.comparisons import (
@@ -27,6 +46,7 @@ from polars_wroc.groups.comparisons import (
     ONE_CLASS,
     PLACE,
     REPEATS,
+    TARGET,
     THE_REFERENCE,
     TOO_LITTLE,
     UNDEFINED,
@@ -296,10 +316,8 @@ def size_of(settings: AuditSettings) -> pl.Expr:
 
 def is_material(settings: AuditSettings) -> pl.Expr:
     """Whether a comparison matters: its gap is at least the margin, or its ratio below 4/5."""
-    of_slope = slope_in_points(pl.col("value"), pl.col("reference_value"))
-    size = pl.when(metric=SLOPE).then(of_slope).otherwise(pl.col("gap").abs())
-    of_ratio = pl.col("ratio") < FOUR_FIFTHS
-    return pl.when(metric=IMPACT_RATIO).then(of_ratio).otherwise(size >= settings.margin)
+    of_ratio, of_gap = pl.col("ratio") < FOUR_FIFTHS, size_of(settings) >= settings.margin
+    return pl.when(metric=IMPACT_RATIO).then(of_ratio).otherwise(of_gap)
 
 
 def _ordered(rows: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
@@ -327,3 +345,125 @@ def _ordered(rows: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
         descending=[False, False, False, False, True],
         maintain_order=True,
     )
+
+
+# Most metrics of the segment that is named first.
+_METRICS = 3
+
+
+class Verdict(NamedTuple):
+    """The sentences, and how many comparisons have which outcome."""
+
+    text: str
+    counts: dict[str, int]
+
+
+def counts_of_verdicts(findings: pl.DataFrame) -> dict[str, int]:
+    """Count the comparisons with each verdict."""
+    verdicts = (DIFFERENT, ALIKE, TOO_LITTLE)
+    return {name: findings.filter(verdict=name).height for name in verdicts}
+
+
+def verdict_of(audit: AuditTables) -> Verdict:
+    """Sum up findings; each comparison of two segments counts once."""
+    findings, words = findings_of(audit.table), Words.of(audit.settings)
+    outcomes = counts_of_verdicts(findings)
+    of_all = (pl.col("reference") == TARGET) & (pl.col("attribute") == OVERALL)
+    different, whole = (findings.filter(some, verdict=DIFFERENT) for some in (~of_all, of_all))
+    calibrated = pl.col("metric").is_in([*CALIBRATION])
+    calibration, gaps = different.filter(calibrated), different.filter(~calibrated)
+    worse, either = (gaps.filter(direction=side) for side in ("worse", "either"))
+    sentences = []
+    if not worse.is_empty():
+        sentences += _named_first(worse, words, "is worse off")
+    elif not either.is_empty():
+        sentences += _named_first(either, words, "differs")
+    elif not gaps.is_empty():
+        # What is better for a segment is worse for the others.
+        sentences += _named_first(gaps, words, "is better off")
+    elif not calibration.is_empty():
+        sentences += _named_first(calibration, words, "differs in calibration")
+    rest = _others(outcomes, words)
+    if sentences:
+        sentences += [f"{capitalised(rest)}."] if rest else []
+    elif not any(outcomes.values()):
+        sentences.append("Nothing could be compared.")
+    else:
+        sentences.append(f"No segment is shown to be worse off{': ' if rest else ''}{rest}.")
+    text = " ".join([*sentences, *whole["sentence"]])
+    if not audit.settings.decides:
+        text = f"Decisions were not audited. {text}"
+    return Verdict(text, outcomes)
+
+
+def _others(outcomes: Mapping[str, int], words: Words) -> str:
+    """Count the comparisons that show no difference."""
+    alike, little = outcomes[ALIKE], outcomes[TOO_LITTLE]
+    parts = []
+    if alike:
+        are = "is" if alike == 1 else "are"
+        parts.append(f"{many(alike, 'comparison')} {are} alike within {size(words.margin)} points")
+    if little:
+        have = "has" if little == 1 else "have"
+        counted = f"{little:,}" if parts else many(little, "comparison")
+        parts.append(f"{counted} {have} too little data")
+    return " and ".join(parts)
+
+
+def _named_first(findings: pl.DataFrame, words: Words, what: str) -> list[str]:
+    """Name the segment with the most serious finding, on what, and the other segments."""
+    keys = list(ALL_KEYS)
+    places = findings.select(keys).unique(maintain_order=True)
+    first = findings.join(places.head(1), on=keys, nulls_equal=True, maintain_order="left")
+    shown = first.head(_METRICS).to_dicts()
+    first_gap = next((n for n, one in enumerate(shown) if one["metric"] != IMPACT_RATIO), None)
+    parts = [_against(one, words, with_reference=n == first_gap) for n, one in enumerate(shown)]
+    sentences = [f"{_name(shown[0], words)} {what}: {'; '.join(parts)}."]
+    others = [_name(one, words) for one in places[1:].to_dicts()]
+    if others:
+        several = len(others) > 1
+        verb = (
+            ("are" if several else "is") if what.startswith("is") else ("do" if several else "does")
+        )
+        # Crossed segments have commas in their names.
+        sentences.append(f"So {verb} {first_few(others, separator='; ')}.")
+    return sentences
+
+
+def _name(finding: Mapping[str, Any], words: Words) -> str:
+    model = f" (model {finding[MODEL]})" if words.several else ""
+    return f"{segment_in_words(finding['attribute'], finding['segment'])}{model}"
+
+
+def _against(finding: Mapping[str, Any], words: Words, *, with_reference: bool) -> str:
+    """Say in a few words what the segment's number is, that of the reference, and the limits."""
+    if finding["metric"] == IMPACT_RATIO:
+        reference = segment_in_words(finding["attribute"], finding["reference"])
+        limits = limits_of(finding, "ratio")
+        return (
+            f"{words.good} {finding['ratio']:.2f} times as often as {reference}{limits}, surely "
+            "below four fifths"
+        )
+    if finding["metric"] in CALIBRATION:
+        return in_short(finding, words)
+    metric = GAP_METRICS[finding["metric"]]
+    value, other = (
+        f"{finding[column]:.2f}" if metric is ROC_AUC else share(finding, column)
+        for column in ("value", "reference_value")
+    )
+    both = metric.brief.format(
+        positive=words.positive,
+        negative=words.negative,
+        selected=words.selected,
+        rejected=words.rejected,
+        value=value,
+        other=other,
+        of_rest=f" in {words.reference(finding)}" if with_reference else "",
+    )
+    low, high = finding["gap_low"], finding["gap_high"]
+    if low is None:
+        return both
+    if metric is ROC_AUC and low * high > 0:
+        least, most = sorted((abs(low), abs(high)))
+        return f"{both} ({least:.2f} to {most:.2f} {'higher' if low > 0 else 'lower'})"
+    return f"{both} ({span_of(low, high, finding)})"

@@ -11,8 +11,8 @@ from unicodedata import category, east_asian_width
 
 import polars as pl
 
-from polars_wroc.audits.findings import findings_of, first_sentences
-from polars_wroc.audits.not_audited import not_audited, unknown_remarks
+from polars_wroc.audits.findings import findings_of, first_sentences, verdict_of
+from polars_wroc.audits.remarks import not_audited, number_remarks, unknown_remarks
 from polars_wroc.audits.tables import (
     ALL_KEYS,
     VALUES,
@@ -22,7 +22,6 @@ from polars_wroc.audits.tables import (
     wide_table,
     without_model,
 )
-from polars_wroc.audits.verdict import number_remarks, verdict_of
 from polars_wroc.audits.words import (
     ADJUSTED,
     DASH,
@@ -333,8 +332,10 @@ def _impact(audit: AuditTables) -> str:
     """Lay out the impact ratios, those of categories that are left out too."""
     cells: dict[str, Callable[[dict[str, Any]], str]] = {
         "Selected": _selected(audit),
-        "Impact ratio": _ratio,
-        "Below four fifths": _below,
+        "Impact ratio": lambda row: _number(
+            row["ratio"], [row["ratio_low"], row["ratio_high"]], percent=False
+        ),
+        "Below four fifths": lambda row: _text(below_four_fifths(row) or DASH),
         "Left out": lambda row: _text(LEFT_OUT.get(row["reason"], DASH)),
     }
     table = audit.table.filter(metric=IMPACT_RATIO)
@@ -355,10 +356,6 @@ def _selected(audit: AuditTables) -> Callable[[dict[str, Any]], str]:
     return cell
 
 
-def _ratio(row: dict[str, Any]) -> str:
-    return _number(row["ratio"], [row["ratio_low"], row["ratio_high"]], percent=False)
-
-
 def below_four_fifths(row: Mapping[str, Any]) -> str | None:
     """Say how sure it is that an impact ratio is below four fifths, or that it is not."""
     ratio, low, high = (row[f"ratio{end}"] for end in ("", "_low", "_high"))
@@ -369,10 +366,6 @@ def below_four_fifths(row: Mapping[str, Any]) -> str | None:
     if ratio < FOUR_FIFTHS - TOLERANCE:
         return "likely"
     return "surely not" if low is not None and low >= FOUR_FIFTHS else "likely not"
-
-
-def _below(row: dict[str, Any]) -> str:
-    return _text(below_four_fifths(row) or DASH)
 
 
 def _with_limits(name: str, row: dict[str, Any]) -> str:

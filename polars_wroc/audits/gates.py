@@ -34,14 +34,13 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
 }
-_NUMBER = r"\s*(>=|<=|>|<)\s*([-+]?[\d.]+(?:[eE][-+]?\d+)?)\s*"
+_NUMBER = r"\s*(>=|<=|>|<)\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*"
 _GATE = re.compile(rf"\s*(\w+)\.(?:(value|gap)\.)?(\w+){_NUMBER}")
 _VERDICT = re.compile(r"\s*(\w+)\.verdict\s*=\s*(.*?)\s*")
 _OLD = re.compile(rf"\s*(\w+){_NUMBER}")
 _WORDS = ("different", "alike", "too little data")
 # Compared without its sign.
 _UNSIGNED = "gap"
-_LOW_HIGH = ("low", "high")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -220,20 +219,12 @@ def read_gate(text: str, of: Judged) -> Gate:
             msg = f"`--fail-if` must name a verdict of {_WORDS}; found {word[2]!r}{hint}"
             raise ValueError(msg)
         gate = Gate(of, place, word[1], "", "verdict", "=", word[2])
-    elif (parts := _GATE.fullmatch(rest)) and _is_number(parts[5]):
+    elif parts := _GATE.fullmatch(rest):
         gate = Gate(of, place, parts[1], parts[2] or "", parts[3], parts[4], float(parts[5]))
     else:
         _refuse(text, of)
     _check(gate, text)
     return gate
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _refuse(text: str, of: Judged) -> NoReturn:
@@ -263,7 +254,7 @@ def _new_spelling(name: str, of: Judged) -> str | None:
         of_itself = "value"
         if metric in FAIRNESS or metric == IMPACT_RATIO:
             of_itself = "ratio" if metric.endswith("ratio") else "gap"
-        longer = {"": of_itself} | {end: f"{of_itself}_{end}" for end in _LOW_HIGH}
+        longer = {"": of_itself} | {end: f"{of_itself}_{end}" for end in ("low", "high")}
         short = part.removeprefix("gap_") if part.startswith("gap_p") else part
         found = longer.get(short.removeprefix("joint_"), short)
         if found in of.columns:

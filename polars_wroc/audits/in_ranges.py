@@ -293,24 +293,7 @@ def audit_in_ranges(
     │ sex       ┆ m       ┆ 1   ┆ 1.0   │
     └───────────┴─────────┴─────┴───────┘
     """
-    asked = AuditArguments(
-        label=label,
-        score=score,
-        attributes=attributes,
-        weight=weight,
-        pos_label=pos_label,
-        threshold=threshold,
-        intersections=intersections,
-        reference=reference,
-        level=level,
-        adjust=adjust,
-        min_rows=min_rows,
-        margin=margin,
-        favorable=favorable,
-        text=text,
-        min_cell=min_cell,
-        method=method,
-    )
+    asked = AuditArguments.of(locals())
     return audit_by(PassesInTurn, "frames", frames, asked, rows_per_range)
 
 

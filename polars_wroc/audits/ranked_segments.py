@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 import polars as pl
 
-from polars_wroc.audits.segments import OUTSIDE_0_TO_1
 from polars_wroc.audits.words import many, required_values
 from polars_wroc.curves.calibration_fit import EXTREMES
 from polars_wroc.curves.calibration_summary import walked_in_the_large_sums
@@ -84,22 +83,19 @@ class RowReader:
         self._missing: list[MissingRows] = []
         self._complete = self._incomplete = 0
         self._zeros = self._minuses = False
-        self._design: SampleDesign | None = None
+        # That of the rows, if they have one and are in a `table`.
+        self.design: SampleDesign | None = None
 
     def table(self) -> pl.DataFrame:
         """Read all rows."""
         design = self._rows.design
         if not isinstance(design, SurveyDesign):
-            self._design = design
+            self.design = design
             return self._seen(collect(self._columns()))
         # Together, so that the source is read once.
         table, strata = collect_all([self._columns(), design.strata])
-        self._design = replace(design, strata=strata.lazy())
+        self.design = replace(design, strata=strata.lazy())
         return self._seen(table)
-
-    def design(self) -> SampleDesign | None:
-        """Return the design of the rows, if they have one and are in a `table`."""
-        return self._design
 
     def batches(self) -> Iterator[pl.DataFrame]:
         """Read all rows in their order, one or more batches."""
@@ -160,6 +156,8 @@ def refuse_no_rows(argument: str, left_out: int, *, recorded: bool = False) -> N
 
 
 CURVE_POINTS = 200
+# In how many of the smallest segments a score is not from 0 to 1.
+OUTSIDE_0_TO_1 = "__outside_0_to_1"
 # Rows that leave the sorted arrays at once.
 _ROWS_OF_PART = 1 << 20
 
@@ -339,8 +337,7 @@ def rank_segments(
         read = Rows(table.lazy(), rows.keys, rows.model_keys, compiled="at once")
         return _walk(iter([table]), read, reference, interval), missing
     table = collect(by_descending_score(Rows(table.lazy(), [])))
-    design = reader.design()
-    read = Rows(table.lazy(), rows.keys, rows.model_keys, in_order=True, design=design)
+    read = Rows(table.lazy(), rows.keys, rows.model_keys, in_order=True, design=reader.design)
     return PlannedSegments(reference, interval, read), missing
 
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import polars as pl
 from polars import selectors
 
-from polars_wroc.audits.findings import findings_of, first_sentences
+from polars_wroc.audits.findings import findings_of, first_sentences, verdict_of
 from polars_wroc.audits.formats import SEGMENTS, Screen, in_markdown, in_text, json_of
+from polars_wroc.audits.remarks import remarks_of
 from polars_wroc.audits.tables import VALUES, AuditTables, keys_of, name_of, rows_with, wide_table
-from polars_wroc.audits.verdict import remarks_of, verdict_of
 from polars_wroc.audits.words import reading_of
 from polars_wroc.files import outputs
 from polars_wroc.inputs.arguments import did_you_mean

@@ -75,15 +75,21 @@ def _of_gap(finding: Mapping[str, Any], words: Words) -> str:
 def _of_fairness(finding: Mapping[str, Any]) -> str:
     """Write a fairness metric, with the rates of both segments."""
     kind = "ratio" if finding["gap"] is None else "gap"
-    size, low, high = (finding[f"{kind}{end}"] for end in ("", "_low", "_high"))
-    limits = "" if low is None or high is None else f" ({low:.2f} to {high:.2f})"
     own, other = (
         segment_in_words(finding["attribute"], finding[one]) for one in ("segment", "reference")
     )
     return (
-        f"{METRICS[finding['metric']].label}: {size:.2f}{limits}, from {finding['value']:.2f} in "
-        f"{own} and {finding['reference_value']:.2f} in {other}."
+        f"{METRICS[finding['metric']].label}: {finding[kind]:.2f}{limits_of(finding, kind)}, from "
+        f"{finding['value']:.2f} in {own} and {finding['reference_value']:.2f} in {other}."
     )
+
+
+def limits_of(row: Mapping[str, Any], number: str, decimals: int = 2) -> str:
+    """Write the limits of a number behind it, in brackets; nothing where they are not known."""
+    low, high = (row[f"{number}_{end}"] for end in ("low", "high"))
+    if low is None or high is None:
+        return ""
+    return f" ({low:.{decimals}f} to {high:.{decimals}f})"
 
 
 def not_compared(finding: Mapping[str, Any], label: str, segment: str, words: Words) -> str:
@@ -110,11 +116,9 @@ def _of_impact(finding: Mapping[str, Any], words: Words) -> str:
         return f"{segment} has no impact ratio: {_REASONS.get(reason, reason)}."
     own, other = (f"{100 * finding[name]:.0f}%" for name in ("value", "reference_value"))
     reference = segment_in_words(finding["attribute"], finding["reference"])
-    ratio, low, high = (finding[f"ratio{end}"] for end in ("", "_low", "_high"))
-    limits = "" if low is None or high is None else f" ({low:.2f} to {high:.2f})"
     text = (
         f"{own} are {words.good} in {segment}, {other} in {reference}, the most: a ratio of "
-        f"{ratio:.2f}{limits}"
+        f"{finding['ratio']:.2f}{limits_of(finding, 'ratio')}"
     )
     if finding["verdict"] == "different":
         missing = abs(finding["reference_value"] - finding["value"]) * finding["n"]

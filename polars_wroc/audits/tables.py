@@ -24,11 +24,11 @@ from polars_wroc.groups.comparisons import FAIRNESS
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
 from polars_wroc.inputs.decisions import Favorable
-from polars_wroc.metrics.auc_interval import IntervalOptions, Method
+from polars_wroc.metrics.auc_interval import Interval, Method
 from polars_wroc.plans.queries import collect
 from polars_wroc.stats.difference_tests import Adjust
+from polars_wroc.thresholds.confusion_matrix import ThresholdMetrics
 from polars_wroc.thresholds.rules import Rule
-from polars_wroc.thresholds.threshold_rates import ThresholdMetrics
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +88,7 @@ class Text:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the texts by their names."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        return asdict(self)
 
 
 _PACKAGES = ("polars-wroc", "polars")
@@ -246,7 +246,7 @@ class AuditPlan:
     groupings: Sequence[Grouping]
     references: CategoryReference
     choice: float | Rule | None
-    interval: IntervalOptions
+    interval: Interval
     metrics: ThresholdMetrics
     tests: GapTests
     favorable: Favorable | None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import altair as alt
@@ -228,6 +228,15 @@ def tooltip_of(group: Channel) -> Any:
 def tooltips_of(keys: Keys) -> list[Any]:
     """Show all group columns in a tooltip."""
     return [tooltip_of(Channel(column, name)) for name, column in keys.items()]
+
+
+def numbers(form: str, names: Iterable[str]) -> list[Any]:
+    """Show numbers in a tooltip; a mapping of columns has their titles."""
+    titles = names if isinstance(names, Mapping) else {}
+    return [
+        alt.Tooltip(f"{name}:Q", title=titles.get(name, alt.Undefined), format=form)
+        for name in names
+    ]
 
 
 def name_in_label(color: Channel | None, longest: int = _LONGEST) -> pl.Expr:

@@ -12,19 +12,18 @@ from polars_wroc.charts.channels import (
     Channel,
     Keys,
     channel,
-    in_drawn_order,
+    numbers,
     read_groups,
     with_values,
 )
 from polars_wroc.charts.curve_layers import (
     POINT,
-    arrange,
+    CurveChart,
     chance,
     count_curves,
     drawn_of,
     fpr_axis,
     numbered,
-    place_of_label,
     thinned,
     tooltip,
     tpr_axis,
@@ -35,7 +34,6 @@ from polars_wroc.charts.options import (
     MAX_ROWS,
     Chart,
     ChartOptions,
-    Options,
     Ranked,
     haloed,
     read_options,
@@ -224,13 +222,18 @@ def cost_chart(
         ranked = Ranked(pl.col(CORRECTED), "corrected")
         faceted = with_values(faceted, keys, whole, chosen.sort, ranked)
     points, note = _fit(whole, groups)
-    points = _with_labels(numbered(in_drawn_order(points, None, faceted)))
+    chart = CurveChart(keys, None, faceted, chosen)
+    points = _with_labels(numbered(chart.in_order(points)))
     added = [POINT, HIGH, LOW, *LINE_ENDS, _COST, _LEAST, PREVALENCE, *_LABELS]
     base = alt.Chart(points.select(*groups, *ROC_COLUMNS, *added))
     layers = [
         *_areas(base),
         *_curves(base, keys),
-        *(layer for row, label in enumerate(_LABELS) for layer in _text(base, label, row, chosen)),
+        *(
+            layer
+            for row, label in enumerate(_LABELS)
+            for layer in _text(base, label, chart.place_of_label(float(row)))
+        ),
     ]
     rule = _RULES[baseline]
     description = f"ROC curve and the area where it costs less than {rule}"
@@ -239,7 +242,7 @@ def cost_chart(
         "Shaded: points that cost less. Diamond: the least expected cost."
     )
     text = f"{legend} {note}" if note else legend
-    return arrange(layers, faceted, chosen, description=description, note=text)
+    return chart.chart(layers, description, text)
 
 
 def _cost_ratio(costs: Costs) -> str:
@@ -334,11 +337,9 @@ def _areas(base: Any) -> list[Any]:
 
 
 def _curves(base: Any, keys: Keys) -> list[Any]:
-
     fpr, tpr = fpr_axis(), tpr_axis()
     rates = {"fpr": "fpr", "tpr": "tpr", PREVALENCE: "prevalence"}
-    shown = tooltip(keys, rates)
-    shown.append(alt.Tooltip(f"{_COST}:Q", title="expected cost", format=".4~g"))
+    shown = [*tooltip(keys, rates), *numbers(".4~g", {_COST: "expected cost"})]
     line = base.mark_line(color=COLOURS[0], strokeWidth=2).encode(fpr, tpr, order=f"{POINT}:Q")
     points = base.transform_filter(f"isValid(datum.{CELLS[0]})")
     hover = points.mark_point(opacity=0, size=60).encode(fpr, tpr, tooltip=shown)
@@ -352,9 +353,7 @@ def _curves(base: Any, keys: Keys) -> list[Any]:
     return [line, hover, least]
 
 
-def _text(base: Any, label: str, row: int, options: Options) -> list[Any]:
-
-    height = place_of_label(float(row), options)
+def _text(base: Any, label: str, height: float) -> list[Any]:
     return haloed(
         base.transform_filter(f"isValid(datum.{label})"),
         {"x": alt.datum(0.98), "y": alt.datum(height), "text": alt.Text(f"{label}:N")},

@@ -15,6 +15,7 @@ from polars_wroc.charts.channels import (
     channels_of_curves,
     in_drawn_order,
     name_in_label,
+    numbers,
     slot_of,
     tooltips_of,
 )
@@ -23,6 +24,8 @@ from polars_wroc.charts.options import (
     DASHES,
     FAINT,
     MAX_ROWS,
+    NO_ROWS,
+    ONE_CLASS,
     PALE,
     PANEL,
     SHAPES,
@@ -78,6 +81,22 @@ def drawn_of(points: pl.DataFrame, table: pl.DataFrame) -> str:
     """Caption: how many points of a table are drawn."""
     of_all = f" of {table.height:,}" if points.height < table.height else ""
     return f"Drawn with {points.height:,}{of_all} points"
+
+
+def fit(
+    table: pl.DataFrame, keys: list[str], position: pl.Expr | None = None
+) -> tuple[pl.DataFrame, str | None]:
+    """Thin the curves if they do not fit into a chart, with room for bends, and say so."""
+    curves = count_curves(table, keys)
+    if table.height <= MAX_ROWS:
+        return table, None
+    points = thinned(table, keys, MAX_ROWS * 4 // 5 // curves, position)
+    return points, drawn_of(points, table)
+
+
+def no_curve(rows: float) -> str:
+    """Label in place of a curve, of so many rows."""
+    return f"{ONE_CLASS if rows else NO_ROWS}: no curve"
 
 
 def moved_by(change: pl.Series, what: str) -> str:
@@ -146,21 +165,20 @@ def tpr_axis() -> Any:
     return alt.Y("tpr:Q", title=GAP_METRICS["tpr"].heading, **_AXIS)
 
 
-def chance(base: Any) -> Any:
-    """Draw the diagonal, the ROC curve of chance."""
+def chance(
+    base: Any, start: tuple[float, float] = (0, 0), end: tuple[float, float] = (1, 1)
+) -> Any:
+    """Draw the diagonal, the ROC curve of chance, or another dashed line."""
+    (x, y), (x2, y2) = start, end
     return base.mark_rule(color=PALE, strokeDash=[3, 3], aria=False).encode(
-        alt.XDatum(0), alt.YDatum(0), alt.X2Datum(1), alt.Y2Datum(1)
+        alt.XDatum(x), alt.YDatum(y), alt.X2Datum(x2), alt.Y2Datum(y2)
     )
 
 
 def tooltip(keys: Keys, rates: dict[str, str]) -> list[Any]:
     """Show groups, threshold, rates and counts; ``rates`` gives a title to each column."""
-    return [
-        *tooltips_of(keys),
-        alt.Tooltip("threshold:Q", format=".4~g"),
-        *(alt.Tooltip(f"{name}:Q", title=title, format=".3f") for name, title in rates.items()),
-        *(alt.Tooltip(f"{name}:Q", format=",.1~f") for name in CELLS),
-    ]
+    threshold, counts = numbers(".4~g", ["threshold"]), numbers(",.1~f", CELLS)
+    return [*tooltips_of(keys), *threshold, *numbers(".3f", rates), *counts]
 
 
 def numbered(points: pl.DataFrame, infinite: str = "threshold") -> pl.DataFrame:
@@ -171,40 +189,16 @@ def numbered(points: pl.DataFrame, infinite: str = "threshold") -> pl.DataFrame:
     )
 
 
-def arrange(
-    layers: list[Any],
-    facet: Channel | None,
-    options: Options,
-    *,
-    description: str,
-    note: str | None = None,
-    own_axes: bool = False,
-) -> Chart:
-    """Layer a chart, once or in a panel for each value of ``facet``, with a caption.
-
-    Panels are in the order of `POINT`, which the rows must have.
-    """
-    values = () if facet is None else facet.values
-    in_row = max(min(options.columns, len(values)), 1)
-    # Set when the chart is made, since each later change copies all of its layers.
-    size = {"width": options.width or PANEL, "height": options.height or PANEL}
-    whole = in_row * size["width"] + (in_row - 1) * _BETWEEN
-    outer: dict[str, Any] = {
-        "description": description,
-        **captioned(options, note, max(whole, PANEL)),
-    }
-    if facet is None:
-        chart: Chart = alt.layer(*layers, **size, **outer)
-        return chart
-    # A shared axis would be below all rows of panels, and below their texts.
-    if own_axes or len(values) % in_row:
-        outer["resolve"] = alt.Resolve(axis=alt.AxisResolveMap(x="independent"))
-    header = alt.Header(title=facet.heading)
-    # By the number of the first row: without this Vega-Lite sorts panels by their names.
-    order = alt.EncodingSortField(field=POINT, op="min", order="ascending")
-    panel = alt.Facet(f"{facet.column}:N", header=header, sort=order)
-    panels: Chart = alt.layer(*layers, **size).facet(facet=panel, columns=in_row, **outer)
-    return panels
+Height = TypeVar("Height", float, pl.Expr)
+# Pixels from one label to the next, and from the edge of the panel to the nearest label.
+_STEP, _EDGE = 18.2, 5.2
+# Pixels of a sample, and from there to its text.
+_SAMPLE, _BETWEEN_LABELS = 20, 5
+# Width of a letter in pixels.
+_LETTER = 5.5
+# Letters of a name: the most where there is room, and the fewest where there is none.
+_LONGEST, _SHORTEST = 20, 8
+LABEL, LABEL_Y = "__label", "__label_y"
 
 
 @dataclass(frozen=True)
@@ -220,6 +214,11 @@ class CurveChart:
     def groups(self) -> list[str]:
         """Columns of the groups in the drawn rows."""
         return list(self.keys.values())
+
+    @property
+    def panels(self) -> list[str]:
+        """Column of the panels, if there are any."""
+        return [] if self.facet is None else [self.facet.column]
 
     def in_order(self, points: pl.DataFrame) -> pl.DataFrame:
         """Order rows as panels are, with the grey curves first."""
@@ -254,6 +253,60 @@ class CurveChart:
         color = styles(self.color)["color"]
         return area.encode(x, alt.Y(f"{low}:Q"), alt.Y2(f"{high}:Q"), color=color)
 
+    def coloured(self, *columns: str) -> pl.Expr:
+        """Columns of the curves in colour; null for grey ones."""
+        return pl.when(slot_of(self.color).is_not_null()).then(pl.col(columns))
+
+    @property
+    def lines_of_labels(self) -> int:
+        """Number of the curves with a label in one panel."""
+        return 1 if self.color is None else len(self.color.shown)
+
+    @property
+    def top(self) -> float:
+        """Where labels begin that end at the top of a panel, as a part of its height."""
+        return 1 - self.room_for_labels(self.lines_of_labels)
+
+    def place_of_label(self, place: Height) -> Height:
+        """Height of a label as a part of the panel, above ``place`` other labels."""
+        return (_EDGE + _STEP * place) / (self.options.height or PANEL)
+
+    def room_for_labels(self, lines: int) -> float:
+        """Height of so many labels and of the space around them, as a part of the panel."""
+        return (2 * _EDGE + _STEP * lines) / (self.options.height or PANEL)
+
+    def with_labels(
+        self,
+        rows: pl.DataFrame,
+        texts: Sequence[str | None],
+        first: pl.Expr,
+        *,
+        letters: int | None = None,
+        below: int = 0,
+        bottom: float | pl.Expr = 0.0,
+        domain: tuple[float, float] = (0.0, 1.0),
+    ) -> pl.DataFrame:
+        """Add the label of each curve, a name and one of ``texts``, to its ``first`` row.
+
+        There is room for the name beside so many ``letters``; None: beside the longest text. Labels
+        begin at the ``bottom``, a part of the panel, with so many other lines ``below``; their
+        heights are in units of an axis with this ``domain``. Grey curves have no label.
+        """
+        slot = slot_of(self.color)
+        beside = max(len(text or "") for text in texts) if letters is None else letters
+        room = (self.options.width or PANEL) - 2 * _EDGE - _SAMPLE - _BETWEEN_LABELS
+        longest = int(room / _LETTER) - beside - len(": ")
+        name = name_in_label(self.color, max(min(longest, _LONGEST), _SHORTEST))
+        part = bottom + self.place_of_label(self.lines_of_labels - 1 - slot + below)
+        low, high = domain
+        return rows.with_columns(
+            pl.when(first & slot.is_not_null()).then(value).alias(column)
+            for column, value in (
+                (LABEL, pl.format("{}{}", name, pl.lit(pl.Series(texts, dtype=pl.String)))),
+                (LABEL_Y, low + (high - low) * part),
+            )
+        )
+
     def labels(
         self, base: Any, points: pl.DataFrame, *texts: tuple[str, str, bool], right: bool = True
     ) -> list[Any]:
@@ -262,25 +315,70 @@ class CurveChart:
         The last of each says whether a sample of the line comes first. None: `LABEL` alone.
         """
         texts = texts or ((LABEL, LABEL_Y, True),)
-        longest = max(longest_of(points, text) for text, _, _ in texts)
-        shared: dict[str, Any] = {"longest": longest, "options": self.options, "right": right}
+        columns = [text for text, _, _ in texts]
+        longest = points.select(pl.max_horizontal(pl.col(columns).str.len_chars().max())).item()
         return [
             layer
             for text, y, sample in texts
-            for layer in labels_of(base, self.color, text, y, sample=sample, **shared)
+            for layer in self._labels(base, text, y, longest or 0, right=right, sample=sample)
         ]
+
+    def _labels(
+        self, base: Any, text: str, y: str, longest: int, *, right: bool, sample: bool
+    ) -> list[Any]:
+        """Write the label of each curve, left or right in its panel, after a sample of its line."""
+        width = self.options.width or PANEL
+        labelled = base.transform_filter(f"isValid(datum.{text})")
+        place = {"y": alt.Y(f"{y}:Q"), "text": alt.Text(f"{text}:N")}
+        if self.color is None:
+            x = alt.XValue(width - _EDGE if right else _EDGE)  # type: ignore[no-untyped-call]
+            align = "right" if right else "left"
+            return haloed(labelled, place | {"x": x}, align=align, baseline="bottom")
+        start = width - _EDGE - _LETTER * longest if right else _EDGE + _SAMPLE + _BETWEEN_LABELS
+        start = max(start, _EDGE + _SAMPLE + _BETWEEN_LABELS)
+        first = start - _SAMPLE - _BETWEEN_LABELS
+        # A text without a sample begins where samples do.
+        x = alt.XValue(start if sample else first)  # type: ignore[no-untyped-call]
+        texts = haloed(labelled, place | {"x": x}, align="left", baseline="bottom")
+        if not sample:
+            return texts
+        ends = {
+            "x": alt.XValue(first),  # type: ignore[no-untyped-call]
+            "x2": alt.X2Value(start - _BETWEEN_LABELS),  # type: ignore[no-untyped-call]
+            "y": place["y"],
+        }
+        # At half the height of a letter.
+        rule = labelled.mark_rule(yOffset=-6, aria=False)
+        halo = labelled.mark_rule(strokeWidth=8, yOffset=-6, color="white", aria=False)
+        return [halo.encode(**ends), rule.encode(**ends, **styles(self.color)), *texts]
 
     def chart(
         self, layers: list[Any], description: str, *notes: str | None, own_axes: bool = False
     ) -> Chart:
-        """Layer the chart, in panels if there are any, with the parts of its caption."""
+        """Layer the chart, in panels if there are any, with the parts of its caption.
+
+        Panels are in the order of `POINT`, which the rows must have.
+        """
+        options, facet = self.options, self.facet
         note = sentences(self.color and self.color.note, *notes)
-        return arrange(
-            *(layers, self.facet, self.options),
-            description=description,
-            note=note,
-            own_axes=own_axes,
-        )
+        values = () if facet is None else facet.values
+        in_row = max(min(options.columns, len(values)), 1)
+        # Set when the chart is made, since each later change copies all of its layers.
+        size = {"width": options.width or PANEL, "height": options.height or PANEL}
+        whole = in_row * size["width"] + (in_row - 1) * _BETWEEN
+        outer = {"description": description, **captioned(options, note, max(whole, PANEL))}
+        if facet is None:
+            chart: Chart = alt.layer(*layers, **size, **outer)
+            return chart
+        # A shared axis would be below all rows of panels, and below their texts.
+        if own_axes or len(values) % in_row:
+            outer["resolve"] = alt.Resolve(axis=alt.AxisResolveMap(x="independent"))
+        header = alt.Header(title=facet.heading)
+        # By the number of the first row: without this Vega-Lite sorts panels by their names.
+        order = alt.EncodingSortField(field=POINT, op="min", order="ascending")
+        panel = alt.Facet(f"{facet.column}:N", header=header, sort=order)
+        panels: Chart = alt.layer(*layers, **size).facet(facet=panel, columns=in_row, **outer)
+        return panels
 
 
 def curve_chart(
@@ -289,111 +387,6 @@ def curve_chart(
     """Read the options of a chart of curves, which are ``ranked`` by a number of each."""
     chosen = read_options(options)
     return CurveChart(keys, *channels_of_curves(keys, table, chosen, ranked), chosen)
-
-
-Height = TypeVar("Height", float, pl.Expr)
-# Pixels from one label to the next, and from the edge of the panel to the nearest label.
-_STEP, _EDGE = 18.2, 5.2
-# Pixels of a sample, and from there to its text.
-_SAMPLE, _BETWEEN_LABELS = 20, 5
-# Width of a letter in pixels.
-_LETTER = 5.5
-# Letters of a name: the most where there is room, and the fewest where there is none.
-_LONGEST, _SHORTEST = 20, 8
-
-
-def place_of_label(place: Height, options: Options) -> Height:
-    """Height of a label in units of the axis, above ``place`` other labels."""
-    return (_EDGE + _STEP * place) / (options.height or PANEL)
-
-
-def room_for_labels(lines: int, options: Options) -> float:
-    """Height of so many labels and of the space around them, in units of the axis."""
-    return (2 * _EDGE + _STEP * lines) / (options.height or PANEL)
-
-
-def longest_of(points: pl.DataFrame, label: str) -> int:
-    """Letters of the longest label."""
-    return max((len(text) for text in points[label].drop_nulls()), default=0)
-
-
-def room_for_name(options: Options, letters: int) -> int:
-    """Letters of a name that fit beside so many others."""
-    room = (options.width or PANEL) - 2 * _EDGE - _SAMPLE - _BETWEEN_LABELS
-    return max(min(int(room / _LETTER) - letters, _LONGEST), _SHORTEST)
-
-
-def labels_of(
-    base: Any,
-    color: Channel | None,
-    text: str,
-    y: str,
-    *,
-    longest: int,
-    options: Options,
-    right: bool = True,
-    sample: bool = True,
-) -> list[Any]:
-    """Write the label of each curve, left or right in its panel, after a sample of its line."""
-    width = options.width or PANEL
-    labelled = base.transform_filter(f"isValid(datum.{text})")
-    place = {"y": alt.Y(f"{y}:Q"), "text": alt.Text(f"{text}:N")}
-    if color is None:
-        x = alt.XValue(width - _EDGE if right else _EDGE)  # type: ignore[no-untyped-call]
-        align = "right" if right else "left"
-        return haloed(labelled, place | {"x": x}, align=align, baseline="bottom")
-    start = width - _EDGE - _LETTER * longest if right else _EDGE + _SAMPLE + _BETWEEN_LABELS
-    start = max(start, _EDGE + _SAMPLE + _BETWEEN_LABELS)
-    first = start - _SAMPLE - _BETWEEN_LABELS
-    # A text without a sample begins where samples do.
-    x = alt.XValue(start if sample else first)  # type: ignore[no-untyped-call]
-    texts = haloed(labelled, place | {"x": x}, align="left", baseline="bottom")
-    if not sample:
-        return texts
-    ends = {
-        "x": alt.XValue(first),  # type: ignore[no-untyped-call]
-        "x2": alt.X2Value(start - _BETWEEN_LABELS),  # type: ignore[no-untyped-call]
-        "y": place["y"],
-    }
-    # At half the height of a letter.
-    halo = labelled.mark_rule(strokeWidth=8, yOffset=-6, color="white", aria=False).encode(**ends)
-    line = labelled.mark_rule(yOffset=-6, aria=False).encode(**ends, **styles(color))
-    return [halo, line, *texts]
-
-
-LABEL, LABEL_Y = "__label", "__label_y"
-
-
-def with_labels(
-    rows: pl.DataFrame,
-    color: Channel | None,
-    texts: Sequence[str],
-    first: pl.Expr,
-    options: Options,
-    *,
-    top: bool = False,
-    domain: tuple[float, float] = (0.0, 1.0),
-) -> pl.DataFrame:
-    """Add the label of each curve, a name and one of ``texts``, to its ``first`` row.
-
-    They begin at the bottom of a panel, or end at its ``top``; their heights are in units of an
-    axis with this ``domain``. Grey curves have no label.
-    """
-    slot = slot_of(color)
-    lines = 1 if color is None else len(color.shown)
-    letters = max(len(text) for text in texts) + len(": ")
-    name = name_in_label(color, room_for_name(options, letters))
-    part = place_of_label(lines - 1 - slot, options)
-    if top:
-        part += 1 - room_for_labels(lines, options)
-    low, high = domain
-    return rows.with_columns(
-        pl.when(first & slot.is_not_null()).then(value).alias(column)
-        for column, value in (
-            (LABEL, pl.format("{}{}", name, pl.lit(pl.Series(texts)))),
-            (LABEL_Y, low + (high - low) * part),
-        )
-    )
 
 
 _STOP = "__stop"

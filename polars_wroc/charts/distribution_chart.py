@@ -10,6 +10,7 @@ import polars as pl
 from polars_wroc.charts.channels import (
     Channel,
     Keys,
+    numbers,
     read_groups,
     slot_of,
     tooltips_of,
@@ -227,9 +228,9 @@ def _histograms(base: Any, color: Channel | None, keys: Keys, x: Any, y: Any) ->
     shown = [
         *tooltips_of(keys),
         alt.Tooltip(f"{CLASS}:N", title="class"),
-        *(alt.Tooltip(f"{name}:Q", format=".4~g") for name in ("bin_low", "bin_high")),
-        *(alt.Tooltip(f"{name}:Q", format=",.1~f") for name in ("n", "weight")),
-        *(alt.Tooltip(f"{name}:Q", format=".3~g") for name in ("share", "density", "cumulative")),
+        *numbers(".4~g", ("bin_low", "bin_high")),
+        *numbers(",.1~f", ("n", "weight")),
+        *numbers(".3~g", ("share", "density", "cumulative")),
     ]
     area = base.mark_area(
         interpolate="step-after", opacity=0.3 if color is None else 0.12, aria=False
@@ -247,7 +248,6 @@ def _histograms(base: Any, color: Channel | None, keys: Keys, x: Any, y: Any) ->
 
 
 def _line_at(base: Any, threshold: float) -> Any:
-
     rule = base.mark_rule(color=INK, strokeDash=[7, 4], strokeWidth=1.5)
     return rule.encode(alt.XDatum(threshold))
 

@@ -18,23 +18,17 @@ from polars_wroc.charts.curve_layers import (
     LABEL_Y,
     POINT,
     chance,
-    count_curves,
     curve_chart,
-    drawn_of,
+    fit,
+    no_curve,
     numbered,
     only_at_points,
-    room_for_labels,
     styles,
-    thinned,
     tooltip,
     with_bends,
-    with_labels,
     with_rates,
 )
 from polars_wroc.charts.options import (
-    MAX_ROWS,
-    NO_ROWS,
-    ONE_CLASS,
     PALE,
     Chart,
     ChartOptions,
@@ -148,18 +142,15 @@ def gain_chart(
     drawn = _KINDS[kind]
     table, keys = read_groups("curves", curves, CURVE_COLUMNS, "`roc_curve`")
     groups = list(keys.values())
-    points, thinning = _fit(_with_numbers(table, groups), groups)
+    points, thinning = fit(_with_numbers(table, groups), groups)
     chart = curve_chart(keys, points, options, Ranked(pl.col(drawn.number), drawn.label))
     points, color = chart.in_order(points), chart.color
     is_lift = kind == "lift"
     highest = _highest(points) if is_lift else 1.0
     # Below the line of a random order, or else above the curves.
-    lines = 1 if color is None else len(color.shown)
-    points = with_labels(
-        *(points, color, _labels(points, kind, alone=color is None), is_origin(), chart.options),
-        top=is_lift and room_for_labels(lines, chart.options) * highest > 1,
-        domain=(0.0, highest),
-    )
+    above = is_lift and chart.room_for_labels(chart.lines_of_labels) * highest > 1
+    texts, bottom = _labels(points, kind, alone=color is None), chart.top if above else 0.0
+    points = chart.with_labels(points, texts, is_origin(), bottom=bottom, domain=(0.0, highest))
     points = numbered(_with_perfect(_bent(points) if is_lift else points, color))
     added = [POINT, *_RATES, _RATIO, _PERFECT, LABEL, LABEL_Y]
     base = alt.Chart(points.select(*groups, *CURVE_COLUMNS, *added))
@@ -192,24 +183,12 @@ def _with_numbers(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
     )
 
 
-def _fit(table: pl.DataFrame, keys: list[str]) -> tuple[pl.DataFrame, str | None]:
-    """Thin the curves if they do not fit into a chart."""
-    curves = count_curves(table, keys)
-    if table.height <= MAX_ROWS:
-        return table, None
-    # Others are for the bends.
-    points = thinned(table, keys, MAX_ROWS * 4 // 5 // curves)
-    return points, drawn_of(points, table)
-
-
 def _labels(points: pl.DataFrame, kind: GainKind, *, alone: bool) -> list[str]:
     """Write the number of each curve, or why there is no curve."""
     number = pl.col(_KINDS[kind].number)
     numbers = points.select(number, pl.col("auc"), pl.sum_horizontal(CELLS)).iter_rows()
     return [
-        f"{ONE_CLASS if rows else NO_ROWS}: no curve"
-        if value is None or auc is None
-        else _label(value, kind, alone=alone)
+        no_curve(rows) if value is None or auc is None else _label(value, kind, alone=alone)
         for value, auc, rows in numbers
     ]
 

@@ -9,7 +9,7 @@ from typing import Any, Unpack
 import altair as alt
 import polars as pl
 
-from polars_wroc.charts.channels import Channel, Keys, read_groups
+from polars_wroc.charts.channels import Channel, Keys, numbers, read_groups
 from polars_wroc.charts.curve_layers import styles
 from polars_wroc.charts.estimates import (
     AFTER,
@@ -234,7 +234,6 @@ def draw(drawn: Drawing) -> alt.LayerChart | alt.VConcatChart:
 
 
 def _panel(rows: pl.DataFrame, drawn: Drawing, heading: str | None) -> Any:
-
     read, color, shown = drawn.read, drawn.color, drawn.shown
     base = alt.Chart(rows.select(drawn.columns))
     interval, point, texts = layers_of(base, rows, color, shown, _tooltips(drawn))
@@ -247,22 +246,14 @@ def _panel(rows: pl.DataFrame, drawn: Drawing, heading: str | None) -> Any:
 
 
 def _tooltips(drawn: Drawing) -> list[Any]:
-
     read, held = drawn.read, set(drawn.columns)
-    numbers = {VALUE: read.what, LOW: "low", HIGH: "high", BEFORE: "before", AFTER: "after"}
+    titles = {VALUE: read.what, LOW: "low", HIGH: "high", BEFORE: "before", AFTER: "after"}
     return [
         *groups_in(drawn.color, drawn.segment),
-        *(
-            alt.Tooltip(f"{name}:Q", title=title, format=read.number)
-            for name, title in numbers.items()
-            if name in held
-        ),
-        *(
-            [alt.Tooltip(f"{P_ADJUSTED}:Q", title="adjusted p", format=".3~g")]
-            * (P_ADJUSTED in held)
-        ),
+        *numbers(read.number, {name: title for name, title in titles.items() if name in held}),
+        *(numbers(".3~g", {P_ADJUSTED: "adjusted p"}) * (P_ADJUSTED in held)),
         *([alt.Tooltip(f"{REMARK}:N", title="verdict")] * (REMARK in held)),
-        *([alt.Tooltip(f"{ROWS}:Q", title="n", format=",")] * (ROWS in held)),
+        *(numbers(",", {ROWS: "n"}) * (ROWS in held)),
     ]
 
 

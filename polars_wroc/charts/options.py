@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypedDict, get_args
@@ -15,9 +16,20 @@ from polars_wroc.files import outputs
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import did_you_mean
 
-if TYPE_CHECKING:
-    import altair as alt
 
+class _Altair:
+    """Altair, imported when it is first used: only a chart should cost these two seconds."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(import_module("altair"), name)
+
+
+if TYPE_CHECKING:
+    import altair  # noqa: ICN001  (`alt` is for the other modules)
+
+    alt = altair
+else:
+    alt = _Altair()
 
 MINUS = "\N{MINUS SIGN}"
 # Format of gaps, which charts draw in points.
@@ -221,8 +233,6 @@ def captioned(options: Options, note: str | None, width: float) -> dict[str, Any
 
 
 def _captions(title: str | None, note: str | None, width: float) -> dict[str, Any]:
-    import altair as alt  # noqa: PLC0415  (two seconds that only a chart should cost)
-
     lines = wrapped(note, width) if note else None
     if not title:
         if lines is None:

@@ -9,22 +9,19 @@ import altair as alt
 import polars as pl
 
 from polars_wroc.charts.channels import (
-    Channel,
     Keys,
-    name_in_label,
+    numbers,
     read_groups,
-    slot_of,
     tooltips_of,
 )
 from polars_wroc.charts.curve_layers import (
+    LABEL,
+    LABEL_Y,
     POINT,
     CurveChart,
     count_curves,
     curve_chart,
     drawn_of,
-    place_of_label,
-    room_for_labels,
-    room_for_name,
     styles,
     thinned,
 )
@@ -34,7 +31,6 @@ from polars_wroc.charts.options import (
     UNSEEN,
     Chart,
     ChartOptions,
-    Options,
     Ranked,
     Rate,
     interval_name,
@@ -48,9 +44,9 @@ from polars_wroc.thresholds.registry import THRESHOLD_METRICS
 _FALLING = ("selection_rate", "tpr", "fpr", "npv", "fdr")
 # Columns of the drawn rows.
 RATE, VALUE, LOW, HIGH = "__rate", "__value", "__low", "__high"
-AT, CHOSEN, LABEL, LABEL_Y = "__at", "__chosen", "__label", "__label_y"
+AT, CHOSEN = "__at", "__chosen"
 _ROW = "__row"
-_LETTERS = len(": 0.123")
+_LETTERS = len("0.123")
 
 
 def with_choice(table: pl.DataFrame, keys: list[str], at: float | None) -> pl.DataFrame:
@@ -116,27 +112,15 @@ def first_rate(rate: Rate, at: float | None) -> Ranked:
     return Ranked(value.filter(first & pl.col(CHOSEN)).first(), f"{metric.label} at the threshold")
 
 
-def with_labels(
-    points: pl.DataFrame, color: Channel | None, at: float | None, options: Options
-) -> pl.DataFrame:
+def with_labels(points: pl.DataFrame, chart: CurveChart, at: float | None) -> pl.DataFrame:
     """Add the rate of each curve at the threshold, in the corner that is likely to be free."""
-    labels = 1 if color is None else len(color.shown)
-    slot = slot_of(color)
-    shown = pl.col(CHOSEN) & pl.col(VALUE).is_not_null() & slot.is_not_null()
-    texts = [None if v is None else f"{v:.3f}" for v in points[VALUE]]
-    name = name_in_label(color, room_for_name(options, _LETTERS))
-    top = 1 - room_for_labels(labels, options)
-    height = pl.when("__falling").then(pl.lit(top)).otherwise(pl.lit(0.0))
-    place = place_of_label(labels - 1 - slot, options)
-    limits = [pl.when(slot.is_not_null()).then(limit).alias(limit) for limit in (LOW, HIGH)]
+    shown = pl.col(CHOSEN) & pl.col(VALUE).is_not_null()
+    texts = [None if value is None else f"{value:.3f}" for value in points[VALUE]]
+    bottom = pl.when("__falling").then(pl.lit(chart.top)).otherwise(pl.lit(0.0))
+    points = chart.with_labels(points, texts, shown, letters=_LETTERS, bottom=bottom)
+    marked = pl.when(pl.col(LABEL).is_not_null()).then(pl.lit(at, pl.Float64)).alias(AT)
     return points.with_columns(
-        pl.int_range(pl.len()).alias(POINT),
-        pl.when(shown).then(pl.lit(at, pl.Float64)).alias(AT),
-        pl.when(shown)
-        .then(pl.format("{}{}", name, pl.lit(pl.Series(texts, dtype=pl.String))))
-        .alias(LABEL),
-        pl.when(shown).then(height + place).alias(LABEL_Y),
-        *limits,
+        pl.int_range(pl.len()).alias(POINT), marked, chart.coloured(LOW, HIGH)
     )
 
 
@@ -204,7 +188,7 @@ def rates_chart(
         options["facet"] = panels
     points = long(points, keys, drawn)
     chart = curve_chart(keys, points, options, first_rate(drawn[0], at))
-    points = with_labels(chart.in_order(points), chart.color, at, chart.options)
+    points = with_labels(chart.in_order(points), chart, at)
     kept = [*keys.values(), POINT, "threshold", VALUE, LOW, HIGH, AT, LABEL, LABEL_Y]
     base = alt.Chart(points.select(kept))
     heading = "Rate" if several else THRESHOLD_METRICS[drawn[0]].heading
@@ -253,18 +237,12 @@ def _domain(points: pl.DataFrame, at: float | None) -> list[float]:
 def _layers(
     base: Any, chart: CurveChart, domain: list[float], heading: str, *, limits: bool
 ) -> list[Any]:
-
     x = alt.X("threshold:Q", title="Threshold", scale={"domain": domain, "zero": False})
     y = alt.Y(f"{VALUE}:Q", title=heading, scale={"domain": [0, 1]})
     shown = [
         *tooltips_of(chart.keys),
-        alt.Tooltip("threshold:Q", format=".4~g"),
-        alt.Tooltip(f"{VALUE}:Q", title="value", format=".3f"),
-        *(
-            alt.Tooltip(f"{column}:Q", title=name, format=".3f")
-            for column, name in ((LOW, "low"), (HIGH, "high"))
-            if limits
-        ),
+        *numbers(".4~g", ["threshold"]),
+        *numbers(".3f", {VALUE: "value"} | ({LOW: "low", HIGH: "high"} if limits else {})),
     ]
     # Of all scores between two thresholds the higher one selects the same rows.
     line, hover = chart.lines(base, x, y, shown, interpolate="step-after")

@@ -10,22 +10,22 @@ import polars as pl
 from polars_wroc.charts.channels import (
     Channel,
     Keys,
-    name_in_label,
     read_groups,
     slot_in,
-    slot_of,
 )
 from polars_wroc.charts.curve_layers import (
+    LABEL,
+    LABEL_Y,
     POINT,
+    CurveChart,
     chance,
     count_curves,
     curve_chart,
     drawn_of,
     fpr_axis,
     moved_by,
+    no_curve,
     numbered,
-    place_of_label,
-    room_for_name,
     styles,
     thinned,
     tooltip,
@@ -35,11 +35,8 @@ from polars_wroc.charts.options import (
     BAND,
     COLOURS,
     MAX_ROWS,
-    NO_ROWS,
-    ONE_CLASS,
     Chart,
     ChartOptions,
-    Options,
     Ranked,
     interval_name,
 )
@@ -153,17 +150,13 @@ def _area() -> pl.Expr:
 
 
 def with_shade(
-    points: pl.DataFrame,
-    table: pl.DataFrame,
-    color: Channel,
-    facet: Channel | None,
-    options: Options,
+    points: pl.DataFrame, table: pl.DataFrame, color: Channel, chart: CurveChart
 ) -> pl.DataFrame:
     """Append the area between the curves of each panel; its first row has the label.
 
     The label is of the whole ``table``, the drawn area of its ``points``.
     """
-    panels = [] if facet is None else [facet.column]
+    facet, panels = chart.facet, chart.panels
     shade = between(points, color, facet).drop(ABROCA)
     areas = between(table, color, facet).select(*panels, ABROCA).unique(maintain_order=True)
     texts = [f"area between: ABROCA {area:.3f}" for area in areas[ABROCA]]
@@ -172,7 +165,7 @@ def with_shade(
     first = over(pl.int_range(pl.len()), panels) == 0
     shade = joined.with_columns(
         pl.when(first).then(AREA_LABEL).alias(AREA_LABEL),
-        pl.when(first).then(place_of_label(pl.lit(0.0), options)).alias(AREA_LABEL_Y),
+        pl.when(first).then(chart.place_of_label(pl.lit(0.0))).alias(AREA_LABEL_Y),
         (pl.int_range(pl.len()) + points.height).alias(POINT),
     )
     return pl.concat([points, shade], how="diagonal_relaxed")
@@ -189,11 +182,9 @@ def shaded_area(base: Any) -> Any:
     )
 
 
-# Columns that are added to the drawn rows.
-_LABEL, _LABEL_Y = "__label", "__label_y"
 _INTERVAL = ("auc_low", "auc_high")
 # Parts of a label after the name.
-_LETTERS, _OF_INTERVAL, _OF_KS = len(": AUC 0.123"), len(" (0.123 to 0.123)"), len(", KS 0.123")
+_LETTERS, _OF_INTERVAL, _OF_KS = len("AUC 0.123"), len(" (0.123 to 0.123)"), len(", KS 0.123")
 _SUMMARY_AUC, _SAME_AUC = "__summary_auc", 1e-6
 
 
@@ -260,13 +251,17 @@ def roc_chart(
     points, thinning = _fit(with_ks(table, groups, marked=ks), groups, most)
     chart = curve_chart(keys, points, options, Ranked(pl.col("auc"), "AUC"))
     points = chart.in_order(_with_intervals(points, keys, summary))
+    rows = points.select("auc", *_INTERVAL, KS, pl.sum_horizontal(CELLS)).iter_rows()
     letters = _LETTERS + _OF_INTERVAL * (summary is not None) + _OF_KS * ks
-    points = numbered(_with_labels(points, chart.color, chart.options, letters, below=int(abroca)))
+    points = chart.with_labels(
+        *(points, [_label(*row) for row in rows], is_origin()), letters=letters, below=int(abroca)
+    )
+    band = [name for name in BAND_COLUMNS if name in points.columns]
+    points = numbered(points.with_columns(chart.coloured(*band)))
     if abroca:
         pairs = check_pairs(table, chart.color, chart.facet)
-        points = with_shade(points, table, pairs, chart.facet, chart.options)
-    band = [name for name in BAND_COLUMNS if name in points.columns]
-    drawn = [*groups, POINT, *ROC_COLUMNS, "auc", *band, _LABEL, _LABEL_Y]
+        points = with_shade(points, table, pairs, chart)
+    drawn = [*groups, POINT, *ROC_COLUMNS, "auc", *band, LABEL, LABEL_Y]
     drawn += [KS_X, KS_Y] if ks else []
     drawn += [*SHADE, AREA_LABEL, AREA_LABEL_Y] if abroca else []
     base = alt.Chart(points.select(drawn))
@@ -279,9 +274,9 @@ def roc_chart(
         *([shaded_area(base)] if abroca else []),
         chance(base),
         *chart.lines(of_curves, fpr, tpr, shown),
-        *([ks_lines(base, styles(chart.color)["color"], _LABEL)] if ks else []),
+        *([ks_lines(base, styles(chart.color)["color"], LABEL)] if ks else []),
     ]
-    labels = [(_LABEL, _LABEL_Y, True), *([(AREA_LABEL, AREA_LABEL_Y, False)] if abroca else [])]
+    labels = [(LABEL, LABEL_Y, True), *([(AREA_LABEL, AREA_LABEL_Y, False)] if abroca else [])]
     return chart.chart(
         [*layers, *chart.labels(base, points, *labels)],
         "ROC curves: true positive rate against false positive rate",
@@ -335,35 +330,10 @@ def _check_one(rows: int, curve: object) -> None:
         raise ValueError(msg)
 
 
-def _with_labels(
-    points: pl.DataFrame, color: Channel | None, options: Options, letters: int, *, below: int
-) -> pl.DataFrame:
-    """Add the AUC of each curve as a label of its first point, drawn below the diagonal.
-
-    ``letters`` are those of a label after the name, ``below`` the lines that are kept free. Grey
-    curves have neither a label nor a band.
-    """
-    slot = slot_of(color)
-    first = is_origin() & slot.is_not_null()
-    rows = pl.sum_horizontal(CELLS)
-    label = [_label(*row) for row in points.select("auc", *_INTERVAL, KS, rows).iter_rows()]
-    name = name_in_label(color, room_for_name(options, letters))
-    place = (len(color.shown) - 1 - slot if color else slot) + below
-    return points.with_columns(
-        pl.when(first).then(pl.format("{}{}", name, pl.lit(pl.Series(label)))).alias(_LABEL),
-        pl.when(first).then(place_of_label(place, options)).alias(_LABEL_Y),
-        *(
-            pl.when(slot.is_not_null()).then(name)
-            for name in BAND_COLUMNS
-            if name in points.columns
-        ),
-    )
-
-
 def _label(
     auc: float | None, low: float | None, high: float | None, ks: float | None, rows: float
 ) -> str:
     if auc is None:
-        return f"{ONE_CLASS if rows else NO_ROWS}: no curve"
+        return no_curve(rows)
     interval = "" if low is None else f" ({low:.3f} to {high:.3f})"
     return f"AUC {auc:.3f}{interval}" + ("" if ks is None else f", KS {ks:.3f}")

@@ -14,12 +14,13 @@ from polars_wroc.charts.channels import (
     Keys,
     channel,
     in_drawn_order,
+    numbers,
     read_groups,
     tooltip_of,
     values_of,
     with_values,
 )
-from polars_wroc.charts.curve_layers import POINT, arrange, styles
+from polars_wroc.charts.curve_layers import POINT, CurveChart, styles
 from polars_wroc.charts.interval_layers import (
     LIMITS_AT,
     NOT_DEFINED,
@@ -46,7 +47,6 @@ from polars_wroc.charts.options import (
     interval_name,
     ordered,
     read_options,
-    sentences,
 )
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import MODEL
@@ -110,27 +110,21 @@ def matrix_chart(
     table = in_drawn_order(_with_labels(table, positives, negatives), None, faceted)
     names = _in_order(table, chosen.sort)
     chosen = _sized(chosen, len(names))
-    kept = [] if faceted is None else [faceted.column]
+    chart = CurveChart(keys, None, faceted, chosen)
     rows = table.with_columns(pl.int_range(pl.len()).alias(POINT))
-    base = alt.Chart(rows.select(*kept, POINT, _POSITIVES, _NEGATIVES, *_COLUMNS))
+    base = alt.Chart(rows.select(*chart.panels, POINT, _POSITIVES, _NEGATIVES, *_COLUMNS))
     by = ", ".join(name.removeprefix("positive_") for name in positives)
     layers = _cells(base, names, by, faceted, table["xauc"], level)
     side = min((chosen.width or 0), (chosen.height or 0)) / len(names)
     if side >= _LEGIBLE:
         layers.append(_numbers(base, table["xauc"], 11 if side >= _ROOMY else 9))
     undefined = table["xauc"].null_count() > 0
-    note = sentences(
+    return chart.chart(
+        layers,
+        "Heat map: AUC of the positives of each group against the negatives of each group",
         "AUC of the positives of the group on the left against the negatives of the group below",
         "On the diagonal: the own AUC of a group",
         "Grey: undefined" if undefined else None,
-    )
-    description = "Heat map: AUC of the positives of each group against the negatives of each group"
-    return arrange(
-        layers,
-        faceted,
-        chosen,
-        description=description,
-        note=note,
         own_axes=True,
     )
 
@@ -181,21 +175,18 @@ def _cells(
     values: pl.Series,
     level: float | None,
 ) -> list[Any]:
-
     scale = {"domain": names}
     place = {
         "x": alt.X(f"{_NEGATIVES}:N", sort=None, scale=scale, **_axis(f"Negatives: {by}", -40)),
         "y": alt.Y(f"{_POSITIVES}:N", sort=None, scale=scale, **_axis(f"Positives: {by}", 0)),
     }
-    interval = f"of the {interval_name(level)}"
+    end = f"end of the {interval_name(level)}"
     tooltip = [
         tooltip_of(Channel(_POSITIVES, f"{by} of the positives")),
         tooltip_of(Channel(_NEGATIVES, f"{by} of the negatives")),
         *([] if facet is None else [tooltip_of(facet)]),
-        alt.Tooltip("xauc:Q", title="AUC", format=".3f"),
-        alt.Tooltip("xauc_low:Q", title=f"low end {interval}", format=".3f"),
-        alt.Tooltip("xauc_high:Q", title=f"high end {interval}", format=".3f"),
-        alt.Tooltip("pair_weight:Q", title="share of all pairs", format=".3~g"),
+        *numbers(".3f", {"xauc": "AUC", "xauc_low": f"low {end}", "xauc_high": f"high {end}"}),
+        *numbers(".3~g", {"pair_weight": "share of all pairs"}),
     ]
     colours = alt.Color(
         "xauc:Q",
@@ -376,7 +367,6 @@ def _with_texts(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _panel(table: pl.DataFrame, shown: Estimate, heading: str | None) -> Any:
-
     parts = [
         table.select(
             ROW, *_RULES, _MORE, _TEXT, pl.lit(name).alias(_RULE), pl.col(rule).alias(_COST)

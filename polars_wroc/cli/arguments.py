@@ -11,6 +11,7 @@ import polars as pl
 import polars.selectors as cs
 
 from polars_wroc.audits.tables import Text
+from polars_wroc.cli.options import COMMANDS, CURVES
 from polars_wroc.cli.process import UsageError
 from polars_wroc.files.sources import listed
 from polars_wroc.groups.categories import ranges
@@ -45,18 +46,12 @@ DESIGN = (*_UNITS, "replicate_weights")
 _COLUMNS = ("label", "score", "selected", "weight", "pos_label", *DESIGN)
 # Commands by the functions whose names are in messages.
 _COMMANDS = {
+    **{row.function.__name__: name for name, row in COMMANDS.items()},
+    **{f"{kind}_curve": f"curve --kind {kind}" for kind in CURVES},
     "score_counts": "polars-wroc counts",
     "merge_counts": "polars-wroc merge",
-    "summary": "auc",
-    "compare": "compare",
-    "group_gaps": "gaps",
-    "threshold_metrics": "thresholds",
     "operating_points": "thresholds",
-    "calibration_curve": "calibrate",
     "calibration_summary": "calibrate",
-    **{f"{kind}_curve": f"curve --kind {kind}" for kind in ("roc", "pr", "det", "gain", "cost")},
-    "decision_curve": "curve --kind decision",
-    "audit": "audit",
     "auc": "auc",
 }
 # The name of an argument in a message.

@@ -17,23 +17,23 @@ from polars_wroc.audits.gates import (
     OF_CHANGES,
     OF_IMPACT,
     OF_PAIRS,
+    Gate,
+    Judged,
     judged,
     judged_pairs,
     of_audit,
     read_gate,
 )
-from polars_wroc.audits.not_audited import seemingly_unknown, unknown_hint
-from polars_wroc.audits.result import SUFFIXES, Audit
+from polars_wroc.audits.remarks import seemingly_unknown, unknown_hint
+from polars_wroc.audits.result import Audit
 from polars_wroc.audits.tables import audited_files
 from polars_wroc.cli import arguments, process, results, sources
 from polars_wroc.cli.arguments import groups_of
 from polars_wroc.cli.options import CURVES
 from polars_wroc.cli.process import UsageError, screen_of
 from polars_wroc.cli.results import (
-    TABLE_OR_CHART,
     aucs_in_text,
     calibration_in_text,
-    check_output,
     decisions_in_text,
     gaps_in_text,
     impact_in_text,
@@ -46,6 +46,7 @@ from polars_wroc.cli.results import (
     show_table,
     write_table,
 )
+from polars_wroc.cli.sources import Source
 from polars_wroc.counts.count_table import CountTable
 from polars_wroc.files import outputs
 from polars_wroc.groups.comparisons import IMPACT_RATIO
@@ -64,22 +65,39 @@ from polars_wroc.thresholds.search import (
     confusion_at,
 )
 
-_COMPARED = ("intersections", "min_rows", "adjust", "margin", "favorable", "min_cell")
+
+def _given(options: argparse.Namespace, names: str) -> dict[str, Any]:
+    """Return the options that are arguments of the same names."""
+    return {name: getattr(options, name) for name in names.split()}
+
+
+def _gates(options: argparse.Namespace, of: Judged) -> list[Gate]:
+    return [read_gate(text, of) for text in options.fail_if]
+
+
+def _computed(options: argparse.Namespace, source: Source, name: str, **given: Any) -> pl.DataFrame:
+    """Call a function, with the engine for the number of rows in the files."""
+    with at_once(sources.known_rows(options)):
+        return collect(source.function(name)(**given, **arguments.uncertainty_of(options)))
+
+
+def _check_positives(options: argparse.Namespace, source: Source, *, found: bool) -> None:
+    """Check that there are positives, without which a result may hold nothing."""
+    found = found or bool(collect(source.function("summary")())["n_pos"].sum())
+    check_positives(options.pos_label, found=found)
 
 
 def run_audit(options: argparse.Namespace) -> None:
     """Audit segments; raise if a gate fails."""
-    check_output(options, SUFFIXES, printed=True)
     decides = options.threshold is not None or options.selected is not None
     arguments.check_favorable(options, ("threshold", "selected"))
-    known = of_audit(decides=decides, ratios=options.favorable != "neither")
-    gates = [read_gate(text, known) for text in options.fail_if]
-    compared = {name: getattr(options, name) for name in _COMPARED}
-    compared["reference"] = arguments.reference_of(options, "rest")
-    compared["text"] = arguments.text_of(options)
+    gates = _gates(options, of_audit(decides=decides, ratios=options.favorable != "neither"))
+    given = _given(options, "threshold intersections min_rows adjust margin favorable min_cell")
+    given["reference"] = arguments.reference_of(options, "rest")
+    given["text"] = arguments.text_of(options)
     audit = sources.source_of(options).function("audit")
     with at_once(sources.known_rows(options)):
-        result = audit(threshold=options.threshold, **compared, **arguments.uncertainty_of(options))
+        result = audit(**given, **arguments.uncertainty_of(options))
     if options.selected is not None:
         arguments.check_selected(options, result.segments["n_selected"].sum())
     shown = (options.output or "").lower().endswith(("-", ".json", ".md"))
@@ -92,18 +110,14 @@ def run_audit(options: argparse.Namespace) -> None:
 
 def run_auc(options: argparse.Namespace) -> None:
     """Print or write the summary of each group."""
-    check_output(options, TABLE_OR_CHART)
-    summary = sources.source_of(options).function("summary")
-    with at_once(sources.known_rows(options)):
-        uncertainty = arguments.uncertainty_of(options)
-        table = collect(summary(diagnostics=options.diagnostics, **uncertainty))
+    source = sources.source_of(options)
+    table = _computed(options, source, "summary", diagnostics=options.diagnostics)
     check_positives(options.pos_label, found=bool(table["n_pos"].sum()))
     show_table("auc", table, options, partial(aucs_in_text, table), level=options.level)
 
 
 def run_curve(options: argparse.Namespace) -> None:
     """Write curves as a table or a chart."""
-    check_output(options, TABLE_OR_CHART)
     _check_kind(options)
     function, names, drawn_from_roc, only_chart = CURVES[options.kind]
     if only_chart and not is_chart(options):
@@ -117,10 +131,11 @@ def run_curve(options: argparse.Namespace) -> None:
         curves = source.function("roc_curve")()
     else:
         curves = source.function(function)(**chosen)
-    known = chosen | {"facet": next(iter(source.groups), None)}
+    known = chosen | {"facet": source.facet}
     if options.kind != "roc" or not is_chart(options):
         table = collect(curves)
-        check_positives(options.pos_label, found=_curves_have_positives(table))
+        positives = "prevalence" if "prevalence" in table.columns else pl.col("tp") + pl.col("fn")
+        _check_positives(options, source, found=bool(table.select(positives).sum().item()))
         write_table(options.kind, table, options, **known)
         return
     summary = source.function("summary")(**arguments.uncertainty_of(options))
@@ -145,20 +160,13 @@ def _check_kind(options: argparse.Namespace) -> None:
         raise UsageError(msg)
 
 
-def _curves_have_positives(curves: pl.DataFrame) -> bool:
-    known = pl.col("prevalence") if "prevalence" in curves.columns else pl.col("tp") + pl.col("fn")
-    return bool(curves.select(known.sum()).item())
-
-
 def run_counts(options: argparse.Namespace) -> None:
     """Write the counts of rows by score."""
-    check_output(options, outputs.TABLE_SUFFIXES)
     _write_counts(sources.counted(options), options)
 
 
 def run_merge(options: argparse.Namespace) -> None:
     """Write the sum of the counts in all files."""
-    check_output(options, outputs.TABLE_SUFFIXES)
     _write_counts(sources.merged(options).table(), options)
 
 
@@ -184,13 +192,11 @@ def _show_audit(result: Audit, options: argparse.Namespace) -> None:
 
 def run_diff(options: argparse.Namespace) -> None:
     """Print or write the changes, or draw those of a metric; raise if a gate fails."""
-    check_output(options, TABLE_OR_CHART)
-    drawn = {name: getattr(options, name) for name in ("metric", "show")}
-    given = [name for name, value in drawn.items() if value is not None]
+    given = [name for name, value in _given(options, "metric show").items() if value is not None]
     if given and not is_chart(options):
         msg = f"--{given[0]} applies to a chart: -o FILE with one of .html, .png, .svg"
         raise UsageError(msg)
-    gates = [read_gate(text, OF_CHANGES) for text in options.fail_if]
+    gates = _gates(options, OF_CHANGES)
     before, after = options.files
     changes = changes_between(before, after, options.adjust, different_rows=options.different_rows)
     present(judged(gates, changes.judged), partial(_show_changes, changes, options))
@@ -212,19 +218,15 @@ def _show_changes(changes: Changes, options: argparse.Namespace) -> None:
     show_table("diff", changes.table, options, text, **drawn)
 
 
-_NAMED = ("threshold", "favorable", "min_share", "intersections", "exact", "adjust")
-
-
 def run_impact(options: argparse.Namespace) -> None:
     """Print or write impact ratios; raise if a gate fails."""
-    check_output(options, TABLE_OR_CHART)
     _check(options)
-    gates = [read_gate(text, OF_IMPACT) for text in options.fail_if]
+    gates = _gates(options, OF_IMPACT)
     reference = _reference_of_impact(options)
     known = sources.known_rows(options)
     if options.threshold == "median" and budget_is_set() and known > MOST_ROWS:
         sources.refuse_spilling(known, "give a number as --threshold")
-    given: dict[str, Any] = {name: getattr(options, name) for name in _NAMED}
+    given = _given(options, "threshold favorable min_share intersections exact adjust")
     given |= arguments.uncertainty_of(options) | {"reference": reference}
     frame: Any
     if options.counts:
@@ -319,14 +321,10 @@ _IN_WORDS: dict[str, str] = {
 
 def run_compare(options: argparse.Namespace) -> None:
     """Test the differences between the AUCs of scores."""
-    check_output(options, TABLE_OR_CHART)
-    gates = [read_gate(text, OF_PAIRS) for text in options.fail_if]
+    gates = _gates(options, OF_PAIRS)
     source = sources.source_of(options)
-    compare = source.function("compare")
-    chosen = {"method": options.method, "adjust": options.adjust}
-    with at_once(sources.known_rows(options)):
-        table = collect(compare(**chosen, **arguments.uncertainty_of(options)))
-    check_positives(options.pos_label, found=_table_has_positives(table["auc_a"], source))
+    table = _computed(options, source, "compare", **_given(options, "method adjust"))
+    _check_positives(options, source, found=bool(table["auc_a"].count()))
     text = partial(pairs_in_text, table, options.level)
     show = partial(show_table, "compare", table, options, text, level=options.level)
     present(judged(gates, judged_pairs(table)), show)
@@ -334,7 +332,6 @@ def run_compare(options: argparse.Namespace) -> None:
 
 def run_gaps(options: argparse.Namespace) -> None:
     """Test the gaps between groups and their reference."""
-    check_output(options, TABLE_OR_CHART)
     metric: str = options.metric or "auc"
     if options.metric and options.output and not is_chart(options):
         msg = f"--metric applies to what is printed and to charts; {options.output} has all metrics"
@@ -343,61 +340,49 @@ def run_gaps(options: argparse.Namespace) -> None:
         msg = f"--metric {metric} needs --threshold or --selected; found none of them"
         raise UsageError(msg)
     source = sources.source_of(options)
-    named = ("threshold", "within", "intersections", "margin", "min_rows", "adjust")
-    chosen = {name: getattr(options, name) for name in named}
-    chosen["reference"] = arguments.reference_of(options, "rest")
-    with at_once(sources.known_rows(options)):
-        gaps = source.function("group_gaps")
-        table = collect(gaps(**chosen, **arguments.uncertainty_of(options)))
-    aucs = table.filter(metric="auc")["value"]
-    check_positives(options.pos_label, found=_table_has_positives(aucs, source))
+    given = _given(options, "threshold within intersections margin min_rows adjust")
+    given["reference"] = arguments.reference_of(options, "rest")
+    table = _computed(options, source, "group_gaps", **given)
+    _check_positives(options, source, found=bool(table.filter(metric="auc")["value"].count()))
     if options.selected is not None:
         arguments.check_selected(options, table.filter(metric="selection_rate")["value"].sum())
-    text = partial(gaps_in_text, table, metric, _in_words(options.reference), options.margin)
+    reference = " and ".join(_IN_WORDS.get(each, each) for each in options.reference or ["rest"])
+    text = partial(gaps_in_text, table, metric, reference, options.margin)
     show_table("gaps", table, options, text, metric=metric, level=options.level)
 
 
 def run_thresholds(options: argparse.Namespace) -> None:
     """Measure decisions at thresholds, or at one that a rule chooses."""
-    check_output(options, TABLE_OR_CHART)
     source = sources.source_of(options)
     with at_once(sources.known_rows(options)):
         table = collect(_decisions(options, source))
-    positives = table.filter(pl.col("tp") + pl.col("fn") > 0)["tp"]
-    check_positives(options.pos_label, found=_table_has_positives(positives, source))
+    found = table.select((pl.col("tp") + pl.col("fn") > 0).any()).item()
+    _check_positives(options, source, found=found)
     text, drawn, known = partial(decisions_in_text, table), table, dict[str, Any]()
     if is_chart(options):
         # The chart has a slider along the curve.
         drawn = collect(source.function("roc_curve")())
-        known = {"facet": next(iter(source.groups), None), "threshold": _start(table, drawn)}
+        known = {"facet": source.facet, "threshold": _start(table, drawn)}
     show_table("thresholds", drawn, options, text, **known)
 
 
 def run_calibrate(options: argparse.Namespace) -> None:
     """Compare scores with the observed rates."""
-    check_output(options, TABLE_OR_CHART)
     source = sources.source_of(options)
-    bins = {"bins": options.curve_bins, "strategy": options.strategy}
-    curve = source.function("calibration_curve")(**bins, level=options.level)
-    if options.output:
-        table = collect(curve)
-        known = table.select((pl.col("observed_rate") > 0).any()).item()
-        check_positives(options.pos_label, found=bool(known))
-        known = {"facet": next(iter(source.groups), None), "level": options.level}
-        show_table("calibration", table, options, str, **known)
-        return
-    slope = source.function("calibration_summary")(level=options.level)
-    table, slopes = collect_all([curve, slope])
-    check_positives(options.pos_label, found=bool(slopes["n_pos"].sum()))
-    show_table("calibration", table, options, partial(calibration_in_text, table, slopes))
+    given = {"bins": options.curve_bins, **_given(options, "strategy level")}
+    plans = [source.function("calibration_curve")(**given)]
+    if not options.output:
+        plans.append(source.function("calibration_summary")(level=options.level))
+    tables = collect_all(plans)
+    table = tables[0]
+    found = table.select((pl.col("observed_rate") > 0).any()).item()
+    _check_positives(options, source, found=bool(found))
+    text = partial(calibration_in_text, table, tables[-1])
+    known = {"facet": source.facet, "level": options.level}
+    show_table("calibration", table, options, text, **known)
 
 
-def _table_has_positives(known: pl.Series, source: sources.Source) -> bool:
-    """Whether there are positives, without which nothing is ``known``."""
-    return bool(known.count()) or bool(collect(source.function("summary")())["n_pos"].sum())
-
-
-def _decisions(options: argparse.Namespace, source: sources.Source) -> pl.LazyFrame:
+def _decisions(options: argparse.Namespace, source: Source) -> pl.LazyFrame:
     """Plan the rates at given thresholds, or at those that a rule chooses."""
     given = options.threshold or []
     by_rule = any(not isinstance(each, float) for each in given)
@@ -428,8 +413,3 @@ def _start(table: pl.DataFrame, curves: pl.DataFrame) -> float | None:
     chosen = table["threshold"].drop_nulls().unique().to_list()
     inside = len(chosen) == 1 and low is not None and low <= chosen[0] <= high
     return chosen[0] if inside else None
-
-
-def _in_words(references: list[str]) -> str:
-    """Name the reference as in the middle of a sentence."""
-    return " and ".join(_IN_WORDS.get(text, text) for text in references or ["rest"])

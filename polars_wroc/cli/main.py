@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Any, NoReturn
 
 from polars_wroc.cli import commands, process, sources
 from polars_wroc.cli.arguments import check_columns, in_options
-from polars_wroc.cli.commands import run_diff, run_impact
 from polars_wroc.cli.options import COMMANDS, add_options, flags_of
 from polars_wroc.cli.process import (
     Progress,
@@ -20,7 +19,7 @@ from polars_wroc.cli.process import (
     remove_spilled,
     run_stoppable,
 )
-from polars_wroc.cli.results import GateError
+from polars_wroc.cli.results import GateError, check_output
 from polars_wroc.files import outputs
 from polars_wroc.files.sources import first_line, without_credentials
 from polars_wroc.inputs.arguments import did_you_mean
@@ -58,17 +57,15 @@ class _Parser(argparse.ArgumentParser):
         process.say(message)
 
 
-def build_parser(
-    runs: Mapping[str, Callable[[argparse.Namespace], None]],
-) -> argparse.ArgumentParser:
-    """Build the parser; ``runs`` maps the name of each command to its function."""
+def build_parser() -> argparse.ArgumentParser:
+    """Build the parser of all commands."""
     parser = _Parser(
         prog="polars-wroc", description="Weighted ROC curves and AUCs of scored rows, per segment."
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {version('polars-wroc')}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, row in COMMANDS.items():
-        command: argparse.ArgumentParser = commands.add_parser(
+        command: argparse.ArgumentParser = subparsers.add_parser(
             name,
             help=row.description,
             description=f"{row.description[0].upper()}{row.description[1:]}.",
@@ -78,7 +75,7 @@ def build_parser(
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         required = [each for each in row.required if each in ("label", "score")]
-        command.set_defaults(run=runs[name], counts=False, bins=None, required=required)
+        command.set_defaults(counts=False, bins=None, required=required, suffixes=row.suffixes)
         add_options(command, row)
         command.set_defaults(flags=flags_of(command))
     return parser
@@ -118,21 +115,7 @@ def _guarded(arguments: Sequence[str], *, ends_here: bool) -> int:
 
 def _main(arguments: Sequence[str], *, ends_here: bool) -> int:
     try:
-        options = build_parser(
-            {
-                "audit": commands.run_audit,
-                "auc": commands.run_auc,
-                "curve": commands.run_curve,
-                "counts": commands.run_counts,
-                "merge": commands.run_merge,
-                "compare": commands.run_compare,
-                "gaps": commands.run_gaps,
-                "thresholds": commands.run_thresholds,
-                "calibrate": commands.run_calibrate,
-                "impact": run_impact,
-                "diff": run_diff,
-            }
-        ).parse_args(arguments)
+        options = build_parser().parse_args(arguments)
         check_columns(options)
     except BrokenPipeError:
         raise
@@ -176,7 +159,8 @@ def _run(options: argparse.Namespace) -> int:
 
 def _carry_out(options: argparse.Namespace) -> None:
     try:
-        options.run(options)
+        check_output(options)
+        getattr(commands, f"run_{options.command}")(options)
     finally:
         if options.progress:
             options.progress.stop()

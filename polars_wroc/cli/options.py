@@ -33,9 +33,8 @@ from polars_wroc.inputs.designs import Lonely, ReplicateWeights
 from polars_wroc.metrics.compare import compare
 from polars_wroc.metrics.summary import summary
 from polars_wroc.thresholds import rules
-from polars_wroc.thresholds.confusion_matrix import threshold_metrics
+from polars_wroc.thresholds.confusion_matrix import DEFAULT_METRICS, threshold_metrics
 from polars_wroc.thresholds.rules import Rule, Threshold
-from polars_wroc.thresholds.threshold_rates import DEFAULT_METRICS
 
 # Arguments of functions that have other names than the options.
 _ALIASES = {
@@ -87,8 +86,6 @@ class Command:
     texts: Mapping[str, str] = field(default_factory=dict)
     required: Sequence[str] = ("label", "score")
     suffixes: Sequence[str] = TABLE_OR_CHART
-    prints_json: bool = True
-    prints_table: bool = True
 
 
 _COLUMNS = "--label L --score S"
@@ -107,7 +104,7 @@ COMMANDS = {
         "polars-wroc audit loans.csv --label repaid --score s --threshold 0.5 \\\n"
         "    --favorable selected --attribute sex --attribute 'age:18,30,50' -o report.html",
         {
-            "fail_if": "it holds in any segment with enough rows: a metric and a column of the "
+            "fail_if": "LIMIT: in any segment with enough rows: a metric and a column of the "
             "table, such as auc.gap>0.05 (without its sign; gap_low and gap_high have one) or "
             "auc.value<0.7; of decisions also tpr.gap>0.1, impact_ratio.ratio_high<0.8 (surely, "
             "whichever category has the highest rate) or demographic_parity_ratio.ratio<0.8. Begin "
@@ -125,7 +122,7 @@ COMMANDS = {
         "polars-wroc diff march.json april.json --fail-if 'auc.gap.growth>0.02'",
         {
             "metric": ": metric in the chart; default the one that changed most surely",
-            "fail_if": "it holds in any segment with enough rows: auc.gap.growth>0.02 (by how much "
+            "fail_if": "LIMIT: in any segment with enough rows: auc.gap.growth>0.02 (by how much "
             "the size of the gap has grown), auc.change<-0.02 (by how much the value has changed), "
             "or their limits, auc.change_high<0 or auc.gap.change_high<0 (of after less before, "
             "with its sign)",
@@ -149,7 +146,7 @@ COMMANDS = {
             "reference": "R: what categories are compared with: highest, the one with the highest "
             "rate; or such as sex=m, the reference category of an attribute, repeatable; default "
             "highest",
-            "fail_if": "it holds in any category that is not left out: impact_ratio.ratio<0.8, "
+            "fail_if": "LIMIT: in any category that is not left out: impact_ratio.ratio<0.8, "
             "impact_ratio.ratio_high<0.8 (surely, whichever category has the highest rate), or "
             "another number of the table",
         },
@@ -171,7 +168,7 @@ COMMANDS = {
         "compare a new score with the old one",
         "polars-wroc compare loans.parquet --label repaid --score old --score new",
         {
-            "fail_if": "it holds for any pair of scores: auc.difference_high<0 (the AUC of the "
+            "fail_if": "LIMIT: for any pair of scores: auc.difference_high<0 (the AUC of the "
             "first score is surely lower), auc.difference<-0.02, or another number of the table",
         },
     ),
@@ -212,8 +209,8 @@ COMMANDS = {
         f"FILE... {_COLUMNS} -o FILE",
         "draw the precision-recall curve of each site",
         "polars-wroc curve loans.parquet --label repaid --score s --by site --kind pr -o pr.png",
-        prints_json=False,
-        prints_table=False,
+        {"output": f"FILE: {', '.join(TABLE_OR_CHART)}"},
+        required=("label", "score", "output"),
     ),
     "counts": Command(
         score_counts,
@@ -228,7 +225,6 @@ COMMANDS = {
         },
         required=("score", "output"),
         suffixes=outputs.TABLE_SUFFIXES,
-        prints_table=False,
     ),
     "merge": Command(
         merge_counts,
@@ -240,7 +236,6 @@ COMMANDS = {
         {"bins": "N: use about N bins of scores, unless the counts have wider ones"},
         required=("output",),
         suffixes=outputs.TABLE_SUFFIXES,
-        prints_table=False,
     ),
 }
 
@@ -259,6 +254,9 @@ def flags_of(parser: argparse.ArgumentParser) -> dict[str, str]:
 
 _GROUP = "repeatable. Numbers are cut into ranges by such as age:18,30,50, which has <18, 18-29, "
 _GROUP += "30-49 and 50+: each number begins a range. A column of that very name is taken as it is"
+_THRESHOLD = "T: scores of at least T are selected; or median, or a rule: youden, closest-topleft, "
+_THRESHOLD += "max-accuracy, max-fpr=R, min-tpr=R, max-selection-rate=R, or such as "
+_THRESHOLD += "least-cost:fn=5,fp=1"
 # The name of the value, and what is said of an option.
 _TEXTS = {
     "files": "FILE: Parquet, Arrow, CSV or NDJSON; glob, folder, URL",
@@ -274,9 +272,8 @@ _TEXTS = {
     "by": f"A: a group column; with several, each combination of their values is a group; {_GROUP}",
     "selected": "D: column of recorded decisions: a Boolean one, or such as decision=hired, the "
     "value of those who are selected",
-    "threshold": "T: scores of at least T are selected; or median, or a rule: youden, "
-    "closest-topleft, max-accuracy, max-fpr=R, min-tpr=R, max-selection-rate=R, or such as "
-    "least-cost:fn=5,fp=1",
+    "threshold": _THRESHOLD,
+    "thresholds": f"{_THRESHOLD}; numbers may be repeated",
     "intersections": "only: compare the combinations of all attributes too, or only these",
     "reference": "R: what segments are compared with: one of "
     f"{', '.join(get_args(ReferenceKind))}; or such as sex=m, the reference segment of an "
@@ -292,7 +289,6 @@ _TEXTS = {
     "rejected_word": "TEXT: what people are who are not selected, such as turned down",
     "min_cell": "N: leave out numbers of fewer rows, and what would give them away",
     "adjust": ": how p-values are adjusted for the number of tests",
-    "fail_if": "",
     "level": "P: confidence level",
     "cluster": "C: column of clusters or sampling units: rows with the same value belong together",
     "strata": "H: column of the strata of a survey",
@@ -303,7 +299,6 @@ _TEXTS = {
     "replicate_weights": "R: columns of replicate weights and how they were made: such as "
     "'rep_*:kind=jk2', or a,b,c:kind=fay,rho=0.3,df=60; df are the degrees of freedom: sampling "
     "units less strata",
-    "output": "FILE: ",
     "columns": "LIST: columns that are printed, such as n,auc,auc_low, or all; default the first "
     "that fit",
     "rows": "N: most rows that are printed, or all; default what a terminal shows, elsewhere all",
@@ -335,7 +330,7 @@ def _known() -> dict[str, dict[str, Any]]:
     """What argparse is told of options that are not arguments of a function as they are."""
     repeated: dict[str, Any] = {"action": "append", "default": []}
     return {
-        "progress": {"flag": "--no-progress", "action": "store_false"},
+        "progress": {"flag": "--no-progress", "dest": "progress", "action": "store_false"},
         "score": {"action": "append"},
         "frequency": {"dest": "weight", "type": Frequency},
         "counts": {"action": "store_true"},
@@ -348,7 +343,7 @@ def _known() -> dict[str, dict[str, Any]]:
         "reference": repeated,
         "unknown": repeated,
         "within": {"action": "append"},
-        "fail_if": {"metavar": "LIMIT", **repeated},
+        "fail_if": repeated,
         "lonely": {"choices": get_args(Lonely)},
         "replicate_weights": {"type": replicate_weights_of},
         "columns": {"type": process.columns_of},
@@ -356,7 +351,7 @@ def _known() -> dict[str, dict[str, Any]]:
         "metric": {"choices": [*GAP_METRICS]},
         "show": {"choices": ("value", "gap")},
         "metrics": {"type": process.columns_of, "default": DEFAULT_METRICS},
-        "curve_bins": {"flag": "--bins", "type": int, "default": 10},
+        "curve_bins": {"flag": "--bins", "dest": "curve_bins", "type": int, "default": 10},
         "common": {"action": "store_true"},
         "kind": {"choices": [*CURVES], "default": "roc"},
         **{name: {"type": float} for name in ("cost_fn", "cost_fp", "prevalence")},
@@ -370,8 +365,6 @@ def add_options(parser: argparse.ArgumentParser, command: Command) -> None:
     for name in names:
         if name == "before_after":
             _add_two_files(parser)
-        elif name == "output":
-            _add_output(parser, command)
         else:
             group = weights if name in ("frequency", "weight") else parser
             _add(group, name, command, known)
@@ -389,26 +382,25 @@ def _add(
     known: Mapping[str, Mapping[str, Any]],
 ) -> None:
     """Take an option; what is not ``known`` follows from the function's signature."""
-    text = command.texts.get(name) or _TEXTS.get(name, _TEXTS["threshold"])
-    metavar, _, text = ("", "", text) if name == "fail_if" else text.partition(": ")
+    written = f"FILE: {', '.join(command.suffixes)}; - prints JSON"
+    metavar, _, text = (command.texts.get(name) or _TEXTS.get(name, written)).partition(": ")
     given = dict(known[name] if name in known else _of_signature(command.function, name))
     if metavar:
         given["metavar"] = metavar
     default = given.get("default")
     if isinstance(default, int | float | str) and not isinstance(default, bool):
         text = text if "default" in text else f"{text}; default {default}"
-    if name == "thresholds":
-        text += "; numbers may be repeated"
     if name == "fail_if":
-        text = f"exit with 1 if {text}; comparisons are > >= < <=; repeatable"
-    dest = given.get("dest", "threshold" if name == "thresholds" else name)
-    required = dest in command.required and name != "frequency"
+        text = f"exit with 1 if it holds {text}; comparisons are > >= < <=; repeatable"
+    required = given.get("dest", name) in command.required
     given["help"] = f"{text} (required)" if required else text
     if name == "files":
         group.add_argument(name, nargs="+", **given)
-        return
-    flag = given.pop("flag", f"--{name.replace('_', '-')}")
-    group.add_argument(flag, **{"dest": dest, **given})
+    elif name == "output":
+        group.add_argument("-o", "--output", required=required, **given)
+    else:
+        flag = given.pop("flag", f"--{name.replace('_', '-')}")
+        group.add_argument(flag, **given)
 
 
 def _of_signature(function: Callable[..., Any], name: str) -> dict[str, Any]:
@@ -438,20 +430,6 @@ def _add_two_files(parser: argparse.ArgumentParser) -> None:
             metavar=name.upper(),
             help=f"the audit {name}, as JSON: what audit -o x.json writes",
         )
-
-
-def _add_output(parser: argparse.ArgumentParser, command: Command) -> None:
-    """Choose the file that is written."""
-    listed = ", ".join(command.suffixes)
-    required = "output" in command.required or not command.prints_json
-    text = f"{listed}; - prints JSON" if command.prints_json else listed
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        required=required,
-        help=f"{text} (required)" if required else text,
-    )
 
 
 def threshold_of(text: str) -> Threshold:

@@ -312,14 +312,6 @@ def screen_of(options: argparse.Namespace, rows: int | None = None) -> Screen:
     return Screen(width, rows, columns, "--rows all", "--columns all", more)
 
 
-def check_printed(options: argparse.Namespace, *, printed: bool) -> None:
-    """Check that what is shown of a table is not chosen where no table is ``printed``."""
-    for name in ("columns", "rows"):
-        if getattr(options, name, None) is not None and not printed:
-            msg = f"--{name} applies to what is printed; {options.output} has all {name}"
-            raise UsageError(msg)
-
-
 def columns_of(text: str) -> Columns:
     """Read the value of --columns."""
     names = [name.strip() for name in text.split(",")]

@@ -16,7 +16,7 @@ from polars_wroc.audits.gates import Judgement
 from polars_wroc.audits.words import capitalised, first_few, many, points
 from polars_wroc.charts.options import save_chart
 from polars_wroc.cli import process
-from polars_wroc.cli.process import check_printed, screen_of
+from polars_wroc.cli.process import UsageError, screen_of
 from polars_wroc.files import outputs
 from polars_wroc.groups.auc_sums import GAP_METRICS
 from polars_wroc.groups.categories import CROSSED
@@ -46,11 +46,11 @@ _CHARTS = {
     "impact": ChartKind("gap_chart:gap_chart", ("metric", "show", "level")),
     "diff": ChartKind("gap_chart:gap_chart", ("metric", "show", "level")),
     "roc": ChartKind("roc_chart:roc_chart", ("facet", "summary", "level")),
-    "pr": ChartKind("pr_chart:pr_chart", ("facet",)),
-    "det": ChartKind("det_chart:det_chart", ("facet",)),
+    "pr": ChartKind("pr_det_charts:pr_chart", ("facet",)),
+    "det": ChartKind("pr_det_charts:det_chart", ("facet",)),
     "gain": ChartKind("gain_chart:gain_chart", ("facet",)),
-    "decision": ChartKind("decision_chart:decision_chart", ("facet", "level")),
-    "calibration": ChartKind("calibration_chart:calibration_chart", ("facet", "level")),
+    "decision": ChartKind("risk_charts:decision_chart", ("facet", "level")),
+    "calibration": ChartKind("risk_charts:calibration_chart", ("facet", "level")),
     "cost": ChartKind("cost_chart:cost_chart", ("facet", "cost_fn", "cost_fp", "prevalence")),
     "thresholds": ChartKind("threshold_chart:threshold_chart", ("facet", "threshold")),
 }
@@ -96,13 +96,16 @@ def _problem(judgement: Judgement) -> Exception | None:
     return ValueError(text) if judgement.unknown else None
 
 
-def check_output(
-    options: argparse.Namespace, allowed: Sequence[str], *, printed: bool = False
-) -> None:
-    """Check the file that is written, if any. ``printed``: a table is printed too."""
-    check_printed(options, printed=options.output is None or (printed and options.output != "-"))
+def check_output(options: argparse.Namespace) -> None:
+    """Check the file that is written, if any, and what is shown of a table."""
+    # An audit prints its table even if it writes a file.
+    printed = options.output is None or (options.command == "audit" and options.output != "-")
+    for name in ("columns", "rows"):
+        if getattr(options, name, None) is not None and not printed:
+            msg = f"--{name} applies to what is printed; {options.output} has all {name}"
+            raise UsageError(msg)
     if options.output not in (None, "-"):
-        outputs.check_target(options.output, allowed, options.files)
+        outputs.check_target(options.output, options.suffixes, options.files)
 
 
 def show_table(

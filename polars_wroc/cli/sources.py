@@ -64,6 +64,11 @@ class Source(NamedTuple):
     # The types of the groups.
     groups: dict[str, pl.DataType]
 
+    @property
+    def facet(self) -> str | None:
+        """Name the groups that have a panel of a chart each."""
+        return next(iter(self.groups), None)
+
 
 def source_of(options: argparse.Namespace) -> Source:
     """Read the files of a command, as rows or as counts."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import polars as pl
 
@@ -28,17 +27,6 @@ _WIDTH_TIMES_BINS = 4.0
 _HALF, _ONE = 1022, 1023
 # Between these, both included, the distance from one is cut.
 _MIRROR = (0.5, 1.0)
-
-
-class Cutting(NamedTuple):
-    """How to find the rows of a bin without numbers: all floats that begin with the same bits.
-
-    So many last bits are left out. Within the ``mirror`` these are the bits of ``1 - score``.
-    """
-
-    last_bits: int
-    mirror: tuple[float, float]
-    cuts: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -77,10 +65,6 @@ class Binning:
         excess = 2 * width / max(self.tolerance or 0, width / (1 << _FINER_BITS))
         finer = min(max(math.ceil(math.log2(excess)), 1), _FINER_BITS)
         return min(self.parts << finer, 1 << _MOST_BITS)
-
-    def cutting(self, parts: int) -> Cutting:
-        """Say how the bits of a float64 give the bins that `number` numbers."""
-        return Cutting(_FRACTION_BITS - (parts.bit_length() - 1), _MIRROR, self.cuts)
 
     def number(self, score: pl.Expr, parts: int) -> pl.Expr:
         """Number the bin of each score, given the parts of a range between powers of two."""

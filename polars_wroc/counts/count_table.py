@@ -250,8 +250,8 @@ def _types_of_keys(part: CountTable | Rows) -> dict[str, str]:
     return dict(sorted(types.items()))
 
 
-# The proportion of pairs that may stay within bins, and that of each bin.
-_ALLOWED, _PAIRS, _ALL = "__allowed", "__pairs", "_all"
+# The proportion of pairs within a bin, and the end of names of totals.
+_PAIRS, _ALL = "__pairs", "_all"
 
 
 def pool_in_bins(
@@ -295,19 +295,21 @@ def _divide(rows: Rows, binning: Binning, groupings: Sequence[Sequence[str]]) ->
     pairs into single scores, until the pairs left within bins are at most the tolerance times
     all pairs. A bin is divided in all groups or in none, so that groups can be added up.
     """
+    assert binning.tolerance is not None
     on = [*rows.model_keys, BIN]
     ways = [[*grouping, *rows.model_keys] for grouping in groupings]
     kept: list[pl.LazyFrame] = []
-    allowed: list[pl.LazyFrame] = []
+    of_groups: list[pl.LazyFrame] = []
     for parts in (binning.parts, binning.finer_parts):
         # Computed once: sums that differ in the last digits could divide a bin in one place only.
         number = binning.number(pl.col(LOW), parts).alias(BIN)
         counts = _binned(rows, binning, parts).with_columns(number).cache()
-        if not allowed:
-            allowed = [_allowed(counts, way, binning) for way in ways]
+        if not of_groups:
+            totals = {f"{name}{_ALL}": pl.col(name).sum() for name in ("w_pos", "w_neg")}
+            of_groups = [aggregate(counts, way, totals) for way in ways]
         divided = pl.concat(
-            _too_many_pairs(counts, way, most).select(on)
-            for way, most in zip(ways, allowed, strict=True)
+            _too_many_pairs(counts, way, totals_of, binning.tolerance / 2).select(on)
+            for way, totals_of in zip(ways, of_groups, strict=True)
         )
         divided = divided.unique().cache()
         kept.append(counts.join(divided, on=on, how="anti").drop(BIN))
@@ -320,24 +322,16 @@ def _divide(rows: Rows, binning: Binning, groupings: Sequence[Sequence[str]]) ->
     return pl.concat([*kept, scores])
 
 
-def _allowed(counts: pl.LazyFrame, keys: Sequence[str], binning: Binning) -> pl.LazyFrame:
-    """Add up the weight of both classes, with the proportion of pairs allowed within bins."""
-    assert binning.tolerance is not None
-    totals = {f"{name}{_ALL}": pl.col(name).sum() for name in ("w_pos", "w_neg")}
-    allowed = pl.lit(binning.tolerance / 2).alias(_ALLOWED)
-    return aggregate(counts, keys, totals).with_columns(allowed)
-
-
 def _too_many_pairs(
-    counts: pl.LazyFrame, keys: Sequence[str], allowed: pl.LazyFrame
+    counts: pl.LazyFrame, keys: Sequence[str], totals: pl.LazyFrame, allowed: float
 ) -> pl.LazyFrame:
-    """Keep the bins with the most pairs, so that the others have at most the allowed pairs."""
+    """Keep the bins with the most pairs; the others have at most the proportion ``allowed``."""
     several = pl.col(SCORE) < pl.col(SCORE_HIGH)
     sums = counts.filter(several).group_by(*keys, BIN).agg(pl.col("w_pos", "w_neg").sum())
     # Proportions, since products of weights may overflow or underflow.
     shares = [pl.col(name) / pl.col(f"{name}{_ALL}") for name in ("w_pos", "w_neg")]
     pairs = pl.col(_PAIRS)
     within = pairs.cum_sum().over(keys or pl.lit(1), order_by=pairs)
-    both = join_on_keys(sums, allowed, keys).filter(shares[0].is_finite() & shares[1].is_finite())
+    both = join_on_keys(sums, totals, keys).filter(shares[0].is_finite() & shares[1].is_finite())
     paired = both.with_columns((shares[0] * shares[1]).alias(_PAIRS))
-    return paired.filter(within > pl.col(_ALLOWED))
+    return paired.filter(within > allowed)

@@ -118,21 +118,7 @@ def check_labels(counts: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
 def add_up_in_bins(rows: Rows, binning: Binning, parts: int) -> pl.LazyFrame:
     """Count rows in bins."""
     pooled = pooled_rows(rows, binning.number(pl.col(SCORE), parts))
-    if rows.compiled and _can_be_compiled(rows):
-        # Needs numba, which is an extra.
-        from polars_wroc.counts.compiled_counts import pool_batches  # noqa: PLC0415
-
-        pooled = replace(
-            pooled, frame=pool_batches(rows, rows.compiled, binning.cutting(parts), pooled.frame)
-        )
     return add_up(row_sums(pooled), rows.keys, binning.number(pl.col(LOW), parts))
-
-
-def _can_be_compiled(rows: Rows) -> bool:
-    """Whether kernels know the type of the scores, and each row is one."""
-    dtype = rows.frame.collect_schema()[SCORE]
-    wide = dtype.is_decimal() or dtype in (pl.Int128, pl.UInt128)
-    return not (rows.counted or wide)
 
 
 def with_common_score(

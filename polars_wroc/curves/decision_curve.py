@@ -16,7 +16,7 @@ from polars_wroc.ranking.curve import CELLS, SQUARES, curve_frame, ratio
 from polars_wroc.ranking.sorting import NEGATIVES, POSITIVES
 from polars_wroc.stats.distributions import normal_quantile
 from polars_wroc.stats.proportions import ROUNDING, is_exact
-from polars_wroc.thresholds.threshold_rates import ThresholdMetrics
+from polars_wroc.thresholds.confusion_matrix import ThresholdMetrics
 
 _NET, _STANDARDIZED, _ALL = "net_benefit", "standardized_net_benefit", "net_benefit_all"
 _AVOIDED = "interventions_avoided"

@@ -30,11 +30,11 @@ from polars_wroc.stats.variances import DESIGN_DF
 from polars_wroc.thresholds.search import (
     SELECTS,
     THRESHOLD,
+    rate_variance,
     rate_variances,
     thresholds_of,
     unit_cells,
 )
-from polars_wroc.thresholds.threshold_rates import rate_variance
 
 _GIVEN, _FOUND = "__rate_given", "__rate_found"
 

@@ -10,10 +10,10 @@ from typing import Any, Literal, TypeAlias
 
 import polars as pl
 
+from polars_wroc.groups.comparisons import PLACE
 from polars_wroc.groups.references import (
     IS_REFERENCE,
     Reference,
-    ReferenceGroup,
     other_name,
     read_reference,
 )
@@ -32,7 +32,6 @@ from polars_wroc.inputs.decisions import Unknown, unknown_keys
 from polars_wroc.inputs.expressions import one_column
 from polars_wroc.inputs.frames import require_texts
 from polars_wroc.inputs.rows import Rows
-from polars_wroc.metrics.auc_variance import units_of
 from polars_wroc.plans.queries import join_on_keys, over, require_at_collect
 from polars_wroc.stats.proportions import TOLERANCE
 
@@ -145,8 +144,6 @@ ATTRIBUTE, SEGMENT = AUDIT_KEYS
 UNKNOWN, COMPARED = "__unknown", "__compared"
 # Why a category is not compared, besides being unknown.
 SMALL_SHARE = "small share"
-# Number of a category in the order of the table.
-PLACE = "__place"
 _VALUE, _HEAVIEST = "__value", "__heaviest"
 
 
@@ -319,8 +316,7 @@ class CategoryReference:
         kind = read_reference(self.kind, segments, min_rows)
         if not self.named:
             return [(pl.lit(value=True), kind)]
-        units = units_of(counted=segments.counted)
-        named = ReferenceGroup(segments.model_keys, units, lambda _: pl.col(IS_REFERENCE))
+        named = Reference(segments.model_keys, kind.units)
         return [(self.is_named, named), (~self.is_named, kind)]
 
 

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from polars_wroc.groups.abroca import MEASURED, area_if_defined
 from polars_wroc.inputs.columns import WEIGHT
 from polars_wroc.inputs.rows import GROUP
 from polars_wroc.kernels import compiling
@@ -39,16 +38,24 @@ class _SortedRows(NamedTuple):
 
 
 def permuted_distances(
-    ordered: pl.LazyFrame, models: Sequence[str], when: When, seeds: Sequence[int], permutation: str
+    ordered: pl.LazyFrame,
+    models: Sequence[str],
+    when: When,
+    seeds: Sequence[int],
+    *,
+    permutation: str,
+    measured: str,
+    area: pl.Expr,
 ) -> pl.LazyFrame:
-    """Compute the ``abroca`` of each group `MEASURED` and model from sorted rows, as `distances`.
+    """Compute the ``abroca`` of each group ``measured`` and model from sorted rows.
 
-    The column ``permutation`` is 0 for the rows as they are, and then the number of the seed.
+    The column ``permutation`` is 0 for the rows as they are, and then the number of the seed;
+    ``area`` is computed from `AREA_SUMS`.
     """
     schema = {
         permutation: pl.Int64(),
         **ordered.select(models).collect_schema(),
-        MEASURED: pl.UInt32(),
+        measured: pl.UInt32(),
         "abroca": pl.Float64(),
     }
 
@@ -61,11 +68,11 @@ def permuted_distances(
         number, model, group = (each.ravel() for each in np.indices(sums.shape[:-1]))
         names = rows.select(models).unique(maintain_order=True)
         columns = dict(zip(AREA_SUMS, sums.reshape(-1, len(AREA_SUMS)).T, strict=True))
-        table = pl.DataFrame({permutation: number, MEASURED: group, **columns})
-        table = table.with_columns(abroca=area_if_defined(pl.col("area")))
+        table = pl.DataFrame({permutation: number, measured: group, **columns})
+        table = table.with_columns(abroca=area)
         if models:
             table = table.with_columns(names[model])
-        return table.select(*schema).cast({MEASURED: schema[MEASURED]})
+        return table.select(*schema).cast({measured: schema[measured]})
 
     return run(when, table, schema)
 

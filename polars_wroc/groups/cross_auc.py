@@ -19,7 +19,7 @@ from polars_wroc.inputs.rows import (
     numbered_groups,
     with_numbers,
 )
-from polars_wroc.metrics.auc_interval import IntervalOptions, Method
+from polars_wroc.metrics.auc_interval import Interval, Method
 from polars_wroc.metrics.summary import summarise
 from polars_wroc.plans.config import run
 from polars_wroc.plans.queries import (
@@ -133,12 +133,12 @@ def cross_auc(
     └────────────┴────────────┴──────┘
     """
     require_groups(by)
-    options = IntervalOptions(level, method)
+    interval = Interval(level, method)
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label)
     limit = Limit("max_pairs", max_pairs, "pairs")
     names = numbered_groups(rows, limit.holds(_number_of_pairs(rows))).cache()
     pairs = _pairs(rows, names)
-    measured = summarise(pairs, options)
+    measured = summarise(pairs, interval)
     table = pairs.sorted_by_keys(_with_gaps(_complete(measured, rows, names), rows.model_keys))
     key_names: dict[str, str] = {}
     for side, number in zip((_POSITIVE, _NEGATIVE), _PAIR, strict=True):

@@ -11,9 +11,7 @@ import polars as pl
 from polars_wroc.groups.abroca_test import distances_to_rest
 from polars_wroc.groups.auc_sums import (
     OWN_WEIGHTS,
-    both_large_enough,
     large_enough,
-    outside,
     sample_sizes,
 )
 from polars_wroc.groups.categories import Intersections, read_attributes
@@ -33,7 +31,7 @@ from polars_wroc.inputs.decisions import score_or_decisions
 from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.frames import read_rows, require_groups
 from polars_wroc.inputs.rows import IntoColumns, Rows, read_source
-from polars_wroc.metrics.auc_interval import Interval, IntervalOptions
+from polars_wroc.metrics.auc_interval import Interval
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.metrics.summary import sum_groups, summary_of
 from polars_wroc.plans.queries import FrameT, in_columns, join_on_keys, like_input, over
@@ -52,9 +50,9 @@ from polars_wroc.stats.proportions import (
     wilson,
 )
 from polars_wroc.stats.variances import design_df
+from polars_wroc.thresholds.confusion_matrix import ThresholdMetrics
 from polars_wroc.thresholds.rules import Threshold, read_threshold
 from polars_wroc.thresholds.search import cells_of_groups, common_threshold
-from polars_wroc.thresholds.threshold_rates import ThresholdMetrics
 
 # Of more groups than this not every pair is compared, but the ends of all limits.
 MOST_IN_PAIRS = 200
@@ -111,7 +109,8 @@ def fairness_rows(
     if distances is not None:
         # With the counts of all segments, from which those of the complements follow.
         areas = join_on_keys(counts, distances, groups.keys)
-        enough = both_large_enough(_AUC, min_rows, outside(within))
+        in_rest = [over(count.sum(), within) - count >= min_rows for count in sample_sizes(_AUC)]
+        enough = pl.all_horizontal(large_enough(_AUC, min_rows), *in_rest)
         areas = areas.with_columns(pl.when(enough).then("abroca").alias("value"))
         table = pl.concat([table, _largest_area(areas, within)], how="diagonal")
     names = [m.name for m in FAIRNESS.values() if distances is not None or m.kind != "area"]
@@ -134,7 +133,7 @@ def _with_enough_rows(table: pl.LazyFrame, metrics: Iterable[str], min_rows: int
 
 def _compared(rates: pl.LazyFrame, aucs: pl.LazyFrame, interval: Interval) -> dict[str, Compared]:
     """List the metrics that are compared, with the limits of each segment."""
-    df = design_df(pl.col) if interval.options.designed else None
+    df = design_df(pl.col) if interval.designed else None
 
     def of_rate(rate: str) -> Compared:
         size = proportion(rate, pl.col).size
@@ -152,7 +151,7 @@ def _largest_gaps(
 
     Each metric of a criterion has its share of the error.
     """
-    error = 1 - interval.options.level
+    error = 1 - interval.level
     segments = [
         _with_limits(criterion, compared[metric], within, 1 - error / len(metrics))
         for criterion, metrics in _CRITERIA.items()
@@ -163,7 +162,7 @@ def _largest_gaps(
     keys = [*within, _CRITERION, "metric"]
     limits = pl.concat([_of_pairs(groups, keys), _of_ends(groups, keys)])
     table = _extremes(groups, keys)
-    for each in (limits, _alike(groups, keys, designed=interval.options.designed)):
+    for each in (limits, _alike(groups, keys, designed=interval.designed)):
         table = join_on_keys(table, each, keys)
     table = table.cache()
     kinds: tuple[Kind, ...] = ("difference", "ratio")
@@ -472,7 +471,7 @@ def fairness(
     divisions = read_attributes(rows, intersections)
     thresholds = common_threshold(rows, choice)
     metrics = ThresholdMetrics(level, designed=survey.given)
-    interval = IntervalOptions(level, "score", designed=survey.given).for_rows(rows)
+    interval = Interval(level, "score", designed=survey.given).for_rows(rows)
     tables: list[list[pl.LazyFrame]] = [[], [], []]
     for division in divisions:
         grouped = rows.regrouped(division.keys)

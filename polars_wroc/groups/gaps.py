@@ -51,7 +51,7 @@ from polars_wroc.inputs.metric import Metric
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.metrics.auc_variance import Units, auc_influences, units_of
 from polars_wroc.metrics.registry import ROC_AUC
-from polars_wroc.metrics.score_interval import ScoreInterval
+from polars_wroc.metrics.score_interval import SKEWNESS, ScoreInterval
 from polars_wroc.plans.config import run
 from polars_wroc.plans.queries import (
     Fields,
@@ -65,6 +65,7 @@ from polars_wroc.plans.queries import (
 from polars_wroc.ranking.curve import CELLS, SQUARES
 from polars_wroc.ranking.placements import add_placements, row_curve, walked_class_counts
 from polars_wroc.ranking.sorting import by_descending_score
+from polars_wroc.stats.difference_tests import auc_difference_test
 from polars_wroc.stats.proportions import (
     Limits,
     WeightedCount,
@@ -73,8 +74,14 @@ from polars_wroc.stats.proportions import (
 )
 from polars_wroc.stats.variances import DESIGN_DF, design_df, design_effect
 from polars_wroc.thresholds.registry import GAP_RATES
-from polars_wroc.thresholds.search import ROWS_REJECTED, ROWS_SELECTED, confusion_at, unit_cells
-from polars_wroc.thresholds.threshold_rates import cell_counts, rate_variance
+from polars_wroc.thresholds.search import (
+    ROWS_REJECTED,
+    ROWS_SELECTED,
+    cell_counts,
+    confusion_at,
+    rate_variance,
+    unit_cells,
+)
 
 _AUC = ROC_AUC.column
 
@@ -117,7 +124,7 @@ def plan_sums(
                 of_units = division.named(unit_cells(grouped, thresholds, grouped.keys))
             influences = division.named(auc_influences(placed, grouped))
             survey = SurveyGaps([], rows.design, influences, of_units)
-        aggregates = AucSums("own", units).sums(row_curve()) | grouped.class_counts()
+        aggregates = AucSums(units).sums(row_curve()) | grouped.class_counts()
         # Sorted, because the first of several groups with the highest AUC is the reference.
         sums = grouped.aggregate(placed, aggregates).sort(grouped.keys)
         sums = division.named_once(with_bin_slack(sums, grouped), [*within, *rows.model_keys])
@@ -148,7 +155,7 @@ def walk_sums(
         grouped = rows.regrouped(division.keys)
         keys = [pl.col(key).cast(types[key]) for key in grouped.keys]
         walked = compiled.walk(grouped.group_keys).sums.sort(grouped.keys)
-        columns = AucSums("own", units).walk_sums() | walked_class_counts()
+        columns = AucSums(units).walk_sums() | walked_class_counts()
         sums = walked.select(*grouped.keys, **columns).lazy().with_columns(keys)
         sums = division.named_once(with_bin_slack(sums, grouped), rows.model_keys)
         cells = None
@@ -213,19 +220,18 @@ def estimates(
     """Return a row for each segment and metric, with both sides of the comparison."""
     sums, cells, survey = measured
     table = in_columns(sums, reference.steps)
-    intervals = [each.interval for each in (OF_GROUP, OF_REFERENCE)]
     if survey is not None:
         table = in_columns(survey.with_variances(table, reference), [_design_effects])
-        intervals = [each.interval_by_design for each in (OF_GROUP, OF_REFERENCE)]
+    intervals = [each.interval(designed=tests.designed) for each in (OF_GROUP, OF_REFERENCE)]
     table = in_columns(table, [step for each in intervals for step in each.steps])
     if cells is not None:
         others: Step = lambda field: {  # noqa: E731
             other_name(name): reference.cell(field(name)) for name in (*CELLS, *SQUARES)
         }
         table = in_columns(join_on_keys(table, cells, keys), [others])
-    rows = [] if tests.rates_alone else [_auc_row(intervals, reference, tests, pl.col)]
+    rows = [] if tests.rates_alone else [_auc_row(intervals, reference, tests)]
     if cells is not None:
-        rows += [_rate_row(rate, reference, tests, pl.col) for rate in GAP_RATES]
+        rows += [_rate_row(rate, reference, tests) for rate in GAP_RATES]
     kept = [PLACE] if PLACE in sums.collect_schema() else []
     paired = reference.with_pairs(table)
     listed = paired.select(
@@ -233,7 +239,7 @@ def estimates(
         *kept,
         *OWN_WEIGHTS,
         *(PAIR, REPEATED),
-        reference.is_reference.alias(IS_REFERENCE),
+        IS_REFERENCE,
         reference=reference.name,
         row=pl.concat_list(_as_row(row) for row in rows),
     )
@@ -261,9 +267,7 @@ def _design_effects(field: Fields) -> dict[str, pl.Expr]:
     }
 
 
-def _shared(
-    name: str, metric: Metric, reference: Reference, tests: GapTests, field: Fields
-) -> dict[str, pl.Expr]:
+def _shared(name: str, metric: Metric, reference: Reference, tests: GapTests) -> dict[str, pl.Expr]:
     """What the rows of all metrics have."""
     counts = sample_sizes(name)
     enough = [count >= tests.min_rows for count in counts]
@@ -282,36 +286,36 @@ def _shared(
     }
     if tests.designed:
         df = AUC_DF if name == _AUC else DESIGN_DF
-        row |= {"correlation": correlation(name, field), "df": design_df(field, df)}
-        row["df_own"] = design_df(field, own_df(df))
+        row |= {"correlation": correlation(name, pl.col), "df": design_df(pl.col, df)}
+        row["df_own"] = design_df(pl.col, own_df(df))
         # The fewer, where there is an AUC.
-        row["df_of_verdict"] = pl.coalesce(design_df(field, AUC_DF), design_df(field))
+        row["df_of_verdict"] = pl.coalesce(design_df(pl.col, AUC_DF), design_df(pl.col))
     return row
 
 
-def auc_columns(intervals: Sequence[ScoreInterval], field: Fields) -> dict[str, pl.Expr]:
+def auc_columns(intervals: Sequence[ScoreInterval]) -> dict[str, pl.Expr]:
     """Name the columns of both AUCs, and of their difference."""
     row = {
-        "gap": field(DIFFERENCE.difference),
-        "share": field(DIFFERENCE.share),
-        "slack": field(DIFFERENCE.slack),
-        "reference_value": field(DIFFERENCE.reference_auc),
+        "gap": pl.col(DIFFERENCE.difference),
+        "share": pl.col(DIFFERENCE.share),
+        "slack": pl.col(DIFFERENCE.slack),
+        "reference_value": pl.col(DIFFERENCE.reference_auc),
     }
     for side, each in zip(SIDES, intervals, strict=True):
         sizes = [each.inverse_size(end) for end in Limits._fields]
         columns = zip(_SIDE_PARTS, (each.auc, each.one_minus_auc, *sizes), strict=False)
-        row |= {f"{part}_{side}": field(name) for part, name in columns}
+        row |= {f"{part}_{side}": pl.col(name) for part, name in columns}
     return row
 
 
 def _auc_row(
-    intervals: Sequence[ScoreInterval], reference: Reference, tests: GapTests, field: Fields
+    intervals: Sequence[ScoreInterval], reference: Reference, tests: GapTests
 ) -> dict[str, pl.Expr]:
-    row = _shared(_AUC, ROC_AUC, reference, tests, field)
-    row |= auc_columns(intervals, field) | {"skew": pl.lit(ScoreInterval.skewness)}
+    row = _shared(_AUC, ROC_AUC, reference, tests)
+    row |= auc_columns(intervals) | {"skew": pl.lit(SKEWNESS)}
     if tests.method == "score":
         return row
-    test, own = reference.logit_test(tests.level), OF_GROUP.estimate(field).limits(tests.level)
+    test, own = _logit_test(tests.level), OF_GROUP.estimate(pl.col).limits(tests.level)
     return row | {
         "gap": test["difference"],
         "logit_value_low": own.low.fill_nan(None),
@@ -322,17 +326,27 @@ def _auc_row(
     }
 
 
-def _rate_row(
-    rate: str, reference: Reference, tests: GapTests, field: Fields
-) -> dict[str, pl.Expr]:
-    row = _shared(rate, GAP_RATES[rate], reference, tests, field)
+def _logit_test(level: float) -> dict[str, pl.Expr]:
+    """Test the difference by Student's t on the logits, as `auc_difference_test` does."""
+    own, other = (each.estimate(pl.col) for each in (OF_GROUP, OF_REFERENCE))
+    # With perfect separation the estimated variance is 0, which is no estimate of precision.
+    known = (own.variance > 0) & (other.variance > 0)
+    known &= pl.col(DIFFERENCE.difference).is_not_null()
+    variance = pl.when(known).then(own.variance + other.variance)
+    parts = auc_difference_test(own, other, variance, level)
+    share = pl.col(DIFFERENCE.share)
+    return {name: v if name == "p_value" else share * v for name, v in parts.items()}
+
+
+def _rate_row(rate: str, reference: Reference, tests: GapTests) -> dict[str, pl.Expr]:
+    row = _shared(rate, GAP_RATES[rate], reference, tests)
     row["skew"] = pl.lit(0.0)
     for side, name in NAMES_OF_SIDES.items():
-        row |= counts_of_side(side, cell_counts(rate, field, name))
+        row |= counts_of_side(side, cell_counts(rate, pl.col, name))
         if tests.designed:
-            row[f"variance_{side}"] = field(rate_variance(name(rate)))
+            row[f"variance_{side}"] = pl.col(rate_variance(name(rate)))
     weights = (
-        pl.sum_horizontal(field(name(cell)) for cell in GAP_RATES[rate].cells)
+        pl.sum_horizontal(pl.col(name(cell)) for cell in GAP_RATES[rate].cells)
         for name in NAMES_OF_SIDES.values()
     )
     share = reference.share_of_group(*weights)

@@ -46,7 +46,7 @@ from polars_wroc.groups.comparisons import (
 )
 from polars_wroc.groups.references import (
     IS_REFERENCE,
-    ReferenceGroup,
+    Reference,
     SurveyGaps,
     correlation,
     other_name,
@@ -101,12 +101,13 @@ from polars_wroc.thresholds.search import (
     ROWS_MISSING,
     ROWS_REJECTED,
     ROWS_SELECTED,
+    cell_counts,
     common_threshold,
     confusion_at,
+    rate_variance,
     rate_variances,
     unit_cells,
 )
-from polars_wroc.thresholds.threshold_rates import cell_counts, rate_variance
 
 # Categories with a smaller share of the weight are not compared, by default.
 MIN_SHARE = 0.02
@@ -150,7 +151,7 @@ class ImpactRatios:
         names = [SEGMENT, "n", _ENOUGH, *(f"{part}_own" for part in _PARTS)]
         compared = in_columns(with_reference(chosen, names, partition_keys), [self._both])
         if units is not None:
-            group = ReferenceGroup(partition_keys, "row", lambda _: pl.col(IS_REFERENCE))
+            group = Reference(partition_keys, "row")
             compared = units.with_variances(compared, group).cache()
         test = difference_test(designed=True).steps if units else [_numbers]
         steps = [self._quantiles, *test, limits_at(_QUANTILE, "own"), limits_at(_JOINT_QUANTILE)]

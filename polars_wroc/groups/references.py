@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import polars as pl
 
 from polars_wroc.groups.auc_sums import (
+    MEANS,
     OF_GROUP,
     OF_REFERENCE,
-    OTHER_PAIRS,
-    OWN_SLACK,
-    PAIRS,
+    OWN_WEIGHTS,
+    SQUARES,
     AucSums,
-    PairWeightedMean,
     large_enough,
-    outside,
+    relative_pairs,
 )
 from polars_wroc.inputs.columns import AUDIT_KEYS, CLUSTER, MISSING, STRATUM
 from polars_wroc.inputs.designs import Replicates, SampleDesign
-from polars_wroc.inputs.rows import CLASSES, Rows
+from polars_wroc.inputs.rows import Rows
 from polars_wroc.metrics.auc_variance import AUC_INFLUENCE, Units, units_of
 from polars_wroc.plans.queries import (
     Fields,
@@ -35,7 +34,6 @@ from polars_wroc.plans.queries import (
 )
 from polars_wroc.ranking.curve import CELLS
 from polars_wroc.ranking.placements import RowCurve
-from polars_wroc.stats.difference_tests import auc_difference_test
 from polars_wroc.stats.proportions import TOLERANCE, credible_correlation
 from polars_wroc.stats.variances import (
     DESIGN_DF,
@@ -45,7 +43,7 @@ from polars_wroc.stats.variances import (
     smaller_df,
 )
 from polars_wroc.thresholds.registry import GAP_RATES
-from polars_wroc.thresholds.threshold_rates import rate_influence, rate_influences, rate_variance
+from polars_wroc.thresholds.search import rate_influence, rate_influences, rate_variance
 
 # Marks two groups that are compared with each other, and the second of them.
 PAIR, REPEATED = "__pair", "__repeated"
@@ -54,7 +52,11 @@ IS_REFERENCE = "__is_reference"
 # Relative rounding error of a difference of cells.
 _ROUNDING = 1e-14
 
-IsReference = Callable[[pl.Expr], pl.Expr]
+# The pairs of a positive and a negative row of a group, and those of all other groups; relative.
+PAIRS, OTHER_PAIRS = "__pairs", "__other_pairs"
+# A part of each group times its pairs, or their square, and that of the degrees of freedom.
+_TERM, _DF_PART = "__term_", "of_df"
+_POWERS = dict.fromkeys(MEANS, 1) | dict.fromkeys(SQUARES, 2)
 
 
 class Difference(NamedTuple):
@@ -95,17 +97,21 @@ def named_segment() -> pl.Expr:
     return pl.col(AUDIT_KEYS[1]).fill_null(MISSING)
 
 
-class Reference(ABC):
-    """What groups are compared with; groups with other partition keys are never compared."""
+@dataclass(frozen=True)
+class Reference:
+    """What groups are compared with: one of them, which is marked by `IS_REFERENCE`.
 
-    def __init__(self, partition_keys: Sequence[str], units: Units) -> None:
-        """Set the keys within which groups are compared, and the independent units."""
-        self.partition_keys = partition_keys
-        self.units = units
+    Groups with other partition keys are never compared.
+    """
+
+    partition_keys: Sequence[str]
+    units: Units
+    # The best group is chosen among those with so many rows; None where one is marked before.
+    best_of: int | None = None
 
     @property
     def _own(self) -> AucSums:
-        return AucSums("own", self.units)
+        return AucSums(self.units)
 
     def aggregates(self, curve: RowCurve) -> dict[str, pl.Expr]:
         """Sums over the placed rows of a group, or over a part of its curve."""
@@ -118,50 +124,57 @@ class Reference(ABC):
     @property
     def steps(self) -> list[Step]:
         """Steps from sums to `OF_GROUP`, `OF_REFERENCE` and `DIFFERENCE`."""
-        return [*self._own.steps, self._parts, *self._compared, self._difference]
+        return [*self._own.steps, *self._choice, *self._compared, self._difference]
 
     @property
-    @abstractmethod
+    def choosing(self) -> list[Step]:
+        """Steps from sums to `IS_REFERENCE`, if it is not marked yet."""
+        return [*self._own.steps, *self._choice] if self._choice else []
+
+    @property
+    def _choice(self) -> list[Step]:
+        return [] if self.best_of is None else [partial(self._best, least=self.best_of)]
+
+    def _best(self, field: Fields, least: int) -> dict[str, pl.Expr]:
+        """Mark the first group with the highest AUC."""
+        candidate = pl.when(large_enough("auc", least)).then(field(OF_GROUP.column("auc")))
+        # Equal AUCs of different rows may round differently.
+        highest = (candidate >= candidate.max() - TOLERANCE).fill_null(value=False)
+        return {IS_REFERENCE: over(highest & (highest.cum_sum() == 1), self.partition_keys)}
+
+    @property
     def _compared(self) -> list[Step]:
         """Steps to `OF_REFERENCE`."""
+        return [self._of_chosen]
 
-    def _parts(self, field: Fields) -> dict[str, pl.Expr]:
-        return OF_GROUP.columns(self._own.parts(field) | {"slack": field(OWN_SLACK)})
+    def _of_chosen(self, field: Fields) -> dict[str, pl.Expr]:
+        parts = OF_GROUP.parts(field)
+        return OF_REFERENCE.columns({part: self.cell(value) for part, value in parts.items()})
 
     def _difference(self, field: Fields) -> dict[str, pl.Expr]:
         return independent_difference(field)
 
-    def logit_test(self, level: float) -> dict[str, pl.Expr]:
-        """Test the difference by Student's t on the logits, as `auc_difference_test` does."""
-        own, other = (each.estimate(pl.col) for each in (OF_GROUP, OF_REFERENCE))
-        # With perfect separation the estimated variance is 0, which is no estimate of precision.
-        known = (own.variance > 0) & (other.variance > 0)
-        known &= pl.col(DIFFERENCE.difference).is_not_null()
-        variance = pl.when(known).then(own.variance + other.variance)
-        parts = auc_difference_test(own, other, variance, level)
-        share = pl.col(DIFFERENCE.share)
-        return {name: v if name == "p_value" else share * v for name, v in parts.items()}
-
     @property
-    @abstractmethod
     def name(self) -> pl.Expr:
         """What results call it; null where there is none."""
+        chosen = pl.when(IS_REFERENCE).then(named_segment())
+        return over(chosen.drop_nulls().first(), self.partition_keys)
 
-    @abstractmethod
     def auc_weights(self) -> UnitWeights:
         """Weights of the influences of units on the AUCs of groups."""
+        return UnitWeights(pl.col(IS_REFERENCE).cast(pl.Float64), pl.lit(0.0), pl.lit(1.0))
 
-    @abstractmethod
     def row_weights(self) -> UnitWeights:
         """Weights of the cells of units."""
+        return self.auc_weights()
 
-    @abstractmethod
     def cell(self, own: pl.Expr) -> pl.Expr:
         """Compute a cell of the reference from that of each group."""
+        return over(pl.when(IS_REFERENCE).then(own).max(), self.partition_keys)
 
-    @abstractmethod
     def sample_size(self, own: pl.Expr) -> pl.Expr:
         """Compute a number of rows of the reference, without the group, from those of groups."""
+        return self.cell(own)
 
     def rows(self, own: pl.Expr) -> pl.Expr:
         """Compute a number of rows of the reference from those of groups."""
@@ -171,86 +184,20 @@ class Reference(ABC):
         """Proportion of the group in the reference, if that includes the group; else None."""
         return None
 
-    def to_others(self, gap: pl.Expr) -> pl.Expr:
-        """Return the gap; null for the reference group itself."""
-        return gap
-
-    @property
-    def is_reference(self) -> pl.Expr:
-        """Whether a group is the reference."""
-        return pl.lit(value=False)
-
     def with_pairs(self, table: pl.LazyFrame) -> pl.LazyFrame:
         """Add `PAIR`, true of two groups that share a test, and `REPEATED`, of the second."""
         no = pl.lit(value=False)
         return table.with_columns(no.alias(PAIR), no.alias(REPEATED))
 
 
-class ReferenceGroup(Reference):
-    """One of the groups, chosen by ``is_reference``, a function of its AUC."""
-
-    def __init__(
-        self, partition_keys: Sequence[str], units: Units, is_reference: IsReference
-    ) -> None:
-        """Set how the group is chosen."""
-        super().__init__(partition_keys, units)
-        self._is_reference = is_reference
-
-    @property
-    def is_reference(self) -> pl.Expr:
-        """Whether a group is the reference, known after the steps."""
-        return pl.col(IS_REFERENCE)
-
-    @property
-    def _compared(self) -> list[Step]:
-        return [self._chosen, self._of_chosen]
-
-    def _chosen(self, field: Fields) -> dict[str, pl.Expr]:
-        return {IS_REFERENCE: self._is_reference(field(OF_GROUP.column("auc")))}
-
-    def _of_chosen(self, field: Fields) -> dict[str, pl.Expr]:
-        return OF_REFERENCE.columns(
-            {part: self.cell(value) for part, value in OF_GROUP.parts(field).items()}
-        )
-
-    def _difference(self, field: Fields) -> dict[str, pl.Expr]:
-        columns = independent_difference(field)
-        return columns | {DIFFERENCE.difference: self.to_others(columns[DIFFERENCE.difference])}
-
-    @property
-    def name(self) -> pl.Expr:
-        """What results call it; null where there is none."""
-        chosen = pl.when(self.is_reference).then(named_segment())
-        return over(chosen.drop_nulls().first(), self.partition_keys)
-
-    def auc_weights(self) -> UnitWeights:
-        """Count the units of the reference group alone."""
-        return UnitWeights(self.is_reference.cast(pl.Float64), pl.lit(0.0), pl.lit(1.0))
-
-    def row_weights(self) -> UnitWeights:
-        """Count the cells of the reference group alone."""
-        return self.auc_weights()
-
-    def cell(self, own: pl.Expr) -> pl.Expr:
-        """Return the cell of the reference group."""
-        return over(pl.when(self.is_reference).then(own).max(), self.partition_keys)
-
-    def sample_size(self, own: pl.Expr) -> pl.Expr:
-        """Return the number of rows of the reference group."""
-        return self.cell(own)
-
-    def to_others(self, gap: pl.Expr) -> pl.Expr:
-        """Return the gap; null for the reference group itself."""
-        return pl.when(~self.is_reference).then(gap)
-
-
 def independent_difference(field: Fields) -> dict[str, pl.Expr]:
-    """Compare `OF_GROUP` with `OF_REFERENCE`."""
+    """Compare `OF_GROUP` with `OF_REFERENCE`; no difference of the reference group itself."""
     own, other = (each.parts(field) for each in (OF_GROUP, OF_REFERENCE))
+    # Near 1 the complements have more digits.
+    difference = other["one_minus_auc"] - own["one_minus_auc"]
     return {
         DIFFERENCE.reference_auc: other["auc"],
-        # Near 1 the complements have more digits.
-        DIFFERENCE.difference: other["one_minus_auc"] - own["one_minus_auc"],
+        DIFFERENCE.difference: pl.when(~field(IS_REFERENCE)).then(difference),
         DIFFERENCE.share: pl.lit(1.0),
         DIFFERENCE.slack: own["slack"] + other["slack"],
     }
@@ -259,13 +206,59 @@ def independent_difference(field: Fields) -> dict[str, pl.Expr]:
 class Rest(Reference):
     """The other groups: the mean of their AUCs, weighted by their pairs, and the rates of all rows.
 
-    Rows of different groups are never compared.
+    Pairs of rows of different groups do not count.
     """
 
     @property
     def _compared(self) -> list[Step]:
-        weights = {side: self._own.weight(side) for side in CLASSES}
-        return PairWeightedMean(weights, self.partition_keys).steps
+        return [self._pairs, self._other_pairs, self._terms, self._mean, self._rest_of_mean]
+
+    def _pairs(self, field: Fields) -> dict[str, pl.Expr]:
+        pairs = relative_pairs(map(field, OWN_WEIGHTS), self.partition_keys)
+        known = field(OF_GROUP.column("auc")).is_not_null()
+        return {PAIRS: pl.when(known).then(pairs).otherwise(0.0)}
+
+    def _other_pairs(self, field: Fields) -> dict[str, pl.Expr]:
+        return {OTHER_PAIRS: self._of_others(field(PAIRS))}
+
+    def _terms(self, field: Fields) -> dict[str, pl.Expr]:
+        """Weight the parts of each group; those without weight add nothing."""
+        pairs, own = field(PAIRS), OF_GROUP.parts_with_variances(field)
+        of_df = pl.when(own["variance"] > 0).then(own["variance"] ** 2 / own["df"]).otherwise(0.0)
+        weighted = {name: pairs**power * own[name] for name, power in _POWERS.items()}
+        weighted |= {_DF_PART: pairs**4 * of_df}
+        return {
+            f"{_TERM}{name}": pl.when(pairs > 0).then(term).otherwise(0.0)
+            for name, term in weighted.items()
+        }
+
+    def _mean(self, field: Fields) -> dict[str, pl.Expr]:
+        others = pl.when(field(OTHER_PAIRS) > 0).then(field(OTHER_PAIRS))
+        parts = {
+            name: self._sum(field(f"{_TERM}{name}")) / others**power
+            for name, power in _POWERS.items()
+        }
+        return OF_REFERENCE.columns(parts)
+
+    def _rest_of_mean(self, field: Fields) -> dict[str, pl.Expr]:
+        others = pl.when(field(OTHER_PAIRS) > 0).then(field(OTHER_PAIRS))
+        of_variance = self._sum(field(f"{_TERM}{_DF_PART}")) / others**4
+        variance = field(OF_REFERENCE.column("variance"))
+        complement = field(OF_REFERENCE.column("one_minus_auc"))
+        return OF_REFERENCE.columns({"auc": 1 - complement, "df": variance**2 / of_variance})
+
+    def _sum(self, terms: pl.Expr) -> pl.Expr:
+        """Add up the terms of the other groups; null where one of them has none."""
+        known = self._of_others(terms.is_null().cast(pl.Int64)) == 0
+        return pl.when(known).then(self._of_others(terms.fill_null(0.0)))
+
+    def _of_others(self, terms: pl.Expr) -> pl.Expr:
+        """Add up the terms of the other groups, without rounding them away by a large own term."""
+        largest = terms == terms.max()
+        first = largest & (largest.cum_sum() == 1)
+        # Another term is at most half of all, so that the difference keeps its digits.
+        others = pl.when(first).then(terms.filter(~first).sum()).otherwise(terms.sum() - terms)
+        return over(others, self.partition_keys)
 
     @property
     def name(self) -> pl.Expr:
@@ -276,16 +269,16 @@ class Rest(Reference):
         """Weight the groups by their pairs."""
         return UnitWeights(pl.col(PAIRS), pl.col(PAIRS), pl.col(OTHER_PAIRS))
 
+    def row_weights(self) -> UnitWeights:
+        """Leave out the units of the group."""
+        return UnitWeights(pl.lit(1.0), pl.lit(1.0), pl.lit(1.0))
+
     def with_pairs(self, table: pl.LazyFrame) -> pl.LazyFrame:
         """Mark two groups that are each the only other one."""
         has_rows = pl.col("n_pos") + pl.col("n_neg") > 0
         pair = has_rows & (over(has_rows.sum(), self.partition_keys) == 2)  # noqa: PLR2004
         second = over(has_rows.cum_sum(), self.partition_keys) == 2  # noqa: PLR2004
         return table.with_columns(pair.alias(PAIR), (pair & second).alias(REPEATED))
-
-    def row_weights(self) -> UnitWeights:
-        """Leave out the units of the group."""
-        return UnitWeights(pl.lit(1.0), pl.lit(1.0), pl.lit(1.0))
 
     def cell(self, own: pl.Expr) -> pl.Expr:
         """Subtract the group's cell from the overall one; a difference within rounding is 0."""
@@ -295,7 +288,7 @@ class Rest(Reference):
 
     def sample_size(self, own: pl.Expr) -> pl.Expr:
         """Count the rows of the other groups."""
-        return outside(self.partition_keys)(own)
+        return over(own.sum(), self.partition_keys) - own
 
 
 class Overall(Rest):
@@ -337,22 +330,10 @@ KINDS: tuple[str, ...] = ("rest", "overall", "best")
 
 def read_reference(kind: str, rows: Rows, min_rows: int) -> Reference:
     """Return the reference of a kind, one of `KINDS`, for the groups of checked rows."""
-    partition_keys, units = rows.model_keys, units_of(counted=rows.counted)
+    given = rows.model_keys, units_of(counted=rows.counted)
     if kind == "best":
-        return ReferenceGroup(partition_keys, units, _best(partition_keys, min_rows))
-    return (Rest if kind == "rest" else Overall)(partition_keys, units)
-
-
-def _best(partition_keys: Sequence[str], min_rows: int) -> IsReference:
-    enough = pl.when(large_enough("auc", min_rows))
-
-    def is_best(auc: pl.Expr) -> pl.Expr:
-        candidate = enough.then(auc)
-        # Equal AUCs of different rows may round differently.
-        highest = (candidate >= candidate.max() - TOLERANCE).fill_null(value=False)
-        return over(highest & (highest.cum_sum() == 1), partition_keys)
-
-    return is_best
+        return Reference(*given, min_rows)
+    return (Rest if kind == "rest" else Overall)(*given)
 
 
 _AUC = "auc"

@@ -7,14 +7,13 @@ from dataclasses import replace
 
 import polars as pl
 
-from polars_wroc.groups.abroca import MOST_GROUPS
-from polars_wroc.groups.abroca_test import distances_to_rest
+from polars_wroc.groups.abroca_test import MOST_GROUPS, distances_to_rest
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import Limit
 from polars_wroc.inputs.columns import WEIGHT, IntoColumn, IntoWeight
 from polars_wroc.inputs.frames import read_rows, require_groups
 from polars_wroc.inputs.rows import IntoColumns, Rows
-from polars_wroc.metrics.auc_interval import IntervalOptions, Method
+from polars_wroc.metrics.auc_interval import Interval, Method
 from polars_wroc.metrics.summary import summarise
 from polars_wroc.plans.queries import FrameT, join_on_keys, like_input, over
 
@@ -114,14 +113,14 @@ def subgroup_auc(
     require_groups(by)
     power = arguments.number("power", power, finite=True)
     within_limit = Limit("max_groups", max_groups, "groups").holds(pl.len())
-    options = IntervalOptions(level, method)
+    interval = Interval(level, method)
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label)
     groups = rows.group_keys
     stacked: Rows = _across_groups(rows, within_limit)
     samples = replace(stacked, keys=[*stacked.keys, _SAMPLE])
-    across = summarise(samples, options).rename({_group(key): key for key in groups})
-    within = summarise(rows, options)
-    overall = summarise(rows.regrouped([]), options)
+    across = summarise(samples, interval).rename({_group(key): key for key in groups})
+    within = summarise(rows, interval)
+    overall = summarise(rows.regrouped([]), interval)
     table = rows.key_values()
     for name, part in _parts(within, across).items():
         table = join_on_keys(table, _named(part, name, rows.keys), rows.keys)

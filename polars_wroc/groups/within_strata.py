@@ -8,7 +8,7 @@ the strata alone, such as those of a group that applies where all are rejected, 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import polars as pl
@@ -25,12 +25,10 @@ from polars_wroc.groups.gaps import (
     plan_sums,
 )
 from polars_wroc.groups.references import (
-    DIFFERENCE,
     IS_REFERENCE,
     PAIR,
     REPEATED,
     Reference,
-    ReferenceGroup,
     independent_difference,
     other_name,
 )
@@ -40,7 +38,7 @@ from polars_wroc.plans.queries import Fields, Step, in_columns, join_on_keys, ov
 from polars_wroc.ranking.curve import CELLS, SQUARES
 from polars_wroc.stats.proportions import is_exact
 from polars_wroc.thresholds.registry import GAP_RATES
-from polars_wroc.thresholds.threshold_rates import cell_counts
+from polars_wroc.thresholds.search import cell_counts
 
 # Columns that strata add to the table.
 WITHIN_COLUMNS = ("gap_crude", "gap_explained", "share_within")
@@ -80,9 +78,8 @@ def standardized_rates(
         return {_STRATUM_SHARE: share_of(weight, [*keys, "metric"])}
 
     cells = in_columns(cells, [others]).cache()
-    is_reference = reference.is_reference.alias(IS_REFERENCE)
     strata = pl.concat(
-        cells.select(*keys, pl.lit(rate).alias("metric"), is_reference, **_counts(rate))
+        cells.select(*keys, pl.lit(rate).alias("metric"), IS_REFERENCE, **_counts(rate))
         for rate in GAP_RATES
     )
     steps = [_rates, shares, _variances]
@@ -211,11 +208,8 @@ class GapsWithinStrata:
     def _of(self, crude: pl.LazyFrame, reference: Reference, in_strata: Measured) -> pl.LazyFrame:
         """Replace what crude comparisons rest on by what strata say."""
         keys = self.groups.keys
-        if isinstance(reference, ReferenceGroup):
-            # Chosen without strata.
-            reference = ReferenceGroup(
-                reference.partition_keys, reference.units, lambda _: pl.col(IS_REFERENCE)
-            )
+        # Chosen without strata.
+        reference = replace(reference, best_of=None)
         marks = crude.select(*keys, IS_REFERENCE).unique(maintain_order=True)
         order = [*keys, *self.strata]
 
@@ -250,14 +244,14 @@ class GapsWithinStrata:
         steps += [partial(_reference_pairs, reference=reference), partial(_auc_shares, keys=keys)]
         means = {
             "share_within": pl.col(_WEIGHT).filter(_COMPARED).sum() / pl.col(_WEIGHT).sum(),
-            IS_REFERENCE: reference.is_reference.any(),
+            IS_REFERENCE: pl.col(IS_REFERENCE).any(),
         }
         for each in (OF_GROUP, OF_REFERENCE):
             means |= each.mean_over(pl.col(_SHARE), pl.col)
         compared = in_columns(sums, steps).group_by(keys, maintain_order=True).agg(**means).cache()
-        intervals = [each.interval for each in (OF_GROUP, OF_REFERENCE)]
-        steps = [_difference, *(step for each in intervals for step in each.steps)]
-        columns = auc_columns(intervals, pl.col)
+        intervals = [each.interval() for each in (OF_GROUP, OF_REFERENCE)]
+        steps = [independent_difference, *(step for each in intervals for step in each.steps)]
+        columns = auc_columns(intervals)
         metric = {"metric": pl.lit(ROC_AUC.column), "has_ratio": pl.lit(value=False)}
         aucs = in_columns(compared, steps).select(*keys, IS_REFERENCE, **metric, **columns)
         return aucs, compared.select(*keys, pl.col("share_within").fill_nan(None))
@@ -280,12 +274,6 @@ def _reference_pairs(field: Fields, reference: Reference) -> dict[str, pl.Expr]:
 def _auc_shares(field: Fields, keys: Sequence[str]) -> dict[str, pl.Expr]:
     weight = stratum_weight(field(_PAIRS), field(_REFERENCE_PAIRS))
     return {_SHARE: share_of(weight, keys)}
-
-
-def _difference(field: Fields) -> dict[str, pl.Expr]:
-    columns = independent_difference(field)
-    others = pl.when(~field(IS_REFERENCE))
-    return columns | {DIFFERENCE.difference: others.then(columns[DIFFERENCE.difference])}
 
 
 def _explained(field: Fields) -> dict[str, pl.Expr]:

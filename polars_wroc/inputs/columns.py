@@ -319,9 +319,7 @@ def observe(
     """
     positive, negative, zero = _classes(label, pos_label, weight)
     value = numeric(score)
-    missing = value.is_null()
-    if score.dtype.is_float():
-        missing = missing | value.is_nan()
+    missing = has_no_score(score)
     if selected is not None:
         missing = missing | selected.column.is_null()
     # A product, since the engine may skip a branch together with the check of its values.
@@ -370,6 +368,12 @@ def _pos_label(label: Typed, pos_label: object) -> pl.Series:
         msg = f"`pos_label` must be a possible value of the label; {found}"
         raise TypeError(msg)
     return held
+
+
+def has_no_score(score: Typed) -> pl.Expr:
+    """Whether a score is null or NaN."""
+    missing = score.column.is_null()
+    return missing | score.column.is_nan() if score.dtype.is_float() else missing
 
 
 def numeric(typed: Typed) -> pl.Expr:

@@ -28,6 +28,7 @@ from polars_wroc.inputs.columns import (
     Observations,
     Typed,
     column_of,
+    has_no_score,
     internal_keys,
     model_names,
     number_type,
@@ -58,7 +59,6 @@ from polars_wroc.inputs.rows import (
     MissingRows,
     Rows,
     RowSource,
-    has_no_score,
     missing_marks,
     polars_frame,
     read_source,
@@ -238,14 +238,7 @@ def read_rows(
     marks = [missing_marks(*inputs, columns.decision)] if mark_missing else []
     others = _other_columns(columns, seen)
     observed = values.select(*keys, seen.score.alias(SCORE), *others, *marks)
-    return Rows(
-        observed,
-        keys,
-        [MODEL] if columns.several else [],
-        names=columns.keys,
-        compiled=compiled_when(frame) if columns.single else None,
-        design=columns.design,
-    )
+    return columns.rows(frame, observed, [MODEL] if columns.several else [])
 
 
 def read_rows_within(
@@ -263,17 +256,17 @@ def read_rows_within(
     The first keys are those of the ``attributes``.
     """
     frame, called = read_source(frame), "attributes"
-    groups = read_rows(frame, label, score, weight, attributes, pos_label, called=called)
-    names = groups.group_names
     table = frame.groups if isinstance(frame, RowSource) else frame.lazy()
-    strata = named_columns("within", within, table)
-    if both := sorted(strata.keys() & set(names)):
+    groups, strata = (
+        named_columns(called, attributes, table),
+        named_columns("within", within, table),
+    )
+    if both := sorted(strata.keys() & groups.keys()):
         msg = f"`within` must not name a column of `attributes`; found {both[0]!r} in both"
         raise ValueError(msg)
-    keys = named_columns(called, attributes, table) | strata
-    every = [column.alias(name) for name, column in keys.items()]
+    every = [column.alias(name) for name, column in (groups | strata).items()]
     rows = read_rows(frame, label, score, weight, every, pos_label, selected=selected)
-    return rows, rows.group_keys[len(names) :]
+    return rows, rows.group_keys[len(groups) :]
 
 
 def read_paired_rows(
@@ -304,14 +297,7 @@ def read_paired_rows(
         for i, typed in enumerate(columns.scores)
     ]
     observed = weighed.select(*columns.keys, *scores, *_other_columns(columns, first))
-    rows = Rows(
-        observed,
-        [*columns.keys],
-        names=columns.keys,
-        compiled=compiled_when(frame) if columns.single else None,
-        design=columns.design,
-    )
-    return rows, columns.models
+    return columns.rows(frame, observed, []), columns.models
 
 
 def missing_in_counts(
@@ -363,10 +349,19 @@ class _Columns(NamedTuple):
     clustered: bool
     design: SampleDesign | None
 
-    @property
-    def single(self) -> bool:
-        """Whether rows are what the compiled engine knows."""
-        return not (self.frequency or self.design or self.decision)
+    def rows(
+        self, given: pl.DataFrame | pl.LazyFrame, observed: pl.LazyFrame, model_keys: list[str]
+    ) -> Rows:
+        """Make rows of the columns ``observed`` in the frame that was ``given``."""
+        plain = not (self.frequency or self.design or self.decision)
+        return Rows(
+            observed,
+            [*self.keys, *model_keys],
+            model_keys,
+            names=self.keys,
+            compiled=compiled_when(given) if plain else None,
+            design=self.design,
+        )
 
     def seen(self, score: Typed, pos_label: object) -> Observations:
         """Check the rows with one of the scores."""
@@ -381,7 +376,7 @@ def _read(
     weight: IntoWeight | None,
     by: IntoColumns | None,
     cluster: IntoColumn | None,
-    survey: GivenDesign | None = None,
+    survey: GivenDesign | None,
     decision: IntoColumn | None = None,
     called: str = "by",
 ) -> _Columns:

@@ -24,6 +24,7 @@ from polars_wroc.inputs.columns import (
     IntoColumn,
     Observations,
     Typed,
+    has_no_score,
 )
 from polars_wroc.inputs.designs import SampleDesign
 from polars_wroc.plans.config import When
@@ -200,17 +201,13 @@ class Rows:
     def signed_squares(self) -> pl.Expr:
         """The squared weights, with a minus sign in negative rows."""
         weight = pl.col(WEIGHT)
-        if self.counted:
-            return pl.when(weight > 0).then(ROW_SQUARES).when(weight < 0).then(-pl.col(ROW_SQUARES))
-        return weight * weight.abs()
+        return _with_sign_of(weight, ROW_SQUARES) if self.counted else weight * weight.abs()
 
     @property
     def signed_cubes(self) -> pl.Expr:
         """The cubed weights, with a minus sign in negative rows."""
         weight = pl.col(WEIGHT)
-        if self.counted:
-            return pl.when(weight > 0).then(ROW_CUBES).when(weight < 0).then(-pl.col(ROW_CUBES))
-        return weight * weight * weight
+        return _with_sign_of(weight, ROW_CUBES) if self.counted else weight * weight * weight
 
     @property
     def multiplicity(self) -> pl.Expr:
@@ -271,6 +268,10 @@ class Rows:
         return aggregate(frame, self.keys, aggregates)
 
 
+def _with_sign_of(weight: pl.Expr, sums: str) -> pl.Expr:
+    return pl.when(weight > 0).then(sums).when(weight < 0).then(-pl.col(sums))
+
+
 def class_weights(signed: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
     """Split the signed weight into that of a positive and that of a negative row."""
     # Each class has its own sum: one minus the other would not be monotone.
@@ -319,12 +320,6 @@ class MissingRows:
         counts += [(name, rows) for name, rows in self.groups.items() if name not in self.scores]
         schema = {"column": pl.String, "n_missing": pl.Int64}
         return pl.DataFrame(counts, schema, orient="row").unique(maintain_order=True)
-
-
-def has_no_score(score: Typed) -> pl.Expr:
-    """Whether a score is null or NaN."""
-    missing = score.column.is_null()
-    return missing | score.column.is_nan() if score.dtype.is_float() else missing
 
 
 def missing_marks(

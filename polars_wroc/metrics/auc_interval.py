@@ -6,8 +6,8 @@ The variance is a few sums over the rows, computed from the same sort as the AUC
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, get_args
 
 import polars as pl
@@ -19,6 +19,7 @@ from polars_wroc.metrics import registry
 from polars_wroc.metrics.auc_variance import AUC_VARIANCE, Variance, units_of
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.metrics.score_interval import (
+    NEWCOMBE_HIGH,
     NEWCOMBE_LOW,
     RangeScoreInterval,
     ScoreInterval,
@@ -41,43 +42,6 @@ _FEW_MISRANKED = 3
 _MUCH_HEAVIER, _LOW_EFFICIENCY = 2, 0.2
 
 
-@dataclass(frozen=True)
-class Reliability:
-    """The columns on the reliability of an interval.
-
-    ``effective`` are the columns of Kish's effective sample sizes of the rows of each class.
-    """
-
-    interval: ScoreInterval
-    effective: Mapping[str, str]
-
-    def columns(self, field: Fields) -> dict[str, pl.Expr]:
-        """Compute `RELIABILITY_COLUMNS` from the columns of the interval."""
-        interval, known = self.interval, field("auc_low").is_not_null()
-        related: list[pl.Expr] = []
-        for side in CLASSES:
-            efficiency = field(self.effective[side]) / field(f"n_{side}")
-            related.append(efficiency < _LOW_EFFICIENCY)
-            ends = (field(interval.heavier(end, side)) for end in ("low", "high"))
-            related += [heavier > _MUCH_HEAVIER for heavier in ends]
-        misranked = [field(interval.misranked("low", side)) for side in CLASSES]
-        note = pl.when(known & pl.any_horizontal(related)).then(
-            pl.lit("weights depend on the score")
-        )
-        few = known & (pl.min_horizontal(misranked) < _FEW_MISRANKED)
-        values = (
-            *(pl.when(known).then(k) for k in misranked),
-            note.when(few).then(pl.lit("few misranked rows")),
-        )
-        return dict(zip(RELIABILITY_COLUMNS, values, strict=True))
-
-
-def unknown_reliability(_: Fields) -> dict[str, pl.Expr]:
-    """Fill `RELIABILITY_COLUMNS` with nulls, where the method is another."""
-    types = (pl.Float64, pl.Float64, pl.String)
-    return {name: pl.lit(None, t) for name, t in zip(RELIABILITY_COLUMNS, types, strict=True)}
-
-
 AreaMethod: TypeAlias = Literal["score", "logit-t", "logit", "wald"]
 Method: TypeAlias = Literal[AreaMethod, "newcombe"]
 
@@ -86,7 +50,7 @@ INTERVAL_COLUMNS = ("auc", "auc_se", "auc_low", "auc_high", "ci_method", "n_eff_
 _ONE_MINUS_AUC, _CLUSTERS, _CLUSTER_ROWS = "__one_minus_auc", "__clusters", "__cluster_rows"
 # The variance with clusters, as a multiple of what it would be if rows were independent.
 _DESIGN_EFFECT = "__design_effect"
-# Quantile of Student's t for correlated rows.
+# Quantile of Student's t.
 _QUANTILE = "__quantile_of_auc"
 # What the design of a survey adds: the design effect, and the degrees of freedom of the whole
 # design and of its units and strata with rows of the segment.
@@ -94,16 +58,22 @@ DESIGN_COLUMNS = ("deff", "df", "df_segment")
 
 
 @dataclass(frozen=True)
-class IntervalOptions:
-    """Options of a confidence interval, for rows of any kind."""
+class Interval:
+    """A confidence interval of the AUC of a group, from sums over its rows.
+
+    Where rows are ``counted`` one may stand for several. ``tpr`` is the range of true positive
+    rates of a partial AUC.
+    """
 
     level: float
     method: Method
     clustered: bool = False
-    # Whether to use Newcombe's interval, which holds for a whole AUC only, without a variance.
-    fallback: bool = True
     # Whether the variance is that of the design of a survey, which comes with the sums.
     designed: bool = False
+    # Whether to use Newcombe's interval, which holds for a whole AUC only, without a variance.
+    fallback: bool = True
+    counted: bool = False
+    tpr: Range | None = None
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -116,87 +86,50 @@ class IntervalOptions:
         arguments.option("method", self.method, get_args(Method if self.fallback else AreaMethod))
 
     def for_rows(self, rows: Rows) -> Interval:
-        """Say how to compute the interval of rows, of which one may stand for several."""
-        return Interval(self, counted=rows.counted)
-
-    def for_lists(self, tpr: Range | None = None, *, counted: bool = False) -> Interval:
-        """Say how to compute the interval in an expression."""
-        return Interval(self, counted=counted, tpr=tpr)
-
-
-@dataclass(frozen=True)
-class Interval:
-    """How to compute an interval; where rows are ``counted`` one may stand for several.
-
-    ``tpr`` is the range of true positive rates of a partial AUC.
-    """
-
-    options: IntervalOptions
-    counted: bool
-    tpr: Range | None = None
+        """Return the interval of these rows, of which one may stand for several."""
+        return replace(self, counted=rows.counted)
 
     @property
     def carried(self) -> Sequence[str]:
         """Columns of rows in lists that the sums need, in addition to scores and weights."""
-        return (CLUSTER,) if self.options.clustered else COUNTED if self.counted else ()
+        return (CLUSTER,) if self.clustered else COUNTED if self.counted else ()
 
     @property
     def variance(self) -> Variance:
         """The variance of the AUC, for the units that the weights and clusters imply."""
-        options = self.options
-        units = units_of(clustered=options.clustered, counted=self.counted)
+        units = units_of(clustered=self.clustered, counted=self.counted)
         return Variance(units, centre=_ONE_MINUS_AUC)
 
     @property
     def _total(self) -> str:
         """Column of the variance of the AUC."""
-        return AUC_VARIANCE if self.options.designed else self.variance.total
+        return AUC_VARIANCE if self.designed else self.variance.total
 
     @property
     def _correlated(self) -> bool:
         """Whether rows may depend on each other."""
-        return self.options.clustered or self.options.designed
-
-    @property
-    def _df(self) -> Callable[[Fields], pl.Expr]:
-        return design_df if self.options.designed else _df_of_clusters
+        return self.clustered or self.designed
 
     @property
     def _variance_of_rows(self) -> Variance:
         """The variance if rows were independent."""
-        if not self.options.clustered:
+        if not self.clustered:
             return self.variance
-        units = units_of(counted=self.counted)
-        return Variance(units, centre=_ONE_MINUS_AUC, name="_of_rows")
+        return Variance(units_of(counted=self.counted), centre=_ONE_MINUS_AUC, name="_of_rows")
 
     @property
     def _by_score(self) -> bool:
-        return self.options.method == "score"
+        return self.method == "score"
 
     @property
-    def _score(self) -> ScoreInterval | RangeScoreInterval:
-        variance = self._variance_of_rows
+    def _score(self) -> ScoreInterval:
+        rows = self._variance_of_rows
+        effect = _DESIGN_EFFECT if self._correlated else None
+        columns = "auc", _ONE_MINUS_AUC, rows.moments, "", effect
         if self.tpr is None:
-            return self._of_whole_auc
-        weight = variance.column("weight", "pos")
-        return RangeScoreInterval(
-            "auc",
-            _ONE_MINUS_AUC,
-            variance.moments,
-            variance.effective("pos"),
-            weight,
-            self.tpr,
-            self._effect,
-        )
-
-    @property
-    def _of_whole_auc(self) -> ScoreInterval:
-        moments = self._variance_of_rows.moments
-        return ScoreInterval("auc", _ONE_MINUS_AUC, moments, design_effect=self._effect)
-
-    @property
-    def _effect(self) -> str | None:
-        return _DESIGN_EFFECT if self._correlated else None
+            return ScoreInterval(*columns)
+        size, weight = rows.effective("pos"), rows.column("weight", "pos")
+        return RangeScoreInterval(*columns, tpr=self.tpr, size=size, weight=weight)
 
     def score_limits(self, field: Fields, quantile: pl.Expr) -> Limits:
         """Limits of the method ``"score"`` at a quantile, after the steps."""
@@ -204,8 +137,7 @@ class Interval:
 
     def cluster_sums(self, placements: Placements) -> dict[str, pl.Expr]:
         """Values whose sums over its cluster `sums` needs in each row."""
-        rows = placements.pos.weight + placements.neg.weight > 0
-        return self.variance.cluster_sums(placements) | {_CLUSTER_ROWS: rows}
+        return self.variance.cluster_sums(placements) | {_CLUSTER_ROWS: _has_weight(placements)}
 
     def sums(self, curve: RowCurve, field: Fields) -> dict[str, pl.Expr]:
         """Aggregate a curve to the sums that `steps` need."""
@@ -224,17 +156,15 @@ class Interval:
         For a range of true positive rates ``misranked`` is what `misranked_sums` needs.
         """
         columns = {"auc": area, _ONE_MINUS_AUC: one_minus_auc}
-        if self.options.clustered:
-            has_weight = placements.pos.weight + placements.neg.weight > 0
-            columns[_CLUSTERS] = pl.when(has_weight).then(1 / field(_CLUSTER_ROWS)).sum()
         columns |= self.variance.sums(placements, field)
-        if self.options.clustered:
-            # For limits by the score-type method, which other tables than the summary have too.
-            columns |= self._variance_of_rows.sums(placements, field)
+        rows = self._variance_of_rows
+        if self.clustered:
+            clusters = pl.when(_has_weight(placements)).then(1 / field(_CLUSTER_ROWS)).sum()
+            # The latter for limits by the score-type method, which other tables have too.
+            columns |= {_CLUSTERS: clusters} | rows.sums(placements, field)
         if misranked is not None and self._by_score:
             weight = placements.pos.weight
-            own = self._variance_of_rows.unit_weight(weight, field)
-            columns |= misranked_sums(weight * own, misranked)
+            columns |= misranked_sums(weight * rows.unit_weight(weight, field), misranked)
         return columns
 
     def walk_sums(self) -> dict[str, pl.Expr]:
@@ -248,32 +178,43 @@ class Interval:
     @property
     def steps(self) -> list[Step]:
         """Steps from the sums of a group to the columns of its interval."""
-        first = [*self.variance.steps, self._degrees_of_freedom]
+        rows = self._variance_of_rows
+        steps = [*self.variance.steps, self._effective_sizes]
+        if self._by_score and self.clustered:
+            steps += rows.steps
+        if self.designed or (self._by_score and self.clustered):
+            steps.append(self._design_effect)
         if self._by_score:
-            rows = self._variance_of_rows
-            if self.options.clustered:
-                first += rows.steps
-            if self._correlated:
-                first.append(self._design_effect)
-            at = [self._students] if self._correlated else []
-            of_score = [rows.add_moments, *self._score.steps, *at, self._score_limits]
-            reliability = [self._reliability.columns] if self.options.fallback else []
-            return [*first, *of_score, *reliability, *self._of_design]
-        if self.options.designed:
-            first.append(self._design_effect)
-        elif self.options.fallback:
-            first += newcombe_steps(normal_quantile((1 + self.options.level) / 2))
-        unknown = [unknown_reliability] if self.options.fallback else []
-        return [*first, self._limits, self._result, *unknown, *self._of_design]
+            steps += [rows.add_moments, *self._score.steps]
+        elif self._by_newcombe:
+            steps += newcombe_steps(normal_quantile(self._tail))
+        if self._by_students_t:
+            steps.append(self._students)
+        steps.append(self._score_limits if self._by_score else self._analytic_limits)
+        if self.fallback:
+            steps.append(self._reliability)
+        return [*steps, self._design_columns] if self.designed else steps
 
     @property
-    def _of_design(self) -> list[Step]:
-        return [self._design_columns] if self.options.designed else []
+    def _by_newcombe(self) -> bool:
+        """Whether there are limits without a variance too."""
+        return self.fallback and not self.designed
+
+    @property
+    def _by_students_t(self) -> bool:
+        return self.designed or (self.clustered if self._by_score else self.method == "logit-t")
+
+    @property
+    def _tail(self) -> float:
+        return (1 + self.level) / 2
+
+    def _effective_sizes(self, field: Fields) -> dict[str, pl.Expr]:
+        return {f"n_eff_{side}": field(self.variance.effective(side)) for side in CLASSES}
 
     def _design_effect(self, field: Fields) -> dict[str, pl.Expr]:
         """Add how many times larger the variance is than if rows were independent."""
         of_rows, clustered = field(self._variance_of_rows.total), field(self._total)
-        if self.options.designed:
+        if self.designed:
             return {_DESIGN_EFFECT: design_effect(clustered, of_rows)}
         # A variance of 0 says nothing. Where one cluster has a whole class, there is none: the
         # effect is then at most that of clusters whose rows are all alike.
@@ -287,82 +228,85 @@ class Interval:
 
     def _students(self, field: Fields) -> dict[str, pl.Expr]:
         """Add the quantile of Student's t, which both limits need several times."""
-        return {_QUANTILE: student_quantile((1 + self.options.level) / 2, self._df(field))}
+        if self.designed:
+            df = design_df(field)
+        elif self._by_score:
+            df = field(_CLUSTERS) - 1
+        else:
+            df = self.variance.degrees_of_freedom(field)
+            if self.clustered:
+                df = pl.min_horizontal(df, field(_CLUSTERS) - 1)
+        return {_QUANTILE: student_quantile(self._tail, df.clip(lower_bound=1.0))}
+
+    def _quantile(self, field: Fields) -> pl.Expr:
+        return field(_QUANTILE) if self._by_students_t else pl.lit(normal_quantile(self._tail))
+
+    def _score_limits(self, field: Fields) -> dict[str, pl.Expr]:
+        limits = self._score.limits(field, self._quantile(field))
+        method = pl.when(limits.low.is_not_null()).then(pl.lit("score"))
+        return self._columns(field, limits, method)
+
+    def _analytic_limits(self, field: Fields) -> dict[str, pl.Expr]:
+        """Add the limits by the variance; where there is none, Newcombe's."""
+        auc, one_minus_auc = field("auc"), field(_ONE_MINUS_AUC)
+        variance = field(self._total)
+        margin = self._quantile(field) * variance.sqrt()
+        limits = logit_limits(auc, one_minus_auc, margin)
+        if self.method == "wald":
+            limits = Limits((auc - margin).clip(0.0, 1.0), (auc + margin).clip(0.0, 1.0))
+        regular = (variance > 0) & (auc > 0) & (one_minus_auc > 0)
+        analytic = pl.when(pl.lit(self.method != "newcombe") & regular)
+        others = [pl.lit(None, pl.Float64)] * 2
+        if self._by_newcombe:
+            others = [field(NEWCOMBE_LOW), field(NEWCOMBE_HIGH)]
+        ends = zip(limits, others, strict=True)
+        method = analytic.then(pl.lit(self.method)).when(others[0].is_not_null())
+        return self._columns(
+            field,
+            Limits(*(analytic.then(limit).otherwise(other) for limit, other in ends)),
+            method.then(pl.lit("newcombe")),
+        )
+
+    def _columns(self, field: Fields, limits: Limits, method: pl.Expr) -> dict[str, pl.Expr]:
+        return {
+            "auc_se": field(self._total).sqrt(),
+            "auc_low": limits.low,
+            "auc_high": limits.high,
+            "ci_method": method,
+        }
+
+    def _reliability(self, field: Fields) -> dict[str, pl.Expr]:
+        """Add `RELIABILITY_COLUMNS`."""
+        if not self._by_score:
+            types = (pl.Float64, pl.Float64, pl.String)
+            return {n: pl.lit(None, t) for n, t in zip(RELIABILITY_COLUMNS, types, strict=True)}
+        known = field("auc_low").is_not_null()
+        related: list[pl.Expr] = []
+        for side in CLASSES:
+            effective = field(self._variance_of_rows.effective(side))
+            related.append(effective / field(f"n_{side}") < _LOW_EFFICIENCY)
+            ends = (field(self._score.heavier(end, side)) for end in ("low", "high"))
+            related += [heavier > _MUCH_HEAVIER for heavier in ends]
+        misranked = [field(self._score.misranked("low", side)) for side in CLASSES]
+        note = pl.when(known & pl.any_horizontal(related)).then(
+            pl.lit("weights depend on the score")
+        )
+        few = known & (pl.min_horizontal(misranked) < _FEW_MISRANKED)
+        values = (
+            *(pl.when(known).then(k) for k in misranked),
+            note.when(few).then(pl.lit("few misranked rows")),
+        )
+        return dict(zip(RELIABILITY_COLUMNS, values, strict=True))
 
     def _design_columns(self, field: Fields) -> dict[str, pl.Expr]:
         """Add `DESIGN_COLUMNS`, and say why there is no variance."""
         values = field(_DESIGN_EFFECT), field(DESIGN_DF), field(SEGMENT_DF)
         columns = dict(zip(DESIGN_COLUMNS, values, strict=True))
-        if self.options.fallback:
+        if self.fallback:
             unknown = pl.when(field("auc").is_not_null() & field("auc_se").is_null())
             columns["ci_note"] = unknown.then(field(DESIGN_NOTE)).otherwise(field("ci_note"))
         return columns
 
-    def _score_limits(self, field: Fields) -> dict[str, pl.Expr]:
-        normal = pl.lit(normal_quantile((1 + self.options.level) / 2))
-        limits = self._score.limits(field, field(_QUANTILE) if self._correlated else normal)
-        return {
-            "auc_se": field(self._total).sqrt(),
-            "auc_low": limits.low,
-            "auc_high": limits.high,
-            "ci_method": pl.when(limits.low.is_not_null()).then(pl.lit("score")),
-        }
 
-    @property
-    def _reliability(self) -> Reliability:
-        rows = self._variance_of_rows
-        effective = {side: rows.effective(side) for side in CLASSES}
-        return Reliability(self._of_whole_auc, effective)
-
-    def _degrees_of_freedom(self, field: Fields) -> dict[str, pl.Expr]:
-        """Add Satterthwaite's degrees of freedom, at most the number of clusters minus 1."""
-        variance = field(self._total)
-        effective = {side: field(self.variance.effective(side)) for side in CLASSES}
-        df = self.variance.degrees_of_freedom(field)
-        if self.options.designed:
-            df = design_df(field)
-        elif self.options.clustered:
-            df = pl.min_horizontal(df, field(_CLUSTERS) - 1)
-        regular = (variance > 0) & (field("auc") > 0) & (field(_ONE_MINUS_AUC) > 0)
-        return {
-            "__df": df.clip(lower_bound=1.0),
-            "__regular": regular.fill_null(value=False),
-            **{f"n_eff_{side}": size for side, size in effective.items()},
-        }
-
-    def _limits(self, field: Fields) -> dict[str, pl.Expr]:
-        auc, one_minus_auc, variance = (
-            field("auc"),
-            field(_ONE_MINUS_AUC),
-            field(self._total),
-        )
-        tail = (1 + self.options.level) / 2
-        normal = pl.lit(normal_quantile(tail))
-        if self.options.designed:
-            normal = student_quantile(tail, field("__df"))
-        if self.options.method == "wald":
-            margin = normal * variance.sqrt()
-            low, high = (auc - margin).clip(0.0, 1.0), (auc + margin).clip(0.0, 1.0)
-        else:
-            small_sample = self.options.method == "logit-t"
-            quantile = student_quantile(tail, field("__df")) if small_sample else normal
-            low, high = logit_limits(auc, one_minus_auc, quantile * variance.sqrt())
-        return {"__analytic_low": low, "__analytic_high": high}
-
-    def _result(self, field: Fields) -> dict[str, pl.Expr]:
-        analytic = pl.when(pl.lit(self.options.method != "newcombe") & field("__regular"))
-        limits = {
-            f"auc_{end}": analytic.then(field(f"__analytic_{end}")) for end in ("low", "high")
-        }
-        method = analytic.then(pl.lit(self.options.method))
-        columns: dict[str, pl.Expr] = {"auc_se": field(self._total).sqrt()}
-        if self.options.designed or not self.options.fallback:
-            return columns | limits | {"ci_method": method}
-        known = field(NEWCOMBE_LOW).is_not_null()
-        for end in ("low", "high"):
-            columns[f"auc_{end}"] = limits[f"auc_{end}"].otherwise(field(f"__{end}"))
-        return columns | {"ci_method": method.when(known).then(pl.lit("newcombe"))}
-
-
-def _df_of_clusters(field: Fields) -> pl.Expr:
-    return (field(_CLUSTERS) - 1).clip(lower_bound=1.0)
+def _has_weight(placements: Placements) -> pl.Expr:
+    return placements.pos.weight + placements.neg.weight > 0

@@ -28,7 +28,7 @@ from polars_wroc.inputs.rows import IntoColumns, Rows, polars_frame
 from polars_wroc.metrics.registry import Formula, Metrics, from_walk, named_metrics, need_scores
 from polars_wroc.plans.config import compiled_when
 from polars_wroc.plans.queries import FrameT, collect, like_input, probability
-from polars_wroc.ranking.placements import REPLICATE, RowCurve, add_placements, row_curve
+from polars_wroc.ranking.placements import REPLICATE, add_placements, row_curve
 from polars_wroc.ranking.sorting import by_descending_score
 from polars_wroc.stats.variances import (
     REPLICATES_AT_ONCE,
@@ -130,10 +130,12 @@ def bootstrap(
     names: list[str] = list(formulas)
     _check_names(names, [*BOOTSTRAP_COLUMNS, REPLICATE, MODEL])
     table = polars_frame(frame)
-    rows: Rows = _rows(table, label, score, weight, by, pos_label, design)
+    refuse_frequency(weight, "where rows are drawn")
+    rows: Rows = read_rows(
+        table, label, score, weight, by, pos_label, cluster=design, each_a_cluster=design is None
+    )
     rows.check_names(BOOTSTRAP_COLUMNS)
-    curve = _curve(table, score, formulas)
-    replicated = _replicates(table, rows, formulas, curve, replicates, seed, multiplier)
+    replicated = _replicates(table, rows, score, formulas, replicates, seed, multiplier)
     group = [*rows.keys, "metric"]
     long = replicated.unpivot(
         on=names, index=[*rows.keys, REPLICATE], variable_name="metric", value_name="value"
@@ -199,10 +201,12 @@ def bootstrap_replicates(
     _check_names(formulas, [REPLICATE, MODEL])
     columns = [REPLICATE, *formulas]
     table = polars_frame(frame)
-    rows: Rows = _rows(table, label, score, weight, by, pos_label, design)
+    refuse_frequency(weight, "where rows are drawn")
+    rows: Rows = read_rows(
+        table, label, score, weight, by, pos_label, cluster=design, each_a_cluster=design is None
+    )
     rows.check_names(columns)
-    curve = _curve(table, score, formulas)
-    replicated = _replicates(table, rows, formulas, curve, replicates, seed, multiplier)
+    replicated = _replicates(table, rows, score, formulas, replicates, seed, multiplier)
     return like_input(frame, rows.result(replicated.sort(REPLICATE), columns))
 
 
@@ -213,43 +217,11 @@ def _check_names(names: Iterable[str], taken: Sequence[str]) -> None:
             raise ValueError(msg)
 
 
-def _rows(
-    frame: pl.DataFrame | pl.LazyFrame,
-    label: IntoColumn,
-    score: IntoColumns,
-    weight: IntoWeight | None,
-    by: IntoColumns | None,
-    pos_label: object,
-    cluster: IntoColumn | None,
-) -> Rows:
-    refuse_frequency(weight, "where rows are drawn")
-    return read_rows(
-        frame,
-        label,
-        score,
-        weight,
-        by,
-        pos_label,
-        cluster=cluster,
-        each_a_cluster=cluster is None,
-    )
-
-
-def _curve(
-    frame: pl.DataFrame | pl.LazyFrame, score: IntoColumns, formulas: dict[str, Formula]
-) -> RowCurve:
-    """Refer to placed rows, with their scores where a metric needs to know them."""
-    if not need_scores(formulas):
-        return row_curve()
-    known = pl.col(SCORE).cast(pl.Float64)
-    return replace(row_curve(), score=known, precision=score_precision(frame, score))
-
-
 def _replicates(
     frame: pl.DataFrame | pl.LazyFrame,
     rows: Rows,
+    score: IntoColumns,
     formulas: dict[str, Formula],
-    curve: RowCurve,
     replicates: int,
     seed: int,
     multiplier: Multiplier,
@@ -266,8 +238,10 @@ def _replicates(
 
         sums = resampled_sums(rows, when, draws, poisson() if multiplier == "poisson" else None)
         return sums.select(*rows.keys, REPLICATE, **walked)
-    ordered = by_descending_score(rows)
-    if curve.score is not None:
+    curve, ordered = row_curve(), by_descending_score(rows)
+    if need_scores(formulas):
+        known = pl.col(SCORE).cast(pl.Float64)
+        curve = replace(curve, score=known, precision=score_precision(frame, score))
         ordered = ordered.with_columns(probability("score", pl.col(SCORE)).alias(SCORE))
     eager = not isinstance(frame, pl.LazyFrame)
     if eager:

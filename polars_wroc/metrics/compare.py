@@ -27,8 +27,7 @@ from polars_wroc.metrics.paired_tests import (
     DESIGN,
     ONE_MINUS,
     ComparisonMethod,
-    DelongTest,
-    paired_test,
+    PairedTest,
 )
 from polars_wroc.plans.queries import FrameT, in_columns, join_on_keys, like_input
 from polars_wroc.ranking.curve import if_both_classes
@@ -51,7 +50,7 @@ _MODELS_AT_ONCE = 10
 class Pair:
     """Two models by number, and how they are compared."""
 
-    test: DelongTest
+    test: PairedTest
     first: int
     second: int
 
@@ -104,7 +103,7 @@ def placement_columns(models: int) -> dict[str, dict[str, pl.Expr]]:
     return {score_column(model): {_placement(model): of_row} for model in range(models)}
 
 
-def sums_of_pairs(placed: PlacedRows, models: int, test: DelongTest, rows: Rows) -> pl.LazyFrame:
+def sums_of_pairs(placed: PlacedRows, models: int, test: PairedTest, rows: Rows) -> pl.LazyFrame:
     """Return a row per group and pair of placed rows, with the columns that the tests need."""
     placed = placed.with_columns(**dict(zip(_OF_CLASS, class_weights(pl.col(WEIGHT)), strict=True)))
     if test.units == "cluster":
@@ -122,7 +121,7 @@ def sums_of_pairs(placed: PlacedRows, models: int, test: DelongTest, rows: Rows)
     )
 
 
-def _batches(models: int, test: DelongTest) -> list[list[Pair]]:
+def _batches(models: int, test: PairedTest) -> list[list[Pair]]:
     """Divide the pairs by blocks of models, so that a batch has few models."""
     batches: dict[tuple[int, ...], list[Pair]] = {}
     for pair in starmap(partial(Pair, test), combinations(range(models), 2)):
@@ -161,7 +160,7 @@ def _sums_of_batch(
     return table.select(*kept, **listed).explode(*listed, empty_as_null=False)
 
 
-def _cluster_sums(models: int, test: DelongTest) -> dict[str, pl.Expr]:
+def _cluster_sums(models: int, test: PairedTest) -> dict[str, pl.Expr]:
     """Values whose sums over its cluster the sums of pairs need in each row."""
     weights = _unit_weights(test)
     return {
@@ -173,7 +172,7 @@ def _cluster_sums(models: int, test: DelongTest) -> dict[str, pl.Expr]:
     }
 
 
-def _unit_weights(test: DelongTest) -> list[str]:
+def _unit_weights(test: PairedTest) -> list[str]:
     """Columns of the weights of a row's cluster, which all models share."""
     return [test.variance.column("unit_weight", side) for side in CLASSES]
 
@@ -371,7 +370,7 @@ def compare(
     )
     limit.check(comb(len(models), 2))
     units = units_of(clustered=clustered, counted=rows.counted)
-    test = paired_test(method, units, designed=designed)
+    test = PairedTest(method, units, designed=designed)
     sums = reduce_placements(
         rows,
         placement_columns(len(models)),

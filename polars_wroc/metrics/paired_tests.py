@@ -15,7 +15,7 @@ import polars as pl
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.rows import CLASSES
 from polars_wroc.metrics.auc_variance import Units, Variance
-from polars_wroc.metrics.score_interval import ScoreInterval, WilsonInterval, lower_limit
+from polars_wroc.metrics.score_interval import ScoreInterval, SizedInterval, lower_limit
 from polars_wroc.plans.queries import Fields, Step
 from polars_wroc.ranking.placements import Placements
 from polars_wroc.stats.difference_tests import contrast
@@ -69,8 +69,8 @@ class ScoreDifference:
     independent. With ``df``, the column of degrees of freedom, the p-value is that of Student's t.
     """
 
-    one: ScoreInterval | WilsonInterval
-    other: ScoreInterval | WilsonInterval
+    one: SizedInterval
+    other: SizedInterval
     difference: str
     scale_one: str
     scale_other: str
@@ -229,55 +229,43 @@ _ROUNDING = 1e-14
 
 
 @dataclass(frozen=True)
-class DelongTest:
-    """The normal interval and test, from the variance of the difference.
+class PairedTest:
+    """The interval and the test of a difference of two AUCs.
 
-    If ``designed``, from that by the design of a survey, which comes with `DESIGN` in columns of a
-    pair; then with Student's t.
+    If ``method`` is ``"delong"``, they are normal, from the variance of the difference; if
+    ``"score"``, from the score-type intervals of both AUCs and their correlation. If ``designed``,
+    variances are those by the design of a survey, which come with `DESIGN` in columns of a pair;
+    then with Student's t.
     """
 
+    method: ComparisonMethod
     units: Units
     designed: bool = False
+
+    def __post_init__(self) -> None:
+        """Check the method."""
+        arguments.option("method", self.method, get_args(ComparisonMethod))
 
     @property
     def variance(self) -> Variance:
         """The variance of the difference."""
         return Variance(self.units, centre=_CENTRE)
 
-    def model_sums(self, model: int, placements: Placements) -> dict[str, pl.Expr]:  # noqa: ARG002
-        """Aggregate the rows of a group to what is needed of each model."""
-        return {}
-
-    def of_models(self, *models: int) -> dict[str, pl.Expr]:  # noqa: ARG002
-        """Rename these sums of two models to the columns of a pair."""
-        return {}
-
-    @property
-    def steps(self) -> list[Step]:
-        """Steps from the columns of a pair to those that `result` needs."""
-        return [_centre, *([_design] if self.designed else self.variance.steps)]
-
-    def result(self, level: float) -> dict[str, pl.Expr]:
-        """Return interval and test as `CONTRAST_COLUMNS`."""
-        df = pl.col(_DF) if self.designed else None
-        return contrast(pl.col(_DIFFERENCE), pl.col(self._total), level, df)
-
     @property
     def _total(self) -> str:
         """Column of the variance of the difference."""
         return _VARIANCE_BY_DESIGN if self.designed else self.variance.total
 
-
-@dataclass(frozen=True)
-class ScoreTest(DelongTest):
-    """Interval and test from the score-type intervals of both AUCs and their correlation."""
-
     def model_sums(self, model: int, placements: Placements) -> dict[str, pl.Expr]:
         """Aggregate the rows of a group to what is needed of each model."""
+        if self.method == "delong":
+            return {}
         return self._of_model(model).sums_of_values(placements, pl.col)
 
     def of_models(self, *models: int) -> dict[str, pl.Expr]:
         """Rename these sums of two models to the columns of a pair."""
+        if self.method == "delong":
+            return {}
         return {
             name: pl.col(of_model)
             for model, variance in zip(models, self._variances, strict=True)
@@ -291,25 +279,30 @@ class ScoreTest(DelongTest):
     @property
     def steps(self) -> list[Step]:
         """Steps from the columns of a pair to those that `result` needs."""
+        of_difference = [_centre, *([_design] if self.designed else self.variance.steps)]
+        if self.method == "delong":
+            return of_difference
         both = [step for each in self._variances for step in (*each.steps, each.add_moments)]
         effects = [self._design_effects] if self.designed else []
-        related = [*effects, self._correlation]
-        return [*super().steps, self._start, *both, *related, *self._test.steps]
+        return [*of_difference, self._start, *both, *effects, self._correlation, *self._test.steps]
 
     def result(self, level: float) -> dict[str, pl.Expr]:
         """Return interval and test as `CONTRAST_COLUMNS`; ``z`` is what the p-value belongs to."""
-        difference, quantile = pl.col(_DIFFERENCE), pl.col(self._test.quantile)
+        difference, variance = pl.col(_DIFFERENCE), pl.col(self._total)
+        if self.method == "delong":
+            return contrast(difference, variance, level, pl.col(_DF) if self.designed else None)
         tail = (1 + level) / 2
         normal = pl.lit(normal_quantile(tail))
-        student = student_quantile(tail, pl.col(_DF)) if self.designed else normal
-        limits = self._test.limits(pl.col, student)
+        limits = self._test.limits(
+            pl.col, student_quantile(tail, pl.col(_DF)) if self.designed else normal
+        )
         known = pl.when(limits.low.is_not_null())
         return {
             "difference": difference,
-            "difference_se": pl.col(self._total).sqrt(),
+            "difference_se": variance.sqrt(),
             "difference_low": limits.low,
             "difference_high": limits.high,
-            "z": known.then(difference.sign() * quantile),
+            "z": known.then(difference.sign() * pl.col(self._test.quantile)),
             "p_value": known.then(pl.col(self._test.p_value)),
         }
 
@@ -359,12 +352,6 @@ class ScoreTest(DelongTest):
         one, other = (field(name) for name in names)
         covariance = (one + other - field(self._total)) / 2
         return {_CORRELATION: credible_correlation(covariance, one, other)}
-
-
-def paired_test(method: ComparisonMethod, units: Units, *, designed: bool) -> DelongTest:
-    """Choose how the AUCs of two models are compared."""
-    arguments.option("method", method, get_args(ComparisonMethod))
-    return (DelongTest if method == "delong" else ScoreTest)(units, designed)
 
 
 def _design(field: Fields) -> dict[str, pl.Expr]:

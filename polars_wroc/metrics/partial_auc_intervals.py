@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import get_args
 
@@ -29,7 +29,6 @@ from polars_wroc.metrics.auc_interval import (
     INTERVAL_COLUMNS,
     AreaMethod,
     Interval,
-    IntervalOptions,
 )
 from polars_wroc.metrics.auc_variance import AUC_INFLUENCE, unit_influences, with_variances_of
 from polars_wroc.metrics.partial_auc import PartialAUC, Standardize
@@ -84,6 +83,14 @@ class LinearisedArea:
     fpr: Range | None
     tpr: Range | None
 
+    def __post_init__(self) -> None:
+        """Check the ranges, of which there may be one."""
+        if self.fpr is not None and self.tpr is not None:
+            msg = f"`fpr` or `tpr` must be given, not both; found {self.fpr!r} and {self.tpr!r}"
+            raise ValueError(msg)
+        checked = PartialAUC(fpr=self.fpr, tpr=self.tpr)
+        arguments.hold(self, fpr=checked.fpr, tpr=checked.tpr)
+
     def placed_in_lists(self, rows: pl.Expr, *carried: str) -> pl.Expr:
         """Compute the columns of `placements` in lists of rows; keep the ``carried``."""
         field = pl.element().struct.field
@@ -100,9 +107,8 @@ class LinearisedArea:
         (weight, placement), (other, _) = placements
         known = if_both_classes(weight.sum(), other.sum(), (weight * placement).sum())
         one_minus_auc = _without_rounding(known / weight.sum())
-        return interval.sums_of(
-            1 - one_minus_auc, one_minus_auc, placements, field, self.misranked(field)
-        )
+        misranked = None if self.tpr is None else field(_MISRANKED)
+        return interval.sums_of(1 - one_minus_auc, one_minus_auc, placements, field, misranked)
 
     def placements(self, field: Fields) -> Placements:
         """Placement values: 1 minus a row's contribution as a proportion of the largest area."""
@@ -110,43 +116,16 @@ class LinearisedArea:
             *(ClassRows(field(w), field(p)) for w, p in zip(_WEIGHTS, _PLACEMENTS, strict=True))
         )
 
-    def misranked(self, field: Fields) -> pl.Expr | None:
-        """For a range of true positive rates: what `misranked_sums` needs of each row.
-
-        That is the part of a positive that is in the range, times the proportion of the negatives
-        above it.
-        """
-        return None if self.tpr is None else field(_MISRANKED)
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether the area is the AUC."""
-        return self._range == WHOLE_RANGE
-
-    @property
-    def has_score_interval(self) -> bool:
-        """Whether there is an interval of the score type."""
-        return self.is_whole or self.tpr is not None
-
-    def options(
-        self,
-        level: float,
-        method: AreaMethod,
-        *,
-        clustered: bool = False,
-        designed: bool = False,
-    ) -> IntervalOptions:
-        """Return the options of the interval; ``"logit-t"`` where there is none by score."""
-        if method == "score" and not self.has_score_interval:
+    def interval(
+        self, level: float, method: AreaMethod, *, clustered: bool, designed: bool = False
+    ) -> Interval:
+        """Return the interval of the area; ``"logit-t"`` where there is none by score."""
+        tpr = None if self._range == WHOLE_RANGE else self.tpr
+        if method == "score" and self.tpr is None and self._range != WHOLE_RANGE:
             method = "logit-t"
-        return IntervalOptions(
-            level, method, clustered=clustered, fallback=False, designed=designed
+        return Interval(
+            level, method, clustered=clustered, designed=designed, fallback=False, tpr=tpr
         )
-
-    @property
-    def tpr_of_interval(self) -> Range | None:
-        """The range of true positive rates that the interval needs to know."""
-        return None if self.is_whole else self.tpr
 
     def scale(self, field: Fields) -> dict[str, pl.Expr]:
         """Turn proportions of a perfect score's area into areas."""
@@ -185,15 +164,6 @@ class LinearisedArea:
             return weights | dict(zip(_PLACEMENTS, placements, strict=True))
         misranked = {_MISRANKED: _missed_until(self._range[1], field)}
         return weights | misranked | dict(zip(_PLACEMENTS, reversed(placements), strict=True))
-
-
-def linearised_area(fpr: Range | None, tpr: Range | None) -> LinearisedArea:
-    """Check the ranges, of which there may be one."""
-    if fpr is not None and tpr is not None:
-        msg = f"`fpr` or `tpr` must be given, not both; found {fpr!r} and {tpr!r}"
-        raise ValueError(msg)
-    checked = PartialAUC(fpr=fpr, tpr=tpr)
-    return LinearisedArea(checked.fpr, checked.tpr)
 
 
 def _contributions_until(end: float, field: Fields) -> tuple[pl.Expr, pl.Expr]:
@@ -311,11 +281,10 @@ def partial_auc_ci(
     │ 0.25        ┆ 0.086          │
     └─────────────┴────────────────┘
     """
-    area = linearised_area(fpr, tpr)
+    area = LinearisedArea(fpr, tpr)
     clustered = design is not None
-    options = area.options(level, method, clustered=clustered)
     counted = isinstance(weight, Frequency) and not clustered
-    interval = options.for_lists(area.tpr_of_interval, counted=counted)
+    interval = replace(area.interval(level, method, clustered=clustered), counted=counted)
     carried = {} if design is None else {CLUSTER: cluster_column(design)}
     build = partial(_interval, area=area, interval=interval)
     return from_expressions(label, score, weight, pos_label, build, **carried).alias(
@@ -326,7 +295,7 @@ def partial_auc_ci(
 def _interval(rows: pl.Expr, *, area: LinearisedArea, interval: Interval) -> pl.Expr:
     field = pl.element().struct.field
     placed = area.placed_in_lists(rows, *interval.carried)
-    if interval.options.clustered:
+    if interval.clustered:
         of_cluster = interval.cluster_sums(area.placements(field))
         placed = with_cluster_sums_in_lists(placed, of_cluster)
     sums = area.sums(interval, field)
@@ -416,10 +385,10 @@ def partial_auc_summary(
             f"found {arguments.named(found)}"
         )
         raise ValueError(msg)
-    linearised = linearised_area(fpr, tpr)
+    linearised = LinearisedArea(fpr, tpr)
     designed: bool = survey.more_than_clusters
     clustered = survey.given and not designed
-    options = linearised.options(level, method, clustered=clustered, designed=designed)
+    interval = linearised.interval(level, method, clustered=clustered, designed=designed)
     rows = read_rows(
         frame,
         label,
@@ -430,9 +399,10 @@ def partial_auc_summary(
         cluster=survey.cluster,
         survey=survey if designed else None,
     )
-    interval = Interval(options, counted=rows.counted, tpr=linearised.tpr_of_interval)
     columns = [*PARTIAL_COLUMNS, *(DESIGN_COLUMNS if designed else ())]
-    return like_input(frame, rows.result(_intervals(rows, linearised, interval), columns))
+    return like_input(
+        frame, rows.result(_intervals(rows, linearised, interval.for_rows(rows)), columns)
+    )
 
 
 def _areas(rows: Rows, area: PartialAUC) -> tuple[pl.LazyFrame, list[str]]:
@@ -445,7 +415,6 @@ def _areas(rows: Rows, area: PartialAUC) -> tuple[pl.LazyFrame, list[str]]:
 
 
 def _intervals(rows: Rows, area: LinearisedArea, interval: Interval) -> pl.LazyFrame:
-    options = interval.options
     carried = [name for name in (CLUSTER, STRATUM) if name in rows.frame.collect_schema()]
     signed = rows.observations.signed_weight.alias(WEIGHT)
     of_group = pl.struct(SCORE, signed, *carried).filter(pl.col(WEIGHT).is_not_null()).implode()
@@ -453,10 +422,10 @@ def _intervals(rows: Rows, area: LinearisedArea, interval: Interval) -> pl.LazyF
     placed = listed.with_columns(area.placed_in_lists(pl.col(_ROWS), *carried).alias(_ROWS))
     # A group whose rows are all missing keeps its row of the result.
     placed = placed.explode(_ROWS, empty_as_null=True).unnest(_ROWS)
-    if options.clustered:
+    if interval.clustered:
         of_cluster = interval.cluster_sums(area.placements(pl.col))
         placed = with_cluster_sums(placed, rows.keys, of_cluster)
-    if options.designed:
+    if interval.designed:
         placed = placed.cache()
     sums = aggregate(placed, rows.keys, area.sums(interval, pl.col))
     if rows.design is not None:

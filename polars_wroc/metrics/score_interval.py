@@ -14,6 +14,7 @@ weights.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -31,20 +32,78 @@ _SIDES = ("low", "high")
 
 
 @dataclass(frozen=True)
-class ScoreInterval:
-    """The interval of an AUC whose moments are columns; ``name`` is a suffix of other columns.
-
-    ``auc`` and ``one_minus_auc`` are columns too, and so is the ``design_effect`` of rows that
-    depend on each other: how many times larger the variance is than that of independent rows.
-    """
+class SizedInterval:
+    """Wilson's interval of a proportion or an AUC; this and its complement are columns."""
 
     auc: str
     one_minus_auc: str
+
+    @property
+    def skewness(self) -> float | pl.Expr:
+        """Factor of the correction for skewness."""
+        return 0.0
+
+    def inverse_size(self, side: str) -> str:
+        """Column of 1 divided by the effective size that a limit rests on."""
+        raise NotImplementedError
+
+    @property
+    def steps(self) -> list[Step]:
+        """Steps to the columns of the inverse sizes."""
+        return []
+
+    def limits(self, field: Fields, quantile: pl.Expr) -> Limits:
+        """Confidence limits for a quantile of the normal or of Student's distribution."""
+        low, high = (field(self.inverse_size(side)) for side in _SIDES)
+        value, complement = field(self.auc), field(self.one_minus_auc)
+        return wilson_limits(value, complement, (low, high), quantile, self.skewness)
+
+
+@dataclass(frozen=True)
+class WilsonInterval(SizedInterval):
+    """The interval for given inverse sizes.
+
+    ``size`` is the column of that of both limits, or of the lower one if the upper one has another,
+    ``size_high``. The column ``skew`` is the factor of the correction for skewness, of which a
+    proportion has none.
+    """
+
+    size: str
+    size_high: str | None = None
+    skew: str | None = None
+
+    @property
+    def skewness(self) -> float | pl.Expr:
+        """Factor of the correction for skewness."""
+        return 0.0 if self.skew is None else pl.col(self.skew)
+
+    def inverse_size(self, side: str) -> str:
+        """Column of 1 divided by the effective size that a limit rests on."""
+        return self.size if side == "low" else self.size_high or self.size
+
+
+# Factor of the correction for skewness of an AUC: half of that of Edgeworth's expansion.
+SKEWNESS = 1 / 12
+
+
+@dataclass(frozen=True)
+class ScoreInterval(SizedInterval):
+    """The interval of an AUC whose moments are columns; ``name`` is a suffix of other columns.
+
+    A column too is the ``design_effect`` of rows that depend on each other: how many times larger
+    the variance is than that of independent rows.
+    """
+
     moments: dict[str, Moments]
     name: str = ""
     design_effect: str | None = None
-    # Factor of the correction for skewness: half of that of Edgeworth's expansion.
-    skewness: ClassVar[float] = 1 / 12
+    # The limits that have effective sizes of their own.
+    ends: ClassVar[Sequence[str]] = _SIDES
+
+    @property
+    def skewness(self) -> float:
+        """Factor of the correction for skewness."""
+        return SKEWNESS
 
     def inverse_size(self, side: str) -> str:
         """Column of 1 divided by the effective size that a limit rests on."""
@@ -65,12 +124,6 @@ class ScoreInterval:
     def steps(self) -> list[Step]:
         """Steps from the moments to the columns `misranked` and `inverse_size`."""
         return [self._misranked, self._heavier, self._classes, self._sizes]
-
-    def limits(self, field: Fields, quantile: pl.Expr) -> Limits:
-        """Confidence limits for a quantile of the normal or of Student's distribution."""
-        auc, complement = field(self.auc), field(self.one_minus_auc)
-        low, high = (field(self.inverse_size(side)) for side in _SIDES)
-        return wilson_limits(auc, complement, (low, high), quantile, self.skewness)
 
     def _misranked(self, field: Fields) -> dict[str, pl.Expr]:
         """Add the effective numbers of misranked rows, and moments seen from both ends."""
@@ -103,12 +156,13 @@ class ScoreInterval:
     def _classes(self, field: Fields) -> dict[str, pl.Expr]:
         """Add what each class contributes to the inverse size."""
         columns: dict[str, pl.Expr] = {}
-        for side in _SIDES:
+        spread = field(self.auc) * field(self.one_minus_auc)
+        for side in self.ends:
             for of_class, names in self.moments.items():
                 number = field(self.misranked(side, of_class))
                 heavier = field(self.heavier(side, of_class))
-                pseudo = field(names.h2) * heavier**2
-                share = field(names.variance) / self._spread(field)
+                pseudo = self._pseudo(of_class, field(names.h2), heavier)
+                share = field(names.variance) / spread
                 own, both = class_inverse_size(number, heavier, pseudo, share)
                 columns[self._column("pseudo", side, of_class)] = pseudo
                 columns[self._column("own", side, of_class)] = own
@@ -127,53 +181,19 @@ class ScoreInterval:
             )
             of_data = own[0].fill_null(0.0) + own[1].fill_null(0.0)
             most = pl.max_horizontal(*pseudo, of_data)
-            size = pl.min_horizontal(both[0] + both[1], most)
-            if self.design_effect is not None:
-                size *= field(self.design_effect)
+            size = self._by_design(pl.min_horizontal(both[0] + both[1], most), field)
             columns[self.inverse_size(side)] = pl.when(known).then(size)
         return columns
 
-    def _spread(self, field: Fields) -> pl.Expr:
-        return field(self.auc) * field(self.one_minus_auc)
+    def _pseudo(self, of_class: str, h2: pl.Expr, heavier: pl.Expr) -> pl.Expr:  # noqa: ARG002
+        """Inverse size of the pseudo-observation of a class."""
+        return h2 * heavier**2
+
+    def _by_design(self, size: pl.Expr, field: Fields) -> pl.Expr:
+        return size if self.design_effect is None else size * field(self.design_effect)
 
     def _column(self, part: str, side: str, of_class: str) -> str:
         return f"__{part}_{side}_{of_class}{self.name}"
-
-
-@dataclass(frozen=True)
-class WilsonInterval:
-    """Wilson's interval of a proportion, or that of an AUC, all of whose parts are columns.
-
-    ``size`` is the inverse of the effective sample size, or of that of the lower limit if the upper
-    one has another, ``size_high``. The column ``skew`` is the factor of the correction for
-    skewness, of which a proportion has none.
-    """
-
-    auc: str
-    one_minus_auc: str
-    size: str
-    size_high: str | None = None
-    skew: str | None = None
-
-    @property
-    def skewness(self) -> float | pl.Expr:
-        """Factor of the correction for skewness."""
-        return 0.0 if self.skew is None else pl.col(self.skew)
-
-    def inverse_size(self, side: str) -> str:
-        """Column of 1 divided by the effective size that a limit rests on."""
-        return self.size if side == "low" else self.size_high or self.size
-
-    @property
-    def steps(self) -> list[Step]:
-        """No steps are needed."""
-        return []
-
-    def limits(self, field: Fields, quantile: pl.Expr) -> Limits:
-        """Confidence limits for a quantile of the normal or of Student's distribution."""
-        low, high = (field(self.inverse_size(side)) for side in _SIDES)
-        value, complement = field(self.auc), field(self.one_minus_auc)
-        return wilson_limits(value, complement, (low, high), quantile, self.skewness)
 
 
 def class_inverse_size(
@@ -278,39 +298,34 @@ def _step(quantile: float) -> Step:
 # Fewer positives than this in the range have no interval.
 _LEAST_POSITIVES = 3
 _FIRST, _SECOND = "__misranked_first", "__misranked_second"
-_NUMBER, _HEAVIER, _PSEUDO = "__number", "__heavier", "__pseudo"
-_INVERSE_SIZE = "__inverse_size"
 
 
-@dataclass(frozen=True)
-class RangeScoreInterval:
+@dataclass(frozen=True, kw_only=True)
+class RangeScoreInterval(ScoreInterval):
     """The interval of a partial AUC, as a proportion of that of a perfect score.
 
-    ``auc``, ``one_minus_auc`` and the ``moments`` are columns, as for `ScoreInterval`, and so are
-    the total ``weight`` of the positives, their effective number, ``size``, and the
-    ``design_effect`` of correlated rows.
+    ``weight`` and ``size`` are the columns of the total weight of the positives and of their
+    effective number.
     """
 
-    auc: str
-    one_minus_auc: str
-    moments: dict[str, Moments]
+    tpr: Range
     size: str
     weight: str
-    tpr: Range
-    design_effect: str | None = None
+    ends: ClassVar[Sequence[str]] = ("low",)
+
+    @property
+    def skewness(self) -> float:
+        """Factor of the correction for skewness."""
+        return 0.0
+
+    def inverse_size(self, side: str) -> str:  # noqa: ARG002
+        """Column of 1 divided by the effective size that both limits rest on."""
+        return super().inverse_size("low")
 
     @property
     def steps(self) -> list[Step]:
         """Steps from the moments and `misranked_sums` to the column of the inverse size."""
-        return [self._misranked, self._pseudo, self._inverse_size]
-
-    def limits(self, field: Fields, quantile: pl.Expr) -> Limits:
-        """Confidence limits for a quantile of the normal or of Student's distribution."""
-        enough = field(self.size) * self._width >= _LEAST_POSITIVES * (1 - TOLERANCE)
-        # There is no such interval for a range that ends below 1.
-        size = pl.when(enough & (self.tpr[1] == 1)).then(field(_INVERSE_SIZE))
-        shares = field(self.auc), field(self.one_minus_auc)
-        return wilson_limits(*shares, (size, size), quantile, skewness=0.0)
+        return [self._misranked, self._classes, self._sizes]
 
     @property
     def _width(self) -> float:
@@ -327,31 +342,25 @@ class RangeScoreInterval:
             "neg": field(neg.variance) + share**2 * field(neg.h2),
         }
         columns: dict[str, pl.Expr] = {}
-        for side, spread in spreads.items():
+        for of_class, spread in spreads.items():
             number = pl.when(some & (spread > 0)).then(share**2 / spread)
-            columns[_NUMBER + side] = number.otherwise(0.0)
+            columns[self.misranked("low", of_class)] = number.otherwise(0.0)
         ratio = first / (share * self._width * field(pos.h2))
         heavier = pl.when(some).then(ratio.clip(lower_bound=1.0)).otherwise(1.0)
-        return columns | {_HEAVIER + "pos": heavier, _HEAVIER + "neg": pl.lit(1.0)}
+        columns |= {self.heavier("low", "pos"): heavier, self.heavier("low", "neg"): pl.lit(1.0)}
+        return columns
 
-    def _pseudo(self, field: Fields) -> dict[str, pl.Expr]:
-        """Add the inverse sizes of the pseudo-observations."""
-        pos, neg = (field(self.moments[side].h2) for side in CLASSES)
-        of_range = pos * field(_HEAVIER + "pos") ** 2 / self._width
-        return {_PSEUDO + "pos": of_range, _PSEUDO + "neg": neg}
+    def _pseudo(self, of_class: str, h2: pl.Expr, heavier: pl.Expr) -> pl.Expr:
+        """Inverse size of the pseudo-observation of a class."""
+        size = super()._pseudo(of_class, h2, heavier)
+        return size / self._width if of_class == "pos" else size
 
-    def _inverse_size(self, field: Fields) -> dict[str, pl.Expr]:
-        """Add 1 divided by the effective size that both limits rest on."""
-        spread = field(self.auc) * field(self.one_minus_auc)
-        sizes = []
-        for side, names in self.moments.items():
-            number, heavier, pseudo = (field(part + side) for part in (_NUMBER, _HEAVIER, _PSEUDO))
-            share = field(names.variance) / spread
-            sizes.append(class_inverse_size(number, heavier, pseudo, share)[1])
-        size = sizes[0] + sizes[1]
-        if self.design_effect is not None:
-            size *= field(self.design_effect)
-        return {_INVERSE_SIZE: size}
+    def _sizes(self, field: Fields) -> dict[str, pl.Expr]:
+        pos, neg = (field(self._column("both", "low", of_class)) for of_class in CLASSES)
+        enough = field(self.size) * self._width >= _LEAST_POSITIVES * (1 - TOLERANCE)
+        # There is no such interval for a range that ends below 1.
+        known = pl.when(enough & (self.tpr[1] == 1))
+        return {self.inverse_size("low"): known.then(self._by_design(pos + neg, field))}
 
 
 def misranked_sums(squares: pl.Expr, misranked: pl.Expr) -> dict[str, pl.Expr]:

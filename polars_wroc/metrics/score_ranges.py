@@ -36,7 +36,7 @@ from polars_wroc.inputs.columns import (
 )
 from polars_wroc.inputs.frames import frames_alike, read_rows
 from polars_wroc.inputs.rows import IntoColumns, Rows
-from polars_wroc.metrics.auc_interval import IntervalOptions, Method
+from polars_wroc.metrics.auc_interval import Interval, Method
 from polars_wroc.metrics.registry import SUMMARY_METRICS
 from polars_wroc.metrics.summary import (
     DIAGNOSTIC_COLUMNS,
@@ -104,11 +104,6 @@ class ScoreRange:
     below: pl.DataFrame
     known: pl.DataFrame | None = None
 
-    def sums(self, rows: Rows, options: IntervalOptions) -> pl.LazyFrame:
-        """Return the sums over the range that `add_ranges` adds up."""
-        sums = summary_sums(rows, options.for_rows(rows), row_curve(in_range=True))
-        return rows.aggregate(self.place(rows), sums)
-
     def place(self, rows: Rows) -> pl.LazyFrame:
         """Rank the rows of the range among those of all ranges."""
         ranked = self.between(rows)
@@ -127,11 +122,6 @@ class ScoreRange:
         here = by_descending_score(rows).with_columns(inside, pl.col(WEIGHT).cast(pl.Float64))
         frame = pl.concat([above, here, below], how="diagonal_relaxed")
         return replace(rows, frame=frame, in_order=True)
-
-
-def span_of(counts: pl.DataFrame) -> Span:
-    """Return the span of the scores of a part from its bin counts."""
-    return Span(counts[LOW].min(), counts[HIGH].max())
 
 
 def cut_ranges(counts: pl.DataFrame, keys: Sequence[str], rows_per_range: int) -> list[ScoreRange]:
@@ -174,16 +164,6 @@ def add_ranges(sums: Iterable[pl.DataFrame], keys: Sequence[str]) -> pl.LazyFram
 def of_whole_curve(sums: pl.LazyFrame) -> pl.LazyFrame:
     """Limit an AUC that was added up, whose last digits may be beyond 1."""
     return sums.with_columns(pl.col("auc").clip(0.0, 1.0))
-
-
-def summary_of_ranges(
-    sums: Sequence[pl.DataFrame], rows: Rows, options: IntervalOptions, *, diagnostics: bool
-) -> pl.LazyFrame:
-    """Return the summary from the sums of all ranges; ``rows`` are those of any part."""
-    whole = of_whole_curve(add_ranges(sums, rows.keys))
-    table = summary_of(whole, options.for_rows(rows))
-    more = DIAGNOSTIC_COLUMNS if diagnostics else ()
-    return rows.result(with_cells(table), (*SUMMARY_COLUMNS, *more))
 
 
 def _added(name: str) -> pl.Expr:
@@ -295,10 +275,10 @@ class PassesInTurn(RangePasses):
         """Count the parts one after another, and note the span of the scores of each."""
         first, *others = parts
         counts = collect(count_in_bins(first))
-        self._spans = [span_of(counts)]
+        self._spans = [Span(counts[LOW].min(), counts[HIGH].max())]
         for part in others:
             counted = collect(count_in_bins(part))
-            self._spans.append(span_of(counted))
+            self._spans.append(Span(counted[LOW].min(), counted[HIGH].max()))
             counts = add_bin_counts([counts, counted], first.keys)
         return counts
 
@@ -390,16 +370,16 @@ def summary_in_ranges(
     └─────┴───────┴───────┴─────┘
     """
     arguments.flag("diagnostics", diagnostics)
-    options = IntervalOptions(level, method)
+    interval = Interval(level, method)
     rows_per_range = arguments.whole_number("rows_per_range", rows_per_range, low=1)
     parts = read_parts("frames", frames, label, score, weight, by, pos_label)
     passes = PassesInTurn(parts)
-    return summarise_ranges(passes, options, rows_per_range, diagnostics=diagnostics)
+    return summarise_ranges(passes, interval, rows_per_range, diagnostics=diagnostics)
 
 
 def summarise_ranges(
     passes: RangePasses,
-    options: IntervalOptions,
+    interval: Interval,
     rows_per_range: int,
     *,
     diagnostics: bool = False,
@@ -408,12 +388,17 @@ def summarise_ranges(
     rows = passes.parts[0]
     rows.check_names(SUMMARY_COLUMNS)
     ranges = cut_ranges(passes.count(passes.parts), rows.keys, rows_per_range)
-    sums = passes.measure(ranges, partial(_sums, options=options))
-    return collect(summary_of_ranges(sums, rows, options, diagnostics=diagnostics))
+    sums = passes.measure(ranges, partial(sum_range, interval=interval))
+    whole = of_whole_curve(add_ranges(sums, rows.keys))
+    table = with_cells(summary_of(whole, interval.for_rows(rows)))
+    more = DIAGNOSTIC_COLUMNS if diagnostics else ()
+    return collect(rows.result(table, (*SUMMARY_COLUMNS, *more)))
 
 
-def _sums(each: ScoreRange, rows: Rows, options: IntervalOptions) -> pl.DataFrame:
-    return collect(each.sums(rows, options))
+def sum_range(each: ScoreRange, rows: Rows, interval: Interval) -> pl.DataFrame:
+    """Return the sums over the range that `add_ranges` adds up."""
+    sums = summary_sums(rows, interval.for_rows(rows), row_curve(in_range=True))
+    return collect(rows.aggregate(each.place(rows), sums))
 
 
 def read_parts(

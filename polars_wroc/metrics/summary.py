@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from functools import partial
 
 import polars as pl
 
@@ -21,7 +21,6 @@ from polars_wroc.metrics.auc_interval import (
     INTERVAL_COLUMNS,
     RELIABILITY_COLUMNS,
     Interval,
-    IntervalOptions,
     Method,
 )
 from polars_wroc.metrics.auc_variance import AUC_VARIANCE, auc_influences, with_variances_of
@@ -43,34 +42,20 @@ AUC_BOUNDS = ("auc_min", "auc_max")
 _POINT = "__point"
 
 
-class CurveBounds(NamedTuple):
-    """The lowest and the highest curve."""
-
-    low: Curve
-    high: Curve
-
-
-def curve_bounds(curve: Curve, *, over_tpr: bool = False) -> CurveBounds:
-    """Bound the curve of `row_curve`, for areas over the fpr or the tpr."""
+def curve_bounds(curve: Curve, *, over_tpr: bool = False) -> tuple[Curve, Curve]:
+    """Return the lowest and the highest curve within `row_curve`, for areas over the fpr or tpr."""
     several = pl.when(SEVERAL_SCORES)
     if over_tpr:
-        return CurveBounds(
-            low=replace(curve, fpr_before=several.then(curve.fpr).otherwise(curve.fpr_before)),
-            high=replace(curve, fpr=several.then(curve.fpr_before).otherwise(curve.fpr)),
-        )
-    return CurveBounds(
-        low=replace(curve, tpr=several.then(curve.tpr_before).otherwise(curve.tpr)),
-        high=replace(curve, tpr_before=several.then(curve.tpr).otherwise(curve.tpr_before)),
-    )
+        low = replace(curve, fpr_before=several.then(curve.fpr).otherwise(curve.fpr_before))
+        return low, replace(curve, fpr=several.then(curve.fpr_before).otherwise(curve.fpr))
+    low = replace(curve, tpr=several.then(curve.tpr_before).otherwise(curve.tpr))
+    return low, replace(curve, tpr_before=several.then(curve.tpr).otherwise(curve.tpr_before))
 
 
 def with_corners(curve: pl.LazyFrame, keys: Sequence[str]) -> tuple[pl.LazyFrame, pl.LazyFrame]:
     """Return the lowest and the highest curve, with a corner point for each bin."""
     fpr, tpr = pl.col("fpr"), pl.col("tpr")
-    corners = (
-        pl.struct(fpr, tpr.shift(1)),
-        pl.struct(fpr.shift(1), tpr),
-    )
+    corners = pl.struct(fpr, tpr.shift(1)), pl.struct(fpr.shift(1), tpr)
     low, high = (
         curve.select(
             *keys,
@@ -251,7 +236,7 @@ def summary(
     survey = read_design(design)
     designed = survey.more_than_clusters
     clustered = survey.given and not designed
-    options = IntervalOptions(level, method, clustered=clustered, designed=designed)
+    interval = Interval(level, method, clustered=clustered, designed=designed)
     rows: Rows = read_rows(
         frame,
         label,
@@ -262,14 +247,14 @@ def summary(
         cluster=survey.cluster,
         survey=survey if designed else None,
     )
-    table = summarise(pool_in_bins(rows, Binning(bins, tolerance)), options)
+    table = summarise(pool_in_bins(rows, Binning(bins, tolerance)), interval)
     columns = summary_columns(table, diagnostics=diagnostics)
     return like_input(frame, rows.result(with_cells(table), columns))
 
 
-def summarise(rows: Rows, options: IntervalOptions) -> pl.LazyFrame:
+def summarise(rows: Rows, interval: Interval) -> pl.LazyFrame:
     """Summarise checked rows, in any order."""
-    interval = options.for_rows(rows)
+    interval = interval.for_rows(rows)
     sums = sum_groups(rows, interval)
     columns = summary_columns(sums, diagnostics=True)
     return summary_of(sums, interval).select(*rows.keys, *columns)
@@ -277,9 +262,9 @@ def summarise(rows: Rows, options: IntervalOptions) -> pl.LazyFrame:
 
 def sum_groups(rows: Rows, interval: Interval) -> pl.LazyFrame:
     """Reduce each group to the sums that `summary_of` needs."""
-    if interval.options.designed:
+    if interval.designed:
         return _sum_designed(rows, interval)
-    if rows.compiled and not interval.options.clustered:
+    if rows.compiled and not interval.clustered:
         # Needs numba, which is an extra.
         from polars_wroc.ranking.compiled_rows import compiled_sums  # noqa: PLC0415
 
@@ -321,7 +306,7 @@ def with_cells(table: pl.LazyFrame) -> pl.LazyFrame:
 
 def with_own_cluster_sums(placed: PlacedRows, interval: Interval) -> PlacedRows:
     """Add to each row the sums over its cluster that the interval needs."""
-    if not interval.options.clustered:
+    if not interval.clustered:
         return placed
     return placed.with_cluster_sums(interval.cluster_sums(row_curve().placements))
 
@@ -339,8 +324,8 @@ def summary_sums(
 
 def summary_of(sums: pl.LazyFrame, interval: Interval) -> pl.LazyFrame:
     """Add the columns of the summary to the sums of each group."""
-    bounded = [_inverted_within_bounds] if AUC_BOUNDS[0] in sums.collect_schema() else []
-    return in_columns(sums, [*interval.steps, _from_auc, *bounded])
+    bounded = AUC_BOUNDS[0] in sums.collect_schema()
+    return in_columns(sums, [*interval.steps, partial(_inverted, bounded=bounded)])
 
 
 def _numbers(rows: Rows, curve: Curve) -> dict[str, pl.Expr]:
@@ -368,12 +353,11 @@ def walked_numbers() -> dict[str, pl.Expr]:
     }
 
 
-def _from_auc(field: Fields) -> dict[str, pl.Expr]:
-    return {"inverted": field("auc_high") < _CHANCE}
-
-
-def _inverted_within_bounds(field: Fields) -> dict[str, pl.Expr]:
-    """Set ``inverted`` to null where only the bins may make it true."""
-    low, high = (field(name) for name in AUC_BOUNDS)
-    known = (high < _CHANCE) | (low >= _CHANCE) | ~field("inverted")
-    return {"inverted": pl.when(known).then("inverted")}
+def _inverted(field: Fields, *, bounded: bool) -> dict[str, pl.Expr]:
+    """Say whether the AUC is below chance; null where only the bins may make it so."""
+    inverted = field("auc_high") < _CHANCE
+    if bounded:
+        low, high = (field(name) for name in AUC_BOUNDS)
+        known = (high < _CHANCE) | (low >= _CHANCE) | ~inverted
+        inverted = pl.when(known).then(inverted)
+    return {"inverted": inverted}

@@ -67,7 +67,7 @@ _chosen: dict[object, Engine] = {}
 
 
 class Config(ContextDecorator):
-    """Choose the engine that computes tables from sorted rows, and from ``bins``.
+    """Choose the engine that computes tables from sorted rows.
 
     Parameters
     ----------
@@ -97,12 +97,9 @@ class Config(ContextDecorator):
     `fairness`, `cross_auc` and `subgroup_auc`; all of clusters too. Of `bootstrap`,
     `bootstrap_replicates` and `abroca_test` the rows count once for each replicate; it draws the
     same replicates, of ``"roc_auc"``, ``"gini"``, ``"ks"`` and ``"average_precision"``.
-    With ``bins`` or ``tolerance`` it fills the bins of any table while Polars hands over the rows
-    in batches; memory then grows with groups times bins that have rows. Polars computes the rest of
-    these, all other tables, expressions, whatever is made of counts, and bins of scores of 128 bits
-    or with more than 15 decimal digits. With ``"compiled"`` these tables of a LazyFrame use the
-    compiled engine too, once they are collected; their plans do not stream, and need cloudpickle to
-    be serialised.
+    Polars computes the rest of these, all other tables, expressions, and whatever is made of counts
+    or of ``bins``. With ``"compiled"`` these tables of a LazyFrame use the compiled engine too,
+    once they are collected; their plans do not stream, and need cloudpickle to be serialised.
 
     Both engines compute the same numbers but for rounding. In `audit`, `summary`, `compare`,
     `group_gaps` and the points of curves the compiled one gives the same bits for the same rows in

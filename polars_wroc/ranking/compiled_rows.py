@@ -42,6 +42,7 @@ from polars_wroc.ranking.numbered_rows import (
     in_64_bits,
     number_groups,
     number_rows,
+    partitions_there,
     row_chunks,
 )
 from polars_wroc.ranking.placements import (
@@ -79,26 +80,11 @@ class PackedRows:
         for batch in batches:
             self._pack(batch)
 
-    @property
-    def partitions(self) -> GroupNumbers:
-        """The partitions, without the numbers of rows."""
-        return self._partitions.without_rows()
-
-    @property
-    def codes(self) -> GroupNumbers:
-        """The codes, without the numbers of rows."""
-        return self._codes.without_rows()
-
-    @property
-    def missing(self) -> Array:
-        """The numbers of rows that lack a label, score or weight, by partition and code."""
+    def sort(self, parts: int) -> CompiledRows:
+        """Sort the rows of each partition, and forget those that were packed."""
         missing = np.zeros((len(self._partitions), len(self._codes)), np.int64)
         for groups, rows in self._missing:
             np.add.at(missing, tuple(groups.T), rows)
-        return missing
-
-    def sort(self) -> tuple[SortedRows, ScoreKeys]:
-        """Sort the rows of each partition, and forget those that were packed."""
         # Later batches may have brought groups with larger numbers.
         types = [np.min_scalar_type(len(each)) for each in (self._partitions, self._codes)]
         chunks = [
@@ -112,7 +98,14 @@ class PackedRows:
             for chunk in self._chunks
         ]
         self._chunks = []
-        return sort_rows(chunks, self._score_keys.key_bits, len(self._partitions)), self._score_keys
+        return CompiledRows(
+            partitions=self._partitions.without_rows(),
+            codes=self._codes.without_rows(),
+            sorted_rows=sort_rows(chunks, self._score_keys.key_bits, len(self._partitions)),
+            score_keys=self._score_keys,
+            missing=missing,
+            parts=parts,
+        )
 
     def _pack(self, batch: pl.DataFrame) -> None:
         partitions, codes = self._partitions.of_rows(batch), self._codes.of_rows(batch)
@@ -134,8 +127,8 @@ class PackedRows:
 class Walked(NamedTuple):
     """Sums of each group of each partition, and points of its curve.
 
-    Sums have the keys, `MISSING_ROWS`, `WALK_SUMS` and perhaps `WALK_SUMS_IN_ALL`; points the keys,
-    `SCORE`, `TP`, `FP`, `POSITIVES` and `NEGATIVES`.
+    Sums have the keys, `MISSING_ROWS` and `WALK_SUMS`; points the keys, `SCORE`, `TP`, `FP`,
+    `POSITIVES` and `NEGATIVES`.
     """
 
     sums: pl.DataFrame
@@ -155,7 +148,6 @@ class CompiledRows:
     score_keys: ScoreKeys
     # For each partition and code.
     missing: Array
-    # Whether a row is as many observations as its weight says.
     # Curves have points at both ends of each of so many parts.
     parts: int = 0
     # Of the sorted rows, if it was asked for.
@@ -209,7 +201,8 @@ class CompiledRows:
             sums, points = self._walk(_groups(numbers))
         else:
             sums, points = self._overall
-        table = self._by_partition(sums)
+        every = np.arange(self.partitions.size)
+        table = self.of_numbers(sums_of_partitions(self.blocks, sums), every)
         return Walked(self._sums(numbers, table), self._points(numbers, points, table))
 
     def decided_sums(self, first_rejected: Sequence[int] = ()) -> pl.DataFrame:
@@ -262,31 +255,14 @@ class CompiledRows:
         assert self.clusters is not None
         return array_of(self.clusters.hash(seed))
 
-    def numbers(self) -> Array:
-        """Return the numbers of the partitions that there are."""
-        there = self.missing.sum(1) > 0
-        there[self._with_rows] = True
-        if self.partitions.numbers is None:
-            there[:] = True
-        return np.flatnonzero(there)
-
     def of_numbers(self, sums: Array, numbers: Array) -> Array:
         """Pick the sums of these partitions, 0 where all rows are missing."""
         table = np.zeros((self.partitions.size, *sums.shape[1:]))
-        table[self._with_rows] = sums
+        table[self.blocks.partitions[self.blocks.begins]] = sums
         return table[numbers]
 
-    @property
-    def _with_rows(self) -> Array:
-        return self.blocks.partitions[self.blocks.begins]
-
     def _walk(self, groups: Groups) -> tuple[Array, Points]:
-        rows, blocks, parts = self.sorted_rows, self.blocks, self.parts
-        return walk(rows, blocks, groups, parts=parts)
-
-    def _by_partition(self, sums: Array) -> Array:
-        every = np.arange(self.partitions.size)
-        return self.of_numbers(sums_of_partitions(self.blocks, sums), every)
+        return walk(self.sorted_rows, self.blocks, groups, parts=self.parts)
 
     def _sums(self, numbers: GroupNumbers, table: Array) -> pl.DataFrame:
         missing = np.zeros(table.shape[:2], np.int64)
@@ -357,16 +333,7 @@ def compile_batches(
     parts: int = 0,
 ) -> CompiledRows:
     """Sort the rows of one or more batches, of which there is one in memory at a time."""
-    packed = PackedRows(batches, partition_keys, keys)
-    sorted_rows, score_keys = packed.sort()
-    return CompiledRows(
-        partitions=packed.partitions,
-        codes=packed.codes,
-        sorted_rows=sorted_rows,
-        score_keys=score_keys,
-        missing=packed.missing,
-        parts=parts,
-    )
+    return PackedRows(batches, partition_keys, keys).sort(parts)
 
 
 def _groups(numbers: GroupNumbers) -> Groups:
@@ -394,7 +361,7 @@ def resampled_sums(
 
 
 def _resample(compiled: CompiledRows, seeds: Sequence[int], limits: Array | None) -> pl.DataFrame:
-    numbers = compiled.numbers()
+    numbers = partitions_there(compiled.partitions, compiled.sorted_rows, compiled.missing)
     sums = np.empty((1 + len(seeds), len(numbers), len(RATE_SUMS)))
     # Before the threads start, since it uses them too.
     own_weights = compiled.class_weights

@@ -165,14 +165,13 @@ class NumberedRows:
         # No other types, for which kernels would have to be compiled too.
         return read_only(np.arange(rows, dtype=np.uint32 if rows < _MOST_ROWS else np.uint64))
 
-    def partitions_there(self) -> Array:
-        """Return the numbers of the partitions that have rows, in ascending order."""
-        there: Array = self.missing.sum(1) > 0
-        if self.partitions.numbers is None:
-            there[:] = True
-        else:
-            there |= np.bincount(self.partitions.numbers, minlength=self.partitions.size) > 0
-        return np.flatnonzero(there)
+
+def partitions_there(partitions: GroupNumbers, sorted_rows: SortedRows, missing: Array) -> Array:
+    """Return the numbers of the partitions that have rows, in ascending order."""
+    there: Array = (np.diff(sorted_rows.starts.astype(np.int64)) > 0) | (missing.sum(1) > 0)
+    if partitions.numbers is None:
+        there[:] = True
+    return np.flatnonzero(there)
 
 
 def number_rows(rows: Rows, partition_keys: Sequence[str]) -> NumberedRows:
@@ -243,25 +242,15 @@ class BatchGroups:
     def __len__(self) -> int:
         return self._known.height if self._keys else 1
 
-    def number(self, batch: pl.DataFrame) -> tuple[Array | None, Array]:
-        """Return a number for each row, and the group at each of these numbers.
-
-        Without keys there is one group, and no row has a number.
-        """
+    def of_rows(self, batch: pl.DataFrame) -> Array | None:
+        """Return the group of each row in few bytes, None without keys."""
         own = number_groups(batch, self._keys)
         if own.numbers is None:
-            return None, read_only(np.zeros(1, np.int64))
+            return None
         there = np.flatnonzero(np.bincount(own.numbers, minlength=own.size))
         groups = np.zeros(own.size, np.int64)
         groups[there] = self._groups(pl.DataFrame(own.key_values(there)))
-        return read_only(own.numbers.astype(np.uint32)), read_only(groups)
-
-    def of_rows(self, batch: pl.DataFrame) -> Array | None:
-        """Return the group of each row in few bytes, None without keys."""
-        numbers, groups = self.number(batch)
-        if numbers is None:
-            return None
-        return read_only(groups.astype(np.min_scalar_type(len(self)))[numbers])
+        return read_only(groups.astype(np.min_scalar_type(len(self)))[own.numbers])
 
     def without_rows(self) -> GroupNumbers:
         """Return the groups, which batches have numbered."""
@@ -269,10 +258,6 @@ class BatchGroups:
             return GroupNumbers(None, 1, [])
         no_rows = np.zeros(0, np.uint8)
         return GroupNumbers(no_rows, len(self), [Codes(no_rows, self._known)])
-
-    def with_keys(self, groups: Array, columns: pl.DataFrame) -> pl.DataFrame:
-        """Put the keys of these groups before columns."""
-        return self._known[groups].hstack(columns) if self._keys else columns
 
     def _groups(self, values: pl.DataFrame) -> Array:
         """Return the groups with these keys, and number those that are new."""
@@ -347,8 +332,8 @@ def compiled_points(rows: Rows, squares: Sequence[str] = ()) -> pl.LazyFrame:
     def table() -> pl.DataFrame:
         numbered = number_rows(rows, rows.keys)
         score, score_keys = in_64_bits(numbered.table[SCORE])
-        there = numbered.partitions_there()
         placed = numbered.sorted_by(score, score_keys.key_bits)
+        there = partitions_there(numbered.partitions, placed, numbered.missing)
         points = points_of(placed, there)
         numbers = np.repeat(there, np.diff(points.starts))
         columns = [

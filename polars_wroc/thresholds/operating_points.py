@@ -41,6 +41,14 @@ from polars_wroc.ranking.sorting import (
     cumulative_sums,
 )
 from polars_wroc.stats.variances import in_batches, random_multiplier, seeds
+from polars_wroc.thresholds.confusion_matrix import (
+    DEFAULT_METRICS,
+    HONEST_RATES,
+    Honest,
+    ThresholdMetrics,
+    honest_rate,
+    read_metrics,
+)
 from polars_wroc.thresholds.registry import Confusion
 from polars_wroc.thresholds.rules import Point, Rule
 from polars_wroc.thresholds.search import (
@@ -49,16 +57,8 @@ from polars_wroc.thresholds.search import (
     common_threshold,
     confusion_at,
     thresholds_of,
-    with_best,
-)
-from polars_wroc.thresholds.threshold_rates import (
-    DEFAULT_METRICS,
-    HONEST_RATES,
-    Honest,
-    ThresholdMetrics,
-    honest_rate,
-    read_metrics,
     weights_in_cells,
+    with_best,
 )
 
 FOLDS = 10
@@ -74,28 +74,16 @@ _STRIDE = 2**32
 
 
 @dataclass(frozen=True)
-class Choice:
-    """A rule that chooses a threshold for each group, or a common one."""
-
-    rule: Rule
-    common: bool
-
-    def thresholds(self, rows: Rows) -> pl.LazyFrame:
-        """Return the thresholds for `confusion_at`."""
-        if self.common:
-            return common_threshold(rows, self.rule)
-        return thresholds_of(choose_threshold(rows, self.rule), rows.keys)
-
-
-@dataclass(frozen=True)
 class HonestRates:
     """Estimates of `HONEST_RATES` for other rows, from rows that are a `CLUSTER` each.
 
-    ``height`` is the number of rows of a DataFrame, or None for a plan.
+    A ``common`` rule chooses one threshold for all groups. ``height`` is the number of rows of a
+    DataFrame, or None for a plan.
     """
 
     rows: Rows
-    choice: Choice
+    rule: Rule
+    common: bool
     seed: int
     height: int | None
 
@@ -138,7 +126,7 @@ class HonestRates:
             )
             for number in range(FOLDS)
         )
-        thresholds = self.choice.thresholds(_replicated(rows, others))
+        thresholds = _thresholds(_replicated(rows, others), self.rule, common=self.common)
         in_folds = confusion_at(_replicated(rows, left_out), thresholds)
         sums = {
             name: pl.col(name).sort_by(REPLICATE).sum() for name in (*CELLS, POSITIVES, NEGATIVES)
@@ -154,7 +142,7 @@ class HonestRates:
     @property
     def _group(self) -> str:
         """The number of the group, which is that of its curve unless all share a threshold."""
-        return _GROUP if self.choice.common else _CURVE
+        return _GROUP if self.common else _CURVE
 
     def _numbered_rows(self) -> pl.LazyFrame:
         """Number groups and curves, and sort each curve by descending score, the origin first.
@@ -162,7 +150,7 @@ class HonestRates:
         A window over one sorted number takes a tenth of the time of one over keys and replicate.
         """
         rows, first = self.rows, pl.col(_PLACE).first()
-        curves = rows.model_keys if self.choice.common else rows.keys
+        curves = rows.model_keys if self.common else rows.keys
         weight = rows.observations.signed_weight.fill_null(0).cast(pl.Float64)
         marked = with_marks(rows, rows.frame.with_columns(weight.alias(WEIGHT)), [None])
         numbered = (
@@ -218,7 +206,7 @@ class HonestRates:
         # Within a tie there is no point of the curve.
         tp, fp = (pl.when(ENDS_TIE).then(name) for name in (TP, FP))
         point = Point(tp, fp, *(pl.col(name).max().over(_CURVE) for name in (TP, FP)))
-        best = with_best(placed, [_CURVE], self.choice.rule, point)
+        best = with_best(placed, [_CURVE], self.rule, point)
         # The first of the best points has the highest threshold.
         last = pl.when(CHOSEN).then(_PLACE).min().over(_CURVE)
         decided = best.with_columns((pl.col(_PLACE) <= last).alias(_SELECTED))
@@ -244,6 +232,13 @@ class HonestRates:
         keys = self.rows.keys
         named = {honest_rate(name): rate for name, rate in rates.items()}
         return join_on_keys(cells, table.select(*keys, **named), keys)
+
+
+def _thresholds(rows: Rows, rule: Rule, *, common: bool) -> pl.LazyFrame:
+    """Choose the thresholds for `confusion_at`: one for each group, or one for all."""
+    if common:
+        return common_threshold(rows, rule)
+    return thresholds_of(choose_threshold(rows, rule), rows.keys)
 
 
 def _replicated(rows: Rows, frame: pl.LazyFrame) -> Rows:
@@ -381,15 +376,13 @@ def operating_points(
     read = read_source(frame)
     rows: Rows
     rows = read_rows(read, label, score, weight, by, pos_label, each_a_cluster=honest is not None)
-    if common:
-        cells = confusion_at(rows, common_threshold(rows, rule))
+    if common or level is not None:
+        cells = confusion_at(rows, _thresholds(rows, rule, common=common))
     else:
         cells = choose_threshold(rows, rule)
-        if level is not None:
-            cells = confusion_at(rows, thresholds_of(cells, rows.keys))
     if honest is not None:
         height = read.height if isinstance(read, pl.DataFrame) else None
-        estimates = HonestRates(rows, Choice(rule, common), seed, height)
+        estimates = HonestRates(rows, rule, common, seed, height)
         cells = (
             estimates.by_bootstrap(cells, resamples)
             if honest == "bootstrap"

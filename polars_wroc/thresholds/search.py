@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
+from operator import add
 
 import polars as pl
 
@@ -15,18 +16,25 @@ from polars_wroc.inputs.designs import SampleDesign
 from polars_wroc.inputs.frames import at_least, is_moved, unless_moved
 from polars_wroc.inputs.rows import Rows, class_weights
 from polars_wroc.plans.queries import Fields, Step, aggregate, as_struct, in_columns, join_on_keys
-from polars_wroc.ranking.curve import CELLS, MOVED, SQUARES, cell, cells_of, curve_frame, totals
-from polars_wroc.ranking.sorting import ENDS_TIE, FP, NEGATIVES, POSITIVES, TP, cumulated_list
-from polars_wroc.stats.proportions import TOLERANCE
-from polars_wroc.stats.variances import linear_variances, unit_sums
-from polars_wroc.thresholds.registry import RATES
-from polars_wroc.thresholds.rules import Point, Rule
-from polars_wroc.thresholds.threshold_rates import (
-    rate_influence,
-    rate_influences,
-    rate_variance,
-    weights_in_cells,
+from polars_wroc.ranking.curve import (
+    CELLS,
+    MOVED,
+    SQUARES,
+    cell,
+    cells_of,
+    curve_frame,
+    totals,
 )
+from polars_wroc.ranking.sorting import ENDS_TIE, FP, NEGATIVES, POSITIVES, TP, cumulated_list
+from polars_wroc.stats.proportions import (
+    TOLERANCE,
+    WeightedCount,
+)
+from polars_wroc.stats.variances import linear_variances, ratio_influence, unit_sums
+from polars_wroc.thresholds.registry import (
+    RATES,
+)
+from polars_wroc.thresholds.rules import Point, Rule
 
 _FIRST, _SECOND = "__first", "__second"
 # Whether a point is one of the best.
@@ -114,16 +122,10 @@ def confusion_at(rows: Rows, thresholds: pl.LazyFrame) -> pl.LazyFrame:
     """
     joined = rows_at(rows, thresholds)
     # The unchecked weight, since a check of a whole group does not stream.
-    positive, negative = class_weights(pl.col(WEIGHT))
-    predicted = is_selected()
-    sums = {POSITIVES: positive, NEGATIVES: negative}
-    sums |= weights_in_cells((positive, negative), predicted)
-    sums |= weights_in_cells(class_weights(rows.signed_squares), predicted, SQUARES)
+    weights, squares = class_weights(pl.col(WEIGHT)), class_weights(rows.signed_squares)
+    predicted, complete = is_selected(), pl.col(WEIGHT).is_not_null()
+    cells = cell_sums(weights, predicted, pl.col(THRESHOLD), squares)
     known = pl.when(pl.col(THRESHOLD).first().is_not_null())
-    cells: dict[str, pl.Expr]
-    cells = {name: known.then(value.sum()) for name, value in sums.items()}
-    cells |= {name: cell(cells[name]) for name in CELLS}
-    complete = pl.col(WEIGHT).is_not_null()
     cells[ROWS_SELECTED] = known.then(rows.count_where(predicted & complete))
     cells[ROWS_REJECTED] = known.then(rows.count_where(~predicted & complete))
     cells[ROWS_MISSING] = rows.count_where(~complete)
@@ -208,6 +210,76 @@ def _is_moved(field: Fields) -> pl.Expr:
 ROWS_SELECTED, ROWS_REJECTED = "__rows_selected", "__rows_rejected"
 # Number of rows without a decision, or another value that the cells need.
 ROWS_MISSING = "__rows_missing"
+
+
+def rate_variance(rate: str) -> str:
+    """Column of the variance of a rate."""
+    return f"__design_variance_{rate}"
+
+
+def rate_influence(rate: str) -> str:
+    """Column of the influence of a sampling unit on a rate."""
+    return f"__influence_{rate}"
+
+
+def rate_influences(
+    rates: Iterable[str],
+    keys: Sequence[str],
+    design: SampleDesign,
+    name: Callable[[str], str] = str,
+) -> dict[str, pl.Expr]:
+    """Columns of the influences of units, from their cells; ``name`` renames cells and rates.
+
+    Null where the denominator of a rate is 0.
+    """
+
+    def weight_in(cells: Iterable[str]) -> pl.Expr:
+        return pl.sum_horizontal(name(each) for each in cells)
+
+    return {
+        rate_influence(name(rate)): ratio_influence(
+            weight_in(RATES[rate].counted), weight_in(RATES[rate].cells), keys, design
+        )
+        for rate in rates
+    }
+
+
+def weights_in_cells(
+    weights: tuple[pl.Expr, pl.Expr], predicted: pl.Expr, names: Sequence[str] = CELLS
+) -> dict[str, pl.Expr]:
+    """Split the weights of both classes by the prediction, into the cells."""
+    values = [weight * of for of in (predicted, ~predicted) for weight in weights]
+    return dict(zip(names, values, strict=True))
+
+
+def cell_sums(
+    weights: tuple[pl.Expr, pl.Expr],
+    predicted: pl.Expr,
+    threshold: pl.Expr,
+    squares: tuple[pl.Expr, pl.Expr] | None = None,
+) -> dict[str, pl.Expr]:
+    """Aggregate rows to what `ThresholdMetrics` needs; null without a threshold."""
+    sums = dict(zip((POSITIVES, NEGATIVES), weights, strict=True))
+    sums |= weights_in_cells(weights, predicted)
+    if squares is not None:
+        sums |= weights_in_cells(squares, predicted, SQUARES)
+    known = pl.when(threshold.first().is_not_null())
+    values: dict[str, pl.Expr] = {name: known.then(value.sum()) for name, value in sums.items()}
+    return values | {name: cell(values[name]) for name in CELLS}
+
+
+def cell_counts(
+    rate: str, field: Fields, name: Callable[[str], str] = str
+) -> tuple[WeightedCount, WeightedCount]:
+    """Return the weight in the numerator of a rate and its other weight; ``name`` renames cells."""
+    squares = dict(zip(CELLS, SQUARES, strict=True))
+    counted, others = (
+        reduce(
+            add, (WeightedCount(field(name(cell)), field(name(squares[cell]))) for cell in cells)
+        )
+        for cells in (RATES[rate].counted, RATES[rate].others)
+    )
+    return counted, others
 
 
 def rate_variances(

@@ -14,9 +14,8 @@ from sweeps import sweep
 from wide_tables import calibration_of
 
 import polars_wroc as wroc
-from polars_wroc.audits.not_audited import not_audited
+from polars_wroc.audits.remarks import calibration_remarks, not_audited, score_remarks
 from polars_wroc.audits.tables import segment_in_words, wide_table
-from polars_wroc.audits.verdict import calibration_remarks, score_remarks
 
 LARGE, SLOPE = "calibration_in_the_large", "calibration_slope"
 

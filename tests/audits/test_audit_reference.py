@@ -17,8 +17,8 @@ from sweeps import sweep
 from wide_tables import gaps_of
 
 import polars_wroc as wroc
+from polars_wroc.audits.remarks import untested_remarks
 from polars_wroc.audits.tables import wide_table
-from polars_wroc.audits.verdict import untested_remarks
 from polars_wroc.cli.main import BAD_INPUT, DONE, main
 
 CROSSED = "sex \N{MULTIPLICATION SIGN} age"

@@ -13,9 +13,8 @@ from polars.testing import assert_frame_equal
 import polars_wroc as wroc
 from polars_wroc.audits.findings import by_severity
 from polars_wroc.audits.matrix import SYMBOLS, Matrix, Row, matrix_of, summed_up
-from polars_wroc.audits.not_audited import not_audited
-from polars_wroc.audits.report.format import unbroken
-from polars_wroc.audits.report.page import blocks_of, shown_in
+from polars_wroc.audits.remarks import not_audited
+from polars_wroc.audits.report.page import blocks_of, shown_in, unbroken
 from polars_wroc.audits.report.sections import OVERLAID, curves_of
 from polars_wroc.audits.report.tables import findings_on_page
 
@@ -168,9 +167,9 @@ def test_folded_findings_have_headings(
     told = told.with_columns(verdict=pl.lit(verdict, pl.String))
     of_g = replace(audit, table=told.drop("number"))
     found = findings_on_page(of_g, audit.segments.select("attribute", "segment"))
-    (folded,) = found.folded
-    assert folded.heading == f"{len(folded.found)} {heading}"
-    assert len(folded.found) == told.height - open_ones
+    ((folded, others),) = found.folded.items()
+    assert folded == f"{len(others)} {heading}"
+    assert len(others) == told.height - open_ones
 
 
 def test_segments_of_one_class_have_no_gap_in_precision() -> None:

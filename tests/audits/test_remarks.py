@@ -19,15 +19,16 @@ from wide_tables import gaps_of, segments_of
 
 import polars_wroc as wroc
 from polars_wroc.audits.findings import by_severity, first_sentences
-from polars_wroc.audits.report.format import packed, rounded_rows
-from polars_wroc.audits.report.sections import with_points, with_segments
-from polars_wroc.audits.tables import wide_table
-from polars_wroc.audits.verdict import (
+from polars_wroc.audits.remarks import (
     decision_remarks,
     missing_remark,
     score_remarks,
     untested_remarks,
 )
+from polars_wroc.audits.report.figures import rounded_rows
+from polars_wroc.audits.report.page import packed
+from polars_wroc.audits.report.sections import with_points, with_segments
+from polars_wroc.audits.tables import wide_table
 from polars_wroc.audits.words import threshold_text
 
 

@@ -18,7 +18,7 @@ from sweeps import sweep
 from wide_tables import fairness_of, gaps_of, impact_of
 
 import polars_wroc as wroc
-from polars_wroc.audits.not_audited import not_audited
+from polars_wroc.audits.remarks import not_audited
 from polars_wroc.audits.report import render
 from polars_wroc.audits.small_cells import hidden_segments
 from polars_wroc.cli.main import main

@@ -95,12 +95,12 @@ def test_help_has_an_example_that_can_be_copied(
     program, *arguments = shlex.split(line.replace("\\\n", " "))
     assert program == "polars-wroc"
     # Its options are those that there are.
-    parser = build_parser({name: lambda _: None for name in COMMANDS})
+    parser = build_parser()
     assert parser.parse_args(arguments).command == command
 
 
 def test_what_must_be_given_is_marked() -> None:
-    parser = build_parser({name: lambda _: None for name in COMMANDS})
+    parser = build_parser()
     (commands,) = (each for each in parser._actions if isinstance(each.choices, dict))
     assert isinstance(commands.choices, dict)
     for command, required in {

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 import polars_wroc as wroc
-from polars_wroc.audits.not_audited import not_audited, seemingly_unknown
+from polars_wroc.audits.remarks import not_audited, seemingly_unknown
 from polars_wroc.inputs.decisions import seems_unknown
 
 UNKNOWN = [

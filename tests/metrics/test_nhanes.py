@@ -13,8 +13,12 @@ from samplics.utils.types import PopParam
 import polars_wroc as wroc
 from polars_wroc.inputs.designs import read_design
 from polars_wroc.inputs.frames import read_rows
-from polars_wroc.thresholds.search import given_thresholds, rate_variances, unit_cells
-from polars_wroc.thresholds.threshold_rates import rate_variance
+from polars_wroc.thresholds.search import (
+    given_thresholds,
+    rate_variance,
+    rate_variances,
+    unit_cells,
+)
 
 SAMPLE: dict[str, Any] = {"weight": "finalwgt", "design": wroc.Survey("psuid", strata="stratid")}
 

@@ -16,8 +16,14 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.metrics.auc_interval import IntervalOptions
-from polars_wroc.metrics.score_ranges import add_ranges, count_in_bins, cut_ranges, read_parts
+from polars_wroc.metrics.auc_interval import Interval
+from polars_wroc.metrics.score_ranges import (
+    add_ranges,
+    count_in_bins,
+    cut_ranges,
+    read_parts,
+    sum_range,
+)
 from polars_wroc.plans.queries import collect
 
 SCHEMA = {"g": pl.String, "y": pl.Boolean, "s": pl.Float64, "w": pl.Float64}
@@ -230,8 +236,8 @@ def test_sums_of_ranges_add_up_in_any_order(order: list[int], first: int) -> Non
     (part,) = read_parts("frames", frame, "y", "s", None, "g", None)
     ranges = cut_ranges(collect(count_in_bins(part)), part.keys, 100)
     assert [each.known for each in ranges] == [None] * len(order)
-    options = IntervalOptions(0.95, "logit-t")
-    sums = [collect(each.sums(each.span.of(part), options)) for each in ranges]
+    interval = Interval(0.95, "logit-t")
+    sums = [sum_range(each, each.span.of(part), interval) for each in ranges]
 
     def add(parts: list[pl.DataFrame]) -> pl.DataFrame:
         return collect(add_ranges(parts, part.keys))

@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 
 from polars_wroc.stats.proportions import Estimate
+from polars_wroc.thresholds.confusion_matrix import rate_in_population
 from polars_wroc.thresholds.registry import RateMetric
-from polars_wroc.thresholds.threshold_rates import rate_in_population
 
 DENOMINATORS = [("tp", "fn"), ("fp", "tn"), ("tp", "fp"), ("fn", "tn"), ("tp", "fp", "fn", "tn")]
 # Every numerator that is a part of its denominator.

@@ -9,7 +9,7 @@ import polars as pl
 from polars_wroc.audits.audit_changes import GAP, HEADINGS, Changes, not_significant, sentences_of
 from polars_wroc.audits.report.figures import change_figure
 from polars_wroc.audits.report.page import page_of
-from polars_wroc.audits.report.tables import Cell, Table, p_value_text
+from polars_wroc.audits.report.tables import Cell, Row, Table, p_value_text, text_cell
 from polars_wroc.audits.tables import segment_in_words
 from polars_wroc.audits.words import ADJUSTED, many, points
 from polars_wroc.charts.options import Show
@@ -18,13 +18,6 @@ from polars_wroc.inputs.columns import MODEL, OVERALL
 
 # Most charts, and most changes that are not significant.
 _CHARTS, _OTHERS = 4, 500
-_TERMS = {
-    "New": "a gap that is different only after, and whose change is significant",
-    "Gone": "a gap that was different only before, and whose change is significant",
-    "Grown, shrunk, reversed": "a gap whose size, or whose sign, changed significantly",
-    "Now detected, no longer detected": "a gap that is different in one audit only, but whose "
-    "change is not significant: the gap itself is not shown to have changed",
-}
 
 
 def render_changes(
@@ -66,7 +59,6 @@ def render_changes(
         level=f"{100 * changes.level:g}%",
         alpha=f"{1 - changes.level:.2g}",
         adjusted=ADJUSTED[changes.adjust],
-        terms=_TERMS,
     )
 
 
@@ -82,31 +74,36 @@ def _rows(changes: Changes) -> list[str]:
 
 def _table(rows: pl.DataFrame, title: str, changes: Changes) -> Table:
     """Lay out changes as a table."""
-    models = ["Score"] if changes.several else []
-    findings = ["Verdict"] if rows["verdict"].count() else []
-    headings = ["Segment", *models, "Metric", "Before", "After", "Change", *findings]
-    texts = [name in ("Segment", "Score", "Metric", "Verdict") for name in headings]
+    judged = rows["verdict"].count()
     marked = rows.select(changes.significant).to_series()
-    cells = [
-        [Cell(segment_in_words(row["attribute"], row["segment"]))]
-        + [Cell(row[MODEL]) for _ in models]
-        + [Cell(_metric(row)), *_numbers(row, marked=significant)]
-        + [Cell(row["verdict"] or "") for _ in findings]
-        for row, significant in zip(rows.iter_rows(named=True), marked, strict=True)
-    ]
-    return Table(title, headings, texts, cells)
+    return Table(
+        title,
+        [
+            [
+                ("Segment", text_cell(segment_in_words(row["attribute"], row["segment"]))),
+                *([("Score", text_cell(row[MODEL]))] if changes.several else []),
+                ("Metric", text_cell(_metric(row))),
+                *_numbers(row, marked=significant),
+                *([("Verdict", text_cell(row["verdict"] or ""))] if judged else []),
+            ]
+            for row, significant in zip(rows.iter_rows(named=True), marked, strict=True)
+        ],
+    )
 
 
 def _metric(row: dict[str, Any]) -> str:
     return f"{'gap in ' if row['measure'] == GAP else ''}{GAP_METRICS[row['metric']].label}"
 
 
-def _numbers(row: dict[str, Any], *, marked: bool) -> list[Cell]:
+def _numbers(row: dict[str, Any], *, marked: bool) -> Row:
     """Write the values before and after, and the change with its limits and its p-value."""
-    both = (row["before"], row["after"])
-    values = [points(one) if row["measure"] == GAP else f"{one:.3f}" for one in both]
+    write = points if row["measure"] == GAP else "{:.3f}".format
     ends = (row["change_low"], row["change_high"])
     limits = [] if None in ends else [" to ".join(map(points, ends))]
     p_value = row["p_adjusted"]
-    notes = [*limits, "not tested" if p_value is None else f"p {p_value_text(p_value)}"]
-    return [*map(Cell, values), Cell(points(row["change"]), tuple(notes), marked)]
+    tested = "not tested" if p_value is None else f"p {p_value_text(p_value)}"
+    return [
+        ("Before", Cell(write(row["before"]))),
+        ("After", Cell(write(row["after"]))),
+        ("Change", Cell(points(row["change"]), (*limits, tested), marked)),
+    ]

@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from polars_wroc.audits.remarks import empty_segments, one_class_segments, small_segments
 from polars_wroc.audits.tables import AuditSettings, AuditTables, is_small, segment_in_words
-from polars_wroc.audits.verdict import empty_segments, one_class_segments, small_segments
 from polars_wroc.audits.words import DASH, Words, many, threshold_text
-from polars_wroc.groups.comparisons import CALIBRATION
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
 from polars_wroc.inputs.designs import ReplicateKind
 from polars_wroc.inputs.metric import Metric
@@ -91,7 +90,6 @@ _INTERVALS: dict[str, str] = {
     "logit": "the normal approximation on the logit",
     "wald": "the normal approximation",
     "newcombe": "Newcombe's",
-    "conservative": "the wider of Student's t on the logit and Newcombe's at each limit",
 }
 _REPLICATES: dict[ReplicateKind, str] = {
     "brr": "replicate weights of balanced repeated replication",
@@ -272,29 +270,3 @@ def design(audit: AuditTables) -> str:
 def _students(df: int) -> str:
     degrees = f"Student's t with {many(df, 'degree')} of freedom"
     return f"{degrees}, fewer for segments with rows in few units"
-
-
-def meaning_of_weight(settings: AuditSettings) -> str:
-    """Describe what a weight represents."""
-    what = "the number of rows that" if settings.frequency else "how much of the population"
-    return f"a weight is {what} a row represents"
-
-
-def methods(audit: AuditTables) -> set[str]:
-    """Name the methods used on this page, whose sources it lists."""
-    settings = audit.settings
-    decided, calibrated = settings.decides, audit.table["metric"].is_in([*CALIBRATION]).any()
-    used = {
-        "newcombe": bool(intervals(audit)),
-        "kish": settings.weight is not None and not settings.frequency,
-        "cluster": settings.by_design and not settings.more_than_clusters,
-        "design": settings.by_design,
-        "decisions": decided,
-        "calibration": calibrated,
-        "holm": settings.adjust == "holm",
-        "bh": settings.adjust == "bh",
-        "within": settings.reference.kind in ("rest", "overall"),
-        "pooled": settings.reference.kind in ("rest_pooled", "overall_pooled"),
-        "youden": settings.rule is not None and settings.rule.name == "youden",
-    }
-    return {name for name, so in used.items() if so}

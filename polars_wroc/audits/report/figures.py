@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from polars_wroc.audits.report.format import rounded, rounded_rows
 from polars_wroc.audits.tables import (
     ALL_KEYS,
     ALL_ROWS,
@@ -35,11 +34,8 @@ if TYPE_CHECKING:
 
 def segments_chart(audit: AuditTables, attribute: str) -> Chart:
     """Draw the ROC curve of each segment with its AUC and its interval."""
-    curves, aucs = _curves_and_aucs(audit)
-    name = _unlike_columns(attribute, curves, aucs)
-    shown, summary = (_of_attribute(table, attribute, name) for table in (curves, aucs))
-    facet = _facet(attribute, name)
-    return roc_chart(shown, facet=facet, summary=summary, level=audit.settings.level)
+    facet, (curves, aucs) = _of_attribute(attribute, *_curves_and_aucs(audit))
+    return roc_chart(curves, facet=facet, summary=aucs, level=audit.settings.level)
 
 
 def overlaid_chart(audit: AuditTables, attribute: str, *, with_all: bool) -> Chart:
@@ -47,20 +43,17 @@ def overlaid_chart(audit: AuditTables, attribute: str, *, with_all: bool) -> Cha
 
     One of the five is that of all rows, if it is asked for.
     """
-    curves, aucs = _curves_and_aucs(audit)
-    name = _unlike_columns(attribute, curves, aucs)
-    shown, summary = (
-        _of_attribute(_and_all(table, attribute) if with_all else table, attribute, name)
-        for table in (curves, aucs)
-    )
+    tables = _curves_and_aucs(audit)
+    if with_all:
+        tables = [_and_all(table, attribute) for table in tables]
+    color, (curves, aucs) = _of_attribute(attribute, *tables)
     facet = MODEL if audit.settings.several else None
-    level = audit.settings.level
-    return roc_chart(shown, color=name, facet=facet, summary=summary, level=level)
+    return roc_chart(curves, color=color, facet=facet, summary=aucs, level=audit.settings.level)
 
 
-def _curves_and_aucs(audit: AuditTables) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _curves_and_aucs(audit: AuditTables) -> list[pl.DataFrame]:
     """Return curves and AUCs without the name of the only score."""
-    return without_model(audit.curves, audit.settings), aucs_of(audit)
+    return [without_model(audit.curves, audit.settings), aucs_of(audit)]
 
 
 def aucs_of(audit: AuditTables) -> pl.DataFrame:
@@ -95,14 +88,12 @@ def segments_threshold_chart(audit: AuditTables, attribute: str) -> Chart | None
     start = None
     if audit.settings.decides:
         curves, start = _with_decisions(curves, audit.segments), audit.segments["threshold"][0]
-    curves = without_model(curves, audit.settings)
-    name = _unlike_columns(attribute, curves)
-    shown = _of_attribute(curves, attribute, name)
+    facet, (shown,) = _of_attribute(attribute, without_model(curves, audit.settings))
     drawn = shown["threshold"].filter(shown["threshold"].is_finite())
     inside = start is not None and drawn.min() <= start <= drawn.max()
     return threshold_chart(
         shown,
-        facet=_facet(attribute, name),
+        facet=facet,
         threshold=start if inside else None,
         weighted=audit.settings.weight is not None,
     )
@@ -126,22 +117,18 @@ def _with_decisions(curves: pl.DataFrame, segments: pl.DataFrame) -> pl.DataFram
     return points.sort(place, pl.col("tp") + pl.col("fp"), maintain_order=True)
 
 
-def _unlike_columns(attribute: str, *tables: pl.DataFrame) -> str:
-    """Append invisible characters to an attribute that has the name of a column."""
-    columns = {column for table in tables for column in table.columns}
-    while attribute in columns:
-        attribute += UNSEEN
-    return attribute
+def _of_attribute(attribute: str, *tables: pl.DataFrame) -> tuple[str | None, list[pl.DataFrame]]:
+    """Select the rows of an attribute; the column of its segments gets its name, also returned.
 
-
-def _of_attribute(table: pl.DataFrame, attribute: str, name: str) -> pl.DataFrame:
-    """Select the rows of one attribute; the segment column gets its name."""
-    rows = table.filter(attribute=attribute).drop("attribute")
-    return rows.drop("segment") if attribute == OVERALL else rows.rename({"segment": name})
-
-
-def _facet(attribute: str, name: str) -> str | None:
-    return None if attribute == OVERALL else name
+    If another column has that name, invisible characters follow. All rows have no segments.
+    """
+    rows = [table.filter(attribute=attribute).drop("attribute") for table in tables]
+    if attribute == OVERALL:
+        return None, [table.drop("segment") for table in rows]
+    name = attribute
+    while any(name in table.columns for table in tables):
+        name += UNSEEN
+    return name, [table.rename({"segment": name}) for table in rows]
 
 
 # Colours of a chart that follow the page, which may be dark.
@@ -154,14 +141,18 @@ _INKS = {
 }
 # Properties of a spec that are colours or say where colours come from.
 _COLOURED = ("color", "fill", "stroke", "background")
+# Of these, the properties that give colours.
+_GIVE_COLOURS = ("value", "scale", "range", "condition")
+_NOT_ON_A_PAGE = ("$schema", "usermeta", "datasets")
 # Long names are cut before the number of rows, which the table has with the whole name.
 _LONGEST = 34
-_CUT = (
-    f"lastindexof(datum.label, ' (n = ') > {_LONGEST} ? slice(datum.label, 0, {_LONGEST - 1}) + "
+_CUT_LABELS = {
+    "labelExpr": f"lastindexof(datum.label, ' (n = ') > {_LONGEST} ? "
+    f"slice(datum.label, 0, {_LONGEST - 1}) + "
     "'\N{HORIZONTAL ELLIPSIS}' + slice(datum.label, lastindexof(datum.label, ' (n = ')) : "
-    "datum.label"
-)
-_WIDEST = 420
+    "datum.label",
+    "labelLimit": 420,
+}
 
 
 @dataclass(frozen=True)
@@ -288,64 +279,61 @@ def _drawn(chart: Any) -> dict[str, Any]:
 
 
 def _spec(spec: dict[str, Any], description: str) -> dict[str, Any]:
+    """Make a spec one of the page, with its colours and rounded numbers."""
     # Altair names rows by a hash, which differs in the last digit of any number.
-    names = {name: f"rows-{place}" for place, name in enumerate(spec.get("datasets", {}), 1)}
-    data = {names[name]: rounded_rows(rows) for name, rows in spec.pop("datasets", {}).items()}
-    spec = _cut(_named(spec, names))
+    datasets = spec["datasets"]
+    names = {name: f"rows-{place}" for place, name in enumerate(datasets, 1)}
     # A spec names the URL of its schema, which a page without a network does not need.
-    spec = _in_inks(spec)
-    spec.pop("$schema", None)
-    spec.pop("usermeta", None)
-    return spec | {"description": description, "datasets": data}
+    kept = {key: part for key, part in spec.items() if key not in _NOT_ON_A_PAGE}
+    data = {names[name]: rounded_rows(rows) for name, rows in datasets.items()}
+    return {**_adapted(kept, names), "description": description, "datasets": data}
 
 
-def _named(spec: Any, names: dict[str, str]) -> Any:
-    """Rename the data sets, and round the ends of scales as the rows are."""
+def _adapted(spec: Any, names: Mapping[str, str], *, coloured: bool = False) -> Any:
+    """Rename the data sets, round the ends of scales, cut labels, and take the page's colours.
+
+    Texts that happen to be a colour stay: ``coloured`` is what a colour is given by.
+    """
     if isinstance(spec, list):
-        return [_named(part, names) for part in spec]
+        return [_adapted(part, names, coloured=coloured) for part in spec]
     if not isinstance(spec, dict):
-        return spec
-    return {
-        name: {"name": names[part["name"]]}
-        if name == "data" and isinstance(part, dict)
-        else [rounded(end) for end in part]
-        if name == "domain" and isinstance(part, list)
-        else _named(part, names)
-        for name, part in spec.items()
-    }
+        return _INKS.get(spec, spec) if coloured and isinstance(spec, str) else spec
+    adapted: dict[str, Any] = {}
+    for name, part in spec.items():
+        if name == "data" and isinstance(part, dict):
+            adapted[name] = {"name": names[part["name"]]}
+        elif name == "domain" and isinstance(part, list):
+            adapted[name] = [rounded(end) for end in part]
+        else:
+            gives = name in _COLOURED or (coloured and name in _GIVE_COLOURS)
+            adapted[name] = _adapted(part, names, coloured=gives)
+    # Only labels of segments have a limit.
+    return adapted | (_CUT_LABELS if "labelLimit" in spec else {})
 
 
-def _cut(spec: Any) -> Any:
-    """Cut the labels of segments, which are those with a limit."""
-    if isinstance(spec, list):
-        return [_cut(part) for part in spec]
-    if not isinstance(spec, dict):
-        return spec
-    cut = {"labelExpr": _CUT, "labelLimit": _WIDEST} if "labelLimit" in spec else {}
-    return {name: _cut(part) for name, part in spec.items()} | cut
+# Columns that select what is shown; all others may be rounded.
+_EXACT = ("threshold", "__from")
+_DIGITS, _DECIMALS = 7, 5
+_RATES = ("fpr", "tpr")
 
 
-def _in_inks(spec: Any) -> Any:
-    """Replace colours by those of the page, but not texts that happen to be a colour."""
-    if isinstance(spec, list):
-        return [_in_inks(part) for part in spec]
-    if not isinstance(spec, dict):
-        return spec
-    return {
-        name: _ink(part) if name in _COLOURED else _in_inks(part) for name, part in spec.items()
-    }
+def rounded_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Round the numbers of rows to the digits that a chart shows."""
+    return [
+        {
+            name: value if name in _EXACT else rounded(value, rate=name in _RATES)
+            for name, value in row.items()
+        }
+        for row in rows
+    ]
 
 
-def _ink(colour: Any) -> Any:
-    """Replace a colour, or those in a channel, a scale or a range."""
-    if isinstance(colour, str):
-        return _INKS.get(colour, colour)
-    if isinstance(colour, list):
-        return [_ink(part) for part in colour]
-    if not isinstance(colour, dict):
-        return colour
-    gives = ("value", "scale", "range", "condition")
-    return {name: _ink(part) if name in gives else _in_inks(part) for name, part in colour.items()}
+def rounded(value: Any, *, rate: bool = False) -> Any:
+    """Round a number to the digits that a chart shows."""
+    if not isinstance(value, float):
+        return value
+    short = round(value, _DECIMALS) if rate else float(f"{value:.{_DIGITS}g}")
+    return int(short) if short.is_integer() and abs(short) < 10**_DIGITS else short
 
 
 def gap_specs(

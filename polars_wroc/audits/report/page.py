@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
+import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -14,28 +16,16 @@ import altair as alt
 import jinja2
 import polars as pl
 
-from polars_wroc.audits.findings import findings_of
+from polars_wroc.audits.findings import findings_of, verdict_of
+from polars_wroc.audits.findings import rounded as rounded_table
 from polars_wroc.audits.matrix import SYMBOLS, Matrix, Row, matrix_of, summed_up
-from polars_wroc.audits.not_audited import not_audited, undecided
-from polars_wroc.audits.report.facts import (
-    decision,
-    design,
-    facts,
-    glossary,
-    intervals,
-    meaning_of_weight,
-    methods,
-    next_steps,
-    optimism,
-    title_line,
-)
+from polars_wroc.audits.remarks import not_audited, remarks_of, undecided
+from polars_wroc.audits.report import facts
 from polars_wroc.audits.report.figures import Figure
-from polars_wroc.audits.report.format import packed, steady, unbroken
 from polars_wroc.audits.report.sections import sections_of
 from polars_wroc.audits.report.tables import findings_on_page
 from polars_wroc.audits.sentences import size
 from polars_wroc.audits.tables import ALL_KEYS, AuditTables
-from polars_wroc.audits.verdict import remarks_of, verdict_of
 from polars_wroc.audits.words import (
     ABOVE,
     ADJUSTED,
@@ -48,6 +38,7 @@ from polars_wroc.audits.words import (
 )
 from polars_wroc.charts.interval_layers import WIDTH
 from polars_wroc.charts.options import visible
+from polars_wroc.groups.comparisons import CALIBRATION
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
 from polars_wroc.stats.proportions import TOLERANCE
 
@@ -118,11 +109,11 @@ def render(audit: AuditTables) -> str:
         "report.html",
         figures,
         settings=settings,
-        facts=facts(audit),
-        title_line=title_line(audit),
+        facts=facts.facts(audit),
+        title_line=facts.title_line(audit),
         reading=reading_of(audit),
         verdict=verdict_of(audit),
-        next_steps=next_steps(findings, places),
+        next_steps=facts.next_steps(findings, places),
         matrix_table=matrix,
         blocks=blocks,
         symbols=SYMBOLS,
@@ -135,19 +126,18 @@ def render(audit: AuditTables) -> str:
         findings=findings_on_page(audit, shown_in(blocks, findings)),
         remarks=remarks_of(audit),
         adjusted=ADJUSTED[settings.adjust],
-        decision=decision(settings),
-        optimism=optimism(audit),
+        decision=facts.decision(settings),
+        optimism=facts.optimism(audit),
         files=first_few([file.name for file in audit.run.files]),
         today=audit.run.date.date(),
         overview=sections.overview,
         sections=sections.parts,
         points=sections.points,
         moved=sections.moved if sections.moved > TOLERANCE else None,
-        glossary=glossary(audit),
-        methods=methods(audit),
-        intervals=intervals(audit),
-        design=design(audit),
-        weights=meaning_of_weight(settings),
+        glossary=facts.glossary(audit),
+        intervals=facts.intervals(audit),
+        design=facts.design(audit),
+        calibrated=audit.table["metric"].is_in([*CALIBRATION]).any(),
     )
 
 
@@ -163,7 +153,8 @@ def page_of(template: str, figures: Sequence[Figure], /, **values: Any) -> str:
     )
     environment.filters["unbroken"] = unbroken
     environment.globals |= {"many": many, "not_here": NOT_HERE}
-    scripts = [in_script(text) for text in (_bundle(), _script(environment))]
+    script = environment.get_template("report.js").render(above=ABOVE, wide=WIDTH)
+    scripts = [in_script(text) for text in (_bundle(), script)]
     return environment.get_template(template).render(
         specs=packed({figure.name: figure.spec for figure in figures}),
         scripts=scripts,
@@ -175,10 +166,6 @@ def page_of(template: str, figures: Sequence[Figure], /, **values: Any) -> str:
 def _visible(value: object) -> object:
     """Show control characters in names; code of the page is marked as safe, and stays."""
     return visible(value) if type(value) is str else value
-
-
-def _script(environment: jinja2.Environment) -> str:
-    return environment.get_template("report.js").render(above=ABOVE, wide=WIDTH)
 
 
 def _bundle() -> str:
@@ -206,3 +193,31 @@ def in_script(code: str) -> str:
 def _hash(script: str) -> str:
     """Hash a script, so that the page runs no other."""
     return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+def packed(value: Any) -> str:
+    """Encode data as compressed JSON in base64, always with the same bytes."""
+    text = json.dumps(value, allow_nan=False, separators=(",", ":"))
+    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+
+
+def steady(audit: AuditTables) -> AuditTables:
+    """Round the numbers of an audit, so that a page is the same for any order of its rows."""
+    return replace(
+        audit,
+        table=rounded_table(audit.table),
+        segments=rounded_table(audit.segments),
+        curves=rounded_table(audit.curves),
+    )
+
+
+# Limits, a p-value, and a number with its unit.
+_PAIR = re.compile(r"(?<=\d) to (?=[+\N{MINUS SIGN}]?\d)|(?<=\bp) (?=[<\d])|(?<=<) (?=\d)")
+_UNIT = re.compile(r"(?<=\d) (?=(?:points?|pairs?|rows?)\b)")
+_SPACE = "\N{NO-BREAK SPACE}"
+
+
+def unbroken(text: str) -> str:
+    """Put spaces that do not break into pairs of numbers, and before units."""
+    paired = _PAIR.sub(lambda found: found[0].replace(" ", _SPACE), text)
+    return _UNIT.sub(_SPACE, paired)

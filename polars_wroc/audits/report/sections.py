@@ -7,18 +7,18 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from polars_wroc.audits.findings import by_severity
+from polars_wroc.audits.findings import by_severity, counts_of_verdicts
 from polars_wroc.audits.report.figures import (
     Figure,
     auc_figure,
+    aucs_of,
     curves_figure,
     gap_figures,
     slider_figures,
 )
 from polars_wroc.audits.report.tables import Found, Table, found_on, tables_of
 from polars_wroc.audits.sentences import size
-from polars_wroc.audits.tables import ALL_KEYS, AuditSettings, AuditTables, rows_with, wide_table
-from polars_wroc.audits.verdict import counts_of_verdicts
+from polars_wroc.audits.tables import ALL_KEYS, AuditSettings, AuditTables, rows_with
 from polars_wroc.audits.words import NOT_HERE, listed, many
 from polars_wroc.charts.curve_layers import thinned
 from polars_wroc.charts.options import COLOURS
@@ -57,7 +57,7 @@ def curves_of(audit: AuditTables, attribute: str, serious: pl.DataFrame) -> Curv
     findings, then those with the least and the greatest AUC of the first score, of segments with
     enough rows if any has.
     """
-    table = wide_table(audit).filter(attribute=attribute)
+    table = aucs_of(audit).filter(attribute=attribute)
     segments = table.select(AUDIT_KEYS).unique(maintain_order=True)
     if segments.height <= OVERLAID:
         return Curves(segments, {})
@@ -78,7 +78,7 @@ def _candidates(
     segments: pl.DataFrame, settings: AuditSettings, attribute: str, serious: pl.DataFrame
 ) -> Iterator[tuple[str, Iterable[str | None]]]:
     """List the segments whose curves should be drawn, the most important first, and why."""
-    score = segments.partition_by(MODEL, maintain_order=True)[0]
+    score = segments.unique(AUDIT_KEYS, keep="first", maintain_order=True)
     ranked = score.drop_nulls("auc").sort("auc", maintain_order=True)
     large = ranked.filter(~pl.col("small"))
     if attribute in settings.reference.named:

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias
 
 import polars as pl
 
 from polars_wroc.audits.calibration_tests import right_slopes
 from polars_wroc.audits.findings import by_severity, is_material
 from polars_wroc.audits.formats import LEFT_OUT, below_four_fifths
-from polars_wroc.audits.matrix import SYMBOLS, Outcome, outcome_of
-from polars_wroc.audits.sentences import OBSERVED, is_target, size
+from polars_wroc.audits.matrix import Outcome, outcome_of
+from polars_wroc.audits.sentences import is_target, size
 from polars_wroc.audits.tables import (
     ALL_KEYS,
     AuditSettings,
     AuditTables,
+    is_small,
     name_of,
-    wide_table,
-    without_model,
 )
 from polars_wroc.audits.words import (
     DASH,
@@ -39,253 +38,250 @@ from polars_wroc.groups.comparisons import (
     DIFFERENT,
     FAIRNESS,
     IMPACT_RATIO,
-    METRICS,
     TOO_LITTLE,
 )
 from polars_wroc.inputs.arguments import FOUR_FIFTHS
-from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL
+from polars_wroc.inputs.columns import MODEL, OVERALL
+from polars_wroc.inputs.metric import Metric
 from polars_wroc.metrics.registry import CURVE_METRICS, ROC_AUC
 from polars_wroc.thresholds.registry import GAP_RATES, RATES
 
 _LEAST_P = 0.001
-# Columns of a table with their headings.
-Headings: TypeAlias = Mapping[str, str]
-_KEYS = {"segment": "Segment", MODEL: "Score"}
-_RANKING = {
-    # First, as a phone shows few columns.
-    "auc": ROC_AUC.heading,
-    "n": "Rows",
-    "n_pos": "Positive",
-    "n_neg": "Negative",
-    "n_missing": "Missing",
-    "w_pos": "Positive weight",
-    "w_neg": "Negative weight",
-    CURVE_METRICS["average_precision"].column: CURVE_METRICS["average_precision"].heading,
-}
-_DECISIONS = {
-    "threshold": "Threshold",
-    **{name: rate.heading for name, rate in (GAP_RATES | RATES).items()},
-}
-_GAPS = {f"{name}_gap": metric.heading for name, metric in GAP_METRICS.items()}
-_CALIBRATION = {
-    "n": "Rows",
-    "weight": "Weight",
-    "mean_score": "Mean score",
-    OBSERVED: "Observed rate",
-    IN_THE_LARGE: "Difference",
-    SLOPE: "Slope",
-}
-_IMPACT = {
-    "n": "Rows",
-    "n_selected": "Selected",
-    "selected": "Selection rate",
-    "ratio": "Impact ratio",
-    "below": "Below four fifths",
-    "left_out": "Left out",
-}
-_FAIRNESS = {
-    "metric": "Metric",
-    MODEL: "Score",
-    "size": "Value",
-    "highest": "Highest",
-    "lowest": "Lowest",
-    "limits": "For all pairs",
-    "p_value": "p, all alike",
-}
-_TEXTS = ("segment", MODEL, "metric", "highest", "lowest", "below", "left_out")
-_WEIGHTS = ("w_pos", "w_neg", "weight")
-# Gaps are in points.
-_IN_POINTS = [*_GAPS]
 
 
-@dataclass(frozen=True)
-class Cell:
-    """A value, notes in smaller letters, and whether it is marked as different."""
+class Cell(NamedTuple):
+    """A value, notes in smaller letters, and whether it is marked as different.
+
+    A column ``is_text``, or is of numbers, as its first cell is.
+    """
 
     text: str
     notes: tuple[str, ...] = ()
     marked: bool = False
+    is_text: bool = False
 
 
-@dataclass(frozen=True)
-class Table:
-    """A table with its caption, its headings, and which of its columns are text."""
+# Cells, each with the heading of its column.
+Row: TypeAlias = list[tuple[str, Cell]]
+
+
+class Table(NamedTuple):
+    """A table with its caption; all rows have the same headings."""
 
     title: str
-    headings: list[str]
-    texts: list[bool]
-    rows: list[list[Cell]]
+    rows: list[Row]
 
 
 def tables_of(audit: AuditTables, shown: AuditTables, attribute: str) -> list[Table]:
     """Lay out the tables of an attribute, with those of its segments that are shown."""
     settings = audit.settings
+    segments, words = _segments(shown, attribute), Words.of(settings)
+    measured = set(shown.table["metric"])
     intervals = f"{100 * settings.level:g}% confidence intervals"
-    words = Words.of(settings)
-    segments = _of_segments(shown, attribute)
-    # Marks of small segments are about AUCs.
-    unmarked = segments.drop("small")
-    tables = [
-        _table(
-            unmarked if attribute != OVERALL else unmarked.clear(),
-            f"Gaps to {reference_of(settings, attribute)}, in points of 100, with {intervals}",
-            _GAPS,
+    decided = "Decisions at the threshold" if settings.selected is None else "Recorded decisions"
+    calibrated = [row for row in segments if row.get(IN_THE_LARGE, {}).get("value") is not None]
+    rows = {
+        f"Gaps to {reference_of(settings, attribute)}, in points of 100, with {intervals}": [
+            [*_keys(row, settings), *_gaps(row, measured)]
+            for row in segments
+            if attribute != OVERALL
+        ],
+        f"Impact ratios to the segment most often {words.good}, with {intervals} for all pairs": (
+            _impact(shown, attribute)
         ),
-        _table(
-            _impact(shown, attribute),
-            f"Impact ratios to the segment most often {words.good}, with {intervals} for all pairs",
-            _IMPACT,
-        ),
-        _table(segments, f"Ranking, AUC with {intervals}", _RANKING | _class_headings(words)),
+        f"Ranking, AUC with {intervals}": [_ranking(row, settings, measured) for row in segments],
+        f"{decided}, with {intervals}": [
+            _decisions(row, settings, measured) for row in segments if settings.decides
+        ],
+        f"Calibration, mean score and observed rate, with {intervals}": [
+            _calibration(row, settings, measured) for row in calibrated
+        ],
+        f"Fairness metrics between the segments, with {intervals}": _fairness(audit, attribute),
+    }
+    return [Table(title, listed) for title, listed in rows.items() if listed]
+
+
+def _segments(shown: AuditTables, attribute: str) -> list[dict[str, Any]]:
+    """List the segments with their counts and, by the name of its metric, each comparison."""
+    small = is_small(shown.settings).alias("small")
+    segments = shown.segments.filter(attribute=attribute).with_columns(small).to_dicts()
+    of_segment = {(row["segment"], row[MODEL]): row for row in segments}
+    for row in shown.table.filter(attribute=attribute).iter_rows(named=True):
+        # Impact ratios also have a row for unknown combinations, which are no segment.
+        of_segment.get((row["segment"], row[MODEL]), {})[row["metric"]] = row
+    return segments
+
+
+def _keys(row: dict[str, Any], settings: AuditSettings, *marks: str) -> Row:
+    """Name a segment, and its score if there are several."""
+    return [("Segment", text_cell(name_of(row["segment"]), *marks)), *_score(row, settings)]
+
+
+def _score(row: dict[str, Any], settings: AuditSettings) -> Row:
+    return [("Score", text_cell(row[MODEL]))] if settings.several else []
+
+
+def _gaps(row: dict[str, Any], measured: set[str]) -> Row:
+    """Write the gaps of a segment with their verdicts."""
+    return [
+        (metric.heading, _gap(row.get(name, {})))
+        for name, metric in GAP_METRICS.items()
+        if name in measured
     ]
-    if settings.decides:
-        title, hidden = f"Decisions at the threshold, with {intervals}", list[str]()
-        if settings.selected is not None:
-            title, hidden = f"Recorded decisions, with {intervals}", ["threshold"]
-        tables.append(_table(segments.drop(hidden), title, _DECISIONS))
-    if IN_THE_LARGE in segments.columns:
-        title = f"Calibration, mean score and observed rate, with {intervals}"
-        tables.append(_table(unmarked.drop_nulls(IN_THE_LARGE), title, _CALIBRATION))
-    title = f"Fairness metrics between the segments, with {intervals}"
-    tables.append(_table(_fairness(audit, attribute), title, _FAIRNESS))
-    return [table for table in tables if table.rows]
 
 
-def _of_segments(shown: AuditTables, attribute: str) -> pl.DataFrame:
-    """Add what the table on calibration has of each segment."""
-    table = wide_table(shown, unnamed=True).filter(attribute=attribute)
-    weight = pl.col("w_pos") + pl.col("w_neg")
-    if IN_THE_LARGE in table.columns:
-        observed = pl.col("w_pos") / weight
-        table = table.with_columns(
-            (observed + pl.col(IN_THE_LARGE)).alias("mean_score"), observed.alias(OBSERVED)
-        )
-    if shown.settings.weight is None:
-        return table.drop("w_pos", "w_neg")
-    return table.with_columns(weight=weight)
+def _gap(compared: dict[str, Any]) -> Cell:
+    verdict, p_value = compared.get("verdict"), compared.get("p_adjusted")
+    notes = [] if verdict is None else [verdict]
+    notes += [] if p_value is None else [f"p {p_value_text(p_value)}"]
+    return _estimate(compared, "gap", points, *notes)._replace(marked=verdict == DIFFERENT)
 
 
-def _impact(shown: AuditTables, attribute: str) -> pl.DataFrame:
+def _ranking(row: dict[str, Any], settings: AuditSettings, measured: set[str]) -> Row:
+    """Write AUCs and counts; the AUC first, as a phone shows few columns."""
+    words = Words.of(settings)
+    classes = {"pos": capitalised(words.positive), "neg": capitalised(words.negative)}
+    weighted = classes if settings.weight is not None else {}
+    return [
+        *_keys(row, settings, *_mark(row)),
+        *_values(row, [ROC_AUC], measured),
+        ("Rows", _count(row["n"])),
+        *((name, _count(row[f"n_{side}"])) for side, name in classes.items()),
+        ("Missing", _count(row["n_missing"])),
+        *((f"{name}, weight", _weight(row[f"w_{side}"])) for side, name in weighted.items()),
+        *_values(row, [CURVE_METRICS["average_precision"]], measured),
+    ]
+
+
+def _mark(row: dict[str, Any]) -> list[str]:
+    """Say why a segment's AUC is not tested."""
+    if not row["small"]:
+        return []
+    if not row["n"]:
+        return ["no rows"]
+    return ["too few rows: AUC not tested" if row["n_pos"] and row["n_neg"] else "one class only"]
+
+
+def _decisions(row: dict[str, Any], settings: AuditSettings, measured: set[str]) -> Row:
+    threshold = ("Threshold", Cell(threshold_text(row["threshold"])))
+    return [
+        *_keys(row, settings, *_mark(row)),
+        *([threshold] if settings.selected is None else []),
+        *_values(row, (GAP_RATES | RATES).values(), measured),
+    ]
+
+
+def _values(row: dict[str, Any], metrics: Iterable[Metric], measured: set[str]) -> Row:
+    """Write the values of metrics with their limits."""
+    return [
+        (metric.heading, _estimate(row.get(metric.column, {}), "value"))
+        for metric in metrics
+        if metric.column in measured
+    ]
+
+
+def _calibration(row: dict[str, Any], settings: AuditSettings, measured: set[str]) -> Row:
+    weight = row["w_pos"] + row["w_neg"]
+    observed = row["w_pos"] / weight
+    return [
+        *_keys(row, settings),
+        ("Rows", _count(row["n"])),
+        *([] if settings.weight is None else [("Weight", _weight(weight))]),
+        ("Mean score", Cell(_decimals(observed + row[IN_THE_LARGE]["value"]))),
+        ("Observed rate", Cell(_decimals(observed))),
+        ("Difference", _estimate(row[IN_THE_LARGE], "value", partial(_decimals, sign="+"))),
+        *([("Slope", _estimate(row.get(SLOPE, {}), "value"))] if SLOPE in measured else []),
+    ]
+
+
+def _impact(shown: AuditTables, attribute: str) -> list[Row]:
     """Lay out the impact ratios; the rate is that of those selected, whether or not it is good."""
-    table = shown.table.filter(attribute=attribute, metric=IMPACT_RATIO)
-    ends = ("", "_low", "_high")
-    rate = {f"selected{end}": pl.col(f"value{end}") for end in ends}
-    if shown.settings.favorable == "rejected":
-        opposite = ("value", "value_high", "value_low")
-        rate = {name: 1 - pl.col(of) for name, of in zip(rate, opposite, strict=True)}
     counts = shown.segments.select(*ALL_KEYS, "n_selected")
-    table = table.join(
+    table = shown.table.filter(attribute=attribute, metric=IMPACT_RATIO).join(
         counts, on=list(ALL_KEYS), how="left", nulls_equal=True, maintain_order="left"
     )
-    below = [below_four_fifths(row) for row in table.iter_rows(named=True)]
-    left_out = pl.col("reason").replace_strict(LEFT_OUT, default=None, return_dtype=pl.String)
-    laid_out = table.with_columns(
-        **rate, below=pl.Series(below, dtype=pl.String), left_out=left_out
-    )
-    return without_model(laid_out, shown.settings)
+    if shown.settings.favorable == "rejected":
+        opposite = {"value": "value", "value_low": "value_high", "value_high": "value_low"}
+        table = table.with_columns(**{name: 1 - pl.col(of) for name, of in opposite.items()})
+    return [
+        [
+            *_keys(row, shown.settings),
+            ("Rows", _count(row["n"])),
+            ("Selected", _count(row["n_selected"])),
+            ("Selection rate", _estimate(row, "value")),
+            ("Impact ratio", _estimate(row, "ratio")),
+            ("Below four fifths", text_cell(below_four_fifths(row))),
+            ("Left out", text_cell(LEFT_OUT.get(row["reason"]))),
+        ]
+        for row in table.iter_rows(named=True)
+    ]
 
 
-def _fairness(audit: AuditTables, attribute: str) -> pl.DataFrame:
+def _fairness(audit: AuditTables, attribute: str) -> list[Row]:
     """Lay out the fairness metrics; of ratios the segment is the lowest, of others the highest."""
-    table = audit.table.filter(pl.col("metric").is_in([*FAIRNESS]), attribute=attribute)
-    metric = pl.col("metric").cast(pl.Enum([*FAIRNESS]))
-    is_ratio, segment = pl.col("ratio").is_not_null(), pl.col("segment").fill_null(MISSING)
-    highest, lowest = (
-        pl.when(is_ratio == low).then(segment).otherwise("reference") for low in (False, True)
-    )
-    laid_out = table.sort(metric, maintain_order=True).with_columns(
-        size=pl.coalesce("gap", "ratio"),
-        limits=pl.coalesce("gap", "ratio"),
-        limits_low=pl.coalesce("gap_low", "ratio_low"),
-        limits_high=pl.coalesce("gap_high", "ratio_high"),
-        highest=highest,
-        lowest=lowest,
-    )
-    return without_model(laid_out, audit.settings)
+    of_attribute = audit.table.filter(attribute=attribute)
+    rows = []
+    for metric in FAIRNESS.values():
+        for row in of_attribute.filter(metric=metric.column).iter_rows(named=True):
+            extremes = [text_cell(name_of(row["segment"])), text_cell(row["reference"])]
+            highest, lowest = extremes if row["ratio"] is None else reversed(extremes)
+            size = _estimate(row, "ratio" if row["gap"] is None else "gap")
+            rows.append(
+                [
+                    ("Metric", text_cell(metric.label)),
+                    *_score(row, audit.settings),
+                    ("Value", Cell(size.text, _four_fifths(row))),
+                    ("Highest", highest),
+                    ("Lowest", lowest),
+                    ("For all pairs", Cell("".join(size.notes) or DASH)),
+                    ("p, all alike", Cell(p_value_text(row["p_value"]))),
+                ]
+            )
+    return rows
 
 
-def _class_headings(words: Words) -> dict[str, str]:
-    """Head the columns of the classes by the label's own name."""
-    names = {"pos": capitalised(words.positive), "neg": capitalised(words.negative)}
-    counts = {f"n_{side}": name for side, name in names.items()}
-    return counts | {f"w_{side}": f"{name}, weight" for side, name in names.items()}
-
-
-def _table(table: pl.DataFrame, title: str, headings: Headings) -> Table:
-    every = headings if "metric" in headings else {**_KEYS, **headings}
-    names = [name for name in every if name in table.columns]
-    return Table(
-        title,
-        [every[name] for name in names],
-        [name in _TEXTS for name in names],
-        [[_cell(name, row) for name in names] for row in table.iter_rows(named=True)],
-    )
-
-
-def _cell(name: str, row: dict[str, Any]) -> Cell:
-    value = row[name]
-    if name == "segment":
-        return Cell(name_of(value), _mark(row))
-    words = _in_words(name, row)
-    if words is not None:
-        return Cell(words)
-    notes = _limits(row, name)
-    verdict, p_value = row.get(f"{name}_verdict"), row.get(f"{name}_p_adjusted")
-    notes += [] if verdict is None else [verdict]
-    notes += [] if p_value is None else [f"p {p_value_text(p_value)}"]
-    if row.get("metric") == "demographic_parity_ratio" and value < FOUR_FIFTHS:
-        high = row["limits_high"]
-        sure = high is not None and high < FOUR_FIFTHS
-        notes.append(f"{'surely ' if sure else ''}below four fifths")
-    return Cell(_number(name, value), tuple(notes), marked=verdict == DIFFERENT)
-
-
-def _in_words(name: str, row: dict[str, Any]) -> str | None:
-    """Write a cell that is no single number with its notes; None if it is one."""
-    value = row[name]
-    if value is None:
-        return DASH
-    if name == "metric":
-        return METRICS[value].label
-    if name == "limits":
-        return next(iter(_limits(row, name)), DASH)
-    if name == "p_value":
-        return p_value_text(value)
-    if isinstance(value, int):
-        return f"{value:,}"
-    return value if isinstance(value, str) else None
-
-
-def _mark(row: dict[str, Any]) -> tuple[str, ...]:
-    """Say why a segment's AUC is not tested."""
-    if not row.get("small"):
+def _four_fifths(row: dict[str, Any]) -> tuple[str, ...]:
+    """Say whether a ratio of selection rates is below four fifths."""
+    ratio, high = row["ratio"], row["ratio_high"]
+    if row["metric"] != "demographic_parity_ratio" or ratio is None or ratio >= FOUR_FIFTHS:
         return ()
-    if not row["n"]:
-        return ("no rows",)
-    return ("too few rows: AUC not tested" if row["n_pos"] and row["n_neg"] else "one class only",)
+    sure = high is not None and high < FOUR_FIFTHS
+    return (f"{'surely ' if sure else ''}below four fifths",)
 
 
-def _limits(row: dict[str, Any], name: str) -> list[str]:
-    low, high = row.get(f"{name}_low"), row.get(f"{name}_high")
-    if low is None or high is None:
-        return []
-    return [" to ".join(_number(name, end) for end in (low, high))]
+def text_cell(value: str | None, *notes: str) -> Cell:
+    """Write what is read as a text."""
+    return Cell(DASH if value is None else value, notes, is_text=True)
 
 
-def _number(name: str, value: float) -> str:
-    if name == "threshold":
-        return threshold_text(value)
-    if name in _WEIGHTS:
-        return f"{value:,.1f}"
-    if name in _IN_POINTS:
-        return points(value)
-    sign = "+" if name == IN_THE_LARGE else ""
+def _count(value: int | None) -> Cell:
+    return Cell(DASH if value is None else f"{value:,}")
+
+
+def _weight(value: float | None) -> Cell:
+    return Cell(DASH if value is None else f"{value:,.1f}")
+
+
+def _decimals(value: float, sign: str = "") -> str:
     # Adding 0 removes the sign of zero.
     return f"{round(value, 3) + 0.0:{sign}.3f}".replace("-", MINUS)
 
 
-def p_value_text(value: float) -> str:
+def _estimate(
+    compared: dict[str, Any], name: str, write: Callable[[float], str] = _decimals, *notes: str
+) -> Cell:
+    """Write a number of a comparison with its limits."""
+    if compared.get(name) is None:
+        return Cell(DASH)
+    ends = [compared[f"{name}_low"], compared[f"{name}_high"]]
+    limits = [] if None in ends else [" to ".join(map(write, ends))]
+    return Cell(write(compared[name]), (*limits, *notes))
+
+
+def p_value_text(value: float | None) -> str:
     """Write a p-value with three decimals."""
+    if value is None:
+        return DASH
     return f"< {_LEAST_P}" if value < _LEAST_P else f"{value:.3f}"
 
 
@@ -293,8 +289,7 @@ def p_value_text(value: float) -> str:
 _FIRST, _UNDECIDED = 12, 6
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(NamedTuple):
     """A finding: its rank, what it says, and what that is based on."""
 
     rank: int
@@ -302,33 +297,15 @@ class Found:
     sentence: str
     note: str
 
-    @property
-    def symbol(self) -> str:
-        """The sign that its cell of the matrix has."""
-        return SYMBOLS[self.outcome]
 
-
-@dataclass(frozen=True)
-class FoldedFindings:
-    """Findings below a heading, which are folded."""
-
-    heading: str
-    found: list[Found]
-
-
-@dataclass(frozen=True)
-class Findings:
-    """The first findings, the others by their verdict, and how many are not on the page."""
+class Findings(NamedTuple):
+    """The first findings, the others below headings, and how many are not on the page."""
 
     first: list[Found]
-    folded: list[FoldedFindings]
+    folded: dict[str, list[Found]]
     left_out: int
-
-    @property
-    def ranks(self) -> set[int]:
-        """The findings that can be linked."""
-        everything = [self.first, *(part.found for part in self.folded)]
-        return {found.rank for part in everything for found in part}
+    # Those that can be linked.
+    ranks: set[int]
 
 
 def findings_on_page(audit: AuditTables, shown: pl.DataFrame) -> Findings:
@@ -348,15 +325,13 @@ def findings_on_page(audit: AuditTables, shown: pl.DataFrame) -> Findings:
         None: "{} that could not be made: undefined, or the reference itself",
     }
     more = "more " if first.height else ""
-    folded = [
-        FoldedFindings(
-            heading.format(many(part.height, f"{more}comparison")), _found(part, settings)
-        )
+    folded = {
+        heading.format(many(part.height, f"{more}comparison")): _found(part, settings)
         for verdict, heading in headings.items()
         if not (part := others.filter(pl.col("verdict").eq_missing(pl.lit(verdict)))).is_empty()
-    ]
+    }
     left_out = told["rank"].count() - on_page["rank"].count()
-    return Findings(_found(first, settings), folded, left_out)
+    return Findings(_found(first, settings), folded, left_out, set(on_page["number"]))
 
 
 def found_on(audit: AuditTables, attribute: str) -> list[Found]:

@@ -1,4 +1,4 @@
-"""Charts of detection error tradeoff curves."""
+"""Charts of precision-recall curves and of detection error tradeoff curves."""
 
 from __future__ import annotations
 
@@ -7,27 +7,30 @@ from typing import Any, Unpack
 import altair as alt
 import polars as pl
 
-from polars_wroc.charts.channels import read_groups, slot_of
+from polars_wroc.charts.channels import Channel, read_groups, slot_of
 from polars_wroc.charts.curve_layers import (
     LABEL,
     LABEL_Y,
     POINT,
+    CurveChart,
+    chance,
     count_curves,
     curve_chart,
     drawn_of,
+    fit,
+    moved_by,
+    no_curve,
     numbered,
     only_at_points,
     styles,
     thinned,
     tooltip,
     with_bends,
-    with_labels,
     with_rates,
 )
 from polars_wroc.charts.options import (
     BAND,
     MAX_ROWS,
-    NO_ROWS,
     ONE_CLASS,
     PALE,
     PANEL,
@@ -39,11 +42,183 @@ from polars_wroc.charts.options import (
 )
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import BAND_COLUMNS
-from polars_wroc.metrics.registry import CURVE_METRICS, equal_error_rate
+from polars_wroc.metrics.registry import CURVE_METRICS, average_precision, equal_error_rate
 from polars_wroc.plans.queries import over
 from polars_wroc.ranking.curve import CELLS, CURVE_COLUMNS, is_origin, table_curve
 from polars_wroc.stats.distributions import normal_quantile, upper_quantile
 from polars_wroc.thresholds.registry import THRESHOLD_METRICS
+
+_COLUMNS = ("threshold", "recall", "precision", *CELLS)
+# Columns that are added to the drawn rows.
+_HEIGHT, _AREA, _PREVALENCE = "__height", "__average_precision", "__prevalence"
+_CHANCE, _CHANCE_Y = "__chance", "__chance_y"
+# Labels are about so wide, and begin so far above a prevalence.
+_WIDTH, _ABOVE = 0.65, 0.08
+_AREA_LABEL = CURVE_METRICS["average_precision"].label
+# Letters of a label after the name.
+_LETTERS = len(f"{_AREA_LABEL} 0.123")
+
+
+def pr_chart(
+    curves: pl.DataFrame | pl.LazyFrame,
+    **options: Unpack[ChartOptions],
+) -> Chart:
+    """Draw precision-recall curves, with the prevalence and the average precision of each.
+
+    Parameters
+    ----------
+    curves
+        The table of `pr_curve`; a LazyFrame is collected.
+    **options
+        `ChartOptions`. Curves are sorted, and chosen for color, by average precision.
+
+    Returns
+    -------
+    altair.LayerChart or altair.FacetChart
+        At most 5,000 rows. A larger table is thinned evenly along each curve, and a line
+        under the chart gives the largest change of an average precision by that; labels are
+        those of the whole curves. The label of a curve with one class only says so.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a table that does not come from `pr_curve`, a column that is not one of its groups, or
+        an unknown option.
+
+    Notes
+    -----
+    The points are joined by steps: the precision at a threshold holds for the recall that is
+    gained there. The area under the steps is the average precision; straight lines would
+    overestimate it [1]_. The thin line is the prevalence, the precision of a random selection; if
+    there are several, each has the colour and the dashes of its curve.
+
+    References
+    ----------
+    .. [1] Davis, J. and Goadrich, M. (2006), Proceedings of the 23rd ICML, 233-240.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
+    >>> type(wroc.pr_chart(wroc.pr_curve(df, "y", "s"))).__name__
+    'LayerChart'
+    """
+    table, keys = read_groups("curves", curves, _COLUMNS, "`pr_curve`")
+    groups = list(keys.values())
+    points, thinning = _fit(_with_areas(table, groups), groups)
+    chart = curve_chart(keys, points, options, Ranked(pl.col(_AREA), _AREA_LABEL))
+    points, right = _with_labels(numbered(chart.in_order(points)), chart)
+    added = [POINT, _HEIGHT, _AREA, _PREVALENCE, LABEL, LABEL_Y, _CHANCE, _CHANCE_Y]
+    base = alt.Chart(points.select(*groups, *_COLUMNS, *added))
+    recall = alt.X("recall:Q", title="Recall").scale(domain=[0, 1]).axis(grid=True)
+    precision = alt.Y(f"{_HEIGHT}:Q", title="Precision").scale(domain=[0, 1]).axis(grid=True)
+    rates = {name: name for name in ("recall", "precision")}
+    rates |= {_AREA: _AREA_LABEL, _PREVALENCE: THRESHOLD_METRICS["prevalence"].label}
+    labels = ((LABEL, LABEL_Y, True), (_CHANCE, _CHANCE_Y, False))
+    layers = [
+        _prevalence(base, chart.color),
+        *chart.lines(base, recall, precision, tooltip(keys, rates), interpolate="step-before"),
+        *chart.labels(base, points, *labels, right=right),
+    ]
+    description = (
+        "Precision-recall curves: precision against recall, "
+        "with the prevalence as the level of chance"
+    )
+    return chart.chart(layers, description, thinning)
+
+
+def _with_areas(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
+    """Add average precision and prevalence of each curve, and the rates for thinning."""
+    negatives, curve = pl.col("fp") + pl.col("tn"), table_curve()
+    return table.with_columns(
+        fpr=pl.when(negatives > 0).then(pl.col("fp") / negatives),
+        tpr=pl.col("recall"),
+    ).with_columns(
+        over(average_precision(curve), keys).alias(_AREA),
+        over(curve.if_both_classes(curve.prevalence), keys).alias(_PREVALENCE),
+    )
+
+
+def _fit(table: pl.DataFrame, keys: list[str]) -> tuple[pl.DataFrame, str | None]:
+    """Thin the curves if they do not fit into a chart; return a caption about the change."""
+    curves = count_curves(table, keys)
+    points, note = table, None
+    if table.height > MAX_ROWS:
+        points = thinned(table, keys, MAX_ROWS // curves)
+        change = points.select(
+            over(average_precision(table_curve()), keys) - pl.col(_AREA)
+        ).to_series()
+        note = drawn_of(points, table) + moved_by(change, _AREA_LABEL)
+    # The first step begins at the axis.
+    height = pl.col("precision").backward_fill(1)
+    return points.with_columns(over(height, keys).alias(_HEIGHT)), note
+
+
+def _with_labels(points: pl.DataFrame, chart: CurveChart) -> tuple[pl.DataFrame, bool]:
+    """Add labels: average precision on the first point of each curve, prevalence below."""
+    slot, panel = slot_of(chart.color), chart.panels
+    first = is_origin() & slot.is_not_null() & pl.col(_AREA).is_not_null()
+    lines_of = "thin dashes" if chart.color is None else "thin lines"
+    bottom, right = _place(points, chart)
+    areas = points[_AREA]
+    texts = [ONE_CLASS if area is None else f"{_AREA_LABEL} {area:.3f}" for area in areas]
+    points = chart.with_labels(
+        *(points, texts, is_origin()), letters=_LETTERS, below=1, bottom=bottom
+    )
+    prevalence = pl.col(_PREVALENCE).filter(slot.is_not_null())
+    low, high = (
+        _as_text(points.select(over(end, panel).alias("text")).to_series())
+        for end in (prevalence.min(), prevalence.max())
+    )
+    span = pl.when(low == high).then(high).otherwise(pl.format("{} to {}", low, high))
+    once = first & (over(pl.col(POINT).filter(first).first(), panel) == pl.col(POINT))
+    chance_y = bottom + chart.place_of_label(pl.lit(0))
+    labelled = points.with_columns(
+        pl.when(once).then(pl.format(f"{lines_of}: prevalence {{}}", span)).alias(_CHANCE),
+        pl.when(once).then(chance_y).alias(_CHANCE_Y),
+    )
+    return labelled, right
+
+
+def _as_text(values: pl.Series) -> pl.Expr:
+    return pl.lit(pl.Series([None if value is None else f"{value:.3f}" for value in values]))
+
+
+def _place(points: pl.DataFrame, chart: CurveChart) -> tuple[float, bool]:
+    """Find room for the lines of labels: their bottom, and whether to align them right.
+
+    Of the bottom, the top and just above the prevalences it is where the fewest curves and lines
+    of prevalence pass, all curves included.
+    """
+    height = chart.room_for_labels(chart.lines_of_labels + 1)
+    prevalences = points.filter(is_origin())[_PREVALENCE].drop_nulls()
+    places = [(0.0, True), (1 - height, True)]
+    highest = prevalences.max()
+    if isinstance(highest, float) and (above := highest + _ABOVE) + height <= 1:
+        places.append((above, False))
+    curve = is_origin().cum_sum()
+
+    def crossed(place: tuple[float, bool]) -> int:
+        bottom, right = place
+        ends = bottom, bottom + height
+        labelled = pl.col("recall") > 1 - _WIDTH if right else pl.col("recall") < _WIDTH
+        inside = labelled & pl.col(_HEIGHT).is_between(*ends)
+        passing = points.select(curve.filter(inside).n_unique()).item()
+        return int(passing) + int(prevalences.is_between(*ends).sum())
+
+    return min(places, key=crossed)
+
+
+def _prevalence(base: Any, color: Channel | None) -> Any:
+    first = base.transform_filter(f"isValid(datum.{LABEL})")
+    if color is None:
+        rule, encoded = first.mark_rule(strokeDash=[3, 3], aria=False), {"color": alt.value(PALE)}
+    else:
+        # Thinner than the curves, with the dashes of its curve.
+        rule, encoded = first.mark_rule(aria=False), styles(color, width=1)
+    return rule.encode(x=alt.datum(0), x2=alt.datum(1), y=f"{_PREVALENCE}:Q", **encoded)
+
 
 # Columns that are added to the drawn rows: normal deviates of rates, and the equal error rate.
 _X, _Y, _LOW, _HIGH = "__x", "__y", "__low", "__high"
@@ -114,25 +289,23 @@ def det_chart(
     level = arguments.optional_level(level)
     table, keys = read_groups("curves", curves, CURVE_COLUMNS, "`roc_curve`")
     groups = list(keys.values())
-    count_curves(table, groups)
     whole = with_rates(table, _ALL_RATES)
     whole = whole.with_columns(over(equal_error_rate(table_curve()), groups).alias(_EQUAL))
     domain = _domain(whole)
-    points, thinning = _fit(whole, groups, domain)
+    points, thinning = fit(whole, groups, _position(domain))
     chart = curve_chart(keys, points, options, Ranked(pl.col(_EQUAL), _EQUAL_LABEL))
     points, color = chart.in_order(points), chart.color
     texts = _labels(points, alone=color is None)
-    points = with_labels(
-        *(points, color, texts, is_origin(), chart.options), top=True, domain=domain
-    )
+    points = chart.with_labels(points, texts, is_origin(), bottom=chart.top, domain=domain)
     band = [name for name in BAND_COLUMNS if name in points.columns]
     points = _bent(points, domain, band)
     limits = [_LOW, _HIGH] if band else []
     # Grey curves have no band.
-    points = points.with_columns(pl.when(slot_of(color).is_not_null()).then(pl.col(limits)))
+    points = points.with_columns(chart.coloured(*limits))
     added = [POINT, *_RATES, _X, _Y, *limits, _EQUAL, _EQUAL_AT, LABEL, LABEL_Y]
     base = alt.Chart(points.select(*groups, *CURVE_COLUMNS, *band, *added))
     x, y = _axes(domain, chart.options)
+    end = domain[1]
     rates = {name: name for name in (*_RATES, *band)} | {_EQUAL: _EQUAL_LABEL}
     equal = (
         base.transform_filter(f"isValid(datum.{LABEL})")
@@ -141,7 +314,8 @@ def det_chart(
     )
     layers = [
         *([chart.band(base, x, *limits)] if band else []),
-        _chance(base, domain),
+        # Where the rates add up to 1.
+        chance(base, (-end, end), (end, -end)),
         *chart.lines(base, x, y, tooltip(keys, rates), known="tp"),
         equal,
         *chart.labels(base, points),
@@ -173,26 +347,16 @@ def _labels(points: pl.DataFrame, *, alone: bool) -> list[str]:
     """Write the equal error rate of each curve, or why there is no curve."""
     what = f"{_EQUAL_LABEL} " if alone else ""
     return [
-        f"{ONE_CLASS if rows else NO_ROWS}: no curve"
-        if rate is None
-        else f"\N{BLACK CIRCLE} {what}{100 * rate:.1f}%"
+        no_curve(rows) if rate is None else f"\N{BLACK CIRCLE} {what}{100 * rate:.1f}%"
         for rate, rows in points.select(_EQUAL, pl.sum_horizontal(CELLS)).iter_rows()
     ]
 
 
-def _fit(
-    table: pl.DataFrame, keys: list[str], domain: tuple[float, float]
-) -> tuple[pl.DataFrame, str | None]:
-    """Thin the curves if they do not fit, evenly along their deviates."""
-    if table.height <= MAX_ROWS:
-        return table, None
-    # Others are for the bends.
-    most = MAX_ROWS * 4 // 5 // count_curves(table, keys)
+def _position(domain: tuple[float, float]) -> pl.Expr:
+    """Place of a point along its curve, by its deviates."""
     end = -domain[0]
     x, y = (deviate.clip(-end, end) for deviate in _deviates())
-    position = 1 + (x - y) / (2 * end)
-    points = thinned(table, keys, most, position.fill_null(0.0))
-    return points, drawn_of(points, table)
+    return (1 + (x - y) / (2 * end)).fill_null(0.0)
 
 
 def _deviates() -> tuple[pl.Expr, pl.Expr]:
@@ -249,11 +413,3 @@ def _ticks(domain: tuple[float, float], pixels: float) -> dict[str, Any]:
     label = f"{texts}[indexof({values}, datum.value)]"
     # Vega drops values beyond the number of ticks that it would choose.
     return {"values": values, "tickCount": len(values), "labelExpr": label}
-
-
-def _chance(base: Any, domain: tuple[float, float]) -> Any:
-    """Draw the DET curve of chance, where the rates add up to 1."""
-    high = domain[1]
-    return base.mark_rule(color=PALE, strokeDash=[3, 3], aria=False).encode(
-        alt.XDatum(-high), alt.YDatum(high), alt.X2Datum(high), alt.Y2Datum(-high)
-    )

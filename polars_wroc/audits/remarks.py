@@ -1,4 +1,4 @@
-"""What an audit comes to, in a few sentences: who is worse off, on what, and what is not known."""
+"""What should be known beside the findings: limits of an audit, its scores and their rows."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from polars_wroc.audits.findings import findings_of
-from polars_wroc.audits.sentences import in_short, share, size, span_of
+from polars_wroc.audits.sentences import limits_of
 from polars_wroc.audits.tables import (
-    ALL_KEYS,
     AuditSettings,
     AuditTables,
     name_of,
@@ -19,7 +17,6 @@ from polars_wroc.audits.tables import (
 )
 from polars_wroc.audits.words import (
     Words,
-    capitalised,
     first_few,
     many,
     of_models,
@@ -29,144 +26,17 @@ from polars_wroc.audits.words import (
 )
 from polars_wroc.curves.calibration_summary import IN_THE_LARGE
 from polars_wroc.groups.auc_sums import GAP_METRICS
+from polars_wroc.groups.categories import CROSSED
 from polars_wroc.groups.comparisons import (
-    ALIKE,
-    CALIBRATION,
-    DIFFERENT,
-    IMPACT_RATIO,
     NO_VARIANCE,
-    TARGET,
-    TOO_LITTLE,
 )
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
-from polars_wroc.metrics.registry import ROC_AUC
+from polars_wroc.inputs.decisions import seems_unknown
 from polars_wroc.stats.proportions import TOLERANCE
-
-# Most metrics of the segment that is named first.
-_METRICS = 3
-
-
-class Verdict(NamedTuple):
-    """The sentences, and how many comparisons have which outcome."""
-
-    text: str
-    counts: dict[str, int]
-
-
-def counts_of_verdicts(findings: pl.DataFrame) -> dict[str, int]:
-    """Count the comparisons with each verdict."""
-    verdicts = (DIFFERENT, ALIKE, TOO_LITTLE)
-    return {name: findings.filter(verdict=name).height for name in verdicts}
-
-
-def verdict_of(audit: AuditTables) -> Verdict:
-    """Sum up findings; each comparison of two segments counts once."""
-    findings, words = findings_of(audit.table), Words.of(audit.settings)
-    outcomes = counts_of_verdicts(findings)
-    of_all = (pl.col("reference") == TARGET) & (pl.col("attribute") == OVERALL)
-    different, whole = (findings.filter(some, verdict=DIFFERENT) for some in (~of_all, of_all))
-    calibrated = pl.col("metric").is_in([*CALIBRATION])
-    calibration, gaps = different.filter(calibrated), different.filter(~calibrated)
-    worse, either = (gaps.filter(direction=side) for side in ("worse", "either"))
-    sentences = []
-    if not worse.is_empty():
-        sentences += _named_first(worse, words, "is worse off")
-    elif not either.is_empty():
-        sentences += _named_first(either, words, "differs")
-    elif not gaps.is_empty():
-        # What is better for a segment is worse for the others.
-        sentences += _named_first(gaps, words, "is better off")
-    elif not calibration.is_empty():
-        sentences += _named_first(calibration, words, "differs in calibration")
-    rest = _others(outcomes, words)
-    if sentences:
-        sentences += [f"{capitalised(rest)}."] if rest else []
-    elif not any(outcomes.values()):
-        sentences.append("Nothing could be compared.")
-    else:
-        sentences.append(f"No segment is shown to be worse off{': ' if rest else ''}{rest}.")
-    text = " ".join([*sentences, *whole["sentence"]])
-    if not audit.settings.decides:
-        text = f"Decisions were not audited. {text}"
-    return Verdict(text, outcomes)
-
-
-def _others(outcomes: Mapping[str, int], words: Words) -> str:
-    """Count the comparisons that show no difference."""
-    alike, little = outcomes[ALIKE], outcomes[TOO_LITTLE]
-    parts = []
-    if alike:
-        are = "is" if alike == 1 else "are"
-        parts.append(f"{many(alike, 'comparison')} {are} alike within {size(words.margin)} points")
-    if little:
-        have = "has" if little == 1 else "have"
-        counted = f"{little:,}" if parts else many(little, "comparison")
-        parts.append(f"{counted} {have} too little data")
-    return " and ".join(parts)
-
-
-def _named_first(findings: pl.DataFrame, words: Words, what: str) -> list[str]:
-    """Name the segment with the most serious finding, on what, and the other segments."""
-    keys = list(ALL_KEYS)
-    places = findings.select(keys).unique(maintain_order=True)
-    first = findings.join(places.head(1), on=keys, nulls_equal=True, maintain_order="left")
-    shown = first.head(_METRICS).to_dicts()
-    first_gap = next((n for n, one in enumerate(shown) if one["metric"] != IMPACT_RATIO), None)
-    parts = [_against(one, words, with_reference=n == first_gap) for n, one in enumerate(shown)]
-    sentences = [f"{_name(shown[0], words)} {what}: {'; '.join(parts)}."]
-    others = [_name(one, words) for one in places[1:].to_dicts()]
-    if others:
-        several = len(others) > 1
-        verb = (
-            ("are" if several else "is") if what.startswith("is") else ("do" if several else "does")
-        )
-        # Crossed segments have commas in their names.
-        sentences.append(f"So {verb} {first_few(others, separator='; ')}.")
-    return sentences
-
-
-def _name(finding: Mapping[str, Any], words: Words) -> str:
-    model = f" (model {finding[MODEL]})" if words.several else ""
-    return f"{segment_in_words(finding['attribute'], finding['segment'])}{model}"
-
-
-def _against(finding: Mapping[str, Any], words: Words, *, with_reference: bool) -> str:
-    """Say in a few words what the segment's number is, that of the reference, and the limits."""
-    if finding["metric"] == IMPACT_RATIO:
-        reference = segment_in_words(finding["attribute"], finding["reference"])
-        low, high = finding["ratio_low"], finding["ratio_high"]
-        return (
-            f"{words.good} {finding['ratio']:.2f} times as often as {reference} ({low:.2f} to "
-            f"{high:.2f}), surely below four fifths"
-        )
-    if finding["metric"] in CALIBRATION:
-        return in_short(finding, words)
-    metric = GAP_METRICS[finding["metric"]]
-    value, other = (
-        f"{finding[column]:.2f}" if metric is ROC_AUC else share(finding, column)
-        for column in ("value", "reference_value")
-    )
-    both = metric.brief.format(
-        positive=words.positive,
-        negative=words.negative,
-        selected=words.selected,
-        rejected=words.rejected,
-        value=value,
-        other=other,
-        of_rest=f" in {words.reference(finding)}" if with_reference else "",
-    )
-    low, high = finding["gap_low"], finding["gap_high"]
-    if low is None:
-        return both
-    if metric is ROC_AUC and low * high > 0:
-        least, most = sorted((abs(low), abs(high)))
-        return f"{both} ({least:.2f} to {most:.2f} {'higher' if low > 0 else 'lower'})"
-    return f"{both} ({span_of(low, high, finding)})"
-
 
 # Of more attributes than this only the widest range of AUCs is described.
 _RANGES = 3
-# An AUC of chance.
+# An AUC of chance; a threshold that a reader may have had in mind, if scores are probabilities.
 _HALF = 0.5
 # From more numbers than this ranges are suggested.
 _NUMBERS = 50
@@ -426,9 +296,7 @@ def _smaller_class(segment: dict[str, Any], words: Words) -> str:
 
 
 def _auc(segment: dict[str, Any]) -> str:
-    low, high = segment["auc_low"], segment["auc_high"]
-    limits = "" if low is None else f" ({low:.3f} to {high:.3f})"
-    return f"{segment['auc']:.3f}{limits}"
+    return f"{segment['auc']:.3f}{limits_of(segment, 'auc', 3)}"
 
 
 def calibration_remarks(segments: pl.DataFrame, settings: AuditSettings) -> list[str]:
@@ -483,3 +351,111 @@ def _off(difference: float) -> str:
     if not float(size):
         return "about right"
     return f"{size} too {'high' if difference > 0 else 'low'}"
+
+
+def seemingly_unknown(table: pl.DataFrame) -> list[tuple[str, str]]:
+    """List the attributes with such a category, and the category; crossed ones are not listed."""
+    attribute = pl.col("attribute")
+    alone = (attribute != OVERALL) & ~attribute.str.contains(CROSSED, literal=True)
+    listed = table.filter(alone).select(AUDIT_KEYS).drop_nulls().unique(maintain_order=True)
+    return [(name, category) for name, category in listed.rows() if seems_unknown(category)]
+
+
+def unknown_hint(table: pl.DataFrame, remedy: str) -> list[str]:
+    """Say that such categories are compared like others, and what to do if they are unknown."""
+    found = seemingly_unknown(table)
+    if not found:
+        return []
+    named = [f"{category!r} of {attribute}" for attribute, category in found]
+    names = first_few(named, separator=" and ")
+    are = "is" if len(found) == 1 else "are"
+    text = f"{names} {are} compared like any other category"
+    return [f"{text}. If this means that the value is not known, {remedy}."]
+
+
+def not_audited(audit: AuditTables) -> list[str]:
+    """Say what was not audited or not tested, a sentence each."""
+    return [
+        *undecided(audit),
+        *_uncalibrated(audit),
+        *_left_out(audit),
+        *unknown_remarks(audit),
+        *remarks_of(audit).untested,
+    ]
+
+
+def unknown_remarks(audit: AuditTables) -> list[str]:
+    """Name the segments that may be those of an unknown value."""
+    return unknown_hint(audit.segments, "replace it with null")
+
+
+def undecided(audit: AuditTables) -> list[str]:
+    """Say that there are no decisions, if so, which comes before all else."""
+    if audit.settings.decides:
+        return []
+    selected = _selected_at_half(audit)
+    would = f" At 0.5 the score selects {_percent(selected)}." if selected is not None else ""
+    return [f"No threshold was given.{would}"]
+
+
+def _percent(share: float) -> str:
+    if 0 < round(share, 2) < 1:
+        return f"about {share:.0%}"
+    return "hardly any" if share < _HALF else "nearly all"
+
+
+def _selected_at_half(audit: AuditTables) -> float | None:
+    """Share of the rows, or of their weight, that a probability selects at a half."""
+    if not _calibrated(audit) or audit.settings.several:
+        return None
+    points = audit.curves.filter(pl.col("attribute") == OVERALL, pl.col("threshold") >= _HALF)
+    total = audit.segments.filter(attribute=OVERALL).select(pl.col("w_pos") + pl.col("w_neg"))
+    selected = points.select((pl.col("tp") + pl.col("fp")).max()).item()
+    return selected / total.item() if selected is not None and total.item() else None
+
+
+def _uncalibrated(audit: AuditTables) -> list[str]:
+    """Say of which scores calibration was not audited, and why."""
+    if audit.settings.bins is not None:
+        return ["Calibration was not audited: scores were counted in bins."]
+    sentences = []
+    for of_model in of_models(audit.curves.filter(attribute=OVERALL)):
+        model = of_model[MODEL][0]
+        if model in _calibrated(audit):
+            continue
+        of_score = f" of{quoted(model)}" if audit.settings.several else ""
+        scores = _range_of(of_model, audit)
+        sentences.append(
+            f"Calibration{of_score} was not audited: scores {scores} are not probabilities."
+        )
+    return sentences
+
+
+def _calibrated(audit: AuditTables) -> list[str]:
+    """List the scores whose calibration was measured: those that may be probabilities."""
+    models: list[str] = audit.table.filter(metric=IN_THE_LARGE)[MODEL].unique().to_list()
+    return models
+
+
+def _range_of(curve: pl.DataFrame, audit: AuditTables) -> str:
+    """Name the least and the greatest score, which in few rows may be those of a person."""
+    scores = curve["threshold"].filter(curve["threshold"].is_finite()).to_list()
+    if not scores or audit.settings.min_cell is not None:
+        return "outside 0 to 1"
+    return f"from {min(scores):g} to {max(scores):g}"
+
+
+def _left_out(audit: AuditTables) -> list[str]:
+    """Count the rows that lack a value; those without an attribute are a segment."""
+    settings = audit.settings
+    sentences = []
+    for name, rows in audit.missing.filter(pl.col("n_missing") > 0).rows():
+        have = "has" if rows == 1 else "have"
+        if name in audit.run.left_out_of_totals:
+            continue
+        if name in settings.attributes:
+            sentences.append(f"{many(rows, 'row')} {have} no {name}: the segment (missing).")
+        else:
+            were = "was" if rows == 1 else "were"
+            sentences.append(f"{many(rows, 'row')} {have} no {name}, and {were} left out.")
+    return sentences
