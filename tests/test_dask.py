@@ -233,6 +233,7 @@ def test_a_file_that_is_named_twice_is_refused(client: Client, files: Path) -> N
             function(client, twice, "y", "s")
 
 
+@pytest.mark.slow
 def test_a_name_that_exists_is_no_pattern(client: Client, tmp_path: Path) -> None:
     for name, height in (("q[1]", 4), ("q1", 2)):
         rows = pl.DataFrame({"y": [0, 1] * height, "s": [0.5] * 2 * height})

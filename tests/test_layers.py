@@ -65,9 +65,9 @@ def test_a_circle_is_found() -> None:
 
 
 # An addition that breaks one of these needs a deletion somewhere, or a reason.
-MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 146, 510, 20
+MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 145, 510, 20
 MOST_CODE = {
-    "audits": 5381,
+    "audits": 5380,
     "charts": 3446,
     "groups": 3388,
     "metrics": 2846,
@@ -76,7 +76,7 @@ MOST_CODE = {
     "ranking": 1313,
     "curves": 1250,
     "kernels": 1008,
-    "thresholds": 1218,
+    "thresholds": 1214,
     "stats": 1133,
     "counts": 793,
     "files": 469,

@@ -48,7 +48,7 @@ from polars_wroc.ranking.curve_points import parts_of_curve, thin_placements
 from polars_wroc.ranking.placements import PlacedRows, RowCurve, over_decisions, row_curve
 from polars_wroc.ranking.sorting import by_descending_score
 from polars_wroc.thresholds.rules import Rule
-from polars_wroc.thresholds.search import common_threshold, confusion_at
+from polars_wroc.thresholds.search import common_threshold, confusion_at, walked_confusion_at
 
 if TYPE_CHECKING:
     from polars_wroc.ranking.compiled_rows import CompiledRows
@@ -314,9 +314,6 @@ class WalkedSegments(RankedSegments):
 
     def decisions(self, thresholds: pl.LazyFrame) -> pl.DataFrame:
         """Sum the rows above and below the threshold."""
-        # Needs numba, which is an extra.
-        from polars_wroc.thresholds.compiled_confusion import walked_confusion_at  # noqa: PLC0415
-
         return collect(walked_confusion_at(self.sorted_rows, thresholds))
 
 

@@ -81,6 +81,7 @@ from polars_wroc.thresholds.search import (
     confusion_at,
     rate_variance,
     unit_cells,
+    walked_confusion_at,
 )
 
 _AUC = ROC_AUC.column
@@ -142,7 +143,6 @@ def walk_sums(
     """Sum each segment, and compute its cells at its threshold, by the compiled engine."""
     # Needs numba, which is an extra.
     from polars_wroc.ranking.compiled_rows import compile_rows  # noqa: PLC0415
-    from polars_wroc.thresholds.compiled_confusion import walked_confusion_at  # noqa: PLC0415
 
     compiled = compile_rows(rows, rows.model_keys)
     types = rows.frame.collect_schema()

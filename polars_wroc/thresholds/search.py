@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial, reduce
 from operator import add
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -14,8 +15,16 @@ from polars_wroc.inputs.columns import SCORE, WEIGHT
 from polars_wroc.inputs.decisions import with_recorded_scores
 from polars_wroc.inputs.designs import SampleDesign
 from polars_wroc.inputs.frames import at_least, is_moved, unless_moved
-from polars_wroc.inputs.rows import Rows, class_weights
-from polars_wroc.plans.queries import Fields, Step, aggregate, as_struct, in_columns, join_on_keys
+from polars_wroc.inputs.rows import CLASSES, Rows, class_weights
+from polars_wroc.plans.queries import (
+    Fields,
+    Step,
+    aggregate,
+    as_struct,
+    collect,
+    in_columns,
+    join_on_keys,
+)
 from polars_wroc.ranking.curve import (
     CELLS,
     MOVED,
@@ -25,6 +34,7 @@ from polars_wroc.ranking.curve import (
     curve_frame,
     totals,
 )
+from polars_wroc.ranking.placements import DECIDED_SUMS, DECISIONS, MISSING_ROWS, decided_sum
 from polars_wroc.ranking.sorting import ENDS_TIE, FP, NEGATIVES, POSITIVES, TP, cumulated_list
 from polars_wroc.stats.proportions import (
     TOLERANCE,
@@ -35,6 +45,10 @@ from polars_wroc.thresholds.registry import (
     RATES,
 )
 from polars_wroc.thresholds.rules import Point, Rule
+
+if TYPE_CHECKING:
+    from polars_wroc.ranking.compiled_rows import CompiledRows
+
 
 _FIRST, _SECOND = "__first", "__second"
 # Whether a point is one of the best.
@@ -312,3 +326,40 @@ def cells_of_groups(rows: Rows, thresholds: pl.LazyFrame) -> pl.LazyFrame:
         return cells
     of_units = unit_cells(rows, thresholds, rows.keys)
     return join_on_keys(cells, rate_variances(of_units, rows.keys, rows.design), rows.keys)
+
+
+def walked_confusion_at(rows: CompiledRows, thresholds: pl.LazyFrame) -> pl.LazyFrame:
+    """Return what `confusion_at` does, for each partition and code."""
+    partitions = rows.partition_keys
+    keys = [key for key in partitions.columns if key in thresholds.collect_schema()]
+    of_partition = collect(join_on_keys(partitions.lazy(), thresholds, keys))
+    first_rejected = []
+    for number, threshold in enumerate(of_partition.iter_slices(1)):
+
+        def selects(score: pl.Series, given: pl.DataFrame = threshold) -> bool:
+            both = given.with_columns(score.alias(SCORE))
+            return bool(both.select(is_selected().fill_null(value=False)).item())
+
+        first_rejected.append(rows.first_rejected(number, selects))
+    sums = rows.decided_sums(first_rejected)
+    groups = [key for key in sums.columns if key not in (MISSING_ROWS, *DECIDED_SUMS)]
+    joined = join_on_keys(sums.lazy(), of_partition.lazy(), partitions.columns)
+    kinds = [(decision, side) for decision in DECISIONS for side in CLASSES]
+    weights, squares = (
+        [pl.col(decided_sum(decision, f"{name}_{side}")) for decision, side in kinds]
+        for name in ("weight", "squares")
+    )
+    cells = dict(zip(CELLS, weights, strict=True))
+    values = {POSITIVES: cells["tp"] + cells["fn"], NEGATIVES: cells["fp"] + cells["tn"]}
+    values |= {name: cell(weight) for name, weight in cells.items()}
+    values |= dict(zip(SQUARES, squares, strict=True))
+    for name, decision in zip((ROWS_SELECTED, ROWS_REJECTED), DECISIONS, strict=True):
+        counts = [pl.col(decided_sum(decision, f"rows_{side}")) for side in CLASSES]
+        values[name] = pl.sum_horizontal(counts).cast(pl.Int64)
+    known = pl.when(pl.col(THRESHOLD).is_not_null())
+    return joined.select(
+        *groups,
+        pl.col(THRESHOLD).alias("threshold"),
+        *(known.then(value).alias(name) for name, value in values.items()),
+        pl.col(MISSING_ROWS).alias(ROWS_MISSING),
+    )

@@ -110,6 +110,7 @@ def test_counts_tell_it_exactly_and_bins_not_at_all(data: pl.DataFrame) -> None:
     assert calibration_of(wroc.audit(rounded, "y", "p", attributes="g", bins=64)).is_empty()
 
 
+@pytest.mark.slow
 def test_a_frequency_stands_for_rows(data: pl.DataFrame) -> None:
     times = data.with_columns(times=pl.int_range(pl.len()) % 3 + 1)
     repeated = times.select(pl.exclude("times").repeat_by("times")).explode(data.columns)

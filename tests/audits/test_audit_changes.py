@@ -156,6 +156,7 @@ def test_two_scores_on_the_same_rows_are_left_to_compare() -> None:
     assert as_if["p_value"] > 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "other",
     sweep(

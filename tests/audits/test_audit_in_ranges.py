@@ -147,6 +147,7 @@ def test_all_rows_tie() -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_score_of_many_rows_among_others() -> None:
     often = pl.when(pl.int_range(pl.len()) % 3 != 0).then(3.0).otherwise(3 + pl.col("s") / 10)
     check(
@@ -178,6 +179,7 @@ def test_a_rule_chooses_the_best_of_all_ranges(
     assert audit.segments["threshold"].n_unique() == 1
 
 
+@pytest.mark.slow
 def test_a_rule_may_select_no_row() -> None:
     frame = pl.DataFrame({"y": [0, 1, 0, 0], "s": [4.0, 3.0, 2.0, 1.0], "g": [*"aabb"], "w": 1})
     audit = check(
@@ -345,6 +347,7 @@ rows = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(
     rows,
     st.lists(st.integers(0, 3), min_size=40, max_size=40),

@@ -80,6 +80,7 @@ def test_gaps_are_those_of_each_attribute_by_itself(
         assert_same_gaps(found, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weight_type", sweep(["probability", "frequency"]))
 def test_crossed_segments_may_be_named(rows: pl.DataFrame, weight_type: Any) -> None:
     rows = rows.with_columns(w=pl.col("w").ceil())

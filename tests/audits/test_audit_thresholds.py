@@ -221,7 +221,7 @@ def test_page_says_which_threshold_and_why(
         ] in cells_of(page)
 
 
-@pytest.mark.parametrize("name", LOWER)
+@pytest.mark.parametrize("name", sweep(LOWER))
 @pytest.mark.parametrize("positives", sweep([20, 50, 200]))
 def test_page_says_how_optimistic_the_rates_are(name: str, positives: int) -> None:
     frame = pl.DataFrame(
@@ -237,6 +237,7 @@ def test_page_says_how_optimistic_the_rates_are(name: str, positives: int) -> No
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("positives", "named"), [(1, "1 positive,"), (9, "9 positives,")])
 def test_page_gives_no_number_for_few_positives(positives: int, named: str) -> None:
     frame = pl.DataFrame({"y": [1] * positives + [0] * 9, "s": range(positives + 9), "g": "a"})
@@ -328,6 +329,7 @@ def file(judged: pl.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sweep(CHOICES))
 def test_command_measures_the_same(
     file: str, judged: pl.DataFrame, name: str, capsys: pytest.CaptureFixture[str]

@@ -167,6 +167,7 @@ def information(frame: pl.DataFrame, weight: str | None) -> tuple[float, float]:
     return fit.params[1], 1 / fit.cov_params()[1, 1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weight", [None, "w"])
 def test_the_slope_of_the_rest_is_the_mean_of_the_others(
     people: pl.DataFrame, weight: str | None
@@ -335,6 +336,7 @@ def test_slopes_are_ordered_by_what_they_are_worth(people: pl.DataFrame) -> None
     assert "__size" not in found.columns
 
 
+@pytest.mark.slow
 def test_a_survey_has_no_limits_of_slopes(people: pl.DataFrame) -> None:
     options: dict[str, Any] = {"attributes": "g", "weight": "w"}
     audit = wroc.audit(people, "y", "s", design="unit", **options)
@@ -383,7 +385,7 @@ def test_scores_of_0_and_1_have_no_slope(people: pl.DataFrame) -> None:
         assert table[LARGE].null_count() == 0
 
 
-@pytest.mark.parametrize("weight", [None, "w"])
+@pytest.mark.parametrize("weight", sweep([None, "w"]))
 @pytest.mark.parametrize("scale", sweep([1e-3, 1.0, 30.0]))
 def test_many_rows_in_a_bin(weight: str | None, scale: float) -> None:
     rng = np.random.default_rng(8)

@@ -101,6 +101,7 @@ def test_rows_behind_other_references(rows: pl.DataFrame, reference: Any) -> Non
     assert itself["sentence"][0] == f"The AUC of the others is compared with that of g = {name}."
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reference", ["rest"])
 def test_of_two_segments_the_worse_off_is_told_whatever_its_name(reference: Any) -> None:
     """One segment is ranked at random, and fewer rows of the other are selected."""
@@ -230,6 +231,7 @@ def test_impact_ratios_of_rejections_and_frequencies(rows: pl.DataFrame) -> None
     assert_series_equal(rates, ratios["ratio"], check_names=False)
 
 
+@pytest.mark.slow
 def test_impact_ratios_by_design(rows: pl.DataFrame) -> None:
     sampled = rows.with_columns(c=pl.int_range(pl.len()) // 5)
     audit = wroc.audit(

@@ -172,6 +172,7 @@ def test_folded_findings_have_headings(
     assert len(others) == told.height - open_ones
 
 
+@pytest.mark.slow
 def test_segments_of_one_class_have_no_gap_in_precision() -> None:
     none = rows().filter(~pl.col("y")).head(200).with_columns(g=pl.lit("none"))
     audit = wroc.audit(
@@ -254,6 +255,7 @@ def test_curves_in_one_panel_are_those_of_the_findings_then_the_ends() -> None:
         assert (least in chosen.reasons) == (ranked[0] not in different)
 
 
+@pytest.mark.slow
 def test_many_numbers_are_answered_by_ranges() -> None:
     ages = pl.int_range(pl.len()) % pl.lit(51)
     some = rows().with_columns(age=ages, ratio=ages / 7, few=ages % 50, text=pl.format("{}a", ages))

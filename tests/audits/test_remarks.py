@@ -102,6 +102,7 @@ def test_gaps_of_clusters_are_tested(data: pl.DataFrame) -> None:
     assert untested_remarks(wide_table(result), result.settings) == []
 
 
+@pytest.mark.slow
 def test_lonely_units_leave_gaps_without_a_test(data: pl.DataFrame) -> None:
     rows = data.with_columns(h=pl.when(g="a").then(pl.int_range(pl.len())).otherwise(-1))
     result = wroc.audit(
@@ -158,6 +159,7 @@ def test_frequencies_are_rows_enough(data: pl.DataFrame) -> None:
     assert [text for text in found if "no variance" in text and text.endswith(": g = p.")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("threshold", "which"), sweep([(99.0, "no row"), (-99.0, "every row")]))
 def test_thresholds_that_decide_nothing(data: pl.DataFrame, threshold: float, which: str) -> None:
     result = wroc.audit(data, "y", "s", attributes="g", threshold=threshold, favorable="selected")

@@ -332,6 +332,7 @@ def test_each_way_to_audit_leaves_them_out(hires: pl.DataFrame, way: str) -> Non
     assert_frame_equal(impact_of(audit).select(columns), impact_of(expected).select(columns))
 
 
+@pytest.mark.slow
 def test_counts_of_several_scores_count_rows_once(hires: pl.DataFrame) -> None:
     two = hires.with_columns(t=-pl.col("s"))
     counts = wroc.from_counts(wroc.score_counts(two, "hired", ["s", "t"], by=["sex", "race"]))
@@ -404,6 +405,7 @@ def hiding() -> pl.DataFrame:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reference", sweep([{"g": "h"}, "best"]))
 def test_gaps_to_a_segment_that_is_left_out_are_too(hiding: pl.DataFrame, reference: Any) -> None:
     call: dict[str, Any] = {"attributes": ["g", "k"], "threshold": 0.5, "favorable": "selected"}
@@ -442,6 +444,7 @@ def test_two_segments_that_are_shown_are_no_pair(hiding: pl.DataFrame) -> None:
     assert found["n_reference"].to_list() == [600, 700]
 
 
+@pytest.mark.slow
 def test_fairness_does_not_name_missing_values_that_are_left_out(hiding: pl.DataFrame) -> None:
     # A rare value besides.
     place = pl.int_range(pl.len())

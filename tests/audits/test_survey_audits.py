@@ -12,6 +12,7 @@ import pytest
 from plain_survey import Row, covariance, degrees_of_freedom, totals
 from polars.testing import assert_frame_equal
 from scipy import stats
+from sweeps import sweep
 from wide_tables import VALUE_LIMITS, calibration_of, fairness_of, gaps_of, segments_of, wide_gaps
 
 import polars_wroc as wroc
@@ -41,6 +42,7 @@ def survey() -> pl.DataFrame:
     return frame.with_columns(s=pl.when(pl.Series(random.random(rows) < 0.97)).then("s"))
 
 
+@pytest.mark.slow
 def test_rates_at_a_chosen_threshold(survey: pl.DataFrame) -> None:
     audit = wroc.audit(
         survey,
@@ -174,7 +176,7 @@ def alarm(audit: wroc.Audit) -> bool:
     return bool(adjusted.min().select(pl.min_horizontal(pl.all())).item() < 0.05)
 
 
-@pytest.mark.parametrize("group", ["overall", "a"])
+@pytest.mark.parametrize("group", sweep(["overall", "a"]))
 def test_calibration_is_linearised(survey: pl.DataFrame, group: str) -> None:
     probable = survey.with_columns(s=1 / (1 + (-pl.col("s")).exp()))
     audit = wroc.audit(probable, "y", "s", attributes="g", weight="w", level=0.9, **UNITS)

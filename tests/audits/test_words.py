@@ -52,7 +52,7 @@ def audit_of(rows: pl.DataFrame, **more: Any) -> wroc.Audit:
             ("approved", "no", "with approved = no", "with another approved"),
             (None, None, "positive", "negative"),
         ],
-        fast=3,
+        fast=1,
     ),
 )
 def test_classes_are_named_by_labels_that_read(
@@ -154,6 +154,7 @@ def test_sentences_have_the_words_that_are_given(rows: pl.DataFrame) -> None:
     assert "Of those accepted, " in sentences["npv"]
 
 
+@pytest.mark.slow
 def test_the_command_has_the_words(
     rows: pl.DataFrame, tmp_path: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:

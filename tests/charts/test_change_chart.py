@@ -107,6 +107,7 @@ def test_significance_has_a_shape_and_words(changes: pl.DataFrame, tmp_path: Pat
     assert any(text.startswith(axis) for text in texts)
 
 
+@pytest.mark.slow
 def test_the_most_notable_of_many_segments_are_drawn(tmp_path: Path) -> None:
     groups = [*"ab", *(f"other {number:02}" for number in range(60))]
     audits = [

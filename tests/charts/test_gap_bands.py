@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 from drawings import drawn, shown_texts
+from sweeps import sweep
 
 import polars_wroc as wroc
 
@@ -84,7 +85,7 @@ def limits_named(chart: Any) -> set[str]:
     return set(re.findall(r"with its (.+?)[\"',]", str(chart.to_dict())))
 
 
-@pytest.mark.parametrize("metric", ["auc", "tpr"])
+@pytest.mark.parametrize("metric", sweep(["auc", "tpr"], fast=2))
 @pytest.mark.parametrize("margin", [None, 0.1])
 def test_gaps_have_their_limits_and_the_margin(
     rows: pl.DataFrame, metric: Any, margin: Any

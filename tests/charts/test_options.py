@@ -113,7 +113,7 @@ def test_many_curves_are_grey_but_for_the_extremes(draw: Draw) -> None:
     assert set(first[5:]) == set(shown)
 
 
-@pytest.mark.parametrize("draw", FORESTS)
+@pytest.mark.parametrize("draw", sweep(FORESTS))
 def test_many_shapes_are_grey_circles_but_for_the_extremes(draw: Draw) -> None:
     data = grouped(9).with_columns(h=pl.int_range(pl.len()) % 2)
     chart = draw(data, by=["g", "h"] if draw is auc else "g", color="g")
@@ -125,7 +125,7 @@ def test_many_shapes_are_grey_circles_but_for_the_extremes(draw: Draw) -> None:
     assert "5 others in grey" in note(chart)
 
 
-@pytest.mark.parametrize("draw", sweep([*CURVES, *FORESTS], fast=4))
+@pytest.mark.parametrize("draw", sweep([*CURVES, *FORESTS], fast=2))
 def test_highlight_lists_what_is_in_colour(draw: Draw) -> None:
     chart = draw(grouped(4), color="g", highlight=[3, "1"])
     colours = scales(chart, "color")[0]
@@ -134,7 +134,7 @@ def test_highlight_lists_what_is_in_colour(draw: Draw) -> None:
     assert "in colour" not in note(chart)
 
 
-@pytest.mark.parametrize("draw", CURVES)
+@pytest.mark.parametrize("draw", sweep(CURVES, fast=2))
 def test_few_curves_are_all_in_colour(draw: Draw) -> None:
     chart = draw(grouped(5))
     assert GREY not in scales(chart, "color")[0].values()
@@ -165,7 +165,7 @@ def test_a_label_carries_the_line_of_its_curve() -> None:
     assert sample["transform"] == [{"filter": "isValid(datum.__label)"}]
 
 
-@pytest.mark.parametrize("draw", CURVES)
+@pytest.mark.parametrize("draw", sweep(CURVES, fast=2))
 def test_curves_are_sorted(draw: Draw) -> None:
     data = grouped(4, names=pl.col("g").replace_strict({0: "a10", 1: "a9", 2: "c", 3: "b"}))
     orders = {
@@ -201,7 +201,7 @@ def test_segments_are_sorted(draw: Draw) -> None:
     }
 
 
-@pytest.mark.parametrize("draw", CURVES)
+@pytest.mark.parametrize("draw", sweep(CURVES, fast=2))
 def test_ordered_categories_keep_their_order(draw: Draw, tmp_path: Path) -> None:
     levels = pl.Enum(["low", "mid", "high"])
     data = grouped(2).with_columns(
@@ -215,7 +215,7 @@ def test_ordered_categories_keep_their_order(draw: Draw, tmp_path: Path) -> None
     assert [text for text in texts if text in ("low", "mid", "high")] == ["low", "mid", "high"]
 
 
-@pytest.mark.parametrize("draw", sweep(ALL, fast=4))
+@pytest.mark.parametrize("draw", sweep(ALL, fast=2))
 def test_size_and_title(draw: Draw, tmp_path: Path) -> None:
     words = "a long title that does not fit above a chart as narrow as this one is now " * 2
     facet = {} if draw in (change, matrix, tradeoff) else {"facet": "g"}

@@ -67,7 +67,7 @@ def colours(chart: Any) -> dict[str, str]:
     return dict(zip(scale["domain"], scale["range"], strict=True))
 
 
-@pytest.mark.parametrize("draw", sweep(ALL, fast=3))
+@pytest.mark.parametrize("draw", sweep(ALL, fast=1))
 def test_many_curves_are_grey_but_for_four(draw: Draw) -> None:
     chart = draw(grouped(9))
     found = colours(chart)
@@ -79,14 +79,14 @@ def test_many_curves_are_grey_but_for_four(draw: Draw) -> None:
     assert len(set(map(tuple, of_shown))) == 4
 
 
-@pytest.mark.parametrize("draw", sweep(ALL, fast=3))
+@pytest.mark.parametrize("draw", sweep(ALL, fast=1))
 def test_highlight_lists_what_is_in_colour(draw: Draw) -> None:
     chart = draw(grouped(4), highlight=[3, "1"])
     assert [group for group, colour in colours(chart).items() if colour != GREY] == ["1", "3"]
     assert caption(chart).startswith("2 others in grey")
 
 
-@pytest.mark.parametrize("name", sweep(HIGHEST_LAST, fast=3))
+@pytest.mark.parametrize("name", sweep(HIGHEST_LAST, fast=1))
 def test_curves_are_sorted(name: str) -> None:
     draw, highest_last = HIGHEST_LAST[name]
     names = {0: "a10", 1: "a9", 2: "c", 3: "b"}
@@ -97,14 +97,14 @@ def test_curves_are_sorted(name: str) -> None:
     assert orders["value"] == ["b", "c", "a9", "a10"][:: 1 if highest_last else -1]
 
 
-@pytest.mark.parametrize("draw", ALL)
+@pytest.mark.parametrize("draw", sweep(ALL, fast=3))
 def test_ordered_categories_keep_their_order(draw: Draw) -> None:
     levels = pl.Enum(["low", "mid", "high"])
     names = pl.col("g").replace_strict({0: "high", 1: "mid", 2: "low"}).cast(levels)
     assert list(colours(draw(grouped(3, names=names)))) == ["low", "mid", "high"]
 
 
-@pytest.mark.parametrize("draw", sweep(ALL, fast=3))
+@pytest.mark.parametrize("draw", sweep(ALL, fast=1))
 def test_size_and_title(draw: Draw, tmp_path: Path) -> None:
     words = "a chart of all groups"
     for options in ({}, {"facet": "g"}):

@@ -217,7 +217,7 @@ def test_curve_that_lacks_a_class_says_so(tmp_path: Path) -> None:
 # What the page is made of.
 
 
-@pytest.mark.parametrize("threshold", [-0.5, 0.0, 0.1, 0.35, 0.9999])
+@pytest.mark.parametrize("threshold", sweep([-0.5, 0.0, 0.1, 0.35, 0.9999], fast=2))
 def test_point_is_that_of_all_scores_from_the_threshold_on(threshold: float) -> None:
     data = scored(300, digits=2)
     points = drawn(wroc.threshold_chart(wroc.roc_curve(data, "y", "s", weight="w")))
@@ -231,6 +231,7 @@ def test_threshold_above_all_scores_flags_nobody() -> None:
     assert (row["tp"], row["fp"], row["threshold"], row["__from"]) == (0.0, 0.0, None, None)
 
 
+@pytest.mark.slow
 def test_scores_that_are_infinite_stand_beyond_the_slider() -> None:
     score = [math.inf, 0.8, 0.2, -math.inf]
     data = pl.DataFrame({"y": [1, 0, 1, 0], "s": score})
@@ -242,7 +243,7 @@ def test_scores_that_are_infinite_stand_beyond_the_slider() -> None:
         assert [row[name] for name in COUNTS] == counts_at(data, threshold)
 
 
-@pytest.mark.parametrize("scale", [1e-9, 0.03, 1.0, 37.0, 1e9])
+@pytest.mark.parametrize("scale", sweep([1e-9, 0.03, 1.0, 37.0, 1e9], fast=2))
 @pytest.mark.parametrize("shift", sweep([-3.0, 0.0, 2.0]))
 def test_slider_spans_the_thresholds_in_round_steps(scale: float, shift: float) -> None:
     data = scored(500).with_columns((pl.col("s") + shift) * scale)

@@ -168,6 +168,7 @@ def test_nothing_changed(capsys: pytest.CaptureFixture[str]) -> None:
     assert re.fullmatch(r"None of \d+ gaps and none of \d+ values changed significantly\.", told)
 
 
+@pytest.mark.slow
 def test_a_gap_that_is_only_detected_did_not_change(capsys: pytest.CaptureFixture[str]) -> None:
     # The same shift, but few rows before.
     few, many = rows(1, 0.4, "ab").sample(500, seed=1), pl.concat([rows(2, 0.4, "ab")] * 4)
@@ -192,6 +193,7 @@ def test_a_gap_that_is_only_detected_did_not_change(capsys: pytest.CaptureFixtur
     assert f"{detected.height} gaps are no longer detected; the gaps themselves are not " in told
 
 
+@pytest.mark.slow
 def test_no_gate_passes_on_the_same_rows(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = rows(1, 0.0, "ab").with_columns(new=pl.col("s").reverse())
     for name, score in (("before", "s"), ("after", "new")):
@@ -261,6 +263,7 @@ def test_chart_is_of_what_changed_most(changes: pl.DataFrame) -> None:
     assert any(text.startswith(axis) for text in texts)
 
 
+@pytest.mark.slow
 def test_several_scores(capsys: pytest.CaptureFixture[str]) -> None:
     for name, audit in audits(["s", "t"]).items():
         audit.save(f"{name}.json")

@@ -104,7 +104,7 @@ RATIOS: dict[str, tuple[list[str], dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("name", RATIOS)
+@pytest.mark.parametrize("name", sweep(RATIOS, fast=3))
 def test_impact_writes_the_ratios(name: str, rows: pl.DataFrame) -> None:
     options, arguments = RATIOS[name]
     call = ["impact", "rows.parquet", *GOOD, *options, "--attribute", "sex", "--attribute", "race"]
@@ -331,17 +331,32 @@ def test_audits_have_the_gates_of_impact_ratios(
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [
-        ("--selected hired --threshold 0.5", "--selected has the decisions and must not come with"),
-        ("--selected decision", "--selected must name a Boolean column, or a column and the value"),
-        ("--selected decision=gone", "a value that column 'decision' holds; no row has 'gone'"),
-        ("--selected no", "--selected must name a column of rows.parquet; found no column 'no'"),
-        (
-            "--selected hired --min-cell 1000",
-            "--min-cell must leave something to show",
-        ),
-        ("--fail-if impact_ratio.ratio<0.8", "decisions: those of a threshold, or recorded ones"),
-    ],
+    sweep(
+        [
+            (
+                "--selected hired --threshold 0.5",
+                "--selected has the decisions and must not come with",
+            ),
+            (
+                "--selected decision",
+                "--selected must name a Boolean column, or a column and the value",
+            ),
+            ("--selected decision=gone", "a value that column 'decision' holds; no row has 'gone'"),
+            (
+                "--selected no",
+                "--selected must name a column of rows.parquet; found no column 'no'",
+            ),
+            (
+                "--selected hired --min-cell 1000",
+                "--min-cell must leave something to show",
+            ),
+            (
+                "--fail-if impact_ratio.ratio<0.8",
+                "decisions: those of a threshold, or recorded ones",
+            ),
+        ],
+        fast=3,
+    ),
 )
 @pytest.mark.usefixtures("labelled")
 def test_what_audits_of_decisions_refuse(
@@ -417,13 +432,16 @@ def test_the_table_fits_the_terminal(
 
 @pytest.mark.parametrize(
     ("gate", "met"),
-    [
-        ("impact_ratio.ratio<0.8", lambda row: row["ratio"] < 0.8),
-        ("impact_ratio.ratio_high<0.8", lambda row: row["ratio_high"] < 0.8),
-        ("impact_ratio.p_adjusted<=0.05", lambda row: row["p_adjusted"] <= 0.05),
-        ("impact_ratio.value<0.4", lambda row: row["value"] < 0.4),
-        ("impact_ratio.n<5", lambda _: False),
-    ],
+    sweep(
+        [
+            ("impact_ratio.ratio<0.8", lambda row: row["ratio"] < 0.8),
+            ("impact_ratio.ratio_high<0.8", lambda row: row["ratio_high"] < 0.8),
+            ("impact_ratio.p_adjusted<=0.05", lambda row: row["p_adjusted"] <= 0.05),
+            ("impact_ratio.value<0.4", lambda row: row["value"] < 0.4),
+            ("impact_ratio.n<5", lambda _: False),
+        ],
+        fast=2,
+    ),
 )
 def test_gates(gate: str, met: Any, rows: pl.DataFrame, capsys: pytest.CaptureFixture[str]) -> None:
     name = gate.partition("<")[0].partition(".")[2]

@@ -64,6 +64,7 @@ def test_elsewhere_all_rows_are_printed(capsys: pytest.CaptureFixture[str]) -> N
     assert len(capsys.readouterr().out.splitlines()) == 102
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("folder")
 def test_an_audit_has_twenty_segments_or_those_asked_for(
     capsys: pytest.CaptureFixture[str],

@@ -143,14 +143,14 @@ FROM_COUNTS = [
 ]
 
 
-@pytest.mark.parametrize("name", sweep(TABLES, fast=7))
+@pytest.mark.parametrize("name", sweep(TABLES, fast=5))
 def test_tables_are_those_of_the_functions(name: str, rows: pl.DataFrame) -> None:
     (command, *words), table = TABLES[name][0].split(), TABLES[name][1]
     assert main([command, "rows.parquet", *COLUMNS, *words, "-o", "x.parquet"]) == 0
     assert_frame_equal(pl.read_parquet("x.parquet"), table(rows), rel_tol=1e-9, abs_tol=1e-12)
 
 
-@pytest.mark.parametrize("name", sweep(FROM_COUNTS, fast=4))
+@pytest.mark.parametrize("name", sweep(FROM_COUNTS, fast=2))
 def test_tables_of_counts(name: str, rows: pl.DataFrame) -> None:
     (command, *words), table = TABLES[name][0].split(), TABLES[name][1]
     assert main([command, "--counts", "counts.parquet", *words, "-o", "x.parquet"]) == 0
@@ -161,7 +161,7 @@ def test_tables_of_counts(name: str, rows: pl.DataFrame) -> None:
     assert_frame_equal(found, expected, rel_tol=1e-6, abs_tol=1e-9)
 
 
-@pytest.mark.parametrize("name", sweep([*TABLES], fast=2))
+@pytest.mark.parametrize("name", sweep([*TABLES], fast=1))
 def test_json_on_standard_output(
     name: str, rows: pl.DataFrame, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -192,7 +192,7 @@ PRINTED = {
 }
 
 
-@pytest.mark.parametrize("width", [60, 80, 200])
+@pytest.mark.parametrize("width", sweep([60, 80, 200], fast=4))
 @pytest.mark.parametrize("call", sweep(PRINTED, fast=3, tuples=True))
 def test_what_is_printed_fits(
     call: str, width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -252,7 +252,7 @@ def test_every_kind_of_reference_is_in_words() -> None:
     assert {*get_args(ReferenceKind)} <= REFERENCES.keys()
 
 
-@pytest.mark.parametrize("reference", REFERENCES)
+@pytest.mark.parametrize("reference", sweep(REFERENCES, fast=2))
 def test_references_in_words(reference: str, capsys: pytest.CaptureFixture[str]) -> None:
     said = told(f"gaps --attribute g --reference {reference}", capsys)
     told_of = re.match(r"(?:No group is shown to differ|Different) from (.+?) in AUC[.,]", said)

@@ -17,6 +17,7 @@ from polars.exceptions import InvalidOperationError
 from polars.testing import assert_frame_equal
 from scipy.stats import binomtest, norm
 from sklearn.calibration import calibration_curve as learned_curve
+from sweeps import sweep
 
 import polars_wroc as wroc
 
@@ -167,7 +168,7 @@ def test_lazy_frame_gives_a_plan_that_serialises(
     assert_frame_equal(shipped.collect(engine=engine), table, abs_tol=1e-12)
 
 
-@pytest.mark.parametrize("function", TABLES)
+@pytest.mark.parametrize("function", sweep(TABLES, fast=2))
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_groups_are_filtered_frames(
     function: Callable[..., Any], strategy: str, engine: Engine
@@ -261,7 +262,7 @@ def test_limits_with_weights_are_those_of_the_selection_rate() -> None:
         assert table[f"observed_rate{end}"].to_list() == pytest.approx(expected, abs=1e-12)
 
 
-@pytest.mark.parametrize("function", TABLES)
+@pytest.mark.parametrize("function", sweep(TABLES, fast=2))
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @given(rows=ROWS)
 def test_whole_weights_are_repeated_rows(

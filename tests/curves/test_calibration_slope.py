@@ -17,6 +17,7 @@ from plain_roc import weight_as
 from polars.exceptions import InvalidOperationError
 from polars.testing import assert_frame_equal
 from statsmodels.stats.proportion import proportion_confint
+from sweeps import sweep
 
 import polars_wroc as wroc
 
@@ -342,7 +343,7 @@ def test_groups_are_filtered_frames() -> None:
         assert_frame_equal(found.drop("g", "model"), alone, rel_tol=1e-9)
 
 
-@pytest.mark.parametrize("weight_type", ["probability", "frequency"])
+@pytest.mark.parametrize("weight_type", sweep(["probability", "frequency"]))
 def test_counts_by_score_give_the_same(weight_type: str) -> None:
     frame = sample(9, rows=3000).with_columns(pl.col("s").round(2).clip(0.01, 0.99))
     weight = weight_as(pl.col("w").ceil(), weight_type)

@@ -10,6 +10,7 @@ import pytest
 from plain_survey import Row, covariance, rate_influences, totals
 from polars.testing import assert_frame_equal
 from scipy import stats
+from sweeps import sweep
 
 import polars_wroc as wroc
 
@@ -86,7 +87,7 @@ def test_lonely_units_have_no_limits(survey: pl.DataFrame) -> None:
     assert (row["tpr_low"], row["tpr_high"]) == (None, None)
 
 
-@pytest.mark.parametrize("engine", ["in-memory", "streaming"])
+@pytest.mark.parametrize("engine", sweep(["in-memory", "streaming"]))
 def test_lazily_in_groups(survey: pl.DataFrame, engine: Engine) -> None:
     frame = survey.with_columns(g=pl.col("h") % 2)
     given: dict[str, Any] = {"fpr": [0.0, 0.1, 1.0], "by": "g", **SAMPLE}

@@ -262,7 +262,7 @@ def mean(frame: pl.DataFrame, samples: dict[Key, Sample | None]) -> Sample:
     return Sample(auc, phi, (phi**2).sum() ** 2 / per_df)
 
 
-@pytest.mark.parametrize("perfect", [False, True])
+@pytest.mark.parametrize("perfect", sweep([False, True]))
 def test_gaps_to_the_mean_of_the_others_follow_their_definition(
     people: pl.DataFrame, perfect: bool
 ) -> None:
@@ -285,6 +285,7 @@ def test_gaps_follow_their_definition(frame: pl.DataFrame, reference: str) -> No
     assert_follows(table, definition(frame, reference))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reference", sweep(["rest", "overall"]))
 def test_frequencies_are_repeated_rows_of_any_reference(reference: Any) -> None:
     random = np.random.default_rng(5)
@@ -353,6 +354,7 @@ def test_only_ratios_of_probability_weights_count(people: pl.DataFrame, referenc
     assert_frame_equal(tables[0], tables[2], rel_tol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reference", sweep(REFERENCES))
 def test_level_sets_the_width_only(people: pl.DataFrame, reference: str) -> None:
     options: dict[str, Any] = {"weight": "w", "by": "g", "reference": reference}
@@ -390,7 +392,9 @@ def test_best_group_may_differ_between_models(models: pl.DataFrame) -> None:
     assert table["auc_gap"].drop_nulls().max() < 0
 
 
-@pytest.mark.parametrize(("adjust", "rule"), [("holm", holm), ("bh", hochberg), ("none", list)])
+@pytest.mark.parametrize(
+    ("adjust", "rule"), sweep([("holm", holm), ("bh", hochberg), ("none", list)])
+)
 @pytest.mark.parametrize("reference", sweep(REFERENCES))
 def test_p_values_are_adjusted_over_the_whole_table(
     models: pl.DataFrame, reference: str, adjust: Any, rule: Any
@@ -453,6 +457,7 @@ def test_group_of_one_class_is_null_and_no_test(people: pl.DataFrame, reference:
     assert_frame_equal(table.filter(pl.col("g") != "c"), without)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reference", sweep(["c", "rest"]))
 def test_reference_that_lacks_a_class_leaves_no_gap(people: pl.DataFrame, reference: str) -> None:
     one_class = people.filter((pl.col("g") == "a") | pl.col("y"))
@@ -475,6 +480,7 @@ def test_one_row_in_a_class_has_no_interval(people: pl.DataFrame, reference: str
     )
 
 
+@pytest.mark.slow
 def test_single_group_has_no_rest(people: pl.DataFrame) -> None:
     alone = people.filter(g="a")
     rest = logit_gaps(alone, "y", "s", weight="w", by="g", reference="rest")
@@ -544,6 +550,7 @@ def test_p_values_do_not_exceed_one() -> None:
     assert all(p <= 1 for p in table["auc_gap_p_value"])
 
 
+@pytest.mark.slow
 def test_nothing_to_tell_apart_where_all_groups_are_perfect() -> None:
     one = pl.DataFrame({"y": [1, 1, 0, 0], "s": [4, 3, 2, 1]})
     frame = pl.concat([one.with_columns(g=pl.lit(g)) for g in "abc"])
@@ -552,6 +559,7 @@ def test_nothing_to_tell_apart_where_all_groups_are_perfect() -> None:
         assert set(table.select(GAP).rows()) == {(None,) * 5}
 
 
+@pytest.mark.slow
 def test_no_gap_where_neither_side_has_a_variance(people: pl.DataFrame) -> None:
     frame = people.with_columns(
         s=pl.when(g="a").then(0.0).otherwise(pl.col("s") + 10 * pl.col("y").cast(pl.Int64))
@@ -574,6 +582,7 @@ def test_a_tiny_perfect_group_is_not_told_apart(people: pl.DataFrame, reference:
     assert found.select(GAP).row(0) == (None,) * 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("values", "reference"),
     sweep(

@@ -210,6 +210,7 @@ def test_audits_of_decisions_that_a_threshold_made(
         assert_frame_equal(found, expected, rel_tol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", sweep([{"bins": 64}, {"bins": 4096}]))
 def test_binned_audits_know_the_decisions_exactly(
     people: pl.DataFrame, options: dict[str, Any]

@@ -155,6 +155,7 @@ def test_values_are_those_without_a_design(survey: pl.DataFrame) -> None:
     assert wider.drop_nulls().sum() > 5
 
 
+@pytest.mark.slow
 def test_clusters_alone_are_units_of_one_stratum(survey: pl.DataFrame) -> None:
     cluster = pl.struct("h", "c")
     found = wroc.fairness(survey, "y", "s", **SAMPLE, design=cluster)
@@ -197,6 +198,7 @@ def test_a_lonely_unit_leaves_everything_but_the_values_unknown(survey: pl.DataF
         assert known.drop_nulls("gap")["gap_low"].null_count() == 0
 
 
+@pytest.mark.slow
 def test_the_plan_can_be_stored(survey: pl.DataFrame) -> None:
     plan = wroc.fairness(survey.lazy(), "y", "s", **SAMPLE, **UNITS)
     stored = pl.LazyFrame.deserialize(io.BytesIO(plan.serialize()))

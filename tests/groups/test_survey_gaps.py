@@ -234,6 +234,7 @@ def test_a_lonely_unit_leaves_gaps_without_intervals(survey: pl.DataFrame) -> No
     assert None not in certain.filter(g="c").select(*names).row(0)
 
 
+@pytest.mark.slow
 def test_clusters_alone_are_units_of_one_stratum(survey: pl.DataFrame) -> None:
     options: dict[str, Any] = {"by": "g", "threshold": 0.5}
     units = pl.struct("h", "c")

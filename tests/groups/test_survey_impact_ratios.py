@@ -146,6 +146,7 @@ def test_attributes_and_crossed(survey: pl.DataFrame) -> None:
     assert_frame_equal(found.drop("attribute"), expected.drop("attribute"))
 
 
+@pytest.mark.slow
 def test_rows_without_strata_and_with_a_known_population(survey: pl.DataFrame) -> None:
     options: dict[str, Any] = {"attributes": "g", "threshold": THRESHOLD, "weight": "w"}
     plain = wroc.impact_ratios(survey, "s", **options, favorable="selected")

@@ -376,11 +376,13 @@ def test_bad_rate_is_refused_at_once(
 
 @pytest.mark.parametrize(
     ("by", "reference", "found"),
-    [
-        ("g", "c", "g; found no segment 'c'"),
-        ("two", 7, "two; found no segment '7'"),
-        (["g", "text"], {"text": "maybe"}, "text; found no segment 'maybe'"),
-    ],
+    sweep(
+        [
+            ("g", "c", "g; found no segment 'c'"),
+            ("two", 7, "two; found no segment '7'"),
+            (["g", "text"], {"text": "maybe"}, "text; found no segment 'maybe'"),
+        ]
+    ),
 )
 def test_reference_that_is_no_group_is_refused_at_collect(
     by: str | list[str], reference: object, found: str, engine: Engine
@@ -650,7 +652,7 @@ def test_points_of_a_curve_refuse_groups_named_like_its_columns(name: str) -> No
 
 
 @pytest.mark.parametrize(
-    "reference", sweep([1.9, True, "one", 7000, float("nan"), b"1", None], fast=3)
+    "reference", sweep([1.9, True, "one", 7000, float("nan"), b"1", None], fast=1)
 )
 def test_reference_is_never_another_group_than_the_one_named(reference: object) -> None:
     frame = pl.DataFrame(

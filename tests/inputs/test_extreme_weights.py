@@ -91,6 +91,7 @@ def test_limits_are_right_or_null_at_any_scale(table: str, power: int, rows: pl.
     check_limits(table, power, rows)
 
 
+@pytest.mark.slow
 def test_limits_are_right_or_null_where_products_of_four_weights_are_no_numbers(
     rows: pl.DataFrame,
 ) -> None:
@@ -231,6 +232,7 @@ def test_weights_of_classes_that_overflow_are_null(rows: pl.DataFrame) -> None:
 METRICS = [name for name, metric in CURVE_METRICS.items() if not metric.of_score]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", sweep([*SCALES, 1e-320]))
 def test_expressions_say_what_tables_say(scale: float, rows: pl.DataFrame) -> None:
     scaled = times(rows, scale)

@@ -111,6 +111,7 @@ def test_pairs_of_models_keep_the_order_of_the_caller(scored: pl.DataFrame) -> N
         assert rows.select("model_a", "model_b").rows() == PAIRS
 
 
+@pytest.mark.slow
 def test_audit_keeps_the_order_of_the_caller(scored: pl.DataFrame) -> None:
     audit = wroc.audit(
         scored,

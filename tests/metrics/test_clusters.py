@@ -285,7 +285,7 @@ IDS: dict[str, pl.Expr] = {
 }
 
 
-@pytest.mark.parametrize("kind", sweep(IDS, fast=2))
+@pytest.mark.parametrize("kind", sweep(IDS, fast=1))
 def test_cluster_ids_may_be_of_any_type(visits: pl.DataFrame, kind: str) -> None:
     typed = visits.with_columns(id=IDS[kind])
     bare = interval(visits, design="c")

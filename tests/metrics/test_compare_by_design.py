@@ -114,6 +114,7 @@ def test_clusters_are_units_of_one_stratum(survey: pl.DataFrame) -> None:
     assert alone["difference_se"].item() != pytest.approx(rows["difference_se"].item(), rel=1e-3)
 
 
+@pytest.mark.slow
 def test_models_that_rank_rows_alike_do_not_differ(survey: pl.DataFrame) -> None:
     same = survey.with_columns(b=pl.col("a") * 2)
     for method in ("delong", "score"):

@@ -154,6 +154,7 @@ def test_an_infinite_quantile_is_null() -> None:
     assert (found["z"], found["p_value"]) == (None, 0.0)
 
 
+@pytest.mark.slow
 @given(ROWS)
 def test_turning_the_pair_round_negates_the_interval(frame: pl.DataFrame) -> None:
     found, turned = (compared(frame, *pair, weight="w") for pair in (("a", "b"), ("b", "a")))

@@ -95,6 +95,7 @@ except ModuleNotFoundError as error:
     ]
 
 
+@pytest.mark.slow
 def test_a_thread_that_outlives_the_main_one_computes() -> None:
     text = """
 import threading, time

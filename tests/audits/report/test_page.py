@@ -267,6 +267,7 @@ def test_page_runs_no_script_but_its_own(small_page: Path, chromium: Chromium) -
     assert any("Content Security Policy" in text for text in chromium.printed)
 
 
+@pytest.mark.slow
 def test_an_older_browser_shows_the_tables_and_says_what_charts_need(
     small_page: Path, chromium: Chromium
 ) -> None:

@@ -114,7 +114,8 @@ def test_page_needs_nothing_else_and_holds_the_numbers(result: wroc.Audit, tmp_p
 
 
 @pytest.mark.parametrize(
-    ("selected", "note"), [(20, "surely below four fifths"), (38, "below four fifths"), (48, None)]
+    ("selected", "note"),
+    sweep([(20, "surely below four fifths"), (38, "below four fifths"), (48, None)]),
 )
 def test_a_ratio_is_surely_low_by_its_limits_for_all_pairs(selected: int, note: str | None) -> None:
     rows = pl.concat(
@@ -225,13 +226,15 @@ def test_null_is_no_segment_called_null() -> None:
 
 @pytest.mark.parametrize(
     ("values", "order"),
-    [
-        (pl.Series([10, 9, 100]), ["9", "10", "100"]),
-        (
-            pl.Series(["high", "low", "mid"], dtype=pl.Enum(["low", "mid", "high"])),
-            ["low", "mid", "high"],
-        ),
-    ],
+    sweep(
+        [
+            (pl.Series([10, 9, 100]), ["9", "10", "100"]),
+            (
+                pl.Series(["high", "low", "mid"], dtype=pl.Enum(["low", "mid", "high"])),
+                ["low", "mid", "high"],
+            ),
+        ]
+    ),
 )
 def test_segments_keep_the_order_of_their_values(values: pl.Series, order: list[str]) -> None:
     data = pl.DataFrame({"a": values, "y": [1, 0, 1], "s": [0.9, 0.1, 0.2]})
@@ -241,6 +244,7 @@ def test_segments_keep_the_order_of_their_values(values: pl.Series, order: list[
     assert shown == ["overall", *order]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attribute", sweep(["label", "point", "variable", "count"]))
 def test_attributes_may_have_ordinary_names(tmp_path: Path, attribute: str) -> None:
     data = pl.DataFrame({attribute: ["b", "b"], "y": [1, 0], "s": [0.9, 0.1]})
