@@ -308,12 +308,6 @@ class _PassesOnCluster(RangePasses):
         self, ranges: Sequence[ScoreRange], task: Callable[[ScoreRange, Rows], ResultT]
     ) -> list[ResultT]:
         """Divide each part into ranges, and measure each range of all parts."""
-        results: list[ResultT] = self._client.gather(self._submit(ranges, task))
-        return results
-
-    def _submit(
-        self, ranges: Sequence[ScoreRange], task: Callable[[ScoreRange, Rows], Any]
-    ) -> list[Future[Any]]:
         if not ranges:
             return []
         submit, spans = self._client.submit, [each.span for each in ranges]
@@ -324,7 +318,8 @@ class _PassesOnCluster(RangePasses):
             rows = [submit(operator.getitem, part, number, pure=False) for part in divided]
             keys = self.keys, self.model_keys
             measured.append(submit(_measure, rows, *keys, each, task, pure=False))
-        return measured
+        results: list[ResultT] = self._client.gather(measured)
+        return results
 
 
 def _count(part: Rows) -> pl.DataFrame:

@@ -65,23 +65,23 @@ def test_a_circle_is_found() -> None:
 
 
 # An addition that breaks one of these needs a deletion somewhere, or a reason.
-MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 145, 510, 20
+MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 142, 510, 20
 MOST_CODE = {
-    "audits": 5380,
-    "charts": 3446,
-    "groups": 3388,
-    "metrics": 2846,
-    "cli": 1794,
-    "inputs": 1631,
-    "ranking": 1313,
-    "curves": 1250,
-    "kernels": 1008,
-    "thresholds": 1214,
-    "stats": 1133,
-    "counts": 793,
-    "files": 469,
-    "plans": 239,
-    "": 454,
+    "audits": 5228,
+    "charts": 3390,
+    "groups": 3252,
+    "metrics": 2774,
+    "cli": 1729,
+    "inputs": 1574,
+    "ranking": 1286,
+    "curves": 1186,
+    "kernels": 1004,
+    "thresholds": 1159,
+    "stats": 1109,
+    "counts": 792,
+    "files": 467,
+    "plans": 228,
+    "": 450,
 }
 
 

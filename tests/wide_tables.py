@@ -8,7 +8,8 @@ from typing import Any
 import polars as pl
 
 import polars_wroc as wroc
-from polars_wroc.audits.tables import wide_table, without_model
+from polars_wroc.audits.tables import with_small, without_model
+from polars_wroc.groups.comparisons import FAIRNESS
 
 # Columns that the table of gaps of an audit does not have.
 VALUE_LIMITS = r"^(auc|selection_rate|tpr|fpr|ppv|npv)_(low|high)$"
@@ -90,7 +91,20 @@ def gaps_by_group(
 
 def segments_of(audit: Any) -> pl.DataFrame:
     """The segments of an audit, with columns for each metric."""
-    return wide_table(audit, unnamed=True)
+    keys = ["attribute", "segment", "model"]
+    rows = audit.table.filter(~pl.col("metric").is_in([*FAIRNESS]))
+    ends = {name: end for end, name in _COLUMNS.items() if name in rows.columns}
+    ends = {name: end for name, end in ends.items() if name != "detectable"}
+    ends["reason"] = "_gap_reason"
+    names = {
+        f"{name}_{metric}": f"{metric}{end}"
+        for name, end in ends.items()
+        for metric in rows["metric"].unique()
+    }
+    wide = rows.pivot("metric", index=keys, values=[*ends]).rename(names)
+    segments = with_small(audit.segments, audit.settings.min_rows)
+    joined = segments.join(wide, on=keys, how="left", nulls_equal=True, maintain_order="left")
+    return without_model(joined, audit.settings)
 
 
 def gaps_of(audit: Any) -> pl.DataFrame:

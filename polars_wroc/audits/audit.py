@@ -13,14 +13,9 @@ from polars_wroc.audits.findings import auc_error, comparisons, counts_of, curve
 from polars_wroc.audits.measure import Measured, measure
 from polars_wroc.audits.result import Audit
 from polars_wroc.audits.small_cells import attributes_to_complete, without_small_cells
-from polars_wroc.audits.tables import (
-    AuditPlan,
-    AuditReference,
-    AuditSettings,
-    Run,
-    Text,
-)
-from polars_wroc.counts.binning import Binning
+from polars_wroc.audits.tables import AuditPlan, AuditReference, AuditSettings, Run, Text
+from polars_wroc.counts.count_table import CountTable
+from polars_wroc.counts.score_sums import Binning
 from polars_wroc.groups.categories import (
     Grouping,
     Intersections,
@@ -43,8 +38,8 @@ from polars_wroc.inputs.columns import (
 from polars_wroc.inputs.decisions import Favorable, check_favorable
 from polars_wroc.inputs.designs import SURVEY_COLUMNS, Design, GivenDesign, read_design
 from polars_wroc.inputs.expressions import named_columns
-from polars_wroc.inputs.frames import missing_in_counts, read_rows, require_groups
-from polars_wroc.inputs.rows import CLASSES, IntoColumns, Rows, RowSource, read_source
+from polars_wroc.inputs.frames import read_rows, require_groups
+from polars_wroc.inputs.rows import CLASSES, IntoColumns, Rows, read_source
 from polars_wroc.metrics.auc_interval import Interval, Method
 from polars_wroc.stats.difference_tests import Adjust, check_options
 from polars_wroc.thresholds.confusion_matrix import ThresholdMetrics
@@ -143,7 +138,7 @@ class AuditArguments:
         measure: Callable[[Sequence[str]], Measured],
         plan: AuditPlan,
         rows: Rows,
-        counts: RowSource | None = None,
+        counts: CountTable | None = None,
     ) -> Audit:
         """Measure the rows, or the ``counts`` of rows, and return their audit.
 
@@ -169,7 +164,7 @@ class AuditArguments:
         measured: Measured,
         rows: Rows,
         plan: AuditPlan,
-        counts: RowSource | None,
+        counts: CountTable | None,
         complete: Sequence[str],
     ) -> Audit:
         """Return the tables of what was measured, of rows with a ``complete`` value of these."""
@@ -193,9 +188,7 @@ class AuditArguments:
         settings = AuditSettings(
             **{field.name: known[field.name] for field in fields(AuditSettings)}
         )
-        missing = (
-            missing_in_counts(counts, self.attributes, complete) if counts else measured.missing
-        )
+        missing = counts.missing(self.attributes, complete) if counts else measured.missing
         return Audit(
             table=comparisons(measured, settings),
             segments=counts_of(segments, settings),
@@ -392,7 +385,7 @@ def audit(
     asked = AuditArguments.of(locals())
     # The methods of `Counts` pass counts instead of a frame.
     table = read_source(frame)
-    counts = table if isinstance(table, RowSource) else None
+    counts = table if isinstance(table, CountTable) else None
     rows = read_rows(
         table,
         label,
@@ -406,7 +399,9 @@ def audit(
         called="attributes",
     )
     names = (
-        [] if isinstance(table, RowSource) else list(named_columns("score", score, table.lazy()))
+        list(named_columns("score", score, table.lazy()))
+        if isinstance(table, pl.DataFrame | pl.LazyFrame)
+        else []
     )
     plan = asked.plan(rows, names)
     return asked.result(

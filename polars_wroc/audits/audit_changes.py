@@ -12,12 +12,17 @@ import polars as pl
 
 from polars_wroc.audits.findings import SEGMENT_COLUMNS
 from polars_wroc.audits.formats import SCHEMA, Screen, check_columns, fitted_table, points_in_text
-from polars_wroc.audits.result import Audit
-from polars_wroc.audits.tables import ALL_KEYS, fewer_than, keys_of, segment_in_words
+from polars_wroc.audits.tables import (
+    ALL_KEYS,
+    AuditTables,
+    keys_of,
+    segment_in_words,
+    with_columns_of,
+    with_small,
+)
 from polars_wroc.audits.words import capitalised, first_few, many
 from polars_wroc.charts.options import Show
-from polars_wroc.groups.auc_sums import GAP_METRICS
-from polars_wroc.groups.comparisons import COMPARISON_SCHEMA, FEW
+from polars_wroc.groups.comparisons import COMPARISON_SCHEMA, FEW, GAP_METRICS
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import reject_type
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
@@ -26,7 +31,7 @@ from polars_wroc.stats.difference_tests import Adjust, adjusted, check_options, 
 from polars_wroc.stats.distributions import normal_quantile, two_sided_p_value
 from polars_wroc.stats.proportions import Estimate, difference_limits
 
-Auditable: TypeAlias = Audit | Mapping[str, Any] | str | Path
+Auditable: TypeAlias = AuditTables | Mapping[str, Any] | str | Path
 
 # Versions of the schema that are read, and those of a development version.
 _VERSION, _OLD = "2.", "1."
@@ -55,9 +60,8 @@ class Audited(NamedTuple):
 
 def read_audit(argument: str, audit: Auditable) -> Audited:
     """Read an audit, or its JSON, which the ``argument`` holds or has the path of."""
-    if isinstance(audit, Audit):
-        few = fewer_than(audit.settings.min_rows)
-        segments = audit.segments.with_columns(few.alias("small"))
+    if isinstance(audit, AuditTables):
+        segments = with_small(audit.segments, audit.settings.min_rows)
         return Audited(audit.table, segments, audit.settings.level)
     if isinstance(audit, str | Path):
         audit = _from_file(argument, audit)
@@ -77,11 +81,11 @@ def read_audit(argument: str, audit: Auditable) -> Audited:
             audit["segments"], SEGMENT_COLUMNS, (*ALL_KEYS, *_COUNTS, "n_neg", *_WEIGHTS)
         )
         level = float(settings["level"])
-        few = fewer_than(int(settings["min_rows"]))
+        min_rows = int(settings["min_rows"])
     except (KeyError, TypeError, ValueError, AttributeError, pl.exceptions.PolarsError):
         msg = f"{rule}; found no settings, segments or table in it"
         raise ValueError(msg) from None
-    return Audited(table, segments.with_columns(few.alias("small")), level)
+    return Audited(table, with_small(segments, min_rows), level)
 
 
 def refuse_same_rows(before: Audited, after: Audited) -> None:
@@ -184,9 +188,7 @@ class Changes(NamedTuple):
         small = pl.concat(
             audit.segments.filter("small").select(ALL_KEYS) for audit in (self.before, self.after)
         ).with_columns(pl.lit(f"{FEW}rows").alias("reason"))
-        return self.table.join(
-            small.unique(), on=list(ALL_KEYS), how="left", nulls_equal=True, maintain_order="left"
-        )
+        return with_columns_of(self.table, small.unique())
 
     def divided(self) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Return the changes that are significant or a finding, then the others that are known."""

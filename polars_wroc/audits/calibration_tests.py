@@ -42,7 +42,6 @@ from polars_wroc.curves.calibration_summary import (
     PROMISED_SE,
     in_the_large_steps,
 )
-from polars_wroc.groups.auc_sums import sample_sizes
 from polars_wroc.groups.comparison_tests import (
     GapTests,
     adjusted_once,
@@ -56,6 +55,7 @@ from polars_wroc.groups.comparisons import (
     PLACE,
     TARGET,
     TOO_LITTLE,
+    sample_sizes,
 )
 from polars_wroc.groups.comparisons import few_rows as few_rows_reason
 from polars_wroc.groups.references import (

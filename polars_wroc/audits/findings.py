@@ -24,22 +24,19 @@ from polars_wroc.audits.tables import (
     ALL_KEYS,
     AuditSettings,
     AuditTables,
+    rows_with,
     segment_in_words,
+    with_columns_of,
 )
-from polars_wroc.audits.words import (
-    Words,
-    capitalised,
-    first_few,
-    many,
-)
+from polars_wroc.audits.words import Words, capitalised, first_few, many
 from polars_wroc.curves.calibration_fit import SLOPE
-from polars_wroc.groups.auc_sums import GAP_METRICS
 from polars_wroc.groups.comparisons import (
     ALIKE,
     CALIBRATION,
     COMPARISON_SCHEMA,
     DIFFERENT,
     FAIRNESS,
+    GAP_METRICS,
     IMPACT_RATIO,
     METRICS,
     NO_REFERENCE,
@@ -116,7 +113,7 @@ def _values(segments: pl.DataFrame, gaps: pl.DataFrame, name: str) -> pl.DataFra
     compared = gaps.filter(metric=name).select(
         *ALL_KEYS, *_COMPARED, "reason", "reference", "n_reference", __value="value", __n="n"
     )
-    joined = values.join(compared, on=ALL_KEYS, how="left", nulls_equal=True, maintain_order="left")
+    joined = with_columns_of(values, compared)
     undefined = pl.when(pl.col("value").is_null(), pl.col("reference").is_null())
     return joined.with_columns(
         # Where they were summed in another order, they agree with their gaps.
@@ -139,7 +136,7 @@ def _in_order(table: pl.DataFrame, segments: pl.DataFrame) -> pl.DataFrame:
     place = segments.select(*ALL_KEYS).with_row_index(PLACE)
     metric = pl.col("metric").cast(pl.Enum(list(METRICS)))
     attribute = pl.col(PLACE).min().over("attribute")
-    placed = table.join(place, on=ALL_KEYS, how="left", nulls_equal=True, maintain_order="left")
+    placed = with_columns_of(table, place)
     # Unknown combinations, of which there are impact ratios, are no segment.
     return placed.sort(attribute, PLACE, metric, nulls_last=True).drop(PLACE)
 
@@ -189,13 +186,8 @@ def with_findings(
     table: pl.DataFrame, segments: pl.DataFrame, settings: AuditSettings
 ) -> pl.DataFrame:
     """Add ``direction``, ``rank`` and ``sentence`` to comparisons, and which repeat another."""
-    rows = rounded(_by_metric(table.with_row_index("__place"))).join(
-        _counted(segments, settings),
-        on=list(ALL_KEYS),
-        how="left",
-        nulls_equal=True,
-        maintain_order="left",
-    )
+    rows = rounded(_by_metric(table.with_row_index("__place")))
+    rows = with_columns_of(rows, _counted(segments, settings))
     compared = pl.col("verdict").is_not_null()
     rows = rows.with_columns(_direction(settings).alias("direction"))
     rows = rows.with_columns(_is_repeat().alias(_IS_REPEAT))
@@ -412,9 +404,8 @@ def _others(outcomes: Mapping[str, int], words: Words) -> str:
 
 def _named_first(findings: pl.DataFrame, words: Words, what: str) -> list[str]:
     """Name the segment with the most serious finding, on what, and the other segments."""
-    keys = list(ALL_KEYS)
-    places = findings.select(keys).unique(maintain_order=True)
-    first = findings.join(places.head(1), on=keys, nulls_equal=True, maintain_order="left")
+    places = findings.select(ALL_KEYS).unique(maintain_order=True)
+    first = rows_with(findings, places.head(1))
     shown = first.head(_METRICS).to_dicts()
     first_gap = next((n for n, one in enumerate(shown) if one["metric"] != IMPACT_RATIO), None)
     parts = [_against(one, words, with_reference=n == first_gap) for n, one in enumerate(shown)]
@@ -452,10 +443,7 @@ def _against(finding: Mapping[str, Any], words: Words, *, with_reference: bool) 
         for column in ("value", "reference_value")
     )
     both = metric.brief.format(
-        positive=words.positive,
-        negative=words.negative,
-        selected=words.selected,
-        rejected=words.rejected,
+        **vars(words),
         value=value,
         other=other,
         of_rest=f" in {words.reference(finding)}" if with_reference else "",

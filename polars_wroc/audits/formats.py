@@ -15,11 +15,11 @@ from polars_wroc.audits.findings import findings_of, first_sentences, verdict_of
 from polars_wroc.audits.remarks import not_audited, number_remarks, unknown_remarks
 from polars_wroc.audits.tables import (
     ALL_KEYS,
-    VALUES,
     AuditTables,
     keys_of,
     name_of,
     wide_table,
+    with_columns_of,
     without_model,
 )
 from polars_wroc.audits.words import (
@@ -322,38 +322,34 @@ def _listed(texts: Iterable[str]) -> str:
 
 
 def _segments(audit: AuditTables) -> str:
-    table = wide_table(audit, parts=VALUES)
-    metrics = [name for name in _SEGMENT_METRICS if name in table.columns]
-    cells = {_HEADINGS.get(name, name): partial(_with_limits, name) for name in metrics}
+    table = wide_table(audit)
+    cells = {
+        _HEADINGS.get(name, name): partial(_number, name=name, percent=name in _PERCENT)
+        for name in _SEGMENT_METRICS
+        if name in table.columns
+    }
     return _table_of(table, audit, cells)
 
 
 def _impact(audit: AuditTables) -> str:
     """Lay out the impact ratios, those of categories that are left out too."""
     cells: dict[str, Callable[[dict[str, Any]], str]] = {
-        "Selected": _selected(audit),
-        "Impact ratio": lambda row: _number(
-            row["ratio"], [row["ratio_low"], row["ratio_high"]], percent=False
-        ),
+        "Selected": partial(_number, name="value", percent=True),
+        "Impact ratio": partial(_number, name="ratio", percent=False),
         "Below four fifths": lambda row: _text(below_four_fifths(row) or DASH),
         "Left out": lambda row: _text(LEFT_OUT.get(row["reason"], DASH)),
     }
-    table = audit.table.filter(metric=IMPACT_RATIO)
+    table = impact_ratios_of(audit)
     return "" if table.is_empty() else _table_of(table, audit, cells)
 
 
-def _selected(audit: AuditTables) -> Callable[[dict[str, Any]], str]:
-    """Write how many are selected, whether or not that is good."""
-    rejected = audit.settings.favorable == "rejected"
-
-    def cell(row: dict[str, Any]) -> str:
-        shares = [row[f"value{end}"] for end in ("", "_low", "_high")]
-        if rejected:
-            value, low, high = (None if one is None else 1 - one for one in shares)
-            shares = [value, high, low]
-        return _number(shares[0], shares[1:], percent=True)
-
-    return cell
+def impact_ratios_of(audit: AuditTables) -> pl.DataFrame:
+    """Return the impact ratios with the rates of those selected, whether or not that is good."""
+    table = audit.table.filter(metric=IMPACT_RATIO)
+    if audit.settings.favorable != "rejected":
+        return table
+    opposite = {"value": "value", "value_low": "value_high", "value_high": "value_low"}
+    return table.with_columns(**{name: 1 - pl.col(of) for name, of in opposite.items()})
 
 
 def below_four_fifths(row: Mapping[str, Any]) -> str | None:
@@ -368,15 +364,12 @@ def below_four_fifths(row: Mapping[str, Any]) -> str | None:
     return "surely not" if low is not None and low >= FOUR_FIFTHS else "likely not"
 
 
-def _with_limits(name: str, row: dict[str, Any]) -> str:
-    ends = [row[f"{name}_low"], row[f"{name}_high"]]
-    return _number(row[name], ends, percent=name in _PERCENT)
-
-
-def _number(value: float | None, ends: Sequence[float | None], *, percent: bool) -> str:
+def _number(row: dict[str, Any], name: str, *, percent: bool) -> str:
+    value = row[name]
     if value is None:
         return DASH
     factor, decimals, sign = (100, 0, "%") if percent else (1, 3, "")
+    ends = [row[f"{name}_{end}"] for end in ("low", "high")]
     known = [f"{factor * end:.{decimals}f}" for end in ends if end is not None]
     limits = f" ({' to '.join(known)})" if known else ""
     return f"{factor * value:.{decimals}f}{sign}{limits}"
@@ -481,10 +474,7 @@ def _table(audit: AuditTables, screen: Screen) -> str:
         .then(pl.lit(ALIKE))
         .alias("gaps")
     )
-    table = wide_table(audit, parts=VALUES).join(
-        outcome, on=list(ALL_KEYS), how="left", nulls_equal=True, maintain_order="left"
-    )
-    table = without_model(table, audit.settings)
+    table = without_model(with_columns_of(wide_table(audit), outcome), audit.settings)
     keys = keys_of(table)
     table = table.with_columns(pl.col(key).fill_null(MISSING) for key in keys)
     short = table.select(

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple, NoReturn
 import polars as pl
 
 from polars_wroc.audits.tables import JudgedGate, name_of, segment_in_words
-from polars_wroc.groups.auc_sums import GAP_METRICS
 from polars_wroc.groups.comparisons import (
     COMPARISON_SCHEMA,
     FAIRNESS,
     FEW,
+    GAP_METRICS,
     IMPACT_RATIO,
     METRICS,
     SMALL_SHARE,

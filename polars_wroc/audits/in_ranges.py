@@ -38,13 +38,7 @@ from polars_wroc.inputs.columns import (
 )
 from polars_wroc.inputs.decisions import Favorable
 from polars_wroc.inputs.expressions import named_columns
-from polars_wroc.inputs.rows import (
-    MISSING_MARKS,
-    IntoColumns,
-    MissingRows,
-    Rows,
-    count_missing,
-)
+from polars_wroc.inputs.rows import MISSING_MARKS, IntoColumns, MissingRows, Rows, count_missing
 from polars_wroc.metrics.auc_interval import Method
 from polars_wroc.metrics.score_ranges import (
     ROWS_PER_RANGE,
@@ -54,7 +48,6 @@ from polars_wroc.metrics.score_ranges import (
     ScoreRange,
     add_ranges,
     cut_ranges,
-    of_whole_curve,
     read_parts,
     rows_by_score,
 )
@@ -88,47 +81,24 @@ class RangeSums(NamedTuple):
     best: pl.DataFrame | None
 
 
-@dataclass(frozen=True)
-class SumsOfAudit:
-    """The task to sum a range."""
-
-    plan: AuditPlan
-
-    def __call__(self, each: ScoreRange, rows: Rows) -> RangeSums:
-        """Read the rows of the range once, and sum them in all groupings."""
-        schema = rows.frame.collect_schema()
-        types = {key: schema[key] for key in rows.keys}
-        sums = self._sums(_rank(each, rows, self.plan))
-        # Categories stay where they are made.
-        return RangeSums(
-            _retyped(sums.of_smallest, types),
-            {
-                keys: RankedSums(_retyped(of_all.sums, types), _retyped(of_all.points, types))
-                for keys, of_all in sums.of_groupings.items()
-            },
-            None if sums.cells is None else _retyped(sums.cells, types),
-            sums.best,
-        )
-
-    def _sums(self, ranked: PlannedSegments) -> RangeSums:
-        rows, choice = ranked.rows, self.plan.choice
-        wanted = wanted_sums(rows, self.plan, ranked)
-        cells = best = None
-        if isinstance(choice, Rule):
-            best = _best_points(rows, choice)
-        elif choice is not None:
-            cells = ranked.decisions(ranked.thresholds(choice).lazy())
-        return RangeSums(
-            ranked.unranked_sums(wanted.of_smallest),
-            {
-                grouping.keys: ranked.sums(rows.regrouped(grouping.keys), aggregates)
-                for grouping, aggregates in zip(
-                    self.plan.groupings, wanted.of_groupings, strict=True
-                )
-            },
-            cells,
-            best,
-        )
+def sums_of_range(each: ScoreRange, rows: Rows, plan: AuditPlan) -> RangeSums:
+    """Read the rows of a range once, and sum them in all groupings."""
+    # Categories stay where they are made.
+    schema = rows.frame.collect_schema()
+    retyped = partial(_retyped, types={key: schema[key] for key in rows.keys})
+    ranked, choice = _rank(each, rows, plan), plan.choice
+    wanted = wanted_sums(ranked.rows, plan, ranked)
+    cells = best = None
+    if isinstance(choice, Rule):
+        best = _best_points(ranked.rows, choice)
+    elif choice is not None:
+        cells = retyped(ranked.decisions(ranked.thresholds(choice).lazy()))
+    of_smallest = retyped(ranked.unranked_sums(wanted.of_smallest))
+    of_groupings = {}
+    for grouping, aggregates in zip(plan.groupings, wanted.of_groupings, strict=True):
+        own = ranked.sums(ranked.rows.regrouped(grouping.keys), aggregates)
+        of_groupings[grouping.keys] = RankedSums(retyped(own.sums), retyped(own.points))
+    return RangeSums(of_smallest, of_groupings, cells, best)
 
 
 def decisions(_: ScoreRange, rows: Rows, thresholds: pl.DataFrame) -> pl.DataFrame:
@@ -188,7 +158,7 @@ class AddedSegments(RankedSegments):
     def sums(self, rows: Rows, aggregates: dict[str, pl.Expr]) -> RankedSums:  # noqa: ARG002
         """Add up the sums, and join the parts of the curves."""
         tables = [each.of_groupings[tuple(rows.group_keys)] for each in self.ranges]
-        added = of_whole_curve(add_ranges([table.sums for table in tables], rows.keys))
+        added = add_ranges([table.sums for table in tables], rows.keys)
         points = _stacked([table.points for table in tables])
         return RankedSums(collect(added), collect(thin_parts(rows, points.lazy(), CURVE_POINTS)))
 
@@ -334,12 +304,11 @@ def _measure(
     rows = rows_by_score(counts.lazy(), passes.keys, passes.model_keys)
     reference = reference_of(rows, plan)
     ranges = cut_ranges(counts, passes.keys, rows_per_range)
-    task = SumsOfAudit(plan)
     ranked = AddedSegments(
         reference,
         plan.interval.for_rows(rows),
         rows,
-        passes.measure(ranges, task),
+        passes.measure(ranges, partial(sums_of_range, plan=plan)),
         counts,
         partial(_decide, passes, ranges, counts),
     )

@@ -36,13 +36,10 @@ from polars_wroc.audits.ranked_segments import (
 from polars_wroc.audits.tables import AuditPlan
 from polars_wroc.counts.count_table import pool_in_bins
 from polars_wroc.curves.calibration_curve import UNIT_SUMS, calibration_variances, unit_scores
-from polars_wroc.curves.calibration_fit import (
-    fit_steps,
-)
+from polars_wroc.curves.calibration_fit import fit_steps
 from polars_wroc.curves.calibration_summary import in_the_large_steps, in_the_large_sums
-from polars_wroc.groups.auc_sums import OWN_WEIGHTS, large_enough, with_bin_slack
 from polars_wroc.groups.categories import Categories, CategoryReference
-from polars_wroc.groups.comparisons import COMPARISON_SCHEMA, PLACE
+from polars_wroc.groups.comparisons import COMPARISON_SCHEMA, OWN_WEIGHTS, PLACE, with_bin_slack
 from polars_wroc.groups.fairness import fairness_rows
 from polars_wroc.groups.gaps import Measured as SegmentSums
 from polars_wroc.groups.gaps import gap_rows
@@ -109,10 +106,9 @@ class Segments(NamedTuple):
 
     def table(self, plan: AuditPlan) -> pl.LazyFrame:
         """Compute the summary of each segment and its metrics at the threshold."""
-        enough = large_enough("auc", plan.tests.min_rows)
         sums = self._sums_by_design if self.interval.designed else self.sums
-        table = with_cells(summary_of(sums, self.interval).with_columns(small=~enough))
-        columns = [*summary_columns(sums, diagnostics=True), "small"]
+        table = with_cells(summary_of(sums, self.interval))
+        columns = summary_columns(sums, diagnostics=True)
         if self.at_threshold is not None:
             named = self.at_threshold.rename({ROWS_SELECTED: "n_selected"})
             of_decisions = ["n_selected", *plan.metrics.columns]
@@ -144,10 +140,7 @@ class Segments(NamedTuple):
             sums = join_on_keys(sums, variances, self.keys)
         fitted = self._with_fits(sums, designed=designed)
         level = plan.tests.level
-        steps = [
-            *in_the_large_steps(level, designed=designed),
-            *fit_steps(level),
-        ]
+        steps = [*in_the_large_steps(level, designed=designed), *fit_steps(level)]
         table = in_columns(fitted.with_row_index(PLACE), steps)
         of_all = in_columns(table.filter(~_ATTRIBUTES), [partial(from_target, designed=designed)])
         compared = [tested(of_all, self.keys, plan.tests, None)]
@@ -232,20 +225,17 @@ class Measured(NamedTuple):
     segments: pl.DataFrame
     curves: pl.DataFrame
     gaps: pl.DataFrame
-    calibration: pl.DataFrame | None
-    fairness: pl.DataFrame | None
-    impact: pl.DataFrame | None
-    design_df: int | None
     missing: MissingRows
+    design_df: int | None
+    calibration: pl.DataFrame | None = None
+    fairness: pl.DataFrame | None = None
+    impact: pl.DataFrame | None = None
 
 
 def measure(rows: Rows, plan: AuditPlan) -> Measured:
     """Measure checked rows; their keys are the attributes and, for several scores, the model."""
     rows = pool_in_bins(rows, plan.binning, [grouping.keys for grouping in plan.groupings])
     interval, reference = plan.interval.for_rows(rows), reference_of(rows, plan)
-    if rows.design is not None:
-        # Raises before anything is measured if the reference has none.
-        reference.auc_weights()
     return measure_segments(plan, *rank_segments(rows, plan.scores, reference, interval))
 
 
@@ -324,20 +314,19 @@ class Decisions(NamedTuple):
 
     def impact_ratios(self, rows: Rows, plan: AuditPlan) -> pl.LazyFrame:
         """Compare selection rates with the highest, as `impact_ratios` does by default."""
-        categories = Categories(plan.groupings[1:], rows.model_keys, unknown_keys("exclude", rows))
+        of_highest = unknown_keys("exclude", rows), CategoryReference("highest", {}), MIN_SHARE
+        categories = Categories(plan.groupings[1:], rows.model_keys, *of_highest)
         assert plan.favorable is not None
         table = ImpactRatios(
             categories,
-            CategoryReference("highest", {}),
             plan.favorable,
-            MIN_SHARE,
             plan.tests.level,
             "mid-p",
             plan.tests.adjust,
             designed=rows.design is not None,
             min_rows=plan.tests.min_rows,
         )
-        compared = table.table_of(self.cells, self.units, rows.design).sort(PLACE)
+        compared = table.table(self.cells, self.units, rows.design).sort(PLACE)
         return compared.with_columns(pl.col(name).cast(pl.String) for name in rows.model_keys)
 
 
@@ -387,7 +376,7 @@ def wanted_sums(rows: Rows, plan: AuditPlan, ranked: RankedSegments) -> WantedSu
     if not rows.binned:
         of_segment |= in_the_large_sums(rows)
         of_segment[OUTSIDE_0_TO_1] = (~pl.col(SCORE).is_between(0, 1)).any()
-    of_group = ranked.reference.aggregates(ranked.curve)
+    of_group = ranked.reference.own.sums(ranked.curve)
     of_size = {name: of_group[name] for name in OWN_WEIGHTS}
     # Sums that do not depend on ranks add up over the smallest segments.
     of_smallest = {
@@ -395,14 +384,15 @@ def wanted_sums(rows: Rows, plan: AuditPlan, ranked: RankedSegments) -> WantedSu
         for name, value in (of_segment | of_group).items()
         if not ranked.depends_on_ranks(name, value)
     }
-    of_groupings = []
-    for grouping in plan.groupings:
-        # The overall sample is compared with nothing, but is large enough or not.
-        wanted = of_segment | (of_group if grouping.keys else of_size)
-        of_groupings.append(
+    # The overall sample is compared with nothing, but is large enough or not.
+    of_groupings = [of_segment | (of_group if each.keys else of_size) for each in plan.groupings]
+    return WantedSums(
+        of_smallest,
+        [
             {name: value for name, value in wanted.items() if name not in of_smallest}
-        )
-    return WantedSums(of_smallest, of_groupings)
+            for wanted in of_groupings
+        ],
+    )
 
 
 def sum_segments(rows: Rows, plan: AuditPlan, ranked: RankedSegments) -> RankedSums:
@@ -446,14 +436,7 @@ def lay_out(
     if impact is not None:
         plans["impact"] = impact
     tables = dict(zip(plans, collect_all(list(plans.values()), reproducible=True), strict=True))
-    gaps, fairness = tables["gaps"], tables.get("fairness")
-    return Measured(
-        segments=tables["segments"],
-        curves=tables["curves"],
-        gaps=gaps,
-        calibration=tables.get("calibration"),
-        fairness=None if fairness is None else segments.tested(fairness, gaps, plan),
-        impact=tables.get("impact"),
-        design_df=None if segments.survey is None else segments.survey.df,
-        missing=missing,
-    )
+    if segments.cells is not None:
+        tables["fairness"] = segments.tested(tables["fairness"], tables["gaps"], plan)
+    design_df = None if segments.survey is None else segments.survey.df
+    return Measured(missing=missing, design_df=design_df, **tables)

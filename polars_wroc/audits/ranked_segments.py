@@ -277,7 +277,7 @@ class WalkedSegments(RankedSegments):
 
     @property
     def _walk_sums(self) -> dict[str, pl.Expr]:
-        return walked_numbers() | self.interval.walk_sums() | self.reference.walk_sums()
+        return walked_numbers() | self.interval.walk_sums() | self.reference.own.walk_sums()
 
     def depends_on_ranks(self, name: str, aggregate: pl.Expr) -> bool:  # noqa: ARG002
         """Whether a sum is one of a walk."""
@@ -360,8 +360,8 @@ def _walk(
     batches: Iterator[pl.DataFrame], rows: Rows, reference: Reference, interval: Interval
 ) -> WalkedSegments:
     # Needs numba, which is an extra.
-    from polars_wroc.ranking.compiled_rows import compile_batches  # noqa: PLC0415
+    from polars_wroc.ranking.compiled_rows import PackedRows  # noqa: PLC0415
 
     parts = parts_of_curve(CURVE_POINTS)
-    compiled = compile_batches(batches, rows.model_keys, rows.keys, parts=parts)
+    compiled = PackedRows(batches, rows.model_keys, rows.keys).sort(parts)
     return WalkedSegments(reference, interval, rows, compiled)

@@ -9,29 +9,22 @@ import polars as pl
 
 from polars_wroc.audits.sentences import limits_of
 from polars_wroc.audits.tables import (
+    ALL_KEYS,
     AuditSettings,
     AuditTables,
     name_of,
+    rows_with,
     segment_in_words,
     wide_table,
+    with_small,
 )
-from polars_wroc.audits.words import (
-    Words,
-    first_few,
-    many,
-    of_models,
-    quoted,
-    required_values,
-    sized,
-)
+from polars_wroc.audits.words import Words, first_few, many, required_values
 from polars_wroc.curves.calibration_summary import IN_THE_LARGE
-from polars_wroc.groups.auc_sums import GAP_METRICS
 from polars_wroc.groups.categories import CROSSED
-from polars_wroc.groups.comparisons import (
-    NO_VARIANCE,
-)
+from polars_wroc.groups.comparisons import GAP_METRICS, NO_VARIANCE
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
 from polars_wroc.inputs.decisions import seems_unknown
+from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.stats.proportions import TOLERANCE
 
 # Of more attributes than this only the widest range of AUCs is described.
@@ -48,8 +41,6 @@ _NO_VARIANCE_BY_DESIGN = (
     "{} {} an untested gap in AUC, as one of its AUCs has rows in a stratum with a single sampling "
     "unit, whose variance is unknown"
 )
-_BOTH = pl.min_horizontal("n_pos", "n_neg") > 0
-_ANY = pl.max_horizontal("n_pos", "n_neg") > 0
 
 
 class Remarks(NamedTuple):
@@ -61,44 +52,44 @@ class Remarks(NamedTuple):
 
 def remarks_of(audit: AuditTables) -> Remarks:
     """Write what should be known beside the findings."""
-    segments, settings = wide_table(audit), audit.settings
-    missing = missing_remark(audit.missing)
     return Remarks(
         [
-            *(decision_remarks(segments, settings) if settings.decides else []),
-            *number_remarks(segments),
-            *untested_remarks(segments, settings),
+            *decision_remarks(audit),
+            *number_remarks(audit.segments),
+            *untested_remarks(audit),
             *left_out_remarks(audit),
         ],
         [
-            *score_remarks(segments, settings),
-            *calibration_remarks(segments, settings),
-            *([] if missing is None else [missing]),
+            *score_remarks(audit),
+            *calibration_remarks(audit),
+            *missing_remarks(audit.missing),
         ],
     )
 
 
-def decision_remarks(segments: pl.DataFrame, settings: AuditSettings) -> list[str]:
+def decision_remarks(audit: AuditTables) -> list[str]:
     """Name the thresholds, or the recorded decisions, that select no row or every row."""
-    sentences = []
-    for overall in segments.filter(attribute=OVERALL).iter_rows(named=True):
-        share = overall["selection_rate"]
-        if share is None or TOLERANCE < share < 1 - TOLERANCE:
+    settings, sentences = audit.settings, []
+    rates = audit.table.filter(attribute=OVERALL, metric="selection_rate").drop_nulls("value")
+    for overall in rates.iter_rows(named=True):
+        share = overall["value"]
+        if TOLERANCE < share < 1 - TOLERANCE:
             continue
         selected = "no row" if share <= TOLERANCE else "every row"
         if settings.selected is not None:
             sentences.append(f"The recorded decisions select {selected}: they are all the same.")
             continue
-        score = f" of the score{_quoted(overall, settings)}"
-        score = score if settings.several else ""
+        score = f" of the score{_quoted(overall, settings)}" if settings.several else ""
         sentences.append(
             f"The threshold{score} selects {selected}, so that all decisions there are the same."
         )
     return sentences
 
 
-def _quoted(overall: Mapping[str, Any], settings: AuditSettings) -> str:
-    return quoted(overall[MODEL] if settings.several else None)
+def _quoted(row: Mapping[str, Any], settings: AuditSettings) -> str:
+    """Quote the name of a score after a space; nothing if there is only one."""
+    left, right = "\N{LEFT DOUBLE QUOTATION MARK}", "\N{RIGHT DOUBLE QUOTATION MARK}"
+    return f" {left}{row[MODEL]}{right}" if settings.several else ""
 
 
 def number_remarks(segments: pl.DataFrame) -> list[str]:
@@ -116,24 +107,17 @@ def number_remarks(segments: pl.DataFrame) -> list[str]:
     ]
 
 
-def untested_remarks(segments: pl.DataFrame, settings: AuditSettings) -> list[str]:
+def untested_remarks(audit: AuditTables) -> list[str]:
     """Name the segments that were measured but not tested, and the attributes without a test."""
-    least = settings.min_rows
+    settings = audit.settings
     lacking = required_values(recorded=settings.selected is not None)
+    few = f"fewer than {settings.min_rows} rows in a class"
+    small, one_class, empty = untested_segments(audit)
     said = [
-        (
-            small_segments(segments),
-            f"{{}} {{}} fewer than {least} rows in a class, too few to test a gap in AUC",
-        ),
-        (
-            without_variance(segments, settings),
-            _NO_VARIANCE_BY_DESIGN if settings.by_design else _NO_VARIANCE,
-        ),
-        (one_class_segments(segments), "{} {} rows of one class only, so that there is no AUC"),
-        (
-            empty_segments(segments),
-            f"{{}} {{}} no row that could be measured, as each lacks a {lacking}",
-        ),
+        (small, f"{{}} {{}} {few}, too few to test a gap in AUC"),
+        (_without_variance(audit), _NO_VARIANCE_BY_DESIGN if settings.by_design else _NO_VARIANCE),
+        (one_class, "{} {} rows of one class only, so that there is no AUC"),
+        (empty, f"{{}} {{}} no row that could be measured, as each lacks a {lacking}"),
     ]
     sentences = [
         f"{text.format(many(one.height, 'segment'), 'has' if one.height == 1 else 'have')}: "
@@ -141,7 +125,7 @@ def untested_remarks(segments: pl.DataFrame, settings: AuditSettings) -> list[st
         for one, text in said
         if not one.is_empty()
     ]
-    if untested := _untested_attributes(segments):
+    if untested := _untested_attributes(audit.table):
         sentences.append(f"Nothing could be tested by {', '.join(untested)}.")
     return sentences
 
@@ -169,14 +153,15 @@ def left_out_remarks(audit: AuditTables) -> list[str]:
     return sentences
 
 
-def score_remarks(segments: pl.DataFrame, settings: AuditSettings) -> list[str]:
+def score_remarks(audit: AuditTables) -> list[str]:
     """Describe the overall AUC of each score, and the range of its AUCs over segments.
 
     The ranges of crossed segments, which are many and small, are left out, as they are mostly due
     to chance.
     """
-    sentences, words = [], Words.of(settings)
-    for of_model in of_models(segments):
+    sentences, settings = [], audit.settings
+    words = Words.of(settings)
+    for of_model in wide_table(audit).partition_by(MODEL, maintain_order=True):
         overall = of_model.row(0, named=True)
         name = f"The score{_quoted(overall, settings)}"
         if overall["auc"] is None:
@@ -198,8 +183,8 @@ def score_remarks(segments: pl.DataFrame, settings: AuditSettings) -> list[str]:
             if (one := _range(of_model.filter(attribute=attribute), settings))
         ]
         if len(ranges) > _RANGES:
-            ranges = [max(ranges, key=lambda one: one.width)]
-        sentences += [one.text for one in ranges]
+            ranges = [max(ranges, key=lambda one: one[0])]
+        sentences += [text for _, text in ranges]
     return sentences
 
 
@@ -212,44 +197,35 @@ def _why_no_auc(overall: dict[str, Any], settings: AuditSettings) -> str:
     return "the rows are all of one class"
 
 
-def missing_remark(missing: pl.DataFrame) -> str | None:
+def missing_remarks(missing: pl.DataFrame) -> list[str]:
     """Name the columns with missing values, and the number of rows."""
     some = missing.filter(pl.col("n_missing") > 0)
-    if some.is_empty():
-        return None
     listed = [f"{name} in {many(rows, 'row')}" for name, rows in some.iter_rows()]
-    return f"Values are missing: {', '.join(listed)}."
+    return [f"Values are missing: {', '.join(listed)}."] if listed else []
 
 
-def _untested_attributes(segments: pl.DataFrame) -> list[str]:
+def _untested_attributes(table: pl.DataFrame) -> list[str]:
     """List the attributes without any test of a gap, unless no attribute has one."""
-    names = [f"{name}_gap_p_value" for name in GAP_METRICS if name in segments.columns]
-    tested = pl.any_horizontal(pl.col(names).is_not_null()).any()
-    of_segments = segments.filter(pl.col("attribute") != OVERALL)
-    of_attributes = of_segments.group_by("attribute", maintain_order=True).agg(tested=tested)
+    gaps = table.filter(pl.col("attribute") != OVERALL, pl.col("metric").is_in([*GAP_METRICS]))
+    tested = pl.col("p_value").is_not_null().any()
+    of_attributes = gaps.group_by("attribute", maintain_order=True).agg(tested=tested)
     untested: list[str] = of_attributes.filter(~pl.col("tested"))["attribute"].to_list()
     return untested if len(untested) < of_attributes.height else []
 
 
-def small_segments(segments: pl.DataFrame) -> pl.DataFrame:
-    """Segments with both classes, but too few rows in one of them, for some score."""
-    return _distinct(segments.filter(pl.col("small"), _BOTH))
+def untested_segments(audit: AuditTables) -> list[pl.DataFrame]:
+    """Name the segments with too few rows in a class, those of one class, and empty ones."""
+    segments = with_small(audit.segments, audit.settings.min_rows)
+    both, some = (of("n_pos", "n_neg") > 0 for of in (pl.min_horizontal, pl.max_horizontal))
+    conditions = (pl.col("small") & both, some & ~both, ~some)
+    return [_distinct(segments.filter(condition)) for condition in conditions]
 
 
-def one_class_segments(segments: pl.DataFrame) -> pl.DataFrame:
-    """Segments with rows of one class only, for some score."""
-    return _distinct(segments.filter(_ANY, ~_BOTH))
-
-
-def empty_segments(segments: pl.DataFrame) -> pl.DataFrame:
-    """Segments without a row that could be measured, for some score."""
-    return _distinct(segments.filter(~_ANY))
-
-
-def without_variance(segments: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
-    """Segments with enough rows whose gap in AUC has no variance to test it by."""
-    unknown = pl.col("auc_gap_reason") == NO_VARIANCE
-    return _distinct(segments.filter(~pl.col("small"), unknown, settings.needs_variance))
+def _without_variance(audit: AuditTables) -> pl.DataFrame:
+    """Name the segments with enough rows whose gap in AUC has no variance to test it by."""
+    large = with_small(audit.segments, audit.settings.min_rows).filter(~pl.col("small"))
+    unknown = audit.table.filter(metric=ROC_AUC.column, reason=NO_VARIANCE).select(ALL_KEYS)
+    return _distinct(rows_with(large, unknown).filter(audit.settings.needs_variance))
 
 
 def _distinct(segments: pl.DataFrame) -> pl.DataFrame:
@@ -262,13 +238,11 @@ def _listed(segments: pl.DataFrame) -> str:
     return f"{first_few(names)}."
 
 
-class _Range(NamedTuple):
-    text: str
-    width: float
+def _range(segments: pl.DataFrame, settings: AuditSettings) -> tuple[float, str] | None:
+    """Name the ends of the AUCs of the segments with enough rows, and small ones beyond them.
 
-
-def _range(segments: pl.DataFrame, settings: AuditSettings) -> _Range | None:
-    """Name the ends of the AUCs of the segments with enough rows, and small ones beyond them."""
+    The width of the range comes first.
+    """
     known = segments.drop_nulls("auc").sort("auc")
     large = known.filter(~pl.col("small")).to_dicts()
     if len(large) < 2:  # noqa: PLR2004  (a range needs two)
@@ -276,7 +250,10 @@ def _range(segments: pl.DataFrame, settings: AuditSettings) -> _Range | None:
     low, high = large[0], large[-1]
     farthest = pl.max_horizontal(low["auc"] - pl.col("auc"), pl.col("auc") - high["auc"])
     beyond = known.filter(farthest > 0).sort(farthest, descending=True).to_dicts()
-    text = f"its AUC runs from {_auc(low)} in {sized(low)}, to {_auc(high)} in {sized(high)}"
+    lowest, highest = (
+        f"{_auc(one)} in {name_of(one['segment'])} ({many(one['n'], 'row')})" for one in (low, high)
+    )
+    text = f"its AUC runs from {lowest}, to {highest}"
     if beyond:
         words = Words.of(settings)
         names = [
@@ -285,7 +262,7 @@ def _range(segments: pl.DataFrame, settings: AuditSettings) -> _Range | None:
         ]
         least = f"at least {settings.min_rows} rows of each class"
         text = f"{text}, of the segments with {least}; {first_few(names)}"
-    return _Range(f"By {low['attribute']}, {text}.", high["auc"] - low["auc"])
+    return high["auc"] - low["auc"], f"By {low['attribute']}, {text}."
 
 
 def _smaller_class(segment: dict[str, Any], words: Words) -> str:
@@ -299,17 +276,20 @@ def _auc(segment: dict[str, Any]) -> str:
     return f"{segment['auc']:.3f}{limits_of(segment, 'auc', 3)}"
 
 
-def calibration_remarks(segments: pl.DataFrame, settings: AuditSettings) -> list[str]:
+def calibration_remarks(audit: AuditTables) -> list[str]:
     """Compare the mean of each score with the proportion of positives, overall and by segment.
 
     The range over segments leaves out those with too few rows.
     """
+    segments = wide_table(audit)
     if IN_THE_LARGE not in segments.columns:
         return []
     weight = pl.col("w_pos") + pl.col("w_neg")
     with_rates = segments.with_columns(weight=weight, observed=pl.col("w_pos") / weight)
     return [
-        sentence for of_model in of_models(with_rates) for sentence in _of_score(of_model, settings)
+        sentence
+        for of_model in with_rates.partition_by(MODEL, maintain_order=True)
+        for sentence in _of_score(of_model, audit.settings)
     ]
 
 
@@ -419,11 +399,12 @@ def _uncalibrated(audit: AuditTables) -> list[str]:
     if audit.settings.bins is not None:
         return ["Calibration was not audited: scores were counted in bins."]
     sentences = []
-    for of_model in of_models(audit.curves.filter(attribute=OVERALL)):
-        model = of_model[MODEL][0]
-        if model in _calibrated(audit):
+    overall = audit.curves.filter(attribute=OVERALL)
+    for of_model in overall.partition_by(MODEL, maintain_order=True):
+        if of_model[MODEL][0] in _calibrated(audit):
             continue
-        of_score = f" of{quoted(model)}" if audit.settings.several else ""
+        quoted = _quoted(of_model.row(0, named=True), audit.settings)
+        of_score = f" of{quoted}" if quoted else ""
         scores = _range_of(of_model, audit)
         sentences.append(
             f"Calibration{of_score} was not audited: scores {scores} are not probabilities."

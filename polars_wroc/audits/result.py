@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import re
 import shutil
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,14 @@ from polars import selectors
 from polars_wroc.audits.findings import findings_of, first_sentences, verdict_of
 from polars_wroc.audits.formats import SEGMENTS, Screen, in_markdown, in_text, json_of
 from polars_wroc.audits.remarks import remarks_of
-from polars_wroc.audits.tables import VALUES, AuditTables, keys_of, name_of, rows_with, wide_table
+from polars_wroc.audits.tables import (
+    AuditTables,
+    keys_of,
+    name_of,
+    restricted,
+    wide_table,
+    without_model,
+)
 from polars_wroc.audits.words import reading_of
 from polars_wroc.files import outputs
 from polars_wroc.inputs.arguments import did_you_mean
@@ -136,7 +143,7 @@ class Audit(AuditTables):
             *remarks_of(self).untested,
         ]
         items = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in shown)
-        table = wide_table(self, unnamed=True, parts=VALUES)
+        table = without_model(wide_table(self), self.settings)
         columns = [name for name in ("n", "n_pos", *_SHOWN) if name in table.columns]
         keys = keys_of(table)
         rounded = table.select(*keys, *columns).with_columns(selectors.float().round(3))
@@ -166,20 +173,14 @@ class Audit(AuditTables):
         segments those with the most rows are drawn.
         """
         # Only a chart should cost the import of Altair.
-        from polars_wroc.audits.report.figures import (  # noqa: PLC0415
-            largest_segments,
-            segments_chart,
-        )
+        from polars_wroc.audits.report.figures import largest_segments, segments_chart  # noqa: PLC0415
 
         known = self.segments["attribute"].unique(maintain_order=True).to_list()
         if attribute is not None and attribute not in known:
             hint = did_you_mean(attribute, known)
             msg = f"`attribute` must be one of {known}; found {attribute!r}{hint}"
             raise ValueError(msg)
-        kept = largest_segments(self.segments, _PANELS)
-        drawn = replace(
-            self, curves=rows_with(self.curves, kept), segments=rows_with(self.segments, kept)
-        )
+        drawn = restricted(self, largest_segments(self.segments, _PANELS))
         return segments_chart(drawn, attribute or OVERALL)
 
     def save(self, path: str | Path) -> None:

@@ -9,10 +9,10 @@ from polars_wroc.audits.calibration_tests import right_slopes
 from polars_wroc.audits.tables import segment_in_words
 from polars_wroc.audits.words import Words
 from polars_wroc.curves.calibration_fit import SLOPE
-from polars_wroc.groups.auc_sums import GAP_METRICS
 from polars_wroc.groups.comparisons import (
     CALIBRATION,
     FAIRNESS,
+    GAP_METRICS,
     IMPACT_RATIO,
     METRICS,
     NO_REFERENCE,
@@ -60,14 +60,11 @@ def _of_gap(finding: Mapping[str, Any], words: Words) -> str:
     if finding["verdict"] is None:
         return not_compared(finding, metric.label, segment, words)
     both = metric.comparison.format(
-        positive=words.positive,
-        negative=words.negative,
+        **vars(words),
         value=share(finding, "value"),
         other=share(finding, "reference_value"),
         segment=segment,
         rest=words.reference(finding),
-        selected=words.selected,
-        rejected=words.rejected,
     )
     return f"{both}{_conclusion(finding, words)}"
 
@@ -205,11 +202,9 @@ def _of_calibration(finding: Mapping[str, Any], words: Words) -> str:
         label = CALIBRATION[finding["metric"]].label
         undefined = f"The {label} of all rows is undefined."
         return undefined if of_all else not_compared(finding, label, segment, words)
-    if of_all:
-        text = _slope_of_all(finding, words) if of_slope else _mean_of_all(finding, words)
-        return f"Overall, {text}"
-    text = _slope(finding, words) if of_slope else _mean(finding, words)
-    return f"{segment}: {text}"
+    of_slopes = _slope_of_all if of_all else _slope
+    text = of_slopes(finding, words) if of_slope else _mean(finding, words)
+    return f"{'Overall,' if of_all else f'{segment}:'} {text}"
 
 
 def in_short(finding: Mapping[str, Any], words: Words) -> str:
@@ -246,24 +241,18 @@ def _slope(finding: Mapping[str, Any], words: Words) -> str:
     return f"{both}. Too little data to tell{_why(finding)}{_after_colon(finding)}."
 
 
-def _mean_of_all(finding: Mapping[str, Any], words: Words) -> str:
-    predicted, verdict = _predicted(finding, words), finding["verdict"]
-    if verdict == "alike":
-        return f"{predicted}: right within {_points(words.margin)}."
-    if verdict == "different":
-        return f"{predicted}: {_off(finding['value'])} ({_ends(finding)})."
-    span = _after_colon(finding)
-    return f"{predicted}. Too little data to tell if that is right{_why(finding)}{span}."
-
-
 def _mean(finding: Mapping[str, Any], words: Words) -> str:
-    verdict = finding["verdict"]
-    text = f"{_predicted(finding, words)}: {_both(finding, words)}"
+    of_all, verdict = is_target(finding), finding["verdict"]
+    text = _predicted(finding, words)
+    if not of_all:
+        text = f"{text}: {_both(finding, words)}"
     if verdict == "alike":
-        return f"{text}: alike within {_points(words.margin)}."
+        return f"{text}: {'right' if of_all else 'alike'} within {_points(words.margin)}."
     if verdict == "different":
-        return f"{text}{_in_brackets(finding)}."
-    return f"{text}. Too little data to tell{_why(finding)}{_after_colon(finding)}."
+        off = f": {_off(finding['value'])} ({_ends(finding)})"
+        return f"{text}{off if of_all else _in_brackets(finding)}."
+    what = " if that is right" if of_all else ""
+    return f"{text}. Too little data to tell{what}{_why(finding)}{_after_colon(finding)}."
 
 
 def _both_slopes(finding: Mapping[str, Any], words: Words) -> str:
@@ -284,12 +273,12 @@ def _predicted(finding: Mapping[str, Any], words: Words) -> str:
     return f"the score predicts {mean} on average, and {rate} were {words.positive}"
 
 
-def _off(size: float) -> str:
+def _off(gap: float) -> str:
     """Say by how much the mean of a score is off."""
-    text = _points(size)
+    text = _points(gap)
     if not float(text.split()[0]):
         return "about right"
-    return f"{text} too {'high' if size > 0 else 'low'}"
+    return f"{text} too {'high' if gap > 0 else 'low'}"
 
 
 def _confidence(slope: float) -> str:
@@ -348,6 +337,6 @@ def _sizes(finding: Mapping[str, Any]) -> tuple[str, str]:
     return f"{abs(100 * low):.{decimals}f}", f"{abs(100 * high):.{decimals}f}"
 
 
-def _points(size: float) -> str:
-    number = f"{abs(100 * size):.{decimals_of(size)}f}"
+def _points(gap: float) -> str:
+    number = size(gap)
     return f"{number} point{'' if number == '1' else 's'}"

@@ -6,8 +6,8 @@ import datetime as dt
 import hashlib
 import os
 import platform
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias
 import polars as pl
 
 from polars_wroc.charts.options import visible
-from polars_wroc.counts.binning import Binning
+from polars_wroc.counts.score_sums import Binning
 from polars_wroc.files import sources
 from polars_wroc.files.sources import without_credentials
 from polars_wroc.groups.categories import CategoryReference, Grouping, Intersections
@@ -321,36 +321,35 @@ class AuditTables:
     gates: Sequence[JudgedGate] = ()
 
 
-# Columns of a metric, and what follows its name.
-_PARTS = {
-    **{f"value{end}": end for end in ("", "_low", "_high")},
-    "reference_value": "_reference",
-    **{f"{of}{end}": f"_{of}{end}" for of in ("gap", "ratio") for end in ("", "_low", "_high")},
-    **{name: f"_gap_{name}" for name in ("p_value", "p_adjusted", "verdict", "reason")},
-}
-# Those of the segment itself.
+def restricted(audit: AuditTables, kept: pl.DataFrame) -> AuditTables:
+    """Keep the rows with these keys in all tables."""
+    return replace(
+        audit,
+        table=rows_with(audit.table, kept),
+        segments=rows_with(audit.segments, kept),
+        curves=rows_with(audit.curves, kept),
+    )
+
+
+# The columns of a metric that are about the segment itself.
 VALUES = ("value", "value_low", "value_high")
 
 
-def wide_table(
-    audit: AuditTables, *, unnamed: bool = False, parts: Collection[str] = tuple(_PARTS)
-) -> pl.DataFrame:
-    """Add to the segments whether they are ``small``, and these columns of each metric.
-
-    ``unnamed``: the only score needs no name.
-    """
+def wide_table(audit: AuditTables) -> pl.DataFrame:
+    """Add to the segments whether they are ``small``, and each metric with its limits."""
     table = audit.table.filter(~pl.col("metric").is_in([*FAIRNESS]))
-    wide = table.pivot("metric", index=list(ALL_KEYS), values=list(parts))
     names = {
-        f"{part}_{metric}": f"{metric}{_PARTS[part]}"
-        for part in parts
+        f"{part}_{metric}": f"{metric}{part.removeprefix('value')}"
+        for part in VALUES
         for metric in table["metric"].unique()
     }
-    segments = audit.segments.with_columns(is_small(audit.settings).alias("small"))
-    joined = segments.join(
-        wide.rename(names), on=list(ALL_KEYS), how="left", nulls_equal=True, maintain_order="left"
-    )
-    return without_model(joined, audit.settings) if unnamed else joined
+    wide = table.pivot("metric", index=list(ALL_KEYS), values=list(VALUES)).rename(names)
+    return with_columns_of(with_small(audit.segments, audit.settings.min_rows), wide)
+
+
+def with_columns_of(table: pl.DataFrame, other: pl.DataFrame) -> pl.DataFrame:
+    """Add the columns that another table has for the same segment and score."""
+    return table.join(other, on=list(ALL_KEYS), how="left", nulls_equal=True, maintain_order="left")
 
 
 def without_model(table: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
@@ -358,11 +357,7 @@ def without_model(table: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
     return table if settings.several else table.drop(MODEL, strict=False)
 
 
-def is_small(settings: AuditSettings) -> pl.Expr:
-    """Whether a segment has too few rows in a class."""
-    return fewer_than(settings.min_rows)
-
-
-def fewer_than(min_rows: int) -> pl.Expr:
-    """Whether a segment has so few rows in a class."""
-    return (pl.min_horizontal("n_pos", "n_neg") < min_rows).fill_null(value=True)
+def with_small(segments: pl.DataFrame, min_rows: int) -> pl.DataFrame:
+    """Add whether a segment is ``small``, with too few rows in a class."""
+    few = pl.min_horizontal("n_pos", "n_neg") < min_rows
+    return segments.with_columns(small=few.fill_null(value=True))

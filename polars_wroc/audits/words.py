@@ -7,9 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import polars as pl
-
-from polars_wroc.audits.tables import AuditSettings, AuditTables, name_of, segment_in_words
+from polars_wroc.audits.tables import AuditSettings, AuditTables, segment_in_words
 from polars_wroc.charts.options import MINUS, visible
 from polars_wroc.inputs.columns import MODEL, OVERALL
 
@@ -67,27 +65,7 @@ def listed(parts: list[str]) -> str:
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if parts[1:] else parts)
 
 
-def sized(segment: dict[str, Any]) -> str:
-    """Name a segment with the number of its rows."""
-    return f"{name_of(segment['segment'])} ({many(segment['n'], 'row')})"
-
-
-def of_models(table: pl.DataFrame) -> list[pl.DataFrame]:
-    """Split a table by score."""
-    return table.partition_by(MODEL, maintain_order=True)
-
-
-def quoted(model: str | None) -> str:
-    """Quote the name of a score after a space; empty without a name."""
-    left, right = "\N{LEFT DOUBLE QUOTATION MARK}", "\N{RIGHT DOUBLE QUOTATION MARK}"
-    return "" if model is None else f" {left}{model}{right}"
-
-
-REFERENCES = {
-    "rest": "the rest",
-    "overall": "all rows",
-    "best": "the best segment",
-}
+REFERENCES = {"rest": "the rest", "overall": "all rows", "best": "the best segment"}
 # Names of labels that say what people are, as far as an ending tells.
 _PARTICIPLE = re.compile(r"(?:^|_|\b)([a-z]+(?:[^\W_e]ed|paid|sold|won|lost|taken|given))$")
 _YES = ("1", "true", "yes", "y", "t")

@@ -19,6 +19,7 @@ from polars_wroc.charts.options import (
     extremes,
     numbers_of,
     ordered,
+    unlike,
     visible,
 )
 from polars_wroc.inputs.arguments import did_you_mean
@@ -64,6 +65,15 @@ class Channel(NamedTuple):
         return escaped.replace("\u2028", r"\u2028").replace("\u2029", r"\u2029")
 
 
+def read_table(argument: str, table: object, maker: str) -> pl.DataFrame:
+    """Collect a table of this package, which ``maker`` makes."""
+    if not isinstance(table, pl.DataFrame | pl.LazyFrame):
+        found = f"{type(table).__name__}: make it with {maker}"
+        msg = f"`{argument}` must be a table of this package; found {found}"
+        raise TypeError(msg)
+    return collect(table) if isinstance(table, pl.LazyFrame) else table
+
+
 def read_groups(
     argument: str,
     table: pl.DataFrame | pl.LazyFrame,
@@ -75,11 +85,7 @@ def read_groups(
 
     ``maker`` is the function that makes such tables, for messages.
     """
-    if not isinstance(table, pl.DataFrame | pl.LazyFrame):
-        found = f"{type(table).__name__}: make it with {maker}"
-        msg = f"`{argument}` must be a table of this package; found {found}"
-        raise TypeError(msg)
-    collected = collect(table) if isinstance(table, pl.LazyFrame) else table
+    collected = read_table(argument, table, maker)
     missing = [name for name in expected if name not in collected.columns]
     if missing:
         found = f"no {missing}: make it with {maker}"
@@ -101,11 +107,8 @@ def _as_text(groups: pl.Series, missing_name: str) -> pl.Series:
     text = text.fill_null(_missing(text, missing_name))
     names = dict[str, str]()
     for value in text.unique(maintain_order=True):
-        name = drawable(value)
         # Another value may be what a control character is written as.
-        while name in names.values():
-            name += UNSEEN
-        names[value] = name
+        names[value] = unlike(drawable(value), names.values())
     return text.replace(names)
 
 
@@ -156,21 +159,22 @@ def channels_of_curves(
     if free:
         msg = f"`color` and `facet` must cover all group columns; found {free} in neither"
         raise ValueError(msg)
-    if faceted is not None:
-        faceted = with_values(faceted, keys, table, options.sort, ranked)
-    if coloured is not None:
-        coloured = with_values(coloured, keys, table, options.sort, ranked)
+    coloured, faceted = (
+        with_values(found, keys, table, options.sort, ranked) for found in (coloured, faceted)
+    )
     return highlighted(coloured, keys, table, options, ranked), faceted
 
 
 def with_values(
-    found: Channel,
+    found: Channel | None,
     keys: Keys,
     table: pl.DataFrame,
     sort: Sort = "rows",
     ranked: Ranked | None = None,
-) -> Channel:
-    """List the values of a channel in the order in which they are drawn."""
+) -> Channel | None:
+    """List the values of a channel, if there is one, in the order in which they are drawn."""
+    if found is None:
+        return None
     values = values_of(table, found.column)
     if found.column in keys.categories:
         values = [value for value in keys.categories[found.column] if value in set(values)]

@@ -8,14 +8,7 @@ from typing import Any, Unpack
 import altair as alt
 import polars as pl
 
-from polars_wroc.charts.channels import (
-    Channel,
-    Keys,
-    channel,
-    numbers,
-    read_groups,
-    with_values,
-)
+from polars_wroc.charts.channels import Channel, Keys, channel, numbers, read_groups, with_values
 from polars_wroc.charts.curve_layers import (
     POINT,
     CurveChart,
@@ -24,9 +17,10 @@ from polars_wroc.charts.curve_layers import (
     drawn_of,
     fpr_axis,
     numbered,
-    thinned,
+    thinned_beside,
     tooltip,
     tpr_axis,
+    written,
 )
 from polars_wroc.charts.options import (
     COLOURS,
@@ -218,9 +212,8 @@ def cost_chart(
     count_curves(table, groups, fewest=_FEWEST)
     whole = with_line(table, groups, costs, target_prevalence(prevalence), baseline)
     whole = _with_costs(with_ratios(whole, groups), groups, costs, total)
-    if faceted is not None:
-        ranked = Ranked(pl.col(CORRECTED), "corrected")
-        faceted = with_values(faceted, keys, whole, chosen.sort, ranked)
+    ranked = Ranked(pl.col(CORRECTED), "corrected")
+    faceted = with_values(faceted, keys, whole, chosen.sort, ranked)
     points, note = _fit(whole, groups)
     chart = CurveChart(keys, None, faceted, chosen)
     points = _with_labels(numbered(chart.in_order(points)))
@@ -275,9 +268,8 @@ def _with_costs(table: pl.DataFrame, keys: list[str], costs: Costs, total: float
     first = over(row, keys)
     return (
         table.with_row_index(_ROW)
-        .with_columns(least.alias("__lowest"))
         .with_columns((total * cost).alias(_COST), (pl.col(_ROW) == first).alias(_LEAST))
-        .drop("__lowest")
+        .drop(_ROW)
     )
 
 
@@ -287,8 +279,7 @@ def _fit(whole: pl.DataFrame, keys: list[str]) -> tuple[pl.DataFrame, str | None
     if points.height <= MAX_ROWS:
         return points, None
     curves = count_curves(whole, keys)
-    kept = thinned(whole, keys, MAX_ROWS // curves // 2 - 2).select(whole.columns)
-    kept = pl.concat([kept, whole.filter(_LEAST)]).unique(_ROW).sort(_ROW)
+    kept = thinned_beside(_LEAST, whole, keys, MAX_ROWS // curves // 2 - 2)
     return shaded(kept, keys), f"{drawn_of(kept, whole)}."
 
 
@@ -299,11 +290,11 @@ def _with_labels(points: pl.DataFrame) -> pl.DataFrame:
         "__ratio_label": (RATIO, "useful area: ratio {:.3f}"),
         "__corrected_label": (CORRECTED, "corrected for chance {:.3f}"),
     }
-    written = [
-        pl.when(first).then(pl.lit(_written(points[column], text))).alias(name)
+    areas = [
+        pl.when(first).then(written(points[column], text)).alias(name)
         for name, (column, text) in texts.items()
     ]
-    finite = pl.lit(_written(points["threshold"], "score of {:.4g} or more"))
+    finite = written(points["threshold"], "score of {:.4g} or more")
     selects_all = (pl.col("fn") == 0) & (pl.col("tn") == 0)
     rule = (
         pl.when(is_origin())
@@ -313,13 +304,7 @@ def _with_labels(points: pl.DataFrame) -> pl.DataFrame:
         .otherwise(finite.fill_null("an infinite score"))
     )
     least = pl.lit("least cost: ") + rule
-    return points.with_columns(*written, pl.when(_LEAST).then(least).alias("__least_label"))
-
-
-def _written(values: pl.Series, text: str) -> pl.Series:
-    return pl.Series(
-        [None if value is None else text.format(value) for value in values], dtype=pl.String
-    )
+    return points.with_columns(*areas, pl.when(_LEAST).then(least).alias("__least_label"))
 
 
 def _areas(base: Any) -> list[Any]:

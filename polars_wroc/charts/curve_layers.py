@@ -38,7 +38,7 @@ from polars_wroc.charts.options import (
     read_options,
     sentences,
 )
-from polars_wroc.groups.auc_sums import GAP_METRICS
+from polars_wroc.groups.comparisons import GAP_METRICS
 from polars_wroc.ranking.curve import CELLS, is_origin
 from polars_wroc.ranking.curve_points import thin
 from polars_wroc.stats.proportions import TOLERANCE
@@ -77,6 +77,14 @@ def thinned(
     return thin(table.lazy(), keys, max(most, _FEWEST), position).collect()
 
 
+def thinned_beside(kept: str, table: pl.DataFrame, keys: list[str], most: int) -> pl.DataFrame:
+    """Keep at most ``most`` points of each curve, and those at which a column is true."""
+    row = "__row_of_table"
+    rows = table.with_row_index(row)
+    few = thinned(rows, keys, most).select(rows.columns)
+    return pl.concat([few, rows.filter(kept)]).unique(row).sort(row).drop(row)
+
+
 def drawn_of(points: pl.DataFrame, table: pl.DataFrame) -> str:
     """Caption: how many points of a table are drawn."""
     of_all = f" of {table.height:,}" if points.height < table.height else ""
@@ -84,13 +92,16 @@ def drawn_of(points: pl.DataFrame, table: pl.DataFrame) -> str:
 
 
 def fit(
-    table: pl.DataFrame, keys: list[str], position: pl.Expr | None = None
+    table: pl.DataFrame,
+    keys: list[str],
+    position: pl.Expr | None = None,
+    room: int = MAX_ROWS * 4 // 5,
 ) -> tuple[pl.DataFrame, str | None]:
-    """Thin the curves if they do not fit into a chart, with room for bends, and say so."""
+    """Thin the curves to the ``room``, beside bends, if they do not fit into a chart; say so."""
     curves = count_curves(table, keys)
     if table.height <= MAX_ROWS:
         return table, None
-    points = thinned(table, keys, MAX_ROWS * 4 // 5 // curves, position)
+    points = thinned(table, keys, room // curves, position)
     return points, drawn_of(points, table)
 
 
@@ -179,6 +190,12 @@ def tooltip(keys: Keys, rates: dict[str, str]) -> list[Any]:
     """Show groups, threshold, rates and counts; ``rates`` gives a title to each column."""
     threshold, counts = numbers(".4~g", ["threshold"]), numbers(",.1~f", CELLS)
     return [*tooltips_of(keys), *threshold, *numbers(".3f", rates), *counts]
+
+
+def written(values: pl.Series, text: str) -> pl.Expr:
+    """Write each number in a text; null for null."""
+    texts = [None if value is None else text.format(value) for value in values]
+    return pl.lit(pl.Series(texts, dtype=pl.String))
 
 
 def numbered(points: pl.DataFrame, infinite: str = "threshold") -> pl.DataFrame:

@@ -7,14 +7,7 @@ from typing import Any, Unpack
 import altair as alt
 import polars as pl
 
-from polars_wroc.charts.channels import (
-    Channel,
-    Keys,
-    numbers,
-    read_groups,
-    slot_of,
-    tooltips_of,
-)
+from polars_wroc.charts.channels import Channel, Keys, numbers, read_groups, slot_of, tooltips_of
 from polars_wroc.charts.curve_layers import POINT, curve_chart, numbered, styles
 from polars_wroc.charts.interval_layers import check_rows
 from polars_wroc.charts.options import (
@@ -195,11 +188,12 @@ def distribution_chart(
     )
     x = alt.X(f"{STEP_X}:Q", title="Score").axis(grid=True)
     x = x.scale(zero=False, nice=False) if own else x.scale(domain=ends_of(bins), nice=False)
+    rule = base.mark_rule(color=INK, strokeDash=[7, 4], strokeWidth=1.5)
     classes = ", of positives upwards and of negatives downwards" if have_classes(bins) else ""
     chart = drawn.chart(
         [
             *_histograms(base, drawn.color, keys, x, _vertical(bins, value)),
-            *([] if threshold is None else [_line_at(base, threshold)]),
+            *([] if threshold is None else [rule.encode(alt.XDatum(threshold))]),
             *_names(base, drawn.options),
         ],
         f"Histograms of the scores{classes}",
@@ -245,11 +239,6 @@ def _histograms(base: Any, color: Channel | None, keys: Keys, x: Any, y: Any) ->
     )
     zero = base.mark_rule(color=PALE, aria=False).encode(alt.YDatum(0))
     return [area, zero, line, hover]
-
-
-def _line_at(base: Any, threshold: float) -> Any:
-    rule = base.mark_rule(color=INK, strokeDash=[7, 4], strokeWidth=1.5)
-    return rule.encode(alt.XDatum(threshold))
 
 
 def _names(base: Any, options: Options) -> list[Any]:

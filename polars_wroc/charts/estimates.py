@@ -8,16 +8,16 @@ from typing import Any, NamedTuple, get_args
 
 import polars as pl
 
-from polars_wroc.charts.channels import Keys, read_groups, shortened
+from polars_wroc.charts.channels import Keys, read_groups, read_table, shortened
 from polars_wroc.charts.options import (
     INTERVAL,
     JOINT_INTERVAL,
     MINUS,
     POINTS,
-    UNSEEN,
     Show,
     in_points,
     sentences,
+    unlike,
 )
 from polars_wroc.groups.comparisons import (
     ALIKE,
@@ -31,7 +31,6 @@ from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import FOUR_FIFTHS, MARGIN, did_you_mean
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL, UNKNOWN_CATEGORY
 from polars_wroc.inputs.metric import Metric
-from polars_wroc.plans.queries import collect
 from polars_wroc.stats.difference_tests import is_significant
 from polars_wroc.stats.proportions import TOLERANCE
 
@@ -96,11 +95,7 @@ def read_estimates(
     arguments.option("show", show, get_args(Show))
     if margin is not None:
         margin = arguments.number("margin", margin, low=0, high=1, open_ends=True)
-    if not isinstance(table, pl.DataFrame | pl.LazyFrame):
-        found = f"{type(table).__name__}: make it with {_MAKERS}"
-        msg = f"`table` must be a table of this package; found {found}"
-        raise TypeError(msg)
-    table = collect(table) if isinstance(table, pl.LazyFrame) else table
+    table = read_table("table", table, _MAKERS)
     names = set(table.columns)
     if {*_PAIR, "difference"} <= names:
         return _of_pairs(table, metric, level or 0.95)
@@ -153,14 +148,7 @@ def _of_comparisons(
     of_pairs, of_impact = isinstance(first, FairnessMetric), first is IMPACT
     rows = table.filter(pl.col("metric").is_in(names), pl.col("attribute") != OVERALL)
     unit = 100 if show == "gap" else 1
-    shown = (show, *(f"{show}_{end}" for end in ("low", "high")))
-    rows = rows.with_columns(
-        *(
-            pl.col(a).cast(pl.Float64).mul(unit).alias(b)
-            for a, b in zip(shown, NUMBERS, strict=True)
-        ),
-        **{ROWS: "n", P_ADJUSTED: "p_adjusted"},
-    )
+    rows = rows.with_columns(*_numbers(show, unit), **{ROWS: "n", P_ADJUSTED: "p_adjusted"})
     if show == "value":
         rows = _with_overall(rows, table)
     if margin is None and (of_pairs or of_impact) and show != "value":
@@ -191,6 +179,15 @@ def _of_comparisons(
         note=sentences(band and band.note, None if of_pairs else _counted(metrics)),
         facet="attribute" if len(keys) > 1 and "metric" in keys and "attribute" in keys else None,
     )
+
+
+def _numbers(column: str, unit: int) -> list[pl.Expr]:
+    """Name an estimate and its limits as they are drawn, in parts of this unit."""
+    ends = (column, f"{column}_low", f"{column}_high")
+    return [
+        pl.col(end).cast(pl.Float64).mul(unit).alias(drawn)
+        for end, drawn in zip(ends, NUMBERS, strict=True)
+    ]
 
 
 def _with_overall(rows: pl.DataFrame, table: pl.DataFrame) -> pl.DataFrame:
@@ -284,18 +281,11 @@ def _keys(rows: pl.DataFrame, metrics: list[Metric]) -> dict[str, pl.Expr]:
     else:
         keys |= {name: pl.col(name) for name in AUDIT_KEYS}
     if rows[MODEL].n_unique() > 1:
-        keys[_unlike(MODEL, keys)] = pl.col(MODEL)
+        keys[unlike(MODEL, keys)] = pl.col(MODEL)
     if len(metrics) > 1:
         labels = {metric.column: metric.heading for metric in metrics}
-        keys[_unlike("metric", keys)] = pl.col("metric").replace_strict(labels)
+        keys[unlike("metric", keys)] = pl.col("metric").replace_strict(labels)
     return keys
-
-
-def _unlike(name: str, keys: Keys | dict[str, pl.Expr]) -> str:
-    """Append invisible characters to a name that an attribute has."""
-    while name in keys:
-        name += UNSEEN
-    return name
 
 
 def _named(
@@ -313,13 +303,12 @@ def _of_pairs(table: pl.DataFrame, metric: str | Sequence[str], level: float) ->
         msg = f"`metric` must be 'auc' for the table of `compare`; found {metric!r}"
         raise ValueError(msg)
     groups = table.columns[: table.columns.index(_PAIR[0])]
-    pair = _unlike("comparison", dict.fromkeys(groups, pl.lit(None)))
-    limits = ("difference", "difference_low", "difference_high")
+    pair = unlike("comparison", groups)
     different = is_significant(pl.col("p_adjusted"), level).fill_null(value=False)
     said = pl.when(different).then(pl.lit(DIFFERENT)).otherwise(pl.lit(TOO_LITTLE))
     verdict = pl.when(pl.col("difference").is_not_null()).then(said)
     rows = table.with_columns(
-        *(pl.col(name).mul(100).alias(drawn) for name, drawn in zip(limits, NUMBERS, strict=True)),
+        *_numbers("difference", 100),
         pl.col("n").alias(ROWS),
         pl.col("p_adjusted").alias(P_ADJUSTED),
         verdict.alias(VERDICT),
@@ -348,17 +337,14 @@ def _of_changes(
     order = [pl.col("verdict").is_null(), "p_value", pl.col("change").abs().neg()]
     ranked = known.with_row_index("__row").sort(order, nulls_last=True, maintain_order=True)
     rows = ranked.head(_MOST).sort("__row")
-    limits = ("change", "change_low", "change_high")
     significant = is_significant(pl.col("p_adjusted"), level)
     tested = pl.when(significant).then(pl.lit(SIGNIFICANT))
     said = tested.when(~significant).then(pl.lit(_NOT_SIGNIFICANT)).otherwise(pl.lit(_UNTESTED))
     unit = 100 if show == "gap" else 1
     rows = rows.with_columns(
-        *(pl.col(name).mul(100).alias(drawn) for name, drawn in zip(limits, NUMBERS, strict=True)),
-        *(
-            pl.col(name).mul(unit).alias(drawn)
-            for name, drawn in (("before", BEFORE), ("after", AFTER))
-        ),
+        *_numbers("change", 100),
+        pl.col("before").mul(unit).alias(BEFORE),
+        pl.col("after").mul(unit).alias(AFTER),
         pl.col("p_adjusted").alias(P_ADJUSTED),
         said.alias(VERDICT),
         pl.concat_str([said, "verdict"], separator=", ", ignore_nulls=True).alias(REMARK),

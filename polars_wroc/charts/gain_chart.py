@@ -8,11 +8,7 @@ from typing import Any, Unpack, get_args
 import altair as alt
 import polars as pl
 
-from polars_wroc.charts.channels import (
-    Channel,
-    read_groups,
-    slot_of,
-)
+from polars_wroc.charts.channels import Channel, read_groups, slot_of
 from polars_wroc.charts.curve_layers import (
     LABEL,
     LABEL_Y,
@@ -28,13 +24,7 @@ from polars_wroc.charts.curve_layers import (
     with_bends,
     with_rates,
 )
-from polars_wroc.charts.options import (
-    PALE,
-    Chart,
-    ChartOptions,
-    GainKind,
-    Ranked,
-)
+from polars_wroc.charts.options import PALE, Chart, ChartOptions, GainKind, Ranked
 from polars_wroc.inputs import arguments
 from polars_wroc.metrics.registry import gini_of
 from polars_wroc.plans.queries import over

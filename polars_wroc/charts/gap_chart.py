@@ -44,7 +44,6 @@ from polars_wroc.charts.interval_layers import (
     remark_column,
     rows_of,
     segment_of,
-    with_level,
     with_texts,
 )
 from polars_wroc.charts.options import (
@@ -53,6 +52,7 @@ from polars_wroc.charts.options import (
     ChartOptions,
     Ranked,
     Show,
+    interval_name,
     read_options,
     sentences,
 )
@@ -209,7 +209,7 @@ def drawing(read: Estimates, given: ChartOptions, level: float | None) -> Drawin
     color, facet = channels_of_segments(read.keys, read.rows, options, ranked)
     shown = Estimate(
         *(*NUMBERS, read.number),
-        with_level(read.axis, level, read.limits),
+        f"{read.axis} with its {interval_name(level, read.limits)}",
         read.description,
         _domain(read),
         options,

@@ -22,14 +22,12 @@ from polars_wroc.charts.channels import (
 from polars_wroc.charts.curve_layers import styles
 from polars_wroc.charts.options import (
     INK,
-    INTERVAL,
     MAX_ROWS,
     MINUS,
     PLAIN,
     Options,
     Ranked,
     captioned,
-    interval_name,
     ordered,
     wrapped,
 )
@@ -97,8 +95,8 @@ def channels_of_segments(
     if facet is None and are_of_audit(keys):
         facet = AUDIT_KEYS[0]
     coloured, faceted = (
-        None if found is None else with_values(found, keys, table)
-        for found in (channel("color", keys, color), channel("facet", keys, facet))
+        with_values(channel(name, keys, key), keys, table)
+        for name, key in (("color", color), ("facet", facet))
     )
     return highlighted(coloured, keys, table, options, ranked), faceted
 
@@ -259,11 +257,6 @@ def panels_of(
     panels = [panel(table.filter(pl.col(facet.column) == value), value) for value in facet.values]
     scales = alt.ScaleResolveMap(x="shared", color="shared", shape="shared")
     return alt.vconcat(*panels, spacing=8, resolve=alt.Resolve(scale=scales), **outer)
-
-
-def with_level(title: str, level: float | None, limits: str = INTERVAL) -> str:
-    """Add the kind of limits to a title, with their level if it is known."""
-    return f"{title} with its {interval_name(level, limits)}"
 
 
 def marks_by_verdict(interval: Any, point: Any, verdict: str, marked: str) -> list[Any]:

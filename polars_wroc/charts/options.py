@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -75,6 +75,13 @@ def drawable(text: str) -> str:
     """Make a name visible, and add a character without width to one that JavaScript has."""
     text = visible(text)
     return f"{text}{UNSEEN}" if text.rstrip(UNSEEN) in _JAVASCRIPT else text
+
+
+def unlike(name: str, taken: Collection[str]) -> str:
+    """Append invisible characters to a name that is taken."""
+    while name in taken:
+        name += UNSEEN
+    return name
 
 
 Chart: TypeAlias = "alt.LayerChart | alt.FacetChart"

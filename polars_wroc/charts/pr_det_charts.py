@@ -14,19 +14,17 @@ from polars_wroc.charts.curve_layers import (
     POINT,
     CurveChart,
     chance,
-    count_curves,
     curve_chart,
-    drawn_of,
     fit,
     moved_by,
     no_curve,
     numbered,
     only_at_points,
     styles,
-    thinned,
     tooltip,
     with_bends,
     with_rates,
+    written,
 )
 from polars_wroc.charts.options import (
     BAND,
@@ -142,14 +140,11 @@ def _with_areas(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
 
 def _fit(table: pl.DataFrame, keys: list[str]) -> tuple[pl.DataFrame, str | None]:
     """Thin the curves if they do not fit into a chart; return a caption about the change."""
-    curves = count_curves(table, keys)
-    points, note = table, None
-    if table.height > MAX_ROWS:
-        points = thinned(table, keys, MAX_ROWS // curves)
-        change = points.select(
-            over(average_precision(table_curve()), keys) - pl.col(_AREA)
-        ).to_series()
-        note = drawn_of(points, table) + moved_by(change, _AREA_LABEL)
+    points, note = fit(table, keys, room=MAX_ROWS)
+    if note:
+        area = over(average_precision(table_curve()), keys)
+        change = points.select(area - pl.col(_AREA)).to_series()
+        note += moved_by(change, _AREA_LABEL)
     # The first step begins at the axis.
     height = pl.col("precision").backward_fill(1)
     return points.with_columns(over(height, keys).alias(_HEIGHT)), note
@@ -168,7 +163,7 @@ def _with_labels(points: pl.DataFrame, chart: CurveChart) -> tuple[pl.DataFrame,
     )
     prevalence = pl.col(_PREVALENCE).filter(slot.is_not_null())
     low, high = (
-        _as_text(points.select(over(end, panel).alias("text")).to_series())
+        written(points.select(over(end, panel).alias("text")).to_series(), "{:.3f}")
         for end in (prevalence.min(), prevalence.max())
     )
     span = pl.when(low == high).then(high).otherwise(pl.format("{} to {}", low, high))
@@ -179,10 +174,6 @@ def _with_labels(points: pl.DataFrame, chart: CurveChart) -> tuple[pl.DataFrame,
         pl.when(once).then(chance_y).alias(_CHANCE_Y),
     )
     return labelled, right
-
-
-def _as_text(values: pl.Series) -> pl.Expr:
-    return pl.lit(pl.Series([None if value is None else f"{value:.3f}" for value in values]))
 
 
 def _place(points: pl.DataFrame, chart: CurveChart) -> tuple[float, bool]:

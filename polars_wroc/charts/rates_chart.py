@@ -8,12 +8,7 @@ from typing import Any, Unpack, get_args
 import altair as alt
 import polars as pl
 
-from polars_wroc.charts.channels import (
-    Keys,
-    numbers,
-    read_groups,
-    tooltips_of,
-)
+from polars_wroc.charts.channels import Keys, numbers, read_groups, tooltips_of
 from polars_wroc.charts.curve_layers import (
     LABEL,
     LABEL_Y,
@@ -23,17 +18,17 @@ from polars_wroc.charts.curve_layers import (
     curve_chart,
     drawn_of,
     styles,
-    thinned,
+    thinned_beside,
 )
 from polars_wroc.charts.options import (
     GREY,
     MAX_ROWS,
-    UNSEEN,
     Chart,
     ChartOptions,
     Ranked,
     Rate,
     interval_name,
+    unlike,
 )
 from polars_wroc.inputs import arguments
 from polars_wroc.plans.queries import over
@@ -45,7 +40,6 @@ _FALLING = ("selection_rate", "tpr", "fpr", "npv", "fdr")
 # Columns of the drawn rows.
 RATE, VALUE, LOW, HIGH = "__rate", "__value", "__low", "__high"
 AT, CHOSEN = "__at", "__chosen"
-_ROW = "__row"
 _LETTERS = len("0.123")
 
 
@@ -72,9 +66,7 @@ def fit(table: pl.DataFrame, keys: Keys, rates: int) -> tuple[pl.DataFrame, str 
     curves = count_curves(table, groups, argument="metrics", fewest=4 * rates)
     if table.height <= most:
         return table, None
-    numbered = table.with_row_index(_ROW)
-    kept = thinned(numbered, groups, most // curves - 1).select(numbered.columns)
-    points = pl.concat([kept, numbered.filter(CHOSEN)]).unique(_ROW).sort(_ROW)
+    points = thinned_beside(CHOSEN, table, groups, most // curves - 1)
     return points, drawn_of(points, table)
 
 
@@ -178,10 +170,10 @@ def rates_chart(
     """
     drawn = _checked(rates)
     level = arguments.optional_level(level)
-    expected = ("threshold", *CELLS, *{*drawn, "tpr", "fpr"})
-    metrics, keys = read_groups("table", table, expected, "`threshold_metrics`")
+    expected = ("threshold", *CELLS, *dict.fromkeys((*drawn, "tpr", "fpr")))
+    rows, keys = read_groups("table", table, expected, "`threshold_metrics`")
     at = None if threshold is None else arguments.number("threshold", threshold, finite=True)
-    points, thinning = fit(with_choice(metrics, list(keys.values()), at), keys, len(drawn))
+    points, thinning = fit(with_choice(rows, list(keys.values()), at), keys, len(drawn))
     several = len(drawn) > 1
     options.setdefault("columns", 2)
     if several and (panels := _panels(keys, options)):
@@ -218,9 +210,7 @@ def _checked(rates: Rate | Sequence[Rate]) -> list[Rate]:
 
 def _panels(keys: Keys, options: ChartOptions) -> str | None:
     """Add the rate to the group columns; return the column of the panels."""
-    name = "rate"
-    while name in keys:
-        name += UNSEEN
+    name = unlike("rate", keys)
     keys[name] = RATE
     alone = len(keys) == 1 or options.get("color") == name
     return options.get("facet") or (None if alone else name)

@@ -7,12 +7,7 @@ from typing import Any, Unpack
 import altair as alt
 import polars as pl
 
-from polars_wroc.charts.channels import (
-    Channel,
-    Keys,
-    read_groups,
-    slot_in,
-)
+from polars_wroc.charts.channels import Channel, Keys, read_groups, slot_in
 from polars_wroc.charts.curve_layers import (
     LABEL,
     LABEL_Y,

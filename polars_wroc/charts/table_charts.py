@@ -140,8 +140,7 @@ def _axes(
         raise ValueError(msg)
     groups = [(name, column) for name, column in keys.items() if name != scored]
     half = len(groups) // 2
-    panels = channel("facet", keys, scored)
-    faceted = None if panels is None else with_values(panels, keys, table)
+    faceted = with_values(channel("facet", keys, scored), keys, table)
     return dict(groups[:half]), dict(groups[half:]), faceted
 
 

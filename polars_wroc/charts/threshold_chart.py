@@ -11,12 +11,7 @@ from typing import Any, Unpack
 import altair as alt
 import polars as pl
 
-from polars_wroc.charts.channels import (
-    Channel,
-    name_in_label,
-    read_groups,
-    slot_of,
-)
+from polars_wroc.charts.channels import Channel, name_in_label, read_groups, slot_of
 from polars_wroc.charts.curve_layers import (
     POINT,
     chance,
@@ -40,7 +35,7 @@ from polars_wroc.charts.options import (
     ChartOptions,
     Ranked,
 )
-from polars_wroc.groups.auc_sums import GAP_METRICS
+from polars_wroc.groups.comparisons import GAP_METRICS
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import ROC_COLUMNS
 from polars_wroc.ranking.curve import CELLS
@@ -149,23 +144,17 @@ _TOP, _LINE, _GAP = 58, 15, 8
 _TOTAL = " + ".join(f"datum.{name}" for name in CELLS)
 
 
-@dataclass(frozen=True)
-class Place:
-    """Where numbers are, under a panel of this height in pixels."""
-
-    height: int
-
-    def of_line(self, line: str) -> str:
-        """Height of a line of text in units of the axis."""
-        lines = (_IN_COLUMN + 1) * _LINE + _GAP
-        return f"-({_TOP} + {lines} * datum.{SLOT} + {_LINE} * ({line})) / {self.height}"
+def _place_of(line: str, height: int) -> str:
+    """Place of a line of text under a panel of this height in pixels, in units of the axis."""
+    lines = (_IN_COLUMN + 1) * _LINE + _GAP
+    return f"-({_TOP} + {lines} * datum.{SLOT} + {_LINE} * ({line})) / {height}"
 
 
-def headings(at: Any, lines: dict[str, Any], shapes: dict[str, Any], place: Place) -> list[Any]:
+def headings(at: Any, lines: dict[str, Any], shapes: dict[str, Any], height: int) -> list[Any]:
     """Write a heading above the numbers of each curve: its name and the selected scores."""
     placed = at.transform_calculate(
         **{
-            _PLACE: place.of_line("0"),
+            _PLACE: _place_of("0", height),
             _KEY: f"datum.{NAME} + ((datum.tp + datum.fn) * (datum.fp + datum.tn) > 0 ? "
             "'selected at ' + format(threshold, abs(threshold) < 1e6 ? '.6~g' : '.10~g') + "
             f"' or more' : ({_TOTAL} > 0 ? '{ONE_CLASS}' : '{NO_ROWS}') + ': no curve')",
@@ -196,7 +185,7 @@ def count_format(points: pl.DataFrame, *, whole: bool) -> str:
     return ",.0f" if whole or largest >= _UNITS else ",.1f"
 
 
-def numbers(at: Any, place: Place, count: str, *, weighted: bool) -> list[Any]:
+def numbers(at: Any, height: int, count: str, *, weighted: bool) -> list[Any]:
     """Write counts or weights, and rates, under each curve."""
     names, labels = list(_NUMBERS), list((_NUMBERS | (_WEIGHTS if weighted else {})).values())
     number, column = f"indexof({names}, datum.{_KEY})", f"datum.{_PLACE} >= {_IN_COLUMN}"
@@ -208,7 +197,7 @@ def numbers(at: Any, place: Place, count: str, *, weighted: bool) -> list[Any]:
         .transform_fold(names, as_=[_KEY, _VALUE])
         .transform_calculate(**{_PLACE: number})
         .transform_calculate(
-            __y=place.of_line(f"1 + datum.{_PLACE} % {_IN_COLUMN}"),
+            __y=_place_of(f"1 + datum.{_PLACE} % {_IN_COLUMN}", height),
             __left=f"{column} ? 0.525 : 0",
             __right=f"{column} ? 1 : 0.485",
             __text=f"{labels}[datum.{_PLACE}]",
@@ -296,7 +285,7 @@ def threshold_chart(
     shapes = styles(chart.color, points=True, legend=False)
     fpr, tpr = fpr_axis(), tpr_axis()
     shown = tooltip(keys, {"fpr": "fpr", "tpr": "tpr"})
-    at, place = _at_threshold(base), Place(chart.options.height or PANEL)
+    at, height = _at_threshold(base), chart.options.height or PANEL
     point = at.mark_point(filled=True, size=130, opacity=1, stroke="white", strokeWidth=1).encode(
         fpr, tpr, tooltip=shown, **shapes
     )
@@ -312,8 +301,8 @@ def threshold_chart(
         chance(base).add_params(param),
         *chart.lines(base, fpr, tpr, shown, legend=False),
         point,
-        *headings(at, lines, shapes, place),
-        *numbers(at, place, count_format(points, whole=whole), weighted=weights),
+        *headings(at, lines, shapes, height),
+        *numbers(at, height, count_format(points, whole=whole), weighted=weights),
     ]
     return chart.chart(
         layers,

@@ -31,21 +31,6 @@ from polars_wroc.cli import arguments, process, results, sources
 from polars_wroc.cli.arguments import groups_of
 from polars_wroc.cli.options import CURVES
 from polars_wroc.cli.process import UsageError, screen_of
-from polars_wroc.cli.results import (
-    aucs_in_text,
-    calibration_in_text,
-    decisions_in_text,
-    gaps_in_text,
-    impact_in_text,
-    is_chart,
-    pairs_in_text,
-    present,
-    print_json,
-    say,
-    say_written,
-    show_table,
-    write_table,
-)
 from polars_wroc.cli.sources import Source
 from polars_wroc.counts.count_table import CountTable
 from polars_wroc.files import outputs
@@ -105,7 +90,7 @@ def run_audit(options: argparse.Namespace) -> None:
     run = replace(result.run, command=options.command_line, files=files)
     judgement = judged(gates, result.table)
     result = replace(result, run=run, gates=judgement.gates)
-    present(judgement, lambda: _show_audit(result, options))
+    results.present(judgement, lambda: _show_audit(result, options))
 
 
 def run_auc(options: argparse.Namespace) -> None:
@@ -113,35 +98,36 @@ def run_auc(options: argparse.Namespace) -> None:
     source = sources.source_of(options)
     table = _computed(options, source, "summary", diagnostics=options.diagnostics)
     check_positives(options.pos_label, found=bool(table["n_pos"].sum()))
-    show_table("auc", table, options, partial(aucs_in_text, table), level=options.level)
+    text = partial(results.aucs_in_text, table)
+    results.show_table("auc_chart", table, options, text, level=options.level)
 
 
 def run_curve(options: argparse.Namespace) -> None:
     """Write curves as a table or a chart."""
     _check_kind(options)
     function, names, drawn_from_roc, only_chart = CURVES[options.kind]
-    if only_chart and not is_chart(options):
+    if only_chart and not results.is_chart(options):
         msg = f"--kind {options.kind} is only drawn: -o FILE with .html, .png or .svg"
         raise UsageError(msg)
     given = {name: value for name in names if (value := getattr(options, name)) is not None}
     # The source has the bins of scores.
     chosen = {name: value for name, value in given.items() if name != "bins"}
     source = sources.source_of(options)
-    if drawn_from_roc and is_chart(options):
+    if drawn_from_roc and results.is_chart(options):
         curves = source.function("roc_curve")()
     else:
         curves = source.function(function)(**chosen)
-    known = chosen | {"facet": source.facet}
-    if options.kind != "roc" or not is_chart(options):
+    if options.kind != "roc" or not results.is_chart(options):
         table = collect(curves)
         positives = "prevalence" if "prevalence" in table.columns else pl.col("tp") + pl.col("fn")
         _check_positives(options, source, found=bool(table.select(positives).sum().item()))
-        write_table(options.kind, table, options, **known)
+        results.write_table(f"{options.kind}_chart", table, options, **chosen, facet=source.facet)
         return
     summary = source.function("summary")(**arguments.uncertainty_of(options))
     table, aucs = collect_all([curves, summary])
     check_positives(options.pos_label, found=bool(aucs["n_pos"].sum()))
-    write_table("roc", table, options, **known | {"summary": aucs, "level": options.level})
+    drawn = {"facet": source.facet, "summary": aucs, "level": options.level}
+    results.write_table("roc_chart", table, options, **drawn)
 
 
 def _check_kind(options: argparse.Namespace) -> None:
@@ -154,7 +140,7 @@ def _check_kind(options: argparse.Namespace) -> None:
                 msg = f"{options.flags[name]} applies to --kind {kind}; found {options.kind}"
                 raise UsageError(msg)
     design = [name for name in arguments.DESIGN if getattr(options, name)]
-    if design and (options.kind != "roc" or options.band or not is_chart(options)):
+    if design and (options.kind != "roc" or options.band or not results.is_chart(options)):
         flag = options.flags[design[0]]
         msg = f"{flag} applies to the AUCs in a ROC chart, not to tables, a --band or other kinds"
         raise UsageError(msg)
@@ -172,50 +158,50 @@ def run_merge(options: argparse.Namespace) -> None:
 
 def _write_counts(counts: pl.LazyFrame, options: argparse.Namespace) -> None:
     if options.output == "-":
-        print_json(collect(counts), options)
+        results.print_json(collect(counts), options)
     else:
         outputs.sink_table(counts, options.output)
-        say_written(options)
+        results.say_written(options)
 
 
 def _show_audit(result: Audit, options: argparse.Namespace) -> None:
     if options.output == "-":
-        say(result.to_json(), options, json=True)
+        results.say(result.to_json(), options, json=True)
         return
     if options.output:
         result.save(options.output)
     text = in_text(result, screen_of(options, SEGMENTS))
-    say(f"{text}\n", options)
+    results.say(f"{text}\n", options)
     if options.output:
-        say_written(options)
+        results.say_written(options)
 
 
 def run_diff(options: argparse.Namespace) -> None:
     """Print or write the changes, or draw those of a metric; raise if a gate fails."""
     given = [name for name, value in _given(options, "metric show").items() if value is not None]
-    if given and not is_chart(options):
+    if given and not results.is_chart(options):
         msg = f"--{given[0]} applies to a chart: -o FILE with one of .html, .png, .svg"
         raise UsageError(msg)
     gates = _gates(options, OF_CHANGES)
     before, after = options.files
     changes = changes_between(before, after, options.adjust, different_rows=options.different_rows)
-    present(judged(gates, changes.judged), partial(_show_changes, changes, options))
+    results.present(judged(gates, changes.judged), partial(_show_changes, changes, options))
 
 
 def _show_changes(changes: Changes, options: argparse.Namespace) -> None:
     """Print or write the changes: as a table, a chart or a page."""
     if (options.output or "").lower().endswith(".html"):
-        from polars_wroc.audits.report.changes import render_changes  # noqa: PLC0415
+        from polars_wroc.audits.report.page import render_changes  # noqa: PLC0415
 
         before, after = (Path(name).name for name in options.files)
         page = render_changes(changes, (before, after), options.metric, options.show)
         outputs.write(options.output, lambda part: part.write_text(page, encoding="utf-8"))
-        say_written(options)
+        results.say_written(options)
         return
     metric, show = changes.most_changed(options.metric, options.show)[0]
     text = partial(changes_in_text, changes)
     drawn = {"level": changes.level, "metric": metric, "show": show}
-    show_table("diff", changes.table, options, text, **drawn)
+    results.show_table("gap_chart", changes.table, options, text, **drawn)
 
 
 def run_impact(options: argparse.Namespace) -> None:
@@ -242,16 +228,16 @@ def run_impact(options: argparse.Namespace) -> None:
         table, decided = collect_all([function(**given), _decided(frame, options)])
     arguments.check_selected(options, decided["selected"].sum())
     notes = _notes(table, decided, options)
-    in_text = partial(impact_in_text, table, notes)
+    in_text = partial(results.impact_in_text, table, notes)
 
     def show() -> None:
         drawn = {"metric": IMPACT_RATIO, "show": "ratio", "level": options.level}
-        show_table("impact", _written(table, options), options, in_text, **drawn)
+        results.show_table("gap_chart", _written(table, options), options, in_text, **drawn)
         if options.output:
             for note in notes:
                 process.complain(note)
 
-    present(judged(gates, table), show)
+    results.present(judged(gates, table), show)
 
 
 def _decided(frame: pl.LazyFrame | CountTable, options: argparse.Namespace) -> pl.LazyFrame:
@@ -325,15 +311,15 @@ def run_compare(options: argparse.Namespace) -> None:
     source = sources.source_of(options)
     table = _computed(options, source, "compare", **_given(options, "method adjust"))
     _check_positives(options, source, found=bool(table["auc_a"].count()))
-    text = partial(pairs_in_text, table, options.level)
-    show = partial(show_table, "compare", table, options, text, level=options.level)
-    present(judged(gates, judged_pairs(table)), show)
+    text = partial(results.pairs_in_text, table, options.level)
+    show = partial(results.show_table, "gap_chart", table, options, text, level=options.level)
+    results.present(judged(gates, judged_pairs(table)), show)
 
 
 def run_gaps(options: argparse.Namespace) -> None:
     """Test the gaps between groups and their reference."""
     metric: str = options.metric or "auc"
-    if options.metric and options.output and not is_chart(options):
+    if options.metric and options.output and not results.is_chart(options):
         msg = f"--metric applies to what is printed and to charts; {options.output} has all metrics"
         raise UsageError(msg)
     if metric != "auc" and options.threshold is None and options.selected is None:
@@ -347,8 +333,8 @@ def run_gaps(options: argparse.Namespace) -> None:
     if options.selected is not None:
         arguments.check_selected(options, table.filter(metric="selection_rate")["value"].sum())
     reference = " and ".join(_IN_WORDS.get(each, each) for each in options.reference or ["rest"])
-    text = partial(gaps_in_text, table, metric, reference, options.margin)
-    show_table("gaps", table, options, text, metric=metric, level=options.level)
+    text = partial(results.gaps_in_text, table, metric, reference, options.margin)
+    results.show_table("gap_chart", table, options, text, metric=metric, level=options.level)
 
 
 def run_thresholds(options: argparse.Namespace) -> None:
@@ -358,12 +344,12 @@ def run_thresholds(options: argparse.Namespace) -> None:
         table = collect(_decisions(options, source))
     found = table.select((pl.col("tp") + pl.col("fn") > 0).any()).item()
     _check_positives(options, source, found=found)
-    text, drawn, known = partial(decisions_in_text, table), table, dict[str, Any]()
-    if is_chart(options):
+    text, drawn, known = partial(results.decisions_in_text, table), table, dict[str, Any]()
+    if results.is_chart(options):
         # The chart has a slider along the curve.
         drawn = collect(source.function("roc_curve")())
         known = {"facet": source.facet, "threshold": _start(table, drawn)}
-    show_table("thresholds", drawn, options, text, **known)
+    results.show_table("threshold_chart", drawn, options, text, **known)
 
 
 def run_calibrate(options: argparse.Namespace) -> None:
@@ -377,9 +363,9 @@ def run_calibrate(options: argparse.Namespace) -> None:
     table = tables[0]
     found = table.select((pl.col("observed_rate") > 0).any()).item()
     _check_positives(options, source, found=bool(found))
-    text = partial(calibration_in_text, table, tables[-1])
+    text = partial(results.calibration_in_text, table, tables[-1])
     known = {"facet": source.facet, "level": options.level}
-    show_table("calibration", table, options, text, **known)
+    results.show_table("calibration_chart", table, options, text, **known)
 
 
 def _decisions(options: argparse.Namespace, source: Source) -> pl.LazyFrame:

@@ -24,7 +24,7 @@ from polars_wroc.counts.score_counts import merge_counts, score_counts
 from polars_wroc.curves.calibration_curve import calibration_curve
 from polars_wroc.curves.roc_curve import roc_curve
 from polars_wroc.files import outputs
-from polars_wroc.groups.auc_sums import GAP_METRICS
+from polars_wroc.groups.comparisons import GAP_METRICS
 from polars_wroc.groups.group_gaps import group_gaps
 from polars_wroc.groups.impact_ratios import impact_ratios
 from polars_wroc.inputs.arguments import did_you_mean
@@ -59,7 +59,7 @@ class CurveKind(NamedTuple):
     only_chart: bool = False
 
 
-# What `--kind` names, as the kinds of tables that have charts.
+# What `--kind` names; each has a chart.
 CURVES = {
     "roc": CurveKind("roc_curve", ("level", "max_points", "band", "bins")),
     "pr": CurveKind("pr_curve"),

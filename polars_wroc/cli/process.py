@@ -7,6 +7,7 @@ import atexit
 import codecs
 import contextlib
 import os
+import re
 import shutil
 import signal
 import stat
@@ -17,6 +18,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack
+from json import dumps
 from pathlib import Path
 from types import FrameType
 from typing import Literal, TextIO, TypeVar
@@ -38,7 +40,7 @@ def say(text: str, *, json: bool = False) -> None:
         if sys.stdout is None:
             msg = "that it is closed"
             raise OSError(msg)  # noqa: TRY301  (the same sentence for all)
-        sys.stdout.write(_encodable(text, sys.stdout, _in_json if json else _in_python))
+        sys.stdout.write(_encodable(text, sys.stdout, json=json))
         sys.stdout.flush()
     except BrokenPipeError:
         raise
@@ -52,7 +54,7 @@ def complain(message: str) -> None:
     """Print a line on standard error, if it is writable."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         line = f"polars-wroc: {one_line(message)}\n"
-        sys.stderr.write(_encodable(line, sys.stderr, _in_python))
+        sys.stderr.write(_encodable(line, sys.stderr))
         sys.stderr.flush()
 
 
@@ -86,34 +88,15 @@ def silence(stream: TextIO | None) -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def _encodable(text: str, stream: TextIO, escape: Callable[[str], str]) -> str:
+def _encodable(text: str, stream: TextIO, *, json: bool = False) -> str:
+    """Escape characters outside the encoding of a stream, as Python does or in JSON strings."""
     encoding = getattr(stream, "encoding", None) or "utf-8"
-    if escape is _in_json and codecs.lookup(encoding).name != "utf-8":
-        # JSON is read as UTF-8, of which ASCII is a subset.
-        encoding = "ascii"
-    if _fits(text, encoding):
-        return text
-    return text.translate(
-        {ord(sign): escape(sign) for sign in set(text) if not _fits(sign, encoding)}
-    )
-
-
-def _fits(text: str, encoding: str) -> bool:
-    try:
-        text.encode(encoding)
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _in_python(sign: str) -> str:
-    return sign.encode("ascii", "backslashreplace").decode()
-
-
-def _in_json(sign: str) -> str:
-    """Escape a character of a JSON string."""
-    units = sign.encode("utf-16-be", "surrogatepass")
-    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
+    if not json:
+        return text.encode(encoding, "backslashreplace").decode(encoding)
+    # JSON is read as UTF-8, of which ASCII is a subset.
+    is_utf8 = codecs.lookup(encoding).name == "utf-8"
+    outside = r"[\ud800-\udfff]" if is_utf8 else r"[^\x00-\x7f]"
+    return re.sub(outside, lambda sign: dumps(sign[0])[1:-1], text)
 
 
 _NAMES = ("SIGINT", "SIGTERM", "SIGHUP")

@@ -6,7 +6,7 @@ import argparse
 import textwrap
 from collections.abc import Callable, Sequence
 from pkgutil import resolve_name
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import polars as pl
 import polars.selectors as cs
@@ -18,9 +18,8 @@ from polars_wroc.charts.options import save_chart
 from polars_wroc.cli import process
 from polars_wroc.cli.process import UsageError, screen_of
 from polars_wroc.files import outputs
-from polars_wroc.groups.auc_sums import GAP_METRICS
 from polars_wroc.groups.categories import CROSSED
-from polars_wroc.groups.comparisons import DIFFERENT
+from polars_wroc.groups.comparisons import DIFFERENT, GAP_METRICS
 from polars_wroc.inputs.arguments import FOUR_FIFTHS
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, UNKNOWN_CATEGORY
 from polars_wroc.metrics.summary import DIAGNOSTIC_COLUMNS
@@ -28,41 +27,8 @@ from polars_wroc.ranking.curve import CELLS
 from polars_wroc.stats.difference_tests import is_significant
 from polars_wroc.stats.proportions import TOLERANCE
 
-
-class ChartKind(NamedTuple):
-    """A chart function by its file and name, and the arguments of it that the command knows."""
-
-    function: str
-    arguments: tuple[str, ...] = ()
-
-
 # Suffixes of files that tables of these kinds are written to, as tables or charts.
 TABLE_OR_CHART = (*outputs.TABLE_SUFFIXES, *outputs.CHART_SUFFIXES)
-# The charts of kinds of tables.
-_CHARTS = {
-    "auc": ChartKind("gap_chart:auc_chart", ("level",)),
-    "gaps": ChartKind("gap_chart:gap_chart", ("metric", "level")),
-    "compare": ChartKind("gap_chart:gap_chart", ("level",)),
-    "impact": ChartKind("gap_chart:gap_chart", ("metric", "show", "level")),
-    "diff": ChartKind("gap_chart:gap_chart", ("metric", "show", "level")),
-    "roc": ChartKind("roc_chart:roc_chart", ("facet", "summary", "level")),
-    "pr": ChartKind("pr_det_charts:pr_chart", ("facet",)),
-    "det": ChartKind("pr_det_charts:det_chart", ("facet",)),
-    "gain": ChartKind("gain_chart:gain_chart", ("facet",)),
-    "decision": ChartKind("risk_charts:decision_chart", ("facet", "level")),
-    "calibration": ChartKind("risk_charts:calibration_chart", ("facet", "level")),
-    "cost": ChartKind("cost_chart:cost_chart", ("facet", "cost_fn", "cost_fp", "prevalence")),
-    "thresholds": ChartKind("threshold_chart:threshold_chart", ("facet", "threshold")),
-}
-
-
-def draw(kind: str, table: pl.DataFrame, path: str, **known: Any) -> None:
-    """Write the chart of a table to a file, with what is ``known`` of the function's arguments."""
-    function, names = _CHARTS[kind]
-    given = {name: known[name] for name in names if known.get(name) is not None}
-    # Only a chart should cost the import of Altair.
-    draw_chart = resolve_name(f"polars_wroc.charts.{function}")
-    save_chart(draw_chart(table, **given), path)
 
 
 class GateError(Exception):
@@ -109,7 +75,7 @@ def check_output(options: argparse.Namespace) -> None:
 
 
 def show_table(
-    kind: str,
+    chart: str,
     table: pl.DataFrame,
     options: argparse.Namespace,
     text: Callable[[Screen], str],
@@ -117,20 +83,22 @@ def show_table(
 ) -> None:
     """Write a table to a file, draw it, or print it: as JSON, or as text for readers.
 
-    ``known`` are arguments of its chart.
+    ``known`` are arguments of the function that draws its ``chart``.
     """
     if options.output == "-":
         print_json(table, options)
     elif options.output:
-        write_table(kind, table, options, **known)
+        write_table(chart, table, options, **known)
     else:
         say(f"{text(screen_of(options))}\n", options)
 
 
-def write_table(kind: str, table: pl.DataFrame, options: argparse.Namespace, **known: Any) -> None:
+def write_table(chart: str, table: pl.DataFrame, options: argparse.Namespace, **known: Any) -> None:
     """Write a table, or its chart, to a file."""
     if is_chart(options):
-        draw(kind, table, options.output, **known)
+        # Only a chart should cost the import of Altair.
+        draw = resolve_name(f"polars_wroc:{chart}")
+        save_chart(draw(table, **known), options.output)
     else:
         outputs.save_table(table, options.output)
     say_written(options)
@@ -171,7 +139,9 @@ def of_pairs(table: pl.DataFrame, keys: Sequence[str], level: float) -> str:
     if found.is_empty():
         return f"No score is shown to have a higher AUC than another ({many(tested, 'test')})."
     groups = [key for key in keys if key not in ("model_a", "model_b")]
-    names = [f"{_place(row, groups)}{_order(row)}" for row in found.iter_rows(named=True)]
+    start = "{}: " if groups else "{}"
+    rows = found.iter_rows(named=True)
+    names = [start.format(_place(row, groups)) + _order(row) for row in rows]
     are = "differs" if found.height == 1 else "differ"
     counts = f"{found.height:,} of {many(tested, 'pair')} of AUCs {are}"
     return f"{counts}: {first_few(names, _SEPARATOR)}."
@@ -183,9 +153,7 @@ def of_gaps(
     """Say which groups differ from their reference."""
     of_metric = table.filter(metric=metric)
     found = of_metric.filter(verdict="different").sort(pl.col("gap").abs(), descending=True)
-    names = [
-        f"{_place(row, keys, '')} ({points(row['gap'])})" for row in found.iter_rows(named=True)
-    ]
+    names = [f"{_place(row, keys)} ({points(row['gap'])})" for row in found.iter_rows(named=True)]
     what = f"from {reference} in {GAP_METRICS[metric].label}"
     first = f"No group is shown to differ {what}."
     if names:
@@ -212,7 +180,7 @@ def of_decisions(table: pl.DataFrame, keys: Sequence[str]) -> str | None:
     found = table.filter(pl.col("threshold").is_null())
     if found.is_empty():
         return None
-    names = [_place(row, keys, "") for row in found.iter_rows(named=True)]
+    names = [_place(row, keys) for row in found.iter_rows(named=True)]
     groups = f" in {first_few(names, _SEPARATOR)}" if keys else ""
     return f"No threshold can be chosen{groups}: a class that the rule needs is missing."
 
@@ -229,7 +197,7 @@ def of_calibration(slopes: pl.DataFrame, keys: Sequence[str]) -> str:
     sentences = []
     for text, condition in said.items():
         found = slopes.filter(condition)
-        names = [_place(row, keys, "") for row in found.iter_rows(named=True)]
+        names = [_place(row, keys) for row in found.iter_rows(named=True)]
         if names:
             listed = f": {first_few(names, _SEPARATOR)}" if keys else ""
             sentences.append(f"{text}{listed}.")
@@ -253,7 +221,7 @@ def of_impact(table: pl.DataFrame, keys: Sequence[str]) -> str:
         # Crossed groups come after those of one attribute.
         crossed = pl.col("attribute").str.contains(CROSSED, literal=True)
         found = judged.filter(condition).sort(crossed, "ratio").iter_rows(named=True)
-        names = [f"{_place(row, keys, '')} ({row['ratio']:.2f})" for row in found]
+        names = [f"{_place(row, keys)} ({row['ratio']:.2f})" for row in found]
         if names:
             sentences.append(f"{start}: {first_few(names, _SEPARATOR)}.")
     if not judged.select(surely.any()).item():
@@ -288,10 +256,9 @@ def _order(row: dict[str, Any]) -> str:
     return f"{higher} is above {lower} by {abs(row['difference']):.3f}"
 
 
-def _place(row: dict[str, Any], keys: Sequence[str], end: str = ": ") -> str:
+def _place(row: dict[str, Any], keys: Sequence[str]) -> str:
     """Name a group, as in sex f, race a."""
-    names = [MISSING if row[key] is None else str(row[key]) for key in keys]
-    return f"{' '.join(names)}{end}" if names else ""
+    return " ".join(MISSING if row[key] is None else str(row[key]) for key in keys)
 
 
 _Columns: TypeAlias = list[str | pl.Expr | pl.Series]

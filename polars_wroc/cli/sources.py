@@ -7,31 +7,23 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from pkgutil import resolve_name
 from typing import Any, NamedTuple, NoReturn
 
 import polars as pl
 
-from polars_wroc.audits.audit import audit
 from polars_wroc.cli import arguments
 from polars_wroc.cli.arguments import groups_of
 from polars_wroc.cli.process import Progress
 from polars_wroc.counts.count_table import CountTable, merge, read_count_table, read_count_tables
 from polars_wroc.counts.score_counts import score_counts
-from polars_wroc.curves.calibration_curve import calibration_curve
-from polars_wroc.curves.calibration_summary import calibration_summary
-from polars_wroc.curves.cost_curve import cost_curve
-from polars_wroc.curves.decision_curve import decision_curve
-from polars_wroc.curves.roc_curve import pr_curve, roc_curve
 from polars_wroc.files import sources
 from polars_wroc.files.sources import first_line, without_credentials
-from polars_wroc.groups.group_gaps import group_gaps
 from polars_wroc.inputs.columns import SCORE, WEIGHT
 from polars_wroc.inputs.decisions import read_decisions
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import Rows
-from polars_wroc.metrics.compare import compare
 from polars_wroc.metrics.score_ranges import ROWS_PER_RANGE, summary_in_ranges
-from polars_wroc.metrics.summary import summary
 from polars_wroc.namespaces import Counts
 from polars_wroc.plans.config import (
     BUDGET,
@@ -41,17 +33,7 @@ from polars_wroc.plans.config import (
     rows_within_budget,
 )
 from polars_wroc.plans.queries import collect, message_of
-from polars_wroc.thresholds.confusion_matrix import threshold_metrics
-from polars_wroc.thresholds.operating_points import operating_points
 
-_FUNCTIONS: dict[str, Callable[..., Any]] = {
-    function.__name__: function
-    for function in (
-        *(audit, summary, compare, group_gaps, threshold_metrics, operating_points),
-        *(calibration_curve, calibration_summary),
-        *(roc_curve, pr_curve, cost_curve, decision_curve),
-    )
-}
 # Errors that a file may have caused.
 ERRORS = (ValueError, TypeError, OSError, pl.exceptions.PolarsError)
 
@@ -84,7 +66,9 @@ def source_of(options: argparse.Namespace) -> Source:
         given["bins"] = options.bins
     elif budget_is_set() and (rows := known_rows(options)) > MOST_ROWS:
         return Source(lambda name: _without_spilling(name, rows, options, given), groups)
-    return Source(lambda name: partial(_FUNCTIONS[name], **_groups(name, **given)), groups)
+    return Source(
+        lambda name: partial(resolve_name(f"polars_wroc:{name}"), **_groups(name, **given)), groups
+    )
 
 
 def _groups(name: str, **given: Any) -> dict[str, Any]:

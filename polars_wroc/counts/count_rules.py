@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from polars_wroc.counts.binning import is_number_of_bins, parts_of, score_bin
-from polars_wroc.counts.score_sums import COUNTS, HIGH, LOW
+from polars_wroc.counts.score_sums import COUNTS, HIGH, LOW, is_number_of_bins, parts_of, score_bin
 from polars_wroc.inputs.rows import CLASSES
 from polars_wroc.plans.queries import require_at_collect
 
@@ -50,7 +49,7 @@ def checked(
     schema = frame.collect_schema()
     rules = _rules(argument, binned=BINS in schema, once=once, marked=LABELLED in schema)
     names = [BINS] if BINS in schema else []
-    same = [*keys, *names, _number(binned=BINS in schema)]
+    same = [*keys, *names, bin_number(binned=BINS in schema)]
     broken = pl.coalesce(
         pl.when(~rule.holds.fill_null(value=False)).then(pl.lit(number, pl.UInt8))
         for number, rule in enumerate(rules)
@@ -238,7 +237,8 @@ def _is_shown(dtype: pl.DataType) -> bool:
     return not (dtype.is_nested() or dtype in (pl.Binary, pl.Object))
 
 
-def _number(*, binned: bool) -> pl.Expr:
+def bin_number(*, binned: bool) -> pl.Expr:
+    """Number the bin of each row; a score is its own number."""
     low = pl.col(LOW)
     return score_bin(low, parts_of(_whole(BINS))) if binned else low
 

@@ -8,16 +8,17 @@ from typing import TypeVar
 
 import polars as pl
 
-from polars_wroc.counts.binning import Binning, bins_of, parts_of, score_bin
-from polars_wroc.counts.count_rules import BINS, LABELLED, checked
+from polars_wroc.counts.count_rules import BINS, LABELLED, bin_number, checked
 from polars_wroc.counts.score_sums import (
     BIN,
     COUNTS,
     HIGH,
     LOW,
     SUMS,
+    Binning,
     add_up,
     add_up_in_bins,
+    bins_of,
     check_labels,
     row_sums,
     rows_from_counts,
@@ -27,8 +28,8 @@ from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import reject_type
 from polars_wroc.inputs.columns import CLUSTER, MODEL, SCORE, SCORE_HIGH, SELECTED, internal_keys
 from polars_wroc.inputs.designs import refuse_design
-from polars_wroc.inputs.frames import frames_alike
-from polars_wroc.inputs.rows import MISSING_MARKS, Rows, RowSource
+from polars_wroc.inputs.frames import frames_alike, named_keys
+from polars_wroc.inputs.rows import MISSING_MARKS, IntoColumns, MissingRows, Rows, RowSource
 from polars_wroc.plans.queries import aggregate, collect, join_on_keys, require_at_collect
 
 _EXACT, _BINNED = ("score",), (BINS, LOW, HIGH)
@@ -68,7 +69,7 @@ class CountTable(RowSource):
         """Turn the counts into rows, grouped by expressions of their keys and by model."""
         models = [key for key in self.keys if key == MODEL]
         names = internal_keys(by)
-        keys, number = [*names, *models], _bin_number(binned=self.binned)
+        keys, number = [*names, *models], bin_number(binned=self.binned)
         bins = [BINS] if self.binned else []
         groups = [by[name].alias(key) for key, name in names.items()]
         parts = self.named.select(*groups, *models, *bins, LOW, HIGH, *SUMS)
@@ -93,9 +94,21 @@ class CountTable(RowSource):
         there = require_at_collect(pl.col(LABELLED), rule, pl.lit("counts of rows without a label"))
         return replace(self, frame=self.frame.filter(there))
 
-    def multiplicity(self) -> pl.Expr:
-        """Return the number of rows that are counted."""
-        return pl.sum_horizontal(COUNTS)
+    def missing(self, by: IntoColumns, complete: Sequence[str] = ()) -> MissingRows:
+        """Count the rows without a group, which is all that counts know of missing values.
+
+        Only rows with a value of the groups that are to be ``complete`` are counted.
+        """
+        groups, rows = named_keys(by, self.groups, "by"), pl.sum_horizontal(COUNTS)
+        known = pl.all_horizontal(True, *(groups[name].is_not_null() for name in complete))  # noqa: FBT003
+        missing = {
+            str(i): rows.filter(key.is_null() & known).sum()
+            for i, key in enumerate(groups.values())
+        }
+        # The rows of each score are counted.
+        of_score = collect(aggregate(self.named, [MODEL] if MODEL in self.keys else [], missing))
+        counts = of_score.select(pl.col([*missing]).max()).row(0)
+        return MissingRows(dict(zip(groups, counts, strict=True)))
 
     def table(self) -> pl.LazyFrame:
         """Return the counts as users see them."""
@@ -132,7 +145,7 @@ def merge(tables: Sequence[CountTable], bins: int | None) -> CountTable:
         widest = [pl.col(BINS).min()] if BINS in parts.collect_schema() else []
         parts = parts.with_columns(pl.min_horizontal(*widest, requested).alias(BINS))
     by = [*keys, *([BINS] if binned else []), *_marks(parts)]
-    added = add_up(_unless_mixed(parts), by, _bin_number(binned=binned))
+    added = add_up(_unless_mixed(parts), by, bin_number(binned=binned))
     return CountTable(added, keys, binned, names=names)
 
 
@@ -217,7 +230,11 @@ def read_count_table(
     if marks and schema[LABELLED] != pl.Boolean:
         msg = f"`{argument}` must have a Boolean {LABELLED!r}; found type {schema[LABELLED]}"
         raise ValueError(msg)
-    _check_names(argument, schema, binned=binned)
+    for name in schema:
+        if name in (_EXACT if binned else _BINNED):
+            found = f"{name!r} and {BINS if binned else 'score'!r}"
+            msg = f"`{argument}` must be by score or in bins; found {found} in {[*schema]}"
+            raise ValueError(msg)
     names = internal_keys(name for name in schema if name not in (*STATE_COLUMNS, MODEL))
     models = {MODEL: MODEL} if MODEL in schema else {}
     keys = names | models
@@ -227,21 +244,6 @@ def read_count_table(
     # A DataFrame is checked once, here; a LazyFrame whenever it is collected.
     eager = isinstance(frame, pl.DataFrame)
     return CountTable(collect(counts).lazy() if eager else counts, [*keys], binned, names=names)
-
-
-def _check_names(argument: str, schema: pl.Schema, *, binned: bool) -> None:
-    """Check that the table is not both by score and in bins."""
-    for name in schema:
-        if name in (_EXACT if binned else _BINNED):
-            found = f"{name!r} and {BINS if binned else 'score'!r}"
-            msg = f"`{argument}` must be by score or in bins; found {found} in {[*schema]}"
-            raise ValueError(msg)
-
-
-def _bin_number(*, binned: bool) -> pl.Expr:
-    """Number the bin of each row; a score is its own number."""
-    low = pl.col(LOW)
-    return score_bin(low, parts_of(pl.col(BINS))) if binned else low
 
 
 def _types_of_keys(part: CountTable | Rows) -> dict[str, str]:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, overload
 
 import polars as pl
 
-from polars_wroc.counts.binning import Binning
 from polars_wroc.counts.count_table import STATE_COLUMNS, count, merge, read_count_tables
+from polars_wroc.counts.score_sums import Binning
 from polars_wroc.inputs.arguments import reject_type, shown
 from polars_wroc.inputs.columns import (
     LABEL,

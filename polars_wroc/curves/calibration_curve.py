@@ -45,16 +45,12 @@ from polars_wroc.stats.variances import (
 
 OBSERVED_VARIANCE = "__design_variance_observed"
 DIFFERENCE_VARIANCE = "__design_variance_difference"
-# Of the observed rate divided by the mean score.
-RATIO_VARIANCE = "__design_variance_ratio"
 # Of the difference of a group less that of its reference, and its degrees of freedom.
 GAP_VARIANCE, GAP_DF = "__design_variance_of_gap", "__design_df_of_gap"
 
 # Of a sampling unit: the weight of its positives and of all its rows, and the sum of its scores.
-UNIT_SUMS = _POSITIVES, _WEIGHT, _SCORES = ("__unit_positives", "__unit_weight", "__unit_scores")
-_OBSERVED, _DIFFERENCE, _RATIO = (
-    f"__influence_{name}" for name in ("observed", "difference", "ratio")
-)
+UNIT_SUMS = ("__unit_positives", "__unit_weight", "__unit_scores")
+_OBSERVED, _DIFFERENCE = "__influence_observed", "__influence_difference"
 
 
 def unit_scores(rows: Rows) -> pl.LazyFrame:
@@ -74,19 +70,22 @@ def calibration_variances(
     units: pl.LazyFrame, keys: Sequence[str], design: SampleDesign
 ) -> pl.LazyFrame:
     """Compute `OBSERVED_VARIANCE` and the others, and degrees of freedom, of each group."""
-    positives, weight, scores = (pl.col(name) for name in UNIT_SUMS)
-    observed, mean = (ratio_influence(part, weight, keys, design) for part in (positives, scores))
-    influences = units.with_columns(
-        observed.alias(_OBSERVED),
-        (mean - observed).alias(_DIFFERENCE),
-        ratio_influence(positives, scores, keys, design).alias(_RATIO),
-    )
+    observed, difference = _influences(UNIT_SUMS, keys, design)
+    influences = units.with_columns(observed.alias(_OBSERVED), difference.alias(_DIFFERENCE))
     products = {
         OBSERVED_VARIANCE: (_OBSERVED, _OBSERVED),
         DIFFERENCE_VARIANCE: (_DIFFERENCE, _DIFFERENCE),
-        RATIO_VARIANCE: (_RATIO, _RATIO),
     }
     return linear_variances(influences, keys, design, products)
+
+
+def _influences(
+    sums: Sequence[str], keys: Sequence[str], design: SampleDesign
+) -> tuple[pl.Expr, pl.Expr]:
+    """Influences of units on the observed rate, and on how much higher the mean score is."""
+    positives, weight, scores = (pl.col(name) for name in sums)
+    observed, mean = (ratio_influence(part, weight, keys, design) for part in (positives, scores))
+    return observed, mean - observed
 
 
 def difference_gap_variances(
@@ -97,15 +96,9 @@ def difference_gap_variances(
     ``units`` has `UNIT_SUMS` and `PRESENT` of the group and, under names of the ``reference``,
     those of its reference.
     """
-
-    def difference(name: Callable[[str], str]) -> pl.Expr:
-        positives, weight, scores = (pl.col(name(part)) for part in UNIT_SUMS)
-        observed, mean = (
-            ratio_influence(part, weight, keys, design) for part in (positives, scores)
-        )
-        return mean - observed
-
-    influences = units.with_columns((difference(str) - difference(reference)).alias(_DIFFERENCE))
+    _, own = _influences(UNIT_SUMS, keys, design)
+    _, other = _influences([reference(name) for name in UNIT_SUMS], keys, design)
+    influences = units.with_columns((own - other).alias(_DIFFERENCE))
     variances = linear_variances(
         influences, keys, design, {GAP_VARIANCE: (_DIFFERENCE, _DIFFERENCE)}
     )
@@ -202,10 +195,7 @@ def calibration_steps(difference: str, level: float, *, designed: bool = False) 
 Strategy: TypeAlias = Literal["uniform", "quantile"]
 
 DIFFERENCE = "difference"
-_COLUMNS = (
-    *("bin", "score_min", "score_max"),
-    *calibration_columns(DIFFERENCE),
-)
+_COLUMNS = ("bin", "score_min", "score_max", *calibration_columns(DIFFERENCE))
 
 
 def calibration_curve(

@@ -11,16 +11,8 @@ from polars_wroc.inputs.columns import SCORE, WEIGHT
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.plans.queries import Fields, Step, join_on_keys
 from polars_wroc.ranking.curve import are_both_classes
-from polars_wroc.stats.distributions import normal_quantile
-from polars_wroc.stats.logistic_fit import (
-    FIXED,
-    FREE,
-    GROUP,
-    SHARE,
-    SQUARES,
-    VARIABLE,
-)
-from polars_wroc.stats.proportions import is_exact
+from polars_wroc.stats.logistic_fit import FIXED, FREE, GROUP, SHARE, SQUARES, VARIABLE
+from polars_wroc.stats.proportions import is_exact, normal_limits
 
 _INTERCEPT = "calibration_intercept"
 SLOPE, SLOPE_SE = "calibration_slope", "calibration_slope_se"
@@ -175,9 +167,5 @@ def _on_logits(field: Fields) -> dict[str, pl.Expr]:
 
 
 def _limits(field: Fields, level: float) -> dict[str, pl.Expr]:
-    quantile = normal_quantile((1 + level) / 2)
-    return {
-        f"{name}_{end}": field(name) + side * quantile * field(f"{name}_se")
-        for name in (_INTERCEPT, SLOPE)
-        for end, side in (("low", -1), ("high", 1))
-    }
+    errors = {name: field(f"{name}_se") for name in (_INTERCEPT, SLOPE)}
+    return normal_limits(field, errors, level)

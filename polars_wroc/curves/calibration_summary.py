@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import polars as pl
 
@@ -11,7 +12,6 @@ from polars_wroc.curves.calibration_curve import (
     CALIBRATION_SUMS,
     DIFFERENCE,
     DIFFERENCE_VARIANCE,
-    RATIO_VARIANCE,
     Strategy,
     calibration_columns,
     calibration_steps,
@@ -111,17 +111,13 @@ def in_the_large_steps(level: float, *, designed: bool = False) -> list[Step]:
     def limits(field: Fields) -> dict[str, pl.Expr]:
         tail = (1 + level) / 2
         quantile = student_quantile(tail, design_df(field)) if designed else normal_quantile(tail)
-        margin, columns = quantile * field(IN_THE_LARGE_SE), {}
-        for end, limit in (
-            ("low", field(IN_THE_LARGE) - margin),
-            ("high", field(IN_THE_LARGE) + margin),
-        ):
-            name = f"{IN_THE_LARGE}_{end}"
-            columns[name] = pl.coalesce(limit, field(name))
-            if designed:
-                known = pl.when(field(DIFFERENCE_VARIANCE).is_not_null())
-                columns[name] = known.then(columns[name])
-        return columns
+        value, margin = field(IN_THE_LARGE), quantile * field(IN_THE_LARGE_SE)
+        limits = {f"{IN_THE_LARGE}_low": value - margin, f"{IN_THE_LARGE}_high": value + margin}
+        columns = {name: pl.coalesce(limit, field(name)) for name, limit in limits.items()}
+        if not designed:
+            return columns
+        known = pl.when(field(DIFFERENCE_VARIANCE).is_not_null())
+        return {name: known.then(limit) for name, limit in columns.items()}
 
     return [*calibration_steps(IN_THE_LARGE, level, designed=designed), error, limits]
 
@@ -142,47 +138,26 @@ def _variance(field: Fields) -> pl.Expr:
 OE_COLUMNS = ("oe_ratio", "oe_ratio_low", "oe_ratio_high")
 
 
-def observed_expected(level: float, *, designed: bool = False) -> Step:
-    """Step from the columns and sums of `in_the_large_steps` to `OE_COLUMNS`.
-
-    ``designed`` with the columns of `calibration_variances`.
-    """
-
-    def step(field: Fields) -> dict[str, pl.Expr]:
-        mean, rate = field("mean_score"), field("observed_rate")
-        ratio = pl.when(mean > 0).then(rate / mean)
-        margin = _margin_by_design if designed else _margin
-        varies, on_logarithm = margin(ratio, level, field)
-        factor = on_logarithm.exp()
-        # Without a variance the score is taken as fixed, and the rate is uncertain.
-        fixed = Limits(*(field(f"observed_rate_{end}") / mean for end in Limits._fields))
-        limits = (
-            pl.when(varies).then(log_limit).otherwise(limit)
-            for log_limit, limit in zip((ratio / factor, ratio * factor), fixed, strict=True)
-        )
-        known = pl.when(ratio.is_not_null() & field("observed_rate_low").is_not_null())
-        ends = (known.then(limit) for limit in limits)
-        columns = zip(OE_COLUMNS, (ratio, *ends), strict=True)
-        # Divided by a mean of nearly 0, or with a wide margin, they overflow.
-        return {name: pl.when(value.is_finite()).then(value) for name, value in columns}
-
-    return step
-
-
-def _margin(ratio: pl.Expr, level: float, field: Fields) -> tuple[pl.Expr, pl.Expr]:
-    """Whether the ratio has a variance, and the distance of its limits on the logarithm."""
-    observed = field(_POSITIVES_SQUARES)
-    expected = ratio**2 * field(_SQUARES_OF_SCORES)
+def observed_expected(field: Fields, level: float) -> dict[str, pl.Expr]:
+    """Step from the columns and sums of `in_the_large_steps` to `OE_COLUMNS`."""
+    mean, rate = field("mean_score"), field("observed_rate")
+    ratio = pl.when(mean > 0).then(rate / mean)
+    observed, expected = field(_POSITIVES_SQUARES), ratio**2 * field(_SQUARES_OF_SCORES)
     squares = observed - 2 * ratio * field(_SQUARES_OF_POSITIVES) + expected
     varies = (ratio > 0) & (squares > ROUNDING * (observed + expected))
+    varies &= is_exact(observed + field(_NEGATIVES_SQUARES))
     margin = normal_quantile((1 + level) / 2) * squares.sqrt() / field(_POSITIVES)
-    return varies & is_exact(observed + field(_NEGATIVES_SQUARES)), margin
-
-
-def _margin_by_design(ratio: pl.Expr, level: float, field: Fields) -> tuple[pl.Expr, pl.Expr]:
-    variance = field(RATIO_VARIANCE)
-    quantile = student_quantile((1 + level) / 2, design_df(field))
-    return (ratio > 0) & (variance > 0), quantile * variance.sqrt() / ratio
+    on_logarithm = (ratio / margin.exp(), ratio * margin.exp())
+    # Without a variance the score is taken as fixed, and the rate is uncertain.
+    fixed = (field(f"observed_rate_{end}") / mean for end in Limits._fields)
+    known = pl.when(ratio.is_not_null() & field("observed_rate_low").is_not_null())
+    ends = (
+        known.then(pl.when(varies).then(log_limit).otherwise(limit))
+        for log_limit, limit in zip(on_logarithm, fixed, strict=True)
+    )
+    columns = zip(OE_COLUMNS, (ratio, *ends), strict=True)
+    # Divided by a mean of nearly 0, or with a wide margin, they overflow.
+    return {name: pl.when(value.is_finite()).then(value) for name, value in columns}
 
 
 _ERRORS = ("expected_calibration_error", "maximum_calibration_error")
@@ -305,11 +280,8 @@ def calibration_summary(
     fit = fitted(of_rows, in_columns(sums, [start]).select(GROUP, *COEFFICIENTS))
     found = with_variances(of_rows, fit)
     table = join_on_keys(sums.join(found, on=GROUP, how="left"), errors, rows.keys)
-    steps: list[Step] = [
-        *in_the_large_steps(level),
-        observed_expected(level),
-        *fit_steps(level),
-    ]
+    ratio = partial(observed_expected, level=level)
+    steps: list[Step] = [*in_the_large_steps(level), ratio, *fit_steps(level)]
     return like_input(frame, rows.result(in_columns(table, steps), _COLUMNS))
 
 

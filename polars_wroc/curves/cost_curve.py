@@ -8,7 +8,7 @@ from math import comb
 
 import polars as pl
 
-from polars_wroc.inputs.arguments import Costs, Limit, read_costs, target_prevalence
+from polars_wroc.inputs.arguments import Limit, read_costs, target_prevalence
 from polars_wroc.inputs.columns import (
     MODEL,
     SCORE,
@@ -119,7 +119,10 @@ def cost_curve(
     rows = read_rows(frame, label, score, weight, by, pos_label)
     curve = _with_ranges(_with_rates(curve_frame(rows)))
     if costs is not None:
-        curve = curve.with_columns(_expected_cost(costs, prevalence).alias(_EXPECTED))
+        positives, negatives = totals()
+        used = positives / (positives + negatives) if prevalence is None else prevalence
+        expected_cost = costs.expected(pl.col("fnr"), pl.col("fpr"), used)
+        curve = curve.with_columns(expected_cost.alias(_EXPECTED))
     return like_input(frame, rows.sorted_result(curve, names))
 
 
@@ -152,12 +155,6 @@ def _with_ranges(curve: pl.LazyFrame) -> pl.LazyFrame:
         best_from=pl.when(corner).then(pl.when(is_origin()).then(0.0).otherwise("__crossing")),
         best_to=pl.when(corner).then(following.fill_null(1.0)),
     )
-
-
-def _expected_cost(costs: Costs, prevalence: float | None) -> pl.Expr:
-    positives, negatives = totals()
-    used = positives / (positives + negatives) if prevalence is None else prevalence
-    return costs.expected(pl.col("fnr"), pl.col("fpr"), used)
 
 
 _DOMINATED_COLUMNS = ("auc", "roc_hull_auc", "dominated", "dominated_by")

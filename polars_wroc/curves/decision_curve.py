@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import partial
 
 import polars as pl
 
@@ -12,10 +12,9 @@ from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.plans.queries import Fields, FrameT, Step, in_columns, like_input
-from polars_wroc.ranking.curve import CELLS, SQUARES, curve_frame, ratio
+from polars_wroc.ranking.curve import SQUARES, curve_frame, ratio
 from polars_wroc.ranking.sorting import NEGATIVES, POSITIVES
-from polars_wroc.stats.distributions import normal_quantile
-from polars_wroc.stats.proportions import ROUNDING, is_exact
+from polars_wroc.stats.proportions import ROUNDING, is_exact, normal_limits
 from polars_wroc.thresholds.confusion_matrix import ThresholdMetrics
 
 _NET, _STANDARDIZED, _ALL = "net_benefit", "standardized_net_benefit", "net_benefit_all"
@@ -114,8 +113,8 @@ def decision_curve(
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label).as_probabilities()
     curve = curve_frame(rows, asked, squares=True)
     chosen = curve.filter(pl.col("threshold").is_in(asked)).sort("threshold")
-    limits = _Limits(prevalence, level)
-    steps: list[Step] = [*metrics.steps, _benefits, limits.variances, limits.limits]
+    variances = partial(_variances, prevalence=prevalence)
+    steps: list[Step] = [*metrics.steps, _benefits, variances, partial(_limits, level=level)]
     table = in_columns(chosen, steps)
     return like_input(frame, rows.result(table, _COLUMNS))
 
@@ -143,67 +142,59 @@ def _benefits(field: Fields) -> dict[str, pl.Expr]:
     }
 
 
-@dataclass(frozen=True)
-class _Limits:
-    """Limits of both net benefits, from the sums of squares of weights in the cells."""
+def _variances(field: Fields, prevalence: float | None) -> dict[str, pl.Expr]:
+    """Add the variances of both net benefits, from the sums of squares of weights in the cells.
 
-    prevalence: float | None
-    level: float
+    They are null where they are no more than errors of rounding.
+    """
+    squares = [field(name) for name in SQUARES]
+    parts_of = _in_sample(field) if prevalence is None else _in_population(field, prevalence)
+    known = is_exact(pl.sum_horizontal(squares))
+    found: dict[str, pl.Expr] = {}
+    for name, parts in parts_of.items():
+        variance, size = pl.lit(0.0), pl.lit(0.0)
+        for square, (value, expected) in zip(squares, parts, strict=True):
+            variance += square * (value - expected) ** 2
+            size += square * (value**2 + expected**2)
+        found[_variance(name)] = pl.when(known & (variance > ROUNDING * size)).then(variance)
+    return found
 
-    def variances(self, field: Fields) -> dict[str, pl.Expr]:
-        """Add the variances; null where they are no more than errors of rounding."""
-        squares = [field(name) for name in SQUARES]
-        influences = self._in_sample if self.prevalence is None else self._in_population
-        known = is_exact(pl.sum_horizontal(squares))
-        found: dict[str, pl.Expr] = {}
-        for name, parts in influences(field).items():
-            variance, size = pl.lit(0.0), pl.lit(0.0)
-            for square, (value, expected) in zip(squares, parts, strict=True):
-                variance += square * (value - expected) ** 2
-                size += square * (value**2 + expected**2)
-            found[_variance(name)] = pl.when(known & (variance > ROUNDING * size)).then(variance)
-        return found
 
-    def limits(self, field: Fields) -> dict[str, pl.Expr]:
-        """Add the limits."""
-        quantile = normal_quantile((1 + self.level) / 2)
-        return {
-            f"{name}_{end}": field(name) + side * quantile * field(_variance(name)).sqrt()
-            for name in (_NET, _STANDARDIZED)
-            for end, side in (("low", -1), ("high", 1))
-        }
+def _limits(field: Fields, level: float) -> dict[str, pl.Expr]:
+    errors = {name: field(_variance(name)).sqrt() for name in (_NET, _STANDARDIZED)}
+    return normal_limits(field, errors, level)
 
-    def _in_sample(self, field: Fields) -> dict[str, list[tuple[pl.Expr, pl.Expr]]]:
-        """Return for a row in each cell its contribution, and the one expected of any row."""
-        net, standardized, prevalence = field(_NET), field(_STANDARDIZED), field("prevalence")
-        total = field(POSITIVES) + field(NEGATIVES)
-        gains = dict(zip(CELLS, (pl.lit(1.0), -_odds(field), *[pl.lit(0.0)] * 2), strict=True))
-        positive = {"tp": 1.0, "fn": 1.0}
-        return {
-            _NET: [(ratio(gain, total), ratio(net, total)) for gain in gains.values()],
-            _STANDARDIZED: [
-                (
-                    ratio(gain, total) / prevalence,
-                    ratio(net + standardized * (positive.get(name, 0.0) - prevalence), total)
-                    / prevalence,
-                )
-                for name, gain in gains.items()
-            ],
-        }
 
-    def _in_population(self, field: Fields) -> dict[str, list[tuple[pl.Expr, pl.Expr]]]:
-        """Return the same for a given prevalence: positives and negatives are separate samples."""
-        assert self.prevalence is not None
-        positive = ratio(pl.lit(self.prevalence), field(POSITIVES))
-        negative = -ratio(pl.lit(1 - self.prevalence), field(NEGATIVES)) * _odds(field)
-        scales = dict(zip(CELLS, (positive, negative) * 2, strict=True))
-        rates = dict(zip(CELLS, ("tpr", "fpr") * 2, strict=True))
-        parts = [
-            (scale * (1.0 if name in {"tp", "fp"} else 0.0), scale * field(rates[name]))
-            for name, scale in scales.items()
-        ]
-        divided = [(value / self.prevalence, mean / self.prevalence) for value, mean in parts]
-        return {_NET: parts, _STANDARDIZED: divided}
+def _in_sample(field: Fields) -> dict[str, list[tuple[pl.Expr, pl.Expr]]]:
+    """Return for a row in each cell its contribution, and the one expected of any row."""
+    net, standardized, prevalence = field(_NET), field(_STANDARDIZED), field("prevalence")
+    total = field(POSITIVES) + field(NEGATIVES)
+    # Of a row in each of `CELLS`: what it adds to the net benefit, and whether it is positive.
+    rows = ((pl.lit(1.0), 1.0), (-_odds(field), 0.0), (pl.lit(0.0), 1.0), (pl.lit(0.0), 0.0))
+    return {
+        _NET: [(ratio(gain, total), ratio(net, total)) for gain, _ in rows],
+        _STANDARDIZED: [
+            (
+                ratio(gain, total) / prevalence,
+                ratio(net + standardized * (positive - prevalence), total) / prevalence,
+            )
+            for gain, positive in rows
+        ],
+    }
+
+
+def _in_population(field: Fields, prevalence: float) -> dict[str, list[tuple[pl.Expr, pl.Expr]]]:
+    """Return the same for a given prevalence: positives and negatives are separate samples."""
+    positive = ratio(pl.lit(prevalence), field(POSITIVES))
+    negative = -ratio(pl.lit(1 - prevalence), field(NEGATIVES)) * _odds(field)
+    # In the order of `CELLS`.
+    parts = [
+        (scale * selected, scale * field(rate))
+        for selected in (1.0, 0.0)
+        for scale, rate in ((positive, "tpr"), (negative, "fpr"))
+    ]
+    divided = [(value / prevalence, mean / prevalence) for value, mean in parts]
+    return {_NET: parts, _STANDARDIZED: divided}
 
 
 def _variance(name: str) -> str:

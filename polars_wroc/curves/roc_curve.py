@@ -8,8 +8,8 @@ from typing import Literal, TypeAlias, get_args
 
 import polars as pl
 
-from polars_wroc.counts.binning import Binning
 from polars_wroc.counts.count_table import pool_in_bins
+from polars_wroc.counts.score_sums import Binning
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import BAND_COLUMNS, ONE_SIDED, ROC_COLUMNS, IntoColumn, IntoWeight
 from polars_wroc.inputs.frames import read_rows
@@ -434,8 +434,7 @@ def roc_curve(
     if max_points is not None:
         max_points = arguments.whole_number("max_points", max_points, low=3)
     checked = Band("pointwise" if band is None else band, level)
-    limits: Band | None
-    limits = None if band is None else checked
+    limits: Band | None = None if band is None else checked
     binning = Binning(bins, tolerance)
     rows: Rows
     rows = read_rows(frame, label, score, weight, by, pos_label)
@@ -448,7 +447,8 @@ def roc_curve(
         curve = thin(curve, rows.keys, max_points)
     if limits is not None:
         curve = limits.around(curve, whole, TPR_AT_FPR)
-    columns = _columns(max_points, limits)
+    columns = [*ROC_COLUMNS, *([] if max_points is None else [AUC_CHANGE])]
+    columns += [] if limits is None else BAND_COLUMNS
     flags = [] if limits is None else limits.flags
     if rows.binned:
         selected = curve.select(*rows.keys, *columns, *flags)
@@ -465,11 +465,6 @@ def full_roc_table(rows: Rows, band: Band | None) -> pl.LazyFrame:
     )
     # A band looks up values in its own curve, which is cached to be computed once.
     return curve if band is None else band.prepare(curve).cache()
-
-
-def _columns(max_points: int | None, band: Band | None) -> list[str]:
-    added = [] if max_points is None else [AUC_CHANGE]
-    return [*ROC_COLUMNS, *added, *([] if band is None else BAND_COLUMNS)]
 
 
 def _drop_collinear(curve: pl.LazyFrame) -> pl.LazyFrame:

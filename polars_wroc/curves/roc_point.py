@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from polars_wroc.counts.binning import Binning
 from polars_wroc.counts.count_table import pool_in_bins
+from polars_wroc.counts.score_sums import Binning
 from polars_wroc.curves.roc_curve import (
     CURVE,
     FPR_AT_TPR,
@@ -181,20 +181,12 @@ def _points(rows: Rows, rates: Sequence[float], axes: Axes, band: Band) -> pl.La
     if rows.design is not None:
         points = with_sizes_by_design(points, curve, rows, axes).sort(CURVE, axes.given)
     limited = band.around(points, curve, axes)
-    columns = _columns(axes)
+    columns = [axes.given, axes.found, f"{axes.found}_low", f"{axes.found}_high"]
     if rows.binned:
         # The highest curve has the highest true positive rate, but the lowest false positive rate.
         low, high = with_corners(curve, [CURVE])
         bounds = (low, high) if axes.highest else (high, low)
-        for bound, name in zip(bounds, _bounds(axes), strict=True):
-            limited = look_up(limited, bound, axes, pl.col(axes.given), name)
-        columns += _bounds(axes)
+        for bound, end in zip(bounds, ("min", "max"), strict=True):
+            columns.append(f"{axes.found}_{end}")
+            limited = look_up(limited, bound, axes, pl.col(axes.given), columns[-1])
     return rows.sorted_result(limited.sort(CURVE, axes.given), columns + band.flags)
-
-
-def _columns(axes: Axes) -> list[str]:
-    return [axes.given, axes.found, f"{axes.found}_low", f"{axes.found}_high"]
-
-
-def _bounds(axes: Axes) -> list[str]:
-    return [f"{axes.found}_min", f"{axes.found}_max"]

@@ -125,8 +125,8 @@ def _edges(rows: Rows, ends: tuple[float, float] | None) -> pl.LazyFrame:
     """Return the lower end of the first bin and the upper end of the last, for each model."""
     models = rows.model_keys
     if ends is not None:
-        table = rows.frame.select(models).unique() if models else pl.LazyFrame({"__one": [0]})
-        return table.select(*models, *map(_as_column, (_LOW, _HIGH), ends))
+        given = {_LOW: pl.lit(ends[0], pl.Float64), _HIGH: pl.lit(ends[1], pl.Float64)}
+        return rows.regrouped([]).key_values().select(*models, **given)
     scores = (pl.col(SCORE).min(), pl.col(SCORE_HIGH if rows.binned else SCORE).max())
     least, most = (score.cast(pl.Float64) for score in scores)
     table = aggregate(rows.frame, models, {_LOW: least, _HIGH: most})
@@ -142,10 +142,6 @@ def _edges(rows: Rows, ends: tuple[float, float] | None) -> pl.LazyFrame:
         pl.when(shares).then(0.0).when(finite).then(low - around).alias(_LOW),
         pl.when(shares).then(1.0).when(finite).then(high + around).alias(_HIGH),
     )
-
-
-def _as_column(name: str, value: float) -> pl.Expr:
-    return pl.lit(value, pl.Float64).alias(name)
 
 
 def _in_bins(rows: Rows, edges: pl.LazyFrame, bins: int) -> pl.LazyFrame:
@@ -183,11 +179,10 @@ def _grid(
     rows: Rows, edges: pl.LazyFrame, classes: Sequence[bool | None], bins: int
 ) -> pl.LazyFrame:
     """Return a row for each group, class and bin."""
-    groups = rows.key_values() if rows.keys else pl.LazyFrame({"__one": [0]})
     each = pl.LazyFrame({"positive": classes}, {"positive": pl.Boolean}).join(
         pl.LazyFrame({"bin": pl.int_range(1, bins + 1, eager=True)}), how="cross"
     )
-    grid = join_on_keys(groups, edges, rows.model_keys).join(each, how="cross")
+    grid = join_on_keys(rows.key_values(), edges, rows.model_keys).join(each, how="cross")
     low, high = pl.col(_LOW), pl.col(_HIGH)
     return grid.with_columns(
         bin_edge(pl.col("bin") - 1, bins, low, high).alias("bin_low"),

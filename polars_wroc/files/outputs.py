@@ -183,22 +183,18 @@ def write(path: str | Path, save: Callable[[Path], object]) -> None:
     remove_abandoned(target.parent)
     try:
         with temporary(target.parent, target.suffix) as part:
-            _write_part(part, target, save)
+            _partial.add(part)
+            try:
+                save(part)
+                part.replace(target)
+            finally:
+                part.unlink(missing_ok=True)
+                _partial.discard(part)
     except (OSError, pl.exceptions.PolarsError) as error:
         if _code(error) not in _NO_ROOM:
             raise
         msg = f"`path` must be a file that can be written; found {str(path)!r}: {first_line(error)}"
         raise OSError(msg) from error
-
-
-def _write_part(part: Path, target: Path, save: Callable[[Path], object]) -> None:
-    _partial.add(part)
-    try:
-        save(part)
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)
-        _partial.discard(part)
 
 
 def discard_partial() -> None:

@@ -6,17 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import polars as pl
 
 from polars_wroc.groups.comparisons import PLACE
-from polars_wroc.groups.references import (
-    IS_REFERENCE,
-    Reference,
-    other_name,
-    read_reference,
-)
+from polars_wroc.groups.references import IS_REFERENCE, Reference, other_name, read_reference
 from polars_wroc.inputs import arguments, columns
 from polars_wroc.inputs.arguments import did_you_mean, shown
 from polars_wroc.inputs.columns import (
@@ -35,6 +30,7 @@ from polars_wroc.inputs.rows import Rows
 from polars_wroc.plans.queries import join_on_keys, over, require_at_collect
 from polars_wroc.stats.proportions import TOLERANCE
 
+ATTRIBUTE, SEGMENT = AUDIT_KEYS
 # Between the names of columns whose groups are crossed.
 CROSSED = " \N{MULTIPLICATION SIGN} "
 # The rule of two segments of one attribute that would have the same name.
@@ -56,23 +52,34 @@ class Grouping:
         """The name of this division in results."""
         return CROSSED.join(self.names) if self.keys else OVERALL
 
+    @property
+    def segment(self) -> pl.Expr:
+        """The name of the segment of a row; null where the only key is."""
+        if not self.keys:
+            return pl.lit(OVERALL)
+        texts = [pl.col(key).cast(pl.String) for key in self.keys]
+        if len(texts) == 1:
+            return texts[0]
+        return pl.concat_str([text.fill_null(MISSING) for text in texts], separator=", ")
+
+    def is_named_once(self, alone: pl.Expr, name: pl.Expr) -> pl.Expr:
+        """Return True where a segment is ``alone`` with its name; raise at collect elsewhere."""
+        twice = pl.lit(f" twice in {self.attribute!r}")
+        return require_at_collect(alone, NAMED_ONCE, pl.concat_str(name, twice))
+
     def named(self, table: pl.LazyFrame) -> pl.LazyFrame:
         """Replace the keys by ``attribute`` and ``segment``."""
-        texts = [pl.col(key).cast(pl.String) for key in self.keys]
-        if len(texts) > 1:
-            texts = [text.fill_null(MISSING) for text in texts]
-        segment = pl.concat_str(texts, separator=", ") if texts else pl.lit(OVERALL)
-        names = pl.lit(self.attribute).alias("attribute"), segment.alias("segment")
-        return table.select(*names, pl.exclude(self.keys))
+        return table.select(
+            pl.lit(self.attribute).alias(ATTRIBUTE),
+            self.segment.alias(SEGMENT),
+            pl.exclude(self.keys),
+        )
 
     def named_once(self, table: pl.LazyFrame, others: Sequence[str]) -> pl.LazyFrame:
         """Name segments, which have a row for each of the ``others``; raise at collect for two."""
-        named, segment = self.named(table), pl.col("segment")
-        alone = pl.len().over(segment.fill_null(MISSING), *others) == 1
-        found = pl.format(f"{{}} twice in {self.attribute!r}", segment.fill_null(MISSING))
-        return named.with_columns(
-            pl.when(require_at_collect(alone, NAMED_ONCE, found)).then(segment).alias("segment")
-        )
+        name = pl.col(SEGMENT).fill_null(MISSING)
+        once = self.is_named_once(pl.len().over(name, *others) == 1, name)
+        return self.named(table).with_columns(pl.when(once).then(SEGMENT).alias(SEGMENT))
 
     def check_names(self, segments: pl.DataFrame, models: Sequence[str]) -> None:
         """Check that segments, one row per segment and model, have different names."""
@@ -83,16 +90,8 @@ class Grouping:
             raise ValueError(msg)
 
 
-def groupings(rows: Rows, *, intersections: Intersections) -> list[Grouping]:
-    """List the divisions: overall, each attribute and, if wanted, all attributes crossed."""
-    keys, names = tuple(rows.group_keys), tuple(rows.group_names)
-    each = [Grouping((key,), (name,)) for key, name in zip(keys, names, strict=True)]
-    crossed = [Grouping(keys, names)] if intersections and len(keys) > 1 else []
-    return [Grouping(), *([] if intersections == "only" else each), *crossed]
-
-
 def read_attributes(rows: Rows, intersections: Intersections) -> list[Grouping]:
-    """Read how the groups of checked rows are divided into segments of attributes."""
+    """Read the divisions of checked rows: by each attribute and, if wanted, by all crossed."""
     if intersections != "only":
         arguments.flag("intersections", intersections)
     require_texts(rows, "attributes")
@@ -100,31 +99,17 @@ def read_attributes(rows: Rows, intersections: Intersections) -> list[Grouping]:
     if intersections and len(names) == 1:
         msg = f"`intersections` needs two or more `attributes`; found {names}"
         raise ValueError(msg)
-    divisions = groupings(rows, intersections=intersections)[1:]
-    for reserved in (OVERALL, *([CROSSED.join(names)] if intersections else [])):
+    keys = rows.group_keys
+    crossed = [Grouping(tuple(keys), tuple(names))] if intersections else []
+    for reserved in (OVERALL, *(division.attribute for division in crossed)):
         if reserved in names:
             msg = f"`attributes` must not have a column of the name {reserved!r}, which is taken"
             raise ValueError(msg)
-    return divisions
+    each = [Grouping((key,), (name,)) for key, name in zip(keys, names, strict=True)]
+    return crossed if intersections == "only" else [*each, *crossed]
 
 
-def named_segments(
-    reference: Mapping[str, Any], groupings: Sequence[Grouping], schema: pl.Schema
-) -> dict[str, str]:
-    """Read the names of segments that are given for attributes; they need not exist."""
-    ways = {grouping.attribute: grouping.keys for grouping in groupings if grouping.keys}
-    for attribute in reference:
-        if attribute not in ways:
-            hint = did_you_mean(attribute, ways)
-            msg = f"`reference` must name attributes out of {list(ways)}; found {attribute!r}{hint}"
-            raise ValueError(msg)
-    return {
-        attribute: segment_name(attribute, value, [schema[key] for key in ways[attribute]])
-        for attribute, value in reference.items()
-    }
-
-
-def segment_name(attribute: str, value: object, types: Sequence[pl.DataType]) -> str:
+def _segment_name(attribute: str, value: object, types: Sequence[pl.DataType]) -> str:
     """Name the segment of a value; a text is taken as the name."""
     if isinstance(value, str):
         return value
@@ -139,7 +124,6 @@ def segment_name(attribute: str, value: object, types: Sequence[pl.DataType]) ->
     raise ValueError(msg)
 
 
-ATTRIBUTE, SEGMENT = AUDIT_KEYS
 # Whether the category is unknown, and whether it can be compared with others.
 UNKNOWN, COMPARED = "__unknown", "__compared"
 # Why a category is not compared, besides being unknown.
@@ -151,12 +135,15 @@ _VALUE, _HEAVIEST = "__value", "__heaviest"
 class Categories:
     """The categories that rows are in, by each attribute and by all crossed.
 
-    ``unknown`` says of each key whether its value is unknown.
+    ``unknown`` says of each key whether its value is unknown. Categories with less than
+    ``min_share`` of the weight are not compared.
     """
 
     divisions: Sequence[Grouping]
     models: Sequence[str]
     unknown: Mapping[str, pl.Expr]
+    reference: CategoryReference
+    min_share: float
 
     @property
     def keys(self) -> list[str]:
@@ -188,14 +175,9 @@ class Categories:
         is_unknown = pl.any_horizontal(self.unknown[key] for key in division.keys)
         order = [UNKNOWN, *division.keys, *self.models]
         ordered = cells.with_columns(is_unknown.alias(UNKNOWN)).sort(order)
-        texts = [pl.col(key).cast(pl.String).fill_null(MISSING) for key in division.keys]
-        name = pl.concat_str(texts, separator=", ")
-        repeated = pl.struct(division.keys).n_unique().over(name, UNKNOWN) > 1
-        named_once = require_at_collect(
-            ~repeated | pl.col(UNKNOWN),
-            NAMED_ONCE,
-            pl.concat_str(name, pl.lit(f" twice in {division.attribute!r}")),
-        )
+        name = division.segment.fill_null(MISSING)
+        alone = pl.struct(division.keys).n_unique().over(name, UNKNOWN) == 1
+        named_once = division.is_named_once(alone | pl.col(UNKNOWN), name)
         return ordered.with_row_index(PLACE).select(
             (pl.lit(number, pl.Int64) * (1 << 32) + pl.col(PLACE)).alias(PLACE),
             UNKNOWN,
@@ -204,18 +186,55 @@ class Categories:
             *(pl.col(each) for each in (*self.models, *values)),
         )
 
-    def with_shares(self, table: pl.LazyFrame, min_share: float) -> pl.LazyFrame:
-        """Add ``share``, ``excluded`` and `COMPARED` to categories with a ``weight``."""
+    def marked(self, table: pl.LazyFrame) -> pl.LazyFrame:
+        """Add ``share``, ``excluded``, `COMPARED` and `IS_REFERENCE` to a table with a ``weight``.
+
+        Raise at collect for a named reference that is too small to be compared.
+        """
         weight, unknown = pl.col("weight"), pl.col(UNKNOWN)
         total = over(weight.filter(~unknown).sum(), self.partition_keys)
         share = pl.when(~unknown & (total > 0) & total.is_finite()).then(weight / total)
-        few = (pl.col("share") < min_share - TOLERANCE).fill_null(min_share > 0)
+        few = (pl.col("share") < self.min_share - TOLERANCE).fill_null(self.min_share > 0)
         excluded = pl.when(unknown).then(pl.lit("unknown")).when(few).then(pl.lit(SMALL_SHARE))
-        return (
+        shares = (
             table.with_columns(share=share)
             .with_columns(excluded=excluded)
             .with_columns(pl.col("excluded").is_null().alias(COMPARED))
         )
+        large = require_at_collect(
+            ~pl.col(IS_REFERENCE) | pl.col(COMPARED),
+            "`reference` must have at least `min_share` of the weight",
+            pl.format("'{}' with {}", SEGMENT, pl.col("share").fill_null(0.0)),
+        )
+        marked = self.reference.marked(shares, self.partition_keys)
+        return marked.with_columns(pl.col(IS_REFERENCE) & large)
+
+    def with_highest(self, table: pl.LazyFrame, value: pl.Expr) -> pl.LazyFrame:
+        """Mark the category with the highest value where no reference is named.
+
+        Of equal ones the one with more weight, then the first.
+        """
+        candidate = pl.when(pl.col(COMPARED) & ~self.reference.is_named).then(value)
+        highest = over(pl.col(_VALUE).max(), self.partition_keys)
+        is_high = pl.when(pl.col(_VALUE) >= highest - TOLERANCE)
+        heaviest = over(pl.col(_HEAVIEST).max(), self.partition_keys)
+        first = pl.when(pl.col(_HEAVIEST) == heaviest).then(PLACE)
+        chosen = pl.col(PLACE) == over(pl.col(_VALUE).min(), self.partition_keys)
+        return (
+            table.with_columns(candidate.alias(_VALUE))
+            .with_columns(is_high.then("weight").alias(_HEAVIEST))
+            .with_columns(first.alias(_VALUE))
+            .with_columns(
+                (pl.col(IS_REFERENCE) | chosen.fill_null(value=False)).alias(IS_REFERENCE)
+            )
+        )
+
+    def with_reference(self, table: pl.LazyFrame, columns: Iterable[str]) -> pl.LazyFrame:
+        """Add columns of the reference, under their `other_name`; null where there is none."""
+        # The table is used twice but computed once.
+        table, keys = table.cache(), self.partition_keys
+        named = (pl.col(name).alias(other_name(name)) for name in columns)
+        return join_on_keys(table, table.filter(IS_REFERENCE).select(*keys, *named), keys)
 
     def ordered(self, table: pl.LazyFrame, columns: Sequence[str]) -> pl.LazyFrame:
         """Return the columns of categories in their order, with models as text."""
@@ -223,10 +242,27 @@ class Categories:
         return table.sort(PLACE).select(ATTRIBUTE, SEGMENT, *models, *columns)
 
 
-def read_categories(rows: Rows, unknown: Unknown, intersections: Intersections) -> Categories:
-    """Read how the groups of checked rows are divided into categories."""
+def read_categories(
+    rows: Rows,
+    unknown: Unknown,
+    intersections: Intersections,
+    reference: object,
+    kind: str,
+    min_share: float,
+) -> Categories:
+    """Read how the groups of checked rows are divided into categories, and how these compare.
+
+    The ``kind`` of reference is that of attributes without a named one.
+    """
     divisions = read_attributes(rows, intersections)
-    return Categories(divisions, rows.model_keys, unknown_keys(unknown, rows))
+    schema = rows.frame.collect_schema()
+    return Categories(
+        divisions,
+        rows.model_keys,
+        unknown_keys(unknown, rows),
+        read_category_reference(reference, (kind,), divisions, schema),
+        arguments.number("min_share", min_share, low=0.0, high=1.0),
+    )
 
 
 @dataclass(frozen=True)
@@ -280,37 +316,6 @@ class CategoryReference:
         there = require_at_collect(exists, rule, pl.format("no segment '{}'", wanted))
         return table.with_columns((is_wanted & there).alias(IS_REFERENCE))
 
-    def with_share(self, table: pl.LazyFrame) -> pl.LazyFrame:
-        """Raise for a named reference that is too small to be compared."""
-        large = require_at_collect(
-            ~pl.col(IS_REFERENCE) | pl.col(COMPARED),
-            "`reference` must have at least `min_share` of the weight",
-            pl.format("'{}' with {}", SEGMENT, pl.col("share").fill_null(0.0)),
-        )
-        return table.with_columns(pl.col(IS_REFERENCE) & large)
-
-    def with_highest(
-        self, table: pl.LazyFrame, value: pl.Expr, partition_keys: Sequence[str]
-    ) -> pl.LazyFrame:
-        """Mark the category with the highest value where no reference is named.
-
-        Of equal ones the one with more weight, then the first.
-        """
-        candidate = pl.when(pl.col(COMPARED) & ~self.is_named).then(value)
-        highest = over(pl.col(_VALUE).max(), partition_keys)
-        is_high = pl.when(pl.col(_VALUE) >= highest - TOLERANCE)
-        heaviest = over(pl.col(_HEAVIEST).max(), partition_keys)
-        first = pl.when(pl.col(_HEAVIEST) == heaviest).then(PLACE)
-        chosen = pl.col(PLACE) == over(pl.col(_VALUE).min(), partition_keys)
-        return (
-            table.with_columns(candidate.alias(_VALUE))
-            .with_columns(is_high.then("weight").alias(_HEAVIEST))
-            .with_columns(first.alias(_VALUE))
-            .with_columns(
-                (pl.col(IS_REFERENCE) | chosen.fill_null(value=False)).alias(IS_REFERENCE)
-            )
-        )
-
     def of_segments(self, segments: Rows, min_rows: int) -> list[tuple[pl.Expr, Reference]]:
         """Pair each reference of `marked` segments with the condition on those it applies to."""
         kind = read_reference(self.kind, segments, min_rows)
@@ -329,34 +334,27 @@ def read_category_reference(
     """
     if isinstance(reference, str) and reference in kinds:
         return CategoryReference(reference, {}, kinds)
+    types = {each.attribute: [schema[key] for key in each.keys] for each in divisions if each.keys}
     if isinstance(reference, Mapping):
-        return CategoryReference(kinds[0], named_segments(reference, divisions, schema), kinds)
-    if reference is None or len(divisions) > 1:
+        named = reference
+    elif reference is not None and len(divisions) == 1:
+        named = dict.fromkeys(types, reference)
+    else:
         msg = (
             f"`reference` must be {', '.join(repr(kind) for kind in kinds)} or map attributes to "
             f"segments{'' if reference is None else ' where there are several'}; "
             f"found {shown(reference)}"
         )
         raise ValueError(msg)
-    (division,) = divisions
-    name = segment_name(division.attribute, reference, [schema[key] for key in division.keys])
-    return CategoryReference(kinds[0], {division.attribute: name}, kinds)
-
-
-def with_reference(
-    table: pl.LazyFrame, columns: Iterable[str], partition_keys: Sequence[str]
-) -> pl.LazyFrame:
-    """Add columns of the reference, under their `other_name`; null where there is none."""
-    # The table is used twice but computed once.
-    table = table.cache()
-    named = (pl.col(name).alias(other_name(name)) for name in columns)
-    chosen = table.filter(IS_REFERENCE).select(*partition_keys, *named)
-    return join_on_keys(table, chosen, partition_keys)
-
-
-def check_min_share(min_share: Any) -> float:
-    """Check the least share of the weight that a category must have."""
-    return arguments.number("min_share", min_share, low=0.0, high=1.0)
+    for attribute in named:
+        if attribute not in types:
+            hint = did_you_mean(attribute, types)
+            msg = (
+                f"`reference` must name attributes out of {list(types)}; found {attribute!r}{hint}"
+            )
+            raise ValueError(msg)
+    names = {each: _segment_name(each, value, types[each]) for each, value in named.items()}
+    return CategoryReference(kinds[0], names, kinds)
 
 
 # From here on Polars has no integer literals.

@@ -20,21 +20,11 @@ from polars_wroc.groups.comparisons import (
     UNDEFINED,
     few_rows,
 )
-from polars_wroc.groups.references import (
-    IS_REFERENCE,
-    PAIR,
-    REPEATED,
-    named_segment,
-)
+from polars_wroc.groups.references import IS_REFERENCE, PAIR, REPEATED, named_segment
 from polars_wroc.inputs.arguments import MARGIN
 from polars_wroc.metrics.paired_tests import ScoreDifference
 from polars_wroc.metrics.score_interval import WilsonInterval
-from polars_wroc.plans.queries import (
-    Fields,
-    Step,
-    in_columns,
-    over,
-)
+from polars_wroc.plans.queries import Fields, Step, in_columns, over
 from polars_wroc.stats.difference_tests import (
     Adjust,
     Comparison,
@@ -51,13 +41,7 @@ from polars_wroc.stats.distributions import (
     student_score,
     upper_quantile,
 )
-from polars_wroc.stats.proportions import (
-    Estimate,
-    Limits,
-    ratio_limits,
-    reported_ratio,
-    wilson,
-)
+from polars_wroc.stats.proportions import Estimate, Limits, ratio_limits, reported_ratio, wilson
 
 # How AUCs are compared: by their score-type intervals, or by Student's t on their logits.
 GapMethod: TypeAlias = Literal["score", "logit-t"]
@@ -101,11 +85,12 @@ def tested(
 ) -> pl.LazyFrame:
     """Add limits and p-values; rates of independent rows are compared as tables of four."""
     test = difference_test(designed=tests.designed)
-    tail, quantiles = (1 + tests.level) / 2, []
-    for df in ("df", "df_own"):
-        normal = pl.lit(normal_quantile(tail))
-        quantiles.append(student_quantile(tail, pl.col(df)) if tests.designed else normal)
-    rows = rows.with_columns(**dict(zip((_QUANTILE, _OWN_QUANTILE), quantiles, strict=True)))
+    tail = (1 + tests.level) / 2
+    quantiles = dict.fromkeys((_QUANTILE, _OWN_QUANTILE), pl.lit(normal_quantile(tail)))
+    if tests.designed:
+        dfs = {_QUANTILE: "df", _OWN_QUANTILE: "df_own"}
+        quantiles = {name: student_quantile(tail, pl.col(df)) for name, df in dfs.items()}
+    rows = rows.with_columns(**quantiles)
     steps: list[Step] = [
         *test.steps,
         limits_at(_QUANTILE),

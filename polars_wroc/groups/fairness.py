@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
 
 import polars as pl
 
 from polars_wroc.groups.abroca_test import distances_to_rest
-from polars_wroc.groups.auc_sums import (
-    OWN_WEIGHTS,
-    large_enough,
-    sample_sizes,
-)
 from polars_wroc.groups.categories import Intersections, read_attributes
 from polars_wroc.groups.comparisons import (
     COMPARED_RATES,
     FAIRNESS,
+    OWN_WEIGHTS,
     PLACE,
     UNDEFINED,
     Kind,
     comparison_table,
+    large_enough,
+    sample_sizes,
     score_name,
 )
 from polars_wroc.groups.references import named_segment
@@ -43,7 +39,6 @@ from polars_wroc.stats.distributions import (
 )
 from polars_wroc.stats.proportions import (
     Estimate,
-    Limits,
     difference_limits,
     proportion,
     ratio_limits,
@@ -65,20 +60,6 @@ _QUANTILE = "__quantile"
 _ENDS = ("difference_low", "difference_high", "ratio_low", "ratio_high")
 # What a row has of the groups with the highest and with the lowest value.
 _OF_GROUP = ("segment", "name", "value", "n")
-
-
-class Compared(NamedTuple):
-    """A metric, null in rows of the ``table`` for groups that are left out.
-
-    ``limits`` are those of a group at a quantile, Student's if there are degrees of freedom ``df``;
-    ``size`` is its effective sample size, null where the metric is no proportion.
-    """
-
-    metric: str
-    table: pl.LazyFrame
-    limits: Callable[[pl.Expr], Limits]
-    size: pl.Expr
-    df: pl.Expr | None = None
 
 
 def fairness_rows(
@@ -104,8 +85,7 @@ def fairness_rows(
     # The tables are used several times but computed once.
     aucs = _with_enough_rows(aucs, [_AUC], min_rows).cache()
     rates = _with_enough_rows(rates, COMPARED_RATES.values(), min_rows).cache()
-    compared = _compared(rates, aucs, interval)
-    table = _largest_gaps(compared, within, interval)
+    table = _largest_gaps(rates, aucs, within, interval)
     if distances is not None:
         # With the counts of all segments, from which those of the complements follow.
         areas = join_on_keys(counts, distances, groups.keys)
@@ -131,29 +111,15 @@ def _with_enough_rows(table: pl.LazyFrame, metrics: Iterable[str], min_rows: int
     )
 
 
-def _compared(rates: pl.LazyFrame, aucs: pl.LazyFrame, interval: Interval) -> dict[str, Compared]:
-    """List the metrics that are compared, with the limits of each segment."""
-    df = design_df(pl.col) if interval.designed else None
-
-    def of_rate(rate: str) -> Compared:
-        size = proportion(rate, pl.col).size
-        return Compared(rate, rates, partial(wilson, pl.col(rate), size), size, df)
-
-    no_size = pl.lit(None, pl.Float64)
-    auc = Compared(_AUC, aucs, partial(interval.score_limits, pl.col), no_size, df)
-    return {_AUC: auc} | {rate: of_rate(rate) for rate in COMPARED_RATES.values()}
-
-
 def _largest_gaps(
-    compared: dict[str, Compared], within: Sequence[str], interval: Interval
+    rates: pl.LazyFrame, aucs: pl.LazyFrame, within: Sequence[str], interval: Interval
 ) -> pl.LazyFrame:
     """Find the largest difference and the smallest ratio, with limits and p-values of any gap.
 
     Each metric of a criterion has its share of the error.
     """
-    error = 1 - interval.level
     segments = [
-        _with_limits(criterion, compared[metric], within, 1 - error / len(metrics))
+        _with_limits(aucs if metric == _AUC else rates, criterion, metric, within, interval)
         for criterion, metrics in _CRITERIA.items()
         for metric in metrics
     ]
@@ -170,16 +136,24 @@ def _largest_gaps(
 
 
 def _with_limits(
-    criterion: str, compared: Compared, within: Sequence[str], level: float
+    table: pl.LazyFrame, criterion: str, metric: str, within: Sequence[str], interval: Interval
 ) -> pl.LazyFrame:
-    """One row per group with a value, with its limits at the quantile for so many groups."""
-    metric = compared.metric
-    known = compared.table.drop_nulls(metric)
-    counted = known.with_columns(over(pl.len(), within).alias(_GROUPS))
+    """One row per group with a value, with its limits at the quantile for so many groups.
+
+    An AUC has no effective sample size.
+    """
+    counted = table.drop_nulls(metric).with_columns(over(pl.len(), within).alias(_GROUPS))
+    level = 1 - (1 - interval.level) / len(_CRITERIA[criterion])
     quantile = simultaneous_quantile(level, pl.col(_GROUPS))
-    if compared.df is not None:
-        quantile = student_score(quantile, compared.df)
-    limits = compared.limits(pl.col(_QUANTILE))
+    df = size = pl.lit(None, pl.Float64)
+    if interval.designed:
+        df = design_df(pl.col)
+        quantile = student_score(quantile, df)
+    if metric == _AUC:
+        limits = interval.score_limits(pl.col, pl.col(_QUANTILE))
+    else:
+        size = proportion(metric, pl.col).size
+        limits = wilson(pl.col(metric), size, pl.col(_QUANTILE))
     return counted.with_columns(quantile.alias(_QUANTILE)).select(
         *within,
         pl.lit(criterion).alias(_CRITERION),
@@ -191,8 +165,8 @@ def _with_limits(
         n=f"n_{metric}",
         low=limits.low,
         high=limits.high,
-        size=compared.size,
-        df=pl.lit(None, pl.Float64) if compared.df is None else compared.df,
+        size=size,
+        df=df,
     )
 
 

@@ -13,32 +13,26 @@ from typing import NamedTuple
 
 import polars as pl
 
-from polars_wroc.groups.auc_sums import (
+from polars_wroc.groups.categories import CategoryReference, Grouping
+from polars_wroc.groups.comparison_tests import LIMITS, SIDES, GapTests, is_rate, judged, tested
+from polars_wroc.groups.comparisons import (
     OF_GROUP,
     OF_REFERENCE,
     OWN_WEIGHTS,
+    PLACE,
     AucSums,
     sample_sizes,
     with_bin_slack,
-)
-from polars_wroc.groups.categories import CategoryReference, Grouping
-from polars_wroc.groups.comparison_tests import (
-    LIMITS,
-    SIDES,
-    GapTests,
-    is_rate,
-    judged,
-    tested,
-)
-from polars_wroc.groups.comparisons import (
-    PLACE,
 )
 from polars_wroc.groups.references import (
     AUC_DF,
     DIFFERENCE,
     IS_REFERENCE,
     PAIR,
+    REFERENCE_AUC,
     REPEATED,
+    SHARE,
+    SLACK,
     Reference,
     SurveyGaps,
     correlation,
@@ -49,7 +43,7 @@ from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import AUDIT_KEYS
 from polars_wroc.inputs.metric import Metric
 from polars_wroc.inputs.rows import Rows
-from polars_wroc.metrics.auc_variance import Units, auc_influences, units_of
+from polars_wroc.metrics.auc_variance import auc_influences, units_of
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.metrics.score_interval import SKEWNESS, ScoreInterval
 from polars_wroc.plans.config import run
@@ -66,12 +60,7 @@ from polars_wroc.ranking.curve import CELLS, SQUARES
 from polars_wroc.ranking.placements import add_placements, row_curve, walked_class_counts
 from polars_wroc.ranking.sorting import by_descending_score
 from polars_wroc.stats.difference_tests import auc_difference_test
-from polars_wroc.stats.proportions import (
-    Limits,
-    WeightedCount,
-    size_by_design,
-    value_and_sizes,
-)
+from polars_wroc.stats.proportions import Limits, WeightedCount, size_by_design, value_and_sizes
 from polars_wroc.stats.variances import DESIGN_DF, design_df, design_effect
 from polars_wroc.thresholds.registry import GAP_RATES
 from polars_wroc.thresholds.search import (
@@ -87,6 +76,11 @@ from polars_wroc.thresholds.search import (
 _AUC = ROC_AUC.column
 
 
+def place(sorted_rows: pl.LazyFrame, rows: Rows) -> pl.LazyFrame:
+    """Compute placements of sorted rows in each group."""
+    return add_placements(sorted_rows, rows.keys, rows.observations.signed_weight)
+
+
 class Measured(NamedTuple):
     """The sums of segments, their cells if there is a threshold, and the units of a survey."""
 
@@ -100,73 +94,7 @@ def check_margin(margin: float) -> float:
     return arguments.number("margin", margin, low=0.0, high=1.0, open_ends=True)
 
 
-def place(sorted_rows: pl.LazyFrame, rows: Rows) -> pl.LazyFrame:
-    """Compute placements of sorted rows in each group."""
-    return add_placements(sorted_rows, rows.keys, rows.observations.signed_weight)
-
-
-def plan_sums(
-    rows: Rows,
-    divisions: Sequence[Grouping],
-    units: Units,
-    thresholds: pl.LazyFrame | None,
-    within: Sequence[str] = (),
-) -> Measured:
-    """Plan the sums of each segment, and its cells at its threshold; ``within`` strata of each."""
-    parts: list[Measured] = []
-    for division in divisions:
-        grouped = rows.regrouped([*division.keys, *within])
-        placed = place(by_descending_score(grouped), grouped)
-        survey = None
-        if rows.design is not None:
-            placed = placed.cache()
-            of_units = None
-            if thresholds is not None:
-                of_units = division.named(unit_cells(grouped, thresholds, grouped.keys))
-            influences = division.named(auc_influences(placed, grouped))
-            survey = SurveyGaps([], rows.design, influences, of_units)
-        aggregates = AucSums(units).sums(row_curve()) | grouped.class_counts()
-        # Sorted, because the first of several groups with the highest AUC is the reference.
-        sums = grouped.aggregate(placed, aggregates).sort(grouped.keys)
-        sums = division.named_once(with_bin_slack(sums, grouped), [*within, *rows.model_keys])
-        cells = None if thresholds is None else division.named(confusion_at(grouped, thresholds))
-        parts.append(Measured(sums, cells, survey))
-    return added_up(parts, [*AUDIT_KEYS, *within, *rows.model_keys])
-
-
-def walk_sums(
-    rows: Rows,
-    divisions: Sequence[Grouping],
-    units: Units,
-    thresholds: pl.LazyFrame | None,
-) -> Measured:
-    """Sum each segment, and compute its cells at its threshold, by the compiled engine."""
-    # Needs numba, which is an extra.
-    from polars_wroc.ranking.compiled_rows import compile_rows  # noqa: PLC0415
-
-    compiled = compile_rows(rows, rows.model_keys)
-    types = rows.frame.collect_schema()
-    smallest = None if thresholds is None else walked_confusion_at(compiled, thresholds)
-    # Null without a threshold.
-    summed = (*CELLS, *SQUARES, ROWS_SELECTED, ROWS_REJECTED)
-    added: dict[str, pl.Expr] = {name: sum_unless_null(pl.col(name)) for name in summed}
-    parts: list[Measured] = []
-    for division in divisions:
-        grouped = rows.regrouped(division.keys)
-        keys = [pl.col(key).cast(types[key]) for key in grouped.keys]
-        walked = compiled.walk(grouped.group_keys).sums.sort(grouped.keys)
-        columns = AucSums(units).walk_sums() | walked_class_counts()
-        sums = walked.select(*grouped.keys, **columns).lazy().with_columns(keys)
-        sums = division.named_once(with_bin_slack(sums, grouped), rows.model_keys)
-        cells = None
-        if smallest is not None:
-            # Null without a threshold.
-            cells = division.named(grouped.aggregate(smallest, added).with_columns(keys))
-        parts.append(Measured(sums, cells))
-    return added_up(parts, [*AUDIT_KEYS, *rows.model_keys])
-
-
-def added_up(parts: Sequence[Measured], keys: Sequence[str]) -> Measured:
+def added_up(parts: Sequence[Measured]) -> Measured:
     """Stack the segments of all divisions."""
 
     def stacked(tables: Sequence[pl.LazyFrame | None]) -> pl.LazyFrame | None:
@@ -178,7 +106,6 @@ def added_up(parts: Sequence[Measured], keys: Sequence[str]) -> Measured:
     if survey is not None:
         survey = replace(
             survey,
-            keys=keys,
             influences=stacked([each.influences for each in surveys]),
             cells=stacked([each.cells for each in surveys]),
         )
@@ -210,14 +137,6 @@ def compare(
     measured: Measured, keys: Sequence[str], reference: Reference, tests: GapTests
 ) -> pl.LazyFrame:
     """Compare segments: a row for each metric, with p-values that are not adjusted yet."""
-    rows = estimates(measured, keys, reference, tests)
-    return tested(rows, reference.partition_keys, tests, of_tables=True)
-
-
-def estimates(
-    measured: Measured, keys: Sequence[str], reference: Reference, tests: GapTests
-) -> pl.LazyFrame:
-    """Return a row for each segment and metric, with both sides of the comparison."""
     sums, cells, survey = measured
     table = in_columns(sums, reference.steps)
     if survey is not None:
@@ -244,7 +163,8 @@ def estimates(
         row=pl.concat_list(_as_row(row) for row in rows),
     )
     long = listed.explode("row", empty_as_null=False).unnest("row")
-    return in_columns(long, [partial(_rates, designed=tests.designed), _gaps_of_rates])
+    both = in_columns(long, [partial(_rates, designed=tests.designed), _gaps_of_rates])
+    return tested(both, reference.partition_keys, tests, of_tables=True)
 
 
 def _as_row(columns: dict[str, pl.Expr]) -> pl.Expr:
@@ -296,10 +216,10 @@ def _shared(name: str, metric: Metric, reference: Reference, tests: GapTests) ->
 def auc_columns(intervals: Sequence[ScoreInterval]) -> dict[str, pl.Expr]:
     """Name the columns of both AUCs, and of their difference."""
     row = {
-        "gap": pl.col(DIFFERENCE.difference),
-        "share": pl.col(DIFFERENCE.share),
-        "slack": pl.col(DIFFERENCE.slack),
-        "reference_value": pl.col(DIFFERENCE.reference_auc),
+        "gap": pl.col(DIFFERENCE),
+        "share": pl.col(SHARE),
+        "slack": pl.col(SLACK),
+        "reference_value": pl.col(REFERENCE_AUC),
     }
     for side, each in zip(SIDES, intervals, strict=True):
         sizes = [each.inverse_size(end) for end in Limits._fields]
@@ -331,10 +251,10 @@ def _logit_test(level: float) -> dict[str, pl.Expr]:
     own, other = (each.estimate(pl.col) for each in (OF_GROUP, OF_REFERENCE))
     # With perfect separation the estimated variance is 0, which is no estimate of precision.
     known = (own.variance > 0) & (other.variance > 0)
-    known &= pl.col(DIFFERENCE.difference).is_not_null()
+    known &= pl.col(DIFFERENCE).is_not_null()
     variance = pl.when(known).then(own.variance + other.variance)
     parts = auc_difference_test(own, other, variance, level)
-    share = pl.col(DIFFERENCE.share)
+    share = pl.col(SHARE)
     return {name: v if name == "p_value" else share * v for name, v in parts.items()}
 
 
@@ -342,7 +262,9 @@ def _rate_row(rate: str, reference: Reference, tests: GapTests) -> dict[str, pl.
     row = _shared(rate, GAP_RATES[rate], reference, tests)
     row["skew"] = pl.lit(0.0)
     for side, name in NAMES_OF_SIDES.items():
-        row |= counts_of_side(side, cell_counts(rate, pl.col, name))
+        counts = cell_counts(rate, pl.col, name)
+        for part, count in zip(("counted", "others"), counts, strict=True):
+            row |= {f"{part}_{side}": count.weight, f"{part}_squares_{side}": count.squares}
         if tests.designed:
             row[f"variance_{side}"] = pl.col(rate_variance(name(rate)))
     weights = (
@@ -351,15 +273,6 @@ def _rate_row(rate: str, reference: Reference, tests: GapTests) -> dict[str, pl.
     )
     share = reference.share_of_group(*weights)
     return row if share is None else row | {"share": 1 - share, "of_all": pl.lit(value=True)}
-
-
-def counts_of_side(side: str, counts: tuple[WeightedCount, WeightedCount]) -> dict[str, pl.Expr]:
-    """Name the counts that the rate of a side is computed from."""
-    return {
-        f"{name}{part}_{side}": value
-        for name, count in zip(("counted", "others"), counts, strict=True)
-        for part, value in (("", count.weight), ("_squares", count.squares))
-    }
 
 
 def _rates(field: Fields, *, designed: bool) -> dict[str, pl.Expr]:
@@ -419,9 +332,9 @@ class GroupGaps:
     tests: GapTests
 
     @property
-    def units(self) -> Units:
-        """The independent units."""
-        return units_of(counted=self.rows.counted)
+    def auc_sums(self) -> AucSums:
+        """The sums over the rows of a segment."""
+        return AucSums(units_of(counted=self.rows.counted))
 
     @property
     def keys(self) -> list[str]:
@@ -438,17 +351,67 @@ class GroupGaps:
         segments = replace(self.rows, keys=self.keys, model_keys=[*partition_keys])
         return self.references.of_segments(segments, self.tests.min_rows)
 
+    def planned(self, within: Sequence[str] = ()) -> Measured:
+        """Plan the sums of each segment, ``within`` strata of it, and cells at its threshold."""
+        rows, thresholds = self.rows, self.thresholds
+        keys = [*AUDIT_KEYS, *within, *rows.model_keys]
+        parts: list[Measured] = []
+        for division in self.divisions:
+            grouped = rows.regrouped([*division.keys, *within])
+            placed = place(by_descending_score(grouped), grouped)
+            cells = survey = of_units = None
+            if thresholds is not None:
+                cells = division.named(confusion_at(grouped, thresholds))
+            if rows.design is not None:
+                placed = placed.cache()
+                if thresholds is not None:
+                    of_units = division.named(unit_cells(grouped, thresholds, grouped.keys))
+                influences = division.named(auc_influences(placed, grouped))
+                survey = SurveyGaps(keys, rows.design, influences, of_units)
+            aggregates = self.auc_sums.sums(row_curve()) | grouped.class_counts()
+            # Sorted, because the first of several groups with the highest AUC is the reference.
+            sums = grouped.aggregate(placed, aggregates).sort(grouped.keys)
+            sums = division.named_once(with_bin_slack(sums, grouped), [*within, *rows.model_keys])
+            parts.append(Measured(sums, cells, survey))
+        return added_up(parts)
+
+    def _walked(self) -> Measured:
+        """Sum each segment, and compute its cells at its threshold, by the compiled engine."""
+        # Needs numba, which is an extra.
+        from polars_wroc.ranking.compiled_rows import compile_rows  # noqa: PLC0415
+
+        rows, thresholds = self.rows, self.thresholds
+        compiled = compile_rows(rows, rows.model_keys)
+        types = rows.frame.collect_schema()
+        smallest = None if thresholds is None else walked_confusion_at(compiled, thresholds)
+        # Null without a threshold.
+        summed = (*CELLS, *SQUARES, ROWS_SELECTED, ROWS_REJECTED)
+        added: dict[str, pl.Expr] = {name: sum_unless_null(pl.col(name)) for name in summed}
+        parts: list[Measured] = []
+        for division in self.divisions:
+            grouped = rows.regrouped(division.keys)
+            keys = [pl.col(key).cast(types[key]) for key in grouped.keys]
+            walked = compiled.walk(grouped.group_keys).sums.sort(grouped.keys)
+            columns = self.auc_sums.walk_sums() | walked_class_counts()
+            sums = walked.select(*grouped.keys, **columns).lazy().with_columns(keys)
+            sums = division.named_once(with_bin_slack(sums, grouped), rows.model_keys)
+            cells = None
+            if smallest is not None:
+                # Null without a threshold.
+                cells = division.named(grouped.aggregate(smallest, added).with_columns(keys))
+            parts.append(Measured(sums, cells))
+        return added_up(parts)
+
     def table(self) -> pl.LazyFrame:
         """Compute the gaps, by the engine that is to compute them."""
-        rows, given = self.rows, (self.rows, self.divisions, self.units, self.thresholds)
-        planned = self._of(plan_sums(*given))
-        if rows.compiled is None:
+        planned = self._of(self.planned())
+        if self.rows.compiled is None:
             return planned
 
         def table() -> pl.DataFrame:
-            return collect(self._of(walk_sums(*given)), reproducible=True)
+            return collect(self._of(self._walked()), reproducible=True)
 
-        return run(rows.compiled, table, planned.collect_schema())
+        return run(self.rows.compiled, table, planned.collect_schema())
 
     def _of(self, measured: Measured) -> pl.LazyFrame:
         marked = self.references.marked(measured.sums, self.partition_keys)

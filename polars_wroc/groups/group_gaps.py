@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from typing import get_args
 
-from polars_wroc.groups.categories import (
-    Intersections,
-    read_attributes,
-    read_category_reference,
-)
+from polars_wroc.groups.categories import Intersections, read_attributes, read_category_reference
 from polars_wroc.groups.comparison_tests import GapMethod, GapTests
 from polars_wroc.groups.comparisons import comparison_table, score_name
 from polars_wroc.groups.gaps import GroupGaps, check_margin

@@ -15,12 +15,8 @@ from polars_wroc.groups.categories import (
     SEGMENT,
     UNKNOWN,
     Categories,
-    CategoryReference,
     Intersections,
-    check_min_share,
     read_categories,
-    read_category_reference,
-    with_reference,
 )
 from polars_wroc.groups.comparison_tests import (
     RATIOS,
@@ -66,7 +62,7 @@ from polars_wroc.inputs.decisions import (
 )
 from polars_wroc.inputs.designs import Design, SampleDesign, read_design
 from polars_wroc.inputs.frames import require_groups
-from polars_wroc.inputs.rows import IntoColumns, Rows, read_source
+from polars_wroc.inputs.rows import IntoColumns, read_source
 from polars_wroc.plans.queries import (
     Fields,
     FrameT,
@@ -125,33 +121,24 @@ class ImpactRatios:
     """How categories are compared."""
 
     categories: Categories
-    reference: CategoryReference
     favorable: Favorable
-    min_share: float
     level: float
     exact: Exact
     adjust: Adjust
     designed: bool
     min_rows: int = 0
 
-    def table(self, rows: Rows, thresholds: pl.LazyFrame) -> pl.LazyFrame:
-        """Compare the rate of each category of rows with that of its reference."""
-        of_units = None if rows.design is None else unit_cells(rows, thresholds, rows.keys)
-        return self.table_of(confusion_at(rows, thresholds), of_units, rows.design)
-
-    def table_of(
+    def table(
         self, cells: pl.LazyFrame, of_units: pl.LazyFrame | None, design: SampleDesign | None
     ) -> pl.LazyFrame:
         """Compare rates of cells by all keys crossed; by a design, with those of its units."""
         units = None if of_units is None or design is None else self._units(of_units, design)
-        partition_keys = self.categories.partition_keys
-        shares = self.categories.with_shares(self._rates(cells, units), self.min_share)
-        marked = self.reference.with_share(self.reference.marked(shares, partition_keys))
-        chosen = self.reference.with_highest(marked, pl.col("value_own"), partition_keys)
+        marked = self.categories.marked(self._rates(cells, units))
+        chosen = self.categories.with_highest(marked, pl.col("value_own"))
         names = [SEGMENT, "n", _ENOUGH, *(f"{part}_own" for part in _PARTS)]
-        compared = in_columns(with_reference(chosen, names, partition_keys), [self._both])
+        compared = in_columns(self.categories.with_reference(chosen, names), [self._both])
         if units is not None:
-            group = Reference(partition_keys, "row")
+            group = Reference(self.categories.partition_keys, "row")
             compared = units.with_variances(compared, group).cache()
         test = difference_test(designed=True).steps if units else [_numbers]
         steps = [self._quantiles, *test, limits_at(_QUANTILE, "own"), limits_at(_JOINT_QUANTILE)]
@@ -227,7 +214,7 @@ class ImpactRatios:
         several = pl.when(groups > 1).then(groups - 1)
         named = upper_quantile((1 - pl.lit(self.level) ** (1 / several)) / 2)
         highest = simultaneous_quantile(self.level, groups)
-        joint = pl.when(self.reference.is_named).then(named).otherwise(highest)
+        joint = pl.when(self.categories.reference.is_named).then(named).otherwise(highest)
         if not self.designed:
             return {_QUANTILE: pl.lit(normal_quantile(tail)), _JOINT_QUANTILE: joint}
         df = design_df(field)
@@ -278,7 +265,7 @@ class ImpactRatios:
             pl.when(UNKNOWN)
             .then(pl.lit(UNKNOWN_REASON))
             .when(~field(COMPARED))
-            .then(pl.lit(small_share(self.min_share)))
+            .then(pl.lit(small_share(self.categories.min_share)))
             .when(IS_REFERENCE)
             .then(pl.lit(THE_REFERENCE))
             .when(field("verdict").is_null())
@@ -475,25 +462,16 @@ def impact_ratios(
     level = check_options(level, adjust)
     require_groups(attributes, called="attributes")
     arguments.option("exact", exact, get_args(Exact))
-    least = check_min_share(min_share)
     survey = read_design(design)
     source = read_source(frame)
     rows = read_decisions(source, score, selected, weight, attributes, survey)
-    categories = read_categories(rows, unknown, intersections)
-    schema = rows.frame.collect_schema()
-    impact = ImpactRatios(
-        categories,
-        read_category_reference(reference, ("highest",), categories.divisions, schema),
-        favorable,
-        least,
-        level,
-        exact,
-        adjust,
-        designed=survey.given,
-    )
+    asked = unknown, intersections, reference, "highest", min_share
+    categories = read_categories(rows, *asked)
+    impact = ImpactRatios(categories, favorable, level, exact, adjust, designed=survey.given)
     if limit == "median":
         rows.require_scores("threshold='median'")
     choice = max_selection_rate(0.5) if limit == "median" else limit
     thresholds = common_threshold(rows, RECORDED if choice is None else choice)
-    table = impact.table(rows, thresholds)
+    of_units = None if rows.design is None else unit_cells(rows, thresholds, rows.keys)
+    table = impact.table(confusion_at(rows, thresholds), of_units, rows.design)
     return like_input(frame, comparison_table(table, rows, score_name(source, score)))

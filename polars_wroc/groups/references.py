@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from polars_wroc.groups.auc_sums import (
+from polars_wroc.groups.comparisons import (
     MEANS,
     OF_GROUP,
     OF_REFERENCE,
@@ -33,7 +33,6 @@ from polars_wroc.plans.queries import (
     sum_unless_null,
 )
 from polars_wroc.ranking.curve import CELLS
-from polars_wroc.ranking.placements import RowCurve
 from polars_wroc.stats.proportions import TOLERANCE, credible_correlation
 from polars_wroc.stats.variances import (
     DESIGN_DF,
@@ -59,17 +58,10 @@ _TERM, _DF_PART = "__term_", "of_df"
 _POWERS = dict.fromkeys(MEANS, 1) | dict.fromkeys(SQUARES, 2)
 
 
-class Difference(NamedTuple):
-    """Columns of the difference of an AUC from that of its reference.
-
-    It is a ``share`` of the difference of the AUCs of `OF_GROUP` and `OF_REFERENCE`, where the
-    reference includes the group. ``slack`` is the largest change that score bins can make to it.
-    """
-
-    reference_auc: str
-    difference: str
-    share: str
-    slack: str
+# The AUC of the reference and the difference from it, which is a share of that of `OF_GROUP` and
+# `OF_REFERENCE` where the reference includes the group; and the largest change that score bins can
+# make to it.
+REFERENCE_AUC, DIFFERENCE, SHARE, SLACK = "__reference_auc", "__difference", "__share", "__slack"
 
 
 class UnitWeights(NamedTuple):
@@ -87,9 +79,6 @@ class UnitWeights(NamedTuple):
 def other_name(name: str) -> str:
     """Name a cell or a metric of the reference."""
     return f"__other_{name}"
-
-
-DIFFERENCE = Difference(*(f"__{part}" for part in Difference._fields))
 
 
 def named_segment() -> pl.Expr:
@@ -110,26 +99,19 @@ class Reference:
     best_of: int | None = None
 
     @property
-    def _own(self) -> AucSums:
+    def own(self) -> AucSums:
+        """The sums over the rows of a group."""
         return AucSums(self.units)
-
-    def aggregates(self, curve: RowCurve) -> dict[str, pl.Expr]:
-        """Sums over the placed rows of a group, or over a part of its curve."""
-        return self._own.sums(curve)
-
-    def walk_sums(self) -> dict[str, pl.Expr]:
-        """Refer to the sums of `aggregates` that a compiled walk along the rows has computed."""
-        return self._own.walk_sums()
 
     @property
     def steps(self) -> list[Step]:
         """Steps from sums to `OF_GROUP`, `OF_REFERENCE` and `DIFFERENCE`."""
-        return [*self._own.steps, *self._choice, *self._compared, self._difference]
+        return [*self.own.steps, *self._choice, *self._compared, self.difference]
 
     @property
     def choosing(self) -> list[Step]:
         """Steps from sums to `IS_REFERENCE`, if it is not marked yet."""
-        return [*self._own.steps, *self._choice] if self._choice else []
+        return [*self.own.steps, *self._choice] if self._choice else []
 
     @property
     def _choice(self) -> list[Step]:
@@ -151,8 +133,17 @@ class Reference:
         parts = OF_GROUP.parts(field)
         return OF_REFERENCE.columns({part: self.cell(value) for part, value in parts.items()})
 
-    def _difference(self, field: Fields) -> dict[str, pl.Expr]:
-        return independent_difference(field)
+    def difference(self, field: Fields) -> dict[str, pl.Expr]:
+        """Compare `OF_GROUP` with `OF_REFERENCE`; no difference of the reference group itself."""
+        own, other = (each.parts(field) for each in (OF_GROUP, OF_REFERENCE))
+        # Near 1 the complements have more digits.
+        difference = other["one_minus_auc"] - own["one_minus_auc"]
+        return {
+            REFERENCE_AUC: other["auc"],
+            DIFFERENCE: pl.when(~field(IS_REFERENCE)).then(difference),
+            SHARE: pl.lit(1.0),
+            SLACK: own["slack"] + other["slack"],
+        }
 
     @property
     def name(self) -> pl.Expr:
@@ -188,19 +179,6 @@ class Reference:
         """Add `PAIR`, true of two groups that share a test, and `REPEATED`, of the second."""
         no = pl.lit(value=False)
         return table.with_columns(no.alias(PAIR), no.alias(REPEATED))
-
-
-def independent_difference(field: Fields) -> dict[str, pl.Expr]:
-    """Compare `OF_GROUP` with `OF_REFERENCE`; no difference of the reference group itself."""
-    own, other = (each.parts(field) for each in (OF_GROUP, OF_REFERENCE))
-    # Near 1 the complements have more digits.
-    difference = other["one_minus_auc"] - own["one_minus_auc"]
-    return {
-        DIFFERENCE.reference_auc: other["auc"],
-        DIFFERENCE.difference: pl.when(~field(IS_REFERENCE)).then(difference),
-        DIFFERENCE.share: pl.lit(1.0),
-        DIFFERENCE.slack: own["slack"] + other["slack"],
-    }
 
 
 class Rest(Reference):
@@ -307,21 +285,21 @@ class Overall(Rest):
         """Count the rows of all groups."""
         return over(own.sum(), self.partition_keys)
 
-    def _difference(self, field: Fields) -> dict[str, pl.Expr]:
+    def difference(self, field: Fields) -> dict[str, pl.Expr]:
         """Shrink the difference to the other groups by their share of the pairs."""
-        columns = independent_difference(field)
+        columns = super().difference(field)
         own, others = field(PAIRS), field(OTHER_PAIRS)
         share = others / (own + others)
-        difference = share * columns[DIFFERENCE.difference]
+        difference = share * columns[DIFFERENCE]
         auc = field(OF_GROUP.column("auc"))
         return {
             # A group without pairs or without others has no difference.
-            DIFFERENCE.reference_auc: pl.when(own > 0)
+            REFERENCE_AUC: pl.when(own > 0)
             .then(pl.coalesce(auc - difference, auc))
-            .otherwise(columns[DIFFERENCE.reference_auc]),
-            DIFFERENCE.difference: difference,
-            DIFFERENCE.share: share,
-            DIFFERENCE.slack: share * columns[DIFFERENCE.slack],
+            .otherwise(columns[REFERENCE_AUC]),
+            DIFFERENCE: difference,
+            SHARE: share,
+            SLACK: share * columns[SLACK],
         }
 
 
@@ -374,18 +352,15 @@ class SurveyGaps:
             return self.design.df
         return int(collect(self.design.strata.select(self.design.df)).item())
 
-    @property
-    def _present(self) -> Sequence[str]:
-        """Columns that count the rows of each class; each replicate has all of them."""
-        return () if isinstance(self.design, Replicates) else PRESENT_CLASSES
-
     def with_variances(self, table: pl.LazyFrame, reference: Reference) -> pl.LazyFrame:
         """Add the variances of groups and references; `AUC_DF` and `DESIGN_DF` of gaps in rates."""
         # All computed from the table as it is, since a plan that contains itself grows fast.
         added: list[pl.LazyFrame] = []
         if self.influences is not None:
             weights, within = reference.auc_weights(), reference.partition_keys
-            values, present = [AUC_INFLUENCE], self._present
+            # Each replicate has rows of both classes.
+            present = () if isinstance(self.design, Replicates) else PRESENT_CLASSES
+            values = [AUC_INFLUENCE]
             both = self.with_reference(self.influences, table, within, weights, values, present)
             added.append(self._variances(both, {_AUC: AUC_INFLUENCE}))
             added += [*self._df(both, present, AUC_DF), *self._df(both, [PRESENT], DESIGN_DF)]

@@ -15,20 +15,16 @@ from polars_wroc.groups.categories import (
     SEGMENT,
     UNKNOWN,
     Categories,
-    CategoryReference,
     Intersections,
-    check_min_share,
     read_categories,
-    read_category_reference,
-    with_reference,
 )
 from polars_wroc.groups.impact_ratios import MIN_SHARE
 from polars_wroc.groups.references import IS_REFERENCE, other_name
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import SCORE, WEIGHT, IntoWeight
-from polars_wroc.inputs.decisions import Unknown, read_unlabelled
-from polars_wroc.inputs.frames import require_groups
-from polars_wroc.inputs.rows import IntoColumns, Rows
+from polars_wroc.inputs.decisions import Unknown
+from polars_wroc.inputs.frames import read_rows, require_groups
+from polars_wroc.inputs.rows import IntoColumns, Rows, polars_frame
 from polars_wroc.plans.queries import Fields, FrameT, in_columns, join_on_keys, like_input
 from polars_wroc.stats.distributions import normal_quantile, two_sided_p_value
 from polars_wroc.stats.moments import combined, moment_columns, moments, moments_of_rows, others
@@ -66,9 +62,7 @@ class SmdTable:
     """How the scores of categories are compared."""
 
     categories: Categories
-    reference: CategoryReference
     denominator: Denominator
-    min_share: float
     level: float
 
     def table(self, rows: Rows) -> pl.LazyFrame:
@@ -78,11 +72,7 @@ class SmdTable:
         added = self.categories.aggregates | {"n": pl.col("n").sum()}
         own = combined(members, self.categories.keys, _OWN, added)
         weighed = own.with_columns(weight=_finite(moments(_OWN, pl.col).weight))
-        shares = self.categories.with_shares(weighed, self.min_share)
-        marked = self.reference.with_share(
-            self.reference.marked(shares, self.categories.partition_keys)
-        )
-        compared = self._with_reference(self._with_rest(marked))
+        compared = self._with_reference(self._with_rest(self.categories.marked(weighed)))
         models = self.categories.models
         compared = join_on_keys(compared, _named(_ALL, cells, models), models)
         steps = [self._denominators, _differences, self._errors, self._shown]
@@ -105,12 +95,13 @@ class SmdTable:
     def _with_reference(self, table: pl.LazyFrame) -> pl.LazyFrame:
         """Replace the rest where a category is named as reference, and name all references."""
         rest = {REFERENCE: pl.when(moments(_OTHER, pl.col).weight > 0).then(pl.lit(REST))}
-        if not self.reference.named:
+        reference = self.categories.reference
+        if not reference.named:
             return table.with_columns(**rest)
         of_category, of_other = (moments(name, pl.col).columns(name) for name in (_OWN, _OTHER))
-        named = with_reference(table, [SEGMENT, *of_category], self.categories.partition_keys)
+        named = self.categories.with_reference(table, [SEGMENT, *of_category])
         columns = {REFERENCE: SEGMENT} | dict(zip(of_other, of_category, strict=True))
-        is_named = pl.when(self.reference.is_named)
+        is_named = pl.when(reference.is_named)
         return named.with_columns(
             is_named.then(other_name(own)).otherwise((of_other | rest)[column]).alias(column)
             for column, own in columns.items()
@@ -310,10 +301,9 @@ def standardized_mean_difference(
     level = arguments.level(level)
     arguments.option("denominator", denominator, get_args(Denominator))
     require_groups(attributes, called="attributes")
-    least = check_min_share(min_share)
-    rows = read_unlabelled(frame, score, weight, attributes)
-    categories = read_categories(rows, unknown, intersections)
-    schema = rows.frame.collect_schema()
-    named = read_category_reference(reference, (REST,), categories.divisions, schema)
-    smd = SmdTable(categories, named, denominator, least, level)
+    # Counts have no rows without a label.
+    table = polars_frame(frame)
+    rows = read_rows(table, None, score, weight, attributes, None, called="attributes")
+    asked = unknown, intersections, reference, REST, min_share
+    smd = SmdTable(read_categories(rows, *asked), denominator, level)
     return like_input(frame, smd.table(rows))

@@ -121,8 +121,9 @@ def subgroup_auc(
     across = summarise(samples, interval).rename({_group(key): key for key in groups})
     within = summarise(rows, interval)
     overall = summarise(rows.regrouped([]), interval)
-    table = rows.key_values()
-    for name, part in _parts(within, across).items():
+    table, parts = rows.key_values(), {"subgroup_auc": within}
+    parts |= {name: across.filter(pl.col(_SAMPLE) == name) for name in _SAMPLES[1:]}
+    for name, part in parts.items():
         table = join_on_keys(table, _named(part, name, rows.keys), rows.keys)
     table = join_on_keys(table, distances_to_rest(rows, within_limit), rows.keys)
     auc = overall.select(*rows.model_keys, pl.col("auc").alias(_OVERALL))
@@ -147,11 +148,6 @@ def _across_groups(rows: Rows, within_limit: pl.Expr) -> Rows:
     stacked = repeated.with_columns(sample.alias(_SAMPLE)).drop(groups)
     keys = [*(_group(key) for key in groups), *rows.model_keys]
     return replace(rows, frame=stacked, keys=keys, names={})
-
-
-def _parts(within: pl.LazyFrame, across: pl.LazyFrame) -> dict[str, pl.LazyFrame]:
-    parts = {"subgroup_auc": within}
-    return parts | {name: across.filter(pl.col(_SAMPLE) == name) for name in _SAMPLES[1:]}
 
 
 def _named(part: pl.LazyFrame, name: str, keys: Sequence[str]) -> pl.LazyFrame:

@@ -13,25 +13,17 @@ from functools import partial
 
 import polars as pl
 
-from polars_wroc.groups.auc_sums import OF_GROUP, OF_REFERENCE, OWN_WEIGHTS, relative_pairs
 from polars_wroc.groups.comparison_tests import SIDES, GapMethod, judged, tested
-from polars_wroc.groups.comparisons import PLACE
-from polars_wroc.groups.gaps import (
-    NAMES_OF_SIDES,
-    GroupGaps,
-    Measured,
-    auc_columns,
-    compare,
-    plan_sums,
+from polars_wroc.groups.comparisons import (
+    OF_GROUP,
+    OF_REFERENCE,
+    OWN_WEIGHTS,
+    PLACE,
+    relative_pairs,
+    sum_of_shares,
 )
-from polars_wroc.groups.references import (
-    IS_REFERENCE,
-    PAIR,
-    REPEATED,
-    Reference,
-    independent_difference,
-    other_name,
-)
+from polars_wroc.groups.gaps import NAMES_OF_SIDES, GroupGaps, Measured, auc_columns, compare
+from polars_wroc.groups.references import IS_REFERENCE, PAIR, REPEATED, Reference, other_name
 from polars_wroc.inputs.arguments import shown
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.plans.queries import Fields, Step, in_columns, join_on_keys, over
@@ -79,35 +71,29 @@ def standardized_rates(
 
     cells = in_columns(cells, [others]).cache()
     strata = pl.concat(
-        cells.select(*keys, pl.lit(rate).alias("metric"), IS_REFERENCE, **_counts(rate))
+        cells.select(*keys, pl.lit(rate).alias("metric"), IS_REFERENCE, **_rates(rate))
         for rate in GAP_RATES
     )
-    steps = [_rates, shares, _variances]
-    of_strata = in_columns(strata, steps).group_by([*keys, "metric"], maintain_order=True)
+    of_strata = in_columns(strata, [shares, _variances]).group_by(
+        [*keys, "metric"], maintain_order=True
+    )
     return in_columns(of_strata.agg(**_means()), [_sizes])
 
 
-def _counts(rate: str) -> dict[str, pl.Expr]:
-    """Weights of both sides in a stratum, and in the numerator and not, and squared weights."""
+def _rates(rate: str) -> dict[str, pl.Expr]:
+    """Weights, rates and inverse sizes of both sides in a stratum."""
     columns: dict[str, pl.Expr] = {}
     for side, name in NAMES_OF_SIDES.items():
         counted, others = cell_counts(rate, pl.col, name)
         both = counted + others
-        columns |= {f"counted_{side}": counted.weight, f"others_{side}": others.weight}
-        columns |= {f"weight_{side}": both.weight, f"squares_{side}": both.squares}
-    return columns
-
-
-def _rates(field: Fields) -> dict[str, pl.Expr]:
-    columns: dict[str, pl.Expr] = {}
-    for side in SIDES:
-        weight = field(f"weight_{side}")
-        some = pl.when(weight > 0)
-        columns[f"value_{side}"] = some.then(field(f"counted_{side}") / weight)
-        columns[f"complement_{side}"] = some.then(field(f"others_{side}") / weight)
-        squares = field(f"squares_{side}")
-        exact = pl.when((weight > 0) & is_exact(squares))
-        columns[f"size_{side}"] = exact.then(squares / weight / weight)
+        some = pl.when(both.weight > 0)
+        exact = pl.when((both.weight > 0) & is_exact(both.squares))
+        columns |= {
+            f"weight_{side}": both.weight,
+            f"value_{side}": some.then(counted.weight / both.weight),
+            f"complement_{side}": some.then(others.weight / both.weight),
+            f"size_{side}": exact.then(both.squares / both.weight / both.weight),
+        }
     return columns
 
 
@@ -125,13 +111,10 @@ def _variances(field: Fields) -> dict[str, pl.Expr]:
 
 def _means() -> dict[str, pl.Expr]:
     """Aggregate the strata; null where none is used, or one of them has no value."""
-    share = pl.col(_STRATUM_SHARE)
-    used = share > 0
     columns = {IS_REFERENCE: pl.col(IS_REFERENCE).first()}
     for power, parts in ((1, ("value", "complement")), (2, ("variance", "size"))):
         for name in (f"{part}_{side}" for part in parts for side in SIDES):
-            terms = (share**power * pl.col(name)).filter(used)
-            columns[name] = pl.when(used.any() & (terms.null_count() == 0)).then(terms.sum())
+            columns[name] = sum_of_shares(pl.col(name), pl.col(_STRATUM_SHARE), power)
     return columns
 
 
@@ -186,24 +169,18 @@ class GapsWithinStrata:
     def table(self) -> pl.LazyFrame:
         """Compute the gaps, and what they are without strata."""
         groups, tests = self.groups, self.groups.tests
-        given = groups.rows, groups.divisions, groups.units, groups.thresholds
-        measured, in_strata = plan_sums(*given), plan_sums(*given, self.strata)
+        measured, in_strata = groups.planned(), groups.planned(self.strata)
         sums = groups.references.marked(measured.sums, groups.partition_keys)
         sums, parts = sums.with_row_index(PLACE), []
-        of_whole, of_strata = (
-            groups.of_segments(keys) for keys in (groups.partition_keys, self._partition_keys)
-        )
+        attribute, *models = groups.partition_keys
+        of_whole = groups.of_segments(groups.partition_keys)
+        of_strata = groups.of_segments([attribute, *self.strata, *models])
         for (some, reference), (_, inside) in zip(of_whole, of_strata, strict=True):
             whole = measured._replace(sums=sums.filter(some))
             crude = compare(whole, groups.keys, reference, tests).cache()
             parts.append(self._of(crude, inside, in_strata))
         rows = tested(pl.concat(parts), groups.partition_keys, tests, of_tables=False)
         return in_columns(judged(rows, groups.partition_keys, tests), [_explained])
-
-    @property
-    def _partition_keys(self) -> list[str]:
-        attribute, *models = self.groups.partition_keys
-        return [attribute, *self.strata, *models]
 
     def _of(self, crude: pl.LazyFrame, reference: Reference, in_strata: Measured) -> pl.LazyFrame:
         """Replace what crude comparisons rest on by what strata say."""
@@ -250,7 +227,7 @@ class GapsWithinStrata:
             means |= each.mean_over(pl.col(_SHARE), pl.col)
         compared = in_columns(sums, steps).group_by(keys, maintain_order=True).agg(**means).cache()
         intervals = [each.interval() for each in (OF_GROUP, OF_REFERENCE)]
-        steps = [independent_difference, *(step for each in intervals for step in each.steps)]
+        steps = [reference.difference, *(step for each in intervals for step in each.steps)]
         columns = auc_columns(intervals)
         metric = {"metric": pl.lit(ROC_AUC.column), "has_ratio": pl.lit(value=False)}
         aucs = in_columns(compared, steps).select(*keys, IS_REFERENCE, **metric, **columns)

@@ -51,6 +51,7 @@ def internal_keys(names: Iterable[str]) -> dict[str, str]:
 _WHOLE_FLOATS = 2.0**53
 # More digits than any integer type has.
 _DIGITS = 40
+_TEXTS = (pl.String, pl.Categorical, pl.Enum)
 _REFUSED = (TypeError, ValueError, ArithmeticError, RuntimeError, pl.exceptions.PolarsError)
 
 
@@ -115,18 +116,14 @@ def _held(value: object, dtype: pl.DataType) -> pl.Series | None:
         return _number(number, dtype) if given.dtype.is_numeric() else None
     if dtype == pl.Null:
         return pl.Series([value])
-    if isinstance(dtype, pl.String | pl.Categorical | pl.Enum):
-        return given.cast(pl.String).cast(dtype) if _is_text(given.dtype) else None
+    if isinstance(dtype, _TEXTS):
+        return given.cast(pl.String).cast(dtype) if isinstance(given.dtype, _TEXTS) else None
     if type(dtype) is not type(given.dtype) or dtype == pl.Object:
         return None
     if isinstance(dtype, pl.Datetime):
         return _moment(given, dtype)
     held = pl.Series(given.to_list(), dtype=dtype) if dtype.is_nested() else given.cast(dtype)
     return held if held.to_list() == given.to_list() else None
-
-
-def _is_text(dtype: pl.DataType) -> bool:
-    return isinstance(dtype, pl.String | pl.Categorical | pl.Enum)
 
 
 def _moment(given: pl.Series, dtype: pl.Datetime) -> pl.Series | None:

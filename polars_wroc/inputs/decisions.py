@@ -16,7 +16,7 @@ from polars_wroc.inputs.columns import SCORE, SCORE_HIGH, SELECTED, IntoColumn, 
 from polars_wroc.inputs.designs import GivenDesign
 from polars_wroc.inputs.expressions import boolean_column
 from polars_wroc.inputs.frames import read_rows
-from polars_wroc.inputs.rows import IntoColumns, Rows, RowSource, polars_frame
+from polars_wroc.inputs.rows import IntoColumns, Rows, RowSource, read_source
 
 # A number, or the median of the scores of all rows.
 DecisionThreshold: TypeAlias = float | Literal["median"]
@@ -25,8 +25,6 @@ Favorable: TypeAlias = Literal["selected", "rejected", "neither"]
 # Of recorded decisions: selected rows have the score 1, the others 0.
 RECORDED = 1.0
 
-_TWO_WAYS = "decisions must come from `selected`, or from `score` and `threshold`"
-
 
 def check_decision(
     score: object, selected: object, threshold: object
@@ -34,7 +32,8 @@ def check_decision(
     """Check that decisions are given in one way; return the threshold if there is one."""
     given = arguments.given(score=score, selected=selected, threshold=threshold)
     if given not in (["selected"], ["score", "threshold"]):
-        msg = f"{_TWO_WAYS}; found {arguments.named(given)}"
+        rule = "decisions must come from `selected`, or from `score` and `threshold`"
+        msg = f"{rule}; found {arguments.named(given)}"
         raise ValueError(msg)
     if threshold is None:
         return None
@@ -80,19 +79,6 @@ def _selection(threshold: object) -> str:
     return "being selected" if threshold is None else "a score at the threshold or above"
 
 
-def read_unlabelled(
-    frame: pl.DataFrame | pl.LazyFrame,
-    score: IntoColumns,
-    weight: IntoWeight | None,
-    attributes: IntoColumns,
-    survey: GivenDesign | None = None,
-) -> Rows:
-    """Return the rows with scores and no label, all of them negative."""
-    # Counts have no rows without a label.
-    given = polars_frame(frame), None, score, weight, attributes, None
-    return read_rows(*given, survey=survey, called="attributes")
-
-
 def score_or_decisions(
     frame: pl.DataFrame | pl.LazyFrame | RowSource,
     score: IntoColumns | None,
@@ -120,14 +106,11 @@ def read_decisions(
 
     Counts by score may have labels, which do not matter.
     """
-    if isinstance(frame, RowSource):
-        return read_rows(frame, None, score or (), None, attributes, None, called="attributes")
-    if score is not None:
-        return read_unlabelled(frame, score, weight, attributes, survey)
-    assert selected is not None
-    frame = polars_frame(frame)
-    recorded = boolean_column("selected", selected, frame.lazy()).column
-    return read_unlabelled(frame, recorded.cast(pl.Float64), weight, attributes, survey)
+    source = read_source(frame)
+    of_counts = isinstance(source, RowSource)
+    scores: IntoColumns = () if of_counts else score_or_decisions(source, score, selected)
+    given = None, scores, weight, attributes, None
+    return read_rows(source, *given, survey=survey, called="attributes")
 
 
 def with_recorded_scores(rows: Rows) -> Rows:

@@ -98,7 +98,10 @@ class ReplicateWeights:
         if len(rscales) != count:
             msg = f"`rscales` must have one number for each of {count} replicates; found {rscales}"
             raise ValueError(msg)
-        scale = self._scale(count) if self.scale is None else self.scale
+        scale = self.scale
+        if scale is None:
+            scales = {"jk1": (count - 1) / count, "jkn": 1.0, "jk2": 1.0}
+            scale = scales.get(self.kind, 1 / (count * (1 - (self.rho or 0.0)) ** 2))
         return [scale * factor for factor in rscales]
 
     def degrees_of_freedom(self, count: int) -> int:
@@ -112,10 +115,6 @@ class ReplicateWeights:
 
     def _rscales(self, count: int) -> list[float]:
         return [1.0] * count if self.rscales is None else [float(each) for each in self.rscales]
-
-    def _scale(self, count: int) -> float:
-        scales: dict[ReplicateKind, float] = {"jk1": (count - 1) / count, "jkn": 1.0, "jk2": 1.0}
-        return scales.get(self.kind, 1 / (count * (1 - (self.rho or 0.0)) ** 2))
 
 
 Lonely: TypeAlias = Literal["null", "certainty", "adjust"]

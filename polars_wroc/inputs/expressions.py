@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import polars as pl
@@ -26,14 +26,9 @@ from polars_wroc.inputs.columns import (
     shown_as,
     valid_weights,
 )
-from polars_wroc.inputs.designs import (
-    FPC,
-    GivenDesign,
-    Replicates,
-    ReplicateWeights,
-)
+from polars_wroc.inputs.designs import FPC, GivenDesign, Replicates, ReplicateWeights
 from polars_wroc.inputs.rows import IntoColumns
-from polars_wroc.plans.queries import require_at_collect
+from polars_wroc.plans.queries import as_struct, of_type, require_at_collect
 
 _PLACEHOLDER = "__placeholder"
 
@@ -88,11 +83,10 @@ def one_column(argument: str, value: IntoColumn) -> pl.Expr:
         return column
     # A struct must not be empty.
     selected = pl.struct(pl.lit(0).alias(_PLACEHOLDER), column)
-    return pl.pipe_with_dtype([selected], partial(_only, argument=argument))
+    return of_type(selected, partial(_only, argument=argument))
 
 
-def _only(columns: list[tuple[pl.Expr, pl.DataType]], *, argument: str) -> pl.Expr:
-    ((selected, dtype),) = columns
+def _only(selected: pl.Expr, dtype: pl.DataType, argument: str) -> pl.Expr:
     assert isinstance(dtype, pl.Struct)
     names = [field.name for field in dtype.fields if field.name != _PLACEHOLDER]
     require_one(argument, names)
@@ -110,17 +104,16 @@ def require_one(argument: str, names: Sequence[str]) -> None:
 def cluster_column(value: IntoColumn) -> pl.Expr:
     """Read the cluster of an expression: a column of any type but Object."""
 
-    def check(columns: list[tuple[pl.Expr, pl.DataType]]) -> pl.Expr:
-        ((column, dtype),) = columns
+    def check(column: pl.Expr, dtype: pl.DataType) -> pl.Expr:
         refuse_objects("design", shown_as(column), dtype)
         return column
 
-    return pl.pipe_with_dtype([one_column("design", value)], check)
+    return of_type(one_column("design", value), check)
 
 
 def one_per_group(argument: str, value: pl.Expr) -> pl.Expr:
     """Reduce an expression to its single value per group, and raise when there are several."""
-    value = pl.pipe_with_dtype([one_column(argument, value)], partial(_number, argument=argument))
+    value = of_type(one_column(argument, value), partial(_number, argument=argument))
     low, high = value.min(), value.max()
     rule = f"`{argument}` must be one value per group"
     one = require_at_collect(
@@ -129,9 +122,8 @@ def one_per_group(argument: str, value: pl.Expr) -> pl.Expr:
     return pl.when(one).then(low)
 
 
-def _number(columns: list[tuple[pl.Expr, pl.DataType]], *, argument: str) -> pl.Expr:
+def _number(column: pl.Expr, dtype: pl.DataType, argument: str) -> pl.Expr:
     """Check that a column holds numbers, and return them as floats; NaN is null."""
-    ((column, dtype),) = columns
     typed = Typed(argument, column, dtype, shown_as(column))
     return numeric(typed).cast(pl.Float64).fill_nan(None)
 
@@ -187,26 +179,23 @@ def _build(
     frequency: bool,
 ) -> pl.Expr:
     arguments = {"label": LABEL, "score": SCORE, "weight": ROW_WEIGHT}
-    typed = [
-        Typed(argument, column, dtype, shown_as(column))
-        for argument, (column, dtype) in zip(arguments, columns, strict=False)
-    ]
-    # As fields of one list the columns are evaluated once, however often they are used.
+    field = pl.element().struct.field
+    label, score, *weight = (
+        Typed(argument, field(name), dtype, shown_as(column))
+        for (argument, name), (column, dtype) in zip(arguments.items(), columns, strict=False)
+    )
     if frequency:
-        carried = carried | dict.fromkeys(COUNTED, typed[-1].column.cast(pl.Float64, strict=False))
-    named = {arguments[one.argument]: one.column for one in typed} | carried
-    raw = pl.struct([column.alias(name) for name, column in named.items()]).implode()
-    typed = [
-        one._replace(column=pl.element().struct.field(arguments[one.argument])) for one in typed
-    ]
-    weight = typed[2] if typed[2:] else None
-    rows = observe(typed[0], typed[1], weight, pos_label, frequency=frequency)
-    kept = pl.element().struct.field(SCORE, *carried)
+        carried = carried | dict.fromkeys(COUNTED, columns[-1][0].cast(pl.Float64, strict=False))
+    # As fields of one list the columns are evaluated once, however often they are used.
+    named = dict(zip(arguments.values(), (column for column, _ in columns), strict=False))
+    raw = as_struct(named | carried).implode()
+    rows = observe(label, score, next(iter(weight), None), pos_label, frequency=frequency)
+    kept = field(SCORE, *carried)
     signed = rows.weight.fill_null(0).alias(WEIGHT)
     if rows.zero_label is None:
         return build(raw.list.eval(pl.struct(kept, signed)))
     observed = raw.list.eval(pl.struct(kept, signed, rows.zero_label.alias(ZERO_LABEL)))
-    fields = (pl.element().struct.field(name) for name in (SCORE, WEIGHT, ZERO_LABEL))
+    fields = (field(name) for name in (SCORE, WEIGHT, ZERO_LABEL))
     checked = Observations(*fields).signed_weight.alias(WEIGHT)
     return build(observed.list.eval(pl.struct(kept, checked)))
 
@@ -289,23 +278,17 @@ def unit_columns(frame: pl.LazyFrame, survey: GivenDesign) -> dict[str, Typed]:
     return columns
 
 
-def replicates_of(weights: ReplicateWeights, columns: Mapping[str, Typed]) -> Replicates:
-    """Say how to combine the estimates of these columns of replicate weights."""
-    count = len(columns)
-    return Replicates(
-        columns=[*columns],
-        factors=weights.factors(count),
-        df=weights.degrees_of_freedom(count),
-        shown=[typed.shown for typed in columns.values()],
-    )
-
-
-def replicate_columns(frame: pl.LazyFrame, weights: ReplicateWeights) -> dict[str, Typed]:
-    """Return the columns of replicate weights."""
+def replicate_columns(
+    frame: pl.LazyFrame, weights: ReplicateWeights
+) -> tuple[dict[str, Typed], Replicates]:
+    """Return the columns of replicate weights, and how to combine the estimates of these."""
     argument = "replicate_weights"
-    columns = named_columns(argument, weights.columns, frame).values()
-    typed = [typed_column(argument, column, frame) for column in columns]
-    return {
+    given = named_columns(argument, weights.columns, frame).values()
+    typed = [typed_column(argument, column, frame) for column in given]
+    columns = {
         f"__replicate_{i}": each._replace(column=valid_weights(each))
         for i, each in enumerate(typed)
     }
+    count, shown = len(typed), [each.shown for each in typed]
+    factors, df = weights.factors(count), weights.degrees_of_freedom(count)
+    return columns, Replicates([*columns], factors, df, shown)

@@ -50,13 +50,11 @@ from polars_wroc.inputs.expressions import (
     of_length,
     one_zero,
     replicate_columns,
-    replicates_of,
     typed_column,
     unit_columns,
 )
 from polars_wroc.inputs.rows import (
     IntoColumns,
-    MissingRows,
     Rows,
     RowSource,
     missing_marks,
@@ -64,7 +62,7 @@ from polars_wroc.inputs.rows import (
     read_source,
 )
 from polars_wroc.plans.config import compiled_when
-from polars_wroc.plans.queries import aggregate, collect, require_at_collect
+from polars_wroc.plans.queries import collect, of_type, require_at_collect
 
 # Holds every 64-bit whole number and every whole float of that size.
 _WHOLE = pl.Int128()
@@ -124,8 +122,7 @@ def cast_like_thresholds(score: Typed) -> pl.Expr:
 def at_least(score: pl.Expr, threshold: pl.Expr) -> pl.Expr:
     """Whether a score of any type is at least a float, exactly; decimals as the nearest float."""
 
-    def compare(columns: list[tuple[pl.Expr, pl.DataType]]) -> pl.Expr:
-        ((value, dtype),) = columns
+    def compare(value: pl.Expr, dtype: pl.DataType) -> pl.Expr:
         near = value.cast(pl.Float64)
         if not dtype.is_integer():
             return near >= threshold
@@ -134,20 +131,19 @@ def at_least(score: pl.Expr, threshold: pl.Expr) -> pl.Expr:
         reached = pl.when(near == threshold).then(next(both) >= next(both))
         return reached.fill_null(near >= threshold)
 
-    return pl.pipe_with_dtype([score], compare)
+    return of_type(score, compare)
 
 
 def is_moved(score: pl.Expr) -> pl.Expr:
     """Whether rounding a score to a float makes it another whole number."""
 
-    def compare(columns: list[tuple[pl.Expr, pl.DataType]]) -> pl.Expr:
-        ((value, dtype),) = columns
+    def compare(value: pl.Expr, dtype: pl.DataType) -> pl.Expr:
         if not dtype.is_integer():
             return pl.lit(value=False)
         near = value.cast(pl.Float64).cast(_WHOLE, strict=False)
         return value.cast(_WHOLE, strict=False).ne_missing(near)
 
-    return pl.pipe_with_dtype([score], compare)
+    return of_type(score, compare)
 
 
 def precision(dtype: pl.DataType) -> float:
@@ -157,7 +153,7 @@ def precision(dtype: pl.DataType) -> float:
 
 def precision_of(score: pl.Expr) -> pl.Expr:
     """Give the machine precision of a score of any type."""
-    return pl.pipe_with_dtype([score], lambda columns: pl.lit(precision(columns[0][1])))
+    return of_type(score, lambda _, dtype: pl.lit(precision(dtype)))
 
 
 def unless_moved(threshold: pl.Expr, moved: pl.Expr) -> pl.Expr:
@@ -211,7 +207,7 @@ def read_rows(
     groups is ``called``.
     """
     if isinstance(frame, RowSource):
-        return frame.rows({} if by is None else _named_keys(by, frame.groups, called))
+        return frame.rows({} if by is None else named_keys(by, frame.groups, called))
     frame = polars_frame(frame)
     columns = _read(frame, label, score, weight, by, cluster, survey, selected, called)
     if each_a_cluster:
@@ -300,26 +296,6 @@ def read_paired_rows(
     return columns.rows(frame, observed, []), columns.models
 
 
-def missing_in_counts(
-    source: RowSource, by: IntoColumns, complete: Sequence[str] = ()
-) -> MissingRows:
-    """Count the rows without a group, which is all that counts know of missing values.
-
-    Only rows with a value of the groups that are to be ``complete`` are counted.
-    """
-    groups, rows = _named_keys(by, source.groups, "by"), source.multiplicity()
-    known = pl.all_horizontal(True, *(groups[name].is_not_null() for name in complete))  # noqa: FBT003
-    missing = {
-        str(i): rows.filter(key.is_null() & known).sum() for i, key in enumerate(groups.values())
-    }
-    # The rows of each score are counted.
-    others = {*source.named.collect_schema()} - {*source.groups.collect_schema()}
-    models = [MODEL] if MODEL in others else []
-    of_score = collect(aggregate(source.named, models, missing))
-    counts = of_score.select(pl.col([*missing]).max()).row(0)
-    return MissingRows(dict(zip(groups, counts, strict=True)))
-
-
 def score_precision(frame: pl.DataFrame | pl.LazyFrame, score: IntoColumns) -> pl.Expr:
     """Return the machine precision of each row's score, in the data type of its model's column."""
     lazy = frame.lazy()
@@ -381,7 +357,7 @@ def _read(
     called: str = "by",
 ) -> _Columns:
     lazy = frame.lazy()
-    groups = {} if by is None else _named_keys(by, lazy, called)
+    groups = {} if by is None else named_keys(by, lazy, called)
     keys = internal_keys(groups)
     models = named_columns("score", score, lazy)
     several = not isinstance(score, str | pl.Expr) or len(models) > 1
@@ -399,8 +375,7 @@ def _read(
     named |= unit_columns(lazy, survey if survey and survey.given else read_design(cluster))
     design: SampleDesign | None = None
     if survey is not None and survey.replicate_weights is not None:
-        of_replicates = replicate_columns(lazy, survey.replicate_weights)
-        design = replicates_of(survey.replicate_weights, of_replicates)
+        of_replicates, design = replicate_columns(lazy, survey.replicate_weights)
         named |= of_replicates
     score_names = [score_column(i) if several else SCORE for i in range(len(models))]
     named |= dict(zip(score_names, typed_scores, strict=True))
@@ -474,7 +449,8 @@ def _other_columns(columns: _Columns, seen: Observations) -> list[pl.Expr]:
     return carried
 
 
-def _named_keys(by: IntoColumns, frame: pl.LazyFrame, called: str) -> dict[str, pl.Expr]:
+def named_keys(by: IntoColumns, frame: pl.LazyFrame, called: str) -> dict[str, pl.Expr]:
+    """Read an argument for groups: their names, and expressions with one NaN and one zero."""
     columns = named_columns(called, by, frame)
     return {
         name: one_zero(of_length(called, column, pl.len()), frame)

@@ -6,6 +6,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, TypeAlias
 
 import polars as pl
@@ -38,25 +39,12 @@ class RowSource(ABC):
 
     @property
     @abstractmethod
-    def named(self) -> pl.LazyFrame:
-        """The frame, with the groups under the caller's names."""
-
-    @property
-    @abstractmethod
     def groups(self) -> pl.LazyFrame:
         """The groups alone, under the caller's names."""
 
     @abstractmethod
     def rows(self, by: dict[str, pl.Expr]) -> Rows:
         """Return its rows, grouped by expressions of its `groups` and by model."""
-
-    @abstractmethod
-    def multiplicity(self) -> pl.Expr:
-        """Return how many rows each row of the frame represents, missing ones included."""
-
-    @abstractmethod
-    def bins(self) -> int | None:
-        """Return the number of bins of scores, or None if each score is there."""
 
 
 def polars_frame(frame: object) -> pl.DataFrame | pl.LazyFrame:
@@ -235,8 +223,8 @@ class Rows:
         return replace(self, frame=self.frame.filter(known)) if known else self
 
     def key_values(self) -> pl.LazyFrame:
-        """One row per group."""
-        return self.frame.select(self.keys).unique()
+        """One row per group, and one for all rows if there are no keys."""
+        return self.frame.select(self.keys).unique() if self.keys else pl.LazyFrame({"__one": [0]})
 
     def sorted_by_keys(self, result: pl.LazyFrame) -> pl.LazyFrame:
         """Sort a result by the keys, keeping the order inside a group."""
@@ -284,7 +272,7 @@ CLASSES = ("pos", "neg")
 
 # Bits of a small number that each row carries, so that one scan is enough.
 MISSING_MARKS = "__missing_marks"
-_LABEL, _SCORE, _WEIGHT, _DECISION = 1, 2, 4, 8
+_MARKS = {"label": 1, "score": 2, "weight": 4, "decision": 8}
 
 
 @dataclass(frozen=True)
@@ -293,29 +281,26 @@ class MissingRows:
 
     groups: Mapping[str, int]
     scores: Mapping[str, int] = field(default_factory=dict)
-    label: int | None = None
-    weight: int | None = None
-    decision: int | None = None
+    # Of the label, the weight and the decision.
+    others: Mapping[str, int] = field(default_factory=dict)
 
     def __add__(self, other: MissingRows) -> MissingRows:
         """Add up the rows of two parts of the data, which were counted alike."""
         return MissingRows(
             groups=_sum(self.groups, other.groups),
             scores=_sum(self.scores, other.scores),
-            label=(self.label or 0) + (other.label or 0),
-            weight=(self.weight or 0) + (other.weight or 0),
-            decision=(self.decision or 0) + (other.decision or 0),
+            others=_sum(self.others, other.others),
         )
 
     def table(
         self, label: str | None, weight: str | None, decision: str | None = None
     ) -> pl.DataFrame:
         """Return one row per column that was used, under the caller's names."""
-        counts = [(label, self.label)] if self.label is not None else []
-        counts += self.scores.items()
-        for name, rows in ((weight, self.weight), (decision, self.decision)):
-            if name is not None and rows is not None:
-                counts.append((name, rows))
+        of_label, *later = (
+            [(name, self.others[kind])] if name is not None and kind in self.others else []
+            for kind, name in (("label", label), ("weight", weight), ("decision", decision))
+        )
+        counts = [*of_label, *self.scores.items(), *chain(*later)]
         # A score that is an attribute too may be NaN besides null, and is there already.
         counts += [(name, rows) for name, rows in self.groups.items() if name not in self.scores]
         schema = {"column": pl.String, "n_missing": pl.Int64}
@@ -326,11 +311,11 @@ def missing_marks(
     label: Typed | None, score: Typed, weight: Typed | None, decision: Typed | None = None
 ) -> pl.Expr:
     """Mark which of these a row does not have."""
-    missing = {_SCORE: has_no_score(score)}
-    for mark, typed in ((_LABEL, label), (_WEIGHT, weight), (_DECISION, decision)):
+    missing = {"score": has_no_score(score)}
+    for name, typed in (("label", label), ("weight", weight), ("decision", decision)):
         if typed is not None:
-            missing[mark] = typed.column.is_null()
-    marks = [there.cast(pl.UInt8) * pl.lit(mark, pl.UInt8) for mark, there in missing.items()]
+            missing[name] = typed.column.is_null()
+    marks = [gone.cast(pl.UInt8) * pl.lit(_MARKS[name], pl.UInt8) for name, gone in missing.items()]
     return pl.sum_horizontal(marks).cast(pl.UInt8).alias(MISSING_MARKS)
 
 
@@ -349,10 +334,8 @@ def count_missing(
     first = of_score[scores[0]]
     return MissingRows(
         groups={name: _count(first, pl.col(key).is_null()) for key, name in groups.items()},
-        scores={name: _count(rows, _has(_SCORE)) for name, rows in of_score.items()},
-        label=_count(first, _has(_LABEL)),
-        weight=_count(first, _has(_WEIGHT)),
-        decision=_count(first, _has(_DECISION)),
+        scores={name: _count(rows, _has("score")) for name, rows in of_score.items()},
+        others={name: _count(first, _has(name)) for name in ("label", "weight", "decision")},
     )
 
 
@@ -360,8 +343,8 @@ def _sum(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
     return {name: one.get(name, 0) + rows for name, rows in other.items()}
 
 
-def _has(mark: int) -> pl.Expr:
-    return (pl.col(MISSING_MARKS) & mark) != 0
+def _has(name: str) -> pl.Expr:
+    return (pl.col(MISSING_MARKS) & _MARKS[name]) != 0
 
 
 def _count(rows: pl.DataFrame, condition: pl.Expr) -> int:

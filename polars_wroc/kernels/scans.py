@@ -15,7 +15,6 @@ from polars_wroc.kernels.sorting import Array, SortedRows
 from polars_wroc.kernels.sums import CLASS_SUMS, CURVE_SUMS
 
 OWN_SUMS = 2 * len(CLASS_SUMS) + len(CURVE_SUMS)
-_DISTANCE = OWN_SUMS - 1
 # The weight of each class, and `CURVE_SUMS`.
 _RATE_SUMS = 2 + len(CURVE_SUMS)
 # Where the sums of the negatives begin, and those of the curve.
@@ -60,15 +59,11 @@ def walk(
 
 
 def sums_of_partitions(blocks: Blocks, sums: Array) -> Array:
-    """Add up the sums of the blocks of each partition that has rows."""
-    return _of_partitions(blocks, sums, _DISTANCE)
-
-
-def _of_partitions(blocks: Blocks, sums: Array, distance: int) -> Array:
+    """Add up the sums of the blocks of each partition that has rows; the last are distances."""
     if not len(blocks):
         return sums
     table: Array = np.add.reduceat(sums, blocks.begins)
-    table[..., distance] = np.maximum.reduceat(sums[..., distance], blocks.begins)
+    table[..., -1] = np.maximum.reduceat(sums[..., -1], blocks.begins)
     return table
 
 
@@ -80,7 +75,7 @@ def rates_of_partitions(rows: SortedRows, blocks: Blocks, weights: ClassWeights)
     sums = np.empty((len(blocks), _RATE_SUMS))
     before, totals = weights.before[:, 0], weights.totals[:, 0]
     _walk_rates(rows.keys, rows.signed, blocks.cuts, before, totals, 0, len(blocks), sums)
-    return _of_partitions(blocks, sums, -1)
+    return sums_of_partitions(blocks, sums)
 
 
 def weights_around(rows: SortedRows, blocks: Blocks) -> tuple[Array, Array, Array, Array]:
@@ -270,12 +265,8 @@ def _walk(
                     tie[of_tie] = tie[of_tie + ONE] = 0.0
                     tie[of_tie + TWO] = tie[of_tie + _THREE] = 0.0
                 s = g * _EIGHT
-                tp, fp, positives, negatives = (
-                    state[s],
-                    state[s + ONE],
-                    state[s + TWO],
-                    state[s + _THREE],
-                )
+                tp, fp = state[s], state[s + ONE]
+                positives, negatives = state[s + TWO], state[s + _THREE]
                 at = (t * groups + g) * width
                 above_own, below_own = fp + dn / 2.0, positives - (tp + dp / 2.0)
                 if dp > 0.0:

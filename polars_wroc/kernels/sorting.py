@@ -87,6 +87,11 @@ class SortedRows(NamedTuple):
     carried: Array | None
     starts: Array
 
+    @property
+    def sizes(self) -> Array:
+        """The number of rows of each group."""
+        return np.diff(self.starts.astype(np.int64))
+
 
 def sort_rows(chunks: Sequence[RowChunk], key_bits: KeyBits, groups: int = 1) -> SortedRows:
     """Sort rows by the code of their group, below ``groups``, and by descending score."""

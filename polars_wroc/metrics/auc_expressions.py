@@ -25,11 +25,7 @@ from polars_wroc.inputs.columns import (
 )
 from polars_wroc.inputs.expressions import cluster_column, from_expressions, one_column
 from polars_wroc.metrics import registry
-from polars_wroc.metrics.auc_interval import (
-    INTERVAL_COLUMNS,
-    Interval,
-    Method,
-)
+from polars_wroc.metrics.auc_interval import INTERVAL_COLUMNS, Interval, Method
 from polars_wroc.metrics.curve_metrics import roc_auc
 from polars_wroc.plans.queries import as_struct, in_struct, require_at_collect
 from polars_wroc.ranking.curve import Curve, fold
@@ -340,7 +336,10 @@ def roc_auc_multiclass(
     if average == "micro":
         value = classes.pooled()
     else:
-        aucs = classes.against_rest() if multi_class == "ovr" else classes.in_pairs()
+        aucs = [classes.auc(name) for name in columns]
+        if multi_class == "ovo":
+            pairs = permutations(columns, 2)
+            aucs = [classes.auc(pair[0], _is_one_of(classes.label, pair)) for pair in pairs]
         value = pl.concat_list(aucs).list.agg(_mean(weighted=average == "weighted"))
     return value.alias("roc_auc_multiclass")
 
@@ -358,15 +357,6 @@ class _Classes:
         classes = list(self.scores)
         return _checked(self.label, classes, self.weight) if name == classes[0] else self.label
 
-    def against_rest(self) -> list[pl.Expr]:
-        return [self._auc(name) for name in self.scores]
-
-    def in_pairs(self) -> list[pl.Expr]:
-        return [
-            self._auc(name, _is_one_of(self.label, [name, other]))
-            for name, other in permutations(self.scores, 2)
-        ]
-
     def pooled(self) -> pl.Expr:
         """The AUC of all classes pooled: each row counts once for each class."""
         first, *others = self.scores
@@ -378,7 +368,7 @@ class _Classes:
             weight = None if weight is None else weight.append(self.weight)
         return roc_auc(label, score, weight=weight)
 
-    def _auc(self, name: Any, rows: pl.Expr | None = None) -> pl.Expr:
+    def auc(self, name: Any, rows: pl.Expr | None = None) -> pl.Expr:
         """The AUC of one class's score, of all or some rows, and its weight in a weighted mean."""
 
         def measured(curve: Curve) -> pl.Expr:

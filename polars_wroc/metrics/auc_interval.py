@@ -106,11 +106,6 @@ class Interval:
         return AUC_VARIANCE if self.designed else self.variance.total
 
     @property
-    def _correlated(self) -> bool:
-        """Whether rows may depend on each other."""
-        return self.clustered or self.designed
-
-    @property
     def _variance_of_rows(self) -> Variance:
         """The variance if rows were independent."""
         if not self.clustered:
@@ -124,7 +119,7 @@ class Interval:
     @property
     def _score(self) -> ScoreInterval:
         rows = self._variance_of_rows
-        effect = _DESIGN_EFFECT if self._correlated else None
+        effect = _DESIGN_EFFECT if self.clustered or self.designed else None
         columns = "auc", _ONE_MINUS_AUC, rows.moments, "", effect
         if self.tpr is None:
             return ScoreInterval(*columns)

@@ -75,13 +75,12 @@ class Variance:
 
     ``centre`` is the column of the mean placement value; ``name`` is a suffix that distinguishes
     the columns of several estimates. The results are the columns `total`, and `part` and
-    `effective` of each class. A difference below ``rounding`` times its terms counts as 0.
+    `effective` of each class.
     """
 
     units: Units
     centre: str
     name: str = ""
-    rounding: float = ROUNDING
 
     @property
     def total(self) -> str:
@@ -208,7 +207,7 @@ class Variance:
             several = unbiased > _ONE_UNIT * squares
             factor = pl.when(several & is_exact(cubes)).then(squares / unbiased)
             level = centre**2 * squares
-            spread = self.without_rounding(second - 2 * centre * first + level, second + level)
+            spread = _without_rounding(second - 2 * centre * first + level, second + level)
             # Without misranked pairs all placement values are 0, whatever rounding left of them.
             spread = pl.when(centre == 0).then(0.0).otherwise(spread)
             columns[self.column("factor", side)] = factor
@@ -221,7 +220,7 @@ class Variance:
         if self.units != "cluster":
             return {self.total: parts}
         covariance, terms = self._covariance(field)
-        return {self.total: self.without_rounding(parts + covariance, parts + terms)}
+        return {self.total: _without_rounding(parts + covariance, parts + terms)}
 
     def _covariance(self, field: Fields) -> tuple[pl.Expr, pl.Expr]:
         """Twice the covariance of the classes, which share clusters, and the size of its terms."""
@@ -248,12 +247,6 @@ class Variance:
             spread += share**2 / (field(self.effective(side)) - 1).clip(lower_bound=1.0)
         return 1 / spread
 
-    def without_rounding(self, difference: pl.Expr, terms: pl.Expr) -> pl.Expr:
-        """Replace by 0 a difference that may be the rounding error of terms that cancel out."""
-        known = terms.is_finite()
-        zero = pl.when(known & (difference <= self.rounding * terms)).then(0.0)
-        return zero.when(known).then(difference)
-
     def _cross(self, of_pos: str, of_neg: str) -> str:
         """Column of a sum over positives, of products with a sum over the unit's negatives."""
         return f"__{of_pos}_by_{of_neg}{self.name}"
@@ -261,6 +254,13 @@ class Variance:
     def column(self, name: str, side: str) -> str:
         """Column of one of the sums of a class, or of its ``factor``."""
         return f"__{name}_{side}{self.name}"
+
+
+def _without_rounding(difference: pl.Expr, terms: pl.Expr) -> pl.Expr:
+    """Replace by 0 a difference that may be the rounding error of terms that cancel out."""
+    known = terms.is_finite()
+    zero = pl.when(known & (difference <= ROUNDING * terms)).then(0.0)
+    return zero.when(known).then(difference)
 
 
 _ABOVE = "__negatives_above"

@@ -7,7 +7,7 @@ them. Only the weights change, so all replicates share one scan and one sort.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import get_args
@@ -126,9 +126,7 @@ def bootstrap(
     └────────┴───────┘
     """
     level = arguments.level(level)
-    formulas: dict[str, Formula] = named_metrics(metrics)
-    names: list[str] = list(formulas)
-    _check_names(names, [*BOOTSTRAP_COLUMNS, REPLICATE, MODEL])
+    formulas: dict[str, Formula] = _named(metrics, BOOTSTRAP_COLUMNS)
     table = polars_frame(frame)
     refuse_frequency(weight, "where rows are drawn")
     rows: Rows = read_rows(
@@ -137,6 +135,7 @@ def bootstrap(
     rows.check_names(BOOTSTRAP_COLUMNS)
     replicated = _replicates(table, rows, score, formulas, replicates, seed, multiplier)
     group = [*rows.keys, "metric"]
+    names = list(formulas)
     long = replicated.unpivot(
         on=names, index=[*rows.keys, REPLICATE], variable_name="metric", value_name="value"
     ).with_columns(pl.col("metric").cast(pl.Enum(names)))
@@ -197,8 +196,7 @@ def bootstrap_replicates(
     >>> wroc.bootstrap_replicates(df, "y", "s", metrics="ks", replicates=200).shape
     (201, 2)
     """
-    formulas: dict[str, Formula] = named_metrics(metrics)
-    _check_names(formulas, [REPLICATE, MODEL])
+    formulas: dict[str, Formula] = _named(metrics)
     columns = [REPLICATE, *formulas]
     table = polars_frame(frame)
     refuse_frequency(weight, "where rows are drawn")
@@ -210,11 +208,14 @@ def bootstrap_replicates(
     return like_input(frame, rows.result(replicated.sort(REPLICATE), columns))
 
 
-def _check_names(names: Iterable[str], taken: Sequence[str]) -> None:
-    for name in names:
-        if name in taken:
+def _named(metrics: Metrics, taken: Sequence[str] = ()) -> dict[str, Formula]:
+    """Read the metrics, whose names differ from those of other columns."""
+    formulas: dict[str, Formula] = named_metrics(metrics)
+    for name in formulas:
+        if name in (*taken, REPLICATE, MODEL):
             msg = f"`metrics` must not have the name of a result column; found {name!r}"
             raise ValueError(msg)
+    return formulas
 
 
 def _replicates(

@@ -23,12 +23,7 @@ from polars_wroc.inputs.designs import Design, Replicates, SampleDesign, read_de
 from polars_wroc.inputs.frames import read_paired_rows
 from polars_wroc.inputs.rows import CLASSES, IntoColumns, Rows, class_weights
 from polars_wroc.metrics.auc_variance import replicate_influences, unit_influences, units_of
-from polars_wroc.metrics.paired_tests import (
-    DESIGN,
-    ONE_MINUS,
-    ComparisonMethod,
-    PairedTest,
-)
+from polars_wroc.metrics.paired_tests import DESIGN, ONE_MINUS, ComparisonMethod, PairedTest
 from polars_wroc.plans.queries import FrameT, in_columns, join_on_keys, like_input
 from polars_wroc.ranking.curve import if_both_classes
 from polars_wroc.ranking.placements import ClassRows, PlacedRows, Placements, row_curve
@@ -358,15 +353,9 @@ def compare(
     survey = read_design(design)
     designed = survey.more_than_clusters or (survey.given and method == "score")
     clustered = survey.given and not designed
+    given = frame, label, score, weight, by, pos_label
     rows, models = read_paired_rows(
-        frame,
-        label,
-        score,
-        weight,
-        by,
-        pos_label,
-        cluster=survey.cluster,
-        survey=survey if designed else None,
+        *given, cluster=survey.cluster, survey=survey if designed else None
     )
     limit.check(comb(len(models), 2))
     units = units_of(clustered=clustered, counted=rows.counted)

@@ -88,15 +88,11 @@ class ScoreDifference:
         return "__difference_p_value"
 
     @property
-    def intervals(self) -> list[Step]:
-        """Steps to the columns that `limits` needs."""
-        return [*self.one.steps, *self.other.steps]
-
-    @property
     def steps(self) -> list[Step]:
-        """Steps from the columns of both intervals to the p-value."""
+        """Steps from the columns of both intervals to those of `limits` and to the p-value."""
         search = [self._distances, self._narrow, self._improve] * _STEPS
-        return [*self.intervals, self._legs, self._start, *search, self._p_value]
+        intervals = [*self.one.steps, *self.other.steps]
+        return [*intervals, self._legs, self._start, *search, self._p_value]
 
     def limits(self, field: Fields, quantile: pl.Expr) -> Limits:
         """Confidence limits for a quantile of the normal or of Student's distribution."""
@@ -217,7 +213,7 @@ def _quantile(place: pl.Expr, field: Fields) -> pl.Expr:
 
 ComparisonMethod: TypeAlias = Literal["delong", "score"]
 
-ONE_MINUS = ONE_MINUS_FIRST, ONE_MINUS_SECOND = "__one_minus_first", "__one_minus_second"
+ONE_MINUS = "__one_minus_first", "__one_minus_second"
 _CENTRE, _DIFFERENCE, _CORRELATION, _SCALE = "__centre", "__difference", "__correlation", "__scale"
 # Sums that models on the same rows share, and those that each has.
 _OF_WEIGHTS, _OF_PLACEMENTS = ("weight", "squares", "cubes"), ("first", "second")
@@ -267,13 +263,10 @@ class PairedTest:
         if self.method == "delong":
             return {}
         return {
-            name: pl.col(of_model)
-            for model, variance in zip(models, self._variances, strict=True)
-            for name, of_model in zip(
-                _columns(variance, _OF_PLACEMENTS),
-                _columns(self._of_model(model), _OF_PLACEMENTS),
-                strict=True,
-            )
+            each.column(name, side): pl.col(self._of_model(model).column(name, side))
+            for model, each in zip(models, self._variances, strict=True)
+            for name in _OF_PLACEMENTS
+            for side in CLASSES
         }
 
     @property
@@ -332,11 +325,12 @@ class PairedTest:
     def _start(self, field: Fields) -> dict[str, pl.Expr]:
         """Add both AUCs, and the sums of weights under the names of both."""
         columns = {_SCALE: pl.lit(1.0)} | {_auc(column): 1 - field(column) for column in ONE_MINUS}
-        shared = _columns(self.variance, _OF_WEIGHTS)
-        for each in self._variances:
-            names = _columns(each, _OF_WEIGHTS)
-            columns |= {name: field(own) for name, own in zip(names, shared, strict=True)}
-        return columns
+        return columns | {
+            each.column(name, side): field(self.variance.column(name, side))
+            for each in self._variances
+            for name in _OF_WEIGHTS
+            for side in CLASSES
+        }
 
     def _design_effects(self, field: Fields) -> dict[str, pl.Expr]:
         """Add how many times larger the variances are than if rows were independent."""
@@ -378,7 +372,3 @@ def _design_effect(one_minus_auc: str) -> str:
 
 def _auc(one_minus_auc: str) -> str:
     return f"{one_minus_auc}_auc"
-
-
-def _columns(variance: Variance, sums: tuple[str, ...]) -> list[str]:
-    return [variance.column(name, side) for name in sums for side in CLASSES]

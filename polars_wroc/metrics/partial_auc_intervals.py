@@ -8,8 +8,8 @@ from typing import get_args
 
 import polars as pl
 
-from polars_wroc.counts.binning import Binning
 from polars_wroc.counts.count_table import pool_in_bins
+from polars_wroc.counts.score_sums import Binning
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import (
     CLUSTER,
@@ -24,12 +24,7 @@ from polars_wroc.inputs.designs import Design, Replicates, SampleDesign, read_de
 from polars_wroc.inputs.expressions import cluster_column, from_expressions
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import IntoColumns, Rows
-from polars_wroc.metrics.auc_interval import (
-    DESIGN_COLUMNS,
-    INTERVAL_COLUMNS,
-    AreaMethod,
-    Interval,
-)
+from polars_wroc.metrics.auc_interval import DESIGN_COLUMNS, INTERVAL_COLUMNS, AreaMethod, Interval
 from polars_wroc.metrics.auc_variance import AUC_INFLUENCE, unit_influences, with_variances_of
 from polars_wroc.metrics.partial_auc import PartialAUC, Standardize
 from polars_wroc.metrics.summary import curve_bounds
@@ -72,24 +67,20 @@ _SEGMENT = ("__x0", "__y0", "__x1", "__y1")
 _MISRANKED = "__misranked_pos"
 
 
-@dataclass(frozen=True)
-class LinearisedArea:
+@dataclass(frozen=True, kw_only=True)
+class LinearisedArea(PartialAUC):
     """A partial AUC over a range of one rate.
 
     A range of true positive rates is a range of false positive rates on the curve with exchanged
     classes and negated scores.
     """
 
-    fpr: Range | None
-    tpr: Range | None
-
     def __post_init__(self) -> None:
         """Check the ranges, of which there may be one."""
         if self.fpr is not None and self.tpr is not None:
             msg = f"`fpr` or `tpr` must be given, not both; found {self.fpr!r} and {self.tpr!r}"
             raise ValueError(msg)
-        checked = PartialAUC(fpr=self.fpr, tpr=self.tpr)
-        arguments.hold(self, fpr=checked.fpr, tpr=checked.tpr)
+        super().__post_init__()
 
     def placed_in_lists(self, rows: pl.Expr, *carried: str) -> pl.Expr:
         """Compute the columns of `placements` in lists of rows; keep the ``carried``."""
@@ -106,7 +97,10 @@ class LinearisedArea:
         placements = self.placements(field)
         (weight, placement), (other, _) = placements
         known = if_both_classes(weight.sum(), other.sum(), (weight * placement).sum())
-        one_minus_auc = _without_rounding(known / weight.sum())
+        share = known / weight.sum()
+        # An empty or a full area is exactly 0 or 1, although it is a difference of two sums.
+        at_end = pl.when(share <= TOLERANCE).then(0.0).when(share >= 1 - TOLERANCE).then(1.0)
+        one_minus_auc = at_end.otherwise(share)
         misranked = None if self.tpr is None else field(_MISRANKED)
         return interval.sums_of(1 - one_minus_auc, one_minus_auc, placements, field, misranked)
 
@@ -281,7 +275,7 @@ def partial_auc_ci(
     │ 0.25        ┆ 0.086          │
     └─────────────┴────────────────┘
     """
-    area = LinearisedArea(fpr, tpr)
+    area = LinearisedArea(fpr=fpr, tpr=tpr)
     clustered = design is not None
     counted = isinstance(weight, Frequency) and not clustered
     interval = replace(area.interval(level, method, clustered=clustered), counted=counted)
@@ -301,12 +295,6 @@ def _interval(rows: pl.Expr, *, area: LinearisedArea, interval: Interval) -> pl.
     sums = area.sums(interval, field)
     steps = [*interval.steps, area.scale]
     return in_struct(placed.list.eval(as_struct(sums)), steps, PARTIAL_COLUMNS)
-
-
-def _without_rounding(share: pl.Expr) -> pl.Expr:
-    """Make an empty or a full area exactly 0 or 1: it is a difference of two sums."""
-    at_end = pl.when(share <= TOLERANCE).then(0.0).when(share >= 1 - TOLERANCE).then(1.0)
-    return at_end.otherwise(share)
 
 
 _BOUNDS = ("partial_auc", "partial_auc_min", "partial_auc_max")
@@ -385,20 +373,12 @@ def partial_auc_summary(
             f"found {arguments.named(found)}"
         )
         raise ValueError(msg)
-    linearised = LinearisedArea(fpr, tpr)
+    linearised = LinearisedArea(fpr=fpr, tpr=tpr)
     designed: bool = survey.more_than_clusters
     clustered = survey.given and not designed
     interval = linearised.interval(level, method, clustered=clustered, designed=designed)
-    rows = read_rows(
-        frame,
-        label,
-        score,
-        weight,
-        by,
-        pos_label,
-        cluster=survey.cluster,
-        survey=survey if designed else None,
-    )
+    given = frame, label, score, weight, by, pos_label
+    rows = read_rows(*given, cluster=survey.cluster, survey=survey if designed else None)
     columns = [*PARTIAL_COLUMNS, *(DESIGN_COLUMNS if designed else ())]
     return like_input(
         frame, rows.result(_intervals(rows, linearised, interval.for_rows(rows)), columns)
@@ -440,8 +420,7 @@ def _influences(
     """Compute the influences of units on the area, relative to that of a perfect score."""
     if not isinstance(design, Replicates):
         return unit_influences(placed, rows.keys, {AUC_INFLUENCE: area.placements(pl.col)})
-    whole = PartialAUC(fpr=area.fpr, tpr=area.tpr)
-    table, _ = _areas(replicated(rows, design), whole)
+    table, _ = _areas(replicated(rows, design), area)
     value = _BOUNDS[0]
     of_replicates = of_replicated(table, rows.keys, value, design)
     part = pl.col(value) / area.width

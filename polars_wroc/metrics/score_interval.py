@@ -53,10 +53,21 @@ class SizedInterval:
         return []
 
     def limits(self, field: Fields, quantile: pl.Expr) -> Limits:
-        """Confidence limits for a quantile of the normal or of Student's distribution."""
-        low, high = (field(self.inverse_size(side)) for side in _SIDES)
-        value, complement = field(self.auc), field(self.one_minus_auc)
-        return wilson_limits(value, complement, (low, high), quantile, self.skewness)
+        """Wilson's limits for a quantile of the normal or of Student's distribution.
+
+        The upper one is the lower one of the complement. Null where an inverse size is null or
+        infinite.
+        """
+        sizes = [field(self.inverse_size(side)) for side in _SIDES]
+        auc, complement, skewness = field(self.auc), field(self.one_minus_auc), self.skewness
+        lowest = lower_limit(auc, complement, sizes[0], quantile, skewness)
+        furthest = lower_limit(complement, auc, sizes[1], quantile, skewness)
+        known = pl.when(pl.all_horizontal(size.is_finite() for size in sizes))
+        # Limits near 1 are as exact as those near 0; rounding must not exclude the AUC.
+        return Limits(
+            known.then(pl.min_horizontal(lowest, auc)),
+            known.then(pl.max_horizontal(1 - furthest, auc)),
+        )
 
 
 @dataclass(frozen=True)
@@ -154,7 +165,11 @@ class ScoreInterval(SizedInterval):
         return columns
 
     def _classes(self, field: Fields) -> dict[str, pl.Expr]:
-        """Add what each class contributes to the inverse size."""
+        """Add what each class contributes to the inverse size.
+
+        That is the inverse size of the pseudo-observation alone, that of the misranked rows, which
+        is null without any or without a variance, and that of both together.
+        """
         columns: dict[str, pl.Expr] = {}
         spread = field(self.auc) * field(self.one_minus_auc)
         for side in self.ends:
@@ -163,10 +178,12 @@ class ScoreInterval(SizedInterval):
                 heavier = field(self.heavier(side, of_class))
                 pseudo = self._pseudo(of_class, field(names.h2), heavier)
                 share = field(names.variance) / spread
-                own, both = class_inverse_size(number, heavier, pseudo, share)
-                columns[self._column("pseudo", side, of_class)] = pseudo
-                columns[self._column("own", side, of_class)] = own
-                columns[self._column("both", side, of_class)] = both
+                known = pl.when((number > 0) & share.is_not_null())
+                own = pl.min_horizontal(share, _MOST * pseudo)
+                both = known.then((number * own + heavier * pseudo) / (number + heavier))
+                parts = {"pseudo": pseudo, "own": known.then(own), "both": both.otherwise(pseudo)}
+                for part, value in parts.items():
+                    columns[self._column(part, side, of_class)] = value
         return columns
 
     def _sizes(self, field: Fields) -> dict[str, pl.Expr]:
@@ -194,43 +211,6 @@ class ScoreInterval(SizedInterval):
 
     def _column(self, part: str, side: str, of_class: str) -> str:
         return f"__{part}_{side}_{of_class}{self.name}"
-
-
-def class_inverse_size(
-    number: pl.Expr, heavier: pl.Expr, pseudo: pl.Expr, share: pl.Expr
-) -> tuple[pl.Expr, pl.Expr]:
-    """What a class alone contributes to the inverse size, and together with a pseudo-observation.
-
-    Of ``number`` misranked rows, each ``heavier`` times as heavy as others, and one of inverse size
-    ``pseudo``; ``share`` is the variance as a proportion of ``auc * (1 - auc)``. The first is null
-    where no row is misranked or the variance is unknown.
-    """
-    known = pl.when((number > 0) & share.is_not_null())
-    own = pl.min_horizontal(share, _MOST * pseudo)
-    both = (number * own + heavier * pseudo) / (number + heavier)
-    return known.then(own), known.then(both).otherwise(pseudo)
-
-
-def wilson_limits(
-    auc: pl.Expr,
-    complement: pl.Expr,
-    inverse_sizes: tuple[pl.Expr, pl.Expr],
-    quantile: pl.Expr,
-    skewness: float | pl.Expr,
-) -> Limits:
-    """Wilson's limits around an AUC; null where an inverse size is null or infinite.
-
-    The lower one has the first of ``inverse_sizes``, and the upper one is that of the complement
-    with the second.
-    """
-    lowest = lower_limit(auc, complement, inverse_sizes[0], quantile, skewness)
-    furthest = lower_limit(complement, auc, inverse_sizes[1], quantile, skewness)
-    known = pl.when(pl.all_horizontal(size.is_finite() for size in inverse_sizes))
-    # Limits near 1 are as exact as those near 0; rounding must not exclude the AUC.
-    return Limits(
-        known.then(pl.min_horizontal(lowest, auc)),
-        known.then(pl.max_horizontal(1 - furthest, auc)),
-    )
 
 
 def lower_limit(

@@ -11,17 +11,18 @@ from typing import Any, TypeAlias, TypeVar
 
 import polars as pl
 
-from polars_wroc.counts.binning import Binning, score_bin
 from polars_wroc.counts.count_table import with_same_keys
 from polars_wroc.counts.score_sums import (
     COUNTS,
     HIGH,
     LOW,
+    Binning,
     add_up,
     add_up_in_bins,
     check_labels,
     row_sums,
     rows_from_counts,
+    score_bin,
 )
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import (
@@ -92,7 +93,11 @@ class Span:
         """Take the rows that score in the range."""
         inside = rows.frame.filter(pl.col(SCORE).is_between(self.low, self.high))
         within = replace(rows, frame=inside.drop(ZERO_LABEL, strict=False))
-        return _by_score(within) if self.counted else within
+        if not self.counted:
+            return within
+        # Rows of a class that have the same score are pooled.
+        counts = add_up(row_sums(within), rows.keys, pl.col(LOW))
+        return rows_by_score(counts, rows.keys, rows.model_keys)
 
 
 @dataclass(frozen=True)
@@ -158,12 +163,9 @@ def add_ranges(sums: Iterable[pl.DataFrame], keys: Sequence[str]) -> pl.LazyFram
     """Add up the sums of some or all ranges, in any order."""
     parts = pl.concat([part.lazy() for part in sums], how="vertical_relaxed")
     names = [name for name in parts.collect_schema() if name not in keys]
-    return aggregate(parts, keys, {name: _added(name) for name in names})
-
-
-def of_whole_curve(sums: pl.LazyFrame) -> pl.LazyFrame:
-    """Limit an AUC that was added up, whose last digits may be beyond 1."""
-    return sums.with_columns(pl.col("auc").clip(0.0, 1.0))
+    added = aggregate(parts, keys, {name: _added(name) for name in names})
+    # The last digits of an AUC that was added up may be beyond 1.
+    return added.with_columns(pl.col("auc").clip(0.0, 1.0))
 
 
 def _added(name: str) -> pl.Expr:
@@ -199,12 +201,6 @@ def _around(weights: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
         ]
     )
     return collect(rows.filter(pl.col(WEIGHT) != 0))
-
-
-def _by_score(rows: Rows) -> Rows:
-    """Pool the rows of a class that have the same score."""
-    counts = add_up(row_sums(rows), rows.keys, pl.col(LOW))
-    return rows_by_score(counts, rows.keys, rows.model_keys)
 
 
 def rows_by_score(counts: pl.LazyFrame, keys: list[str], model_keys: list[str]) -> Rows:
@@ -266,20 +262,17 @@ def run(task: Callable[[ScoreRange, Rows], ResultT], each: ScoreRange, rows: Row
 class PassesInTurn(RangePasses):
     """Passes in this process: one part after another, then one range after another."""
 
-    def __init__(self, parts: Sequence[Rows]) -> None:
-        """Set the parts, whose scores are not known before the first pass."""
-        super().__init__(parts)
-        self._spans: list[Span | None] = [None] * len(parts)
+    # Of the scores of each part, from the first pass on.
+    _spans: Sequence[Span] = ()
 
     def count(self, parts: Sequence[Rows]) -> pl.DataFrame:
         """Count the parts one after another, and note the span of the scores of each."""
-        first, *others = parts
-        counts = collect(count_in_bins(first))
-        self._spans = [Span(counts[LOW].min(), counts[HIGH].max())]
-        for part in others:
+        counts, self._spans = None, []
+        for part in parts:
             counted = collect(count_in_bins(part))
-            self._spans.append(Span(counted[LOW].min(), counted[HIGH].max()))
-            counts = add_bin_counts([counts, counted], first.keys)
+            self._spans = [*self._spans, Span(counted[LOW].min(), counted[HIGH].max())]
+            counts = counted if counts is None else add_bin_counts([counts, counted], part.keys)
+        assert counts is not None
         return counts
 
     def read(
@@ -292,7 +285,7 @@ class PassesInTurn(RangePasses):
         within = [
             span.of(part).frame
             for part, of_part in zip(self.parts, self._spans, strict=True)
-            if of_part is None or span.meets(of_part)
+            if span.meets(of_part)
         ]
         return together(within, self.keys, self.model_keys)
 
@@ -389,8 +382,7 @@ def summarise_ranges(
     rows.check_names(SUMMARY_COLUMNS)
     ranges = cut_ranges(passes.count(passes.parts), rows.keys, rows_per_range)
     sums = passes.measure(ranges, partial(sum_range, interval=interval))
-    whole = of_whole_curve(add_ranges(sums, rows.keys))
-    table = with_cells(summary_of(whole, interval.for_rows(rows)))
+    table = with_cells(summary_of(add_ranges(sums, rows.keys), interval.for_rows(rows)))
     more = DIAGNOSTIC_COLUMNS if diagnostics else ()
     return collect(rows.result(table, (*SUMMARY_COLUMNS, *more)))
 

@@ -8,8 +8,8 @@ from functools import partial
 
 import polars as pl
 
-from polars_wroc.counts.binning import Binning
 from polars_wroc.counts.count_table import pool_in_bins
+from polars_wroc.counts.score_sums import Binning
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import SEVERAL_SCORES, WEIGHT, IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design, read_design
@@ -237,16 +237,8 @@ def summary(
     designed = survey.more_than_clusters
     clustered = survey.given and not designed
     interval = Interval(level, method, clustered=clustered, designed=designed)
-    rows: Rows = read_rows(
-        frame,
-        label,
-        score,
-        weight,
-        by,
-        pos_label,
-        cluster=survey.cluster,
-        survey=survey if designed else None,
-    )
+    given = frame, label, score, weight, by, pos_label
+    rows: Rows = read_rows(*given, cluster=survey.cluster, survey=survey if designed else None)
     table = summarise(pool_in_bins(rows, Binning(bins, tolerance)), interval)
     columns = summary_columns(table, diagnostics=diagnostics)
     return like_input(frame, rows.result(with_cells(table), columns))

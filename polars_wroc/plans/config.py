@@ -12,8 +12,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ContextDecorator, nullcontext
 from functools import cache
 from importlib import import_module
-from types import TracebackType
-from typing import Literal, Self, TypeAlias, get_args
+from typing import Literal, Self, TypeAlias, cast, get_args
 
 import polars as pl
 
@@ -126,12 +125,7 @@ class Config(ContextDecorator):
         _chosen[block] = self._engine
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         """Use the engine that was used before."""
         del _chosen[self._blocks.pop()]
 
@@ -172,16 +166,14 @@ def _engine() -> Engine:
 
 
 def _checked(name: str, engine: str) -> Engine:
-    known: Engine
-    for known in get_args(Engine):
-        if engine == known:
-            if known == "compiled" and not _is_installed():
-                msg = f"`{name}` 'compiled' needs numba; install it with {_INSTALL}"
-                raise ModuleNotFoundError(msg, name="numba")
-            return known
-    names = ", ".join(repr(known) for known in get_args(Engine))
-    msg = f"`{name}` must be one of {names}; found {engine!r}"
-    raise ValueError(msg)
+    if engine not in get_args(Engine):
+        names = ", ".join(repr(known) for known in get_args(Engine))
+        msg = f"`{name}` must be one of {names}; found {engine!r}"
+        raise ValueError(msg)
+    if engine == "compiled" and not _is_installed():
+        msg = f"`{name}` 'compiled' needs numba; install it with {_INSTALL}"
+        raise ModuleNotFoundError(msg, name="numba")
+    return cast("Engine", engine)
 
 
 @cache
@@ -213,12 +205,7 @@ class Progress:
         """Start to count."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         """Remove the line."""
         if self._shown:
             _write(CLEAR_LINE)

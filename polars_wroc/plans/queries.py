@@ -55,6 +55,11 @@ def join_on_keys(
     return joined.drop(_CONSTANT) if single_float else joined
 
 
+def of_type(column: pl.Expr, build: Callable[[pl.Expr, pl.DataType], pl.Expr]) -> pl.Expr:
+    """Build an expression on a column, once its data type is known."""
+    return pl.pipe_with_dtype([column], lambda columns: build(*columns[0]))
+
+
 def over(value: pl.Expr, keys: Sequence[str]) -> pl.Expr:
     """Compute a value within each group of keys, or over all rows if there are no keys."""
     return value.over(keys) if keys else value

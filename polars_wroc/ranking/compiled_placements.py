@@ -19,7 +19,7 @@ from polars_wroc.kernels.scans import weights_around
 from polars_wroc.kernels.sorting import Array, SortedRows
 from polars_wroc.plans.config import run
 from polars_wroc.plans.queries import aggregate, collect
-from polars_wroc.ranking.numbered_rows import NumberedRows, in_64_bits, number_groups, number_rows
+from polars_wroc.ranking.numbered_rows import NumberedRows, number_groups, number_rows
 from polars_wroc.ranking.placements import FP_BEFORE, TP_BEFORE, Columns, PlacedRows, Reduce
 from polars_wroc.ranking.sorting import FP, NEGATIVES, POSITIVES, TP
 
@@ -75,9 +75,8 @@ def reduce_compiled(
 
     def table() -> pl.DataFrame:
         numbered = number_rows(rows, rows.keys)
-        score, score_keys = in_64_bits(numbered.table[SCORE])
         numbers = numbered.row_numbers() if CLUSTER in types else None
-        placed = numbered.sorted_by(score, score_keys.key_bits, numbers)
+        placed, score_keys = numbered.sorted_by(carried=numbers)
         columns = _placed(placed)
         if with_score:
             columns.append(score_keys.scores(placed.keys))
@@ -100,8 +99,7 @@ def reduce_compiled_columns(rows: Rows, columns: Columns, reduce: Reduce) -> pl.
         places = numbered.row_numbers()
         computed: list[pl.Series] = []
         for score, of_score in columns.items():
-            column, score_keys = in_64_bits(numbered.table[score])
-            placed = numbered.sorted_by(column, score_keys.key_bits, places)
+            placed, _ = numbered.sorted_by(score, places)
             # One score at a time, so that the places of the others take no memory.
             own = pl.DataFrame(_placed(placed)).lazy().select(**of_score)
             found = collect(own, reproducible=True)
@@ -111,7 +109,7 @@ def reduce_compiled_columns(rows: Rows, columns: Columns, reduce: Reduce) -> pl.
             else:
                 computed += [_in_places(column, placed) for column in found]
         assert first is not None
-        weight = _weight_column(first)
+        weight = pl.Series(WEIGHT, first.signed)
         return _reduced(numbered, first, [weight, *computed], reduce)
 
     return _deferred(rows, table, types, reduce)
@@ -151,7 +149,7 @@ def _reduced(
     if placed.carried is not None and CLUSTER in numbered.table.columns:
         columns = [*columns, _clusters(numbered, placed)]
     frame = pl.DataFrame(columns)
-    sizes, missing = _sizes(placed), numbered.missing[:, 0]
+    sizes, missing = placed.sizes, numbered.missing[:, 0]
     if missing.any():
         frame = frame.select(pl.all().gather(_with_gaps(sizes, missing)))
         sizes = sizes + missing
@@ -182,40 +180,29 @@ def _with_gaps(sizes: Array, missing: Array) -> pl.Series:
 def _placed(placed: SortedRows) -> list[pl.Series]:
     """Return the columns that `row_curve` refers to."""
     around = dict(zip(_AROUND, weights_around(placed, cut_blocks(placed)), strict=True))
-    sizes = _sizes(placed)
-    ends = sizes.cumsum()[sizes > 0] - 1
+    sizes = placed.sizes[placed.sizes > 0]
+    ends = sizes.cumsum() - 1
     # The last sums, so that the rates end at 1.
     of_rows = {
-        total: np.repeat(around[last][ends], sizes[sizes > 0])
+        total: np.repeat(around[last][ends], sizes)
         for total, last in zip(_TOTALS, (TP, FP), strict=True)
     }
     columns = [pl.Series(name, values) for name, values in (around | of_rows).items()]
-    return [_weight_column(placed), *columns]
-
-
-def _sizes(placed: SortedRows) -> Array:
-    """Return the number of rows of each group."""
-    sizes: Array = np.diff(placed.starts.astype(np.int64))
-    return sizes
-
-
-def _weight_column(placed: SortedRows) -> pl.Series:
-    return pl.Series(WEIGHT, placed.signed)
+    return [pl.Series(WEIGHT, placed.signed), *columns]
 
 
 def _clusters(numbered: NumberedRows, placed: SortedRows) -> pl.Series:
     """Number the clusters of each group, in the order of sorted rows."""
-    clusters = number_groups(numbered.table, [CLUSTER])
+    partitions, clusters = numbered.partitions, number_groups(numbered.table, [CLUSTER])
     most = max(_FEW_NUMBERS, numbered.table.height * _NUMBERS_PER_ROW)
-    if numbered.partitions.numbers is None or numbered.partitions.size * clusters.size <= most:
-        assert clusters.numbers is not None
-        numbers = clusters.numbers[placed.carried].astype(np.int64)
-        numbers += clusters.size * np.repeat(np.arange(numbered.partitions.size), _sizes(placed))
-    else:
-        keys = chain.from_iterable(key.values.columns for key in numbered.partitions.keys)
+    few = partitions.numbers is None or partitions.size * clusters.size <= most
+    if not few:
+        keys = chain.from_iterable(key.values.columns for key in partitions.keys)
         clusters = number_groups(numbered.table, [*keys, CLUSTER])
-        assert clusters.numbers is not None
-        numbers = clusters.numbers[placed.carried].astype(np.int64)
+    assert clusters.numbers is not None
+    numbers = clusters.numbers[placed.carried].astype(np.int64)
+    if few:
+        numbers += clusters.size * np.repeat(np.arange(partitions.size), placed.sizes)
     return pl.Series(CLUSTER, numbers)
 
 

@@ -25,12 +25,7 @@ from polars_wroc.kernels.blocks import (
     unranked_sums,
 )
 from polars_wroc.kernels.compiling import read_only
-from polars_wroc.kernels.scans import (
-    Points,
-    rates_of_partitions,
-    sums_of_partitions,
-    walk,
-)
+from polars_wroc.kernels.scans import Points, rates_of_partitions, sums_of_partitions, walk
 from polars_wroc.kernels.sorting import Array, RowChunk, SortedRows, sort_rows
 from polars_wroc.plans.config import Progress, When, run
 from polars_wroc.ranking.numbered_rows import (
@@ -86,14 +81,10 @@ class PackedRows:
         for groups, rows in self._missing:
             np.add.at(missing, tuple(groups.T), rows)
         # Later batches may have brought groups with larger numbers.
-        types = [np.min_scalar_type(len(each)) for each in (self._partitions, self._codes)]
         chunks = [
-            RowChunk(
-                *chunk[:2],
-                *(
-                    each if each is None else read_only(each.astype(dtype, copy=False))
-                    for each, dtype in zip(chunk[2:], types, strict=True)
-                ),
+            chunk._replace(
+                codes=self._partitions.in_one_type(chunk.codes),
+                carried=self._codes.in_one_type(chunk.carried),
             )
             for chunk in self._chunks
         ]
@@ -176,8 +167,8 @@ class CompiledRows:
 
     def rows_of_partitions(self) -> pl.DataFrame:
         """Return the rows with the keys of their partitions, `SCORE` and `WEIGHT`."""
-        sizes: Array = np.diff(self.sorted_rows.starts.astype(np.int64))
-        keys = self.partitions.key_values(np.repeat(np.arange(self.partitions.size), sizes))
+        partitions = np.repeat(np.arange(self.partitions.size), self.sorted_rows.sizes)
+        keys = self.partitions.key_values(partitions)
         score = self.score_keys.scores(self.sorted_rows.keys)
         return pl.DataFrame([*keys, score, pl.Series(WEIGHT, self.sorted_rows.signed)])
 
@@ -197,10 +188,11 @@ class CompiledRows:
     def walk(self, keys: Sequence[str] = ()) -> Walked:
         """Sum the groups of these keys, which are some of those of the codes."""
         numbers = number_groups(self._code_keys, keys)
-        if keys:
-            sums, points = self._walk(_groups(numbers))
-        else:
+        if numbers.numbers is None:
             sums, points = self._overall
+        else:
+            groups = Groups(numbers.size, numbers.numbers.astype(np.uint32))
+            sums, points = self._walk(groups)
         every = np.arange(self.partitions.size)
         table = self.of_numbers(sums_of_partitions(self.blocks, sums), every)
         return Walked(self._sums(numbers, table), self._points(numbers, points, table))
@@ -249,11 +241,6 @@ class CompiledRows:
     def class_weights(self) -> ClassWeights:
         """The weights of both classes around each block, of partitions of one group."""
         return class_weights(self.sorted_rows, self.blocks)
-
-    def hashes_of_clusters(self, seed: int) -> Array:
-        """Hash the cluster of each row as `bootstrap` does in a plan."""
-        assert self.clusters is not None
-        return array_of(self.clusters.hash(seed))
 
     def of_numbers(self, sums: Array, numbers: Array) -> Array:
         """Pick the sums of these partitions, 0 where all rows are missing."""
@@ -309,9 +296,8 @@ def compile_rows(
     Rows with ``clusters`` are in one group for each partition.
     """
     numbered = number_rows(rows, partition_keys)
-    score, score_keys = in_64_bits(numbered.table[SCORE])
     carried = numbered.row_numbers() if clusters else numbered.codes.numbers
-    sorted_rows = numbered.sorted_by(score, score_keys.key_bits, carried)
+    sorted_rows, score_keys = numbered.sorted_by(carried=carried)
     of_rows = None
     if clusters:
         of_rows = numbered.table[CLUSTER].gather(pl.Series(sorted_rows.carried))
@@ -323,23 +309,6 @@ def compile_rows(
         missing=numbered.missing,
         clusters=of_rows,
     )
-
-
-def compile_batches(
-    batches: Iterator[pl.DataFrame],
-    partition_keys: Sequence[str],
-    keys: Sequence[str],
-    *,
-    parts: int = 0,
-) -> CompiledRows:
-    """Sort the rows of one or more batches, of which there is one in memory at a time."""
-    return PackedRows(batches, partition_keys, keys).sort(parts)
-
-
-def _groups(numbers: GroupNumbers) -> Groups:
-    if numbers.numbers is None:
-        return ONE_GROUP
-    return Groups(numbers.size, numbers.numbers.astype(np.uint32))
 
 
 def resampled_sums(
@@ -364,12 +333,14 @@ def _resample(compiled: CompiledRows, seeds: Sequence[int], limits: Array | None
     numbers = partitions_there(compiled.partitions, compiled.sorted_rows, compiled.missing)
     sums = np.empty((1 + len(seeds), len(numbers), len(RATE_SUMS)))
     # Before the threads start, since it uses them too.
-    own_weights = compiled.class_weights
+    own_weights, clusters = compiled.class_weights, compiled.clusters
+    assert clusters is not None
 
     def replicate(number: int) -> None:
         rows, blocks, weights = compiled.sorted_rows, compiled.blocks, own_weights
         if number:
-            hashes = compiled.hashes_of_clusters(seeds[number - 1])
+            # As `bootstrap` does in a plan.
+            hashes = array_of(clusters.hash(seeds[number - 1]))
             rows, weights = reweighed(rows, blocks, hashes, limits)
         rates = rates_of_partitions(rows, blocks, weights)
         sums[number] = compiled.of_numbers(rates, numbers)

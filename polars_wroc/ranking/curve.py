@@ -187,6 +187,7 @@ def points_of_rows(
 ) -> pl.LazyFrame:
     """Return the point of the curve that each row is at, with these ``others`` of its columns."""
     cells = cells_of(pl.col(TP), pl.col(FP), *totals())
+    has_whole_scores = placed.collect_schema()[SCORE].is_integer()
     return placed.select(
         *rows.keys,
         threshold_of(pl.col(SCORE)),
@@ -195,7 +196,7 @@ def points_of_rows(
         NEGATIVES,
         *others,
         *([SEVERAL_SCORES] if rows.binned else []),
-        *([is_moved(pl.col(SCORE)).alias(MOVED)] if _has_whole(placed) else []),
+        *([is_moved(pl.col(SCORE)).alias(MOVED)] if has_whole_scores else []),
     )
 
 
@@ -241,17 +242,14 @@ def with_marks(rows: Rows, frame: pl.LazyFrame, thresholds: Sequence[float | Non
 
     A mark has weight 0: it adds a point to the curve and changes no sum.
     """
-    groups = rows.key_values() if rows.keys else pl.LazyFrame({"__group": [0]})
     dtype = pl.Float64 if any(value is not None for value in thresholds) else pl.Null
     scores = pl.Series(SCORE, thresholds, dtype=dtype)
-    marks = groups.join(scores.to_frame().lazy(), how="cross").with_columns(
-        pl.lit(0, pl.Int8).alias(WEIGHT)
+    marks = (
+        rows.key_values()
+        .join(scores.to_frame().lazy(), how="cross")
+        .with_columns(pl.lit(0, pl.Int8).alias(WEIGHT))
     )
     return pl.concat([marks.select(*rows.keys, SCORE, WEIGHT), frame], how="diagonal_relaxed")
-
-
-def _has_whole(frame: pl.LazyFrame) -> bool:
-    return frame.collect_schema()[SCORE].is_integer()
 
 
 def threshold_of(score: pl.Expr) -> pl.Expr:

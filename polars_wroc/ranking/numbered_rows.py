@@ -153,11 +153,12 @@ class NumberedRows:
     missing: Array
 
     def sorted_by(
-        self, score: pl.Series, key_bits: KeyBits, carried: Array | None = None
-    ) -> SortedRows:
+        self, score: str = SCORE, carried: Array | None = None
+    ) -> tuple[SortedRows, ScoreKeys]:
         """Sort the rows of each partition; each row carries its element of ``carried``."""
-        chunks = row_chunks(score, self.table[WEIGHT], self.partitions.numbers, carried)
-        return sort_rows(chunks, key_bits, self.partitions.size)
+        scores, keys = in_64_bits(self.table[score])
+        chunks = row_chunks(scores, self.table[WEIGHT], self.partitions.numbers, carried)
+        return sort_rows(chunks, keys.key_bits, self.partitions.size), keys
 
     def row_numbers(self) -> Array:
         """Number the rows, for rows to carry."""
@@ -168,7 +169,7 @@ class NumberedRows:
 
 def partitions_there(partitions: GroupNumbers, sorted_rows: SortedRows, missing: Array) -> Array:
     """Return the numbers of the partitions that have rows, in ascending order."""
-    there: Array = (np.diff(sorted_rows.starts.astype(np.int64)) > 0) | (missing.sum(1) > 0)
+    there: Array = (sorted_rows.sizes > 0) | (missing.sum(1) > 0)
     if partitions.numbers is None:
         there[:] = True
     return np.flatnonzero(there)
@@ -250,7 +251,11 @@ class BatchGroups:
         there = np.flatnonzero(np.bincount(own.numbers, minlength=own.size))
         groups = np.zeros(own.size, np.int64)
         groups[there] = self._groups(pl.DataFrame(own.key_values(there)))
-        return read_only(groups.astype(np.min_scalar_type(len(self)))[own.numbers])
+        return read_only(self._in_few_bytes(groups)[own.numbers])
+
+    def in_one_type(self, groups: Array | None) -> Array | None:
+        """Give the groups of an earlier batch the type of those of the last."""
+        return None if groups is None else read_only(self._in_few_bytes(groups))
 
     def without_rows(self) -> GroupNumbers:
         """Return the groups, which batches have numbered."""
@@ -258,6 +263,9 @@ class BatchGroups:
             return GroupNumbers(None, 1, [])
         no_rows = np.zeros(0, np.uint8)
         return GroupNumbers(no_rows, len(self), [Codes(no_rows, self._known)])
+
+    def _in_few_bytes(self, groups: Array) -> Array:
+        return groups.astype(np.min_scalar_type(len(self)), copy=False)
 
     def _groups(self, values: pl.DataFrame) -> Array:
         """Return the groups with these keys, and number those that are new."""
@@ -331,8 +339,7 @@ def compiled_points(rows: Rows, squares: Sequence[str] = ()) -> pl.LazyFrame:
 
     def table() -> pl.DataFrame:
         numbered = number_rows(rows, rows.keys)
-        score, score_keys = in_64_bits(numbered.table[SCORE])
-        placed = numbered.sorted_by(score, score_keys.key_bits)
+        placed, score_keys = numbered.sorted_by()
         there = partitions_there(numbered.partitions, placed, numbered.missing)
         points = points_of(placed, there)
         numbers = np.repeat(there, np.diff(points.starts))

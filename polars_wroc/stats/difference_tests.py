@@ -145,7 +145,29 @@ def equal_proportions(field: Fields, exact: Exact = "mid-p") -> pl.Expr:
     rows are expected in each cell of the table of four; otherwise Fisher's ``exact`` test, if all
     numbers are whole. The p-value is null if they are not, as with weights.
     """
-    return _p_value(field, exact)
+    sizes, counts = (
+        [field(f"{part}_{side}") for side in ("one", "other")] for part in ("size", "count")
+    )
+    pooled = (counts[0] + counts[1]) / (sizes[0] + sizes[1])
+    variance = pooled * (1 - pooled) * (1 / sizes[0] + 1 / sizes[1])
+    table = _table(sizes, counts)
+    # Products of whole numbers are exact; the quotient that is expected in a cell is not.
+    normal = table.rows * table.outcomes >= _FEWEST_EXPECTED * table.total
+    whole = pl.all_horizontal(x == x.round() for x in sizes + counts)
+    # The exact test is computed for no rows where it is not needed.
+    needed = (variance > 0) & whole & ~normal
+    turned = {
+        name: pl.when(needed).then(number).otherwise(0.0)
+        for name, number in table._asdict().items()
+    }
+    return (
+        pl.when(variance == 0)
+        .then(1.0)
+        .when(normal)
+        .then(two_sided_p_value(field("difference") / variance.sqrt()))
+        .when(needed)
+        .then(let(turned, partial(_exact_p_value, exact=exact)))
+    )
 
 
 def numbers_of_rows(one: Sample, other: Sample) -> dict[str, pl.Expr]:
@@ -164,47 +186,6 @@ def _whole(number: pl.Expr) -> pl.Expr:
     nearest = number.round()
     near = (number - nearest).abs() <= _ROUNDING * (1 + number)
     return pl.when(near).then(nearest).otherwise(number)
-
-
-def _sizes_and_counts(field: Fields) -> tuple[list[pl.Expr], list[pl.Expr]]:
-    sizes, counts = (
-        [field(f"{part}_{side}") for side in ("one", "other")] for part in ("size", "count")
-    )
-    return sizes, counts
-
-
-def _variance(field: Fields) -> pl.Expr:
-    """Pooled variance of the difference."""
-    sizes, counts = _sizes_and_counts(field)
-    pooled = (counts[0] + counts[1]) / (sizes[0] + sizes[1])
-    return pooled * (1 - pooled) * (1 / sizes[0] + 1 / sizes[1])
-
-
-def _is_normal(field: Fields) -> pl.Expr:
-    """Whether enough rows are expected in each cell of the table of four."""
-    table = _table(*_sizes_and_counts(field))
-    # Products of whole numbers are exact; the quotient that is expected is not.
-    return table.rows * table.outcomes >= _FEWEST_EXPECTED * table.total
-
-
-def _p_value(field: Fields, exact: Exact) -> pl.Expr:
-    variance, normal = _variance(field), _is_normal(field)
-    sizes, counts = _sizes_and_counts(field)
-    whole = pl.all_horizontal(x == x.round() for x in sizes + counts)
-    # The exact test is computed for no rows where it is not needed.
-    needed = (variance > 0) & whole & ~normal
-    turned = {
-        name: pl.when(needed).then(number).otherwise(0.0)
-        for name, number in _table(sizes, counts)._asdict().items()
-    }
-    return (
-        pl.when(variance == 0)
-        .then(1.0)
-        .when(normal)
-        .then(two_sided_p_value(field("difference") / variance.sqrt()))
-        .when(needed)
-        .then(let(turned, partial(_exact_p_value, exact=exact)))
-    )
 
 
 def _table(sizes: list[pl.Expr], counts: list[pl.Expr]) -> _Table:

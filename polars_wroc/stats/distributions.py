@@ -134,19 +134,13 @@ def chi_squared_p_value(statistic: pl.Expr, df: pl.Expr) -> pl.Expr:
     The relative error is below 1e-12 for up to 199 degrees of freedom and p-values from 1e-12 on.
     Null without a degree of freedom.
     """
-    half, odd = statistic / 2, df % 2
-    shift = odd / 2
-    # In the sum of logarithms the first stands for the gamma function of ``1 + shift``.
-    first = pl.when(odd == 1).then(math.lgamma(1.5)).otherwise(0.0)
-    numbers = pl.int_ranges(1, df // 2).cast(pl.List(pl.Float64)) + shift
-    divisors = pl.concat_list(first, numbers.list.eval(pl.element().log()))
-    divisors = divisors.list.eval(pl.element().cum_sum())
-    powers = pl.int_ranges(0, df // 2).cast(pl.List(pl.Float64)) + shift
-    terms = (powers * half.log() - half - divisors).list.eval(pl.element().exp())
-    tail = pl.when(odd == 1).then(two_sided_p_value(statistic.sqrt())).otherwise(0.0)
-    some = pl.when(df > 1).then(terms.list.sum()).otherwise(0.0)
-    positive = pl.when(statistic > 0).then((tail + some).clip(upper_bound=1.0)).otherwise(1.0)
-    return pl.when(statistic.is_not_null() & (df > 0)).then(positive)
+    half = statistic / 2
+    numbers, powers = _of_terms(df)
+    # The first stands for the gamma function, at 1.5 where ``df`` is odd.
+    divisors = _cumulated_logs(df, pl.lit(math.lgamma(1.5)), numbers)
+    terms = powers * half.log() - half - divisors
+    tail = _added_terms(statistic, df, terms, two_sided_p_value(statistic.sqrt()))
+    return pl.when(statistic.is_not_null() & (df > 0)).then(tail)
 
 
 def f_p_value(statistic: pl.Expr, df: pl.Expr, df_of_variance: pl.Expr) -> pl.Expr:
@@ -157,25 +151,44 @@ def f_p_value(statistic: pl.Expr, df: pl.Expr, df_of_variance: pl.Expr) -> pl.Ex
     t is added where they are odd. The relative error is below 1e-11 for up to 199 of them and
     p-values from 1e-12 on. Null without a degree of freedom.
     """
-    half, odd = df_of_variance / 2, df % 2
-    shift = odd / 2
+    half = df_of_variance / 2
     # Powers of the proportions of both sums of squares in their total.
     of_variance = -(statistic / df_of_variance).log1p()
     of_statistic = -(df_of_variance / statistic).log1p()
     gamma = polynomial(_density_coefficients(), 2 / df_of_variance - 1) + half.log() / 2
-    # In the sum of logarithms the first stands for the ratio of gamma functions.
-    first = pl.when(odd == 1).then(gamma - math.lgamma(1.5)).otherwise(0.0)
-    numbers = pl.int_ranges(1, df // 2).cast(pl.List(pl.Float64)) + shift
-    ratios = ((numbers + (half - 1)) / numbers).list.eval(pl.element().log())
-    factors = pl.concat_list(first, ratios).list.eval(pl.element().cum_sum())
-    powers = pl.int_ranges(0, df // 2).cast(pl.List(pl.Float64)) + shift
+    numbers, powers = _of_terms(df)
+    # The first stands for the ratio of gamma functions.
+    ratios = (numbers + (half - 1)) / numbers
+    factors = _cumulated_logs(df, gamma - math.lgamma(1.5), ratios)
     terms = powers * of_statistic + half * of_variance + factors
-    some = pl.when(df > 1).then(terms.list.eval(pl.element().exp()).list.sum()).otherwise(0.0)
     of_t = student_p_value(statistic.sqrt(), df_of_variance)
-    tail = pl.when(odd == 1).then(of_t).otherwise(0.0)
-    positive = pl.when(statistic > 0).then((tail + some).clip(upper_bound=1.0)).otherwise(1.0)
     known = statistic.is_not_null() & df_of_variance.is_not_null() & (df > 0)
-    return pl.when(known).then(positive)
+    return pl.when(known).then(_added_terms(statistic, df, terms, of_t))
+
+
+def _of_terms(df: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
+    """Return the numbers of the terms of a finite sum but for the first, and their powers."""
+    numbers, powers = (
+        pl.int_ranges(first, df // 2).cast(pl.List(pl.Float64)) + df % 2 / 2 for first in (1, 0)
+    )
+    return numbers, powers
+
+
+def _cumulated_logs(df: pl.Expr, first_if_odd: pl.Expr, values: pl.Expr) -> pl.Expr:
+    """Add up the logarithms of lists of values, after a first that is 0 for even ``df``."""
+    first = pl.when(df % 2 == 1).then(first_if_odd).otherwise(0.0)
+    logs = pl.concat_list(first, values.list.eval(pl.element().log()))
+    return logs.list.eval(pl.element().cum_sum())
+
+
+def _added_terms(
+    statistic: pl.Expr, df: pl.Expr, logs_of_terms: pl.Expr, tail_if_odd: pl.Expr
+) -> pl.Expr:
+    """Add the terms to the tail of one degree of freedom, where ``df`` is odd."""
+    terms = logs_of_terms.list.eval(pl.element().exp())
+    some = pl.when(df > 1).then(terms.list.sum()).otherwise(0.0)
+    tail = pl.when(df % 2 == 1).then(tail_if_odd).otherwise(0.0)
+    return pl.when(statistic > 0).then((tail + some).clip(upper_bound=1.0)).otherwise(1.0)
 
 
 def two_sided_p_value(z: pl.Expr) -> pl.Expr:

@@ -11,7 +11,6 @@ one it is given.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import polars as pl
 
@@ -38,87 +37,62 @@ _POWERS = range(4)
 _LEAST_VARIANCE = 1e-10
 
 
-@dataclass(frozen=True)
 class Regression:
     """One of the two regressions, and the names of its columns.
 
     A coefficient is NaN where there is none: in ``start`` where it must not be estimated, in the
-    result also where Newton's method does not converge.
+    result also where Newton's method does not converge. ``error`` is a row's probability of the
+    other class, ``variance`` that of the slope if it is free, else of the intercept,
+    ``information`` the information on that coefficient per unit of weight, and ``converged``
+    whether the last step changed nothing.
     """
 
-    name: str
-    free: bool
-
-    @property
-    def intercept(self) -> str:
-        """Column of the intercept."""
-        return f"__{self.name}_intercept"
-
-    @property
-    def slope(self) -> str:
-        """Column of the slope."""
-        return f"__{self.name}_slope"
-
-    @property
-    def error(self) -> str:
-        """Column of a row's probability of the other class."""
-        return f"__{self.name}_error"
-
-    @property
-    def variance(self) -> str:
-        """Column of the variance of the slope if it is free, else of the intercept."""
-        return f"__{self.name}_variance"
-
-    @property
-    def information(self) -> str:
-        """Column of the information on that coefficient, per unit of weight."""
-        return f"__{self.name}_information"
-
-    @property
-    def converged(self) -> str:
-        """Column that says whether the last step changed nothing."""
-        return f"__{self.name}_converged"
+    def __init__(self, name: str, *, free: bool) -> None:
+        self._name, self._free = name, free
+        self.intercept, self.slope = f"__{name}_intercept", f"__{name}_slope"
+        self.error, self.converged = f"__{name}_error", f"__{name}_converged"
+        self.variance, self.information = f"__{name}_variance", f"__{name}_information"
 
     def probability_of_other_class(self) -> pl.Expr:
         """Probability of the class that a row is not in."""
         linear = pl.col(self.intercept) + pl.col(self.slope) * pl.col(VARIABLE)
         return 1 / (1 + ((pl.col(SHARE) + pl.col(SQUARES)).sign() * linear).exp())
 
-    def hessian_sums(self, error: pl.Expr) -> dict[str, pl.Expr]:
+    def hessian_sums(self) -> dict[str, pl.Expr]:
         """Sum weights times the variance of the label, times powers of the variable."""
-        curvature = pl.col(SHARE).abs() * error * (1 - error)
-        return self._sums("hessian", curvature, 2)
+        error = pl.col(self.error)
+        return self._sums("hessian", pl.col(SHARE).abs() * error * (1 - error), 2)
 
-    def gradient_sums(self, error: pl.Expr) -> dict[str, pl.Expr]:
+    def gradient_sums(self) -> dict[str, pl.Expr]:
         """Sum weights times residuals, times powers of the variable."""
-        return self._sums("gradient", pl.col(SHARE) * error, 1)
+        return self._sums("gradient", pl.col(SHARE) * pl.col(self.error), 1)
 
-    def square_sums(self, error: pl.Expr) -> dict[str, pl.Expr]:
+    def square_sums(self) -> dict[str, pl.Expr]:
         """Sum squared weights times squared residuals, times powers of the variable."""
-        return self._sums("squares", pl.col(SQUARES).abs() * error**2, 2)
-
-    def sum_of(self, kind: str, power: int, field: Fields) -> pl.Expr:
-        """Refer to one of these sums."""
-        return field(f"__{self.name}_{kind}_{power}")
+        return self._sums("squares", pl.col(SQUARES).abs() * pl.col(self.error) ** 2, 2)
 
     def _sums(self, kind: str, value: pl.Expr, highest: int) -> dict[str, pl.Expr]:
-        powers = range(highest + 1 if self.free else 1)
         variable = pl.col(VARIABLE)
         products = [value, value * variable, value * variable * variable]
-        return {f"__{self.name}_{kind}_{power}": products[power].sum() for power in powers}
+        names = self._names(kind, highest)
+        return {name: each.sum() for name, each in zip(names, products, strict=False)}
 
-    def determinant(self, field: Fields) -> pl.Expr:
-        """Determinant of the Hessian."""
-        h0, *others = (self.sum_of("hessian", k, field) for k in range(3 if self.free else 1))
-        return h0 * others[1] - others[0] ** 2 if self.free else h0
+    def _names(self, kind: str, highest: int) -> list[str]:
+        """Name these sums, of the variable to the power of 0 and, if the slope is free, more."""
+        return [f"__{self._name}_{kind}_{n}" for n in range(highest + 1 if self._free else 1)]
+
+    def _hessian(self, field: Fields) -> tuple[list[pl.Expr], pl.Expr]:
+        """Refer to the elements of the Hessian, and compute its determinant."""
+        hessian = [field(name) for name in self._names("hessian", 2)]
+        return hessian, hessian[0] * hessian[2] - hessian[1] ** 2 if self._free else hessian[0]
 
     def change(self, field: Fields) -> tuple[pl.Expr, pl.Expr]:
         """Newton's step of the intercept and of the slope."""
-        g0, determinant = self.sum_of("gradient", 0, field), self.determinant(field)
-        if not self.free:
-            return g0 / determinant, pl.lit(0.0)
-        g1 = self.sum_of("gradient", 1, field)
-        h0, h1, h2 = (self.sum_of("hessian", power, field) for power in range(3))
+        hessian, determinant = self._hessian(field)
+        gradient = [field(name) for name in self._names("gradient", 1)]
+        if not self._free:
+            return gradient[0] / determinant, pl.lit(0.0)
+        (h0, h1, h2), (g0, g1) = hessian, gradient
         return (h2 * g0 - h1 * g1) / determinant, (h0 * g1 - h1 * g0) / determinant
 
     def improved(self, field: Fields) -> dict[str, pl.Expr]:
@@ -134,20 +108,17 @@ class Regression:
         }
         return {**changed, self.converged: done | small.fill_null(value=False)}
 
-    def information_in(self, field: Fields) -> pl.Expr:
-        """Information on the slope if it is free, else on the intercept."""
-        determinant = self.determinant(field)
-        return determinant / self.sum_of("hessian", 0, field) if self.free else determinant
-
-    def variance_of(self, field: Fields) -> pl.Expr:
-        """Sandwich variance of the slope if it is free, else of the intercept."""
-        determinant = self.determinant(field)
-        h0, *others = (self.sum_of("hessian", k, field) for k in range(2 if self.free else 1))
-        if not self.free:
-            return self.sum_of("squares", 0, field) / determinant**2
-        (h1,) = others
-        m0, m1, m2 = (self.sum_of("squares", power, field) for power in range(3))
-        return (h0**2 * m2 - 2 * h0 * h1 * m1 + h1**2 * m0) / determinant**2
+    def precision(self, field: Fields) -> dict[str, pl.Expr]:
+        """Sandwich variance of the slope if it is free, else of the intercept; its information."""
+        hessian, determinant = self._hessian(field)
+        squares = [field(name) for name in self._names("squares", 2)]
+        variance, information = squares[0] / determinant**2, determinant
+        if self._free:
+            (h0, h1, _), (m0, m1, m2) = hessian, squares
+            variance = (h0**2 * m2 - 2 * h0 * h1 * m1 + h1**2 * m0) / determinant**2
+            information = determinant / h0
+        known = pl.when(field(self.intercept).is_finite())
+        return {self.variance: known.then(variance), self.information: known.then(information)}
 
 
 FREE, FIXED = Regression("free", free=True), Regression("fixed", free=False)
@@ -197,15 +168,8 @@ def with_variances(rows: pl.LazyFrame, fit: pl.LazyFrame) -> pl.LazyFrame:
     )
     sums: dict[str, pl.Expr] = {name: pl.col(name).first() for name in COEFFICIENTS}
     for each in REGRESSIONS:
-        sums |= each.hessian_sums(pl.col(each.error)) | each.square_sums(pl.col(each.error))
-    known = {
-        name: pl.when(pl.col(each.intercept).is_finite()).then(value)
-        for each in REGRESSIONS
-        for name, value in (
-            (each.variance, each.variance_of(pl.col)),
-            (each.information, each.information_in(pl.col)),
-        )
-    }
+        sums |= each.hessian_sums() | each.square_sums()
+    known = FREE.precision(pl.col) | FIXED.precision(pl.col)
     coefficients = (pl.col(name).fill_nan(None) for name in COEFFICIENTS)
     return joined.group_by(GROUP).agg(**sums).select(GROUP, *coefficients, **known)
 
@@ -324,8 +288,7 @@ def _step(rows: pl.LazyFrame, state: pl.LazyFrame) -> pl.LazyFrame:
     sums: dict[str, pl.Expr] = {}
     for each in REGRESSIONS:
         joined = joined.with_columns(each.probability_of_other_class().alias(each.error))
-        error = pl.col(each.error)
-        sums |= each.gradient_sums(error) | each.hessian_sums(error)
+        sums |= each.gradient_sums() | each.hessian_sums()
     kept = {name: pl.col(name).first() for name in COEFFICIENTS}
     added = joined.group_by(pl.col(GROUP).alias(_TURN)).agg(**sums, **kept)
     return in_columns(added, [*(each.improved for each in REGRESSIONS), _next_turn])

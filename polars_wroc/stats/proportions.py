@@ -153,6 +153,16 @@ def logit_limits(value: pl.Expr, one_minus_value: pl.Expr, margin: pl.Expr) -> L
     return Limits(*(1 / (1 + (-(logit + side)).exp()) for side in (-on_logit, on_logit)))
 
 
+def normal_limits(field: Fields, errors: Mapping[str, pl.Expr], level: float) -> dict[str, pl.Expr]:
+    """Normal limits of values that are fields, given their standard errors."""
+    quantile = normal_quantile((1 + level) / 2)
+    return {
+        f"{name}_{end}": field(name) + side * quantile * error
+        for name, error in errors.items()
+        for end, side in (("low", -1), ("high", 1))
+    }
+
+
 def is_exact(powers: pl.Expr) -> pl.Expr:
     """Whether a sum of powers of weights neither overflows nor underflows."""
     return (powers >= _LEAST_SUM) & powers.is_finite()

@@ -41,13 +41,7 @@ from polars_wroc.stats.proportions import (
     proportion,
 )
 from polars_wroc.stats.variances import design_df
-from polars_wroc.thresholds.registry import (
-    RATES,
-    THRESHOLD_METRICS,
-    Confusion,
-    EstimatedConfusion,
-    RateMetric,
-)
+from polars_wroc.thresholds.registry import RATES, THRESHOLD_METRICS, Confusion, RateMetric
 from polars_wroc.thresholds.rules import Rule, Threshold, read_threshold
 from polars_wroc.thresholds.search import (
     THRESHOLD,
@@ -191,10 +185,9 @@ class ThresholdMetrics:
 
     def _metrics(self, field: Fields) -> dict[str, pl.Expr]:
         weights = [field(_in_target(name)) for name in (*CELLS, POSITIVES, NEGATIVES)]
-        confusion = Confusion(field("threshold"), *weights)
-        if self.honest is not None and self.prevalence is None:
-            values = (field(honest_rate(name)) for name in ("ppv", "npv"))
-            confusion = EstimatedConfusion(field("threshold"), *weights, *values)
+        estimated = self.honest is not None and self.prevalence is None
+        predictive = (field(honest_rate("ppv")), field(honest_rate("npv"))) if estimated else None
+        confusion = Confusion(field("threshold"), *weights, predictive=predictive)
         return {name: metric.formula(confusion) for name, metric in THRESHOLD_METRICS.items()}
 
     def _estimates(self, field: Fields) -> dict[str, pl.Expr]:

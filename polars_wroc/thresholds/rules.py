@@ -265,22 +265,13 @@ def _max_selection_rate(rate: float) -> Measures:
     return Measures(first=selected, allowed=lambda p: selected(p) <= rate + TOLERANCE, known=_any)
 
 
-def _youden() -> Measures:
-    return Measures(lambda point: point.tpr - point.fpr, known=_both)
-
-
-def _closest_topleft() -> Measures:
-    return Measures(lambda point: -(point.fpr**2) - (1 - point.tpr) ** 2, known=_both)
-
-
-def _max_accuracy() -> Measures:
-    return Measures(lambda point: (point.tp - point.fp) / point.all_rows, known=_any)
-
-
+_YOUDEN = Measures(lambda point: point.tpr - point.fpr, known=_both)
+_CLOSEST_TOPLEFT = Measures(lambda point: -(point.fpr**2) - (1 - point.tpr) ** 2, known=_both)
+_MAX_ACCURACY = Measures(lambda point: (point.tp - point.fp) / point.all_rows, known=_any)
 _MEASURES: dict[str, Callable[..., Measures]] = {
-    "youden": _youden,
-    "closest_topleft": _closest_topleft,
-    "max_accuracy": _max_accuracy,
+    "youden": lambda: _YOUDEN,
+    "closest_topleft": lambda: _CLOSEST_TOPLEFT,
+    "max_accuracy": lambda: _MAX_ACCURACY,
     "least_cost": _least_cost,
     "max_fpr": _max_fpr,
     "min_tpr": _min_tpr,

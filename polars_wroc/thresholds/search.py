@@ -25,28 +25,16 @@ from polars_wroc.plans.queries import (
     in_columns,
     join_on_keys,
 )
-from polars_wroc.ranking.curve import (
-    CELLS,
-    MOVED,
-    SQUARES,
-    cell,
-    cells_of,
-    curve_frame,
-    totals,
-)
+from polars_wroc.ranking.curve import CELLS, MOVED, SQUARES, cell, cells_of, curve_frame, totals
 from polars_wroc.ranking.placements import DECIDED_SUMS, DECISIONS, MISSING_ROWS, decided_sum
 from polars_wroc.ranking.sorting import ENDS_TIE, FP, NEGATIVES, POSITIVES, TP, cumulated_list
-from polars_wroc.stats.proportions import (
-    TOLERANCE,
-    WeightedCount,
-)
+from polars_wroc.stats.proportions import TOLERANCE, WeightedCount
 from polars_wroc.stats.variances import linear_variances, ratio_influence, unit_sums
-from polars_wroc.thresholds.registry import (
-    RATES,
-)
+from polars_wroc.thresholds.registry import RATES
 from polars_wroc.thresholds.rules import Point, Rule
 
 if TYPE_CHECKING:
+    # Needs numba, which is an extra.
     from polars_wroc.ranking.compiled_rows import CompiledRows
 
 
@@ -104,17 +92,18 @@ def choose_in_list(rows: pl.Expr, rule: Rule) -> pl.Expr:
     for step in _ranking_steps(rule, point, _is_best):
         points = points.list.eval(pl.element().struct.with_fields(**step(field)))
     chosen = _chosen(field, point)
-    return points.list.eval(as_struct(chosen | _unless_moved(field, chosen)))
+    chosen["threshold"] = unless_moved(chosen["threshold"], _is_moved(field))
+    return points.list.eval(as_struct(chosen))
 
 
 def common_threshold(rows: Rows, choice: float | Rule) -> pl.LazyFrame:
     """Return one threshold for each model: a given one, or the one chosen on all rows."""
     models = rows.model_keys
-    if not isinstance(choice, Rule):
-        given = {THRESHOLD: pl.lit(choice), SELECTS: pl.lit(value=True)}
-        table = rows.frame.select(models).unique() if models else pl.LazyFrame({"__one": [0]})
-        return table.select(*models, **given)
-    return thresholds_of(choose_threshold(rows.regrouped([]), choice), models)
+    all_rows = rows.regrouped([])
+    if isinstance(choice, Rule):
+        return thresholds_of(choose_threshold(all_rows, choice), models)
+    given = {THRESHOLD: pl.lit(choice), SELECTS: pl.lit(value=True)}
+    return all_rows.key_values().select(*models, **given)
 
 
 def thresholds_of(cells: pl.LazyFrame, keys: Sequence[str], *more: pl.Expr) -> pl.LazyFrame:
@@ -209,10 +198,6 @@ def _chosen(field: Fields, point: Point) -> dict[str, pl.Expr]:
         POSITIVES: known.then(positives),
         NEGATIVES: known.then(negatives),
     }
-
-
-def _unless_moved(field: Fields, chosen: dict[str, pl.Expr]) -> dict[str, pl.Expr]:
-    return {"threshold": unless_moved(chosen["threshold"], _is_moved(field))}
 
 
 def _is_moved(field: Fields) -> pl.Expr:

@@ -18,7 +18,6 @@ from wide_tables import gaps_of
 
 import polars_wroc as wroc
 from polars_wroc.audits.remarks import untested_remarks
-from polars_wroc.audits.tables import wide_table
 from polars_wroc.cli.main import BAD_INPUT, DONE, main
 
 CROSSED = "sex \N{MULTIPLICATION SIGN} age"
@@ -131,7 +130,7 @@ def test_words_say_what_is_compared_with_what(rows: pl.DataFrame, tmp_path: Path
         assert row["reference"] == ("m" if row["attribute"] == "sex" else "rest")
         other = "sex = m" if row["attribute"] == "sex" else "the rest"
         assert re.search(rf" in {other}[.:]| of {other}[.:]", row["sentence"])
-    assert not untested_remarks(wide_table(found), found.settings)
+    assert not untested_remarks(found)
     found.save(tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     for said in (

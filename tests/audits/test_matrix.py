@@ -12,10 +12,17 @@ from polars.testing import assert_frame_equal
 
 import polars_wroc as wroc
 from polars_wroc.audits.findings import by_severity
-from polars_wroc.audits.matrix import SYMBOLS, Matrix, Row, matrix_of, summed_up
 from polars_wroc.audits.remarks import not_audited
 from polars_wroc.audits.report.page import blocks_of, shown_in, unbroken
-from polars_wroc.audits.report.sections import OVERLAID, curves_of
+from polars_wroc.audits.report.sections import (
+    OVERLAID,
+    SYMBOLS,
+    Matrix,
+    MatrixRow,
+    curves_of,
+    matrix_of,
+    summed_up,
+)
 from polars_wroc.audits.report.tables import findings_on_page
 
 
@@ -130,7 +137,7 @@ def test_of_many_segments_the_first_are_open() -> None:
     assert shown.height == 33 + 1
     alike = [replace(row, differs=False) for row in block.folded]
     assert summed_up(alike) == "13 more segments, none different"
-    one: list[Row] = [replace(alike[0], differs=True)]
+    one: list[MatrixRow] = [replace(alike[0], differs=True)]
     assert summed_up(one) == "1 more segment, 1 of them different"
 
 

@@ -21,14 +21,13 @@ import polars_wroc as wroc
 from polars_wroc.audits.findings import by_severity, first_sentences
 from polars_wroc.audits.remarks import (
     decision_remarks,
-    missing_remark,
+    missing_remarks,
     score_remarks,
     untested_remarks,
 )
 from polars_wroc.audits.report.figures import rounded_rows
 from polars_wroc.audits.report.page import packed
 from polars_wroc.audits.report.sections import with_points, with_segments
-from polars_wroc.audits.tables import wide_table
 from polars_wroc.audits.words import threshold_text
 
 
@@ -43,11 +42,11 @@ def data() -> pl.DataFrame:
 
 
 def scores_of(audit: wroc.Audit) -> list[str]:
-    return score_remarks(wide_table(audit), audit.settings)
+    return score_remarks(audit)
 
 
 def remarks_on_decisions(audit: wroc.Audit) -> list[str]:
-    return decision_remarks(wide_table(audit), audit.settings)
+    return decision_remarks(audit)
 
 
 def test_what_is_not_tested_is_named(data: pl.DataFrame) -> None:
@@ -55,7 +54,7 @@ def test_what_is_not_tested_is_named(data: pl.DataFrame) -> None:
     one = data.filter("y").head(40).with_columns(g=pl.lit(None))
     rows = pl.concat([data, few, one]).with_columns(all=pl.lit("same"))
     result = wroc.audit(rows, "y", "s", attributes=["g", "all"])
-    small, one_class, nothing = untested_remarks(wide_table(result), result.settings)
+    small, one_class, nothing = untested_remarks(result)
     assert small == (
         "1 segment has fewer than 30 rows in a class, too few to test a gap in AUC: g = few."
     )
@@ -88,7 +87,7 @@ def test_two_segments_are_one_comparison(data: pl.DataFrame) -> None:
         )
         assert more.verdict == result.verdict
     audited = wroc.audit(pl.concat([two, empty]), "y", "s", attributes="g")
-    *_, nothing = untested_remarks(wide_table(audited), audited.settings)
+    *_, nothing = untested_remarks(audited)
     assert nothing == (
         "1 segment has no row that could be measured, as each lacks a label, score or weight: "
         "g = 0."
@@ -99,7 +98,7 @@ def test_gaps_of_clusters_are_tested(data: pl.DataFrame) -> None:
     rows = data.with_columns(patient=pl.int_range(pl.len()) // 3)
     result = wroc.audit(rows, "y", "s", attributes="g", design="patient")
     assert gaps_of(result)["auc_gap_p_value"].null_count() == 0
-    assert untested_remarks(wide_table(result), result.settings) == []
+    assert untested_remarks(result) == []
 
 
 @pytest.mark.slow
@@ -108,7 +107,7 @@ def test_lonely_units_leave_gaps_without_a_test(data: pl.DataFrame) -> None:
     result = wroc.audit(
         rows, "y", "s", attributes="g", design=wroc.Survey(strata="h"), reference={"g": "b"}
     )
-    (sentence,) = untested_remarks(wide_table(result), result.settings)
+    (sentence,) = untested_remarks(result)
     assert sentence == (
         "1 segment has an untested gap in AUC, as one of its AUCs has rows in a stratum with a "
         "single sampling unit, whose variance is unknown: g = a."
@@ -127,12 +126,12 @@ def test_lonely_units_leave_gaps_without_a_test(data: pl.DataFrame) -> None:
 def test_perfect_rankings_have_no_test(data: pl.DataFrame, reference: Any) -> None:
     method: Any = "logit-t"
     result = wroc.audit(data, "y", "s", attributes="g", reference=reference, method=method)
-    assert untested_remarks(wide_table(result), result.settings) == []
+    assert untested_remarks(result) == []
     score = pl.when(g="a").then(pl.col("s") + 10 * pl.col("y").cast(pl.Float64)).otherwise("s")
     result = wroc.audit(
         data.with_columns(s=score), "y", "s", attributes="g", reference=reference, method=method
     )
-    found = untested_remarks(wide_table(result), result.settings)
+    found = untested_remarks(result)
     assert " an untested gap in AUC, as one of its AUCs has no variance: its ranking " in found[0]
     assert found[0].endswith(": g = b, g = c." if reference == "best" else ": g = a.")
 
@@ -143,7 +142,7 @@ def test_a_class_of_one_row_has_no_variance_either() -> None:
     result = wroc.audit(frame, "y", "s", attributes="g", min_rows=1, method="logit-t")
     assert set(gaps_of(result)["small"].to_list()) == {False}
     assert 0 < gaps_of(result).filter(segment="b")["auc"].item() < 1
-    (text, *_) = untested_remarks(wide_table(result), result.settings)
+    (text, *_) = untested_remarks(result)
     assert text.endswith("its ranking is perfect, or a class has one row: g = a, g = b.")
     assert gaps_of(result)["auc_gap_reason"].to_list() == ["no variance"] * 2
 
@@ -155,7 +154,7 @@ def test_frequencies_are_rows_enough(data: pl.DataFrame) -> None:
     result = wroc.audit(
         rows, "y", "s", attributes="g", weight=wroc.frequency("times"), method="logit-t"
     )
-    found = untested_remarks(wide_table(result), result.settings)
+    found = untested_remarks(result)
     assert [text for text in found if "no variance" in text and text.endswith(": g = p.")]
 
 
@@ -226,7 +225,7 @@ def test_score_without_values_has_no_rows(data: pl.DataFrame) -> None:
 def test_many_names_are_counted() -> None:
     rows = pl.DataFrame({"g": np.arange(40) // 2, "y": [0, 1] * 20, "s": np.arange(40) / 40})
     result = wroc.audit(rows, "y", "s", attributes="g")
-    (small,) = untested_remarks(wide_table(result), result.settings)
+    (small,) = untested_remarks(result)
     assert small.startswith("20 segments have fewer than 30 rows in a class, too few to test ")
     assert small.endswith("g = 0, g = 1, g = 2, g = 3, g = 4 and 15 more.")
     found = result.findings.filter(attribute="g", verdict="too little data")
@@ -253,8 +252,8 @@ def test_only_the_widest_of_many_ranges_is_told(data: pl.DataFrame) -> None:
 
 def test_missing_values_are_told_by_column() -> None:
     missing = pl.DataFrame({"column": ["y", "s", "g"], "n_missing": [0, 1, 1_200]})
-    assert missing_remark(missing) == "Values are missing: s in 1 row, g in 1,200 rows."
-    assert missing_remark(missing.head(1)) is None
+    assert missing_remarks(missing) == ["Values are missing: s in 1 row, g in 1,200 rows."]
+    assert missing_remarks(missing.head(1)) == []
 
 
 def test_chart_of_many_segments_has_the_largest() -> None:

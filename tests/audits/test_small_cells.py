@@ -22,7 +22,7 @@ from polars_wroc.audits.remarks import not_audited
 from polars_wroc.audits.report import render
 from polars_wroc.audits.small_cells import hidden_segments
 from polars_wroc.cli.main import main
-from polars_wroc.groups.auc_sums import GAP_METRICS
+from polars_wroc.groups.comparisons import GAP_METRICS
 
 CALL: dict[str, Any] = {
     "attributes": ["g", "h"],

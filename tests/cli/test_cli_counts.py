@@ -14,7 +14,6 @@ from processes import of_groups
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.cli import sources as cli_inputs
 from polars_wroc.cli.main import main
 
 pytestmark = pytest.mark.usefixtures("folder")
@@ -166,7 +165,7 @@ def test_bins_of_rows_are_asked_for_only_when_given(
         asked.append(bins)
         return function(frame, **more)
 
-    monkeypatch.setitem(cli_inputs._FUNCTIONS, name, called)
+    monkeypatch.setattr(wroc, name, called)
     call = [command, "rows.parquet", *COLUMNS, *of_groups(command, "sex"), "-o", "x.csv"]
     assert main([*call, *([] if bins is None else ["--bins", str(bins)])]) == 0
     assert asked == ["nothing" if bins is None else bins]

@@ -17,7 +17,7 @@ from sklearn.metrics import roc_auc_score, roc_curve
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.counts.binning import Binning, score_bin
+from polars_wroc.counts.score_sums import Binning, score_bin
 
 summary_of = partial(wroc.summary, diagnostics=True)
 

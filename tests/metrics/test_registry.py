@@ -16,19 +16,14 @@ from wide_tables import wide_gaps
 
 import polars_wroc as wroc
 from polars_wroc.audits.report import render
-from polars_wroc.groups.auc_sums import GAP_METRICS
 from polars_wroc.groups.comparisons import FAIRNESS as METRICS
+from polars_wroc.groups.comparisons import GAP_METRICS
 from polars_wroc.inputs.columns import SCORE
 from polars_wroc.inputs.frames import read_rows, score_precision
 from polars_wroc.inputs.metric import Metric
 from polars_wroc.metrics import registry
 from polars_wroc.metrics.auc_interval import INTERVAL_COLUMNS, RELIABILITY_COLUMNS
-from polars_wroc.metrics.registry import (
-    CURVE_METRICS,
-    SUMMARY_METRICS,
-    CurveMetric,
-    MetricName,
-)
+from polars_wroc.metrics.registry import CURVE_METRICS, SUMMARY_METRICS, CurveMetric, MetricName
 from polars_wroc.namespaces import ExprNamespace
 from polars_wroc.ranking.placements import add_placements, row_curve
 from polars_wroc.ranking.sorting import by_descending_score

@@ -6,11 +6,7 @@ import polars as pl
 import pytest
 from statsmodels.stats.multitest import multipletests
 
-from polars_wroc.stats.difference_tests import (
-    Adjust,
-    adjusted,
-    is_significant,
-)
+from polars_wroc.stats.difference_tests import Adjust, adjusted, is_significant
 
 P_VALUES = [0.04, 0.001, 0.6, 0.03, 0.5, 0.02, 0.7]
 METHODS: dict[Adjust, str] = {"holm": "holm", "bh": "fdr_bh"}

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from polars_wroc.audits.remarks import empty_segments, one_class_segments, small_segments
-from polars_wroc.audits.tables import AuditSettings, AuditTables, is_small, segment_in_words
+from polars_wroc.audits.remarks import untested_segments
+from polars_wroc.audits.tables import AuditSettings, AuditTables, segment_in_words
 from polars_wroc.audits.words import DASH, Words, many, threshold_text
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
 from polars_wroc.inputs.designs import ReplicateKind
@@ -109,6 +109,12 @@ _COSTS = {
     "prevalence": "prevalence {:g}",
 }
 
+# Of `untested_segments`.
+_UNTESTED = (
+    "with too few rows in a class to test the AUC",
+    "of one class only",
+    "without a row to measure",
+)
 _LEAST_SHOWN = 0.01
 _SELECTED = "a row is selected, that is predicted positive, if its score is at least the threshold"
 
@@ -123,8 +129,8 @@ class Fact(NamedTuple):
 
 def facts(audit: AuditTables) -> list[Fact]:
     """List what was audited: rows, positives, segments, threshold."""
-    segments, settings = audit.segments, audit.settings
-    overall = segments.filter(attribute=OVERALL)
+    settings = audit.settings
+    overall = audit.segments.filter(attribute=OVERALL)
     one = overall.row(0, named=True)
     used, missing = max(overall["n"].to_list()), max(overall["n_missing"].to_list())
     read = one["n"] + one["n_missing"]
@@ -145,35 +151,24 @@ def facts(audit: AuditTables) -> list[Fact]:
     if one["n"]:
         of_rows = f"{one['n_pos'] / one['n']:.1%}"
         listed.append(Fact("Positive", of_rows, f"{one['n_pos']:,} of {one['n']:,} rows{weighted}"))
-    listed.append(_segments_fact(segments, settings))
+    listed.append(_segments_fact(audit))
     if settings.decides:
         listed.append(_threshold_fact(overall, settings))
-    if audit.run.auc_error is not None:
-        listed.append(_bounds_fact(audit.run.auc_error))
+    if (error := audit.run.auc_error) is not None:
+        note = "scores were counted in bins: the exact AUCs are at most this far from those shown"
+        most = f"± {error:.2g}" if error else "exact"
+        listed.append(Fact("AUCs", most, note))
     return listed
 
 
-def _bounds_fact(most: float) -> Fact:
-    note = "scores were counted in bins: the exact AUCs are at most this far from those shown"
-    return Fact("AUCs", f"± {most:.2g}" if most else "exact", note)
-
-
-def _segments_fact(segments: pl.DataFrame, settings: AuditSettings) -> Fact:
-    segments = segments.with_columns(is_small(settings).alias("small"))
-    others = (
-        segments.filter(pl.col("attribute") != OVERALL)
-        .select(AUDIT_KEYS)
-        .unique(maintain_order=True)
-    )
+def _segments_fact(audit: AuditTables) -> Fact:
+    named = audit.segments.filter(pl.col("attribute") != OVERALL).select(AUDIT_KEYS)
+    others = named.unique(maintain_order=True)
     counts = others.group_by("attribute", maintain_order=True).len().rows()
     untested = [
-        f"{count:,} {what}"
-        for count, what in (
-            (small_segments(segments).height, "with too few rows in a class to test the AUC"),
-            (one_class_segments(segments).height, "of one class only"),
-            (empty_segments(segments).height, "without a row to measure"),
-        )
-        if count
+        f"{segments.height:,} {what}"
+        for segments, what in zip(untested_segments(audit), _UNTESTED, strict=True)
+        if segments.height
     ]
     by = ", ".join(f"{attribute} ({count:,})" for attribute, count in counts)
     return Fact("Segments", f"{others.height:,}", "; ".join([f"by {by}", *untested]))

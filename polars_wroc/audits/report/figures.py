@@ -12,8 +12,8 @@ from polars_wroc.audits.tables import (
     ALL_KEYS,
     ALL_ROWS,
     AuditTables,
-    is_small,
     name_of,
+    wide_table,
     without_model,
 )
 from polars_wroc.audits.words import listed, reference_of
@@ -23,13 +23,17 @@ from polars_wroc.charts.interval_layers import Estimate
 from polars_wroc.charts.options import COLOURS, GREY, INK, PALE, UNSEEN, Show, captioned
 from polars_wroc.charts.roc_chart import roc_chart
 from polars_wroc.charts.threshold_chart import threshold_chart
-from polars_wroc.groups.auc_sums import GAP_METRICS
+from polars_wroc.groups.comparisons import GAP_METRICS
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL, ROC_COLUMNS
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.ranking.curve import ratio
 
 if TYPE_CHECKING:
     from polars_wroc.charts.options import Chart
+
+
+# The AUC of a segment with its limits.
+_AUCS = ("auc", "auc_low", "auc_high")
 
 
 def segments_chart(audit: AuditTables, attribute: str) -> Chart:
@@ -58,12 +62,8 @@ def _curves_and_aucs(audit: AuditTables) -> list[pl.DataFrame]:
 
 def aucs_of(audit: AuditTables) -> pl.DataFrame:
     """Lay out the AUCs of segments, with all of their rows, as `summary` does."""
-    limits = {f"auc{end}": f"value{end}" for end in ("", "_low", "_high")}
-    aucs = audit.table.filter(metric=ROC_AUC.column).select(*ALL_KEYS, **limits)
-    known = is_small(audit.settings).alias("small")
-    segments = audit.segments.select(*ALL_KEYS, "n", "n_pos", "n_neg", known)
-    joined = segments.join(aucs, on=ALL_KEYS, how="left", nulls_equal=True, maintain_order="left")
-    return without_model(joined, audit.settings)
+    aucs = wide_table(audit).select(*ALL_KEYS, "n", "n_pos", "n_neg", "small", *_AUCS)
+    return without_model(aucs, audit.settings)
 
 
 def _and_all(table: pl.DataFrame, attribute: str) -> pl.DataFrame:
@@ -171,12 +171,10 @@ def auc_figure(audit: AuditTables, whole: AuditTables) -> Figure:
     of_all = whole.segments.select(AUDIT_KEYS).unique().height
     left_out = " Only some segments of each attribute are shown; its charts and tables have more."
     chart = auc_chart(aucs_of(audit), level=level)
-    return Figure(
+    return _figure(
         "chart-auc",
-        _spec(
-            _drawn(chart),
-            "Overall AUC and AUC of each segment. The same numbers are in the tables.",
-        ),
+        _drawn(chart),
+        "Overall AUC and AUC of each segment. The same numbers are in the tables.",
         f"The AUC of each segment with its {100 * level:g}% confidence interval, and the number of "
         "its rows. The dashed line is the overall AUC; an arrow marks an interval of a small "
         f"segment that continues.{left_out if some < of_all else ''}",
@@ -191,13 +189,11 @@ def gap_figures(audit: AuditTables, attribute: str, place: int) -> list[Figure]:
     reference = reference_of(audit.settings, attribute)
     measured = [metric for metric in GAP_METRICS if metric in gaps["metric"]]
     return [
-        Figure(
+        _figure(
             f"gap-{place}" if metric == ROC_AUC.column else f"gap-{place}-{metric}",
-            _spec(
-                spec,
-                f"Gap in {(name := GAP_METRICS[metric].label)} of each segment by {attribute} to "
-                f"{reference}. The same numbers are in the table of gaps.",
-            ),
+            spec,
+            f"Gap in {(name := GAP_METRICS[metric].label)} of each segment by {attribute} to "
+            f"{reference}. The same numbers are in the table of gaps.",
             f"How many points of 100 the {name} of each segment is above or below that of "
             f"{reference}; the line marks no gap. A filled point on a thick line is different.",
         )
@@ -223,9 +219,10 @@ def curves_figure(
         f"{reason} ({'; '.join(map(name_of, names))})" for reason, names in (reasons or {}).items()
     ]
     whose = f" of {listed(['all rows', *named])}" if named else ""
-    return Figure(
+    return _figure(
         f"chart-{place}",
-        _spec(_drawn(chart), f"ROC curves{_by(attribute)}. Their AUCs are in the table of AUCs."),
+        _drawn(chart),
+        f"ROC curves{_by(attribute)}. Their AUCs are in the table of AUCs.",
         f"ROC curves{whose}: the true positive rate against the false positive rate, as the "
         "threshold falls. The thin straight line is the curve of a random score. Point at a curve "
         "for thresholds and counts.",
@@ -244,12 +241,10 @@ def slider_figures(audit: AuditTables, attribute: str, place: int, caption: str)
         if chart is not None:
             score = f" of {model}" if several else ""
             figures.append(
-                Figure(
+                _figure(
                     f"slider-{place}-{number}" if several else f"slider-{place}",
-                    _spec(
-                        _drawn(chart),
-                        f"ROC curves{score}{_by(attribute)}, with a slider of thresholds.",
-                    ),
+                    _drawn(chart),
+                    f"ROC curves{score}{_by(attribute)}, with a slider of thresholds.",
                     f"{f'Score {model}. ' if several else ''}{caption}",
                 )
             )
@@ -260,9 +255,10 @@ def change_figure(changes: pl.DataFrame, metric: str, show: Show, level: float) 
     """Draw the changes of a metric, or of its gaps, between two audits."""
     chart = gap_chart(changes, metric=metric, show=show, level=level)
     what = f"{'gap in ' if show == 'gap' else ''}{GAP_METRICS[metric].label}"
-    return Figure(
+    return _figure(
         f"change-{show}-{metric}",
-        _spec(_drawn(chart), f"Change of the {what} of each segment. The tables have the numbers."),
+        _drawn(chart),
+        f"Change of the {what} of each segment. The tables have the numbers.",
         f"Change of the {what} in points, after minus before; the line marks no change. A filled "
         "point on a thick line is significant.",
     )
@@ -278,15 +274,16 @@ def _drawn(chart: Any) -> dict[str, Any]:
     return spec
 
 
-def _spec(spec: dict[str, Any], description: str) -> dict[str, Any]:
+def _figure(name: str, spec: dict[str, Any], description: str, caption: str) -> Figure:
     """Make a spec one of the page, with its colours and rounded numbers."""
     # Altair names rows by a hash, which differs in the last digit of any number.
     datasets = spec["datasets"]
-    names = {name: f"rows-{place}" for place, name in enumerate(datasets, 1)}
+    names = {hashed: f"rows-{place}" for place, hashed in enumerate(datasets, 1)}
     # A spec names the URL of its schema, which a page without a network does not need.
     kept = {key: part for key, part in spec.items() if key not in _NOT_ON_A_PAGE}
-    data = {names[name]: rounded_rows(rows) for name, rows in datasets.items()}
-    return {**_adapted(kept, names), "description": description, "datasets": data}
+    data = {names[hashed]: rounded_rows(rows) for hashed, rows in datasets.items()}
+    of_page = {**_adapted(kept, names), "description": description, "datasets": data}
+    return Figure(name, of_page, caption)
 
 
 def _adapted(spec: Any, names: Mapping[str, str], *, coloured: bool = False) -> Any:

@@ -1,4 +1,4 @@
-"""An audit as one HTML page that opens without a network."""
+"""An audit, or what changed between two, as one HTML page that opens without a network."""
 
 from __future__ import annotations
 
@@ -16,16 +16,30 @@ import altair as alt
 import jinja2
 import polars as pl
 
+from polars_wroc.audits.audit_changes import GAP, HEADINGS, Changes, not_significant, sentences_of
 from polars_wroc.audits.findings import findings_of, verdict_of
 from polars_wroc.audits.findings import rounded as rounded_table
-from polars_wroc.audits.matrix import SYMBOLS, Matrix, Row, matrix_of, summed_up
 from polars_wroc.audits.remarks import not_audited, remarks_of, undecided
 from polars_wroc.audits.report import facts
-from polars_wroc.audits.report.figures import Figure
-from polars_wroc.audits.report.sections import sections_of
-from polars_wroc.audits.report.tables import findings_on_page
+from polars_wroc.audits.report.figures import Figure, change_figure
+from polars_wroc.audits.report.sections import (
+    SYMBOLS,
+    Matrix,
+    MatrixRow,
+    matrix_of,
+    sections_of,
+    summed_up,
+)
+from polars_wroc.audits.report.tables import (
+    Cell,
+    Row,
+    Table,
+    findings_on_page,
+    p_value_text,
+    text_cell,
+)
 from polars_wroc.audits.sentences import size
-from polars_wroc.audits.tables import ALL_KEYS, AuditTables
+from polars_wroc.audits.tables import ALL_KEYS, AuditTables, segment_in_words
 from polars_wroc.audits.words import (
     ABOVE,
     ADJUSTED,
@@ -33,13 +47,14 @@ from polars_wroc.audits.words import (
     Words,
     first_few,
     many,
+    points,
     reading_of,
     reference_of,
 )
 from polars_wroc.charts.interval_layers import WIDTH
-from polars_wroc.charts.options import visible
-from polars_wroc.groups.comparisons import CALIBRATION
-from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
+from polars_wroc.charts.options import Show, visible
+from polars_wroc.groups.comparisons import CALIBRATION, GAP_METRICS
+from polars_wroc.inputs.columns import MODEL, OVERALL
 from polars_wroc.stats.proportions import TOLERANCE
 
 # Most rows in the open, and most rows of a block.
@@ -51,8 +66,8 @@ class Block:
     """Rows of the matrix, those that are folded, and sentences about those and others."""
 
     heading: str
-    rows: list[Row]
-    folded: list[Row]
+    rows: list[MatrixRow]
+    folded: list[MatrixRow]
     summary: str
     left_out: str
 
@@ -63,7 +78,7 @@ def blocks_of(matrix: Matrix) -> list[Block]:
     return [_block(heading, rows) for heading, rows in named if rows]
 
 
-def _block(heading: str, rows: list[Row]) -> Block:
+def _block(heading: str, rows: list[MatrixRow]) -> Block:
     more = rows[_OPEN:]
     left_out = len(rows) - _MOST
     return Block(
@@ -79,15 +94,13 @@ def _block(heading: str, rows: list[Row]) -> Block:
 
 def shown_in(blocks: list[Block], findings: pl.DataFrame) -> pl.DataFrame:
     """Name the segments that have a row, and all rows together."""
-    keys = list(ALL_KEYS)
-    rows = [row for block in blocks for row in (*block.rows, *block.folded)]
-    values = {
-        AUDIT_KEYS[0]: [row.attribute for row in rows],
-        AUDIT_KEYS[1]: [row.segment for row in rows],
-        MODEL: [row.model for row in rows],
-    }
-    named = pl.DataFrame(values, schema=dict.fromkeys(values, pl.String)).select(keys)
-    return pl.concat([findings.filter(attribute=OVERALL).select(keys).unique(), named])
+    rows = [
+        (row.attribute, row.segment, row.model)
+        for block in blocks
+        for row in (*block.rows, *block.folded)
+    ]
+    named = pl.DataFrame(rows, schema=dict.fromkeys(ALL_KEYS, pl.String), orient="row")
+    return pl.concat([findings.filter(attribute=OVERALL).select(ALL_KEYS).unique(), named])
 
 
 def render(audit: AuditTables) -> str:
@@ -221,3 +234,96 @@ def unbroken(text: str) -> str:
     """Put spaces that do not break into pairs of numbers, and before units."""
     paired = _PAIR.sub(lambda found: found[0].replace(" ", _SPACE), text)
     return _UNIT.sub(_SPACE, paired)
+
+
+# Most charts, and most changes that are not significant.
+_CHARTS, _OTHERS = 4, 500
+
+
+def render_changes(
+    changes: Changes,
+    names: tuple[str, str],
+    metric: str | None = None,
+    measure: Show | None = None,
+) -> str:
+    """Render the changes between the audits of these names, and the charts that are asked for.
+
+    Raises
+    ------
+    ImportError
+        When vl-convert-python is not installed, with the command that installs it.
+    """
+    notable, others = changes.divided()
+    figures = [
+        change_figure(changes.table, *drawn, changes.level)
+        for drawn in changes.most_changed(metric, measure)[:_CHARTS]
+    ]
+    tables = [
+        _table(rows, heading, changes)
+        for kind, heading in HEADINGS.items()
+        if not (rows := notable.filter(measure=kind)).is_empty()
+    ]
+    listed = others.head(_OTHERS)
+    return page_of(
+        "changes.html",
+        figures,
+        page_title=f"What changed from {names[0]} to {names[1]}",
+        title_line=_rows(changes),
+        significant=not notable.filter(changes.significant).is_empty(),
+        sentences=sentences_of(changes),
+        figures=figures,
+        tables=tables,
+        others=None if listed.is_empty() else _table(listed, "Not significant", changes),
+        others_counted=not_significant(others),
+        left_out=others.height - listed.height,
+        level=f"{100 * changes.level:g}%",
+        alpha=f"{1 - changes.level:.2g}",
+        adjusted=ADJUSTED[changes.adjust],
+    )
+
+
+def _rows(changes: Changes) -> list[str]:
+    """Count the rows of both audits, where that is known."""
+    return [
+        f"{many(overall['n'], 'row')} {when}"
+        for when in ("before", "after")
+        for overall in getattr(changes, when).segments.filter(attribute=OVERALL).head(1).to_dicts()
+        if overall.get("n") is not None
+    ]
+
+
+def _table(rows: pl.DataFrame, title: str, changes: Changes) -> Table:
+    """Lay out changes as a table."""
+    judged = rows["verdict"].count()
+    marked = rows.select(changes.significant).to_series()
+    return Table(
+        title,
+        [
+            [
+                ("Segment", text_cell(segment_in_words(row["attribute"], row["segment"]))),
+                *([("Score", text_cell(row[MODEL]))] if changes.several else []),
+                ("Metric", text_cell(_metric(row))),
+                *_numbers(row, marked=significant),
+                *([("Verdict", text_cell(row["verdict"] or ""))] if judged else []),
+            ]
+            for row, significant in zip(rows.iter_rows(named=True), marked, strict=True)
+        ],
+    )
+
+
+def _metric(row: dict[str, Any]) -> str:
+    return f"{'gap in ' if row['measure'] == GAP else ''}{GAP_METRICS[row['metric']].label}"
+
+
+def _numbers(row: dict[str, Any], *, marked: bool) -> Row:
+    """Write the values before and after, and the change with its limits and its p-value."""
+    write = points if row["measure"] == GAP else "{:.3f}".format
+    ends = (row["change_low"], row["change_high"])
+    limits = [] if None in ends else [" to ".join(map(points, ends))]
+    p_value = row["p_adjusted"]
+    tested = "not tested" if p_value is None else f"p {p_value_text(p_value)}"
+    return [
+        ("Before", Cell(write(row["before"]))),
+        ("After", Cell(write(row["after"]))),
+        ("Change", Cell(points(row["change"]), (*limits, tested), marked)),
+    ]

@@ -1,9 +1,11 @@
-"""The sections of a page, and which segments of a large audit they draw."""
+"""The parts of a page: the matrix of findings, and sections with the segments that they draw."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -16,13 +18,15 @@ from polars_wroc.audits.report.figures import (
     gap_figures,
     slider_figures,
 )
-from polars_wroc.audits.report.tables import Found, Table, found_on, tables_of
-from polars_wroc.audits.sentences import size
-from polars_wroc.audits.tables import ALL_KEYS, AuditSettings, AuditTables, rows_with
-from polars_wroc.audits.words import NOT_HERE, listed, many
+from polars_wroc.audits.report.tables import Found, Outcome, Table, found_on, outcome_of, tables_of
+from polars_wroc.audits.sentences import decimals_of, size
+from polars_wroc.audits.tables import ALL_KEYS, AuditSettings, AuditTables, restricted
+from polars_wroc.audits.words import DASH, NOT_HERE, Words, capitalised, listed, many
 from polars_wroc.charts.curve_layers import thinned
-from polars_wroc.charts.options import COLOURS
-from polars_wroc.groups.comparisons import DIFFERENT
+from polars_wroc.charts.options import COLOURS, MINUS
+from polars_wroc.curves.calibration_fit import SLOPE
+from polars_wroc.curves.calibration_summary import IN_THE_LARGE
+from polars_wroc.groups.comparisons import DIFFERENT, FEW, GAP_METRICS, IMPACT_RATIO, THE_REFERENCE
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
 from polars_wroc.ranking.curve_points import AUC_CHANGE
 from polars_wroc.stats.proportions import TOLERANCE
@@ -39,7 +43,7 @@ def with_segments(audit: AuditTables, most: int, serious: pl.DataFrame) -> Audit
     # Some have no findings.
     others = audit.segments.select(AUDIT_KEYS)
     named = pl.concat([found, others]).unique(maintain_order=True)
-    return _of(audit, named.group_by("attribute", maintain_order=True).head(most))
+    return restricted(audit, named.group_by("attribute", maintain_order=True).head(most))
 
 
 @dataclass(frozen=True)
@@ -92,15 +96,10 @@ def _candidates(
     yield f"the segment with the greatest AUC{of_those}", known["segment"][-1:]
 
 
-def with_curves(audit: AuditTables, curves: Iterable[Curves]) -> AuditTables:
-    """Keep the segments whose curves are drawn."""
-    return _of(audit, pl.concat([one.segments for one in curves]))
-
-
 def with_models(audit: AuditTables) -> AuditTables:
     """Keep as many scores as a chart has colours."""
     kept = audit.segments.select(MODEL).unique(maintain_order=True).head(len(COLOURS))
-    return _of(audit, kept)
+    return restricted(audit, kept)
 
 
 def with_points(audit: AuditTables) -> tuple[AuditTables, int]:
@@ -112,16 +111,6 @@ def with_points(audit: AuditTables) -> tuple[AuditTables, int]:
         return audit, points
     drawn = thinned(audit.curves, keys, points)
     return replace(audit, curves=drawn), points
-
-
-def _of(audit: AuditTables, kept: pl.DataFrame) -> AuditTables:
-    """Keep the rows with these keys in all tables."""
-    return replace(
-        audit,
-        table=rows_with(audit.table, kept),
-        segments=rows_with(audit.segments, kept),
-        curves=rows_with(audit.curves, kept),
-    )
 
 
 # Most rows of the chart of all AUCs.
@@ -173,7 +162,8 @@ def sections_of(audit: AuditTables, findings: pl.DataFrame) -> Sections:
     attributes = audit.segments["attribute"].unique(maintain_order=True).to_list()
     models = with_models(audit)
     curves = {attribute: curves_of(models, attribute, serious) for attribute in attributes}
-    drawn, points = with_points(with_curves(models, curves.values()))
+    chosen = pl.concat([one.segments for one in curves.values()])
+    drawn, points = with_points(restricted(models, chosen))
     moved = max(drawn.curves[AUC_CHANGE].abs().drop_nulls().to_list(), default=0.0)
     slider = _slider_caption(points, moved=moved > TOLERANCE)
     few = max(_FEW_ROWS // (len(attributes) * _scores(charted)), 2)
@@ -247,3 +237,180 @@ def _left_out(audit: AuditTables, tabled: AuditTables, attribute: str) -> list[s
             "colours; the tables have all."
         )
     return sentences if attribute != OVERALL else sentences[-1:]
+
+
+SYMBOLS: dict[Outcome, str] = {
+    "worse": "\N{BLACK DOWN-POINTING TRIANGLE}",
+    "better": "\N{WHITE UP-POINTING TRIANGLE}",
+    "either": "\N{BLACK DIAMOND}",
+    "alike": "\N{ALMOST EQUAL TO}",
+    "little": "?",
+    "none": "",
+}
+# Metrics without a column, named only where they differ.
+_FURTHER = {"ppv": GAP_METRICS["ppv"].label, "npv": "npv", SLOPE: "slope"}
+# Gaps of more than so many margins have the same colour.
+_MOST = 4
+# Of two segments, one is better off because the other is worse off, which is marked once.
+_REPEATED = "the other side of the same comparison"
+
+
+class Column(NamedTuple):
+    """A metric in plain words, and its short name."""
+
+    metric: str
+    heading: str
+    short: str
+
+
+@dataclass(frozen=True)
+class MatrixCell:
+    """A finding: its number, what it says, its size in margins from 1 to 4, and its rank.
+
+    The ``rank`` is that of the finding with the sentence: of two segments that are compared with
+    each other, that of the first.
+    """
+
+    number: str
+    outcome: Outcome
+    size: int
+    rank: int
+    # Why there is no outcome.
+    reason: str = ""
+
+    @property
+    def symbol(self) -> str:
+        """A sign, so that a colour is never alone."""
+        return SYMBOLS[self.outcome]
+
+
+@dataclass(frozen=True)
+class MatrixRow:
+    """A segment with its cells, in the order of the columns; None where nothing is known."""
+
+    attribute: str
+    segment: str | None
+    model: str
+    n: int
+    cells: list[MatrixCell | None]
+    # Further metrics that differ.
+    further: list[tuple[str, MatrixCell]]
+    differs: bool
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """The segments of single attributes and those of crossed ones, each the most serious first."""
+
+    columns: list[Column]
+    single: list[MatrixRow]
+    crossed: list[MatrixRow]
+
+    @property
+    def has_further(self) -> bool:
+        """Whether a metric without a column differs somewhere."""
+        return any(row.further for row in (*self.single, *self.crossed))
+
+
+def matrix_of(audit: AuditTables) -> Matrix:
+    """Lay out the comparisons of all segments."""
+    settings = audit.settings
+    # All rows together are no segment.
+    rows = by_severity(audit).filter(pl.col("attribute") != OVERALL)
+    present = set(rows["metric"].unique())
+    columns = [column for column in _columns(settings) if column.metric in present]
+    counts = {row[:3]: row[3] for row in audit.segments.select(*ALL_KEYS, "n").rows()}
+    segments = rows.with_columns(size=_in_margins(settings.margin)).partition_by(
+        ALL_KEYS, as_dict=True, maintain_order=True
+    )
+    laid_out = [
+        _row(keys, counts[keys], of_segment.to_dicts(), columns)
+        for keys, of_segment in segments.items()
+        # Impact ratios also have a row for unknown combinations, which are no segment.
+        if keys in counts
+    ]
+    return Matrix(
+        columns,
+        [row for row in laid_out if row.attribute in settings.attributes],
+        [row for row in laid_out if row.attribute not in settings.attributes],
+    )
+
+
+def summed_up(rows: Iterable[MatrixRow]) -> str:
+    """Say how many more rows there are, and how many of them differ."""
+    listed = [*rows]
+    differ = sum(row.differs for row in listed)
+    said = f"{differ:,} of them different" if differ else "none different"
+    return f"{many(len(listed), 'more segment')}, {said}"
+
+
+def _columns(settings: AuditSettings) -> list[Column]:
+    words = Words.of(settings)
+    selected = capitalised(words.selected)
+    return [
+        Column("selection_rate", f"{selected} of all", "rate"),
+        Column(IMPACT_RATIO, "Impact ratio", "4/5"),
+        Column("tpr", f"{selected} of those actually {words.positive}", "tpr"),
+        Column("fpr", f"{selected} of those actually {words.negative}", "fpr"),
+        Column("auc", "Ranking", "AUC"),
+        Column(IN_THE_LARGE, "Predicted minus observed", "outcome"),
+    ]
+
+
+def _in_margins(margin: float) -> pl.Expr:
+    """Measure a finding in margins, an impact ratio by its distance from 1."""
+    from_one = (1 - pl.col("ratio")).abs()
+    distance = pl.when(metric=IMPACT_RATIO).then(from_one).otherwise(pl.col("gap").abs())
+    return distance / margin
+
+
+def _row(
+    keys: tuple[Any, ...], n: int, findings: list[dict[str, Any]], columns: list[Column]
+) -> MatrixRow:
+    of_metric = {finding["metric"]: finding for finding in findings}
+    cells = [_cell(of_metric.get(column.metric)) for column in columns]
+    further = [
+        (name, _with_number(finding))
+        for metric, name in _FURTHER.items()
+        if (finding := of_metric.get(metric)) and finding["verdict"] == DIFFERENT
+    ]
+    differs = any(finding["verdict"] == DIFFERENT for finding in findings)
+    attribute, segment, model = keys
+    return MatrixRow(attribute, segment, model, n, cells, further, differs)
+
+
+def _cell(finding: Mapping[str, Any] | None) -> MatrixCell | None:
+    if finding is None:
+        return None
+    number, reason = finding["number"], finding["reason"] or ""
+    if finding["verdict"] is None:
+        text = "reference" if reason == THE_REFERENCE else DASH
+        return MatrixCell(text, "none", 0, number, reason=reason)
+    better = finding["verdict"] == DIFFERENT and finding["direction"] == "better"
+    if finding["rank"] is None and better:
+        return MatrixCell(_number(finding), "none", 0, number, reason=_REPEATED)
+    if reason.startswith(FEW):
+        return MatrixCell(f"({finding['n']:,})", "little", 0, number, reason=reason)
+    return _with_number(finding)
+
+
+def _with_number(finding: Mapping[str, Any]) -> MatrixCell:
+    size, different = finding["size"], finding["verdict"] == DIFFERENT
+    level = min(math.ceil(size), _MOST) if size is not None and math.isfinite(size) else _MOST
+    colour = max(level, 1) if different else 0
+    return MatrixCell(_number(finding), outcome_of(finding), colour, finding["number"])
+
+
+def _number(finding: Mapping[str, Any]) -> str:
+    """Write a ratio or a slope as it is, and other gaps in points."""
+    if finding["metric"] == IMPACT_RATIO:
+        return f"{finding['ratio']:.2f}"
+    gap = finding["gap"]
+    if gap is None:
+        return DASH
+    if finding["metric"] == SLOPE:
+        return f"{finding['value']:.2f}"
+    # Adding 0 removes the sign of zero.
+    points = round(100 * gap, decimals_of(gap)) + 0.0
+    sign = "+" if points > 0 else ""
+    return f"{sign}{points:.{decimals_of(gap)}f}".replace("-", MINUS)

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import polars as pl
 
 from polars_wroc.audits.calibration_tests import right_slopes
 from polars_wroc.audits.findings import by_severity, is_material
-from polars_wroc.audits.formats import LEFT_OUT, below_four_fifths
-from polars_wroc.audits.matrix import Outcome, outcome_of
+from polars_wroc.audits.formats import LEFT_OUT, below_four_fifths, impact_ratios_of
 from polars_wroc.audits.sentences import is_target, size
 from polars_wroc.audits.tables import (
     ALL_KEYS,
     AuditSettings,
     AuditTables,
-    is_small,
     name_of,
+    rows_with,
+    with_columns_of,
+    with_small,
 )
 from polars_wroc.audits.words import (
     DASH,
@@ -32,11 +33,11 @@ from polars_wroc.audits.words import (
 from polars_wroc.charts.options import MINUS
 from polars_wroc.curves.calibration_fit import SLOPE
 from polars_wroc.curves.calibration_summary import IN_THE_LARGE
-from polars_wroc.groups.auc_sums import GAP_METRICS
 from polars_wroc.groups.comparisons import (
     ALIKE,
     DIFFERENT,
     FAIRNESS,
+    GAP_METRICS,
     IMPACT_RATIO,
     TOO_LITTLE,
 )
@@ -76,25 +77,22 @@ def tables_of(audit: AuditTables, shown: AuditTables, attribute: str) -> list[Ta
     """Lay out the tables of an attribute, with those of its segments that are shown."""
     settings = audit.settings
     segments, words = _segments(shown, attribute), Words.of(settings)
-    measured = set(shown.table["metric"])
     intervals = f"{100 * settings.level:g}% confidence intervals"
     decided = "Decisions at the threshold" if settings.selected is None else "Recorded decisions"
     calibrated = [row for row in segments if row.get(IN_THE_LARGE, {}).get("value") is not None]
     rows = {
         f"Gaps to {reference_of(settings, attribute)}, in points of 100, with {intervals}": [
-            [*_keys(row, settings), *_gaps(row, measured)]
-            for row in segments
-            if attribute != OVERALL
+            [*_keys(row, settings), *_gaps(row)] for row in segments if attribute != OVERALL
         ],
         f"Impact ratios to the segment most often {words.good}, with {intervals} for all pairs": (
             _impact(shown, attribute)
         ),
-        f"Ranking, AUC with {intervals}": [_ranking(row, settings, measured) for row in segments],
+        f"Ranking, AUC with {intervals}": [_ranking(row, settings) for row in segments],
         f"{decided}, with {intervals}": [
-            _decisions(row, settings, measured) for row in segments if settings.decides
+            _decisions(row, settings) for row in segments if settings.decides
         ],
         f"Calibration, mean score and observed rate, with {intervals}": [
-            _calibration(row, settings, measured) for row in calibrated
+            _calibration(row, settings) for row in calibrated
         ],
         f"Fairness metrics between the segments, with {intervals}": _fairness(audit, attribute),
     }
@@ -103,8 +101,8 @@ def tables_of(audit: AuditTables, shown: AuditTables, attribute: str) -> list[Ta
 
 def _segments(shown: AuditTables, attribute: str) -> list[dict[str, Any]]:
     """List the segments with their counts and, by the name of its metric, each comparison."""
-    small = is_small(shown.settings).alias("small")
-    segments = shown.segments.filter(attribute=attribute).with_columns(small).to_dicts()
+    of_attribute = shown.segments.filter(attribute=attribute)
+    segments = with_small(of_attribute, shown.settings.min_rows).to_dicts()
     of_segment = {(row["segment"], row[MODEL]): row for row in segments}
     for row in shown.table.filter(attribute=attribute).iter_rows(named=True):
         # Impact ratios also have a row for unknown combinations, which are no segment.
@@ -121,35 +119,33 @@ def _score(row: dict[str, Any], settings: AuditSettings) -> Row:
     return [("Score", text_cell(row[MODEL]))] if settings.several else []
 
 
-def _gaps(row: dict[str, Any], measured: set[str]) -> Row:
+def _gaps(row: dict[str, Any]) -> Row:
     """Write the gaps of a segment with their verdicts."""
     return [
-        (metric.heading, _gap(row.get(name, {})))
-        for name, metric in GAP_METRICS.items()
-        if name in measured
+        (metric.heading, _gap(row[name])) for name, metric in GAP_METRICS.items() if name in row
     ]
 
 
 def _gap(compared: dict[str, Any]) -> Cell:
-    verdict, p_value = compared.get("verdict"), compared.get("p_adjusted")
+    verdict, p_value = compared["verdict"], compared["p_adjusted"]
     notes = [] if verdict is None else [verdict]
     notes += [] if p_value is None else [f"p {p_value_text(p_value)}"]
     return _estimate(compared, "gap", points, *notes)._replace(marked=verdict == DIFFERENT)
 
 
-def _ranking(row: dict[str, Any], settings: AuditSettings, measured: set[str]) -> Row:
+def _ranking(row: dict[str, Any], settings: AuditSettings) -> Row:
     """Write AUCs and counts; the AUC first, as a phone shows few columns."""
     words = Words.of(settings)
     classes = {"pos": capitalised(words.positive), "neg": capitalised(words.negative)}
     weighted = classes if settings.weight is not None else {}
     return [
         *_keys(row, settings, *_mark(row)),
-        *_values(row, [ROC_AUC], measured),
+        *_values(row, [ROC_AUC]),
         ("Rows", _count(row["n"])),
         *((name, _count(row[f"n_{side}"])) for side, name in classes.items()),
         ("Missing", _count(row["n_missing"])),
         *((f"{name}, weight", _weight(row[f"w_{side}"])) for side, name in weighted.items()),
-        *_values(row, [CURVE_METRICS["average_precision"]], measured),
+        *_values(row, [CURVE_METRICS["average_precision"]]),
     ]
 
 
@@ -162,25 +158,25 @@ def _mark(row: dict[str, Any]) -> list[str]:
     return ["too few rows: AUC not tested" if row["n_pos"] and row["n_neg"] else "one class only"]
 
 
-def _decisions(row: dict[str, Any], settings: AuditSettings, measured: set[str]) -> Row:
+def _decisions(row: dict[str, Any], settings: AuditSettings) -> Row:
     threshold = ("Threshold", Cell(threshold_text(row["threshold"])))
     return [
         *_keys(row, settings, *_mark(row)),
         *([threshold] if settings.selected is None else []),
-        *_values(row, (GAP_RATES | RATES).values(), measured),
+        *_values(row, (GAP_RATES | RATES).values()),
     ]
 
 
-def _values(row: dict[str, Any], metrics: Iterable[Metric], measured: set[str]) -> Row:
+def _values(row: dict[str, Any], metrics: Iterable[Metric]) -> Row:
     """Write the values of metrics with their limits."""
     return [
-        (metric.heading, _estimate(row.get(metric.column, {}), "value"))
+        (metric.heading, _estimate(row[metric.column], "value"))
         for metric in metrics
-        if metric.column in measured
+        if metric.column in row
     ]
 
 
-def _calibration(row: dict[str, Any], settings: AuditSettings, measured: set[str]) -> Row:
+def _calibration(row: dict[str, Any], settings: AuditSettings) -> Row:
     weight = row["w_pos"] + row["w_neg"]
     observed = row["w_pos"] / weight
     return [
@@ -190,19 +186,14 @@ def _calibration(row: dict[str, Any], settings: AuditSettings, measured: set[str
         ("Mean score", Cell(_decimals(observed + row[IN_THE_LARGE]["value"]))),
         ("Observed rate", Cell(_decimals(observed))),
         ("Difference", _estimate(row[IN_THE_LARGE], "value", partial(_decimals, sign="+"))),
-        *([("Slope", _estimate(row.get(SLOPE, {}), "value"))] if SLOPE in measured else []),
+        *([("Slope", _estimate(row[SLOPE], "value"))] if SLOPE in row else []),
     ]
 
 
 def _impact(shown: AuditTables, attribute: str) -> list[Row]:
-    """Lay out the impact ratios; the rate is that of those selected, whether or not it is good."""
+    """Lay out the impact ratios."""
     counts = shown.segments.select(*ALL_KEYS, "n_selected")
-    table = shown.table.filter(attribute=attribute, metric=IMPACT_RATIO).join(
-        counts, on=list(ALL_KEYS), how="left", nulls_equal=True, maintain_order="left"
-    )
-    if shown.settings.favorable == "rejected":
-        opposite = {"value": "value", "value_low": "value_high", "value_high": "value_low"}
-        table = table.with_columns(**{name: 1 - pl.col(of) for name, of in opposite.items()})
+    table = with_columns_of(impact_ratios_of(shown).filter(attribute=attribute), counts)
     return [
         [
             *_keys(row, shown.settings),
@@ -271,7 +262,7 @@ def _estimate(
     compared: dict[str, Any], name: str, write: Callable[[float], str] = _decimals, *notes: str
 ) -> Cell:
     """Write a number of a comparison with its limits."""
-    if compared.get(name) is None:
+    if compared[name] is None:
         return Cell(DASH)
     ends = [compared[f"{name}_low"], compared[f"{name}_high"]]
     limits = [] if None in ends else [" to ".join(map(write, ends))]
@@ -287,6 +278,10 @@ def p_value_text(value: float | None) -> str:
 
 # Most findings in the open, and of those so many that are not different.
 _FIRST, _UNDECIDED = 12, 6
+
+
+# What a finding says, from the verdict and the direction of its finding.
+Outcome: TypeAlias = Literal["worse", "better", "either", "alike", "little", "none"]
 
 
 class Found(NamedTuple):
@@ -312,9 +307,7 @@ def findings_on_page(audit: AuditTables, shown: pl.DataFrame) -> Findings:
     """Lay out the findings on the segments that are ``shown``."""
     settings, every = audit.settings, by_severity(audit)
     told = every.filter(pl.col("rank").is_not_null() | pl.col("verdict").is_null())
-    on_page = told.join(
-        shown, on=shown.columns, how="semi", nulls_equal=True, maintain_order="left"
-    )
+    on_page = rows_with(told, shown)
     first = _first(on_page.filter(pl.col("verdict").is_in([DIFFERENT, TOO_LITTLE])))
     others = on_page.filter(~pl.col("number").is_in(first["number"].implode()))
     margin = f"{size(settings.margin)} points"
@@ -340,6 +333,13 @@ def found_on(audit: AuditTables, attribute: str) -> list[Found]:
         pl.col("rank").is_not_null(), attribute=attribute, verdict=DIFFERENT
     )
     return _found(found, audit.settings)
+
+
+def outcome_of(finding: Mapping[str, Any]) -> Outcome:
+    """Say what a finding says, from the verdict and the direction."""
+    others: dict[str | None, Outcome] = {ALIKE: "alike", TOO_LITTLE: "little", None: "none"}
+    direction: Outcome = finding["direction"]
+    return others.get(finding["verdict"], direction)
 
 
 def _first(serious: pl.DataFrame) -> pl.DataFrame:
