@@ -32,7 +32,7 @@ from .curves.roc_curve import roc_curve as roc_curve
 from .curves.roc_point import roc_point as roc_point
 from .curves.score_distribution import score_distribution as score_distribution
 from .groups.abroca_test import abroca_test as abroca_test
-from .groups.categories import ranges as ranges
+from .groups.ranges import ranges as ranges
 from .groups.cross_auc import auc_decomposition as auc_decomposition
 from .groups.cross_auc import cross_auc as cross_auc
 from .groups.equalized_thresholds import equalized_thresholds as equalized_thresholds
@@ -46,9 +46,6 @@ from .groups.subgroup_auc import subgroup_auc as subgroup_auc
 from .inputs.columns import frequency as frequency
 from .inputs.designs import ReplicateWeights as ReplicateWeights
 from .inputs.designs import Survey as Survey
-from .metrics.auc_expressions import roc_auc_ci as roc_auc_ci
-from .metrics.auc_expressions import roc_auc_multiclass as roc_auc_multiclass
-from .metrics.auc_expressions import roc_influence as roc_influence
 from .metrics.bootstrap import bootstrap as bootstrap
 from .metrics.bootstrap import bootstrap_replicates as bootstrap_replicates
 from .metrics.brier_and_log_loss import brier_score as brier_score
@@ -69,6 +66,9 @@ from .metrics.partial_auc import cost_partial_auc as cost_partial_auc
 from .metrics.partial_auc import partial_auc as partial_auc
 from .metrics.partial_auc_intervals import partial_auc_ci as partial_auc_ci
 from .metrics.partial_auc_intervals import partial_auc_summary as partial_auc_summary
+from .metrics.roc_auc_ci import roc_auc_ci as roc_auc_ci
+from .metrics.roc_auc_ci import roc_influence as roc_influence
+from .metrics.roc_auc_multiclass import roc_auc_multiclass as roc_auc_multiclass
 from .metrics.score_ranges import summary_in_ranges as summary_in_ranges
 from .metrics.summary import summary as summary
 from .namespaces import Counts as Counts

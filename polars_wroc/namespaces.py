@@ -28,7 +28,6 @@ from polars_wroc.groups.group_gaps import group_gaps
 from polars_wroc.groups.impact_ratios import impact_ratios
 from polars_wroc.groups.standardized_mean_difference import standardized_mean_difference
 from polars_wroc.groups.subgroup_auc import subgroup_auc
-from polars_wroc.metrics.auc_expressions import roc_auc_ci, roc_influence
 from polars_wroc.metrics.bootstrap import bootstrap, bootstrap_replicates
 from polars_wroc.metrics.brier_and_log_loss import brier_score, log_loss
 from polars_wroc.metrics.compare import compare
@@ -45,6 +44,7 @@ from polars_wroc.metrics.curve_metrics import (
 )
 from polars_wroc.metrics.partial_auc import cost_partial_auc, partial_auc
 from polars_wroc.metrics.partial_auc_intervals import partial_auc_ci, partial_auc_summary
+from polars_wroc.metrics.roc_auc_ci import roc_auc_ci, roc_influence
 from polars_wroc.metrics.summary import summary
 from polars_wroc.plans.queries import FrameT, collect
 from polars_wroc.thresholds.confusion_matrix import confusion_matrix, threshold_metrics

@@ -17,12 +17,12 @@ from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.decisions import DecisionThreshold, Favorable, Unknown
 from polars_wroc.inputs.designs import Design, Lonely, ReplicateKind
 from polars_wroc.inputs.rows import IntoColumns
-from polars_wroc.metrics.auc_expressions import Average, MultiClass
 from polars_wroc.metrics.auc_interval import AreaMethod, Method
 from polars_wroc.metrics.curve_metrics import Density
 from polars_wroc.metrics.paired_tests import ComparisonMethod
 from polars_wroc.metrics.partial_auc import Baseline, CostAreaName, Standardize
 from polars_wroc.metrics.registry import MetricName, Metrics
+from polars_wroc.metrics.roc_auc_multiclass import Average, MultiClass
 from polars_wroc.plans.config import Engine
 from polars_wroc.plans.queries import FrameT
 from polars_wroc.stats.difference_tests import Adjust, Exact

@@ -24,7 +24,7 @@ Engine: TypeAlias = Literal["in-memory", "streaming"]
 
 # Tests of random rows (hypothesis) try few examples, the same each time; with `-m slow` they run
 # again and try more. `--hypothesis-profile nightly` tries many others, and says how to repeat them.
-settings.register_profile("quick", deadline=None, max_examples=2, derandomize=True)
+settings.register_profile("quick", deadline=None, max_examples=1, derandomize=True)
 settings.register_profile("thorough", deadline=None, max_examples=6, derandomize=True)
 settings.register_profile("nightly", deadline=None, max_examples=300, print_blob=True)
 

@@ -226,6 +226,7 @@ def test_arguments_are_checked_at_once(client: Client) -> None:
         dask.summary(client, grouped, "y", "s", by="g")
 
 
+@pytest.mark.slow
 def test_a_file_that_is_named_twice_is_refused(client: Client, files: Path) -> None:
     twice: list[dask.Part] = [files / "0.parquet", pl.scan_parquet(files / "1.parquet"), str(files)]
     for function in (dask.score_counts, dask.summary):

@@ -229,7 +229,7 @@ def test_gaps_of_scores_of_every_kind(kind: str, call: str) -> None:
     )
 
 
-@pytest.mark.parametrize("kind", sweep([name for name in KEYS if name != "binary"], fast=2))
+@pytest.mark.parametrize("kind", sweep([name for name in KEYS if name != "binary"], fast=1))
 def test_gaps_of_groups_of_every_kind(kind: str) -> None:
     frame = PEOPLE.with_columns(k=KEYS[kind])
     table = both(
@@ -302,8 +302,8 @@ def sorts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return seen
 
 
-@pytest.mark.parametrize("options", sweep(OPTIONS, fast=16))
-@pytest.mark.parametrize("name", PLACED)
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("name", sweep(PLACED, fast=6))
 def test_placed_rows(name: str, options: str, sorts: list[int]) -> None:
     table = partial(PLACED[name], **OPTIONS[options])
     with wroc.Config(engine="polars"):

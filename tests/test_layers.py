@@ -65,12 +65,12 @@ def test_a_circle_is_found() -> None:
 
 
 # An addition that breaks one of these needs a deletion somewhere, or a reason.
-MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 142, 510, 20
+MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 144, 510, 20
 MOST_CODE = {
     "audits": 5228,
     "charts": 3390,
-    "groups": 3252,
-    "metrics": 2774,
+    "groups": 3249,
+    "metrics": 2771,
     "cli": 1729,
     "inputs": 1574,
     "ranking": 1286,

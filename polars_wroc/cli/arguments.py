@@ -14,7 +14,7 @@ from polars_wroc.audits.tables import Text
 from polars_wroc.cli.options import COMMANDS, CURVES
 from polars_wroc.cli.process import UsageError
 from polars_wroc.files.sources import listed
-from polars_wroc.groups.categories import ranges
+from polars_wroc.groups.ranges import ranges
 from polars_wroc.inputs import columns
 from polars_wroc.inputs.designs import Design, Survey
 

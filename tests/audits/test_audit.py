@@ -294,7 +294,7 @@ CROSSED = (
 )
 
 
-@pytest.mark.parametrize("name", sweep(CALLS, fast=2))
+@pytest.mark.parametrize("name", sweep(CALLS, fast=1))
 def test_tables_are_those_of_the_functions(rows: pl.DataFrame, name: str) -> None:
     label, score, by, options = CALLS[name]
     assert_sums_up(rows, label, score, by, **options, intersections=name in CROSSED)

@@ -130,6 +130,7 @@ def test_a_frequency_stands_for_rows(data: pl.DataFrame) -> None:
     assert_frame_equal(found.filter(attribute="h").select(fits), slopes.select(fits), rel_tol=1e-8)
 
 
+@pytest.mark.slow
 def test_a_sentence_on_segments_counts_frequencies() -> None:
     promised = [0.2, 0.7, 0.4, 0.9, 0.3, 0.6]
     rows = {"g": list("aabbab"), "p": promised, "y": [0, 1, 1, 0, 1, 0], "times": [40] * 6}

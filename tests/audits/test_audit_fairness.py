@@ -67,6 +67,7 @@ def test_aucs_are_tested_by_their_gaps(rows: pl.DataFrame, reference: Any) -> No
     assert expected[0] < 0.01
 
 
+@pytest.mark.slow
 def test_no_test_of_aucs_against_the_best(rows: pl.DataFrame) -> None:
     assert p_values(audited(rows, reference="best")) == [None, None]
     assert None not in p_values(audited(rows, reference="best"), "equal_opportunity_ratio")

@@ -130,6 +130,7 @@ def test_a_group_that_is_all_rows() -> None:
     check(some_rows(200).with_columns(g=pl.lit("a")), rows_per_range=50, reference="overall")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("decimals", sweep([1, 0, 2]))
 @pytest.mark.parametrize("reference", sweep(["rest", "overall"]))
 def test_ties(decimals: int, reference: str) -> None:
@@ -235,6 +236,7 @@ def test_attributes_of_any_type(distinct: pl.DataFrame) -> None:
     check(frame, attributes=["g", "h", "day", "half", pl.col("t") > 1], weight=None, **AT_HALF)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("first", "second"),
     sweep(

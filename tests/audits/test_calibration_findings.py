@@ -373,6 +373,7 @@ def test_a_survey_has_no_limits_of_slopes(people: pl.DataFrame) -> None:
     assert row[f"{LARGE}_gap_low"] == pytest.approx(row[f"{LARGE}_gap"] - t.ppf(0.975, df) * error)
 
 
+@pytest.mark.slow
 def test_scores_of_0_and_1_have_no_slope(people: pl.DataFrame) -> None:
     extreme = people.with_columns(s=pl.when(g="a").then(pl.col("s").round(1)).otherwise("s"))
     counts = wroc.score_counts(extreme, "y", "s", by="g")

@@ -464,6 +464,7 @@ def test_an_audit_fits_the_terminal(
     assert f"{told - 8} more comparisons: see `findings`, or the JSON." in " ".join(lines)
 
 
+@pytest.mark.slow
 def test_notebooks_show_the_verdict_above_the_segments(rows: pl.DataFrame) -> None:
     named = rows.with_columns(g=pl.col("g").replace("b", "<b>"))
     shown = wroc.audit(

@@ -41,6 +41,7 @@ def test_columns_that_are_asked_for() -> None:
         fitted_table(TABLE, SHORT, Screen(80, columns=["n", "m"]), ["g"], 2)
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.integers(1, 30), min_size=1, max_size=12),
     st.integers(1, 60),

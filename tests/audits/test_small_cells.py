@@ -226,6 +226,7 @@ def assert_same_numbers(audit: wroc.Audit, other: wroc.Audit) -> None:
         assert_frame_equal(*same, rel_tol=1e-7, abs_tol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("seed", "left_out"),
     sweep([(1, "g"), (2, "gh"), (5, "h"), (7, "h"), (9, "h"), (11, "gh")], fast=1),
@@ -467,6 +468,7 @@ def test_fairness_does_not_name_missing_values_that_are_left_out(hiding: pl.Data
     assert shown.filter(hidden).is_empty()
 
 
+@pytest.mark.slow
 def test_nothing_is_left_out_of_large_segments(rows: pl.DataFrame) -> None:
     audit = wroc.audit(rows, "y", "s", attributes="h", min_cell=5)
     assert list(audit.run.left_out) == []

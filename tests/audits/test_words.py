@@ -113,7 +113,7 @@ def test_segments_are_named_with_their_attribute_once(
             ),
             ({"threshold": None}, ""),
         ],
-        fast=2,
+        fast=1,
     ),
 )
 def test_the_reading_comes_first_everywhere(

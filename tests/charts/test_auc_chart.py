@@ -136,6 +136,7 @@ def test_overall_line_is_drawn_where_the_caller_says() -> None:
     assert all("__overall" not in row for row in drawn(wroc.auc_chart(summary)))
 
 
+@pytest.mark.slow
 def test_segment_without_an_auc_draws_nothing(tmp_path: Path) -> None:
     summary = wroc.summary(with_one_class(), "y", "s", by="g")
     chart = wroc.auc_chart(summary)

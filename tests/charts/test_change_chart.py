@@ -130,6 +130,7 @@ def test_the_most_notable_of_many_segments_are_drawn(tmp_path: Path) -> None:
     assert title in texts_of(chart, tmp_path)
 
 
+@pytest.mark.slow
 def test_each_score_of_a_segment_has_a_row() -> None:
     audits = [
         wroc.audit(rows(seed, 0.0, ["a", "b"]), "y", ["s", "t"], attributes="g") for seed in (5, 6)

@@ -104,6 +104,7 @@ def test_titles_are_escaped() -> None:
     ET.fromstring(text)  # noqa: S314  (it was made here)
 
 
+@pytest.mark.slow
 def test_reports_are_escaped(tmp_path: Path) -> None:
     column = f"by {HOSTILE}"
     audit = wroc.audit(

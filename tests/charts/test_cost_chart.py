@@ -172,6 +172,7 @@ def test_diamond_is_the_highest_threshold_of_least_cost(costs: dict[str, Any]) -
         assert found["__expected_cost"] == pytest.approx(min(values), abs=1e-12)
 
 
+@pytest.mark.slow
 def test_thinned_curves_keep_their_numbers_and_their_best_point() -> None:
     data = scored(30_000, groups=2)
     curve = wroc.roc_curve(data, "y", "s", weight="w", by="g")

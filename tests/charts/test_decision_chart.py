@@ -86,6 +86,7 @@ def test_line_of_selecting_all_is_grey_where_curves_share_it() -> None:
     assert of_all(wroc.decision_chart(both, facet="model"))["color"]["field"] == "__group1"
 
 
+@pytest.mark.slow
 def test_many_thresholds_are_thinned_evenly() -> None:
     thresholds = (np.arange(1, 2_000) / 2_000).tolist()
     data = scored(400, groups=5)

@@ -90,6 +90,7 @@ def test_perfect_gains_reach_all_positives_at_the_prevalence() -> None:
         assert share == pytest.approx(prevalence_of(of_group))
 
 
+@pytest.mark.slow
 def test_thinned_curves_keep_the_numbers_of_the_whole() -> None:
     data = scored(40_000)
     curve = wroc.roc_curve(data, "y", "s", weight="w")

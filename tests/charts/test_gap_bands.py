@@ -109,6 +109,7 @@ def test_gaps_have_their_limits_and_the_margin(
     assert limits_named(chart) == {"limits", "95% confidence interval"}
 
 
+@pytest.mark.slow
 def test_largest_differences_have_joint_limits_and_name_the_groups(
     rows: pl.DataFrame, tmp_path: Path
 ) -> None:

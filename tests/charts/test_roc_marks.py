@@ -12,6 +12,7 @@ from drawings import drawn, scored, shown_texts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import ks_2samp
+from sweeps import sweep
 
 import polars_wroc as wroc
 
@@ -79,7 +80,7 @@ def test_area_between_curves_is_that_on_a_grid(rows: list[tuple[bool, bool, int]
     assert found == pytest.approx(distance(*parts), abs=1e-3)
 
 
-@pytest.mark.parametrize("rows", [400, 20_000])
+@pytest.mark.parametrize("rows", sweep([400, 20_000]))
 def test_area_between_two_groups_is_their_abroca(rows: int) -> None:
     data = scored(rows, groups=2).with_columns(
         s=pl.col("s") ** (1 + pl.col("g")) + pl.col("g") * pl.col("w") / 9

@@ -174,6 +174,7 @@ def test_audit_in_clusters(capsys: pytest.CaptureFixture[str], expected: pl.Data
     assert in_clusters != pytest.approx(expected["auc_low"].to_list(), rel=1e-3)
 
 
+@pytest.mark.slow
 def test_designs_of_surveys(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["--strata", "age", "--lonely", "adjust", "-o", "-"]
     rows = pl.read_parquet(PATIENTS)

@@ -267,6 +267,7 @@ def test_a_threshold_inside_a_bin_is_refused() -> None:
             call()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threshold", sweep([0.3, 0.5, 0.25]))
 def test_an_audit_of_rows_knows_its_threshold_before_it_bins_them(
     scored: pl.DataFrame, threshold: float

@@ -81,7 +81,7 @@ def without_model(table: pl.DataFrame) -> pl.DataFrame:
 
 
 @pytest.mark.parametrize("threshold", sweep([0.5, 0.505, -1, "median"], fast=[0.5]))
-@pytest.mark.parametrize("count", [unlabelled, labelled], ids=["unlabelled", "labelled"])
+@pytest.mark.parametrize("count", sweep([unlabelled, labelled]), ids=["unlabelled", "labelled"])
 @pytest.mark.parametrize("weight", sweep([None, "w"], fast=["w"]))
 def test_impact_ratios_are_those_of_the_rows(
     applicants: pl.DataFrame, count: Any, threshold: Any, weight: str | None

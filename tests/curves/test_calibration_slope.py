@@ -326,6 +326,7 @@ def test_lazy_frame_gives_a_plan_that_serialises(engine: Engine) -> None:
     assert plan.collect_schema() == table.schema == {"g": pl.String(), **types}
 
 
+@pytest.mark.slow
 def test_groups_are_filtered_frames() -> None:
     frame = sample(4).with_columns(
         g=pl.when(pl.col("g") != "b").then("g"),

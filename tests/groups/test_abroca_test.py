@@ -207,6 +207,7 @@ def test_each_group_keeps_its_classes_and_each_row_its_weight() -> None:
     assert table["p_value"][0] == pytest.approx(1 / 3, abs=0.03)
 
 
+@pytest.mark.slow
 def test_models_and_groups_of_several_columns(people: pl.DataFrame) -> None:
     place = pl.int_range(pl.len())
     frame = people.with_columns(

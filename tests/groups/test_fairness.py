@@ -253,6 +253,7 @@ def test_lazy_frame_gives_a_plan_that_serialises(people: pl.DataFrame, engine: E
     assert_frame_equal(shipped.collect(engine=engine), table, rel_tol=1e-9)
 
 
+@pytest.mark.slow
 def test_models_are_compared_each_for_itself(people: pl.DataFrame, engine: Engine) -> None:
     models = people.with_columns(r=pl.when(pl.int_range(pl.len()) % 7 > 0).then(-pl.col("s")))
     options: dict[str, Any] = {"weight": "w", "attributes": "g", "threshold": 0.5}

@@ -202,6 +202,7 @@ def test_groups_without_rows_do_not_make_three_of_two(names: str) -> None:
     assert found.filter(~there).select(P_VALUES + ADJUSTED).rows() == [(None,) * 12]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("reference", "min_rows"),
     sweep([("rest", 20), ("rest", 45), ("overall", 30), ("best", 30), ("a", 20), ("a", 45)]),

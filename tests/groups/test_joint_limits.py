@@ -199,6 +199,7 @@ def test_limits_of_the_ratio_and_of_the_difference_exclude_parity_together() -> 
     assert False in excluded
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", sweep([200, 201]))
 def test_of_many_groups_the_ends_are_at_least_as_far_apart(number: int) -> None:
     random = np.random.default_rng(number)

@@ -205,6 +205,7 @@ def test_the_plan_can_be_stored(survey: pl.DataFrame) -> None:
     assert_frame_equal(stored.collect(), plan.collect(engine="streaming"), rel_tol=1e-9)
 
 
+@pytest.mark.slow
 def test_the_namespace_passes_the_design_on(survey: pl.DataFrame) -> None:
     found: pl.DataFrame = survey.wroc.fairness("y", "s", **SAMPLE, **UNITS)  # type: ignore[attr-defined]
     assert_frame_equal(found, wroc.fairness(survey, "y", "s", **SAMPLE, **UNITS))

@@ -129,6 +129,7 @@ def test_as_group_gaps_and_threshold_metrics(survey: pl.DataFrame, replicated: b
     assert_frame_equal(found.select(*rates), metrics.select(**rates))
 
 
+@pytest.mark.slow
 def test_attributes_and_crossed(survey: pl.DataFrame) -> None:
     options: dict[str, Any] = {"threshold": THRESHOLD, "adjust": "none", **DESIGN}
     both = wroc.impact_ratios(

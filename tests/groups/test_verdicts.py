@@ -159,6 +159,7 @@ def test_nothing_is_said_of_what_is_not_compared() -> None:
         assert row[f"{metric}_gap_detectable"].item() is None
 
 
+@pytest.mark.slow
 def test_logits_have_the_verdicts_of_the_score_type_interval() -> None:
     frame = people(7, 600)
     options: Any = {"threshold": None, "margin": 0.2}
@@ -216,6 +217,7 @@ def test_clusters_are_judged_by_their_design() -> None:
     assert found["detectable"].null_count() == 0
 
 
+@pytest.mark.slow
 def test_on_both_polars_engines() -> None:
     frame = people(11, 300)
     plan = wide_gaps(frame.lazy(), "y", "s", by="g", threshold=0.5, margin=0.2)

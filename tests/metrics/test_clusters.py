@@ -190,6 +190,7 @@ def test_number_of_clusters_limits_the_degrees_of_freedom() -> None:
     assert limits != pytest.approx(by_hand._replace(clusters=99).limits(), abs=1e-3)
 
 
+@pytest.mark.slow
 def test_clusters_of_left_out_rows_do_not_count() -> None:
     frame = few_clusters()
     left_out = pl.DataFrame(

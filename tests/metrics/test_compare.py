@@ -261,7 +261,7 @@ BATCHES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("engine", ["polars", "compiled"])
+@pytest.mark.parametrize("engine", sweep(["polars", "compiled"]))
 @pytest.mark.parametrize("name", sweep(BATCHES, fast=2))
 def test_pairs_do_not_depend_on_their_batches(
     models: pl.DataFrame,

@@ -267,6 +267,7 @@ def test_scale_of_the_weights_makes_no_difference(frame: pl.DataFrame, scale: fl
     assert_numbers(scaled, found)
 
 
+@pytest.mark.slow
 def test_shared_rows_are_worth_more_than_separate_ones() -> None:
     """The scores are correlated, so that the interval is shorter than that of other rows."""
     frame = models(3)

@@ -202,7 +202,7 @@ def test_rule_is_a_search_over_all_cuts(name: str) -> None:
     assert cells(by_frame) == [c for c, there in zip(expected, weighed, strict=True) if there]
 
 
-@pytest.mark.parametrize("scale", [1e-9, 1e9])
+@pytest.mark.parametrize("scale", sweep([1e-9, 1e9]))
 def test_weights_have_no_scale(people: pl.DataFrame, scale: float) -> None:
     frames = people, people.with_columns(pl.col("w") * scale)
     chosen = [

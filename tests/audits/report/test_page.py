@@ -327,6 +327,7 @@ def test_tables_sort_by_click_and_by_keyboard(
     assert chromium.evaluate(sorted_by) == 1
 
 
+@pytest.mark.slow
 def test_limits_of_all_pairs_sort_by_their_lower_end(
     small_page: Path, people: pl.DataFrame, chromium: Chromium
 ) -> None:

@@ -222,6 +222,7 @@ def test_page_made_of_counts_names_scores_but_no_other_column(tmp_path: Path) ->
     assert "<code>" not in first
 
 
+@pytest.mark.slow
 def test_small_segments_do_not_stretch_the_chart_of_aucs() -> None:
     few = rows(["few"]).head(8)
     result = wroc.audit(pl.concat([rows(["a", "b"]), few]), "y", "s", attributes="g")
