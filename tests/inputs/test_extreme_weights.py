@@ -232,7 +232,6 @@ def test_weights_of_classes_that_overflow_are_null(rows: pl.DataFrame) -> None:
 METRICS = [name for name, metric in CURVE_METRICS.items() if not metric.of_score]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("scale", sweep([*SCALES, 1e-320]))
 def test_expressions_say_what_tables_say(scale: float, rows: pl.DataFrame) -> None:
     scaled = times(rows, scale)

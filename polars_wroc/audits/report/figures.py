@@ -17,9 +17,10 @@ from polars_wroc.audits.tables import (
     without_model,
 )
 from polars_wroc.audits.words import listed, reference_of
+from polars_wroc.charts.channels import values_of
 from polars_wroc.charts.estimates import read_estimates
 from polars_wroc.charts.gap_chart import Drawing, auc_chart, draw, drawing, gap_chart
-from polars_wroc.charts.interval_layers import Estimate
+from polars_wroc.charts.interval_layers import ROW
 from polars_wroc.charts.options import COLOURS, GREY, INK, PALE, UNSEEN, Show, captioned
 from polars_wroc.charts.roc_chart import roc_chart
 from polars_wroc.charts.threshold_chart import threshold_chart
@@ -349,16 +350,20 @@ def _of_gap(spec: dict[str, Any], drawn: Drawing) -> dict[str, Any]:
     (name,) = spec["datasets"]
     caption = captioned(drawn.shown.options, drawn.read.note, drawn.shown.width).get("title")
     titled = {} if caption is None else {"title": caption.to_dict(validate=False)}
-    layers = [_with_x_of(layer, drawn.shown) for layer in spec["layer"]]
+    layers = [_with_axes_of(layer, drawn) for layer in spec["layer"]]
     rows = drawn.rows.select(drawn.columns).to_dicts()
     untitled = {key: part for key, part in spec.items() if key != "title"}
-    return untitled | titled | {"layer": layers, "datasets": {name: rows}}
+    described = {"description": drawn.shown.description}
+    return untitled | titled | described | {"layer": layers, "datasets": {name: rows}}
 
 
-def _with_x_of(layer: dict[str, Any], shown: Estimate) -> dict[str, Any]:
-    """Set title and scale of the axis of a layer, if it has one."""
-    x = layer["encoding"]["x"]
-    if "title" not in x:
-        return layer
-    x = x | {"title": shown.title, "scale": x["scale"] | {"domain": shown.domain}}
-    return layer | {"encoding": layer["encoding"] | {"x": x}}
+def _with_axes_of(layer: dict[str, Any], drawn: Drawing) -> dict[str, Any]:
+    """Set title and scale of the axis of a layer, and the names of its segments, if it has them."""
+    encoding, shown = layer["encoding"], drawn.shown
+    axes = {}
+    if "title" in (x := encoding["x"]):
+        axes["x"] = x | {"title": shown.title, "scale": x["scale"] | {"domain": shown.domain}}
+    if y := encoding.get("y"):
+        # They tell how many rows the metric is of.
+        axes["y"] = y | {"scale": {"domain": values_of(drawn.rows, ROW)}}
+    return layer | {"encoding": encoding | axes}

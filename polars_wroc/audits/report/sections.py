@@ -250,7 +250,7 @@ SYMBOLS: dict[Outcome, str] = {
 # Metrics without a column, named only where they differ.
 _FURTHER = {"ppv": GAP_METRICS["ppv"].label, "npv": "npv", SLOPE: "slope"}
 # Gaps of more than so many margins have the same colour.
-_MOST = 4
+_DARKEST = 4
 # Of two segments, one is better off because the other is worse off, which is marked once.
 _REPEATED = "the other side of the same comparison"
 
@@ -396,7 +396,7 @@ def _cell(finding: Mapping[str, Any] | None) -> MatrixCell | None:
 
 def _with_number(finding: Mapping[str, Any]) -> MatrixCell:
     size, different = finding["size"], finding["verdict"] == DIFFERENT
-    level = min(math.ceil(size), _MOST) if size is not None and math.isfinite(size) else _MOST
+    level = min(math.ceil(size), _DARKEST) if size is not None and math.isfinite(size) else _DARKEST
     colour = max(level, 1) if different else 0
     return MatrixCell(_number(finding), outcome_of(finding), colour, finding["number"])
 
