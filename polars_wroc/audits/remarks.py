@@ -1,4 +1,4 @@
-"""What should be known beside the findings: limits of an audit, its scores and their rows."""
+"""What readers should know besides the findings: limits of an audit, its scores and their rows."""
 
 from __future__ import annotations
 

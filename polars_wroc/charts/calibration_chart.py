@@ -34,7 +34,7 @@ from polars_wroc.ranking.curve import ratio
 
 _RATE = "observed_rate"
 _LIMITS = (f"{_RATE}_low", f"{_RATE}_high")
-_BIN_COLUMNS = ("bin", "score_min", "score_max", "n", "weight", "mean_score", _RATE, *_LIMITS)
+_COLUMNS = ("bin", "score_min", "score_max", "n", "weight", "mean_score", _RATE, *_LIMITS)
 # Columns that are added to the drawn rows: the mean difference of a curve, and the share, the foot
 # and the top of the bar of a bin.
 _BIAS, _SHARE, _FOOT, _TOP = "__bias", "__share", "__foot", "__top"
@@ -88,7 +88,7 @@ def calibration_chart(
     'LayerChart'
     """
     level = arguments.optional_level(level)
-    table, keys = read_groups("curves", curves, _BIN_COLUMNS, "`calibration_curve`")
+    table, keys = read_groups("curves", curves, _COLUMNS, "`calibration_curve`")
     check_rows("curves", table)
     groups = list(keys.values())
     bins = _with_numbers(table, groups)
@@ -102,7 +102,7 @@ def calibration_chart(
     texts = _biases(bins, alone=color is None)
     bins = chart.with_labels(bins, texts, first, domain=(0.0, end))
     added = [POINT, _BIAS, _SHARE, _FOOT, _TOP, LABEL, LABEL_Y]
-    base = alt.Chart(bins.select(*groups, *_BIN_COLUMNS, *added))
+    base = alt.Chart(bins.select(*groups, *_COLUMNS, *added))
     axis = {
         "grid": True,
         "values": [end * fifth / 5 for fifth in range(6)],

@@ -17,7 +17,7 @@ from polars_wroc.charts.curve_layers import (
     drawn_of,
     fpr_axis,
     numbered,
-    thinned_beside,
+    thinned_keeping,
     tooltip,
     tpr_axis,
     written,
@@ -279,7 +279,7 @@ def _fit(whole: pl.DataFrame, keys: list[str]) -> tuple[pl.DataFrame, str | None
     if points.height <= MAX_ROWS:
         return points, None
     curves = count_curves(whole, keys)
-    kept = thinned_beside(_LEAST, whole, keys, MAX_ROWS // curves // 2 - 2)
+    kept = thinned_keeping(_LEAST, whole, keys, MAX_ROWS // curves // 2 - 2)
     return shaded(kept, keys), f"{drawn_of(kept, whole)}."
 
 

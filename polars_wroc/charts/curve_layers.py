@@ -77,7 +77,7 @@ def thinned(
     return thin(table.lazy(), keys, max(most, _FEWEST), position).collect()
 
 
-def thinned_beside(kept: str, table: pl.DataFrame, keys: list[str], most: int) -> pl.DataFrame:
+def thinned_keeping(kept: str, table: pl.DataFrame, keys: list[str], most: int) -> pl.DataFrame:
     """Keep at most ``most`` points of each curve, and those at which a column is true."""
     row = "__row_of_table"
     rows = table.with_row_index(row)
@@ -97,7 +97,7 @@ def fit(
     position: pl.Expr | None = None,
     room: int = MAX_ROWS * 4 // 5,
 ) -> tuple[pl.DataFrame, str | None]:
-    """Thin the curves to the ``room``, beside bends, if they do not fit into a chart; say so."""
+    """Thin curves that do not fit into a chart to ``room`` points before bends; say so."""
     curves = count_curves(table, keys)
     if table.height <= MAX_ROWS:
         return table, None

@@ -18,7 +18,7 @@ from polars_wroc.charts.curve_layers import (
     curve_chart,
     drawn_of,
     styles,
-    thinned_beside,
+    thinned_keeping,
 )
 from polars_wroc.charts.options import (
     GREY,
@@ -66,7 +66,7 @@ def fit(table: pl.DataFrame, keys: Keys, rates: int) -> tuple[pl.DataFrame, str 
     curves = count_curves(table, groups, argument="metrics", fewest=4 * rates)
     if table.height <= most:
         return table, None
-    points = thinned_beside(CHOSEN, table, groups, most // curves - 1)
+    points = thinned_keeping(CHOSEN, table, groups, most // curves - 1)
     return points, drawn_of(points, table)
 
 
