@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
@@ -9,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 from hypothesis import strategies as st
+from plain_rates import Rate, rate_of
 from scipy import stats
 from sklearn.metrics import roc_curve
 
@@ -24,12 +26,18 @@ WEIGHT_TYPES = ("probability", "frequency")
 
 
 class Roc(NamedTuple):
-    """Every point of a ROC curve, from (0, 0) on, and the sizes of the two classes."""
+    """Every point of a ROC curve, from (0, 0) on, and the sizes of the two classes.
+
+    At every point both classes have the inverse size that they would have if all rows were like the
+    selected ones, and if all were like the others.
+    """
 
     fpr: Floats
     tpr: Floats
     positives: float
     negatives: float
+    of_positives: Sequence[Pair]
+    of_negatives: Sequence[Pair]
 
     def tpr_at(self, fpr: float) -> float:
         """On the straight line between two points; on a vertical step, its top."""
@@ -41,7 +49,24 @@ class Roc(NamedTuple):
 
     def turned(self) -> Roc:
         """The curve with its axes exchanged."""
-        return Roc(self.tpr, self.fpr, self.negatives, self.positives)
+        sides = self.negatives, self.positives, self.of_negatives, self.of_positives
+        return Roc(self.tpr, self.fpr, *sides)
+
+    def rates_at(self, fpr: float, tpr: float, *, before: bool = True) -> tuple[Rate, Rate]:
+        """Both rates, each as heavy as at the nearest point; true positives first."""
+        same = np.flatnonzero(np.isclose(self.fpr, fpr) & np.isclose(self.tpr, tpr))
+        nearest = np.flatnonzero(self.fpr <= fpr + 1e-12)[-1] if before else None
+        place = same[-1] if same.size else nearest
+        if place is None:
+            place = np.flatnonzero(self.tpr >= tpr - 1e-12)[0]
+        rates = []
+        for rate, size, sides in (
+            (tpr, self.positives, self.of_positives),
+            (fpr, self.negatives, self.of_negatives),
+        ):
+            selected, others = sides[place]
+            rates.append(Rate(rate, 1 / size, selected, others, size))
+        return rates[0], rates[1]
 
 
 def height(x: float, xs: Floats, ys: Floats) -> float:
@@ -58,10 +83,15 @@ def roc_of(frame: pl.DataFrame, weight_type: str = "probability") -> Roc:
     sides = [np.where(pos == label, w, 0.0) for label in (1, 0)]
     counts = [[side[s >= t].sum() for t in sorted(set(s), reverse=True)] for side in sides]
     tpr, fpr = (np.array([0.0, *count]) / count[-1] for count in counts)
-    sizes = [side.sum() for side in sides]
-    if weight_type == "probability":
-        sizes = [side.sum() ** 2 / (side**2).sum() for side in sides]
-    return Roc(fpr, tpr, *sizes)
+    places = [math.inf, *sorted(set(s), reverse=True)]
+    heavy, sizes = [], []
+    for side in sides:
+        given = [(side[s >= t], side[s < t]) for t in places]
+        rates = [rate_of(*both, frequency=weight_type == "frequency") for both in given]
+        known = [rate for rate in rates if rate is not None]
+        heavy.append([(rate.events, rate.others) for rate in known])
+        sizes.append(1 / known[0].inverse)
+    return Roc(fpr, tpr, sizes[0], sizes[1], heavy[0], heavy[1])
 
 
 def distance(y: Array, s: Array, w: Array, inside: Array) -> float:
@@ -118,10 +148,11 @@ def ratio_limits(one: Limited, other: Limited) -> Pair:
 
 def pointwise(roc: Roc, fpr: float, tpr: float, level: float = 0.95) -> Pair:
     """Interval of the true positive rate at a false positive rate."""
-    low, high = wilson(fpr, roc.negatives, level)
+    of_tpr, of_fpr = roc.rates_at(fpr, tpr)
+    low, high = of_fpr.limits(level)
     moved = roc.tpr_at(low), roc.tpr_at(high)
-    lower, upper = mover(tpr, wilson(tpr, roc.positives, level), moved)
-    return (0.0 if beyond_all(fpr, roc.negatives, level) else lower), upper
+    lower, upper = mover(tpr, of_tpr.limits(level), moved)
+    return (0.0 if beyond_all(fpr, 1 / of_fpr.shrunk()[0], level) else lower), upper
 
 
 def frame_of(rows: list[Row]) -> pl.DataFrame:

@@ -8,17 +8,22 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from plain_rates import statistic
 from scipy import optimize, stats
 
 Floats = npt.NDArray[np.float64]
 
 
 class Moments(NamedTuple):
-    """Sums of squared weights times powers of the complements of placement values."""
+    """Sums of squared weights times powers of the complements of placement values.
+
+    ``equal`` is the first of them if all weights were equal.
+    """
 
     h2: float
     x1: float
     x2: float
+    equal: float
     variance: float | None
 
 
@@ -64,7 +69,7 @@ def _moments(w: Floats, x: Floats, delta: float, *, frequency: bool) -> Moments:
     if denominator > 1e-12 * h2:
         spread = x2 - 2 * delta * x1 + delta**2 * h2
         variance = float(h2 / denominator * spread) if spread > 1e-13 * x2 else 0.0
-    return Moments(h2, x1, x2, variance)
+    return Moments(h2, x1, x2, 1 / (w.sum() if frequency else len(w)), variance)
 
 
 def mean_of(aucs: Sequence[Auc]) -> Auc | None:
@@ -81,36 +86,78 @@ def mean_of(aucs: Sequence[Auc]) -> Auc | None:
             part.h2 * each.auc * each.delta if part.variance is None else part.variance
             for each, part in zip(aucs, parts, strict=True)
         ]
-        columns = [*([part[i] or 0.0 for part in parts] for i in range(3)), variances]
-        h2, x1, x2, variance = (
+        columns = [*([part[i] or 0.0 for part in parts] for i in range(4)), variances]
+        h2, x1, x2, equal, variance = (
             sum(share**2 * value for share, value in zip(shares, column, strict=True))
             for column in columns
         )
-        classes.append(Moments(h2, x1, x2, variance))
+        classes.append(Moments(h2, x1, x2, equal, variance))
     delta = sum(share * each.delta for share, each in zip(shares, aucs, strict=True))
     return Auc(1 - delta, delta, classes, pairs)
 
 
+class _Class(NamedTuple):
+    """The misranked rows of a class, as seen from a limit, and the pseudo-observation."""
+
+    number: float
+    heavier: float
+    pseudo: float
+    own: float | None
+
+    def size(self, pseudo_rows: float) -> float:
+        """1 / size of both together, with so many pseudo-observations."""
+        if self.own is None:
+            return self.pseudo
+        added = pseudo_rows * self.heavier
+        return (self.number * self.own + added * self.pseudo) / (self.number + added)
+
+
+def _seen(auc: Auc, end: str, moments: Moments) -> _Class:
+    h2, x1, x2, _, variance = moments
+    spread, mean = auc.auc * auc.delta, auc.delta if end == "low" else auc.auc
+    first, second = (x1, x2) if end == "low" else (h2 - x1, h2 - 2 * x1 + x2)
+    some = spread > 0 and second > 1e-13
+    own = mean**2 / second if some else 0.0
+    number = np.sqrt(own * min(own, mean / h2))
+    heavier = max(1.0, first / (mean * h2)) if some else 1.0
+    pseudo = h2 * heavier**2
+    known = some and variance is not None
+    share = min(max(variance or 0.0, 0) / spread, 3 * pseudo) if known else None
+    return _Class(float(number), heavier, pseudo, share)
+
+
+def misranked(auc: Auc, end: str = "low") -> list[float]:
+    """Effective numbers of misranked rows of both classes."""
+    return [_seen(auc, end, moments).number for moments in auc.classes]
+
+
 def inverse_sizes(auc: Auc) -> dict[str, float]:
     """1 divided by the effective size that the lower and the upper limit rest on."""
-    spread = auc.auc * auc.delta
     inverse = {}
-    for end, mean in (("low", auc.delta), ("high", auc.auc)):
-        sums, pseudos, own = [], [], 0.0
-        for h2, x1, x2, variance in auc.classes:
-            first, second = (x1, x2) if end == "low" else (h2 - x1, h2 - 2 * x1 + x2)
-            k = mean**2 / second if spread > 0 and second > 1e-13 else 0.0
-            q = max(1.0, first / (mean * h2)) if k > 0 else 1.0
-            pseudo = h2 * q**2
-            pseudos.append(pseudo)
-            if variance is None or k == 0:
-                sums.append(pseudo)
-                continue
-            share = min(max(variance, 0) / spread, 3 * pseudo)
-            own += share
-            sums.append((k * share + q * pseudo) / (k + q))
-        inverse[end] = min(sum(sums), max(*pseudos, own))
+    for end in ("low", "high"):
+        seen = [_seen(auc, end, moments) for moments in auc.classes]
+        pseudo_rows = [1.5 - min(1.0, each.equal / each.h2) / 2 for each in auc.classes]
+        total = sum(each.size(rows) for each, rows in zip(seen, pseudo_rows, strict=True))
+        own = sum(each.own or 0.0 for each in seen)
+        inverse[end] = min(total, max(*(each.pseudo for each in seen), own))
     return inverse
+
+
+def test_size(auc: Auc) -> float:
+    """1 divided by the effective size in a test at a common AUC."""
+    return sum(_seen(auc, "low", moments).size(0.5) for moments in auc.classes)
+
+
+def pool(auc: Auc) -> float:
+    """1 divided by the weight in a common AUC."""
+    return sum(each.h2 for each in auc.classes)
+
+
+def common_p_value(one: Auc, other: Auc) -> float:
+    """Test that two AUCs of different rows are equal, with the variance if they were."""
+    delta = float(np.average([one.delta, other.delta], weights=[1 / pool(one), 1 / pool(other)]))
+    sizes = [test_size(each) for each in (one, other)]
+    return 2 * float(stats.norm.sf(statistic([one.delta, other.delta], delta, sizes, few=True)))
 
 
 def limits(auc: Auc, z: float, inflation: float = 1.0) -> tuple[float, float]:
@@ -143,9 +190,13 @@ def gap(
     level: float,
     difference: float | None = None,
     scales: tuple[float, float] = (1.0, 1.0),
-    correlation: float = 0.0,
+    correlation: float | None = None,
 ) -> Gap:
-    """Combine both intervals; the p-value is that of the level at which a limit is 0."""
+    """Combine both intervals.
+
+    Of different rows the p-value is that of the test at a common AUC. With a ``correlation`` it is
+    that of the level at which a limit is 0.
+    """
     value = other.delta - one.delta if difference is None else difference
 
     def ends(z: float) -> tuple[float, float]:
@@ -155,10 +206,12 @@ def gap(
         return value - below, value + above
 
     def distance(a: float, b: float) -> float:
-        return float(np.sqrt(max(a**2 + b**2 - 2 * correlation * a * b, 0.0)))
+        return float(np.sqrt(max(a**2 + b**2 - 2 * (correlation or 0.0) * a * b, 0.0)))
 
     p_value = 1.0
-    if value:
+    if value and correlation is None:
+        p_value = common_p_value(one, other)
+    elif value:
         end = 0 if value > 0 else 1
         z = optimize.brentq(lambda z: ends(z)[end], 1e-12, 60, xtol=1e-14, rtol=1e-14)
         p_value = 2 * float(stats.norm.sf(z))
@@ -192,20 +245,3 @@ def gaps(
         p_value = max(each.p_value for each in of_two)
         found = {g: each and each._replace(p_value=p_value) for g, each in found.items()}
     return found
-
-
-def smallest(
-    reference: float, sizes: Sequence[float], error: float, largest: float
-) -> float | None:
-    """The smallest difference that a test finds with a power of 80 %; ``sizes`` are inverse."""
-
-    def excess(difference: float) -> float:
-        middle, below = reference - difference / 2, reference - difference
-        tested = middle * (1 - middle) * sum(sizes)
-        true = reference * (1 - reference) * sizes[1] + below * (1 - below) * sizes[0]
-        z = stats.norm.isf(error / 2)
-        return float(difference - z * np.sqrt(tested) - stats.norm.ppf(0.8) * np.sqrt(true))
-
-    if largest <= 0 or excess(largest) < 0:
-        return None
-    return float(optimize.brentq(excess, 1e-12, largest, xtol=1e-14))

@@ -87,7 +87,7 @@ TABLES: dict[str, Table] = {
         f, "y", [(pl.col("s") * i).alias(f"s{i}") for i in range(9)]
     ),
     "compare in clusters": lambda f: wroc.compare(
-        f, "y", ["s", "w"], design=pl.col("w").floor(), adjust="none"
+        f, "y", ["s", "w"], method="delong", design=pl.col("w").floor(), adjust="none"
     ),
     "group_gaps to the rest": _gaps("rest"),
     "group_gaps to overall": _gaps("overall"),

@@ -104,7 +104,7 @@ PLACED: dict[str, Callable[..., Any]] = {
     "compare": partial(wroc.compare, label="y", score=["s", "limit", pl.col("h").alias("h")]),
     "compare by score": partial(wroc.compare, label="y", score=["s", "limit"], method="score"),
     "compare in clusters": partial(
-        wroc.compare, label="y", score=["s", "limit"], design=pl.col("g")
+        wroc.compare, label="y", score=["s", "limit"], method="delong", design=pl.col("g")
     ),
     "partial_auc_summary": partial(wroc.partial_auc_summary, label="y", score="s", fpr=(0.1, 0.4)),
     "roc_curve": partial(wroc.roc_curve, label="y", score="s"),

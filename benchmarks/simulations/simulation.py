@@ -16,11 +16,18 @@ import polars as pl
 from designs import Setting
 from tables import SIGNIFICANCE, Measure, share
 
-from polars_wroc.groups.categories import read_attributes, read_category_reference
+from polars_wroc.groups.categories import (
+    Categories,
+    CategoryReference,
+    read_attributes,
+    read_category_reference,
+)
 from polars_wroc.groups.comparison_tests import GapMethod, GapTests, with_verdicts
 from polars_wroc.groups.fairness import fairness_rows
 from polars_wroc.groups.gaps import GroupGaps
+from polars_wroc.groups.impact_ratios import ImpactRatios
 from polars_wroc.groups.references import KINDS, REPEATED
+from polars_wroc.inputs.decisions import unknown_keys
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.metrics.auc_interval import Interval
@@ -87,6 +94,7 @@ def gaps(
     limit = None if threshold is None else common_threshold(rows, threshold)
     tests = GapTests(LEVEL, "none", 0, method)
     table = with_holm(collect(GroupGaps(rows, divisions, named, limit, tests).table()))
+    tests = tests._replace(picked=named.kind == "best")
     return collect(with_verdicts(table.lazy(), [REPLICATE], tests))
 
 
@@ -124,6 +132,20 @@ def largest_gaps(frame: pl.DataFrame, threshold: float) -> pl.DataFrame:
     interval = Interval(LEVEL, "score").for_rows(rows)
     aucs = summary_of(sum_groups(rows, interval), interval)
     return collect(fairness_rows(rows, rates.sort(rows.keys), aucs.sort(rows.keys), interval, 0))
+
+
+def highest(frame: pl.DataFrame) -> pl.DataFrame:
+    """`impact_ratios` of the segments within each replicate, with p-values as they are.
+
+    Rows with a score of 0.5 or more are selected.
+    """
+    rows = _segments(frame)
+    divisions = read_attributes(rows, intersections=False)
+    unknown, named = unknown_keys("exclude", rows), CategoryReference("highest", {})
+    categories = Categories(divisions, [REPLICATE], unknown, named, 0.0)
+    ratios = ImpactRatios(categories, "selected", LEVEL, "mid-p", "none", designed=False)
+    cells = confusion_at(rows, common_threshold(rows, 0.5))
+    return collect(ratios.table(cells, None, None))
 
 
 def _segments(frame: pl.DataFrame) -> Rows:

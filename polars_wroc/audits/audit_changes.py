@@ -155,7 +155,7 @@ CHANGE_COLUMNS = (
 VALUE, GAP = "value", "gap"
 # What became of a gap: its change is significant, or only the gap itself is, in one of the audits.
 CHANGED = ("new", "gone", "reversed", "grown", "shrunk")
-DETECTED = ("now detected", "no longer detected")
+SHOWN = ("now shown", "no longer shown")
 _PLACE = "__place"
 
 
@@ -244,8 +244,9 @@ def audit_changes(
         If the change of a gap is significant, ``verdict`` is ``"new"`` if the gap is different
         only after and has grown, ``"gone"`` if it was different only before and has shrunk, else
         ``"reversed"`` if its sign changed, ``"grown"`` or ``"shrunk"``. If the change is not
-        significant, ``"now detected"`` is a gap that is different only after, and ``"no longer
-        detected"`` one that was different only before: neither shows that the gap changed.
+        significant, ``"now shown"`` is a gap that is different only after, and ``"no longer
+        shown"`` one that was different only before: neither says that the gap changed. All changes
+        are adjusted for together, those of values too.
 
     Raises
     ------
@@ -376,7 +377,7 @@ def _finding(level: float) -> pl.Expr:
     growth = pl.col("growth")
     changed = is_significant(pl.col("p_adjusted"), level)
     new, gone, turned, grown, shrunk = map(pl.lit, CHANGED)
-    now, no_longer = map(pl.lit, DETECTED)
+    now, no_longer = map(pl.lit, SHOWN)
     of_change = (
         pl.when(after & ~before & (growth > 0))
         .then(new)
@@ -421,14 +422,15 @@ def not_significant(others: pl.DataFrame) -> str:
 
 
 def sentences_of(changes: Changes) -> list[str]:
-    """Count what changed and what is only detected, and name what only one audit has."""
+    """Count what changed and what is only shown, and name what only one audit has."""
     table = changes.table
     sentences = [_counts(changes)]
-    for finding in DETECTED:
+    for finding in SHOWN:
         if number := table.filter(verdict=finding).height:
-            themselves = "the gap itself is" if number == 1 else "the gaps themselves are"
-            count = f"{many(number, 'gap')} {_are(number)} {finding}"
-            sentences.append(f"{count}; {themselves} not shown to have changed.")
+            own = "its change is" if number == 1 else "their changes are"
+            sentences.append(
+                f"{many(number, 'gap')} {_are(number)} {finding}; {own} not significant."
+            )
     return [*sentences, *_of_one_audit(table)]
 
 

@@ -44,7 +44,7 @@ from polars_wroc.curves.calibration_summary import (
 )
 from polars_wroc.groups.comparison_tests import (
     GapTests,
-    adjusted_once,
+    error_of_a_test,
     verdict_of,
     why_not_compared,
 )
@@ -61,6 +61,7 @@ from polars_wroc.groups.comparisons import few_rows as few_rows_reason
 from polars_wroc.groups.references import (
     IS_REFERENCE,
     PAIR,
+    PICKED_FROM,
     REPEATED,
     Reference,
     SurveyGaps,
@@ -80,6 +81,8 @@ from polars_wroc.plans.queries import (
 )
 from polars_wroc.stats.distributions import (
     normal_quantile,
+    picked,
+    quantile_to_picked,
     student_p_value,
     student_quantile,
     student_score,
@@ -232,12 +235,14 @@ class CalibrationGaps:
                 (field(error) ** 2 + field(other_name(error)) ** 2).sqrt()
                 for error in errors[metric]
             )
-            limits = self._limits(metric, field)
+            limits, df = self._limits(metric, field), None
             if self._designed and metric == IN_THE_LARGE:
-                variance = field(GAP_VARIANCE)
+                variance, df = field(GAP_VARIANCE), design_df(field, GAP_DF)
                 estimated = tested = pl.when(variance > 0).then(variance.sqrt())
-                margin = student_quantile(self._tail, design_df(field, GAP_DF)) * estimated
+                margin = student_quantile(self._tail, df) * estimated
                 limits = Limits(gap - margin, gap + margin)
+            if self.reference.best_of is not None:
+                limits = self._of_picked(gap, limits, df)
             named = {
                 f"{metric}_gap": gap,
                 f"{metric}_gap_low": limits.low,
@@ -255,6 +260,12 @@ class CalibrationGaps:
                 field(other_name(metric)) if share is None else pl.coalesce(shrunk, field(metric))
             )
         return columns
+
+    def _of_picked(self, gap: pl.Expr, limits: Limits, df: pl.Expr | None) -> Limits:
+        """Widen limits of a gap to a picked reference; they are multiples of standard errors."""
+        quantile = normal_quantile(self._tail) if df is None else student_quantile(self._tail, df)
+        wider = quantile_to_picked(self.level, self.reference.picked_from, df) / quantile
+        return Limits(*(gap + wider * (end - gap) for end in limits))
 
     @property
     def _tail(self) -> float:
@@ -276,8 +287,7 @@ def _named(field: Fields, name: Callable[[str], str], column: str) -> pl.Expr:
 
 def _of_others(field: Fields, step: Step) -> dict[str, pl.Expr]:
     """Take a step with the columns of the reference."""
-    columns = step(partial(_named, field, other_name))
-    return {other_name(name): value for name, value in columns.items()}
+    return {other_name(n): value for n, value in step(partial(_named, field, other_name)).items()}
 
 
 def _expected(field: Fields, rate: pl.Expr) -> pl.Expr:
@@ -295,8 +305,9 @@ def _larger(error: pl.Expr, observed: pl.Expr, expected: pl.Expr) -> pl.Expr:
     return error * factor.sqrt()
 
 
-# Normal tests need so many expected rows of each class.
-_LEAST_EXPECTED = 5
+# Normal tests need so many expected rows of each class. With fewer rows of a class than the other
+# number a slope is often undefined, and its limits are wide.
+_LEAST_EXPECTED, _FEWEST_OF_SLOPE = 5, 10
 _TOO_FEW_EXPECTED = f"{FEW}{_LEAST_EXPECTED} expected rows of a class"
 # Metrics whose tests need as many rows.
 _LIKE = {IN_THE_LARGE: "selection_rate", SLOPE: "auc"}
@@ -325,21 +336,24 @@ def tested(
     Without a ``reference`` the rows are those of all segments, compared with a calibrated score.
     """
     name, within = pl.lit(TARGET), list[str]()
+    picked_from = pl.lit(None, pl.Int64)
     if reference is None:
         table = table.with_columns(pl.lit(value=False).alias(name) for name in (PAIR, REPEATED))
     else:
         table = reference.with_pairs(table)
-        name = reference.name
+        name, picked_from = reference.name, reference.picked_from
         within = [*reference.partition_keys]
     long = table.select(
         *(*keys, PLACE, PAIR, REPEATED),
         IS_REFERENCE,
+        picked_from.alias(PICKED_FROM),
         reference=name,
         row=pl.concat_list(_row(metric, tests, reference) for metric in CALIBRATION),
     )
     rows = long.explode("row", empty_as_null=False).unnest("row")
     score = pl.col("gap") / pl.col(_TEST_ERROR)
     p_value = student_p_value(score, pl.col("df")) if tests.designed else two_sided_p_value(score)
+    p_value = picked(p_value, pl.col(PICKED_FROM)) if tests.picked else p_value
     enough = pl.col("enough_for_test") & pl.col(_ENOUGH_EXPECTED)
     of_both = over(pl.col("p_value").max(), [*within, "metric"])
     return rows.with_columns(p_value=pl.when(enough).then(p_value)).with_columns(
@@ -378,16 +392,14 @@ def _row(metric: str, tests: GapTests, reference: Reference | None) -> pl.Expr:
     )
 
 
-def judged(rows: pl.LazyFrame, partition_keys: Sequence[str], tests: GapTests) -> pl.LazyFrame:
-    """Add p-values adjusted for all tests of calibration, verdicts and reasons."""
-    table = adjusted_once(rows, partition_keys, tests.adjust)
-    steps = [partial(_verdicts, tests=tests), partial(_reasons, tests=tests)]
-    return in_columns(table, steps)
+def with_verdicts(rows: pl.LazyFrame, tests: GapTests) -> pl.LazyFrame:
+    """Add verdicts and reasons to rows with ``p_adjusted``, for the ``number`` of tests."""
+    return in_columns(rows, [partial(_verdicts, tests=tests), partial(_reasons, tests=tests)])
 
 
 def _verdicts(field: Fields, tests: GapTests) -> dict[str, pl.Expr]:
     """Judge as other gaps are judged, whose tests share the error too."""
-    quantile = upper_quantile((1 - tests.level) / field("number"))
+    quantile = upper_quantile(error_of_a_test(tests))
     if tests.designed:
         quantile = student_score(quantile, field("df"))
     gap, half = field("gap"), quantile * field(_ERROR)
@@ -406,8 +418,9 @@ def _verdicts(field: Fields, tests: GapTests) -> dict[str, pl.Expr]:
 def _reasons(field: Fields, tests: GapTests) -> dict[str, pl.Expr]:
     """Say why there is no verdict or no test."""
     little, untested = field("verdict") == TOO_LITTLE, field("p_value").is_null()
-    reason = (
-        pl.when(field("verdict").is_null())
+    fewest = pl.min_horizontal(field("n"), field("n_reference"))
+    return {
+        "reason": pl.when(field("verdict").is_null())
         .then(why_not_compared(field, field("value")))
         .when(little & ~field("enough_for_test"))
         .then(pl.lit(few_rows_reason(tests.min_rows)))
@@ -415,8 +428,9 @@ def _reasons(field: Fields, tests: GapTests) -> dict[str, pl.Expr]:
         .then(pl.lit(_TOO_FEW_EXPECTED))
         .when(little & (untested | field("gap_low").is_null()))
         .then(pl.lit(NO_VARIANCE))
-    )
-    return {"reason": reason}
+        .when(little & (field("metric") == SLOPE) & (fewest < _FEWEST_OF_SLOPE))
+        .then(pl.lit(f"{FEW}{_FEWEST_OF_SLOPE} rows of a class"))
+    }
 
 
 # Whether all squares of weights are the weights.

@@ -10,7 +10,7 @@ import polars as pl
 from polars import selectors
 
 from polars_wroc.audits.calibration_tests import slope_in_points
-from polars_wroc.audits.measure import Measured
+from polars_wroc.audits.measure import Measured, are_of_one_class
 from polars_wroc.audits.sentences import (
     OBSERVED,
     in_short,
@@ -36,6 +36,7 @@ from polars_wroc.groups.comparisons import (
     COMPARISON_SCHEMA,
     DIFFERENT,
     FAIRNESS,
+    FEW_EVENTS,
     GAP_METRICS,
     IMPACT_RATIO,
     METRICS,
@@ -64,8 +65,6 @@ _COUNTS: dict[SampleSize, pl.Expr] = {
     "selected": pl.col("n_selected"),
     "rejected": pl.col("n") - pl.col("n_selected"),
 }
-# Of a precision: where one class lacks, it is 0 or 1 whatever the decisions.
-_OF_BOTH_CLASSES = ("ppv", "npv")
 _COMPARED = (
     *("reference_value", "gap", "gap_low", "gap_high", "ratio", "ratio_low", "ratio_high"),
     *("p_value", "p_adjusted", "detectable", "verdict"),
@@ -75,22 +74,26 @@ _COMPARED = (
 def comparisons(measured: Measured, settings: AuditSettings) -> pl.DataFrame:
     """Lay out what was measured: overall first, then attributes and segments."""
     segments = with_model(measured.segments, settings)
-    gaps = _gaps(with_model(measured.gaps, settings))
+    compared = with_model(measured.compared, settings)
+    of_calibration = pl.col("metric").is_in([*CALIBRATION])
+    gaps = _gaps(compared.filter(~of_calibration))
     values = [_values(segments, gaps, name) for name in (*GAP_METRICS, *_VALUES)]
     parts = [part for part in values if part is not None]
-    known = (measured.impact, measured.calibration, measured.fairness)
-    parts += [with_model(table, settings) for table in known if table is not None]
+    known = [table for table in (measured.impact, measured.fairness) if table is not None]
+    parts += [compared.filter(of_calibration), *(with_model(each, settings) for each in known)]
     table = pl.concat([part.select(_with_all(part, COMPARISON_SCHEMA)) for part in parts])
     # The other one of two segments that are each the other's rest may be the one to be told.
     repeats = pl.col("reason").str.starts_with(REPEATS)
-    reason = pl.when(~repeats.fill_null(value=False)).then("reason")
+    # What is said of one of them holds for both.
+    few = (pl.col("reason") == FEW_EVENTS).any().over(_WITHIN)
+    kept = pl.when(~repeats.fill_null(value=False)).then("reason")
+    reason = kept.when(few).then(pl.lit(FEW_EVENTS))
     return _in_order(table.with_columns(reason.alias("reason")), segments)
 
 
 def _gaps(gaps: pl.DataFrame) -> pl.DataFrame:
     """Leave out comparisons of precisions that no decision could change."""
-    smaller = pl.min_horizontal("n", "n_reference").filter(metric=ROC_AUC.column)
-    one_class = (smaller.first().over(ALL_KEYS) == 0) & pl.col("metric").is_in(_OF_BOTH_CLASSES)
+    one_class = are_of_one_class(ALL_KEYS)
     told = pl.col("reason").is_in([THE_REFERENCE, NO_REFERENCE]).fill_null(value=False)
     return gaps.with_columns(
         pl.when(~one_class).then(pl.col(_COMPARED)),
@@ -195,10 +198,12 @@ def with_findings(
     ranked = _ordered(rows.filter(compared, ~pl.col(_IS_REPEAT)), settings)
     ranks = ranked.with_row_index("rank", offset=1).select("__place", pl.col("rank").cast(pl.Int64))
     sentences = [sentence_of(row, words) for row in rows.iter_rows(named=True)]
-    repeats = pl.when(compared & pl.col(_IS_REPEAT)).then(pl.lit(REPEATS) + pl.col(_OTHER))
+    known = pl.col("reason").is_not_null() & (pl.col("reason") != FEW_EVENTS)
+    is_told = pl.when(compared & pl.col(_IS_REPEAT) & ~known)
+    repeats = is_told.then(pl.lit(REPEATS) + pl.col(_OTHER))
     added = rows.select(
         "__place",
-        pl.coalesce("reason", repeats).alias("reason"),
+        pl.coalesce(repeats, "reason").alias("reason"),
         pl.when(compared).then("direction").alias("direction"),
         pl.Series("sentence", sentences, pl.String),
     ).join(ranks, on="__place", how="left", maintain_order="left")

@@ -23,9 +23,9 @@ from polars_wroc.audits.tables import (
     without_model,
 )
 from polars_wroc.audits.words import (
-    ADJUSTED,
     DASH,
     NOT_HERE,
+    adjustment_of,
     many,
     points,
     reading_of,
@@ -405,7 +405,7 @@ def _method(audit: AuditTables) -> str:
         f"{recorded}"
         f"Segments are compared with {' or '.join(sorted(compared))}. Brackets hold {level} "
         f"confidence intervals. A gap is different if it is significant at a level of "
-        f"{1 - settings.level:.2g}, where {ADJUSTED[settings.adjust]}, and alike if it is shown "
+        f"{1 - settings.level:.2g}, where {adjustment_of(settings)}, and alike if it is shown "
         f"to be within {100 * settings.margin:g} points. Otherwise there is too little data to "
         "tell, which is not the same as no gap. An audit certifies nothing."
     )

@@ -313,17 +313,9 @@ def _measure(
         partial(_decide, passes, ranges, counts),
     )
     measured = measure_segments(plan, ranked, _missing(counts, marks[0], plan))
-    return measured._replace(calibration=_without_slopes(measured.calibration))
-
-
-def _without_slopes(calibration: pl.DataFrame | None) -> pl.DataFrame | None:
-    """Say of slopes, which would need passes of their own, that they are not measured."""
-    if calibration is None:
-        return None
-    slope = pl.col("metric") == SLOPE
-    return calibration.with_columns(
-        pl.when(slope).then(pl.lit(NOT_IN_RANGES)).otherwise("reason").alias("reason")
-    )
+    # Slopes would need passes of their own.
+    reason = pl.when(metric=SLOPE).then(pl.lit(NOT_IN_RANGES)).otherwise("reason")
+    return measured._replace(compared=measured.compared.with_columns(reason.alias("reason")))
 
 
 def _missing(counts: pl.DataFrame, marked: Rows, plan: AuditPlan) -> MissingRows:

@@ -24,9 +24,9 @@ from polars_wroc.audits.calibration_tests import (
     few_rows,
     fit_segments,
     from_target,
-    judged,
     tested,
 )
+from polars_wroc.audits.calibration_tests import with_verdicts as with_calibration_verdicts
 from polars_wroc.audits.ranked_segments import (
     OUTSIDE_0_TO_1,
     RankedSegments,
@@ -39,7 +39,14 @@ from polars_wroc.curves.calibration_curve import UNIT_SUMS, calibration_variance
 from polars_wroc.curves.calibration_fit import fit_steps
 from polars_wroc.curves.calibration_summary import in_the_large_steps, in_the_large_sums
 from polars_wroc.groups.categories import Categories, CategoryReference
-from polars_wroc.groups.comparisons import COMPARISON_SCHEMA, OWN_WEIGHTS, PLACE, with_bin_slack
+from polars_wroc.groups.comparison_tests import GapTests, adjusted_once, with_verdicts
+from polars_wroc.groups.comparisons import (
+    CALIBRATION,
+    COMPARISON_SCHEMA,
+    OWN_WEIGHTS,
+    PLACE,
+    with_bin_slack,
+)
 from polars_wroc.groups.fairness import fairness_rows
 from polars_wroc.groups.gaps import Measured as SegmentSums
 from polars_wroc.groups.gaps import gap_rows
@@ -60,7 +67,7 @@ from polars_wroc.plans.queries import (
     over,
     sum_unless_null,
 )
-from polars_wroc.ranking.curve import CELLS, SQUARES, cell
+from polars_wroc.ranking.curve import CELL_SUMS, CELLS, cell
 from polars_wroc.ranking.curve_points import AUC_CHANGE, with_auc_change
 from polars_wroc.ranking.sorting import NEGATIVES, POSITIVES
 from polars_wroc.stats.logistic_fit import VARIANCES
@@ -71,6 +78,16 @@ _AUC_P_VALUE, _AUC_DIFFERENCE = "__auc_p_value", "auc_difference"
 _ATTRIBUTES = pl.col("attribute") != OVERALL
 # What rows of comparisons have besides the columns of the comparison table.
 _OF_ROWS = (*COMPARISON_SCHEMA.keys() - {*AUDIT_KEYS, MODEL}, REPEATED)
+
+
+# Of a precision: where one class lacks, it is 0 or 1 whatever the decisions.
+_OF_BOTH_CLASSES = ("ppv", "npv")
+
+
+def are_of_one_class(keys: Sequence[str]) -> pl.Expr:
+    """Whether a gap is one of precisions that no decision could change, which is not tested."""
+    smaller = pl.min_horizontal("n", "n_reference").filter(metric=ROC_AUC.column).first()
+    return (over(smaller, keys) == 0) & pl.col("metric").is_in(_OF_BOTH_CLASSES)
 
 
 class Segments(NamedTuple):
@@ -132,34 +149,48 @@ class Segments(NamedTuple):
         curves = with_auc_change(ordered, self.keys, self.sums)
         return self._with_names(curves, [*ROC_COLUMNS, AUC_CHANGE])
 
-    def calibration(self, plan: AuditPlan) -> pl.LazyFrame:
+    def comparisons(self, plan: AuditPlan, *, calibrated: bool) -> pl.LazyFrame:
+        """Compare gaps and, of probabilities, calibration; p-values are adjusted all together."""
+        groups, within = Rows(self.sums, self.keys, self.partition_keys), self.partition_keys
+        references = plan.references.of_segments(groups, plan.tests.min_rows)
+        tests = plan.tests.of(reference for _, reference in references)
+        measured = SegmentSums(self.sums.filter(_ATTRIBUTES), self.cells, self.survey)
+        gaps = gap_rows(measured, self.keys, references, tests)
+        p_value = pl.when(~are_of_one_class(self.keys)).then("p_value")
+        parts = [gaps.with_columns(p_value.alias("p_value"))]
+        parts += [self._calibration(references, tests)] if calibrated else []
+        rows = adjusted_once(pl.concat(parts, how="diagonal"), within, tests.adjust).cache()
+        of_calibration = pl.col("metric").is_in([*CALIBRATION])
+        judged = [with_verdicts(rows.filter(~of_calibration), within, tests)]
+        if calibrated:
+            judged.append(with_calibration_verdicts(rows.filter(of_calibration), tests))
+        return pl.concat(map(self._compared, judged), how="diagonal")
+
+    def _calibration(
+        self, references: Sequence[tuple[pl.Expr, Reference]], tests: GapTests
+    ) -> pl.LazyFrame:
         """Compute mean scores, observed rates and fits of the scores that are from 0 to 1."""
         sums, designed = self.sums.filter(self.calibrated), self.unit_scores is not None
         if self.unit_scores is not None and self.survey is not None:
             variances = calibration_variances(self.unit_scores, self.keys, self.survey.design)
             sums = join_on_keys(sums, variances, self.keys)
         fitted = self._with_fits(sums, designed=designed)
-        level = plan.tests.level
+        level = tests.level
         steps = [*in_the_large_steps(level, designed=designed), *fit_steps(level)]
         table = in_columns(fitted.with_row_index(PLACE), steps)
         of_all = in_columns(table.filter(~_ATTRIBUTES), [partial(from_target, designed=designed)])
-        compared = [tested(of_all, self.keys, plan.tests, None)]
-        for some, reference in self._references(plan):
+        compared = [tested(of_all, self.keys, tests, None)]
+        for some, reference in references:
             gaps = CalibrationGaps(reference, level, self.survey, self.unit_scores)
             of_segments = gaps.of(table.filter(_ATTRIBUTES, some), self.keys)
-            compared.append(tested(of_segments, self.keys, plan.tests, reference))
-        rows = judged(pl.concat(compared), self.partition_keys, plan.tests)
-        return self._compared(rows.sort(PLACE, maintain_order=True))
+            compared.append(tested(of_segments, self.keys, tests, reference))
+        return pl.concat(compared)
 
     def _compared(self, rows: pl.LazyFrame) -> pl.LazyFrame:
         """Keep the columns of the comparison table, and whether a row repeats another."""
         held = rows.collect_schema().names()
+        rows = rows.sort(PLACE, maintain_order=True)
         return self._with_names(rows, [name for name in _OF_ROWS if name in held])
-
-    def _references(self, plan: AuditPlan) -> list[tuple[pl.Expr, Reference]]:
-        """Pair each reference with the condition on the segments that it applies to."""
-        groups, tests = Rows(self.sums, self.keys, self.partition_keys), plan.tests
-        return plan.references.of_segments(groups, tests.min_rows)
 
     def _with_fits(self, sums: pl.LazyFrame, *, designed: bool) -> pl.LazyFrame:
         """Add the regressions; their variances are those of independent rows."""
@@ -170,12 +201,6 @@ class Segments(NamedTuple):
         if designed:
             fits = fits.with_columns(unknown.alias(name) for name in VARIANCES)
         return join_on_keys(sums, fits, self.keys)
-
-    def gaps(self, plan: AuditPlan) -> pl.LazyFrame:
-        """Compare each segment with its reference; p-values are adjusted for all tests together."""
-        measured = SegmentSums(self.sums.filter(_ATTRIBUTES), self.cells, self.survey)
-        rows = gap_rows(measured, self.keys, self._references(plan), plan.tests)
-        return self._compared(rows.sort(PLACE, maintain_order=True))
 
     def fairness(self, plan: AuditPlan) -> pl.LazyFrame:
         """Compute the fairness metrics of each attribute, as `fairness` does."""
@@ -224,10 +249,10 @@ class Measured(NamedTuple):
 
     segments: pl.DataFrame
     curves: pl.DataFrame
-    gaps: pl.DataFrame
+    # Gaps and tests of calibration, whose p-values are adjusted all together.
+    compared: pl.DataFrame
     missing: MissingRows
     design_df: int | None
-    calibration: pl.DataFrame | None = None
     fairness: pl.DataFrame | None = None
     impact: pl.DataFrame | None = None
 
@@ -303,7 +328,7 @@ class Decisions(NamedTuple):
         sums: dict[str, pl.Expr] = {
             # Null without a threshold and where a sum overflows.
             name: sum_unless_null(pl.col(name))
-            for name in (*CELLS, *SQUARES, POSITIVES, NEGATIVES, ROWS_SELECTED, ROWS_REJECTED)
+            for name in (*CELL_SUMS, POSITIVES, NEGATIVES, ROWS_SELECTED, ROWS_REJECTED)
         }
         sums |= {"threshold": pl.col("threshold").first()}
         tables = [
@@ -427,16 +452,14 @@ def lay_out(
     plans = {
         "segments": segments.table(plan),
         "curves": segments.curves(),
-        "gaps": segments.gaps(plan),
+        "compared": segments.comparisons(plan, calibrated=calibrated),
     }
-    if calibrated:
-        plans["calibration"] = segments.calibration(plan)
     if segments.cells is not None:
         plans["fairness"] = segments.fairness(plan)
     if impact is not None:
         plans["impact"] = impact
     tables = dict(zip(plans, collect_all(list(plans.values()), reproducible=True), strict=True))
     if segments.cells is not None:
-        tables["fairness"] = segments.tested(tables["fairness"], tables["gaps"], plan)
+        tables["fairness"] = segments.tested(tables["fairness"], tables["compared"], plan)
     design_df = None if segments.survey is None else segments.survey.df
     return Measured(missing=missing, design_df=design_df, **tables)

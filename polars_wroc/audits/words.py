@@ -20,6 +20,18 @@ ADJUSTED = {
     "bh": "p-values are adjusted for their number by Benjamini and Hochberg's method",
     "none": "p-values are not adjusted for their number",
 }
+
+
+def adjustment_of(settings: AuditSettings) -> str:
+    """Say how the p-values of an audit are adjusted, and which are not counted."""
+    text = ADJUSTED[settings.adjust]
+    if settings.adjust == "none":
+        return text
+    apart = settings.favorable in ("selected", "rejected")
+    text = f"{text}, those of gaps and of calibration together"
+    return f"{text} (impact ratios are not counted)" if apart else text
+
+
 # Where to find what a report leaves out.
 NOT_HERE = "not shown here, ask whoever made this report"
 

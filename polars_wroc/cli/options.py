@@ -310,8 +310,8 @@ _TEXTS = {
     "min_share": "P: categories with a smaller share of the weight are shown, not judged",
     "exact": ": the test of small categories",
     "diagnostics": ": add columns that say what each interval rests on",
-    "method": ": how AUCs are compared: by DeLong's test, or by their score-type intervals, for "
-    "AUCs near 1 and few rows",
+    "method": ": how AUCs are compared: by DeLong's test, or by their score-type intervals; "
+    "default the latter where an AUC is near 1 for so few rows",
     "within": "A: column of strata such as jobs or sites, in which groups are compared; repeatable",
     "prevalence": "P: prevalence in the population that the cost is for",
     "common": ": choose one threshold for all groups",

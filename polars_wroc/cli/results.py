@@ -19,7 +19,7 @@ from polars_wroc.cli import process
 from polars_wroc.cli.process import UsageError, screen_of
 from polars_wroc.files import outputs
 from polars_wroc.groups.categories import CROSSED
-from polars_wroc.groups.comparisons import DIFFERENT, GAP_METRICS
+from polars_wroc.groups.comparisons import DIFFERENT, GAP_METRICS, REPEATS
 from polars_wroc.inputs.arguments import FOUR_FIFTHS
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, UNKNOWN_CATEGORY
 from polars_wroc.metrics.summary import DIAGNOSTIC_COLUMNS
@@ -169,10 +169,12 @@ def of_gaps(
 
 def _adjusted(table: pl.DataFrame) -> str:
     """Say for how many tests the verdicts are adjusted, if they are."""
-    p_values = table["p_value"]
-    if p_values.equals(table["p_adjusted"]):
+    if table["p_value"].equals(table["p_adjusted"]):
         return ""
-    return f" Verdicts are adjusted for {p_values.count():,} tests, intervals are not."
+    # Of two groups that are compared with each other one test counts.
+    repeats = pl.col("reason").str.starts_with(REPEATS).fill_null(value=False)
+    number = table.filter(~repeats)["p_value"].count()
+    return f" Verdicts are adjusted for {many(number, 'test')}, intervals are not."
 
 
 def of_decisions(table: pl.DataFrame, keys: Sequence[str]) -> str | None:

@@ -128,10 +128,12 @@ def bin_number(score: pl.Expr, bins: int, low: pl.Expr, high: pl.Expr) -> pl.Exp
 _RATE = "observed_rate"
 _EXPECTED = "__expected"
 _SIDES = ("positive", "negative")
-# Sums of weights and of squared weights in each class, and the expected weight of positives.
+# Sums of weights and of squared weights in each class, the expected weight of positives, and the
+# number of rows in each class.
 CALIBRATION_SUMS = (
     *(f"__{side}{name}" for side in _SIDES for name in ("", "_squares")),
     _EXPECTED,
+    *(f"__{side}_rows" for side in _SIDES),
 )
 
 
@@ -150,7 +152,8 @@ def calibration_sums(rows: Rows) -> dict[str, pl.Expr]:
     weights = class_weights(pl.col(WEIGHT))
     squares = class_weights(rows.signed_squares)
     expected = pl.col(SCORE).cast(pl.Float64) * (weights[0] + weights[1])
-    sums = (weights[0], squares[0], weights[1], squares[1], expected)
+    counts = class_weights(rows.signed_counts)
+    sums = (weights[0], squares[0], weights[1], squares[1], expected, *counts)
     return {name: value.sum() for name, value in zip(CALIBRATION_SUMS, sums, strict=True)}
 
 
@@ -159,7 +162,8 @@ def walked_calibration_sums() -> dict[str, pl.Expr]:
     names = [f"{name}_{side}" for side in CLASSES for name in ("weight", "squares")]
     sums = [over_decisions(name) for name in names]
     expected = pl.sum_horizontal(over_decisions(f"scores_{side}") for side in CLASSES)
-    return dict(zip(CALIBRATION_SUMS, [*sums, expected], strict=True))
+    counts = [over_decisions(f"rows_{side}").cast(pl.Float64) for side in CLASSES]
+    return dict(zip(CALIBRATION_SUMS, [*sums, expected, *counts], strict=True))
 
 
 def calibration_steps(difference: str, level: float, *, designed: bool = False) -> list[Step]:
@@ -171,7 +175,8 @@ def calibration_steps(difference: str, level: float, *, designed: bool = False) 
 
     def parts(field: Fields) -> dict[str, tuple[WeightedCount, WeightedCount]]:
         pos, neg = (
-            WeightedCount(field(f"__{side}"), field(f"__{side}_squares")) for side in _SIDES
+            WeightedCount(*(field(f"__{side}{part}") for part in ("", "_squares", "_rows")))
+            for side in _SIDES
         )
         return {_RATE: (pos, neg)}
 
@@ -189,7 +194,8 @@ def calibration_steps(difference: str, level: float, *, designed: bool = False) 
             **dict(zip(_ends(difference), above, strict=True)),
         }
 
-    return [*Proportions(parts, level, design=design if designed else None).steps, measure]
+    rate = Proportions(parts, level, design=design if designed else None)
+    return [*rate.steps([_RATE]), measure]
 
 
 Strategy: TypeAlias = Literal["uniform", "quantile"]

@@ -32,7 +32,7 @@ _COUNT, _SPREAD, _LEAST, _MOST = (
 MOMENTS = _MEAN, _SD = "__logit_mean", "__logit_sd"
 # Of a part of a group: its number.
 PART = "__part"
-_POSITIVES, _POSITIVES_SQUARES, _NEGATIVES, _NEGATIVES_SQUARES, _EXPECTED = CALIBRATION_SUMS
+_POSITIVES, _POSITIVES_SQUARES, _NEGATIVES, _NEGATIVES_SQUARES, _EXPECTED = CALIBRATION_SUMS[:5]
 TOTAL = "__weight_in_group"
 # For a smaller float x, 1 - x would round to 1, or keep hardly a digit of x.
 LEAST_CLIP = 1e-15
@@ -148,7 +148,8 @@ def standardised_rows_of_parts(
 
 def fit_steps(level: float) -> list[Step]:
     """Steps from the coefficients and variances of standardised logits to `FIT_COLUMNS`."""
-    return [_on_logits, partial(_limits, level=level)]
+    errors = {name: pl.col(f"{name}_se") for name in (_INTERCEPT, SLOPE)}
+    return [_on_logits, partial(normal_limits, errors=errors, level=level)]
 
 
 def _on_logits(field: Fields) -> dict[str, pl.Expr]:
@@ -164,8 +165,3 @@ def _on_logits(field: Fields) -> dict[str, pl.Expr]:
         * field(_SD) ** 2
         * (field(_POSITIVES) + field(_NEGATIVES)),
     }
-
-
-def _limits(field: Fields, level: float) -> dict[str, pl.Expr]:
-    errors = {name: field(f"{name}_se") for name in (_INTERCEPT, SLOPE)}
-    return normal_limits(field, errors, level)

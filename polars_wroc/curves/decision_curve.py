@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TypeAlias
 
 import polars as pl
 
@@ -14,11 +15,25 @@ from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.plans.queries import Fields, FrameT, Step, in_columns, like_input
 from polars_wroc.ranking.curve import SQUARES, curve_frame, ratio
 from polars_wroc.ranking.sorting import NEGATIVES, POSITIVES
-from polars_wroc.stats.proportions import ROUNDING, is_exact, normal_limits
+from polars_wroc.stats.proportions import (
+    ROUNDING,
+    Estimate,
+    Proportions,
+    WeightedCount,
+    difference_limits,
+    is_exact,
+    normal_limits,
+    proportion,
+)
 from polars_wroc.thresholds.confusion_matrix import ThresholdMetrics
+from polars_wroc.thresholds.search import cell_counts
 
 _NET, _STANDARDIZED, _ALL = "net_benefit", "standardized_net_benefit", "net_benefit_all"
 _AVOIDED = "interventions_avoided"
+_VARIANCE = "__variance_of_standardized"
+# The selected of both classes, of which there are proportions.
+_SELECTED = ("tp", "fp")
+Parts: TypeAlias = dict[str, tuple[WeightedCount, WeightedCount]]
 _COLUMNS = (
     *("threshold", "selection_rate", "prevalence"),
     *(_NET, f"{_NET}_low", f"{_NET}_high", _ALL),
@@ -69,8 +84,9 @@ def decision_curve(
         compared with selecting all. All but the threshold are null where no row has weight, or
         where sums of weights overflow or underflow; with ``prevalence`` also where a class has no
         weight. The standardized net benefit is null without positives, ``interventions_avoided``
-        at a threshold of 0, and limits where the rows say nothing about the variance, as where
-        nobody is selected, or where squares of the weights overflow or underflow.
+        at a threshold of 0, and limits where squares of the weights overflow or underflow; those
+        of the standardized net benefit also where the rows say nothing about its variance, as
+        where nobody is selected.
 
     Raises
     ------
@@ -81,14 +97,17 @@ def decision_curve(
     Notes
     -----
     At the threshold ``t`` a false positive counts ``t / (1 - t)`` times as much as a true positive
-    [1]_. The limits are normal, with the linearised variance of the net benefit, which includes
-    that of the prevalence unless it is given. They are those of one curve, not of a difference
-    between curves; tests of decision curves are advised against [2]_.
+    [1]_. The limits combine those of the shares of true and of false positives in all rows [3]_,
+    which are those of `threshold_metrics`; with ``prevalence`` those of the tpr and the fpr. Of the
+    standardized net benefit without ``prevalence`` they are normal, with its linearised variance.
+    They are those of one curve, not of a difference between curves; tests of decision curves are
+    advised against [2]_.
 
     References
     ----------
     .. [1] Vickers, A. J., Elkin, E. B. (2006), Medical Decision Making 26, 565-574.
     .. [2] Vickers, A. J. et al. (2023), Diagnostic and Prognostic Research 7, 11.
+    .. [3] Donner, A., Zou, G. Y. (2012), Statistical Methods in Medical Research 21, 347-359.
 
     Examples
     --------
@@ -113,10 +132,13 @@ def decision_curve(
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label).as_probabilities()
     curve = curve_frame(rows, asked, squares=True)
     chosen = curve.filter(pl.col("threshold").is_in(asked)).sort("threshold")
-    variances = partial(_variances, prevalence=prevalence)
-    steps: list[Step] = [*metrics.steps, _benefits, variances, partial(_limits, level=level)]
-    table = in_columns(chosen, steps)
-    return like_input(frame, rows.result(table, _COLUMNS))
+    parts: Callable[[Fields], Parts] = _shares if prevalence is None else _rates
+    steps: list[Step] = [*metrics.steps, _benefits, *Proportions(parts, level).steps(_SELECTED)]
+    if prevalence is None:
+        steps += [_limits, _variance, partial(_standardized_limits, level=level)]
+    else:
+        steps.append(partial(_limits_in_population, prevalence=prevalence))
+    return like_input(frame, rows.result(in_columns(chosen, steps), _COLUMNS))
 
 
 def _checked(thresholds: object) -> list[float]:
@@ -142,60 +164,62 @@ def _benefits(field: Fields) -> dict[str, pl.Expr]:
     }
 
 
-def _variances(field: Fields, prevalence: float | None) -> dict[str, pl.Expr]:
-    """Add the variances of both net benefits, from the sums of squares of weights in the cells.
+def _shares(field: Fields) -> Parts:
+    """Count the selected of each class, and all other rows."""
+    positives, negatives = cell_counts("tpr", field), cell_counts("fpr", field)
+    return {
+        "tp": (positives[0], negatives[0] + negatives[1] + positives[1]),
+        "fp": (negatives[0], positives[0] + positives[1] + negatives[1]),
+    }
 
-    They are null where they are no more than errors of rounding.
+
+def _rates(field: Fields) -> Parts:
+    """Count the selected of each class, and the others of it."""
+    return {name: cell_counts(rate, field) for name, rate in (("tp", "tpr"), ("fp", "fpr"))}
+
+
+def _limits(field: Fields) -> dict[str, pl.Expr]:
+    """Add the limits of the net benefit, from those of both shares of all rows."""
+    tp, fp = (proportion(name, field).estimate for name in _SELECTED)
+    related = (tp.value * fp.value / ((1 - tp.value) * (1 - fp.value))).sqrt()
+    # The shares of one sample: the more there are of one, the fewer there are of the other.
+    correlation = -pl.when(related.is_finite()).then(related).otherwise(0.0)
+    limits = difference_limits(tp, _times(_odds(field), fp), correlation)
+    return {f"{_NET}_{end}": limit for end, limit in limits._asdict().items()}
+
+
+def _limits_in_population(field: Fields, prevalence: float) -> dict[str, pl.Expr]:
+    """Add the limits of both net benefits for a given prevalence: the classes are two samples."""
+    tpr, fpr = (proportion(name, field).estimate for name in _SELECTED)
+    lost = _times((1 - prevalence) * _odds(field), fpr)
+    limits = difference_limits(_times(pl.lit(prevalence), tpr), lost)._asdict()
+    columns = {f"{_NET}_{end}": limit for end, limit in limits.items()}
+    return columns | {f"{_STANDARDIZED}_{end}": v / prevalence for end, v in limits.items()}
+
+
+def _times(factor: pl.Expr, estimate: Estimate) -> Estimate:
+    return Estimate(*(factor * each for each in estimate))
+
+
+def _variance(field: Fields) -> dict[str, pl.Expr]:
+    """Add the variance of the standardised net benefit, from the sums of squares in the cells.
+
+    It is null where it is no more than an error of rounding.
     """
     squares = [field(name) for name in SQUARES]
-    parts_of = _in_sample(field) if prevalence is None else _in_population(field, prevalence)
-    known = is_exact(pl.sum_horizontal(squares))
-    found: dict[str, pl.Expr] = {}
-    for name, parts in parts_of.items():
-        variance, size = pl.lit(0.0), pl.lit(0.0)
-        for square, (value, expected) in zip(squares, parts, strict=True):
-            variance += square * (value - expected) ** 2
-            size += square * (value**2 + expected**2)
-        found[_variance(name)] = pl.when(known & (variance > ROUNDING * size)).then(variance)
-    return found
-
-
-def _limits(field: Fields, level: float) -> dict[str, pl.Expr]:
-    errors = {name: field(_variance(name)).sqrt() for name in (_NET, _STANDARDIZED)}
-    return normal_limits(field, errors, level)
-
-
-def _in_sample(field: Fields) -> dict[str, list[tuple[pl.Expr, pl.Expr]]]:
-    """Return for a row in each cell its contribution, and the one expected of any row."""
     net, standardized, prevalence = field(_NET), field(_STANDARDIZED), field("prevalence")
     total = field(POSITIVES) + field(NEGATIVES)
     # Of a row in each of `CELLS`: what it adds to the net benefit, and whether it is positive.
     rows = ((pl.lit(1.0), 1.0), (-_odds(field), 0.0), (pl.lit(0.0), 1.0), (pl.lit(0.0), 0.0))
-    return {
-        _NET: [(ratio(gain, total), ratio(net, total)) for gain, _ in rows],
-        _STANDARDIZED: [
-            (
-                ratio(gain, total) / prevalence,
-                ratio(net + standardized * (positive - prevalence), total) / prevalence,
-            )
-            for gain, positive in rows
-        ],
-    }
+    variance, size = pl.lit(0.0), pl.lit(0.0)
+    for square, (gain, positive) in zip(squares, rows, strict=True):
+        value = ratio(gain, total) / prevalence
+        expected = ratio(net + standardized * (positive - prevalence), total) / prevalence
+        variance += square * (value - expected) ** 2
+        size += square * (value**2 + expected**2)
+    known = is_exact(pl.sum_horizontal(squares)) & (variance > ROUNDING * size)
+    return {_VARIANCE: pl.when(known).then(variance)}
 
 
-def _in_population(field: Fields, prevalence: float) -> dict[str, list[tuple[pl.Expr, pl.Expr]]]:
-    """Return the same for a given prevalence: positives and negatives are separate samples."""
-    positive = ratio(pl.lit(prevalence), field(POSITIVES))
-    negative = -ratio(pl.lit(1 - prevalence), field(NEGATIVES)) * _odds(field)
-    # In the order of `CELLS`.
-    parts = [
-        (scale * selected, scale * field(rate))
-        for selected in (1.0, 0.0)
-        for scale, rate in ((positive, "tpr"), (negative, "fpr"))
-    ]
-    divided = [(value / prevalence, mean / prevalence) for value, mean in parts]
-    return {_NET: parts, _STANDARDIZED: divided}
-
-
-def _variance(name: str) -> str:
-    return f"__variance_of_{name}"
+def _standardized_limits(field: Fields, level: float) -> dict[str, pl.Expr]:
+    return normal_limits(field, {_STANDARDIZED: field(_VARIANCE).sqrt()}, level)

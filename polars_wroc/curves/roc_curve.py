@@ -15,12 +15,10 @@ from polars_wroc.inputs.columns import BAND_COLUMNS, ONE_SIDED, ROC_COLUMNS, Int
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.metrics.summary import AUC_BOUNDS, auc_bounds
-from polars_wroc.plans.queries import FrameT, join_on_keys, like_input
+from polars_wroc.plans.queries import FrameT, Step, in_columns, join_on_keys, like_input
 from polars_wroc.ranking.curve import (
     CELLS,
     CURVE_COLUMNS,
-    NEGATIVES_SQUARES,
-    POSITIVES_SQUARES,
     curve_frame,
     is_origin,
     ratio,
@@ -28,9 +26,10 @@ from polars_wroc.ranking.curve import (
 )
 from polars_wroc.ranking.curve_points import AUC_CHANGE, thin
 from polars_wroc.stats.distributions import normal_quantile, student_quantile
-from polars_wroc.stats.proportions import TOLERANCE, Limits, effective_sample_size, wilson
+from polars_wroc.stats.proportions import TOLERANCE, Limits, RateLimits, rate_and_size, shrunk
 from polars_wroc.stats.variances import design_df
 from polars_wroc.thresholds.registry import THRESHOLD_METRICS, Confusion
+from polars_wroc.thresholds.search import cell_counts
 
 
 def confusion_curve(
@@ -167,7 +166,7 @@ BandKind: TypeAlias = Literal["pointwise", "simultaneous"]
 
 # Effective sample sizes of the classes, and the number of the curve of a row.
 _POS_SIZE, _NEG_SIZE, CURVE = "__pos_size", "__neg_size", "__curve_number"
-_WANTED = "__wanted"
+_WANTED, _QUANTILE = "__wanted", "__quantile"
 # The other rate at the limits of the given one.
 _REACHED = ("__reached_low", "__reached_high")
 _SIDES: dict[str, Literal["backward", "forward"]] = {"before": "backward", "after": "forward"}
@@ -207,13 +206,13 @@ class Band:
         arguments.hold(self, level=arguments.level(self.level))
 
     def prepare(self, curve: pl.LazyFrame) -> pl.LazyFrame:
-        """Number the curves, and add the effective sample size of each class."""
-        squares = (POSITIVES_SQUARES, NEGATIVES_SQUARES)
-        sizes = (
-            effective_sample_size(total, pl.col(name)).alias(size)
-            for total, name, size in zip(totals(), squares, (_POS_SIZE, _NEG_SIZE), strict=True)
-        )
-        return curve.with_columns(*sizes, is_origin().cum_sum().alias(CURVE))
+        """Number the curves, and add what the limits of both rates rest on."""
+        columns: dict[str, pl.Expr] = {CURVE: is_origin().cum_sum()}
+        for rate, size in (("tpr", _POS_SIZE), ("fpr", _NEG_SIZE)):
+            _, of_rate = rate_and_size(*cell_counts(rate, pl.col))
+            columns[size] = 1 / of_rate.inverse
+            columns |= dict(zip(heavier(rate), (of_rate.events, of_rate.others), strict=True))
+        return curve.with_columns(**columns)
 
     @property
     def flags(self) -> list[str]:
@@ -277,12 +276,14 @@ def _between(axes: Axes) -> pl.Expr:
 
 def _pointwise(points: pl.LazyFrame, curve: pl.LazyFrame, axes: Axes, band: Band) -> pl.LazyFrame:
     """Combine the intervals of both rates, since the threshold is estimated too."""
-    quantile = band.quantile
-    given = wilson(pl.col(axes.given), pl.col(axes.given_size), quantile)
-    for limit, name in zip(given, _REACHED, strict=True):
+    points = points.with_columns(band.quantile.alias(_QUANTILE))
+    limits: dict[str, list[pl.Expr]] = {}
+    for name, size in ((axes.given, axes.given_size), (axes.found, axes.found_size)):
+        steps, limits[name] = _limits_of(name, 1 / pl.col(size))
+        points = in_columns(points, steps)
+    for limit, name in zip(limits[axes.given], _REACHED, strict=True):
         points = look_up(points, curve, axes, limit, name)
-    rate = pl.col(axes.found)
-    found = wilson(rate, pl.col(axes.found_size), quantile)
+    rate, found = pl.col(axes.found), limits[axes.found]
     # On a step of the curve the rate at a limit may be on the other side of the estimate.
     reached = (
         pl.min_horizontal(pl.col(_REACHED[0]), rate),
@@ -301,15 +302,41 @@ def _pointwise(points: pl.LazyFrame, curve: pl.LazyFrame, axes: Axes, band: Band
     return _limited(points, axes, Limits(low, high), **{ONE_SIDED: beyond})
 
 
+def _limits_of(rate: str, inverse_size: pl.Expr) -> tuple[list[Step], list[pl.Expr]]:
+    """Return the steps to the limits of a rate, and the limits."""
+    value, (events, others) = pl.col(rate), map(pl.col, heavier(rate))
+    at_zero, at_one = shrunk(value, inverse_size, events), shrunk(1 - value, inverse_size, others)
+    size, slope = _inverse_size(rate), _slope(rate)
+    ends = [f"__{rate}_{end}" for end in Limits._fields]
+    limits = RateLimits(rate, size, slope, _QUANTILE, *ends)
+    start: Step = lambda _: {size: at_zero, slope: at_one - at_zero}  # noqa: E731
+    return [start, *limits.steps], [pl.col(end) for end in ends]
+
+
+def _inverse_size(rate: str) -> str:
+    return f"__inverse_size_of_{rate}"
+
+
+def _slope(rate: str) -> str:
+    return f"__slope_of_{rate}"
+
+
+def heavier(rate: str) -> tuple[str, str]:
+    """Columns of how heavy the selected rows of a class are, and the others of it."""
+    return f"__selected_of_{rate}", f"__others_of_{rate}"
+
+
 def _beyond_all_rows(axes: Axes, level: float) -> pl.Expr:
     """Whether the true threshold of the given rate may be above all negatives.
 
     That is, with a probability of more than half of 1 minus the level; if the true positive rate is
     given, whether it may be below all positives.
     """
-    given = pl.col(axes.given)
+    given, size = pl.col(axes.given), pl.col(_inverse_size(axes.given))
+    if not axes.highest:
+        size += pl.col(_slope(axes.given))
     inner = 1 - given if axes.highest else given
-    return inner ** pl.col(axes.given_size) > (1 - level) / 2
+    return inner ** (1 / size) > (1 - level) / 2
 
 
 def _simultaneous(
@@ -402,9 +429,9 @@ def roc_curve(
     Notes
     -----
     Points are joined by straight lines; a tie between classes gives a sloping line. The area
-    under the lines is the AUC [1]_. The pointwise band combines Wilson intervals of both rates as
-    in `roc_point`. The simultaneous band shifts the curve by simultaneous bands of the score
-    distributions of both classes [2]_. With weights both use Kish's effective sample sizes.
+    under the lines is the AUC [1]_. The pointwise band combines the intervals of both rates as in
+    `roc_point`. The simultaneous band shifts the curve by simultaneous bands of the score
+    distributions of both classes [2]_, with Kish's effective sample sizes where there are weights.
 
     References
     ----------

@@ -15,6 +15,7 @@ from polars_wroc.curves.roc_curve import (
     Axes,
     Band,
     full_roc_table,
+    heavier,
     look_up,
 )
 from polars_wroc.inputs import arguments
@@ -39,18 +40,16 @@ from polars_wroc.thresholds.search import (
 _GIVEN, _FOUND = "__rate_given", "__rate_found"
 
 
-def with_sizes_by_design(
-    points: pl.LazyFrame, curve: pl.LazyFrame, rows: Rows, axes: Axes
-) -> pl.LazyFrame:
-    """Give ``points`` the effective sample sizes of the design, at the nearest threshold.
+def with_sizes(points: pl.LazyFrame, curve: pl.LazyFrame, rows: Rows, axes: Axes) -> pl.LazyFrame:
+    """Give ``points`` the effective sample sizes at the nearest threshold.
 
     ``points`` and the whole ``curve`` have the columns of `Band.prepare`.
     """
-    assert rows.design is not None
     rates = pl.col(axes.given).alias(_GIVEN), pl.col(axes.found).alias(_FOUND)
-    vertices = thresholds_of(curve, [CURVE], *rates)
+    weights = [*heavier("tpr"), *heavier("fpr")]
+    vertices = thresholds_of(curve, [CURVE], *rates, pl.col(weights))
     shift = TOLERANCE if axes.highest else -TOLERANCE
-    at_vertices = points.join_asof(
+    at_vertices = points.drop(weights).join_asof(
         vertices,
         left_on=pl.col(axes.given) + shift,
         right_on=_GIVEN,
@@ -59,7 +58,10 @@ def with_sizes_by_design(
         coalesce=False,
         # Both rise along each curve, which the engine cannot know.
         check_sortedness=False,
-    ).cache()
+    )
+    if rows.design is None:
+        return at_vertices
+    at_vertices = at_vertices.cache()
     keys = [*rows.keys, THRESHOLD, SELECTS]
     cells = unit_cells(rows, at_vertices.select(keys).unique(), keys)
     variances = rate_variances(cells, keys, rows.design)
@@ -71,7 +73,9 @@ def with_sizes_by_design(
             (_FOUND, axes.found, axes.found_size),
         )
     }
-    return joined.with_columns(**sizes).select(*points.collect_schema(), DESIGN_DF)
+    # The variance of the design says how heavy the rows of each side are.
+    alike = dict.fromkeys(weights, pl.lit(1.0))
+    return joined.with_columns(**sizes, **alike).select(*points.collect_schema(), DESIGN_DF)
 
 
 def roc_point(
@@ -128,13 +132,16 @@ def roc_point(
     Notes
     -----
     The threshold that reaches an fpr is estimated from the negatives and the tpr from the
-    positives. The confidence interval combines Wilson's of both [1]_, with Kish's effective sample
-    sizes where there are weights; it is null where the squares of the weights overflow or
-    underflow.
+    positives. The confidence interval combines those of both [1]_, which are those of
+    `threshold_metrics` with the normal quantile; how heavy the negatives beyond the threshold are
+    is that of the nearest point of the curve. It is null where the squares of the weights overflow
+    or underflow. With weights that depend on the score and fewer than about eight effective
+    negatives beyond the threshold, intervals of 95 % covered 90 to 92 % in simulations.
 
-    With n negatives the true threshold of the rate f lies above them all with probability
-    ``(1 - f) ** n``. Where this is more than ``(1 - level) / 2``, which at the level 0.95 means
-    ``n * f`` below 3.7, the data give no lower limit, and the interval is one-sided.
+    With n negatives, effective ones where there are weights, the true threshold of the rate f lies
+    above them all with probability ``(1 - f) ** n``. Where this is more than ``(1 - level) / 2``,
+    which at the level 0.95 means ``n * f`` below 3.7, the data give no lower limit, and the
+    interval is one-sided.
 
     References
     ----------
@@ -178,8 +185,7 @@ def _points(rows: Rows, rates: Sequence[float], axes: Axes, band: Band) -> pl.La
     groups = curve.filter(is_origin()).drop(axes.given, axes.found)
     points = groups.join(given, how="cross").sort(CURVE, axes.given)
     points = look_up(points, curve, axes, pl.col(axes.given), axes.found)
-    if rows.design is not None:
-        points = with_sizes_by_design(points, curve, rows, axes).sort(CURVE, axes.given)
+    points = with_sizes(points, curve, rows, axes).sort(CURVE, axes.given)
     limited = band.around(points, curve, axes)
     columns = [axes.given, axes.found, f"{axes.found}_low", f"{axes.found}_high"]
     if rows.binned:

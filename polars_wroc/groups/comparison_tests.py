@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Literal, NamedTuple, TypeAlias
@@ -12,6 +12,7 @@ import polars as pl
 from polars_wroc.groups.comparisons import (
     ALIKE,
     DIFFERENT,
+    FEW_EVENTS,
     NO_REFERENCE,
     NO_VARIANCE,
     REPEATS,
@@ -20,15 +21,24 @@ from polars_wroc.groups.comparisons import (
     UNDEFINED,
     few_rows,
 )
-from polars_wroc.groups.references import IS_REFERENCE, PAIR, REPEATED, named_segment
+from polars_wroc.groups.references import (
+    IS_REFERENCE,
+    PAIR,
+    PICKED_FROM,
+    REPEATED,
+    Reference,
+    named_segment,
+)
 from polars_wroc.inputs.arguments import MARGIN
 from polars_wroc.metrics.paired_tests import ScoreDifference
 from polars_wroc.metrics.score_interval import WilsonInterval
 from polars_wroc.plans.queries import Fields, Step, in_columns, over
 from polars_wroc.stats.difference_tests import (
     Adjust,
+    CommonValueTest,
     Comparison,
     Detectable,
+    Exact,
     Sample,
     adjusted,
     equal_proportions,
@@ -36,12 +46,22 @@ from polars_wroc.stats.difference_tests import (
     numbers_of_rows,
 )
 from polars_wroc.stats.distributions import (
-    normal_quantile,
+    picked,
+    quantile_to_picked,
     student_quantile,
     student_score,
     upper_quantile,
 )
-from polars_wroc.stats.proportions import Estimate, Limits, ratio_limits, reported_ratio, wilson
+from polars_wroc.stats.proportions import (
+    Estimate,
+    Limits,
+    RateLimits,
+    in_parallel,
+    rate_quantile,
+    rate_score,
+    ratio_limits,
+    reported_ratio,
+)
 
 # How AUCs are compared: by their score-type intervals, or by Student's t on their logits.
 GapMethod: TypeAlias = Literal["score", "logit-t"]
@@ -58,10 +78,16 @@ class GapTests(NamedTuple):
     designed: bool = False
     # Whether there is no score, whose AUC would be compared.
     rates_alone: bool = False
+    # Whether a reference was picked as the best.
+    picked: bool = False
+
+    def of(self, references: Iterable[Reference]) -> GapTests:
+        """Return the tests of comparisons with these references."""
+        return self._replace(picked=any(each.best_of is not None for each in references))
 
 
-# Both sides of a comparison. A side has a value and its complement, and 1 divided by the effective
-# sizes that its limits rest on. A rate has these from its weighted counts.
+# Both sides of a comparison. A side has the columns of `rate_columns`, and an AUC also the inverse
+# size in a test, ``size_test``.
 SIDES = ("own", "other")
 LIMITS = ("value_low", "value_high", "gap_low", "gap_high")
 RATIOS = ("ratio", "ratio_low", "ratio_high")
@@ -71,8 +97,11 @@ _INTERVALS = {
     )
     for side in SIDES
 }
-# Quantiles of the limits of a comparison, of those of a segment alone, and of a one-sided test.
+COMMON = CommonValueTest(SIDES)
+# Quantiles of the limits of a comparison, of those of a segment alone, of a one-sided test, and of
+# a two-sided one: `limits_at` needs one for each side.
 _QUANTILE, _OWN_QUANTILE, _ONE_SIDED = "__quantile", "__own_quantile", "__one_sided_quantile"
+_TWO_SIDED = "__two_sided_quantile"
 
 
 def is_rate(field: Fields) -> pl.Expr:
@@ -84,30 +113,29 @@ def tested(
     rows: pl.LazyFrame, partition_keys: Sequence[str], tests: GapTests, *, of_tables: bool
 ) -> pl.LazyFrame:
     """Add limits and p-values; rates of independent rows are compared as tables of four."""
-    test = difference_test(designed=tests.designed)
-    tail = (1 + tests.level) / 2
-    quantiles = dict.fromkeys((_QUANTILE, _OWN_QUANTILE), pl.lit(normal_quantile(tail)))
-    if tests.designed:
-        dfs = {_QUANTILE: "df", _OWN_QUANTILE: "df_own"}
-        quantiles = {name: student_quantile(tail, pl.col(df)) for name, df in dfs.items()}
-    rows = rows.with_columns(**quantiles)
+    inversion = difference_test(designed=tests.designed)
+    inverted, common = tests.designed or not of_tables, not tests.designed
+    quantiles: dict[str, pl.Expr] = {}
+    for side in SIDES:
+        for name, df in ((_QUANTILE, "df"), (_OWN_QUANTILE, "df_own")):
+            groups = pl.col(PICKED_FROM) if tests.picked and name == _QUANTILE else None
+            quantile = _quantile_of(side, tests, df, groups)
+            quantiles[quantile_of(name, side)] = quantile
     steps: list[Step] = [
-        *test.steps,
-        limits_at(_QUANTILE),
-        limits_at(_OWN_QUANTILE, "own"),
+        *(inversion.steps if inverted else []),
+        *(COMMON.steps if common else []),
+        *limits_at(_QUANTILE),
+        *limits_at(_OWN_QUANTILE, "own"),
         partial(_limits, tests=tests),
         partial(_ratios, tests=tests),
     ]
-    rows = in_columns(rows, steps)
-    p_value = pl.col(test.p_value)
-    if of_tables and not tests.designed:
-        samples = [
-            Sample(pl.when(is_rate(pl.col)).then(f"value_{side}"), 1 / pl.col(f"size_low_{side}"))
-            for side in SIDES
-        ]
-        numbers = numbers_of_rows(samples[0], samples[1])
-        rows = rows.with_columns(**numbers)
-        p_value = pl.when(is_rate(pl.col)).then(equal_proportions(pl.col)).otherwise(p_value)
+    rows = in_columns(rows.with_columns(**quantiles), steps)
+    p_value = pl.col(COMMON.p_value if common else inversion.p_value)
+    if of_tables and common:
+        rows = rows.with_columns(**rates_of_rows(pl.col))
+        p_value = pl.when(is_rate(pl.col)).then(rate_p_value(pl.col)).otherwise(p_value)
+    elif common:
+        p_value = pl.when(is_rate(pl.col)).then(inversion.p_value).otherwise(p_value)
     if tests.method != "score":
         p_value = pl.when(is_rate(pl.col)).then(p_value).otherwise("logit_p_value")
     gap, slack = pl.col("gap"), pl.col("slack")
@@ -115,9 +143,38 @@ def tested(
     certain = gap.is_not_null() & ((slack == 0) | (gap.abs() > slack))
     known = pl.when(pl.col("enough_for_test") & certain).then(p_value)
     both = over(pl.col("p_value").max(), [*partition_keys, "metric"])
-    return rows.with_columns(p_value=known).with_columns(
-        p_value=pl.when(PAIR).then(both).otherwise("p_value")
-    )
+    rows = rows.with_columns(p_value=known)
+    if tests.picked:
+        return rows.with_columns(p_value=picked(pl.col("p_value"), pl.col(PICKED_FROM)))
+    return rows.with_columns(p_value=pl.when(PAIR).then(both).otherwise("p_value"))
+
+
+def _quantile_of(side: str, tests: GapTests, df: str, groups: pl.Expr | None) -> pl.Expr:
+    """Quantile of the limits of a side, perhaps for the best of so many ``groups``."""
+    tail, lost = (1 + tests.level) / 2, pl.col(f"inverse_df_{side}")
+    if groups is None:
+        return student_quantile(tail, pl.col(df)) if tests.designed else rate_quantile(tail, lost)
+    if tests.designed:
+        return quantile_to_picked(tests.level, groups, pl.col(df))
+    weighted = pl.when(lost > 0).then(quantile_to_picked(tests.level, groups, 1 / lost))
+    return weighted.otherwise(quantile_to_picked(tests.level, groups))
+
+
+def rates_of_rows(field: Fields) -> dict[str, pl.Expr]:
+    """Numbers of rows of two rates, as `rate_p_value` needs them."""
+    samples = [
+        Sample(pl.when(is_rate(field)).then(field(f"value_{side}")), 1 / field(f"pool_{side}"))
+        for side in SIDES
+    ]
+    return numbers_of_rows(samples[0], samples[1])
+
+
+def rate_p_value(field: Fields, exact: Exact = "mid-p") -> pl.Expr:
+    """P-value of the test that two rates are equal, of rows of equal weights or not."""
+    equal = pl.all_horizontal(field(f"inverse_df_{side}") == 0 for side in SIDES)
+    # Null where small numbers of rows are not whole.
+    of_table = pl.when(equal).then(equal_proportions(field, exact))
+    return pl.coalesce(of_table, field(COMMON.p_value))
 
 
 def difference_test(*, designed: bool) -> ScoreDifference:
@@ -126,21 +183,35 @@ def difference_test(*, designed: bool) -> ScoreDifference:
     return replace(test, correlation="correlation", df="df") if designed else test
 
 
-def limits_at(quantile: str, *sides: str) -> Step:
-    """Step to the limits of both sides, or of one, at a column of quantiles, for `side_at`."""
+def quantile_of(name: str, side: str) -> str:
+    """Column of the quantile of the limits of a side."""
+    return f"{name}_{side}"
 
-    def step(field: Fields) -> dict[str, pl.Expr]:
+
+def limits_at(name: str, *sides: str) -> list[Step]:
+    """Steps to the limits of both sides, or of one, at `quantile_of` them, for `side_at`."""
+    sides = sides or SIDES
+
+    def of_aucs(field: Fields) -> dict[str, pl.Expr]:
         columns: dict[str, pl.Expr] = {}
-        for side in sides or SIDES:
-            of_auc = _INTERVALS[side].limits(field, field(quantile))
-            size = 1 / field(f"size_low_{side}")
-            of_rate = wilson(field(f"value_{side}"), size, field(quantile))
-            names = (f"{quantile}_{side}_{end}" for end in Limits._fields)
-            for name, rate, auc in zip(names, of_rate, of_auc, strict=True):
-                columns[name] = pl.when(is_rate(field)).then(rate).otherwise(auc)
+        for side in sides:
+            limits = _INTERVALS[side].limits(field, field(quantile_of(name, side)))
+            for end, of_auc in limits._asdict().items():
+                column = f"{name}_{side}_{end}"
+                columns[column] = pl.when(is_rate(field)).then(column).otherwise(of_auc)
         return columns
 
-    return step
+    of_rates = (
+        RateLimits(
+            f"value_{side}",
+            f"size_low_{side}",
+            f"slope_{side}",
+            quantile_of(name, side),
+            *(f"{name}_{side}_{end}" for end in Limits._fields),
+        )
+        for side in sides
+    )
+    return [*in_parallel(each.steps for each in of_rates), of_aucs]
 
 
 def side_at(side: str, quantile: str) -> Estimate:
@@ -210,11 +281,11 @@ def with_verdicts(
     table: pl.LazyFrame, partition_keys: Sequence[str], tests: GapTests
 ) -> pl.LazyFrame:
     """Add verdicts and reasons to rows with ``p_adjusted``, for the ``number`` of tests."""
-    detectable = Detectable(_comparison, ("gap",), _QUANTILE)
+    detectable = Detectable(_comparison, ("gap",), _TWO_SIDED)
     steps: list[Step] = [
         partial(_quantiles, tests=tests),
         *detectable.steps,
-        limits_at(_ONE_SIDED),
+        *limits_at(_ONE_SIDED),
         partial(_verdicts, tests=tests, found=detectable.difference("gap")),
         partial(_reasons, partition_keys=partition_keys, tests=tests),
     ]
@@ -223,19 +294,42 @@ def with_verdicts(
 
 def _quantiles(field: Fields, tests: GapTests) -> dict[str, pl.Expr]:
     """Add the quantiles of one test, two-sided and one-sided, at its share of the error of all."""
-    error = (1 - tests.level) / field("number")
-    quantiles = {_QUANTILE: upper_quantile(error / 2), _ONE_SIDED: upper_quantile(error)}
-    if not tests.designed:
-        return quantiles
-    return {name: student_score(z, field("df_of_verdict")) for name, z in quantiles.items()}
+    error = error_of_a_test(tests)
+    two_sided, one_sided = upper_quantile(error / 2), upper_quantile(error)
+    of_sides = [quantile_of(_ONE_SIDED, side) for side in SIDES]
+    if tests.designed:
+        df = field("df_of_verdict")
+        scores = dict.fromkeys(of_sides, student_score(one_sided, df))
+        return scores | {_TWO_SIDED: student_score(two_sided, df)}
+    lost = [field(f"inverse_df_{side}") for side in SIDES]
+    scores = {name: rate_score(one_sided, each) for name, each in zip(of_sides, lost, strict=True)}
+    return scores | {_TWO_SIDED: rate_score(two_sided, field(COMMON.inverse_df))}
+
+
+def error_of_a_test(tests: GapTests) -> pl.Expr:
+    """Level of one of the ``number`` of tests, which one with a picked reference shares.
+
+    Each pair of groups then has its share, which is slightly below what `picked` allows.
+    """
+    error = (1 - tests.level) / pl.col("number")
+    if not tests.picked:
+        return error
+    return error * 2 / pl.col(PICKED_FROM).clip(lower_bound=2).fill_null(2)
 
 
 def _comparison(field: Fields) -> dict[str, Comparison]:
-    own, other = (
-        pl.max_horizontal(field(f"size_low_{side}"), field(f"size_high_{side}")) for side in SIDES
-    )
+    def of_sides(value: Callable[[str], pl.Expr]) -> tuple[pl.Expr, pl.Expr]:
+        own, other = (value(side) for side in SIDES)
+        return own, other
+
+    def size(side: str) -> pl.Expr:
+        return pl.coalesce(field(f"size_test_{side}"), field(f"size_low_{side}"))
+
     reference = field("value_other")
-    return {"gap": Comparison(reference, own, other, reference - field("least"))}
+    pools = of_sides(lambda side: field(f"pool_{side}"))
+    slopes = of_sides(lambda side: field(f"slope_{side}").fill_null(0.0))
+    largest = reference - field("least")
+    return {"gap": Comparison(reference, pools, of_sides(size), slopes, largest)}
 
 
 def _verdicts(field: Fields, tests: GapTests, found: str) -> dict[str, pl.Expr]:
@@ -282,8 +376,27 @@ def _reasons(field: Fields, partition_keys: Sequence[str], tests: GapTests) -> d
         .then(pl.lit(NO_VARIANCE))
         .when(field(REPEATED))
         .then(pl.lit(REPEATS) + first)
+        .when(has_few_events(field))
+        .then(pl.lit(FEW_EVENTS))
     )
     return {"reason": reason, "value": field("value_own")}
+
+
+# Weighted rates with a smaller effective number of the rarer outcome may be off by more.
+_FEWEST_EVENTS = 5
+
+
+def has_few_events(field: Fields) -> pl.Expr:
+    """Whether a weighted rate, of either side, rests on few effective rows of the rarer outcome."""
+    few = (
+        (field(f"inverse_df_{side}") > 0)
+        & (
+            pl.min_horizontal(field(f"value_{side}"), field(f"complement_{side}"))
+            < _FEWEST_EVENTS * field(f"pool_{side}")
+        )
+        for side in SIDES
+    )
+    return pl.any_horizontal(few).fill_null(value=False)
 
 
 def why_not_compared(field: Fields, value: pl.Expr) -> pl.Expr:

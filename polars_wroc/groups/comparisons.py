@@ -218,6 +218,8 @@ THE_REFERENCE, NO_REFERENCE = "the reference", "no reference shown"
 UNDEFINED, NO_VARIANCE, ONE_CLASS = "undefined", "no variance", "one class only"
 UNKNOWN_REASON, NOT_IN_RANGES = "an unknown category", "not measured in ranges"
 FEW, REPEATS, SMALL_SHARE = "fewer than ", "repeats ", "share below "
+# Why limits of a weighted rate may be too narrow: the heaviest rows may not be among so few.
+FEW_EVENTS = "few effective events"
 # The name of what the overall rows of calibration are compared with.
 TARGET = "target"
 # Number of an attribute and segment in the order of the table.

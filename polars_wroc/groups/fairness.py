@@ -30,7 +30,7 @@ from polars_wroc.inputs.rows import IntoColumns, Rows, read_source
 from polars_wroc.metrics.auc_interval import Interval
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.metrics.summary import sum_groups, summary_of
-from polars_wroc.plans.queries import FrameT, in_columns, join_on_keys, like_input, over
+from polars_wroc.plans.queries import FrameT, Step, in_columns, join_on_keys, like_input, over
 from polars_wroc.stats.distributions import (
     chi_squared_p_value,
     f_p_value,
@@ -39,10 +39,13 @@ from polars_wroc.stats.distributions import (
 )
 from polars_wroc.stats.proportions import (
     Estimate,
+    Limits,
+    RateLimits,
     difference_limits,
     proportion,
+    proportion_column,
+    rate_score,
     ratio_limits,
-    wilson,
 )
 from polars_wroc.stats.variances import design_df
 from polars_wroc.thresholds.confusion_matrix import ThresholdMetrics
@@ -144,17 +147,21 @@ def _with_limits(
     """
     counted = table.drop_nulls(metric).with_columns(over(pl.len(), within).alias(_GROUPS))
     level = 1 - (1 - interval.level) / len(_CRITERIA[criterion])
-    quantile = simultaneous_quantile(level, pl.col(_GROUPS))
+    simultaneous = quantile = simultaneous_quantile(level, pl.col(_GROUPS))
     df = size = pl.lit(None, pl.Float64)
+    if metric != _AUC:
+        rate = proportion(metric, pl.col)
+        size, quantile = rate.effective_size, rate_score(quantile, rate.inverse_df)
     if interval.designed:
         df = design_df(pl.col)
-        quantile = student_score(quantile, df)
+        quantile = student_score(simultaneous, df)
+    ends: list[Step]
     if metric == _AUC:
-        limits = interval.score_limits(pl.col, pl.col(_QUANTILE))
+        ends = [lambda field: interval.score_limits(field, field(_QUANTILE))._asdict()]
     else:
-        size = proportion(metric, pl.col).size
-        limits = wilson(pl.col(metric), size, pl.col(_QUANTILE))
-    return counted.with_columns(quantile.alias(_QUANTILE)).select(
+        size_at, slope = (proportion_column(metric, part) for part in ("size", "slope"))
+        ends = RateLimits(metric, size_at, slope, _QUANTILE, *Limits._fields).steps
+    return in_columns(counted.with_columns(quantile.alias(_QUANTILE)), ends).select(
         *within,
         pl.lit(criterion).alias(_CRITERION),
         pl.col(_GROUPS),
@@ -163,8 +170,8 @@ def _with_limits(
         name=named_segment(),
         value=metric,
         n=f"n_{metric}",
-        low=limits.low,
-        high=limits.high,
+        low="low",
+        high="high",
         size=size,
         df=df,
     )

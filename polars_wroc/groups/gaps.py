@@ -29,6 +29,7 @@ from polars_wroc.groups.references import (
     DIFFERENCE,
     IS_REFERENCE,
     PAIR,
+    PICKED_FROM,
     REFERENCE_AUC,
     REPEATED,
     SHARE,
@@ -56,11 +57,11 @@ from polars_wroc.plans.queries import (
     join_on_keys,
     sum_unless_null,
 )
-from polars_wroc.ranking.curve import CELLS, SQUARES
+from polars_wroc.ranking.curve import CELL_SUMS
 from polars_wroc.ranking.placements import add_placements, row_curve, walked_class_counts
 from polars_wroc.ranking.sorting import by_descending_score
 from polars_wroc.stats.difference_tests import auc_difference_test
-from polars_wroc.stats.proportions import Limits, WeightedCount, size_by_design, value_and_sizes
+from polars_wroc.stats.proportions import Limits, WeightedCount, rate_columns
 from polars_wroc.stats.variances import DESIGN_DF, design_df, design_effect
 from polars_wroc.thresholds.registry import GAP_RATES
 from polars_wroc.thresholds.search import (
@@ -114,10 +115,11 @@ def added_up(parts: Sequence[Measured]) -> Measured:
 
 # How the cells of each side are named.
 NAMES_OF_SIDES: dict[str, Callable[[str], str]] = {"own": str, "other": other_name}
-_SIDE_PARTS = (
-    *("value", "complement", "size_low", "size_high"),
-    *("counted", "counted_squares", "others", "others_squares", "variance"),
+_AUC_PARTS = ("value", "complement", "size_low", "size_high", "size_test", "pool")
+_COUNTS = tuple(
+    f"{part}{end}" for part in ("counted", "others") for end in ("", "_squares", "_rows")
 )
+_SIDE_PARTS = (*_AUC_PARTS, *_COUNTS, "variance")
 # The difference that is tested is a share of that of both values. It may be off by the slack.
 # Limits of AUCs are corrected for skewness.
 _ROW_SCHEMA: dict[str, type[pl.DataType]] = {
@@ -142,10 +144,10 @@ def compare(
     if survey is not None:
         table = in_columns(survey.with_variances(table, reference), [_design_effects])
     intervals = [each.interval(designed=tests.designed) for each in (OF_GROUP, OF_REFERENCE)]
-    table = in_columns(table, [step for each in intervals for step in each.steps])
+    table = in_columns(table, interval_steps(intervals))
     if cells is not None:
         others: Step = lambda field: {  # noqa: E731
-            other_name(name): reference.cell(field(name)) for name in (*CELLS, *SQUARES)
+            other_name(name): reference.cell(field(name)) for name in CELL_SUMS
         }
         table = in_columns(join_on_keys(table, cells, keys), [others])
     rows = [] if tests.rates_alone else [_auc_row(intervals, reference, tests)]
@@ -159,6 +161,7 @@ def compare(
         *OWN_WEIGHTS,
         *(PAIR, REPEATED),
         IS_REFERENCE,
+        reference.picked_from.alias(PICKED_FROM),
         reference=reference.name,
         row=pl.concat_list(_as_row(row) for row in rows),
     )
@@ -213,6 +216,11 @@ def _shared(name: str, metric: Metric, reference: Reference, tests: GapTests) ->
     return row
 
 
+def interval_steps(intervals: Sequence[ScoreInterval]) -> list[Step]:
+    """Steps to what limits and tests of AUCs rest on."""
+    return [step for each in intervals for step in (*each.steps, each.test_sizes)]
+
+
 def auc_columns(intervals: Sequence[ScoreInterval]) -> dict[str, pl.Expr]:
     """Name the columns of both AUCs, and of their difference."""
     row = {
@@ -223,8 +231,12 @@ def auc_columns(intervals: Sequence[ScoreInterval]) -> dict[str, pl.Expr]:
     }
     for side, each in zip(SIDES, intervals, strict=True):
         sizes = [each.inverse_size(end) for end in Limits._fields]
-        columns = zip(_SIDE_PARTS, (each.auc, each.one_minus_auc, *sizes), strict=False)
+        sizes += [each.test_size, each.pooling]
+        columns = zip(_AUC_PARTS, (each.auc, each.one_minus_auc, *sizes), strict=True)
         row |= {f"{part}_{side}": pl.col(name) for part, name in columns}
+        # Of rates alone.
+        parts = ("slope", "events", "non_events", "inverse_df")
+        row |= {f"{part}_{side}": pl.lit(None, pl.Float64) for part in parts}
     return row
 
 
@@ -235,7 +247,8 @@ def _auc_row(
     row |= auc_columns(intervals) | {"skew": pl.lit(SKEWNESS)}
     if tests.method == "score":
         return row
-    test, own = _logit_test(tests.level), OF_GROUP.estimate(pl.col).limits(tests.level)
+    picked_from = reference.picked_from if tests.picked else None
+    test, own = _logit_test(tests.level, picked_from), OF_GROUP.estimate(pl.col).limits(tests.level)
     return row | {
         "gap": test["difference"],
         "logit_value_low": own.low.fill_nan(None),
@@ -246,14 +259,14 @@ def _auc_row(
     }
 
 
-def _logit_test(level: float) -> dict[str, pl.Expr]:
+def _logit_test(level: float, picked_from: pl.Expr | None) -> dict[str, pl.Expr]:
     """Test the difference by Student's t on the logits, as `auc_difference_test` does."""
     own, other = (each.estimate(pl.col) for each in (OF_GROUP, OF_REFERENCE))
     # With perfect separation the estimated variance is 0, which is no estimate of precision.
     known = (own.variance > 0) & (other.variance > 0)
     known &= pl.col(DIFFERENCE).is_not_null()
     variance = pl.when(known).then(own.variance + other.variance)
-    parts = auc_difference_test(own, other, variance, level)
+    parts = auc_difference_test(own, other, variance, level, picked_from)
     share = pl.col(SHARE)
     return {name: v if name == "p_value" else share * v for name, v in parts.items()}
 
@@ -262,9 +275,8 @@ def _rate_row(rate: str, reference: Reference, tests: GapTests) -> dict[str, pl.
     row = _shared(rate, GAP_RATES[rate], reference, tests)
     row["skew"] = pl.lit(0.0)
     for side, name in NAMES_OF_SIDES.items():
-        counts = cell_counts(rate, pl.col, name)
-        for part, count in zip(("counted", "others"), counts, strict=True):
-            row |= {f"{part}_{side}": count.weight, f"{part}_squares_{side}": count.squares}
+        sums = [s for each in cell_counts(rate, pl.col, name) for s in vars(each).values()]
+        row |= {f"{part}_{side}": value for part, value in zip(_COUNTS, sums, strict=True)}
         if tests.designed:
             row[f"variance_{side}"] = pl.col(rate_variance(name(rate)))
     weights = (
@@ -279,18 +291,13 @@ def _rates(field: Fields, *, designed: bool) -> dict[str, pl.Expr]:
     """Compute rates from their counts."""
     columns: dict[str, pl.Expr] = {}
     for side in SIDES:
-        part, others = (
-            WeightedCount(field(f"{name}_{side}"), field(f"{name}_squares_{side}"))
-            for name in ("counted", "others")
-        )
-        value, kish, size = value_and_sizes(part, others)
-        if designed:
-            size = size_by_design(value, kish, field(f"variance_{side}"))
-        parts = {"value": value, "complement": 1 - value, "size_low": 1 / size}
-        columns |= {
-            f"{name}_{side}": pl.when(is_rate(field)).then(v).otherwise(field(f"{name}_{side}"))
-            for name, v in (parts | {"size_high": 1 / size}).items()
-        }
+        sums = [field(f"{part}_{side}") for part in _COUNTS]
+        variance = field(f"variance_{side}") if designed else None
+        rate = rate_columns(WeightedCount(*sums[:3]), WeightedCount(*sums[3:]), variance)
+        for name, value in rate.items():
+            known = pl.when(is_rate(field)).then(value)
+            of_auc = known.otherwise(field(f"{name}_{side}")) if name in _AUC_PARTS else known
+            columns[f"{name}_{side}"] = of_auc
     return columns
 
 
@@ -312,13 +319,12 @@ def gap_rows(
     references: Sequence[tuple[pl.Expr, Reference]],
     tests: GapTests,
 ) -> pl.LazyFrame:
-    """Compare the segments for which a condition holds with a reference each, and judge all."""
+    """Compare the segments for which a condition holds with a reference each, as `compare` does."""
     sums = measured.sums.with_row_index(PLACE)
-    compared = [
+    return pl.concat(
         compare(measured._replace(sums=sums.filter(some)), keys, reference, tests)
         for some, reference in references
-    ]
-    return judged(pl.concat(compared), references[0][1].partition_keys, tests)
+    )
 
 
 @dataclass(frozen=True)
@@ -385,7 +391,7 @@ class GroupGaps:
         types = rows.frame.collect_schema()
         smallest = None if thresholds is None else walked_confusion_at(compiled, thresholds)
         # Null without a threshold.
-        summed = (*CELLS, *SQUARES, ROWS_SELECTED, ROWS_REJECTED)
+        summed = (*CELL_SUMS, ROWS_SELECTED, ROWS_REJECTED)
         added: dict[str, pl.Expr] = {name: sum_unless_null(pl.col(name)) for name in summed}
         parts: list[Measured] = []
         for division in self.divisions:
@@ -416,4 +422,6 @@ class GroupGaps:
     def _of(self, measured: Measured) -> pl.LazyFrame:
         marked = self.references.marked(measured.sums, self.partition_keys)
         references = self.of_segments(self.partition_keys)
-        return gap_rows(measured._replace(sums=marked), self.keys, references, self.tests)
+        tests = self.tests.of(reference for _, reference in references)
+        rows = gap_rows(measured._replace(sums=marked), self.keys, references, tests)
+        return judged(rows, self.partition_keys, tests)

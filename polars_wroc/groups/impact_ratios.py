@@ -19,16 +19,22 @@ from polars_wroc.groups.categories import (
     read_categories,
 )
 from polars_wroc.groups.comparison_tests import (
+    COMMON,
     RATIOS,
     SIDES,
     difference_test,
+    has_few_events,
     limits_at,
+    quantile_of,
+    rate_p_value,
+    rates_of_rows,
     ratio_of,
     side_at,
 )
 from polars_wroc.groups.comparisons import (
     ALIKE,
     DIFFERENT,
+    FEW_EVENTS,
     IMPACT,
     NO_VARIANCE,
     THE_REFERENCE,
@@ -42,6 +48,7 @@ from polars_wroc.groups.comparisons import (
 )
 from polars_wroc.groups.references import (
     IS_REFERENCE,
+    PICKED_FROM,
     Reference,
     SurveyGaps,
     correlation,
@@ -73,24 +80,21 @@ from polars_wroc.plans.queries import (
     over,
     sum_unless_null,
 )
-from polars_wroc.ranking.curve import CELLS, SQUARES, cell
+from polars_wroc.ranking.curve import CELL_SUMS, CELLS, cell
 from polars_wroc.stats.difference_tests import (
     Adjust,
     Exact,
-    Sample,
     adjusted,
     check_options,
-    equal_proportions,
-    numbers_of_rows,
 )
 from polars_wroc.stats.distributions import (
-    normal_quantile,
+    picked,
     simultaneous_quantile,
     student_quantile,
     student_score,
     upper_quantile,
 )
-from polars_wroc.stats.proportions import TOLERANCE, size_by_design, value_and_sizes
+from polars_wroc.stats.proportions import TOLERANCE, rate_columns, rate_quantile, rate_score
 from polars_wroc.stats.variances import DESIGN_DF, design_df
 from polars_wroc.thresholds.rules import max_selection_rate
 from polars_wroc.thresholds.search import (
@@ -108,8 +112,11 @@ from polars_wroc.thresholds.search import (
 # Categories with a smaller share of the weight are not compared, by default.
 MIN_SHARE = 0.02
 _RATE = "selection_rate"
-_SUMS = (*CELLS, *SQUARES, ROWS_SELECTED, ROWS_REJECTED, ROWS_MISSING)
-_PARTS = ("value", "complement", "size_low", "size_high")
+_SUMS = (*CELL_SUMS, ROWS_SELECTED, ROWS_REJECTED, ROWS_MISSING)
+_PARTS = (
+    *("value", "complement", "pool", "size_low", "size_high", "slope"),
+    *("events", "non_events", "inverse_df"),
+)
 # Whether a category, then also its reference, has enough rows to be judged.
 _ENOUGH = "__enough"
 # Quantiles of the limits of a rate, and of those of all ratios at once.
@@ -140,9 +147,11 @@ class ImpactRatios:
         if units is not None:
             group = Reference(self.categories.partition_keys, "row")
             compared = units.with_variances(compared, group).cache()
-        test = difference_test(designed=True).steps if units else [_numbers]
-        steps = [self._quantiles, *test, limits_at(_QUANTILE, "own"), limits_at(_JOINT_QUANTILE)]
-        tested = in_columns(compared, [*steps, self._ratios])
+        test = difference_test(designed=True).steps if units else [*COMMON.steps, rates_of_rows]
+        limits = [*limits_at(_QUANTILE, "own"), *limits_at(_JOINT_QUANTILE)]
+        tested = in_columns(compared, [self._quantiles, *test, *limits, self._ratios])
+        p_value = picked(pl.col("p_value"), pl.col(PICKED_FROM))
+        tested = tested.with_columns(p_value=p_value)
         return in_columns(adjusted(tested, self.adjust), [self._verdicts, self._reasons])
 
     def _units(self, cells: pl.LazyFrame, design: SampleDesign) -> SurveyGaps:
@@ -171,10 +180,9 @@ class ImpactRatios:
         selected, rejected = cell_counts(_RATE, field)
         if self.favorable == "rejected":
             selected, rejected = rejected, selected
-        value, kish, size = value_and_sizes(selected, rejected)
-        if self.designed:
-            # Both rates have the same variance.
-            size = size_by_design(value, kish, field(rate_variance(_RATE)))
+        # Both rates have the same variance.
+        variance = field(rate_variance(_RATE)) if self.designed else None
+        rate = rate_columns(selected, rejected, variance)
         # Null where no row has a score and so there is no median.
         n = (field(ROWS_SELECTED) + field(ROWS_REJECTED)).fill_null(0)
         weight = reduce(add, (field(name) for name in CELLS))
@@ -184,10 +192,7 @@ class ImpactRatios:
             "n_missing": field(ROWS_MISSING),
             "weight": pl.when(n == 0).then(0.0).otherwise(cell(weight)),
             "n_selected": field(ROWS_SELECTED).fill_null(0),
-            "value_own": value,
-            "complement_own": 1 - value,
-            "size_low_own": 1 / size,
-            "size_high_own": 1 / size,
+            **{f"{part}_own": rate[part] for part in _PARTS},
         }
 
     def _both(self, field: Fields) -> dict[str, pl.Expr]:
@@ -199,6 +204,7 @@ class ImpactRatios:
             "gap": pl.when(_is_tested(field)).then(difference),
             "share": pl.lit(1.0),
             "skew": pl.lit(0.0),
+            **{f"size_test_{side}": pl.lit(None, pl.Float64) for side in SIDES},
             "reference": known.then(field(other_name(SEGMENT))),
             "n_reference": known.then(field(other_name("n"))),
             "reference_value": known.then(other["value_other"]),
@@ -214,15 +220,22 @@ class ImpactRatios:
         several = pl.when(groups > 1).then(groups - 1)
         named = upper_quantile((1 - pl.lit(self.level) ** (1 / several)) / 2)
         highest = simultaneous_quantile(self.level, groups)
-        joint = pl.when(self.categories.reference.is_named).then(named).otherwise(highest)
+        is_named = self.categories.reference.is_named
+        joint = pl.when(is_named).then(named).otherwise(highest)
+        columns = {PICKED_FROM: pl.when(~is_named).then(groups)}
+        joint_of = [quantile_of(_JOINT_QUANTILE, side) for side in SIDES]
         if not self.designed:
-            return {_QUANTILE: pl.lit(normal_quantile(tail)), _JOINT_QUANTILE: joint}
+            lost = [field(f"inverse_df_{side}") for side in SIDES]
+            scores = {n: rate_score(joint, each) for n, each in zip(joint_of, lost, strict=True)}
+            own = {quantile_of(_QUANTILE, "own"): rate_quantile(tail, lost[0])}
+            return columns | scores | own
         df = design_df(field)
-        return {
+        own_quantile = student_quantile(tail, design_df(field, own_df(DESIGN_DF)))
+        return columns | {
             "df": df,
             "correlation": correlation(_RATE, field),
-            _QUANTILE: student_quantile(tail, design_df(field, own_df(DESIGN_DF))),
-            _JOINT_QUANTILE: student_score(joint, df),
+            quantile_of(_QUANTILE, "own"): own_quantile,
+            **dict.fromkeys(joint_of, student_score(joint, df)),
         }
 
     def _ratios(self, field: Fields) -> dict[str, pl.Expr]:
@@ -232,7 +245,7 @@ class ImpactRatios:
         p_value = (
             field(difference_test(designed=True).p_value)
             if self.designed
-            else equal_proportions(field, self.exact)
+            else rate_p_value(field, self.exact)
         )
         limits = {name: tested.then(end) for name, end in zip(RATIOS[1:], ratio[1:], strict=True)}
         return {
@@ -274,6 +287,8 @@ class ImpactRatios:
             .then(pl.lit(few_rows(self.min_rows)))
             .when((field("verdict") == TOO_LITTLE) & field("ratio_low").is_null())
             .then(pl.lit(NO_VARIANCE))
+            .when(has_few_events(field))
+            .then(pl.lit(FEW_EVENTS))
         )
         # What is shown is the ratio.
         return {"reason": reason, "gap": pl.lit(None, pl.Float64)}
@@ -282,11 +297,6 @@ class ImpactRatios:
 def _added(columns: Iterable[str]) -> dict[str, pl.Expr]:
     """Add up columns; null where a term is, as one that overflows."""
     return {name: sum_unless_null(pl.col(name)) for name in columns}
-
-
-def _numbers(field: Fields) -> dict[str, pl.Expr]:
-    one, other = (Sample(field(f"value_{side}"), 1 / field(f"size_low_{side}")) for side in SIDES)
-    return numbers_of_rows(one, other)
 
 
 def _is_tested(field: Fields) -> pl.Expr:
@@ -380,7 +390,8 @@ def impact_ratios(
           its rows and its rate.
         - ``ratio, ratio_low, ratio_high``: the rate divided by that of the reference, with limits
           that hold for all categories of the attribute at once, whichever has the highest rate.
-        - ``p_value, p_adjusted``: test that both rates are equal.
+        - ``p_value, p_adjusted``: test that both rates are equal, which allows for the highest of
+          so many equal rates.
         - ``verdict``: ``"different"`` where the upper limit is less than 0.8, so that the ratio is
           surely below four fifths; ``"alike"`` where the lower limit is 0.8 or more; ``"too little
           data"`` in between.
@@ -411,8 +422,8 @@ def impact_ratios(
     test says that a decision is lawful: smaller differences may count if they are significant, and
     larger ones may not on small numbers [1]_.
 
-    Intervals of rates are Wilson's for effective sample sizes, and ratios combine them by Donner
-    and Zou's method [3]_ as in `fairness` and `group_gaps`: a ratio excludes 1 exactly where the
+    Intervals of rates are those of `threshold_metrics`, and ratios combine them by Donner and Zou's
+    method [3]_ as in `fairness` and `group_gaps`: a ratio excludes 1 exactly where the
     difference excludes 0. For the joint limits each rate has its own at the quantile of the
     studentised range [4]_ divided by the square root of 2; with a named reference, at Sidak's for
     all others. Without them ratios of equal groups seem surely below 0.8 too often, since the
@@ -420,10 +431,14 @@ def impact_ratios(
 
     The test is the z-test with the pooled variance, without a correction for continuity, where at
     least five rows are expected in each cell of the table of four; in other tables it is Fisher's
-    exact test, with half the probability of tables as likely as the observed one (mid-p [5]_).
-    With weights, where effective numbers of rows are not whole, small categories have no p-value.
-    By the design of a survey the p-value belongs to the level at which the interval of the
-    difference just excludes 0.
+    exact test, with half the probability of tables as likely as the observed one (mid-p [5]_). With
+    unequal weights it is the test of `group_gaps`. Without a selected row in the reference there is
+    no ratio, but a lower limit of it. By the design of a survey the p-value belongs to the level at
+    which the interval of the difference just excludes 0. Compared with the highest, a p-value is
+    replaced by the probability that the range of as many equal rates exceeds the difference,
+    divided by the number of comparisons: with Bonferroni's or Holm's method that is Tukey's test
+    [4]_, and of two categories the p-value stays. The verdict rests on the joint limits, not on the
+    p-values.
 
     References
     ----------

@@ -48,6 +48,8 @@ from polars_wroc.thresholds.search import rate_influence, rate_influences, rate_
 PAIR, REPEATED = "__pair", "__repeated"
 # Marks a group that is the reference.
 IS_REFERENCE = "__is_reference"
+# Number of groups that the reference was picked from as the best; null where it was not picked.
+PICKED_FROM = "__picked_from"
 # Relative rounding error of a difference of cells.
 _ROUNDING = 1e-14
 
@@ -117,12 +119,20 @@ class Reference:
     def _choice(self) -> list[Step]:
         return [] if self.best_of is None else [partial(self._best, least=self.best_of)]
 
+    @property
+    def picked_from(self) -> pl.Expr:
+        """Number of groups that it was picked from, after `steps` or `choosing`."""
+        return pl.lit(None, pl.Int64) if self.best_of is None else pl.col(PICKED_FROM)
+
     def _best(self, field: Fields, least: int) -> dict[str, pl.Expr]:
-        """Mark the first group with the highest AUC."""
+        """Mark the first group with the highest AUC, and count those that could have it."""
         candidate = pl.when(large_enough("auc", least)).then(field(OF_GROUP.column("auc")))
         # Equal AUCs of different rows may round differently.
         highest = (candidate >= candidate.max() - TOLERANCE).fill_null(value=False)
-        return {IS_REFERENCE: over(highest & (highest.cum_sum() == 1), self.partition_keys)}
+        return {
+            IS_REFERENCE: over(highest & (highest.cum_sum() == 1), self.partition_keys),
+            PICKED_FROM: over(candidate.count().cast(pl.Int64), self.partition_keys),
+        }
 
     @property
     def _compared(self) -> list[Step]:

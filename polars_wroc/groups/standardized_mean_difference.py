@@ -18,6 +18,7 @@ from polars_wroc.groups.categories import (
     Intersections,
     read_categories,
 )
+from polars_wroc.groups.comparisons import FEW
 from polars_wroc.groups.impact_ratios import MIN_SHARE
 from polars_wroc.groups.references import IS_REFERENCE, other_name
 from polars_wroc.inputs import arguments
@@ -26,9 +27,9 @@ from polars_wroc.inputs.decisions import Unknown
 from polars_wroc.inputs.frames import read_rows, require_groups
 from polars_wroc.inputs.rows import IntoColumns, Rows, polars_frame
 from polars_wroc.plans.queries import Fields, FrameT, in_columns, join_on_keys, like_input
-from polars_wroc.stats.distributions import normal_quantile, two_sided_p_value
+from polars_wroc.stats.distributions import student_p_value, student_quantile
 from polars_wroc.stats.moments import combined, moment_columns, moments, moments_of_rows, others
-from polars_wroc.stats.proportions import is_exact
+from polars_wroc.stats.proportions import TOLERANCE, is_exact
 
 Denominator: TypeAlias = Literal["overall", "pooled", "reference"]
 
@@ -54,7 +55,15 @@ _OTHER = other_name(_OWN)
 _MOVED, _LEFT, _MEAN = "moved", "left", "__mean_of_rest"
 # The samples whose mean variance is the square of each denominator.
 _BEHIND = {"overall": (_ALL,), "pooled": (_OWN, _OTHER), "reference": (_OTHER,)}
-_SQUARE, _SE = "__squared_denominator", "__se_of_smd"
+_SQUARE, _SE, _DF = "__squared_denominator", "__se_of_smd", "__df_of_smd"
+# Of both groups: 1 divided by their effective numbers of rows, and their parts of the variance.
+_H2, _VARIANCE = (
+    {name: f"__{part}_of_{name}" for name in (_OWN, _OTHER)} for part in ("h2", "variance")
+)
+# The part of all other rows.
+_LEFT_OVER = "__variance_of_other_rows"
+# With fewer effective rows in a group there are no limits.
+FEWEST_ROWS = 25
 
 
 @dataclass(frozen=True)
@@ -75,7 +84,7 @@ class SmdTable:
         compared = self._with_reference(self._with_rest(self.categories.marked(weighed)))
         models = self.categories.models
         compared = join_on_keys(compared, _named(_ALL, cells, models), models)
-        steps = [self._denominators, _differences, self._errors, self._shown]
+        steps = [self._denominators, _differences, self._errors, _standard_error, self._shown]
         return self.categories.ordered(in_columns(compared, steps), SMD_COLUMNS)
 
     def _cells(self, rows: Rows) -> pl.LazyFrame:
@@ -113,10 +122,11 @@ class SmdTable:
         return {_SQUARE: pl.when((square > 0) & square.is_finite()).then(square)}
 
     def _errors(self, field: Fields) -> dict[str, pl.Expr]:
-        """Add the standard error, from the influences of rows on both means and the denominator.
+        """Add the variance, from the influences of rows on both means and the denominator.
 
         The rows of a sample behind the denominator have an influence on it of ``slope`` times the
-        squared deviation from their centre less its mean.
+        squared deviation from their centre less its mean. In each of both groups the squares are
+        too small by the factor ``1 - h2``, as a variance about the group's own mean is.
         """
         smd, square = field("smd"), field(_SQUARE)
         samples = {name: moments(name, field) for name in (_OWN, _OTHER, _ALL)}
@@ -124,33 +134,43 @@ class SmdTable:
         slopes = {name: -smd / (2 * square * len(behind) * samples[name].weight) for name in behind}
         # The influences of the rows of a sample add up to 0.
         means = {name: samples[name].squares / samples[name].weight for name in behind}
-        variance: pl.Expr = pl.lit(0.0)
-        for name in behind:
-            each, mean = samples[name], means[name]
-            spread = each.powers[4] - 2 * mean * each.powers[2] + mean**2 * each.powers[0]
-            variance += slopes[name] ** 2 * spread
+
+        def on_denominator(powers: Sequence[pl.Expr], sample: str) -> pl.Expr:
+            mean, (zeroth, _, second, _, fourth) = means[sample], powers
+            return slopes[sample] ** 2 * (fourth - 2 * mean * second + mean**2 * zeroth)
+
+        # Of rows in neither group, which are behind the denominator of all rows only.
+        left = on_denominator(samples[_ALL].powers, _ALL) if _ALL in behind else pl.lit(0.0)
+        columns: dict[str, pl.Expr] = {}
         for name, sign in ((_OWN, 1), (_OTHER, -1)):
             each = samples[name]
             of_mean = sign / (each.weight * square.sqrt())
-            variance += of_mean**2 * each.powers[2]
+            variance = of_mean**2 * each.powers[2]
             # These rows are behind the denominator too, alone or among all.
             for sample in (one for one in behind if one in (name, _ALL)):
                 shift = each.centre - samples[sample].centre
                 product = each.powers[3] + 2 * shift * each.powers[2]
                 product += (shift**2 - means[sample]) * each.powers[1]
-                variance += 2 * of_mean * slopes[sample] * product
+                spread = on_denominator(each.about(samples[sample].centre).powers, sample)
+                variance += spread + 2 * of_mean * slopes[sample] * product
+                left -= spread if sample == _ALL else 0.0
+            h2 = (each.powers[0] / each.weight / each.weight).fill_nan(None)
+            columns |= {_H2[name]: h2, _VARIANCE[name]: variance.clip(lower_bound=0.0) / (1 - h2)}
         sums = [each.powers[0] for each in samples.values()]
         sums.append(reduce(add, (samples[name].powers[4] for name in behind)))
         exact = pl.all_horizontal(is_exact(each) for each in sums)
-        return {_SE: pl.when(exact).then(variance.clip(lower_bound=0.0).sqrt())}
+        return columns | {_LEFT_OVER: pl.when(exact).then(left.clip(lower_bound=0.0))}
 
     def _shown(self, field: Fields) -> dict[str, pl.Expr]:
         own, other = (moments(name, field) for name in (_OWN, _OTHER))
         smd, se = field("smd"), field(_SE)
         known = pl.when(~field(UNKNOWN))
-        limited = pl.when(~field(UNKNOWN) & ~field(IS_REFERENCE) & (se > 0) & se.is_finite())
-        tested = pl.when(field(COMPARED) & ~field(IS_REFERENCE) & (se > 0) & se.is_finite())
-        margin = normal_quantile((1 + self.level) / 2) * se
+        compared = ~field(UNKNOWN) & ~field(IS_REFERENCE)
+        few = pl.max_horizontal(field(h2) for h2 in _H2.values()) * FEWEST_ROWS > 1 + TOLERANCE
+        noted = pl.when(compared & few).then(pl.lit(f"{FEW}{FEWEST_ROWS} rows"))
+        limited = compared & ~few & (se > 0) & se.is_finite()
+        tested = pl.when(field(COMPARED) & limited)
+        margin = student_quantile((1 + self.level) / 2, field(_DF)) * se
         return {
             "mean_score": _finite(own.centre),
             "sd_score": _finite(own.variance.sqrt()),
@@ -159,10 +179,19 @@ class SmdTable:
             "difference": known.then(_finite(field("difference"))),
             "denominator_sd": known.then(field(_SQUARE).sqrt()),
             "smd": known.then(smd),
-            "smd_low": limited.then(smd - margin),
-            "smd_high": limited.then(smd + margin),
-            "p_value": tested.then(two_sided_p_value(smd / se)),
+            "smd_low": pl.when(limited).then(smd - margin),
+            "smd_high": pl.when(limited).then(smd + margin),
+            "p_value": tested.then(student_p_value(smd / se, field(_DF))),
+            "excluded": field("excluded").fill_null(noted),
         }
+
+
+def _standard_error(field: Fields) -> dict[str, pl.Expr]:
+    """Add the standard error and Satterthwaite's degrees of freedom."""
+    total = reduce(add, (field(name) for name in (*_VARIANCE.values(), _LEFT_OVER)))
+    groups = [(field(_VARIANCE[name]) / total, field(_H2[name])) for name in (_OWN, _OTHER)]
+    inverse = reduce(add, (share**2 * h2 / (1 - h2) for share, h2 in groups))
+    return {_SE: total.sqrt(), _DF: (1 / inverse).clip(lower_bound=1.0)}
 
 
 def _differences(field: Fields) -> dict[str, pl.Expr]:
@@ -255,12 +284,15 @@ def standardized_mean_difference(
           scores are lower than those of the reference, with its confidence interval.
         - ``p_value`` (Float64) of the test that there is no difference.
         - ``excluded`` (String): ``"small share"`` below ``min_share``, where there is no test,
-          ``"unknown"``, where there is no difference either, or null.
+          ``"unknown"``, where there is no difference either, ``"fewer than 25 rows"``, where there
+          are neither limits nor a test, or null.
 
         A category that was named as reference has the difference 0, no limits and no test. Means
         are null without weight and where a score is infinite, standard deviations also with one
         row, and differences where the denominator is 0 or unknown; limits also where squares of
-        the weights overflow or underflow.
+        the weights overflow or underflow, and where the category or its reference has fewer than 25
+        effective rows (Kish's: the squared sum of the weights, divided by the sum of their
+        squares).
 
     Raises
     ------
@@ -271,15 +303,21 @@ def standardized_mean_difference(
     Notes
     -----
     Variances are unbiased: with weights their divisor is ``W - S / W``, of the sum of the weights
-    and that of their squares, which is the number of rows less one without weights. Limits are
-    normal, and the standard error is linearised: it adds up the squared influences of rows on both
-    means and on the denominator. The intervals of 95 % had 93 % to 95 % coverage in simulations
-    with 20 rows and more in a category.
+    and that of their squares, which is the number of rows less one without weights. The standard
+    error is linearised: it adds up the squared influences of rows on both means and on the
+    denominator, in each of both groups divided by ``1 - h2``, where ``1 / h2`` is its effective
+    number of rows. Limits and the test use Student's t with Satterthwaite's degrees of freedom
+    [3]_, as Welch's test does.
+
+    Skewed scores, and weights that go with the score, are not solved: limits are too narrow where
+    groups are small. In simulations with 25 effective rows and more, limits of 95 % covered 0.92 to
+    0.94 of such differences, and 0.93 to 0.96 of others.
 
     References
     ----------
     .. [1] Gill, N. et al. (2020), Information 11, 137.
     .. [2] Austin, P. C. (2009), Statistics in Medicine 28, 3083-3107.
+    .. [3] Satterthwaite, F. E. (1946), Biometrics Bulletin 2, 110-114.
 
     Examples
     --------
@@ -287,16 +325,16 @@ def standardized_mean_difference(
     >>> import polars_wroc as wroc
     >>> df = pl.DataFrame({"g": list("aaaabbbb"), "s": [1, 2, 3, 4, 2, 4, 6, 8]})
     >>> table = wroc.standardized_mean_difference(df, "s", attributes="g")
-    >>> table.select("segment", pl.col("mean_score", "difference", "smd", "smd_low").round(4))
+    >>> table.select("segment", pl.col("mean_score", "difference", "smd").round(4), "excluded")
     shape: (2, 5)
-    ┌─────────┬────────────┬────────────┬─────────┬─────────┐
-    │ segment ┆ mean_score ┆ difference ┆ smd     ┆ smd_low │
-    │ ---     ┆ ---        ┆ ---        ┆ ---     ┆ ---     │
-    │ str     ┆ f64        ┆ f64        ┆ f64     ┆ f64     │
-    ╞═════════╪════════════╪════════════╪═════════╪═════════╡
-    │ a       ┆ 2.5        ┆ -2.5       ┆ -1.0801 ┆ -1.868  │
-    │ b       ┆ 5.0        ┆ 2.5        ┆ 1.0801  ┆ 0.2922  │
-    └─────────┴────────────┴────────────┴─────────┴─────────┘
+    ┌─────────┬────────────┬────────────┬─────────┬────────────────────┐
+    │ segment ┆ mean_score ┆ difference ┆ smd     ┆ excluded           │
+    │ ---     ┆ ---        ┆ ---        ┆ ---     ┆ ---                │
+    │ str     ┆ f64        ┆ f64        ┆ f64     ┆ str                │
+    ╞═════════╪════════════╪════════════╪═════════╪════════════════════╡
+    │ a       ┆ 2.5        ┆ -2.5       ┆ -1.0801 ┆ fewer than 25 rows │
+    │ b       ┆ 5.0        ┆ 2.5        ┆ 1.0801  ┆ fewer than 25 rows │
+    └─────────┴────────────┴────────────┴─────────┴────────────────────┘
     """
     level = arguments.level(level)
     arguments.option("denominator", denominator, get_args(Denominator))

@@ -22,12 +22,26 @@ from polars_wroc.groups.comparisons import (
     relative_pairs,
     sum_of_shares,
 )
-from polars_wroc.groups.gaps import NAMES_OF_SIDES, GroupGaps, Measured, auc_columns, compare
-from polars_wroc.groups.references import IS_REFERENCE, PAIR, REPEATED, Reference, other_name
+from polars_wroc.groups.gaps import (
+    NAMES_OF_SIDES,
+    GroupGaps,
+    Measured,
+    auc_columns,
+    compare,
+    interval_steps,
+)
+from polars_wroc.groups.references import (
+    IS_REFERENCE,
+    PAIR,
+    PICKED_FROM,
+    REPEATED,
+    Reference,
+    other_name,
+)
 from polars_wroc.inputs.arguments import shown
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.plans.queries import Fields, Step, in_columns, join_on_keys, over
-from polars_wroc.ranking.curve import CELLS, SQUARES
+from polars_wroc.ranking.curve import CELL_SUMS
 from polars_wroc.stats.proportions import is_exact
 from polars_wroc.thresholds.registry import GAP_RATES
 from polars_wroc.thresholds.search import cell_counts
@@ -60,10 +74,7 @@ def standardized_rates(
     """
 
     def others(field: Fields) -> dict[str, pl.Expr]:
-        return {
-            other_name(name): reference.cell(field(name)).fill_null(0.0)
-            for name in (*CELLS, *SQUARES)
-        }
+        return {other_name(name): reference.cell(field(name)).fill_null(0.0) for name in CELL_SUMS}
 
     def shares(field: Fields) -> dict[str, pl.Expr]:
         weight = stratum_weight(*(field(f"weight_{side}") for side in SIDES))
@@ -134,7 +145,10 @@ def _sizes(field: Fields) -> dict[str, pl.Expr]:
         variance = field(f"variance_{side}")
         known = pl.when((spread > 0) & (variance > 0))
         size = known.then(variance / spread).otherwise(field(f"size_{side}"))
-        columns |= {f"size_low_{side}": size, f"size_high_{side}": size}
+        parts = dict.fromkeys(("size_low", "size_high", "size_test", "pool"), size)
+        parts |= dict.fromkeys(("events", "non_events"), pl.lit(1.0))
+        parts |= dict.fromkeys(("slope", "inverse_df"), pl.lit(0.0))
+        columns |= {f"{name}_{side}": value for name, value in parts.items()}
     return columns
 
 
@@ -168,12 +182,13 @@ class GapsWithinStrata:
 
     def table(self) -> pl.LazyFrame:
         """Compute the gaps, and what they are without strata."""
-        groups, tests = self.groups, self.groups.tests
+        groups = self.groups
         measured, in_strata = groups.planned(), groups.planned(self.strata)
         sums = groups.references.marked(measured.sums, groups.partition_keys)
         sums, parts = sums.with_row_index(PLACE), []
         attribute, *models = groups.partition_keys
         of_whole = groups.of_segments(groups.partition_keys)
+        tests = groups.tests.of(reference for _, reference in of_whole)
         of_strata = groups.of_segments([attribute, *self.strata, *models])
         for (some, reference), (_, inside) in zip(of_whole, of_strata, strict=True):
             whole = measured._replace(sums=sums.filter(some))
@@ -202,7 +217,8 @@ class GapsWithinStrata:
         within = pl.concat(parts, how="diagonal")
         kept = crude.select(
             *keys,
-            *(PLACE, PAIR, REPEATED, IS_REFERENCE, "reference", "metric", "n", "n_reference"),
+            *(PLACE, PAIR, REPEATED, PICKED_FROM, IS_REFERENCE),
+            *("reference", "metric", "n", "n_reference"),
             *("enough", "enough_for_test", "least", "skew"),
             *OWN_WEIGHTS,
             gap_crude="gap",
@@ -227,7 +243,7 @@ class GapsWithinStrata:
             means |= each.mean_over(pl.col(_SHARE), pl.col)
         compared = in_columns(sums, steps).group_by(keys, maintain_order=True).agg(**means).cache()
         intervals = [each.interval() for each in (OF_GROUP, OF_REFERENCE)]
-        steps = [reference.difference, *(step for each in intervals for step in each.steps)]
+        steps = [reference.difference, *interval_steps(intervals)]
         columns = auc_columns(intervals)
         metric = {"metric": pl.lit(ROC_AUC.column), "has_ratio": pl.lit(value=False)}
         aucs = in_columns(compared, steps).select(*keys, IS_REFERENCE, **metric, **columns)

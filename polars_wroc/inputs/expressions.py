@@ -11,6 +11,7 @@ from polars_wroc.inputs.arguments import check_text, did_you_mean, reject_type
 from polars_wroc.inputs.columns import (
     COUNTED,
     LABEL,
+    ROW_COUNT,
     ROW_WEIGHT,
     SCORE,
     WEIGHT,
@@ -185,7 +186,8 @@ def _build(
         for (argument, name), (column, dtype) in zip(arguments.items(), columns, strict=False)
     )
     if frequency:
-        carried = carried | dict.fromkeys(COUNTED, columns[-1][0].cast(pl.Float64, strict=False))
+        number = columns[-1][0].cast(pl.Float64, strict=False)
+        carried = carried | dict.fromkeys((ROW_COUNT, *COUNTED), number)
     # As fields of one list the columns are evaluated once, however often they are used.
     named = dict(zip(arguments.values(), (column for column, _ in columns), strict=False))
     raw = as_struct(named | carried).implode()

@@ -192,6 +192,12 @@ class Rows:
         return _with_sign_of(weight, ROW_SQUARES) if self.counted else weight * weight.abs()
 
     @property
+    def signed_counts(self) -> pl.Expr:
+        """The numbers of rows, with a minus sign in negative rows."""
+        weight = pl.col(WEIGHT)
+        return _with_sign_of(weight, ROW_COUNT) if self.counted else weight.sign()
+
+    @property
     def signed_cubes(self) -> pl.Expr:
         """The cubed weights, with a minus sign in negative rows."""
         weight = pl.col(WEIGHT)

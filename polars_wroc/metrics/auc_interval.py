@@ -13,18 +13,19 @@ from typing import Literal, TypeAlias, get_args
 import polars as pl
 
 from polars_wroc.inputs import arguments
-from polars_wroc.inputs.columns import CLUSTER, COUNTED
+from polars_wroc.inputs.columns import CLUSTER, COUNTED, ROW_COUNT
 from polars_wroc.inputs.rows import CLASSES, Rows
 from polars_wroc.metrics import registry
-from polars_wroc.metrics.auc_variance import AUC_VARIANCE, Variance, units_of
+from polars_wroc.metrics.auc_variance import AUC_VARIANCE, CLUSTERS, Variance, units_of
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.metrics.score_interval import (
     NEWCOMBE_HIGH,
     NEWCOMBE_LOW,
-    RangeScoreInterval,
+    FprScoreInterval,
     ScoreInterval,
-    misranked_sums,
+    TprScoreInterval,
     newcombe_steps,
+    sums_in_range,
 )
 from polars_wroc.plans.queries import Fields, Step
 from polars_wroc.ranking.curve import Range
@@ -46,8 +47,7 @@ AreaMethod: TypeAlias = Literal["score", "logit-t", "logit", "wald"]
 Method: TypeAlias = Literal[AreaMethod, "newcombe"]
 
 INTERVAL_COLUMNS = ("auc", "auc_se", "auc_low", "auc_high", "ci_method", "n_eff_pos", "n_eff_neg")
-# 1 - AUC, the number of clusters, and the number of rows in a row's cluster.
-_ONE_MINUS_AUC, _CLUSTERS, _CLUSTER_ROWS = "__one_minus_auc", "__clusters", "__cluster_rows"
+_ONE_MINUS_AUC = "__one_minus_auc"
 # The variance with clusters, as a multiple of what it would be if rows were independent.
 _DESIGN_EFFECT = "__design_effect"
 # Quantile of Student's t.
@@ -61,8 +61,8 @@ DESIGN_COLUMNS = ("deff", "df", "df_segment")
 class Interval:
     """A confidence interval of the AUC of a group, from sums over its rows.
 
-    Where rows are ``counted`` one may stand for several. ``tpr`` is the range of true positive
-    rates of a partial AUC.
+    Where rows are ``counted`` one may stand for several. ``tpr`` or ``fpr`` is the range of rates
+    of a partial AUC.
     """
 
     level: float
@@ -73,6 +73,7 @@ class Interval:
     # Whether to use Newcombe's interval, which holds for a whole AUC only, without a variance.
     fallback: bool = True
     counted: bool = False
+    fpr: Range | None = None
     tpr: Range | None = None
 
     def __post_init__(self) -> None:
@@ -92,7 +93,7 @@ class Interval:
     @property
     def carried(self) -> Sequence[str]:
         """Columns of rows in lists that the sums need, in addition to scores and weights."""
-        return (CLUSTER,) if self.clustered else COUNTED if self.counted else ()
+        return (CLUSTER,) if self.clustered else (ROW_COUNT, *COUNTED) if self.counted else ()
 
     @property
     def variance(self) -> Variance:
@@ -121,10 +122,12 @@ class Interval:
         rows = self._variance_of_rows
         effect = _DESIGN_EFFECT if self.clustered or self.designed else None
         columns = "auc", _ONE_MINUS_AUC, rows.moments, "", effect
+        if self.fpr is not None:
+            return FprScoreInterval(*columns, self.fpr, rows.column("weight", "neg"))
         if self.tpr is None:
             return ScoreInterval(*columns)
-        size, weight = rows.effective("pos"), rows.column("weight", "pos")
-        return RangeScoreInterval(*columns, tpr=self.tpr, size=size, weight=weight)
+        weight, size = rows.column("weight", "pos"), rows.effective("pos")
+        return TprScoreInterval(*columns, self.tpr, weight, size)
 
     def score_limits(self, field: Fields, quantile: pl.Expr) -> Limits:
         """Limits of the method ``"score"`` at a quantile, after the steps."""
@@ -132,7 +135,7 @@ class Interval:
 
     def cluster_sums(self, placements: Placements) -> dict[str, pl.Expr]:
         """Values whose sums over its cluster `sums` needs in each row."""
-        return self.variance.cluster_sums(placements) | {_CLUSTER_ROWS: _has_weight(placements)}
+        return self.variance.cluster_sums(placements)
 
     def sums(self, curve: RowCurve, field: Fields) -> dict[str, pl.Expr]:
         """Aggregate a curve to the sums that `steps` need."""
@@ -144,22 +147,21 @@ class Interval:
         one_minus_auc: pl.Expr,
         placements: Placements,
         field: Fields,
-        misranked: pl.Expr | None = None,
+        in_range: pl.Expr | None = None,
     ) -> dict[str, pl.Expr]:
         """Aggregate any area, as a proportion of its maximum, to the sums that `steps` need.
 
-        For a range of true positive rates ``misranked`` is what `misranked_sums` needs.
+        For a range of rates ``in_range`` is what `sums_in_range` needs.
         """
         columns = {"auc": area, _ONE_MINUS_AUC: one_minus_auc}
         columns |= self.variance.sums(placements, field)
         rows = self._variance_of_rows
         if self.clustered:
-            clusters = pl.when(_has_weight(placements)).then(1 / field(_CLUSTER_ROWS)).sum()
-            # The latter for limits by the score-type method, which other tables have too.
-            columns |= {_CLUSTERS: clusters} | rows.sums(placements, field)
-        if misranked is not None and self._by_score:
-            weight = placements.pos.weight
-            columns |= misranked_sums(weight * rows.unit_weight(weight, field), misranked)
+            # For limits by the score-type method, which other tables have too.
+            columns |= rows.sums(placements, field)
+        if in_range is not None and self._by_score:
+            weight = (placements.pos if self.fpr is None else placements.neg).weight
+            columns |= sums_in_range(weight * rows.unit_weight(weight, field), in_range)
         return columns
 
     def walk_sums(self) -> dict[str, pl.Expr]:
@@ -197,7 +199,9 @@ class Interval:
 
     @property
     def _by_students_t(self) -> bool:
-        return self.designed or (self.clustered if self._by_score else self.method == "logit-t")
+        if self._by_score:
+            return self.designed or self.clustered or self._score.df is not None
+        return self.designed or self.method == "logit-t"
 
     @property
     def _tail(self) -> float:
@@ -223,15 +227,15 @@ class Interval:
 
     def _students(self, field: Fields) -> dict[str, pl.Expr]:
         """Add the quantile of Student's t, which both limits need several times."""
+        least = [field(self._score.df)] if self._by_score and self._score.df is not None else []
         if self.designed:
-            df = design_df(field)
-        elif self._by_score:
-            df = field(_CLUSTERS) - 1
-        else:
-            df = self.variance.degrees_of_freedom(field)
-            if self.clustered:
-                df = pl.min_horizontal(df, field(_CLUSTERS) - 1)
-        return {_QUANTILE: student_quantile(self._tail, df.clip(lower_bound=1.0))}
+            least.append(design_df(field))
+        elif not self._by_score:
+            least.append(self.variance.degrees_of_freedom(field))
+        elif self.clustered:
+            least.append(field(CLUSTERS) - 1)
+        df = pl.min_horizontal(least).clip(lower_bound=1.0)
+        return {_QUANTILE: student_quantile(self._tail, df)}
 
     def _quantile(self, field: Fields) -> pl.Expr:
         return field(_QUANTILE) if self._by_students_t else pl.lit(normal_quantile(self._tail))
@@ -301,7 +305,3 @@ class Interval:
             unknown = pl.when(field("auc").is_not_null() & field("auc_se").is_null())
             columns["ci_note"] = unknown.then(field(DESIGN_NOTE)).otherwise(field("ci_note"))
         return columns
-
-
-def _has_weight(placements: Placements) -> pl.Expr:
-    return placements.pos.weight + placements.neg.weight > 0

@@ -15,7 +15,14 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import polars as pl
 
-from polars_wroc.inputs.columns import CLUSTER, ROW_CUBES, ROW_SQUARES, SCORE, STRATUM
+from polars_wroc.inputs.columns import (
+    CLUSTER,
+    ROW_COUNT,
+    ROW_CUBES,
+    ROW_SQUARES,
+    SCORE,
+    STRATUM,
+)
 from polars_wroc.inputs.designs import Replicates, SampleDesign
 from polars_wroc.inputs.rows import CLASSES, Rows, class_weights
 from polars_wroc.plans.queries import (
@@ -44,6 +51,9 @@ Units: TypeAlias = Literal["row", "cluster", "counted"]
 
 # Sums over the rows of a class.
 _SUMS = ("weight", "squares", "cubes", "first", "second")
+_WALKED = (*_SUMS, "rows")
+# The number of rows with weight in a row's cluster, and that of clusters.
+UNIT_ROWS, CLUSTERS = "__unit_rows", "__clusters"
 # Below this proportion of its terms the denominator of a class's factor is 0: it has one unit.
 _ONE_UNIT = 1e-12
 
@@ -52,12 +62,14 @@ class Moments(NamedTuple):
     """Columns of the moments of a class, and of its contribution to the variance of the AUC.
 
     The moments are sums over rows of squared weights, which add up to 1, times powers of the
-    placement values: the 0th, the first and the second power.
+    placement values: the 0th, the first and the second power. ``unweighted`` is the 0th one if the
+    rows had equal weights.
     """
 
     h2: str
     x1: str
     x2: str
+    unweighted: str
     variance: str
 
 
@@ -95,13 +107,18 @@ class Variance:
         """Column of Kish's effective sample size of a class, in units."""
         return self.column("effective", side)
 
+    @property
+    def unit_weights(self) -> list[str]:
+        """Columns of the rows and weights of a row's cluster, whatever the placement values."""
+        return [UNIT_ROWS, *(self.column("unit_weight", side) for side in CLASSES)]
+
     def cluster_sums(self, placements: Placements) -> dict[str, pl.Expr]:
         """Values whose sums over its cluster `sums` needs in each row."""
         columns: dict[str, pl.Expr] = {}
         for side, (weight, placement) in placements._asdict().items():
             columns[self.column("unit_weight", side)] = weight
             columns[self.column("unit_sum", side)] = weight * placement
-        return columns
+        return columns | {UNIT_ROWS: _has_weight(placements)}
 
     def sums(self, placements: Placements, field: Fields) -> dict[str, pl.Expr]:
         """Aggregate the rows of a group to the sums that `steps` need."""
@@ -115,9 +132,12 @@ class Variance:
             columns[self.column("weight", side)] = weight.sum()
             columns[self.column("squares", side)] = (weight * own).sum()
             columns[self.column("cubes", side)] = self._cubes(weight, own, field).sum()
+            columns[self.column("rows", side)] = self._rows(weight, field).sum()
         if self.units == "cluster":
             of_unit = field(self.column("unit_weight", "neg"))
             columns[self._cross("weight", "unit_weight")] = (placements.pos.weight * of_unit).sum()
+            of_row = pl.when(_has_weight(placements)).then(1 / field(UNIT_ROWS))
+            columns[CLUSTERS] = of_row.sum()
         return columns
 
     def sums_of_values(self, placements: Placements, field: Fields) -> dict[str, pl.Expr]:
@@ -142,7 +162,7 @@ class Variance:
         return {
             self.column(name, side): pl.col(walk_sum(name, side))
             for side in CLASSES
-            for name in _SUMS
+            for name in _WALKED
         }
 
     @property
@@ -154,7 +174,7 @@ class Variance:
     def moments(self) -> dict[str, Moments]:
         """Columns of each class that `add_moments` adds, and its part of the variance."""
         return {
-            side: Moments(*(self.column(name, side) for name in ("h2", "x1", "x2", "part")))
+            side: Moments(*(self.column(name, side) for name in (*Moments._fields[:4], "part")))
             for side in CLASSES
         }
 
@@ -168,6 +188,7 @@ class Variance:
             known = pl.when(is_exact(field(self.column("cubes", side))))
             for name, value in zip(names[:3], sums, strict=True):
                 columns[name] = known.then(value / weight / weight)
+            columns[names.unweighted] = known.then(1 / field(self.column("rows", side)))
         return columns
 
     def _unit(
@@ -190,6 +211,11 @@ class Variance:
         if self.units == "counted":
             return pl.when(weight > 0).then(field(ROW_CUBES)).otherwise(0.0)
         return weight * unit * unit
+
+    def _rows(self, weight: pl.Expr, field: Fields) -> pl.Expr:
+        """Number of rows that a row represents; 0 for a row of the other class."""
+        number = field(ROW_COUNT) if self.units == "counted" else pl.lit(1, pl.Int64)
+        return pl.when(weight > 0).then(number).otherwise(0)
 
     def _parts(self, field: Fields) -> dict[str, pl.Expr]:
         """Add the contribution of each class to the variance.
@@ -238,14 +264,19 @@ class Variance:
         return scale * spread, scale * level
 
     def degrees_of_freedom(self, field: Fields) -> pl.Expr:
-        """Satterthwaite's degrees of freedom, from the contribution and size of each class."""
+        """Satterthwaite's degrees of freedom, from the contribution and size of each class.
+
+        At most those of the clusters, which may have rows of both classes.
+        """
         # From the parts alone: the covariance of classes that share clusters cancels out.
         parts = field(self.part("pos")) + field(self.part("neg"))
         spread = pl.lit(0.0)
         for side in CLASSES:
             share = field(self.part(side)) / parts
             spread += share**2 / (field(self.effective(side)) - 1).clip(lower_bound=1.0)
-        return 1 / spread
+        if self.units != "cluster":
+            return 1 / spread
+        return pl.min_horizontal(1 / spread, field(CLUSTERS) - 1).clip(lower_bound=1.0)
 
     def _cross(self, of_pos: str, of_neg: str) -> str:
         """Column of a sum over positives, of products with a sum over the unit's negatives."""
@@ -254,6 +285,10 @@ class Variance:
     def column(self, name: str, side: str) -> str:
         """Column of one of the sums of a class, or of its ``factor``."""
         return f"__{name}_{side}{self.name}"
+
+
+def _has_weight(placements: Placements) -> pl.Expr:
+    return placements.pos.weight + placements.neg.weight > 0
 
 
 def _without_rounding(difference: pl.Expr, terms: pl.Expr) -> pl.Expr:

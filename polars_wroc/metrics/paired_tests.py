@@ -25,7 +25,7 @@ from polars_wroc.stats.distributions import (
     student_quantile,
     two_sided_p_value,
 )
-from polars_wroc.stats.proportions import Limits, credible_correlation, margin
+from polars_wroc.stats.proportions import TOLERANCE, Limits, credible_correlation, margin
 from polars_wroc.stats.variances import design_df, design_effect
 
 # Ten steps give all digits of nearly all differences, the others those of the rest.
@@ -216,10 +216,12 @@ ComparisonMethod: TypeAlias = Literal["delong", "score"]
 ONE_MINUS = "__one_minus_first", "__one_minus_second"
 _CENTRE, _DIFFERENCE, _CORRELATION, _SCALE = "__centre", "__difference", "__correlation", "__scale"
 # Sums that models on the same rows share, and those that each has.
-_OF_WEIGHTS, _OF_PLACEMENTS = ("weight", "squares", "cubes"), ("first", "second")
+_OF_WEIGHTS, _OF_PLACEMENTS = ("weight", "squares", "cubes", "rows"), ("first", "second")
 # Of a pair by the design of a survey: the variances of both AUCs and their covariance.
 DESIGN = ("__design_variance_first", "__design_variance_second", "__design_covariance")
 _VARIANCE_BY_DESIGN, _DF = "__variance_by_design", "__df_by_design"
+# With fewer effective misranked rows in a class, these decide DeLong's variance.
+_FEWEST_MISRANKED = 3
 # A smaller proportion of the variances of both is rounding error of their difference.
 _ROUNDING = 1e-14
 
@@ -228,19 +230,20 @@ _ROUNDING = 1e-14
 class PairedTest:
     """The interval and the test of a difference of two AUCs.
 
-    If ``method`` is ``"delong"``, they are normal, from the variance of the difference; if
-    ``"score"``, from the score-type intervals of both AUCs and their correlation. If ``designed``,
-    variances are those by the design of a survey, which come with `DESIGN` in columns of a pair;
-    then with Student's t.
+    If ``method`` is ``"delong"``, they are Student's t, from the variance of the difference; if
+    ``"score"``, from the score-type intervals of both AUCs and their correlation; if None, by score
+    where few rows are misranked. If ``designed``, variances are those by the design of a survey,
+    which come with `DESIGN` in columns of a pair, and both are Student's t.
     """
 
-    method: ComparisonMethod
+    method: ComparisonMethod | None
     units: Units
     designed: bool = False
 
     def __post_init__(self) -> None:
         """Check the method."""
-        arguments.option("method", self.method, get_args(ComparisonMethod))
+        if self.method is not None:
+            arguments.option("method", self.method, get_args(ComparisonMethod))
 
     @property
     def variance(self) -> Variance:
@@ -282,22 +285,34 @@ class PairedTest:
     def result(self, level: float) -> dict[str, pl.Expr]:
         """Return interval and test as `CONTRAST_COLUMNS`; ``z`` is what the p-value belongs to."""
         difference, variance = pl.col(_DIFFERENCE), pl.col(self._total)
+        df = pl.col(_DF) if self.designed else self.variance.degrees_of_freedom(pl.col)
+        delong = contrast(difference, variance, level, df)
         if self.method == "delong":
-            return contrast(difference, variance, level, pl.col(_DF) if self.designed else None)
+            return delong
         tail = (1 + level) / 2
         normal = pl.lit(normal_quantile(tail))
         limits = self._test.limits(
             pl.col, student_quantile(tail, pl.col(_DF)) if self.designed else normal
         )
         known = pl.when(limits.low.is_not_null())
-        return {
-            "difference": difference,
-            "difference_se": variance.sqrt(),
+        by_score = delong | {
             "difference_low": limits.low,
             "difference_high": limits.high,
             "z": known.then(difference.sign() * pl.col(self._test.quantile)),
             "p_value": known.then(pl.col(self._test.p_value)),
         }
+        if self.method == "score":
+            return by_score
+        few = pl.when(self._few_misranked)
+        return {name: few.then(by_score[name]).otherwise(value) for name, value in delong.items()}
+
+    @property
+    def _few_misranked(self) -> pl.Expr:
+        """Whether an AUC is so near 1 or 0 that too few rows of a class decide it."""
+        rows = self._variances[0]
+        size = pl.min_horizontal(pl.col(rows.effective(side)) for side in CLASSES)
+        shares = (share for column in ONE_MINUS for share in (pl.col(column), 1 - pl.col(column)))
+        return size * pl.min_horizontal(shares) < _FEWEST_MISRANKED * (1 - TOLERANCE)
 
     @property
     def _variances(self) -> list[Variance]:

@@ -13,6 +13,7 @@ from polars_wroc.counts.score_sums import Binning
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import (
     CLUSTER,
+    COUNTED,
     SCORE,
     STRATUM,
     WEIGHT,
@@ -64,7 +65,8 @@ PARTIAL_COLUMNS = (
 _WEIGHTS = ("__weight_pos", "__weight_neg")
 _PLACEMENTS = ("__placement_pos", "__placement_neg")
 _SEGMENT = ("__x0", "__y0", "__x1", "__y1")
-_MISRANKED = "__misranked_pos"
+# Of positives the misranked part in a range of true positive rates, of negatives the part inside.
+_IN_RANGE = "__in_range"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,8 +103,8 @@ class LinearisedArea(PartialAUC):
         # An empty or a full area is exactly 0 or 1, although it is a difference of two sums.
         at_end = pl.when(share <= TOLERANCE).then(0.0).when(share >= 1 - TOLERANCE).then(1.0)
         one_minus_auc = at_end.otherwise(share)
-        misranked = None if self.tpr is None else field(_MISRANKED)
-        return interval.sums_of(1 - one_minus_auc, one_minus_auc, placements, field, misranked)
+        areas = 1 - one_minus_auc, one_minus_auc
+        return interval.sums_of(*areas, placements, field, field(_IN_RANGE))
 
     def placements(self, field: Fields) -> Placements:
         """Placement values: 1 minus a row's contribution as a proportion of the largest area."""
@@ -114,12 +116,11 @@ class LinearisedArea(PartialAUC):
         self, level: float, method: AreaMethod, *, clustered: bool, designed: bool = False
     ) -> Interval:
         """Return the interval of the area; ``"logit-t"`` where there is none by score."""
-        tpr = None if self._range == WHOLE_RANGE else self.tpr
-        if method == "score" and self.tpr is None and self._range != WHOLE_RANGE:
+        part = self._range != WHOLE_RANGE
+        if method == "score" and part and self.fpr is not None and self.fpr[0] > 0:
             method = "logit-t"
-        return Interval(
-            level, method, clustered=clustered, designed=designed, fallback=False, tpr=tpr
-        )
+        whole = Interval(level, method, clustered=clustered, designed=designed, fallback=False)
+        return replace(whole, fpr=self.fpr, tpr=self.tpr) if part else whole
 
     def scale(self, field: Fields) -> dict[str, pl.Expr]:
         """Turn proportions of a perfect score's area into areas."""
@@ -153,11 +154,13 @@ class LinearisedArea(PartialAUC):
         low, high = (_contributions_until(end, field) for end in self._range)
         row_sums = [above - below for above, below in zip(high, low, strict=True)]
         placements = [1 - contribution / self.width for contribution in row_sums]
-        weights = {name: field(name) for name in _WEIGHTS}
+        columns = {name: field(name) for name in _WEIGHTS}
         if self.tpr is None:
-            return weights | dict(zip(_PLACEMENTS, placements, strict=True))
-        misranked = {_MISRANKED: _missed_until(self._range[1], field)}
-        return weights | misranked | dict(zip(_PLACEMENTS, reversed(placements), strict=True))
+            columns[_IN_RANGE] = _reached(self._range[1], field)
+        else:
+            columns[_IN_RANGE] = _missed_until(self._range[1], field)
+            placements.reverse()
+        return columns | dict(zip(_PLACEMENTS, placements, strict=True))
 
 
 def _contributions_until(end: float, field: Fields) -> tuple[pl.Expr, pl.Expr]:
@@ -166,30 +169,34 @@ def _contributions_until(end: float, field: Fields) -> tuple[pl.Expr, pl.Expr]:
         return pl.lit(0.0), pl.lit(0.0)
     x0, y0, x1, y1 = (field(name) for name in _SEGMENT)
     height = _height_at(end, field)
-    pieces = {"reach": end - x0, "width": x1 - x0, "y0": y0 - height, "rise": y1 - y0}
+    pieces = {"reach": end - x0, "width": x1 - x0}
+    passed = {"passed": _reached(end, field), "y0": y0 - height, "rise": y1 - y0}
 
     def upward(of: Fields) -> pl.Expr:
         reach, width = of("reach"), of("width")
         inside = pl.when(reach >= width).then(reach - width / 2)
         return inside.when(reach > 0).then(reach**2 / (2 * width)).otherwise(0.0)
 
-    return let(pieces, upward), let(pieces, _area_passed) + end * height
+    return let(pieces, upward), let(passed, _area_passed) + end * height
 
 
 def _missed_until(end: float, field: Fields) -> pl.Expr:
     """Contributions of the rows along the curve to the area above it, from 0 to one end."""
-    x0, y0, x1, y1 = (field(name) for name in _SEGMENT)
-    pieces = {"reach": end - x0, "width": x1 - x0, "y0": 1 - y0, "rise": y0 - y1}
+    _, y0, _, y1 = (field(name) for name in _SEGMENT)
+    pieces = {"passed": _reached(end, field), "y0": 1 - y0, "rise": y0 - y1}
     return let(pieces, _area_passed)
+
+
+def _reached(end: float, field: Fields) -> pl.Expr:
+    """Part of a row along the curve that is before one end; 0 for a vertical step."""
+    x0, x1 = field(_SEGMENT[0]), field(_SEGMENT[2])
+    part = pl.when(x1 > x0).then((end - x0) / (x1 - x0))
+    return part.otherwise(0.0).clip(0.0, 1.0)
 
 
 def _area_passed(of: Fields) -> pl.Expr:
     """Area under the part of a segment within reach, for a segment of width 1."""
-    passed = pl.when(of("width") > 0).then((of("reach") / of("width")).clip(0.0, 1.0))
-    return let(
-        {"passed": passed.otherwise(0.0), "y0": of("y0"), "rise": of("rise")},
-        lambda part: part("passed") * (part("y0") + part("rise") * part("passed") / 2),
-    )
+    return of("passed") * (of("y0") + of("rise") * of("passed") / 2)
 
 
 def _height_at(end: float, field: Fields) -> pl.Expr:
@@ -224,9 +231,10 @@ def partial_auc_ci(
     level, design
         As for `roc_auc_ci`.
     method
-        ``"score"``: for the whole area the interval of `roc_auc_ci`, and one of the same kind for a
-        range of true positive rates that ends at 1. For a range that ends below 1 it gives no
-        interval; for a range of false positive rates ``"logit-t"`` is used instead. ``"logit-t"``,
+        ``"score"``: for the whole area the interval of `roc_auc_ci`, and others of the same kind
+        for a range of true positive rates that ends at 1 (one that ends below 1 has no interval)
+        and for a range of false positive rates that starts at 0; for one that starts above 0
+        ``"logit-t"`` is used instead. ``"logit-t"``,
         ``"logit"`` and ``"wald"`` are as for `roc_auc_ci`; the logit is that of the area as a
         proportion of a perfect score's.
 
@@ -238,8 +246,9 @@ def partial_auc_ci(
         ``n_eff_pos, n_eff_neg`` (Float64). Limits and ``ci_method`` are null where the interval is
         not defined: for ``"score"``, where a range of true positive rates ends below 1 (use
         `bootstrap`) or holds fewer than 3 positives, that is where their effective number, whatever
-        the clusters, times its width is below 3; for other methods, where the variance is 0 or
-        unknown.
+        the clusters, times its width is below 3, and where a range of false positive rates holds
+        fewer than 4 effective negatives or the variance is 0 or unknown; for other methods, where
+        the variance is 0 or unknown.
 
     Raises
     ------
@@ -254,6 +263,16 @@ def partial_auc_ci(
 
     Over high true positive rates only the positives with the lowest scores count. The logit's
     limits are too narrow there, and too high; the score-type interval keeps its level.
+
+    Over low false positive rates only the negatives with the highest scores do. The score-type
+    limits are Wilson's, for an effective size from the variances of both classes. That of the
+    negatives has two more observations of the size of one of the ``k`` effective negatives inside
+    the range, and quantiles are Student's t with Satterthwaite's degrees of freedom, of which the
+    negatives have ``k - 1``. With dependent rows the inverse size is multiplied by the design
+    effect, and degrees of freedom are at most those of the design or the clusters. The logit's
+    limits are too narrow there with uneven weights: in simulations of ranges to 0.1 with 150 rows
+    in each class those of 95 % covered 0.85 to 0.93, these 0.93 or more. Heavy tails together with
+    weights that go with the score are not solved: down to 0.91.
 
     References
     ----------
@@ -395,7 +414,8 @@ def _areas(rows: Rows, area: PartialAUC) -> tuple[pl.LazyFrame, list[str]]:
 
 
 def _intervals(rows: Rows, area: LinearisedArea, interval: Interval) -> pl.LazyFrame:
-    carried = [name for name in (CLUSTER, STRATUM) if name in rows.frame.collect_schema()]
+    names = CLUSTER, STRATUM, *COUNTED
+    carried = [name for name in names if name in rows.frame.collect_schema()]
     signed = rows.observations.signed_weight.alias(WEIGHT)
     of_group = pl.struct(SCORE, signed, *carried).filter(pl.col(WEIGHT).is_not_null()).implode()
     listed = aggregate(rows.frame, rows.keys, {_ROWS: of_group})

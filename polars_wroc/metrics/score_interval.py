@@ -2,9 +2,11 @@
 
 Wald-type methods estimate the variance from the few rows that are misranked, so that it is small
 exactly where the AUC looks high. Here the variance changes with the AUC as ``auc * (1 - auc)``, and
-each class has one pseudo-observation that is misranked, whose influence vanishes as the effective
-number of misranked rows grows. Limits are Wilson's for the effective size that results, after a
-correction for skewness on the far side.
+each class has a pseudo-observation that is misranked, whose influence vanishes as the effective
+number of misranked rows grows. That number is the geometric mean of two: of their own moments, and
+of how many average rows would be as misranked, since many rows that are hardly misranked say little
+about one that is. Limits are Wilson's for the effective size that results, after a correction for
+skewness on the far side.
 
 The moments of a class are sums over its rows, of weights that add up to 1 and of the complements x
 of placement values: ``h2 = sum(h**2)``, ``x1 = sum(h**2 * x)`` and ``x2 = sum(h**2 * x**2)``. Those
@@ -16,6 +18,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import ClassVar
 
 import polars as pl
@@ -23,11 +27,12 @@ import polars as pl
 from polars_wroc.inputs.rows import CLASSES
 from polars_wroc.metrics.auc_variance import Moments
 from polars_wroc.plans.queries import Fields, Step
-from polars_wroc.ranking.curve import Range
+from polars_wroc.ranking.curve import WHOLE_RANGE, Range
 from polars_wroc.stats.proportions import ROUNDING, TOLERANCE, Limits, wilson_ends
 
 # A class cannot have more than this many times the variance of its pseudo-observation.
 _MOST = 3
+_PSEUDO_ROWS_OF_TEST = 0.5
 _SIDES = ("low", "high")
 
 
@@ -112,6 +117,11 @@ class ScoreInterval(SizedInterval):
     ends: ClassVar[Sequence[str]] = _SIDES
 
     @property
+    def df(self) -> str | None:
+        """Column of degrees of freedom, where quantiles are Student's for independent rows too."""
+        return None
+
+    @property
     def skewness(self) -> float:
         """Factor of the correction for skewness."""
         return SKEWNESS
@@ -148,8 +158,9 @@ class ScoreInterval(SizedInterval):
             seen["high"] = (self.auc, h2 - x1, others)
             for side, (mean, first, second) in seen.items():
                 some = (field(self.auc) > 0) & (field(self.one_minus_auc) > 0) & (second > 0)
-                number = pl.when(some).then(field(mean) ** 2 / second).otherwise(0.0)
-                columns[self.misranked(side, of_class)] = number
+                own = field(mean) ** 2 / second
+                number = (own * pl.min_horizontal(own, field(mean) / h2)).sqrt()
+                columns[self.misranked(side, of_class)] = pl.when(some).then(number).otherwise(0.0)
                 columns[self._column("ratio", side, of_class)] = first / (field(mean) * h2)
         return columns
 
@@ -168,7 +179,8 @@ class ScoreInterval(SizedInterval):
         """Add what each class contributes to the inverse size.
 
         That is the inverse size of the pseudo-observation alone, that of the misranked rows, which
-        is null without any or without a variance, and that of both together.
+        is null without any or without a variance, and that of both together; for the lower limit
+        also that of both in a test at a common AUC, for which half a pseudo-observation is enough.
         """
         columns: dict[str, pl.Expr] = {}
         spread = field(self.auc) * field(self.one_minus_auc)
@@ -180,11 +192,37 @@ class ScoreInterval(SizedInterval):
                 share = field(names.variance) / spread
                 known = pl.when((number > 0) & share.is_not_null())
                 own = pl.min_horizontal(share, _MOST * pseudo)
-                both = known.then((number * own + heavier * pseudo) / (number + heavier))
-                parts = {"pseudo": pseudo, "own": known.then(own), "both": both.otherwise(pseudo)}
+                parts = {"pseudo": pseudo, "own": known.then(own)}
+                rows = {"both": self._pseudo_rows(names, field), "tested": _PSEUDO_ROWS_OF_TEST}
+                for part, pseudo_rows in rows.items():
+                    added = heavier * pseudo_rows
+                    both = known.then((number * own + added * pseudo) / (number + added))
+                    parts[part] = both.otherwise(pseudo)
                 for part, value in parts.items():
                     columns[self._column(part, side, of_class)] = value
         return columns
+
+    def _pseudo_rows(self, names: Moments, field: Fields) -> pl.Expr | float:
+        """Return the number of pseudo-observations, which is larger for unequal weights."""
+        equal = field(names.unweighted) / field(names.h2)
+        return 1.5 - equal.clip(upper_bound=1.0) / 2
+
+    @property
+    def test_size(self) -> str:
+        """Column of the inverse size in a test at a common AUC."""
+        return self.inverse_size("of_test")
+
+    @property
+    def pooling(self) -> str:
+        """Column of 1 divided by the weight of the AUC in the common AUC of a test."""
+        return self.inverse_size("of_pooling")
+
+    def test_sizes(self, field: Fields) -> dict[str, pl.Expr]:
+        """Add the columns `test_size` and `pooling`."""
+        tested = (field(self._column("tested", "low", of_class)) for of_class in CLASSES)
+        pooled = (field(names.h2) for names in self.moments.values())
+        values = {self.test_size: reduce(add, tested), self.pooling: reduce(add, pooled)}
+        return {name: self._by_design(value, field) for name, value in values.items()}
 
     def _sizes(self, field: Fields) -> dict[str, pl.Expr]:
         """Add the inverse sizes: at most the bound of any AUC of so many rows or the data's own."""
@@ -275,22 +313,20 @@ def _step(quantile: float) -> Step:
     return step
 
 
-# Fewer positives than this in the range have no interval.
-_LEAST_POSITIVES = 3
-_FIRST, _SECOND = "__misranked_first", "__misranked_second"
+# Fewer effective positives, or negatives, than this in the range have no interval.
+_LEAST_POSITIVES, _LEAST_NEGATIVES = 3, 4
+_FIRST, _SECOND = "__first_in_range", "__second_in_range"
 
 
-@dataclass(frozen=True, kw_only=True)
-class RangeScoreInterval(ScoreInterval):
+@dataclass(frozen=True)
+class RangeInterval(ScoreInterval):
     """The interval of a partial AUC, as a proportion of that of a perfect score.
 
-    ``weight`` and ``size`` are the columns of the total weight of the positives and of their
-    effective number.
+    It is over a ``range`` of rates of one class; ``weight`` is the column of its total weight.
     """
 
-    tpr: Range
-    size: str
-    weight: str
+    range: Range = WHOLE_RANGE
+    weight: str = ""
     ends: ClassVar[Sequence[str]] = ("low",)
 
     @property
@@ -303,19 +339,29 @@ class RangeScoreInterval(ScoreInterval):
         return super().inverse_size("low")
 
     @property
-    def steps(self) -> list[Step]:
-        """Steps from the moments and `misranked_sums` to the column of the inverse size."""
-        return [self._misranked, self._classes, self._sizes]
+    def _width(self) -> float:
+        return self.range[1] - self.range[0]
+
+    def _sums(self, field: Fields) -> list[pl.Expr]:
+        """`sums_in_range`, of weights that add up to 1."""
+        return [field(name) / field(self.weight) / field(self.weight) for name in (_FIRST, _SECOND)]
+
+
+@dataclass(frozen=True)
+class TprScoreInterval(RangeInterval):
+    """The interval over true positive rates; ``size`` is the effective number of positives."""
+
+    size: str = ""
 
     @property
-    def _width(self) -> float:
-        return self.tpr[1] - self.tpr[0]
+    def steps(self) -> list[Step]:
+        """Steps from the moments and `sums_in_range` to the column of the inverse size."""
+        return [self._misranked, self._classes, self._sizes]
 
     def _misranked(self, field: Fields) -> dict[str, pl.Expr]:
         """Add the effective numbers of misranked rows, and how much heavier they are."""
         pos, neg = (self.moments[side] for side in CLASSES)
-        share, weight = field(self.one_minus_auc), field(self.weight)
-        first, second = (field(name) / weight / weight for name in (_FIRST, _SECOND))
+        share, (first, second) = field(self.one_minus_auc), self._sums(field)
         some = (field(self.auc) > 0) & (share > 0)
         spreads = {
             "pos": second / self._width**2,
@@ -330,6 +376,10 @@ class RangeScoreInterval(ScoreInterval):
         columns |= {self.heavier("low", "pos"): heavier, self.heavier("low", "neg"): pl.lit(1.0)}
         return columns
 
+    def _pseudo_rows(self, names: Moments, field: Fields) -> float:  # noqa: ARG002
+        """Return the number of pseudo-observations."""
+        return 1.0
+
     def _pseudo(self, of_class: str, h2: pl.Expr, heavier: pl.Expr) -> pl.Expr:
         """Inverse size of the pseudo-observation of a class."""
         size = super()._pseudo(of_class, h2, heavier)
@@ -339,14 +389,43 @@ class RangeScoreInterval(ScoreInterval):
         pos, neg = (field(self._column("both", "low", of_class)) for of_class in CLASSES)
         enough = field(self.size) * self._width >= _LEAST_POSITIVES * (1 - TOLERANCE)
         # There is no such interval for a range that ends below 1.
-        known = pl.when(enough & (self.tpr[1] == 1))
+        known = pl.when(enough & (self.range[1] == 1))
         return {self.inverse_size("low"): known.then(self._by_design(pos + neg, field))}
 
 
-def misranked_sums(squares: pl.Expr, misranked: pl.Expr) -> dict[str, pl.Expr]:
-    """Aggregate the positives to the sums that an interval needs besides those of the variance.
+@dataclass(frozen=True)
+class FprScoreInterval(RangeInterval):
+    """The interval over false positive rates.
 
-    ``misranked`` is the part of a positive that is in the range, times the proportion of the
-    negatives above it; the ``squares`` are of weights.
+    What the negatives contribute to the variance is known from those inside the range alone, so
+    that two pseudo-observations of the size of one of these are added.
     """
-    return {_FIRST: (squares * misranked).sum(), _SECOND: (squares * misranked**2).sum()}
+
+    @property
+    def df(self) -> str:
+        """Column of Satterthwaite's degrees of freedom."""
+        return f"__df_of_range{self.name}"
+
+    @property
+    def steps(self) -> list[Step]:
+        """Steps from the moments and `sums_in_range` to the inverse size and `df`."""
+        return [self._sizes]
+
+    def _sizes(self, field: Fields) -> dict[str, pl.Expr]:
+        inside = self._width**2 / self._sums(field)[0]
+        of_pos, of_neg = (field(self.moments[side].variance) for side in CLASSES)
+        total, spread = of_pos + of_neg, field(self.auc) * field(self.one_minus_auc)
+        size = of_pos / spread + (inside * of_neg / spread + 2 / inside) / (inside + 2)
+        known = pl.when((total > 0) & (inside >= _LEAST_NEGATIVES * (1 - TOLERANCE)))
+        h2 = field(self.moments["pos"].h2)
+        df = 1 / ((of_neg / total) ** 2 / (inside - 1) + (of_pos / total) ** 2 * h2 / (1 - h2))
+        return {self.inverse_size("low"): known.then(self._by_design(size, field)), self.df: df}
+
+
+def sums_in_range(squares: pl.Expr, part: pl.Expr) -> dict[str, pl.Expr]:
+    """Aggregate a class to the sums that a range of its rates needs besides those of the variance.
+
+    The ``part`` of a row is that in the range, of a positive times the proportion of the negatives
+    above it; the ``squares`` are of weights.
+    """
+    return {_FIRST: (squares * part).sum(), _SECOND: (squares * part**2).sum()}

@@ -93,9 +93,10 @@ class Config(ContextDecorator):
     the curves of `confusion_curve`, `roc_curve`, `pr_curve`, `cost_curve`, `roc_point`,
     `threshold_metrics`, `decision_curve`, `operating_points`, `dominated_models` and
     `equalized_thresholds`; `auc_decomposition`; and the AUCs and areas between curves in
-    `fairness`, `cross_auc` and `subgroup_auc`; all of clusters too. Of `bootstrap`,
-    `bootstrap_replicates` and `abroca_test` the rows count once for each replicate; it draws the
-    same replicates, of ``"roc_auc"``, ``"gini"``, ``"ks"`` and ``"average_precision"``.
+    `fairness`, `cross_auc` and `subgroup_auc`; all of clusters too, but for `compare` with another
+    ``method`` than ``"delong"``. Of `bootstrap`, `bootstrap_replicates` and `abroca_test` the rows
+    count once for each replicate; it draws the same replicates, of ``"roc_auc"``, ``"gini"``,
+    ``"ks"`` and ``"average_precision"``.
     Polars computes the rest of these, all other tables, expressions, and whatever is made of counts
     or of ``bins``. With ``"compiled"`` these tables of a LazyFrame use the compiled engine too,
     once they are collected; their plans do not stream, and need cloudpickle to be serialised.

@@ -38,8 +38,14 @@ CELLS = ("tp", "fp", "fn", "tn")
 # The sums of the squared weights in each cell, and in each class.
 SQUARES = tuple(f"__{name}_squares" for name in CELLS)
 POSITIVES_SQUARES, NEGATIVES_SQUARES = "__positives_squares", "__negatives_squares"
+# The numbers of rows in each cell.
+ROWS = tuple(f"__{name}_rows" for name in CELLS)
+# What the limits of rates rest on.
+CELL_SUMS = (*CELLS, *SQUARES, *ROWS)
 
+# Sums over the selected rows of both classes, and over all.
 _SUMS_OF_SQUARES = (*SQUARES[:2], POSITIVES_SQUARES, NEGATIVES_SQUARES)
+_SUMS_OF_ROWS = (*ROWS[:2], "__positives_rows", "__negatives_rows")
 
 # Whether the threshold, a float, differs from the score, a whole number, by rounding.
 MOVED = "__moved"
@@ -174,12 +180,12 @@ def curve_frame(
     The first row of each group is the origin, where nothing is predicted positive.
     Each of ``thresholds`` gets a row, whether or not it is a score in the data. After
     the keys and `CURVE_COLUMNS` come the columns that `totals` refers to, and with ``squares``
-    `SQUARES`, `POSITIVES_SQUARES` and `NEGATIVES_SQUARES`; in bins there is also
+    `SQUARES`, `POSITIVES_SQUARES`, `NEGATIVES_SQUARES` and `ROWS`; in bins there is also
     `SEVERAL_SCORES`, and of whole numbers `MOVED`.
     """
     rows = rows.cut_at("thresholds", [pl.lit(threshold) for threshold in thresholds])
-    steps = _points(rows, thresholds, _SUMS_OF_SQUARES if squares else ())
-    return rows.sorted_by_keys(points_of_rows(rows, steps, _squares_of_cells() if squares else []))
+    steps = _points(rows, thresholds, squares=squares)
+    return rows.sorted_by_keys(points_of_rows(rows, steps, _sums_of_cells() if squares else []))
 
 
 def points_of_rows(
@@ -212,8 +218,11 @@ def origins(totals_of: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
     )
 
 
-def _points(rows: Rows, thresholds: Sequence[float], squares: Sequence[str]) -> pl.LazyFrame:
-    """Return the points of each curve with the columns `TP`, `FP`, `totals` and ``squares``."""
+def _points(rows: Rows, thresholds: Sequence[float], *, squares: bool) -> pl.LazyFrame:
+    """Return the points of each curve with the columns `TP`, `FP` and `totals`.
+
+    With ``squares`` also the same four sums of squared weights, and of rows.
+    """
     frame = rows.frame
     if thresholds:
         score = Typed("score", pl.col(SCORE), frame.collect_schema()[SCORE], "the score")
@@ -223,14 +232,16 @@ def _points(rows: Rows, thresholds: Sequence[float], squares: Sequence[str]) -> 
         from polars_wroc.ranking.numbered_rows import compiled_points  # noqa: PLC0415
 
         marked = with_marks(rows, frame, thresholds) if thresholds else frame
-        return compiled_points(replace(rows, frame=marked), squares)
+        others = (_SUMS_OF_SQUARES, _SUMS_OF_ROWS) if squares else None
+        return compiled_points(replace(rows, frame=marked), others)
     # Origins come first, so that sorted rows stay sorted.
     marked = with_marks(rows, frame, [None, *thresholds])
     sums = window_sums()
     columns = {TP: sums.tp, FP: sums.fp, ENDS_TIE: sums.ends_tie}
-    if squares:
-        squared = [part.cum_sum() for part in class_weights(rows.signed_squares.fill_null(0.0))]
-        columns |= dict(zip(squares, (*squared, *(s.last() for s in squared)), strict=True))
+    of_rows = ((_SUMS_OF_SQUARES, rows.signed_squares), (_SUMS_OF_ROWS, rows.signed_counts))
+    for names, signed in of_rows if squares else ():
+        sums_of = [part.cum_sum() for part in class_weights(signed.fill_null(0))]
+        columns |= dict(zip(names, (*sums_of, *(s.last() for s in sums_of)), strict=True))
     in_order = rows.in_order and not thresholds
     sorted_rows = by_descending_score(Rows(marked, rows.keys, in_order=in_order))
     weight = rows.observations.signed_weight
@@ -277,15 +288,16 @@ def totals() -> tuple[pl.Expr, pl.Expr]:
     return pl.col(POSITIVES), pl.col(NEGATIVES)
 
 
-def _squares_of_cells() -> list[pl.Expr]:
-    totals = [pl.col(POSITIVES_SQUARES), pl.col(NEGATIVES_SQUARES)]
-    selected = [pl.col(name) for name in SQUARES[:2]]
-    # By rounding a difference of sums may be below 0.
-    rejected = [
-        (total - part).clip(lower_bound=0.0).alias(name)
-        for name, total, part in zip(SQUARES[2:], totals, selected, strict=True)
-    ]
-    return [*totals, *selected, *rejected]
+def _sums_of_cells() -> list[pl.Expr]:
+    columns = [pl.col(POSITIVES_SQUARES, NEGATIVES_SQUARES)]
+    for sums, (*selected, pos, neg) in ((SQUARES, _SUMS_OF_SQUARES), (ROWS, _SUMS_OF_ROWS)):
+        # By rounding a difference of sums may be below 0.
+        rejected = [
+            (pl.col(total) - pl.col(part)).clip(lower_bound=0.0).alias(name)
+            for name, total, part in zip(sums[2:], (pos, neg), selected, strict=True)
+        ]
+        columns += [pl.col(selected), *rejected]
+    return columns
 
 
 def is_origin() -> pl.Expr:

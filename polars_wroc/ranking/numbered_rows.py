@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple
@@ -326,16 +326,22 @@ def in_64_bits(score: pl.Series) -> tuple[pl.Series, ScoreKeys]:
     return score.cast(pl.Int64), ScoreKeys(SIGNED_BITS, dtype)
 
 
-def compiled_points(rows: Rows, squares: Sequence[str] = ()) -> pl.LazyFrame:
+def compiled_points(
+    rows: Rows, others: tuple[Sequence[str], Sequence[str]] | None = None
+) -> pl.LazyFrame:
     """Return the points of the curve of each group, after its origin, which has no score.
 
-    They have the keys, `SCORE`, `TP`, `FP`, `POSITIVES` and `NEGATIVES`; and if ``squares`` are
-    named the same four of the squared weights.
+    They have the keys, `SCORE`, `TP`, `FP`, `POSITIVES` and `NEGATIVES`; and if ``others`` are
+    named the same four of the squared weights, and of the numbers of rows.
     """
     given = rows.frame.collect_schema()
     weights = (TP, FP, POSITIVES, NEGATIVES)
+    powers: tuple[Callable[[Array], Array], ...] = (_squares, np.sign)
+    more = list(zip(others or (), powers, strict=False))
     schema = pl.Schema({name: given[name] for name in (*rows.keys, SCORE)})
-    schema |= dict.fromkeys((*weights, *squares), pl.Float64())
+    schema |= dict.fromkeys(
+        (*weights, *(name for names, _ in more for name in names)), pl.Float64()
+    )
 
     def table() -> pl.DataFrame:
         numbered = number_rows(rows, rows.keys)
@@ -348,10 +354,9 @@ def compiled_points(rows: Rows, squares: Sequence[str] = ()) -> pl.LazyFrame:
             score_keys.scores(points.keys, without=points.starts[:-1]),
             *_weights_of_points(points, weights),
         ]
-        if squares:
-            squared = placed._replace(signed=_squares(placed.signed))
-            points = points_of(squared, there)
-            columns += _weights_of_points(points, squares)
+        for names, of_weights in more:
+            points = points_of(placed._replace(signed=of_weights(placed.signed)), there)
+            columns += _weights_of_points(points, names)
         return pl.DataFrame(columns).cast(schema)
 
     assert rows.compiled is not None

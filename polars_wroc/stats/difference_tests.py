@@ -13,11 +13,19 @@ from polars_wroc.inputs import arguments
 from polars_wroc.plans.queries import Fields, Step, let
 from polars_wroc.stats.distributions import (
     normal_quantile,
+    quantile_to_picked,
     student_p_value,
     student_quantile,
     two_sided_p_value,
 )
-from polars_wroc.stats.proportions import TOLERANCE, Estimate, difference_limits, logit_limits
+from polars_wroc.stats.proportions import (
+    EQUAL_WEIGHTS,
+    TOLERANCE,
+    Estimate,
+    difference_limits,
+    logit_limits,
+    shrunk,
+)
 
 CONTRAST_COLUMNS = (
     "difference",
@@ -42,24 +50,33 @@ class AucEstimate(NamedTuple):
         """Derivative of the logit of the AUC."""
         return 1 / (self.auc * self.one_minus_auc)
 
-    def limits(self, level: float) -> Estimate:
+    def limits(self, level: float, picked_from: pl.Expr | None = None) -> Estimate:
         """Confidence interval by Student's t distribution on the logit."""
-        margin = student_quantile((1 + level) / 2, self.df) * self.variance.sqrt()
+        quantile = student_quantile((1 + level) / 2, self.df)
+        if picked_from is not None:
+            quantile = quantile_to_picked(level, picked_from, self.df)
+        margin = quantile * self.variance.sqrt()
         return Estimate(self.auc, *logit_limits(self.auc, self.one_minus_auc, margin))
 
 
 def auc_difference_test(
-    one: AucEstimate, other: AucEstimate, variance: pl.Expr, level: float
+    one: AucEstimate,
+    other: AucEstimate,
+    variance: pl.Expr,
+    level: float,
+    picked_from: pl.Expr | None = None,
 ) -> dict[str, pl.Expr]:
     """Confidence interval and test of the difference of two AUCs, given its ``variance``.
 
     The test is Student's t on the difference of the logits, and the interval combines the
     intervals of both AUCs. In small groups the level holds on the logit, not on the AUC itself.
+    Limits allow for another one that is the highest of so many, ``picked_from``.
     """
     covariance = (one.variance + other.variance - variance) / 2
     # Roots and proportions, since products of variances may underflow.
     correlation = covariance / (one.variance.sqrt() * other.variance.sqrt())
-    limits = difference_limits(one.limits(level), other.limits(level), correlation)
+    sides = one.limits(level, picked_from), other.limits(level, picked_from)
+    limits = difference_limits(*sides, correlation)
     logits = [(area.auc / area.one_minus_auc).log() for area in (one, other)]
     parts = [area.variance * area.slope**2 for area in (one, other)]
     both = parts[0] + parts[1]
@@ -78,28 +95,24 @@ def auc_difference_test(
 
 
 def contrast(
-    difference: pl.Expr, variance: pl.Expr, level: float, df: pl.Expr | None = None
+    difference: pl.Expr, variance: pl.Expr, level: float, df: pl.Expr
 ) -> dict[str, pl.Expr]:
-    """Normal confidence interval and test of a difference, as `CONTRAST_COLUMNS`.
+    """Confidence interval and test of a difference by Student's t, as `CONTRAST_COLUMNS`.
 
-    With ``df``, degrees of freedom of the variance, those of Student's t.
-    With a variance of 0, interval and ``z`` are null; the p-value is 1 for a difference of 0, else
-    null.
+    ``df`` are the degrees of freedom of the variance, 1 or more. With a variance of 0, interval and
+    ``z`` are null; the p-value is 1 for a difference of 0, else null.
     """
     se = variance.sqrt()
     known = pl.when(se > 0)
     no_difference = (se == 0) & (difference.abs() <= TOLERANCE)
-    tail, z = (1 + level) / 2, difference / se
-    quantile = pl.lit(normal_quantile(tail)) if df is None else student_quantile(tail, df)
-    p_value = two_sided_p_value(z) if df is None else student_p_value(z, df)
-    margin = quantile * se
+    z, margin = difference / se, student_quantile((1 + level) / 2, df) * se
     return {
         "difference": difference,
         "difference_se": se,
         "difference_low": known.then(difference - margin),
         "difference_high": known.then(difference + margin),
         "z": known.then(z),
-        "p_value": known.then(p_value).when(no_difference).then(1.0),
+        "p_value": known.then(student_p_value(z, df)).when(no_difference).then(1.0),
     }
 
 
@@ -220,10 +233,113 @@ def _exact_p_value(field: Fields, exact: Exact) -> pl.Expr:
     return compared.list.eval(counted).list.sum() / compared.list.eval(element.exp()).list.sum()
 
 
+# With a smaller effective number of rows of the rarer outcome the likelihood ratio may decide.
+_FEWEST_EFFECTIVE = 5
+
+
+@dataclass(frozen=True)
+class CommonValueTest:
+    """Test that two rates or two AUCs of different rows are equal, with the variance if they were.
+
+    The fields of each of two ``sides`` are its ``value``, the ``complement``, the inverse size
+    ``pool`` that weights it in the common value, and for AUCs ``size_test``, that in the test.
+    Rates have none: it follows from the mean weights of their ``events`` and ``non_events`` as
+    multiples of that of all rows, and ``inverse_df`` is 1 divided by their degrees of freedom.
+    From few rows the root of the likelihood ratio replaces a larger z.
+    """
+
+    sides: tuple[str, str]
+
+    @property
+    def p_value(self) -> str:
+        """Column of the p-value, which `steps` add."""
+        return "__common_p_value"
+
+    @property
+    def inverse_df(self) -> str:
+        """Column of 1 divided by the degrees of freedom of the test, which `steps` add."""
+        return "__common_inverse_df"
+
+    @property
+    def steps(self) -> list[Step]:
+        """Steps to the columns `p_value` and `inverse_df`."""
+        return [self._common, self._sizes, self._statistics, self._result]
+
+    def _each(self, name: str, field: Fields) -> tuple[pl.Expr, pl.Expr]:
+        one, other = (field(f"{name}_{side}") for side in self.sides)
+        return one, other
+
+    def _common(self, field: Fields) -> dict[str, pl.Expr]:
+        """Add the common value, its complement, and how heavy events and others are in both."""
+        pools = self._each("pool", field)
+        columns: dict[str, pl.Expr] = {}
+        for name, heavier in (("value", "events"), ("complement", "non_events")):
+            values, weights = self._each(name, field), self._each(heavier, field)
+            mean = values[0] * pools[1] + values[1] * pools[0]
+            columns[f"__common_{name}"] = mean / (pools[0] + pools[1])
+            numbers = [value / pool for value, pool in zip(values, pools, strict=True)]
+            both = numbers[0] + numbers[1]
+            mean = (numbers[0] * weights[0] + numbers[1] * weights[1]) / both
+            mean = pl.when(both > 0).then(mean).otherwise(1.0)
+            columns[f"__common_{heavier}"] = shrunk(both, pl.lit(1.0), mean)
+        return columns
+
+    def _sizes(self, field: Fields) -> dict[str, pl.Expr]:
+        """Add the inverse sizes at the common value."""
+        columns: dict[str, pl.Expr] = {}
+        for side in self.sides:
+            pool = field(f"pool_{side}")
+            at_zero, at_one = (
+                shrunk(
+                    field(f"{name}_{side}"),
+                    pool,
+                    field(f"{heavier}_{side}"),
+                    field(f"__common_{heavier}"),
+                )
+                for name, heavier in (("value", "events"), ("complement", "non_events"))
+            )
+            of_rate = field("__common_complement") * at_zero + field("__common_value") * at_one
+            columns[f"__common_size_{side}"] = pl.coalesce(field(f"size_test_{side}"), of_rate)
+        return columns
+
+    def _statistics(self, field: Fields) -> dict[str, pl.Expr]:
+        one, other = self._each("__common_size", field)
+        both = one + other
+        spread = field("__common_value") * field("__common_complement")
+        complements = self._each("complement", field)
+        # Near 1 complements have more digits.
+        z = (complements[0] - complements[1]).abs() / (spread * both).sqrt()
+        ratio = pl.lit(0.0)
+        for name in ("value", "complement"):
+            values = self._each(name, field)
+            mean = (values[0] * other + values[1] * one) / both
+            for value, size in zip(values, (one, other), strict=True):
+                term = value * (value / mean).log() / size
+                ratio += pl.when(value > 0).then(term).otherwise(0.0)
+        few = pl.min_horizontal("__common_value", "__common_complement") < _FEWEST_EFFECTIVE * (
+            pl.max_horizontal(one, other)
+        )
+        few |= field(f"size_test_{self.sides[0]}").is_not_null()
+        root = (2 * ratio).clip(lower_bound=0.0).sqrt()
+        lost = [share.fill_null(0.0) for share in self._each("inverse_df", field)]
+        df = (one / both) ** 2 * lost[0] + (other / both) ** 2 * lost[1]
+        smaller = pl.when(few).then(pl.min_horizontal(z, root)).otherwise(z)
+        some = pl.when(both.is_not_null() & spread.is_not_null())
+        return {
+            "__common_z": some.then(pl.when(spread > 0).then(smaller).otherwise(0.0)),
+            self.inverse_df: pl.when(df >= EQUAL_WEIGHTS).then(df).otherwise(0.0),
+        }
+
+    def _result(self, field: Fields) -> dict[str, pl.Expr]:
+        z, lost = field("__common_z"), field(self.inverse_df)
+        weighted = pl.when(lost > 0)
+        students = student_p_value(z, weighted.then(1 / lost))
+        return {self.p_value: weighted.then(students).otherwise(two_sided_p_value(z))}
+
+
 POWER = 0.8
 _POWER_QUANTILE = normal_quantile(POWER)
-# Newton steps: they give nine digits, and at least four where the solution is within a thousandth
-# of the largest difference.
+# Newton steps: they mostly give nine digits, and at least four.
 _STEPS = 5
 # The largest difference has an infinite slope if the variance there is 0.
 _START, _END = 1 - 1e-3, 1 - 1e-12
@@ -233,12 +349,14 @@ _LEAST = 1e-300
 class Comparison(NamedTuple):
     """An estimate that is compared with that of a reference; ``largest`` is the largest difference.
 
-    An inverse size is 1 divided by an effective sample size.
+    An inverse size is 1 divided by an effective sample size: in the common value (``pool``), and
+    for an estimate of 0; it grows by the ``slope`` up to an estimate of 1.
     """
 
     reference: pl.Expr
-    inverse_size: pl.Expr
-    reference_inverse_size: pl.Expr
+    pools: tuple[pl.Expr, pl.Expr]
+    sizes: tuple[pl.Expr, pl.Expr]
+    slopes: tuple[pl.Expr, pl.Expr]
     largest: pl.Expr
 
 
@@ -246,13 +364,17 @@ class _Terms(NamedTuple):
     """Terms of the equation that do not depend on the difference.
 
     Variances of proportions are ``p * (1 - p)`` times an inverse size, which is multiplied by the
-    square of a quantile here: of ``both`` estimates in the test, and of the ``own`` one and that of
-    the ``fixed`` reference in the power.
+    square of a quantile here: of ``both`` estimates in the test, and of the ``own`` one in the
+    power, each at 0 and how it grows up to 1; and of the ``fixed`` reference in the power. The
+    common value is below the reference by a ``share`` of the difference.
     """
 
     reference: pl.Expr
+    share: pl.Expr
     both: pl.Expr
+    both_slope: pl.Expr
     own: pl.Expr
+    own_slope: pl.Expr
     fixed: pl.Expr
     largest: pl.Expr
 
@@ -277,26 +399,37 @@ class Detectable:
 
     def _terms(self, field: Fields) -> dict[str, pl.Expr]:
         columns: dict[str, pl.Expr] = {}
-        for name, (reference, own, other, largest) in self.comparisons(field).items():
-            fixed = reference * (1 - reference) * other * _POWER_QUANTILE**2
-            both = (own + other) * field(self.quantile) ** 2
-            terms = _Terms(reference, both, own * _POWER_QUANTILE**2, fixed, largest)
+        for name, (reference, pools, sizes, slopes, largest) in self.comparisons(field).items():
+            test, power = field(self.quantile) ** 2, _POWER_QUANTILE**2
+            fixed = reference * (1 - reference) * (sizes[1] + slopes[1] * reference) * power
+            terms = _Terms(
+                reference,
+                pools[1] / (pools[0] + pools[1]),
+                (sizes[0] + sizes[1]) * test,
+                (slopes[0] + slopes[1]) * test,
+                sizes[0] * power,
+                slopes[0] * power,
+                fixed,
+                largest,
+            )
             columns |= {_column(name, part): value for part, value in terms._asdict().items()}
         return columns
 
     def _start(self, field: Fields) -> dict[str, pl.Expr]:
-        """Start at the solution for equal variances of the test and of the power."""
+        """Start at the solution for sizes as at the reference and equal variances in the power."""
         columns: dict[str, pl.Expr] = {}
         for name in self.names:
             terms = _terms_of(name, field)
-            reference, both, _, _, largest = terms
-            size = both * (1 + _POWER_QUANTILE / field(self.quantile)) ** 2
-            middle = size * (reference - 0.5)
-            root = (middle**2 + (4 + size) * size * reference * (1 - reference)).sqrt()
-            start = (middle + root) / (2 + size / 2)
+            reference, share, largest = terms.reference, terms.share, terms.largest
+            size = terms.both + terms.both_slope * reference
+            size *= (1 + _POWER_QUANTILE / field(self.quantile)) ** 2
+            middle, scale = size * share * (2 * reference - 1), 1 + size * share**2
+            root = (middle**2 + 4 * scale * size * reference * (1 - reference)).sqrt()
+            start = (middle + root) / (2 * scale)
             columns[self.difference(name)] = pl.min_horizontal(start, _START * largest)
             test, power = _deviations(terms, largest)
-            columns[_column(name, "exists")] = (largest > 0) & (test + power <= largest)
+            exists = (largest > 0) & (test + power <= largest)
+            columns[_column(name, "exists")] = exists
         return columns
 
     def _improve(self, field: Fields) -> dict[str, pl.Expr]:
@@ -304,12 +437,13 @@ class Detectable:
         columns: dict[str, pl.Expr] = {}
         for name in self.names:
             terms, difference = _terms_of(name, field), field(self.difference(name))
-            reference, both, own, _, largest = terms
             test, power = _deviations(terms, difference)
-            centre = reference - difference - 0.5
-            slope = 1 - both * (centre + difference / 2) / test / 2 - own * centre / power
+            middle, below = terms.reference - terms.share * difference, terms.reference - difference
+            of_test = terms.share * _slope(middle, terms.both, terms.both_slope)
+            of_own = _slope(below, terms.own, terms.own_slope)
+            slope = 1 + of_test / test / 2 + of_own / power / 2
             improved = difference - (difference - test - power) / slope
-            columns[self.difference(name)] = improved.clip(_LEAST, _END * largest)
+            columns[self.difference(name)] = improved.clip(_LEAST, _END * terms.largest)
         return columns
 
     def _found(self, field: Fields) -> dict[str, pl.Expr]:
@@ -323,9 +457,15 @@ class Detectable:
 
 def _deviations(terms: _Terms, difference: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
     """Multiples of the standard deviation that a test assumes, and of the true one."""
-    middle, below = terms.reference - difference / 2, terms.reference - difference
-    test = (middle * (1 - middle) * terms.both).sqrt()
-    return test, (below * (1 - below) * terms.own + terms.fixed).sqrt()
+    middle, below = terms.reference - terms.share * difference, terms.reference - difference
+    test = middle * (1 - middle) * (terms.both + terms.both_slope * middle)
+    own = below * (1 - below) * (terms.own + terms.own_slope * below)
+    return test.sqrt(), (own + terms.fixed).sqrt()
+
+
+def _slope(value: pl.Expr, size: pl.Expr, slope: pl.Expr) -> pl.Expr:
+    """Derivative by the value of ``value * (1 - value) * (size + slope * value)``."""
+    return (1 - 2 * value) * size + slope * value * (2 - 3 * value)
 
 
 def _terms_of(name: str, field: Fields) -> _Terms:

@@ -299,6 +299,83 @@ def simultaneous_quantile(level: float, groups: pl.Expr) -> pl.Expr:
     return pl.when(known).then(polynomial(_coefficients(level), position).exp())
 
 
+def quantile_to_picked(level: float, groups: pl.Expr, df: pl.Expr | None = None) -> pl.Expr:
+    """Quantile of limits of a difference to the highest of so many groups, which was picked.
+
+    It is the simultaneous one; with ``df`` that of Student's t, approximately. Of two groups, or
+    without a number of them, it is the two-sided quantile.
+    """
+    alone, joint = pl.lit(normal_quantile((1 + level) / 2)), simultaneous_quantile(level, groups)
+    if df is not None:
+        alone, joint = student_quantile((1 + level) / 2, df), student_score(joint, df)
+    return pl.when(groups > 2).then(joint).otherwise(alone)  # noqa: PLR2004
+
+
+# Where the probability of a range is integrated: normal values, counted from half of the range.
+_FROM_HALF = [-7.0 + 0.125 * i for i in range(125)]
+# A range of more groups than this, divided by the root of the p-value, nearly always exceeds it.
+_SATURATED = 1.6
+
+
+def picked(p_value: pl.Expr, groups: pl.Expr) -> pl.Expr:
+    """Adjust the p-value of a difference to the highest of so many groups, which was picked.
+
+    It is the probability that the range of equal groups exceeds the difference, divided by the
+    number of comparisons with the highest: Bonferroni's or Holm's method then makes it Tukey's
+    test. Of two groups, or without a number of them, it is the p-value itself. The relative error
+    is below 1e-8 for p-values from 1e-15 on and up to `MOST_GROUPS`.
+
+    Where the range of all groups exceeds the difference nearly always, that of fewer groups gives
+    the larger value, which Holm's method needs once the others are shown to be different. Then the
+    number of groups is about the one that gives the largest, within 3 %.
+    """
+
+    def adjusted(field: Fields) -> pl.Expr:
+        p, groups = field("p"), field("groups")
+        # Below, the ratio of both values hardly changes.
+        known = p.clip(lower_bound=2 * _LEAST_TAIL)
+        counted = pl.min_horizontal(groups, _SATURATED / known.sqrt())
+        several = pl.when((groups > 2) & (counted > 2)).then(counted)  # noqa: PLR2004
+        parts = {"z": upper_quantile(known / 2), "groups": several}
+        return pl.max_horizontal(p, let(parts, _beyond_range) * (p / known))
+
+    return let({"p": p_value, "groups": groups.cast(pl.Float64)}, adjusted)
+
+
+def _beyond_range(field: Fields) -> pl.Expr:
+    """Probability that a range exceeds ``z``, in the deviation of a difference, per comparison."""
+    half, others = field("z") / _SQRT_2, field("groups") - 1
+    nodes, count = pl.lit(pl.Series([_FROM_HALF])), len(_FROM_HALF)
+    # The largest value, and the one that the smallest is below if the range is exceeded.
+    largest, smallest = nodes + half, nodes - half
+    chances = pl.concat_list(largest, smallest).list.eval(_normal_probability(pl.element()))
+
+    def integral(field: Fields) -> pl.Expr:
+        at, others = pl.element(), field("others")
+        chance = field("chances").list.head(count)
+        # All others are below the largest, but not all of them above the other value.
+        share = field("chances").list.tail(count) / chance
+        logs = chance.list.eval(at.log()) * others + field("log_density")
+        # 1 - exp(x) = -2 exp(x / 2) sinh(x / 2), of which the first factor is 0 far below 0.
+        none = share.list.eval((-at.clip(upper_bound=1.0)).log1p()) * (others / 2)
+        some = none.list.eval(at.clip(-40.0).exp() * at.clip(-40.0).sinh()) * -2
+        total = (logs.list.eval(at.exp()) * some).list.sum()
+        scale = (_FROM_HALF[1] - _FROM_HALF[0]) / math.sqrt(2 * math.pi)
+        return scale * total * (others + 1) / others
+
+    parts = {"chances": chances, "others": others, "log_density": largest * largest / -2}
+    return let(parts, integral)
+
+
+def _normal_probability(z: pl.Expr) -> pl.Expr:
+    """Probability that a standard normal variable is below ``z``."""
+
+    def below(field: Fields) -> pl.Expr:
+        return pl.when(field("z") > 0).then(1 - field("tail")).otherwise(field("tail"))
+
+    return let({"z": z, "tail": two_sided_p_value(z) / 2}, below)
+
+
 @lru_cache(maxsize=64)
 def _coefficients(level: float) -> tuple[float, ...]:
     def log_quantile(position: float) -> float:

@@ -31,8 +31,9 @@ _BINS = 256
 _BIN, _POSITIVE, _NEAR = "__fit_bin", "__fit_positive", "_near"
 # The most bins on either side of 0; and how many keys a group has, for each bin and class one.
 _MOST_BINS, _KEYS_OF_GROUP = 1 << 30, 1 << 33
-# Powers of the distance from the middle of a bin.
-_POWERS = range(4)
+# Powers of the variable of a row, or of its distance from the middle of a bin.
+_VALUE = pl.col(VARIABLE)
+_POWERS = pl.lit(1.0), _VALUE, _VALUE * _VALUE, _VALUE * _VALUE * _VALUE
 # With a variance below this, for bins of width 1, the values of a bin are taken as equal.
 _LEAST_VARIANCE = 1e-10
 
@@ -68,14 +69,17 @@ class Regression:
         return self._sums("gradient", pl.col(SHARE) * pl.col(self.error), 1)
 
     def square_sums(self) -> dict[str, pl.Expr]:
-        """Sum squared weights times squared residuals, times powers of the variable."""
-        return self._sums("squares", pl.col(SQUARES).abs() * pl.col(self.error) ** 2, 2)
+        """Sum squared weights times squared residuals, and times those the model expects.
+
+        Both also times powers of the variable.
+        """
+        squares, error = pl.col(SQUARES).abs(), pl.col(self.error)
+        expected = self._sums("expected", squares * error * (1 - error), 2)
+        return self._sums("squares", squares * error**2, 2) | expected
 
     def _sums(self, kind: str, value: pl.Expr, highest: int) -> dict[str, pl.Expr]:
-        variable = pl.col(VARIABLE)
-        products = [value, value * variable, value * variable * variable]
         names = self._names(kind, highest)
-        return {name: each.sum() for name, each in zip(names, products, strict=False)}
+        return {name: (value * power).sum() for name, power in zip(names, _POWERS, strict=False)}
 
     def _names(self, kind: str, highest: int) -> list[str]:
         """Name these sums, of the variable to the power of 0 and, if the slope is free, more."""
@@ -109,16 +113,22 @@ class Regression:
         return {**changed, self.converged: done | small.fill_null(value=False)}
 
     def precision(self, field: Fields) -> dict[str, pl.Expr]:
-        """Sandwich variance of the slope if it is free, else of the intercept; its information."""
-        hessian, determinant = self._hessian(field)
-        squares = [field(name) for name in self._names("squares", 2)]
-        variance, information = squares[0] / determinant**2, determinant
-        if self._free:
-            (h0, h1, _), (m0, m1, m2) = hessian, squares
-            variance = (h0**2 * m2 - 2 * h0 * h1 * m1 + h1**2 * m0) / determinant**2
-            information = determinant / h0
+        """Variance of the slope if it is free, else of the intercept; its information.
+
+        The larger of the sandwich and of what the model expects of it: in small samples the squared
+        residuals of the rare rows are often missing, and a curved model is only in the sandwich.
+        """
+        h, determinant = self._hessian(field)
+        # The square of what a row moves it by, times the determinant, by powers of the variable.
+        moved = [h[1] ** 2, -2 * h[0] * h[1], h[0] ** 2] if self._free else [pl.lit(1.0)]
+        variance = pl.max_horizontal(
+            sum(field(name) * part for name, part in zip(self._names(kind, 2), moved, strict=True))
+            for kind in ("squares", "expected")
+        )
+        information = determinant / h[0] if self._free else determinant
         known = pl.when(field(self.intercept).is_finite())
-        return {self.variance: known.then(variance), self.information: known.then(information)}
+        values = {self.variance: variance / determinant**2, self.information: information}
+        return {name: known.then(value) for name, value in values.items()}
 
 
 FREE, FIXED = Regression("free", free=True), Regression("fixed", free=False)
@@ -144,8 +154,7 @@ def fitted(rows: pl.LazyFrame, start: pl.LazyFrame) -> pl.LazyFrame:
     ``start`` has each `GROUP` once. Of `FIXED` only the intercept changes.
     """
     near = _iterated(_pooled(rows), start, _POOLED_STEPS)
-    estimated = (FREE.intercept, FREE.slope, FIXED.intercept)
-    closer = {name: pl.col(f"{name}{_NEAR}") for name in estimated}
+    closer = {name: pl.col(f"{name}{_NEAR}") for name in COEFFICIENTS}
     nearer = start.join(near, on=GROUP, suffix=_NEAR).with_columns(
         pl.when(value.is_finite()).then(value).otherwise(name).alias(name)
         for name, value in closer.items()
@@ -161,7 +170,7 @@ def fitted_at_once(rows: pl.DataFrame, start: pl.DataFrame) -> pl.DataFrame:
 def with_variances(rows: pl.LazyFrame, fit: pl.LazyFrame) -> pl.LazyFrame:
     """Return the coefficients of each group with the variances of the estimated ones.
 
-    They are those of the sandwich, from `SQUARES`; the information is there too.
+    They are those of `Regression.precision`, from `SQUARES`; the information is there too.
     """
     joined = rows.join(fit, on=GROUP, maintain_order="none").with_columns(
         each.probability_of_other_class().alias(each.error) for each in REGRESSIONS
@@ -199,12 +208,10 @@ def binned(rows: pl.LazyFrame, weights: Sequence[str]) -> pl.LazyFrame:
         (place - number).alias(VARIABLE),
         *weights,
     )
-    value = pl.col(VARIABLE)
-    powers = [pl.lit(1.0), value, value * value, value * value * value]
     sums = {
-        _moment(name, power): (pl.col(name) * powers[power]).sum()
+        _moment(name, power): (pl.col(name) * value).sum()
         for name in weights
-        for power in _POWERS
+        for power, value in enumerate(_POWERS)
     }
     return numbered.group_by(_BIN).agg(**sums)
 
@@ -238,7 +245,7 @@ def _moment(name: str, power: int) -> str:
 
 def _nodes(name: str, middle: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
     """Return the places and the weights of two rows with the moments of those in a bin."""
-    size, *others = (pl.col(_moment(name, power)) for power in _POWERS)
+    size, *others = (pl.col(_moment(name, power)) for power in range(len(_POWERS)))
     mean, second, third = (sum_ / size for sum_ in others)
     variance = second - mean**2
     varies = variance > _LEAST_VARIANCE

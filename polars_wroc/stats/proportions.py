@@ -1,15 +1,15 @@
-"""Weighted proportions with Wilson intervals, and limits of their differences and ratios."""
+"""Weighted rates with their limits, and limits of differences and ratios of estimates."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import polars as pl
 
 from polars_wroc.plans.queries import Fields, Step
-from polars_wroc.stats.distributions import normal_quantile, student_quantile
+from polars_wroc.stats.distributions import normal_quantile, student_quantile, student_score
 
 # Higher correlations are not credible from few rows or sampling units, and would let the limits of
 # two estimates near 0 or 1 all but cancel out.
@@ -69,18 +69,20 @@ def ratio_limits(one: Estimate, other: Estimate, correlation: pl.Expr | None = N
     Donner and Zou's (2012) too: the ratios r for which the limits of ``one - r * other`` include
     0, so that those of the ratio exclude 1 exactly where those of the difference exclude 0. The
     lower limit is 0 where that of ``one`` is, and the upper is infinite where the lower limit of
-    ``other`` is 0. Null where an estimate has no limits.
+    ``other`` is 0; if ``other`` itself is 0, the lower limit is that of ``one`` divided by the
+    upper one of ``other``. Null where an estimate has no limits.
     """
     known = pl.when(one.high.is_not_null() & other.high.is_not_null())
     lowest, inverse = (_lowest_ratio(*each, correlation) for each in ((one, other), (other, one)))
+    lowest = pl.when(other.value > 0).then(lowest).otherwise(one.low / other.high)
     return Limits(known.then(lowest), known.then(1 / inverse))
 
 
 def reported_ratio(ratio: Estimate, denominator: pl.Expr) -> Estimate:
-    """Make a ratio null where its denominator is 0, and so its upper limit where it is infinite."""
+    """Make a ratio null where its denominator is 0, and its upper limit where it is infinite."""
     defined = pl.when(denominator > 0)
     bounded = pl.when((denominator > 0) & ratio.high.is_finite())
-    return Estimate(defined.then(ratio.value), defined.then(ratio.low), bounded.then(ratio.high))
+    return Estimate(defined.then(ratio.value), ratio.low, bounded.then(ratio.high))
 
 
 def _lowest_ratio(one: Estimate, other: Estimate, correlation: pl.Expr | None) -> pl.Expr:
@@ -101,35 +103,22 @@ def _lowest_ratio(one: Estimate, other: Estimate, correlation: pl.Expr | None) -
 TOLERANCE = 1e-12
 # Below this proportion of its terms a difference of sums is rounding error.
 ROUNDING = 1e-13
-# Of Student's t, for proportions with the variance of a design.
-_QUANTILE = "__quantile_of_proportions"
 # Below this a sum of powers of weights may have lost terms to underflow.
 _LEAST_SUM = 1e-290
 
 
 @dataclass(frozen=True)
 class WeightedCount:
-    """Sum of the weights of some rows, and sum of their squares."""
+    """Sum of the weights of some rows, sum of their squares, and number of the rows."""
 
     weight: pl.Expr
     squares: pl.Expr
+    rows: pl.Expr
 
     def __add__(self, other: WeightedCount) -> WeightedCount:
-        return WeightedCount(self.weight + other.weight, self.squares + other.squares)
-
-
-def wilson(rate: pl.Expr, size: pl.Expr, quantile: pl.Expr | float) -> Limits:
-    """Wilson's confidence limits of a rate, for a sample size that need not be whole.
-
-    ``quantile`` is that of the normal distribution. Null where the rate, the size or the quantile
-    is null, or the size is 0.
-    """
-    low, high = wilson_ends(rate, 1 / size, quantile)
-    # Rounding must not exclude a rate of 0 or 1 from its interval.
-    return Limits(
-        pl.when(low.is_finite()).then(pl.min_horizontal(low, rate)),
-        pl.when(high.is_finite()).then(pl.max_horizontal(high, rate)),
-    )
+        return WeightedCount(
+            self.weight + other.weight, self.squares + other.squares, self.rows + other.rows
+        )
 
 
 def wilson_ends(rate: pl.Expr, inverse_size: pl.Expr, quantile: pl.Expr | float) -> Limits:
@@ -176,21 +165,156 @@ def effective_sample_size(weight: pl.Expr, squares: pl.Expr) -> pl.Expr:
     return pl.when(is_exact(squares)).then(weight * (weight / squares))
 
 
-def value_and_sizes(part: WeightedCount, others: WeightedCount) -> tuple[pl.Expr, pl.Expr, pl.Expr]:
-    """A weighted proportion, of ``part`` in ``part`` and ``others``, and its effective sample size.
+class RateSize(NamedTuple):
+    """What the precision of a weighted rate rests on.
 
-    First Kish's, then the smaller of that and the one that would give the proportion its linearised
-    variance. All are null where there are no rows or the weights overflow, the sizes also where
-    `effective_sample_size` is null.
+    ``inverse`` is 1 divided by Kish's effective sample size. The mean weights of the events and of
+    the ``others``, each weighted by the weights, are so many times that of all rows. ``inverse_df``
+    is 1 divided by the degrees of freedom; 0 for equal weights.
+    """
+
+    inverse: pl.Expr
+    events: pl.Expr
+    others: pl.Expr
+    inverse_df: pl.Expr
+
+
+def rate_and_size(part: WeightedCount, others: WeightedCount) -> tuple[pl.Expr, RateSize]:
+    """A weighted rate, of ``part`` in ``part`` and ``others``, and its size.
+
+    Null where there are no rows or the weights overflow; the size also where their squares overflow
+    or underflow.
     """
     both = part + others
     known = pl.when((both.weight > 0) & both.weight.is_finite())
-    rate, other_rate = part.weight / both.weight, others.weight / both.weight
-    spread = (other_rate**2 * part.squares + rate**2 * others.squares) / both.squares
-    ratio = pl.min_horizontal(1.0, rate * other_rate / spread)
-    factor = pl.when(spread > 0).then(ratio).otherwise(1.0)
-    kish = effective_sample_size(both.weight, both.squares)
-    return known.then(rate), known.then(kish), known.then(kish * factor)
+    exact = pl.when(is_exact(both.squares) & both.weight.is_finite())
+    mean = both.squares / both.weight
+    inverse = exact.then(mean / both.weight)
+    events, non_events = (
+        pl.when(each.weight > 0).then(each.squares / each.weight / mean).otherwise(1.0)
+        for each in (part, others)
+    )
+    lost = inverse - 1 / both.rows
+    inverse_df = pl.when(lost >= EQUAL_WEIGHTS).then(lost).otherwise(0.0)
+    return known.then(part.weight / both.weight), RateSize(inverse, events, non_events, inverse_df)
+
+
+# Pseudo-observations that are as heavy as the heaviest rows that there are.
+_PSEUDO_ROWS = 2
+# If 1 divided by the degrees of freedom is below this, all weights are equal but for rounding.
+EQUAL_WEIGHTS = 1e-9
+
+
+def shrunk(
+    share: pl.Expr, inverse_size: pl.Expr, heavier: pl.Expr, least: pl.Expr | float = 1.0
+) -> pl.Expr:
+    """Inverse size for a rate near 0, from how much heavier the few events are.
+
+    ``share`` is the rate, or its complement for one near 1. From few events little is known of
+    their weights: they are shrunk towards the unfavourable value, ``least`` or what they are.
+    """
+    number = share / inverse_size
+    total = number * heavier + _PSEUDO_ROWS * pl.max_horizontal(heavier, least)
+    return inverse_size * total / (number + _PSEUDO_ROWS)
+
+
+def inverse_sizes(value: pl.Expr, size: RateSize) -> tuple[pl.Expr, pl.Expr]:
+    """Inverse sizes if the true rate were 0 and if it were 1; in between they change linearly."""
+    at_zero = shrunk(value, size.inverse, size.events)
+    return at_zero, shrunk(1 - value, size.inverse, size.others)
+
+
+def rate_quantile(probability: float, inverse_df: pl.Expr) -> pl.Expr:
+    """Quantile for a rate of weighted rows: Student's t; the normal one for equal weights."""
+    weighted = pl.when(inverse_df > 0).then(student_quantile(probability, 1 / inverse_df))
+    return weighted.otherwise(normal_quantile(probability))
+
+
+def rate_score(z: pl.Expr, inverse_df: pl.Expr) -> pl.Expr:
+    """Transform a normal quantile to that of a rate of weighted rows: see `student_score`."""
+    return pl.when(inverse_df > 0).then(student_score(z, 1 / inverse_df)).otherwise(z)
+
+
+def rate_columns(
+    part: WeightedCount, others: WeightedCount, variance: pl.Expr | None = None
+) -> dict[str, pl.Expr]:
+    """A rate with all that its limits and tests rest on; by a design with its ``variance``.
+
+    The rate is the ``value``, with its ``complement``; ``pool`` weights it in a common value;
+    ``size_low`` and ``size_high`` are its inverse size if it were 0, which grows by ``slope`` up to
+    1; the others are those of `RateSize`.
+    """
+    value, size = rate_and_size(part, others)
+    at_zero, at_one = inverse_sizes(value, size)
+    pool = size.inverse
+    if variance is not None:
+        pool = at_zero = at_one = 1 / size_by_design(value, 1 / size.inverse, variance)
+    return {
+        "value": value,
+        "complement": 1 - value,
+        "pool": pool,
+        "size_low": at_zero,
+        "size_high": at_zero,
+        "slope": at_one - at_zero,
+        "events": size.events,
+        "non_events": size.others,
+        "inverse_df": size.inverse_df,
+    }
+
+
+# So many times the limits improve the size that they rest on.
+_ITERATIONS = 4
+
+
+@dataclass(frozen=True)
+class RateLimits:
+    """Wilson's limits of a rate, each for the effective size that it would have itself.
+
+    All are columns: ``size`` and ``slope`` are the inverse size for a rate of 0 and how much it is
+    larger for a rate of 1. Limits are null where the rate, the size or the quantile is null, or the
+    size is infinite.
+    """
+
+    value: str
+    size: str
+    slope: str
+    quantile: str
+    low: str
+    high: str
+
+    @property
+    def steps(self) -> list[Step]:
+        """Steps to the columns of both limits."""
+        return [self._start, *[self._improve] * _ITERATIONS, self._finish]
+
+    def _start(self, field: Fields) -> dict[str, pl.Expr]:
+        return {self.low: field(self.value), self.high: field(self.value)}
+
+    def _improve(self, field: Fields) -> dict[str, pl.Expr]:
+        columns: dict[str, pl.Expr] = {}
+        for name in Limits._fields:
+            limit = getattr(self, name)
+            size = field(self.size) + field(limit) * field(self.slope)
+            ends = wilson_ends(field(self.value), size, field(self.quantile))
+            columns[limit] = getattr(ends, name)
+        return columns
+
+    def _finish(self, field: Fields) -> dict[str, pl.Expr]:
+        low, high = field(self.low), field(self.high)
+        # Rounding must not exclude a rate of 0 or 1 from its interval.
+        return {
+            self.low: pl.when(low.is_finite()).then(pl.min_horizontal(low, field(self.value))),
+            self.high: pl.when(high.is_finite()).then(pl.max_horizontal(high, field(self.value))),
+        }
+
+
+def in_parallel(several: Iterable[Sequence[Step]]) -> list[Step]:
+    """Take the first steps of several lists together, then the second ones, and so on."""
+
+    def together(steps: Sequence[Step]) -> Step:
+        return lambda field: {k: v for step in steps for k, v in step(field).items()}
+
+    return [together(steps) for steps in zip(*several, strict=True)]
 
 
 def size_by_design(value: pl.Expr, kish: pl.Expr, variance: pl.Expr) -> pl.Expr:
@@ -213,11 +337,11 @@ class RatesByDesign:
 
 @dataclass(frozen=True)
 class Proportions:
-    """Named proportions with Wilson intervals.
+    """Named proportions with the intervals of `RateLimits`.
 
     For each name ``parts`` returns the count in the numerator, and that of all other rows. Other
     ``estimates`` of some proportions have intervals of the same effective sample sizes. By the
-    ``design`` of a survey quantiles are those of Student's t.
+    ``design`` of a survey sizes and degrees of freedom are its own.
     """
 
     parts: Callable[[Fields], Mapping[str, tuple[WeightedCount, WeightedCount]]]
@@ -225,52 +349,49 @@ class Proportions:
     estimates: Callable[[Fields], Mapping[str, pl.Expr]] = lambda _: {}
     design: RatesByDesign | None = None
 
-    @property
-    def steps(self) -> list[Step]:
+    def steps(self, names: Iterable[str]) -> list[Step]:
         """Steps from sums of weights to the columns that `proportion` refers to."""
-        at = [] if self.design is None else [self._students]
-        return [self._values, *at, self._limits]
+        limits = (
+            RateLimits(*(proportion_column(name, part) for part in Proportion._fields[:-1]))
+            for name in names
+        )
+        return [self._values, *in_parallel(each.steps for each in limits)]
 
     def _values(self, field: Fields) -> dict[str, pl.Expr]:
         columns: dict[str, pl.Expr] = {}
         estimates = self.estimates(field)
         for name, (part, others) in self.parts(field).items():
-            value, kish, size = value_and_sizes(part, others)
+            variance = None if self.design is None else self.design.variance(name, field)
+            rate = rate_columns(part, others, variance)
+            quantile = rate_quantile(self._tail, rate["inverse_df"])
             if self.design is not None:
-                size = size_by_design(value, kish, self.design.variance(name, field))
-            value = estimates.get(name, value)
-            columns |= {
-                proportion_column(name, "value"): value,
-                proportion_column(name, "size"): size,
-            }
-        return columns
-
-    def _limits(self, field: Fields) -> dict[str, pl.Expr]:
-        columns: dict[str, pl.Expr] = {}
-        quantile = normal_quantile(self._tail) if self.design is None else field(_QUANTILE)
-        for name in self.parts(field):
-            value, size = (field(proportion_column(name, part)) for part in ("value", "size"))
-            for end, limit in wilson(value, size, quantile)._asdict().items():
-                columns[proportion_column(name, end)] = limit
+                quantile = student_quantile(self._tail, self.design.df(field))
+            value = estimates.get(name, rate["value"])
+            parts = {"value": value, "size": rate["size_low"], "quantile": quantile}
+            parts |= {part: rate[part] for part in ("slope", "inverse_df")}
+            columns |= {proportion_column(name, part): each for part, each in parts.items()}
         return columns
 
     @property
     def _tail(self) -> float:
         return (1 + self.level) / 2
 
-    def _students(self, field: Fields) -> dict[str, pl.Expr]:
-        """Add the quantile of Student's t, which all limits need."""
-        assert self.design is not None
-        return {_QUANTILE: student_quantile(self._tail, self.design.df(field))}
-
 
 class Proportion(NamedTuple):
-    """A proportion with its confidence limits and its effective sample size."""
+    """A proportion with the columns of `RateLimits`, and 1 divided by its degrees of freedom."""
 
     value: pl.Expr
+    size: pl.Expr
+    slope: pl.Expr
+    quantile: pl.Expr
     low: pl.Expr
     high: pl.Expr
-    size: pl.Expr
+    inverse_df: pl.Expr
+
+    @property
+    def effective_size(self) -> pl.Expr:
+        """The effective sample size at the proportion itself."""
+        return 1 / (self.size + self.value * self.slope)
 
     @property
     def estimate(self) -> Estimate:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from numbers import Real
@@ -126,10 +126,10 @@ class ThresholdMetrics:
     """Options of the metrics: with a level there are confidence intervals of the rates too.
 
     They come from the fields threshold, tp, fp, fn and tn, `POSITIVES` and `NEGATIVES`, and
-    `SQUARES` for intervals. With a ``prevalence`` they are those of a population that has it,
-    as if the classes had been weighted to it; the cells remain those of the data. ``honest``
-    metrics come from the fields `honest_rate` of `HONEST_RATES`; in a population the predictive
-    values follow from the other two.
+    `SQUARES` and `ROWS` for intervals. With a ``prevalence`` they are those of a population that
+    has it, as if the classes had been weighted to it; the cells remain those of the data.
+    ``honest`` metrics come from the fields `honest_rate` of `HONEST_RATES`; in a population the
+    predictive values follow from the other two.
     """
 
     level: float | None
@@ -168,7 +168,7 @@ class ThresholdMetrics:
             return [*metrics, lambda _: dict.fromkeys(_LIMIT_COLUMNS, unknown)]
         design = BY_DESIGN if self.designed else None
         proportions = Proportions(self._shares, self.level, self._estimates, design)
-        return [*metrics, *proportions.steps, self._limits]
+        return [*metrics, *proportions.steps(self._shares_of), self._limits]
 
     def _in_population(self, field: Fields) -> dict[str, pl.Expr]:
         """Weight both classes to the prevalence, without changing the total weight."""
@@ -194,12 +194,15 @@ class ThresholdMetrics:
         return {} if self.honest is None else {rate: field(rate) for rate in RATES}
 
     def _shares(self, field: Fields) -> dict[str, tuple[WeightedCount, WeightedCount]]:
-        # With another prevalence only tpr and fpr can be computed from the rows directly.
-        rates = RATES if self.prevalence is None else ("tpr", "fpr")
-        return {rate: cell_counts(rate, field) for rate in rates}
+        return {rate: cell_counts(rate, field) for rate in self._shares_of}
+
+    @property
+    def _shares_of(self) -> Iterable[str]:
+        """The rates that come from rows: with another prevalence only tpr and fpr do."""
+        return RATES if self.prevalence is None else ("tpr", "fpr")
 
     def _limits(self, field: Fields) -> dict[str, pl.Expr]:
-        rates = {name: proportion(name, field).estimate for name in self._shares(field)}
+        rates = {name: proportion(name, field).estimate for name in self._shares_of}
         limits: Mapping[str, Estimate | Limits] = rates
         if self.prevalence is not None:
             known = rates["tpr"], rates["fpr"], self.prevalence
@@ -288,8 +291,13 @@ def confusion_matrix(
 
     Notes
     -----
-    The intervals are Wilson's [1]_, with the effective sample size where there are weights.
-    They treat the threshold as given, not as chosen on the same rows.
+    The intervals are Wilson's [1]_. With unequal weights each limit has the effective sample size
+    that a rate at that limit would have, which follows from how heavy the counted rows and the
+    others are, shrunk where there are few of them, and the quantile is Student's t with ``1 / (1 /
+    n_eff - 1 / n)`` degrees of freedom, where ``n_eff`` is Kish's effective sample size. In
+    simulations such intervals of 95 % covered 92 % or more where at least five rows of the rarer
+    outcome were expected; with fewer, and weights that depend on the outcome, 77 to 92 %. They
+    treat the threshold as given, not as chosen on the same rows.
 
     References
     ----------
@@ -349,12 +357,14 @@ def _matrix(
 ) -> pl.Expr:
     """Sum the four cells of each list of rows and derive the metrics from the sums."""
     field = pl.element().struct.field
-    positive, negative = class_weights(field(WEIGHT))
-    squares = None
+    weights = class_weights(field(WEIGHT))
+    others: list[tuple[pl.Expr, pl.Expr]] = []
     if metrics.level is not None:
-        squares = (positive, negative) if counted else (positive.pow(2), negative.pow(2))
+        squares = weights if counted else (weights[0].pow(2), weights[1].pow(2))
+        numbers = weights if counted else (weights[0].sign(), weights[1].sign())
+        others = [squares, numbers]
     predicted = at_least(field(SCORE), threshold)
-    sums = cell_sums((positive, negative), predicted, threshold, squares)
+    sums = cell_sums(weights, predicted, threshold, others)
     matrix = rows.list.eval(as_struct({"threshold": threshold.first()} | sums))
     return in_struct(matrix, metrics.steps, metrics.columns)
 

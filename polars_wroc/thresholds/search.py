@@ -25,7 +25,16 @@ from polars_wroc.plans.queries import (
     in_columns,
     join_on_keys,
 )
-from polars_wroc.ranking.curve import CELLS, MOVED, SQUARES, cell, cells_of, curve_frame, totals
+from polars_wroc.ranking.curve import (
+    CELLS,
+    MOVED,
+    ROWS,
+    SQUARES,
+    cell,
+    cells_of,
+    curve_frame,
+    totals,
+)
 from polars_wroc.ranking.placements import DECIDED_SUMS, DECISIONS, MISSING_ROWS, decided_sum
 from polars_wroc.ranking.sorting import ENDS_TIE, FP, NEGATIVES, POSITIVES, TP, cumulated_list
 from polars_wroc.stats.proportions import TOLERANCE, WeightedCount
@@ -125,9 +134,10 @@ def confusion_at(rows: Rows, thresholds: pl.LazyFrame) -> pl.LazyFrame:
     """
     joined = rows_at(rows, thresholds)
     # The unchecked weight, since a check of a whole group does not stream.
-    weights, squares = class_weights(pl.col(WEIGHT)), class_weights(rows.signed_squares)
+    weights = class_weights(pl.col(WEIGHT))
+    others = class_weights(rows.signed_squares), class_weights(rows.signed_counts)
     predicted, complete = is_selected(), pl.col(WEIGHT).is_not_null()
-    cells = cell_sums(weights, predicted, pl.col(THRESHOLD), squares)
+    cells = cell_sums(weights, predicted, pl.col(THRESHOLD), others)
     known = pl.when(pl.col(THRESHOLD).first().is_not_null())
     cells[ROWS_SELECTED] = known.then(rows.count_where(predicted & complete))
     cells[ROWS_REJECTED] = known.then(rows.count_where(~predicted & complete))
@@ -255,13 +265,16 @@ def cell_sums(
     weights: tuple[pl.Expr, pl.Expr],
     predicted: pl.Expr,
     threshold: pl.Expr,
-    squares: tuple[pl.Expr, pl.Expr] | None = None,
+    others: Sequence[tuple[pl.Expr, pl.Expr]] = (),
 ) -> dict[str, pl.Expr]:
-    """Aggregate rows to what `ThresholdMetrics` needs; null without a threshold."""
+    """Aggregate rows to what `ThresholdMetrics` needs; null without a threshold.
+
+    Limits need the ``others``: the squared weights of both classes, and their numbers of rows.
+    """
     sums = dict(zip((POSITIVES, NEGATIVES), weights, strict=True))
     sums |= weights_in_cells(weights, predicted)
-    if squares is not None:
-        sums |= weights_in_cells(squares, predicted, SQUARES)
+    for names, of_rows in zip((SQUARES, ROWS), others, strict=False):
+        sums |= weights_in_cells(of_rows, predicted, names)
     known = pl.when(threshold.first().is_not_null())
     values: dict[str, pl.Expr] = {name: known.then(value.sum()) for name, value in sums.items()}
     return values | {name: cell(values[name]) for name in CELLS}
@@ -271,11 +284,12 @@ def cell_counts(
     rate: str, field: Fields, name: Callable[[str], str] = str
 ) -> tuple[WeightedCount, WeightedCount]:
     """Return the weight in the numerator of a rate and its other weight; ``name`` renames cells."""
-    squares = dict(zip(CELLS, SQUARES, strict=True))
+    sums = {
+        names[0]: WeightedCount(*(field(name(each)) for each in names))
+        for names in zip(CELLS, SQUARES, ROWS, strict=True)
+    }
     counted, others = (
-        reduce(
-            add, (WeightedCount(field(name(cell)), field(name(squares[cell]))) for cell in cells)
-        )
+        reduce(add, (sums[cell] for cell in cells))
         for cells in (RATES[rate].counted, RATES[rate].others)
     )
     return counted, others
@@ -330,16 +344,15 @@ def walked_confusion_at(rows: CompiledRows, thresholds: pl.LazyFrame) -> pl.Lazy
     groups = [key for key in sums.columns if key not in (MISSING_ROWS, *DECIDED_SUMS)]
     joined = join_on_keys(sums.lazy(), of_partition.lazy(), partitions.columns)
     kinds = [(decision, side) for decision in DECISIONS for side in CLASSES]
-    weights, squares = (
+    weights, squares, numbers = (
         [pl.col(decided_sum(decision, f"{name}_{side}")) for decision, side in kinds]
-        for name in ("weight", "squares")
+        for name in ("weight", "squares", "rows")
     )
     cells = dict(zip(CELLS, weights, strict=True))
     values = {POSITIVES: cells["tp"] + cells["fn"], NEGATIVES: cells["fp"] + cells["tn"]}
     values |= {name: cell(weight) for name, weight in cells.items()}
-    values |= dict(zip(SQUARES, squares, strict=True))
-    for name, decision in zip((ROWS_SELECTED, ROWS_REJECTED), DECISIONS, strict=True):
-        counts = [pl.col(decided_sum(decision, f"rows_{side}")) for side in CLASSES]
+    values |= dict(zip((*SQUARES, *ROWS), (*squares, *numbers), strict=True))
+    for name, counts in ((ROWS_SELECTED, numbers[:2]), (ROWS_REJECTED, numbers[2:])):
         values[name] = pl.sum_horizontal(counts).cast(pl.Int64)
     known = pl.when(pl.col(THRESHOLD).is_not_null())
     return joined.select(

@@ -91,7 +91,7 @@ def expected_finding(one: wroc.Audit, other: wroc.Audit, row: dict[str, Any]) ->
     """What became of a gap, by the definitions of the docstring."""
     was, now = (verdict(audit, row) == "different" for audit in (one, other))
     if row["p_adjusted"] > 0.05:
-        return {(False, True): "now detected", (True, False): "no longer detected"}.get((was, now))
+        return {(False, True): "now shown", (True, False): "no longer shown"}.get((was, now))
     grew = abs(row["after"]) > abs(row["before"])
     if now and not was and grew:
         return "new"
@@ -116,7 +116,7 @@ def test_findings_are_of_significant_changes_or_only_of_detection() -> None:
             assert row["verdict"] == expected
             seen.add(expected)
     changed = {"new", "gone", "reversed", "grown", "shrunk"}
-    assert seen == changed | {"now detected", "no longer detected", None}
+    assert seen == changed | {"now shown", "no longer shown", None}
 
 
 def test_nothing_changed(after: wroc.Audit) -> None:

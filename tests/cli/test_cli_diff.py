@@ -146,19 +146,18 @@ def points(difference: float) -> str:
 
 
 def sentences(changes: pl.DataFrame) -> str:
-    """What is told of the changes: those that are significant, then what is only detected."""
+    """What is told of the changes: those that are significant, then what is only shown."""
     gaps, values = (changes.filter(measure=measure) for measure in ("gap", "value"))
     new = gaps.filter(verdict="new").height
     changed = [one.filter(pl.col("p_adjusted") <= 0.05).height for one in (gaps, values)]
     assert new == changed[0] > 0
-    detected = gaps.filter(verdict="now detected").height
-    assert detected > 1
-    assert set(gaps["verdict"]) == {"new", "now detected", None}
+    shown = gaps.filter(verdict="now shown").height
+    assert shown > 1
+    assert set(gaps["verdict"]) == {"new", "now shown", None}
     return (
         f"{changed[0]} of {gaps['p_value'].count()} gaps ({new} new) and {changed[1]} of "
-        f"{values['p_value'].count()} values changed significantly. {detected} gaps are now "
-        "detected; the gaps themselves are not shown to have changed. Only before: g = c. Only "
-        "after: g = d."
+        f"{values['p_value'].count()} values changed significantly. {shown} gaps are now "
+        "shown; their changes are not significant. Only before: g = c. Only after: g = d."
     )
 
 
@@ -169,7 +168,7 @@ def test_nothing_changed(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.slow
-def test_a_gap_that_is_only_detected_did_not_change(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_gap_that_is_only_shown_did_not_change(capsys: pytest.CaptureFixture[str]) -> None:
     # The same shift, but few rows before.
     few, many = rows(1, 0.4, "ab").sample(500, seed=1), pl.concat([rows(2, 0.4, "ab")] * 4)
     for name, data in (("before", few), ("after", many)):
@@ -177,20 +176,17 @@ def test_a_gap_that_is_only_detected_did_not_change(capsys: pytest.CaptureFixtur
             f"{name}.json"
         )
     table = wroc.audit_changes("before.json", "after.json")
-    detected = table.filter(verdict="now detected")
-    assert detected.height > 1
-    assert detected["p_adjusted"].min() > 0.05  # type: ignore[operator]
+    shown = table.filter(verdict="now shown")
+    assert shown.height > 1
+    assert shown["p_adjusted"].min() > 0.05  # type: ignore[operator]
     assert main(CALL) == 0
     told = " ".join(capsys.readouterr().out.split())
     assert told.startswith("None of ")
-    assert (
-        f"{detected.height} gaps are now detected; the gaps themselves are not shown to have "
-        "changed." in told
-    )
+    assert f"{shown.height} gaps are now shown; their changes are not significant." in told
     assert " new" not in told
     assert main(["diff", "after.json", "before.json"]) == 0
     told = " ".join(capsys.readouterr().out.split())
-    assert f"{detected.height} gaps are no longer detected; the gaps themselves are not " in told
+    assert f"{shown.height} gaps are no longer shown; their changes are not " in told
 
 
 @pytest.mark.slow

@@ -88,7 +88,7 @@ def test_simultaneous_band_holds_the_pointwise_one_and_that_the_curve(
     frame: pl.DataFrame, level: float
 ) -> None:
     # Wilson's limits are at most z / (2 sqrt(n)) away, and exp(-z**2 / 2) bounds the tail.
-    inner, outer = (drawn(frame, kind, level=level) for kind in KINDS)
+    inner, outer = (drawn(frame, kind, level=level, weight=None) for kind in KINDS)
     ladder = np.stack([np.zeros(inner.height), outer["tpr_low"], inner["tpr_low"], inner["tpr"]])
     assert (np.diff(ladder, axis=0) >= -1e-12).all()
     ladder = np.stack([inner["tpr"], inner["tpr_high"], outer["tpr_high"], np.ones(inner.height)])

@@ -13,6 +13,7 @@ import pytest
 import statsmodels.api as sm
 from hypothesis import given
 from hypothesis import strategies as st
+from plain_calibration import Coefficient, Z, intercept, oe_ratio, slope
 from plain_roc import weight_as
 from polars.exceptions import InvalidOperationError
 from polars.testing import assert_frame_equal
@@ -37,7 +38,13 @@ OBSERVED = ["observed_rate", "observed_rate_low", "observed_rate_high"]
 LARGE = [name.replace("observed_rate", "calibration_in_the_large") for name in OBSERVED]
 ERRORS = ["expected_calibration_error", "maximum_calibration_error"]
 COLUMNS = [*COUNTS, "mean_score", *OBSERVED, *LARGE, *OE, *INTERCEPT, *SLOPE, *ERRORS]
-Z = 1.959963984540054
+TWELVE = pl.DataFrame(
+    {
+        "s": [0.9, 0.8, 0.75, 0.7, 0.6, 0.55, 0.5, 0.4, 0.35, 0.3, 0.2, 0.1],
+        "y": [1, 1, 0, 1, 1, 0, 1, 0, 1, 0, 0, 0],
+        "w": [1, 2, 1, 1, 3, 1, 1, 2, 1, 1, 2, 1],
+    }
+)
 
 
 def sample(seed: int, rows: int = 600, slope: float = 0.7) -> pl.DataFrame:
@@ -55,57 +62,63 @@ def sample(seed: int, rows: int = 600, slope: float = 0.7) -> pl.DataFrame:
     )
 
 
-def fitted(y: Array, s: Array, w: Array, weight_type: str) -> tuple[float, float, float, float]:
-    """Slope, intercept and their standard errors, by statsmodels."""
+def fitted(y: Array, s: Array, w: Array, weight_type: str) -> tuple[Coefficient, Coefficient]:
+    """Slope and intercept with their standard errors, which statsmodels has too."""
+    squares = w if weight_type == "frequency" else w**2
+    found = slope(y, s, w, squares), intercept(y, s, w, squares)
     x = np.log(s / (1 - s))
     weights = {"var_weights" if weight_type == "probability" else "freq_weights": w}
-    errors = "HC0"
     family = sm.families.Binomial()
-    fit: dict[str, Any] = {"cov_type": errors, "maxiter": 100, "tol": 1e-12}
-    free = sm.GLM(y, sm.add_constant(x), family=family, **weights).fit(**fit)
-    fixed = sm.GLM(y, np.ones_like(x), family=family, offset=x, **weights).fit(**fit)
-    return free.params[1], free.bse[1], fixed.params[0], fixed.bse[0]
-
-
-def oe_by_definition(y: Array, s: Array, w: Array, squares: Array) -> list[float]:
-    """The ratio and its limits on the logarithm."""
-    ratio = (w * y).sum() / (w * s).sum()
-    se = math.sqrt((squares * (y - ratio * s) ** 2).sum()) / (w * y).sum()
-    return [ratio, ratio * math.exp(-Z * se), ratio * math.exp(Z * se)]
+    for (columns, offset), ours in zip(
+        [(sm.add_constant(x), None), (1 + 0 * x, x)], found, strict=True
+    ):
+        model = sm.GLM(y, columns, family=family, offset=offset, **weights)
+        fit: dict[str, Any] = {"maxiter": 100, "tol": 1e-12}
+        robust = model.fit(cov_type="HC0", **fit)
+        # Its weights are those of the step before.
+        assert (robust.params[-1], robust.bse[-1]) == pytest.approx(
+            (ours.value, ours.of_residuals), rel=1e-6
+        )
+        if weight_type == "frequency" or (w == 1).all():
+            assert model.fit(**fit).bse[-1] == pytest.approx(ours.of_model, rel=1e-6)
+    return found
 
 
 @pytest.mark.parametrize(
-    ("options", "slope", "intercept", "oe"),
+    ("weight", "oe", "of_slope"),
     [
-        ({}, (1.19985, 0.68259), (-0.98309, 0.82624), (0.6818, 0.3136, 1.4824)),
-        ({"weight": "w"}, (0.67419, 0.74457), (-0.96143, 1.01278), (0.6897, 0.2811, 1.6921)),
+        (
+            None,
+            (0.9756097561, 0.5096620001, 1.3437888349),
+            (1.2621800951, 0.7782772862, -0.2632153562, 2.7875755464),
+        ),
+        (
+            "w",
+            (1.0285714286, 0.5113593840, 1.4136919120),
+            (1.7354778742, 1.0719209648, -0.3654486117, 3.8364043600),
+        ),
     ],
 )
 def test_the_worked_example(
-    seven: pl.DataFrame,
-    options: dict[str, Any],
-    slope: tuple[float, float],
-    intercept: tuple[float, float] | None,
-    oe: tuple[float, float, float] | None,
+    weight: str | None, oe: tuple[float, ...], of_slope: tuple[float, ...], engine: Engine
 ) -> None:
-    row = wroc.calibration_summary(seven, "y", "s", **options).row(0, named=True)
-    assert [row[name] for name in SLOPE[:2]] == pytest.approx(slope, abs=6e-6)
-    low, high = slope[0] - Z * slope[1], slope[0] + Z * slope[1]
-    assert [row[name] for name in SLOPE[2:]] == pytest.approx((low, high), abs=2e-5)
-    if intercept:
-        value, se = intercept
-        limits = (value, value - Z * se, value + Z * se)
-        assert [row[name] for name in INTERCEPT] == pytest.approx(limits, abs=2e-5)
-    if oe:
-        assert [row[name] for name in OE] == pytest.approx(oe, abs=1e-4)
+    row = wroc.calibration_summary(TWELVE.lazy(), "y", "s", weight=weight).collect(engine=engine)
+    assert row.select(OE).row(0) == pytest.approx(oe, abs=6e-11)
+    assert row.select(SLOPE).row(0) == pytest.approx(of_slope, abs=6e-10)
+
+
+def test_the_residuals_of_the_worked_example_vary_less_than_the_model() -> None:
+    y, s, w = (TWELVE[name].cast(float).to_numpy() for name in ("y", "s", "w"))
+    assert slope(y, s, 1 + 0 * w, 1 + 0 * w).of_residuals == pytest.approx(0.6488128213, abs=6e-11)
+    assert slope(y, s, w, w**2).of_residuals == pytest.approx(0.8704440356, abs=6e-11)
 
 
 @pytest.mark.parametrize("weight_type", ["probability", "frequency"])
-@pytest.mark.parametrize(("weight", "slope"), [("w", 0.7), (None, 0.1), ("w", 4.0)])
+@pytest.mark.parametrize(("weight", "true"), [("w", 0.7), (None, 0.1), ("w", 4.0)])
 def test_statsmodels_has_the_same_coefficients(
-    weight_type: Any, weight: str | None, slope: float, engine: Engine
+    weight_type: Any, weight: str | None, true: float, engine: Engine
 ) -> None:
-    frame = sample(5, slope=slope).with_columns(pl.col("w").ceil())
+    frame = sample(5, slope=true).with_columns(pl.col("w").ceil())
     table = wroc.calibration_summary(
         frame.lazy(), "y", "s", weight=weight_as(weight, weight_type), by="g"
     ).collect(engine=engine)
@@ -113,16 +126,40 @@ def test_statsmodels_has_the_same_coefficients(
         part = frame.filter(g=row["g"])
         y, s = part["y"].to_numpy().astype(float), part["s"].to_numpy()
         w = part["w"].to_numpy() if weight else np.ones(part.height)
-        expected, se, intercept, of_intercept = fitted(y, s, w, weight_type)
-        assert row["calibration_slope"] == pytest.approx(expected, rel=1e-9)
-        # Its weights are those of the step before.
-        assert row["calibration_slope_se"] == pytest.approx(se, rel=1e-6)
-        limits = [intercept + side * Z * of_intercept for side in (0, -1, 1)]
-        assert [row[name] for name in INTERCEPT] == pytest.approx(limits, rel=1e-6)
+        of_slope, of_intercept = fitted(y, s, w, weight_type)
+        assert row["calibration_slope"] == pytest.approx(of_slope.value, rel=1e-9)
+        assert row["calibration_slope_se"] == pytest.approx(of_slope.se, rel=1e-9)
+        limits = [of_intercept.value + side * Z * of_intercept.se for side in (0, -1, 1)]
+        assert [row[name] for name in INTERCEPT] == pytest.approx(limits, rel=1e-9)
         squares = w if weight_type == "frequency" else w**2
-        assert [row[name] for name in OE] == pytest.approx(oe_by_definition(y, s, w, squares))
+        assert [row[name] for name in OE] == pytest.approx(oe_ratio(y, s, w, squares))
         assert row["mean_score"] == pytest.approx(np.average(s, weights=w))
         assert row["observed_rate"] == pytest.approx(np.average(y, weights=w))
+
+
+@pytest.mark.parametrize("weight", [None, "w"])
+def test_the_larger_variance_counts(weight: str | None) -> None:
+    rng = np.random.default_rng(31)
+    x = rng.normal(size=40 * 60) * 1.5
+    curved = np.where(rng.random(len(x)) < 0.3, x**2, x)
+    frame = pl.DataFrame(
+        {
+            "g": np.repeat(np.arange(60), 40),
+            "y": rng.random(len(x)) < 1 / (1 + np.exp(-curved)),
+            "s": 1 / (1 + np.exp(-x)),
+            "w": rng.lognormal(size=len(x), sigma=0.6),
+        }
+    )
+    table = wroc.calibration_summary(frame, "y", "s", weight=weight, by="g")
+    larger = set()
+    for row, part in zip(table.rows(named=True), frame.partition_by("g"), strict=True):
+        y, s, w = (part[name].cast(float).to_numpy() for name in ("y", "s", "w"))
+        w = w if weight else np.ones(len(y))
+        of_slope = slope(y, s, w, w**2)
+        larger.add(of_slope.of_model > of_slope.of_residuals)
+        assert row["calibration_slope_se"] == pytest.approx(of_slope.se, rel=1e-8)
+        assert [row[name] for name in OE] == pytest.approx(oe_ratio(y, s, w, w**2), rel=1e-9)
+    assert larger == {True, False}
 
 
 def newton(y: Array, x: Array, steps: int = 20) -> float:
@@ -207,7 +244,8 @@ def test_equal_scores_have_an_intercept_but_no_slope() -> None:
     assert {row[name] for name in SLOPE} == {None}
     expected = math.log(0.4 / 0.6) - math.log(0.3 / 0.7)
     assert row["calibration_intercept"] == pytest.approx(expected)
-    assert row["oe_ratio"] == pytest.approx(0.4 / 0.3)
+    rates = (0.4, *proportion_confint(2, 5, method="wilson"))
+    assert [row[name] for name in OE] == pytest.approx([rate / 0.3 for rate in rates])
 
 
 def test_one_class_has_a_ratio_alone() -> None:
@@ -216,12 +254,12 @@ def test_one_class_has_a_ratio_alone() -> None:
     )
     table = wroc.calibration_summary(frame, "y", "s", by="g")
     assert set(table.select(*INTERCEPT, *SLOPE).null_count().row(0)) == {2}
-    for row, (positives, rows, mean) in zip(
-        table.rows(named=True), [(0, 4, 0.25), (2, 2, 0.5)], strict=True
-    ):
-        low, high = proportion_confint(positives, rows, method="wilson")
-        expected = [positives / rows / mean, low / mean, high / mean]
-        assert [row[name] for name in OE] == pytest.approx(expected, abs=1e-12)
+    none, two = table.select(OE).rows()
+    a, b = 1.0, sum(s**2 for s in (0.1, 0.2, 0.3, 0.4))
+    assert none == pytest.approx((0, 0, Z**2 * a / (1 + Z**2 * b)), abs=1e-12)
+    # With equal scores the limits are those of the rate.
+    low, high = proportion_confint(2, 2, method="wilson")
+    assert two == pytest.approx((2, 2 * low, 2 * high), abs=1e-12)
 
 
 def test_scores_of_zero_and_one_are_counted_and_moved_if_asked() -> None:
@@ -278,9 +316,10 @@ def test_what_is_undefined_is_null() -> None:
 
 def test_ratios_and_limits_that_overflow_are_null() -> None:
     frame = pl.DataFrame({"y": [1, 0, 0, 0, 0], "s": [1e-308, 0, 0, 0, 0]})
-    ratio, low, high = wroc.calibration_summary(frame, "y", "s").select(OE).row(0)
-    assert 1e307 < low < ratio
-    assert high is None
+    ratio, *limits = wroc.calibration_summary(frame, "y", "s").select(OE).row(0)
+    assert ratio == pytest.approx(1e308)
+    # The squares of the scores underflow.
+    assert limits == [None, None]
     tiny = frame.with_columns(pl.col("s") / 100)
     assert wroc.calibration_summary(tiny, "y", "s").select(OE).row(0) == (None, None, None)
 

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from plain_rates import rate_of
 from plain_roc import weight_as
 from polars.exceptions import InvalidOperationError
 from polars.testing import assert_frame_equal
@@ -83,7 +84,7 @@ def sample(seed: int, rows: int = 400, digits: int = 9) -> pl.DataFrame:
 
 
 def benefits(frame: pl.DataFrame, threshold: float, prevalence: float | None) -> dict[str, Any]:
-    """Net benefits at a threshold, and the influence of each row on them."""
+    """Net benefits at a threshold, and the influence of each row on the standardized one."""
     y, s, w = (frame[name].to_numpy().astype(float) for name in "ysw")
     odds = threshold / (1 - threshold)
     chosen = (s >= threshold).astype(float)
@@ -92,14 +93,7 @@ def benefits(frame: pl.DataFrame, threshold: float, prevalence: float | None) ->
     share = positives / w.sum() if prevalence is None else prevalence
     net = share * tpr - (1 - share) * odds * fpr
     standardized = net / share
-    if prevalence is None:
-        gain = chosen * (y - (1 - y) * odds)
-        influence = (gain - net) / w.sum()
-        relative = (gain - net - standardized * (y - share)) / positives
-    else:
-        of_positives = share * y * (chosen - tpr) / positives
-        influence = of_positives - (1 - share) * odds * (1 - y) * (chosen - fpr) / negatives
-        relative = influence / share
+    gain = chosen * (y - (1 - y) * odds)
     return {
         "selection_rate": share * tpr + (1 - share) * fpr,
         "prevalence": share,
@@ -107,7 +101,7 @@ def benefits(frame: pl.DataFrame, threshold: float, prevalence: float | None) ->
         "net_benefit_all": share - (1 - share) * odds,
         "standardized_net_benefit": standardized,
         "interventions_avoided": (net - share) / odds + 1 - share,
-        "influences": (influence, relative),
+        "influence": (gain - net - standardized * (y - share)) / positives,
     }
 
 
@@ -129,11 +123,33 @@ def test_the_worked_example(
         assert value is None or row[name] == pytest.approx(value, abs=5e-5)
 
 
-def test_the_worked_standard_error(seven: pl.DataFrame) -> None:
-    row = wroc.decision_curve(seven, "y", "s", thresholds=[0.5]).row(0, named=True)
-    assert (row["net_benefit_high"] - row["net_benefit_low"]) / 2 / Z == pytest.approx(
-        0.31484, abs=6e-6
+def limits_of_net_benefit(
+    frame: pl.DataFrame, threshold: float, prevalence: float | None, *, frequency: bool
+) -> tuple[float, float]:
+    """Combine the limits of both shares of all rows, or of both rates."""
+    chosen, positive = pl.col("s") >= threshold, pl.col("y") == 1
+    kinds = {"tp": chosen & positive, "fp": chosen & ~positive}
+    whole = {"tp": pl.lit(value=True), "fp": pl.lit(value=True)}
+    scales = {"tp": 1.0, "fp": threshold / (1 - threshold)}
+    if prevalence is not None:
+        whole = {"tp": positive, "fp": ~positive}
+        scales = {"tp": prevalence, "fp": (1 - prevalence) * scales["fp"]}
+    shares = {}
+    for name, kind in kinds.items():
+        sides = (frame.filter(kind), frame.filter(whole[name] & ~kind))
+        rate = rate_of(*(each["w"].to_numpy() for each in sides), frequency=frequency)
+        assert rate is not None
+        shares[name] = [scales[name] * v for v in (rate.value, *rate.limits(0.95))]
+    (a, low_a, high_a), (b, low_b, high_b) = shares.values()
+    correlation = 0.0
+    if prevalence is None:
+        p, q = a, b / scales["fp"]
+        correlation = -math.sqrt(p * q / ((1 - p) * (1 - q)))
+    below, above = (
+        math.sqrt(x**2 + y**2 - 2 * correlation * x * y)
+        for x, y in ((a - low_a, high_b - b), (high_a - a, b - low_b))
     )
+    return a - b - below, a - b + above
 
 
 @pytest.mark.parametrize("weight_type", ["probability", "frequency"])
@@ -152,11 +168,16 @@ def test_curves_follow_their_definition(
         expected = benefits(part, row["threshold"], prevalence)
         w = part["w"].to_numpy()
         squares = w if weight_type == "frequency" else w**2
-        for names, influence in zip((NET, STANDARDIZED), expected.pop("influences"), strict=True):
-            margin = Z * math.sqrt((squares * influence**2).sum())
-            value = expected[names[0]]
-            limits = [value - margin, value + margin] if margin > 1e-12 else [None, None]
-            assert [row[name] for name in names[1:]] == pytest.approx(limits, abs=1e-12)
+        given = part, row["threshold"], prevalence
+        net = limits_of_net_benefit(*given, frequency=weight_type == "frequency")
+        assert [row[name] for name in NET[1:]] == pytest.approx(net, abs=1e-9)
+        influence = expected.pop("influence")
+        margin = Z * math.sqrt((squares * influence**2).sum())
+        value = expected["standardized_net_benefit"]
+        limits = [value - margin, value + margin] if margin > 1e-12 else [None, None]
+        if prevalence is not None:
+            limits = [limit / prevalence for limit in net]
+        assert [row[name] for name in STANDARDIZED[1:]] == pytest.approx(limits, abs=1e-9)
         assert {name: row[name] for name in expected} == pytest.approx(expected, abs=1e-12)
 
 
@@ -203,7 +224,7 @@ def test_limits_are_null_where_the_rows_say_nothing() -> None:
     assert known == [
         value + limits + value + none,
         (value + limits) * 2,
-        (value + none) * 2,
+        value + limits + value + none,
     ]
 
 

@@ -22,7 +22,6 @@ from plain_roc import (
     roc_of,
     true_tpr,
     weight_as,
-    wilson,
 )
 from polars.testing import assert_frame_equal
 from scipy import stats
@@ -34,10 +33,11 @@ Engine: TypeAlias = Any
 
 def pointwise_turned(roc: Roc, tpr: float, fpr: float, level: float = 0.95) -> Pair:
     """Interval of the false positive rate at a true positive rate."""
-    low, high = wilson(tpr, roc.positives, level)
+    of_tpr, of_fpr = roc.rates_at(fpr, tpr, before=False)
+    low, high = of_tpr.limits(level)
     moved = roc.fpr_at(low), roc.fpr_at(high)
-    lower, upper = mover(fpr, wilson(fpr, roc.negatives, level), moved)
-    return lower, (1.0 if beyond_all(1 - tpr, roc.positives, level) else upper)
+    lower, upper = mover(fpr, of_fpr.limits(level), moved)
+    return lower, (1.0 if beyond_all(1 - tpr, 1 / of_tpr.shrunk()[1], level) else upper)
 
 
 LIMITED = ["fpr", "tpr", "tpr_low", "tpr_high"]

@@ -7,9 +7,11 @@ from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+import plain_picked
 import polars as pl
 import pytest
 from fairlearn import metrics as fairlearn
+from plain_rates import Rate, common_test, rate_of, student_score
 from plain_roc import ratio_limits
 from polars.testing import assert_frame_equal
 from scipy import stats
@@ -39,16 +41,16 @@ THRESHOLD = 0.5
 
 
 class Share(NamedTuple):
-    """A rate, Wilson's limits, and the number of rows that it is sure as."""
+    """A rate with its limits, and what they rest on."""
 
     value: float
     low: float
     high: float
-    size: float
+    rate: Rate
 
 
-def share(frame: pl.DataFrame, rate: str, level: float = 0.95) -> Share | None:
-    """From the rows: at the smaller of Kish's size and that of the linearised variance."""
+def share(frame: pl.DataFrame, rate: str, level: float = 0.95, groups: int = 2) -> Share | None:
+    """From the rows; of more than two groups for the one that was picked."""
     selected = pl.col("s") >= THRESHOLD
     counted, among = {
         "selection_rate": (selected, pl.lit(value=True)),
@@ -60,14 +62,13 @@ def share(frame: pl.DataFrame, rate: str, level: float = 0.95) -> Share | None:
     rows = frame.drop_nulls(["s", "y", "w"]).filter(among, pl.col("w") > 0).select("w", k=counted)
     if not rows.height:
         return None
-    w, k = rows["w"].to_numpy(), rows["k"].to_numpy().astype(np.float64)
-    h = w / w.sum()
-    p, size = (h * k).sum(), 1 / (h**2).sum()
-    if k.min() < k.max():
-        size = min(size, p * (1 - p) / (h**2 * (k - p) ** 2).sum())
-    z2 = stats.norm.ppf((1 + level) / 2) ** 2 / size
-    low, high = sorted(np.roots([1 + z2, -2 * p - z2, p**2]).real)
-    return Share(p, min(max(low, 0), p), max(min(high, 1), p), size)
+    w, k = rows["w"].to_numpy(), rows["k"].to_numpy()
+    found = rate_of(w[k], w[~k])
+    assert found
+    quantile = None
+    if groups > 2:
+        quantile = student_score(plain_picked.multiplier(level, groups), found.lost)
+    return Share(found.value, *found.limits(level, quantile), found)
 
 
 def difference(one: Share, other: Share) -> list[float]:
@@ -80,19 +81,21 @@ def difference(one: Share, other: Share) -> list[float]:
 
 def ratio(one: Share, other: Share) -> list[float | None]:
     if other.value == 0:
-        return [None] * 3
+        return [None, one.low / other.high, None]
     return [one.value / other.value, *ratio_limits(one[:3], other[:3])]
 
 
 def p_value(one: Share, other: Share) -> float | None:
-    """The test of two shares with their common variance; None if a cell expects too few rows."""
-    total = one.size + other.size
-    both = (one.size * one.value + other.size * other.value) / total
+    """The test of two shares with their common variance; of equal weights Fisher's for few."""
+    if one.rate.lost or other.rate.lost:
+        return common_test(one.rate, other.rate)[0]
+    sizes = [1 / each.rate.inverse for each in (one, other)]
+    both = float(np.average([one.value, other.value], weights=sizes))
     if not 0 < both < 1:
         return 1.0
-    if min(one.size, other.size) * min(both, 1 - both) < 5:
+    if min(sizes) * min(both, 1 - both) < 5:
         return None
-    z = (one.value - other.value) / np.sqrt(both * (1 - both) * total / one.size / other.size)
+    z = (one.value - other.value) / np.sqrt(both * (1 - both) * sum(sizes) / np.prod(sizes))
     return float(2 * stats.norm.sf(abs(z)))
 
 
@@ -101,8 +104,10 @@ def gaps(frame: Any, reference: Any = "rest", **options: Any) -> Any:
     return wide_gaps(frame, "y", "s", by="g", **options)
 
 
-def assert_follows(table: pl.DataFrame, frame: pl.DataFrame, reference: str) -> None:
-    """Check rest or a named group, whose rows are others than the group's."""
+def assert_follows(
+    table: pl.DataFrame, frame: pl.DataFrame, reference: str, picked_from: int = 2
+) -> None:
+    """Check rest or a named group, whose rows are others than the group's, or a picked one."""
     for row in table.rows(named=True):
         own_rows = frame.filter(pl.col("g").eq_missing(row["g"]))
         same = row["g"] == reference
@@ -110,12 +115,15 @@ def assert_follows(table: pl.DataFrame, frame: pl.DataFrame, reference: str) -> 
             ~pl.col("g").eq_missing(row["g"]) if reference == "rest" else pl.col("g") == reference
         )
         for rate in RATES:
-            own, other = share(own_rows, rate), share(frame.filter(there), rate)
+            both = own_rows, frame.filter(there)
+            own, other = (share(rows, rate, groups=picked_from) for rows in both)
             found = [row[f"{rate}{ending}"] for ending in ENDINGS if ending != "_gap_p_adjusted"]
             values = [each and each.value for each in (own, other)]
             expected: list[float | None] = [None] * 7
             if own and other and not same:
-                expected = [*difference(own, other), p_value(own, other), *ratio(own, other)]
+                alone = p_value(own, other)
+                picked = alone and plain_picked.p_value(alone, picked_from)
+                expected = [*difference(own, other), picked, *ratio(own, other)]
             numbers = (np.array(each, np.float64) for each in (found, [*values, *expected]))
             assert next(numbers) == pytest.approx(next(numbers), rel=1e-7, abs=1e-9, nan_ok=True)
 
@@ -179,7 +187,7 @@ def test_intervals_and_tests_by_hand(people: pl.DataFrame, reference: str, some:
 def test_best_is_the_group_with_the_highest_auc(people: pl.DataFrame) -> None:
     table = gaps(people, "best")
     name = table["g"][table["auc"].arg_max()]
-    assert_follows(table, people, name)
+    assert_follows(table, people, name, picked_from=4)
 
 
 @pytest.mark.slow
@@ -238,8 +246,7 @@ def test_p_values_are_adjusted_over_the_whole_table(people: pl.DataFrame, refere
     table = wide_gaps(frame, "y", ["s", "r"], reference=reference, **options)
     names = [f"{rate}_gap_p_value" for rate in ("auc", *RATES)]
     p = np.array([x for name in names for x in table[name].drop_nulls()])
-    # Of weighted rows too few are expected in some cells.
-    assert (30 if reference == "rest" else 20) < len(p) < (48 if reference == "rest" else 36)
+    assert len(p) == (48 if reference == "rest" else 36)
     stepped = {x: min(1.0, max((p >= y).sum() * y for y in p if y <= x)) for x in p}
     for name in names:
         found = table[name.removesuffix("value") + "adjusted"].to_list()
@@ -298,3 +305,51 @@ def test_lazy_frame_gives_a_plan_that_serialises(people: pl.DataFrame, engine: E
 def test_threshold_must_be_a_number(people: pl.DataFrame) -> None:
     with pytest.raises(ValueError, match="`threshold` must be a number; found nan"):
         gaps(people, threshold=float("nan"))
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "weights", "expected"),
+    [
+        (
+            ([1, 1, 0, 1, 0, 0, 0, 0], [1, *[0] * 9]),
+            ([1, 2, 1, 1, 2, 1, 3, 1], [2, 1, 1, 1, 3, 1, 1, 2, 1, 1]),
+            (0.1904761905, -0.2412744930, 0.5778073857, 0.3952598106),
+        ),
+        (
+            ([1] * 30 + [0] * 10, [1] * 18 + [0] * 22),
+            ([1, 2] * 20, [1, 2] * 20),
+            (0.3, 0.0729061076, 0.4878061622, 0.0095664531),
+        ),
+    ],
+)
+def test_worked_gaps_of_weighted_rates(
+    outcomes: tuple[list[int], list[int]],
+    weights: tuple[list[int], list[int]],
+    expected: tuple[float, ...],
+) -> None:
+    frame = pl.concat(
+        pl.DataFrame({"g": g, "y": 1, "s": s, "w": [float(each) for each in w]})
+        for g, s, w in zip("ab", outcomes, weights, strict=True)
+    )
+    table = wroc.group_gaps(
+        frame, "y", "s", attributes="g", reference="b", weight="w", threshold=1, min_rows=0
+    )
+    found = table.filter(segment="a", metric="tpr").select("gap", "gap_low", "gap_high", "p_value")
+    assert found.row(0) == pytest.approx(expected, abs=3e-10)
+
+
+def test_weighted_rates_with_few_events_say_so() -> None:
+    random = np.random.default_rng(5)
+    frame = pl.DataFrame(
+        {
+            "g": ["a"] * 200 + ["b"] * 200,
+            "y": 1,
+            "s": np.r_[np.arange(200) < 3, np.arange(200) < 100].astype(float),
+            "w": random.lognormal(size=400),
+        }
+    )
+    for weight, reason in (("w", "few effective events"), (None, None)):
+        options: dict[str, Any] = {"attributes": "g", "threshold": 1, "weight": weight}
+        table = wroc.group_gaps(frame, "y", "s", **options, reference="b")
+        row = table.filter(segment="a", metric="tpr").row(0, named=True)
+        assert (row["verdict"], row["reason"]) == ("different", reason)

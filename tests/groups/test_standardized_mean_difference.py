@@ -31,8 +31,8 @@ def of(table: pl.DataFrame, segment: str | None) -> dict[str, Any]:
 
 def by_definition(
     frame: pl.DataFrame, group: str, reference: str, denominator: str, weight_type: str
-) -> tuple[float, float, float]:
-    """The difference divided by the denominator, that and the standard error, row by row."""
+) -> tuple[float, float, float, float]:
+    """The standardized difference, its denominator, standard error and df, row by row."""
     s, w, g = (frame[name].to_numpy() for name in ("s", "w", "g"))
     one, other = g == group, g != group if reference == "rest" else g == reference
     everyone = np.ones(len(s), dtype=bool)
@@ -56,28 +56,75 @@ def by_definition(
     influence = one * (s - m1) / w1 / np.sqrt(square) - other * (s - m0) / w0 / np.sqrt(square)
     influence -= smd * parts / (2 * square)
     v = w if weight_type == "frequency" else w**2
-    return smd, np.sqrt(square), np.sqrt((v * influence**2).sum())
+    h2 = np.array([v[rows].sum() / w[rows].sum() ** 2 for rows in (one, other)])
+    parts = [(v * influence**2)[rows].sum() for rows in (one, other)] / (1 - h2)
+    variance = parts.sum() + (v * influence**2)[~one & ~other].sum()
+    df = variance**2 / (parts**2 * h2 / (1 - h2)).sum()
+    return smd, np.sqrt(square), np.sqrt(variance), df
 
 
 @pytest.mark.parametrize(
-    ("options", "smd", "se"),
+    ("options", "smd"),
     [
-        ({}, -1.0801, 0.4020),
-        ({"denominator": "pooled"}, -1.2247, None),
-        ({"denominator": "reference"}, -0.9682, None),
-        ({"weight": "w"}, -1.0185, None),
-        ({"weight": wroc.frequency("w")}, -1.0577, None),
+        ({}, -1.0801),
+        ({"denominator": "pooled"}, -1.2247),
+        ({"denominator": "reference"}, -0.9682),
+        ({"weight": "w"}, -1.0185),
+        ({"weight": wroc.frequency("w")}, -1.0577),
     ],
 )
-def test_worked_examples(options: dict[str, Any], smd: float, se: float | None) -> None:
+def test_worked_examples(options: dict[str, Any], smd: float) -> None:
     a = of(UNTYPED.standardized_mean_difference(PAIR, "s", attributes="g", **options), "a")
     assert a["smd"] == pytest.approx(smd, abs=5e-5)
-    if se is not None:
-        assert (a["smd_high"] - a["smd"]) / stats.norm.ppf(0.975) == pytest.approx(se, abs=5e-5)
-        assert a["p_value"] == pytest.approx(2 * stats.norm.sf(-a["smd"] / se), abs=1e-4)
+    if not options:
         assert (a["mean_score"], a["reference_mean"], a["difference"]) == (2.5, 5, -2.5)
         assert a["sd_score"] == pytest.approx(np.std([1, 2, 3, 4], ddof=1))
         assert a["denominator_sd"] == pytest.approx(np.std(PAIR["s"].to_numpy(), ddof=1))
+
+
+def test_two_groups_and_the_standard_deviation_of_a_third_are_welchs_test() -> None:
+    """A denominator that is known, nearly, leaves the difference of two means."""
+    random = np.random.default_rng(5)
+    s, t = random.normal(size=25), random.normal(0.5, 3, size=40)
+    many = np.repeat([-1e6, 1e6], 100_000)
+    frame = pl.DataFrame(
+        {"g": ["a"] * 25 + ["b"] * 40 + ["c"] * len(many), "s": np.concatenate([s, t, many])}
+    )
+    table = wroc.standardized_mean_difference(
+        frame, "s", attributes="g", reference="b", min_share=0
+    )
+    a, welch = of(table, "a"), stats.ttest_ind(s, t, equal_var=False)
+    assert a["p_value"] == pytest.approx(welch.pvalue, rel=1e-4)
+    limits = np.array([a["smd_low"], a["smd_high"]]) * a["denominator_sd"]
+    assert limits == pytest.approx(list(welch.confidence_interval()), rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("rows", "weights", "noted"),
+    [
+        (25, [1.0], False),
+        (24, [1.0], True),
+        # Kish's effective numbers: 28 * 0.9 and 27 * 0.9.
+        (28, [1.0, 2.0], False),
+        (27, [1.0, 2.0], True),
+    ],
+)
+@pytest.mark.parametrize("denominator", ["overall", "pooled", "reference"])
+def test_groups_of_few_effective_rows_have_a_note_instead_of_limits(
+    rows: int, weights: list[float], noted: bool, denominator: str
+) -> None:
+    s = np.random.default_rng(1).normal(size=rows + 100)
+    w = np.append(np.resize(weights, rows), np.ones(100))
+    g = ["a"] * rows + ["b"] * 100
+    frame = pl.DataFrame({"g": g, "s": s, "w": w * 0.3})
+    table = UNTYPED.standardized_mean_difference(
+        frame, "s", attributes="g", weight="w", denominator=denominator
+    )
+    for row in table.iter_rows(named=True):
+        assert row["smd"] is not None
+        missing = {name for name in ("smd_low", "smd_high", "p_value") if row[name] is None}
+        assert missing == ({"smd_low", "smd_high", "p_value"} if noted else set())
+        assert row["excluded"] == ("fewer than 25 rows" if noted else None)
 
 
 @pytest.mark.parametrize("weights", ["aweights", "fweights"])
@@ -136,7 +183,7 @@ def test_against_the_definition(
     seed: int, denominator: str, reference: str, weight_type: str, offset: float
 ) -> None:
     random = np.random.default_rng(seed)
-    size = int(random.integers(20, 60))
+    size = int(random.integers(160, 250))
     frame = pl.DataFrame(
         {
             "g": ["a", "b", "c"] * 3 + list(random.choice(list("abc"), size - 9)),
@@ -159,13 +206,14 @@ def test_against_the_definition(
                 None,
             )
             continue
-        smd, denominator_sd, se = by_definition(frame, group, reference, denominator, weight_type)
+        given = reference, denominator, weight_type
+        smd, denominator_sd, se, df = by_definition(frame, group, *given)
         assert row["smd"] == pytest.approx(smd, rel=exact, abs=exact)
         assert row["denominator_sd"] == pytest.approx(denominator_sd, rel=exact)
-        margin = stats.norm.ppf(0.95) * se
+        margin = stats.t.ppf(0.95, df) * se
         limits = [row["smd_low"], row["smd_high"]]
         assert limits == pytest.approx([smd - margin, smd + margin], rel=exact, abs=exact)
-        assert row["p_value"] == pytest.approx(2 * stats.norm.sf(abs(smd) / se), abs=1e-6)
+        assert row["p_value"] == pytest.approx(2 * stats.t.sf(abs(smd) / se, df), abs=1e-6)
 
 
 @pytest.mark.parametrize("scale", [1e-12, 1e12])
@@ -181,9 +229,9 @@ def test_attributes_crossed_unknown_and_small() -> None:
     random = np.random.default_rng(8)
     frame = pl.DataFrame(
         {
-            "g": random.choice(["a", "b", "c", "?"], 400, p=[0.5, 0.44, 0.01, 0.05]),
-            "h": random.choice(["x", "y"], 400),
-            "s": random.normal(size=400),
+            "g": random.choice(["a", "b", "c", "?"], 4000, p=[0.5, 0.44, 0.01, 0.05]),
+            "h": random.choice(["x", "y"], 4000),
+            "s": random.normal(size=4000),
         }
     )
     table = wroc.standardized_mean_difference(

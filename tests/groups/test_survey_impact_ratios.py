@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
+import plain_picked
 import polars as pl
 import pytest
 from plain_survey import Row, covariance, degrees_of_freedom, rate_influences, totals
 from polars.testing import assert_frame_equal
-from scipy import stats
+from scipy import optimize, stats
 from sweeps import sweep
 
 import polars_wroc as wroc
@@ -74,9 +76,16 @@ def test_against_the_definition(survey: pl.DataFrame, favorable: Favorable) -> N
         assert row["reference"] == best
         limits = limits_of_ratio(wilson(a, n, students), wilson(b, m, students), related)
         assert [row["ratio_low"], row["ratio_high"]] == pytest.approx(limits, rel=1e-6)
-        t = float(stats.t.isf(row["p_value"] / 2, df))
-        one, other = wilson(a, n, t), wilson(b, m, t)
-        assert any(end == pytest.approx(1) for end in limits_of_ratio(one, other, related))
+        excess = partial(excess_at, one=(a, n), other=(b, m), related=related)
+        p_value = 2 * float(stats.t.sf(optimize.brentq(excess, 1e-6, 50.0), df))
+        assert row["p_value"] == pytest.approx(plain_picked.p_value(p_value, 3), rel=1e-6)
+
+
+def excess_at(
+    t: float, one: tuple[float, float], other: tuple[float, float], related: float
+) -> float:
+    """By how much the upper limit at a quantile exceeds 1."""
+    return limits_of_ratio(wilson(*one, t), wilson(*other, t), related)[1] - 1
 
 
 def wilson(rate: float, size: float, t: float) -> tuple[float, float, float]:

@@ -150,7 +150,7 @@ def test_copies_of_a_row_in_its_cluster_add_nothing(people: pl.DataFrame) -> Non
     assert copied["auc_se"] == pytest.approx(alone["auc_se"])
     # A score-type interval is shifted by one more row of each class, here by one of three copies.
     for end in ("auc_low", "auc_high"):
-        assert copied[end] == pytest.approx(alone[end], abs=0.01)
+        assert copied[end] == pytest.approx(alone[end], abs=0.02)
 
 
 @given(FRAMES)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -90,9 +90,14 @@ def models(people: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def by_delong(frame: Any, *given: Any, **options: Any) -> Any:
+    """Compare by DeLong's method, however near 1 the AUCs are."""
+    return wroc.compare(frame, *given, **({"method": "delong"} | options))
+
+
 def compared(frame: pl.DataFrame, *scores: str, **options: Any) -> dict[str, Any]:
     """Compare the scores (``a`` and ``b`` unless named), without groups."""
-    table = wroc.compare(frame, "y", scores or ("a", "b"), **options)
+    table: pl.DataFrame = by_delong(frame, "y", scores or ("a", "b"), **options)
     assert table.columns == COLUMNS
     return table.row(0, named=True)
 
@@ -114,60 +119,82 @@ def sums_of(ids: Sequence[Any], values: Floats) -> Floats:
     return np.array([sum(v for k, v in zip(ids, values, strict=True) if k == c) for c in names])
 
 
+class Expected(NamedTuple):
+    """A difference, its variance and the degrees of freedom of that."""
+
+    difference: float
+    variance: float
+    df: float
+
+
 def definition(
     frame: pl.DataFrame, a: str, b: str, *, weight: str | None = None, cluster: str | None = None
-) -> tuple[float, float]:
+) -> Expected:
     """Difference of two AUCs and its variance: squares of sums over the clusters, or rows."""
     (auc_a, psi_a), (auc_b, psi_b) = (contributions(frame, score, weight) for score in (a, b))
     ids = range(frame.height) if cluster is None else frame[cluster].to_list()
     pos = frame["y"].to_numpy() == 1
     w = np.ones(frame.height) if weight is None else frame[weight].to_numpy()
     together: Floats = np.zeros(len(set(ids)))
+    parts, sizes = [], []
     for side in (pos, ~pos):
         totals = sums_of(ids, np.where(side, w, 0.0))
         whole, squares, cubes = ((totals**power).sum() for power in (1, 2, 3))
         factor = squares / (squares - 2 * cubes / whole + squares**2 / whole**2)
-        together += np.sqrt(factor) * sums_of(ids, np.where(side, psi_a - psi_b, 0.0))
-    return auc_a - auc_b, float((together**2).sum())
+        of_class = np.sqrt(factor) * sums_of(ids, np.where(side, psi_a - psi_b, 0.0))
+        together += of_class
+        parts.append((of_class**2).sum())
+        sizes.append(whole**2 / squares)
+    df = satterthwaite(parts, sizes)
+    if cluster is not None:
+        df = min(df, frame.filter(pl.Series(w > 0))[cluster].n_unique() - 1)
+    return Expected(auc_a - auc_b, float((together**2).sum()), df)
+
+
+def satterthwaite(parts: Sequence[float], sizes: Sequence[float]) -> float:
+    """Degrees of freedom of the sum of the variances of both classes."""
+    squares = (part**2 / max(size - 1, 1) for part, size in zip(parts, sizes, strict=True))
+    return float(sum(parts) ** 2 / sum(squares)) if sum(parts) > 0 else 1.0
 
 
 def assert_is_test_of(
-    found: dict[str, Any], difference: float, variance: float, level: float = 0.95
+    found: dict[str, Any], difference: float, variance: float, df: float, level: float = 0.95
 ) -> None:
     """Check interval, ``z`` and p-value of a difference with a variance worth the name."""
     se = float(np.sqrt(variance))
-    margin = stats.norm.ppf((1 + level) / 2) * se
+    margin = stats.t.ppf((1 + level) / 2, df) * se
     assert found["difference"] == pytest.approx(difference, abs=1e-12)
     assert found["difference_se"] == pytest.approx(se, abs=1e-12)
     limits = found["difference_low"], found["difference_high"]
     assert limits == pytest.approx((difference - margin, difference + margin), abs=1e-11)
     assert found["z"] == pytest.approx(difference / se, rel=1e-11, abs=1e-12)
-    p_value = 2 * stats.norm.sf(abs(difference / se))
+    p_value = 2 * stats.t.sf(abs(difference / se), df)
     assert found["p_value"] == pytest.approx(p_value, rel=1e-10, abs=0)
 
 
-def delong(frame: pl.DataFrame, a: str, b: str) -> tuple[float, float]:
+def delong(frame: pl.DataFrame, a: str, b: str) -> Expected:
     """DeLong's difference and its variance, from covariances of the placements by two scores."""
     kernels = []
     for score in (a, b):
         pos, neg = (frame.filter(y=label)[score].to_numpy() for label in (1, 0))
         kernels.append((np.sign(pos[:, None] - neg[None, :]) + 1) / 2)
-    covariance = sum(
-        np.cov([kernel.mean(axis=axis) for kernel in kernels]) / kernels[0].shape[1 - axis]
-        for axis in (1, 0)
-    )
+    sizes = kernels[0].shape
     contrast = np.array([1.0, -1.0])
+    parts = [
+        contrast @ np.cov([kernel.mean(axis=1 - axis) for kernel in kernels]) @ contrast / size
+        for axis, size in enumerate(sizes)
+    ]
     difference = kernels[0].mean() - kernels[1].mean()
-    return float(difference), float(contrast @ covariance @ contrast)
+    return Expected(float(difference), float(sum(parts)), satterthwaite(parts, sizes))
 
 
 @given(FRAMES)
 def test_weights_of_one_give_delongs_test(frame: pl.DataFrame) -> None:
-    difference, variance = delong(frame, "a", "b")
-    assume(variance > 1e-4)
+    expected = delong(frame, "a", "b")
+    assume(expected.variance > 1e-4)
     for weight in (None, wroc.frequency(pl.lit(1))):
         found = compared(frame, weight=weight)
-        assert_is_test_of(found, difference, variance)
+        assert_is_test_of(found, *expected)
         assert (found["model_a"], found["model_b"]) == ("a", "b")
         assert (found["n"], found["n_missing"]) == (frame.height, 0)
 
@@ -183,16 +210,16 @@ def test_worked_example() -> None:
     # Placements of positives differ by 0, 1/3, 1/3 and those of negatives by 1/3, 0, 1/3.
     found = compared(frame, "old", "new")
     assert (found["auc_a"], found["auc_b"]) == pytest.approx((6 / 9, 8 / 9))
-    assert_is_test_of(found, -2 / 9, 2 * (1 / 27) / 3)
+    assert_is_test_of(found, -2 / 9, 2 * (1 / 27) / 3, df=4)
 
 
 @given(FRAMES)
 def test_weights_give_squares_of_differences_of_influence(frame: pl.DataFrame) -> None:
-    difference, variance = definition(frame, "a", "b", weight="w")
-    assume(variance > 1e-4)
-    assert_is_test_of(compared(frame, weight="w"), difference, variance)
+    expected = definition(frame, "a", "b", weight="w")
+    assume(expected.variance > 1e-4)
+    assert_is_test_of(compared(frame, weight="w"), *expected)
     scaled = compared(frame, weight=pl.col("w") * 1e-9)
-    assert_is_test_of(scaled, difference, variance)
+    assert_is_test_of(scaled, *expected)
 
 
 @given(FRAMES)
@@ -200,10 +227,10 @@ def test_frequencies_are_repeated_rows(frame: pl.DataFrame) -> None:
     repeated = frame.select(
         pl.col("y", "a", "b").repeat_by(pl.col("w").cast(pl.Int64)).explode(empty_as_null=False)
     )
-    difference, variance = delong(repeated, "a", "b")
-    assume(variance > 1e-4)
+    expected = delong(repeated, "a", "b")
+    assume(expected.variance > 1e-4)
     found = compared(frame, weight=wroc.frequency("w"))
-    assert_is_test_of(found, difference, variance)
+    assert_is_test_of(found, *expected)
     assert found["n"] == repeated.height
 
 
@@ -211,31 +238,31 @@ def test_frequencies_are_repeated_rows(frame: pl.DataFrame) -> None:
 def test_clusters_add_up_the_differences_of_their_rows(
     frame: pl.DataFrame, weight: str | None
 ) -> None:
-    difference, variance = definition(frame, "a", "b", weight=weight, cluster="c")
-    assume(variance > 1e-4)
+    expected = definition(frame, "a", "b", weight=weight, cluster="c")
+    assume(expected.variance > 1e-4)
     found = compared(frame, weight=weight, design="c")
-    assert_is_test_of(found, difference, variance)
+    assert_is_test_of(found, *expected)
 
 
 @given(FRAMES)
 def test_clusters_of_one_row_give_what_rows_give(frame: pl.DataFrame) -> None:
-    difference, variance = definition(frame, "a", "b", weight="w")
-    assume(variance > 1e-4)
+    expected = definition(frame, "a", "b", weight="w")
+    assume(expected.variance > 1e-4)
     found = compared(frame, weight="w", design=pl.int_range(pl.len()))
-    assert_is_test_of(found, difference, variance)
+    assert_is_test_of(found, *expected)
 
 
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.999])
-def test_level_is_that_of_the_normal_interval(models: pl.DataFrame, level: float) -> None:
+def test_level_is_that_of_the_interval(models: pl.DataFrame, level: float) -> None:
     found = compared(models, weight="w", level=level)
-    assert_is_test_of(found, *definition(models, "a", "b", weight="w"), level)
+    assert_is_test_of(found, *definition(models, "a", "b", weight="w"), level=level)
 
 
 @pytest.mark.parametrize("cluster", [None, "house"])
 def test_every_pair_of_three_scores_in_every_group(
     models: pl.DataFrame, groups: Groups, engine: Engine, cluster: str | None
 ) -> None:
-    plan = wroc.compare(models.lazy(), "y", ["b", "a", "c"], weight="w", by="g", design=cluster)
+    plan = by_delong(models.lazy(), "y", ["b", "a", "c"], weight="w", by="g", design=cluster)
     found = plan.collect(engine=engine)
     assert found.columns == ["g", *COLUMNS]
     pairs = [("b", "a"), ("b", "c"), ("a", "c")]
@@ -346,7 +373,7 @@ def test_all_tests_of_the_table_are_one_family(
     one_row = models.filter(y=0).head(20).vstack(models.filter(y=1).head(1))
     frame = pl.concat([models, one_class, one_row.with_columns(g=pl.lit("cc"))])
     frame = frame.with_columns(same=pl.col("a") * 2)
-    plan = wroc.compare(frame.lazy(), "y", ["a", "b", "c", "same"], by="g", adjust=adjust)
+    plan = by_delong(frame.lazy(), "y", ["a", "b", "c", "same"], by="g", adjust=adjust)
     found = plan.collect(engine=engine)
     assert found["g"].to_list() == [g for g in ["a", "b", "bb", "c", "cc", "d"] for _ in range(6)]
     no_tests = found.filter(pl.col("p_value").is_null())
@@ -369,7 +396,7 @@ def test_scores_that_rank_alike_do_not_differ(
     models: pl.DataFrame, options: dict[str, Any], engine: Engine
 ) -> None:
     alike = models.with_columns(b=pl.col("a").exp())
-    plan = wroc.compare(alike.lazy(), "y", ["a", "b"], **options)
+    plan = by_delong(alike.lazy(), "y", ["a", "b"], **options)
     found = plan.collect(engine=engine).row(0, named=True)
     assert [found[name] for name in TEST] == [0.0, 0.0, None, None, None, 1.0]
     assert found["p_adjusted"] == 1.0

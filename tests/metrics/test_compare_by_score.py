@@ -276,16 +276,92 @@ def test_shared_rows_are_worth_more_than_separate_ones() -> None:
     gap = wide_gaps(apart, "y", "s", weight="w", by="g", reference="b").row(0, named=True)
     assert shared["difference"] == pytest.approx(gap["auc_gap"], abs=1e-12)
     width = shared["difference_high"] - shared["difference_low"]
-    assert width < 0.8 * (gap["auc_gap_high"] - gap["auc_gap_low"])
+    assert width < 0.85 * (gap["auc_gap_high"] - gap["auc_gap_low"])
 
 
-def test_default_is_delongs() -> None:
-    frame = models(4)
-    default = wroc.compare(frame, "y", ["a", "b"])
-    assert_frame_equal(default, wroc.compare(frame, "y", ["a", "b"], method="delong"))
-    by_score = compared(frame)
-    assert default["difference_se"].item() == pytest.approx(by_score["difference_se"], rel=1e-12)
-    assert default["p_value"].item() != pytest.approx(by_score["p_value"])
+def methods(frame: pl.DataFrame, **options: Any) -> list[dict[str, Any]]:
+    """The same difference by default, by DeLong's method and by score."""
+    given: tuple[Literal["delong", "score"] | None, ...] = (None, "delong", "score")
+    tables = [wroc.compare(frame, "y", ["a", "b"], method=each, **options) for each in given]
+    return [table.row(0, named=True) for table in tables]
+
+
+def test_default_is_delongs_where_enough_rows_are_misranked() -> None:
+    default, delong, by_score = methods(models(4))
+    assert default == delong
+    assert default["difference_se"] == pytest.approx(by_score["difference_se"], rel=1e-12)
+    assert default["p_value"] != pytest.approx(by_score["p_value"])
+
+
+def misranked(rows: int, lost: float, *, turned: bool = False) -> pl.DataFrame:
+    """Positives of which one score ranks ``lost`` below all negatives, as many in each class."""
+    wrong = np.repeat([True, False], [round(lost), rows - round(lost)])
+    a = np.append(np.where(wrong, -1.0, 2.0), np.zeros(rows))
+    sign = -1 if turned else 1
+    b = np.append(np.linspace(-1, 2, rows), np.linspace(-0.5, 0.5, rows))
+    return pl.DataFrame({"y": [1] * rows + [0] * rows, "a": a * sign, "b": b, "w": 0.1})
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize(("lost", "by_score"), [(2, True), (3, False)])
+def test_default_is_by_score_where_fewer_than_three_rows_are_misranked(
+    lost: float, by_score: bool, turned: bool
+) -> None:
+    """With 20 rows in each class the AUC is 1 - 3 / 20, and 20 * (3 / 20) is 3 but for rounding."""
+    for options in ({}, {"weight": "w"}):
+        default, delong, score = methods(misranked(20, lost, turned=turned), **options)
+        assert default == (score if by_score else delong)
+        assert delong["p_value"] != pytest.approx(score["p_value"])
+
+
+def number_misranked(frame: pl.DataFrame, row: dict[str, Any], *, frequency: bool = False) -> float:
+    """The smallest effective number of misranked rows, or of those that are not."""
+    shares = [share for name in ("auc_a", "auc_b") for share in (row[name], 1 - row[name])]
+    w = [frame.filter(y=y)["w"].to_numpy() for y in (True, False)]
+    sizes = [each.sum() if frequency else each.sum() ** 2 / (each**2).sum() for each in w]
+    return float(min(shares) * min(sizes))
+
+
+@given(ROWS, st.booleans())
+def test_default_counts_effective_misranked_rows(frame: pl.DataFrame, frequency: bool) -> None:
+    frame = frame.with_columns(pl.col("w").ceil()) if frequency else frame
+    weight = weight_as("w", "frequency" if frequency else "probability")
+    default, delong, score = methods(frame, weight=weight)
+    assume(delong["auc_a"] is not None)
+    number = number_misranked(frame, delong, frequency=frequency)
+    assume(abs(number - 3) > 1e-9)
+    assert default == (score if number < 3 else delong)
+
+
+def test_pairs_of_one_table_have_the_method_that_each_needs(engine: Engine) -> None:
+    frame = models(3, 600, 1.0).with_columns(b=pl.col("y").cast(float))
+    plan = wroc.compare(frame.lazy(), "y", ["a", "b", "c"], weight="w", by="g", adjust="none")
+    few = []
+    for row in plan.collect(engine=engine).partition_by("g", "model_a", "model_b"):
+        rows, pair = frame.filter(g=row["g"].item()), row.select("model_a", "model_b").row(0)
+        few.append(number_misranked(rows, row.row(0, named=True)) < 3)
+        method: Literal["delong", "score"] = "score" if few[-1] else "delong"
+        alone = wroc.compare(rows, "y", pair, weight="w", method=method, adjust="none")
+        assert_frame_equal(row.drop("g"), alone, rel_tol=1e-10, abs_tol=1e-12)
+    assert set(few) == {True, False}
+
+
+@pytest.mark.parametrize("design", ["c", wroc.Survey("c", strata="h")])
+def test_default_in_designs(design: Any) -> None:
+    """Clusters are units of one stratum but by DeLong's method."""
+    frame = models(5).with_columns(c=pl.int_range(pl.len()) // 5, h=pl.int_range(pl.len()) % 4)
+    frame = frame.with_columns(c=pl.struct("c", "h"))
+    default, delong, score = methods(frame, weight="w", design=design)
+    one = wroc.Survey("c", strata=pl.lit("all")) if design == "c" else design
+    _, expected, _ = methods(frame, weight="w", design=one)
+    assert [default[name] for name in NUMBERS] == pytest.approx(
+        [expected[name] for name in NUMBERS]
+    )
+    of_rows = delong["difference_se"] == pytest.approx(score["difference_se"], rel=1e-10)
+    assert of_rows == (design != "c")
+    perfect = frame.with_columns(b=pl.col("y").cast(float))
+    default, _, score = methods(perfect, weight="w", design=design)
+    assert_numbers(default, score)
 
 
 @pytest.mark.slow

@@ -223,12 +223,159 @@ def test_whole_area_is_the_auc(seed: int) -> None:
             assert [*area.values()] == pytest.approx(numbers)
 
 
-@given(st.integers(0, 10_000), st.sampled_from([(0.0, 0.3), (0.1, 0.6)]))
-def test_ranges_of_false_positive_rates_use_the_logit(seed: int, ends: tuple[float, float]) -> None:
+class Part(NamedTuple):
+    """The part of the curve at one score that is in a range of false positive rates."""
+
+    share: float
+    width: float
+    tpr: float
+
+
+def parts(rows: list[Row], low: float, high: float) -> dict[float, Part]:
+    """Cut the curve at both ends, with the mean true positive rate of each part."""
+    totals = [sum(row.w for row in rows if row.y == y) for y in (0, 1)]
+    found = {}
+    fpr = tpr = 0.0
+    for s in sorted({row.s for row in rows}, reverse=True):
+        across, up = (sum(r.w for r in rows if r.s == s and r.y == y) / totals[y] for y in (0, 1))
+        start, end = max(fpr, low), min(fpr + across, high)
+        if end > start:
+            middle = tpr + up * ((start + end) / 2 - fpr) / across
+            found[s] = Part((end - start) / across, end - start, middle)
+        fpr, tpr = fpr + across, tpr + up
+    return found
+
+
+def area_of(rows: list[Row], low: float, high: float) -> float:
+    """The area as a proportion of a perfect score's."""
+    return sum(part.width * part.tpr for part in parts(rows, low, high).values()) / (high - low)
+
+
+def fpr_limits(
+    rows: list[Row], ends: tuple[float, float], level: float, *, frequency: bool = False
+) -> list[float] | None:
+    """Limits of the area (methods3c.md, section 8), with influences by changing the weights."""
+    area, width = area_of(rows, *ends), ends[1] - ends[0]
+    variances, h2s, number = [], [], 0.0
+    for y in (1, 0):
+        members = [i for i, row in enumerate(rows) if row.y == y]
+        total = sum(rows[i].w for i in members)
+        h = np.array([rows[i].w / total for i in members])
+        each = np.full(len(h), 1 / total) if frequency else h
+        steps = []
+        for i in members:
+            step = 1e-5 * rows[i].w
+            changed = (
+                [*rows[:i], rows[i]._replace(w=rows[i].w + change), *rows[i + 1 :]]
+                for change in (-step, step)
+            )
+            less, more = (area_of(each_changed, *ends) for each_changed in changed)
+            steps.append(total * (more - less) / (2 * step))
+        h2, h3 = h @ each, h @ each**2
+        factor = h2 / (h2 - 2 * h3 + h2**2)
+        variances.append(factor * float(h * each @ np.array(steps) ** 2))
+        h2s.append(h2)
+        if y == 0:
+            inside = parts(rows, *ends)
+            shares = [inside[rows[i].s].share if rows[i].s in inside else 0.0 for i in members]
+            number = width**2 / float(h * each @ np.array(shares))
+    of_pos, of_neg = variances
+    if number < 4 or of_pos + of_neg < 1e-12:
+        return None
+    spread = area * (1 - area)
+    r = of_pos / spread + (number * of_neg / spread + 2 / number) / (number + 2)
+    inverse = of_neg**2 / (number - 1) + of_pos**2 * h2s[0] / (1 - h2s[0])
+    t = stats.t.ppf((1 + level) / 2, max((of_pos + of_neg) ** 2 / inverse, 1))
+    root = t * math.sqrt(spread * r + t**2 * r**2 / 4)
+    return [width * (area + t**2 * r / 2 + sign * root) / (1 + t**2 * r) for sign in (-1, 1)]
+
+
+RANGES = st.sampled_from([(0.0, 0.3), (0.0, 0.6), (0.0, 0.85)])
+
+
+@given(st.integers(0, 10_000), RANGES, st.sampled_from([0.8, 0.95]), st.booleans())
+def test_ranges_of_false_positive_rates_by_the_definition(
+    seed: int, ends: tuple[float, float], level: float, frequency: bool
+) -> None:
+    rows = sample(seed, 12, 20, 3.0)
+    if frequency:
+        rows = [row._replace(w=float(math.ceil(row.w))) for row in rows]
+    weight = wroc.frequency("w") if frequency else "w"
+    interval = found(frame_of(rows), fpr=ends, level=level, weight=weight)
+    expected = fpr_limits(rows, ends, level, frequency=frequency)
+    limits = [interval["partial_auc_low"], interval["partial_auc_high"]]
+    if expected is None:
+        assert limits == [None, None]
+        assert interval["ci_method"] is None
+        return
+    # Derivatives by differences have half of the digits.
+    assert limits == pytest.approx(expected, abs=1e-6)
+    assert interval["ci_method"] == "score"
+
+
+@given(st.integers(0, 10_000), st.sampled_from([(0.1, 0.6), (0.4, 1.0)]))
+def test_ranges_of_higher_false_positive_rates_use_the_logit(
+    seed: int, ends: tuple[float, float]
+) -> None:
     rows = frame_of(sample(seed, 10, 15, 3.0))
     by_default = found(rows, fpr=ends)
     assert by_default == found(rows, fpr=ends, method="logit-t")
     assert by_default["ci_method"] in ("logit-t", None)
+
+
+def test_range_with_fewer_than_four_negatives_has_no_limits() -> None:
+    rows = frame_of(sample(4, 40, 40, 100.0))
+    # 40 * 0.1 may be less than 4 by rounding.
+    for end, known in ((0.1, True), (0.0999, False)):
+        interval = found(rows, fpr=(0, end), weight=None)
+        assert (interval["partial_auc_low"] is not None) == known
+        assert (interval["ci_method"] == "score") == known
+        assert interval["partial_auc_se"] > 0
+        assert found(rows, fpr=(0, end), weight=None, method="logit-t")["partial_auc_low"] > 0
+    # Of weights in the range, effective negatives are counted.
+    heavy = rows.with_columns(w=pl.when(pl.int_range(pl.len()) % 2 == 0).then(3).otherwise(1))
+    assert found(heavy, fpr=(0, 0.11))["partial_auc_low"] is None
+    assert found(heavy, fpr=(0, 0.11), weight=wroc.frequency("w"))["partial_auc_low"] > 0
+
+
+def test_range_without_a_variance_has_no_limits() -> None:
+    perfect = pl.DataFrame({"y": [1] * 10 + [0] * 40, "s": range(50, 0, -1), "w": 1.0})
+    for frame, area in ((perfect, 0.3), (perfect.with_columns(-pl.col("s")), 0.0)):
+        interval = found(frame, fpr=(0, 0.3))
+        assert interval["partial_auc"] == pytest.approx(area)
+        assert (interval["partial_auc_se"], interval["partial_auc_low"]) == (0.0, None)
+    one = found(perfect.tail(41), fpr=(0, 0.3))
+    assert (one["partial_auc_se"], one["partial_auc_low"]) == (None, None)
+
+
+@pytest.mark.parametrize("ends", [(0.0, 0.3), (0.0, 0.5)])
+def test_dependent_rows_have_the_design_effect_of_the_variance(ends: tuple[float, float]) -> None:
+    random = np.random.default_rng(12)
+    frame = pl.DataFrame({"y": random.random(600) < 0.4, "s": random.normal(size=600)})
+    frame = frame.with_row_index("c").with_columns(pl.col("s") + pl.col("y"), pl.col("c") % 12)
+    survey = wroc.Survey("c", strata=pl.lit("all"))
+    free, clusters, units = (
+        wroc.partial_auc_summary(frame, "y", "s", fpr=ends, level=0.95, design=design).row(
+            0, named=True
+        )
+        for design in (None, "c", survey)
+    )
+    for table in (clusters, units):
+        area, width = table["partial_auc"] / (ends[1] - ends[0]), ends[1] - ends[0]
+        effect = (table["partial_auc_se"] / free["partial_auc_se"]) ** 2
+        # Both limits are Wilson's, so that each tells the product of t squared and the inverse
+        # size; of rows that is the same but for the effect and t.
+        products = []
+        for of in (table, free):
+            for end in ("low", "high"):
+                limit = of[f"partial_auc_{end}"] / width
+                products.append((limit - area) ** 2 / (limit * (1 - limit)))
+        assert products[0] == pytest.approx(products[1], rel=1e-9)
+        assert products[2] == pytest.approx(products[3], rel=1e-9)
+        large = stats.norm.ppf(0.975) ** 2
+        few = stats.t.ppf(0.975, 11) ** 2
+        assert products[0] / products[2] < effect * few / large
+        assert products[0] / products[2] > effect * few / large * 0.9
 
 
 def test_range_with_fewer_than_three_positives_has_no_limits() -> None:

@@ -58,19 +58,23 @@ def limits(frame: pl.DataFrame, **options: Any) -> tuple[float, float]:
 @pytest.mark.parametrize(
     ("frame", "options", "expected"),
     [
-        (SEVEN, {"weight": "w"}, (0.12444, 0.91787)),
+        (SEVEN, {"weight": "w"}, (0.1244433037, 0.9178654471)),
         (SEVEN, {}, (0.23123, 0.96081)),
         (separated(3, 6), {}, (0.43850, 1)),
         (separated(5, 20), {}, (0.56552, 1)),
-        (separated(3, 3).with_columns(s=1), {}, (0.18762, 0.81238)),
-        (labelled("11010100"), {}, (0.34625, 0.98151)),
-        (labelled("11101000"), {}, (0.44997, 0.99954)),
+        (separated(3, 3).with_columns(s=1), {}, (0.1643314442, 0.8356685558)),
+        (labelled("11010100"), {}, (0.3462500033, 0.9815114205)),
+        (labelled("11101000"), {}, (0.4499682398, 0.9995612268)),
+        # One positive below all negatives, four above them.
+        (labelled(f"1111{20 * '0'}1"), {}, (0.3512652999, 0.9775376056)),
     ],
 )
 def test_worked_numbers(
     frame: pl.DataFrame, options: dict[str, Any], expected: tuple[float, float]
 ) -> None:
-    assert limits(frame, **options) == pytest.approx(expected, abs=6e-6)
+    # The exact ones are computed with a quantile of 1.959964.
+    exact = len(f"{expected[0]}") > 8
+    assert limits(frame, **options) == pytest.approx(expected, abs=1e-8 if exact else 6e-6)
 
 
 def defined(frame: pl.DataFrame, level: float, *, frequency: bool) -> tuple[float, float]:
@@ -192,3 +196,35 @@ def test_level_near_one(spread: float, auc: float, positives: int, negatives: in
     covered = table.select(pl.lit(auc).is_between("auc_low", "auc_high").mean()).item()
     # Four standard errors of 2,000 replicates below what the definition promises.
     assert covered > 0.93 - 4 * math.sqrt(0.05 * 0.95 / replicates)
+
+
+@pytest.mark.parametrize(
+    ("frame", "end", "numbers", "sizes"),
+    [
+        (labelled("11010100"), "low", [1.1618950039, 1.1618950039], {"low": 0.25}),
+        (labelled("11101000"), "high", [3.8474188203, 3.8474188203], {"high": 0.2089749645}),
+        (
+            separated(3, 3).with_columns(s=1),
+            "low",
+            [2.1213203436, 2.1213203436],
+            {"low": 0.2135848273, "high": 0.2135848273},
+        ),
+        (
+            labelled(f"1111{20 * '0'}1"),
+            "low",
+            [1, 8.9442719100],
+            {"low": 0.2300280202, "high": 0.2426471072},
+        ),
+    ],
+)
+def test_worked_numbers_of_misranked_rows(
+    frame: pl.DataFrame, end: str, numbers: list[float], sizes: dict[str, float]
+) -> None:
+    auc = plain_score.auc_of(frame.with_columns(w=1.0))
+    assert auc
+    assert plain_score.misranked(auc, end) == pytest.approx(numbers, abs=1e-10)
+    found = plain_score.inverse_sizes(auc)
+    assert {name: found[name] for name in sizes} == pytest.approx(sizes, abs=1e-10)
+    if end == "low":
+        table = wroc.summary(frame, "y", "s", diagnostics=True)
+        assert table.select("k_pos", "k_neg").row(0) == pytest.approx(numbers, abs=1e-10)

@@ -133,7 +133,13 @@ def test_reported_ratio() -> None:
     ).with_columns(denominator=pl.Series([0.5, 0.5, 0.0]))
     ratio = reported_ratio(Estimate(*map(pl.col, Estimate._fields)), pl.col("denominator"))
     rows = frame.select(**ratio._asdict()).rows()
-    assert rows == [(2.0, 1.0, 3.0), (2.0, 1.0, None), (None, None, None)]
+    assert rows == [(2.0, 1.0, 3.0), (2.0, 1.0, None), (None, 1.0, None)]
+
+
+def test_ratio_to_no_events() -> None:
+    low, high = limits(rate(3, 10), rate(0, 20))[0]
+    assert low == pytest.approx(rate(3, 10)[1] / rate(0, 20)[2])
+    assert high == math.inf
 
 
 def test_no_limits_without_those_of_both() -> None:

@@ -13,18 +13,21 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from plain_rates import rate_of
 from plain_roc import weight_as
 from polars.testing import assert_frame_equal
 from scipy import stats
 
 import polars_wroc as wroc
 from polars_wroc.metrics.score_interval import lower_limit
+from polars_wroc.plans.queries import in_columns
 from polars_wroc.stats.proportions import (
+    RateLimits,
     WeightedCount,
     effective_sample_size,
+    rate_and_size,
+    rate_columns,
     size_by_design,
-    value_and_sizes,
-    wilson,
 )
 
 Engine: TypeAlias = Any
@@ -72,20 +75,10 @@ def counted(part: Mask, others: Mask, level: float = 0.95) -> Pair:
 
 
 def weighed(frame: pl.DataFrame, part: Mask, others: Mask, level: float = 0.95) -> Pair:
-    """Wilson's limits with the smaller of two effective numbers of rows."""
+    """Limits of a weighted rate."""
     w = frame["w"].to_numpy()
-    whole = w[part].sum() + w[others].sum()
-    if whole == 0:
-        return NOTHING
-    rate = w[part].sum() / whole
-    size = whole**2 / (w[part | others] ** 2).sum()
-    if part.any() and others.any():
-        error = np.where(part, 1 - rate, -rate)[part | others]
-        variance = ((w[part | others] * error / whole) ** 2).sum()
-        size = min(size, rate * (1 - rate) / variance)
-    extra = stats.norm.ppf((1 + level) / 2) ** 2 / size
-    low, high = sorted(np.roots([1 + extra, -2 * rate - extra, rate**2]).real)
-    return float(low), float(high)
+    rate = rate_of(w[part], w[others])
+    return NOTHING if rate is None else rate.limits(level)
 
 
 def found_in(row: dict[str, Any], rate: str) -> Pair:
@@ -117,7 +110,7 @@ def test_counts_give_wilsons_interval(frame: pl.DataFrame, level: float) -> None
 
 
 @given(FRAMES, st.floats(0.3, 0.999))
-def test_weights_give_wilsons_interval_of_an_effective_size(
+def test_weights_give_wilsons_interval_of_the_size_at_the_limit(
     frame: pl.DataFrame, level: float
 ) -> None:
     table = wroc.threshold_metrics(frame, "y", "s", weight="w", level=level, metrics="all")
@@ -205,58 +198,71 @@ def test_worked_example(seven: pl.DataFrame) -> None:
         seven, "y", "s", weight="w", threshold=0.7, level=0.95, metrics="all"
     ).rows(named=True)
     assert row["tpr"] == 0.5
-    assert found_in(row, "tpr") == pytest.approx((0.116, 0.884), abs=5e-4)
+    assert found_in(row, "tpr") == pytest.approx((0.1143, 0.9103), abs=5e-5)
 
 
-def test_smaller_of_the_two_sizes_is_used() -> None:
-    # One heavy row: where it is the rare outcome its weight makes the rate vary most.
-    heavy = pl.DataFrame({"y": 1, "s": [2, *[1] * 9], "w": [3.0, *[1.0] * 9]})
-    light = heavy.with_columns(s=pl.Series([*[1] * 9, 2]))
-    for frame in (heavy, light):
-        (row,) = wroc.threshold_metrics(
-            frame, "y", "s", weight="w", threshold=2, level=0.95, metrics="all"
-        ).rows(named=True)
-        rate, kish = row["tpr"], 12**2 / 18
-        part = frame["s"].to_numpy() == 2
-        w = frame["w"].to_numpy()
-        linear = rate * (1 - rate) / ((w * (part - rate) / 12) ** 2).sum()
-        assert (linear < kish) == (frame is heavy)
-        limits = stats_wilson(rate, min(linear, kish))
-        assert found_in(row, "tpr") == pytest.approx(limits, abs=1e-9)
+@pytest.mark.parametrize(
+    ("outcomes", "weights", "expected"),
+    [
+        (
+            [1, 1, 0, 1, 0, 0, 0, 0],
+            [1, 2, 1, 1, 2, 1, 3, 1],
+            (0.3333333333, 0.1023482505, 0.7022221488),
+        ),
+        ([0] * 8, [1, 2, 1, 1, 2, 1, 3, 1], (0, 0, 0.3859003647)),
+        ([1] * 3 + [0] * 7, [1] * 10, (0.3, 0.1077912674, 0.6032218525)),
+        (
+            [1, *[0] * 9],
+            [2, 1, 1, 1, 3, 1, 1, 2, 1, 1],
+            (0.1428571429, 0.0247618567, 0.5076235670),
+        ),
+    ],
+)
+def test_worked_weighted_rates(
+    outcomes: list[int], weights: list[int], expected: tuple[float, float, float]
+) -> None:
+    frame = pl.DataFrame({"y": 1, "s": outcomes, "w": [float(w) for w in weights]})
+    table = wroc.threshold_metrics(frame, "y", "s", weight="w", threshold=1, metrics="tpr")
+    assert table.select("tpr", "tpr_low", "tpr_high").row(0) == pytest.approx(expected, abs=6e-11)
+
+
+def test_worked_size_of_a_weighted_rate() -> None:
+    part, others = np.array([1.0, 2, 1]), np.array([1.0, 2, 1, 3, 1])
+    counts = [
+        WeightedCount(*(pl.lit(float(each)) for each in (w.sum(), (w**2).sum(), w.size)))
+        for w in (part, others)
+    ]
+    row = pl.DataFrame({"i": [0]}).select(**rate_columns(counts[0], counts[1])).row(0, named=True)
+    names = ("pool", "events", "non_events", "size_low", "slope", "inverse_df")
+    pool, events, non_events, at_zero, slope, lost = (row[name] for name in names)
+    assert pool == pytest.approx(0.1527777778, abs=1e-10)
+    assert (events * pool, non_events * pool) == pytest.approx((0.125, 0.1666666667), abs=1e-10)
+    found = (at_zero, at_zero + slope, lost)
+    assert found == pytest.approx((0.1382850242, 0.1666666667, 0.0277777778), abs=1e-10)
 
 
 @pytest.mark.parametrize("rate", [0.0, 1e-9, 0.3, 1.0])
 def test_limits_by_sample_size(rate: float) -> None:
-    sizes = pl.DataFrame({"n": [0.0, 1e-200, 0.5, 40.0, 1e12, math.inf, None]})
-    rows = sizes.select(
-        "n",
-        **wilson(pl.lit(rate), pl.col("n"), 1.96)._asdict(),
-        lowest=lower_limit(
-            pl.lit(rate), pl.lit(1 - rate), 1 / pl.col("n"), pl.lit(1.96), skewness=0.0
-        ),
-    ).rows()
-    for n, low, high, lowest in rows:
+    sizes = pl.LazyFrame({"n": [0.0, 1e-200, 0.5, 40.0, 1e12, math.inf, None]})
+    limits = RateLimits("rate", "size", "slope", "quantile", "low", "high")
+    given = {"rate": pl.lit(rate), "size": 1 / pl.col("n"), "slope": pl.lit(0.0)}
+    rows = in_columns(sizes.with_columns(**given, quantile=pl.lit(1.96)), limits.steps)
+    size, quantile = pl.col("size"), pl.lit(1.96)
+    lowest = lower_limit(pl.lit(rate), pl.lit(1 - rate), size, quantile, skewness=0.0)
+    for n, low, high, lower in rows.select("n", "low", "high", lowest=lowest).collect().rows():
         if n is None or n == 0:
             assert (low, high) == NOTHING
         elif n == math.inf:
-            assert low == lowest == high == rate
+            assert low == lower == high == rate
         else:
             assert low <= rate <= high
             # One definition for rates and AUCs.
-            assert low == min(lowest, rate)
+            assert low == min(lower, rate)
             extra = 1.96**2 / Fraction(n)
             for end in (low, high):
                 p, q = Fraction(end), Fraction(rate)
                 misfit = ((p - q) ** 2 - extra * p * (1 - p)) / (1 + extra)
                 assert float(misfit) == pytest.approx(0, abs=1e-15)
-
-
-def stats_wilson(rate: float, size: float) -> tuple[float, float]:
-    """Wilson's limits, as in its closed form."""
-    z = stats.norm.ppf(0.975)
-    centre = (rate * size + z**2 / 2) / (size + z**2)
-    margin = z * np.sqrt(rate * (1 - rate) * size + z**2 / 4) / (size + z**2)
-    return centre - margin, centre + margin
 
 
 def test_sums_of_squares_that_can_be_divided_by() -> None:
@@ -269,22 +275,27 @@ def test_sums_of_squares_that_can_be_divided_by() -> None:
 @pytest.mark.parametrize(
     ("part", "others", "expected"),
     [
-        # A rate, Kish's size, and the one that gives the linearised variance if that is smaller.
-        ((4, 8), (2, 2), (2 / 3, 3.6, 3.6)),
-        ((4, 4), (2, 4), (2 / 3, 4.5, 3.6)),
-        ((3, 9), (0, 0), (1, 1, 1)),
-        ((0, 0), (3, 9), (0, 1, 1)),
-        ((0, 0), (0, 0), (None, None, None)),
-        ((math.inf, math.inf), (1, 1), (None, None, None)),
+        # Weight, squares and rows of both parts; the rate, 1 / Kish's size, how heavy both are.
+        ((4, 8, 2), (2, 2, 2), (2 / 3, 10 / 36, 1.2, 0.6, 1 / 36)),
+        ((4, 4, 4), (2, 4, 1), (2 / 3, 8 / 36, 0.75, 1.5, 1 / 45)),
+        ((3, 3, 3), (2, 2, 2), (3 / 5, 1 / 5, 1, 1, 0)),
+        ((3, 9, 1), (0, 0, 0), (1, 1, 1, 1, 0)),
+        ((0, 0, 0), (3, 9, 1), (0, 1, 1, 1, 0)),
     ],
 )
-def test_rate_and_sizes(
-    part: tuple[float, float], others: tuple[float, float], expected: tuple[float | None, ...]
+def test_rate_and_size(
+    part: tuple[float, ...], others: tuple[float, ...], expected: tuple[float, ...]
 ) -> None:
-    counts = (WeightedCount(*(pl.lit(float(x)) for x in each)) for each in (part, others))
-    found = (each.alias(name) for name, each in zip("vks", value_and_sizes(*counts), strict=True))
-    value, kish, size = pl.select(*found).row(0)
-    assert (value, kish, size) == pytest.approx(expected)
+    counts = [WeightedCount(*(pl.lit(float(x)) for x in each)) for each in (part, others)]
+    value, size = rate_and_size(*counts)
+    assert pl.select(value.alias("value"), **size._asdict()).row(0) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("weights", [(0, 0), (math.inf, 1)])
+def test_rates_without_size(weights: tuple[float, float]) -> None:
+    counts = [WeightedCount(*(pl.lit(float(w)) for _ in range(3))) for w in weights]
+    value, size = rate_and_size(*counts)
+    assert pl.select(value.alias("value"), size.inverse.alias("size")).row(0) == NOTHING
 
 
 def test_size_by_design_is_at_most_kishs() -> None:

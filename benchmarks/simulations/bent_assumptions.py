@@ -1,0 +1,74 @@
+"""Simulate where assumptions bend: weighted rates, outliers, tests of gaps, whole audits.
+
+The numbers of a version of the package go into a file; two files make the page.
+
+    python benchmarks/simulations/bent_assumptions.py simulate after.csv
+    python benchmarks/simulations/bent_assumptions.py simulate after.csv --only audits
+    python benchmarks/simulations/bent_assumptions.py page after.csv
+
+Cells have random numbers of their own, so that versions are compared on the same data, and each
+part can be simulated alone. ``before_bent.csv`` has the numbers of the version before weighted
+rates and AUCs had the intervals and tests of now.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import polars as pl
+from bent_audits import audit_cells
+from bent_cells import Cell, auc_cells, auc_test_cells, rate_cells, rate_test_cells
+from bent_page import COLUMNS, write_page
+
+PARTS: dict[str, Callable[[], Iterator[Cell]]] = {
+    "rates": rate_cells,
+    "rate-tests": rate_test_cells,
+    "aucs": auc_cells,
+    "auc-tests": auc_test_cells,
+    "audits": audit_cells,
+}
+BEFORE = Path(__file__).with_name("before_bent.csv")
+PAGE = Path(__file__).parents[1] / "bent_assumptions.md"
+
+
+def main() -> None:
+    """Simulate, or write the page."""
+    options = options_of()
+    if options.mode == "page":
+        write_page(BEFORE, options.file, PAGE)
+        return
+    start = time.perf_counter()
+    for name in options.only or PARTS:
+        for cell in PARTS[name]():
+            if options.match in f"{cell.design} {cell.size}":
+                add(options.file, cell, options)
+        print(f"{name}: {time.perf_counter() - start:.0f} s", file=sys.stderr, flush=True)
+
+
+def add(path: Path, cell: Cell, options: argparse.Namespace) -> None:
+    """Simulate a cell and write its results at once, unless they are there."""
+    schema = dict.fromkeys(COLUMNS, pl.String)
+    done = pl.read_csv(path, schema=schema) if path.exists() else pl.DataFrame(schema=schema)
+    if done.filter(part=cell.part, design=cell.design, size=cell.size).is_empty():
+        rows = cell.results(options.seed, options.times)
+        pl.concat([done, pl.DataFrame(rows, schema=schema, orient="row")]).write_csv(path)
+
+
+def options_of() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("mode", choices=("simulate", "page"))
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--only", nargs="+", choices=PARTS)
+    parser.add_argument("--match", default="", help="cells that have this in their name")
+    parser.add_argument("--seed", type=int, default=20_261_126)
+    parser.add_argument("--times", type=float, default=1.0, help="times as many replicates")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,131 @@
+"""Comparisons with the group that was picked as the highest or the best."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import polars as pl
+from designs import Groups
+from simulation import REPLICATE, SEGMENT, Simulation, gaps, highest, with_holm
+from tables import SIGNIFICANCE, Measure, Section, Table, share
+
+from polars_wroc.groups.references import REPEATED
+from polars_wroc.stats.distributions import two_sided_p_value
+
+
+@dataclass(frozen=True)
+class EqualRates:
+    """Groups of these sizes with one rate of selection, but for the first, which has its own."""
+
+    sizes: tuple[int, ...]
+    rate: float
+    of_first: float
+
+    @property
+    def rows(self) -> int:
+        """Rows of a replicate."""
+        return sum(self.sizes)
+
+    def draw(self, random: np.random.Generator, replicates: int) -> pl.DataFrame:
+        """Draw replicates, one below the other."""
+        segment = np.tile(np.repeat(np.arange(len(self.sizes)), self.sizes), replicates)
+        rate = np.where(segment == 0, self.of_first, self.rate)
+        selected = random.random(len(segment)) < rate
+        return pl.DataFrame(
+            {
+                "replicate": np.repeat(np.arange(replicates), self.rows),
+                "segment": segment,
+                "label": selected,
+                "score": selected.astype(np.float64),
+                "weight": 1.0,
+            }
+        )
+
+
+# Sizes of groups, their rate, and the one of a group that is truly lower.
+RATES = (
+    ((150,) * 3, 0.5, 0.3),
+    ((150,) * 5, 0.1, 0.02),
+    ((40,) * 12, 0.5, 0.15),
+    ((400,) * 20, 0.9, 0.82),
+    ((60, 90, 120, 150, 200, 260, 340, 700), 0.3, 0.12),
+)
+# Groups of positives and negatives with one AUC.
+AUCS = (((25, 75),) * 12, 0.75), (((15, 45), (20, 60), (30, 120), (40, 160), (80, 240)), 0.85)
+
+
+def picked_references(simulation: Simulation) -> Section:
+    """Family errors of comparisons with the highest, and how often a truly low group is found."""
+    body = []
+    for sizes, rate, low in RATES:
+        equal, unequal = EqualRates(sizes, rate, rate), EqualRates(sizes, rate, low)
+        errors, found = (_ways(simulation.run(each, highest)) for each in (equal, unequal))
+        cells = [str(len(sizes)), _span(sizes), f"rate {rate:g}, low {low:g}"]
+        body.append((*cells, *(_some(each).family_error for each in errors), *_of_low(found)))
+    for pairs, auc in AUCS:
+        setting = Groups(pairs, auc, "unit", "unequal")
+        found_gaps = simulation.run(setting, partial(gaps, reference="best"))
+        measure = _some(found_gaps.filter(metric="auc")).family_error
+        cells = [str(len(pairs)), _span([sum(each) for each in pairs]), f"AUC {auc:g}"]
+        body.append((*cells, "-", measure, *["-"] * 4))
+    return Section(
+        "References that are picked",
+        "Groups are compared with the one that has the highest rate (`impact_ratios`) or AUC "
+        '(`reference="best"`), and p-values are adjusted by Holm\'s method. *All equal*: share of '
+        "replicates in which any group is called different. *Found*: share in which the first "
+        "group is, which is truly lower; *wrongly*: share in which another one is. *Plain*: by the "
+        "p-value of two groups; *picked*: by that of the library, which allows for the choice. "
+        "Equal AUCs have exponential scores. The Monte Carlo error is at most "
+        f"{0.5 / simulation.replicates**0.5:.3f}, and {_error(simulation):.3f} at 0.05.",
+        Table(
+            (
+                *("groups", "rows of each", "design", "all equal: plain", "all equal: picked"),
+                *("found: plain", "found: picked", "wrongly: plain", "wrongly: picked"),
+            ),
+            body,
+        ),
+    )
+
+
+def _error(simulation: Simulation) -> float:
+    return float((SIGNIFICANCE * (1 - SIGNIFICANCE) / simulation.replicates) ** 0.5)
+
+
+def _span(sizes: tuple[int, ...] | list[int]) -> str:
+    return f"{min(sizes)}" if min(sizes) == max(sizes) else f"{min(sizes)} to {max(sizes)}"
+
+
+def _ways(found: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Adjust p-values of two groups, by their pooled variance, and those of the library."""
+    size, other = pl.col("n"), pl.col("n_reference")
+    rate = (pl.col("value") * size + pl.col("reference_value") * other) / (size + other)
+    error = (rate * (1 - rate) * (1 / size + 1 / other)).sqrt()
+    plain = two_sided_p_value((pl.col("value") - pl.col("reference_value")) / error)
+    p_value = pl.when(pl.col("p_value").is_not_null()).then(plain)
+    both = found.with_columns(p_value=p_value), found
+    return _adjusted(both[0]), _adjusted(both[1])
+
+
+def _adjusted(found: pl.DataFrame) -> pl.DataFrame:
+    marked = found.with_columns(pl.lit(value=False).alias(REPEATED))
+    chunks = marked.partition_by("chunk")
+    return pl.concat(with_holm(each) for each in chunks)
+
+
+def _some(found: pl.DataFrame, *groups: pl.Expr) -> Measure:
+    """Share of replicates in which one of these groups is called different."""
+    different = (pl.col("p_adjusted") <= SIGNIFICANCE).fill_null(value=False)
+    where = pl.all_horizontal(different, *groups).any()
+    return share(found.group_by("chunk", REPLICATE).agg(where.alias("some"))["some"])
+
+
+def _of_low(found: tuple[pl.DataFrame, pl.DataFrame]) -> list[str]:
+    first = pl.col(SEGMENT) == "0"
+    of_low = [f"{_some(each, first).value:.3f}" for each in found]
+    return [*of_low, *(_some(each, ~first).family_error for each in found)]
+
+
+if __name__ == "__main__":
+    print(picked_references(Simulation(4_000, np.random.default_rng(26112026))))
