@@ -119,13 +119,12 @@ def tested(
     for side in SIDES:
         for name, df in ((_QUANTILE, "df"), (_OWN_QUANTILE, "df_own")):
             groups = pl.col(PICKED_FROM) if tests.picked and name == _QUANTILE else None
-            quantile = _quantile_of(side, tests, df, groups)
-            quantiles[quantile_of(name, side)] = quantile
+            quantiles[quantile_of(name, side)] = _quantile_of(side, tests, df, groups)
     steps: list[Step] = [
         *(inversion.steps if inverted else []),
         *(COMMON.steps if common else []),
         *limits_at(_QUANTILE),
-        *limits_at(_OWN_QUANTILE, "own"),
+        *(limits_at(_OWN_QUANTILE, "own") if _has_own_quantile(tests) else []),
         partial(_limits, tests=tests),
         partial(_ratios, tests=tests),
     ]
@@ -147,6 +146,11 @@ def tested(
     if tests.picked:
         return rows.with_columns(p_value=picked(pl.col("p_value"), pl.col(PICKED_FROM)))
     return rows.with_columns(p_value=pl.when(PAIR).then(both).otherwise("p_value"))
+
+
+def _has_own_quantile(tests: GapTests) -> bool:
+    """Whether the limits of a segment alone have another quantile than those of a comparison."""
+    return tests.designed or tests.picked
 
 
 def _quantile_of(side: str, tests: GapTests, df: str, groups: pl.Expr | None) -> pl.Expr:
@@ -227,7 +231,7 @@ def _gap_limits(quantile: str, *, designed: bool) -> Limits:
 
 def _limits(_: Fields, tests: GapTests) -> dict[str, pl.Expr]:
     """Add the limits of values and gaps."""
-    own = side_at("own", _OWN_QUANTILE)
+    own = side_at("own", _OWN_QUANTILE if _has_own_quantile(tests) else _QUANTILE)
     gap = _gap_limits(_QUANTILE, designed=tests.designed)
     limits = dict(zip(LIMITS, (own.low, own.high, *gap), strict=True))
     if tests.method != "score":
@@ -298,9 +302,8 @@ def _quantiles(field: Fields, tests: GapTests) -> dict[str, pl.Expr]:
     two_sided, one_sided = upper_quantile(error / 2), upper_quantile(error)
     of_sides = [quantile_of(_ONE_SIDED, side) for side in SIDES]
     if tests.designed:
-        df = field("df_of_verdict")
-        scores = dict.fromkeys(of_sides, student_score(one_sided, df))
-        return scores | {_TWO_SIDED: student_score(two_sided, df)}
+        z = dict.fromkeys(of_sides, one_sided) | {_TWO_SIDED: two_sided}
+        return {name: student_score(each, field("df_of_verdict")) for name, each in z.items()}
     lost = [field(f"inverse_df_{side}") for side in SIDES]
     scores = {name: rate_score(one_sided, each) for name, each in zip(of_sides, lost, strict=True)}
     return scores | {_TWO_SIDED: rate_score(two_sided, field(COMMON.inverse_df))}

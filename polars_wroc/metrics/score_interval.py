@@ -178,32 +178,32 @@ class ScoreInterval(SizedInterval):
     def _classes(self, field: Fields) -> dict[str, pl.Expr]:
         """Add what each class contributes to the inverse size.
 
-        That is the inverse size of the pseudo-observation alone, that of the misranked rows, which
-        is null without any or without a variance, and that of both together; for the lower limit
-        also that of both in a test at a common AUC, for which half a pseudo-observation is enough.
+        That is the inverse size of the pseudo-observation alone, and that of the misranked rows,
+        which is null without any or without a variance.
         """
         columns: dict[str, pl.Expr] = {}
         spread = field(self.auc) * field(self.one_minus_auc)
         for side in self.ends:
             for of_class, names in self.moments.items():
-                number = field(self.misranked(side, of_class))
                 heavier = field(self.heavier(side, of_class))
                 pseudo = self._pseudo(of_class, field(names.h2), heavier)
                 share = field(names.variance) / spread
-                known = pl.when((number > 0) & share.is_not_null())
+                known = pl.when((field(self.misranked(side, of_class)) > 0) & share.is_not_null())
                 own = pl.min_horizontal(share, _MOST * pseudo)
-                parts = {"pseudo": pseudo, "own": known.then(own)}
-                rows = {"both": self._pseudo_rows(names, field), "tested": _PSEUDO_ROWS_OF_TEST}
-                for part, pseudo_rows in rows.items():
-                    added = heavier * pseudo_rows
-                    both = known.then((number * own + added * pseudo) / (number + added))
-                    parts[part] = both.otherwise(pseudo)
-                for part, value in parts.items():
+                for part, value in {"pseudo": pseudo, "own": known.then(own)}.items():
                     columns[self._column(part, side, of_class)] = value
         return columns
 
-    def _pseudo_rows(self, names: Moments, field: Fields) -> pl.Expr | float:
+    def _size(self, side: str, of_class: str, field: Fields, rows: float | None = None) -> pl.Expr:
+        """Inverse size of the misranked rows of a class and some pseudo-observations."""
+        own, pseudo = (field(self._column(part, side, of_class)) for part in ("own", "pseudo"))
+        number, heavier = field(self.misranked(side, of_class)), field(self.heavier(side, of_class))
+        added = heavier * (self._pseudo_rows(of_class, field) if rows is None else rows)
+        return pl.coalesce((number * own + added * pseudo) / (number + added), pseudo)
+
+    def _pseudo_rows(self, of_class: str, field: Fields) -> pl.Expr | float:
         """Return the number of pseudo-observations, which is larger for unequal weights."""
+        names = self.moments[of_class]
         equal = field(names.unweighted) / field(names.h2)
         return 1.5 - equal.clip(upper_bound=1.0) / 2
 
@@ -218,8 +218,8 @@ class ScoreInterval(SizedInterval):
         return self.inverse_size("of_pooling")
 
     def test_sizes(self, field: Fields) -> dict[str, pl.Expr]:
-        """Add the columns `test_size` and `pooling`."""
-        tested = (field(self._column("tested", "low", of_class)) for of_class in CLASSES)
+        """Add `test_size`, for which half a pseudo-observation is enough, and `pooling`."""
+        tested = (self._size("low", each, field, _PSEUDO_ROWS_OF_TEST) for each in CLASSES)
         pooled = (field(names.h2) for names in self.moments.values())
         values = {self.test_size: reduce(add, tested), self.pooling: reduce(add, pooled)}
         return {name: self._by_design(value, field) for name, value in values.items()}
@@ -230,10 +230,11 @@ class ScoreInterval(SizedInterval):
         moments = [field(name) for names in self.moments.values() for name in names[:3]]
         known = pl.all_horizontal(moment.is_not_null() for moment in moments)
         for side in _SIDES:
-            both, pseudo, own = (
+            pseudo, own = (
                 [field(self._column(part, side, of_class)) for of_class in CLASSES]
-                for part in ("both", "pseudo", "own")
+                for part in ("pseudo", "own")
             )
+            both = [self._size(side, of_class, field) for of_class in CLASSES]
             of_data = own[0].fill_null(0.0) + own[1].fill_null(0.0)
             most = pl.max_horizontal(*pseudo, of_data)
             size = self._by_design(pl.min_horizontal(both[0] + both[1], most), field)
@@ -376,7 +377,7 @@ class TprScoreInterval(RangeInterval):
         columns |= {self.heavier("low", "pos"): heavier, self.heavier("low", "neg"): pl.lit(1.0)}
         return columns
 
-    def _pseudo_rows(self, names: Moments, field: Fields) -> float:  # noqa: ARG002
+    def _pseudo_rows(self, of_class: str, field: Fields) -> float:  # noqa: ARG002
         """Return the number of pseudo-observations."""
         return 1.0
 
@@ -386,7 +387,7 @@ class TprScoreInterval(RangeInterval):
         return size / self._width if of_class == "pos" else size
 
     def _sizes(self, field: Fields) -> dict[str, pl.Expr]:
-        pos, neg = (field(self._column("both", "low", of_class)) for of_class in CLASSES)
+        pos, neg = (self._size("low", of_class, field) for of_class in CLASSES)
         enough = field(self.size) * self._width >= _LEAST_POSITIVES * (1 - TOLERANCE)
         # There is no such interval for a range that ends below 1.
         known = pl.when(enough & (self.range[1] == 1))
