@@ -16,21 +16,18 @@ from typing import Any
 import griffe
 
 _PACKAGE = Path(__file__).parents[1] / "polars_wroc"
-_NAME = re.compile(r"(?<!`)`((?:polars_wroc\.)?(?:dask\.)?)(\w+)`(?!`)")
+_NAME = re.compile(r"(?<!`)`((?:polars_wroc\.)?)(\w+)`(?!`)")
 _LINK = re.compile(r"`([^`<]+?) <([^>`]+)>`_")
 _CITED = re.compile(r"\[(\d+)\]_")
 _REFERENCE = re.compile(r"^( *)\.\. \[(\d+)\] ", re.MULTILINE)
 
 
 def _public_names() -> set[str]:
-    """Read the names of the package from its stub, and those of ``dask`` from ``__all__``."""
+    """Read the names of the package from its stub."""
     names = set()
     for node in _read("__init__.pyi"):
         if isinstance(node, ast.ImportFrom):
             names |= {f"polars_wroc.{alias.name}" for alias in node.names}
-    for node in _read("dask.py"):
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
-            names |= {f"polars_wroc.dask.{name}" for name in ast.literal_eval(node.value)}
     return names
 
 
@@ -54,17 +51,12 @@ class Docstrings(griffe.Extension):
             _separate(obj)
 
     def _markdown(self, text: str, obj: griffe.Object) -> str:
-        in_dask = obj.path.startswith("polars_wroc.dask.")
-        own = f"polars_wroc.dask.{obj.name}" if in_dask else f"polars_wroc.{obj.name}"
+        own = f"polars_wroc.{obj.name}"
 
         def link(match: re.Match[str]) -> str:
-            # A module's own names come first, as where it says "`summary` of this module".
-            modules = [match[1]] if match[1] else ["polars_wroc.dask."] * in_dask + ["polars_wroc."]
-            for module in modules:
-                if module + match[2] in self._names:
-                    path = module + match[2]
-                    return match[0] if path == own else f"[{match[0]}][{path}]"
-            return match[0]
+            path = f"polars_wroc.{match[2]}"
+            linked = path in self._names and path != own
+            return f"[{match[0]}][{path}]" if linked else match[0]
 
         text = _NAME.sub(link, _LINK.sub(r"[\1](\2)", text))
         return _REFERENCE.sub(r"\1- \\[\2\\] ", _CITED.sub(r"\\[\1\\]", text))

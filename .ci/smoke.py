@@ -10,7 +10,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
-from importlib import import_module, metadata, resources
+from importlib import metadata, resources
 from pathlib import Path
 
 import polars as pl
@@ -153,17 +153,7 @@ def compiled() -> None:
     assert_frame_equal(summary, same)
 
 
-def cluster() -> None:
-    """Compute a table on a cluster of one worker in this process."""
-    dask = import_module("polars_wroc.dask")
-    client = import_module("distributed").Client
-    with client(processes=False, n_workers=1, dashboard_address=":0") as here:
-        parts = [rows().head(100), rows().tail(-100)]
-        shared = dask.summary(here, parts, "label", "score", weight="weight", by="group")
-    assert_frame_equal(shared, wroc.summary(rows(), "label", "score", weight="weight", by="group"))
-
-
-EXTRAS = {"report": [report, report_by_command, picture], "fast": [compiled], "dask": [cluster]}
+EXTRAS = {"report": [report, report_by_command, picture], "fast": [compiled]}
 
 
 def refuses(feature: Callable[[], None], message: str) -> None:

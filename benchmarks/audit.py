@@ -1,7 +1,8 @@
 """Time an audit of three attributes and all of them crossed, and its page.
 
 The floor is the engine's sort of score and weight by one attribute. Works like speed.py, on rows
-with three attributes of five values each.
+with three attributes of five values each. Scores are probabilities, whose calibration is fitted in
+each segment; one contestant audits the same scores doubled, which are none.
 
     python benchmarks/audit.py --rows 200000
     python benchmarks/audit.py --scan 100M
@@ -30,6 +31,7 @@ THRESHOLD = 0.5
 FLOOR = "floor: Polars sorts and gathers"
 ROWS_OF_FILE = 10_000_000
 SUM = "sum of the columns by all attributes"
+NO_PROBABILITIES = "audit of scores that are no probabilities"
 BY_PLAN, OF_SCAN = "audit by a plan", "audit of a scan of the file"
 TASKS = ("roc_auc", "audit", BY_PLAN, OF_SCAN)
 
@@ -68,13 +70,14 @@ def synthetic(rows: int, seed: int) -> pl.DataFrame:
     """Scored and weighted rows with their attributes."""
     random = np.random.default_rng(seed)
     label = random.random(rows) < 0.3
+    logit = random.normal(label) - 1
     places = {name: random.integers(0, len(VALUES), rows) for name in ATTRIBUTES}
     values = pl.Series(VALUES)
     return pl.DataFrame(
         {
             **{name: values.gather(pl.Series(place)) for name, place in places.items()},
             "y": label,
-            "score": random.normal(0.5 * label),
+            "score": 1 / (1 + np.exp(-logit)),
             "weight": random.lognormal(size=rows),
         }
     )
@@ -84,9 +87,11 @@ def field(df: pl.DataFrame, page: Path) -> list[speed.Contestant]:
     """List what is timed; the page is that of the audit before it."""
     results: list[wroc.Audit] = []
 
-    def run_audit(engine: Engine = "auto") -> pl.DataFrame:
-        results[:] = [audit(df, engine)]
+    def run_audit(engine: Engine = "auto", frame: pl.DataFrame = df) -> pl.DataFrame:
+        results[:] = [audit(frame, engine)]
         return results[0].segments
+
+    doubled = df.with_columns(pl.col("score") * 2)
 
     def run_page() -> pl.DataFrame:
         results[0].save(page)
@@ -96,6 +101,7 @@ def field(df: pl.DataFrame, page: Path) -> list[speed.Contestant]:
         speed.Contestant(FLOOR, lambda: floor(df)),
         speed.Contestant("roc_auc", lambda: roc_auc(df), against=FLOOR),
         speed.Contestant("audit by a plan", lambda: run_audit("polars"), against=FLOOR, slow=True),
+        speed.Contestant(NO_PROBABILITIES, lambda: run_audit("auto", doubled), against=FLOOR),
         speed.Contestant("audit", run_audit, against=FLOOR, limit=2),
         speed.Contestant("report", run_page, against=FLOOR),
     ]

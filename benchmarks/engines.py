@@ -32,9 +32,10 @@ def tables() -> dict[str, Table]:
     """List tables by name."""
     of: dict[str, Any] = {"label": "y", "score": "score", "weight": "weight", "by": "g"}
     whole = of | {"by": None}
+    compared = {("attributes" if name == "by" else name): value for name, value in of.items()}
     probability = of | {"score": "probability"}
     models = of | {"score": ["score", "other"]}
-    crossed = of | {"by": "h"}
+    crossed, many = of | {"by": "h"}, of | {"by": "k"}
     return {
         "summary, clusters": partial(wroc.summary, **of, design="c"),
         "summary, 200 large clusters": partial(wroc.summary, **of, design="few"),
@@ -60,9 +61,18 @@ def tables() -> dict[str, Table]:
         "calibration_curve, quantile": partial(
             wroc.calibration_curve, **probability, strategy="quantile"
         ),
-        "fairness": partial(wroc.fairness, **of, threshold=0.0),
+        "fairness": partial(wroc.fairness, **compared, threshold=0.0),
         "cross_auc, 4 groups": partial(wroc.cross_auc, **crossed),
         "subgroup_auc, 4 groups": partial(wroc.subgroup_auc, **crossed),
+        "fairness, 200 groups": partial(
+            wroc.fairness, **(compared | {"attributes": "k"}), threshold=0.0
+        ),
+        "cross_auc, 200 groups": partial(wroc.cross_auc, **many),
+        "subgroup_auc, 200 groups": partial(wroc.subgroup_auc, **many),
+        "abroca_test, 4 groups": partial(wroc.abroca_test, **crossed, permutations=10),
+        "operating_points, honest": partial(
+            wroc.operating_points, **crossed, rule=wroc.rules.youden(), honest="bootstrap"
+        ),
         "cost_curve": partial(wroc.cost_curve, **of),
         "equalized_thresholds": partial(wroc.equalized_thresholds, **of),
     }
@@ -97,6 +107,7 @@ def synthetic(rows: int, seed: int) -> pl.DataFrame:
     return df.with_columns(
         g=pl.format("segment {}", "g"),
         h=pl.format("group {}", pl.col("g") % 4),
+        k=pl.format("group {}", random % 200),
         other=pl.col("score") + (random % 1000) / 500,
         probability=1 / (1 + (-pl.col("score")).exp()),
         c=random % max(rows // ROWS_PER_CLUSTER, 1),

@@ -6,6 +6,7 @@ is called. All return a column of groups and a column ``auc``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
@@ -13,6 +14,8 @@ import polars as pl
 
 PACKAGES = {
     "sklearn": "scikit-learn",
+    "scors": "scors",
+    "rapidstats": "rapidstats",
     "polarbearings": "polarbearings",
     "polars_ds": "polars-ds",
     "duckdb": "duckdb",
@@ -21,16 +24,27 @@ PACKAGES = {
 
 
 def scikit_learn(df: pl.DataFrame) -> pl.DataFrame:
-    """Split by segment and call ``roc_auc_score`` on each."""
-    roc_auc_score = import_module("sklearn.metrics").roc_auc_score
-    aucs = {
-        key: roc_auc_score(
-            part["y"].to_numpy(), part["score"].to_numpy(), sample_weight=part["weight"].to_numpy()
-        )
-        for (key,), part in df.select("g", "y", "score", "weight")
-        .partition_by("g", as_dict=True)
-        .items()
-    }
+    """Call ``roc_auc_score`` on the arrays of each segment."""
+    metric = import_module("sklearn.metrics").roc_auc_score
+    return _loop(df, lambda y, s, w: metric(y.to_numpy(), s.to_numpy(), sample_weight=w.to_numpy()))
+
+
+def scors(df: pl.DataFrame) -> pl.DataFrame:
+    """Call ``roc_auc`` on the arrays of each segment."""
+    metric = import_module("scors").roc_auc
+    return _loop(df, lambda y, s, w: metric(y.to_numpy(), s.to_numpy(), weights=w.to_numpy()))
+
+
+def rapidstats(df: pl.DataFrame) -> pl.DataFrame:
+    """Call ``roc_auc`` on the columns of each segment."""
+    return _loop(df, import_module("rapidstats.metrics").roc_auc)
+
+
+def _loop(
+    df: pl.DataFrame, auc: Callable[[pl.Series, pl.Series, pl.Series], float]
+) -> pl.DataFrame:
+    parts = df.select("g", "y", "score", "weight").partition_by("g", as_dict=True)
+    aucs = {key: auc(part["y"], part["score"], part["weight"]) for (key,), part in parts.items()}
     return pl.DataFrame({"g": list(aucs), "auc": list(aucs.values())})
 
 

@@ -27,7 +27,7 @@ from typing import NamedTuple
 import peers
 import polars as pl
 import speed
-from scale_charts import save_lines
+from scale_charts import Panel, save_lines
 from scale_tasks import (
     BINNED_ROWS,
     BUDGET_MB,
@@ -109,7 +109,8 @@ def report(folder: Path, options: argparse.Namespace) -> Iterator[str]:
     bins = run_alone(binned_answers, folder, options.timeout)
     if isinstance(bins, str):
         raise TimeoutError(bins)
-    save_lines(bins.answer, "bins", "scores", ("width", "error"), plots / "scale_bins.png")
+    panels = [Panel(bins.answer, "bins", y) for y in ("width", "error")]
+    save_lines("scores", panels, plots / "scale_bins.png")
     yield f"## Number of bins\n\n{BINNED_ROWS:,} rows without groups or weights."
     yield bins_table(bins.answer)
     yield "![Width of the bounds and error by number of bins](scale_bins.png)"
@@ -118,7 +119,8 @@ def report(folder: Path, options: argparse.Namespace) -> Iterator[str]:
     yield f"## Other libraries\n\n{FEW_GROUPS} groups, read from Parquet by each."
     yield cost_table("rows", runs)
     runs = measured(SUMMARIES, {rows: data_of(rows) for rows in options.sizes}, options)
-    save_lines(drawn(runs), "rows", "task", ("cpu s", "peak GB"), plots / "scale_rows.png")
+    panels = [Panel(drawn(runs), "rows", y) for y in ("cpu s", "peak GB")]
+    save_lines("task", panels, plots / "scale_rows.png")
     yield f"## Number of rows\n\n{FEW_GROUPS} groups."
     yield cost_table("rows", runs)
     yield "![Processor time and peak memory by number of rows](scale_rows.png)"

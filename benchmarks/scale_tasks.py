@@ -72,9 +72,9 @@ def summary(bins: int | None = None, tolerance: float | None = None) -> Task:
 
 def summary_in_ranges(files: Path) -> pl.DataFrame:
     """Summarise each group, one range of scores after another."""
-    return wroc.summary_in_ranges(
-        pl.scan_parquet(files), "y", "score", weight="weight", by="g", rows_per_range=CHUNK
-    )
+    with wroc.Config(memory=f"{CHUNK * 200}B"):
+        scan = pl.scan_parquet(files)
+        return wroc.summary(scan, "y", "score", weight="weight", by="g").collect()
 
 
 def score_counts(files: Path) -> pl.DataFrame:
@@ -111,7 +111,7 @@ SUMMARIES: dict[str, Task] = {
     "summary, bins=4096": summary(bins=4096),
     "summary, bins=1024": summary(bins=1024),
     "summary, tolerance=1e-4": summary(tolerance=1e-4),
-    "summary_in_ranges": summary_in_ranges,
+    "summary in ranges": summary_in_ranges,
     "score_counts, bins=4096": score_counts,
     LIMITED: summary(),
 }

@@ -3,8 +3,8 @@
 All contestants run in one process, one after the other, round after round, so that a slow
 moment of the machine falls on all of them. Before that each runs once, and those that
 compute the same thing must agree. What counts is the ratio of two contestants in the same
-round, its median over the rounds. Peak memory is measured apart, each time in a process of
-its own.
+round, its median over the rounds, on the clock; that of processor time stands beside it.
+Peak memory is measured apart, each time in a process of its own.
 
 The peers are in the extra ``bench``; one that is not installed is listed as such.
 
@@ -46,8 +46,9 @@ AGREEMENT = 1e-9
 MEMORY_LIMIT = 120
 
 FLOOR = "floor: Polars sorts and gathers"
-SUMS = "group sums of a scan"
+SUMS, SUMS_OF_FRAME = "group sums of a scan", "group sums"
 BINS = 4096
+STAT = Path("/proc/stat")
 
 
 Run: TypeAlias = Callable[[], pl.DataFrame]
@@ -96,6 +97,37 @@ class Times(NamedTuple):
     cpu: list[float]
 
 
+class Others:
+    """What other programs keep busy of the processors, where Linux can say so."""
+
+    def __init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        """Count from now on."""
+        self._start = self._spent()
+
+    def text(self) -> str:
+        """Say how many processors were busy with other programs on average."""
+        clock, busy = (now - then for now, then in zip(self._spent(), self._start, strict=True))
+        if not STAT.exists() or clock <= 0:
+            return "What other programs did meanwhile is not known."
+        cores = max(busy / clock, 0.0)
+        return f"Other programs kept {cores:.1f} of {os.cpu_count()} cores busy meanwhile."
+
+    def _spent(self) -> tuple[float, float]:
+        if not STAT.exists():
+            return time.perf_counter(), 0.0
+        ticks = STAT.read_text(encoding="ascii").splitlines()[0].split()[1:9]
+        user, nice, system, _, _, *interrupts = map(int, ticks)
+        own = os.times()
+        busy = (user + nice + system + sum(interrupts)) / os.sysconf("SC_CLK_TCK")
+        return time.perf_counter(), busy - sum(own[:4])
+
+
+OTHERS = Others()
+
+
 def main() -> None:
     """Make the data, check, measure and report."""
     options = options_of("Time polars-wroc and its peers.")
@@ -134,6 +166,7 @@ def our_contestants(df: pl.DataFrame, file: Path) -> list[Contestant]:
     """List the engine's floor and what this package does."""
     weighted = wroc.roc_auc("y", "score", weight="weight").alias("auc")
     unweighted = wroc.roc_auc("y", "score").alias("auc")
+    sums = pl.col("y", "score", "weight").sum()
     floor = [pl.col("score").sort(), pl.col("weight").sort_by("score")]
 
     def summary(by: str, weight: str | None = "weight") -> pl.DataFrame:
@@ -155,6 +188,11 @@ def our_contestants(df: pl.DataFrame, file: Path) -> list[Contestant]:
             table = wroc.summary(scan, "y", "score", weight="weight", by="g", bins=BINS)
             return table.collect()
 
+    def impact() -> pl.DataFrame:
+        return wroc.impact_ratios(
+            df, "score", attributes="g", weight="weight", threshold="median", favorable="selected"
+        )
+
     def scanned(by: str, auc: pl.Expr) -> pl.DataFrame:
         return pl.scan_parquet(file).group_by(by).agg(auc).collect()
 
@@ -168,9 +206,9 @@ def our_contestants(df: pl.DataFrame, file: Path) -> list[Contestant]:
             lambda: df.group_by("g").agg(weighted),
             "weighted",
             FLOOR,
-            1.4,
+            1.25,
         ),
-        Contestant("summary", lambda: summary("g"), "weighted", FLOOR, 0.5),
+        Contestant("summary", lambda: summary("g"), "weighted", FLOOR, 0.45),
         Contestant("summary by a plan", summary_by_plan, "weighted", FLOOR),
         Contestant("summary, unweighted", lambda: summary("g", None), "unweighted", FLOOR),
         Contestant(
@@ -209,8 +247,16 @@ def our_contestants(df: pl.DataFrame, file: Path) -> list[Contestant]:
             "unweighted",
             "roc_auc, unweighted",
         ),
-        Contestant(SUMS, lambda: scanned("g", pl.col("y", "score", "weight").sum())),
-        Contestant("summary in bins", lambda: binned("compiled"), "binned", SUMS, 1.25),
+        Contestant(SUMS_OF_FRAME, lambda: df.group_by("g").agg(sums)),
+        Contestant(SUMS, lambda: scanned("g", sums)),
+        Contestant("impact_ratios, median", impact, against=SUMS_OF_FRAME, limit=2.5),
+        Contestant(
+            "fairness",
+            lambda: wroc.fairness(df, "y", "score", attributes="g", weight="weight", threshold=0.5),
+            against=FLOOR,
+            limit=2.5,
+        ),
+        Contestant("summary in bins", lambda: binned("compiled"), "binned", SUMS, 1.8),
         Contestant("summary in bins by a plan", lambda: binned("polars"), "binned", SUMS),
     ]
 
@@ -226,6 +272,20 @@ def other_contestants(df: pl.DataFrame, file: Path) -> list[Contestant]:
             8,
             "sklearn",
             slow=True,
+        ),
+        Contestant(
+            "scors, loop over groups",
+            lambda: peers.scors(df),
+            "weighted",
+            "summary",
+            module="scors",
+        ),
+        Contestant(
+            "rapidstats, loop over groups",
+            lambda: peers.rapidstats(df),
+            "weighted",
+            "summary",
+            module="rapidstats",
         ),
         Contestant(
             "polarbearings",
@@ -289,6 +349,7 @@ def compare_answers(contestants: list[Contestant]) -> None:
 def measure(contestants: list[Contestant], rounds: int, peer_rounds: int) -> dict[str, Times]:
     """Time each contestant once a round."""
     times = {c.name: Times([], []) for c in contestants if c.installed}
+    OTHERS.begin()
     for turn in range(rounds):
         say(f"round {turn + 1} of {rounds}")
         for contestant in contestants:
@@ -300,25 +361,33 @@ def measure(contestants: list[Contestant], rounds: int, peer_rounds: int) -> dic
     return times
 
 
-def speed_table(contestants: list[Contestant], times: dict[str, Times]) -> str:
-    """Write the times as a Markdown table."""
-    header = ("contestant", "median s", "fastest s", "cpu s", "ratio", "to", "target", "met")
-    return markdown(header, [_speed_row(c, times) for c in contestants])
+def speed_table(
+    contestants: list[Contestant], times: dict[str, Times], judged: Literal["wall", "cpu"] = "wall"
+) -> str:
+    """Write the times as a Markdown table; targets are of the clock or of processor time."""
+    header = ("contestant", "median s", "fastest s", "cpu s", "ratio", "cpu ratio", "to", "target")
+    return markdown((*header, "met"), [_speed_row(c, times, judged) for c in contestants])
 
 
-def _speed_row(contestant: Contestant, times: dict[str, Times]) -> tuple[str, ...]:
+def _speed_row(
+    contestant: Contestant, times: dict[str, Times], judged: Literal["wall", "cpu"]
+) -> tuple[str, ...]:
     against, name = contestant.against, contestant.name
     if not contestant.installed:
-        return (name, "not installed", "-", "-", "-", against or "-", contestant.target, "-")
+        missing = (name, "not installed", "-", "-", "-", "-")
+        return (*missing, against or "-", contestant.target, "-")
     own = times[name]
     seconds = (median(own.wall), min(own.wall), median(own.cpu))
     shown = (name, *(f"{value:.3f}" for value in seconds))
     if against is None:
-        return (*shown, "-", "-", "-", "-")
-    # The slow peers miss the last rounds.
-    pairs = zip(own.wall, times[against].wall, strict=False)
-    ratio = median(mine / other for mine, other in pairs)
-    return (*shown, f"{ratio:.2f}", against, contestant.target, contestant.meets(ratio))
+        return (*shown, "-", "-", "-", "-", "-")
+    wall, cpu = (
+        # The slow peers miss the last rounds.
+        median(mine / other for mine, other in zip(*both, strict=False))
+        for both in zip(own, times[against], strict=True)
+    )
+    met = contestant.meets(cpu if judged == "cpu" else wall)
+    return (*shown, f"{wall:.2f}", f"{cpu:.2f}", against, contestant.target, met)
 
 
 def memory_table(file: Path, rows: int) -> str:
@@ -360,8 +429,8 @@ def peak_rss() -> int:
 
 
 def publish(sections: list[str], output: Path | None) -> None:
-    """Print the report, and write it to a file if there is one."""
-    report = "\n\n".join(sections)
+    """Print the report and what others did, and write it to a file if there is one."""
+    report = "\n\n".join([*sections, OTHERS.text()])
     print(report)
     if output:
         output.write_text(report + "\n", encoding="utf-8")
@@ -417,7 +486,7 @@ def options_of(description: str) -> argparse.Namespace:
     parser.add_argument(
         "--peer-rounds",
         type=_positive,
-        default=5,
+        default=3,
         help="rounds of the slow peers, scikit-learn and polarbearings",
     )
     parser.add_argument("--seed", type=int, default=0)
@@ -428,7 +497,7 @@ def parser_of(description: str) -> argparse.ArgumentParser:
     """Make the options that benchmarks share."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--rows", type=_positive, default=10_000_000)
-    parser.add_argument("--rounds", type=_positive, default=5)
+    parser.add_argument("--rounds", type=_positive, default=3)
     parser.add_argument("--output", type=Path, help="Markdown file to write the report to")
     return parser
 

@@ -2,7 +2,6 @@
 
 from .audits.audit import audit as audit
 from .audits.audit_changes import audit_changes as audit_changes
-from .audits.in_ranges import audit_in_ranges as audit_in_ranges
 from .audits.result import Audit as Audit
 from .audits.tables import Text as Text
 from .charts.cost_chart import cost_chart as cost_chart
@@ -32,7 +31,7 @@ from .curves.roc_curve import roc_curve as roc_curve
 from .curves.roc_point import roc_point as roc_point
 from .curves.score_distribution import score_distribution as score_distribution
 from .groups.abroca_test import abroca_test as abroca_test
-from .groups.ranges import ranges as ranges
+from .groups.categories import ranges as ranges
 from .groups.cross_auc import auc_decomposition as auc_decomposition
 from .groups.cross_auc import cross_auc as cross_auc
 from .groups.equalized_thresholds import equalized_thresholds as equalized_thresholds
@@ -69,7 +68,6 @@ from .metrics.partial_auc_intervals import partial_auc_summary as partial_auc_su
 from .metrics.roc_auc_ci import roc_auc_ci as roc_auc_ci
 from .metrics.roc_auc_ci import roc_influence as roc_influence
 from .metrics.roc_auc_multiclass import roc_auc_multiclass as roc_auc_multiclass
-from .metrics.score_ranges import summary_in_ranges as summary_in_ranges
 from .metrics.summary import summary as summary
 from .namespaces import Counts as Counts
 from .namespaces import from_counts as from_counts

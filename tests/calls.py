@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import polars as pl
+from divided import audit_in_ranges, summary_in_ranges
 from wide_tables import by_attributes
 
 import polars_wroc as wroc
@@ -44,7 +45,7 @@ def _distribution(frame: Any, label: Any, score: Any, by: Any, **options: Any) -
 # They take one score or several.
 TABLES: dict[str, Call] = {
     "summary": _with(wroc.summary),
-    "summary_in_ranges": _with(wroc.summary_in_ranges, rows_per_range=50),
+    "summary_in_ranges": _with(summary_in_ranges, rows_per_range=50),
     "counts": _counts,
     "confusion_curve": _with(wroc.confusion_curve),
     "roc_curve": _with(wroc.roc_curve, band="pointwise"),
@@ -75,7 +76,7 @@ TABLES: dict[str, Call] = {
     "bootstrap_replicates": _with(wroc.bootstrap_replicates, metrics="ks", replicates=4),
     "audit": _audit("table"),
     "audit's segments": _audit("segments"),
-    "audit_in_ranges": _audit("table", wroc.audit_in_ranges, rows_per_range=50),
+    "audit_in_ranges": _audit("table", audit_in_ranges, rows_per_range=50),
 }
 # They take several.
 COMPARISONS: dict[str, Call] = {

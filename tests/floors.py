@@ -21,7 +21,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("groups", "curves"),
     ("charts",),
     ("audits",),
-    ("namespaces", "dask", "typing"),
+    ("namespaces", "typing"),
     ("cli", "__init__"),
 )
 FLOOR = {folder: floor for floor, folders in enumerate(FLOORS, 1) for folder in folders} | {

@@ -20,7 +20,7 @@ import polars as pl
 import queries
 
 import polars_wroc as wroc
-from polars_wroc import dask, typing
+from polars_wroc import typing
 from polars_wroc.audits.formats import SCHEMA, SCHEMA_VERSION
 from polars_wroc.cli.main import build_parser
 
@@ -34,7 +34,6 @@ def surface() -> dict[str, Any]:
         "names": {name: _described(getattr(wroc, name)) for name in sorted(wroc.__all__)},
         "expression namespace": _methods(type(pl.col("s").wroc)),  # type: ignore[attr-defined]
         "frame namespace": _methods(type(pl.LazyFrame().wroc).__mro__[1]),  # type: ignore[attr-defined]
-        "dask": {name: _signature(getattr(dask, name)) for name in dask.__all__},
         "options": options(),
         "command": _commands(),
         "tables": {name: _schema(table(_rows().lazy())) for name, table in queries.TABLES.items()},
@@ -116,7 +115,8 @@ def _commands() -> dict[str, Any]:
         for action in parser._actions
         if isinstance(action, argparse._SubParsersAction)
     )
-    return {name: _options(command) for name, command in commands.items()}
+    before = {"before the command": _options(parser)}
+    return before | {name: _options(command) for name, command in commands.items()}
 
 
 def _options(command: argparse.ArgumentParser) -> dict[str, str]:
@@ -124,6 +124,7 @@ def _options(command: argparse.ArgumentParser) -> dict[str, str]:
         " ".join(action.option_strings) or action.dest: repr(action.default)
         + (f" of {', '.join(action.choices)}" if action.choices else "")
         for action in command._actions
+        if not isinstance(action, argparse._SubParsersAction)
     }
 
 
@@ -146,10 +147,8 @@ def _rows() -> pl.DataFrame:
 
 def _collected() -> dict[str, Any]:
     """Describe tables that are computed at once."""
-    parts = [_rows()[:200], _rows()[200:]]
     changes = wroc.audit_changes(_audited(), _audited(), different_rows=True)
-    ranges = wroc.summary_in_ranges(parts, "y", "s", weight="w", by="g", rows_per_range=100)
-    return {"summary_in_ranges": _schema(ranges), "audit_changes": _schema(changes)}
+    return {"audit_changes": _schema(changes)}
 
 
 def _audited() -> wroc.Audit:

@@ -260,8 +260,11 @@ TABLES: dict[str, Table] = {
         f, "y", "s", weight="w", by=by
     ),
 }
-# What a plan cannot say without Python: the convex hull of a curve.
-TABLES_OF_HULLS = {"cost_curve", "dominated_models", "equalized_thresholds"}
+# What needs Python: the convex hull of a curve, and steps until a fit converges.
+TABLES_OF_PYTHON = {
+    *("cost_curve", "dominated_models", "equalized_thresholds"),
+    "calibration_summary",
+}
 
 EXPRESSIONS: dict[str, pl.Expr] = {
     **{

@@ -10,6 +10,7 @@ import inspect
 import json
 import textwrap
 from collections import defaultdict
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,7 +22,6 @@ from reference_options import types_of_options
 from site_navigation import DOCS, index_for_models
 
 import polars_wroc as wroc
-from polars_wroc import dask
 from polars_wroc.cli.main import build_parser
 
 _PROPERTIES = (property, cached_property)
@@ -78,7 +78,7 @@ _PAGES = {
     "options": _Page(
         "Options",
         ("plans", "inputs"),
-        "The choice of the engine, and replicate weights of surveys.",
+        "The choice of the engine, of memory and of a cluster, and replicate weights of surveys.",
     ),
 }
 
@@ -88,7 +88,6 @@ def pages() -> dict[Path, str]:
     names = _names_of_pages()
     reference = {
         **{_reference(name): _page(page, names[name]) for name, page in _PAGES.items()},
-        _reference("dask"): _dask(),
         _reference("namespaces"): _namespaces(),
         _reference("cli"): _commands(),
         _reference("json"): _json(),
@@ -161,15 +160,6 @@ def _methods(kind: type) -> list[str]:
     return [name for name, value in vars(kind).items() if callable(value) and name[0] != "_"]
 
 
-_DASK = "To install it: `pip install 'polars-wroc[dask]'`."
-
-
-def _dask() -> str:
-    module = (inspect.getdoc(dask) or "").split("\n\n", 1)[1].replace("``", "`")
-    names = "\n\n".join(f"::: polars_wroc.dask.{name}" for name in dask.__all__)
-    return f"# Dask\n\n{module}\n\n{_DASK}\n\n{names}\n"
-
-
 def _namespaces() -> str:
     expression = type(pl.col("s").wroc)  # type: ignore[attr-defined]
     frame = type(pl.LazyFrame().wroc).__mro__[1]  # type: ignore[attr-defined]
@@ -220,6 +210,7 @@ def _commands() -> str:
                 "# Command line",
                 _ABOUT_COMMANDS,
                 f"| command | what it prints or writes |\n|---|---|\n{listed}",
+                f"Before the command:\n\n{_table(parser, parser._actions)}",
                 *(_command(name, command) for name, command in commands.items()),
             ]
         )
@@ -229,7 +220,6 @@ def _commands() -> str:
 
 def _command(name: str, command: argparse.ArgumentParser) -> str:
     does, _, example = (command.epilog or "").removeprefix("example: ").partition("\n")
-    formatter = command._get_formatter()
     parts = [
         f"## {name}",
         command.description or "",
@@ -241,14 +231,19 @@ def _command(name: str, command: argparse.ArgumentParser) -> str:
     tables = [([*arguments._group_actions, *options._group_actions], "")]
     tables += [(group._group_actions, f"{group.title}: {group.description}") for group in others]
     for actions, about in tables:
-        rows = (
-            f"| `{formatter._format_action_invocation(action)}` | {_help(formatter, action)} |"
-            for action in actions
-            if action.dest != "help"
-        )
         parts += [f"{about.capitalize()}."] if about else []
-        parts.append("\n".join(["| option | meaning |", "|---|---|", *rows]))
+        parts.append(_table(command, actions))
     return "\n\n".join(parts)
+
+
+def _table(parser: argparse.ArgumentParser, actions: Sequence[argparse.Action]) -> str:
+    formatter = parser._get_formatter()
+    rows = (
+        f"| `{formatter._format_action_invocation(action)}` | {_help(formatter, action)} |"
+        for action in actions
+        if action.dest not in ("help", "version", "command")
+    )
+    return "\n".join(["| option | meaning |", "|---|---|", *rows])
 
 
 def _help(formatter: argparse.HelpFormatter, action: argparse.Action) -> str:

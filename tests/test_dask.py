@@ -1,4 +1,4 @@
-"""What workers of a Dask cluster add up is what one machine gives, also when one of them dies."""
+"""What the workers of a client add up is what one process gives, also when one of them dies."""
 
 from __future__ import annotations
 
@@ -15,14 +15,16 @@ import polars as pl
 import pytest
 from dask import config
 from distributed import Client, LocalCluster
+from divided import memory_of
 from polars.testing import assert_frame_equal
 from processes import PLAIN
 from sklearn.metrics import roc_auc_score
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc import dask
 from polars_wroc.audits.result import Audit
+from polars_wroc.cli.main import main
+from polars_wroc.plans.config import CLUSTER_ADDRESS, division
 
 
 def assert_same_audits(audit: Audit, expected: Audit) -> None:
@@ -90,20 +92,28 @@ def whole(files: Path) -> pl.DataFrame:
     return pl.read_parquet(files / "*.parquet")
 
 
+@pytest.fixture(scope="module")
+def parts(files: Path) -> list[pl.LazyFrame]:
+    return [pl.scan_parquet(file) for file in sorted(files.iterdir())]
+
+
 @pytest.mark.parametrize("score", sweep(["s", ["t", "s"]]))
 @pytest.mark.parametrize("by", sweep([None, "g"], fast=["g"]))
 def test_summary(
-    client: Client, files: Path, whole: pl.DataFrame, score: str | list[str], by: str | None
+    client: Client,
+    parts: list[pl.LazyFrame],
+    whole: pl.DataFrame,
+    score: str | list[str],
+    by: str | None,
 ) -> None:
-    table = dask.summary(
-        client, str(files / "*.parquet"), "y", score, weight="w", by=by, rows_per_range=500
-    )
-    assert_same(table, wroc.summary(whole, "y", score, weight="w", by=by))
+    with wroc.Config(client=client, memory=memory_of(500)):
+        table = wroc.summary(parts, "y", score, weight="w", by=by)
+    assert_same(table.collect(), wroc.summary(whole, "y", score, weight="w", by=by))
 
 
-def test_sklearn_agrees(client: Client, files: Path, whole: pl.DataFrame) -> None:
-    parts = [pl.scan_parquet(file) for file in files.iterdir()]
-    table = dask.summary(client, parts, "y", "s", weight="w", rows_per_range=1000)
+def test_sklearn_agrees(client: Client, parts: list[pl.LazyFrame], whole: pl.DataFrame) -> None:
+    with wroc.Config(client=client), wroc.Config(memory=memory_of(1000)):
+        table = wroc.summary(parts, "y", "s", weight="w").collect()
     there = whole.drop_nulls()
     expected = roc_auc_score(there["y"], there["s"], sample_weight=there["w"])
     assert table["auc"].item() == pytest.approx(expected, abs=1e-12)
@@ -134,29 +144,27 @@ def test_sklearn_agrees(client: Client, files: Path, whole: pl.DataFrame) -> Non
         ]
     ),
 )
-def test_audit(client: Client, files: Path, whole: pl.DataFrame, options: dict[str, Any]) -> None:
+def test_audit(
+    client: Client, parts: list[pl.LazyFrame], whole: pl.DataFrame, options: dict[str, Any]
+) -> None:
     named: dict[str, Any] = {"label": "y", "weight": "w", "attributes": ["g", "h"], **options}
-    audit = dask.audit(client, files / "*.parquet", **named, rows_per_range=2000)
+    with wroc.Config(client=client, memory=memory_of(2000)):
+        audit = wroc.audit(parts, **named)
     assert_same_audits(audit, wroc.audit(whole, **named))
 
 
-@pytest.mark.slow
-def test_exact_counts_give_every_table(client: Client, files: Path, whole: pl.DataFrame) -> None:
-    counts = dask.score_counts(client, files / "*.parquet", "y", "s", weight="w", by="g")
-    assert_same(counts, wroc.score_counts(whole, "y", "s", weight="w", by="g"))
-    tables = wroc.from_counts(counts)
-    assert_same(tables.summary(by="g"), wroc.summary(whole, "y", "s", weight="w", by="g"))
-    expected = wroc.audit(
-        whole, "y", "s", weight="w", attributes="g", threshold=0.5, favorable="selected"
-    )
-    audit = tables.audit(attributes="g", threshold=0.5, favorable="selected")
-    assert_same(audit.segments.drop("model"), expected.segments.drop("model"))
-    assert_same(audit.table.drop("model"), expected.table.drop("model"))
-
-
-def test_binned_counts(client: Client, files: Path, whole: pl.DataFrame) -> None:
-    counts = dask.score_counts(client, files / "*.parquet", "y", "s", weight="w", bins=256)
-    assert_same(counts, wroc.score_counts(whole, "y", "s", weight="w", bins=256))
+@pytest.mark.parametrize("bins", [None, 256])
+def test_counts(
+    client: Client, parts: list[pl.LazyFrame], whole: pl.DataFrame, bins: int | None
+) -> None:
+    call: dict[str, Any] = {"weight": "w", "by": "g", "bins": bins}
+    expected = wroc.score_counts(whole, "y", "s", **call)
+    assert_same(wroc.score_counts(parts, "y", "s", **call).collect(), expected)
+    # More of them than are added up together.
+    twice = [part[start:4000:2] for part in parts for start in range(2)]
+    with wroc.Config(client=client):
+        counts = wroc.score_counts(twice, "y", "s", **call)
+    assert_same(counts.collect(), expected)
 
 
 @pytest.mark.slow
@@ -164,9 +172,9 @@ def test_binned_counts(client: Client, files: Path, whole: pl.DataFrame) -> None
 def test_a_worker_that_dies_costs_a_retry(
     client: Client, files: Path, whole: pl.DataFrame, tmp_path: Path, what: str
 ) -> None:
-    # Each file is read once to count; those that rank read it again, to divide it.
-    ranks = what != "score_counts"
-    fatal = 2 if ranks else 1
+    # This process reads a file to know how many rows there are, and workers read it to count them
+    # and for each range.
+    fatal = 1 if what == "score_counts" else 3
 
     def plan(file: Path) -> pl.LazyFrame:
         def read(frame: pl.DataFrame) -> pl.DataFrame:
@@ -180,11 +188,12 @@ def test_a_worker_that_dies_costs_a_retry(
 
     before = set(client.run(os.getpid).values())
     parts = [plan(file) for file in sorted(files.iterdir())]
-    function: Callable[..., Any] = getattr(dask, what)
-    options: dict[str, Any] = {"rows_per_range": 2000} if ranks else {}
+    function: Callable[..., Any] = getattr(wroc, what)
     groups = {"attributes" if what == "audit" else "by": "g"}
-    result = function(client, parts, "y", "s", weight="w", **groups, **options)
-    expected = getattr(wroc, what)(whole, "y", "s", weight="w", **groups)
+    with wroc.Config(client=client, memory=memory_of(2000)):
+        result = function(parts, "y", "s", weight="w", **groups)
+        result = result if what == "audit" else result.collect()
+    expected = function(whole, "y", "s", weight="w", **groups)
     if what == "audit":
         assert_same_audits(result, expected)
     else:
@@ -196,52 +205,38 @@ def test_a_worker_that_dies_costs_a_retry(
 
 def test_errors_of_workers_are_sentences(client: Client) -> None:
     parts = [pl.LazyFrame({"y": [1, 0], "s": [0.5, 0.1], "w": [1, bad]}) for bad in (1, -1)]
-    for function in (dask.summary, dask.score_counts):
-        with pytest.raises(pl.exceptions.InvalidOperationError, match=r"^`weight` must be finite"):
-            function(client, parts, "y", "s", weight="w")
-    with pytest.raises(pl.exceptions.InvalidOperationError, match=r"^`weight` must be finite"):
-        dask.audit(client, parts, "y", "s", weight="w", attributes="y")
+    message = "`weight` must be finite"
+    with wroc.Config(client=client, memory=memory_of(1)):
+        for function in (wroc.summary, wroc.score_counts):
+            plan = function(parts, "y", "s", weight="w")
+            with pytest.raises(pl.exceptions.PolarsError, match=message):
+                plan.collect()
+        with pytest.raises(pl.exceptions.InvalidOperationError, match=f"^{message}"):
+            wroc.audit(parts, "y", "s", weight="w", attributes="y")
 
 
-def test_arguments_are_checked_at_once(client: Client) -> None:
-    frame = pl.LazyFrame({"y": [1, 0], "s": [0.5, 0.1]})
-    with pytest.raises(TypeError, match=r"`client` must be a distributed\.Client that"):
-        dask.summary(None, frame, "y", "s")  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="`parts` must be one or several LazyFrames or names of"):
-        dask.summary(client, [], "y", "s")
-    with pytest.raises(TypeError, match="`parts` must hold LazyFrames, DataFrames or names of"):
-        dask.score_counts(client, [frame, 3], "y", "s")  # type: ignore[list-item]
-    with pytest.raises(ValueError, match=r"`parts` must exist; found no 'nowhere\.parquet'"):
-        dask.score_counts(client, "nowhere.parquet", "y", "s")
-    with pytest.raises(ValueError, match="`rows_per_range` must be 1 or more"):
-        dask.summary(client, frame, "y", "s", rows_per_range=0)
-    with pytest.raises(TypeError, match=r"`client` must be a distributed\.Client that"):
-        dask.audit(None, frame, "y", "s", attributes="y")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="`rows_per_range` must be 1 or more"):
-        dask.audit(client, frame, "y", "s", attributes="y", rows_per_range=0)
-    with pytest.raises(ValueError, match="`parts` must have rows to audit; found none"):
-        dask.audit(client, frame.clear(), "y", "s", attributes="y")
-    grouped = [frame.with_columns(pl.lit(key).alias("g")) for key in ("a", 1)]
-    with pytest.raises(ValueError, match="`parts` must all have the same groups"):
-        dask.summary(client, grouped, "y", "s", by="g")
+@pytest.mark.parametrize("client", [3, "tcp://localhost:8786", Client])
+def test_a_client_is_connected(client: Any) -> None:
+    with pytest.raises(TypeError, match=r"`client` must be a distributed\.Client that is not asyn"):
+        wroc.Config(client=client)
 
 
 @pytest.mark.slow
-def test_a_file_that_is_named_twice_is_refused(client: Client, files: Path) -> None:
-    twice: list[dask.Part] = [files / "0.parquet", pl.scan_parquet(files / "1.parquet"), str(files)]
-    for function in (dask.score_counts, dask.summary):
-        with pytest.raises(ValueError, match=r"^`parts` must be different files; found '.*0\.parq"):
-            function(client, twice, "y", "s")
-
-
-@pytest.mark.slow
-def test_a_name_that_exists_is_no_pattern(client: Client, tmp_path: Path) -> None:
-    for name, height in (("q[1]", 4), ("q1", 2)):
-        rows = pl.DataFrame({"y": [0, 1] * height, "s": [0.5] * 2 * height})
-        rows.write_parquet(tmp_path / "written")
-        (tmp_path / "written").rename(tmp_path / f"{name}.parquet")
-    counts = dask.score_counts(client, tmp_path / "q[1].parquet", "y", "s")
-    assert counts["n_pos"].to_list() == [4]
+def test_a_cluster_may_be_named_by_its_address(
+    client: Client, files: Path, whole: pl.DataFrame, tmp_path: Path, monkeypatch: Any
+) -> None:
+    address, output = client.scheduler_info()["address"], tmp_path / "auc.parquet"
+    call = ["auc", str(files), "--label", "y", "--score", "s", "-o", str(output)]
+    assert main(["--memory", memory_of(1000), "--dask", address, *call]) == 0
+    assert_same(pl.read_parquet(output), wroc.summary(whole, "y", "s"))
+    assert main(["--dask", address, "counts", *call[1:]]) == 0
+    assert_same(pl.read_parquet(output), wroc.score_counts(whole, "y", "s"))
+    monkeypatch.setenv(CLUSTER_ADDRESS, address)
+    divided = division()
+    assert divided is not None
+    assert divided.client.scheduler_info()["address"] == address
+    assert divided.memory == 2e9
+    divided.client.close()
 
 
 def _python(code: str) -> str:
@@ -260,11 +255,14 @@ def test_dask_is_imported_by_those_who_want_it() -> None:
 @pytest.mark.slow
 def test_without_distributed_the_error_says_what_to_install() -> None:
     code = """
-import sys
+import os, sys
+import polars as pl
+import polars_wroc as wroc
 sys.modules["distributed"] = None
+os.environ["POLARS_WROC_DASK"] = "localhost:1"
 try:
-    import polars_wroc.dask
+    wroc.summary(pl.LazyFrame({"y": [1, 0], "s": [0, 1]}), "y", "s")
 except ImportError as error:
     print(error)
 """
-    assert _python(code) == "polars_wroc.dask needs distributed: pip install 'polars-wroc[dask]'"
+    assert _python(code) == "`POLARS_WROC_DASK` needs Dask: pip install distributed"

@@ -18,7 +18,6 @@ from reference_pages import defined_in, pages
 from site_navigation import DOCS, ROOT, navigation
 
 import polars_wroc as wroc
-from polars_wroc import dask
 from polars_wroc.cli.main import build_parser
 
 PAGES = sorted(path for path in DOCS.rglob("*.md") if "benchmarks" not in path.parts)
@@ -110,7 +109,6 @@ def test_public_names_are_imported_from_where_they_are_defined() -> None:
 
 def test_every_public_name_is_described_once() -> None:
     names = [f"polars_wroc.{name}" for name in wroc.__all__]
-    names += [f"polars_wroc.dask.{name}" for name in dask.__all__]
     assert _described() == Counter(names)
 
 

@@ -123,8 +123,6 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "weights": {"weight": "w", "by": ["h", "g"]},
     "groups": {"by": "g"},
 }
-# Polars adds up the rows, in any order.
-ANY_ORDER = {"partial_auc_summary"}
 # Both engines refuse thresholds for whole numbers that floats would round.
 WIDE = {"integers beyond 2**53", "unsigned integers beyond 2**63", "integers of 128 bits"}
 ROUNDED = {"operating_points", "threshold_metrics at thresholds"}
@@ -168,7 +166,7 @@ AUDITS: dict[str, dict[str, Any]] = {
 }
 
 
-def both(table: Table, frame: pl.DataFrame, *, same_bits: bool = True) -> pl.DataFrame:
+def both(table: Table, frame: pl.DataFrame) -> pl.DataFrame:
     """Compute a table by both engines, eager and lazy, and return it."""
     with wroc.Config(engine="polars"):
         expected: pl.DataFrame = table(frame)
@@ -176,8 +174,7 @@ def both(table: Table, frame: pl.DataFrame, *, same_bits: bool = True) -> pl.Dat
         eager: pl.DataFrame = table(frame)
         lazy: pl.DataFrame = table(frame.lazy()).collect()
     assert_frame_equal(eager, expected, **SAME)
-    # The same bits, whenever it computes.
-    assert_frame_equal(lazy, eager, **({"check_exact": True} if same_bits else SAME))
+    assert_frame_equal(lazy, eager, **SAME)
     return eager
 
 
@@ -310,7 +307,7 @@ def test_placed_rows(name: str, options: str, sorts: list[int]) -> None:
         table(PEOPLE)
         table(PEOPLE.lazy()).collect()
     assert not sorts
-    assert both(table, PEOPLE, same_bits=name not in ANY_ORDER).height
+    assert both(table, PEOPLE).height
     # Once for each score, and once more to collect the lazy table.
     assert len(sorts) >= 2
 
@@ -327,7 +324,7 @@ def test_placed_scores_of_every_kind(name: str, kind: str) -> None:
             with wroc.Config(engine=engine), pytest.raises((TypeError, pl.exceptions.PolarsError)):
                 table(frame)
         return
-    both(table, frame, same_bits=name not in ANY_ORDER)
+    both(table, frame)
 
 
 @pytest.mark.parametrize("options", sweep(COMPARED_OPTIONS))
@@ -335,7 +332,7 @@ def test_placed_scores_of_every_kind(name: str, kind: str) -> None:
 def test_compared_groups(name: str, options: str) -> None:
     table = partial(COMPARED[name], label="y", **COMPARED_OPTIONS[options])
     # Polars adds up rows above a threshold, and of groups across each other, in any order.
-    assert both(table, PEOPLE, same_bits=name == "auc_decomposition").height
+    assert both(table, PEOPLE).height
 
 
 @pytest.mark.parametrize("kind", sweep(KINDS, fast=["all equal", "NaN and infinities"]))
@@ -344,7 +341,7 @@ def test_compared_groups(name: str, options: str) -> None:
 def test_compared_groups_with_scores_of_every_kind(name: str, kind: str) -> None:
     frame = PEOPLE.with_columns(s=KINDS[kind])
     table = partial(COMPARED[name], label="y", score="s", by="g", weight="w")
-    both(table, frame, same_bits=name == "auc_decomposition")
+    both(table, frame)
 
 
 @pytest.mark.parametrize("rows", sweep([0, 1, 2]))
@@ -352,7 +349,7 @@ def test_compared_groups_with_scores_of_every_kind(name: str, kind: str) -> None
 def test_compared_groups_of_few_rows(name: str, rows: int) -> None:
     for options in ("weights", "models"):
         table = partial(COMPARED[name], label="y", **COMPARED_OPTIONS[options])
-        both(table, PEOPLE.head(rows), same_bits=name == "auc_decomposition")
+        both(table, PEOPLE.head(rows))
 
 
 @pytest.mark.parametrize("strategy", sweep(["quantile", "uniform"], fast=2))
@@ -363,7 +360,7 @@ def test_calibration(strategy: Any, by: str | None) -> None:
     for table in tables:
         call = partial(table, label="y", score=share, weight="w", by=by, strategy=strategy)
         # Polars adds up rows within bins, in any order.
-        both(call, PEOPLE, same_bits=False)
+        both(call, PEOPLE)
 
 
 @pytest.mark.parametrize("by", [None, "g"])
@@ -371,7 +368,7 @@ def test_decision_curves(by: str | None) -> None:
     share = 1 / (1 + (-SCORE).exp())
     options: dict[str, Any] = {"weight": "w", "by": by, "thresholds": [0.2, 0.5]}
     call = partial(wroc.decision_curve, label="y", score=share, **options)
-    both(call, PEOPLE, same_bits=False)
+    both(call, PEOPLE)
 
 
 @pytest.mark.parametrize("name", PLACED)
@@ -379,13 +376,13 @@ def test_decision_curves(by: str | None) -> None:
 @pytest.mark.parametrize("by", [None, "g"])
 def test_places_of_few_rows(name: str, rows: int, by: str | None) -> None:
     table = partial(PLACED[name], weight="w", by=by)
-    both(table, PEOPLE.head(rows), same_bits=name not in ANY_ORDER)
+    both(table, PEOPLE.head(rows))
 
 
 @pytest.mark.parametrize("name", PLACED)
 def test_places_where_all_rows_lack_a_score(name: str) -> None:
     frame = PEOPLE.with_columns(s=pl.lit(None, pl.Float64))
-    both(partial(PLACED[name], by="g"), frame, same_bits=name not in ANY_ORDER)
+    both(partial(PLACED[name], by="g"), frame)
 
 
 def many_people() -> pl.DataFrame:

@@ -82,23 +82,23 @@ def test_no_file_defines_a_name_twice() -> None:
 
 
 # An addition that breaks one of these needs a deletion somewhere, or a reason.
-MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 144, 510, 20
+MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 143, 510, 20
 MOST_CODE = {
-    "audits": 5269,
-    "charts": 3390,
-    "groups": 3397,
-    "metrics": 2859,
-    "cli": 1730,
-    "inputs": 1580,
-    "ranking": 1297,
-    "curves": 1223,
-    "kernels": 1004,
-    "thresholds": 1173,
-    "stats": 1324,
-    "counts": 792,
-    "files": 467,
-    "plans": 228,
-    "": 450,
+    "audits": 5161,
+    "charts": 3375,
+    "groups": 3587,
+    "metrics": 2869,
+    "cli": 1765,
+    "inputs": 1591,
+    "ranking": 1376,
+    "curves": 1185,
+    "kernels": 1301,
+    "thresholds": 1161,
+    "stats": 1306,
+    "counts": 813,
+    "files": 464,
+    "plans": 576,
+    "": 279,
 }
 
 

@@ -13,7 +13,7 @@ import pytest
 from public_surface import SNAPSHOT, differences, literals, surface
 
 import polars_wroc as wroc
-from polars_wroc import dask, typing
+from polars_wroc import typing
 
 MOST_COLUMNS = 25
 
@@ -57,8 +57,7 @@ def test_only_public_names_are_listed() -> None:
 
 
 def functions() -> Iterator[Any]:
-    names = [(module, name) for module in (wroc, dask) for name in module.__all__]
-    for value in (getattr(module, name) for module, name in names):
+    for value in (getattr(wroc, name) for name in wroc.__all__):
         if inspect.ismodule(value):
             yield from (getattr(value, name) for name in value.__all__)
             continue

@@ -23,7 +23,7 @@ from polars_wroc.groups.categories import (
     read_category_reference,
 )
 from polars_wroc.groups.comparison_tests import GapMethod, GapTests, with_verdicts
-from polars_wroc.groups.fairness import fairness_rows
+from polars_wroc.groups.fairness_rows import fairness_rows
 from polars_wroc.groups.gaps import GroupGaps
 from polars_wroc.groups.impact_ratios import ImpactRatios
 from polars_wroc.groups.references import KINDS, REPEATED
@@ -32,7 +32,8 @@ from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.metrics.auc_interval import Interval
 from polars_wroc.metrics.summary import sum_groups, summary_of
-from polars_wroc.plans.queries import collect, in_columns
+from polars_wroc.plans.formulas import in_columns
+from polars_wroc.plans.queries import collect
 from polars_wroc.thresholds.confusion_matrix import ThresholdMetrics
 from polars_wroc.thresholds.search import common_threshold, confusion_at
 
@@ -93,9 +94,10 @@ def gaps(
     named = read_category_reference(reference, KINDS, divisions, schema)
     limit = None if threshold is None else common_threshold(rows, threshold)
     tests = GapTests(LEVEL, "none", 0, method)
-    table = with_holm(collect(GroupGaps(rows, divisions, named, limit, tests).table()))
+    gaps = GroupGaps(rows, divisions, named, limit, tests, at_once=True)
+    table = with_holm(collect(gaps.table()))
     tests = tests._replace(picked=named.kind == "best")
-    return collect(with_verdicts(table.lazy(), [REPLICATE], tests))
+    return with_verdicts(table, [REPLICATE], tests)
 
 
 def with_holm(table: pl.DataFrame) -> pl.DataFrame:
@@ -131,7 +133,8 @@ def largest_gaps(frame: pl.DataFrame, threshold: float) -> pl.DataFrame:
     rates = in_columns(confusion_at(rows, common_threshold(rows, threshold)), metrics.steps)
     interval = Interval(LEVEL, "score").for_rows(rows)
     aucs = summary_of(sum_groups(rows, interval), interval)
-    return collect(fairness_rows(rows, rates.sort(rows.keys), aucs.sort(rows.keys), interval, 0))
+    tables = rates.sort(rows.keys), aucs.sort(rows.keys)
+    return collect(fairness_rows(rows, *tables, interval, 0, at_once=True))
 
 
 def highest(frame: pl.DataFrame) -> pl.DataFrame:

@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from polars_wroc.audits.findings import auc_error, comparisons, counts_of, curves_of, with_findings
+from polars_wroc.audits.in_ranges import measure_within
 from polars_wroc.audits.measure import Measured, measure
 from polars_wroc.audits.result import Audit
 from polars_wroc.audits.small_cells import attributes_to_complete, without_small_cells
@@ -38,9 +39,16 @@ from polars_wroc.inputs.columns import (
 from polars_wroc.inputs.decisions import Favorable, check_favorable
 from polars_wroc.inputs.designs import SURVEY_COLUMNS, Design, GivenDesign, read_design
 from polars_wroc.inputs.expressions import named_columns
-from polars_wroc.inputs.frames import read_rows, require_groups
-from polars_wroc.inputs.rows import CLASSES, IntoColumns, Rows, read_source
+from polars_wroc.inputs.frames import require_groups
+from polars_wroc.inputs.rows import CLASSES, IntoColumns, Rows, polars_frame, read_source
 from polars_wroc.metrics.auc_interval import Interval, Method
+from polars_wroc.metrics.score_ranges import (
+    Frames,
+    division_of,
+    one_of,
+    read_parts,
+    together,
+)
 from polars_wroc.stats.difference_tests import Adjust, check_options
 from polars_wroc.thresholds.confusion_matrix import ThresholdMetrics
 from polars_wroc.thresholds.rules import Rule, Threshold, read_threshold
@@ -237,7 +245,7 @@ def _shown(column: IntoColumn) -> str:
 
 
 def audit(
-    frame: pl.DataFrame | pl.LazyFrame,
+    frame: Frames[pl.DataFrame] | Frames[pl.LazyFrame],
     label: IntoColumn | None = None,
     score: IntoColumns | None = None,
     *,
@@ -264,8 +272,8 @@ def audit(
     Parameters
     ----------
     frame
-        DataFrame or LazyFrame; a lazy one is collected. See `audit_in_ranges` for data larger than
-        memory.
+        DataFrame or LazyFrame, or a list of such that are parts of one; a lazy one is collected.
+        More rows than fit into 60% of the memory are computed in ranges of scores: see `Config`.
     label, score, weight, pos_label, level
         As for `summary`.
     attributes
@@ -389,27 +397,22 @@ def audit(
             raise ValueError(msg)
     assert score is not None
     asked = AuditArguments.of(locals())
-    # The methods of `Counts` pass counts instead of a frame.
-    table = read_source(frame)
+    tables = (
+        [polars_frame(each) for each in frame] if isinstance(frame, list) else read_source(frame)
+    )
+    given = tables, label, score, weight, attributes, pos_label
+    kinds: dict[str, Any] = {"survey": asked.survey, "selected": selected, "called": "attributes"}
+    parts = read_parts(*given, designed=asked.survey.given, mark_missing=True, **kinds)
+    rows, table = together(parts), one_of(tables)
     counts = table if isinstance(table, CountTable) else None
-    rows = read_rows(
-        table,
-        label,
-        score,
-        weight,
-        attributes,
-        pos_label,
-        survey=asked.survey,
-        mark_missing=True,
-        selected=selected,
-        called="attributes",
-    )
-    names = (
-        list(named_columns("score", score, table.lazy()))
-        if isinstance(table, pl.DataFrame | pl.LazyFrame)
-        else []
-    )
+    names = [] if counts else list(named_columns("score", score, table.lazy()))
     plan = asked.plan(rows, names)
-    return asked.result(
-        lambda complete: measure(rows.with_values(complete), plan), plan, rows, counts
-    )
+    whole = asked.survey.given or selected is not None or bins is not None
+    divided = None if whole else division_of(tables, "60%")
+
+    def measured(complete: Sequence[str]) -> Measured:
+        if divided:
+            return measure_within([part.with_values(complete) for part in parts], plan, divided)
+        return measure(rows.with_values(complete), plan)
+
+    return asked.result(measured, plan, rows, counts)

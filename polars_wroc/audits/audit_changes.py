@@ -20,7 +20,7 @@ from polars_wroc.audits.tables import (
     with_columns_of,
     with_small,
 )
-from polars_wroc.audits.words import capitalised, first_few, many
+from polars_wroc.audits.words import capitalised, first_few, many, verb
 from polars_wroc.charts.options import Show
 from polars_wroc.groups.comparisons import COMPARISON_SCHEMA, FEW, GAP_METRICS
 from polars_wroc.inputs import arguments
@@ -418,7 +418,8 @@ def changes_in_text(changes: Changes, screen: Screen) -> str:
 
 def not_significant(others: pl.DataFrame) -> str:
     """Count the changes that are neither significant nor a verdict."""
-    return f"{many(others.height, 'other change')} {_are(others.height)} not significant."
+    are = verb(others.height, "is", "are")
+    return f"{many(others.height, 'other change')} {are} not significant."
 
 
 def sentences_of(changes: Changes) -> list[str]:
@@ -427,15 +428,10 @@ def sentences_of(changes: Changes) -> list[str]:
     sentences = [_counts(changes)]
     for finding in SHOWN:
         if number := table.filter(verdict=finding).height:
-            own = "its change is" if number == 1 else "their changes are"
-            sentences.append(
-                f"{many(number, 'gap')} {_are(number)} {finding}; {own} not significant."
-            )
+            own = verb(number, "its change is", "their changes are")
+            are = verb(number, "is", "are")
+            sentences.append(f"{many(number, 'gap')} {are} {finding}; {own} not significant.")
     return [*sentences, *_of_one_audit(table)]
-
-
-def _are(number: int) -> str:
-    return "is" if number == 1 else "are"
 
 
 def _counts(changes: Changes) -> str:

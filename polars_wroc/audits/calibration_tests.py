@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
 
 import polars as pl
 
@@ -17,29 +16,18 @@ from polars_wroc.curves.calibration_curve import (
     UNIT_SUMS,
     difference_gap_variances,
 )
-from polars_wroc.curves.calibration_fit import (
-    LOGIT,
-    MOMENTS,
-    PART,
-    SLOPE,
-    SLOPE_INFORMATION,
-    SLOPE_SE,
-    TOTAL,
-    added_logit_sums,
-    logit,
-    logit_sums,
-    standard_deviation,
-    standardised_rows,
-    standardised_rows_of_parts,
-    start,
-    total,
-)
 from polars_wroc.curves.calibration_summary import (
     EFFECTIVE_ROWS,
     IN_THE_LARGE,
     IN_THE_LARGE_SE,
     IN_THE_LARGE_SUMS,
     PROMISED_SE,
+    SIZE,
+    SLOPE,
+    SLOPE_INFORMATION,
+    SLOPE_SE,
+    FittedRows,
+    fit_groups,
     in_the_large_steps,
 )
 from polars_wroc.groups.comparison_tests import (
@@ -67,18 +55,20 @@ from polars_wroc.groups.references import (
     SurveyGaps,
     other_name,
 )
-from polars_wroc.inputs.columns import AUDIT_KEYS, WEIGHT
+from polars_wroc.inputs.columns import AUDIT_KEYS
 from polars_wroc.inputs.rows import Rows
-from polars_wroc.plans.queries import (
+from polars_wroc.plans.formulas import (
     Fields,
     Step,
-    aggregate,
     as_struct,
-    collect,
+    first_of,
     in_columns,
-    join_on_keys,
-    over,
+    max_of,
+    max_over,
+    min_of,
+    when,
 )
+from polars_wroc.plans.queries import FrameT, collect, join_on_keys, over
 from polars_wroc.stats.distributions import (
     normal_quantile,
     picked,
@@ -89,20 +79,7 @@ from polars_wroc.stats.distributions import (
     two_sided_p_value,
     upper_quantile,
 )
-from polars_wroc.stats.logistic_fit import (
-    COEFFICIENTS,
-    FREE,
-    GROUP,
-    SHARE,
-    SQUARES,
-    VARIANCES,
-    added_bins,
-    binned,
-    fitted_at_once,
-    prepared,
-    rows_of_bins,
-    with_variances,
-)
+from polars_wroc.stats.logistic_fit import FIT_OF_GROUP, GROUP
 from polars_wroc.stats.proportions import Estimate, Limits, difference_limits
 from polars_wroc.stats.variances import DESIGN_DF, design_df
 
@@ -126,7 +103,7 @@ def from_target(field: Fields, *, designed: bool) -> dict[str, pl.Expr]:
     for metric, one in CALIBRATION.items():
         error = field(_ERRORS[metric])
         columns |= {
-            f"{metric}_reference": pl.when(field(metric).is_not_null()).then(one.target),
+            f"{metric}_reference": when(field(metric).is_not_null()).then(one.target),
             **{
                 f"{metric}_gap{end}": field(f"{metric}{end}") - one.target
                 for end in ("", "_low", "_high")
@@ -138,9 +115,9 @@ def from_target(field: Fields, *, designed: bool) -> dict[str, pl.Expr]:
         columns[GAP_DF] = field(DESIGN_DF)
     else:
         # With few positives the other error is small where there are fewer by chance.
-        columns[f"{IN_THE_LARGE}{_NO_GAP_ERROR}"] = pl.when(
-            field(IN_THE_LARGE_SE).is_not_null()
-        ).then(field(PROMISED_SE))
+        columns[f"{IN_THE_LARGE}{_NO_GAP_ERROR}"] = when(field(IN_THE_LARGE_SE).is_not_null()).then(
+            field(PROMISED_SE)
+        )
     columns[EXPECTED_ROWS] = _expected(field, field("mean_score"))
     return columns
 
@@ -161,8 +138,9 @@ class CalibrationGaps:
         if self.survey is not None and self.unit_scores is not None:
             table = join_on_keys(table, self._variances(table, self.unit_scores), keys)
         others = [partial(_of_others, step=step) for step in in_the_large_steps(self.level)]
-        sums: list[Step] = [self._shares, self._parts, self._sums]
-        return in_columns(table, [*sums, self._slopes, *others, self._expectations, self._gaps])
+        steps: list[Step] = [self._shares, self._parts, self._sums, self._slopes, *others]
+        steps += [self._expectations, self._gaps]
+        return in_columns(table, steps, at_once=True)
 
     @property
     def _designed(self) -> bool:
@@ -178,8 +156,8 @@ class CalibrationGaps:
     def _shares(self, field: Fields) -> dict[str, pl.Expr]:
         information, within = field(SLOPE_INFORMATION), self.reference.partition_keys
         # Divided by the largest, so that no product overflows or underflows.
-        share = (information / over(information.max(), within)).fill_nan(None)
-        return {_SHARE: pl.when(field(SLOPE).is_not_null()).then(share).fill_null(0.0)}
+        share = (information / max_over(information, within, field)).fill_nan(None)
+        return {_SHARE: when(field(SLOPE).is_not_null()).then(share).fill_null(0.0)}
 
     def _parts(self, field: Fields) -> dict[str, pl.Expr]:
         """Compute what each segment adds to the mean slope; without a slope that is nothing."""
@@ -191,20 +169,18 @@ class CalibrationGaps:
             _VARIANCES: (share * error) ** 2,
             _UNKNOWN: error.is_null().cast(pl.Float64),
         }
-        return {
-            name: pl.when(share > 0).then(value).fill_null(0.0) for name, value in parts.items()
-        }
+        return {name: when(share > 0).then(value).fill_null(0.0) for name, value in parts.items()}
 
     def _sums(self, field: Fields) -> dict[str, pl.Expr]:
         names = (*IN_THE_LARGE_SUMS, *_SLOPE_SUMS)
-        return {other_name(name): self.reference.cell(field(name)) for name in names}
+        return {other_name(name): self.reference.cell(field(name), field) for name in names}
 
     def _slopes(self, field: Fields) -> dict[str, pl.Expr]:
         above, below, information, variances, unknown = (
             field(other_name(name)) for name in _SLOPE_SUMS
         )
-        known = pl.when(information > 0)
-        exact = pl.when((information > 0) & (unknown == 0) & (variances > 0))
+        known = when(information > 0)
+        exact = when((information > 0) & (unknown == 0) & (variances > 0))
         return {
             other_name(SLOPE): known.then((above - below) / information),
             other_name(SLOPE_SE): exact.then(variances.sqrt() / information),
@@ -220,7 +196,7 @@ class CalibrationGaps:
             expected.append(_expected(partial(_named, field, name), rate))
             error = field(name(IN_THE_LARGE_SE))
             columns[name(PROMISED_SE)] = _larger(error, field(name("observed_rate")), rate)
-        return {**columns, EXPECTED_ROWS: pl.min_horizontal(expected)}
+        return {**columns, EXPECTED_ROWS: min_of(expected)}
 
     def _gaps(self, field: Fields) -> dict[str, pl.Expr]:
         errors = {SLOPE: (SLOPE_SE, SLOPE_SE), IN_THE_LARGE: (IN_THE_LARGE_SE, PROMISED_SE)}
@@ -229,7 +205,7 @@ class CalibrationGaps:
         for metric in CALIBRATION:
             own, other = (field(name(weights[metric])) for name in _SIDES)
             share = self.reference.share_of_group(own, other)
-            left = pl.lit(1.0) if share is None else 1 - share
+            left = 1.0 if share is None else 1 - share
             gap = field(metric) - field(other_name(metric))
             estimated, tested = (
                 (field(error) ** 2 + field(other_name(error)) ** 2).sqrt()
@@ -238,11 +214,11 @@ class CalibrationGaps:
             limits, df = self._limits(metric, field), None
             if self._designed and metric == IN_THE_LARGE:
                 variance, df = field(GAP_VARIANCE), design_df(field, GAP_DF)
-                estimated = tested = pl.when(variance > 0).then(variance.sqrt())
+                estimated = tested = when(variance > 0).then(variance.sqrt())
                 margin = student_quantile(self._tail, df) * estimated
                 limits = Limits(gap - margin, gap + margin)
             if self.reference.best_of is not None:
-                limits = self._of_picked(gap, limits, df)
+                limits = self._of_picked(field, gap, limits, df)
             named = {
                 f"{metric}_gap": gap,
                 f"{metric}_gap_low": limits.low,
@@ -251,20 +227,20 @@ class CalibrationGaps:
                 f"{metric}{_NO_GAP_ERROR}": tested,
             }
             columns |= {
-                name: pl.when(~field(IS_REFERENCE)).then((left * value).fill_nan(None))
+                name: when(~field(IS_REFERENCE)).then((left * value).fill_nan(None))
                 for name, value in named.items()
             }
             # All rows are the mean of a segment and of the rest.
             shrunk = field(metric) - left * gap
             columns[f"{metric}_reference"] = (
-                field(other_name(metric)) if share is None else pl.coalesce(shrunk, field(metric))
+                field(other_name(metric)) if share is None else first_of(shrunk, field(metric))
             )
         return columns
 
-    def _of_picked(self, gap: pl.Expr, limits: Limits, df: pl.Expr | None) -> Limits:
+    def _of_picked(self, field: Fields, gap: pl.Expr, limits: Limits, df: pl.Expr | None) -> Limits:
         """Widen limits of a gap to a picked reference; they are multiples of standard errors."""
         quantile = normal_quantile(self._tail) if df is None else student_quantile(self._tail, df)
-        wider = quantile_to_picked(self.level, self.reference.picked_from, df) / quantile
+        wider = quantile_to_picked(self.level, field(PICKED_FROM), df) / quantile
         return Limits(*(gap + wider * (end - gap) for end in limits))
 
     @property
@@ -274,10 +250,11 @@ class CalibrationGaps:
     def _limits(self, metric: str, field: Fields) -> Limits:
         own = Estimate(*(field(f"{metric}{end}") for end in ("", "_low", "_high")))
         value = field(other_name(metric))
-        ends = [field(other_name(f"{metric}_{end}")) for end in ("low", "high")]
         if metric == SLOPE:
             margin = normal_quantile(self._tail) * field(other_name(SLOPE_SE))
             ends = [value - margin, value + margin]
+        else:
+            ends = [field(other_name(f"{metric}_{end}")) for end in ("low", "high")]
         return difference_limits(own, Estimate(value, *ends))
 
 
@@ -292,7 +269,7 @@ def _of_others(field: Fields, step: Step) -> dict[str, pl.Expr]:
 
 def _expected(field: Fields, rate: pl.Expr) -> pl.Expr:
     """Expect so many rows of the smaller class."""
-    return field(EFFECTIVE_ROWS) * pl.min_horizontal(rate, 1 - rate)
+    return field(EFFECTIVE_ROWS) * min_of(rate, 1 - rate)
 
 
 def _larger(error: pl.Expr, observed: pl.Expr, expected: pl.Expr) -> pl.Expr:
@@ -301,7 +278,7 @@ def _larger(error: pl.Expr, observed: pl.Expr, expected: pl.Expr) -> pl.Expr:
     With few positives that of the rows is small where there are fewer by chance.
     """
     spread, other = (rate * (1 - rate) for rate in (observed, expected))
-    factor = pl.when(spread > 0).then(pl.max_horizontal(1.0, other / spread)).otherwise(1.0)
+    factor = when(spread > 0).then(max_of(1.0, other / spread)).otherwise(1.0)
     return error * factor.sqrt()
 
 
@@ -325,7 +302,7 @@ def right_slopes(margin: float) -> tuple[float, float]:
 def slope_in_points(slope: pl.Expr, reference: pl.Expr) -> pl.Expr:
     """By how much one slope instead of another moves a probability at most, at least if near it."""
     moved = _POINTS_PER_LOGARITHM * (slope / reference).log().abs()
-    return pl.when((slope > 0) & (reference > 0)).then(moved.clip(upper_bound=1.0)).otherwise(1.0)
+    return when((slope > 0) & (reference > 0)).then(moved.clip(upper_bound=1.0)).otherwise(1.0)
 
 
 def tested(
@@ -351,14 +328,17 @@ def tested(
         row=pl.concat_list(_row(metric, tests, reference) for metric in CALIBRATION),
     )
     rows = long.explode("row", empty_as_null=False).unnest("row")
-    score = pl.col("gap") / pl.col(_TEST_ERROR)
-    p_value = student_p_value(score, pl.col("df")) if tests.designed else two_sided_p_value(score)
-    p_value = picked(p_value, pl.col(PICKED_FROM)) if tests.picked else p_value
-    enough = pl.col("enough_for_test") & pl.col(_ENOUGH_EXPECTED)
     of_both = over(pl.col("p_value").max(), [*within, "metric"])
-    return rows.with_columns(p_value=pl.when(enough).then(p_value)).with_columns(
+    return in_columns(rows, [partial(_p_value, tests=tests)], at_once=True).with_columns(
         p_value=pl.when(PAIR).then(of_both).otherwise("p_value")
     )
+
+
+def _p_value(field: Fields, tests: GapTests) -> dict[str, pl.Expr]:
+    score = field("gap") / field(_TEST_ERROR)
+    p_value = student_p_value(score, field("df")) if tests.designed else two_sided_p_value(score)
+    p_value = picked(p_value, field(PICKED_FROM)) if tests.picked else p_value
+    return {"p_value": when(field("enough_for_test") & field(_ENOUGH_EXPECTED)).then(p_value)}
 
 
 def _row(metric: str, tests: GapTests, reference: Reference | None) -> pl.Expr:
@@ -392,21 +372,21 @@ def _row(metric: str, tests: GapTests, reference: Reference | None) -> pl.Expr:
     )
 
 
-def with_verdicts(rows: pl.LazyFrame, tests: GapTests) -> pl.LazyFrame:
+def with_verdicts(rows: FrameT, tests: GapTests) -> FrameT:
     """Add verdicts and reasons to rows with ``p_adjusted``, for the ``number`` of tests."""
     return in_columns(rows, [partial(_verdicts, tests=tests), partial(_reasons, tests=tests)])
 
 
 def _verdicts(field: Fields, tests: GapTests) -> dict[str, pl.Expr]:
     """Judge as other gaps are judged, whose tests share the error too."""
-    quantile = upper_quantile(error_of_a_test(tests))
+    quantile = upper_quantile(error_of_a_test(field, tests))
     if tests.designed:
         quantile = student_score(quantile, field("df"))
     gap, half = field("gap"), quantile * field(_ERROR)
     is_slope = field("metric") == SLOPE
     # Of a slope of the reference that is not above 0 none is alike.
     lowest, highest = (
-        pl.when(is_slope).then((factor - 1) * field("reference_value")).otherwise(margin)
+        when(is_slope).then((factor - 1) * field("reference_value")).otherwise(margin)
         for factor, margin in zip(
             right_slopes(tests.margin), (-tests.margin, tests.margin), strict=True
         )
@@ -418,9 +398,9 @@ def _verdicts(field: Fields, tests: GapTests) -> dict[str, pl.Expr]:
 def _reasons(field: Fields, tests: GapTests) -> dict[str, pl.Expr]:
     """Say why there is no verdict or no test."""
     little, untested = field("verdict") == TOO_LITTLE, field("p_value").is_null()
-    fewest = pl.min_horizontal(field("n"), field("n_reference"))
+    fewest = min_of(field("n"), field("n_reference"))
     return {
-        "reason": pl.when(field("verdict").is_null())
+        "reason": when(field("verdict").is_null())
         .then(why_not_compared(field, field("value")))
         .when(little & ~field("enough_for_test"))
         .then(pl.lit(few_rows_reason(tests.min_rows)))
@@ -433,78 +413,27 @@ def _reasons(field: Fields, tests: GapTests) -> dict[str, pl.Expr]:
     }
 
 
-# Whether all squares of weights are the weights.
-_ALIKE = "__squares_are_weights"
-FITTED = (*MOMENTS, *COEFFICIENTS, *VARIANCES, FREE.information)
+FITTED = FIT_OF_GROUP
+# The number of one of the smallest segments.
+_PART = "__part"
 
 
-class FewRows(NamedTuple):
-    """The smallest segments with their sums, and rows that stand for theirs."""
-
-    segments: pl.DataFrame
-    points: pl.DataFrame
-
-
-def few_rows(parts: Callable[[], Iterable[Rows]], *, reproducible: bool) -> FewRows | None:
-    """Read the rows twice, in one or more parts; None if there is no part."""
-
-    def run(plan: pl.LazyFrame) -> pl.DataFrame:
-        return collect(plan, reproducible=reproducible)
-
-    sums = [run(rows.aggregate(rows.frame, _row_sums(rows))) for rows in map(_with_logits, parts())]
-    if not sums:
-        return None
-    keys = [name for name in sums[0].columns if name not in (*logit_sums(), TOTAL, _ALIKE)]
-    added = added_logit_sums() | {TOTAL: pl.col(TOTAL).sum(), _ALIKE: pl.col(_ALIKE).all()}
-    summed = collect(aggregate(pl.concat(sums).lazy(), keys, added), reproducible=True)
-    ordered = (summed.sort(keys) if keys else summed).lazy().with_row_index(GROUP)
-    numbered = ordered.with_columns(pl.col(GROUP).cast(pl.Int64))
-    segments = collect(in_columns(numbered, [standard_deviation]))
-    alike = bool(segments[_ALIKE].all())
-    weights = (SHARE,) if alike else (SHARE, SQUARES)
-    bins = None
-    for rows in map(_with_logits, parts()):
-        # Two plans are faster than one, and the rows of a part few or all.
-        held = collect(standardised_rows(rows, segments.lazy()))
-        part = run(binned(held.lazy(), weights))
-        bins = part if bins is None else run(added_bins(pl.concat([bins, part]).lazy()))
-    assert bins is not None
-    stand = rows_of_bins(bins.lazy(), weights)
-    if alike:
-        # A weight of 1 is its square.
-        joined = stand.join(segments.lazy().select(GROUP, TOTAL), on=GROUP, maintain_order="left")
-        stand = joined.with_columns((pl.col(SHARE) / pl.col(TOTAL)).alias(SQUARES)).drop(TOTAL)
-    return FewRows(segments, run(stand))
-
-
-def _row_sums(rows: Rows) -> dict[str, pl.Expr]:
-    weight = pl.col(WEIGHT)
-    return logit_sums() | {
-        TOTAL: weight.abs().sum().cast(pl.Float64),
-        _ALIKE: (rows.signed_squares == weight).all(),
-    }
-
-
-def _with_logits(rows: Rows) -> Rows:
-    there = rows.frame.filter(pl.col(WEIGHT).is_not_null())
-    return replace(rows, frame=there.with_columns(logit().alias(LOGIT)))
-
-
-def fit_segments(few: FewRows, sums: pl.LazyFrame, rows: Rows, plan: AuditPlan) -> pl.DataFrame:
+def fit_segments(
+    fitted_rows: FittedRows, sums: pl.LazyFrame, rows: Rows, plan: AuditPlan
+) -> pl.DataFrame:
     """Fit the segments that have ``sums``: a row for each, with its keys and `FITTED`."""
     keys = [*AUDIT_KEYS, *rows.model_keys]
-    numbered = sums.with_row_index(GROUP).with_columns(pl.col(GROUP).cast(pl.Int64))
-    smallest = few.segments.lazy().rename({GROUP: PART})
-    columns = dict.fromkeys([*keys, PART, TOTAL, *MOMENTS, *added_logit_sums()])
-    named = pl.concat(grouping.named(smallest).select(*columns) for grouping in plan.groupings)
-    parts = join_on_keys(named, numbered.select(*keys, GROUP), keys)
-    of_logits = parts.group_by(GROUP).agg(**added_logit_sums())
-    whole = numbered.join(of_logits, on=GROUP, how="left", maintain_order="left")
-    groups = collect(in_columns(whole, [total, standard_deviation]), reproducible=True).lazy()
-    begin = collect(in_columns(groups, [start]).select(GROUP, *COEFFICIENTS))
-    of_groups = prepared(standardised_rows_of_parts(few.points.lazy(), parts, groups), groups)
-    held = collect(of_groups, reproducible=True)
-    fit = fitted_at_once(held, begin)
-    found = with_variances(held.lazy(), fit.lazy())
-    table = groups.join(found, on=GROUP, how="left", maintain_order="left")
-    return collect(table.select(*keys, *FITTED), reproducible=True)
+    numbered = sums.select(*keys, pl.col("n").alias(SIZE)).with_row_index(GROUP)
+    groups = collect(numbered)
+
+    def grouped(table: pl.LazyFrame, some: pl.LazyFrame) -> pl.LazyFrame:
+        known = groups.lazy().select(*keys, GROUP).join(some, on=GROUP, how="semi")
+        # Names are texts: each of the smallest segments gets them once.
+        parts = table.select(rows.keys).unique().with_row_index(_PART)
+        named = pl.concat(grouping.named(parts).select(*keys, _PART) for grouping in plan.groupings)
+        of_parts = join_on_keys(named, known, keys, how="inner").select(_PART, GROUP)
+        joined = join_on_keys(table, parts, rows.keys)
+        return joined.join(of_parts, on=_PART, maintain_order="left").drop(*rows.keys, _PART)
+
+    found = fit_groups(groups.select(GROUP, SIZE), fitted_rows, grouped)
+    return groups.join(found, on=GROUP, how="left", maintain_order="left").select(*keys, *FITTED)

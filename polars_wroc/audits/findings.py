@@ -22,14 +22,15 @@ from polars_wroc.audits.sentences import (
 )
 from polars_wroc.audits.tables import (
     ALL_KEYS,
+    COMPARED,
     AuditSettings,
     AuditTables,
     rows_with,
     segment_in_words,
     with_columns_of,
 )
-from polars_wroc.audits.words import Words, capitalised, first_few, many
-from polars_wroc.curves.calibration_fit import SLOPE
+from polars_wroc.audits.words import Words, capitalised, first_few, many, verb
+from polars_wroc.curves.calibration_summary import SLOPE
 from polars_wroc.groups.comparisons import (
     ALIKE,
     CALIBRATION,
@@ -65,10 +66,6 @@ _COUNTS: dict[SampleSize, pl.Expr] = {
     "selected": pl.col("n_selected"),
     "rejected": pl.col("n") - pl.col("n_selected"),
 }
-_COMPARED = (
-    *("reference_value", "gap", "gap_low", "gap_high", "ratio", "ratio_low", "ratio_high"),
-    *("p_value", "p_adjusted", "detectable", "verdict"),
-)
 
 
 def comparisons(measured: Measured, settings: AuditSettings) -> pl.DataFrame:
@@ -96,7 +93,7 @@ def _gaps(gaps: pl.DataFrame) -> pl.DataFrame:
     one_class = are_of_one_class(ALL_KEYS)
     told = pl.col("reason").is_in([THE_REFERENCE, NO_REFERENCE]).fill_null(value=False)
     return gaps.with_columns(
-        pl.when(~one_class).then(pl.col(_COMPARED)),
+        pl.when(~one_class).then(pl.col(COMPARED)),
         pl.when(one_class & ~told).then(pl.lit(ONE_CLASS)).otherwise("reason").alias("reason"),
     )
 
@@ -114,7 +111,7 @@ def _values(segments: pl.DataFrame, gaps: pl.DataFrame, name: str) -> pl.DataFra
         **{f"value_{end}": pl.col(f"{name}_{end}") for end in _ENDS if known},
     )
     compared = gaps.filter(metric=name).select(
-        *ALL_KEYS, *_COMPARED, "reason", "reference", "n_reference", __value="value", __n="n"
+        *ALL_KEYS, *COMPARED, "reason", "reference", "n_reference", __value="value", __n="n"
     )
     joined = with_columns_of(values, compared)
     undefined = pl.when(pl.col("value").is_null(), pl.col("reference").is_null())
@@ -370,16 +367,15 @@ def verdict_of(audit: AuditTables) -> Verdict:
     calibrated = pl.col("metric").is_in([*CALIBRATION])
     calibration, gaps = different.filter(calibrated), different.filter(~calibrated)
     worse, either = (gaps.filter(direction=side) for side in ("worse", "either"))
-    sentences = []
-    if not worse.is_empty():
-        sentences += _named_first(worse, words, "is worse off")
-    elif not either.is_empty():
-        sentences += _named_first(either, words, "differs")
-    elif not gaps.is_empty():
+    cases = {
+        "is worse off": worse,
+        "differs": either,
         # What is better for a segment is worse for the others.
-        sentences += _named_first(gaps, words, "is better off")
-    elif not calibration.is_empty():
-        sentences += _named_first(calibration, words, "differs in calibration")
+        "is better off": gaps,
+        "differs in calibration": calibration,
+    }
+    found = [(what, rows) for what, rows in cases.items() if not rows.is_empty()]
+    sentences = [] if not found else _named_first(*found[0], words)
     rest = _others(outcomes, words)
     if sentences:
         sentences += [f"{capitalised(rest)}."] if rest else []
@@ -398,16 +394,16 @@ def _others(outcomes: Mapping[str, int], words: Words) -> str:
     alike, little = outcomes[ALIKE], outcomes[TOO_LITTLE]
     parts = []
     if alike:
-        are = "is" if alike == 1 else "are"
+        are = verb(alike, "is", "are")
         parts.append(f"{many(alike, 'comparison')} {are} alike within {size(words.margin)} points")
     if little:
-        have = "has" if little == 1 else "have"
+        have = verb(little, "has", "have")
         counted = f"{little:,}" if parts else many(little, "comparison")
         parts.append(f"{counted} {have} too little data")
     return " and ".join(parts)
 
 
-def _named_first(findings: pl.DataFrame, words: Words, what: str) -> list[str]:
+def _named_first(what: str, findings: pl.DataFrame, words: Words) -> list[str]:
     """Name the segment with the most serious finding, on what, and the other segments."""
     places = findings.select(ALL_KEYS).unique(maintain_order=True)
     first = rows_with(findings, places.head(1))
@@ -417,12 +413,9 @@ def _named_first(findings: pl.DataFrame, words: Words, what: str) -> list[str]:
     sentences = [f"{_name(shown[0], words)} {what}: {'; '.join(parts)}."]
     others = [_name(one, words) for one in places[1:].to_dicts()]
     if others:
-        several = len(others) > 1
-        verb = (
-            ("are" if several else "is") if what.startswith("is") else ("do" if several else "does")
-        )
+        forms = ("is", "are") if what.startswith("is") else ("does", "do")
         # Crossed segments have commas in their names.
-        sentences.append(f"So {verb} {first_few(others, separator='; ')}.")
+        sentences.append(f"So {verb(len(others), *forms)} {first_few(others, separator='; ')}.")
     return sentences
 
 

@@ -285,10 +285,8 @@ def json_of(audit: AuditTables) -> dict[str, Any]:
 
 # Most findings, and most segments.
 _FINDINGS, _SEGMENTS = 10, 50
-# Metrics in the table of segments, and those that are a share of rows.
-_SEGMENT_METRICS = ("auc", "selection_rate", "tpr", "fpr")
-_HEADINGS = {"auc": "AUC", "selection_rate": "Selected"}
-_PERCENT = ("selection_rate", "tpr", "fpr")
+# Metrics in the table of segments; all but the AUC are a share of rows.
+_HEADINGS = {"auc": "AUC", "selection_rate": "Selected", "tpr": "tpr", "fpr": "fpr"}
 # Why a category is not among those that impact ratios compare.
 LEFT_OUT = {UNKNOWN_REASON: "unknown", small_share(MIN_SHARE): "small share"}
 
@@ -302,19 +300,18 @@ def in_markdown(audit: AuditTables) -> str:
     parts += [_text(settings.text.note)] if settings.text.note else []
     parts += [_text(reading)] if (reading := reading_of(audit)) else []
     parts += [f"**{_text(verdict_of(audit).text)}**"]
-    parts += _section("Findings", _listed(first_sentences(findings, _FINDINGS, NOT_HERE)))
-    parts += _section("Segments", _segments(audit))
-    parts += _section("Impact ratios", _impact(audit))
-    parts += _section("Gates", _listed(gate.sentence for gate in audit.gates))
-    parts += _section("Limits of this audit", _listed(not_audited(audit)))
-    parts += _section("Method", _method(audit))
-    parts += _section("Run", _listed(_run(audit)))
+    sections = {
+        "Findings": _listed(first_sentences(findings, _FINDINGS, NOT_HERE)),
+        "Segments": _segments(audit),
+        "Impact ratios": _impact(audit),
+        "Gates": _listed(gate.sentence for gate in audit.gates),
+        "Limits of this audit": _listed(not_audited(audit)),
+        "Method": _method(audit),
+        "Run": _listed(_run(audit)),
+    }
+    parts += [f"## {heading}\n\n{text}" for heading, text in sections.items() if text]
     parts += ["Name, date and signature of who is responsible for the audit: ____________________"]
     return "\n\n".join(parts) + "\n"
-
-
-def _section(heading: str, text: str) -> list[str]:
-    return [f"## {heading}", text] if text else []
 
 
 def _listed(texts: Iterable[str]) -> str:
@@ -324,8 +321,8 @@ def _listed(texts: Iterable[str]) -> str:
 def _segments(audit: AuditTables) -> str:
     table = wide_table(audit)
     cells = {
-        _HEADINGS.get(name, name): partial(_number, name=name, percent=name in _PERCENT)
-        for name in _SEGMENT_METRICS
+        heading: partial(_number, name=name, percent=name != "auc")
+        for name, heading in _HEADINGS.items()
         if name in table.columns
     }
     return _table_of(table, audit, cells)
@@ -451,28 +448,20 @@ def in_text(audit: AuditTables, screen: Screen) -> str:
     parts = [*(textwrap.fill(text, screen.width) for text in said), _table(audit, screen)]
     how = [screen.more_findings] if screen.more_findings else []
     if listed := first_sentences(findings_of(audit.table), _SENTENCES, *how):
-        parts.append("\n".join(_item(text, screen.width) for text in listed))
+        wrapper = textwrap.TextWrapper(screen.width, initial_indent="* ", subsequent_indent="  ")
+        parts.append("\n".join(map(wrapper.fill, listed)))
     remarks = [*unknown_remarks(audit), *number_remarks(audit.segments)]
     parts += [textwrap.fill(text, screen.width) for text in remarks]
     return "\n\n".join(parts)
-
-
-def _item(text: str, width: int) -> str:
-    return textwrap.fill(text, width, initial_indent="* ", subsequent_indent="  ")
 
 
 def _table(audit: AuditTables, screen: Screen) -> str:
     verdict = pl.col("verdict")
     said = (verdict == DIFFERENT) & pl.col("direction").is_in(["worse", "either"])
     of_segments = audit.table.filter(pl.col("attribute") != OVERALL)
+    first = (said, verdict == TOO_LITTLE, verdict == ALIKE)
     outcome = of_segments.group_by(ALL_KEYS).agg(
-        pl.when(said.any())
-        .then(pl.lit(DIFFERENT))
-        .when((verdict == TOO_LITTLE).any())
-        .then(pl.lit(TOO_LITTLE))
-        .when((verdict == ALIKE).any())
-        .then(pl.lit(ALIKE))
-        .alias("gaps")
+        gaps=pl.coalesce(verdict.filter(some).first() for some in first)
     )
     table = without_model(with_columns_of(wide_table(audit), outcome), audit.settings)
     keys = keys_of(table)

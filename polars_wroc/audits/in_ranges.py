@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
 import polars as pl
 
-from polars_wroc.audits.audit import AuditArguments
-from polars_wroc.audits.measure import Measured, measure_segments, reference_of, wanted_sums
+from polars_wroc.audits.measure import (
+    Measured,
+    measure,
+    measure_segments,
+    reference_of,
+    wanted_sums,
+)
 from polars_wroc.audits.ranked_segments import (
     CURVE_POINTS,
     PlannedSegments,
     RankedSegments,
     RankedSums,
+    TooManyRowsError,
     refuse_no_rows,
 )
-from polars_wroc.audits.result import Audit
-from polars_wroc.audits.tables import AuditPlan, AuditReference, Text
+from polars_wroc.audits.tables import AuditPlan
 from polars_wroc.counts.score_sums import LOW, as_counted, check_labels
-from polars_wroc.curves.calibration_fit import SLOPE
+from polars_wroc.curves.calibration_summary import SLOPE
 from polars_wroc.groups.comparisons import NOT_IN_RANGES
-from polars_wroc.inputs import arguments
-from polars_wroc.inputs.arguments import MARGIN
 from polars_wroc.inputs.columns import (
     OUTSIDE,
     RANGE,
@@ -33,31 +37,23 @@ from polars_wroc.inputs.columns import (
     ROW_SQUARES,
     SCORE,
     WEIGHT,
-    IntoColumn,
-    IntoWeight,
 )
-from polars_wroc.inputs.decisions import Favorable
-from polars_wroc.inputs.expressions import named_columns
-from polars_wroc.inputs.rows import MISSING_MARKS, IntoColumns, MissingRows, Rows, count_missing
-from polars_wroc.metrics.auc_interval import Method
+from polars_wroc.inputs.rows import MISSING_MARKS, MissingRows, Rows, count_missing
 from polars_wroc.metrics.score_ranges import (
-    ROWS_PER_RANGE,
-    Frames,
-    PassesInTurn,
-    RangePasses,
+    CountedParts,
     ScoreRange,
     add_ranges,
-    cut_ranges,
-    read_parts,
+    require_unchanged,
     rows_by_score,
+    together,
 )
+from polars_wroc.plans.config import Division, without_spilling
 from polars_wroc.plans.queries import aggregate, collect, with_categories
 from polars_wroc.ranking.curve import origins, points_of_rows
 from polars_wroc.ranking.curve_points import thin_parts
 from polars_wroc.ranking.placements import add_placements
 from polars_wroc.ranking.sorting import NEGATIVES, POSITIVES
-from polars_wroc.stats.difference_tests import Adjust
-from polars_wroc.thresholds.rules import Rule, Threshold
+from polars_wroc.thresholds.rules import Rule
 from polars_wroc.thresholds.search import (
     THRESHOLD,
     best_points,
@@ -184,133 +180,33 @@ def _stacked(tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
     return pl.concat(tables, how="vertical_relaxed")
 
 
-def audit_in_ranges(
-    frames: Frames,
-    label: IntoColumn,
-    score: IntoColumns,
-    *,
-    attributes: IntoColumns,
-    weight: IntoWeight | None = None,
-    pos_label: object = None,
-    threshold: Threshold | None = None,
-    intersections: bool = False,
-    reference: AuditReference = "rest",
-    level: float = 0.95,
-    adjust: Adjust = "holm",
-    min_rows: int = 30,
-    margin: float = MARGIN,
-    favorable: Favorable | None = None,
-    method: Method = "score",
-    rows_per_range: int = ROWS_PER_RANGE,
-    text: Text | None = None,
-    min_cell: int | None = None,
-) -> Audit:
-    """`audit` of data larger than memory, computed one range of scores at a time.
-
-    Parameters
-    ----------
-    frames
-        One or several LazyFrames or DataFrames, whose rows are audited together. A frame is read
-        for a range only if it has scores in it: see `summary_in_ranges`.
-    label, score, attributes, weight, pos_label, intersections, reference, level, adjust
-        As for `audit`.
-    threshold
-        As for `audit`. By a rule, the range with the chosen threshold is read twice.
-    min_rows, margin, favorable, method, text, min_cell
-        As for `audit`.
-    rows_per_range
-        About how many rows are in memory at once, each counted once for each score. The frames
-        are read once to count and once for each range, so that smaller ranges take longer.
-
-    Returns
-    -------
-    Audit
-        The result of `audit` for all rows, with one row per attribute and segment (and model) in
-        ``segments``; numbers may differ in the last digits.
-
-    Raises
-    ------
-    TypeError, ValueError, polars.exceptions.PolarsError
-        As for `audit`; also for frames with different groups and for ``rows_per_range`` below 1.
-
-    Notes
-    -----
-    The method is that of `summary_in_ranges`: a first pass counts the rows of each combination of
-    attributes in bins of scores, and then one pass for each range adds up the sums of all segments.
-    Besides a range the counts are in memory, whose number grows with these combinations and the
-    bins that have rows of them. There is no ``design``, since rows of one cluster may be in
-    different ranges, no ``selected``, since counts by score have no decisions, and no calibration
-    slope or intercept. Ranges are measured by Polars, whatever the engine. `polars_wroc.dask.audit`
-    does the same on several machines, all ranges at once.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> import polars_wroc as wroc
-    >>> monday = pl.LazyFrame({"y": [1, 0], "s": [0.9, 0.8], "sex": ["f", "f"]})
-    >>> tuesday = pl.LazyFrame({"y": [1, 0], "s": [0.7, 0.1], "sex": ["m", "m"]})
-    >>> frames = [monday, tuesday]
-    >>> audit = wroc.audit_in_ranges(frames, "y", "s", attributes="sex", rows_per_range=2)
-    >>> audit.table.filter(metric="auc").select("attribute", "segment", "n", "value")
-    shape: (3, 4)
-    ┌───────────┬─────────┬─────┬───────┐
-    │ attribute ┆ segment ┆ n   ┆ value │
-    │ ---       ┆ ---     ┆ --- ┆ ---   │
-    │ str       ┆ str     ┆ i64 ┆ f64   │
-    ╞═══════════╪═════════╪═════╪═══════╡
-    │ overall   ┆ overall ┆ 2   ┆ 0.75  │
-    │ sex       ┆ f       ┆ 1   ┆ 1.0   │
-    │ sex       ┆ m       ┆ 1   ┆ 1.0   │
-    └───────────┴─────────┴─────┴───────┘
-    """
-    asked = AuditArguments.of(locals())
-    return audit_by(PassesInTurn, "frames", frames, asked, rows_per_range)
+# Memory of a row of a range.
+BYTES_IN_RANGE = 250
 
 
-def audit_by(
-    passes: Callable[[Sequence[Rows]], RangePasses],
-    argument: str,
-    frames: Frames,
-    asked: AuditArguments,
-    rows_per_range: int,
-) -> Audit:
-    """Audit the rows of several frames by passes over them, in ranges of about so many rows."""
-    rows_per_range = arguments.whole_number("rows_per_range", rows_per_range, low=1)
-    columns = (asked.label, asked.score, asked.weight, asked.attributes, asked.pos_label)
-    parts = read_parts(argument, frames, *columns, mark_missing=True)
-    first = frames if isinstance(frames, pl.DataFrame | pl.LazyFrame) else frames[0]
-    plan = asked.plan(parts[0], list(named_columns("score", asked.score, first.lazy())))
-
-    def measure(complete: Sequence[str]) -> Measured:
-        marked = [part.with_values(complete) for part in parts]
-        unmarked = [replace(part, frame=part.frame.drop(MISSING_MARKS)) for part in marked]
-        return _measure(passes(unmarked), marked, plan, argument, rows_per_range)
-
-    return asked.result(measure, plan, parts[0])
-
-
-def _measure(
-    passes: RangePasses,
-    marked: Sequence[Rows],
-    plan: AuditPlan,
-    argument: str,
-    rows_per_range: int,
-) -> Measured:
-    """Count the rows in one pass, measure each range, and add up the sums of all."""
-    marks = [part.regrouped([*part.group_keys, MISSING_MARKS]) for part in marked]
-    counts = collect(check_labels(passes.count(marks).lazy(), []))
+def measure_within(parts: Sequence[Rows], plan: AuditPlan, division: Division) -> Measured:
+    """Measure all rows at once, and if they turn out to exceed the memory in ranges of scores."""
+    with suppress(TooManyRowsError), without_spilling():
+        return measure(together(parts), plan, division)
+    keys = parts[0].keys
+    marks = [part.regrouped([*part.group_keys, MISSING_MARKS]) for part in parts]
+    counted = CountedParts.of(marks, division)
+    counts = collect(check_labels(counted.counts.lazy(), []))
     if not counts.select(pl.sum_horizontal("n_pos", "n_neg").sum()).item():
-        refuse_no_rows(argument, int(counts["n_missing"].sum()))
-    rows = rows_by_score(counts.lazy(), passes.keys, passes.model_keys)
-    reference = reference_of(rows, plan)
-    ranges = cut_ranges(counts, passes.keys, rows_per_range)
+        refuse_no_rows("frame", int(counts["n_missing"].sum()))
+    unmarked = [replace(part, frame=part.frame.drop(MISSING_MARKS)) for part in parts]
+    counted = replace(counted, parts=unmarked, counts=counts)
+    rows = rows_by_score(counts.lazy(), keys, parts[0].model_keys)
+    ranges = counted.cut(keys, BYTES_IN_RANGE)
+    sums = counted.measure(ranges, partial(sums_of_range, plan=plan), keys)
+    require_unchanged(ranges, [each.of_smallest for each in sums])
     ranked = AddedSegments(
-        reference,
+        reference_of(rows, plan),
         plan.interval.for_rows(rows),
         rows,
-        passes.measure(ranges, partial(sums_of_range, plan=plan)),
+        sums,
         counts,
-        partial(_decide, passes, ranges, counts),
+        partial(_decide, counted, ranges, keys),
     )
     measured = measure_segments(plan, ranked, _missing(counts, marks[0], plan))
     # Slopes would need passes of their own.
@@ -325,16 +221,14 @@ def _missing(counts: pl.DataFrame, marked: Rows, plan: AuditPlan) -> MissingRows
 
 
 def _decide(
-    passes: RangePasses,
-    ranges: Sequence[ScoreRange],
-    counts: pl.DataFrame,
-    thresholds: pl.DataFrame,
+    counted: CountedParts, ranges: Sequence[ScoreRange], keys: list[str], thresholds: pl.DataFrame
 ) -> list[pl.DataFrame]:
     """Count the decisions of all ranges, reading only those that a threshold may divide."""
     given = thresholds[THRESHOLD].drop_nulls()
-    return passes.measure(
-        [_undivided(each, counts, given) for each in ranges],
+    return counted.measure(
+        [_undivided(each, counted.counts, given) for each in ranges],
         partial(decisions, thresholds=thresholds),
+        keys,
     )
 
 

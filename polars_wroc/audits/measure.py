@@ -6,7 +6,8 @@
    to its sums and a thinned curve.
 4. `lay_out` computes the tables of the result from these sums, one row per segment.
 
-`audit_in_ranges` reads and sums one range of scores at a time; the rest is the same.
+`measure_within` reads and sums one range of scores at a time where the rows exceed the memory; the
+rest is the same.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ import polars as pl
 from polars_wroc.audits.calibration_tests import (
     FITTED,
     CalibrationGaps,
-    few_rows,
     fit_segments,
     from_target,
     tested,
@@ -36,8 +36,7 @@ from polars_wroc.audits.ranked_segments import (
 from polars_wroc.audits.tables import AuditPlan
 from polars_wroc.counts.count_table import pool_in_bins
 from polars_wroc.curves.calibration_curve import UNIT_SUMS, calibration_variances, unit_scores
-from polars_wroc.curves.calibration_fit import fit_steps
-from polars_wroc.curves.calibration_summary import in_the_large_steps, in_the_large_sums
+from polars_wroc.curves.calibration_summary import fit_steps, in_the_large_steps, in_the_large_sums
 from polars_wroc.groups.categories import Categories, CategoryReference
 from polars_wroc.groups.comparison_tests import GapTests, adjusted_once, with_verdicts
 from polars_wroc.groups.comparisons import (
@@ -47,7 +46,7 @@ from polars_wroc.groups.comparisons import (
     PLACE,
     with_bin_slack,
 )
-from polars_wroc.groups.fairness import fairness_rows
+from polars_wroc.groups.fairness_rows import fairness_rows
 from polars_wroc.groups.gaps import Measured as SegmentSums
 from polars_wroc.groups.gaps import gap_rows
 from polars_wroc.groups.impact_ratios import MIN_SHARE, ImpactRatios
@@ -59,20 +58,25 @@ from polars_wroc.metrics.auc_interval import Interval
 from polars_wroc.metrics.auc_variance import with_variances_of
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.metrics.summary import summary_columns, summary_of, summary_sums, with_cells
+from polars_wroc.plans.config import Division
+from polars_wroc.plans.formulas import Step, in_columns
 from polars_wroc.plans.queries import (
+    FrameT,
     collect,
     collect_all,
-    in_columns,
     join_on_keys,
     over,
-    sum_unless_null,
 )
-from polars_wroc.ranking.curve import CELL_SUMS, CELLS, cell
+from polars_wroc.ranking.curve import CELLS, cell
 from polars_wroc.ranking.curve_points import AUC_CHANGE, with_auc_change
-from polars_wroc.ranking.sorting import NEGATIVES, POSITIVES
 from polars_wroc.stats.logistic_fit import VARIANCES
 from polars_wroc.stats.variances import unit_totals
-from polars_wroc.thresholds.search import ROWS_REJECTED, ROWS_SELECTED, rate_variances, unit_cells
+from polars_wroc.thresholds.search import (
+    ROWS_SELECTED,
+    cells_added_up,
+    rate_variances,
+    unit_cells,
+)
 
 _AUC_P_VALUE, _AUC_DIFFERENCE = "__auc_p_value", "auc_difference"
 _ATTRIBUTES = pl.col("attribute") != OVERALL
@@ -124,7 +128,7 @@ class Segments(NamedTuple):
     def table(self, plan: AuditPlan) -> pl.LazyFrame:
         """Compute the summary of each segment and its metrics at the threshold."""
         sums = self._sums_by_design if self.interval.designed else self.sums
-        table = with_cells(summary_of(sums, self.interval))
+        table = with_cells(summary_of(sums, self.interval, at_once=True))
         columns = summary_columns(sums, diagnostics=True)
         if self.at_threshold is not None:
             named = self.at_threshold.rename({ROWS_SELECTED: "n_selected"})
@@ -155,16 +159,16 @@ class Segments(NamedTuple):
         references = plan.references.of_segments(groups, plan.tests.min_rows)
         tests = plan.tests.of(reference for _, reference in references)
         measured = SegmentSums(self.sums.filter(_ATTRIBUTES), self.cells, self.survey)
-        gaps = gap_rows(measured, self.keys, references, tests)
+        gaps = gap_rows(measured, self.keys, references, tests, at_once=True)
         p_value = pl.when(~are_of_one_class(self.keys)).then("p_value")
         parts = [gaps.with_columns(p_value.alias("p_value"))]
         parts += [self._calibration(references, tests)] if calibrated else []
-        rows = adjusted_once(pl.concat(parts, how="diagonal"), within, tests.adjust).cache()
+        rows = adjusted_once(collect(pl.concat(parts, how="diagonal")), within, tests.adjust)
         of_calibration = pl.col("metric").is_in([*CALIBRATION])
         judged = [with_verdicts(rows.filter(~of_calibration), within, tests)]
         if calibrated:
             judged.append(with_calibration_verdicts(rows.filter(of_calibration), tests))
-        return pl.concat(map(self._compared, judged), how="diagonal")
+        return pl.concat(map(self._compared, judged), how="diagonal").lazy()
 
     def _calibration(
         self, references: Sequence[tuple[pl.Expr, Reference]], tests: GapTests
@@ -177,8 +181,9 @@ class Segments(NamedTuple):
         fitted = self._with_fits(sums, designed=designed)
         level = tests.level
         steps = [*in_the_large_steps(level, designed=designed), *fit_steps(level)]
-        table = in_columns(fitted.with_row_index(PLACE), steps)
-        of_all = in_columns(table.filter(~_ATTRIBUTES), [partial(from_target, designed=designed)])
+        table = in_columns(fitted.with_row_index(PLACE), steps, at_once=True)
+        to_target: list[Step] = [partial(from_target, designed=designed)]
+        of_all = in_columns(table.filter(~_ATTRIBUTES), to_target, at_once=True)
         compared = [tested(of_all, self.keys, tests, None)]
         for some, reference in references:
             gaps = CalibrationGaps(reference, level, self.survey, self.unit_scores)
@@ -186,11 +191,10 @@ class Segments(NamedTuple):
             compared.append(tested(of_segments, self.keys, tests, reference))
         return pl.concat(compared)
 
-    def _compared(self, rows: pl.LazyFrame) -> pl.LazyFrame:
+    def _compared(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Keep the columns of the comparison table, and whether a row repeats another."""
-        held = rows.collect_schema().names()
-        rows = rows.sort(PLACE, maintain_order=True)
-        return self._with_names(rows, [name for name in _OF_ROWS if name in held])
+        columns = [name for name in _OF_ROWS if name in rows.columns]
+        return self._with_names(rows.sort(PLACE, maintain_order=True), columns)
 
     def _with_fits(self, sums: pl.LazyFrame, *, designed: bool) -> pl.LazyFrame:
         """Add the regressions; their variances are those of independent rows."""
@@ -210,9 +214,9 @@ class Segments(NamedTuple):
         # Of clusters alone only the summary has an interval of their own.
         designed = self.survey is not None
         interval = replace(self.interval, method="score", designed=designed)
-        aucs = summary_of(sums, interval)
+        aucs = summary_of(sums, interval, at_once=True)
         groups = Rows(rates, self.keys, self.partition_keys)
-        rows = fairness_rows(groups, rates, aucs, interval, plan.tests.min_rows)
+        rows = fairness_rows(groups, rates, aucs, interval, plan.tests.min_rows, at_once=True)
         models = [pl.col(name).cast(pl.String) for name in self.models]
         # Of a metric without a number there are no segments either.
         known = rows.filter(pl.coalesce("gap", "ratio").is_not_null())
@@ -239,7 +243,7 @@ class Segments(NamedTuple):
             return self.sums
         return with_variances_of(self.sums, self.survey.influences, self.keys, self.survey.design)
 
-    def _with_names(self, table: pl.LazyFrame, columns: Sequence[str]) -> pl.LazyFrame:
+    def _with_names(self, table: FrameT, columns: Sequence[str]) -> FrameT:
         texts = [pl.col(name).cast(pl.String) for name in self.keys]
         return table.select(*texts, *columns)
 
@@ -257,11 +261,15 @@ class Measured(NamedTuple):
     impact: pl.DataFrame | None = None
 
 
-def measure(rows: Rows, plan: AuditPlan) -> Measured:
-    """Measure checked rows; their keys are the attributes and, for several scores, the model."""
+def measure(rows: Rows, plan: AuditPlan, division: Division | None = None) -> Measured:
+    """Measure checked rows; their keys are the attributes and, for several scores, the model.
+
+    Raise `TooManyRowsError` if they are to be divided.
+    """
     rows = pool_in_bins(rows, plan.binning, [grouping.keys for grouping in plan.groupings])
     interval, reference = plan.interval.for_rows(rows), reference_of(rows, plan)
-    return measure_segments(plan, *rank_segments(rows, plan.scores, reference, interval))
+    ranked = rank_segments(rows, plan.scores, reference, interval, division)
+    return measure_segments(plan, *ranked)
 
 
 def measure_segments(plan: AuditPlan, ranked: RankedSegments, missing: MissingRows) -> Measured:
@@ -298,8 +306,11 @@ def measure_segments(plan: AuditPlan, ranked: RankedSegments, missing: MissingRo
 
 def _fits(ranked: RankedSegments, segments: Segments, plan: AuditPlan) -> pl.LazyFrame | None:
     """Fit the calibration of the segments; None if their rows are not all in memory."""
-    few = few_rows(ranked.parts, reproducible=ranked.reproducible)
-    return None if few is None else fit_segments(few, segments.sums, ranked.rows, plan).lazy()
+    rows = ranked.fitted_rows()
+    if rows is None:
+        return None
+    sums = segments.sums.filter(segments.calibrated)
+    return fit_segments(rows, sums, ranked.rows, plan).lazy()
 
 
 def reference_of(rows: Rows, plan: AuditPlan) -> Reference:
@@ -325,14 +336,8 @@ class Decisions(NamedTuple):
 
     def of_segments(self, rows: Rows, plan: AuditPlan) -> pl.LazyFrame:
         """Add them up to those of each segment."""
-        sums: dict[str, pl.Expr] = {
-            # Null without a threshold and where a sum overflows.
-            name: sum_unless_null(pl.col(name))
-            for name in (*CELL_SUMS, POSITIVES, NEGATIVES, ROWS_SELECTED, ROWS_REJECTED)
-        }
-        sums |= {"threshold": pl.col("threshold").first()}
         tables = [
-            grouping.named(rows.regrouped(grouping.keys).aggregate(self.cells, sums))
+            grouping.named(rows.regrouped(grouping.keys).aggregate(self.cells, cells_added_up()))
             for grouping in plan.groupings
         ]
         return collect(pl.concat(tables), reproducible=True).lazy()
@@ -385,7 +390,7 @@ def _at_threshold(cells: pl.LazyFrame, plan: AuditPlan, survey: SurveyGaps | Non
     if survey is not None and survey.cells is not None:
         variances = rate_variances(survey.cells, survey.keys, survey.design)
         cells = join_on_keys(cells, variances, survey.keys)
-    return collect(in_columns(cells, plan.metrics.steps), reproducible=True).lazy()
+    return in_columns(cells, plan.metrics.steps, at_once=True)
 
 
 class WantedSums(NamedTuple):

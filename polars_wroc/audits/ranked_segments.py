@@ -13,8 +13,12 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 import polars as pl
 
 from polars_wroc.audits.words import many, required_values
-from polars_wroc.curves.calibration_fit import EXTREMES
-from polars_wroc.curves.calibration_summary import walked_in_the_large_sums
+from polars_wroc.curves.calibration_summary import (
+    FittedRows,
+    RowsOfPoints,
+    points,
+    walked_in_the_large_sums,
+)
 from polars_wroc.groups.gaps import place
 from polars_wroc.groups.references import Reference
 from polars_wroc.inputs.columns import (
@@ -35,7 +39,7 @@ from polars_wroc.inputs.rows import MISSING_MARKS, MissingRows, Rows, count_miss
 from polars_wroc.metrics.auc_interval import Interval
 from polars_wroc.metrics.auc_variance import auc_influences
 from polars_wroc.metrics.summary import walked_numbers, with_own_cluster_sums
-from polars_wroc.plans.config import is_compiled
+from polars_wroc.plans.config import Division, is_compiled
 from polars_wroc.plans.queries import (
     NoBatchesError,
     batches,
@@ -158,8 +162,6 @@ def refuse_no_rows(argument: str, left_out: int, *, recorded: bool = False) -> N
 CURVE_POINTS = 200
 # In how many of the smallest segments a score is not from 0 to 1.
 OUTSIDE_0_TO_1 = "__outside_0_to_1"
-# Rows that leave the sorted arrays at once.
-_ROWS_OF_PART = 1 << 20
 
 
 class RankedSums(NamedTuple):
@@ -200,9 +202,9 @@ class RankedSegments(ABC):
     def unranked_sums(self, aggregates: dict[str, pl.Expr]) -> pl.DataFrame:
         """Sum the rows of each of the smallest segments."""
 
-    def parts(self) -> Iterator[Rows]:
-        """Hand over the rows in parts, each of which is in memory; none if they are not."""
-        yield from ()
+    def fitted_rows(self) -> FittedRows | None:
+        """Return the rows whose calibration is fitted; None if they are not in memory."""
+        return None
 
     @abstractmethod
     def sums(self, rows: Rows, aggregates: dict[str, pl.Expr]) -> RankedSums:
@@ -246,9 +248,9 @@ class PlannedSegments(RankedSegments):
             self.rows.aggregate(self._own.frame, aggregates), reproducible=self.reproducible
         )
 
-    def parts(self) -> Iterator[Rows]:
-        """Hand over all rows."""
-        yield self._own
+    def fitted_rows(self) -> FittedRows:
+        """Return all rows."""
+        return RowsOfPoints(points(self._own), self.rows.keys)
 
     def sums(self, rows: Rows, aggregates: dict[str, pl.Expr]) -> RankedSums:
         """Place the rows in their segments."""
@@ -287,14 +289,20 @@ class WalkedSegments(RankedSegments):
         """Add up the rows of each code."""
         values = walked_in_the_large_sums()
         values[OUTSIDE_0_TO_1] = over_decisions("outside_0_to_1")
-        values[EXTREMES] = over_decisions("extremes").cast(pl.Int64)
         table = self.sorted_rows.decided_sums()
         return table.select(*self.rows.keys, **{name: values[name] for name in aggregates})
 
-    def parts(self) -> Iterator[Rows]:
-        """Hand over some sorted rows at a time."""
-        for table in self.sorted_rows.tables(_ROWS_OF_PART):
-            yield replace(self.rows, frame=table.lazy())
+    def fitted_rows(self) -> FittedRows:
+        """Return these rows, as they are sorted."""
+        return self
+
+    def bins(self) -> pl.DataFrame:
+        """Walk along the rows of each bin."""
+        return self.sorted_rows.logit_bins()
+
+    def points(self, groups: pl.DataFrame | None) -> pl.DataFrame:
+        """Take the rows of these codes out of the sorted arrays."""
+        return collect(points(replace(self.rows, frame=self.sorted_rows.rows_of(groups).lazy())))
 
     def sums(self, rows: Rows, aggregates: dict[str, pl.Expr]) -> RankedSums:
         """Walk along the rows once."""
@@ -317,13 +325,42 @@ class WalkedSegments(RankedSegments):
         return collect(walked_confusion_at(self.sorted_rows, thresholds))
 
 
+# Memory of a row, by plans and by the compiled engine.
+_BYTES, _BYTES_COMPILED = 250, 70
+
+
+class TooManyRowsError(Exception):
+    """There are more rows than fit into the memory."""
+
+
+def _within(
+    batches: Iterator[pl.DataFrame], division: Division | None, *, planned: bool
+) -> Iterator[pl.DataFrame]:
+    """Hand on batches until they are too many."""
+    rows = 0
+    for batch in batches:
+        rows += batch.height
+        of_row = _BYTES_COMPILED if not planned and is_compiled(rows) else _BYTES
+        if division and division.exceeded(rows, of_row):
+            raise TooManyRowsError
+        yield batch
+
+
 def rank_segments(
-    rows: Rows, scores: Sequence[str], reference: Reference, interval: Interval
+    rows: Rows,
+    scores: Sequence[str],
+    reference: Reference,
+    interval: Interval,
+    division: Division | None = None,
 ) -> tuple[RankedSegments, MissingRows]:
     """Read the rows of an audit, and rank them by the engine that is to compute them."""
     reader = RowReader(rows, scores)
     planned = rows.counted or rows.recorded or rows.design is not None
-    table = reader.table() if planned else _all_or_many(reader.batches())
+    if planned and division is None:
+        table: pl.DataFrame | Iterator[pl.DataFrame] = reader.table()
+    else:
+        handed = _within(reader.batches(), division, planned=planned)
+        table = pl.concat(handed) if planned else _all_or_many(handed)
     if not isinstance(table, pl.DataFrame):
         first = next(table)
         # The rows become sorted arrays.

@@ -18,7 +18,7 @@ from polars_wroc.audits.tables import (
     wide_table,
     with_small,
 )
-from polars_wroc.audits.words import Words, first_few, many, required_values
+from polars_wroc.audits.words import Words, first_few, many, required_values, verb
 from polars_wroc.curves.calibration_summary import IN_THE_LARGE
 from polars_wroc.groups.categories import CROSSED
 from polars_wroc.groups.comparisons import GAP_METRICS, NO_VARIANCE
@@ -120,7 +120,7 @@ def untested_remarks(audit: AuditTables) -> list[str]:
         (empty, f"{{}} {{}} no row that could be measured, as each lacks a {lacking}"),
     ]
     sentences = [
-        f"{text.format(many(one.height, 'segment'), 'has' if one.height == 1 else 'have')}: "
+        f"{text.format(many(one.height, 'segment'), verb(one.height, 'has', 'have'))}: "
         f"{_listed(one)}"
         for one, text in said
         if not one.is_empty()
@@ -348,8 +348,7 @@ def unknown_hint(table: pl.DataFrame, remedy: str) -> list[str]:
         return []
     named = [f"{category!r} of {attribute}" for attribute, category in found]
     names = first_few(named, separator=" and ")
-    are = "is" if len(found) == 1 else "are"
-    text = f"{names} {are} compared like any other category"
+    text = f"{names} {verb(len(found), 'is', 'are')} compared like any other category"
     return [f"{text}. If this means that the value is not known, {remedy}."]
 
 
@@ -431,12 +430,12 @@ def _left_out(audit: AuditTables) -> list[str]:
     settings = audit.settings
     sentences = []
     for name, rows in audit.missing.filter(pl.col("n_missing") > 0).rows():
-        have = "has" if rows == 1 else "have"
+        have = verb(rows, "has", "have")
         if name in audit.run.left_out_of_totals:
             continue
         if name in settings.attributes:
             sentences.append(f"{many(rows, 'row')} {have} no {name}: the segment (missing).")
         else:
-            were = "was" if rows == 1 else "were"
+            were = verb(rows, "was", "were")
             sentences.append(f"{many(rows, 'row')} {have} no {name}, and {were} left out.")
     return sentences

@@ -8,7 +8,7 @@ from typing import Any
 from polars_wroc.audits.calibration_tests import right_slopes
 from polars_wroc.audits.tables import segment_in_words
 from polars_wroc.audits.words import Words
-from polars_wroc.curves.calibration_fit import SLOPE
+from polars_wroc.curves.calibration_summary import SLOPE
 from polars_wroc.groups.comparisons import (
     CALIBRATION,
     FAIRNESS,

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 import polars as pl
 
-from polars_wroc.audits.tables import AuditSettings, AuditTables, name_of
+from polars_wroc.audits.tables import COMPARED, AuditSettings, AuditTables, name_of
 from polars_wroc.groups.comparisons import (
     FAIRNESS,
     IMPACT_RATIO,
@@ -24,10 +24,7 @@ Segment: TypeAlias = tuple[str, str | None]
 # Coefficients below this are zero but for rounding.
 _CANCELLED = 1e-9
 # What a row says of its reference.
-_COMPARED = (
-    *("reference", "n_reference", "reference_value", "gap", "gap_low", "gap_high"),
-    *("ratio", "ratio_low", "ratio_high", "p_value", "p_adjusted", "detectable", "verdict"),
-)
+_OF_REFERENCE = ("reference", "n_reference", *COMPARED)
 # Limits for all pairs, and a test of all segments, depend on each of them.
 _OF_ALL = ("gap_low", "gap_high", "ratio_low", "ratio_high", "p_value")
 
@@ -100,9 +97,7 @@ def _shown(table: pl.DataFrame, hidden: Sequence[Segment], settings: AuditSettin
     for attribute, segment in hidden:
         names.setdefault(attribute, []).append(name_of(segment))
     left_out = pl.col("attribute").replace_strict(
-        {name: [*segments] for name, segments in names.items()} or {OVERALL: [""]},
-        default=None,
-        return_dtype=pl.List(pl.String),
+        names or {OVERALL: [""]}, default=None, return_dtype=pl.List(pl.String)
     )
 
     def is_hidden(column: str) -> pl.Expr:
@@ -123,7 +118,7 @@ def _shown(table: pl.DataFrame, hidden: Sequence[Segment], settings: AuditSettin
     reason = pl.when(is_impact).then(pl.lit(UNDEFINED)).otherwise(pl.lit(NO_REFERENCE))
     of_all = is_fair & some_hidden
     return kept.with_columns(
-        *(pl.when(~hides).then(name).alias(name) for name in _COMPARED if name not in _OF_ALL),
+        *(pl.when(~hides).then(name).alias(name) for name in _OF_REFERENCE if name not in _OF_ALL),
         *(pl.when(~hides & ~of_all).then(name).alias(name) for name in _OF_ALL),
         pl.when(hides).then(reason).otherwise("reason").alias("reason"),
     )

@@ -6,8 +6,9 @@ import datetime as dt
 import hashlib
 import os
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -321,20 +322,26 @@ class AuditTables:
     gates: Sequence[JudgedGate] = ()
 
 
+def with_tables(audit: AuditTables, change: Callable[[pl.DataFrame], pl.DataFrame]) -> AuditTables:
+    """Change each table that has segments."""
+    table, segments, curves = map(change, (audit.table, audit.segments, audit.curves))
+    return replace(audit, table=table, segments=segments, curves=curves)
+
+
 def restricted(audit: AuditTables, kept: pl.DataFrame) -> AuditTables:
     """Keep the rows with these keys in all tables."""
-    return replace(
-        audit,
-        table=rows_with(audit.table, kept),
-        segments=rows_with(audit.segments, kept),
-        curves=rows_with(audit.curves, kept),
-    )
+    return with_tables(audit, lambda table: rows_with(table, kept))
 
 
-# The columns of a metric that are about the segment itself.
+# The columns of a metric that are about the segment itself, and those about its reference.
 VALUES = ("value", "value_low", "value_high")
+COMPARED = (
+    *("reference_value", "gap", "gap_low", "gap_high", "ratio", "ratio_low", "ratio_high"),
+    *("p_value", "p_adjusted", "detectable", "verdict"),
+)
 
 
+@lru_cache(maxsize=1)
 def wide_table(audit: AuditTables) -> pl.DataFrame:
     """Add to the segments whether they are ``small``, and each metric with its limits."""
     table = audit.table.filter(~pl.col("metric").is_in([*FAIRNESS]))

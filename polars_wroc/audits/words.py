@@ -56,6 +56,11 @@ def many(count: int, thing: str) -> str:
     return f"{count:,} {thing}{'' if count == 1 else 's'}"
 
 
+def verb(count: int, one: str, several: str) -> str:
+    """Choose the verb of a number of things."""
+    return one if count == 1 else several
+
+
 def points(difference: float) -> str:
     """Write a difference of proportions in points, with its sign."""
     return f"{round(100 * difference, 1) + 0.0:+.1f}".replace("-", MINUS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import altair as alt
@@ -104,17 +104,19 @@ def read_groups(
 
 def _as_text(groups: pl.Series, missing_name: str) -> pl.Series:
     text = groups.cast(pl.String)
-    text = text.fill_null(_missing(text, missing_name))
-    names = dict[str, str]()
-    for value in text.unique(maintain_order=True):
+    # Of a small column in Python, since a query takes longer.
+    values = dict.fromkeys(text.to_list())
+    missing, names = _missing(values, missing_name), dict[str, str]()
+    for value in (missing if value is None else value for value in values):
         # Another value may be what a control character is written as.
         names[value] = unlike(drawable(value), names.values())
-    return text.replace(names)
+    shown = [names[missing if value is None else value] for value in text.to_list()]
+    return pl.Series(groups.name, shown, dtype=pl.String)
 
 
-def _missing(text: pl.Series, name: str) -> str:
+def _missing(values: Collection[str | None], name: str) -> str:
     """Name for what is missing, unlike all that is not."""
-    while name in text:
+    while name in values:
         name = f"({name})"
     return name
 
@@ -122,12 +124,12 @@ def _missing(text: pl.Series, name: str) -> str:
 def _categories(groups: pl.Series, kind: pl.Enum, missing_name: str) -> list[str]:
     """List the categories of an Enum as they are drawn, then what is missing."""
     names = [drawable(name) for name in kind.categories]
-    return [*names, _missing(groups.cast(pl.String), missing_name)]
+    return [*names, _missing(groups.cast(pl.String).to_list(), missing_name)]
 
 
 def values_of(table: pl.DataFrame, key: str) -> list[str]:
     """List the values of a group column in the order of the rows."""
-    return table[key].unique(maintain_order=True).to_list()
+    return list(dict.fromkeys(table[key].to_list()))
 
 
 def channel(argument: str, keys: Keys, key: str | None) -> Channel | None:

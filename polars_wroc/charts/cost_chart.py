@@ -219,15 +219,7 @@ def cost_chart(
     points = _with_labels(numbered(chart.in_order(points)))
     added = [POINT, HIGH, LOW, *LINE_ENDS, _COST, _LEAST, PREVALENCE, *_LABELS]
     base = alt.Chart(points.select(*groups, *ROC_COLUMNS, *added))
-    layers = [
-        *_areas(base),
-        *_curves(base, keys),
-        *(
-            layer
-            for row, label in enumerate(_LABELS)
-            for layer in _text(base, label, chart.place_of_label(float(row)))
-        ),
-    ]
+    layers = [*_areas(base), *_curves(base, keys), *_texts(base, chart)]
     rule = _RULES[baseline]
     description = f"ROC curve and the area where it costs less than {rule}"
     legend = (
@@ -338,10 +330,12 @@ def _curves(base: Any, keys: Keys) -> list[Any]:
     return [line, hover, least]
 
 
-def _text(base: Any, label: str, height: float) -> list[Any]:
-    return haloed(
-        base.transform_filter(f"isValid(datum.{label})"),
-        {"x": alt.datum(0.98), "y": alt.datum(height), "text": alt.Text(f"{label}:N")},
-        align="right",
-        baseline="bottom",
-    )
+def _texts(base: Any, chart: CurveChart) -> list[Any]:
+    """Write the labels, one above the other in the lower right corner."""
+    layers = []
+    for row, label in enumerate(_LABELS):
+        y = alt.datum(chart.place_of_label(float(row)))
+        place = {"x": alt.datum(0.98), "y": y, "text": alt.Text(f"{label}:N")}
+        labelled = base.transform_filter(f"isValid(datum.{label})")
+        layers += haloed(labelled, place, align="right", baseline="bottom")
+    return layers

@@ -104,7 +104,7 @@ def decision_chart(
     titles = {name: name.replace("_", " ") for name in _COLUMNS[1:]}
     shown = [*tooltips_of(keys), *numbers(".4~g", ["threshold"]), *numbers(".3f", titles)]
     layers = [
-        *_references(base, color, shared=_is_shared(points, chart.facet)),
+        *_references(base, color, shared=_is_shared(points, chart.panels)),
         chart.band(base, x, _LOW, _HIGH),
         *chart.lines(base, x, y, shown),
         *chart.labels(base, points),
@@ -175,10 +175,11 @@ def _wins(points: pl.DataFrame, *, alone: bool) -> list[str]:
     ]
 
 
-def _is_shared(points: pl.DataFrame, facet: Channel | None) -> bool:
+def _is_shared(points: pl.DataFrame, panels: list[str]) -> bool:
     """Whether selecting all has the same net benefit for all curves of a panel."""
-    panel = ["threshold", *([] if facet is None else [facet.column])]
-    spread = points.group_by(panel).agg(pl.col(_OF_ALL).max() - pl.col(_OF_ALL).min())
+    spread = points.group_by("threshold", *panels).agg(
+        pl.col(_OF_ALL).max() - pl.col(_OF_ALL).min()
+    )
     largest = spread[_OF_ALL].max()
     return not isinstance(largest, float) or largest < TOLERANCE
 

@@ -38,11 +38,11 @@ ROW, LIMITS, LINE = "__row", "__limits", "__line"
 NOT_DEFINED, _NO_INTERVAL = "not defined", "no interval"
 WIDTH = 560
 # Pixels between the edges of a panel and the nearest marks.
-PADDING = 20
+_PADDING = 20
 # Height of a row in pixels, and of each of several models in it.
 _STEP, _MODEL_STEP = 22, 14
 # Where the texts right of a panel begin, in pixels from its right edge, and where they end.
-NUMBER_AT, LIMITS_AT, REMARK_AT, _END = 14, 62, 166, 260
+_NUMBER_AT, _LIMITS_AT, _REMARK_AT, _END = 14, 62, 166, 260
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,11 @@ class Estimate:
     def width(self) -> int:
         """Pixels of a panel."""
         return self.options.width or WIDTH
+
+    @property
+    def scale(self) -> dict[str, Any]:
+        """Scale of the axis, with room at both ends."""
+        return {"domain": self.domain, "zero": False, "nice": False, "padding": _PADDING}
 
 
 def check_rows(argument: str, table: pl.DataFrame) -> None:
@@ -170,24 +175,13 @@ def layers_of(
     styled = styles(color, points=True)
     y = rows_of(table, color)
     place = {**y, "tooltip": tooltip}
-    scale = {"domain": shown.domain, "zero": False, "nice": False, "padding": PADDING}
     title = wrapped(shown.title, shown.width)
-    x = alt.X(f"{shown.value}:Q", title=title, axis={"tickCount": 8}, scale=scale)
+    x = alt.X(f"{shown.value}:Q", title=title, axis={"tickCount": 8}, scale=shown.scale)
     interval = base.mark_rule(strokeWidth=2, clip=True).encode(
         alt.X(f"{shown.low}:Q"), alt.X2(f"{shown.high}:Q"), color=styled["color"], **place
     )
     point = base.mark_point(filled=True, size=70, opacity=1).encode(x, **styled, **place)
-    number = alt.Text(f"{shown.value}:Q", format=shown.number)
-    texts = [
-        text_column(
-            base.transform_filter(f"isValid(datum.{shown.value})"),
-            shown.width + NUMBER_AT,
-            number,
-            y,
-        ),
-        text_column(base, shown.width + LIMITS_AT, alt.Text(f"{LIMITS}:N"), y),
-    ]
-    return interval, point, texts
+    return interval, point, number_columns(base, shown.value, LIMITS, y, shown)
 
 
 def at_pixel(at: int) -> Any:
@@ -213,6 +207,18 @@ def text_column(base: Any, at: int, text: Any, y: dict[str, Any]) -> Any:
     # No description for screen readers, since the marks have one.
     written = base.mark_text(align="left", fontSize=11, color=INK, aria=False)
     return written.encode(at_pixel(at), text=text, **y)
+
+
+def number_columns(
+    base: Any, number: str, text: str, y: dict[str, Any], shown: Estimate
+) -> list[Any]:
+    """Write the number of each row that has one, and a text, right of the panel."""
+    known = base.transform_filter(f"isValid(datum.{number})")
+    form = alt.Text(f"{number}:Q", format=shown.number)
+    return [
+        text_column(known, shown.width + _NUMBER_AT, form, y),
+        text_column(base, shown.width + _LIMITS_AT, alt.Text(f"{text}:N"), y),
+    ]
 
 
 def groups_in(color: Channel | None, segment: dict[str, str]) -> list[Any]:
@@ -274,7 +280,7 @@ def marks_by_verdict(interval: Any, point: Any, verdict: str, marked: str) -> li
 def arrows(base: Any, table: pl.DataFrame, color: Channel | None, shown: Estimate) -> list[Any]:
     """Draw an arrow where an interval continues beyond the panel."""
     low, high = shown.domain
-    room = (high - low) * PADDING / (shown.width - 2 * PADDING)
+    room = (high - low) * _PADDING / (shown.width - 2 * _PADDING)
     colour, y = styles(color, points=True)["color"], rows_of(table, color)
     return [
         base.transform_filter(f"isValid(datum.{name}) && datum.{name} {side} {limit:.7g}")
@@ -298,4 +304,4 @@ def arrows(base: Any, table: pl.DataFrame, color: Channel | None, shown: Estimat
 def remark_column(base: Any, text: str, y: dict[str, Any], shown: Estimate) -> Any:
     """Write a text right of the numbers of each row that has one."""
     said = base.transform_filter(f"isValid(datum.{text})")
-    return text_column(said, shown.width + REMARK_AT, alt.Text(f"{text}:N"), y)
+    return text_column(said, shown.width + _REMARK_AT, alt.Text(f"{text}:N"), y)

@@ -22,19 +22,16 @@ from polars_wroc.charts.channels import (
 )
 from polars_wroc.charts.curve_layers import POINT, CurveChart, styles
 from polars_wroc.charts.interval_layers import (
-    LIMITS_AT,
     NOT_DEFINED,
-    NUMBER_AT,
-    PADDING,
     ROW,
     Estimate,
     as_panel,
     check_rows,
     domain_of,
+    number_columns,
     panels_of,
     rows_of,
     segments_in_order,
-    text_column,
 )
 from polars_wroc.charts.options import (
     GREY,
@@ -198,9 +195,7 @@ def _cells(
     return [
         cell.transform_filter(known).encode(**place, color=colours, tooltip=tooltip),
         cell.transform_filter(f"!{known}").encode(
-            **place,
-            color=alt.value(_UNDEFINED),
-            tooltip=tooltip,
+            **place, color=alt.value(_UNDEFINED), tooltip=tooltip
         ),
     ]
 
@@ -376,7 +371,6 @@ def _panel(table: pl.DataFrame, shown: Estimate, heading: str | None) -> Any:
     rules = tuple(_RULES.values())
     styled = styles(Channel(_RULE, "rule", rules, rules), points=True)
     y = rows_of(table, None)
-    scale = {"domain": shown.domain, "zero": False, "nice": False, "padding": PADDING}
     tooltip = [
         tooltip_of(Channel(ROW, "row")),
         alt.Tooltip(f"{_RULE}:N", title="rule"),
@@ -384,16 +378,12 @@ def _panel(table: pl.DataFrame, shown: Estimate, heading: str | None) -> Any:
     ]
     once = base.transform_filter(f"datum.{_RULE} === '{_RULES[_EQUAL]}'")
     line = once.mark_rule(color=GREY, strokeWidth=2, aria=False).encode(
-        alt.X(f"{_FREE}:Q", title=shown.title, scale=scale, axis={"tickCount": 8}),
+        alt.X(f"{_FREE}:Q", title=shown.title, scale=shown.scale, axis={"tickCount": 8}),
         alt.X2(f"{_EQUAL}:Q"),
         **y,
     )
     point = base.mark_point(filled=True, size=90, opacity=1).encode(
-        alt.X(f"{_COST}:Q", title=shown.title, scale=scale), **styled, **y, tooltip=tooltip
+        alt.X(f"{_COST}:Q", title=shown.title, scale=shown.scale), **styled, **y, tooltip=tooltip
     )
-    cost = once.transform_filter(f"isValid(datum.{_COST})")
-    texts = [
-        text_column(cost, shown.width + NUMBER_AT, alt.Text(f"{_COST}:Q", format=shown.number), y),
-        text_column(once, shown.width + LIMITS_AT, alt.Text(f"{_TEXT}:N"), y),
-    ]
+    texts = number_columns(once, _COST, _TEXT, y, shown)
     return as_panel([line, point, *texts], table, None, shown, heading)

@@ -322,11 +322,10 @@ def _fit(table: pl.DataFrame, keys: list[str], slider: Slider) -> tuple[pl.DataF
         points = thinned(table, keys, room).select(table.columns)
         return points, f"{drawn_of(points, table)}: counts of the next higher threshold drawn"
     points = thinned(table, keys, room - len(values) - 1).select(table.columns)
-    row = "__row"
     # An infinite score has the threshold of the origin; both are kept.
     rows = pl.concat([points, chosen(table, keys, values)]).unique()
-    points = table.with_row_index(row).join(rows, on=[*keys, "threshold"], how="semi")
-    points = points.sort(row).drop(row)
+    points = table.with_row_index(_ROW).join(rows, on=[*keys, "threshold"], how="semi")
+    points = points.sort(_ROW).drop(_ROW)
     return points, f"{drawn_of(points, table)}: counts are exact at each step of the slider"
 
 

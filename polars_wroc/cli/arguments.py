@@ -14,7 +14,7 @@ from polars_wroc.audits.tables import Text
 from polars_wroc.cli.options import COMMANDS, CURVES
 from polars_wroc.cli.process import UsageError
 from polars_wroc.files.sources import listed
-from polars_wroc.groups.ranges import ranges
+from polars_wroc.groups.categories import ranges
 from polars_wroc.inputs import columns
 from polars_wroc.inputs.designs import Design, Survey
 
@@ -53,6 +53,8 @@ _COMMANDS = {
     "operating_points": "thresholds",
     "calibration_summary": "calibrate",
     "auc": "auc",
+    **{name: f"--{name}" for name in ("engine", "memory")},
+    **dict.fromkeys(("client", "--dask"), "--dask"),
 }
 # The name of an argument in a message.
 _ARGUMENT = re.compile(r"`(--[\w-]+|\w+)`")
@@ -167,9 +169,9 @@ def text_of(options: argparse.Namespace) -> Text:
 
 
 def design_of(options: argparse.Namespace) -> dict[str, Design]:
-    """Return the design of a survey, if one is given."""
-    given = {name: getattr(options, name) for name in _UNITS if getattr(options, name)}
-    if options.replicate_weights is not None:
+    """Return the design of a survey, if the command knows one and it is given."""
+    given = {name: value for name in _UNITS if (value := getattr(options, name, None))}
+    if getattr(options, "replicate_weights", None) is not None:
         if given:
             msg = f"--replicate-weights must not come with --{next(iter(given))}"
             raise UsageError(msg)

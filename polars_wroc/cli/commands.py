@@ -27,6 +27,7 @@ from polars_wroc.audits.gates import (
 from polars_wroc.audits.remarks import seemingly_unknown, unknown_hint
 from polars_wroc.audits.result import Audit
 from polars_wroc.audits.tables import audited_files
+from polars_wroc.audits.words import REFERENCES
 from polars_wroc.cli import arguments, process, results, sources
 from polars_wroc.cli.arguments import groups_of
 from polars_wroc.cli.options import CURVES
@@ -39,7 +40,7 @@ from polars_wroc.groups.impact_ratios import impact_ratios
 from polars_wroc.inputs.columns import AUDIT_KEYS, UNKNOWN_CATEGORY, check_positives
 from polars_wroc.inputs.decisions import RECORDED
 from polars_wroc.namespaces import Counts
-from polars_wroc.plans.config import MOST_ROWS, at_once, budget_is_set
+from polars_wroc.plans.config import MOST_ROWS, Config, at_once, budget_is_set
 from polars_wroc.plans.queries import collect, collect_all
 from polars_wroc.ranking.curve import CELLS
 from polars_wroc.thresholds.rules import Rule, max_selection_rate
@@ -123,7 +124,9 @@ def run_curve(options: argparse.Namespace) -> None:
         _check_positives(options, source, found=bool(table.select(positives).sum().item()))
         results.write_table(f"{options.kind}_chart", table, options, **chosen, facet=source.facet)
         return
-    summary = source.function("summary")(**arguments.uncertainty_of(options))
+    # The curves need all rows at once, and are computed together with it.
+    with Config(memory="none"):
+        summary = source.function("summary")(**arguments.uncertainty_of(options))
     table, aucs = collect_all([curves, summary])
     check_positives(options.pos_label, found=bool(aucs["n_pos"].sum()))
     drawn = {"facet": source.facet, "summary": aucs, "level": options.level}
@@ -298,11 +301,7 @@ def _reference_of_impact(options: argparse.Namespace) -> str | dict[str, str]:
     return reference
 
 
-_IN_WORDS: dict[str, str] = {
-    "rest": "the rest",
-    "overall": "all rows",
-    "best": "the best group",
-}
+_IN_WORDS = {**REFERENCES, "best": "the best group"}
 
 
 def run_compare(options: argparse.Namespace) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from importlib.metadata import version
-from typing import Any, NoReturn
+from typing import Any, NoReturn, get_args
 
 from polars_wroc.cli import commands, process, sources
 from polars_wroc.cli.arguments import check_columns, in_options
@@ -23,6 +25,15 @@ from polars_wroc.cli.results import GateError, check_output
 from polars_wroc.files import outputs
 from polars_wroc.files.sources import first_line, without_credentials
 from polars_wroc.inputs.arguments import did_you_mean
+from polars_wroc.plans.config import MEMORY, Config, Engine, connect
+
+# Options that come before the command.
+WHERE = {
+    "engine": ": what computes tables of sorted rows; default auto",
+    "memory": "M: such as 4GB, 60%% of what the process may use, or none: auc and audit of rows "
+    "that would take more are computed in ranges of scores; default 60%%",
+    "dask": "ADDRESS: scheduler of a Dask cluster, whose workers read the ranges",
+}
 
 
 class _Parser(argparse.ArgumentParser):
@@ -42,6 +53,8 @@ class _Parser(argparse.ArgumentParser):
         options, unknown = super().parse_known_args(args, namespace)
         if unknown:
             hint = did_you_mean(unknown[0], self._option_string_actions)
+            if unknown[0].partition("=")[0] in (f"--{name}" for name in WHERE):
+                hint = ", which comes before the command"
             self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
         return options, unknown
 
@@ -63,6 +76,10 @@ def build_parser() -> argparse.ArgumentParser:
         prog="polars-wroc", description="Weighted ROC curves and AUCs of scored rows, per segment."
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {version('polars-wroc')}")
+    for name, text in WHERE.items():
+        metavar, _, about = text.partition(": ")
+        choices = get_args(Engine) if name == "engine" else None
+        parser.add_argument(f"--{name}", metavar=metavar or None, choices=choices, help=about)
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, row in COMMANDS.items():
         command: argparse.ArgumentParser = subparsers.add_parser(
@@ -75,7 +92,8 @@ def build_parser() -> argparse.ArgumentParser:
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         required = [each for each in row.required if each in ("label", "score")]
-        command.set_defaults(counts=False, bins=None, required=required, suffixes=row.suffixes)
+        given = {"required": required, "suffixes": row.suffixes}
+        command.set_defaults(counts=False, bins=None, said=False, **given)
         add_options(command, row)
         command.set_defaults(flags=flags_of(command))
     return parser
@@ -142,7 +160,8 @@ def _main(arguments: Sequence[str], *, ends_here: bool) -> int:
 @sources.without_hints()
 def _run(options: argparse.Namespace) -> int:
     try:
-        _carry_out(options)
+        with _where(options):
+            _carry_out(options)
     except UsageError as error:
         return _complain(str(error))
     except GateError as error:
@@ -155,6 +174,15 @@ def _run(options: argparse.Namespace) -> int:
             raise
         return _complain(_described(error, options))
     return DONE
+
+
+@contextmanager
+def _where(options: argparse.Namespace) -> Iterator[None]:
+    """Compute tables where the options say; what exceeds the memory is divided by default."""
+    memory = options.memory or (None if os.environ.get(MEMORY) else "60%")
+    client = None if options.dask is None else connect("--dask", options.dask)
+    with client or nullcontext(), Config(engine=options.engine, memory=memory, client=client):
+        yield
 
 
 def _carry_out(options: argparse.Namespace) -> None:

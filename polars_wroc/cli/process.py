@@ -28,6 +28,7 @@ import polars as pl
 from polars_wroc.audits.formats import Columns, Screen
 from polars_wroc.files.outputs import remove_abandoned, temporary
 from polars_wroc.files.sources import first_line, one_line
+from polars_wroc.plans import config
 from polars_wroc.plans.config import CLEAR_LINE, clock
 
 # Standard input, output and error.
@@ -219,6 +220,7 @@ class Progress:
         self._shown = False
         self._stopped = threading.Event()
         self._lock = threading.Lock()
+        config.Progress.drawn = False
         threading.Thread(target=self._draw_on, daemon=True).start()
 
     def add(self, frame: pl.LazyFrame | None) -> None:
@@ -231,6 +233,7 @@ class Progress:
             if self._shown and not self._stopped.is_set():
                 self._write(CLEAR_LINE)
             self._stopped.set()
+            config.Progress.drawn = True
 
     def _draw_on(self) -> None:
         wait = _PATIENCE
@@ -258,7 +261,7 @@ class Progress:
 def sentence(rows: int | None, seconds: float) -> str:
     """Say how long the work has taken, and on how many rows if that is known."""
     work = f"working on {rows:,} rows" if rows else "working"
-    return f"{work}, {clock(seconds)}"
+    return ", ".join([work, *map(str, config.Progress.counting[-1:]), clock(seconds)])
 
 
 def _rows_of(frame: pl.LazyFrame | None) -> int | None:

@@ -182,8 +182,7 @@ def of_decisions(table: pl.DataFrame, keys: Sequence[str]) -> str | None:
     found = table.filter(pl.col("threshold").is_null())
     if found.is_empty():
         return None
-    names = [_place(row, keys) for row in found.iter_rows(named=True)]
-    groups = f" in {first_few(names, _SEPARATOR)}" if keys else ""
+    groups = f" in {_places(found, keys)}" if keys else ""
     return f"No threshold can be chosen{groups}: a class that the rule needs is missing."
 
 
@@ -199,9 +198,8 @@ def of_calibration(slopes: pl.DataFrame, keys: Sequence[str]) -> str:
     sentences = []
     for text, condition in said.items():
         found = slopes.filter(condition)
-        names = [_place(row, keys) for row in found.iter_rows(named=True)]
-        if names:
-            listed = f": {first_few(names, _SEPARATOR)}" if keys else ""
+        if not found.is_empty():
+            listed = f": {_places(found, keys)}" if keys else ""
             sentences.append(f"{text}{listed}.")
     if not sentences:
         return "Neither O:E (observed to expected positives) nor a slope is shown to differ from 1."
@@ -261,6 +259,11 @@ def _order(row: dict[str, Any]) -> str:
 def _place(row: dict[str, Any], keys: Sequence[str]) -> str:
     """Name a group, as in sex f, race a."""
     return " ".join(MISSING if row[key] is None else str(row[key]) for key in keys)
+
+
+def _places(found: pl.DataFrame, keys: Sequence[str]) -> str:
+    """Name the first few groups."""
+    return first_few([_place(row, keys) for row in found.iter_rows(named=True)], _SEPARATOR)
 
 
 _Columns: TypeAlias = list[str | pl.Expr | pl.Series]

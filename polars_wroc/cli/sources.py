@@ -14,7 +14,7 @@ import polars as pl
 
 from polars_wroc.cli import arguments
 from polars_wroc.cli.arguments import groups_of
-from polars_wroc.cli.process import Progress
+from polars_wroc.cli.process import Progress, complain
 from polars_wroc.counts.count_table import CountTable, merge, read_count_table, read_count_tables
 from polars_wroc.counts.score_counts import score_counts
 from polars_wroc.files import sources
@@ -23,15 +23,8 @@ from polars_wroc.inputs.columns import SCORE, WEIGHT
 from polars_wroc.inputs.decisions import read_decisions
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import Rows
-from polars_wroc.metrics.score_ranges import ROWS_PER_RANGE, summary_in_ranges
 from polars_wroc.namespaces import Counts
-from polars_wroc.plans.config import (
-    BUDGET,
-    MOST_ROWS,
-    SpillWarning,
-    budget_is_set,
-    rows_within_budget,
-)
+from polars_wroc.plans.config import BUDGET, MOST_ROWS, SpillWarning, budget_is_set, division
 from polars_wroc.plans.queries import collect, message_of
 
 # Errors that a file may have caused.
@@ -64,11 +57,15 @@ def source_of(options: argparse.Namespace) -> Source:
     groups = arguments.group_types(options, given["frame"])
     if options.bins is not None:
         given["bins"] = options.bins
-    elif budget_is_set() and (rows := known_rows(options)) > MOST_ROWS:
-        return Source(lambda name: _without_spilling(name, rows, options, given), groups)
-    return Source(
-        lambda name: partial(resolve_name(f"polars_wroc:{name}"), **_groups(name, **given)), groups
-    )
+
+    def function(name: str) -> Callable[..., Any]:
+        _check_memory(name, options)
+        of_name = dict(given)
+        if name in _DIVIDED and not arguments.design_of(options):
+            of_name["frame"] = _parts(given["frame"], options)
+        return partial(resolve_name(f"polars_wroc:{name}"), **_groups(name, **of_name))
+
+    return Source(function, groups)
 
 
 def _groups(name: str, **given: Any) -> dict[str, Any]:
@@ -98,28 +95,49 @@ def refuse_spilling(rows: int, instead: str) -> NoReturn:
     raise ValueError(msg)
 
 
-def _without_spilling(
-    name: str, rows: int, options: argparse.Namespace, given: dict[str, Any]
-) -> Callable[..., Any]:
-    """Summarise one range of scores after another; refuse functions other than `summary`."""
-    if name == "compare":
-        refuse_spilling(rows, "compare fewer rows")
-    if name not in ("summary", "audit", "roc_curve"):
-        refuse_spilling(rows, "count the rows with `score_counts` --bins, and pass --counts")
-    if name != "summary" or arguments.design_of(options):
-        refuse_spilling(rows, "pass --bins (`auc` without a design of a survey needs neither)")
-    named = {"frames" if key == "frame" else key: value for key, value in given.items()}
-    rows_per_range = rows_within_budget(ROWS_PER_RANGE)
+# Functions that take a list of tables.
+_DIVIDED = ("summary", "audit")
 
-    def in_ranges(**uncertainty: Any) -> pl.LazyFrame:
-        return summary_in_ranges(**named, **uncertainty, rows_per_range=rows_per_range).lazy()
 
-    return in_ranges
+def _parts(frame: pl.LazyFrame, options: argparse.Namespace) -> pl.LazyFrame | list[pl.LazyFrame]:
+    """Scan each file by itself, if workers are to read them."""
+    divided = division()
+    if divided is None or divided.client is None:
+        return frame
+    return [sources.scan([file]) for file in sources.each_file(options.files)]
+
+
+# Memory of a row where a function ranks all rows at once.
+_BYTES = {"audit": 250}
+_MOST_BYTES = 75
+_COUNT = "count the rows with `score_counts` --bins, and pass --counts"
+_INSTEAD = {"compare": "compare fewer rows"} | dict.fromkeys(
+    (*_DIVIDED, "roc_curve"), "pass --bins (`auc` without a design of a survey needs neither)"
+)
+
+
+def _check_memory(name: str, options: argparse.Namespace) -> None:
+    """Say once that rows which exceed the memory cannot be divided; refuse what might hang."""
+    whole = arguments.design_of(options) or getattr(options, "selected", None) is not None
+    if options.bins is not None or (name in _DIVIDED and not whole):
+        return
+    rows, divided = known_rows(options), division()
+    if budget_is_set() and rows > MOST_ROWS:
+        refuse_spilling(rows, _INSTEAD.get(name, _COUNT))
+    size = _BYTES.get(name, _MOST_BYTES)
+    if divided and divided.exceeded(rows, size) and not options.said:
+        options.said = True
+        complain(
+            f"this cannot be computed in ranges of scores: all {rows:,} rows at once may take "
+            f"{rows * size / 1e9:,.1f} GB, more than a memory of {divided.memory / 1e9:,.1f} GB"
+        )
 
 
 def counted(options: argparse.Namespace) -> pl.LazyFrame:
     """Count rows by score."""
-    counts: pl.LazyFrame = score_counts(**_rows(options), bins=options.bins)
+    given = _rows(options)
+    given["frame"] = _parts(given["frame"], options)
+    counts: pl.LazyFrame = score_counts(**given, bins=options.bins)
     return counts
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any, overload
 
 import polars as pl
@@ -34,6 +35,7 @@ from polars_wroc.inputs.columns import (
 from polars_wroc.inputs.expressions import named_columns, one_zero
 from polars_wroc.inputs.frames import frames_alike, read_rows
 from polars_wroc.inputs.rows import IntoColumns, Rows, polars_frame
+from polars_wroc.plans.config import division
 from polars_wroc.plans.queries import FrameT, collect, like_input
 
 if TYPE_CHECKING:
@@ -224,7 +226,7 @@ def _observe(
 
 @overload
 def score_counts(
-    frame: FrameT,
+    frame: FrameT | list[FrameT],
     label: IntoColumn | None,
     score: IntoColumns,
     *,
@@ -267,7 +269,8 @@ def score_counts(
         `Narwhals <https://narwhals-dev.github.io/narwhals>`_ supports: a relation of DuckDB, a
         table of Ibis (and so of BigQuery or Snowflake), a DataFrame of Spark, SQLFrame or pandas, a
         table of PyArrow. That engine groups and adds up its rows itself, in one query for each
-        score column, and only the groups are transferred.
+        score column, and only the groups are transferred. Or a list of such frames that are parts
+        of one; the workers of a client of `Config` count LazyFrames.
     label, score, weight, by, pos_label
         As for `summary`; only names of columns if the frame is not a Polars frame. Without a
         ``label``, if it is None, all rows count as negative.
@@ -322,6 +325,9 @@ def score_counts(
     │ 0.1   ┆ 0     ┆ 1     ┆ 0.0   │
     └───────┴───────┴───────┴───────┘
     """
+    if isinstance(frame, list):
+        given: dict[str, Any] = {"weight": weight, "by": by, "pos_label": pos_label, "bins": bins}
+        return _counts_of_parts([score_counts(part, label, score, **given) for part in frame])
     binning = Binning(bins)
     if label is None and pos_label is not None:
         msg = f"`pos_label` must be None without a label; found {shown(pos_label)}"
@@ -332,3 +338,28 @@ def score_counts(
     rows.check_names([*STATE_COLUMNS, MODEL])
     table = count(rows, binning, labelled=label is not None).table()
     return table if isinstance(frame, pl.LazyFrame) else collect(table)
+
+
+# Results of workers that are added up together.
+_AT_ONCE = 8
+
+
+def _counts_of_parts(parts: list[pl.DataFrame | pl.LazyFrame]) -> pl.DataFrame | pl.LazyFrame:
+    """Add up the counts of parts, which the workers of a client count if there is one."""
+    if not parts:
+        reject_type("frame", "be a frame, or a list of frames that are parts of one", parts)
+    if not any(isinstance(part, pl.LazyFrame) for part in parts):
+        return merge_counts(parts)  # type: ignore[type-var]
+    plans = [part.lazy() for part in parts]
+    merged, divided = merge_counts(plans), division()
+    if divided is None or divided.client is None:
+        return merged
+
+    def on_workers() -> pl.DataFrame:
+        counted = divided.map(collect, plans)
+        added = next(counted)
+        while some := [*islice(counted, _AT_ONCE)]:
+            added = merge_counts([added, *some])
+        return added
+
+    return pl.defer(on_workers, schema=merged.collect_schema())

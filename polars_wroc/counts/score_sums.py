@@ -150,9 +150,7 @@ def pooled_rows(rows: Rows, bin_number: pl.Expr) -> Rows:
         score,
         score.alias(SCORE_HIGH),
         weight,
-        rows.signed_squares.abs().alias(ROW_SQUARES),
-        rows.signed_cubes.abs().alias(ROW_CUBES),
-        rows.multiplicity.alias(ROW_COUNT),
+        **_sums_of_row(rows),
     )
     added = sums.group_by(*rows.keys, *labels, BIN, _POSITIVE).agg(
         score.min(),
@@ -168,12 +166,16 @@ def as_counted(rows: Rows) -> Rows:
     """Let each row represent one, where the rows do not represent several already."""
     if rows.counted:
         return rows
-    sums = {
+    return replace(rows, frame=rows.frame.with_columns(**_sums_of_row(rows)))
+
+
+def _sums_of_row(rows: Rows) -> dict[str, pl.Expr]:
+    """Return the number of rows, and the sums of powers of weights, that each row stands for."""
+    return {
         ROW_COUNT: rows.multiplicity,
         ROW_SQUARES: rows.signed_squares.abs(),
         ROW_CUBES: rows.signed_cubes.abs(),
     }
-    return replace(rows, frame=rows.frame.with_columns(**sums))
 
 
 def row_sums(rows: Rows) -> pl.LazyFrame:

@@ -13,15 +13,8 @@ from polars_wroc.inputs.columns import SCORE, WEIGHT, IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import SampleDesign
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import CLASSES, IntoColumns, Rows, class_weights
-from polars_wroc.plans.queries import (
-    Fields,
-    FrameT,
-    Step,
-    in_columns,
-    join_on_keys,
-    like_input,
-    over,
-)
+from polars_wroc.plans.formulas import Fields, Step, in_columns, when
+from polars_wroc.plans.queries import FrameT, join_on_keys, like_input, over
 from polars_wroc.ranking.curve import cell, is_divisor
 from polars_wroc.ranking.placements import PlacedRows, over_decisions
 from polars_wroc.ranking.reduce_placed import reduce_placed
@@ -183,7 +176,7 @@ def calibration_steps(difference: str, level: float, *, designed: bool = False) 
     def measure(field: Fields) -> dict[str, pl.Expr]:
         ((positive, negative),) = parts(field).values()
         total = (positive + negative).weight
-        known = pl.when(is_divisor(total))
+        known = when(is_divisor(total))
         rate = Estimate(*(known.then(value) for value in proportion(_RATE, field).estimate))
         mean = known.then(field(_EXPECTED) / total)
         above = Estimate(mean - rate.value, mean - rate.high, mean - rate.low)

@@ -21,7 +21,8 @@ from polars_wroc.inputs.columns import (
 from polars_wroc.inputs.frames import read_paired_rows, read_rows
 from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.metrics import registry
-from polars_wroc.plans.queries import FrameT, as_struct, join_on_keys, like_input
+from polars_wroc.plans.formulas import as_struct
+from polars_wroc.plans.queries import FrameT, join_on_keys, like_input
 from polars_wroc.ranking.curve import CELLS, curve_frame, curve_list, is_origin, list_curve, totals
 from polars_wroc.ranking.curve_points import hull_list, on_hull
 from polars_wroc.ranking.sorting import FP, TP

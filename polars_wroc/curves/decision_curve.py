@@ -12,7 +12,8 @@ from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import IntoColumns, Rows
-from polars_wroc.plans.queries import Fields, FrameT, Step, in_columns, like_input
+from polars_wroc.plans.formulas import Fields, Step, in_columns
+from polars_wroc.plans.queries import FrameT, like_input
 from polars_wroc.ranking.curve import SQUARES, curve_frame, ratio
 from polars_wroc.ranking.sorting import NEGATIVES, POSITIVES
 from polars_wroc.stats.proportions import (

@@ -15,7 +15,8 @@ from polars_wroc.inputs.columns import BAND_COLUMNS, ONE_SIDED, ROC_COLUMNS, Int
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.metrics.summary import AUC_BOUNDS, auc_bounds
-from polars_wroc.plans.queries import FrameT, Step, in_columns, join_on_keys, like_input
+from polars_wroc.plans.formulas import Step, in_columns
+from polars_wroc.plans.queries import FrameT, join_on_keys, like_input
 from polars_wroc.ranking.curve import (
     CELLS,
     CURVE_COLUMNS,

@@ -95,60 +95,60 @@ _SIGNATURE = re.compile(
 _PORTS = {"http": ":80", "https": ":443"}
 
 
-def scan(sources: Sequence[str], argument: str = "files") -> pl.LazyFrame:
+def scan(sources: Sequence[str]) -> pl.LazyFrame:
     """Scan files, globs, folders of Parquet files or cloud addresses of one format as one frame."""
-    suffix = format_of(sources, argument)
-    files = each_file(sources, argument)
+    suffix = format_of(sources)
+    files = each_file(sources)
     try:
         frame = _plan(sources, files, _SCANS[suffix])
         frame.collect_schema()
         empty = suffix in _UNTYPED and frame.head(1).collect().is_empty()
     except (OSError, pl.exceptions.PolarsError) as error:
         # The engine's message may hold credentials.
-        raise ValueError(unreadable(sources, error, argument)) from None
+        raise ValueError(unreadable(sources, error)) from None
     if empty:
-        msg = f"`{argument}` must hold rows; found none in {listed(sources)}"
+        msg = f"`files` must hold rows; found none in {listed(sources)}"
         raise ValueError(msg)
     return frame
 
 
-def each_file(sources: Sequence[str], argument: str = "files") -> list[str]:
+def each_file(sources: Sequence[str]) -> list[str]:
     """List the files that names, globs and folders mean, and check that they exist and differ.
 
     Cloud addresses are returned as they are.
     """
-    found = [(file, source) for source in sources for file in _files_of(source, argument)]
+    found = [(file, source) for source in sources for file in _files_of(source)]
     seen: dict[object, str] = {}
     for file, source in found:
         shown = repr(_shown(file)) + ("" if file == source else f" in {_shown(source)!r}")
         identity = _identity(file)
         if identity in seen:
             found_twice = f"found {seen[identity]} and {shown}, which are one"
-            msg = f"`{argument}` must be different files; {found_twice}"
+            msg = f"`files` must be different files; {found_twice}"
             raise ValueError(msg)
         seen[identity] = shown
     return [file for file, _ in found]
 
 
-def format_of(sources: Sequence[str], argument: str = "files") -> str:
+def format_of(sources: Sequence[str]) -> str:
     """Return the suffix of files, which must be of one format."""
-    suffixes = {_suffix(source, argument) for source in sources}
+    suffixes = {_suffix(source) for source in sources}
     if len(suffixes) > 1:
-        msg = f"`{argument}` must be of one format; found {', '.join(sorted(suffixes))}"
+        msg = f"`files` must be of one format; found {', '.join(sorted(suffixes))}"
         raise ValueError(msg)
     (suffix,) = suffixes
     return suffix
 
 
-def unreadable(sources: Sequence[str], error: Exception, argument: str = "files") -> str:
+def unreadable(sources: Sequence[str], error: Exception) -> str:
     """Return the message that files cannot be read."""
     found = f"{listed(sources)}: {without_credentials(first_line(error))}"
-    return f"`{argument}` must be readable; found {found}"
+    return f"`files` must be readable; found {found}"
 
 
 def store_row_counts(sources: Sequence[str]) -> bool:
     """Whether files store their number of rows, so that it need not be counted."""
-    return not any(_suffix(source, "files") in _UNTYPED for source in sources)
+    return not any(_suffix(source) in _UNTYPED for source in sources)
 
 
 def reads(source: str, target: Path) -> bool:
@@ -156,7 +156,7 @@ def reads(source: str, target: Path) -> bool:
     local = _local(source)
     if is_address(local):
         return False
-    if _status(local, "files") is None:
+    if _status(local) is None:
         return any(Path(match).resolve() == target for match in _matches(local))
     named = Path(local).resolve()
     return target == named or (named.is_dir() and named in target.parents)
@@ -199,22 +199,19 @@ def _plain(file: str) -> str:
     return f"./{file}" if file.startswith("~") or ":" in file.partition("/")[0] else file
 
 
-def _files_of(source: str, argument: str) -> list[str]:
-    check_text(argument, source)
+def _files_of(source: str) -> list[str]:
+    check_text("files", source)
     local = _local(source)
     if is_address(local):
-        _suffix(source, argument)
+        _suffix(source)
         return [source]
-    status = _status(local, argument)
+    status = _status(local)
     if status is not None and stat.S_ISDIR(status.st_mode):
-        return _in_folder(local, argument)
-    _suffix(local, argument)
-    files = [local] if status is not None else _matches(local)
-    if not files:
-        msg = f"`{argument}` must exist; found no {_shown(source)!r}"
-        raise ValueError(msg)
+        return _in_folder(local)
+    _suffix(local)
+    files = [local] if status is not None else _matches(local) or [source]
     for file in files:
-        _check_file(file, argument)
+        _check_file(file)
     return files
 
 
@@ -224,50 +221,50 @@ def _matches(pattern: str) -> list[str]:
     return sorted(match for match in found if not _is_folder(match))
 
 
-def _in_folder(folder: str, argument: str) -> list[str]:
+def _in_folder(folder: str) -> list[str]:
     """List the Parquet files of a folder and its subfolders."""
-    found = [path for path in _walk(folder, argument) if path.suffix.lower() in _SCANS]
+    found = [path for path in _walk(folder) if path.suffix.lower() in _SCANS]
     files = [path for path in found if path.suffix.lower() in _IN_FOLDERS]
     if not files or len(files) < len(found):
         others = sorted({path.suffix.lower() for path in found} - {*_IN_FOLDERS})
         what = f"{', '.join(others)} files" if files else "none"
         rule = f"must hold {'only ' if files else ''}Parquet files where it is a folder"
-        msg = f"`{argument}` {rule}; found {what} in {_shown(folder)!r}"
+        msg = f"`files` {rule}; found {what} in {_shown(folder)!r}"
         raise ValueError(msg)
     for file in files:
-        _check_file(str(file), argument)
+        _check_file(str(file))
     return sorted(str(file) for file in files)
 
 
-def _walk(folder: str, argument: str) -> Iterator[Path]:
+def _walk(folder: str) -> Iterator[Path]:
     """List the files below a folder, following links, without hidden files."""
 
     def refuse(error: OSError) -> None:
-        raise ValueError(unreadable([folder], error, argument)) from error
+        raise ValueError(unreadable([folder], error)) from error
 
     seen = set[object]()
     for place, _, names in os.walk(folder, onerror=refuse, followlinks=True):
         identity = _identity(place)
         if identity in seen:
-            msg = f"`{argument}` must be different files; found {_shown(place)!r} twice, by a link"
+            msg = f"`files` must be different files; found {_shown(place)!r} twice, by a link"
             raise ValueError(msg)
         seen.add(identity)
         yield from (Path(place, name) for name in names if not name.startswith("."))
 
 
-def _check_file(file: str, argument: str) -> None:
+def _check_file(file: str) -> None:
     """Raise if a file does not exist, is a pipe or device, or cannot be named."""
-    check_text(argument, file)
-    status = _status(file, argument)
+    check_text("files", file)
+    status = _status(file)
     if status is None:
-        msg = f"`{argument}` must exist; found no {_shown(file)!r}"
+        msg = f"`files` must exist; found no {_shown(file)!r}"
         raise ValueError(msg)
     if not stat.S_ISREG(status.st_mode):
-        msg = f"`{argument}` must be files or folders; found a pipe or a device, {_shown(file)!r}"
+        msg = f"`files` must be files or folders; found a pipe or a device, {_shown(file)!r}"
         raise ValueError(msg)
 
 
-def _status(file: str, argument: str) -> os.stat_result | None:
+def _status(file: str) -> os.stat_result | None:
     """Return the status of a file; None if it does not exist."""
     try:
         return Path(file).stat()
@@ -275,7 +272,7 @@ def _status(file: str, argument: str) -> os.stat_result | None:
         return None
     except (OSError, ValueError) as error:
         said = getattr(error, "strerror", None) or first_line(error)
-        msg = f"`{argument}` must be readable; found {listed([file])}: {said}"
+        msg = f"`files` must be readable; found {listed([file])}: {said}"
         raise ValueError(msg) from error
 
 
@@ -294,7 +291,7 @@ def _identity(file: str) -> object:
     return scheme.lower(), host, path, *asked
 
 
-def _suffix(source: str, argument: str) -> str:
+def _suffix(source: str) -> str:
     path = _local(source)
     if not is_address(path) and _is_folder(path):
         return ".parquet"
@@ -302,7 +299,7 @@ def _suffix(source: str, argument: str) -> str:
     name = re.split(r"[?#]", path, maxsplit=1)[0] if _is_web(path) else path
     suffix = Path(name).suffix.lower()
     if suffix not in _SCANS:
-        msg = f"`{argument}` must end in one of {', '.join(_SCANS)}; found {_shown(source)!r}"
+        msg = f"`files` must end in one of {', '.join(_SCANS)}; found {_shown(source)!r}"
         raise ValueError(msg)
     return suffix
 

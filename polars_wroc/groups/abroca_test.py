@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -25,20 +26,16 @@ from polars_wroc.inputs.rows import (
     polars_frame,
     with_numbers,
 )
-from polars_wroc.plans.config import When, compiled_when
-from polars_wroc.plans.queries import (
-    Fields,
-    FrameT,
-    as_struct,
-    collect,
-    join_on_keys,
-    like_input,
-    over,
-)
+from polars_wroc.plans.config import When, compiled_when, run
+from polars_wroc.plans.formulas import Fields, as_struct
+from polars_wroc.plans.queries import FrameT, collect, join_on_keys, like_input, over
 from polars_wroc.ranking.curve import if_both_classes
 from polars_wroc.ranking.sorting import ENDS_TIE, by_descending_score, window_sums, with_window_sums
 from polars_wroc.stats.proportions import TOLERANCE
 from polars_wroc.stats.variances import in_batches, seeds
+
+if TYPE_CHECKING:
+    from polars_wroc.ranking.compiled_rows import CompiledRows
 
 # Number of the group that is compared with its complement.
 MEASURED = "__measured"
@@ -72,14 +69,17 @@ def with_names(measured: pl.LazyFrame, names: pl.LazyFrame, rows: Rows) -> pl.La
     return named.select(*rows.keys, pl.exclude(rows.keys))
 
 
-def distances(ordered: pl.LazyFrame, partition_keys: Sequence[str]) -> pl.LazyFrame:
+def distances(
+    ordered: pl.LazyFrame, partition_keys: Sequence[str], numbers: range | None = None
+) -> pl.LazyFrame:
     """Compute the ``abroca`` of each group `MEASURED` from sorted rows with numbers of groups.
 
-    Groups are compared within each value of the partition keys. The area is null where the group
-    or its complement lacks a class.
+    Groups, or those of some ``numbers``, are compared within each value of the partition keys. The
+    area is null where the group or its complement lacks a class.
     """
     # Not a join, which may change the order of the rows.
-    every_group = pl.int_ranges(0, pl.col(GROUP).max() + 1, dtype=pl.UInt32)
+    first, stop = (numbers.start, numbers.stop) if numbers else (0, pl.col(GROUP).max() + 1)
+    every_group = pl.int_ranges(first, stop, dtype=pl.UInt32)
     repeated = ordered.with_columns(every_group.alias(MEASURED)).explode(MEASURED)
     sides = repeated.with_columns((pl.col(GROUP) == pl.col(MEASURED)).alias(_SIDE))
     totals = {
@@ -255,8 +255,8 @@ def abroca_test(
 
     All permutations of a LazyFrame are one query, whose memory grows with their number; those of
     a DataFrame are computed in batches, and much faster by the compiled engine (see `Config`). The
-    rows are sorted once. Time grows with the number of rows times the number of groups times the
-    number of permutations. If it is long, a line on a terminal says how many are done.
+    rows are sorted once. Time grows with the number of rows times that of permutations, and in a
+    plan times the number of groups. If it is long, a line on a terminal says how many are done.
 
     References
     ----------
@@ -295,6 +295,7 @@ def abroca_test(
     read = polars_frame(frame)
     refuse_frequency(weight, "where groups of rows are exchanged")
     rows: Rows = read_rows(read, label, score, weight, by, pos_label)
+    rows = rows.across_groups(read, rows.group_keys)
     rows.check_names(ABROCA_COLUMNS)
     numbered = number_groups(_sorted_by_all_columns(rows), within_limit)
     measured = _tested(read, rows, numbered, permutations, seed)
@@ -312,7 +313,7 @@ def _tested(
     """Compute the areas of the data and of the permutations, and the p-values."""
     ordered, names = numbered
     models, drawn = rows.model_keys, list(islice(seeds(seed), permutations))
-    when = compiled_when(frame, permutations)
+    when = rows.compiled or compiled_when(frame, permutations)
     if when:
         stacked = _compiled_distances(ordered, models, when, drawn)
     else:
@@ -368,6 +369,16 @@ def _permuted_distances(
     return in_batches(tables, 1, "batches of permutations") if eager else pl.concat(tables)
 
 
+def _distances_at_once(ordered: pl.LazyFrame, models: list[str]) -> pl.LazyFrame:
+    sorted_rows = collect(ordered)
+    groups, rows = sorted_rows[GROUP].n_unique(), max(1, sorted_rows.height)
+    every = range(max(groups, 1))
+    step = max(_ROWS_AT_ONCE // rows, 1)
+    batches = [every[first : first + step] for first in every[::step]]
+    tables = [distances(sorted_rows.lazy(), models, numbers) for numbers in batches]
+    return in_batches(tables, 1, "batches of groups")
+
+
 def _sorted_by_all_columns(rows: Rows) -> Rows:
     """Sort rows by all columns, so that results do not depend on the order of the input."""
     others = [name for name in rows.frame.collect_schema() if name != SCORE]
@@ -402,12 +413,35 @@ def _permuted(ordered: pl.LazyFrame, models: list[str], drawn: list[int]) -> pl.
     return lists.explode(GROUP, _PERMUTATION)
 
 
-def distances_to_rest(rows: Rows, within_limit: pl.Expr) -> pl.LazyFrame:
-    """Compute the ``abroca`` of each group and model; no rows for those where it is null."""
-    ordered, names = number_groups(rows, within_limit)
+def distances_to_rest(
+    rows: Rows,
+    within_limit: pl.Expr,
+    compiled: CompiledRows | None = None,
+    *,
+    eager: bool,
+) -> pl.LazyFrame:
+    """Compute the ``abroca`` of each group and model; no rows for those where it is null.
+
+    The rows may be ``compiled`` already. If they are those of a DataFrame, a plan repeats them for
+    some groups at a time.
+    """
     models = rows.model_keys
-    if rows.compiled:
-        measured = _compiled_distances(ordered, models, rows.compiled, []).drop(_PERMUTATION)
-    else:
-        measured = distances(ordered, models)
-    return with_names(measured.drop_nulls("abroca"), names, rows)
+    if rows.compiled is None:
+        ordered, names = number_groups(rows, within_limit)
+        measured = _distances_at_once(ordered, models) if eager else distances(ordered, models)
+        return with_names(measured.drop_nulls("abroca"), names, rows)
+    types = rows.frame.select(rows.keys).collect_schema()
+    schema = {**types, "abroca": pl.Float64()}
+
+    def table() -> pl.DataFrame:
+        # Needs numba, which is an extra.
+        from polars_wroc.ranking.compiled_rows import compile_rows  # noqa: PLC0415
+
+        if collect(numbered_groups(rows, within_limit)).is_empty():
+            return pl.DataFrame(schema=schema)
+        sorted_rows = compiled or compile_rows(rows, models)
+        areas = sorted_rows.areas(rows.group_keys)
+        measured = areas.select(*rows.keys, abroca=area_if_defined(pl.col("area")))
+        return measured.drop_nulls("abroca").cast(types)
+
+    return run(rows.compiled, table, schema)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import mul
 from typing import Literal
 
 import polars as pl
@@ -25,7 +27,8 @@ from polars_wroc.inputs.rows import (
 from polars_wroc.metrics.auc_variance import Moments, Units, Variance
 from polars_wroc.metrics.registry import CURVE_METRICS, ROC_AUC
 from polars_wroc.metrics.score_interval import ScoreInterval
-from polars_wroc.plans.queries import Fields, Step, aggregate, join_on_keys, over
+from polars_wroc.plans.formulas import Fields, Step, max_over
+from polars_wroc.plans.queries import aggregate, join_on_keys
 from polars_wroc.ranking.placements import RowCurve, walked_one_minus_auc
 from polars_wroc.stats.difference_tests import AucEstimate
 from polars_wroc.thresholds.registry import GAP_RATES, RATES
@@ -147,13 +150,10 @@ def sum_of_shares(value: pl.Expr, share: pl.Expr, power: int) -> pl.Expr:
     return pl.when(used.any() & (terms.null_count() == 0)).then(terms.sum())
 
 
-def relative_pairs(weights: Iterable[pl.Expr], keys: Sequence[str]) -> pl.Expr:
+def relative_pairs(weights: Iterable[pl.Expr], keys: Sequence[str], field: Fields) -> pl.Expr:
     """Multiply the weights of both classes, up to a factor that the rows of the keys share."""
-    pairs: pl.Expr = pl.lit(1.0)
-    for weight in weights:
-        # Divided by the largest, so that no product overflows or underflows.
-        pairs = pairs * weight / over(weight.max(), keys)
-    return pairs
+    # Divided by the largest, so that no product overflows or underflows.
+    return reduce(mul, (weight / max_over(weight, keys, field) for weight in weights))
 
 
 # The AUC of a group, and of the other rows that it is compared with.

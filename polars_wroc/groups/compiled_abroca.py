@@ -1,40 +1,27 @@
-"""Areas between curves after permutations of the groups, on the compiled engine."""
+"""Groups among all others on the compiled engine: placements, and areas of permuted groups."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import polars as pl
 
 from polars_wroc.inputs.columns import WEIGHT
-from polars_wroc.inputs.rows import GROUP
+from polars_wroc.inputs.rows import GROUP, Rows, numbered_groups
 from polars_wroc.kernels import compiling
-from polars_wroc.kernels.permutations import deal, measure
+from polars_wroc.kernels.across import class_sizes, deal, measure, ranked
 from polars_wroc.kernels.sorting import Array
 from polars_wroc.kernels.sums import AREA_SUMS
+from polars_wroc.metrics.auc_interval import Interval
+from polars_wroc.metrics.summary import summary_walked
 from polars_wroc.plans.config import Progress, When, run
 from polars_wroc.plans.queries import collect
+from polars_wroc.ranking.compiled_rows import OF_POSITIVES, CompiledRows, compile_rows
 from polars_wroc.ranking.numbered_rows import array_of
+from polars_wroc.ranking.placements import MISSING_ROWS, WALK_SUMS
 from polars_wroc.ranking.sorting import ENDS_TIE
-
-# Of two groups each is the complement of the other: the same sums, with the sides exchanged.
-_PAIR, _EXCHANGED = 2, [2, 3, 0, 1, 4]
-# Rows times groups of a task, which Ctrl-C cannot end; and the groups that make a permutation pay,
-# without which each group is a task.
-_MOST_ROWS, _LEAST_GROUPS = 20_000_000, 8
-
-
-class _SortedRows(NamedTuple):
-    """Sorted rows of a model: see `deal` and `measure`."""
-
-    signed: Array
-    ends_tie: Array
-    groups: Array
-    # Rows of each class, negatives first, in the groups up to each.
-    ends: Array
+from polars_wroc.thresholds.search import cells_added_up, walked_confusion_at
 
 
 def permuted_distances(
@@ -64,7 +51,7 @@ def permuted_distances(
         last = rows[GROUP].max()
         groups = 1 + last if isinstance(last, int) else 0
         parts = rows.partition_by(models, maintain_order=True) if models else [rows]
-        sums = _measure([_arrays(part, groups) for part in parts], groups, seeds)
+        sums = _measure(parts, groups, seeds)
         number, model, group = (each.ravel() for each in np.indices(sums.shape[:-1]))
         names = rows.select(models).unique(maintain_order=True)
         columns = dict(zip(AREA_SUMS, sums.reshape(-1, len(AREA_SUMS)).T, strict=True))
@@ -77,41 +64,87 @@ def permuted_distances(
     return run(when, table, schema)
 
 
-def _arrays(rows: pl.DataFrame, groups: int) -> _SortedRows:
-    weight = rows[WEIGHT]
-    signed = weight if weight.dtype == pl.Int8 else weight.cast(pl.Float64)
-    numbers, positive = rows[GROUP].to_numpy(), (weight > 0).to_numpy()
-    sizes = [np.bincount(numbers[positive == side], minlength=groups) for side in (False, True)]
-    ends = np.cumsum(sizes, axis=1).astype(np.uint64)
-    return _SortedRows(array_of(signed), array_of(rows[ENDS_TIE]), numbers, ends)
-
-
-def _measure(models: Sequence[_SortedRows], groups: int, seeds: Sequence[int]) -> Array:
+def _measure(models: Sequence[pl.DataFrame], groups: int, seeds: Sequence[int]) -> Array:
     """Sum each permutation, model and group, in the order of `AREA_SUMS`."""
     sums = np.empty((1 + len(seeds), len(models), groups, len(AREA_SUMS)))
-    measured = 1 if groups == _PAIR else groups
-    places = pl.int_range(max((len(rows.signed) for rows in models), default=0), eager=True)
-    at_once = max(_LEAST_GROUPS, _MOST_ROWS // max(1, places.len())) if seeds else 1
-    cuts = [*range(0, measured, at_once), measured]
+    places = pl.int_range(max((rows.height for rows in models), default=0), eager=True)
+    # Rows with their curve, the groups as they are, and the rows of both classes in each.
+    known = []
+    for rows in models:
+        curve, own = ranked(*(rows[name].to_numpy() for name in (WEIGHT, ENDS_TIE))), rows[GROUP]
+        known.append((curve, own.to_numpy(), class_sizes(curve, own.to_numpy(), groups)))
 
-    def permute(number: int, a: int, b: int) -> None:
+    def permute(number: int) -> None:
         hashes = array_of(places.hash(seeds[number - 1])) if number else None
-        for model, rows in enumerate(models):
-            _permute(rows, hashes, a, b, sums[number, model])
+        for model, (curve, own, sizes) in enumerate(known):
+            dealt = own
+            if hashes is not None:
+                dealt = np.empty(len(own), np.uint32)
+                ends = sizes.cumsum(axis=1).astype(np.uint64)
+                deal(hashes[: len(own)], curve.signed, ends, dealt)
+            sums[number, model] = measure(curve, dealt, sizes, [(0, groups)])
 
-    calls = [(number, a, b) for number in range(len(sums)) for a, b in pairwise(cuts)]
-    total, things = (len(sums), "permutations") if seeds else (len(calls), "groups")
-    with Progress(total, things) as progress:
-        compiling.run(permute, calls, lambda: progress.advance(total / len(calls)))
-    if groups == _PAIR:
-        sums[:, :, 1] = sums[:, :, 0][..., _EXCHANGED]
+    with Progress(len(sums), "permutations") as progress:
+        compiling.run(permute, [(number,) for number in range(len(sums))], progress.advance)
     return sums
 
 
-def _permute(rows: _SortedRows, hashes: Array | None, a: int, b: int, sums: Array) -> None:
-    """Measure the groups from a to b, permuted by hashes if there are any."""
-    groups = rows.groups
-    if hashes is not None:
-        groups = np.empty_like(rows.groups)
-        deal(hashes[: len(groups)], rows.signed, rows.ends, groups)
-    measure(rows.signed, rows.ends_tie, groups, rows.ends, a, b, sums)
+def walked_groups(
+    rows: Rows, thresholds: pl.LazyFrame, interval: Interval
+) -> tuple[CompiledRows, Callable[[Rows], tuple[pl.LazyFrame, pl.LazyFrame]]]:
+    """Sort rows once; also return what computes cells and sums of the rows by any of their keys."""
+    compiled, types = compile_rows(rows, rows.model_keys), rows.frame.collect_schema()
+    of_codes = walked_confusion_at(compiled, thresholds)
+
+    def parts(rows: Rows) -> tuple[pl.LazyFrame, pl.LazyFrame]:
+        keys = [pl.col(key).cast(types[key]) for key in rows.keys]
+        cells = rows.aggregate(of_codes, cells_added_up())
+        sums = summary_walked(compiled.walk(rows.group_keys).sums.lazy(), rows.keys, interval)
+        return cells.with_columns(keys), sums.with_columns(keys)
+
+    return compiled, parts
+
+
+def sums_of_pairs(rows: Rows, positives: str, negatives: str) -> pl.LazyFrame:
+    """Sum the rows of each pair of groups, whose numbers are in `GROUP`, as a walk does."""
+    types = rows.frame.select(rows.model_keys).collect_schema()
+    schema = _walked({positives: pl.UInt32(), negatives: pl.UInt32(), **types})
+    names = {GROUP: negatives, f"{OF_POSITIVES}{GROUP}": positives}
+
+    def table() -> pl.DataFrame:
+        pairs = compile_rows(rows, rows.model_keys).placed_across()
+        return pairs.rename(names).select(*schema).cast(schema)
+
+    assert rows.compiled is not None
+    return run(rows.compiled, table, schema)
+
+
+def sums_against_rest(
+    rows: Rows, within_limit: pl.Expr, sample: str, names: Sequence[str]
+) -> pl.LazyFrame:
+    """Sum the rows of each ``sample`` as a walk does.
+
+    Of the first of the ``names`` are the negatives of a group and the positives of the rest, of the
+    second the others.
+    """
+    schema = _walked({**rows.frame.select(rows.keys).collect_schema(), sample: pl.String()})
+
+    def table() -> pl.DataFrame:
+        if collect(numbered_groups(rows, within_limit)).is_empty():
+            return pl.DataFrame(schema=schema)
+        compiled = compile_rows(rows, rows.model_keys)
+        samples = [
+            compiled.placed_across(of_rest=True, turned=turned).with_columns(
+                pl.lit(name).alias(sample)
+            )
+            for name, turned in zip(names, (False, True), strict=True)
+        ]
+        return pl.concat(samples).select(*schema).cast(schema)
+
+    assert rows.compiled is not None
+    return run(rows.compiled, table, schema)
+
+
+def _walked(keys: dict[str, pl.DataType]) -> pl.Schema:
+    sums = dict.fromkeys(WALK_SUMS, pl.Float64())
+    return pl.Schema({**keys, MISSING_ROWS: pl.Int64(), **sums})

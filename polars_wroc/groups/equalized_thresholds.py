@@ -14,7 +14,8 @@ from polars_wroc.inputs.arguments import Costs, read_costs
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.frames import read_rows, require_groups, unless_moved
 from polars_wroc.inputs.rows import IntoColumns, Rows
-from polars_wroc.plans.queries import FrameT, as_struct, join_on_keys, like_input, over
+from polars_wroc.plans.formulas import as_struct
+from polars_wroc.plans.queries import FrameT, join_on_keys, like_input, over
 from polars_wroc.ranking.curve import MOVED, curve_frame, if_both_classes, is_origin, totals
 from polars_wroc.ranking.curve_points import on_hull
 from polars_wroc.stats.proportions import TOLERANCE

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
 
 import polars as pl
 
 from polars_wroc.groups.abroca_test import distances_to_rest
-from polars_wroc.groups.categories import Intersections, read_attributes
+from polars_wroc.groups.categories import Grouping, Intersections, read_attributes
 from polars_wroc.groups.comparisons import (
-    COMPARED_RATES,
     FAIRNESS,
-    OWN_WEIGHTS,
-    PLACE,
-    UNDEFINED,
-    Kind,
     comparison_table,
-    large_enough,
-    sample_sizes,
     score_name,
 )
-from polars_wroc.groups.references import named_segment
+from polars_wroc.groups.fairness_rows import fairness_rows
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import AUDIT_KEYS, IntoColumn, IntoWeight
 from polars_wroc.inputs.decisions import score_or_decisions
@@ -30,277 +25,88 @@ from polars_wroc.inputs.rows import IntoColumns, Rows, read_source
 from polars_wroc.metrics.auc_interval import Interval
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.metrics.summary import sum_groups, summary_of
-from polars_wroc.plans.queries import FrameT, Step, in_columns, join_on_keys, like_input, over
-from polars_wroc.stats.distributions import (
-    chi_squared_p_value,
-    f_p_value,
-    simultaneous_quantile,
-    student_score,
+from polars_wroc.plans.config import run
+from polars_wroc.plans.formulas import in_columns
+from polars_wroc.plans.queries import (
+    FrameT,
+    collect,
+    collect_all,
+    is_eager,
+    like_input,
 )
-from polars_wroc.stats.proportions import (
-    Estimate,
-    Limits,
-    RateLimits,
-    difference_limits,
-    proportion,
-    proportion_column,
-    rate_score,
-    ratio_limits,
-)
-from polars_wroc.stats.variances import design_df
 from polars_wroc.thresholds.confusion_matrix import ThresholdMetrics
 from polars_wroc.thresholds.rules import Threshold, read_threshold
 from polars_wroc.thresholds.search import cells_of_groups, common_threshold
 
-# Of more groups than this not every pair is compared, but the ends of all limits.
-MOST_IN_PAIRS = 200
+if TYPE_CHECKING:
+    from polars_wroc.ranking.compiled_rows import CompiledRows
+
+# The cells of groups, and what their AUCs are computed from.
+_Sums: TypeAlias = tuple[pl.LazyFrame, pl.LazyFrame]
 _AUC = ROC_AUC.column
-# Each criterion with the metrics it compares: it is as bad as the worst of them.
-_CRITERIA = {m.criterion: m.compares for m in FAIRNESS.values() if m.kind != "area"}
-_CRITERION, _GROUP, _GROUPS, _OTHER = "__criterion", "__group", "__groups", "__other"
-_QUANTILE = "__quantile"
-# Limits of the differences and ratios of all pairs.
-_ENDS = ("difference_low", "difference_high", "ratio_low", "ratio_high")
-# What a row has of the groups with the highest and with the lowest value.
-_OF_GROUP = ("segment", "name", "value", "n")
 
 
-def fairness_rows(
-    groups: Rows,
-    rates: pl.LazyFrame,
-    aucs: pl.LazyFrame,
-    interval: Interval,
-    min_rows: int,
-    distances: pl.LazyFrame | None = None,
-) -> pl.LazyFrame:
-    """Compute the fairness metrics from the metrics at a threshold and the AUC of each segment.
+@dataclass(frozen=True)
+class _Fairness:
+    """How the groups of checked rows are measured."""
 
-    Both tables have all columns of their steps, by the design of a survey or neither, and are
-    sorted by segment: of equal ones the first is the largest and the last the smallest. The model
-    keys of ``groups`` are those within which segments are compared. Without ``distances`` there is
-    no ABROCA.
-    """
-    within = groups.model_keys
-    weights = dict(zip(OWN_WEIGHTS, ("w_pos", "w_neg"), strict=True))
-    aucs = aucs.with_columns(**{name: pl.col(weight) for name, weight in weights.items()}).cache()
-    counts = aucs.select(*groups.keys, "n_pos", "n_neg", *OWN_WEIGHTS)
-    rates = join_on_keys(rates, counts, groups.keys)
-    # The tables are used several times but computed once.
-    aucs = _with_enough_rows(aucs, [_AUC], min_rows).cache()
-    rates = _with_enough_rows(rates, COMPARED_RATES.values(), min_rows).cache()
-    table = _largest_gaps(rates, aucs, within, interval)
-    if distances is not None:
-        # With the counts of all segments, from which those of the complements follow.
-        areas = join_on_keys(counts, distances, groups.keys)
-        in_rest = [over(count.sum(), within) - count >= min_rows for count in sample_sizes(_AUC)]
-        enough = pl.all_horizontal(large_enough(_AUC, min_rows), *in_rest)
-        areas = areas.with_columns(pl.when(enough).then("abroca").alias("value"))
-        table = pl.concat([table, _largest_area(areas, within)], how="diagonal")
-    names = [m.name for m in FAIRNESS.values() if distances is not None or m.kind != "area"]
-    places = rates.select(within).unique(maintain_order=True).with_row_index(PLACE)
-    every = places.join(pl.LazyFrame({"metric": names}), how="cross", maintain_order="left_right")
-    shown = pl.coalesce("gap", "ratio", pl.when(pl.col("reference") == "rest").then("value"))
-    undefined = pl.when(shown.is_null()).then(pl.lit(UNDEFINED))
-    return join_on_keys(every, table, [*within, "metric"]).with_columns(reason=undefined)
+    rows: Rows
+    divisions: Sequence[Grouping]
+    thresholds: pl.LazyFrame
+    metrics: ThresholdMetrics
+    interval: Interval
+    min_rows: int
+    # Whether groups are so few that each is compared with the rest.
+    within_limit: pl.Expr
 
+    def table(self, *, eager: bool) -> pl.LazyFrame:
+        """Compute the rows of the table, by the engine that is to compute them."""
+        if self.rows.compiled is None:
+            return self._planned(eager=eager)
 
-def _with_enough_rows(table: pl.LazyFrame, metrics: Iterable[str], min_rows: int) -> pl.LazyFrame:
-    """Keep the values of metrics for which the segment has enough rows; count these."""
-    metrics = list(metrics)
-    counts = {f"n_{m}": pl.min_horizontal(sample_sizes(m)) for m in metrics}
-    return table.with_columns(
-        *(pl.when(large_enough(m, min_rows)).then(m).alias(m) for m in metrics),
-        **{name: count.cast(pl.Int64, strict=False) for name, count in counts.items()},
-    )
+        def schema() -> pl.Schema:
+            return self._planned(eager=False).collect_schema()
 
+        return run(self.rows.compiled, self._walked, schema)
 
-def _largest_gaps(
-    rates: pl.LazyFrame, aucs: pl.LazyFrame, within: Sequence[str], interval: Interval
-) -> pl.LazyFrame:
-    """Find the largest difference and the smallest ratio, with limits and p-values of any gap.
+    def _planned(self, *, eager: bool) -> pl.LazyFrame:
+        def sums_of(rows: Rows) -> _Sums:
+            return cells_of_groups(rows, self.thresholds), sum_groups(rows, self.interval)
 
-    Each metric of a criterion has its share of the error.
-    """
-    segments = [
-        _with_limits(aucs if metric == _AUC else rates, criterion, metric, within, interval)
-        for criterion, metrics in _CRITERIA.items()
-        for metric in metrics
-    ]
-    # Numbered, so that a group is not compared with itself.
-    groups = pl.concat(segments).with_row_index(_GROUP).cache()
-    keys = [*within, _CRITERION, "metric"]
-    limits = pl.concat([_of_pairs(groups, keys), _of_ends(groups, keys)])
-    table = _extremes(groups, keys)
-    for each in (limits, _alike(groups, keys, designed=interval.designed)):
-        table = join_on_keys(table, each, keys)
-    table = table.cache()
-    kinds: tuple[Kind, ...] = ("difference", "ratio")
-    return pl.concat([_worst(table, kind, within) for kind in kinds], how="diagonal")
+        return self._of(replace(self.rows, compiled=None), sums_of, eager=eager)
 
+    def _walked(self) -> pl.DataFrame:
+        # Needs numba, which is an extra.
+        from polars_wroc.groups.compiled_abroca import walked_groups  # noqa: PLC0415
 
-def _with_limits(
-    table: pl.LazyFrame, criterion: str, metric: str, within: Sequence[str], interval: Interval
-) -> pl.LazyFrame:
-    """One row per group with a value, with its limits at the quantile for so many groups.
+        compiled, sums_of = walked_groups(self.rows, self.thresholds, self.interval)
+        return collect(self._of(self.rows, sums_of, compiled, eager=True), reproducible=True)
 
-    An AUC has no effective sample size.
-    """
-    counted = table.drop_nulls(metric).with_columns(over(pl.len(), within).alias(_GROUPS))
-    level = 1 - (1 - interval.level) / len(_CRITERIA[criterion])
-    simultaneous = quantile = simultaneous_quantile(level, pl.col(_GROUPS))
-    df = size = pl.lit(None, pl.Float64)
-    if metric != _AUC:
-        rate = proportion(metric, pl.col)
-        size, quantile = rate.effective_size, rate_score(quantile, rate.inverse_df)
-    if interval.designed:
-        df = design_df(pl.col)
-        quantile = student_score(simultaneous, df)
-    ends: list[Step]
-    if metric == _AUC:
-        ends = [lambda field: interval.score_limits(field, field(_QUANTILE))._asdict()]
-    else:
-        size_at, slope = (proportion_column(metric, part) for part in ("size", "slope"))
-        ends = RateLimits(metric, size_at, slope, _QUANTILE, *Limits._fields).steps
-    return in_columns(counted.with_columns(quantile.alias(_QUANTILE)), ends).select(
-        *within,
-        pl.lit(criterion).alias(_CRITERION),
-        pl.col(_GROUPS),
-        metric=pl.lit(metric),
-        segment=AUDIT_KEYS[1],
-        name=named_segment(),
-        value=metric,
-        n=f"n_{metric}",
-        low="low",
-        high="high",
-        size=size,
-        df=df,
-    )
-
-
-def _extremes(groups: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
-    """Reduce the groups to the two with the largest and the smallest value, if there are two."""
-    value, several = pl.col("value"), pl.when(pl.len() > 1)
-    # The first of the largest and the last of the smallest, so that two groups are two different
-    # ones. Not by arg_max, which returns any of the largest values of a sorted column.
-    columns: dict[str, pl.Expr] = {}
-    for name in _OF_GROUP:
-        highest = pl.col(name).filter(value == value.max()).first()
-        lowest = pl.col(name).filter(value == value.min()).last()
-        columns |= {f"{name}_max": several.then(highest), f"{name}_min": several.then(lowest)}
-    # The order decides between groups with equal values; without the option it may change.
-    return groups.group_by(keys, maintain_order=True).agg(**columns)
-
-
-def _of_pairs(groups: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
-    """Compare every group with every other."""
-    few = groups.filter(pl.col(_GROUPS) <= MOST_IN_PAIRS)
-    pairs = join_on_keys(few, few, keys, how="inner", maintain_order="none", suffix=_OTHER)
-    pairs = pairs.filter(pl.col(_GROUP) != pl.col(f"{_GROUP}{_OTHER}"))
-    one, other = (
-        Estimate(*(pl.col(f"{part}{suffix}") for part in Estimate._fields))
-        for suffix in ("", _OTHER)
-    )
-    gap, ratio = difference_limits(one, other), ratio_limits(one, other)
-    ends = (gap.low.max(), gap.high.max(), ratio.low.min(), ratio.high.min())
-    return _known_ends(pairs, keys, ends)
-
-
-def _of_ends(groups: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
-    """Bound what the pairs of many groups would give by the ends of the limits of all groups."""
-    many = groups.filter(pl.col(_GROUPS) > MOST_IN_PAIRS)
-    low, high = pl.col("low"), pl.col("high")
-    gaps = (low.max() - high.min(), high.max() - low.min())
-    ratios = (low.min() / high.max(), high.min() / low.max())
-    return _known_ends(many, keys, (*gaps, *ratios))
-
-
-def _known_ends(
-    table: pl.LazyFrame, keys: Sequence[str], ends: tuple[pl.Expr, pl.Expr, pl.Expr, pl.Expr]
-) -> pl.LazyFrame:
-    """Aggregate limits; null unless every group has some, of ratios also if all values are 0."""
-    known = pl.col("low").null_count() == 0
-    defined = {"difference": known, "ratio": known & (pl.col("value").max() > 0)}
-    columns = {
-        name: pl.when(defined[name.partition("_")[0]]).then(end)
-        for name, end in zip(_ENDS, ends, strict=True)
-    }
-    return table.group_by(keys, maintain_order=True).agg(**columns)
-
-
-def _alike(groups: pl.LazyFrame, keys: Sequence[str], *, designed: bool) -> pl.LazyFrame:
-    """Test that all groups have the same proportion, by chi-squared with effective sizes.
-
-    By the design of a survey the statistic has an estimated variance, with the degrees of freedom
-    of the group that has most.
-    """
-    value, size = pl.col("value"), pl.col("size")
-    mean = over((size * value).sum(), keys) / over(size.sum(), keys)
-    measured = groups.with_columns(mean=mean)
-    mean = pl.col("mean")
-    statistic = (size * (value - mean) ** 2).sum() / (mean * (1 - mean)).first()
-    known = pl.when(size.null_count() == 0)
-    # Without variance all groups are alike.
-    tested = known.then(pl.when((mean * (1 - mean)).first() > 0).then(statistic).otherwise(0.0))
-    sums = measured.group_by(keys, maintain_order=True).agg(
-        statistic=tested,
-        df=pl.len().cast(pl.Int64) - 1,
-        df_of_variance=pl.col("df").max(),
-    )
-    p_value = chi_squared_p_value(pl.col("statistic"), pl.col("df"))
-    if designed:
-        p_value = f_p_value(pl.col("statistic"), pl.col("df"), pl.col("df_of_variance"))
-    return sums.select(*keys, p_value=p_value)
-
-
-def _worst(table: pl.LazyFrame, kind: Kind, within: Sequence[str]) -> pl.LazyFrame:
-    """Reduce the metrics of a criterion to the worst; null unless all are known."""
-    is_ratio = kind == "ratio"
-    high, low, number = pl.col("value_max"), pl.col("value_min"), pl.col("number")
-    worst = number.min() if is_ratio else number.max()
-    metrics = pl.col(_CRITERION).replace_strict({c: len(m) for c, m in _CRITERIA.items()})
-    expected = pl.col("expected").first()
-    alone = pl.col("expected") == 1
-    known = pl.when((number.count() == expected) | alone.first())
-
-    def of_worst(column: str) -> pl.Expr:
-        return known.then(pl.col(column).filter((number == worst) | alone).first())
-
-    def of_all(column: str) -> pl.Expr:
-        end = pl.col(column)
-        return pl.when(end.count() == expected).then(end.min() if is_ratio else end.max())
-
-    (own, other), shown = (("min", "max"), "ratio") if is_ratio else (("max", "min"), "gap")
-    p_value = pl.col("p_value")
-    smallest = (p_value.min() * p_value.count()).clip(upper_bound=1.0)
-    columns = {
-        "segment": of_worst(f"segment_{own}"),
-        "n": of_worst(f"n_{own}"),
-        "value": of_worst(f"value_{own}"),
-        "reference": of_worst(f"name_{other}"),
-        "n_reference": of_worst(f"n_{other}"),
-        "reference_value": of_worst(f"value_{other}"),
-        shown: known.then(worst),
-        f"{shown}_low": of_all(f"{kind}_low").clip(lower_bound=0.0),
-        f"{shown}_high": of_all(f"{kind}_high").clip(upper_bound=1.0),
-        "p_value": pl.when(p_value.count() == expected).then(smallest),
-    }
-    numbers = pl.when(high > 0).then(low / high) if is_ratio else high - low
-    of_criteria = table.with_columns(number=numbers, expected=metrics)
-    of_criteria = of_criteria.group_by(*within, _CRITERION, maintain_order=True).agg(**columns)
-    named = of_criteria.with_columns(metric=pl.col(_CRITERION) + f"_{kind}").drop(_CRITERION)
-    return named.filter(pl.col("metric").is_in([*FAIRNESS]))
-
-
-def _largest_area(areas: pl.LazyFrame, within: Sequence[str]) -> pl.LazyFrame:
-    """Find the segment whose curve is farthest from that of its complement."""
-    known, value = areas.drop_nulls("value"), pl.col("value")
-    largest = pl.col(AUDIT_KEYS[1]).filter(value == value.max()).first()
-    metric = next(metric.name for metric in FAIRNESS.values() if metric.kind == "area")
-    return (
-        known.group_by(within, maintain_order=True)
-        .agg(segment=largest, value=value.max())
-        .with_columns(metric=pl.lit(metric), reference=pl.lit("rest"))
-    )
+    def _of(
+        self,
+        rows: Rows,
+        sums_of: Callable[[Rows], _Sums],
+        compiled: CompiledRows | None = None,
+        *,
+        eager: bool,
+    ) -> pl.LazyFrame:
+        within = [AUDIT_KEYS[0], *rows.model_keys]
+        groups = Rows(rows.frame, [*AUDIT_KEYS, *rows.model_keys], within)
+        tables: list[list[pl.LazyFrame]] = [[], [], []]
+        for division in self.divisions:
+            grouped = rows.regrouped(division.keys)
+            areas = distances_to_rest(grouped, self.within_limit, compiled, eager=eager)
+            for part, table in zip((*sums_of(grouped), areas), tables, strict=True):
+                table.append(division.named_once(part.sort(grouped.keys), rows.model_keys))
+        plans = [pl.concat(each) for each in tables]
+        if eager:
+            # Together, since they read the same rows.
+            plans = [table.lazy() for table in collect_all(plans)]
+        cells, sums, areas = plans
+        rates = in_columns(cells, self.metrics.steps, at_once=eager)
+        aucs = summary_of(sums, self.interval, at_once=eager)
+        tests = self.interval, self.min_rows
+        return fairness_rows(groups, rates, aucs, *tests, areas, at_once=eager)
 
 
 def fairness(
@@ -340,9 +146,9 @@ def fairness(
         AUC, and of each class of the complement too for an ABROCA; all rows for a selection rate,
         positives for a tpr, negatives for an fpr, rows predicted positive for a ppv.
     max_groups
-        With more groups than this ``max_abroca`` is null: its time and memory grow with the
-        number of rows times the number of groups, those of all other metrics with the number of
-        rows.
+        With more groups than this ``max_abroca`` is null: in a plan its time, and of a LazyFrame
+        its memory, grow with the number of rows times the number of groups. On the compiled engine
+        (see `Config`) they grow with the number of rows, as those of all other metrics do.
     design
         Clusters, a `Survey` or `ReplicateWeights`: see `summary`. All
         limits and tests then use the variances of the design and its degrees of freedom.
@@ -450,23 +256,18 @@ def fairness(
     given = source, label, score, weight, attributes, pos_label
     rows: Rows = read_rows(*given, survey=survey, selected=selected, called="attributes")
     divisions = read_attributes(rows, intersections)
+    rows = rows.across_groups(source, *(division.keys for division in divisions))
     thresholds = common_threshold(rows, choice)
-    metrics = ThresholdMetrics(level, designed=survey.given)
-    interval = Interval(level, "score", designed=survey.given).for_rows(rows)
-    tables: list[list[pl.LazyFrame]] = [[], [], []]
-    for division in divisions:
-        grouped = rows.regrouped(division.keys)
-        parts = (
-            in_columns(cells_of_groups(grouped, thresholds), metrics.steps),
-            summary_of(sum_groups(grouped, interval), interval),
-            distances_to_rest(grouped, within_limit),
-        )
-        for part, table in zip(parts, tables, strict=True):
-            table.append(division.named_once(part.sort(grouped.keys), rows.model_keys))
-    within = [AUDIT_KEYS[0], *rows.model_keys]
-    groups = Rows(rows.frame, [*AUDIT_KEYS, *rows.model_keys], within)
-    rates, aucs, distances = (pl.concat(each) for each in tables)
-    found = fairness_rows(groups, rates, aucs, interval, least, distances)
+    measured = _Fairness(
+        rows,
+        divisions,
+        thresholds,
+        ThresholdMetrics(level, designed=survey.given),
+        Interval(level, "score", designed=survey.given).for_rows(rows),
+        least,
+        within_limit,
+    )
+    found = measured.table(eager=is_eager(frame))
     if name is None:
         of_score = [metric.name for metric in FAIRNESS.values() if _AUC in metric.compares]
         found = found.filter(~pl.col("metric").is_in(of_score))

@@ -48,15 +48,17 @@ from polars_wroc.metrics.auc_variance import auc_influences, units_of
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.metrics.score_interval import SKEWNESS, ScoreInterval
 from polars_wroc.plans.config import run
-from polars_wroc.plans.queries import (
+from polars_wroc.plans.formulas import (
     Fields,
     Step,
+    all_of,
     as_struct,
-    collect,
+    first_of,
     in_columns,
-    join_on_keys,
-    sum_unless_null,
+    min_of,
+    when,
 )
+from polars_wroc.plans.queries import FrameT, collect, join_on_keys
 from polars_wroc.ranking.curve import CELL_SUMS
 from polars_wroc.ranking.placements import add_placements, row_curve, walked_class_counts
 from polars_wroc.ranking.sorting import by_descending_score
@@ -65,9 +67,8 @@ from polars_wroc.stats.proportions import Limits, WeightedCount, rate_columns
 from polars_wroc.stats.variances import DESIGN_DF, design_df, design_effect
 from polars_wroc.thresholds.registry import GAP_RATES
 from polars_wroc.thresholds.search import (
-    ROWS_REJECTED,
-    ROWS_SELECTED,
     cell_counts,
+    cells_added_up,
     confusion_at,
     rate_variance,
     unit_cells,
@@ -135,27 +136,30 @@ _ROW_SCHEMA: dict[str, type[pl.DataType]] = {
 }
 
 
-def compare(
-    measured: Measured, keys: Sequence[str], reference: Reference, tests: GapTests
+def with_references(
+    measured: Measured, keys: Sequence[str], reference: Reference, *, at_once: bool = False
 ) -> pl.LazyFrame:
-    """Compare segments: a row for each metric, with p-values that are not adjusted yet."""
+    """Add to the sums and cells of segments those of what they are compared with."""
     sums, cells, survey = measured
-    table = in_columns(sums, reference.steps)
+    table = in_columns(in_columns(sums, reference.choosing), reference.steps, at_once=at_once)
     if survey is not None:
         table = in_columns(survey.with_variances(table, reference), [_design_effects])
+    if cells is not None:
+        others = {other_name(name): reference.cell(pl.col(name)) for name in CELL_SUMS}
+        table = join_on_keys(table, cells, keys).with_columns(**others)
+    return reference.with_pairs(table)
+
+
+def compare(table: FrameT, keys: Sequence[str], reference: Reference, tests: GapTests) -> FrameT:
+    """Compare segments: a row for each metric, with p-values that are not adjusted yet."""
     intervals = [each.interval(designed=tests.designed) for each in (OF_GROUP, OF_REFERENCE)]
     table = in_columns(table, interval_steps(intervals))
-    if cells is not None:
-        others: Step = lambda field: {  # noqa: E731
-            other_name(name): reference.cell(field(name)) for name in CELL_SUMS
-        }
-        table = in_columns(join_on_keys(table, cells, keys), [others])
+    columns = table.collect_schema().names()
     rows = [] if tests.rates_alone else [_auc_row(intervals, reference, tests)]
-    if cells is not None:
+    if CELL_SUMS[0] in columns:
         rows += [_rate_row(rate, reference, tests) for rate in GAP_RATES]
-    kept = [PLACE] if PLACE in sums.collect_schema() else []
-    paired = reference.with_pairs(table)
-    listed = paired.select(
+    kept = [PLACE] if PLACE in columns else []
+    listed = table.select(
         *keys,
         *kept,
         *OWN_WEIGHTS,
@@ -181,7 +185,7 @@ def _as_row(columns: dict[str, pl.Expr]) -> pl.Expr:
 
 def _design_effects(field: Fields) -> dict[str, pl.Expr]:
     """Add how many times larger the variances are than if rows were independent."""
-    known = pl.when(field(AUC_DF).is_not_null())
+    known = when(field(AUC_DF).is_not_null())
     return {
         each.column("design_effect"): known.then(
             design_effect(field(rate_variance(name)), field(each.column("variance")))
@@ -197,10 +201,10 @@ def _shared(name: str, metric: Metric, reference: Reference, tests: GapTests) ->
     in_reference = [reference.sample_size(count) >= tests.min_rows for count in counts]
     row = {
         "metric": pl.lit(name),
-        "n": pl.min_horizontal(counts),
-        "n_reference": pl.min_horizontal(reference.rows(count) for count in counts),
-        "enough": pl.all_horizontal(enough),
-        "enough_for_test": pl.all_horizontal(*enough, *in_reference),
+        "n": min_of(counts),
+        "n_reference": min_of(reference.rows(count) for count in counts),
+        "enough": all_of(enough),
+        "enough_for_test": all_of(*enough, *in_reference),
         "has_ratio": pl.lit(metric.has_ratio),
         "of_all": pl.lit(value=False),
         "least": pl.lit(metric.least),
@@ -212,7 +216,7 @@ def _shared(name: str, metric: Metric, reference: Reference, tests: GapTests) ->
         row |= {"correlation": correlation(name, pl.col), "df": design_df(pl.col, df)}
         row["df_own"] = design_df(pl.col, own_df(df))
         # The fewer, where there is an AUC.
-        row["df_of_verdict"] = pl.coalesce(design_df(pl.col, AUC_DF), design_df(pl.col))
+        row["df_of_verdict"] = first_of(design_df(pl.col, AUC_DF), design_df(pl.col))
     return row
 
 
@@ -265,7 +269,7 @@ def _logit_test(level: float, picked_from: pl.Expr | None) -> dict[str, pl.Expr]
     # With perfect separation the estimated variance is 0, which is no estimate of precision.
     known = (own.variance > 0) & (other.variance > 0)
     known &= pl.col(DIFFERENCE).is_not_null()
-    variance = pl.when(known).then(own.variance + other.variance)
+    variance = when(known).then(own.variance + other.variance)
     parts = auc_difference_test(own, other, variance, level, picked_from)
     share = pl.col(SHARE)
     return {name: v if name == "p_value" else share * v for name, v in parts.items()}
@@ -295,7 +299,7 @@ def _rates(field: Fields, *, designed: bool) -> dict[str, pl.Expr]:
         variance = field(f"variance_{side}") if designed else None
         rate = rate_columns(WeightedCount(*sums[:3]), WeightedCount(*sums[3:]), variance)
         for name, value in rate.items():
-            known = pl.when(is_rate(field)).then(value)
+            known = when(is_rate(field)).then(value)
             of_auc = known.otherwise(field(f"{name}_{side}")) if name in _AUC_PARTS else known
             columns[f"{name}_{side}"] = of_auc
     return columns
@@ -303,12 +307,12 @@ def _rates(field: Fields, *, designed: bool) -> dict[str, pl.Expr]:
 
 def _gaps_of_rates(field: Fields) -> dict[str, pl.Expr]:
     own, other, share = field("value_own"), field("value_other"), field("share")
-    gap = pl.when(~field(IS_REFERENCE)).then(share * (own - other))
+    gap = when(~field(IS_REFERENCE)).then(share * (own - other))
     # The rate of all rows is a mean of those of the segment and of the others.
-    reference = pl.when(field("of_all")).then((1 - share) * own + share * other).otherwise(other)
+    reference = when(field("of_all")).then((1 - share) * own + share * other).otherwise(other)
     columns = {"gap": gap, "reference_value": reference}
     return {
-        name: pl.when(is_rate(field)).then(value).otherwise(field(name))
+        name: when(is_rate(field)).then(value).otherwise(field(name))
         for name, value in columns.items()
     }
 
@@ -318,13 +322,24 @@ def gap_rows(
     keys: Sequence[str],
     references: Sequence[tuple[pl.Expr, Reference]],
     tests: GapTests,
+    *,
+    at_once: bool,
 ) -> pl.LazyFrame:
-    """Compare the segments for which a condition holds with a reference each, as `compare` does."""
+    """Compare the segments for which a condition holds with a reference each, as `compare` does.
+
+    If ``at_once``, the few rows of segments are computed, which takes less time than to plan them.
+    """
     sums = measured.sums.with_row_index(PLACE)
-    return pl.concat(
-        compare(measured._replace(sums=sums.filter(some)), keys, reference, tests)
-        for some, reference in references
-    )
+    compared = []
+    for some, reference in references:
+        of_some = measured._replace(sums=sums.filter(some))
+        table = with_references(of_some, keys, reference, at_once=at_once)
+        compared.append(
+            compare(collect(table), keys, reference, tests).lazy()
+            if at_once
+            else compare(table, keys, reference, tests)
+        )
+    return pl.concat(compared)
 
 
 @dataclass(frozen=True)
@@ -336,6 +351,8 @@ class GroupGaps:
     references: CategoryReference
     thresholds: pl.LazyFrame | None
     tests: GapTests
+    # Whether the segments are computed at once, as those of rows in memory.
+    at_once: bool
 
     @property
     def auc_sums(self) -> AucSums:
@@ -390,9 +407,6 @@ class GroupGaps:
         compiled = compile_rows(rows, rows.model_keys)
         types = rows.frame.collect_schema()
         smallest = None if thresholds is None else walked_confusion_at(compiled, thresholds)
-        # Null without a threshold.
-        summed = (*CELL_SUMS, ROWS_SELECTED, ROWS_REJECTED)
-        added: dict[str, pl.Expr] = {name: sum_unless_null(pl.col(name)) for name in summed}
         parts: list[Measured] = []
         for division in self.divisions:
             grouped = rows.regrouped(division.keys)
@@ -403,25 +417,30 @@ class GroupGaps:
             sums = division.named_once(with_bin_slack(sums, grouped), rows.model_keys)
             cells = None
             if smallest is not None:
-                # Null without a threshold.
-                cells = division.named(grouped.aggregate(smallest, added).with_columns(keys))
+                cells = grouped.aggregate(smallest, cells_added_up()).with_columns(keys)
+                cells = division.named(cells)
             parts.append(Measured(sums, cells))
         return added_up(parts)
 
     def table(self) -> pl.LazyFrame:
         """Compute the gaps, by the engine that is to compute them."""
-        planned = self._of(self.planned())
         if self.rows.compiled is None:
-            return planned
+            return self._of(self.planned(), at_once=self.at_once)
 
         def table() -> pl.DataFrame:
-            return collect(self._of(self._walked()), reproducible=True)
+            return collect(self._of(self._walked(), at_once=True), reproducible=True)
 
-        return run(self.rows.compiled, table, planned.collect_schema())
+        def schema() -> pl.Schema:
+            return self._of(self.planned(), at_once=False).collect_schema()
 
-    def _of(self, measured: Measured) -> pl.LazyFrame:
+        return run(self.rows.compiled, table, schema)
+
+    def _of(self, measured: Measured, *, at_once: bool) -> pl.LazyFrame:
         marked = self.references.marked(measured.sums, self.partition_keys)
         references = self.of_segments(self.partition_keys)
         tests = self.tests.of(reference for _, reference in references)
-        rows = gap_rows(measured._replace(sums=marked), self.keys, references, tests)
+        of_marked = measured._replace(sums=marked)
+        rows = gap_rows(of_marked, self.keys, references, tests, at_once=at_once)
+        if at_once:
+            return judged(collect(rows), self.partition_keys, tests).lazy()
         return judged(rows, self.partition_keys, tests)

@@ -17,7 +17,7 @@ from polars_wroc.inputs.decisions import score_or_decisions
 from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.frames import read_rows, read_rows_within, require_groups
 from polars_wroc.inputs.rows import IntoColumns, Rows, read_source
-from polars_wroc.plans.queries import FrameT, like_input
+from polars_wroc.plans.queries import FrameT, is_eager, like_input
 from polars_wroc.stats.difference_tests import Adjust, check_options
 from polars_wroc.thresholds.rules import Threshold, read_threshold
 from polars_wroc.thresholds.search import common_threshold
@@ -266,7 +266,7 @@ def group_gaps(
         designed=survey.given,
         rates_alone=name is None,
     )
-    compared = GroupGaps(groups, divisions, references, thresholds, tests)
+    compared = GroupGaps(groups, divisions, references, thresholds, tests, is_eager(frame))
     more: tuple[str, ...] = ()
     if by_strata:
         more, table = WITHIN_COLUMNS, GapsWithinStrata(compared, by_strata).table()

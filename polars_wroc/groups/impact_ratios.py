@@ -25,6 +25,7 @@ from polars_wroc.groups.comparison_tests import (
     difference_test,
     has_few_events,
     limits_at,
+    p_value_of_picked,
     quantile_of,
     rate_p_value,
     rates_of_rows,
@@ -70,11 +71,11 @@ from polars_wroc.inputs.decisions import (
 from polars_wroc.inputs.designs import Design, SampleDesign, read_design
 from polars_wroc.inputs.frames import require_groups
 from polars_wroc.inputs.rows import IntoColumns, read_source
+from polars_wroc.plans.formulas import Fields, Step, in_columns, when
 from polars_wroc.plans.queries import (
-    Fields,
     FrameT,
     aggregate,
-    in_columns,
+    is_eager,
     join_on_keys,
     like_input,
     over,
@@ -88,7 +89,6 @@ from polars_wroc.stats.difference_tests import (
     check_options,
 )
 from polars_wroc.stats.distributions import (
-    picked,
     simultaneous_quantile,
     student_quantile,
     student_score,
@@ -119,6 +119,7 @@ _PARTS = (
 )
 # Whether a category, then also its reference, has enough rows to be judged.
 _ENOUGH = "__enough"
+_GROUPS, _IS_NAMED = "__groups", "__is_named"
 # Quantiles of the limits of a rate, and of those of all ratios at once.
 _QUANTILE, _JOINT_QUANTILE = "__quantile", "__joint_quantile"
 
@@ -134,6 +135,7 @@ class ImpactRatios:
     adjust: Adjust
     designed: bool
     min_rows: int = 0
+    at_once: bool = True
 
     def table(
         self, cells: pl.LazyFrame, of_units: pl.LazyFrame | None, design: SampleDesign | None
@@ -143,16 +145,24 @@ class ImpactRatios:
         marked = self.categories.marked(self._rates(cells, units))
         chosen = self.categories.with_highest(marked, pl.col("value_own"))
         names = [SEGMENT, "n", _ENOUGH, *(f"{part}_own" for part in _PARTS)]
-        compared = in_columns(self.categories.with_reference(chosen, names), [self._both])
+        compared = self.categories.with_reference(chosen, names).with_columns(**self._numbers())
+        steps: list[Step] = [self._both]
         if units is not None:
             group = Reference(self.categories.partition_keys, "row")
-            compared = units.with_variances(compared, group).cache()
+            compared = units.with_variances(in_columns(compared, steps), group)
+            steps = []
         test = difference_test(designed=True).steps if units else [*COMMON.steps, rates_of_rows]
         limits = [*limits_at(_QUANTILE, "own"), *limits_at(_JOINT_QUANTILE)]
-        tested = in_columns(compared, [self._quantiles, *test, *limits, self._ratios])
-        p_value = picked(pl.col("p_value"), pl.col(PICKED_FROM))
-        tested = tested.with_columns(p_value=p_value)
-        return in_columns(adjusted(tested, self.adjust), [self._verdicts, self._reasons])
+        steps += [self._quantiles, *test, *limits, self._ratios, p_value_of_picked]
+        tested = in_columns(compared, steps, at_once=self.at_once)
+        judged: list[Step] = [self._verdicts, self._reasons]
+        return in_columns(adjusted(tested, self.adjust), judged, at_once=self.at_once)
+
+    def _numbers(self) -> dict[str, pl.Expr]:
+        """Count the categories that are compared, and mark where one was named as reference."""
+        compared = pl.col(COMPARED) & pl.col("value_own").is_not_null()
+        number = over(compared.sum().cast(pl.Int64), self.categories.partition_keys)
+        return {_GROUPS: number, _IS_NAMED: self.categories.reference.is_named}
 
     def _units(self, cells: pl.LazyFrame, design: SampleDesign) -> SurveyGaps:
         """Return the sampling units of each category, by the design of a survey."""
@@ -190,18 +200,18 @@ class ImpactRatios:
             "n": n,
             _ENOUGH: (n >= self.min_rows).fill_null(value=False),
             "n_missing": field(ROWS_MISSING),
-            "weight": pl.when(n == 0).then(0.0).otherwise(cell(weight)),
+            "weight": when(n == 0).then(0.0).otherwise(cell(weight)),
             "n_selected": field(ROWS_SELECTED).fill_null(0),
             **{f"{part}_own": rate[part] for part in _PARTS},
         }
 
     def _both(self, field: Fields) -> dict[str, pl.Expr]:
         """Name the columns of the reference, and the difference that is tested."""
-        known = pl.when(~field(UNKNOWN))
+        known = when(~field(UNKNOWN))
         other = {f"{part}_other": field(other_name(f"{part}_own")) for part in _PARTS}
         difference = field("value_own") - other["value_other"]
         return other | {
-            "gap": pl.when(_is_tested(field)).then(difference),
+            "gap": when(_is_tested(field)).then(difference),
             "share": pl.lit(1.0),
             "skew": pl.lit(0.0),
             **{f"size_test_{side}": pl.lit(None, pl.Float64) for side in SIDES},
@@ -214,15 +224,13 @@ class ImpactRatios:
     def _quantiles(self, field: Fields) -> dict[str, pl.Expr]:
         """Add the quantiles of the limits of one rate, and of those of all ratios at once."""
         tail = (1 + self.level) / 2
-        compared = field(COMPARED) & field("value_own").is_not_null()
-        groups = over(compared.sum().cast(pl.Int64), self.categories.partition_keys)
+        groups, is_named = field(_GROUPS), field(_IS_NAMED)
         # Sidak's, for independent comparisons with one category that was named.
-        several = pl.when(groups > 1).then(groups - 1)
-        named = upper_quantile((1 - pl.lit(self.level) ** (1 / several)) / 2)
+        several = when(groups > 1).then(groups - 1)
+        named = upper_quantile((1 - self.level ** (1 / several)) / 2)
         highest = simultaneous_quantile(self.level, groups)
-        is_named = self.categories.reference.is_named
-        joint = pl.when(is_named).then(named).otherwise(highest)
-        columns = {PICKED_FROM: pl.when(~is_named).then(groups)}
+        joint = when(is_named).then(named).otherwise(highest)
+        columns = {PICKED_FROM: when(~is_named).then(groups)}
         joint_of = [quantile_of(_JOINT_QUANTILE, side) for side in SIDES]
         if not self.designed:
             lost = [field(f"inverse_df_{side}") for side in SIDES]
@@ -239,9 +247,9 @@ class ImpactRatios:
         }
 
     def _ratios(self, field: Fields) -> dict[str, pl.Expr]:
-        own = side_at("own", _QUANTILE)
-        ratio = ratio_of(_JOINT_QUANTILE, designed=self.designed)
-        tested = pl.when(_is_tested(field))
+        own = side_at("own", _QUANTILE, field)
+        ratio = ratio_of(_JOINT_QUANTILE, field, designed=self.designed)
+        tested = when(_is_tested(field))
         p_value = (
             field(difference_test(designed=True).p_value)
             if self.designed
@@ -253,7 +261,7 @@ class ImpactRatios:
             "value": own.value,
             "value_low": own.low,
             "value_high": own.high,
-            "ratio": pl.when(~field(UNKNOWN)).then(ratio.value),
+            "ratio": when(~field(UNKNOWN)).then(ratio.value),
             **limits,
             "p_value": tested.then(p_value),
         }
@@ -263,23 +271,23 @@ class ImpactRatios:
         ratio, low, high = (field(name) for name in RATIOS)
         below, above = high < FOUR_FIFTHS, (low >= FOUR_FIFTHS) & (ratio >= FOUR_FIFTHS - TOLERANCE)
         verdict = (
-            pl.when(below.fill_null(value=False), _ENOUGH)
+            when(below.fill_null(value=False) & field(_ENOUGH))
             .then(pl.lit(DIFFERENT))
-            .when(above.fill_null(value=False), _ENOUGH)
+            .when(above.fill_null(value=False) & field(_ENOUGH))
             .then(pl.lit(ALIKE))
             .when(ratio.is_not_null())
             .then(pl.lit(TOO_LITTLE))
         )
-        return {"verdict": pl.when(_is_tested(field)).then(verdict)}
+        return {"verdict": when(_is_tested(field)).then(verdict)}
 
     def _reasons(self, field: Fields) -> dict[str, pl.Expr]:
         """Say why there is no verdict, or no test."""
         reason = (
-            pl.when(UNKNOWN)
+            when(field(UNKNOWN))
             .then(pl.lit(UNKNOWN_REASON))
             .when(~field(COMPARED))
             .then(pl.lit(small_share(self.categories.min_share)))
-            .when(IS_REFERENCE)
+            .when(field(IS_REFERENCE))
             .then(pl.lit(THE_REFERENCE))
             .when(field("verdict").is_null())
             .then(pl.lit(UNDEFINED))
@@ -482,7 +490,8 @@ def impact_ratios(
     rows = read_decisions(source, score, selected, weight, attributes, survey)
     asked = unknown, intersections, reference, "highest", min_share
     categories = read_categories(rows, *asked)
-    impact = ImpactRatios(categories, favorable, level, exact, adjust, designed=survey.given)
+    options = favorable, level, exact, adjust, survey.given
+    impact = ImpactRatios(categories, *options, at_once=is_eager(frame))
     if limit == "median":
         rows.require_scores("threshold='median'")
     choice = max_selection_rate(0.5) if limit == "median" else limit

@@ -23,9 +23,17 @@ from polars_wroc.inputs.columns import AUDIT_KEYS, CLUSTER, MISSING, STRATUM
 from polars_wroc.inputs.designs import Replicates, SampleDesign
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.metrics.auc_variance import AUC_INFLUENCE, Units, units_of
-from polars_wroc.plans.queries import (
+from polars_wroc.plans.formulas import (
     Fields,
     Step,
+    first_of,
+    max_over,
+    sum_of_others_over,
+    sum_over,
+    when,
+)
+from polars_wroc.plans.queries import (
+    FrameT,
     aggregate,
     collect,
     join_on_keys,
@@ -107,8 +115,8 @@ class Reference:
 
     @property
     def steps(self) -> list[Step]:
-        """Steps from sums to `OF_GROUP`, `OF_REFERENCE` and `DIFFERENCE`."""
-        return [*self.own.steps, *self._choice, *self._compared, self.difference]
+        """Steps from sums to `OF_GROUP`, `OF_REFERENCE` and `DIFFERENCE`, after `choosing`."""
+        return [*([] if self._choice else self.own.steps), *self._compared, self.difference]
 
     @property
     def choosing(self) -> list[Step]:
@@ -126,7 +134,7 @@ class Reference:
 
     def _best(self, field: Fields, least: int) -> dict[str, pl.Expr]:
         """Mark the first group with the highest AUC, and count those that could have it."""
-        candidate = pl.when(large_enough("auc", least)).then(field(OF_GROUP.column("auc")))
+        candidate = when(large_enough("auc", least)).then(field(OF_GROUP.column("auc")))
         # Equal AUCs of different rows may round differently.
         highest = (candidate >= candidate.max() - TOLERANCE).fill_null(value=False)
         return {
@@ -141,7 +149,8 @@ class Reference:
 
     def _of_chosen(self, field: Fields) -> dict[str, pl.Expr]:
         parts = OF_GROUP.parts(field)
-        return OF_REFERENCE.columns({part: self.cell(value) for part, value in parts.items()})
+        of_reference = {part: self.cell(value, field) for part, value in parts.items()}
+        return OF_REFERENCE.columns(of_reference)
 
     def difference(self, field: Fields) -> dict[str, pl.Expr]:
         """Compare `OF_GROUP` with `OF_REFERENCE`; no difference of the reference group itself."""
@@ -150,7 +159,7 @@ class Reference:
         difference = other["one_minus_auc"] - own["one_minus_auc"]
         return {
             REFERENCE_AUC: other["auc"],
-            DIFFERENCE: pl.when(~field(IS_REFERENCE)).then(difference),
+            DIFFERENCE: when(~field(IS_REFERENCE)).then(difference),
             SHARE: pl.lit(1.0),
             SLACK: own["slack"] + other["slack"],
         }
@@ -169,9 +178,9 @@ class Reference:
         """Weights of the cells of units."""
         return self.auc_weights()
 
-    def cell(self, own: pl.Expr) -> pl.Expr:
+    def cell(self, own: pl.Expr, field: Fields = pl.col) -> pl.Expr:
         """Compute a cell of the reference from that of each group."""
-        return over(pl.when(IS_REFERENCE).then(own).max(), self.partition_keys)
+        return max_over(when(field(IS_REFERENCE)).then(own), self.partition_keys, field)
 
     def sample_size(self, own: pl.Expr) -> pl.Expr:
         """Compute a number of rows of the reference, without the group, from those of groups."""
@@ -185,7 +194,7 @@ class Reference:
         """Proportion of the group in the reference, if that includes the group; else None."""
         return None
 
-    def with_pairs(self, table: pl.LazyFrame) -> pl.LazyFrame:
+    def with_pairs(self, table: FrameT) -> FrameT:
         """Add `PAIR`, true of two groups that share a test, and `REPEATED`, of the second."""
         no = pl.lit(value=False)
         return table.with_columns(no.alias(PAIR), no.alias(REPEATED))
@@ -202,51 +211,45 @@ class Rest(Reference):
         return [self._pairs, self._other_pairs, self._terms, self._mean, self._rest_of_mean]
 
     def _pairs(self, field: Fields) -> dict[str, pl.Expr]:
-        pairs = relative_pairs(map(field, OWN_WEIGHTS), self.partition_keys)
+        pairs = relative_pairs(map(field, OWN_WEIGHTS), self.partition_keys, field)
         known = field(OF_GROUP.column("auc")).is_not_null()
-        return {PAIRS: pl.when(known).then(pairs).otherwise(0.0)}
+        return {PAIRS: when(known).then(pairs).otherwise(0.0)}
 
     def _other_pairs(self, field: Fields) -> dict[str, pl.Expr]:
-        return {OTHER_PAIRS: self._of_others(field(PAIRS))}
+        return {OTHER_PAIRS: sum_of_others_over(field(PAIRS), self.partition_keys, field)}
 
     def _terms(self, field: Fields) -> dict[str, pl.Expr]:
         """Weight the parts of each group; those without weight add nothing."""
         pairs, own = field(PAIRS), OF_GROUP.parts_with_variances(field)
-        of_df = pl.when(own["variance"] > 0).then(own["variance"] ** 2 / own["df"]).otherwise(0.0)
+        of_df = when(own["variance"] > 0).then(own["variance"] ** 2 / own["df"]).otherwise(0.0)
         weighted = {name: pairs**power * own[name] for name, power in _POWERS.items()}
         weighted |= {_DF_PART: pairs**4 * of_df}
         return {
-            f"{_TERM}{name}": pl.when(pairs > 0).then(term).otherwise(0.0)
+            f"{_TERM}{name}": when(pairs > 0).then(term).otherwise(0.0)
             for name, term in weighted.items()
         }
 
     def _mean(self, field: Fields) -> dict[str, pl.Expr]:
-        others = pl.when(field(OTHER_PAIRS) > 0).then(field(OTHER_PAIRS))
+        others = when(field(OTHER_PAIRS) > 0).then(field(OTHER_PAIRS))
         parts = {
-            name: self._sum(field(f"{_TERM}{name}")) / others**power
+            name: self._sum(field(f"{_TERM}{name}"), field) / others**power
             for name, power in _POWERS.items()
         }
         return OF_REFERENCE.columns(parts)
 
     def _rest_of_mean(self, field: Fields) -> dict[str, pl.Expr]:
-        others = pl.when(field(OTHER_PAIRS) > 0).then(field(OTHER_PAIRS))
-        of_variance = self._sum(field(f"{_TERM}{_DF_PART}")) / others**4
+        others = when(field(OTHER_PAIRS) > 0).then(field(OTHER_PAIRS))
+        of_variance = self._sum(field(f"{_TERM}{_DF_PART}"), field) / others**4
         variance = field(OF_REFERENCE.column("variance"))
         complement = field(OF_REFERENCE.column("one_minus_auc"))
         return OF_REFERENCE.columns({"auc": 1 - complement, "df": variance**2 / of_variance})
 
-    def _sum(self, terms: pl.Expr) -> pl.Expr:
+    def _sum(self, terms: pl.Expr, field: Fields) -> pl.Expr:
         """Add up the terms of the other groups; null where one of them has none."""
-        known = self._of_others(terms.is_null().cast(pl.Int64)) == 0
-        return pl.when(known).then(self._of_others(terms.fill_null(0.0)))
-
-    def _of_others(self, terms: pl.Expr) -> pl.Expr:
-        """Add up the terms of the other groups, without rounding them away by a large own term."""
-        largest = terms == terms.max()
-        first = largest & (largest.cum_sum() == 1)
-        # Another term is at most half of all, so that the difference keeps its digits.
-        others = pl.when(first).then(terms.filter(~first).sum()).otherwise(terms.sum() - terms)
-        return over(others, self.partition_keys)
+        unknown, known = terms.is_null().cast(pl.Float64), terms.fill_null(0.0)
+        keys = self.partition_keys
+        none = sum_of_others_over(unknown, keys, field) == 0
+        return when(none).then(sum_of_others_over(known, keys, field))
 
     @property
     def name(self) -> pl.Expr:
@@ -261,18 +264,18 @@ class Rest(Reference):
         """Leave out the units of the group."""
         return UnitWeights(pl.lit(1.0), pl.lit(1.0), pl.lit(1.0))
 
-    def with_pairs(self, table: pl.LazyFrame) -> pl.LazyFrame:
+    def with_pairs(self, table: FrameT) -> FrameT:
         """Mark two groups that are each the only other one."""
         has_rows = pl.col("n_pos") + pl.col("n_neg") > 0
         pair = has_rows & (over(has_rows.sum(), self.partition_keys) == 2)  # noqa: PLR2004
         second = over(has_rows.cum_sum(), self.partition_keys) == 2  # noqa: PLR2004
         return table.with_columns(pair.alias(PAIR), (pair & second).alias(REPEATED))
 
-    def cell(self, own: pl.Expr) -> pl.Expr:
+    def cell(self, own: pl.Expr, field: Fields = pl.col) -> pl.Expr:
         """Subtract the group's cell from the overall one; a difference within rounding is 0."""
-        overall = over(own.sum(), self.partition_keys)
+        overall = sum_over(own, self.partition_keys, field)
         rest = overall - own
-        return pl.when(rest > _ROUNDING * overall).then(rest).otherwise(0.0)
+        return when(rest > _ROUNDING * overall).then(rest).otherwise(0.0)
 
     def sample_size(self, own: pl.Expr) -> pl.Expr:
         """Count the rows of the other groups."""
@@ -304,8 +307,8 @@ class Overall(Rest):
         auc = field(OF_GROUP.column("auc"))
         return {
             # A group without pairs or without others has no difference.
-            REFERENCE_AUC: pl.when(own > 0)
-            .then(pl.coalesce(auc - difference, auc))
+            REFERENCE_AUC: when(own > 0)
+            .then(first_of(auc - difference, auc))
             .otherwise(columns[REFERENCE_AUC]),
             DIFFERENCE: difference,
             SHARE: share,

@@ -26,7 +26,8 @@ from polars_wroc.inputs.columns import SCORE, WEIGHT, IntoWeight
 from polars_wroc.inputs.decisions import Unknown
 from polars_wroc.inputs.frames import read_rows, require_groups
 from polars_wroc.inputs.rows import IntoColumns, Rows, polars_frame
-from polars_wroc.plans.queries import Fields, FrameT, in_columns, join_on_keys, like_input
+from polars_wroc.plans.formulas import Fields, in_columns
+from polars_wroc.plans.queries import FrameT, join_on_keys, like_input
 from polars_wroc.stats.distributions import student_p_value, student_quantile
 from polars_wroc.stats.moments import combined, moment_columns, moments, moments_of_rows, others
 from polars_wroc.stats.proportions import TOLERANCE, is_exact

@@ -29,6 +29,7 @@ from polars_wroc.groups.gaps import (
     auc_columns,
     compare,
     interval_steps,
+    with_references,
 )
 from polars_wroc.groups.references import (
     IS_REFERENCE,
@@ -40,7 +41,8 @@ from polars_wroc.groups.references import (
 )
 from polars_wroc.inputs.arguments import shown
 from polars_wroc.metrics.registry import ROC_AUC
-from polars_wroc.plans.queries import Fields, Step, in_columns, join_on_keys, over
+from polars_wroc.plans.formulas import Fields, Step, in_columns
+from polars_wroc.plans.queries import join_on_keys, over
 from polars_wroc.ranking.curve import CELL_SUMS
 from polars_wroc.stats.proportions import is_exact
 from polars_wroc.thresholds.registry import GAP_RATES
@@ -192,7 +194,8 @@ class GapsWithinStrata:
         of_strata = groups.of_segments([attribute, *self.strata, *models])
         for (some, reference), (_, inside) in zip(of_whole, of_strata, strict=True):
             whole = measured._replace(sums=sums.filter(some))
-            crude = compare(whole, groups.keys, reference, tests).cache()
+            both = with_references(whole, groups.keys, reference)
+            crude = compare(both, groups.keys, reference, tests).cache()
             parts.append(self._of(crude, inside, in_strata))
         rows = tested(pl.concat(parts), groups.partition_keys, tests, of_tables=False)
         return in_columns(judged(rows, groups.partition_keys, tests), [_explained])
@@ -233,7 +236,7 @@ class GapsWithinStrata:
         Also return the share of the weight in strata where the reference has rows.
         """
         keys, within = self.groups.keys, self.groups.rows.model_keys
-        steps: list[Step] = [*reference.steps, partial(_pairs, models=within)]
+        steps: list[Step] = [*reference.choosing, *reference.steps, partial(_pairs, models=within)]
         steps += [partial(_reference_pairs, reference=reference), partial(_auc_shares, keys=keys)]
         means = {
             "share_within": pl.col(_WEIGHT).filter(_COMPARED).sum() / pl.col(_WEIGHT).sum(),
@@ -252,7 +255,7 @@ class GapsWithinStrata:
 
 def _pairs(field: Fields, models: Sequence[str]) -> dict[str, pl.Expr]:
     weights = [field(weight) for weight in OWN_WEIGHTS]
-    pairs = relative_pairs(weights, ["attribute", *models])
+    pairs = relative_pairs(weights, ["attribute", *models], field)
     known = field(OF_GROUP.column("auc")).is_not_null()
     return {_PAIRS: pl.when(known).then(pairs).otherwise(0.0), _WEIGHT: weights[0] + weights[1]}
 

@@ -250,6 +250,4 @@ def _one_minus(name: str, cost: float, other: str) -> float:
 
 def target_prevalence(value: float | None) -> float | None:
     """Check the prevalence in the target population; None is that of the data."""
-    if value is None:
-        return None
-    return number("prevalence", value, low=0, high=1, open_ends=True)
+    return None if value is None else number("prevalence", value, low=0, high=1, open_ends=True)

@@ -12,7 +12,7 @@ import polars as pl
 
 from polars_wroc.inputs import arguments, columns
 from polars_wroc.inputs.arguments import reject_type, shown
-from polars_wroc.inputs.columns import SCORE, SCORE_HIGH, SELECTED, IntoColumn, IntoWeight
+from polars_wroc.inputs.columns import SELECTED, IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import GivenDesign
 from polars_wroc.inputs.expressions import boolean_column
 from polars_wroc.inputs.frames import read_rows
@@ -117,8 +117,7 @@ def with_recorded_scores(rows: Rows) -> Rows:
     """Put recorded decisions, where there are any, in place of the scores: `RECORDED` or 0."""
     if not rows.recorded:
         return rows
-    names = [SCORE, SCORE_HIGH] if rows.binned else [SCORE]
-    decided = [pl.col(SELECTED).cast(pl.Float64).alias(name) for name in names]
+    decided = [pl.col(SELECTED).cast(pl.Float64).alias(name) for name in rows.score_columns]
     return replace(rows, frame=rows.frame.with_columns(decided))
 
 

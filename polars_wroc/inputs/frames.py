@@ -322,7 +322,6 @@ class _Columns(NamedTuple):
     weight: Typed | None
     frequency: bool
     decision: Typed | None
-    clustered: bool
     design: SampleDesign | None
 
     def rows(
@@ -393,7 +392,6 @@ def _read(
         # Ignored, whatever else the row holds.
         selected = selected.filter(pl.col(ROW_WEIGHT).ne_missing(0))
     named = {name: typed._replace(column=pl.col(name)) for name, typed in named.items()}
-    clustered = CLUSTER in selected.collect_schema()
     return _Columns(
         frame=selected,
         keys=keys,
@@ -403,9 +401,8 @@ def _read(
         scores=[named[name] for name in score_names],
         weight=named.get(ROW_WEIGHT),
         # The units of a design count, not rows.
-        frequency=isinstance(weight, Frequency) and design is None and not clustered,
+        frequency=isinstance(weight, Frequency) and design is None and CLUSTER not in named,
         decision=named.get(SELECTED),
-        clustered=clustered,
         design=design,
     )
 
@@ -426,7 +423,7 @@ def _numbered(columns: _Columns) -> _Columns:
             missing |= typed.column.is_null()
     # Missing rows come last, so that they change no number. Equal rows may be exchanged.
     ordered = columns.frame.sort(missing, pl.all(), maintain_order=False)
-    return columns._replace(frame=ordered.with_row_index(CLUSTER), clustered=True)
+    return columns._replace(frame=ordered.with_row_index(CLUSTER))
 
 
 def _other_columns(columns: _Columns, seen: Observations) -> list[pl.Expr]:
@@ -440,7 +437,7 @@ def _other_columns(columns: _Columns, seen: Observations) -> list[pl.Expr]:
         rows = pl.col(ROW_WEIGHT).cast(pl.Float64)
         carried.append(rows.fill_null(1).cast(pl.Int64, strict=False).alias(ROW_COUNT))
         carried += [rows.alias(name) for name in COUNTED]
-    if columns.clustered:
+    if CLUSTER in columns.frame.collect_schema():
         carried.append(pl.col(CLUSTER))
     if isinstance(columns.design, Replicates):
         carried += [pl.col(name) for name in columns.design.columns]

@@ -28,8 +28,14 @@ from polars_wroc.inputs.columns import (
     has_no_score,
 )
 from polars_wroc.inputs.designs import SampleDesign
-from polars_wroc.plans.config import When
-from polars_wroc.plans.queries import aggregate, join_on_keys, probability, require_at_collect
+from polars_wroc.plans.config import When, compiled_when
+from polars_wroc.plans.queries import (
+    aggregate,
+    collect,
+    join_on_keys,
+    probability,
+    require_at_collect,
+)
 
 IntoColumns: TypeAlias = IntoColumn | Sequence[IntoColumn]
 
@@ -143,6 +149,11 @@ class Rows:
         return SCORE_HIGH in self.frame.collect_schema()
 
     @property
+    def score_columns(self) -> list[str]:
+        """The score, and the highest one of the bin if there are bins."""
+        return [SCORE, SCORE_HIGH] if self.binned else [SCORE]
+
+    @property
     def recorded(self) -> bool:
         """Whether the decisions on the rows were recorded."""
         return SELECTED in self.frame.collect_schema()
@@ -173,10 +184,8 @@ class Rows:
 
     def as_probabilities(self) -> Rows:
         """Cast the scores to floats; raise at collect for one that is not between 0 and 1."""
-        scores = [SCORE, SCORE_HIGH] if self.binned else [SCORE]
-        checked = (
-            probability("score", pl.col(name).cast(pl.Float64)).alias(name) for name in scores
-        )
+        scores = (pl.col(name).cast(pl.Float64) for name in self.score_columns)
+        checked = [probability("score", score) for score in scores]
         return replace(self, frame=self.frame.with_columns(checked))
 
     def require_scores(self, purpose: str) -> None:
@@ -189,19 +198,25 @@ class Rows:
     def signed_squares(self) -> pl.Expr:
         """The squared weights, with a minus sign in negative rows."""
         weight = pl.col(WEIGHT)
-        return _with_sign_of(weight, ROW_SQUARES) if self.counted else weight * weight.abs()
+        return self._signed(ROW_SQUARES, weight * weight.abs())
 
     @property
     def signed_counts(self) -> pl.Expr:
         """The numbers of rows, with a minus sign in negative rows."""
-        weight = pl.col(WEIGHT)
-        return _with_sign_of(weight, ROW_COUNT) if self.counted else weight.sign()
+        return self._signed(ROW_COUNT, pl.col(WEIGHT).sign())
 
     @property
     def signed_cubes(self) -> pl.Expr:
         """The cubed weights, with a minus sign in negative rows."""
         weight = pl.col(WEIGHT)
-        return _with_sign_of(weight, ROW_CUBES) if self.counted else weight * weight * weight
+        return self._signed(ROW_CUBES, weight * weight * weight)
+
+    def _signed(self, sums: str, of_single_rows: pl.Expr) -> pl.Expr:
+        """Give the sums of counted rows the sign of their weight."""
+        if not self.counted:
+            return of_single_rows
+        weight = pl.col(WEIGHT)
+        return pl.when(weight > 0).then(sums).when(weight < 0).then(-pl.col(sums))
 
     @property
     def multiplicity(self) -> pl.Expr:
@@ -222,6 +237,18 @@ class Rows:
     def regrouped(self, groups: Sequence[str]) -> Rows:
         """Return the same rows grouped by other keys; the model key stays."""
         return replace(self, keys=[*groups, *self.model_keys])
+
+    def across_groups(self, frame: object, *groupings: Sequence[str]) -> Rows:
+        """Return the same rows of a frame, of which each is compared with all groups.
+
+        Another engine may then take less time.
+        """
+        plain = not (self.counted or self.recorded or self.design)
+        if self.compiled or not plain or not isinstance(frame, pl.DataFrame):
+            return self
+        keys = (self.regrouped(groups).key_values() for groups in groupings)
+        groups = collect(pl.concat(each.select(pl.len()) for each in keys)).sum().item()
+        return replace(self, compiled=compiled_when(frame, groups))
 
     def with_values(self, names: Sequence[str]) -> Rows:
         """Return the rows with a value of these groups, by the caller's names."""
@@ -260,10 +287,6 @@ class Rows:
     def aggregate(self, frame: pl.LazyFrame, aggregates: dict[str, pl.Expr]) -> pl.LazyFrame:
         """Aggregate each group of a frame that has the keys."""
         return aggregate(frame, self.keys, aggregates)
-
-
-def _with_sign_of(weight: pl.Expr, sums: str) -> pl.Expr:
-    return pl.when(weight > 0).then(sums).when(weight < 0).then(-pl.col(sums))
 
 
 def class_weights(signed: pl.Expr) -> tuple[pl.Expr, pl.Expr]:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from polars_wroc.kernels.compiling import ONE, TWO, ZERO, U, kernel, run, shares
 from polars_wroc.kernels.sorting import Array, Carried, KeyBits, SortedRows
-from polars_wroc.kernels.sums import UNRANKED_SUMS
+from polars_wroc.kernels.sums import BIN_WIDTH, DEGREES, MOMENTS, UNRANKED_SUMS
 
 # Rows of a block, and for each group: so many that sums take less memory than rows.
 _BLOCK, _ROWS_PER_GROUP = 1 << 15, 32
 _WIDTH = len(UNRANKED_SUMS)
+# Sums of bins of logits that are in memory at once.
+_MOMENTS_AT_ONCE = 1 << 22
 
 
 class Blocks(NamedTuple):
@@ -213,6 +216,78 @@ def _add_classes(
                 sums[at + U(4)] += 1.0
                 sums[at + U(6)] += abs(x) * score
                 sums[at + U(8)] += x * x * score
+
+
+# The bins of all finite logits of floats.
+_LOGIT_BINS = np.arange(-745.0 / BIN_WIDTH, 37.0 / BIN_WIDTH)
+
+
+def cut_logits(scores: Array, start: int, stop: int) -> Array:
+    """Cut a partition of descending probabilities into bins of their logits.
+
+    Return the number of each bin that has rows, its first row and that after its last. The number
+    is NaN for infinite logits.
+    """
+    rising = scores[start:stop][::-1]
+    with np.errstate(over="ignore"):
+        edges = 1.0 / (1.0 + np.exp(-BIN_WIDTH * _LOGIT_BINS))
+    # No score of 0 is in a bin.
+    edges = np.concatenate([edges.clip(np.nextafter(0.0, 1.0)), [1.0]])
+    cuts = np.concatenate([[0], rising.searchsorted(edges), [len(rising)]])
+    there = np.flatnonzero(np.diff(cuts))
+    numbers = np.concatenate([[np.nan], _LOGIT_BINS, [np.nan]])
+    return np.stack([numbers[there], stop - cuts[there + 1], stop - cuts[there]])
+
+
+def moments_of_logits(
+    scores: Array, rows: SortedRows, groups: Groups, bins: Array
+) -> Iterator[tuple[Array, Array, Array]]:
+    """Add up the `MOMENTS` of each bin and group; return some bins at a time, groups, and sums."""
+    step = max(1, _MOMENTS_AT_ONCE // (groups.size * len(MOMENTS)))
+    middles, cuts = (bins[0] + 0.5) * BIN_WIDTH, bins[1:].astype(np.uint64)
+    arrays = (scores, rows.signed, *groups.codes_of(rows), middles, BIN_WIDTH, cuts[0], cuts[1])
+    for first in range(0, len(middles), step):
+        last = min(first + step, len(middles))
+        table = np.zeros((last - first, groups.size, len(MOMENTS)))
+        calls = [(first + a, first + b) for a, b in shares(last - first, len(scores))]
+        run(partial(_add_moments, *arrays, first, table.reshape(-1)), calls)
+        bin_, group = np.nonzero(table[..., 0] + table[..., DEGREES])
+        yield bin_ + first, group, table[bin_, group]
+
+
+@kernel
+def _add_moments(
+    scores: Array,
+    signed: Array,
+    codes: Array,
+    group_of: Array,
+    groups: np.uint64,
+    middles: Array,
+    width: float,
+    starts: Array,
+    stops: Array,
+    first: int,
+    sums: Array,
+    a: int,
+    b: int,
+) -> None:
+    """Add up weights and squares times the Chebyshev polynomials of the place in the bin."""
+    degrees = U(DEGREES)
+    for t in range(U(a), U(b)):
+        for i in range(starts[t], stops[t]):
+            g, w = ZERO if len(group_of) == 0 else U(group_of[codes[i]]), float(signed[i])
+            weights = ((t - U(first)) * groups + g) * U(len(MOMENTS))
+            weights += ZERO if w > 0.0 else degrees
+            squares = weights + TWO * degrees
+            score, w, squared = scores[i], abs(w), w * w
+            place = (np.log(score / (1.0 - score)) - middles[t]) * (2.0 / width)
+            before, last = 1.0, place
+            sums[weights] += w
+            sums[squares] += squared
+            for k in range(ONE, degrees):
+                sums[weights + k] += w * last
+                sums[squares + k] += squared * last
+                before, last = last, 2.0 * place * last - before
 
 
 class CurvePoints(NamedTuple):

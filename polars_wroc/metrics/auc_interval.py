@@ -27,7 +27,7 @@ from polars_wroc.metrics.score_interval import (
     newcombe_steps,
     sums_in_range,
 )
-from polars_wroc.plans.queries import Fields, Step
+from polars_wroc.plans.formulas import Fields, Step, any_of, max_of, min_of, when
 from polars_wroc.ranking.curve import Range
 from polars_wroc.ranking.placements import Placements, RowCurve, walked_one_minus_auc
 from polars_wroc.stats.distributions import normal_quantile, student_quantile
@@ -50,7 +50,7 @@ INTERVAL_COLUMNS = ("auc", "auc_se", "auc_low", "auc_high", "ci_method", "n_eff_
 _ONE_MINUS_AUC = "__one_minus_auc"
 # The variance with clusters, as a multiple of what it would be if rows were independent.
 _DESIGN_EFFECT = "__design_effect"
-# Quantile of Student's t.
+# Quantile of the limits.
 _QUANTILE = "__quantile_of_auc"
 # What the design of a survey adds: the design effect, and the degrees of freedom of the whole
 # design and of its units and strata with rows of the segment.
@@ -129,9 +129,10 @@ class Interval:
         weight, size = rows.column("weight", "pos"), rows.effective("pos")
         return TprScoreInterval(*columns, self.tpr, weight, size)
 
-    def score_limits(self, field: Fields, quantile: pl.Expr) -> Limits:
-        """Limits of the method ``"score"`` at a quantile, after the steps."""
-        return self._score.limits(field, quantile)
+    def score_sizes(self, field: Fields) -> dict[str, pl.Expr]:
+        """What limits of the method ``"score"`` rest on after the steps, as in a comparison."""
+        sizes = {f"size_{end}_own": field(self._score.inverse_size(end)) for end in Limits._fields}
+        return {"complement_own": field(_ONE_MINUS_AUC), **sizes}
 
     def cluster_sums(self, placements: Placements) -> dict[str, pl.Expr]:
         """Values whose sums over its cluster `sums` needs in each row."""
@@ -185,8 +186,7 @@ class Interval:
             steps += [rows.add_moments, *self._score.steps]
         elif self._by_newcombe:
             steps += newcombe_steps(normal_quantile(self._tail))
-        if self._by_students_t:
-            steps.append(self._students)
+        steps.append(self._quantiles)
         steps.append(self._score_limits if self._by_score else self._analytic_limits)
         if self.fallback:
             steps.append(self._reliability)
@@ -221,12 +221,14 @@ class Interval:
             field(self._variance_of_rows.effective(side)) / field(self.variance.effective(side))
             for side in CLASSES
         ]
-        known = pl.when((clustered > 0) & (of_rows > 0)).then(clustered / of_rows)
-        effect = known.when(clustered.is_null()).then(pl.max_horizontal(sizes)).otherwise(1.0)
+        known = when((clustered > 0) & (of_rows > 0)).then(clustered / of_rows)
+        effect = known.when(clustered.is_null()).then(max_of(sizes)).otherwise(1.0)
         return {_DESIGN_EFFECT: effect}
 
-    def _students(self, field: Fields) -> dict[str, pl.Expr]:
-        """Add the quantile of Student's t, which both limits need several times."""
+    def _quantiles(self, field: Fields) -> dict[str, pl.Expr]:
+        """Add the quantile of the limits, which both need several times."""
+        if not self._by_students_t:
+            return {_QUANTILE: pl.lit(normal_quantile(self._tail))}
         least = [field(self._score.df)] if self._by_score and self._score.df is not None else []
         if self.designed:
             least.append(design_df(field))
@@ -234,27 +236,24 @@ class Interval:
             least.append(self.variance.degrees_of_freedom(field))
         elif self.clustered:
             least.append(field(CLUSTERS) - 1)
-        df = pl.min_horizontal(least).clip(lower_bound=1.0)
+        df = min_of(least).clip(lower_bound=1.0)
         return {_QUANTILE: student_quantile(self._tail, df)}
 
-    def _quantile(self, field: Fields) -> pl.Expr:
-        return field(_QUANTILE) if self._by_students_t else pl.lit(normal_quantile(self._tail))
-
     def _score_limits(self, field: Fields) -> dict[str, pl.Expr]:
-        limits = self._score.limits(field, self._quantile(field))
-        method = pl.when(limits.low.is_not_null()).then(pl.lit("score"))
+        limits = self._score.limits(field, field(_QUANTILE))
+        method = when(limits.low.is_not_null()).then(pl.lit("score"))
         return self._columns(field, limits, method)
 
     def _analytic_limits(self, field: Fields) -> dict[str, pl.Expr]:
         """Add the limits by the variance; where there is none, Newcombe's."""
         auc, one_minus_auc = field("auc"), field(_ONE_MINUS_AUC)
         variance = field(self._total)
-        margin = self._quantile(field) * variance.sqrt()
+        margin = field(_QUANTILE) * variance.sqrt()
         limits = logit_limits(auc, one_minus_auc, margin)
         if self.method == "wald":
             limits = Limits((auc - margin).clip(0.0, 1.0), (auc + margin).clip(0.0, 1.0))
         regular = (variance > 0) & (auc > 0) & (one_minus_auc > 0)
-        analytic = pl.when(pl.lit(self.method != "newcombe") & regular)
+        analytic = when(regular & (self.method != "newcombe"))
         others = [pl.lit(None, pl.Float64)] * 2
         if self._by_newcombe:
             others = [field(NEWCOMBE_LOW), field(NEWCOMBE_HIGH)]
@@ -287,12 +286,10 @@ class Interval:
             ends = (field(self._score.heavier(end, side)) for end in ("low", "high"))
             related += [heavier > _MUCH_HEAVIER for heavier in ends]
         misranked = [field(self._score.misranked("low", side)) for side in CLASSES]
-        note = pl.when(known & pl.any_horizontal(related)).then(
-            pl.lit("weights depend on the score")
-        )
-        few = known & (pl.min_horizontal(misranked) < _FEW_MISRANKED)
+        note = when(known & any_of(related)).then(pl.lit("weights depend on the score"))
+        few = known & (min_of(misranked) < _FEW_MISRANKED)
         values = (
-            *(pl.when(known).then(k) for k in misranked),
+            *(when(known).then(k) for k in misranked),
             note.when(few).then(pl.lit("few misranked rows")),
         )
         return dict(zip(RELIABILITY_COLUMNS, values, strict=True))
@@ -302,6 +299,6 @@ class Interval:
         values = field(_DESIGN_EFFECT), field(DESIGN_DF), field(SEGMENT_DF)
         columns = dict(zip(DESIGN_COLUMNS, values, strict=True))
         if self.fallback:
-            unknown = pl.when(field("auc").is_not_null() & field("auc_se").is_null())
+            unknown = when(field("auc").is_not_null() & field("auc_se").is_null())
             columns["ci_note"] = unknown.then(field(DESIGN_NOTE)).otherwise(field("ci_note"))
         return columns

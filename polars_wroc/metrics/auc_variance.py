@@ -25,15 +25,8 @@ from polars_wroc.inputs.columns import (
 )
 from polars_wroc.inputs.designs import Replicates, SampleDesign
 from polars_wroc.inputs.rows import CLASSES, Rows, class_weights
-from polars_wroc.plans.queries import (
-    Fields,
-    Step,
-    aggregate,
-    as_struct,
-    in_columns,
-    join_on_keys,
-    over,
-)
+from polars_wroc.plans.formulas import Fields, Step, all_of, as_struct, in_columns, min_of, when
+from polars_wroc.plans.queries import aggregate, join_on_keys, over
 from polars_wroc.ranking.placements import Placements, row_curve, walk_sum
 from polars_wroc.stats.proportions import ROUNDING, effective_sample_size, is_exact
 from polars_wroc.stats.variances import (
@@ -136,7 +129,7 @@ class Variance:
         if self.units == "cluster":
             of_unit = field(self.column("unit_weight", "neg"))
             columns[self._cross("weight", "unit_weight")] = (placements.pos.weight * of_unit).sum()
-            of_row = pl.when(_has_weight(placements)).then(1 / field(UNIT_ROWS))
+            of_row = when(_has_weight(placements)).then(1 / field(UNIT_ROWS))
             columns[CLUSTERS] = of_row.sum()
         return columns
 
@@ -185,7 +178,7 @@ class Variance:
             weight, *sums = (
                 field(self.column(name, side)) for name in ("weight", "squares", "first", "second")
             )
-            known = pl.when(is_exact(field(self.column("cubes", side))))
+            known = when(is_exact(field(self.column("cubes", side))))
             for name, value in zip(names[:3], sums, strict=True):
                 columns[name] = known.then(value / weight / weight)
             columns[names.unweighted] = known.then(1 / field(self.column("rows", side)))
@@ -204,18 +197,18 @@ class Variance:
         """Weight of a row; where it represents several, their weighted mean weight."""
         if self.units != "counted":
             return weight
-        return pl.when(weight > 0).then(field(ROW_SQUARES) / weight).otherwise(0.0)
+        return when(weight > 0).then(field(ROW_SQUARES) / weight).otherwise(0.0)
 
     def _cubes(self, weight: pl.Expr, unit: pl.Expr, field: Fields) -> pl.Expr:
         """Weight of a row times that of its unit squared."""
         if self.units == "counted":
-            return pl.when(weight > 0).then(field(ROW_CUBES)).otherwise(0.0)
+            return when(weight > 0).then(field(ROW_CUBES)).otherwise(0.0)
         return weight * unit * unit
 
     def _rows(self, weight: pl.Expr, field: Fields) -> pl.Expr:
         """Number of rows that a row represents; 0 for a row of the other class."""
         number = field(ROW_COUNT) if self.units == "counted" else pl.lit(1, pl.Int64)
-        return pl.when(weight > 0).then(number).otherwise(0)
+        return when(weight > 0).then(number).otherwise(0)
 
     def _parts(self, field: Fields) -> dict[str, pl.Expr]:
         """Add the contribution of each class to the variance.
@@ -231,11 +224,11 @@ class Variance:
             )
             unbiased = squares - 2 * (cubes / weight) + (squares / weight) ** 2
             several = unbiased > _ONE_UNIT * squares
-            factor = pl.when(several & is_exact(cubes)).then(squares / unbiased)
+            factor = when(several & is_exact(cubes)).then(squares / unbiased)
             level = centre**2 * squares
             spread = _without_rounding(second - 2 * centre * first + level, second + level)
             # Without misranked pairs all placement values are 0, whatever rounding left of them.
-            spread = pl.when(centre == 0).then(0.0).otherwise(spread)
+            spread = when(centre == 0).then(0.0).otherwise(spread)
             columns[self.column("factor", side)] = factor
             columns[self.part(side)] = factor * (spread / weight / weight)
             columns[self.effective(side)] = effective_sample_size(weight, squares)
@@ -270,13 +263,15 @@ class Variance:
         """
         # From the parts alone: the covariance of classes that share clusters cancels out.
         parts = field(self.part("pos")) + field(self.part("neg"))
-        spread = pl.lit(0.0)
-        for side in CLASSES:
-            share = field(self.part(side)) / parts
-            spread += share**2 / (field(self.effective(side)) - 1).clip(lower_bound=1.0)
+        of_pos, of_neg = (
+            (field(self.part(side)) / parts) ** 2
+            / (field(self.effective(side)) - 1).clip(lower_bound=1.0)
+            for side in CLASSES
+        )
+        spread = of_pos + of_neg
         if self.units != "cluster":
             return 1 / spread
-        return pl.min_horizontal(1 / spread, field(CLUSTERS) - 1).clip(lower_bound=1.0)
+        return min_of(1 / spread, field(CLUSTERS) - 1).clip(lower_bound=1.0)
 
     def _cross(self, of_pos: str, of_neg: str) -> str:
         """Column of a sum over positives, of products with a sum over the unit's negatives."""
@@ -294,7 +289,7 @@ def _has_weight(placements: Placements) -> pl.Expr:
 def _without_rounding(difference: pl.Expr, terms: pl.Expr) -> pl.Expr:
     """Replace by 0 a difference that may be the rounding error of terms that cancel out."""
     known = terms.is_finite()
-    zero = pl.when(known & (difference <= ROUNDING * terms)).then(0.0)
+    zero = when(known & (difference <= ROUNDING * terms)).then(0.0)
     return zero.when(known).then(difference)
 
 
@@ -330,9 +325,9 @@ def _one_minus_aucs(rows: Rows, design: Replicates, score: str, name: str) -> pl
         pos, neg = (pl.col(f"{weight}_{side}") for side in CLASSES)
         # Shares of the positives, since products of weights may overflow or underflow.
         misranked = pos / pos.sum() * (pl.col(_ABOVE).struct.field(weight) - neg / 2)
-        both = pl.when((pos.sum() > 0) & (neg.sum() > 0))
+        both = when((pos.sum() > 0) & (neg.sum() > 0))
         area = both.then(misranked.sum() / neg.sum())
-        areas[weight] = pl.when(area.is_finite()).then(area)
+        areas[weight] = when(area.is_finite()).then(area)
     table = aggregate(placed, rows.keys, areas)
     return in_rows(table, rows.keys, [{name: pl.col(weight)} for weight in weights])
 
@@ -380,7 +375,7 @@ def unit_influences(
 
     def centres(field: Fields) -> dict[str, pl.Expr]:
         weights = [field(_total(_weight(side))) for side in CLASSES]
-        known = pl.when(pl.all_horizontal(weight > 0 for weight in weights))
+        known = when(all_of(weight > 0 for weight in weights))
         return {
             _one_minus_auc(name): known.then(field(_total(_misranked("pos", name))) / weights[0])
             for name in aucs
@@ -395,7 +390,7 @@ def unit_influences(
                 / field(_total(_weight(side)))
                 for side in CLASSES
             ]
-            columns[name] = pl.when(centre.is_not_null()).then(parts[0] + parts[1])
+            columns[name] = when(centre.is_not_null()).then(parts[0] + parts[1])
         for present, side in zip(PRESENT_CLASSES, CLASSES, strict=True):
             columns[present] = (field(_weight(side)) > 0).cast(pl.Int64)
         return columns

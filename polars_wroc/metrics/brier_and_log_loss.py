@@ -10,7 +10,7 @@ from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.expressions import from_expressions
 from polars_wroc.metrics import registry
 from polars_wroc.metrics.curve_metrics import curve_metric
-from polars_wroc.plans.queries import Fields, as_struct, in_struct
+from polars_wroc.plans.formulas import Fields, as_struct, in_struct
 from polars_wroc.ranking.curve import Curve, curve_list, is_divisor, list_curve
 from polars_wroc.ranking.curve_points import hull_list
 

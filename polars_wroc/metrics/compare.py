@@ -25,7 +25,8 @@ from polars_wroc.inputs.frames import read_paired_rows
 from polars_wroc.inputs.rows import IntoColumns, Rows, class_weights
 from polars_wroc.metrics.auc_variance import replicate_influences, unit_influences, units_of
 from polars_wroc.metrics.paired_tests import DESIGN, ONE_MINUS, ComparisonMethod, PairedTest
-from polars_wroc.plans.queries import FrameT, in_columns, join_on_keys, like_input
+from polars_wroc.plans.formulas import in_columns
+from polars_wroc.plans.queries import FrameT, is_eager, join_on_keys, like_input
 from polars_wroc.ranking.curve import if_both_classes
 from polars_wroc.ranking.placements import ClassRows, PlacedRows, Placements, row_curve
 from polars_wroc.ranking.reduce_placed import reduce_placements
@@ -365,8 +366,8 @@ def compare(
         placement_columns(len(models)),
         partial(sums_of_pairs, models=len(models), test=test, rows=rows),
     )
-    table = in_columns(sums, test.steps)
-    named = table.with_columns(**_names_and_aucs(models), **test.result(level))
+    table = in_columns(sums, test.steps(level), at_once=is_eager(frame))
+    named = table.with_columns(**_names_and_aucs(models))
     in_order = adjusted(named, adjust).sort(FIRST, SECOND)
     return like_input(frame, rows.result(in_order, COMPARISON_COLUMNS))
 

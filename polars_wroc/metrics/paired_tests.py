@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import polars as pl
@@ -16,7 +17,7 @@ from polars_wroc.inputs import arguments
 from polars_wroc.inputs.rows import CLASSES
 from polars_wroc.metrics.auc_variance import Units, Variance
 from polars_wroc.metrics.score_interval import ScoreInterval, SizedInterval, lower_limit
-from polars_wroc.plans.queries import Fields, Step
+from polars_wroc.plans.formulas import Fields, Step, max_of, min_of, when
 from polars_wroc.ranking.placements import Placements
 from polars_wroc.stats.difference_tests import contrast
 from polars_wroc.stats.distributions import (
@@ -116,8 +117,8 @@ class ScoreDifference:
         difference = field(self.difference)
         columns: dict[str, pl.Expr] = {}
         for leg, each, scale, seen in (
-            (_ONE, self.one, self.scale_one, pl.when(difference > 0)),
-            (_OTHER, self.other, self.scale_other, pl.when(difference < 0)),
+            (_ONE, self.one, self.scale_one, when(difference > 0)),
+            (_OTHER, self.other, self.scale_other, when(difference < 0)),
         ):
             auc, complement = field(each.auc), field(each.one_minus_auc)
             low, high = (field(each.inverse_size(side)) for side in ("low", "high"))
@@ -136,7 +137,7 @@ class ScoreDifference:
             size = field(leg.inverse_size)
             variance = field(leg.auc) * field(leg.complement)
             least = _LEAST_VARIANCE * size.clip(upper_bound=1.0)
-            variance = size * pl.max_horizontal(variance, least)
+            variance = size * max_of(variance, least)
             spreads.append(field(leg.scale) * variance.sqrt())
             furthest.append(field(leg.scale) * field(leg.auc))
         difference = field(self.difference).abs()
@@ -157,7 +158,7 @@ class ScoreDifference:
         columns: dict[str, pl.Expr] = {}
         for leg, each in ((_ONE, self.one), (_OTHER, self.other)):
             auc, complement, size = (field(name) for name in leg[:3])
-            low = lower_limit(auc, complement, size, quantile, each.skewness)
+            low = lower_limit(auc, complement, size, quantile, each.skewness(field))
             columns[leg.distance] = field(leg.scale) * (auc - low).clip(lower_bound=0.0)
         return columns
 
@@ -165,7 +166,7 @@ class ScoreDifference:
         """Replace one end of the interval by the last place."""
         excess = self._margin([field(leg.distance) for leg in (_ONE, _OTHER)], field)
         excess -= field(self.difference).abs()
-        same = pl.when((excess < 0) == (field(_excess(_NEAR)) < 0))
+        same = when((excess < 0) == (field(_excess(_NEAR)) < 0))
         columns = {_NEAR: field(_PLACE), _excess(_NEAR): excess}
         for name in (str, _excess):
             near, far = field(name(_NEAR)), field(name(_FAR))
@@ -184,17 +185,17 @@ class ScoreDifference:
         share += (
             (old - near) / (far - near) * at_near / (at_old - at_near) * at_far / (at_old - at_far)
         )
-        share = pl.when(safe & share.is_between(0, 1, closed="none")).then(share).otherwise(0.5)
+        share = when(safe & share.is_between(0, 1, closed="none")).then(share).otherwise(0.5)
         return {_PLACE: near + share * (far - near)}
 
     def _p_value(self, field: Fields) -> dict[str, pl.Expr]:
-        nearer = pl.when(field(_excess(_NEAR)).abs() < field(_excess(_FAR)).abs())
+        nearer = when(field(_excess(_NEAR)).abs() < field(_excess(_FAR)).abs())
         quantile = _quantile(nearer.then(field(_NEAR)).otherwise(field(_FAR)), field)
         p_value = two_sided_p_value(quantile)
         if self.df is not None:
             p_value = student_p_value(quantile, field(self.df))
-        none = pl.when((field(self.difference) == 0) & field(_START).is_not_null())
-        finite, infinite = pl.when(quantile.is_finite()), pl.when(quantile.is_infinite())
+        none = when((field(self.difference) == 0) & field(_START).is_not_null())
+        finite, infinite = when(quantile.is_finite()), when(quantile.is_infinite())
         return {
             self.quantile: none.then(0.0).otherwise(finite.then(quantile)),
             self.p_value: none.then(1.0).otherwise(
@@ -215,6 +216,7 @@ ComparisonMethod: TypeAlias = Literal["delong", "score"]
 
 ONE_MINUS = "__one_minus_first", "__one_minus_second"
 _CENTRE, _DIFFERENCE, _CORRELATION, _SCALE = "__centre", "__difference", "__correlation", "__scale"
+_QUANTILE = "__quantile_of_limits"
 # Sums that models on the same rows share, and those that each has.
 _OF_WEIGHTS, _OF_PLACEMENTS = ("weight", "squares", "cubes", "rows"), ("first", "second")
 # Of a pair by the design of a survey: the variances of both AUCs and their covariance.
@@ -272,9 +274,14 @@ class PairedTest:
             for side in CLASSES
         }
 
+    def steps(self, level: float) -> list[Step]:
+        """Steps from the columns of a pair to its interval and test, as `CONTRAST_COLUMNS`."""
+        ends = [partial(self._quantile, level=level), partial(self._result, level=level)]
+        return [*self._sizes, *ends]
+
     @property
-    def steps(self) -> list[Step]:
-        """Steps from the columns of a pair to those that `result` needs."""
+    def _sizes(self) -> list[Step]:
+        """Steps to what these rest on."""
         of_difference = [_centre, *([_design] if self.designed else self.variance.steps)]
         if self.method == "delong":
             return of_difference
@@ -282,37 +289,38 @@ class PairedTest:
         effects = [self._design_effects] if self.designed else []
         return [*of_difference, self._start, *both, *effects, self._correlation, *self._test.steps]
 
-    def result(self, level: float) -> dict[str, pl.Expr]:
-        """Return interval and test as `CONTRAST_COLUMNS`; ``z`` is what the p-value belongs to."""
-        difference, variance = pl.col(_DIFFERENCE), pl.col(self._total)
-        df = pl.col(_DF) if self.designed else self.variance.degrees_of_freedom(pl.col)
+    def _quantile(self, field: Fields, level: float) -> dict[str, pl.Expr]:
+        """Add the quantile of the limits by score."""
+        tail = (1 + level) / 2
+        designed = student_quantile(tail, field(_DF)) if self.designed else None
+        return {_QUANTILE: pl.lit(normal_quantile(tail)) if designed is None else designed}
+
+    def _result(self, field: Fields, level: float) -> dict[str, pl.Expr]:
+        """Add interval and test; ``z`` is what the p-value belongs to."""
+        difference, variance = field(_DIFFERENCE), field(self._total)
+        df = field(_DF) if self.designed else self.variance.degrees_of_freedom(field)
         delong = contrast(difference, variance, level, df)
         if self.method == "delong":
             return delong
-        tail = (1 + level) / 2
-        normal = pl.lit(normal_quantile(tail))
-        limits = self._test.limits(
-            pl.col, student_quantile(tail, pl.col(_DF)) if self.designed else normal
-        )
-        known = pl.when(limits.low.is_not_null())
+        limits = self._test.limits(field, field(_QUANTILE))
+        known = when(limits.low.is_not_null())
         by_score = delong | {
             "difference_low": limits.low,
             "difference_high": limits.high,
-            "z": known.then(difference.sign() * pl.col(self._test.quantile)),
-            "p_value": known.then(pl.col(self._test.p_value)),
+            "z": known.then(difference.sign() * field(self._test.quantile)),
+            "p_value": known.then(field(self._test.p_value)),
         }
         if self.method == "score":
             return by_score
-        few = pl.when(self._few_misranked)
+        few = when(self._few_misranked(field))
         return {name: few.then(by_score[name]).otherwise(value) for name, value in delong.items()}
 
-    @property
-    def _few_misranked(self) -> pl.Expr:
+    def _few_misranked(self, field: Fields) -> pl.Expr:
         """Whether an AUC is so near 1 or 0 that too few rows of a class decide it."""
         rows = self._variances[0]
-        size = pl.min_horizontal(pl.col(rows.effective(side)) for side in CLASSES)
-        shares = (share for column in ONE_MINUS for share in (pl.col(column), 1 - pl.col(column)))
-        return size * pl.min_horizontal(shares) < _FEWEST_MISRANKED * (1 - TOLERANCE)
+        size = min_of(field(rows.effective(side)) for side in CLASSES)
+        shares = (share for column in ONE_MINUS for share in (field(column), 1 - field(column)))
+        return size * min_of(shares) < _FEWEST_MISRANKED * (1 - TOLERANCE)
 
     @property
     def _variances(self) -> list[Variance]:
@@ -368,9 +376,9 @@ def _design(field: Fields) -> dict[str, pl.Expr]:
     one, other, covariance = (field(name) for name in DESIGN)
     variance = (one + other - 2 * covariance).clip(lower_bound=0.0)
     # Models that rank all rows alike may differ by rounding.
-    known = pl.when(variance > _ROUNDING * (one + other)).then(variance).otherwise(0.0)
+    known = when(variance > _ROUNDING * (one + other)).then(variance).otherwise(0.0)
     return {
-        _VARIANCE_BY_DESIGN: pl.when(variance.is_not_null()).then(known),
+        _VARIANCE_BY_DESIGN: when(variance.is_not_null()).then(known),
         _DF: design_df(field),
     }
 

@@ -29,16 +29,8 @@ from polars_wroc.metrics.auc_interval import DESIGN_COLUMNS, INTERVAL_COLUMNS, A
 from polars_wroc.metrics.auc_variance import AUC_INFLUENCE, unit_influences, with_variances_of
 from polars_wroc.metrics.partial_auc import PartialAUC, Standardize
 from polars_wroc.metrics.summary import curve_bounds
-from polars_wroc.plans.queries import (
-    Fields,
-    FrameT,
-    aggregate,
-    as_struct,
-    in_columns,
-    in_struct,
-    let,
-    like_input,
-)
+from polars_wroc.plans.formulas import Fields, as_struct, in_columns, in_struct, let
+from polars_wroc.plans.queries import FrameT, aggregate, like_input
 from polars_wroc.ranking.curve import WHOLE_RANGE, Curve, LinePieces, Range, if_both_classes
 from polars_wroc.ranking.placements import (
     ClassRows,

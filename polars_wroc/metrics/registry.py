@@ -12,7 +12,7 @@ from polars_wroc.inputs import arguments
 from polars_wroc.inputs.metric import Metric, SampleSize
 from polars_wroc.inputs.rows import CLASSES
 from polars_wroc.metrics.partial_auc import CostPartialAUC, PartialAUC
-from polars_wroc.plans.queries import Fields, let
+from polars_wroc.plans.formulas import Fields, let
 from polars_wroc.ranking.curve import Curve, if_both_classes, is_divisor, pieces, total
 from polars_wroc.ranking.placements import walk_sum
 

@@ -9,7 +9,7 @@ import polars as pl
 from polars_wroc.inputs.columns import CLUSTER, Frequency, IntoColumn, IntoWeight
 from polars_wroc.inputs.expressions import cluster_column, from_expressions
 from polars_wroc.metrics.auc_interval import INTERVAL_COLUMNS, Interval, Method
-from polars_wroc.plans.queries import as_struct, in_struct
+from polars_wroc.plans.formulas import as_struct, in_struct
 from polars_wroc.ranking.placements import (
     ClassRows,
     list_row_curve,

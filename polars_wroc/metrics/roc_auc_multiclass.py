@@ -17,7 +17,8 @@ from polars_wroc.inputs.columns import IntoColumn, IntoWeight, column_of, exact,
 from polars_wroc.inputs.expressions import from_expressions, one_column
 from polars_wroc.metrics import registry
 from polars_wroc.metrics.curve_metrics import roc_auc
-from polars_wroc.plans.queries import as_struct, require_at_collect
+from polars_wroc.plans.formulas import as_struct
+from polars_wroc.plans.queries import require_at_collect
 from polars_wroc.ranking.curve import Curve, fold
 
 MultiClass: TypeAlias = Literal["ovr", "ovo"]

@@ -26,7 +26,7 @@ import polars as pl
 
 from polars_wroc.inputs.rows import CLASSES
 from polars_wroc.metrics.auc_variance import Moments
-from polars_wroc.plans.queries import Fields, Step
+from polars_wroc.plans.formulas import Fields, Step, all_of, first_of, max_of, min_of, when
 from polars_wroc.ranking.curve import WHOLE_RANGE, Range
 from polars_wroc.stats.proportions import ROUNDING, TOLERANCE, Limits, wilson_ends
 
@@ -43,8 +43,7 @@ class SizedInterval:
     auc: str
     one_minus_auc: str
 
-    @property
-    def skewness(self) -> float | pl.Expr:
+    def skewness(self, field: Fields) -> float | pl.Expr:  # noqa: ARG002
         """Factor of the correction for skewness."""
         return 0.0
 
@@ -64,14 +63,14 @@ class SizedInterval:
         infinite.
         """
         sizes = [field(self.inverse_size(side)) for side in _SIDES]
-        auc, complement, skewness = field(self.auc), field(self.one_minus_auc), self.skewness
+        auc, complement, skewness = field(self.auc), field(self.one_minus_auc), self.skewness(field)
         lowest = lower_limit(auc, complement, sizes[0], quantile, skewness)
         furthest = lower_limit(complement, auc, sizes[1], quantile, skewness)
-        known = pl.when(pl.all_horizontal(size.is_finite() for size in sizes))
+        known = when(all_of(size.is_finite() for size in sizes))
         # Limits near 1 are as exact as those near 0; rounding must not exclude the AUC.
         return Limits(
-            known.then(pl.min_horizontal(lowest, auc)),
-            known.then(pl.max_horizontal(1 - furthest, auc)),
+            known.then(min_of(lowest, auc)),
+            known.then(max_of(1 - furthest, auc)),
         )
 
 
@@ -88,10 +87,9 @@ class WilsonInterval(SizedInterval):
     size_high: str | None = None
     skew: str | None = None
 
-    @property
-    def skewness(self) -> float | pl.Expr:
+    def skewness(self, field: Fields) -> float | pl.Expr:
         """Factor of the correction for skewness."""
-        return 0.0 if self.skew is None else pl.col(self.skew)
+        return 0.0 if self.skew is None else field(self.skew)
 
     def inverse_size(self, side: str) -> str:
         """Column of 1 divided by the effective size that a limit rests on."""
@@ -121,8 +119,7 @@ class ScoreInterval(SizedInterval):
         """Column of degrees of freedom, where quantiles are Student's for independent rows too."""
         return None
 
-    @property
-    def skewness(self) -> float:
+    def skewness(self, field: Fields) -> float | pl.Expr:  # noqa: ARG002
         """Factor of the correction for skewness."""
         return SKEWNESS
 
@@ -154,13 +151,13 @@ class ScoreInterval(SizedInterval):
             seen = {"low": (self.one_minus_auc, x1, x2)}
             terms = h2 + 2 * x1 + x2
             others = h2 - 2 * x1 + x2
-            others = pl.when(others > ROUNDING * terms).then(others).otherwise(0.0)
+            others = when(others > ROUNDING * terms).then(others).otherwise(0.0)
             seen["high"] = (self.auc, h2 - x1, others)
             for side, (mean, first, second) in seen.items():
                 some = (field(self.auc) > 0) & (field(self.one_minus_auc) > 0) & (second > 0)
                 own = field(mean) ** 2 / second
-                number = (own * pl.min_horizontal(own, field(mean) / h2)).sqrt()
-                columns[self.misranked(side, of_class)] = pl.when(some).then(number).otherwise(0.0)
+                number = (own * min_of(own, field(mean) / h2)).sqrt()
+                columns[self.misranked(side, of_class)] = when(some).then(number).otherwise(0.0)
                 columns[self._column("ratio", side, of_class)] = first / (field(mean) * h2)
         return columns
 
@@ -171,7 +168,7 @@ class ScoreInterval(SizedInterval):
             for of_class in CLASSES:
                 some = field(self.misranked(side, of_class)) > 0
                 ratio = field(self._column("ratio", side, of_class)).clip(lower_bound=1.0)
-                heavier = pl.when(some).then(ratio).otherwise(1.0)
+                heavier = when(some).then(ratio).otherwise(1.0)
                 columns[self.heavier(side, of_class)] = heavier
         return columns
 
@@ -188,8 +185,8 @@ class ScoreInterval(SizedInterval):
                 heavier = field(self.heavier(side, of_class))
                 pseudo = self._pseudo(of_class, field(names.h2), heavier)
                 share = field(names.variance) / spread
-                known = pl.when((field(self.misranked(side, of_class)) > 0) & share.is_not_null())
-                own = pl.min_horizontal(share, _MOST * pseudo)
+                known = when((field(self.misranked(side, of_class)) > 0) & share.is_not_null())
+                own = min_of(share, _MOST * pseudo)
                 for part, value in {"pseudo": pseudo, "own": known.then(own)}.items():
                     columns[self._column(part, side, of_class)] = value
         return columns
@@ -199,7 +196,7 @@ class ScoreInterval(SizedInterval):
         own, pseudo = (field(self._column(part, side, of_class)) for part in ("own", "pseudo"))
         number, heavier = field(self.misranked(side, of_class)), field(self.heavier(side, of_class))
         added = heavier * (self._pseudo_rows(of_class, field) if rows is None else rows)
-        return pl.coalesce((number * own + added * pseudo) / (number + added), pseudo)
+        return first_of((number * own + added * pseudo) / (number + added), pseudo)
 
     def _pseudo_rows(self, of_class: str, field: Fields) -> pl.Expr | float:
         """Return the number of pseudo-observations, which is larger for unequal weights."""
@@ -228,7 +225,7 @@ class ScoreInterval(SizedInterval):
         """Add the inverse sizes: at most the bound of any AUC of so many rows or the data's own."""
         columns: dict[str, pl.Expr] = {}
         moments = [field(name) for names in self.moments.values() for name in names[:3]]
-        known = pl.all_horizontal(moment.is_not_null() for moment in moments)
+        known = all_of(moment.is_not_null() for moment in moments)
         for side in _SIDES:
             pseudo, own = (
                 [field(self._column(part, side, of_class)) for of_class in CLASSES]
@@ -236,9 +233,9 @@ class ScoreInterval(SizedInterval):
             )
             both = [self._size(side, of_class, field) for of_class in CLASSES]
             of_data = own[0].fill_null(0.0) + own[1].fill_null(0.0)
-            most = pl.max_horizontal(*pseudo, of_data)
-            size = self._by_design(pl.min_horizontal(both[0] + both[1], most), field)
-            columns[self.inverse_size(side)] = pl.when(known).then(size)
+            most = max_of(*pseudo, of_data)
+            size = self._by_design(min_of(both[0] + both[1], most), field)
+            columns[self.inverse_size(side)] = when(known).then(size)
         return columns
 
     def _pseudo(self, of_class: str, h2: pl.Expr, heavier: pl.Expr) -> pl.Expr:  # noqa: ARG002
@@ -330,8 +327,7 @@ class RangeInterval(ScoreInterval):
     weight: str = ""
     ends: ClassVar[Sequence[str]] = ("low",)
 
-    @property
-    def skewness(self) -> float:
+    def skewness(self, field: Fields) -> float | pl.Expr:  # noqa: ARG002
         """Factor of the correction for skewness."""
         return 0.0
 
@@ -370,10 +366,10 @@ class TprScoreInterval(RangeInterval):
         }
         columns: dict[str, pl.Expr] = {}
         for of_class, spread in spreads.items():
-            number = pl.when(some & (spread > 0)).then(share**2 / spread)
+            number = when(some & (spread > 0)).then(share**2 / spread)
             columns[self.misranked("low", of_class)] = number.otherwise(0.0)
         ratio = first / (share * self._width * field(pos.h2))
-        heavier = pl.when(some).then(ratio.clip(lower_bound=1.0)).otherwise(1.0)
+        heavier = when(some).then(ratio.clip(lower_bound=1.0)).otherwise(1.0)
         columns |= {self.heavier("low", "pos"): heavier, self.heavier("low", "neg"): pl.lit(1.0)}
         return columns
 
@@ -390,7 +386,7 @@ class TprScoreInterval(RangeInterval):
         pos, neg = (self._size("low", of_class, field) for of_class in CLASSES)
         enough = field(self.size) * self._width >= _LEAST_POSITIVES * (1 - TOLERANCE)
         # There is no such interval for a range that ends below 1.
-        known = pl.when(enough & (self.range[1] == 1))
+        known = when(enough & (self.range[1] == 1))
         return {self.inverse_size("low"): known.then(self._by_design(pos + neg, field))}
 
 
@@ -417,7 +413,7 @@ class FprScoreInterval(RangeInterval):
         of_pos, of_neg = (field(self.moments[side].variance) for side in CLASSES)
         total, spread = of_pos + of_neg, field(self.auc) * field(self.one_minus_auc)
         size = of_pos / spread + (inside * of_neg / spread + 2 / inside) / (inside + 2)
-        known = pl.when((total > 0) & (inside >= _LEAST_NEGATIVES * (1 - TOLERANCE)))
+        known = when((total > 0) & (inside >= _LEAST_NEGATIVES * (1 - TOLERANCE)))
         h2 = field(self.moments["pos"].h2)
         df = 1 / ((of_neg / total) ** 2 / (inside - 1) + (of_pos / total) ** 2 * h2 / (1 - h2))
         return {self.inverse_size("low"): known.then(self._by_design(size, field)), self.df: df}

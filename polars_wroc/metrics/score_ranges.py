@@ -1,9 +1,7 @@
-"""Ranges of scores, whose sums add up to those of the whole curve, and a summary made of them."""
+"""Ranges of scores, whose sums add up to those of the whole curve, and the tasks that sum them."""
 
 from __future__ import annotations
 
-import warnings
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -32,27 +30,19 @@ from polars_wroc.inputs.columns import (
     SCORE,
     WEIGHT,
     ZERO_LABEL,
-    IntoColumn,
-    IntoWeight,
 )
 from polars_wroc.inputs.frames import frames_alike, read_rows
-from polars_wroc.inputs.rows import IntoColumns, Rows
-from polars_wroc.metrics.auc_interval import Interval, Method
+from polars_wroc.inputs.rows import Rows
 from polars_wroc.metrics.registry import SUMMARY_METRICS
-from polars_wroc.metrics.summary import (
-    DIAGNOSTIC_COLUMNS,
-    SUMMARY_COLUMNS,
-    summary_of,
-    summary_sums,
-    with_cells,
-)
-from polars_wroc.plans.config import SpillWarning
-from polars_wroc.plans.queries import aggregate, collect
-from polars_wroc.ranking.placements import add_placements, row_curve
+from polars_wroc.plans.config import Division, Progress, division, without_spilling
+from polars_wroc.plans.queries import FrameT, aggregate, collect
+from polars_wroc.ranking.placements import add_placements
 from polars_wroc.ranking.sorting import by_descending_score
 
 _BINNING = Binning(None)
-_PARTS = _BINNING.parts
+# How many bins each part of a range between powers of two makes for probabilities. Polars adds up
+# so many bins of groups as it reads; of many more it holds rows, in memory that grows with these.
+_BINS_OF_PART, _MOST_BINS = 28, 150_000
 _WEIGHTS = ("w_pos", "w_neg", "w2_pos", "w2_neg")
 _BIN, _ROWS, _KNOWN = "__bin", "__rows", "__known"
 # Scores with their own bin need no second pass if they have this proportion of a range's rows.
@@ -63,16 +53,25 @@ _TOO_MANY = 2
 _LARGEST = [metric.column for metric in SUMMARY_METRICS if metric.over_ranges == "max"]
 
 
-def count_in_bins(rows: Rows) -> pl.LazyFrame:
-    """Count a part of the data in bins, for `add_bin_counts` and `cut_ranges`."""
-    return add_up_in_bins(rows, _BINNING, _PARTS)
+def count_in_bins(rows: Rows, parts: int = _BINNING.parts) -> pl.DataFrame:
+    """Count rows in bins, given the parts of a range between powers of two, for `cut_ranges`."""
+    return collect(add_up_in_bins(rows, _BINNING, parts))
 
 
-def add_bin_counts(counts: Sequence[pl.DataFrame], keys: Sequence[str]) -> pl.DataFrame:
-    """Add up the bin counts of parts of the data."""
+def _groups_of(rows: Rows) -> pl.DataFrame:
+    return collect(rows.key_values())
+
+
+def _parts_for(groups: int) -> int:
+    """Return the most parts, a power of two, that do not make too many bins of so many groups."""
+    most = _MOST_BINS // (_BINS_OF_PART * max(groups, 1))
+    return min(1 << max(most.bit_length() - 1, 0), _BINNING.parts)
+
+
+def _added_up(counts: Sequence[pl.DataFrame], keys: Sequence[str], parts: int) -> pl.DataFrame:
     # Only parts whose labels may be both 0 and -1 have columns that count these.
-    parts = pl.concat([part.lazy() for part in counts], how="diagonal_relaxed")
-    return collect(add_up(parts, keys, score_bin(pl.col(LOW), _PARTS)))
+    both = pl.concat([each.lazy() for each in counts], how="diagonal_relaxed")
+    return collect(add_up(both, keys, score_bin(pl.col(LOW), parts)))
 
 
 @dataclass(frozen=True)
@@ -102,12 +101,21 @@ class Span:
 
 @dataclass(frozen=True)
 class ScoreRange:
-    """A range of scores, the weights above and below, and its counts if it needs no rows."""
+    """A range of scores, its number of rows, the weights above and below, and what is known."""
 
     span: Span
+    rows: int
     above: pl.DataFrame
     below: pl.DataFrame
+    # Its counts, if it needs no rows.
     known: pl.DataFrame | None = None
+
+    def rows_of(self, parts: Sequence[Rows], keys: list[str], model_keys: list[str]) -> Rows:
+        """Take the rows of the range, or its counts, from the parts that have some."""
+        if self.known is not None:
+            return rows_by_score(self.known.lazy(), keys, model_keys)
+        frames = [self.span.of(part).frame for part in parts]
+        return Rows(pl.concat(frames, how="diagonal_relaxed"), keys, model_keys)
 
     def place(self, rows: Rows) -> pl.LazyFrame:
         """Rank the rows of the range among those of all ranges."""
@@ -129,10 +137,12 @@ class ScoreRange:
         return replace(rows, frame=frame, in_order=True)
 
 
-def cut_ranges(counts: pl.DataFrame, keys: Sequence[str], rows_per_range: int) -> list[ScoreRange]:
+def cut_ranges(
+    counts: pl.DataFrame, keys: Sequence[str], rows_per_range: int, parts: int = _BINNING.parts
+) -> list[ScoreRange]:
     """Cut the scores of all rows, given their bin counts, into ranges of about so many rows."""
     counts = collect(check_labels(counts.lazy(), keys))
-    numbered = counts.with_columns(score_bin(pl.col(LOW), _PARTS).alias(_BIN))
+    numbered = counts.with_columns(score_bin(pl.col(LOW), parts).alias(_BIN))
     cuts = _cut(numbered, rows_per_range)
     numbered = numbered.join(cuts.select(_BIN, RANGE), on=_BIN, nulls_equal=True)
     weights = numbered.group_by(*keys, RANGE).agg(pl.col(_WEIGHTS).sum())
@@ -145,18 +155,14 @@ def cut_ranges(counts: pl.DataFrame, keys: Sequence[str], rows_per_range: int) -
         ranges.append(
             ScoreRange(
                 Span(low, high, counted=rows > _TOO_MANY * rows_per_range),
+                rows,
                 above=_around(weights.filter(pl.col(RANGE) < number), keys),
                 below=_around(weights.filter(pl.col(RANGE) > number), keys),
                 known=numbered.filter(of_range).select(counts.columns) if known else None,
             )
         )
     no_weights = _around(weights, keys).clear()
-    return ranges or [ScoreRange(Span(None, None), no_weights, no_weights, counts)]
-
-
-def together(frames: Sequence[pl.LazyFrame], keys: list[str], model_keys: list[str]) -> Rows:
-    """Concatenate the rows of a range from several parts."""
-    return Rows(pl.concat(frames, how="diagonal_relaxed"), keys, model_keys)
+    return ranges or [ScoreRange(Span(None, None), 0, no_weights, no_weights, counts)]
 
 
 def add_ranges(sums: Iterable[pl.DataFrame], keys: Sequence[str]) -> pl.LazyFrame:
@@ -212,206 +218,125 @@ def rows_by_score(counts: pl.LazyFrame, keys: list[str], model_keys: list[str]) 
 ResultT = TypeVar("ResultT")
 
 
-class RangePasses(ABC):
-    """Passes over the rows of several parts of the data, which have the same groups."""
+@dataclass(frozen=True)
+class CountedParts:
+    """Parts of the data with the spans of their scores, all rows counted in bins, and the memory.
 
-    def __init__(self, parts: Sequence[Rows]) -> None:
-        """Set the parts."""
-        self.parts = parts
+    The rows of the parts, and those of the counts, may have more keys than the ranges have.
+    """
 
-    @property
-    def keys(self) -> list[str]:
-        """The keys of all parts."""
-        return self.parts[0].keys
+    parts: Sequence[Rows]
+    spans: Sequence[Span]
+    counts: pl.DataFrame
+    division: Division
+    # Of a range between powers of two, which are the bins.
+    fineness: int
 
-    @property
-    def model_keys(self) -> list[str]:
-        """The key that names the model, if there are several models."""
-        return self.parts[0].model_keys
+    @classmethod
+    def of(cls, parts: Sequence[Rows], division: Division) -> CountedParts:
+        """Count the parts, each in a task; many groups in fewer bins."""
+        keys, fineness = parts[0].keys, _BINNING.parts
+        if keys:
+            groups = pl.concat(division.map(_groups_of, parts), how="vertical_relaxed").n_unique()
+            fineness = _parts_for(groups)
+        counts, spans = None, []
+        for counted in division.map(partial(count_in_bins, parts=fineness), parts):
+            spans.append(Span(counted[LOW].min(), counted[HIGH].max()))
+            counts = counted if counts is None else _added_up([counts, counted], keys, fineness)
+        assert counts is not None
+        return cls(parts, spans, counts, division, fineness)
 
-    @abstractmethod
-    def count(self, parts: Sequence[Rows]) -> pl.DataFrame:
-        """Count the rows in bins; the ``parts`` may have more keys than those of the passes."""
+    def cut(self, keys: Sequence[str], bytes_of_row: int) -> list[ScoreRange]:
+        """Cut the scores into ranges whose rows fit into the memory."""
+        rows = self.division.rows_within(bytes_of_row)
+        return cut_ranges(self.counts, keys, rows, self.fineness)
 
     def measure(
-        self, ranges: Sequence[ScoreRange], task: Callable[[ScoreRange, Rows], ResultT]
+        self,
+        ranges: Sequence[ScoreRange],
+        task: Callable[[ScoreRange, Rows], ResultT],
+        keys: list[str],
     ) -> list[ResultT]:
-        """Return what the task makes of each range, reading only those whose rows are not known."""
-        read = iter(self.read([each for each in ranges if each.known is None], task))
-        return [
-            next(read)
-            if each.known is None
-            else run(task, each, rows_by_score(each.known.lazy(), self.keys, self.model_keys))
-            for each in ranges
-        ]
+        """Return what the task makes of each range; it reads the parts that have scores in it."""
+        items = [(each, self._with_rows(each)) for each in ranges]
+        run = partial(_measure, task, keys, self.parts[0].model_keys)
+        read = sum(each.known is None for each in ranges)
+        with Progress(read + 1, "passes over the rows") as line:
+            line.advance()
+            results = []
+            for each, result in zip(ranges, self.division.map(run, items), strict=True):
+                line.advance(each.known is None)
+                results.append(result)
+        return results
 
-    @abstractmethod
-    def read(
-        self, ranges: Sequence[ScoreRange], task: Callable[[ScoreRange, Rows], ResultT]
-    ) -> list[ResultT]:
-        """Read the rows of each range, and return what the task makes of them."""
-
-
-def run(task: Callable[[ScoreRange, Rows], ResultT], each: ScoreRange, rows: Rows) -> ResultT:
-    """Measure a range, which fits in memory, so that nothing spills."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SpillWarning)
-        return task(each, rows)
+    def _with_rows(self, each: ScoreRange) -> list[Rows]:
+        if each.known is not None:
+            return []
+        spans = zip(self.parts, self.spans, strict=True)
+        return [part for part, span in spans if each.span.meets(span)]
 
 
-class PassesInTurn(RangePasses):
-    """Passes in this process: one part after another, then one range after another."""
-
-    # Of the scores of each part, from the first pass on.
-    _spans: Sequence[Span] = ()
-
-    def count(self, parts: Sequence[Rows]) -> pl.DataFrame:
-        """Count the parts one after another, and note the span of the scores of each."""
-        counts, self._spans = None, []
-        for part in parts:
-            counted = collect(count_in_bins(part))
-            self._spans = [*self._spans, Span(counted[LOW].min(), counted[HIGH].max())]
-            counts = counted if counts is None else add_bin_counts([counts, counted], part.keys)
-        assert counts is not None
-        return counts
-
-    def read(
-        self, ranges: Sequence[ScoreRange], task: Callable[[ScoreRange, Rows], ResultT]
-    ) -> list[ResultT]:
-        """Read one range after another, each from the parts that have scores in it."""
-        return [run(task, each, self._rows_in(each.span)) for each in ranges]
-
-    def _rows_in(self, span: Span) -> Rows:
-        within = [
-            span.of(part).frame
-            for part, of_part in zip(self.parts, self._spans, strict=True)
-            if span.meets(of_part)
-        ]
-        return together(within, self.keys, self.model_keys)
+def _measure(
+    task: Callable[[ScoreRange, Rows], ResultT],
+    keys: list[str],
+    model_keys: list[str],
+    item: tuple[ScoreRange, Sequence[Rows]],
+) -> ResultT:
+    each, parts = item
+    # A range fits into memory.
+    with without_spilling():
+        return task(each, each.rows_of(parts, keys, model_keys))
 
 
-# Sorting them takes some two gigabytes.
-ROWS_PER_RANGE = 10_000_000
+def require_unchanged(ranges: Sequence[ScoreRange], sums: Iterable[pl.DataFrame]) -> None:
+    """Raise if a range had other rows when it was summed than when it was counted."""
+    for each, table in zip(ranges, sums, strict=True):
+        found = table.select(pl.sum_horizontal("n", "n_missing").sum()).item()
+        if found != each.rows:
+            msg = (
+                "`frame` must have the same rows whenever it is read; found "
+                f"{each.rows:,} rows in a range of scores, and then {found:,}"
+            )
+            raise ValueError(msg)
 
-Frames: TypeAlias = pl.DataFrame | pl.LazyFrame | Sequence[pl.DataFrame | pl.LazyFrame]
+
+Frames: TypeAlias = FrameT | list[FrameT]
 
 
-def summary_in_ranges(
-    frames: Frames,
-    label: IntoColumn,
-    score: IntoColumns,
-    *,
-    weight: IntoWeight | None = None,
-    by: IntoColumns | None = None,
-    pos_label: object = None,
-    level: float = 0.95,
-    method: Method = "score",
-    rows_per_range: int = ROWS_PER_RANGE,
-    diagnostics: bool = False,
-) -> pl.DataFrame:
-    """`summary` of data larger than memory, computed one range of scores at a time.
+def read_parts(frame: Any, *columns: Any, designed: bool, **options: Any) -> list[Rows]:
+    """Read the rows of a table, or of each table of a list, which must have the same groups.
 
-    Parameters
-    ----------
-    frames
-        One or several LazyFrames or DataFrames, whose rows are summarised together. A frame is read
-        for a range only if it has scores in it: files that each hold their own range of scores
-        are read once to count and once or twice to measure.
-    label, score, weight, by, pos_label, level, method
-        As for `summary`.
-    rows_per_range
-        About how many rows are in memory at once. The frames are read once to count and once for
-        each range, so that smaller ranges take longer.
-    diagnostics
-        As for `summary`.
-
-    Returns
-    -------
-    pl.DataFrame
-        The result of `summary` for all rows; numbers may differ in the last digits.
-
-    Raises
-    ------
-    TypeError, ValueError, polars.exceptions.PolarsError
-        As for `summary`; also for frames with different groups and for ``rows_per_range`` below 1.
-
-    Notes
-    -----
-    The first pass counts rows in bins of scores. The counts give ranges of about equally many
-    rows, and the weight above and below each range, which is all that it needs from the others.
-    Counts, weights and the sums for the AUC, its variance and the average precision add up over
-    ranges; KS is the largest of the ranges. Many rows with few distinct scores need no second
-    pass. There is no ``design``, since rows of one cluster may be in different ranges.
-    `polars_wroc.dask.summary` does the same on several machines, all ranges at once;
-    `audit_in_ranges` adds up whole audits.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> import polars_wroc as wroc
-    >>> monday = pl.LazyFrame({"y": [1, 0], "s": [0.9, 0.7]})
-    >>> tuesday = pl.LazyFrame({"y": [1, 0], "s": [0.7, 0.1]})
-    >>> table = wroc.summary_in_ranges([monday, tuesday], "y", "s", rows_per_range=2)
-    >>> table.select("n", "n_pos", "auc", "ks")
-    shape: (1, 4)
-    ┌─────┬───────┬───────┬─────┐
-    │ n   ┆ n_pos ┆ auc   ┆ ks  │
-    │ --- ┆ ---   ┆ ---   ┆ --- │
-    │ i64 ┆ i64   ┆ f64   ┆ f64 │
-    ╞═════╪═══════╪═══════╪═════╡
-    │ 4   ┆ 2     ┆ 0.875 ┆ 0.5 │
-    └─────┴───────┴───────┴─────┘
+    The other arguments are those of `read_rows`.
     """
-    arguments.flag("diagnostics", diagnostics)
-    interval = Interval(level, method)
-    rows_per_range = arguments.whole_number("rows_per_range", rows_per_range, low=1)
-    parts = read_parts("frames", frames, label, score, weight, by, pos_label)
-    passes = PassesInTurn(parts)
-    return summarise_ranges(passes, interval, rows_per_range, diagnostics=diagnostics)
+    if not isinstance(frame, list):
+        return [read_rows(frame, *columns, **options)]
+    if not frame:
+        arguments.reject_type("frame", "be a table, or a list of tables that are parts of one", [])
+    if designed and len(frame) > 1:
+        msg = f"`frame` must be one table with a `design`; found a list of {len(frame)}"
+        raise ValueError(msg)
+    read = [read_rows(part, *columns, **options) for part in frame]
+    parts = with_same_keys("frame", read)
+    alike = frames_alike("frame", [part.frame for part in parts], SCORE)
+    return [replace(part, frame=each) for part, each in zip(parts, alike, strict=True)]
 
 
-def summarise_ranges(
-    passes: RangePasses,
-    interval: Interval,
-    rows_per_range: int,
-    *,
-    diagnostics: bool = False,
-) -> pl.DataFrame:
-    """Summarise the rows of all parts from ranges of about so many rows."""
-    rows = passes.parts[0]
-    rows.check_names(SUMMARY_COLUMNS)
-    ranges = cut_ranges(passes.count(passes.parts), rows.keys, rows_per_range)
-    sums = passes.measure(ranges, partial(sum_range, interval=interval))
-    table = with_cells(summary_of(add_ranges(sums, rows.keys), interval.for_rows(rows)))
-    more = DIAGNOSTIC_COLUMNS if diagnostics else ()
-    return collect(rows.result(table, (*SUMMARY_COLUMNS, *more)))
+def together(parts: Sequence[Rows]) -> Rows:
+    """Put the rows of all parts into one."""
+    if len(parts) == 1:
+        return parts[0]
+    frame = pl.concat([part.frame for part in parts], how="diagonal_relaxed")
+    compiled = parts[0].compiled if all(part.compiled for part in parts) else None
+    return replace(parts[0], frame=frame, compiled=compiled)
 
 
-def sum_range(each: ScoreRange, rows: Rows, interval: Interval) -> pl.DataFrame:
-    """Return the sums over the range that `add_ranges` adds up."""
-    sums = summary_sums(rows, interval.for_rows(rows), row_curve(in_range=True))
-    return collect(rows.aggregate(each.place(rows), sums))
+def one_of(frame: Any) -> Any:
+    """Return a table, or one of a list of tables: a LazyFrame if there is one."""
+    if not isinstance(frame, list):
+        return frame
+    return next((part for part in frame if isinstance(part, pl.LazyFrame)), frame[0])
 
 
-def read_parts(
-    argument: str,
-    frames: object,
-    label: IntoColumn,
-    score: IntoColumns,
-    weight: IntoWeight | None,
-    by: IntoColumns | None,
-    pos_label: object,
-    *,
-    mark_missing: bool = False,
-) -> list[Rows]:
-    """Read the rows of each part of the data, and check that all have the same groups."""
-    listed = [frames] if isinstance(frames, pl.DataFrame | pl.LazyFrame) else frames
-    if not isinstance(listed, Sequence) or isinstance(listed, str) or not listed:
-        arguments.reject_type(argument, "be one or several DataFrames or LazyFrames", frames)
-    read = [
-        read_rows(frame, label, score, weight, by, pos_label, mark_missing=mark_missing)
-        for frame in listed
-    ]
-    parts = with_same_keys(argument, read)
-    alike = frames_alike(argument, [part.frame for part in parts], SCORE)
-    return [replace(part, frame=frame) for part, frame in zip(parts, alike, strict=True)]
+def division_of(frame: object, default: str = "none") -> Division | None:
+    """Return how a table or a list of tables is divided; None for rows in memory."""
+    return division(default) if isinstance(one_of(frame), pl.LazyFrame) else None

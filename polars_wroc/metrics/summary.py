@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import polars as pl
 
@@ -13,7 +15,6 @@ from polars_wroc.counts.score_sums import Binning
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import SEVERAL_SCORES, WEIGHT, IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design, read_design
-from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import CLASSES, IntoColumns, Rows
 from polars_wroc.metrics import registry
 from polars_wroc.metrics.auc_interval import (
@@ -25,7 +26,20 @@ from polars_wroc.metrics.auc_interval import (
 )
 from polars_wroc.metrics.auc_variance import AUC_VARIANCE, auc_influences, with_variances_of
 from polars_wroc.metrics.registry import SUMMARY_METRICS
-from polars_wroc.plans.queries import Fields, FrameT, in_columns, like_input
+from polars_wroc.metrics.score_ranges import (
+    CountedParts,
+    Frames,
+    ScoreRange,
+    add_ranges,
+    division_of,
+    one_of,
+    read_parts,
+    require_unchanged,
+    together,
+)
+from polars_wroc.plans.config import Division, without_spilling
+from polars_wroc.plans.formulas import Fields, Step, in_columns, when
+from polars_wroc.plans.queries import FrameT, collect, is_eager, like_input
 from polars_wroc.ranking.curve import Curve, cell
 from polars_wroc.ranking.placements import (
     MISSING_ROWS,
@@ -100,8 +114,12 @@ SUMMARY_COLUMNS = (
 DIAGNOSTIC_COLUMNS = ("w_pos", "w_neg", *INTERVAL_COLUMNS[4:], "inverted", *RELIABILITY_COLUMNS)
 
 
+# Memory of a row, and of a row of a range.
+_BYTES, BYTES_IN_RANGE = 75, 200
+
+
 def summary(
-    frame: FrameT,
+    frame: Frames[FrameT],
     label: IntoColumn,
     score: IntoColumns,
     *,
@@ -120,7 +138,9 @@ def summary(
     Parameters
     ----------
     frame
-        DataFrame or LazyFrame; a LazyFrame is not collected.
+        DataFrame or LazyFrame, or a list of such that are parts of one, in each of which the
+        expressions are computed. A LazyFrame is not collected. Of more rows than fit into memory,
+        see `Config`.
     label
         Column name or expression: Boolean, 0 and 1, -1 and 1, or anything with ``pos_label``.
     score
@@ -233,23 +253,58 @@ def summary(
     └─────┴─────┴───────┴──────┴─────┘
     """
     arguments.flag("diagnostics", diagnostics)
-    survey = read_design(design)
+    survey, binning = read_design(design), Binning(bins, tolerance)
     designed = survey.more_than_clusters
     clustered = survey.given and not designed
     interval = Interval(level, method, clustered=clustered, designed=designed)
     given = frame, label, score, weight, by, pos_label
-    rows: Rows = read_rows(*given, cluster=survey.cluster, survey=survey if designed else None)
-    table = summarise(pool_in_bins(rows, Binning(bins, tolerance)), interval)
+    kinds: dict[str, Any] = {"cluster": survey.cluster, "survey": survey if designed else None}
+    parts = read_parts(*given, designed=survey.given, **kinds)
+    rows, one = together(parts), one_of(frame)
+    divided = None if survey.given or binning else division_of(frame)
+    with without_spilling() if divided else nullcontext():
+        at_once = is_eager(one) and not divided
+        table = summarise(pool_in_bins(rows, binning), interval, at_once=at_once)
     columns = summary_columns(table, diagnostics=diagnostics)
-    return like_input(frame, rows.result(with_cells(table), columns))
+    result = rows.result(with_cells(table), columns)
+    if divided:
+        within = partial(_within_memory, result, parts, interval, columns, divided)
+        result = pl.defer(within, schema=result.collect_schema())
+    return like_input(one, result)  # type: ignore[no-any-return]
 
 
-def summarise(rows: Rows, interval: Interval) -> pl.LazyFrame:
+def _within_memory(
+    result: pl.LazyFrame,
+    parts: Sequence[Rows],
+    interval: Interval,
+    columns: Sequence[str],
+    divided: Division,
+) -> pl.DataFrame:
+    """Compute the result at once if its rows fit into memory, else in ranges of scores."""
+    heights = [collect(part.frame.select(pl.len())).item() for part in parts]
+    if not divided.exceeded(sum(heights), _BYTES):
+        return collect(result)
+    rows = parts[0]
+    counted = CountedParts.of(parts, divided)
+    ranges = counted.cut(rows.keys, BYTES_IN_RANGE)
+    sums = counted.measure(ranges, partial(sum_range, interval=interval), rows.keys)
+    require_unchanged(ranges, sums)
+    table = with_cells(summary_of(add_ranges(sums, rows.keys), interval.for_rows(rows)))
+    return collect(rows.result(table, columns))
+
+
+def sum_range(each: ScoreRange, rows: Rows, interval: Interval) -> pl.DataFrame:
+    """Return the sums over the range that `add_ranges` adds up."""
+    sums = summary_sums(rows, interval.for_rows(rows), row_curve(in_range=True))
+    return collect(rows.aggregate(each.place(rows), sums))
+
+
+def summarise(rows: Rows, interval: Interval, *, at_once: bool = False) -> pl.LazyFrame:
     """Summarise checked rows, in any order."""
     interval = interval.for_rows(rows)
     sums = sum_groups(rows, interval)
     columns = summary_columns(sums, diagnostics=True)
-    return summary_of(sums, interval).select(*rows.keys, *columns)
+    return summary_of(sums, interval, at_once=at_once).select(*rows.keys, *columns)
 
 
 def sum_groups(rows: Rows, interval: Interval) -> pl.LazyFrame:
@@ -260,8 +315,7 @@ def sum_groups(rows: Rows, interval: Interval) -> pl.LazyFrame:
         # Needs numba, which is an extra.
         from polars_wroc.ranking.compiled_rows import compiled_sums  # noqa: PLC0415
 
-        walked = compiled_sums(rows, rows.compiled)
-        return walked.select(*rows.keys, **walked_numbers(), **interval.walk_sums())
+        return summary_walked(compiled_sums(rows, rows.compiled), rows.keys, interval)
 
     sums = summary_sums(rows, interval)
     return reduce_placed(
@@ -314,10 +368,11 @@ def summary_sums(
     return sums
 
 
-def summary_of(sums: pl.LazyFrame, interval: Interval) -> pl.LazyFrame:
+def summary_of(sums: pl.LazyFrame, interval: Interval, *, at_once: bool = False) -> pl.LazyFrame:
     """Add the columns of the summary to the sums of each group."""
     bounded = AUC_BOUNDS[0] in sums.collect_schema()
-    return in_columns(sums, [*interval.steps, partial(_inverted, bounded=bounded)])
+    steps: list[Step] = [*interval.steps, partial(_inverted, bounded=bounded)]
+    return in_columns(sums, steps, at_once=at_once)
 
 
 def _numbers(rows: Rows, curve: Curve) -> dict[str, pl.Expr]:
@@ -330,6 +385,11 @@ def _numbers(rows: Rows, curve: Curve) -> dict[str, pl.Expr]:
         "w_neg": curve.dn.sum(),
         **{metric.column: metric(curve) for metric in _OF_CURVE},
     }
+
+
+def summary_walked(walked: pl.LazyFrame, keys: Sequence[str], interval: Interval) -> pl.LazyFrame:
+    """Name the sums of a walk along the rows of each group as `summary_sums` does."""
+    return walked.select(*keys, **walked_numbers(), **interval.walk_sums())
 
 
 def walked_numbers() -> dict[str, pl.Expr]:
@@ -351,5 +411,5 @@ def _inverted(field: Fields, *, bounded: bool) -> dict[str, pl.Expr]:
     if bounded:
         low, high = (field(name) for name in AUC_BOUNDS)
         known = (high < _CHANCE) | (low >= _CHANCE) | ~inverted
-        inverted = pl.when(known).then(inverted)
+        inverted = when(known).then(inverted)
     return {"inverted": inverted}

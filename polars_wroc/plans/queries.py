@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Literal, TypeAlias, TypeVar
+from typing import Literal, TypeVar
 
 import polars as pl
 from polars._typing import EngineType
@@ -125,7 +125,12 @@ FrameT = TypeVar("FrameT", pl.DataFrame, pl.LazyFrame)
 
 def like_input(frame: FrameT, plan: pl.LazyFrame) -> FrameT:
     """Return the plan of a LazyFrame or of counts, the result of a table that holds rows."""
-    return collect(plan) if hasattr(frame, "__arrow_c_stream__") else plan  # type: ignore[return-value]
+    return collect(plan) if is_eager(frame) else plan  # type: ignore[return-value]
+
+
+def is_eager(frame: object) -> bool:
+    """Whether the rows of a table are in memory, as of all but LazyFrames and counts."""
+    return hasattr(frame, "__arrow_c_stream__")
 
 
 def collect(plan: pl.LazyFrame, *, reproducible: bool = False) -> pl.DataFrame:
@@ -173,36 +178,3 @@ def _only_message() -> Iterator[None]:
         if sentence is None:
             raise
         raise pl.exceptions.InvalidOperationError(sentence) from None
-
-
-Fields: TypeAlias = Callable[[str], pl.Expr]
-Step: TypeAlias = Callable[[Fields], dict[str, pl.Expr]]
-
-_RESULT = "__result"
-
-
-def as_struct(columns: dict[str, pl.Expr]) -> pl.Expr:
-    """Put named expressions into one struct."""
-    return pl.struct([column.alias(name) for name, column in columns.items()])
-
-
-def let(columns: dict[str, pl.Expr], formula: Callable[[Fields], pl.Expr]) -> pl.Expr:
-    """Write a formula over named columns as one expression, which computes each column once."""
-    named = as_struct(columns).struct.with_fields(formula(pl.field).alias(_RESULT))
-    return named.struct.field(_RESULT)
-
-
-def in_columns(frame: pl.LazyFrame, steps: Sequence[Step]) -> pl.LazyFrame:
-    """Add the columns of each step to a frame, one step after another."""
-    for step in steps:
-        frame = frame.with_columns(**step(pl.col))
-    return frame
-
-
-def in_struct(sums: pl.Expr, steps: Sequence[Step], result: Sequence[str]) -> pl.Expr:
-    """Add the fields of each step to a list of one struct; return the fields ``result``."""
-    element = pl.element()
-    for step in steps:
-        sums = sums.list.eval(element.struct.with_fields(**step(element.struct.field)))
-    fields = [element.struct.field(name) for name in result]
-    return sums.list.agg(pl.struct(fields).first())

@@ -14,6 +14,14 @@ import polars as pl
 from polars_wroc.inputs.columns import CLUSTER, SCORE, WEIGHT
 from polars_wroc.inputs.rows import CLASSES, Rows
 from polars_wroc.kernels import compiling
+from polars_wroc.kernels.across import (
+    RankedRows,
+    class_sizes,
+    measure,
+    mirrored,
+    placements_across,
+    ranked,
+)
 from polars_wroc.kernels.blocks import (
     ONE_GROUP,
     Blocks,
@@ -21,13 +29,17 @@ from polars_wroc.kernels.blocks import (
     Groups,
     class_weights,
     cut_blocks,
+    cut_logits,
+    moments_of_logits,
     reweighed,
     unranked_sums,
 )
 from polars_wroc.kernels.compiling import read_only
 from polars_wroc.kernels.scans import Points, rates_of_partitions, sums_of_partitions, walk
 from polars_wroc.kernels.sorting import Array, RowChunk, SortedRows, sort_rows
+from polars_wroc.kernels.sums import AREA_SUMS, BIN, MOMENTS
 from polars_wroc.plans.config import Progress, When, run
+from polars_wroc.plans.queries import collect, join_on_keys
 from polars_wroc.ranking.numbered_rows import (
     BatchGroups,
     GroupNumbers,
@@ -49,6 +61,9 @@ from polars_wroc.ranking.placements import (
     walk_sum,
 )
 from polars_wroc.ranking.sorting import FP, NEGATIVES, POSITIVES, TP
+
+# Before the names of the keys of positives.
+OF_POSITIVES = "__positives_of_"
 
 
 class PackedRows:
@@ -172,18 +187,41 @@ class CompiledRows:
         score = self.score_keys.scores(self.sorted_rows.keys)
         return pl.DataFrame([*keys, score, pl.Series(WEIGHT, self.sorted_rows.signed)])
 
-    def tables(self, size: int) -> Iterator[pl.DataFrame]:
-        """Return up to so many rows of a partition at a time, with all keys."""
-        starts, carried = self.sorted_rows.starts.astype(np.int64), self.sorted_rows.carried
-        for partition, (start, stop) in enumerate(pairwise(starts.tolist())):
-            for low in range(start, stop, size):
-                rows = slice(low, min(low + size, stop))
-                height = rows.stop - rows.start
-                codes = np.zeros(height, np.int64) if carried is None else carried[rows]
-                keys = self._keys(self.codes, np.full(height, partition), codes)
-                score = self.score_keys.scores(self.sorted_rows.keys[rows])
-                weight = pl.Series(WEIGHT, self.sorted_rows.signed[rows]).cast(pl.Float64)
-                yield pl.DataFrame([*keys, score, weight])
+    def rows_of(self, groups: pl.DataFrame | None) -> pl.DataFrame:
+        """Return the rows of the groups of these keys, or all, with all keys."""
+        every = np.indices((self.partitions.size, self.codes.size)).reshape(2, -1)
+        wanted = np.ones((self.partitions.size, self.codes.size), bool)
+        if groups is not None:
+            known = pl.DataFrame(self._keys(self.codes, *every)).with_row_index(MISSING_ROWS)
+            there = join_on_keys(known.lazy(), groups.lazy(), groups.columns, how="inner")
+            wanted[:] = False
+            wanted.reshape(-1)[collect(there)[MISSING_ROWS].to_numpy()] = True
+        partitions = np.repeat(np.arange(self.partitions.size), self.sorted_rows.sizes)
+        codes = self.sorted_rows.carried
+        codes = np.zeros(len(partitions), np.uint8) if codes is None else codes
+        taken = np.flatnonzero(wanted[partitions, codes])
+        score = self.score_keys.scores(self.sorted_rows.keys[taken])
+        weight = pl.Series(WEIGHT, self.sorted_rows.signed[taken]).cast(pl.Float64)
+        return pl.DataFrame(
+            [*self._keys(self.codes, partitions[taken], codes[taken]), score, weight]
+        )
+
+    def logit_bins(self) -> pl.DataFrame:
+        """Add up the `MOMENTS` of the logits of each code in each bin."""
+        scores = self.score_keys.scores(self.sorted_rows.keys).cast(pl.Float64).to_numpy()
+        starts = self.sorted_rows.starts.astype(np.int64).tolist()
+        cut = [cut_logits(scores, *ends) for ends in pairwise(starts)]
+        bins = np.concatenate(cut, axis=1)
+        partitions = np.repeat(np.arange(len(cut)), [each.shape[1] for each in cut])
+        groups = ONE_GROUP
+        if self.codes.numbers is not None:
+            groups = Groups(self.codes.size, np.arange(self.codes.size, dtype=np.uint32))
+        parts = []
+        for of_bin, code, sums in moments_of_logits(scores, self.sorted_rows, groups, bins):
+            number = pl.Series(BIN, bins[0, of_bin], nan_to_null=True).cast(pl.Int32)
+            keys = self._keys(self.codes, partitions[of_bin], code)
+            parts.append(pl.DataFrame([*keys, number, *pl.DataFrame(sums, schema=MOMENTS)]))
+        return pl.concat(parts)
 
     def walk(self, keys: Sequence[str] = ()) -> Walked:
         """Sum the groups of these keys, which are some of those of the codes."""
@@ -196,6 +234,65 @@ class CompiledRows:
         every = np.arange(self.partitions.size)
         table = self.of_numbers(sums_of_partitions(self.blocks, sums), every)
         return Walked(self._sums(numbers, table), self._points(numbers, points, table))
+
+    @cached_property
+    def ranked(self) -> list[RankedRows]:
+        """The rows of each partition with its curve."""
+        keys, signed, _, starts = self.sorted_rows
+        return [
+            ranked(signed[a:b], np.append(keys[a + 1 : b] != keys[a : b - 1], b > a)[: b - a])
+            for a, b in pairwise(starts.tolist())
+        ]
+
+    def areas(self, keys: Sequence[str]) -> pl.DataFrame:
+        """Measure the area between the curves of each group of these keys and of the others.
+
+        A row has the keys and `AREA_SUMS`.
+        """
+        numbers = number_groups(self._code_keys, keys)
+        tables = []
+        for rows, codes in self._ranked_codes():
+            groups = codes if numbers.numbers is None else numbers.numbers[codes]
+            sizes, cuts = class_sizes(rows, groups, numbers.size), (numbers.size, len(codes))
+            tables.append(measure(rows, groups, sizes, compiling.shares(*cuts)))
+        # There may be no partitions.
+        table = np.array(tables).reshape(len(tables), numbers.size, len(AREA_SUMS))
+        there = np.nonzero(table[..., :2].any(-1))
+        columns = dict(zip(AREA_SUMS, table[there].T, strict=True))
+        return pl.DataFrame([*self._keys(numbers, *there), *pl.DataFrame(columns)])
+
+    def placed_across(self, *, of_rest: bool = False, turned: bool = False) -> pl.DataFrame:
+        """Sum the positives of each group, or ``of_rest``, and the negatives of each group.
+
+        A row has the keys of the negatives, those of the positives after `OF_POSITIVES` but for the
+        rest, `MISSING_ROWS`, and `WALK_SUMS` without those that rates give. ``turned`` exchanges
+        the classes.
+        """
+        tables = []
+        for (signed, ties, _), codes in self._ranked_codes():
+            given = signed, ties, codes
+            if turned:
+                given = -signed[::-1], (ties.max(initial=0) + 1 - ties)[::-1], codes[::-1]
+            found = placements_across(*given, self.codes.size, of_rest=of_rest)
+            tables.append(mirrored(found) if turned else found)
+        groups = self.codes.size, 1 if of_rest else self.codes.size
+        table = np.array(tables).reshape(len(tables), *groups, len(WALK_SUMS) - 2)
+        sizes = [table[..., WALK_SUMS.index(walk_sum("rows", side))] > 0 for side in CLASSES]
+        there = np.nonzero(sizes[0 if turned else 1] if of_rest else sizes[0] | sizes[1])
+        unknown = np.zeros((2, len(there[0])))
+        columns = dict(zip(WALK_SUMS, [*table[there].T, *unknown], strict=True))
+        keys = self._keys(self.codes, *there[:2])
+        if not of_rest:
+            positives = self.codes.key_values(there[2])
+            keys += [key.alias(f"{OF_POSITIVES}{key.name}") for key in positives]
+        none = pl.Series(MISSING_ROWS, unknown[0]).cast(pl.Int64)
+        return pl.DataFrame([*keys, none, *pl.DataFrame(columns)])
+
+    def _ranked_codes(self) -> Iterator[tuple[RankedRows, Array]]:
+        """Pair the ranked rows of each partition with their codes."""
+        starts, carried = self.sorted_rows.starts.tolist(), self.sorted_rows.carried
+        for rows, (a, b) in zip(self.ranked, pairwise(starts), strict=True):
+            yield rows, np.zeros(b - a, np.uint32) if carried is None else carried[a:b]
 
     def decided_sums(self, first_rejected: Sequence[int] = ()) -> pl.DataFrame:
         """Sum what does not depend on ranks, for each partition and code.

@@ -20,7 +20,8 @@ import polars as pl
 from polars_wroc.inputs.columns import SCORE, SEVERAL_SCORES, WEIGHT, Typed
 from polars_wroc.inputs.frames import cast_like_thresholds, is_moved, precision_of
 from polars_wroc.inputs.rows import Rows, class_weights
-from polars_wroc.plans.queries import Fields, as_struct, let, probability
+from polars_wroc.plans.formulas import Fields, as_struct, let, when
+from polars_wroc.plans.queries import probability
 from polars_wroc.ranking.sorting import (
     ENDS_TIE,
     FP,
@@ -280,7 +281,7 @@ def cells_of(
 
 def cell(weight: pl.Expr) -> pl.Expr:
     """Return a weight of a confusion matrix; null where it overflows."""
-    return pl.when(weight.is_finite()).then(weight)
+    return when(weight.is_finite()).then(weight)
 
 
 def totals() -> tuple[pl.Expr, pl.Expr]:
@@ -308,7 +309,7 @@ def is_origin() -> pl.Expr:
 
 def ratio(part: pl.Expr, whole: pl.Expr) -> pl.Expr:
     """Divide weights to get a rate; null where the divisor is 0, overflows or underflows."""
-    return pl.when(is_divisor(whole)).then(part / whole)
+    return when(is_divisor(whole)).then(part / whole)
 
 
 Range: TypeAlias = tuple[float, float]

@@ -8,7 +8,8 @@ import polars as pl
 
 from polars_wroc.inputs.columns import SCORE
 from polars_wroc.inputs.rows import Rows
-from polars_wroc.plans.queries import as_struct, join_on_keys, over
+from polars_wroc.plans.formulas import as_struct
+from polars_wroc.plans.queries import join_on_keys, over
 from polars_wroc.ranking.curve import CELLS, cells_of, is_origin, ratio, threshold_of, totals
 from polars_wroc.ranking.sorting import FP, NEGATIVES, POSITIVES, TP
 

@@ -11,7 +11,8 @@ import polars as pl
 from polars_wroc.inputs.columns import CLUSTER, SCORE, WEIGHT
 from polars_wroc.inputs.rows import CLASSES, class_weights
 from polars_wroc.kernels.sums import CLASS_SUMS, CURVE_SUMS, UNRANKED_SUMS
-from polars_wroc.plans.queries import Fields, aggregate, as_struct
+from polars_wroc.plans.formulas import Fields, as_struct
+from polars_wroc.plans.queries import aggregate
 from polars_wroc.ranking.curve import Curve, if_both_classes
 from polars_wroc.ranking.sorting import (
     ENDS_TIE,

@@ -10,7 +10,7 @@ import polars as pl
 from polars_wroc.inputs.columns import SCORE, WEIGHT
 from polars_wroc.inputs.rows import Rows, class_weights
 from polars_wroc.plans.config import warn_of_spilling
-from polars_wroc.plans.queries import as_struct
+from polars_wroc.plans.formulas import as_struct
 
 TP, FP, POSITIVES, NEGATIVES = "__tp", "__fp", "__positives", "__negatives"
 

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from functools import reduce
+from operator import add
+from typing import ClassVar, Literal, NamedTuple, TypeAlias, get_args
 
 import polars as pl
 
 from polars_wroc.inputs import arguments
-from polars_wroc.plans.queries import Fields, Step, let
+from polars_wroc.plans.formulas import (
+    Fields,
+    Step,
+    all_of,
+    first_of,
+    let,
+    max_of,
+    min_of,
+    when,
+    with_lists,
+)
+from polars_wroc.plans.queries import FrameT
 from polars_wroc.stats.distributions import (
     normal_quantile,
     quantile_to_picked,
@@ -83,10 +95,10 @@ def auc_difference_test(
     logit_variance = both - 2 * covariance * one.slope * other.slope
     df = 1 / ((parts[0] / both) ** 2 / one.df + (parts[1] / both) ** 2 / other.df)
     t = (logits[0] - logits[1]) / logit_variance.sqrt()
-    known = pl.when(variance > 0)
+    known = when(variance > 0)
     p_value = student_p_value(t, df.clip(lower_bound=1.0))
     return {
-        "difference": pl.when(variance.is_not_null()).then(one.auc - other.auc),
+        "difference": when(variance.is_not_null()).then(one.auc - other.auc),
         "difference_se": variance.sqrt(),
         "difference_low": known.then(limits.low.fill_nan(None)),
         "difference_high": known.then(limits.high.fill_nan(None)),
@@ -103,7 +115,7 @@ def contrast(
     ``z`` are null; the p-value is 1 for a difference of 0, else null.
     """
     se = variance.sqrt()
-    known = pl.when(se > 0)
+    known = when(se > 0)
     no_difference = (se == 0) & (difference.abs() <= TOLERANCE)
     z, margin = difference / se, student_quantile((1 + level) / 2, df) * se
     return {
@@ -166,20 +178,16 @@ def equal_proportions(field: Fields, exact: Exact = "mid-p") -> pl.Expr:
     table = _table(sizes, counts)
     # Products of whole numbers are exact; the quotient that is expected in a cell is not.
     normal = table.rows * table.outcomes >= _FEWEST_EXPECTED * table.total
-    whole = pl.all_horizontal(x == x.round() for x in sizes + counts)
+    whole = all_of(x == x.round() for x in sizes + counts)
     # The exact test is computed for no rows where it is not needed.
-    needed = (variance > 0) & whole & ~normal
-    turned = {
-        name: pl.when(needed).then(number).otherwise(0.0)
-        for name, number in table._asdict().items()
-    }
+    needed = when((variance > 0) & whole & ~normal)
+    turned = {name: needed.then(number) for name, number in table._asdict().items()}
     return (
-        pl.when(variance == 0)
+        when(variance == 0)
         .then(1.0)
         .when(normal)
         .then(two_sided_p_value(field("difference") / variance.sqrt()))
-        .when(needed)
-        .then(let(turned, partial(_exact_p_value, exact=exact)))
+        .otherwise(let(turned, lambda field: _exact_p_value(*map(field, turned), exact=exact)))
     )
 
 
@@ -198,27 +206,29 @@ def _whole(number: pl.Expr) -> pl.Expr:
     """Remove rounding from numbers of rows, so that it never chooses the test."""
     nearest = number.round()
     near = (number - nearest).abs() <= _ROUNDING * (1 + number)
-    return pl.when(near).then(nearest).otherwise(number)
+    return when(near).then(nearest).otherwise(number)
 
 
 def _table(sizes: list[pl.Expr], counts: list[pl.Expr]) -> _Table:
     total, outcomes = sizes[0] + sizes[1], counts[0] + counts[1]
     first_is_smaller, rare = sizes[0] <= sizes[1], 2 * outcomes <= total
-    rows = pl.min_horizontal(sizes)
-    both = pl.when(first_is_smaller).then(counts[0]).otherwise(counts[1])
+    rows = min_of(sizes)
+    both = when(first_is_smaller).then(counts[0]).otherwise(counts[1])
     return _Table(
         total,
         rows,
-        pl.min_horizontal(outcomes, total - outcomes),
-        pl.when(rare).then(both).otherwise(rows - both),
+        min_of(outcomes, total - outcomes),
+        when(rare).then(both).otherwise(rows - both),
     )
 
 
-def _exact_p_value(field: Fields, exact: Exact) -> pl.Expr:
+@with_lists
+def _exact_p_value(
+    total: pl.Expr, rows: pl.Expr, outcomes: pl.Expr, both: pl.Expr, *, exact: Exact
+) -> pl.Expr:
     """Add up the probabilities of less likely numbers, and all or half of equally likely ones."""
-    total, rows, outcomes, both = (field(name) for name in _Table._fields)
     own = both.clip(upper_bound=_LARGEST).cast(pl.Int64)
-    most = pl.min_horizontal(rows, outcomes, own + _FURTHER).cast(pl.Int64)
+    most = min_of(rows, outcomes, own + _FURTHER).cast(pl.Int64)
     numbers = pl.int_ranges(1, most + 1).cast(pl.List(pl.Float64))
     # The probability of each number as a multiple of that of the number before.
     above = (numbers * -1 + (rows + 1)) * (numbers * -1 + (outcomes + 1))
@@ -227,7 +237,7 @@ def _exact_p_value(field: Fields, exact: Exact) -> pl.Expr:
     logs = pl.concat_list(pl.lit(0.0), ratios.list.eval(element.log()))
     logs = logs.list.eval(element.cum_sum())
     compared = logs - logs.list.get(own)
-    less_likely = pl.when(element < -_AS_LIKELY).then(element.exp())
+    less_likely = when(element < -_AS_LIKELY).then(element.exp())
     as_likely = element.exp() / (1 if exact == "fisher" else 2)
     counted = less_likely.when(element <= _AS_LIKELY).then(as_likely).otherwise(0.0)
     return compared.list.eval(counted).list.sum() / compared.list.eval(element.exp()).list.sum()
@@ -280,8 +290,8 @@ class CommonValueTest:
             numbers = [value / pool for value, pool in zip(values, pools, strict=True)]
             both = numbers[0] + numbers[1]
             mean = (numbers[0] * weights[0] + numbers[1] * weights[1]) / both
-            mean = pl.when(both > 0).then(mean).otherwise(1.0)
-            columns[f"__common_{heavier}"] = shrunk(both, pl.lit(1.0), mean)
+            mean = when(both > 0).then(mean).otherwise(1.0)
+            columns[f"__common_{heavier}"] = shrunk(both, 1.0, mean)
         return columns
 
     def _sizes(self, field: Fields) -> dict[str, pl.Expr]:
@@ -299,7 +309,7 @@ class CommonValueTest:
                 for name, heavier in (("value", "events"), ("complement", "non_events"))
             )
             of_rate = field("__common_complement") * at_zero + field("__common_value") * at_one
-            columns[f"__common_size_{side}"] = pl.coalesce(field(f"size_test_{side}"), of_rate)
+            columns[f"__common_size_{side}"] = first_of(field(f"size_test_{side}"), of_rate)
         return columns
 
     def _statistics(self, field: Fields) -> dict[str, pl.Expr]:
@@ -309,30 +319,30 @@ class CommonValueTest:
         complements = self._each("complement", field)
         # Near 1 complements have more digits.
         z = (complements[0] - complements[1]).abs() / (spread * both).sqrt()
-        ratio = pl.lit(0.0)
+        terms = []
         for name in ("value", "complement"):
             values = self._each(name, field)
             mean = (values[0] * other + values[1] * one) / both
             for value, size in zip(values, (one, other), strict=True):
                 term = value * (value / mean).log() / size
-                ratio += pl.when(value > 0).then(term).otherwise(0.0)
-        few = pl.min_horizontal("__common_value", "__common_complement") < _FEWEST_EFFECTIVE * (
-            pl.max_horizontal(one, other)
+                terms.append(when(value > 0).then(term).otherwise(0.0))
+        few = min_of(field("__common_value"), field("__common_complement")) < _FEWEST_EFFECTIVE * (
+            max_of(one, other)
         )
         few |= field(f"size_test_{self.sides[0]}").is_not_null()
-        root = (2 * ratio).clip(lower_bound=0.0).sqrt()
+        root = (2 * reduce(add, terms)).clip(lower_bound=0.0).sqrt()
         lost = [share.fill_null(0.0) for share in self._each("inverse_df", field)]
         df = (one / both) ** 2 * lost[0] + (other / both) ** 2 * lost[1]
-        smaller = pl.when(few).then(pl.min_horizontal(z, root)).otherwise(z)
-        some = pl.when(both.is_not_null() & spread.is_not_null())
+        smaller = when(few).then(min_of(z, root)).otherwise(z)
+        some = when(both.is_not_null() & spread.is_not_null())
         return {
-            "__common_z": some.then(pl.when(spread > 0).then(smaller).otherwise(0.0)),
-            self.inverse_df: pl.when(df >= EQUAL_WEIGHTS).then(df).otherwise(0.0),
+            "__common_z": some.then(when(spread > 0).then(smaller).otherwise(0.0)),
+            self.inverse_df: when(df >= EQUAL_WEIGHTS).then(df).otherwise(0.0),
         }
 
     def _result(self, field: Fields) -> dict[str, pl.Expr]:
         z, lost = field("__common_z"), field(self.inverse_df)
-        weighted = pl.when(lost > 0)
+        weighted = when(lost > 0)
         students = student_p_value(z, weighted.then(1 / lost))
         return {self.p_value: weighted.then(students).otherwise(two_sided_p_value(z))}
 
@@ -381,78 +391,59 @@ class _Terms(NamedTuple):
 
 @dataclass(frozen=True)
 class Detectable:
-    """Named comparisons, each tested two-sided at a normal quantile, which is a column."""
+    """The smallest difference to be detected, tested two-sided at a normal quantile, a column."""
 
-    comparisons: Callable[[Fields], Mapping[str, Comparison]]
-    names: tuple[str, ...]
+    comparison: Callable[[Fields], Comparison]
     quantile: str
+    # Column of the smallest difference; null where none up to the largest would be detected.
+    difference: ClassVar[str] = "__detectable"
 
     @property
     def steps(self) -> list[Step]:
-        """Steps to the columns `difference`."""
-        improve = [self._improve] * _STEPS
-        return [self._terms, self._start, *improve, self._found]
-
-    def difference(self, name: str) -> str:
-        """Column of the smallest difference; null where none up to the largest would be found."""
-        return f"__detectable_{name}"
+        """Steps to the column `difference`."""
+        return [self._terms, self._start, *[self._improve] * _STEPS, self._found]
 
     def _terms(self, field: Fields) -> dict[str, pl.Expr]:
-        columns: dict[str, pl.Expr] = {}
-        for name, (reference, pools, sizes, slopes, largest) in self.comparisons(field).items():
-            test, power = field(self.quantile) ** 2, _POWER_QUANTILE**2
-            fixed = reference * (1 - reference) * (sizes[1] + slopes[1] * reference) * power
-            terms = _Terms(
-                reference,
-                pools[1] / (pools[0] + pools[1]),
-                (sizes[0] + sizes[1]) * test,
-                (slopes[0] + slopes[1]) * test,
-                sizes[0] * power,
-                slopes[0] * power,
-                fixed,
-                largest,
-            )
-            columns |= {_column(name, part): value for part, value in terms._asdict().items()}
-        return columns
+        reference, pools, sizes, slopes, largest = self.comparison(field)
+        test, power = field(self.quantile) ** 2, _POWER_QUANTILE**2
+        terms = _Terms(
+            reference,
+            pools[1] / (pools[0] + pools[1]),
+            (sizes[0] + sizes[1]) * test,
+            (slopes[0] + slopes[1]) * test,
+            sizes[0] * power,
+            slopes[0] * power,
+            reference * (1 - reference) * (sizes[1] + slopes[1] * reference) * power,
+            largest,
+        )
+        return {_column(part): value for part, value in terms._asdict().items()}
 
     def _start(self, field: Fields) -> dict[str, pl.Expr]:
         """Start at the solution for sizes as at the reference and equal variances in the power."""
-        columns: dict[str, pl.Expr] = {}
-        for name in self.names:
-            terms = _terms_of(name, field)
-            reference, share, largest = terms.reference, terms.share, terms.largest
-            size = terms.both + terms.both_slope * reference
-            size *= (1 + _POWER_QUANTILE / field(self.quantile)) ** 2
-            middle, scale = size * share * (2 * reference - 1), 1 + size * share**2
-            root = (middle**2 + 4 * scale * size * reference * (1 - reference)).sqrt()
-            start = (middle + root) / (2 * scale)
-            columns[self.difference(name)] = pl.min_horizontal(start, _START * largest)
-            test, power = _deviations(terms, largest)
-            exists = (largest > 0) & (test + power <= largest)
-            columns[_column(name, "exists")] = exists
-        return columns
+        terms = _terms_of(field)
+        reference, share, largest = terms.reference, terms.share, terms.largest
+        size = terms.both + terms.both_slope * reference
+        size *= (1 + _POWER_QUANTILE / field(self.quantile)) ** 2
+        middle, scale = size * share * (2 * reference - 1), 1 + size * share**2
+        root = (middle**2 + 4 * scale * size * reference * (1 - reference)).sqrt()
+        test, power = _deviations(terms, largest)
+        exists = (largest > 0) & (test + power <= largest)
+        start = min_of((middle + root) / (2 * scale), _START * largest)
+        return {self.difference: start, _column("exists"): exists}
 
     def _improve(self, field: Fields) -> dict[str, pl.Expr]:
         """Take Newton's step; the equation is convex, so that all but the first come from above."""
-        columns: dict[str, pl.Expr] = {}
-        for name in self.names:
-            terms, difference = _terms_of(name, field), field(self.difference(name))
-            test, power = _deviations(terms, difference)
-            middle, below = terms.reference - terms.share * difference, terms.reference - difference
-            of_test = terms.share * _slope(middle, terms.both, terms.both_slope)
-            of_own = _slope(below, terms.own, terms.own_slope)
-            slope = 1 + of_test / test / 2 + of_own / power / 2
-            improved = difference - (difference - test - power) / slope
-            columns[self.difference(name)] = improved.clip(_LEAST, _END * terms.largest)
-        return columns
+        terms, difference = _terms_of(field), field(self.difference)
+        test, power = _deviations(terms, difference)
+        middle, below = terms.reference - terms.share * difference, terms.reference - difference
+        of_test = terms.share * _slope(middle, terms.both, terms.both_slope)
+        of_own = _slope(below, terms.own, terms.own_slope)
+        slope = 1 + of_test / test / 2 + of_own / power / 2
+        improved = difference - (difference - test - power) / slope
+        return {self.difference: improved.clip(_LEAST, _END * terms.largest)}
 
     def _found(self, field: Fields) -> dict[str, pl.Expr]:
-        return {
-            self.difference(name): pl.when(field(_column(name, "exists"))).then(
-                field(self.difference(name))
-            )
-            for name in self.names
-        }
+        return {self.difference: when(field(_column("exists"))).then(field(self.difference))}
 
 
 def _deviations(terms: _Terms, difference: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
@@ -468,12 +459,12 @@ def _slope(value: pl.Expr, size: pl.Expr, slope: pl.Expr) -> pl.Expr:
     return (1 - 2 * value) * size + slope * value * (2 - 3 * value)
 
 
-def _terms_of(name: str, field: Fields) -> _Terms:
-    return _Terms(*(field(_column(name, part)) for part in _Terms._fields))
+def _terms_of(field: Fields) -> _Terms:
+    return _Terms(*(field(_column(part)) for part in _Terms._fields))
 
 
-def _column(name: str, part: str) -> str:
-    return f"__detectable_{part}_{name}"
+def _column(part: str) -> str:
+    return f"__detectable_{part}"
 
 
 Adjust: TypeAlias = Literal["holm", "bh", "none"]
@@ -485,7 +476,7 @@ def check_options(level: float, adjust: Adjust) -> float:
     return arguments.level(level)
 
 
-def adjusted(table: pl.LazyFrame, method: Adjust) -> pl.LazyFrame:
+def adjusted(table: FrameT, method: Adjust) -> FrameT:
     """Add p-values adjusted for all tests of the table, and sort the rows by p-value.
 
     ``"holm"`` controls the family-wise error rate, ``"bh"`` (Benjamini and Hochberg) the false

@@ -10,22 +10,36 @@ from typing import Any
 
 import polars as pl
 
-from polars_wroc.plans.queries import Fields, let
+from polars_wroc.plans.formulas import Fields, let, max_of, min_of, when, with_lists
 
 _NODES = 24
-_POSITION = "__position"
+_POSITION, _POWER_OF_PART = "__position", "__power"
+# Of a part of a polynomial.
+_TERMS = 4
 
 
 def polynomial(coefficients: Sequence[float], position: pl.Expr) -> pl.Expr:
-    """Evaluate a polynomial, from the coefficient of the lowest power to that of the highest."""
+    """Evaluate a polynomial, from the coefficient of the lowest power to that of the highest.
 
-    def value(field: Fields) -> pl.Expr:
-        total: pl.Expr = pl.lit(0.0)
-        for coefficient in reversed(coefficients):
-            total = total * field(_POSITION) + coefficient
+    In parts, since an expression takes time to plan that grows with the square of its depth.
+    """
+
+    def horner(terms: Sequence[pl.Expr | float], power: pl.Expr) -> pl.Expr:
+        *others, highest = terms
+        # Of a single term too an expression.
+        total = power * 0.0 + highest
+        for term in reversed(others):
+            total = total * power + term
         return total
 
-    return let({_POSITION: position}, value)
+    def value(field: Fields) -> pl.Expr:
+        parts = [
+            horner(coefficients[first : first + _TERMS], field(_POSITION))
+            for first in range(0, len(coefficients), _TERMS)
+        ]
+        return horner(parts, field(_POWER_OF_PART))
+
+    return let({_POSITION: position, _POWER_OF_PART: position**_TERMS}, value)
 
 
 def interpolate(function: Callable[[float], float]) -> tuple[float, ...]:
@@ -87,6 +101,7 @@ def student_quantile(probability: float, df: pl.Expr) -> pl.Expr:
     return polynomial(_student_coefficients(probability), 2 / df - 1).exp()
 
 
+@with_lists
 def student_p_value(t: pl.Expr, df: pl.Expr) -> pl.Expr:
     """Probability that Student's t is at least as far from 0 as ``t``, for 1 or more ``df``.
 
@@ -121,12 +136,17 @@ def student_score(z: pl.Expr, df: pl.Expr) -> pl.Expr:
     By Wallace's (1959) transformation. Quantiles from 2 to 3.5 are too far from 0, by at most 1.1 %
     from seven degrees of freedom on, 0.1 % from twenty.
     """
-    size = z * (8 * df + 3) / (8 * df + 1)
-    grown = size**2 / df
-    # Written so that a small exponent keeps its digits: exp(x) - 1 = 2 exp(x / 2) sinh(x / 2).
-    return z.sign() * (df * 2 * (grown / 2).exp() * (grown / 2).sinh()).sqrt()
+
+    def score(field: Fields) -> pl.Expr:
+        z, df = field("z"), field("df")
+        half = (z * (8 * df + 3) / (8 * df + 1)) ** 2 / df / 2
+        # Written so that a small exponent keeps its digits: exp(x) - 1 = 2 exp(x / 2) sinh(x / 2).
+        return z.sign() * (df * 2 * half.exp() * half.sinh()).sqrt()
+
+    return let({"z": z, "df": df}, score)
 
 
+@with_lists
 def chi_squared_p_value(statistic: pl.Expr, df: pl.Expr) -> pl.Expr:
     """Probability that a chi-squared variable is at least as large as ``statistic``.
 
@@ -140,9 +160,10 @@ def chi_squared_p_value(statistic: pl.Expr, df: pl.Expr) -> pl.Expr:
     divisors = _cumulated_logs(df, pl.lit(math.lgamma(1.5)), numbers)
     terms = powers * half.log() - half - divisors
     tail = _added_terms(statistic, df, terms, two_sided_p_value(statistic.sqrt()))
-    return pl.when(statistic.is_not_null() & (df > 0)).then(tail)
+    return when(statistic.is_not_null() & (df > 0)).then(tail)
 
 
+@with_lists
 def f_p_value(statistic: pl.Expr, df: pl.Expr, df_of_variance: pl.Expr) -> pl.Expr:
     """Probability that a variable of the F distribution is at least ``statistic / df``.
 
@@ -163,7 +184,7 @@ def f_p_value(statistic: pl.Expr, df: pl.Expr, df_of_variance: pl.Expr) -> pl.Ex
     terms = powers * of_statistic + half * of_variance + factors
     of_t = student_p_value(statistic.sqrt(), df_of_variance)
     known = statistic.is_not_null() & df_of_variance.is_not_null() & (df > 0)
-    return pl.when(known).then(_added_terms(statistic, df, terms, of_t))
+    return when(known).then(_added_terms(statistic, df, terms, of_t))
 
 
 def _of_terms(df: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
@@ -176,7 +197,7 @@ def _of_terms(df: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
 
 def _cumulated_logs(df: pl.Expr, first_if_odd: pl.Expr, values: pl.Expr) -> pl.Expr:
     """Add up the logarithms of lists of values, after a first that is 0 for even ``df``."""
-    first = pl.when(df % 2 == 1).then(first_if_odd).otherwise(0.0)
+    first = when(df % 2 == 1).then(first_if_odd).otherwise(0.0)
     logs = pl.concat_list(first, values.list.eval(pl.element().log()))
     return logs.list.eval(pl.element().cum_sum())
 
@@ -186,9 +207,9 @@ def _added_terms(
 ) -> pl.Expr:
     """Add the terms to the tail of one degree of freedom, where ``df`` is odd."""
     terms = logs_of_terms.list.eval(pl.element().exp())
-    some = pl.when(df > 1).then(terms.list.sum()).otherwise(0.0)
-    tail = pl.when(df % 2 == 1).then(tail_if_odd).otherwise(0.0)
-    return pl.when(statistic > 0).then((tail + some).clip(upper_bound=1.0)).otherwise(1.0)
+    some = when(df > 1).then(terms.list.sum()).otherwise(0.0)
+    tail = when(df % 2 == 1).then(tail_if_odd).otherwise(0.0)
+    return when(statistic > 0).then((tail + some).clip(upper_bound=1.0)).otherwise(1.0)
 
 
 def two_sided_p_value(z: pl.Expr) -> pl.Expr:
@@ -296,7 +317,7 @@ def simultaneous_quantile(level: float, groups: pl.Expr) -> pl.Expr:
     """
     known = groups.is_between(2, MOST_GROUPS)
     position = (2 * groups.cast(pl.Float64) ** _POWER - _FEWEST - _MOST) / (_MOST - _FEWEST)
-    return pl.when(known).then(polynomial(_coefficients(level), position).exp())
+    return when(known).then(polynomial(_coefficients(level), position).exp())
 
 
 def quantile_to_picked(level: float, groups: pl.Expr, df: pl.Expr | None = None) -> pl.Expr:
@@ -305,10 +326,11 @@ def quantile_to_picked(level: float, groups: pl.Expr, df: pl.Expr | None = None)
     It is the simultaneous one; with ``df`` that of Student's t, approximately. Of two groups, or
     without a number of them, it is the two-sided quantile.
     """
-    alone, joint = pl.lit(normal_quantile((1 + level) / 2)), simultaneous_quantile(level, groups)
+    alone: pl.Expr | float = normal_quantile((1 + level) / 2)
+    joint = simultaneous_quantile(level, groups)
     if df is not None:
         alone, joint = student_quantile((1 + level) / 2, df), student_score(joint, df)
-    return pl.when(groups > 2).then(joint).otherwise(alone)  # noqa: PLR2004
+    return when(groups > 2).then(joint).otherwise(alone)  # noqa: PLR2004
 
 
 # Where the probability of a range is integrated: normal values, counted from half of the range.
@@ -334,17 +356,17 @@ def picked(p_value: pl.Expr, groups: pl.Expr) -> pl.Expr:
         p, groups = field("p"), field("groups")
         # Below, the ratio of both values hardly changes.
         known = p.clip(lower_bound=2 * _LEAST_TAIL)
-        counted = pl.min_horizontal(groups, _SATURATED / known.sqrt())
-        several = pl.when((groups > 2) & (counted > 2)).then(counted)  # noqa: PLR2004
-        parts = {"z": upper_quantile(known / 2), "groups": several}
-        return pl.max_horizontal(p, let(parts, _beyond_range) * (p / known))
+        counted = min_of(groups, _SATURATED / known.sqrt())
+        several = when((groups > 2) & (counted > 2)).then(counted)  # noqa: PLR2004
+        return max_of(p, _beyond_range(upper_quantile(known / 2), several) * (p / known))
 
     return let({"p": p_value, "groups": groups.cast(pl.Float64)}, adjusted)
 
 
-def _beyond_range(field: Fields) -> pl.Expr:
+@with_lists
+def _beyond_range(z: pl.Expr, groups: pl.Expr) -> pl.Expr:
     """Probability that a range exceeds ``z``, in the deviation of a difference, per comparison."""
-    half, others = field("z") / _SQRT_2, field("groups") - 1
+    half, others = z / _SQRT_2, groups - 1
     nodes, count = pl.lit(pl.Series([_FROM_HALF])), len(_FROM_HALF)
     # The largest value, and the one that the smallest is below if the range is exceeded.
     largest, smallest = nodes + half, nodes - half
@@ -371,7 +393,7 @@ def _normal_probability(z: pl.Expr) -> pl.Expr:
     """Probability that a standard normal variable is below ``z``."""
 
     def below(field: Fields) -> pl.Expr:
-        return pl.when(field("z") > 0).then(1 - field("tail")).otherwise(field("tail"))
+        return when(field("z") > 0).then(1 - field("tail")).otherwise(field("tail"))
 
     return let({"z": z, "tail": two_sided_p_value(z) / 2}, below)
 

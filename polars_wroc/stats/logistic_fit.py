@@ -1,308 +1,250 @@
-"""Logistic regressions of one variable, one for each of many groups, in a plan.
-
-Newton's method is a chain of joins and sums: each step joins the coefficients of every group to
-its rows and adds up the gradient and the Hessian. In a plan the number of steps is fixed, but a
-group that has converged is no longer joined with its rows.
+"""Logistic regressions of one variable, one for each of many groups, in memory.
 
 There are two regressions of the same rows: in the free one the slope is estimated, in the fixed
-one it is given.
+one it is 1. Newton's method finds both from points that stand for the rows: these themselves, or
+places in bins of the variable that have the moments of the rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
+from functools import reduce
+from operator import add
+from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from polars_wroc.plans.queries import Fields, collect, in_columns
+from polars_wroc.kernels.sums import BIN, BIN_WIDTH, DEGREES, FIT_WEIGHTS, MOMENTS
+from polars_wroc.plans.queries import collect
 
-# Of a row: its group, the variable, its weight and the square of it, both negative in a row of the
-# negative class; a row that stands for others may have one of these only. The weights of a group
-# add up to about 1, the variable has a mean and a standard deviation of about 0 and 1.
-ROW_COLUMNS = GROUP, VARIABLE, SHARE, SQUARES = tuple(
-    f"__fit_{name}" for name in ("group", "variable", "share", "squares")
+_Array: TypeAlias = NDArray[Any]
+
+# Of a point: its group, the variable, and the weight of each class and the square of it.
+GROUP, VALUE = "__fit_group", "__fit_value"
+POINT_SCHEMA = {GROUP: pl.UInt32(), **dict.fromkeys((VALUE, *FIT_WEIGHTS), pl.Float64())}
+# Of a group: the intercept of the fixed regression and the slope of the free one, the variances of
+# both, and the information on the slope if the model is right.
+FIT_OF_GROUP = INTERCEPT, SLOPE, INTERCEPT_VARIANCE, SLOPE_VARIANCE, INFORMATION = tuple(
+    f"__fit_{name}"
+    for name in ("intercept", "slope", "intercept_variance", "slope_variance", "information")
 )
-# A column of the coefficients: the number of the group, or -1 minus it once it has converged.
-_TURN = "__fit_turn"
-_STEPS, _POOLED_STEPS = 20, 10
-_TOLERANCE = 1e-8
-# Bins of rows for a first approximation, per standard deviation.
-_BINS = 256
-_BIN, _POSITIVE, _NEAR = "__fit_bin", "__fit_positive", "_near"
-# The most bins on either side of 0; and how many keys a group has, for each bin and class one.
-_MOST_BINS, _KEYS_OF_GROUP = 1 << 30, 1 << 33
-# Powers of the variable of a row, or of its distance from the middle of a bin.
-_VALUE = pl.col(VARIABLE)
-_POWERS = pl.lit(1.0), _VALUE, _VALUE * _VALUE, _VALUE * _VALUE * _VALUE
-# With a variance below this, for bins of width 1, the values of a bin are taken as equal.
-_LEAST_VARIANCE = 1e-10
+VARIANCES = INTERCEPT_VARIANCE, SLOPE_VARIANCE
+FIT_SCHEMA = dict.fromkeys(FIT_OF_GROUP, pl.Float64())
+_STEPS, _TOLERANCE = 30, 1e-8
+# For a smaller float x, 1 - x would round to 1, or keep hardly a digit of x.
+LEAST_PROBABILITY = 1e-15
+
+# A slope of a fit to bins that is steeper may be off by more than rounding.
+STEEPEST = 0.35 / BIN_WIDTH
 
 
-class Regression:
-    """One of the two regressions, and the names of its columns.
+def binned(rows: pl.LazyFrame, keys: list[str]) -> pl.LazyFrame:
+    """Add up the `MOMENTS` of rows that are points in bins of the variable.
 
-    A coefficient is NaN where there is none: in ``start`` where it must not be estimated, in the
-    result also where Newton's method does not converge. ``error`` is a row's probability of the
-    other class, ``variance`` that of the slope if it is free, else of the intercept,
-    ``information`` the information on that coefficient per unit of weight, and ``converged``
-    whether the last step changed nothing.
+    They are sums of weights times the Chebyshev polynomials of the place in the bin, from -1 to 1.
     """
-
-    def __init__(self, name: str, *, free: bool) -> None:
-        self._name, self._free = name, free
-        self.intercept, self.slope = f"__{name}_intercept", f"__{name}_slope"
-        self.error, self.converged = f"__{name}_error", f"__{name}_converged"
-        self.variance, self.information = f"__{name}_variance", f"__{name}_information"
-
-    def probability_of_other_class(self) -> pl.Expr:
-        """Probability of the class that a row is not in."""
-        linear = pl.col(self.intercept) + pl.col(self.slope) * pl.col(VARIABLE)
-        return 1 / (1 + ((pl.col(SHARE) + pl.col(SQUARES)).sign() * linear).exp())
-
-    def hessian_sums(self) -> dict[str, pl.Expr]:
-        """Sum weights times the variance of the label, times powers of the variable."""
-        error = pl.col(self.error)
-        return self._sums("hessian", pl.col(SHARE).abs() * error * (1 - error), 2)
-
-    def gradient_sums(self) -> dict[str, pl.Expr]:
-        """Sum weights times residuals, times powers of the variable."""
-        return self._sums("gradient", pl.col(SHARE) * pl.col(self.error), 1)
-
-    def square_sums(self) -> dict[str, pl.Expr]:
-        """Sum squared weights times squared residuals, and times those the model expects.
-
-        Both also times powers of the variable.
-        """
-        squares, error = pl.col(SQUARES).abs(), pl.col(self.error)
-        expected = self._sums("expected", squares * error * (1 - error), 2)
-        return self._sums("squares", squares * error**2, 2) | expected
-
-    def _sums(self, kind: str, value: pl.Expr, highest: int) -> dict[str, pl.Expr]:
-        names = self._names(kind, highest)
-        return {name: (value * power).sum() for name, power in zip(names, _POWERS, strict=False)}
-
-    def _names(self, kind: str, highest: int) -> list[str]:
-        """Name these sums, of the variable to the power of 0 and, if the slope is free, more."""
-        return [f"__{self._name}_{kind}_{n}" for n in range(highest + 1 if self._free else 1)]
-
-    def _hessian(self, field: Fields) -> tuple[list[pl.Expr], pl.Expr]:
-        """Refer to the elements of the Hessian, and compute its determinant."""
-        hessian = [field(name) for name in self._names("hessian", 2)]
-        return hessian, hessian[0] * hessian[2] - hessian[1] ** 2 if self._free else hessian[0]
-
-    def change(self, field: Fields) -> tuple[pl.Expr, pl.Expr]:
-        """Newton's step of the intercept and of the slope."""
-        hessian, determinant = self._hessian(field)
-        gradient = [field(name) for name in self._names("gradient", 1)]
-        if not self._free:
-            return gradient[0] / determinant, pl.lit(0.0)
-        (h0, h1, h2), (g0, g1) = hessian, gradient
-        return (h2 * g0 - h1 * g1) / determinant, (h0 * g1 - h1 * g0) / determinant
-
-    def improved(self, field: Fields) -> dict[str, pl.Expr]:
-        """Coefficients after a step, and whether it was so small that they have converged."""
-        steps = self.change(field)
-        names = (self.intercept, self.slope)
-        size = sum((field(name).abs() for name in names), pl.lit(1.0))
-        small = pl.max_horizontal(step.abs() for step in steps) <= _TOLERANCE * size
-        done = field(_TURN) < 0
-        changed = {
-            name: pl.when(done).then(field(name)).otherwise(field(name) + step)
-            for name, step in zip(names, steps, strict=True)
-        }
-        return {**changed, self.converged: done | small.fill_null(value=False)}
-
-    def precision(self, field: Fields) -> dict[str, pl.Expr]:
-        """Variance of the slope if it is free, else of the intercept; its information.
-
-        The larger of the sandwich and of what the model expects of it: in small samples the squared
-        residuals of the rare rows are often missing, and a curved model is only in the sandwich.
-        """
-        h, determinant = self._hessian(field)
-        # The square of what a row moves it by, times the determinant, by powers of the variable.
-        moved = [h[1] ** 2, -2 * h[0] * h[1], h[0] ** 2] if self._free else [pl.lit(1.0)]
-        variance = pl.max_horizontal(
-            sum(field(name) * part for name, part in zip(self._names(kind, 2), moved, strict=True))
-            for kind in ("squares", "expected")
-        )
-        information = determinant / h[0] if self._free else determinant
-        known = pl.when(field(self.intercept).is_finite())
-        values = {self.variance: variance / determinant**2, self.information: information}
-        return {name: known.then(value) for name, value in values.items()}
-
-
-FREE, FIXED = Regression("free", free=True), Regression("fixed", free=False)
-REGRESSIONS = (FREE, FIXED)
-VARIANCES = tuple(each.variance for each in REGRESSIONS)
-COEFFICIENTS = tuple(name for each in REGRESSIONS for name in (each.intercept, each.slope))
-
-
-def prepared(rows: pl.LazyFrame, groups: pl.LazyFrame) -> pl.LazyFrame:
-    """Add a row without weight to each of the ``groups``, for `fitted` and `with_variances`.
-
-    Once a group has converged its coefficients are joined to this row alone, so that its other
-    rows take no more time. The ``rows`` have `ROW_COLUMNS`.
-    """
-    nothing = {name: pl.lit(0.0) for name in ROW_COLUMNS[1:]}
-    ends = groups.select((-1 - pl.col(GROUP)).alias(GROUP), **nothing)
-    return pl.concat([rows.select(ROW_COLUMNS), ends])
-
-
-def fitted(rows: pl.LazyFrame, start: pl.LazyFrame) -> pl.LazyFrame:
-    """Estimate the `COEFFICIENTS` of each group, from those of ``start``.
-
-    ``start`` has each `GROUP` once. Of `FIXED` only the intercept changes.
-    """
-    near = _iterated(_pooled(rows), start, _POOLED_STEPS)
-    closer = {name: pl.col(f"{name}{_NEAR}") for name in COEFFICIENTS}
-    nearer = start.join(near, on=GROUP, suffix=_NEAR).with_columns(
-        pl.when(value.is_finite()).then(value).otherwise(name).alias(name)
-        for name, value in closer.items()
-    )
-    return _iterated(rows, nearer.select(GROUP, *COEFFICIENTS), _STEPS)
-
-
-def fitted_at_once(rows: pl.DataFrame, start: pl.DataFrame) -> pl.DataFrame:
-    """Estimate the `COEFFICIENTS` of each group of few rows, which are in memory."""
-    return collect(_iterated(rows.lazy(), start.lazy(), _STEPS, at_once=True))
-
-
-def with_variances(rows: pl.LazyFrame, fit: pl.LazyFrame) -> pl.LazyFrame:
-    """Return the coefficients of each group with the variances of the estimated ones.
-
-    They are those of `Regression.precision`, from `SQUARES`; the information is there too.
-    """
-    joined = rows.join(fit, on=GROUP, maintain_order="none").with_columns(
-        each.probability_of_other_class().alias(each.error) for each in REGRESSIONS
-    )
-    sums: dict[str, pl.Expr] = {name: pl.col(name).first() for name in COEFFICIENTS}
-    for each in REGRESSIONS:
-        sums |= each.hessian_sums() | each.square_sums()
-    known = FREE.precision(pl.col) | FIXED.precision(pl.col)
-    coefficients = (pl.col(name).fill_nan(None) for name in COEFFICIENTS)
-    return joined.group_by(GROUP).agg(**sums).select(GROUP, *coefficients, **known)
-
-
-def _pooled(rows: pl.LazyFrame) -> pl.LazyFrame:
-    """Pool the rows of a class that are close together."""
-    keys = [
-        pl.col(GROUP),
-        (pl.col(VARIABLE) * _BINS).round().cast(pl.Int64).alias(_BIN),
-        (pl.col(SHARE) > 0).alias(_POSITIVE),
-    ]
-    sums = [pl.col(VARIABLE).mean(), pl.col(SHARE).sum(), pl.col(SQUARES).sum()]
-    return rows.group_by(keys).agg(sums).drop(_BIN, _POSITIVE)
-
-
-def binned(rows: pl.LazyFrame, weights: Sequence[str]) -> pl.LazyFrame:
-    """Sum the rows of a class that are close together; sums of parts of the rows add up.
-
-    The ``weights`` are `SHARE`, or both it and `SQUARES`.
-    """
-    place = pl.col(VARIABLE) * _BINS
-    number = place.round().clip(-_MOST_BINS, _MOST_BINS)
-    # One key is found faster than three.
-    in_group = (number.cast(pl.Int64) + _MOST_BINS) * 2 + (pl.col(SHARE) > 0).cast(pl.Int64)
-    numbered = rows.select(
-        (pl.col(GROUP) * _KEYS_OF_GROUP + in_group).alias(_BIN),
-        (place - number).alias(VARIABLE),
-        *weights,
-    )
+    place = pl.col(VALUE) / BIN_WIDTH
+    rows = rows.with_columns(place.floor().cast(pl.Int32).alias(BIN))
+    polynomials = [pl.lit(1.0), 2 * (place - pl.col(BIN)) - 1]
+    for power in range(1, DEGREES):
+        name = f"__fit_polynomial_{power}"
+        rows = rows.with_columns(polynomials[power].alias(name))
+        polynomials[power] = pl.col(name)
+        polynomials.append(2 * polynomials[1] * polynomials[power] - polynomials[power - 1])
     sums = {
-        _moment(name, power): (pl.col(name) * value).sum()
-        for name in weights
-        for power, value in enumerate(_POWERS)
+        name: (pl.col(weight) * value).sum()
+        for weight, names in _moments()
+        for name, value in zip(names, polynomials, strict=False)
     }
-    return numbered.group_by(_BIN).agg(**sums)
+    return rows.group_by(*keys, BIN).agg(**sums)
 
 
-def added_bins(bins: pl.LazyFrame) -> pl.LazyFrame:
-    """Add up the sums of `binned` parts."""
-    return bins.group_by(_BIN).agg(pl.exclude(_BIN).sum())
+def _moments() -> Iterator[tuple[str, Sequence[str]]]:
+    for place, weight in enumerate(FIT_WEIGHTS):
+        yield weight, MOMENTS[place * DEGREES : (place + 1) * DEGREES]
 
 
-def rows_of_bins(bins: pl.LazyFrame, weights: Sequence[str]) -> pl.LazyFrame:
-    """Return few rows with `ROW_COLUMNS` that stand for those that were `binned`.
+def points_of_bins(bins: pl.DataFrame) -> pl.DataFrame:
+    """Return points that have the `MOMENTS` of the rows, with their null bins.
 
-    Two rows have the sum and the first three moments of the weights in a bin (Gauss's rule), and
-    two those of the squares. The fit differs by the fourth power of the width of the bins.
+    They are the Chebyshev nodes of the bins; their weights may be negative. A sum of a smooth
+    function over them is off by a power of the width of the bins, with `DEGREES` as exponent.
     """
-    in_group = pl.col(_BIN) % _KEYS_OF_GROUP
-    group = pl.col(_BIN) // _KEYS_OF_GROUP
     parts = []
-    for name in weights:
-        known = bins.filter(pl.col(_moment(name, 0)) != 0)
-        places, sizes = _nodes(name, in_group // 2 - _MOST_BINS)
-        part = known.select(group.alias(GROUP), places.alias(VARIABLE), sizes.alias(name))
-        others = {other: pl.lit(0.0) for other in (SHARE, SQUARES) if other != name}
-        parts.append(part.explode(VARIABLE, name).with_columns(**others).select(ROW_COLUMNS))
-    return pl.concat(parts)
+    for node in range(DEGREES):
+        angle = math.pi * (2 * node + 1) / (2 * DEGREES)
+        factors = [(2 if k else 1) / DEGREES * math.cos(k * angle) for k in range(DEGREES)]
+        weights = {
+            # Not a horizontal sum, whose order depends on the number of threads.
+            weight: reduce(add, (pl.col(m) * f for m, f in zip(names, factors, strict=True)))
+            for weight, names in _moments()
+        }
+        value = (pl.col(BIN) + (1 + math.cos(angle)) / 2) * BIN_WIDTH
+        parts.append(bins.lazy().select(GROUP, value.alias(VALUE), **weights))
+    return collect(pl.concat(parts), reproducible=True)
 
 
-def _moment(name: str, power: int) -> str:
-    return f"{name}_moment_{power}"
+class _Points(NamedTuple):
+    """Points of groups, one group after another, whose first ones are at ``starts``."""
+
+    value: _Array
+    pos: _Array
+    neg: _Array
+    squares_pos: _Array
+    squares_neg: _Array
+    starts: _Array
+
+    def of_points(self, of_groups: _Array) -> _Array:
+        """Give each point what its group has."""
+        return np.repeat(of_groups, np.diff(self.starts, append=len(self.value)))
+
+    def added(self, terms: _Array) -> _Array:
+        """Add up the terms of the points of each group."""
+        return np.add.reduceat(terms, self.starts)
+
+    def powers(self, terms: _Array, highest: int) -> list[_Array]:
+        """Add up terms times the powers of the variable, from 0 on."""
+        return [self.added(terms * self.value**power) for power in range(highest + 1)]
+
+    def groups(self, some: _Array) -> _Points:
+        """Keep the points of some of the groups."""
+        kept = self.of_points(some)
+        counts = np.diff(self.starts, append=len(self.value))[some]
+        columns = (column[kept] for column in self[:-1])
+        return _Points._make([*columns, np.cumsum(counts) - counts])
 
 
-def _nodes(name: str, middle: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
-    """Return the places and the weights of two rows with the moments of those in a bin."""
-    size, *others = (pl.col(_moment(name, power)) for power in range(len(_POWERS)))
-    mean, second, third = (sum_ / size for sum_ in others)
-    variance = second - mean**2
-    varies = variance > _LEAST_VARIANCE
-    deviation = variance.sqrt()
-    skewness = (third - 3 * mean * variance - mean**3) / (variance * deviation)
-    above = skewness / 2 + (1 + skewness**2 / 4).sqrt()
-    share = pl.when(varies).then(1 / (1 + above**2)).otherwise(0.5)
-    places = (
-        pl.when(varies).then(mean + deviation * step).otherwise(mean)
-        for step in (above, -1 / above)
-    )
-    return (
-        pl.concat_list([(middle + place) / _BINS for place in places]),
-        pl.concat_list([size * share, size * (1 - share)]),
-    )
+class _Coefficients(NamedTuple):
+    """Of each group; NaN where there are none."""
+
+    a: _Array
+    b: _Array
+
+    def probabilities(self, points: _Points) -> tuple[_Array, _Array]:
+        """Return the probabilities of both classes at each point."""
+        odds = np.exp(points.of_points(self.a) + points.of_points(self.b) * points.value)
+        return 1 / (1 + 1 / odds), 1 / (1 + odds)
 
 
-def _iterated(
-    rows: pl.LazyFrame, start: pl.LazyFrame, steps: int, *, at_once: bool = False
-) -> pl.LazyFrame:
-    """Take the steps; coefficients of a regression that has not converged become NaN.
+def fitted(points: pl.DataFrame) -> pl.DataFrame:
+    """Return `FIT_OF_GROUP` of each `GROUP` that has points; null where there is none.
 
-    If they are taken ``at_once``, none follows when all have converged.
+    That is where a class lacks, or a value is null; where the variable separates the classes there
+    is no slope. A step that changes the coefficients by less than 1e-8 of one plus their size, if
+    the variable is standardised, is the last.
     """
-    state = start.select(pl.col(GROUP).alias(_TURN), *COEFFICIENTS)
-    for _ in range(steps):
-        state = _step(rows, state.select(_TURN, *COEFFICIENTS))
-        if at_once:
-            taken = collect(state, reproducible=True)
-            state = taken.lazy()
-            if (taken[_TURN] < 0).all():
-                break
-    turn = pl.col(_TURN)
-    return state.select(
-        pl.when(turn < 0).then(-1 - turn).otherwise(turn).alias(GROUP),
-        *(
-            pl.when(each.converged).then(name).otherwise(float("nan")).alias(name)
-            for each in REGRESSIONS
-            for name in (each.intercept, each.slope)
-        ),
+    if points.is_empty():
+        return pl.DataFrame(schema={GROUP: points.schema[GROUP], **FIT_SCHEMA})
+    held = points.sort(GROUP, maintain_order=True)
+    groups, starts = np.unique(held[GROUP].to_numpy(), return_index=True)
+    columns = (held[name].to_numpy() for name in (VALUE, *FIT_WEIGHTS))
+    # Values that are null are NaN, and so is what follows from them.
+    with np.errstate(all="ignore"):
+        found = _fit_of_groups(_Points._make([*columns, starts]))
+    numbers = pl.Series(GROUP, groups, dtype=points.schema[GROUP])
+    return pl.DataFrame([numbers, *(pl.Series(n, v, nan_to_null=True) for n, v in found.items())])
+
+
+def _fit_of_groups(points: _Points) -> dict[str, _Array]:
+    value, pos, neg, squares_pos, squares_neg, starts = points
+    positives, negatives = points.added(pos), points.added(neg)
+    total, counts = positives + negatives, np.diff(starts, append=len(value))
+    mean = points.added(value) / counts
+    sd = np.sqrt(points.added((value - points.of_points(mean)) ** 2) / counts)
+    # Equal or nearly equal values are not standardised.
+    differ = np.maximum.reduceat(value, starts) > np.minimum.reduceat(value, starts)
+    sd = np.where(differ & (sd > 0), sd, 1.0)
+    shares = points.of_points(total)
+    weights = pos / shares, neg / shares, squares_pos / shares**2, squares_neg / shares**2
+    standardised = (value - points.of_points(mean)) / points.of_points(sd)
+    held = _Points(standardised, *weights, starts)
+    # With the prevalence and no slope; with a slope of 1, by the mean probability.
+    odds = np.log(positives / negatives)
+    odds[~np.isfinite(odds) | np.isnan(mean)] = np.nan
+    promised = points.added((pos + neg) / (1 + np.exp(-value))) / total
+    promised = np.clip(promised, LEAST_PROBABILITY, 1 - LEAST_PROBABILITY)
+    fixed = odds - np.log(promised / (1 - promised)) + mean
+    overlap = np.where(_overlap(points), odds, np.nan)
+    free = _newton(held, _Coefficients(overlap, np.zeros(len(odds))), free=True)
+    fixed_fit = _newton(held, _Coefficients(fixed, sd), free=False)
+    slope_variance, information = _slope_precision(held, free)
+    return {
+        INTERCEPT: fixed_fit.a - mean,
+        SLOPE: free.b / sd,
+        INTERCEPT_VARIANCE: _intercept_variance(held, fixed_fit),
+        SLOPE_VARIANCE: slope_variance / sd**2,
+        INFORMATION: information * sd**2 * total,
+    }
+
+
+def _overlap(points: _Points) -> _Array:
+    """Whether the values of the classes of a group overlap."""
+    lowest, highest = (
+        [end.reduceat(np.where(w != 0, points.value, beyond), points.starts) for w in points[1:3]]
+        for end, beyond in ((np.minimum, np.inf), (np.maximum, -np.inf))
     )
+    overlap: _Array = (lowest[0] < highest[1]) & (lowest[1] < highest[0])
+    return overlap
 
 
-def _step(rows: pl.LazyFrame, state: pl.LazyFrame) -> pl.LazyFrame:
-    """Take one step in each group that has not converged."""
-    joined = rows.join(state, left_on=GROUP, right_on=_TURN, maintain_order="none")
-    sums: dict[str, pl.Expr] = {}
-    for each in REGRESSIONS:
-        joined = joined.with_columns(each.probability_of_other_class().alias(each.error))
-        sums |= each.gradient_sums() | each.hessian_sums()
-    kept = {name: pl.col(name).first() for name in COEFFICIENTS}
-    added = joined.group_by(pl.col(GROUP).alias(_TURN)).agg(**sums, **kept)
-    return in_columns(added, [*(each.improved for each in REGRESSIONS), _next_turn])
+def _newton(points: _Points, start: _Coefficients, *, free: bool) -> _Coefficients:
+    """Return the coefficients of the regressions that converge."""
+    found = np.full((2, len(start.a)), np.nan)
+    going = np.flatnonzero(np.isfinite(start.a))
+    some, now = points.groups(np.isfinite(start.a)), np.array(start)[:, going]
+    for _ in range(_STEPS):
+        if not len(going):
+            break
+        step = _step(some, _Coefficients(*now), free=free)
+        now = now + step
+        small = (np.abs(step) <= _TOLERANCE * (1 + np.abs(now - step).sum(axis=0))).all(axis=0)
+        found[:, going[small]] = now[:, small]
+        # A group that has converged, or never will, takes no more time.
+        on = ~small & np.isfinite(now).all(axis=0)
+        if not on.all():
+            some, going, now = some.groups(on), going[on], now[:, on]
+    return _Coefficients(*found)
 
 
-def _next_turn(field: Fields) -> dict[str, pl.Expr]:
-    """Mark the groups in which nothing remains to be estimated."""
-    turn = field(_TURN)
-    ended = (field(each.converged) | field(each.intercept).is_nan() for each in REGRESSIONS)
-    return {_TURN: pl.when((turn >= 0) & pl.all_horizontal(ended)).then(-1 - turn).otherwise(turn)}
+def _step(points: _Points, at: _Coefficients, *, free: bool) -> _Array:
+    p, q = at.probabilities(points)
+    h0, h1, h2 = points.powers((points.pos + points.neg) * p * q, 2)
+    g0, g1 = points.powers(points.pos * q - points.neg * p, 1)
+    if not free:
+        return np.array([g0 / h0, np.zeros(len(g0))])
+    determinant = h0 * h2 - h1**2
+    step: _Array = np.array([h2 * g0 - h1 * g1, h0 * g1 - h1 * g0]) / determinant
+    return step
+
+
+def _squares(points: _Points, at: _Coefficients, highest: int) -> tuple[list[_Array], ...]:
+    """Add up the Hessian, squared weights times squared residuals, and those that are expected."""
+    p, q = at.probabilities(points)
+    residuals = points.squares_pos * q * q + points.squares_neg * p * p
+    expected = (points.squares_pos + points.squares_neg) * p * q
+    terms = (points.pos + points.neg) * p * q, residuals, expected
+    return tuple(points.powers(each, highest) for each in terms)
+
+
+def _slope_precision(points: _Points, at: _Coefficients) -> tuple[_Array, _Array]:
+    """Return the variance of the slope and the information on it.
+
+    The variance is the larger of the sandwich and of what the model expects of it: in small
+    samples the squared residuals of the rare rows are often missing, and a curved model is only
+    in the sandwich.
+    """
+    (h0, h1, h2), *squares = _squares(points, at, 2)
+    determinant = h0 * h2 - h1**2
+    # The square of what a row moves it by, times the determinant, by powers of the variable.
+    moved = h1**2, -2 * h0 * h1, h0**2
+    sums = (sum(s * m for s, m in zip(each, moved, strict=True)) for each in squares)
+    return np.maximum(*sums) / determinant**2, determinant / h0
+
+
+def _intercept_variance(points: _Points, at: _Coefficients) -> _Array:
+    (hessian,), (residuals,), (expected,) = _squares(points, at, 0)
+    variance: _Array = np.maximum(residuals, expected) / hessian**2
+    return variance

@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 import polars as pl
 
-from polars_wroc.plans.queries import Fields, aggregate, join_on_keys, over
+from polars_wroc.plans.formulas import Fields
+from polars_wroc.plans.queries import aggregate, join_on_keys, over
 from polars_wroc.stats.proportions import ROUNDING
 
 _LEAST, _MOST, _CENTRE = "__least", "__most", "__centre"

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from polars_wroc.plans.queries import Fields, Step
+from polars_wroc.plans.formulas import Fields, Step, max_of, min_of, when
 from polars_wroc.stats.distributions import normal_quantile, student_quantile, student_score
 
 # Higher correlations are not credible from few rows or sampling units, and would let the limits of
@@ -59,7 +59,7 @@ def credible_correlation(covariance: pl.Expr, one: pl.Expr, other: pl.Expr) -> p
     correlation = (covariance / (one.sqrt() * other.sqrt())).clip(
         -_MOST_CORRELATED, _MOST_CORRELATED
     )
-    known = pl.when((one > 0) & (other > 0) & covariance.is_not_null())
+    known = when((one > 0) & (other > 0) & covariance.is_not_null())
     return known.then(correlation).otherwise(0.0)
 
 
@@ -72,16 +72,16 @@ def ratio_limits(one: Estimate, other: Estimate, correlation: pl.Expr | None = N
     ``other`` is 0; if ``other`` itself is 0, the lower limit is that of ``one`` divided by the
     upper one of ``other``. Null where an estimate has no limits.
     """
-    known = pl.when(one.high.is_not_null() & other.high.is_not_null())
+    known = when(one.high.is_not_null() & other.high.is_not_null())
     lowest, inverse = (_lowest_ratio(*each, correlation) for each in ((one, other), (other, one)))
-    lowest = pl.when(other.value > 0).then(lowest).otherwise(one.low / other.high)
+    lowest = when(other.value > 0).then(lowest).otherwise(one.low / other.high)
     return Limits(known.then(lowest), known.then(1 / inverse))
 
 
 def reported_ratio(ratio: Estimate, denominator: pl.Expr) -> Estimate:
     """Make a ratio null where its denominator is 0, and its upper limit where it is infinite."""
-    defined = pl.when(denominator > 0)
-    bounded = pl.when((denominator > 0) & ratio.high.is_finite())
+    defined = when(denominator > 0)
+    bounded = when((denominator > 0) & ratio.high.is_finite())
     return Estimate(defined.then(ratio.value), ratio.low, bounded.then(ratio.high))
 
 
@@ -96,7 +96,7 @@ def _lowest_ratio(one: Estimate, other: Estimate, correlation: pl.Expr | None) -
     if correlation is not None:
         middle -= correlation * (1 - share) * (other.high - other.value)
     root = (middle**2 - kept * other.high * (2 * other.value - other.high)).clip(0.0).sqrt()
-    return pl.when(one.low > 0).then(one.value * kept / (middle + root)).otherwise(0.0)
+    return when(one.low > 0).then(one.value * kept / (middle + root)).otherwise(0.0)
 
 
 # Largest difference of two rates that may be due to rounding.
@@ -162,7 +162,7 @@ def effective_sample_size(weight: pl.Expr, squares: pl.Expr) -> pl.Expr:
 
     Null where the sum of the squared weights overflows or underflows.
     """
-    return pl.when(is_exact(squares)).then(weight * (weight / squares))
+    return when(is_exact(squares)).then(weight * (weight / squares))
 
 
 class RateSize(NamedTuple):
@@ -186,16 +186,16 @@ def rate_and_size(part: WeightedCount, others: WeightedCount) -> tuple[pl.Expr, 
     or underflow.
     """
     both = part + others
-    known = pl.when((both.weight > 0) & both.weight.is_finite())
-    exact = pl.when(is_exact(both.squares) & both.weight.is_finite())
+    known = when((both.weight > 0) & both.weight.is_finite())
+    exact = when(is_exact(both.squares) & both.weight.is_finite())
     mean = both.squares / both.weight
     inverse = exact.then(mean / both.weight)
     events, non_events = (
-        pl.when(each.weight > 0).then(each.squares / each.weight / mean).otherwise(1.0)
+        when(each.weight > 0).then(each.squares / each.weight / mean).otherwise(1.0)
         for each in (part, others)
     )
     lost = inverse - 1 / both.rows
-    inverse_df = pl.when(lost >= EQUAL_WEIGHTS).then(lost).otherwise(0.0)
+    inverse_df = when(lost >= EQUAL_WEIGHTS).then(lost).otherwise(0.0)
     return known.then(part.weight / both.weight), RateSize(inverse, events, non_events, inverse_df)
 
 
@@ -206,7 +206,7 @@ EQUAL_WEIGHTS = 1e-9
 
 
 def shrunk(
-    share: pl.Expr, inverse_size: pl.Expr, heavier: pl.Expr, least: pl.Expr | float = 1.0
+    share: pl.Expr, inverse_size: pl.Expr | float, heavier: pl.Expr, least: pl.Expr | float = 1.0
 ) -> pl.Expr:
     """Inverse size for a rate near 0, from how much heavier the few events are.
 
@@ -214,7 +214,7 @@ def shrunk(
     their weights: they are shrunk towards the unfavourable value, ``least`` or what they are.
     """
     number = share / inverse_size
-    total = number * heavier + _PSEUDO_ROWS * pl.max_horizontal(heavier, least)
+    total = number * heavier + _PSEUDO_ROWS * max_of(heavier, least)
     return inverse_size * total / (number + _PSEUDO_ROWS)
 
 
@@ -226,13 +226,13 @@ def inverse_sizes(value: pl.Expr, size: RateSize) -> tuple[pl.Expr, pl.Expr]:
 
 def rate_quantile(probability: float, inverse_df: pl.Expr) -> pl.Expr:
     """Quantile for a rate of weighted rows: Student's t; the normal one for equal weights."""
-    weighted = pl.when(inverse_df > 0).then(student_quantile(probability, 1 / inverse_df))
+    weighted = when(inverse_df > 0).then(student_quantile(probability, 1 / inverse_df))
     return weighted.otherwise(normal_quantile(probability))
 
 
 def rate_score(z: pl.Expr, inverse_df: pl.Expr) -> pl.Expr:
     """Transform a normal quantile to that of a rate of weighted rows: see `student_score`."""
-    return pl.when(inverse_df > 0).then(student_score(z, 1 / inverse_df)).otherwise(z)
+    return when(inverse_df > 0).then(student_score(z, 1 / inverse_df)).otherwise(z)
 
 
 def rate_columns(
@@ -303,8 +303,8 @@ class RateLimits:
         low, high = field(self.low), field(self.high)
         # Rounding must not exclude a rate of 0 or 1 from its interval.
         return {
-            self.low: pl.when(low.is_finite()).then(pl.min_horizontal(low, field(self.value))),
-            self.high: pl.when(high.is_finite()).then(pl.max_horizontal(high, field(self.value))),
+            self.low: when(low.is_finite()).then(min_of(low, field(self.value))),
+            self.high: when(high.is_finite()).then(max_of(high, field(self.value))),
         }
 
 
@@ -323,8 +323,8 @@ def size_by_design(value: pl.Expr, kish: pl.Expr, variance: pl.Expr) -> pl.Expr:
     Null where the variance is; a variance of 0 says nothing.
     """
     spread = value * (1 - value)
-    size = pl.when((spread > 0) & (variance > 0)).then(pl.min_horizontal(spread / variance, kish))
-    return pl.when(variance.is_not_null()).then(size.otherwise(kish))
+    size = when((spread > 0) & (variance > 0)).then(min_of(spread / variance, kish))
+    return when(variance.is_not_null()).then(size.otherwise(kish))
 
 
 @dataclass(frozen=True)
@@ -412,7 +412,7 @@ def proportion_column(name: str, part: str) -> str:
 def predictive_value(one: Estimate, other: Estimate, odds: float) -> Limits:
     """Proportion of one class among all selected, from the selection rates and class odds."""
     ratio = ratio_limits(other, one)
-    known = pl.when((one.value > 0) | (other.value > 0))
+    known = when((one.value > 0) | (other.value > 0))
     return Limits(*(known.then(1 / (1 + end / odds)) for end in (ratio.high, ratio.low)))
 
 

@@ -14,8 +14,8 @@ from polars_wroc.inputs.columns import CLUSTER, SCORE, STRATUM, WEIGHT
 from polars_wroc.inputs.designs import FRACTION, UNITS, Replicates, SampleDesign, SurveyDesign
 from polars_wroc.inputs.rows import CLASSES, Rows
 from polars_wroc.plans.config import Progress
+from polars_wroc.plans.formulas import Fields, when
 from polars_wroc.plans.queries import (
-    Fields,
     aggregate,
     collect,
     join_on_keys,
@@ -272,7 +272,7 @@ def design_effect(by_design: pl.Expr, of_rows: pl.Expr) -> pl.Expr:
 
     A variance of 0 says nothing: the effect is 1. Null without a variance by the design.
     """
-    known = pl.when((by_design > 0) & (of_rows > 0)).then(by_design / of_rows)
+    known = when((by_design > 0) & (of_rows > 0)).then(by_design / of_rows)
     return known.when(by_design.is_not_null()).then(1.0)
 
 

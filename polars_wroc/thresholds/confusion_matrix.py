@@ -18,16 +18,8 @@ from polars_wroc.inputs.decisions import score_or_decisions
 from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.frames import at_least, read_rows
 from polars_wroc.inputs.rows import IntoColumns, Rows, class_weights, read_source
-from polars_wroc.plans.queries import (
-    Fields,
-    FrameT,
-    Step,
-    as_struct,
-    in_columns,
-    in_struct,
-    join_on_keys,
-    like_input,
-)
+from polars_wroc.plans.formulas import Fields, Step, as_struct, in_columns, in_struct, when
+from polars_wroc.plans.queries import FrameT, is_eager, join_on_keys, like_input
 from polars_wroc.ranking.curve import CELLS, curve_frame, ratio
 from polars_wroc.ranking.sorting import NEGATIVES, POSITIVES
 from polars_wroc.stats.proportions import (
@@ -222,7 +214,7 @@ def _honest_cells(field: Fields) -> dict[str, pl.Expr]:
     for rate, total in (("tpr", POSITIVES), ("fpr", NEGATIVES)):
         selected = field(honest_rate(rate))
         # A class without weight has no rates.
-        empty = pl.when(field(total) == 0).then(0.0)
+        empty = when(field(total) == 0).then(0.0)
         for name, share in zip(RATES[rate].cells, (selected, 1 - selected), strict=True):
             cells[name] = empty.otherwise(field(total) * share)
     return cells
@@ -464,10 +456,10 @@ def threshold_metrics(
     )
     if choice is not None:
         cells = cells_of_groups(rows, common_threshold(rows, choice))
-        table = in_columns(cells, at.steps)
+        table = in_columns(cells, at.steps, at_once=is_eager(frame))
         return like_input(frame, rows.result(table, at.columns))
     curve = _cells_at(rows, asked, squares=level is not None)
-    table = in_columns(curve, at.steps)
+    table = in_columns(curve, at.steps, at_once=bool(asked) and is_eager(frame))
     return like_input(frame, rows.sorted_result(table, at.columns))
 
 

@@ -19,12 +19,12 @@ from polars_wroc.inputs.columns import (
 )
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import IntoColumns, Rows, class_weights, read_source
+from polars_wroc.plans.formulas import Fields, in_columns
 from polars_wroc.plans.queries import (
-    Fields,
     FrameT,
     aggregate,
     collect,
-    in_columns,
+    is_eager,
     join_on_keys,
     like_input,
     over,
@@ -388,5 +388,5 @@ def operating_points(
             if honest == "bootstrap"
             else estimates.by_crossfit(cells)
         )
-    table = in_columns(cells, at.steps)
+    table = in_columns(cells, at.steps, at_once=is_eager(frame))
     return like_input(frame, rows.result(table, at.columns))

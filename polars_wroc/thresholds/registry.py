@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from polars_wroc.inputs.metric import Metric, SampleSize
+from polars_wroc.plans.formulas import when
 from polars_wroc.ranking.curve import ratio
 
 
@@ -89,7 +90,7 @@ def _mcc(of: Confusion) -> pl.Expr:
 
 def _net_benefit(of: Confusion) -> pl.Expr:
     threshold = of.threshold
-    odds = pl.when(threshold.is_between(0, 1, closed="left")).then(threshold / (1 - threshold))
+    odds = when(threshold.is_between(0, 1, closed="left")).then(threshold / (1 - threshold))
     return ratio(of.tp, of.total) - ratio(of.fp, of.total) * odds
 
 

@@ -265,13 +265,10 @@ def _max_selection_rate(rate: float) -> Measures:
     return Measures(first=selected, allowed=lambda p: selected(p) <= rate + TOLERANCE, known=_any)
 
 
-_YOUDEN = Measures(lambda point: point.tpr - point.fpr, known=_both)
-_CLOSEST_TOPLEFT = Measures(lambda point: -(point.fpr**2) - (1 - point.tpr) ** 2, known=_both)
-_MAX_ACCURACY = Measures(lambda point: (point.tp - point.fp) / point.all_rows, known=_any)
 _MEASURES: dict[str, Callable[..., Measures]] = {
-    "youden": lambda: _YOUDEN,
-    "closest_topleft": lambda: _CLOSEST_TOPLEFT,
-    "max_accuracy": lambda: _MAX_ACCURACY,
+    "youden": lambda: Measures(lambda at: at.tpr - at.fpr, _both),
+    "closest_topleft": lambda: Measures(lambda at: -(at.fpr**2) - (1 - at.tpr) ** 2, _both),
+    "max_accuracy": lambda: Measures(lambda at: (at.tp - at.fp) / at.all_rows, _any),
     "least_cost": _least_cost,
     "max_fpr": _max_fpr,
     "min_tpr": _min_tpr,

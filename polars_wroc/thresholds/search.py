@@ -16,16 +16,10 @@ from polars_wroc.inputs.decisions import with_recorded_scores
 from polars_wroc.inputs.designs import SampleDesign
 from polars_wroc.inputs.frames import at_least, is_moved, unless_moved
 from polars_wroc.inputs.rows import CLASSES, Rows, class_weights
-from polars_wroc.plans.queries import (
-    Fields,
-    Step,
-    aggregate,
-    as_struct,
-    collect,
-    in_columns,
-    join_on_keys,
-)
+from polars_wroc.plans.formulas import Fields, Step, as_struct, in_columns
+from polars_wroc.plans.queries import aggregate, collect, join_on_keys, sum_unless_null
 from polars_wroc.ranking.curve import (
+    CELL_SUMS,
     CELLS,
     MOVED,
     ROWS,
@@ -325,6 +319,13 @@ def cells_of_groups(rows: Rows, thresholds: pl.LazyFrame) -> pl.LazyFrame:
         return cells
     of_units = unit_cells(rows, thresholds, rows.keys)
     return join_on_keys(cells, rate_variances(of_units, rows.keys, rows.design), rows.keys)
+
+
+def cells_added_up() -> dict[str, pl.Expr]:
+    """Add up cells at a threshold; null without one, and where a sum overflows."""
+    summed = (*CELL_SUMS, POSITIVES, NEGATIVES, ROWS_SELECTED, ROWS_REJECTED)
+    cells = {name: sum_unless_null(pl.col(name)) for name in summed}
+    return cells | {"threshold": pl.col("threshold").first()}
 
 
 def walked_confusion_at(rows: CompiledRows, thresholds: pl.LazyFrame) -> pl.LazyFrame:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from divided import audit_in_ranges
 from polars.testing import assert_frame_equal
 from scipy.stats import norm
 from sweeps import sweep
@@ -219,7 +220,7 @@ def test_they_are_named_wherever_the_rows_are(points: pl.DataFrame) -> None:
     counts = wroc.score_counts(points, "y", "s", by="g")
     audits = [
         wroc.from_counts(counts).audit(attributes="g"),
-        wroc.audit_in_ranges([points.lazy()], "y", "s", attributes="g", rows_per_range=500),
+        audit_in_ranges([points.lazy()], "y", "s", attributes="g", rows_per_range=500),
     ]
     for result in audits:
         assert f"Calibration {NOT_PROBABILITIES}" in not_audited(result)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from divided import audit_in_ranges
 from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
@@ -315,7 +316,7 @@ def test_each_way_to_audit_leaves_them_out(hires: pl.DataFrame, way: str) -> Non
     known = lacking.drop_nulls("sex")
     if way == "ranges":
         parts = [lacking.lazy().head(400), lacking.lazy().tail(500)]
-        audit = wroc.audit_in_ranges(parts, "hired", "s", rows_per_range=300, **call)
+        audit = audit_in_ranges(parts, "hired", "s", rows_per_range=300, **call)
     elif way == "counts":
         counts = wroc.score_counts(lacking, "hired", "s", by=["sex", "race"])
         audit = wroc.from_counts(counts).audit(**call)

@@ -357,7 +357,6 @@ def test_frequencies_are_repeated_rows() -> None:
 def test_lazy_frame_gives_a_plan_that_serialises(engine: Engine) -> None:
     plan = wroc.calibration_summary(sample(1).lazy(), "y", "s", weight="w", by="g")
     assert isinstance(plan, pl.LazyFrame)
-    assert "python" not in plan.explain(optimized=False).lower()
     shipped = pl.LazyFrame.deserialize(io.BytesIO(plan.serialize()))
     table = wroc.calibration_summary(sample(1), "y", "s", weight="w", by="g")
     assert_frame_equal(shipped.collect(engine=engine), table, rel_tol=1e-9)

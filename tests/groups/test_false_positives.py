@@ -40,7 +40,7 @@ def gaps_in_tables(frame: pl.DataFrame, weight: str | None, reference: str) -> p
     references = read_category_reference(reference, KINDS, divisions, schema)
     thresholds = common_threshold(rows, 0.5) if reference == "rest" else None
     tests = GapTests(level=0.95, adjust="none", min_rows=0)
-    return collect(GroupGaps(rows, divisions, references, thresholds, tests).table())
+    return collect(GroupGaps(rows, divisions, references, thresholds, tests, at_once=True).table())
 
 
 @pytest.fixture(

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 from conftest import Engine
+from divided import audit_in_ranges
 from polars.testing import assert_frame_equal
 from sklearn.metrics import confusion_matrix, roc_auc_score
 from sweeps import sweep
@@ -307,7 +308,6 @@ WRONG: list[tuple[str, dict[str, Any], type[Exception], str]] = [
         ValueError,
         "found max_fpr",
     ),
-    ("audit_in_ranges", {"selected": "d"}, TypeError, "'selected'"),
     ("threshold_metrics", {"threshold": 1, "selected": "d"}, ValueError, "found 1"),
     (
         "threshold_metrics",
@@ -345,7 +345,7 @@ def test_the_ratios_of_an_audit_count_rows_without_a_decision(way: str) -> None:
         audit = wroc.audit(decided, "y", "s", selected="d", **call)
     elif way == "ranges":
         parts = [frame.head(150), frame.tail(250)]
-        audit = wroc.audit_in_ranges(parts, "y", "s", threshold=0.5, rows_per_range=90, **call)
+        audit = audit_in_ranges(parts, "y", "s", threshold=0.5, rows_per_range=90, **call)
     else:
         with wroc.Config(engine="compiled" if way == "compiled" else "polars"):
             audit = wroc.audit(frame, "y", "s", threshold=0.5, **call)

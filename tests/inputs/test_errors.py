@@ -534,18 +534,12 @@ FLAGS: dict[tuple[str, str], Call] = {
     ("audit_changes", "different_rows"): lambda flag: UNTYPED.audit_changes(
         wroc.audit(DATA, "y", "s", attributes="g"), "none.json", different_rows=flag
     ),
-    ("audit_in_ranges", "intersections"): lambda flag: UNTYPED.audit_in_ranges(
-        DATA, "y", "s", attributes=["g", "text"], intersections=flag
-    ),
     ("decision_chart", "standardized"): lambda flag: UNTYPED.decision_chart(
         wroc.decision_curve(DATA, "y", "s"), standardized=flag
     ),
     ("roc_chart", "ks"): lambda flag: UNTYPED.roc_chart(wroc.roc_curve(DATA, "y", "s"), ks=flag),
     ("roc_chart", "abroca"): lambda flag: UNTYPED.roc_chart(
         wroc.roc_curve(DATA, "y", "s", by="g"), abroca=flag
-    ),
-    ("summary_in_ranges", "diagnostics"): lambda flag: UNTYPED.summary_in_ranges(
-        DATA, "y", "s", diagnostics=flag
     ),
     ("summary", "diagnostics"): lambda flag: UNTYPED.summary(DATA, "y", "s", diagnostics=flag),
     ("threshold_chart", "weighted"): lambda flag: UNTYPED.threshold_chart(

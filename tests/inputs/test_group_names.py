@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 from conftest import Engine
+from divided import summary_in_ranges
 from polars.testing import assert_frame_equal
 from queries import TABLES
 from sweeps import sweep
@@ -230,7 +231,7 @@ def test_parts_may_have_their_groups_in_any_order() -> None:
     frame = rows().collect().with_columns(h=pl.col("g").str.replace("a", "c"))
     parts = [frame[:50], frame[50:].select("h", "g", "y", "s", "w")]
     by = pl.col("^[gh]$")
-    found = wroc.summary_in_ranges(parts, "y", "s", by=by)
+    found = summary_in_ranges(parts, "y", "s", by=by)
     expected = wroc.summary(frame, "y", "s", by=["g", "h"])
     assert_frame_equal(found, expected)
     counts = [wroc.score_counts(part, "y", "s", by=by) for part in parts]

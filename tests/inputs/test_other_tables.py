@@ -97,10 +97,21 @@ def test_tables_without_one_type_per_column_are_refused(frame: Any, message: str
     ("frame", "message"),
     [
         (ROWS.to_numpy(), "found an object of numpy of type ndarray: build a table, such as pl.Da"),
-        ([1, 2], "found an object of type list"),
+        ([1, 2], "found an object of type int"),
+        ((ROWS, ROWS), "found an object of type tuple"),
         (ROWS["s"], "found an object of polars of type Series"),
     ],
 )
 def test_what_is_no_table_is_refused(frame: Any, message: str) -> None:
     with pytest.raises(TypeError, match="^`frame` must be .*" + re.escape(message)):
         UNTYPED.summary(frame, "y", "s")
+
+
+def test_parts_may_be_of_several_kinds() -> None:
+    parts = [ROWS[:2], ROWS[2:].to_arrow()]
+    expected = wroc.summary(ROWS, "y", "s")
+    assert_frame_equal(UNTYPED.summary(parts, "y", "s"), expected)
+    lazy = UNTYPED.summary([parts[0].lazy(), parts[1]], "y", "s")
+    assert_frame_equal(lazy.collect(), expected)
+    audits = [UNTYPED.audit(each, "y", "s", attributes="g").segments for each in (parts, ROWS)]
+    assert_frame_equal(*audits)

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from calls import TABLES, Call
 from conftest import Engine
+from divided import summary_in_ranges
 from polars.testing import assert_frame_equal
 from sklearn.metrics import roc_auc_score
 from sweeps import sweep
@@ -100,8 +101,8 @@ def test_parts_of_several_types_are_not_rounded() -> None:
         r"^`{}` must not mix types that round its values; the score in number 1 of type Int64 "
         r"is mixed with the score in number 2 of type Float64; found 900719925474099[35]$"
     )
-    with pytest.raises(pl.exceptions.InvalidOperationError, match=rule.format("frames")):
-        wroc.summary_in_ranges(parts, "y", "i")
+    with pytest.raises(pl.exceptions.InvalidOperationError, match=rule.format("frame")):
+        summary_in_ranges(parts, "y", "i")
     counts = [wroc.score_counts(part, "y", "i") for part in parts]
     with pytest.raises(pl.exceptions.InvalidOperationError, match=rule.format("counts")):
         wroc.merge_counts(counts)
@@ -112,7 +113,7 @@ def test_parts_of_several_types_add_up() -> None:
     parts = [small, small.with_columns(i=pl.col("f"))]
     whole = pl.concat(parts, how="vertical_relaxed")
     expected = wroc.summary(whole, "y", "i")
-    assert_frame_equal(wroc.summary_in_ranges(parts, "y", "i"), expected)
+    assert_frame_equal(summary_in_ranges(parts, "y", "i"), expected)
     counts = wroc.merge_counts([wroc.score_counts(part, "y", "i") for part in parts])
     assert_frame_equal(counts, wroc.score_counts(whole, "y", "i"))
 

@@ -17,7 +17,7 @@ from scipy import optimize, stats
 import polars_wroc as wroc
 from polars_wroc.metrics.score_interval import NEWCOMBE_HIGH, NEWCOMBE_LOW, newcombe_steps
 from polars_wroc.plans.config import Engine
-from polars_wroc.plans.queries import in_columns
+from polars_wroc.plans.formulas import in_columns
 from polars_wroc.typing import IntoWeight
 
 summary_of = partial(wroc.summary, diagnostics=True)

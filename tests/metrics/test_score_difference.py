@@ -13,7 +13,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 from polars_wroc.metrics.paired_tests import ScoreDifference
 from polars_wroc.metrics.score_interval import WilsonInterval
-from polars_wroc.plans.queries import in_columns
+from polars_wroc.plans.formulas import in_columns
 
 Floats = npt.NDArray[np.float64]
 SIDES = ("one", "other")

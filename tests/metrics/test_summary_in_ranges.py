@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 import polars as pl
 import pytest
 from conftest import Engine
+from divided import summary_in_ranges
 from hypothesis import given
 from hypothesis import strategies as st
 from plain_roc import weight_as
@@ -22,8 +24,8 @@ from polars_wroc.metrics.score_ranges import (
     count_in_bins,
     cut_ranges,
     read_parts,
-    sum_range,
 )
+from polars_wroc.metrics.summary import sum_range
 from polars_wroc.plans.queries import collect
 
 SCHEMA = {"g": pl.String, "y": pl.Boolean, "s": pl.Float64, "w": pl.Float64}
@@ -43,7 +45,7 @@ def test_sklearn_agrees(
     people: pl.DataFrame, rows_per_range: int, by: str | list[str] | None
 ) -> None:
     people = people.with_columns(h=pl.int_range(pl.len()) % 2)
-    table = wroc.summary_in_ranges(
+    table = summary_in_ranges(
         thirds(people), "y", "s", weight="w", by=by, rows_per_range=rows_per_range
     )
     keys = [] if by is None else [by] if isinstance(by, str) else by
@@ -95,7 +97,7 @@ def test_ranges_give_what_rows_give(
     with pl.Config() as config:
         config.set_engine_affinity(engine)
         for model in ("s", ["t", "s"]):
-            table = wroc.summary_in_ranges(
+            table = summary_in_ranges(
                 thirds(frame), "y", model, **arguments, rows_per_range=rows_per_range
             )
             assert_same(table, wroc.summary(frame, "y", model, **arguments))
@@ -119,14 +121,14 @@ def test_small_parts(first: dict[str, Any], second: dict[str, Any], by: str | No
     parts = [pl.DataFrame(part, schema_overrides={"y": pl.Int64}) for part in (first, second)]
     expected = wroc.summary(pl.concat(parts, how="diagonal_relaxed"), "y", "s", by=by)
     for order in (parts, parts[::-1]):
-        table = wroc.summary_in_ranges(order, "y", "s", by=by, rows_per_range=1)
+        table = summary_in_ranges(order, "y", "s", by=by, rows_per_range=1)
         assert_same(table, expected)
 
 
 @pytest.mark.parametrize("by", [None, "g"])
 def test_no_rows(by: str | None) -> None:
     nothing = pl.DataFrame(schema=SCHEMA)
-    table = wroc.summary_in_ranges(nothing, "y", "s", weight="w", by=by)
+    table = summary_in_ranges(nothing, "y", "s", weight="w", by=by)
     assert_frame_equal(table, wroc.summary(nothing, "y", "s", weight="w", by=by))
 
 
@@ -134,7 +136,7 @@ def test_perfect_ranking_is_perfect() -> None:
     random = np.random.default_rng(1)
     frame = pl.DataFrame({"s": np.arange(2000.0), "w": random.lognormal(size=2000)})
     frame = frame.with_columns(y=pl.col("s") >= 1234)
-    table = wroc.summary_in_ranges(frame, "y", "s", weight="w", rows_per_range=100)
+    table = summary_in_ranges(frame, "y", "s", weight="w", rows_per_range=100)
     assert_same(table, wroc.summary(frame, "y", "s", weight="w"))
     assert table["auc_high"].item() == 1
     assert 0.98 < table["auc_low"].item() < 1
@@ -144,15 +146,15 @@ def test_one_wrong_pair_of_many() -> None:
     frame = pl.DataFrame({"s": np.arange(3000.0)}).with_columns(
         y=(pl.col("s") >= 1500) ^ pl.col("s").is_between(1499, 1500)
     )
-    table = wroc.summary_in_ranges(frame, "y", "s", rows_per_range=200)
+    table = summary_in_ranges(frame, "y", "s", rows_per_range=200)
     assert table.select(pl.col("auc") - 1).item() == pytest.approx(-1 / 1500**2, rel=1e-9)
     assert_same(table, wroc.summary(frame, "y", "s"))
 
 
 def test_few_scores_take_no_second_look() -> None:
     frame = pl.DataFrame({"y": [True, False, True, False] * 500, "s": [1.0, 2.0, 2.0, 3.0] * 500})
-    (part,) = read_parts("frames", frame, "y", "s", None, None, None)
-    ranges = cut_ranges(collect(count_in_bins(part)), [], 400)
+    (part,) = read_parts(frame, "y", "s", None, None, None, designed=False)
+    ranges = cut_ranges(count_in_bins(part), [], 400)
     assert all(each.known is not None for each in ranges)
 
 
@@ -168,12 +170,12 @@ def test_a_score_of_many_rows_among_others_is_counted(
             "w": np.ceil(random.lognormal(size=900)),
         }
     )
-    (part,) = read_parts("frames", frame, "y", "s", "w", None, None)
-    spans = [each.span for each in cut_ranges(collect(count_in_bins(part)), [], 100)]
+    (part,) = read_parts(frame, "y", "s", "w", None, None, designed=False)
+    spans = [each.span for each in cut_ranges(count_in_bins(part), [], 100)]
     (counted,) = (span for span in spans if span.counted)
     assert counted.low == 3
     assert counted.of(part).frame.collect().height < 200
-    table = wroc.summary_in_ranges(
+    table = summary_in_ranges(
         thirds(frame), "y", "s", weight=weight_as("w", weight_type), rows_per_range=100
     )
     assert_same(table, wroc.summary(frame, "y", "s", weight=weight_as("w", weight_type)))
@@ -191,10 +193,10 @@ def test_parts_in_ranges_are_read_where_they_have_scores(people: pl.DataFrame) -
         ordered[start : start + 100].lazy().map_batches(read, streamable=False)
         for start in range(0, 600, 100)
     ]
-    table = wroc.summary_in_ranges(parts, "y", "s", weight="w", rows_per_range=100)
+    table = summary_in_ranges(parts, "y", "s", weight="w", rows_per_range=100)
     assert_same(table, wroc.summary(ordered, "y", "s", weight="w"))
-    # Six counts, and no more than two of seven ranges for a part.
-    assert len(reads) <= 6 + 2 * 7
+    # Six to know how many there are, six to count them, no more than two of seven ranges for each.
+    assert len(reads) <= 6 + 6 + 2 * 7
 
 
 rows = st.lists(
@@ -221,9 +223,7 @@ def test_any_parts_and_any_ranges_give_the_same(
     frame = pl.DataFrame(rows, schema=SCHEMA, orient="row")
     numbered = frame.with_columns(part=pl.Series(part_of_row[: frame.height]))
     parts = [numbered.filter(part=part).drop("part") for part in range(4)]
-    table = wroc.summary_in_ranges(
-        parts, "y", "s", weight="w", by="g", rows_per_range=rows_per_range
-    )
+    table = summary_in_ranges(parts, "y", "s", weight="w", by="g", rows_per_range=rows_per_range)
     assert_same(table, wroc.summary(frame, "y", "s", weight="w", by="g"))
 
 
@@ -233,8 +233,8 @@ def test_sums_of_ranges_add_up_in_any_order(order: list[int], first: int) -> Non
     frame = pl.DataFrame(
         {"y": random.random(600) < 0.5, "s": random.random(600) + 3, "g": ["a", "b", "c"] * 200}
     )
-    (part,) = read_parts("frames", frame, "y", "s", None, "g", None)
-    ranges = cut_ranges(collect(count_in_bins(part)), part.keys, 100)
+    (part,) = read_parts(frame, "y", "s", None, "g", None, designed=False)
+    ranges = cut_ranges(count_in_bins(part), part.keys, 100)
     assert [each.known for each in ranges] == [None] * len(order)
     interval = Interval(0.95, "logit-t")
     sums = [sum_range(each, each.span.of(part), interval) for each in ranges]
@@ -249,25 +249,26 @@ def test_sums_of_ranges_add_up_in_any_order(order: list[int], first: int) -> Non
 
 def test_frames_must_have_the_same_groups() -> None:
     parts = [pl.DataFrame({"g": [key], "y": [1], "s": [0.5]}) for key in ("a", 1)]
-    with pytest.raises(ValueError, match="`frames` must all have the same groups"):
-        wroc.summary_in_ranges(parts, "y", "s", by="g")
+    with pytest.raises(ValueError, match="`frame` must all have the same groups"):
+        summary_in_ranges(parts, "y", "s", by="g")
 
 
-@pytest.mark.parametrize("frames", [[], "p.parquet", 3])
-def test_frames_must_be_frames(frames: Any) -> None:
-    with pytest.raises(TypeError, match="`frames` must be one or several DataFrames or LazyFrames"):
-        wroc.summary_in_ranges(frames, "y", "s")
+@pytest.mark.parametrize("frame", [[], "p.parquet", 3, [3]])
+def test_parts_must_be_tables(frame: Any) -> None:
+    with pytest.raises(TypeError, match="`frame` must be a"):
+        wroc.summary(frame, "y", "s")
 
 
-def test_a_range_has_rows() -> None:
-    frame = pl.DataFrame({"y": [1], "s": [0.5]})
-    with pytest.raises(ValueError, match="`rows_per_range` must be 1 or more; found 0"):
-        wroc.summary_in_ranges(frame, "y", "s", rows_per_range=0)
+def test_a_design_needs_one_table(people: pl.DataFrame) -> None:
+    message = "`frame` must be one table with a `design`; found a list of 3"
+    for function in (wroc.summary, partial(wroc.audit, attributes="g")):
+        with pytest.raises(ValueError, match=message):
+            function(thirds(people), "y", "s", design="limit")
 
 
 def test_bad_values_are_found_across_parts() -> None:
     parts = [pl.DataFrame({"y": [negative, 1], "s": [0.5, 0.7]}) for negative in (0, -1)]
     with pytest.raises(pl.exceptions.InvalidOperationError, match="`label` must hold 0 and 1 or"):
-        wroc.summary_in_ranges(parts, "y", "s")
+        summary_in_ranges(parts, "y", "s")
     with pytest.raises(pl.exceptions.InvalidOperationError, match="`weight` must be finite and"):
-        wroc.summary_in_ranges(pl.DataFrame({"y": [1], "s": [1], "w": [-1]}), "y", "s", weight="w")
+        summary_in_ranges(pl.DataFrame({"y": [1], "s": [1], "w": [-1]}), "y", "s", weight="w")

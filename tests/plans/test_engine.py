@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import polars as pl
 import pytest
 
 import polars_wroc as wroc
+from polars_wroc.inputs.frames import read_rows
 from polars_wroc.plans import config
 
 FEW = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
@@ -33,6 +35,18 @@ def printed(text: str) -> str:
     return done.stdout
 
 
+@pytest.fixture
+def start(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Set the seconds that the compiled engine takes to start, whatever ran before."""
+
+    def costs(seconds: float) -> None:
+        monkeypatch.setattr(config, "_start", lambda: seconds)
+
+    costs(0.7)
+    return costs
+
+
+@pytest.mark.usefixtures("start")
 @pytest.mark.parametrize(
     ("frame", "chosen", "when"),
     [
@@ -51,11 +65,47 @@ def test_choice(frame: Any, chosen: Any, when: str | None, monkeypatch: pytest.M
     assert config.compiled_when(frame) == when
 
 
-def test_rows_count_once_for_each_replicate() -> None:
+def test_rows_count_once_for_each_replicate(start: Any) -> None:
     with wroc.Config(engine="auto"):
         assert config.compiled_when(MANY.head(20_000), 99) is None
         assert config.compiled_when(MANY.head(20_000), 100) == "at once"
         assert config.compiled_when(MANY.head(20_000).lazy(), 100) is None
+        start(5.0)
+        assert config.compiled_when(MANY, 7) is None
+        assert config.compiled_when(MANY, 8) == "at once"
+        start(0.0)
+        assert config.compiled_when(FEW) == "at once"
+
+
+@pytest.mark.usefixtures("start")
+def test_rows_count_once_for_each_group_they_are_compared_with() -> None:
+    frame = MANY.head(20_000).with_columns(g=pl.col("s") % 100, h=pl.col("s") % 99)
+    with wroc.Config(engine="auto"):
+        for groups, when in (("g", "at once"), ("h", None), (["g", "h"], "at once")):
+            rows = read_rows(frame, "y", "s", None, groups, None)
+            assert rows.compiled is None
+            assert rows.across_groups(frame, rows.group_keys).compiled == when
+            assert rows.across_groups(frame.lazy(), rows.group_keys).compiled is None
+        both = read_rows(frame.head(10_000), "y", "s", None, ["g", "h"], None)
+        apart = [[key] for key in both.group_keys]
+        assert both.across_groups(frame.head(10_000), *apart).compiled is None
+
+
+def test_the_first_use_costs_more_where_nothing_is_kept_on_disk(tmp_path: Path) -> None:
+    text = f"""
+import os, sys
+os.environ["NUMBA_CACHE_DIR"] = {str(tmp_path)!r}
+from polars_wroc.plans import config
+print(config._start())
+folder = os.path.join({str(tmp_path)!r}, "kernels_0123")
+os.mkdir(folder)
+open(os.path.join(folder, "sorting.nbi"), "w").close()
+print(config._start())
+import polars_wroc.kernels.compiling
+print(config._start())
+"""
+    first, later, loaded = map(float, printed(text).split())
+    assert first > later > loaded == 0
 
 
 def test_the_innermost_block_decides(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 from processes import PLAIN
-from queries import EXPRESSIONS, EXPRESSIONS_OF_HULLS, TABLES, TABLES_OF_HULLS
+from queries import EXPRESSIONS, EXPRESSIONS_OF_HULLS, TABLES, TABLES_OF_PYTHON
 from sweeps import sweep
 from wide_tables import wide_gaps
 
@@ -24,14 +24,7 @@ IN_MEMORY_FALLBACK = 'fillcolor="0.0 0.3 1.0"'
 # What computes at once, or is no query.
 CHARTS = {name for name in wroc.__all__ if name.endswith("_chart")}
 # Groups by ranges are an expression of any column, which has tests of its own.
-NO_PLANS = {
-    "audit",
-    "audit_changes",
-    "audit_in_ranges",
-    "frequency",
-    "ranges",
-    "summary_in_ranges",
-} | CHARTS
+NO_PLANS = {"audit", "audit_changes", "frequency", "ranges"} | CHARTS
 
 
 def _streaming_graph(plan: pl.LazyFrame) -> str:
@@ -62,9 +55,9 @@ def test_plan_survives_serialising(people: pl.DataFrame, name: str) -> None:
 
 @pytest.mark.plans
 @pytest.mark.parametrize("name", sweep([*TABLES, *EXPRESSIONS], fast=[*TABLES, *EXPRESSIONS][1::3]))
-def test_only_convex_hulls_need_python(people: pl.DataFrame, name: str) -> None:
+def test_only_hulls_and_fits_need_python(people: pl.DataFrame, name: str) -> None:
     needs_python = "python" in _plan(people, name).explain(optimized=False).lower()
-    assert needs_python == (name in TABLES_OF_HULLS | EXPRESSIONS_OF_HULLS)
+    assert needs_python == (name in TABLES_OF_PYTHON | EXPRESSIONS_OF_HULLS)
 
 
 @pytest.mark.plans
@@ -89,7 +82,6 @@ def test_only_convex_hulls_need_python(people: pl.DataFrame, name: str) -> None:
         "cross_auc",
         "auc_decomposition",
         "calibration_curve",
-        "calibration_summary",
         "decision_curve",
         "score_distribution",
         "score_counts",

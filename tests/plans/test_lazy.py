@@ -146,14 +146,14 @@ def test_import_imports_no_more_than_it_must() -> None:
 def test_a_name_imports_what_it_needs() -> None:
     imported = _imported("import polars_wroc; polars_wroc.summary")
     assert "polars_wroc.metrics.summary" in imported
-    assert {name.split(".")[0] for name in imported} == {"polars_wroc"}
+    assert {name.split(".")[0] for name in imported} == {"polars_wroc", "numpy"}
     assert imported.isdisjoint({"polars_wroc.charts", "polars_wroc.audits"})
 
 
-def test_all_names_but_charts_import_polars_alone() -> None:
+def test_all_names_but_charts_import_polars_and_numpy_alone() -> None:
     names = ", ".join(name for name in wroc.__all__ if "chart" not in name)
     imported = _imported(f"from polars_wroc import {names}; polars.DataFrame().wroc")
-    assert {name.split(".")[0] for name in imported} == {"polars_wroc"}
+    assert {name.split(".")[0] for name in imported} == {"polars_wroc", "numpy"}
 
 
 def test_import_registers_the_namespaces() -> None:

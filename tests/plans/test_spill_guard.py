@@ -7,12 +7,14 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from divided import audit_in_ranges, memory_of, summary_in_ranges
 from polars.testing import assert_frame_equal
 
 import polars_wroc as wroc
 from polars_wroc.cli import sources as cli_inputs
 from polars_wroc.cli.main import main
-from polars_wroc.plans.config import BUDGET, SpillWarning, rows_within_budget
+from polars_wroc.plans import config
+from polars_wroc.plans.config import BUDGET, SpillWarning
 
 
 @pytest.fixture
@@ -25,7 +27,8 @@ def budget(monkeypatch: pytest.MonkeyPatch) -> None:
 def many(people: pl.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A file with more rows than a query may have."""
     monkeypatch.setenv(BUDGET, "100000")
-    monkeypatch.setattr(cli_inputs, "MOST_ROWS", 100)
+    for module in (cli_inputs, config):
+        monkeypatch.setattr(module, "MOST_ROWS", 100)
     path = tmp_path / "many.parquet"
     people.write_parquet(path)
     return str(path)
@@ -35,7 +38,7 @@ def many(people: pl.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.usefixtures("budget")
 @pytest.mark.parametrize("table", ["summary", "roc_curve", "cross_auc"])
 def test_plans_with_windows_warn(table: str, people: pl.DataFrame) -> None:
-    with pytest.warns(SpillWarning, match=r"beyond 30,000,000 rows .* `summary_in_ranges`"):
+    with pytest.warns(SpillWarning, match=r"beyond 30,000,000 rows .* `Config.memory=.`"):
         getattr(wroc, table)(people.lazy(), "y", "s", by="g")
 
 
@@ -45,8 +48,8 @@ def test_what_needs_no_window_does_not_warn(people: pl.DataFrame) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         wroc.score_counts(frame, "y", "s", by="g", bins=64).collect()
-        wroc.summary_in_ranges(frame, "y", "s", by="g", rows_per_range=100)
-        wroc.audit_in_ranges(
+        summary_in_ranges(frame, "y", "s", by="g", rows_per_range=100)
+        audit_in_ranges(
             frame,
             "y",
             "s",
@@ -65,15 +68,13 @@ def test_no_budget_no_warning(people: pl.DataFrame, monkeypatch: pytest.MonkeyPa
         wroc.summary(people.lazy(), "y", "s", by="g").collect()
 
 
-def test_auc_of_many_rows_takes_the_ranges(
-    many: str, people: pl.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cli_inputs, "ROWS_PER_RANGE", 100)
+def test_auc_of_many_rows_takes_the_ranges(many: str, people: pl.DataFrame, tmp_path: Path) -> None:
     output = tmp_path / "auc.parquet"
     words = ["--label", "y", "--score", "s", "--weight", "w", "--by", "g", "--level", "0.9"]
-    assert main(["auc", many, *words, "-o", str(output)]) == 0
-    expected = wroc.summary_in_ranges(people, "y", "s", weight="w", by="g", level=0.9)
-    assert_frame_equal(pl.read_parquet(output), expected)
+    assert main(["--memory", memory_of(100), "auc", many, *words, "-o", str(output)]) == 0
+    with config.without_spilling():
+        expected = wroc.summary(people, "y", "s", weight="w", by="g", level=0.9)
+    assert_frame_equal(pl.read_parquet(output), expected, rel_tol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +99,7 @@ def test_what_can_be_done_instead(
 @pytest.mark.parametrize(
     "words",
     [
-        ["audit", "--attribute", "g"],
+        ["audit", "--attribute", "g", "--cluster", "limit"],
         ["curve", "-o", "curve.csv"],
         ["auc", "--cluster", "limit"],
         ["auc", "--strata", "g"],
@@ -125,12 +126,3 @@ def test_bins_need_no_spilling(many: str) -> None:
         main(["audit", many, "--label", "y", "--score", "s", "--attribute", "g", "--bins", "64"])
         == 0
     )
-
-
-@pytest.mark.parametrize(
-    ("given", "rows"),
-    [("100000", 10_000_000), ("1500", 6_144_000), ("1", 100_000), ("many", 10_000_000)],
-)
-def test_rows_of_a_range(given: str, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(BUDGET, given)
-    assert rows_within_budget(10_000_000) == rows

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from plain_rates import Floats, Side, smallest
 from scipy import stats
 
-from polars_wroc.plans.queries import in_columns
+from polars_wroc.plans.formulas import in_columns
 from polars_wroc.stats.difference_tests import Comparison, Detectable
 
 
@@ -21,9 +21,9 @@ def detectable(
 ) -> float | None:
     """Compute it for one comparison."""
     largest = reference if most is None else most
-    plan = Detectable(lambda _: {"x": comparison(reference, sizes, largest)}, ("x",), "quantile")
+    plan = Detectable(lambda _: comparison(reference, sizes, largest), "quantile")
     frame = pl.LazyFrame({"quantile": [stats.norm.ppf((1 + level) / 2)]})
-    found: float | None = in_columns(frame, plan.steps).collect()[plan.difference("x")].item()
+    found: float | None = in_columns(frame, plan.steps).collect()[plan.difference].item()
     return found
 
 
@@ -84,9 +84,9 @@ def test_most_solutions_have_nine_digits() -> None:
     )
     slopes = (ones[0] - zeros[0], ones[1] - zeros[1])
     each = Comparison(pl.col("reference"), pools, zeros, slopes, pl.col("reference"))
-    plan = Detectable(lambda _: {"x": each}, ("x",), "quantile")
+    plan = Detectable(lambda _: each, "quantile")
     table = in_columns(pl.LazyFrame(columns), plan.steps).collect()
-    found = table[plan.difference("x")].fill_null(float("nan")).to_numpy()
+    found = table[plan.difference].fill_null(float("nan")).to_numpy()
     (_, zero, one), low, high = sizes, np.zeros(5_000), reference
     share = sizes[0, 1] / sizes[0].sum(axis=0)
 
@@ -127,9 +127,9 @@ def test_no_difference_would_be_found(reference: float, most: float) -> None:
 def test_unknown_sizes() -> None:
     sizes = pl.lit(None, pl.Float64), pl.lit(0.1)
     unknown = Comparison(pl.lit(0.8), sizes, sizes, (pl.lit(0.0), pl.lit(0.0)), pl.lit(0.3))
-    plan = Detectable(lambda _: {"x": unknown}, ("x",), "quantile")
+    plan = Detectable(lambda _: unknown, "quantile")
     table = in_columns(pl.LazyFrame({"quantile": [1.96]}), plan.steps).collect()
-    assert table[plan.difference("x")].to_list() == [None]
+    assert table[plan.difference].to_list() == [None]
 
 
 @pytest.mark.parametrize(("rate", "rows"), [(0.5, 100), (0.9, 60)])

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.proportion import proportions_ztest
 
-from polars_wroc.plans.queries import let
+from polars_wroc.plans.formulas import let
 from polars_wroc.stats.difference_tests import Exact, Sample, equal_proportions, numbers_of_rows
 
 SIZES = st.integers(1, 60) | st.integers(61, 3000)

@@ -20,7 +20,7 @@ from scipy import stats
 
 import polars_wroc as wroc
 from polars_wroc.metrics.score_interval import lower_limit
-from polars_wroc.plans.queries import in_columns
+from polars_wroc.plans.formulas import in_columns
 from polars_wroc.stats.proportions import (
     RateLimits,
     WeightedCount,

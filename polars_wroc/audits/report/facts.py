@@ -10,7 +10,7 @@ import polars as pl
 
 from polars_wroc.audits.remarks import untested_segments
 from polars_wroc.audits.tables import AuditSettings, AuditTables, segment_in_words
-from polars_wroc.audits.words import DASH, Words, many, threshold_text
+from polars_wroc.audits.words import DASH, Words, many, threshold_text, verb
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
 from polars_wroc.inputs.designs import ReplicateKind
 from polars_wroc.inputs.metric import Metric
@@ -68,9 +68,8 @@ def next_steps(findings: pl.DataFrame, places: dict[str, int]) -> list[Link]:
             Link(f"what {what}", f"finding-{first['rank']}"),
             Link(f"curves and tables {tables}", f"section-{places[attribute]}"),
         ]
-    little = findings.filter(verdict="too little data").height
-    if little:
-        have = "comparison that has" if little == 1 else "comparisons that have"
+    if little := findings.filter(verdict="too little data").height:
+        have = verb(little, "comparison that has", "comparisons that have")
         links.append(Link(f"the {little:,} {have} too little data", "findings"))
     return links
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -13,6 +13,7 @@ from polars_wroc.audits.tables import (
     ALL_ROWS,
     AuditTables,
     name_of,
+    restricted,
     wide_table,
     without_model,
 )
@@ -174,7 +175,7 @@ def auc_figure(audit: AuditTables, whole: AuditTables) -> Figure:
     chart = auc_chart(aucs_of(audit), level=level)
     return _figure(
         "chart-auc",
-        _drawn(chart),
+        chart,
         "Overall AUC and AUC of each segment. The same numbers are in the tables.",
         f"The AUC of each segment with its {100 * level:g}% confidence interval, and the number of "
         "its rows. The dashed line is the overall AUC; an arrow marks an interval of a small "
@@ -222,7 +223,7 @@ def curves_figure(
     whose = f" of {listed(['all rows', *named])}" if named else ""
     return _figure(
         f"chart-{place}",
-        _drawn(chart),
+        chart,
         f"ROC curves{_by(attribute)}. Their AUCs are in the table of AUCs.",
         f"ROC curves{whose}: the true positive rate against the false positive rate, as the "
         "threshold falls. The thin straight line is the curve of a random score. Point at a curve "
@@ -234,17 +235,14 @@ def slider_figures(audit: AuditTables, attribute: str, place: int, caption: str)
     """Draw the ROC curves of each score with its own slider: scores may differ in scale."""
     several, figures = audit.settings.several, []
     for number, model in enumerate(audit.segments[MODEL].unique(maintain_order=True), 1):
-        segments, curves = (
-            table.filter(pl.col(MODEL) == model) for table in (audit.segments, audit.curves)
-        )
-        of_model = replace(audit, segments=segments, curves=curves)
+        of_model = restricted(audit, pl.DataFrame({MODEL: [model]}))
         chart = segments_threshold_chart(of_model, attribute)
         if chart is not None:
             score = f" of {model}" if several else ""
             figures.append(
                 _figure(
                     f"slider-{place}-{number}" if several else f"slider-{place}",
-                    _drawn(chart),
+                    chart,
                     f"ROC curves{score}{_by(attribute)}, with a slider of thresholds.",
                     f"{f'Score {model}. ' if several else ''}{caption}",
                 )
@@ -258,7 +256,7 @@ def change_figure(changes: pl.DataFrame, metric: str, show: Show, level: float) 
     what = f"{'gap in ' if show == 'gap' else ''}{GAP_METRICS[metric].label}"
     return _figure(
         f"change-{show}-{metric}",
-        _drawn(chart),
+        chart,
         f"Change of the {what} of each segment. The tables have the numbers.",
         f"Change of the {what} in points, after minus before; the line marks no change. A filled "
         "point on a thick line is significant.",
@@ -269,14 +267,10 @@ def _by(attribute: str) -> str:
     return " of all rows" if attribute == OVERALL else f" of the segments by {attribute}"
 
 
-def _drawn(chart: Any) -> dict[str, Any]:
+def _figure(name: str, drawn: Any, description: str, caption: str) -> Figure:
+    """Make a chart or a spec one of the page, with its colours and rounded numbers."""
     # The tests of the charts validate specs; here it would take most of the time.
-    spec: dict[str, Any] = chart.to_dict(validate=False)
-    return spec
-
-
-def _figure(name: str, spec: dict[str, Any], description: str, caption: str) -> Figure:
-    """Make a spec one of the page, with its colours and rounded numbers."""
+    spec: dict[str, Any] = drawn if isinstance(drawn, dict) else drawn.to_dict(validate=False)
     # Altair names rows by a hash, which differs in the last digit of any number.
     datasets = spec["datasets"]
     names = {hashed: f"rows-{place}" for place, hashed in enumerate(datasets, 1)}

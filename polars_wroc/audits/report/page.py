@@ -8,7 +8,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -34,12 +34,13 @@ from polars_wroc.audits.report.tables import (
     Cell,
     Row,
     Table,
+    estimate,
     findings_on_page,
     p_value_text,
     text_cell,
 )
 from polars_wroc.audits.sentences import size
-from polars_wroc.audits.tables import ALL_KEYS, AuditTables, segment_in_words
+from polars_wroc.audits.tables import ALL_KEYS, AuditTables, segment_in_words, with_tables
 from polars_wroc.audits.words import (
     ABOVE,
     ADJUSTED,
@@ -217,12 +218,7 @@ def packed(value: Any) -> str:
 
 def steady(audit: AuditTables) -> AuditTables:
     """Round the numbers of an audit, so that a page is the same for any order of its rows."""
-    return replace(
-        audit,
-        table=rounded_table(audit.table),
-        segments=rounded_table(audit.segments),
-        curves=rounded_table(audit.curves),
-    )
+    return with_tables(audit, rounded_table)
 
 
 # Limits, a p-value, and a number with its unit.
@@ -319,12 +315,10 @@ def _metric(row: dict[str, Any]) -> str:
 def _numbers(row: dict[str, Any], *, marked: bool) -> Row:
     """Write the values before and after, and the change with its limits and its p-value."""
     write = points if row["measure"] == GAP else "{:.3f}".format
-    ends = (row["change_low"], row["change_high"])
-    limits = [] if None in ends else [" to ".join(map(points, ends))]
     p_value = row["p_adjusted"]
     tested = "not tested" if p_value is None else f"p {p_value_text(p_value)}"
     return [
         ("Before", Cell(write(row["before"]))),
         ("After", Cell(write(row["after"]))),
-        ("Change", Cell(points(row["change"]), (*limits, tested), marked)),
+        ("Change", estimate(row, "change", points, tested)._replace(marked=marked)),
     ]

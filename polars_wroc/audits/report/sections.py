@@ -21,11 +21,10 @@ from polars_wroc.audits.report.figures import (
 from polars_wroc.audits.report.tables import Found, Outcome, Table, found_on, outcome_of, tables_of
 from polars_wroc.audits.sentences import decimals_of, size
 from polars_wroc.audits.tables import ALL_KEYS, AuditSettings, AuditTables, restricted
-from polars_wroc.audits.words import DASH, NOT_HERE, Words, capitalised, listed, many
+from polars_wroc.audits.words import DASH, NOT_HERE, Words, capitalised, listed, many, verb
 from polars_wroc.charts.curve_layers import thinned
 from polars_wroc.charts.options import COLOURS, MINUS
-from polars_wroc.curves.calibration_fit import SLOPE
-from polars_wroc.curves.calibration_summary import IN_THE_LARGE
+from polars_wroc.curves.calibration_summary import IN_THE_LARGE, SLOPE
 from polars_wroc.groups.comparisons import DIFFERENT, FEW, GAP_METRICS, IMPACT_RATIO, THE_REFERENCE
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
 from polars_wroc.ranking.curve_points import AUC_CHANGE
@@ -196,18 +195,17 @@ def _segments(audit: AuditTables, attribute: str) -> int:
 
 def _outcomes(audit: AuditTables, findings: pl.DataFrame, attribute: str) -> str:
     """Count the verdicts on an attribute."""
-    counts = counts_of_verdicts(findings.filter(attribute=attribute))
-    different, alike, little = counts.values()
-    total = different + alike + little
-    if not total:
+    counts = counts_of_verdicts(findings.filter(attribute=attribute)).values()
+    different, alike, little = counts
+    if not any(counts):
         return ""
-    parts = [f"{different:,} {'is' if different == 1 else 'are'} different"]
+    parts = [f"{different:,} {verb(different, 'is', 'are')} different"]
     parts = parts if different else ["none is different"]
     if alike:
         parts.append(f"{alike:,} alike within {size(audit.settings.margin)} points")
     if little:
-        parts.append(f"{little:,} {'has' if little == 1 else 'have'} too little data")
-    return f"Of {many(total, 'comparison')} {listed(parts)}."
+        parts.append(f"{little:,} {verb(little, 'has', 'have')} too little data")
+    return f"Of {many(sum(counts), 'comparison')} {listed(parts)}."
 
 
 def _slider_caption(points: int, *, moved: bool) -> str:

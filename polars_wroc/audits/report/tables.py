@@ -31,8 +31,7 @@ from polars_wroc.audits.words import (
     threshold_text,
 )
 from polars_wroc.charts.options import MINUS
-from polars_wroc.curves.calibration_fit import SLOPE
-from polars_wroc.curves.calibration_summary import IN_THE_LARGE
+from polars_wroc.curves.calibration_summary import IN_THE_LARGE, SLOPE
 from polars_wroc.groups.comparisons import (
     ALIKE,
     DIFFERENT,
@@ -130,7 +129,7 @@ def _gap(compared: dict[str, Any]) -> Cell:
     verdict, p_value = compared["verdict"], compared["p_adjusted"]
     notes = [] if verdict is None else [verdict]
     notes += [] if p_value is None else [f"p {p_value_text(p_value)}"]
-    return _estimate(compared, "gap", points, *notes)._replace(marked=verdict == DIFFERENT)
+    return estimate(compared, "gap", points, *notes)._replace(marked=verdict == DIFFERENT)
 
 
 def _ranking(row: dict[str, Any], settings: AuditSettings) -> Row:
@@ -144,7 +143,7 @@ def _ranking(row: dict[str, Any], settings: AuditSettings) -> Row:
         ("Rows", _count(row["n"])),
         *((name, _count(row[f"n_{side}"])) for side, name in classes.items()),
         ("Missing", _count(row["n_missing"])),
-        *((f"{name}, weight", _weight(row[f"w_{side}"])) for side, name in weighted.items()),
+        *((f"{name}, weight", _count(row[f"w_{side}"], 1)) for side, name in weighted.items()),
         *_values(row, [CURVE_METRICS["average_precision"]]),
     ]
 
@@ -170,7 +169,7 @@ def _decisions(row: dict[str, Any], settings: AuditSettings) -> Row:
 def _values(row: dict[str, Any], metrics: Iterable[Metric]) -> Row:
     """Write the values of metrics with their limits."""
     return [
-        (metric.heading, _estimate(row[metric.column], "value"))
+        (metric.heading, estimate(row[metric.column], "value"))
         for metric in metrics
         if metric.column in row
     ]
@@ -182,11 +181,11 @@ def _calibration(row: dict[str, Any], settings: AuditSettings) -> Row:
     return [
         *_keys(row, settings),
         ("Rows", _count(row["n"])),
-        *([] if settings.weight is None else [("Weight", _weight(weight))]),
+        *([] if settings.weight is None else [("Weight", _count(weight, 1))]),
         ("Mean score", Cell(_decimals(observed + row[IN_THE_LARGE]["value"]))),
         ("Observed rate", Cell(_decimals(observed))),
-        ("Difference", _estimate(row[IN_THE_LARGE], "value", partial(_decimals, sign="+"))),
-        *([("Slope", _estimate(row[SLOPE], "value"))] if SLOPE in row else []),
+        ("Difference", estimate(row[IN_THE_LARGE], "value", partial(_decimals, sign="+"))),
+        *([("Slope", estimate(row[SLOPE], "value"))] if SLOPE in row else []),
     ]
 
 
@@ -199,8 +198,8 @@ def _impact(shown: AuditTables, attribute: str) -> list[Row]:
             *_keys(row, shown.settings),
             ("Rows", _count(row["n"])),
             ("Selected", _count(row["n_selected"])),
-            ("Selection rate", _estimate(row, "value")),
-            ("Impact ratio", _estimate(row, "ratio")),
+            ("Selection rate", estimate(row, "value")),
+            ("Impact ratio", estimate(row, "ratio")),
             ("Below four fifths", text_cell(below_four_fifths(row))),
             ("Left out", text_cell(LEFT_OUT.get(row["reason"]))),
         ]
@@ -216,7 +215,7 @@ def _fairness(audit: AuditTables, attribute: str) -> list[Row]:
         for row in of_attribute.filter(metric=metric.column).iter_rows(named=True):
             extremes = [text_cell(name_of(row["segment"])), text_cell(row["reference"])]
             highest, lowest = extremes if row["ratio"] is None else reversed(extremes)
-            size = _estimate(row, "ratio" if row["gap"] is None else "gap")
+            size = estimate(row, "ratio" if row["gap"] is None else "gap")
             rows.append(
                 [
                     ("Metric", text_cell(metric.label)),
@@ -245,12 +244,8 @@ def text_cell(value: str | None, *notes: str) -> Cell:
     return Cell(DASH if value is None else value, notes, is_text=True)
 
 
-def _count(value: int | None) -> Cell:
-    return Cell(DASH if value is None else f"{value:,}")
-
-
-def _weight(value: float | None) -> Cell:
-    return Cell(DASH if value is None else f"{value:,.1f}")
+def _count(value: float | None, decimals: int = 0) -> Cell:
+    return Cell(DASH if value is None else f"{value:,.{decimals}f}")
 
 
 def _decimals(value: float, sign: str = "") -> str:
@@ -258,7 +253,7 @@ def _decimals(value: float, sign: str = "") -> str:
     return f"{round(value, 3) + 0.0:{sign}.3f}".replace("-", MINUS)
 
 
-def _estimate(
+def estimate(
     compared: dict[str, Any], name: str, write: Callable[[float], str] = _decimals, *notes: str
 ) -> Cell:
     """Write a number of a comparison with its limits."""
