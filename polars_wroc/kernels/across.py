@@ -153,14 +153,15 @@ def measure(
     _group_points(signed, ties, read_only(groups.astype(np.uint32)), starts, ends, points, tp, fp)
     last = (ends[of_groups > 0] - ONE).astype(np.int64)
     sums[of_groups > 0, 0], sums[of_groups > 0, 1] = tp[last], fp[last]
-    sums[:, 2:4] = whole.totals - sums[:, :2]
+    # Totals that overflow have no area.
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        sums[:, 2:4] = whole.totals - sums[:, :2]
+        of_whole = 1.0 / whole.totals
     rows_of_class: Array = sizes.sum(1, keepdims=True)
     defined = np.flipud((sizes > 0) & (sizes < rows_of_class))
     both: Array = np.all(defined, axis=0)
     # A difference of weights would not be exactly 0.
     sums[:, 2:4] *= defined.T
-    with np.errstate(over="ignore", divide="ignore"):
-        of_whole = 1.0 / whole.totals
     small: Array = np.any(sums[:, 2:4] < _LEAST_REST * whole.totals, axis=1)
     small |= not np.isfinite(of_whole).all()
     given = (points, tp, fp)
