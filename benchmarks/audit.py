@@ -33,6 +33,8 @@ ROWS_OF_FILE = 10_000_000
 SUM = "sum of the columns by all attributes"
 NO_PROBABILITIES = "audit of scores that are no probabilities"
 BY_PLAN, OF_SCAN = "audit by a plan", "audit of a scan of the file"
+MEMORY = "2GB"
+WITHIN = f"{OF_SCAN}, memory={MEMORY!r}"
 TASKS = ("roc_auc", "audit", BY_PLAN, OF_SCAN)
 
 
@@ -186,7 +188,7 @@ def scan_table(rows: int, seed: int) -> str:
             some = min(ROWS_OF_FILE, rows - part * ROWS_OF_FILE)
             synthetic(some, seed + part).write_parquet(file)
         body = []
-        for task in (SUM, OF_SCAN):
+        for task in (SUM, OF_SCAN, WITHIN):
             speed.say(task)
             wall, cpu, peak = run_alone(task, Path(folder))
             body.append((task, f"{wall:.1f}", f"{cpu:.1f}", f"{peak / 1e9:.2f}"))
@@ -208,7 +210,8 @@ def do(task: str, folder: Path) -> tuple[float, float, float]:
         values = pl.col("y", "score", "weight").sum()
         scan.group_by(ATTRIBUTES).agg(values).collect(engine="streaming")
     else:
-        audit(scan, "compiled")
+        with wroc.Config(memory=MEMORY if task == WITHIN else "none"):
+            audit(scan, "compiled")
     taken = time.perf_counter() - start, time.process_time() - cpu_start
     return *taken, speed.peak_rss()
 

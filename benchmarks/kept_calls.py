@@ -14,7 +14,7 @@ import polars as pl
 
 import polars_wroc as wroc
 
-_NOTEBOOKS = Path(__file__).parents[1] / "notebooks" / "data"
+_DATA = Path(__file__).parents[1] / "polars_wroc" / "data"
 
 
 @dataclass(frozen=True)
@@ -69,8 +69,8 @@ def _data() -> dict[str, pl.DataFrame]:
     rng = np.random.default_rng(30)
     plain = _made(900, 1)
     return {
-        "loans": pl.read_parquet(_NOTEBOOKS / "loans.parquet"),
-        "diabetes": pl.read_parquet(_NOTEBOOKS / "diabetes.parquet"),
+        "loans": pl.read_parquet(_DATA / "loans.parquet"),
+        "diabetes": pl.read_parquet(_DATA / "diabetes.parquet"),
         "made": plain,
         "ties": _made(600, 2, digits=1).with_columns(w=pl.col("w").round(1)),
         "missing": plain.with_columns(

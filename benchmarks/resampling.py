@@ -44,6 +44,12 @@ def _permute(frame: pl.DataFrame, permutations: int, by: str = "two") -> object:
     return wroc.abroca_test(frame, "y", "s", weight="w", by=by, permutations=permutations)
 
 
+def _honest(frame: pl.DataFrame, resamples: int) -> object:
+    given = frame, "y", "s", wroc.rules.youden()
+    choose = partial(wroc.operating_points, honest="bootstrap", resamples=resamples)
+    return choose(*given, weight="w", by="three")
+
+
 WALKED = ["roc_auc", "gini", "ks", "average_precision"]
 TASKS = [
     Task("abroca_test, two groups", _permute, 100_000, 1_000, 3.0),
@@ -53,6 +59,7 @@ TASKS = [
     Task("bootstrap, gamma", partial(_bootstrap, multiplier="gamma"), 1_000_000, 200),
     Task("bootstrap, five groups", partial(_bootstrap, by="five"), 1_000_000, 200),
     Task("bootstrap, clusters", partial(_bootstrap, design="c"), 1_000_000, 200),
+    Task("operating_points, honest, three groups", _honest, 200_000, 200, 5.0),
 ]
 # The part of the replicates that plans do.
 PLANNED = 20
@@ -68,6 +75,7 @@ def make(rows: int) -> pl.DataFrame:
             "y": positive,
             "s": random.normal(size=rows) + positive,
             "w": random.lognormal(size=rows, sigma=0.5),
+            "three": random.integers(0, 3, rows),
             "two": random.integers(0, 2, rows),
             "five": random.integers(0, 5, rows),
             "c": random.integers(0, rows // 5, rows),

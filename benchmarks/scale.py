@@ -16,6 +16,7 @@ import resource
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from functools import partial
 from importlib.util import find_spec
 from multiprocessing.connection import Connection
@@ -34,10 +35,12 @@ from scale_tasks import (
     BY_GROUPS,
     CHUNK,
     EXACT,
+    LARGEST,
     LIMITED,
     PEERS,
     SUM,
     SUMMARIES,
+    WITHIN,
     Task,
     binned_answers,
     do,
@@ -92,9 +95,11 @@ def main() -> None:
     """Make the data, measure, report and draw; what was measured before a failure is kept."""
     options = options_of()
     sections: list[str] = []
+    folder = nullcontext(options.folder) if options.folder else tempfile.TemporaryDirectory()
     try:
-        with tempfile.TemporaryDirectory() as folder:
-            sections.extend(report(Path(folder), options))
+        with folder as place:
+            measure = largest if options.largest else report
+            sections.extend(measure(Path(place), options))
     finally:
         speed.publish(sections, options.output)
 
@@ -129,6 +134,14 @@ def report(folder: Path, options: argparse.Namespace) -> Iterator[str]:
     yield cost_table("groups", measured(BY_GROUPS, files, options))
 
 
+def largest(folder: Path, options: argparse.Namespace) -> Iterator[str]:
+    """Measure more rows than fit into memory."""
+    yield f"## Within a given memory\n\n{speed.machine()} {FEW_GROUPS} groups."
+    yield cost_table(
+        "rows", measured(LARGEST, {n: data(folder, n) for n in options.largest}, options)
+    )
+
+
 INTRODUCTION = """# Large data
 
 {machine} Made by `python benchmarks/scale.py --rounds {rounds} --timeout {timeout:g}`.
@@ -148,6 +161,10 @@ def options_of() -> argparse.Namespace:
     parser = speed.parser_of("Measure summaries of large data.")
     parser.set_defaults(rounds=3)
     parser.add_argument("--sizes", type=sizes_of, default="1M,10M,30M,100M")
+    parser.add_argument(
+        "--largest", type=sizes_of, help="only these numbers of rows, within a given memory"
+    )
+    parser.add_argument("--folder", type=Path, help="where the files are kept; else they are not")
     parser.add_argument("--timeout", type=float, default=600, help="seconds for a task")
     return parser.parse_args()
 
@@ -188,7 +205,8 @@ def _rounds(
             speed.say(f"{size:,}: {name}: {cost if isinstance(cost, str) else cost[:3]}")
             known.append(cost)
     for name, known in costs.items():
-        yield Run(size, name, known, costs[SUM], costs[EXACT][0])
+        exact = costs[EXACT if EXACT in costs else WITHIN][0]
+        yield Run(size, name, known, costs[SUM], exact)
 
 
 def run_limited(name: str, files: Path, timeout: float) -> Cost | str:
@@ -256,7 +274,7 @@ def certainty(run: Run) -> tuple[str, str]:
     cost = run.costs[0]
     if isinstance(cost, str) or isinstance(run.exact, str) or "auc" not in cost.answer.columns:
         return "-", "-"
-    if "unweighted" in run.task or run.task == EXACT:
+    if "unweighted" in run.task or run.task in (EXACT, WITHIN):
         return "-", "-"
     by_group = pl.col("g").cast(pl.Int64)
     pairs = cost.answer.with_columns(by_group).join(

@@ -19,6 +19,8 @@ BINS = (64, 256, 1024, 4096, 16384, 65536)
 BINNED_ROWS = 1_000_000
 SUM, EXACT = "sum of the columns", "summary, exact"
 LIMITED = f"{EXACT}, budget of {BUDGET_MB} MB"
+MEMORY = "11GB"
+WITHIN = f"{EXACT}, memory={MEMORY!r}"
 
 Task: TypeAlias = Callable[[Path], pl.DataFrame]
 
@@ -70,11 +72,14 @@ def summary(bins: int | None = None, tolerance: float | None = None) -> Task:
     ).collect()
 
 
-def summary_in_ranges(files: Path) -> pl.DataFrame:
-    """Summarise each group, one range of scores after another."""
-    with wroc.Config(memory=f"{CHUNK * 200}B"):
-        scan = pl.scan_parquet(files)
-        return wroc.summary(scan, "y", "score", weight="weight", by="g").collect()
+def summary_within(memory: str) -> Task:
+    """Summarise each group in so much memory, one range of scores after another."""
+
+    def task(files: Path) -> pl.DataFrame:
+        with wroc.Config(memory=memory):
+            return summary()(files)
+
+    return task
 
 
 def score_counts(files: Path) -> pl.DataFrame:
@@ -111,7 +116,7 @@ SUMMARIES: dict[str, Task] = {
     "summary, bins=4096": summary(bins=4096),
     "summary, bins=1024": summary(bins=1024),
     "summary, tolerance=1e-4": summary(tolerance=1e-4),
-    "summary in ranges": summary_in_ranges,
+    "summary, memory='2GB'": summary_within("2GB"),
     "score_counts, bins=4096": score_counts,
     LIMITED: summary(),
 }
@@ -127,7 +132,13 @@ PEERS: dict[str, Task] = {
     "polars_ds, unweighted": lambda files: peers.polars_ds(pl.read_parquet(files)),
     "chdb arrayROCAUC, unweighted": peers.chdb,
 }
-TASKS = {**SUMMARIES, **BY_GROUPS, **PEERS}
+# Those that any number of rows can be given.
+LARGEST: dict[str, Task] = {
+    SUM: scan_sum,
+    WITHIN: summary_within(MEMORY),
+    "summary, bins=4096": SUMMARIES["summary, bins=4096"],
+}
+TASKS = {**SUMMARIES, **BY_GROUPS, **PEERS, **LARGEST}
 MODULES = {
     "scikit-learn, loop over groups": "sklearn",
     "polarbearings": "polarbearings",

@@ -29,7 +29,7 @@ import polars_wroc as wroc
 
 LOOP = "scikit-learn, loop over groups"
 CALLS = 5
-LOANS = Path(__file__).parents[1] / "notebooks" / "data" / "loans.parquet"
+LOANS = Path(__file__).parents[1] / "polars_wroc" / "data" / "loans.parquet"
 ROWS_OF_START = 1_000
 # What the first use of the engine should take in an empty cache, and in a later process.
 STARTS = {"summary": (4.0, 0.5), "audit": (5.0, 0.5)}

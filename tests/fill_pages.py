@@ -17,7 +17,6 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 from site_navigation import ROOT
 
 import polars_wroc as wroc
@@ -36,7 +35,7 @@ def sessions(block: str) -> list[tuple[str, str]]:
 def printed_by(command: str) -> str:
     """Run a command on the loans, in a folder of its own, and return all that it prints."""
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        loans = pl.read_parquet(ROOT / "notebooks" / "data" / "loans.parquet")
+        loans = wroc.data.loans()
         loans.write_csv("loans.csv")
         if command.startswith("diff "):
             months = {"march": loans.head(1000), "april": loans.tail(989)}

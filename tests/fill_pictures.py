@@ -20,7 +20,7 @@ from site_navigation import ROOT
 
 import polars_wroc as wroc
 
-DATA = ROOT / "notebooks" / "data"
+DATA = ROOT / "polars_wroc" / "data"
 REPORT = ROOT / "notebooks" / "report.png"
 # Pixels of a page's width, and of the picture for each of these.
 _PAGE, _SCALE = 1200, 1

@@ -13,7 +13,7 @@ from pathlib import Path
 PACKAGE = Path(__file__).parents[1] / "polars_wroc"
 # What is on a floor imports what is on its own floor in its own folder, and what is below.
 FLOORS: tuple[tuple[str, ...], ...] = (
-    ("plans", "kernels", "early_interruption"),
+    ("plans", "kernels", "data", "early_interruption"),
     ("inputs",),
     ("stats", "ranking", "files"),
     ("counts",),

@@ -75,6 +75,11 @@ _PAGES = {
         "Each chart takes a table of this package and returns an Altair chart, which can be changed"
         " further.",
     ),
+    "data": _Page(
+        "Data",
+        ("data",),
+        "Tables for examples, which come with the package.",
+    ),
     "options": _Page(
         "Options",
         ("plans", "inputs"),

@@ -82,22 +82,23 @@ def test_no_file_defines_a_name_twice() -> None:
 
 
 # An addition that breaks one of these needs a deletion somewhere, or a reason.
-MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 143, 510, 20
+MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 145, 510, 20
 MOST_CODE = {
-    "audits": 5161,
+    "audits": 4823,
     "charts": 3375,
-    "groups": 3587,
-    "metrics": 2869,
-    "cli": 1765,
-    "inputs": 1591,
+    "groups": 3525,
+    "metrics": 2722,
+    "cli": 1773,
+    "inputs": 1609,
     "ranking": 1376,
-    "curves": 1185,
+    "curves": 1190,
     "kernels": 1301,
-    "thresholds": 1161,
-    "stats": 1306,
+    "thresholds": 1192,
+    "stats": 1200,
     "counts": 813,
-    "files": 464,
-    "plans": 576,
+    "files": 489,
+    "plans": 581,
+    "data": 10,
     "": 279,
 }
 

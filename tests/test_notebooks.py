@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import polars as pl
 import pytest
 from fill_notebooks import NOTEBOOKS, executed, read
 from fill_pictures import CHARTS, REPORT, report_picture
 from pictures import png_of, share_that_differs, size_of, smaller
 from polars.testing import assert_frame_equal
+
+import polars_wroc as wroc
 
 FOLDER = NOTEBOOKS[0].parent
 NAMES = [path.stem for path in NOTEBOOKS]
@@ -202,4 +203,4 @@ def test_pixels_that_differ_are_counted() -> None:
 def test_scripts_make_the_committed_data(name: str) -> None:
     made = runpy.run_path(str(FOLDER / f"make_{name}.py"))[name]()
     # Other versions of scikit-learn may move scores a little.
-    assert_frame_equal(made, pl.read_parquet(FOLDER / "data" / f"{name}.parquet"), abs_tol=0.002)
+    assert_frame_equal(made, getattr(wroc.data, name)(), abs_tol=0.002)

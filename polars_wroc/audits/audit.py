@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from importlib.metadata import version
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
 
 from polars_wroc.audits.findings import auc_error, comparisons, counts_of, curves_of, with_findings
 from polars_wroc.audits.in_ranges import measure_within
-from polars_wroc.audits.measure import Measured, measure
+from polars_wroc.audits.measure import measure
 from polars_wroc.audits.result import Audit
-from polars_wroc.audits.small_cells import attributes_to_complete, without_small_cells
+from polars_wroc.audits.small_cells import published
 from polars_wroc.audits.tables import AuditPlan, AuditReference, AuditSettings, Run, Text
 from polars_wroc.counts.count_table import CountTable
 from polars_wroc.counts.score_sums import Binning
@@ -40,171 +39,14 @@ from polars_wroc.inputs.decisions import Favorable, check_favorable
 from polars_wroc.inputs.designs import SURVEY_COLUMNS, Design, GivenDesign, read_design
 from polars_wroc.inputs.expressions import named_columns
 from polars_wroc.inputs.frames import require_groups
-from polars_wroc.inputs.rows import CLASSES, IntoColumns, Rows, polars_frame, read_source
+from polars_wroc.inputs.rows import CLASSES, IntoColumns, polars_frame, read_source
 from polars_wroc.metrics.auc_interval import Interval, Method
-from polars_wroc.metrics.score_ranges import (
-    Frames,
-    division_of,
-    one_of,
-    read_parts,
-    together,
-)
+from polars_wroc.metrics.score_ranges import Frames, division_of, one_of, read_parts, together
 from polars_wroc.stats.difference_tests import Adjust, check_options
 from polars_wroc.thresholds.confusion_matrix import ThresholdMetrics
-from polars_wroc.thresholds.rules import Rule, Threshold, read_threshold
+from polars_wroc.thresholds.rules import Threshold, read_threshold
 
 _ROUNDING = 1e-9
-
-
-@dataclass(frozen=True, kw_only=True)
-class AuditArguments:
-    """The arguments of an audit but for its rows; those that need no rows are checked at once."""
-
-    label: IntoColumn
-    score: IntoColumns
-    attributes: IntoColumns
-    weight: IntoWeight | None
-    pos_label: object
-    threshold: Threshold | None
-    intersections: Intersections
-    reference: AuditReference
-    level: float
-    adjust: Adjust
-    min_rows: int
-    method: Method
-    margin: float
-    favorable: Favorable | None
-    text: Text | None
-    min_cell: int | None
-    design: Design | None = None
-    bins: int | None = None
-    selected: IntoColumn | None = None
-    # What these come to.
-    survey: GivenDesign = field(init=False)
-    choice: float | Rule | None = field(init=False)
-    interval: Interval = field(init=False)
-
-    @classmethod
-    def of(cls, call: Mapping[str, Any]) -> AuditArguments:
-        """Take the arguments out of those of a function, by their names."""
-        names = {field.name for field in fields(cls) if field.init}
-        return cls(**{name: value for name, value in call.items() if name in names})
-
-    def __post_init__(self) -> None:
-        """Check what needs no rows."""
-        arguments.hold(self, survey=read_design(self.design))
-        level = check_options(self.level, self.adjust)
-        arguments.hold(self, level=level, margin=check_margin(self.margin))
-        if self.min_cell is not None:
-            min_cell = arguments.whole_number("min_cell", self.min_cell, low=2)
-            arguments.hold(self, min_cell=min_cell)
-        if self.text is not None and not isinstance(self.text, Text):
-            arguments.reject_type("text", "be a `Text`", self.text)
-        require_groups(self.attributes, "name the attributes to audit", "attributes")
-        arguments.hold(self, min_rows=arguments.whole_number("min_rows", self.min_rows, low=0))
-        arguments.hold(self, bins=Binning(self.bins).bins)
-        choice, survey = read_threshold(self.threshold, self.selected), self.survey
-        threshold = choice if self.selected is None else None
-        check_favorable(self.favorable, threshold, decided=choice is not None)
-        interval = Interval(
-            level,
-            self.method,
-            clustered=survey.given and not survey.more_than_clusters,
-            designed=survey.more_than_clusters,
-        )
-        arguments.hold(self, choice=choice, interval=interval)
-
-    def plan(self, rows: Rows, scores: Sequence[str]) -> AuditPlan:
-        """Check the arguments against checked rows; ``scores`` are the names of the columns."""
-        divided = [Grouping(), *read_attributes(rows, self.intersections)]
-        choice = self.choice
-        # Of the score there is a threshold only where no decisions were recorded.
-        cuts = (choice,) if isinstance(choice, float) and not rows.recorded else ()
-        return AuditPlan(
-            groupings=divided,
-            references=read_category_reference(
-                self.reference, KINDS, divided[1:], rows.frame.collect_schema()
-            ),
-            choice=choice,
-            interval=self.interval,
-            metrics=ThresholdMetrics(self.level, designed=self.survey.given),
-            tests=GapTests(
-                self.level,
-                self.adjust,
-                self.min_rows,
-                method="score" if self.method == "score" or self.survey.given else "logit-t",
-                margin=self.margin,
-                designed=self.survey.given,
-            ),
-            favorable=self.favorable,
-            binning=Binning(self.bins, cuts=cuts),
-            scores=scores,
-        )
-
-    def result(
-        self,
-        measure: Callable[[Sequence[str]], Measured],
-        plan: AuditPlan,
-        rows: Rows,
-        counts: CountTable | None = None,
-    ) -> Audit:
-        """Measure the rows, or the ``counts`` of rows, and return their audit.
-
-        ``measure`` takes the attributes without a value of which a row is not measured: of these
-        the rows without a value are too few to be published, also as a part of totals.
-        """
-        unknown: dict[str, int] = {}
-        while True:
-            audit = self._result(measure([*unknown]), rows, plan, counts, [*unknown])
-            if self.min_cell is None:
-                break
-            more = attributes_to_complete(audit.segments, rows.group_names, self.min_cell)
-            if not more:
-                audit = without_small_cells(audit, self.min_cell, unknown)
-                break
-            missing = dict(audit.missing.rows())
-            unknown |= {name: missing[name] for name in more}
-        table = with_findings(audit.table, audit.segments, audit.settings)
-        return replace(audit, table=table)
-
-    def _result(
-        self,
-        measured: Measured,
-        rows: Rows,
-        plan: AuditPlan,
-        counts: CountTable | None,
-        complete: Sequence[str],
-    ) -> Audit:
-        """Return the tables of what was measured, of rows with a ``complete`` value of these."""
-        segments = measured.segments
-        check_positives(self.pos_label, found=bool(segments["n_pos"].sum()))
-        weight = None if counts and not _is_weighted(segments) else self.weight
-        known = vars(self) | {
-            "label": None if counts else _shown(self.label),
-            "score": _scores(segments, self.score),
-            "weight": None if weight is None else _shown(column_of(weight)),
-            "frequency": isinstance(weight, Frequency),
-            "attributes": rows.group_names,
-            "threshold": plan.choice if self.selected is None else None,
-            "selected": None if self.selected is None else _shown(self.selected),
-            "design": _shown_design(self.survey),
-            "reference": plan.references,
-            "text": self.text or Text(),
-            "bins": counts.bins() if counts else self.bins,
-            "polars_wroc": version("polars-wroc"),
-        }
-        settings = AuditSettings(
-            **{field.name: known[field.name] for field in fields(AuditSettings)}
-        )
-        missing = counts.missing(self.attributes, complete) if counts else measured.missing
-        return Audit(
-            table=comparisons(measured, settings),
-            segments=counts_of(segments, settings),
-            curves=curves_of(measured.curves, settings),
-            missing=missing.table(settings.label, settings.weight, settings.selected),
-            settings=settings,
-            run=Run(design_df=measured.design_df, auc_error=auc_error(segments)),
-        )
 
 
 def _is_weighted(segments: pl.DataFrame) -> bool:
@@ -349,8 +191,8 @@ def audit(
 
     Notes
     -----
-    Calibration slopes are fitted to a few thousand rows per segment, which have the first moments
-    of all in narrow bins of the logit: they agree with `calibration_summary` to some 1e-9.
+    Calibration slopes are fitted as by `calibration_summary`. An audit in ranges of scores fits all
+    of them to bins of the logit, and slopes beyond 28 are null.
 
     Whether a score is calibrated is tested once, for all rows: its mean error against 0, with the
     standard error that the mean has if each score is the probability of its row, and its slope
@@ -395,24 +237,95 @@ def audit(
         if column is None:
             msg = f"`{name}` must be given; found None. {others} without a {name}"
             raise ValueError(msg)
+    assert label is not None
     assert score is not None
-    asked = AuditArguments.of(locals())
+    survey = read_design(design)
+    level = check_options(level, adjust)
+    margin = check_margin(margin)
+    if min_cell is not None:
+        min_cell = arguments.whole_number("min_cell", min_cell, low=2)
+    if text is not None and not isinstance(text, Text):
+        arguments.reject_type("text", "be a `Text`", text)
+    require_groups(attributes, "name the attributes to audit", "attributes")
+    min_rows = arguments.whole_number("min_rows", min_rows, low=0)
+    bins = Binning(bins).bins
+    choice = read_threshold(threshold, selected)
+    at_threshold = choice if selected is None else None
+    check_favorable(favorable, at_threshold, decided=choice is not None)
+    designed, by_score = survey.given, survey.given or method == "score"
+    interval = Interval(
+        level,
+        method,
+        clustered=designed and not survey.more_than_clusters,
+        designed=survey.more_than_clusters,
+    )
     tables = (
         [polars_frame(each) for each in frame] if isinstance(frame, list) else read_source(frame)
     )
     given = tables, label, score, weight, attributes, pos_label
-    kinds: dict[str, Any] = {"survey": asked.survey, "selected": selected, "called": "attributes"}
-    parts = read_parts(*given, designed=asked.survey.given, mark_missing=True, **kinds)
+    kinds: dict[str, Any] = {"survey": survey, "selected": selected, "called": "attributes"}
+    parts = read_parts(*given, designed=designed, mark_missing=True, **kinds)
     rows, table = together(parts), one_of(tables)
     counts = table if isinstance(table, CountTable) else None
-    names = [] if counts else list(named_columns("score", score, table.lazy()))
-    plan = asked.plan(rows, names)
-    whole = asked.survey.given or selected is not None or bins is not None
-    divided = None if whole else division_of(tables, "60%")
+    groupings = [Grouping(), *read_attributes(rows, intersections)]
+    schema = rows.frame.collect_schema()
+    references = read_category_reference(reference, KINDS, groupings[1:], schema)
+    # Of the score there is a threshold only where no decisions were recorded.
+    cuts = (choice,) if isinstance(choice, float) and not rows.recorded else ()
+    plan = AuditPlan(
+        groupings,
+        references,
+        choice,
+        interval,
+        ThresholdMetrics(level, designed=designed),
+        GapTests(level, adjust, min_rows, "score" if by_score else "logit-t", margin, designed),
+        favorable,
+        Binning(bins, cuts=cuts),
+        [] if counts else list(named_columns("score", score, table.lazy())),
+    )
+    divided = None if designed or selected is not None or bins else division_of(tables, "60%")
 
-    def measured(complete: Sequence[str]) -> Measured:
+    def audited(complete: Sequence[str]) -> Audit:
         if divided:
-            return measure_within([part.with_values(complete) for part in parts], plan, divided)
-        return measure(rows.with_values(complete), plan)
+            measured = measure_within([part.with_values(complete) for part in parts], plan, divided)
+        else:
+            measured = measure(rows.with_values(complete), plan)
+        segments = measured.segments
+        check_positives(pos_label, found=bool(segments["n_pos"].sum()))
+        # Counts have a weight that is 1 where their rows had none.
+        known = None if counts and not _is_weighted(segments) else weight
+        settings = AuditSettings(
+            label=None if counts else _shown(label),
+            pos_label=pos_label,
+            score=_scores(segments, score),
+            weight=None if known is None else _shown(column_of(known)),
+            frequency=isinstance(known, Frequency),
+            attributes=rows.group_names,
+            intersections=intersections,
+            threshold=at_threshold,
+            selected=None if selected is None else _shown(selected),
+            design=_shown_design(survey),
+            reference=references,
+            level=level,
+            adjust=adjust,
+            method=method,
+            min_rows=min_rows,
+            margin=margin,
+            favorable=favorable,
+            text=text or Text(),
+            min_cell=min_cell,
+            bins=counts.bins() if counts else bins,
+        )
+        missing = counts.missing(attributes, complete) if counts else measured.missing
+        return Audit(
+            comparisons(measured, settings),
+            counts_of(segments, settings),
+            curves_of(measured.curves, settings),
+            missing.table(settings.label, settings.weight, settings.selected),
+            settings,
+            Run(design_df=measured.design_df, auc_error=auc_error(segments)),
+        )
 
-    return asked.result(measured, plan, rows, counts)
+    audit = published(audited, rows.group_names, min_cell)
+    found = with_findings(audit.table, audit.segments, audit.settings)
+    return replace(audit, table=found)

@@ -51,12 +51,6 @@ class Audited(NamedTuple):
     segments: pl.DataFrame
     level: float
 
-    @property
-    def models(self) -> list[str | None]:
-        """The scores."""
-        names: list[str | None] = self.segments[MODEL].unique(maintain_order=True).to_list()
-        return names
-
 
 def read_audit(argument: str, audit: Auditable) -> Audited:
     """Read an audit, or its JSON, which the ``argument`` holds or has the path of."""
@@ -103,12 +97,11 @@ def refuse_same_rows(before: Audited, after: Audited) -> None:
         nulls_equal=True,
         suffix="_before",
     )
-    counts = (pl.col(name).eq(pl.col(f"{name}_before")) for name in _COUNTS)
-    weights = (
+    same = (
         (pl.col(name) - pl.col(f"{name}_before")).abs() <= _ROUNDING * pl.col(name).abs()
-        for name in _WEIGHTS
+        for name in (*_COUNTS, *_WEIGHTS)
     )
-    alike = both.select(pl.all_horizontal(*counts, *weights).fill_null(value=False)).to_series()
+    alike = both.select(pl.all_horizontal(same).fill_null(value=False)).to_series()
     segments = both.select(AUDIT_KEYS).n_unique()
     rows = new.filter(attribute=OVERALL)["n"].max()
     if alike.all() and segments > 1 and isinstance(rows, int) and rows >= _FEW_ROWS:
@@ -133,24 +126,13 @@ def _columns_of(
     rows: list[dict[str, Any]], columns: Mapping[str, type[pl.DataType]], needed: Sequence[str]
 ) -> pl.DataFrame:
     """Read the columns that are compared; raise if one of those needed is not there."""
-    if not all(row.keys() >= set(needed) for row in rows):
-        raise KeyError
     known = {name: columns[name] for name in needed}
     return pl.DataFrame([{name: row[name] for name in known} for row in rows], known, orient="row")
 
 
-CHANGE_COLUMNS = (
-    "metric",
-    "measure",
-    "before",
-    "after",
-    "change",
-    "change_low",
-    "change_high",
-    "growth",
-    "p_value",
-    "p_adjusted",
-    "verdict",
+CHANGE_NUMBERS = (
+    *("before", "after", "change", "change_low", "change_high", "growth"),
+    *("p_value", "p_adjusted"),
 )
 VALUE, GAP = "value", "gap"
 # What became of a gap: its change is significant, or only the gap itself is, in one of the audits.
@@ -301,13 +283,16 @@ def changes_between(
     if levels[0] != levels[1]:
         msg = f"`before` and `after` must have the same level; found {levels[0]} and {levels[1]}"
         raise ValueError(msg)
-    several = [len(audit.models) > 1 for audit in audits]
+    several = [audit.segments[MODEL].n_unique() > 1 for audit in audits]
     if several[0] != several[1]:
         msg = "`before` and `after` must both have one score, or both several; found one of each"
         raise ValueError(msg)
     if not several[0]:
         # The only score may have got another name.
-        audits = _renamed(audits[0], audits[1].models[0]), audits[1]
+        name = pl.lit(audits[1].segments[MODEL][0], pl.String).alias(MODEL)
+        table, segments, level = audits[0]
+        renamed = Audited(table.with_columns(name), segments.with_columns(name), level)
+        audits = renamed, audits[1]
     if not different_rows:
         refuse_same_rows(*audits)
     keys = [*ALL_KEYS, "metric", "measure"]
@@ -316,16 +301,9 @@ def changes_between(
     in_order = both.sort(_PLACE, f"{_PLACE}_before", nulls_last=True, maintain_order=True)
     changed = _changes(in_order.with_row_index("__row"), levels[0])
     tested = collect(adjusted(changed.lazy(), adjust)).sort("__row")
-    table = tested.with_columns(_finding(levels[0])).select(*ALL_KEYS, *CHANGE_COLUMNS)
-    return Changes(table, *audits, adjust)
-
-
-def _renamed(audit: Audited, model: str | None) -> Audited:
-    """Give the only score this name."""
-    name = pl.lit(model, pl.String).alias(MODEL)
-    return audit._replace(
-        table=audit.table.with_columns(name), segments=audit.segments.with_columns(name)
-    )
+    columns = (*ALL_KEYS, "metric", "measure", *CHANGE_NUMBERS, "verdict")
+    changes = tested.with_columns(_finding(levels[0])).select(columns)
+    return Changes(changes, *audits, adjust)
 
 
 def _estimates(audit: Audited) -> pl.DataFrame:
@@ -375,21 +353,14 @@ def _finding(level: float) -> pl.Expr:
     # Null where a gap has no verdict, which is then neither different nor alike.
     after, before = (pl.col(name) == "different" for name in ("verdict", "verdict_before"))
     growth = pl.col("growth")
-    changed = is_significant(pl.col("p_adjusted"), level)
-    new, gone, turned, grown, shrunk = map(pl.lit, CHANGED)
-    now, no_longer = map(pl.lit, SHOWN)
-    of_change = (
-        pl.when(after & ~before & (growth > 0))
-        .then(new)
-        .when(before & ~after & (growth < 0))
-        .then(gone)
-        .when(pl.col("before") * pl.col("after") < 0)
-        .then(turned)
-        .when(growth > 0)
-        .then(grown)
-        .otherwise(shrunk)
+    found, lost = after & ~before, before & ~after
+    turned = pl.col("before") * pl.col("after") < 0
+    kinds = found & (growth > 0), lost & (growth < 0), turned, growth > 0, pl.lit(value=True)
+    of_change, of_detection = (
+        pl.coalesce(pl.when(holds).then(pl.lit(name)) for name, holds in zip(*cases, strict=True))
+        for cases in ((CHANGED, kinds), (SHOWN, (found, lost)))
     )
-    of_detection = pl.when(after & ~before).then(now).when(before & ~after).then(no_longer)
+    changed = is_significant(pl.col("p_adjusted"), level)
     known = (pl.col("measure") == GAP) & pl.col("change").is_not_null()
     finding = pl.when(changed).then(of_change).otherwise(of_detection)
     return pl.when(known).then(finding).alias("verdict")
@@ -459,12 +430,8 @@ def _of_one_audit(table: pl.DataFrame) -> list[str]:
     for one, other in (("before", "after"), ("after", "before")):
         known = pl.col(one).is_not_null().any() & pl.col(other).is_null().all()
         segments = table.group_by(AUDIT_KEYS, maintain_order=True).agg(known.alias("only"))
-        names = [
-            segment_in_words(attribute, segment)
-            for attribute, segment, only in segments.rows()
-            if only
-        ]
-        if names:
+        only = segments.filter("only").select(AUDIT_KEYS)
+        if names := [segment_in_words(*keys) for keys in only.rows()]:
             sentences.append(f"Only {one}: {first_few(names, '; ')}.")
     return sentences
 

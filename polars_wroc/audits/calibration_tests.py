@@ -43,6 +43,7 @@ from polars_wroc.groups.comparisons import (
     PLACE,
     TARGET,
     TOO_LITTLE,
+    max_over,
     sample_sizes,
 )
 from polars_wroc.groups.comparisons import few_rows as few_rows_reason
@@ -60,12 +61,11 @@ from polars_wroc.inputs.rows import Rows
 from polars_wroc.plans.formulas import (
     Fields,
     Step,
-    as_struct,
     first_of,
     in_columns,
     max_of,
-    max_over,
     min_of,
+    renamed,
     when,
 )
 from polars_wroc.plans.queries import FrameT, collect, join_on_keys, over
@@ -81,7 +81,7 @@ from polars_wroc.stats.distributions import (
 )
 from polars_wroc.stats.logistic_fit import FIT_OF_GROUP, GROUP
 from polars_wroc.stats.proportions import Estimate, Limits, difference_limits
-from polars_wroc.stats.variances import DESIGN_DF, design_df
+from polars_wroc.stats.variances import design_df
 
 # The fewest rows of a class that are expected in a segment and in its reference.
 EXPECTED_ROWS = "__expected_rows"
@@ -93,33 +93,31 @@ _ERROR, _TEST_ERROR, _ENOUGH_EXPECTED = "__error", "__test_error", "__enough_exp
 _ERRORS = {IN_THE_LARGE: IN_THE_LARGE_SE, SLOPE: SLOPE_SE}
 # Name the columns of a segment, and those of its reference.
 _SIDES: tuple[Callable[[str], str], ...] = (str, other_name)
-# What follows the name of a metric: the standard error of its gap, and that if there is no gap.
-_GAP_ERROR, _NO_GAP_ERROR = "_gap_se", "_gap_se_without_gap"
+_ENDS = ("", "_low", "_high")
+# What the row of a metric has besides its counts; ``df`` by the design of a survey.
+_NUMBERS = ("reference_value", _ERROR, _TEST_ERROR, *(f"gap{end}" for end in _ENDS))
 
 
-def from_target(field: Fields, *, designed: bool) -> dict[str, pl.Expr]:
-    """Compare all rows with a calibrated score."""
-    columns: dict[str, pl.Expr] = {}
-    for metric, one in CALIBRATION.items():
-        error = field(_ERRORS[metric])
-        columns |= {
-            f"{metric}_reference": when(field(metric).is_not_null()).then(one.target),
-            **{
-                f"{metric}_gap{end}": field(f"{metric}{end}") - one.target
-                for end in ("", "_low", "_high")
-            },
-            f"{metric}{_GAP_ERROR}": error,
-            f"{metric}{_NO_GAP_ERROR}": error,
-        }
-    if designed:
-        columns[GAP_DF] = field(DESIGN_DF)
-    else:
+def target_rows(table: pl.DataFrame, keys: Sequence[str], tests: GapTests) -> pl.DataFrame:
+    """Compare all rows with a calibrated score: a row for each metric."""
+    table = table.with_columns(pl.lit(value=False).alias(name) for name in (PAIR, REPEATED))
+    return _rows(table, keys, tests, None, partial(_from_target, designed=tests.designed))
+
+
+def _from_target(field: Fields, metric: str, *, designed: bool) -> dict[str, pl.Expr]:
+    target, error = CALIBRATION[metric].target, field(_ERRORS[metric])
+    test_error = error
+    if metric == IN_THE_LARGE and not designed:
         # With few positives the other error is small where there are fewer by chance.
-        columns[f"{IN_THE_LARGE}{_NO_GAP_ERROR}"] = when(field(IN_THE_LARGE_SE).is_not_null()).then(
-            field(PROMISED_SE)
-        )
-    columns[EXPECTED_ROWS] = _expected(field, field("mean_score"))
-    return columns
+        test_error = when(error.is_not_null()).then(field(PROMISED_SE))
+    return {
+        "reference_value": when(field(metric).is_not_null()).then(target),
+        **{f"gap{end}": field(f"{metric}{end}") - target for end in _ENDS},
+        _ERROR: error,
+        _TEST_ERROR: test_error,
+        **({"df": design_df(field)} if designed else {}),
+        EXPECTED_ROWS: _expected(field, field("mean_score")),
+    }
 
 
 @dataclass(frozen=True)
@@ -127,31 +125,25 @@ class CalibrationGaps:
     """Compares segments, which have the columns of their own calibration, with a reference."""
 
     reference: Reference
-    level: float
+    tests: GapTests
     # The sampling units of a survey, and the sums of their scores.
     survey: SurveyGaps | None = None
     unit_scores: pl.LazyFrame | None = None
 
-    def of(self, table: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
-        """Add the gaps, their standard errors, and `EXPECTED_ROWS`."""
-        table = in_columns(table, self.reference.choosing)
-        if self.survey is not None and self.unit_scores is not None:
-            table = join_on_keys(table, self._variances(table, self.unit_scores), keys)
-        others = [partial(_of_others, step=step) for step in in_the_large_steps(self.level)]
-        steps: list[Step] = [self._shares, self._parts, self._sums, self._slopes, *others]
-        steps += [self._expectations, self._gaps]
-        return in_columns(table, steps, at_once=True)
-
-    @property
-    def _designed(self) -> bool:
-        return self.unit_scores is not None
-
-    def _variances(self, table: pl.LazyFrame, unit_scores: pl.LazyFrame) -> pl.LazyFrame:
-        assert self.survey is not None
+    def rows(self, table: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+        """Compare each segment with its reference: a row for each metric."""
         reference, survey = self.reference, self.survey
-        weights, within = reference.row_weights(), reference.partition_keys
-        units = survey.with_reference(unit_scores, table, within, weights, UNIT_SUMS, ())
-        return difference_gap_variances(units, survey.keys, survey.design, other_name)
+        segments = in_columns(table.lazy(), reference.choosing)
+        if survey is not None and self.unit_scores is not None:
+            weights, within = reference.row_weights(), reference.partition_keys
+            given = self.unit_scores, segments, within, weights, UNIT_SUMS, ()
+            units = survey.with_reference(*given)
+            variances = difference_gap_variances(units, survey.keys, survey.design, other_name)
+            segments = join_on_keys(segments, variances, keys)
+        others = [renamed(step, other_name) for step in in_the_large_steps(self.tests.level)]
+        steps: list[Step] = [self._shares, self._parts, self._sums, self._slopes, *others]
+        compared = in_columns(collect(segments), [*steps, self._expectations])
+        return _rows(reference.with_pairs(compared), keys, self.tests, reference, self._compared)
 
     def _shares(self, field: Fields) -> dict[str, pl.Expr]:
         information, within = field(SLOPE_INFORMATION), self.reference.partition_keys
@@ -179,12 +171,12 @@ class CalibrationGaps:
         above, below, information, variances, unknown = (
             field(other_name(name)) for name in _SLOPE_SUMS
         )
-        known = when(information > 0)
         exact = when((information > 0) & (unknown == 0) & (variances > 0))
-        return {
-            other_name(SLOPE): known.then((above - below) / information),
-            other_name(SLOPE_SE): exact.then(variances.sqrt() / information),
-        }
+        slope = when(information > 0).then((above - below) / information)
+        error = exact.then(variances.sqrt() / information)
+        margin = normal_quantile(self._tail) * error
+        columns = {"": slope, "_se": error, "_low": slope - margin, "_high": slope + margin}
+        return {other_name(f"{SLOPE}{end}"): value for end, value in columns.items()}
 
     def _expectations(self, field: Fields) -> dict[str, pl.Expr]:
         """Expect of a segment and its reference what both together are off by."""
@@ -198,73 +190,52 @@ class CalibrationGaps:
             columns[name(PROMISED_SE)] = _larger(error, field(name("observed_rate")), rate)
         return {**columns, EXPECTED_ROWS: min_of(expected)}
 
-    def _gaps(self, field: Fields) -> dict[str, pl.Expr]:
-        errors = {SLOPE: (SLOPE_SE, SLOPE_SE), IN_THE_LARGE: (IN_THE_LARGE_SE, PROMISED_SE)}
-        weights = {IN_THE_LARGE: "weight", SLOPE: _INFORMATION}
-        columns: dict[str, pl.Expr] = {}
-        for metric in CALIBRATION:
-            own, other = (field(name(weights[metric])) for name in _SIDES)
-            share = self.reference.share_of_group(own, other)
-            left = 1.0 if share is None else 1 - share
-            gap = field(metric) - field(other_name(metric))
-            estimated, tested = (
-                (field(error) ** 2 + field(other_name(error)) ** 2).sqrt()
-                for error in errors[metric]
-            )
-            limits, df = self._limits(metric, field), None
-            if self._designed and metric == IN_THE_LARGE:
-                variance, df = field(GAP_VARIANCE), design_df(field, GAP_DF)
-                estimated = tested = when(variance > 0).then(variance.sqrt())
-                margin = student_quantile(self._tail, df) * estimated
-                limits = Limits(gap - margin, gap + margin)
-            if self.reference.best_of is not None:
-                limits = self._of_picked(field, gap, limits, df)
-            named = {
-                f"{metric}_gap": gap,
-                f"{metric}_gap_low": limits.low,
-                f"{metric}_gap_high": limits.high,
-                f"{metric}{_GAP_ERROR}": estimated,
-                f"{metric}{_NO_GAP_ERROR}": tested,
-            }
-            columns |= {
+    def _compared(self, field: Fields, metric: str) -> dict[str, pl.Expr]:
+        of_slope = metric == SLOPE
+        own, other = (field(name(_INFORMATION if of_slope else "weight")) for name in _SIDES)
+        share = self.reference.share_of_group(own, other)
+        left = 1.0 if share is None else 1 - share
+        gap = field(metric) - field(other_name(metric))
+        estimated, tested = (
+            (field(error) ** 2 + field(other_name(error)) ** 2).sqrt()
+            for error in (_ERRORS[metric], SLOPE_SE if of_slope else PROMISED_SE)
+        )
+        mine, theirs = (
+            Estimate(*(field(name(f"{metric}{end}")) for end in _ENDS)) for name in _SIDES
+        )
+        limits, df = difference_limits(mine, theirs), None
+        if self.tests.designed and not of_slope:
+            variance, df = field(GAP_VARIANCE), design_df(field, GAP_DF)
+            estimated = tested = when(variance > 0).then(variance.sqrt())
+            margin = student_quantile(self._tail, df) * estimated
+            limits = Limits(gap - margin, gap + margin)
+        if self.reference.best_of is not None:
+            limits = self._of_picked(field, gap, limits, df)
+        gaps = dict(zip((f"gap{end}" for end in _ENDS), (gap, *limits), strict=True))
+        # All rows are the mean of a segment and of the rest.
+        shrunk = first_of(field(metric) - left * gap, field(metric))
+        return {
+            "reference_value": field(other_name(metric)) if share is None else shrunk,
+            **({"df": design_df(field, GAP_DF)} if self.tests.designed else {}),
+            **{
                 name: when(~field(IS_REFERENCE)).then((left * value).fill_nan(None))
-                for name, value in named.items()
-            }
-            # All rows are the mean of a segment and of the rest.
-            shrunk = field(metric) - left * gap
-            columns[f"{metric}_reference"] = (
-                field(other_name(metric)) if share is None else first_of(shrunk, field(metric))
-            )
-        return columns
+                for name, value in (gaps | {_ERROR: estimated, _TEST_ERROR: tested}).items()
+            },
+        }
 
     def _of_picked(self, field: Fields, gap: pl.Expr, limits: Limits, df: pl.Expr | None) -> Limits:
         """Widen limits of a gap to a picked reference; they are multiples of standard errors."""
         quantile = normal_quantile(self._tail) if df is None else student_quantile(self._tail, df)
-        wider = quantile_to_picked(self.level, field(PICKED_FROM), df) / quantile
+        wider = quantile_to_picked(self.tests.level, field(PICKED_FROM), df) / quantile
         return Limits(*(gap + wider * (end - gap) for end in limits))
 
     @property
     def _tail(self) -> float:
-        return (1 + self.level) / 2
-
-    def _limits(self, metric: str, field: Fields) -> Limits:
-        own = Estimate(*(field(f"{metric}{end}") for end in ("", "_low", "_high")))
-        value = field(other_name(metric))
-        if metric == SLOPE:
-            margin = normal_quantile(self._tail) * field(other_name(SLOPE_SE))
-            ends = [value - margin, value + margin]
-        else:
-            ends = [field(other_name(f"{metric}_{end}")) for end in ("low", "high")]
-        return difference_limits(own, Estimate(value, *ends))
+        return (1 + self.tests.level) / 2
 
 
 def _named(field: Fields, name: Callable[[str], str], column: str) -> pl.Expr:
     return field(name(column))
-
-
-def _of_others(field: Fields, step: Step) -> dict[str, pl.Expr]:
-    """Take a step with the columns of the reference."""
-    return {other_name(n): value for n, value in step(partial(_named, field, other_name)).items()}
 
 
 def _expected(field: Fields, rate: pl.Expr) -> pl.Expr:
@@ -305,31 +276,36 @@ def slope_in_points(slope: pl.Expr, reference: pl.Expr) -> pl.Expr:
     return when((slope > 0) & (reference > 0)).then(moved.clip(upper_bound=1.0)).otherwise(1.0)
 
 
-def tested(
-    table: pl.LazyFrame, keys: Sequence[str], tests: GapTests, reference: Reference | None
-) -> pl.LazyFrame:
+def _rows(
+    table: pl.DataFrame,
+    keys: Sequence[str],
+    tests: GapTests,
+    reference: Reference | None,
+    compared: Callable[..., dict[str, pl.Expr]],
+) -> pl.DataFrame:
     """Return a row for each segment and metric, with p-values where there are enough rows.
 
     Without a ``reference`` the rows are those of all segments, compared with a calibrated score.
     """
-    name, within = pl.lit(TARGET), list[str]()
-    picked_from = pl.lit(None, pl.Int64)
-    if reference is None:
-        table = table.with_columns(pl.lit(value=False).alias(name) for name in (PAIR, REPEATED))
-    else:
-        table = reference.with_pairs(table)
+    name, picked_from, within = pl.lit(TARGET), pl.lit(None, pl.Int64), list[str]()
+    if reference is not None:
         name, picked_from = reference.name, reference.picked_from
         within = [*reference.partition_keys]
-    long = table.select(
-        *(*keys, PLACE, PAIR, REPEATED),
-        IS_REFERENCE,
-        picked_from.alias(PICKED_FROM),
-        reference=name,
-        row=pl.concat_list(_row(metric, tests, reference) for metric in CALIBRATION),
+    numbers = [*_NUMBERS, *(["df"] if tests.designed else [])]
+    rows = pl.concat(
+        in_columns(table, [partial(compared, metric=metric)]).select(
+            *(*keys, PLACE, PAIR, REPEATED, IS_REFERENCE),
+            picked_from.alias(PICKED_FROM),
+            *(pl.col(f"{metric}{end}").cast(pl.Float64).alias(f"value{end}") for end in _ENDS),
+            *(pl.col(number).cast(pl.Float64) for number in numbers),
+            reference=name,
+            metric=pl.lit(metric),
+            **_counts(metric, tests, reference),
+        )
+        for metric in CALIBRATION
     )
-    rows = long.explode("row", empty_as_null=False).unnest("row")
     of_both = over(pl.col("p_value").max(), [*within, "metric"])
-    return in_columns(rows, [partial(_p_value, tests=tests)], at_once=True).with_columns(
+    return in_columns(rows, [partial(_p_value, tests=tests)]).with_columns(
         p_value=pl.when(PAIR).then(of_both).otherwise("p_value")
     )
 
@@ -341,35 +317,20 @@ def _p_value(field: Fields, tests: GapTests) -> dict[str, pl.Expr]:
     return {"p_value": when(field("enough_for_test") & field(_ENOUGH_EXPECTED)).then(p_value)}
 
 
-def _row(metric: str, tests: GapTests, reference: Reference | None) -> pl.Expr:
-    """Name the columns of a metric, and count the rows that it and its reference rest on."""
+def _counts(metric: str, tests: GapTests, reference: Reference | None) -> dict[str, pl.Expr]:
+    """Count the rows that a metric and its reference rest on, and say whether they are enough."""
     counts = sample_sizes(_LIKE[metric])
-    enough = [count >= tests.min_rows for count in counts]
-    n_reference = pl.lit(None)
+    enough, n_reference = [count >= tests.min_rows for count in counts], pl.lit(None)
     if reference is not None:
         enough += [reference.sample_size(count) >= tests.min_rows for count in counts]
         n_reference = pl.min_horizontal(reference.rows(count) for count in counts)
-    expected = pl.lit(value=True)
-    if metric == IN_THE_LARGE:
-        expected = (pl.col(EXPECTED_ROWS) >= _LEAST_EXPECTED).fill_null(value=False)
-    numbers = {
-        "df": design_df(pl.col, GAP_DF) if tests.designed else pl.lit(None),
-        _ERROR: pl.col(f"{metric}{_GAP_ERROR}"),
-        _TEST_ERROR: pl.col(f"{metric}{_NO_GAP_ERROR}"),
-        "reference_value": pl.col(f"{metric}_reference"),
-        **{f"value{end}": pl.col(f"{metric}{end}") for end in ("", "_low", "_high")},
-        **{f"gap{end}": pl.col(f"{metric}_gap{end}") for end in ("", "_low", "_high")},
+    expected = (pl.col(EXPECTED_ROWS) >= _LEAST_EXPECTED).fill_null(value=False)
+    return {
+        "n": pl.min_horizontal(counts).cast(pl.Int64, strict=False),
+        "n_reference": n_reference.cast(pl.Int64, strict=False),
+        "enough_for_test": pl.all_horizontal(enough),
+        _ENOUGH_EXPECTED: expected if metric == IN_THE_LARGE else pl.lit(value=True),
     }
-    return as_struct(
-        {
-            "metric": pl.lit(metric),
-            "n": pl.min_horizontal(counts).cast(pl.Int64, strict=False),
-            "n_reference": n_reference.cast(pl.Int64, strict=False),
-            "enough_for_test": pl.all_horizontal(enough),
-            _ENOUGH_EXPECTED: expected,
-            **{name: value.cast(pl.Float64) for name, value in numbers.items()},
-        }
-    )
 
 
 def with_verdicts(rows: FrameT, tests: GapTests) -> FrameT:

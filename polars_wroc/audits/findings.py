@@ -326,11 +326,9 @@ def _ordered(rows: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
         little,
         verdict == ALIKE,
     ]
-    place = pl.lit(len(ranks))
-    for number, holds in reversed([*enumerate(ranks)]):
-        place = pl.when(holds.fill_null(value=False)).then(number).otherwise(place)
+    first = (pl.when(holds).then(place) for place, holds in enumerate(ranks))
     return rows.sort(
-        place,
+        pl.coalesce(*first, len(ranks)),
         # What holds for all is said before what holds for some.
         pl.col("attribute") != OVERALL,
         ~pl.col("attribute").is_in([OVERALL, *settings.attributes]),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, TypeAlias
@@ -61,18 +61,13 @@ def text_table(table: pl.DataFrame, width: int, names: Sequence[str]) -> str:
     Texts are in one line each, numbers have three decimals or, if small, one digit and the power
     of ten, and null is empty.
     """
-    columns = _cells(table)
     widths = widths_of(table)
     _narrow(widths, width, [name for name in names if name in widths])
-    numeric = {name for name in widths if table.schema[name].is_numeric()}
-    lines = (
-        BETWEEN.join(
-            _padded(_cut(cells[row], widths[name]), widths[name], right=name in numeric)
-            for name, cells in columns.items()
-        )
-        for row in range(table.height + 1)
-    )
-    return "\n".join(line.rstrip() for line in lines)
+    columns = [
+        [_fitted(cell, widths[name], right=table.schema[name].is_numeric()) for cell in cells]
+        for name, cells in _cells(table).items()
+    ]
+    return "\n".join(BETWEEN.join(row).rstrip() for row in zip(*columns, strict=True))
 
 
 def widths_of(table: pl.DataFrame) -> dict[str, int]:
@@ -149,7 +144,9 @@ def _cut(text: str, width: int) -> str:
     return kept + _ELLIPSIS
 
 
-def _padded(text: str, width: int, *, right: bool) -> str:
+def _fitted(text: str, width: int, *, right: bool) -> str:
+    """Cut a text to a width, or fill it with spaces."""
+    text = _cut(text, width)
     room = " " * (width - _width(text))
     return room + text if right else text + room
 
@@ -184,11 +181,13 @@ def fitted_table(
     check_columns(table, screen)
     asked = short if screen.columns is None else _chosen(table, screen.columns, keys)
     shown = asked if screen.rows is None else asked.head(screen.rows)
+    taken = sum(widths_of(shown.select(keys)).values()) + len(BETWEEN) * len(keys)
     if screen.columns is None:
-        names, blocks = keys, [_fitting(shown, screen.width, keys, least)]
+        names, blocks = keys, _blocks(shown, screen.width - taken, keys, least)[:1]
     else:
         names = [*keys, *(name for name, dtype in shown.schema.items() if dtype == pl.String)]
-        blocks = [*_blocks(shown, screen.width, keys)]
+        # Long keys are cut, to at most half of the screen.
+        blocks = _blocks(shown, screen.width - min(taken, screen.width // 2), keys)
     texts = [text_table(shown.select(*keys, *block), screen.width, names) for block in blocks]
     return "\n".join(["\n\n".join(texts), *_left_out(table, shown.height, screen)])
 
@@ -209,33 +208,16 @@ def _chosen(table: pl.DataFrame, columns: Columns, keys: Sequence[str]) -> pl.Da
     return table.select([*dict.fromkeys([*keys, *columns])])
 
 
-def _fitting(shown: pl.DataFrame, width: int, keys: Sequence[str], least: int) -> list[str]:
-    """List the first columns, and those after them for which there is room."""
-    widths = widths_of(shown)
-    fitting, used = list[str](), sum(widths[key] + len(BETWEEN) for key in keys)
-    for name in (name for name in shown.columns if name not in keys):
-        if len(fitting) >= least and used + widths[name] > width:
-            break
-        fitting.append(name)
-        used += widths[name] + len(BETWEEN)
-    return fitting
-
-
-def _blocks(shown: pl.DataFrame, width: int, keys: Sequence[str]) -> Iterator[list[str]]:
-    """Divide the columns, but for the keys, into blocks that fit next to the keys."""
-    widths = {name: taken + len(BETWEEN) for name, taken in widths_of(shown).items()}
-    # Long keys are cut, to at most half of the screen.
-    room = width + len(BETWEEN) - min(sum(widths[key] for key in keys), width // 2)
-    block, used = list[str](), 0
-    for name in shown.columns:
-        if name in keys:
-            continue
-        if block and used + widths[name] > room:
-            yield block
-            block, used = [], 0
-        block.append(name)
-        used += widths[name]
-    yield block
+def _blocks(shown: pl.DataFrame, room: int, keys: Sequence[str], least: int = 1) -> list[list[str]]:
+    """Divide the columns, but for the keys, into blocks that fit, of ``least`` columns or more."""
+    blocks, used = [list[str]()], 0
+    for name, width in widths_of(shown.drop(keys)).items():
+        if len(blocks[-1]) >= least and used + width > room:
+            blocks.append([])
+            used = 0
+        blocks[-1].append(name)
+        used += width + len(BETWEEN)
+    return blocks
 
 
 def _left_out(table: pl.DataFrame, rows: int, screen: Screen) -> list[str]:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import polars as pl
 
+from polars_wroc.audits.audit_changes import CHANGE_NUMBERS
 from polars_wroc.audits.tables import JudgedGate, name_of, segment_in_words
 from polars_wroc.groups.comparisons import (
     COMPARISON_SCHEMA,
@@ -79,10 +80,7 @@ OF_CHANGES = Judged(
     what="the changes",
     example="tpr.gap.change>0.02",
     metrics=[*GAP_METRICS],
-    columns=(
-        *("before", "after", "change", "change_low", "change_high", "growth"),
-        *("p_value", "p_adjusted"),
-    ),
+    columns=CHANGE_NUMBERS,
     measured=True,
 )
 _PAIR = ("model_a", "model_b")
@@ -267,9 +265,8 @@ def _check(gate: Gate, text: str) -> None:
     of = gate.of
     if gate.metric not in of.metrics:
         why = (of.why_not or {}).get(gate.metric)
-        hint = (
-            why or did_you_mean(gate.metric, of.metrics) or f"; there are {', '.join(of.metrics)}"
-        )
+        known = f"; there are {', '.join(of.metrics)}"
+        hint = why or did_you_mean(gate.metric, of.metrics) or known
         msg = f"`--fail-if` must name a metric of {of.what}; found {gate.metric!r}{hint}"
         raise ValueError(msg)
     if gate.measure and not of.measured:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import polars as pl
 
@@ -15,7 +15,7 @@ from polars_wroc.audits.measure import (
     measure,
     measure_segments,
     reference_of,
-    wanted_sums,
+    sums_of_smallest,
 )
 from polars_wroc.audits.ranked_segments import (
     CURVE_POINTS,
@@ -27,17 +27,8 @@ from polars_wroc.audits.ranked_segments import (
 )
 from polars_wroc.audits.tables import AuditPlan
 from polars_wroc.counts.score_sums import LOW, as_counted, check_labels
-from polars_wroc.curves.calibration_summary import SLOPE
-from polars_wroc.groups.comparisons import NOT_IN_RANGES
-from polars_wroc.inputs.columns import (
-    OUTSIDE,
-    RANGE,
-    ROW_COUNT,
-    ROW_CUBES,
-    ROW_SQUARES,
-    SCORE,
-    WEIGHT,
-)
+from polars_wroc.curves.calibration_summary import FittedRows
+from polars_wroc.inputs.columns import OUTSIDE, ROW_COUNT, ROW_CUBES, ROW_SQUARES, SCORE, WEIGHT
 from polars_wroc.inputs.rows import MISSING_MARKS, MissingRows, Rows, count_missing
 from polars_wroc.metrics.score_ranges import (
     CountedParts,
@@ -53,6 +44,7 @@ from polars_wroc.ranking.curve import origins, points_of_rows
 from polars_wroc.ranking.curve_points import thin_parts
 from polars_wroc.ranking.placements import add_placements
 from polars_wroc.ranking.sorting import NEGATIVES, POSITIVES
+from polars_wroc.stats.logistic_fit import BIN_WIDTHS
 from polars_wroc.thresholds.rules import Rule
 from polars_wroc.thresholds.search import (
     THRESHOLD,
@@ -62,39 +54,44 @@ from polars_wroc.thresholds.search import (
     thresholds_of,
 )
 
-# The keys of a grouping.
-GroupingKeys: TypeAlias = tuple[str, ...]
-
 
 class RangeSums(NamedTuple):
     """What one range adds to an audit."""
 
     of_smallest: pl.DataFrame
-    of_groupings: dict[GroupingKeys, RankedSums]
+    # By the keys of a grouping.
+    of_groupings: dict[tuple[str, ...], RankedSums]
     # Confusion matrices of the smallest segments at a given threshold.
     cells: pl.DataFrame | None
     # For a rule that chooses the threshold: the best point of each model.
     best: pl.DataFrame | None
+    # Moments of the logits in bins, for calibration slopes.
+    bins: pl.DataFrame
 
 
 def sums_of_range(each: ScoreRange, rows: Rows, plan: AuditPlan) -> RangeSums:
     """Read the rows of a range once, and sum them in all groupings."""
     # Categories stay where they are made.
     schema = rows.frame.collect_schema()
-    retyped = partial(_retyped, types={key: schema[key] for key in rows.keys})
+
+    def retyped(table: pl.DataFrame) -> pl.DataFrame:
+        return table.cast({key: schema[key] for key in rows.keys if key in table.columns})
+
     ranked, choice = _rank(each, rows, plan), plan.choice
-    wanted = wanted_sums(ranked.rows, plan, ranked)
+    of_smallest, wanted = sums_of_smallest(ranked.rows, plan, ranked)
     cells = best = None
     if isinstance(choice, Rule):
         best = _best_points(ranked.rows, choice)
     elif choice is not None:
         cells = retyped(ranked.decisions(ranked.thresholds(choice).lazy()))
-    of_smallest = retyped(ranked.unranked_sums(wanted.of_smallest))
     of_groupings = {}
-    for grouping, aggregates in zip(plan.groupings, wanted.of_groupings, strict=True):
+    for grouping, aggregates in zip(plan.groupings, wanted, strict=True):
         own = ranked.sums(ranked.rows.regrouped(grouping.keys), aggregates)
         of_groupings[grouping.keys] = RankedSums(retyped(own.sums), retyped(own.points))
-    return RangeSums(of_smallest, of_groupings, cells, best)
+    probabilities = ranked.rows.frame.filter(pl.col(SCORE).is_between(0, 1))
+    fitted = replace(ranked, rows=replace(ranked.rows, frame=probabilities)).fitted_rows()
+    bins = retyped(fitted.bins(BIN_WIDTHS[-1]))
+    return RangeSums(retyped(of_smallest), of_groupings, cells, best, bins)
 
 
 def decisions(_: ScoreRange, rows: Rows, thresholds: pl.DataFrame) -> pl.DataFrame:
@@ -121,39 +118,36 @@ def _best_points(rows: Rows, rule: Rule) -> pl.DataFrame:
     return collect(best_points(points_of_rows(overall, scored), overall.keys, rule))
 
 
-def _retyped(table: pl.DataFrame, types: Mapping[str, pl.DataType]) -> pl.DataFrame:
-    """Give keys the types that they have in all ranges."""
-    return table.cast({key: dtype for key, dtype in types.items() if key in table.columns})
-
-
-# Counts the decisions of all ranges at chosen thresholds.
-Decide: TypeAlias = Callable[[pl.DataFrame], Sequence[pl.DataFrame]]
-
-
 @dataclass(frozen=True)
 class AddedSegments(RankedSegments):
     """Sums over all ranges, from the highest down."""
 
-    ranges: Sequence[RangeSums]
-    # The rows counted in bins.
-    counts: pl.DataFrame
-    decide: Decide
-
-    def depends_on_ranks(self, name: str, aggregate: pl.Expr) -> bool:  # noqa: ARG002
-        """Whether a sum was measured in each grouping."""
-        return name not in self.ranges[0].of_smallest.columns
+    sums_of_ranges: Sequence[RangeSums]
+    # The rows counted in bins, and the ranges they are cut into.
+    counted: CountedParts
+    ranges: Sequence[ScoreRange]
 
     def unranked_sums(self, aggregates: dict[str, pl.Expr]) -> pl.DataFrame:  # noqa: ARG002
         """Return the sums over the smallest segments in each range."""
-        numbered = [
-            each.of_smallest.with_columns(pl.lit(number).alias(RANGE))
-            for number, each in enumerate(self.ranges)
-        ]
-        return _stacked(numbered)
+        return _stacked([each.of_smallest for each in self.sums_of_ranges])
+
+    are_held = False
+
+    def fitted_rows(self) -> FittedRows:
+        """Return the bins of all ranges."""
+        return self
+
+    def bins(self, width: float) -> pl.DataFrame:  # noqa: ARG002
+        """Return the bins of each range; two ranges may share one."""
+        return _stacked([each.bins for each in self.sums_of_ranges])
+
+    def points(self, groups: pl.DataFrame | None) -> pl.DataFrame:
+        """Return no rows, which are not held."""
+        raise NotImplementedError
 
     def sums(self, rows: Rows, aggregates: dict[str, pl.Expr]) -> RankedSums:  # noqa: ARG002
         """Add up the sums, and join the parts of the curves."""
-        tables = [each.of_groupings[tuple(rows.group_keys)] for each in self.ranges]
+        tables = [each.of_groupings[tuple(rows.group_keys)] for each in self.sums_of_ranges]
         added = add_ranges([table.sums for table in tables], rows.keys)
         points = _stacked([table.points for table in tables])
         return RankedSums(collect(added), collect(thin_parts(rows, points.lazy(), CURVE_POINTS)))
@@ -164,16 +158,25 @@ class AddedSegments(RankedSegments):
             return super().thresholds(choice)
         models = self.rows.model_keys
         sums = {POSITIVES: pl.col("w_pos").sum(), NEGATIVES: pl.col("w_neg").sum()}
-        totals = aggregate(self.counts.lazy(), models, sums)
-        best = [each.best.lazy() for each in self.ranges if each.best is not None]
+        totals = aggregate(self.counted.counts.lazy(), models, sums)
+        best = [each.best.lazy() for each in self.sums_of_ranges if each.best is not None]
         points = pl.concat([origins(totals, models), *best], how="diagonal_relaxed")
         chosen = choose_point(points, models, choice)
         return collect(thresholds_of(chosen, models))
 
     def decisions(self, thresholds: pl.LazyFrame) -> pl.DataFrame:
-        """Return the confusion matrices of the smallest segments in each range."""
-        known = [each.cells for each in self.ranges if each.cells is not None]
-        return _stacked(known or self.decide(collect(thresholds)))
+        """Return the confusion matrices of the smallest segments in each range.
+
+        For chosen thresholds only ranges are read again that one of them may divide.
+        """
+        known = [each.cells for each in self.sums_of_ranges if each.cells is not None]
+        if known:
+            return _stacked(known)
+        chosen = collect(thresholds)
+        given = chosen[THRESHOLD].drop_nulls()
+        ranges = [_undivided(each, self.counted.counts, given) for each in self.ranges]
+        decided = partial(decisions, thresholds=chosen)
+        return _stacked(self.counted.measure(ranges, decided, self.rows.keys))
 
 
 def _stacked(tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
@@ -201,35 +204,15 @@ def measure_within(parts: Sequence[Rows], plan: AuditPlan, division: Division) -
     sums = counted.measure(ranges, partial(sums_of_range, plan=plan), keys)
     require_unchanged(ranges, [each.of_smallest for each in sums])
     ranked = AddedSegments(
-        reference_of(rows, plan),
-        plan.interval.for_rows(rows),
-        rows,
-        sums,
-        counts,
-        partial(_decide, counted, ranges, keys),
+        reference_of(rows, plan), plan.interval.for_rows(rows), rows, sums, counted, ranges
     )
-    measured = measure_segments(plan, ranked, _missing(counts, marks[0], plan))
-    # Slopes would need passes of their own.
-    reason = pl.when(metric=SLOPE).then(pl.lit(NOT_IN_RANGES)).otherwise("reason")
-    return measured._replace(compared=measured.compared.with_columns(reason.alias("reason")))
+    return measure_segments(plan, ranked, _missing(counts, marks[0], plan))
 
 
 def _missing(counts: pl.DataFrame, marked: Rows, plan: AuditPlan) -> MissingRows:
     """Count the rows that miss a value from the counts of marked rows."""
     rows = rows_by_score(counts.lazy(), marked.keys, marked.model_keys)
     return count_missing(collect(rows.frame), marked.names, plan.scores)
-
-
-def _decide(
-    counted: CountedParts, ranges: Sequence[ScoreRange], keys: list[str], thresholds: pl.DataFrame
-) -> list[pl.DataFrame]:
-    """Count the decisions of all ranges, reading only those that a threshold may divide."""
-    given = thresholds[THRESHOLD].drop_nulls()
-    return counted.measure(
-        [_undivided(each, counted.counts, given) for each in ranges],
-        partial(decisions, thresholds=thresholds),
-        keys,
-    )
 
 
 def _undivided(each: ScoreRange, counts: pl.DataFrame, thresholds: pl.Series) -> ScoreRange:

@@ -1,10 +1,10 @@
 """Measurement of an audit in phases; each returns a table in memory.
 
 1. `rank_segments` reads the source once, counts missing values, and sorts the rows by score.
-2. `count_decisions` counts the confusion matrix of each segment if there is a threshold.
+2. `Decisions` counts the confusion matrix of each segment if there is a threshold.
 3. `sum_segments` ranks the rows within the segments of each attribute, and aggregates each segment
    to its sums and a thinned curve.
-4. `lay_out` computes the tables of the result from these sums, one row per segment.
+4. `Segments` computes the tables of the result from these sums, one row per segment.
 
 `measure_within` reads and sums one range of scores at a time where the rows exceed the memory; the
 rest is the same.
@@ -12,20 +12,13 @@ rest is the same.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import NamedTuple
 
 import polars as pl
 
-from polars_wroc.audits.calibration_tests import (
-    FITTED,
-    CalibrationGaps,
-    fit_segments,
-    from_target,
-    tested,
-)
+from polars_wroc.audits.calibration_tests import CalibrationGaps, fit_segments, target_rows
 from polars_wroc.audits.calibration_tests import with_verdicts as with_calibration_verdicts
 from polars_wroc.audits.ranked_segments import (
     OUTSIDE_0_TO_1,
@@ -39,19 +32,13 @@ from polars_wroc.curves.calibration_curve import UNIT_SUMS, calibration_variance
 from polars_wroc.curves.calibration_summary import fit_steps, in_the_large_steps, in_the_large_sums
 from polars_wroc.groups.categories import Categories, CategoryReference
 from polars_wroc.groups.comparison_tests import GapTests, adjusted_once, with_verdicts
-from polars_wroc.groups.comparisons import (
-    CALIBRATION,
-    COMPARISON_SCHEMA,
-    OWN_WEIGHTS,
-    PLACE,
-    with_bin_slack,
-)
+from polars_wroc.groups.comparisons import CALIBRATION, OWN_WEIGHTS, PLACE, with_bin_slack
 from polars_wroc.groups.fairness_rows import fairness_rows
 from polars_wroc.groups.gaps import Measured as SegmentSums
 from polars_wroc.groups.gaps import gap_rows
 from polars_wroc.groups.impact_ratios import MIN_SHARE, ImpactRatios
 from polars_wroc.groups.references import REPEATED, Reference, SurveyGaps, read_reference
-from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL, ROC_COLUMNS, SCORE
+from polars_wroc.inputs.columns import AUDIT_KEYS, OVERALL, ROC_COLUMNS, SCORE
 from polars_wroc.inputs.decisions import unknown_keys
 from polars_wroc.inputs.rows import MissingRows, Rows
 from polars_wroc.metrics.auc_interval import Interval
@@ -59,31 +46,16 @@ from polars_wroc.metrics.auc_variance import with_variances_of
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.metrics.summary import summary_columns, summary_of, summary_sums, with_cells
 from polars_wroc.plans.config import Division
-from polars_wroc.plans.formulas import Step, in_columns
-from polars_wroc.plans.queries import (
-    FrameT,
-    collect,
-    collect_all,
-    join_on_keys,
-    over,
-)
+from polars_wroc.plans.formulas import in_columns
+from polars_wroc.plans.queries import collect, collect_all, join_on_keys, over
 from polars_wroc.ranking.curve import CELLS, cell
 from polars_wroc.ranking.curve_points import AUC_CHANGE, with_auc_change
 from polars_wroc.stats.logistic_fit import VARIANCES
 from polars_wroc.stats.variances import unit_totals
-from polars_wroc.thresholds.search import (
-    ROWS_SELECTED,
-    cells_added_up,
-    rate_variances,
-    unit_cells,
-)
+from polars_wroc.thresholds.search import ROWS_SELECTED, cells_added_up, rate_variances, unit_cells
 
 _AUC_P_VALUE, _AUC_DIFFERENCE = "__auc_p_value", "auc_difference"
 _ATTRIBUTES = pl.col("attribute") != OVERALL
-# What rows of comparisons have besides the columns of the comparison table.
-_OF_ROWS = (*COMPARISON_SCHEMA.keys() - {*AUDIT_KEYS, MODEL}, REPEATED)
-
-
 # Of a precision: where one class lacks, it is 0 or 1 whatever the decisions.
 _OF_BOTH_CLASSES = ("ppv", "npv")
 
@@ -107,13 +79,17 @@ class Segments(NamedTuple):
     # The sampling units of the segments, by the design of a survey, and the sums of their scores.
     survey: SurveyGaps | None = None
     unit_scores: pl.LazyFrame | None = None
-    # Regressions on the logits of probabilities; None if the rows are not there to be fitted.
+    # Regressions on the logits of probabilities; None if no score is one.
     fits: pl.LazyFrame | None = None
 
     @property
     def keys(self) -> list[str]:
         """Columns that identify a segment."""
         return ["attribute", "segment", *self.models]
+
+    @property
+    def _names(self) -> pl.Expr:
+        return pl.col(self.keys).cast(pl.String)
 
     @property
     def partition_keys(self) -> list[str]:
@@ -135,7 +111,7 @@ class Segments(NamedTuple):
             of_decisions = ["n_selected", *plan.metrics.columns]
             table = join_on_keys(table, named.select(*self.keys, *of_decisions), self.keys)
             columns += of_decisions
-        return self._with_names(table, columns)
+        return table.select(self._names, *columns)
 
     def curves(self) -> pl.LazyFrame:
         """Compute the thinned ROC curves, each with its origin."""
@@ -151,9 +127,9 @@ class Segments(NamedTuple):
             PLACE, "threshold", "tp", "fp", descending=[False, True, False, False]
         )
         curves = with_auc_change(ordered, self.keys, self.sums)
-        return self._with_names(curves, [*ROC_COLUMNS, AUC_CHANGE])
+        return curves.select(self._names, *ROC_COLUMNS, AUC_CHANGE)
 
-    def comparisons(self, plan: AuditPlan, *, calibrated: bool) -> pl.LazyFrame:
+    def comparisons(self, plan: AuditPlan, *, calibrated: bool) -> pl.DataFrame:
         """Compare gaps and, of probabilities, calibration; p-values are adjusted all together."""
         groups, within = Rows(self.sums, self.keys, self.partition_keys), self.partition_keys
         references = plan.references.of_segments(groups, plan.tests.min_rows)
@@ -161,80 +137,67 @@ class Segments(NamedTuple):
         measured = SegmentSums(self.sums.filter(_ATTRIBUTES), self.cells, self.survey)
         gaps = gap_rows(measured, self.keys, references, tests, at_once=True)
         p_value = pl.when(~are_of_one_class(self.keys)).then("p_value")
-        parts = [gaps.with_columns(p_value.alias("p_value"))]
-        parts += [self._calibration(references, tests)] if calibrated else []
-        rows = adjusted_once(collect(pl.concat(parts, how="diagonal")), within, tests.adjust)
+        parts = [collect(gaps.with_columns(p_value.alias("p_value")))]
+        parts += self._calibration(references, tests) if calibrated else []
+        rows = adjusted_once(pl.concat(parts, how="diagonal"), within, tests.adjust)
         of_calibration = pl.col("metric").is_in([*CALIBRATION])
         judged = [with_verdicts(rows.filter(~of_calibration), within, tests)]
         if calibrated:
             judged.append(with_calibration_verdicts(rows.filter(of_calibration), tests))
-        return pl.concat(map(self._compared, judged), how="diagonal").lazy()
+        table = pl.concat(judged, how="diagonal").sort(PLACE, maintain_order=True)
+        return table.with_columns(self._names)
 
     def _calibration(
         self, references: Sequence[tuple[pl.Expr, Reference]], tests: GapTests
-    ) -> pl.LazyFrame:
+    ) -> list[pl.DataFrame]:
         """Compute mean scores, observed rates and fits of the scores that are from 0 to 1."""
-        sums, designed = self.sums.filter(self.calibrated), self.unit_scores is not None
+        sums = self.sums.filter(self.calibrated)
         if self.unit_scores is not None and self.survey is not None:
             variances = calibration_variances(self.unit_scores, self.keys, self.survey.design)
             sums = join_on_keys(sums, variances, self.keys)
-        fitted = self._with_fits(sums, designed=designed)
-        level = tests.level
-        steps = [*in_the_large_steps(level, designed=designed), *fit_steps(level)]
-        table = in_columns(fitted.with_row_index(PLACE), steps, at_once=True)
-        to_target: list[Step] = [partial(from_target, designed=designed)]
-        of_all = in_columns(table.filter(~_ATTRIBUTES), to_target, at_once=True)
-        compared = [tested(of_all, self.keys, tests, None)]
+        fitted = self._with_fits(sums, designed=tests.designed).with_row_index(PLACE)
+        in_the_large = in_the_large_steps(tests.level, designed=tests.designed)
+        table = in_columns(collect(fitted), [*in_the_large, *fit_steps(tests.level)])
+        compared = [target_rows(table.filter(~_ATTRIBUTES), self.keys, tests)]
         for some, reference in references:
-            gaps = CalibrationGaps(reference, level, self.survey, self.unit_scores)
-            of_segments = gaps.of(table.filter(_ATTRIBUTES, some), self.keys)
-            compared.append(tested(of_segments, self.keys, tests, reference))
-        return pl.concat(compared)
-
-    def _compared(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Keep the columns of the comparison table, and whether a row repeats another."""
-        columns = [name for name in _OF_ROWS if name in rows.columns]
-        return self._with_names(rows.sort(PLACE, maintain_order=True), columns)
+            gaps = CalibrationGaps(reference, tests, self.survey, self.unit_scores)
+            compared.append(gaps.rows(table.filter(_ATTRIBUTES, some), self.keys))
+        return compared
 
     def _with_fits(self, sums: pl.LazyFrame, *, designed: bool) -> pl.LazyFrame:
         """Add the regressions; their variances are those of independent rows."""
-        unknown = pl.lit(None, pl.Float64)
-        if self.fits is None:
-            return sums.with_columns(unknown.alias(name) for name in FITTED)
+        assert self.fits is not None
         fits = self.fits
         if designed:
-            fits = fits.with_columns(unknown.alias(name) for name in VARIANCES)
+            fits = fits.with_columns(pl.lit(None, pl.Float64).alias(name) for name in VARIANCES)
         return join_on_keys(sums, fits, self.keys)
 
-    def fairness(self, plan: AuditPlan) -> pl.LazyFrame:
-        """Compute the fairness metrics of each attribute, as `fairness` does."""
+    def fairness(self, plan: AuditPlan, compared: pl.DataFrame) -> pl.DataFrame:
+        """Compute the fairness metrics of each attribute, as `fairness` does.
+
+        That AUCs are alike is tested by the smallest p-value of the gaps ``compared``, adjusted for
+        the others; not with the best segment, which is chosen by its AUC.
+        """
         assert self.at_threshold is not None
-        sums = self._sums_by_design.filter(_ATTRIBUTES)
+        keys, sums = self.partition_keys, self._sums_by_design.filter(_ATTRIBUTES)
         rates = join_on_keys(sums.select(self.keys), self.at_threshold, self.keys)
         # Of clusters alone only the summary has an interval of their own.
         designed = self.survey is not None
         interval = replace(self.interval, method="score", designed=designed)
         aucs = summary_of(sums, interval, at_once=True)
-        groups = Rows(rates, self.keys, self.partition_keys)
+        groups = Rows(rates, self.keys, keys)
         rows = fairness_rows(groups, rates, aucs, interval, plan.tests.min_rows, at_once=True)
         models = [pl.col(name).cast(pl.String) for name in self.models]
         # Of a metric without a number there are no segments either.
         known = rows.filter(pl.coalesce("gap", "ratio").is_not_null())
-        return known.sort(PLACE, maintain_order=True).with_columns(models)
-
-    def tested(self, fairness: pl.DataFrame, gaps: pl.DataFrame, plan: AuditPlan) -> pl.DataFrame:
-        """Test that AUCs are alike by the smallest p-value of their gaps, adjusted for the others.
-
-        Not with the best segment, which is chosen by its AUC.
-        """
+        table = known.sort(PLACE, maintain_order=True).with_columns(models)
         gap = pl.col("p_value").filter(~pl.col(REPEATED))
-        smallest = {_AUC_P_VALUE: (gap.min() * gap.count()).clip(upper_bound=1.0)}
-        keys = self.partition_keys
-        of_aucs = gaps.filter(metric=ROC_AUC.column).group_by(keys).agg(**smallest)
-        table = fairness.join(of_aucs, on=keys, how="left", nulls_equal=True, maintain_order="left")
+        smallest = (gap.min() * gap.count()).clip(upper_bound=1.0).alias(_AUC_P_VALUE)
+        of_aucs = compared.filter(metric=ROC_AUC.column).group_by(keys).agg(smallest)
         of_auc = pl.when(pl.lit(plan.references.kind != "best")).then(_AUC_P_VALUE)
         p_value = pl.when(metric=_AUC_DIFFERENCE).then(of_auc).otherwise("p_value")
-        return table.with_columns(p_value.alias("p_value")).drop(_AUC_P_VALUE)
+        tested = join_on_keys(table, of_aucs.lazy(), keys).with_columns(p_value.alias("p_value"))
+        return collect(tested.drop(_AUC_P_VALUE), reproducible=True)
 
     @property
     def _sums_by_design(self) -> pl.LazyFrame:
@@ -242,10 +205,6 @@ class Segments(NamedTuple):
         if self.survey is None or self.survey.influences is None:
             return self.sums
         return with_variances_of(self.sums, self.survey.influences, self.keys, self.survey.design)
-
-    def _with_names(self, table: FrameT, columns: Sequence[str]) -> FrameT:
-        texts = [pl.col(name).cast(pl.String) for name in self.keys]
-        return table.select(*texts, *columns)
 
 
 class Measured(NamedTuple):
@@ -281,36 +240,32 @@ def measure_segments(plan: AuditPlan, ranked: RankedSegments, missing: MissingRo
     sums, points, influences = sum_segments(rows, plan, ranked)
     plan.references.check(sums)
     survey = of_scores = None
-    if influences is not None:
-        survey = survey_of(rows, plan, influences.lazy(), decisions)
+    if influences is not None and rows.design is not None:
+        units = None if decisions is None else decisions.units
+        of_units = None if units is None else of_segments(units, rows, plan, CELLS)
+        keys = [*AUDIT_KEYS, *rows.model_keys]
+        survey = SurveyGaps(keys, rows.design, influences.lazy(), of_units, at_once=True)
         of_scores = of_segments(unit_scores(rows), rows, plan, UNIT_SUMS)
     at_threshold = None if cells is None else _at_threshold(cells, plan, survey)
+    models = rows.model_keys
+    marked = plan.references.marked(sums.lazy(), [AUDIT_KEYS[0], *models])
     segments = Segments(
-        plan.references.marked(sums.lazy(), [AUDIT_KEYS[0], *rows.model_keys]),
-        points.lazy(),
-        cells,
-        at_threshold,
-        rows.model_keys,
-        ranked.interval,
-        survey,
-        of_scores,
+        marked, points.lazy(), cells, at_threshold, models, ranked.interval, survey, of_scores
     )
     calibrated = not rows.binned and bool(sums.filter(segments.calibrated).height)
     if calibrated:
-        segments = segments._replace(fits=_fits(ranked, segments, plan))
-    impact = None
-    if decisions is not None and plan.favorable != "neither":
-        impact = decisions.impact_ratios(rows, plan)
-    return lay_out(segments, impact, plan, missing, calibrated=calibrated)
-
-
-def _fits(ranked: RankedSegments, segments: Segments, plan: AuditPlan) -> pl.LazyFrame | None:
-    """Fit the calibration of the segments; None if their rows are not all in memory."""
-    rows = ranked.fitted_rows()
-    if rows is None:
-        return None
-    sums = segments.sums.filter(segments.calibrated)
-    return fit_segments(rows, sums, ranked.rows, plan).lazy()
+        of_probabilities = segments.sums.filter(segments.calibrated)
+        fits = fit_segments(ranked.fitted_rows(), of_probabilities, rows, plan)
+        segments = segments._replace(fits=fits.lazy())
+    compared = segments.comparisons(plan, calibrated=calibrated)
+    impact = fairness = None
+    if decisions is not None:
+        fairness = segments.fairness(plan, compared)
+        if plan.favorable != "neither":
+            impact = collect(decisions.impact_ratios(rows, plan), reproducible=True)
+    table, curves = collect_all([segments.table(plan), segments.curves()], reproducible=True)
+    design_df = None if survey is None else survey.df
+    return Measured(table, curves, compared, missing, design_df, fairness, impact)
 
 
 def reference_of(rows: Rows, plan: AuditPlan) -> Reference:
@@ -336,40 +291,22 @@ class Decisions(NamedTuple):
 
     def of_segments(self, rows: Rows, plan: AuditPlan) -> pl.LazyFrame:
         """Add them up to those of each segment."""
-        tables = [
-            grouping.named(rows.regrouped(grouping.keys).aggregate(self.cells, cells_added_up()))
-            for grouping in plan.groupings
-        ]
-        return collect(pl.concat(tables), reproducible=True).lazy()
+        return _in_groupings(
+            rows, plan, lambda grouped: grouped.aggregate(self.cells, cells_added_up())
+        )
 
     def impact_ratios(self, rows: Rows, plan: AuditPlan) -> pl.LazyFrame:
         """Compare selection rates with the highest, as `impact_ratios` does by default."""
         of_highest = unknown_keys("exclude", rows), CategoryReference("highest", {}), MIN_SHARE
         categories = Categories(plan.groupings[1:], rows.model_keys, *of_highest)
         assert plan.favorable is not None
-        table = ImpactRatios(
-            categories,
-            plan.favorable,
-            plan.tests.level,
-            "mid-p",
-            plan.tests.adjust,
-            designed=rows.design is not None,
-            min_rows=plan.tests.min_rows,
+        tests, designed = plan.tests, rows.design is not None
+        given = categories, plan.favorable, tests.level
+        ratios = ImpactRatios(
+            *given, "mid-p", tests.adjust, designed=designed, min_rows=tests.min_rows
         )
-        compared = table.table(self.cells, self.units, rows.design).sort(PLACE)
+        compared = ratios.table(self.cells, self.units, rows.design).sort(PLACE)
         return compared.with_columns(pl.col(name).cast(pl.String) for name in rows.model_keys)
-
-
-def survey_of(
-    rows: Rows, plan: AuditPlan, influences: pl.LazyFrame, decisions: Decisions | None
-) -> SurveyGaps:
-    """Add up the decisions in the sampling units of each segment, and return all of the units."""
-    assert rows.design is not None
-    cells = None
-    if decisions is not None and decisions.units is not None:
-        cells = of_segments(decisions.units, rows, plan, CELLS)
-    keys = [*AUDIT_KEYS, *rows.model_keys]
-    return SurveyGaps(keys, rows.design, influences, cells, at_once=True)
 
 
 def of_segments(
@@ -378,10 +315,14 @@ def of_segments(
     """Add up sums of the sampling units of the smallest segments to those of all segments."""
     smallest = collect(units, reproducible=True).lazy()
     sums = {name: pl.col(name).sum() for name in names}
-    tables = [
-        grouping.named(unit_totals(smallest, rows.regrouped(grouping.keys).keys, sums))
-        for grouping in plan.groupings
-    ]
+    return _in_groupings(rows, plan, lambda grouped: unit_totals(smallest, grouped.keys, sums))
+
+
+def _in_groupings(
+    rows: Rows, plan: AuditPlan, total: Callable[[Rows], pl.LazyFrame]
+) -> pl.LazyFrame:
+    """Add up the smallest segments to those of each grouping."""
+    tables = [grouping.named(total(rows.regrouped(grouping.keys))) for grouping in plan.groupings]
     return collect(pl.concat(tables), reproducible=True).lazy()
 
 
@@ -393,45 +334,32 @@ def _at_threshold(cells: pl.LazyFrame, plan: AuditPlan, survey: SurveyGaps | Non
     return in_columns(cells, plan.metrics.steps, at_once=True)
 
 
-class WantedSums(NamedTuple):
-    """Sums that add up over the smallest segments, and those of each grouping that do not."""
-
-    of_smallest: dict[str, pl.Expr]
-    of_groupings: list[dict[str, pl.Expr]]
-
-
-def wanted_sums(rows: Rows, plan: AuditPlan, ranked: RankedSegments) -> WantedSums:
-    """Return the sums over rows that the tables of the result are computed from."""
+def sums_of_smallest(
+    rows: Rows, plan: AuditPlan, ranked: RankedSegments
+) -> tuple[pl.DataFrame, list[dict[str, pl.Expr]]]:
+    """Sum what adds up over the smallest segments, and list the other sums of each grouping."""
     of_segment = summary_sums(rows, ranked.interval, ranked.curve)
     if not rows.binned:
         of_segment |= in_the_large_sums(rows)
         of_segment[OUTSIDE_0_TO_1] = (~pl.col(SCORE).is_between(0, 1)).any()
     of_group = ranked.reference.own.sums(ranked.curve)
-    of_size = {name: of_group[name] for name in OWN_WEIGHTS}
-    # Sums that do not depend on ranks add up over the smallest segments.
-    of_smallest = {
-        name: value
-        for name, value in (of_segment | of_group).items()
-        if not ranked.depends_on_ranks(name, value)
-    }
+    smallest = ranked.unranked_sums(of_segment | of_group)
     # The overall sample is compared with nothing, but is large enough or not.
-    of_groupings = [of_segment | (of_group if each.keys else of_size) for each in plan.groupings]
-    return WantedSums(
-        of_smallest,
-        [
-            {name: value for name, value in wanted.items() if name not in of_smallest}
-            for wanted in of_groupings
-        ],
-    )
+    of_size = {name: of_group[name] for name in OWN_WEIGHTS}
+    wanted = [of_segment | (of_group if each.keys else of_size) for each in plan.groupings]
+    return smallest, [
+        {name: value for name, value in sums.items() if name not in smallest.columns}
+        for sums in wanted
+    ]
 
 
 def sum_segments(rows: Rows, plan: AuditPlan, ranked: RankedSegments) -> RankedSums:
     """Aggregate the segments of each grouping to their sums and the points of their curves."""
-    wanted = wanted_sums(rows, plan, ranked)
-    smallest = ranked.unranked_sums(wanted.of_smallest).sort(rows.keys).lazy()
-    added = {name: pl.col(name).sum() for name in wanted.of_smallest}
+    of_smallest, wanted = sums_of_smallest(rows, plan, ranked)
+    smallest = of_smallest.sort(rows.keys).lazy()
+    added = {name: pl.col(name).sum() for name in of_smallest.drop(rows.keys).columns}
     tables = []
-    for grouping, aggregates in zip(plan.groupings, wanted.of_groupings, strict=True):
+    for grouping, aggregates in zip(plan.groupings, wanted, strict=True):
         grouped = rows.regrouped(grouping.keys)
         own, *others = ranked.sums(grouped, aggregates)
         sums = join_on_keys(grouped.aggregate(smallest, added), own.lazy(), grouped.keys)
@@ -443,28 +371,3 @@ def sum_segments(rows: Rows, plan: AuditPlan, ranked: RankedSegments) -> RankedS
         tables.append([collect(grouping.named(each), reproducible=True) for each in known])
         grouping.check_names(tables[-1][0], rows.model_keys)
     return RankedSums(*(pl.concat(each, how="diagonal") for each in zip(*tables, strict=True)))
-
-
-def lay_out(
-    segments: Segments,
-    impact: pl.LazyFrame | None,
-    plan: AuditPlan,
-    missing: MissingRows,
-    *,
-    calibrated: bool,
-) -> Measured:
-    """Compute the tables of the result in one collect."""
-    plans = {
-        "segments": segments.table(plan),
-        "curves": segments.curves(),
-        "compared": segments.comparisons(plan, calibrated=calibrated),
-    }
-    if segments.cells is not None:
-        plans["fairness"] = segments.fairness(plan)
-    if impact is not None:
-        plans["impact"] = impact
-    tables = dict(zip(plans, collect_all(list(plans.values()), reproducible=True), strict=True))
-    if segments.cells is not None:
-        tables["fairness"] = segments.tested(tables["fairness"], tables["compared"], plan)
-    design_df = None if segments.survey is None else segments.survey.df
-    return Measured(missing=missing, design_df=design_df, **tables)

@@ -69,6 +69,7 @@ _CARRIED = (
     MISSING_MARKS,
     ZERO_LABEL,
 )
+_ARE_ZERO = pl.col(ZERO_LABEL), ~pl.col(ZERO_LABEL)
 # Rows of a batch.
 _ROWS = 1 << 18
 
@@ -85,8 +86,8 @@ class RowReader:
         self._scores = scores
         self._group_names = {key: rows.name_of(key) for key in rows.group_keys}
         self._missing: list[MissingRows] = []
-        self._complete = self._incomplete = 0
-        self._zeros = self._minuses = False
+        # A row of each batch: how many rows are complete or not, and which negative labels it has.
+        self._counts: list[pl.DataFrame] = []
         # That of the rows, if they have one and are in a `table`.
         self.design: SampleDesign | None = None
 
@@ -115,9 +116,10 @@ class RowReader:
 
     def missing(self) -> MissingRows:
         """Return what is missing, if the rows can be audited; else raise."""
-        require_one_negative_label(zeros=self._zeros, minuses=self._minuses)
-        if not self._complete:
-            refuse_no_rows("frame", self._incomplete, recorded=self._rows.recorded)
+        complete, incomplete, zeros, minuses = pl.concat(self._counts).sum().row(0)
+        require_one_negative_label(zeros=bool(zeros), minuses=bool(minuses))
+        if not complete:
+            refuse_no_rows("frame", incomplete, recorded=self._rows.recorded)
         return reduce(add, self._missing) if self._missing else MissingRows(groups={})
 
     def _columns(self) -> pl.LazyFrame:
@@ -134,17 +136,12 @@ class RowReader:
 
     def _seen(self, batch: pl.DataFrame) -> pl.DataFrame:
         """Count what is missing in a batch, and drop the columns that tell."""
-        weight = pl.col(WEIGHT)
-        self._complete += batch[WEIGHT].len() - batch[WEIGHT].null_count()
-        if batch[WEIGHT].null_count():
-            self._incomplete += batch.select(self._rows.count_where(weight.is_null())).item()
+        weight, zeros, minuses = pl.col(WEIGHT), pl.lit(0), pl.lit(0)
         if ZERO_LABEL in batch.columns:
-            negative, zero = weight < 0, pl.col(ZERO_LABEL)
-            zeros, minuses = batch.select(
-                zeros=(negative & zero).any(), minuses=(negative & ~zero).any()
-            ).row(0)
-            self._zeros |= zeros
-            self._minuses |= minuses
+            zeros, minuses = (((weight < 0) & is_zero).sum() for is_zero in _ARE_ZERO)
+        incomplete = self._rows.count_where(weight.is_null())
+        counts = {"incomplete": incomplete, "zeros": zeros, "minuses": minuses}
+        self._counts.append(batch.select(complete=weight.count(), **counts).cast(pl.Int64))
         if MISSING_MARKS in batch.columns:
             self._missing.append(count_missing(batch, self._group_names, self._scores))
         return batch.drop(MISSING_MARKS, ZERO_LABEL, strict=False)
@@ -189,22 +186,16 @@ class RankedSegments(ABC):
         """The curves of the segments, or the parts of them, that are summed."""
         return row_curve()
 
-    @property
-    def reproducible(self) -> bool:
-        """Whether sums have the same bits on each run."""
-        return True
-
-    @abstractmethod
-    def depends_on_ranks(self, name: str, aggregate: pl.Expr) -> bool:
-        """Whether a sum comes from `sums`; the others add up over the smallest segments."""
-
     @abstractmethod
     def unranked_sums(self, aggregates: dict[str, pl.Expr]) -> pl.DataFrame:
-        """Sum the rows of each of the smallest segments."""
+        """Sum the rows of each of the smallest segments, where a sum does not depend on ranks.
 
-    def fitted_rows(self) -> FittedRows | None:
-        """Return the rows whose calibration is fitted; None if they are not in memory."""
-        return None
+        These add up; the other sums come from `sums`.
+        """
+
+    @abstractmethod
+    def fitted_rows(self) -> FittedRows:
+        """Return the rows whose calibration is fitted."""
 
     @abstractmethod
     def sums(self, rows: Rows, aggregates: dict[str, pl.Expr]) -> RankedSums:
@@ -229,8 +220,8 @@ class PlannedSegments(RankedSegments):
         return row_curve(in_range=self.rows.in_range)
 
     @property
-    def reproducible(self) -> bool:
-        """Whether rows are clustered."""
+    def _designed(self) -> bool:
+        """Whether rows are clustered, whose sums have the same bits on each run."""
         return self.rows.design is not None
 
     @property
@@ -238,15 +229,16 @@ class PlannedSegments(RankedSegments):
         """The rows without those that stand for others."""
         return replace(self.rows, frame=self.rows.inside(self.rows.frame))
 
-    def depends_on_ranks(self, name: str, aggregate: pl.Expr) -> bool:  # noqa: ARG002
-        """Whether a sum needs a column that only placed rows have."""
-        return not set(self.rows.frame.collect_schema()).issuperset(aggregate.meta.root_names())
-
     def unranked_sums(self, aggregates: dict[str, pl.Expr]) -> pl.DataFrame:
-        """Aggregate the rows in any order."""
-        return collect(
-            self.rows.aggregate(self._own.frame, aggregates), reproducible=self.reproducible
-        )
+        """Aggregate the rows in any order; a sum of ranks needs a column of placed rows."""
+        columns = set(self.rows.frame.collect_schema())
+        unranked = {
+            name: value
+            for name, value in aggregates.items()
+            if columns.issuperset(value.meta.root_names())
+        }
+        sums = self.rows.aggregate(self._own.frame, unranked)
+        return collect(sums, reproducible=self._designed)
 
     def fitted_rows(self) -> FittedRows:
         """Return all rows."""
@@ -255,7 +247,7 @@ class PlannedSegments(RankedSegments):
     def sums(self, rows: Rows, aggregates: dict[str, pl.Expr]) -> RankedSums:
         """Place the rows in their segments."""
         # Windows take most of the time; the sums and the points share them.
-        designed = self.reproducible
+        designed = self._designed
         in_place = collect(rows.inside(place(rows.frame, rows)), reproducible=designed)
         placed = PlacedRows(in_place.lazy(), rows.keys)
         placed = with_own_cluster_sums(placed, self.interval)
@@ -268,7 +260,7 @@ class PlannedSegments(RankedSegments):
 
     def decisions(self, thresholds: pl.LazyFrame) -> pl.DataFrame:
         """Compare each row with the threshold."""
-        return collect(confusion_at(self._own, thresholds), reproducible=self.reproducible)
+        return collect(confusion_at(self._own, thresholds), reproducible=self._designed)
 
 
 @dataclass(frozen=True)
@@ -276,29 +268,26 @@ class WalkedSegments(RankedSegments):
     """Rows that the compiled engine sorted, and walks along."""
 
     sorted_rows: CompiledRows
+    are_held = True
 
     @property
     def _walk_sums(self) -> dict[str, pl.Expr]:
         return walked_numbers() | self.interval.walk_sums() | self.reference.own.walk_sums()
 
-    def depends_on_ranks(self, name: str, aggregate: pl.Expr) -> bool:  # noqa: ARG002
-        """Whether a sum is one of a walk."""
-        return name in self._walk_sums
-
     def unranked_sums(self, aggregates: dict[str, pl.Expr]) -> pl.DataFrame:
         """Add up the rows of each code."""
         values = walked_in_the_large_sums()
         values[OUTSIDE_0_TO_1] = over_decisions("outside_0_to_1")
-        table = self.sorted_rows.decided_sums()
-        return table.select(*self.rows.keys, **{name: values[name] for name in aggregates})
+        unranked = {name: values[name] for name in aggregates if name not in self._walk_sums}
+        return self.sorted_rows.decided_sums().select(*self.rows.keys, **unranked)
 
     def fitted_rows(self) -> FittedRows:
         """Return these rows, as they are sorted."""
         return self
 
-    def bins(self) -> pl.DataFrame:
+    def bins(self, width: float) -> pl.DataFrame:
         """Walk along the rows of each bin."""
-        return self.sorted_rows.logit_bins()
+        return self.sorted_rows.logit_bins(width)
 
     def points(self, groups: pl.DataFrame | None) -> pl.DataFrame:
         """Take the rows of these codes out of the sorted arrays."""

@@ -59,29 +59,22 @@ def remarks_of(audit: AuditTables) -> Remarks:
             *untested_remarks(audit),
             *left_out_remarks(audit),
         ],
-        [
-            *score_remarks(audit),
-            *calibration_remarks(audit),
-            *missing_remarks(audit.missing),
-        ],
+        [*score_remarks(audit), *calibration_remarks(audit), *missing_remarks(audit.missing)],
     )
 
 
 def decision_remarks(audit: AuditTables) -> list[str]:
     """Name the thresholds, or the recorded decisions, that select no row or every row."""
     settings, sentences = audit.settings, []
-    rates = audit.table.filter(attribute=OVERALL, metric="selection_rate").drop_nulls("value")
+    extreme = ~pl.col("value").is_between(TOLERANCE, 1 - TOLERANCE, closed="none")
+    rates = audit.table.filter(extreme, attribute=OVERALL, metric="selection_rate")
     for overall in rates.iter_rows(named=True):
-        share = overall["value"]
-        if TOLERANCE < share < 1 - TOLERANCE:
-            continue
-        selected = "no row" if share <= TOLERANCE else "every row"
-        if settings.selected is not None:
-            sentences.append(f"The recorded decisions select {selected}: they are all the same.")
-            continue
+        selected = "no row" if overall["value"] <= TOLERANCE else "every row"
         score = f" of the score{_quoted(overall, settings)}" if settings.several else ""
         sentences.append(
             f"The threshold{score} selects {selected}, so that all decisions there are the same."
+            if settings.selected is None
+            else f"The recorded decisions select {selected}: they are all the same."
         )
     return sentences
 
@@ -134,14 +127,12 @@ def left_out_remarks(audit: AuditTables) -> list[str]:
     """Name the segments that are not shown, and the rows that are not in the totals either."""
     least = audit.settings.min_cell
     missing = dict(audit.missing.rows())
-    sentences = []
-    for name in audit.run.left_out_of_totals:
-        rows = missing[name]
-        which = "Rows" if rows is None else many(rows, "row")
-        sentences.append(
-            f"{which} without a value of {name} are left out of all numbers, totals included: too "
-            f"few to show, with fewer than {least} of a class or decision."
-        )
+    sentences = [
+        f"{'Rows' if missing[name] is None else many(missing[name], 'row')} without a value of "
+        f"{name} are left out of all numbers, totals included: too few to show, with fewer than "
+        f"{least} of a class or decision."
+        for name in audit.run.left_out_of_totals
+    ]
     without = {f"{name} {name_of(None)}" for name in audit.run.left_out_of_totals}
     if names := [name for name in audit.run.left_out if name not in without]:
         why = (
@@ -397,17 +388,13 @@ def _uncalibrated(audit: AuditTables) -> list[str]:
     """Say of which scores calibration was not audited, and why."""
     if audit.settings.bins is not None:
         return ["Calibration was not audited: scores were counted in bins."]
-    sentences = []
-    overall = audit.curves.filter(attribute=OVERALL)
-    for of_model in overall.partition_by(MODEL, maintain_order=True):
-        if of_model[MODEL][0] in _calibrated(audit):
-            continue
-        quoted = _quoted(of_model.row(0, named=True), audit.settings)
-        of_score = f" of{quoted}" if quoted else ""
+    sentences, settings = [], audit.settings
+    calibrated = pl.col(MODEL).is_in(_calibrated(audit))
+    others = audit.curves.filter(~calibrated, attribute=OVERALL)
+    for of_model in others.partition_by(MODEL, maintain_order=True):
+        of = f" of{_quoted(of_model.row(0, named=True), settings)}" if settings.several else ""
         scores = _range_of(of_model, audit)
-        sentences.append(
-            f"Calibration{of_score} was not audited: scores {scores} are not probabilities."
-        )
+        sentences.append(f"Calibration{of} was not audited: scores {scores} are not probabilities.")
     return sentences
 
 
@@ -430,12 +417,9 @@ def _left_out(audit: AuditTables) -> list[str]:
     settings = audit.settings
     sentences = []
     for name, rows in audit.missing.filter(pl.col("n_missing") > 0).rows():
-        have = verb(rows, "has", "have")
-        if name in audit.run.left_out_of_totals:
-            continue
-        if name in settings.attributes:
-            sentences.append(f"{many(rows, 'row')} {have} no {name}: the segment (missing).")
-        else:
-            were = verb(rows, "was", "were")
-            sentences.append(f"{many(rows, 'row')} {have} no {name}, and {were} left out.")
+        if name not in audit.run.left_out_of_totals:
+            what = f", and {verb(rows, 'was', 'were')} left out"
+            what = ": the segment (missing)" if name in settings.attributes else what
+            have = verb(rows, "has", "have")
+            sentences.append(f"{many(rows, 'row')} {have} no {name}{what}.")
     return sentences

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import altair as alt
 
 
-SUFFIXES = (".html", ".md", ".json", ".parquet", ".csv")
+SUFFIXES = (".html", ".md", ".json", ".xlsx", ".parquet", ".csv")
 # Most panels of a chart.
 _PANELS = 50
 # Most findings that a notebook shows.
@@ -187,10 +187,15 @@ class Audit(AuditTables):
         """Write the audit in the format of the path's suffix.
 
         ``.html`` is one file with tables and charts that opens without a network; ``.md`` is a
-        section of a model card or a comment; ``.json`` is as in `to_json`; ``.parquet`` and
-        ``.csv`` have the ``table``. The file is written whole or not at all.
+        section of a model card or a comment; ``.json`` is as in `to_json`; ``.xlsx`` has a sheet
+        for each table; ``.parquet`` and ``.csv`` have the ``table``. The file is written whole or
+        not at all.
         """
         suffix = outputs.check_target(path, SUFFIXES)
+        if suffix == outputs.WORKBOOK:
+            tables = ("table", "segments", "curves", "missing")
+            outputs.save_workbook({name: getattr(self, name) for name in tables}, path)
+            return
         if suffix == ".html":
             from polars_wroc.audits.report import render  # noqa: PLC0415
 

@@ -238,7 +238,7 @@ def _slope(finding: Mapping[str, Any], words: Words) -> str:
         return f"{both}, so that it is {more} {_confidence(slope)} here{_in_brackets(finding)}."
     if verdict == "alike":
         return f"{both}: alike within {_factors(words)}."
-    return f"{both}. Too little data to tell{_why(finding)}{_after_colon(finding)}."
+    return f"{both}. Too little data to tell{_why(finding)}{_span(finding)}."
 
 
 def _mean(finding: Mapping[str, Any], words: Words) -> str:
@@ -252,7 +252,7 @@ def _mean(finding: Mapping[str, Any], words: Words) -> str:
         off = f": {_off(finding['value'])} ({_ends(finding)})"
         return f"{text}{off if of_all else _in_brackets(finding)}."
     what = " if that is right" if of_all else ""
-    return f"{text}. Too little data to tell{what}{_why(finding)}{_after_colon(finding)}."
+    return f"{text}. Too little data to tell{what}{_why(finding)}{_span(finding)}."
 
 
 def _both_slopes(finding: Mapping[str, Any], words: Words) -> str:
@@ -299,17 +299,11 @@ def _why(finding: Mapping[str, Any]) -> str:
 
 
 def _in_brackets(finding: Mapping[str, Any]) -> str:
-    span = _span(finding)
-    return f" ({span})" if span else ""
+    return _span(finding, " ({})")
 
 
-def _after_colon(finding: Mapping[str, Any]) -> str:
-    span = _span(finding)
-    return f": {span}" if span else ""
-
-
-def _span(finding: Mapping[str, Any]) -> str:
-    """Say how far the interval of a gap reaches; empty without an interval."""
+def _span(finding: Mapping[str, Any], form: str = ": {}") -> str:
+    """Say how far the interval of a gap reaches, after a colon; empty without an interval."""
     low, high = finding["gap_low"], finding["gap_high"]
     if low is None or high is None:
         return ""
@@ -318,8 +312,8 @@ def _span(finding: Mapping[str, Any]) -> str:
     if low < 0 < high:
         first, last = _sizes(finding)
         one = unit.removesuffix("s") if first == "1" else unit
-        return f"from {first}{one} {below} to {last} {above}"
-    return f"{_ends(finding)}{unit} {above if low >= 0 else below}"
+        return form.format(f"from {first}{one} {below} to {last} {above}")
+    return form.format(f"{_ends(finding)}{unit} {above if low >= 0 else below}")
 
 
 def _ends(finding: Mapping[str, Any]) -> str:

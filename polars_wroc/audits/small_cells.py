@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, TypeAlias, TypeVar
 
+import numpy as np
 import polars as pl
 
 from polars_wroc.audits.tables import COMPARED, AuditSettings, AuditTables, name_of
@@ -21,8 +22,8 @@ from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, OVERALL
 Tables = TypeVar("Tables", bound=AuditTables)
 # By attribute and name.
 Segment: TypeAlias = tuple[str, str | None]
-# Coefficients below this are zero but for rounding.
-_CANCELLED = 1e-9
+_ROUNDING = 1e-9
+_SEGMENT = pl.col(AUDIT_KEYS[1]).fill_null(MISSING)
 # What a row says of its reference.
 _OF_REFERENCE = ("reference", "n_reference", *COMPARED)
 # Limits for all pairs, and a test of all segments, depend on each of them.
@@ -36,9 +37,27 @@ class _Sum(NamedTuple):
     parts: Sequence[Segment]
 
 
-def without_small_cells(
-    audit: Tables, min_cell: int, unknown: Mapping[str, int] | None = None
+def published(
+    audited: Callable[[Sequence[str]], Tables], attributes: Sequence[str], min_cell: int | None
 ) -> Tables:
+    """Return an audit without the numbers of segments that are too small to be published.
+
+    ``audited`` takes the attributes without a value of which a row is not measured: of these the
+    rows without a value are too few to be published, also as a part of totals.
+    """
+    unknown: dict[str, int] = {}
+    audit = audited([])
+    while min_cell is not None:
+        more = attributes_to_complete(audit.segments, attributes, min_cell)
+        if not more:
+            return without_small_cells(audit, min_cell, unknown)
+        missing = dict(audit.missing.rows())
+        unknown |= {name: missing[name] for name in more}
+        audit = audited([*unknown])
+    return audit
+
+
+def without_small_cells(audit: Tables, min_cell: int, unknown: Mapping[str, int]) -> Tables:
     """Leave out the numbers of segments of fewer rows, and of others that would give them away.
 
     A segment is left out if it has fewer than ``min_cell`` rows of a class or, with a threshold,
@@ -59,15 +78,7 @@ def without_small_cells(
             "or of a decision in all"
         )
         raise ValueError(msg)
-    left_out = pl.DataFrame(hidden, dict.fromkeys(AUDIT_KEYS, pl.String), orient="row")
-
-    def kept(table: pl.DataFrame) -> pl.DataFrame:
-        return table.join(
-            left_out, on=AUDIT_KEYS, how="anti", nulls_equal=True, maintain_order="left"
-        )
-
     # Numbers of few rows are no more told than those of segments that are left out.
-    unknown = unknown or {}
     told = {name: rows if rows >= min_cell else None for name, rows in unknown.items()}
     told |= {attribute: None for attribute, segment in hidden if segment is None}
     n_missing = pl.col("n_missing")
@@ -84,8 +95,8 @@ def without_small_cells(
     return replace(
         audit,
         table=_shown(audit.table, hidden, audit.settings),
-        segments=kept(audit.segments),
-        curves=kept(audit.curves),
+        segments=audit.segments.filter(~_is_hidden(_SEGMENT, hidden)),
+        curves=audit.curves.filter(~_is_hidden(_SEGMENT, hidden)),
         missing=audit.missing.with_columns(n_missing=n_missing),
         run=run,
     )
@@ -93,28 +104,18 @@ def without_small_cells(
 
 def _shown(table: pl.DataFrame, hidden: Sequence[Segment], settings: AuditSettings) -> pl.DataFrame:
     """Leave out rows on hidden segments, and what others say of these."""
-    names: dict[str, list[str]] = {}
-    for attribute, segment in hidden:
-        names.setdefault(attribute, []).append(name_of(segment))
-    left_out = pl.col("attribute").replace_strict(
-        names or {OVERALL: [""]}, default=None, return_dtype=pl.List(pl.String)
-    )
-
-    def is_hidden(column: str) -> pl.Expr:
-        name = pl.col(column).fill_null(MISSING) if column == "segment" else pl.col(column)
-        return left_out.list.contains(name).fill_null(value=False)
-
+    hidden_reference = _is_hidden(pl.col("reference"), hidden)
     is_fair, is_impact = pl.col("metric").is_in([*FAIRNESS]), pl.col("metric") == IMPACT_RATIO
     of = pl.col("attribute")
-    some_hidden = of.is_in([*names])
+    some_hidden = of.is_in([attribute for attribute, _ in hidden])
     # Rows of unknown categories tell how many are of others, and combinations are no segments.
     unknown = pl.col("reason").eq_missing(UNKNOWN_REASON) & (
         some_hidden | ~of.is_in(settings.attributes)
     )
-    kept = table.filter(~is_hidden("segment"), ~(is_fair & is_hidden("reference")), ~unknown)
+    kept = table.filter(~_is_hidden(_SEGMENT, hidden), ~(is_fair & hidden_reference), ~unknown)
     # Others may have the name of the rest.
     named = pl.lit(settings.reference.kind == "best") | of.is_in([*settings.reference.named])
-    hides = is_hidden("reference") & (named | is_impact)
+    hides = hidden_reference & (named | is_impact)
     reason = pl.when(is_impact).then(pl.lit(UNDEFINED)).otherwise(pl.lit(NO_REFERENCE))
     of_all = is_fair & some_hidden
     return kept.with_columns(
@@ -122,6 +123,12 @@ def _shown(table: pl.DataFrame, hidden: Sequence[Segment], settings: AuditSettin
         *(pl.when(~hides & ~of_all).then(name).alias(name) for name in _OF_ALL),
         pl.when(hides).then(reason).otherwise("reason").alias("reason"),
     )
+
+
+def _is_hidden(name: pl.Expr, hidden: Sequence[Segment]) -> pl.Expr:
+    """Whether the segment of this name is hidden; not where there is no name."""
+    names = [f"{attribute}\0{name_of(segment)}" for attribute, segment in hidden]
+    return pl.concat_str("attribute", name, separator="\0").is_in(names).fill_null(value=False)
 
 
 def attributes_to_complete(
@@ -173,20 +180,18 @@ def _sums(segments: Sequence[Segment], attributes: Sequence[str]) -> list[_Sum]:
         by_attribute.setdefault(segment[0], []).append(segment)
     whole = by_attribute.pop(OVERALL)[0]
     sums = [_Sum(whole, parts) for parts in by_attribute.values()]
-    names = [[name_of(one[1]) for one in by_attribute[each]] for each in attributes]
+    named = [{name_of(one[1]): one for one in by_attribute[each]} for each in attributes]
     totals: dict[Segment, list[Segment]] = {}
     for attribute, crossed in by_attribute.items():
         if attribute in attributes:
             continue
         for segment in crossed:
-            for place, name in enumerate(_parts_of(name_of(segment[1]), names)):
-                own = by_attribute[attributes[place]]
-                total = next(one for one in own if name_of(one[1]) == name)
-                totals.setdefault(total, []).append(segment)
+            for own, name in zip(named, _parts_of(name_of(segment[1]), named), strict=False):
+                totals.setdefault(own[name], []).append(segment)
     return sums + [_Sum(total, parts) for total, parts in totals.items()]
 
 
-def _parts_of(name: str, names: Sequence[Sequence[str]]) -> list[str]:
+def _parts_of(name: str, names: Sequence[Collection[str]]) -> list[str]:
     """Split the name of a crossed segment into one name of each attribute."""
     first, *others = names
     if not others:
@@ -199,7 +204,7 @@ def _parts_of(name: str, names: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _next(
-    each: _Sum, hidden: Container[Segment], counts: Mapping[Segment, list[int]], min_cell: int
+    each: _Sum, hidden: Collection[Segment], counts: Mapping[Segment, list[int]], min_cell: int
 ) -> Segment | None:
     """Return the segment to leave out of a sum too, if what is left out could be computed."""
     out = [one for one in each.parts if one in hidden]
@@ -216,7 +221,7 @@ def _next(
 
 
 def _partners(
-    sums: Sequence[_Sum], hidden: Container[Segment], counts: Mapping[Segment, list[int]]
+    sums: Sequence[_Sum], hidden: Collection[Segment], counts: Mapping[Segment, list[int]]
 ) -> set[Segment]:
     """Return segments to leave out with those that several sums together would give away.
 
@@ -232,31 +237,16 @@ def _partners(
     return found
 
 
-def _given_away(sums: Sequence[_Sum], hidden: Container[Segment]) -> list[Segment]:
+def _given_away(sums: Sequence[_Sum], hidden: Collection[Segment]) -> list[Segment]:
     """List the segments that can be computed by adding and subtracting sums."""
-    # The sums as equations in what is left out, each solved for one segment in turn: after that,
-    # an equation of one segment alone gives it away.
-    solved: dict[Segment, dict[Segment, float]] = {}
-    for each in sums:
-        signs = {each.total: -1.0} | dict.fromkeys(each.parts, 1.0)
-        equation = {one: sign for one, sign in signs.items() if one in hidden}
-        for one, other in solved.items():
-            equation = _minus(equation, equation.get(one, 0.0), other)
-        if equation:
-            first, factor = next(iter(equation.items()))
-            equation = {one: value / factor for one, value in equation.items()}
-            solved = {
-                one: _minus(other, other.get(first, 0.0), equation) for one, other in solved.items()
-            }
-            solved[first] = equation
-    return [one for one, equation in solved.items() if len(equation) == 1]
-
-
-def _minus(
-    equation: dict[Segment, float], factor: float, other: Mapping[Segment, float]
-) -> dict[Segment, float]:
-    """Subtract another equation this many times; terms that cancel are dropped."""
-    if not factor:
-        return equation
-    changed = {one: equation.get(one, 0.0) - factor * value for one, value in other.items()}
-    return {one: value for one, value in (equation | changed).items() if abs(value) > _CANCELLED}
+    places = {one: place for place, one in enumerate(hidden)}
+    # The sums as equations in what is left out.
+    equations = np.zeros((len(sums), len(places)))
+    for equation, each in zip(equations, sums, strict=True):
+        for one in (each.total, *each.parts):
+            if one in places:
+                equation[places[one]] = -1.0 if one == each.total else 1.0
+    # A segment alone is a combination of equations if its projection on their span has length 1.
+    inverse = np.linalg.pinv(equations @ equations.T, rcond=_ROUNDING, hermitian=True)
+    lengths = (inverse @ equations * equations).sum(axis=0)
+    return [one for one, place in places.items() if lengths[place] > 1 - _ROUNDING]

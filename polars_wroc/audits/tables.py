@@ -8,7 +8,7 @@ import os
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -199,7 +199,7 @@ class AuditSettings:
     text: Text
     min_cell: int | None
     bins: int | None
-    polars_wroc: str
+    polars_wroc: str = field(default_factory=partial(version, "polars-wroc"))
 
     @property
     def rule(self) -> Rule | None:

@@ -112,23 +112,12 @@ class Words:
         positive, negative = _classes(settings.label, settings.pos_label)
         if text.positive is not None:
             positive, negative = text.positive, f"not {text.positive}"
-        selected = text.selected or "selected"
-        rejected = text.rejected or f"not {selected}"
-        positive, negative, selected, rejected = map(
-            visible, (positive, text.negative or negative, selected, rejected)
-        )
+        selected = visible(text.selected or "selected")
+        rejected = visible(text.rejected or f"not {selected}")
         good = {"selected": selected, "rejected": rejected}.get(settings.favorable or "")
-        return cls(
-            positive,
-            negative,
-            selected,
-            rejected,
-            settings.margin,
-            good,
-            reference.kind,
-            dict(reference.named),
-            settings.several,
-        )
+        words = visible(positive), visible(text.negative or negative), selected, rejected
+        kind, named = reference.kind, dict(reference.named)
+        return cls(*words, settings.margin, good, kind, named, settings.several)
 
     def model(self, finding: Mapping[str, Any]) -> str:
         """Name the score that a sentence is about, if there are several."""

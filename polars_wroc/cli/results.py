@@ -28,7 +28,7 @@ from polars_wroc.stats.difference_tests import is_significant
 from polars_wroc.stats.proportions import TOLERANCE
 
 # Suffixes of files that tables of these kinds are written to, as tables or charts.
-TABLE_OR_CHART = (*outputs.TABLE_SUFFIXES, *outputs.CHART_SUFFIXES)
+TABLE_OR_CHART = (*outputs.TABLE_SUFFIXES, outputs.WORKBOOK, *outputs.CHART_SUFFIXES)
 
 
 class GateError(Exception):

@@ -24,7 +24,14 @@ from polars_wroc.inputs.decisions import read_decisions
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.namespaces import Counts
-from polars_wroc.plans.config import BUDGET, MOST_ROWS, SpillWarning, budget_is_set, division
+from polars_wroc.plans.config import (
+    BUDGET,
+    MOST_ROWS,
+    SpillWarning,
+    budget_is_set,
+    division,
+    in_words,
+)
 from polars_wroc.plans.queries import collect, message_of
 
 # Errors that a file may have caused.
@@ -127,9 +134,10 @@ def _check_memory(name: str, options: argparse.Namespace) -> None:
     size = _BYTES.get(name, _MOST_BYTES)
     if divided and divided.exceeded(rows, size) and not options.said:
         options.said = True
+        instead = arguments.in_options(_INSTEAD.get(name, _COUNT), options)
         complain(
-            f"this cannot be computed in ranges of scores: all {rows:,} rows at once may take "
-            f"{rows * size / 1e9:,.1f} GB, more than a memory of {divided.memory / 1e9:,.1f} GB"
+            f"computing all {rows:,} rows at once, in some {in_words(rows * size)}, although "
+            f"--memory is {in_words(divided.memory)}; to need less, {instead}"
         )
 
 

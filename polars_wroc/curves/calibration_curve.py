@@ -13,7 +13,7 @@ from polars_wroc.inputs.columns import SCORE, WEIGHT, IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import SampleDesign
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import CLASSES, IntoColumns, Rows, class_weights
-from polars_wroc.plans.formulas import Fields, Step, in_columns, when
+from polars_wroc.plans.formulas import Columns, Fields, Formula, Step, in_columns, when
 from polars_wroc.plans.queries import FrameT, join_on_keys, like_input, over
 from polars_wroc.ranking.curve import cell, is_divisor
 from polars_wroc.ranking.placements import PlacedRows, over_decisions
@@ -22,10 +22,8 @@ from polars_wroc.ranking.sorting import FP, NEGATIVES, POSITIVES, TP
 from polars_wroc.stats.proportions import (
     TOLERANCE,
     Estimate,
-    Proportions,
-    RatesByDesign,
     WeightedCount,
-    proportion,
+    limited_rate,
 )
 from polars_wroc.stats.variances import (
     PRESENT,
@@ -164,20 +162,17 @@ def calibration_steps(difference: str, level: float, *, designed: bool = False) 
 
     Only the observed rate is uncertain; ``designed`` with the columns of `calibration_variances`.
     """
-    design = RatesByDesign(lambda _, field: field(OBSERVED_VARIANCE), design_df)
 
-    def parts(field: Fields) -> dict[str, tuple[WeightedCount, WeightedCount]]:
-        pos, neg = (
+    def measure(field: Fields) -> Formula[Columns]:
+        positive, negative = (
             WeightedCount(*(field(f"__{side}{part}") for part in ("", "_squares", "_rows")))
             for side in _SIDES
         )
-        return {_RATE: (pos, neg)}
-
-    def measure(field: Fields) -> dict[str, pl.Expr]:
-        ((positive, negative),) = parts(field).values()
+        design = (field(OBSERVED_VARIANCE), design_df(field)) if designed else None
+        observed = yield from limited_rate(positive, negative, level, design=design)
         total = (positive + negative).weight
         known = when(is_divisor(total))
-        rate = Estimate(*(known.then(value) for value in proportion(_RATE, field).estimate))
+        rate = Estimate(*(known.then(value) for value in observed.estimate))
         mean = known.then(field(_EXPECTED) / total)
         above = Estimate(mean - rate.value, mean - rate.high, mean - rate.low)
         return {
@@ -187,8 +182,7 @@ def calibration_steps(difference: str, level: float, *, designed: bool = False) 
             **dict(zip(_ends(difference), above, strict=True)),
         }
 
-    rate = Proportions(parts, level, design=design if designed else None)
-    return [*rate.steps([_RATE]), measure]
+    return [measure]
 
 
 Strategy: TypeAlias = Literal["uniform", "quantile"]

@@ -38,6 +38,7 @@ from polars_wroc.ranking.curve import are_both_classes, is_divisor
 from polars_wroc.ranking.placements import over_decisions
 from polars_wroc.stats.distributions import normal_quantile, student_quantile
 from polars_wroc.stats.logistic_fit import (
+    BIN_WIDTHS,
     FIT_OF_GROUP,
     FIT_SCHEMA,
     GROUP,
@@ -45,12 +46,12 @@ from polars_wroc.stats.logistic_fit import (
     INTERCEPT,
     LEAST_PROBABILITY,
     POINT_SCHEMA,
-    STEEPEST,
     VALUE,
     VARIANCES,
     binned,
     fitted,
     points_of_bins,
+    steepest,
 )
 from polars_wroc.stats.logistic_fit import SLOPE as SLOPE_OF_FIT
 from polars_wroc.stats.proportions import ROUNDING, effective_sample_size, is_exact, normal_limits
@@ -212,7 +213,11 @@ def points(rows: Rows, clip: float | None = None) -> pl.LazyFrame:
 class FittedRows(Protocol):
     """Rows whose logits are fitted, with the keys of the smallest groups."""
 
-    def bins(self) -> pl.DataFrame:
+    @property
+    def are_held(self) -> bool:
+        """Whether there are `points`; if not, bins have the smallest of the `BIN_WIDTHS`."""
+
+    def bins(self, width: float) -> pl.DataFrame:
         """Add up all rows in bins, as `binned` does; infinite logits are in bin null."""
 
     def points(self, groups: pl.DataFrame | None) -> pl.DataFrame:
@@ -224,10 +229,11 @@ class RowsOfPoints(NamedTuple):
 
     points_of_rows: pl.LazyFrame
     keys: list[str]
+    are_held: bool = True
 
-    def bins(self) -> pl.DataFrame:
+    def bins(self, width: float) -> pl.DataFrame:
         """Add up all rows."""
-        return collect(binned(self.points_of_rows, self.keys))
+        return collect(binned(self.points_of_rows, self.keys, width))
 
     def points(self, groups: pl.DataFrame | None) -> pl.DataFrame:
         """Return some rows or all."""
@@ -245,25 +251,30 @@ def fit_groups(
     """Fit groups, each of which has a `GROUP` and `SIZE`: its row has `FIT_OF_GROUP`.
 
     ``grouped`` gives the rows of a table that has the keys of the smallest groups the `GROUP` in
-    the second table, instead of the keys; a row may be in several.
+    the second table, instead of the keys; a row may be in several. Of rows that are not held, no
+    slope is found that is too steep for bins.
     """
 
     def of(table: pl.DataFrame, some: pl.DataFrame) -> pl.LazyFrame:
         return grouped(table.lazy(), some.lazy().select(GROUP))
 
-    few = sizes.filter((pl.col(SIZE) <= _FEW) | (pl.col(SIZE).sum() <= _FEW_TOGETHER))
+    are_few = (pl.col(SIZE) <= _FEW) | (pl.col(SIZE).sum() <= _FEW_TOGETHER)
+    few = sizes.filter(are_few & pl.lit(rows.are_held))
     many = sizes.join(few, on=GROUP, how="anti")
     smallest, found = None, []
-    if not many.is_empty():
-        bins = rows.bins()
+    for width in BIN_WIDTHS if rows.are_held else BIN_WIDTHS[-1:]:
+        if many.is_empty():
+            break
+        bins = rows.bins(width)
         added = of(bins, many).group_by(GROUP, BIN).agg(pl.col(MOMENTS).sum()).sort(GROUP, BIN)
-        fit = fitted(points_of_bins(collect(added, reproducible=True)))
-        shown = pl.col(SLOPE_OF_FIT).abs() <= STEEPEST
+        fit = fitted(points_of_bins(collect(added, reproducible=True), width))
+        shown = pl.col(SLOPE_OF_FIT).abs() <= steepest(width)
         known = shown.fill_null(value=False) | pl.col(INTERCEPT).is_null()
         found.append(fit.filter(known))
-        few = pl.concat([few, many.join(fit.filter(~known), on=GROUP, how="semi")])
+        many = many.join(fit.filter(~known), on=GROUP, how="semi")
         smallest = bins.select(pl.exclude(BIN, *MOMENTS)).unique()
-    for _, some in few.group_by(pl.col(SIZE).cum_sum() // _ROWS_AT_ONCE):
+    left = pl.concat([few, many]) if rows.are_held else few
+    for _, some in left.group_by(pl.col(SIZE).cum_sum() // _ROWS_AT_ONCE):
         chosen = smallest
         if smallest is not None:
             numbers = of(smallest.with_row_index(SIZE), some).select(pl.col(SIZE).unique())
@@ -388,8 +399,9 @@ def calibration_summary(
     the mean score, and has converged when a step changes the coefficients by less than 1e-8 of one
     plus their size. If there are more than 262,144 rows, groups of more than 2,000 are fitted to
     points in bins of the logit, 0.1 wide, that have the first eight moments of the rows: that
-    changes the numbers by less than 1e-12 of their size. Where the slope is beyond 3.5, the rows
-    are fitted. The regressions are a step in Python, which a plan does not stream through.
+    changes the numbers by less than 1e-12 of their size. Where the slope is beyond 3.5 the bins are
+    0.0125 wide, and where it is beyond 28 the rows are fitted. The regressions are a step in
+    Python, which a plan does not stream through.
 
     The variance of a coefficient is the larger of two. One is that of the model, with the expected
     squares ``p * (1 - p)`` of the residuals at the fitted probabilities: without weights that of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import TypeAlias
 
@@ -12,19 +12,18 @@ from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import IntoColumns, Rows
-from polars_wroc.plans.formulas import Fields, Step, in_columns
+from polars_wroc.plans.formulas import Columns, Fields, Formula, Step, in_columns, together
 from polars_wroc.plans.queries import FrameT, like_input
 from polars_wroc.ranking.curve import SQUARES, curve_frame, ratio
 from polars_wroc.ranking.sorting import NEGATIVES, POSITIVES
 from polars_wroc.stats.proportions import (
     ROUNDING,
     Estimate,
-    Proportions,
     WeightedCount,
     difference_limits,
     is_exact,
+    limited_rate,
     normal_limits,
-    proportion,
 )
 from polars_wroc.thresholds.confusion_matrix import ThresholdMetrics
 from polars_wroc.thresholds.search import cell_counts
@@ -133,12 +132,12 @@ def decision_curve(
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label).as_probabilities()
     curve = curve_frame(rows, asked, squares=True)
     chosen = curve.filter(pl.col("threshold").is_in(asked)).sort("threshold")
-    parts: Callable[[Fields], Parts] = _shares if prevalence is None else _rates
-    steps: list[Step] = [*metrics.steps, _benefits, *Proportions(parts, level).steps(_SELECTED)]
+    steps: list[Step] = [*metrics.steps, _benefits]
     if prevalence is None:
-        steps += [_limits, _variance, partial(_standardized_limits, level=level)]
+        steps += [partial(_limits, level=level), _variance]
+        steps.append(partial(_standardized_limits, level=level))
     else:
-        steps.append(partial(_limits_in_population, prevalence=prevalence))
+        steps.append(partial(_limits_in_population, level=level, prevalence=prevalence))
     return like_input(frame, rows.result(in_columns(chosen, steps), _COLUMNS))
 
 
@@ -179,9 +178,15 @@ def _rates(field: Fields) -> Parts:
     return {name: cell_counts(rate, field) for name, rate in (("tp", "tpr"), ("fp", "fpr"))}
 
 
-def _limits(field: Fields) -> dict[str, pl.Expr]:
+def _estimates(counts: Parts, level: float) -> Formula[list[Estimate]]:
+    """Compute the rates of the selected of both classes, with their limits."""
+    rates = yield from together({name: limited_rate(*counts[name], level) for name in _SELECTED})
+    return [rates[name].estimate for name in _SELECTED]
+
+
+def _limits(field: Fields, level: float) -> Formula[Columns]:
     """Add the limits of the net benefit, from those of both shares of all rows."""
-    tp, fp = (proportion(name, field).estimate for name in _SELECTED)
+    tp, fp = yield from _estimates(_shares(field), level)
     related = (tp.value * fp.value / ((1 - tp.value) * (1 - fp.value))).sqrt()
     # The shares of one sample: the more there are of one, the fewer there are of the other.
     correlation = -pl.when(related.is_finite()).then(related).otherwise(0.0)
@@ -189,9 +194,9 @@ def _limits(field: Fields) -> dict[str, pl.Expr]:
     return {f"{_NET}_{end}": limit for end, limit in limits._asdict().items()}
 
 
-def _limits_in_population(field: Fields, prevalence: float) -> dict[str, pl.Expr]:
+def _limits_in_population(field: Fields, level: float, prevalence: float) -> Formula[Columns]:
     """Add the limits of both net benefits for a given prevalence: the classes are two samples."""
-    tpr, fpr = (proportion(name, field).estimate for name in _SELECTED)
+    tpr, fpr = yield from _estimates(_rates(field), level)
     lost = _times((1 - prevalence) * _odds(field), fpr)
     limits = difference_limits(_times(pl.lit(prevalence), tpr), lost)._asdict()
     columns = {f"{_NET}_{end}": limit for end, limit in limits.items()}

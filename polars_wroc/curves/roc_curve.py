@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, TypeAlias, get_args
 
 import polars as pl
@@ -15,7 +16,7 @@ from polars_wroc.inputs.columns import BAND_COLUMNS, ONE_SIDED, ROC_COLUMNS, Int
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.metrics.summary import AUC_BOUNDS, auc_bounds
-from polars_wroc.plans.formulas import Step, in_columns
+from polars_wroc.plans.formulas import Columns, Fields, Formula, in_columns
 from polars_wroc.plans.queries import FrameT, join_on_keys, like_input
 from polars_wroc.ranking.curve import (
     CELLS,
@@ -27,7 +28,7 @@ from polars_wroc.ranking.curve import (
 )
 from polars_wroc.ranking.curve_points import AUC_CHANGE, thin
 from polars_wroc.stats.distributions import normal_quantile, student_quantile
-from polars_wroc.stats.proportions import TOLERANCE, Limits, RateLimits, rate_and_size, shrunk
+from polars_wroc.stats.proportions import TOLERANCE, Limits, rate_limits, rate_side, shrunk
 from polars_wroc.stats.variances import design_df
 from polars_wroc.thresholds.registry import THRESHOLD_METRICS, Confusion
 from polars_wroc.thresholds.search import cell_counts
@@ -210,9 +211,9 @@ class Band:
         """Number the curves, and add what the limits of both rates rest on."""
         columns: dict[str, pl.Expr] = {CURVE: is_origin().cum_sum()}
         for rate, size in (("tpr", _POS_SIZE), ("fpr", _NEG_SIZE)):
-            _, of_rate = rate_and_size(*cell_counts(rate, pl.col))
-            columns[size] = 1 / of_rate.inverse
-            columns |= dict(zip(heavier(rate), (of_rate.events, of_rate.others), strict=True))
+            of_rate = rate_side(*cell_counts(rate, pl.col))
+            columns[size] = 1 / of_rate.pool
+            columns |= dict(zip(heavier(rate), (of_rate.events, of_rate.non_events), strict=True))
         return curve.with_columns(**columns)
 
     @property
@@ -278,13 +279,11 @@ def _between(axes: Axes) -> pl.Expr:
 def _pointwise(points: pl.LazyFrame, curve: pl.LazyFrame, axes: Axes, band: Band) -> pl.LazyFrame:
     """Combine the intervals of both rates, since the threshold is estimated too."""
     points = points.with_columns(band.quantile.alias(_QUANTILE))
-    limits: dict[str, list[pl.Expr]] = {}
     for name, size in ((axes.given, axes.given_size), (axes.found, axes.found_size)):
-        steps, limits[name] = _limits_of(name, 1 / pl.col(size))
-        points = in_columns(points, steps)
-    for limit, name in zip(limits[axes.given], _REACHED, strict=True):
-        points = look_up(points, curve, axes, limit, name)
-    rate, found = pl.col(axes.found), limits[axes.found]
+        points = in_columns(points, [partial(_limits_of, rate=name, rows=size)])
+    for limit, name in zip(_ends_of(axes.given), _REACHED, strict=True):
+        points = look_up(points, curve, axes, pl.col(limit), name)
+    rate, found = pl.col(axes.found), map(pl.col, _ends_of(axes.found))
     # On a step of the curve the rate at a limit may be on the other side of the estimate.
     reached = (
         pl.min_horizontal(pl.col(_REACHED[0]), rate),
@@ -303,15 +302,14 @@ def _pointwise(points: pl.LazyFrame, curve: pl.LazyFrame, axes: Axes, band: Band
     return _limited(points, axes, Limits(low, high), **{ONE_SIDED: beyond})
 
 
-def _limits_of(rate: str, inverse_size: pl.Expr) -> tuple[list[Step], list[pl.Expr]]:
-    """Return the steps to the limits of a rate, and the limits."""
-    value, (events, others) = pl.col(rate), map(pl.col, heavier(rate))
+def _limits_of(field: Fields, rate: str, rows: str) -> Formula[Columns]:
+    """Add the limits of a rate with a column of its sample size, and what they rest on."""
+    value, inverse_size, (events, others) = field(rate), 1 / field(rows), map(field, heavier(rate))
     at_zero, at_one = shrunk(value, inverse_size, events), shrunk(1 - value, inverse_size, others)
-    size, slope = _inverse_size(rate), _slope(rate)
-    ends = [f"__{rate}_{end}" for end in Limits._fields]
-    limits = RateLimits(rate, size, slope, _QUANTILE, *ends)
-    start: Step = lambda _: {size: at_zero, slope: at_one - at_zero}  # noqa: E731
-    return [start, *limits.steps], [pl.col(end) for end in ends]
+    size, slope = yield [at_zero, at_one - at_zero]
+    limits = yield from rate_limits(value, size, slope, field(_QUANTILE))
+    named = _inverse_size(rate), _slope(rate), *_ends_of(rate)
+    return dict(zip(named, (size, slope, *limits), strict=True))
 
 
 def _inverse_size(rate: str) -> str:
@@ -320,6 +318,10 @@ def _inverse_size(rate: str) -> str:
 
 def _slope(rate: str) -> str:
     return f"__slope_of_{rate}"
+
+
+def _ends_of(rate: str) -> list[str]:
+    return [f"__{rate}_{end}" for end in Limits._fields]
 
 
 def heavier(rate: str) -> tuple[str, str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -26,7 +27,7 @@ from polars_wroc.inputs.rows import (
     polars_frame,
     with_numbers,
 )
-from polars_wroc.plans.config import When, compiled_when, run
+from polars_wroc.plans.config import When, run
 from polars_wroc.plans.formulas import Fields, as_struct
 from polars_wroc.plans.queries import FrameT, collect, join_on_keys, like_input, over
 from polars_wroc.ranking.curve import if_both_classes
@@ -295,36 +296,27 @@ def abroca_test(
     read = polars_frame(frame)
     refuse_frequency(weight, "where groups of rows are exchanged")
     rows: Rows = read_rows(read, label, score, weight, by, pos_label)
-    rows = rows.across_groups(read, rows.group_keys)
     rows.check_names(ABROCA_COLUMNS)
-    numbered = number_groups(_sorted_by_all_columns(rows), within_limit)
-    measured = _tested(read, rows, numbered, permutations, seed)
-    table = join_on_keys(rows.key_values(), measured, rows.keys)
+    drawn = list(islice(seeds(seed), permutations))
+    tested = partial(_tested, drawn=drawn, within_limit=within_limit)
+    table = rows.across_groups(read, [rows.group_keys], tested, times=permutations + 1)
     return like_input(frame, rows.result(table, ABROCA_COLUMNS))
 
 
-def _tested(
-    frame: pl.DataFrame | pl.LazyFrame,
-    rows: Rows,
-    numbered: tuple[pl.LazyFrame, pl.LazyFrame],
-    permutations: int,
-    seed: int,
-) -> pl.LazyFrame:
+def _tested(rows: Rows, *, eager: bool, drawn: list[int], within_limit: pl.Expr) -> pl.LazyFrame:
     """Compute the areas of the data and of the permutations, and the p-values."""
-    ordered, names = numbered
-    models, drawn = rows.model_keys, list(islice(seeds(seed), permutations))
-    when = rows.compiled or compiled_when(frame, permutations)
-    if when:
-        stacked = _compiled_distances(ordered, models, when, drawn)
+    ordered, names = number_groups(_sorted_by_all_columns(rows), within_limit)
+    models, permutations = rows.model_keys, len(drawn)
+    if rows.compiled:
+        stacked = _compiled_distances(ordered, models, rows.compiled, drawn)
     else:
-        eager = not isinstance(frame, pl.LazyFrame)
         stacked = _permuted_distances(ordered, models, drawn, eager=eager)
     permuted_area = pl.col("abroca").filter(pl.col(_PERMUTATION) > 0)
     observed_area = pl.col("abroca").filter(pl.col(_PERMUTATION) == 0).first()
     # Equal areas may differ by rounding.
     at_least_as_large = (permuted_area >= observed_area - TOLERANCE).sum()
     known = pl.when(observed_area.is_not_null())
-    return (
+    measured = (
         with_names(stacked, names, rows)
         .group_by(rows.keys)
         .agg(
@@ -333,6 +325,7 @@ def _tested(
             p_value=known.then((at_least_as_large + 1) / (permutations + 1)),
         )
     )
+    return join_on_keys(rows.key_values(), measured, rows.keys)
 
 
 def _compiled_distances(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -31,20 +30,30 @@ from polars_wroc.groups.references import (
 )
 from polars_wroc.inputs.arguments import MARGIN
 from polars_wroc.metrics.paired_tests import ScoreDifference
-from polars_wroc.metrics.score_interval import WilsonInterval
-from polars_wroc.plans.formulas import Fields, Step, all_of, first_of, in_columns, min_of, when
+from polars_wroc.metrics.score_interval import Sized
+from polars_wroc.plans.formulas import (
+    Columns,
+    Fields,
+    Formula,
+    Step,
+    first_of,
+    in_columns,
+    kept,
+    min_of,
+    together,
+    when,
+)
 from polars_wroc.plans.queries import FrameT, over
 from polars_wroc.stats.difference_tests import (
     Adjust,
-    CommonValueTest,
     Comparison,
-    Detectable,
     Exact,
     Sample,
     adjusted,
+    common_value_test,
+    detectable,
     equal_proportions,
     is_significant,
-    numbers_of_rows,
 )
 from polars_wroc.stats.distributions import (
     picked,
@@ -56,8 +65,8 @@ from polars_wroc.stats.distributions import (
 from polars_wroc.stats.proportions import (
     Estimate,
     Limits,
-    RateLimits,
-    in_parallel,
+    Side,
+    rate_limits,
     rate_quantile,
     rate_score,
     ratio_limits,
@@ -82,27 +91,23 @@ class GapTests(NamedTuple):
     # Whether a reference was picked as the best.
     picked: bool = False
 
+    @property
+    def on_logits(self) -> bool:
+        """Whether AUCs are compared by Student's t on their logits."""
+        return self.method != "score" and not self.rates_alone
+
     def of(self, references: Iterable[Reference]) -> GapTests:
         """Return the tests of comparisons with these references."""
         return self._replace(picked=any(each.best_of is not None for each in references))
 
 
-# Both sides of a comparison. A side has the columns of `rate_columns`, and an AUC also the inverse
-# size in a test, ``size_test``.
+# Both sides of a comparison, whose columns are those of a `Side`.
 SIDES = ("own", "other")
 LIMITS = ("value_low", "value_high", "gap_low", "gap_high")
 RATIOS = ("ratio", "ratio_low", "ratio_high")
-_INTERVALS = {
-    side: WilsonInterval(
-        f"value_{side}", f"complement_{side}", f"size_low_{side}", f"size_high_{side}", "skew"
-    )
-    for side in SIDES
-}
-COMMON = CommonValueTest(SIDES)
-# Quantiles of the limits of a comparison, of those of a segment alone, of a one-sided test, and of
-# a two-sided one: `limits_at` needs one for each side.
-_QUANTILE, _OWN_QUANTILE, _ONE_SIDED = "__quantile", "__own_quantile", "__one_sided_quantile"
-_TWO_SIDED = "__two_sided_quantile"
+# 1 divided by the degrees of freedom of the test of a common value.
+_INVERSE_DF = "__common_inverse_df"
+_TWO_SIDED = "two-sided"
 # The reason of a segment whose test is that of another one.
 _REPEATS = "__repeats"
 
@@ -112,63 +117,67 @@ def is_rate(field: Fields) -> pl.Expr:
     return field("skew") == 0
 
 
+def side_of(side: str, field: Fields) -> Side:
+    """Refer to the columns of a side."""
+    return Side(*(field(f"{part}_{side}") for part in Side._fields))
+
+
 def tested(
     rows: FrameT, partition_keys: Sequence[str], tests: GapTests, *, of_tables: bool
 ) -> FrameT:
     """Add limits and p-values; rates of independent rows are compared as tables of four."""
-    inverted: bool = tests.designed or not of_tables
-    common: bool = not tests.designed
-    steps: list[Step] = [
-        partial(_quantiles_of_limits, tests=tests),
-        *(difference_test(designed=tests.designed).steps if inverted else []),
-        *(COMMON.steps if common else []),
-        *limits_at(_QUANTILE),
-        *(limits_at(_OWN_QUANTILE, "own") if _has_own_quantile(tests) else []),
-        partial(_limits, tests=tests),
-        partial(_ratios, tests=tests),
-        *([rates_of_rows] if of_tables and common else []),
-        partial(_p_value, tests=tests, of_tables=of_tables),
-    ]
-    rows = in_columns(rows, steps)
+    rows = in_columns(rows, [partial(_tested, tests=tests, of_tables=of_tables)])
     if tests.picked:
         return in_columns(rows, [p_value_of_picked])
     both = over(pl.col("p_value").max(), [*partition_keys, "metric"])
     return rows.with_columns(p_value=pl.when(PAIR).then(both).otherwise("p_value"))
 
 
-def _quantiles_of_limits(field: Fields, tests: GapTests) -> dict[str, pl.Expr]:
-    """Add the quantiles of the limits of a comparison, and of a segment alone."""
-    columns: dict[str, pl.Expr] = {}
-    for side in SIDES:
-        for name, df in ((_QUANTILE, "df"), (_OWN_QUANTILE, "df_own")):
-            groups = field(PICKED_FROM) if tests.picked and name == _QUANTILE else None
-            columns[quantile_of(name, side)] = _quantile_of(side, field, tests, df, groups)
-    return columns
-
-
-def _p_value(field: Fields, tests: GapTests, *, of_tables: bool) -> dict[str, pl.Expr]:
-    """Choose the p-value of the kind of estimates, where there are enough rows."""
-    inverted = difference_test(designed=tests.designed).p_value
-    p_value = field(inverted if tests.designed else COMMON.p_value)
-    if not tests.designed:
-        of_rate = rate_p_value(field) if of_tables else field(inverted)
+def _tested(field: Fields, tests: GapTests, *, of_tables: bool) -> Formula[Columns]:
+    """Compare both sides."""
+    groups = field(PICKED_FROM) if tests.picked else None
+    quantiles = {side: _quantile_of(side, field, tests, "df", groups) for side in SIDES}
+    # The limits of a segment alone have another quantile than those of a comparison.
+    alone = tests.designed or tests.picked
+    if alone:
+        quantiles["alone"] = _quantile_of("own", field, tests, "df_own", None)
+    quantiles = yield from kept(quantiles)
+    own, other = (side_of(side, field) for side in SIDES)
+    difference, columns = gap_difference(field, designed=tests.designed), {}
+    if tests.designed:
+        _, p_value = yield from difference.tested()
+    else:
+        p_value, columns[_INVERSE_DF] = yield from common_value_test(own, other)
+        if of_tables:
+            of_rate = yield from rate_p_value(own, other, field, p_value)
+        else:
+            _, of_rate = yield from difference.tested()
         p_value = when(is_rate(field)).then(of_rate).otherwise(p_value)
-    if tests.method != "score":
+    if tests.on_logits:
         p_value = when(is_rate(field)).then(p_value).otherwise(field("logit_p_value"))
-    gap, slack = field("gap"), field("slack")
+    sides = yield from together({side: limited(side, quantiles[side], field) for side in SIDES})
+    shown = (yield from limited("own", quantiles["alone"], field)) if alone else sides["own"]
+    gap = difference.combined(*(Limits(*side[1:]) for side in sides.values()))
+    limits = dict(zip(LIMITS, (shown.low, shown.high, *gap), strict=True))
+    if tests.on_logits:
+        for name, limit in limits.items():
+            limits[name] = when(is_rate(field)).then(limit).otherwise(field(f"logit_{name}"))
+    for name, sign in (("gap_low", -1), ("gap_high", 1)):
+        limits[name] = (limits[name] + sign * field("slack")).clip(-1.0, 1.0)
+    has_ratio = when(field("has_ratio") & ~field(IS_REFERENCE))
+    ratio = ratio_of(sides["own"], sides["other"], field, designed=tests.designed)
+    ratios = {name: has_ratio.then(each) for name, each in zip(RATIOS, ratio, strict=True)}
     # Binned scores leave the sign of a small gap open.
-    certain = gap.is_not_null() & ((slack == 0) | (gap.abs() > slack))
-    return {"p_value": when(field("enough_for_test") & certain).then(p_value)}
+    size, slack = field("gap").abs(), field("slack")
+    certain = size.is_not_null() & ((slack == 0) | (size > slack))
+    # Where there are enough rows.
+    p_value = when(field("enough_for_test") & certain).then(p_value)
+    return columns | limits | ratios | {"p_value": p_value}
 
 
-def p_value_of_picked(field: Fields) -> dict[str, pl.Expr]:
+def p_value_of_picked(field: Fields) -> Columns:
     """Adjust the p-value of a comparison with a picked reference."""
     return {"p_value": picked(field("p_value"), field(PICKED_FROM))}
-
-
-def _has_own_quantile(tests: GapTests) -> bool:
-    """Whether the limits of a segment alone have another quantile than those of a comparison."""
-    return tests.designed or tests.picked
 
 
 def _quantile_of(
@@ -184,99 +193,53 @@ def _quantile_of(
     return weighted.otherwise(quantile_to_picked(tests.level, groups))
 
 
-def rates_of_rows(field: Fields) -> dict[str, pl.Expr]:
-    """Numbers of rows of two rates, as `rate_p_value` needs them."""
+def rate_p_value(
+    own: Side, other: Side, field: Fields, common: pl.Expr, exact: Exact = "mid-p"
+) -> Formula[pl.Expr]:
+    """P-value of the test that two rates are equal, of rows of equal weights or not.
+
+    With unequal weights it is that of the test of a ``common`` value.
+    """
     samples = [
-        Sample(when(is_rate(field)).then(field(f"value_{side}")), 1 / field(f"pool_{side}"))
-        for side in SIDES
+        Sample(when(is_rate(field)).then(side.value), 1 / side.pool) for side in (own, other)
     ]
-    return numbers_of_rows(samples[0], samples[1])
-
-
-def rate_p_value(field: Fields, exact: Exact = "mid-p") -> pl.Expr:
-    """P-value of the test that two rates are equal, of rows of equal weights or not."""
-    equal = all_of(field(f"inverse_df_{side}") == 0 for side in SIDES)
+    p_value = yield from equal_proportions(samples[0], samples[1], exact)
+    equal = (own.inverse_df == 0) & (other.inverse_df == 0)
     # Null where small numbers of rows are not whole.
-    of_table = when(equal).then(equal_proportions(field, exact))
-    return first_of(of_table, field(COMMON.p_value))
+    return first_of(when(equal).then(p_value), common)
 
 
-def difference_test(*, designed: bool) -> ScoreDifference:
+def gap_difference(field: Fields, *, designed: bool) -> ScoreDifference:
     """Say how both sides are compared: at the level where the interval just excludes 0."""
-    test = ScoreDifference(_INTERVALS["own"], _INTERVALS["other"], "gap", "share", "share")
-    return replace(test, correlation="correlation", df="df") if designed else test
+    related = (field("correlation"), field("df")) if designed else ()
+    own, other = (_sized(side, field) for side in SIDES)
+    share = field("share")
+    return ScoreDifference(own, other, field("gap"), (share, share), *related)
 
 
-def quantile_of(name: str, side: str) -> str:
-    """Column of the quantile of the limits of a side."""
-    return f"{name}_{side}"
+def _sized(side: str, field: Fields) -> Sized:
+    parts = (f"{part}_{side}" for part in ("value", "complement", "size_low", "size_high"))
+    return Sized(*map(field, (*parts, "skew")))
 
 
-def limits_at(name: str, *sides: str) -> list[Step]:
-    """Steps to the limits of both sides, or of one, at `quantile_of` them, for `side_at`."""
-    sides = sides or SIDES
-
-    def of_aucs(field: Fields) -> dict[str, pl.Expr]:
-        columns: dict[str, pl.Expr] = {}
-        for side in sides:
-            limits = _INTERVALS[side].limits(field, field(quantile_of(name, side)))
-            for end, of_auc in limits._asdict().items():
-                column = f"{name}_{side}_{end}"
-                columns[column] = when(is_rate(field)).then(field(column)).otherwise(of_auc)
-        return columns
-
-    of_rates = (
-        RateLimits(
-            f"value_{side}",
-            f"size_low_{side}",
-            f"slope_{side}",
-            quantile_of(name, side),
-            *(f"{name}_{side}_{end}" for end in Limits._fields),
-        )
-        for side in sides
-    )
-    return [*in_parallel(each.steps for each in of_rates), of_aucs]
+def limited(side: str, quantile: pl.Expr, field: Fields) -> Formula[Estimate]:
+    """Compute the limits of a side."""
+    sized = _sized(side, field)
+    of_rate = yield from rate_limits(sized.value, sized.size_low, field(f"slope_{side}"), quantile)
+    low, high = yield [
+        when(is_rate(field)).then(rate).otherwise(auc)
+        for rate, auc in zip(of_rate, sized.limits(quantile), strict=True)
+    ]
+    return Estimate(sized.value, low, high)
 
 
-def side_at(side: str, quantile: str, field: Fields) -> Estimate:
-    """An estimate with its limits at a column of quantiles, which `limits_at` adds."""
-    ends = (field(f"{quantile}_{side}_{end}") for end in Limits._fields)
-    return Estimate(field(f"value_{side}"), *ends)
-
-
-def _gap_limits(quantile: str, field: Fields, *, designed: bool) -> Limits:
-    sides = (Limits(*side_at(side, quantile, field)[1:]) for side in SIDES)
-    return difference_test(designed=designed).combined(field, *sides)
-
-
-def _limits(field: Fields, tests: GapTests) -> dict[str, pl.Expr]:
-    """Add the limits of values and gaps."""
-    own = side_at("own", _OWN_QUANTILE if _has_own_quantile(tests) else _QUANTILE, field)
-    gap = _gap_limits(_QUANTILE, field, designed=tests.designed)
-    limits = dict(zip(LIMITS, (own.low, own.high, *gap), strict=True))
-    if tests.method != "score":
-        for name, limit in limits.items():
-            limits[name] = when(is_rate(field)).then(limit).otherwise(field(f"logit_{name}"))
-    for name, sign in (("gap_low", -1), ("gap_high", 1)):
-        limits[name] = (limits[name] + sign * field("slack")).clip(-1.0, 1.0)
-    return limits
-
-
-def ratio_of(quantile: str, field: Fields, *, designed: bool) -> Estimate:
-    """The ratio of both sides, with its limits at a column of quantiles: see `limits_at`."""
-    own, other = (side_at(side, quantile, field) for side in SIDES)
+def ratio_of(own: Estimate, other: Estimate, field: Fields, *, designed: bool) -> Estimate:
+    """The ratio of both sides, with its limits."""
     related = field("correlation") if designed else None
     ratio = Estimate(own.value / other.value, *ratio_limits(own, other, related))
     share = field("share")
     ratio = Estimate(*(1 / (1 - share + share / each) for each in ratio))
     return reported_ratio(ratio, field("reference_value"))
-
-
-def _ratios(field: Fields, tests: GapTests) -> dict[str, pl.Expr]:
-    """Add the ratios and their limits."""
-    ratio = ratio_of(_QUANTILE, field, designed=tests.designed)
-    known = when(field("has_ratio") & ~field(IS_REFERENCE))
-    return {name: known.then(value) for name, value in zip(RATIOS, ratio, strict=True)}
 
 
 def adjusted_once(rows: FrameT, partition_keys: Sequence[str], adjust: Adjust) -> FrameT:
@@ -301,30 +264,21 @@ def judged(rows: FrameT, partition_keys: Sequence[str], tests: GapTests) -> Fram
 
 def with_verdicts(table: FrameT, partition_keys: Sequence[str], tests: GapTests) -> FrameT:
     """Add verdicts and reasons to rows with ``p_adjusted``, for the ``number`` of tests."""
-    detectable: Detectable = Detectable(_comparison, _TWO_SIDED)
-    steps: list[Step] = [
-        partial(_quantiles, tests=tests),
-        *detectable.steps,
-        *limits_at(_ONE_SIDED),
-        partial(_verdicts, tests=tests, found=detectable.difference),
-        partial(_reasons, tests=tests),
-    ]
     first = named_segment().filter(pl.col(PAIR) & ~pl.col(REPEATED)).first()
     repeats = REPEATS + over(first, [*partition_keys, "metric"])
+    steps: list[Step] = [partial(_verdicts, tests=tests), partial(_reasons, tests=tests)]
     return in_columns(table.with_columns(repeats.alias(_REPEATS)), steps)
 
 
-def _quantiles(field: Fields, tests: GapTests) -> dict[str, pl.Expr]:
-    """Add the quantiles of one test, two-sided and one-sided, at its share of the error of all."""
+def _quantiles(field: Fields, tests: GapTests) -> Columns:
+    """Quantiles of one test at its share of the error of all: of each side, and two-sided."""
     error = error_of_a_test(field, tests)
     two_sided, one_sided = upper_quantile(error / 2), upper_quantile(error)
-    of_sides = [quantile_of(_ONE_SIDED, side) for side in SIDES]
     if tests.designed:
-        z = dict.fromkeys(of_sides, one_sided) | {_TWO_SIDED: two_sided}
+        z = dict.fromkeys(SIDES, one_sided) | {_TWO_SIDED: two_sided}
         return {name: student_score(each, field("df_of_verdict")) for name, each in z.items()}
-    lost = [field(f"inverse_df_{side}") for side in SIDES]
-    scores = {name: rate_score(one_sided, each) for name, each in zip(of_sides, lost, strict=True)}
-    return scores | {_TWO_SIDED: rate_score(two_sided, field(COMMON.inverse_df))}
+    scores = {side: rate_score(one_sided, field(f"inverse_df_{side}")) for side in SIDES}
+    return scores | {_TWO_SIDED: rate_score(two_sided, field(_INVERSE_DF))}
 
 
 def error_of_a_test(field: Fields, tests: GapTests) -> pl.Expr:
@@ -338,34 +292,29 @@ def error_of_a_test(field: Fields, tests: GapTests) -> pl.Expr:
     return error * 2 / field(PICKED_FROM).clip(lower_bound=2).fill_null(2)
 
 
-def _comparison(field: Fields) -> Comparison:
-    def of_sides(value: Callable[[str], pl.Expr]) -> tuple[pl.Expr, pl.Expr]:
-        own, other = (value(side) for side in SIDES)
-        return own, other
-
-    def size(side: str) -> pl.Expr:
-        return first_of(field(f"size_test_{side}"), field(f"size_low_{side}"))
-
-    reference = field("value_other")
-    pools = of_sides(lambda side: field(f"pool_{side}"))
-    slopes = of_sides(lambda side: field(f"slope_{side}").fill_null(0.0))
-    largest = reference - field("least")
-    return Comparison(reference, pools, of_sides(size), slopes, largest)
-
-
-def _verdicts(field: Fields, tests: GapTests, found: str) -> dict[str, pl.Expr]:
+def _verdicts(field: Fields, tests: GapTests) -> Formula[Columns]:
     """Say whether a gap is different, alike or neither is shown.
 
     A gap is alike within the margin if two one-sided tests at the level of one test say that it is
     neither as large nor as small as that.
     """
-    enough = field("enough_for_test")
-    low, high = _gap_limits(_ONE_SIDED, field, designed=tests.designed)
-    slack, margin = field("slack"), tests.margin
+    quantiles = yield from kept(_quantiles(field, tests))
+    own, other = (side_of(side, field) for side in SIDES)
+    comparison = Comparison(
+        other.value,
+        (own.pool, other.pool),
+        (first_of(own.size_test, own.size_low), first_of(other.size_test, other.size_low)),
+        (own.slope.fill_null(0.0), other.slope.fill_null(0.0)),
+        other.value - field("least"),
+    )
+    found = yield from detectable(comparison, quantiles[_TWO_SIDED])
+    sides = yield from together({side: limited(side, quantiles[side], field) for side in SIDES})
+    difference = gap_difference(field, designed=tests.designed)
+    low, high = difference.combined(*(Limits(*side[1:]) for side in sides.values()))
+    enough, slack, margin = field("enough_for_test"), field("slack"), tests.margin
     alike = enough & (low - slack > -margin) & (high + slack < margin)
-    smallest = when(enough).then(field("share") * field(found) + slack)
-    detectable = when(field("gap").is_not_null()).then(smallest)
-    return {"detectable": detectable, "verdict": verdict_of(field, alike, tests.level)}
+    smallest = when(enough & field("gap").is_not_null()).then(field("share") * found + slack)
+    return {"detectable": smallest, "verdict": verdict_of(field, alike, tests.level)}
 
 
 def verdict_of(field: Fields, alike: pl.Expr, level: float) -> pl.Expr:

@@ -6,12 +6,14 @@ The table has a row for each attribute, segment, score and metric.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import mul
-from typing import Literal
+from typing import Any, Literal, cast
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, SCORE, SCORE_HIGH, WEIGHT
 from polars_wroc.inputs.expressions import named_columns
@@ -26,11 +28,12 @@ from polars_wroc.inputs.rows import (
 )
 from polars_wroc.metrics.auc_variance import Moments, Units, Variance
 from polars_wroc.metrics.registry import CURVE_METRICS, ROC_AUC
-from polars_wroc.metrics.score_interval import ScoreInterval
-from polars_wroc.plans.formulas import Fields, Step, max_over
-from polars_wroc.plans.queries import aggregate, join_on_keys
+from polars_wroc.metrics.score_interval import score_sizes
+from polars_wroc.plans.formulas import Columns, Fields, Formula, Step, Values
+from polars_wroc.plans.queries import aggregate, join_on_keys, over
 from polars_wroc.ranking.placements import RowCurve, walked_one_minus_auc
 from polars_wroc.stats.difference_tests import AucEstimate
+from polars_wroc.stats.proportions import Side
 from polars_wroc.thresholds.registry import GAP_RATES, RATES
 from polars_wroc.thresholds.search import ROWS_REJECTED, ROWS_SELECTED
 
@@ -44,37 +47,37 @@ class AucSums:
     @property
     def variance(self) -> Variance:
         """The variance of the AUC; its columns have the same names whatever the units."""
-        return Variance(self.units, centre="__centre_own", name="_own")
+        return Variance(self.units, name="_own")
 
-    def sums(self, curve: RowCurve) -> dict[str, pl.Expr]:
+    def sums(self, curve: RowCurve) -> Columns:
         """Aggregate placed rows to the sums that `steps` need."""
-        return self.variance.sums(curve.placements, pl.col) | {
-            self.variance.centre: curve.one_minus_auc
-        }
+        return self.variance.sums(curve.placements, pl.col) | {_CENTRE: curve.one_minus_auc}
 
-    def walk_sums(self) -> dict[str, pl.Expr]:
+    def walk_sums(self) -> Columns:
         """Name the sums of a walk along the rows of a group as `sums` does."""
-        return self.variance.walk_sums() | {self.variance.centre: walked_one_minus_auc()}
+        return self.variance.walk_sums() | {_CENTRE: walked_one_minus_auc()}
 
     @property
     def steps(self) -> list[Step]:
         """Compute the parts of `OF_GROUP` from the sums, with `OWN_SLACK`."""
-        return [*self.variance.steps, self.variance.add_moments, self._parts]
+        return [self._parts]
 
-    def _parts(self, field: Fields) -> dict[str, pl.Expr]:
-        one_minus_auc = field(self.variance.centre)
+    def _parts(self, field: Fields) -> Formula[Columns]:
+        estimate = yield from self.variance.estimate(field, field(_CENTRE))
+        moments = yield from self.variance.moments(field, estimate)
         parts = {
-            "auc": 1 - one_minus_auc,
-            "one_minus_auc": one_minus_auc,
+            "auc": 1 - field(_CENTRE),
+            "one_minus_auc": field(_CENTRE),
             "slack": field(OWN_SLACK),
-            "variance": field(self.variance.total),
-            "df": self.variance.degrees_of_freedom(field),
+            "variance": estimate.total,
+            "df": estimate.df,
         }
-        for side, names in self.variance.moments.items():
-            parts |= {f"{part}_{side}": field(name) for part, name in names._asdict().items()}
+        for side, each in moments.items():
+            parts |= {f"{part}_{side}": value for part, value in each._asdict().items()}
         return OF_GROUP.columns(parts)
 
 
+_CENTRE = "__centre_own"
 # The weights of both classes of a group.
 OWN_WEIGHTS = tuple(AucSums("row").variance.column("weight", side) for side in CLASSES)
 # Column of the largest change of the AUC of a group that ties within score bins can make.
@@ -128,15 +131,16 @@ class ComparedAuc:
         """Refer to the AUC, its variance and their degrees of freedom."""
         return AucEstimate(*(field(self.column(part)) for part in AucEstimate._fields))
 
-    def interval(self, *, designed: bool = False) -> ScoreInterval:
-        """Say how to compute the score-type interval, with the design effect of a survey."""
+    def side(self, field: Fields, effect: pl.Expr) -> Formula[Side]:
+        """Compute what limits and tests rest on, with the design ``effect`` of a survey."""
+        parts = self.parts(field)
         moments = {
-            side: Moments(*(self.column(f"{name}_{side}") for name in Moments._fields))
+            side: Moments(*(parts[f"{name}_{side}"] for name in Moments._fields))
             for side in CLASSES
         }
-        auc, complement = self.column("auc"), self.column("one_minus_auc")
-        effect = self.column("design_effect") if designed else None
-        return ScoreInterval(auc, complement, moments, f"_{self.name}", effect)
+        auc, complement = parts["auc"], parts["one_minus_auc"]
+        sizes = yield from score_sizes(auc, complement, moments, effect)
+        return Side(auc, complement, sizes.pool, sizes.low, sizes.high, size_test=sizes.test)
 
     def column(self, part: str) -> str:
         """Column of a part."""
@@ -148,6 +152,60 @@ def sum_of_shares(value: pl.Expr, share: pl.Expr, power: int) -> pl.Expr:
     used = share > 0
     terms = (share**power * value).filter(used)
     return pl.when(used.any() & (terms.null_count() == 0)).then(terms.sum())
+
+
+def sum_over(value: pl.Expr, keys: Sequence[str], field: Fields) -> pl.Expr:
+    """Add up the numbers that are not null within each group of keys."""
+    if not isinstance(value, Values):
+        return over(value.sum(), keys)
+    groups = _groups(keys, field, value.array.size)
+    sums = np.bincount(groups, np.where(value.is_known(), value.array, 0))
+    return cast("pl.Expr", Values(sums[groups].astype(np.float64)))
+
+
+def max_over(value: pl.Expr, keys: Sequence[str], field: Fields) -> pl.Expr:
+    """Return the largest number within each group of keys; null without any."""
+    if not isinstance(value, Values):
+        return over(value.max(), keys)
+    groups = _groups(keys, field, value.array.size)
+    most = np.full(groups.max(initial=-1) + 1, -np.inf)
+    np.fmax.at(most, groups[value.is_known()], value.array[value.is_known()])
+    known = np.bincount(groups, value.is_known())[groups] > 0
+    return cast("pl.Expr", Values(most[groups], ~known))
+
+
+def sum_of_others_over(value: pl.Expr, keys: Sequence[str], field: Fields) -> pl.Expr:
+    """Add up the numbers of the other rows of a group, none of which is null.
+
+    A number that is larger than all others together must not round them away: the largest is left
+    out instead of subtracted.
+    """
+    if not isinstance(value, Values):
+        largest = value == value.max()
+        first = largest & (largest.cum_sum() == 1)
+        others = pl.when(first).then(value.filter(~first).sum()).otherwise(value.sum() - value)
+        return over(others, keys)
+    groups, terms = _groups(keys, field, value.array.size), value.array
+    # The last of each group in the order of its numbers.
+    order = np.lexsort((terms, groups))
+    last = order[np.flatnonzero(np.diff(groups[order], append=-1))]
+    others = np.bincount(groups, terms)[groups] - terms
+    small = terms.copy()
+    small[last] = 0.0
+    others[last] = np.bincount(groups, small)[groups[last]]
+    return cast("pl.Expr", Values(others))
+
+
+def _groups(keys: Sequence[str], field: Fields, rows: int) -> NDArray[Any]:
+    """Number the groups of keys."""
+    groups = np.zeros(rows, np.int64)
+    for key in keys:
+        values: Values = cast("Any", field(key))
+        _, numbers = np.unique(values.array.astype(str), return_inverse=True)
+        # Null is a group of its own.
+        numbers = np.where(values.is_known(), numbers + 1, 0)
+        _, groups = np.unique(groups * (numbers.max(initial=0) + 1) + numbers, return_inverse=True)
+    return groups
 
 
 def relative_pairs(weights: Iterable[pl.Expr], keys: Sequence[str], field: Fields) -> pl.Expr:
@@ -216,7 +274,7 @@ DIFFERENT, ALIKE, TOO_LITTLE = "different", "alike", "too little data"
 # Reasons: why there is no verdict, or no test.
 THE_REFERENCE, NO_REFERENCE = "the reference", "no reference shown"
 UNDEFINED, NO_VARIANCE, ONE_CLASS = "undefined", "no variance", "one class only"
-UNKNOWN_REASON, NOT_IN_RANGES = "an unknown category", "not measured in ranges"
+UNKNOWN_REASON = "an unknown category"
 FEW, REPEATS, SMALL_SHARE = "fewer than ", "repeats ", "share below "
 # Why limits of a weighted rate may be too narrow: the heaviest rows may not be among so few.
 FEW_EVENTS = "few effective events"
@@ -294,67 +352,48 @@ class FairnessMetric(ComparedMetric):
 
 # The rate that each fairness criterion compares.
 COMPARED_RATES = {rate.fairness: name for name, rate in GAP_RATES.items() if rate.fairness}
-_OF_RATES: dict[str, tuple[Kind, ...]] = {
-    "demographic_parity": ("difference", "ratio"),
-    "equal_opportunity": ("difference", "ratio"),
-    "predictive_equality": ("difference",),
-    "predictive_parity": ("difference",),
-}
+_AUC = (ROC_AUC.column,)
 _ODDS = tuple(COMPARED_RATES[name] for name in ("equal_opportunity", "predictive_equality"))
 
 
-def _of_criterion(criterion: str, compares: tuple[str, ...], **labels: str) -> list[FairnessMetric]:
-    return [
-        FairnessMetric(
-            name=f"{criterion}_{kind}",
-            label=label,
-            definition=label,
-            better="high" if kind == "ratio" else "low",
-            has_ratio=kind == "ratio",
-            family="fairness",
-            of=GAP_METRICS[compares[0]].sample_sizes,
-            criterion=criterion,
-            kind=kind,  # type: ignore[arg-type]
-            compares=compares,
-        )
-        for kind, label in labels.items()
-    ]
+def _fairness(
+    criterion: str, kind: Kind, label: str | None = None, compares: tuple[str, ...] = ()
+) -> FairnessMetric:
+    """Compare metrics between groups, or if none are named the rate of the criterion."""
+    compares = compares or (COMPARED_RATES[criterion],)
+    if label is None:
+        words = criterion.replace("_", " ").capitalize()
+        label = f"{words}, {kind} of the {GAP_RATES[compares[0]].label}s"
+    return FairnessMetric(
+        name=f"{criterion}_{kind}",
+        label=label,
+        definition=label,
+        better="high" if kind == "ratio" else "low",
+        has_ratio=kind == "ratio",
+        family="fairness",
+        of=GAP_METRICS[compares[0]].sample_sizes,
+        criterion=criterion,
+        kind=kind,
+        compares=compares,
+    )
 
 
-def _of_rate(criterion: str) -> list[FairnessMetric]:
-    """Metrics that compare the rate of a fairness criterion between groups."""
-    rate = COMPARED_RATES[criterion]
-    words, rates = criterion.replace("_", " ").capitalize(), f"{GAP_RATES[rate].label}s"
-    labels = {kind: f"{words}, {kind} of the {rates}" for kind in _OF_RATES[criterion]}
-    return _of_criterion(criterion, (rate,), **labels)
-
-
+_LARGEST_AREA = "ABROCA, the largest area between the ROC curves of a group and of its complement"
 FAIRNESS: dict[str, FairnessMetric] = {
     metric.name: metric
     for metric in (
-        *_of_rate("demographic_parity"),
-        *_of_rate("equal_opportunity"),
-        *_of_rate("predictive_equality"),
-        *_of_criterion(
-            "equalized_odds",
-            _ODDS,
-            difference="Equalized odds, the larger of both differences",
-            ratio="Equalized odds, the smaller of both ratios",
+        _fairness("demographic_parity", "difference"),
+        _fairness("demographic_parity", "ratio"),
+        _fairness("equal_opportunity", "difference"),
+        _fairness("equal_opportunity", "ratio"),
+        _fairness("predictive_equality", "difference"),
+        _fairness(
+            "equalized_odds", "difference", "Equalized odds, the larger of both differences", _ODDS
         ),
-        *_of_rate("predictive_parity"),
-        *_of_criterion("auc", (ROC_AUC.column,), difference=f"Difference of the {ROC_AUC.label}s"),
-        FairnessMetric(
-            name="max_abroca",
-            label="ABROCA, the largest area between the ROC curves of a group and of its "
-            "complement",
-            definition="",
-            better="low",
-            family="fairness",
-            of=ROC_AUC.sample_sizes,
-            criterion="abroca",
-            kind="area",
-            compares=(ROC_AUC.column,),
-        ),
+        _fairness("equalized_odds", "ratio", "Equalized odds, the smaller of both ratios", _ODDS),
+        _fairness("predictive_parity", "difference"),
+        _fairness("auc", "difference", f"Difference of the {ROC_AUC.label}s", _AUC),
+        replace(_fairness("abroca", "area", _LARGEST_AREA, _AUC), name="max_abroca", definition=""),
     )
 }
 # All metrics of comparison tables, in the order of rows; of some there are values only.

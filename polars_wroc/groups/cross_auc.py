@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from math import prod
 
 import polars as pl
@@ -132,9 +133,21 @@ def cross_auc(
     interval = Interval(level, method)
     read = read_source(frame)
     rows: Rows = read_rows(read, label, score, weight, by, pos_label)
-    rows = rows.across_groups(read, rows.group_keys)
-    limit = Limit("max_pairs", max_pairs, "pairs")
-    names = numbered_groups(rows, limit.holds(_number_of_pairs(rows))).cache()
+    key_names: dict[str, str] = {
+        f"{side}{key}": f"{side}{rows.name_of(key)}"
+        for side in (_POSITIVE, _NEGATIVE)
+        for key in rows.group_keys
+    }
+    within_limit = Limit("max_pairs", max_pairs, "pairs").holds(_number_of_pairs(rows))
+    measure = partial(_table, interval=interval, within_limit=within_limit)
+    table = rows.across_groups(read, [rows.group_keys], measure)
+    named = Rows(table, [*key_names, *rows.model_keys], rows.model_keys, names=key_names)
+    return like_input(frame, named.sorted_result(table, CROSS_COLUMNS))
+
+
+def _table(rows: Rows, *, eager: bool, interval: Interval, within_limit: pl.Expr) -> pl.LazyFrame:
+    del eager
+    names = numbered_groups(rows, within_limit).cache()
     pair_keys = [*_PAIR, *rows.model_keys]
     if rows.compiled:
         # Needs numba, which is an extra.
@@ -148,15 +161,12 @@ def cross_auc(
         measured = summarise(_pairs(rows, names), interval)
     gaps = _with_gaps(_complete(measured, rows, names), rows.model_keys)
     table = gaps.sort(pair_keys, maintain_order=True)
-    key_names: dict[str, str] = {}
     for side, number in zip((_POSITIVE, _NEGATIVE), _PAIR, strict=True):
         keys = {key: f"{side}{key}" for key in rows.group_keys}
         table = table.join(
             names.rename({GROUP: number} | keys), on=number, how="left", maintain_order="left"
         )
-        key_names |= {key: f"{side}{rows.name_of(own)}" for own, key in keys.items()}
-    named = Rows(table, [*key_names, *rows.model_keys], rows.model_keys, names=key_names)
-    return like_input(frame, named.sorted_result(table, CROSS_COLUMNS))
+    return table
 
 
 def _number_of_pairs(rows: Rows) -> pl.Expr:

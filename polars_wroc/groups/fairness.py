@@ -29,9 +29,10 @@ from polars_wroc.plans.config import run
 from polars_wroc.plans.formulas import in_columns
 from polars_wroc.plans.queries import (
     FrameT,
+    aggregate,
     collect,
     collect_all,
-    is_eager,
+    join_on_keys,
     like_input,
 )
 from polars_wroc.thresholds.confusion_matrix import ThresholdMetrics
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
 # The cells of groups, and what their AUCs are computed from.
 _Sums: TypeAlias = tuple[pl.LazyFrame, pl.LazyFrame]
 _AUC = ROC_AUC.column
+_ABROCA = next(metric.name for metric in FAIRNESS.values() if metric.kind == "area")
+_GROUPS = "__groups"
 
 
 @dataclass(frozen=True)
@@ -56,8 +59,8 @@ class _Fairness:
     metrics: ThresholdMetrics
     interval: Interval
     min_rows: int
-    # Whether groups are so few that each is compared with the rest.
-    within_limit: pl.Expr
+    # Of more groups none is compared with the rest.
+    max_groups: int
 
     def table(self, *, eager: bool) -> pl.LazyFrame:
         """Compute the rows of the table, by the engine that is to compute them."""
@@ -95,7 +98,8 @@ class _Fairness:
         tables: list[list[pl.LazyFrame]] = [[], [], []]
         for division in self.divisions:
             grouped = rows.regrouped(division.keys)
-            areas = distances_to_rest(grouped, self.within_limit, compiled, eager=eager)
+            within_limit = pl.len() <= self.max_groups
+            areas = distances_to_rest(grouped, within_limit, compiled, eager=eager)
             for part, table in zip((*sums_of(grouped), areas), tables, strict=True):
                 table.append(division.named_once(part.sort(grouped.keys), rows.model_keys))
         plans = [pl.concat(each) for each in tables]
@@ -106,7 +110,13 @@ class _Fairness:
         rates = in_columns(cells, self.metrics.steps, at_once=eager)
         aucs = summary_of(sums, self.interval, at_once=eager)
         tests = self.interval, self.min_rows
-        return fairness_rows(groups, rates, aucs, *tests, areas, at_once=eager)
+        found = fairness_rows(groups, rates, aucs, *tests, areas, at_once=eager)
+        numbers = aggregate(cells, within, {_GROUPS: pl.len()})
+        many = (pl.col(_GROUPS) > self.max_groups) & (pl.col("metric") == _ABROCA)
+        undefined = pl.col("reason").is_not_null()
+        reason = pl.when(many & undefined).then(pl.lit(f"more than {self.max_groups} groups"))
+        numbered = join_on_keys(found, numbers, within)
+        return numbered.with_columns(reason.otherwise("reason").alias("reason")).drop(_GROUPS)
 
 
 def fairness(
@@ -146,9 +156,10 @@ def fairness(
         AUC, and of each class of the complement too for an ABROCA; all rows for a selection rate,
         positives for a tpr, negatives for an fpr, rows predicted positive for a ppv.
     max_groups
-        With more groups than this ``max_abroca`` is null: in a plan its time, and of a LazyFrame
-        its memory, grow with the number of rows times the number of groups. On the compiled engine
-        (see `Config`) they grow with the number of rows, as those of all other metrics do.
+        With more groups than this ``max_abroca`` is null, and the ``reason`` says so: in a plan its
+        time, and of a LazyFrame its memory, grow with the number of rows times the number of
+        groups. On the compiled engine (see `Config`) they grow with the number of rows, as those of
+        all other metrics do.
     design
         Clusters, a `Survey` or `ReplicateWeights`: see `summary`. All
         limits and tests then use the variances of the design and its degrees of freedom.
@@ -174,10 +185,10 @@ def fairness(
           those of the rate that decides.
         - ``p_value`` of the test that all groups are alike, the same for a difference and its
           ratio; null for ``auc_difference``, which `audit` tests by the gaps of the groups.
-        - ``reason``: ``"undefined"`` where there is no difference, ratio or area; ``segment`` and
-          ``reference`` are null where fewer than two groups are left. Values that are undefined or
-          from too few rows are left out. Equalized odds need both rates. A ratio is undefined where
-          the larger rate is 0.
+        - ``reason``: ``"undefined"`` where there is no difference, ratio or area, ``"more than 200
+          groups"`` (or another ``max_groups``); ``segment`` and ``reference`` are null where fewer
+          than two groups are left. Values that are undefined or from too few rows are left out.
+          Equalized odds need both rates. A ratio is undefined where the larger rate is 0.
 
         ``max_abroca`` has the area as ``value``, the reference ``"rest"`` and no limits. Limits are
         within 0 and 1, and null where a group has no limits and for more than 10,000 groups. All
@@ -248,7 +259,7 @@ def fairness(
         msg = "exactly one of `threshold` and `selected` must be given; found none"
         raise ValueError(msg)
     least = arguments.whole_number("min_rows", min_rows, low=0)
-    within_limit = pl.len() <= arguments.whole_number("max_groups", max_groups, low=1)
+    max_groups = arguments.whole_number("max_groups", max_groups, low=1)
     survey = read_design(design)
     source = read_source(frame)
     name = score_name(source, score)
@@ -256,18 +267,16 @@ def fairness(
     given = source, label, score, weight, attributes, pos_label
     rows: Rows = read_rows(*given, survey=survey, selected=selected, called="attributes")
     divisions = read_attributes(rows, intersections)
-    rows = rows.across_groups(source, *(division.keys for division in divisions))
-    thresholds = common_threshold(rows, choice)
-    measured = _Fairness(
-        rows,
-        divisions,
-        thresholds,
-        ThresholdMetrics(level, designed=survey.given),
-        Interval(level, "score", designed=survey.given).for_rows(rows),
-        least,
-        within_limit,
-    )
-    found = measured.table(eager=is_eager(frame))
+    metrics = ThresholdMetrics(level, designed=survey.given)
+    interval = Interval(level, "score", designed=survey.given).for_rows(rows)
+
+    def table(rows: Rows, *, eager: bool) -> pl.LazyFrame:
+        thresholds = common_threshold(rows, choice)
+        limits = least, max_groups
+        measured = _Fairness(rows, divisions, thresholds, metrics, interval, *limits)
+        return measured.table(eager=eager)
+
+    found = rows.across_groups(source, [division.keys for division in divisions], table)
     if name is None:
         of_score = [metric.name for metric in FAIRNESS.values() if _AUC in metric.compares]
         found = found.filter(~pl.col("metric").is_in(of_score))

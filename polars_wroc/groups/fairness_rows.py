@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 import polars as pl
 
-from polars_wroc.groups.comparison_tests import limits_at, quantile_of
+from polars_wroc.groups.comparison_tests import limited
 from polars_wroc.groups.comparisons import (
     COMPARED_RATES,
     FAIRNESS,
@@ -25,11 +24,8 @@ from polars_wroc.inputs.rows import Rows
 from polars_wroc.metrics.auc_interval import Interval
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.metrics.score_interval import SKEWNESS
-from polars_wroc.plans.formulas import Fields, Step, in_columns, when
-from polars_wroc.plans.queries import (
-    join_on_keys,
-    over,
-)
+from polars_wroc.plans.formulas import Columns, Fields, Formula, in_columns, when
+from polars_wroc.plans.queries import join_on_keys, over
 from polars_wroc.stats.distributions import (
     chi_squared_p_value,
     f_p_value,
@@ -39,15 +35,12 @@ from polars_wroc.stats.distributions import (
 from polars_wroc.stats.proportions import (
     Estimate,
     Limits,
+    Proportion,
     difference_limits,
-    proportion,
     rate_score,
     ratio_limits,
 )
 from polars_wroc.stats.variances import design_df
-
-if TYPE_CHECKING:
-    pass
 
 # Of more groups than this not every pair is compared, but the ends of all limits.
 MOST_IN_PAIRS = 200
@@ -55,7 +48,7 @@ _AUC = ROC_AUC.column
 # Each criterion with the metrics it compares: it is as bad as the worst of them.
 _CRITERIA = {m.criterion: m.compares for m in FAIRNESS.values() if m.kind != "area"}
 _CRITERION, _GROUP, _GROUPS, _OTHER = "__criterion", "__group", "__groups", "__other"
-_QUANTILE, _METRICS = "__quantile", "__metrics"
+_METRICS = "__metrics"
 # Limits of the differences and ratios of all pairs.
 _ENDS = ("difference_low", "difference_high", "ratio_low", "ratio_high")
 # What a row has of the groups with the highest and with the lowest value.
@@ -130,13 +123,11 @@ def _largest_gaps(
         for criterion, metrics in _CRITERIA.items()
         for metric in metrics
     ]
-    steps: list[Step] = [partial(_quantiles, interval=interval), *limits_at(_QUANTILE, "own")]
     long = pl.concat(segments, how="diagonal")
-    limited = in_columns(long, steps, at_once=at_once)
-    ends = {end: pl.col(f"{_QUANTILE}_own_{end}") for end in Limits._fields}
     # Numbered, so that a group is not compared with itself.
-    numbered = limited.with_columns(value=pl.col("value_own"), **ends).with_row_index(_GROUP)
-    columns = [_CRITERION, _GROUP, _GROUPS, "metric", *_OF_GROUP, *ends, "size", "df"]
+    numbered = in_columns(long, [partial(_limits, interval=interval)], at_once=at_once)
+    numbered = numbered.with_row_index(_GROUP)
+    columns = [_CRITERION, _GROUP, _GROUPS, "metric", *_OF_GROUP, *Limits._fields, "size", "df"]
     groups = numbered.select(*within, *columns).cache()
     keys = [*within, _CRITERION, "metric"]
     limits = pl.concat([_of_pairs(groups, keys), _of_ends(groups, keys)])
@@ -159,7 +150,7 @@ def _segments_of(
     parts = interval.score_sizes(pl.col) | {"skew": pl.lit(SKEWNESS)}
     parts |= dict.fromkeys(("size", "slope_own", "inverse_df_own"), pl.lit(None, pl.Float64))
     if metric != _AUC:
-        rate = proportion(metric, pl.col)
+        rate = Proportion.named(metric, pl.col)
         parts = {"complement_own": 1 - rate.value, "skew": pl.lit(0.0)}
         parts |= dict.fromkeys(("size_low_own", "size_high_own"), rate.size)
         parts |= {"size": rate.effective_size, "slope_own": rate.slope}
@@ -179,8 +170,8 @@ def _segments_of(
     )
 
 
-def _quantiles(field: Fields, interval: Interval) -> dict[str, pl.Expr]:
-    """Add the quantiles of limits that hold for all groups and the metrics of a criterion."""
+def _limits(field: Fields, interval: Interval) -> Formula[Columns]:
+    """Add the value and limits that hold for all groups and the metrics of a criterion."""
     of_one, of_two = (
         simultaneous_quantile(1 - (1 - interval.level) / metrics, field(_GROUPS))
         for metrics in (1, 2)
@@ -190,7 +181,9 @@ def _quantiles(field: Fields, interval: Interval) -> dict[str, pl.Expr]:
         quantile = student_score(quantile, field("df"))
     else:
         quantile = rate_score(quantile, field("inverse_df_own"))
-    return {quantile_of(_QUANTILE, "own"): quantile}
+    (quantile,) = yield [quantile]
+    estimate = yield from limited("own", quantile, field)
+    return estimate._asdict()
 
 
 def _extremes(groups: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import polars as pl
 
 from polars_wroc.groups.categories import CategoryReference, Grouping
-from polars_wroc.groups.comparison_tests import LIMITS, SIDES, GapTests, is_rate, judged, tested
+from polars_wroc.groups.comparison_tests import SIDES, GapTests, judged, tested
 from polars_wroc.groups.comparisons import (
     OF_GROUP,
     OF_REFERENCE,
@@ -46,16 +46,18 @@ from polars_wroc.inputs.metric import Metric
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.metrics.auc_variance import auc_influences, units_of
 from polars_wroc.metrics.registry import ROC_AUC
-from polars_wroc.metrics.score_interval import SKEWNESS, ScoreInterval
+from polars_wroc.metrics.score_interval import SKEWNESS
 from polars_wroc.plans.config import run
 from polars_wroc.plans.formulas import (
+    Columns,
     Fields,
-    Step,
+    Formula,
     all_of,
-    as_struct,
     first_of,
     in_columns,
+    kept,
     min_of,
+    together,
     when,
 )
 from polars_wroc.plans.queries import FrameT, collect, join_on_keys
@@ -63,7 +65,7 @@ from polars_wroc.ranking.curve import CELL_SUMS
 from polars_wroc.ranking.placements import add_placements, row_curve, walked_class_counts
 from polars_wroc.ranking.sorting import by_descending_score
 from polars_wroc.stats.difference_tests import auc_difference_test
-from polars_wroc.stats.proportions import Limits, WeightedCount, rate_columns
+from polars_wroc.stats.proportions import Side, WeightedCount, rate_side
 from polars_wroc.stats.variances import DESIGN_DF, design_df, design_effect
 from polars_wroc.thresholds.registry import GAP_RATES
 from polars_wroc.thresholds.search import (
@@ -116,24 +118,9 @@ def added_up(parts: Sequence[Measured]) -> Measured:
 
 # How the cells of each side are named.
 NAMES_OF_SIDES: dict[str, Callable[[str], str]] = {"own": str, "other": other_name}
-_AUC_PARTS = ("value", "complement", "size_low", "size_high", "size_test", "pool")
 _COUNTS = tuple(
     f"{part}{end}" for part in ("counted", "others") for end in ("", "_squares", "_rows")
 )
-_SIDE_PARTS = (*_AUC_PARTS, *_COUNTS, "variance")
-# The difference that is tested is a share of that of both values. It may be off by the slack.
-# Limits of AUCs are corrected for skewness.
-_ROW_SCHEMA: dict[str, type[pl.DataType]] = {
-    "metric": pl.String,
-    **dict.fromkeys(("n", "n_reference"), pl.Int64),
-    **dict.fromkeys(("enough", "enough_for_test", "has_ratio", "of_all"), pl.Boolean),
-    **dict.fromkeys((f"{part}_{side}" for side in SIDES for part in _SIDE_PARTS), pl.Float64),
-    **dict.fromkeys(("gap", "share", "slack", "reference_value", "least"), pl.Float64),
-    **dict.fromkeys(("skew", "correlation", "df", "df_own"), pl.Float64),
-    "df_of_verdict": pl.Float64,
-    # Limits and p-value of a test on logits.
-    **dict.fromkeys((f"logit_{name}" for name in (*LIMITS, "p_value")), pl.Float64),
-}
 
 
 def with_references(
@@ -143,7 +130,7 @@ def with_references(
     sums, cells, survey = measured
     table = in_columns(in_columns(sums, reference.choosing), reference.steps, at_once=at_once)
     if survey is not None:
-        table = in_columns(survey.with_variances(table, reference), [_design_effects])
+        table = survey.with_variances(table, reference)
     if cells is not None:
         others = {other_name(name): reference.cell(pl.col(name)) for name in CELL_SUMS}
         table = join_on_keys(table, cells, keys).with_columns(**others)
@@ -151,47 +138,39 @@ def with_references(
 
 
 def compare(table: FrameT, keys: Sequence[str], reference: Reference, tests: GapTests) -> FrameT:
-    """Compare segments: a row for each metric, with p-values that are not adjusted yet."""
-    intervals = [each.interval(designed=tests.designed) for each in (OF_GROUP, OF_REFERENCE)]
-    table = in_columns(table, interval_steps(intervals))
-    columns = table.collect_schema().names()
-    rows = [] if tests.rates_alone else [_auc_row(intervals, reference, tests)]
-    if CELL_SUMS[0] in columns:
-        rows += [_rate_row(rate, reference, tests) for rate in GAP_RATES]
-    kept = [PLACE] if PLACE in columns else []
-    listed = table.select(
-        *keys,
-        *kept,
-        *OWN_WEIGHTS,
-        *(PAIR, REPEATED),
-        IS_REFERENCE,
-        reference.picked_from.alias(PICKED_FROM),
-        reference=reference.name,
-        row=pl.concat_list(_as_row(row) for row in rows),
-    )
-    long = listed.explode("row", empty_as_null=False).unnest("row")
-    both = in_columns(long, [partial(_rates, designed=tests.designed), _gaps_of_rates])
-    return tested(both, reference.partition_keys, tests, of_tables=True)
+    """Compare segments: a row for each metric, with p-values that are not adjusted yet.
 
-
-def _as_row(columns: dict[str, pl.Expr]) -> pl.Expr:
-    return as_struct(
-        {
-            name: columns.get(name, pl.lit(None)).cast(dtype, strict=False)
-            for name, dtype in _ROW_SCHEMA.items()
-        }
-    )
-
-
-def _design_effects(field: Fields) -> dict[str, pl.Expr]:
-    """Add how many times larger the variances are than if rows were independent."""
-    known = when(field(AUC_DF).is_not_null())
-    return {
-        each.column("design_effect"): known.then(
-            design_effect(field(rate_variance(name)), field(each.column("variance")))
+    The difference that is tested is a ``share`` of that of both values, and may be off by the
+    ``slack``. Limits of AUCs are corrected for skewness.
+    """
+    names = table.collect_schema().names()
+    of_segment = (PLACE, *keys, *OWN_WEIGHTS, PAIR, REPEATED, IS_REFERENCE)
+    shared = {name: pl.col(name) for name in of_segment if name in names}
+    shared[PICKED_FROM] = reference.picked_from
+    has_rates = CELL_SUMS[0] in names
+    if has_rates and not tests.rates_alone and isinstance(table, pl.LazyFrame):
+        # Used twice but computed once. Where it is used once, a cache would keep filters above it.
+        table = table.cache()
+    rows: list[FrameT] = []
+    if not tests.rates_alone:
+        aucs = in_columns(table, [partial(auc_sides, designed=tests.designed)])
+        rows.append(aucs.select(**shared, **_auc_row(reference, tests)))
+    if has_rates:
+        of_rates = {rate: _rate_row(rate, reference, tests) for rate in GAP_RATES}
+        # Of all rates in one step, which takes less time to plan than one of each.
+        wide = table.with_columns(
+            each.alias(f"__{rate}_{name}")
+            for rate, row in of_rates.items()
+            for name, each in row.items()
         )
-        for each, name in ((OF_GROUP, _AUC), (OF_REFERENCE, other_name(_AUC)))
-    }
+        wide = wide.cache() if isinstance(wide, pl.LazyFrame) else wide
+        counts = [
+            wide.select(**shared, **{name: pl.col(f"__{rate}_{name}") for name in row})
+            for rate, row in of_rates.items()
+        ]
+        rows.append(in_columns(pl.concat(counts), [partial(_rates, designed=tests.designed)]))
+    both = pl.concat(rows, how="diagonal")
+    return tested(both, reference.partition_keys, tests, of_tables=True)
 
 
 def _shared(name: str, metric: Metric, reference: Reference, tests: GapTests) -> dict[str, pl.Expr]:
@@ -201,13 +180,14 @@ def _shared(name: str, metric: Metric, reference: Reference, tests: GapTests) ->
     in_reference = [reference.sample_size(count) >= tests.min_rows for count in counts]
     row = {
         "metric": pl.lit(name),
+        "reference": reference.name,
         "n": min_of(counts),
         "n_reference": min_of(reference.rows(count) for count in counts),
         "enough": all_of(enough),
         "enough_for_test": all_of(*enough, *in_reference),
         "has_ratio": pl.lit(metric.has_ratio),
         "of_all": pl.lit(value=False),
-        "least": pl.lit(metric.least),
+        "least": pl.lit(metric.least, pl.Float64),
         "share": pl.lit(1.0),
         "slack": pl.lit(0.0),
     }
@@ -220,36 +200,31 @@ def _shared(name: str, metric: Metric, reference: Reference, tests: GapTests) ->
     return row
 
 
-def interval_steps(intervals: Sequence[ScoreInterval]) -> list[Step]:
-    """Steps to what limits and tests of AUCs rest on."""
-    return [step for each in intervals for step in (*each.steps, each.test_sizes)]
+def auc_sides(field: Fields, *, designed: bool = False) -> Formula[Columns]:
+    """Add what limits and tests of both AUCs rest on, with the design effects of a survey."""
+    compared = {OF_GROUP: _AUC, OF_REFERENCE: other_name(_AUC)}
+    effects = dict.fromkeys(compared, pl.lit(1.0))
+    if designed:
+        known = when(field(AUC_DF).is_not_null())
+        for each, name in compared.items():
+            of_rows = field(each.column("variance"))
+            effects[each] = known.then(design_effect(field(rate_variance(name)), of_rows))
+    effects = yield from kept(effects)
+    both = yield from together({each.name: each.side(field, effects[each]) for each in compared})
+    return {f"{p}_{name}": v for name, side in both.items() for p, v in side._asdict().items()}
 
 
-def auc_columns(intervals: Sequence[ScoreInterval]) -> dict[str, pl.Expr]:
-    """Name the columns of both AUCs, and of their difference."""
-    row = {
-        "gap": pl.col(DIFFERENCE),
-        "share": pl.col(SHARE),
-        "slack": pl.col(SLACK),
-        "reference_value": pl.col(REFERENCE_AUC),
-    }
-    for side, each in zip(SIDES, intervals, strict=True):
-        sizes = [each.inverse_size(end) for end in Limits._fields]
-        sizes += [each.test_size, each.pooling]
-        columns = zip(_AUC_PARTS, (each.auc, each.one_minus_auc, *sizes), strict=True)
-        row |= {f"{part}_{side}": pl.col(name) for part, name in columns}
-        # Of rates alone.
-        parts = ("slope", "events", "non_events", "inverse_df")
-        row |= {f"{part}_{side}": pl.lit(None, pl.Float64) for part in parts}
-    return row
+# What `auc_sides` and the references have of a comparison.
+OF_AUCS = (
+    *(DIFFERENCE, SHARE, SLACK, REFERENCE_AUC),
+    *(f"{part}_{side}" for side in SIDES for part in Side._fields),
+)
 
 
-def _auc_row(
-    intervals: Sequence[ScoreInterval], reference: Reference, tests: GapTests
-) -> dict[str, pl.Expr]:
+def _auc_row(reference: Reference, tests: GapTests) -> Columns:
     row = _shared(_AUC, ROC_AUC, reference, tests)
-    row |= auc_columns(intervals) | {"skew": pl.lit(SKEWNESS)}
-    if tests.method == "score":
+    row |= {name: pl.col(name) for name in OF_AUCS} | {"skew": pl.lit(SKEWNESS)}
+    if not tests.on_logits:
         return row
     picked_from = reference.picked_from if tests.picked else None
     test, own = _logit_test(tests.level, picked_from), OF_GROUP.estimate(pl.col).limits(tests.level)
@@ -291,29 +266,21 @@ def _rate_row(rate: str, reference: Reference, tests: GapTests) -> dict[str, pl.
     return row if share is None else row | {"share": 1 - share, "of_all": pl.lit(value=True)}
 
 
-def _rates(field: Fields, *, designed: bool) -> dict[str, pl.Expr]:
-    """Compute rates from their counts."""
-    columns: dict[str, pl.Expr] = {}
+def _rates(field: Fields, *, designed: bool) -> Formula[Columns]:
+    """Compute rates and gaps from the counts of both sides."""
+    columns: Columns = {}
     for side in SIDES:
         sums = [field(f"{part}_{side}") for part in _COUNTS]
         variance = field(f"variance_{side}") if designed else None
-        rate = rate_columns(WeightedCount(*sums[:3]), WeightedCount(*sums[3:]), variance)
-        for name, value in rate.items():
-            known = when(is_rate(field)).then(value)
-            of_auc = known.otherwise(field(f"{name}_{side}")) if name in _AUC_PARTS else known
-            columns[f"{name}_{side}"] = of_auc
-    return columns
-
-
-def _gaps_of_rates(field: Fields) -> dict[str, pl.Expr]:
-    own, other, share = field("value_own"), field("value_other"), field("share")
-    gap = when(~field(IS_REFERENCE)).then(share * (own - other))
+        rate = rate_side(WeightedCount(*sums[:3]), WeightedCount(*sums[3:]), variance)
+        columns |= {f"{part}_{side}": value for part, value in rate._asdict().items()}
+    columns = yield from kept(columns)
+    own, other, share = columns["value_own"], columns["value_other"], field("share")
     # The rate of all rows is a mean of those of the segment and of the others.
-    reference = when(field("of_all")).then((1 - share) * own + share * other).otherwise(other)
-    columns = {"gap": gap, "reference_value": reference}
-    return {
-        name: when(is_rate(field)).then(value).otherwise(field(name))
-        for name, value in columns.items()
+    of_all = when(field("of_all")).then((1 - share) * own + share * other)
+    return columns | {
+        "gap": when(~field(IS_REFERENCE)).then(share * (own - other)),
+        "reference_value": of_all.otherwise(other),
     }
 
 
@@ -376,51 +343,47 @@ class GroupGaps:
 
     def planned(self, within: Sequence[str] = ()) -> Measured:
         """Plan the sums of each segment, ``within`` strata of it, and cells at its threshold."""
-        rows, thresholds = self.rows, self.thresholds
-        keys = [*AUDIT_KEYS, *within, *rows.model_keys]
-        parts: list[Measured] = []
-        for division in self.divisions:
-            grouped = rows.regrouped([*division.keys, *within])
-            placed = place(by_descending_score(grouped), grouped)
+        thresholds, others = self.thresholds, [*within, *self.rows.model_keys]
+
+        def measured(division: Grouping) -> Measured:
+            rows = self.rows.regrouped([*division.keys, *within])
+            placed = place(by_descending_score(rows), rows)
             cells = survey = of_units = None
             if thresholds is not None:
-                cells = division.named(confusion_at(grouped, thresholds))
+                cells = division.named(confusion_at(rows, thresholds))
             if rows.design is not None:
                 placed = placed.cache()
                 if thresholds is not None:
-                    of_units = division.named(unit_cells(grouped, thresholds, grouped.keys))
-                influences = division.named(auc_influences(placed, grouped))
-                survey = SurveyGaps(keys, rows.design, influences, of_units)
-            aggregates = self.auc_sums.sums(row_curve()) | grouped.class_counts()
-            # Sorted, because the first of several groups with the highest AUC is the reference.
-            sums = grouped.aggregate(placed, aggregates).sort(grouped.keys)
-            sums = division.named_once(with_bin_slack(sums, grouped), [*within, *rows.model_keys])
-            parts.append(Measured(sums, cells, survey))
-        return added_up(parts)
+                    of_units = division.named(unit_cells(rows, thresholds, rows.keys))
+                influences = division.named(auc_influences(placed, rows))
+                survey = SurveyGaps([*AUDIT_KEYS, *others], rows.design, influences, of_units)
+            aggregates = self.auc_sums.sums(row_curve()) | rows.class_counts()
+            sums = rows.aggregate(placed, aggregates)
+            return Measured(_named_once(sums, rows, division, others), cells, survey)
+
+        return added_up([measured(division) for division in self.divisions])
 
     def _walked(self) -> Measured:
         """Sum each segment, and compute its cells at its threshold, by the compiled engine."""
         # Needs numba, which is an extra.
         from polars_wroc.ranking.compiled_rows import compile_rows  # noqa: PLC0415
 
-        rows, thresholds = self.rows, self.thresholds
-        compiled = compile_rows(rows, rows.model_keys)
-        types = rows.frame.collect_schema()
+        thresholds, models = self.thresholds, self.rows.model_keys
+        compiled, types = compile_rows(self.rows, models), self.rows.frame.collect_schema()
         smallest = None if thresholds is None else walked_confusion_at(compiled, thresholds)
-        parts: list[Measured] = []
-        for division in self.divisions:
-            grouped = rows.regrouped(division.keys)
-            keys = [pl.col(key).cast(types[key]) for key in grouped.keys]
-            walked = compiled.walk(grouped.group_keys).sums.sort(grouped.keys)
+
+        def measured(division: Grouping) -> Measured:
+            rows, cells = self.rows.regrouped(division.keys), None
+            keys = [pl.col(key).cast(types[key]) for key in rows.keys]
+            walked = compiled.walk(rows.group_keys).sums
             columns = self.auc_sums.walk_sums() | walked_class_counts()
-            sums = walked.select(*grouped.keys, **columns).lazy().with_columns(keys)
-            sums = division.named_once(with_bin_slack(sums, grouped), rows.model_keys)
-            cells = None
+            sums = walked.select(*rows.keys, **columns).lazy().with_columns(keys)
             if smallest is not None:
-                cells = grouped.aggregate(smallest, cells_added_up()).with_columns(keys)
-                cells = division.named(cells)
-            parts.append(Measured(sums, cells))
-        return added_up(parts)
+                added = rows.aggregate(smallest, cells_added_up()).with_columns(keys)
+                cells = division.named(added)
+            return Measured(_named_once(sums, rows, division, models), cells)
+
+        return added_up([measured(division) for division in self.divisions])
 
     def table(self) -> pl.LazyFrame:
         """Compute the gaps, by the engine that is to compute them."""
@@ -444,3 +407,11 @@ class GroupGaps:
         if at_once:
             return judged(collect(rows), self.partition_keys, tests).lazy()
         return judged(rows, self.partition_keys, tests)
+
+
+def _named_once(
+    sums: pl.LazyFrame, rows: Rows, division: Grouping, others: Sequence[str]
+) -> pl.LazyFrame:
+    """Name the segments of sums, each of which has a name of its own."""
+    # Sorted, because the first of several groups with the highest AUC is the reference.
+    return division.named_once(with_bin_slack(sums.sort(rows.keys), rows), others)

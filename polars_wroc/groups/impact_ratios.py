@@ -19,18 +19,15 @@ from polars_wroc.groups.categories import (
     read_categories,
 )
 from polars_wroc.groups.comparison_tests import (
-    COMMON,
     RATIOS,
     SIDES,
-    difference_test,
+    gap_difference,
     has_few_events,
-    limits_at,
+    limited,
     p_value_of_picked,
-    quantile_of,
     rate_p_value,
-    rates_of_rows,
     ratio_of,
-    side_at,
+    side_of,
 )
 from polars_wroc.groups.comparisons import (
     ALIKE,
@@ -71,7 +68,16 @@ from polars_wroc.inputs.decisions import (
 from polars_wroc.inputs.designs import Design, SampleDesign, read_design
 from polars_wroc.inputs.frames import require_groups
 from polars_wroc.inputs.rows import IntoColumns, read_source
-from polars_wroc.plans.formulas import Fields, Step, in_columns, when
+from polars_wroc.plans.formulas import (
+    Columns,
+    Fields,
+    Formula,
+    Step,
+    in_columns,
+    kept,
+    together,
+    when,
+)
 from polars_wroc.plans.queries import (
     FrameT,
     aggregate,
@@ -87,6 +93,7 @@ from polars_wroc.stats.difference_tests import (
     Exact,
     adjusted,
     check_options,
+    common_value_test,
 )
 from polars_wroc.stats.distributions import (
     simultaneous_quantile,
@@ -94,7 +101,7 @@ from polars_wroc.stats.distributions import (
     student_score,
     upper_quantile,
 )
-from polars_wroc.stats.proportions import TOLERANCE, rate_columns, rate_quantile, rate_score
+from polars_wroc.stats.proportions import TOLERANCE, Side, rate_quantile, rate_score, rate_side
 from polars_wroc.stats.variances import DESIGN_DF, design_df
 from polars_wroc.thresholds.rules import max_selection_rate
 from polars_wroc.thresholds.search import (
@@ -113,15 +120,11 @@ from polars_wroc.thresholds.search import (
 MIN_SHARE = 0.02
 _RATE = "selection_rate"
 _SUMS = (*CELL_SUMS, ROWS_SELECTED, ROWS_REJECTED, ROWS_MISSING)
-_PARTS = (
-    *("value", "complement", "pool", "size_low", "size_high", "slope"),
-    *("events", "non_events", "inverse_df"),
-)
+# Of rates alone.
+_PARTS = Side._fields[:-1]
 # Whether a category, then also its reference, has enough rows to be judged.
 _ENOUGH = "__enough"
 _GROUPS, _IS_NAMED = "__groups", "__is_named"
-# Quantiles of the limits of a rate, and of those of all ratios at once.
-_QUANTILE, _JOINT_QUANTILE = "__quantile", "__joint_quantile"
 
 
 @dataclass(frozen=True)
@@ -146,14 +149,12 @@ class ImpactRatios:
         chosen = self.categories.with_highest(marked, pl.col("value_own"))
         names = [SEGMENT, "n", _ENOUGH, *(f"{part}_own" for part in _PARTS)]
         compared = self.categories.with_reference(chosen, names).with_columns(**self._numbers())
-        steps: list[Step] = [self._both]
+        compared = in_columns(compared, [self._both])
+        steps: list[Step] = [self._ratios, p_value_of_picked]
         if units is not None:
             group = Reference(self.categories.partition_keys, "row")
-            compared = units.with_variances(in_columns(compared, steps), group)
-            steps = []
-        test = difference_test(designed=True).steps if units else [*COMMON.steps, rates_of_rows]
-        limits = [*limits_at(_QUANTILE, "own"), *limits_at(_JOINT_QUANTILE)]
-        steps += [self._quantiles, *test, *limits, self._ratios, p_value_of_picked]
+            compared = units.with_variances(compared, group)
+            steps = [_by_design, *steps]
         tested = in_columns(compared, steps, at_once=self.at_once)
         judged: list[Step] = [self._verdicts, self._reasons]
         return in_columns(adjusted(tested, self.adjust), judged, at_once=self.at_once)
@@ -192,7 +193,7 @@ class ImpactRatios:
             selected, rejected = rejected, selected
         # Both rates have the same variance.
         variance = field(rate_variance(_RATE)) if self.designed else None
-        rate = rate_columns(selected, rejected, variance)
+        rate = rate_side(selected, rejected, variance)
         # Null where no row has a score and so there is no median.
         n = (field(ROWS_SELECTED) + field(ROWS_REJECTED)).fill_null(0)
         weight = reduce(add, (field(name) for name in CELLS))
@@ -202,7 +203,7 @@ class ImpactRatios:
             "n_missing": field(ROWS_MISSING),
             "weight": when(n == 0).then(0.0).otherwise(cell(weight)),
             "n_selected": field(ROWS_SELECTED).fill_null(0),
-            **{f"{part}_own": rate[part] for part in _PARTS},
+            **{f"{part}_own": getattr(rate, part) for part in _PARTS},
         }
 
     def _both(self, field: Fields) -> dict[str, pl.Expr]:
@@ -221,46 +222,36 @@ class ImpactRatios:
             _ENOUGH: field(_ENOUGH) & field(other_name(_ENOUGH)),
         }
 
-    def _quantiles(self, field: Fields) -> dict[str, pl.Expr]:
-        """Add the quantiles of the limits of one rate, and of those of all ratios at once."""
-        tail = (1 + self.level) / 2
+    def _ratios(self, field: Fields) -> Formula[Columns]:
+        """Compare each rate with that of the reference; limits hold for all ratios at once."""
         groups, is_named = field(_GROUPS), field(_IS_NAMED)
         # Sidak's, for independent comparisons with one category that was named.
         several = when(groups > 1).then(groups - 1)
         named = upper_quantile((1 - self.level ** (1 / several)) / 2)
         highest = simultaneous_quantile(self.level, groups)
         joint = when(is_named).then(named).otherwise(highest)
-        columns = {PICKED_FROM: when(~is_named).then(groups)}
-        joint_of = [quantile_of(_JOINT_QUANTILE, side) for side in SIDES]
-        if not self.designed:
-            lost = [field(f"inverse_df_{side}") for side in SIDES]
-            scores = {n: rate_score(joint, each) for n, each in zip(joint_of, lost, strict=True)}
-            own = {quantile_of(_QUANTILE, "own"): rate_quantile(tail, lost[0])}
-            return columns | scores | own
-        df = design_df(field)
-        own_quantile = student_quantile(tail, design_df(field, own_df(DESIGN_DF)))
-        return columns | {
-            "df": df,
-            "correlation": correlation(_RATE, field),
-            quantile_of(_QUANTILE, "own"): own_quantile,
-            **dict.fromkeys(joint_of, student_score(joint, df)),
-        }
-
-    def _ratios(self, field: Fields) -> dict[str, pl.Expr]:
-        own = side_at("own", _QUANTILE, field)
-        ratio = ratio_of(_JOINT_QUANTILE, field, designed=self.designed)
+        tail, (own, other) = (1 + self.level) / 2, (side_of(side, field) for side in SIDES)
+        if self.designed:
+            quantiles = dict.fromkeys(SIDES, student_score(joint, field("df")))
+            quantiles["alone"] = student_quantile(tail, design_df(field, own_df(DESIGN_DF)))
+            _, p_value = yield from gap_difference(field, designed=True).tested()
+        else:
+            quantiles = {name: rate_score(joint, field(f"inverse_df_{name}")) for name in SIDES}
+            quantiles["alone"] = rate_quantile(tail, own.inverse_df)
+            p_value, _ = yield from common_value_test(own, other)
+            p_value = yield from rate_p_value(own, other, field, p_value, self.exact)
+        quantiles = yield from kept(quantiles)
+        shown = yield from limited("own", quantiles["alone"], field)
+        sides = yield from together({side: limited(side, quantiles[side], field) for side in SIDES})
+        ratio = ratio_of(sides["own"], sides["other"], field, designed=self.designed)
         tested = when(_is_tested(field))
-        p_value = (
-            field(difference_test(designed=True).p_value)
-            if self.designed
-            else rate_p_value(field, self.exact)
-        )
         limits = {name: tested.then(end) for name, end in zip(RATIOS[1:], ratio[1:], strict=True)}
         return {
+            PICKED_FROM: when(~is_named).then(groups),
             "metric": pl.lit(IMPACT.name),
-            "value": own.value,
-            "value_low": own.low,
-            "value_high": own.high,
+            "value": shown.value,
+            "value_low": shown.low,
+            "value_high": shown.high,
             "ratio": when(~field(UNKNOWN)).then(ratio.value),
             **limits,
             "p_value": tested.then(p_value),
@@ -300,6 +291,11 @@ class ImpactRatios:
         )
         # What is shown is the ratio.
         return {"reason": reason, "gap": pl.lit(None, pl.Float64)}
+
+
+def _by_design(field: Fields) -> Columns:
+    """Add the degrees of freedom and the correlation of both rates."""
+    return {"df": design_df(field), "correlation": correlation(_RATE, field)}
 
 
 def _added(columns: Iterable[str]) -> dict[str, pl.Expr]:

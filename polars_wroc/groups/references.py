@@ -17,19 +17,22 @@ from polars_wroc.groups.comparisons import (
     SQUARES,
     AucSums,
     large_enough,
+    max_over,
     relative_pairs,
+    sum_of_others_over,
+    sum_over,
 )
 from polars_wroc.inputs.columns import AUDIT_KEYS, CLUSTER, MISSING, STRATUM
 from polars_wroc.inputs.designs import Replicates, SampleDesign
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.metrics.auc_variance import AUC_INFLUENCE, Units, units_of
 from polars_wroc.plans.formulas import (
+    Columns,
     Fields,
+    Formula,
     Step,
     first_of,
-    max_over,
-    sum_of_others_over,
-    sum_over,
+    kept,
     when,
 )
 from polars_wroc.plans.queries import (
@@ -63,15 +66,15 @@ _ROUNDING = 1e-14
 
 # The pairs of a positive and a negative row of a group, and those of all other groups; relative.
 PAIRS, OTHER_PAIRS = "__pairs", "__other_pairs"
-# A part of each group times its pairs, or their square, and that of the degrees of freedom.
-_TERM, _DF_PART = "__term_", "of_df"
+# The powers of the pairs that weight the parts of a group, and the part of the degrees of freedom.
+_OF_DF = "of_df"
 _POWERS = dict.fromkeys(MEANS, 1) | dict.fromkeys(SQUARES, 2)
 
 
 # The AUC of the reference and the difference from it, which is a share of that of `OF_GROUP` and
 # `OF_REFERENCE` where the reference includes the group; and the largest change that score bins can
 # make to it.
-REFERENCE_AUC, DIFFERENCE, SHARE, SLACK = "__reference_auc", "__difference", "__share", "__slack"
+REFERENCE_AUC, DIFFERENCE, SHARE, SLACK = "reference_value", "gap", "share", "slack"
 
 
 class UnitWeights(NamedTuple):
@@ -116,16 +119,15 @@ class Reference:
     @property
     def steps(self) -> list[Step]:
         """Steps from sums to `OF_GROUP`, `OF_REFERENCE` and `DIFFERENCE`, after `choosing`."""
-        return [*([] if self._choice else self.own.steps), *self._compared, self.difference]
+        own = self.own.steps if self.best_of is None else []
+        return [*own, self.compared, self.difference]
 
     @property
     def choosing(self) -> list[Step]:
         """Steps from sums to `IS_REFERENCE`, if it is not marked yet."""
-        return [*self.own.steps, *self._choice] if self._choice else []
-
-    @property
-    def _choice(self) -> list[Step]:
-        return [] if self.best_of is None else [partial(self._best, least=self.best_of)]
+        if self.best_of is None:
+            return []
+        return [*self.own.steps, partial(self._best, least=self.best_of)]
 
     @property
     def picked_from(self) -> pl.Expr:
@@ -142,12 +144,8 @@ class Reference:
             PICKED_FROM: over(candidate.count().cast(pl.Int64), self.partition_keys),
         }
 
-    @property
-    def _compared(self) -> list[Step]:
-        """Steps to `OF_REFERENCE`."""
-        return [self._of_chosen]
-
-    def _of_chosen(self, field: Fields) -> dict[str, pl.Expr]:
+    def compared(self, field: Fields) -> Columns | Formula[Columns]:
+        """Add `OF_REFERENCE`."""
         parts = OF_GROUP.parts(field)
         of_reference = {part: self.cell(value, field) for part, value in parts.items()}
         return OF_REFERENCE.columns(of_reference)
@@ -206,43 +204,28 @@ class Rest(Reference):
     Pairs of rows of different groups do not count.
     """
 
-    @property
-    def _compared(self) -> list[Step]:
-        return [self._pairs, self._other_pairs, self._terms, self._mean, self._rest_of_mean]
-
-    def _pairs(self, field: Fields) -> dict[str, pl.Expr]:
+    def compared(self, field: Fields) -> Formula[Columns]:
+        """Average the parts of the other groups; those without weight add nothing."""
+        own = OF_GROUP.parts_with_variances(field)
         pairs = relative_pairs(map(field, OWN_WEIGHTS), self.partition_keys, field)
         known = field(OF_GROUP.column("auc")).is_not_null()
-        return {PAIRS: when(known).then(pairs).otherwise(0.0)}
-
-    def _other_pairs(self, field: Fields) -> dict[str, pl.Expr]:
-        return {OTHER_PAIRS: sum_of_others_over(field(PAIRS), self.partition_keys, field)}
-
-    def _terms(self, field: Fields) -> dict[str, pl.Expr]:
-        """Weight the parts of each group; those without weight add nothing."""
-        pairs, own = field(PAIRS), OF_GROUP.parts_with_variances(field)
-        of_df = when(own["variance"] > 0).then(own["variance"] ** 2 / own["df"]).otherwise(0.0)
-        weighted = {name: pairs**power * own[name] for name, power in _POWERS.items()}
-        weighted |= {_DF_PART: pairs**4 * of_df}
-        return {
-            f"{_TERM}{name}": when(pairs > 0).then(term).otherwise(0.0)
-            for name, term in weighted.items()
-        }
-
-    def _mean(self, field: Fields) -> dict[str, pl.Expr]:
-        others = when(field(OTHER_PAIRS) > 0).then(field(OTHER_PAIRS))
-        parts = {
-            name: self._sum(field(f"{_TERM}{name}"), field) / others**power
-            for name, power in _POWERS.items()
-        }
-        return OF_REFERENCE.columns(parts)
-
-    def _rest_of_mean(self, field: Fields) -> dict[str, pl.Expr]:
-        others = when(field(OTHER_PAIRS) > 0).then(field(OTHER_PAIRS))
-        of_variance = self._sum(field(f"{_TERM}{_DF_PART}"), field) / others**4
-        variance = field(OF_REFERENCE.column("variance"))
-        complement = field(OF_REFERENCE.column("one_minus_auc"))
-        return OF_REFERENCE.columns({"auc": 1 - complement, "df": variance**2 / of_variance})
+        (pairs,) = yield [when(known).then(pairs).otherwise(0.0)]
+        (of_others,) = yield [sum_of_others_over(pairs, self.partition_keys, field)]
+        variance = own["variance"]
+        of_df = when(variance > 0).then(variance**2 / own["df"]).otherwise(0.0)
+        terms = {name: pairs**power * own[name] for name, power in _POWERS.items()}
+        terms[_OF_DF] = pairs**4 * of_df
+        terms = yield from kept(
+            {name: when(pairs > 0).then(term).otherwise(0.0) for name, term in terms.items()}
+        )
+        others = when(of_others > 0).then(of_others)
+        powers = _POWERS | {_OF_DF: 4}
+        parts = yield from kept(
+            {name: self._sum(term, field) / others ** powers[name] for name, term in terms.items()}
+        )
+        parts["df"] = parts["variance"] ** 2 / parts.pop(_OF_DF)
+        parts["auc"] = 1 - parts["one_minus_auc"]
+        return {PAIRS: pairs, OTHER_PAIRS: of_others} | OF_REFERENCE.columns(parts)
 
     def _sum(self, terms: pl.Expr, field: Fields) -> pl.Expr:
         """Add up the terms of the other groups; null where one of them has none."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
@@ -26,10 +26,17 @@ from polars_wroc.inputs.columns import SCORE, WEIGHT, IntoWeight
 from polars_wroc.inputs.decisions import Unknown
 from polars_wroc.inputs.frames import read_rows, require_groups
 from polars_wroc.inputs.rows import IntoColumns, Rows, polars_frame
-from polars_wroc.plans.formulas import Fields, in_columns
+from polars_wroc.plans.formulas import Columns, Fields, Formula, in_columns
 from polars_wroc.plans.queries import FrameT, join_on_keys, like_input
 from polars_wroc.stats.distributions import student_p_value, student_quantile
-from polars_wroc.stats.moments import combined, moment_columns, moments, moments_of_rows, others
+from polars_wroc.stats.moments import (
+    Moments,
+    combined,
+    moment_columns,
+    moments,
+    moments_of_rows,
+    others,
+)
 from polars_wroc.stats.proportions import TOLERANCE, is_exact
 
 Denominator: TypeAlias = Literal["overall", "pooled", "reference"]
@@ -53,16 +60,8 @@ SMD_COLUMNS = (
 # Of a category, of all known ones, of all rows, and of the reference.
 _OWN, _KNOWN, _ALL = "category", "known", "all_rows"
 _OTHER = other_name(_OWN)
-_MOVED, _LEFT, _MEAN = "moved", "left", "__mean_of_rest"
 # The samples whose mean variance is the square of each denominator.
 _BEHIND = {"overall": (_ALL,), "pooled": (_OWN, _OTHER), "reference": (_OTHER,)}
-_SQUARE, _SE, _DF = "__squared_denominator", "__se_of_smd", "__df_of_smd"
-# Of both groups: 1 divided by their effective numbers of rows, and their parts of the variance.
-_H2, _VARIANCE = (
-    {name: f"__{part}_of_{name}" for name in (_OWN, _OTHER)} for part in ("h2", "variance")
-)
-# The part of all other rows.
-_LEFT_OVER = "__variance_of_other_rows"
 # With fewer effective rows in a group there are no limits.
 FEWEST_ROWS = 25
 
@@ -85,8 +84,7 @@ class SmdTable:
         compared = self._with_reference(self._with_rest(self.categories.marked(weighed)))
         models = self.categories.models
         compared = join_on_keys(compared, _named(_ALL, cells, models), models)
-        steps = [self._denominators, _differences, self._errors, _standard_error, self._shown]
-        return self.categories.ordered(in_columns(compared, steps), SMD_COLUMNS)
+        return self.categories.ordered(in_columns(compared, [self._compared]), SMD_COLUMNS)
 
     def _cells(self, rows: Rows) -> pl.LazyFrame:
         """Return the moments of all keys crossed."""
@@ -100,7 +98,7 @@ class SmdTable:
         """Add the moments of the other known categories of each one, as `_OTHER`."""
         table, keys = table.cache(), self.categories.partition_keys
         joined = join_on_keys(table, _named(_KNOWN, table.filter(~pl.col(UNKNOWN)), keys), keys)
-        return in_columns(joined, [_moved, _left, _rest])
+        return in_columns(joined, [_rest])
 
     def _with_reference(self, table: pl.LazyFrame) -> pl.LazyFrame:
         """Replace the rest where a category is named as reference, and name all references."""
@@ -117,20 +115,55 @@ class SmdTable:
             for column, own in columns.items()
         )
 
-    def _denominators(self, field: Fields) -> dict[str, pl.Expr]:
-        variances = [moments(name, field).variance for name in _BEHIND[self.denominator]]
-        square = reduce(add, variances) / len(variances)
-        return {_SQUARE: pl.when((square > 0) & square.is_finite()).then(square)}
-
-    def _errors(self, field: Fields) -> dict[str, pl.Expr]:
-        """Add the variance, from the influences of rows on both means and the denominator.
-
-        The rows of a sample behind the denominator have an influence on it of ``slope`` times the
-        squared deviation from their centre less its mean. In each of both groups the squares are
-        too small by the factor ``1 - h2``, as a variance about the group's own mean is.
-        """
-        smd, square = field("smd"), field(_SQUARE)
+    def _compared(self, field: Fields) -> Formula[Columns]:
+        """Compute what is shown of each category."""
         samples = {name: moments(name, field) for name in (_OWN, _OTHER, _ALL)}
+        own, other = samples[_OWN], samples[_OTHER]
+        variances = [samples[name].variance for name in _BEHIND[self.denominator]]
+        square = reduce(add, variances) / len(variances)
+        (square,) = yield [pl.when((square > 0) & square.is_finite()).then(square)]
+        difference, smd = yield [
+            own.centre - other.centre,
+            _finite((own.centre - other.centre) / square.sqrt()),
+        ]
+        parts, h2 = self._errors(samples, smd, square)
+        *parts, of_own, of_other = yield [*parts, *h2]
+        # Satterthwaite's degrees of freedom.
+        total, h2 = reduce(add, parts), [of_own, of_other]
+        groups = zip(parts, h2, strict=False)
+        inverse = reduce(add, ((part / total) ** 2 * each / (1 - each) for part, each in groups))
+        se, df = yield [total.sqrt(), (1 / inverse).clip(lower_bound=1.0)]
+        known, is_known = pl.when(~field(UNKNOWN)), ~field(UNKNOWN) & ~field(IS_REFERENCE)
+        few = pl.max_horizontal(h2) * FEWEST_ROWS > 1 + TOLERANCE
+        noted = pl.when(is_known & few).then(pl.lit(f"{FEW}{FEWEST_ROWS} rows"))
+        limited = is_known & ~few & (se > 0) & se.is_finite()
+        tested = pl.when(field(COMPARED) & limited)
+        margin = student_quantile((1 + self.level) / 2, df) * se
+        return {
+            "mean_score": _finite(own.centre),
+            "sd_score": _finite(own.variance.sqrt()),
+            REFERENCE: known.then(field(REFERENCE)),
+            "reference_mean": known.then(_finite(other.centre)),
+            "difference": known.then(_finite(difference)),
+            "denominator_sd": known.then(square.sqrt()),
+            "smd": known.then(smd),
+            "smd_low": pl.when(limited).then(smd - margin),
+            "smd_high": pl.when(limited).then(smd + margin),
+            "p_value": tested.then(student_p_value(smd / se, df)),
+            "excluded": field("excluded").fill_null(noted),
+        }
+
+    def _errors(
+        self, samples: Mapping[str, Moments], smd: pl.Expr, square: pl.Expr
+    ) -> tuple[list[pl.Expr], list[pl.Expr]]:
+        """Return the parts of the variance, and the inverse effective sizes of both groups.
+
+        The variance follows from the influences of rows on both means and the denominator. The
+        rows of a sample behind the denominator have an influence on it of ``slope`` times the
+        squared deviation from their centre less its mean. In each of both groups the squares are
+        too small by the factor ``1 - h2``, as a variance about the group's own mean is. The last
+        part is that of all other rows.
+        """
         behind = _BEHIND[self.denominator]
         slopes = {name: -smd / (2 * square * len(behind) * samples[name].weight) for name in behind}
         # The influences of the rows of a sample add up to 0.
@@ -142,7 +175,7 @@ class SmdTable:
 
         # Of rows in neither group, which are behind the denominator of all rows only.
         left = on_denominator(samples[_ALL].powers, _ALL) if _ALL in behind else pl.lit(0.0)
-        columns: dict[str, pl.Expr] = {}
+        parts, sizes = [], []
         for name, sign in ((_OWN, 1), (_OTHER, -1)):
             each = samples[name]
             of_mean = sign / (each.weight * square.sqrt())
@@ -156,66 +189,22 @@ class SmdTable:
                 variance += spread + 2 * of_mean * slopes[sample] * product
                 left -= spread if sample == _ALL else 0.0
             h2 = (each.powers[0] / each.weight / each.weight).fill_nan(None)
-            columns |= {_H2[name]: h2, _VARIANCE[name]: variance.clip(lower_bound=0.0) / (1 - h2)}
+            parts.append(variance.clip(lower_bound=0.0) / (1 - h2))
+            sizes.append(h2)
         sums = [each.powers[0] for each in samples.values()]
         sums.append(reduce(add, (samples[name].powers[4] for name in behind)))
         exact = pl.all_horizontal(is_exact(each) for each in sums)
-        return columns | {_LEFT_OVER: pl.when(exact).then(left.clip(lower_bound=0.0))}
-
-    def _shown(self, field: Fields) -> dict[str, pl.Expr]:
-        own, other = (moments(name, field) for name in (_OWN, _OTHER))
-        smd, se = field("smd"), field(_SE)
-        known = pl.when(~field(UNKNOWN))
-        compared = ~field(UNKNOWN) & ~field(IS_REFERENCE)
-        few = pl.max_horizontal(field(h2) for h2 in _H2.values()) * FEWEST_ROWS > 1 + TOLERANCE
-        noted = pl.when(compared & few).then(pl.lit(f"{FEW}{FEWEST_ROWS} rows"))
-        limited = compared & ~few & (se > 0) & se.is_finite()
-        tested = pl.when(field(COMPARED) & limited)
-        margin = student_quantile((1 + self.level) / 2, field(_DF)) * se
-        return {
-            "mean_score": _finite(own.centre),
-            "sd_score": _finite(own.variance.sqrt()),
-            REFERENCE: known.then(field(REFERENCE)),
-            "reference_mean": known.then(_finite(other.centre)),
-            "difference": known.then(_finite(field("difference"))),
-            "denominator_sd": known.then(field(_SQUARE).sqrt()),
-            "smd": known.then(smd),
-            "smd_low": pl.when(limited).then(smd - margin),
-            "smd_high": pl.when(limited).then(smd + margin),
-            "p_value": tested.then(student_p_value(smd / se, field(_DF))),
-            "excluded": field("excluded").fill_null(noted),
-        }
+        return [*parts, pl.when(exact).then(left.clip(lower_bound=0.0))], sizes
 
 
-def _standard_error(field: Fields) -> dict[str, pl.Expr]:
-    """Add the standard error and Satterthwaite's degrees of freedom."""
-    total = reduce(add, (field(name) for name in (*_VARIANCE.values(), _LEFT_OVER)))
-    groups = [(field(_VARIANCE[name]) / total, field(_H2[name])) for name in (_OWN, _OTHER)]
-    inverse = reduce(add, (share**2 * h2 / (1 - h2) for share, h2 in groups))
-    return {_SE: total.sqrt(), _DF: (1 / inverse).clip(lower_bound=1.0)}
-
-
-def _differences(field: Fields) -> dict[str, pl.Expr]:
-    difference = moments(_OWN, field).centre - moments(_OTHER, field).centre
-    return {"difference": difference, "smd": _finite(difference / field(_SQUARE).sqrt())}
-
-
-def _moved(field: Fields) -> dict[str, pl.Expr]:
-    """Move the moments of a category to the mean of all known ones."""
-    return moments(_OWN, field).about(moments(_KNOWN, field).centre).columns(_MOVED)
-
-
-def _left(field: Fields) -> dict[str, pl.Expr]:
-    """Add the moments of the other categories, about the mean of all, and their own mean."""
-    own, known, part = (moments(name, field) for name in (_OWN, _KNOWN, _MOVED))
-    left = others(known, part)
+def _rest(field: Fields) -> Formula[Columns]:
+    """Add the moments of the other known categories, about their own mean."""
+    own, known = moments(_OWN, field), moments(_KNOWN, field)
+    part = yield from own.about(known.centre).kept()
+    left = yield from others(known, part).kept()
     shift = own.weight * (own.centre - known.centre).fill_null(0.0)
-    mean = pl.when(left.weight > 0).then(known.centre - shift / left.weight)
-    return left.columns(_LEFT) | {_MEAN: mean}
-
-
-def _rest(field: Fields) -> dict[str, pl.Expr]:
-    return moments(_LEFT, field).about_mean(field(_MEAN)).columns(_OTHER)
+    (mean,) = yield [pl.when(left.weight > 0).then(known.centre - shift / left.weight)]
+    return left.about_mean(mean).columns(_OTHER)
 
 
 def _named(name: str, parts: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import polars as pl
 
@@ -117,7 +118,14 @@ def subgroup_auc(
     interval = Interval(level, method)
     read = read_source(frame)
     rows: Rows = read_rows(read, label, score, weight, by, pos_label)
-    rows = rows.across_groups(read, rows.group_keys)
+    table = partial(_table, interval=interval, power=power, within_limit=within_limit)
+    scored = rows.across_groups(read, [rows.group_keys], table)
+    return like_input(frame, rows.result(scored, SUBGROUP_COLUMNS))
+
+
+def _table(
+    rows: Rows, *, eager: bool, interval: Interval, power: float, within_limit: pl.Expr
+) -> pl.LazyFrame:
     groups = rows.group_keys
     if rows.compiled:
         # Needs numba, which is an extra.
@@ -135,12 +143,10 @@ def subgroup_auc(
     parts |= {name: across.filter(pl.col(_SAMPLE) == name) for name in _SAMPLES[1:]}
     for name, part in parts.items():
         table = join_on_keys(table, _named(part, name, rows.keys), rows.keys)
-    eager = isinstance(read, pl.DataFrame)
     table = join_on_keys(table, distances_to_rest(rows, within_limit, eager=eager), rows.keys)
     auc = overall.select(*rows.model_keys, pl.col("auc").alias(_OVERALL))
     table = join_on_keys(table, auc, rows.model_keys)
-    scored = table.with_columns(**_means(rows.model_keys, power)).with_columns(_final_score())
-    return like_input(frame, rows.result(scored, SUBGROUP_COLUMNS))
+    return table.with_columns(**_means(rows.model_keys, power)).with_columns(_final_score())
 
 
 def _group(key: str) -> str:

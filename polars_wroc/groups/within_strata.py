@@ -24,11 +24,11 @@ from polars_wroc.groups.comparisons import (
 )
 from polars_wroc.groups.gaps import (
     NAMES_OF_SIDES,
+    OF_AUCS,
     GroupGaps,
     Measured,
-    auc_columns,
+    auc_sides,
     compare,
-    interval_steps,
     with_references,
 )
 from polars_wroc.groups.references import (
@@ -41,10 +41,10 @@ from polars_wroc.groups.references import (
 )
 from polars_wroc.inputs.arguments import shown
 from polars_wroc.metrics.registry import ROC_AUC
-from polars_wroc.plans.formulas import Fields, Step, in_columns
+from polars_wroc.plans.formulas import Columns, Fields, Formula, Step, in_columns
 from polars_wroc.plans.queries import join_on_keys, over
 from polars_wroc.ranking.curve import CELL_SUMS
-from polars_wroc.stats.proportions import is_exact
+from polars_wroc.stats.proportions import Side, is_exact
 from polars_wroc.thresholds.registry import GAP_RATES
 from polars_wroc.thresholds.search import cell_counts
 
@@ -74,23 +74,15 @@ def standardized_rates(
 
     A row for each segment and rate has the columns of both sides.
     """
-
-    def others(field: Fields) -> dict[str, pl.Expr]:
-        return {other_name(name): reference.cell(field(name)).fill_null(0.0) for name in CELL_SUMS}
-
-    def shares(field: Fields) -> dict[str, pl.Expr]:
-        weight = stratum_weight(*(field(f"weight_{side}") for side in SIDES))
-        return {_STRATUM_SHARE: share_of(weight, [*keys, "metric"])}
-
-    cells = in_columns(cells, [others]).cache()
+    others = {other_name(n): reference.cell(pl.col(n)).fill_null(0.0) for n in CELL_SUMS}
+    cells = cells.with_columns(**others).cache()
     strata = pl.concat(
         cells.select(*keys, pl.lit(rate).alias("metric"), IS_REFERENCE, **_rates(rate))
         for rate in GAP_RATES
     )
-    of_strata = in_columns(strata, [shares, _variances]).group_by(
-        [*keys, "metric"], maintain_order=True
-    )
-    return in_columns(of_strata.agg(**_means()), [_sizes])
+    group = [*keys, "metric"]
+    of_strata = in_columns(strata, [partial(_variances, keys=group)])
+    return in_columns(of_strata.group_by(group, maintain_order=True).agg(**_means()), [_sizes])
 
 
 def _rates(rate: str) -> dict[str, pl.Expr]:
@@ -110,9 +102,10 @@ def _rates(rate: str) -> dict[str, pl.Expr]:
     return columns
 
 
-def _variances(field: Fields) -> dict[str, pl.Expr]:
-    """Estimate the variance of each rate in a stratum, without bias."""
-    columns: dict[str, pl.Expr] = {}
+def _variances(field: Fields, keys: Sequence[str]) -> Columns:
+    """Add the share of a stratum, and the variance of each rate in it, without bias."""
+    weight = stratum_weight(*(field(f"weight_{side}") for side in SIDES))
+    columns = {_STRATUM_SHARE: share_of(weight, keys)}
     for side, other in zip(SIDES, reversed(SIDES), strict=True):
         sizes = field(f"size_{side}"), field(f"size_{other}").clip(upper_bound=_MOST)
         spreads = [field(f"value_{each}") * field(f"complement_{each}") for each in (side, other)]
@@ -143,20 +136,18 @@ def _sizes(field: Fields) -> dict[str, pl.Expr]:
         "slack": pl.lit(0.0),
     }
     for side in SIDES:
-        spread = field(f"value_{side}") * field(f"complement_{side}")
-        variance = field(f"variance_{side}")
+        value, complement = field(f"value_{side}"), field(f"complement_{side}")
+        spread, variance = value * complement, field(f"variance_{side}")
         known = pl.when((spread > 0) & (variance > 0))
         size = known.then(variance / spread).otherwise(field(f"size_{side}"))
-        parts = dict.fromkeys(("size_low", "size_high", "size_test", "pool"), size)
-        parts |= dict.fromkeys(("events", "non_events"), pl.lit(1.0))
-        parts |= dict.fromkeys(("slope", "inverse_df"), pl.lit(0.0))
-        columns |= {f"{name}_{side}": value for name, value in parts.items()}
+        zero, one = pl.lit(0.0), pl.lit(1.0)
+        each = Side(value, complement, size, size, size, zero, one, one, zero, size)
+        columns |= {f"{part}_{side}": value for part, value in each._asdict().items()}
     return columns
 
 
-# The pairs of a segment in a stratum and of its reference there, relative; the weight of a stratum.
-_PAIRS, _REFERENCE_PAIRS, _SHARE = "__stratum_pairs", "__reference_pairs", "__stratum_share"
-# The weight of a segment in a stratum, and whether its reference has rows there.
+# The share of a stratum; the weight of a segment in it, and whether its reference has rows there.
+_SHARE = "__stratum_share"
 _WEIGHT, _COMPARED = "__weight_in_stratum", "__compared_in_stratum"
 # Limits of the gap without strata.
 _CRUDE_LIMITS = ("__crude_low", "__crude_high")
@@ -236,8 +227,8 @@ class GapsWithinStrata:
         Also return the share of the weight in strata where the reference has rows.
         """
         keys, within = self.groups.keys, self.groups.rows.model_keys
-        steps: list[Step] = [*reference.choosing, *reference.steps, partial(_pairs, models=within)]
-        steps += [partial(_reference_pairs, reference=reference), partial(_auc_shares, keys=keys)]
+        shares = partial(_auc_shares, reference=reference, keys=keys, models=within)
+        steps: list[Step] = [*reference.choosing, *reference.steps, shares]
         means = {
             "share_within": pl.col(_WEIGHT).filter(_COMPARED).sum() / pl.col(_WEIGHT).sum(),
             IS_REFERENCE: pl.col(IS_REFERENCE).any(),
@@ -245,31 +236,26 @@ class GapsWithinStrata:
         for each in (OF_GROUP, OF_REFERENCE):
             means |= each.mean_over(pl.col(_SHARE), pl.col)
         compared = in_columns(sums, steps).group_by(keys, maintain_order=True).agg(**means).cache()
-        intervals = [each.interval() for each in (OF_GROUP, OF_REFERENCE)]
-        steps = [reference.difference, *interval_steps(intervals)]
-        columns = auc_columns(intervals)
         metric = {"metric": pl.lit(ROC_AUC.column), "has_ratio": pl.lit(value=False)}
-        aucs = in_columns(compared, steps).select(*keys, IS_REFERENCE, **metric, **columns)
+        aucs = in_columns(compared, [reference.difference, auc_sides])
+        aucs = aucs.select(*keys, IS_REFERENCE, *OF_AUCS, **metric)
         return aucs, compared.select(*keys, pl.col("share_within").fill_nan(None))
 
 
-def _pairs(field: Fields, models: Sequence[str]) -> dict[str, pl.Expr]:
+def _auc_shares(
+    field: Fields, reference: Reference, keys: Sequence[str], models: Sequence[str]
+) -> Formula[Columns]:
+    """Add the weight of a segment in a stratum, and the share of the stratum."""
     weights = [field(weight) for weight in OWN_WEIGHTS]
-    pairs = relative_pairs(weights, ["attribute", *models], field)
     known = field(OF_GROUP.column("auc")).is_not_null()
-    return {_PAIRS: pl.when(known).then(pairs).otherwise(0.0), _WEIGHT: weights[0] + weights[1]}
-
-
-def _reference_pairs(field: Fields, reference: Reference) -> dict[str, pl.Expr]:
-    return {
-        _REFERENCE_PAIRS: reference.cell(field(_PAIRS)).fill_null(0.0),
-        _COMPARED: reference.cell(field(_WEIGHT)).fill_null(0.0) > 0,
-    }
-
-
-def _auc_shares(field: Fields, keys: Sequence[str]) -> dict[str, pl.Expr]:
-    weight = stratum_weight(field(_PAIRS), field(_REFERENCE_PAIRS))
-    return {_SHARE: share_of(weight, keys)}
+    pairs = relative_pairs(weights, ["attribute", *models], field)
+    pairs, weight = yield [pl.when(known).then(pairs).otherwise(0.0), weights[0] + weights[1]]
+    of_reference, compared = yield [
+        reference.cell(pairs).fill_null(0.0),
+        reference.cell(weight).fill_null(0.0) > 0,
+    ]
+    share = share_of(stratum_weight(pairs, of_reference), keys)
+    return {_SHARE: share, _WEIGHT: weight, _COMPARED: compared}
 
 
 def _explained(field: Fields) -> dict[str, pl.Expr]:

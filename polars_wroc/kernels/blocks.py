@@ -10,7 +10,7 @@ import numpy as np
 
 from polars_wroc.kernels.compiling import ONE, TWO, ZERO, U, kernel, run, shares
 from polars_wroc.kernels.sorting import Array, Carried, KeyBits, SortedRows
-from polars_wroc.kernels.sums import BIN_WIDTH, DEGREES, MOMENTS, UNRANKED_SUMS
+from polars_wroc.kernels.sums import DEGREES, MOMENTS, UNRANKED_SUMS
 
 # Rows of a block, and for each group: so many that sums take less memory than rows.
 _BLOCK, _ROWS_PER_GROUP = 1 << 15, 32
@@ -218,34 +218,32 @@ def _add_classes(
                 sums[at + U(8)] += x * x * score
 
 
-# The bins of all finite logits of floats.
-_LOGIT_BINS = np.arange(-745.0 / BIN_WIDTH, 37.0 / BIN_WIDTH)
-
-
-def cut_logits(scores: Array, start: int, stop: int) -> Array:
-    """Cut a partition of descending probabilities into bins of their logits.
+def cut_logits(scores: Array, start: int, stop: int, width: float) -> Array:
+    """Cut a partition of descending probabilities into bins of their logits, of this width.
 
     Return the number of each bin that has rows, its first row and that after its last. The number
     is NaN for infinite logits.
     """
     rising = scores[start:stop][::-1]
+    # All finite logits of floats.
+    logit_bins = np.arange(np.floor(-745.0 / width), np.ceil(37.0 / width))
     with np.errstate(over="ignore"):
-        edges = 1.0 / (1.0 + np.exp(-BIN_WIDTH * _LOGIT_BINS))
+        edges = 1.0 / (1.0 + np.exp(-width * logit_bins))
     # No score of 0 is in a bin.
     edges = np.concatenate([edges.clip(np.nextafter(0.0, 1.0)), [1.0]])
     cuts = np.concatenate([[0], rising.searchsorted(edges), [len(rising)]])
     there = np.flatnonzero(np.diff(cuts))
-    numbers = np.concatenate([[np.nan], _LOGIT_BINS, [np.nan]])
+    numbers = np.concatenate([[np.nan], logit_bins, [np.nan]])
     return np.stack([numbers[there], stop - cuts[there + 1], stop - cuts[there]])
 
 
 def moments_of_logits(
-    scores: Array, rows: SortedRows, groups: Groups, bins: Array
+    scores: Array, rows: SortedRows, groups: Groups, bins: Array, width: float
 ) -> Iterator[tuple[Array, Array, Array]]:
     """Add up the `MOMENTS` of each bin and group; return some bins at a time, groups, and sums."""
     step = max(1, _MOMENTS_AT_ONCE // (groups.size * len(MOMENTS)))
-    middles, cuts = (bins[0] + 0.5) * BIN_WIDTH, bins[1:].astype(np.uint64)
-    arrays = (scores, rows.signed, *groups.codes_of(rows), middles, BIN_WIDTH, cuts[0], cuts[1])
+    middles, cuts = (bins[0] + 0.5) * width, bins[1:].astype(np.uint64)
+    arrays = (scores, rows.signed, *groups.codes_of(rows), middles, width, cuts[0], cuts[1])
     for first in range(0, len(middles), step):
         last = min(first + step, len(middles))
         table = np.zeros((last - first, groups.size, len(MOMENTS)))

@@ -22,6 +22,6 @@ CURVE_SUMS = ("ranked", "precision", "distance")
 AREA_SUMS = ("y_own", "x_own", "y_rest", "x_rest", "area")
 # Over the rows in a bin of the logit, whose number times the width is where it begins: the weights
 # of both classes, then their squares, times the Chebyshev polynomials of the place, by degree.
-BIN, BIN_WIDTH, DEGREES = "__fit_bin", 0.1, 8
+BIN, DEGREES = "__fit_bin", 8
 FIT_WEIGHTS = tuple(f"__fit_{name}{side}" for name in ("", "squares_") for side in ("pos", "neg"))
 MOMENTS = tuple(f"{name}_{k}" for name in FIT_WEIGHTS for k in range(DEGREES))

@@ -6,7 +6,7 @@ The variance is a few sums over the rows, computed from the same sort as the AUC
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, get_args
 
@@ -16,18 +16,29 @@ from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import CLUSTER, COUNTED, ROW_COUNT
 from polars_wroc.inputs.rows import CLASSES, Rows
 from polars_wroc.metrics import registry
-from polars_wroc.metrics.auc_variance import AUC_VARIANCE, CLUSTERS, Variance, units_of
+from polars_wroc.metrics.auc_variance import AUC_VARIANCE, Variance, VarianceEstimate, units_of
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.metrics.score_interval import (
-    NEWCOMBE_HIGH,
-    NEWCOMBE_LOW,
-    FprScoreInterval,
-    ScoreInterval,
-    TprScoreInterval,
-    newcombe_steps,
+    SKEWNESS,
+    ClassEnd,
+    RangeSums,
+    Sized,
+    fpr_sizes,
+    newcombe_limits,
+    score_sizes,
     sums_in_range,
+    tpr_sizes,
 )
-from polars_wroc.plans.formulas import Fields, Step, any_of, max_of, min_of, when
+from polars_wroc.plans.formulas import (
+    Columns,
+    Fields,
+    Formula,
+    Step,
+    any_of,
+    max_of,
+    min_of,
+    when,
+)
 from polars_wroc.ranking.curve import Range
 from polars_wroc.ranking.placements import Placements, RowCurve, walked_one_minus_auc
 from polars_wroc.stats.distributions import normal_quantile, student_quantile
@@ -48,10 +59,8 @@ Method: TypeAlias = Literal[AreaMethod, "newcombe"]
 
 INTERVAL_COLUMNS = ("auc", "auc_se", "auc_low", "auc_high", "ci_method", "n_eff_pos", "n_eff_neg")
 _ONE_MINUS_AUC = "__one_minus_auc"
-# The variance with clusters, as a multiple of what it would be if rows were independent.
-_DESIGN_EFFECT = "__design_effect"
-# Quantile of the limits.
-_QUANTILE = "__quantile_of_auc"
+# Of 1 divided by the effective size that a limit rests on.
+_INVERSE_SIZE = "__inverse_size_"
 # What the design of a survey adds: the design effect, and the degrees of freedom of the whole
 # design and of its units and strata with rows of the segment.
 DESIGN_COLUMNS = ("deff", "df", "df_segment")
@@ -98,40 +107,22 @@ class Interval:
     @property
     def variance(self) -> Variance:
         """The variance of the AUC, for the units that the weights and clusters imply."""
-        units = units_of(clustered=self.clustered, counted=self.counted)
-        return Variance(units, centre=_ONE_MINUS_AUC)
-
-    @property
-    def _total(self) -> str:
-        """Column of the variance of the AUC."""
-        return AUC_VARIANCE if self.designed else self.variance.total
+        return Variance(units_of(clustered=self.clustered, counted=self.counted))
 
     @property
     def _variance_of_rows(self) -> Variance:
         """The variance if rows were independent."""
         if not self.clustered:
             return self.variance
-        return Variance(units_of(counted=self.counted), centre=_ONE_MINUS_AUC, name="_of_rows")
+        return Variance(units_of(counted=self.counted), name="_of_rows")
 
     @property
     def _by_score(self) -> bool:
         return self.method == "score"
 
-    @property
-    def _score(self) -> ScoreInterval:
-        rows = self._variance_of_rows
-        effect = _DESIGN_EFFECT if self.clustered or self.designed else None
-        columns = "auc", _ONE_MINUS_AUC, rows.moments, "", effect
-        if self.fpr is not None:
-            return FprScoreInterval(*columns, self.fpr, rows.column("weight", "neg"))
-        if self.tpr is None:
-            return ScoreInterval(*columns)
-        weight, size = rows.column("weight", "pos"), rows.effective("pos")
-        return TprScoreInterval(*columns, self.tpr, weight, size)
-
-    def score_sizes(self, field: Fields) -> dict[str, pl.Expr]:
+    def score_sizes(self, field: Fields) -> Columns:
         """What limits of the method ``"score"`` rest on after the steps, as in a comparison."""
-        sizes = {f"size_{end}_own": field(self._score.inverse_size(end)) for end in Limits._fields}
+        sizes = {f"size_{end}_own": field(f"{_INVERSE_SIZE}{end}") for end in Limits._fields}
         return {"complement_own": field(_ONE_MINUS_AUC), **sizes}
 
     def cluster_sums(self, placements: Placements) -> dict[str, pl.Expr]:
@@ -176,129 +167,134 @@ class Interval:
     @property
     def steps(self) -> list[Step]:
         """Steps from the sums of a group to the columns of its interval."""
-        rows = self._variance_of_rows
-        steps = [*self.variance.steps, self._effective_sizes]
+        return [self._measured]
+
+    def _measured(self, field: Fields) -> Formula[Columns]:
+        estimate = of_rows = yield from self.variance.estimate(field, field(_ONE_MINUS_AUC))
         if self._by_score and self.clustered:
-            steps += rows.steps
-        if self.designed or (self._by_score and self.clustered):
-            steps.append(self._design_effect)
+            rows = self._variance_of_rows
+            of_rows = yield from rows.estimate(field, field(_ONE_MINUS_AUC))
+        total, effect = estimate.total, pl.lit(1.0)
+        if self.designed:
+            total = field(AUC_VARIANCE)
+            (effect,) = yield [design_effect(total, of_rows.total)]
+        elif self._by_score and self.clustered:
+            (effect,) = yield [_effect_of_clusters(estimate, of_rows)]
         if self._by_score:
-            steps += [rows.add_moments, *self._score.steps]
-        elif self._by_newcombe:
-            steps += newcombe_steps(normal_quantile(self._tail))
-        steps.append(self._quantiles)
-        steps.append(self._score_limits if self._by_score else self._analytic_limits)
+            limits = yield from self._score_limits(field, estimate, of_rows, effect)
+        else:
+            limits = yield from self._analytic_limits(field, estimate)
+        columns = {f"n_eff_{side}": each for side, each in estimate.effective.items()}
+        columns |= limits | {"auc_se": total.sqrt()}
+        if not self.designed:
+            return columns
+        values = effect, field(DESIGN_DF), field(SEGMENT_DF)
+        columns |= zip(DESIGN_COLUMNS, values, strict=True)
         if self.fallback:
-            steps.append(self._reliability)
-        return [*steps, self._design_columns] if self.designed else steps
-
-    @property
-    def _by_newcombe(self) -> bool:
-        """Whether there are limits without a variance too."""
-        return self.fallback and not self.designed
-
-    @property
-    def _by_students_t(self) -> bool:
-        if self._by_score:
-            return self.designed or self.clustered or self._score.df is not None
-        return self.designed or self.method == "logit-t"
+            unknown = when(field("auc").is_not_null() & columns["auc_se"].is_null())
+            columns["ci_note"] = unknown.then(field(DESIGN_NOTE)).otherwise(columns["ci_note"])
+        return columns
 
     @property
     def _tail(self) -> float:
         return (1 + self.level) / 2
 
-    def _effective_sizes(self, field: Fields) -> dict[str, pl.Expr]:
-        return {f"n_eff_{side}": field(self.variance.effective(side)) for side in CLASSES}
+    def _quantile(self, df: Sequence[pl.Expr]) -> pl.Expr:
+        """Quantile of Student's t for the fewest degrees of freedom; without any, the normal."""
+        if not df:
+            return pl.lit(normal_quantile(self._tail))
+        return student_quantile(self._tail, min_of(df).clip(lower_bound=1.0))
 
-    def _design_effect(self, field: Fields) -> dict[str, pl.Expr]:
-        """Add how many times larger the variance is than if rows were independent."""
-        of_rows, clustered = field(self._variance_of_rows.total), field(self._total)
+    def _score_limits(
+        self,
+        field: Fields,
+        estimate: VarianceEstimate,
+        of_rows: VarianceEstimate,
+        effect: pl.Expr,
+    ) -> Formula[Columns]:
+        rows = self._variance_of_rows
+        moments = yield from rows.moments(field, of_rows)
+        auc, complement = field("auc"), field(_ONE_MINUS_AUC)
+        given, df, ends, skewness = (auc, complement, moments), [], None, 0.0
+        if self.fpr is not None:
+            inside = RangeSums.of(self.fpr, field(rows.column("weight", "neg")), field)
+            size, df_of_range = yield [*fpr_sizes(*given, inside, effect)]
+            sizes, df = Limits(size, size), [df_of_range]
+        elif self.tpr is not None:
+            inside = RangeSums.of(self.tpr, field(rows.column("weight", "pos")), field)
+            size = yield from tpr_sizes(*given, inside, of_rows.effective["pos"], effect)
+            sizes = Limits(*(yield [size] * 2))
+        else:
+            both = yield from score_sizes(*given, effect)
+            sizes, ends, skewness = Limits(both.low, both.high), both.ends, SKEWNESS
         if self.designed:
-            return {_DESIGN_EFFECT: design_effect(clustered, of_rows)}
-        # A variance of 0 says nothing. Where one cluster has a whole class, there is none: the
-        # effect is then at most that of clusters whose rows are all alike.
-        sizes = [
-            field(self._variance_of_rows.effective(side)) / field(self.variance.effective(side))
-            for side in CLASSES
-        ]
-        known = when((clustered > 0) & (of_rows > 0)).then(clustered / of_rows)
-        effect = known.when(clustered.is_null()).then(max_of(sizes)).otherwise(1.0)
-        return {_DESIGN_EFFECT: effect}
+            df.append(design_df(field))
+        elif estimate.clusters is not None:
+            df.append(estimate.clusters - 1)
+        (quantile,) = yield [self._quantile(df)]
+        limits = Sized(auc, complement, sizes.low, sizes.high, skewness).limits(quantile)
+        low, high = yield [*limits]
+        columns = {f"{_INVERSE_SIZE}{end}": size for end, size in sizes._asdict().items()}
+        columns |= {"auc_low": low, "auc_high": high}
+        columns["ci_method"] = when(low.is_not_null()).then(pl.lit("score"))
+        if ends is not None and self.fallback:
+            columns |= _reliability(field, low.is_not_null(), ends, of_rows.effective)
+        return columns
 
-    def _quantiles(self, field: Fields) -> dict[str, pl.Expr]:
-        """Add the quantile of the limits, which both need several times."""
-        if not self._by_students_t:
-            return {_QUANTILE: pl.lit(normal_quantile(self._tail))}
-        least = [field(self._score.df)] if self._by_score and self._score.df is not None else []
+    def _analytic_limits(self, field: Fields, estimate: VarianceEstimate) -> Formula[Columns]:
+        """Compute the limits by the variance; where there is none, Newcombe's."""
+        auc, complement = field("auc"), field(_ONE_MINUS_AUC)
+        variance, others = estimate.total, Limits(*[pl.lit(None, pl.Float64)] * 2)
+        df = [estimate.df] if self.method == "logit-t" else []
         if self.designed:
-            least.append(design_df(field))
-        elif not self._by_score:
-            least.append(self.variance.degrees_of_freedom(field))
-        elif self.clustered:
-            least.append(field(CLUSTERS) - 1)
-        df = min_of(least).clip(lower_bound=1.0)
-        return {_QUANTILE: student_quantile(self._tail, df)}
-
-    def _score_limits(self, field: Fields) -> dict[str, pl.Expr]:
-        limits = self._score.limits(field, field(_QUANTILE))
-        method = when(limits.low.is_not_null()).then(pl.lit("score"))
-        return self._columns(field, limits, method)
-
-    def _analytic_limits(self, field: Fields) -> dict[str, pl.Expr]:
-        """Add the limits by the variance; where there is none, Newcombe's."""
-        auc, one_minus_auc = field("auc"), field(_ONE_MINUS_AUC)
-        variance = field(self._total)
-        margin = field(_QUANTILE) * variance.sqrt()
-        limits = logit_limits(auc, one_minus_auc, margin)
+            variance, df = field(AUC_VARIANCE), [design_df(field)]
+        elif self.fallback:
+            pos, neg = (estimate.effective[side] for side in CLASSES)
+            others = yield from newcombe_limits(auc, pos, neg, normal_quantile(self._tail))
+        (quantile,) = yield [self._quantile(df)]
+        margin = quantile * variance.sqrt()
+        limits = logit_limits(auc, complement, margin)
         if self.method == "wald":
             limits = Limits((auc - margin).clip(0.0, 1.0), (auc + margin).clip(0.0, 1.0))
-        regular = (variance > 0) & (auc > 0) & (one_minus_auc > 0)
+        regular = (variance > 0) & (auc > 0) & (complement > 0)
         analytic = when(regular & (self.method != "newcombe"))
-        others = [pl.lit(None, pl.Float64)] * 2
-        if self._by_newcombe:
-            others = [field(NEWCOMBE_LOW), field(NEWCOMBE_HIGH)]
-        ends = zip(limits, others, strict=True)
-        method = analytic.then(pl.lit(self.method)).when(others[0].is_not_null())
-        return self._columns(
-            field,
-            Limits(*(analytic.then(limit).otherwise(other) for limit, other in ends)),
-            method.then(pl.lit("newcombe")),
-        )
-
-    def _columns(self, field: Fields, limits: Limits, method: pl.Expr) -> dict[str, pl.Expr]:
-        return {
-            "auc_se": field(self._total).sqrt(),
-            "auc_low": limits.low,
-            "auc_high": limits.high,
-            "ci_method": method,
+        method = analytic.then(pl.lit(self.method)).when(others.low.is_not_null())
+        columns = {
+            "auc_low": analytic.then(limits.low).otherwise(others.low),
+            "auc_high": analytic.then(limits.high).otherwise(others.high),
+            "ci_method": method.then(pl.lit("newcombe")),
         }
-
-    def _reliability(self, field: Fields) -> dict[str, pl.Expr]:
-        """Add `RELIABILITY_COLUMNS`."""
-        if not self._by_score:
-            types = (pl.Float64, pl.Float64, pl.String)
-            return {n: pl.lit(None, t) for n, t in zip(RELIABILITY_COLUMNS, types, strict=True)}
-        known = field("auc_low").is_not_null()
-        related: list[pl.Expr] = []
-        for side in CLASSES:
-            effective = field(self._variance_of_rows.effective(side))
-            related.append(effective / field(f"n_{side}") < _LOW_EFFICIENCY)
-            ends = (field(self._score.heavier(end, side)) for end in ("low", "high"))
-            related += [heavier > _MUCH_HEAVIER for heavier in ends]
-        misranked = [field(self._score.misranked("low", side)) for side in CLASSES]
-        note = when(known & any_of(related)).then(pl.lit("weights depend on the score"))
-        few = known & (min_of(misranked) < _FEW_MISRANKED)
-        values = (
-            *(when(known).then(k) for k in misranked),
-            note.when(few).then(pl.lit("few misranked rows")),
-        )
-        return dict(zip(RELIABILITY_COLUMNS, values, strict=True))
-
-    def _design_columns(self, field: Fields) -> dict[str, pl.Expr]:
-        """Add `DESIGN_COLUMNS`, and say why there is no variance."""
-        values = field(_DESIGN_EFFECT), field(DESIGN_DF), field(SEGMENT_DF)
-        columns = dict(zip(DESIGN_COLUMNS, values, strict=True))
         if self.fallback:
-            unknown = when(field("auc").is_not_null() & field("auc_se").is_null())
-            columns["ci_note"] = unknown.then(field(DESIGN_NOTE)).otherwise(field("ci_note"))
+            types = (pl.Float64, pl.Float64, pl.String)
+            unknown = (pl.lit(None, dtype) for dtype in types)
+            columns |= zip(RELIABILITY_COLUMNS, unknown, strict=True)
         return columns
+
+
+def _effect_of_clusters(estimate: VarianceEstimate, of_rows: VarianceEstimate) -> pl.Expr:
+    """How many times larger the variance is than if rows were independent."""
+    # A variance of 0 says nothing. Where one cluster has a whole class, there is none: the effect
+    # is then at most that of clusters whose rows are all alike.
+    sizes = [of_rows.effective[side] / estimate.effective[side] for side in CLASSES]
+    known = when((estimate.total > 0) & (of_rows.total > 0))
+    effect = known.then(estimate.total / of_rows.total)
+    return effect.when(estimate.total.is_null()).then(max_of(sizes)).otherwise(1.0)
+
+
+def _reliability(
+    field: Fields,
+    is_known: pl.Expr,
+    ends: Mapping[tuple[str, str], ClassEnd],
+    effective: Mapping[str, pl.Expr],
+) -> Columns:
+    """Return `RELIABILITY_COLUMNS` where there are limits."""
+    related = [each.heavier > _MUCH_HEAVIER for each in ends.values()]
+    related += [effective[side] / field(f"n_{side}") < _LOW_EFFICIENCY for side in CLASSES]
+    misranked = [ends["low", side].misranked for side in CLASSES]
+    note = when(is_known & any_of(related)).then(pl.lit("weights depend on the score"))
+    few = is_known & (min_of(misranked) < _FEW_MISRANKED)
+    values = (
+        *(when(is_known).then(number) for number in misranked),
+        note.when(few).then(pl.lit("few misranked rows")),
+    )
+    return dict(zip(RELIABILITY_COLUMNS, values, strict=True))

@@ -25,7 +25,16 @@ from polars_wroc.inputs.columns import (
 )
 from polars_wroc.inputs.designs import Replicates, SampleDesign
 from polars_wroc.inputs.rows import CLASSES, Rows, class_weights
-from polars_wroc.plans.formulas import Fields, Step, all_of, as_struct, in_columns, min_of, when
+from polars_wroc.plans.formulas import (
+    Columns,
+    Fields,
+    Formula,
+    as_struct,
+    in_columns,
+    kept,
+    min_of,
+    when,
+)
 from polars_wroc.plans.queries import aggregate, join_on_keys, over
 from polars_wroc.ranking.placements import Placements, row_curve, walk_sum
 from polars_wroc.stats.proportions import ROUNDING, effective_sample_size, is_exact
@@ -52,18 +61,48 @@ _ONE_UNIT = 1e-12
 
 
 class Moments(NamedTuple):
-    """Columns of the moments of a class, and of its contribution to the variance of the AUC.
+    """The moments of a class, and its contribution to the variance of the AUC.
 
     The moments are sums over rows of squared weights, which add up to 1, times powers of the
     placement values: the 0th, the first and the second power. ``unweighted`` is the 0th one if the
     rows had equal weights.
     """
 
-    h2: str
-    x1: str
-    x2: str
-    unweighted: str
-    variance: str
+    h2: pl.Expr
+    x1: pl.Expr
+    x2: pl.Expr
+    unweighted: pl.Expr
+    variance: pl.Expr
+
+
+class VarianceEstimate(NamedTuple):
+    """The variance; null where a class has one unit, or cubes over- or underflow.
+
+    Of each class there are its contribution, and Kish's effective sample size in units. Without
+    clusters there is no number of these.
+    """
+
+    total: pl.Expr
+    parts: dict[str, pl.Expr]
+    effective: dict[str, pl.Expr]
+    clusters: pl.Expr | None
+
+    @property
+    def df(self) -> pl.Expr:
+        """Satterthwaite's degrees of freedom, from the contribution and size of each class.
+
+        At most those of the clusters, which may have rows of both classes.
+        """
+        # From the parts alone: the covariance of classes that share clusters cancels out.
+        both = self.parts["pos"] + self.parts["neg"]
+        of_pos, of_neg = (
+            (self.parts[side] / both) ** 2 / (self.effective[side] - 1).clip(lower_bound=1.0)
+            for side in CLASSES
+        )
+        spread = of_pos + of_neg
+        if self.clusters is None:
+            return 1 / spread
+        return min_of(1 / spread, self.clusters - 1).clip(lower_bound=1.0)
 
 
 def units_of(*, clustered: bool = False, counted: bool = False) -> Units:
@@ -78,27 +117,11 @@ def units_of(*, clustered: bool = False, counted: bool = False) -> Units:
 class Variance:
     """The variance of one estimate, from sums over the rows of a group.
 
-    ``centre`` is the column of the mean placement value; ``name`` is a suffix that distinguishes
-    the columns of several estimates. The results are the columns `total`, and `part` and
-    `effective` of each class.
+    ``name`` is a suffix that distinguishes the columns of several estimates.
     """
 
     units: Units
-    centre: str
     name: str = ""
-
-    @property
-    def total(self) -> str:
-        """Column of the variance; null where a class has one unit, or cubes over- or underflow."""
-        return f"__variance{self.name}"
-
-    def part(self, side: str) -> str:
-        """Column of the contribution of a class to the variance."""
-        return self.column("part", side)
-
-    def effective(self, side: str) -> str:
-        """Column of Kish's effective sample size of a class, in units."""
-        return self.column("effective", side)
 
     @property
     def unit_weights(self) -> list[str]:
@@ -114,7 +137,7 @@ class Variance:
         return columns | {UNIT_ROWS: _has_weight(placements)}
 
     def sums(self, placements: Placements, field: Fields) -> dict[str, pl.Expr]:
-        """Aggregate the rows of a group to the sums that `steps` need."""
+        """Aggregate the rows of a group to the sums that `estimate` needs."""
         return self.sums_of_weights(placements, field) | self.sums_of_values(placements, field)
 
     def sums_of_weights(self, placements: Placements, field: Fields) -> dict[str, pl.Expr]:
@@ -158,31 +181,55 @@ class Variance:
             for name in _WALKED
         }
 
-    @property
-    def steps(self) -> list[Step]:
-        """Steps from the sums of a group to its variance."""
-        return [self._parts, self._total]
+    def estimate(self, field: Fields, centre: pl.Expr) -> Formula[VarianceEstimate]:
+        """Estimate the variance from the sums of a group, given the mean placement value.
 
-    @property
-    def moments(self) -> dict[str, Moments]:
-        """Columns of each class that `add_moments` adds, and its part of the variance."""
-        return {
-            side: Moments(*(self.column(name, side) for name in (*Moments._fields[:4], "part")))
-            for side in CLASSES
-        }
+        The factor of each class makes its contribution unbiased when weights and placement values
+        are unrelated; for equal weights it is n / (n - 1). The cubes are the first sums to overflow
+        or underflow.
+        """
+        values: dict[tuple[str, str], pl.Expr] = {}
+        for side in CLASSES:
+            weight, squares, cubes, first, second = (
+                field(self.column(name, side)) for name in _SUMS
+            )
+            unbiased = squares - 2 * (cubes / weight) + (squares / weight) ** 2
+            several = unbiased > _ONE_UNIT * squares
+            factor = when(several & is_exact(cubes)).then(squares / unbiased)
+            level = centre**2 * squares
+            spread = _without_rounding(second - 2 * centre * first + level, second + level)
+            # Without misranked pairs all placement values are 0, whatever rounding left of them.
+            spread = when(centre == 0).then(0.0).otherwise(spread)
+            values["factor", side] = factor
+            values["part", side] = factor * (spread / weight / weight)
+            values["effective", side] = effective_sample_size(weight, squares)
+        values = yield from kept(values)
+        factors, parts, effective = (
+            {side: values[name, side] for side in CLASSES}
+            for name in ("factor", "part", "effective")
+        )
+        total, clusters = parts["pos"] + parts["neg"], None
+        if self.units == "cluster":
+            clusters = field(CLUSTERS)
+            covariance, terms = self._covariance(field, centre, factors)
+            total = _without_rounding(total + covariance, total + terms)
+        (total,) = yield [total]
+        return VarianceEstimate(total, parts, effective, clusters)
 
-    def add_moments(self, field: Fields) -> dict[str, pl.Expr]:
+    def moments(self, field: Fields, estimate: VarianceEstimate) -> Formula[dict[str, Moments]]:
         """Compute the moments of each class; null where the cubes overflow or underflow."""
-        columns: dict[str, pl.Expr] = {}
-        for side, names in self.moments.items():
+        values: dict[tuple[str, str], pl.Expr] = {}
+        for side in CLASSES:
             weight, *sums = (
                 field(self.column(name, side)) for name in ("weight", "squares", "first", "second")
             )
             known = when(is_exact(field(self.column("cubes", side))))
-            for name, value in zip(names[:3], sums, strict=True):
-                columns[name] = known.then(value / weight / weight)
-            columns[names.unweighted] = known.then(1 / field(self.column("rows", side)))
-        return columns
+            for name, value in zip(Moments._fields[:3], sums, strict=True):
+                values[name, side] = known.then(value / weight / weight)
+            values["unweighted", side] = known.then(1 / field(self.column("rows", side)))
+            values["variance", side] = estimate.parts[side]
+        values = yield from kept(values)
+        return {side: Moments(*(values[n, side] for n in Moments._fields)) for side in CLASSES}
 
     def _unit(
         self, weight: pl.Expr, placement: pl.Expr, side: str, field: Fields
@@ -210,40 +257,10 @@ class Variance:
         number = field(ROW_COUNT) if self.units == "counted" else pl.lit(1, pl.Int64)
         return when(weight > 0).then(number).otherwise(0)
 
-    def _parts(self, field: Fields) -> dict[str, pl.Expr]:
-        """Add the contribution of each class to the variance.
-
-        Its factor makes it unbiased when weights and placement values are unrelated; for equal
-        weights it is n / (n - 1). The cubes are the first sums to overflow or underflow.
-        """
-        columns: dict[str, pl.Expr] = {}
-        centre = field(self.centre)
-        for side in CLASSES:
-            weight, squares, cubes, first, second = (
-                field(self.column(name, side)) for name in _SUMS
-            )
-            unbiased = squares - 2 * (cubes / weight) + (squares / weight) ** 2
-            several = unbiased > _ONE_UNIT * squares
-            factor = when(several & is_exact(cubes)).then(squares / unbiased)
-            level = centre**2 * squares
-            spread = _without_rounding(second - 2 * centre * first + level, second + level)
-            # Without misranked pairs all placement values are 0, whatever rounding left of them.
-            spread = when(centre == 0).then(0.0).otherwise(spread)
-            columns[self.column("factor", side)] = factor
-            columns[self.part(side)] = factor * (spread / weight / weight)
-            columns[self.effective(side)] = effective_sample_size(weight, squares)
-        return columns
-
-    def _total(self, field: Fields) -> dict[str, pl.Expr]:
-        parts = field(self.part("pos")) + field(self.part("neg"))
-        if self.units != "cluster":
-            return {self.total: parts}
-        covariance, terms = self._covariance(field)
-        return {self.total: _without_rounding(parts + covariance, parts + terms)}
-
-    def _covariance(self, field: Fields) -> tuple[pl.Expr, pl.Expr]:
+    def _covariance(
+        self, field: Fields, centre: pl.Expr, factors: Mapping[str, pl.Expr]
+    ) -> tuple[pl.Expr, pl.Expr]:
         """Twice the covariance of the classes, which share clusters, and the size of its terms."""
-        centre = field(self.centre)
         weights, weight_sums, sum_weights, sums = (
             field(self._cross(of_pos, of_neg))
             for of_pos in ("weight", "sum")
@@ -251,34 +268,16 @@ class Variance:
         )
         level = centre**2 * weights + sums
         spread = level - centre * (weight_sums + sum_weights)
-        factors = field(self.column("factor", "pos")) * field(self.column("factor", "neg"))
         totals = field(self.column("weight", "pos")) * field(self.column("weight", "neg"))
-        scale = 2 * factors.sqrt() / totals
+        scale = 2 * (factors["pos"] * factors["neg"]).sqrt() / totals
         return scale * spread, scale * level
-
-    def degrees_of_freedom(self, field: Fields) -> pl.Expr:
-        """Satterthwaite's degrees of freedom, from the contribution and size of each class.
-
-        At most those of the clusters, which may have rows of both classes.
-        """
-        # From the parts alone: the covariance of classes that share clusters cancels out.
-        parts = field(self.part("pos")) + field(self.part("neg"))
-        of_pos, of_neg = (
-            (field(self.part(side)) / parts) ** 2
-            / (field(self.effective(side)) - 1).clip(lower_bound=1.0)
-            for side in CLASSES
-        )
-        spread = of_pos + of_neg
-        if self.units != "cluster":
-            return 1 / spread
-        return min_of(1 / spread, field(CLUSTERS) - 1).clip(lower_bound=1.0)
 
     def _cross(self, of_pos: str, of_neg: str) -> str:
         """Column of a sum over positives, of products with a sum over the unit's negatives."""
         return f"__{of_pos}_by_{of_neg}{self.name}"
 
     def column(self, name: str, side: str) -> str:
-        """Column of one of the sums of a class, or of its ``factor``."""
+        """Column of one of the sums of a class."""
         return f"__{name}_{side}{self.name}"
 
 
@@ -370,32 +369,25 @@ def unit_influences(
     totals = unit_totals(placed, keys, sums)
     totals = totals.filter(pl.any_horizontal(pl.col(_weight(side)) > 0 for side in CLASSES))
 
-    def of_segment(field: Fields) -> dict[str, pl.Expr]:
-        return {_total(name): over(field(name).sum(), keys) for name in sums}
-
-    def centres(field: Fields) -> dict[str, pl.Expr]:
-        weights = [field(_total(_weight(side))) for side in CLASSES]
-        known = when(all_of(weight > 0 for weight in weights))
-        return {
-            _one_minus_auc(name): known.then(field(_total(_misranked("pos", name))) / weights[0])
-            for name in aucs
-        }
-
-    def influences(field: Fields) -> dict[str, pl.Expr]:
-        columns: dict[str, pl.Expr] = {}
-        for name in aucs:
-            centre = field(_one_minus_auc(name))
+    def influences(field: Fields) -> Formula[Columns]:
+        of_segment = yield from kept({name: over(field(name).sum(), keys) for name in sums})
+        weights = {side: of_segment[_weight(side)] for side in CLASSES}
+        known = when((weights["pos"] > 0) & (weights["neg"] > 0))
+        centres = yield from kept(
+            {n: known.then(of_segment[_misranked("pos", n)] / weights["pos"]) for n in aucs}
+        )
+        columns: Columns = {}
+        for name, centre in centres.items():
             parts = [
-                -residual(field(_misranked(side, name)), centre * field(_weight(side)))
-                / field(_total(_weight(side)))
-                for side in CLASSES
+                -residual(field(_misranked(side, name)), centre * field(_weight(side))) / weight
+                for side, weight in weights.items()
             ]
             columns[name] = when(centre.is_not_null()).then(parts[0] + parts[1])
         for present, side in zip(PRESENT_CLASSES, CLASSES, strict=True):
             columns[present] = (field(_weight(side)) > 0).cast(pl.Int64)
         return columns
 
-    return in_columns(totals, [of_segment, centres, influences])
+    return in_columns(totals, [influences])
 
 
 def _weight(side: str) -> str:
@@ -404,11 +396,3 @@ def _weight(side: str) -> str:
 
 def _misranked(side: str, name: str) -> str:
     return f"__unit_misranked_{side}_{name}"
-
-
-def _one_minus_auc(name: str) -> str:
-    return f"__one_minus_auc_{name}"
-
-
-def _total(name: str) -> str:
-    return f"{name}_of_segment"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from itertools import combinations, starmap
+from itertools import combinations
 from math import comb
+from typing import TypeAlias
 
 import polars as pl
 
@@ -25,7 +26,7 @@ from polars_wroc.inputs.frames import read_paired_rows
 from polars_wroc.inputs.rows import IntoColumns, Rows, class_weights
 from polars_wroc.metrics.auc_variance import replicate_influences, unit_influences, units_of
 from polars_wroc.metrics.paired_tests import DESIGN, ONE_MINUS, ComparisonMethod, PairedTest
-from polars_wroc.plans.formulas import in_columns
+from polars_wroc.plans.formulas import Columns, in_columns
 from polars_wroc.plans.queries import FrameT, is_eager, join_on_keys, like_input
 from polars_wroc.ranking.curve import if_both_classes
 from polars_wroc.ranking.placements import ClassRows, PlacedRows, Placements, row_curve
@@ -43,54 +44,47 @@ _OF_CLASS = ("__weight_of_pos", "__weight_of_neg")
 _MODELS_AT_ONCE = 10
 
 
-@dataclass(frozen=True)
-class Pair:
-    """Two models by number, and how they are compared."""
+# Two models by number.
+Pair: TypeAlias = tuple[int, int]
 
-    test: PairedTest
-    first: int
-    second: int
 
-    @property
-    def models(self) -> tuple[int, int]:
-        """Return the numbers of both."""
-        return self.first, self.second
+def _pair_sums(pair: Pair, test: PairedTest) -> Columns:
+    """Aggregate the differences of placement values to the sums of their variance."""
+    weights = (ROW_COUNT, ROW_SQUARES, ROW_CUBES, *test.variance.unit_weights)
 
-    @property
-    def sums(self) -> dict[str, pl.Expr]:
-        """Aggregate the differences of placement values to the sums of their variance."""
-        one, other = (pl.col(_placement(model)) for model in self.models)
-        return self.test.variance.sums_of_values(_placements(one - other), self._of_unit)
-
-    def column(self, name: str) -> str:
-        """Name a column of this pair."""
-        return f"{name}_of_{self.first}_{self.second}"
-
-    @property
-    def products(self) -> dict[str, tuple[int, int]]:
-        """Models whose covariances by a design are `DESIGN`; with itself it is a variance."""
-        first, second = self.models
-        pairs = (first, first), (second, second), (first, second)
-        return dict(zip(DESIGN, pairs, strict=True)) if self.test.designed else {}
-
-    def row(self, names: Iterable[str]) -> dict[str, pl.Expr]:
-        """Return the columns of the row of the pair, with the ``names`` of its sums."""
-        both = zip(ONE_MINUS, self.models, strict=True)
-        return {
-            FIRST: pl.lit(self.first, _NUMBER),
-            SECOND: pl.lit(self.second, _NUMBER),
-            **{name: pl.col(_one_minus_auc(model)) for name, model in both},
-            **self.test.of_models(*self.models),
-            **{name: pl.col(self.column(name)) for name in names},
-            **{name: pl.col(_covariance(*models)) for name, models in self.products.items()},
-        }
-
-    def _of_unit(self, name: str) -> pl.Expr:
+    def of_unit(name: str) -> pl.Expr:
         """Refer to a weight of a row or its cluster, or to the difference of both models' sums."""
-        if name in (ROW_COUNT, ROW_SQUARES, ROW_CUBES, *self.test.variance.unit_weights):
+        if name in weights:
             return pl.col(name)
-        one, other = (pl.col(_of_model(name, model)) for model in self.models)
+        one, other = (pl.col(_of_model(name, model)) for model in pair)
         return one - other
+
+    one, other = (pl.col(_placement(model)) for model in pair)
+    return test.variance.sums_of_values(_placements(one - other), of_unit)
+
+
+def _of_pair(name: str, pair: Pair) -> str:
+    """Name a column of a pair."""
+    return f"{name}_of_{pair[0]}_{pair[1]}"
+
+
+def _products(pair: Pair) -> list[Pair]:
+    """Pairs whose covariances by a design are `DESIGN`; with itself it is a variance."""
+    first, second = pair
+    return [(first, first), (second, second), pair]
+
+
+def _pair_row(pair: Pair, test: PairedTest, names: Iterable[str]) -> Columns:
+    """Return the columns of the row of the pair, with the ``names`` of its sums."""
+    both = zip(ONE_MINUS, pair, strict=True)
+    by_design = zip(DESIGN, _products(pair), strict=True) if test.designed else ()
+    return {
+        **{name: pl.lit(model, _NUMBER) for name, model in zip((FIRST, SECOND), pair, strict=True)},
+        **{name: pl.col(_one_minus_auc(model)) for name, model in both},
+        **test.of_models(*pair),
+        **{name: pl.col(_of_pair(name, pair)) for name in names},
+        **{name: pl.col(_covariance(*models)) for name, models in by_design},
+    }
 
 
 def placement_columns(models: int) -> dict[str, dict[str, pl.Expr]]:
@@ -105,7 +99,7 @@ def sums_of_pairs(placed: PlacedRows, models: int, test: PairedTest, rows: Rows)
     placed = placed.with_columns(**dict(zip(_OF_CLASS, class_weights(pl.col(WEIGHT)), strict=True)))
     if test.units == "cluster":
         placed = placed.with_cluster_sums(_cluster_sums(models, test))
-    batches = _batches(models, test)
+    batches = _batches(models)
     influences: pl.LazyFrame | None = None
     if len(batches) > 1 or rows.design is not None:
         # Computed once for all that use it. No filter is pushed down through a cache.
@@ -114,24 +108,27 @@ def sums_of_pairs(placed: PlacedRows, models: int, test: PairedTest, rows: Rows)
         influences = _influences(placed, models, rows, rows.design).cache()
     # Not in parallel, which would hold the columns of all batches in memory.
     return pl.concat(
-        [_sums_of_batch(placed, batch, rows, influences) for batch in batches], parallel=False
+        [_sums_of_batch(placed, batch, test, rows, influences) for batch in batches], parallel=False
     )
 
 
-def _batches(models: int, test: PairedTest) -> list[list[Pair]]:
+def _batches(models: int) -> list[list[Pair]]:
     """Divide the pairs by blocks of models, so that a batch has few models."""
     batches: dict[tuple[int, ...], list[Pair]] = {}
-    for pair in starmap(partial(Pair, test), combinations(range(models), 2)):
-        block = tuple(model // _MODELS_AT_ONCE for model in pair.models)
+    for pair in combinations(range(models), 2):
+        block = tuple(model // _MODELS_AT_ONCE for model in pair)
         batches.setdefault(block, []).append(pair)
     return [*batches.values()]
 
 
 def _sums_of_batch(
-    placed: PlacedRows, pairs: Sequence[Pair], rows: Rows, influences: pl.LazyFrame | None
+    placed: PlacedRows,
+    pairs: Sequence[Pair],
+    test: PairedTest,
+    rows: Rows,
+    influences: pl.LazyFrame | None,
 ) -> pl.LazyFrame:
     """Return a row per group and pair: 1 - AUC of both models, and sums of placement values."""
-    test = pairs[0].test
     weight = pl.col(WEIGHT)
     dp, dn = (pl.col(name) for name in _OF_CLASS)
     shared: dict[str, pl.Expr] = {
@@ -140,19 +137,22 @@ def _sums_of_batch(
         **test.variance.sums_of_weights(_placements(pl.lit(0.0)), pl.col),
     }
     of_models: dict[str, pl.Expr] = {}
-    for model in _models_of(pairs):
+    for model in sorted({model for pair in pairs for model in pair}):
         placement = pl.col(_placement(model))
         one_minus_auc = (dp * placement).sum() / dp.sum()
         of_models[_one_minus_auc(model)] = if_both_classes(dp.sum(), dn.sum(), one_minus_auc)
         of_models |= test.model_sums(model, _placements(placement))
-    of_pairs = {pair.column(name): sum_ for pair in pairs for name, sum_ in pair.sums.items()}
+    sums = {pair: _pair_sums(pair, test) for pair in pairs}
+    of_pairs: Columns = {}
+    for pair, each in sums.items():
+        of_pairs |= {_of_pair(name, pair): value for name, value in each.items()}
     table = placed.aggregate(shared | of_models | of_pairs)
     kept = [*placed.keys, *shared]
     if influences is not None and rows.design is not None:
         variances = _variances(influences, placed.keys, pairs, rows.design)
         table = join_on_keys(table, variances, placed.keys)
         kept.append(DESIGN_DF)
-    of_rows = [pair.row(pairs[0].sums) for pair in pairs]
+    of_rows = [_pair_row(pair, test, names) for pair, names in sums.items()]
     listed = {name: pl.concat_list(row[name] for row in of_rows) for name in of_rows[0]}
     return table.select(*kept, **listed).explode(*listed, empty_as_null=False)
 
@@ -184,14 +184,10 @@ def _variances(
     products = {
         _covariance(one, other): (_influence(one), _influence(other))
         for pair in pairs
-        for one, other in pair.products.values()
+        for one, other in _products(pair)
     }
     variances = linear_variances(influences, keys, design, products, PRESENT_CLASSES)
     return variances.select(*keys, *products, DESIGN_DF)
-
-
-def _models_of(pairs: Sequence[Pair]) -> list[int]:
-    return sorted({model for pair in pairs for model in pair.models})
 
 
 def _placements(of_row: pl.Expr) -> Placements:

@@ -82,7 +82,8 @@ class Config(ContextDecorator):
         How much memory the exact `summary` or `audit` of a LazyFrame may take, such as ``"4GB"``
         or ``"500MB"``; ``"60%"`` of what the process may use; or ``"none"``, as much as it takes.
         What would take more is computed in ranges of scores, one after another, which each read
-        the rows again. So that is also what each range takes.
+        the rows again. So that is also what each range takes, besides some 0.3 GB for Python and
+        its libraries.
     client
         A `distributed.Client`, whose workers read the tables of a list, or the ranges of scores, in
         a task each; without ``memory`` these take 2 GB.
@@ -104,14 +105,15 @@ class Config(ContextDecorator):
     the machine.
 
     What `summary` and `audit` compute in ranges are the same numbers but for rounding; calibration
-    slopes are null. The first pass counts the rows in bins of scores, whose counts say where
-    ranges begin and what weighs above and below each. Rows with few distinct scores need no other.
-    A task is given a range and the tables that have scores in it, and returns sums. If a worker
-    dies, its task runs again on another. The rows that all tasks found are compared with those
-    that were counted, and a source that has changed raises. A DataFrame, which is in memory
-    already, is never divided; nor are rows with a ``design``, recorded decisions or ``bins``. The
-    plan of a `summary` that may be divided counts the rows once it is collected. Like one of the
-    compiled engine it does not stream, and needs cloudpickle to be serialised.
+    slopes beyond 28 are null. Other functions take the memory that they need. The first pass counts
+    the rows in bins of scores, whose counts say where ranges begin and what weighs above and below
+    each. Rows with few distinct scores need no other. A task is given a range and the tables that
+    have scores in it, and returns sums. If a worker dies, its task runs again on another. The rows
+    that all tasks found are compared with those that were counted, and a source that has changed
+    raises. A DataFrame, which is in memory already, is never divided; nor are rows with a
+    ``design``, recorded decisions or ``bins``. The plan of a `summary` that may be divided counts
+    the rows once it is collected. Like one of the compiled engine it does not stream, and needs
+    cloudpickle to be serialised.
 
     The compiled engine computes `audit`, of a LazyFrame too; `summary`, `compare`, `group_gaps`,
     `partial_auc_summary` and the quantile bins of `calibration_curve` and `calibration_summary`;
@@ -124,7 +126,9 @@ class Config(ContextDecorator):
     ``"ks"`` and ``"average_precision"``.
     Polars computes the rest of these, all other tables, expressions, and whatever is made of counts
     or of ``bins``. With ``"compiled"`` these tables of a LazyFrame use the compiled engine too,
-    once they are collected; their plans do not stream, and need cloudpickle to be serialised.
+    once they are collected; their plans do not stream, and need cloudpickle to be serialised. With
+    ``"auto"`` that is so for `fairness`, `cross_auc`, `subgroup_auc` and `abroca_test` where the
+    extra is installed: they hold their rows in memory, and then choose as for a DataFrame.
 
     Both engines compute the same numbers but for rounding. In `audit`, `summary`, `compare`,
     `group_gaps` and the points of curves the compiled one gives the same bits for the same rows in
@@ -183,6 +187,11 @@ def compiled_when(frame: pl.DataFrame | pl.LazyFrame, times: int = 1) -> When | 
     if isinstance(frame, pl.LazyFrame):
         return "at collect" if _engine() == "compiled" else None
     return "at once" if is_compiled(frame.height * times) else None
+
+
+def depends_on_rows() -> bool:
+    """Whether the number of rows says which engine computes."""
+    return _engine() == "auto" and _is_installed()
 
 
 def is_compiled(rows: int) -> bool:
@@ -298,6 +307,10 @@ def connect(name: str, address: str) -> Any:
     except ImportError as error:
         msg = f"`{name}` needs Dask: pip install distributed"
         raise ModuleNotFoundError(msg, name="distributed") from error
+    except (OSError, ValueError) as error:
+        rule = "be the address of a scheduler that answers, such as 'tcp://host:8786'"
+        msg = f"`{name}` must {rule}; found {address!r}: {error}"
+        raise ValueError(msg) from error
 
 
 _connected = cache(connect)
@@ -306,8 +319,8 @@ _connected = cache(connect)
 def _checked_client(client: Any) -> Any:
     methods = [getattr(client, name, None) for name in ("map", "gather")]
     if not all(map(callable, methods)) or getattr(client, "asynchronous", False):
-        found = f"found {type(client).__name__}"
-        msg = f"`client` must be a distributed.Client that is not asynchronous; {found}"
+        rule = "be a distributed.Client that is not asynchronous, such as Client('tcp://host:8786')"
+        msg = f"`client` must {rule}; found {type(client).__name__}"
         raise TypeError(msg)
     return client
 
@@ -327,6 +340,12 @@ def _bytes(name: str, given: str) -> float:
     if found[2] is None:
         return float(found[1]) / 100 * usable_memory()
     return float(found[1]) * 1000.0 ** _THOUSANDS.index(found[2].upper() or " ")
+
+
+def in_words(size: float) -> str:
+    """Write an amount of memory as `Config` reads it."""
+    power = min(int(math.log10(max(size, 1.0)) // 3), 3)
+    return f"{size / 1000.0**power:.3g} {_THOUSANDS[power].strip()}B"
 
 
 @cache

@@ -5,27 +5,35 @@ columns are expressions. For the few rows of a table of segments it takes far lo
 than to compute them. The columns of a DataFrame are therefore `Values`: arrays with those methods
 of expressions that formulas use. Each formula is written once, with `when`, `max_of` and the like,
 which take both.
+
+A `Formula` keeps what it needs several times: `x, y = yield [x, y]` makes columns of both, which
+have no names of their own and are gone at its end. It is a generator, so that it is a step if it
+returns columns, and another formula may use what it returns by ``yield from``.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import reduce, wraps
-from typing import Any, ParamSpec, TypeAlias, cast
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from functools import reduce
+from itertools import count, islice
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 from polars.expr.whenthen import When
 
-from polars_wroc.plans.queries import FrameT, collect, over
+from polars_wroc.plans.queries import FrameT, collect
 
 Fields: TypeAlias = Callable[[str], pl.Expr]
-Step: TypeAlias = Callable[[Fields], dict[str, pl.Expr]]
+Columns: TypeAlias = dict[str, pl.Expr]
+NameT = TypeVar("NameT")
+ResultT = TypeVar("ResultT")
+Formula: TypeAlias = Generator[Sequence[pl.Expr], Sequence[pl.Expr], ResultT]
+Step: TypeAlias = Callable[[Fields], Columns | Formula[Columns]]
 _Array: TypeAlias = NDArray[Any]
 _Method: TypeAlias = Callable[..., Any]
-_P = ParamSpec("_P")
 _LITERALS: dict[bytes, Values] = {}
 
 
@@ -42,14 +50,15 @@ def _of_both(function: _Method, *, swapped: bool = False) -> _Method:
     """Make an operator of a function of two arrays, null where one of them is."""
 
     def method(self: Values, other: object) -> Values:
-        another = _values(other)
+        another = values_of(other)
         one, two = (another, self) if swapped else (self, another)
         return Values(function(one.array, two.array), _either(one.null, two.null))
 
     return method
 
 
-def _values(value: Any) -> Values:
+def values_of(value: Any) -> Values:
+    """Return the values of a column, of a literal or of a number."""
     if isinstance(value, pl.Expr):
         return _literal(value.meta.serialize(format="binary"), value)
     return value if isinstance(value, Values) else Values(np.asarray(value))
@@ -143,10 +152,10 @@ class Values:
         return ~(self == other)
 
     def __and__(self, other: object) -> Any:
-        return ~(~self | ~_values(other))
+        return ~(~self | ~values_of(other))
 
     def __or__(self, other: object) -> Values:
-        another = _values(other)
+        another = values_of(other)
         holds, null = self.holds | another.holds, _either(self.null, another.null)
         return Values(holds, None if null is None else null & ~holds)
 
@@ -161,8 +170,9 @@ class Values:
         for bound, is_beyond in ((lower_bound, operator.lt), (upper_bound, operator.gt)):
             if bound is not None:
                 # Bounds that are null or NaN are none.
-                beyond = Values(is_beyond(clipped.array, _values(bound).array), _values(bound).null)
-                array = np.where(beyond.holds, _values(bound).array, clipped.array)
+                limit = values_of(bound)
+                beyond = Values(is_beyond(clipped.array, limit.array), limit.null)
+                array = np.where(beyond.holds, limit.array, clipped.array)
                 clipped = Values(array, self.null)
         return clipped
 
@@ -189,7 +199,7 @@ class Values:
 
     def fill_null(self, value: object) -> Values:
         """Replace null."""
-        return _coalesced(self, _values(value))
+        return _coalesced(self, values_of(value))
 
     def fill_nan(self, value: None) -> Values:  # noqa: ARG002
         """Make NaN null."""
@@ -212,7 +222,7 @@ class _When:
 
     def then(self, value: object) -> _Then:
         """Return the value where the condition holds, and null elsewhere."""
-        return _Then([*self._branches, (self._condition, _values(value))])
+        return _Then([*self._branches, (self._condition, values_of(value))])
 
 
 class _Then(Values):
@@ -232,11 +242,11 @@ class _Then(Values):
 
     def when(self, condition: Values) -> _When:
         """Add a condition."""
-        return _When(_values(condition), self._branches)
+        return _When(values_of(condition), self._branches)
 
     def otherwise(self, value: object) -> Values:
         """Return other values where no condition holds."""
-        result = _values(value)
+        result = values_of(value)
         for condition, chosen in reversed(self._branches):
             holds, null = condition.holds, None
             if chosen.null is not None or result.null is not None:
@@ -256,7 +266,7 @@ def _horizontal(columns: Iterable[object], of_values: _Method, of_plans: _Method
     if len(listed) == 1 and isinstance(listed[0], Iterable):
         listed = list(listed[0])
     if any(isinstance(each, Values) for each in listed):
-        return reduce(of_values, map(_values, listed))
+        return reduce(of_values, map(values_of, listed))
     return of_plans(listed)
 
 
@@ -296,60 +306,6 @@ def all_of(*conditions: pl.Expr | Iterable[pl.Expr]) -> pl.Expr:
     return cast("pl.Expr", _horizontal(conditions, operator.and_, pl.all_horizontal))
 
 
-def sum_over(value: pl.Expr, keys: Sequence[str], field: Fields) -> pl.Expr:
-    """Add up the numbers that are not null within each group of keys."""
-    if not isinstance(value, Values):
-        return over(value.sum(), keys)
-    groups = _groups(keys, field, value.array.size)
-    sums = np.bincount(groups, np.where(value.is_known(), value.array, 0))
-    return cast("pl.Expr", Values(sums[groups].astype(np.float64)))
-
-
-def max_over(value: pl.Expr, keys: Sequence[str], field: Fields) -> pl.Expr:
-    """Return the largest number within each group of keys; null without any."""
-    if not isinstance(value, Values):
-        return over(value.max(), keys)
-    groups = _groups(keys, field, value.array.size)
-    most = np.full(groups.max(initial=-1) + 1, -np.inf)
-    np.fmax.at(most, groups[value.is_known()], value.array[value.is_known()])
-    known = np.bincount(groups, value.is_known())[groups] > 0
-    return cast("pl.Expr", Values(most[groups], ~known))
-
-
-def sum_of_others_over(value: pl.Expr, keys: Sequence[str], field: Fields) -> pl.Expr:
-    """Add up the numbers of the other rows of a group, none of which is null.
-
-    A number that is larger than all others together must not round them away: the largest is left
-    out instead of subtracted.
-    """
-    if not isinstance(value, Values):
-        largest = value == value.max()
-        first = largest & (largest.cum_sum() == 1)
-        others = pl.when(first).then(value.filter(~first).sum()).otherwise(value.sum() - value)
-        return over(others, keys)
-    groups, terms = _groups(keys, field, value.array.size), value.array
-    # The last of each group in the order of its numbers.
-    order = np.lexsort((terms, groups))
-    last = order[np.flatnonzero(np.diff(groups[order], append=-1))]
-    others = np.bincount(groups, terms)[groups] - terms
-    small = terms.copy()
-    small[last] = 0.0
-    others[last] = np.bincount(groups, small)[groups[last]]
-    return cast("pl.Expr", Values(others))
-
-
-def _groups(keys: Sequence[str], field: Fields, rows: int) -> _Array:
-    """Number the groups of keys."""
-    groups = np.zeros(rows, np.int64)
-    for key in keys:
-        values: Values = cast("Any", field(key))
-        _, numbers = np.unique(values.array.astype(str), return_inverse=True)
-        # Null is a group of its own.
-        numbers = np.where(values.is_known(), numbers + 1, 0)
-        _, groups = np.unique(groups * (numbers.max(initial=0) + 1) + numbers, return_inverse=True)
-    return groups
-
-
 _RESULT = "__result"
 
 
@@ -366,28 +322,60 @@ def let(columns: Mapping[str, pl.Expr], formula: Callable[[Fields], pl.Expr]) ->
     return named.struct.field(_RESULT)
 
 
-def with_lists(formula: Callable[_P, pl.Expr]) -> Callable[_P, pl.Expr]:
-    """Let a formula with lists, which only expressions can hold, take `Values` too.
+def kept(values: Mapping[NameT, pl.Expr]) -> Formula[dict[NameT, pl.Expr]]:
+    """Keep values under the names that a formula has for them."""
+    columns = yield [*values.values()]
+    return dict(zip(values, columns, strict=True))
 
-    It is null where one of its columns is.
-    """
 
-    @wraps(formula)
-    def of_both(*columns: _P.args, **options: _P.kwargs) -> pl.Expr:
-        if not any(isinstance(each, Values) for each in columns):
-            return formula(*columns, **options)
-        values = [_values(each) for each in columns]
-        (rows,) = np.broadcast_shapes((1,), *(each.array.shape for each in values))
-        known = np.broadcast_to(reduce(operator.and_, (each.is_known() for each in values)), rows)
-        result = np.zeros(rows)
-        if known.any():
-            arrays = {str(i): np.broadcast_to(v.array, rows)[known] for i, v in enumerate(values)}
-            expressions = cast("Any", map(pl.col, arrays))
-            table = pl.DataFrame(arrays).select(formula(*expressions, **options))
-            result[known] = table.to_series().to_numpy()
-        return cast("pl.Expr", Values(result, ~known))
+def together(formulas: Mapping[str, Formula[ResultT]]) -> Formula[dict[str, ResultT]]:
+    """Compute formulas next to each other, of which each keeps its next values in the same step."""
+    results: dict[str, ResultT] = {}
+    sent: dict[str, Sequence[pl.Expr] | None] = dict.fromkeys(formulas)
+    while sent:
+        given: dict[str, Sequence[pl.Expr]] = {}
+        for name, columns in sent.items():
+            try:
+                given[name] = formulas[name].send(cast("Any", columns))
+            except StopIteration as end:
+                results[name] = end.value
+        columns_of_all: Iterator[pl.Expr] = iter(())
+        if given:
+            columns_of_all = iter((yield [value for each in given.values() for value in each]))
+        sent = {name: list(islice(columns_of_all, len(each))) for name, each in given.items()}
+    return {name: results[name] for name in formulas}
 
-    return of_both
+
+_KEPT = "__kept_"
+
+
+def _columns_of(step: Step, field: Fields) -> Formula[Columns]:
+    columns = step(field)
+    return columns if isinstance(columns, dict) else (yield from columns)
+
+
+def renamed(step: Step, name: Callable[[str], str]) -> Step:
+    """Return a step with the columns of another name."""
+
+    def of_others(field: Fields) -> Formula[Columns]:
+        columns = yield from _columns_of(step, lambda column: field(name(column)))
+        return {name(column): value for column, value in columns.items()}
+
+    return of_others
+
+
+def stages(steps: Sequence[Step], field: Callable[[str], Any]) -> Iterator[Columns]:
+    """Return the columns of each step, after those that a formula keeps."""
+    for step in steps:
+        formula, numbers, sent = _columns_of(step, field), count(), None
+        try:
+            while True:
+                values = formula.send(cast("Any", sent))
+                named = {f"{_KEPT}{next(numbers)}": value for value in values}
+                yield named
+                sent = [field(name) for name in named]
+        except StopIteration as end:
+            yield end.value
 
 
 def in_columns(frame: FrameT, steps: Sequence[Step], *, at_once: bool = False) -> FrameT:
@@ -399,9 +387,11 @@ def in_columns(frame: FrameT, steps: Sequence[Step], *, at_once: bool = False) -
         return _added(frame, steps)
     if at_once:
         return _added(collect(frame), steps).lazy()
-    for step in steps:
-        frame = frame.with_columns(**step(pl.col))
-    return frame
+    kept: set[str] = set()
+    for columns in stages(steps, pl.col):
+        frame = frame.with_columns(**columns)
+        kept.update(name for name in columns if name.startswith(_KEPT))
+    return frame.drop(kept) if kept else frame
 
 
 def _added(table: pl.DataFrame, steps: Sequence[Step]) -> pl.DataFrame:
@@ -416,17 +406,23 @@ def _added(table: pl.DataFrame, steps: Sequence[Step]) -> pl.DataFrame:
     added: dict[str, None] = {}
     # Null, infinite and undefined numbers are expected.
     with np.errstate(all="ignore"):
-        for step in steps:
-            new = {name: _values(each) for name, each in step(cast("Fields", field)).items()}
+        for columns in stages(steps, field):
+            new = {name: values_of(each) for name, each in columns.items()}
             known |= new
             added |= dict.fromkeys(new)
-    return table.with_columns(**{name: known[name].column(table.height) for name in added})
+    shown = (name for name in added if not name.startswith(_KEPT))
+    return table.with_columns(**{name: known[name].column(table.height) for name in shown})
 
 
 def in_struct(sums: pl.Expr, steps: Sequence[Step], result: Sequence[str]) -> pl.Expr:
     """Add the fields of each step to a list of one struct; return the fields ``result``."""
+    fields = [pl.element().struct.field(name) for name in result]
+    return with_fields(sums, steps).list.agg(pl.struct(fields).first())
+
+
+def with_fields(lists: pl.Expr, steps: Sequence[Step]) -> pl.Expr:
+    """Add the fields of each step to lists of structs."""
     element = pl.element()
-    for step in steps:
-        sums = sums.list.eval(element.struct.with_fields(**step(element.struct.field)))
-    fields = [element.struct.field(name) for name in result]
-    return sums.list.agg(pl.struct(fields).first())
+    for columns in stages(steps, element.struct.field):
+        lists = lists.list.eval(element.struct.with_fields(**columns))
+    return lists

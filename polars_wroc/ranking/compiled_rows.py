@@ -206,18 +206,18 @@ class CompiledRows:
             [*self._keys(self.codes, partitions[taken], codes[taken]), score, weight]
         )
 
-    def logit_bins(self) -> pl.DataFrame:
-        """Add up the `MOMENTS` of the logits of each code in each bin."""
+    def logit_bins(self, width: float) -> pl.DataFrame:
+        """Add up the `MOMENTS` of the logits of each code in each bin of this width."""
         scores = self.score_keys.scores(self.sorted_rows.keys).cast(pl.Float64).to_numpy()
         starts = self.sorted_rows.starts.astype(np.int64).tolist()
-        cut = [cut_logits(scores, *ends) for ends in pairwise(starts)]
+        cut = [cut_logits(scores, *ends, width) for ends in pairwise(starts)]
         bins = np.concatenate(cut, axis=1)
         partitions = np.repeat(np.arange(len(cut)), [each.shape[1] for each in cut])
         groups = ONE_GROUP
         if self.codes.numbers is not None:
             groups = Groups(self.codes.size, np.arange(self.codes.size, dtype=np.uint32))
         parts = []
-        for of_bin, code, sums in moments_of_logits(scores, self.sorted_rows, groups, bins):
+        for of_bin, code, sums in moments_of_logits(scores, self.sorted_rows, groups, bins, width):
             number = pl.Series(BIN, bins[0, of_bin], nan_to_null=True).cast(pl.Int32)
             keys = self._keys(self.codes, partitions[of_bin], code)
             parts.append(pl.DataFrame([*keys, number, *pl.DataFrame(sums, schema=MOMENTS)]))

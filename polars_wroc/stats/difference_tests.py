@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from typing import ClassVar, Literal, NamedTuple, TypeAlias, get_args
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import polars as pl
 
 from polars_wroc.inputs import arguments
 from polars_wroc.plans.formulas import (
-    Fields,
-    Step,
+    Formula,
     all_of,
     first_of,
-    let,
     max_of,
     min_of,
     when,
-    with_lists,
 )
 from polars_wroc.plans.queries import FrameT
 from polars_wroc.stats.distributions import (
@@ -29,11 +24,13 @@ from polars_wroc.stats.distributions import (
     student_p_value,
     student_quantile,
     two_sided_p_value,
+    with_lists,
 )
 from polars_wroc.stats.proportions import (
     EQUAL_WEIGHTS,
     TOLERANCE,
     Estimate,
+    Side,
     difference_limits,
     logit_limits,
     shrunk,
@@ -150,56 +147,40 @@ class Sample(NamedTuple):
     size: pl.Expr
 
 
-class _Table(NamedTuple):
-    """A table of four, so turned that one number alone has the fewest expected rows.
-
-    Of ``total`` rows, ``rows`` are in the smaller group and ``outcomes`` have the rarer outcome;
-    ``both`` have both.
-    """
-
-    total: pl.Expr
-    rows: pl.Expr
-    outcomes: pl.Expr
-    both: pl.Expr
-
-
-def equal_proportions(field: Fields, exact: Exact = "mid-p") -> pl.Expr:
+def equal_proportions(one: Sample, other: Sample, exact: Exact = "mid-p") -> Formula[pl.Expr]:
     """Two-sided p-value of the test that two proportions of different rows are equal.
 
-    The fields are their `numbers_of_rows`. The test is by their pooled variance where at least five
-    rows are expected in each cell of the table of four; otherwise Fisher's ``exact`` test, if all
-    numbers are whole. The p-value is null if they are not, as with weights.
+    The test is by their pooled variance where at least five rows are expected in each cell of the
+    table of four; otherwise Fisher's ``exact`` test, if all numbers are whole. The p-value is null
+    if they are not, as with weights.
     """
-    sizes, counts = (
-        [field(f"{part}_{side}") for side in ("one", "other")] for part in ("size", "count")
-    )
-    pooled = (counts[0] + counts[1]) / (sizes[0] + sizes[1])
+    samples = one, other
+    *numbers, difference = yield [
+        *(_whole(each.size) for each in samples),
+        *(_whole(each.value * each.size) for each in samples),
+        one.value - other.value,
+    ]
+    sizes, counts = numbers[:2], numbers[2:]
+    total, outcomes = sizes[0] + sizes[1], counts[0] + counts[1]
+    pooled = outcomes / total
     variance = pooled * (1 - pooled) * (1 / sizes[0] + 1 / sizes[1])
-    table = _table(sizes, counts)
+    # The table of four is so turned that one number alone has the fewest expected rows: of those in
+    # the smaller group the ones with the rarer outcome.
+    rows, rare = min_of(sizes), min_of(outcomes, total - outcomes)
+    both = when(sizes[0] <= sizes[1]).then(counts[0]).otherwise(counts[1])
+    both = when(2 * outcomes <= total).then(both).otherwise(rows - both)
     # Products of whole numbers are exact; the quotient that is expected in a cell is not.
-    normal = table.rows * table.outcomes >= _FEWEST_EXPECTED * table.total
-    whole = all_of(x == x.round() for x in sizes + counts)
+    normal = rows * rare >= _FEWEST_EXPECTED * total
     # The exact test is computed for no rows where it is not needed.
-    needed = when((variance > 0) & whole & ~normal)
-    turned = {name: needed.then(number) for name, number in table._asdict().items()}
+    needed = when((variance > 0) & all_of(x == x.round() for x in numbers) & ~normal)
+    total, rows, rare, both = yield [needed.then(each) for each in (total, rows, rare, both)]
     return (
         when(variance == 0)
         .then(1.0)
         .when(normal)
-        .then(two_sided_p_value(field("difference") / variance.sqrt()))
-        .otherwise(let(turned, lambda field: _exact_p_value(*map(field, turned), exact=exact)))
+        .then(two_sided_p_value(difference / variance.sqrt()))
+        .otherwise(_exact_p_value(total, rows, rare, both, exact=exact))
     )
-
-
-def numbers_of_rows(one: Sample, other: Sample) -> dict[str, pl.Expr]:
-    """Numbers of rows of two proportions, and of those that are counted, and the difference."""
-    return {
-        "size_one": _whole(one.size),
-        "size_other": _whole(other.size),
-        "count_one": _whole(one.value * one.size),
-        "count_other": _whole(other.value * other.size),
-        "difference": one.value - other.value,
-    }
 
 
 def _whole(number: pl.Expr) -> pl.Expr:
@@ -207,19 +188,6 @@ def _whole(number: pl.Expr) -> pl.Expr:
     nearest = number.round()
     near = (number - nearest).abs() <= _ROUNDING * (1 + number)
     return when(near).then(nearest).otherwise(number)
-
-
-def _table(sizes: list[pl.Expr], counts: list[pl.Expr]) -> _Table:
-    total, outcomes = sizes[0] + sizes[1], counts[0] + counts[1]
-    first_is_smaller, rare = sizes[0] <= sizes[1], 2 * outcomes <= total
-    rows = min_of(sizes)
-    both = when(first_is_smaller).then(counts[0]).otherwise(counts[1])
-    return _Table(
-        total,
-        rows,
-        min_of(outcomes, total - outcomes),
-        when(rare).then(both).otherwise(rows - both),
-    )
 
 
 @with_lists
@@ -247,104 +215,53 @@ def _exact_p_value(
 _FEWEST_EFFECTIVE = 5
 
 
-@dataclass(frozen=True)
-class CommonValueTest:
-    """Test that two rates or two AUCs of different rows are equal, with the variance if they were.
+def common_value_test(one: Side, other: Side) -> Formula[tuple[pl.Expr, pl.Expr]]:
+    """Test that two rates or two AUCs are equal, with the variance if they were.
 
-    The fields of each of two ``sides`` are its ``value``, the ``complement``, the inverse size
-    ``pool`` that weights it in the common value, and for AUCs ``size_test``, that in the test.
-    Rates have none: it follows from the mean weights of their ``events`` and ``non_events`` as
-    multiples of that of all rows, and ``inverse_df`` is 1 divided by their degrees of freedom.
-    From few rows the root of the likelihood ratio replaces a larger z.
+    Inverse sizes ``pool`` weight them in the common value. From few rows the root of the likelihood
+    ratio replaces a larger z. Returns the p-value, and 1 divided by its degrees of freedom.
     """
-
-    sides: tuple[str, str]
-
-    @property
-    def p_value(self) -> str:
-        """Column of the p-value, which `steps` add."""
-        return "__common_p_value"
-
-    @property
-    def inverse_df(self) -> str:
-        """Column of 1 divided by the degrees of freedom of the test, which `steps` add."""
-        return "__common_inverse_df"
-
-    @property
-    def steps(self) -> list[Step]:
-        """Steps to the columns `p_value` and `inverse_df`."""
-        return [self._common, self._sizes, self._statistics, self._result]
-
-    def _each(self, name: str, field: Fields) -> tuple[pl.Expr, pl.Expr]:
-        one, other = (field(f"{name}_{side}") for side in self.sides)
-        return one, other
-
-    def _common(self, field: Fields) -> dict[str, pl.Expr]:
-        """Add the common value, its complement, and how heavy events and others are in both."""
-        pools = self._each("pool", field)
-        columns: dict[str, pl.Expr] = {}
-        for name, heavier in (("value", "events"), ("complement", "non_events")):
-            values, weights = self._each(name, field), self._each(heavier, field)
-            mean = values[0] * pools[1] + values[1] * pools[0]
-            columns[f"__common_{name}"] = mean / (pools[0] + pools[1])
-            numbers = [value / pool for value, pool in zip(values, pools, strict=True)]
-            both = numbers[0] + numbers[1]
-            mean = (numbers[0] * weights[0] + numbers[1] * weights[1]) / both
-            mean = when(both > 0).then(mean).otherwise(1.0)
-            columns[f"__common_{heavier}"] = shrunk(both, 1.0, mean)
-        return columns
-
-    def _sizes(self, field: Fields) -> dict[str, pl.Expr]:
-        """Add the inverse sizes at the common value."""
-        columns: dict[str, pl.Expr] = {}
-        for side in self.sides:
-            pool = field(f"pool_{side}")
-            at_zero, at_one = (
-                shrunk(
-                    field(f"{name}_{side}"),
-                    pool,
-                    field(f"{heavier}_{side}"),
-                    field(f"__common_{heavier}"),
-                )
-                for name, heavier in (("value", "events"), ("complement", "non_events"))
-            )
-            of_rate = field("__common_complement") * at_zero + field("__common_value") * at_one
-            columns[f"__common_size_{side}"] = first_of(field(f"size_test_{side}"), of_rate)
-        return columns
-
-    def _statistics(self, field: Fields) -> dict[str, pl.Expr]:
-        one, other = self._each("__common_size", field)
-        both = one + other
-        spread = field("__common_value") * field("__common_complement")
-        complements = self._each("complement", field)
-        # Near 1 complements have more digits.
-        z = (complements[0] - complements[1]).abs() / (spread * both).sqrt()
-        terms = []
-        for name in ("value", "complement"):
-            values = self._each(name, field)
-            mean = (values[0] * other + values[1] * one) / both
-            for value, size in zip(values, (one, other), strict=True):
-                term = value * (value / mean).log() / size
-                terms.append(when(value > 0).then(term).otherwise(0.0))
-        few = min_of(field("__common_value"), field("__common_complement")) < _FEWEST_EFFECTIVE * (
-            max_of(one, other)
-        )
-        few |= field(f"size_test_{self.sides[0]}").is_not_null()
-        root = (2 * reduce(add, terms)).clip(lower_bound=0.0).sqrt()
-        lost = [share.fill_null(0.0) for share in self._each("inverse_df", field)]
-        df = (one / both) ** 2 * lost[0] + (other / both) ** 2 * lost[1]
-        smaller = when(few).then(min_of(z, root)).otherwise(z)
-        some = when(both.is_not_null() & spread.is_not_null())
-        return {
-            "__common_z": some.then(when(spread > 0).then(smaller).otherwise(0.0)),
-            self.inverse_df: when(df >= EQUAL_WEIGHTS).then(df).otherwise(0.0),
-        }
-
-    def _result(self, field: Fields) -> dict[str, pl.Expr]:
-        z, lost = field("__common_z"), field(self.inverse_df)
-        weighted = when(lost > 0)
-        students = student_p_value(z, weighted.then(1 / lost))
-        return {self.p_value: weighted.then(students).otherwise(two_sided_p_value(z))}
+    sides = one, other
+    kept: list[pl.Expr] = []
+    for values, weights in (
+        ((one.value, other.value), (one.events, other.events)),
+        ((one.complement, other.complement), (one.non_events, other.non_events)),
+    ):
+        numbers = values[0] / one.pool, values[1] / other.pool
+        both = numbers[0] + numbers[1]
+        heavier = (numbers[0] * weights[0] + numbers[1] * weights[1]) / both
+        heavier = when(both > 0).then(heavier).otherwise(1.0)
+        mean = values[0] * other.pool + values[1] * one.pool
+        kept += [mean / (one.pool + other.pool), shrunk(both, 1.0, heavier)]
+    value, events, complement, non_events = yield kept
+    sizes = []
+    for side in sides:
+        at_zero = shrunk(side.value, side.pool, side.events, events)
+        at_one = shrunk(side.complement, side.pool, side.non_events, non_events)
+        sizes.append(first_of(side.size_test, complement * at_zero + value * at_one))
+    sizes = [*(yield sizes)]
+    both, spread = sizes[0] + sizes[1], value * complement
+    # Near 1 complements have more digits.
+    z = (one.complement - other.complement).abs() / (spread * both).sqrt()
+    terms = []
+    for values in ((one.value, other.value), (one.complement, other.complement)):
+        mean = (values[0] * sizes[1] + values[1] * sizes[0]) / both
+        for each, size in zip(values, sizes, strict=True):
+            terms.append(when(each > 0).then(each * (each / mean).log() / size).otherwise(0.0))
+    few = min_of(value, complement) < _FEWEST_EFFECTIVE * max_of(sizes)
+    few |= one.size_test.is_not_null()
+    root = (2 * reduce(add, terms)).clip(lower_bound=0.0).sqrt()
+    smaller = when(few).then(min_of(z, root)).otherwise(z)
+    lost = [side.inverse_df.fill_null(0.0) for side in sides]
+    df = (sizes[0] / both) ** 2 * lost[0] + (sizes[1] / both) ** 2 * lost[1]
+    some = when(both.is_not_null() & spread.is_not_null())
+    z, inverse_df = yield [
+        some.then(when(spread > 0).then(smaller).otherwise(0.0)),
+        when(df >= EQUAL_WEIGHTS).then(df).otherwise(0.0),
+    ]
+    weighted = when(inverse_df > 0)
+    students = student_p_value(z, weighted.then(1 / inverse_df))
+    return weighted.then(students).otherwise(two_sided_p_value(z)), inverse_df
 
 
 POWER = 0.8
@@ -370,101 +287,52 @@ class Comparison(NamedTuple):
     largest: pl.Expr
 
 
-class _Terms(NamedTuple):
-    """Terms of the equation that do not depend on the difference.
+def detectable(comparison: Comparison, quantile: pl.Expr) -> Formula[pl.Expr]:
+    """Find the smallest difference to be detected, tested two-sided at a normal quantile.
 
-    Variances of proportions are ``p * (1 - p)`` times an inverse size, which is multiplied by the
-    square of a quantile here: of ``both`` estimates in the test, and of the ``own`` one in the
-    power, each at 0 and how it grows up to 1; and of the ``fixed`` reference in the power. The
-    common value is below the reference by a ``share`` of the difference.
+    It is null where none up to the largest would be detected. Variances of proportions are ``p * (1
+    - p)`` times an inverse size: of both estimates in the test, where the common value is below the
+    reference by a share of the difference, and of each in the power.
     """
+    reference, pools, sizes, slopes, largest = comparison
+    square = _POWER_QUANTILE**2
+    share, both, both_slope, own, own_slope, fixed = yield [
+        pools[1] / (pools[0] + pools[1]),
+        (sizes[0] + sizes[1]) * quantile**2,
+        (slopes[0] + slopes[1]) * quantile**2,
+        sizes[0] * square,
+        slopes[0] * square,
+        reference * (1 - reference) * (sizes[1] + slopes[1] * reference) * square,
+    ]
 
-    reference: pl.Expr
-    share: pl.Expr
-    both: pl.Expr
-    both_slope: pl.Expr
-    own: pl.Expr
-    own_slope: pl.Expr
-    fixed: pl.Expr
-    largest: pl.Expr
+    def deviations(difference: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
+        """Multiples of the standard deviation that a test assumes, and of the true one."""
+        middle, below = reference - share * difference, reference - difference
+        of_test = middle * (1 - middle) * (both + both_slope * middle)
+        of_own = below * (1 - below) * (own + own_slope * below)
+        return of_test.sqrt(), (of_own + fixed).sqrt()
 
-
-@dataclass(frozen=True)
-class Detectable:
-    """The smallest difference to be detected, tested two-sided at a normal quantile, a column."""
-
-    comparison: Callable[[Fields], Comparison]
-    quantile: str
-    # Column of the smallest difference; null where none up to the largest would be detected.
-    difference: ClassVar[str] = "__detectable"
-
-    @property
-    def steps(self) -> list[Step]:
-        """Steps to the column `difference`."""
-        return [self._terms, self._start, *[self._improve] * _STEPS, self._found]
-
-    def _terms(self, field: Fields) -> dict[str, pl.Expr]:
-        reference, pools, sizes, slopes, largest = self.comparison(field)
-        test, power = field(self.quantile) ** 2, _POWER_QUANTILE**2
-        terms = _Terms(
-            reference,
-            pools[1] / (pools[0] + pools[1]),
-            (sizes[0] + sizes[1]) * test,
-            (slopes[0] + slopes[1]) * test,
-            sizes[0] * power,
-            slopes[0] * power,
-            reference * (1 - reference) * (sizes[1] + slopes[1] * reference) * power,
-            largest,
-        )
-        return {_column(part): value for part, value in terms._asdict().items()}
-
-    def _start(self, field: Fields) -> dict[str, pl.Expr]:
-        """Start at the solution for sizes as at the reference and equal variances in the power."""
-        terms = _terms_of(field)
-        reference, share, largest = terms.reference, terms.share, terms.largest
-        size = terms.both + terms.both_slope * reference
-        size *= (1 + _POWER_QUANTILE / field(self.quantile)) ** 2
-        middle, scale = size * share * (2 * reference - 1), 1 + size * share**2
-        root = (middle**2 + 4 * scale * size * reference * (1 - reference)).sqrt()
-        test, power = _deviations(terms, largest)
-        exists = (largest > 0) & (test + power <= largest)
-        start = min_of((middle + root) / (2 * scale), _START * largest)
-        return {self.difference: start, _column("exists"): exists}
-
-    def _improve(self, field: Fields) -> dict[str, pl.Expr]:
-        """Take Newton's step; the equation is convex, so that all but the first come from above."""
-        terms, difference = _terms_of(field), field(self.difference)
-        test, power = _deviations(terms, difference)
-        middle, below = terms.reference - terms.share * difference, terms.reference - difference
-        of_test = terms.share * _slope(middle, terms.both, terms.both_slope)
-        of_own = _slope(below, terms.own, terms.own_slope)
-        slope = 1 + of_test / test / 2 + of_own / power / 2
+    # Start at the solution for sizes as at the reference and equal variances in the power.
+    size = (both + both_slope * reference) * (1 + _POWER_QUANTILE / quantile) ** 2
+    middle, scale = size * share * (2 * reference - 1), 1 + size * share**2
+    root = (middle**2 + 4 * scale * size * reference * (1 - reference)).sqrt()
+    test, power = deviations(largest)
+    start = min_of((middle + root) / (2 * scale), _START * largest)
+    difference, exists = yield [start, (largest > 0) & (test + power <= largest)]
+    for _ in range(_STEPS):
+        # Newton's step; the equation is convex, so that all but the first come from above.
+        test, power = deviations(difference)
+        middle, below = reference - share * difference, reference - difference
+        of_test = share * _slope(middle, both, both_slope)
+        slope = 1 + of_test / test / 2 + _slope(below, own, own_slope) / power / 2
         improved = difference - (difference - test - power) / slope
-        return {self.difference: improved.clip(_LEAST, _END * terms.largest)}
-
-    def _found(self, field: Fields) -> dict[str, pl.Expr]:
-        return {self.difference: when(field(_column("exists"))).then(field(self.difference))}
-
-
-def _deviations(terms: _Terms, difference: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
-    """Multiples of the standard deviation that a test assumes, and of the true one."""
-    middle, below = terms.reference - terms.share * difference, terms.reference - difference
-    test = middle * (1 - middle) * (terms.both + terms.both_slope * middle)
-    own = below * (1 - below) * (terms.own + terms.own_slope * below)
-    return test.sqrt(), (own + terms.fixed).sqrt()
+        (difference,) = yield [improved.clip(_LEAST, _END * largest)]
+    return when(exists).then(difference)
 
 
 def _slope(value: pl.Expr, size: pl.Expr, slope: pl.Expr) -> pl.Expr:
     """Derivative by the value of ``value * (1 - value) * (size + slope * value)``."""
     return (1 - 2 * value) * size + slope * value * (2 - 3 * value)
-
-
-def _terms_of(field: Fields) -> _Terms:
-    return _Terms(*(field(_column(part)) for part in _Terms._fields))
-
-
-def _column(part: str) -> str:
-    return f"__detectable_{part}"
 
 
 Adjust: TypeAlias = Literal["holm", "bh", "none"]

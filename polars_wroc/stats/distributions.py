@@ -3,19 +3,46 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, reduce, wraps
 from statistics import NormalDist
-from typing import Any
+from typing import Any, ParamSpec, cast
 
+import numpy as np
 import polars as pl
 
-from polars_wroc.plans.formulas import Fields, let, max_of, min_of, when, with_lists
+from polars_wroc.plans.formulas import Fields, Values, let, max_of, min_of, values_of, when
 
+_P = ParamSpec("_P")
 _NODES = 24
 _POSITION, _POWER_OF_PART = "__position", "__power"
 # Of a part of a polynomial.
 _TERMS = 4
+
+
+def with_lists(formula: Callable[_P, pl.Expr]) -> Callable[_P, pl.Expr]:
+    """Let a formula with lists, which only expressions can hold, take `Values` too.
+
+    It is null where one of its columns is.
+    """
+
+    @wraps(formula)
+    def of_both(*columns: _P.args, **options: _P.kwargs) -> pl.Expr:
+        if not any(isinstance(each, Values) for each in columns):
+            return formula(*columns, **options)
+        values = [values_of(each) for each in columns]
+        (rows,) = np.broadcast_shapes((1,), *(each.array.shape for each in values))
+        known = np.broadcast_to(reduce(operator.and_, (each.is_known() for each in values)), rows)
+        result = np.zeros(rows)
+        if known.any():
+            arrays = {str(i): np.broadcast_to(v.array, rows)[known] for i, v in enumerate(values)}
+            expressions = cast("Any", map(pl.col, arrays))
+            table = pl.DataFrame(arrays).select(formula(*expressions, **options))
+            result[known] = table.to_series().to_numpy()
+        return cast("pl.Expr", Values(result, ~known))
+
+    return of_both
 
 
 def polynomial(coefficients: Sequence[float], position: pl.Expr) -> pl.Expr:

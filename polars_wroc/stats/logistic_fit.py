@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from polars_wroc.kernels.sums import BIN, BIN_WIDTH, DEGREES, FIT_WEIGHTS, MOMENTS
+from polars_wroc.kernels.sums import BIN, DEGREES, FIT_WEIGHTS, MOMENTS
 from polars_wroc.plans.queries import collect
 
 _Array: TypeAlias = NDArray[Any]
@@ -37,16 +37,21 @@ _STEPS, _TOLERANCE = 30, 1e-8
 # For a smaller float x, 1 - x would round to 1, or keep hardly a digit of x.
 LEAST_PROBABILITY = 1e-15
 
-# A slope of a fit to bins that is steeper may be off by more than rounding.
-STEEPEST = 0.35 / BIN_WIDTH
+# Widths of bins, of which the narrower are for slopes that are too steep for the wider.
+BIN_WIDTHS = 0.1, 0.0125
 
 
-def binned(rows: pl.LazyFrame, keys: list[str]) -> pl.LazyFrame:
-    """Add up the `MOMENTS` of rows that are points in bins of the variable.
+def steepest(width: float) -> float:
+    """Return the slope up to which a fit to bins of this width is exact but for rounding."""
+    return 0.35 / width
+
+
+def binned(rows: pl.LazyFrame, keys: list[str], width: float) -> pl.LazyFrame:
+    """Add up the `MOMENTS` of rows that are points in bins of the variable, of this width.
 
     They are sums of weights times the Chebyshev polynomials of the place in the bin, from -1 to 1.
     """
-    place = pl.col(VALUE) / BIN_WIDTH
+    place = pl.col(VALUE) / width
     rows = rows.with_columns(place.floor().cast(pl.Int32).alias(BIN))
     polynomials = [pl.lit(1.0), 2 * (place - pl.col(BIN)) - 1]
     for power in range(1, DEGREES):
@@ -67,7 +72,7 @@ def _moments() -> Iterator[tuple[str, Sequence[str]]]:
         yield weight, MOMENTS[place * DEGREES : (place + 1) * DEGREES]
 
 
-def points_of_bins(bins: pl.DataFrame) -> pl.DataFrame:
+def points_of_bins(bins: pl.DataFrame, width: float) -> pl.DataFrame:
     """Return points that have the `MOMENTS` of the rows, with their null bins.
 
     They are the Chebyshev nodes of the bins; their weights may be negative. A sum of a smooth
@@ -82,7 +87,7 @@ def points_of_bins(bins: pl.DataFrame) -> pl.DataFrame:
             weight: reduce(add, (pl.col(m) * f for m, f in zip(names, factors, strict=True)))
             for weight, names in _moments()
         }
-        value = (pl.col(BIN) + (1 + math.cos(angle)) / 2) * BIN_WIDTH
+        value = (pl.col(BIN) + (1 + math.cos(angle)) / 2) * width
         parts.append(bins.lazy().select(GROUP, value.alias(VALUE), **weights))
     return collect(pl.concat(parts), reproducible=True)
 

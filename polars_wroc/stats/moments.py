@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from polars_wroc.plans.formulas import Fields
+from polars_wroc.plans.formulas import Fields, Formula
 from polars_wroc.plans.queries import aggregate, join_on_keys, over
 from polars_wroc.stats.proportions import ROUNDING
 
@@ -68,6 +68,14 @@ class Moments(NamedTuple):
         """Unbiased variance; with one row there is none."""
         freedom = self.weight - self.powers[0] / self.weight
         return pl.when(freedom > ROUNDING * self.weight).then(self.squares / freedom)
+
+    def kept(self) -> Formula[Moments]:
+        """Keep the moments in a formula."""
+        weight, centre, squares, *powers = yield [
+            *(self.weight, self.centre, self.squares),
+            *self.powers,
+        ]
+        return Moments(weight, centre, squares, tuple(powers))
 
     def columns(self, name: str) -> dict[str, pl.Expr]:
         """Name the moments of ``name``."""

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import polars as pl
 
-from polars_wroc.plans.formulas import Fields, Step, max_of, min_of, when
+from polars_wroc.plans.formulas import (
+    Columns,
+    Fields,
+    Formula,
+    max_of,
+    min_of,
+    when,
+)
 from polars_wroc.stats.distributions import normal_quantile, student_quantile, student_score
 
 # Higher correlations are not credible from few rows or sampling units, and would let the limits of
@@ -165,40 +172,6 @@ def effective_sample_size(weight: pl.Expr, squares: pl.Expr) -> pl.Expr:
     return when(is_exact(squares)).then(weight * (weight / squares))
 
 
-class RateSize(NamedTuple):
-    """What the precision of a weighted rate rests on.
-
-    ``inverse`` is 1 divided by Kish's effective sample size. The mean weights of the events and of
-    the ``others``, each weighted by the weights, are so many times that of all rows. ``inverse_df``
-    is 1 divided by the degrees of freedom; 0 for equal weights.
-    """
-
-    inverse: pl.Expr
-    events: pl.Expr
-    others: pl.Expr
-    inverse_df: pl.Expr
-
-
-def rate_and_size(part: WeightedCount, others: WeightedCount) -> tuple[pl.Expr, RateSize]:
-    """A weighted rate, of ``part`` in ``part`` and ``others``, and its size.
-
-    Null where there are no rows or the weights overflow; the size also where their squares overflow
-    or underflow.
-    """
-    both = part + others
-    known = when((both.weight > 0) & both.weight.is_finite())
-    exact = when(is_exact(both.squares) & both.weight.is_finite())
-    mean = both.squares / both.weight
-    inverse = exact.then(mean / both.weight)
-    events, non_events = (
-        when(each.weight > 0).then(each.squares / each.weight / mean).otherwise(1.0)
-        for each in (part, others)
-    )
-    lost = inverse - 1 / both.rows
-    inverse_df = when(lost >= EQUAL_WEIGHTS).then(lost).otherwise(0.0)
-    return known.then(part.weight / both.weight), RateSize(inverse, events, non_events, inverse_df)
-
-
 # Pseudo-observations that are as heavy as the heaviest rows that there are.
 _PSEUDO_ROWS = 2
 # If 1 divided by the degrees of freedom is below this, all weights are equal but for rounding.
@@ -218,12 +191,6 @@ def shrunk(
     return inverse_size * total / (number + _PSEUDO_ROWS)
 
 
-def inverse_sizes(value: pl.Expr, size: RateSize) -> tuple[pl.Expr, pl.Expr]:
-    """Inverse sizes if the true rate were 0 and if it were 1; in between they change linearly."""
-    at_zero = shrunk(value, size.inverse, size.events)
-    return at_zero, shrunk(1 - value, size.inverse, size.others)
-
-
 def rate_quantile(probability: float, inverse_df: pl.Expr) -> pl.Expr:
     """Quantile for a rate of weighted rows: Student's t; the normal one for equal weights."""
     weighted = when(inverse_df > 0).then(student_quantile(probability, 1 / inverse_df))
@@ -235,86 +202,78 @@ def rate_score(z: pl.Expr, inverse_df: pl.Expr) -> pl.Expr:
     return when(inverse_df > 0).then(student_score(z, 1 / inverse_df)).otherwise(z)
 
 
-def rate_columns(
-    part: WeightedCount, others: WeightedCount, variance: pl.Expr | None = None
-) -> dict[str, pl.Expr]:
-    """A rate with all that its limits and tests rest on; by a design with its ``variance``.
+class Side(NamedTuple):
+    """A rate or an AUC that is compared with another one of different rows.
 
-    The rate is the ``value``, with its ``complement``; ``pool`` weights it in a common value;
-    ``size_low`` and ``size_high`` are its inverse size if it were 0, which grows by ``slope`` up to
-    1; the others are those of `RateSize`.
+    The inverse size ``pool`` weights it in a common value: of a rate 1 divided by Kish's effective
+    sample size. ``size_low`` and ``size_high`` are those of the limits, of a rate that if it were
+    0, which grows by ``slope`` up to 1. The mean weights of the events and of the others, each
+    weighted by the weights, are so many times that of all rows. ``inverse_df`` is 1 divided by the
+    degrees of freedom; 0 for equal weights. An AUC has none of the last four, and ``size_test`` is
+    its inverse size in a test; for rates that follows from their events.
     """
-    value, size = rate_and_size(part, others)
-    at_zero, at_one = inverse_sizes(value, size)
-    pool = size.inverse
+
+    value: pl.Expr
+    complement: pl.Expr
+    pool: pl.Expr
+    size_low: pl.Expr
+    size_high: pl.Expr
+    slope: pl.Expr = pl.lit(None, pl.Float64)
+    events: pl.Expr = pl.lit(None, pl.Float64)
+    non_events: pl.Expr = pl.lit(None, pl.Float64)
+    inverse_df: pl.Expr = pl.lit(None, pl.Float64)
+    size_test: pl.Expr = pl.lit(None, pl.Float64)
+
+
+def rate_side(part: WeightedCount, others: WeightedCount, variance: pl.Expr | None = None) -> Side:
+    """A weighted rate, of ``part`` in ``part`` and ``others``, with all that it rests on.
+
+    By a design with its ``variance``. Null where there are no rows or the weights overflow; the
+    sizes also where their squares overflow or underflow.
+    """
+    both = part + others
+    known = when((both.weight > 0) & both.weight.is_finite())
+    exact = when(is_exact(both.squares) & both.weight.is_finite())
+    mean = both.squares / both.weight
+    value = known.then(part.weight / both.weight)
+    pool: pl.Expr = exact.then(mean / both.weight)
+    events, non_events = (
+        when(each.weight > 0).then(each.squares / each.weight / mean).otherwise(1.0)
+        for each in (part, others)
+    )
+    lost = pool - 1 / both.rows
+    inverse_df = when(lost >= EQUAL_WEIGHTS).then(lost).otherwise(0.0)
+    # If the true rate were 0, and if it were 1; in between the inverse size changes linearly.
+    at_zero, at_one = shrunk(value, pool, events), shrunk(1 - value, pool, non_events)
     if variance is not None:
-        pool = at_zero = at_one = 1 / size_by_design(value, 1 / size.inverse, variance)
-    return {
-        "value": value,
-        "complement": 1 - value,
-        "pool": pool,
-        "size_low": at_zero,
-        "size_high": at_zero,
-        "slope": at_one - at_zero,
-        "events": size.events,
-        "non_events": size.others,
-        "inverse_df": size.inverse_df,
-    }
+        pool = at_zero = at_one = 1 / size_by_design(value, 1 / pool, variance)
+    slope = at_one - at_zero
+    return Side(value, 1 - value, pool, at_zero, at_zero, slope, events, non_events, inverse_df)
 
 
 # So many times the limits improve the size that they rest on.
 _ITERATIONS = 4
 
 
-@dataclass(frozen=True)
-class RateLimits:
+def rate_limits(
+    value: pl.Expr, size: pl.Expr, slope: pl.Expr, quantile: pl.Expr
+) -> Formula[Limits]:
     """Wilson's limits of a rate, each for the effective size that it would have itself.
 
-    All are columns: ``size`` and ``slope`` are the inverse size for a rate of 0 and how much it is
-    larger for a rate of 1. Limits are null where the rate, the size or the quantile is null, or the
-    size is infinite.
+    ``size`` and ``slope`` are the inverse size for a rate of 0 and how much it is larger for a rate
+    of 1. Limits are null where the rate, the size or the quantile is null, or the size is infinite.
     """
-
-    value: str
-    size: str
-    slope: str
-    quantile: str
-    low: str
-    high: str
-
-    @property
-    def steps(self) -> list[Step]:
-        """Steps to the columns of both limits."""
-        return [self._start, *[self._improve] * _ITERATIONS, self._finish]
-
-    def _start(self, field: Fields) -> dict[str, pl.Expr]:
-        return {self.low: field(self.value), self.high: field(self.value)}
-
-    def _improve(self, field: Fields) -> dict[str, pl.Expr]:
-        columns: dict[str, pl.Expr] = {}
-        for name in Limits._fields:
-            limit = getattr(self, name)
-            size = field(self.size) + field(limit) * field(self.slope)
-            ends = wilson_ends(field(self.value), size, field(self.quantile))
-            columns[limit] = getattr(ends, name)
-        return columns
-
-    def _finish(self, field: Fields) -> dict[str, pl.Expr]:
-        low, high = field(self.low), field(self.high)
-        # Rounding must not exclude a rate of 0 or 1 from its interval.
-        return {
-            self.low: when(low.is_finite()).then(min_of(low, field(self.value))),
-            self.high: when(high.is_finite()).then(max_of(high, field(self.value))),
-        }
-
-
-def in_parallel(several: Iterable[Sequence[Step]]) -> list[Step]:
-    """Take the first steps of several lists together, then the second ones, and so on."""
-
-    def together(steps: Sequence[Step]) -> Step:
-        return lambda field: {k: v for step in steps for k, v in step(field).items()}
-
-    return [together(steps) for steps in zip(*several, strict=True)]
+    low = high = value
+    for _ in range(_ITERATIONS):
+        low, high = yield [
+            wilson_ends(value, size + low * slope, quantile).low,
+            wilson_ends(value, size + high * slope, quantile).high,
+        ]
+    # Rounding must not exclude a rate of 0 or 1 from its interval.
+    return Limits(
+        when(low.is_finite()).then(min_of(low, value)),
+        when(high.is_finite()).then(max_of(high, value)),
+    )
 
 
 def size_by_design(value: pl.Expr, kish: pl.Expr, variance: pl.Expr) -> pl.Expr:
@@ -327,65 +286,18 @@ def size_by_design(value: pl.Expr, kish: pl.Expr, variance: pl.Expr) -> pl.Expr:
     return when(variance.is_not_null()).then(size.otherwise(kish))
 
 
-@dataclass(frozen=True)
-class RatesByDesign:
-    """What the design of a survey says: the variance of each proportion, and their df."""
+class Proportion(NamedTuple):
+    """A proportion with its limits, and what these rest on.
 
-    variance: Callable[[str, Fields], pl.Expr]
-    df: Callable[[Fields], pl.Expr]
-
-
-@dataclass(frozen=True)
-class Proportions:
-    """Named proportions with the intervals of `RateLimits`.
-
-    For each name ``parts`` returns the count in the numerator, and that of all other rows. Other
-    ``estimates`` of some proportions have intervals of the same effective sample sizes. By the
-    ``design`` of a survey sizes and degrees of freedom are its own.
+    The inverse size if it were 0 grows by the slope up to 1; ``inverse_df`` is 1 divided by its
+    degrees of freedom.
     """
 
-    parts: Callable[[Fields], Mapping[str, tuple[WeightedCount, WeightedCount]]]
-    level: float
-    estimates: Callable[[Fields], Mapping[str, pl.Expr]] = lambda _: {}
-    design: RatesByDesign | None = None
-
-    def steps(self, names: Iterable[str]) -> list[Step]:
-        """Steps from sums of weights to the columns that `proportion` refers to."""
-        limits = (
-            RateLimits(*(proportion_column(name, part) for part in Proportion._fields[:-1]))
-            for name in names
-        )
-        return [self._values, *in_parallel(each.steps for each in limits)]
-
-    def _values(self, field: Fields) -> dict[str, pl.Expr]:
-        columns: dict[str, pl.Expr] = {}
-        estimates = self.estimates(field)
-        for name, (part, others) in self.parts(field).items():
-            variance = None if self.design is None else self.design.variance(name, field)
-            rate = rate_columns(part, others, variance)
-            quantile = rate_quantile(self._tail, rate["inverse_df"])
-            if self.design is not None:
-                quantile = student_quantile(self._tail, self.design.df(field))
-            value = estimates.get(name, rate["value"])
-            parts = {"value": value, "size": rate["size_low"], "quantile": quantile}
-            parts |= {part: rate[part] for part in ("slope", "inverse_df")}
-            columns |= {proportion_column(name, part): each for part, each in parts.items()}
-        return columns
-
-    @property
-    def _tail(self) -> float:
-        return (1 + self.level) / 2
-
-
-class Proportion(NamedTuple):
-    """A proportion with the columns of `RateLimits`, and 1 divided by its degrees of freedom."""
-
     value: pl.Expr
-    size: pl.Expr
-    slope: pl.Expr
-    quantile: pl.Expr
     low: pl.Expr
     high: pl.Expr
+    size: pl.Expr
+    slope: pl.Expr
     inverse_df: pl.Expr
 
     @property
@@ -398,15 +310,43 @@ class Proportion(NamedTuple):
         """The proportion with its confidence limits, without the size."""
         return Estimate(self.value, self.low, self.high)
 
+    @staticmethod
+    def column(name: str, part: str) -> str:
+        """Column of a part of a named proportion."""
+        return f"__share_{name}_{part}"
 
-def proportion(name: str, field: Fields) -> Proportion:
-    """Refer to the columns of the steps of `Proportions`."""
-    return Proportion(*(field(proportion_column(name, part)) for part in Proportion._fields))
+    @classmethod
+    def named(cls, name: str, field: Fields) -> Proportion:
+        """Refer to the columns of a named proportion."""
+        return cls(*(field(cls.column(name, part)) for part in cls._fields))
+
+    def columns(self, name: str) -> Columns:
+        """Name the parts."""
+        return {self.column(name, part): value for part, value in self._asdict().items()}
 
 
-def proportion_column(name: str, part: str) -> str:
-    """Column of a part of a `Proportion`."""
-    return f"__share_{name}_{part}"
+def limited_rate(
+    part: WeightedCount,
+    others: WeightedCount,
+    level: float,
+    estimate: pl.Expr | None = None,
+    design: tuple[pl.Expr, pl.Expr] | None = None,
+) -> Formula[Proportion]:
+    """Compute a rate, of ``part`` in ``part`` and ``others``, with its `rate_limits`.
+
+    Another ``estimate`` has an interval of the same effective sample size. By the ``design`` of a
+    survey, the variance of the rate and its degrees of freedom, these are its own.
+    """
+    tail, (variance, df) = (1 + level) / 2, design or (None, None)
+    rate = rate_side(part, others, variance)
+    value, size, slope, inverse_df, quantile = yield [
+        rate.value if estimate is None else estimate,
+        *(rate.size_low, rate.slope, rate.inverse_df),
+        rate_quantile(tail, rate.inverse_df) if df is None else student_quantile(tail, df),
+    ]
+    limits = yield from rate_limits(value, size, slope, quantile)
+    low, high = yield [*limits]
+    return Proportion(value, low, high, size, slope, inverse_df)
 
 
 def predictive_value(one: Estimate, other: Estimate, odds: float) -> Limits:

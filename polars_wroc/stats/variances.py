@@ -212,13 +212,15 @@ def linear_variances(
     lonely = ((pl.col(UNITS) == 1) & (pl.col(FRACTION) < 1)).any()
     kinds = present or (PRESENT,)
     # The influences of a single unit add up to 0, whatever it is.
-    several = pl.all_horizontal(several_units(kind) for kind in kinds)
+    several = pl.all_horizontal(pl.col(kind).sum() > 1 for kind in kinds)
     known = several & (~lonely if design.lonely == "null" else pl.lit(value=True))
     aggregates: dict[str, pl.Expr] = {
         name: pl.when(known).then(sum_unless_null(_term(name, pair, design)))
         for name, pair in products.items()
     }
-    fewest = pl.min_horizontal(degrees_of_freedom(kind) for kind in kinds)
+    # Of each stratum the units with rows, or the units less one if that are fewer.
+    free = (pl.min_horizontal(kind, pl.col(UNITS) - 1).sum() for kind in kinds)
+    fewest = pl.min_horizontal(free)
     aggregates[DESIGN_DF] = pl.when(several).then(fewest)
     aggregates[SEGMENT_DF] = pl.col(PRESENT).sum() - pl.len()
     # The first reason that applies; where the variance is known none does.
@@ -242,24 +244,8 @@ def smaller_df(
     """
     if isinstance(design, Replicates):
         return aggregate(units, keys, {name: pl.lit(design.df, pl.Int64).first()})
-    counts = {kind: (pl.col(kind) > 0).sum().cast(pl.Int64) for kind in present}
-    of_strata = aggregate(units, [*keys, STRATUM], counts)
-    of_strata = join_on_keys(of_strata, design.strata, [STRATUM])
-    free = {kind: degrees_of_freedom(kind) for kind in present}
-    known = {f"{kind}_known": several_units(kind) for kind in present}
-    smaller = pl.when(pl.all_horizontal(*known)).then(pl.min_horizontal(*present))
-    counted = aggregate(of_strata, keys, free | known)
-    return counted.select(*keys, smaller.alias(name))
-
-
-def several_units(present: str) -> pl.Expr:
-    """Whether more than one unit has rows, as an aggregate of strata with their number."""
-    return pl.col(present).sum() > 1
-
-
-def degrees_of_freedom(present: str) -> pl.Expr:
-    """Aggregate strata to degrees of freedom; the column has the number of units with rows."""
-    return pl.min_horizontal(present, pl.col(UNITS) - 1).sum()
+    table = linear_variances(units, keys, design, {}, present)
+    return table.select(*keys, pl.col(DESIGN_DF).alias(name))
 
 
 def design_df(field: Fields, name: str = DESIGN_DF) -> pl.Expr:
@@ -321,19 +307,16 @@ def poisson() -> list[float]:
     return list(accumulate(math.exp(-1) / math.factorial(k) for k in range(_LARGEST_POISSON)))
 
 
-def in_batches(
-    tables: Sequence[pl.LazyFrame], at_once: int, things: str, *, reproducible: bool = False
-) -> pl.LazyFrame:
+def in_batches(tables: Sequence[pl.LazyFrame], at_once: int, things: str) -> pl.LazyFrame:
     """Collect tables that share their source, ``at_once`` at a time, and concatenate them.
 
-    On a terminal a line says how many tables of ``things`` are done. See `collect` for
-    ``reproducible``.
+    On a terminal a line says how many tables of ``things`` are done.
     """
     # The engine computes all tables of a plan at the same time, and holds the rows of each.
     batches = [tables[i : i + at_once] for i in range(0, len(tables), at_once)]
     collected = []
     with Progress(len(tables), things) as progress:
         for batch in batches:
-            collected.append(collect(pl.concat(batch), reproducible=reproducible))
+            collected.append(collect(pl.concat(batch)))
             progress.advance(len(batch))
     return pl.concat(collected).lazy()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from numbers import Real
@@ -18,19 +18,28 @@ from polars_wroc.inputs.decisions import score_or_decisions
 from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.frames import at_least, read_rows
 from polars_wroc.inputs.rows import IntoColumns, Rows, class_weights, read_source
-from polars_wroc.plans.formulas import Fields, Step, as_struct, in_columns, in_struct, when
+from polars_wroc.plans.formulas import (
+    Columns,
+    Fields,
+    Formula,
+    Step,
+    as_struct,
+    in_columns,
+    in_struct,
+    kept,
+    together,
+    when,
+)
 from polars_wroc.plans.queries import FrameT, is_eager, join_on_keys, like_input
 from polars_wroc.ranking.curve import CELLS, curve_frame, ratio
 from polars_wroc.ranking.sorting import NEGATIVES, POSITIVES
 from polars_wroc.stats.proportions import (
     Estimate,
     Limits,
-    Proportions,
-    RatesByDesign,
-    WeightedCount,
+    Proportion,
+    limited_rate,
     mixture,
     predictive_value,
-    proportion,
 )
 from polars_wroc.stats.variances import design_df
 from polars_wroc.thresholds.registry import RATES, THRESHOLD_METRICS, Confusion, RateMetric
@@ -83,8 +92,6 @@ def _sum_of(cells: list[Estimate]) -> Estimate:
     return Estimate(*(pl.lit(1.0 if cells else 0.0),) * 3)
 
 
-# How `Proportions` use these columns.
-BY_DESIGN = RatesByDesign(lambda rate, field: field(rate_variance(rate)), design_df)
 Honest: TypeAlias = Literal["bootstrap", "crossfit"]
 DEFAULT_METRICS = ("selection_rate", "tpr", "fpr", "ppv", "npv", "accuracy", "f1", "mcc")
 _LIMIT_COLUMNS = tuple(f"{rate}_{end}" for rate in RATES for end in ("low", "high"))
@@ -152,17 +159,39 @@ class ThresholdMetrics:
     @property
     def steps(self) -> list[Step]:
         """Steps from cells to metrics."""
-        metrics: list[Step] = [self._in_population, self._metrics]
+        return [self._measured]
+
+    def _measured(self, field: Fields) -> Formula[Columns]:
+        target = yield from kept(self._in_population(field))
+        weights = [target[name] for name in (*CELLS, POSITIVES, NEGATIVES)]
+        estimated = self.honest is not None and self.prevalence is None
+        predictive = (field(honest_rate("ppv")), field(honest_rate("npv"))) if estimated else None
+        confusion = Confusion(field("threshold"), *weights, predictive=predictive)
+        metrics = yield from kept(
+            {name: metric.formula(confusion) for name, metric in THRESHOLD_METRICS.items()}
+        )
         if self.level is None:
             return metrics
         if self.honest == "crossfit":
-            unknown = pl.lit(None, pl.Float64)
-            return [*metrics, lambda _: dict.fromkeys(_LIMIT_COLUMNS, unknown)]
-        design = BY_DESIGN if self.designed else None
-        proportions = Proportions(self._shares, self.level, self._estimates, design)
-        return [*metrics, *proportions.steps(self._shares_of), self._limits]
+            return metrics | dict.fromkeys(_LIMIT_COLUMNS, pl.lit(None, pl.Float64))
+        limited: dict[str, Formula[Proportion]] = {}
+        # With another prevalence only these come from rows.
+        for name in RATES if self.prevalence is None else ("tpr", "fpr"):
+            estimate = None if self.honest is None else metrics[name]
+            design = (field(rate_variance(name)), design_df(field)) if self.designed else None
+            limited[name] = limited_rate(*cell_counts(name, field), self.level, estimate, design)
+        rates = yield from together(limited)
+        limits: Mapping[str, Proportion | Limits] = rates
+        if self.prevalence is not None:
+            known = rates["tpr"].estimate, rates["fpr"].estimate, self.prevalence
+            limits = {name: rate_in_population(rate, *known) for name, rate in RATES.items()}
+        for name, each in limits.items():
+            metrics |= {f"{name}_low": each.low, f"{name}_high": each.high}
+        for name, rate in rates.items():
+            metrics |= rate.columns(name)
+        return metrics
 
-    def _in_population(self, field: Fields) -> dict[str, pl.Expr]:
+    def _in_population(self, field: Fields) -> Columns:
         """Weight both classes to the prevalence, without changing the total weight."""
         pos = neg = pl.lit(1.0)
         if self.prevalence is not None:
@@ -173,40 +202,7 @@ class ThresholdMetrics:
         cells = {name: field(name) for name in columns}
         if self.honest is not None:
             cells |= _honest_cells(field)
-        return {_in_target(name): cells[name] * factor for name, factor in columns.items()}
-
-    def _metrics(self, field: Fields) -> dict[str, pl.Expr]:
-        weights = [field(_in_target(name)) for name in (*CELLS, POSITIVES, NEGATIVES)]
-        estimated = self.honest is not None and self.prevalence is None
-        predictive = (field(honest_rate("ppv")), field(honest_rate("npv"))) if estimated else None
-        confusion = Confusion(field("threshold"), *weights, predictive=predictive)
-        return {name: metric.formula(confusion) for name, metric in THRESHOLD_METRICS.items()}
-
-    def _estimates(self, field: Fields) -> dict[str, pl.Expr]:
-        return {} if self.honest is None else {rate: field(rate) for rate in RATES}
-
-    def _shares(self, field: Fields) -> dict[str, tuple[WeightedCount, WeightedCount]]:
-        return {rate: cell_counts(rate, field) for rate in self._shares_of}
-
-    @property
-    def _shares_of(self) -> Iterable[str]:
-        """The rates that come from rows: with another prevalence only tpr and fpr do."""
-        return RATES if self.prevalence is None else ("tpr", "fpr")
-
-    def _limits(self, field: Fields) -> dict[str, pl.Expr]:
-        rates = {name: proportion(name, field).estimate for name in self._shares_of}
-        limits: Mapping[str, Estimate | Limits] = rates
-        if self.prevalence is not None:
-            known = rates["tpr"], rates["fpr"], self.prevalence
-            limits = {name: rate_in_population(rate, *known) for name, rate in RATES.items()}
-        return {
-            f"{name}_{end}": getattr(limits[name], end) for name in RATES for end in ("low", "high")
-        }
-
-
-def _in_target(name: str) -> str:
-    """Name a weight in the target population, which has the given prevalence."""
-    return f"__in_target_{name}"
+        return {name: cells[name] * factor for name, factor in columns.items()}
 
 
 def _honest_cells(field: Fields) -> dict[str, pl.Expr]:

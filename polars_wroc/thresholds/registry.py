@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 
 import polars as pl
 
+from polars_wroc.inputs import arguments
 from polars_wroc.inputs.metric import Metric, SampleSize
 from polars_wroc.plans.formulas import when
 from polars_wroc.ranking.curve import ratio
@@ -45,9 +47,14 @@ class Confusion:
 
 @dataclass(frozen=True, kw_only=True)
 class ThresholdMetric(Metric):
-    """A metric that is a formula of the cells of a confusion matrix."""
+    """A metric that is a formula of the cells of a confusion matrix, or one of its own rates."""
 
-    formula: Callable[[Confusion], pl.Expr]
+    formula: Callable[[Confusion], pl.Expr] = NotImplemented
+
+    def __post_init__(self) -> None:
+        """Take the rate of the same name where there is no formula."""
+        if self.formula is NotImplemented:
+            arguments.hold(self, formula=attrgetter(self.name))
 
 
 _SAMPLES: dict[frozenset[str], SampleSize] = {
@@ -99,7 +106,6 @@ _ROWS: tuple[ThresholdMetric, ...] = (
         name="tpr",
         label="true positive rate",
         definition="Proportion of the positives that are selected.",
-        formula=lambda of: of.tpr,
         counted=("tp",),
         others=("fn",),
         fairness="equal_opportunity",
@@ -115,7 +121,6 @@ _ROWS: tuple[ThresholdMetric, ...] = (
         label="false positive rate",
         definition="Proportion of the negatives that are selected.",
         better="low",
-        formula=lambda of: of.fpr,
         counted=("fp",),
         others=("tn",),
         fairness="predictive_equality",
@@ -130,20 +135,17 @@ _ROWS: tuple[ThresholdMetric, ...] = (
         name="tnr",
         label="true negative rate",
         definition="Proportion of the negatives that are not selected.",
-        formula=lambda of: of.tnr,
     ),
     ThresholdMetric(
         name="fnr",
         label="false negative rate",
         definition="Proportion of the positives that are not selected.",
         better="low",
-        formula=lambda of: of.fnr,
     ),
     RateMetric(
         name="ppv",
         label="precision",
         definition="Proportion of positives in the selected rows.",
-        formula=lambda of: of.ppv,
         counted=("tp",),
         others=("fp",),
         fairness="predictive_parity",
@@ -158,7 +160,6 @@ _ROWS: tuple[ThresholdMetric, ...] = (
         name="npv",
         label="negative predictive value",
         definition="Proportion of negatives in the rows that are not selected.",
-        formula=lambda of: of.npv,
         counted=("tn",),
         others=("fn",),
         has_gap=True,
@@ -225,7 +226,6 @@ _ROWS: tuple[ThresholdMetric, ...] = (
         label="prevalence",
         definition="Proportion of positives in all rows.",
         better=None,
-        formula=lambda of: of.prevalence,
     ),
     ThresholdMetric(
         name="zero_one_loss",
@@ -239,7 +239,6 @@ _ROWS: tuple[ThresholdMetric, ...] = (
         label="false discovery rate",
         definition="Proportion of negatives in the selected rows.",
         better="low",
-        formula=lambda of: of.fdr,
     ),
     ThresholdMetric(
         name="for",

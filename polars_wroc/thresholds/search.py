@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from polars_wroc.inputs.columns import SCORE, WEIGHT
+from polars_wroc.inputs.columns import ROW_COUNT, ROW_SQUARES, SCORE, WEIGHT, ZERO_LABEL
 from polars_wroc.inputs.decisions import with_recorded_scores
 from polars_wroc.inputs.designs import SampleDesign
 from polars_wroc.inputs.frames import at_least, is_moved, unless_moved
 from polars_wroc.inputs.rows import CLASSES, Rows, class_weights
-from polars_wroc.plans.formulas import Fields, Step, as_struct, in_columns
+from polars_wroc.plans.formulas import Fields, Step, as_struct, in_columns, when, with_fields
 from polars_wroc.plans.queries import aggregate, collect, join_on_keys, sum_unless_null
 from polars_wroc.ranking.curve import (
     CELL_SUMS,
@@ -67,16 +67,11 @@ def best_points(curve: pl.LazyFrame, keys: Sequence[str], rule: Rule) -> pl.Lazy
     The best of the best points of the parts, in their order, is that of the curve.
     """
     point = Point(pl.col("tp"), pl.col("fp"), *totals())
-    curve = with_best(curve, keys, rule, point)
+    curve = in_columns(curve, ranking_steps(rule, point, partial(_is_best, over=keys)))
     chosen = _chosen(pl.col, point)
     if MOVED in curve.collect_schema():
         chosen[MOVED] = _is_moved(pl.col)
     return aggregate(curve, keys, chosen)
-
-
-def with_best(curve: pl.LazyFrame, keys: Sequence[str], rule: Rule, point: Point) -> pl.LazyFrame:
-    """Add the column `CHOSEN`, which marks the best points of each curve; null is no point."""
-    return in_columns(curve, _ranking_steps(rule, point, partial(_is_best, over=keys)))
 
 
 def choose_in_list(rows: pl.Expr, rule: Rule) -> pl.Expr:
@@ -92,8 +87,7 @@ def choose_in_list(rows: pl.Expr, rule: Rule) -> pl.Expr:
     points = cumulated.list.eval(as_struct(origin).append(as_struct(curve)))
     tp, fp = field("tp"), field("fp")
     point = Point(tp, fp, positives=tp.last(), negatives=fp.last())
-    for step in _ranking_steps(rule, point, _is_best):
-        points = points.list.eval(pl.element().struct.with_fields(**step(field)))
+    points = with_fields(points, ranking_steps(rule, point, _is_best))
     chosen = _chosen(field, point)
     chosen["threshold"] = unless_moved(chosen["threshold"], _is_moved(field))
     return points.list.eval(as_struct(chosen))
@@ -126,21 +120,36 @@ def confusion_at(rows: Rows, thresholds: pl.LazyFrame) -> pl.LazyFrame:
     ``thresholds`` has a row for each value of its keys, or one row for all. Recorded decisions
     have no threshold in the result.
     """
-    joined = rows_at(rows, thresholds)
+    summed = _added_up(rows, rows_at(rows, thresholds))
     # The unchecked weight, since a check of a whole group does not stream.
     weights = class_weights(pl.col(WEIGHT))
-    others = class_weights(rows.signed_squares), class_weights(rows.signed_counts)
+    others = class_weights(summed.signed_squares), class_weights(summed.signed_counts)
     predicted, complete = is_selected(), pl.col(WEIGHT).is_not_null()
     cells = cell_sums(weights, predicted, pl.col(THRESHOLD), others)
     known = pl.when(pl.col(THRESHOLD).first().is_not_null())
-    cells[ROWS_SELECTED] = known.then(rows.count_where(predicted & complete))
-    cells[ROWS_REJECTED] = known.then(rows.count_where(~predicted & complete))
-    cells[ROWS_MISSING] = rows.count_where(~complete)
+    cells[ROWS_SELECTED] = known.then(summed.count_where(predicted & complete))
+    cells[ROWS_REJECTED] = known.then(summed.count_where(~predicted & complete))
+    cells[ROWS_MISSING] = summed.count_where(~complete)
     check = rows.observations.label_check
     if check is not None:
         cells["tp"] += check
     threshold = pl.lit(None, pl.Float64) if rows.recorded else pl.col(THRESHOLD).first()
-    return rows.aggregate(joined, {"threshold": threshold} | cells)
+    return rows.aggregate(summed.frame, {"threshold": threshold} | cells)
+
+
+def _added_up(rows: Rows, joined: pl.LazyFrame) -> Rows:
+    """Add up the rows of a group that have the same decision and label, once for all cells."""
+    marks = {"__selected": is_selected(), "__positive": pl.col(WEIGHT) > 0}
+    same = [ZERO_LABEL] if ZERO_LABEL in joined.collect_schema() else []
+    keys = [*rows.keys, *same, *(mark.alias(name) for name, mark in marks.items())]
+    added = joined.group_by(keys).agg(
+        # Null stays null: it is missing.
+        sum_unless_null(pl.col(WEIGHT)),
+        pl.col(SCORE, THRESHOLD, SELECTS).first(),
+        (pl.col(ROW_COUNT).sum() if rows.counted else pl.len().cast(pl.Int64)).alias(ROW_COUNT),
+        rows.signed_squares.abs().sum().alias(ROW_SQUARES),
+    )
+    return replace(rows, frame=added)
 
 
 def rows_at(rows: Rows, thresholds: pl.LazyFrame) -> pl.LazyFrame:
@@ -166,19 +175,19 @@ def is_selected() -> pl.Expr:
     return at_least(pl.col(SCORE), pl.col(THRESHOLD)) & pl.col(SELECTS)
 
 
-def _ranking_steps(rule: Rule, point: Point, best: Callable[[pl.Expr], pl.Expr]) -> list[Step]:
-    """Steps that mark the best points."""
+def ranking_steps(rule: Rule, point: Point, best: Callable[[pl.Expr], pl.Expr]) -> list[Step]:
+    """Steps to the column `CHOSEN`, which marks the best points of a curve; null is no point."""
     measures = rule.measures
     known = measures.known(point)
     if measures.allowed is not None:
         known &= measures.allowed(point)
-    first = pl.when(known).then(measures.first(point))
+    first = when(known).then(measures.first(point))
     if measures.second is None:
         return [lambda _: {_FIRST: first}, lambda field: {CHOSEN: best(field(_FIRST))}]
     second = measures.second(point)
     return [
         lambda _: {_FIRST: first},
-        lambda field: {_SECOND: pl.when(best(field(_FIRST))).then(second)},
+        lambda field: {_SECOND: when(best(field(_FIRST))).then(second)},
         lambda field: {CHOSEN: best(field(_SECOND))},
     ]
 
@@ -251,7 +260,10 @@ def weights_in_cells(
     weights: tuple[pl.Expr, pl.Expr], predicted: pl.Expr, names: Sequence[str] = CELLS
 ) -> dict[str, pl.Expr]:
     """Split the weights of both classes by the prediction, into the cells."""
-    values = [weight * of for of in (predicted, ~predicted) for weight in weights]
+    # Not by a product: the weight of other cells may be infinite.
+    values = [
+        when(of).then(weight).otherwise(0.0) for of in (predicted, ~predicted) for weight in weights
+    ]
     return dict(zip(names, values, strict=True))
 
 

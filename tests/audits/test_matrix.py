@@ -13,14 +13,16 @@ from polars.testing import assert_frame_equal
 import polars_wroc as wroc
 from polars_wroc.audits.findings import by_severity
 from polars_wroc.audits.remarks import not_audited
-from polars_wroc.audits.report.page import blocks_of, shown_in, unbroken
+from polars_wroc.audits.report.page import unbroken
 from polars_wroc.audits.report.sections import (
     OVERLAID,
     SYMBOLS,
     Matrix,
     MatrixRow,
+    blocks_of,
     curves_of,
     matrix_of,
+    shown_in,
     summed_up,
 )
 from polars_wroc.audits.report.tables import findings_on_page

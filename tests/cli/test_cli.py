@@ -20,7 +20,7 @@ import polars_wroc as wroc
 from polars_wroc.cli.main import main
 from polars_wroc.files.sources import without_credentials
 
-PATIENTS = Path(__file__).parents[2] / "notebooks" / "data" / "diabetes.parquet"
+PATIENTS = Path(__file__).parents[2] / "polars_wroc" / "data" / "diabetes.parquet"
 COLUMNS = ["--label", "progressed", "--score", "score", "--weight", "weight"]
 FREQUENCY = [*COLUMNS[:4], "--frequency", "age"]
 

@@ -393,7 +393,7 @@ def test_what_is_refused(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["-o", "x.txt"], "--output must end in one of .parquet, .csv, .json, .html, .png, .svg"),
+        (["-o", "x.txt"], "--output must end in one of .parquet, .csv, .json, .xlsx, "),
         (["-o", "before.json"], "--output must not be a file that is read; found 'before.json'"),
         (["-o", "none/x.csv"], "--output must be in a folder that exists; found no 'none'"),
         (["--metric", "tpr", "-o", "x.csv"], "--metric applies to a chart: -o FILE with one of"),

@@ -295,8 +295,8 @@ def test_sources_that_are_not_there(
     ("target", "message"),
     [
         ("none/report.html", "--output must be in a folder that exists; found no 'none'"),
-        ("empty", "--output must end in one of .html, .md, .json, .parquet, .csv; found 'empty'"),
-        ("report.xlsx", "--output must end in one of .html, .md, .json, .parquet, .csv"),
+        ("empty", "--output must end in one of .html, .md, .json, .xlsx, .parquet, .csv; found"),
+        ("report.xls", "--output must end in one of .html, .md, .json, .xlsx, .parquet, .csv"),
         ("rows.parquet", "--output must not be a file that is read; found 'rows.parquet'"),
         ("folder.html", "--output must be a file; found the folder 'folder.html'"),
     ],

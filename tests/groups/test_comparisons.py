@@ -190,7 +190,7 @@ def test_decisions_need_no_score(people: pl.DataFrame, name: str) -> None:
 
 
 def test_worked_example_of_loans() -> None:
-    loans = pl.read_parquet("notebooks/data/loans.parquet")
+    loans = wroc.data.loans()
     table = wroc.group_gaps(
         loans, "approved", "score", attributes=["race", "sex"], threshold=0.85, min_rows=30
     )

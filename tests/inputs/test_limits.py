@@ -113,7 +113,7 @@ def test_beyond_its_limit_fairness_leaves_out_the_distance_of_curves_alone(
     assert_frame_equal(limited.filter(~alone), complete.filter(~alone))
     assert complete.filter(alone)["value"].item() is not None
     undefined = limited.filter(alone).row(0, named=True)
-    assert (undefined["value"], undefined["reason"]) == (None, "undefined")
+    assert (undefined["value"], undefined["reason"]) == (None, "more than 5 groups")
 
 
 def test_fairness_of_many_groups_is_that_of_the_two_at_the_ends() -> None:

@@ -15,9 +15,9 @@ from polars.testing import assert_frame_equal
 from scipy import optimize, stats
 
 import polars_wroc as wroc
-from polars_wroc.metrics.score_interval import NEWCOMBE_HIGH, NEWCOMBE_LOW, newcombe_steps
+from polars_wroc.metrics.score_interval import newcombe_limits as limits_of
 from polars_wroc.plans.config import Engine
-from polars_wroc.plans.formulas import in_columns
+from polars_wroc.plans.formulas import Columns, Fields, Formula, in_columns
 from polars_wroc.typing import IntoWeight
 
 summary_of = partial(wroc.summary, diagnostics=True)
@@ -87,8 +87,13 @@ def newcombe(auc: float, n_pos: float, n_neg: float, level: float = 0.95) -> tup
 
 def newcombe_limits(auc: list[float], n_pos: list[float], n_neg: list[float]) -> pl.DataFrame:
     sizes = pl.LazyFrame({"auc": auc, "n_eff_pos": n_pos, "n_eff_neg": n_neg})
-    steps = newcombe_steps(stats.norm.ppf(0.975))
-    return in_columns(sizes, steps).select(NEWCOMBE_LOW, NEWCOMBE_HIGH).collect()
+
+    def step(field: Fields) -> Formula[Columns]:
+        auc, pos, neg = (field(name) for name in ("auc", "n_eff_pos", "n_eff_neg"))
+        limits = yield from limits_of(auc, pos, neg, stats.norm.ppf(0.975))
+        return limits._asdict()
+
+    return in_columns(sizes, [step]).select("low", "high").collect()
 
 
 @pytest.mark.parametrize(
@@ -109,8 +114,8 @@ def test_newcombe_is_within_0_and_1() -> None:
     auc = [*([0.0] * 500), *([1.0] * 500), *(10 ** random.uniform(-18, -6, 1000))]
     n_pos, n_neg = (list(10 ** random.uniform(-3, 6, 2000)) for _ in range(2))
     limits = newcombe_limits(auc, n_pos, n_neg)
-    assert (limits[NEWCOMBE_LOW] >= 0).all()
-    assert (limits[NEWCOMBE_HIGH] <= 1).all()
+    assert (limits["low"] >= 0).all()
+    assert (limits["high"] <= 1).all()
 
 
 ROWS = st.lists(

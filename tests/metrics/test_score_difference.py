@@ -12,8 +12,8 @@ from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
 from polars_wroc.metrics.paired_tests import ScoreDifference
-from polars_wroc.metrics.score_interval import WilsonInterval
-from polars_wroc.plans.formulas import in_columns
+from polars_wroc.metrics.score_interval import Sized
+from polars_wroc.plans.formulas import Columns, Fields, Formula, in_columns
 
 Floats = npt.NDArray[np.float64]
 SIDES = ("one", "other")
@@ -56,11 +56,20 @@ def test_against_limits_of_statsmodels(*, scaled: bool) -> None:
         difference *= np.minimum(pairs["scale_one"], pairs["scale_other"])
     columns = pairs | {"difference": difference}
     columns |= {f"complement_{side}": 1 - pairs[side] for side in SIDES}
-    one, other = (WilsonInterval(side, f"complement_{side}", f"size_{side}") for side in SIDES)
-    tested = ScoreDifference(one, other, "difference", "scale_one", "scale_other")
-    frame = in_columns(pl.LazyFrame(columns), tested.steps)
-    low_high = tested.limits(pl.col, pl.lit(1.5))._asdict()
-    found = frame.select(tested.p_value, **low_high).collect()
+    one, other = (
+        Sized(*map(pl.col, (side, f"complement_{side}", f"size_{side}", f"size_{side}")))
+        for side in SIDES
+    )
+    scales = pl.col("scale_one"), pl.col("scale_other")
+    tested = ScoreDifference(one, other, pl.col("difference"), scales)
+
+    def step(field: Fields) -> Formula[Columns]:  # noqa: ARG001
+        _, p_value = yield from tested.tested()
+        return {"p_value": p_value}
+
+    frame = in_columns(pl.LazyFrame(columns), [step])
+    low_high = tested.limits(pl.lit(1.5))._asdict()
+    found = frame.select("p_value", **low_high).collect()
     p_value, low, high = (column.to_numpy() for column in found.iter_columns())
     expected = limits(pairs, difference, 2 * stats.norm.sf(1.5))
     assert np.array([low, high]) == pytest.approx(np.array(expected), rel=1e-9, abs=1e-12)

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from plain_rates import Floats, Side, smallest
 from scipy import stats
 
-from polars_wroc.plans.formulas import in_columns
-from polars_wroc.stats.difference_tests import Comparison, Detectable
+from polars_wroc.plans.formulas import Columns, Fields, Formula, in_columns
+from polars_wroc.stats.difference_tests import Comparison
+from polars_wroc.stats.difference_tests import detectable as smallest_difference
 
 
 def detectable(
@@ -21,10 +22,19 @@ def detectable(
 ) -> float | None:
     """Compute it for one comparison."""
     largest = reference if most is None else most
-    plan = Detectable(lambda _: comparison(reference, sizes, largest), "quantile")
     frame = pl.LazyFrame({"quantile": [stats.norm.ppf((1 + level) / 2)]})
-    found: float | None = in_columns(frame, plan.steps).collect()[plan.difference].item()
+    found: float | None = in_table(frame, comparison(reference, sizes, largest)).item()
     return found
+
+
+def in_table(frame: pl.LazyFrame, compared: Comparison) -> pl.Series:
+    """Compute it for a comparison in columns of a frame."""
+
+    def step(field: Fields) -> Formula[Columns]:
+        found = yield from smallest_difference(compared, field("quantile"))
+        return {"found": found}
+
+    return in_columns(frame, [step]).collect()["found"]
 
 
 def comparison(reference: float, sizes: tuple[Side, Side], largest: float) -> Comparison:
@@ -84,9 +94,7 @@ def test_most_solutions_have_nine_digits() -> None:
     )
     slopes = (ones[0] - zeros[0], ones[1] - zeros[1])
     each = Comparison(pl.col("reference"), pools, zeros, slopes, pl.col("reference"))
-    plan = Detectable(lambda _: each, "quantile")
-    table = in_columns(pl.LazyFrame(columns), plan.steps).collect()
-    found = table[plan.difference].fill_null(float("nan")).to_numpy()
+    found = in_table(pl.LazyFrame(columns), each).fill_null(float("nan")).to_numpy()
     (_, zero, one), low, high = sizes, np.zeros(5_000), reference
     share = sizes[0, 1] / sizes[0].sum(axis=0)
 
@@ -127,9 +135,7 @@ def test_no_difference_would_be_found(reference: float, most: float) -> None:
 def test_unknown_sizes() -> None:
     sizes = pl.lit(None, pl.Float64), pl.lit(0.1)
     unknown = Comparison(pl.lit(0.8), sizes, sizes, (pl.lit(0.0), pl.lit(0.0)), pl.lit(0.3))
-    plan = Detectable(lambda _: unknown, "quantile")
-    table = in_columns(pl.LazyFrame({"quantile": [1.96]}), plan.steps).collect()
-    assert table[plan.difference].to_list() == [None]
+    assert in_table(pl.LazyFrame({"quantile": [1.96]}), unknown).to_list() == [None]
 
 
 @pytest.mark.parametrize(("rate", "rows"), [(0.5, 100), (0.9, 60)])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from functools import partial
 from operator import eq, lt
 
 import polars as pl
@@ -14,8 +13,8 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.proportion import proportions_ztest
 
-from polars_wroc.plans.formulas import let
-from polars_wroc.stats.difference_tests import Exact, Sample, equal_proportions, numbers_of_rows
+from polars_wroc.plans.formulas import Columns, Fields, Formula, in_columns
+from polars_wroc.stats.difference_tests import Exact, Sample, equal_proportions
 
 SIZES = st.integers(1, 60) | st.integers(61, 3000)
 
@@ -32,15 +31,19 @@ def tables(draw: st.DrawFn) -> tuple[int, int, int, int]:
 ONE, OTHER = (Sample(pl.col(a) / pl.col(b), pl.col(b)) for a, b in ("xn", "ym"))
 
 
-def of_table(one: Sample, other: Sample, exact: Exact) -> pl.Expr:
-    return let(numbers_of_rows(one, other), partial(equal_proportions, exact=exact))
+def of_table(frame: pl.DataFrame, one: Sample, other: Sample, exact: Exact) -> pl.Series:
+    def step(field: Fields) -> Formula[Columns]:  # noqa: ARG001
+        p_value = yield from equal_proportions(one, other, exact)
+        return {"p_value": p_value}
+
+    return in_columns(frame.lazy(), [step]).collect()["p_value"]
 
 
 def p_value(x: float, n: float, y: float, m: float) -> float | None:
-    frame = pl.LazyFrame(
+    frame = pl.DataFrame(
         {"x": x, "n": n, "y": y, "m": m}, schema_overrides=dict.fromkeys("xnym", pl.Float64)
     )
-    found: float | None = frame.select(of_table(ONE, OTHER, "mid-p")).collect().item()
+    found: float | None = of_table(frame, ONE, OTHER, "mid-p").item()
     return found
 
 
@@ -73,7 +76,7 @@ def in_whole_numbers(x: int, n: int, y: int, m: int) -> tuple[float, float]:
 
 def result_of(tables: list[tuple[int, int, int, int]], method: Exact) -> pl.DataFrame:
     frame = pl.DataFrame(tables, schema=dict.fromkeys("xnym", pl.Float64), orient="row")
-    return frame.select(p_value=of_table(ONE, OTHER, method))
+    return of_table(frame, ONE, OTHER, method).to_frame()
 
 
 def test_all_small_tables() -> None:
@@ -133,14 +136,14 @@ def test_numbers_are_whole_within_rounding(table: tuple[float, int, int, int]) -
     x, n, y, m = table
     fisher = stats.fisher_exact([[round(x), n - round(x)], [y, m - y]]).pvalue
     frame = pl.DataFrame({"x": x, "n": n, "y": y, "m": m})
-    found = frame.select(of_table(ONE, OTHER, "fisher")).item()
+    found = of_table(frame, ONE, OTHER, "fisher").item()
     assert found == pytest.approx(fisher, rel=1e-6)
 
 
 @pytest.mark.parametrize("rate", [0.0, 1.0])
 def test_no_difference_without_variance(rate: float) -> None:
     one, other = (Sample(pl.lit(rate), pl.lit(size)) for size in (8.0, 100.0))
-    assert pl.select(of_table(one, other, "mid-p")).item() == 1.0
+    assert of_table(pl.DataFrame({"row": 0}), one, other, "mid-p").item() == 1.0
 
 
 @given(tables())
@@ -189,7 +192,7 @@ def test_very_different_proportions() -> None:
 def test_unknown_proportions() -> None:
     null = pl.lit(None, pl.Float64)
     known, unknown = Sample(pl.lit(0.5), pl.lit(10.0)), Sample(null, null)
-    assert pl.select(of_table(known, unknown, "mid-p")).item() is None
+    assert of_table(pl.DataFrame({"row": 0}), known, unknown, "mid-p").item() is None
 
 
 @pytest.mark.parametrize(

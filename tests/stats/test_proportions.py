@@ -20,13 +20,12 @@ from scipy import stats
 
 import polars_wroc as wroc
 from polars_wroc.metrics.score_interval import lower_limit
-from polars_wroc.plans.formulas import in_columns
+from polars_wroc.plans.formulas import Columns, Fields, Formula, in_columns
 from polars_wroc.stats.proportions import (
-    RateLimits,
     WeightedCount,
     effective_sample_size,
-    rate_and_size,
-    rate_columns,
+    rate_limits,
+    rate_side,
     size_by_design,
 )
 
@@ -232,7 +231,11 @@ def test_worked_size_of_a_weighted_rate() -> None:
         WeightedCount(*(pl.lit(float(each)) for each in (w.sum(), (w**2).sum(), w.size)))
         for w in (part, others)
     ]
-    row = pl.DataFrame({"i": [0]}).select(**rate_columns(counts[0], counts[1])).row(0, named=True)
+    row = (
+        pl.DataFrame({"i": [0]})
+        .select(**rate_side(counts[0], counts[1])._asdict())
+        .row(0, named=True)
+    )
     names = ("pool", "events", "non_events", "size_low", "slope", "inverse_df")
     pool, events, non_events, at_zero, slope, lost = (row[name] for name in names)
     assert pool == pytest.approx(0.1527777778, abs=1e-10)
@@ -244,9 +247,13 @@ def test_worked_size_of_a_weighted_rate() -> None:
 @pytest.mark.parametrize("rate", [0.0, 1e-9, 0.3, 1.0])
 def test_limits_by_sample_size(rate: float) -> None:
     sizes = pl.LazyFrame({"n": [0.0, 1e-200, 0.5, 40.0, 1e12, math.inf, None]})
-    limits = RateLimits("rate", "size", "slope", "quantile", "low", "high")
+
+    def limits(field: Fields) -> Formula[Columns]:
+        ends = yield from rate_limits(*map(field, ("rate", "size", "slope", "quantile")))
+        return ends._asdict()
+
     given = {"rate": pl.lit(rate), "size": 1 / pl.col("n"), "slope": pl.lit(0.0)}
-    rows = in_columns(sizes.with_columns(**given, quantile=pl.lit(1.96)), limits.steps)
+    rows = in_columns(sizes.with_columns(**given, quantile=pl.lit(1.96)), [limits])
     size, quantile = pl.col("size"), pl.lit(1.96)
     lowest = lower_limit(pl.lit(rate), pl.lit(1 - rate), size, quantile, skewness=0.0)
     for n, low, high, lower in rows.select("n", "low", "high", lowest=lowest).collect().rows():
@@ -287,15 +294,17 @@ def test_rate_and_size(
     part: tuple[float, ...], others: tuple[float, ...], expected: tuple[float, ...]
 ) -> None:
     counts = [WeightedCount(*(pl.lit(float(x)) for x in each)) for each in (part, others)]
-    value, size = rate_and_size(*counts)
-    assert pl.select(value.alias("value"), **size._asdict()).row(0) == pytest.approx(expected)
+    side = rate_side(counts[0], counts[1])._asdict()
+    names = ("value", "pool", "events", "non_events", "inverse_df")
+    found = pl.select(**{name: side[name] for name in names})
+    assert found.row(0) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("weights", [(0, 0), (math.inf, 1)])
 def test_rates_without_size(weights: tuple[float, float]) -> None:
     counts = [WeightedCount(*(pl.lit(float(w)) for _ in range(3))) for w in weights]
-    value, size = rate_and_size(*counts)
-    assert pl.select(value.alias("value"), size.inverse.alias("size")).row(0) == NOTHING
+    side = rate_side(counts[0], counts[1])
+    assert pl.select(value=side.value, size=side.pool).row(0) == NOTHING
 
 
 def test_size_by_design_is_at_most_kishs() -> None:

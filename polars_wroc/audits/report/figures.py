@@ -38,28 +38,22 @@ if TYPE_CHECKING:
 _AUCS = ("auc", "auc_low", "auc_high")
 
 
-def segments_chart(audit: AuditTables, attribute: str) -> Chart:
-    """Draw the ROC curve of each segment with its AUC and its interval."""
-    facet, (curves, aucs) = _of_attribute(attribute, *_curves_and_aucs(audit))
-    return roc_chart(curves, facet=facet, summary=aucs, level=audit.settings.level)
+def segments_chart(
+    audit: AuditTables, attribute: str, *, overlaid: bool = False, with_all: bool = False
+) -> Chart:
+    """Draw the ROC curve of each segment with its AUC and its interval.
 
-
-def overlaid_chart(audit: AuditTables, attribute: str, *, with_all: bool) -> Chart:
-    """Draw the ROC curves of at most five segments in one panel, or one for each score.
-
-    One of the five is that of all rows, if it is asked for.
+    At most five segments can be ``overlaid`` in one panel, or one for each score; one of the five
+    is that of all rows, if it is asked for.
     """
-    tables = _curves_and_aucs(audit)
+    settings = audit.settings
+    tables = [without_model(audit.curves, settings), aucs_of(audit)]
     if with_all:
         tables = [_and_all(table, attribute) for table in tables]
-    color, (curves, aucs) = _of_attribute(attribute, *tables)
-    facet = MODEL if audit.settings.several else None
-    return roc_chart(curves, color=color, facet=facet, summary=aucs, level=audit.settings.level)
-
-
-def _curves_and_aucs(audit: AuditTables) -> list[pl.DataFrame]:
-    """Return curves and AUCs without the name of the only score."""
-    return [without_model(audit.curves, audit.settings), aucs_of(audit)]
+    name, (curves, aucs) = _of_attribute(attribute, *tables)
+    of_scores = MODEL if settings.several else None
+    color, facet = (name, of_scores) if overlaid else (None, name)
+    return roc_chart(curves, color=color, facet=facet, summary=aucs, level=settings.level)
 
 
 def aucs_of(audit: AuditTables) -> pl.DataFrame:
@@ -213,10 +207,8 @@ def curves_figure(
 
     With ``reasons`` for which they were chosen, that of all rows is drawn too.
     """
-    if attribute == OVERALL:
-        chart = segments_chart(audit, attribute)
-    else:
-        chart = overlaid_chart(audit, attribute, with_all=bool(reasons))
+    overlaid = attribute != OVERALL
+    chart = segments_chart(audit, attribute, overlaid=overlaid, with_all=bool(reasons))
     named = [
         f"{reason} ({'; '.join(map(name_of, names))})" for reason, names in (reasons or {}).items()
     ]

@@ -8,39 +8,22 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import altair as alt
 import jinja2
-import polars as pl
 
-from polars_wroc.audits.audit_changes import GAP, HEADINGS, Changes, not_significant, sentences_of
+from polars_wroc.audits.audit_changes import HEADINGS, Changes, not_significant, sentences_of
 from polars_wroc.audits.findings import findings_of, verdict_of
 from polars_wroc.audits.findings import rounded as rounded_table
 from polars_wroc.audits.remarks import not_audited, remarks_of, undecided
 from polars_wroc.audits.report import facts
 from polars_wroc.audits.report.figures import Figure, change_figure
-from polars_wroc.audits.report.sections import (
-    SYMBOLS,
-    Matrix,
-    MatrixRow,
-    matrix_of,
-    sections_of,
-    summed_up,
-)
-from polars_wroc.audits.report.tables import (
-    Cell,
-    Row,
-    Table,
-    estimate,
-    findings_on_page,
-    p_value_text,
-    text_cell,
-)
+from polars_wroc.audits.report.sections import SYMBOLS, blocks_of, matrix_of, sections_of, shown_in
+from polars_wroc.audits.report.tables import change_table, findings_on_page
 from polars_wroc.audits.sentences import size
-from polars_wroc.audits.tables import ALL_KEYS, AuditTables, segment_in_words, with_tables
+from polars_wroc.audits.tables import AuditTables, with_tables
 from polars_wroc.audits.words import (
     ABOVE,
     ADJUSTED,
@@ -49,60 +32,13 @@ from polars_wroc.audits.words import (
     adjustment_of,
     first_few,
     many,
-    points,
     reading_of,
     reference_of,
 )
 from polars_wroc.charts.interval_layers import WIDTH
 from polars_wroc.charts.options import Show, visible
-from polars_wroc.groups.comparisons import CALIBRATION, GAP_METRICS
-from polars_wroc.inputs.columns import MODEL, OVERALL
-from polars_wroc.stats.proportions import TOLERANCE
-
-# Most rows in the open, and most rows of a block.
-_OPEN, _MOST = 20, 60
-
-
-@dataclass(frozen=True)
-class Block:
-    """Rows of the matrix, those that are folded, and sentences about those and others."""
-
-    heading: str
-    rows: list[MatrixRow]
-    folded: list[MatrixRow]
-    summary: str
-    left_out: str
-
-
-def blocks_of(matrix: Matrix) -> list[Block]:
-    """Fold all but the first rows."""
-    named = (("Segments", matrix.single), ("Crossed segments", matrix.crossed))
-    return [_block(heading, rows) for heading, rows in named if rows]
-
-
-def _block(heading: str, rows: list[MatrixRow]) -> Block:
-    more = rows[_OPEN:]
-    left_out = len(rows) - _MOST
-    return Block(
-        heading,
-        rows[:_OPEN],
-        rows[_OPEN:_MOST],
-        summed_up(more) if more else "",
-        f"{many(left_out, 'more segment')} with less serious findings: {NOT_HERE}."
-        if left_out > 0
-        else "",
-    )
-
-
-def shown_in(blocks: list[Block], findings: pl.DataFrame) -> pl.DataFrame:
-    """Name the segments that have a row, and all rows together."""
-    rows = [
-        (row.attribute, row.segment, row.model)
-        for block in blocks
-        for row in (*block.rows, *block.folded)
-    ]
-    named = pl.DataFrame(rows, schema=dict.fromkeys(ALL_KEYS, pl.String), orient="row")
-    return pl.concat([findings.filter(attribute=OVERALL).select(ALL_KEYS).unique(), named])
+from polars_wroc.groups.comparisons import CALIBRATION
+from polars_wroc.inputs.columns import OVERALL
 
 
 def render(audit: AuditTables) -> str:
@@ -123,9 +59,9 @@ def render(audit: AuditTables) -> str:
     return page_of(
         "report.html",
         figures,
+        audit=audit,
         settings=settings,
-        facts=facts.facts(audit),
-        title_line=facts.title_line(audit),
+        facts=facts,
         reading=reading_of(audit),
         verdict=verdict_of(audit),
         next_steps=facts.next_steps(findings, places),
@@ -137,21 +73,11 @@ def render(audit: AuditTables) -> str:
         good=Words.of(settings).good,
         undecided=undecided(audit),
         not_audited=not_audited(audit)[len(undecided(audit)) :],
-        gates=audit.gates,
         findings=findings_on_page(audit, shown_in(blocks, findings)),
         remarks=remarks_of(audit),
         adjusted=adjustment_of(settings),
-        decision=facts.decision(settings),
-        optimism=facts.optimism(audit),
         files=first_few([file.name for file in audit.run.files]),
-        today=audit.run.date.date(),
-        overview=sections.overview,
-        sections=sections.parts,
-        points=sections.points,
-        moved=sections.moved if sections.moved > TOLERANCE else None,
-        glossary=facts.glossary(audit),
-        intervals=facts.intervals(audit),
-        design=facts.design(audit),
+        sections=sections,
         calibrated=audit.table["metric"].is_in([*CALIBRATION]).any(),
     )
 
@@ -238,10 +164,7 @@ _CHARTS, _OTHERS = 4, 500
 
 
 def render_changes(
-    changes: Changes,
-    names: tuple[str, str],
-    metric: str | None = None,
-    measure: Show | None = None,
+    changes: Changes, names: tuple[str, str], metric: str | None = None, measure: Show | None = None
 ) -> str:
     """Render the changes between the audits of these names, and the charts that are asked for.
 
@@ -256,7 +179,7 @@ def render_changes(
         for drawn in changes.most_changed(metric, measure)[:_CHARTS]
     ]
     tables = [
-        _table(rows, heading, changes)
+        change_table(rows, heading, changes)
         for kind, heading in HEADINGS.items()
         if not (rows := notable.filter(measure=kind)).is_empty()
     ]
@@ -270,7 +193,7 @@ def render_changes(
         sentences=sentences_of(changes),
         figures=figures,
         tables=tables,
-        others=None if listed.is_empty() else _table(listed, "Not significant", changes),
+        others=None if listed.is_empty() else change_table(listed, "Not significant", changes),
         others_counted=not_significant(others),
         left_out=others.height - listed.height,
         level=f"{100 * changes.level:g}%",
@@ -286,39 +209,4 @@ def _rows(changes: Changes) -> list[str]:
         for when in ("before", "after")
         for overall in getattr(changes, when).segments.filter(attribute=OVERALL).head(1).to_dicts()
         if overall.get("n") is not None
-    ]
-
-
-def _table(rows: pl.DataFrame, title: str, changes: Changes) -> Table:
-    """Lay out changes as a table."""
-    judged = rows["verdict"].count()
-    marked = rows.select(changes.significant).to_series()
-    return Table(
-        title,
-        [
-            [
-                ("Segment", text_cell(segment_in_words(row["attribute"], row["segment"]))),
-                *([("Score", text_cell(row[MODEL]))] if changes.several else []),
-                ("Metric", text_cell(_metric(row))),
-                *_numbers(row, marked=significant),
-                *([("Verdict", text_cell(row["verdict"] or ""))] if judged else []),
-            ]
-            for row, significant in zip(rows.iter_rows(named=True), marked, strict=True)
-        ],
-    )
-
-
-def _metric(row: dict[str, Any]) -> str:
-    return f"{'gap in ' if row['measure'] == GAP else ''}{GAP_METRICS[row['metric']].label}"
-
-
-def _numbers(row: dict[str, Any], *, marked: bool) -> Row:
-    """Write the values before and after, and the change with its limits and its p-value."""
-    write = points if row["measure"] == GAP else "{:.3f}".format
-    p_value = row["p_adjusted"]
-    tested = "not tested" if p_value is None else f"p {p_value_text(p_value)}"
-    return [
-        ("Before", Cell(write(row["before"]))),
-        ("After", Cell(write(row["after"]))),
-        ("Change", estimate(row, "change", points, tested)._replace(marked=marked)),
     ]

@@ -20,7 +20,7 @@ from polars_wroc.audits.report.figures import (
 )
 from polars_wroc.audits.report.tables import Found, Outcome, Table, found_on, outcome_of, tables_of
 from polars_wroc.audits.sentences import decimals_of, size
-from polars_wroc.audits.tables import ALL_KEYS, AuditSettings, AuditTables, restricted
+from polars_wroc.audits.tables import ALL_KEYS, AuditSettings, AuditTables, restricted, rows_with
 from polars_wroc.audits.words import DASH, NOT_HERE, Words, capitalised, listed, many, verb
 from polars_wroc.charts.curve_layers import thinned
 from polars_wroc.charts.options import COLOURS, MINUS
@@ -71,10 +71,8 @@ def curves_of(audit: AuditTables, attribute: str, serious: pl.DataFrame) -> Curv
         if new := [name for name in names if name in drawn.difference(chosen)][:room]:
             chosen += new
             reasons[reason] = new
-    kept = pl.Series(chosen, dtype=pl.String)
-    return Curves(
-        segments.filter(pl.col("segment").is_in(kept.implode(), nulls_equal=True)), reasons
-    )
+    kept = pl.DataFrame({"segment": chosen}, {"segment": pl.String})
+    return Curves(rows_with(segments, kept), reasons)
 
 
 def _candidates(
@@ -150,7 +148,8 @@ class Sections:
     overview: Figure
     parts: list[Section]
     points: int
-    moved: float
+    # By how much that changes an AUC at most; None if it changes none.
+    moved: float | None
 
 
 def sections_of(audit: AuditTables, findings: pl.DataFrame) -> Sections:
@@ -182,15 +181,11 @@ def sections_of(audit: AuditTables, findings: pl.DataFrame) -> Sections:
             )
         )
     overview = auc_figure(with_segments(charted, few, serious), whole=audit)
-    return Sections(overview, parts, points, moved)
+    return Sections(overview, parts, points, moved if moved > TOLERANCE else None)
 
 
 def _scores(audit: AuditTables) -> int:
     return audit.segments[MODEL].n_unique()
-
-
-def _segments(audit: AuditTables, attribute: str) -> int:
-    return audit.segments.filter(attribute=attribute)["segment"].n_unique()
 
 
 def _outcomes(audit: AuditTables, findings: pl.DataFrame, attribute: str) -> str:
@@ -222,8 +217,10 @@ def _slider_caption(points: int, *, moved: bool) -> str:
 def _left_out(audit: AuditTables, tabled: AuditTables, attribute: str) -> list[str]:
     """Describe what of a large audit is not on the page."""
     sentences = []
-    segments = _segments(audit, attribute)
-    if (shown := _segments(tabled, attribute)) < segments:
+    segments, shown = (
+        each.segments.filter(attribute=attribute)["segment"].n_unique() for each in (audit, tabled)
+    )
+    if shown < segments:
         sentences.append(
             f"The tables show {shown} of {segments:,} segments, those with the most serious "
             f"findings. The others are {NOT_HERE}."
@@ -412,3 +409,40 @@ def _number(finding: Mapping[str, Any]) -> str:
     points = round(100 * gap, decimals_of(gap)) + 0.0
     sign = "+" if points > 0 else ""
     return f"{sign}{points:.{decimals_of(gap)}f}".replace("-", MINUS)
+
+
+# Most rows in the open, and most rows of a block.
+_OPEN, _MOST_ROWS = 20, 60
+
+
+@dataclass(frozen=True)
+class Block:
+    """Rows of the matrix, those that are folded, and sentences about those and others."""
+
+    heading: str
+    rows: list[MatrixRow]
+    folded: list[MatrixRow]
+    summary: str
+    left_out: str
+
+
+def blocks_of(matrix: Matrix) -> list[Block]:
+    """Fold all but the first rows."""
+    blocks = []
+    for heading, rows in (("Segments", matrix.single), ("Crossed segments", matrix.crossed)):
+        more = len(rows) - _MOST_ROWS
+        left_out = f"{many(more, 'more segment')} with less serious findings: {NOT_HERE}."
+        summary, told = summed_up(rows[_OPEN:]), left_out if more > 0 else ""
+        blocks.append(Block(heading, rows[:_OPEN], rows[_OPEN:_MOST_ROWS], summary, told))
+    return [block for block in blocks if block.rows]
+
+
+def shown_in(blocks: list[Block], findings: pl.DataFrame) -> pl.DataFrame:
+    """Name the segments that have a row, and all rows together."""
+    rows = [
+        (row.attribute, row.segment, row.model)
+        for block in blocks
+        for row in (*block.rows, *block.folded)
+    ]
+    named = pl.DataFrame(rows, schema=dict.fromkeys(ALL_KEYS, pl.String), orient="row")
+    return pl.concat([findings.filter(attribute=OVERALL).select(ALL_KEYS).unique(), named])

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import polars as pl
 
+from polars_wroc.audits.audit_changes import GAP, Changes
 from polars_wroc.audits.calibration_tests import right_slopes
 from polars_wroc.audits.findings import by_severity, is_material
 from polars_wroc.audits.formats import LEFT_OUT, below_four_fifths, impact_ratios_of
@@ -18,6 +19,7 @@ from polars_wroc.audits.tables import (
     AuditTables,
     name_of,
     rows_with,
+    segment_in_words,
     with_columns_of,
     with_small,
 )
@@ -269,6 +271,41 @@ def p_value_text(value: float | None) -> str:
     if value is None:
         return DASH
     return f"< {_LEAST_P}" if value < _LEAST_P else f"{value:.3f}"
+
+
+def change_table(rows: pl.DataFrame, title: str, changes: Changes) -> Table:
+    """Lay out changes as a table."""
+    judged = rows["verdict"].count()
+    marked = rows.select(changes.significant).to_series()
+    return Table(
+        title,
+        [
+            [
+                ("Segment", text_cell(segment_in_words(row["attribute"], row["segment"]))),
+                *([("Score", text_cell(row[MODEL]))] if changes.several else []),
+                ("Metric", text_cell(_metric(row))),
+                *_numbers(row, marked=significant),
+                *([("Verdict", text_cell(row["verdict"] or ""))] if judged else []),
+            ]
+            for row, significant in zip(rows.iter_rows(named=True), marked, strict=True)
+        ],
+    )
+
+
+def _metric(row: dict[str, Any]) -> str:
+    return f"{'gap in ' if row['measure'] == GAP else ''}{GAP_METRICS[row['metric']].label}"
+
+
+def _numbers(row: dict[str, Any], *, marked: bool) -> Row:
+    """Write the values before and after, and the change with its limits and its p-value."""
+    write = points if row["measure"] == GAP else "{:.3f}".format
+    p_value = row["p_adjusted"]
+    tested = "not tested" if p_value is None else f"p {p_value_text(p_value)}"
+    return [
+        ("Before", Cell(write(row["before"]))),
+        ("After", Cell(write(row["after"]))),
+        ("Change", estimate(row, "change", points, tested)._replace(marked=marked)),
+    ]
 
 
 # Most findings in the open, and of those so many that are not different.

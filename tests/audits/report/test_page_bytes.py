@@ -73,7 +73,7 @@ def saved(data: Path, columns: list[str], out: Path, *, threads: int, seed: int)
 def test_bytes_depend_on_neither_threads_nor_order_nor_hashes(
     columns: list[str], tmp_path: Path
 ) -> None:
-    bundled = ROOT / "notebooks" / "data" / "diabetes.parquet"
+    bundled = ROOT / "polars_wroc" / "data" / "diabetes.parquet"
     data = bundled if columns is DIABETES else random(tmp_path, 100_000, 60)
     first, other = (
         saved(data, columns, tmp_path / f"{threads}-{seed}.html", threads=threads, seed=seed)

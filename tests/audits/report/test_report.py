@@ -22,7 +22,7 @@ from polars_wroc.audits.report.figures import gap_specs
 from polars_wroc.audits.report.tables import tables_of
 from polars_wroc.audits.tables import AuditedFile
 
-PATIENTS = Path(__file__).parents[3] / "notebooks" / "data" / "diabetes.parquet"
+PATIENTS = Path(__file__).parents[3] / "polars_wroc" / "data" / "diabetes.parquet"
 
 
 @pytest.fixture(scope="module")
