@@ -255,7 +255,7 @@ class Rows:
         """Return a table in which each row of a frame is used for each group, so many ``times``.
 
         How many groups there are says which engine takes less time. The rows of a plan are
-        therefore held in memory first, which a plan that repeats them for each group would exceed.
+        therefore held in memory first. A plan that repeats them for each group takes more memory.
         """
         in_memory = frame if isinstance(frame, pl.DataFrame) else None
         eager = in_memory is not None

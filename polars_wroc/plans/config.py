@@ -234,8 +234,7 @@ def run(
 
 
 def _engine() -> Engine:
-    engine: Engine = _chosen("engine", VARIABLE, _checked) or "auto"
-    return engine
+    return cast("Engine", _chosen("engine", VARIABLE, _checked) or "auto")
 
 
 def _checked(name: str, engine: str) -> Engine:
@@ -344,8 +343,10 @@ def _bytes(name: str, given: str) -> float:
 
 def in_words(size: float) -> str:
     """Write an amount of memory as `Config` reads it."""
-    power = min(int(math.log10(max(size, 1.0)) // 3), 3)
-    return f"{size / 1000.0**power:.3g} {_THOUSANDS[power].strip()}B"
+    # Three digits, without an exponent.
+    rounded = float(f"{size:.3g}")
+    power = min(int(math.log10(max(rounded, 1.0)) // 3), len(_THOUSANDS) - 1)
+    return f"{rounded / 1000.0**power:g} {_THOUSANDS[power].strip()}B"
 
 
 @cache

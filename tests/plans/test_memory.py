@@ -29,7 +29,7 @@ from polars_wroc.cli.main import main
 from polars_wroc.cli.process import Progress
 from polars_wroc.metrics import score_ranges
 from polars_wroc.plans import config
-from polars_wroc.plans.config import MEMORY, division, usable_memory
+from polars_wroc.plans.config import MEMORY, division, in_words, usable_memory
 
 TWO = pl.LazyFrame({"y": [1, 0], "s": [0.5, 0.1], "g": ["a", "b"]})
 
@@ -392,3 +392,11 @@ def test_a_full_disk(rows: str) -> None:
     assert done.returncode == 2
     assert done.stderr.startswith(b"polars-wroc: standard output must be writable; found")
     assert done.stderr.count(b"\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("size", "words"),
+    [(0.0, "0 B"), (999, "999 B"), (45_000, "45 KB"), (999_600_000, "1 GB"), (7.5e13, "75 TB")],
+)
+def test_amounts_of_memory_in_words(size: float, words: str) -> None:
+    assert in_words(size) == words
