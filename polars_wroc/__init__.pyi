@@ -3,6 +3,8 @@
 from . import data as data
 from .audits.audit import audit as audit
 from .audits.audit_changes import audit_changes as audit_changes
+from .audits.new_york import NewYorkSummary as NewYorkSummary
+from .audits.new_york import new_york_summary as new_york_summary
 from .audits.result import Audit as Audit
 from .audits.tables import Text as Text
 from .charts.cost_chart import cost_chart as cost_chart
@@ -31,6 +33,7 @@ from .curves.roc_curve import pr_curve as pr_curve
 from .curves.roc_curve import roc_curve as roc_curve
 from .curves.roc_point import roc_point as roc_point
 from .curves.score_distribution import score_distribution as score_distribution
+from .curves.validation import validate as validate
 from .groups.abroca_test import abroca_test as abroca_test
 from .groups.categories import ranges as ranges
 from .groups.cross_auc import auc_decomposition as auc_decomposition

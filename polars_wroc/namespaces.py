@@ -20,6 +20,7 @@ from polars_wroc.curves.decision_curve import decision_curve
 from polars_wroc.curves.roc_curve import confusion_curve, pr_curve, roc_curve
 from polars_wroc.curves.roc_point import roc_point
 from polars_wroc.curves.score_distribution import score_distribution
+from polars_wroc.curves.validation import validate
 from polars_wroc.groups.abroca_test import abroca_test
 from polars_wroc.groups.cross_auc import auc_decomposition, cross_auc
 from polars_wroc.groups.equalized_thresholds import equalized_thresholds
@@ -125,6 +126,7 @@ class _FrameNamespace(Generic[FrameT]):
     calibration_summary: Callable[..., FrameT] = _of_frame(calibration_summary)
     decision_curve: Callable[..., FrameT] = _of_frame(decision_curve)
     score_distribution: Callable[..., FrameT] = _of_frame(score_distribution)
+    validate: Callable[..., FrameT] = _of_frame(validate)
     bootstrap: Callable[..., FrameT] = _of_frame(bootstrap)
     bootstrap_replicates: Callable[..., FrameT] = _of_frame(bootstrap_replicates)
     group_gaps: Callable[..., FrameT] = _of_frame(group_gaps)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from polars_wroc.audits.tables import AuditReference
 from polars_wroc.charts.options import ChartOptions, GainKind, Rate, Show, Sort
 from polars_wroc.curves.calibration_curve import Strategy
-from polars_wroc.curves.roc_curve import BandKind
+from polars_wroc.curves.roc_point import BandKind
 from polars_wroc.groups.categories import Intersections
 from polars_wroc.groups.comparison_tests import GapMethod
 from polars_wroc.groups.equalized_thresholds import Constraint

@@ -8,7 +8,7 @@ from typing import TypeAlias
 import polars as pl
 
 import polars_wroc as wroc
-from polars_wroc.inputs.rows import IntoColumns
+from polars_wroc.inputs.rows import IntoColumns, polars_frame
 from polars_wroc.metrics.registry import CURVE_METRICS
 
 # Of a frame, and of the groups where it has any.
@@ -22,13 +22,13 @@ def _gaps(reference: str) -> Table:
 
 
 def _gaps_to_a_group(frame: pl.LazyFrame, by: IntoColumns = "g") -> pl.LazyFrame:
-    group = dict.fromkeys(frame.select(by).collect_schema(), "b")
+    group = dict.fromkeys(polars_frame(frame).lazy().select(by).collect_schema(), "b")
     return wroc.group_gaps(frame, "y", "s", weight="w", attributes=by, reference=group)
 
 
 def _of_counts(frame: pl.LazyFrame, by: IntoColumns = "g") -> pl.LazyFrame:
     counts = wroc.score_counts(frame, "y", "s", weight="w", by=by)
-    names = frame.select(by).collect_schema().names()
+    names = polars_frame(frame).lazy().select(by).collect_schema().names()
     table: pl.LazyFrame = wroc.from_counts(counts).summary(by=names)
     return table
 
@@ -40,6 +40,8 @@ _REPLICATES = wroc.ReplicateWeights(
     [(pl.col("w") * (1 + i * (-1) ** i * pl.col("w").cos() / 4)).alias(f"w{i}") for i in (1, 2, 3)],
     "brr",
 )
+_STRATA = wroc.Survey(strata=pl.col("w").floor(), lonely="certainty")
+
 
 TABLES: dict[str, Table] = {
     "summary": lambda f, by="g": wroc.summary(f, "y", "s", weight="w", by=by),
@@ -138,12 +140,24 @@ TABLES: dict[str, Table] = {
     "roc_curve with a simultaneous band": lambda f, by="g": wroc.roc_curve(
         f, "y", "s", weight="w", by=by, band="simultaneous", max_points=9
     ),
+    "roc_curve with a band in a survey": lambda f, by="g": wroc.roc_curve(
+        f, "y", "s", weight="w", by=by, band="pointwise", max_points=9, design=_STRATA
+    ),
     "bootstrap": lambda f, by="g": wroc.bootstrap(
         f, "y", "s", metrics=["ks", "roc_auc"], weight="w", by=by, replicates=3
     ),
     "pr_curve": lambda f, by="g": wroc.pr_curve(f, "y", "s", weight="w", by=by),
     "operating_points": lambda f, by="g": wroc.operating_points(
         f, "y", "s", weight="w", by=by, rule=wroc.rules.max_fpr(0.2)
+    ),
+    "bootstrap in a survey": lambda f, by="g": wroc.bootstrap(
+        f, "y", "s", metrics="ks", weight="w", by=by, replicates=3, design=_STRATA
+    ),
+    "bootstrap of replicate weights": lambda f, by="g": wroc.bootstrap(
+        f, "y", "s", metrics="ks", weight="w", by=by, design=_REPLICATES
+    ),
+    "operating_points in a survey": lambda f, by="g": wroc.operating_points(
+        f, "y", "s", wroc.rules.youden(), weight="w", by=by, level=0.9, design=_STRATA
     ),
     "operating_points, common": lambda f, by="g": wroc.operating_points(
         f, "y", "s", weight="w", by=by, rule=wroc.rules.max_fpr(0.2), common=True, level=0.9
@@ -176,6 +190,19 @@ TABLES: dict[str, Table] = {
         f, "y", _SHARE, weight="w", by=by, strategy="quantile"
     ),
     "decision_curve": lambda f, by="g": wroc.decision_curve(f, "y", _SHARE, weight="w", by=by),
+    "calibration_curve in a survey": lambda f, by="g": wroc.calibration_curve(
+        f, "y", _SHARE, weight="w", by=by, design=_STRATA
+    ),
+    "calibration_summary in a survey": lambda f, by="g": wroc.calibration_summary(
+        f, "y", _SHARE, weight="w", by=by, design=_STRATA
+    ),
+    "calibration_summary by replicate weights": lambda f, by="g": wroc.calibration_summary(
+        f, "y", _SHARE, weight="w", by=by, design=_REPLICATES
+    ),
+    "decision_curve in a survey": lambda f, by="g": wroc.decision_curve(
+        f, "y", _SHARE, thresholds=[0.2, 0.5], weight="w", by=by, design=_STRATA
+    ),
+    "validate": lambda f, by="g": wroc.validate(f, "y", _SHARE, weight="w", by=by, smooth=False),
     "score_distribution": lambda f, by="g": wroc.score_distribution(
         f, "s", label="y", weight="w", by=by
     ),
@@ -253,8 +280,25 @@ TABLES: dict[str, Table] = {
     "standardized_mean_difference": lambda f: wroc.standardized_mean_difference(
         f, "s", weight="w", attributes=["g", (pl.col("w") > 1).alias("heavy")], intersections=True
     ),
+    "standardized_mean_difference in a survey": lambda f: wroc.standardized_mean_difference(
+        f, "s", attributes="g", weight="w", design=_STRATA
+    ),
+    "standardized_mean_difference with replicate weights": (
+        lambda f: wroc.standardized_mean_difference(
+            f, "s", attributes="g", weight="w", denominator="pooled", design=_REPLICATES
+        )
+    ),
     "cross_auc": lambda f, by="g": wroc.cross_auc(f, "y", "s", weight="w", by=by),
     "subgroup_auc": lambda f, by="g": wroc.subgroup_auc(f, "y", "s", weight="w", by=by),
+    "cross_auc in a survey": lambda f, by="g": wroc.cross_auc(
+        f, "y", "s", weight="w", by=by, design=_STRATA
+    ),
+    "cross_auc with replicate weights": lambda f, by="g": wroc.cross_auc(
+        f, "y", "s", weight="w", by=by, design=_REPLICATES
+    ),
+    "subgroup_auc in a survey": lambda f, by="g": wroc.subgroup_auc(
+        f, "y", "s", weight="w", by=by, design=_STRATA
+    ),
     "dominated_models": lambda f, by="g": wroc.dominated_models(f, "y", ["s", "w"], by=by),
     "equalized_thresholds": lambda f, by="g": wroc.equalized_thresholds(
         f, "y", "s", weight="w", by=by
@@ -263,7 +307,8 @@ TABLES: dict[str, Table] = {
 # What needs Python: the convex hull of a curve, and steps until a fit converges.
 TABLES_OF_PYTHON = {
     *("cost_curve", "dominated_models", "equalized_thresholds"),
-    "calibration_summary",
+    *(name for name in TABLES if name.startswith("calibration_summary")),
+    *("operating_points, honest", "validate"),
 }
 
 EXPRESSIONS: dict[str, pl.Expr] = {

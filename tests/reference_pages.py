@@ -134,9 +134,9 @@ def _described(name: str) -> str:
         return f"::: polars_wroc.{name}\n\nMethods: {methods}."
     if inspect.ismodule(value):
         members = [*value.__all__]
-    elif name == "Audit":
+    elif name in ("Audit", "NewYorkSummary"):
         properties = (n for n, v in vars(value).items() if isinstance(v, _PROPERTIES))
-        members = [*_methods(value), *properties]
+        members = [*_methods(value), *(name for name in properties if name[0] != "_")]
     else:
         return f"::: polars_wroc.{name}"
     listed = "\n".join(f"        - {member}" for member in members)

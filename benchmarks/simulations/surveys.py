@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from importlib.metadata import version
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -28,12 +29,29 @@ import polars_wroc as wroc
 OUTPUT = Path(__file__).parents[1] / "surveys.md"
 DESIGNS: dict[str, dict[str, Any]] = {
     "none": {},
-    "design": {"design": "unit"},
+    "cluster": {"design": "unit"},
     "cluster and strata": {"design": wroc.Survey("unit", strata="stratum")},
 }
 STRATA = ((30, 20), (8, 20))
 SHARES = (0.1, 0.4)
 AUCS = (0.83, 0.97)
+# What has limits in tables of curves: the function, its options, the column, and a row of it.
+Curve: TypeAlias = tuple[Callable[..., pl.DataFrame], dict[str, Any], str, pl.Expr]
+_EVERY = pl.lit(value=True)
+CURVES: dict[str, Curve] = {
+    "net benefit at 0.2": (wroc.decision_curve, {"thresholds": 0.2}, "net_benefit", _EVERY),
+    "net benefit at 0.5": (wroc.decision_curve, {"thresholds": 0.5}, "net_benefit", _EVERY),
+    "observed rate, scores of 0.2 to 0.4": (
+        wroc.calibration_curve,
+        {"bins": 5},
+        "observed_rate",
+        pl.col("bin") == 2,
+    ),
+    "in the large": (wroc.calibration_summary, {}, "calibration_in_the_large", _EVERY),
+    "O:E": (wroc.calibration_summary, {}, "oe_ratio", _EVERY),
+    "slope": (wroc.calibration_summary, {}, "calibration_slope", _EVERY),
+    "tpr at an fpr of 0.1": (wroc.roc_point, {"fpr": 0.1}, "tpr", _EVERY),
+}
 SEGMENTS = (2, 5, 10, 20)
 AUCS_OF_AUDITS = (0.6, 0.8, 0.9, 0.97)
 UNITS = 300
@@ -47,7 +65,12 @@ def main() -> None:
     options = parser.parse_args()
     random = np.random.default_rng(options.seed)
     frames = max(options.replicates // COLUMNS, 1)
-    sections = [*two_stage_samples(random, frames), clustered_audits(random, frames)]
+    sections = [
+        *two_stage_samples(random, frames),
+        other_tables(random, frames),
+        two_stage_curves(random, frames),
+        clustered_audits(random, frames),
+    ]
     versions = ", ".join(f"{name} {version(name)}" for name in ("polars-wroc", "polars"))
     title = (
         "# Surveys and clusters, simulated\n\n"
@@ -99,6 +122,59 @@ def two_stage_samples(random: np.random.Generator, frames: int) -> list[Section]
     ]
 
 
+def other_tables(random: np.random.Generator, frames: int) -> Section:
+    """Intervals of other tables of two domains that share sampling units."""
+    body = []
+    for (strata, rows), effect in product(STRATA, SHARES):
+        setting = TwoStage(strata, rows, AUCS[0], effect)
+        print(setting, file=sys.stderr, flush=True)
+        samples = [setting.draw(random) for _ in range(frames)]
+        for name, table in OTHERS.items():
+            found = {way: _stacked(samples, table, DESIGNS[way]) for way in WITHOUT_AND_WITH}
+            mean = float(np.mean(found["none"]["value"].to_numpy()))
+            truth = 0.0 if name in DIFFERENCES else mean
+            covered = (coverage(each, truth, "low", "high").coverage for each in found.values())
+            body.append((name, f"{strata} x 2 x {rows}", f"{effect:g}", *covered))
+    return Section(
+        "Two-stage samples: other tables of two domains",
+        "The same samples, with an AUC of 0.83: differences of the domains are 0, and the true AUC "
+        "is the mean of the estimates.",
+        Table(("table", "strata x units x rows", "share of units", *WITHOUT_AND_WITH), body),
+    )
+
+
+def two_stage_curves(random: np.random.Generator, frames: int) -> Section:
+    """Intervals of what is read off curves of scores that are probabilities."""
+    body = []
+    for (strata, rows), effect in product(STRATA, SHARES):
+        setting = TwoStage(strata, rows, AUCS[0], effect)
+        print(setting, "curves", file=sys.stderr, flush=True)
+        samples = [setting.draw(random) for _ in range(frames)]
+        for name, curve in CURVES.items():
+            of_ways = {way: _of_curves(samples, curve, design) for way, design in DESIGNS.items()}
+            value, low, high = of_ways["none"].columns
+            truth = float(np.mean(of_ways["none"][value].to_numpy()))
+            measures = (coverage(found, truth, low, high).coverage for found in of_ways.values())
+            body.append((f"{strata} x 2 x {rows}", f"{effect:g}", name, f"{truth:.3f}", *measures))
+    header = ("strata x units x rows", "share of units", "value", "true value", *DESIGNS)
+    return Section(
+        "Two-stage samples: curves",
+        f"Of the samples above with an AUC of {AUCS[0]}: the coverage of limits of net benefits, "
+        "of calibration and of a point of the ROC curve, by design.",
+        Table(header, body),
+    )
+
+
+def _of_curves(samples: list[Sample], curve: Curve, design: dict[str, Any]) -> pl.DataFrame:
+    function, options, value, row = curve
+    tables = []
+    for sample in samples:
+        scores = [(1 / (1 + (1 - pl.col(name)).exp())).alias(name) for name in sample.scores]
+        table = function(sample.frame, "label", scores, weight="weight", **options, **design)
+        tables.append(table.filter(row).select(value, f"{value}_low", f"{value}_high"))
+    return pl.concat(tables)
+
+
 def clustered_audits(random: np.random.Generator, frames: int) -> Section:
     """Family error of audits of clustered rows whose segments are all alike."""
     body = []
@@ -107,7 +183,7 @@ def clustered_audits(random: np.random.Generator, frames: int) -> Section:
         print(setting, file=sys.stderr, flush=True)
         samples = [setting.draw(random) for _ in range(frames)]
         errors = (
-            family_error(_gaps(samples, DESIGNS[way])).family_error for way in ("none", "cluster")
+            family_error(_gaps(samples, DESIGNS[way])).family_error for way in ("none", "design")
         )
         body.append((spread, str(segments), f"{auc:g}", *errors))
     return Section(
@@ -116,7 +192,7 @@ def clustered_audits(random: np.random.Generator, frames: int) -> Section:
         "60 % of the variance of a score (of the normal variables it is made of) in common: share "
         "of audits in which a gap of AUCs to the rest is significant after Holm's method. Of the "
         "clusters 30 % are positive, so that one of 20 segments has four or five of these.",
-        Table(("spread", "segments", "AUC", "without cluster=", "with cluster="), body),
+        Table(("spread", "segments", "AUC", "without design=", "with design="), body),
     )
 
 
@@ -134,6 +210,37 @@ def _summaries(samples: list[Sample], design: dict[str, Any]) -> pl.DataFrame:
         for sample in samples
     )
     return pl.concat(table.select("auc", "auc_se", "auc_low", "auc_high") for table in tables)
+
+
+def _stacked(samples: list[Sample], table: Any, design: dict[str, Any]) -> pl.DataFrame:
+    tables = [table(each.frame, each.scores, weight="weight", **design) for each in samples]
+    stacked: pl.DataFrame = pl.concat(tables)
+    return stacked
+
+
+def _mean_differences(frame: pl.DataFrame, scores: list[str], **given: Any) -> pl.DataFrame:
+    table = wroc.standardized_mean_difference(frame, scores, attributes="segment", **given)
+    return table.filter(segment="0").select(value="smd", low="smd_low", high="smd_high")
+
+
+def _cross_gaps(frame: pl.DataFrame, scores: list[str], **given: Any) -> pl.DataFrame:
+    table = wroc.cross_auc(frame, "label", scores, by="segment", **given)
+    one = table.filter(positive_segment=0, negative_segment=1)
+    return one.select(value="xauc_gap", low="xauc_gap_low", high="xauc_gap_high")
+
+
+def _against_complement(frame: pl.DataFrame, scores: list[str], **given: Any) -> pl.DataFrame:
+    table = wroc.subgroup_auc(frame, "label", scores, by="segment", **given)
+    one = table.filter(segment=0)
+    return one.select(value="bpsn_auc", low="bpsn_auc_low", high="bpsn_auc_high")
+
+
+WITHOUT_AND_WITH = ("none", "cluster and strata")
+DIFFERENCES = {
+    "standardized_mean_difference": _mean_differences,
+    "gap of cross_auc": _cross_gaps,
+}
+OTHERS = {**DIFFERENCES, "BPSN AUC of subgroup_auc": _against_complement}
 
 
 def _gaps(samples: list[Sample], design: dict[str, Any]) -> pl.DataFrame:

@@ -12,6 +12,7 @@ from polars_wroc.audits.findings import auc_error, comparisons, counts_of, curve
 from polars_wroc.audits.in_ranges import measure_within
 from polars_wroc.audits.measure import measure
 from polars_wroc.audits.result import Audit
+from polars_wroc.audits.scores import distributions_of, scores_of
 from polars_wroc.audits.small_cells import published
 from polars_wroc.audits.tables import AuditPlan, AuditReference, AuditSettings, Run, Text
 from polars_wroc.counts.count_table import CountTable
@@ -24,6 +25,7 @@ from polars_wroc.groups.categories import (
 )
 from polars_wroc.groups.comparison_tests import GapTests
 from polars_wroc.groups.gaps import check_margin
+from polars_wroc.groups.impact_ratios import MIN_SHARE
 from polars_wroc.groups.references import KINDS
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import MARGIN
@@ -35,16 +37,23 @@ from polars_wroc.inputs.columns import (
     check_positives,
     column_of,
 )
-from polars_wroc.inputs.decisions import Favorable, check_favorable
+from polars_wroc.inputs.decisions import (
+    Favorable,
+    Unknown,
+    check_favorable,
+    known_attributes,
+    score_or_decisions,
+)
 from polars_wroc.inputs.designs import SURVEY_COLUMNS, Design, GivenDesign, read_design
-from polars_wroc.inputs.expressions import named_columns
+from polars_wroc.inputs.expressions import as_column, named_columns
 from polars_wroc.inputs.frames import require_groups
 from polars_wroc.inputs.rows import CLASSES, IntoColumns, polars_frame, read_source
 from polars_wroc.metrics.auc_interval import Interval, Method
 from polars_wroc.metrics.score_ranges import Frames, division_of, one_of, read_parts, together
 from polars_wroc.stats.difference_tests import Adjust, check_options
 from polars_wroc.thresholds.confusion_matrix import ThresholdMetrics
-from polars_wroc.thresholds.rules import Threshold, read_threshold
+from polars_wroc.thresholds.registry import AUDIT_RATES
+from polars_wroc.thresholds.rules import Rule, Threshold, read_threshold
 
 _ROUNDING = 1e-9
 
@@ -86,6 +95,38 @@ def _shown(column: IntoColumn) -> str:
     )
 
 
+def _read_output(min_cell: int | None, text: Text | None) -> tuple[int | None, Text]:
+    """Check what is to be published, and its words."""
+    if min_cell is not None:
+        min_cell = arguments.whole_number("min_cell", min_cell, low=2)
+    if text is not None and not isinstance(text, Text):
+        arguments.reject_type("text", "be a `Text`", text)
+    return min_cell, text or Text()
+
+
+def _check_without_label(choice: float | Rule | None, reference: object, **others: object) -> None:
+    """Check that what is asked for needs no label."""
+    if choice is None:
+        msg = (
+            "`label` must be given unless decisions are audited alone, those that were `selected` "
+            "or those at a `threshold`; found None"
+        )
+        raise ValueError(msg)
+    if isinstance(choice, Rule) and choice.name != "max_selection_rate":
+        msg = (
+            "`threshold` must be a number, 'median' or rules.max_selection_rate(...) without a "
+            f"`label`; found {choice!r}"
+        )
+        raise ValueError(msg)
+    if reference == "best":
+        msg = "`reference` must not be 'best', the segment with the highest AUC, without a `label`"
+        raise ValueError(msg)
+    for name, value in others.items():
+        if value is not None:
+            msg = f"`{name}` must be None without a `label`; found {value!r}"
+            raise ValueError(msg)
+
+
 def audit(
     frame: Frames[pl.DataFrame] | Frames[pl.LazyFrame],
     label: IntoColumn | None = None,
@@ -107,9 +148,15 @@ def audit(
     method: Method = "score",
     adjust: Adjust = "holm",
     bins: int | None = None,
+    unknown: Unknown = "exclude",
+    min_share: float = MIN_SHARE,
     text: Text | None = None,
 ) -> Audit:
-    """Measure scores overall and in each segment of each attribute, and test the gaps.
+    """Measure scores and decisions in each segment of each attribute, and test the gaps.
+
+    Without a label decisions are audited alone, those that were ``selected`` or those at a
+    ``threshold`` of the score: selection rates with their gaps and impact ratios, demographic
+    parity, and of a score its mean and its distribution in each segment.
 
     Parameters
     ----------
@@ -117,7 +164,7 @@ def audit(
         DataFrame or LazyFrame, or a list of such that are parts of one; a lazy one is collected.
         More rows than fit into 60% of the memory are computed in ranges of scores: see `Config`.
     label, score, weight, pos_label, level
-        As for `summary`.
+        As for `summary`. Without a label the score may be None too, if decisions are ``selected``.
     attributes
         The attributes: one or several columns or expressions. Each is audited separately; null
         is a segment of its own.
@@ -125,7 +172,8 @@ def audit(
         Threshold at which decisions are measured: rows with at least this score are predicted
         positive. ``"median"`` or a rule, such as ``wroc.rules.max_fpr(0.1)``, chooses one for each
         score on all rows: see `polars_wroc.rules`. The prevalence of ``least_cost`` affects this
-        choice only, not the metrics at the threshold.
+        choice only, not the metrics at the threshold. Without a label a number, ``"median"`` or
+        `rules.max_selection_rate`.
     selected
         Instead of a threshold: a Boolean column or expression, the decision that was
         recorded. Rates are then those of these decisions, and their ``threshold`` is null; AUCs and
@@ -166,6 +214,9 @@ def audit(
         intercepts have none. Plans compute this, whatever the engine.
     bins
         Measure from about so many bins of scores, in one pass and little memory: see `summary`.
+    unknown, min_share
+        Which categories are unknown, and which are too small for impact ratios: see
+        `impact_ratios`. Values that are listed as unknown are those of the segment without a value.
     text
         Title and note of reports, and the words of sentences for classes and decisions: see `Text`.
     min_cell
@@ -174,8 +225,8 @@ def audit(
         the totals, and comparisons with them. Where that is only the segment of those without a
         value of an attribute, no other is left out with it: its rows are left out of the totals and
         of all else, as if they were not there. Rows without a label, score, weight or decision are
-        in no class or decision: their numbers are kept. Two audits of the same rows, or other
-        tables, may still give them away.
+        in no class or decision: of these only the number in all is kept. Two audits of the same
+        rows, or other tables, may still give them away.
 
     Returns
     -------
@@ -185,9 +236,9 @@ def audit(
     Raises
     ------
     TypeError, ValueError, polars.exceptions.PolarsError
-        As for `summary`; also if there is no row to audit, or nothing to show with ``min_cell``, or
-        if two segments would have the same name: ``"a, b"`` crossed with ``"c"`` and ``"a"`` with
-        ``"b, c"``, or null and ``"(missing)"``.
+        As for `summary`; without a label also for what needs one; if there is no row to audit, or
+        nothing to show with ``min_cell``; and if two segments would have the same name: ``"a, b"``
+        crossed with ``"c"`` and ``"a"`` with ``"b, c"``, or null and ``"(missing)"``.
 
     Notes
     -----
@@ -229,30 +280,34 @@ def audit(
     │ sex       ┆ f       ┆ 1   ┆ 1.0   │
     │ sex       ┆ m       ┆ 1   ┆ 1.0   │
     └───────────┴─────────┴─────┴───────┘
+
+    Decisions alone:
+
+    >>> hires = pl.DataFrame({"hired": [True, False, False, True], "sex": list("ffmm")})
+    >>> audit = wroc.audit(hires, attributes="sex", selected="hired", favorable="selected")
+    >>> audit.table["metric"].unique(maintain_order=True).to_list()
+    ['selection_rate', 'impact_ratio']
     """
-    for name, column, others in (
-        ("label", label, "`impact_ratios` compares decisions"),
-        ("score", score, "`group_gaps` and `fairness` compare recorded decisions"),
-    ):
-        if column is None:
-            msg = f"`{name}` must be given; found None. {others} without a {name}"
-            raise ValueError(msg)
-    assert label is not None
-    assert score is not None
+    if score is None and (label is not None or selected is None):
+        msg = (
+            "`score` must be given unless decisions are `selected` without a `label`; found None. "
+            "With a label and no score, `group_gaps` and `fairness` compare recorded decisions"
+        )
+        raise ValueError(msg)
     survey = read_design(design)
     level = check_options(level, adjust)
     margin = check_margin(margin)
-    if min_cell is not None:
-        min_cell = arguments.whole_number("min_cell", min_cell, low=2)
-    if text is not None and not isinstance(text, Text):
-        arguments.reject_type("text", "be a `Text`", text)
+    min_cell, text = _read_output(min_cell, text)
     require_groups(attributes, "name the attributes to audit", "attributes")
     min_rows = arguments.whole_number("min_rows", min_rows, low=0)
+    min_share = arguments.number("min_share", min_share, low=0.0, high=1.0)
     bins = Binning(bins).bins
     choice = read_threshold(threshold, selected)
     at_threshold = choice if selected is None else None
+    if label is None:
+        _check_without_label(choice, reference, pos_label=pos_label, bins=bins)
     check_favorable(favorable, at_threshold, decided=choice is not None)
-    designed, by_score = survey.given, survey.given or method == "score"
+    designed = survey.given
     interval = Interval(
         level,
         method,
@@ -262,44 +317,77 @@ def audit(
     tables = (
         [polars_frame(each) for each in frame] if isinstance(frame, list) else read_source(frame)
     )
-    given = tables, label, score, weight, attributes, pos_label
-    kinds: dict[str, Any] = {"survey": survey, "selected": selected, "called": "attributes"}
-    parts = read_parts(*given, designed=designed, mark_missing=True, **kinds)
-    rows, table = together(parts), one_of(tables)
+    table = one_of(tables)
     counts = table if isinstance(table, CountTable) else None
+    known = known_attributes(unknown, attributes, counts.groups if counts else table.lazy())
+    measured_score = score_or_decisions(table, score, selected)
+    parts = read_parts(
+        *(tables, label, measured_score, weight, known, pos_label),
+        designed=designed,
+        mark_missing=True,
+        survey=survey,
+        selected=selected,
+        called="attributes",
+    )
+    rows = together(parts)
     groupings = [Grouping(), *read_attributes(rows, intersections)]
-    schema = rows.frame.collect_schema()
-    references = read_category_reference(reference, KINDS, groupings[1:], schema)
+    references = read_category_reference(
+        reference, KINDS, groupings[1:], rows.frame.collect_schema()
+    )
     # Of the score there is a threshold only where no decisions were recorded.
     cuts = (choice,) if isinstance(choice, float) and not rows.recorded else ()
+    tests = GapTests(
+        level,
+        adjust,
+        min_rows,
+        "score" if designed or method == "score" else "logit-t",
+        margin,
+        designed=designed,
+        rates_alone=label is None,
+        metrics=("selection_rate",) if label is None else None,
+    )
     plan = AuditPlan(
         groupings,
         references,
         choice,
         interval,
-        ThresholdMetrics(level, designed=designed),
-        GapTests(level, adjust, min_rows, "score" if by_score else "logit-t", margin, designed),
+        ThresholdMetrics(level, designed=designed, shown=tuple(AUDIT_RATES)),
+        tests,
         favorable,
         Binning(bins, cuts=cuts),
-        [] if counts else list(named_columns("score", score, table.lazy())),
+        [] if counts else list(named_columns("score", measured_score, table.lazy())),
+        # Values that are listed are null.
+        unknown if isinstance(unknown, str) else "exclude",
+        min_share,
+        label is not None,
     )
-    divided = None if designed or selected is not None or bins else division_of(tables, "60%")
+    planned = designed or selected is not None or bins or label is None
+    divided = None if planned else division_of(tables, "60%")
+    keys = dict(zip(rows.group_keys, known, strict=True))
+    decision = [] if selected is None else [as_column("selected", selected)]
 
     def audited(complete: Sequence[str]) -> Audit:
         if divided:
             measured = measure_within([part.with_values(complete) for part in parts], plan, divided)
         else:
             measured = measure(rows.with_values(complete), plan)
-        segments = measured.segments
-        check_positives(pos_label, found=bool(segments["n_pos"].sum()))
+        segments, scores = measured.segments, None
+        if label is None and score is not None:
+            of_groups = [column for key, column in keys.items() if rows.name_of(key) in complete]
+            scores = scores_of(
+                *(tables, score, keys, plan, [*of_groups, *decision]),
+                {"intersections": intersections, "weight": weight, "design": design},
+            )
+        if label is not None:
+            check_positives(pos_label, found=bool(segments["n_pos"].sum()))
         # Counts have a weight that is 1 where their rows had none.
-        known = None if counts and not _is_weighted(segments) else weight
+        weighted = None if counts and not _is_weighted(segments) else weight
         settings = AuditSettings(
-            label=None if counts else _shown(label),
+            label=None if counts or label is None else _shown(label),
             pos_label=pos_label,
-            score=_scores(segments, score),
-            weight=None if known is None else _shown(column_of(known)),
-            frequency=isinstance(known, Frequency),
+            score=[] if score is None else _scores(segments, score),
+            weight=None if weighted is None else _shown(column_of(weighted)),
+            frequency=isinstance(weighted, Frequency),
             attributes=rows.group_names,
             intersections=intersections,
             threshold=at_threshold,
@@ -312,20 +400,23 @@ def audit(
             min_rows=min_rows,
             margin=margin,
             favorable=favorable,
-            text=text or Text(),
+            text=text,
             min_cell=min_cell,
             bins=counts.bins() if counts else bins,
+            unknown=unknown,
+            min_share=min_share,
+            labeled=label is not None,
         )
-        missing = counts.missing(attributes, complete) if counts else measured.missing
+        missing = counts.missing(known, complete) if counts else measured.missing
         return Audit(
-            comparisons(measured, settings),
+            comparisons(measured, settings, scores),
             counts_of(segments, settings),
             curves_of(measured.curves, settings),
             missing.table(settings.label, settings.weight, settings.selected),
             settings,
             Run(design_df=measured.design_df, auc_error=auc_error(segments)),
+            distributions=distributions_of(scores, settings),
         )
 
     audit = published(audited, rows.group_names, min_cell)
-    found = with_findings(audit.table, audit.segments, audit.settings)
-    return replace(audit, table=found)
+    return replace(audit, table=with_findings(audit.table, audit.segments, audit.settings))

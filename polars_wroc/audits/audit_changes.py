@@ -5,13 +5,21 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import polars as pl
 
 from polars_wroc.audits.findings import SEGMENT_COLUMNS
-from polars_wroc.audits.formats import SCHEMA, Screen, check_columns, fitted_table, points_in_text
+from polars_wroc.audits.formats import (
+    SCHEMA,
+    Screen,
+    check_columns,
+    fitted_table,
+    limits_in_text,
+    points_in_text,
+)
 from polars_wroc.audits.tables import (
     ALL_KEYS,
     AuditTables,
@@ -20,9 +28,9 @@ from polars_wroc.audits.tables import (
     with_columns_of,
     with_small,
 )
-from polars_wroc.audits.words import capitalised, first_few, many, verb
+from polars_wroc.audits.words import capitalised, first_few, listed, many, verb
 from polars_wroc.charts.options import Show
-from polars_wroc.groups.comparisons import COMPARISON_SCHEMA, FEW, GAP_METRICS
+from polars_wroc.groups.comparisons import COMPARISON_SCHEMA, FEW, GAP_METRICS, IMPACT_RATIO
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import reject_type
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
@@ -41,7 +49,10 @@ _FEW_ROWS = 100
 # Of sums of the same weights in another order.
 _ROUNDING = 1e-9
 # What of the tables is compared.
-_ROWS = ("value", "value_low", "value_high", "gap", "gap_low", "gap_high", "verdict")
+_ROWS = (
+    *(f"{measure}{end}" for measure in ("value", "gap", "ratio") for end in ("", "_low", "_high")),
+    "verdict",
+)
 
 
 class Audited(NamedTuple):
@@ -97,11 +108,13 @@ def refuse_same_rows(before: Audited, after: Audited) -> None:
         nulls_equal=True,
         suffix="_before",
     )
+    pairs = ((pl.col(name), pl.col(f"{name}_before")) for name in (*_COUNTS, *_WEIGHTS))
+    # Without a label there are no numbers of positives.
     same = (
-        (pl.col(name) - pl.col(f"{name}_before")).abs() <= _ROUNDING * pl.col(name).abs()
-        for name in (*_COUNTS, *_WEIGHTS)
+        ((new - old).abs() <= _ROUNDING * new.abs()).fill_null(new.is_null() & old.is_null())
+        for new, old in pairs
     )
-    alike = both.select(pl.all_horizontal(same).fill_null(value=False)).to_series()
+    alike = both.select(pl.all_horizontal(*same, pl.col("n").is_not_null())).to_series()
     segments = both.select(AUDIT_KEYS).n_unique()
     rows = new.filter(attribute=OVERALL)["n"].max()
     if alike.all() and segments > 1 and isinstance(rows, int) and rows >= _FEW_ROWS:
@@ -134,7 +147,9 @@ CHANGE_NUMBERS = (
     *("before", "after", "change", "change_low", "change_high", "growth"),
     *("p_value", "p_adjusted"),
 )
-VALUE, GAP = "value", "gap"
+VALUE, GAP, RATIO = "value", "gap", "ratio"
+# Metrics whose changes are measured.
+CHANGED_METRICS = (*GAP_METRICS, IMPACT_RATIO)
 # What became of a gap: its change is significant, or only the gap itself is, in one of the audits.
 CHANGED = ("new", "gone", "reversed", "grown", "shrunk")
 SHOWN = ("now shown", "no longer shown")
@@ -216,19 +231,21 @@ def audit_changes(
     pl.DataFrame
         A row per attribute, segment, model, metric and measure, in the order of ``after``, then
         what only ``before`` has: ``attribute, segment, model`` (String); ``metric`` (String: ``auc,
-        selection_rate, tpr, fpr, ppv, npv``); ``measure`` (String: ``"value"``, or ``"gap"`` to the
-        reference of its audit); ``before, after`` (Float64); ``change`` (Float64: after less
-        before, null where either is null); ``change_low, change_high`` (Float64: confidence limits,
-        from those of both audits); ``growth`` (Float64: of a gap, how much its size grew);
+        selection_rate, tpr, fpr, ppv, npv, impact_ratio``); ``measure`` (String: ``"value"``, or
+        ``"gap"`` to the reference of its audit; of an impact ratio ``"ratio"``); ``before, after``
+        (Float64); ``change`` (Float64: after less before, null where either is null);
+        ``change_low, change_high`` (Float64: confidence limits, from those of both audits);
+        ``growth`` (Float64: how much the size of a gap grew, or the distance of a ratio from 1);
         ``p_value, p_adjusted`` (Float64: that nothing changed); ``verdict`` (String: what became of
-        a gap, see below; null for a value).
+        a gap or a ratio, see below; null for a value).
 
         If the change of a gap is significant, ``verdict`` is ``"new"`` if the gap is different
         only after and has grown, ``"gone"`` if it was different only before and has shrunk, else
         ``"reversed"`` if its sign changed, ``"grown"`` or ``"shrunk"``. If the change is not
         significant, ``"now shown"`` is a gap that is different only after, and ``"no longer
         shown"`` one that was different only before: neither says that the gap changed. All changes
-        are adjusted for together, those of values too.
+        are adjusted for together, those of values too, but for impact ratios, which are adjusted
+        for themselves.
 
     Raises
     ------
@@ -245,7 +262,8 @@ def audit_changes(
 
     The limits of a change combine those of both estimates (MOVER [1]_), and the p-value is that of
     a normal law with the standard error of the limit towards 0: it is below 1 - level exactly
-    where the interval excludes 0.
+    where the interval excludes 0. Limits of impact ratios are joint, so that tests of their changes
+    are cautious; each ratio is to the segment with the highest rate in its own audit.
 
     References
     ----------
@@ -300,7 +318,10 @@ def changes_between(
     both = new.join(old, on=keys, how="full", coalesce=True, nulls_equal=True, suffix="_before")
     in_order = both.sort(_PLACE, f"{_PLACE}_before", nulls_last=True, maintain_order=True)
     changed = _changes(in_order.with_row_index("__row"), levels[0])
-    tested = collect(adjusted(changed.lazy(), adjust)).sort("__row")
+    # As in an audit, impact ratios are adjusted for themselves.
+    is_ratio = pl.col("measure") == RATIO
+    families = [adjusted(changed.lazy().filter(some), adjust) for some in (is_ratio, ~is_ratio)]
+    tested = collect(pl.concat(families)).sort("__row")
     columns = (*ALL_KEYS, "metric", "measure", *CHANGE_NUMBERS, "verdict")
     changes = tested.with_columns(_finding(levels[0])).select(columns)
     return Changes(changes, *audits, adjust)
@@ -308,9 +329,10 @@ def changes_between(
 
 def _estimates(audit: Audited) -> pl.DataFrame:
     """Lay out the estimates of an audit with their limits: a row for each."""
-    rows = audit.table.filter(pl.col("metric").is_in([*GAP_METRICS]))
-    values = rows.with_columns(verdict=pl.lit(None, pl.String))
-    gaps = rows.filter(pl.col("attribute") != OVERALL)
+    rows = audit.table.filter(pl.col("metric").is_in(CHANGED_METRICS))
+    is_ratio = pl.col("metric") == IMPACT_RATIO
+    values = rows.filter(~is_ratio).with_columns(verdict=pl.lit(None, pl.String))
+    gaps = rows.filter(~is_ratio, pl.col("attribute") != OVERALL)
     parts = [
         part.select(
             *(*ALL_KEYS, "metric", "verdict"),
@@ -319,9 +341,9 @@ def _estimates(audit: Audited) -> pl.DataFrame:
             low=pl.col(f"{measure}_low"),
             high=pl.col(f"{measure}_high"),
         )
-        for measure, part in ((VALUE, values), (GAP, gaps))
+        for measure, part in ((VALUE, values), (GAP, gaps), (RATIO, rows.filter(is_ratio)))
     ]
-    metric = pl.col("metric").cast(pl.Enum([*GAP_METRICS]))
+    metric = pl.col("metric").cast(pl.Enum(CHANGED_METRICS))
     in_order = pl.concat(parts).sort(metric, pl.col("measure") == GAP, maintain_order=True)
     return in_order.with_row_index(_PLACE)
 
@@ -338,7 +360,7 @@ def _changes(table: pl.DataFrame, level: float) -> pl.DataFrame:
         change=change,
         change_low=limits.low,
         change_high=limits.high,
-        growth=pl.when(measure=GAP).then(one.value.abs() - other.value.abs()),
+        growth=_size(one.value) - _size(other.value),
     )
     change, low, high = (pl.col(name) for name in ("change", "change_low", "change_high"))
     # The distance of the limit towards 0.
@@ -348,12 +370,19 @@ def _changes(table: pl.DataFrame, level: float) -> pl.DataFrame:
     return table.with_columns(p_value=p_value.when(change == 0).then(1.0))
 
 
+def _size(estimate: pl.Expr) -> pl.Expr:
+    """How far a gap is from 0, or a ratio from 1; null for a value."""
+    of_gap = pl.when(measure=GAP).then(estimate.abs())
+    return of_gap.when(measure=RATIO).then((1 - estimate).abs())
+
+
 def _finding(level: float) -> pl.Expr:
     """Say which gaps changed, and which are different in one of the audits only."""
     # Null where a gap has no verdict, which is then neither different nor alike.
     after, before = (pl.col(name) == "different" for name in ("verdict", "verdict_before"))
     growth = pl.col("growth")
     found, lost = after & ~before, before & ~after
+    # Impact ratios are to the highest rate, and so at most 1.
     turned = pl.col("before") * pl.col("after") < 0
     kinds = found & (growth > 0), lost & (growth < 0), turned, growth > 0, pl.lit(value=True)
     of_change, of_detection = (
@@ -361,15 +390,20 @@ def _finding(level: float) -> pl.Expr:
         for cases in ((CHANGED, kinds), (SHOWN, (found, lost)))
     )
     changed = is_significant(pl.col("p_adjusted"), level)
-    known = (pl.col("measure") == GAP) & pl.col("change").is_not_null()
+    known = (pl.col("measure") != VALUE) & pl.col("change").is_not_null()
     finding = pl.when(changed).then(of_change).otherwise(of_detection)
     return pl.when(known).then(finding).alias("verdict")
 
 
 HEADINGS = {
     GAP: "Gaps to the reference, in points",
-    VALUE: "Values (AUCs and rates), with changes in points",
+    RATIO: "Impact ratios",
+    VALUE: "Values, with changes in points",
 }
+
+
+# What has a verdict.
+_NOUNS = {GAP: "gap", RATIO: "impact ratio"}
 
 
 def changes_in_text(changes: Changes, screen: Screen) -> str:
@@ -397,18 +431,18 @@ def sentences_of(changes: Changes) -> list[str]:
     """Count what changed and what is only shown, and name what only one audit has."""
     table = changes.table
     sentences = [_counts(changes)]
-    for finding in SHOWN:
-        if number := table.filter(verdict=finding).height:
+    for finding, (measure, noun) in product(SHOWN, _NOUNS.items()):
+        if number := table.filter(measure=measure, verdict=finding).height:
             own = verb(number, "its change is", "their changes are")
             are = verb(number, "is", "are")
-            sentences.append(f"{many(number, 'gap')} {are} {finding}; {own} not significant.")
+            sentences.append(f"{many(number, noun)} {are} {finding}; {own} not significant.")
     return [*sentences, *_of_one_audit(table)]
 
 
 def _counts(changes: Changes) -> str:
     """Count the significant changes of gaps, by what became of them, and of the metrics."""
     parts = []
-    for measure, noun in ((GAP, "gap"), (VALUE, "value")):
+    for measure, noun in (_NOUNS | {VALUE: "value"}).items():
         tested = changes.table.filter(pl.col("p_value").is_not_null(), measure=measure)
         changed = tested.filter(changes.significant)
         if tested.height:
@@ -420,7 +454,7 @@ def _counts(changes: Changes) -> str:
             count = f"{changed.height:,}" if changed.height else "none"
             of_all = f"{count} of {many(tested.height, noun)}"
             parts.append(f"{of_all} ({', '.join(how)})" if how else of_all)
-    text = f"{' and '.join(parts)} changed significantly." if parts else "no change can be tested."
+    text = f"{listed(parts)} changed significantly." if parts else "no change can be tested."
     return capitalised(text)
 
 
@@ -442,10 +476,12 @@ def _table(changes: pl.DataFrame, measure: str, screen: Screen) -> str:
     segments = keys_of(changes)
     changes = changes.with_columns(pl.col(key).fill_null(MISSING) for key in segments)
     keys = [*segments, "metric"]
-    in_points = ("before", "after", "change") if measure == GAP else ("change",)
+    in_points = {GAP: ("before", "after", "change"), VALUE: ("change",)}.get(measure, ())
+    ends = "change_low", "change_high"
+    write = limits_in_text if measure == RATIO else points_in_text
     short = changes.select(*keys, "before", "after", "change").with_columns(
         *(points_in_text(changes, name) for name in in_points),
-        points_in_text(changes, "change_low", "change_high").alias("interval"),
-        *([changes["verdict"]] if measure == GAP else []),
+        write(changes, *ends).alias("interval"),
+        *([changes["verdict"]] if measure != VALUE else []),
     )
     return fitted_table(changes, short, screen, keys, least=short.width)

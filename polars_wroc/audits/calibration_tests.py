@@ -22,12 +22,9 @@ from polars_wroc.curves.calibration_summary import (
     IN_THE_LARGE_SE,
     IN_THE_LARGE_SUMS,
     PROMISED_SE,
-    SIZE,
     SLOPE,
     SLOPE_INFORMATION,
     SLOPE_SE,
-    FittedRows,
-    fit_groups,
     in_the_large_steps,
 )
 from polars_wroc.groups.comparison_tests import (
@@ -79,7 +76,7 @@ from polars_wroc.stats.distributions import (
     two_sided_p_value,
     upper_quantile,
 )
-from polars_wroc.stats.logistic_fit import FIT_OF_GROUP, GROUP
+from polars_wroc.stats.logistic_fit import FIT_OF_GROUP, GROUP, SIZE, FittedRows, fit_groups
 from polars_wroc.stats.proportions import Estimate, Limits, difference_limits
 from polars_wroc.stats.variances import design_df
 

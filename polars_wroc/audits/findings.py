@@ -11,6 +11,7 @@ from polars import selectors
 
 from polars_wroc.audits.calibration_tests import slope_in_points
 from polars_wroc.audits.measure import Measured, are_of_one_class
+from polars_wroc.audits.scores import Scores
 from polars_wroc.audits.sentences import (
     OBSERVED,
     in_short,
@@ -45,10 +46,12 @@ from polars_wroc.groups.comparisons import (
     ONE_CLASS,
     PLACE,
     REPEATS,
+    SMD,
     TARGET,
     THE_REFERENCE,
     TOO_LITTLE,
     UNDEFINED,
+    UNLABELED,
 )
 from polars_wroc.inputs.arguments import FOUR_FIFTHS
 from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL
@@ -68,7 +71,9 @@ _COUNTS: dict[SampleSize, pl.Expr] = {
 }
 
 
-def comparisons(measured: Measured, settings: AuditSettings) -> pl.DataFrame:
+def comparisons(
+    measured: Measured, settings: AuditSettings, scores: Scores | None = None
+) -> pl.DataFrame:
     """Lay out what was measured: overall first, then attributes and segments."""
     segments = with_model(measured.segments, settings)
     compared = with_model(measured.compared, settings)
@@ -76,9 +81,12 @@ def comparisons(measured: Measured, settings: AuditSettings) -> pl.DataFrame:
     gaps = _gaps(compared.filter(~of_calibration))
     values = [_values(segments, gaps, name) for name in (*GAP_METRICS, *_VALUES)]
     parts = [part for part in values if part is not None]
-    known = [table for table in (measured.impact, measured.fairness) if table is not None]
+    others = measured.impact, measured.fairness, scores and scores.differences
+    known = [table for table in others if table is not None]
     parts += [compared.filter(of_calibration), *(with_model(each, settings) for each in known)]
     table = pl.concat([part.select(_with_all(part, COMPARISON_SCHEMA)) for part in parts])
+    if not settings.labeled:
+        table = table.filter(pl.col("metric").is_in(UNLABELED))
     # The other one of two segments that are each the other's rest may be the one to be told.
     repeats = pl.col("reason").str.starts_with(REPEATS)
     # What is said of one of them holds for both.
@@ -141,23 +149,27 @@ def _in_order(table: pl.DataFrame, segments: pl.DataFrame) -> pl.DataFrame:
     return placed.sort(attribute, PLACE, metric, nulls_last=True).drop(PLACE)
 
 
-# Of a segment; null without decisions where they are of these.
+# Of a segment; null without decisions, or without a label, where they are of these.
 SEGMENT_COLUMNS: dict[str, type[pl.DataType]] = {
     **dict.fromkeys(ALL_KEYS, pl.String),
     **dict.fromkeys(("n", "n_pos", "n_neg", "n_missing", "n_selected"), pl.Int64),
     **dict.fromkeys(("w_pos", "w_neg", "threshold", "tp", "fp", "fn", "tn"), pl.Float64),
 }
+_OF_LABELS = ("n_pos", "n_neg", "w_pos", "w_neg", "tp", "fp", "fn", "tn")
 
 
 def counts_of(segments: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
     """Count the rows of each segment, by class and decision: `SEGMENT_COLUMNS`."""
     named = with_model(segments, settings)
+    if not settings.labeled:
+        named = named.drop(_OF_LABELS)
     return named.select(_with_all(named, SEGMENT_COLUMNS))
 
 
 def curves_of(curves: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
-    """Name the score of each curve, after its segment."""
-    return with_model(curves, settings).select(*ALL_KEYS, pl.exclude(ALL_KEYS))
+    """Name the score of each curve, after its segment; without a label there are none."""
+    named = with_model(curves, settings).select(*ALL_KEYS, pl.exclude(ALL_KEYS))
+    return named if settings.labeled else named.clear()
 
 
 def auc_error(segments: pl.DataFrame) -> float | None:
@@ -172,7 +184,8 @@ def with_model(table: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
     """Name the score of each row, also if there is one alone."""
     if MODEL in table.columns:
         return table
-    return table.with_columns(pl.lit(settings.score[0]).alias(MODEL))
+    name = settings.score[0] if settings.score else None
+    return table.with_columns(pl.lit(name, pl.String).alias(MODEL))
 
 
 # More digits than sentences have, so that they are the same for any order of the rows.
@@ -225,7 +238,7 @@ def by_severity(audit: AuditTables) -> pl.DataFrame:
 
     It is the rank; of a repeat that of the other; those that could not be made come last.
     """
-    told = pl.col("sentence").is_not_null() & ~pl.col("metric").is_in([*FAIRNESS])
+    told = pl.col("sentence").is_not_null() & ~pl.col("metric").is_in([*FAIRNESS, SMD.name])
     ordered = _ordered(_by_metric(audit.table.filter(told)), audit.settings)
     unmade = pl.col("verdict").is_null()
     last = pl.col("rank").max().fill_null(0) + unmade.cum_sum()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, TypeAlias
@@ -12,7 +12,14 @@ from unicodedata import category, east_asian_width
 import polars as pl
 
 from polars_wroc.audits.findings import findings_of, first_sentences, verdict_of
-from polars_wroc.audits.remarks import not_audited, number_remarks, unknown_remarks
+from polars_wroc.audits.remarks import (
+    decision_remarks,
+    lacking,
+    left_out_rows,
+    not_audited,
+    number_remarks,
+    unknown_remarks,
+)
 from polars_wroc.audits.tables import (
     ALL_KEYS,
     AuditTables,
@@ -37,12 +44,12 @@ from polars_wroc.groups.comparisons import (
     ALIKE,
     DIFFERENT,
     IMPACT_RATIO,
+    SMALL_SHARE,
+    SMD,
     THE_REFERENCE,
     TOO_LITTLE,
     UNKNOWN_REASON,
-    small_share,
 )
-from polars_wroc.groups.impact_ratios import MIN_SHARE
 from polars_wroc.inputs.arguments import FOUR_FIFTHS, did_you_mean
 from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL
 from polars_wroc.stats.proportions import TOLERANCE
@@ -105,10 +112,11 @@ def _narrow(widths: dict[str, int], width: int, names: Sequence[str]) -> None:
 
 
 def _cells(table: pl.DataFrame) -> dict[str, list[str]]:
-    return {name: [_cell(name), *map(_cell, table[name])] for name in table.columns}
+    return {name: [cell_text(name), *map(cell_text, table[name])] for name in table.columns}
 
 
-def _cell(value: object) -> str:
+def cell_text(value: object) -> str:
+    """Write a value for readers, in one line."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -179,7 +187,7 @@ def fitted_table(
     are those of the ``table``; where they do not fit, they are written in blocks below each other.
     """
     check_columns(table, screen)
-    asked = short if screen.columns is None else _chosen(table, screen.columns, keys)
+    asked = short if screen.columns is None else chosen(table, screen.columns, keys)
     shown = asked if screen.rows is None else asked.head(screen.rows)
     taken = sum(widths_of(shown.select(keys)).values()) + len(BETWEEN) * len(keys)
     if screen.columns is None:
@@ -202,7 +210,8 @@ def check_columns(table: pl.DataFrame, screen: Screen) -> None:
         raise ValueError(msg)
 
 
-def _chosen(table: pl.DataFrame, columns: Columns, keys: Sequence[str]) -> pl.DataFrame:
+def chosen(table: pl.DataFrame, columns: Columns, keys: Sequence[str]) -> pl.DataFrame:
+    """Select the columns that are asked for, after the keys."""
     if columns == "all":
         return table.select(*keys, pl.exclude(keys))
     return table.select([*dict.fromkeys([*keys, *columns])])
@@ -269,23 +278,30 @@ def json_of(audit: AuditTables) -> dict[str, Any]:
 _FINDINGS, _SEGMENTS = 10, 50
 # Metrics in the table of segments; all but the AUC are a share of rows.
 _HEADINGS = {"auc": "AUC", "selection_rate": "Selected", "tpr": "tpr", "fpr": "fpr"}
-# Why a category is not among those that impact ratios compare.
-LEFT_OUT = {UNKNOWN_REASON: "unknown", small_share(MIN_SHARE): "small share"}
+
+
+def left_out(row: Mapping[str, Any]) -> str | None:
+    """Say in short why a category is not among those that impact ratios compare."""
+    reason = row["reason"] or ""
+    if reason == UNKNOWN_REASON:
+        return "unknown"
+    return reason if reason.startswith(SMALL_SHARE) else None
 
 
 def in_markdown(audit: AuditTables) -> str:
     """Write the verdict, the first findings, the segments and how they came about."""
     settings = audit.settings
-    title = settings.text.title or f"Audit of {' and '.join(settings.score)}"
+    title = settings.text.title or f"Audit of {' and '.join(settings.audited)}"
     findings = findings_of(audit.table)
-    parts = [f"# {_text(title)}"]
-    parts += [_text(settings.text.note)] if settings.text.note else []
-    parts += [_text(reading)] if (reading := reading_of(audit)) else []
-    parts += [f"**{_text(verdict_of(audit).text)}**"]
+    parts = [f"# {markdown_text(title)}"]
+    parts += [markdown_text(settings.text.note)] if settings.text.note else []
+    parts += [markdown_text(reading)] if (reading := reading_of(audit)) else []
+    parts += [f"**{markdown_text(verdict_of(audit).text)}**"]
     sections = {
         "Findings": _listed(first_sentences(findings, _FINDINGS, NOT_HERE)),
         "Segments": _segments(audit),
         "Impact ratios": _impact(audit),
+        "Scores": _scores(audit),
         "Gates": _listed(gate.sentence for gate in audit.gates),
         "Limits of this audit": _listed(not_audited(audit)),
         "Method": _method(audit),
@@ -297,7 +313,7 @@ def in_markdown(audit: AuditTables) -> str:
 
 
 def _listed(texts: Iterable[str]) -> str:
-    return "\n".join(f"- {_text(text)}" for text in texts)
+    return "\n".join(f"- {markdown_text(text)}" for text in texts)
 
 
 def _segments(audit: AuditTables) -> str:
@@ -315,10 +331,17 @@ def _impact(audit: AuditTables) -> str:
     cells: dict[str, Callable[[dict[str, Any]], str]] = {
         "Selected": partial(_number, name="value", percent=True),
         "Impact ratio": partial(_number, name="ratio", percent=False),
-        "Below four fifths": lambda row: _text(below_four_fifths(row) or DASH),
-        "Left out": lambda row: _text(LEFT_OUT.get(row["reason"], DASH)),
+        "Below four fifths": lambda row: markdown_text(below_four_fifths(row) or DASH),
+        "Left out": lambda row: markdown_text(left_out(row) or DASH),
     }
     table = impact_ratios_of(audit)
+    return "" if table.is_empty() else _table_of(table, audit, cells)
+
+
+def _scores(audit: AuditTables) -> str:
+    """Lay out how far the mean scores of segments are apart."""
+    table = audit.table.filter(metric=SMD.name)
+    cells = {SMD.heading: partial(_number, name="value", percent=False)}
     return "" if table.is_empty() else _table_of(table, audit, cells)
 
 
@@ -339,8 +362,8 @@ def below_four_fifths(row: Mapping[str, Any]) -> str | None:
     if high is not None and high < FOUR_FIFTHS:
         return "surely"
     if ratio < FOUR_FIFTHS - TOLERANCE:
-        return "likely"
-    return "surely not" if low is not None and low >= FOUR_FIFTHS else "likely not"
+        return "by the estimate"
+    return "surely not" if low is not None and low >= FOUR_FIFTHS else "not by the estimate"
 
 
 def _number(row: dict[str, Any], name: str, *, percent: bool) -> str:
@@ -362,17 +385,22 @@ def _table_of(
     headings = ["Attribute", "Segment", *models, "Rows", *cells]
     texts = ("Attribute", "Segment", "Score", "Below four fifths", "Left out")
     shown = table.head(_SEGMENTS)
-    lines = [_row(headings), _row(["---" if name in texts else "---:" for name in headings])]
+    rows = []
     for row in shown.iter_rows(named=True):
-        keys = [_text(row["attribute"]), _text(name_of(row["segment"]))]
-        keys += [_text(row[MODEL]) for _ in models]
-        lines.append(_row([*keys, f"{row['n']:,}", *(cell(row) for cell in cells.values())]))
+        keys = [markdown_text(row["attribute"]), markdown_text(name_of(row["segment"]))]
+        keys += [markdown_text(row[MODEL]) for _ in models]
+        rows.append([*keys, f"{row['n']:,}", *(cell(row) for cell in cells.values())])
+    text = markdown_table(headings, rows, [name for name in headings if name not in texts])
     more = table.height - shown.height
-    return "\n".join(lines) + (f"\n\n{many(more, 'more segment')}: {NOT_HERE}." if more else "")
+    return text + (f"\n\n{many(more, 'more segment')}: {NOT_HERE}." if more else "")
 
 
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+def markdown_table(
+    headings: Sequence[str], rows: Iterable[Sequence[str]], right: Collection[str]
+) -> str:
+    """Write cells, which are escaped, as a table; some columns are aligned to the right."""
+    rule = ["---:" if name in right else "---" for name in headings]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (headings, rule, *rows))
 
 
 def _method(audit: AuditTables) -> str:
@@ -380,7 +408,7 @@ def _method(audit: AuditTables) -> str:
     compared = {reference_of(settings, attribute) for attribute in settings.attributes}
     level = f"{100 * settings.level:g}%"
     recorded = f"Decisions are those recorded in {settings.selected}. " if settings.selected else ""
-    return _text(
+    return markdown_text(
         f"{recorded}"
         f"Segments are compared with {' or '.join(sorted(compared))}. Brackets hold {level} "
         f"confidence intervals. A gap is different if it is significant at a level of "
@@ -409,7 +437,7 @@ def _run(audit: AuditTables) -> list[str]:
     return [*lines, versions]
 
 
-def _text(text: str) -> str:
+def markdown_text(text: str) -> str:
     """Escape what Markdown or HTML would take for its own, in one line."""
     text = visible(text)
     for sign in "\\`*_[]<>|#&":
@@ -432,7 +460,14 @@ def in_text(audit: AuditTables, screen: Screen) -> str:
     if listed := first_sentences(findings_of(audit.table), _SENTENCES, *how):
         wrapper = textwrap.TextWrapper(screen.width, initial_indent="* ", subsequent_indent="  ")
         parts.append("\n".join(map(wrapper.fill, listed)))
-    remarks = [*unknown_remarks(audit), *number_remarks(audit.segments)]
+    # That decisions were not audited is said in the verdict.
+    unseen = [] if audit.settings.labeled else [*lacking(audit), *left_out_rows(audit)]
+    remarks = [
+        *decision_remarks(audit),
+        *unseen,
+        *unknown_remarks(audit),
+        *number_remarks(audit.segments),
+    ]
     parts += [textwrap.fill(text, screen.width) for text in remarks]
     return "\n\n".join(parts)
 
@@ -448,13 +483,15 @@ def _table(audit: AuditTables, screen: Screen) -> str:
     table = without_model(with_columns_of(wide_table(audit), outcome), audit.settings)
     keys = keys_of(table)
     table = table.with_columns(pl.col(key).fill_null(MISSING) for key in keys)
+    selected = pl.col("selection_rate").alias("selected")
+    headline = "auc" if audit.settings.labeled else "selection_rate"
     short = table.select(
         *keys,
         "n",
         "gaps",
-        "auc",
-        limits_in_text(table, "auc_low", "auc_high").alias("interval"),
-        *(pl.col(name).alias("selected") for name in ("selection_rate",) if name in table.columns),
-        *(name for name in _MORE if name in table.columns),
+        "auc" if audit.settings.labeled else selected,
+        limits_in_text(table, f"{headline}_low", f"{headline}_high").alias("interval"),
+        *([selected] if audit.settings.labeled and audit.settings.decides else []),
+        *(name for name in _MORE if name in table.columns and table[name].count()),
     )
     return fitted_table(table, short, screen, keys, least=4)

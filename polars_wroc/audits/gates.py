@@ -10,18 +10,18 @@ from typing import Any, NamedTuple, NoReturn
 
 import polars as pl
 
-from polars_wroc.audits.audit_changes import CHANGE_NUMBERS
+from polars_wroc.audits.audit_changes import CHANGE_NUMBERS, CHANGED_METRICS
 from polars_wroc.audits.tables import JudgedGate, name_of, segment_in_words
 from polars_wroc.groups.comparisons import (
     COMPARISON_SCHEMA,
     FAIRNESS,
     FEW,
-    GAP_METRICS,
     IMPACT_RATIO,
     METRICS,
     SMALL_SHARE,
     THE_REFERENCE,
     UNKNOWN_REASON,
+    UNLABELED,
 )
 from polars_wroc.inputs.arguments import did_you_mean
 from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL
@@ -36,7 +36,7 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
     "<=": operator.le,
 }
 _NUMBER = r"\s*(>=|<=|>|<)\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*"
-_GATE = re.compile(rf"\s*(\w+)\.(?:(value|gap)\.)?(\w+){_NUMBER}")
+_GATE = re.compile(rf"\s*(\w+)\.(?:(value|gap|ratio)\.)?(\w+){_NUMBER}")
 _VERDICT = re.compile(r"\s*(\w+)\.verdict\s*=\s*(.*?)\s*")
 _OLD = re.compile(rf"\s*(\w+){_NUMBER}")
 _WORDS = ("different", "alike", "too little data")
@@ -60,6 +60,7 @@ class Judged:
 
 
 _NO_DECISIONS = " (it needs decisions: those of a threshold, or recorded ones)"
+_NO_LABEL = " (it needs a label)"
 _NO_RATIOS = " (it needs a decision that is good for a person; found --favorable neither)"
 _OF_DECISIONS = (*GAP_RATES, "accuracy", IMPACT_RATIO, *FAIRNESS)
 OF_COMPARISONS = Judged(
@@ -79,7 +80,7 @@ OF_IMPACT = replace(
 OF_CHANGES = Judged(
     what="the changes",
     example="tpr.gap.change>0.02",
-    metrics=[*GAP_METRICS],
+    metrics=CHANGED_METRICS,
     columns=CHANGE_NUMBERS,
     measured=True,
 )
@@ -92,11 +93,13 @@ OF_PAIRS = Judged(
 )
 
 
-def of_audit(*, decides: bool, ratios: bool) -> Judged:
+def of_audit(*, decides: bool, ratios: bool, labeled: bool = True) -> Judged:
     """Return what conditions on an audit may be about."""
     unknown = {} if decides else dict.fromkeys(_OF_DECISIONS, _NO_DECISIONS)
+    if not labeled:
+        unknown = {name: _NO_LABEL for name in OF_COMPARISONS.metrics if name not in UNLABELED}
     if decides and not ratios:
-        unknown = {IMPACT_RATIO: _NO_RATIOS}
+        unknown[IMPACT_RATIO] = _NO_RATIOS
     known = [name for name in OF_COMPARISONS.metrics if name not in unknown]
     return replace(OF_COMPARISONS, metrics=known, why_not=unknown)
 
@@ -155,7 +158,8 @@ class Gate:
         """Select the rows that the condition is about."""
         rows = table.filter(metric=self.metric)
         if self.of.measured:
-            rows = rows.filter(measure=self.measure or "value")
+            own = "ratio" if self.metric == IMPACT_RATIO else "value"
+            rows = rows.filter(measure=self.measure or own)
         if self.place is None:
             return rows
         attribute, segment = pl.col("attribute"), pl.col("segment").fill_null(MISSING)

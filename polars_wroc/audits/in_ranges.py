@@ -26,8 +26,8 @@ from polars_wroc.audits.ranked_segments import (
     refuse_no_rows,
 )
 from polars_wroc.audits.tables import AuditPlan
+from polars_wroc.audits.words import required_values
 from polars_wroc.counts.score_sums import LOW, as_counted, check_labels
-from polars_wroc.curves.calibration_summary import FittedRows
 from polars_wroc.inputs.columns import OUTSIDE, ROW_COUNT, ROW_CUBES, ROW_SQUARES, SCORE, WEIGHT
 from polars_wroc.inputs.rows import MISSING_MARKS, MissingRows, Rows, count_missing
 from polars_wroc.metrics.score_ranges import (
@@ -44,7 +44,7 @@ from polars_wroc.ranking.curve import origins, points_of_rows
 from polars_wroc.ranking.curve_points import thin_parts
 from polars_wroc.ranking.placements import add_placements
 from polars_wroc.ranking.sorting import NEGATIVES, POSITIVES
-from polars_wroc.stats.logistic_fit import BIN_WIDTHS
+from polars_wroc.stats.logistic_fit import BIN_WIDTHS, FittedRows
 from polars_wroc.thresholds.rules import Rule
 from polars_wroc.thresholds.search import (
     THRESHOLD,
@@ -196,7 +196,7 @@ def measure_within(parts: Sequence[Rows], plan: AuditPlan, division: Division) -
     counted = CountedParts.of(marks, division)
     counts = collect(check_labels(counted.counts.lazy(), []))
     if not counts.select(pl.sum_horizontal("n_pos", "n_neg").sum()).item():
-        refuse_no_rows("frame", int(counts["n_missing"].sum()))
+        refuse_no_rows(int(counts["n_missing"].sum()), required_values(recorded=False))
     unmarked = [replace(part, frame=part.frame.drop(MISSING_MARKS)) for part in parts]
     counted = replace(counted, parts=unmarked, counts=counts)
     rows = rows_by_score(counts.lazy(), keys, parts[0].model_keys)

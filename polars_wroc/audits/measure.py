@@ -36,7 +36,7 @@ from polars_wroc.groups.comparisons import CALIBRATION, OWN_WEIGHTS, PLACE, with
 from polars_wroc.groups.fairness_rows import fairness_rows
 from polars_wroc.groups.gaps import Measured as SegmentSums
 from polars_wroc.groups.gaps import gap_rows
-from polars_wroc.groups.impact_ratios import MIN_SHARE, ImpactRatios
+from polars_wroc.groups.impact_ratios import ImpactRatios
 from polars_wroc.groups.references import REPEATED, Reference, SurveyGaps, read_reference
 from polars_wroc.inputs.columns import AUDIT_KEYS, OVERALL, ROC_COLUMNS, SCORE
 from polars_wroc.inputs.decisions import unknown_keys
@@ -52,7 +52,14 @@ from polars_wroc.ranking.curve import CELLS, cell
 from polars_wroc.ranking.curve_points import AUC_CHANGE, with_auc_change
 from polars_wroc.stats.logistic_fit import VARIANCES
 from polars_wroc.stats.variances import unit_totals
-from polars_wroc.thresholds.search import ROWS_SELECTED, cells_added_up, rate_variances, unit_cells
+from polars_wroc.thresholds.search import (
+    ROWS_SELECTED,
+    cells_added_up,
+    common_threshold,
+    metric_variances,
+    pooled_decisions,
+    unit_cells,
+)
 
 _AUC_P_VALUE, _AUC_DIFFERENCE = "__auc_p_value", "auc_difference"
 _ATTRIBUTES = pl.col("attribute") != OVERALL
@@ -226,16 +233,23 @@ def measure(rows: Rows, plan: AuditPlan, division: Division | None = None) -> Me
     Raise `TooManyRowsError` if they are to be divided.
     """
     rows = pool_in_bins(rows, plan.binning, [grouping.keys for grouping in plan.groupings])
+    if not plan.labeled and rows.design is None and plan.choice is not None:
+        # Of decisions alone their number is enough.
+        thresholds = collect(common_threshold(rows, plan.choice))
+        rows = pooled_decisions(rows, thresholds.lazy())
+        plan = replace(plan, thresholds=thresholds)
     interval, reference = plan.interval.for_rows(rows), reference_of(rows, plan)
-    ranked = rank_segments(rows, plan.scores, reference, interval, division)
+    ranked = rank_segments(rows, plan.scores, reference, interval, division, labeled=plan.labeled)
     return measure_segments(plan, *ranked)
 
 
 def measure_segments(plan: AuditPlan, ranked: RankedSegments, missing: MissingRows) -> Measured:
     """Measure ranked rows."""
     rows = ranked.rows
-    thresholds = None if plan.choice is None else ranked.thresholds(plan.choice).lazy()
-    decisions = None if thresholds is None else Decisions.of(rows, ranked, thresholds)
+    thresholds = plan.thresholds
+    if thresholds is None and plan.choice is not None:
+        thresholds = ranked.thresholds(plan.choice)
+    decisions = None if thresholds is None else Decisions.of(rows, ranked, thresholds.lazy())
     cells = None if decisions is None else decisions.of_segments(rows, plan)
     sums, points, influences = sum_segments(rows, plan, ranked)
     plan.references.check(sums)
@@ -252,7 +266,7 @@ def measure_segments(plan: AuditPlan, ranked: RankedSegments, missing: MissingRo
     segments = Segments(
         marked, points.lazy(), cells, at_threshold, models, ranked.interval, survey, of_scores
     )
-    calibrated = not rows.binned and bool(sums.filter(segments.calibrated).height)
+    calibrated = plan.labeled and not rows.binned and bool(sums.filter(segments.calibrated).height)
     if calibrated:
         of_probabilities = segments.sums.filter(segments.calibrated)
         fits = fit_segments(ranked.fitted_rows(), of_probabilities, rows, plan)
@@ -297,8 +311,9 @@ class Decisions(NamedTuple):
 
     def impact_ratios(self, rows: Rows, plan: AuditPlan) -> pl.LazyFrame:
         """Compare selection rates with the highest, as `impact_ratios` does by default."""
-        of_highest = unknown_keys("exclude", rows), CategoryReference("highest", {}), MIN_SHARE
-        categories = Categories(plan.groupings[1:], rows.model_keys, *of_highest)
+        unknown, highest = unknown_keys(plan.unknown, rows), CategoryReference("highest", {})
+        named = plan.groupings[1:], rows.model_keys
+        categories = Categories(*named, unknown, highest, plan.min_share)
         assert plan.favorable is not None
         tests, designed = plan.tests, rows.design is not None
         given = categories, plan.favorable, tests.level
@@ -329,7 +344,7 @@ def _in_groupings(
 def _at_threshold(cells: pl.LazyFrame, plan: AuditPlan, survey: SurveyGaps | None) -> pl.LazyFrame:
     """Add the metrics to the cells, computed once for two tables."""
     if survey is not None and survey.cells is not None:
-        variances = rate_variances(survey.cells, survey.keys, survey.design)
+        variances = metric_variances(survey.cells, survey.keys, survey.design)
         cells = join_on_keys(cells, variances, survey.keys)
     return in_columns(cells, plan.metrics.steps, at_once=True)
 

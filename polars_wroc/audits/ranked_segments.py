@@ -13,12 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 import polars as pl
 
 from polars_wroc.audits.words import many, required_values
-from polars_wroc.curves.calibration_summary import (
-    FittedRows,
-    RowsOfPoints,
-    points,
-    walked_in_the_large_sums,
-)
+from polars_wroc.curves.calibration_summary import walked_in_the_large_sums
 from polars_wroc.groups.gaps import place
 from polars_wroc.groups.references import Reference
 from polars_wroc.inputs.columns import (
@@ -51,6 +46,7 @@ from polars_wroc.plans.queries import (
 from polars_wroc.ranking.curve_points import parts_of_curve, thin_placements
 from polars_wroc.ranking.placements import PlacedRows, RowCurve, over_decisions, row_curve
 from polars_wroc.ranking.sorting import by_descending_score
+from polars_wroc.stats.logistic_fit import FittedRows, RowsOfPoints, points
 from polars_wroc.thresholds.rules import Rule
 from polars_wroc.thresholds.search import common_threshold, confusion_at, walked_confusion_at
 
@@ -80,9 +76,10 @@ class RowReader:
     What is counted is complete when all rows have been read.
     """
 
-    def __init__(self, rows: Rows, scores: Sequence[str]) -> None:
+    def __init__(self, rows: Rows, scores: Sequence[str], *, labeled: bool) -> None:
         """Read checked rows of these scores."""
         self._rows = rows
+        self._required = required_values(recorded=rows.recorded, labeled=labeled)
         self._scores = scores
         self._group_names = {key: rows.name_of(key) for key in rows.group_keys}
         self._missing: list[MissingRows] = []
@@ -119,7 +116,7 @@ class RowReader:
         complete, incomplete, zeros, minuses = pl.concat(self._counts).sum().row(0)
         require_one_negative_label(zeros=bool(zeros), minuses=bool(minuses))
         if not complete:
-            refuse_no_rows("frame", incomplete, recorded=self._rows.recorded)
+            refuse_no_rows(incomplete, self._required)
         return reduce(add, self._missing) if self._missing else MissingRows(groups={})
 
     def _columns(self) -> pl.LazyFrame:
@@ -147,12 +144,11 @@ class RowReader:
         return batch.drop(MISSING_MARKS, ZERO_LABEL, strict=False)
 
 
-def refuse_no_rows(argument: str, left_out: int, *, recorded: bool = False) -> NoReturn:
-    """Raise if there is nothing to audit, since so many rows were left out."""
-    lacking = required_values(recorded=recorded)
+def refuse_no_rows(left_out: int, required: str) -> NoReturn:
+    """Raise if there is nothing to audit, since so many rows lack what is required."""
     lack = "lacks" if left_out == 1 else "lack"
-    why = f": {many(left_out, 'row')} {lack} a {lacking}" if left_out else ""
-    msg = f"`{argument}` must have rows to audit; found none{why}"
+    why = f": {many(left_out, 'row')} {lack} a {required}" if left_out else ""
+    msg = f"`frame` must have rows to audit; found none{why}"
     raise ValueError(msg)
 
 
@@ -341,9 +337,11 @@ def rank_segments(
     reference: Reference,
     interval: Interval,
     division: Division | None = None,
+    *,
+    labeled: bool = True,
 ) -> tuple[RankedSegments, MissingRows]:
     """Read the rows of an audit, and rank them by the engine that is to compute them."""
-    reader = RowReader(rows, scores)
+    reader = RowReader(rows, scores, labeled=labeled)
     planned = rows.counted or rows.recorded or rows.design is not None
     if planned and division is None:
         table: pl.DataFrame | Iterator[pl.DataFrame] = reader.table()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -18,7 +19,7 @@ from polars_wroc.audits.tables import (
     wide_table,
     with_small,
 )
-from polars_wroc.audits.words import Words, first_few, many, required_values, verb
+from polars_wroc.audits.words import Words, capitalised, first_few, many, required_values, verb
 from polars_wroc.curves.calibration_summary import IN_THE_LARGE
 from polars_wroc.groups.categories import CROSSED
 from polars_wroc.groups.comparisons import GAP_METRICS, NO_VARIANCE
@@ -40,6 +41,12 @@ _NO_VARIANCE = (
 _NO_VARIANCE_BY_DESIGN = (
     "{} {} an untested gap in AUC, as one of its AUCs has rows in a stratum with a single sampling "
     "unit, whose variance is unknown"
+)
+
+
+_NO_LABEL = (
+    "No outcome was looked at: from decisions alone nobody can say whether people who would do "
+    "equally well were treated alike."
 )
 
 
@@ -103,11 +110,11 @@ def number_remarks(segments: pl.DataFrame) -> list[str]:
 def untested_remarks(audit: AuditTables) -> list[str]:
     """Name the segments that were measured but not tested, and the attributes without a test."""
     settings = audit.settings
-    lacking = required_values(recorded=settings.selected is not None)
-    few = f"fewer than {settings.min_rows} rows in a class"
+    lacking = _required(settings)
+    few = f"fewer than {settings.min_rows} rows{' in a class' if settings.labeled else ''}"
     small, one_class, empty = untested_segments(audit)
     said = [
-        (small, f"{{}} {{}} {few}, too few to test a gap in AUC"),
+        (small, f"{{}} {{}} {few}, too few to test a gap{' in AUC' if settings.labeled else ''}"),
         (_without_variance(audit), _NO_VARIANCE_BY_DESIGN if settings.by_design else _NO_VARIANCE),
         (one_class, "{} {} rows of one class only, so that there is no AUC"),
         (empty, f"{{}} {{}} no row that could be measured, as each lacks a {lacking}"),
@@ -126,19 +133,17 @@ def untested_remarks(audit: AuditTables) -> list[str]:
 def left_out_remarks(audit: AuditTables) -> list[str]:
     """Name the segments that are not shown, and the rows that are not in the totals either."""
     least = audit.settings.min_cell
+    kind = "class or decision" if audit.settings.labeled else "decision"
     missing = dict(audit.missing.rows())
     sentences = [
         f"{'Rows' if missing[name] is None else many(missing[name], 'row')} without a value of "
         f"{name} are left out of all numbers, totals included: too few to show, with fewer than "
-        f"{least} of a class or decision."
+        f"{least} of a {kind}."
         for name in audit.run.left_out_of_totals
     ]
     without = {f"{name} {name_of(None)}" for name in audit.run.left_out_of_totals}
     if names := [name for name in audit.run.left_out if name not in without]:
-        why = (
-            f"of fewer than {least} rows of a class or decision, or from which such could be "
-            "computed"
-        )
+        why = f"of fewer than {least} rows of a {kind}, or from which such could be computed"
         listed = first_few(names, separator="; ")
         sentences.append(f"{many(len(names), 'segment')} not shown, {why}: {listed}.")
     return sentences
@@ -150,7 +155,9 @@ def score_remarks(audit: AuditTables) -> list[str]:
     The ranges of crossed segments, which are many and small, are left out, as they are mostly due
     to chance.
     """
-    sentences, settings = [], audit.settings
+    sentences, settings = list[str](), audit.settings
+    if not settings.labeled:
+        return sentences
     words = Words.of(settings)
     for of_model in wide_table(audit).partition_by(MODEL, maintain_order=True):
         overall = of_model.row(0, named=True)
@@ -179,9 +186,14 @@ def score_remarks(audit: AuditTables) -> list[str]:
     return sentences
 
 
+def _required(settings: AuditSettings) -> str:
+    recorded = settings.selected is not None
+    return required_values(recorded=recorded, labeled=settings.labeled)
+
+
 def _why_no_auc(overall: dict[str, Any], settings: AuditSettings) -> str:
     if not overall["n"]:
-        lacking = required_values(recorded=settings.selected is not None)
+        lacking = _required(settings)
         return f"no row could be measured, as each lacks a {lacking}"
     if overall["n_pos"] and overall["n_neg"]:
         return "the sums of weights overflow or underflow"
@@ -207,7 +219,9 @@ def _untested_attributes(table: pl.DataFrame) -> list[str]:
 def untested_segments(audit: AuditTables) -> list[pl.DataFrame]:
     """Name the segments with too few rows in a class, those of one class, and empty ones."""
     segments = with_small(audit.segments, audit.settings.min_rows)
-    both, some = (of("n_pos", "n_neg") > 0 for of in (pl.min_horizontal, pl.max_horizontal))
+    both, some = (
+        pl.coalesce(of("n_pos", "n_neg"), "n") > 0 for of in (pl.min_horizontal, pl.max_horizontal)
+    )
     conditions = (pl.col("small") & both, some & ~both, ~some)
     return [_distinct(segments.filter(condition)) for condition in conditions]
 
@@ -343,12 +357,35 @@ def unknown_hint(table: pl.DataFrame, remedy: str) -> list[str]:
     return [f"{text}. If this means that the value is not known, {remedy}."]
 
 
+# A share above the median that needs an explanation, which is ties.
+_FEW_ABOVE_MEDIAN = 0.45
+
+
+def of_missing(decided: pl.DataFrame, what: str) -> str:
+    """Say how many rows lack one of these, if any do."""
+    found = decided["missing"]
+    most = max(found.to_list(), default=0)
+    if not most:
+        return ""
+    up_to = "" if found.n_unique() == 1 else "up to "
+    have, were = ("has", "was") if most == 1 else ("have", "were")
+    return capitalised(f"{up_to}{many(most, 'row')} {have} no {what} and {were} left out.")
+
+
+def of_median(decided: pl.DataFrame) -> str:
+    """Say that far fewer than half of the rows score above the median, if so."""
+    least = decided["share"].min()
+    if not isinstance(least, float) or least >= _FEW_ABOVE_MEDIAN:
+        return ""
+    return f"Only {least:.0%} score above the median, since many scores are equal to it."
+
+
 def not_audited(audit: AuditTables) -> list[str]:
     """Say what was not audited or not tested, a sentence each."""
     return [
-        *undecided(audit),
+        *lacking(audit),
         *_uncalibrated(audit),
-        *_left_out(audit),
+        *left_out_rows(audit),
         *unknown_remarks(audit),
         *remarks_of(audit).untested,
     ]
@@ -356,11 +393,16 @@ def not_audited(audit: AuditTables) -> list[str]:
 
 def unknown_remarks(audit: AuditTables) -> list[str]:
     """Name the segments that may be those of an unknown value."""
-    return unknown_hint(audit.segments, "replace it with null")
+    found = {category: None for _, category in seemingly_unknown(audit.segments)}
+    flags = " ".join(f"--unknown {shlex.quote(category)}" for category in found)
+    remedy = f"give unknown={[*found]} in Python, or {flags} on the command line"
+    return unknown_hint(audit.segments, remedy)
 
 
-def undecided(audit: AuditTables) -> list[str]:
-    """Say that there are no decisions, if so, which comes before all else."""
+def lacking(audit: AuditTables) -> list[str]:
+    """Say that there is no label or no decision, if so, which comes before all else."""
+    if not audit.settings.labeled:
+        return [_NO_LABEL]
     if audit.settings.decides:
         return []
     selected = _selected_at_half(audit)
@@ -412,7 +454,7 @@ def _range_of(curve: pl.DataFrame, audit: AuditTables) -> str:
     return f"from {min(scores):g} to {max(scores):g}"
 
 
-def _left_out(audit: AuditTables) -> list[str]:
+def left_out_rows(audit: AuditTables) -> list[str]:
     """Count the rows that lack a value; those without an attribute are a segment."""
     settings = audit.settings
     sentences = []
@@ -421,5 +463,6 @@ def _left_out(audit: AuditTables) -> list[str]:
             what = f", and {verb(rows, 'was', 'were')} left out"
             what = ": the segment (missing)" if name in settings.attributes else what
             have = verb(rows, "has", "have")
-            sentences.append(f"{many(rows, 'row')} {have} no {name}{what}.")
+            of_what = f"decision ({name})" if name == settings.selected else name
+            sentences.append(f"{many(rows, 'row')} {have} no {of_what}{what}.")
     return sentences

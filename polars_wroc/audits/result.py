@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 import shutil
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ from polars import selectors
 
 from polars_wroc.audits.findings import findings_of, first_sentences, verdict_of
 from polars_wroc.audits.formats import SEGMENTS, Screen, in_markdown, in_text, json_of
-from polars_wroc.audits.remarks import remarks_of
+from polars_wroc.audits.remarks import lacking, remarks_of
 from polars_wroc.audits.tables import (
     AuditTables,
     keys_of,
@@ -25,11 +26,14 @@ from polars_wroc.audits.tables import (
 )
 from polars_wroc.audits.words import reading_of
 from polars_wroc.files import outputs
+from polars_wroc.groups.comparisons import FAIRNESS, IMPACT_RATIO
 from polars_wroc.inputs.arguments import did_you_mean
 from polars_wroc.inputs.columns import OVERALL
 
 if TYPE_CHECKING:
     import altair as alt
+
+    from polars_wroc.charts.options import Chart
 
 
 SUFFIXES = (".html", ".md", ".json", ".xlsx", ".parquet", ".csv")
@@ -39,6 +43,11 @@ _PANELS = 50
 _SENTENCES = 8
 # What a notebook shows of the segments.
 _SHOWN = ("auc", "auc_low", "auc_high", "threshold", "selection_rate", "tpr", "fpr")
+# The number that a metric is named for, where that is not the value of the segment.
+_OWN = {IMPACT_RATIO: "ratio"} | {
+    metric.name: {"difference": "gap", "area": "value"}.get(metric.kind, "ratio")
+    for metric in FAIRNESS.values()
+}
 # What in a name may not be part of the name of a number for a logger.
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 
@@ -63,7 +72,8 @@ class Audit(AuditTables):
           slope the smaller class.
         * ``value, value_low, value_high`` (Float64): the number of the segment with its confidence
           limits. An impact ratio has the rate of the favorable decision, a fairness metric the
-          rate that it compares.
+          rate that it compares. Without a label there are ``selection_rate``, ``impact_ratio``,
+          demographic parity and, with a score, ``standardized_mean_difference``.
         * ``reference`` (String): what the segment is compared with, ``"rest"``, ``"overall"`` or a
           segment; ``"target"`` in overall rows of calibration, null where nothing is compared.
         * ``n_reference`` (Int64), ``reference_value`` (Float64): its rows and its number.
@@ -86,10 +96,14 @@ class Audit(AuditTables):
     segments
         DataFrame with the rows of each segment: ``attribute, segment, model`` (String); ``n, n_pos,
         n_neg, n_missing, n_selected`` (Int64); ``w_pos, w_neg``, the weights of the classes,
-        ``threshold, tp, fp, fn, tn`` (Float64). Without decisions what counts them is null.
+        ``threshold, tp, fp, fn, tn`` (Float64). Without decisions what counts them is null, and
+        without a label what counts classes.
     curves
         DataFrame with the ROC curve of each segment, thinned to at most 200 points, and
-        ``auc_change``.
+        ``auc_change``; empty without a label.
+    distributions
+        DataFrame with the distribution of a score in each segment, if there is no label, as
+        `score_distribution` has it; with ``min_cell`` empty.
     missing
         DataFrame with ``column, n_missing``: the number of rows without a label, score, weight or
         attribute. A missing attribute is a segment; the other rows are left out. Null for an
@@ -140,11 +154,13 @@ class Audit(AuditTables):
             *([self.reading] if self.reading else []),
             self.verdict,
             *first_sentences(self.findings, _SENTENCES),
+            *lacking(self),
             *remarks_of(self).untested,
         ]
         items = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in shown)
         table = without_model(wide_table(self), self.settings)
         columns = [name for name in ("n", "n_pos", *_SHOWN) if name in table.columns]
+        columns = [name for name in columns if self.settings.labeled or table[name].count()]
         keys = keys_of(table)
         rounded = table.select(*keys, *columns).with_columns(selectors.float().round(3))
         return f"<ul>{items}</ul>{rounded._repr_html_()}"
@@ -153,35 +169,52 @@ class Audit(AuditTables):
         """Return the values and gaps as a flat dictionary, such as for a logger of experiments.
 
         The keys are metric, attribute and segment, ``auc.race.black``, with several scores after
-        the score, and ``auc.race.black.gap`` for a gap; of all rows ``auc``. What is not a letter,
-        a digit, ``_`` or ``-`` becomes ``_``, and undefined numbers are left out.
+        the score, and ``auc.race.black.gap`` for a gap, ``.ratio`` for a ratio; of all rows
+        ``auc``. ``impact_ratio.race.black`` is the ratio, and a fairness metric the difference or
+        ratio that it is named for; the rate behind it ends with ``.value``. In names whatever is
+        not an ASCII letter, a digit, ``_`` or ``-`` becomes ``_``.
+        Segments, or scores, that would have the same name get ``_2``, ``_3`` and so on in the order
+        of the table. Undefined numbers are left out.
+
+        MLflow takes these keys. Names of Prometheus have no ``.`` and ``-``: make a gauge of each
+        metric of ``table`` instead, whose labels are attribute and segment, which may be any text;
+        or replace both by ``_`` where no two names become the same.
         """
         numbers = dict[str, float]()
+        keys = self.table.select("model", "attribute", "segment").rows()
+        models = _named((model,) for model, *_ in keys)
+        places = _named((attribute, name_of(segment)) for _, attribute, segment in keys)
         for row in self.table.iter_rows(named=True):
-            place = [row["attribute"], name_of(row["segment"])]
-            named = [row["model"]] * self.settings.several + [row["metric"]]
-            named += [] if row["attribute"] == OVERALL else place
-            key = ".".join(_UNSAFE.sub("_", name) for name in named)
-            found = {key: row["value"], f"{key}.gap": row["gap"], f"{key}.ratio": row["ratio"]}
+            place = places[row["attribute"], name_of(row["segment"])]
+            named = [models[row["model"],]] * self.settings.several + [row["metric"]]
+            named += [] if row["attribute"] == OVERALL else [place]
+            key = ".".join(named)
+            own = _OWN.get(row["metric"], "value")
+            others = (column for column in ("value", "gap", "ratio") if column != own)
+            found = {key: row[own]} | {f"{key}.{column}": row[column] for column in others}
             numbers |= {name: value for name, value in found.items() if value is not None}
         return numbers
 
-    def chart(self, attribute: str | None = None) -> alt.LayerChart | alt.FacetChart:
+    def chart(self, attribute: str | None = None) -> Chart | alt.VConcatChart:
         """Draw the ROC curves of an attribute's segments; None draws the overall curve.
+
+        Without a label the rates of decisions are drawn, by None those of all attributes.
 
         Crossed attributes are drawn by the name that they have in ``segments``. Of more than 50
         segments those with the most rows are drawn.
         """
         # Only a chart should cost the import of Altair.
-        from polars_wroc.audits.report.figures import largest_segments, segments_chart  # noqa: PLC0415
+        from polars_wroc.audits.report import figures  # noqa: PLC0415
 
         known = self.segments["attribute"].unique(maintain_order=True).to_list()
         if attribute is not None and attribute not in known:
             hint = did_you_mean(attribute, known)
             msg = f"`attribute` must be one of {known}; found {attribute!r}{hint}"
             raise ValueError(msg)
-        drawn = restricted(self, largest_segments(self.segments, _PANELS))
-        return segments_chart(drawn, attribute or OVERALL)
+        drawn = restricted(self, figures.largest_segments(self.segments, _PANELS))
+        if not self.settings.labeled:
+            return figures.decisions_chart(drawn, attribute)
+        return figures.segments_chart(drawn, attribute or OVERALL)
 
     def save(self, path: str | Path) -> None:
         """Write the audit in the format of the path's suffix.
@@ -193,8 +226,9 @@ class Audit(AuditTables):
         """
         suffix = outputs.check_target(path, SUFFIXES)
         if suffix == outputs.WORKBOOK:
-            tables = ("table", "segments", "curves", "missing")
-            outputs.save_workbook({name: getattr(self, name) for name in tables}, path)
+            tables = ("table", "segments", "curves", "distributions", "missing")
+            sheets = {name: getattr(self, name) for name in tables}
+            outputs.save_workbook({n: t for n, t in sheets.items() if t.height}, path)
             return
         if suffix == ".html":
             from polars_wroc.audits.report import render  # noqa: PLC0415
@@ -210,10 +244,23 @@ class Audit(AuditTables):
         outputs.write(path, lambda part: part.write_text(text, encoding="utf-8"))
 
     def to_json(self) -> str:
-        """Return all but the ``curves`` as JSON: the tables and how they came about.
+        """Return all but curves and distributions as JSON: the tables and how they came about.
 
         Null is undefined. A threshold that selects no row is ``"inf"``, for which JSON has no
         number. The schema is `polars_wroc/audits/audit-2.0.schema.json`; later versions 2.x may
         have more fields.
         """
         return outputs.as_json(json_of(self))
+
+
+def _named(places: Iterable[tuple[str | None, ...]]) -> dict[tuple[str | None, ...], str]:
+    """Give each place a name for a logger, and another number to those of the same name."""
+    names: dict[str, tuple[str | None, ...]] = {}
+    for place in dict.fromkeys(places):
+        name = plain = ".".join(_UNSAFE.sub("_", str(part)) for part in place)
+        number = 1
+        while name in names:
+            number += 1
+            name = f"{plain}_{number}"
+        names[name] = place
+    return {place: name for name, place in names.items()}

@@ -17,11 +17,11 @@ from polars_wroc.groups.comparisons import (
     METRICS,
     NO_REFERENCE,
     ONE_CLASS,
+    SMALL_SHARE,
+    SMD,
     TARGET,
     THE_REFERENCE,
-    small_share,
 )
-from polars_wroc.groups.impact_ratios import MIN_SHARE
 from polars_wroc.inputs.columns import OVERALL
 
 # Gaps below this are written with a decimal.
@@ -29,8 +29,6 @@ _SMALL = 0.02
 _PAIRS = "auc"
 # The share of positives, which calibration is told with.
 OBSERVED = "observed_rate"
-# Reasons that read differently in a sentence.
-_REASONS = {small_share(MIN_SHARE): f"under {100 * MIN_SHARE:g}% of the rows"}
 
 
 def sentence_of(finding: Mapping[str, Any], words: Words) -> str | None:
@@ -42,6 +40,8 @@ def sentence_of(finding: Mapping[str, Any], words: Words) -> str | None:
         text = _of_impact(finding, words)
     elif name in FAIRNESS:
         text = _of_fairness(finding)
+    elif name == SMD.name and finding["value"] is not None and finding["reason"] != THE_REFERENCE:
+        text = _of_scores(finding, words)
     elif name in GAP_METRICS and finding["attribute"] != OVERALL:
         text = _of_gap(finding, words)
     else:
@@ -81,6 +81,28 @@ def _of_fairness(finding: Mapping[str, Any]) -> str:
     )
 
 
+def _of_scores(finding: Mapping[str, Any], words: Words) -> str:
+    """Say how far the mean score of a segment is from that of its reference."""
+    segment = segment_in_words(finding["attribute"], finding["segment"])
+    value = finding["value"]
+    side = "above" if value > 0 else "below"
+    return (
+        f"The mean score of {segment} is {abs(value):.2f} standard deviations {side} that of "
+        f"{words.reference(finding)}{_of_sides(finding)}."
+    )
+
+
+def _of_sides(finding: Mapping[str, Any]) -> str:
+    """Write the limits of a difference that is above or below, in brackets."""
+    low, high = finding["value_low"], finding["value_high"]
+    if low is None or high is None:
+        return ""
+    if low < 0 < high:
+        return f" (from {-low:.2f} below to {high:.2f} above)"
+    first, last = sorted((abs(low), abs(high)))
+    return f" ({first:.2f} to {last:.2f})"
+
+
 def limits_of(row: Mapping[str, Any], number: str, decimals: int = 2) -> str:
     """Write the limits of a number behind it, in brackets; nothing where they are not known."""
     low, high = (row[f"{number}_{end}"] for end in ("low", "high"))
@@ -108,9 +130,11 @@ def _of_impact(finding: Mapping[str, Any], words: Words) -> str:
     segment = segment_in_words(finding["attribute"], finding["segment"])
     reason = finding["reason"]
     if finding["verdict"] is None:
+        few = reason.startswith(SMALL_SHARE)
         if reason == THE_REFERENCE:
             return f"Impact ratios refer to {segment}, the most often {words.good}."
-        return f"{segment} has no impact ratio: {_REASONS.get(reason, reason)}."
+        why = f"under {reason.removeprefix(SMALL_SHARE)} of the rows" if few else reason
+        return f"{segment} has no impact ratio: {why}."
     own, other = (f"{100 * finding[name]:.0f}%" for name in ("value", "reference_value"))
     reference = segment_in_words(finding["attribute"], finding["reference"])
     text = (

@@ -14,6 +14,7 @@ from polars_wroc.groups.comparisons import (
     FAIRNESS,
     IMPACT_RATIO,
     NO_REFERENCE,
+    SMD,
     UNDEFINED,
     UNKNOWN_REASON,
 )
@@ -63,8 +64,9 @@ def without_small_cells(audit: Tables, min_cell: int, unknown: Mapping[str, int]
     A segment is left out if it has fewer than ``min_cell`` rows of a class or, with a threshold,
     of a decision. What is left out of a total that is shown must be at least two segments with
     that many rows in all: the smallest of the others are left out until it is. Rows without a
-    label, score, weight or decision are in no class or decision; their numbers are kept. The
-    audit has no rows without a value of the ``unknown`` attributes, of which there were so many.
+    label, score, weight or decision are in no class or decision; of these only the number in all
+    is kept. The audit has no rows without a value of the ``unknown`` attributes, of which there
+    were so many.
 
     Raises
     ------
@@ -73,10 +75,9 @@ def without_small_cells(audit: Tables, min_cell: int, unknown: Mapping[str, int]
     """
     hidden = hidden_segments(audit.segments, audit.settings.attributes, min_cell)
     if (OVERALL, OVERALL) in hidden:
-        msg = (
-            f"`min_cell` must leave something to show; found fewer than {min_cell} rows of a class "
-            "or of a decision in all"
-        )
+        kind = "class or of a decision" if audit.settings.labeled else "decision"
+        rule = "`min_cell` must leave something to show"
+        msg = f"{rule}; found fewer than {min_cell} rows of a {kind} in all"
         raise ValueError(msg)
     # Numbers of few rows are no more told than those of segments that are left out.
     told = {name: rows if rows >= min_cell else None for name, rows in unknown.items()}
@@ -84,6 +85,7 @@ def without_small_cells(audit: Tables, min_cell: int, unknown: Mapping[str, int]
     n_missing = pl.col("n_missing")
     for name, rows in told.items():
         n_missing = pl.when(pl.col("column") == name).then(rows).otherwise(n_missing)
+    segments = _without_few_missing(audit.segments, min_cell)
     run = replace(
         audit.run,
         left_out=[
@@ -95,17 +97,25 @@ def without_small_cells(audit: Tables, min_cell: int, unknown: Mapping[str, int]
     return replace(
         audit,
         table=_shown(audit.table, hidden, audit.settings),
-        segments=audit.segments.filter(~_is_hidden(_SEGMENT, hidden)),
+        segments=segments.filter(~_is_hidden(_SEGMENT, hidden)),
         curves=audit.curves.filter(~_is_hidden(_SEGMENT, hidden)),
         missing=audit.missing.with_columns(n_missing=n_missing),
         run=run,
     )
 
 
+def _without_few_missing(segments: pl.DataFrame, min_cell: int) -> pl.DataFrame:
+    """Leave out how many rows of segments were not measured, if these are few in one of them."""
+    overall, missing = pl.col("attribute") == OVERALL, pl.col("n_missing")
+    few = (~overall & missing.is_between(1, min_cell - 1)).any()
+    return segments.with_columns(pl.when(overall | ~few).then(missing).alias("n_missing"))
+
+
 def _shown(table: pl.DataFrame, hidden: Sequence[Segment], settings: AuditSettings) -> pl.DataFrame:
     """Leave out rows on hidden segments, and what others say of these."""
     hidden_reference = _is_hidden(pl.col("reference"), hidden)
-    is_fair, is_impact = pl.col("metric").is_in([*FAIRNESS]), pl.col("metric") == IMPACT_RATIO
+    is_fair = pl.col("metric").is_in([*FAIRNESS, SMD.name])
+    is_impact = pl.col("metric") == IMPACT_RATIO
     of = pl.col("attribute")
     some_hidden = of.is_in([attribute for attribute, _ in hidden])
     # Rows of unknown categories tell how many are of others, and combinations are no segments.
@@ -165,7 +175,9 @@ def hidden_segments(
 
 def _counts(segments: pl.DataFrame) -> dict[Segment, list[int]]:
     """Count the rows of each class and decision of each segment; the least of several scores."""
-    numbers = {"pos": pl.col("n_pos"), "neg": pl.col("n_neg")}
+    numbers = dict[str, pl.Expr]()
+    if segments["n_pos"].count():
+        numbers |= {"pos": pl.col("n_pos"), "neg": pl.col("n_neg")}
     if segments["n_selected"].count():
         numbers |= {"selected": pl.col("n_selected"), "not": pl.col("n") - pl.col("n_selected")}
     least = {name: value.min() for name, value in numbers.items()}

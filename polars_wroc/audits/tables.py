@@ -24,7 +24,7 @@ from polars_wroc.groups.comparison_tests import GapTests
 from polars_wroc.groups.comparisons import FAIRNESS
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
-from polars_wroc.inputs.decisions import Favorable
+from polars_wroc.inputs.decisions import Favorable, Unknown
 from polars_wroc.metrics.auc_interval import Interval, Method
 from polars_wroc.plans.queries import collect
 from polars_wroc.stats.difference_tests import Adjust
@@ -174,9 +174,10 @@ AuditReference: TypeAlias = ReferenceKind | Mapping[str, Any]
 class AuditSettings:
     """The arguments of an audit, columns by their names; in the order in which they are shown."""
 
-    # None for counts, which do not have the name of their label.
+    # None for counts, which do not have the name of their label, and for decisions alone.
     label: str | None
     pos_label: object
+    # None of recorded decisions without a score.
     score: list[str]
     weight: str | None
     # Whether the weight counts rows.
@@ -199,6 +200,10 @@ class AuditSettings:
     text: Text
     min_cell: int | None
     bins: int | None
+    unknown: Unknown
+    min_share: float
+    # Whether rows have a label, and not decisions alone.
+    labeled: bool = True
     polars_wroc: str = field(default_factory=partial(version, "polars-wroc"))
 
     @property
@@ -215,6 +220,11 @@ class AuditSettings:
     def more_than_clusters(self) -> bool:
         """Whether the AUCs of segments have these variances too, not those of clusters."""
         return self.design is not None and self.design["kind"] != "clusters"
+
+    @property
+    def audited(self) -> list[str]:
+        """The names of the scores, or of recorded decisions without a label."""
+        return self.score if self.labeled or self.selected is None else [self.selected]
 
     @property
     def decides(self) -> bool:
@@ -254,12 +264,29 @@ class AuditPlan:
     binning: Binning
     # Names under which missing scores are counted.
     scores: Sequence[str]
+    # Whether a missing value is a category of impact ratios, and which are too small for them.
+    unknown: Unknown
+    min_share: float
+    labeled: bool
+    # Chosen before the rows of decisions alone are pooled.
+    thresholds: pl.DataFrame | None = None
 
 
 # What all rows are called in words.
 ALL_ROWS = "all rows"
 # Columns that identify a segment of a score.
 ALL_KEYS = (*AUDIT_KEYS, MODEL)
+# The distribution of scores in a segment: a row for each bin.
+DISTRIBUTION_SCHEMA = pl.Schema(
+    {
+        **dict.fromkeys(ALL_KEYS, pl.String()),
+        "positive": pl.Boolean(),
+        "bin": pl.Int64(),
+        **dict.fromkeys(("bin_low", "bin_high"), pl.Float64()),
+        "n": pl.Int64(),
+        **dict.fromkeys(("weight", "share", "density", "cumulative"), pl.Float64()),
+    }
+)
 
 
 def keys_of(table: pl.DataFrame) -> list[str]:
@@ -320,12 +347,19 @@ class AuditTables:
     run: Run = field(default_factory=Run)
     # Conditions of a pipeline, if there were any.
     gates: Sequence[JudgedGate] = ()
+    # Of the scores, in audits without a label.
+    distributions: pl.DataFrame = field(default_factory=DISTRIBUTION_SCHEMA.to_frame)
 
 
 def with_tables(audit: AuditTables, change: Callable[[pl.DataFrame], pl.DataFrame]) -> AuditTables:
     """Change each table that has segments."""
-    table, segments, curves = map(change, (audit.table, audit.segments, audit.curves))
-    return replace(audit, table=table, segments=segments, curves=curves)
+    return replace(
+        audit,
+        table=change(audit.table),
+        segments=change(audit.segments),
+        curves=change(audit.curves),
+        distributions=change(audit.distributions),
+    )
 
 
 def restricted(audit: AuditTables, kept: pl.DataFrame) -> AuditTables:
@@ -365,6 +399,6 @@ def without_model(table: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
 
 
 def with_small(segments: pl.DataFrame, min_rows: int) -> pl.DataFrame:
-    """Add whether a segment is ``small``, with too few rows in a class."""
-    few = pl.min_horizontal("n_pos", "n_neg") < min_rows
+    """Add whether a segment is ``small``, with too few rows in a class or, without them, in all."""
+    few = pl.coalesce(pl.min_horizontal("n_pos", "n_neg"), "n") < min_rows
     return segments.with_columns(small=few.fill_null(value=True))

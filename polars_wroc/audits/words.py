@@ -28,7 +28,8 @@ def adjustment_of(settings: AuditSettings) -> str:
     if settings.adjust == "none":
         return text
     apart = settings.favorable in ("selected", "rejected")
-    text = f"{text}, those of gaps and of calibration together"
+    together = "of gaps and of calibration" if settings.labeled else "of gaps"
+    text = f"{text}, those {together} together"
     return f"{text} (impact ratios are not counted)" if apart else text
 
 
@@ -46,8 +47,10 @@ def threshold_text(value: float | None) -> str:
     return (f"{value:,.1f}" if abs(value) >= whole else f"{value:.4g}").replace("-", MINUS)
 
 
-def required_values(*, recorded: bool) -> str:
+def required_values(*, recorded: bool, labeled: bool = True) -> str:
     """Say what a row must have to be measured."""
+    if not labeled:
+        return "decision or weight" if recorded else "score or weight"
     return "label, score, weight or decision" if recorded else "label, score or weight"
 
 

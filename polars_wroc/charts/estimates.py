@@ -35,11 +35,11 @@ from polars_wroc.stats.difference_tests import is_significant
 from polars_wroc.stats.proportions import TOLERANCE
 
 # Columns of the drawn rows. Gaps are in points, whatever they are of.
-VALUE, LOW, HIGH, OVERALL_VALUE = "__value", "__low", "__high", "__overall"
+VALUE, LOW, HIGH, LINE_VALUE = "__value", "__low", "__high", "__line_value"
 P_ADJUSTED, VERDICT, REMARK, ROWS = "__p_adjusted", "__verdict", "__remark", "__n"
 BEFORE, AFTER = "__before", "__after"
 NUMBERS = (VALUE, LOW, HIGH)
-_DRAWN = (ROWS, *NUMBERS, OVERALL_VALUE, P_ADJUSTED, VERDICT, REMARK, BEFORE, AFTER)
+_DRAWN = (ROWS, *NUMBERS, LINE_VALUE, P_ADJUSTED, VERDICT, REMARK, BEFORE, AFTER)
 SIGNIFICANT, _NOT_SIGNIFICANT, _UNTESTED = "significant", "not significant", "not tested"
 _PAIR = ("model_a", "model_b")
 _MAKERS = "`group_gaps`, `impact_ratios`, `fairness`, `audit`, `compare` or `audit_changes`"
@@ -150,7 +150,7 @@ def _of_comparisons(
     unit = 100 if show == "gap" else 1
     rows = rows.with_columns(*_numbers(show, unit), **{ROWS: "n", P_ADJUSTED: "p_adjusted"})
     if show == "value":
-        rows = _with_overall(rows, table)
+        rows = _with_four_fifths(rows) if of_impact else _with_overall(rows, table)
     if margin is None and (of_pairs or of_impact) and show != "value":
         margin = MARGIN if show == "gap" else 1 - FOUR_FIFTHS
         judged = of_pairs
@@ -166,6 +166,7 @@ def _of_comparisons(
     missing = UNKNOWN_CATEGORY if of_impact else MISSING
     drawn, keys = _named(rows, _keys(rows, metrics), missing)
     title = _title(metrics, show)
+    line = "Dashed: four fifths of the reference's rate" if of_impact and show == "value" else None
     return Estimates(
         drawn,
         keys,
@@ -176,7 +177,7 @@ def _of_comparisons(
         limits=JOINT_INTERVAL if of_pairs or (of_impact and show == "ratio") else INTERVAL,
         none={"value": None, "gap": 0.0, "ratio": 1.0}[show],
         band=band,
-        note=sentences(band and band.note, None if of_pairs else _counted(metrics)),
+        note=sentences(band and band.note, line, None if of_pairs else _counted(metrics)),
         facet="attribute" if len(keys) > 1 and "metric" in keys and "attribute" in keys else None,
     )
 
@@ -193,10 +194,16 @@ def _numbers(column: str, unit: int) -> list[pl.Expr]:
 def _with_overall(rows: pl.DataFrame, table: pl.DataFrame) -> pl.DataFrame:
     """Add the value of all rows to the segments, if the table has it."""
     whole = table.filter(pl.col("attribute") == OVERALL)
-    whole = whole.select(MODEL, "metric", pl.col("value").alias(OVERALL_VALUE))
+    whole = whole.select(MODEL, "metric", pl.col("value").alias(LINE_VALUE))
     return rows.join(
         whole, on=[MODEL, "metric"], how="left", nulls_equal=True, maintain_order="left"
     )
+
+
+def _with_four_fifths(rows: pl.DataFrame) -> pl.DataFrame:
+    """Add four fifths of the rate that the segments of an attribute are compared with."""
+    reference = pl.col("reference_value").max().over("attribute", MODEL)
+    return rows.with_columns((FOUR_FIFTHS * reference).alias(LINE_VALUE))
 
 
 def _band(values: pl.Series, show: Show, margin: float, *, one_sided: bool) -> Band:
@@ -262,6 +269,8 @@ def _title(metrics: list[Metric], show: Show) -> str:
         return "Largest difference between groups" if show == "gap" else "Smallest ratio of groups"
     if isinstance(first, FairnessMetric) or (first is IMPACT and show == "ratio"):
         return first.heading
+    if first is IMPACT and show == "value":
+        return "Rate of the favorable decision"
     if show == "value":
         return "Value" if several else first.heading
     of = "" if several else f" in {first.label}" if show == "gap" else f" of {first.label}"

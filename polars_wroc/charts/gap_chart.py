@@ -15,9 +15,9 @@ from polars_wroc.charts.estimates import (
     AFTER,
     BEFORE,
     HIGH,
+    LINE_VALUE,
     LOW,
     NUMBERS,
-    OVERALL_VALUE,
     P_ADJUSTED,
     REMARK,
     ROWS,
@@ -269,10 +269,10 @@ def _references(base: Any, drawn: Drawing) -> list[Any]:
         layers.append(band.encode(alt.XDatum(read.band.low), x2=end))
     if read.none is not None:
         layers.append(base.mark_rule(color=GREY, aria=False).encode(alt.XDatum(read.none)))
-    if OVERALL_VALUE in drawn.columns:
+    if LINE_VALUE in drawn.columns:
         ink = styles(color, points=True)["color"] if color else alt.ColorValue(GREY)
         rule = base.mark_rule(strokeDash=[4, 3], strokeWidth=1.5, aria=False)
-        layers.append(rule.encode(alt.X(f"mean({OVERALL_VALUE}):Q"), color=ink))
+        layers.append(rule.encode(alt.X(f"mean({LINE_VALUE}):Q"), color=ink))
     return layers
 
 
@@ -287,7 +287,7 @@ def _domain(read: Estimates) -> list[float]:
         most = high if high is not None else read.none or 0.0
         more = 0.15 * (most - low)
         ends += [low - (more if low else 0), most + more]
-    columns = [name for name in (VALUE, OVERALL_VALUE) if name in rows.columns]
+    columns = [name for name in (VALUE, LINE_VALUE) if name in rows.columns]
     return domain_of(rows, columns, [end for end in ends if isinstance(end, float)])
 
 
@@ -295,9 +295,9 @@ def _with_overall(table: pl.DataFrame, keys: Keys, overall: float | None) -> pl.
     """Add the overall AUC to each segment, if it is known."""
     if overall is not None:
         value = arguments.number("overall", overall, low=0, high=1)
-        return table.with_columns(pl.lit(value).alias(OVERALL_VALUE))
+        return table.with_columns(pl.lit(value).alias(LINE_VALUE))
     if not are_of_audit(keys):
         return table
     auc = pl.col("auc").filter(pl.col(keys["attribute"]) == OVERALL).first()
     by_model = auc.over(keys[MODEL]) if MODEL in keys else auc
-    return table.with_columns(by_model.alias(OVERALL_VALUE))
+    return table.with_columns(by_model.alias(LINE_VALUE))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -67,11 +67,15 @@ def check_columns(options: argparse.Namespace) -> None:
         raise UsageError(msg)
     given = [name for name in _COLUMNS if getattr(options, name, None)]
     required = [name for name in options.required if name not in given]
+    if options.command == "audit":
+        by_score = options.score and options.threshold is not None
+        alone = not options.label and (options.selected or by_score)
+        required = [] if alone else [name for name in ("label", "score") if name not in given]
     if not options.counts and required:
         flags = ", ".join(f"--{name}" for name in required)
         msg = f"the following arguments are required: {flags}; without them only with --counts"
-        if getattr(options, "selected", None) is not None:
-            msg += ", or decisions alone by polars-wroc impact"
+        if options.command == "audit":
+            msg += ", or for decisions alone: --selected, or --score and --threshold"
         raise UsageError(msg)
     if options.counts and given:
         flag = f"--{given[0].replace('_', '-')}"
@@ -96,7 +100,7 @@ def columns_of(options: argparse.Namespace, frame: pl.LazyFrame) -> dict[str, An
     """Name the columns of labels, scores, weights and, if given, of recorded decisions."""
     columns = {
         "label": options.label,
-        "score": scores_of(options),
+        "score": scores_of(options) if options.score else None,
         "weight": options.weight,
         "by": groups_of(options, frame),
         "pos_label": _pos_label(frame, options.label, options.pos_label),
@@ -181,8 +185,8 @@ def design_of(options: argparse.Namespace) -> dict[str, Design]:
     return {"design": Survey(**given)} if given else {}
 
 
-def unknown_of(options: argparse.Namespace, frame: pl.LazyFrame) -> str | list[object]:
-    """Read --unknown: one kind, or values of the attributes."""
+def unknown_of(options: argparse.Namespace, types: Mapping[str, pl.DataType]) -> str | list[object]:
+    """Read --unknown: one kind, or values of the attributes, which have these types."""
     given: Sequence[str] = options.unknown
     kinds = [text for text in given if text in ("exclude", "keep")]
     if kinds and len(given) > 1:
@@ -190,10 +194,9 @@ def unknown_of(options: argparse.Namespace, frame: pl.LazyFrame) -> str | list[o
         raise UsageError(msg)
     if kinds or not given:
         return kinds[0] if kinds else "exclude"
-    types = group_types(options, frame).values()
     listed = list[object]()
     for text in given:
-        read = [columns.from_text(text, dtype) for dtype in types]
+        read = [columns.from_text(text, dtype) for dtype in types.values()]
         listed += [value for value in read if value is not None] or [text]
     return listed
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
+import shutil
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 import polars as pl
 
+from polars_wroc.audits import table_pages
 from polars_wroc.audits.audit_changes import Changes, changes_between, changes_in_text
 from polars_wroc.audits.formats import SEGMENTS, in_text
 from polars_wroc.audits.gates import (
@@ -24,7 +26,8 @@ from polars_wroc.audits.gates import (
     of_audit,
     read_gate,
 )
-from polars_wroc.audits.remarks import seemingly_unknown, unknown_hint
+from polars_wroc.audits.new_york import new_york_summary
+from polars_wroc.audits.remarks import of_median, of_missing, seemingly_unknown, unknown_hint
 from polars_wroc.audits.result import Audit
 from polars_wroc.audits.tables import audited_files
 from polars_wroc.audits.words import REFERENCES
@@ -33,23 +36,14 @@ from polars_wroc.cli.arguments import groups_of
 from polars_wroc.cli.options import CURVES
 from polars_wroc.cli.process import UsageError, screen_of
 from polars_wroc.cli.sources import Source
-from polars_wroc.counts.count_table import CountTable
 from polars_wroc.files import outputs
 from polars_wroc.groups.comparisons import IMPACT_RATIO
-from polars_wroc.groups.impact_ratios import impact_ratios
+from polars_wroc.groups.impact_ratios import decided, impact_ratios
 from polars_wroc.inputs.columns import AUDIT_KEYS, UNKNOWN_CATEGORY, check_positives
-from polars_wroc.inputs.decisions import RECORDED
 from polars_wroc.namespaces import Counts
 from polars_wroc.plans.config import MOST_ROWS, Config, at_once, budget_is_set
 from polars_wroc.plans.queries import collect, collect_all
-from polars_wroc.ranking.curve import CELLS
-from polars_wroc.thresholds.rules import Rule, max_selection_rate
-from polars_wroc.thresholds.search import (
-    ROWS_MISSING,
-    ROWS_SELECTED,
-    common_threshold,
-    confusion_at,
-)
+from polars_wroc.thresholds.rules import Rule
 
 
 def _given(options: argparse.Namespace, names: str) -> dict[str, Any]:
@@ -77,16 +71,21 @@ def run_audit(options: argparse.Namespace) -> None:
     """Audit segments; raise if a gate fails."""
     decides = options.threshold is not None or options.selected is not None
     arguments.check_favorable(options, ("threshold", "selected"))
-    gates = _gates(options, of_audit(decides=decides, ratios=options.favorable != "neither"))
-    given = _given(options, "threshold intersections min_rows adjust margin favorable min_cell")
+    labeled = options.counts or options.label is not None
+    of = of_audit(decides=decides, ratios=options.favorable != "neither", labeled=labeled)
+    gates = _gates(options, of)
+    names = "threshold intersections min_rows adjust margin favorable min_cell min_share"
+    given = _given(options, names)
     given["reference"] = arguments.reference_of(options, "rest")
     given["text"] = arguments.text_of(options)
-    audit = sources.source_of(options).function("audit")
+    source = sources.source_of(options)
+    given["unknown"] = arguments.unknown_of(options, source.groups)
+    audit = source.function("audit")
     with at_once(sources.known_rows(options)):
         result = audit(**given, **arguments.uncertainty_of(options))
     if options.selected is not None:
         arguments.check_selected(options, result.segments["n_selected"].sum())
-    shown = (options.output or "").lower().endswith(("-", ".json", ".md"))
+    shown = options.output == "-" or options.suffix in (".json", ".md")
     files = audited_files(options.files, contents=shown)
     run = replace(result.run, command=options.command_line, files=files)
     judgement = judged(gates, result.table)
@@ -99,8 +98,8 @@ def run_auc(options: argparse.Namespace) -> None:
     source = sources.source_of(options)
     table = _computed(options, source, "summary", diagnostics=options.diagnostics)
     check_positives(options.pos_label, found=bool(table["n_pos"].sum()))
-    text = partial(results.aucs_in_text, table)
-    results.show_table("auc_chart", table, options, text, level=options.level)
+    shown = partial(results.aucs_shown, table)
+    results.show_table("auc_chart", table, options, shown, level=options.level)
 
 
 def run_curve(options: argparse.Namespace) -> None:
@@ -113,16 +112,21 @@ def run_curve(options: argparse.Namespace) -> None:
     given = {name: value for name in names if (value := getattr(options, name)) is not None}
     # The source has the bins of scores.
     chosen = {name: value for name, value in given.items() if name != "bins"}
+    limited = options.band or options.kind == "decision"
+    design = arguments.design_of(options) if limited else {}
     source = sources.source_of(options)
     if drawn_from_roc and results.is_chart(options):
         curves = source.function("roc_curve")()
     else:
-        curves = source.function(function)(**chosen)
+        curves = source.function(function)(**chosen, **design)
     if options.kind != "roc" or not results.is_chart(options):
         table = collect(curves)
         positives = "prevalence" if "prevalence" in table.columns else pl.col("tp") + pl.col("fn")
         _check_positives(options, source, found=bool(table.select(positives).sum().item()))
-        results.write_table(f"{options.kind}_chart", table, options, **chosen, facet=source.facet)
+        shown = partial(results.curve_shown, table, options, [*source.groups])
+        results.show_table(
+            f"{options.kind}_chart", table, options, shown, **chosen, facet=source.facet
+        )
         return
     # The curves need all rows at once, and are computed together with it.
     with Config(memory="none"):
@@ -130,7 +134,7 @@ def run_curve(options: argparse.Namespace) -> None:
     table, aucs = collect_all([curves, summary])
     check_positives(options.pos_label, found=bool(aucs["n_pos"].sum()))
     drawn = {"facet": source.facet, "summary": aucs, "level": options.level}
-    results.write_table("roc_chart", table, options, **drawn)
+    results.show_table("roc_chart", table, options, partial(results.aucs_shown, aucs), **drawn)
 
 
 def _check_kind(options: argparse.Namespace) -> None:
@@ -143,9 +147,10 @@ def _check_kind(options: argparse.Namespace) -> None:
                 msg = f"{options.flags[name]} applies to --kind {kind}; found {options.kind}"
                 raise UsageError(msg)
     design = [name for name in arguments.DESIGN if getattr(options, name)]
-    if design and (options.kind != "roc" or options.band or not results.is_chart(options)):
-        flag = options.flags[design[0]]
-        msg = f"{flag} applies to the AUCs in a ROC chart, not to tables, a --band or other kinds"
+    limited = options.band or options.kind == "decision"
+    if design and not (limited or (options.kind == "roc" and results.is_chart(options))):
+        flag, where = options.flags[design[0]], "a ROC chart, --band pointwise and --kind decision"
+        msg = f"{flag} applies to {where}, which have limits; found --kind {options.kind}"
         raise UsageError(msg)
 
 
@@ -172,7 +177,7 @@ def _show_audit(result: Audit, options: argparse.Namespace) -> None:
         results.say(result.to_json(), options, json=True)
         return
     if options.output:
-        result.save(options.output)
+        results.save(options, result.save)
     text = in_text(result, screen_of(options, SEGMENTS))
     results.say(f"{text}\n", options)
     if options.output:
@@ -193,18 +198,24 @@ def run_diff(options: argparse.Namespace) -> None:
 
 def _show_changes(changes: Changes, options: argparse.Namespace) -> None:
     """Print or write the changes: as a table, a chart or a page."""
-    if (options.output or "").lower().endswith(".html"):
-        from polars_wroc.audits.report.page import render_changes  # noqa: PLC0415
-
-        before, after = (Path(name).name for name in options.files)
-        page = render_changes(changes, (before, after), options.metric, options.show)
-        outputs.write(options.output, lambda part: part.write_text(page, encoding="utf-8"))
-        results.say_written(options)
+    if options.output is None:
+        results.say(f"{changes_in_text(changes, screen_of(options))}\n", options)
+        return
+    if options.suffix in results.PAGES:
+        results.save_text(_page_of_changes(changes, options), options)
         return
     metric, show = changes.most_changed(options.metric, options.show)[0]
-    text = partial(changes_in_text, changes)
-    drawn = {"level": changes.level, "metric": metric, "show": show}
-    results.show_table("gap_chart", changes.table, options, text, **drawn)
+    drawn: dict[str, Any] = {"level": changes.level, "metric": metric, "show": show}
+    results.show_table("gap_chart", changes.table, options, list, **drawn)
+
+
+def _page_of_changes(changes: Changes, options: argparse.Namespace) -> str:
+    from polars_wroc.audits.report.page import changes_in_markdown, render_changes  # noqa: PLC0415
+
+    before, after = (Path(name).name for name in options.files)
+    if options.suffix == ".md":
+        return changes_in_markdown(changes, (before, after))
+    return render_changes(changes, (before, after), options.metric, options.show)
 
 
 def run_impact(options: argparse.Namespace) -> None:
@@ -225,17 +236,19 @@ def run_impact(options: argparse.Namespace) -> None:
         groups = frame = sources.watched(options.files, options.progress)
         given |= arguments.decisions_of(options, frame)
         function = partial(impact_ratios, frame)
-    given["unknown"] = arguments.unknown_of(options, groups)
+    given["unknown"] = arguments.unknown_of(options, arguments.group_types(options, groups))
     given["attributes"] = groups_of(options, groups)
     with at_once(known):
-        table, decided = collect_all([function(**given), _decided(frame, options)])
-    arguments.check_selected(options, decided["selected"].sum())
-    notes = _notes(table, decided, options)
-    in_text = partial(results.impact_in_text, table, notes)
+        rows = sources.decisions(frame, options)
+        plans = [function(**given), decided(rows, options.threshold)]
+        table, counts = collect_all(plans)
+    arguments.check_selected(options, counts["selected"].sum())
+    notes = _notes(table, counts, options)
+    shown = partial(results.impact_shown, table, notes)
 
     def show() -> None:
         drawn = {"metric": IMPACT_RATIO, "show": "ratio", "level": options.level}
-        results.show_table("gap_chart", _written(table, options), options, in_text, **drawn)
+        results.show_table("gap_chart", _written(table, options), options, shown, **drawn)
         if options.output:
             for note in notes:
                 process.complain(note)
@@ -243,32 +256,21 @@ def run_impact(options: argparse.Namespace) -> None:
     results.present(judged(gates, table), show)
 
 
-def _decided(frame: pl.LazyFrame | CountTable, options: argparse.Namespace) -> pl.LazyFrame:
-    """Count the rows that each score selects, and those that are missing."""
-    rows = sources.decisions(frame, options)
-    choice: Any = RECORDED if options.threshold is None else options.threshold
-    if choice == "median":
-        choice = max_selection_rate(0.5)
-    cells = confusion_at(rows.regrouped([]), common_threshold(rows, choice))
-    share = (pl.col("tp") + pl.col("fp")) / pl.sum_horizontal(CELLS)
-    return cells.select(missing=ROWS_MISSING, selected=ROWS_SELECTED, share=share)
-
-
 def _written(table: pl.DataFrame, options: argparse.Namespace) -> pl.DataFrame:
     """Name the unknown category where it would be an empty cell."""
-    if not (options.output or "").lower().endswith(".csv"):
+    if options.suffix != ".csv":
         return table
     return table.with_columns(pl.col(AUDIT_KEYS[1]).fill_null(UNKNOWN_CATEGORY))
 
 
-def _notes(table: pl.DataFrame, decided: pl.DataFrame, options: argparse.Namespace) -> list[str]:
+def _notes(table: pl.DataFrame, counts: pl.DataFrame, options: argparse.Namespace) -> list[str]:
     """Say what a reader of the ratios should know about the rows and their categories."""
     what = "label, score or weight" if options.counts else "decision"
     if options.weight:
         what += " or weight"
-    notes = [results.of_missing(decided, what)]
+    notes = [of_missing(counts, what)]
     if options.threshold == "median":
-        notes.append(results.of_median(decided))
+        notes.append(of_median(counts))
     if options.unknown != ["keep"]:
         given = {category: None for _, category in seemingly_unknown(table)}
         flags = " ".join(f"--unknown {shlex.quote(category)}" for category in given)
@@ -301,6 +303,30 @@ def _reference_of_impact(options: argparse.Namespace) -> str | dict[str, str]:
     return reference
 
 
+def run_new_york(options: argparse.Namespace) -> None:
+    """Print or write the summary of a bias audit for New York City."""
+    frame = sources.watched(options.files, options.progress)
+    given = _given(options, "source distribution_date audit_date min_share justification title")
+    given |= arguments.decisions_of(options, frame)
+    given["unknown"] = arguments.unknown_of(options, arguments.group_types(options, frame))
+    known = sources.known_rows(options)
+    if options.score and budget_is_set() and known > MOST_ROWS:
+        sources.refuse_spilling(known, "give decisions as --selected")
+    with at_once(known):
+        summary = new_york_summary(frame, **given)
+    arguments.check_selected(options, summary.table["n_selected"].sum())
+    if options.output is None:
+        text = table_pages.in_text(summary.page, shutil.get_terminal_size().columns)
+        results.say(f"{text}\n", options)
+    elif options.output == "-":
+        results.print_json(summary.table, options)
+    else:
+        results.save(options, summary.save)
+        results.say_written(options)
+    for hint in summary.hints:
+        process.complain(arguments.in_options(hint, options))
+
+
 _IN_WORDS = {**REFERENCES, "best": "the best group"}
 
 
@@ -310,15 +336,15 @@ def run_compare(options: argparse.Namespace) -> None:
     source = sources.source_of(options)
     table = _computed(options, source, "compare", **_given(options, "method adjust"))
     _check_positives(options, source, found=bool(table["auc_a"].count()))
-    text = partial(results.pairs_in_text, table, options.level)
-    show = partial(results.show_table, "gap_chart", table, options, text, level=options.level)
+    shown = partial(results.pairs_shown, table, options.level)
+    show = partial(results.show_table, "gap_chart", table, options, shown, level=options.level)
     results.present(judged(gates, judged_pairs(table)), show)
 
 
 def run_gaps(options: argparse.Namespace) -> None:
     """Test the gaps between groups and their reference."""
     metric: str = options.metric or "auc"
-    if options.metric and options.output and not results.is_chart(options):
+    if options.metric and options.output and not results.is_read(options):
         msg = f"--metric applies to what is printed and to charts; {options.output} has all metrics"
         raise UsageError(msg)
     if metric != "auc" and options.threshold is None and options.selected is None:
@@ -332,8 +358,8 @@ def run_gaps(options: argparse.Namespace) -> None:
     if options.selected is not None:
         arguments.check_selected(options, table.filter(metric="selection_rate")["value"].sum())
     reference = " and ".join(_IN_WORDS.get(each, each) for each in options.reference or ["rest"])
-    text = partial(results.gaps_in_text, table, metric, reference, options.margin)
-    results.show_table("gap_chart", table, options, text, metric=metric, level=options.level)
+    shown = partial(results.gaps_shown, table, metric, reference, options.margin)
+    results.show_table("gap_chart", table, options, shown, metric=metric, level=options.level)
 
 
 def run_thresholds(options: argparse.Namespace) -> None:
@@ -343,28 +369,29 @@ def run_thresholds(options: argparse.Namespace) -> None:
         table = collect(_decisions(options, source))
     found = table.select((pl.col("tp") + pl.col("fn") > 0).any()).item()
     _check_positives(options, source, found=found)
-    text, drawn, known = partial(results.decisions_in_text, table), table, dict[str, Any]()
+    shown, drawn, known = partial(results.decisions_shown, table), None, dict[str, Any]()
     if results.is_chart(options):
         # The chart has a slider along the curve.
         drawn = collect(source.function("roc_curve")())
         known = {"facet": source.facet, "threshold": _start(table, drawn)}
-    results.show_table("threshold_chart", drawn, options, text, **known)
+    results.show_table("threshold_chart", table, options, shown, drawn, **known)
 
 
 def run_calibrate(options: argparse.Namespace) -> None:
     """Compare scores with the observed rates."""
     source = sources.source_of(options)
-    given = {"bins": options.curve_bins, **_given(options, "strategy level")}
+    limits = arguments.uncertainty_of(options)
+    given = {"bins": options.curve_bins, "strategy": options.strategy, **limits}
     plans = [source.function("calibration_curve")(**given)]
-    if not options.output:
-        plans.append(source.function("calibration_summary")(level=options.level))
+    if not options.output or options.suffix in results.PAGES:
+        plans.append(source.function("calibration_summary")(**limits))
     tables = collect_all(plans)
     table = tables[0]
     found = table.select((pl.col("observed_rate") > 0).any()).item()
     _check_positives(options, source, found=bool(found))
-    text = partial(results.calibration_in_text, table, tables[-1])
+    shown = partial(results.calibration_shown, table, tables[-1])
     known = {"facet": source.facet, "level": options.level}
-    results.show_table("calibration_chart", table, options, text, **known)
+    results.show_table("calibration_chart", table, options, shown, **known)
 
 
 def _decisions(options: argparse.Namespace, source: Source) -> pl.LazyFrame:
@@ -387,7 +414,8 @@ def _decisions(options: argparse.Namespace, source: Source) -> pl.LazyFrame:
     else:
         rates = source.function("threshold_metrics")
         chosen = {"threshold": given[0] if by_rule else given, "prevalence": options.prevalence}
-    table: pl.LazyFrame = rates(metrics=options.metrics, level=options.level, **chosen)
+    chosen |= {"metrics": options.metrics, **arguments.uncertainty_of(options)}
+    table: pl.LazyFrame = rates(**chosen)
     return table
 
 

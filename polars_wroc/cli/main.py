@@ -188,7 +188,7 @@ def _where(options: argparse.Namespace) -> Iterator[None]:
 def _carry_out(options: argparse.Namespace) -> None:
     try:
         check_output(options)
-        getattr(commands, f"run_{options.command}")(options)
+        getattr(commands, f"run_{options.command.replace('-', '_')}")(options)
     finally:
         if options.progress:
             options.progress.stop()

@@ -14,17 +14,18 @@ from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_ty
 import polars as pl
 import polars.selectors as cs
 
+from polars_wroc.audits import new_york
 from polars_wroc.audits.audit import audit
-from polars_wroc.audits.audit_changes import audit_changes
+from polars_wroc.audits.audit_changes import CHANGED_METRICS, audit_changes
 from polars_wroc.audits.result import SUFFIXES
 from polars_wroc.audits.tables import ReferenceKind
+from polars_wroc.charts.options import Show
 from polars_wroc.cli import process
 from polars_wroc.cli.results import TABLE_OR_CHART
 from polars_wroc.counts.score_counts import merge_counts, score_counts
 from polars_wroc.curves.calibration_curve import calibration_curve
 from polars_wroc.curves.roc_curve import roc_curve
 from polars_wroc.files import outputs
-from polars_wroc.groups.comparisons import GAP_METRICS
 from polars_wroc.groups.group_gaps import group_gaps
 from polars_wroc.groups.impact_ratios import impact_ratios
 from polars_wroc.inputs.arguments import did_you_mean
@@ -91,26 +92,27 @@ class Command:
 _COLUMNS = "--label L --score S"
 _ROWS = "files progress label score pos_label frequency weight"
 _DESIGN = "cluster strata fpc lonely replicate_weights"
-_OUTPUT = "output columns rows"
+_OUTPUT = "output format columns rows"
 COMMANDS = {
     "audit": Command(
         audit,
-        f"{_ROWS} counts bins attribute selected threshold intersections reference min_rows margin"
-        " favorable title note positive negative selected_word rejected_word min_cell adjust"
-        f" fail_if level {_DESIGN} {_OUTPUT}",
-        "AUCs, decisions and gaps of segments, as a report",
-        f"FILE... {_COLUMNS} --attribute A",
+        f"{_ROWS} counts bins attribute selected threshold intersections reference unknown"
+        " min_share min_rows margin favorable title note positive negative selected_word"
+        f" rejected_word min_cell adjust fail_if level {_DESIGN} {_OUTPUT}",
+        "AUCs, decisions and gaps of segments, or decisions without a label, as a report",
+        f"FILE... ({_COLUMNS} | --selected D) --attribute A",
         "write a report on sex and on ranges of age",
         "polars-wroc audit loans.csv --label repaid --score s --threshold 0.5 \\\n"
         "    --favorable selected --attribute sex --attribute 'age:18,30,50' -o report.html",
         {
+            "label": "L: column of the labels; without it decisions alone are audited",
             "fail_if": "LIMIT: in any segment with enough rows: a metric and a column of the "
             "table, such as auc.gap>0.05 (without its sign; gap_low and gap_high have one) or "
-            "auc.value<0.7; of decisions also tpr.gap>0.1, impact_ratio.ratio_high<0.8 (surely, "
-            "whichever category has the highest rate) or demographic_parity_ratio.ratio<0.8. Begin "
-            "with race: or race=black: for a place, and write tpr.verdict=different for a verdict",
+            "auc.value<0.7; of decisions also tpr.gap>0.1, impact_ratio.ratio_high<0.8 (surely) or "
+            "demographic_parity_ratio.ratio<0.8. Begin with race: or race=black: for a place, and "
+            "write tpr.verdict=different for a verdict",
         },
-        required=("label", "score", "groups"),
+        required=("groups",),
         suffixes=SUFFIXES,
     ),
     "diff": Command(
@@ -125,7 +127,7 @@ COMMANDS = {
             "fail_if": "LIMIT: in any segment with enough rows: auc.gap.growth>0.02 (by how much "
             "the size of the gap has grown), auc.change<-0.02 (by how much the value has changed), "
             "or their limits, auc.change_high<0 or auc.gap.change_high<0 (of after less before, "
-            "with its sign)",
+            "with its sign), impact_ratio.change<-0.1",
         },
         required=(),
     ),
@@ -147,10 +149,26 @@ COMMANDS = {
             "rate; or such as sex=m, the reference category of an attribute, repeatable; default "
             "highest",
             "fail_if": "LIMIT: in any category that is not left out: impact_ratio.ratio<0.8, "
-            "impact_ratio.ratio_high<0.8 (surely, whichever category has the highest rate), or "
-            "another number of the table",
+            "impact_ratio.ratio_high<0.8 (surely), or another number of the table",
         },
         required=("groups",),
+    ),
+    "new-york": Command(
+        new_york.new_york_summary,
+        "files progress selected score frequency attribute source distribution_date audit_date"
+        " unknown min_share justification title output format",
+        "the summary of a bias audit that New York City asks employers to publish",
+        "FILE... --attribute A (--selected D | --score S) --source TEXT --distribution-date DAY",
+        "write the summary of decisions by sex, race and both",
+        "polars-wroc new-york hires.csv --selected decision=hired \\\n"
+        "    --attribute sex --attribute race --source 'All applications of 2025' \\\n"
+        "    --distribution-date 2026-01-15 -o summary.html",
+        {
+            "score": "S: column of the tool's score: selected are those above the median",
+            "min_share": "P: categories with smaller shares are left out of the ratios; 0: none",
+        },
+        required=("groups", "source", "distribution_date"),
+        suffixes=new_york.SUFFIXES,
     ),
     "auc": Command(
         summary,
@@ -168,8 +186,8 @@ COMMANDS = {
         "compare a new score with the old one",
         "polars-wroc compare loans.parquet --label repaid --score old --score new",
         {
-            "fail_if": "LIMIT: for any pair of scores: auc.difference_high<0 (the AUC of the "
-            "first score is surely lower), auc.difference<-0.02, or another number of the table",
+            "fail_if": "LIMIT: for any pair of scores: auc.difference_high<0 (the first is surely "
+            "worse), auc.difference<-0.02, or another number of the table",
         },
     ),
     "gaps": Command(
@@ -186,7 +204,7 @@ COMMANDS = {
     ),
     "thresholds": Command(
         threshold_metrics,
-        f"{_ROWS} counts by thresholds prevalence common metrics level {_OUTPUT}",
+        f"{_ROWS} counts by thresholds prevalence common metrics level {_DESIGN} {_OUTPUT}",
         "rates at thresholds, or at one that a rule chooses",
         f"FILE... {_COLUMNS} --threshold T...",
         "find the lowest threshold that at most a tenth of the negatives reach",
@@ -195,7 +213,7 @@ COMMANDS = {
     ),
     "calibrate": Command(
         calibration_curve,
-        f"{_ROWS} counts by curve_bins strategy level {_OUTPUT}",
+        f"{_ROWS} counts by curve_bins strategy level {_DESIGN} {_OUTPUT}",
         "whether scores are probabilities: observed rates in bins, and the calibration slope",
         f"FILE... {_COLUMNS}",
         "show the calibration of each sex in bins of equal weight",
@@ -204,12 +222,11 @@ COMMANDS = {
     "curve": Command(
         roc_curve,
         f"{_ROWS} counts bins by kind max_points band cost_fn cost_fp prevalence"
-        f" level {_DESIGN} output",
+        f" level {_DESIGN} output format",
         "ROC and other curves, as a table or a chart",
         f"FILE... {_COLUMNS} -o FILE",
         "draw the precision-recall curve of each site",
         "polars-wroc curve loans.parquet --label repaid --score s --by site --kind pr -o pr.png",
-        {"output": f"FILE: {', '.join(TABLE_OR_CHART)}"},
         required=("label", "score", "output"),
     ),
     "counts": Command(
@@ -281,7 +298,11 @@ _TEXTS = {
     "min_rows": "N: rows of each class that a segment needs to be tested",
     "margin": "M: gaps within this do not matter to the verdicts",
     "favorable": ": which decision is good for a person, if any; needed where there are decisions",
-    "title": "TEXT: title of the report",
+    "source": "TEXT: where the data come from, and what they are; it is published",
+    "distribution_date": "DAY: when use of the tool began, such as 2026-01-15",
+    "audit_date": "DAY: when the audit was made; default today",
+    "justification": "TEXT: why the auditor leaves out small categories",
+    "title": "TEXT: title of the report or summary",
     "note": "TEXT: what readers of the report should know about its rows",
     "positive": "TEXT: what people of the positive class are, such as repaid",
     "negative": "TEXT: what people of the negative class are, such as 'in default'",
@@ -299,6 +320,7 @@ _TEXTS = {
     "replicate_weights": "R: columns of replicate weights and how they were made: such as "
     "'rep_*:kind=jk2', or a,b,c:kind=fay,rho=0.3,df=60; df are the degrees of freedom: sampling "
     "units less strata",
+    "format": ": format of a file whose name does not end in one, such as $GITHUB_STEP_SUMMARY",
     "columns": "LIST: columns that are printed, such as n,auc,auc_low, or all; default the first "
     "that fit",
     "rows": "N: most rows that are printed, or all; default what a terminal shows, elsewhere all",
@@ -348,8 +370,8 @@ def _known() -> dict[str, dict[str, Any]]:
         "replicate_weights": {"type": replicate_weights_of},
         "columns": {"type": process.columns_of},
         "rows": {"type": process.rows_of},
-        "metric": {"choices": [*GAP_METRICS]},
-        "show": {"choices": ("value", "gap")},
+        "metric": {"choices": CHANGED_METRICS},
+        "show": {"choices": get_args(Show)},
         "metrics": {"type": process.columns_of, "default": DEFAULT_METRICS},
         "curve_bins": {"flag": "--bins", "dest": "curve_bins", "type": int, "default": 10},
         "common": {"action": "store_true"},
@@ -385,6 +407,8 @@ def _add(
     written = f"FILE: {', '.join(command.suffixes)}; - prints JSON"
     metavar, _, text = (command.texts.get(name) or _TEXTS.get(name, written)).partition(": ")
     given = dict(known[name] if name in known else _of_signature(command.function, name))
+    if name == "format":
+        given["choices"] = [suffix[1:] for suffix in command.suffixes]
     if metavar:
         given["metavar"] = metavar
     default = given.get("default")

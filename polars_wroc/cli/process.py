@@ -294,7 +294,7 @@ def screen_of(options: argparse.Namespace, rows: int | None = None) -> Screen:
     columns: Columns | None = options.columns
     more = "write them all with -o FILE.json"
     if options.output not in (None, "-"):
-        more = f"they are in {options.output}"
+        more = f"see {options.output}"
     return Screen(width, rows, columns, "--rows all", "--columns all", more)
 
 

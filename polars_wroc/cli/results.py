@@ -5,16 +5,27 @@ from __future__ import annotations
 import argparse
 import textwrap
 from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import polars as pl
 import polars.selectors as cs
 
-from polars_wroc.audits.formats import Screen, fitted_table, limits_in_text, points_in_text
+from polars_wroc.audits.formats import (
+    Screen,
+    check_columns,
+    chosen,
+    fitted_table,
+    limits_in_text,
+    points_in_text,
+)
 from polars_wroc.audits.gates import Judgement
-from polars_wroc.audits.words import capitalised, first_few, many, points
-from polars_wroc.charts.options import save_chart
+from polars_wroc.audits.table_pages import Page, Section, in_markdown
+from polars_wroc.audits.tables import audited_files, now
+from polars_wroc.audits.words import capitalised, first_few, listed, many, points
+from polars_wroc.charts.options import Chart, save_chart
 from polars_wroc.cli import process
 from polars_wroc.cli.process import UsageError, screen_of
 from polars_wroc.files import outputs
@@ -27,8 +38,11 @@ from polars_wroc.ranking.curve import CELLS
 from polars_wroc.stats.difference_tests import is_significant
 from polars_wroc.stats.proportions import TOLERANCE
 
-# Suffixes of files that tables of these kinds are written to, as tables or charts.
-TABLE_OR_CHART = (*outputs.TABLE_SUFFIXES, outputs.WORKBOOK, *outputs.CHART_SUFFIXES)
+# Suffixes of files that tables are written to for readers, and of all files.
+PAGES = (".html", ".md")
+TABLE_OR_CHART = (*outputs.TABLE_SUFFIXES, outputs.WORKBOOK, ".md", *outputs.CHART_SUFFIXES)
+# Most rows of a page, unless more are asked for.
+_MOST_ROWS = 1_000
 
 
 class GateError(Exception):
@@ -63,50 +77,97 @@ def _problem(judgement: Judgement) -> Exception | None:
 
 
 def check_output(options: argparse.Namespace) -> None:
-    """Check the file that is written, if any, and what is shown of a table."""
+    """Check the file that is written, if any, and what is shown of a table; name its format."""
+    options.suffix = _suffix(options)
     # An audit prints its table even if it writes a file.
     printed = options.output is None or (options.command == "audit" and options.output != "-")
+    paged = options.suffix in PAGES and options.command not in ("audit", "diff")
     for name in ("columns", "rows"):
-        if getattr(options, name, None) is not None and not printed:
+        if getattr(options, name, None) is not None and not (printed or paged):
             msg = f"--{name} applies to what is printed; {options.output} has all {name}"
             raise UsageError(msg)
     if options.output not in (None, "-"):
-        outputs.check_target(options.output, options.suffixes, options.files)
+        outputs.check_target(options.output, options.suffixes, options.files, options.suffix)
+
+
+def _suffix(options: argparse.Namespace) -> str:
+    """Return the suffix of the output, which --format gives where the name of the file has none."""
+    name = options.output or ""
+    own, given = Path(name).suffix.lower(), getattr(options, "format", None)
+    if given is None:
+        return own
+    if name in ("", "-") or own in set(options.suffixes) - {f".{given}"}:
+        msg = (
+            "--format is that of a file whose name does not end in one, as in -o summary --format "
+            f"md; found {f'-o {name}' if name else 'no -o'}"
+        )
+        raise UsageError(msg)
+    return f".{given}"
+
+
+def save(options: argparse.Namespace, write: Callable[[Path], object]) -> None:
+    """Let a function write the output, which it may know by its suffix."""
+    if getattr(options, "format", None):
+        outputs.write(options.output, write, options.suffix)
+    else:
+        write(Path(options.output))
 
 
 def show_table(
     chart: str,
     table: pl.DataFrame,
     options: argparse.Namespace,
-    text: Callable[[Screen], str],
+    shown: Callable[[], Sequence[Shown]],
+    drawn: pl.DataFrame | None = None,
     **known: Any,
 ) -> None:
     """Write a table to a file, draw it, or print it: as JSON, or as text for readers.
 
-    ``known`` are arguments of the function that draws its ``chart``.
+    ``known`` are arguments of the function that draws its ``chart``, from the table or from what
+    is to be ``drawn`` instead.
     """
-    if options.output == "-":
+    if options.output is None:
+        say(f"{in_text(shown(), screen_of(options))}\n", options)
+    elif options.output == "-":
         print_json(table, options)
-    elif options.output:
-        write_table(chart, table, options, **known)
-    else:
-        say(f"{text(screen_of(options))}\n", options)
-
-
-def write_table(chart: str, table: pl.DataFrame, options: argparse.Namespace, **known: Any) -> None:
-    """Write a table, or its chart, to a file."""
-    if is_chart(options):
+    elif options.suffix == ".md":
+        save_text(in_markdown(page_of(shown(), options)), options)
+    elif is_chart(options):
         # Only a chart should cost the import of Altair.
         draw = resolve_name(f"polars_wroc:{chart}")
-        save_chart(draw(table, **known), options.output)
+        _save_chart(draw(table if drawn is None else drawn, **known), options, shown)
     else:
-        outputs.save_table(table, options.output)
+        save(options, partial(outputs.save_table, table))
+        say_written(options)
+
+
+def _save_chart(
+    chart: Chart, options: argparse.Namespace, shown: Callable[[], Sequence[Shown]]
+) -> None:
+    """Write a chart; as HTML below its table."""
+    if options.suffix == ".html":
+        from polars_wroc.audits.report.page import render_tables  # noqa: PLC0415
+
+        save_text(render_tables(page_of(shown(), options), chart), options)
+    else:
+        save(options, partial(save_chart, chart))
+        say_written(options)
+
+
+def save_text(text: str, options: argparse.Namespace) -> None:
+    """Write a page as the output, and say so."""
+    outputs.write(options.output, lambda part: part.write_text(text, encoding="utf-8"))
     say_written(options)
 
 
 def is_chart(options: argparse.Namespace) -> bool:
-    """Whether the file that is written is a chart."""
-    return (options.output or "").lower().endswith(outputs.CHART_SUFFIXES)
+    """Whether the file that is written has a chart."""
+    return options.suffix in outputs.CHART_SUFFIXES
+
+
+def is_read(options: argparse.Namespace) -> bool:
+    """Whether the file that is written is for readers: a chart or a page."""
+    return is_chart(options) or options.suffix in PAGES
 
 
 def print_json(table: pl.DataFrame, options: argparse.Namespace) -> None:
@@ -127,8 +188,6 @@ def say(text: str, options: argparse.Namespace, *, json: bool = False) -> None:
 
 
 _SEPARATOR = "; "
-# A share above the median that needs an explanation, which is ties.
-_FEW_ABOVE_MEDIAN = 0.45
 
 
 def of_pairs(table: pl.DataFrame, keys: Sequence[str], level: float) -> str:
@@ -216,7 +275,7 @@ def of_impact(table: pl.DataFrame, keys: Sequence[str]) -> str:
     sentences = []
     for start, condition in (
         ("Surely below four fifths", surely),
-        ("Likely below", ~surely & below),
+        ("Below by the estimate", ~surely & below),
     ):
         # Crossed groups come after those of one attribute.
         crossed = pl.col("attribute").str.contains(CROSSED, literal=True)
@@ -227,25 +286,6 @@ def of_impact(table: pl.DataFrame, keys: Sequence[str]) -> str:
     if not judged.select(surely.any()).item():
         sentences.insert(0, "No category is surely below four fifths.")
     return " ".join(sentences)
-
-
-def of_missing(decided: pl.DataFrame, what: str) -> str:
-    """Say how many rows lack one of these, if any do."""
-    found = decided["missing"]
-    most = max(found.to_list(), default=0)
-    if not most:
-        return ""
-    up_to = "" if found.n_unique() == 1 else "up to "
-    have, were = ("has", "was") if most == 1 else ("have", "were")
-    return capitalised(f"{up_to}{many(most, 'row')} {have} no {what} and {were} left out.")
-
-
-def of_median(decided: pl.DataFrame) -> str:
-    """Say that far fewer than half of the rows score above the median, if so."""
-    least = decided["share"].min()
-    if not isinstance(least, float) or least >= _FEW_ABOVE_MEDIAN:
-        return ""
-    return f"Only {least:.0%} score above the median, since many scores are equal to it."
 
 
 def _order(row: dict[str, Any]) -> str:
@@ -266,32 +306,87 @@ def _places(found: pl.DataFrame, keys: Sequence[str]) -> str:
     return first_few([_place(row, keys) for row in found.iter_rows(named=True)], _SEPARATOR)
 
 
+class Shown(NamedTuple):
+    """A table for readers: its heading and a verdict, its columns, and how its rows are named.
+
+    ``short`` has the columns of ``keys``, ``least`` others that are always printed, and those that
+    are printed where there is room. Not of all tables columns can be ``asked`` for.
+    """
+
+    heading: str
+    table: pl.DataFrame
+    short: pl.DataFrame
+    keys: Sequence[str]
+    least: int
+    verdict: str | None = None
+    asked: bool = True
+
+    def text(self, screen: Screen) -> str:
+        """Write the verdict and the columns that fit or are asked for."""
+        plain = Screen(screen.width, screen.rows, more_rows=screen.more_rows)
+        shown = screen if self.asked else plain
+        text = fitted_table(self.table, self.short, shown, self.keys, self.least)
+        return f"{textwrap.fill(self.verdict, screen.width)}\n\n{text}" if self.verdict else text
+
+    def section(self, screen: Screen, *, titled: bool) -> Section:
+        """Lay out all columns of the short table, or those that are asked for."""
+        table = self.short
+        if screen.columns is not None and self.asked:
+            check_columns(self.table, screen)
+            table = chosen(self.table, screen.columns, self.keys)
+        rows = table if screen.rows is None else table.head(screen.rows)
+        more = table.height - rows.height
+        notes = [f"{many(more, 'more row')}: {_ELSEWHERE}"] if more else []
+        return Section(capitalised(self.heading) if titled else "", rows, self.keys, notes)
+
+
+_ELSEWHERE = "--rows all shows them, and files such as .csv and .xlsx have them."
+
+
+def in_text(shown: Sequence[Shown], screen: Screen) -> str:
+    """Write tables for a terminal."""
+    return "\n\n".join(each.text(screen) for each in shown)
+
+
+def page_of(shown: Sequence[Shown], options: argparse.Namespace) -> Page:
+    """Lay out tables as a page, with how they were made."""
+    rows, columns = getattr(options, "rows", None), getattr(options, "columns", None)
+    screen = Screen(0, None if rows == "all" else rows or _MOST_ROWS, columns)
+    files = [file.name for file in audited_files(options.files, contents=False)]
+    facts = {"Date": f"{now():%Y-%m-%d %H:%M} UTC", "Data": first_few(files)}
+    verdicts = [each.verdict for each in shown if each.verdict]
+    tables = [each for each in shown if each.short.width]
+    sections = [each.section(screen, titled=len(tables) > 1) for each in tables]
+    title = capitalised(" and ".join(each.heading for each in shown))
+    return Page(title, facts, verdicts, sections, [f"Made by: {options.command_line}"])
+
+
 _Columns: TypeAlias = list[str | pl.Expr | pl.Series]
 
 _OF_AUCS = ("n_pos", "average_precision", "ks", "n_missing", "auc_se", *DIAGNOSTIC_COLUMNS)
 
 
-def aucs_in_text(table: pl.DataFrame, screen: Screen) -> str:
-    """Write the AUC of each group."""
+def aucs_shown(table: pl.DataFrame) -> list[Shown]:
+    """Show the AUC of each group."""
     bounds = [name for name in ("auc_min", "auc_max") if name in table.columns]
     limits = _limits(table, "auc_low", "auc_high", "interval")
     more = [name for name in _OF_AUCS if name in table.columns]
     columns: _Columns = ["n", "auc", limits, *bounds, *more]
-    return _written(table, columns, screen, _before(table, "n"), 3)
+    keys = _before(table, "n")
+    return [_shown(f"AUCs{_by(keys)}", table, columns, keys, 3)]
 
 
-def pairs_in_text(table: pl.DataFrame, level: float, screen: Screen) -> str:
-    """Write which AUCs of pairs of scores differ."""
+def pairs_shown(table: pl.DataFrame, level: float) -> list[Shown]:
+    """Show which AUCs of pairs of scores differ."""
     keys = _before(table, "auc_a")
     limits = _limits(table, "difference_low", "difference_high", "interval")
     columns: _Columns = ["difference", limits, "p_adjusted", "auc_a", "auc_b", "n"]
-    return _written(table, columns, screen, keys, 3, of_pairs(table, keys, level))
+    heading, verdict = f"differences between AUCs{_by(keys)}", of_pairs(table, keys, level)
+    return [_shown(heading, table, columns, keys, 3, verdict)]
 
 
-def gaps_in_text(
-    table: pl.DataFrame, metric: str, reference: str, margin: float, screen: Screen
-) -> str:
-    """Write the gaps of a metric, in points."""
+def gaps_shown(table: pl.DataFrame, metric: str, reference: str, margin: float) -> list[Shown]:
+    """Show the gaps of a metric, in points."""
     keys = keys_of_rows(table)
     of_metric = table.filter(metric=metric)
     sizes = of_metric.select(pl.col("gap").alias("gap, points"), "detectable")
@@ -307,18 +402,20 @@ def gaps_in_text(
         points_in_text(sizes, "detectable").str.replace("+", " ", literal=True),
     ]
     verdict = of_gaps(table, keys, metric, reference, margin)
-    return _written(of_metric, columns, screen, keys, 3, verdict)
+    heading = f"gaps in {GAP_METRICS[metric].label} to {reference}{_by(attributes_of(table))}"
+    return [_shown(heading, of_metric, columns, keys, 3, verdict)]
 
 
-def decisions_in_text(table: pl.DataFrame, screen: Screen) -> str:
-    """Write the rates at thresholds."""
+def decisions_shown(table: pl.DataFrame) -> list[Shown]:
+    """Show the rates at thresholds."""
     keys = _before(table, "threshold")
     rates = table.select(cs.exclude(*keys, *CELLS) - cs.ends_with("_low", "_high")).columns
-    return _written(table, [*rates, *CELLS], screen, keys, 4, of_decisions(table, keys))
+    heading, verdict = f"rates at thresholds{_by(keys)}", of_decisions(table, keys)
+    return [_shown(heading, table, [*rates, *CELLS], keys, 4, verdict)]
 
 
-def calibration_in_text(curve: pl.DataFrame, slopes: pl.DataFrame, screen: Screen) -> str:
-    """Write the calibration of each group, then the curves."""
+def calibration_shown(curve: pl.DataFrame, slopes: pl.DataFrame) -> list[Shown]:
+    """Show the calibration of each group, then the curves."""
     keys = _before(slopes, "n")
     columns: _Columns = [
         "n",
@@ -331,20 +428,21 @@ def calibration_in_text(curve: pl.DataFrame, slopes: pl.DataFrame, screen: Scree
         *("mean_score", "observed_rate"),
         pl.col("calibration_intercept").alias("intercept"),
     ]
-    # The columns that are asked for are those of the curve.
-    plain = Screen(screen.width, screen.rows, more_rows=screen.more_rows)
-    first = _written(slopes, columns, plain, keys, 5, of_calibration(slopes, keys))
+    verdict = of_calibration(slopes, keys)
+    first = _shown("calibration slopes", slopes, columns, keys, 5, verdict)
     columns = [
         _limits(curve, "score_min", "score_max", "scores"),
         *("n", "mean_score", "observed_rate"),
         _limits(curve, "observed_rate_low", "observed_rate_high", "interval"),
         "difference",
     ]
-    return f"{first}\n\n{_written(curve, columns, screen, [*keys, 'bin'], 4)}"
+    second = _shown(f"calibration curve{_by(keys)}", curve, columns, [*keys, "bin"], 4)
+    # The columns that are asked for are those of the curve.
+    return [first._replace(asked=False), second]
 
 
-def impact_in_text(table: pl.DataFrame, notes: Sequence[str], screen: Screen) -> str:
-    """Write the impact ratio of each category, after a verdict and notes."""
+def impact_shown(table: pl.DataFrame, notes: Sequence[str]) -> list[Shown]:
+    """Show the impact ratio of each category, after a verdict and notes."""
     keys = keys_of_rows(table)
     verdict = " ".join([of_impact(table, keys), *notes])
     named = table.with_columns(pl.col(key).fill_null(UNKNOWN_CATEGORY) for key in keys)
@@ -357,7 +455,18 @@ def impact_in_text(table: pl.DataFrame, notes: Sequence[str], screen: Screen) ->
         "reference",
         "p_adjusted",
     ]
-    return _written(named, columns, screen, keys, 4, verdict)
+    heading = f"impact ratios{_by(attributes_of(table))}"
+    return [_shown(heading, named, columns, keys, 4, verdict)]
+
+
+def curve_shown(
+    table: pl.DataFrame, options: argparse.Namespace, groups: Sequence[str]
+) -> list[Shown]:
+    """Show the points of curves; below their chart none."""
+    kind: str = options.kind
+    name = kind.upper() if kind in ("roc", "pr", "det") else kind
+    points = table.select([]) if is_chart(options) else table
+    return [Shown(f"{name} curve{_by(groups)}", points, points, [], points.width)]
 
 
 def keys_of_rows(table: pl.DataFrame) -> list[str]:
@@ -365,19 +474,29 @@ def keys_of_rows(table: pl.DataFrame) -> list[str]:
     return [*AUDIT_KEYS, *([MODEL] if table[MODEL].n_unique() > 1 else [])]
 
 
-def _written(
+def attributes_of(table: pl.DataFrame) -> list[str]:
+    """List the attributes of comparisons."""
+    return table[AUDIT_KEYS[0]].unique(maintain_order=True).to_list()
+
+
+def _by(keys: Sequence[str]) -> str:
+    """Name what tells groups apart, but for scores."""
+    groups = [key for key in keys if key not in (MODEL, "model_a", "model_b")]
+    return f" by {listed(groups)}" if groups else ""
+
+
+def _shown(
+    heading: str,
     table: pl.DataFrame,
     columns: _Columns,
-    screen: Screen,
     keys: Sequence[str],
     least: int,
     verdict: str | None = None,
-) -> str:
-    """Write the verdict, and the ``least`` of the columns with others that fit."""
+) -> Shown:
+    """Show these columns after the keys, of which null is named."""
     texts = [pl.col(key).cast(pl.String).fill_null(MISSING) for key in keys]
     short = table.select(*texts, *columns)
-    text = fitted_table(table.with_columns(texts), short, screen, keys, least)
-    return f"{textwrap.fill(verdict, screen.width)}\n\n{text}" if verdict else text
+    return Shown(heading, table.with_columns(texts), short, keys, least, verdict)
 
 
 def _before(table: pl.DataFrame, first: str) -> list[str]:

@@ -236,7 +236,7 @@ def _checked(frame: pl.LazyFrame, options: argparse.Namespace, *, once: bool) ->
 
 def _read(frame: pl.LazyFrame, options: argparse.Namespace) -> Rows:
     """Check the columns of a command."""
-    if "label" in options:
+    if "label" in options and options.score:
         given = arguments.columns_of(options, frame)
         return read_rows(frame, **given)
     return decisions(frame, options)

@@ -10,7 +10,7 @@ import polars as pl
 
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import SCORE, WEIGHT, IntoColumn, IntoWeight
-from polars_wroc.inputs.designs import SampleDesign
+from polars_wroc.inputs.designs import Design, SampleDesign, read_design
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import CLASSES, IntoColumns, Rows, class_weights
 from polars_wroc.plans.formulas import Columns, Fields, Formula, Step, in_columns, when
@@ -19,12 +19,7 @@ from polars_wroc.ranking.curve import cell, is_divisor
 from polars_wroc.ranking.placements import PlacedRows, over_decisions
 from polars_wroc.ranking.reduce_placed import reduce_placed
 from polars_wroc.ranking.sorting import FP, NEGATIVES, POSITIVES, TP
-from polars_wroc.stats.proportions import (
-    TOLERANCE,
-    Estimate,
-    WeightedCount,
-    limited_rate,
-)
+from polars_wroc.stats.proportions import TOLERANCE, Estimate, WeightedCount, limited_rate
 from polars_wroc.stats.variances import (
     PRESENT,
     design_df,
@@ -36,12 +31,16 @@ from polars_wroc.stats.variances import (
 
 OBSERVED_VARIANCE = "__design_variance_observed"
 DIFFERENCE_VARIANCE = "__design_variance_difference"
+# Of the ratio of the observed rate to the mean score.
+RATIO_VARIANCE = "__design_variance_ratio"
 # Of the difference of a group less that of its reference, and its degrees of freedom.
 GAP_VARIANCE, GAP_DF = "__design_variance_of_gap", "__design_df_of_gap"
 
 # Of a sampling unit: the weight of its positives and of all its rows, and the sum of its scores.
 UNIT_SUMS = ("__unit_positives", "__unit_weight", "__unit_scores")
-_OBSERVED, _DIFFERENCE = "__influence_observed", "__influence_difference"
+_OBSERVED, _DIFFERENCE, _RATIO = (
+    f"__influence_{name}" for name in ("observed", "difference", "ratio")
+)
 
 
 def unit_scores(rows: Rows) -> pl.LazyFrame:
@@ -62,10 +61,15 @@ def calibration_variances(
 ) -> pl.LazyFrame:
     """Compute `OBSERVED_VARIANCE` and the others, and degrees of freedom, of each group."""
     observed, difference = _influences(UNIT_SUMS, keys, design)
-    influences = units.with_columns(observed.alias(_OBSERVED), difference.alias(_DIFFERENCE))
+    positives, _, scores = (pl.col(name) for name in UNIT_SUMS)
+    ratio = ratio_influence(positives, scores, keys, design)
+    influences = units.with_columns(
+        observed.alias(_OBSERVED), difference.alias(_DIFFERENCE), ratio.alias(_RATIO)
+    )
     products = {
         OBSERVED_VARIANCE: (_OBSERVED, _OBSERVED),
         DIFFERENCE_VARIANCE: (_DIFFERENCE, _DIFFERENCE),
+        RATIO_VARIANCE: (_RATIO, _RATIO),
     }
     return linear_variances(influences, keys, design, products)
 
@@ -202,6 +206,7 @@ def calibration_curve(
     bins: int = 10,
     strategy: Strategy = "uniform",
     level: float = 0.95,
+    design: Design | None = None,
 ) -> FrameT:
     """Weighted calibration curve per group: observed rate and mean score, in bins of the score.
 
@@ -220,6 +225,10 @@ def calibration_curve(
         less than ``k / bins``.
     level
         Confidence level of the intervals, from 0.001 to 0.9999.
+    design
+        Clusters, a `Survey` or `ReplicateWeights`: see `summary`. The limits of the observed rate
+        are then those by design of `threshold_metrics`. Only with ``strategy="uniform"``, since
+        other bins move with the sample.
 
     Returns
     -------
@@ -272,9 +281,13 @@ def calibration_curve(
     └─────┴───────────┴─────┴────────────┴───────────────┴────────────┘
     """
     bins, level = check_bin_options(bins, strategy, level)
-    rows: Rows = read_rows(frame, label, score, weight, by, pos_label)
+    survey = read_design(design)
+    if strategy == "quantile":
+        why = "for strategy 'quantile', whose bins move with the sample: use strategy='uniform'"
+        survey.require_none(why)
+    rows: Rows = read_rows(frame, label, score, weight, by, pos_label, survey=survey)
     summed = sums_in_bins(rows, bins, strategy, calibration_sums(rows)).sort("bin")
-    curve = in_columns(summed, calibration_steps(DIFFERENCE, level))
+    curve = in_columns(summed, calibration_steps(DIFFERENCE, level, designed=survey.given))
     return like_input(frame, rows.result(curve, _COLUMNS))
 
 
@@ -287,7 +300,10 @@ def check_bin_options(bins: object, strategy: object, level: object) -> tuple[in
 def sums_in_bins(
     rows: Rows, bins: int, strategy: Strategy, more: dict[str, pl.Expr]
 ) -> pl.LazyFrame:
-    """Sums over the rows of each bin that has rows: their number and scores, and ``more``."""
+    """Sums over the rows of each bin that has rows: their number and scores, and ``more``.
+
+    Rows with a design also have `calibration_variances`.
+    """
     rows.require_scores("a calibration")
     checked = rows.as_probabilities()
     sums = {
@@ -311,7 +327,12 @@ def sums_in_bins(
     weight = over(checked.observations.signed_weight, rows.keys)
     number = bin_number(pl.col(SCORE), bins, pl.lit(0.0), pl.lit(1.0))
     binned = checked.frame.with_columns(weight.alias(WEIGHT), bin=number)
-    return sums_of(PlacedRows(binned, rows.keys))
+    summed = sums_of(PlacedRows(binned, rows.keys))
+    if rows.design is None:
+        return summed
+    in_bins = replace(rows, frame=binned, keys=[*rows.keys, "bin"])
+    variances = calibration_variances(unit_scores(in_bins), in_bins.keys, rows.design)
+    return join_on_keys(summed, variances, in_bins.keys)
 
 
 def _quantile_bin(bins: int) -> pl.Expr:

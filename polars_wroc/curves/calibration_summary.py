@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
-from typing import NamedTuple, Protocol
 
 import polars as pl
 
@@ -12,50 +12,42 @@ from polars_wroc.curves.calibration_curve import (
     CALIBRATION_SUMS,
     DIFFERENCE,
     DIFFERENCE_VARIANCE,
+    RATIO_VARIANCE,
     Strategy,
     calibration_columns,
     calibration_steps,
     calibration_sums,
+    calibration_variances,
     check_bin_options,
     sums_in_bins,
+    unit_scores,
     walked_calibration_sums,
 )
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import SCORE, WEIGHT, IntoColumn, IntoWeight
+from polars_wroc.inputs.designs import Design, GivenDesign, read_design
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import CLASSES, IntoColumns, Rows, class_weights
-from polars_wroc.kernels.sums import BIN, FIT_WEIGHTS, MOMENTS
 from polars_wroc.plans.formulas import Fields, Step, first_of, in_columns, max_of, min_of, when
-from polars_wroc.plans.queries import (
-    FrameT,
-    aggregate,
-    collect,
-    join_on_keys,
-    like_input,
-    sum_unless_null,
-)
+from polars_wroc.plans.queries import FrameT, join_on_keys, like_input, sum_unless_null
 from polars_wroc.ranking.curve import are_both_classes, is_divisor
 from polars_wroc.ranking.placements import over_decisions
-from polars_wroc.stats.distributions import normal_quantile, student_quantile
+from polars_wroc.stats.distributions import normal_quantile
 from polars_wroc.stats.logistic_fit import (
-    BIN_WIDTHS,
-    FIT_OF_GROUP,
-    FIT_SCHEMA,
-    GROUP,
     INFORMATION,
     INTERCEPT,
     LEAST_PROBABILITY,
-    POINT_SCHEMA,
-    VALUE,
     VARIANCES,
-    binned,
-    fitted,
-    points_of_bins,
-    steepest,
+    fit_rows,
 )
 from polars_wroc.stats.logistic_fit import SLOPE as SLOPE_OF_FIT
-from polars_wroc.stats.proportions import ROUNDING, effective_sample_size, is_exact, normal_limits
-from polars_wroc.stats.variances import design_df
+from polars_wroc.stats.proportions import (
+    ROUNDING,
+    effective_sample_size,
+    is_exact,
+    symmetric_limits,
+)
+from polars_wroc.stats.variances import limit_quantile
 
 IN_THE_LARGE = "calibration_in_the_large"
 IN_THE_LARGE_COLUMNS = calibration_columns(IN_THE_LARGE)
@@ -110,10 +102,8 @@ def in_the_large_steps(level: float, *, designed: bool = False) -> list[Step]:
         }
 
     def limits(field: Fields) -> dict[str, pl.Expr]:
-        tail = (1 + level) / 2
-        quantile = student_quantile(tail, design_df(field)) if designed else normal_quantile(tail)
-        value, margin = field(IN_THE_LARGE), quantile * field(IN_THE_LARGE_SE)
-        limits = {f"{IN_THE_LARGE}_low": value - margin, f"{IN_THE_LARGE}_high": value + margin}
+        errors = {IN_THE_LARGE: field(IN_THE_LARGE_SE)}
+        limits = symmetric_limits(field, errors, limit_quantile(field, level, designed=designed))
         limits = {name: first_of(limit, field(name)) for name, limit in limits.items()}
         if not designed:
             return limits
@@ -170,11 +160,30 @@ def _observed_expected(field: Fields) -> dict[str, pl.Expr]:
     low, high = (rate**2 - added).clip(lower_bound=0.0) / end, end / (1 + squares)
     # Then no multiple of the scores may be right. Null without limits, as `more` is.
     factor = when(more).then(residual.sqrt() / rate).when(~more).then(0.0).exp()
-    ends = min_of(low, rate / factor), max_of(high, rate * factor)
-    # Divided by a mean of 0 or nearly 0, or with a wide margin, they overflow.
-    ratios = (value / field("mean_score") for value in (rate, *ends))
+    return _ratios(field, min_of(low, rate / factor), max_of(high, rate * factor))
+
+
+def _ratios(field: Fields, low: pl.Expr, high: pl.Expr) -> dict[str, pl.Expr]:
+    """Divide the observed rate and limits of it by the mean score."""
+    # By one of 0 or nearly 0, or with a wide margin, they overflow.
+    ratios = (value / field("mean_score") for value in (field("observed_rate"), low, high))
     columns = zip(OE_COLUMNS, ratios, strict=True)
     return {name: when(ratio.is_finite()).then(ratio) for name, ratio in columns}
+
+
+def _ratio_by_design(field: Fields, level: float) -> dict[str, pl.Expr]:
+    """Step to `OE_COLUMNS` with limits on the logarithm, by the variance of the design.
+
+    Where that says nothing the observed rate alone is uncertain.
+    """
+    rate, variance = field("observed_rate"), field(RATIO_VARIANCE)
+    known, margin = when(variance.is_not_null()), limit_quantile(field, level, designed=True)
+    margin = margin * variance.sqrt() * field("mean_score") / rate
+    factor = when(variance > 0).then(margin.exp())
+    ends = rate / factor, rate * factor
+    names = "observed_rate_low", "observed_rate_high"
+    limits = (first_of(end, field(name)) for end, name in zip(ends, names, strict=True))
+    return _ratios(field, *(known.then(limit) for limit in limits))
 
 
 _INTERCEPT = "calibration_intercept"
@@ -186,134 +195,30 @@ FIT_COLUMNS = (
     *(SLOPE, SLOPE_SE, f"{SLOPE}_low", f"{SLOPE}_high"),
 )
 EXTREMES = "n_extreme"
-# Groups of so few rows, and all of them if they have few together, are fitted to the rows. Others
-# are if the bins do not show their slope, some rows at a time.
-_FEW, _FEW_TOGETHER, _ROWS_AT_ONCE = 2_000, 1 << 18, 1 << 23
-# The number of rows of a group.
-SIZE = "__fit_size"
 
 
-def logit(clip: float | None = None) -> pl.Expr:
-    """Return the logit of a score; null where it is infinite."""
-    score = pl.col(SCORE).cast(pl.Float64)
-    inside = score if clip is None else score.clip(clip, 1 - clip)
-    return pl.when((inside > 0) & (inside < 1)).then((inside / (1 - inside)).log())
+def fit_steps(level: float, *, designed: bool = False) -> list[Step]:
+    """Steps from `FIT_OF_GROUP` to `FIT_COLUMNS`; ``designed`` with degrees of freedom."""
 
+    def limits(field: Fields) -> dict[str, pl.Expr]:
+        errors = {name: field(f"{name}_se") for name in (_INTERCEPT, SLOPE)}
+        return symmetric_limits(field, errors, limit_quantile(field, level, designed=designed))
 
-def points(rows: Rows, clip: float | None = None) -> pl.LazyFrame:
-    """Return the rows as points of the fits, with their keys; without those that are missing."""
-    weights = *class_weights(pl.col(WEIGHT)), *class_weights(rows.signed_squares)
-    return rows.frame.filter(pl.col(WEIGHT).is_not_null()).select(
-        *rows.keys,
-        logit(clip).alias(VALUE),
-        **{name: each.cast(pl.Float64) for name, each in zip(FIT_WEIGHTS, weights, strict=True)},
-    )
-
-
-class FittedRows(Protocol):
-    """Rows whose logits are fitted, with the keys of the smallest groups."""
-
-    @property
-    def are_held(self) -> bool:
-        """Whether there are `points`; if not, bins have the smallest of the `BIN_WIDTHS`."""
-
-    def bins(self, width: float) -> pl.DataFrame:
-        """Add up all rows in bins, as `binned` does; infinite logits are in bin null."""
-
-    def points(self, groups: pl.DataFrame | None) -> pl.DataFrame:
-        """Return the rows of the smallest groups that have these keys, or all, as `points` does."""
-
-
-class RowsOfPoints(NamedTuple):
-    """Rows that are points already."""
-
-    points_of_rows: pl.LazyFrame
-    keys: list[str]
-    are_held: bool = True
-
-    def bins(self, width: float) -> pl.DataFrame:
-        """Add up all rows."""
-        return collect(binned(self.points_of_rows, self.keys, width))
-
-    def points(self, groups: pl.DataFrame | None) -> pl.DataFrame:
-        """Return some rows or all."""
-        rows = self.points_of_rows
-        if groups is not None:
-            rows = join_on_keys(rows, groups.lazy(), self.keys, how="inner")
-        return collect(rows)
-
-
-def fit_groups(
-    sizes: pl.DataFrame,
-    rows: FittedRows,
-    grouped: Callable[[pl.LazyFrame, pl.LazyFrame], pl.LazyFrame],
-) -> pl.DataFrame:
-    """Fit groups, each of which has a `GROUP` and `SIZE`: its row has `FIT_OF_GROUP`.
-
-    ``grouped`` gives the rows of a table that has the keys of the smallest groups the `GROUP` in
-    the second table, instead of the keys; a row may be in several. Of rows that are not held, no
-    slope is found that is too steep for bins.
-    """
-
-    def of(table: pl.DataFrame, some: pl.DataFrame) -> pl.LazyFrame:
-        return grouped(table.lazy(), some.lazy().select(GROUP))
-
-    are_few = (pl.col(SIZE) <= _FEW) | (pl.col(SIZE).sum() <= _FEW_TOGETHER)
-    few = sizes.filter(are_few & pl.lit(rows.are_held))
-    many = sizes.join(few, on=GROUP, how="anti")
-    smallest, found = None, []
-    for width in BIN_WIDTHS if rows.are_held else BIN_WIDTHS[-1:]:
-        if many.is_empty():
-            break
-        bins = rows.bins(width)
-        added = of(bins, many).group_by(GROUP, BIN).agg(pl.col(MOMENTS).sum()).sort(GROUP, BIN)
-        fit = fitted(points_of_bins(collect(added, reproducible=True), width))
-        shown = pl.col(SLOPE_OF_FIT).abs() <= steepest(width)
-        known = shown.fill_null(value=False) | pl.col(INTERCEPT).is_null()
-        found.append(fit.filter(known))
-        many = many.join(fit.filter(~known), on=GROUP, how="semi")
-        smallest = bins.select(pl.exclude(BIN, *MOMENTS)).unique()
-    left = pl.concat([few, many]) if rows.are_held else few
-    for _, some in left.group_by(pl.col(SIZE).cum_sum() // _ROWS_AT_ONCE):
-        chosen = smallest
-        if smallest is not None:
-            numbers = of(smallest.with_row_index(SIZE), some).select(pl.col(SIZE).unique())
-            chosen = smallest[collect(numbers)[SIZE]]
-        found.append(fitted(collect(of(rows.points(chosen), some), reproducible=True)))
-    return pl.concat(found) if found else fitted(pl.DataFrame(schema=POINT_SCHEMA))
-
-
-def fit_points(rows: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
-    """Fit each group of `points`: its row has the keys and `FIT_OF_GROUP`."""
-    sizes = collect(aggregate(rows.lazy(), keys, {SIZE: pl.len()}).with_row_index(GROUP))
-
-    def grouped(table: pl.LazyFrame, some: pl.LazyFrame) -> pl.LazyFrame:
-        known = sizes.lazy().select(*keys, GROUP).join(some, on=GROUP, how="semi")
-        return join_on_keys(table, known, keys, how="inner").drop(keys)
-
-    found = fit_groups(sizes.select(GROUP, SIZE), RowsOfPoints(rows.lazy(), keys), grouped)
-    return sizes.join(found, on=GROUP, how="left").select(*keys, *FIT_OF_GROUP)
-
-
-def fit_steps(level: float) -> list[Step]:
-    """Steps from `FIT_OF_GROUP` to `FIT_COLUMNS`."""
-    return [_with_errors, partial(_limits, level=level)]
-
-
-def _limits(field: Fields, level: float) -> dict[str, pl.Expr]:
-    errors = {name: field(f"{name}_se") for name in (_INTERCEPT, SLOPE)}
-    return normal_limits(field, errors, level)
+    return [_with_errors, limits]
 
 
 def _with_errors(field: Fields) -> dict[str, pl.Expr]:
     known = when(are_both_classes(field(_POSITIVES), field(_NEGATIVES)))
     exact = is_exact(field(_POSITIVES_SQUARES) + field(_NEGATIVES_SQUARES))
-    intercept, slope = map(field, VARIANCES)
+    errors = [
+        known.then(when(exact & (variance > 0) & variance.is_finite()).then(variance.sqrt()))
+        for variance in map(field, VARIANCES)
+    ]
     return {
         _INTERCEPT: known.then(field(INTERCEPT)),
-        f"{_INTERCEPT}_se": known.then(when(exact & (intercept > 0)).then(intercept.sqrt())),
+        f"{_INTERCEPT}_se": errors[0],
         SLOPE: known.then(field(SLOPE_OF_FIT)),
-        SLOPE_SE: known.then(when(exact & (slope > 0)).then(slope.sqrt())),
+        SLOPE_SE: errors[1],
         SLOPE_INFORMATION: known.then(field(INFORMATION)),
     }
 
@@ -339,6 +244,7 @@ def calibration_summary(
     strategy: Strategy = "uniform",
     clip: float | None = None,
     level: float = 0.95,
+    design: Design | None = None,
 ) -> FrameT:
     """Calibration of each group: in the large, O:E, intercept, slope and errors over bins.
 
@@ -356,6 +262,9 @@ def calibration_summary(
         intercept are then null in groups with a score of exactly 0 or 1, whose logit is infinite.
     level
         Confidence level of the intervals, from 0.001 to 0.9999.
+    design
+        Clusters, a `Survey` or `ReplicateWeights`: see `summary`. All limits, and the standard
+        error of the slope, are then by its variances and Student's t.
 
     Returns
     -------
@@ -376,7 +285,7 @@ def calibration_summary(
         regression does not converge, as the slope if the score separates the classes; the slope
         also where all scores are equal. Their limits and the standard error are null where the
         squares of the weights overflow or underflow, those of the ratio also where the squares of
-        the scores do.
+        the scores do, and all where a design leaves the variance unknown.
 
     Raises
     ------
@@ -419,11 +328,18 @@ def calibration_summary(
     difference at ``r`` is added to ``V(R)``, and the limits reach at least as far as those on the
     logarithm, ``r * exp(+-z * sqrt(V) / r)``, where ``V`` is the variance by the residuals.
 
+    By a design the variances are linearised: those of the differences and ratios of totals, and of
+    the coefficients the sandwich with the totals of sampling units [4]_, or if it is larger the
+    variance above. Of replicate weights each is fitted, which takes as many times the memory.
+    Limits of the ratio ``r`` are on the logarithm. Where the variance is 0, those of the
+    calibration in the large and of the ratio are those of the observed rate.
+
     References
     ----------
     .. [1] Naeini, M. P. et al. (2015), Proceedings of the AAAI Conference 29.
     .. [2] Van Calster, B. et al. (2025), arXiv 2412.10288.
     .. [3] MacKinnon, J. G., White, H. (1985), Journal of Econometrics 29, 305-325.
+    .. [4] Binder, D. A. (1983), International Statistical Review 51, 279-292.
 
     Examples
     --------
@@ -444,15 +360,20 @@ def calibration_summary(
     bins, level = check_bin_options(bins, strategy, level)
     if clip is not None:
         clip = arguments.number("clip", clip, low=LEAST_PROBABILITY, high=0.5)
-    rows: Rows = read_rows(frame, label, score, weight, by, pos_label)
+    survey: GivenDesign = read_design(design)
+    rows: Rows = read_rows(frame, label, score, weight, by, pos_label, survey=survey)
     rows.require_scores("a calibration")
-    errors = _errors(rows, bins, strategy, level)
+    errors = _errors(replace(rows, design=None), bins, strategy, level)
     rows = rows.as_probabilities()
-    of_rows, types = points(rows, clip), rows.frame.select(rows.keys).collect_schema()
-    fit = of_rows.map_batches(partial(fit_points, keys=rows.keys), schema={**types, **FIT_SCHEMA})
+    fit = fit_rows(rows, clip)
     table = join_on_keys(join_on_keys(_sums(rows), fit, rows.keys), errors, rows.keys)
-    terms = partial(_observed_expected_terms, level=level)
-    steps: list[Step] = [*in_the_large_steps(level), terms, _observed_expected, *fit_steps(level)]
+    ratio: list[Step] = [partial(_observed_expected_terms, level=level), _observed_expected]
+    if rows.design is not None:
+        variances = calibration_variances(unit_scores(rows), rows.keys, rows.design)
+        table = join_on_keys(table, variances, rows.keys)
+        ratio = [partial(_ratio_by_design, level=level)]
+    steps: list[Step] = [*in_the_large_steps(level, designed=survey.given), *ratio]
+    steps += fit_steps(level, designed=survey.given)
     return like_input(frame, rows.result(in_columns(table, steps), _COLUMNS))
 
 

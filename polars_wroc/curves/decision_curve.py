@@ -3,34 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import polars as pl
 
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight
+from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.plans.formulas import Columns, Fields, Formula, Step, in_columns, together
-from polars_wroc.plans.queries import FrameT, like_input
-from polars_wroc.ranking.curve import SQUARES, curve_frame, ratio
+from polars_wroc.plans.queries import FrameT, join_on_keys, like_input
+from polars_wroc.ranking.curve import CELLS, SQUARES, curve_frame, ratio
 from polars_wroc.ranking.sorting import NEGATIVES, POSITIVES
 from polars_wroc.stats.proportions import (
     ROUNDING,
     Estimate,
     WeightedCount,
+    credible_correlation,
     difference_limits,
     is_exact,
     limited_rate,
-    normal_limits,
+    symmetric_limits,
 )
+from polars_wroc.stats.variances import design_df, limit_quantile, linear_variances, ratio_influence
 from polars_wroc.thresholds.confusion_matrix import ThresholdMetrics
-from polars_wroc.thresholds.search import cell_counts
+from polars_wroc.thresholds.search import (
+    THRESHOLD,
+    cell_counts,
+    given_thresholds,
+    rate_variance,
+    unit_cells,
+)
 
 _NET, _STANDARDIZED, _ALL = "net_benefit", "standardized_net_benefit", "net_benefit_all"
 _AVOIDED = "interventions_avoided"
 _VARIANCE = "__variance_of_standardized"
+# By a design, of the proportions of both classes that are selected.
+_COVARIANCE = "__design_covariance"
 # The selected of both classes, of which there are proportions.
 _SELECTED = ("tp", "fp")
 Parts: TypeAlias = dict[str, tuple[WeightedCount, WeightedCount]]
@@ -54,6 +65,7 @@ def decision_curve(
     pos_label: object = None,
     prevalence: float | None = None,
     level: float = 0.95,
+    design: Design | None = None,
 ) -> FrameT:
     """Net benefit of selecting the rows with a score of at least each threshold, per group.
 
@@ -69,6 +81,9 @@ def decision_curve(
         Prevalence in the target population, strictly between 0 and 1; None for that of the rows.
     level
         Confidence level of the intervals, from 0.001 to 0.9999.
+    design
+        Clusters, a `Survey` or `ReplicateWeights`: see `summary`. Limits then use its variances
+        and Student's t; those of the shares are as in `threshold_metrics`.
 
     Returns
     -------
@@ -86,7 +101,7 @@ def decision_curve(
         weight. The standardized net benefit is null without positives, ``interventions_avoided``
         at a threshold of 0, and limits where squares of the weights overflow or underflow; those
         of the standardized net benefit also where the rows say nothing about its variance, as
-        where nobody is selected.
+        where nobody is selected; and where a design leaves the variances unknown.
 
     Raises
     ------
@@ -98,8 +113,9 @@ def decision_curve(
     -----
     At the threshold ``t`` a false positive counts ``t / (1 - t)`` times as much as a true positive
     [1]_. The limits combine those of the shares of true and of false positives in all rows [3]_,
-    which are those of `threshold_metrics`; with ``prevalence`` those of the tpr and the fpr. Of the
-    standardized net benefit without ``prevalence`` they are normal, with its linearised variance.
+    which are those of `threshold_metrics`; with ``prevalence`` those of the tpr and the fpr. By a
+    design the covariance of both is linearised as their variances are. Of the standardized net
+    benefit without ``prevalence`` they are normal or Student's, with its linearised variance.
     They are those of one curve, not of a difference between curves; tests of decision curves are
     advised against [2]_.
 
@@ -129,15 +145,19 @@ def decision_curve(
     asked = _PERCENTS if thresholds is None else _checked(thresholds)
     level = arguments.level(level)
     metrics: ThresholdMetrics = ThresholdMetrics(None, prevalence)
-    rows: Rows = read_rows(frame, label, score, weight, by, pos_label).as_probabilities()
+    survey = read_design(design)
+    read = read_rows(frame, label, score, weight, by, pos_label, survey=survey)
+    rows: Rows = read.as_probabilities()
     curve = curve_frame(rows, asked, squares=True)
     chosen = curve.filter(pl.col("threshold").is_in(asked)).sort("threshold")
-    steps: list[Step] = [*metrics.steps, _benefits]
+    if survey.given:
+        keys = [*rows.keys, "threshold"]
+        chosen = join_on_keys(chosen, _design_variances(rows, asked, prevalence), keys)
+    limits = _Limits(level, metrics.prevalence, survey.given)
+    steps: list[Step] = [*metrics.steps, _benefits, limits.of_net_benefit]
     if prevalence is None:
-        steps += [partial(_limits, level=level), _variance]
-        steps.append(partial(_standardized_limits, level=level))
-    else:
-        steps.append(partial(_limits_in_population, level=level, prevalence=prevalence))
+        steps += [] if survey.given else [_variance]
+        steps.append(limits.of_standardized)
     return like_input(frame, rows.result(in_columns(chosen, steps), _COLUMNS))
 
 
@@ -164,43 +184,61 @@ def _benefits(field: Fields) -> dict[str, pl.Expr]:
     }
 
 
-def _shares(field: Fields) -> Parts:
-    """Count the selected of each class, and all other rows."""
-    positives, negatives = cell_counts("tpr", field), cell_counts("fpr", field)
+def _counts(field: Fields, *, of_class: bool) -> Parts:
+    """Count the selected of each class, and all other rows or those of the class."""
+    (tp, fn), (fp, tn) = (cell_counts(rate, field) for rate in ("tpr", "fpr"))
     return {
-        "tp": (positives[0], negatives[0] + negatives[1] + positives[1]),
-        "fp": (negatives[0], positives[0] + positives[1] + negatives[1]),
+        "tp": (tp, fn if of_class else fp + tn + fn),
+        "fp": (fp, tn if of_class else tp + fn + tn),
     }
 
 
-def _rates(field: Fields) -> Parts:
-    """Count the selected of each class, and the others of it."""
-    return {name: cell_counts(rate, field) for name, rate in (("tp", "tpr"), ("fp", "fpr"))}
+@dataclass(frozen=True)
+class _Limits:
+    """Limits at a level: of the rows, or of a population that has the ``prevalence``."""
 
+    level: float
+    prevalence: float | None
+    # With the columns of `_design_variances`.
+    designed: bool
 
-def _estimates(counts: Parts, level: float) -> Formula[list[Estimate]]:
-    """Compute the rates of the selected of both classes, with their limits."""
-    rates = yield from together({name: limited_rate(*counts[name], level) for name in _SELECTED})
-    return [rates[name].estimate for name in _SELECTED]
+    def of_net_benefit(self, field: Fields) -> Formula[Columns]:
+        """Add limits from those of both shares of all rows, or in a population of both rates."""
+        counts, limited = _counts(field, of_class=self.prevalence is not None), {}
+        for name in _SELECTED:
+            design = (field(rate_variance(name)), design_df(field)) if self.designed else None
+            limited[name] = limited_rate(*counts[name], self.level, design=design)
+        rates = yield from together(limited)
+        tp, fp = (rates[name].estimate for name in _SELECTED)
+        gain, loss, divisors = 1.0, _odds(field), {_NET: 1.0}
+        if self.prevalence is not None:
+            gain, loss = self.prevalence, (1 - self.prevalence) * loss
+            divisors[_STANDARDIZED] = self.prevalence
+        related = self._correlation(field, tp.value, fp.value)
+        limits = difference_limits(_times(pl.lit(gain), tp), _times(loss, fp), related)
+        return {
+            f"{name}_{end}": limit / divisor
+            for name, divisor in divisors.items()
+            for end, limit in limits._asdict().items()
+        }
 
+    def _correlation(self, field: Fields, tp: pl.Expr, fp: pl.Expr) -> pl.Expr | None:
+        if self.designed:
+            variances = (field(rate_variance(name)) for name in _SELECTED)
+            return credible_correlation(field(_COVARIANCE), *variances)
+        if self.prevalence is not None:
+            # The classes are two samples.
+            return None
+        related = (tp * fp / ((1 - tp) * (1 - fp))).sqrt()
+        # The shares of one sample: the more there are of one, the fewer there are of the other.
+        return -pl.when(related.is_finite()).then(related).otherwise(0.0)
 
-def _limits(field: Fields, level: float) -> Formula[Columns]:
-    """Add the limits of the net benefit, from those of both shares of all rows."""
-    tp, fp = yield from _estimates(_shares(field), level)
-    related = (tp.value * fp.value / ((1 - tp.value) * (1 - fp.value))).sqrt()
-    # The shares of one sample: the more there are of one, the fewer there are of the other.
-    correlation = -pl.when(related.is_finite()).then(related).otherwise(0.0)
-    limits = difference_limits(tp, _times(_odds(field), fp), correlation)
-    return {f"{_NET}_{end}": limit for end, limit in limits._asdict().items()}
-
-
-def _limits_in_population(field: Fields, level: float, prevalence: float) -> Formula[Columns]:
-    """Add the limits of both net benefits for a given prevalence: the classes are two samples."""
-    tpr, fpr = yield from _estimates(_rates(field), level)
-    lost = _times((1 - prevalence) * _odds(field), fpr)
-    limits = difference_limits(_times(pl.lit(prevalence), tpr), lost)._asdict()
-    columns = {f"{_NET}_{end}": limit for end, limit in limits.items()}
-    return columns | {f"{_STANDARDIZED}_{end}": v / prevalence for end, v in limits.items()}
+    def of_standardized(self, field: Fields) -> dict[str, pl.Expr]:
+        """Add the limits of the standardised net benefit of the rows."""
+        variance = field(_VARIANCE)
+        error = pl.when((variance > 0) & variance.is_finite()).then(variance.sqrt())
+        quantile = limit_quantile(field, self.level, designed=self.designed)
+        return symmetric_limits(field, {_STANDARDIZED: error}, quantile)
 
 
 def _times(factor: pl.Expr, estimate: Estimate) -> Estimate:
@@ -227,5 +265,24 @@ def _variance(field: Fields) -> dict[str, pl.Expr]:
     return {_VARIANCE: pl.when(known).then(variance)}
 
 
-def _standardized_limits(field: Fields, level: float) -> dict[str, pl.Expr]:
-    return normal_limits(field, {_STANDARDIZED: field(_VARIANCE).sqrt()}, level)
+def _design_variances(
+    rows: Rows, thresholds: Sequence[float], prevalence: float | None
+) -> pl.LazyFrame:
+    """Variances by a design, at each threshold, of what the limits rest on."""
+    assert rows.design is not None
+    keys, design = [*rows.keys, THRESHOLD], rows.design
+    units = unit_cells(rows, given_thresholds(thresholds), keys)
+    tp, fp, fn, tn = (pl.col(name) for name in CELLS)
+    of_rows, positives, negatives = tp + fn + fp + tn, tp + fn, fp + tn
+    wholes = (of_rows, of_rows) if prevalence is None else (positives, negatives)
+
+    def influences(*of: pl.Expr) -> list[pl.Expr]:
+        return [ratio_influence(*each, keys, design) for each in zip((tp, fp), of, strict=True)]
+
+    columns = dict(zip(_SELECTED, influences(*wholes), strict=True))
+    gained, lost = influences(positives, positives)
+    columns[_STANDARDIZED] = gained - pl.col(THRESHOLD) / (1 - pl.col(THRESHOLD)) * lost
+    products = {rate_variance(name): (name, name) for name in _SELECTED}
+    products |= {_COVARIANCE: _SELECTED, _VARIANCE: (_STANDARDIZED, _STANDARDIZED)}
+    table = linear_variances(units.with_columns(**columns), keys, design, products)
+    return table.rename({THRESHOLD: "threshold"})

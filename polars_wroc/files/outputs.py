@@ -180,12 +180,15 @@ _partial: set[Path] = set()
 _NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EROFS)
 
 
-def write(path: str | Path, save: Callable[[Path], object]) -> None:
-    """Let ``save`` write a temporary file in the same folder, then move it to the target."""
+def write(path: str | Path, save: Callable[[Path], object], suffix: str | None = None) -> None:
+    """Let ``save`` write a temporary file in the same folder, then move it to the target.
+
+    What is written may depend on the ``suffix``, which is that of the target by default.
+    """
     target = Path(path).resolve()
     remove_abandoned(target.parent)
     try:
-        with temporary(target.parent, target.suffix) as part:
+        with temporary(target.parent, target.suffix if suffix is None else suffix) as part:
             _partial.add(part)
             try:
                 save(part)
@@ -321,12 +324,17 @@ def sink_table(plan: pl.LazyFrame, path: str | Path) -> None:
         write(path, sink)
 
 
-def check_target(path: str | Path, allowed: Sequence[str], sources: Sequence[str] = ()) -> str:
-    """Return the suffix of an output file, if it is one that can be written here."""
+def check_target(
+    path: str | Path,
+    allowed: Sequence[str],
+    sources: Sequence[str] = (),
+    suffix: str | None = None,
+) -> str:
+    """Return the suffix of an output file, or the one given, if it can be written here."""
     if not isinstance(path, str | os.PathLike):
         reject_type("path", "be the name of a file", path)
     check_text("path", os.fspath(path))
-    suffix = Path(path).suffix.lower()
+    suffix = suffix or Path(path).suffix.lower()
     if suffix not in allowed:
         msg = f"`path` must end in one of {', '.join(allowed)}; found {str(path)!r}"
         raise ValueError(msg)

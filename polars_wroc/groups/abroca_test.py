@@ -252,7 +252,8 @@ def abroca_test(
     positives and negatives, and each row its label, score and weight. The null hypothesis is that
     within each class scores and weights have the same distribution in all groups. The p-values
     are not adjusted for the number of groups: with many groups the smallest is often small by
-    chance.
+    chance. Rows are exchanged one by one as independent ones, so that there is no ``design``: for
+    clusters and surveys `group_gaps` tests the AUCs of groups.
 
     All permutations of a LazyFrame are one query, whose memory grows with their number; those of
     a DataFrame are computed in batches, and much faster by the compiled engine (see `Config`). The

@@ -28,6 +28,13 @@ from polars_wroc.groups.references import (
     Reference,
     named_segment,
 )
+from polars_wroc.groups.value_gaps import (
+    IS_VALUE,
+    LOST,
+    detectable_value,
+    value_difference,
+    value_metrics,
+)
 from polars_wroc.inputs.arguments import MARGIN
 from polars_wroc.metrics.paired_tests import ScoreDifference
 from polars_wroc.metrics.score_interval import Sized
@@ -58,11 +65,13 @@ from polars_wroc.stats.difference_tests import (
 from polars_wroc.stats.distributions import (
     picked,
     quantile_to_picked,
+    student_p_value,
     student_quantile,
     student_score,
     upper_quantile,
 )
 from polars_wroc.stats.proportions import (
+    EQUAL_WEIGHTS,
     Estimate,
     Limits,
     Side,
@@ -72,6 +81,7 @@ from polars_wroc.stats.proportions import (
     ratio_limits,
     reported_ratio,
 )
+from polars_wroc.thresholds.registry import GAP_RATES, RATES
 
 # How AUCs are compared: by their score-type intervals, or by Student's t on their logits.
 GapMethod: TypeAlias = Literal["score", "logit-t"]
@@ -90,11 +100,23 @@ class GapTests(NamedTuple):
     rates_alone: bool = False
     # Whether a reference was picked as the best.
     picked: bool = False
+    # The metrics that are compared; None for those of audits.
+    metrics: tuple[str, ...] | None = None
 
     @property
     def on_logits(self) -> bool:
         """Whether AUCs are compared by Student's t on their logits."""
         return self.method != "score" and not self.rates_alone
+
+    @property
+    def rates(self) -> list[str]:
+        """The proportions that are compared."""
+        return [*GAP_RATES] if self.metrics is None else [m for m in self.metrics if m in RATES]
+
+    @property
+    def values(self) -> list[str]:
+        """The metrics that are compared as values with errors on a scale."""
+        return value_metrics(self.metrics or ())
 
     def of(self, references: Iterable[Reference]) -> GapTests:
         """Return the tests of comparisons with these references."""
@@ -170,9 +192,40 @@ def _tested(field: Fields, tests: GapTests, *, of_tables: bool) -> Formula[Colum
     # Binned scores leave the sign of a small gap open.
     size, slack = field("gap").abs(), field("slack")
     certain = size.is_not_null() & ((slack == 0) | (size > slack))
+    if tests.values:
+        is_value = when(field(IS_VALUE).fill_null(value=False))
+        of_value, tested_value = yield from _tested_value(field, tests, groups)
+        limits = {n: is_value.then(of_value[n]).otherwise(each) for n, each in limits.items()}
+        p_value = is_value.then(tested_value).otherwise(p_value)
     # Where there are enough rows.
     p_value = when(field("enough_for_test") & certain).then(p_value)
     return columns | limits | ratios | {"p_value": p_value}
+
+
+def _tested_value(
+    field: Fields, tests: GapTests, groups: pl.Expr | None
+) -> Formula[tuple[dict[str, pl.Expr], pl.Expr]]:
+    """Compare values with errors on a scale: limits, and the p-value where they exclude 0."""
+    difference, tail = value_difference(field, designed=tests.designed), (1 + tests.level) / 2
+    own, both = (
+        (field("df_own"), field("df")) if tests.designed else map(_freedom, map(field, LOST))
+    )
+    wide = (
+        student_quantile(tail, both)
+        if groups is None
+        else quantile_to_picked(tests.level, groups, both)
+    )
+    alone, wide = yield [student_quantile(tail, own), wide]
+    quantile, p_value = yield from difference.tested()
+    if not tests.designed:
+        p_value = student_p_value(quantile, both)
+    shown, gap = difference.one.limits(alone), difference.limits(wide)
+    return dict(zip(LIMITS, (*shown, *gap), strict=True)), p_value
+
+
+def _freedom(lost: pl.Expr) -> pl.Expr:
+    """Degrees of freedom of weighted rows; of equal weights so many that they do not matter."""
+    return 1 / lost.clip(lower_bound=EQUAL_WEIGHTS)
 
 
 def p_value_of_picked(field: Fields) -> Columns:
@@ -311,6 +364,17 @@ def _verdicts(field: Fields, tests: GapTests) -> Formula[Columns]:
     sides = yield from together({side: limited(side, quantiles[side], field) for side in SIDES})
     difference = gap_difference(field, designed=tests.designed)
     low, high = difference.combined(*(Limits(*side[1:]) for side in sides.values()))
+    if tests.values:
+        is_value = when(field(IS_VALUE).fill_null(value=False))
+        df = field("df_of_verdict") if tests.designed else _freedom(field(LOST[1]))
+        error = error_of_a_test(field, tests)
+        one_sided, two_sided = (student_score(upper_quantile(e), df) for e in (error, error / 2))
+        limits = value_difference(field, designed=tests.designed).limits(one_sided)
+        low, high = (
+            is_value.then(limits.low).otherwise(low),
+            is_value.then(limits.high).otherwise(high),
+        )
+        found = is_value.then(detectable_value(field, two_sided)).otherwise(found)
     enough, slack, margin = field("enough_for_test"), field("slack"), tests.margin
     alike = enough & (low - slack > -margin) & (high + slack < margin)
     smallest = when(enough & field("gap").is_not_null()).then(field("share") * found + slack)

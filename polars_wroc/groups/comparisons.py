@@ -27,14 +27,14 @@ from polars_wroc.inputs.rows import (
     polars_frame,
 )
 from polars_wroc.metrics.auc_variance import Moments, Units, Variance
-from polars_wroc.metrics.registry import CURVE_METRICS, ROC_AUC
+from polars_wroc.metrics.registry import CURVE_METRICS, LOSSES, ROC_AUC
 from polars_wroc.metrics.score_interval import score_sizes
 from polars_wroc.plans.formulas import Columns, Fields, Formula, Step, Values
 from polars_wroc.plans.queries import aggregate, join_on_keys, over
 from polars_wroc.ranking.placements import RowCurve, walked_one_minus_auc
 from polars_wroc.stats.difference_tests import AucEstimate
 from polars_wroc.stats.proportions import Side
-from polars_wroc.thresholds.registry import GAP_RATES, RATES
+from polars_wroc.thresholds.registry import GAP_RATES, RATES, THRESHOLD_METRICS
 from polars_wroc.thresholds.search import ROWS_REJECTED, ROWS_SELECTED
 
 
@@ -236,6 +236,14 @@ def with_bin_slack(sums: pl.LazyFrame, rows: Rows) -> pl.LazyFrame:
 GAP_METRICS: dict[str, Metric] = {ROC_AUC.column: ROC_AUC, **GAP_RATES}
 
 
+# Those and others whose gaps are measured on request.
+COMPARABLE: dict[str, Metric] = {
+    **GAP_METRICS,
+    **THRESHOLD_METRICS,
+    **{name: CURVE_METRICS[name] for name in LOSSES},
+}
+
+
 def sample_sizes(metric: str) -> list[pl.Expr]:
     """Count the rows that a rate is based on, or the rows of each class for an AUC."""
     columns = ["n_pos", "n_neg", ROWS_SELECTED, ROWS_REJECTED]
@@ -247,7 +255,7 @@ def sample_sizes(metric: str) -> list[pl.Expr]:
         "selected": selected,
         "rejected": rejected,
     }
-    return [counts[size] for size in GAP_METRICS[metric].sample_sizes]
+    return [counts[size] for size in COMPARABLE[metric].sample_sizes]
 
 
 def large_enough(metric: str, least: int) -> pl.Expr:
@@ -338,6 +346,14 @@ CALIBRATION: dict[str, ComparedMetric] = {
     )
 }
 
+SMD = ComparedMetric(
+    name="standardized_mean_difference",
+    label="standardized mean difference",
+    definition="Mean score less that of the reference, in standard deviations of all scores.",
+    better=None,
+    family="scores",
+)
+
 Kind = Literal["difference", "ratio", "area"]
 
 
@@ -404,10 +420,17 @@ METRICS: dict[str, Metric] = {
         CURVE_METRICS["average_precision"],
         RATES["accuracy"],
         IMPACT,
+        SMD,
         *CALIBRATION.values(),
         *FAIRNESS.values(),
     )
 }
+_SELECTION_RATE = "selection_rate"
+# What compares decisions, whatever the label.
+UNLABELED = (
+    *(_SELECTION_RATE, IMPACT.name, SMD.name),
+    *(name for name, metric in FAIRNESS.items() if metric.compares == (_SELECTION_RATE,)),
+)
 
 
 def score_name(frame: object, score: IntoColumns | None) -> str | None:
@@ -429,7 +452,7 @@ def comparison_table(
     held = rows.collect_schema().names()
     models = pl.col(MODEL) if MODEL in groups.model_keys else pl.lit(score, pl.String)
     known = {name: pl.col(name) for name in COMPARISON_SCHEMA if name in held} | {MODEL: models}
-    metric = pl.col("metric").cast(pl.Enum(list(METRICS)))
+    metric = pl.col("metric").cast(pl.Enum(list(METRICS | COMPARABLE)))
     return rows.sort(PLACE, metric, maintain_order=True).select(
         *(
             known.get(name, pl.lit(None)).cast(dtype).alias(name)

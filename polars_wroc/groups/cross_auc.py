@@ -9,8 +9,10 @@ from math import prod
 
 import polars as pl
 
+from polars_wroc.groups.references import SurveyGaps, correlation, other_name
 from polars_wroc.inputs.arguments import Limit
 from polars_wroc.inputs.columns import WEIGHT, IntoColumn, IntoWeight
+from polars_wroc.inputs.designs import Design, SampleDesign, read_design
 from polars_wroc.inputs.frames import read_rows, require_groups
 from polars_wroc.inputs.rows import (
     GROUP,
@@ -22,6 +24,7 @@ from polars_wroc.inputs.rows import (
     with_numbers,
 )
 from polars_wroc.metrics.auc_interval import Interval, Method
+from polars_wroc.metrics.auc_variance import AUC_INFLUENCE, auc_influences
 from polars_wroc.metrics.summary import summarise, summary_of, summary_walked
 from polars_wroc.plans.config import run
 from polars_wroc.plans.formulas import Fields, in_columns
@@ -35,6 +38,7 @@ from polars_wroc.ranking.placements import (
 )
 from polars_wroc.ranking.sorting import NEGATIVES, POSITIVES, by_descending_score
 from polars_wroc.stats.proportions import Estimate, difference_limits
+from polars_wroc.stats.variances import unit_totals
 
 _LIMITS = ("auc", "auc_low", "auc_high")
 CROSS_COLUMNS = (
@@ -53,6 +57,9 @@ _POSITIVE, _NEGATIVE = "positive_", "negative_"
 _OF_POSITIVES, _OF_NEGATIVES = "__positives_of", "__negatives_of"
 _PAIR = [_OF_POSITIVES, _OF_NEGATIVES]
 _MOST_PAIRS = 250_000
+_AUC = "auc"
+# Of a pair of groups and that with exchanged roles, by a design.
+_CORRELATION = "__correlation"
 
 
 def cross_auc(
@@ -65,6 +72,7 @@ def cross_auc(
     pos_label: object = None,
     level: float = 0.95,
     method: Method = "score",
+    design: Design | None = None,
     max_pairs: int = _MOST_PAIRS,
 ) -> FrameT:
     """Weighted AUC of the positives of each group against the negatives of each group.
@@ -73,7 +81,7 @@ def cross_auc(
     ----------
     frame
         DataFrame or LazyFrame; a LazyFrame is not collected.
-    label, score, weight, pos_label, level, method
+    label, score, weight, pos_label, level, method, design
         As for `summary`.
     by
         The groups: one or several columns or expressions.
@@ -107,6 +115,9 @@ def cross_auc(
     the compiled engine (see `Config`) by one or two nanoseconds for each of them, and memory with
     the rows and pairs of groups only.
 
+    By a ``design`` the limits of gaps allow for the covariance of both AUCs, whose rows may be in
+    the same sampling units; memory then grows with the number of units times that of pairs.
+
     References
     ----------
     .. [1] Kallus, N., Zhou, A. (2019), Advances in Neural Information Processing Systems 32.
@@ -130,9 +141,10 @@ def cross_auc(
     └────────────┴────────────┴──────┘
     """
     require_groups(by)
-    interval = Interval(level, method)
+    survey = read_design(design)
+    interval = Interval.by_design(level, method, survey)
     read = read_source(frame)
-    rows: Rows = read_rows(read, label, score, weight, by, pos_label)
+    rows: Rows = read_rows(read, label, score, weight, by, pos_label, survey=survey)
     key_names: dict[str, str] = {
         f"{side}{key}": f"{side}{rows.name_of(key)}"
         for side in (_POSITIVE, _NEGATIVE)
@@ -158,7 +170,11 @@ def _table(rows: Rows, *, eager: bool, interval: Interval, within_limit: pl.Expr
         sums = summary_walked(sums_of_pairs(numbered_rows, *_PAIR), pair_keys, interval)
         measured = summary_of(sums, interval)
     else:
-        measured = summarise(_pairs(rows, names), interval)
+        pairs = _pairs(rows, names)
+        measured = summarise(pairs, interval)
+        if rows.design is not None:
+            correlations = _correlations(pairs, rows.design)
+            measured = join_on_keys(measured, correlations, pair_keys)
     gaps = _with_gaps(_complete(measured, rows, names), rows.model_keys)
     table = gaps.sort(pair_keys, maintain_order=True)
     for side, number in zip((_POSITIVE, _NEGATIVE), _PAIR, strict=True):
@@ -194,6 +210,22 @@ def _pairs(rows: Rows, names: pl.LazyFrame) -> Rows:
     )
 
 
+def _correlations(pairs: Rows, design: SampleDesign) -> pl.LazyFrame:
+    """Compute the correlation of the AUC of each pair with that of exchanged roles."""
+    signed = pairs.observations.signed_weight
+    placed = add_placements(by_descending_score(pairs), pairs.keys, signed)
+    own = auc_influences(placed, pairs).cache()
+    influences = AUC_INFLUENCE, other_name(AUC_INFLUENCE)
+    exchanged = dict(zip((*_PAIR, AUC_INFLUENCE), (*reversed(_PAIR), influences[1]), strict=True))
+    both = pl.concat([own, own.rename(exchanged)], how="diagonal")
+    # A unit without rows of one of them has no influence on it.
+    sums = {name: pl.col(name).sum() for name in influences}
+    units = unit_totals(both, pairs.keys, sums)
+    survey = SurveyGaps(pairs.keys, design, None, None)
+    variances = survey.variances(units, {_AUC: AUC_INFLUENCE})
+    return variances.select(*pairs.keys, correlation(_AUC, pl.col).alias(_CORRELATION))
+
+
 def _complete(measured: pl.LazyFrame, rows: Rows, names: pl.LazyFrame) -> pl.LazyFrame:
     """Add a row for each pair of groups without rows."""
     positives, negatives = (names.select(pl.col(GROUP).alias(number)) for number in _PAIR)
@@ -221,7 +253,8 @@ def _with_gaps(table: pl.LazyFrame, models: Sequence[str]) -> pl.LazyFrame:
     both = join_on_keys(table, exchanged, [*_PAIR, *models])
     own = Estimate(*(pl.col(name) for name in _LIMITS))
     other = Estimate(*(pl.col(f"__{name}") for name in _LIMITS))
-    limits = difference_limits(own, other)
+    designed = _CORRELATION in table.collect_schema()
+    limits = difference_limits(own, other, pl.col(_CORRELATION) if designed else None)
     if_two_groups = pl.when(pl.col(_OF_POSITIVES) != pl.col(_OF_NEGATIVES))
     return both.with_columns(
         *(pl.col(f"auc{end}").alias(f"xauc{end}") for end in ("", "_se", "_low", "_high")),

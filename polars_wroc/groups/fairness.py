@@ -10,11 +10,7 @@ import polars as pl
 
 from polars_wroc.groups.abroca_test import distances_to_rest
 from polars_wroc.groups.categories import Grouping, Intersections, read_attributes
-from polars_wroc.groups.comparisons import (
-    FAIRNESS,
-    comparison_table,
-    score_name,
-)
+from polars_wroc.groups.comparisons import FAIRNESS, comparison_table, score_name
 from polars_wroc.groups.fairness_rows import fairness_rows
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import AUDIT_KEYS, IntoColumn, IntoWeight
@@ -36,6 +32,7 @@ from polars_wroc.plans.queries import (
     like_input,
 )
 from polars_wroc.thresholds.confusion_matrix import ThresholdMetrics
+from polars_wroc.thresholds.registry import AUDIT_RATES
 from polars_wroc.thresholds.rules import Threshold, read_threshold
 from polars_wroc.thresholds.search import cells_of_groups, common_threshold
 
@@ -267,7 +264,7 @@ def fairness(
     given = source, label, score, weight, attributes, pos_label
     rows: Rows = read_rows(*given, survey=survey, selected=selected, called="attributes")
     divisions = read_attributes(rows, intersections)
-    metrics = ThresholdMetrics(level, designed=survey.given)
+    metrics = ThresholdMetrics(level, designed=survey.given, shown=tuple(AUDIT_RATES))
     interval = Interval(level, "score", designed=survey.given).for_rows(rows)
 
     def table(rows: Rows, *, eager: bool) -> pl.LazyFrame:

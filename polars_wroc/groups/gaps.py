@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
 
 from polars_wroc.groups.categories import CategoryReference, Grouping
 from polars_wroc.groups.comparison_tests import SIDES, GapTests, judged, tested
 from polars_wroc.groups.comparisons import (
+    COMPARABLE,
     OF_GROUP,
     OF_REFERENCE,
     OWN_WEIGHTS,
@@ -34,18 +35,26 @@ from polars_wroc.groups.references import (
     REPEATED,
     SHARE,
     SLACK,
+    Overall,
     Reference,
     SurveyGaps,
     correlation,
     other_name,
     own_df,
 )
+from polars_wroc.groups.value_gaps import (
+    value_columns,
+    value_row,
+    with_both_sides,
+    with_value_covariances,
+)
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import AUDIT_KEYS
 from polars_wroc.inputs.metric import Metric
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.metrics.auc_variance import auc_influences, units_of
-from polars_wroc.metrics.registry import ROC_AUC
+from polars_wroc.metrics.mean_losses import LOSS_SUMS, LossesOfRows
+from polars_wroc.metrics.registry import LOSSES, ROC_AUC
 from polars_wroc.metrics.score_interval import SKEWNESS
 from polars_wroc.plans.config import run
 from polars_wroc.plans.formulas import (
@@ -66,8 +75,8 @@ from polars_wroc.ranking.placements import add_placements, row_curve, walked_cla
 from polars_wroc.ranking.sorting import by_descending_score
 from polars_wroc.stats.difference_tests import auc_difference_test
 from polars_wroc.stats.proportions import Side, WeightedCount, rate_side
-from polars_wroc.stats.variances import DESIGN_DF, design_df, design_effect
-from polars_wroc.thresholds.registry import GAP_RATES
+from polars_wroc.stats.variances import DESIGN_DF, design_df, design_effect, unit_sums
+from polars_wroc.thresholds.registry import RATES
 from polars_wroc.thresholds.search import (
     cell_counts,
     cells_added_up,
@@ -112,6 +121,7 @@ def added_up(parts: Sequence[Measured]) -> Measured:
             survey,
             influences=stacked([each.influences for each in surveys]),
             cells=stacked([each.cells for each in surveys]),
+            losses=stacked([each.losses for each in surveys]),
         )
     return Measured(pl.concat(sums), stacked(cells), survey)
 
@@ -124,16 +134,30 @@ _COUNTS = tuple(
 
 
 def with_references(
-    measured: Measured, keys: Sequence[str], reference: Reference, *, at_once: bool = False
+    measured: Measured,
+    keys: Sequence[str],
+    reference: Reference,
+    *,
+    values: Sequence[str] = (),
+    at_once: bool = False,
 ) -> pl.LazyFrame:
-    """Add to the sums and cells of segments those of what they are compared with."""
+    """Add to the sums and cells of segments those of what they are compared with.
+
+    ``values`` are metrics that have errors on a scale.
+    """
     sums, cells, survey = measured
+    held = [name for name in LOSS_SUMS if name in sums.collect_schema()]
     table = in_columns(in_columns(sums, reference.choosing), reference.steps, at_once=at_once)
     if survey is not None:
         table = survey.with_variances(table, reference)
+        if values:
+            table = with_value_covariances(table, survey, reference)
     if cells is not None:
         others = {other_name(name): reference.cell(pl.col(name)) for name in CELL_SUMS}
         table = join_on_keys(table, cells, keys).with_columns(**others)
+        held += CELL_SUMS
+    if values:
+        table = with_both_sides(table, held, reference)
     return reference.with_pairs(table)
 
 
@@ -155,8 +179,8 @@ def compare(table: FrameT, keys: Sequence[str], reference: Reference, tests: Gap
     if not tests.rates_alone:
         aucs = in_columns(table, [partial(auc_sides, designed=tests.designed)])
         rows.append(aucs.select(**shared, **_auc_row(reference, tests)))
-    if has_rates:
-        of_rates = {rate: _rate_row(rate, reference, tests) for rate in GAP_RATES}
+    if has_rates and tests.rates:
+        of_rates = {rate: _rate_row(rate, reference, tests) for rate in tests.rates}
         # Of all rates in one step, which takes less time to plan than one of each.
         wide = table.with_columns(
             each.alias(f"__{rate}_{name}")
@@ -169,6 +193,17 @@ def compare(table: FrameT, keys: Sequence[str], reference: Reference, tests: Gap
             for rate, row in of_rates.items()
         ]
         rows.append(in_columns(pl.concat(counts), [partial(_rates, designed=tests.designed)]))
+    if tests.values:
+        values = partial(
+            value_columns, metrics=tests.values, reference=reference, designed=tests.designed
+        )
+        wide = in_columns(table, [values])
+        if isinstance(reference, Overall):
+            # The gaps of two groups are no shares of one difference, as those of rates are.
+            shared |= dict.fromkeys((PAIR, REPEATED), pl.lit(value=False))
+        for name in tests.values:
+            of_metric = _shared(name, COMPARABLE[name], reference, tests)
+            rows.append(wide.select(**(shared | of_metric | value_row(name))))
     both = pl.concat(rows, how="diagonal")
     return tested(both, reference.partition_keys, tests, of_tables=True)
 
@@ -193,7 +228,8 @@ def _shared(name: str, metric: Metric, reference: Reference, tests: GapTests) ->
     }
     if tests.designed:
         df = AUC_DF if name == _AUC else DESIGN_DF
-        row |= {"correlation": correlation(name, pl.col), "df": design_df(pl.col, df)}
+        related = pl.lit(0.0) if name in tests.values else correlation(name, pl.col)
+        row |= {"correlation": related, "df": design_df(pl.col, df)}
         row["df_own"] = design_df(pl.col, own_df(df))
         # The fewer, where there is an AUC.
         row["df_of_verdict"] = first_of(design_df(pl.col, AUC_DF), design_df(pl.col))
@@ -251,7 +287,7 @@ def _logit_test(level: float, picked_from: pl.Expr | None) -> dict[str, pl.Expr]
 
 
 def _rate_row(rate: str, reference: Reference, tests: GapTests) -> dict[str, pl.Expr]:
-    row = _shared(rate, GAP_RATES[rate], reference, tests)
+    row = _shared(rate, RATES[rate], reference, tests)
     row["skew"] = pl.lit(0.0)
     for side, name in NAMES_OF_SIDES.items():
         sums = [s for each in cell_counts(rate, pl.col, name) for s in vars(each).values()]
@@ -259,7 +295,7 @@ def _rate_row(rate: str, reference: Reference, tests: GapTests) -> dict[str, pl.
         if tests.designed:
             row[f"variance_{side}"] = pl.col(rate_variance(name(rate)))
     weights = (
-        pl.sum_horizontal(pl.col(name(cell)) for cell in GAP_RATES[rate].cells)
+        pl.sum_horizontal(pl.col(name(cell)) for cell in RATES[rate].cells)
         for name in NAMES_OF_SIDES.values()
     )
     share = reference.share_of_group(*weights)
@@ -300,13 +336,31 @@ def gap_rows(
     compared = []
     for some, reference in references:
         of_some = measured._replace(sums=sums.filter(some))
-        table = with_references(of_some, keys, reference, at_once=at_once)
-        compared.append(
-            compare(collect(table), keys, reference, tests).lazy()
-            if at_once
-            else compare(table, keys, reference, tests)
-        )
+        table = with_references(of_some, keys, reference, values=tests.values, at_once=at_once)
+        step = partial(compare, keys=keys, reference=reference, tests=tests)
+        compared.append(_few_rows(table, step, tests, at_once=at_once))
     return pl.concat(compared)
+
+
+def _few_rows(
+    table: pl.LazyFrame,
+    step: Callable[[Any], Any],
+    tests: GapTests,
+    *,
+    at_once: bool,
+) -> pl.LazyFrame:
+    """Compute the few rows of segments by a step, which takes a DataFrame or LazyFrame.
+
+    That of metrics with errors on a scale takes long to plan: it is done when the plan runs.
+    """
+    if at_once:
+        result: pl.LazyFrame = step(collect(table)).lazy()
+        return result
+    if tests.values:
+        schema = step(pl.DataFrame(schema=table.collect_schema())).schema
+        return table.map_batches(step, schema=schema)
+    planned: pl.LazyFrame = step(table)
+    return planned
 
 
 @dataclass(frozen=True)
@@ -356,12 +410,43 @@ class GroupGaps:
                 if thresholds is not None:
                     of_units = division.named(unit_cells(rows, thresholds, rows.keys))
                 influences = division.named(auc_influences(placed, rows))
-                survey = SurveyGaps([*AUDIT_KEYS, *others], rows.design, influences, of_units)
+                keys = [*AUDIT_KEYS, *others]
+                survey = SurveyGaps(
+                    keys,
+                    rows.design,
+                    influences,
+                    of_units,
+                    self.tests.rates,
+                    losses=self._units(division),
+                )
             aggregates = self.auc_sums.sums(row_curve()) | rows.class_counts()
-            sums = rows.aggregate(placed, aggregates)
+            sums = self._with_losses(rows.aggregate(placed, aggregates), rows)
             return Measured(_named_once(sums, rows, division, others), cells, survey)
 
         return added_up([measured(division) for division in self.divisions])
+
+    @property
+    def _losses(self) -> bool:
+        """Whether mean losses are compared."""
+        return any(name in LOSSES for name in self.tests.values)
+
+    def _with_losses(self, sums: pl.LazyFrame, rows: Rows) -> pl.LazyFrame:
+        """Add the sums of losses, if they are compared."""
+        if not self._losses:
+            return sums
+        of_rows = LossesOfRows.of(replace(rows, compiled=None))
+        added = rows.aggregate(of_rows.rows.frame, of_rows.sums())
+        return join_on_keys(sums, added, rows.keys)
+
+    def _units(self, division: Grouping) -> pl.LazyFrame | None:
+        """Add up the losses of sampling units, if they are compared."""
+        design = self.rows.design
+        if design is None or not self._losses:
+            return None
+        rows = self.rows.regrouped(division.keys)
+        of_rows = LossesOfRows.of(rows)
+        units = unit_sums(of_rows.rows.frame, rows.keys, of_rows.of_units, design)
+        return division.named(units)
 
     def _walked(self) -> Measured:
         """Sum each segment, and compute its cells at its threshold, by the compiled engine."""
@@ -378,6 +463,7 @@ class GroupGaps:
             walked = compiled.walk(rows.group_keys).sums
             columns = self.auc_sums.walk_sums() | walked_class_counts()
             sums = walked.select(*rows.keys, **columns).lazy().with_columns(keys)
+            sums = self._with_losses(sums, rows)
             if smallest is not None:
                 added = rows.aggregate(smallest, cells_added_up()).with_columns(keys)
                 cells = division.named(added)
@@ -404,9 +490,8 @@ class GroupGaps:
         tests = self.tests.of(reference for _, reference in references)
         of_marked = measured._replace(sums=marked)
         rows = gap_rows(of_marked, self.keys, references, tests, at_once=at_once)
-        if at_once:
-            return judged(collect(rows), self.partition_keys, tests).lazy()
-        return judged(rows, self.partition_keys, tests)
+        step = partial(judged, partition_keys=self.partition_keys, tests=tests)
+        return _few_rows(rows, step, tests, at_once=at_once)
 
 
 def _named_once(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import get_args
 
 from polars_wroc.groups.categories import Intersections, read_attributes, read_category_reference
 from polars_wroc.groups.comparison_tests import GapMethod, GapTests
-from polars_wroc.groups.comparisons import comparison_table, score_name
+from polars_wroc.groups.comparisons import COMPARABLE, comparison_table, score_name
 from polars_wroc.groups.gaps import GroupGaps, check_margin
 from polars_wroc.groups.references import KINDS
 from polars_wroc.groups.within_strata import WITHIN_COLUMNS, GapsWithinStrata, check_within
@@ -17,8 +18,10 @@ from polars_wroc.inputs.decisions import score_or_decisions
 from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.frames import read_rows, read_rows_within, require_groups
 from polars_wroc.inputs.rows import IntoColumns, Rows, read_source
+from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.plans.queries import FrameT, is_eager, like_input
 from polars_wroc.stats.difference_tests import Adjust, check_options
+from polars_wroc.thresholds.registry import THRESHOLD_METRICS
 from polars_wroc.thresholds.rules import Threshold, read_threshold
 from polars_wroc.thresholds.search import common_threshold
 
@@ -33,6 +36,7 @@ def group_gaps(
     reference: object = "rest",
     threshold: Threshold | None = None,
     selected: IntoColumn | None = None,
+    metrics: Sequence[str] | None = None,
     within: IntoColumns | None = None,
     weight: IntoWeight | None = None,
     pos_label: object = None,
@@ -74,6 +78,11 @@ def group_gaps(
         Instead of ``threshold``: a Boolean column or expression, the decision that was recorded,
         which rates are then computed from; AUCs come from the score. Rows where it is null are
         missing.
+    metrics
+        Names of the metrics that are compared instead of those below: ``"auc"``; of a score that is
+        a probability ``"brier_score"`` and ``"log_loss"``; and with ``threshold`` or ``selected``
+        any of `threshold_metrics`. The ``margin`` is then in units of each metric. ``method`` must
+        be ``"score"``, and ``within`` None.
     level
         Confidence level of the intervals, from 0.001 to 0.9999.
     method
@@ -200,6 +209,13 @@ def group_gaps(
     AUC. The limits of an average rate are Wilson's for the effective size that its variance
     implies, and p-values of rates too belong to the level at which the interval just excludes 0.
 
+    Other ``metrics`` have the limits of `threshold_metrics`; those of the Brier score are on the
+    logit, of the log loss on the logarithm, from the variance of the losses. Gaps combine both
+    intervals [2]_, with the covariance where ``"overall"`` includes the group or units of a design
+    have rows of both, and Student's t; p-values belong to the level at which the interval just
+    excludes 0, and the detectable gap is that of a test with the errors of both values. With
+    ``"overall"`` two groups are two tests of such a metric.
+
     References
     ----------
     .. [1] DeLong, E. R. et al. (1988), Biometrics 44, 837-845.
@@ -235,7 +251,14 @@ def group_gaps(
     level = check_options(level, adjust)
     require_groups(attributes, called="attributes")
     choice = read_threshold(threshold, selected)
+    asked = None if metrics is None else _read_metrics(metrics)
     survey = read_design(design)
+    if asked is not None:
+        _check_metrics(asked, has_score=score is not None, has_decisions=choice is not None)
+        if within is not None or method != "score":
+            other = "`within`" if within is not None else f"`method` {method!r}"
+            msg = f"`metrics` must be None with {other}; found {list(asked)}"
+            raise ValueError(msg)
     source = read_source(frame)
     name = score_name(source, score)
     score = score_or_decisions(source, score, selected)
@@ -244,7 +267,7 @@ def group_gaps(
     if within is None:
         rows: Rows = read_rows(*given, survey=survey, selected=selected, called="attributes")
     else:
-        survey.require_none("with `within`")
+        survey.require_none("with `within`: give one of them")
         check_within(reference, method)
         rows, by_strata = read_rows_within(*given, within, selected)
     groups = rows.regrouped([key for key in rows.group_keys if key not in by_strata])
@@ -264,7 +287,8 @@ def group_gaps(
         method,
         margin=check_margin(margin),
         designed=survey.given,
-        rates_alone=name is None,
+        rates_alone=name is None or (asked is not None and ROC_AUC.column not in asked),
+        metrics=asked,
     )
     compared = GroupGaps(groups, divisions, references, thresholds, tests, is_eager(frame))
     more: tuple[str, ...] = ()
@@ -273,3 +297,24 @@ def group_gaps(
     else:
         table = compared.table()
     return like_input(frame, comparison_table(table, groups, name, more))
+
+
+def _read_metrics(metrics: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(metrics, str) or not isinstance(metrics, Sequence) or not metrics:
+        arguments.reject_type("metrics", "be None or a sequence of names of metrics", metrics)
+    for name in metrics:
+        if name not in COMPARABLE:
+            hint = arguments.did_you_mean(name, COMPARABLE)
+            msg = f"`metrics` must be out of {', '.join(COMPARABLE)}; found {name!r}{hint}"
+            raise ValueError(msg)
+    return tuple(dict.fromkeys(metrics))
+
+
+def _check_metrics(metrics: Sequence[str], *, has_score: bool, has_decisions: bool) -> None:
+    """Raise for a metric without what it is computed from."""
+    for name in metrics:
+        of_decisions = name in THRESHOLD_METRICS
+        if not (has_decisions if of_decisions else has_score):
+            needed = "a `threshold` or `selected`" if of_decisions else "a `score`"
+            msg = f"`metrics` must come with {needed} for {name}; found neither"
+            raise ValueError(msg if of_decisions else msg.replace("neither", "none"))

@@ -67,7 +67,7 @@ from polars_wroc.inputs.decisions import (
 )
 from polars_wroc.inputs.designs import Design, SampleDesign, read_design
 from polars_wroc.inputs.frames import require_groups
-from polars_wroc.inputs.rows import IntoColumns, read_source
+from polars_wroc.inputs.rows import IntoColumns, Rows, read_source
 from polars_wroc.plans.formulas import (
     Columns,
     Fields,
@@ -111,8 +111,8 @@ from polars_wroc.thresholds.search import (
     cell_counts,
     common_threshold,
     confusion_at,
+    metric_variances,
     rate_variance,
-    rate_variances,
     unit_cells,
 )
 
@@ -183,7 +183,7 @@ class ImpactRatios:
         if units is None:
             return in_columns(table, [self._described])
         assert units.cells is not None
-        variances = rate_variances(units.cells, keys, units.design, [_RATE])
+        variances = metric_variances(units.cells, keys, units.design, [_RATE])
         rates = in_columns(join_on_keys(table, variances, keys), [self._described])
         return rates.drop(rate_variance(_RATE), DESIGN_DF)
 
@@ -490,8 +490,20 @@ def impact_ratios(
     impact = ImpactRatios(categories, *options, at_once=is_eager(frame))
     if limit == "median":
         rows.require_scores("threshold='median'")
-    choice = max_selection_rate(0.5) if limit == "median" else limit
-    thresholds = common_threshold(rows, RECORDED if choice is None else choice)
+    thresholds = _thresholds(rows, limit)
     of_units = None if rows.design is None else unit_cells(rows, thresholds, rows.keys)
     table = impact.table(confusion_at(rows, thresholds), of_units, rows.design)
     return like_input(frame, comparison_table(table, rows, score_name(source, score)))
+
+
+def decided(rows: Rows, threshold: DecisionThreshold | None) -> pl.LazyFrame:
+    """Count the rows without a decision and those that are selected, and their share; by score."""
+    cells = confusion_at(rows.regrouped([]), _thresholds(rows, threshold))
+    share = (pl.col("tp") + pl.col("fp")) / pl.sum_horizontal(CELLS)
+    return cells.select(missing=ROWS_MISSING, selected=ROWS_SELECTED, share=share)
+
+
+def _thresholds(rows: Rows, threshold: DecisionThreshold | None) -> pl.LazyFrame:
+    """Return the threshold of each score, which recorded decisions reach with `RECORDED`."""
+    choice = max_selection_rate(0.5) if threshold == "median" else threshold
+    return common_threshold(rows, RECORDED if choice is None else choice)

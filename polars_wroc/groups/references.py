@@ -26,15 +26,7 @@ from polars_wroc.inputs.columns import AUDIT_KEYS, CLUSTER, MISSING, STRATUM
 from polars_wroc.inputs.designs import Replicates, SampleDesign
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.metrics.auc_variance import AUC_INFLUENCE, Units, units_of
-from polars_wroc.plans.formulas import (
-    Columns,
-    Fields,
-    Formula,
-    Step,
-    first_of,
-    kept,
-    when,
-)
+from polars_wroc.plans.formulas import Columns, Fields, Formula, Step, first_of, kept, when
 from polars_wroc.plans.queries import (
     FrameT,
     aggregate,
@@ -338,6 +330,8 @@ class SurveyGaps:
     influences: pl.LazyFrame | None
     cells: pl.LazyFrame | None
     rates: Collection[str] = tuple(GAP_RATES)
+    # The losses of units, if there are gaps of their means.
+    losses: pl.LazyFrame | None = None
     # Whether the rest is computed at once, so that the same rows give the same bits each time.
     at_once: bool = False
 
@@ -358,14 +352,14 @@ class SurveyGaps:
             present = () if isinstance(self.design, Replicates) else PRESENT_CLASSES
             values = [AUC_INFLUENCE]
             both = self.with_reference(self.influences, table, within, weights, values, present)
-            added.append(self._variances(both, {_AUC: AUC_INFLUENCE}))
-            added += [*self._df(both, present, AUC_DF), *self._df(both, [PRESENT], DESIGN_DF)]
+            added.append(self.variances(both, {_AUC: AUC_INFLUENCE}))
+            added += self._df(both, present, AUC_DF)
+            if self.cells is None:
+                added += self._df(both, [PRESENT], DESIGN_DF)
         if self.cells is not None:
             weights, within = reference.row_weights(), reference.partition_keys
             both = self.with_reference(self.cells, table, within, weights, CELLS, ())
-            added.append(self._rate_variances(both))
-            if self.influences is None:
-                added += self._df(both, [PRESENT], DESIGN_DF)
+            added += [self._rate_variances(both), *self._df(both, [PRESENT], DESIGN_DF)]
         for columns in added:
             table = join_on_keys(table, columns, self.keys)
         return table
@@ -383,7 +377,7 @@ class SurveyGaps:
             for rate in self.rates
         }
         influences = both.with_columns(**columns).rename(renamed)
-        return self._variances(influences, {rate: rate_influence(rate) for rate in self.rates})
+        return self.variances(influences, {rate: rate_influence(rate) for rate in self.rates})
 
     def with_reference(
         self,
@@ -393,10 +387,13 @@ class SurveyGaps:
         weights: UnitWeights,
         values: Sequence[str],
         present: Sequence[str],
+        *,
+        of_either: bool = True,
     ) -> pl.LazyFrame:
         """Return values of each group and of its reference in all units with rows of either.
 
-        ``present`` are columns that say whether a unit has rows of a kind.
+        ``present`` are columns that say whether a unit has rows of a kind. Unless ``of_either``,
+        there are also the units with rows of other groups only.
         """
         keys, unit = self.keys, [STRATUM, CLUSTER]
         named = (weight.alias(name) for weight, name in zip(weights, _WEIGHTS, strict=True))
@@ -430,10 +427,11 @@ class SurveyGaps:
         for kind in kinds:
             others[other_name(kind)] = pl.col(f"{kind}{_ALL}") - left_out * pl.col(kind)
         either = pl.any_horizontal(pl.col(PRESENT, other_name(PRESENT)) > 0)
+        either = either if of_either else pl.lit(value=True)
         ordered = both.with_columns(**others).filter(either).sort([*keys, *unit])
         return collect(ordered, reproducible=True).lazy() if self.at_once else ordered
 
-    def _variances(self, influences: pl.LazyFrame, metrics: dict[str, str]) -> pl.LazyFrame:
+    def variances(self, influences: pl.LazyFrame, metrics: dict[str, str]) -> pl.LazyFrame:
         """Return the variances of metrics, each named with the influence on it."""
         products: dict[str, tuple[str, str]] = {}
         for metric, value in metrics.items():

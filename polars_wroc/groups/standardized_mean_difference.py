@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from operator import add
 from typing import Literal, TypeAlias, get_args
 
@@ -20,14 +20,15 @@ from polars_wroc.groups.categories import (
 )
 from polars_wroc.groups.comparisons import FEW
 from polars_wroc.groups.impact_ratios import MIN_SHARE
-from polars_wroc.groups.references import IS_REFERENCE, other_name
+from polars_wroc.groups.references import IS_REFERENCE, SurveyGaps, UnitWeights, other_name
 from polars_wroc.inputs import arguments
-from polars_wroc.inputs.columns import SCORE, WEIGHT, IntoWeight
+from polars_wroc.inputs.columns import CLUSTER, SCORE, STRATUM, WEIGHT, Frequency, IntoWeight
 from polars_wroc.inputs.decisions import Unknown
+from polars_wroc.inputs.designs import Design, Replicates, SampleDesign, read_design
 from polars_wroc.inputs.frames import read_rows, require_groups
 from polars_wroc.inputs.rows import IntoColumns, Rows, polars_frame
 from polars_wroc.plans.formulas import Columns, Fields, Formula, in_columns
-from polars_wroc.plans.queries import FrameT, join_on_keys, like_input
+from polars_wroc.plans.queries import FrameT, aggregate, join_on_keys, like_input, over
 from polars_wroc.stats.distributions import student_p_value, student_quantile
 from polars_wroc.stats.moments import (
     Moments,
@@ -37,7 +38,16 @@ from polars_wroc.stats.moments import (
     moments_of_rows,
     others,
 )
-from polars_wroc.stats.proportions import TOLERANCE, is_exact
+from polars_wroc.stats.proportions import ROUNDING, TOLERANCE, is_exact
+from polars_wroc.stats.variances import (
+    DESIGN_DF,
+    PRESENT,
+    design_df,
+    linear_variances,
+    of_full_weights,
+    unit_sums,
+    unit_totals,
+)
 
 Denominator: TypeAlias = Literal["overall", "pooled", "reference"]
 
@@ -64,6 +74,10 @@ _OTHER = other_name(_OWN)
 _BEHIND = {"overall": (_ALL,), "pooled": (_OWN, _OTHER), "reference": (_OTHER,)}
 # With fewer effective rows in a group there are no limits.
 FEWEST_ROWS = 25
+# Of a sampling unit: sums of weights, of weighted deviations from the mean of all rows and of their
+# squares, and of squared weights; its influence on the standardized difference.
+_SUMS = ("__zeroth", "__first", "__second", "__squared")
+_CENTRE, _INFLUENCE, _VARIANCE = "__centre_of_all", "__smd_influence", "__smd_variance"
 
 
 @dataclass(frozen=True)
@@ -73,6 +87,8 @@ class SmdTable:
     categories: Categories
     denominator: Denominator
     level: float
+    # Whether weights are numbers of rows.
+    counted: bool = False
 
     def table(self, rows: Rows) -> pl.LazyFrame:
         """Compare the mean score of each category with that of its reference."""
@@ -84,12 +100,18 @@ class SmdTable:
         compared = self._with_reference(self._with_rest(self.categories.marked(weighed)))
         models = self.categories.models
         compared = join_on_keys(compared, _named(_ALL, cells, models), models)
-        return self.categories.ordered(in_columns(compared, [self._compared]), SMD_COLUMNS)
+        if rows.design is not None:
+            # It is used twice but computed once.
+            compared = compared.cache()
+            variances = self._variances(rows, compared, rows.design)
+            compared = join_on_keys(compared, variances, self.categories.keys)
+        shown = partial(self._compared, designed=rows.design is not None)
+        return self.categories.ordered(in_columns(compared, [shown]), SMD_COLUMNS)
 
     def _cells(self, rows: Rows) -> pl.LazyFrame:
         """Return the moments of all keys crossed."""
         weight = pl.col(WEIGHT).cast(pl.Float64).abs()
-        squared = rows.signed_squares.abs()
+        squared = weight if self.counted else weight**2
         score = pl.col(SCORE).cast(pl.Float64)
         added = {"n": rows.count_where(weight.is_not_null())}
         return moments_of_rows(rows.frame, rows.keys, _OWN, score, weight, squared, added)
@@ -115,24 +137,88 @@ class SmdTable:
             for column, own in columns.items()
         )
 
-    def _compared(self, field: Fields) -> Formula[Columns]:
-        """Compute what is shown of each category."""
-        samples = {name: moments(name, field) for name in (_OWN, _OTHER, _ALL)}
-        own, other = samples[_OWN], samples[_OTHER]
+    def _standardized(self, samples: Mapping[str, Moments]) -> Formula[tuple[pl.Expr, pl.Expr]]:
+        """Compute the square of the denominator, and the standardized difference."""
         variances = [samples[name].variance for name in _BEHIND[self.denominator]]
         square = reduce(add, variances) / len(variances)
         (square,) = yield [pl.when((square > 0) & square.is_finite()).then(square)]
-        difference, smd = yield [
-            own.centre - other.centre,
-            _finite((own.centre - other.centre) / square.sqrt()),
-        ]
+        difference = samples[_OWN].centre - samples[_OTHER].centre
+        (smd,) = yield [_finite(difference / square.sqrt())]
+        return square, smd
+
+    def _variances(self, rows: Rows, table: pl.LazyFrame, design: SampleDesign) -> pl.LazyFrame:
+        """Compute the variance of each standardized difference by the design."""
+        keys, within = self.categories.keys, self.categories.partition_keys
+        models, centre = self.categories.models, moments(_ALL, pl.col).centre.first()
+        centred = join_on_keys(rows.frame, aggregate(table, models, {_CENTRE: centre}), models)
+        deviation = pl.col(SCORE).cast(pl.Float64) - pl.col(_CENTRE)
+
+        def sums(signed: pl.Expr) -> dict[str, pl.Expr]:
+            weight = signed.cast(pl.Float64).abs()
+            squared = weight if self.counted else weight**2
+            values = weight, weight * deviation, weight * deviation**2, squared
+            return {name: value.sum() for name, value in zip(_SUMS, values, strict=True)}
+
+        cells = unit_sums(centred, rows.keys, sums, design)
+        members = self.categories.members(cells, [STRATUM, CLUSTER, *_SUMS])
+        units = unit_totals(members, keys, {name: pl.col(name).sum() for name in _SUMS}).cache()
+        of_all = unit_totals(units, within, {_of_all(name): pl.col(name).sum() for name in _SUMS})
+        is_named = pl.when(self.categories.reference.is_named)
+        given = is_named.then(IS_REFERENCE).otherwise(~pl.col(UNKNOWN)).cast(pl.Float64)
+        weights = UnitWeights(given, is_named.then(0.0).otherwise(1.0), pl.lit(1.0))
+        both = SurveyGaps(keys, design, None, None).with_reference(
+            units, table, within, weights, _SUMS, (), of_either=False
+        )
+        both = join_on_keys(both, of_all, [*within, STRATUM, CLUSTER])
+        influences = in_columns(both, [partial(self._influence, design=design)])
+        present = () if isinstance(design, Replicates) else (PRESENT, other_name(PRESENT))
+        products = {_VARIANCE: (_INFLUENCE, _INFLUENCE)}
+        variances = linear_variances(influences, keys, design, products, present)
+        return variances.select(*keys, _VARIANCE, DESIGN_DF)
+
+    def _influence(self, field: Fields, design: SampleDesign) -> Formula[Columns]:
+        """Compute the influence of each sampling unit; of a replicate, how far it is off."""
+        keys, replicated = self.categories.keys, isinstance(design, Replicates)
+        names: dict[str, Callable[[str], str]] = {_OWN: str, _OTHER: other_name, _ALL: _of_all}
+        units = {one: [field(name(each)) for each in _SUMS] for one, name in names.items()}
+        samples: dict[str, Moments] = {}
+        for name, sums in units.items():
+            weight, first, second, squared = (
+                sums if replicated else (yield [over(each.sum(), keys) for each in sums])
+            )
+            mean = first / weight
+            samples[name] = Moments(weight, mean, second - mean * first, (squared,))
+        square, smd = yield from self._standardized(samples)
+        if replicated:
+            return {_INFLUENCE: smd - of_full_weights(smd, keys)}
+        influence, behind = pl.lit(0.0), _BEHIND[self.denominator]
+        for name, sign in ((_OWN, 1), (_OTHER, -1), (_ALL, 0)):
+            (weight, first, second, _), whole = units[name], samples[name]
+            mean, variance = whole.centre, whole.squares / whole.weight
+            of_mean = (first - mean * weight) / square.sqrt()
+            of_variance = second - 2 * mean * first + (mean**2 - variance) * weight
+            slope = smd / (2 * square * len(behind)) if name in behind else 0.0
+            influence += (sign * of_mean - slope * of_variance) / whole.weight
+        return {_INFLUENCE: influence}
+
+    def _compared(self, field: Fields, *, designed: bool) -> Formula[Columns]:
+        """Compute what is shown of each category."""
+        samples = {name: moments(name, field) for name in (_OWN, _OTHER, _ALL)}
+        own, other = samples[_OWN], samples[_OTHER]
+        difference = own.centre - other.centre
+        square, smd = yield from self._standardized(samples)
         parts, h2 = self._errors(samples, smd, square)
         *parts, of_own, of_other = yield [*parts, *h2]
         # Satterthwaite's degrees of freedom.
         total, h2 = reduce(add, parts), [of_own, of_other]
         groups = zip(parts, h2, strict=False)
         inverse = reduce(add, ((part / total) ** 2 * each / (1 - each) for part, each in groups))
-        se, df = yield [total.sqrt(), (1 / inverse).clip(lower_bound=1.0)]
+        df = (1 / inverse).clip(lower_bound=1.0)
+        if designed:
+            # Of units whose influences differ by rounding only nothing is known.
+            total = field(_VARIANCE)
+            total, df = pl.when(total > ROUNDING**2).then(total), design_df(field)
+        se, df = yield [total.sqrt(), df]
         known, is_known = pl.when(~field(UNKNOWN)), ~field(UNKNOWN) & ~field(IS_REFERENCE)
         few = pl.max_horizontal(h2) * FEWEST_ROWS > 1 + TOLERANCE
         noted = pl.when(is_known & few).then(pl.lit(f"{FEW}{FEWEST_ROWS} rows"))
@@ -213,6 +299,10 @@ def _named(name: str, parts: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
     return whole.select(*keys, **moments(_OWN, pl.col).columns(name))
 
 
+def _of_all(name: str) -> str:
+    return f"{name}_of_all_rows"
+
+
 def _finite(value: pl.Expr) -> pl.Expr:
     return pl.when(value.is_finite()).then(value)
 
@@ -229,6 +319,7 @@ def standardized_mean_difference(
     min_share: float = MIN_SHARE,
     weight: IntoWeight | None = None,
     level: float = 0.95,
+    design: Design | None = None,
 ) -> FrameT:
     """Standardized mean differences: how much lower or higher the scores of each category are.
 
@@ -256,6 +347,9 @@ def standardized_mean_difference(
         ``"reference"``, that of the reference.
     level
         Confidence level of the intervals, from 0.001 to 0.9999.
+    design
+        Clusters, a `Survey` or `ReplicateWeights`: see `summary`. Limits and the test then rest on
+        the totals of the influences of sampling units, or on the replicates.
 
     Returns
     -------
@@ -297,7 +391,10 @@ def standardized_mean_difference(
     error is linearised: it adds up the squared influences of rows on both means and on the
     denominator, in each of both groups divided by ``1 - h2``, where ``1 / h2`` is its effective
     number of rows. Limits and the test use Student's t with Satterthwaite's degrees of freedom
-    [3]_, as Welch's test does.
+    [3]_, as Welch's test does. By a ``design`` the variance is that of the totals of sampling
+    units, without these factors, and Student's t has the degrees of freedom of the design: those of
+    the category or of its reference, whichever has rows in fewer units. There are no limits where
+    that variance is 0 or unknown, as by a lonely unit or a replicate without the category.
 
     Skewed scores, and weights that go with the score, are not solved: limits are too narrow where
     groups are small. In simulations with 25 effective rows and more, limits of 95 % covered 0.92 to
@@ -331,7 +428,8 @@ def standardized_mean_difference(
     require_groups(attributes, called="attributes")
     # Counts have no rows without a label.
     table = polars_frame(frame)
-    rows = read_rows(table, None, score, weight, attributes, None, called="attributes")
+    survey, given = read_design(design), (table, None, score, weight, attributes, None)
+    rows = read_rows(*given, survey=survey, called="attributes")
     asked = unknown, intersections, reference, REST, min_share
-    smd = SmdTable(read_categories(rows, *asked), denominator, level)
+    smd = SmdTable(read_categories(rows, *asked), denominator, level, isinstance(weight, Frequency))
     return like_input(frame, smd.table(rows))

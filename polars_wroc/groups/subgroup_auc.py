@@ -12,6 +12,7 @@ from polars_wroc.groups.abroca_test import MOST_GROUPS, distances_to_rest
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import Limit
 from polars_wroc.inputs.columns import WEIGHT, IntoColumn, IntoWeight
+from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.frames import read_rows, require_groups
 from polars_wroc.inputs.rows import IntoColumns, Rows, read_source
 from polars_wroc.metrics.auc_interval import Interval, Method
@@ -44,6 +45,7 @@ def subgroup_auc(
     power: float = _POWER,
     level: float = 0.95,
     method: Method = "score",
+    design: Design | None = None,
     max_groups: int = MOST_GROUPS,
 ) -> FrameT:
     """Weighted AUCs of each group, within it and against its complement, and the ABROCA.
@@ -52,7 +54,7 @@ def subgroup_auc(
     ----------
     frame
         DataFrame or LazyFrame; a LazyFrame is not collected.
-    label, score, weight, pos_label, level, method
+    label, score, weight, pos_label, level, method, design
         As for `summary`.
     by
         The groups: one or several columns or expressions.
@@ -115,9 +117,10 @@ def subgroup_auc(
     require_groups(by)
     power = arguments.number("power", power, finite=True)
     within_limit = Limit("max_groups", max_groups, "groups").holds(pl.len())
-    interval = Interval(level, method)
+    survey = read_design(design)
+    interval = Interval.by_design(level, method, survey)
     read = read_source(frame)
-    rows: Rows = read_rows(read, label, score, weight, by, pos_label)
+    rows: Rows = read_rows(read, label, score, weight, by, pos_label, survey=survey)
     table = partial(_table, interval=interval, power=power, within_limit=within_limit)
     scored = rows.across_groups(read, [rows.group_keys], table)
     return like_input(frame, rows.result(scored, SUBGROUP_COLUMNS))

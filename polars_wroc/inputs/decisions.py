@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
 from typing import Any, Literal, TypeAlias, get_args
@@ -14,7 +14,7 @@ from polars_wroc.inputs import arguments, columns
 from polars_wroc.inputs.arguments import reject_type, shown
 from polars_wroc.inputs.columns import SELECTED, IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import GivenDesign
-from polars_wroc.inputs.expressions import boolean_column
+from polars_wroc.inputs.expressions import boolean_column, named_columns
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import IntoColumns, Rows, RowSource, read_source
 
@@ -155,24 +155,43 @@ def seems_unknown(category: str) -> bool:
 def unknown_keys(unknown: Unknown, rows: Rows) -> dict[str, pl.Expr]:
     """Say of each key of the rows but the model whether its value is unknown."""
     schema = rows.frame.collect_schema()
+    keys = {key: (pl.col(key), schema[key], rows.name_of(key)) for key in rows.group_keys}
+    return _are_unknown(unknown, keys)
+
+
+def known_attributes(unknown: Unknown, attributes: IntoColumns, frame: pl.LazyFrame) -> list[Any]:
+    """Return the attributes without the values that are listed as unknown."""
+    named = named_columns("attributes", attributes, frame)
+    schema = frame.select(**named).collect_schema()
+    given = {name: (column, schema[name], name) for name, column in named.items()}
+    are_unknown = _are_unknown(unknown, given)
+    if isinstance(unknown, str):
+        return [column.alias(name) for name, column in named.items()]
+    return [pl.when(~are_unknown[name]).then(column).alias(name) for name, column in named.items()]
+
+
+def _are_unknown(
+    unknown: Unknown, keys: Mapping[str, tuple[pl.Expr, pl.DataType, str]]
+) -> dict[str, pl.Expr]:
+    """Say of each key, with its column, type and name in messages, whether it is unknown."""
+    found = {key: column.is_null() for key, (column, _, _) in keys.items()}
     if isinstance(unknown, str):
         if unknown not in ("exclude", "keep"):
             msg = f"`unknown` must be 'exclude', 'keep' or a list of values; found {unknown!r}"
             raise ValueError(msg)
-        keep = unknown == "keep"
-        return {k: pl.lit(value=False) if keep else pl.col(k).is_null() for k in rows.group_keys}
+        return dict.fromkeys(keys, pl.lit(value=False)) if unknown == "keep" else found
     if not isinstance(unknown, Sequence):
         reject_type("unknown", "be 'exclude', 'keep' or a list of values", unknown)
-    found = {key: pl.col(key).is_null() for key in rows.group_keys}
     for value in unknown:
         if value is None:
             continue
-        held = {key: columns.exact(value, schema[key]) for key in rows.group_keys}
+        held = {key: columns.exact(value, dtype) for key, (_, dtype, _) in keys.items()}
         if all(each is None for each in held.values()):
-            types = ", ".join(f"{rows.name_of(key)!r} ({schema[key]})" for key in held)
+            types = ", ".join(f"{name!r} ({dtype})" for _, dtype, name in keys.values())
             msg = f"`unknown` must hold possible values of {types}; found {shown(value)}"
             raise ValueError(msg)
         for key, each in held.items():
             if each is not None:
-                found[key] |= (pl.col(key) == columns.literal(each)).fill_null(value=False)
+                is_value = keys[key][0] == columns.literal(each)
+                found[key] |= is_value.fill_null(value=False)
     return found

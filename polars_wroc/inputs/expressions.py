@@ -27,7 +27,7 @@ from polars_wroc.inputs.columns import (
     shown_as,
     valid_weights,
 )
-from polars_wroc.inputs.designs import FPC, GivenDesign, Replicates, ReplicateWeights
+from polars_wroc.inputs.designs import FPC, GivenDesign, Replicates, ReplicateWeights, Survey
 from polars_wroc.inputs.rows import IntoColumns
 from polars_wroc.plans.formulas import as_struct
 from polars_wroc.plans.queries import of_type, require_at_collect
@@ -105,6 +105,9 @@ def require_one(argument: str, names: Sequence[str]) -> None:
 
 def cluster_column(value: IntoColumn) -> pl.Expr:
     """Read the cluster of an expression: a column of any type but Object."""
+    if isinstance(value, Survey | ReplicateWeights):
+        rule = "be a column of clusters here; `summary` and `partial_auc_summary` take any design"
+        reject_type("design", rule, value)
 
     def check(column: pl.Expr, dtype: pl.DataType) -> pl.Expr:
         refuse_objects("design", shown_as(column), dtype)
@@ -245,7 +248,8 @@ def boolean_column(argument: str, value: IntoColumn, frame: pl.LazyFrame) -> Typ
     """Check that an argument is one Boolean column of a frame."""
     typed = typed_column(argument, as_column(argument, value), frame)
     if typed.dtype not in (pl.Boolean, pl.Null):
-        msg = f"`{argument}` must be Boolean; found {typed}"
+        how = ": compare it, as in pl.col(...) == 'yes'" if typed.dtype == pl.String else ""
+        msg = f"`{argument}` must be Boolean; found {typed}{how}"
         raise TypeError(msg)
     return typed._replace(column=typed.column.cast(pl.Boolean))
 

@@ -422,7 +422,8 @@ def _numbered(columns: _Columns) -> _Columns:
         if typed is not None:
             missing |= typed.column.is_null()
     # Missing rows come last, so that they change no number. Equal rows may be exchanged.
-    ordered = columns.frame.sort(missing, pl.all(), maintain_order=False)
+    rows = columns.frame.drop(CLUSTER, strict=False)
+    ordered = rows.sort(missing, pl.all(), maintain_order=False)
     return columns._replace(frame=ordered.with_row_index(CLUSTER))
 
 

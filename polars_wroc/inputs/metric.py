@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 # Which values of a segment are worse for its members.
 Worse: TypeAlias = Literal["lower", "higher", "either"]
 # Metrics whose tests share the error.
-Family: TypeAlias = Literal["gaps", "impact", "calibration", "fairness"]
+Family: TypeAlias = Literal["gaps", "impact", "scores", "calibration", "fairness"]
 SampleSize: TypeAlias = Literal["positives", "negatives", "rows", "selected", "rejected"]
 
 

@@ -14,6 +14,7 @@ import polars as pl
 
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import CLUSTER, COUNTED, ROW_COUNT
+from polars_wroc.inputs.designs import GivenDesign
 from polars_wroc.inputs.rows import CLASSES, Rows
 from polars_wroc.metrics import registry
 from polars_wroc.metrics.auc_variance import AUC_VARIANCE, Variance, VarianceEstimate, units_of
@@ -29,16 +30,7 @@ from polars_wroc.metrics.score_interval import (
     sums_in_range,
     tpr_sizes,
 )
-from polars_wroc.plans.formulas import (
-    Columns,
-    Fields,
-    Formula,
-    Step,
-    any_of,
-    max_of,
-    min_of,
-    when,
-)
+from polars_wroc.plans.formulas import Columns, Fields, Formula, Step, any_of, max_of, min_of, when
 from polars_wroc.ranking.curve import Range
 from polars_wroc.ranking.placements import Placements, RowCurve, walked_one_minus_auc
 from polars_wroc.stats.distributions import normal_quantile, student_quantile
@@ -94,6 +86,12 @@ class Interval:
             msg = f"`method` must {rule}; found {self.method!r}"
             raise ValueError(msg)
         arguments.option("method", self.method, get_args(Method if self.fallback else AreaMethod))
+
+    @classmethod
+    def by_design(cls, level: float, method: Method, design: GivenDesign) -> Interval:
+        """Return the interval of a whole AUC by a design, or of independent rows."""
+        designed = design.more_than_clusters
+        return cls(level, method, clustered=design.given and not designed, designed=designed)
 
     def for_rows(self, rows: Rows) -> Interval:
         """Return the interval of these rows, of which one may stand for several."""

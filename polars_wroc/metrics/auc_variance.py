@@ -15,14 +15,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import polars as pl
 
-from polars_wroc.inputs.columns import (
-    CLUSTER,
-    ROW_COUNT,
-    ROW_CUBES,
-    ROW_SQUARES,
-    SCORE,
-    STRATUM,
-)
+from polars_wroc.inputs.columns import CLUSTER, ROW_COUNT, ROW_CUBES, ROW_SQUARES, SCORE, STRATUM
 from polars_wroc.inputs.designs import Replicates, SampleDesign
 from polars_wroc.inputs.rows import CLASSES, Rows, class_weights
 from polars_wroc.plans.formulas import (

@@ -15,17 +15,8 @@ import polars as pl
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.rows import CLASSES
 from polars_wroc.metrics.auc_variance import Units, Variance
-from polars_wroc.metrics.score_interval import SKEWNESS, Sized, lower_limit, score_sizes
-from polars_wroc.plans.formulas import (
-    Columns,
-    Fields,
-    Formula,
-    Step,
-    max_of,
-    min_of,
-    together,
-    when,
-)
+from polars_wroc.metrics.score_interval import SKEWNESS, Sized, score_sizes
+from polars_wroc.plans.formulas import Columns, Fields, Formula, Step, min_of, together, when
 from polars_wroc.ranking.placements import Placements
 from polars_wroc.stats.difference_tests import contrast
 from polars_wroc.stats.distributions import (
@@ -35,15 +26,13 @@ from polars_wroc.stats.distributions import (
     two_sided_p_value,
 )
 from polars_wroc.stats.proportions import TOLERANCE, Limits, credible_correlation, margin
+from polars_wroc.stats.transformed import Transformed
 from polars_wroc.stats.variances import design_df, design_effect
 
 # Ten steps give all digits of nearly all differences, the others those of the rest.
 _STEPS = 16
 # Lower bounds of scales and of distances: the search divides by them, and needs a change of sign.
 _LEAST_SCALE, _LEAST = 1e-100, 1e-300
-# The least ``auc * (1 - auc)`` that the search starts from, times the inverse size if that is
-# below 1.
-_LEAST_VARIANCE = 0.01
 
 
 @dataclass(frozen=True)
@@ -54,8 +43,8 @@ class ScoreDifference:
     ``correlation`` the values are independent. With ``df`` p-values are those of Student's t.
     """
 
-    one: Sized
-    other: Sized
+    one: Sized | Transformed
+    other: Sized | Transformed
     difference: pl.Expr
     scales: tuple[pl.Expr, pl.Expr]
     correlation: pl.Expr | None = None
@@ -78,27 +67,17 @@ class ScoreDifference:
         A place u of the search is the quantile ``start * u / (1 - u)``, from 0 to infinity. The
         excess of a place is by how much the distances from the limits there exceed the difference.
         """
-        difference, skewness = self.difference.abs(), (self.one.skewness, self.other.skewness)
-        # The values as seen from those limits that are between them, as lower limits.
-        values: list[pl.Expr] = []
-        for each, seen in (
-            (self.one, when(self.difference > 0)),
-            (self.other, when(self.difference < 0)),
-        ):
-            values += [
-                seen.then(each.value).otherwise(each.complement),
-                seen.then(each.complement).otherwise(each.value),
-                seen.then(each.size_low).otherwise(each.size_high),
-            ]
-        values += [scale.clip(lower_bound=_LEAST_SCALE) for scale in self.scales]
-        *parts, one_scale, other_scale = yield values
-        legs, scales = (parts[:3], parts[3:]), (one_scale, other_scale)
+        difference = self.difference.abs()
+        # The limits that are between both values.
+        facing = self.one.one_limit(self.difference > 0), self.other.one_limit(self.difference < 0)
+        scales = [scale.clip(lower_bound=_LEAST_SCALE) for scale in self.scales]
+        *parts, one_scale, other_scale = yield [*facing[0], *facing[1], *scales]
+        first = len(facing[0])
+        legs = type(facing[0])(*parts[:first]), type(facing[1])(*parts[first:])
+        scales = [one_scale, other_scale]
         # Start with the quantile that Wald's intervals would give.
-        spreads, furthest = [], []
-        for (value, complement, size), scale in zip(legs, scales, strict=True):
-            least = _LEAST_VARIANCE * size.clip(upper_bound=1.0)
-            spreads.append(scale * (size * max_of(value * complement, least)).sqrt())
-            furthest.append(scale * value)
+        spreads = [scale * leg.spread for leg, scale in zip(legs, scales, strict=True)]
+        furthest = [scale * leg.furthest for leg, scale in zip(legs, scales, strict=True)]
         # Where no limit reaches so far, the search ends at an infinite quantile.
         beyond = (self._margin(*furthest) - difference).clip(lower_bound=_LEAST)
         start, at_near, at_far, near, far, place = yield [
@@ -108,10 +87,10 @@ class ScoreDifference:
             *(pl.lit(place) for place in (0.0, 1.0, 0.5)),
         ]
         for _ in range(_STEPS):
-            quantile, distances = start * place / (1 - place), []
-            for (value, complement, size), scale, skew in zip(legs, scales, skewness, strict=True):
-                distance = value - lower_limit(value, complement, size, quantile, skew)
-                distances.append(scale * distance.clip(lower_bound=0.0))
+            quantile = start * place / (1 - place)
+            distances = [
+                scale * leg.distance(quantile) for leg, scale in zip(legs, scales, strict=True)
+            ]
             (excess,) = yield [self._margin(*(yield distances)) - difference]
             # Replace one end of the interval by the place; the other one is kept or was replaced.
             same = when((excess < 0) == (at_near < 0))

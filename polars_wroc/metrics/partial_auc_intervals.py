@@ -434,7 +434,7 @@ def _influences(
         return unit_influences(placed, rows.keys, {AUC_INFLUENCE: area.placements(pl.col)})
     table, _ = _areas(replicated(rows, design), area)
     value = _BOUNDS[0]
-    of_replicates = of_replicated(table, rows.keys, value, design)
+    of_replicates = of_replicated(table, rows.keys, [value], design)
     part = pl.col(value) / area.width
     difference = part - of_full_weights(part, rows.keys)
     return of_replicates.select(*rows.keys, STRATUM, CLUSTER, difference.alias(AUC_INFLUENCE))

@@ -99,22 +99,37 @@ def equal_error_rate(curve: Curve) -> pl.Expr:
     return curve.if_both_classes(let(parts, crossing).min())
 
 
+def _squared_errors(score: pl.Expr, precision: pl.Expr) -> tuple[pl.Expr, pl.Expr]:  # noqa: ARG001
+    return (1 - score).pow(2), score.pow(2)
+
+
+def _surprises(score: pl.Expr, precision: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
+    inside = score.clip(precision, 1 - precision)
+    return -inside.log(), -(-inside).log1p()
+
+
+# Losses of a positive and of a negative with a score, by the name of their mean.
+LOSSES: dict[str, Callable[[pl.Expr, pl.Expr], tuple[pl.Expr, pl.Expr]]] = {
+    "brier_score": _squared_errors,
+    "log_loss": _surprises,
+}
+
+
 def brier_score(curve: Curve) -> pl.Expr:
     """Mean squared difference between the score and the outcome."""
-    assert curve.score is not None
-    return _mean_loss(curve, positive=(1 - curve.score).pow(2), negative=curve.score.pow(2))
+    return _mean_loss(curve, "brier_score")
 
 
 def log_loss(curve: Curve) -> pl.Expr:
     """Mean negative logarithm of the predicted probability of the outcome."""
+    return _mean_loss(curve, "log_loss")
+
+
+def _mean_loss(curve: Curve, name: str) -> pl.Expr:
+    """Weighted mean of the losses of positives and negatives at each score."""
     assert curve.score is not None
     assert curve.precision is not None
-    score = curve.score.clip(curve.precision, 1 - curve.precision)
-    return _mean_loss(curve, positive=-score.log(), negative=-(-score).log1p())
-
-
-def _mean_loss(curve: Curve, *, positive: pl.Expr, negative: pl.Expr) -> pl.Expr:
-    """Weighted mean of the losses of positives and negatives at each score."""
+    positive, negative = LOSSES[name](curve.score, curve.precision)
     loss = (curve.dp * positive + curve.dn * negative).sum()
     weight = curve.positives + curve.negatives
     return pl.when(is_divisor(weight)).then(loss / weight)

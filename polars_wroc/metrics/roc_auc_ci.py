@@ -48,7 +48,8 @@ def roc_auc_ci(
         ``"newcombe"``.
     design
         Column name or expression of each row's cluster, such as its patient or household: only
-        rows of different clusters are assumed independent. Null is a cluster too.
+        rows of different clusters are assumed independent. Null is a cluster too. `summary` and
+        `partial_auc_summary` also take a `Survey` or `ReplicateWeights`.
 
     Returns
     -------

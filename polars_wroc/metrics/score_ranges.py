@@ -23,14 +23,7 @@ from polars_wroc.counts.score_sums import (
     score_bin,
 )
 from polars_wroc.inputs import arguments
-from polars_wroc.inputs.columns import (
-    OUTSIDE,
-    RANGE,
-    ROW_SQUARES,
-    SCORE,
-    WEIGHT,
-    ZERO_LABEL,
-)
+from polars_wroc.inputs.columns import OUTSIDE, RANGE, ROW_SQUARES, SCORE, WEIGHT, ZERO_LABEL
 from polars_wroc.inputs.frames import frames_alike, read_rows
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.metrics.registry import SUMMARY_METRICS

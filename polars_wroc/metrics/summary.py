@@ -139,8 +139,9 @@ def summary(
     ----------
     frame
         DataFrame or LazyFrame, or a list of such that are parts of one, in each of which the
-        expressions are computed. A LazyFrame is not collected. Of more rows than fit into memory,
-        see `Config`.
+        expressions are computed. A LazyFrame is not collected. Tables of pandas, PyArrow, DuckDB
+        and other packages that export Arrow are read into memory, and give a DataFrame. Of more
+        rows than fit there, see `Config`; a database counts them itself by `score_counts`.
     label
         Column name or expression: Boolean, 0 and 1, -1 and 1, or anything with ``pos_label``.
     score
@@ -255,8 +256,7 @@ def summary(
     arguments.flag("diagnostics", diagnostics)
     survey, binning = read_design(design), Binning(bins, tolerance)
     designed = survey.more_than_clusters
-    clustered = survey.given and not designed
-    interval = Interval(level, method, clustered=clustered, designed=designed)
+    interval = Interval.by_design(level, method, survey)
     given = frame, label, score, weight, by, pos_label
     kinds: dict[str, Any] = {"cluster": survey.cluster, "survey": survey if designed else None}
     parts = read_parts(*given, designed=survey.given, **kinds)

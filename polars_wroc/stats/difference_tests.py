@@ -9,14 +9,7 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 import polars as pl
 
 from polars_wroc.inputs import arguments
-from polars_wroc.plans.formulas import (
-    Formula,
-    all_of,
-    first_of,
-    max_of,
-    min_of,
-    when,
-)
+from polars_wroc.plans.formulas import Formula, all_of, first_of, max_of, min_of, when
 from polars_wroc.plans.queries import FrameT
 from polars_wroc.stats.distributions import (
     normal_quantile,
@@ -265,7 +258,7 @@ def common_value_test(one: Side, other: Side) -> Formula[tuple[pl.Expr, pl.Expr]
 
 
 POWER = 0.8
-_POWER_QUANTILE = normal_quantile(POWER)
+POWER_QUANTILE = normal_quantile(POWER)
 # Newton steps: they mostly give nine digits, and at least four.
 _STEPS = 5
 # The largest difference has an infinite slope if the variance there is 0.
@@ -295,7 +288,7 @@ def detectable(comparison: Comparison, quantile: pl.Expr) -> Formula[pl.Expr]:
     reference by a share of the difference, and of each in the power.
     """
     reference, pools, sizes, slopes, largest = comparison
-    square = _POWER_QUANTILE**2
+    square = POWER_QUANTILE**2
     share, both, both_slope, own, own_slope, fixed = yield [
         pools[1] / (pools[0] + pools[1]),
         (sizes[0] + sizes[1]) * quantile**2,
@@ -313,7 +306,7 @@ def detectable(comparison: Comparison, quantile: pl.Expr) -> Formula[pl.Expr]:
         return of_test.sqrt(), (of_own + fixed).sqrt()
 
     # Start at the solution for sizes as at the reference and equal variances in the power.
-    size = (both + both_slope * reference) * (1 + _POWER_QUANTILE / quantile) ** 2
+    size = (both + both_slope * reference) * (1 + POWER_QUANTILE / quantile) ** 2
     middle, scale = size * share * (2 * reference - 1), 1 + size * share**2
     root = (middle**2 + 4 * scale * size * reference * (1 - reference)).sqrt()
     test, power = deviations(largest)

@@ -8,14 +8,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from polars_wroc.plans.formulas import (
-    Columns,
-    Fields,
-    Formula,
-    max_of,
-    min_of,
-    when,
-)
+from polars_wroc.plans.formulas import Columns, Fields, Formula, max_of, min_of, when
 from polars_wroc.stats.distributions import normal_quantile, student_quantile, student_score
 
 # Higher correlations are not credible from few rows or sampling units, and would let the limits of
@@ -149,11 +142,12 @@ def logit_limits(value: pl.Expr, one_minus_value: pl.Expr, margin: pl.Expr) -> L
     return Limits(*(1 / (1 + (-(logit + side)).exp()) for side in (-on_logit, on_logit)))
 
 
-def normal_limits(field: Fields, errors: Mapping[str, pl.Expr], level: float) -> dict[str, pl.Expr]:
-    """Normal limits of values that are fields, given their standard errors."""
-    quantile = normal_quantile((1 + level) / 2)
+def symmetric_limits(
+    field: Fields, errors: Mapping[str, pl.Expr], quantile: pl.Expr | float
+) -> dict[str, pl.Expr]:
+    """Limits of values that are fields, given their standard errors and the quantile."""
     return {
-        f"{name}_{end}": field(name) + side * quantile * error
+        f"{name}_{end}": field(name) + side * (error * quantile)
         for name, error in errors.items()
         for end, side in (("low", -1), ("high", 1))
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, combinations_with_replacement
 from typing import Literal, TypeAlias
 
 import polars as pl
@@ -23,6 +23,7 @@ from polars_wroc.plans.queries import (
     require_at_collect,
     sum_unless_null,
 )
+from polars_wroc.stats.distributions import normal_quantile, student_quantile
 from polars_wroc.stats.proportions import ROUNDING
 
 # Aggregates of rows that are linear in their signed weight.
@@ -57,13 +58,17 @@ def replicated(rows: Rows, design: Replicates) -> Rows:
 
 
 def of_replicated(
-    table: pl.LazyFrame, keys: Sequence[str], value: str, design: Replicates
+    table: pl.LazyFrame, keys: Sequence[str], values: Sequence[str], design: Replicates
 ) -> pl.LazyFrame:
     """Complete values of `replicated` rows: null for a replicate in which a group has none."""
     numbers = range(len(signed_weights(design)))
-    wide = {f"__{n}": pl.col(value).filter(pl.col(CLUSTER) == n).first() for n in numbers}
-    in_columns = aggregate(table, keys, wide)
-    return in_rows(in_columns, keys, [{value: pl.col(name)} for name in wide])
+    wide = {
+        f"{value}_{n}": pl.col(value).filter(pl.col(CLUSTER) == n).first()
+        for n in numbers
+        for value in values
+    }
+    named = [{value: pl.col(f"{value}_{n}") for value in values} for n in numbers]
+    return in_rows(aggregate(table, keys, wide), keys, named)
 
 
 def replicate_sums(
@@ -153,14 +158,31 @@ def ratio_influence(
 ) -> pl.Expr:
     """Compute the influence of each unit on the ratio of two sums; null where it is undefined.
 
-    Null too where a replicate has no ratio.
+    Null too where a replicate has no ratio, and where a single unit has all of the whole: its
+    influence is 0, which is no sign of precision.
     """
     if isinstance(design, Replicates):
         ratio = part / whole
         ratio = pl.when(ratio.is_finite()).then(ratio)
         return ratio - of_full_weights(ratio, keys)
     of_part, of_whole = (over(value.sum(), keys) for value in (part, whole))
-    return pl.when(of_whole > 0).then(residual(part, of_part / of_whole * whole) / of_whole)
+    known = (of_whole > 0) & (over((whole > 0).sum(), keys) > 1)
+    return pl.when(known).then(residual(part, of_part / of_whole * whole) / of_whole)
+
+
+def ratio_covariance(*parts: str) -> str:
+    """Column of the covariance of two ratios."""
+    return f"__ratio_covariance_{'_and_'.join(sorted(parts))}"
+
+
+def ratio_influences(
+    ratios: Mapping[str, pl.Expr], keys: Sequence[str], design: SampleDesign
+) -> tuple[dict[str, pl.Expr], dict[str, tuple[str, str]]]:
+    """Columns of influences of units on ratios of columns to wholes, and all their products."""
+    names = {part: f"__ratio_influence_{part}" for part in ratios}
+    columns = {names[a]: ratio_influence(pl.col(a), b, keys, design) for a, b in ratios.items()}
+    pairs = combinations_with_replacement(ratios, 2)
+    return columns, {ratio_covariance(*pair): (names[pair[0]], names[pair[1]]) for pair in pairs}
 
 
 def unit_sums(
@@ -253,6 +275,12 @@ def design_df(field: Fields, name: str = DESIGN_DF) -> pl.Expr:
     return field(name).cast(pl.Float64).clip(lower_bound=1.0)
 
 
+def limit_quantile(field: Fields, level: float, *, designed: bool) -> pl.Expr | float:
+    """Quantile of limits: the normal one, or Student's t if the rows have a design."""
+    tail = (1 + level) / 2
+    return student_quantile(tail, design_df(field)) if designed else normal_quantile(tail)
+
+
 def design_effect(by_design: pl.Expr, of_rows: pl.Expr) -> pl.Expr:
     """How many times larger a variance is than if rows were independent.
 
@@ -305,6 +333,46 @@ def random_multiplier(kind: Multiplier, seed: int) -> pl.Expr:
 def poisson() -> list[float]:
     """Return the distribution function of the Poisson distribution of mean 1."""
     return list(accumulate(math.exp(-1) / math.factorial(k) for k in range(_LARGEST_POISSON)))
+
+
+# The number of a unit among those of its stratum that have rows, that of a draw, and what weights
+# are multiplied by.
+_PLACE, _DRAW, _TIMES = "__place", "__draw", "__times"
+
+
+def with_places(rows: pl.LazyFrame) -> pl.LazyFrame:
+    """Number the sampling units of each stratum in their order, for `rescaled`."""
+    unit = [STRATUM, CLUSTER]
+    units = rows.select(unit).unique().sort(unit)
+    place = pl.int_range(pl.len()).over(STRATUM)
+    return join_on_keys(rows, units.with_columns(place.alias(_PLACE)), unit)
+
+
+def draws_of(design: SurveyDesign) -> pl.LazyFrame:
+    """Make a row for each unit to be drawn: of each stratum one less than it has.
+
+    Its only one is drawn once if it is certain.
+    """
+    rule = "`lonely` must be 'certainty' where a stratum with one sampling unit is resampled"
+    units, found = pl.col(UNITS), pl.lit(f"{design.lonely!r}")
+    several = require_at_collect((units > 1) | pl.lit(design.lonely == "certainty"), rule, found)
+    number = pl.when(several).then(units - 1).clip(lower_bound=1)
+    times = pl.when(units > 1).then(units / (units - 1)).otherwise(1.0)
+    strata = design.strata.sort(STRATUM).select(
+        STRATUM, UNITS, times.alias(_TIMES), pl.int_ranges(number).alias(_DRAW)
+    )
+    # Numbered through all strata.
+    return strata.explode(_DRAW).drop(_DRAW).with_row_index(_DRAW)
+
+
+def rescaled(rows: pl.LazyFrame, draws: pl.LazyFrame, seed: int) -> pl.LazyFrame:
+    """Multiply the weights as if units had been drawn with replacement (Rao, Wu and Yue 1992)."""
+    share, last = pl.col(_DRAW).hash(seed).cast(pl.Float64) / 2.0**64, pl.col(UNITS) - 1
+    place = pl.min_horizontal((share * pl.col(UNITS)).floor().cast(pl.Int64), last)
+    unit = [STRATUM, _PLACE]
+    drawn = draws.group_by(STRATUM, place.alias(_PLACE)).agg(pl.col(_TIMES).sum())
+    times = pl.col(_TIMES).fill_null(0.0)
+    return join_on_keys(rows, drawn, unit).with_columns(pl.col(WEIGHT) * times).drop(_TIMES)
 
 
 def in_batches(tables: Sequence[pl.LazyFrame], at_once: int, things: str) -> pl.LazyFrame:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Real
 from typing import Literal, TypeAlias, get_args
@@ -31,18 +31,19 @@ from polars_wroc.plans.formulas import (
     when,
 )
 from polars_wroc.plans.queries import FrameT, is_eager, join_on_keys, like_input
-from polars_wroc.ranking.curve import CELLS, curve_frame, ratio
+from polars_wroc.ranking.curve import CELLS, SQUARES, curve_frame, ratio
 from polars_wroc.ranking.sorting import NEGATIVES, POSITIVES
-from polars_wroc.stats.proportions import (
-    Estimate,
-    Limits,
-    Proportion,
-    limited_rate,
-    mixture,
-    predictive_value,
+from polars_wroc.stats.distributions import student_quantile
+from polars_wroc.stats.proportions import Limits, Proportion, limited_rate, rate_quantile
+from polars_wroc.stats.variances import design_df, ratio_covariance
+from polars_wroc.thresholds.metric_limits import (
+    SampledCells,
+    class_sums,
+    lost_rows,
+    matrix_of,
+    rate_in_population,
 )
-from polars_wroc.stats.variances import design_df
-from polars_wroc.thresholds.registry import RATES, THRESHOLD_METRICS, Confusion, RateMetric
+from polars_wroc.thresholds.registry import COMPLEMENTS, RATES, THRESHOLD_METRICS, Confusion
 from polars_wroc.thresholds.rules import Rule, Threshold, read_threshold
 from polars_wroc.thresholds.search import (
     THRESHOLD,
@@ -52,49 +53,13 @@ from polars_wroc.thresholds.search import (
     choose_in_list,
     common_threshold,
     given_thresholds,
+    metric_variances,
     rate_variance,
-    rate_variances,
     unit_cells,
 )
 
-_OF_POSITIVES, _OF_NEGATIVES = ("tp", "fn"), ("fp", "tn")
-
-
-def rate_in_population(rate: RateMetric, tpr: Estimate, fpr: Estimate, prevalence: float) -> Limits:
-    """Limit a rate where the proportion of positives is ``prevalence``.
-
-    A rate of all rows is a mean of those of both classes, and a predictive value follows from their
-    ratio; a rate of one class is the same in any population.
-    """
-    shares = {"tp": tpr, "fn": _complement(tpr), "fp": fpr, "tn": _complement(fpr)}
-    if rate.sample_sizes == ("rows",):
-        positives, negatives = (
-            _sum_of([shares[cell] for cell in cells if cell in rate.counted])
-            for cells in (_OF_POSITIVES, _OF_NEGATIVES)
-        )
-        return mixture(positives, negatives, prevalence)
-    (counted,), (other,) = rate.counted, rate.others
-    if rate.sample_sizes in {("positives",), ("negatives",)}:
-        return Limits(shares[counted].low, shares[counted].high)
-    odds = prevalence / (1 - prevalence)
-    odds = odds if counted in _OF_POSITIVES else 1 / odds
-    return predictive_value(shares[counted], shares[other], odds)
-
-
-def _complement(rate: Estimate) -> Estimate:
-    return Estimate(1 - rate.value, 1 - rate.high, 1 - rate.low)
-
-
-def _sum_of(cells: list[Estimate]) -> Estimate:
-    """Add up the shares of some cells of one class: of none it is 0, of both it is 1."""
-    if len(cells) == 1:
-        return cells[0]
-    return Estimate(*(pl.lit(1.0 if cells else 0.0),) * 3)
-
-
 Honest: TypeAlias = Literal["bootstrap", "crossfit"]
 DEFAULT_METRICS = ("selection_rate", "tpr", "fpr", "ppv", "npv", "accuracy", "f1", "mcc")
-_LIMIT_COLUMNS = tuple(f"{rate}_{end}" for rate in RATES for end in ("low", "high"))
 # The rates that are estimated for other rows; the other metrics follow from them.
 HONEST_RATES = ("tpr", "fpr", "ppv", "npv")
 
@@ -122,7 +87,9 @@ def honest_rate(rate: str) -> str:
 
 @dataclass(frozen=True)
 class ThresholdMetrics:
-    """Options of the metrics: with a level there are confidence intervals of the rates too.
+    """Options of the metrics: with a level those that are shown have confidence intervals too.
+
+    Of the expression only the ``rates_alone``, since the others take long to plan there.
 
     They come from the fields threshold, tp, fp, fn and tn, `POSITIVES` and `NEGATIVES`, and
     `SQUARES` and `ROWS` for intervals. With a ``prevalence`` they are those of a population that
@@ -134,9 +101,10 @@ class ThresholdMetrics:
     level: float | None
     prevalence: float | None = None
     honest: Honest | None = None
-    # With the columns of `rate_variances`.
+    # With the columns of `metric_variances` for the metrics that are shown.
     designed: bool = False
     shown: Sequence[str] = tuple(THRESHOLD_METRICS)
+    rates_alone: bool = False
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -153,7 +121,12 @@ class ThresholdMetrics:
     def columns(self) -> tuple[str, ...]:
         """The threshold, the cells, and the metrics that are shown with their limits."""
         ends = ("", "_low", "_high") if self.level is not None else ("",)
-        of_metrics = (f"{m}{end}" for m in self.shown for end in (ends if m in RATES else ("",)))
+        with_limits = RATES if self.rates_alone else self.shown
+        of_metrics = (
+            f"{name}{end}"
+            for name in self.shown
+            for end in (ends if name in with_limits else ("",))
+        )
         return ("threshold", *CELLS, *of_metrics)
 
     @property
@@ -161,48 +134,78 @@ class ThresholdMetrics:
         """Steps from cells to metrics."""
         return [self._measured]
 
+    @property
+    def _rates(self) -> list[str]:
+        """The rates that are shown."""
+        return [name for name in RATES if name in self.shown]
+
     def _measured(self, field: Fields) -> Formula[Columns]:
-        target = yield from kept(self._in_population(field))
-        weights = [target[name] for name in (*CELLS, POSITIVES, NEGATIVES)]
+        known = {name: field(name) for name in (POSITIVES, NEGATIVES, *CELLS)}
+        if self.honest is not None:
+            known |= yield from kept(_honest_cells(field))
+        target = yield from kept(self._in_population(known))
         estimated = self.honest is not None and self.prevalence is None
         predictive = (field(honest_rate("ppv")), field(honest_rate("npv"))) if estimated else None
-        confusion = Confusion(field("threshold"), *weights, predictive=predictive)
+        confusion = matrix_of(field("threshold"), target, predictive)
         metrics = yield from kept(
             {name: metric.formula(confusion) for name, metric in THRESHOLD_METRICS.items()}
         )
         if self.level is None:
             return metrics
         if self.honest == "crossfit":
-            return metrics | dict.fromkeys(_LIMIT_COLUMNS, pl.lit(None, pl.Float64))
+            return dict.fromkeys(self.columns[5:], pl.lit(None, pl.Float64)) | metrics
         limited: dict[str, Formula[Proportion]] = {}
         # With another prevalence only these come from rows.
-        for name in RATES if self.prevalence is None else ("tpr", "fpr"):
+        bases = dict.fromkeys(COMPLEMENTS.get(name, name) for name in self._rates)
+        for name in bases if self.prevalence is None else ("tpr", "fpr"):
             estimate = None if self.honest is None else metrics[name]
             design = (field(rate_variance(name)), design_df(field)) if self.designed else None
             limited[name] = limited_rate(*cell_counts(name, field), self.level, estimate, design)
         rates = yield from together(limited)
-        limits: Mapping[str, Proportion | Limits] = rates
+        limits: dict[str, Proportion | Limits] = dict(rates)
+        for name in self._rates:
+            if (base := COMPLEMENTS.get(name)) in rates:
+                limits[name] = Limits(1 - rates[base].high, 1 - rates[base].low)
         if self.prevalence is not None:
-            known = rates["tpr"].estimate, rates["fpr"].estimate, self.prevalence
-            limits = {name: rate_in_population(rate, *known) for name, rate in RATES.items()}
+            given = rates["tpr"].estimate, rates["fpr"].estimate, self.prevalence
+            limits = {name: rate_in_population(RATES[name], *given) for name in self._rates}
+        limits |= yield from self._others(known, metrics, field)
         for name, each in limits.items():
             metrics |= {f"{name}_low": each.low, f"{name}_high": each.high}
         for name, rate in rates.items():
             metrics |= rate.columns(name)
         return metrics
 
-    def _in_population(self, field: Fields) -> Columns:
+    def _others(self, cells: Columns, values: Columns, field: Fields) -> Formula[dict[str, Limits]]:
+        """Limit the metrics that are no proportions, by the delta method."""
+        assert self.level is not None
+        others = [THRESHOLD_METRICS[name] for name in self.shown if name not in RATES]
+        if self.rates_alone or not others:
+            return {}
+
+        def matrix(changed: Columns) -> Confusion:
+            target = self._in_population(changed | class_sums(changed))
+            return matrix_of(field("threshold"), target)
+
+        squares = dict(zip(CELLS, map(field, SQUARES), strict=True))
+        sampled = SampledCells(cells, squares, matrix)
+        quantile = rate_quantile((1 + self.level) / 2, lost_rows(field))
+        if self.designed:
+            sampled = replace(sampled, covariance=lambda *of: field(ratio_covariance(*of)))
+            quantile = student_quantile((1 + self.level) / 2, design_df(field))
+        (quantile,) = yield [quantile]
+        estimates = yield from sampled.estimates(values, others)
+        return {name: each.limits(quantile) for name, each in estimates.items()}
+
+    def _in_population(self, cells: Columns) -> Columns:
         """Weight both classes to the prevalence, without changing the total weight."""
         pos = neg = pl.lit(1.0)
         if self.prevalence is not None:
-            total = field(POSITIVES) + field(NEGATIVES)
-            pos = ratio(self.prevalence * total, field(POSITIVES))
-            neg = ratio((1 - self.prevalence) * total, field(NEGATIVES))
-        columns = dict(zip((POSITIVES, NEGATIVES, *CELLS), (pos, neg) * 3, strict=True))
-        cells = {name: field(name) for name in columns}
-        if self.honest is not None:
-            cells |= _honest_cells(field)
-        return {name: cells[name] * factor for name, factor in columns.items()}
+            total = cells[POSITIVES] + cells[NEGATIVES]
+            pos = ratio(self.prevalence * total, cells[POSITIVES])
+            neg = ratio((1 - self.prevalence) * total, cells[NEGATIVES])
+        factors = dict(zip((POSITIVES, NEGATIVES, *CELLS), (pos, neg) * 3, strict=True))
+        return {name: cells[name] * factor for name, factor in factors.items()}
 
 
 def _honest_cells(field: Fields) -> dict[str, pl.Expr]:
@@ -257,16 +260,19 @@ def confusion_matrix(
         data were sampled by class; None takes the prevalence of the data, or that of the rule. The
         cells remain those of the data.
     level
-        Level of confidence intervals for the rates; None leaves them out, as it must be for a
-        rule. The limits are null where the squares of the weights overflow or underflow.
+        Level of confidence intervals for the proportions; None leaves them out, as it must be for
+        a rule. The limits are null where the squares of the weights overflow or underflow. They are
+        those of independent rows: `threshold_metrics` takes a ``design``, and has limits of the
+        other metrics.
 
     Returns
     -------
     pl.Expr
         One struct per group, named ``confusion_matrix``, of Float64 fields: ``threshold``;
         the weights ``tp``, ``fp``, ``fn``, ``tn``, null where they overflow; and the ``metrics``.
-        With ``level`` limits such as ``tpr_low, tpr_high`` follow ``tpr``, ``fpr``, ``ppv``,
-        ``npv``, ``selection_rate`` and ``accuracy``. A rate whose denominator is 0 is null; with a
+        With ``level`` limits such as ``tpr_low, tpr_high`` follow ``tpr``, ``fpr``, ``tnr``,
+        ``fnr``, ``ppv``, ``npv``, ``fdr``, ``for``, ``selection_rate``, ``accuracy``,
+        ``zero_one_loss`` and ``prevalence``. A rate whose denominator is 0 is null; with a
         null or NaN threshold all fields are null. Rows with a null label, score or weight or a NaN
         score are left out.
 
@@ -316,7 +322,7 @@ def confusion_matrix(
         raise ValueError(msg)
     if isinstance(threshold, Rule) and prevalence is None:
         prevalence = threshold.prevalence
-    at = ThresholdMetrics(level, prevalence, shown=read_metrics(metrics))
+    at = ThresholdMetrics(level, prevalence, shown=read_metrics(metrics), rates_alone=True)
     carried = {}
     build: Callable[..., pl.Expr]
     if isinstance(threshold, Rule):
@@ -389,8 +395,8 @@ def threshold_metrics(
         Instead of a ``threshold``: a Boolean column or expression, the decision that was recorded.
         Rows where it, or the score if there is one, is null are missing.
     metrics, prevalence, level
-        Which metrics, the prevalence in the target population, and the level of confidence
-        intervals of the rates, None for none: see `confusion_matrix`.
+        Which metrics, the prevalence in the target population, and the level of their confidence
+        intervals, None for none: see `confusion_matrix`.
     design
         Clusters, a `Survey` or `ReplicateWeights`: see `summary`. The intervals
         then use its variances and Student's t, and effective sample sizes of at most
@@ -402,14 +408,31 @@ def threshold_metrics(
     pl.DataFrame or pl.LazyFrame
         One row per group and threshold, sorted by the ``by`` columns, then by descending threshold;
         one per group, whose threshold is null, for recorded decisions. After the ``by`` columns
-        (and ``model``) come the fields of `confusion_matrix` as Float64 columns. A rate whose
-        denominator is 0 is null.
+        (and ``model``) come the fields of `confusion_matrix` as Float64 columns, and with ``level``
+        limits of every metric, such as ``mcc_low, mcc_high``. A metric whose denominator is 0 is
+        null, and so are its limits; they are also null where the squares of the weights overflow or
+        underflow, and without a variance by the ``design``.
 
     Raises
     ------
     TypeError, ValueError, polars.exceptions.PolarsError
         As for `summary`; also for thresholds that are not numbers, and for both ``threshold`` and
         ``selected``.
+
+    Notes
+    -----
+    Proportions have the limits of `confusion_matrix`. The others have those of the delta method:
+    the influence of a row is the derivative of the metric by the weight in its cell, and variances
+    add up squares of influences, or of their totals in the sampling units of a design. Limits keep
+    to the range: errors are on the logit between its ends (from -1 to 1 twice Fisher's z), for
+    ``lift`` and likelihood ratios on the logarithm. For the variance and the center each cell has
+    half an effective row more [1]_, and limits reach as far from the metric itself where that is
+    not at an end of its range. In simulations of 30 to 500 rows intervals of 95 % mostly covered
+    93 to 97 %, and 88 % or more where about one row was expected in the cell that decides.
+
+    References
+    ----------
+    .. [1] Agresti, A. (1999), Biometrics 55, 597-602.
 
     Examples
     --------
@@ -451,16 +474,18 @@ def threshold_metrics(
         source, label, score, weight, by, pos_label, survey=survey, selected=selected
     )
     if choice is not None:
-        cells = cells_of_groups(rows, common_threshold(rows, choice))
+        cells = cells_of_groups(rows, common_threshold(rows, choice), shown)
         table = in_columns(cells, at.steps, at_once=is_eager(frame))
         return like_input(frame, rows.result(table, at.columns))
-    curve = _cells_at(rows, asked, squares=level is not None)
+    curve = _cells_at(rows, asked, shown, squares=level is not None)
     table = in_columns(curve, at.steps, at_once=bool(asked) and is_eager(frame))
     return like_input(frame, rows.sorted_result(table, at.columns))
 
 
-def _cells_at(rows: Rows, thresholds: Sequence[float], *, squares: bool) -> pl.LazyFrame:
-    """Return the cells at some thresholds or at all, with the variances of rates by a design."""
+def _cells_at(
+    rows: Rows, thresholds: Sequence[float], metrics: Collection[str], *, squares: bool
+) -> pl.LazyFrame:
+    """Return the cells at some thresholds or at all, with the variances by a design."""
     curve = curve_frame(rows, thresholds, squares=squares)
     if thresholds:
         curve = curve.filter(pl.col("threshold").is_in(thresholds))
@@ -472,5 +497,5 @@ def _cells_at(rows: Rows, thresholds: Sequence[float], *, squares: bool) -> pl.L
         return curve
     keys = [*rows.keys, THRESHOLD]
     cells = unit_cells(rows, given_thresholds(thresholds), keys)
-    variances = rate_variances(cells, keys, rows.design).rename({THRESHOLD: "threshold"})
+    variances = metric_variances(cells, keys, rows.design, metrics).rename({THRESHOLD: "threshold"})
     return join_on_keys(curve, variances, [*rows.keys, "threshold"])

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight, refuse_frequency
+from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import IntoColumns, Rows, read_source
 from polars_wroc.plans.formulas import in_columns
@@ -18,7 +19,12 @@ from polars_wroc.thresholds.confusion_matrix import (
 )
 from polars_wroc.thresholds.honest_rates import HonestRates, chosen_thresholds
 from polars_wroc.thresholds.rules import Rule
-from polars_wroc.thresholds.search import choose_threshold, confusion_at
+from polars_wroc.thresholds.search import cells_of_groups, choose_threshold
+
+_NOT_HONEST = (
+    "with `honest`, which draws single rows: choose the threshold on some of the sampling units, "
+    "and give it to `threshold_metrics` with the others"
+)
 
 
 def operating_points(
@@ -33,6 +39,7 @@ def operating_points(
     by: IntoColumns | None = None,
     pos_label: object = None,
     level: float | None = None,
+    design: Design | None = None,
     honest: Honest | None = None,
     resamples: int = 200,
     seed: int = 0,
@@ -55,12 +62,16 @@ def operating_points(
     level
         For confidence intervals of the rates, which treat the threshold as given: see
         `confusion_matrix`.
+    design
+        Clusters, a `Survey` or `ReplicateWeights`: see `threshold_metrics`. A ``level`` must be
+        given, and no ``prevalence`` in the rule.
     honest
         None: the rates on the rows that the threshold was chosen on, which are optimistic. The
         others estimate the rates on other rows. ``"bootstrap"``: the rates of the chosen
         threshold, from which most of the optimism is subtracted, with intervals around them.
         ``"crossfit"``: those of the rule, when it chooses on other rows than are measured; without
-        intervals (all limits are null), since these would not hold for the chosen threshold.
+        intervals (all limits are null), since these would not hold for the chosen threshold. Both
+        draw single rows, and take no ``design``.
     resamples
         Number of resamples, 1 or more, for ``honest="bootstrap"``.
     seed
@@ -78,7 +89,8 @@ def operating_points(
     Raises
     ------
     TypeError, ValueError, polars.exceptions.PolarsError
-        As for `summary`; also for something that is no rule, and for an unknown option.
+        As for `summary`; also for something that is no rule, for an unknown option, and for a
+        ``design`` without ``level`` or with ``honest``.
 
     Notes
     -----
@@ -137,14 +149,19 @@ def operating_points(
     arguments.flag("common", common)
     resamples = arguments.whole_number("resamples", resamples, low=1)
     seed = arguments.whole_number("seed", seed, low=0)
-    at = ThresholdMetrics(level, rule.prevalence, honest, shown=read_metrics(metrics))
+    survey = read_design(design)
+    if survey.given and level is None:
+        msg = "`level` must be given with `design`; found None"
+        raise ValueError(msg)
+    shown = read_metrics(metrics)
+    at = ThresholdMetrics(level, rule.prevalence, honest, designed=survey.given, shown=shown)
     if honest is not None:
+        survey.require_none(_NOT_HONEST)
         refuse_frequency(weight, "with `honest`, which draws rows")
-    read = read_source(frame)
-    rows: Rows
-    rows = read_rows(read, label, score, weight, by, pos_label, each_a_cluster=honest is not None)
+    given = read_source(frame), label, score, weight, by, pos_label
+    rows: Rows = read_rows(*given, survey=survey, each_a_cluster=honest is not None)
     if common or level is not None:
-        cells = confusion_at(rows, chosen_thresholds(rows, rule, common=common))
+        cells = cells_of_groups(rows, chosen_thresholds(rows, rule, common=common), shown)
     else:
         cells = choose_threshold(rows, rule)
     if honest is not None:

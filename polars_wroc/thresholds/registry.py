@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from operator import attrgetter
+from typing import TypeAlias
 
 import polars as pl
 
@@ -45,11 +47,24 @@ class Confusion:
             self.fdr, self.false_omission_rate = 1 - self.ppv, 1 - self.npv
 
 
+Bounds: TypeAlias = tuple[pl.Expr | float, pl.Expr | float]
+
+
+def _between(low: float, high: float) -> Callable[[Confusion], Bounds]:
+    return lambda _: (low, high)
+
+
+_PROPORTION, _CORRELATION = _between(0.0, 1.0), _between(-1.0, 1.0)
+_RATIO = _between(0.0, math.inf)
+
+
 @dataclass(frozen=True, kw_only=True)
 class ThresholdMetric(Metric):
     """A metric that is a formula of the cells of a confusion matrix, or one of its own rates."""
 
     formula: Callable[[Confusion], pl.Expr] = NotImplemented
+    # The ends of its range, which limits keep to; of a ratio the upper one is infinite.
+    bounds: Callable[[Confusion], Bounds] = _PROPORTION
 
     def __post_init__(self) -> None:
         """Take the rate of the same name where there is no formula."""
@@ -95,10 +110,13 @@ def _mcc(of: Confusion) -> pl.Expr:
     return right.sqrt() - (wrong * of.false_omission_rate).sqrt()
 
 
-def _net_benefit(of: Confusion) -> pl.Expr:
+def _odds(of: Confusion) -> pl.Expr:
     threshold = of.threshold
-    odds = when(threshold.is_between(0, 1, closed="left")).then(threshold / (1 - threshold))
-    return ratio(of.tp, of.total) - ratio(of.fp, of.total) * odds
+    return when(threshold.is_between(0, 1, closed="left")).then(threshold / (1 - threshold))
+
+
+def _net_benefit(of: Confusion) -> pl.Expr:
+    return ratio(of.tp, of.total) - ratio(of.fp, of.total) * _odds(of)
 
 
 _ROWS: tuple[ThresholdMetric, ...] = (
@@ -131,16 +149,20 @@ _ROWS: tuple[ThresholdMetric, ...] = (
         "{other} in {rest}",
         brief="{value} of those actually {negative} are {selected}, against {other}{of_rest}",
     ),
-    ThresholdMetric(
+    RateMetric(
         name="tnr",
         label="true negative rate",
         definition="Proportion of the negatives that are not selected.",
+        counted=("tn",),
+        others=("fp",),
     ),
-    ThresholdMetric(
+    RateMetric(
         name="fnr",
         label="false negative rate",
         definition="Proportion of the positives that are not selected.",
         better="low",
+        counted=("fn",),
+        others=("tp",),
     ),
     RateMetric(
         name="ppv",
@@ -208,50 +230,62 @@ _ROWS: tuple[ThresholdMetric, ...] = (
         label="Matthews correlation coefficient",
         definition="Correlation between the decision and the label.",
         formula=_mcc,
+        bounds=_CORRELATION,
     ),
     ThresholdMetric(
         name="youden",
         label="Youden's J",
         definition="True positive rate minus false positive rate.",
         formula=lambda of: of.tpr - of.fpr,
+        bounds=_CORRELATION,
     ),
     ThresholdMetric(
         name="lift",
         label="lift",
         definition="Precision divided by prevalence.",
         formula=lambda of: ratio(of.ppv, of.prevalence),
+        bounds=_RATIO,
     ),
-    ThresholdMetric(
+    RateMetric(
         name="prevalence",
         label="prevalence",
         definition="Proportion of positives in all rows.",
         better=None,
+        counted=("tp", "fn"),
+        others=("fp", "tn"),
     ),
-    ThresholdMetric(
+    RateMetric(
         name="zero_one_loss",
         label="zero-one loss",
         definition="Proportion of wrong decisions.",
         better="low",
         formula=lambda of: ratio(of.fp + of.fn, of.total),
+        counted=("fp", "fn"),
+        others=("tp", "tn"),
     ),
-    ThresholdMetric(
+    RateMetric(
         name="fdr",
         label="false discovery rate",
         definition="Proportion of negatives in the selected rows.",
         better="low",
+        counted=("fp",),
+        others=("tp",),
     ),
-    ThresholdMetric(
+    RateMetric(
         name="for",
         label="false omission rate",
         definition="Proportion of positives in the rows that are not selected.",
         better="low",
         formula=lambda of: of.false_omission_rate,
+        counted=("fn",),
+        others=("tn",),
     ),
     ThresholdMetric(
         name="markedness",
         label="markedness",
         definition="Precision plus negative predictive value, minus one.",
         formula=lambda of: of.ppv + of.npv - 1,
+        bounds=_CORRELATION,
     ),
     ThresholdMetric(
         name="f2",
@@ -270,6 +304,7 @@ _ROWS: tuple[ThresholdMetric, ...] = (
         label="positive likelihood ratio",
         definition="True positive rate divided by false positive rate.",
         formula=lambda of: ratio(of.tpr, of.fpr),
+        bounds=_RATIO,
     ),
     ThresholdMetric(
         name="lr_neg",
@@ -277,17 +312,26 @@ _ROWS: tuple[ThresholdMetric, ...] = (
         definition="False negative rate divided by true negative rate.",
         better="low",
         formula=lambda of: ratio(of.fnr, of.tnr),
+        bounds=_RATIO,
     ),
     ThresholdMetric(
         name="net_benefit",
         label="net benefit",
         definition="True positives minus false positives times the odds of the threshold, per row.",
         formula=_net_benefit,
+        bounds=lambda of: (-_odds(of), 1.0),
     ),
 )
 THRESHOLD_METRICS: dict[str, ThresholdMetric] = {metric.name: metric for metric in _ROWS}
 RATES: dict[str, RateMetric] = {
     metric.name: metric for metric in _ROWS if isinstance(metric, RateMetric)
+}
+# Rates that are 1 minus another one before them.
+COMPLEMENTS: dict[str, str] = {
+    rate.name: other.name
+    for number, rate in enumerate(RATES.values())
+    for other in [*RATES.values()][:number]
+    if {*rate.counted} == {*other.others} and {*rate.others} == {*other.counted}
 }
 # The selection rate first, then the rates of parts of the rows.
 GAP_RATES: dict[str, RateMetric] = {
@@ -295,3 +339,5 @@ GAP_RATES: dict[str, RateMetric] = {
     for rate in sorted(RATES.values(), key=lambda rate: rate.sample_sizes != ("rows",))
     if rate.has_gap
 }
+# Those that audits measure in each segment.
+AUDIT_RATES: dict[str, RateMetric] = GAP_RATES | {"accuracy": RATES["accuracy"]}

@@ -11,11 +11,19 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from polars_wroc.inputs.columns import ROW_COUNT, ROW_SQUARES, SCORE, WEIGHT, ZERO_LABEL
+from polars_wroc.inputs.columns import (
+    ROW_COUNT,
+    ROW_CUBES,
+    ROW_SQUARES,
+    SCORE,
+    SELECTED,
+    WEIGHT,
+    ZERO_LABEL,
+)
 from polars_wroc.inputs.decisions import with_recorded_scores
 from polars_wroc.inputs.designs import SampleDesign
 from polars_wroc.inputs.frames import at_least, is_moved, unless_moved
-from polars_wroc.inputs.rows import CLASSES, Rows, class_weights
+from polars_wroc.inputs.rows import CLASSES, MISSING_MARKS, Rows, class_weights
 from polars_wroc.plans.formulas import Fields, Step, as_struct, in_columns, when, with_fields
 from polars_wroc.plans.queries import aggregate, collect, join_on_keys, sum_unless_null
 from polars_wroc.ranking.curve import (
@@ -32,8 +40,13 @@ from polars_wroc.ranking.curve import (
 from polars_wroc.ranking.placements import DECIDED_SUMS, DECISIONS, MISSING_ROWS, decided_sum
 from polars_wroc.ranking.sorting import ENDS_TIE, FP, NEGATIVES, POSITIVES, TP, cumulated_list
 from polars_wroc.stats.proportions import TOLERANCE, WeightedCount
-from polars_wroc.stats.variances import linear_variances, ratio_influence, unit_sums
-from polars_wroc.thresholds.registry import RATES
+from polars_wroc.stats.variances import (
+    linear_variances,
+    ratio_influence,
+    ratio_influences,
+    unit_sums,
+)
+from polars_wroc.thresholds.registry import AUDIT_RATES, COMPLEMENTS, RATES
 from polars_wroc.thresholds.rules import Point, Rule
 
 if TYPE_CHECKING:
@@ -148,8 +161,20 @@ def _added_up(rows: Rows, joined: pl.LazyFrame) -> Rows:
         pl.col(SCORE, THRESHOLD, SELECTS).first(),
         (pl.col(ROW_COUNT).sum() if rows.counted else pl.len().cast(pl.Int64)).alias(ROW_COUNT),
         rows.signed_squares.abs().sum().alias(ROW_SQUARES),
+        rows.signed_cubes.abs().sum().alias(ROW_CUBES),
     )
     return replace(rows, frame=added)
+
+
+def pooled_decisions(rows: Rows, thresholds: pl.LazyFrame) -> Rows:
+    """Add up the rows of a group that have the same decision; each then stands for several."""
+    # Rows that miss different values are still to be counted apart.
+    there = rows.frame.collect_schema()
+    apart = [name for name in (MISSING_MARKS, SELECTED) if name in there]
+    marked = rows.regrouped([*rows.group_keys, *apart])
+    added = _added_up(marked, rows_at(rows, thresholds))
+    columns = [*marked.keys, SCORE, WEIGHT, ROW_COUNT, ROW_SQUARES, ROW_CUBES]
+    return replace(added, keys=rows.keys, frame=added.frame.select(columns), compiled=None)
 
 
 def rows_at(rows: Rows, thresholds: pl.LazyFrame) -> pl.LazyFrame:
@@ -301,16 +326,20 @@ def cell_counts(
     return counted, others
 
 
-def rate_variances(
+def metric_variances(
     cells: pl.LazyFrame,
     keys: Sequence[str],
     design: SampleDesign,
-    rates: Collection[str] = tuple(RATES),
+    metrics: Collection[str] = AUDIT_RATES,
 ) -> pl.LazyFrame:
-    """Compute the variance of each rate, `rate_variance`, from the cells of units."""
-    influences = cells.with_columns(**rate_influences(rates, keys, design))
+    """Compute the variances of rates from the cells of units, and for others of their shares."""
+    rates = [*dict.fromkeys(COMPLEMENTS.get(name, name) for name in metrics if name in RATES)]
+    columns = rate_influences(rates, keys, design)
     products = {rate_variance(rate): (rate_influence(rate), rate_influence(rate)) for rate in rates}
-    return linear_variances(influences, keys, design, products)
+    if not RATES.keys() >= {*metrics}:
+        shares = ratio_influences(dict.fromkeys(CELLS, pl.sum_horizontal(CELLS)), keys, design)
+        columns, products = columns | shares[0], products | shares[1]
+    return linear_variances(cells.with_columns(**columns), keys, design, products)
 
 
 def unit_cells(rows: Rows, thresholds: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
@@ -324,13 +353,16 @@ def unit_cells(rows: Rows, thresholds: pl.LazyFrame, keys: Sequence[str]) -> pl.
     return unit_sums(rows_at(rows, thresholds), keys, cells, rows.design)
 
 
-def cells_of_groups(rows: Rows, thresholds: pl.LazyFrame) -> pl.LazyFrame:
-    """Return the cells of each group, with the variances of rates if there is a design."""
+def cells_of_groups(
+    rows: Rows, thresholds: pl.LazyFrame, metrics: Collection[str] = AUDIT_RATES
+) -> pl.LazyFrame:
+    """Return the cells of each group, with the variances of metrics if there is a design."""
     cells = confusion_at(rows, thresholds)
     if rows.design is None:
         return cells
     of_units = unit_cells(rows, thresholds, rows.keys)
-    return join_on_keys(cells, rate_variances(of_units, rows.keys, rows.design), rows.keys)
+    variances = metric_variances(of_units, rows.keys, rows.design, metrics)
+    return join_on_keys(cells, variances, rows.keys)
 
 
 def cells_added_up() -> dict[str, pl.Expr]:

@@ -60,8 +60,10 @@ def place_of(row: dict[str, Any]) -> dict[str, str]:
 
 def test_changes_combine_the_limits_of_both(before: wroc.Audit, after: wroc.Audit) -> None:
     table = wroc.audit_changes(before, after)
-    # Values of all rows and of three groups, gaps of three groups.
-    assert table.height == len(METRICS) * (4 + 3)
+    # Values of all rows and of three groups, gaps and impact ratios of three groups.
+    assert table.height == len(METRICS) * (4 + 3) + 3
+    # Impact ratios are adjusted for themselves: see the tests of decisions alone.
+    table = table.filter(pl.col("measure") != "ratio")
     z = stats.norm.ppf(0.975)
     p_values = []
     for row in table.rows(named=True):
@@ -89,15 +91,20 @@ def verdict(audit: wroc.Audit, row: dict[str, Any]) -> str:
 
 def expected_finding(one: wroc.Audit, other: wroc.Audit, row: dict[str, Any]) -> str | None:
     """What became of a gap, by the definitions of the docstring."""
-    was, now = (verdict(audit, row) == "different" for audit in (one, other))
-    if row["p_adjusted"] > 0.05:
+    verdicts = [verdict(audit, row) for audit in (one, other)]
+    # The reference of impact ratios has none.
+    if None in verdicts:
+        return None
+    was, now = (found == "different" for found in verdicts)
+    if row["p_adjusted"] is None or row["p_adjusted"] > 0.05:
         return {(False, True): "now shown", (True, False): "no longer shown"}.get((was, now))
-    grew = abs(row["after"]) > abs(row["before"])
+    none = 1 if row["measure"] == "ratio" else 0
+    grew = abs(row["after"] - none) > abs(row["before"] - none)
     if now and not was and grew:
         return "new"
     if was and not now and not grew:
         return "gone"
-    if math.copysign(1, row["before"]) != math.copysign(1, row["after"]):
+    if math.copysign(1, row["before"] - none) != math.copysign(1, row["after"] - none):
         return "reversed"
     return "grown" if grew else "shrunk"
 

@@ -165,7 +165,7 @@ def test_tables_do_not_have_what_is_left_out(rows: pl.DataFrame) -> None:
     kept = whole.segments.join(
         shown.segments, on=["attribute", "segment"], how="semi", maintain_order="left"
     )
-    assert_frame_equal(shown.segments, kept)
+    assert_frame_equal(shown.segments.drop("n_missing"), kept.drop("n_missing"))
     for row in fairness_of(shown).filter(attribute="g").rows(named=True):
         assert "c" not in (row["group_max"], row["group_min"])
 
@@ -196,7 +196,7 @@ def test_missing_values_are_counted_but_for_segments_that_are_left_out(rows: pl.
     assert audit.run.left_out_of_totals == []
     # Rows without a score are in no class and no decision.
     assert audit.missing.rows() == [("y", 0), ("s", 3), ("g", None), ("h", 100)]
-    assert audit.segments["n_missing"][0] == 3
+    assert audit.segments["n_missing"].to_list() == [3] + [None] * (audit.segments.height - 1)
     assert "8 rows have no g" not in " ".join(not_audited(audit))
 
 
@@ -328,7 +328,7 @@ def test_each_way_to_audit_leaves_them_out(hires: pl.DataFrame, way: str) -> Non
     assert audit.run.left_out_of_totals == ["sex"]
     assert known["race"].null_count() > 50
     assert dict(audit.missing.rows())["race"] == known["race"].null_count()
-    columns = ["attribute", "segment", "n", "n_pos", "n_selected", "n_missing"]
+    columns = ["attribute", "segment", "n", "n_pos", "n_selected"]
     assert_frame_equal(audit.segments.select(columns), expected.segments.select(columns))
     columns = ["segment", "n", "value", "ratio"]
     assert_frame_equal(impact_of(audit).select(columns), impact_of(expected).select(columns))

@@ -113,17 +113,17 @@ def test_audit_has_a_panel_for_each_attribute_and_brings_its_overall_auc() -> No
     for attribute, rows in panels.items():
         segments = aucs.filter(attribute=attribute)
         assert [row["__value"] for row in rows] == segments["auc"].to_list()
-        assert [row["__overall"] for row in rows] == [everybody[row["__group3"]] for row in rows]
+        assert [row["__line_value"] for row in rows] == [everybody[row["__group3"]] for row in rows]
     layer = wroc.auc_chart(aucs).to_dict()["vconcat"][1]["layer"][0]
     assert layer["encoding"]["color"]["field"] == "__group3"
-    assert layer["encoding"]["x"]["field"] == "__overall"
+    assert layer["encoding"]["x"]["field"] == "__line_value"
 
 
 def test_audit_of_one_score_brings_its_overall_auc() -> None:
     audit = wroc.audit(audited(), "y", "s", attributes="g")
     aucs = aucs_of(audit)
     panels = drawn_panels(wroc.auc_chart(aucs))
-    found = {row["__overall"] for rows in panels.values() for row in rows}
+    found = {row["__line_value"] for rows in panels.values() for row in rows}
     assert found == {aucs["auc"][0]}
 
 
@@ -131,9 +131,9 @@ def test_overall_line_is_drawn_where_the_caller_says() -> None:
     audit = wroc.audit(audited(), "y", "s", attributes="g")
     summary = wroc.summary(audited(), "y", "s", by="g")
     panels = drawn_panels(wroc.auc_chart(aucs_of(audit), overall=0.25))
-    assert {row["__overall"] for rows in panels.values() for row in rows} == {0.25}
-    assert {row["__overall"] for row in drawn(wroc.auc_chart(summary, overall=1))} == {1.0}
-    assert all("__overall" not in row for row in drawn(wroc.auc_chart(summary)))
+    assert {row["__line_value"] for rows in panels.values() for row in rows} == {0.25}
+    assert {row["__line_value"] for row in drawn(wroc.auc_chart(summary, overall=1))} == {1.0}
+    assert all("__line_value" not in row for row in drawn(wroc.auc_chart(summary)))
 
 
 @pytest.mark.slow

@@ -164,7 +164,7 @@ def test_values_have_their_limits_and_that_of_all_rows(rows: pl.DataFrame, tmp_p
     for column, end in (("__value", ""), ("__low", "_low"), ("__high", "_high")):
         assert found[column].to_list() == expected[f"value{end}"].to_list()
     overall = dict(table.filter(attribute="overall", metric="tpr").select("model", "value").rows())
-    assert found["__overall"].to_list() == [overall[model] for model in expected["model"]]
+    assert found["__line_value"].to_list() == [overall[model] for model in expected["model"]]
     said = [verdict or reason for verdict, reason in expected.select("verdict", "reason").rows()]
     assert found["__remark"].to_list() == said
     rates = wroc.group_gaps(rows, "y", "s", attributes="g", threshold=0.8)

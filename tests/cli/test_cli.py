@@ -440,10 +440,10 @@ def test_input_folder_and_pattern_are_never_overwritten(tmp_path: Path) -> None:
     assert path.read_bytes() == PATIENTS.read_bytes()
 
 
-@pytest.mark.parametrize("more", [["-o", "x.csv"], ["--band", "pointwise", "-o", "x.svg"]])
+@pytest.mark.parametrize("more", [["-o", "x.csv"], ["--kind", "pr", "-o", "x.svg"]])
 @pytest.mark.parametrize("option", ["--cluster", "--strata"])
-def test_clusters_of_curves_are_for_charts_without_a_band(
+def test_clusters_of_curves_are_for_limits(
     option: str, more: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["curve", str(PATIENTS), *COLUMNS, option, "age", *more]) == 2
-    assert f"{option} applies to the AUCs in a ROC chart" in capsys.readouterr().err
+    assert f"{option} applies to a ROC chart, --band pointwise and" in capsys.readouterr().err

@@ -31,6 +31,7 @@ NAMES = {
     "fpr": "false positive rate",
     "ppv": "precision",
     "npv": "negative predictive value",
+    "impact_ratio": "impact ratio",
 }
 
 
@@ -127,15 +128,17 @@ def test_what_is_printed(
     known = changes.filter(pl.col("change").is_not_null())
     notable = known.filter((pl.col("p_adjusted") <= 0.05) | pl.col("verdict").is_not_null())
     assert 0 < notable.height < known.height
-    lines = [line for line in out.splitlines() if re.search(r"\d\.\d to ", line)]
+    lines = [line for line in out.splitlines() if re.search(r"\.\d+ to ", line)]
     assert len(lines) == notable.height
-    ordered = pl.concat([notable.filter(measure=measure) for measure in ("gap", "value")])
+    ordered = pl.concat([notable.filter(measure=measure) for measure in ("gap", "ratio", "value")])
     for line, row in zip(lines, ordered.rows(named=True), strict=True):
         both = [row["before"], row["after"]]
-        values = [f"{one:.3f}" for one in both] if row["measure"] == "value" else map(points, both)
-        interval = f"{points(row['change_low'])} to {points(row['change_high'])}"
+        of_gap, of_ratio = (row["measure"] == measure for measure in ("gap", "ratio"))
+        write = "{:.3f}".format if of_ratio else points
+        values = map(points if of_gap else "{:.3f}".format, both)
+        interval = f"{write(row['change_low'])} to {write(row['change_high'])}"
         finding = [row["verdict"]] if row["verdict"] else []
-        words = " ".join([*values, points(row["change"]), interval, *finding])
+        words = " ".join([*values, write(row["change"]), interval, *finding])
         assert " ".join(line.split()).endswith(words)
     assert f"{known.height - notable.height} other changes are not significant." in out
 
@@ -147,15 +150,19 @@ def points(difference: float) -> str:
 
 def sentences(changes: pl.DataFrame) -> str:
     """What is told of the changes: those that are significant, then what is only shown."""
-    gaps, values = (changes.filter(measure=measure) for measure in ("gap", "value"))
+    gaps, ratios, values = (
+        changes.filter(measure=measure) for measure in ("gap", "ratio", "value")
+    )
     new = gaps.filter(verdict="new").height
-    changed = [one.filter(pl.col("p_adjusted") <= 0.05).height for one in (gaps, values)]
+    each = gaps, ratios, values
+    changed = [one.filter(pl.col("p_adjusted") <= 0.05).height for one in each]
     assert new == changed[0] > 0
     shown = gaps.filter(verdict="now shown").height
     assert shown > 1
     assert set(gaps["verdict"]) == {"new", "now shown", None}
     return (
-        f"{changed[0]} of {gaps['p_value'].count()} gaps ({new} new) and {changed[1]} of "
+        f"{changed[0]} of {gaps['p_value'].count()} gaps ({new} new), {changed[1]} of "
+        f"{ratios['p_value'].count()} impact ratios ({changed[1]} new) and {changed[2]} of "
         f"{values['p_value'].count()} values changed significantly. {shown} gaps are now "
         "shown; their changes are not significant. Only before: g = c. Only after: g = d."
     )
@@ -164,7 +171,10 @@ def sentences(changes: pl.DataFrame) -> str:
 def test_nothing_changed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diff", "after.json", "after.json", "--different-rows"]) == 0
     told = " ".join(capsys.readouterr().out.split())
-    assert re.fullmatch(r"None of \d+ gaps and none of \d+ values changed significantly\.", told)
+    ratios = r"none of \d+ impact ratios"
+    assert re.fullmatch(
+        rf"None of \d+ gaps, {ratios} and none of \d+ values changed significantly\.", told
+    )
 
 
 @pytest.mark.slow
@@ -232,6 +242,9 @@ def test_page(changes: pl.DataFrame) -> None:
         gap = "gap in " if row["measure"] == "gap" else ""
         beginning = f"{segment} {gap}{NAMES[row['metric']]} "
         (one,) = [text for text in rows_shown if text.startswith(beginning)]
+        if row["measure"] == "ratio":
+            assert f" {row['change']:+.3f}".replace("-", MINUS) in one
+            continue
         limits = f"({points(row['change_low'])} to {points(row['change_high'])})"
         assert f" {points(row['change'])} {limits} (p" in one
         assert one.endswith(f" {row['verdict'] or ''}") or row["verdict"] is None
@@ -278,6 +291,7 @@ def test_several_scores(capsys: pytest.CaptureFixture[str]) -> None:
         ("tpr.gap.change", "gap", "change"),
         ("auc.gap.change_low", "gap", "change_low"),
         ("selection_rate.gap.change_high", "gap", "change_high"),
+        ("impact_ratio.change", "ratio", "change"),
     ],
 )
 @pytest.mark.parametrize("sign", [">", "<"])

@@ -105,7 +105,7 @@ def test_what_must_be_given_is_marked() -> None:
     (commands,) = (each for each in parser._actions if isinstance(each.choices, dict))
     assert isinstance(commands.choices, dict)
     for command, required in {
-        "audit": ["label", "score", "groups"],
+        "audit": ["groups"],
         "impact": ["groups"],
         "auc": ["label", "score"],
         "gaps": ["label", "score", "groups"],

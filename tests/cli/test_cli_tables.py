@@ -111,6 +111,19 @@ TABLES: dict[str, tuple[str, Any]] = {
             rows, **GIVEN, rule=wroc.rules.least_cost(fn=5, fp=1), by="g", level=0.95
         ),
     ),
+    "thresholds in clusters": (
+        "thresholds --threshold 0.5 --cluster site",
+        lambda rows: wroc.threshold_metrics(
+            rows, **GIVEN, threshold=[0.5], level=0.95, design="site"
+        ),
+    ),
+    "thresholds by a rule in a survey": (
+        "thresholds --threshold youden --by g --cluster site --strata job --lonely certainty",
+        lambda rows: wroc.operating_points(
+            rows, **GIVEN, rule=wroc.rules.youden(), by="g", level=0.95,
+            design=wroc.Survey("site", strata="job", lonely="certainty"),
+        ),
+    ),
     "one threshold": (
         "thresholds --threshold max-fpr=0.1 --by g --common",
         lambda rows: wroc.operating_points(
@@ -121,6 +134,22 @@ TABLES: dict[str, tuple[str, Any]] = {
         "calibrate --by g --bins 5 --strategy quantile --level 0.9",
         lambda rows: wroc.calibration_curve(
             rows, **GIVEN, by="g", bins=5, strategy="quantile", level=0.9
+        ),
+    ),
+    "calibrate in clusters": (
+        "calibrate --by g --cluster site",
+        lambda rows: wroc.calibration_curve(rows, **GIVEN, by="g", design="site"),
+    ),
+    "decision in strata": (
+        "curve --kind decision --cluster site --strata g --lonely certainty",
+        lambda rows: wroc.decision_curve(
+            rows, **GIVEN, design=wroc.Survey("site", strata="g", lonely="certainty")
+        ),
+    ),
+    "a band in clusters": (
+        "curve --band pointwise --max-points 20 --cluster site",
+        lambda rows: wroc.roc_curve(
+            rows, **GIVEN, band="pointwise", max_points=20, design="site"
         ),
     ),
     "pr": ("curve --kind pr --by g", lambda rows: wroc.pr_curve(rows, **GIVEN, by="g")),
@@ -344,6 +373,10 @@ def test_kinds_of_curves_are_tables_and_charts(kind: str) -> None:
         ("thresholds --threshold 1 --threshold youden", "found a rule and other thresholds"),
         ("thresholds --threshold 1 --common", "--common must come with a rule in --threshold"),
         ("thresholds --threshold youden --prevalence 0.1", "--prevalence must not come with a ru"),
+        (
+            "thresholds --threshold 1 --prevalence 0.1 --cluster site",
+            "--prevalence must be None for a survey design; found 0.1",
+        ),
         ("thresholds --threshold max-fpr=2", "fpr must lie between 0 and 1; found 2"),
         ("calibrate --bins 0", "--bins must be 1 or more; found 0"),
         ("calibrate --score w", "--score must be a probability, from 0 to 1; found "),
@@ -390,7 +423,12 @@ def test_what_is_refused(
         ("curve --kind gain --bins 64 -o x.csv", "--bins applies to --kind roc; found gain"),
         ("curve --cost-fn 1 -o x.csv", "--cost-fn applies to --kind cost; found roc"),
         ("curve --kind cost -o x.svg", "--cost-fn or --cost-fp must be given; found neither"),
-        ("curve --kind pr --cluster site -o x.svg", "--cluster applies to the AUCs in a ROC chart"),
+        ("curve --kind pr --cluster site -o x.svg", "--cluster applies to a ROC chart, --band"),
+        (
+            "curve --band simultaneous --cluster site -o x.csv",
+            "--cluster must be None for band 'simultaneous'",
+        ),
+        ("calibrate --strategy quantile --cluster site", "--cluster must be None for strategy"),
         (
             "curve --kind cost --cost-fn 0.2 --by g --by job -o x.svg",
             "--by must be the only group column",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+import math
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -30,16 +31,34 @@ def survey() -> pl.DataFrame:
     return pl.DataFrame(columns | {"w": random.lognormal(sigma=0.5, size=rows)})
 
 
-def rate_and_size(survey: pl.DataFrame, rate: str, threshold: float) -> tuple[float, float]:
-    """A rate and its effective sample size by the design, at most Kish's."""
+class Rates(NamedTuple):
+    """Both rates at a threshold, their effective sizes, at most Kish's, and their correlation."""
+
+    tpr: float
+    fpr: float
+    pos_size: float
+    neg_size: float
+    correlation: float
+
+
+def rates_at(survey: pl.DataFrame, threshold: float) -> Rates:
     rows = [Row(*row) for row in survey.select("h", "c", "y", "s", "w").iter_rows()]
-    value, weights, influences = rate_influences(rows, rate, threshold)
-    assert value is not None
     units = {row.psu for row in rows}
-    of_units = totals(rows, influences)
-    variance = covariance(of_units, of_units, units)
-    kish = sum(weights) ** 2 / sum(w * w for w in weights)
-    return value, min(value * (1 - value) / variance, kish)
+    (tpr, pos, of_tpr), (fpr, neg, of_fpr) = (
+        rate_influences(rows, rate, threshold) for rate in ("tpr", "fpr")
+    )
+    assert tpr is not None
+    assert fpr is not None
+    one, other = totals(rows, of_tpr), totals(rows, of_fpr)
+    a, b, both = (covariance(x, y, units) for x, y in ((one, one), (other, other), (one, other)))
+    pos_kish, neg_kish = (sum(w) ** 2 / sum(x * x for x in w) for w in (pos, neg))
+    sizes = min(tpr * (1 - tpr) / a, pos_kish), min(fpr * (1 - fpr) / b, neg_kish)
+    return Rates(tpr, fpr, *sizes, both / math.sqrt(a * b))
+
+
+def combined(one: Any, other: Any, correlation: float) -> Any:
+    """Distances of a rate from its limits, by its own distances and those of the given rate."""
+    return np.sqrt(one**2 + other**2 - 2 * correlation * one * other)
 
 
 def wilson(p: float, n: float, z: float) -> np.ndarray:
@@ -51,8 +70,7 @@ def wilson(p: float, n: float, z: float) -> np.ndarray:
 @pytest.mark.parametrize("exchanged", [False, True])
 def test_against_the_definition(survey: pl.DataFrame, threshold: float, exchanged: bool) -> None:
     t = stats.t.ppf(0.95, survey.select("h", "c").n_unique() - 8)
-    tpr, pos_size = rate_and_size(survey, "tpr", threshold)
-    fpr, neg_size = rate_and_size(survey, "fpr", threshold)
+    tpr, fpr, pos_size, neg_size, correlation = rates_at(survey, threshold)
     given: dict[str, Any] = {"level": 0.9, **SAMPLE}
     curve = wroc.roc_curve(survey, "y", "s", weight="w")
     # A step of the curve would need the rate on one side of it.
@@ -66,9 +84,23 @@ def test_against_the_definition(survey: pl.DataFrame, threshold: float, exchange
         ends = np.interp(wilson(fpr, neg_size, t), x, y)
         own, rate, name = wilson(tpr, pos_size, t), tpr, "tpr"
     assert row[name] == pytest.approx(rate, abs=1e-9)
-    distances = np.sqrt((own - rate) ** 2 + (ends - rate) ** 2)
+    distances = combined(own - rate, ends - rate, correlation)
     found = rate - row[f"{name}_low"], row[f"{name}_high"] - rate
     assert found == pytest.approx(distances, abs=1e-6)
+
+
+@pytest.mark.parametrize("threshold", [0.5, 1.0, 1.8])
+def test_points_of_a_band_against_the_definition(survey: pl.DataFrame, threshold: float) -> None:
+    t = stats.t.ppf(0.95, survey.select("h", "c").n_unique() - 8)
+    tpr, fpr, pos_size, neg_size, correlation = rates_at(survey, threshold)
+    curve = wroc.roc_curve(survey, "y", "s", band="pointwise", level=0.9, **SAMPLE)
+    row = curve.filter(threshold=threshold).row(0, named=True)
+    x, y = (curve[name].to_numpy() + 1e-12 * np.arange(curve.height) for name in ("fpr", "tpr"))
+    moved, own = np.interp(wilson(fpr, neg_size, t), x, y), wilson(tpr, pos_size, t)
+    distances = combined(own - tpr, moved - tpr, correlation)
+    found = tpr - row["tpr_low"], row["tpr_high"] - tpr
+    assert found == pytest.approx(distances, abs=1e-6)
+    assert row["one_sided"] is False
 
 
 def test_without_a_design_intervals_are_narrower(survey: pl.DataFrame) -> None:

@@ -262,7 +262,7 @@ def test_each_model_is_compared_by_itself(survey: pl.DataFrame) -> None:
         ),
         (
             {"within": "c", "design": wroc.Survey("c", fpc="c")},
-            "`design` must be None with `within`; found a survey$",
+            "`design` must be None with `within`: give one of them; found a survey$",
         ),
     ],
 )

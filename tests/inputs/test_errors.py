@@ -541,6 +541,7 @@ FLAGS: dict[tuple[str, str], Call] = {
     ("roc_chart", "abroca"): lambda flag: UNTYPED.roc_chart(
         wroc.roc_curve(DATA, "y", "s", by="g"), abroca=flag
     ),
+    ("validate", "smooth"): lambda flag: UNTYPED.validate(DATA, "y", "s", smooth=flag),
     ("summary", "diagnostics"): lambda flag: UNTYPED.summary(DATA, "y", "s", diagnostics=flag),
     ("threshold_chart", "weighted"): lambda flag: UNTYPED.threshold_chart(
         wroc.roc_curve(DATA, "y", "s"), weighted=flag

@@ -76,7 +76,11 @@ def test_what_the_caller_calls_a_group_is_in_no_step_of_a_plan(name: str) -> Non
     frame = rows().collect().rename({"g": "CALLED"}).lazy()
     plan = TABLES[name](frame, "CALLED").explain(optimized=False)
     assert plan.count('col("CALLED").alias("__key_0")')
-    read, written = r'col\("CALLED"\)\.alias\("__key_0"\)', r'\.alias\("(\w+_)?CALLED"\)'
+    # Tables made of others give these a name without a meaning.
+    read, written = (
+        r'col\("CALLED"\)(\.alias\("(__key_0|group 0)"\))+',
+        r'\.alias\("(\w+_)?CALLED"\)',
+    )
     between = re.sub(f"{read}|{written}", "", plan)
     steps = [line for line in between.splitlines() if not line.strip().startswith("DF [")]
     # A message has it too, within a sentence, and the name of an attribute is a value.

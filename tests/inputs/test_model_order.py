@@ -77,6 +77,7 @@ TABLES: dict[str, Callable[..., pl.LazyFrame]] = {
     "threshold_metrics": wroc.threshold_metrics,
     "threshold_metrics, level": partial(wroc.threshold_metrics, threshold=[0.5], level=0.9),
     "roc_point": partial(wroc.roc_point, fpr=0.5),
+    "validate": partial(wroc.validate, smooth=False),
 }
 
 
@@ -98,6 +99,8 @@ def test_models_keep_the_order_of_the_caller(
     if table == "fairness":
         # Its segments are those with the highest value, of each score another.
         groups = ("metric",)
+    if table == "validate":
+        groups = ("g", "measure", "threshold")
     keys = [key for key in groups if key in found.columns]
     found = found.with_columns(pl.concat_list(keys or pl.lit("all")).alias("group"))
     for _, rows in found.group_by("group"):
@@ -128,7 +131,11 @@ def test_audit_keeps_the_order_of_the_caller(scored: pl.DataFrame) -> None:
 
 
 def test_every_table_with_models_is_here() -> None:
-    tested = {re.split(r"\W", name)[0] for name in TABLES} | {"compare", "audit"}
+    tested = {re.split(r"\W", name)[0] for name in TABLES} | {
+        "compare",
+        "audit",
+        "new_york_summary",
+    }
     functions = {name: getattr(wroc, name) for name in wroc.__all__}
     with_models = {
         name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import queries
 from calls import TABLES
 from polars.testing import assert_frame_equal
 from sweeps import sweep
@@ -70,6 +72,37 @@ def test_comparisons_and_decisions_of_every_package(package: str) -> None:
     assert_frame_equal(ratios, UNTYPED.impact_ratios(rows, **options), rel_tol=1e-12)
 
 
+# One query of each function that returns a table.
+FUNCTIONS = {name.split()[0].rstrip(","): query for name, query in reversed(queries.TABLES.items())}
+MIXED = ROWS.with_columns(
+    y=pl.col("y").cast(pl.Int64),
+    s=pl.col("s") * 2 - 1,
+    g=pl.when(pl.int_range(pl.len()) % 40 != 3).then("g"),
+    limit=pl.col("s").mean().over("g"),
+)
+
+
+@pytest.mark.parametrize("name", sweep(FUNCTIONS, fast=10))
+def test_every_function_takes_every_table(name: str) -> None:
+    expected = FUNCTIONS[name](MIXED).lazy().collect()
+    order = expected.columns if name in ("score_counts", "merge_counts") else []
+    for package in ("pandas", "pyarrow", "duckdb"):
+        found = FUNCTIONS[name](TABLES_OF_OTHERS[package](MIXED)).lazy().collect()
+        both = (table.sort(order) if order else table for table in (found, expected))
+        assert_frame_equal(*both, rel_tol=1e-12, abs_tol=1e-14)
+
+
+def test_every_function_has_a_query() -> None:
+    functions = {name: getattr(wroc, name) for name in wroc.__all__}
+    of_frames = {
+        name
+        for name, one in functions.items()
+        if inspect.isfunction(one) and "frame" in inspect.signature(one).parameters
+    }
+    # These return no tables.
+    assert of_frames - FUNCTIONS.keys() == {"audit", "new_york_summary"}
+
+
 def test_dictionaries_and_missing_values_of_others() -> None:
     rows = ROWS.with_columns(s=pl.when(pl.col("w") < 3).then("s"))
     frame = rows.to_pandas().astype({"g": "category"})
@@ -98,6 +131,7 @@ def test_tables_without_one_type_per_column_are_refused(frame: Any, message: str
     [
         (ROWS.to_numpy(), "found an object of numpy of type ndarray: build a table, such as pl.Da"),
         ([1, 2], "found an object of type int"),
+        (ROWS.to_dict(as_series=False), "found an object of type dict"),
         ((ROWS, ROWS), "found an object of type tuple"),
         (ROWS["s"], "found an object of polars of type Series"),
     ],

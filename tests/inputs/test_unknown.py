@@ -45,7 +45,8 @@ def test_audits_hint_at_them_once_for_each_attribute() -> None:
     (hint,) = [text for text in not_audited(audit) if "like any other category" in text]
     assert hint == (
         "'Unknown' of g and '' of h are compared like any other category. If this means that the "
-        "value is not known, replace it with null."
+        "value is not known, give unknown=['Unknown', ''] in Python, or --unknown Unknown "
+        "--unknown '' on the command line."
     )
     assert hint in " ".join(str(audit).split())
     cleared = frame.with_columns(pl.col("g", "h").replace(["Unknown", ""], [None, None]))

@@ -451,5 +451,13 @@ def test_expression_refuses_clusters_that_are_no_column(visits: pl.DataFrame) ->
     number: Any = 1
     with pytest.raises(TypeError, match=r"^`design` must be a column name or a Polars expression"):
         wroc.roc_auc_ci("y", "s", design=number)
+    survey: Any = wroc.Survey("patient", strata="site")
+    message = (
+        "^`design` must be a column of clusters here; `summary` and `partial_auc_summary` take "
+    )
+    with pytest.raises(TypeError, match=message):
+        wroc.roc_auc_ci("y", "s", design=survey)
+    with pytest.raises(TypeError, match=message):
+        wroc.partial_auc_ci("y", "s", fpr=(0, 0.1), design=survey)
     with pytest.raises(ColumnNotFoundError, match="nobody"):
         visits.select(wroc.roc_auc_ci("y", "s", design="nobody"))

@@ -15,8 +15,8 @@ from polars_wroc.inputs.designs import read_design
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.thresholds.search import (
     given_thresholds,
+    metric_variances,
     rate_variance,
-    rate_variances,
     unit_cells,
 )
 
@@ -53,7 +53,7 @@ def test_shares_with_diabetes(nhanes: pl.DataFrame) -> None:
     assert rows.design is not None
     # Where all rows are selected, the precision is the share of positives.
     cells = unit_cells(rows, given_thresholds([0.5]), rows.keys)
-    table = rate_variances(cells, rows.keys, rows.design).collect().sort(rows.keys)
+    table = metric_variances(cells, rows.keys, rows.design).collect().sort(rows.keys)
     errors = (table[rate_variance("ppv")] ** 0.5).to_list()
     assert errors == pytest.approx([0.0019733, 0.0061443, 0.0076440], abs=5e-8)
     shares = wroc.threshold_metrics(

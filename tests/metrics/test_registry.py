@@ -27,7 +27,7 @@ from polars_wroc.metrics.registry import CURVE_METRICS, SUMMARY_METRICS, CurveMe
 from polars_wroc.namespaces import ExprNamespace
 from polars_wroc.ranking.placements import add_placements, row_curve
 from polars_wroc.ranking.sorting import by_descending_score
-from polars_wroc.thresholds.registry import RATES, THRESHOLD_METRICS, RateMetric
+from polars_wroc.thresholds.registry import AUDIT_RATES, RATES, THRESHOLD_METRICS, RateMetric
 
 summary_of = partial(wroc.summary, diagnostics=True)
 
@@ -116,7 +116,8 @@ def test_columns_of_tables_are_metrics_of_a_registry() -> None:
     limits = wroc.threshold_metrics(
         frame, "y", "s", threshold=0.5, level=0.9, metrics="all"
     ).columns
-    assert [name.removesuffix("_low") for name in limits if name.endswith("_low")] == [*RATES]
+    limited = [name.removesuffix("_low") for name in limits if name.endswith("_low")]
+    assert limited == [*THRESHOLD_METRICS]
     gaps = wide_gaps(frame, "y", "s", by="g", threshold=0.5).columns
     assert [name.removesuffix("_gap") for name in gaps if name.endswith("_gap")] == [*GAP_METRICS]
     fairness = wroc.fairness(frame, "y", "s", attributes="g", threshold=0.5)
@@ -137,7 +138,7 @@ def test_the_report_says_what_its_metrics_are() -> None:
     page = html.unescape(render(audit))
     terms = re.findall(r"<dt>(.*)</dt>\n<dd>(.*)</dd>", page)
     tables = set(re.findall(r'<th scope="col">(.*?)</th>', page))
-    known = [*SUMMARY_METRICS, *RATES.values()]
+    known = [*SUMMARY_METRICS, *AUDIT_RATES.values()]
     # Others are columns of `summary` and `threshold_metrics` only.
     shown = [metric for metric in known if metric.column in audit.table["metric"]]
     assert len(shown) == 8

@@ -11,8 +11,8 @@ import statsmodels.api as sm
 from polars.testing import assert_frame_equal
 
 import polars_wroc as wroc
-from polars_wroc.curves import calibration_summary
 from polars_wroc.kernels.sums import FIT_WEIGHTS
+from polars_wroc.stats import logistic_fit
 from polars_wroc.stats.logistic_fit import (
     GROUP,
     VALUE,
@@ -75,7 +75,7 @@ def test_bins_have_the_fit_of_the_rows(
     # One is too steep for wide bins, the last for all.
     rows = frame([0.1, 1, 2, 3.4, 12, 40])
     expected = wroc.calibration_summary(rows, "y", "s", weight=weight, by="g")
-    monkeypatch.setattr(calibration_summary, "_FEW_TOGETHER", 0)
+    monkeypatch.setattr(logistic_fit, "_FEW_TOGETHER", 0)
     found = wroc.calibration_summary(rows, "y", "s", weight=weight, by="g")
     assert_frame_equal(found, expected, rel_tol=1e-12, abs_tol=1e-13)
     fits = found.select("calibration_slope", "calibration_intercept").rows()
@@ -92,7 +92,7 @@ def test_bins_have_the_fit_of_the_rows(
 def test_no_fit_where_a_logit_is_infinite_or_the_score_separates(
     monkeypatch: pytest.MonkeyPatch, engine: Any
 ) -> None:
-    monkeypatch.setattr(calibration_summary, "_FEW_TOGETHER", 0)
+    monkeypatch.setattr(logistic_fit, "_FEW_TOGETHER", 0)
     rows = frame([1, 1, 1, 1]).with_columns(
         y=pl.when(g=1).then(pl.col("s") > 0.3).when(g=2).then(pl.lit(value=True)).otherwise("y"),
         s=pl.when((pl.col("g") == 3) & (pl.int_range(pl.len()) % 1000 == 7))

@@ -63,7 +63,7 @@ def test_rows_without_weight_are_in_no_sum() -> None:
 def test_a_replicate_without_rows_has_no_value() -> None:
     rows = replicated(Rows(ROWS.lazy(), ["g"]), DESIGN)
     table = rows.frame.group_by(rows.keys).agg(value=pl.col(WEIGHT).abs().sum())
-    found = of_replicated(table, ["g"], "value", DESIGN).collect()
+    found = of_replicated(table, ["g"], ["value"], DESIGN).collect()
     values = dict(zip(found.select("g", CLUSTER).rows(), found["value"], strict=True))
     assert values == {
         (g, number): sum(map(abs, SIGNED[g, number].values())) if (g, number) in SIGNED else None
@@ -76,7 +76,7 @@ def test_variance_and_why_there_is_none() -> None:
     rows = replicated(Rows(ROWS.lazy(), ["g"]), DESIGN)
     table = rows.frame.group_by(rows.keys).agg(value=pl.col(WEIGHT).abs().sum())
     value = pl.col("value")
-    influences = of_replicated(table, ["g"], "value", DESIGN).select(
+    influences = of_replicated(table, ["g"], ["value"], DESIGN).select(
         "g", CLUSTER, z=value - of_full_weights(value, ["g"])
     )
     found = linear_variances(influences, ["g"], DESIGN, {"v": ("z", "z")}).collect().sort("g")

@@ -408,7 +408,8 @@ def test_only_ratios_of_weights_matter(seed: int, factor: float) -> None:
         }  # fmt: skip
         first, second = (points(each, **options) for each in (frame, scaled))
         cells = ["tp", "fp", "fn", "tn"]
-        assert_frame_equal(first.drop(cells), second.drop(cells), **EQUAL)
+        # Limits rest on differences of formulas, whose last digits are noise.
+        assert_frame_equal(first.drop(cells), second.drop(cells), rel_tol=1e-8, abs_tol=1e-12)
 
 
 @given(seed=st.integers(0, 2**32))

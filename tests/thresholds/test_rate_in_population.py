@@ -7,8 +7,9 @@ from itertools import combinations
 import polars as pl
 import pytest
 
+import polars_wroc as wroc
 from polars_wroc.stats.proportions import Estimate
-from polars_wroc.thresholds.confusion_matrix import rate_in_population
+from polars_wroc.thresholds.metric_limits import rate_in_population
 from polars_wroc.thresholds.registry import RateMetric
 
 DENOMINATORS = [("tp", "fn"), ("fp", "tn"), ("tp", "fp"), ("fn", "tn"), ("tp", "fp", "fn", "tn")]
@@ -55,3 +56,11 @@ def test_rate_is_that_of_the_cells_of_the_population(
 def test_limits_of_one_class_are_a_part_of_those_of_its_rate() -> None:
     found = in_population(("tp",), ("fp", "fn", "tn"))
     assert found == pytest.approx([PREVALENCE * value for value in TPR[1:]], rel=1e-12)
+
+
+def test_without_a_class_the_prevalence_has_no_limits() -> None:
+    rows = pl.DataFrame({"y": [1, 1], "s": [0.9, 0.2]})
+    metrics = wroc.threshold_metrics(
+        rows, "y", "s", threshold=0.5, metrics="prevalence", prevalence=0.2
+    )
+    assert metrics.select(pl.col("^prevalence.*$")).row(0) == (None, None, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -131,3 +132,60 @@ def test_clusters_alone_are_units_of_one_stratum() -> None:
 def test_wrong_options(seven: pl.DataFrame, options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         wroc.threshold_metrics(seven, "y", "s", design="w", **options)
+
+
+@pytest.mark.parametrize("common", [False, True])
+@pytest.mark.parametrize("design", ["c", wroc.Survey("c", strata="h", fpc=pl.lit(0.2))])
+def test_limits_at_chosen_thresholds_are_those_at_given_ones(design: Any, common: bool) -> None:
+    random = np.random.default_rng(8)
+    unit = random.integers(0, 24, 300)
+    y, g = random.random(300) < 0.4, random.choice([0, 1], 300)
+    frame = pl.DataFrame(
+        {
+            "h": unit % 3,
+            "c": unit,
+            "g": g,
+            "y": y,
+            "s": np.round(y + g + random.normal(size=24)[unit] + random.normal(size=300), 1),
+            "w": random.lognormal(sigma=0.5, size=300),
+        }
+    )
+    options: dict[str, Any] = {"by": "g", "level": 0.9, "weight": "w", "design": design}
+    rule = wroc.rules.max_fpr(0.2)
+    points = wroc.operating_points(frame.lazy(), "y", "s", rule, common=common, **options).collect()
+    assert (points["threshold"].n_unique() == 1) == common
+    for row in points.iter_slices(1):
+        threshold = row["threshold"].item()
+        given = wroc.threshold_metrics(frame, "y", "s", threshold=threshold, **options)
+        assert_frame_equal(row, given.filter(g=row["g"].item()), rel_tol=1e-10)
+
+
+def test_limits_are_null_where_no_threshold_is_allowed(seven: pl.DataFrame) -> None:
+    rule = wroc.rules.max_selection_rate(0.0)
+    options: dict[str, Any] = {"level": 0.9, "design": "w", "metrics": ["tpr", "fpr"]}
+    one = wroc.operating_points(seven.with_columns(s=pl.lit(1.0)), "y", "s", rule, **options)
+    assert one.select("tpr", "fpr").row(0) == (0, 0)
+    impossible = wroc.operating_points(seven.filter(y=0), "y", "s", rule, **options)
+    assert impossible.select("tpr", "tpr_low", "tpr_high").row(0) == (None,) * 3
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "`level` must be given with `design`; found None"),
+        (
+            {"level": 0.9, "honest": "crossfit"},
+            "`design` must be None with `honest`, which draws single rows: choose the threshold on",
+        ),
+        (
+            {"level": 0.9, "rule": wroc.rules.least_cost(fn=1, fp=1, prevalence=0.1)},
+            "`prevalence` must be None for a survey design; found 0.1",
+        ),
+    ],
+)
+def test_wrong_options_of_chosen_thresholds(
+    seven: pl.DataFrame, options: dict[str, Any], message: str
+) -> None:
+    given = {"rule": wroc.rules.youden(), **options}
+    with pytest.raises(ValueError, match=re.escape(message)):
+        wroc.operating_points(seven, "y", "s", design="w", **given)

@@ -15,7 +15,7 @@ from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
 from polars_wroc.inputs.designs import ReplicateKind
 from polars_wroc.inputs.metric import Metric
 from polars_wroc.metrics.registry import CURVE_METRICS, ROC_AUC
-from polars_wroc.thresholds.registry import GAP_RATES, RATES
+from polars_wroc.thresholds.registry import AUDIT_RATES
 from polars_wroc.thresholds.rules import Rule, expected_optimism
 
 # Smaller shares are written with a decimal.
@@ -35,11 +35,14 @@ def title_line(audit: AuditTables) -> list[str]:
     overall = audit.segments.filter(attribute=OVERALL)
     one = overall.row(0, named=True)
     parts = [many(max(overall["n"].to_list()), "row")]
-    share = positive_share(one)
+    share, what = positive_share(one), Words.of(settings).positive
+    if not settings.labeled:
+        rates = audit.table.filter(attribute=OVERALL, metric="selection_rate")
+        share, what = rates["value"][0], Words.of(settings).selected
     if share is not None:
         of_weight = " of the weight" if settings.weight else ""
         percent = f"{share:.{1 if min(share, 1 - share) < _RARE else 0}%}"
-        parts.append(f"{percent}{of_weight} {Words.of(settings).positive}")
+        parts.append(f"{percent}{of_weight} {what}")
     return parts if settings.decides else [*parts, "ranking only, no decisions"]
 
 
@@ -110,12 +113,12 @@ _COSTS = {
 
 # Of `untested_segments`.
 _UNTESTED = (
-    "with too few rows in a class to test the AUC",
+    "with too few rows to test a gap",
     "of one class only",
     "without a row to measure",
 )
 _LEAST_SHOWN = 0.01
-_SELECTED = "a row is selected, that is predicted positive, if its score is at least the threshold"
+_SELECTED = "a row is selected{} if its score is at least the threshold"
 
 
 class Fact(NamedTuple):
@@ -147,7 +150,7 @@ def facts(audit: AuditTables) -> list[Fact]:
     share = positive_share(one) if settings.weight else None
     weighted = "" if share is None else f"; {share:.1%} of the weight"
     listed = [Fact("Rows", f"{used:,}", left_out)]
-    if one["n"]:
+    if one["n"] and settings.labeled:
         of_rows = f"{one['n_pos'] / one['n']:.1%}"
         listed.append(Fact("Positive", of_rows, f"{one['n_pos']:,} of {one['n']:,} rows{weighted}"))
     listed.append(_segments_fact(audit))
@@ -221,16 +224,17 @@ def decision(settings: AuditSettings) -> str | None:
     threshold = settings.threshold
     if threshold is None:
         return None
+    selected = _SELECTED.format(", that is predicted positive," if settings.labeled else "")
     if not isinstance(threshold, Rule):
-        return f"at the given threshold of {threshold:.10g}: {_SELECTED}"
-    rule = threshold
-    return f"at the threshold with {rule_of(rule)}, chosen for each score on all rows: {_SELECTED}"
+        return f"at the given threshold of {threshold:.10g}: {selected}"
+    chosen = "chosen for each score on all rows"
+    return f"at the threshold with {rule_of(threshold)}, {chosen}: {selected}"
 
 
 def glossary(audit: AuditTables) -> list[Metric]:
     """List the metrics in the tables of the page."""
     shown = set(audit.table["metric"])
-    of_values = [ROC_AUC, CURVE_METRICS["average_precision"], *(GAP_RATES | RATES).values()]
+    of_values = [ROC_AUC, CURVE_METRICS["average_precision"], *AUDIT_RATES.values()]
     return [metric for metric in of_values if metric.column in shown]
 
 

@@ -17,20 +17,23 @@ from polars_wroc.audits.tables import (
     wide_table,
     without_model,
 )
-from polars_wroc.audits.words import listed, reference_of
+from polars_wroc.audits.words import Words, listed, reference_of
 from polars_wroc.charts.channels import values_of
+from polars_wroc.charts.distribution_chart import distribution_chart
 from polars_wroc.charts.estimates import read_estimates
 from polars_wroc.charts.gap_chart import Drawing, auc_chart, draw, drawing, gap_chart
 from polars_wroc.charts.interval_layers import ROW
 from polars_wroc.charts.options import COLOURS, GREY, INK, PALE, UNSEEN, Show, captioned
 from polars_wroc.charts.roc_chart import roc_chart
 from polars_wroc.charts.threshold_chart import threshold_chart
-from polars_wroc.groups.comparisons import GAP_METRICS
-from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL, ROC_COLUMNS
+from polars_wroc.groups.comparisons import GAP_METRICS, IMPACT_RATIO, METRICS
+from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL, ROC_COLUMNS
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.ranking.curve import ratio
 
 if TYPE_CHECKING:
+    import altair as alt
+
     from polars_wroc.charts.options import Chart
 
 
@@ -160,21 +163,73 @@ class Figure:
     caption: str
 
 
+def _some_shown(audit: AuditTables, whole: AuditTables) -> str:
+    """Say that not all segments of the ``whole`` audit were kept, if so."""
+    kept, of_all = (each.segments.select(AUDIT_KEYS).n_unique() for each in (audit, whole))
+    text = " Only some segments of each attribute are shown; its charts and tables have more."
+    return text if kept < of_all else ""
+
+
 def auc_figure(audit: AuditTables, whole: AuditTables) -> Figure:
     """Draw the AUCs of all segments, or of those kept of the ``whole`` audit."""
     level = audit.settings.level
-    some = audit.segments.select(AUDIT_KEYS).unique().height
-    of_all = whole.segments.select(AUDIT_KEYS).unique().height
-    left_out = " Only some segments of each attribute are shown; its charts and tables have more."
     chart = auc_chart(aucs_of(audit), level=level)
-    return _figure(
+    return figure_of(
         "chart-auc",
         chart,
         "Overall AUC and AUC of each segment. The same numbers are in the tables.",
         f"The AUC of each segment with its {100 * level:g}% confidence interval, and the number of "
         "its rows. The dashed line is the overall AUC; an arrow marks an interval of a small "
-        f"segment that continues.{left_out if some < of_all else ''}",
+        f"segment that continues.{_some_shown(audit, whole)}",
     )
+
+
+def decisions_chart(
+    audit: AuditTables, attribute: str | None = None
+) -> alt.LayerChart | alt.VConcatChart:
+    """Draw the rate of the decision in each segment, of all attributes or one."""
+    table = audit.table.with_columns(pl.col("segment").fill_null(MISSING))
+    if attribute is not None:
+        table = table.filter(attribute=attribute)
+    metric = IMPACT_RATIO if _has_ratios(audit) else "selection_rate"
+    return gap_chart(table, metric=metric, show="value", level=audit.settings.level)
+
+
+def _has_ratios(audit: AuditTables) -> bool:
+    return audit.settings.favorable != "neither"
+
+
+def rates_figure(audit: AuditTables, whole: AuditTables) -> Figure:
+    """Draw the rate of the decision in each segment, or in those kept of the ``whole`` audit."""
+    words, ratios = Words.of(audit.settings), _has_ratios(audit)
+    what = words.good or words.selected
+    dashed = " The dashed line is four fifths of the highest share that ratios refer to."
+    return figure_of(
+        "chart-rates",
+        decisions_chart(audit),
+        f"Share of each segment that is {what}. The same numbers are in the tables.",
+        f"The share of each segment that is {what}, with its {100 * audit.settings.level:g}% "
+        f"confidence interval, and the number of its rows.{dashed if ratios else ''} A filled "
+        f"point on a thick line is {'surely below that' if ratios else 'different'}."
+        f"{_some_shown(audit, whole)}",
+    )
+
+
+def score_figures(audit: AuditTables, attribute: str, place: int) -> list[Figure]:
+    """Draw the distribution of the scores of an attribute's segments."""
+    settings = audit.settings
+    if audit.distributions.is_empty():
+        return []
+    name, (bins,) = _of_attribute(attribute, without_model(audit.distributions, settings))
+    chart = distribution_chart(bins, color=name, facet=MODEL if settings.several else None)
+    return [
+        figure_of(
+            f"scores-{place}",
+            chart,
+            f"Distribution of the scores{_by(attribute)}.",
+            "How the scores are distributed: the share of each bin of scores.",
+        )
+    ]
 
 
 def gap_figures(audit: AuditTables, attribute: str, place: int) -> list[Figure]:
@@ -185,7 +240,7 @@ def gap_figures(audit: AuditTables, attribute: str, place: int) -> list[Figure]:
     reference = reference_of(audit.settings, attribute)
     measured = [metric for metric in GAP_METRICS if metric in gaps["metric"]]
     return [
-        _figure(
+        figure_of(
             f"gap-{place}" if metric == ROC_AUC.column else f"gap-{place}-{metric}",
             spec,
             f"Gap in {(name := GAP_METRICS[metric].label)} of each segment by {attribute} to "
@@ -213,7 +268,7 @@ def curves_figure(
         f"{reason} ({'; '.join(map(name_of, names))})" for reason, names in (reasons or {}).items()
     ]
     whose = f" of {listed(['all rows', *named])}" if named else ""
-    return _figure(
+    return figure_of(
         f"chart-{place}",
         chart,
         f"ROC curves{_by(attribute)}. Their AUCs are in the table of AUCs.",
@@ -232,7 +287,7 @@ def slider_figures(audit: AuditTables, attribute: str, place: int, caption: str)
         if chart is not None:
             score = f" of {model}" if several else ""
             figures.append(
-                _figure(
+                figure_of(
                     f"slider-{place}-{number}" if several else f"slider-{place}",
                     chart,
                     f"ROC curves{score}{_by(attribute)}, with a slider of thresholds.",
@@ -245,8 +300,8 @@ def slider_figures(audit: AuditTables, attribute: str, place: int, caption: str)
 def change_figure(changes: pl.DataFrame, metric: str, show: Show, level: float) -> Figure:
     """Draw the changes of a metric, or of its gaps, between two audits."""
     chart = gap_chart(changes, metric=metric, show=show, level=level)
-    what = f"{'gap in ' if show == 'gap' else ''}{GAP_METRICS[metric].label}"
-    return _figure(
+    what = f"{'gap in ' if show == 'gap' else ''}{METRICS[metric].label}"
+    return figure_of(
         f"change-{show}-{metric}",
         chart,
         f"Change of the {what} of each segment. The tables have the numbers.",
@@ -259,7 +314,7 @@ def _by(attribute: str) -> str:
     return " of all rows" if attribute == OVERALL else f" of the segments by {attribute}"
 
 
-def _figure(name: str, drawn: Any, description: str, caption: str) -> Figure:
+def figure_of(name: str, drawn: Any, description: str, caption: str) -> Figure:
     """Make a chart or a spec one of the page, with its colours and rounded numbers."""
     # The tests of the charts validate specs; here it would take most of the time.
     spec: dict[str, Any] = drawn if isinstance(drawn, dict) else drawn.to_dict(validate=False)

@@ -12,17 +12,18 @@ from functools import cache
 from typing import Any
 
 import altair as alt
-import jinja2
+import polars as pl
 
 from polars_wroc.audits.audit_changes import HEADINGS, Changes, not_significant, sentences_of
 from polars_wroc.audits.findings import findings_of, verdict_of
 from polars_wroc.audits.findings import rounded as rounded_table
-from polars_wroc.audits.remarks import not_audited, remarks_of, undecided
+from polars_wroc.audits.remarks import lacking, not_audited, remarks_of
 from polars_wroc.audits.report import facts
-from polars_wroc.audits.report.figures import Figure, change_figure
+from polars_wroc.audits.report.figures import Figure, change_figure, figure_of
 from polars_wroc.audits.report.sections import SYMBOLS, blocks_of, matrix_of, sections_of, shown_in
-from polars_wroc.audits.report.tables import change_table, findings_on_page
+from polars_wroc.audits.report.tables import Table, change_table, findings_on_page
 from polars_wroc.audits.sentences import size
+from polars_wroc.audits.table_pages import Page, Section, in_markdown, pages
 from polars_wroc.audits.tables import AuditTables, with_tables
 from polars_wroc.audits.words import (
     ABOVE,
@@ -36,7 +37,7 @@ from polars_wroc.audits.words import (
     reference_of,
 )
 from polars_wroc.charts.interval_layers import WIDTH
-from polars_wroc.charts.options import Show, visible
+from polars_wroc.charts.options import Chart, Show
 from polars_wroc.groups.comparisons import CALIBRATION
 from polars_wroc.inputs.columns import OVERALL
 
@@ -71,8 +72,8 @@ def render(audit: AuditTables) -> str:
         references=sorted({reference_of(settings, attribute) for attribute in settings.attributes}),
         margin=size(settings.margin),
         good=Words.of(settings).good,
-        undecided=undecided(audit),
-        not_audited=not_audited(audit)[len(undecided(audit)) :],
+        lacking=lacking(audit),
+        not_audited=not_audited(audit)[len(lacking(audit)) :],
         findings=findings_on_page(audit, shown_in(blocks, findings)),
         remarks=remarks_of(audit),
         adjusted=adjustment_of(settings),
@@ -84,14 +85,7 @@ def render(audit: AuditTables) -> str:
 
 def page_of(template: str, figures: Sequence[Figure], /, **values: Any) -> str:
     """Render a template as a self-contained page with charts."""
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("polars_wroc.audits.report"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        finalize=_visible,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = pages()
     environment.filters["unbroken"] = unbroken
     environment.globals |= {"many": many, "not_here": NOT_HERE}
     script = environment.get_template("report.js").render(above=ABOVE, wide=WIDTH)
@@ -102,11 +96,6 @@ def page_of(template: str, figures: Sequence[Figure], /, **values: Any) -> str:
         hashes=[_hash(script) for script in scripts],
         **values,
     )
-
-
-def _visible(value: object) -> object:
-    """Show control characters in names; code of the page is marked as safe, and stays."""
-    return visible(value) if type(value) is str else value
 
 
 def _bundle() -> str:
@@ -163,6 +152,49 @@ def unbroken(text: str) -> str:
 _CHARTS, _OTHERS = 4, 500
 
 
+def render_tables(page: Page, chart: Chart) -> str:
+    """Render a page of tables with a chart below them.
+
+    Raises
+    ------
+    ImportError
+        When vl-convert-python is not installed, with the command that installs it.
+    """
+    description = f"Chart of {page.title}."
+    figure = figure_of("chart", chart, description, "")
+    return page_of("tables.html", [figure], page=page, figures=[figure])
+
+
+def changes_in_markdown(changes: Changes, names: tuple[str, str]) -> str:
+    """Write the changes between the audits of these names as Markdown."""
+    notable, others = changes.divided()
+    sections = [_section(table) for table in _tables(changes, notable)]
+    closing = [not_significant(others)] if others.height else []
+    facts = {"Rows": " and ".join(_rows(changes))}
+    return in_markdown(Page(_title(names), facts, sentences_of(changes), sections, closing))
+
+
+def _title(names: tuple[str, str]) -> str:
+    return f"What changed from {names[0]} to {names[1]}"
+
+
+def _tables(changes: Changes, notable: pl.DataFrame) -> list[Table]:
+    return [
+        change_table(rows, heading, changes)
+        for kind, heading in HEADINGS.items()
+        if not (rows := notable.filter(measure=kind)).is_empty()
+    ]
+
+
+def _section(table: Table) -> Section:
+    """Lay out a table of the page for Markdown, with its notes in brackets."""
+    rows = [
+        {name: " ".join([cell.text, *(f"({note})" for note in cell.notes)]) for name, cell in row}
+        for row in table.rows
+    ]
+    return Section(table.title, pl.DataFrame(rows), ("Segment", "Score", "Metric"))
+
+
 def render_changes(
     changes: Changes, names: tuple[str, str], metric: str | None = None, measure: Show | None = None
 ) -> str:
@@ -178,21 +210,16 @@ def render_changes(
         change_figure(changes.table, *drawn, changes.level)
         for drawn in changes.most_changed(metric, measure)[:_CHARTS]
     ]
-    tables = [
-        change_table(rows, heading, changes)
-        for kind, heading in HEADINGS.items()
-        if not (rows := notable.filter(measure=kind)).is_empty()
-    ]
     listed = others.head(_OTHERS)
     return page_of(
         "changes.html",
         figures,
-        page_title=f"What changed from {names[0]} to {names[1]}",
+        page_title=_title(names),
         title_line=_rows(changes),
         significant=not notable.filter(changes.significant).is_empty(),
         sentences=sentences_of(changes),
         figures=figures,
-        tables=tables,
+        tables=_tables(changes, notable),
         others=None if listed.is_empty() else change_table(listed, "Not significant", changes),
         others_counted=not_significant(others),
         left_out=others.height - listed.height,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -16,6 +16,8 @@ from polars_wroc.audits.report.figures import (
     aucs_of,
     curves_figure,
     gap_figures,
+    rates_figure,
+    score_figures,
     slider_figures,
 )
 from polars_wroc.audits.report.tables import Found, Outcome, Table, found_on, outcome_of, tables_of
@@ -110,7 +112,7 @@ def with_points(audit: AuditTables) -> tuple[AuditTables, int]:
     return replace(audit, curves=drawn), points
 
 
-# Most rows of the chart of all AUCs.
+# Most rows of the chart of all segments.
 _FEW_ROWS = 60
 _SAME = " The segments are those of the ROC curves above."
 # Most findings that a section repeats.
@@ -126,7 +128,7 @@ class Section:
     found: list[Found]
     tables: list[Table]
     gaps: list[Figure]
-    curves: Figure
+    curves: list[Figure]
     sliders: list[Figure]
     left_out: list[str]
 
@@ -138,12 +140,12 @@ class Section:
     @property
     def figures(self) -> list[Figure]:
         """All charts, in the order of the page."""
-        return [*self.gaps, self.curves, *self.sliders]
+        return [*self.gaps, *self.curves, *self.sliders]
 
 
 @dataclass(frozen=True)
 class Sections:
-    """The chart of all AUCs, the parts, and how many points their curves are drawn through."""
+    """The chart of all segments, the parts, and how many points their curves are drawn through."""
 
     overview: Figure
     parts: list[Section]
@@ -152,36 +154,61 @@ class Sections:
     moved: float | None
 
 
+class Drawn(NamedTuple):
+    """The curves of each attribute, with sliders, and how many points they are drawn through."""
+
+    curves: dict[str, list[Figure]]
+    sliders: dict[str, list[Figure]]
+    points: int = 0
+    # By how much that changes an AUC at most; None if it changes none.
+    moved: float | None = None
+
+
 def sections_of(audit: AuditTables, findings: pl.DataFrame) -> Sections:
     """Choose the segments that tables and charts show, and lay them out."""
     serious = by_severity(audit)
     tabled = with_segments(audit, TABLE_SEGMENTS, serious)
     charted = with_models(tabled)
     attributes = audit.segments["attribute"].unique(maintain_order=True).to_list()
+    few = max(_FEW_ROWS // (len(attributes) * _scores(charted)), 2)
+    shown = with_segments(charted, few, serious)
+    if audit.settings.labeled:
+        overview, drawn = auc_figure(shown, audit), _roc_curves(audit, attributes, serious)
+    else:
+        of_scores = with_segments(charted, OVERLAID, serious)
+        curves = {one: score_figures(of_scores, one, n) for n, one in enumerate(attributes, 1)}
+        overview, drawn = rates_figure(shown, audit), Drawn(curves, {})
+    parts = [
+        Section(
+            attribute,
+            _outcomes(audit, findings, attribute),
+            found_on(audit, attribute)[:_FINDINGS],
+            tables_of(audit, tabled, attribute),
+            gap_figures(charted, attribute, place),
+            drawn.curves[attribute],
+            drawn.sliders.get(attribute, []),
+            _left_out(audit, tabled, attribute),
+        )
+        for place, attribute in enumerate(attributes, 1)
+    ]
+    return Sections(overview, parts, drawn.points, drawn.moved)
+
+
+def _roc_curves(audit: AuditTables, attributes: Sequence[str], serious: pl.DataFrame) -> Drawn:
+    """Draw the ROC curves of each attribute, and those with a slider."""
     models = with_models(audit)
     curves = {attribute: curves_of(models, attribute, serious) for attribute in attributes}
     chosen = pl.concat([one.segments for one in curves.values()])
     drawn, points = with_points(restricted(models, chosen))
     moved = max(drawn.curves[AUC_CHANGE].abs().drop_nulls().to_list(), default=0.0)
-    slider = _slider_caption(points, moved=moved > TOLERANCE)
-    few = max(_FEW_ROWS // (len(attributes) * _scores(charted)), 2)
-    parts = []
-    for place, attribute in enumerate(attributes, 1):
-        reasons = curves[attribute].reasons
-        parts.append(
-            Section(
-                attribute,
-                _outcomes(audit, findings, attribute),
-                found_on(audit, attribute)[:_FINDINGS],
-                tables_of(audit, tabled, attribute),
-                gap_figures(charted, attribute, place),
-                curves_figure(drawn, attribute, place, reasons),
-                slider_figures(drawn, attribute, place, slider + _SAME * bool(reasons)),
-                _left_out(audit, tabled, attribute),
-            )
-        )
-    overview = auc_figure(with_segments(charted, few, serious), whole=audit)
-    return Sections(overview, parts, points, moved if moved > TOLERANCE else None)
+    caption = _slider_caption(points, moved=moved > TOLERANCE)
+    figures, sliders = dict[str, list[Figure]](), dict[str, list[Figure]]()
+    for place, (attribute, chosen_for) in enumerate(curves.items(), 1):
+        reasons = chosen_for.reasons
+        figures[attribute] = [curves_figure(drawn, attribute, place, reasons)]
+        told = caption + _SAME * bool(reasons)
+        sliders[attribute] = slider_figures(drawn, attribute, place, told)
+    return Drawn(figures, sliders, points, moved if moved > TOLERANCE else None)
 
 
 def _scores(audit: AuditTables) -> int:

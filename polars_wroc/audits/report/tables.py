@@ -8,10 +8,10 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import polars as pl
 
-from polars_wroc.audits.audit_changes import GAP, Changes
+from polars_wroc.audits.audit_changes import GAP, RATIO, Changes
 from polars_wroc.audits.calibration_tests import right_slopes
 from polars_wroc.audits.findings import by_severity, is_material
-from polars_wroc.audits.formats import LEFT_OUT, below_four_fifths, impact_ratios_of
+from polars_wroc.audits.formats import below_four_fifths, impact_ratios_of, left_out
 from polars_wroc.audits.sentences import is_target, size
 from polars_wroc.audits.tables import (
     ALL_KEYS,
@@ -40,13 +40,15 @@ from polars_wroc.groups.comparisons import (
     FAIRNESS,
     GAP_METRICS,
     IMPACT_RATIO,
+    METRICS,
+    SMD,
     TOO_LITTLE,
 )
 from polars_wroc.inputs.arguments import FOUR_FIFTHS
 from polars_wroc.inputs.columns import MODEL, OVERALL
 from polars_wroc.inputs.metric import Metric
 from polars_wroc.metrics.registry import CURVE_METRICS, ROC_AUC
-from polars_wroc.thresholds.registry import GAP_RATES, RATES
+from polars_wroc.thresholds.registry import AUDIT_RATES
 
 _LEAST_P = 0.001
 
@@ -88,12 +90,17 @@ def tables_of(audit: AuditTables, shown: AuditTables, attribute: str) -> list[Ta
         f"Impact ratios to the segment most often {words.good}, with {intervals} for all pairs": (
             _impact(shown, attribute)
         ),
-        f"Ranking, AUC with {intervals}": [_ranking(row, settings) for row in segments],
+        f"Ranking, AUC with {intervals}": [
+            _ranking(row, settings) for row in segments if settings.labeled
+        ],
         f"{decided}, with {intervals}": [
             _decisions(row, settings) for row in segments if settings.decides
         ],
         f"Calibration, mean score and observed rate, with {intervals}": [
             _calibration(row, settings) for row in calibrated
+        ],
+        f"Mean scores in standard deviations, with {intervals}": [
+            _scores(row, settings) for row in segments if SMD.name in row
         ],
         f"Fairness metrics between the segments, with {intervals}": _fairness(audit, attribute),
     }
@@ -156,15 +163,21 @@ def _mark(row: dict[str, Any]) -> list[str]:
         return []
     if not row["n"]:
         return ["no rows"]
+    if row["n_pos"] is None:
+        return ["too few rows: not tested"]
     return ["too few rows: AUC not tested" if row["n_pos"] and row["n_neg"] else "one class only"]
 
 
 def _decisions(row: dict[str, Any], settings: AuditSettings) -> Row:
     threshold = ("Threshold", Cell(threshold_text(row["threshold"])))
+    counts = {"Rows": "n", "Selected": "n_selected", "Missing": "n_missing"}
+    # The table of ranking has the rows where there is a label.
+    shown = {} if settings.labeled else counts
     return [
         *_keys(row, settings, *_mark(row)),
-        *([threshold] if settings.selected is None else []),
-        *_values(row, (GAP_RATES | RATES).values()),
+        *([threshold] if settings.selected is None and settings.labeled else []),
+        *((heading, _count(row[name])) for heading, name in shown.items()),
+        *_values(row, AUDIT_RATES.values()),
     ]
 
 
@@ -191,6 +204,18 @@ def _calibration(row: dict[str, Any], settings: AuditSettings) -> Row:
     ]
 
 
+def _scores(row: dict[str, Any], settings: AuditSettings) -> Row:
+    """Write how far the mean score of a segment is from that of its reference."""
+    compared = row[SMD.name]
+    return [
+        *_keys(row, settings),
+        ("Rows", _count(compared["n"])),
+        ("Difference", estimate(compared, "value", partial(_decimals, sign="+"))),
+        ("Compared with", text_cell(compared["reference"])),
+        ("Left out", text_cell(left_out(compared))),
+    ]
+
+
 def _impact(shown: AuditTables, attribute: str) -> list[Row]:
     """Lay out the impact ratios."""
     counts = shown.segments.select(*ALL_KEYS, "n_selected")
@@ -203,7 +228,7 @@ def _impact(shown: AuditTables, attribute: str) -> list[Row]:
             ("Selection rate", estimate(row, "value")),
             ("Impact ratio", estimate(row, "ratio")),
             ("Below four fifths", text_cell(below_four_fifths(row))),
-            ("Left out", text_cell(LEFT_OUT.get(row["reason"]))),
+            ("Left out", text_cell(left_out(row))),
         ]
         for row in table.iter_rows(named=True)
     ]
@@ -293,18 +318,20 @@ def change_table(rows: pl.DataFrame, title: str, changes: Changes) -> Table:
 
 
 def _metric(row: dict[str, Any]) -> str:
-    return f"{'gap in ' if row['measure'] == GAP else ''}{GAP_METRICS[row['metric']].label}"
+    return f"{'gap in ' if row['measure'] == GAP else ''}{METRICS[row['metric']].label}"
 
 
 def _numbers(row: dict[str, Any], *, marked: bool) -> Row:
     """Write the values before and after, and the change with its limits and its p-value."""
     write = points if row["measure"] == GAP else "{:.3f}".format
+    of_ratio = row["measure"] == RATIO
+    change = partial(_decimals, sign="+") if of_ratio else points
     p_value = row["p_adjusted"]
     tested = "not tested" if p_value is None else f"p {p_value_text(p_value)}"
     return [
         ("Before", Cell(write(row["before"]))),
         ("After", Cell(write(row["after"]))),
-        ("Change", estimate(row, "change", points, tested)._replace(marked=marked)),
+        ("Change", estimate(row, "change", change, tested)._replace(marked=marked)),
     ]
 
 
@@ -399,7 +426,7 @@ def _note(finding: Mapping[str, Any], settings: AuditSettings) -> str:
     if finding["metric"] == IMPACT_RATIO:
         if verdict == DIFFERENT:
             return f"Surely: even its upper limit, for all segments jointly, is below {limit}."
-        return f"Likely, but not surely, below {limit}." if finding["material"] else ""
+        return f"Below {limit} by the estimate, not surely." if finding["material"] else ""
     if verdict == DIFFERENT:
         worth = "and at least" if finding["material"] else "but less than"
         return f"Different{p_text}, {worth} {limit}."

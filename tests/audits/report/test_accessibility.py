@@ -1,9 +1,9 @@
-"""The report breaks no rule of axe-core, folded or open, on a desk and on a phone."""
+"""Pages break no rule of axe-core, folded or open, on a desk and on a phone."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import axe_core_python
 import polars as pl
@@ -12,6 +12,7 @@ from chromium import DRAWN, Chromium
 from sweeps import sweep
 
 import polars_wroc as wroc
+from polars_wroc.cli.main import main
 
 AXE = Path(axe_core_python.__file__).parent / "axe.min.js"
 VIOLATIONS = """axe.run(document, {resultTypes: ['violations']}).then(found =>
@@ -45,6 +46,34 @@ def test_no_rule_is_broken(
     chromium.open(page, width=width, scheme=scheme, until=DRAWN)
     if unfolded:
         chromium.evaluate(UNFOLD)
+    check(chromium)
+
+
+def check(chromium: Chromium) -> None:
     chromium.call("Runtime.evaluate", expression=AXE.read_text(encoding="utf-8"))
     assert chromium.evaluate("axe.version")
     assert chromium.evaluate(VIOLATIONS) == []
+
+
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    sweep([(1280, "light"), (390, "dark")]),
+)
+def test_tables_break_no_rule(
+    loans: pl.DataFrame,
+    tmp_path: Path,
+    chromium: Chromium,
+    width: int,
+    scheme: Literal["light", "dark"],
+) -> None:
+    about: Any = {"source": "All applications.", "distribution_date": "2026-01-15"}
+    summary = wroc.new_york_summary(loans, "score", attributes=["sex", "race"], **about)
+    summary.save(tmp_path / "summary.html")
+    chromium.open(tmp_path / "summary.html", width=width, scheme=scheme)
+    check(chromium)
+    loans.write_parquet(tmp_path / "loans.parquet")
+    by = ["--attribute", "race", "--selected", "approved", "--favorable", "selected"]
+    page = tmp_path / "impact.html"
+    assert main(["impact", str(tmp_path / "loans.parquet"), *by, "-o", str(page)]) == 0
+    chromium.open(page, width=width, scheme=scheme, until=DRAWN)
+    check(chromium)

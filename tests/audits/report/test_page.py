@@ -250,7 +250,7 @@ def test_page_shows_gates_and_what_was_not_decided(people: pl.DataFrame, tmp_pat
     for gate in gates:
         assert f">{html.escape(gate.sentence)}</li>" in text
     assert "auc.gap<-0.1: met: -0.2 in g = c; not judged in g = d" in gates[0].sentence
-    undecided = '<p class="undecided"><span>No threshold was given.<'
+    undecided = '<p class="lacking"><span>No threshold was given.<'
     assert text.count(undecided) == 1
 
 

@@ -40,8 +40,14 @@
   // On a phone a segment has its name and its interval above its line, and legends are below.
   const small = matchMedia("(max-width: 40rem)");
   const wide = {{ wide }}, above = 20;
+  // The title of an axis in lines that fit.
+  const folded = (title, width) => [title].flat().join(" ").split(" ").reduce((lines, word) => {
+    const last = lines.at(-1);
+    return last && 6.5 * (last.length + word.length + 1) < width ? [...lines.slice(0, -1), `${last} ${word}`] : [...lines, word];
+  }, []);
   const narrowLayer = (layer, width, lines) => {
-    const { mark, encoding } = layer, x = encoding.x || {};
+    const { mark, encoding } = layer, x = { ...encoding.x };
+    if (x.title) layer = { ...layer, encoding: { ...encoding, x: { ...x, title: folded(x.title, width) } } };
     if (mark.type === "text" && x.value >= wide) {
       // Not what the shape of a point says too, and of several scores no numbers: tables have them.
       const right = { [wide + 14]: 86, [wide + 62]: 0 }[x.value];
@@ -49,7 +55,10 @@
       layer = { ...layer, mark: { ...mark, align: "right", dy: -above + 2 },
                 encoding: { ...encoding, x: { value: width - right } } };
     }
-    if (x.value > 4 && x.value < wide && mark.type === "point") x.value = width - 4;
+    if (x.value > 4 && x.value < wide && mark.type === "point") {
+      layer = { ...layer, encoding: { ...encoding, x: { ...x, value: width - 4 } } };
+    }
+    if (encoding.x2?.value === wide) layer = { ...layer, encoding: { ...layer.encoding, x2: { value: width } } };
     const { y } = encoding;
     if (!y || y.field !== "__row") return [layer];
     const band = lines > 1 ? 14 * lines : above, inner = above / (above + band);
@@ -58,15 +67,16 @@
     const scale = { ...y.scale, paddingInner: inner, paddingOuter: inner };
     return [{ ...layer, encoding: { ...layer.encoding, y: { ...y, axis, scale } } }];
   };
+  const narrowPanel = (panel, width) => {
+    const lines = panel.height.step === 14 ? panel.layer.reduce((most, { encoding }) =>
+      Math.max(most, encoding.yOffset?.scale?.domain?.length || 1), 1) : 1;
+    const height = { step: lines > 1 ? 14 : 2 * above };
+    return { ...panel, width, height, layer: panel.layer.flatMap(layer => narrowLayer(layer, width, lines)) };
+  };
   const narrow = (spec, width) => {
     if (spec.facet) return { ...spec, columns: 1 };
-    if (!spec.vconcat) return spec;
-    return { ...spec, vconcat: spec.vconcat.map(panel => {
-      const lines = panel.height.step === 14 ? panel.layer.reduce((most, { encoding }) =>
-        Math.max(most, encoding.yOffset?.scale?.domain?.length || 1), 1) : 1;
-      const height = { step: lines > 1 ? 14 : 2 * above };
-      return { ...panel, width, height, layer: panel.layer.flatMap(layer => narrowLayer(layer, width, lines)) };
-    }) };
+    if (spec.vconcat) return { ...spec, vconcat: spec.vconcat.map(panel => narrowPanel(panel, width)) };
+    return spec.layer && spec.height?.step ? narrowPanel(spec, width) : spec;
   };
 
   const draw = async () => {
@@ -161,8 +171,8 @@
     }
   }
 
-  // Paper shows what is open; all of it, if that is asked for here or by ?print=all.
-  const whole = document.getElementById("print-folded");
+  // Paper shows what is open; all of it, if that is asked for here or by ?print=all. Some pages fold nothing.
+  const whole = document.getElementById("print-folded") || {};
   whole.checked = new URLSearchParams(location.search).get("print") === "all";
   let closed = [];
   addEventListener("beforeprint", () => {

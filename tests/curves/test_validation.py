@@ -1,0 +1,197 @@
+"""The validation table: the rows of other functions, losses by hand, and a loess of rows."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+from scipy import stats
+from sklearn.metrics import brier_score_loss
+from skmisc.loess import loess
+
+import polars_wroc as wroc
+from polars_wroc.curves.validation import _losses
+from polars_wroc.inputs.designs import read_design
+from polars_wroc.inputs.frames import read_rows
+from polars_wroc.inputs.rows import Rows
+from polars_wroc.stats.smooth_calibration import smooth_errors
+
+ENDS = ("", "_low", "_high")
+VALUES = ["value", "value_low", "value_high"]
+
+
+def frame_of(seed: int = 1, n: int = 240) -> pl.DataFrame:
+    random = np.random.default_rng(seed)
+    chance = random.random(n)
+    columns = {
+        "y": random.random(n) < chance,
+        "s": (0.1 + 0.85 * chance**1.3).clip(0, 1),
+        "w": random.lognormal(0, 0.5, n),
+        "c": np.arange(n) // 8,
+        "g": random.choice(["a", "b"], n),
+    }
+    return pl.DataFrame(columns)
+
+
+def row_of(table: pl.DataFrame, measure: str) -> tuple[Any, ...]:
+    return table.filter(measure=measure).select(VALUES).row(0)
+
+
+def test_rows_are_those_of_other_functions() -> None:
+    frame = frame_of()
+    options: dict[str, Any] = {"weight": "w", "by": "g", "level": 0.9}
+    found = wroc.validate(frame, "y", "s", thresholds=[0.4, 0.2], smooth=False, **options)
+    assert found.columns == ["g", "measure", "threshold", *VALUES, "n"]
+    assert found["measure"].n_unique() == 12
+    given = wroc.summary(frame, "y", "s", **options)
+    calibration = wroc.calibration_summary(frame, "y", "s", **options)
+    benefit = wroc.decision_curve(frame, "y", "s", thresholds=[0.2, 0.4], **options)
+    for group in "ab":
+        of_group = found.filter(g=group)
+        assert of_group["n"].unique().to_list() == [given.filter(g=group)["n"].item()]
+        assert row_of(of_group, "events")[0] == given.filter(g=group)["n_pos"].item()
+        auc = given.filter(g=group).select("auc", "auc_low", "auc_high").row(0)
+        assert row_of(of_group, "auc") == pytest.approx(auc)
+        for measure in ("calibration_in_the_large", "calibration_slope", "oe_ratio"):
+            expected = calibration.filter(g=group).select(f"{measure}{end}" for end in ENDS)
+            assert row_of(of_group, measure) == pytest.approx(expected.row(0))
+        columns = ["threshold", *(f"net_benefit{end}" for end in ENDS)]
+        expected = benefit.filter(g=group).select(columns)
+        rows = of_group.filter(measure="net_benefit").select("threshold", *VALUES)
+        assert_frame_equal(rows, expected.rename(dict(zip(columns, rows.columns, strict=True))))
+
+
+def test_scaled_brier_score_by_hand() -> None:
+    frame = frame_of(2)
+    found = wroc.validate(frame, "y", "s", smooth=False)
+    y, s = frame["y"].to_numpy().astype(float), frame["s"].to_numpy()
+    share, brier = y.mean(), brier_score_loss(y, s)
+    ratio = brier / (share * (1 - share))
+    influence = ((y - s) ** 2 - brier) / brier
+    influence -= (y - share) * (1 - 2 * share) / (share * (1 - share))
+    margin = stats.norm.ppf(0.975) * np.sqrt((influence**2).sum()) / len(y)
+    expected = 1 - ratio, 1 - ratio * np.exp(margin), 1 - ratio * np.exp(-margin)
+    assert row_of(found, "scaled_brier") == pytest.approx(expected, rel=1e-9)
+
+
+def test_losses_by_a_design_are_those_of_gaps() -> None:
+    frame = frame_of(3)
+    rows: Rows = read_rows(frame, "y", "s", "w", "g", None, survey=read_design("c"))
+    found = _losses(rows, 0.95, at_once=True).collect().rename({"__key_0": "g"})
+    gaps = wroc.group_gaps(
+        frame, "y", "s", weight="w", attributes="g", metrics=["brier_score", "log_loss"], design="c"
+    )
+    for group, metric, *expected in gaps.select("segment", "metric", *VALUES).rows():
+        ends = found.filter(g=group).select(f"{metric}{end}" for end in ENDS)
+        assert ends.row(0) == pytest.approx(expected)
+
+
+def smooth_by_hand(frame: pl.DataFrame) -> list[float]:
+    y, s = frame["y"].to_numpy().astype(float), frame["s"].to_numpy()
+    fit = loess(s, y, span=0.75, degree=2)
+    fit.fit()
+    distances = np.abs(np.clip(fit.outputs.fitted_values, 0, 1) - s)
+    quantiles = np.quantile(distances, [0.5, 0.9], method="inverted_cdf")
+    return [distances.mean().item(), *quantiles.tolist()]
+
+
+def test_smooth_measures_are_those_of_a_loess_of_rows() -> None:
+    frame = frame_of(4)
+    found = wroc.validate(frame, "y", "s", thresholds=0.5)
+    values = [row_of(found, name) for name in ("ici", "e50", "e90")]
+    assert [value for value, _, _ in values] == pytest.approx(smooth_by_hand(frame), rel=1e-9)
+    assert all(0 <= low < high for _, low, high in values)
+    counted = wroc.validate(
+        frame.with_columns(n=1), "y", "s", weight=wroc.frequency("n"), thresholds=0.5
+    )
+    assert_frame_equal(found, counted, rel_tol=1e-9)
+    again = wroc.validate(frame.sample(fraction=1, shuffle=True, seed=1), "y", "s", thresholds=0.5)
+    assert_frame_equal(found, again, rel_tol=1e-9)
+    many = pl.concat([frame_of(seed, 1200) for seed in (5, 6)])
+    table = wroc.validate(many, "y", "s", thresholds=0.5)
+    exact = smooth_by_hand(many)
+    assert row_of(table, "ici")[0] == pytest.approx(exact[0], abs=2e-4)
+
+
+def test_sampling_units_are_drawn_as_a_whole() -> None:
+    frame = pl.concat([frame_of(7, 60)] * 4)
+    frame = frame.with_columns(c=pl.int_range(pl.len()) % 60, s=pl.col("s"))
+    lows = []
+    for design in (None, "c"):
+        rows: Rows = read_rows(frame, "y", "s", None, None, None, survey=read_design(design))
+        found = smooth_errors(rows.as_probabilities(), 0.95).collect()
+        lows.append((found["ici_high"] - found["ici_low"]).item())
+    assert lows[1] > 1.4 * lows[0]
+
+
+@pytest.mark.parametrize(
+    "design",
+    [
+        wroc.Survey(cluster=pl.lit(1)),
+        wroc.Survey(cluster="c", strata="c"),
+        wroc.Survey(cluster="c", strata="c", lonely="adjust"),
+        wroc.Survey(cluster="c", strata="c", lonely="certainty"),
+    ],
+)
+def test_smooth_measures_have_no_limits_where_no_unit_can_be_left_out(design: wroc.Survey) -> None:
+    frame = frame_of(7, 60).with_columns(c=pl.int_range(pl.len()) % 6)
+    found = wroc.validate(frame, "y", "s", thresholds=0.5, design=design)
+    for name in ("ici", "e50", "e90"):
+        value, *limits = row_of(found, name)
+        assert value is not None
+        assert limits == [None, None]
+
+
+def test_strata_of_two_units_have_one_that_counts_twice() -> None:
+    frame = frame_of(7, 60).with_columns(c=pl.int_range(pl.len()) % 2)
+    strata = wroc.Survey(cluster="c", strata=pl.lit(1))
+    found = row_of(wroc.validate(frame, "y", "s", thresholds=0.5, design=strata), "ici")
+    halves = [smooth_by_hand(frame.filter(c=c))[0] for c in (0, 1)]
+    assert found[1:] == pytest.approx((min(halves), max(halves)), rel=1e-9)
+
+
+def test_lazy_models_and_what_is_undefined() -> None:
+    frame = frame_of(8, 60).with_columns(t=pl.col("s") / 2)
+    found = wroc.validate(frame, "y", ["t", "s"], thresholds=0.5)
+    lazy = wroc.validate(frame.lazy(), "y", ["t", "s"], thresholds=0.5)
+    assert isinstance(lazy, pl.LazyFrame)
+    assert_frame_equal(found, lazy.collect(), rel_tol=1e-8)
+    assert found["model"].unique(maintain_order=True).to_list() == ["t", "s"]
+    one = wroc.validate(frame.with_columns(y=pl.lit(0)).head(5), "y", "s", thresholds=0.5)
+    known = one.filter(pl.col("value").is_not_null())["measure"].to_list()
+    assert "auc" not in known
+    assert {"ici", "scaled_brier", "calibration_slope"}.isdisjoint(known)
+    assert {"n", "events", "prevalence", "brier_score", "log_loss", "net_benefit"} <= {*known}
+
+
+def test_a_group_may_have_the_name_of_a_column_of_other_tables() -> None:
+    frame = frame_of(9, 80)
+    named = wroc.validate(frame, "y", "s", by=pl.col("g").alias("auc"), smooth=False)
+    plain = wroc.validate(frame, "y", "s", by="g", smooth=False)
+    assert_frame_equal(named.rename({"auc": "g"}), plain)
+
+
+def test_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "skmisc.loess", None)
+    message = r"needs scikit-misc: pip install 'polars-wroc\[smooth\]', or leave it out by smooth="
+    with pytest.raises(ImportError, match=message):
+        wroc.validate(frame_of(), "y", "s")
+    assert "ici" not in wroc.validate(frame_of(), "y", "s", smooth=False)["measure"]
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"smooth": 1}, TypeError, "`smooth` must be True or False"),
+        ({"thresholds": 1}, ValueError, "`thresholds` must be less than 1"),
+        ({"level": 95}, ValueError, "`level` must lie between"),
+        ({"by": pl.col("g").alias("measure")}, ValueError, "`by` must not take the name of a res"),
+    ],
+)
+def test_wrong_options(options: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        wroc.validate(frame_of(), "y", "s", **options)
