@@ -84,7 +84,7 @@ def test_no_file_defines_a_name_twice() -> None:
 # An addition that breaks one of these needs a deletion somewhere, or a reason.
 MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 154, 510, 20
 MOST_CODE = {
-    "audits": 5604,
+    "audits": 5599,
     "charts": 3381,
     "groups": 3964,
     "metrics": 2888,
@@ -94,7 +94,7 @@ MOST_CODE = {
     "curves": 1354,
     "kernels": 1301,
     "thresholds": 1404,
-    "stats": 1544,
+    "stats": 1543,
     "counts": 813,
     "files": 510,
     "plans": 581,

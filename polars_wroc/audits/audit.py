@@ -308,12 +308,7 @@ def audit(
         _check_without_label(choice, reference, pos_label=pos_label, bins=bins)
     check_favorable(favorable, at_threshold, decided=choice is not None)
     designed = survey.given
-    interval = Interval(
-        level,
-        method,
-        clustered=designed and not survey.more_than_clusters,
-        designed=survey.more_than_clusters,
-    )
+    interval = Interval.by_design(level, method, survey)
     tables = (
         [polars_frame(each) for each in frame] if isinstance(frame, list) else read_source(frame)
     )

@@ -31,7 +31,6 @@ _UNIT, _PLACE = [STRATUM, CLUSTER, UNITS], "__place"
 
 def smooth_errors(rows: Rows, level: float) -> pl.LazyFrame:
     """Compute `SMOOTH_COLUMNS` of each group, in a step that is no part of a plan."""
-    require_loess()
     design, frame, units = rows.design, rows.frame, [] if rows.design is None else _UNIT
     if isinstance(design, SurveyDesign):
         lonely = (pl.col(UNITS) == 1) & (pl.col(FRACTION) < 1) & (design.lonely != "certainty")
