@@ -10,9 +10,8 @@ import polars as pl
 
 from polars_wroc.audits.findings import auc_error, comparisons, counts_of, curves_of, with_findings
 from polars_wroc.audits.in_ranges import measure_within
-from polars_wroc.audits.measure import measure
+from polars_wroc.audits.measure import distributions_of, measure, scores_of
 from polars_wroc.audits.result import Audit
-from polars_wroc.audits.scores import distributions_of, scores_of
 from polars_wroc.audits.small_cells import published
 from polars_wroc.audits.tables import AuditPlan, AuditReference, AuditSettings, Run, Text
 from polars_wroc.counts.count_table import CountTable

@@ -10,8 +10,7 @@ import polars as pl
 from polars import selectors
 
 from polars_wroc.audits.calibration_tests import slope_in_points
-from polars_wroc.audits.measure import Measured, are_of_one_class
-from polars_wroc.audits.scores import Scores
+from polars_wroc.audits.measure import Measured, Scores, are_of_one_class
 from polars_wroc.audits.sentences import (
     OBSERVED,
     in_short,

@@ -16,9 +16,8 @@ from polars_wroc.inputs.rows import CLASSES, IntoColumns, Rows, class_weights
 from polars_wroc.plans.formulas import Columns, Fields, Formula, Step, in_columns, when
 from polars_wroc.plans.queries import FrameT, join_on_keys, like_input, over
 from polars_wroc.ranking.curve import cell, is_divisor
-from polars_wroc.ranking.placements import PlacedRows, over_decisions
-from polars_wroc.ranking.reduce_placed import reduce_placed
-from polars_wroc.ranking.sorting import FP, NEGATIVES, POSITIVES, TP
+from polars_wroc.ranking.placements import over_decisions, reduce_placed
+from polars_wroc.ranking.sorting import FP, NEGATIVES, POSITIVES, TP, PlacedRows
 from polars_wroc.stats.proportions import TOLERANCE, Estimate, WeightedCount, limited_rate
 from polars_wroc.stats.variances import (
     PRESENT,

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from polars_wroc.kernels import CLASS_SUMS
 from polars_wroc.kernels.compiling import ONE, TWO, ZERO, U, inlined, kernel, read_only, run, shares
 from polars_wroc.kernels.sorting import Array
-from polars_wroc.kernels.sums import CLASS_SUMS
 
 _HASH_BITS = U(64)
 # Cells of hashes have some eight rows at least. There are as many as fit into the innermost cache,

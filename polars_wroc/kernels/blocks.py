@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from polars_wroc.kernels import DEGREES, MOMENTS, UNRANKED_SUMS
 from polars_wroc.kernels.compiling import ONE, TWO, ZERO, U, kernel, run, shares
 from polars_wroc.kernels.sorting import Array, Carried, KeyBits, SortedRows
-from polars_wroc.kernels.sums import DEGREES, MOMENTS, UNRANKED_SUMS
 
 # Rows of a block, and for each group: so many that sums take less memory than rows.
 _BLOCK, _ROWS_PER_GROUP = 1 << 15, 32

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from polars_wroc.kernels import CLASS_SUMS, CURVE_SUMS
 from polars_wroc.kernels.blocks import ONE_GROUP, Blocks, ClassWeights, Groups, class_weights
 from polars_wroc.kernels.compiling import ONE, TWO, ZERO, U, inlined, kernel
 from polars_wroc.kernels.sorting import Array, SortedRows
-from polars_wroc.kernels.sums import CLASS_SUMS, CURVE_SUMS
 
 OWN_SUMS = 2 * len(CLASS_SUMS) + len(CURVE_SUMS)
 # The weight of each class, and `CURVE_SUMS`.

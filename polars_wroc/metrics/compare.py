@@ -29,8 +29,8 @@ from polars_wroc.metrics.paired_tests import DESIGN, ONE_MINUS, ComparisonMethod
 from polars_wroc.plans.formulas import Columns, in_columns
 from polars_wroc.plans.queries import FrameT, is_eager, join_on_keys, like_input
 from polars_wroc.ranking.curve import if_both_classes
-from polars_wroc.ranking.placements import ClassRows, PlacedRows, Placements, row_curve
-from polars_wroc.ranking.reduce_placed import reduce_placements
+from polars_wroc.ranking.placements import ClassRows, Placements, reduce_placements, row_curve
+from polars_wroc.ranking.sorting import PlacedRows
 from polars_wroc.stats.difference_tests import CONTRAST_COLUMNS, Adjust, adjusted, check_options
 from polars_wroc.stats.variances import DESIGN_DF, PRESENT_CLASSES, linear_variances
 

@@ -25,8 +25,13 @@ from polars_wroc.stats.distributions import (
     student_quantile,
     two_sided_p_value,
 )
-from polars_wroc.stats.proportions import TOLERANCE, Limits, credible_correlation, margin
-from polars_wroc.stats.transformed import Transformed
+from polars_wroc.stats.proportions import (
+    TOLERANCE,
+    Limits,
+    Transformed,
+    credible_correlation,
+    margin,
+)
 from polars_wroc.stats.variances import design_df, design_effect
 
 # Ten steps give all digits of nearly all differences, the others those of the rest.

@@ -37,11 +37,11 @@ from polars_wroc.ranking.placements import (
     Placements,
     list_row_curve,
     placements_in_lists,
+    reduce_placed,
     row_curve,
-    with_cluster_sums,
     with_cluster_sums_in_lists,
 )
-from polars_wroc.ranking.reduce_placed import reduce_placed
+from polars_wroc.ranking.sorting import with_cluster_sums
 from polars_wroc.stats.proportions import TOLERANCE
 from polars_wroc.stats.variances import of_full_weights, of_replicated, replicated
 

@@ -43,13 +43,13 @@ from polars_wroc.plans.queries import FrameT, collect, is_eager, like_input
 from polars_wroc.ranking.curve import Curve, cell
 from polars_wroc.ranking.placements import (
     MISSING_ROWS,
-    PlacedRows,
     RowCurve,
+    reduce_placed,
     row_curve,
     walk_sum,
     walked_class_counts,
 )
-from polars_wroc.ranking.reduce_placed import reduce_placed
+from polars_wroc.ranking.sorting import PlacedRows
 
 AUC_BOUNDS = ("auc_min", "auc_max")
 
