@@ -22,7 +22,7 @@ from polars_wroc.metrics.registry import LOSSES
 from polars_wroc.metrics.summary import summary
 from polars_wroc.plans.formulas import Columns, Fields, Formula, in_columns
 from polars_wroc.plans.queries import FrameT, is_eager, join_on_keys, like_input
-from polars_wroc.stats.distributions import student_quantile
+from polars_wroc.stats.distributions import if_enough, student_quantile
 from polars_wroc.stats.proportions import rate_quantile
 from polars_wroc.stats.smooth_calibration import SMOOTH, require_loess, smooth_errors
 from polars_wroc.stats.variances import (
@@ -157,6 +157,7 @@ def validate(
     rows: Rows = read_rows(source, label, score, weight, by, pos_label, survey=survey)
     rows.check_names(_COLUMNS)
     rows.require_scores("a validation")
+    level = rows.look(level, frame)
     given: dict[str, Any] = {"weight": weight, "by": by, "pos_label": pos_label, "level": level}
     # These know a design as columns of the frame.
     if design is not None:
@@ -235,9 +236,9 @@ def _losses(rows: Rows, level: float, *, at_once: bool) -> pl.LazyFrame:
 
 def _limited(field: Fields, level: float, *, designed: bool) -> Formula[Columns]:
     means = MeanLosses(field, (lambda *of: field(ratio_covariance(*of))) if designed else None)
-    tail = (1 + level) / 2
-    by_rows = rate_quantile(tail, means.lost_rows())
-    (quantile,) = yield [student_quantile(tail, design_df(field)) if designed else by_rows]
+    by_rows = rate_quantile(level, means.lost_rows())
+    quantile = student_quantile(level, design_df(field)) if designed else by_rows
+    (quantile,) = yield [if_enough(level, quantile, means.smaller_class())]
     columns: Columns = {}
     for name in LOSSES:
         low, high = (loss := means.loss(name)).limits(quantile)

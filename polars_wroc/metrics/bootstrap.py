@@ -152,6 +152,7 @@ def bootstrap(
     │ ks     ┆ 0.5   │
     └────────┴───────┘
     """
+    arguments.refuse_looks(level, "a bootstrap")
     level = arguments.level(level)
     drawing = _Drawing(read_design(design), replicates, seed, multiplier)
     formulas: dict[str, Formula] = _named(metrics, BOOTSTRAP_COLUMNS)
@@ -177,7 +178,7 @@ def bootstrap(
     result = long.group_by(group).agg(**numbers, **limits)
     if rows.design is not None:
         result = join_on_keys(result, _degrees_of_freedom(rows, rows.design), rows.keys)
-        margin = student_quantile((1 + level) / 2, design_df(pl.col)) * pl.col("value_se")
+        margin = student_quantile(level, design_df(pl.col)) * pl.col("value_se")
         value = pl.col("value")
         result = result.with_columns(value_low=value - margin, value_high=value + margin)
     in_order = rows.result(result.sort("metric"), BOOTSTRAP_COLUMNS)

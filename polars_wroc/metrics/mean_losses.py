@@ -14,7 +14,7 @@ from polars_wroc.inputs.columns import SCORE, WEIGHT
 from polars_wroc.inputs.frames import precision
 from polars_wroc.inputs.rows import Rows, class_weights
 from polars_wroc.metrics.registry import LOSSES
-from polars_wroc.plans.formulas import Fields, when
+from polars_wroc.plans.formulas import Fields, min_of, when
 from polars_wroc.ranking.curve import is_divisor
 from polars_wroc.stats.proportions import EQUAL_WEIGHTS, ROUNDING, is_exact
 from polars_wroc.stats.transformed import Range, Transformed
@@ -96,6 +96,11 @@ class MeanLosses(NamedTuple):
         """Return 1 divided by the degrees of freedom of weighted rows; 0 for equal weights."""
         lost = self.field(_squares(_ONE, _ONE)) / self.total / self.total - 1 / self.field(_ROWS)
         return when(lost >= EQUAL_WEIGHTS).then(lost).otherwise(0.0)
+
+    def smaller_class(self) -> pl.Expr:
+        """About how many rows the rarer class has."""
+        share = self.mean(POSITIVE)
+        return self.field(_ROWS) * min_of(share, 1 - share)
 
     def covariance(self, one: str, other: str, whole: MeanLosses | None = None) -> pl.Expr:
         """Covariance of two means, the second of which may be that of a ``whole``."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from polars_wroc.inputs.columns import CLUSTER, ROW_COUNT, SCORE, STRATUM, WEIGHT
 from polars_wroc.inputs.designs import FRACTION, UNITS, SurveyDesign
+from polars_wroc.inputs.looks import Looks
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.plans.queries import join_on_keys
 
@@ -106,7 +107,8 @@ class _Points(NamedTuple):
             return [None] * len(SMOOTH_COLUMNS)
         ends: _Array = np.full((2, len(SMOOTH)), np.nan)
         drawn = [each for w in self._resampled() if (each := self._values(w)) is not None]
-        if len(drawn) > _REPLICATES // 2:
+        # Drawn limits hold at one look.
+        if len(drawn) > _REPLICATES // 2 and not isinstance(level, Looks):
             ends = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0)
         numbers = [[value, *of] for value, of in zip(values, ends.T, strict=True)]
         return [None if np.isnan(each) else float(each) for row in numbers for each in row]
