@@ -69,14 +69,14 @@ from polars_wroc.plans.queries import FrameT, collect, join_on_keys, over
 from polars_wroc.stats.distributions import (
     error_quantile,
     if_enough,
-    level_quantile,
     p_value_at,
     picked,
     quantile_to_picked,
     student_p_value,
-    student_quantile,
     student_score,
     two_sided_p_value,
+    two_sided_quantile,
+    two_sided_student_quantile,
 )
 from polars_wroc.stats.logistic_fit import FIT_OF_GROUP, GROUP, SIZE, FittedRows, fit_groups
 from polars_wroc.stats.proportions import Estimate, Limits, difference_limits
@@ -173,7 +173,7 @@ class CalibrationGaps:
         exact = when((information > 0) & (unknown == 0) & (variances > 0))
         slope = when(information > 0).then((above - below) / information)
         error = exact.then(variances.sqrt() / information)
-        margin = level_quantile(self.tests.level) * error
+        margin = two_sided_quantile(self.tests.level) * error
         columns = {"": slope, "_se": error, "_low": slope - margin, "_high": slope + margin}
         return {other_name(f"{SLOPE}{end}"): value for end, value in columns.items()}
 
@@ -206,7 +206,7 @@ class CalibrationGaps:
         if self.tests.designed and not of_slope:
             variance, df = field(GAP_VARIANCE), design_df(field, GAP_DF)
             estimated = tested = when(variance > 0).then(variance.sqrt())
-            margin = student_quantile(self.tests.level, df) * estimated
+            margin = two_sided_student_quantile(self.tests.level, df) * estimated
             limits = Limits(gap - margin, gap + margin)
         if self.reference.best_of is not None:
             limits = self._of_picked(field, gap, limits, df)
@@ -225,9 +225,9 @@ class CalibrationGaps:
     def _of_picked(self, field: Fields, gap: pl.Expr, limits: Limits, df: pl.Expr | None) -> Limits:
         """Widen limits of a gap to a picked reference; they are multiples of standard errors."""
         quantile = (
-            level_quantile(self.tests.level)
+            two_sided_quantile(self.tests.level)
             if df is None
-            else student_quantile(self.tests.level, df)
+            else two_sided_student_quantile(self.tests.level, df)
         )
         wider = quantile_to_picked(self.tests.level, field(PICKED_FROM), df) / quantile
         return Limits(*(gap + wider * (end - gap) for end in limits))
@@ -314,7 +314,7 @@ def _p_value(field: Fields, tests: GapTests) -> dict[str, pl.Expr]:
     p_value = student_p_value(score, field("df")) if tests.designed else two_sided_p_value(score)
     level, counts = tests.level, (field("n"), field("n_reference"))
     p_value = if_enough(level, p_value_at(level, p_value), *counts)
-    p_value = picked(level, p_value, field(PICKED_FROM)) if tests.picked else p_value
+    p_value = picked(p_value, field(PICKED_FROM), level) if tests.picked else p_value
     gaps = {f"gap{end}": if_enough(level, field(f"gap{end}"), *counts) for end in _ENDS[1:]}
     tested = when(field("enough_for_test") & field(_ENOUGH_EXPECTED))
     return gaps | {"p_value": tested.then(p_value)}

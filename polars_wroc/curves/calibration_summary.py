@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -32,7 +32,7 @@ from polars_wroc.plans.formulas import Fields, Step, first_of, in_columns, max_o
 from polars_wroc.plans.queries import FrameT, join_on_keys, like_input, sum_unless_null
 from polars_wroc.ranking.curve import are_both_classes, is_divisor
 from polars_wroc.ranking.placements import over_decisions
-from polars_wroc.stats.distributions import if_enough, level_quantile
+from polars_wroc.stats.distributions import if_enough, two_sided_quantile
 from polars_wroc.stats.logistic_fit import (
     INFORMATION,
     INTERCEPT,
@@ -113,7 +113,7 @@ def in_the_large_steps(level: float, *, designed: bool = False) -> list[Step]:
     return [*calibration_steps(IN_THE_LARGE, level, designed=designed), error, limits]
 
 
-def _if_enough(field: Fields, level: float, limits: dict[str, pl.Expr]) -> dict[str, pl.Expr]:
+def _if_enough(field: Fields, level: float, limits: Mapping[str, pl.Expr]) -> dict[str, pl.Expr]:
     """Make Wald's limits null at repeated looks with too few effective rows of a class."""
     classes = (_POSITIVES, _POSITIVES_SQUARES), (_NEGATIVES, _NEGATIVES_SQUARES)
     rows = [effective_sample_size(*map(field, names)) for names in classes]
@@ -147,7 +147,7 @@ def _observed_expected_terms(field: Fields, level: float) -> dict[str, pl.Expr]:
     labels, products = field(_POSITIVES_SQUARES), field(_SQUARES_OF_POSITIVES)
     scores, squares = products + field(_SQUARES_OF_NEGATIVES), field(_SQUARES_OF_SCORES)
     exact = is_exact(labels + field(_NEGATIVES_SQUARES)) & is_exact(squares)
-    factor = when(exact).then(level_quantile(level) ** 2) / total / total
+    factor = when(exact).then(two_sided_quantile(level) ** 2) / total / total
     values = labels, products / mean, scores / mean, squares / mean / mean
     return {name: factor * value for name, value in zip(_TERMS, values, strict=True)}
 

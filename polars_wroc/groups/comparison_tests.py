@@ -70,8 +70,8 @@ from polars_wroc.stats.distributions import (
     picked,
     quantile_to_picked,
     student_p_value,
-    student_quantile,
     student_score,
+    two_sided_student_quantile,
 )
 from polars_wroc.stats.proportions import (
     EQUAL_WEIGHTS,
@@ -79,10 +79,10 @@ from polars_wroc.stats.proportions import (
     Limits,
     Side,
     rate_limits,
-    rate_quantile,
     rate_score,
     ratio_limits,
     reported_ratio,
+    two_sided_rate_quantile,
 )
 from polars_wroc.thresholds.registry import GAP_RATES, RATES
 
@@ -219,11 +219,13 @@ def _tested_value(
         (field("df_own"), field("df")) if tests.designed else map(_freedom, map(field, LOST))
     )
     wide = (
-        student_quantile(level, both) if groups is None else quantile_to_picked(level, groups, both)
+        two_sided_student_quantile(level, both)
+        if groups is None
+        else quantile_to_picked(level, groups, both)
     )
     counts = field("n"), field("n_reference")
     alone, wide = yield [
-        if_enough(level, student_quantile(level, own), counts[0]),
+        if_enough(level, two_sided_student_quantile(level, own), counts[0]),
         if_enough(level, wide, *counts),
     ]
     quantile, p_value = yield from difference.tested()
@@ -241,7 +243,7 @@ def _freedom(lost: pl.Expr) -> pl.Expr:
 
 def p_value_of_picked(field: Fields, level: float) -> Columns:
     """Adjust the p-value of a comparison with a picked reference."""
-    return {"p_value": picked(level, field("p_value"), field(PICKED_FROM))}
+    return {"p_value": picked(field("p_value"), field(PICKED_FROM), level)}
 
 
 def _quantile_of(
@@ -250,7 +252,11 @@ def _quantile_of(
     """Quantile of the limits of a side, perhaps for the best of so many ``groups``."""
     level, lost = tests.level, field(f"inverse_df_{side}")
     if groups is None:
-        return student_quantile(level, field(df)) if tests.designed else rate_quantile(level, lost)
+        return (
+            two_sided_student_quantile(level, field(df))
+            if tests.designed
+            else two_sided_rate_quantile(level, lost)
+        )
     if tests.designed:
         return quantile_to_picked(level, groups, field(df))
     weighted = when(lost > 0).then(quantile_to_picked(level, groups, 1 / lost))

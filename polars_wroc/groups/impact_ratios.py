@@ -100,10 +100,16 @@ from polars_wroc.stats.distributions import (
     error_quantile,
     p_value_at,
     simultaneous_quantile,
-    student_quantile,
     student_score,
+    two_sided_student_quantile,
 )
-from polars_wroc.stats.proportions import TOLERANCE, Side, rate_quantile, rate_score, rate_side
+from polars_wroc.stats.proportions import (
+    TOLERANCE,
+    Side,
+    rate_score,
+    rate_side,
+    two_sided_rate_quantile,
+)
 from polars_wroc.stats.variances import DESIGN_DF, design_df
 from polars_wroc.thresholds.rules import max_selection_rate
 from polars_wroc.thresholds.search import (
@@ -236,11 +242,13 @@ class ImpactRatios:
         own, other = (side_of(side, field) for side in SIDES)
         if self.designed:
             quantiles = dict.fromkeys(SIDES, student_score(joint, field("df")))
-            quantiles["alone"] = student_quantile(self.level, design_df(field, own_df(DESIGN_DF)))
+            quantiles["alone"] = two_sided_student_quantile(
+                self.level, design_df(field, own_df(DESIGN_DF))
+            )
             _, p_value = yield from gap_difference(field, designed=True).tested()
         else:
             quantiles = {name: rate_score(joint, field(f"inverse_df_{name}")) for name in SIDES}
-            quantiles["alone"] = rate_quantile(self.level, own.inverse_df)
+            quantiles["alone"] = two_sided_rate_quantile(self.level, own.inverse_df)
             if at_looks:
                 _, p_value = yield from gap_difference(field, designed=False).tested()
             else:

@@ -70,7 +70,7 @@ def level(value: object) -> float:
     held = number("level", value, low=0.001, high=0.9999)
     if not isinstance(value, Looks):
         return held
-    if value.seen is None:
+    if not value.is_known:
         msg = f"`level` must say how many rows were seen, as in {value.at(1000)}; found {value}"
         raise ValueError(msg)
     return value

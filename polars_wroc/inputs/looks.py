@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from numbers import Real
-from typing import Self, cast
+from typing import Any, Literal, Self, cast
 
 import polars as pl
 
@@ -36,8 +36,9 @@ class Looks(float):
         The confidence level of all looks together, from 0.001 to 0.9999.
     seen
         The rows used of the whole table, whatever their group or class; with `frequency` weights
-        the sum of the weights. Counted from a DataFrame, from counts and by `audit`; to be given
-        for a LazyFrame and in expressions, which are not run to count them.
+        the sum of the weights. They are counted from a DataFrame, from counts and by `audit`. For a
+        LazyFrame give their number, or ``"count"``, which runs its plan once to count them; in
+        expressions the number.
 
     Raises
     ------
@@ -80,13 +81,14 @@ class Looks(float):
     """
 
     planned: float
-    seen: float | None
+    seen: float | Literal["count"] | None
 
-    def __new__(cls, planned: float, level: float = 0.95, seen: float | None = None) -> Self:
+    def __new__(
+        cls, planned: float, level: float = 0.95, seen: float | Literal["count"] | None = None
+    ) -> Self:
         """Check the numbers; a level out of range is found where it is used."""
-        for name, value in (("planned", planned), ("level", level), ("seen", seen)):
-            if value is None and name == "seen":
-                continue
+        known = {} if seen is None or seen == "count" else {"seen": seen}
+        for name, value in ({"planned": planned, "level": level} | known).items():
             if isinstance(value, bool) or not isinstance(value, Real):
                 msg = f"`{name}` must be a number; found {value!r} of type {type(value).__name__}"
                 raise TypeError(msg)
@@ -95,17 +97,26 @@ class Looks(float):
                 raise ValueError(msg)
         looks = super().__new__(cls, level)
         looks.planned = float(planned)
-        looks.seen = None if seen is None else float(seen)
+        looks.seen = seen if seen is None or seen == "count" else float(seen)
         return looks
 
-    def __getnewargs__(self) -> tuple[float, float, float | None]:  # type: ignore[override]
+    def __getnewargs__(self) -> tuple[Any, ...]:
         """Return the arguments, to pickle it."""
         return self.planned, float(self), self.seen
 
     def __repr__(self) -> str:
         """Show the arguments."""
-        seen = "" if self.seen is None else f", seen={self.seen:.15g}"
-        return f"Looks({self.planned:.15g}, level={float(self):g}{seen})"
+        seen = f"{self.seen:.15g}" if self.is_known else repr(self.seen)
+        return f"Looks({self.planned:.15g}, level={float(self):g}, seen={seen})"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the numbers of rows, as values for JSON."""
+        return {"planned": self.planned, "seen": self.seen}
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the number of rows seen is known."""
+        return isinstance(self.seen, float)
 
     def at(self, seen: float) -> Looks:
         """Return the looks when so many rows have been seen."""
@@ -113,7 +124,7 @@ class Looks(float):
 
     def _time(self, error: pl.Expr) -> pl.Expr:
         """Return the rows seen, in units in which limits are tightest at the planned rows."""
-        assert self.seen is not None
+        assert isinstance(self.seen, float)
         log = -2 * error.log()
         return (log + log.log1p()) * (self.seen / self.planned)
 

@@ -237,8 +237,10 @@ class Rows:
         return condition.sum().cast(pl.Int64)
 
     def look(self, level: float, frame: object) -> float:
-        """Count the rows that are used for a level of repeated looks, but not of a LazyFrame."""
-        if not isinstance(level, Looks) or level.seen or isinstance(frame, pl.LazyFrame):
+        """Count the used rows for a level of repeated looks; of a LazyFrame only if it says so."""
+        if not isinstance(level, Looks) or level.is_known:
+            return level
+        if isinstance(frame, pl.LazyFrame) and level.seen != "count":
             return level
         # Each score has its own rows.
         used = {"used": self.count_where(pl.col(WEIGHT).is_not_null())}

@@ -33,7 +33,11 @@ from polars_wroc.metrics.score_interval import (
 from polars_wroc.plans.formulas import Columns, Fields, Formula, Step, any_of, max_of, min_of, when
 from polars_wroc.ranking.curve import Range
 from polars_wroc.ranking.placements import Placements, RowCurve, walked_one_minus_auc
-from polars_wroc.stats.distributions import if_enough, level_quantile, student_quantile
+from polars_wroc.stats.distributions import (
+    if_enough,
+    two_sided_quantile,
+    two_sided_student_quantile,
+)
 from polars_wroc.stats.proportions import Limits, logit_limits
 from polars_wroc.stats.variances import DESIGN_DF, DESIGN_NOTE, SEGMENT_DF, design_df, design_effect
 
@@ -196,8 +200,8 @@ class Interval:
     def _quantile(self, df: Sequence[pl.Expr]) -> pl.Expr:
         """Quantile of Student's t for the fewest degrees of freedom; without any, the normal."""
         if not df:
-            return pl.lit(level_quantile(self.level))
-        return student_quantile(self.level, min_of(df).clip(lower_bound=1.0))
+            return pl.lit(two_sided_quantile(self.level))
+        return two_sided_student_quantile(self.level, min_of(df).clip(lower_bound=1.0))
 
     def _score_limits(
         self,
@@ -245,7 +249,7 @@ class Interval:
             variance, df = field(AUC_VARIANCE), [design_df(field)]
         elif self.fallback:
             pos, neg = (estimate.effective[side] for side in CLASSES)
-            newcombe = yield from newcombe_limits(auc, pos, neg, level_quantile(self.level))
+            newcombe = yield from newcombe_limits(auc, pos, neg, two_sided_quantile(self.level))
             others = Limits(*(if_enough(self.level, end, *rows) for end in newcombe))
         (quantile,) = yield [self._quantile(df)]
         quantile = if_enough(self.level, quantile, *rows)

@@ -22,11 +22,11 @@ from polars_wroc.ranking.placements import Placements
 from polars_wroc.stats.difference_tests import contrast
 from polars_wroc.stats.distributions import (
     if_enough,
-    level_quantile,
     p_value_at,
     student_p_value,
-    student_quantile,
     two_sided_p_value,
+    two_sided_quantile,
+    two_sided_student_quantile,
 )
 from polars_wroc.stats.proportions import TOLERANCE, Limits, credible_correlation, margin
 from polars_wroc.stats.transformed import Transformed
@@ -220,7 +220,9 @@ class PairedTest:
         covariance = (one_variance + other_variance - variance) / 2
         correlation, quantile, scale = yield [
             credible_correlation(covariance, one_variance, other_variance),
-            student_quantile(level, df) if self.designed else pl.lit(level_quantile(level)),
+            two_sided_student_quantile(level, df)
+            if self.designed
+            else pl.lit(two_sided_quantile(level)),
             pl.lit(1.0),
         ]
         given = one, other, difference, (scale, scale), correlation
@@ -238,11 +240,12 @@ class PairedTest:
             return by_score
         # An AUC may be so near 1 or 0 that too few rows of a class decide it.
         least = min_of(share for each in (first, second) for share in (each, 1 - each))
-        few = size * least < _FEWEST_MISRANKED * (1 - TOLERANCE)
+        is_few = size * least < _FEWEST_MISRANKED * (1 - TOLERANCE)
         if isinstance(level, Looks):
             few |= min_of(rows) < FEWEST_ROWS
-        few = when(few)
-        return {name: few.then(by_score[name]).otherwise(value) for name, value in delong.items()}
+        return {
+            name: when(few).then(by_score[name]).otherwise(value) for name, value in delong.items()
+        }
 
     def _of_auc(self, field: Fields, column: str) -> Formula[tuple[Sized, pl.Expr, pl.Expr]]:
         """Return an AUC with its inverse sizes, its variance, and the size of the smaller class."""

@@ -16,8 +16,8 @@ from polars_wroc.stats.distributions import (
     p_value_at,
     quantile_to_picked,
     student_p_value,
-    student_quantile,
     two_sided_p_value,
+    two_sided_student_quantile,
     with_lists,
 )
 from polars_wroc.stats.proportions import (
@@ -55,7 +55,7 @@ class AucEstimate(NamedTuple):
 
     def limits(self, level: float, picked_from: pl.Expr | None = None) -> Estimate:
         """Confidence interval by Student's t distribution on the logit."""
-        quantile = student_quantile(level, self.df)
+        quantile = two_sided_student_quantile(level, self.df)
         if picked_from is not None:
             quantile = quantile_to_picked(level, picked_from, self.df)
         margin = quantile * self.variance.sqrt()
@@ -108,7 +108,7 @@ def contrast(
     se = variance.sqrt()
     known = when(se > 0)
     no_difference = (se == 0) & (difference.abs() <= TOLERANCE)
-    z, margin = difference / se, student_quantile(level, df) * se
+    z, margin = difference / se, two_sided_student_quantile(level, df) * se
     return {
         "difference": difference,
         "difference_se": se,

@@ -16,7 +16,7 @@ from polars_wroc.inputs.looks import FEWEST_ROWS, Looks
 from polars_wroc.plans.formulas import Fields, Values, let, max_of, min_of, values_of, when
 
 _P = ParamSpec("_P")
-QuantileT = TypeVar("QuantileT", pl.Expr, float)
+LimitT = TypeVar("LimitT", bound=pl.Expr | float)
 _NODES = 24
 _POSITION, _POWER_OF_PART = "__position", "__power"
 # Of a part of a polynomial.
@@ -125,7 +125,7 @@ def _first_place(least: float) -> float:
     return _ROOT_SCALE / (_ROOT_SCALE + math.sqrt(-2 * math.log(2 * least)))
 
 
-def level_quantile(level: float) -> float:
+def two_sided_quantile(level: float) -> float:
     """Two-sided normal quantile of a level, or what replaces it at repeated looks.
 
     All limits have it, or one with the same tail.
@@ -145,20 +145,20 @@ def p_value_at(level: float, p_value: pl.Expr) -> pl.Expr:
     return level.p_value(upper_quantile(p_value / 2, _LEAST_AT_LOOKS))
 
 
-def if_enough(level: float, value: QuantileT, *rows: pl.Expr) -> QuantileT | pl.Expr:
+def if_enough(level: float, value: LimitT, *rows: pl.Expr) -> LimitT | pl.Expr:
     """Make a quantile of Wald's limits null at repeated looks with too few rows of a class."""
     if not isinstance(level, Looks):
         return value
     return when(min_of(rows) >= FEWEST_ROWS).then(value)
 
 
-def student_quantile(level: float, df: pl.Expr) -> pl.Expr:
+def two_sided_student_quantile(level: float, df: pl.Expr) -> pl.Expr:
     """Two-sided quantile of Student's t for 1 or more degrees of freedom, whole or not.
 
     Its logarithm is smooth in 1/df on [0, 1]. For levels between 0.001 and 0.9999 the relative
     error is below 1e-9, and mostly below 1e-12.
     """
-    return polynomial(_student_coefficients(level_quantile(level)), 2 / df - 1).exp()
+    return polynomial(_student_coefficients(two_sided_quantile(level)), 2 / df - 1).exp()
 
 
 @with_lists
@@ -389,10 +389,10 @@ def quantile_to_picked(level: float, groups: pl.Expr, df: pl.Expr | None = None)
     It is the simultaneous one; with ``df`` that of Student's t, approximately. Of two groups, or
     without a number of them, it is the two-sided quantile.
     """
-    alone: pl.Expr | float = level_quantile(level)
+    alone: pl.Expr | float = two_sided_quantile(level)
     joint = simultaneous_quantile(level, groups)
     if df is not None:
-        alone, joint = student_quantile(level, df), student_score(joint, df)
+        alone, joint = two_sided_student_quantile(level, df), student_score(joint, df)
     return when(groups > 2).then(joint).otherwise(alone)  # noqa: PLR2004
 
 
@@ -402,7 +402,7 @@ _FROM_HALF = [-7.0 + 0.125 * i for i in range(125)]
 _SATURATED = 1.6
 
 
-def picked(level: float, p_value: pl.Expr, groups: pl.Expr) -> pl.Expr:
+def picked(p_value: pl.Expr, groups: pl.Expr, level: float) -> pl.Expr:
     """Adjust the p-value of a difference to the highest of so many groups, which was picked.
 
     It is the probability that the range of equal groups exceeds the difference, divided by the

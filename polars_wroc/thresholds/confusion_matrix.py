@@ -33,8 +33,8 @@ from polars_wroc.plans.formulas import (
 from polars_wroc.plans.queries import FrameT, is_eager, join_on_keys, like_input
 from polars_wroc.ranking.curve import CELLS, ROWS, SQUARES, curve_frame, ratio
 from polars_wroc.ranking.sorting import NEGATIVES, POSITIVES
-from polars_wroc.stats.distributions import if_enough, student_quantile
-from polars_wroc.stats.proportions import Limits, Proportion, limited_rate, rate_quantile
+from polars_wroc.stats.distributions import if_enough, two_sided_student_quantile
+from polars_wroc.stats.proportions import Limits, Proportion, limited_rate, two_sided_rate_quantile
 from polars_wroc.stats.variances import design_df, ratio_covariance
 from polars_wroc.thresholds.metric_limits import (
     SampledCells,
@@ -189,10 +189,10 @@ class ThresholdMetrics:
 
         squares = dict(zip(CELLS, map(field, SQUARES), strict=True))
         sampled = SampledCells(cells, squares, matrix)
-        quantile = rate_quantile(self.level, lost_rows(field))
+        quantile = two_sided_rate_quantile(self.level, lost_rows(field))
         if self.designed:
             sampled = replace(sampled, covariance=lambda *of: field(ratio_covariance(*of)))
-            quantile = student_quantile(self.level, design_df(field))
+            quantile = two_sided_student_quantile(self.level, design_df(field))
         tp, fp, fn, tn = map(field, ROWS)
         (quantile,) = yield [if_enough(self.level, quantile, tp + fn, fp + tn)]
         estimates = yield from sampled.estimates(values, others)
