@@ -242,10 +242,9 @@ class PairedTest:
         least = min_of(share for each in (first, second) for share in (each, 1 - each))
         is_few = size * least < _FEWEST_MISRANKED * (1 - TOLERANCE)
         if isinstance(level, Looks):
-            few |= min_of(rows) < FEWEST_ROWS
-        return {
-            name: when(few).then(by_score[name]).otherwise(value) for name, value in delong.items()
-        }
+            is_few |= min_of(rows) < FEWEST_ROWS
+        few = when(is_few)
+        return {name: few.then(by_score[name]).otherwise(value) for name, value in delong.items()}
 
     def _of_auc(self, field: Fields, column: str) -> Formula[tuple[Sized, pl.Expr, pl.Expr]]:
         """Return an AUC with its inverse sizes, its variance, and the size of the smaller class."""
