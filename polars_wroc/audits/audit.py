@@ -294,7 +294,6 @@ def audit(
         )
         raise ValueError(msg)
     survey = read_design(design)
-    level = check_options(level, adjust)
     margin = check_margin(margin)
     min_cell, text = _read_output(min_cell, text)
     require_groups(attributes, "name the attributes to audit", "attributes")
@@ -307,7 +306,6 @@ def audit(
         _check_without_label(choice, reference, pos_label=pos_label, bins=bins)
     check_favorable(favorable, at_threshold, decided=choice is not None)
     designed = survey.given
-    interval = Interval.by_design(level, method, survey)
     tables = (
         [polars_frame(each) for each in frame] if isinstance(frame, list) else read_source(frame)
     )
@@ -324,6 +322,9 @@ def audit(
         called="attributes",
     )
     rows = together(parts)
+    # An audit runs plans anyway.
+    level = check_options(rows.look(level, None), adjust)
+    interval = Interval.by_design(level, method, survey)
     groupings = [Grouping(), *read_attributes(rows, intersections)]
     references = read_category_reference(
         reference, KINDS, groupings[1:], rows.frame.collect_schema()

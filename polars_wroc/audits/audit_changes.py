@@ -34,9 +34,10 @@ from polars_wroc.groups.comparisons import COMPARISON_SCHEMA, FEW, GAP_METRICS, 
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import reject_type
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
+from polars_wroc.inputs.looks import Looks
 from polars_wroc.plans.queries import collect
 from polars_wroc.stats.difference_tests import Adjust, adjusted, check_options, is_significant
-from polars_wroc.stats.distributions import normal_quantile, two_sided_p_value
+from polars_wroc.stats.distributions import p_value_at, two_sided_p_value, two_sided_quantile
 from polars_wroc.stats.proportions import Estimate, difference_limits
 
 Auditable: TypeAlias = AuditTables | Mapping[str, Any] | str | Path
@@ -85,7 +86,8 @@ def read_audit(argument: str, audit: Auditable) -> Audited:
         segments = _columns_of(
             audit["segments"], SEGMENT_COLUMNS, (*ALL_KEYS, *_COUNTS, "n_neg", *_WEIGHTS)
         )
-        level = float(settings["level"])
+        level, looks = float(settings["level"]), settings.get("looks")
+        level = Looks(**looks, level=level) if looks else level
         min_rows = int(settings["min_rows"])
     except (KeyError, TypeError, ValueError, AttributeError, pl.exceptions.PolarsError):
         msg = f"{rule}; found no settings, segments or table in it"
@@ -298,7 +300,8 @@ def changes_between(
     audits = read_audit("before", before), read_audit("after", after)
     levels = [audit.level for audit in audits]
     check_options(levels[0], adjust)
-    if levels[0] != levels[1]:
+    planned = [getattr(level, "planned", None) for level in levels]
+    if levels[0] != levels[1] or planned[0] != planned[1]:
         msg = f"`before` and `after` must have the same level; found {levels[0]} and {levels[1]}"
         raise ValueError(msg)
     several = [audit.segments[MODEL].n_unique() > 1 for audit in audits]
@@ -365,8 +368,8 @@ def _changes(table: pl.DataFrame, level: float) -> pl.DataFrame:
     change, low, high = (pl.col(name) for name in ("change", "change_low", "change_high"))
     # The distance of the limit towards 0.
     distance = pl.when(change > 0).then(change - low).otherwise(high - change)
-    score = normal_quantile((1 + level) / 2) * change.abs() / distance
-    p_value = pl.when(distance > 0).then(two_sided_p_value(score))
+    score = two_sided_quantile(level) * change.abs() / distance
+    p_value = pl.when(distance > 0).then(p_value_at(level, two_sided_p_value(score)))
     return table.with_columns(p_value=p_value.when(change == 0).then(1.0))
 
 

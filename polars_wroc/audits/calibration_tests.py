@@ -67,14 +67,16 @@ from polars_wroc.plans.formulas import (
 )
 from polars_wroc.plans.queries import FrameT, collect, join_on_keys, over
 from polars_wroc.stats.distributions import (
-    normal_quantile,
+    error_quantile,
+    if_enough,
+    p_value_at,
     picked,
     quantile_to_picked,
     student_p_value,
-    student_quantile,
     student_score,
     two_sided_p_value,
-    upper_quantile,
+    two_sided_quantile,
+    two_sided_student_quantile,
 )
 from polars_wroc.stats.logistic_fit import FIT_OF_GROUP, GROUP, SIZE, FittedRows, fit_groups
 from polars_wroc.stats.proportions import Estimate, Limits, difference_limits
@@ -171,7 +173,7 @@ class CalibrationGaps:
         exact = when((information > 0) & (unknown == 0) & (variances > 0))
         slope = when(information > 0).then((above - below) / information)
         error = exact.then(variances.sqrt() / information)
-        margin = normal_quantile(self._tail) * error
+        margin = two_sided_quantile(self.tests.level) * error
         columns = {"": slope, "_se": error, "_low": slope - margin, "_high": slope + margin}
         return {other_name(f"{SLOPE}{end}"): value for end, value in columns.items()}
 
@@ -204,7 +206,7 @@ class CalibrationGaps:
         if self.tests.designed and not of_slope:
             variance, df = field(GAP_VARIANCE), design_df(field, GAP_DF)
             estimated = tested = when(variance > 0).then(variance.sqrt())
-            margin = student_quantile(self._tail, df) * estimated
+            margin = two_sided_student_quantile(self.tests.level, df) * estimated
             limits = Limits(gap - margin, gap + margin)
         if self.reference.best_of is not None:
             limits = self._of_picked(field, gap, limits, df)
@@ -222,13 +224,13 @@ class CalibrationGaps:
 
     def _of_picked(self, field: Fields, gap: pl.Expr, limits: Limits, df: pl.Expr | None) -> Limits:
         """Widen limits of a gap to a picked reference; they are multiples of standard errors."""
-        quantile = normal_quantile(self._tail) if df is None else student_quantile(self._tail, df)
+        quantile = (
+            two_sided_quantile(self.tests.level)
+            if df is None
+            else two_sided_student_quantile(self.tests.level, df)
+        )
         wider = quantile_to_picked(self.tests.level, field(PICKED_FROM), df) / quantile
         return Limits(*(gap + wider * (end - gap) for end in limits))
-
-    @property
-    def _tail(self) -> float:
-        return (1 + self.tests.level) / 2
 
 
 def _named(field: Fields, name: Callable[[str], str], column: str) -> pl.Expr:
@@ -310,8 +312,12 @@ def _rows(
 def _p_value(field: Fields, tests: GapTests) -> dict[str, pl.Expr]:
     score = field("gap") / field(_TEST_ERROR)
     p_value = student_p_value(score, field("df")) if tests.designed else two_sided_p_value(score)
-    p_value = picked(p_value, field(PICKED_FROM)) if tests.picked else p_value
-    return {"p_value": when(field("enough_for_test") & field(_ENOUGH_EXPECTED)).then(p_value)}
+    level, counts = tests.level, (field("n"), field("n_reference"))
+    p_value = if_enough(level, p_value_at(level, p_value), *counts)
+    p_value = picked(p_value, field(PICKED_FROM), level) if tests.picked else p_value
+    gaps = {f"gap{end}": if_enough(level, field(f"gap{end}"), *counts) for end in _ENDS[1:]}
+    tested = when(field("enough_for_test") & field(_ENOUGH_EXPECTED))
+    return gaps | {"p_value": tested.then(p_value)}
 
 
 def _counts(metric: str, tests: GapTests, reference: Reference | None) -> dict[str, pl.Expr]:
@@ -337,7 +343,7 @@ def with_verdicts(rows: FrameT, tests: GapTests) -> FrameT:
 
 def _verdicts(field: Fields, tests: GapTests) -> dict[str, pl.Expr]:
     """Judge as other gaps are judged, whose tests share the error too."""
-    quantile = upper_quantile(error_of_a_test(field, tests))
+    quantile = error_quantile(tests.level, 2 * error_of_a_test(field, tests))
     if tests.designed:
         quantile = student_score(quantile, field("df"))
     gap, half = field("gap"), quantile * field(_ERROR)

@@ -25,6 +25,7 @@ from polars_wroc.groups.comparisons import FAIRNESS
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
 from polars_wroc.inputs.decisions import Favorable, Unknown
+from polars_wroc.inputs.looks import Looks
 from polars_wroc.metrics.auc_interval import Interval, Method
 from polars_wroc.plans.queries import collect
 from polars_wroc.stats.difference_tests import Adjust
@@ -247,7 +248,8 @@ class AuditSettings:
         shown = {"reference": self.reference.given, "text": self.text.as_dict()}
         if self.rule is not None:
             shown["threshold"] = self.rule.as_dict()
-        return values | shown
+        looks = self.level.as_dict() if isinstance(self.level, Looks) else None
+        return values | shown | {"looks": looks}
 
 
 @dataclass(frozen=True)

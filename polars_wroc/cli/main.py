@@ -25,6 +25,7 @@ from polars_wroc.cli.results import GateError, check_output
 from polars_wroc.files import outputs
 from polars_wroc.files.sources import first_line, without_credentials
 from polars_wroc.inputs.arguments import did_you_mean
+from polars_wroc.inputs.looks import Looks
 from polars_wroc.plans.config import MEMORY, Config, Engine, connect
 
 # Options that come before the command.
@@ -187,6 +188,8 @@ def _where(options: argparse.Namespace) -> Iterator[None]:
 
 def _carry_out(options: argparse.Namespace) -> None:
     try:
+        if getattr(options, "looks", None):
+            options.level = Looks(options.looks, options.level, "count")
         check_output(options)
         getattr(commands, f"run_{options.command.replace('-', '_')}")(options)
     finally:

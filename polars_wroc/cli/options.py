@@ -311,6 +311,7 @@ _TEXTS = {
     "min_cell": "N: leave out numbers of fewer rows, and what would give them away",
     "adjust": ": how p-values are adjusted for the number of tests",
     "level": "P: confidence level",
+    "looks": "N: limits hold at all looks at growing data, and are tightest when N rows are seen",
     "cluster": "C: column of clusters or sampling units: rows with the same value belong together",
     "strata": "H: column of the strata of a survey",
     "fpc": "F: column of the finite population correction: the proportion of a stratum's sampling "
@@ -375,6 +376,7 @@ def _known() -> dict[str, dict[str, Any]]:
         "metrics": {"type": process.columns_of, "default": DEFAULT_METRICS},
         "curve_bins": {"flag": "--bins", "dest": "curve_bins", "type": int, "default": 10},
         "common": {"action": "store_true"},
+        "looks": {"type": float},
         "kind": {"choices": [*CURVES], "default": "roc"},
         **{name: {"type": float} for name in ("cost_fn", "cost_fp", "prevalence")},
     }
@@ -390,6 +392,8 @@ def add_options(parser: argparse.ArgumentParser, command: Command) -> None:
         else:
             group = weights if name in ("frequency", "weight") else parser
             _add(group, name, command, known)
+            if name == "level":
+                _add(group, "looks", command, known)
     parser.set_defaults(attributes="attribute" in names)
     if "progress" not in names:
         parser.set_defaults(progress=False)

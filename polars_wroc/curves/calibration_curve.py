@@ -279,21 +279,22 @@ def calibration_curve(
     │ 2   ┆ 0.9       ┆ 2   ┆ 0.8        ┆ 1.0           ┆ -0.2       │
     └─────┴───────────┴─────┴────────────┴───────────────┴────────────┘
     """
-    bins, level = check_bin_options(bins, strategy, level)
+    bins = check_bin_options(bins, strategy)
     survey = read_design(design)
     if strategy == "quantile":
         why = "for strategy 'quantile', whose bins move with the sample: use strategy='uniform'"
         survey.require_none(why)
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label, survey=survey)
+    level = arguments.level(rows.look(level, frame))
     summed = sums_in_bins(rows, bins, strategy, calibration_sums(rows)).sort("bin")
     curve = in_columns(summed, calibration_steps(DIFFERENCE, level, designed=survey.given))
     return like_input(frame, rows.result(curve, _COLUMNS))
 
 
-def check_bin_options(bins: object, strategy: object, level: object) -> tuple[int, float]:
-    """Check the options of `calibration_curve` and `calibration_summary`; return the numbers."""
+def check_bin_options(bins: object, strategy: object) -> int:
+    """Check the options of `calibration_curve` and `calibration_summary`; return the number."""
     arguments.option("strategy", strategy, get_args(Strategy))
-    return arguments.whole_number("bins", bins, low=1), arguments.level(level)
+    return arguments.whole_number("bins", bins, low=1)
 
 
 def sums_in_bins(

@@ -17,6 +17,7 @@ from polars_wroc.plans.formulas import Columns, Fields, Formula, Step, in_column
 from polars_wroc.plans.queries import FrameT, join_on_keys, like_input
 from polars_wroc.ranking.curve import CELLS, SQUARES, curve_frame, ratio
 from polars_wroc.ranking.sorting import NEGATIVES, POSITIVES
+from polars_wroc.stats.distributions import if_enough
 from polars_wroc.stats.proportions import (
     ROUNDING,
     Estimate,
@@ -143,11 +144,11 @@ def decision_curve(
     └───────────┴─────────────┴─────────────────┴───────────────────────┘
     """
     asked = _PERCENTS if thresholds is None else _checked(thresholds)
-    level = arguments.level(level)
     metrics: ThresholdMetrics = ThresholdMetrics(None, prevalence)
     survey = read_design(design)
     read = read_rows(frame, label, score, weight, by, pos_label, survey=survey)
     rows: Rows = read.as_probabilities()
+    level = arguments.level(rows.look(level, frame))
     curve = curve_frame(rows, asked, squares=True)
     chosen = curve.filter(pl.col("threshold").is_in(asked)).sort("threshold")
     if survey.given:
@@ -238,6 +239,10 @@ class _Limits:
         variance = field(_VARIANCE)
         error = pl.when((variance > 0) & variance.is_finite()).then(variance.sqrt())
         quantile = limit_quantile(field, self.level, designed=self.designed)
+        rows = [
+            one.rows + other.rows for one, other in (cell_counts(r, field) for r in ("tpr", "fpr"))
+        ]
+        quantile = if_enough(self.level, quantile, *rows)
         return symmetric_limits(field, {_STANDARDIZED: error}, quantile)
 
 

@@ -26,14 +26,15 @@ from polars_wroc.inputs.columns import (
 from polars_wroc.inputs.designs import FRACTION, UNITS, Design, SurveyDesign, read_design
 from polars_wroc.inputs.expressions import named_columns
 from polars_wroc.inputs.frames import read_rows
+from polars_wroc.inputs.looks import Looks
 from polars_wroc.inputs.rows import IntoColumns, Rows, RowSource, polars_frame, read_source
 from polars_wroc.metrics.brier_and_log_loss import UNIT_LOSSES, LossesOfRows, MeanLosses
 from polars_wroc.metrics.registry import LOSSES
 from polars_wroc.metrics.summary import summary
 from polars_wroc.plans.formulas import Columns, Fields, Formula, in_columns
 from polars_wroc.plans.queries import FrameT, is_eager, join_on_keys, like_input
-from polars_wroc.stats.distributions import student_quantile
-from polars_wroc.stats.proportions import rate_quantile
+from polars_wroc.stats.distributions import if_enough, two_sided_student_quantile
+from polars_wroc.stats.proportions import two_sided_rate_quantile
 from polars_wroc.stats.variances import (
     design_df,
     linear_variances,
@@ -167,6 +168,7 @@ def validate(
     rows: Rows = read_rows(source, label, score, weight, by, pos_label, survey=survey)
     rows.check_names(_COLUMNS)
     rows.require_scores("a validation")
+    level = rows.look(level, frame)
     given: dict[str, Any] = {"weight": weight, "by": by, "pos_label": pos_label, "level": level}
     # These know a design as columns of the frame.
     if design is not None:
@@ -245,9 +247,9 @@ def _losses(rows: Rows, level: float, *, at_once: bool) -> pl.LazyFrame:
 
 def _limited(field: Fields, level: float, *, designed: bool) -> Formula[Columns]:
     means = MeanLosses(field, (lambda *of: field(ratio_covariance(*of))) if designed else None)
-    tail = (1 + level) / 2
-    by_rows = rate_quantile(tail, means.lost_rows())
-    (quantile,) = yield [student_quantile(tail, design_df(field)) if designed else by_rows]
+    by_rows = two_sided_rate_quantile(level, means.lost_rows())
+    quantile = two_sided_student_quantile(level, design_df(field)) if designed else by_rows
+    (quantile,) = yield [if_enough(level, quantile, means.smaller_class())]
     columns: Columns = {}
     for name in LOSSES:
         low, high = (loss := means.loss(name)).limits(quantile)
@@ -349,7 +351,8 @@ class _Points(NamedTuple):
             return [None] * len(SMOOTH_COLUMNS)
         ends: _Array = np.full((2, len(SMOOTH)), np.nan)
         drawn = [each for w in self._resampled() if (each := self._values(w)) is not None]
-        if len(drawn) > _REPLICATES // 2:
+        # Drawn limits hold at one look.
+        if len(drawn) > _REPLICATES // 2 and not isinstance(level, Looks):
             ends = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0)
         numbers = [[value, *of] for value, of in zip(values, ends.T, strict=True)]
         return [None if np.isnan(each) else float(each) for row in numbers for each in row]

@@ -248,7 +248,6 @@ def group_gaps(
     │ b       ┆ auc    ┆ 0.333 ┆ 0.833           ┆ -0.5 │
     └─────────┴────────┴───────┴─────────────────┴──────┘
     """
-    level = check_options(level, adjust)
     require_groups(attributes, called="attributes")
     choice = read_threshold(threshold, selected)
     asked = None if metrics is None else _read_metrics(metrics)
@@ -270,6 +269,7 @@ def group_gaps(
         survey.require_none("with `within`: give one of them")
         check_within(reference, method)
         rows, by_strata = read_rows_within(*given, within, selected)
+    level = check_options(rows.look(level, frame), adjust)
     groups = rows.regrouped([key for key in rows.group_keys if key not in by_strata])
     divisions = read_attributes(groups, intersections)
     schema = rows.frame.collect_schema()

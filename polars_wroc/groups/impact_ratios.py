@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from operator import add
 from typing import get_args
 
@@ -67,6 +67,7 @@ from polars_wroc.inputs.decisions import (
 )
 from polars_wroc.inputs.designs import Design, SampleDesign, read_design
 from polars_wroc.inputs.frames import require_groups
+from polars_wroc.inputs.looks import Looks
 from polars_wroc.inputs.rows import IntoColumns, Rows, read_source
 from polars_wroc.plans.formulas import (
     Columns,
@@ -96,12 +97,19 @@ from polars_wroc.stats.difference_tests import (
     common_value_test,
 )
 from polars_wroc.stats.distributions import (
+    error_quantile,
+    p_value_at,
     simultaneous_quantile,
-    student_quantile,
     student_score,
-    upper_quantile,
+    two_sided_student_quantile,
 )
-from polars_wroc.stats.proportions import TOLERANCE, Side, rate_quantile, rate_score, rate_side
+from polars_wroc.stats.proportions import (
+    TOLERANCE,
+    Side,
+    rate_score,
+    rate_side,
+    two_sided_rate_quantile,
+)
 from polars_wroc.stats.variances import DESIGN_DF, design_df
 from polars_wroc.thresholds.rules import max_selection_rate
 from polars_wroc.thresholds.search import (
@@ -150,7 +158,7 @@ class ImpactRatios:
         names = [SEGMENT, "n", _ENOUGH, *(f"{part}_own" for part in _PARTS)]
         compared = self.categories.with_reference(chosen, names).with_columns(**self._numbers())
         compared = in_columns(compared, [self._both])
-        steps: list[Step] = [self._ratios, p_value_of_picked]
+        steps: list[Step] = [self._ratios, partial(p_value_of_picked, level=self.level)]
         if units is not None:
             group = Reference(self.categories.partition_keys, "row")
             compared = units.with_variances(compared, group)
@@ -226,20 +234,26 @@ class ImpactRatios:
         """Compare each rate with that of the reference; limits hold for all ratios at once."""
         groups, is_named = field(_GROUPS), field(_IS_NAMED)
         # Sidak's, for independent comparisons with one category that was named.
-        several = when(groups > 1).then(groups - 1)
-        named = upper_quantile((1 - self.level ** (1 / several)) / 2)
+        several, at_looks = when(groups > 1).then(groups - 1), isinstance(self.level, Looks)
+        error = (1 - self.level) / several if at_looks else 1 - self.level ** (1 / several)
+        named = error_quantile(self.level, error)
         highest = simultaneous_quantile(self.level, groups)
         joint = when(is_named).then(named).otherwise(highest)
-        tail, (own, other) = (1 + self.level) / 2, (side_of(side, field) for side in SIDES)
+        own, other = (side_of(side, field) for side in SIDES)
         if self.designed:
             quantiles = dict.fromkeys(SIDES, student_score(joint, field("df")))
-            quantiles["alone"] = student_quantile(tail, design_df(field, own_df(DESIGN_DF)))
+            quantiles["alone"] = two_sided_student_quantile(
+                self.level, design_df(field, own_df(DESIGN_DF))
+            )
             _, p_value = yield from gap_difference(field, designed=True).tested()
         else:
             quantiles = {name: rate_score(joint, field(f"inverse_df_{name}")) for name in SIDES}
-            quantiles["alone"] = rate_quantile(tail, own.inverse_df)
-            p_value, _ = yield from common_value_test(own, other)
-            p_value = yield from rate_p_value(own, other, field, p_value, self.exact)
+            quantiles["alone"] = two_sided_rate_quantile(self.level, own.inverse_df)
+            if at_looks:
+                _, p_value = yield from gap_difference(field, designed=False).tested()
+            else:
+                p_value, _ = yield from common_value_test(own, other)
+                p_value = yield from rate_p_value(own, other, field, p_value, self.exact)
         quantiles = yield from kept(quantiles)
         shown = yield from limited("own", quantiles["alone"], field)
         sides = yield from together({side: limited(side, quantiles[side], field) for side in SIDES})
@@ -254,7 +268,7 @@ class ImpactRatios:
             "value_high": shown.high,
             "ratio": when(~field(UNKNOWN)).then(ratio.value),
             **limits,
-            "p_value": tested.then(p_value),
+            "p_value": tested.then(p_value_at(self.level, p_value)),
         }
 
     def _verdicts(self, field: Fields) -> dict[str, pl.Expr]:
@@ -478,12 +492,12 @@ def impact_ratios(
     """
     limit = check_decision(score, selected, threshold)
     check_favorable(favorable, limit, ratios=True)
-    level = check_options(level, adjust)
     require_groups(attributes, called="attributes")
     arguments.option("exact", exact, get_args(Exact))
     survey = read_design(design)
     source = read_source(frame)
     rows = read_decisions(source, score, selected, weight, attributes, survey)
+    level = check_options(rows.look(level, frame), adjust)
     asked = unknown, intersections, reference, "highest", min_share
     categories = read_categories(rows, *asked)
     options = favorable, level, exact, adjust, survey.given

@@ -12,6 +12,7 @@ from typing import NamedTuple, NoReturn
 
 import polars as pl
 
+from polars_wroc.inputs.looks import Looks
 from polars_wroc.plans.queries import require_at_collect
 
 # The most characters of a value that a message shows.
@@ -65,8 +66,21 @@ def numbers(
 
 
 def level(value: object) -> float:
-    """Check a confidence level."""
-    return number("level", value, low=0.001, high=0.9999)
+    """Check a confidence level, of one look at the data or of repeated ones."""
+    held = number("level", value, low=0.001, high=0.9999)
+    if not isinstance(value, Looks):
+        return held
+    if not value.is_known:
+        msg = f"`level` must say how many rows were seen, as in {value.at(1000)}; found {value}"
+        raise ValueError(msg)
+    return value
+
+
+def refuse_looks(level: float, what: str) -> None:
+    """Raise for a level of repeated looks, at which there is no such thing."""
+    if isinstance(level, Looks):
+        msg = f"`level` must be a number with {what}; found {level}"
+        raise TypeError(msg)
 
 
 def optional_level(value: object) -> float | None:

@@ -33,7 +33,11 @@ from polars_wroc.metrics.score_interval import (
 from polars_wroc.plans.formulas import Columns, Fields, Formula, Step, any_of, max_of, min_of, when
 from polars_wroc.ranking.curve import Range
 from polars_wroc.ranking.placements import Placements, RowCurve, walked_one_minus_auc
-from polars_wroc.stats.distributions import normal_quantile, student_quantile
+from polars_wroc.stats.distributions import (
+    if_enough,
+    two_sided_quantile,
+    two_sided_student_quantile,
+)
 from polars_wroc.stats.proportions import Limits, logit_limits
 from polars_wroc.stats.variances import DESIGN_DF, DESIGN_NOTE, SEGMENT_DF, design_df, design_effect
 
@@ -193,15 +197,11 @@ class Interval:
             columns["ci_note"] = unknown.then(field(DESIGN_NOTE)).otherwise(columns["ci_note"])
         return columns
 
-    @property
-    def _tail(self) -> float:
-        return (1 + self.level) / 2
-
     def _quantile(self, df: Sequence[pl.Expr]) -> pl.Expr:
         """Quantile of Student's t for the fewest degrees of freedom; without any, the normal."""
         if not df:
-            return pl.lit(normal_quantile(self._tail))
-        return student_quantile(self._tail, min_of(df).clip(lower_bound=1.0))
+            return pl.lit(two_sided_quantile(self.level))
+        return two_sided_student_quantile(self.level, min_of(df).clip(lower_bound=1.0))
 
     def _score_limits(
         self,
@@ -244,17 +244,20 @@ class Interval:
         auc, complement = field("auc"), field(_ONE_MINUS_AUC)
         variance, others = estimate.total, Limits(*[pl.lit(None, pl.Float64)] * 2)
         df = [estimate.df] if self.method == "logit-t" else []
+        rows = self.variance.rows_of_classes(field)
         if self.designed:
             variance, df = field(AUC_VARIANCE), [design_df(field)]
         elif self.fallback:
             pos, neg = (estimate.effective[side] for side in CLASSES)
-            others = yield from newcombe_limits(auc, pos, neg, normal_quantile(self._tail))
+            newcombe = yield from newcombe_limits(auc, pos, neg, two_sided_quantile(self.level))
+            others = Limits(*(if_enough(self.level, end, *rows) for end in newcombe))
         (quantile,) = yield [self._quantile(df)]
+        quantile = if_enough(self.level, quantile, *rows)
         margin = quantile * variance.sqrt()
         limits = logit_limits(auc, complement, margin)
         if self.method == "wald":
             limits = Limits((auc - margin).clip(0.0, 1.0), (auc + margin).clip(0.0, 1.0))
-        regular = (variance > 0) & (auc > 0) & (complement > 0)
+        regular = (margin > 0) & (auc > 0) & (complement > 0)
         analytic = when(regular & (self.method != "newcombe"))
         method = analytic.then(pl.lit(self.method)).when(others.low.is_not_null())
         columns = {

@@ -166,6 +166,10 @@ class Variance:
                 columns[self._cross("sum", name)] = (weight * placement * value).sum()
         return columns
 
+    def rows_of_classes(self, field: Fields) -> list[pl.Expr]:
+        """Refer to the numbers of rows of both classes, or of clusters with some."""
+        return [field(self.column("rows", side)) for side in CLASSES]
+
     def walk_sums(self) -> dict[str, pl.Expr]:
         """Name the sums of a walk along the rows of a group as `sums` does."""
         return {

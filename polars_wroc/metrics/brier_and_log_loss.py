@@ -17,7 +17,7 @@ from polars_wroc.inputs.rows import Rows, class_weights
 from polars_wroc.metrics import registry
 from polars_wroc.metrics.curve_metrics import curve_metric
 from polars_wroc.metrics.registry import LOSSES
-from polars_wroc.plans.formulas import Fields, as_struct, in_struct, when
+from polars_wroc.plans.formulas import Fields, as_struct, in_struct, min_of, when
 from polars_wroc.ranking.curve import Curve, curve_list, is_divisor, list_curve
 from polars_wroc.ranking.curve_points import hull_list
 from polars_wroc.stats.proportions import EQUAL_WEIGHTS, ROUNDING, Range, Transformed, is_exact
@@ -254,6 +254,11 @@ class MeanLosses(NamedTuple):
         """Return 1 divided by the degrees of freedom of weighted rows; 0 for equal weights."""
         lost = self.field(_squares(_ONE, _ONE)) / self.total / self.total - 1 / self.field(_ROWS)
         return when(lost >= EQUAL_WEIGHTS).then(lost).otherwise(0.0)
+
+    def smaller_class(self) -> pl.Expr:
+        """About how many rows the rarer class has."""
+        share = self.mean(POSITIVE)
+        return self.field(_ROWS) * min_of(share, 1 - share)
 
     def covariance(self, one: str, other: str, whole: MeanLosses | None = None) -> pl.Expr:
         """Covariance of two means, the second of which may be that of a ``whole``."""

@@ -345,7 +345,6 @@ def compare(
     │ old     ┆ new     ┆ -0.222     ┆ 0.157         │
     └─────────┴─────────┴────────────┴───────────────┘
     """
-    level = check_options(level, adjust)
     limit = Limit("max_pairs", max_pairs, "pairs", "score")
     survey = read_design(design)
     designed = survey.more_than_clusters or (survey.given and method != "delong")
@@ -355,6 +354,7 @@ def compare(
         *given, cluster=survey.cluster, survey=survey if designed else None
     )
     limit.check(comb(len(models), 2))
+    level = check_options(rows.look(level, frame), adjust)
     units = units_of(clustered=clustered, counted=rows.counted)
     test = PairedTest(method, units, designed=designed)
     sums = reduce_placements(

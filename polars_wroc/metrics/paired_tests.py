@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias, get_args
 import polars as pl
 
 from polars_wroc.inputs import arguments
+from polars_wroc.inputs.looks import FEWEST_ROWS, Looks
 from polars_wroc.inputs.rows import CLASSES
 from polars_wroc.metrics.auc_variance import Units, Variance
 from polars_wroc.metrics.score_interval import SKEWNESS, Sized, score_sizes
@@ -20,10 +21,12 @@ from polars_wroc.plans.formulas import Columns, Fields, Formula, Step, min_of, t
 from polars_wroc.ranking.placements import Placements
 from polars_wroc.stats.difference_tests import contrast
 from polars_wroc.stats.distributions import (
-    normal_quantile,
+    if_enough,
+    p_value_at,
     student_p_value,
-    student_quantile,
     two_sided_p_value,
+    two_sided_quantile,
+    two_sided_student_quantile,
 )
 from polars_wroc.stats.proportions import (
     TOLERANCE,
@@ -148,6 +151,9 @@ _FEWEST_MISRANKED = 3
 _ROUNDING = 1e-14
 
 
+_TESTED = ("difference_low", "difference_high", "p_value")
+
+
 @dataclass(frozen=True)
 class PairedTest:
     """The interval and the test of a difference of two AUCs.
@@ -210,15 +216,18 @@ class PairedTest:
             estimate = yield from self.variance.estimate(field, centre)
             variance, df = estimate.total, estimate.df
         delong = contrast(difference, variance, level, df)
+        rows = self.variance.rows_of_classes(field)
+        delong |= {name: if_enough(level, delong[name], *rows) for name in _TESTED}
         if self.method == "delong":
             return delong
         both = yield from together({column: self._of_auc(field, column) for column in ONE_MINUS})
         (one, one_variance, size), (other, other_variance, _) = both.values()
         covariance = (one_variance + other_variance - variance) / 2
-        tail = (1 + level) / 2
         correlation, quantile, scale = yield [
             credible_correlation(covariance, one_variance, other_variance),
-            student_quantile(tail, df) if self.designed else pl.lit(normal_quantile(tail)),
+            two_sided_student_quantile(level, df)
+            if self.designed
+            else pl.lit(two_sided_quantile(level)),
             pl.lit(1.0),
         ]
         given = one, other, difference, (scale, scale), correlation
@@ -230,13 +239,16 @@ class PairedTest:
             "difference_low": limits.low,
             "difference_high": limits.high,
             "z": known.then(difference.sign() * at_zero),
-            "p_value": known.then(p_value),
+            "p_value": known.then(p_value_at(level, p_value)),
         }
         if self.method == "score":
             return by_score
         # An AUC may be so near 1 or 0 that too few rows of a class decide it.
         least = min_of(share for each in (first, second) for share in (each, 1 - each))
-        few = when(size * least < _FEWEST_MISRANKED * (1 - TOLERANCE))
+        is_few = size * least < _FEWEST_MISRANKED * (1 - TOLERANCE)
+        if isinstance(level, Looks):
+            is_few |= min_of(rows) < FEWEST_ROWS
+        few = when(is_few)
         return {name: few.then(by_score[name]).otherwise(value) for name, value in delong.items()}
 
     def _of_auc(self, field: Fields, column: str) -> Formula[tuple[Sized, pl.Expr, pl.Expr]]:

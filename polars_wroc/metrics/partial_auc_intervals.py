@@ -387,9 +387,10 @@ def partial_auc_summary(
     linearised = LinearisedArea(fpr=fpr, tpr=tpr)
     designed: bool = survey.more_than_clusters
     clustered = survey.given and not designed
-    interval = linearised.interval(level, method, clustered=clustered, designed=designed)
     given = frame, label, score, weight, by, pos_label
     rows = read_rows(*given, cluster=survey.cluster, survey=survey if designed else None)
+    level = rows.look(level, frame)
+    interval = linearised.interval(level, method, clustered=clustered, designed=designed)
     columns = [*PARTIAL_COLUMNS, *(DESIGN_COLUMNS if designed else ())]
     return like_input(
         frame, rows.result(_intervals(rows, linearised, interval.for_rows(rows)), columns)

@@ -256,11 +256,11 @@ def summary(
     arguments.flag("diagnostics", diagnostics)
     survey, binning = read_design(design), Binning(bins, tolerance)
     designed = survey.more_than_clusters
-    interval = Interval.by_design(level, method, survey)
     given = frame, label, score, weight, by, pos_label
     kinds: dict[str, Any] = {"cluster": survey.cluster, "survey": survey if designed else None}
     parts = read_parts(*given, designed=survey.given, **kinds)
     rows, one = together(parts), one_of(frame)
+    interval = Interval.by_design(rows.look(level, one), method, survey)
     divided = None if survey.given or binning else division_of(frame)
     with without_spilling() if divided else nullcontext():
         at_once = is_eager(one) and not divided

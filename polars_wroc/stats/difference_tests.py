@@ -13,10 +13,11 @@ from polars_wroc.plans.formulas import Formula, all_of, first_of, max_of, min_of
 from polars_wroc.plans.queries import FrameT
 from polars_wroc.stats.distributions import (
     normal_quantile,
+    p_value_at,
     quantile_to_picked,
     student_p_value,
-    student_quantile,
     two_sided_p_value,
+    two_sided_student_quantile,
     with_lists,
 )
 from polars_wroc.stats.proportions import (
@@ -54,7 +55,7 @@ class AucEstimate(NamedTuple):
 
     def limits(self, level: float, picked_from: pl.Expr | None = None) -> Estimate:
         """Confidence interval by Student's t distribution on the logit."""
-        quantile = student_quantile((1 + level) / 2, self.df)
+        quantile = two_sided_student_quantile(level, self.df)
         if picked_from is not None:
             quantile = quantile_to_picked(level, picked_from, self.df)
         margin = quantile * self.variance.sqrt()
@@ -86,7 +87,7 @@ def auc_difference_test(
     df = 1 / ((parts[0] / both) ** 2 / one.df + (parts[1] / both) ** 2 / other.df)
     t = (logits[0] - logits[1]) / logit_variance.sqrt()
     known = when(variance > 0)
-    p_value = student_p_value(t, df.clip(lower_bound=1.0))
+    p_value = p_value_at(level, student_p_value(t, df.clip(lower_bound=1.0)))
     return {
         "difference": when(variance.is_not_null()).then(one.auc - other.auc),
         "difference_se": variance.sqrt(),
@@ -107,14 +108,16 @@ def contrast(
     se = variance.sqrt()
     known = when(se > 0)
     no_difference = (se == 0) & (difference.abs() <= TOLERANCE)
-    z, margin = difference / se, student_quantile((1 + level) / 2, df) * se
+    z, margin = difference / se, two_sided_student_quantile(level, df) * se
     return {
         "difference": difference,
         "difference_se": se,
         "difference_low": known.then(difference - margin),
         "difference_high": known.then(difference + margin),
         "z": known.then(z),
-        "p_value": known.then(student_p_value(z, df)).when(no_difference).then(1.0),
+        "p_value": known.then(p_value_at(level, student_p_value(z, df)))
+        .when(no_difference)
+        .then(1.0),
     }
 
 

@@ -7,14 +7,16 @@ import operator
 from collections.abc import Callable, Sequence
 from functools import lru_cache, reduce, wraps
 from statistics import NormalDist
-from typing import Any, ParamSpec, cast
+from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
 import polars as pl
 
+from polars_wroc.inputs.looks import FEWEST_ROWS, Looks
 from polars_wroc.plans.formulas import Fields, Values, let, max_of, min_of, values_of, when
 
 _P = ParamSpec("_P")
+LimitT = TypeVar("LimitT", bound=pl.Expr | float)
 _NODES = 24
 _POSITION, _POWER_OF_PART = "__position", "__power"
 # Of a part of a polynomial.
@@ -95,7 +97,8 @@ _TAIL_SCALE = 2.0
 _ROOT_SCALE = 2.0
 # Quantiles are known for tails from this one to 0.5.
 _LEAST_TAIL = 1e-16
-_LARGEST_ROOT = math.sqrt(-2 * math.log(2 * _LEAST_TAIL))
+# And for p-values at repeated looks from this one, less exactly.
+_LEAST_AT_LOOKS = 1e-300
 # Where to cut off the tail of t with one degree of freedom, which falls as exp(-z**2 / 4), and the
 # number of values of the integrand.
 _TAIL_WIDTH, _TAIL_NODES = 11.0, 40
@@ -106,26 +109,56 @@ def normal_quantile(probability: float) -> float:
     return NormalDist().inv_cdf(probability)
 
 
-def upper_quantile(tail: pl.Expr) -> pl.Expr:
+def upper_quantile(tail: pl.Expr, least: float = _LEAST_TAIL) -> pl.Expr:
     """Quantile that a standard normal variable exceeds with a probability of at most 0.5.
 
     It is ``s = sqrt(-2 * log(2 * tail))`` times a smooth function of ``1 / (c + s)``, which a
     polynomial approximates. The error is below 1e-10 for tails from 1e-16 on; of larger ones than
     0.5 the quantile is 0, as of 0.5.
     """
-    root = (-2 * (2 * tail.clip(_LEAST_TAIL, 0.5)).log()).sqrt()
-    place = _ROOT_SCALE / (_ROOT_SCALE + root)
-    least = _ROOT_SCALE / (_ROOT_SCALE + _LARGEST_ROOT)
-    return root * polynomial(_root_coefficients(), (2 * place - least - 1) / (1 - least))
+    root = (-2 * (2 * tail.clip(least, 0.5)).log()).sqrt()
+    place, first = _ROOT_SCALE / (_ROOT_SCALE + root), _first_place(least)
+    return root * polynomial(_root_coefficients(least), (2 * place - first - 1) / (1 - first))
 
 
-def student_quantile(probability: float, df: pl.Expr) -> pl.Expr:
-    """Quantile of Student's t distribution for 1 or more degrees of freedom, whole or not.
+def _first_place(least: float) -> float:
+    return _ROOT_SCALE / (_ROOT_SCALE + math.sqrt(-2 * math.log(2 * least)))
 
-    Its logarithm is smooth in 1/df on [0, 1]. For probabilities between 0.5005 and 0.99995
-    the relative error is below 1e-9, and mostly below 1e-12.
+
+def two_sided_quantile(level: float) -> float:
+    """Two-sided normal quantile of a level, or what replaces it at repeated looks.
+
+    All limits have it, or one with the same tail.
     """
-    return polynomial(_student_coefficients(probability), 2 / df - 1).exp()
+    return level.own_quantile if isinstance(level, Looks) else normal_quantile((1 + level) / 2)
+
+
+def error_quantile(level: float, error: pl.Expr) -> pl.Expr:
+    """Two-sided quantile of one of several tests, with its share of the error of the level."""
+    return level.quantile(error) if isinstance(level, Looks) else upper_quantile(error / 2)
+
+
+def p_value_at(level: float, p_value: pl.Expr) -> pl.Expr:
+    """Make a p-value valid at all looks, if the level is one of repeated looks."""
+    if not isinstance(level, Looks):
+        return p_value
+    return level.p_value(upper_quantile(p_value / 2, _LEAST_AT_LOOKS))
+
+
+def if_enough(level: float, value: LimitT, *rows: pl.Expr) -> LimitT | pl.Expr:
+    """Make a quantile of Wald's limits null at repeated looks with too few rows of a class."""
+    if not isinstance(level, Looks):
+        return value
+    return when(min_of(rows) >= FEWEST_ROWS).then(value)
+
+
+def two_sided_student_quantile(level: float, df: pl.Expr) -> pl.Expr:
+    """Two-sided quantile of Student's t for 1 or more degrees of freedom, whole or not.
+
+    Its logarithm is smooth in 1/df on [0, 1]. For levels between 0.001 and 0.9999 the relative
+    error is below 1e-9, and mostly below 1e-12.
+    """
+    return polynomial(_student_coefficients(two_sided_quantile(level)), 2 / df - 1).exp()
 
 
 @with_lists
@@ -252,16 +285,16 @@ def two_sided_p_value(z: pl.Expr) -> pl.Expr:
 
 
 @lru_cache(maxsize=64)
-def _student_coefficients(probability: float) -> tuple[float, ...]:
-    return interpolate(lambda x: math.log(_student_quantile(probability, (x + 1) / 2)))
+def _student_coefficients(z: float) -> tuple[float, ...]:
+    return interpolate(lambda x: math.log(_student_quantile(z, (x + 1) / 2)))
 
 
-@lru_cache(maxsize=1)
-def _root_coefficients() -> tuple[float, ...]:
-    least = _ROOT_SCALE / (_ROOT_SCALE + _LARGEST_ROOT)
+@lru_cache(maxsize=2)
+def _root_coefficients(least: float) -> tuple[float, ...]:
+    first = _first_place(least)
 
     def quantile_by_root(position: float) -> float:
-        place = (1 + least + position * (1 - least)) / 2
+        place = (1 + first + position * (1 - first)) / 2
         root = _ROOT_SCALE / place - _ROOT_SCALE
         return -normal_quantile(math.exp(-(root**2) / 2) / 2) / root
 
@@ -305,19 +338,18 @@ def _tail_coefficients() -> tuple[float, ...]:
     return interpolate(log_tail)
 
 
-def _student_quantile(probability: float, inverse_df: float) -> float:
-    """Solve for the quantile, which lies between the normal and the Cauchy quantile."""
+def _student_quantile(z: float, inverse_df: float) -> float:
+    """Solve for the quantile with the tails of a normal one, between that and Cauchy's."""
     import mpmath  # noqa: PLC0415
 
     df = 1 / inverse_df
-    tails = 2 * (1 - probability)
+    tails = math.erfc(z / _SQRT_2)
 
     def excess(log_quantile: float) -> Any:
         share = df / (df + mpmath.exp(2 * log_quantile))
         return mpmath.log(mpmath.betainc(df / 2, 0.5, 0, share, regularized=True) / tails)
 
-    low = math.log(normal_quantile(probability))
-    high = math.log(math.tan(math.pi * (probability - 0.5)))
+    low, high = math.log(z), -math.log(math.tan(math.pi * tails / 2))
     root: Any = mpmath.findroot(excess, (low - 1e-3, high + 1e-3), solver="illinois", tol=1e-26)
     return math.exp(float(root))
 
@@ -335,16 +367,20 @@ _SQRT_2 = math.sqrt(2)
 _LAST_STEP = 1e-10
 
 
-def simultaneous_quantile(level: float, groups: pl.Expr) -> pl.Expr:
+def simultaneous_quantile(level: float, groups: pl.Expr, metrics: int = 1) -> pl.Expr:
     """Quantile at which limits of each group give limits of all differences between them.
 
     The quantile of the studentised range with infinite degrees of freedom, divided by the square
     root of 2: for two groups the two-sided normal quantile. The relative error is below 2e-9 for
     levels from 0.5 on, and below 2e-8 for all. Null for one group, and for more than `MOST_GROUPS`.
+    Several ``metrics`` share the error, and at repeated looks all pairs of groups.
     """
     known = groups.is_between(2, MOST_GROUPS)
+    if isinstance(level, Looks):
+        pairs = groups * (groups - 1.0) / 2
+        return when(known).then(level.quantile((1 - level) / metrics / pairs))
     position = (2 * groups.cast(pl.Float64) ** _POWER - _FEWEST - _MOST) / (_MOST - _FEWEST)
-    return when(known).then(polynomial(_coefficients(level), position).exp())
+    return when(known).then(polynomial(_coefficients(1 - (1 - level) / metrics), position).exp())
 
 
 def quantile_to_picked(level: float, groups: pl.Expr, df: pl.Expr | None = None) -> pl.Expr:
@@ -353,10 +389,10 @@ def quantile_to_picked(level: float, groups: pl.Expr, df: pl.Expr | None = None)
     It is the simultaneous one; with ``df`` that of Student's t, approximately. Of two groups, or
     without a number of them, it is the two-sided quantile.
     """
-    alone: pl.Expr | float = normal_quantile((1 + level) / 2)
+    alone: pl.Expr | float = two_sided_quantile(level)
     joint = simultaneous_quantile(level, groups)
     if df is not None:
-        alone, joint = student_quantile((1 + level) / 2, df), student_score(joint, df)
+        alone, joint = two_sided_student_quantile(level, df), student_score(joint, df)
     return when(groups > 2).then(joint).otherwise(alone)  # noqa: PLR2004
 
 
@@ -366,7 +402,7 @@ _FROM_HALF = [-7.0 + 0.125 * i for i in range(125)]
 _SATURATED = 1.6
 
 
-def picked(p_value: pl.Expr, groups: pl.Expr) -> pl.Expr:
+def picked(p_value: pl.Expr, groups: pl.Expr, level: float) -> pl.Expr:
     """Adjust the p-value of a difference to the highest of so many groups, which was picked.
 
     It is the probability that the range of equal groups exceeds the difference, divided by the
@@ -377,7 +413,12 @@ def picked(p_value: pl.Expr, groups: pl.Expr) -> pl.Expr:
     Where the range of all groups exceeds the difference nearly always, that of fewer groups gives
     the larger value, which Holm's method needs once the others are shown to be different. Then the
     number of groups is about the one that gives the largest, within 3 %.
+
+    At repeated looks it is multiplied by the number of pairs, divided by that of comparisons.
     """
+    if isinstance(level, Looks):
+        of_pairs = (p_value * groups.clip(lower_bound=2) / 2).clip(upper_bound=1.0)
+        return when(groups.is_not_null()).then(of_pairs).otherwise(p_value)
 
     def adjusted(field: Fields) -> pl.Expr:
         p, groups = field("p"), field("groups")

@@ -10,7 +10,11 @@ from typing import NamedTuple
 import polars as pl
 
 from polars_wroc.plans.formulas import Columns, Fields, Formula, max_of, min_of, when
-from polars_wroc.stats.distributions import normal_quantile, student_quantile, student_score
+from polars_wroc.stats.distributions import (
+    student_score,
+    two_sided_quantile,
+    two_sided_student_quantile,
+)
 
 # Higher correlations are not credible from few rows or sampling units, and would let the limits of
 # two estimates near 0 or 1 all but cancel out.
@@ -186,10 +190,10 @@ def shrunk(
     return inverse_size * total / (number + _PSEUDO_ROWS)
 
 
-def rate_quantile(probability: float, inverse_df: pl.Expr) -> pl.Expr:
+def two_sided_rate_quantile(level: float, inverse_df: pl.Expr) -> pl.Expr:
     """Quantile for a rate of weighted rows: Student's t; the normal one for equal weights."""
-    weighted = when(inverse_df > 0).then(student_quantile(probability, 1 / inverse_df))
-    return weighted.otherwise(normal_quantile(probability))
+    weighted = when(inverse_df > 0).then(two_sided_student_quantile(level, 1 / inverse_df))
+    return weighted.otherwise(two_sided_quantile(level))
 
 
 def rate_score(z: pl.Expr, inverse_df: pl.Expr) -> pl.Expr:
@@ -332,12 +336,14 @@ def limited_rate(
     Another ``estimate`` has an interval of the same effective sample size. By the ``design`` of a
     survey, the variance of the rate and its degrees of freedom, these are its own.
     """
-    tail, (variance, df) = (1 + level) / 2, design or (None, None)
+    variance, df = design or (None, None)
     rate = rate_side(part, others, variance)
     value, size, slope, inverse_df, quantile = yield [
         rate.value if estimate is None else estimate,
         *(rate.size_low, rate.slope, rate.inverse_df),
-        rate_quantile(tail, rate.inverse_df) if df is None else student_quantile(tail, df),
+        two_sided_rate_quantile(level, rate.inverse_df)
+        if df is None
+        else two_sided_student_quantile(level, df),
     ]
     limits = yield from rate_limits(value, size, slope, quantile)
     low, high = yield [*limits]

@@ -191,12 +191,13 @@ def operating_points(
         msg = "`level` must be given with `design`; found None"
         raise ValueError(msg)
     shown = read_metrics(metrics)
-    at = ThresholdMetrics(level, rule.prevalence, honest, designed=survey.given, shown=shown)
     if honest is not None:
         survey.require_none(_NOT_HONEST)
         refuse_frequency(weight, "with `honest`, which draws rows")
     given = read_source(frame), label, score, weight, by, pos_label
     rows: Rows = read_rows(*given, survey=survey, each_a_cluster=honest is not None)
+    level = level if level is None else rows.look(level, frame)
+    at = ThresholdMetrics(level, rule.prevalence, honest, designed=survey.given, shown=shown)
     if common or level is not None:
         cells = cells_of_groups(rows, chosen_thresholds(rows, rule, common=common), shown)
     else:
