@@ -115,11 +115,9 @@ def _chosen(table: pl.DataFrame, metric: str | Sequence[str]) -> list[Metric]:
     for name in names:
         if name not in held:
             hint = did_you_mean(name, held)
-            msg = f"`metric` must be one of the table, {held}; found {name!r}{hint}"
-            raise ValueError(msg)
+            arguments.reject("metric", f"be one of the table, {held}", f"{name!r}{hint}")
     if not names:
-        msg = "`metric` must name at least one metric; found none"
-        raise ValueError(msg)
+        arguments.reject("metric", "name at least one metric", "none")
     return [METRICS[name] for name in names]
 
 
@@ -142,8 +140,7 @@ def _of_comparisons(
     """Read rows of comparisons: segments, or the two groups that differ most."""
     for metric in metrics:
         if show not in _shows(metric):
-            msg = f"`show` must be one of {_shows(metric)} for {metric.column}; found {show!r}"
-            raise ValueError(msg)
+            arguments.reject("show", f"be one of {_shows(metric)} for {metric.column}", repr(show))
     first, names = metrics[0], [metric.column for metric in metrics]
     of_pairs, of_impact = isinstance(first, FairnessMetric), first is IMPACT
     rows = table.filter(pl.col("metric").is_in(names), pl.col("attribute") != OVERALL)
@@ -309,8 +306,7 @@ def _named(
 def _of_pairs(table: pl.DataFrame, metric: str | Sequence[str], level: float) -> Estimates:
     """Read the table of `compare`: a panel for each pair of scores, if there are groups."""
     if metric != "auc":
-        msg = f"`metric` must be 'auc' for the table of `compare`; found {metric!r}"
-        raise ValueError(msg)
+        arguments.reject("metric", "be 'auc' for the table of `compare`", repr(metric))
     groups = table.columns[: table.columns.index(_PAIR[0])]
     pair = unlike("comparison", groups)
     different = is_significant(pl.col("p_adjusted"), level).fill_null(value=False)
