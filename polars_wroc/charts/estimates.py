@@ -31,6 +31,7 @@ from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import FOUR_FIFTHS, MARGIN, did_you_mean
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL, UNKNOWN_CATEGORY
 from polars_wroc.inputs.metric import Metric
+from polars_wroc.plans.formulas import cases
 from polars_wroc.stats.difference_tests import is_significant
 from polars_wroc.stats.proportions import TOLERANCE
 
@@ -227,15 +228,8 @@ def _verdict(band: Band, *, of_pairs: bool) -> pl.Expr:
     most = float("inf") if band.high is None else band.high + TOLERANCE
     beyond = (high < least) | (low > most)
     beyond |= low > 0 if of_pairs and band.low == 0 else pl.col("verdict").eq_missing(DIFFERENT)
-    return (
-        pl.when(low.is_null() | high.is_null())
-        .then(pl.lit(TOO_LITTLE))
-        .when((low >= least) & (high <= most))
-        .then(pl.lit(ALIKE))
-        .when(beyond)
-        .then(pl.lit(DIFFERENT))
-        .otherwise(pl.lit(TOO_LITTLE))
-    )
+    within, known = (low >= least) & (high <= most), low.is_not_null() & high.is_not_null()
+    return cases((known & within, ALIKE), (known & beyond, DIFFERENT), otherwise=TOO_LITTLE)
 
 
 def _remark(*, of_pairs: bool) -> pl.Expr:
