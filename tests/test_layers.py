@@ -92,7 +92,7 @@ MOST_CODE = {
     "inputs": 1605,
     "ranking": 1385,
     "curves": 1471,
-    "kernels": 1301,
+    "kernels": 1261,
     "thresholds": 1403,
     "stats": 1416,
     "counts": 809,
