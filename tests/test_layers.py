@@ -82,10 +82,10 @@ def test_no_file_defines_a_name_twice() -> None:
 
 
 # An addition that breaks one of these needs a deletion somewhere, or a reason.
-MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 154, 510, 20
+MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 150, 510, 20
 MOST_CODE = {
     "audits": 5582,
-    "charts": 3329,
+    "charts": 3328,
     "groups": 3935,
     "metrics": 2875,
     "cli": 1891,
@@ -94,8 +94,8 @@ MOST_CODE = {
     "curves": 1471,
     "kernels": 1261,
     "thresholds": 1403,
-    "stats": 1416,
-    "counts": 809,
+    "stats": 1414,
+    "counts": 807,
     "files": 497,
     "plans": 592,
     "data": 10,
