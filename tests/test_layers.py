@@ -82,24 +82,24 @@ def test_no_file_defines_a_name_twice() -> None:
 
 
 # An addition that breaks one of these needs a deletion somewhere, or a reason.
-MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 154, 510, 20
+MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 150, 510, 20
 MOST_CODE = {
-    "audits": 5599,
-    "charts": 3381,
-    "groups": 3964,
-    "metrics": 2888,
-    "cli": 1908,
-    "inputs": 1627,
+    "audits": 5582,
+    "charts": 3328,
+    "groups": 3935,
+    "metrics": 2875,
+    "cli": 1891,
+    "inputs": 1605,
     "ranking": 1385,
-    "curves": 1473,
-    "kernels": 1301,
-    "thresholds": 1405,
-    "stats": 1543,
-    "counts": 813,
-    "files": 510,
-    "plans": 581,
+    "curves": 1471,
+    "kernels": 1261,
+    "thresholds": 1403,
+    "stats": 1414,
+    "counts": 807,
+    "files": 497,
+    "plans": 592,
     "data": 10,
-    "": 281,
+    "": 216,
 }
 
 

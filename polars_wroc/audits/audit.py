@@ -122,8 +122,7 @@ def _check_without_label(choice: float | Rule | None, reference: object, **other
         raise ValueError(msg)
     for name, value in others.items():
         if value is not None:
-            msg = f"`{name}` must be None without a `label`; found {value!r}"
-            raise ValueError(msg)
+            arguments.reject(name, "be None without a `label`", repr(value))
 
 
 def audit(

@@ -58,6 +58,7 @@ from polars_wroc.inputs.rows import Rows
 from polars_wroc.plans.formulas import (
     Fields,
     Step,
+    cases,
     first_of,
     in_columns,
     max_of,
@@ -363,18 +364,15 @@ def _reasons(field: Fields, tests: GapTests) -> dict[str, pl.Expr]:
     """Say why there is no verdict or no test."""
     little, untested = field("verdict") == TOO_LITTLE, field("p_value").is_null()
     fewest = min_of(field("n"), field("n_reference"))
-    return {
-        "reason": when(field("verdict").is_null())
-        .then(why_not_compared(field, field("value")))
-        .when(little & ~field("enough_for_test"))
-        .then(pl.lit(few_rows_reason(tests.min_rows)))
-        .when(little & untested & ~field(_ENOUGH_EXPECTED))
-        .then(pl.lit(_TOO_FEW_EXPECTED))
-        .when(little & (untested | field("gap_low").is_null()))
-        .then(pl.lit(NO_VARIANCE))
-        .when(little & (field("metric") == SLOPE) & (fewest < _FEWEST_OF_SLOPE))
-        .then(pl.lit(f"{FEW}{_FEWEST_OF_SLOPE} rows of a class"))
-    }
+    of_slope = little & (field("metric") == SLOPE) & (fewest < _FEWEST_OF_SLOPE)
+    reason = cases(
+        (field("verdict").is_null(), why_not_compared(field, field("value"))),
+        (little & ~field("enough_for_test"), few_rows_reason(tests.min_rows)),
+        (little & untested & ~field(_ENOUGH_EXPECTED), _TOO_FEW_EXPECTED),
+        (little & (untested | field("gap_low").is_null()), NO_VARIANCE),
+        (of_slope, f"{FEW}{_FEWEST_OF_SLOPE} rows of a class"),
+    )
+    return {"reason": reason}
 
 
 FITTED = FIT_OF_GROUP

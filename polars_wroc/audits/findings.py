@@ -311,13 +311,8 @@ def size_of(settings: AuditSettings) -> pl.Expr:
     # As many times the margin as the ratio is four fifths.
     of_ratio = (pl.col("ratio").log() / math.log(FOUR_FIFTHS)).abs() * settings.margin
     of_slope = slope_in_points(pl.col("value"), pl.col("reference_value"))
-    return (
-        pl.when(metric=IMPACT_RATIO)
-        .then(of_ratio)
-        .when(metric=SLOPE)
-        .then(of_slope)
-        .otherwise(pl.col("gap").abs())
-    )
+    by_metric = pl.when(metric=IMPACT_RATIO).then(of_ratio).when(metric=SLOPE).then(of_slope)
+    return by_metric.otherwise(pl.col("gap").abs())
 
 
 def is_material(settings: AuditSettings) -> pl.Expr:

@@ -50,7 +50,7 @@ from polars_wroc.groups.comparisons import (
     TOO_LITTLE,
     UNKNOWN_REASON,
 )
-from polars_wroc.inputs.arguments import FOUR_FIFTHS, did_you_mean
+from polars_wroc.inputs.arguments import FOUR_FIFTHS, did_you_mean, reject
 from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL
 from polars_wroc.stats.proportions import TOLERANCE
 
@@ -206,8 +206,7 @@ def check_columns(table: pl.DataFrame, screen: Screen) -> None:
         return
     if unknown := [name for name in screen.columns if name not in table.columns]:
         listed, hint = ", ".join(table.columns), did_you_mean(unknown[0], table.columns)
-        msg = f"`columns` must be all, or columns out of {listed}; found {unknown[0]!r}{hint}"
-        raise ValueError(msg)
+        reject("columns", f"be all, or columns out of {listed}", f"{unknown[0]!r}{hint}")
 
 
 def chosen(table: pl.DataFrame, columns: Columns, keys: Sequence[str]) -> pl.DataFrame:

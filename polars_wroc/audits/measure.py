@@ -58,7 +58,7 @@ from polars_wroc.metrics.auc_variance import with_variances_of
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.metrics.summary import summary_columns, summary_of, summary_sums, with_cells
 from polars_wroc.plans.config import Division
-from polars_wroc.plans.formulas import in_columns
+from polars_wroc.plans.formulas import cases, in_columns
 from polars_wroc.plans.queries import collect, collect_all, join_on_keys, over
 from polars_wroc.ranking.curve import CELLS, cell
 from polars_wroc.ranking.curve_points import AUC_CHANGE, with_auc_change
@@ -449,14 +449,11 @@ def _differences(
         **options,
     )
     excluded = pl.col("excluded")
-    reason = (
-        pl.when(excluded == SMALL_SHARE)
-        .then(pl.lit(small_share(plan.min_share)))
-        .when(excluded == "unknown")
-        .then(pl.lit(UNKNOWN_REASON))
-        .when(pl.col("segment") == pl.col("reference"))
-        .then(pl.lit(THE_REFERENCE))
-        .otherwise(excluded)
+    reason = cases(
+        (excluded == SMALL_SHARE, small_share(plan.min_share)),
+        (excluded == "unknown", UNKNOWN_REASON),
+        (pl.col("segment") == pl.col("reference"), THE_REFERENCE),
+        otherwise=excluded,
     )
     return table.filter(pl.col("n") > 0).select(
         pl.col("^(attribute|segment|model|n|reference|p_value)$"),

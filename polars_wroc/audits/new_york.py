@@ -340,8 +340,7 @@ def new_york_summary(
     plan = polars_frame(frame).lazy()
     names = [*named_columns("attributes", attributes, plan)]
     if score is not None and len(named_columns("score", score, plan)) > 1:
-        msg = "`score` must be one column; found several"
-        raise ValueError(msg)
+        arguments.reject("score", "be one column", "several")
     threshold: DecisionThreshold | None = None if score is None else "median"
     ratios = impact_ratios(
         plan,

@@ -27,7 +27,7 @@ from polars_wroc.audits.tables import (
 from polars_wroc.audits.words import reading_of
 from polars_wroc.files import outputs
 from polars_wroc.groups.comparisons import FAIRNESS, IMPACT_RATIO
-from polars_wroc.inputs.arguments import did_you_mean
+from polars_wroc.inputs.arguments import did_you_mean, reject
 from polars_wroc.inputs.columns import OVERALL
 
 if TYPE_CHECKING:
@@ -209,8 +209,7 @@ class Audit(AuditTables):
         known = self.segments["attribute"].unique(maintain_order=True).to_list()
         if attribute is not None and attribute not in known:
             hint = did_you_mean(attribute, known)
-            msg = f"`attribute` must be one of {known}; found {attribute!r}{hint}"
-            raise ValueError(msg)
+            reject("attribute", f"be one of {known}", f"{attribute!r}{hint}")
         drawn = restricted(self, figures.largest_segments(self.segments, _PANELS))
         if not self.settings.labeled:
             return figures.decisions_chart(drawn, attribute)

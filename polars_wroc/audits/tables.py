@@ -84,8 +84,7 @@ class Text:
             if not isinstance(value, str):
                 arguments.reject_type(name, "be a text", value)
             if not value.strip():
-                msg = f"`{name}` must be a text that is not empty; found {value!r}"
-                raise ValueError(msg)
+                arguments.reject(name, "be a text that is not empty", repr(value))
             arguments.check_text(name, value)
 
     def as_dict(self) -> dict[str, Any]:

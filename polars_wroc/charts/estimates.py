@@ -31,6 +31,7 @@ from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import FOUR_FIFTHS, MARGIN, did_you_mean
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL, UNKNOWN_CATEGORY
 from polars_wroc.inputs.metric import Metric
+from polars_wroc.plans.formulas import cases
 from polars_wroc.stats.difference_tests import is_significant
 from polars_wroc.stats.proportions import TOLERANCE
 
@@ -115,11 +116,9 @@ def _chosen(table: pl.DataFrame, metric: str | Sequence[str]) -> list[Metric]:
     for name in names:
         if name not in held:
             hint = did_you_mean(name, held)
-            msg = f"`metric` must be one of the table, {held}; found {name!r}{hint}"
-            raise ValueError(msg)
+            arguments.reject("metric", f"be one of the table, {held}", f"{name!r}{hint}")
     if not names:
-        msg = "`metric` must name at least one metric; found none"
-        raise ValueError(msg)
+        arguments.reject("metric", "name at least one metric", "none")
     return [METRICS[name] for name in names]
 
 
@@ -142,8 +141,7 @@ def _of_comparisons(
     """Read rows of comparisons: segments, or the two groups that differ most."""
     for metric in metrics:
         if show not in _shows(metric):
-            msg = f"`show` must be one of {_shows(metric)} for {metric.column}; found {show!r}"
-            raise ValueError(msg)
+            arguments.reject("show", f"be one of {_shows(metric)} for {metric.column}", repr(show))
     first, names = metrics[0], [metric.column for metric in metrics]
     of_pairs, of_impact = isinstance(first, FairnessMetric), first is IMPACT
     rows = table.filter(pl.col("metric").is_in(names), pl.col("attribute") != OVERALL)
@@ -230,15 +228,8 @@ def _verdict(band: Band, *, of_pairs: bool) -> pl.Expr:
     most = float("inf") if band.high is None else band.high + TOLERANCE
     beyond = (high < least) | (low > most)
     beyond |= low > 0 if of_pairs and band.low == 0 else pl.col("verdict").eq_missing(DIFFERENT)
-    return (
-        pl.when(low.is_null() | high.is_null())
-        .then(pl.lit(TOO_LITTLE))
-        .when((low >= least) & (high <= most))
-        .then(pl.lit(ALIKE))
-        .when(beyond)
-        .then(pl.lit(DIFFERENT))
-        .otherwise(pl.lit(TOO_LITTLE))
-    )
+    within, known = (low >= least) & (high <= most), low.is_not_null() & high.is_not_null()
+    return cases((known & within, ALIKE), (known & beyond, DIFFERENT), otherwise=TOO_LITTLE)
 
 
 def _remark(*, of_pairs: bool) -> pl.Expr:
@@ -309,8 +300,7 @@ def _named(
 def _of_pairs(table: pl.DataFrame, metric: str | Sequence[str], level: float) -> Estimates:
     """Read the table of `compare`: a panel for each pair of scores, if there are groups."""
     if metric != "auc":
-        msg = f"`metric` must be 'auc' for the table of `compare`; found {metric!r}"
-        raise ValueError(msg)
+        arguments.reject("metric", "be 'auc' for the table of `compare`", repr(metric))
     groups = table.columns[: table.columns.index(_PAIR[0])]
     pair = unlike("comparison", groups)
     different = is_significant(pl.col("p_adjusted"), level).fill_null(value=False)

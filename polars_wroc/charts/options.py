@@ -211,8 +211,7 @@ def _check_values(values: object) -> None:
     if not isinstance(values, Sequence) or isinstance(values, str | bytes):
         arguments.reject_type("highlight", "be a list of values", values)
     if not 1 <= len(values) <= len(COLOURS):
-        msg = f"`highlight` must list 1 to {len(COLOURS)} values; found {len(values)}"
-        raise ValueError(msg)
+        arguments.reject("highlight", f"list 1 to {len(COLOURS)} values", len(values))
 
 
 PLAIN = Options()

@@ -12,7 +12,7 @@ import polars.selectors as cs
 
 from polars_wroc.audits.tables import Text
 from polars_wroc.cli.options import COMMANDS, CURVES
-from polars_wroc.cli.process import UsageError
+from polars_wroc.cli.process import refuse
 from polars_wroc.files.sources import listed
 from polars_wroc.groups.categories import ranges
 from polars_wroc.inputs import columns
@@ -63,8 +63,7 @@ _ARGUMENT = re.compile(r"`(--[\w-]+|\w+)`")
 def check_columns(options: argparse.Namespace) -> None:
     """Check that columns are named if, and only if, the files hold rows."""
     if options.attributes and not options.groups:
-        msg = f"{options.command} needs at least one --attribute"
-        raise UsageError(msg)
+        refuse(f"{options.command} needs at least one --attribute")
     given = [name for name in _COLUMNS if getattr(options, name, None)]
     required = [name for name in options.required if name not in given]
     if options.command == "audit":
@@ -76,11 +75,10 @@ def check_columns(options: argparse.Namespace) -> None:
         msg = f"the following arguments are required: {flags}; without them only with --counts"
         if options.command == "audit":
             msg += ", or for decisions alone: --selected, or --score and --threshold"
-        raise UsageError(msg)
+        refuse(msg)
     if options.counts and given:
         flag = f"--{given[0].replace('_', '-')}"
-        msg = f"{flag} is about columns of rows; with --counts there are none, only counts"
-        raise UsageError(msg)
+        refuse(f"{flag} is about columns of rows; with --counts there are none, only counts")
 
 
 def in_options(message: str, options: argparse.Namespace) -> str:
@@ -115,8 +113,7 @@ def check_favorable(options: argparse.Namespace, deciding: Sequence[str]) -> Non
     given = [name for name in deciding if getattr(options, name) is not None]
     if given and options.favorable is None:
         words = "selected, rejected or neither"
-        msg = f"--favorable {words} is needed with {options.flags[given[0]]}"
-        raise UsageError(msg)
+        refuse(f"--favorable {words} is needed with {options.flags[given[0]]}")
 
 
 def scores_of(options: argparse.Namespace) -> list[str] | str:
@@ -154,14 +151,12 @@ def reference_of(options: argparse.Namespace, default: str) -> str | dict[str, s
     kinds = [text for text in given if "=" not in text]
     if kinds and len(given) > 1:
         rule = "be one of the kinds, or only segments such as sex=m"
-        msg = f"--reference must {rule}; found {' and '.join(given)}"
-        raise UsageError(msg)
+        refuse(f"--reference must {rule}; found {' and '.join(given)}")
     if kinds or not given:
         return kinds[0] if kinds else default
     named = [text.partition("=")[::2] for text in given]
     if len(dict(named)) < len(named):
-        msg = f"--reference must name one segment per attribute; found {' and '.join(given)}"
-        raise UsageError(msg)
+        refuse(f"--reference must name one segment per attribute; found {' and '.join(given)}")
     return dict(named)
 
 
@@ -177,8 +172,7 @@ def design_of(options: argparse.Namespace) -> dict[str, Design]:
     given = {name: value for name in _UNITS if (value := getattr(options, name, None))}
     if getattr(options, "replicate_weights", None) is not None:
         if given:
-            msg = f"--replicate-weights must not come with --{next(iter(given))}"
-            raise UsageError(msg)
+            refuse(f"--replicate-weights must not come with --{next(iter(given))}")
         return {"design": options.replicate_weights}
     if [*given] == ["cluster"]:
         return {"design": options.cluster}
@@ -190,8 +184,7 @@ def unknown_of(options: argparse.Namespace, types: Mapping[str, pl.DataType]) ->
     given: Sequence[str] = options.unknown
     kinds = [text for text in given if text in ("exclude", "keep")]
     if kinds and len(given) > 1:
-        msg = f"--unknown must be exclude, keep, or values only; found {' and '.join(given)}"
-        raise UsageError(msg)
+        refuse(f"--unknown must be exclude, keep, or values only; found {' and '.join(given)}")
     if kinds or not given:
         return kinds[0] if kinds else "exclude"
     listed = list[object]()
@@ -240,8 +233,7 @@ def _pos_label(frame: pl.LazyFrame, label: str | None, text: str | None) -> obje
     """Read the text of --pos-label as a value of the label's type."""
     if label is None:
         if text is not None:
-            msg = "--pos-label must come with --label; found no --label"
-            raise UsageError(msg)
+            refuse("--pos-label must come with --label; found no --label")
         return None
     dtype = frame.collect_schema().get(label)
     if text is None or dtype is None:

@@ -34,7 +34,7 @@ from polars_wroc.audits.words import REFERENCES
 from polars_wroc.cli import arguments, process, results, sources
 from polars_wroc.cli.arguments import groups_of
 from polars_wroc.cli.options import CURVES
-from polars_wroc.cli.process import UsageError, screen_of
+from polars_wroc.cli.process import refuse, screen_of
 from polars_wroc.cli.sources import Source
 from polars_wroc.files import outputs
 from polars_wroc.groups.comparisons import IMPACT_RATIO
@@ -107,8 +107,7 @@ def run_curve(options: argparse.Namespace) -> None:
     _check_kind(options)
     function, names, drawn_from_roc, only_chart = CURVES[options.kind]
     if only_chart and not results.is_chart(options):
-        msg = f"--kind {options.kind} is only drawn: -o FILE with .html, .png or .svg"
-        raise UsageError(msg)
+        refuse(f"--kind {options.kind} is only drawn: -o FILE with .html, .png or .svg")
     given = {name: value for name in names if (value := getattr(options, name)) is not None}
     # The source has the bins of scores.
     chosen = {name: value for name, value in given.items() if name != "bins"}
@@ -144,14 +143,12 @@ def _check_kind(options: argparse.Namespace) -> None:
         for name in row.options:
             # The level has a value by default.
             if name not in (*own, "level") and getattr(options, name) is not None:
-                msg = f"{options.flags[name]} applies to --kind {kind}; found {options.kind}"
-                raise UsageError(msg)
+                refuse(f"{options.flags[name]} applies to --kind {kind}; found {options.kind}")
     design = [name for name in arguments.DESIGN if getattr(options, name)]
     limited = options.band or options.kind == "decision"
     if design and not (limited or (options.kind == "roc" and results.is_chart(options))):
         flag, where = options.flags[design[0]], "a ROC chart, --band pointwise and --kind decision"
-        msg = f"{flag} applies to {where}, which have limits; found --kind {options.kind}"
-        raise UsageError(msg)
+        refuse(f"{flag} applies to {where}, which have limits; found --kind {options.kind}")
 
 
 def run_counts(options: argparse.Namespace) -> None:
@@ -188,8 +185,7 @@ def run_diff(options: argparse.Namespace) -> None:
     """Print or write the changes, or draw those of a metric; raise if a gate fails."""
     given = [name for name, value in _given(options, "metric show").items() if value is not None]
     if given and not results.is_chart(options):
-        msg = f"--{given[0]} applies to a chart: -o FILE with one of .html, .png, .svg"
-        raise UsageError(msg)
+        refuse(f"--{given[0]} applies to a chart: -o FILE with one of .html, .png, .svg")
     gates = _gates(options, OF_CHANGES)
     before, after = options.files
     changes = changes_between(before, after, options.adjust, different_rows=options.different_rows)
@@ -283,12 +279,10 @@ def _check(options: argparse.Namespace) -> None:
     ways = ("selected", "score", "threshold")
     given = [f"--{name}" for name in ways if getattr(options, name) is not None]
     if options.counts and given != ["--threshold"]:
-        msg = "impact needs --threshold with --counts"
-        raise UsageError(msg)
+        refuse("impact needs --threshold with --counts")
     if not options.counts and given not in (["--selected"], ["--score", "--threshold"]):
         found = " and ".join(given) or "none of them"
-        msg = f"impact needs --selected, or --score and --threshold; found {found}"
-        raise UsageError(msg)
+        refuse(f"impact needs --selected, or --score and --threshold; found {found}")
     arguments.check_favorable(options, ("selected", "threshold"))
 
 
@@ -299,7 +293,7 @@ def _reference_of_impact(options: argparse.Namespace) -> str | dict[str, str]:
             "--reference must be highest or such as sex=m where there are several attributes; "
             f"found {reference}"
         )
-        raise UsageError(msg)
+        refuse(msg)
     return reference
 
 
@@ -346,10 +340,9 @@ def run_gaps(options: argparse.Namespace) -> None:
     metric: str = options.metric or "auc"
     if options.metric and options.output and not results.is_read(options):
         msg = f"--metric applies to what is printed and to charts; {options.output} has all metrics"
-        raise UsageError(msg)
+        refuse(msg)
     if metric != "auc" and options.threshold is None and options.selected is None:
-        msg = f"--metric {metric} needs --threshold or --selected; found none of them"
-        raise UsageError(msg)
+        refuse(f"--metric {metric} needs --threshold or --selected; found none of them")
     source = sources.source_of(options)
     given = _given(options, "threshold within intersections margin min_rows adjust")
     given["reference"] = arguments.reference_of(options, "rest")
@@ -400,17 +393,14 @@ def _decisions(options: argparse.Namespace, source: Source) -> pl.LazyFrame:
     by_rule = any(not isinstance(each, float) for each in given)
     if not given or (by_rule and len(given) > 1):
         found = "none" if not given else "a rule and other thresholds"
-        msg = f"thresholds needs --threshold, with numbers or one rule; found {found}"
-        raise UsageError(msg)
+        refuse(f"thresholds needs --threshold, with numbers or one rule; found {found}")
     if isinstance(given[0], Rule):
         if options.prevalence is not None:
-            msg = "--prevalence must not come with a rule in --threshold: least-cost:prevalence=P"
-            raise UsageError(msg)
+            refuse("--prevalence must not come with a rule in --threshold: least-cost:prevalence=P")
         rates = source.function("operating_points")
         chosen: dict[str, Any] = {"rule": given[0], "common": options.common}
     elif options.common:
-        msg = "--common must come with a rule in --threshold; found a number"
-        raise UsageError(msg)
+        refuse("--common must come with a rule in --threshold; found a number")
     else:
         rates = source.function("threshold_metrics")
         chosen = {"threshold": given[0] if by_rule else given, "prevalence": options.prevalence}

@@ -18,6 +18,7 @@ from polars_wroc.cli.process import (
     Progress,
     UsageError,
     name_spill_folder,
+    refuse,
     remove_spilled,
     run_stoppable,
 )
@@ -44,8 +45,7 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         see = " See" if message.endswith("?") else "; see"
-        msg = f"{message}{see} {self.prog} --help"
-        raise UsageError(msg)
+        refuse(f"{message}{see} {self.prog} --help")
 
     def parse_known_args(  # type: ignore[override]
         self, args: Any = None, namespace: Any = None

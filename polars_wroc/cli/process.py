@@ -21,7 +21,7 @@ from contextlib import ExitStack
 from json import dumps
 from pathlib import Path
 from types import FrameType
-from typing import Literal, TextIO, TypeVar
+from typing import Literal, NoReturn, TextIO, TypeVar
 
 import polars as pl
 
@@ -276,6 +276,11 @@ def _rows_of(frame: pl.LazyFrame | None) -> int | None:
 
 class UsageError(Exception):
     """The command line does not fit its grammar."""
+
+
+def refuse(message: str) -> NoReturn:
+    """Raise for a command line that does not fit."""
+    raise UsageError(message)
 
 
 # Lines of the terminal that are not rows of the table: the command, the verdict, a heading, what

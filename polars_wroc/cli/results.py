@@ -27,7 +27,7 @@ from polars_wroc.audits.tables import audited_files, now
 from polars_wroc.audits.words import capitalised, first_few, listed, many, points
 from polars_wroc.charts.options import Chart, save_chart
 from polars_wroc.cli import process
-from polars_wroc.cli.process import UsageError, screen_of
+from polars_wroc.cli.process import refuse, screen_of
 from polars_wroc.files import outputs
 from polars_wroc.groups.categories import CROSSED
 from polars_wroc.groups.comparisons import DIFFERENT, GAP_METRICS, REPEATS
@@ -84,8 +84,7 @@ def check_output(options: argparse.Namespace) -> None:
     paged = options.suffix in PAGES and options.command not in ("audit", "diff")
     for name in ("columns", "rows"):
         if getattr(options, name, None) is not None and not (printed or paged):
-            msg = f"--{name} applies to what is printed; {options.output} has all {name}"
-            raise UsageError(msg)
+            refuse(f"--{name} applies to what is printed; {options.output} has all {name}")
     if options.output not in (None, "-"):
         outputs.check_target(options.output, options.suffixes, options.files, options.suffix)
 
@@ -101,7 +100,7 @@ def _suffix(options: argparse.Namespace) -> str:
             "--format is that of a file whose name does not end in one, as in -o summary --format "
             f"md; found {f'-o {name}' if name else 'no -o'}"
         )
-        raise UsageError(msg)
+        refuse(msg)
     return f".{given}"
 
 

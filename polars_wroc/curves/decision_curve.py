@@ -165,8 +165,7 @@ def decision_curve(
 def _checked(thresholds: object) -> list[float]:
     asked = arguments.numbers("thresholds", thresholds, low=0, high=1)
     if asked[-1] == 1:
-        msg = "`thresholds` must be less than 1, where the odds are infinite; found 1.0"
-        raise ValueError(msg)
+        arguments.reject("thresholds", "be less than 1, where the odds are infinite", "1.0")
     return asked
 
 

@@ -27,7 +27,7 @@ import polars as pl
 from polars import selectors
 
 from polars_wroc.files.sources import first_line, reads
-from polars_wroc.inputs.arguments import check_text, reject_type
+from polars_wroc.inputs.arguments import check_text, reject, reject_type
 
 if sys.platform != "win32":
     import fcntl
@@ -336,18 +336,14 @@ def check_target(
     check_text("path", os.fspath(path))
     suffix = suffix or Path(path).suffix.lower()
     if suffix not in allowed:
-        msg = f"`path` must end in one of {', '.join(allowed)}; found {str(path)!r}"
-        raise ValueError(msg)
+        reject("path", f"end in one of {', '.join(allowed)}", repr(str(path)))
     target = _resolved(Path(path))
     if target.is_dir():
-        msg = f"`path` must be a file; found the folder {str(path)!r}"
-        raise ValueError(msg)
+        reject("path", "be a file", f"the folder {str(path)!r}")
     if target.exists() and not target.is_file():
-        msg = f"`path` must be a file; found {str(path)!r}, which is a device or a pipe"
-        raise ValueError(msg)
+        reject("path", "be a file", f"{str(path)!r}, which is a device or a pipe")
     if any(reads(source, target) for source in sources):
-        msg = f"`path` must not be a file that is read; found {str(path)!r}"
-        raise ValueError(msg)
+        reject("path", "not be a file that is read", repr(str(path)))
     return suffix
 
 
@@ -355,18 +351,15 @@ def _resolved(path: Path) -> Path:
     """Follow links to the file that is written, in a folder that can be written."""
     _check_name(path)
     if _leads_to_itself(path):
-        msg = f"`path` must be a file; found a link that leads to itself, {str(path)!r}"
-        raise ValueError(msg)
+        reject("path", "be a file", f"a link that leads to itself, {str(path)!r}")
     target = path.resolve()
     _check_name(target)
     _check_name(target.with_name(new_name(target.suffix)))
     for folder in (path.parent, target.parent):
         if not folder.is_dir():
-            msg = f"`path` must be in a folder that exists; found no {str(folder)!r}"
-            raise ValueError(msg)
+            reject("path", "be in a folder that exists", f"no {str(folder)!r}")
         if not os.access(folder, os.W_OK):
-            msg = f"`path` must be in a folder that can be written; found {str(folder)!r}"
-            raise ValueError(msg)
+            reject("path", "be in a folder that can be written", repr(str(folder)))
     return target
 
 

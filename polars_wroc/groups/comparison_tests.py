@@ -44,6 +44,7 @@ from polars_wroc.plans.formulas import (
     Fields,
     Formula,
     Step,
+    cases,
     first_of,
     in_columns,
     kept,
@@ -407,30 +408,20 @@ def _verdicts(field: Fields, tests: GapTests) -> Formula[Columns]:
 def verdict_of(field: Fields, alike: pl.Expr, level: float) -> pl.Expr:
     """Judge a gap that may be shown to be ``alike`` by its adjusted p-value."""
     different = is_significant(field("p_adjusted"), level)
-    verdict = (
-        when(alike.fill_null(value=False))
-        .then(pl.lit(ALIKE))
-        .when(different.fill_null(value=False))
-        .then(pl.lit(DIFFERENT))
-        .otherwise(pl.lit(TOO_LITTLE))
-    )
+    known = (alike.fill_null(value=False), ALIKE), (different.fill_null(value=False), DIFFERENT)
+    verdict = cases(*known, otherwise=TOO_LITTLE)
     return when(field("gap").is_not_null()).then(verdict)
 
 
 def _reasons(field: Fields, tests: GapTests) -> dict[str, pl.Expr]:
     """Say why there is no verdict or no test."""
-    none = why_not_compared(field, field("value_own"))
-    reason = (
-        when(field("verdict").is_null())
-        .then(none)
-        .when((field("verdict") == TOO_LITTLE) & ~field("enough_for_test"))
-        .then(pl.lit(few_rows(tests.min_rows)))
-        .when((field("verdict") == TOO_LITTLE) & field("gap_low").is_null())
-        .then(pl.lit(NO_VARIANCE))
-        .when(field(REPEATED))
-        .then(field(_REPEATS))
-        .when(has_few_events(field))
-        .then(pl.lit(FEW_EVENTS))
+    little = field("verdict") == TOO_LITTLE
+    reason = cases(
+        (field("verdict").is_null(), why_not_compared(field, field("value_own"))),
+        (little & ~field("enough_for_test"), few_rows(tests.min_rows)),
+        (little & field("gap_low").is_null(), NO_VARIANCE),
+        (field(REPEATED), field(_REPEATS)),
+        (has_few_events(field), FEW_EVENTS),
     )
     return {"reason": reason, "value": field("value_own")}
 
@@ -455,12 +446,9 @@ def has_few_events(field: Fields) -> pl.Expr:
 def why_not_compared(field: Fields, value: pl.Expr) -> pl.Expr:
     """Say why there is no verdict."""
     known = value.is_not_null() & field("reference_value").is_not_null()
-    return (
-        when(field(IS_REFERENCE))
-        .then(pl.lit(THE_REFERENCE))
-        .when(field("reference").is_null())
-        .then(pl.lit(NO_REFERENCE))
-        .when(known)
-        .then(pl.lit(NO_VARIANCE))
-        .otherwise(pl.lit(UNDEFINED))
+    return cases(
+        (field(IS_REFERENCE), THE_REFERENCE),
+        (field("reference").is_null(), NO_REFERENCE),
+        (known, NO_VARIANCE),
+        otherwise=UNDEFINED,
     )

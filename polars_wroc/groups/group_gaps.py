@@ -256,8 +256,7 @@ def group_gaps(
         _check_metrics(asked, has_score=score is not None, has_decisions=choice is not None)
         if within is not None or method != "score":
             other = "`within`" if within is not None else f"`method` {method!r}"
-            msg = f"`metrics` must be None with {other}; found {list(asked)}"
-            raise ValueError(msg)
+            arguments.reject("metrics", f"be None with {other}", list(asked))
     source = read_source(frame)
     name = score_name(source, score)
     score = score_or_decisions(source, score, selected)
@@ -278,8 +277,7 @@ def group_gaps(
     least = arguments.whole_number("min_rows", min_rows, low=0)
     arguments.option("method", method, get_args(GapMethod))
     if survey.given and method != "score":
-        msg = f"`method` must be 'score' with `design`; found {method!r}"
-        raise ValueError(msg)
+        arguments.reject("method", "be 'score' with `design`", repr(method))
     tests = GapTests(
         level,
         adjust,
@@ -305,8 +303,7 @@ def _read_metrics(metrics: Sequence[str]) -> tuple[str, ...]:
     for name in metrics:
         if name not in COMPARABLE:
             hint = arguments.did_you_mean(name, COMPARABLE)
-            msg = f"`metrics` must be out of {', '.join(COMPARABLE)}; found {name!r}{hint}"
-            raise ValueError(msg)
+            arguments.reject("metrics", f"be out of {', '.join(COMPARABLE)}", f"{name!r}{hint}")
     return tuple(dict.fromkeys(metrics))
 
 

@@ -74,6 +74,7 @@ from polars_wroc.plans.formulas import (
     Fields,
     Formula,
     Step,
+    cases,
     in_columns,
     kept,
     together,
@@ -275,33 +276,23 @@ class ImpactRatios:
         """Judge by the joint limits whether a ratio is surely below four fifths, or surely not."""
         ratio, low, high = (field(name) for name in RATIOS)
         below, above = high < FOUR_FIFTHS, (low >= FOUR_FIFTHS) & (ratio >= FOUR_FIFTHS - TOLERANCE)
-        verdict = (
-            when(below.fill_null(value=False) & field(_ENOUGH))
-            .then(pl.lit(DIFFERENT))
-            .when(above.fill_null(value=False) & field(_ENOUGH))
-            .then(pl.lit(ALIKE))
-            .when(ratio.is_not_null())
-            .then(pl.lit(TOO_LITTLE))
+        verdict = cases(
+            (below.fill_null(value=False) & field(_ENOUGH), DIFFERENT),
+            (above.fill_null(value=False) & field(_ENOUGH), ALIKE),
+            (ratio.is_not_null(), TOO_LITTLE),
         )
         return {"verdict": when(_is_tested(field)).then(verdict)}
 
     def _reasons(self, field: Fields) -> dict[str, pl.Expr]:
         """Say why there is no verdict, or no test."""
-        reason = (
-            when(field(UNKNOWN))
-            .then(pl.lit(UNKNOWN_REASON))
-            .when(~field(COMPARED))
-            .then(pl.lit(small_share(self.categories.min_share)))
-            .when(field(IS_REFERENCE))
-            .then(pl.lit(THE_REFERENCE))
-            .when(field("verdict").is_null())
-            .then(pl.lit(UNDEFINED))
-            .when(~field(_ENOUGH))
-            .then(pl.lit(few_rows(self.min_rows)))
-            .when((field("verdict") == TOO_LITTLE) & field("ratio_low").is_null())
-            .then(pl.lit(NO_VARIANCE))
-            .when(has_few_events(field))
-            .then(pl.lit(FEW_EVENTS))
+        reason = cases(
+            (field(UNKNOWN), UNKNOWN_REASON),
+            (~field(COMPARED), small_share(self.categories.min_share)),
+            (field(IS_REFERENCE), THE_REFERENCE),
+            (field("verdict").is_null(), UNDEFINED),
+            (~field(_ENOUGH), few_rows(self.min_rows)),
+            ((field("verdict") == TOO_LITTLE) & field("ratio_low").is_null(), NO_VARIANCE),
+            (has_few_events(field), FEW_EVENTS),
         )
         # What is shown is the ratio.
         return {"reason": reason, "gap": pl.lit(None, pl.Float64)}

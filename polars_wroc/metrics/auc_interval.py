@@ -87,8 +87,7 @@ class Interval:
         if self.designed and self.method not in get_args(AreaMethod):
             *methods, last = map(repr, get_args(AreaMethod))
             rule = f"be {', '.join(methods)} or {last} with a survey design"
-            msg = f"`method` must {rule}; found {self.method!r}"
-            raise ValueError(msg)
+            arguments.reject("method", rule, repr(self.method))
         arguments.option("method", self.method, get_args(Method if self.fallback else AreaMethod))
 
     @classmethod

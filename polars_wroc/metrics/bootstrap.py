@@ -261,8 +261,7 @@ def _named(metrics: Metrics, taken: Sequence[str] = ()) -> dict[str, Formula]:
     formulas: dict[str, Formula] = named_metrics(metrics)
     for name in formulas:
         if name in (*taken, REPLICATE, MODEL):
-            msg = f"`metrics` must not have the name of a result column; found {name!r}"
-            raise ValueError(msg)
+            arguments.reject("metrics", "not have the name of a result column", repr(name))
     return formulas
 
 
@@ -287,11 +286,9 @@ class _Drawing:
             raise ValueError(msg)
         if given.fpc is not None:
             rule = "be None where units are drawn: without it errors are rather too large"
-            msg = f"`fpc` must {rule}; found {given.fpc}"
-            raise ValueError(msg)
+            arguments.reject("fpc", rule, given.fpc)
         if given.lonely == "adjust":
-            msg = "`lonely` must be 'null' or 'certainty' where units are drawn; found 'adjust'"
-            raise ValueError(msg)
+            arguments.reject("lonely", "be 'null' or 'certainty' where units are drawn", "'adjust'")
 
     def read(self, *given: Any) -> Rows:
         """Read the rows, each of which is a unit unless the design has others."""

@@ -372,8 +372,7 @@ def partial_auc_summary(
     rows: Rows
     if level is None:
         if survey.given:
-            msg = "`level` must be given with `design`; found None"
-            raise ValueError(msg)
+            arguments.reject("level", "be given with `design`", "None")
         rows = read_rows(frame, label, score, weight, by, pos_label)
         table, columns = _areas(pool_in_bins(rows, Binning(bins, tolerance)), area)
         return like_input(frame, rows.result(table, columns))

@@ -260,6 +260,22 @@ def when(condition: pl.Expr) -> When:
     return _When(condition) if isinstance(condition, Values) else pl.when(condition)
 
 
+def cases(
+    *branches: tuple[pl.Expr, pl.Expr | str], otherwise: pl.Expr | str | None = None
+) -> pl.Expr:
+    """Return what stands beside the first condition that holds, a text or values, as in SQL."""
+
+    def valued(value: pl.Expr | str) -> pl.Expr:
+        return pl.lit(value) if isinstance(value, str) else value
+
+    chosen: Any = None
+    for condition, value in branches:
+        branch = when(condition) if chosen is None else chosen.when(condition)
+        chosen = branch.then(valued(value))
+    result = chosen if otherwise is None else chosen.otherwise(valued(otherwise))
+    return cast("pl.Expr", result)
+
+
 def _horizontal(columns: Iterable[object], of_values: _Method, of_plans: _Method) -> Any:
     """Combine columns, which are values or expressions."""
     listed = list(columns)

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 import polars as pl
 
 from polars_wroc.inputs import arguments
-from polars_wroc.plans.formulas import Formula, all_of, first_of, max_of, min_of, when
+from polars_wroc.plans.formulas import Formula, all_of, cases, first_of, max_of, min_of, when
 from polars_wroc.plans.queries import FrameT
 from polars_wroc.stats.distributions import (
     normal_quantile,
@@ -170,12 +170,10 @@ def equal_proportions(one: Sample, other: Sample, exact: Exact = "mid-p") -> For
     # The exact test is computed for no rows where it is not needed.
     needed = when((variance > 0) & all_of(x == x.round() for x in numbers) & ~normal)
     total, rows, rare, both = yield [needed.then(each) for each in (total, rows, rare, both)]
-    return (
-        when(variance == 0)
-        .then(1.0)
-        .when(normal)
-        .then(two_sided_p_value(difference / variance.sqrt()))
-        .otherwise(_exact_p_value(total, rows, rare, both, exact=exact))
+    return cases(
+        (variance == 0, pl.lit(1.0)),
+        (normal, two_sided_p_value(difference / variance.sqrt())),
+        otherwise=_exact_p_value(total, rows, rare, both, exact=exact),
     )
 
 

@@ -112,8 +112,7 @@ class ThresholdMetrics:
             arguments.hold(self, level=arguments.level(self.level))
         arguments.hold(self, prevalence=target_prevalence(self.prevalence))
         if self.designed and self.prevalence is not None:
-            msg = f"`prevalence` must be None for a survey design; found {self.prevalence}"
-            raise ValueError(msg)
+            arguments.reject("prevalence", "be None for a survey design", self.prevalence)
         if self.honest is not None:
             arguments.option("honest", self.honest, get_args(Honest))
 

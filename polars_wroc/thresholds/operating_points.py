@@ -188,8 +188,7 @@ def operating_points(
     seed = arguments.whole_number("seed", seed, low=0)
     survey = read_design(design)
     if survey.given and level is None:
-        msg = "`level` must be given with `design`; found None"
-        raise ValueError(msg)
+        arguments.reject("level", "be given with `design`", "None")
     shown = read_metrics(metrics)
     if honest is not None:
         survey.require_none(_NOT_HONEST)
