@@ -47,6 +47,7 @@ _ALIASES = {
     "facet": "groups",
     "attributes": "groups",
     "design": "cluster",
+    "planned": "looks",
 }
 
 

@@ -271,7 +271,7 @@ def calibration_summary(
         scores that are closer are moved to it. None leaves the scores as they are; slope and
         intercept are then null in groups with a score of exactly 0 or 1, whose logit is infinite.
     level
-        Confidence level of the intervals, from 0.001 to 0.9999.
+        Confidence level of the intervals, from 0.001 to 0.9999, or `Looks`.
     design
         Clusters, a `Survey` or `ReplicateWeights`: see `summary`. All limits, and the standard
         error of the slope, are then by its variances and Student's t.

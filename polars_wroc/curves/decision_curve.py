@@ -81,7 +81,7 @@ def decision_curve(
     prevalence
         Prevalence in the target population, strictly between 0 and 1; None for that of the rows.
     level
-        Confidence level of the intervals, from 0.001 to 0.9999.
+        Confidence level of the intervals, from 0.001 to 0.9999, or `Looks`.
     design
         Clusters, a `Survey` or `ReplicateWeights`: see `summary`. Limits then use its variances
         and Student's t; those of the shares are as in `threshold_metrics`.

@@ -77,7 +77,7 @@ def validate(
     thresholds
         Where the net benefit is computed: one or several numbers from 0 to less than 1.
     level
-        Confidence level of the intervals, from 0.001 to 0.9999.
+        Confidence level of the intervals, from 0.001 to 0.9999, or `Looks`.
     design
         Clusters, a `Survey` or `ReplicateWeights`: see `summary`.
     smooth

@@ -384,7 +384,7 @@ def impact_ratios(
         Categories with a smaller share of the weight of all known ones are shown, but they are no
         reference and are neither tested nor judged; 0 keeps all.
     level
-        Confidence level of the intervals, from 0.001 to 0.9999.
+        Confidence level of the intervals, from 0.001 to 0.9999, or `Looks`.
     design
         Clusters, a `Survey` or `ReplicateWeights`: see `summary`. Limits
         and tests then use the variances of the design, as in `group_gaps`.

@@ -347,7 +347,7 @@ def standardized_mean_difference(
         variances, that of the category and that of its reference, whatever their sizes [2]_;
         ``"reference"``, that of the reference.
     level
-        Confidence level of the intervals, from 0.001 to 0.9999.
+        Confidence level of the intervals, from 0.001 to 0.9999, or `Looks`.
     design
         Clusters, a `Survey` or `ReplicateWeights`: see `summary`. Limits and the test then rest on
         the totals of the influences of sampling units, or on the replicates.

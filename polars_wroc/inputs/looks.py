@@ -114,6 +114,11 @@ class Looks(float):
         return {"planned": self.planned, "seen": self.seen}
 
     @property
+    def note(self) -> str:
+        """Say where the looks are."""
+        return f"looks: {self.seen:.15g} of {self.planned:.15g} rows"
+
+    @property
     def is_known(self) -> bool:
         """Whether the number of rows seen is known."""
         return isinstance(self.seen, float)

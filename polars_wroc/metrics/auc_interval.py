@@ -15,6 +15,7 @@ import polars as pl
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import CLUSTER, COUNTED, ROW_COUNT
 from polars_wroc.inputs.designs import GivenDesign
+from polars_wroc.inputs.looks import Looks
 from polars_wroc.inputs.rows import CLASSES, Rows
 from polars_wroc.metrics import registry
 from polars_wroc.metrics.auc_variance import AUC_VARIANCE, Variance, VarianceEstimate, units_of
@@ -30,7 +31,7 @@ from polars_wroc.metrics.score_interval import (
     sums_in_range,
     tpr_sizes,
 )
-from polars_wroc.plans.formulas import Columns, Fields, Formula, Step, any_of, max_of, min_of, when
+from polars_wroc.plans.formulas import Columns, Fields, Formula, Step, any_of, first_of, max_of, min_of, when
 from polars_wroc.ranking.curve import Range
 from polars_wroc.ranking.placements import Placements, RowCurve, walked_one_minus_auc
 from polars_wroc.stats.distributions import (
@@ -237,6 +238,9 @@ class Interval:
         columns["ci_method"] = when(low.is_not_null()).then(pl.lit("score"))
         if ends is not None and self.fallback:
             columns |= _reliability(field, low.is_not_null(), ends, of_rows.effective)
+            if isinstance(self.level, Looks):
+                note = when(low.is_not_null()).then(pl.lit(self.level.note))
+                columns["ci_note"] = first_of(columns["ci_note"], note)
         return columns
 
     def _analytic_limits(self, field: Fields, estimate: VarianceEstimate) -> Formula[Columns]:
