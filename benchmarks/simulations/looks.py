@@ -41,7 +41,7 @@ class Plan(NamedTuple):
     rows: int
 
     def __str__(self) -> str:
-        return f"{self.looks:,} × {self.rows}"
+        return f"{self.looks:,} of {self.rows}"
 
     def levels(self, look: int) -> tuple[float, wroc.Looks]:
         """Return the level of one look, and that of all, planned for half of all rows."""
@@ -92,7 +92,9 @@ def counts_of(table: pl.DataFrame) -> pl.DataFrame:
         for side, label in (("pos", 1), ("neg", 0))
     }
     seen = table.filter(pl.col("n") > 0)
-    return seen.group_by("run", "g", pl.col("s").alias("score")).agg(**columns)
+    return seen.group_by("run", "g", pl.col("s").alias("score")).agg(
+        pl.lit(0, pl.Int64).alias("n_missing"), **columns
+    )
 
 
 def kinds(rows: Sequence[tuple[int, float, int, str, float]]) -> pl.DataFrame:
@@ -150,8 +152,8 @@ def gap(one: float, other: float) -> Design:
         found = counts.threshold_metrics(
             threshold=0.5, by=["run", "g"], metrics=[RATE], level=level
         )
-        one, other = (found.filter(g=g) for g in "ab")
-        both = one.join(other, on="run", suffix="_other")
+        of_a, of_b = (found.filter(g=g) for g in "ab")
+        both = of_a.join(of_b, on="run", suffix="_other")
         rates = [
             Estimate(*(pl.col(f"{RATE}{end}{side}") for end in ("", "_low", "_high")))
             for side in ("", "_other")
@@ -162,21 +164,27 @@ def gap(one: float, other: float) -> Design:
     return Design(f"gap of rates {one:g} and {other:g}", kinds(rows), limits, one - other)
 
 
-PLANS = Plan(30, 100), Plan(300, 100), Plan(1_000, 20)
-SHORT = PLANS[:2]
+MONTH, LONG, VERY_LONG = Plan(30, 100), Plan(300, 100), Plan(1_000, 20)
 DESIGNS: dict[str, Sequence[tuple[Design, Sequence[Plan]]]] = {
     "rates": [
-        *((rate(share), PLANS) for share in (0.02, 0.1, 0.5)),
-        *((rate(share, weighted=True), SHORT) for share in (0.02, 0.5)),
+        (rate(0.02), (MONTH, LONG)),
+        (rate(0.1), (MONTH, VERY_LONG)),
+        (rate(0.5), (MONTH, LONG)),
+        *((rate(share, weighted=True), (MONTH,)) for share in (0.02, 0.5)),
     ],
     "aucs": [
-        *((auc(value, positives), SHORT) for value in (0.7, 0.95) for positives in (0.3, 0.05)),
-        *((auc(value, 0.3, weighted=True), PLANS[:1]) for value in (0.7, 0.95)),
+        *((auc(value, positives), (MONTH,)) for value in (0.7, 0.95) for positives in (0.3, 0.05)),
+        (auc(0.95, 0.05), (LONG,)),
+        *((auc(value, 0.3, weighted=True), (MONTH,)) for value in (0.7, 0.95)),
     ],
-    "gaps": [(gap(*rates), SHORT) for rates in ((0.05, 0.05), (0.5, 0.5), (0.8, 0.95))],
+    "gaps": [
+        (gap(0.05, 0.05), (MONTH, LONG)),
+        (gap(0.5, 0.5), (MONTH,)),
+        (gap(0.8, 0.95), (MONTH,)),
+    ],
 }
 # Tables of AUCs are larger, and those of `group_gaps` hold one run each.
-SHARE_OF_RUNS = {"rates": 1.0, "aucs": 0.2, "gaps": 1.0, "groups": 0.2}
+SHARE_OF_RUNS = {"rates": 1.0, "aucs": 0.4, "gaps": 1.0, "groups": 0.2}
 
 
 def alarms(plan: Plan, runs: int, seed: int) -> tuple[str, str]:
@@ -221,9 +229,9 @@ def main() -> None:
                 found = run(design, plan, runs, options.seed + len(body))
                 body.append((design.name, str(plan), str(runs), *found))
         if part == "groups":
-            found = alarms(PLANS[0], runs, options.seed + len(body))
+            found = alarms(MONTH, runs, options.seed + len(body))
             name = f"{GROUPS} groups with rate {GROUP_RATE:g}: p_adjusted of `group_gaps`"
-            body.append((name, str(PLANS[0]), str(runs), *found))
+            body.append((name, str(MONTH), str(runs), *found))
     report = f"{preamble(options)}\n\n{section(body)}"
     print(report)
     if not options.only:
@@ -235,12 +243,12 @@ def preamble(options: argparse.Namespace) -> str:
     versions = ", ".join(f"{name} {version(name)}" for name in ("polars-wroc", "polars"))
     errors = ", ".join(
         f"{(0.05 * 0.95 / runs) ** 0.5:.3f} with {runs:,} runs"
-        for runs in (options.runs, round(options.runs / 5))
+        for runs in (round(options.runs * part) for part in sorted(set(SHARE_OF_RUNS.values())))
     )
     return (
         "# Limits at every look at growing data\n\n"
-        f"`python benchmarks/simulations/looks.py --runs {options.runs} --seed {options.seed}` with "
-        f"{versions}. The Monte Carlo standard error of a share of 0.05 is {errors}.\n\n{RULE}"
+        f"`python benchmarks/simulations/looks.py --runs {options.runs} --seed {options.seed}` "
+        f"with {versions}. The Monte Carlo standard error of a share of 0.05 is {errors}.\n\n{RULE}"
     )
 
 
@@ -250,11 +258,11 @@ def section(body: Sequence[tuple[str, ...]]) -> Section:
         "Runs in which some look misses",
         "Data grow by so many rows a look, from none, and each look has all rows so far. A run "
         "misses if the limits of any look leave out the truth, or for groups if any gap is "
-        "significant. *One look*: limits and p-values at 95%. *All looks*: with `Looks`, planned for "
-        f"half of all rows. AUCs are looked at from {FEWEST} rows of each class on. Gaps are those "
-        "of a tenth of the rows to the others, from the limits of both rates. The shares of all "
-        "looks are below 0.05 because runs end.",
-        Table(("what", "looks × rows", "runs", "one look", "all looks"), body),
+        "significant. *One look*: limits and p-values at 95%. *All looks*: with `Looks`, planned "
+        f"for half of all rows. AUCs are looked at from {FEWEST} rows of each class on. Gaps are "
+        "those of a tenth of the rows to the others, from the limits of both rates. The shares of "
+        "all looks are below 0.05 because runs end.",
+        Table(("what", "looks, rows of each", "runs", "one look", "all looks"), body),
     )
 
 
