@@ -82,22 +82,22 @@ def test_no_file_defines_a_name_twice() -> None:
 
 
 # An addition that breaks one of these needs a deletion somewhere, or a reason.
-MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 154, 510, 20
+MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 155, 510, 20
 MOST_CODE = {
-    "audits": 5599,
+    "audits": 5610,
     "charts": 3381,
-    "groups": 3964,
-    "metrics": 2888,
-    "cli": 1908,
-    "inputs": 1627,
+    "groups": 3986,
+    "metrics": 2919,
+    "cli": 1911,
+    "inputs": 1712,
     "ranking": 1376,
-    "curves": 1354,
+    "curves": 1373,
     "kernels": 1301,
-    "thresholds": 1404,
-    "stats": 1543,
+    "thresholds": 1408,
+    "stats": 1549,
     "counts": 813,
     "files": 510,
-    "plans": 581,
+    "plans": 598,
     "data": 10,
     "": 281,
 }

@@ -109,6 +109,7 @@ def rate(share: float, *, weighted: bool = False) -> Design:
     rows = [(0, s, w, "a", each) for s, each in ((1, share), (0, 1 - share)) for w in weights]
 
     def limits(counts: wroc.Counts, level: float) -> pl.DataFrame:
+        found: pl.DataFrame
         found = counts.threshold_metrics(threshold=0.5, by="run", metrics=[RATE], level=level)
         return found.select("run", low=f"{RATE}_low", high=f"{RATE}_high")
 
@@ -132,7 +133,7 @@ def auc(value: float, positives: float, *, weighted: bool = False) -> Design:
     truth = float(shares[1] @ (np.cumsum(shares[0]) - shares[0] / 2))
 
     def limits(counts: wroc.Counts, level: float) -> pl.DataFrame:
-        found = counts.summary(by="run", level=level)
+        found: pl.DataFrame = counts.summary(by="run", level=level)
         enough = pl.min_horizontal("n_pos", "n_neg") >= FEWEST
         return found.filter(enough).select("run", low="auc_low", high="auc_high")
 
@@ -149,16 +150,16 @@ def gap(one: float, other: float) -> Design:
     ]
 
     def limits(counts: wroc.Counts, level: float) -> pl.DataFrame:
-        found = counts.threshold_metrics(
+        found: pl.DataFrame = counts.threshold_metrics(
             threshold=0.5, by=["run", "g"], metrics=[RATE], level=level
         )
         of_a, of_b = (found.filter(g=g) for g in "ab")
         both = of_a.join(of_b, on="run", suffix="_other")
-        rates = [
+        own, others = (
             Estimate(*(pl.col(f"{RATE}{end}{side}") for end in ("", "_low", "_high")))
             for side in ("", "_other")
-        ]
-        low, high = difference_limits(*rates)
+        )
+        low, high = difference_limits(own, others)
         return both.select("run", low=low, high=high)
 
     return Design(f"gap of rates {one:g} and {other:g}", kinds(rows), limits, one - other)
@@ -221,7 +222,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", nargs="+", choices=PARTS, help="print these, write nothing")
     options = parser.parse_args()
-    body = []
+    body: list[tuple[str, ...]] = []
     for part in options.only or PARTS:
         runs = round(options.runs * SHARE_OF_RUNS[part])
         for design, plans in DESIGNS.get(part, ()):

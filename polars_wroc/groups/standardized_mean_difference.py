@@ -29,7 +29,7 @@ from polars_wroc.inputs.frames import read_rows, require_groups
 from polars_wroc.inputs.rows import IntoColumns, Rows, polars_frame
 from polars_wroc.plans.formulas import Columns, Fields, Formula, in_columns
 from polars_wroc.plans.queries import FrameT, aggregate, join_on_keys, like_input, over
-from polars_wroc.stats.distributions import p_value_at, student_p_value, two_sided_student_quantile
+from polars_wroc.stats.distributions import p_value_at, student_p_value, t_quantile
 from polars_wroc.stats.moments import (
     Moments,
     combined,
@@ -225,7 +225,7 @@ class SmdTable:
         noted = pl.when(is_known & few).then(pl.lit(f"{FEW}{fewest} rows"))
         limited = is_known & ~few & (se > 0) & se.is_finite()
         tested = pl.when(field(COMPARED) & limited)
-        margin = two_sided_student_quantile(self.level, df) * se
+        margin = t_quantile(self.level, df) * se
         return {
             "mean_score": _finite(own.centre),
             "sd_score": _finite(own.variance.sqrt()),
