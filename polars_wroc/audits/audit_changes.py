@@ -37,7 +37,7 @@ from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
 from polars_wroc.inputs.looks import Looks
 from polars_wroc.plans.queries import collect
 from polars_wroc.stats.difference_tests import Adjust, adjusted, check_options, is_significant
-from polars_wroc.stats.distributions import p_value_at, two_sided_p_value, two_sided_quantile
+from polars_wroc.stats.distributions import p_value_at, two_sided_p_value, z_quantile
 from polars_wroc.stats.proportions import Estimate, difference_limits
 
 Auditable: TypeAlias = AuditTables | Mapping[str, Any] | str | Path
@@ -368,7 +368,7 @@ def _changes(table: pl.DataFrame, level: float) -> pl.DataFrame:
     change, low, high = (pl.col(name) for name in ("change", "change_low", "change_high"))
     # The distance of the limit towards 0.
     distance = pl.when(change > 0).then(change - low).otherwise(high - change)
-    score = two_sided_quantile(level) * change.abs() / distance
+    score = z_quantile(level) * change.abs() / distance
     p_value = pl.when(distance > 0).then(p_value_at(level, two_sided_p_value(score)))
     return table.with_columns(p_value=p_value.when(change == 0).then(1.0))
 

@@ -54,6 +54,7 @@ from polars_wroc.groups.references import (
     other_name,
 )
 from polars_wroc.inputs.columns import AUDIT_KEYS
+from polars_wroc.inputs.looks import if_enough
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.plans.formulas import (
     Fields,
@@ -69,15 +70,14 @@ from polars_wroc.plans.formulas import (
 from polars_wroc.plans.queries import FrameT, collect, join_on_keys, over
 from polars_wroc.stats.distributions import (
     error_quantile,
-    if_enough,
     p_value_at,
     picked,
     quantile_to_picked,
     student_p_value,
     student_score,
+    t_quantile,
     two_sided_p_value,
-    two_sided_quantile,
-    two_sided_student_quantile,
+    z_quantile,
 )
 from polars_wroc.stats.logistic_fit import FIT_OF_GROUP, GROUP, SIZE, FittedRows, fit_groups
 from polars_wroc.stats.proportions import Estimate, Limits, difference_limits
@@ -174,7 +174,7 @@ class CalibrationGaps:
         exact = when((information > 0) & (unknown == 0) & (variances > 0))
         slope = when(information > 0).then((above - below) / information)
         error = exact.then(variances.sqrt() / information)
-        margin = two_sided_quantile(self.tests.level) * error
+        margin = z_quantile(self.tests.level) * error
         columns = {"": slope, "_se": error, "_low": slope - margin, "_high": slope + margin}
         return {other_name(f"{SLOPE}{end}"): value for end, value in columns.items()}
 
@@ -207,7 +207,7 @@ class CalibrationGaps:
         if self.tests.designed and not of_slope:
             variance, df = field(GAP_VARIANCE), design_df(field, GAP_DF)
             estimated = tested = when(variance > 0).then(variance.sqrt())
-            margin = two_sided_student_quantile(self.tests.level, df) * estimated
+            margin = t_quantile(self.tests.level, df) * estimated
             limits = Limits(gap - margin, gap + margin)
         if self.reference.best_of is not None:
             limits = self._of_picked(field, gap, limits, df)
@@ -225,11 +225,7 @@ class CalibrationGaps:
 
     def _of_picked(self, field: Fields, gap: pl.Expr, limits: Limits, df: pl.Expr | None) -> Limits:
         """Widen limits of a gap to a picked reference; they are multiples of standard errors."""
-        quantile = (
-            two_sided_quantile(self.tests.level)
-            if df is None
-            else two_sided_student_quantile(self.tests.level, df)
-        )
+        quantile = z_quantile(self.tests.level) if df is None else t_quantile(self.tests.level, df)
         wider = quantile_to_picked(self.tests.level, field(PICKED_FROM), df) / quantile
         return Limits(*(gap + wider * (end - gap) for end in limits))
 

@@ -188,7 +188,7 @@ def _where(options: argparse.Namespace) -> Iterator[None]:
 
 def _carry_out(options: argparse.Namespace) -> None:
     try:
-        if getattr(options, "looks", None):
+        if getattr(options, "looks", None) is not None:
             options.level = Looks(options.looks, options.level, "count")
         check_output(options)
         getattr(commands, f"run_{options.command.replace('-', '_')}")(options)

@@ -43,10 +43,9 @@ _ALIASES = {
     "frame": "files",
     "frames": "files",
     "bins": "curve_bins",
-    "by": "groups",
-    "facet": "groups",
-    "attributes": "groups",
+    **dict.fromkeys(("by", "facet", "attributes"), "groups"),
     "design": "cluster",
+    "planned": "looks",
 }
 
 
@@ -91,7 +90,7 @@ class Command:
 
 _COLUMNS = "--label L --score S"
 _ROWS = "files progress label score pos_label frequency weight"
-_DESIGN = "cluster strata fpc lonely replicate_weights"
+_DESIGN = "looks cluster strata fpc lonely replicate_weights"
 _OUTPUT = "output format columns rows"
 COMMANDS = {
     "audit": Command(
@@ -376,9 +375,8 @@ def _known() -> dict[str, dict[str, Any]]:
         "metrics": {"type": process.columns_of, "default": DEFAULT_METRICS},
         "curve_bins": {"flag": "--bins", "dest": "curve_bins", "type": int, "default": 10},
         "common": {"action": "store_true"},
-        "looks": {"type": float},
         "kind": {"choices": [*CURVES], "default": "roc"},
-        **{name: {"type": float} for name in ("cost_fn", "cost_fp", "prevalence")},
+        **{name: {"type": float} for name in ("cost_fn", "cost_fp", "looks", "prevalence")},
     }
 
 
@@ -392,8 +390,6 @@ def add_options(parser: argparse.ArgumentParser, command: Command) -> None:
         else:
             group = weights if name in ("frequency", "weight") else parser
             _add(group, name, command, known)
-            if name == "level":
-                _add(group, "looks", command, known)
     parser.set_defaults(attributes="attribute" in names)
     if "progress" not in names:
         parser.set_defaults(progress=False)

@@ -223,7 +223,7 @@ def calibration_curve(
         when the proportion of the group's weight below it is at least ``(k - 1) / bins`` and
         less than ``k / bins``.
     level
-        Confidence level of the intervals, from 0.001 to 0.9999.
+        Confidence level of the intervals, from 0.001 to 0.9999, or `Looks`.
     design
         Clusters, a `Survey` or `ReplicateWeights`: see `summary`. The limits of the observed rate
         are then those by design of `threshold_metrics`. Only with ``strategy="uniform"``, since

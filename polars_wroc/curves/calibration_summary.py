@@ -27,12 +27,13 @@ from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import SCORE, WEIGHT, IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design, GivenDesign, read_design
 from polars_wroc.inputs.frames import read_rows
+from polars_wroc.inputs.looks import if_enough
 from polars_wroc.inputs.rows import CLASSES, IntoColumns, Rows, class_weights
 from polars_wroc.plans.formulas import Fields, Step, first_of, in_columns, max_of, min_of, when
 from polars_wroc.plans.queries import FrameT, join_on_keys, like_input, sum_unless_null
 from polars_wroc.ranking.curve import are_both_classes, is_divisor
 from polars_wroc.ranking.placements import over_decisions
-from polars_wroc.stats.distributions import if_enough, two_sided_quantile
+from polars_wroc.stats.distributions import z_quantile
 from polars_wroc.stats.logistic_fit import (
     INFORMATION,
     INTERCEPT,
@@ -147,7 +148,7 @@ def _observed_expected_terms(field: Fields, level: float) -> dict[str, pl.Expr]:
     labels, products = field(_POSITIVES_SQUARES), field(_SQUARES_OF_POSITIVES)
     scores, squares = products + field(_SQUARES_OF_NEGATIVES), field(_SQUARES_OF_SCORES)
     exact = is_exact(labels + field(_NEGATIVES_SQUARES)) & is_exact(squares)
-    factor = when(exact).then(two_sided_quantile(level) ** 2) / total / total
+    factor = when(exact).then(z_quantile(level) ** 2) / total / total
     values = labels, products / mean, scores / mean, squares / mean / mean
     return {name: factor * value for name, value in zip(_TERMS, values, strict=True)}
 
@@ -271,7 +272,7 @@ def calibration_summary(
         scores that are closer are moved to it. None leaves the scores as they are; slope and
         intercept are then null in groups with a score of exactly 0 or 1, whose logit is infinite.
     level
-        Confidence level of the intervals, from 0.001 to 0.9999.
+        Confidence level of the intervals, from 0.001 to 0.9999, or `Looks`.
     design
         Clusters, a `Survey` or `ReplicateWeights`: see `summary`. All limits, and the standard
         error of the slope, are then by its variances and Student's t.

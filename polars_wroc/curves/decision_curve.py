@@ -12,12 +12,12 @@ from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.frames import read_rows
+from polars_wroc.inputs.looks import if_enough
 from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.plans.formulas import Columns, Fields, Formula, Step, in_columns, together
 from polars_wroc.plans.queries import FrameT, join_on_keys, like_input
 from polars_wroc.ranking.curve import CELLS, SQUARES, curve_frame, ratio
 from polars_wroc.ranking.sorting import NEGATIVES, POSITIVES
-from polars_wroc.stats.distributions import if_enough
 from polars_wroc.stats.proportions import (
     ROUNDING,
     Estimate,
@@ -81,7 +81,7 @@ def decision_curve(
     prevalence
         Prevalence in the target population, strictly between 0 and 1; None for that of the rows.
     level
-        Confidence level of the intervals, from 0.001 to 0.9999.
+        Confidence level of the intervals, from 0.001 to 0.9999, or `Looks`.
     design
         Clusters, a `Survey` or `ReplicateWeights`: see `summary`. Limits then use its variances
         and Student's t; those of the shares are as in `threshold_metrics`.

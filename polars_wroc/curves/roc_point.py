@@ -21,7 +21,7 @@ from polars_wroc.metrics.summary import with_corners
 from polars_wroc.plans.formulas import Columns, Fields, Formula, in_columns
 from polars_wroc.plans.queries import FrameT, join_on_keys, like_input
 from polars_wroc.ranking.curve import curve_frame, is_origin, ratio, totals
-from polars_wroc.stats.distributions import two_sided_quantile
+from polars_wroc.stats.distributions import z_quantile
 from polars_wroc.stats.proportions import (
     TOLERANCE,
     Limits,
@@ -223,7 +223,7 @@ def _beyond_all_rows(axes: Axes, level: float) -> pl.Expr:
     if not axes.highest:
         size += pl.col(_slope(axes.given))
     inner = 1 - given if axes.highest else given
-    return inner ** (1 / size) > math.erfc(two_sided_quantile(level) / math.sqrt(2)) / 2
+    return inner ** (1 / size) > math.erfc(z_quantile(level) / math.sqrt(2)) / 2
 
 
 def _simultaneous(

@@ -26,15 +26,15 @@ from polars_wroc.inputs.columns import (
 from polars_wroc.inputs.designs import FRACTION, UNITS, Design, SurveyDesign, read_design
 from polars_wroc.inputs.expressions import named_columns
 from polars_wroc.inputs.frames import read_rows
-from polars_wroc.inputs.looks import Looks
+from polars_wroc.inputs.looks import Looks, if_enough
 from polars_wroc.inputs.rows import IntoColumns, Rows, RowSource, polars_frame, read_source
 from polars_wroc.metrics.brier_and_log_loss import UNIT_LOSSES, LossesOfRows, MeanLosses
 from polars_wroc.metrics.registry import LOSSES
 from polars_wroc.metrics.summary import summary
 from polars_wroc.plans.formulas import Columns, Fields, Formula, in_columns
 from polars_wroc.plans.queries import FrameT, is_eager, join_on_keys, like_input
-from polars_wroc.stats.distributions import if_enough, two_sided_student_quantile
-from polars_wroc.stats.proportions import two_sided_rate_quantile
+from polars_wroc.stats.distributions import if_enough, t_quantile
+from polars_wroc.stats.proportions import rate_t_quantile
 from polars_wroc.stats.variances import (
     design_df,
     linear_variances,
@@ -88,7 +88,7 @@ def validate(
     thresholds
         Where the net benefit is computed: one or several numbers from 0 to less than 1.
     level
-        Confidence level of the intervals, from 0.001 to 0.9999.
+        Confidence level of the intervals, from 0.001 to 0.9999, or `Looks`.
     design
         Clusters, a `Survey` or `ReplicateWeights`: see `summary`.
     smooth
@@ -247,8 +247,8 @@ def _losses(rows: Rows, level: float, *, at_once: bool) -> pl.LazyFrame:
 
 def _limited(field: Fields, level: float, *, designed: bool) -> Formula[Columns]:
     means = MeanLosses(field, (lambda *of: field(ratio_covariance(*of))) if designed else None)
-    by_rows = two_sided_rate_quantile(level, means.lost_rows())
-    quantile = two_sided_student_quantile(level, design_df(field)) if designed else by_rows
+    by_rows = rate_t_quantile(level, means.lost_rows())
+    quantile = t_quantile(level, design_df(field)) if designed else by_rows
     (quantile,) = yield [if_enough(level, quantile, means.smaller_class())]
     columns: Columns = {}
     for name in LOSSES:

@@ -36,7 +36,7 @@ from polars_wroc.groups.value_gaps import (
     value_metrics,
 )
 from polars_wroc.inputs.arguments import MARGIN
-from polars_wroc.inputs.looks import Looks
+from polars_wroc.inputs.looks import Looks, if_enough
 from polars_wroc.metrics.paired_tests import ScoreDifference
 from polars_wroc.metrics.score_interval import Sized
 from polars_wroc.plans.formulas import (
@@ -66,13 +66,12 @@ from polars_wroc.stats.difference_tests import (
 )
 from polars_wroc.stats.distributions import (
     error_quantile,
-    if_enough,
     p_value_at,
     picked,
     quantile_to_picked,
     student_p_value,
     student_score,
-    two_sided_student_quantile,
+    t_quantile,
 )
 from polars_wroc.stats.proportions import (
     EQUAL_WEIGHTS,
@@ -81,9 +80,9 @@ from polars_wroc.stats.proportions import (
     Side,
     rate_limits,
     rate_score,
+    rate_t_quantile,
     ratio_limits,
     reported_ratio,
-    two_sided_rate_quantile,
 )
 from polars_wroc.thresholds.registry import GAP_RATES, RATES
 
@@ -170,17 +169,15 @@ def _tested(field: Fields, tests: GapTests, *, of_tables: bool) -> Formula[Colum
     quantiles = yield from kept(quantiles)
     own, other = (side_of(side, field) for side in SIDES)
     difference, columns = gap_difference(field, designed=tests.designed), {}
-    at_looks = isinstance(tests.level, Looks)
     if tests.designed:
         _, p_value = yield from difference.tested()
     else:
         p_value, columns[_INVERSE_DF] = yield from common_value_test(own, other)
-        if of_tables and not at_looks:
-            of_rate = yield from rate_p_value(own, other, field, p_value)
+        if of_tables:
+            of_rate = yield from rate_p_value(own, other, field, p_value, tests.level)
         else:
             _, of_rate = yield from difference.tested()
-        # At repeated looks all tests belong to their limits.
-        p_value = of_rate if at_looks else when(is_rate(field)).then(of_rate).otherwise(p_value)
+        p_value = when(is_rate(field)).then(of_rate).otherwise(p_value)
     if tests.on_logits:
         counts = field("n"), field("n_reference")
         of_auc = if_enough(tests.level, field("logit_p_value"), *counts)
@@ -219,14 +216,10 @@ def _tested_value(
     own, both = (
         (field("df_own"), field("df")) if tests.designed else map(_freedom, map(field, LOST))
     )
-    wide = (
-        two_sided_student_quantile(level, both)
-        if groups is None
-        else quantile_to_picked(level, groups, both)
-    )
+    wide = t_quantile(level, both) if groups is None else quantile_to_picked(level, groups, both)
     counts = field("n"), field("n_reference")
     alone, wide = yield [
-        if_enough(level, two_sided_student_quantile(level, own), counts[0]),
+        if_enough(level, t_quantile(level, own), counts[0]),
         if_enough(level, wide, *counts),
     ]
     quantile, p_value = yield from difference.tested()
@@ -253,11 +246,7 @@ def _quantile_of(
     """Quantile of the limits of a side, perhaps for the best of so many ``groups``."""
     level, lost = tests.level, field(f"inverse_df_{side}")
     if groups is None:
-        return (
-            two_sided_student_quantile(level, field(df))
-            if tests.designed
-            else two_sided_rate_quantile(level, lost)
-        )
+        return t_quantile(level, field(df)) if tests.designed else rate_t_quantile(level, lost)
     if tests.designed:
         return quantile_to_picked(level, groups, field(df))
     weighted = when(lost > 0).then(quantile_to_picked(level, groups, 1 / lost))
@@ -265,12 +254,21 @@ def _quantile_of(
 
 
 def rate_p_value(
-    own: Side, other: Side, field: Fields, common: pl.Expr, exact: Exact = "mid-p"
+    own: Side,
+    other: Side,
+    field: Fields,
+    common: pl.Expr,
+    level: float,
+    exact: Exact = "mid-p",
 ) -> Formula[pl.Expr]:
     """P-value of the test that two rates are equal, of rows of equal weights or not.
 
-    With unequal weights it is that of the test of a ``common`` value.
+    With unequal weights it is that of the test of a ``common`` value; at repeated looks it always
+    belongs to the limits.
     """
+    if isinstance(level, Looks):
+        _, by_limits = yield from gap_difference(field, designed=False).tested()
+        return by_limits
     samples = [
         Sample(when(is_rate(field)).then(side.value), 1 / side.pool) for side in (own, other)
     ]

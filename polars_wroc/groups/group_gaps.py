@@ -84,7 +84,7 @@ def group_gaps(
         any of `threshold_metrics`. The ``margin`` is then in units of each metric. ``method`` must
         be ``"score"``, and ``within`` None.
     level
-        Confidence level of the intervals, from 0.001 to 0.9999.
+        Confidence level of the intervals, from 0.001 to 0.9999, or `Looks`.
     method
         How AUCs are compared. ``"score"``: the interval combines the score-type limits of both
         AUCs, and the p-value is that of the test at their mean; holds its level near an AUC of 1

@@ -67,7 +67,6 @@ from polars_wroc.inputs.decisions import (
 )
 from polars_wroc.inputs.designs import Design, SampleDesign, read_design
 from polars_wroc.inputs.frames import require_groups
-from polars_wroc.inputs.looks import Looks
 from polars_wroc.inputs.rows import IntoColumns, Rows, read_source
 from polars_wroc.plans.formulas import (
     Columns,
@@ -98,19 +97,13 @@ from polars_wroc.stats.difference_tests import (
     common_value_test,
 )
 from polars_wroc.stats.distributions import (
-    error_quantile,
     p_value_at,
+    quantile_of_one,
     simultaneous_quantile,
     student_score,
-    two_sided_student_quantile,
+    t_quantile,
 )
-from polars_wroc.stats.proportions import (
-    TOLERANCE,
-    Side,
-    rate_score,
-    rate_side,
-    two_sided_rate_quantile,
-)
+from polars_wroc.stats.proportions import TOLERANCE, Side, rate_score, rate_side, rate_t_quantile
 from polars_wroc.stats.variances import DESIGN_DF, design_df
 from polars_wroc.thresholds.rules import max_selection_rate
 from polars_wroc.thresholds.search import (
@@ -235,26 +228,20 @@ class ImpactRatios:
         """Compare each rate with that of the reference; limits hold for all ratios at once."""
         groups, is_named = field(_GROUPS), field(_IS_NAMED)
         # Sidak's, for independent comparisons with one category that was named.
-        several, at_looks = when(groups > 1).then(groups - 1), isinstance(self.level, Looks)
-        error = (1 - self.level) / several if at_looks else 1 - self.level ** (1 / several)
-        named = error_quantile(self.level, error)
+        several = when(groups > 1).then(groups - 1)
+        named = quantile_of_one(self.level, several)
         highest = simultaneous_quantile(self.level, groups)
         joint = when(is_named).then(named).otherwise(highest)
         own, other = (side_of(side, field) for side in SIDES)
         if self.designed:
             quantiles = dict.fromkeys(SIDES, student_score(joint, field("df")))
-            quantiles["alone"] = two_sided_student_quantile(
-                self.level, design_df(field, own_df(DESIGN_DF))
-            )
+            quantiles["alone"] = t_quantile(self.level, design_df(field, own_df(DESIGN_DF)))
             _, p_value = yield from gap_difference(field, designed=True).tested()
         else:
             quantiles = {name: rate_score(joint, field(f"inverse_df_{name}")) for name in SIDES}
-            quantiles["alone"] = two_sided_rate_quantile(self.level, own.inverse_df)
-            if at_looks:
-                _, p_value = yield from gap_difference(field, designed=False).tested()
-            else:
-                p_value, _ = yield from common_value_test(own, other)
-                p_value = yield from rate_p_value(own, other, field, p_value, self.exact)
+            quantiles["alone"] = rate_t_quantile(self.level, own.inverse_df)
+            common, _ = yield from common_value_test(own, other)
+            p_value = yield from rate_p_value(own, other, field, common, self.level, self.exact)
         quantiles = yield from kept(quantiles)
         shown = yield from limited("own", quantiles["alone"], field)
         sides = yield from together({side: limited(side, quantiles[side], field) for side in SIDES})
@@ -375,7 +362,7 @@ def impact_ratios(
         Categories with a smaller share of the weight of all known ones are shown, but they are no
         reference and are neither tested nor judged; 0 keeps all.
     level
-        Confidence level of the intervals, from 0.001 to 0.9999.
+        Confidence level of the intervals, from 0.001 to 0.9999, or `Looks`.
     design
         Clusters, a `Survey` or `ReplicateWeights`: see `summary`. Limits
         and tests then use the variances of the design, as in `group_gaps`.

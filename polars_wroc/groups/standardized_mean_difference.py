@@ -29,7 +29,7 @@ from polars_wroc.inputs.frames import read_rows, require_groups
 from polars_wroc.inputs.rows import IntoColumns, Rows, polars_frame
 from polars_wroc.plans.formulas import Columns, Fields, Formula, in_columns
 from polars_wroc.plans.queries import FrameT, aggregate, join_on_keys, like_input, over
-from polars_wroc.stats.distributions import p_value_at, student_p_value, two_sided_student_quantile
+from polars_wroc.stats.distributions import p_value_at, student_p_value, t_quantile
 from polars_wroc.stats.moments import (
     Moments,
     combined,
@@ -225,7 +225,7 @@ class SmdTable:
         noted = pl.when(is_known & few).then(pl.lit(f"{FEW}{fewest} rows"))
         limited = is_known & ~few & (se > 0) & se.is_finite()
         tested = pl.when(field(COMPARED) & limited)
-        margin = two_sided_student_quantile(self.level, df) * se
+        margin = t_quantile(self.level, df) * se
         return {
             "mean_score": _finite(own.centre),
             "sd_score": _finite(own.variance.sqrt()),
@@ -347,7 +347,7 @@ def standardized_mean_difference(
         variances, that of the category and that of its reference, whatever their sizes [2]_;
         ``"reference"``, that of the reference.
     level
-        Confidence level of the intervals, from 0.001 to 0.9999.
+        Confidence level of the intervals, from 0.001 to 0.9999, or `Looks`.
     design
         Clusters, a `Survey` or `ReplicateWeights`: see `summary`. Limits and the test then rest on
         the totals of the influences of sampling units, or on the replicates.

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from numbers import Real
-from typing import Any, Literal, Self, cast
+from typing import Any, Literal, Self, TypeVar, cast
 
 import polars as pl
 
-from polars_wroc.plans.formulas import values_of
+from polars_wroc.plans.formulas import min_of, values_of, when
 
+LimitT = TypeVar("LimitT", bound=pl.Expr | float)
 # Limits that rest on a variance alone do not hold at all looks with fewer rows of a class.
 FEWEST_ROWS = 100
 # Of one of several tests; a larger error would have an infinite quantile.
@@ -114,6 +115,11 @@ class Looks(float):
         return {"planned": self.planned, "seen": self.seen}
 
     @property
+    def note(self) -> str:
+        """Say where the looks are."""
+        return f"looks: {self.seen:.15g} of {self.planned:.15g} rows"
+
+    @property
     def is_known(self) -> bool:
         """Whether the number of rows seen is known."""
         return isinstance(self.seen, float)
@@ -148,3 +154,10 @@ class Looks(float):
         """Return the least probability ``a`` whose quantile, for the same ``x``, is at most z."""
         x = float(values_of(self._time(self._error)).array)
         return (math.sqrt(1 + x) * (z**2 * (-x / (1 + x) / 2)).exp()).clip(upper_bound=1.0)
+
+
+def if_enough(level: float, value: LimitT, *rows: pl.Expr) -> LimitT | pl.Expr:
+    """Make a quantile of Wald's limits null at repeated looks with too few rows of a class."""
+    if not isinstance(level, Looks):
+        return value
+    return when(min_of(rows) >= FEWEST_ROWS).then(value)

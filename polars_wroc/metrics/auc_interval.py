@@ -15,6 +15,7 @@ import polars as pl
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import CLUSTER, COUNTED, ROW_COUNT
 from polars_wroc.inputs.designs import GivenDesign
+from polars_wroc.inputs.looks import Looks, if_enough
 from polars_wroc.inputs.rows import CLASSES, Rows
 from polars_wroc.metrics import registry
 from polars_wroc.metrics.auc_variance import AUC_VARIANCE, Variance, VarianceEstimate, units_of
@@ -30,13 +31,22 @@ from polars_wroc.metrics.score_interval import (
     sums_in_range,
     tpr_sizes,
 )
-from polars_wroc.plans.formulas import Columns, Fields, Formula, Step, any_of, max_of, min_of, when
+from polars_wroc.plans.formulas import (
+    Columns,
+    Fields,
+    Formula,
+    Step,
+    any_of,
+    first_of,
+    max_of,
+    min_of,
+    when,
+)
 from polars_wroc.ranking.curve import Range
 from polars_wroc.ranking.placements import Placements, RowCurve, walked_one_minus_auc
 from polars_wroc.stats.distributions import (
-    if_enough,
-    two_sided_quantile,
-    two_sided_student_quantile,
+    t_quantile,
+    z_quantile,
 )
 from polars_wroc.stats.proportions import Limits, logit_limits
 from polars_wroc.stats.variances import DESIGN_DF, DESIGN_NOTE, SEGMENT_DF, design_df, design_effect
@@ -199,8 +209,8 @@ class Interval:
     def _quantile(self, df: Sequence[pl.Expr]) -> pl.Expr:
         """Quantile of Student's t for the fewest degrees of freedom; without any, the normal."""
         if not df:
-            return pl.lit(two_sided_quantile(self.level))
-        return two_sided_student_quantile(self.level, min_of(df).clip(lower_bound=1.0))
+            return pl.lit(z_quantile(self.level))
+        return t_quantile(self.level, min_of(df).clip(lower_bound=1.0))
 
     def _score_limits(
         self,
@@ -236,6 +246,9 @@ class Interval:
         columns["ci_method"] = when(low.is_not_null()).then(pl.lit("score"))
         if ends is not None and self.fallback:
             columns |= _reliability(field, low.is_not_null(), ends, of_rows.effective)
+            if isinstance(self.level, Looks):
+                note = when(low.is_not_null()).then(pl.lit(self.level.note))
+                columns["ci_note"] = first_of(columns["ci_note"], note)
         return columns
 
     def _analytic_limits(self, field: Fields, estimate: VarianceEstimate) -> Formula[Columns]:
@@ -248,7 +261,7 @@ class Interval:
             variance, df = field(AUC_VARIANCE), [design_df(field)]
         elif self.fallback:
             pos, neg = (estimate.effective[side] for side in CLASSES)
-            newcombe = yield from newcombe_limits(auc, pos, neg, two_sided_quantile(self.level))
+            newcombe = yield from newcombe_limits(auc, pos, neg, z_quantile(self.level))
             others = Limits(*(if_enough(self.level, end, *rows) for end in newcombe))
         (quantile,) = yield [self._quantile(df)]
         quantile = if_enough(self.level, quantile, *rows)

@@ -38,7 +38,7 @@ from polars_wroc.plans.queries import (
 )
 from polars_wroc.ranking.placements import REPLICATE, add_placements, row_curve
 from polars_wroc.ranking.sorting import by_descending_score
-from polars_wroc.stats.distributions import two_sided_student_quantile
+from polars_wroc.stats.distributions import t_quantile
 from polars_wroc.stats.variances import (
     DESIGN_DF,
     PRESENT_CLASSES,
@@ -178,7 +178,7 @@ def bootstrap(
     result = long.group_by(group).agg(**numbers, **limits)
     if rows.design is not None:
         result = join_on_keys(result, _degrees_of_freedom(rows, rows.design), rows.keys)
-        margin = two_sided_student_quantile(level, design_df(pl.col)) * pl.col("value_se")
+        margin = t_quantile(level, design_df(pl.col)) * pl.col("value_se")
         value = pl.col("value")
         result = result.with_columns(value_low=value - margin, value_high=value + margin)
     in_order = rows.result(result.sort("metric"), BOOTSTRAP_COLUMNS)

@@ -255,7 +255,7 @@ def compare(
         Two or more columns or numeric expressions. A row with any score missing is left out
         of all comparisons, so that all AUCs are of the same rows.
     level
-        Confidence level of the intervals, from 0.001 to 0.9999.
+        Confidence level of the intervals, from 0.001 to 0.9999, or `Looks`.
     method
         ``"delong"``: by DeLong's variance of the difference, which other software has too, and
         Student's t. ``"score"``: from the score-type intervals of both AUCs, see `roc_auc_ci`, and

@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias, get_args
 import polars as pl
 
 from polars_wroc.inputs import arguments
-from polars_wroc.inputs.looks import FEWEST_ROWS, Looks
+from polars_wroc.inputs.looks import FEWEST_ROWS, Looks, if_enough
 from polars_wroc.inputs.rows import CLASSES
 from polars_wroc.metrics.auc_variance import Units, Variance
 from polars_wroc.metrics.score_interval import SKEWNESS, Sized, score_sizes
@@ -21,12 +21,11 @@ from polars_wroc.plans.formulas import Columns, Fields, Formula, Step, min_of, t
 from polars_wroc.ranking.placements import Placements
 from polars_wroc.stats.difference_tests import contrast
 from polars_wroc.stats.distributions import (
-    if_enough,
     p_value_at,
     student_p_value,
+    t_quantile,
     two_sided_p_value,
-    two_sided_quantile,
-    two_sided_student_quantile,
+    z_quantile,
 )
 from polars_wroc.stats.proportions import (
     TOLERANCE,
@@ -225,9 +224,7 @@ class PairedTest:
         covariance = (one_variance + other_variance - variance) / 2
         correlation, quantile, scale = yield [
             credible_correlation(covariance, one_variance, other_variance),
-            two_sided_student_quantile(level, df)
-            if self.designed
-            else pl.lit(two_sided_quantile(level)),
+            t_quantile(level, df) if self.designed else pl.lit(z_quantile(level)),
             pl.lit(1.0),
         ]
         given = one, other, difference, (scale, scale), correlation

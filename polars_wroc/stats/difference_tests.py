@@ -9,16 +9,24 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 import polars as pl
 
 from polars_wroc.inputs import arguments
-from polars_wroc.plans.formulas import Formula, all_of, cases, first_of, max_of, min_of, when
+from polars_wroc.plans.formulas import (
+    Formula,
+    all_of,
+    cases,
+    first_of,
+    max_of,
+    min_of,
+    when,
+    with_lists,
+)
 from polars_wroc.plans.queries import FrameT
 from polars_wroc.stats.distributions import (
     normal_quantile,
     p_value_at,
     quantile_to_picked,
     student_p_value,
+    t_quantile,
     two_sided_p_value,
-    two_sided_student_quantile,
-    with_lists,
 )
 from polars_wroc.stats.proportions import (
     EQUAL_WEIGHTS,
@@ -55,7 +63,7 @@ class AucEstimate(NamedTuple):
 
     def limits(self, level: float, picked_from: pl.Expr | None = None) -> Estimate:
         """Confidence interval by Student's t distribution on the logit."""
-        quantile = two_sided_student_quantile(level, self.df)
+        quantile = t_quantile(level, self.df)
         if picked_from is not None:
             quantile = quantile_to_picked(level, picked_from, self.df)
         margin = quantile * self.variance.sqrt()
@@ -108,7 +116,7 @@ def contrast(
     se = variance.sqrt()
     known = when(se > 0)
     no_difference = (se == 0) & (difference.abs() <= TOLERANCE)
-    z, margin = difference / se, two_sided_student_quantile(level, df) * se
+    z, margin = difference / se, t_quantile(level, df) * se
     return {
         "difference": difference,
         "difference_se": se,

@@ -3,48 +3,20 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Sequence
-from functools import lru_cache, reduce, wraps
+from functools import lru_cache
 from statistics import NormalDist
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any
 
-import numpy as np
 import polars as pl
 
-from polars_wroc.inputs.looks import FEWEST_ROWS, Looks
-from polars_wroc.plans.formulas import Fields, Values, let, max_of, min_of, values_of, when
+from polars_wroc.inputs.looks import Looks
+from polars_wroc.plans.formulas import Fields, let, max_of, min_of, when, with_lists
 
-_P = ParamSpec("_P")
-LimitT = TypeVar("LimitT", bound=pl.Expr | float)
 _NODES = 24
 _POSITION, _POWER_OF_PART = "__position", "__power"
 # Of a part of a polynomial.
 _TERMS = 4
-
-
-def with_lists(formula: Callable[_P, pl.Expr]) -> Callable[_P, pl.Expr]:
-    """Let a formula with lists, which only expressions can hold, take `Values` too.
-
-    It is null where one of its columns is.
-    """
-
-    @wraps(formula)
-    def of_both(*columns: _P.args, **options: _P.kwargs) -> pl.Expr:
-        if not any(isinstance(each, Values) for each in columns):
-            return formula(*columns, **options)
-        values = [values_of(each) for each in columns]
-        (rows,) = np.broadcast_shapes((1,), *(each.array.shape for each in values))
-        known = np.broadcast_to(reduce(operator.and_, (each.is_known() for each in values)), rows)
-        result = np.zeros(rows)
-        if known.any():
-            arrays = {str(i): np.broadcast_to(v.array, rows)[known] for i, v in enumerate(values)}
-            expressions = cast("Any", map(pl.col, arrays))
-            table = pl.DataFrame(arrays).select(formula(*expressions, **options))
-            result[known] = table.to_series().to_numpy()
-        return cast("pl.Expr", Values(result, ~known))
-
-    return of_both
 
 
 def polynomial(coefficients: Sequence[float], position: pl.Expr) -> pl.Expr:
@@ -125,7 +97,7 @@ def _first_place(least: float) -> float:
     return _ROOT_SCALE / (_ROOT_SCALE + math.sqrt(-2 * math.log(2 * least)))
 
 
-def two_sided_quantile(level: float) -> float:
+def z_quantile(level: float) -> float:
     """Two-sided normal quantile of a level, or what replaces it at repeated looks.
 
     All limits have it, or one with the same tail.
@@ -138,6 +110,13 @@ def error_quantile(level: float, error: pl.Expr) -> pl.Expr:
     return level.quantile(error) if isinstance(level, Looks) else upper_quantile(error / 2)
 
 
+def quantile_of_one(level: float, several: pl.Expr) -> pl.Expr:
+    """Quantile of one of several independent limits, by Sidak; at repeated looks by Bonferroni."""
+    at_looks = isinstance(level, Looks)
+    error = (1 - level) / several if at_looks else 1 - level ** (1 / several)
+    return error_quantile(level, error)
+
+
 def p_value_at(level: float, p_value: pl.Expr) -> pl.Expr:
     """Make a p-value valid at all looks, if the level is one of repeated looks."""
     if not isinstance(level, Looks):
@@ -145,20 +124,13 @@ def p_value_at(level: float, p_value: pl.Expr) -> pl.Expr:
     return level.p_value(upper_quantile(p_value / 2, _LEAST_AT_LOOKS))
 
 
-def if_enough(level: float, value: LimitT, *rows: pl.Expr) -> LimitT | pl.Expr:
-    """Make a quantile of Wald's limits null at repeated looks with too few rows of a class."""
-    if not isinstance(level, Looks):
-        return value
-    return when(min_of(rows) >= FEWEST_ROWS).then(value)
-
-
-def two_sided_student_quantile(level: float, df: pl.Expr) -> pl.Expr:
+def t_quantile(level: float, df: pl.Expr) -> pl.Expr:
     """Two-sided quantile of Student's t for 1 or more degrees of freedom, whole or not.
 
     Its logarithm is smooth in 1/df on [0, 1]. For levels between 0.001 and 0.9999 the relative
     error is below 1e-9, and mostly below 1e-12.
     """
-    return polynomial(_student_coefficients(two_sided_quantile(level)), 2 / df - 1).exp()
+    return polynomial(_student_coefficients(z_quantile(level)), 2 / df - 1).exp()
 
 
 @with_lists
@@ -389,10 +361,10 @@ def quantile_to_picked(level: float, groups: pl.Expr, df: pl.Expr | None = None)
     It is the simultaneous one; with ``df`` that of Student's t, approximately. Of two groups, or
     without a number of them, it is the two-sided quantile.
     """
-    alone: pl.Expr | float = two_sided_quantile(level)
+    alone: pl.Expr | float = z_quantile(level)
     joint = simultaneous_quantile(level, groups)
     if df is not None:
-        alone, joint = two_sided_student_quantile(level, df), student_score(joint, df)
+        alone, joint = t_quantile(level, df), student_score(joint, df)
     return when(groups > 2).then(joint).otherwise(alone)  # noqa: PLR2004
 
 

@@ -12,8 +12,8 @@ import polars as pl
 from polars_wroc.plans.formulas import Columns, Fields, Formula, max_of, min_of, when
 from polars_wroc.stats.distributions import (
     student_score,
-    two_sided_quantile,
-    two_sided_student_quantile,
+    t_quantile,
+    z_quantile,
 )
 
 # Higher correlations are not credible from few rows or sampling units, and would let the limits of
@@ -190,10 +190,10 @@ def shrunk(
     return inverse_size * total / (number + _PSEUDO_ROWS)
 
 
-def two_sided_rate_quantile(level: float, inverse_df: pl.Expr) -> pl.Expr:
+def rate_t_quantile(level: float, inverse_df: pl.Expr) -> pl.Expr:
     """Quantile for a rate of weighted rows: Student's t; the normal one for equal weights."""
-    weighted = when(inverse_df > 0).then(two_sided_student_quantile(level, 1 / inverse_df))
-    return weighted.otherwise(two_sided_quantile(level))
+    weighted = when(inverse_df > 0).then(t_quantile(level, 1 / inverse_df))
+    return weighted.otherwise(z_quantile(level))
 
 
 def rate_score(z: pl.Expr, inverse_df: pl.Expr) -> pl.Expr:
@@ -341,9 +341,7 @@ def limited_rate(
     value, size, slope, inverse_df, quantile = yield [
         rate.value if estimate is None else estimate,
         *(rate.size_low, rate.slope, rate.inverse_df),
-        two_sided_rate_quantile(level, rate.inverse_df)
-        if df is None
-        else two_sided_student_quantile(level, df),
+        rate_t_quantile(level, rate.inverse_df) if df is None else t_quantile(level, df),
     ]
     limits = yield from rate_limits(value, size, slope, quantile)
     low, high = yield [*limits]

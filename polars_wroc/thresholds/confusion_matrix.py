@@ -17,6 +17,7 @@ from polars_wroc.inputs.columns import SCORE, WEIGHT, Frequency, IntoColumn, Int
 from polars_wroc.inputs.decisions import score_or_decisions
 from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.frames import at_least, read_rows
+from polars_wroc.inputs.looks import if_enough
 from polars_wroc.inputs.rows import IntoColumns, Rows, class_weights, read_source
 from polars_wroc.plans.formulas import (
     Columns,
@@ -33,8 +34,8 @@ from polars_wroc.plans.formulas import (
 from polars_wroc.plans.queries import FrameT, is_eager, join_on_keys, like_input
 from polars_wroc.ranking.curve import CELLS, ROWS, SQUARES, curve_frame, ratio
 from polars_wroc.ranking.sorting import NEGATIVES, POSITIVES
-from polars_wroc.stats.distributions import if_enough, two_sided_student_quantile
-from polars_wroc.stats.proportions import Limits, Proportion, limited_rate, two_sided_rate_quantile
+from polars_wroc.stats.distributions import t_quantile
+from polars_wroc.stats.proportions import Limits, Proportion, limited_rate, rate_t_quantile
 from polars_wroc.stats.variances import design_df, ratio_covariance
 from polars_wroc.thresholds.metric_limits import (
     SampledCells,
@@ -188,10 +189,10 @@ class ThresholdMetrics:
 
         squares = dict(zip(CELLS, map(field, SQUARES), strict=True))
         sampled = SampledCells(cells, squares, matrix)
-        quantile = two_sided_rate_quantile(self.level, lost_rows(field))
+        quantile = rate_t_quantile(self.level, lost_rows(field))
         if self.designed:
             sampled = replace(sampled, covariance=lambda *of: field(ratio_covariance(*of)))
-            quantile = two_sided_student_quantile(self.level, design_df(field))
+            quantile = t_quantile(self.level, design_df(field))
         tp, fp, fn, tn = map(field, ROWS)
         (quantile,) = yield [if_enough(self.level, quantile, tp + fn, fp + tn)]
         estimates = yield from sampled.estimates(values, others)

@@ -33,8 +33,8 @@ from polars_wroc.stats.distributions import (
     picked,
     student_p_value,
     student_score,
+    t_quantile,
     two_sided_p_value,
-    two_sided_student_quantile,
     upper_quantile,
 )
 
@@ -122,7 +122,7 @@ DISTRIBUTIONS: dict[str, Formula] = {
     "normal": lambda of: two_sided_p_value(of("t")),
     "quantile": lambda of: upper_quantile(of("tail")),
     "t": lambda of: student_p_value(of("t"), of("df")),
-    "t_quantile": lambda of: two_sided_student_quantile(0.95, of("df")),
+    "t_quantile": lambda of: t_quantile(0.95, of("df")),
     "t_score": lambda of: student_score(of("t"), of("df")),
     "chi_squared": lambda of: chi_squared_p_value(of("t").abs(), of("k")),
     "f": lambda of: f_p_value(of("t").abs(), of("k"), of("df")),
