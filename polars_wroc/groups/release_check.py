@@ -1,18 +1,15 @@
-"""Is a new score no worse than the old one, on the same rows, in every segment?"""
+"""Whether a new score is no worse than the old one on the same rows, in every segment."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple, TypeAlias
 
 import polars as pl
 
-from polars_wroc.groups.categories import Grouping, Intersections, read_attributes
+from polars_wroc.groups.categories import Intersections
 from polars_wroc.groups.comparisons import (
     ALIKE,
-    COMPARABLE,
     DIFFERENT,
     FEW_EVENTS,
     NO_VARIANCE,
@@ -22,39 +19,34 @@ from polars_wroc.groups.comparisons import (
     comparison_table,
     few_rows,
 )
-from polars_wroc.inputs import arguments
-from polars_wroc.inputs.columns import (
-    AUDIT_KEYS,
-    Frequency,
-    IntoColumn,
-    IntoWeight,
-    numeric,
-    score_column,
+from polars_wroc.groups.paired_metrics import (
+    SAME,
+    Decisions,
+    SegmentChecks,
+    Thresholds,
+    groupings_of,
+    read_paired,
+    rows_of,
 )
-from polars_wroc.inputs.designs import Design, GivenDesign, read_design
-from polars_wroc.inputs.expressions import as_column, boolean_column, named_columns, typed_column
-from polars_wroc.inputs.frames import at_least, read_paired_rows
-from polars_wroc.inputs.rows import IntoColumns, Rows, polars_frame
+from polars_wroc.inputs import arguments
+from polars_wroc.inputs.columns import AUDIT_KEYS, Frequency, IntoColumn, IntoWeight
+from polars_wroc.inputs.designs import Design, read_design
+from polars_wroc.inputs.rows import IntoColumns, polars_frame
 from polars_wroc.metrics.auc_variance import units_of
-from polars_wroc.metrics.compare import placement_columns, sums_of_pairs
 from polars_wroc.metrics.paired_changes import (
     AUC,
     BOTH,
-    DECISIONS,
     NET_BENEFIT,
     RATES,
     RESULTS,
     SHARES,
     PairedChanges,
-    PairedSums,
     changed_shares,
-    column_of,
 )
 from polars_wroc.metrics.paired_tests import PairedTest
 from polars_wroc.metrics.registry import LOSSES
 from polars_wroc.plans.formulas import Columns, Fields, Formula, Step, in_columns, when
-from polars_wroc.plans.queries import FrameT, is_eager, join_on_keys, like_input
-from polars_wroc.ranking.reduce_placed import reduce_placements
+from polars_wroc.plans.queries import FrameT, is_eager, like_input
 from polars_wroc.stats.difference_tests import (
     Adjust,
     adjusted,
@@ -63,7 +55,6 @@ from polars_wroc.stats.difference_tests import (
     mcnemar_mid_p,
 )
 from polars_wroc.stats.distributions import normal_quantile
-from polars_wroc.stats.variances import DESIGN_DF
 
 _OF_DECISIONS = (*RATES, *SHARES, NET_BENEFIT)
 RELEASE_METRICS = (AUC, *_OF_DECISIONS, *LOSSES)
@@ -72,66 +63,8 @@ _WITH_MARGIN = (AUC, *RATES, *SHARES)
 MARGIN = 0.01
 BETTER, NO_WORSE, WORSE = "better", "no worse", "worse"
 SAME_SCORES, SAME_ORDER, NO_CHANGE = "same scores", "same order", "no decision changed"
-_SAME = "__same_scores"
 # A row may change its mean by any amount.
 _UNBOUNDED = "log_loss"
-_AUC_DF = column_of(AUC, DESIGN_DF)
-# Of rows in the long table, before they are tested.
-_SHARED = (*AUDIT_KEYS, PLACE, _SAME)
-_OF_ROW = ("metric", "n", "n_reference", "n_changed", "margin", "good")
-
-Thresholds: TypeAlias = float | Mapping[str, float]
-Decisions: TypeAlias = Mapping[str, IntoColumn]
-
-
-class _Paired(NamedTuple):
-    """Rows with two scores and perhaps two decisions, and the names of the scores."""
-
-    rows: Rows
-    names: list[str]
-    decided: bool
-
-
-def _read(
-    frame: pl.DataFrame | pl.LazyFrame,
-    label: IntoColumn | None,
-    both: Sequence[IntoColumn],
-    threshold: Thresholds | None,
-    selected: Decisions | None,
-    weight: IntoWeight | None,
-    attributes: IntoColumns | None,
-    pos_label: object,
-    survey: GivenDesign | None = None,
-) -> _Paired:
-    """Read scores and decisions; a row that lacks one of them is missing for all metrics."""
-    lazy = frame.lazy()
-    columns, names = list[pl.Expr](), list[str]()
-    for argument, score in zip(BOTH, both, strict=True):
-        typed = typed_column(argument, as_column(argument, score), lazy)
-        columns.append(numeric(typed).alias(argument))
-        names += named_columns(argument, score, lazy)
-    if threshold is not None and selected is not None:
-        msg = "`threshold` must be None with `selected`, which has the decisions; found both"
-        raise ValueError(msg)
-    thresholds = threshold if isinstance(threshold, Mapping) else dict.fromkeys(BOTH, threshold)
-    for argument, given in (("threshold", thresholds), ("selected", selected)):
-        if given is not None and (not isinstance(given, Mapping) or {*given} != {*BOTH}):
-            arguments.reject_type(argument, "map 'old' and 'new'", given)
-    if selected is not None:
-        for argument in BOTH:
-            column = boolean_column("selected", selected[argument], lazy).column
-            columns.append(column.cast(pl.Int8).alias(f"{argument} decision"))
-    given_rows = label, columns, weight, attributes, pos_label
-    rows, _ = read_paired_rows(frame, *given_rows, survey=survey, called="attributes")
-    decisions = {}
-    for number, (argument, name) in enumerate(zip(BOTH, DECISIONS, strict=True)):
-        if selected is not None:
-            decisions[name] = pl.col(score_column(number + 2)) == 1
-        elif threshold is not None:
-            least = arguments.number("threshold", thresholds[argument])
-            decisions[name] = at_least(pl.col(score_column(number)), pl.lit(least))
-    table = rows.frame.with_columns(**decisions)
-    return _Paired(replace(rows, frame=table), names, bool(decisions))
 
 
 def release_check(
@@ -216,10 +149,10 @@ def release_check(
           data"``.
         - ``reason`` (String): ``"undefined"``; ``"fewer than 30 rows"`` (or another ``min_rows``);
           ``"no variance"`` by a design; ``"same scores"``, and the same decisions, in all rows;
-          ``"same order"`` of all rows, so that AUCs are equal; ``"no decision changed"``, which does
-          not show that none will; ``"few effective events"``, where changed rows are so heavy that
-          limits may be too narrow, or too few decide a log loss, which is then not judged. Else
-          null.
+          ``"same order"`` of all rows, so that AUCs are equal; ``"no decision changed"``, which
+          does not show that none will; ``"few effective events"``, where changed rows are so heavy
+          that limits may be too narrow, or too few decide a log loss, which is then not judged.
+          Else null.
         - ``margin`` (Float64), null without; ``n_changed`` (Int64): rows that contribute otherwise
           with the new score; null of an AUC.
 
@@ -236,17 +169,16 @@ def release_check(
     -----
     "No worse in all rows" needs no adjustment: each verdict is a one-sided test at half of ``1 -
     level``, and all are wrong together at most that often, however many there are [1]_. One that
-    is picked among many has no such guarantee. "Worse in some" and "better in some" rest on adjusted
-    p-values.
+    is picked among many has no such guarantee. "Worse in some" and "better in some" rest on
+    adjusted p-values.
 
     A rate changes by the shares of rows that become an event and that no longer are one: the
     interval combines Wilson's of both with their negative correlation [2]_, and the p-value belongs
     to the level at which it just excludes 0. For ppv and npv, of rows that differ, it combines
     those of both values. The variance of AUCs is DeLong's, of means that of the rows' differences,
-    with Student's t; both have two pseudo-rows that change as much as one row can, one each way, as
-    the few rows that change may be just those that say nothing. By a design rates are treated as
-    means. In simulations of 30 to 3,000 rows and 2% to 30% of changed decisions limits missed a true
-    loss in at most 5.5%, where 2.5% is due; see the report in the benchmarks.
+    with Student's t; both have two pseudo-rows that change as much as one row can, one each way:
+    where few rows change, the variance of the others would say that no row can. By a design rates
+    are treated as means.
 
     References
     ----------
@@ -279,11 +211,12 @@ def release_check(
     level = check_options(level, adjust)
     least = arguments.whole_number("min_rows", min_rows, low=0)
     survey = read_design(design)
-    frame = polars_frame(frame)  # type: ignore[assignment]
     given = label, (old, new), threshold, selected, weight, attributes, pos_label
-    paired = _read(frame, *given, survey)
-    asked = _read_metrics(metrics, margin, net_benefit_at, decided=paired.decided)
-    check = _Check(
+    paired = read_paired(polars_frame(frame), *given, survey)
+    asked: dict[str, float | None] = _read_metrics(
+        metrics, margin, net_benefit_at, decided=paired.decided
+    )
+    check = SegmentChecks(
         paired.rows,
         [*asked],
         PairedTest("delong", units_of(counted=paired.rows.counted), designed=survey.given),
@@ -291,25 +224,13 @@ def release_check(
         _odds(net_benefit_at),
         is_eager(frame),
     )
-    tested = check.table(_groupings(paired.rows, attributes, intersections), asked)
+    tested = check.table(groupings_of(paired.rows, attributes, intersections), asked)
     table = adjusted(tested.with_columns(**_before_verdicts(least)), adjust)
     table = table.with_columns(**_verdicts(level), **_reasons(least))
     named = table.with_columns(pl.lit(paired.names[0]).alias("reference"))
     named = named.rename({"old": "reference_value", "new": "value"})
     more = ("margin", "n_changed")
     return like_input(frame, comparison_table(named, paired.rows, paired.names[1], more))
-
-
-def _groupings(
-    rows: Rows, attributes: IntoColumns | None, intersections: Intersections
-) -> list[Grouping]:
-    """List all rows together, then the divisions by attributes."""
-    if attributes is None:
-        if intersections:
-            msg = f"`intersections` needs two or more `attributes`; found {attributes}"
-            raise ValueError(msg)
-        return [Grouping()]
-    return [Grouping(), *read_attributes(rows, intersections)]
 
 
 def _odds(net_benefit_at: float | None) -> float | None:
@@ -337,15 +258,19 @@ def _read_metrics(
     for argument, names in (("metrics", metrics), ("margin", margins)):
         for name in names:
             if name not in RELEASE_METRICS:
-                known, hint = ", ".join(RELEASE_METRICS), arguments.did_you_mean(name, RELEASE_METRICS)
+                known, hint = (
+                    ", ".join(RELEASE_METRICS),
+                    arguments.did_you_mean(name, RELEASE_METRICS),
+                )
                 msg = f"`{argument}` must name metrics out of {known}; found {name!r}{hint}"
                 raise ValueError(msg)
     if not decided and (undecided := [name for name in metrics if name in _OF_DECISIONS]):
         msg = f"`metrics` must come with a `threshold` or `selected` for {undecided[0]}; found none"
         raise ValueError(msg)
     if (NET_BENEFIT in metrics) != (net_benefit_at is not None):
-        msg = f"`net_benefit_at` must be given for {NET_BENEFIT!r}, and for nothing else"
-        raise ValueError(f"{msg}; found {net_benefit_at}")
+        rule = f"`net_benefit_at` must be given for {NET_BENEFIT!r}, and for nothing else"
+        msg = f"{rule}; found {net_benefit_at}"
+        raise ValueError(msg)
     checked = {
         name: arguments.number("margin", value, low=0, high=float("inf"), open_ends=True)
         for name, value in (dict.fromkeys(_WITH_MARGIN, MARGIN) | dict(margins)).items()
@@ -353,91 +278,9 @@ def _read_metrics(
     return {name: checked.get(name) for name in dict.fromkeys(metrics)}
 
 
-@dataclass(frozen=True)
-class _Check:
-    """How the rows of each segment become rows of metrics."""
-
-    rows: Rows
-    metrics: Sequence[str]
-    of_aucs: PairedTest
-    tests: PairedChanges
-    odds: float | None
-    at_once: bool
-
-    def table(
-        self, groupings: Sequence[Grouping], margins: Mapping[str, float | None]
-    ) -> pl.LazyFrame:
-        """Test each metric in each segment."""
-        sums = self.sums(groupings)
-        kinds: list[tuple[Sequence[str], Step]] = [
-            ((AUC,), partial(self.tests.of_aucs, test=self.of_aucs)),
-            (RATES, self.tests.of_rates),
-            ((*SHARES,), self.tests.of_shares),
-            ((NET_BENEFIT, *LOSSES), self.tests.of_means),
-        ]
-        tables = []
-        for names, step in kinds:
-            rows = [_row(sums, name, margins[name]) for name in names if name in margins]
-            if rows:
-                table = in_columns(pl.concat(rows), [step], at_once=self.at_once)
-                more = ["same_order"] if names == (AUC,) else []
-                tables.append(table.select(*_SHARED, *_OF_ROW, *RESULTS, *more))
-        both = pl.concat(tables, how="diagonal")
-        return both if AUC in margins else both.with_columns(same_order=pl.lit(value=False))
-
-    def sums(self, groupings: Sequence[Grouping]) -> pl.LazyFrame:
-        """Add up the rows of each segment."""
-        of_groupings = []
-        for grouping in groupings:
-            rows = self.rows.regrouped([*grouping.keys])
-            sums = PairedSums(replace(rows, compiled=None), self.metrics, self.odds)
-            table = rows.aggregate(rows.frame, sums.columns())
-            if rows.design is not None:
-                table = join_on_keys(table, sums.variances(rows.design), rows.keys)
-            if AUC in self.metrics:
-                reduce = partial(sums_of_pairs, models=2, test=self.of_aucs, rows=rows)
-                pairs = reduce_placements(rows, placement_columns(2), reduce)
-                pairs = pairs.drop("n", "n_missing").rename({DESIGN_DF: _AUC_DF}, strict=False)
-                table = join_on_keys(table, pairs, rows.keys)
-            of_groupings.append(grouping.named_once(rows.sorted_by_keys(table), ()))
-        same = [pl.col(score_column(0)) == pl.col(score_column(1))]
-        if DECISIONS[0] in self.rows.frame.collect_schema():
-            same.append(pl.col(DECISIONS[0]) == pl.col(DECISIONS[1]))
-        of_all = self.rows.frame.select(pl.all_horizontal(same).all().alias(_SAME))
-        table = pl.concat(of_groupings).with_row_index(PLACE)
-        return table.join(of_all, how="cross").cache()
-
-
-def _row(sums: pl.LazyFrame, metric: str, margin: float | None) -> pl.LazyFrame:
-    """Make the rows of a metric of its sums in each segment."""
-    start, names = column_of(metric, ""), sums.collect_schema().names()
-    others = column_of("", "")
-    better = COMPARABLE[metric].better
-    row: dict[str, pl.Expr] = {
-        "metric": pl.lit(metric),
-        "margin": pl.lit(margin, pl.Float64),
-        "good": pl.lit({"high": 1.0, "low": -1.0, None: 0.0}[better]),
-        "is_rate": pl.lit(metric in RATES),
-    }
-    if metric == AUC:
-        fewest = pl.min_horizontal("n_pos", "n_neg")
-        row |= {"n": fewest, "n_reference": fewest, "n_changed": pl.lit(None, pl.Int64)}
-        of_others = [column_of(name, "") for name in RELEASE_METRICS]
-        of_aucs = [n for n in names if not n.startswith(tuple(of_others)) and n not in _SHARED]
-        row |= {name: pl.col(name) for name in of_aucs if name != DESIGN_DF}
-        if _AUC_DF in names:
-            row[DESIGN_DF] = pl.col(_AUC_DF)
-    else:
-        row |= {n.removeprefix(start): pl.col(n) for n in names if n.startswith(start)}
-        row.setdefault("n_reference", row["n"])
-        if DESIGN_DF in names:
-            row[DESIGN_DF] = pl.col(DESIGN_DF)
-    return sums.select(*_SHARED, **row)
-
-
 def _before_verdicts(least: int) -> Columns:
     """Leave the tests of too few rows out; of equal scores nothing differs."""
-    same = pl.col(_SAME).fill_null(value=False) & pl.col("gap").is_not_null()
+    same = pl.col(SAME).fill_null(value=False) & pl.col("gap").is_not_null()
     numbers = [name for name in RESULTS if name not in (*BOTH, "few")]
     found: Columns = {
         name: pl.when(same).then(1.0 if name == "p_value" else 0.0).otherwise(_finite(name))
@@ -462,7 +305,7 @@ def _verdicts(level: float) -> Columns:
     unsure = pl.col("few") & (pl.col("metric") == _UNBOUNDED)
     significant = is_significant(pl.col("p_adjusted"), level) & ~unsure
     worst = pl.when(good > 0).then(low).otherwise(-high)
-    small = (pl.col(_SAME) | (worst > -margin)) & ~unsure
+    small = (pl.col(SAME) | (worst > -margin)) & ~unsure
     within = (pl.col("alike_low") > -margin) & (pl.col("alike_high") < margin)
     known = pl.col("enough") & pl.col("gap").is_not_null()
     verdict = (
@@ -490,7 +333,7 @@ def _reasons(least: int) -> Columns:
         .then(pl.lit(UNDEFINED))
         .when(~pl.col("enough"))
         .then(pl.lit(few_rows(least)))
-        .when(_SAME)
+        .when(SAME)
         .then(pl.lit(SAME_SCORES))
         .when(pl.col("gap_low").is_null())
         .then(pl.lit(NO_VARIANCE))
@@ -584,7 +427,6 @@ def decision_changes(
     └──────────┴─────┴──────────────────┴──────────────────┴───────┘
     """
     level = arguments.level(level)
-    frame = polars_frame(frame)  # type: ignore[assignment]
     exact = weight is None or isinstance(weight, Frequency)
     tables = []
     for outcome, rate in _OUTCOMES.items():
@@ -592,14 +434,16 @@ def decision_changes(
         if labels[0] is None and outcome != "all":
             continue
         given = (old, new), threshold, selected, weight, attributes, labels[1]
-        rows, _, decided = _read(frame, labels[0], *given)
+        rows, _, decided = read_paired(polars_frame(frame), labels[0], *given)
         if not decided:
             msg = "`threshold` or `selected` must be given, to compare decisions; found neither"
             raise ValueError(msg)
         tests = PairedChanges(level)
-        check = _Check(rows, [rate], PairedTest("delong", "row"), tests, None, is_eager(frame))
-        sums = _row(check.sums(_groupings(rows, attributes, intersections)), rate, None)
-        steps = [tests.of_rates, partial(_changed, level=level, exact=exact)]
+        check = SegmentChecks(
+            rows, [rate], PairedTest("delong", "row"), tests, None, is_eager(frame)
+        )
+        sums = rows_of(check.sums(groupings_of(rows, attributes, intersections)), rate, None)
+        steps: list[Step] = [tests.of_rates, partial(_changed, level=level, exact=exact)]
         table = in_columns(sums, steps, at_once=is_eager(frame))
         table = table.with_columns(outcome=pl.lit(outcome)).rename(_RENAMED)
         tables.append(table.select(PLACE, *AUDIT_KEYS, *CHANGE_COLUMNS))

@@ -217,7 +217,9 @@ class Variance:
 
     def is_zero(self, field: Fields) -> pl.Expr:
         """Whether the values of all rows are 0 but for rounding."""
-        sums = ([field(self.column(name, side)) for name in ("second", "squares")] for side in CLASSES)
+        sums = (
+            [field(self.column(name, side)) for name in ("second", "squares")] for side in CLASSES
+        )
         return all_of(second <= _EQUAL_PLACES * squares for second, squares in sums)
 
     def moments(self, field: Fields, estimate: VarianceEstimate) -> Formula[dict[str, Moments]]:

@@ -108,8 +108,7 @@ class PairedSums:
             benefit = pl.when(_POSITIVE).then(1.0).otherwise(-(self.odds or 0.0))
             return _COMPLETE, old * benefit, new * benefit
         if metric == "accuracy":
-            right = ((pl.col(name) == _POSITIVE).cast(pl.Float64) for name in DECISIONS)
-            return _COMPLETE, *right
+            old, new = ((pl.col(n) == _POSITIVE).cast(pl.Float64) for n in DECISIONS)
         return {"tpr": _POSITIVE, "fpr": ~_POSITIVE}.get(metric, _COMPLETE), old, new
 
     def _loss(self, metric: str, number: int) -> pl.Expr:
@@ -120,7 +119,7 @@ class PairedSums:
         return pl.when(_POSITIVE).then(positive).otherwise(negative)
 
     def _shared(self, metric: str) -> tuple[pl.Expr, pl.Expr, pl.Expr]:
-        """Say which rows have each decision, and which have the class whose share in them counts."""
+        """Say which rows have each decision, and which the class whose share in them counts."""
         old, new = map(pl.col, DECISIONS)
         return (old, new, _POSITIVE) if SHARES[metric] else (~old, ~new, ~_POSITIVE)
 
