@@ -66,12 +66,13 @@ MEANS = {
 }
 
 
-def check(frame: Any, **options: Any) -> pl.DataFrame:
-    """Check lazily and eagerly, with the same result."""
+def check(frame: Any, *, lazily: bool = False, **options: Any) -> pl.DataFrame:
+    """Check a release, and that it is the same ``lazily``."""
     options = {"label": "y", "old": "old", "new": "new"} | options
     table = wroc.release_check(frame, **options)
-    lazily = wroc.release_check(frame.lazy(), **options).collect()
-    assert_frame_equal(table, lazily, rel_tol=1e-9, abs_tol=1e-12)
+    if lazily:
+        planned = wroc.release_check(frame.lazy(), **options).collect()
+        assert_frame_equal(table, planned, rel_tol=1e-9, abs_tol=1e-12)
     return table
 
 
@@ -102,7 +103,7 @@ def releases(seed: int, n: int = 400) -> pl.DataFrame:
 
 @pytest.mark.parametrize(("weight", "expected"), [(None, UNWEIGHTED), ("w", WEIGHTED)])
 def test_numbers_by_hand(weight: str | None, expected: dict[str, tuple[float, ...]]) -> None:
-    table = check(ROWS, weight=weight, **ALL)
+    table = check(ROWS, weight=weight, lazily=True, **ALL)
     for metric, numbers in expected.items():
         found = row(table, metric)
         assert [found[name] for name in NUMBERS] == pytest.approx(numbers, abs=1e-10), metric
@@ -206,7 +207,8 @@ def by_clusters(d: Array, w: Array, c: Array) -> tuple[float, float, float]:
 
 def test_rates_and_losses_by_a_design() -> None:
     rows = releases(3)
-    table = check(rows, threshold=0.5, weight="w", design="c", metrics=["accuracy", "brier_score"])
+    metrics = ["accuracy", "brier_score"]
+    table = check(rows, threshold=0.5, weight="w", design="c", metrics=metrics, lazily=True)
     y, old, new, w, c = (rows[name].to_numpy() for name in ("y", "old", "new", "w", "c"))
     differences = {
         "accuracy": ((new >= 0.5) == y).astype(float) - ((old >= 0.5) == y),
@@ -244,7 +246,7 @@ def test_predictive_values_by_a_design_of_single_rows() -> None:
 
 
 def test_replicate_weights_that_leave_out_clusters() -> None:
-    rows = releases(6, 200)
+    rows = releases(6, 96)
     numbers = range(rows["c"].n_unique())
     left_out = [
         pl.when(pl.col("c") != i).then(pl.col("w") * len(numbers) / (len(numbers) - 1)).otherwise(0)
@@ -378,7 +380,7 @@ def test_what_is_undefined_is_too_little_data() -> None:
     undefined = table.filter(reason="undefined")
     assert undefined["metric"].to_list() == ["auc", "fpr", "ppv"]
     assert undefined["gap"].null_count() == 3
-    one = check(rows.head(1), **ALL | {"threshold": 0.5})
+    one = check(rows.head(1), lazily=True, **ALL | {"threshold": 0.5})
     assert row(one, "brier_score")["reason"] == "no variance"
 
 
@@ -411,7 +413,7 @@ def test_recorded_decisions() -> None:
     rows = releases(12)
     decided = rows.with_columns(by_old=pl.col("old") >= 0.5, by_new=pl.col("new") >= 0.4)
     selected = {"old": "by_old", "new": pl.col("by_new")}
-    recorded = check(decided, selected=selected, attributes="g")
+    recorded = check(decided, selected=selected, attributes="g", lazily=True)
     at = check(rows, threshold={"old": 0.5, "new": 0.4}, attributes="g")
     assert_frame_equal(recorded, at)
     unknown = decided.with_columns(by_new=pl.when(pl.int_range(400) > 0).then("by_new"))
@@ -457,7 +459,7 @@ def test_segments_are_those_of_their_rows() -> None:
             "`threshold` must be None with `selected`",
         ),
         ({"metrics": ["tpr"]}, "`metrics` must come with a `threshold` or `selected` for tpr"),
-        ({"metrics": ["accurracy"]}, "`metrics` must name metrics out of .*did you mean 'accuracy'"),
+        ({"metrics": ["accurracy"]}, "`metrics` must name metrics out of .*mean 'accuracy'"),
         ({"margin": {"aucc": 0.1}}, "`margin` must name metrics out of"),
         ({"margin": 0}, "`margin` must be 0 or more|`margin` must lie strictly"),
         ({"metrics": ["net_benefit"], "threshold": 0.5}, "`net_benefit_at` must be given for"),
