@@ -59,7 +59,7 @@ from polars_wroc.stats.distributions import normal_quantile
 _OF_DECISIONS = (*RATES, *SHARES, NET_BENEFIT)
 RELEASE_METRICS = (AUC, *_OF_DECISIONS, *LOSSES)
 # Metrics whose unit is known, and so what is a small change.
-_WITH_MARGIN = (AUC, *RATES, *SHARES)
+WITH_MARGIN = (AUC, *RATES, *SHARES)
 MARGIN = 0.01
 BETTER, NO_WORSE, WORSE = "better", "no worse", "worse"
 SAME_SCORES, SAME_ORDER, NO_CHANGE = "same scores", "same order", "no decision changed"
@@ -248,7 +248,7 @@ def _read_metrics(
     decided: bool,
 ) -> dict[str, float | None]:
     """Return the metrics, each with its margin if it has one."""
-    margins = margin if isinstance(margin, Mapping) else dict.fromkeys(_WITH_MARGIN, margin)
+    margins = margin if isinstance(margin, Mapping) else dict.fromkeys(WITH_MARGIN, margin)
     if metrics is None:
         of_decisions = (*RATES, *SHARES) if decided else ()
         more = [NET_BENEFIT] if net_benefit_at is not None else []
@@ -273,7 +273,7 @@ def _read_metrics(
         raise ValueError(msg)
     checked = {
         name: arguments.number("margin", value, low=0, high=float("inf"), open_ends=True)
-        for name, value in (dict.fromkeys(_WITH_MARGIN, MARGIN) | dict(margins)).items()
+        for name, value in (dict.fromkeys(WITH_MARGIN, MARGIN) | dict(margins)).items()
     }
     return {name: checked.get(name) for name in dict.fromkeys(metrics)}
 
