@@ -216,7 +216,7 @@ def release_shown(
     )
     keys = [*AUDIT_KEYS, "metric"]
     heading = "the new score against the old one"
-    shown = [Shown(heading, table.with_columns(texts), short, keys, 8, sentence_of(table))]
+    shown = [Shown(heading, table.with_columns(texts), short, keys, 5, sentence_of(table))]
     if changes is None:
         return shown
     limits = limits_in_text(changes, "net_low", "net_high").alias("interval")
@@ -225,16 +225,16 @@ def release_shown(
         "outcome",
         "n",
         pl.col("n_newly_selected").alias("newly selected"),
-        pl.col("newly_selected").alias("share selected"),
         pl.col("n_newly_rejected").alias("newly rejected"),
-        pl.col("newly_rejected").alias("share rejected"),
         "net",
         # Those of independent rows.
         *([] if designed else [limits, "p_value"]),
+        pl.col("newly_selected").alias("share selected"),
+        pl.col("newly_rejected").alias("share rejected"),
     )
     keys = [*AUDIT_KEYS, "outcome"]
     heading = "rows whose decision changes"
-    return [*shown, Shown(heading, changes.with_columns(texts), short, keys, 8, asked=False)]
+    return [*shown, Shown(heading, changes.with_columns(texts), short, keys, 4, asked=False)]
 
 
 def show_release(table: pl.DataFrame, shown: Sequence[Shown], options: argparse.Namespace) -> None:
