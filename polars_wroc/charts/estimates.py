@@ -213,7 +213,7 @@ def _of_releases(
     band = _band(rows[VALUE], "gap", margin, one_sided=False) if margin and show == "gap" else None
     drawn, keys = _named(rows if show == "value" else rows.drop(OLD), _keys(rows, metrics))
     what = metric.heading if show == "value" else f"Change of {metric.label}"
-    mark = "Upright mark: the old score; lines: that and the limits of the change" if show == "value" else None
+    mark = "Upright mark: the old score; lines: that and the limits of the change"
     return Estimates(
         drawn,
         keys,
@@ -223,7 +223,7 @@ def _of_releases(
         number=".3f" if show == "value" else POINTS,
         none=None if show == "value" else 0.0,
         band=band,
-        note=sentences(band and band.note, mark, _counted(metrics)),
+        note=sentences(band and band.note, mark * (show == "value") or None, _counted(metrics)),
         marked=WORSE,
     )
 

@@ -100,25 +100,33 @@ def _check_keys(keys: Sequence[pl.DataFrame], options: argparse.Namespace) -> No
     """Check that each row of a file has one of the other."""
     named = " and ".join(options.key)
     rule = f"--key {named} must match each row of one file with one row of the other; found"
-    for rows, others, file, other in zip(
-        keys, keys[::-1], options.files, options.files[::-1], strict=True
-    ):
-        for found, what in (
-            (rows.filter(pl.any_horizontal(pl.all().is_null())), f"missing in {file}"),
+    pairs = [*zip(keys, options.files, keys[::-1], options.files[::-1], strict=True)]
+    problems = [
+        *(
+            (rows.filter(pl.any_horizontal(pl.all().is_null())), f"missing in {file}")
+            for rows, file, _, _ in pairs
+        ),
+        *(
             (
                 rows.filter(pl.struct(pl.all()).is_duplicated()).unique(maintain_order=True),
                 f"several times in {file}",
-            ),
+            )
+            for rows, file, _, _ in pairs
+        ),
+        *(
             (
                 rows.join(others, on=options.key, how="anti", maintain_order="left"),
                 f"in {file}, but not in {other}",
-            ),
-        ):
-            if found.height:
-                value = ", ".join(cell_text(cell) or "null" for cell in found.row(0))
-                more = f" (and {found.height - 1:,} more)" if found.height > 1 else ""
-                msg = f"{rule} {value}{more} {what}"
-                raise ValueError(msg)
+            )
+            for rows, file, others, other in pairs
+        ),
+    ]
+    for found, what in problems:
+        if found.height:
+            value = ", ".join(cell_text(cell) or "null" for cell in found.row(0))
+            more = f" (and {found.height - 1:,} more)" if found.height > 1 else ""
+            msg = f"{rule} {value}{more} {what}"
+            raise ValueError(msg)
 
 
 def _of_both(options: argparse.Namespace, name: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Release checks: worked numbers, other libraries, plain Python, and what must hold for any rows."""
+"""Release checks: worked numbers, other libraries, and what must hold for any rows."""
 
 from __future__ import annotations
 
