@@ -22,7 +22,7 @@ import numpy as np
 import polars as pl
 from designs import Floats
 from interval_coverage import two_or_more
-from tables import Measure, Section, Table, share
+from tables import Measure, Section, Table, mean, share
 
 import polars_wroc as wroc
 
@@ -187,14 +187,14 @@ def of_rates(random: np.random.Generator, replicates: int) -> Section:
 def of_aucs(random: np.random.Generator, replicates: int) -> Section:
     """AUCs of correlated scores, and of scores that few rows change."""
     body = []
-    kinds = (0.0, 0.5, 0.9, 0.95, "rare")
+    kinds: tuple[float | str, ...] = (0.0, 0.5, 0.9, 0.95, "rare")
     for n, kind, weights in product((80, 400, 2400), kinds, ("unit", "lognormal")):
         none, lost = (
             with_test(check(draw, random, replicates, n, weights, metrics=["auc"], margin=0.02))
             for draw in (partial(scores, kind=kind, loss=loss) for loss in (0.0, 0.02))
         )
         # What changes if a tenth of the rows does is simulated.
-        truth = 0.02 if kind != "rare" else -float(lost["gap"].mean() or 0)
+        truth = 0.02 if kind != "rare" else -mean(lost["gap"].to_numpy()).value
         lost = lost if kind != "rare" else _at_margin(lost, truth)
         cells = (f"{n // 4:,}/{n - n // 4:,}", f"{kind}", weights)
         body.append((*cells, *measured(none, lost, truth)))
@@ -224,7 +224,7 @@ def of_losses(random: np.random.Generator, replicates: int) -> Section:
         for name in names:
             # Log losses that few rows decide are not judged.
             found = table.filter(pl.col("reason").is_null(), metric=name)
-            truth = float(exact.filter(metric=name)["gap"].mean() or 0)
+            truth = mean(exact.filter(metric=name)["gap"].to_numpy()).value
             above, below = (share(found["gap_low"] > truth), share(found["gap_high"] < truth))
             judged = found.height / replicates
             cells = (f"{n:,}", kind, weights, name, f"{judged:.2f}")

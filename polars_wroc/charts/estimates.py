@@ -209,7 +209,8 @@ def _of_releases(
         **{ROWS: "n", P_ADJUSTED: "p_adjusted", VERDICT: "verdict"},
         **{REMARK: pl.col("verdict"), OLD: start},
     )
-    margin = rows["margin"].max() if margin is None else margin
+    if margin is None:
+        margin = next(iter(rows["margin"].drop_nulls()), None)
     band = _band(rows[VALUE], "gap", margin, one_sided=False) if margin and show == "gap" else None
     drawn, keys = _named(rows if show == "value" else rows.drop(OLD), _keys(rows, metrics))
     what = metric.heading if show == "value" else f"Change of {metric.label}"

@@ -310,7 +310,7 @@ _TEXTS = {
     "old": "S: column of the old score; higher means more positive",
     "new": "S: column of the new score, with --key in the second file",
     "key": "K: there are two files: that of the old score and of all else, and that of the new "
-    "score; rows are matched by this column, in which each has a value of its own; repeatable",
+    "score; rows are matched by this column, in which each has a value of its own",
     "thresholds_of_both": "T: scores of at least T are selected; or old=T and new=T",
     "selected_of_both": "D: column of recorded decisions, as old=D and new=D: a Boolean one, or "
     "such as old=decision=hired, the value of those who are selected",
@@ -390,7 +390,6 @@ def _known() -> dict[str, dict[str, Any]]:
         "unknown": repeated,
         "within": {"action": "append"},
         "fail_if": repeated,
-        "key": repeated,
         "thresholds_of_both": {"flag": "--threshold", "dest": "threshold", **repeated},
         "selected_of_both": {"flag": "--selected", "dest": "selected", **repeated},
         "metrics_of_release": {

@@ -124,8 +124,8 @@ def test_decisions_of_two_files(capsys: pytest.CaptureFixture[str], saved: pl.Da
             lambda new: new.with_columns(pl.format("row {}", "id").alias("id")),
             "found 'id' of Int64 and String",
         ),
-        (lambda new: new.drop("id"), "--key must be a column of new.csv"),
-        (lambda new: new.drop("s"), "--new must be a column of new.csv"),
+        (lambda new: new.drop("id"), "--key must"),
+        (lambda new: new.drop("s"), "--new must"),
     ],
 )
 def test_keys_must_match(capsys: pytest.CaptureFixture[str], change: Any, message: str) -> None:
@@ -140,9 +140,9 @@ def test_keys_must_match(capsys: pytest.CaptureFixture[str], change: Any, messag
     ("arguments", "message"),
     [
         ([*CALL, "--key", "id"], "--key needs two files"),
-        ([*CALL, "--threshold", "old=0.5"], "--threshold must be given as old=... and as new=..."),
+        ([*CALL, "--threshold", "old=0.5"], "--threshold must map 'old' and 'new'"),
         ([*CALL, "--threshold", "high"], "--threshold must be a number"),
-        ([*CALL, "--selected", "y"], "--selected must be given as old=... and as new=..."),
+        ([*CALL, "--selected", "y"], "--selected must map 'old' and 'new'"),
         ([*CALL, "--selected", "old=g", "--selected", "new=g"], "--selected must name a Boolean"),
         ([*CALL, "--margin", "much"], "--margin must be a number"),
         ([*CALL, "--margin", "tprr=0.1"], "--margin must name metrics out of"),
@@ -179,7 +179,7 @@ def test_what_is_not_shown_does_not_pass(capsys: pytest.CaptureFixture[str]) -> 
 
 def test_equal_scores_are_said(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = printed(capsys, *CALL[:-1], "s1", *DECIDED)
-    assert out.startswith("s1 is the same score as s1 in all rows")
+    assert out.startswith("s1 has the same scores and decisions as s1 in all rows")
 
 
 @pytest.mark.parametrize("name", ["check.html", "check.md", "check.xlsx", "check.csv", "auc.svg"])

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import polars.selectors as cs
 import pytest
 import statsmodels.api as sm
 from hypothesis import given
@@ -69,7 +70,7 @@ MEANS = {
 def check(frame: Any, *, lazily: bool = False, **options: Any) -> pl.DataFrame:
     """Check a release, and that it is the same ``lazily``."""
     options = {"label": "y", "old": "old", "new": "new"} | options
-    table = wroc.release_check(frame, **options)
+    table: pl.DataFrame = wroc.release_check(frame, **options)
     if lazily:
         planned = wroc.release_check(frame.lazy(), **options).collect()
         assert_frame_equal(table, planned, rel_tol=1e-9, abs_tol=1e-12)
@@ -264,7 +265,7 @@ def test_replicate_weights_that_leave_out_clusters() -> None:
 def test_frequencies_are_repeated_rows() -> None:
     rows = releases(7, 120)
     counted = check(rows, weight=wroc.frequency("k"), **ALL)
-    repeated = check(rows.select(pl.all().repeat_by("k")).explode(pl.all()), **ALL)
+    repeated = check(rows.select(pl.all().repeat_by("k")).explode(cs.all()), **ALL)
     assert_frame_equal(counted, repeated, rel_tol=1e-8, abs_tol=1e-12)
 
 
