@@ -147,9 +147,9 @@ def sentence_of(table: pl.DataFrame) -> str:
         )
     if unclear.is_empty():
         return f"{new} is no worse than {old} in all {all_of}, within the margins{also}."
-    places = first_few([_place(row) for row in unclear.iter_rows(named=True)], "; ")
+    lacking = first_few([_place(row) for row in unclear.iter_rows(named=True)], "; ")
     number = f"{sided.height - unclear.height:,} of {all_of}"
-    return f"{new} is no worse than {old} in {number}{also}; too little data for {places}."
+    return f"{new} is no worse than {old} in {number}{also}; too little data for {lacking}."
 
 
 def _place(row: dict[str, Any]) -> str:
