@@ -42,6 +42,8 @@ from .groups.equalized_thresholds import equalized_thresholds as equalized_thres
 from .groups.fairness import fairness as fairness
 from .groups.group_gaps import group_gaps as group_gaps
 from .groups.impact_ratios import impact_ratios as impact_ratios
+from .groups.release_check import decision_changes as decision_changes
+from .groups.release_check import release_check as release_check
 from .groups.standardized_mean_difference import (
     standardized_mean_difference as standardized_mean_difference,
 )

@@ -122,8 +122,8 @@ def refuse_same_rows(before: Audited, after: Audited) -> None:
     if alike.all() and segments > 1 and isinstance(rows, int) and rows >= _FEW_ROWS:
         msg = (
             "`before` and `after` must be audits of different rows; found the same numbers of rows "
-            f"and of positives, and the same weights, in all {segments} segments. `compare` tests "
-            "two scores on the same rows; set `different_rows` if these rows do differ"
+            f"and of positives, and the same weights, in all {segments} segments. `release_check` "
+            "tests a new score on the same rows; set `different_rows` if these rows do differ"
         )
         raise ValueError(msg)
 
@@ -260,7 +260,7 @@ def audit_changes(
     Notes
     -----
     The rows of both audits must be independent. For two scores on the same rows, such as two
-    releases on one validation set, use `compare`: its paired test is far more powerful.
+    releases on one validation set, use `release_check`: its paired tests are far more powerful.
 
     The limits of a change combine those of both estimates (MOVER [1]_), and the p-value is that of
     a normal law with the standard error of the limit towards 0: it is below 1 - level exactly

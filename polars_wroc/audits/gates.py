@@ -13,16 +13,21 @@ import polars as pl
 from polars_wroc.audits.audit_changes import CHANGE_NUMBERS, CHANGED_METRICS
 from polars_wroc.audits.tables import JudgedGate, name_of, segment_in_words
 from polars_wroc.groups.comparisons import (
+    ALIKE,
+    COMPARABLE,
     COMPARISON_SCHEMA,
+    DIFFERENT,
     FAIRNESS,
     FEW,
     IMPACT_RATIO,
     METRICS,
     SMALL_SHARE,
     THE_REFERENCE,
+    TOO_LITTLE,
     UNKNOWN_REASON,
     UNLABELED,
 )
+from polars_wroc.groups.release_check import BETTER, NO_WORSE, RELEASE_METRICS, WORSE
 from polars_wroc.inputs.arguments import did_you_mean
 from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL
 from polars_wroc.metrics.compare import COMPARISON_COLUMNS
@@ -37,11 +42,14 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
 }
 _NUMBER = r"\s*(>=|<=|>|<)\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*"
 _GATE = re.compile(rf"\s*(\w+)\.(?:(value|gap|ratio)\.)?(\w+){_NUMBER}")
-_VERDICT = re.compile(r"\s*(\w+)\.verdict\s*=\s*(.*?)\s*")
+_VERDICT = re.compile(r"\s*(\w+)\.verdict\s*(!?=)\s*(.*?)\s*")
 _OLD = re.compile(rf"\s*(\w+){_NUMBER}")
-_WORDS = ("different", "alike", "too little data")
+# Of releases: all metrics; and what is no worse, if it has a side that is worse.
+_ANY = "any"
+_NO_WORSE = (NO_WORSE, BETTER)
 # Compared without its sign.
 _UNSIGNED = "gap"
+_WITHOUT_SIDE = [name for name, metric in COMPARABLE.items() if metric.better is None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,8 +60,8 @@ class Judged:
     example: str
     metrics: Collection[str]
     columns: Collection[str]
-    # Whether there are verdicts, and whether each number is of a value or of a gap.
-    verdicts: bool = False
+    # The verdicts, if there are any, and whether each number is of a value or of a gap.
+    verdicts: Collection[str] = ()
     measured: bool = False
     # Why a metric is not among those that are known.
     why_not: Mapping[str, str] | None = None
@@ -72,7 +80,14 @@ OF_COMPARISONS = Judged(
         for name, dtype in COMPARISON_SCHEMA.items()
         if dtype.is_numeric() and name != "reference_value"
     ],
-    verdicts=True,
+    verdicts=(DIFFERENT, ALIKE, TOO_LITTLE),
+)
+OF_RELEASE = replace(
+    OF_COMPARISONS,
+    what="the release",
+    example="auc.gap_high<0",
+    metrics=[*RELEASE_METRICS, _ANY],
+    verdicts=(BETTER, NO_WORSE, WORSE, DIFFERENT, ALIKE, TOO_LITTLE),
 )
 OF_IMPACT = replace(
     OF_COMPARISONS, what="the table", example="impact_ratio.ratio<0.8", metrics=[IMPACT_RATIO]
@@ -149,6 +164,7 @@ class Gate:
             not found.is_empty(),
             [
                 f"{_shown(row[self.column])} in {_place(row, several=several)}"
+                f"{', ' + row['metric'] if self.metric == _ANY else ''}"
                 for row in found.iter_rows(named=True)
             ],
             [_place(row, several=several) for row in others.iter_rows(named=True)],
@@ -156,7 +172,9 @@ class Gate:
 
     def _rows(self, table: pl.DataFrame) -> pl.DataFrame:
         """Select the rows that the condition is about."""
-        rows = table.filter(metric=self.metric)
+        rows = table if self.metric == _ANY else table.filter(metric=self.metric)
+        if self.metric == _ANY and self.limit == NO_WORSE:
+            rows = rows.filter(~pl.col("metric").is_in(_WITHOUT_SIDE))
         if self.of.measured:
             own = "ratio" if self.metric == IMPACT_RATIO else "value"
             rows = rows.filter(measure=self.measure or own)
@@ -188,7 +206,8 @@ class Gate:
 
     def _is_met(self, value: Any) -> bool:
         if isinstance(self.limit, str):
-            return bool(value == self.limit)
+            words = _NO_WORSE if self.limit == NO_WORSE else (self.limit,)
+            return value not in words if self.sign == "!=" else bool(value == self.limit)
         size = abs(value) if self.column == _UNSIGNED else value
         return _COMPARE[self.sign](size, self.limit)
 
@@ -216,11 +235,11 @@ def read_gate(text: str, of: Judged) -> Gate:
     before, colon, rest = text.rpartition(":")
     place = before.strip() if colon else None
     if of.verdicts and (word := _VERDICT.fullmatch(rest)):
-        if word[2] not in _WORDS:
-            hint = did_you_mean(word[2], _WORDS)
-            msg = f"`--fail-if` must name a verdict of {_WORDS}; found {word[2]!r}{hint}"
+        if word[3] not in of.verdicts:
+            hint = did_you_mean(word[3], of.verdicts)
+            msg = f"`--fail-if` must name a verdict of {of.verdicts}; found {word[3]!r}{hint}"
             raise ValueError(msg)
-        gate = Gate(of, place, word[1], "", "verdict", "=", word[2])
+        gate = Gate(of, place, word[1], "", "verdict", word[2], word[3])
     elif parts := _GATE.fullmatch(rest):
         gate = Gate(of, place, parts[1], parts[2] or "", parts[3], parts[4], float(parts[5]))
     else:

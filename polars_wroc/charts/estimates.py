@@ -21,12 +21,14 @@ from polars_wroc.charts.options import (
 )
 from polars_wroc.groups.comparisons import (
     ALIKE,
+    COMPARABLE,
     DIFFERENT,
     IMPACT,
     METRICS,
     TOO_LITTLE,
     FairnessMetric,
 )
+from polars_wroc.groups.release_check import WORSE
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import FOUR_FIFTHS, MARGIN, did_you_mean
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL, UNKNOWN_CATEGORY
@@ -38,13 +40,18 @@ from polars_wroc.stats.proportions import TOLERANCE
 # Columns of the drawn rows. Gaps are in points, whatever they are of.
 VALUE, LOW, HIGH, LINE_VALUE = "__value", "__low", "__high", "__line_value"
 P_ADJUSTED, VERDICT, REMARK, ROWS = "__p_adjusted", "__verdict", "__remark", "__n"
-BEFORE, AFTER = "__before", "__after"
+BEFORE, AFTER, OLD = "__before", "__after", "__old"
 NUMBERS = (VALUE, LOW, HIGH)
-_DRAWN = (ROWS, *NUMBERS, LINE_VALUE, P_ADJUSTED, VERDICT, REMARK, BEFORE, AFTER)
+_DRAWN = (ROWS, *NUMBERS, LINE_VALUE, P_ADJUSTED, VERDICT, REMARK, BEFORE, AFTER, OLD)
 SIGNIFICANT, _NOT_SIGNIFICANT, _UNTESTED = "significant", "not significant", "not tested"
 _PAIR = ("model_a", "model_b")
-_MAKERS = "`group_gaps`, `impact_ratios`, `fairness`, `audit`, `compare` or `audit_changes`"
+_MAKERS = (
+    "`group_gaps`, `impact_ratios`, `fairness`, `audit`, `compare`, `audit_changes` or "
+    "`release_check`"
+)
 _COMPARED = ("metric", "value", "reference_value", "gap", "ratio", "verdict", "reason")
+# A column that only releases have, and their differences.
+_OF_RELEASES, _GAPS = "n_changed", ("gap", "gap_low", "gap_high")
 # Most changes that can be read.
 _MOST = 40
 
@@ -111,7 +118,8 @@ def read_estimates(
 
 def _chosen(table: pl.DataFrame, metric: str | Sequence[str]) -> list[Metric]:
     """Look up the metrics, in the order of the caller."""
-    held = [name for name in METRICS if name in set(table["metric"])]
+    known = METRICS | COMPARABLE
+    held = [name for name in known if name in set(table["metric"])]
     names = [metric] if isinstance(metric, str) else list(metric)
     for name in names:
         if name not in held:
@@ -119,7 +127,7 @@ def _chosen(table: pl.DataFrame, metric: str | Sequence[str]) -> list[Metric]:
             arguments.reject("metric", f"be one of the table, {held}", f"{name!r}{hint}")
     if not names:
         arguments.reject("metric", "name at least one metric", "none")
-    return [METRICS[name] for name in names]
+    return [known[name] for name in names]
 
 
 def _shows(metric: Metric) -> list[Show]:
@@ -139,6 +147,8 @@ def _of_comparisons(
     table: pl.DataFrame, metrics: list[Metric], show: Show, margin: float | None
 ) -> Estimates:
     """Read rows of comparisons: segments, or the two groups that differ most."""
+    if _OF_RELEASES in table.columns:
+        return _of_releases(table, metrics, show, margin)
     for metric in metrics:
         if show not in _shows(metric):
             arguments.reject("show", f"be one of {_shows(metric)} for {metric.column}", repr(show))
@@ -177,6 +187,43 @@ def _of_comparisons(
         band=band,
         note=sentences(band and band.note, line, None if of_pairs else _counted(metrics)),
         facet="attribute" if len(keys) > 1 and "metric" in keys and "attribute" in keys else None,
+    )
+
+
+def _of_releases(
+    table: pl.DataFrame, metrics: list[Metric], show: Show, margin: float | None
+) -> Estimates:
+    """Read the metrics of two scores: the new one's against a mark at the old one's, or the gap."""
+    (metric,) = metrics[:1]
+    if show == "ratio" or len(metrics) > 1:
+        found = f"{show!r} of {[each.column for each in metrics]}"
+        msg = f"`show` must be 'value' or 'gap' of one metric of `release_check`; found {found}"
+        raise ValueError(msg)
+    rows = table.filter(metric=metric.column)
+    start, unit = (pl.col("reference_value"), 1) if show == "value" else (pl.lit(0.0), 100)
+    ends = {name: start + pl.col(column) for name, column in zip(NUMBERS, _GAPS, strict=True)}
+    rows = rows.with_columns(
+        **{name: value * unit for name, value in ends.items()},
+        **{ROWS: "n", P_ADJUSTED: "p_adjusted", VERDICT: "verdict"},
+        **{REMARK: pl.col("verdict"), OLD: start},
+    )
+    if margin is None:
+        margin = next(iter(rows["margin"].drop_nulls()), None)
+    band = _band(rows[VALUE], "gap", margin, one_sided=False) if margin and show == "gap" else None
+    drawn, keys = _named(rows if show == "value" else rows.drop(OLD), _keys(rows, metrics))
+    what = metric.heading if show == "value" else f"Change of {metric.label}"
+    mark = "Upright mark: the old score; lines: that and the limits of the change"
+    return Estimates(
+        drawn,
+        keys,
+        f"{what} of the new score" if show == "value" else what,
+        f"{what} of each segment with the new score, and its limits",
+        what=metric.label if show == "value" else "change",
+        number=".3f" if show == "value" else POINTS,
+        none=None if show == "value" else 0.0,
+        band=band,
+        note=sentences(band and band.note, mark * (show == "value") or None, _counted(metrics)),
+        marked=WORSE,
     )
 
 

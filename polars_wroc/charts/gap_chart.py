@@ -18,6 +18,7 @@ from polars_wroc.charts.estimates import (
     LINE_VALUE,
     LOW,
     NUMBERS,
+    OLD,
     P_ADJUSTED,
     REMARK,
     ROWS,
@@ -49,6 +50,7 @@ from polars_wroc.charts.interval_layers import (
 from polars_wroc.charts.options import (
     BAND_COLOR,
     GREY,
+    INK,
     ChartOptions,
     Ranked,
     Show,
@@ -75,14 +77,15 @@ def gap_chart(
     ----------
     table
         The table of `group_gaps`, `impact_ratios`, `fairness` or `audit`; that of `compare`, whose
-        gaps are differences between two scores; or that of `audit_changes`, whose changes are
-        drawn. A LazyFrame is collected.
+        gaps are differences between two scores; that of `audit_changes`, whose changes are drawn;
+        or that of `release_check`, with a row for all rows too. A LazyFrame is collected.
     metric
         Metric of the table, or several of one kind, such as two of `fairness`.
     show
         ``"gap"`` to the reference, in points of 100: 0.05 is 5. ``"value"``: the metric itself,
         with a dashed line at that of all rows if the table has it. ``"ratio"`` to the reference.
-        Of `audit_changes` it is what changed.
+        Of `audit_changes` it is what changed. Of `release_check` ``"value"`` is that of the new
+        score, with the limits of its change, and an upright mark is at that of the old score.
     margin
         Width of a band around no difference. Estimates whose limits are within it are "alike",
         those whose limits are outside it are "different". For impact ratios None takes 0.2: ratios
@@ -241,13 +244,24 @@ def _panel(rows: pl.DataFrame, drawn: Drawing, heading: str | None) -> Any:
     if VERDICT in drawn.columns:
         marks = marks_by_verdict(interval, point, VERDICT, read.marked)
         texts.append(remark_column(base, REMARK, rows_of(rows, color), shown))
+    if OLD in drawn.columns:
+        # Long enough to be seen around the point of the new score.
+        old = base.mark_tick(size=18, thickness=3, color=INK, aria=False)
+        marks.insert(0, old.encode(alt.X(f"{OLD}:Q"), **rows_of(rows, color)))
     layers = [*_references(base, drawn), *marks, *arrows(base, rows, color, shown), *texts]
     return as_panel(layers, rows, color, shown, heading)
 
 
 def _tooltips(drawn: Drawing) -> list[Any]:
     read, held = drawn.read, set(drawn.columns)
-    titles = {VALUE: read.what, LOW: "low", HIGH: "high", BEFORE: "before", AFTER: "after"}
+    titles = {
+        VALUE: read.what,
+        LOW: "low",
+        HIGH: "high",
+        BEFORE: "before",
+        AFTER: "after",
+        OLD: "old",
+    }
     return [
         *groups_in(drawn.color, drawn.segment),
         *numbers(read.number, {name: title for name, title in titles.items() if name in held}),
@@ -287,7 +301,7 @@ def _domain(read: Estimates) -> list[float]:
         most = high if high is not None else read.none or 0.0
         more = 0.15 * (most - low)
         ends += [low - (more if low else 0), most + more]
-    columns = [name for name in (VALUE, LINE_VALUE) if name in rows.columns]
+    columns = [name for name in (VALUE, LINE_VALUE, OLD) if name in rows.columns]
     return domain_of(rows, columns, [end for end in ends if isinstance(end, float)])
 
 

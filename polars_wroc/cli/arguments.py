@@ -101,10 +101,10 @@ def columns_of(options: argparse.Namespace, frame: pl.LazyFrame) -> dict[str, An
         "score": scores_of(options) if options.score else None,
         "weight": options.weight,
         "by": groups_of(options, frame),
-        "pos_label": _pos_label(frame, options.label, options.pos_label),
+        "pos_label": pos_label_of(frame, options.label, options.pos_label),
     }
     if getattr(options, "selected", None) is not None:
-        columns["selected"] = _selected(frame, options.selected)
+        columns["selected"] = selected_of(frame, options.selected)
     return columns
 
 
@@ -126,7 +126,7 @@ def decisions_of(options: argparse.Namespace, frame: pl.LazyFrame) -> dict[str, 
     """Name the columns of decisions, or of scores that a threshold decides on."""
     return {
         "score": scores_of(options) if options.score else None,
-        "selected": None if options.selected is None else _selected(frame, options.selected),
+        "selected": None if options.selected is None else selected_of(frame, options.selected),
         "weight": options.weight,
         "attributes": groups_of(options, frame),
     }
@@ -206,7 +206,7 @@ def group_types(options: argparse.Namespace, frame: pl.LazyFrame) -> dict[str, p
     return types
 
 
-def _selected(frame: pl.LazyFrame, text: str) -> str | pl.Expr:
+def selected_of(frame: pl.LazyFrame, text: str) -> str | pl.Expr:
     """Read --selected: a Boolean column, or a column and the value of those who are selected."""
     schema = frame.collect_schema()
     name, _, value = text.partition("=")
@@ -229,7 +229,7 @@ def _selected(frame: pl.LazyFrame, text: str) -> str | pl.Expr:
     return (cs.by_name(name).as_expr() == columns.literal(held)).alias(text)
 
 
-def _pos_label(frame: pl.LazyFrame, label: str | None, text: str | None) -> object:
+def pos_label_of(frame: pl.LazyFrame, label: str | None, text: str | None) -> object:
     """Read the text of --pos-label as a value of the label's type."""
     if label is None:
         if text is not None:

@@ -19,6 +19,7 @@ from polars_wroc.audits.gates import (
     OF_CHANGES,
     OF_IMPACT,
     OF_PAIRS,
+    OF_RELEASE,
     Gate,
     Judged,
     judged,
@@ -31,7 +32,7 @@ from polars_wroc.audits.remarks import of_median, of_missing, seemingly_unknown,
 from polars_wroc.audits.result import Audit
 from polars_wroc.audits.tables import audited_files
 from polars_wroc.audits.words import REFERENCES
-from polars_wroc.cli import arguments, process, results, sources
+from polars_wroc.cli import arguments, process, release, results, sources
 from polars_wroc.cli.arguments import groups_of
 from polars_wroc.cli.options import CURVES
 from polars_wroc.cli.process import refuse, screen_of
@@ -39,6 +40,7 @@ from polars_wroc.cli.sources import Source
 from polars_wroc.files import outputs
 from polars_wroc.groups.comparisons import IMPACT_RATIO
 from polars_wroc.groups.impact_ratios import decided, impact_ratios
+from polars_wroc.groups.release_check import decision_changes, release_check
 from polars_wroc.inputs.columns import AUDIT_KEYS, UNKNOWN_CATEGORY, check_positives
 from polars_wroc.namespaces import Counts
 from polars_wroc.plans.config import MOST_ROWS, Config, at_once, budget_is_set
@@ -333,6 +335,25 @@ def run_compare(options: argparse.Namespace) -> None:
     shown = partial(results.pairs_shown, table, options.level)
     show = partial(results.show_table, "gap_chart", table, options, shown, level=options.level)
     results.present(judged(gates, judged_pairs(table)), show)
+
+
+def run_release(options: argparse.Namespace) -> None:
+    """Check a new score against the old one; raise if a gate fails."""
+    gates = _gates(options, OF_RELEASE)
+    rows = release.read_release(options)
+    given = _given(options, "intersections metrics net_benefit_at min_rows adjust")
+    given |= {"margin": release.margins_of(options), **arguments.uncertainty_of(options)}
+    plans = [release_check(**rows, **given)]
+    if rows["selected"] or rows["threshold"] is not None:
+        own = {"intersections": options.intersections, "level": options.level}
+        plans.append(decision_changes(**rows, **own))
+    with at_once(sources.known_rows(options)):
+        table, *changes = collect_all(plans)
+    check_positives(options.pos_label, found=bool(table.filter(metric="auc")["n"].sum()))
+    designed = bool(arguments.design_of(options))
+    shown = release.release_shown(table, next(iter(changes), None), designed=designed)
+    show = partial(release.show_release, table, shown, options)
+    results.present(judged(gates, table), show)
 
 
 def run_gaps(options: argparse.Namespace) -> None:

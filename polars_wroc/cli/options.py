@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import argparse
 import inspect
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import UnionType
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
-
-import polars as pl
-import polars.selectors as cs
 
 from polars_wroc.audits import new_york
 from polars_wroc.audits.audit import audit
@@ -28,14 +23,12 @@ from polars_wroc.curves.roc_curve import roc_curve
 from polars_wroc.files import outputs
 from polars_wroc.groups.group_gaps import group_gaps
 from polars_wroc.groups.impact_ratios import impact_ratios
-from polars_wroc.inputs.arguments import did_you_mean
+from polars_wroc.groups.release_check import RELEASE_METRICS, release_check
 from polars_wroc.inputs.columns import Frequency
-from polars_wroc.inputs.designs import Lonely, ReplicateWeights
+from polars_wroc.inputs.designs import Lonely
 from polars_wroc.metrics.compare import compare
 from polars_wroc.metrics.summary import summary
-from polars_wroc.thresholds import rules
 from polars_wroc.thresholds.confusion_matrix import DEFAULT_METRICS, threshold_metrics
-from polars_wroc.thresholds.rules import Rule, Threshold
 
 # Arguments of functions that have other names than the options.
 _ALIASES = {
@@ -189,6 +182,25 @@ COMMANDS = {
             "worse), auc.difference<-0.02, or another number of the table",
         },
     ),
+    "release": Command(
+        release_check,
+        "files progress key label old new pos_label frequency weight attribute intersections"
+        " thresholds_of_both selected_of_both metrics_of_release margins net_benefit_at min_rows"
+        f" adjust fail_if level {_DESIGN} {_OUTPUT}",
+        "whether a new score is no worse than the old one on the same rows, in every segment",
+        "FILE... --label L --old S --new S",
+        "fail if the new score is surely worse, in all rows or for a sex",
+        "polars-wroc release validation.parquet --label repaid --old s1 --new s2 \\\n"
+        "    --threshold 0.5 --attribute sex --fail-if 'any.verdict=worse' -o release.html",
+        {
+            "min_rows": "N: rows that a metric rests on, to be tested",
+            "fail_if": "LIMIT: in all rows or any segment: auc.gap_high<0 (surely lower), "
+            "auc.gap_low<-0.02, tpr.verdict=worse, any.verdict=worse (of any metric), or "
+            "'any.verdict!=no worse' (unless each metric that has a good side is shown to be no "
+            "worse)",
+        },
+        required=("label", "old", "new"),
+    ),
     "gaps": Command(
         group_gaps,
         f"{_ROWS} counts attribute threshold selected reference within intersections margin"
@@ -294,6 +306,18 @@ _TEXTS = {
     "reference": "R: what segments are compared with: one of "
     f"{', '.join(get_args(ReferenceKind))}; or such as sex=m, the reference segment of an "
     "attribute, repeatable; default rest",
+    "old": "S: column of the old score; higher means more positive",
+    "new": "S: column of the new score, with --key in the second file",
+    "key": "K: there are two files: that of the old score and of all else, and that of the new "
+    "score; rows are matched by this column, in which each has a value of its own",
+    "thresholds_of_both": "T: scores of at least T are selected; or old=T and new=T",
+    "selected_of_both": "D: column of recorded decisions, as old=D and new=D: a Boolean one, or "
+    "such as old=decision=hired, the value of those who are selected",
+    "metrics_of_release": f"LIST: metrics, out of {', '.join(RELEASE_METRICS)}; a chart that is no "
+    "page is of the first",
+    "margins": "M: how much worse is still no worse; or such as tpr=0.02, repeatable; default 0.01 "
+    "for the AUC and rates",
+    "net_benefit_at": "P: threshold probability of the net benefit",
     "min_rows": "N: rows of each class that a segment needs to be tested",
     "margin": "M: gaps within this do not matter to the verdicts",
     "favorable": ": which decision is good for a person, if any; needed where there are decisions",
@@ -359,15 +383,23 @@ def _known() -> dict[str, dict[str, Any]]:
         "bins": {"type": int},
         "attribute": {"dest": "groups", **repeated},
         "by": {"dest": "groups", **repeated},
-        "threshold": {"type": threshold_of},
-        "thresholds": {"flag": "--threshold", "type": threshold_of, "action": "append"},
+        "threshold": {"type": process.threshold_of},
+        "thresholds": {"flag": "--threshold", "type": process.threshold_of, "action": "append"},
         "intersections": {"nargs": "?", "const": True, "default": False, "choices": ["only"]},
         "reference": repeated,
         "unknown": repeated,
         "within": {"action": "append"},
         "fail_if": repeated,
+        "thresholds_of_both": {"flag": "--threshold", "dest": "threshold", **repeated},
+        "selected_of_both": {"flag": "--selected", "dest": "selected", **repeated},
+        "metrics_of_release": {
+            "flag": "--metrics",
+            "dest": "metrics",
+            "type": process.columns_of,
+        },
+        "margins": {"flag": "--margin", "dest": "margin", **repeated},
         "lonely": {"choices": get_args(Lonely)},
-        "replicate_weights": {"type": replicate_weights_of},
+        "replicate_weights": {"type": process.replicate_weights_of},
         "columns": {"type": process.columns_of},
         "rows": {"type": process.rows_of},
         "metric": {"choices": CHANGED_METRICS},
@@ -390,7 +422,7 @@ def add_options(parser: argparse.ArgumentParser, command: Command) -> None:
         else:
             group = weights if name in ("frequency", "weight") else parser
             _add(group, name, command, known)
-    parser.set_defaults(attributes="attribute" in names)
+    parser.set_defaults(attributes="groups" in command.required)
     if "progress" not in names:
         parser.set_defaults(progress=False)
     if command.function is merge_counts:
@@ -454,57 +486,3 @@ def _add_two_files(parser: argparse.ArgumentParser) -> None:
             metavar=name.upper(),
             help=f"the audit {name}, as JSON: what audit -o x.json writes",
         )
-
-
-def threshold_of(text: str) -> Threshold:
-    """Read a threshold, the median, or a rule such as ``max-fpr=0.1``."""
-    if text == "median":
-        return "median"
-    name, sign, options = text.partition(":" if ":" in text else "=")
-    if (rule := name.replace("-", "_")) in rules.__all__:
-        choose: Callable[..., Rule] = getattr(rules, rule)
-        with _such_as("max-fpr=0.1 or least-cost:fn=5,fp=1", text):
-            return choose(_value(options)) if sign == "=" else choose(**_values(options))
-    value = _value(text)
-    if isinstance(value, str):
-        hint = did_you_mean(name, [each.replace("_", "-") for each in rules.__all__])
-        msg = f"must be a number, median or a rule such as max-fpr=0.1; found {text!r}{hint}"
-        raise argparse.ArgumentTypeError(msg)
-    return float(value)
-
-
-def replicate_weights_of(text: str) -> ReplicateWeights:
-    """Read columns and kind of replicate weights, such as ``rep_*:kind=jk2``."""
-    names, _, options = text.rpartition(":")
-    columns = [_matching(name) if "*" in name else name for name in names.split(",") if name]
-    with _such_as("'rep_*:kind=jk2' or a,b,c:kind=fay,rho=0.3,df=60", text):
-        return ReplicateWeights(columns, **_values(options))
-
-
-def _matching(pattern: str) -> pl.Expr:
-    """Select the columns whose names match a pattern, in which * is any text."""
-    return cs.matches("^" + ".*".join(map(re.escape, pattern.split("*"))) + "$")
-
-
-def _values(text: str) -> dict[str, Any]:
-    """Read arguments such as ``fn=5,fp=1``."""
-    parts = (part.partition("=") for part in text.split(",") if part)
-    return {name: _value(value) for name, _, value in parts}
-
-
-def _value(text: str) -> int | float | str:
-    """Read a number, or leave the text."""
-    for kind in (int, float):
-        with suppress(ValueError):
-            return kind(text)
-    return text
-
-
-@contextmanager
-def _such_as(examples: str, text: str) -> Iterator[None]:
-    """Show examples of an option in place of what an argument of it must be."""
-    try:
-        yield
-    except (TypeError, ValueError) as error:
-        msg = f"must be such as {examples}; found {text!r}: {str(error).replace('`', '')}"
-        raise argparse.ArgumentTypeError(msg) from None

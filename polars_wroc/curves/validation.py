@@ -33,7 +33,7 @@ from polars_wroc.metrics.registry import LOSSES
 from polars_wroc.metrics.summary import summary
 from polars_wroc.plans.formulas import Columns, Fields, Formula, in_columns
 from polars_wroc.plans.queries import FrameT, is_eager, join_on_keys, like_input
-from polars_wroc.stats.distributions import if_enough, t_quantile
+from polars_wroc.stats.distributions import t_quantile
 from polars_wroc.stats.proportions import rate_t_quantile
 from polars_wroc.stats.variances import (
     design_df,

@@ -266,7 +266,7 @@ def read_rows_within(
 
 def read_paired_rows(
     frame: pl.DataFrame | pl.LazyFrame,
-    label: IntoColumn,
+    label: IntoColumn | None,
     score: IntoColumns,
     weight: IntoWeight | None,
     by: IntoColumns | None,
@@ -274,10 +274,11 @@ def read_paired_rows(
     *,
     cluster: IntoColumn | None = None,
     survey: GivenDesign | None = None,
+    called: str = "by",
 ) -> tuple[Rows, list[str]]:
     """Return rows with columns `score_column`, missing where any is; and the names of models."""
     frame = polars_frame(frame)
-    columns = _read(frame, label, score, weight, by, cluster, survey)
+    columns = _read(frame, label, score, weight, by, cluster, survey, called=called)
     if len(columns.models) < 2:  # noqa: PLR2004  (two make a pair)
         reject("score", "hold two or more columns to compare", columns.models)
     seen = [columns.seen(typed, pos_label) for typed in columns.scores]

@@ -175,7 +175,7 @@ class PairedTest:
     @property
     def variance(self) -> Variance:
         """The variance of the difference."""
-        return Variance(self.units)
+        return Variance(self.units, of_pairs=True)
 
     def model_sums(self, model: int, placements: Placements) -> Columns:
         """Aggregate the rows of a group to what is needed of each model."""
@@ -210,7 +210,7 @@ class PairedTest:
         first, second = (field(column) for column in ONE_MINUS)
         centre, difference = yield [first - second, second - first]
         if self.designed:
-            variance, df = yield [_variance_by_design(field), design_df(field)]
+            variance, df = yield [variance_by_design(field), design_df(field)]
         else:
             estimate = yield from self.variance.estimate(field, centre)
             variance, df = estimate.total, estimate.df
@@ -256,8 +256,9 @@ class PairedTest:
 
         complement = field(column)
         (auc,) = yield [1 - complement]
-        estimate = yield from self.variance.estimate(of_model, complement)
-        moments = yield from self.variance.moments(of_model, estimate)
+        own = Variance(self.units)
+        estimate = yield from own.estimate(of_model, complement)
+        moments = yield from own.moments(of_model, estimate)
         variance, effect = estimate.total, pl.lit(1.0)
         if self.designed:
             variance = field(DESIGN[ONE_MINUS.index(column)])
@@ -267,7 +268,7 @@ class PairedTest:
         return sized, variance, min_of(estimate.effective.values())
 
 
-def _variance_by_design(field: Fields) -> pl.Expr:
+def variance_by_design(field: Fields) -> pl.Expr:
     """Return the variance of the difference by the design of a survey."""
     one, other, covariance = (field(name) for name in DESIGN)
     variance = (one + other - 2 * covariance).clip(lower_bound=0.0)

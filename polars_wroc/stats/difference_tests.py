@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import reduce
 from operator import add
 from typing import Literal, NamedTuple, TypeAlias, get_args
@@ -211,6 +212,19 @@ def _exact_p_value(
     as_likely = element.exp() / (1 if exact == "fisher" else 2)
     counted = less_likely.when(element <= _AS_LIKELY).then(as_likely).otherwise(0.0)
     return compared.list.eval(counted).list.sum() / compared.list.eval(element.exp()).list.sum()
+
+
+@with_lists
+def mcnemar_mid_p(one: pl.Expr, other: pl.Expr) -> pl.Expr:
+    """Mid-p of McNemar's exact test, from the numbers of rows that change either way."""
+    total, least = one + other, min_of(one, other).cast(pl.Int64)
+    numbers = pl.int_ranges(1, least + 1).cast(pl.List(pl.Float64))
+    element = pl.element()
+    ratios = (numbers * -1 + (total + 1)) / numbers
+    logs = pl.concat_list(pl.lit(0.0), ratios.list.eval(element.log()))
+    logs = logs.list.eval(element.cum_sum()) - total * math.log(2)
+    probabilities = logs.list.eval(element.exp())
+    return 2 * probabilities.list.sum() - probabilities.list.last()
 
 
 # With a smaller effective number of rows of the rarer outcome the likelihood ratio may decide.

@@ -210,7 +210,7 @@ def test_no_gate_passes_on_the_same_rows(folder: Path, capsys: pytest.CaptureFix
         out, err = capsys.readouterr()
         assert out == ""
         assert err.startswith("polars-wroc: BEFORE and AFTER must be audits of different rows;")
-        assert "compare tests two scores on the same rows; set --different-rows if" in err
+        assert "release tests a new score on the same rows; set --different-rows if" in err
     assert not [*folder.glob("x.*")]
     assert main([*CALL, *gate, "--different-rows"]) == 0
 
