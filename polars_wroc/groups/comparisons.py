@@ -196,6 +196,16 @@ def sum_of_others_over(value: pl.Expr, keys: Sequence[str], field: Fields) -> pl
     return cast("pl.Expr", Values(others))
 
 
+def sum_of_earlier_over(value: pl.Expr, keys: Sequence[str], field: Fields) -> pl.Expr:
+    """Add up the numbers of the rows that come before in a group of keys; null is 0."""
+    value = value.fill_null(0)
+    if not isinstance(value, Values):
+        return value.cum_sum().shift(1, fill_value=0).over(keys, order_by=PLACE)
+    table = pl.DataFrame({"group": _groups(keys, field, value.array.size), PLACE: value.array})
+    sums = pl.col(PLACE).cum_sum().shift(1, fill_value=0).over("group")
+    return cast("pl.Expr", Values(table.select(sums).to_series().to_numpy()))
+
+
 def _groups(keys: Sequence[str], field: Fields, rows: int) -> NDArray[Any]:
     """Number the groups of keys."""
     groups = np.zeros(rows, np.int64)
@@ -412,6 +422,35 @@ FAIRNESS: dict[str, FairnessMetric] = {
         replace(_fairness("abroca", "area", _LARGEST_AREA, _AUC), name="max_abroca", definition=""),
     )
 }
+# How the scores of a period differ from those of the periods before it.
+SHIFTS: dict[str, ComparedMetric] = {
+    metric.name: metric
+    for metric in (
+        ComparedMetric(
+            name="shift_auc",
+            label="AUC of the period's scores against those before",
+            definition="Probability that a score of the period is above one before it.",
+            better=None,
+            target=0.5,
+            family="scores",
+        ),
+        ComparedMetric(
+            name="score_ks",
+            label="KS of the scores before and after",
+            definition="Largest distance between the distributions of both.",
+            better="low",
+            family="scores",
+        ),
+        ComparedMetric(
+            name="psi",
+            label="population stability index",
+            definition="Sum over tenths of the scores before of the difference of shares times "
+            "that of their logarithms.",
+            better="low",
+            family="scores",
+        ),
+    )
+}
 # All metrics of comparison tables, in the order of rows; of some there are values only.
 METRICS: dict[str, Metric] = {
     metric.column: metric
@@ -452,7 +491,7 @@ def comparison_table(
     held = rows.collect_schema().names()
     models = pl.col(MODEL) if MODEL in groups.model_keys else pl.lit(score, pl.String)
     known = {name: pl.col(name) for name in COMPARISON_SCHEMA if name in held} | {MODEL: models}
-    metric = pl.col("metric").cast(pl.Enum(list(METRICS | COMPARABLE)))
+    metric = pl.col("metric").cast(pl.Enum(list(METRICS | COMPARABLE | SHIFTS)))
     return rows.sort(PLACE, metric, maintain_order=True).select(
         *(
             known.get(name, pl.lit(None)).cast(dtype).alias(name)

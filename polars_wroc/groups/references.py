@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import polars as pl
 
@@ -15,10 +16,12 @@ from polars_wroc.groups.comparisons import (
     OF_REFERENCE,
     OWN_WEIGHTS,
     SQUARES,
+    PLACE,
     AucSums,
     large_enough,
     max_over,
     relative_pairs,
+    sum_of_earlier_over,
     sum_of_others_over,
     sum_over,
 )
@@ -73,12 +76,14 @@ class UnitWeights(NamedTuple):
     """How the reference of a group adds up sampling units.
 
     Those of all groups, each times the weight ``given`` to its group, without those of the group
-    itself times ``left_out``, are divided by the ``total``.
+    itself times ``left_out``, are divided by the ``total``. ``of``: those of all groups, of the
+    group and the ``"earlier"`` ones of a table, or ``"none"``, where the reference is a constant.
     """
 
     given: pl.Expr
     left_out: pl.Expr
     total: pl.Expr
+    of: Literal["all", "earlier", "none"] = "all"
 
 
 def other_name(name: str) -> str:
@@ -202,7 +207,7 @@ class Rest(Reference):
         pairs = relative_pairs(map(field, OWN_WEIGHTS), self.partition_keys, field)
         known = field(OF_GROUP.column("auc")).is_not_null()
         (pairs,) = yield [when(known).then(pairs).otherwise(0.0)]
-        (of_others,) = yield [sum_of_others_over(pairs, self.partition_keys, field)]
+        (of_others,) = yield [self._of_others(pairs, field)]
         variance = own["variance"]
         of_df = when(variance > 0).then(variance**2 / own["df"]).otherwise(0.0)
         terms = {name: pairs**power * own[name] for name, power in _POWERS.items()}
@@ -222,9 +227,10 @@ class Rest(Reference):
     def _sum(self, terms: pl.Expr, field: Fields) -> pl.Expr:
         """Add up the terms of the other groups; null where one of them has none."""
         unknown, known = terms.is_null().cast(pl.Float64), terms.fill_null(0.0)
-        keys = self.partition_keys
-        none = sum_of_others_over(unknown, keys, field) == 0
-        return when(none).then(sum_of_others_over(known, keys, field))
+        return when(self._of_others(unknown, field) == 0).then(self._of_others(known, field))
+
+    def _of_others(self, terms: pl.Expr, field: Fields) -> pl.Expr:
+        return sum_of_others_over(terms, self.partition_keys, field)
 
     @property
     def name(self) -> pl.Expr:
@@ -291,7 +297,69 @@ class Overall(Rest):
         }
 
 
+class Earlier(Rest):
+    """The groups before it in the order of the table, such as the periods before a period."""
+
+    @property
+    def name(self) -> pl.Expr:
+        """What results call it."""
+        return pl.lit("before")
+
+    def _of_others(self, terms: pl.Expr, field: Fields) -> pl.Expr:
+        return sum_of_earlier_over(terms, self.partition_keys, field)
+
+    def cell(self, own: pl.Expr, field: Fields = pl.col) -> pl.Expr:
+        """Add up the cells of the groups before it."""
+        return self._of_others(own, field)
+
+    def sample_size(self, own: pl.Expr) -> pl.Expr:
+        """Count the rows of the groups before it."""
+        return self._of_others(own, pl.col)
+
+    def auc_weights(self) -> UnitWeights:
+        """Weight the groups before it by their pairs."""
+        return super().auc_weights()._replace(of="earlier")
+
+    def row_weights(self) -> UnitWeights:
+        """Leave out the units of the group and of those after it."""
+        return super().row_weights()._replace(of="earlier")
+
+    def with_pairs(self, table: FrameT) -> FrameT:
+        """Mark none: no group is compared with a later one."""
+        return Reference.with_pairs(self, table)
+
+
+class Chance(Reference):
+    """The AUC of a random score, as if measured in so many rows that its error does not matter."""
+
+    def compared(self, field: Fields) -> Columns:
+        """Give the parts of such an AUC, whose placements are all one half."""
+        size = _NEGLIGIBLE * field(OF_GROUP.column("h2_pos"))
+        half = 0.0 * size + 0.5
+        parts = dict.fromkeys(OF_GROUP.parts(field), size)
+        parts |= {name: half * size for name in parts if name.startswith("x1")}
+        parts |= {name: half**2 * size for name in parts if name.startswith("x2")}
+        parts |= {"auc": half, "one_minus_auc": half, "slack": 0.0 * size}
+        return OF_REFERENCE.columns(parts)
+
+    @property
+    def name(self) -> pl.Expr:
+        """What results call it."""
+        return pl.lit("before")
+
+    def auc_weights(self) -> UnitWeights:
+        """No unit has any influence on it."""
+        return UnitWeights(pl.lit(0.0), pl.lit(0.0), pl.lit(1.0), "none")
+
+    def cell(self, own: pl.Expr, field: Fields = pl.col) -> pl.Expr:  # noqa: ARG002
+        """Take the rows of the group itself, of both classes, as those that it rests on."""
+        return own
+
+
+# Of the inverse size of an AUC: more than the rounding error of a likelihood, and no more.
+_NEGLIGIBLE = 1e-5
 KINDS: tuple[str, ...] = ("rest", "overall", "best")
+_REFERENCES = {"rest": Rest, "overall": Overall, "before": Earlier, "chance": Chance}
 
 
 def read_reference(kind: str, rows: Rows, min_rows: int) -> Reference:
@@ -299,7 +367,7 @@ def read_reference(kind: str, rows: Rows, min_rows: int) -> Reference:
     given = rows.model_keys, units_of(counted=rows.counted)
     if kind == "best":
         return Reference(*given, min_rows)
-    return (Rest if kind == "rest" else Overall)(*given)
+    return _REFERENCES[kind](*given)
 
 
 _AUC = "auc"
@@ -396,8 +464,8 @@ class SurveyGaps:
         there are also the units with rows of other groups only.
         """
         keys, unit = self.keys, [STRATUM, CLUSTER]
-        named = (weight.alias(name) for weight, name in zip(weights, _WEIGHTS, strict=True))
-        groups = table.select(*keys, *named)
+        named = (weight.alias(name) for weight, name in zip(weights[:3], _WEIGHTS, strict=True))
+        groups = table.select(*keys, *([PLACE] if weights.of == "earlier" else []), *named)
         any_rows = pl.lit(1, pl.Int64).alias(PRESENT)
         own = units.select(*keys, *unit, *values, *present, any_rows)
         # In the order of the units, so that sums over groups have the same bits each time.
@@ -418,6 +486,8 @@ class SurveyGaps:
             pl.when(absent).then(0).otherwise(pl.col(name)).alias(name)
             for name in (*values, *kinds)
         )
+        if weights.of == "earlier":
+            both = both.with_columns(_up_to_group(values, kinds, [*within, *unit]))
         others = {
             other_name(name): (pl.col(f"{name}{_ALL}") - pl.col(_LEFT_OUT) * pl.col(name))
             / pl.col(_TOTAL)
@@ -426,6 +496,9 @@ class SurveyGaps:
         left_out = (pl.col(_LEFT_OUT) > 0).cast(pl.Int64)
         for kind in kinds:
             others[other_name(kind)] = pl.col(f"{kind}{_ALL}") - left_out * pl.col(kind)
+        if weights.of == "none":
+            others = dict.fromkeys(map(other_name, values), pl.lit(0.0))
+            others |= {other_name(kind): pl.col(kind) for kind in kinds}
         either = pl.any_horizontal(pl.col(PRESENT, other_name(PRESENT)) > 0)
         either = either if of_either else pl.lit(value=True)
         ordered = both.with_columns(**others).filter(either).sort([*keys, *unit])
@@ -440,6 +513,27 @@ class SurveyGaps:
             products[_covariance(metric)] = value, other_name(value)
         variances = linear_variances(influences, self.keys, self.design, products)
         return variances.select(*self.keys, *products)
+
+
+def _up_to_group(
+    values: Sequence[str], kinds: Sequence[str], within: Sequence[str]
+) -> list[pl.Expr]:
+    """Add up, in each unit, the values of groups up to each group instead of those of all."""
+    given = pl.col(_GIVEN).fill_null(0.0)
+    terms = {
+        # What is unknown of one group is unknown of all after it.
+        **{each: (given * pl.col(each)).fill_null(math.nan) for each in values},
+        **{each: pl.col(each) for each in kinds},
+    }
+    zero = pl.lit(0)
+    summed = {
+        name: pl.when(given > 0).then(term).otherwise(zero).cum_sum().over(within, order_by=PLACE)
+        for name, term in terms.items()
+    }
+    return [
+        (each.fill_nan(None) if name in values else each).alias(f"{name}{_ALL}")
+        for name, each in summed.items()
+    ]
 
 
 def _covariance(metric: str) -> str:
