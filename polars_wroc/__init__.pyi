@@ -21,6 +21,7 @@ from .charts.roc_chart import roc_chart as roc_chart
 from .charts.table_charts import matrix_chart as matrix_chart
 from .charts.table_charts import tradeoff_chart as tradeoff_chart
 from .charts.threshold_chart import threshold_chart as threshold_chart
+from .charts.time_chart import time_chart as time_chart
 from .counts.score_counts import merge_counts as merge_counts
 from .counts.score_counts import score_counts as score_counts
 from .curves.calibration_curve import calibration_curve as calibration_curve

@@ -428,7 +428,7 @@ SHIFTS: dict[str, ComparedMetric] = {
     for metric in (
         ComparedMetric(
             name="shift_auc",
-            label="AUC of the period's scores against those before",
+            label="AUC of scores after against before",
             definition="Probability that a score of the period is above one before it.",
             better=None,
             target=0.5,
@@ -436,16 +436,15 @@ SHIFTS: dict[str, ComparedMetric] = {
         ),
         ComparedMetric(
             name="score_ks",
-            label="KS of the scores before and after",
+            label="KS of scores after against before",
             definition="Largest distance between the distributions of both.",
             better="low",
             family="scores",
         ),
         ComparedMetric(
             name="psi",
-            label="population stability index",
-            definition="Sum over tenths of the scores before of the difference of shares times "
-            "that of their logarithms.",
+            label="PSI",
+            definition="Population stability index, over tenths of the scores before.",
             better="low",
             family="scores",
         ),
