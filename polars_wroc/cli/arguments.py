@@ -26,10 +26,12 @@ def groups_of(options: argparse.Namespace, frame: pl.LazyFrame) -> list[str | pl
 
 
 def _group(text: str, schema: pl.Schema, flag: str) -> str | pl.Expr:
-    """Read a name, or a name and where its ranges begin, as in age:18,30,50."""
+    """Read a name, or a name and where its ranges begin, as in age:18,30,50, or their length."""
     name, colon, listed = text.rpartition(":")
     if text in schema or not colon or name not in schema:
         return text
+    if schema[name].is_temporal():
+        return period_of(typed_column(flag, pl.col(name), frame), listed)
     if not schema[name].is_numeric():
         msg = f"{flag} {text} must name a numeric column; found column {name!r} of {schema[name]}"
         raise ValueError(msg)
