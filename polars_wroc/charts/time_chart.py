@@ -109,7 +109,9 @@ def time_chart(
     held = [name for name in ("value_low", "critical") if rows[name].count()]
     base = alt.Chart(rows.select(*keys.values(), POINT, _TIME, *_SHOWN, _MARKED, LABEL, LABEL_Y))
     x, time = _time_axis(rows[_TIME], alone=chart.facet is None), _span(rows[_TIME])
-    y = alt.Y("value:Q", title=chosen.heading, scale={"domain": domain, "nice": False, "zero": False})
+    y = alt.Y(
+        "value:Q", title=chosen.heading, scale={"domain": domain, "nice": False, "zero": False}
+    )
     layers = [
         *([chart.band(base, x, "value_low", "value_high")] if "value_low" in held else []),
         *([_critical(base, x, chart)] if "critical" in held else []),
@@ -146,7 +148,7 @@ def _read(table: Any, metric: str) -> tuple[pl.DataFrame, Keys, Metric]:
     named = pl.when(pl.col("attribute") == OVERALL).then(pl.lit("all rows")).otherwise(named)
     models = [MODEL] if rows[MODEL].n_unique() > 1 else []
     time = rows["period"]
-    if time.dtype == pl.Date or time.dtype == pl.Datetime:
+    if time.dtype in (pl.Date, pl.Datetime):
         # Without a time zone, so that a chart is the same everywhere.
         time = time.cast(pl.Datetime("ms")) if time.dtype == pl.Date else _local(time)
     elif not time.dtype.is_numeric():

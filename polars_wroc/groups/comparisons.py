@@ -424,30 +424,13 @@ FAIRNESS: dict[str, FairnessMetric] = {
 }
 # How the scores of a period differ from those of the periods before it.
 SHIFTS: dict[str, ComparedMetric] = {
-    metric.name: metric
-    for metric in (
-        ComparedMetric(
-            name="shift_auc",
-            label="AUC of scores after against before",
-            definition="Probability that a score of the period is above one before it.",
-            better=None,
-            target=0.5,
-            family="scores",
-        ),
-        ComparedMetric(
-            name="score_ks",
-            label="KS of scores after against before",
-            definition="Largest distance between the distributions of both.",
-            better="low",
-            family="scores",
-        ),
-        ComparedMetric(
-            name="psi",
-            label="PSI",
-            definition="Population stability index, over tenths of the scores before.",
-            better="low",
-            family="scores",
-        ),
+    name: ComparedMetric(
+        name=name, label=label, definition=f"{label}.", better=None, target=none, family="scores"
+    )
+    for name, label, none in (
+        ("shift_auc", "AUC after against before", 0.5),
+        ("score_ks", "KS after against before", 0.0),
+        ("psi", "PSI", 0.0),
     )
 }
 # All metrics of comparison tables, in the order of rows; of some there are values only.

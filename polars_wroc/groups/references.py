@@ -15,13 +15,12 @@ from polars_wroc.groups.comparisons import (
     OF_GROUP,
     OF_REFERENCE,
     OWN_WEIGHTS,
-    SQUARES,
     PLACE,
+    SQUARES,
     AucSums,
     large_enough,
     max_over,
     relative_pairs,
-    sum_of_earlier_over,
     sum_of_others_over,
     sum_over,
 )
@@ -207,7 +206,7 @@ class Rest(Reference):
         pairs = relative_pairs(map(field, OWN_WEIGHTS), self.partition_keys, field)
         known = field(OF_GROUP.column("auc")).is_not_null()
         (pairs,) = yield [when(known).then(pairs).otherwise(0.0)]
-        (of_others,) = yield [self._of_others(pairs, field)]
+        (of_others,) = yield [self.of_others(pairs, field)]
         variance = own["variance"]
         of_df = when(variance > 0).then(variance**2 / own["df"]).otherwise(0.0)
         terms = {name: pairs**power * own[name] for name, power in _POWERS.items()}
@@ -227,9 +226,10 @@ class Rest(Reference):
     def _sum(self, terms: pl.Expr, field: Fields) -> pl.Expr:
         """Add up the terms of the other groups; null where one of them has none."""
         unknown, known = terms.is_null().cast(pl.Float64), terms.fill_null(0.0)
-        return when(self._of_others(unknown, field) == 0).then(self._of_others(known, field))
+        return when(self.of_others(unknown, field) == 0).then(self.of_others(known, field))
 
-    def _of_others(self, terms: pl.Expr, field: Fields) -> pl.Expr:
+    def of_others(self, terms: pl.Expr, field: Fields) -> pl.Expr:
+        """Add up the terms of the groups that the reference consists of."""
         return sum_of_others_over(terms, self.partition_keys, field)
 
     @property
@@ -297,69 +297,7 @@ class Overall(Rest):
         }
 
 
-class Earlier(Rest):
-    """The groups before it in the order of the table, such as the periods before a period."""
-
-    @property
-    def name(self) -> pl.Expr:
-        """What results call it."""
-        return pl.lit("before")
-
-    def _of_others(self, terms: pl.Expr, field: Fields) -> pl.Expr:
-        return sum_of_earlier_over(terms, self.partition_keys, field)
-
-    def cell(self, own: pl.Expr, field: Fields = pl.col) -> pl.Expr:
-        """Add up the cells of the groups before it."""
-        return self._of_others(own, field)
-
-    def sample_size(self, own: pl.Expr) -> pl.Expr:
-        """Count the rows of the groups before it."""
-        return self._of_others(own, pl.col)
-
-    def auc_weights(self) -> UnitWeights:
-        """Weight the groups before it by their pairs."""
-        return super().auc_weights()._replace(of="earlier")
-
-    def row_weights(self) -> UnitWeights:
-        """Leave out the units of the group and of those after it."""
-        return super().row_weights()._replace(of="earlier")
-
-    def with_pairs(self, table: FrameT) -> FrameT:
-        """Mark none: no group is compared with a later one."""
-        return Reference.with_pairs(self, table)
-
-
-class Chance(Reference):
-    """The AUC of a random score, as if measured in so many rows that its error does not matter."""
-
-    def compared(self, field: Fields) -> Columns:
-        """Give the parts of such an AUC, whose placements are all one half."""
-        size = _NEGLIGIBLE * field(OF_GROUP.column("h2_pos"))
-        half = 0.0 * size + 0.5
-        parts = dict.fromkeys(OF_GROUP.parts(field), size)
-        parts |= {name: half * size for name in parts if name.startswith("x1")}
-        parts |= {name: half**2 * size for name in parts if name.startswith("x2")}
-        parts |= {"auc": half, "one_minus_auc": half, "slack": 0.0 * size}
-        return OF_REFERENCE.columns(parts)
-
-    @property
-    def name(self) -> pl.Expr:
-        """What results call it."""
-        return pl.lit("before")
-
-    def auc_weights(self) -> UnitWeights:
-        """No unit has any influence on it."""
-        return UnitWeights(pl.lit(0.0), pl.lit(0.0), pl.lit(1.0), "none")
-
-    def cell(self, own: pl.Expr, field: Fields = pl.col) -> pl.Expr:  # noqa: ARG002
-        """Take the rows of the group itself, of both classes, as those that it rests on."""
-        return own
-
-
-# Of the inverse size of an AUC: more than the rounding error of a likelihood, and no more.
-_NEGLIGIBLE = 1e-5
 KINDS: tuple[str, ...] = ("rest", "overall", "best")
-_REFERENCES = {"rest": Rest, "overall": Overall, "before": Earlier, "chance": Chance}
 
 
 def read_reference(kind: str, rows: Rows, min_rows: int) -> Reference:
@@ -367,7 +305,7 @@ def read_reference(kind: str, rows: Rows, min_rows: int) -> Reference:
     given = rows.model_keys, units_of(counted=rows.counted)
     if kind == "best":
         return Reference(*given, min_rows)
-    return _REFERENCES[kind](*given)
+    return (Rest if kind == "rest" else Overall)(*given)
 
 
 _AUC = "auc"

@@ -3,55 +3,60 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import polars as pl
 
 from polars_wroc.counts.count_table import CountTable
-from polars_wroc.groups.categories import CategoryReference, Grouping, read_attributes
+from polars_wroc.groups.categories import (
+    CategoryReference,
+    Grouping,
+    period_of,
+    read_attributes,
+)
 from polars_wroc.groups.comparison_tests import GapTests, verdict_of
 from polars_wroc.groups.comparisons import (
     COMPARABLE,
     NO_VARIANCE,
+    OF_GROUP,
+    OF_REFERENCE,
     PLACE,
     SHIFTS,
-    TOO_LITTLE,
     UNDEFINED,
     comparison_table,
     few_rows,
     score_name,
+    sum_of_earlier_over,
 )
 from polars_wroc.groups.gaps import GroupGaps, check_margin
 from polars_wroc.groups.group_gaps import check_metrics, read_metrics
+from polars_wroc.groups.references import Reference, Rest, UnitWeights
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import MARGIN
-from polars_wroc.inputs.columns import (
-    AUDIT_KEYS,
-    WEIGHT,
-    ZERO_LABEL,
-    IntoColumn,
-    IntoWeight,
-    Typed,
-)
+from polars_wroc.inputs.columns import AUDIT_KEYS, WEIGHT, ZERO_LABEL, IntoColumn, IntoWeight
 from polars_wroc.inputs.decisions import score_or_decisions
 from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.expressions import as_column, named_columns, typed_column
 from polars_wroc.inputs.frames import read_rows, require_texts
 from polars_wroc.inputs.rows import IntoColumns, Rows, RowSource, read_source
+from polars_wroc.metrics.auc_variance import units_of
 from polars_wroc.metrics.registry import ROC_AUC
+from polars_wroc.plans.formulas import Columns, Fields
 from polars_wroc.plans.queries import FrameT, is_eager, join_on_keys, like_input
 from polars_wroc.ranking.placements import PlacedRows, row_curve
 from polars_wroc.ranking.reduce_placed import reduce_placed
 from polars_wroc.stats.difference_tests import Adjust, adjusted, check_options
 from polars_wroc.stats.distributions import chi_squared_p_value, root
+from polars_wroc.thresholds.registry import GAP_RATES
 from polars_wroc.thresholds.rules import Threshold, read_threshold
 from polars_wroc.thresholds.search import common_threshold
 
 PERIOD, CRITICAL = "period", "critical"
-# The reasons of rows that are compared with nothing, and of distances without a test.
-FIRST, NO_TEST = "the first period", "no test in a design"
+# The reason of rows that are compared with nothing.
+FIRST = "the first period"
 _SELECTION_RATE = "selection_rate"
 _LATER, _BIN = "__later", "__bin"
 _TENTHS = 10
@@ -59,6 +64,9 @@ _TENTHS = 10
 _SKEWNESS = 0.75
 # What a share of a sum may be below a whole number of tenths by rounding.
 _ROUNDING = 1e-9
+
+# Of the inverse size of an AUC: more than the rounding error of a likelihood, and no more.
+_NEGLIGIBLE = 1e-5
 
 
 def trend(
@@ -130,7 +138,7 @@ def trend(
 
         ``critical`` (Float64) is what KS or PSI exceed without any change with a probability of
         ``1 - level``, before any adjustment; null for other metrics, and with a ``design``, by
-        which both are not tested.
+        which neither is tested (``reason`` ``"no variance"``).
 
     Raises
     ------
@@ -152,8 +160,7 @@ def trend(
     weights and in 2.6 to 4.3 % with lognormal ones, and KS in 4 to 5.7 %. With more than some ten
     thousand rows tests find shifts that do not matter: look at the values too.
 
-    The shift uses the rows of a period once for each later one. If that takes too long, count them
-    in bins by `score_counts`, whose result has the same method.
+    The shift uses the rows of a period once for each later one; counts in bins take less time.
 
     References
     ----------
@@ -174,16 +181,16 @@ def trend(
     >>> table = wroc.trend(df, "y", "s", over="month", metrics=["auc", "shift_auc"])
     >>> table.select("period", "metric", "value", "reference_value", "gap", "reason")
     shape: (4, 6)
-    ┌────────┬───────────┬───────┬─────────────────┬──────┬──────────────────┐
-    │ period ┆ metric    ┆ value ┆ reference_value ┆ gap  ┆ reason           │
-    │ ---    ┆ ---       ┆ ---   ┆ ---             ┆ ---  ┆ ---              │
-    │ i64    ┆ str       ┆ f64   ┆ f64             ┆ f64  ┆ str              │
-    ╞════════╪═══════════╪═══════╪═════════════════╪══════╪══════════════════╡
-    │ 1      ┆ auc       ┆ 1.0   ┆ null            ┆ null ┆ the first period │
-    │ 1      ┆ shift_auc ┆ null  ┆ null            ┆ null ┆ the first period │
-    │ 2      ┆ auc       ┆ 0.75  ┆ 1.0             ┆ -0.25┆ null             │
-    │ 2      ┆ shift_auc ┆ 0.5   ┆ 0.5             ┆ 0.0  ┆ null             │
-    └────────┴───────────┴───────┴─────────────────┴──────┴──────────────────┘
+    ┌────────┬───────────┬───────┬─────────────────┬───────┬──────────────────┐
+    │ period ┆ metric    ┆ value ┆ reference_value ┆ gap   ┆ reason           │
+    │ ---    ┆ ---       ┆ ---   ┆ ---             ┆ ---   ┆ ---              │
+    │ i64    ┆ str       ┆ f64   ┆ f64             ┆ f64   ┆ str              │
+    ╞════════╪═══════════╪═══════╪═════════════════╪═══════╪══════════════════╡
+    │ 1      ┆ auc       ┆ 1.0   ┆ null            ┆ null  ┆ the first period │
+    │ 1      ┆ shift_auc ┆ null  ┆ null            ┆ null  ┆ the first period │
+    │ 2      ┆ auc       ┆ 0.75  ┆ 1.0             ┆ -0.25 ┆ null             │
+    │ 2      ┆ shift_auc ┆ 0.5   ┆ 0.5             ┆ 0.0   ┆ null             │
+    └────────┴───────────┴───────┴─────────────────┴───────┴──────────────────┘
     """
     level = check_options(level, adjust)
     choice, survey = read_threshold(threshold, selected), read_design(design)
@@ -219,7 +226,7 @@ def trend(
     )
 
     def gaps(rows: Rows, kind: str, tests: GapTests, thresholds: pl.LazyFrame | None) -> GroupGaps:
-        to = CategoryReference(kind, {})
+        to = _OverTime(kind, {})
         return GroupGaps(rows, divisions, to, thresholds, tests, is_eager(frame), (period,))
 
     parts = []
@@ -232,15 +239,16 @@ def trend(
         moved = _after_and_before(of_scores, period)
         aucs = gaps(moved, "chance", tests, None).table()
         parts += _shifts(aucs, moved, divisions, keys, tests)
-    places = pl.concat(_places(of_scores if shifts else rows, each, period) for each in divisions)
+    # The segments and their periods, in order.
+    orders = [(each, [*each.keys, *rows.model_keys, period]) for each in divisions]
+    seen = (of_scores if shifts else rows).frame
+    places = pl.concat(each.named(seen.select(by).unique().sort(by)) for each, by in orders)
     table = pl.concat([part.drop(PLACE, strict=False) for part in parts], how="diagonal")
     table = table.filter(pl.col("metric").is_in([*compared, *shifts]))
     table = join_on_keys(table, places.with_row_index(PLACE), keys, how="inner")
     first = pl.col(PLACE) == pl.col(PLACE).min().over(*AUDIT_KEYS, *rows.model_keys)
     table = table.with_columns(
-        pl.when(~first).then("reference").alias("reference"),
-        pl.when(~first).then("n_reference").alias("n_reference"),
-        pl.when(~first).then("reference_value").alias("reference_value"),
+        pl.when(~first).then(pl.col("reference", "n_reference", "reference_value")),
         pl.when(first).then(pl.lit(FIRST)).otherwise("reason").alias("reason"),
         pl.col(period).alias(PERIOD),
         *([] if shifts else [pl.lit(None, pl.Float64).alias(CRITICAL)]),
@@ -253,10 +261,9 @@ def _read_metrics(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Read which metrics are compared, and which measures of a shift there are."""
     if metrics is None:
-        rates = GapTests(0.5, "none", 0).rates if decided else []
-        without = [_SELECTION_RATE] if decided else []
-        compared = ([ROC_AUC.column] * score + rates) if label else without
-        return tuple(compared), tuple(SHIFTS) if score else ()
+        rates = [*GAP_RATES] if label else [_SELECTION_RATE]
+        of_score = [ROC_AUC.column] if label and score else []
+        return (*of_score, *(rates if decided else [])), tuple(SHIFTS) if score else ()
     asked = read_metrics(metrics, [*COMPARABLE, *SHIFTS])
     shifts = tuple(name for name in asked if name in SHIFTS)
     compared = [name for name in asked if name in COMPARABLE]
@@ -280,24 +287,9 @@ def _with_periods(
     """Return the columns of attributes, and last that of periods."""
     table = source.groups if isinstance(source, RowSource) else source.lazy()
     given = {} if attributes is None else named_columns("attributes", attributes, table)
-    period = typed_column("over", as_column("over", over), table)
-    column = period.column if every is None else period_of(period, every)
-    return [*(column.alias(name) for name, column in given.items()), column]
-
-
-def period_of(time: Typed, every: object) -> pl.Expr:
-    """Truncate a column of dates or times to the start of its period."""
-    if not isinstance(every, str):
-        arguments.reject_type("every", "be a length of time such as '1mo'", every)
-    if time.dtype != pl.Date and time.dtype != pl.Datetime:
-        msg = f"`{time.argument}` must hold dates or times with `every`; found {time}"
-        raise TypeError(msg)
-    try:
-        pl.select(pl.date(2000, 1, 1).dt.truncate(every))
-    except pl.exceptions.PolarsError:
-        msg = f"`every` must be a length of time such as '1mo', '1w' or '1q'; found {every!r}"
-        raise ValueError(msg) from None
-    return time.column.dt.truncate(every)
+    time = typed_column("over", as_column("over", over), table)
+    period = time.column if every is None else period_of(time, every)
+    return [*(column.alias(name) for name, column in given.items()), period]
 
 
 def _after_and_before(rows: Rows, period: str) -> Rows:
@@ -313,13 +305,6 @@ def _after_and_before(rows: Rows, period: str) -> Rows:
         )
     )
     return replace(rows, frame=repeated.drop(_LATER, ZERO_LABEL, strict=False))
-
-
-def _places(rows: Rows, division: Grouping, period: str) -> pl.LazyFrame:
-    """List the segments and their periods in order."""
-    keys = rows.regrouped([*division.keys, period]).keys
-    by = [*division.keys, *rows.model_keys, period]
-    return division.named(rows.frame.select(keys).unique().sort(by))
 
 
 def _shifts(
@@ -355,13 +340,10 @@ def _shifts(
         reason = (
             pl.when(pl.col("value").is_null())
             .then(pl.lit(UNDEFINED))
-            .when(pl.col("verdict") == TOO_LITTLE)
-            .then(
-                pl.when(few)
-                .then(pl.lit(few_rows(tests.min_rows)))
-                .when(pl.col("p_value").is_null())
-                .then(pl.lit(NO_TEST if tests.designed else NO_VARIANCE))
-            )
+            .when(few)
+            .then(pl.lit(few_rows(tests.min_rows)))
+            .when(pl.col("p_value").is_null())
+            .then(pl.lit(NO_VARIANCE))
         )
         parts.append(found.with_columns(reason=reason))
     return parts
@@ -429,37 +411,99 @@ def _kolmogorov(level: float) -> tuple[pl.Expr, pl.Expr, pl.Expr]:
     # Stephens' factor for few rows.
     scale = size + 0.12 + 0.11 / size
     statistic = pl.col("statistic")
-    small = pl.sum_horizontal(
-        (-((2 * k - 1) ** 2) * math.pi**2 / (8 * statistic**2)).exp() for k in range(1, 4)
-    )
-    large = pl.sum_horizontal(
-        2 * (-1) ** (k - 1) * (-2 * (k * statistic) ** 2).exp() for k in range(1, 5)
-    )
-    p_value = (
-        pl.when(statistic > 1)
-        .then(large)
-        .when(statistic > 0)
-        .then(1 - math.sqrt(2 * math.pi) / statistic * small)
-        .otherwise(1.0)
-    )
-    return pl.col("value") * scale, p_value.clip(0.0, 1.0), _kolmogorov_quantile(level) / scale
+    known = pl.when(statistic > _ALWAYS_EXCEEDED)
+    p_value = known.then(_kolmogorov_tail(statistic, pl.Expr.exp)).otherwise(1.0).clip(0.0, 1.0)
+    return pl.col("value") * scale, p_value, _kolmogorov_quantile(level) / scale
 
 
 @cache
 def _chi_squared_quantile(level: float, df: int) -> float:
-    def probability(value: float) -> float:
-        half = value / 2
-        tail = math.erfc(math.sqrt(half)) if df % 2 else 0.0
-        terms = (half ** (k / 2) / math.gamma(k / 2 + 1) for k in range(df % 2, df - 1, 2))
-        return 1 - tail - math.exp(-half) * sum(terms)
+    def excess(value: float) -> float:
+        tail = chi_squared_p_value(pl.lit(value), pl.lit(df, pl.Int64))
+        return 1 - level - float(pl.select(tail).item())
 
-    return root(lambda value: probability(value) - level, 0.0, 200.0)
+    return root(excess, 1e-9, 200.0)
+
+
+# A statistic of Kolmogorov's that is always exceeded, but for rounding.
+_ALWAYS_EXCEEDED = 0.2
+
+
+def _kolmogorov_tail(statistic: Any, exp: Callable[[Any], Any]) -> Any:
+    """Probability of a larger statistic, as a number or as an expression."""
+    return sum(2 * (-1) ** (k - 1) * exp(-2 * (k * statistic) ** 2) for k in range(1, 25))
 
 
 @cache
 def _kolmogorov_quantile(level: float) -> float:
-    def probability(value: float) -> float:
-        terms = (math.exp(-((2 * k - 1) ** 2) * math.pi**2 / (8 * value**2)) for k in range(1, 20))
-        return math.sqrt(2 * math.pi) / value * sum(terms)
+    return root(lambda value: 1 - level - _kolmogorov_tail(value, math.exp), _ALWAYS_EXCEEDED, 6.0)
 
-    return root(lambda value: probability(value) - level, 0.2, 6.0)
+
+class Earlier(Rest):
+    """The groups before it in the order of the table, such as the periods before a period."""
+
+    @property
+    def name(self) -> pl.Expr:
+        """What results call it."""
+        return pl.lit("before")
+
+    def of_others(self, terms: pl.Expr, field: Fields) -> pl.Expr:
+        """Add up the terms of the groups before it."""
+        return sum_of_earlier_over(terms, self.partition_keys, field)
+
+    def cell(self, own: pl.Expr, field: Fields = pl.col) -> pl.Expr:
+        """Add up the cells of the groups before it."""
+        return self.of_others(own, field)
+
+    def sample_size(self, own: pl.Expr) -> pl.Expr:
+        """Count the rows of the groups before it."""
+        return self.of_others(own, pl.col)
+
+    def auc_weights(self) -> UnitWeights:
+        """Weight the groups before it by their pairs."""
+        return super().auc_weights()._replace(of="earlier")
+
+    def row_weights(self) -> UnitWeights:
+        """Leave out the units of the group and of those after it."""
+        return super().row_weights()._replace(of="earlier")
+
+    def with_pairs(self, table: FrameT) -> FrameT:
+        """Mark none: no group is compared with a later one."""
+        return Reference.with_pairs(self, table)
+
+
+class Chance(Reference):
+    """The AUC of a random score, as if measured in so many rows that its error does not matter."""
+
+    def compared(self, field: Fields) -> Columns:
+        """Give the parts of such an AUC, whose placements are all one half."""
+        size = _NEGLIGIBLE * field(OF_GROUP.column("h2_pos"))
+        half = 0.0 * size + 0.5
+        parts = dict.fromkeys(OF_GROUP.parts(field), size)
+        parts |= {name: half * size for name in parts if name.startswith("x1")}
+        parts |= {name: half**2 * size for name in parts if name.startswith("x2")}
+        parts |= {"auc": half, "one_minus_auc": half, "slack": 0.0 * size}
+        return OF_REFERENCE.columns(parts)
+
+    @property
+    def name(self) -> pl.Expr:
+        """What results call it."""
+        return pl.lit("before")
+
+    def auc_weights(self) -> UnitWeights:
+        """No unit has any influence on it."""
+        return UnitWeights(pl.lit(0.0), pl.lit(0.0), pl.lit(1.0), "none")
+
+    def cell(self, own: pl.Expr, field: Fields = pl.col) -> pl.Expr:  # noqa: ARG002
+        """Take the rows of the group itself, of both classes, as those that it rests on."""
+        return own
+
+
+class _OverTime(CategoryReference):
+    """What all periods are compared with: those before, or chance."""
+
+    def of_segments(self, segments: Rows, min_rows: int) -> list[tuple[pl.Expr, Reference]]:  # noqa: ARG002
+        """Return the reference of all of them."""
+        kind = Earlier if self.kind == "before" else Chance
+        units = units_of(counted=segments.counted)
+        return [(pl.lit(value=True), kind(segments.model_keys, units))]
