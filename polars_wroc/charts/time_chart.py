@@ -109,9 +109,11 @@ def time_chart(
     held = [name for name in ("value_low", "critical") if rows[name].count()]
     base = alt.Chart(rows.select(*keys.values(), POINT, _TIME, *_SHOWN, _MARKED, LABEL, LABEL_Y))
     x, time = _time_axis(rows[_TIME], alone=chart.facet is None), _span(rows[_TIME])
-    y = alt.Y(
-        "value:Q", title=chosen.heading, scale={"domain": domain, "nice": False, "zero": False}
-    )
+    scale = {"domain": domain, "nice": False, "zero": False}
+    # Below 0 there are only the labels of lines.
+    below = rows.select((pl.col("value") < 0).any()).item()
+    axis = alt.Undefined if below else {"labelExpr": "datum.value < 0 ? '' : datum.label"}
+    y = alt.Y("value:Q", title=chosen.heading, scale=scale, axis=axis)
     layers = [
         *([chart.band(base, x, "value_low", "value_high")] if "value_low" in held else []),
         *([_critical(base, x, chart)] if "critical" in held else []),

@@ -164,8 +164,8 @@ def trend(
 
     References
     ----------
-    .. [1] Yurdakul, B. & Naranjo, J. (2020), Journal of Risk Model Validation 14, 89-100.
-    .. [2] Stephens, M. A. (1970), J. R. Stat. Soc. B 32, 115-122.
+    .. [1] Yurdakul, B., Naranjo, J. (2020), Journal of Risk Model Validation 14, 89-100.
+    .. [2] Stephens, M. A. (1970), Journal of the Royal Statistical Society B 32, 115-122.
 
     Examples
     --------
