@@ -21,6 +21,7 @@ from .charts.roc_chart import roc_chart as roc_chart
 from .charts.table_charts import matrix_chart as matrix_chart
 from .charts.table_charts import tradeoff_chart as tradeoff_chart
 from .charts.threshold_chart import threshold_chart as threshold_chart
+from .charts.time_chart import time_chart as time_chart
 from .counts.score_counts import merge_counts as merge_counts
 from .counts.score_counts import score_counts as score_counts
 from .curves.calibration_curve import calibration_curve as calibration_curve
@@ -48,6 +49,7 @@ from .groups.standardized_mean_difference import (
     standardized_mean_difference as standardized_mean_difference,
 )
 from .groups.subgroup_auc import subgroup_auc as subgroup_auc
+from .groups.trend import trend as trend
 from .inputs.columns import frequency as frequency
 from .inputs.designs import ReplicateWeights as ReplicateWeights
 from .inputs.designs import Survey as Survey

@@ -30,6 +30,7 @@ from polars_wroc.groups.impact_ratios import impact_ratios
 from polars_wroc.groups.release_check import decision_changes, release_check
 from polars_wroc.groups.standardized_mean_difference import standardized_mean_difference
 from polars_wroc.groups.subgroup_auc import subgroup_auc
+from polars_wroc.groups.trend import trend
 from polars_wroc.metrics.bootstrap import bootstrap, bootstrap_replicates
 from polars_wroc.metrics.brier_and_log_loss import brier_score, log_loss
 from polars_wroc.metrics.compare import compare
@@ -141,6 +142,7 @@ class _FrameNamespace(Generic[FrameT]):
     impact_ratios: Callable[..., FrameT] = _of_frame(impact_ratios)
     standardized_mean_difference: Callable[..., FrameT] = _of_frame(standardized_mean_difference)
     equalized_thresholds: Callable[..., FrameT] = _of_frame(equalized_thresholds)
+    trend: Callable[..., FrameT] = _of_frame(trend)
     audit: Callable[..., Audit] = _of_frame(audit)
 
 
@@ -223,6 +225,7 @@ class Counts:
     subgroup_auc: Callable[..., Any] = _of_counts(subgroup_auc)
     auc_decomposition: Callable[..., Any] = _of_counts(auc_decomposition)
     equalized_thresholds: Callable[..., Any] = _of_counts(equalized_thresholds)
+    trend: Callable[..., Any] = _of_counts(trend, labels=False)
     audit: Callable[..., Any] = _of_counts(audit)
 
 

@@ -314,6 +314,12 @@ TABLES: dict[str, Table] = {
     "subgroup_auc in a survey": lambda f, by="g": wroc.subgroup_auc(
         f, "y", "s", weight="w", by=by, design=_STRATA
     ),
+    "trend": lambda f: wroc.trend(
+        f, "y", "s", over=pl.col("w").ceil(), attributes="g", threshold=0, weight="w"
+    ),
+    "trend in a survey": lambda f: wroc.trend(
+        f, "y", "s", over=pl.col("w").ceil(), threshold=0, weight="w", design=_STRATA
+    ),
     "dominated_models": lambda f, by="g": wroc.dominated_models(f, "y", ["s", "w"], by=by),
     "equalized_thresholds": lambda f, by="g": wroc.equalized_thresholds(
         f, "y", "s", weight="w", by=by

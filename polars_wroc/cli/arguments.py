@@ -14,8 +14,9 @@ from polars_wroc.audits.tables import Text
 from polars_wroc.cli.options import COMMANDS, CURVES
 from polars_wroc.cli.process import refuse
 from polars_wroc.files.sources import listed
-from polars_wroc.groups.categories import ranges
+from polars_wroc.groups.categories import period_of, ranges
 from polars_wroc.inputs import columns
+from polars_wroc.inputs.columns import Typed
 from polars_wroc.inputs.designs import Design, Survey
 
 
@@ -26,17 +27,22 @@ def groups_of(options: argparse.Namespace, frame: pl.LazyFrame) -> list[str | pl
 
 
 def _group(text: str, schema: pl.Schema, flag: str) -> str | pl.Expr:
-    """Read a name, or a name and where its ranges begin, as in age:18,30,50."""
+    """Read a name, or a name and where its ranges begin or how long they are: day:1mo."""
     name, colon, listed = text.rpartition(":")
     if text in schema or not colon or name not in schema:
         return text
-    if not schema[name].is_numeric():
-        msg = f"{flag} {text} must name a numeric column; found column {name!r} of {schema[name]}"
+    dated = schema[name] in (pl.Date, pl.Datetime)
+    if not (dated or schema[name].is_numeric()):
+        kinds = "numbers, dates or times"
+        msg = f"{flag} {text} must name {kinds}; found column {name!r} of {schema[name]}"
         raise ValueError(msg)
     try:
+        if dated:
+            return period_of(Typed(flag, pl.col(name), schema[name], name), listed)
         return ranges(name, [float(part) for part in listed.split(",")])
     except ValueError:
-        msg = f"{flag} must be such as {name}:18,30,50 with increasing numbers; found {text!r}"
+        such = "1mo, a length of time" if dated else "18,30,50 with increasing numbers"
+        msg = f"{flag} must be such as {name}:{such}; found {text!r}"
         raise ValueError(msg) from None
 
 

@@ -86,6 +86,11 @@ class CountTable(RowSource):
         bins: int | None = collect(self.frame.select(pl.col(BINS).min())).item()
         return bins
 
+    @property
+    def labelled(self) -> bool:
+        """Whether the rows had labels."""
+        return not _marks(self.frame)
+
     def with_labels(self, purpose: str) -> CountTable:
         """Raise at collect for counts of rows without a label."""
         if not _marks(self.frame):

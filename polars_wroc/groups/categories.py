@@ -439,3 +439,18 @@ def _names(cuts: Sequence[float], *, whole: bool) -> list[str]:
         else:
             between.append(f"{low}{'-' if cuts[0] >= 0 else ' to '}{high - 1}")
     return [f"<{cuts[0]}", *between, f"{cuts[-1]}+"]
+
+
+def period_of(time: Typed, every: object) -> pl.Expr:
+    """Truncate a column of dates or times to the start of its period."""
+    if not isinstance(every, str):
+        arguments.reject_type("every", "be a length of time such as '1mo'", every)
+    if time.dtype not in (pl.Date, pl.Datetime):
+        msg = f"`{time.argument}` must hold dates or times with `every`; found {time}"
+        raise TypeError(msg)
+    try:
+        pl.select(pl.date(2000, 1, 1).dt.truncate(every))
+    except pl.exceptions.PolarsError:
+        msg = f"`every` must be a length of time such as '1mo', '1w' or '1q'; found {every!r}"
+        raise ValueError(msg) from None
+    return time.column.dt.truncate(every)

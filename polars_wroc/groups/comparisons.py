@@ -196,6 +196,16 @@ def sum_of_others_over(value: pl.Expr, keys: Sequence[str], field: Fields) -> pl
     return cast("pl.Expr", Values(others))
 
 
+def sum_of_earlier_over(value: pl.Expr, keys: Sequence[str], field: Fields) -> pl.Expr:
+    """Add up the numbers of the rows that come before in a group of keys; null is 0."""
+    value = value.fill_null(0)
+    if not isinstance(value, Values):
+        return value.cum_sum().shift(1, fill_value=0).over(keys, order_by=PLACE)
+    table = pl.DataFrame({"group": _groups(keys, field, value.array.size), PLACE: value.array})
+    sums = pl.col(PLACE).cum_sum().shift(1, fill_value=0).over("group")
+    return cast("pl.Expr", Values(table.select(sums).to_series().to_numpy()))
+
+
 def _groups(keys: Sequence[str], field: Fields, rows: int) -> NDArray[Any]:
     """Number the groups of keys."""
     groups = np.zeros(rows, np.int64)
@@ -412,6 +422,17 @@ FAIRNESS: dict[str, FairnessMetric] = {
         replace(_fairness("abroca", "area", _LARGEST_AREA, _AUC), name="max_abroca", definition=""),
     )
 }
+# How the scores of a period differ from those of the periods before it.
+SHIFTS: dict[str, ComparedMetric] = {
+    name: ComparedMetric(
+        name=name, label=label, definition=f"{label}.", better=None, target=none, family="scores"
+    )
+    for name, label, none in (
+        ("shift_auc", "AUC after against before", 0.5),
+        ("score_ks", "KS after against before", 0.0),
+        ("psi", "PSI", 0.0),
+    )
+}
 # All metrics of comparison tables, in the order of rows; of some there are values only.
 METRICS: dict[str, Metric] = {
     metric.column: metric
@@ -452,7 +473,7 @@ def comparison_table(
     held = rows.collect_schema().names()
     models = pl.col(MODEL) if MODEL in groups.model_keys else pl.lit(score, pl.String)
     known = {name: pl.col(name) for name in COMPARISON_SCHEMA if name in held} | {MODEL: models}
-    metric = pl.col("metric").cast(pl.Enum(list(METRICS | COMPARABLE)))
+    metric = pl.col("metric").cast(pl.Enum(list(METRICS | COMPARABLE | SHIFTS)))
     return rows.sort(PLACE, metric, maintain_order=True).select(
         *(
             known.get(name, pl.lit(None)).cast(dtype).alias(name)

@@ -374,6 +374,8 @@ class GroupGaps:
     tests: GapTests
     # Whether the segments are computed at once, as those of rows in memory.
     at_once: bool
+    # Keys whose values are compared in each segment, instead of segments with each other.
+    periods: Sequence[str] = ()
 
     @property
     def auc_sums(self) -> AucSums:
@@ -382,13 +384,13 @@ class GroupGaps:
 
     @property
     def keys(self) -> list[str]:
-        """Columns that identify a segment."""
-        return [*AUDIT_KEYS, *self.rows.model_keys]
+        """Columns that identify a segment, or a period of it."""
+        return [*AUDIT_KEYS, *self.periods, *self.rows.model_keys]
 
     @property
     def partition_keys(self) -> list[str]:
-        """Columns within which segments are compared."""
-        return [AUDIT_KEYS[0], *self.rows.model_keys]
+        """Columns within which segments, or their periods, are compared."""
+        return [*AUDIT_KEYS[: 2 if self.periods else 1], *self.rows.model_keys]
 
     def of_segments(self, partition_keys: Sequence[str]) -> list[tuple[pl.Expr, Reference]]:
         """Pair each reference with the condition on the segments that it applies to."""
@@ -417,7 +419,7 @@ class GroupGaps:
                     influences,
                     of_units,
                     self.tests.rates,
-                    losses=self._units(division),
+                    losses=self._units(division, within),
                 )
             aggregates = self.auc_sums.sums(row_curve()) | rows.class_counts()
             sums = self._with_losses(rows.aggregate(placed, aggregates), rows)
@@ -438,12 +440,12 @@ class GroupGaps:
         added = rows.aggregate(of_rows.rows.frame, of_rows.sums())
         return join_on_keys(sums, added, rows.keys)
 
-    def _units(self, division: Grouping) -> pl.LazyFrame | None:
+    def _units(self, division: Grouping, within: Sequence[str]) -> pl.LazyFrame | None:
         """Add up the losses of sampling units, if they are compared."""
         design = self.rows.design
         if design is None or not self._losses:
             return None
-        rows = self.rows.regrouped(division.keys)
+        rows = self.rows.regrouped([*division.keys, *within])
         of_rows = LossesOfRows.of(rows)
         units = unit_sums(of_rows.rows.frame, rows.keys, of_rows.of_units, design)
         return division.named(units)
@@ -454,11 +456,12 @@ class GroupGaps:
         from polars_wroc.ranking.compiled_rows import compile_rows  # noqa: PLC0415
 
         thresholds, models = self.thresholds, self.rows.model_keys
-        compiled, types = compile_rows(self.rows, models), self.rows.frame.collect_schema()
+        others, types = [*self.periods, *models], self.rows.frame.collect_schema()
+        compiled = compile_rows(self.rows, models)
         smallest = None if thresholds is None else walked_confusion_at(compiled, thresholds)
 
         def measured(division: Grouping) -> Measured:
-            rows, cells = self.rows.regrouped(division.keys), None
+            rows, cells = self.rows.regrouped([*division.keys, *self.periods]), None
             keys = [pl.col(key).cast(types[key]) for key in rows.keys]
             walked = compiled.walk(rows.group_keys).sums
             columns = self.auc_sums.walk_sums() | walked_class_counts()
@@ -467,20 +470,20 @@ class GroupGaps:
             if smallest is not None:
                 added = rows.aggregate(smallest, cells_added_up()).with_columns(keys)
                 cells = division.named(added)
-            return Measured(_named_once(sums, rows, division, models), cells)
+            return Measured(_named_once(sums, rows, division, others), cells)
 
         return added_up([measured(division) for division in self.divisions])
 
     def table(self) -> pl.LazyFrame:
         """Compute the gaps, by the engine that is to compute them."""
         if self.rows.compiled is None:
-            return self._of(self.planned(), at_once=self.at_once)
+            return self._of(self.planned(self.periods), at_once=self.at_once)
 
         def table() -> pl.DataFrame:
             return collect(self._of(self._walked(), at_once=True), reproducible=True)
 
         def schema() -> pl.Schema:
-            return self._of(self.planned(), at_once=False).collect_schema()
+            return self._of(self.planned(self.periods), at_once=False).collect_schema()
 
         return run(self.rows.compiled, table, schema)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import get_args
 
 from polars_wroc.groups.categories import Intersections, read_attributes, read_category_reference
@@ -250,10 +250,10 @@ def group_gaps(
     """
     require_groups(attributes, called="attributes")
     choice = read_threshold(threshold, selected)
-    asked = None if metrics is None else _read_metrics(metrics)
+    asked = None if metrics is None else read_metrics(metrics, COMPARABLE)
     survey = read_design(design)
     if asked is not None:
-        _check_metrics(asked, has_score=score is not None, has_decisions=choice is not None)
+        check_metrics(asked, has_score=score is not None, has_decisions=choice is not None)
         if within is not None or method != "score":
             other = "`within`" if within is not None else f"`method` {method!r}"
             arguments.reject("metrics", f"be None with {other}", list(asked))
@@ -297,17 +297,18 @@ def group_gaps(
     return like_input(frame, comparison_table(table, groups, name, more))
 
 
-def _read_metrics(metrics: Sequence[str]) -> tuple[str, ...]:
+def read_metrics(metrics: Sequence[str], known: Collection[str]) -> tuple[str, ...]:
+    """Check the names of the metrics that are to be compared, out of those that are known."""
     if isinstance(metrics, str) or not isinstance(metrics, Sequence) or not metrics:
         arguments.reject_type("metrics", "be None or a sequence of names of metrics", metrics)
     for name in metrics:
-        if name not in COMPARABLE:
-            hint = arguments.did_you_mean(name, COMPARABLE)
-            arguments.reject("metrics", f"be out of {', '.join(COMPARABLE)}", f"{name!r}{hint}")
+        if name not in known:
+            hint = arguments.did_you_mean(name, known)
+            arguments.reject("metrics", f"be out of {', '.join(known)}", f"{name!r}{hint}")
     return tuple(dict.fromkeys(metrics))
 
 
-def _check_metrics(metrics: Sequence[str], *, has_score: bool, has_decisions: bool) -> None:
+def check_metrics(metrics: Sequence[str], *, has_score: bool, has_decisions: bool) -> None:
     """Raise for a metric without what it is computed from."""
     for name in metrics:
         of_decisions = name in THRESHOLD_METRICS

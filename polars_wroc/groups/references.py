@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import polars as pl
 
@@ -14,6 +15,7 @@ from polars_wroc.groups.comparisons import (
     OF_GROUP,
     OF_REFERENCE,
     OWN_WEIGHTS,
+    PLACE,
     SQUARES,
     AucSums,
     large_enough,
@@ -73,12 +75,14 @@ class UnitWeights(NamedTuple):
     """How the reference of a group adds up sampling units.
 
     Those of all groups, each times the weight ``given`` to its group, without those of the group
-    itself times ``left_out``, are divided by the ``total``.
+    itself times ``left_out``, are divided by the ``total``. ``of``: those of all groups, of the
+    group and the ``"earlier"`` ones of a table, or ``"none"``, where the reference is a constant.
     """
 
     given: pl.Expr
     left_out: pl.Expr
     total: pl.Expr
+    of: Literal["all", "earlier", "none"] = "all"
 
 
 def other_name(name: str) -> str:
@@ -202,7 +206,7 @@ class Rest(Reference):
         pairs = relative_pairs(map(field, OWN_WEIGHTS), self.partition_keys, field)
         known = field(OF_GROUP.column("auc")).is_not_null()
         (pairs,) = yield [when(known).then(pairs).otherwise(0.0)]
-        (of_others,) = yield [sum_of_others_over(pairs, self.partition_keys, field)]
+        (of_others,) = yield [self.of_others(pairs, field)]
         variance = own["variance"]
         of_df = when(variance > 0).then(variance**2 / own["df"]).otherwise(0.0)
         terms = {name: pairs**power * own[name] for name, power in _POWERS.items()}
@@ -222,9 +226,11 @@ class Rest(Reference):
     def _sum(self, terms: pl.Expr, field: Fields) -> pl.Expr:
         """Add up the terms of the other groups; null where one of them has none."""
         unknown, known = terms.is_null().cast(pl.Float64), terms.fill_null(0.0)
-        keys = self.partition_keys
-        none = sum_of_others_over(unknown, keys, field) == 0
-        return when(none).then(sum_of_others_over(known, keys, field))
+        return when(self.of_others(unknown, field) == 0).then(self.of_others(known, field))
+
+    def of_others(self, terms: pl.Expr, field: Fields) -> pl.Expr:
+        """Add up the terms of the groups that the reference consists of."""
+        return sum_of_others_over(terms, self.partition_keys, field)
 
     @property
     def name(self) -> pl.Expr:
@@ -396,8 +402,8 @@ class SurveyGaps:
         there are also the units with rows of other groups only.
         """
         keys, unit = self.keys, [STRATUM, CLUSTER]
-        named = (weight.alias(name) for weight, name in zip(weights, _WEIGHTS, strict=True))
-        groups = table.select(*keys, *named)
+        named = (weight.alias(name) for weight, name in zip(weights[:3], _WEIGHTS, strict=True))
+        groups = table.select(*keys, *([PLACE] if weights.of == "earlier" else []), *named)
         any_rows = pl.lit(1, pl.Int64).alias(PRESENT)
         own = units.select(*keys, *unit, *values, *present, any_rows)
         # In the order of the units, so that sums over groups have the same bits each time.
@@ -418,6 +424,8 @@ class SurveyGaps:
             pl.when(absent).then(0).otherwise(pl.col(name)).alias(name)
             for name in (*values, *kinds)
         )
+        if weights.of == "earlier":
+            both = both.with_columns(_up_to_group(values, kinds, [*within, *unit]))
         others = {
             other_name(name): (pl.col(f"{name}{_ALL}") - pl.col(_LEFT_OUT) * pl.col(name))
             / pl.col(_TOTAL)
@@ -426,6 +434,9 @@ class SurveyGaps:
         left_out = (pl.col(_LEFT_OUT) > 0).cast(pl.Int64)
         for kind in kinds:
             others[other_name(kind)] = pl.col(f"{kind}{_ALL}") - left_out * pl.col(kind)
+        if weights.of == "none":
+            others = dict.fromkeys(map(other_name, values), pl.lit(0.0))
+            others |= {other_name(kind): pl.col(kind) for kind in kinds}
         either = pl.any_horizontal(pl.col(PRESENT, other_name(PRESENT)) > 0)
         either = either if of_either else pl.lit(value=True)
         ordered = both.with_columns(**others).filter(either).sort([*keys, *unit])
@@ -440,6 +451,27 @@ class SurveyGaps:
             products[_covariance(metric)] = value, other_name(value)
         variances = linear_variances(influences, self.keys, self.design, products)
         return variances.select(*self.keys, *products)
+
+
+def _up_to_group(
+    values: Sequence[str], kinds: Sequence[str], within: Sequence[str]
+) -> list[pl.Expr]:
+    """Add up, in each unit, the values of groups up to each group instead of those of all."""
+    given = pl.col(_GIVEN).fill_null(0.0)
+    terms = {
+        # What is unknown of one group is unknown of all after it.
+        **{each: (given * pl.col(each)).fill_null(math.nan) for each in values},
+        **{each: pl.col(each) for each in kinds},
+    }
+    zero = pl.lit(0)
+    summed = {
+        name: pl.when(given > 0).then(term).otherwise(zero).cum_sum().over(within, order_by=PLACE)
+        for name, term in terms.items()
+    }
+    return [
+        (each.fill_nan(None) if name in values else each).alias(f"{name}{_ALL}")
+        for name, each in summed.items()
+    ]
 
 
 def _covariance(metric: str) -> str:

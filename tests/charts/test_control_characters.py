@@ -59,6 +59,9 @@ CHARTS: dict[str, Callable[[pl.DataFrame, str], Any]] = {
     ),
     "auc_chart": lambda f, g: wroc.auc_chart(wroc.summary(f, "y", "s", by=g)),
     "gap_chart": lambda f, g: wroc.gap_chart(wroc.group_gaps(f, "y", "s", attributes=g)),
+    "time_chart": lambda f, g: wroc.time_chart(
+        wroc.trend(f.with_columns(t=pl.col("s") > 0), "y", "s", over="t", attributes=g)
+    ),
     "matrix_chart": lambda f, g: wroc.matrix_chart(wroc.cross_auc(f, "y", "s", by=g)),
     "tradeoff_chart": lambda f, g: wroc.tradeoff_chart(
         wroc.equalized_thresholds(f, "y", "s", by=g, **COSTS)

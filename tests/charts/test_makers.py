@@ -21,6 +21,7 @@ MAKERS = {
     "rates_chart": "threshold_metrics",
     "roc_chart": "roc_curve",
     "threshold_chart": "roc_curve",
+    "time_chart": "trend",
     "tradeoff_chart": "equalized_thresholds",
 }
 OPTIONS = {"cost_chart": {"cost_fn": 1.0}}

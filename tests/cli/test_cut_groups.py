@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from argparse import Namespace
 from itertools import pairwise
 from pathlib import Path
@@ -17,6 +18,7 @@ import polars_wroc as wroc
 from polars_wroc.cli.arguments import groups_of
 from polars_wroc.cli.main import main
 
+DAY = dt.date(2026, 5, 17)
 AGES = [17, 18, 29, 30, 49, 50, None]
 
 
@@ -52,6 +54,13 @@ def test_types_of_numbers(dtype: Any) -> None:
     found = cut(pl.DataFrame({"age": pl.Series(AGES, dtype=dtype)}), "age:18,300")
     name = "18-299" if dtype in (pl.Int8, pl.UInt64) else "18 to <300"
     assert found.to_list() == ["<18", *[name] * 5, None]
+
+
+def test_dates_are_cut_into_periods() -> None:
+    frame = pl.DataFrame({"day": [DAY, None], "at": ["2026-05-17 08:00", None]})
+    assert cut(frame, "day:1mo").to_list() == [dt.date(2026, 5, 1), None]
+    times = frame.with_columns(pl.col("at").str.to_datetime())
+    assert cut(times, "at:1d").dt.to_string().to_list() == ["2026-05-17 00:00:00.000000", None]
 
 
 def test_no_number_is_in_no_range() -> None:
@@ -97,11 +106,12 @@ def test_what_is_no_list_of_increasing_numbers(listed: str) -> None:
 
 def test_texts_are_not_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "x.parquet"
-    pl.DataFrame({"y": [0, 1], "s": [1, 2], "g": ["a", "b"]}).write_parquet(path)
+    pl.DataFrame({"y": [0, 1], "s": [1, 2], "g": ["a", "b"], "d": [DAY] * 2}).write_parquet(path)
     for by, said in (
-        ("g:1", "--by g:1 must name a numeric column; found column 'g' of String"),
+        ("g:1", "--by g:1 must name numbers, dates or times; found column 'g' of String"),
         ("no:1", f"--by must name a column of {path}; found no column 'no:1'"),
         ("s:x", "--by must be such as s:18,30,50"),
+        ("d:month", "--by must be such as d:1mo, a length of time; found 'd:month'"),
     ):
         assert main(["auc", str(path), "--label", "y", "--score", "s", "--by", by]) == 2
         assert said in capsys.readouterr().err
