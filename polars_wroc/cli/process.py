@@ -31,6 +31,8 @@ from polars_wroc.files.sources import first_line, one_line
 from polars_wroc.plans import config
 from polars_wroc.plans.config import CLEAR_LINE, clock
 
+# Exit codes. 1 is only for a failed gate, 3 for one that could not be judged.
+DONE, GATE_FAILED, BAD_INPUT, NOT_JUDGED, INTERRUPTED = 0, 1, 2, 3, 130
 # Standard input, output and error.
 _STANDARD = range(3)
 

@@ -205,8 +205,10 @@ def test_changes_as_markdown() -> None:
     [
         (["-o", "summary"], "--output must end in one of .parquet, .csv"),
         (["--format", "md"], "--format is that of a file whose name does not end in one"),
-        (["-o", "-", "--format", "md"], "--format md; found -o -"),
-        (["-o", "x.csv", "--format", "md"], "--format md; found -o x.csv"),
+        (["-o", "-", "--format", "png"], "of text that -o - prints; found -o - --format png"),
+        (["-o", "-", "--format", "parquet"], "prints; found -o - --format parquet"),
+        (["-o", "x.csv", "--format", "md"], "prints; found -o x.csv --format md"),
+        (["-o", "x.csv", "-o", "y.csv"], "-o may be given several times to audit only; found x"),
         (["-o", "x", "--format", "docx"], "argument --format: invalid choice: 'docx'"),
         (["-o", "rows.parquet", "--format", "parquet"], "must not be a file that is read"),
     ],
