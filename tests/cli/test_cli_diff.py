@@ -348,6 +348,24 @@ def test_gate_on_what_there_is_not(capsys: pytest.CaptureFixture[str]) -> None:
     assert "NOT JUDGED tpr.change < 0: no such number in any segment\n" in err
 
 
+def test_the_first_run_has_nothing_to_compare(capsys: pytest.CaptureFixture[str]) -> None:
+    gate = ["--fail-if", "auc.gap.growth>0.1"]
+    call = ["diff", "none.json", "after.json", "--first-run-ok", *gate]
+    assert main([*call, "-o", "x.csv"]) == 0
+    said = "polars-wroc: nothing is compared on the first run: there is no 'none.json' yet; "
+    assert capsys.readouterr() == ("", f"{said}keep 'after.json' as it\n")
+    assert not Path("x.csv").exists()
+    assert main([*call[:3], *gate]) == 2
+    assert "found no such file at 'none.json'" in capsys.readouterr().err
+    # All else that is wrong is an error on the first day too.
+    assert main(["diff", "none.json", "nor.json", "--first-run-ok"]) == 2
+    assert main(["diff", "none.json", "after.json", "--first-run-ok", "--fail-if", "x"]) == 2
+    Path("none.json").write_text("", encoding="utf-8")
+    assert main(call) == 2
+    # From the second run on it does nothing.
+    assert main(["diff", "before.json", "after.json", "--first-run-ok", *gate]) == 1
+
+
 AUDIT = {
     "schema_version": "2.0",
     "settings": {"level": 0.95, "min_rows": 30},

@@ -478,7 +478,7 @@ def test_gates(gate: str, met: Any, rows: pl.DataFrame, capsys: pytest.CaptureFi
 def test_gate_that_judges_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*CALL, "--attribute", "sex", "--min-share", "1", "--fail-if", GATE]) == 3
     err = capsys.readouterr().err
-    assert re.search(r"NOT JUDGED impact_ratio < 0\.\d+: share below 100% in ", err)
+    assert re.search(r"NOT JUDGED impact_ratio.*: share below 100% in sex = ", err)
 
 
 @pytest.mark.parametrize("output", sweep([[], ["-o", "-"], ["-o", "x.csv"]]))
