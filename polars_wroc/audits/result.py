@@ -45,6 +45,8 @@ _SENTENCES = 8
 _SHOWN = ("auc", "auc_low", "auc_high", "threshold", "selection_rate", "tpr", "fpr")
 # What in a name may not be part of the name of a number for a logger.
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
+# MLflow takes 250 characters of a name, which has at most four parts and the number of equal ones.
+_LONGEST = 60
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -167,7 +169,7 @@ class Audit(AuditTables):
         the score, and ``auc.race.black.gap`` for a gap, ``.ratio`` for a ratio; of all rows
         ``auc``. ``impact_ratio.race.black`` is the ratio, and a fairness metric the difference or
         ratio that it is named for; the rate behind it ends with ``.value``. In names whatever is
-        not an ASCII letter, a digit, ``_`` or ``-`` becomes ``_``.
+        not an ASCII letter, a digit, ``_`` or ``-`` becomes ``_``, and 60 characters of it stay.
         Segments, or scores, that would have the same name get ``_2``, ``_3`` and so on in the order
         of the table. Undefined numbers are left out.
 
@@ -252,7 +254,7 @@ def _named(places: Iterable[tuple[str | None, ...]]) -> dict[tuple[str | None, .
     """Give each place a name for a logger, and another number to those of the same name."""
     names: dict[str, tuple[str | None, ...]] = {}
     for place in dict.fromkeys(places):
-        name = plain = ".".join(_UNSAFE.sub("_", str(part)) for part in place)
+        name = plain = ".".join(_UNSAFE.sub("_", str(part))[:_LONGEST] for part in place)
         number = 1
         while name in names:
             number += 1
