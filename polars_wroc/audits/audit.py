@@ -286,13 +286,13 @@ def audit(
     >>> audit.table["metric"].unique(maintain_order=True).to_list()
     ['selection_rate', 'impact_ratio']
     """
-    if score is None and (label is not None or selected is None):
+    labeled, survey = label is not None, read_design(design)
+    if score is None and (labeled or selected is None):
         msg = (
             "`score` must be given unless decisions are `selected` without a `label`; found None. "
             "With a label and no score, `group_gaps` and `fairness` compare recorded decisions"
         )
         raise ValueError(msg)
-    survey = read_design(design)
     margin = check_margin(margin)
     min_cell, text = _read_output(min_cell, text)
     require_groups(attributes, "name the attributes to audit", "attributes")
@@ -301,7 +301,7 @@ def audit(
     bins = Binning(bins).bins
     choice = read_threshold(threshold, selected)
     at_threshold = choice if selected is None else None
-    if label is None:
+    if not labeled:
         _check_without_label(choice, reference, pos_label=pos_label, bins=bins)
     check_favorable(favorable, at_threshold, decided=choice is not None)
     designed = survey.given
@@ -337,8 +337,8 @@ def audit(
         "score" if designed or method == "score" else "logit-t",
         margin,
         designed=designed,
-        rates_alone=label is None,
-        metrics=("selection_rate",) if label is None else None,
+        rates_alone=not labeled,
+        metrics=None if labeled else ("selection_rate",),
     )
     plan = AuditPlan(
         groupings,
@@ -353,9 +353,9 @@ def audit(
         # Values that are listed are null.
         unknown if isinstance(unknown, str) else "exclude",
         min_share,
-        label is not None,
+        labeled,
     )
-    planned = designed or selected is not None or bins or label is None
+    planned = designed or selected is not None or bins or not labeled
     divided = None if planned else division_of(tables, "60%")
     keys = dict(zip(rows.group_keys, known, strict=True))
     decision = [] if selected is None else [as_column("selected", selected)]
@@ -366,13 +366,13 @@ def audit(
         else:
             measured = measure(rows.with_values(complete), plan)
         segments, scores = measured.segments, None
-        if label is None and score is not None:
+        if score is not None and not labeled:
             of_groups = [column for key, column in keys.items() if rows.name_of(key) in complete]
             scores = scores_of(
                 *(tables, score, keys, plan, [*of_groups, *decision]),
                 {"intersections": intersections, "weight": weight, "design": design},
             )
-        if label is not None:
+        if labeled:
             check_positives(pos_label, found=bool(segments["n_pos"].sum()))
         # Counts have a weight that is 1 where their rows had none.
         weighted = None if counts and not _is_weighted(segments) else weight
@@ -399,7 +399,7 @@ def audit(
             bins=counts.bins() if counts else bins,
             unknown=unknown,
             min_share=min_share,
-            labeled=label is not None,
+            labeled=labeled,
         )
         missing = counts.missing(known, complete) if counts else measured.missing
         return Audit(

@@ -30,7 +30,7 @@ from polars_wroc.audits.tables import (
 )
 from polars_wroc.audits.words import capitalised, first_few, listed, many, verb
 from polars_wroc.charts.options import Show
-from polars_wroc.groups.comparisons import COMPARISON_SCHEMA, FEW, GAP_METRICS, IMPACT_RATIO
+from polars_wroc.groups.comparisons import COMPARISON_SCHEMA, GAP_METRICS, IMPACT_RATIO, few_rows
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import reject_type
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
@@ -62,13 +62,15 @@ class Audited(NamedTuple):
     table: pl.DataFrame
     segments: pl.DataFrame
     level: float
+    min_rows: int
 
 
 def read_audit(argument: str, audit: Auditable) -> Audited:
     """Read an audit, or its JSON, which the ``argument`` holds or has the path of."""
     if isinstance(audit, AuditTables):
-        segments = with_small(audit.segments, audit.settings.min_rows)
-        return Audited(audit.table, segments, audit.settings.level)
+        min_rows = audit.settings.min_rows
+        segments = with_small(audit.segments, min_rows)
+        return Audited(audit.table, segments, audit.settings.level, min_rows)
     if isinstance(audit, str | Path):
         audit = _from_file(argument, audit)
     if not isinstance(audit, Mapping):
@@ -92,7 +94,7 @@ def read_audit(argument: str, audit: Auditable) -> Audited:
     except (KeyError, TypeError, ValueError, AttributeError, pl.exceptions.PolarsError):
         msg = f"{rule}; found no settings, segments or table in it"
         raise ValueError(msg) from None
-    return Audited(table, with_small(segments, min_rows), level)
+    return Audited(table, with_small(segments, min_rows), level, min_rows)
 
 
 def refuse_same_rows(before: Audited, after: Audited) -> None:
@@ -185,9 +187,12 @@ class Changes(NamedTuple):
     def judged(self) -> pl.DataFrame:
         """The changes, with a reason where a segment has too few rows in one of the audits."""
         small = pl.concat(
-            audit.segments.filter("small").select(ALL_KEYS) for audit in (self.before, self.after)
-        ).with_columns(pl.lit(f"{FEW}rows").alias("reason"))
-        return with_columns_of(self.table, small.unique())
+            audit.segments.filter("small").select(
+                *ALL_KEYS, pl.lit(few_rows(audit.min_rows)).alias("reason")
+            )
+            for audit in (self.before, self.after)
+        )
+        return with_columns_of(self.table, small.unique(ALL_KEYS))
 
     def divided(self) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Return the changes that are significant or a finding, then the others that are known."""
@@ -311,9 +316,8 @@ def changes_between(
     if not several[0]:
         # The only score may have got another name.
         name = pl.lit(audits[1].segments[MODEL][0], pl.String).alias(MODEL)
-        table, segments, level = audits[0]
-        renamed = Audited(table.with_columns(name), segments.with_columns(name), level)
-        audits = renamed, audits[1]
+        table, segments = (each.with_columns(name) for each in audits[0][:2])
+        audits = audits[0]._replace(table=table, segments=segments), audits[1]
     if not different_rows:
         refuse_same_rows(*audits)
     keys = [*ALL_KEYS, "metric", "measure"]

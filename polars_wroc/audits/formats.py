@@ -297,11 +297,11 @@ def in_markdown(audit: AuditTables) -> str:
     parts += [markdown_text(reading)] if (reading := reading_of(audit)) else []
     parts += [f"**{markdown_text(verdict_of(audit).text)}**"]
     sections = {
+        "Gates": _listed(line for gate in audit.gates for line in gate.lines),
         "Findings": _listed(first_sentences(findings, _FINDINGS, NOT_HERE)),
         "Segments": _segments(audit),
         "Impact ratios": _impact(audit),
         "Scores": _scores(audit),
-        "Gates": _listed(gate.sentence for gate in audit.gates),
         "Limits of this audit": _listed(not_audited(audit)),
         "Method": _method(audit),
         "Run": _listed(_run(audit)),

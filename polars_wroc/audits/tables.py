@@ -317,23 +317,27 @@ def segment_in_words(attribute: str, segment: str | None) -> str:
 
 @dataclass(frozen=True)
 class JudgedGate:
-    """A condition, whether it is met, and where it is or could not be judged."""
+    """A condition, whether it is met, and where it is or could not be judged.
+
+    ``lines`` say so: where it could not be judged, and whether it failed, if it was judged.
+    """
 
     gate: str
     met: bool
+    n_judged: int
     where: Sequence[str]
     not_judged: Sequence[str]
+    lines: Sequence[str]
 
     @property
     def sentence(self) -> str:
-        """Say whether the condition is met, where, and where it could not be judged."""
-        outcome = f"met: {'; '.join(self.where)}" if self.met else "not met"
-        unknown = f"; not judged in {'; '.join(self.not_judged)}" if self.not_judged else ""
-        return f"{self.gate}: {outcome}{unknown}"
+        """The lines as one."""
+        return ". ".join(self.lines)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the gate as values for JSON."""
-        return asdict(self) | {"sentence": self.sentence}
+        found = asdict(self) | {"sentence": self.sentence}
+        return {name: value for name, value in found.items() if name != "lines"}
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 import shutil
 from dataclasses import replace
 from functools import partial
@@ -13,7 +12,12 @@ from typing import Any
 import polars as pl
 
 from polars_wroc.audits import table_pages
-from polars_wroc.audits.audit_changes import Changes, changes_between, changes_in_text
+from polars_wroc.audits.audit_changes import (
+    Changes,
+    changes_between,
+    changes_in_text,
+    read_audit,
+)
 from polars_wroc.audits.formats import SEGMENTS, in_text
 from polars_wroc.audits.gates import (
     OF_CHANGES,
@@ -28,12 +32,19 @@ from polars_wroc.audits.gates import (
     read_gate,
 )
 from polars_wroc.audits.new_york import new_york_summary
-from polars_wroc.audits.remarks import of_median, of_missing, seemingly_unknown, unknown_hint
+from polars_wroc.audits.remarks import (
+    all_unknown,
+    of_median,
+    of_missing,
+    unknown_flags,
+    unknown_hint,
+)
 from polars_wroc.audits.result import Audit
 from polars_wroc.audits.tables import audited_files
 from polars_wroc.audits.words import REFERENCES
 from polars_wroc.cli import arguments, process, release, results, sources
 from polars_wroc.cli.arguments import groups_of
+from polars_wroc.cli.gating import present
 from polars_wroc.cli.options import CURVES
 from polars_wroc.cli.process import refuse, screen_of
 from polars_wroc.cli.sources import Source
@@ -87,12 +98,12 @@ def run_audit(options: argparse.Namespace) -> None:
         result = audit(**given, **arguments.uncertainty_of(options))
     if options.selected is not None:
         arguments.check_selected(options, result.segments["n_selected"].sum())
-    shown = options.output == "-" or options.suffix in (".json", ".md")
-    files = audited_files(options.files, contents=shown)
+    shown = {each.suffix for each in options.outputs} & {".json", ".md"}
+    files = audited_files(options.files, contents=bool(shown))
     run = replace(result.run, command=options.command_line, files=files)
     judgement = judged(gates, result.table)
     result = replace(result, run=run, gates=judgement.gates)
-    results.present(judgement, lambda: _show_audit(result, options))
+    present(judgement, lambda: _show_audit(result, options), options)
 
 
 def run_auc(options: argparse.Namespace) -> None:
@@ -164,23 +175,19 @@ def run_merge(options: argparse.Namespace) -> None:
 
 
 def _write_counts(counts: pl.LazyFrame, options: argparse.Namespace) -> None:
-    if options.output == "-":
-        results.print_json(collect(counts), options)
-    else:
-        outputs.sink_table(counts, options.output)
-        results.say_written(options)
+    results.save(options, partial(outputs.sink_table, counts))
+    results.say_written(options)
 
 
 def _show_audit(result: Audit, options: argparse.Namespace) -> None:
-    if options.output == "-":
-        results.say(result.to_json(), options, json=True)
-        return
-    if options.output:
-        results.save(options, result.save)
-    text = in_text(result, screen_of(options, SEGMENTS))
-    results.say(f"{text}\n", options)
-    if options.output:
-        results.say_written(options)
+    written = [each for each in options.outputs if each.output]
+    for each in written:
+        results.save(each, result.save)
+    if "-" not in [each.output for each in written]:
+        text = in_text(result, screen_of(options, SEGMENTS))
+        results.say(f"{text}\n", options)
+    for each in written:
+        results.say_written(each)
 
 
 def run_diff(options: argparse.Namespace) -> None:
@@ -190,8 +197,14 @@ def run_diff(options: argparse.Namespace) -> None:
         refuse(f"--{given[0]} applies to a chart: -o FILE with one of .html, .png, .svg")
     gates = _gates(options, OF_CHANGES)
     before, after = options.files
+    if options.first_run_ok and not Path(before).exists():
+        read_audit("after", after)
+        what = f"there is no {before!r} yet; keep {after!r} as it"
+        process.complain(f"nothing is compared on the first run: {what}")
+        return
     changes = changes_between(before, after, options.adjust, different_rows=options.different_rows)
-    results.present(judged(gates, changes.judged), partial(_show_changes, changes, options))
+    judgement = judged(gates, changes.judged)
+    present(judgement, partial(_show_changes, changes, options), options)
 
 
 def _show_changes(changes: Changes, options: argparse.Namespace) -> None:
@@ -251,7 +264,7 @@ def run_impact(options: argparse.Namespace) -> None:
             for note in notes:
                 process.complain(note)
 
-    results.present(judged(gates, table), show)
+    present(judged(gates, table), show, options)
 
 
 def _written(table: pl.DataFrame, options: argparse.Namespace) -> pl.DataFrame:
@@ -270,9 +283,8 @@ def _notes(table: pl.DataFrame, counts: pl.DataFrame, options: argparse.Namespac
     if options.threshold == "median":
         notes.append(of_median(counts))
     if options.unknown != ["keep"]:
-        given = {category: None for _, category in seemingly_unknown(table)}
-        flags = " ".join(f"--unknown {shlex.quote(category)}" for category in given)
-        notes += unknown_hint(table, f"give {flags}")
+        given = [] if options.unknown == ["exclude"] else options.unknown
+        notes += unknown_hint(table, f"give {unknown_flags(all_unknown(table, given))}")
     return [note for note in notes if note]
 
 
@@ -314,8 +326,6 @@ def run_new_york(options: argparse.Namespace) -> None:
     if options.output is None:
         text = table_pages.in_text(summary.page, shutil.get_terminal_size().columns)
         results.say(f"{text}\n", options)
-    elif options.output == "-":
-        results.print_json(summary.table, options)
     else:
         results.save(options, summary.save)
         results.say_written(options)
@@ -334,7 +344,7 @@ def run_compare(options: argparse.Namespace) -> None:
     _check_positives(options, source, found=bool(table["auc_a"].count()))
     shown = partial(results.pairs_shown, table, options.level)
     show = partial(results.show_table, "gap_chart", table, options, shown, level=options.level)
-    results.present(judged(gates, judged_pairs(table)), show)
+    present(judged(gates, judged_pairs(table)), show, options)
 
 
 def run_release(options: argparse.Namespace) -> None:

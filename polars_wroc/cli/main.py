@@ -13,8 +13,12 @@ from typing import Any, NoReturn, get_args
 
 from polars_wroc.cli import commands, process, sources
 from polars_wroc.cli.arguments import check_columns, in_options
+from polars_wroc.cli.gating import GateError
 from polars_wroc.cli.options import COMMANDS, add_options, flags_of
 from polars_wroc.cli.process import (
+    BAD_INPUT,
+    DONE,
+    INTERRUPTED,
     Progress,
     UsageError,
     name_spill_folder,
@@ -22,7 +26,7 @@ from polars_wroc.cli.process import (
     remove_spilled,
     run_stoppable,
 )
-from polars_wroc.cli.results import GateError, check_output
+from polars_wroc.cli.results import check_output
 from polars_wroc.files import outputs
 from polars_wroc.files.sources import first_line, without_credentials
 from polars_wroc.inputs.arguments import did_you_mean
@@ -100,10 +104,6 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-# Exit code 1 is only for a failed gate.
-DONE, GATE_FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
     if arguments is not None:
@@ -168,8 +168,9 @@ def _run(options: argparse.Namespace) -> int:
     except GateError as error:
         if error.__cause__ and not isinstance(error.__cause__, BrokenPipeError):
             _complain(_described(error.__cause__, options))
-        _complain(str(error))
-        return GATE_FAILED
+        for line in error.lines:
+            _complain(line)
+        return error.code
     except (*sources.ERRORS, ImportError) as error:
         if isinstance(error, BrokenPipeError):
             raise

@@ -109,7 +109,7 @@ COMMANDS = {
     ),
     "diff": Command(
         audit_changes,
-        f"before_after metric show adjust different_rows fail_if {_OUTPUT}",
+        f"before_after metric show adjust different_rows first_run_ok fail_if {_OUTPUT}",
         "what changed between two audits of different rows",
         "BEFORE AFTER",
         "fail if a gap in AUC has grown by more than two points",
@@ -344,13 +344,15 @@ _TEXTS = {
     "replicate_weights": "R: columns of replicate weights and how they were made: such as "
     "'rep_*:kind=jk2', or a,b,c:kind=fay,rho=0.3,df=60; df are the degrees of freedom: sampling "
     "units less strata",
-    "format": ": format of a file whose name does not end in one, such as $GITHUB_STEP_SUMMARY",
+    "format": ": format of a file whose name does not end in one, and of what -o - prints",
     "columns": "LIST: columns that are printed, such as n,auc,auc_low, or all; default the first "
     "that fit",
     "rows": "N: most rows that are printed, or all; default what a terminal shows, elsewhere all",
     "show": ": changes of values or of gaps, in the chart; default what changed most surely",
     "different_rows": ": the audits are of different rows, although all segments have the same "
     "numbers of rows and positives and the same weights",
+    "first_run_ok": ": succeed, and say so, if there is no file BEFORE",
+    "fail_unjudged": ": exit with 3 if a condition of --fail-if cannot be judged in some segment",
     "unknown": "V: which categories are unknown: exclude, those without a value; a value such as "
     "'' or 'not stated', which is unknown too, repeatable; keep, none; default exclude",
     "min_share": "P: categories with a smaller share of the weight are shown, not judged",
@@ -406,7 +408,7 @@ def _known() -> dict[str, dict[str, Any]]:
         "show": {"choices": get_args(Show)},
         "metrics": {"type": process.columns_of, "default": DEFAULT_METRICS},
         "curve_bins": {"flag": "--bins", "dest": "curve_bins", "type": int, "default": 10},
-        "common": {"action": "store_true"},
+        **{name: {"action": "store_true"} for name in ("common", "first_run_ok", "fail_unjudged")},
         "kind": {"choices": [*CURVES], "default": "roc"},
         **{name: {"type": float} for name in ("cost_fn", "cost_fp", "looks", "prevalence")},
     }
@@ -414,7 +416,7 @@ def _known() -> dict[str, dict[str, Any]]:
 
 def add_options(parser: argparse.ArgumentParser, command: Command) -> None:
     """Take the options of a command."""
-    known, names = _known(), command.options.split()
+    known, names = _known(), command.options.replace("fail_if", "fail_if fail_unjudged").split()
     weights = parser.add_mutually_exclusive_group() if "frequency" in names else parser
     for name in names:
         if name == "before_after":
@@ -422,11 +424,8 @@ def add_options(parser: argparse.ArgumentParser, command: Command) -> None:
         else:
             group = weights if name in ("frequency", "weight") else parser
             _add(group, name, command, known)
-    parser.set_defaults(attributes="groups" in command.required)
-    if "progress" not in names:
-        parser.set_defaults(progress=False)
-    if command.function is merge_counts:
-        parser.set_defaults(counts=True)
+    given = {"attributes": "groups" in command.required, "counts": command.function is merge_counts}
+    parser.set_defaults(**given | ({} if "progress" in names else {"progress": False}))
 
 
 def _add(
@@ -437,6 +436,7 @@ def _add(
 ) -> None:
     """Take an option; what is not ``known`` follows from the function's signature."""
     written = f"FILE: {', '.join(command.suffixes)}; - prints JSON"
+    written += "; repeatable" if command.function is audit else ""
     metavar, _, text = (command.texts.get(name) or _TEXTS.get(name, written)).partition(": ")
     given = dict(known[name] if name in known else _of_signature(command.function, name))
     if name == "format":
@@ -453,7 +453,7 @@ def _add(
     if name == "files":
         group.add_argument(name, nargs="+", **given)
     elif name == "output":
-        group.add_argument("-o", "--output", required=required, **given)
+        group.add_argument("-o", "--output", action="append", required=required, **given)
     else:
         flag = given.pop("flag", f"--{name.replace('_', '-')}")
         group.add_argument(flag, **given)

@@ -36,6 +36,8 @@ from polars_wroc.plans.config import CLEAR_LINE, clock
 from polars_wroc.thresholds import rules
 from polars_wroc.thresholds.rules import Rule, Threshold
 
+# Exit codes. 1 is only for a failed gate, 3 for one that could not be judged.
+DONE, GATE_FAILED, BAD_INPUT, NOT_JUDGED, INTERRUPTED = 0, 1, 2, 3, 130
 # Standard input, output and error.
 _STANDARD = range(3)
 

@@ -180,10 +180,16 @@ _partial: set[Path] = set()
 _NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EROFS)
 
 
-def write(path: str | Path, save: Callable[[Path], object], suffix: str | None = None) -> None:
+def write(
+    path: str | Path,
+    save: Callable[[Path], object],
+    suffix: str | None = None,
+    deliver: Callable[[Path], object] | None = None,
+) -> None:
     """Let ``save`` write a temporary file in the same folder, then move it to the target.
 
-    What is written may depend on the ``suffix``, which is that of the target by default.
+    What is written may depend on the ``suffix``, which is that of the target by default. The whole
+    file may be delivered in another way than by moving it.
     """
     target = Path(path).resolve()
     remove_abandoned(target.parent)
@@ -192,7 +198,10 @@ def write(path: str | Path, save: Callable[[Path], object], suffix: str | None =
             _partial.add(part)
             try:
                 save(part)
-                part.replace(target)
+                if deliver is None:
+                    part.replace(target)
+                else:
+                    deliver(part)
             finally:
                 part.unlink(missing_ok=True)
                 _partial.discard(part)
@@ -217,6 +226,11 @@ def _code(error: Exception) -> int | None:
     return int(found[1]) if found else None
 
 
+def save_text(text: str, path: str | Path) -> None:
+    """Write a text."""
+    write(path, lambda part: part.write_text(text, encoding="utf-8"))
+
+
 def save_table(table: pl.DataFrame, path: str | Path) -> None:
     """Write a table to .parquet, .json, .xlsx or, with texts quoted against formulas, .csv."""
     suffix = check_target(path, (*TABLE_SUFFIXES, WORKBOOK))
@@ -228,7 +242,7 @@ def save_table(table: pl.DataFrame, path: str | Path) -> None:
         ".parquet": lambda part: part.write_bytes(_parquet_of(table)),
         ".csv": lambda part: not_run(table).write_csv(part),
         # For the same reason.
-        ".json": lambda part: part.write_text(json_of(table), encoding="utf-8"),
+        ".json": lambda part: part.write_text(f"{json_of(table)}\n", encoding="utf-8"),
     }
     write(path, savers[suffix])
 

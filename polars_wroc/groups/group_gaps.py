@@ -313,6 +313,8 @@ def check_metrics(metrics: Sequence[str], *, has_score: bool, has_decisions: boo
     for name in metrics:
         of_decisions = name in THRESHOLD_METRICS
         if not (has_decisions if of_decisions else has_score):
-            needed = "a `threshold` or `selected`" if of_decisions else "a `score`"
-            msg = f"`metrics` must come with {needed} for {name}; found neither"
-            raise ValueError(msg if of_decisions else msg.replace("neither", "none"))
+            needed = "a `score` for {}; found none"
+            if of_decisions:
+                needed = "a `threshold` or `selected` for {}; found neither"
+            msg = f"`metrics` must come with {needed.format(name)}"
+            raise ValueError(msg)
