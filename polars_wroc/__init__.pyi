@@ -42,6 +42,7 @@ from .groups.equalized_thresholds import equalized_thresholds as equalized_thres
 from .groups.fairness import fairness as fairness
 from .groups.group_gaps import group_gaps as group_gaps
 from .groups.impact_ratios import impact_ratios as impact_ratios
+from .groups.rows_needed import rows_needed as rows_needed
 from .groups.standardized_mean_difference import (
     standardized_mean_difference as standardized_mean_difference,
 )
