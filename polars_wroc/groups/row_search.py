@@ -23,7 +23,7 @@ from polars_wroc.stats.distributions import normal_quantile
 from polars_wroc.stats.proportions import margin
 
 # More rows than nearly anybody has, and halvings of the logarithm of their number.
-MOST, _STEPS = 10**9, 44
+MOST, _STEPS = 10**9, 40
 OE_RATIO = "oe_ratio"
 # The number that a target assumes.
 ASSUMES = {"ratio_below": "impact", "no_worse_by": "changed"}
@@ -41,8 +41,6 @@ class Goal:
     level: float
     power: float
     tests: int | None
-    # Whether an AUC is among the metrics.
-    has_aucs: bool = True
 
     @property
     def assumes(self) -> str | None:
@@ -99,9 +97,9 @@ def compared(field: Fields, sizes: tuple[pl.Expr, pl.Expr]) -> Comparison:
     return Comparison(other, sizes, sizes, (none, none), other - least)
 
 
-def searched(field: Fields, goal: Goal) -> Formula[Columns]:
+def searched(field: Fields, goal: Goal, *, has_aucs: bool) -> Formula[Columns]:
     """Find the smallest number of rows for which the condition of the target holds."""
-    search = _Search(field, goal)
+    search = _Search(field, goal, has_aucs)
     condition: Callable[[pl.Expr], Formula[pl.Expr]] = getattr(search, goal.target, search.none)
     none = 0.0 * field("z")
     low, high = yield [none, none + math.log(MOST)]
@@ -122,6 +120,8 @@ class _Search:
 
     field: Fields
     goal: Goal
+    # Whether all rows are of AUCs, or none is.
+    has_aucs: bool
 
     def by_error(self) -> pl.Expr:
         """Return the number of rows for an error that falls with their root."""
@@ -207,16 +207,11 @@ class _Search:
     def _sizes(self, rows: pl.Expr) -> Formula[_Sizes]:
         """Return the inverse sizes of the limits and of the test of so many rows."""
         low, high, test = yield [self.field(name) / rows for name in ("low", "high", "test")]
-        if not self.goal.has_aucs:
+        if not self.has_aucs:
             return low, high, test
-        planned = yield from planned_sizes(self.field, rows)
-        # Of an AUC they are multiples of those that are planned.
-        known, given = when(self.field("auc").is_not_null()), (low, high, test)
-        low, high, test = yield [
-            known.then(size * one * rows).otherwise(one)
-            for size, one in zip(planned, given, strict=True)
-        ]
-        return low, high, test
+        # Multiples of those that are planned.
+        plan = yield from planned_sizes(self.field, rows)
+        return low * rows * plan[0], high * rows * plan[1], test * rows * plan[2]
 
 
 def planned_sizes(field: Fields, rows: pl.Expr) -> Formula[_Sizes]:
