@@ -371,7 +371,7 @@ def _known() -> dict[str, dict[str, Any]]:
         "columns": {"type": process.columns_of},
         "rows": {"type": process.rows_of},
         "metric": {"choices": CHANGED_METRICS},
-        "show": {"choices": get_args(Show)},
+        "show": {"choices": get_args(Show)[:-1]},
         "metrics": {"type": process.columns_of, "default": DEFAULT_METRICS},
         "curve_bins": {"flag": "--bins", "dest": "curve_bins", "type": int, "default": 10},
         "common": {"action": "store_true"},
