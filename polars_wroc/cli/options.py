@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import argparse
 import inspect
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import UnionType
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
-
-import polars as pl
-import polars.selectors as cs
 
 from polars_wroc.audits import new_york
 from polars_wroc.audits.audit import audit
@@ -28,20 +23,19 @@ from polars_wroc.curves.roc_curve import roc_curve
 from polars_wroc.files import outputs
 from polars_wroc.groups.group_gaps import group_gaps
 from polars_wroc.groups.impact_ratios import impact_ratios
-from polars_wroc.inputs.arguments import did_you_mean
+from polars_wroc.groups.rows_needed import rows_needed
 from polars_wroc.inputs.columns import Frequency
-from polars_wroc.inputs.designs import Lonely, ReplicateWeights
+from polars_wroc.inputs.designs import Lonely
 from polars_wroc.metrics.compare import compare
 from polars_wroc.metrics.summary import summary
-from polars_wroc.thresholds import rules
 from polars_wroc.thresholds.confusion_matrix import DEFAULT_METRICS, threshold_metrics
-from polars_wroc.thresholds.rules import Rule, Threshold
 
 # Arguments of functions that have other names than the options.
 _ALIASES = {
     "path": "output",
     "frame": "files",
     "frames": "files",
+    "table": "files",
     "bins": "curve_bins",
     "by": "groups",
     "facet": "groups",
@@ -202,6 +196,18 @@ COMMANDS = {
         {"metric": ": metric that is printed and drawn, rates with decisions only; default auc"},
         required=("label", "score", "groups"),
     ),
+    "size": Command(
+        rows_needed,
+        "table metric_of_size value prevalence share ratio half_width gap ratio_below impact"
+        f" alike_within no_worse_by changed se power level tests deff {_OUTPUT}",
+        "how many rows a width, a gap, a ratio, alike values, a margin or a calibration needs",
+        "[FILE] TARGET",
+        "ask how many positives show that tpr is alike within 5 points",
+        "polars-wroc size audit.json --metric tpr --alike-within 0.05",
+        {"level": "P: confidence level; an audit has its own", "prevalence": "P: of positives"},
+        required=(),
+        suffixes=TABLE_OR_CHART[: -len(outputs.CHART_SUFFIXES)],
+    ),
     "thresholds": Command(
         threshold_metrics,
         f"{_ROWS} counts by thresholds prevalence common metrics level {_DESIGN} {_OUTPUT}",
@@ -295,6 +301,24 @@ _TEXTS = {
     "reference": "R: what segments are compared with: one of "
     f"{', '.join(get_args(ReferenceKind))}; or such as sex=m, the reference segment of an "
     "attribute, repeatable; default rest",
+    "table": "FILE: the JSON of an audit, a table of gaps or impact, or counts by score; without "
+    "it there is one row from assumptions",
+    "metric_of_size": "M: auc, a rate such as tpr, impact_ratio, oe_ratio, or of counts "
+    "calibration_slope; of a table all by default",
+    "value": "V: the expected value, of two that are compared that of the reference",
+    "share": "S: the segment's share of all rows",
+    "ratio": "R: rows of the reference for each of the segment",
+    "half_width": "W: target: half the width of the interval of a value",
+    "gap": "G: target: a gap below the reference that is found",
+    "ratio_below": "B: target: an impact ratio surely below this, such as 0.8, or above it",
+    "impact": "R: the true impact ratio, with --ratio-below",
+    "alike_within": "M: target: equal values are shown to be alike within this margin",
+    "no_worse_by": "M: target: an equally good new score is shown to be no worse by this margin",
+    "changed": "S: share of rows whose decision changes, with --no-worse-by",
+    "se": "E: target: standard error of the calibration slope, or of the logarithm of oe_ratio",
+    "power": "P: probability of what the target shows",
+    "tests": "N: number of tests that share the error; default that of the table",
+    "deff": "D: how many times more rows a design needs",
     "min_rows": "N: rows of each class that a segment needs to be tested",
     "margin": "M: gaps within this do not matter to the verdicts",
     "favorable": ": which decision is good for a person, if any; needed where there are decisions",
@@ -359,18 +383,19 @@ def _known() -> dict[str, dict[str, Any]]:
         "bins": {"type": int},
         "attribute": {"dest": "groups", **repeated},
         "by": {"dest": "groups", **repeated},
-        "threshold": {"type": threshold_of},
-        "thresholds": {"flag": "--threshold", "type": threshold_of, "action": "append"},
+        "threshold": {"type": process.threshold_of},
+        "thresholds": {"flag": "--threshold", "type": process.threshold_of, "action": "append"},
         "intersections": {"nargs": "?", "const": True, "default": False, "choices": ["only"]},
         "reference": repeated,
         "unknown": repeated,
         "within": {"action": "append"},
         "fail_if": repeated,
         "lonely": {"choices": get_args(Lonely)},
-        "replicate_weights": {"type": replicate_weights_of},
+        "replicate_weights": {"type": process.replicate_weights_of},
         "columns": {"type": process.columns_of},
         "rows": {"type": process.rows_of},
         "metric": {"choices": CHANGED_METRICS},
+        "metric_of_size": {"flag": "--metric", "dest": "metric"},
         "show": {"choices": get_args(Show)[:-1]},
         "metrics": {"type": process.columns_of, "default": DEFAULT_METRICS},
         "curve_bins": {"flag": "--bins", "dest": "curve_bins", "type": int, "default": 10},
@@ -418,8 +443,8 @@ def _add(
         text = f"exit with 1 if it holds {text}; comparisons are > >= < <=; repeatable"
     required = given.get("dest", name) in command.required
     given["help"] = f"{text} (required)" if required else text
-    if name == "files":
-        group.add_argument(name, nargs="+", **given)
+    if name in ("files", "table"):
+        group.add_argument("files", nargs="+" if name == "files" else "*", **given)
     elif name == "output":
         group.add_argument("-o", "--output", required=required, **given)
     else:
@@ -454,57 +479,3 @@ def _add_two_files(parser: argparse.ArgumentParser) -> None:
             metavar=name.upper(),
             help=f"the audit {name}, as JSON: what audit -o x.json writes",
         )
-
-
-def threshold_of(text: str) -> Threshold:
-    """Read a threshold, the median, or a rule such as ``max-fpr=0.1``."""
-    if text == "median":
-        return "median"
-    name, sign, options = text.partition(":" if ":" in text else "=")
-    if (rule := name.replace("-", "_")) in rules.__all__:
-        choose: Callable[..., Rule] = getattr(rules, rule)
-        with _such_as("max-fpr=0.1 or least-cost:fn=5,fp=1", text):
-            return choose(_value(options)) if sign == "=" else choose(**_values(options))
-    value = _value(text)
-    if isinstance(value, str):
-        hint = did_you_mean(name, [each.replace("_", "-") for each in rules.__all__])
-        msg = f"must be a number, median or a rule such as max-fpr=0.1; found {text!r}{hint}"
-        raise argparse.ArgumentTypeError(msg)
-    return float(value)
-
-
-def replicate_weights_of(text: str) -> ReplicateWeights:
-    """Read columns and kind of replicate weights, such as ``rep_*:kind=jk2``."""
-    names, _, options = text.rpartition(":")
-    columns = [_matching(name) if "*" in name else name for name in names.split(",") if name]
-    with _such_as("'rep_*:kind=jk2' or a,b,c:kind=fay,rho=0.3,df=60", text):
-        return ReplicateWeights(columns, **_values(options))
-
-
-def _matching(pattern: str) -> pl.Expr:
-    """Select the columns whose names match a pattern, in which * is any text."""
-    return cs.matches("^" + ".*".join(map(re.escape, pattern.split("*"))) + "$")
-
-
-def _values(text: str) -> dict[str, Any]:
-    """Read arguments such as ``fn=5,fp=1``."""
-    parts = (part.partition("=") for part in text.split(",") if part)
-    return {name: _value(value) for name, _, value in parts}
-
-
-def _value(text: str) -> int | float | str:
-    """Read a number, or leave the text."""
-    for kind in (int, float):
-        with suppress(ValueError):
-            return kind(text)
-    return text
-
-
-@contextmanager
-def _such_as(examples: str, text: str) -> Iterator[None]:
-    """Show examples of an option in place of what an argument of it must be."""
-    try:
-        yield
-    except (TypeError, ValueError) as error:
-        msg = f"must be such as {examples}; found {text!r}: {str(error).replace('`', '')}"
-        raise argparse.ArgumentTypeError(msg) from None

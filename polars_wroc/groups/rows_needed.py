@@ -356,7 +356,7 @@ def _of_comparisons(
     table = collect(given) if isinstance(given, pl.LazyFrame) else given
     missing = [name for name in COMPARISON_SCHEMA if name not in table.columns]
     if missing:
-        msg = f"`table` must be a table of {_MAKERS}; found no {missing}"
+        msg = f"`table` must be a table of {_MAKERS}; found no column {missing[0]!r}"
         raise ValueError(msg)
     held = set(table["metric"])
     if goal.target == "ratio_below":
