@@ -211,7 +211,12 @@ class _Search:
             return low, high, test
         # Multiples of those that are planned.
         plan = yield from planned_sizes(self.field, rows)
-        return low * rows * plan[0], high * rows * plan[1], test * rows * plan[2]
+        low, high, test = (
+            one * rows * planned for one, planned in zip((low, high, test), plan, strict=True)
+        )
+        # With the sizes in a test, which are smaller, a planned test would not have the power.
+        assumed = when(self.field("have").is_null())
+        return low, high, assumed.then(max_of(low, high)).otherwise(test)
 
 
 def planned_sizes(field: Fields, rows: pl.Expr) -> Formula[_Sizes]:

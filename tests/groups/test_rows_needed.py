@@ -397,7 +397,10 @@ def test_the_gap_that_was_observed_is_refused() -> None:
         ({"metric": "tpr", "value": 0.5, "gap": 0.1, "power": 0.4}, "`power` must lie"),
         ({"metric": "tpr", "value": 0.5, "gap": 0.1, "tests": 0}, "`tests` must be 1 or more"),
         ({"metric": "tpr", "value": 0.5, "gap": 0.1, "ratio": 0}, "`ratio` must"),
-        ({"table": LOANS, "gap": 0.1}, "`table` must be a table of .*; found no column .attribute."),
+        (
+            {"table": LOANS, "gap": 0.1},
+            "`table` must be a table of .*; found no column .attribute.",
+        ),
         ({"table": gaps_of(), "gap": 0.1, "value": 0.8}, "`value` must not be given"),
         ({"table": gaps_of(), "gap": 0.1, "deff": 2}, "`deff` must not be given"),
         ({"table": gaps_of(), "metric": "tprr", "gap": 0.1}, "did you mean 'tpr'"),
