@@ -82,19 +82,19 @@ def test_no_file_defines_a_name_twice() -> None:
 
 
 # An addition that breaks one of these needs a deletion somewhere, or a reason.
-MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 154, 510, 20
+MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 156, 510, 20
 MOST_CODE = {
-    "audits": 5599,
-    "charts": 3381,
-    "groups": 3964,
-    "metrics": 2888,
-    "cli": 1908,
+    "audits": 5648,
+    "charts": 3498,
+    "groups": 4470,
+    "metrics": 2908,
+    "cli": 1971,
     "inputs": 1627,
     "ranking": 1376,
     "curves": 1354,
     "kernels": 1301,
     "thresholds": 1404,
-    "stats": 1543,
+    "stats": 1558,
     "counts": 813,
     "files": 510,
     "plans": 581,
