@@ -45,6 +45,7 @@ from .groups.group_gaps import group_gaps as group_gaps
 from .groups.impact_ratios import impact_ratios as impact_ratios
 from .groups.release_check import decision_changes as decision_changes
 from .groups.release_check import release_check as release_check
+from .groups.rows_needed import rows_needed as rows_needed
 from .groups.standardized_mean_difference import (
     standardized_mean_difference as standardized_mean_difference,
 )

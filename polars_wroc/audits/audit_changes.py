@@ -84,7 +84,7 @@ def read_audit(argument: str, audit: Auditable) -> Audited:
         raise ValueError(msg)
     try:
         settings = audit["settings"]
-        table = _columns_of(audit["table"], COMPARISON_SCHEMA, (*ALL_KEYS, "metric", *_ROWS))
+        table = _columns_of(audit["table"], COMPARISON_SCHEMA, [*COMPARISON_SCHEMA])
         segments = _columns_of(
             audit["segments"], SEGMENT_COLUMNS, (*ALL_KEYS, *_COUNTS, "n_neg", *_WEIGHTS)
         )

@@ -125,7 +125,7 @@ def save_chart(chart: Chart | alt.VConcatChart, path: str | Path) -> None:
 
 
 Sort: TypeAlias = Literal["rows", "name", "value"]
-Show: TypeAlias = Literal["value", "gap", "ratio"]
+Show: TypeAlias = Literal["value", "gap", "ratio", "funnel"]
 GainKind: TypeAlias = Literal["gain", "lift", "cap"]
 Rate: TypeAlias = Literal[
     "selection_rate", "tpr", "fpr", "ppv", "npv", "tnr", "fnr", "fdr", "for", "accuracy"

@@ -6,6 +6,7 @@ import argparse
 import shutil
 from dataclasses import replace
 from functools import partial
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -49,10 +50,12 @@ from polars_wroc.cli.options import CURVES
 from polars_wroc.cli.process import refuse, screen_of
 from polars_wroc.cli.sources import Source
 from polars_wroc.files import outputs
-from polars_wroc.groups.comparisons import IMPACT_RATIO
+from polars_wroc.files.sources import scan
+from polars_wroc.groups.comparisons import COMPARISON_SCHEMA, IMPACT_RATIO
 from polars_wroc.groups.impact_ratios import decided, impact_ratios
 from polars_wroc.groups.release_check import decision_changes, release_check
-from polars_wroc.inputs.columns import AUDIT_KEYS, UNKNOWN_CATEGORY, check_positives
+from polars_wroc.groups.rows_needed import rows_needed
+from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, UNKNOWN_CATEGORY, check_positives
 from polars_wroc.namespaces import Counts
 from polars_wroc.plans.config import MOST_ROWS, Config, at_once, budget_is_set
 from polars_wroc.plans.queries import collect, collect_all
@@ -384,6 +387,32 @@ def run_gaps(options: argparse.Namespace) -> None:
     reference = " and ".join(_IN_WORDS.get(each, each) for each in options.reference or ["rest"])
     shown = partial(results.gaps_shown, table, metric, reference, options.margin)
     results.show_table("gap_chart", table, options, shown, metric=metric, level=options.level)
+
+
+def run_size(options: argparse.Namespace) -> None:
+    """Count the rows that a target needs, from assumptions or a table."""
+    names = [name for name in signature(rows_needed).parameters if name != "table"]
+    given, table = _given(options, " ".join(names)), None
+    if len(options.files) > 1:
+        msg = f"size takes one FILE; found {len(options.files)}"
+        raise UsageError(msg)
+    if options.files and options.files[0].endswith(".json"):
+        audited = read_audit("FILE", options.files[0])
+        table, given["level"] = audited.table, audited.level
+    elif options.files:
+        table = scan(options.files)
+        types = {name: COMPARISON_SCHEMA.get(name) for name in table.collect_schema()}
+        # Text files do not know the types of empty columns.
+        table = table.cast({name: dtype for name, dtype in types.items() if dtype}, strict=False)
+    needed = rows_needed(table, **given)
+    keys = results.keys_of_rows(needed) if options.files else []
+    texts = [pl.col(key).fill_null(MISSING) for key in keys]
+    counts = [name for name in needed.columns if name.startswith("needed") and needed[name].count()]
+    first = ["metric", *(counts or ["needed"]), "sampling_unit"]
+    short = needed.select(*texts, *first, "factor", pl.col("have").cast(pl.Int64), "note")
+    heading = f"rows needed for {needed['target'][0]} {needed['goal'][0]:g}"
+    shown = results.Shown(heading, needed, short, keys, len(first))
+    results.show_table("gap_chart", needed, options, lambda: [shown])
 
 
 def run_thresholds(options: argparse.Namespace) -> None:

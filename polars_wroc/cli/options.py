@@ -24,6 +24,7 @@ from polars_wroc.files import outputs
 from polars_wroc.groups.group_gaps import group_gaps
 from polars_wroc.groups.impact_ratios import impact_ratios
 from polars_wroc.groups.release_check import RELEASE_METRICS, release_check
+from polars_wroc.groups.rows_needed import rows_needed
 from polars_wroc.inputs.columns import Frequency
 from polars_wroc.inputs.designs import Lonely
 from polars_wroc.metrics.compare import compare
@@ -35,6 +36,7 @@ _ALIASES = {
     "path": "output",
     "frame": "files",
     "frames": "files",
+    "table": "files",
     "bins": "curve_bins",
     **dict.fromkeys(("by", "facet", "attributes"), "groups"),
     "design": "cluster",
@@ -213,6 +215,18 @@ COMMANDS = {
         {"metric": ": metric that is printed and drawn, rates with decisions only; default auc"},
         required=("label", "score", "groups"),
     ),
+    "size": Command(
+        rows_needed,
+        "table metric_of_size value prevalence share ratio half_width gap ratio_below impact"
+        f" alike_within no_worse_by changed se power level tests deff {_OUTPUT}",
+        "how many rows a width, a gap, a ratio, alike values, a margin or a calibration needs",
+        "[FILE] TARGET",
+        "ask how many positives show that tpr is alike within 5 points",
+        "polars-wroc size audit.json --metric tpr --alike-within 0.05",
+        {"level": "P: confidence level; an audit has its own", "prevalence": "P: of positives"},
+        required=(),
+        suffixes=TABLE_OR_CHART[: -len(outputs.CHART_SUFFIXES)],
+    ),
     "thresholds": Command(
         threshold_metrics,
         f"{_ROWS} counts by thresholds prevalence common metrics level {_DESIGN} {_OUTPUT}",
@@ -318,6 +332,24 @@ _TEXTS = {
     "margins": "M: how much worse is still no worse; or such as tpr=0.02, repeatable; default 0.01 "
     "for the AUC and rates",
     "net_benefit_at": "P: threshold probability of the net benefit",
+    "table": "FILE: the JSON of an audit, a table of gaps or impact, or counts by score; without "
+    "it there is one row from assumptions",
+    "metric_of_size": "M: auc, a rate such as tpr, impact_ratio, oe_ratio, or of counts "
+    "calibration_slope; of a table all by default",
+    "value": "V: the expected value, of two that are compared that of the reference",
+    "share": "S: the segment's share of all rows",
+    "ratio": "R: rows of the reference for each of the segment",
+    "half_width": "W: target: half the width of the interval of a value",
+    "gap": "G: target: a gap below the reference that is found",
+    "ratio_below": "B: target: an impact ratio surely below this, such as 0.8, or above it",
+    "impact": "R: the true impact ratio, with --ratio-below",
+    "alike_within": "M: target: equal values are shown to be alike within this margin",
+    "no_worse_by": "M: target: an equally good new score is shown to be no worse by this margin",
+    "changed": "S: share of rows whose decision changes, with --no-worse-by",
+    "se": "E: target: standard error of the calibration slope, or of the logarithm of oe_ratio",
+    "power": "P: probability of what the target shows",
+    "tests": "N: number of tests that share the error; default that of the table",
+    "deff": "D: how many times more rows a design needs",
     "min_rows": "N: rows of each class that a segment needs to be tested",
     "margin": "M: gaps within this do not matter to the verdicts",
     "favorable": ": which decision is good for a person, if any; needed where there are decisions",
@@ -405,7 +437,8 @@ def _known() -> dict[str, dict[str, Any]]:
         "columns": {"type": process.columns_of},
         "rows": {"type": process.rows_of},
         "metric": {"choices": CHANGED_METRICS},
-        "show": {"choices": get_args(Show)},
+        "metric_of_size": {"flag": "--metric", "dest": "metric"},
+        "show": {"choices": get_args(Show)[:-1]},
         "metrics": {"type": process.columns_of, "default": DEFAULT_METRICS},
         "curve_bins": {"flag": "--bins", "dest": "curve_bins", "type": int, "default": 10},
         **{name: {"action": "store_true"} for name in ("common", "first_run_ok", "fail_unjudged")},
@@ -450,8 +483,8 @@ def _add(
         text = f"exit with 1 if it holds {text}; comparisons are > >= < <=; repeatable"
     required = given.get("dest", name) in command.required
     given["help"] = f"{text} (required)" if required else text
-    if name == "files":
-        group.add_argument(name, nargs="+", **given)
+    if name in ("files", "table"):
+        group.add_argument("files", nargs="+" if name == "files" else "*", **given)
     elif name == "output":
         group.add_argument("-o", "--output", action="append", required=required, **given)
     else:

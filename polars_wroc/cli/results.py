@@ -55,8 +55,7 @@ def check_output(options: argparse.Namespace) -> None:
     """
     names = options.output or [None]
     if len(names) > 1 and options.command != "audit":
-        msg = f"-o may be given several times to audit only; found {' and '.join(names)}"
-        raise UsageError(msg)
+        refuse(f"-o may be given several times to audit only; found {' and '.join(names)}")
     options.outputs = [argparse.Namespace(**vars(options) | {"output": name}) for name in names]
     for each in options.outputs:
         _check_one(each, several=len(names) > 1)
@@ -347,8 +346,10 @@ def page_of(shown: Sequence[Shown], options: argparse.Namespace) -> Page:
     """Lay out tables as a page, with how they were made."""
     rows, columns = getattr(options, "rows", None), getattr(options, "columns", None)
     screen = Screen(0, None if rows == "all" else rows or _MOST_ROWS, columns)
-    files = [file.name for file in audited_files(options.files, contents=False)]
-    facts = {"Date": f"{now():%Y-%m-%d %H:%M} UTC", "Data": first_few(files)}
+    files = [Path(name).name for name in options.files]
+    if options.command != "size":
+        files = [file.name for file in audited_files(options.files, contents=False)]
+    facts = {"Date": f"{now():%Y-%m-%d %H:%M} UTC"} | ({"Data": first_few(files)} if files else {})
     verdicts = [each.verdict for each in shown if each.verdict]
     tables = [each for each in shown if each.short.width]
     sections = [each.section(screen, titled=len(tables) > 1) for each in tables]

@@ -303,41 +303,64 @@ class Comparison(NamedTuple):
     largest: pl.Expr
 
 
+class Deviations(NamedTuple):
+    """The standard deviations of a `Comparison`, times the quantiles of a test and of its power.
+
+    Variances of proportions are ``p * (1 - p)`` times an inverse size: of both estimates in the
+    test, where the common value is below the reference by a ``share`` of the difference, and of
+    each in the power.
+    """
+
+    reference: pl.Expr
+    share: pl.Expr
+    both: pl.Expr
+    both_slope: pl.Expr
+    own: pl.Expr
+    own_slope: pl.Expr
+    fixed: pl.Expr
+
+    @classmethod
+    def of(
+        cls, comparison: Comparison, quantile: pl.Expr, power: float = POWER_QUANTILE
+    ) -> Formula[Deviations]:
+        """Prepare them for a test and a ``power`` at these normal quantiles."""
+        reference, pools, sizes, slopes, _ = comparison
+        parts = yield [
+            pools[1] / (pools[0] + pools[1]),
+            (sizes[0] + sizes[1]) * quantile**2,
+            (slopes[0] + slopes[1]) * quantile**2,
+            sizes[0] * power**2,
+            slopes[0] * power**2,
+            reference * (1 - reference) * (sizes[1] + slopes[1] * reference) * power**2,
+        ]
+        return cls(reference, *parts)
+
+    def at(self, difference: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
+        """Return that of the test and that of its power; a detected difference is their sum."""
+        middle, below = self.reference - self.share * difference, self.reference - difference
+        of_test = middle * (1 - middle) * (self.both + self.both_slope * middle)
+        of_own = below * (1 - below) * (self.own + self.own_slope * below)
+        return of_test.sqrt(), (of_own + self.fixed).sqrt()
+
+
 def detectable(comparison: Comparison, quantile: pl.Expr) -> Formula[pl.Expr]:
     """Find the smallest difference to be detected, tested two-sided at a normal quantile.
 
-    It is null where none up to the largest would be detected. Variances of proportions are ``p * (1
-    - p)`` times an inverse size: of both estimates in the test, where the common value is below the
-    reference by a share of the difference, and of each in the power.
+    It is null where none up to the largest would be detected.
     """
-    reference, pools, sizes, slopes, largest = comparison
-    square = POWER_QUANTILE**2
-    share, both, both_slope, own, own_slope, fixed = yield [
-        pools[1] / (pools[0] + pools[1]),
-        (sizes[0] + sizes[1]) * quantile**2,
-        (slopes[0] + slopes[1]) * quantile**2,
-        sizes[0] * square,
-        slopes[0] * square,
-        reference * (1 - reference) * (sizes[1] + slopes[1] * reference) * square,
-    ]
-
-    def deviations(difference: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
-        """Multiples of the standard deviation that a test assumes, and of the true one."""
-        middle, below = reference - share * difference, reference - difference
-        of_test = middle * (1 - middle) * (both + both_slope * middle)
-        of_own = below * (1 - below) * (own + own_slope * below)
-        return of_test.sqrt(), (of_own + fixed).sqrt()
-
+    reference, *_, largest = comparison
+    deviations = yield from Deviations.of(comparison, quantile)
+    share, both, both_slope, own, own_slope = deviations[1:6]
     # Start at the solution for sizes as at the reference and equal variances in the power.
     size = (both + both_slope * reference) * (1 + POWER_QUANTILE / quantile) ** 2
     middle, scale = size * share * (2 * reference - 1), 1 + size * share**2
     root = (middle**2 + 4 * scale * size * reference * (1 - reference)).sqrt()
-    test, power = deviations(largest)
+    test, power = deviations.at(largest)
     start = min_of((middle + root) / (2 * scale), _START * largest)
     difference, exists = yield [start, (largest > 0) & (test + power <= largest)]
     for _ in range(_STEPS):
         # Newton's step; the equation is convex, so that all but the first come from above.
-        test, power = deviations(difference)
+        test, power = deviations.at(difference)
         middle, below = reference - share * difference, reference - difference
         of_test = share * _slope(middle, both, both_slope)
         slope = 1 + of_test / test / 2 + _slope(below, own, own_slope) / power / 2
