@@ -366,7 +366,7 @@ def run_release(options: argparse.Namespace) -> None:
     designed = bool(arguments.design_of(options))
     shown = release.release_shown(table, next(iter(changes), None), designed=designed)
     show = partial(release.show_release, table, shown, options)
-    results.present(judged(gates, table), show)
+    present(judged(gates, table), show, options)
 
 
 def run_gaps(options: argparse.Namespace) -> None:
@@ -394,8 +394,7 @@ def run_size(options: argparse.Namespace) -> None:
     names = [name for name in signature(rows_needed).parameters if name != "table"]
     given, table = _given(options, " ".join(names)), None
     if len(options.files) > 1:
-        msg = f"size takes one FILE; found {len(options.files)}"
-        raise UsageError(msg)
+        refuse(f"size takes one FILE; found {len(options.files)}")
     if options.files and options.files[0].endswith(".json"):
         audited = read_audit("FILE", options.files[0])
         table, given["level"] = audited.table, audited.level

@@ -31,6 +31,7 @@ from polars_wroc.groups.paired_metrics import (
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import AUDIT_KEYS, Frequency, IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design, read_design
+from polars_wroc.inputs.looks import Looks
 from polars_wroc.inputs.rows import IntoColumns, polars_frame
 from polars_wroc.metrics.auc_variance import units_of
 from polars_wroc.metrics.paired_changes import (
@@ -54,7 +55,7 @@ from polars_wroc.stats.difference_tests import (
     is_significant,
     mcnemar_mid_p,
 )
-from polars_wroc.stats.distributions import normal_quantile
+from polars_wroc.stats.distributions import z_quantile
 
 _OF_DECISIONS = (*RATES, *SHARES, NET_BENEFIT)
 RELEASE_METRICS = (AUC, *_OF_DECISIONS, *LOSSES)
@@ -123,7 +124,7 @@ def release_check(
     min_rows
         Fewest rows that a metric rests on, with either score, to be tested.
     level
-        Confidence level of the intervals, from 0.001 to 0.9999.
+        Confidence level of the intervals, from 0.001 to 0.9999, or `Looks`.
     adjust
         How p-values are adjusted for the number of tests in the table: see `group_gaps`.
 
@@ -208,11 +209,11 @@ def release_check(
     │ tpr    ┆ 1.0   ┆ 0.5   ┆ -0.102  ┆ too little data │
     └────────┴───────┴───────┴─────────┴─────────────────┘
     """
-    level = check_options(level, adjust)
     least = arguments.whole_number("min_rows", min_rows, low=0)
     survey = read_design(design)
     given = label, (old, new), threshold, selected, weight, attributes, pos_label
     paired = read_paired(polars_frame(frame), *given, survey)
+    level = check_options(paired.rows.look(level, frame), adjust)
     asked: dict[str, float | None] = _read_metrics(
         metrics, margin, net_benefit_at, decided=paired.decided
     )
@@ -426,8 +427,8 @@ def decision_changes(
     │ all      ┆ 4   ┆ 1                ┆ 2                ┆ -0.25 │
     └──────────┴─────┴──────────────────┴──────────────────┴───────┘
     """
-    level = arguments.level(level)
     exact = weight is None or isinstance(weight, Frequency)
+    exact &= not isinstance(level, Looks)
     tables = []
     for outcome, rate in _OUTCOMES.items():
         labels = (None, None) if outcome == "all" else (label, pos_label)
@@ -438,12 +439,13 @@ def decision_changes(
         if not decided:
             msg = "`threshold` or `selected` must be given, to compare decisions; found neither"
             raise ValueError(msg)
-        tests = PairedChanges(level)
+        at = arguments.level(rows.look(level, frame))
+        tests = PairedChanges(at)
         check = SegmentChecks(
             rows, [rate], PairedTest("delong", "row"), tests, None, is_eager(frame)
         )
         sums = rows_of(check.sums(groupings_of(rows, attributes, intersections)), rate, None)
-        steps: list[Step] = [tests.of_rates, partial(_changed, level=level, exact=exact)]
+        steps: list[Step] = [tests.of_rates, partial(_changed, level=at, exact=exact)]
         table = in_columns(sums, steps, at_once=is_eager(frame))
         table = table.with_columns(outcome=pl.lit(outcome)).rename(_RENAMED)
         tables.append(table.select(PLACE, *AUDIT_KEYS, *CHANGE_COLUMNS))
@@ -464,7 +466,7 @@ _RENAMED = {
 def _changed(field: Fields, level: float, *, exact: bool) -> Formula[Columns]:
     """Compute the shares of rows whose decision changes, with Wilson's limits, and the mid-p."""
     shares = yield from changed_shares(field)
-    (quantile,) = yield [pl.lit(normal_quantile((1 + level) / 2))]
+    (quantile,) = yield [pl.lit(z_quantile(level))]
     columns: Columns = {}
     for name, share in zip(("newly_selected", "newly_rejected"), shares, strict=True):
         limits = share.sized.limits(quantile)
