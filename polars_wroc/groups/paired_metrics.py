@@ -40,7 +40,7 @@ from polars_wroc.metrics.paired_tests import PairedTest
 from polars_wroc.metrics.registry import LOSSES
 from polars_wroc.plans.formulas import Step, in_columns
 from polars_wroc.plans.queries import join_on_keys
-from polars_wroc.ranking.reduce_placed import reduce_placements
+from polars_wroc.ranking.placements import reduce_placements
 from polars_wroc.stats.variances import DESIGN_DF
 
 # Whether all rows have the same scores and decisions.
