@@ -48,6 +48,9 @@ _STRATA = wroc.Survey(strata=pl.col("w").floor(), lonely="certainty")
 
 TABLES: dict[str, Table] = {
     "summary": lambda f, by="g": wroc.summary(f, "y", "s", weight="w", by=by),
+    "gaps at repeated looks": lambda f, by="g": wroc.group_gaps(
+        f, "y", "s", weight="w", attributes=by, threshold=0, level=wroc.Looks(500, seen=200)
+    ),
     "summary of two models": lambda f: wroc.summary(f, "y", ["s", "limit"], weight="w"),
     "confusion_curve": lambda f, by="g": wroc.confusion_curve(f, "y", "s", weight="w", by=by),
     "roc_curve": lambda f, by="g": wroc.roc_curve(

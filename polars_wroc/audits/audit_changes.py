@@ -226,7 +226,7 @@ def audit_changes(
     ----------
     before, after
         Each an `Audit`, the path of its JSON, or the JSON as a dictionary. Both must have the same
-        level and either one score, under any name, or several.
+        level, or `Looks` at as many planned rows, and either one score, under any name, or several.
     adjust
         How p-values are adjusted for the number of changes that are tested: see `group_gaps`.
     different_rows

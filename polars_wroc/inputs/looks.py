@@ -78,7 +78,7 @@ class Looks(float):
     ...     table = wroc.threshold_metrics(day, "y", "s", threshold=0.5, level=level)
     ...     print(table.select(pl.col("tpr", "tpr_low", "tpr_high").round(3)).row(0))
     (0.82, 0.692, 0.902)
-    (0.82, 0.537, 0.946)
+    (0.82, 0.549, 0.945)
     """
 
     planned: float

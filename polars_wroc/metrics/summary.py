@@ -206,9 +206,9 @@ def summary(
         mostly from the observation that the method adds); and ``ci_note`` (String): ``"few
         misranked rows"``; ``"weights depend on the score"`` where misranked rows are more than
         twice as heavy as others or the effective sample size is below a fifth of the rows, so that
-        few rows carry the AUC and the interval may be too narrow; of `Looks` ``"looks: 400 of 1000
-        rows"``; or why a design leaves the
-        variance unknown: a lonely unit, a single unit with rows, a replicate without a class.
+        few rows carry the AUC and the interval may be too narrow; ``"looks: 400 of 1000 rows"`` of
+        `Looks`; or why a design leaves the variance unknown: a lonely unit, a single unit with
+        rows, a replicate without a class.
 
     Raises
     ------
