@@ -68,7 +68,7 @@ _FEWEST_LOSSES = 30
 # If rows that change are more times as heavy as all rows, limits of rates are too narrow.
 _HEAVY = 2
 # Quantiles of Student's t are known from here on.
-_LEAST_TAIL = 0.5005
+_LEAST_LEVEL = 0.001
 
 _POSITIVE, _COMPLETE = pl.col(WEIGHT) > 0, pl.col(WEIGHT).is_not_null()
 _WEIGHT = pl.col(WEIGHT).abs()
@@ -250,9 +250,9 @@ class PairedChanges(NamedTuple):
     designed: bool = False
 
     @property
-    def _tails(self) -> dict[str, float]:
-        """The probabilities below the upper limits: two-sided, and of two one-sided tests."""
-        return {"gap": (1 + self.level) / 2, "alike": max(self.level, _LEAST_TAIL)}
+    def _levels(self) -> dict[str, float]:
+        """Confidence levels of the limits, and of those of two one-sided tests."""
+        return {"gap": self.level, "alike": max(2 * self.level - 1, _LEAST_LEVEL)}
 
     def of_rates(self, field: Fields) -> Formula[Columns]:
         """Test rates by the shares that change either way; by a design as means."""
@@ -318,7 +318,7 @@ class PairedChanges(NamedTuple):
         variance, same = yield [variance + pseudo, same & gap.is_not_null()]
         df = design_df(field) if test.designed else None
         columns = yield from self._by_error(gap, variance, df)
-        ends = [f"{name}_{end}" for name in self._tails for end in ("low", "high")]
+        ends = [f"{name}_{end}" for name in self._levels for end in ("low", "high")]
         nothing = dict.fromkeys(("gap", *ends), 0.0) | {"p_value": 1.0}
         for name, value in nothing.items():
             columns[name] = when(same).then(value).otherwise(columns[name])
@@ -329,24 +329,27 @@ class PairedChanges(NamedTuple):
         self, one: Sized, other: Sized, correlation: pl.Expr, df: pl.Expr | None = None
     ) -> Formula[Columns]:
         """Compare two shares by the limits of each, and their correlation."""
-        quantiles = [_quantile(tail, df) for tail in self._tails.values()]
+        quantiles = [_quantile(level, df) for level in self._levels.values()]
         difference, scale, *quantiles = yield [one.value - other.value, pl.lit(1.0), *quantiles]
         test = ScoreDifference(one, other, difference, (scale, scale), correlation, df)
         _, p_value = yield from test.tested()
         columns: Columns = {"gap": difference, "p_value": p_value, "few": pl.lit(value=False)}
-        for name, quantile in zip(self._tails, quantiles, strict=True):
+        for name, quantile in zip(self._levels, quantiles, strict=True):
             limits = test.limits(quantile)
             columns |= {f"{name}_low": limits.low, f"{name}_high": limits.high}
         return columns
 
     def _by_error(self, gap: pl.Expr, variance: pl.Expr, df: pl.Expr | None) -> Formula[Columns]:
         """Compute symmetric limits and the test; normal ones without degrees of freedom."""
-        se, *quantiles = yield [variance.sqrt(), *(_quantile(t, df) for t in self._tails.values())]
+        se, *quantiles = yield [
+            variance.sqrt(),
+            *(_quantile(each, df) for each in self._levels.values()),
+        ]
         p_value = two_sided_p_value(gap / se) if df is None else student_p_value(gap / se, df)
         p_value = when(gap == 0).then(1.0).otherwise(p_value)
         known = when(se.is_not_null())
         columns: Columns = {"gap": gap, "p_value": known.then(p_value), "few": pl.lit(value=False)}
-        for name, quantile in zip(self._tails, quantiles, strict=True):
+        for name, quantile in zip(self._levels, quantiles, strict=True):
             margin = quantile * se
             columns |= {f"{name}_low": gap - margin, f"{name}_high": gap + margin}
         return columns
@@ -356,5 +359,6 @@ def _values(field: Fields) -> Columns:
     return {name: ratio(field(f"{name}_sum"), field("all_weight")) for name in BOTH}
 
 
-def _quantile(tail: float, df: pl.Expr | None) -> pl.Expr:
+def _quantile(level: float, df: pl.Expr | None) -> pl.Expr:
+    tail = (1 + level) / 2
     return pl.lit(normal_quantile(tail)) if df is None else student_quantile(tail, df)
