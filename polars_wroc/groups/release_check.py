@@ -178,7 +178,7 @@ def release_check(
     those of both values. The variance of AUCs is DeLong's, of means that of the rows' differences,
     with Student's t; both have two pseudo-rows that change as much as one row can, one each way:
     where few rows change, the variance of the others would say that no row can. By a design rates
-    are treated as means.
+    are treated as means; of a few dozen clusters that change as a whole limits are too narrow.
 
     References
     ----------
