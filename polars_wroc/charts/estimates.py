@@ -212,7 +212,7 @@ def _of_releases(
     band = _band(rows[VALUE], "gap", margin, one_sided=False) if margin and show == "gap" else None
     drawn, keys = _named(rows if show == "value" else rows.drop(OLD), _keys(rows, metrics))
     what = metric.heading if show == "value" else f"Change of {metric.label}"
-    mark = "Upright mark: the old score; lines: that and the limits of the change"
+    mark = "Upright mark: the old score. Lines: that plus the limits of the change"
     return Estimates(
         drawn,
         keys,

@@ -179,7 +179,7 @@ def release_check(
     those of both values. The variance of AUCs is DeLong's, of means that of the rows' differences,
     with Student's t; both have two pseudo-rows that change as much as one row can, one each way:
     where few rows change, the variance of the others would say that no row can. By a design rates
-    are treated as means.
+    are treated as means; of a few dozen clusters that change as a whole limits are too narrow.
 
     References
     ----------
@@ -308,44 +308,35 @@ def _verdicts(level: float) -> Columns:
     worst = pl.when(good > 0).then(low).otherwise(-high)
     small = (pl.col(SAME) | (worst > -margin)) & ~unsure
     within = (pl.col("alike_low") > -margin) & (pl.col("alike_high") < margin)
-    known = pl.col("enough") & pl.col("gap").is_not_null()
-    verdict = (
-        pl.when(~known)
-        .then(pl.lit(TOO_LITTLE))
-        .when((good == 0) & within)
-        .then(pl.lit(ALIKE))
-        .when((good == 0) & significant)
-        .then(pl.lit(DIFFERENT))
-        .when(significant & (change > 0))
-        .then(pl.lit(BETTER))
-        .when((good != 0) & small)
-        .then(pl.lit(NO_WORSE))
-        .when(significant & (change < 0))
-        .then(pl.lit(WORSE))
-        .otherwise(pl.lit(TOO_LITTLE))
+    cases = (
+        (TOO_LITTLE, ~(pl.col("enough") & pl.col("gap").is_not_null())),
+        (ALIKE, (good == 0) & within),
+        (DIFFERENT, (good == 0) & significant),
+        (BETTER, significant & (change > 0)),
+        (NO_WORSE, (good != 0) & small),
+        (WORSE, significant & (change < 0)),
+        (TOO_LITTLE, pl.lit(value=True)),
     )
-    return {"verdict": verdict}
+    return {"verdict": _first(*cases)}
 
 
 def _reasons(least: int) -> Columns:
     of_decisions = pl.col("metric").is_in(_OF_DECISIONS)
-    reason = (
-        pl.when(pl.col("gap").is_null())
-        .then(pl.lit(UNDEFINED))
-        .when(~pl.col("enough"))
-        .then(pl.lit(few_rows(least)))
-        .when(SAME)
-        .then(pl.lit(SAME_SCORES))
-        .when(pl.col("gap_low").is_null())
-        .then(pl.lit(NO_VARIANCE))
-        .when(pl.col("same_order").fill_null(value=False))
-        .then(pl.lit(SAME_ORDER))
-        .when(of_decisions & (pl.col("n_changed") == 0))
-        .then(pl.lit(NO_CHANGE))
-        .when("few")
-        .then(pl.lit(FEW_EVENTS))
+    cases = (
+        (UNDEFINED, pl.col("gap").is_null()),
+        (few_rows(least), ~pl.col("enough")),
+        (SAME_SCORES, pl.col(SAME)),
+        (NO_VARIANCE, pl.col("gap_low").is_null()),
+        (SAME_ORDER, pl.col("same_order")),
+        (NO_CHANGE, of_decisions & (pl.col("n_changed") == 0)),
+        (FEW_EVENTS, pl.col("few")),
     )
-    return {"reason": reason}
+    return {"reason": _first(*cases)}
+
+
+def _first(*cases: tuple[str, pl.Expr]) -> pl.Expr:
+    """Return the word of the first condition that holds."""
+    return pl.coalesce(pl.when(holds).then(pl.lit(word)) for word, holds in cases)
 
 
 CHANGE_COLUMNS = (

@@ -339,3 +339,36 @@ def test_funnel_is_drawn(segments: int, many: pl.DataFrame, tmp_path: Path) -> N
 def test_no_funnel(many: pl.DataFrame) -> None:
     with pytest.raises(ValueError, match="must have gaps with a verdict to be drawn as a funnel"):
         wroc.gap_chart(many.with_columns(verdict=None), show="funnel")
+
+
+def test_a_new_score_is_drawn_with_a_mark_at_the_old_one(
+    rows: pl.DataFrame, tmp_path: Path
+) -> None:
+    table = wroc.release_check(rows, "y", "s", "t", attributes="g", threshold=0.8)
+    for metric, show in (("tpr", "value"), ("auc", "gap"), ("accuracy", "gap")):
+        chart = wroc.gap_chart(table, metric=metric, show=show)  # type: ignore[arg-type]
+        data = chart.to_dict()["datasets"].values()
+        found = pl.DataFrame([row for each in data for row in each], infer_schema_length=None)
+        expected = table.filter(metric=metric)
+        # All rows, then the segments.
+        assert found["__remark"].to_list() == expected["verdict"].to_list()
+        old, unit = expected["reference_value"], 1
+        if show == "gap":
+            old, unit = old * 0, 100
+            assert "__old" not in found.columns
+        else:
+            assert found["__old"].to_list() == old.to_list()
+        for column, end in (("__value", ""), ("__low", "_low"), ("__high", "_high")):
+            drawn_at = unit * (old + expected[f"gap{end}"])
+            assert found[column].to_list() == pytest.approx(drawn_at.to_list(), nan_ok=True)
+        texts = " ".join(texts_of(chart, tmp_path))
+        mark = "Shaded: gaps within 1 points" if show == "gap" else "Upright mark: the old score"
+        assert mark in texts
+    with pytest.raises(ValueError, match="`show` must be 'value' or 'gap' of one metric"):
+        wroc.gap_chart(table, metric="tpr", show="ratio")
+    losses = wroc.release_check(
+        rows.with_columns(pl.col("s", "t") / 20 + 0.5), "y", "s", "t", metrics=["brier_score"]
+    )
+    assert "Brier score of the new score" in " ".join(
+        texts_of(wroc.gap_chart(losses, metric="brier_score", show="value"), tmp_path)
+    )
