@@ -53,7 +53,7 @@ def frame_of(seed: int, n: int = 600, periods: int = 3) -> pl.DataFrame:
 
 def trend(frame: Any, metrics: list[str] | None = None, **options: Any) -> pl.DataFrame:
     given: dict[str, Any] = {"over": "period", "threshold": 0.5, "metrics": metrics} | options
-    table = wroc.trend(frame, "y", "s", **given).lazy().collect()
+    table: pl.DataFrame = wroc.trend(frame, "y", "s", **given).lazy().collect()
     assert table.columns == [*COMPARISON_SCHEMA, "period", "critical"]
     return table
 
@@ -150,7 +150,8 @@ def test_shifts_are_those_of_scipy_scikit_learn_and_plain_sums(
         assert (auc["value_low"], auc["value_high"]) == pytest.approx(limits, rel=1e-12)
         gaps = [auc["gap_low"] + 0.5, auc["gap_high"] + 0.5]
         assert gaps == pytest.approx(limits, rel=1e-4)
-        size = 1 / sum(w.pow(2).sum() / w.sum() ** 2 for w in (after["w"], before["w"]))
+        weights = [each["w"].to_numpy() for each in (after, before)]
+        size = 1 / sum((w**2).sum() / w.sum() ** 2 for w in weights)
         ks = rows["score_ks"]
         assert ks["value"] == pytest.approx(own["ks"].item(), rel=1e-12)
         factor = size**0.5 + 0.12 + 0.11 / size**0.5
