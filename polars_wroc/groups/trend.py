@@ -115,8 +115,8 @@ def trend(
         Names of metrics of `group_gaps`, and ``"shift_auc"``, ``"score_ks"`` and ``"psi"``; None
         for the AUC, with ``threshold`` or ``selected`` its rates, and these three.
     margin, min_rows, level, adjust
-        As for `group_gaps`. The limits hold for a look at a table that is made once; for a new
-        look at each new period, adjust the level.
+        As for `group_gaps`. Tests are adjusted for those of one table; for a new table in each of
+        12 months, ``level=1 - 0.05 / 12`` errs, in each family, in at most 5 % of years.
 
     Returns
     -------
