@@ -252,7 +252,7 @@ def from_counts(counts: pl.DataFrame | pl.LazyFrame) -> Counts:
         tested only where its sign is certain. Other tables are those of the binned scores;
         calibration needs counts by score. ``score_distribution`` has a histogram for each class.
         ``impact_ratios`` needs a ``threshold``; ``"median"`` needs counts by score. From counts of
-        rows without a label only ``impact_ratios`` can be computed.
+        rows without a label only ``impact_ratios`` and the shifts of ``trend`` can be computed.
 
     Raises
     ------

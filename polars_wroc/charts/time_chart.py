@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, Unpack
 
 import altair as alt
@@ -175,7 +176,10 @@ def _span(time: pl.Series) -> str | None:
     """Say when dates begin and end, since ticks within a year do not say which."""
     if time.dtype != pl.Datetime:
         return None
-    return f"{time.min():%Y-%m-%d} to {time.max():%Y-%m-%d}"
+    first, last = time.min(), time.max()
+    assert isinstance(first, datetime)
+    assert isinstance(last, datetime)
+    return f"{first:%Y-%m-%d} to {last:%Y-%m-%d}"
 
 
 def _time_axis(time: pl.Series, *, alone: bool) -> Any:

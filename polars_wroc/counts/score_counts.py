@@ -303,7 +303,7 @@ def score_counts(
     -----
     `merge_counts` adds up tables of counts, in any order and number; `from_counts` computes results
     from them. From counts by score they are exact; from bins an AUC has bounds. Counts without a
-    label have the impact ratios of a threshold.
+    label have the impact ratios of a threshold and the shifts of `trend`.
 
     Other engines group by score even with ``bins``: the bins are made by Polars, so that their
     edges are the same for all engines. In the older types of pandas NaN is null: both are missing.

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
-from typing import Any
 
 import polars as pl
 
@@ -49,7 +46,13 @@ from polars_wroc.plans.queries import FrameT, is_eager, join_on_keys, like_input
 from polars_wroc.ranking.placements import reduce_placed, row_curve
 from polars_wroc.ranking.sorting import PlacedRows
 from polars_wroc.stats.difference_tests import Adjust, adjusted, check_options
-from polars_wroc.stats.distributions import chi_squared_p_value, root
+from polars_wroc.stats.distributions import (
+    LEAST_KOLMOGOROV,
+    chi_squared_p_value,
+    chi_squared_quantile,
+    kolmogorov_quantile,
+    kolmogorov_tail,
+)
 from polars_wroc.thresholds.registry import GAP_RATES
 from polars_wroc.thresholds.rules import Threshold, read_threshold
 from polars_wroc.thresholds.search import common_threshold
@@ -112,8 +115,8 @@ def trend(
         Names of metrics of `group_gaps`, and ``"shift_auc"``, ``"score_ks"`` and ``"psi"``; None
         for the AUC, with ``threshold`` or ``selected`` its rates, and these three.
     margin, min_rows, level, adjust
-        As for `group_gaps`. The limits hold for a look at a table that is made once; for a new
-        look at each new period, adjust the level.
+        As for `group_gaps`. Tests are adjusted for those of one table; for a new table in each of
+        12 months, ``level=1 - 0.05 / 12`` errs, in each family, in at most 5 % of years.
 
     Returns
     -------
@@ -197,6 +200,8 @@ def trend(
     source = read_source(frame)
     if isinstance(source, CountTable) and not source.labelled:
         label = None
+    compared: tuple[str, ...]
+    shifts: tuple[str, ...]
     compared, shifts = _read_metrics(
         metrics, label=label is not None, score=score is not None, decided=choice is not None
     )
@@ -207,9 +212,10 @@ def trend(
     def read(label: IntoColumn | None, selected: IntoColumn | None = None) -> Rows:
         given = source, label, score, weight, groups, pos_label if label is not None else None
         rows: Rows = read_rows(*given, survey=survey, selected=selected, called="attributes")
-        return replace(rows, frame=rows.frame.filter(pl.col(rows.group_keys[-1]).is_not_null()))
+        return rows.with_values([rows.group_names[-1]])
 
-    rows = of_scores = read(label, selected)
+    rows: Rows = read(label, selected)
+    of_scores: Rows = rows
     if shifts and label is not None and not isinstance(source, RowSource):
         of_scores = read(None)
     *attribute_keys, period = rows.group_keys
@@ -239,21 +245,33 @@ def trend(
         moved = _after_and_before(of_scores, period)
         aucs = gaps(moved, "chance", tests, None).table()
         parts += _shifts(aucs, moved, divisions, keys, tests)
-    # The segments and their periods, in order.
-    orders = [(each, [*each.keys, *rows.model_keys, period]) for each in divisions]
     seen = (of_scores if shifts else rows).frame
+    table = _in_order(parts, seen, divisions, keys, (*compared, *shifts))
+    return like_input(frame, comparison_table(table, rows, name, (PERIOD, CRITICAL)))
+
+
+def _in_order(
+    parts: Sequence[pl.LazyFrame],
+    seen: pl.LazyFrame,
+    divisions: Sequence[Grouping],
+    keys: Sequence[str],
+    metrics: Sequence[str],
+) -> pl.LazyFrame:
+    """Stack the rows of segments and periods that were ``seen``, and mark the first periods."""
+    _, _, period, *models = keys
+    orders = [(each, [*each.keys, *models, period]) for each in divisions]
     places = pl.concat(each.named(seen.select(by).unique().sort(by)) for each, by in orders)
     table = pl.concat([part.drop(PLACE, strict=False) for part in parts], how="diagonal")
-    table = table.filter(pl.col("metric").is_in([*compared, *shifts]))
+    table = table.filter(pl.col("metric").is_in(metrics))
     table = join_on_keys(table, places.with_row_index(PLACE), keys, how="inner")
-    first = pl.col(PLACE) == pl.col(PLACE).min().over(*AUDIT_KEYS, *rows.model_keys)
-    table = table.with_columns(
+    first = pl.col(PLACE) == pl.col(PLACE).min().over(*AUDIT_KEYS, *models)
+    none = pl.lit(None, pl.Float64).alias(CRITICAL)
+    return table.with_columns(
         pl.when(~first).then(pl.col("reference", "n_reference", "reference_value")),
         pl.when(first).then(pl.lit(FIRST)).otherwise("reason").alias("reason"),
         pl.col(period).alias(PERIOD),
-        *([] if shifts else [pl.lit(None, pl.Float64).alias(CRITICAL)]),
+        *([] if CRITICAL in table.collect_schema() else [none]),
     )
-    return like_input(frame, comparison_table(table, rows, name, (PERIOD, CRITICAL)))
 
 
 def _read_metrics(
@@ -399,7 +417,7 @@ def _chi_squared(level: float) -> tuple[pl.Expr, pl.Expr, pl.Expr]:
     """Return the statistic of a PSI, the p-value of that, and the critical PSI."""
     size, df = 1 / pl.col("n_eff"), pl.col("bins") - 1
     scale = size * (1 + _SKEWNESS * pl.col("bins") * size)
-    quantiles = {number: _chi_squared_quantile(level, number) for number in range(1, _TENTHS)}
+    quantiles = {number: chi_squared_quantile(level, number) for number in range(1, _TENTHS)}
     quantile = df.replace_strict(quantiles, default=None, return_dtype=pl.Float64)
     p_value = chi_squared_p_value(pl.col("statistic"), df)
     return pl.col("value") / scale, p_value, scale * quantile
@@ -411,32 +429,9 @@ def _kolmogorov(level: float) -> tuple[pl.Expr, pl.Expr, pl.Expr]:
     # Stephens' factor for few rows.
     scale = size + 0.12 + 0.11 / size
     statistic = pl.col("statistic")
-    known = pl.when(statistic > _ALWAYS_EXCEEDED)
-    p_value = known.then(_kolmogorov_tail(statistic, pl.Expr.exp)).otherwise(1.0).clip(0.0, 1.0)
-    return pl.col("value") * scale, p_value, _kolmogorov_quantile(level) / scale
-
-
-@cache
-def _chi_squared_quantile(level: float, df: int) -> float:
-    def excess(value: float) -> float:
-        tail = chi_squared_p_value(pl.lit(value), pl.lit(df, pl.Int64))
-        return 1 - level - float(pl.select(tail).item())
-
-    return root(excess, 1e-9, 200.0)
-
-
-# A statistic of Kolmogorov's that is always exceeded, but for rounding.
-_ALWAYS_EXCEEDED = 0.2
-
-
-def _kolmogorov_tail(statistic: Any, exp: Callable[[Any], Any]) -> Any:
-    """Probability of a larger statistic, as a number or as an expression."""
-    return sum(2 * (-1) ** (k - 1) * exp(-2 * (k * statistic) ** 2) for k in range(1, 25))
-
-
-@cache
-def _kolmogorov_quantile(level: float) -> float:
-    return root(lambda value: 1 - level - _kolmogorov_tail(value, math.exp), _ALWAYS_EXCEEDED, 6.0)
+    known = pl.when(statistic > LEAST_KOLMOGOROV)
+    p_value = known.then(kolmogorov_tail(statistic, pl.Expr.exp)).otherwise(1.0).clip(0.0, 1.0)
+    return pl.col("value") * scale, p_value, kolmogorov_quantile(level) / scale
 
 
 class Earlier(Rest):

@@ -53,7 +53,7 @@ def frame_of(seed: int, n: int = 600, periods: int = 3) -> pl.DataFrame:
 
 def trend(frame: Any, metrics: list[str] | None = None, **options: Any) -> pl.DataFrame:
     given: dict[str, Any] = {"over": "period", "threshold": 0.5, "metrics": metrics} | options
-    table = wroc.trend(frame, "y", "s", **given).lazy().collect()
+    table: pl.DataFrame = wroc.trend(frame, "y", "s", **given).lazy().collect()
     assert table.columns == [*COMPARISON_SCHEMA, "period", "critical"]
     return table
 
@@ -150,7 +150,8 @@ def test_shifts_are_those_of_scipy_scikit_learn_and_plain_sums(
         assert (auc["value_low"], auc["value_high"]) == pytest.approx(limits, rel=1e-12)
         gaps = [auc["gap_low"] + 0.5, auc["gap_high"] + 0.5]
         assert gaps == pytest.approx(limits, rel=1e-4)
-        size = 1 / sum(w.pow(2).sum() / w.sum() ** 2 for w in (after["w"], before["w"]))
+        weights = [each["w"].to_numpy() for each in (after, before)]
+        size = 1 / sum((w**2).sum() / w.sum() ** 2 for w in weights)
         ks = rows["score_ks"]
         assert ks["value"] == pytest.approx(own["ks"].item(), rel=1e-12)
         factor = size**0.5 + 0.12 + 0.11 / size**0.5
@@ -171,7 +172,7 @@ def test_shifts_are_those_of_scipy_scikit_learn_and_plain_sums(
 
 def test_shift_auc_is_tested_where_its_interval_excludes_one_half() -> None:
     frame = frame_of(5, n=900)
-    for options in DESIGNS.values():
+    for options in (DESIGNS["weighted"], DESIGNS["survey"]):
         p_value = (
             wroc.trend(frame, None, "s", over="period", **options)
             .filter(metric="shift_auc", period=3)["p_value"]
@@ -214,6 +215,20 @@ def test_counts_have_the_trend_of_the_rows() -> None:
     assert_frame_equal(found.drop("model"), expected.drop("model"), rel_tol=1e-6)
     with pytest.raises(ValueError, match="must come with a `label` for auc; found none"):
         unlabelled.trend(over="period", metrics=["auc"])
+
+
+def test_a_frequency_is_that_of_repeated_rows_and_engines_agree() -> None:
+    frame = frame_of(15).with_columns(k=pl.col("c") % 3 + 1)
+    repeated = frame.select(pl.exclude("k").repeat_by("k").explode())
+    found = trend(frame, weight=wroc.frequency("k"), attributes="g")
+    assert_frame_equal(found, trend(repeated, attributes="g"), rel_tol=1e-6)
+    pytest.importorskip("numba")
+    expected = trend(frame, weight="w", attributes="g")
+    for each in (frame, frame.lazy()):
+        with wroc.Config(engine="compiled"):
+            assert_frame_equal(
+                trend(each, weight="w", attributes="g"), expected, rel_tol=1e-6, abs_tol=1e-9
+            )
 
 
 def test_bins_leave_the_sign_of_a_small_gap_open() -> None:

@@ -75,6 +75,7 @@ TABLES: dict[str, Callable[..., pl.LazyFrame]] = {
     "summary, tolerance": partial(wroc.summary, tolerance=0.01),
     "partial_auc_summary": partial(wroc.partial_auc_summary, fpr=(0.0, 0.5)),
     "threshold_metrics": wroc.threshold_metrics,
+    "trend": by_attributes(partial(wroc.trend, over=pl.col("w").ceil())),
     "threshold_metrics, level": partial(wroc.threshold_metrics, threshold=[0.5], level=0.9),
     "roc_point": partial(wroc.roc_point, fpr=0.5),
     "validate": partial(wroc.validate, smooth=False),
