@@ -378,3 +378,34 @@ def test_a_gate_that_cannot_be_judged_hides_no_failure(
     error = capsys.readouterr().err
     assert "FAILED auc.gap > 0.1 in " in error
     assert "NOT JUDGED ppv.gap > 0.1: undefined in g = a; g = b; g = c" in error
+
+
+@pytest.mark.parametrize(
+    ("gate", "read"),
+    [
+        ("impact_ratio.ratio<0.8", "impact_ratio < 0.8"),
+        ("impact_ratio.ratio_high<0.80", "impact_ratio.ratio_high < 0.8"),
+        ("age=<18:auc.value<=.7", "age=<18:auc <= 0.7"),
+        ("demographic_parity_difference.gap>0.1", "demographic_parity_difference > 0.1"),
+        ("tpr.gap>1e-1", "tpr.gap > 0.1"),
+        ("race=b:tpr.verdict=different", "race=b:tpr.verdict = different"),
+    ],
+)
+def test_conditions_as_people_read_them(gate: str, read: str) -> None:
+    assert read_gate(gate, of_audit(decides=True, ratios=True)).text == read
+
+
+def test_lines_of_a_gate_name_the_first_few_segments() -> None:
+    rows = pl.DataFrame({"g": [*range(40)] * 100, "y": [0, 1] * 2000, "s": [*range(4000)]})
+    few = pl.DataFrame({"g": [*range(40, 50)] * 2, "y": [0, 1] * 10, "s": [*range(20)]})
+    table = wroc.audit(pl.concat([rows, few]), "y", "s", attributes="g").table
+    judged = read_gate("g:auc.value<1", of_audit(decides=False, ratios=True)).judge(table)
+    assert (len(judged.where), len(judged.not_judged)) == (40, 10)
+    lacking, failed = judged.lines
+    start = "NOT JUDGED g:auc < 1: fewer than 30 rows in g = 40; g = 41; "
+    assert lacking.startswith(start)
+    assert lacking.endswith("; g = 44 and 5 more")
+    assert failed.startswith("FAILED g:auc < 1 in 40 of 40 segments: g = 0 0.")
+    assert failed.endswith(" and 35 more")
+    assert judged.sentence == f"{lacking}. {failed}"
+    assert judged.as_dict().keys() == {"gate", "met", "n_judged", "where", "not_judged", "sentence"}
