@@ -139,16 +139,19 @@ class Gate:
     limit: float | str
 
     def __str__(self) -> str:
-        place = "" if self.place is None else f"{self.place}:"
-        gap = "gap." if self.measure == "gap" else ""
-        limit = self.limit if isinstance(self.limit, str) else f"{self.limit:g}"
-        return f"{place}{self.metric}.{gap}{self.column}{self.sign}{limit}"
+        return self._written(f".{self.column}{self.sign}")
 
     @property
     def text(self) -> str:
         """The condition for readers, where a metric alone is the number that it is named for."""
-        own = f".{NAMED_FOR.get(self.metric, 'value')}{self.sign}"
-        return str(self).replace(own, self.sign).replace(self.sign, f" {self.sign} ", 1)
+        own = self.column == NAMED_FOR.get(self.metric, "value")
+        return self._written(f"{'' if own else f'.{self.column}'} {self.sign} ")
+
+    def _written(self, column_and_sign: str) -> str:
+        place = "" if self.place is None else f"{self.place}:"
+        gap = ".gap" if self.measure == "gap" else ""
+        limit = self.limit if isinstance(self.limit, str) else f"{self.limit:g}"
+        return f"{place}{self.metric}{gap}{column_and_sign}{limit}"
 
     def judge(self, table: pl.DataFrame) -> JudgedGate:
         """Say where a table meets the condition, which makes it fail.

@@ -237,7 +237,8 @@ def test_gate_on_an_impact_ratio_needs_rows_of_both_categories(unequal: pl.DataF
     judged = gate.judge(
         wroc.audit(rows, "y", "s", attributes="g", threshold=1, favorable="selected").table
     )
-    assert (judged.met, judged.not_judged) == (False, ["g = a", "g = few"])
+    # The reference, which is g = a, has nothing to be judged.
+    assert (judged.met, judged.not_judged) == (False, ["g = few"])
     # Each row stands for three.
     counted: Any = {"weight": wroc.frequency(pl.lit(3))}
     audit = wroc.audit(rows, "y", "s", attributes="g", threshold=1, favorable="selected", **counted)
@@ -378,3 +379,35 @@ def test_a_gate_that_cannot_be_judged_hides_no_failure(
     error = capsys.readouterr().err
     assert "FAILED auc.gap > 0.1 in " in error
     assert "NOT JUDGED ppv.gap > 0.1: undefined in g = a; g = b; g = c" in error
+
+
+@pytest.mark.parametrize(
+    ("gate", "read"),
+    [
+        ("impact_ratio.ratio<0.8", "impact_ratio < 0.8"),
+        ("impact_ratio.ratio_high<0.80", "impact_ratio.ratio_high < 0.8"),
+        ("age=<18:auc.value<=.7", "age=<18:auc <= 0.7"),
+        ("demographic_parity_difference.gap>0.1", "demographic_parity_difference > 0.1"),
+        ("tpr.gap>1e-1", "tpr.gap > 0.1"),
+        ("race=b:tpr.verdict=different", "race=b:tpr.verdict = different"),
+    ],
+)
+def test_conditions_as_people_read_them(gate: str, read: str) -> None:
+    assert read_gate(gate, of_audit(decides=True, ratios=True)).text == read
+
+
+def test_lines_of_a_gate_name_the_first_few_segments() -> None:
+    scores = [7 * i % 4001 for i in range(4000)]
+    rows = pl.DataFrame({"g": [*range(40)] * 100, "y": ([0] * 40 + [1] * 40) * 50, "s": scores})
+    few = pl.DataFrame({"g": [*range(40, 50)] * 2, "y": [0] * 10 + [1] * 10, "s": scores[:20]})
+    table = wroc.audit(pl.concat([rows, few]), "y", "s", attributes="g").table
+    judged = read_gate("g:auc.value<1", of_audit(decides=False, ratios=True)).judge(table)
+    assert (len(judged.where), len(judged.not_judged)) == (40, 10)
+    lacking, failed = judged.lines
+    start = "NOT JUDGED g:auc < 1: fewer than 30 rows in g = 40; g = 41; "
+    assert lacking.startswith(start)
+    assert lacking.endswith("; g = 44 and 5 more")
+    assert failed.startswith("FAILED g:auc < 1 in 40 of 40 segments: g = 0 0.")
+    assert failed.endswith(" and 35 more")
+    assert judged.sentence == f"{lacking}. {failed}"
+    assert judged.as_dict().keys() == {"gate", "met", "n_judged", "where", "not_judged", "sentence"}
