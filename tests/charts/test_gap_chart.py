@@ -185,7 +185,9 @@ def test_what_a_metric_does_not_have_is_refused(gaps: pl.DataFrame, rows: pl.Dat
     ratios = wroc.impact_ratios(rows, "s", attributes="g", threshold=0.8, favorable="selected")
     with pytest.raises(ValueError, match=r"must be one of \['value', 'ratio'\] for impact_ratio"):
         wroc.gap_chart(ratios, metric="impact_ratio")
-    with pytest.raises(ValueError, match=r"^`show` must be one of 'value', 'gap', 'ratio', 'funnel'"):
+    with pytest.raises(
+        ValueError, match=r"^`show` must be one of 'value', 'gap', 'ratio', 'funnel'"
+    ):
         wroc.gap_chart(gaps, show="gaps")  # type: ignore[arg-type]
 
 
