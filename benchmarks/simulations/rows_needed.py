@@ -90,7 +90,7 @@ def powers(random: np.random.Generator) -> Cells:
             for auc, ratio in ((0.8, 1), (0.9, 1), (0.8, 4))
         ),
     ]
-    cells = []
+    cells: Cells = []
     for given, simulate in settings:
         needed = wroc.rows_needed(**given).row(0, named=True)
         print(given, needed["needed"], file=sys.stderr, flush=True)
@@ -142,8 +142,8 @@ def a_gap(
     """Test two proportions."""
 
     def step(field: Fields) -> Formula[Columns]:
-        samples = (Sample(field(f"p{k}"), field(f"n{k}")) for k in range(2))
-        return {"p": (yield from equal_proportions(*samples))}
+        one, other = (Sample(field(f"p{k}"), field(f"n{k}")) for k in range(2))
+        return {"p": (yield from equal_proportions(one, other))}
 
     own, other = sizes(needed)
     table = in_columns(drawn(random, (value - gap, own), (value, other)), [step])
@@ -156,8 +156,8 @@ def a_ratio(
     """Find a ratio whose limits are on one side of four fifths."""
 
     def step(field: Fields) -> Columns:
-        both = (limits(field, place, quantile()) for place in range(2))
-        return dict(zip(("low", "high"), ratio_limits(*both), strict=True))
+        one, other = (limits(field, place, quantile()) for place in range(2))
+        return dict(zip(("low", "high"), ratio_limits(one, other), strict=True))
 
     own, other = sizes(needed)
     table = in_columns(drawn(random, (impact * value, own), (value, other)), [step])
@@ -170,8 +170,8 @@ def alike(
     """Find both limits of a gap within the margin."""
 
     def step(field: Fields) -> Columns:
-        both = (limits(field, place, quantile(tests, 1)) for place in range(2))
-        return dict(zip(("low", "high"), difference_limits(*both), strict=True))
+        one, other = (limits(field, place, quantile(tests, 1)) for place in range(2))
+        return dict(zip(("low", "high"), difference_limits(one, other), strict=True))
 
     table = in_columns(drawn(random, *((value, rows) for rows in sizes(needed))), [step])
     return share((table["low"] > -0.05) & (table["high"] < 0.05))
@@ -239,7 +239,7 @@ def an_auc(
 
 def widths(random: np.random.Generator) -> Cells:
     """Simulate half widths of 0.05."""
-    cells = []
+    cells: Cells = []
     for metric, value, prevalence in (
         ("tpr", 0.9, None),
         ("tpr", 0.5, None),
@@ -261,7 +261,10 @@ def widths(random: np.random.Generator) -> Cells:
             pos = round(n * prevalence)
             found = intervals(scores(random, value, pos, n - pos, "a", OF_AUCS), ["score"])
             width = (found["auc_high"] - found["auc_low"]) / 2
-        mean = Measure(width.mean() / 0.05, width.std() / 0.05 / math.sqrt(width.len()))
+        found_widths = width.to_numpy() / 0.05
+        mean = Measure(
+            float(found_widths.mean()), float(found_widths.std()) / math.sqrt(width.len())
+        )
         said = ", ".join(f"{name} {each:g}" for name, each in given.items() if name != "metric")
         cells.append((metric, said, f"{n:,}", str(mean)))
     return cells

@@ -184,7 +184,7 @@ def _needed(finding: Mapping[str, Any]) -> str:
     if factor is None or factor <= 1:
         return ""
     times, rows = (f"{float(f'{each:.2g}'):,g}" for each in (factor, number))
-    kind = {"smaller class": " of the smaller class", "rows": ""}.get(unit, f" {unit}")
+    kind = {"smaller class": " of the smaller class", "rows": ""}.get(str(unit), f" {unit}")
     return f" About {times} times as many rows would tell, here {rows}{kind}."
 
 

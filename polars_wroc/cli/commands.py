@@ -392,17 +392,18 @@ def run_gaps(options: argparse.Namespace) -> None:
 def run_size(options: argparse.Namespace) -> None:
     """Count the rows that a target needs, from assumptions or a table."""
     names = [name for name in signature(rows_needed).parameters if name != "table"]
-    given, table = _given(options, " ".join(names)), None
+    given: dict[str, Any] = _given(options, " ".join(names))
+    table: pl.DataFrame | pl.LazyFrame | None = None
     if len(options.files) > 1:
         refuse(f"size takes one FILE; found {len(options.files)}")
     if options.files and options.files[0].endswith(".json"):
         audited = read_audit("FILE", options.files[0])
         table, given["level"] = audited.table, audited.level
     elif options.files:
-        table = scan(options.files)
-        types = {name: COMPARISON_SCHEMA.get(name) for name in table.collect_schema()}
+        read = scan(options.files)
+        types = {name: COMPARISON_SCHEMA.get(name) for name in read.collect_schema()}
         # Text files do not know the types of empty columns.
-        table = table.cast({name: dtype for name, dtype in types.items() if dtype}, strict=False)
+        table = read.cast({name: dtype for name, dtype in types.items() if dtype}, strict=False)
     needed = rows_needed(table, **given)
     keys = results.keys_of_rows(needed) if options.files else []
     texts = [pl.col(key).fill_null(MISSING) for key in keys]

@@ -306,7 +306,8 @@ def _of_counts(counts: pl.DataFrame | pl.LazyFrame, metric: str | None, goal: Go
     metric = goal.check_metric(metric, known, "from counts")
     rows = collect(state.frame)
     if state.binned or not rows[LOW].is_between(0, 1).all():
-        found = "bins" if state.binned else f"{rows[LOW].min()} to {rows[LOW].max()}"
+        low, high = rows.select(pl.col(LOW).min(), pl.col(LOW).max().alias("high")).row(0)
+        found = "bins" if state.binned else f"{low} to {high}"
         msg = f"`table` must have counts by scores from 0 to 1 for {metric}; found {found}"
         raise ValueError(msg)
     n, weight, squares = (
@@ -429,11 +430,12 @@ def _measured(field: Fields, goal: Goal) -> Formula[Columns]:
         of_test, of_power = deviations.at(gap)
         test = first_of(test * (gap / (of_test + of_power)) ** 2, test)
         error = first_of(found / (z_of_table + POWER_QUANTILE), error)
-    sizes_of_one = {
+    sizes_of_one: Columns = {
         name: sized.then(is_planned.then(one / planned).otherwise(one * n))
         for name, one, planned in zip(("low", "high", "test"), (low, high, test), plan, strict=True)
     }
-    return sizes_of_one | {"error": when(~field("sized")).then(error * n.sqrt())}
+    of_others = when(~field("sized")).then(error * n.sqrt())
+    return {**sizes_of_one, "error": of_others}
 
 
 def _solved(rows: pl.DataFrame, goal: Goal) -> pl.DataFrame:

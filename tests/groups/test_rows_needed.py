@@ -75,7 +75,8 @@ def test_placements_by_the_bivariate_normal_distribution() -> None:
 
 
 def wilson(rate: float, size: float, z: float) -> tuple[float, float]:
-    return proportion_confint(rate * size, size, alpha=2 * stats.norm.sf(z), method="wilson")
+    low, high = proportion_confint(rate * size, size, alpha=2 * stats.norm.sf(z), method="wilson")
+    return float(low), float(high)
 
 
 def is_below(rows: float, ratio: float, z: float = Z, value: float = 0.2) -> bool:
@@ -84,7 +85,7 @@ def is_below(rows: float, ratio: float, z: float = Z, value: float = 0.2) -> boo
     high, low = wilson(own, rows, z)[1], wilson(value, ratio * rows, z)[0]
     distance = math.hypot(high - own, 0.8 * (value - low))
     spread = own * (1 - own) / rows + 0.64 * value * (1 - value) / (ratio * rows)
-    return 0.8 * value - own >= distance + Z_POWER * math.sqrt(spread)
+    return bool(0.8 * value - own >= distance + Z_POWER * math.sqrt(spread))
 
 
 @pytest.mark.parametrize(("ratio", "expected"), [(1, 1043), (9, 641)])
@@ -191,7 +192,7 @@ LOANS = wroc.data.loans()
 GAPS: dict[str, Any] = {"attributes": ["race", "sex"], "threshold": 0.85}
 
 
-def gaps_of(frame: pl.DataFrame = LOANS, **given: Any) -> pl.DataFrame:
+def gaps_of(frame: Any = LOANS, **given: Any) -> Any:
     return wroc.group_gaps(frame, "approved", "score", **(GAPS | given))
 
 
@@ -264,7 +265,8 @@ def test_a_table_agrees_with_assumptions() -> None:
     table = gaps_of(adjust="none", reference={"race": "white", "sex": "male"})
     row = table.filter(segment="black", metric="tpr").row(0, named=True)
     value, ratio = row["reference_value"], row["n_reference"] / row["n"]
-    for target in ({"gap": 0.07}, {"alike_within": 0.06}):
+    targets: list[dict[str, Any]] = [{"gap": 0.07}, {"alike_within": 0.06}]
+    for target in targets:
         found = wroc.rows_needed(table, metric="tpr", **target).filter(segment="black")
         given: dict[str, Any] = {"metric": "tpr", "value": value, "ratio": ratio} | target
         assert found["needed"].item() == needed(**given)
