@@ -82,19 +82,19 @@ def test_no_file_defines_a_name_twice() -> None:
 
 
 # An addition that breaks one of these needs a deletion somewhere, or a reason.
-MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 155, 510, 20
+MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 156, 510, 20
 MOST_CODE = {
-    "audits": 5683,
+    "audits": 5682,
     "charts": 3665,
-    "groups": 5262,
-    "metrics": 3219,
+    "groups": 5261,
+    "metrics": 3216,
     "cli": 2231,
     "inputs": 1691,
     "ranking": 1385,
     "curves": 1490,
     "kernels": 1261,
     "thresholds": 1407,
-    "stats": 1464,
+    "stats": 1479,
     "counts": 810,
     "files": 507,
     "plans": 609,

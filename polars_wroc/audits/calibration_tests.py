@@ -71,8 +71,6 @@ from polars_wroc.plans.queries import FrameT, collect, join_on_keys, over
 from polars_wroc.stats.distributions import (
     error_quantile,
     p_value_at,
-    picked,
-    quantile_to_picked,
     student_p_value,
     student_score,
     t_quantile,
@@ -81,6 +79,7 @@ from polars_wroc.stats.distributions import (
 )
 from polars_wroc.stats.logistic_fit import FIT_OF_GROUP, GROUP, SIZE, FittedRows, fit_groups
 from polars_wroc.stats.proportions import Estimate, Limits, difference_limits
+from polars_wroc.stats.studentized_range import picked, quantile_to_picked
 from polars_wroc.stats.variances import design_df
 
 # The fewest rows of a class that are expected in a segment and in its reference.

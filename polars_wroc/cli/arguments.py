@@ -19,6 +19,30 @@ from polars_wroc.inputs import columns
 from polars_wroc.inputs.columns import Typed
 from polars_wroc.inputs.designs import Design, Survey
 
+# Arguments of functions that have other names than the options.
+_ALIASES = {
+    "path": "output",
+    "frame": "files",
+    "frames": "files",
+    "table": "files",
+    "bins": "curve_bins",
+    **dict.fromkeys(("by", "facet", "attributes"), "groups"),
+    "design": "cluster",
+    "planned": "looks",
+}
+
+
+def flags_of(parser: argparse.ArgumentParser) -> dict[str, str]:
+    """Map arguments of functions to the options that set them, which messages then name."""
+    flags = dict[str, str]()
+    for action in parser._actions:  # noqa: SLF001  (argparse lists them nowhere else)
+        if action.option_strings:
+            flags[action.dest] = action.option_strings[-1]
+        else:
+            flags |= dict.fromkeys((action.dest, str(action.metavar).lower()), str(action.metavar))
+    aliases = {name: flags[other] for name, other in _ALIASES.items() if other in flags}
+    return {"counts": flags.get("files", "FILE")} | aliases | flags
+
 
 def groups_of(options: argparse.Namespace, frame: pl.LazyFrame) -> list[str | pl.Expr] | None:
     """Return the group columns, some of them cut into ranges; None without any."""

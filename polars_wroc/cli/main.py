@@ -12,9 +12,9 @@ from importlib.metadata import version
 from typing import Any, NoReturn, get_args
 
 from polars_wroc.cli import commands, process, sources
-from polars_wroc.cli.arguments import check_columns, in_options
+from polars_wroc.cli.arguments import check_columns, flags_of, in_options
 from polars_wroc.cli.gating import GateError
-from polars_wroc.cli.options import COMMANDS, add_options, flags_of
+from polars_wroc.cli.options import COMMANDS, add_options
 from polars_wroc.cli.process import (
     BAD_INPUT,
     DONE,

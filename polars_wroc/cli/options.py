@@ -31,18 +31,6 @@ from polars_wroc.metrics.compare import compare
 from polars_wroc.metrics.summary import summary
 from polars_wroc.thresholds.confusion_matrix import DEFAULT_METRICS, threshold_metrics
 
-# Arguments of functions that have other names than the options.
-_ALIASES = {
-    "path": "output",
-    "frame": "files",
-    "frames": "files",
-    "table": "files",
-    "bins": "curve_bins",
-    **dict.fromkeys(("by", "facet", "attributes"), "groups"),
-    "design": "cluster",
-    "planned": "looks",
-}
-
 
 class CurveKind(NamedTuple):
     """A function that makes a curve, and the options that not all kinds have."""
@@ -280,18 +268,6 @@ COMMANDS = {
         suffixes=outputs.TABLE_SUFFIXES,
     ),
 }
-
-
-def flags_of(parser: argparse.ArgumentParser) -> dict[str, str]:
-    """Map arguments of functions to the options that set them, which messages then name."""
-    flags = dict[str, str]()
-    for action in parser._actions:  # noqa: SLF001  (argparse lists them nowhere else)
-        if action.option_strings:
-            flags[action.dest] = action.option_strings[-1]
-        else:
-            flags |= dict.fromkeys((action.dest, str(action.metavar).lower()), str(action.metavar))
-    aliases = {name: flags[other] for name, other in _ALIASES.items() if other in flags}
-    return {"counts": flags.get("files", "FILE")} | aliases | flags
 
 
 _GROUP = "repeatable. Numbers are cut into ranges by such as age:18,30,50, which has <18, 18-29, "

@@ -67,8 +67,6 @@ from polars_wroc.stats.difference_tests import (
 from polars_wroc.stats.distributions import (
     error_quantile,
     p_value_at,
-    picked,
-    quantile_to_picked,
     student_p_value,
     student_score,
     t_quantile,
@@ -84,6 +82,7 @@ from polars_wroc.stats.proportions import (
     ratio_limits,
     reported_ratio,
 )
+from polars_wroc.stats.studentized_range import picked, quantile_to_picked
 from polars_wroc.thresholds.registry import GAP_RATES, RATES
 
 # How AUCs are compared: by their score-type intervals, or by Student's t on their logits.

@@ -30,7 +30,6 @@ from polars_wroc.plans.queries import join_on_keys, over
 from polars_wroc.stats.distributions import (
     chi_squared_p_value,
     f_p_value,
-    simultaneous_quantile,
     student_score,
 )
 from polars_wroc.stats.proportions import (
@@ -41,6 +40,7 @@ from polars_wroc.stats.proportions import (
     rate_score,
     ratio_limits,
 )
+from polars_wroc.stats.studentized_range import simultaneous_quantile
 from polars_wroc.stats.variances import design_df
 
 # Of more groups than this not every pair is compared, but the ends of all limits.

@@ -99,11 +99,11 @@ from polars_wroc.stats.difference_tests import (
 from polars_wroc.stats.distributions import (
     p_value_at,
     quantile_of_one,
-    simultaneous_quantile,
     student_score,
     t_quantile,
 )
 from polars_wroc.stats.proportions import TOLERANCE, Side, rate_score, rate_side, rate_t_quantile
+from polars_wroc.stats.studentized_range import simultaneous_quantile
 from polars_wroc.stats.variances import DESIGN_DF, design_df
 from polars_wroc.thresholds.rules import max_selection_rate
 from polars_wroc.thresholds.search import (

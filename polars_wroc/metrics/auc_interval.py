@@ -44,10 +44,7 @@ from polars_wroc.plans.formulas import (
 )
 from polars_wroc.ranking.curve import Range
 from polars_wroc.ranking.placements import Placements, RowCurve, walked_one_minus_auc
-from polars_wroc.stats.distributions import (
-    t_quantile,
-    z_quantile,
-)
+from polars_wroc.stats.distributions import t_quantile, z_quantile
 from polars_wroc.stats.proportions import Limits, logit_limits
 from polars_wroc.stats.variances import DESIGN_DF, DESIGN_NOTE, SEGMENT_DF, design_df, design_effect
 

@@ -24,7 +24,6 @@ from polars_wroc.plans.queries import FrameT
 from polars_wroc.stats.distributions import (
     normal_quantile,
     p_value_at,
-    quantile_to_picked,
     student_p_value,
     t_quantile,
     two_sided_p_value,
@@ -38,6 +37,7 @@ from polars_wroc.stats.proportions import (
     logit_limits,
     shrunk,
 )
+from polars_wroc.stats.studentized_range import quantile_to_picked
 
 CONTRAST_COLUMNS = (
     "difference",

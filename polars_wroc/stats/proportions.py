@@ -10,11 +10,7 @@ from typing import NamedTuple
 import polars as pl
 
 from polars_wroc.plans.formulas import Columns, Fields, Formula, max_of, min_of, when
-from polars_wroc.stats.distributions import (
-    student_score,
-    t_quantile,
-    z_quantile,
-)
+from polars_wroc.stats.distributions import student_score, t_quantile, z_quantile
 
 # Higher correlations are not credible from few rows or sampling units, and would let the limits of
 # two estimates near 0 or 1 all but cancel out.

@@ -30,13 +30,13 @@ from polars_wroc.stats.difference_tests import Sample, equal_proportions
 from polars_wroc.stats.distributions import (
     chi_squared_p_value,
     f_p_value,
-    picked,
     student_p_value,
     student_score,
     t_quantile,
     two_sided_p_value,
     upper_quantile,
 )
+from polars_wroc.stats.studentized_range import picked
 
 Formula = Callable[[Fields], Any]
 NUMBERS = st.sampled_from(

@@ -23,10 +23,10 @@ from polars_wroc.cli.main import main
 from polars_wroc.stats.distributions import (
     error_quantile,
     p_value_at,
-    simultaneous_quantile,
     t_quantile,
     z_quantile,
 )
+from polars_wroc.stats.studentized_range import simultaneous_quantile
 
 # Of the methods specification: c at 5 %, by the proportion of the planned rows.
 TABLE = {
