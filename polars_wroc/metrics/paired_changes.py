@@ -341,10 +341,8 @@ class PairedChanges(NamedTuple):
 
     def _by_error(self, gap: pl.Expr, variance: pl.Expr, df: pl.Expr | None) -> Formula[Columns]:
         """Compute symmetric limits and the test; normal ones without degrees of freedom."""
-        se, *quantiles = yield [
-            variance.sqrt(),
-            *(_quantile(each, df) for each in self._levels.values()),
-        ]
+        quantiles = [_quantile(level, df) for level in self._levels.values()]
+        se, *quantiles = yield [variance.sqrt(), *quantiles]
         p_value = two_sided_p_value(gap / se) if df is None else student_p_value(gap / se, df)
         p_value = when(gap == 0).then(1.0).otherwise(p_value)
         known = when(se.is_not_null())
