@@ -179,7 +179,7 @@ def test_what_is_not_shown_does_not_pass(capsys: pytest.CaptureFixture[str]) -> 
 
 def test_equal_scores_are_said(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = printed(capsys, *CALL[:-1], "s1", *DECIDED)
-    assert out.startswith("s1 has the same scores and decisions as s1 in all rows")
+    assert out.startswith("s1 is the same as s1 in all rows")
 
 
 @pytest.mark.parametrize("name", ["check.html", "check.md", "check.xlsx", "check.csv", "auc.svg"])
