@@ -131,7 +131,7 @@ def sentence_of(table: pl.DataFrame) -> str:
     """Say whether the new score is no worse in all comparisons, or where it is worse."""
     old, new = table["reference"][0], table["model"][0]
     if table["reason"].eq(SAME_SCORES).any():
-        return f"{new} has the same scores and decisions as {old} in all rows."
+        return f"{new} is the same as {old} in all rows."
     sided = table.filter(pl.col("metric").is_in(_SIDED))
     all_of, worse = many(sided.height, "comparison"), sided.filter(verdict=WORSE)
     shown = pl.col("verdict").is_in([NO_WORSE, BETTER])
