@@ -45,16 +45,14 @@ from polars_wroc.plans.formulas import Columns, Fields
 from polars_wroc.plans.queries import FrameT, is_eager, join_on_keys, like_input
 from polars_wroc.ranking.placements import PlacedRows, row_curve
 from polars_wroc.ranking.reduce_placed import reduce_placed
-from polars_wroc.stats.difference_tests import (
+from polars_wroc.stats.difference_tests import Adjust, adjusted, check_options
+from polars_wroc.stats.distributions import (
     LEAST_KOLMOGOROV,
-    Adjust,
-    adjusted,
-    check_options,
+    chi_squared_p_value,
     chi_squared_quantile,
     kolmogorov_quantile,
     kolmogorov_tail,
 )
-from polars_wroc.stats.distributions import chi_squared_p_value
 from polars_wroc.thresholds.registry import GAP_RATES
 from polars_wroc.thresholds.rules import Threshold, read_threshold
 from polars_wroc.thresholds.search import common_threshold

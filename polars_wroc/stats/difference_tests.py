@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from functools import lru_cache, reduce
+from functools import reduce
 from operator import add
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import polars as pl
 
@@ -14,14 +12,12 @@ from polars_wroc.inputs import arguments
 from polars_wroc.plans.formulas import Formula, all_of, first_of, max_of, min_of, when
 from polars_wroc.plans.queries import FrameT
 from polars_wroc.stats.distributions import (
-    chi_squared_p_value,
     normal_quantile,
     quantile_to_picked,
     student_p_value,
     student_quantile,
     two_sided_p_value,
     with_lists,
-    zero_of,
 )
 from polars_wroc.stats.proportions import (
     EQUAL_WEIGHTS,
@@ -362,25 +358,3 @@ def adjusted(table: FrameT, method: Adjust) -> FrameT:
 def is_significant(p_adjusted: pl.Expr, level: float) -> pl.Expr:
     """Whether a difference is significant after adjustment; null where it is not tested."""
     return p_adjusted <= 1 - level
-
-
-@lru_cache
-def chi_squared_quantile(level: float, df: int) -> float:
-    """Quantile of the chi-squared distribution."""
-    tail, of = chi_squared_p_value(pl.col("value"), pl.col("df")), pl.DataFrame({"df": [df]})
-    return zero_of(lambda x: 1 - level - of.with_columns(value=x).select(tail).item(), 1e-9, 200.0)
-
-
-# A smaller statistic of Kolmogorov's has no series, and is exceeded but for rounding.
-LEAST_KOLMOGOROV = 0.2
-
-
-def kolmogorov_tail(statistic: Any, exp: Callable[[Any], Any]) -> Any:
-    """Probability of a larger statistic, as a number or as an expression."""
-    return sum(2 * (-1) ** (k - 1) * exp(-2 * (k * statistic) ** 2) for k in range(1, 25))
-
-
-@lru_cache
-def kolmogorov_quantile(level: float) -> float:
-    """Quantile of Kolmogorov's distribution."""
-    return zero_of(lambda x: 1 - level - kolmogorov_tail(x, math.exp), LEAST_KOLMOGOROV, 6.0)

@@ -444,7 +444,7 @@ def quantile_of_pairs(level: float, groups: float) -> float:
         # On the logarithm, where it is nearly a straight line.
         return math.log(alpha / _probability_beyond(quantile, groups))
 
-    return zero_of(excess, low * (1 - 1e-3), high * (1 + 1e-3))
+    return _root(excess, low * (1 - 1e-3), high * (1 + 1e-3))
 
 
 def _probability_beyond(quantile: float, groups: float) -> float:
@@ -470,7 +470,7 @@ def _density_and_tail() -> list[tuple[float, float, float]]:
     ]
 
 
-def zero_of(function: Callable[[float], float], low: float, high: float) -> float:
+def _root(function: Callable[[float], float], low: float, high: float) -> float:
     """Find where a rising function is 0, by false position with halved weights (Illinois)."""
     at_low, at_high = function(low), function(high)
     before, place, side = low, high, 0
@@ -485,3 +485,25 @@ def zero_of(function: Callable[[float], float], low: float, high: float) -> floa
             at_high /= 2 if side < 0 else 1
         side = 1 if value > 0 else -1
     return place
+
+
+@lru_cache
+def chi_squared_quantile(level: float, df: int) -> float:
+    """Quantile of the chi-squared distribution."""
+    tail, of = chi_squared_p_value(pl.col("value"), pl.col("df")), pl.DataFrame({"df": [df]})
+    return _root(lambda x: 1 - level - of.with_columns(value=x).select(tail).item(), 1e-9, 200.0)
+
+
+# A smaller statistic of Kolmogorov's has no series, and is exceeded but for rounding.
+LEAST_KOLMOGOROV = 0.2
+
+
+def kolmogorov_tail(statistic: Any, exp: Callable[[Any], Any]) -> Any:
+    """Probability of a larger statistic, as a number or as an expression."""
+    return sum(2 * (-1) ** (k - 1) * exp(-2 * (k * statistic) ** 2) for k in range(1, 25))
+
+
+@lru_cache
+def kolmogorov_quantile(level: float) -> float:
+    """Quantile of Kolmogorov's distribution."""
+    return _root(lambda x: 1 - level - kolmogorov_tail(x, math.exp), LEAST_KOLMOGOROV, 6.0)
