@@ -21,6 +21,7 @@ import polars_wroc as wroc
 SHIPPED = (
     "py.typed",
     "__init__.pyi",
+    "typing.pyi",
     "audits/audit-2.0.schema.json",
     *(f"audits/report/templates/report.{suffix}" for suffix in ("html", "css", "js")),
 )

@@ -8,15 +8,15 @@ from .audits.new_york import new_york_summary as new_york_summary
 from .audits.result import Audit as Audit
 from .audits.tables import Text as Text
 from .charts.cost_chart import cost_chart as cost_chart
-from .charts.distribution_chart import distribution_chart as distribution_chart
-from .charts.gain_chart import gain_chart as gain_chart
+from .charts.bin_charts import distribution_chart as distribution_chart
+from .charts.decision_gain_charts import gain_chart as gain_chart
 from .charts.gap_chart import auc_chart as auc_chart
 from .charts.gap_chart import gap_chart as gap_chart
 from .charts.pr_det_charts import det_chart as det_chart
 from .charts.pr_det_charts import pr_chart as pr_chart
 from .charts.rates_chart import rates_chart as rates_chart
-from .charts.calibration_chart import calibration_chart as calibration_chart
-from .charts.decision_chart import decision_chart as decision_chart
+from .charts.bin_charts import calibration_chart as calibration_chart
+from .charts.decision_gain_charts import decision_chart as decision_chart
 from .charts.roc_chart import roc_chart as roc_chart
 from .charts.table_charts import matrix_chart as matrix_chart
 from .charts.table_charts import tradeoff_chart as tradeoff_chart
@@ -43,6 +43,9 @@ from .groups.equalized_thresholds import equalized_thresholds as equalized_thres
 from .groups.fairness import fairness as fairness
 from .groups.group_gaps import group_gaps as group_gaps
 from .groups.impact_ratios import impact_ratios as impact_ratios
+from .groups.release_check import decision_changes as decision_changes
+from .groups.release_check import release_check as release_check
+from .groups.rows_needed import rows_needed as rows_needed
 from .groups.standardized_mean_difference import (
     standardized_mean_difference as standardized_mean_difference,
 )
@@ -51,6 +54,7 @@ from .groups.trend import trend as trend
 from .inputs.columns import frequency as frequency
 from .inputs.designs import ReplicateWeights as ReplicateWeights
 from .inputs.designs import Survey as Survey
+from .inputs.looks import Looks as Looks
 from .metrics.bootstrap import bootstrap as bootstrap
 from .metrics.bootstrap import bootstrap_replicates as bootstrap_replicates
 from .metrics.brier_and_log_loss import brier_score as brier_score

@@ -27,6 +27,7 @@ from polars_wroc.groups.equalized_thresholds import equalized_thresholds
 from polars_wroc.groups.fairness import fairness
 from polars_wroc.groups.group_gaps import group_gaps
 from polars_wroc.groups.impact_ratios import impact_ratios
+from polars_wroc.groups.release_check import decision_changes, release_check
 from polars_wroc.groups.standardized_mean_difference import standardized_mean_difference
 from polars_wroc.groups.subgroup_auc import subgroup_auc
 from polars_wroc.groups.trend import trend
@@ -121,6 +122,8 @@ class _FrameNamespace(Generic[FrameT]):
     threshold_metrics: Callable[..., FrameT] = _of_frame(threshold_metrics)
     summary: Callable[..., FrameT] = _of_frame(summary)
     compare: Callable[..., FrameT] = _of_frame(compare)
+    release_check: Callable[..., FrameT] = _of_frame(release_check)
+    decision_changes: Callable[..., FrameT] = _of_frame(decision_changes)
     dominated_models: Callable[..., FrameT] = _of_frame(dominated_models)
     calibration_curve: Callable[..., FrameT] = _of_frame(calibration_curve)
 

@@ -36,6 +36,9 @@ def _of_counts(frame: pl.LazyFrame, by: IntoColumns = "g") -> pl.LazyFrame:
 # A score that may be a probability.
 _SHARE = 1 / (1 + (-pl.col("s")).exp())
 
+# Another score, which orders most rows alike.
+_NEW = (pl.col("s") + pl.col("w") / 4).alias("new")
+
 _REPLICATES = wroc.ReplicateWeights(
     [(pl.col("w") * (1 + i * (-1) ** i * pl.col("w").cos() / 4)).alias(f"w{i}") for i in (1, 2, 3)],
     "brr",
@@ -45,6 +48,9 @@ _STRATA = wroc.Survey(strata=pl.col("w").floor(), lonely="certainty")
 
 TABLES: dict[str, Table] = {
     "summary": lambda f, by="g": wroc.summary(f, "y", "s", weight="w", by=by),
+    "gaps at repeated looks": lambda f, by="g": wroc.group_gaps(
+        f, "y", "s", weight="w", attributes=by, threshold=0, level=wroc.Looks(500, seen=200)
+    ),
     "summary of two models": lambda f: wroc.summary(f, "y", ["s", "limit"], weight="w"),
     "confusion_curve": lambda f, by="g": wroc.confusion_curve(f, "y", "s", weight="w", by=by),
     "roc_curve": lambda f, by="g": wroc.roc_curve(
@@ -90,6 +96,18 @@ TABLES: dict[str, Table] = {
     ),
     "compare in clusters": lambda f: wroc.compare(
         f, "y", ["s", "w"], method="delong", design=pl.col("w").floor(), adjust="none"
+    ),
+    "release_check": lambda f, by="g": wroc.release_check(
+        f, "y", "s", _NEW, weight="w", attributes=by, threshold=0.5, net_benefit_at=0.2
+    ),
+    "release_check of losses": lambda f: wroc.release_check(
+        f, "y", _SHARE.alias("p"), (_SHARE / 2).alias("q"), metrics=["brier_score", "log_loss"]
+    ),
+    "release_check in a survey": lambda f, by="g": wroc.release_check(
+        f, "y", "s", _NEW, weight="w", attributes=by, threshold=0.5, design=_STRATA
+    ),
+    "decision_changes": lambda f, by="g": wroc.decision_changes(
+        f, "y", "s", _NEW, attributes=by, threshold=0.5
     ),
     "group_gaps to the rest": _gaps("rest"),
     "group_gaps to overall": _gaps("overall"),

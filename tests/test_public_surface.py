@@ -62,7 +62,9 @@ def functions() -> Iterator[Any]:
         if inspect.ismodule(value):
             yield from (getattr(value, name) for name in value.__all__)
             continue
-        yield value.__init__ if inspect.isclass(value) else value
+        # A number has no initialiser of its own.
+        made_by = "__new__" if isinstance(value, type) and issubclass(value, float) else "__init__"
+        yield getattr(value, made_by) if inspect.isclass(value) else value
 
 
 def option_types(function: Callable[..., Any]) -> set[str]:

@@ -22,7 +22,7 @@ _LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "build", "dist", "*.egg-
 
 @dataclass(frozen=True)
 class Step:
-    """A block of a page: a ``diff`` or a new file with its path, commands, or their output."""
+    """A block of a page: a ``diff`` or another file with its path, commands, or their output."""
 
     kind: str
     path: str
@@ -42,7 +42,7 @@ def copy_of_the_project(folder: Path) -> Path:
 def change(step: Step, project: Path) -> None:
     """Write a new file, or replace the lines of a diff, which must be there once."""
     path = project / step.path
-    if step.kind == "python":
+    if step.kind != "diff":
         path.write_text(step.text, encoding="utf-8")
         return
     lines = [line or " \n" for line in step.text.splitlines(keepends=True)]
@@ -57,19 +57,26 @@ def change(step: Step, project: Path) -> None:
     path.write_text(text.replace(old, new), encoding="utf-8")
 
 
-def printed_by(commands: str, project: Path) -> str:
-    """Run the commands of a step in the project, and return what they print."""
-    bins = project / "bin"
+def commands_in(folder: Path) -> dict[str, str]:
+    """Return an environment with the commands of pages: python, and polars-wroc of this python."""
+    bins = folder / "bin"
     bins.mkdir(exist_ok=True)
     for name, command in (("python", '"$@"'), ("polars-wroc", '-m polars_wroc "$@"')):
         script = bins / name
-        script.write_text(f'#!/bin/sh\nexec "{sys.executable}" {command}\n', encoding="utf-8")
-        script.chmod(0o755)
-    places = {"PATH": f"{bins}:{os.environ['PATH']}", "PYTHONPATH": str(project), "COLUMNS": "80"}
+        if not script.exists():
+            script.write_text(f'#!/bin/sh\nexec "{sys.executable}" {command}\n', encoding="utf-8")
+            script.chmod(0o755)
+    places = {"PATH": f"{bins}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+    return os.environ | places | {"COLUMNS": "80"}
+
+
+def printed_by(commands: str, project: Path) -> str:
+    """Run the commands of a step in the project, and return what they print."""
+    own = {"PYTHONPATH": str(project)} if (project / "polars_wroc").exists() else {}
     done = subprocess.run(  # noqa: S603
         ["/bin/sh", "-ec", commands],
         cwd=project,
-        env=os.environ | places,
+        env=commands_in(project) | own,
         capture_output=True,
         text=True,
         check=False,
@@ -97,9 +104,12 @@ def follow(page: str, project: Path) -> list[tuple[str, str]]:
 def _filled(page: str) -> str:
     with tempfile.TemporaryDirectory() as folder:
         found = iter(follow(page, copy_of_the_project(Path(folder))))
-    return _BLOCK.sub(
-        lambda block: f"```text\n{next(found)[1]}```" if block[1] == "text" else block[0], page
-    )
+
+    def fill(block: re.Match[str]) -> str:
+        is_printed = block[1] == "text" and not block[2]
+        return f"```text\n{next(found)[1]}```" if is_printed else block[0]
+
+    return _BLOCK.sub(fill, page)
 
 
 if __name__ == "__main__":

@@ -10,9 +10,8 @@ import polars as pl
 
 from polars_wroc.audits.findings import auc_error, comparisons, counts_of, curves_of, with_findings
 from polars_wroc.audits.in_ranges import measure_within
-from polars_wroc.audits.measure import measure
+from polars_wroc.audits.measure import distributions_of, measure, scores_of
 from polars_wroc.audits.result import Audit
-from polars_wroc.audits.scores import distributions_of, scores_of
 from polars_wroc.audits.small_cells import published
 from polars_wroc.audits.tables import AuditPlan, AuditReference, AuditSettings, Run, Text
 from polars_wroc.counts.count_table import CountTable
@@ -123,8 +122,7 @@ def _check_without_label(choice: float | Rule | None, reference: object, **other
         raise ValueError(msg)
     for name, value in others.items():
         if value is not None:
-            msg = f"`{name}` must be None without a `label`; found {value!r}"
-            raise ValueError(msg)
+            arguments.reject(name, "be None without a `label`", repr(value))
 
 
 def audit(
@@ -288,14 +286,13 @@ def audit(
     >>> audit.table["metric"].unique(maintain_order=True).to_list()
     ['selection_rate', 'impact_ratio']
     """
-    if score is None and (label is not None or selected is None):
+    labeled, survey = label is not None, read_design(design)
+    if score is None and (labeled or selected is None):
         msg = (
             "`score` must be given unless decisions are `selected` without a `label`; found None. "
             "With a label and no score, `group_gaps` and `fairness` compare recorded decisions"
         )
         raise ValueError(msg)
-    survey = read_design(design)
-    level = check_options(level, adjust)
     margin = check_margin(margin)
     min_cell, text = _read_output(min_cell, text)
     require_groups(attributes, "name the attributes to audit", "attributes")
@@ -304,11 +301,10 @@ def audit(
     bins = Binning(bins).bins
     choice = read_threshold(threshold, selected)
     at_threshold = choice if selected is None else None
-    if label is None:
+    if not labeled:
         _check_without_label(choice, reference, pos_label=pos_label, bins=bins)
     check_favorable(favorable, at_threshold, decided=choice is not None)
     designed = survey.given
-    interval = Interval.by_design(level, method, survey)
     tables = (
         [polars_frame(each) for each in frame] if isinstance(frame, list) else read_source(frame)
     )
@@ -325,6 +321,9 @@ def audit(
         called="attributes",
     )
     rows = together(parts)
+    # An audit runs plans anyway.
+    level = check_options(rows.look(level, None), adjust)
+    interval = Interval.by_design(level, method, survey)
     groupings = [Grouping(), *read_attributes(rows, intersections)]
     references = read_category_reference(
         reference, KINDS, groupings[1:], rows.frame.collect_schema()
@@ -338,8 +337,8 @@ def audit(
         "score" if designed or method == "score" else "logit-t",
         margin,
         designed=designed,
-        rates_alone=label is None,
-        metrics=("selection_rate",) if label is None else None,
+        rates_alone=not labeled,
+        metrics=None if labeled else ("selection_rate",),
     )
     plan = AuditPlan(
         groupings,
@@ -354,9 +353,9 @@ def audit(
         # Values that are listed are null.
         unknown if isinstance(unknown, str) else "exclude",
         min_share,
-        label is not None,
+        labeled,
     )
-    planned = designed or selected is not None or bins or label is None
+    planned = designed or selected is not None or bins or not labeled
     divided = None if planned else division_of(tables, "60%")
     keys = dict(zip(rows.group_keys, known, strict=True))
     decision = [] if selected is None else [as_column("selected", selected)]
@@ -367,13 +366,13 @@ def audit(
         else:
             measured = measure(rows.with_values(complete), plan)
         segments, scores = measured.segments, None
-        if label is None and score is not None:
+        if score is not None and not labeled:
             of_groups = [column for key, column in keys.items() if rows.name_of(key) in complete]
             scores = scores_of(
                 *(tables, score, keys, plan, [*of_groups, *decision]),
                 {"intersections": intersections, "weight": weight, "design": design},
             )
-        if label is not None:
+        if labeled:
             check_positives(pos_label, found=bool(segments["n_pos"].sum()))
         # Counts have a weight that is 1 where their rows had none.
         weighted = None if counts and not _is_weighted(segments) else weight
@@ -400,7 +399,7 @@ def audit(
             bins=counts.bins() if counts else bins,
             unknown=unknown,
             min_share=min_share,
-            labeled=label is not None,
+            labeled=labeled,
         )
         missing = counts.missing(known, complete) if counts else measured.missing
         return Audit(

@@ -30,13 +30,14 @@ from polars_wroc.audits.tables import (
 )
 from polars_wroc.audits.words import capitalised, first_few, listed, many, verb
 from polars_wroc.charts.options import Show
-from polars_wroc.groups.comparisons import COMPARISON_SCHEMA, FEW, GAP_METRICS, IMPACT_RATIO
+from polars_wroc.groups.comparisons import COMPARISON_SCHEMA, GAP_METRICS, IMPACT_RATIO, few_rows
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import reject_type
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
+from polars_wroc.inputs.looks import Looks
 from polars_wroc.plans.queries import collect
 from polars_wroc.stats.difference_tests import Adjust, adjusted, check_options, is_significant
-from polars_wroc.stats.distributions import normal_quantile, two_sided_p_value
+from polars_wroc.stats.distributions import p_value_at, two_sided_p_value, z_quantile
 from polars_wroc.stats.proportions import Estimate, difference_limits
 
 Auditable: TypeAlias = AuditTables | Mapping[str, Any] | str | Path
@@ -61,13 +62,15 @@ class Audited(NamedTuple):
     table: pl.DataFrame
     segments: pl.DataFrame
     level: float
+    min_rows: int
 
 
 def read_audit(argument: str, audit: Auditable) -> Audited:
     """Read an audit, or its JSON, which the ``argument`` holds or has the path of."""
     if isinstance(audit, AuditTables):
-        segments = with_small(audit.segments, audit.settings.min_rows)
-        return Audited(audit.table, segments, audit.settings.level)
+        min_rows = audit.settings.min_rows
+        segments = with_small(audit.segments, min_rows)
+        return Audited(audit.table, segments, audit.settings.level, min_rows)
     if isinstance(audit, str | Path):
         audit = _from_file(argument, audit)
     if not isinstance(audit, Mapping):
@@ -81,16 +84,17 @@ def read_audit(argument: str, audit: Auditable) -> Audited:
         raise ValueError(msg)
     try:
         settings = audit["settings"]
-        table = _columns_of(audit["table"], COMPARISON_SCHEMA, (*ALL_KEYS, "metric", *_ROWS))
+        table = _columns_of(audit["table"], COMPARISON_SCHEMA, [*COMPARISON_SCHEMA])
         segments = _columns_of(
             audit["segments"], SEGMENT_COLUMNS, (*ALL_KEYS, *_COUNTS, "n_neg", *_WEIGHTS)
         )
-        level = float(settings["level"])
+        level, looks = float(settings["level"]), settings.get("looks")
+        level = Looks(**looks, level=level) if looks else level
         min_rows = int(settings["min_rows"])
     except (KeyError, TypeError, ValueError, AttributeError, pl.exceptions.PolarsError):
         msg = f"{rule}; found no settings, segments or table in it"
         raise ValueError(msg) from None
-    return Audited(table, with_small(segments, min_rows), level)
+    return Audited(table, with_small(segments, min_rows), level, min_rows)
 
 
 def refuse_same_rows(before: Audited, after: Audited) -> None:
@@ -120,8 +124,8 @@ def refuse_same_rows(before: Audited, after: Audited) -> None:
     if alike.all() and segments > 1 and isinstance(rows, int) and rows >= _FEW_ROWS:
         msg = (
             "`before` and `after` must be audits of different rows; found the same numbers of rows "
-            f"and of positives, and the same weights, in all {segments} segments. `compare` tests "
-            "two scores on the same rows; set `different_rows` if these rows do differ"
+            f"and of positives, and the same weights, in all {segments} segments. `release_check` "
+            "tests a new score on the same rows; set `different_rows` if these rows do differ"
         )
         raise ValueError(msg)
 
@@ -183,9 +187,12 @@ class Changes(NamedTuple):
     def judged(self) -> pl.DataFrame:
         """The changes, with a reason where a segment has too few rows in one of the audits."""
         small = pl.concat(
-            audit.segments.filter("small").select(ALL_KEYS) for audit in (self.before, self.after)
-        ).with_columns(pl.lit(f"{FEW}rows").alias("reason"))
-        return with_columns_of(self.table, small.unique())
+            audit.segments.filter("small").select(
+                *ALL_KEYS, pl.lit(few_rows(audit.min_rows)).alias("reason")
+            )
+            for audit in (self.before, self.after)
+        )
+        return with_columns_of(self.table, small.unique(ALL_KEYS))
 
     def divided(self) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Return the changes that are significant or a finding, then the others that are known."""
@@ -219,7 +226,7 @@ def audit_changes(
     ----------
     before, after
         Each an `Audit`, the path of its JSON, or the JSON as a dictionary. Both must have the same
-        level and either one score, under any name, or several.
+        level, or `Looks` at as many planned rows, and either one score, under any name, or several.
     adjust
         How p-values are adjusted for the number of changes that are tested: see `group_gaps`.
     different_rows
@@ -258,7 +265,7 @@ def audit_changes(
     Notes
     -----
     The rows of both audits must be independent. For two scores on the same rows, such as two
-    releases on one validation set, use `compare`: its paired test is far more powerful.
+    releases on one validation set, use `release_check`: its paired tests are far more powerful.
 
     The limits of a change combine those of both estimates (MOVER [1]_), and the p-value is that of
     a normal law with the standard error of the limit towards 0: it is below 1 - level exactly
@@ -298,7 +305,8 @@ def changes_between(
     audits = read_audit("before", before), read_audit("after", after)
     levels = [audit.level for audit in audits]
     check_options(levels[0], adjust)
-    if levels[0] != levels[1]:
+    planned = [getattr(level, "planned", None) for level in levels]
+    if levels[0] != levels[1] or planned[0] != planned[1]:
         msg = f"`before` and `after` must have the same level; found {levels[0]} and {levels[1]}"
         raise ValueError(msg)
     several = [audit.segments[MODEL].n_unique() > 1 for audit in audits]
@@ -308,9 +316,8 @@ def changes_between(
     if not several[0]:
         # The only score may have got another name.
         name = pl.lit(audits[1].segments[MODEL][0], pl.String).alias(MODEL)
-        table, segments, level = audits[0]
-        renamed = Audited(table.with_columns(name), segments.with_columns(name), level)
-        audits = renamed, audits[1]
+        table, segments = (each.with_columns(name) for each in audits[0][:2])
+        audits = audits[0]._replace(table=table, segments=segments), audits[1]
     if not different_rows:
         refuse_same_rows(*audits)
     keys = [*ALL_KEYS, "metric", "measure"]
@@ -365,8 +372,8 @@ def _changes(table: pl.DataFrame, level: float) -> pl.DataFrame:
     change, low, high = (pl.col(name) for name in ("change", "change_low", "change_high"))
     # The distance of the limit towards 0.
     distance = pl.when(change > 0).then(change - low).otherwise(high - change)
-    score = normal_quantile((1 + level) / 2) * change.abs() / distance
-    p_value = pl.when(distance > 0).then(two_sided_p_value(score))
+    score = z_quantile(level) * change.abs() / distance
+    p_value = pl.when(distance > 0).then(p_value_at(level, two_sided_p_value(score)))
     return table.with_columns(p_value=p_value.when(change == 0).then(1.0))
 
 

@@ -54,10 +54,12 @@ from polars_wroc.groups.references import (
     other_name,
 )
 from polars_wroc.inputs.columns import AUDIT_KEYS
+from polars_wroc.inputs.looks import if_enough
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.plans.formulas import (
     Fields,
     Step,
+    cases,
     first_of,
     in_columns,
     max_of,
@@ -67,17 +69,17 @@ from polars_wroc.plans.formulas import (
 )
 from polars_wroc.plans.queries import FrameT, collect, join_on_keys, over
 from polars_wroc.stats.distributions import (
-    normal_quantile,
-    picked,
-    quantile_to_picked,
+    error_quantile,
+    p_value_at,
     student_p_value,
-    student_quantile,
     student_score,
+    t_quantile,
     two_sided_p_value,
-    upper_quantile,
+    z_quantile,
 )
 from polars_wroc.stats.logistic_fit import FIT_OF_GROUP, GROUP, SIZE, FittedRows, fit_groups
 from polars_wroc.stats.proportions import Estimate, Limits, difference_limits
+from polars_wroc.stats.studentized_range import picked, quantile_to_picked
 from polars_wroc.stats.variances import design_df
 
 # The fewest rows of a class that are expected in a segment and in its reference.
@@ -171,7 +173,7 @@ class CalibrationGaps:
         exact = when((information > 0) & (unknown == 0) & (variances > 0))
         slope = when(information > 0).then((above - below) / information)
         error = exact.then(variances.sqrt() / information)
-        margin = normal_quantile(self._tail) * error
+        margin = z_quantile(self.tests.level) * error
         columns = {"": slope, "_se": error, "_low": slope - margin, "_high": slope + margin}
         return {other_name(f"{SLOPE}{end}"): value for end, value in columns.items()}
 
@@ -204,7 +206,7 @@ class CalibrationGaps:
         if self.tests.designed and not of_slope:
             variance, df = field(GAP_VARIANCE), design_df(field, GAP_DF)
             estimated = tested = when(variance > 0).then(variance.sqrt())
-            margin = student_quantile(self._tail, df) * estimated
+            margin = t_quantile(self.tests.level, df) * estimated
             limits = Limits(gap - margin, gap + margin)
         if self.reference.best_of is not None:
             limits = self._of_picked(field, gap, limits, df)
@@ -222,13 +224,9 @@ class CalibrationGaps:
 
     def _of_picked(self, field: Fields, gap: pl.Expr, limits: Limits, df: pl.Expr | None) -> Limits:
         """Widen limits of a gap to a picked reference; they are multiples of standard errors."""
-        quantile = normal_quantile(self._tail) if df is None else student_quantile(self._tail, df)
+        quantile = z_quantile(self.tests.level) if df is None else t_quantile(self.tests.level, df)
         wider = quantile_to_picked(self.tests.level, field(PICKED_FROM), df) / quantile
         return Limits(*(gap + wider * (end - gap) for end in limits))
-
-    @property
-    def _tail(self) -> float:
-        return (1 + self.tests.level) / 2
 
 
 def _named(field: Fields, name: Callable[[str], str], column: str) -> pl.Expr:
@@ -310,8 +308,12 @@ def _rows(
 def _p_value(field: Fields, tests: GapTests) -> dict[str, pl.Expr]:
     score = field("gap") / field(_TEST_ERROR)
     p_value = student_p_value(score, field("df")) if tests.designed else two_sided_p_value(score)
-    p_value = picked(p_value, field(PICKED_FROM)) if tests.picked else p_value
-    return {"p_value": when(field("enough_for_test") & field(_ENOUGH_EXPECTED)).then(p_value)}
+    level, counts = tests.level, (field("n"), field("n_reference"))
+    p_value = if_enough(level, p_value_at(level, p_value), *counts)
+    p_value = picked(p_value, field(PICKED_FROM), level) if tests.picked else p_value
+    gaps = {f"gap{end}": if_enough(level, field(f"gap{end}"), *counts) for end in _ENDS[1:]}
+    tested = when(field("enough_for_test") & field(_ENOUGH_EXPECTED))
+    return gaps | {"p_value": tested.then(p_value)}
 
 
 def _counts(metric: str, tests: GapTests, reference: Reference | None) -> dict[str, pl.Expr]:
@@ -337,7 +339,7 @@ def with_verdicts(rows: FrameT, tests: GapTests) -> FrameT:
 
 def _verdicts(field: Fields, tests: GapTests) -> dict[str, pl.Expr]:
     """Judge as other gaps are judged, whose tests share the error too."""
-    quantile = upper_quantile(error_of_a_test(field, tests))
+    quantile = error_quantile(tests.level, 2 * error_of_a_test(field, tests))
     if tests.designed:
         quantile = student_score(quantile, field("df"))
     gap, half = field("gap"), quantile * field(_ERROR)
@@ -357,18 +359,15 @@ def _reasons(field: Fields, tests: GapTests) -> dict[str, pl.Expr]:
     """Say why there is no verdict or no test."""
     little, untested = field("verdict") == TOO_LITTLE, field("p_value").is_null()
     fewest = min_of(field("n"), field("n_reference"))
-    return {
-        "reason": when(field("verdict").is_null())
-        .then(why_not_compared(field, field("value")))
-        .when(little & ~field("enough_for_test"))
-        .then(pl.lit(few_rows_reason(tests.min_rows)))
-        .when(little & untested & ~field(_ENOUGH_EXPECTED))
-        .then(pl.lit(_TOO_FEW_EXPECTED))
-        .when(little & (untested | field("gap_low").is_null()))
-        .then(pl.lit(NO_VARIANCE))
-        .when(little & (field("metric") == SLOPE) & (fewest < _FEWEST_OF_SLOPE))
-        .then(pl.lit(f"{FEW}{_FEWEST_OF_SLOPE} rows of a class"))
-    }
+    of_slope = little & (field("metric") == SLOPE) & (fewest < _FEWEST_OF_SLOPE)
+    reason = cases(
+        (field("verdict").is_null(), why_not_compared(field, field("value"))),
+        (little & ~field("enough_for_test"), few_rows_reason(tests.min_rows)),
+        (little & untested & ~field(_ENOUGH_EXPECTED), _TOO_FEW_EXPECTED),
+        (little & (untested | field("gap_low").is_null()), NO_VARIANCE),
+        (of_slope, f"{FEW}{_FEWEST_OF_SLOPE} rows of a class"),
+    )
+    return {"reason": reason}
 
 
 FITTED = FIT_OF_GROUP

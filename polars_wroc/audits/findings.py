@@ -10,9 +10,9 @@ import polars as pl
 from polars import selectors
 
 from polars_wroc.audits.calibration_tests import slope_in_points
-from polars_wroc.audits.measure import Measured, are_of_one_class
-from polars_wroc.audits.scores import Scores
+from polars_wroc.audits.measure import Measured, Scores, are_of_one_class
 from polars_wroc.audits.sentences import (
+    NEEDED,
     OBSERVED,
     in_short,
     limits_of,
@@ -53,6 +53,7 @@ from polars_wroc.groups.comparisons import (
     UNDEFINED,
     UNLABELED,
 )
+from polars_wroc.groups.rows_needed import rows_needed
 from polars_wroc.inputs.arguments import FOUR_FIFTHS
 from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL
 from polars_wroc.inputs.metric import SampleSize
@@ -204,7 +205,7 @@ def with_findings(
     compared = pl.col("verdict").is_not_null()
     rows = rows.with_columns(_direction(settings).alias("direction"))
     rows = rows.with_columns(_is_repeat().alias(_IS_REPEAT))
-    words = Words.of(settings)
+    rows, words = _with_needed(rows, settings), Words.of(settings)
     ranked = _ordered(rows.filter(compared, ~pl.col(_IS_REPEAT)), settings)
     ranks = ranked.with_row_index("rank", offset=1).select("__place", pl.col("rank").cast(pl.Int64))
     sentences = [sentence_of(row, words) for row in rows.iter_rows(named=True)]
@@ -219,6 +220,21 @@ def with_findings(
     ).join(ranks, on="__place", how="left", maintain_order="left")
     added = added.sort("__place").select("reason", "direction", "rank", "sentence")
     return table.with_columns(added)
+
+
+def _with_needed(rows: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
+    """Add how many rows would show that a gap is alike if it is 0: `NEEDED`."""
+    gaps = rows.filter(pl.col("metric").is_in([*GAP_METRICS]), verdict=TOO_LITTLE)
+    # The tests of a reference that was picked are not those of two segments alone.
+    if gaps.is_empty() or settings.reference.kind == "best":
+        return rows.with_columns(pl.lit(None, pl.Float64).alias(name) for name in NEEDED)
+    tested = pl.col("p_adjusted").is_not_null() & ~pl.col(_IS_REPEAT)
+    tests = rows.filter(tested, pl.col("metric") != IMPACT_RATIO).height
+    number = 1 if settings.adjust == "none" else max(tests, 1)
+    needed = rows_needed(gaps, alike_within=settings.margin, level=settings.level, tests=number)
+    keys = [*ALL_KEYS, "metric"]
+    needed = needed.select(*keys, *NEEDED)
+    return rows.join(needed, on=keys, how="left", nulls_equal=True, maintain_order="left")
 
 
 def rounded(table: pl.DataFrame) -> pl.DataFrame:
@@ -312,13 +328,8 @@ def size_of(settings: AuditSettings) -> pl.Expr:
     # As many times the margin as the ratio is four fifths.
     of_ratio = (pl.col("ratio").log() / math.log(FOUR_FIFTHS)).abs() * settings.margin
     of_slope = slope_in_points(pl.col("value"), pl.col("reference_value"))
-    return (
-        pl.when(metric=IMPACT_RATIO)
-        .then(of_ratio)
-        .when(metric=SLOPE)
-        .then(of_slope)
-        .otherwise(pl.col("gap").abs())
-    )
+    by_metric = pl.when(metric=IMPACT_RATIO).then(of_ratio).when(metric=SLOPE).then(of_slope)
+    return by_metric.otherwise(pl.col("gap").abs())
 
 
 def is_material(settings: AuditSettings) -> pl.Expr:

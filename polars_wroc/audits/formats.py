@@ -50,7 +50,7 @@ from polars_wroc.groups.comparisons import (
     TOO_LITTLE,
     UNKNOWN_REASON,
 )
-from polars_wroc.inputs.arguments import FOUR_FIFTHS, did_you_mean
+from polars_wroc.inputs.arguments import FOUR_FIFTHS, did_you_mean, reject
 from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL
 from polars_wroc.stats.proportions import TOLERANCE
 
@@ -206,8 +206,7 @@ def check_columns(table: pl.DataFrame, screen: Screen) -> None:
         return
     if unknown := [name for name in screen.columns if name not in table.columns]:
         listed, hint = ", ".join(table.columns), did_you_mean(unknown[0], table.columns)
-        msg = f"`columns` must be all, or columns out of {listed}; found {unknown[0]!r}{hint}"
-        raise ValueError(msg)
+        reject("columns", f"be all, or columns out of {listed}", f"{unknown[0]!r}{hint}")
 
 
 def chosen(table: pl.DataFrame, columns: Columns, keys: Sequence[str]) -> pl.DataFrame:
@@ -298,11 +297,11 @@ def in_markdown(audit: AuditTables) -> str:
     parts += [markdown_text(reading)] if (reading := reading_of(audit)) else []
     parts += [f"**{markdown_text(verdict_of(audit).text)}**"]
     sections = {
+        "Gates": _listed(line for gate in audit.gates for line in gate.lines),
         "Findings": _listed(first_sentences(findings, _FINDINGS, NOT_HERE)),
         "Segments": _segments(audit),
         "Impact ratios": _impact(audit),
         "Scores": _scores(audit),
-        "Gates": _listed(gate.sentence for gate in audit.gates),
         "Limits of this audit": _listed(not_audited(audit)),
         "Method": _method(audit),
         "Run": _listed(_run(audit)),
@@ -414,7 +413,8 @@ def _method(audit: AuditTables) -> str:
         f"confidence intervals. A gap is different if it is significant at a level of "
         f"{1 - settings.level:.2g}, where {adjustment_of(settings)}, and alike if it is shown "
         f"to be within {100 * settings.margin:g} points. Otherwise there is too little data to "
-        "tell, which is not the same as no gap. An audit certifies nothing."
+        "tell, which is not the same as no gap; so many rows as would tell show with a probability "
+        "of 80% that no gap is alike. An audit certifies nothing."
     )
 
 

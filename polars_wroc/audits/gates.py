@@ -6,23 +6,32 @@ import operator
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from typing import Any, NamedTuple, NoReturn
 
 import polars as pl
 
 from polars_wroc.audits.audit_changes import CHANGE_NUMBERS, CHANGED_METRICS
 from polars_wroc.audits.tables import JudgedGate, name_of, segment_in_words
+from polars_wroc.audits.words import first_few, many
 from polars_wroc.groups.comparisons import (
+    ALIKE,
+    COMPARABLE,
     COMPARISON_SCHEMA,
+    DIFFERENT,
     FAIRNESS,
     FEW,
     IMPACT_RATIO,
     METRICS,
+    NAMED_FOR,
+    REPEATS,
     SMALL_SHARE,
     THE_REFERENCE,
+    TOO_LITTLE,
     UNKNOWN_REASON,
     UNLABELED,
 )
+from polars_wroc.groups.release_check import BETTER, NO_WORSE, RELEASE_METRICS, WORSE
 from polars_wroc.inputs.arguments import did_you_mean
 from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL
 from polars_wroc.metrics.compare import COMPARISON_COLUMNS
@@ -37,11 +46,16 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
 }
 _NUMBER = r"\s*(>=|<=|>|<)\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*"
 _GATE = re.compile(rf"\s*(\w+)\.(?:(value|gap|ratio)\.)?(\w+){_NUMBER}")
-_VERDICT = re.compile(r"\s*(\w+)\.verdict\s*=\s*(.*?)\s*")
-_OLD = re.compile(rf"\s*(\w+){_NUMBER}")
-_WORDS = ("different", "alike", "too little data")
+_VERDICT = re.compile(r"\s*(\w+)\.verdict\s*(!?=)\s*(.*?)\s*")
+_ONE_NAME = re.compile(rf"\s*(\w+){_NUMBER}")
+# Of releases: all metrics; and what is no worse, if it has a side that is worse.
+_ANY = "any"
+_NO_WORSE = (NO_WORSE, BETTER)
+# Of changes: of the value, or of the gap.
+_MEASURES = {False: ("",), True: ("", "gap.")}
 # Compared without its sign.
 _UNSIGNED = "gap"
+_WITHOUT_SIDE = [name for name, metric in COMPARABLE.items() if metric.better is None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,8 +66,8 @@ class Judged:
     example: str
     metrics: Collection[str]
     columns: Collection[str]
-    # Whether there are verdicts, and whether each number is of a value or of a gap.
-    verdicts: bool = False
+    # The verdicts, if there are any, and whether each number is of a value or of a gap.
+    verdicts: Collection[str] = ()
     measured: bool = False
     # Why a metric is not among those that are known.
     why_not: Mapping[str, str] | None = None
@@ -72,7 +86,14 @@ OF_COMPARISONS = Judged(
         for name, dtype in COMPARISON_SCHEMA.items()
         if dtype.is_numeric() and name != "reference_value"
     ],
-    verdicts=True,
+    verdicts=(DIFFERENT, ALIKE, TOO_LITTLE),
+)
+OF_RELEASE = replace(
+    OF_COMPARISONS,
+    what="the release",
+    example="auc.gap_high<0",
+    metrics=[*RELEASE_METRICS, _ANY],
+    verdicts=(BETTER, NO_WORSE, WORSE, DIFFERENT, ALIKE, TOO_LITTLE),
 )
 OF_IMPACT = replace(
     OF_COMPARISONS, what="the table", example="impact_ratio.ratio<0.8", metrics=[IMPACT_RATIO]
@@ -118,45 +139,62 @@ class Gate:
     limit: float | str
 
     def __str__(self) -> str:
+        return self._written(f".{self.column}{self.sign}")
+
+    @property
+    def text(self) -> str:
+        """The condition for readers, where a metric alone is the number that it is named for."""
+        own = self.column == NAMED_FOR.get(self.metric, "value")
+        return self._written(f"{'' if own else f'.{self.column}'} {self.sign} ")
+
+    def _written(self, column_and_sign: str) -> str:
         place = "" if self.place is None else f"{self.place}:"
-        gap = "gap." if self.measure == "gap" else ""
+        gap = ".gap" if self.measure == "gap" else ""
         limit = self.limit if isinstance(self.limit, str) else f"{self.limit:g}"
-        return f"{place}{self.metric}.{gap}{self.column}{self.sign}{limit}"
+        return f"{place}{self.metric}{gap}{column_and_sign}{limit}"
 
     def judge(self, table: pl.DataFrame) -> JudgedGate:
         """Say where a table meets the condition, which makes it fail.
 
-        A number based on too few rows, or compared with such a one, is not judged.
-
-        Raises
-        ------
-        ValueError
-            If the condition cannot be judged anywhere.
+        A number based on too few rows, or compared with such a one, is not judged. A reference and
+        an unknown category have nothing to be judged.
         """
         rows = self._rows(table)
-        judged = rows.filter(self._is_judged(rows))
-        if judged.is_empty():
-            msg = (
-                f"`--fail-if` must name a number of {self.of.what}; found {self}, which is not "
-                "known of any segment: it is based on too few rows, undefined or not tested"
-            )
-            raise ValueError(msg)
         several = MODEL in table.columns and table[MODEL].n_unique() > 1
+        judged = rows.filter(self._is_judged(rows))
         found = judged.filter([self._is_met(value) for value in judged[self.column]])
+        where = [
+            f"{_place(row, several=several)} {_shown(row[self.column])}"
+            f"{' in ' + row['metric'] if self.metric == _ANY else ''}"
+            for row in found.iter_rows(named=True)
+        ]
+        lacking = dict[str, list[str]]()
         others = rows.filter(~self._is_judged(rows), pl.col("attribute") != OVERALL)
-        return JudgedGate(
-            str(self),
-            not found.is_empty(),
-            [
-                f"{_shown(row[self.column])} in {_place(row, several=several)}"
-                for row in found.iter_rows(named=True)
-            ],
-            [_place(row, several=several) for row in others.iter_rows(named=True)],
-        )
+        for row in others.iter_rows(named=True):
+            reason = row.get("reason") or "no such number"
+            if reason not in (THE_REFERENCE, UNKNOWN_REASON) and not reason.startswith(REPEATS):
+                lacking.setdefault(reason, []).append(_place(row, several=several))
+        lines = [
+            f"NOT JUDGED {self.text}: {reason} in {first_few(places, '; ')}"
+            for reason, places in lacking.items()
+        ]
+        n, metric = judged.height, set(rows["metric"])
+        noun = "attribute" if metric & FAIRNESS.keys() else "pair" if "pair" in rows else "segment"
+        among = f" in {found.height or 'none'} of {many(n, noun)}" if n > 1 else ""
+        if where:
+            lines.append(f"FAILED {self.text}{among}: {first_few(where, '; ')}")
+        elif n:
+            lines.append(f"PASSED {self.text}{among}")
+        elif not lines:
+            lines.append(f"NOT JUDGED {self.text}: no such number in any {noun}")
+        not_judged = [place for places in lacking.values() for place in places]
+        return JudgedGate(str(self), bool(where), n, where, not_judged, lines)
 
     def _rows(self, table: pl.DataFrame) -> pl.DataFrame:
         """Select the rows that the condition is about."""
-        rows = table.filter(metric=self.metric)
+        rows = table if self.metric == _ANY else table.filter(metric=self.metric)
+        if self.metric == _ANY and self.limit == NO_WORSE:
+            rows = rows.filter(~pl.col("metric").is_in(_WITHOUT_SIDE))
         if self.of.measured:
             own = "ratio" if self.metric == IMPACT_RATIO else "value"
             rows = rows.filter(measure=self.measure or own)
@@ -188,13 +226,14 @@ class Gate:
 
     def _is_met(self, value: Any) -> bool:
         if isinstance(self.limit, str):
-            return bool(value == self.limit)
+            words = _NO_WORSE if self.limit == NO_WORSE else (self.limit,)
+            return value not in words if self.sign == "!=" else bool(value == self.limit)
         size = abs(value) if self.column == _UNSIGNED else value
         return _COMPARE[self.sign](size, self.limit)
 
 
 class Judgement(NamedTuple):
-    """Gates that are judged, and what is wrong with those that cannot be."""
+    """Gates that are judged, and what is wrong with those of which the place is unknown."""
 
     gates: list[JudgedGate]
     unknown: list[str]
@@ -216,11 +255,11 @@ def read_gate(text: str, of: Judged) -> Gate:
     before, colon, rest = text.rpartition(":")
     place = before.strip() if colon else None
     if of.verdicts and (word := _VERDICT.fullmatch(rest)):
-        if word[2] not in _WORDS:
-            hint = did_you_mean(word[2], _WORDS)
-            msg = f"`--fail-if` must name a verdict of {_WORDS}; found {word[2]!r}{hint}"
+        if word[3] not in of.verdicts:
+            hint = did_you_mean(word[3], of.verdicts)
+            msg = f"`--fail-if` must name a verdict of {of.verdicts}; found {word[3]!r}{hint}"
             raise ValueError(msg)
-        gate = Gate(of, place, word[1], "", "verdict", "=", word[2])
+        gate = Gate(of, place, word[1], "", "verdict", word[2], word[3])
     elif parts := _GATE.fullmatch(rest):
         gate = Gate(of, place, parts[1], parts[2] or "", parts[3], parts[4], float(parts[5]))
     else:
@@ -230,9 +269,8 @@ def read_gate(text: str, of: Judged) -> Gate:
 
 
 def _refuse(text: str, of: Judged) -> NoReturn:
-    old = _OLD.fullmatch(text)
-    new = _new_spelling(old[1], of) if old else None
-    hint = f": write {new}{old[2]}{old[3]}" if old and new else ""
+    one = _ONE_NAME.fullmatch(text)
+    hint = _meant(one[1], of) if one else ""
     msg = (
         "`--fail-if` must be a metric, a column, one of > >= < <= and a number, such as "
         f"{of.example}; found {text!r}{hint}"
@@ -240,28 +278,24 @@ def _refuse(text: str, of: Judged) -> NoReturn:
     raise ValueError(msg)
 
 
-def _new_spelling(name: str, of: Judged) -> str | None:
-    """Name the metric and column of what was one name, such as ``auc_gap_low``."""
-    if name in of.columns and len(of.metrics) == 1:
-        return f"{next(iter(of.metrics))}.{name}"
-    for metric in sorted(of.metrics, key=len, reverse=True):
-        part = name.removeprefix(metric).removeprefix("_")
-        if name != metric and part == name:
-            continue
-        if of.measured:
-            gap = "gap." if part.startswith("gap_") else ""
-            part = part.removeprefix("gap_")
-            column = "growth" if gap and part == "change" else part
-            return f"{metric}.{gap}{column}" if column in of.columns else None
-        of_itself = "value"
-        if metric in FAIRNESS or metric == IMPACT_RATIO:
-            of_itself = "ratio" if metric.endswith("ratio") else "gap"
-        longer = {"": of_itself} | {end: f"{of_itself}_{end}" for end in ("low", "high")}
-        short = part.removeprefix("gap_") if part.startswith("gap_p") else part
-        found = longer.get(short.removeprefix("joint_"), short)
-        if found in of.columns:
-            return f"{metric}.{found}"
-    return None
+def _meant(name: str, of: Judged) -> str:
+    """End a message about one name, such as ``auc_gap_low``, with what may be meant."""
+    begun = [metric for metric in of.metrics if f"{name}_".startswith(f"{metric}_")]
+    if not begun and len(of.metrics) > 1:
+        return _near(name, of.metrics)
+    metric = max(begun or of.metrics, key=len)
+    columns = [f"{measure}{name}" for measure in _MEASURES[of.measured] for name in of.columns]
+    known = {column.replace(".", "_"): column for column in columns}
+    own = NAMED_FOR.get(metric, "value")
+    known |= {"": own} if own in of.columns else {}
+    close = get_close_matches(name.removeprefix(metric).removeprefix("_"), known, 1)
+    if close:
+        return f"; did you mean {f'{metric}.{known[close[0]]}'!r}?"
+    return f"; of {metric} there are {', '.join(of.columns)}"
+
+
+def _near(name: str, known: Collection[str]) -> str:
+    return did_you_mean(name, known) or f"; there are {first_few([*known])}"
 
 
 def _check(gate: Gate, text: str) -> None:
@@ -269,8 +303,7 @@ def _check(gate: Gate, text: str) -> None:
     of = gate.of
     if gate.metric not in of.metrics:
         why = (of.why_not or {}).get(gate.metric)
-        known = f"; there are {', '.join(of.metrics)}"
-        hint = why or did_you_mean(gate.metric, of.metrics) or known
+        hint = why or _near(gate.metric, of.metrics)
         msg = f"`--fail-if` must name a metric of {of.what}; found {gate.metric!r}{hint}"
         raise ValueError(msg)
     if gate.measure and not of.measured:

@@ -96,14 +96,16 @@ class NewYorkSummary:
             "Individuals assessed": f"{self.n:,}",
             "In an unknown category": "; ".join(
                 f"{self._unknown(name):,} by {_name(name)}" for name in self._divisions
-            ),
+            )
+            or "0",
         }
         if self.n_missing:
             facts["Left out"] = f"{self.n_missing:,} without a {unit}, who are in no number"
         rate = self._words[1].lower()
         explanation = _EXPLANATION.format(rate=rate, counted=_COUNTED[self.scored])
-        said = [text for text in (explanation, self.remark) if text]
-        sections = [*map(self._section, self._divisions), *self._excluded()]
+        nobody = "" if self.n else "Nobody was assessed, so there are no rates and no ratios."
+        said = [text for text in (nobody, explanation, self.remark) if text]
+        sections = [*map(self._section, self._divisions), *self._excluded()] if self.n else []
         return Page(self.title, facts, [], sections, [_CERTIFIES, _SIGNATURE], said)
 
     @property
@@ -197,8 +199,7 @@ class NewYorkSummary:
             outputs.save_workbook({"summary": about, "table": self.table}, path)
         elif suffix in (".html", ".md"):
             write = table_pages.in_html if suffix == ".html" else table_pages.in_markdown
-            text = write(self.page)
-            outputs.write(path, lambda part: part.write_text(text, encoding="utf-8"))
+            outputs.save_text(write(self.page), path)
         else:
             table = self.table
             if suffix == ".csv":
@@ -340,8 +341,7 @@ def new_york_summary(
     plan = polars_frame(frame).lazy()
     names = [*named_columns("attributes", attributes, plan)]
     if score is not None and len(named_columns("score", score, plan)) > 1:
-        msg = "`score` must be one column; found several"
-        raise ValueError(msg)
+        arguments.reject("score", "be one column", "several")
     threshold: DecisionThreshold | None = None if score is None else "median"
     ratios = impact_ratios(
         plan,
@@ -379,6 +379,7 @@ def _of_rule(table: pl.DataFrame) -> pl.DataFrame:
     left_out = pl.col("reason").str.starts_with(SMALL_SHARE).fill_null(value=False)
     ratio = pl.when(~left_out).then("ratio")
     n = pl.col("n")
+    total = n.filter(known).sum().over("attribute")
     return table.select(
         "attribute",
         "segment",
@@ -387,7 +388,7 @@ def _of_rule(table: pl.DataFrame) -> pl.DataFrame:
         n_selected=(pl.col("value") * n).round().cast(pl.Int64).fill_null(0),
         rate="value",
         impact_ratio=ratio,
-        share=pl.when(known).then(n / n.filter(known).sum().over("attribute")),
+        share=pl.when(known, total > 0).then(n / total),
         reason=pl.when(ratio.is_null()).then("reason"),
     )
 

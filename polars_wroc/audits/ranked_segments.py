@@ -44,8 +44,8 @@ from polars_wroc.plans.queries import (
     with_categories,
 )
 from polars_wroc.ranking.curve_points import parts_of_curve, thin_placements
-from polars_wroc.ranking.placements import PlacedRows, RowCurve, over_decisions, row_curve
-from polars_wroc.ranking.sorting import by_descending_score
+from polars_wroc.ranking.placements import RowCurve, over_decisions, row_curve
+from polars_wroc.ranking.sorting import PlacedRows, by_descending_score
 from polars_wroc.stats.logistic_fit import FittedRows, RowsOfPoints, points
 from polars_wroc.thresholds.rules import Rule
 from polars_wroc.thresholds.search import common_threshold, confusion_at, walked_confusion_at

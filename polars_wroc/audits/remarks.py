@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -24,7 +24,7 @@ from polars_wroc.curves.calibration_summary import IN_THE_LARGE
 from polars_wroc.groups.categories import CROSSED
 from polars_wroc.groups.comparisons import GAP_METRICS, NO_VARIANCE
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
-from polars_wroc.inputs.decisions import seems_unknown
+from polars_wroc.inputs.decisions import Unknown, seems_unknown
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.stats.proportions import TOLERANCE
 
@@ -393,10 +393,20 @@ def not_audited(audit: AuditTables) -> list[str]:
 
 def unknown_remarks(audit: AuditTables) -> list[str]:
     """Name the segments that may be those of an unknown value."""
-    found = {category: None for _, category in seemingly_unknown(audit.segments)}
-    flags = " ".join(f"--unknown {shlex.quote(category)}" for category in found)
-    remedy = f"give unknown={[*found]} in Python, or {flags} on the command line"
+    listed = all_unknown(audit.segments, audit.settings.unknown)
+    remedy = f"give unknown={listed} in Python, or {unknown_flags(listed)} on the command line"
     return unknown_hint(audit.segments, remedy)
+
+
+def all_unknown(table: pl.DataFrame, unknown: Unknown) -> list[Any]:
+    """List the values that are unknown, and after them those that may be."""
+    given = [] if isinstance(unknown, str) else unknown
+    return [*dict.fromkeys([*given, *(category for _, category in seemingly_unknown(table))])]
+
+
+def unknown_flags(values: Sequence[object]) -> str:
+    """Write values as options of the command line."""
+    return " ".join(f"--unknown {shlex.quote(str(value))}" for value in values)
 
 
 def lacking(audit: AuditTables) -> list[str]:

@@ -26,8 +26,8 @@ from polars_wroc.audits.tables import (
 )
 from polars_wroc.audits.words import reading_of
 from polars_wroc.files import outputs
-from polars_wroc.groups.comparisons import FAIRNESS, IMPACT_RATIO
-from polars_wroc.inputs.arguments import did_you_mean
+from polars_wroc.groups.comparisons import NAMED_FOR
+from polars_wroc.inputs.arguments import did_you_mean, reject
 from polars_wroc.inputs.columns import OVERALL
 
 if TYPE_CHECKING:
@@ -43,13 +43,10 @@ _PANELS = 50
 _SENTENCES = 8
 # What a notebook shows of the segments.
 _SHOWN = ("auc", "auc_low", "auc_high", "threshold", "selection_rate", "tpr", "fpr")
-# The number that a metric is named for, where that is not the value of the segment.
-_OWN = {IMPACT_RATIO: "ratio"} | {
-    metric.name: {"difference": "gap", "area": "value"}.get(metric.kind, "ratio")
-    for metric in FAIRNESS.values()
-}
 # What in a name may not be part of the name of a number for a logger.
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
+# MLflow takes 250 characters of a name, which has at most four parts and the number of equal ones.
+_LONGEST = 60
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -119,7 +116,7 @@ class Audit(AuditTables):
     settings
         The arguments, as attributes.
     gates
-        The conditions of the command line's ``--fail-if``, each with ``gate, met, where,
+        The conditions of the command line's ``--fail-if``, each with ``gate, met, n_judged, where,
         not_judged`` and a ``sentence``; without conditions empty.
     run
         When and how the audit was made: ``date, command, files, versions``, of which only the
@@ -172,7 +169,7 @@ class Audit(AuditTables):
         the score, and ``auc.race.black.gap`` for a gap, ``.ratio`` for a ratio; of all rows
         ``auc``. ``impact_ratio.race.black`` is the ratio, and a fairness metric the difference or
         ratio that it is named for; the rate behind it ends with ``.value``. In names whatever is
-        not an ASCII letter, a digit, ``_`` or ``-`` becomes ``_``.
+        not an ASCII letter, a digit, ``_`` or ``-`` becomes ``_``, and 60 characters of it stay.
         Segments, or scores, that would have the same name get ``_2``, ``_3`` and so on in the order
         of the table. Undefined numbers are left out.
 
@@ -189,7 +186,7 @@ class Audit(AuditTables):
             named = [models[row["model"],]] * self.settings.several + [row["metric"]]
             named += [] if row["attribute"] == OVERALL else [place]
             key = ".".join(named)
-            own = _OWN.get(row["metric"], "value")
+            own = NAMED_FOR.get(row["metric"], "value")
             others = (column for column in ("value", "gap", "ratio") if column != own)
             found = {key: row[own]} | {f"{key}.{column}": row[column] for column in others}
             numbers |= {name: value for name, value in found.items() if value is not None}
@@ -209,8 +206,7 @@ class Audit(AuditTables):
         known = self.segments["attribute"].unique(maintain_order=True).to_list()
         if attribute is not None and attribute not in known:
             hint = did_you_mean(attribute, known)
-            msg = f"`attribute` must be one of {known}; found {attribute!r}{hint}"
-            raise ValueError(msg)
+            reject("attribute", f"be one of {known}", f"{attribute!r}{hint}")
         drawn = restricted(self, figures.largest_segments(self.segments, _PANELS))
         if not self.settings.labeled:
             return figures.decisions_chart(drawn, attribute)
@@ -241,7 +237,7 @@ class Audit(AuditTables):
         else:
             outputs.save_table(self.table, path)
             return
-        outputs.write(path, lambda part: part.write_text(text, encoding="utf-8"))
+        outputs.save_text(text, path)
 
     def to_json(self) -> str:
         """Return all but curves and distributions as JSON: the tables and how they came about.
@@ -257,7 +253,7 @@ def _named(places: Iterable[tuple[str | None, ...]]) -> dict[tuple[str | None, .
     """Give each place a name for a logger, and another number to those of the same name."""
     names: dict[str, tuple[str | None, ...]] = {}
     for place in dict.fromkeys(places):
-        name = plain = ".".join(_UNSAFE.sub("_", str(part)) for part in place)
+        name = plain = ".".join(_UNSAFE.sub("_", str(part))[:_LONGEST] for part in place)
         number = 1
         while name in names:
             number += 1

@@ -165,13 +165,27 @@ def _conclusion(finding: Mapping[str, Any], words: Words) -> str:
     if finding["verdict"] == "too little data":
         why = f", with {finding['reason']}" if finding["reason"] else ""
         if low is None:
-            return f". Too little data to tell{why}."
+            return f". Too little data to tell{why}.{_needed(finding)}"
         span = span_of(low, high, finding)
         if low * high > 0 and not why:
             why = ", as it is one of many comparisons"
-        return f". Too little data to tell{why}: {span}."
+        return f". Too little data to tell{why}: {span}.{_needed(finding)}"
     limits = "" if low is None else f" ({_limits(low, high, gap, finding)})"
     return f": {_signed(gap, finding)}{limits}."
+
+
+# What is known of the rows that would tell.
+NEEDED = ("factor", "needed", "sampling_unit")
+
+
+def _needed(finding: Mapping[str, Any]) -> str:
+    """Say how many times as many rows would tell, and how many that are of the segment."""
+    factor, number, unit = map(finding.get, NEEDED)
+    if factor is None or factor <= 1:
+        return ""
+    times, rows = (f"{float(f'{each:.2g}'):,g}" for each in (factor, number))
+    kind = {"smaller class": " of the smaller class", "rows": ""}.get(str(unit), f" {unit}")
+    return f" About {times} times as many rows would tell, here {rows}{kind}."
 
 
 def _limits(low: float, high: float, gap: float, finding: Mapping[str, Any]) -> str:

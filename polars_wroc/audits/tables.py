@@ -25,6 +25,7 @@ from polars_wroc.groups.comparisons import FAIRNESS
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
 from polars_wroc.inputs.decisions import Favorable, Unknown
+from polars_wroc.inputs.looks import Looks
 from polars_wroc.metrics.auc_interval import Interval, Method
 from polars_wroc.plans.queries import collect
 from polars_wroc.stats.difference_tests import Adjust
@@ -83,8 +84,7 @@ class Text:
             if not isinstance(value, str):
                 arguments.reject_type(name, "be a text", value)
             if not value.strip():
-                msg = f"`{name}` must be a text that is not empty; found {value!r}"
-                raise ValueError(msg)
+                arguments.reject(name, "be a text that is not empty", repr(value))
             arguments.check_text(name, value)
 
     def as_dict(self) -> dict[str, Any]:
@@ -247,7 +247,8 @@ class AuditSettings:
         shown = {"reference": self.reference.given, "text": self.text.as_dict()}
         if self.rule is not None:
             shown["threshold"] = self.rule.as_dict()
-        return values | shown
+        looks = self.level.as_dict() if isinstance(self.level, Looks) else None
+        return values | shown | {"looks": looks}
 
 
 @dataclass(frozen=True)
@@ -316,23 +317,27 @@ def segment_in_words(attribute: str, segment: str | None) -> str:
 
 @dataclass(frozen=True)
 class JudgedGate:
-    """A condition, whether it is met, and where it is or could not be judged."""
+    """A condition, whether it is met, and where it is or could not be judged.
+
+    ``lines`` say so: where it could not be judged, and whether it failed, if it was judged.
+    """
 
     gate: str
     met: bool
+    n_judged: int
     where: Sequence[str]
     not_judged: Sequence[str]
+    lines: Sequence[str]
 
     @property
     def sentence(self) -> str:
-        """Say whether the condition is met, where, and where it could not be judged."""
-        outcome = f"met: {'; '.join(self.where)}" if self.met else "not met"
-        unknown = f"; not judged in {'; '.join(self.not_judged)}" if self.not_judged else ""
-        return f"{self.gate}: {outcome}{unknown}"
+        """The lines as one."""
+        return ". ".join(self.lines)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the gate as values for JSON."""
-        return asdict(self) | {"sentence": self.sentence}
+        found = asdict(self) | {"sentence": self.sentence}
+        return {name: value for name, value in found.items() if name != "lines"}
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -10,6 +10,7 @@ from typing import Any
 from polars_wroc.audits.tables import AuditSettings, AuditTables, segment_in_words
 from polars_wroc.charts.options import MINUS, visible
 from polars_wroc.inputs.columns import MODEL, OVERALL
+from polars_wroc.inputs.looks import Looks
 
 _NAMES = 5
 DASH = "\N{EN DASH}"
@@ -25,6 +26,8 @@ ADJUSTED = {
 def adjustment_of(settings: AuditSettings) -> str:
     """Say how the p-values of an audit are adjusted, and which are not counted."""
     text = ADJUSTED[settings.adjust]
+    if isinstance(settings.level, Looks):
+        text = f"all holds at all looks, tightest at {settings.level.planned:,.0f} rows; {text}"
     if settings.adjust == "none":
         return text
     apart = settings.favorable in ("selected", "rejected")

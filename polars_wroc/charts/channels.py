@@ -22,7 +22,7 @@ from polars_wroc.charts.options import (
     unlike,
     visible,
 )
-from polars_wroc.inputs.arguments import did_you_mean
+from polars_wroc.inputs.arguments import did_you_mean, reject
 from polars_wroc.inputs.columns import MISSING
 from polars_wroc.plans.queries import collect
 
@@ -89,8 +89,7 @@ def read_groups(
     missing = [name for name in expected if name not in collected.columns]
     if missing:
         found = f"no {missing}: make it with {maker}"
-        msg = f"`{argument}` must have the columns {list(expected)}; found {found}"
-        raise ValueError(msg)
+        reject(argument, f"have the columns {list(expected)}", found)
     names = collected.columns[: collected.columns.index(expected[0])]
     keys = Keys({name: f"__group{number}" for number, name in enumerate(names, 1)})
     texts = [_as_text(collected[name], missing_name) for name in names]
@@ -138,8 +137,7 @@ def channel(argument: str, keys: Keys, key: str | None) -> Channel | None:
         return None
     if key not in keys:
         hint = did_you_mean(key, keys)
-        msg = f"`{argument}` must be a group column of the table, {list(keys)}; found {key!r}{hint}"
-        raise ValueError(msg)
+        reject(argument, f"be a group column of the table, {list(keys)}", f"{key!r}{hint}")
     return Channel(keys[key], key)
 
 
@@ -190,8 +188,7 @@ def highlighted(
     """Choose the values that are drawn in colour, at most five."""
     if color is None:
         if options.highlight is not None:
-            msg = "`highlight` must list values of `color`; found no `color`"
-            raise ValueError(msg)
+            reject("highlight", "list values of `color`", "no `color`")
         return None
     why = ""
     if options.highlight is not None:
@@ -215,10 +212,7 @@ def _listed(color: Channel, highlight: Sequence[object]) -> list[str]:
     unknown = [text for text in listed if text not in color.values]
     if unknown or len(listed) < len(texts):
         found = unknown[0] if unknown else None
-        msg = (
-            f"`highlight` must list values of {color.name!r} as the chart has them; found {found!r}"
-        )
-        raise ValueError(msg)
+        reject("highlight", f"list values of {color.name!r} as the chart has them", repr(found))
     return listed
 
 

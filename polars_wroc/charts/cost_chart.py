@@ -36,6 +36,7 @@ from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import Costs, read_costs, target_prevalence
 from polars_wroc.inputs.columns import ROC_COLUMNS
 from polars_wroc.metrics.partial_auc import Baseline, CostLine, cost_line, shares_of_area
+from polars_wroc.plans.formulas import cases
 from polars_wroc.plans.queries import over
 from polars_wroc.ranking.curve import CELLS, LinePieces, is_origin, table_curve
 from polars_wroc.stats.proportions import TOLERANCE
@@ -288,12 +289,10 @@ def _with_labels(points: pl.DataFrame) -> pl.DataFrame:
     ]
     finite = written(points["threshold"], "score of {:.4g} or more")
     selects_all = (pl.col("fn") == 0) & (pl.col("tn") == 0)
-    rule = (
-        pl.when(is_origin())
-        .then(pl.lit("select none"))
-        .when(selects_all & pl.col("threshold").is_null())
-        .then(pl.lit("select all"))
-        .otherwise(finite.fill_null("an infinite score"))
+    rule = cases(
+        (is_origin(), "select none"),
+        (selects_all & pl.col("threshold").is_null(), "select all"),
+        otherwise=finite.fill_null("an infinite score"),
     )
     least = pl.lit("least cost: ") + rule
     return points.with_columns(*areas, pl.when(_LEAST).then(least).alias("__least_label"))

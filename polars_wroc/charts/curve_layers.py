@@ -39,6 +39,7 @@ from polars_wroc.charts.options import (
     sentences,
 )
 from polars_wroc.groups.comparisons import GAP_METRICS
+from polars_wroc.inputs.arguments import reject
 from polars_wroc.ranking.curve import CELLS, is_origin
 from polars_wroc.ranking.curve_points import thin
 from polars_wroc.stats.proportions import TOLERANCE
@@ -61,12 +62,10 @@ def count_curves(
 ) -> int:
     """Count the curves, and refuse none or more than fit into one chart."""
     if table.is_empty():
-        msg = f"`{argument}` must have rows to be drawn; found none"
-        raise ValueError(msg)
+        reject(argument, "have rows to be drawn", "none")
     curves, most = table.select(keys).n_unique() if keys else 1, MAX_ROWS // fewest
     if curves > most:
-        msg = f"`{argument}` must hold at most {most} curves to be drawn; found {curves}"
-        raise ValueError(msg)
+        reject(argument, f"hold at most {most} curves to be drawn", curves)
     return curves
 
 

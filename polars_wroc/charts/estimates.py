@@ -21,29 +21,37 @@ from polars_wroc.charts.options import (
 )
 from polars_wroc.groups.comparisons import (
     ALIKE,
+    COMPARABLE,
     DIFFERENT,
     IMPACT,
     METRICS,
     TOO_LITTLE,
     FairnessMetric,
 )
+from polars_wroc.groups.release_check import WORSE
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import FOUR_FIFTHS, MARGIN, did_you_mean
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL, UNKNOWN_CATEGORY
 from polars_wroc.inputs.metric import Metric
+from polars_wroc.plans.formulas import cases
 from polars_wroc.stats.difference_tests import is_significant
 from polars_wroc.stats.proportions import TOLERANCE
 
 # Columns of the drawn rows. Gaps are in points, whatever they are of.
 VALUE, LOW, HIGH, LINE_VALUE = "__value", "__low", "__high", "__line_value"
 P_ADJUSTED, VERDICT, REMARK, ROWS = "__p_adjusted", "__verdict", "__remark", "__n"
-BEFORE, AFTER = "__before", "__after"
+BEFORE, AFTER, OLD = "__before", "__after", "__old"
 NUMBERS = (VALUE, LOW, HIGH)
-_DRAWN = (ROWS, *NUMBERS, LINE_VALUE, P_ADJUSTED, VERDICT, REMARK, BEFORE, AFTER)
+_DRAWN = (ROWS, *NUMBERS, LINE_VALUE, P_ADJUSTED, VERDICT, REMARK, BEFORE, AFTER, OLD)
 SIGNIFICANT, _NOT_SIGNIFICANT, _UNTESTED = "significant", "not significant", "not tested"
 _PAIR = ("model_a", "model_b")
-_MAKERS = "`group_gaps`, `impact_ratios`, `fairness`, `audit`, `compare` or `audit_changes`"
+_MAKERS = (
+    "`group_gaps`, `impact_ratios`, `fairness`, `audit`, `compare`, `audit_changes` or "
+    "`release_check`"
+)
 _COMPARED = ("metric", "value", "reference_value", "gap", "ratio", "verdict", "reason")
+# A column that only releases have, and their differences.
+_OF_RELEASES, _GAPS = "n_changed", ("gap", "gap_low", "gap_high")
 # Most changes that can be read.
 _MOST = 40
 
@@ -110,17 +118,16 @@ def read_estimates(
 
 def _chosen(table: pl.DataFrame, metric: str | Sequence[str]) -> list[Metric]:
     """Look up the metrics, in the order of the caller."""
-    held = [name for name in METRICS if name in set(table["metric"])]
+    known = METRICS | COMPARABLE
+    held = [name for name in known if name in set(table["metric"])]
     names = [metric] if isinstance(metric, str) else list(metric)
     for name in names:
         if name not in held:
             hint = did_you_mean(name, held)
-            msg = f"`metric` must be one of the table, {held}; found {name!r}{hint}"
-            raise ValueError(msg)
+            arguments.reject("metric", f"be one of the table, {held}", f"{name!r}{hint}")
     if not names:
-        msg = "`metric` must name at least one metric; found none"
-        raise ValueError(msg)
-    return [METRICS[name] for name in names]
+        arguments.reject("metric", "name at least one metric", "none")
+    return [known[name] for name in names]
 
 
 def _shows(metric: Metric) -> list[Show]:
@@ -140,10 +147,11 @@ def _of_comparisons(
     table: pl.DataFrame, metrics: list[Metric], show: Show, margin: float | None
 ) -> Estimates:
     """Read rows of comparisons: segments, or the two groups that differ most."""
+    if _OF_RELEASES in table.columns:
+        return _of_releases(table, metrics, show, margin)
     for metric in metrics:
         if show not in _shows(metric):
-            msg = f"`show` must be one of {_shows(metric)} for {metric.column}; found {show!r}"
-            raise ValueError(msg)
+            arguments.reject("show", f"be one of {_shows(metric)} for {metric.column}", repr(show))
     first, names = metrics[0], [metric.column for metric in metrics]
     of_pairs, of_impact = isinstance(first, FairnessMetric), first is IMPACT
     rows = table.filter(pl.col("metric").is_in(names), pl.col("attribute") != OVERALL)
@@ -179,6 +187,43 @@ def _of_comparisons(
         band=band,
         note=sentences(band and band.note, line, None if of_pairs else _counted(metrics)),
         facet="attribute" if len(keys) > 1 and "metric" in keys and "attribute" in keys else None,
+    )
+
+
+def _of_releases(
+    table: pl.DataFrame, metrics: list[Metric], show: Show, margin: float | None
+) -> Estimates:
+    """Read the metrics of two scores: the new one's against a mark at the old one's, or the gap."""
+    (metric,) = metrics[:1]
+    if show == "ratio" or len(metrics) > 1:
+        found = f"{show!r} of {[each.column for each in metrics]}"
+        msg = f"`show` must be 'value' or 'gap' of one metric of `release_check`; found {found}"
+        raise ValueError(msg)
+    rows = table.filter(metric=metric.column)
+    start, unit = (pl.col("reference_value"), 1) if show == "value" else (pl.lit(0.0), 100)
+    ends = {name: start + pl.col(column) for name, column in zip(NUMBERS, _GAPS, strict=True)}
+    rows = rows.with_columns(
+        **{name: value * unit for name, value in ends.items()},
+        **{ROWS: "n", P_ADJUSTED: "p_adjusted", VERDICT: "verdict"},
+        **{REMARK: pl.col("verdict"), OLD: start},
+    )
+    if margin is None:
+        margin = next(iter(rows["margin"].drop_nulls()), None)
+    band = _band(rows[VALUE], "gap", margin, one_sided=False) if margin and show == "gap" else None
+    drawn, keys = _named(rows if show == "value" else rows.drop(OLD), _keys(rows, metrics))
+    what = metric.heading if show == "value" else f"Change of {metric.label}"
+    mark = "Upright mark: the old score. Lines: that plus the limits of the change"
+    return Estimates(
+        drawn,
+        keys,
+        f"{what} of the new score" if show == "value" else what,
+        f"{what} of each segment with the new score, and its limits",
+        what=metric.label if show == "value" else "change",
+        number=".3f" if show == "value" else POINTS,
+        none=None if show == "value" else 0.0,
+        band=band,
+        note=sentences(band and band.note, mark * (show == "value") or None, _counted(metrics)),
+        marked=WORSE,
     )
 
 
@@ -230,15 +275,8 @@ def _verdict(band: Band, *, of_pairs: bool) -> pl.Expr:
     most = float("inf") if band.high is None else band.high + TOLERANCE
     beyond = (high < least) | (low > most)
     beyond |= low > 0 if of_pairs and band.low == 0 else pl.col("verdict").eq_missing(DIFFERENT)
-    return (
-        pl.when(low.is_null() | high.is_null())
-        .then(pl.lit(TOO_LITTLE))
-        .when((low >= least) & (high <= most))
-        .then(pl.lit(ALIKE))
-        .when(beyond)
-        .then(pl.lit(DIFFERENT))
-        .otherwise(pl.lit(TOO_LITTLE))
-    )
+    within, known = (low >= least) & (high <= most), low.is_not_null() & high.is_not_null()
+    return cases((known & within, ALIKE), (known & beyond, DIFFERENT), otherwise=TOO_LITTLE)
 
 
 def _remark(*, of_pairs: bool) -> pl.Expr:
@@ -309,8 +347,7 @@ def _named(
 def _of_pairs(table: pl.DataFrame, metric: str | Sequence[str], level: float) -> Estimates:
     """Read the table of `compare`: a panel for each pair of scores, if there are groups."""
     if metric != "auc":
-        msg = f"`metric` must be 'auc' for the table of `compare`; found {metric!r}"
-        raise ValueError(msg)
+        arguments.reject("metric", "be 'auc' for the table of `compare`", repr(metric))
     groups = table.columns[: table.columns.index(_PAIR[0])]
     pair = unlike("comparison", groups)
     different = is_significant(pl.col("p_adjusted"), level).fill_null(value=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Unpack
@@ -18,6 +19,7 @@ from polars_wroc.charts.estimates import (
     LINE_VALUE,
     LOW,
     NUMBERS,
+    OLD,
     P_ADJUSTED,
     REMARK,
     ROWS,
@@ -48,16 +50,35 @@ from polars_wroc.charts.interval_layers import (
 )
 from polars_wroc.charts.options import (
     BAND_COLOR,
+    COLOURS,
     GREY,
+    INK,
+    PALE,
+    PANEL,
+    POINTS,
     ChartOptions,
     Ranked,
     Show,
+    haloed,
     interval_name,
     read_options,
     sentences,
+    wrapped,
 )
+from polars_wroc.groups.comparisons import ALIKE, DIFFERENT, TOO_LITTLE
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import MODEL, OVERALL
+from polars_wroc.stats.distributions import normal_quantile
+
+# Colour and shape of each verdict in a funnel.
+_VERDICTS = {
+    DIFFERENT: (COLOURS[1], "diamond"),
+    ALIKE: (COLOURS[0], "square"),
+    TOO_LITTLE: (PALE, "circle"),
+}
+# Of a panel: segments that are named, those from which on marks are small, points of a line, and
+# how far it goes beyond the marks.
+_NAMED, _MANY, _PLACES, _ROOM = 8, 100, 60, 1.3
 
 
 def gap_chart(
@@ -75,14 +96,18 @@ def gap_chart(
     ----------
     table
         The table of `group_gaps`, `impact_ratios`, `fairness` or `audit`; that of `compare`, whose
-        gaps are differences between two scores; or that of `audit_changes`, whose changes are
-        drawn. A LazyFrame is collected.
+        gaps are differences between two scores; that of `audit_changes`, whose changes are drawn;
+        or that of `release_check`, with a row for all rows too. A LazyFrame is collected.
     metric
         Metric of the table, or several of one kind, such as two of `fairness`.
     show
         ``"gap"`` to the reference, in points of 100: 0.05 is 5. ``"value"``: the metric itself,
         with a dashed line at that of all rows if the table has it. ``"ratio"`` to the reference.
-        Of `audit_changes` it is what changed.
+        Of `audit_changes` it is what changed. Of `release_check` ``"value"`` is that of the new
+        score, with the limits of its change, and an upright mark is at that of the old score.
+        Of `audit_changes` it is what changed. ``"funnel"``: the gap against the number of rows,
+        for many segments, with the limits between which gaps are by chance if there are none: with
+        the confidence of one test (line), and of all together (dashed).
     margin
         Width of a band around no difference. Estimates whose limits are within it are "alike",
         those whose limits are outside it are "different". For impact ratios None takes 0.2: ratios
@@ -105,7 +130,8 @@ def gap_chart(
         attribute or metric, with the two groups that differ most. Where the verdict is "different"
         or "significant" a filled point is on a thick line, else a hollow point on a thin one. A
         segment without an estimate has a label but no marks. At most 5,000 rows; of changes at
-        most 40: findings, then the smallest p-values.
+        most 40: findings, then the smallest p-values. A funnel has a mark per segment, whose shape
+        and color are its verdict; those that differ are named, at most eight in a panel.
 
     Raises
     ------
@@ -129,7 +155,9 @@ def gap_chart(
     'LayerChart'
     """
     level = arguments.optional_level(level)
-    read = read_estimates(table, metric, show, margin, level)
+    read = read_estimates(table, metric, "gap" if show == "funnel" else show, margin, level)
+    if show == "funnel":
+        return _funnel(read, options, level or 0.95)
     return draw(drawing(read, options, level))
 
 
@@ -233,6 +261,115 @@ def draw(drawn: Drawing) -> alt.LayerChart | alt.VConcatChart:
     return chart
 
 
+def _funnel(
+    read: Estimates, given: ChartOptions, level: float
+) -> alt.LayerChart | alt.VConcatChart:
+    """Draw gaps against numbers of rows."""
+    if ROWS not in read.drawn or read.number != POINTS:
+        msg = "`show` 'funnel' must be of gaps of segments with numbers of rows; found none"
+        raise ValueError(msg)
+    known = pl.all_horizontal(pl.col(name).is_not_null() for name in (VALUE, VERDICT))
+    rows = read.rows.filter(known, pl.col(ROWS) > 0)
+    if rows.is_empty():
+        msg = "`table` must have gaps with a verdict to be drawn as a funnel; found none"
+        raise ValueError(msg)
+    facet = "metric" if "metric" in read.keys else read.facet
+    drawn = drawing(replace(read, rows=rows, facet=facet), given, level)
+    often = f"{100 * level:g}%"
+    note = (
+        f"If no segment differs, {often} of gaps are between the lines, and all of them are "
+        f"between the dashed lines {often} of the time"
+    )
+    chart: alt.LayerChart | alt.VConcatChart = panels_of(
+        drawn.rows,
+        drawn.facet,
+        lambda rows, heading: _funnel_panel(rows, drawn, heading, level),
+        drawn.shown,
+        sentences(note, read.note),
+    )
+    return chart
+
+
+def _funnel_panel(rows: pl.DataFrame, drawn: Drawing, heading: str | None, level: float) -> Any:
+    read, most = drawn.read, max(rows.height, 1)
+    quantiles = [normal_quantile(1 - (1 - level) / tests / 2) for tests in (1, most)]
+    # What a gap is off by in one row, as most segments have it.
+    root = pl.col(ROWS).sqrt()
+    half = (pl.col(HIGH) - pl.col(LOW)) / 2
+    error = rows.select((half * root).median()).item() or 0.0
+    least, largest = (float(getattr(rows[ROWS], end)()) for end in ("min", "max"))
+    ends = least / _ROOM, largest * _ROOM
+    numbers = [ends[0] * (ends[1] / ends[0]) ** (place / _PLACES) for place in range(_PLACES + 1)]
+    widths = {False: error, True: error * quantiles[1] / quantiles[0]}
+    lines = [(of_all, side * width) for of_all, width in widths.items() for side in (1, -1)]
+    limits = pl.DataFrame(
+        [
+            (n, width / n**0.5, of_all, line)
+            for line, (of_all, width) in enumerate(lines)
+            for n in numbers
+        ],
+        ["n", "limit", "all", "line"],
+        orient="row",
+    )
+    sizes = rows[VALUE].abs().max(), 1.2 * widths[True] / largest**0.5
+    furthest = 1.2 * max(float(size) for size in sizes if isinstance(size, float)) or 1.0
+    scale = {"domain": [-furthest, furthest], "nice": False}
+    of_rows = {"type": "log", "domain": ends, "nice": False}
+    x = alt.X(f"{ROWS}:Q", title="number of rows, n", axis={"grid": False}, scale=of_rows)
+    y = alt.Y(f"{VALUE}:Q", title=wrapped(read.axis.removesuffix(","), PANEL), scale=scale)
+    line = alt.Chart(limits).mark_line(color=GREY, strokeWidth=1, clip=True, aria=False)
+    line = line.encode(
+        alt.X("n:Q"),
+        alt.Y("limit:Q"),
+        detail="line:N",
+        strokeDash=alt.condition("datum.all", alt.value([4, 3]), alt.value([1, 0])),
+    )
+    none = alt.Chart(limits.head(1)).mark_rule(color=GREY, aria=False).encode(alt.YDatum(0))
+    said = [name for name in _VERDICTS if name in rows[VERDICT]]
+    inks, shapes = zip(*(_VERDICTS[name] for name in said), strict=True)
+    styled = {
+        "color": alt.Color(
+            f"{VERDICT}:N", title="verdict", scale=alt.Scale(domain=said, range=inks)
+        ),
+        "shape": alt.Shape(f"{VERDICT}:N", scale=alt.Scale(domain=said, range=shapes)),
+    }
+    base = alt.Chart(rows.select(drawn.columns))
+    is_marked = f"datum.{VERDICT} === '{read.marked}'"
+    fill = alt.condition(is_marked, alt.value(COLOURS[1]), alt.value("transparent"))
+    points = base.mark_point(size=55 if most < _MANY else 22, strokeWidth=1.5, opacity=0.8)
+    points = points.encode(x, y, **styled, fill=fill, tooltip=_tooltips(drawn))
+    right = f"datum.{ROWS} > {(ends[0] * ends[1]) ** 0.5:.7g}"
+    texts = haloed(
+        alt.Chart(_named(rows, read.marked, 2 * furthest, ends[1] / ends[0])),
+        {"x": x, "y": y, "text": alt.Text(f"{ROW}:N")},
+        align={"expr": f"{right} ? 'right' : 'left'"},
+        dx={"expr": f"{right} ? -8 : 8"},
+    )
+    title: Any = alt.Undefined if heading is None else alt.TitleParams(heading, anchor="start")
+    height = drawn.shown.options.height or PANEL
+    size = {"width": drawn.shown.width, "height": height}
+    layers = [none, line, *texts, points]
+    return alt.layer(*layers, **size, description=drawn.shown.description, title=title)
+
+
+def _named(rows: pl.DataFrame, marked: str, height: float, width: float) -> pl.DataFrame:
+    """Choose the segments that are furthest beyond chance and have room for their names."""
+    beyond = (pl.col(VALUE) * pl.col(ROWS).sqrt()).abs()
+    label = pl.col(ROW).str.replace(r" \(n = [\d,]+\)$", "")
+    ranked = rows.filter(pl.col(VERDICT) == marked).sort(beyond, descending=True)
+    marks = ranked.select(label, ROWS, VALUE).rows()
+    named = [
+        one
+        for one in marks
+        if all(
+            abs(one[2] - other[2]) > height / 18 or abs(math.log(one[1] / other[1], width)) > 1 / 5
+            for other in marks
+            if other is not one
+        )
+    ]
+    return pl.DataFrame(named[:_NAMED], [ROW, ROWS, VALUE], orient="row")
+
+
 def _panel(rows: pl.DataFrame, drawn: Drawing, heading: str | None) -> Any:
     read, color, shown = drawn.read, drawn.color, drawn.shown
     base = alt.Chart(rows.select(drawn.columns))
@@ -241,13 +378,24 @@ def _panel(rows: pl.DataFrame, drawn: Drawing, heading: str | None) -> Any:
     if VERDICT in drawn.columns:
         marks = marks_by_verdict(interval, point, VERDICT, read.marked)
         texts.append(remark_column(base, REMARK, rows_of(rows, color), shown))
+    if OLD in drawn.columns:
+        # Long enough to be seen around the point of the new score.
+        old = base.mark_tick(size=18, thickness=3, color=INK, aria=False)
+        marks.insert(0, old.encode(alt.X(f"{OLD}:Q"), **rows_of(rows, color)))
     layers = [*_references(base, drawn), *marks, *arrows(base, rows, color, shown), *texts]
     return as_panel(layers, rows, color, shown, heading)
 
 
 def _tooltips(drawn: Drawing) -> list[Any]:
     read, held = drawn.read, set(drawn.columns)
-    titles = {VALUE: read.what, LOW: "low", HIGH: "high", BEFORE: "before", AFTER: "after"}
+    titles = {
+        VALUE: read.what,
+        LOW: "low",
+        HIGH: "high",
+        BEFORE: "before",
+        AFTER: "after",
+        OLD: "old",
+    }
     return [
         *groups_in(drawn.color, drawn.segment),
         *numbers(read.number, {name: title for name, title in titles.items() if name in held}),
@@ -287,7 +435,7 @@ def _domain(read: Estimates) -> list[float]:
         most = high if high is not None else read.none or 0.0
         more = 0.15 * (most - low)
         ends += [low - (more if low else 0), most + more]
-    columns = [name for name in (VALUE, LINE_VALUE) if name in rows.columns]
+    columns = [name for name in (VALUE, LINE_VALUE, OLD) if name in rows.columns]
     return domain_of(rows, columns, [end for end in ends if isinstance(end, float)])
 
 

@@ -125,7 +125,7 @@ def save_chart(chart: Chart | alt.VConcatChart, path: str | Path) -> None:
 
 
 Sort: TypeAlias = Literal["rows", "name", "value"]
-Show: TypeAlias = Literal["value", "gap", "ratio"]
+Show: TypeAlias = Literal["value", "gap", "ratio", "funnel"]
 GainKind: TypeAlias = Literal["gain", "lift", "cap"]
 Rate: TypeAlias = Literal[
     "selection_rate", "tpr", "fpr", "ppv", "npv", "tnr", "fnr", "fdr", "for", "accuracy"
@@ -211,8 +211,7 @@ def _check_values(values: object) -> None:
     if not isinstance(values, Sequence) or isinstance(values, str | bytes):
         arguments.reject_type("highlight", "be a list of values", values)
     if not 1 <= len(values) <= len(COLOURS):
-        msg = f"`highlight` must list 1 to {len(COLOURS)} values; found {len(values)}"
-        raise ValueError(msg)
+        arguments.reject("highlight", f"list 1 to {len(COLOURS)} values", len(values))
 
 
 PLAIN = Options()

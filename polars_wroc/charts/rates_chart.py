@@ -47,15 +47,13 @@ def with_choice(table: pl.DataFrame, keys: list[str], at: float | None) -> pl.Da
     """Mark the row of each curve that the threshold selects: the least one not below it."""
     finite = table.filter(pl.col("threshold").is_finite())
     if finite.is_empty():
-        msg = "`metrics` must hold a finite threshold; found none"
-        raise ValueError(msg)
+        arguments.reject("metrics", "hold a finite threshold", "none")
     if at is None:
         return finite.with_columns(pl.lit(value=False).alias(CHOSEN))
     threshold = pl.col("threshold")
     # Only a table of all thresholds has the origin; others say nothing of what is between.
     if finite.height == table.height and not (finite["threshold"] == at).any():
-        msg = f"`threshold` must be one of the table, which has not all of them; found {at!r}"
-        raise ValueError(msg)
+        arguments.reject("threshold", "be one of the table, which has not all of them", repr(at))
     least = over(threshold.filter(threshold >= at).min(), keys)
     return finite.with_columns((threshold == least).fill_null(value=False).alias(CHOSEN))
 
@@ -201,8 +199,7 @@ def rates_chart(
 def _checked(rates: Rate | Sequence[Rate]) -> list[Rate]:
     listed: list[Rate] = [rates] if isinstance(rates, str) else list(rates)
     if not listed:
-        msg = "`rates` must name at least one rate; found none"
-        raise ValueError(msg)
+        arguments.reject("rates", "name at least one rate", "none")
     for rate in listed:
         arguments.option("rates", rate, get_args(Rate))
     return list(dict.fromkeys(listed))

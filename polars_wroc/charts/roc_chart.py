@@ -299,8 +299,7 @@ def _with_intervals(
         return points.with_columns(auc_low=pl.lit(None), auc_high=pl.lit(None))
     table, groups = read_groups("summary", summary, ("n", "auc", *_INTERVAL), "`summary`")
     if list(groups) != list(keys):
-        msg = f"`summary` must have the groups of the curves, {list(keys)}; found {list(groups)}"
-        raise ValueError(msg)
+        arguments.reject("summary", f"have the groups of the curves, {list(keys)}", list(groups))
     columns = list(keys.values())
     limits = table.select(*columns, pl.col("auc").alias(_SUMMARY_AUC), *_INTERVAL)
     if not keys:
@@ -321,8 +320,7 @@ def _with_intervals(
 
 def _check_one(rows: int, curve: object) -> None:
     if rows != 1:
-        msg = f"`summary` must have one row for each curve; found {rows} for {curve}"
-        raise ValueError(msg)
+        arguments.reject("summary", "have one row for each curve", f"{rows} for {curve}")
 
 
 def _label(

@@ -133,8 +133,7 @@ def _axes(
     # The groups come twice, and the model once.
     scored = MODEL if len(keys) % 2 else None
     if facet is not None and facet != scored:
-        msg = f"`facet` must be 'model', if the table has several; found {facet!r}"
-        raise ValueError(msg)
+        arguments.reject("facet", "be 'model', if the table has several", repr(facet))
     groups = [(name, column) for name, column in keys.items() if name != scored]
     half = len(groups) // 2
     faceted = with_values(channel("facet", keys, scored), keys, table)
@@ -320,8 +319,7 @@ def _read(thresholds: Table | Mapping[str, Table]) -> tuple[pl.DataFrame, Keys]:
     """Read the costs of each table and score; the keys are what tells them apart."""
     tables = thresholds if isinstance(thresholds, Mapping) else {"all groups": thresholds}
     if not tables:
-        msg = "`thresholds` must hold at least one table; found none"
-        raise ValueError(msg)
+        arguments.reject("thresholds", "hold at least one table", "none")
     read = [_costs(str(name), table) for name, table in tables.items()]
     rows = pl.concat(read, how="diagonal")
     scored = MODEL in rows.columns
@@ -334,8 +332,7 @@ def _costs(name: str, table: Table) -> pl.DataFrame:
     expected = ("upper_threshold", *_RULES)
     read, keys = read_groups("thresholds", table, expected, "`equalized_thresholds`")
     if read.is_empty():
-        msg = "`thresholds` must have rows to be drawn; found none"
-        raise ValueError(msg)
+        arguments.reject("thresholds", "have rows to be drawn", "none")
     # Costs are the same in all rows of a score, but for null where a group is left out.
     costs = [pl.col(rule).drop_nulls().first() for rule in _RULES]
     models = [pl.col(keys[MODEL]).alias(MODEL)] if MODEL in keys else []

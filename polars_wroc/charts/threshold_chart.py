@@ -70,8 +70,7 @@ def slider_of(thresholds: pl.Series, start: float | None) -> Slider:
     """Return a slider over the finite thresholds; it starts at ``start`` or their median."""
     finite = thresholds.filter(thresholds.is_finite()).to_list()
     if not finite:
-        msg = "`curves` must hold a finite threshold; found none"
-        raise ValueError(msg)
+        arguments.reject("curves", "hold a finite threshold", "none")
     lowest, highest, middle = min(finite), max(finite), median(finite)
     step = _step(highest - lowest, max(abs(lowest), abs(highest)))
     low, high = (_rounded(round(end / step) * step, step) for end in (lowest, highest))

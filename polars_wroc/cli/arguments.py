@@ -12,12 +12,36 @@ import polars.selectors as cs
 
 from polars_wroc.audits.tables import Text
 from polars_wroc.cli.options import COMMANDS, CURVES
-from polars_wroc.cli.process import UsageError
+from polars_wroc.cli.process import refuse
 from polars_wroc.files.sources import listed
 from polars_wroc.groups.categories import period_of, ranges
 from polars_wroc.inputs import columns
 from polars_wroc.inputs.columns import Typed
 from polars_wroc.inputs.designs import Design, Survey
+
+# Arguments of functions that have other names than the options.
+_ALIASES = {
+    "path": "output",
+    "frame": "files",
+    "frames": "files",
+    "table": "files",
+    "bins": "curve_bins",
+    **dict.fromkeys(("by", "facet", "attributes"), "groups"),
+    "design": "cluster",
+    "planned": "looks",
+}
+
+
+def flags_of(parser: argparse.ArgumentParser) -> dict[str, str]:
+    """Map arguments of functions to the options that set them, which messages then name."""
+    flags = dict[str, str]()
+    for action in parser._actions:  # noqa: SLF001  (argparse lists them nowhere else)
+        if action.option_strings:
+            flags[action.dest] = action.option_strings[-1]
+        else:
+            flags |= dict.fromkeys((action.dest, str(action.metavar).lower()), str(action.metavar))
+    aliases = {name: flags[other] for name, other in _ALIASES.items() if other in flags}
+    return {"counts": flags.get("files", "FILE")} | aliases | flags
 
 
 def groups_of(options: argparse.Namespace, frame: pl.LazyFrame) -> list[str | pl.Expr] | None:
@@ -69,8 +93,7 @@ _ARGUMENT = re.compile(r"`(--[\w-]+|\w+)`")
 def check_columns(options: argparse.Namespace) -> None:
     """Check that columns are named if, and only if, the files hold rows."""
     if options.attributes and not options.groups:
-        msg = f"{options.command} needs at least one --attribute"
-        raise UsageError(msg)
+        refuse(f"{options.command} needs at least one --attribute")
     given = [name for name in _COLUMNS if getattr(options, name, None)]
     required = [name for name in options.required if name not in given]
     if options.command == "audit":
@@ -82,11 +105,10 @@ def check_columns(options: argparse.Namespace) -> None:
         msg = f"the following arguments are required: {flags}; without them only with --counts"
         if options.command == "audit":
             msg += ", or for decisions alone: --selected, or --score and --threshold"
-        raise UsageError(msg)
+        refuse(msg)
     if options.counts and given:
         flag = f"--{given[0].replace('_', '-')}"
-        msg = f"{flag} is about columns of rows; with --counts there are none, only counts"
-        raise UsageError(msg)
+        refuse(f"{flag} is about columns of rows; with --counts there are none, only counts")
 
 
 def in_options(message: str, options: argparse.Namespace) -> str:
@@ -109,10 +131,10 @@ def columns_of(options: argparse.Namespace, frame: pl.LazyFrame) -> dict[str, An
         "score": scores_of(options) if options.score else None,
         "weight": options.weight,
         "by": groups_of(options, frame),
-        "pos_label": _pos_label(frame, options.label, options.pos_label),
+        "pos_label": pos_label_of(frame, options.label, options.pos_label),
     }
     if getattr(options, "selected", None) is not None:
-        columns["selected"] = _selected(frame, options.selected)
+        columns["selected"] = selected_of(frame, options.selected)
     return columns
 
 
@@ -121,8 +143,7 @@ def check_favorable(options: argparse.Namespace, deciding: Sequence[str]) -> Non
     given = [name for name in deciding if getattr(options, name) is not None]
     if given and options.favorable is None:
         words = "selected, rejected or neither"
-        msg = f"--favorable {words} is needed with {options.flags[given[0]]}"
-        raise UsageError(msg)
+        refuse(f"--favorable {words} is needed with {options.flags[given[0]]}")
 
 
 def scores_of(options: argparse.Namespace) -> list[str] | str:
@@ -135,7 +156,7 @@ def decisions_of(options: argparse.Namespace, frame: pl.LazyFrame) -> dict[str, 
     """Name the columns of decisions, or of scores that a threshold decides on."""
     return {
         "score": scores_of(options) if options.score else None,
-        "selected": None if options.selected is None else _selected(frame, options.selected),
+        "selected": None if options.selected is None else selected_of(frame, options.selected),
         "weight": options.weight,
         "attributes": groups_of(options, frame),
     }
@@ -160,14 +181,12 @@ def reference_of(options: argparse.Namespace, default: str) -> str | dict[str, s
     kinds = [text for text in given if "=" not in text]
     if kinds and len(given) > 1:
         rule = "be one of the kinds, or only segments such as sex=m"
-        msg = f"--reference must {rule}; found {' and '.join(given)}"
-        raise UsageError(msg)
+        refuse(f"--reference must {rule}; found {' and '.join(given)}")
     if kinds or not given:
         return kinds[0] if kinds else default
     named = [text.partition("=")[::2] for text in given]
     if len(dict(named)) < len(named):
-        msg = f"--reference must name one segment per attribute; found {' and '.join(given)}"
-        raise UsageError(msg)
+        refuse(f"--reference must name one segment per attribute; found {' and '.join(given)}")
     return dict(named)
 
 
@@ -183,8 +202,7 @@ def design_of(options: argparse.Namespace) -> dict[str, Design]:
     given = {name: value for name in _UNITS if (value := getattr(options, name, None))}
     if getattr(options, "replicate_weights", None) is not None:
         if given:
-            msg = f"--replicate-weights must not come with --{next(iter(given))}"
-            raise UsageError(msg)
+            refuse(f"--replicate-weights must not come with --{next(iter(given))}")
         return {"design": options.replicate_weights}
     if [*given] == ["cluster"]:
         return {"design": options.cluster}
@@ -196,8 +214,7 @@ def unknown_of(options: argparse.Namespace, types: Mapping[str, pl.DataType]) ->
     given: Sequence[str] = options.unknown
     kinds = [text for text in given if text in ("exclude", "keep")]
     if kinds and len(given) > 1:
-        msg = f"--unknown must be exclude, keep, or values only; found {' and '.join(given)}"
-        raise UsageError(msg)
+        refuse(f"--unknown must be exclude, keep, or values only; found {' and '.join(given)}")
     if kinds or not given:
         return kinds[0] if kinds else "exclude"
     listed = list[object]()
@@ -219,7 +236,7 @@ def group_types(options: argparse.Namespace, frame: pl.LazyFrame) -> dict[str, p
     return types
 
 
-def _selected(frame: pl.LazyFrame, text: str) -> str | pl.Expr:
+def selected_of(frame: pl.LazyFrame, text: str) -> str | pl.Expr:
     """Read --selected: a Boolean column, or a column and the value of those who are selected."""
     schema = frame.collect_schema()
     name, _, value = text.partition("=")
@@ -242,12 +259,11 @@ def _selected(frame: pl.LazyFrame, text: str) -> str | pl.Expr:
     return (cs.by_name(name).as_expr() == columns.literal(held)).alias(text)
 
 
-def _pos_label(frame: pl.LazyFrame, label: str | None, text: str | None) -> object:
+def pos_label_of(frame: pl.LazyFrame, label: str | None, text: str | None) -> object:
     """Read the text of --pos-label as a value of the label's type."""
     if label is None:
         if text is not None:
-            msg = "--pos-label must come with --label; found no --label"
-            raise UsageError(msg)
+            refuse("--pos-label must come with --label; found no --label")
         return None
     dtype = frame.collect_schema().get(label)
     if text is None or dtype is None:

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 import shutil
 from dataclasses import replace
 from functools import partial
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from polars_wroc.audits import table_pages
-from polars_wroc.audits.audit_changes import Changes, changes_between, changes_in_text
+from polars_wroc.audits.audit_changes import (
+    Changes,
+    changes_between,
+    changes_in_text,
+    read_audit,
+)
 from polars_wroc.audits.formats import SEGMENTS, in_text
 from polars_wroc.audits.gates import (
     OF_CHANGES,
     OF_IMPACT,
     OF_PAIRS,
+    OF_RELEASE,
     Gate,
     Judged,
     judged,
@@ -27,19 +33,29 @@ from polars_wroc.audits.gates import (
     read_gate,
 )
 from polars_wroc.audits.new_york import new_york_summary
-from polars_wroc.audits.remarks import of_median, of_missing, seemingly_unknown, unknown_hint
+from polars_wroc.audits.remarks import (
+    all_unknown,
+    of_median,
+    of_missing,
+    unknown_flags,
+    unknown_hint,
+)
 from polars_wroc.audits.result import Audit
 from polars_wroc.audits.tables import audited_files
 from polars_wroc.audits.words import REFERENCES
-from polars_wroc.cli import arguments, process, results, sources
+from polars_wroc.cli import arguments, process, release, results, sources
 from polars_wroc.cli.arguments import groups_of
+from polars_wroc.cli.gating import present
 from polars_wroc.cli.options import CURVES
-from polars_wroc.cli.process import UsageError, screen_of
+from polars_wroc.cli.process import refuse, screen_of
 from polars_wroc.cli.sources import Source
 from polars_wroc.files import outputs
-from polars_wroc.groups.comparisons import IMPACT_RATIO
+from polars_wroc.files.sources import scan
+from polars_wroc.groups.comparisons import COMPARISON_SCHEMA, IMPACT_RATIO
 from polars_wroc.groups.impact_ratios import decided, impact_ratios
-from polars_wroc.inputs.columns import AUDIT_KEYS, UNKNOWN_CATEGORY, check_positives
+from polars_wroc.groups.release_check import decision_changes, release_check
+from polars_wroc.groups.rows_needed import rows_needed
+from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, UNKNOWN_CATEGORY, check_positives
 from polars_wroc.namespaces import Counts
 from polars_wroc.plans.config import MOST_ROWS, Config, at_once, budget_is_set
 from polars_wroc.plans.queries import collect, collect_all
@@ -85,12 +101,12 @@ def run_audit(options: argparse.Namespace) -> None:
         result = audit(**given, **arguments.uncertainty_of(options))
     if options.selected is not None:
         arguments.check_selected(options, result.segments["n_selected"].sum())
-    shown = options.output == "-" or options.suffix in (".json", ".md")
-    files = audited_files(options.files, contents=shown)
+    shown = {each.suffix for each in options.outputs} & {".json", ".md"}
+    files = audited_files(options.files, contents=bool(shown))
     run = replace(result.run, command=options.command_line, files=files)
     judgement = judged(gates, result.table)
     result = replace(result, run=run, gates=judgement.gates)
-    results.present(judgement, lambda: _show_audit(result, options))
+    present(judgement, lambda: _show_audit(result, options), options)
 
 
 def run_auc(options: argparse.Namespace) -> None:
@@ -107,8 +123,7 @@ def run_curve(options: argparse.Namespace) -> None:
     _check_kind(options)
     function, names, drawn_from_roc, only_chart = CURVES[options.kind]
     if only_chart and not results.is_chart(options):
-        msg = f"--kind {options.kind} is only drawn: -o FILE with .html, .png or .svg"
-        raise UsageError(msg)
+        refuse(f"--kind {options.kind} is only drawn: -o FILE with .html, .png or .svg")
     given = {name: value for name in names if (value := getattr(options, name)) is not None}
     # The source has the bins of scores.
     chosen = {name: value for name, value in given.items() if name != "bins"}
@@ -144,14 +159,12 @@ def _check_kind(options: argparse.Namespace) -> None:
         for name in row.options:
             # The level has a value by default.
             if name not in (*own, "level") and getattr(options, name) is not None:
-                msg = f"{options.flags[name]} applies to --kind {kind}; found {options.kind}"
-                raise UsageError(msg)
+                refuse(f"{options.flags[name]} applies to --kind {kind}; found {options.kind}")
     design = [name for name in arguments.DESIGN if getattr(options, name)]
     limited = options.band or options.kind == "decision"
     if design and not (limited or (options.kind == "roc" and results.is_chart(options))):
         flag, where = options.flags[design[0]], "a ROC chart, --band pointwise and --kind decision"
-        msg = f"{flag} applies to {where}, which have limits; found --kind {options.kind}"
-        raise UsageError(msg)
+        refuse(f"{flag} applies to {where}, which have limits; found --kind {options.kind}")
 
 
 def run_counts(options: argparse.Namespace) -> None:
@@ -165,35 +178,36 @@ def run_merge(options: argparse.Namespace) -> None:
 
 
 def _write_counts(counts: pl.LazyFrame, options: argparse.Namespace) -> None:
-    if options.output == "-":
-        results.print_json(collect(counts), options)
-    else:
-        outputs.sink_table(counts, options.output)
-        results.say_written(options)
+    results.save(options, partial(outputs.sink_table, counts))
+    results.say_written(options)
 
 
 def _show_audit(result: Audit, options: argparse.Namespace) -> None:
-    if options.output == "-":
-        results.say(result.to_json(), options, json=True)
-        return
-    if options.output:
-        results.save(options, result.save)
-    text = in_text(result, screen_of(options, SEGMENTS))
-    results.say(f"{text}\n", options)
-    if options.output:
-        results.say_written(options)
+    written = [each for each in options.outputs if each.output]
+    for each in written:
+        results.save(each, result.save)
+    if "-" not in [each.output for each in written]:
+        text = in_text(result, screen_of(options, SEGMENTS))
+        results.say(f"{text}\n", options)
+    for each in written:
+        results.say_written(each)
 
 
 def run_diff(options: argparse.Namespace) -> None:
     """Print or write the changes, or draw those of a metric; raise if a gate fails."""
     given = [name for name, value in _given(options, "metric show").items() if value is not None]
     if given and not results.is_chart(options):
-        msg = f"--{given[0]} applies to a chart: -o FILE with one of .html, .png, .svg"
-        raise UsageError(msg)
+        refuse(f"--{given[0]} applies to a chart: -o FILE with one of .html, .png, .svg")
     gates = _gates(options, OF_CHANGES)
     before, after = options.files
+    if options.first_run_ok and not Path(before).exists():
+        read_audit("after", after)
+        what = f"there is no {before!r} yet; keep {after!r} as it"
+        process.complain(f"nothing is compared on the first run: {what}")
+        return
     changes = changes_between(before, after, options.adjust, different_rows=options.different_rows)
-    results.present(judged(gates, changes.judged), partial(_show_changes, changes, options))
+    judgement = judged(gates, changes.judged)
+    present(judgement, partial(_show_changes, changes, options), options)
 
 
 def _show_changes(changes: Changes, options: argparse.Namespace) -> None:
@@ -253,7 +267,7 @@ def run_impact(options: argparse.Namespace) -> None:
             for note in notes:
                 process.complain(note)
 
-    results.present(judged(gates, table), show)
+    present(judged(gates, table), show, options)
 
 
 def _written(table: pl.DataFrame, options: argparse.Namespace) -> pl.DataFrame:
@@ -272,9 +286,8 @@ def _notes(table: pl.DataFrame, counts: pl.DataFrame, options: argparse.Namespac
     if options.threshold == "median":
         notes.append(of_median(counts))
     if options.unknown != ["keep"]:
-        given = {category: None for _, category in seemingly_unknown(table)}
-        flags = " ".join(f"--unknown {shlex.quote(category)}" for category in given)
-        notes += unknown_hint(table, f"give {flags}")
+        given = [] if options.unknown == ["exclude"] else options.unknown
+        notes += unknown_hint(table, f"give {unknown_flags(all_unknown(table, given))}")
     return [note for note in notes if note]
 
 
@@ -283,12 +296,10 @@ def _check(options: argparse.Namespace) -> None:
     ways = ("selected", "score", "threshold")
     given = [f"--{name}" for name in ways if getattr(options, name) is not None]
     if options.counts and given != ["--threshold"]:
-        msg = "impact needs --threshold with --counts"
-        raise UsageError(msg)
+        refuse("impact needs --threshold with --counts")
     if not options.counts and given not in (["--selected"], ["--score", "--threshold"]):
         found = " and ".join(given) or "none of them"
-        msg = f"impact needs --selected, or --score and --threshold; found {found}"
-        raise UsageError(msg)
+        refuse(f"impact needs --selected, or --score and --threshold; found {found}")
     arguments.check_favorable(options, ("selected", "threshold"))
 
 
@@ -299,7 +310,7 @@ def _reference_of_impact(options: argparse.Namespace) -> str | dict[str, str]:
             "--reference must be highest or such as sex=m where there are several attributes; "
             f"found {reference}"
         )
-        raise UsageError(msg)
+        refuse(msg)
     return reference
 
 
@@ -318,8 +329,6 @@ def run_new_york(options: argparse.Namespace) -> None:
     if options.output is None:
         text = table_pages.in_text(summary.page, shutil.get_terminal_size().columns)
         results.say(f"{text}\n", options)
-    elif options.output == "-":
-        results.print_json(summary.table, options)
     else:
         results.save(options, summary.save)
         results.say_written(options)
@@ -338,7 +347,26 @@ def run_compare(options: argparse.Namespace) -> None:
     _check_positives(options, source, found=bool(table["auc_a"].count()))
     shown = partial(results.pairs_shown, table, options.level)
     show = partial(results.show_table, "gap_chart", table, options, shown, level=options.level)
-    results.present(judged(gates, judged_pairs(table)), show)
+    present(judged(gates, judged_pairs(table)), show, options)
+
+
+def run_release(options: argparse.Namespace) -> None:
+    """Check a new score against the old one; raise if a gate fails."""
+    gates = _gates(options, OF_RELEASE)
+    rows = release.read_release(options)
+    given = _given(options, "intersections metrics net_benefit_at min_rows adjust")
+    given |= {"margin": release.margins_of(options), **arguments.uncertainty_of(options)}
+    plans = [release_check(**rows, **given)]
+    if rows["selected"] or rows["threshold"] is not None:
+        own = {"intersections": options.intersections, "level": options.level}
+        plans.append(decision_changes(**rows, **own))
+    with at_once(sources.known_rows(options)):
+        table, *changes = collect_all(plans)
+    check_positives(options.pos_label, found=bool(table.filter(metric="auc")["n"].sum()))
+    designed = bool(arguments.design_of(options))
+    shown = release.release_shown(table, next(iter(changes), None), designed=designed)
+    show = partial(release.show_release, table, shown, options)
+    present(judged(gates, table), show, options)
 
 
 def run_gaps(options: argparse.Namespace) -> None:
@@ -346,10 +374,9 @@ def run_gaps(options: argparse.Namespace) -> None:
     metric: str = options.metric or "auc"
     if options.metric and options.output and not results.is_read(options):
         msg = f"--metric applies to what is printed and to charts; {options.output} has all metrics"
-        raise UsageError(msg)
+        refuse(msg)
     if metric != "auc" and options.threshold is None and options.selected is None:
-        msg = f"--metric {metric} needs --threshold or --selected; found none of them"
-        raise UsageError(msg)
+        refuse(f"--metric {metric} needs --threshold or --selected; found none of them")
     source = sources.source_of(options)
     given = _given(options, "threshold within intersections margin min_rows adjust")
     given["reference"] = arguments.reference_of(options, "rest")
@@ -360,6 +387,32 @@ def run_gaps(options: argparse.Namespace) -> None:
     reference = " and ".join(_IN_WORDS.get(each, each) for each in options.reference or ["rest"])
     shown = partial(results.gaps_shown, table, metric, reference, options.margin)
     results.show_table("gap_chart", table, options, shown, metric=metric, level=options.level)
+
+
+def run_size(options: argparse.Namespace) -> None:
+    """Count the rows that a target needs, from assumptions or a table."""
+    names = [name for name in signature(rows_needed).parameters if name != "table"]
+    given: dict[str, Any] = _given(options, " ".join(names))
+    table: pl.DataFrame | pl.LazyFrame | None = None
+    if len(options.files) > 1:
+        refuse(f"size takes one FILE; found {len(options.files)}")
+    if options.files and options.files[0].endswith(".json"):
+        audited = read_audit("FILE", options.files[0])
+        table, given["level"] = audited.table, audited.level
+    elif options.files:
+        read = scan(options.files)
+        types = {name: COMPARISON_SCHEMA.get(name) for name in read.collect_schema()}
+        # Text files do not know the types of empty columns.
+        table = read.cast({name: dtype for name, dtype in types.items() if dtype}, strict=False)
+    needed = rows_needed(table, **given)
+    keys = results.keys_of_rows(needed) if options.files else []
+    texts = [pl.col(key).fill_null(MISSING) for key in keys]
+    counts = [name for name in needed.columns if name.startswith("needed") and needed[name].count()]
+    first = ["metric", *(counts or ["needed"]), "sampling_unit"]
+    short = needed.select(*texts, *first, "factor", pl.col("have").cast(pl.Int64), "note")
+    heading = f"rows needed for {needed['target'][0]} {needed['goal'][0]:g}"
+    shown = results.Shown(heading, needed, short, keys, len(first))
+    results.show_table("gap_chart", needed, options, lambda: [shown])
 
 
 def run_thresholds(options: argparse.Namespace) -> None:
@@ -400,17 +453,14 @@ def _decisions(options: argparse.Namespace, source: Source) -> pl.LazyFrame:
     by_rule = any(not isinstance(each, float) for each in given)
     if not given or (by_rule and len(given) > 1):
         found = "none" if not given else "a rule and other thresholds"
-        msg = f"thresholds needs --threshold, with numbers or one rule; found {found}"
-        raise UsageError(msg)
+        refuse(f"thresholds needs --threshold, with numbers or one rule; found {found}")
     if isinstance(given[0], Rule):
         if options.prevalence is not None:
-            msg = "--prevalence must not come with a rule in --threshold: least-cost:prevalence=P"
-            raise UsageError(msg)
+            refuse("--prevalence must not come with a rule in --threshold: least-cost:prevalence=P")
         rates = source.function("operating_points")
         chosen: dict[str, Any] = {"rule": given[0], "common": options.common}
     elif options.common:
-        msg = "--common must come with a rule in --threshold; found a number"
-        raise UsageError(msg)
+        refuse("--common must come with a rule in --threshold; found a number")
     else:
         rates = source.function("threshold_metrics")
         chosen = {"threshold": given[0] if by_rule else given, "prevalence": options.prevalence}

@@ -12,19 +12,25 @@ from importlib.metadata import version
 from typing import Any, NoReturn, get_args
 
 from polars_wroc.cli import commands, process, sources
-from polars_wroc.cli.arguments import check_columns, in_options
-from polars_wroc.cli.options import COMMANDS, add_options, flags_of
+from polars_wroc.cli.arguments import check_columns, flags_of, in_options
+from polars_wroc.cli.gating import GateError
+from polars_wroc.cli.options import COMMANDS, add_options
 from polars_wroc.cli.process import (
+    BAD_INPUT,
+    DONE,
+    INTERRUPTED,
     Progress,
     UsageError,
     name_spill_folder,
+    refuse,
     remove_spilled,
     run_stoppable,
 )
-from polars_wroc.cli.results import GateError, check_output
+from polars_wroc.cli.results import check_output
 from polars_wroc.files import outputs
 from polars_wroc.files.sources import first_line, without_credentials
 from polars_wroc.inputs.arguments import did_you_mean
+from polars_wroc.inputs.looks import Looks
 from polars_wroc.plans.config import MEMORY, Config, Engine, connect
 
 # Options that come before the command.
@@ -43,8 +49,7 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         see = " See" if message.endswith("?") else "; see"
-        msg = f"{message}{see} {self.prog} --help"
-        raise UsageError(msg)
+        refuse(f"{message}{see} {self.prog} --help")
 
     def parse_known_args(  # type: ignore[override]
         self, args: Any = None, namespace: Any = None
@@ -97,10 +102,6 @@ def build_parser() -> argparse.ArgumentParser:
         add_options(command, row)
         command.set_defaults(flags=flags_of(command))
     return parser
-
-
-# Exit code 1 is only for a failed gate.
-DONE, GATE_FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -167,8 +168,9 @@ def _run(options: argparse.Namespace) -> int:
     except GateError as error:
         if error.__cause__ and not isinstance(error.__cause__, BrokenPipeError):
             _complain(_described(error.__cause__, options))
-        _complain(str(error))
-        return GATE_FAILED
+        for line in error.lines:
+            _complain(line)
+        return error.code
     except (*sources.ERRORS, ImportError) as error:
         if isinstance(error, BrokenPipeError):
             raise
@@ -187,6 +189,8 @@ def _where(options: argparse.Namespace) -> Iterator[None]:
 
 def _carry_out(options: argparse.Namespace) -> None:
     try:
+        if getattr(options, "looks", None) is not None:
+            options.level = Looks(options.looks, options.level, "count")
         check_output(options)
         getattr(commands, f"run_{options.command.replace('-', '_')}")(options)
     finally:

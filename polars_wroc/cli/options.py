@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import argparse
 import inspect
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import UnionType
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
-
-import polars as pl
-import polars.selectors as cs
 
 from polars_wroc.audits import new_york
 from polars_wroc.audits.audit import audit
@@ -28,26 +23,13 @@ from polars_wroc.curves.roc_curve import roc_curve
 from polars_wroc.files import outputs
 from polars_wroc.groups.group_gaps import group_gaps
 from polars_wroc.groups.impact_ratios import impact_ratios
-from polars_wroc.inputs.arguments import did_you_mean
+from polars_wroc.groups.release_check import RELEASE_METRICS, release_check
+from polars_wroc.groups.rows_needed import rows_needed
 from polars_wroc.inputs.columns import Frequency
-from polars_wroc.inputs.designs import Lonely, ReplicateWeights
+from polars_wroc.inputs.designs import Lonely
 from polars_wroc.metrics.compare import compare
 from polars_wroc.metrics.summary import summary
-from polars_wroc.thresholds import rules
 from polars_wroc.thresholds.confusion_matrix import DEFAULT_METRICS, threshold_metrics
-from polars_wroc.thresholds.rules import Rule, Threshold
-
-# Arguments of functions that have other names than the options.
-_ALIASES = {
-    "path": "output",
-    "frame": "files",
-    "frames": "files",
-    "bins": "curve_bins",
-    "by": "groups",
-    "facet": "groups",
-    "attributes": "groups",
-    "design": "cluster",
-}
 
 
 class CurveKind(NamedTuple):
@@ -91,7 +73,7 @@ class Command:
 
 _COLUMNS = "--label L --score S"
 _ROWS = "files progress label score pos_label frequency weight"
-_DESIGN = "cluster strata fpc lonely replicate_weights"
+_DESIGN = "looks cluster strata fpc lonely replicate_weights"
 _OUTPUT = "output format columns rows"
 COMMANDS = {
     "audit": Command(
@@ -117,7 +99,7 @@ COMMANDS = {
     ),
     "diff": Command(
         audit_changes,
-        f"before_after metric show adjust different_rows fail_if {_OUTPUT}",
+        f"before_after metric show adjust different_rows first_run_ok fail_if {_OUTPUT}",
         "what changed between two audits of different rows",
         "BEFORE AFTER",
         "fail if a gap in AUC has grown by more than two points",
@@ -190,6 +172,25 @@ COMMANDS = {
             "worse), auc.difference<-0.02, or another number of the table",
         },
     ),
+    "release": Command(
+        release_check,
+        "files progress key label old new pos_label frequency weight attribute intersections"
+        " thresholds_of_both selected_of_both metrics_of_release margins net_benefit_at min_rows"
+        f" adjust fail_if level {_DESIGN} {_OUTPUT}",
+        "whether a new score is no worse than the old one on the same rows, in every segment",
+        "FILE... --label L --old S --new S",
+        "fail if the new score is surely worse, in all rows or for a sex",
+        "polars-wroc release validation.parquet --label repaid --old s1 --new s2 \\\n"
+        "    --threshold 0.5 --attribute sex --fail-if 'any.verdict=worse' -o release.html",
+        {
+            "min_rows": "N: rows that a metric rests on, to be tested",
+            "fail_if": "LIMIT: in all rows or any segment: auc.gap_high<0 (surely lower), "
+            "auc.gap_low<-0.02, tpr.verdict=worse, any.verdict=worse (of any metric), or "
+            "'any.verdict!=no worse' (unless each metric that has a good side is shown to be no "
+            "worse)",
+        },
+        required=("label", "old", "new"),
+    ),
     "gaps": Command(
         group_gaps,
         f"{_ROWS} counts attribute threshold selected reference within intersections margin"
@@ -201,6 +202,18 @@ COMMANDS = {
         "    --threshold 0.5 --metric tpr",
         {"metric": ": metric that is printed and drawn, rates with decisions only; default auc"},
         required=("label", "score", "groups"),
+    ),
+    "size": Command(
+        rows_needed,
+        "table metric_of_size value prevalence share ratio half_width gap ratio_below impact"
+        f" alike_within no_worse_by changed se power level tests deff {_OUTPUT}",
+        "how many rows a width, a gap, a ratio, alike values, a margin or a calibration needs",
+        "[FILE] TARGET",
+        "ask how many positives show that tpr is alike within 5 points",
+        "polars-wroc size audit.json --metric tpr --alike-within 0.05",
+        {"level": "P: confidence level; an audit has its own", "prevalence": "P: of positives"},
+        required=(),
+        suffixes=TABLE_OR_CHART[: -len(outputs.CHART_SUFFIXES)],
     ),
     "thresholds": Command(
         threshold_metrics,
@@ -257,18 +270,6 @@ COMMANDS = {
 }
 
 
-def flags_of(parser: argparse.ArgumentParser) -> dict[str, str]:
-    """Map arguments of functions to the options that set them, which messages then name."""
-    flags = dict[str, str]()
-    for action in parser._actions:  # noqa: SLF001  (argparse lists them nowhere else)
-        if action.option_strings:
-            flags[action.dest] = action.option_strings[-1]
-        else:
-            flags |= dict.fromkeys((action.dest, str(action.metavar).lower()), str(action.metavar))
-    aliases = {name: flags[other] for name, other in _ALIASES.items() if other in flags}
-    return {"counts": flags.get("files", "FILE")} | aliases | flags
-
-
 _GROUP = "repeatable. Numbers are cut into ranges by such as age:18,30,50, which has <18, 18-29, "
 _GROUP += "30-49 and 50+; dates into periods by day:1mo. A column of such a name is taken as it is"
 _THRESHOLD = "T: scores of at least T are selected; or median, or a rule: youden, closest-topleft, "
@@ -295,6 +296,36 @@ _TEXTS = {
     "reference": "R: what segments are compared with: one of "
     f"{', '.join(get_args(ReferenceKind))}; or such as sex=m, the reference segment of an "
     "attribute, repeatable; default rest",
+    "old": "S: column of the old score; higher means more positive",
+    "new": "S: column of the new score, with --key in the second file",
+    "key": "K: there are two files: that of the old score and of all else, and that of the new "
+    "score; rows are matched by this column, in which each has a value of its own",
+    "thresholds_of_both": "T: scores of at least T are selected; or old=T and new=T",
+    "selected_of_both": "D: column of recorded decisions, as old=D and new=D: a Boolean one, or "
+    "such as old=decision=hired, the value of those who are selected",
+    "metrics_of_release": f"LIST: metrics, out of {', '.join(RELEASE_METRICS)}; a chart that is no "
+    "page is of the first",
+    "margins": "M: how much worse is still no worse; or such as tpr=0.02, repeatable; default 0.01 "
+    "for the AUC and rates",
+    "net_benefit_at": "P: threshold probability of the net benefit",
+    "table": "FILE: the JSON of an audit, a table of gaps or impact, or counts by score; without "
+    "it there is one row from assumptions",
+    "metric_of_size": "M: auc, a rate such as tpr, impact_ratio, oe_ratio, or of counts "
+    "calibration_slope; of a table all by default",
+    "value": "V: the expected value, of two that are compared that of the reference",
+    "share": "S: the segment's share of all rows",
+    "ratio": "R: rows of the reference for each of the segment",
+    "half_width": "W: target: half the width of the interval of a value",
+    "gap": "G: target: a gap below the reference that is found",
+    "ratio_below": "B: target: an impact ratio surely below this, such as 0.8, or above it",
+    "impact": "R: the true impact ratio, with --ratio-below",
+    "alike_within": "M: target: equal values are shown to be alike within this margin",
+    "no_worse_by": "M: target: an equally good new score is shown to be no worse by this margin",
+    "changed": "S: share of rows whose decision changes, with --no-worse-by",
+    "se": "E: target: standard error of the calibration slope, or of the logarithm of oe_ratio",
+    "power": "P: probability of what the target shows",
+    "tests": "N: number of tests that share the error; default that of the table",
+    "deff": "D: how many times more rows a design needs",
     "min_rows": "N: rows of each class that a segment needs to be tested",
     "margin": "M: gaps within this do not matter to the verdicts",
     "favorable": ": which decision is good for a person, if any; needed where there are decisions",
@@ -311,6 +342,7 @@ _TEXTS = {
     "min_cell": "N: leave out numbers of fewer rows, and what would give them away",
     "adjust": ": how p-values are adjusted for the number of tests",
     "level": "P: confidence level",
+    "looks": "N: limits hold at all looks at growing data, and are tightest when N rows are seen",
     "cluster": "C: column of clusters or sampling units: rows with the same value belong together",
     "strata": "H: column of the strata of a survey",
     "fpc": "F: column of the finite population correction: the proportion of a stratum's sampling "
@@ -320,13 +352,15 @@ _TEXTS = {
     "replicate_weights": "R: columns of replicate weights and how they were made: such as "
     "'rep_*:kind=jk2', or a,b,c:kind=fay,rho=0.3,df=60; df are the degrees of freedom: sampling "
     "units less strata",
-    "format": ": format of a file whose name does not end in one, such as $GITHUB_STEP_SUMMARY",
+    "format": ": format of a file whose name does not end in one, and of what -o - prints",
     "columns": "LIST: columns that are printed, such as n,auc,auc_low, or all; default the first "
     "that fit",
     "rows": "N: most rows that are printed, or all; default what a terminal shows, elsewhere all",
     "show": ": changes of values or of gaps, in the chart; default what changed most surely",
     "different_rows": ": the audits are of different rows, although all segments have the same "
     "numbers of rows and positives and the same weights",
+    "first_run_ok": ": succeed, and say so, if there is no file BEFORE",
+    "fail_unjudged": ": exit with 3 if a condition of --fail-if cannot be judged in some segment",
     "unknown": "V: which categories are unknown: exclude, those without a value; a value such as "
     "'' or 'not stated', which is unknown too, repeatable; keep, none; default exclude",
     "min_share": "P: categories with a smaller share of the weight are shown, not judged",
@@ -359,30 +393,39 @@ def _known() -> dict[str, dict[str, Any]]:
         "bins": {"type": int},
         "attribute": {"dest": "groups", **repeated},
         "by": {"dest": "groups", **repeated},
-        "threshold": {"type": threshold_of},
-        "thresholds": {"flag": "--threshold", "type": threshold_of, "action": "append"},
+        "threshold": {"type": process.threshold_of},
+        "thresholds": {"flag": "--threshold", "type": process.threshold_of, "action": "append"},
         "intersections": {"nargs": "?", "const": True, "default": False, "choices": ["only"]},
         "reference": repeated,
         "unknown": repeated,
         "within": {"action": "append"},
         "fail_if": repeated,
+        "thresholds_of_both": {"flag": "--threshold", "dest": "threshold", **repeated},
+        "selected_of_both": {"flag": "--selected", "dest": "selected", **repeated},
+        "metrics_of_release": {
+            "flag": "--metrics",
+            "dest": "metrics",
+            "type": process.columns_of,
+        },
+        "margins": {"flag": "--margin", "dest": "margin", **repeated},
         "lonely": {"choices": get_args(Lonely)},
-        "replicate_weights": {"type": replicate_weights_of},
+        "replicate_weights": {"type": process.replicate_weights_of},
         "columns": {"type": process.columns_of},
         "rows": {"type": process.rows_of},
         "metric": {"choices": CHANGED_METRICS},
-        "show": {"choices": get_args(Show)},
+        "metric_of_size": {"flag": "--metric", "dest": "metric"},
+        "show": {"choices": get_args(Show)[:-1]},
         "metrics": {"type": process.columns_of, "default": DEFAULT_METRICS},
         "curve_bins": {"flag": "--bins", "dest": "curve_bins", "type": int, "default": 10},
-        "common": {"action": "store_true"},
+        **{name: {"action": "store_true"} for name in ("common", "first_run_ok", "fail_unjudged")},
         "kind": {"choices": [*CURVES], "default": "roc"},
-        **{name: {"type": float} for name in ("cost_fn", "cost_fp", "prevalence")},
+        **{name: {"type": float} for name in ("cost_fn", "cost_fp", "looks", "prevalence")},
     }
 
 
 def add_options(parser: argparse.ArgumentParser, command: Command) -> None:
     """Take the options of a command."""
-    known, names = _known(), command.options.split()
+    known, names = _known(), command.options.replace("fail_if", "fail_if fail_unjudged").split()
     weights = parser.add_mutually_exclusive_group() if "frequency" in names else parser
     for name in names:
         if name == "before_after":
@@ -390,11 +433,8 @@ def add_options(parser: argparse.ArgumentParser, command: Command) -> None:
         else:
             group = weights if name in ("frequency", "weight") else parser
             _add(group, name, command, known)
-    parser.set_defaults(attributes="attribute" in names)
-    if "progress" not in names:
-        parser.set_defaults(progress=False)
-    if command.function is merge_counts:
-        parser.set_defaults(counts=True)
+    given = {"attributes": "groups" in command.required, "counts": command.function is merge_counts}
+    parser.set_defaults(**given | ({} if "progress" in names else {"progress": False}))
 
 
 def _add(
@@ -405,6 +445,7 @@ def _add(
 ) -> None:
     """Take an option; what is not ``known`` follows from the function's signature."""
     written = f"FILE: {', '.join(command.suffixes)}; - prints JSON"
+    written += "; repeatable" if command.function is audit else ""
     metavar, _, text = (command.texts.get(name) or _TEXTS.get(name, written)).partition(": ")
     given = dict(known[name] if name in known else _of_signature(command.function, name))
     if name == "format":
@@ -418,10 +459,10 @@ def _add(
         text = f"exit with 1 if it holds {text}; comparisons are > >= < <=; repeatable"
     required = given.get("dest", name) in command.required
     given["help"] = f"{text} (required)" if required else text
-    if name == "files":
-        group.add_argument(name, nargs="+", **given)
+    if name in ("files", "table"):
+        group.add_argument("files", nargs="+" if name == "files" else "*", **given)
     elif name == "output":
-        group.add_argument("-o", "--output", required=required, **given)
+        group.add_argument("-o", "--output", action="append", required=required, **given)
     else:
         flag = given.pop("flag", f"--{name.replace('_', '-')}")
         group.add_argument(flag, **given)
@@ -454,57 +495,3 @@ def _add_two_files(parser: argparse.ArgumentParser) -> None:
             metavar=name.upper(),
             help=f"the audit {name}, as JSON: what audit -o x.json writes",
         )
-
-
-def threshold_of(text: str) -> Threshold:
-    """Read a threshold, the median, or a rule such as ``max-fpr=0.1``."""
-    if text == "median":
-        return "median"
-    name, sign, options = text.partition(":" if ":" in text else "=")
-    if (rule := name.replace("-", "_")) in rules.__all__:
-        choose: Callable[..., Rule] = getattr(rules, rule)
-        with _such_as("max-fpr=0.1 or least-cost:fn=5,fp=1", text):
-            return choose(_value(options)) if sign == "=" else choose(**_values(options))
-    value = _value(text)
-    if isinstance(value, str):
-        hint = did_you_mean(name, [each.replace("_", "-") for each in rules.__all__])
-        msg = f"must be a number, median or a rule such as max-fpr=0.1; found {text!r}{hint}"
-        raise argparse.ArgumentTypeError(msg)
-    return float(value)
-
-
-def replicate_weights_of(text: str) -> ReplicateWeights:
-    """Read columns and kind of replicate weights, such as ``rep_*:kind=jk2``."""
-    names, _, options = text.rpartition(":")
-    columns = [_matching(name) if "*" in name else name for name in names.split(",") if name]
-    with _such_as("'rep_*:kind=jk2' or a,b,c:kind=fay,rho=0.3,df=60", text):
-        return ReplicateWeights(columns, **_values(options))
-
-
-def _matching(pattern: str) -> pl.Expr:
-    """Select the columns whose names match a pattern, in which * is any text."""
-    return cs.matches("^" + ".*".join(map(re.escape, pattern.split("*"))) + "$")
-
-
-def _values(text: str) -> dict[str, Any]:
-    """Read arguments such as ``fn=5,fp=1``."""
-    parts = (part.partition("=") for part in text.split(",") if part)
-    return {name: _value(value) for name, _, value in parts}
-
-
-def _value(text: str) -> int | float | str:
-    """Read a number, or leave the text."""
-    for kind in (int, float):
-        with suppress(ValueError):
-            return kind(text)
-    return text
-
-
-@contextmanager
-def _such_as(examples: str, text: str) -> Iterator[None]:
-    """Show examples of an option in place of what an argument of it must be."""
-    try:
-        yield
-    except (TypeError, ValueError) as error:
-        msg = f"must be such as {examples}; found {text!r}: {str(error).replace('`', '')}"
-        raise argparse.ArgumentTypeError(msg) from None

@@ -1,4 +1,4 @@
-"""The process of the command: streams, signals, temporary files, progress and memory."""
+"""The process of the command: streams, signals, progress, and values of options as text."""
 
 from __future__ import annotations
 
@@ -15,22 +15,29 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, suppress
 from json import dumps
 from pathlib import Path
 from types import FrameType
-from typing import Literal, TextIO, TypeVar
+from typing import Any, Literal, NoReturn, TextIO, TypeVar
 
 import polars as pl
+import polars.selectors as cs
 
 from polars_wroc.audits.formats import Columns, Screen
 from polars_wroc.files.outputs import remove_abandoned, temporary
 from polars_wroc.files.sources import first_line, one_line
+from polars_wroc.inputs.arguments import did_you_mean
+from polars_wroc.inputs.designs import ReplicateWeights
 from polars_wroc.plans import config
 from polars_wroc.plans.config import CLEAR_LINE, clock
+from polars_wroc.thresholds import rules
+from polars_wroc.thresholds.rules import Rule, Threshold
 
+# Exit codes. 1 is only for a failed gate, 3 for one that could not be judged.
+DONE, GATE_FAILED, BAD_INPUT, NOT_JUDGED, INTERRUPTED = 0, 1, 2, 3, 130
 # Standard input, output and error.
 _STANDARD = range(3)
 
@@ -278,6 +285,11 @@ class UsageError(Exception):
     """The command line does not fit its grammar."""
 
 
+def refuse(message: str) -> NoReturn:
+    """Raise for a command line that does not fit."""
+    raise UsageError(message)
+
+
 # Lines of the terminal that are not rows of the table: the command, the verdict, a heading, what
 # is left out and the prompt.
 _OTHER_LINES = 8
@@ -316,3 +328,57 @@ def rows_of(text: str) -> int | Literal["all"]:
         msg = f"must be all, or a whole number above 0; found {text!r}"
         raise argparse.ArgumentTypeError(msg)
     return number
+
+
+def threshold_of(text: str) -> Threshold:
+    """Read a threshold, the median, or a rule such as ``max-fpr=0.1``."""
+    if text == "median":
+        return "median"
+    name, sign, options = text.partition(":" if ":" in text else "=")
+    if (rule := name.replace("-", "_")) in rules.__all__:
+        choose: Callable[..., Rule] = getattr(rules, rule)
+        with _such_as("max-fpr=0.1 or least-cost:fn=5,fp=1", text):
+            return choose(_value(options)) if sign == "=" else choose(**_values(options))
+    value = _value(text)
+    if isinstance(value, str):
+        hint = did_you_mean(name, [each.replace("_", "-") for each in rules.__all__])
+        msg = f"must be a number, median or a rule such as max-fpr=0.1; found {text!r}{hint}"
+        raise argparse.ArgumentTypeError(msg)
+    return float(value)
+
+
+def replicate_weights_of(text: str) -> ReplicateWeights:
+    """Read columns and kind of replicate weights, such as ``rep_*:kind=jk2``."""
+    names, _, options = text.rpartition(":")
+    columns = [_matching(name) if "*" in name else name for name in names.split(",") if name]
+    with _such_as("'rep_*:kind=jk2' or a,b,c:kind=fay,rho=0.3,df=60", text):
+        return ReplicateWeights(columns, **_values(options))
+
+
+def _matching(pattern: str) -> pl.Expr:
+    """Select the columns whose names match a pattern, in which * is any text."""
+    return cs.matches("^" + ".*".join(map(re.escape, pattern.split("*"))) + "$")
+
+
+def _values(text: str) -> dict[str, Any]:
+    """Read arguments such as ``fn=5,fp=1``."""
+    parts = (part.partition("=") for part in text.split(",") if part)
+    return {name: _value(value) for name, _, value in parts}
+
+
+def _value(text: str) -> int | float | str:
+    """Read a number, or leave the text."""
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(text)
+    return text
+
+
+@contextmanager
+def _such_as(examples: str, text: str) -> Iterator[None]:
+    """Show examples of an option in place of what an argument of it must be."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        msg = f"must be such as {examples}; found {text!r}: {str(error).replace('`', '')}"
+        raise argparse.ArgumentTypeError(msg) from None

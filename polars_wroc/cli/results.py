@@ -1,13 +1,15 @@
-"""Results of commands: gates first, then what is printed, written and drawn."""
+"""Results of commands: what is printed, written and drawn."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import textwrap
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
+from tempfile import gettempdir
 from typing import Any, NamedTuple, TypeAlias
 
 import polars as pl
@@ -21,13 +23,12 @@ from polars_wroc.audits.formats import (
     limits_in_text,
     points_in_text,
 )
-from polars_wroc.audits.gates import Judgement
 from polars_wroc.audits.table_pages import Page, Section, in_markdown
 from polars_wroc.audits.tables import audited_files, now
 from polars_wroc.audits.words import capitalised, first_few, listed, many, points
 from polars_wroc.charts.options import Chart, save_chart
 from polars_wroc.cli import process
-from polars_wroc.cli.process import UsageError, screen_of
+from polars_wroc.cli.process import refuse, screen_of
 from polars_wroc.files import outputs
 from polars_wroc.groups.categories import CROSSED
 from polars_wroc.groups.comparisons import DIFFERENT, GAP_METRICS, REPEATS
@@ -41,76 +42,81 @@ from polars_wroc.stats.proportions import TOLERANCE
 # Suffixes of files that tables are written to for readers, and of all files.
 PAGES = (".html", ".md")
 TABLE_OR_CHART = (*outputs.TABLE_SUFFIXES, outputs.WORKBOOK, ".md", *outputs.CHART_SUFFIXES)
+# Files that are no text.
+_BINARY = (".parquet", outputs.WORKBOOK, ".png")
 # Most rows of a page, unless more are asked for.
 _MOST_ROWS = 1_000
 
 
-class GateError(Exception):
-    """A result met a condition of --fail-if."""
-
-
-def present(judgement: Judgement, show: Callable[[], None]) -> None:
-    """Show a result that was judged; raise if a gate is met or cannot be judged."""
-    problem = _problem(judgement)
-    try:
-        show()
-    except (Exception, pl.exceptions.PanicException) as error:
-        # The exit code of a failed gate takes precedence over that of failed output.
-        if problem:
-            raise problem from error
-        raise
-    finally:
-        for gate in judgement.gates:
-            if gate.not_judged:
-                process.complain(f"{gate.gate} is not judged in {'; '.join(gate.not_judged)}")
-    if problem:
-        raise problem
-
-
-def _problem(judgement: Judgement) -> Exception | None:
-    """Return the error of gates that are met or cannot be judged."""
-    failures = [f"{gate.gate}: {place}" for gate in judgement.gates for place in gate.where]
-    text = "; ".join([*failures, *judgement.unknown])
-    if failures:
-        return GateError(text)
-    return ValueError(text) if judgement.unknown else None
-
-
 def check_output(options: argparse.Namespace) -> None:
-    """Check the file that is written, if any, and what is shown of a table; name its format."""
-    options.suffix = _suffix(options)
+    """Check the files that are written, if any, and what is shown of a table; name their formats.
+
+    An audit may have several ``outputs``, of which the options are those of the first.
+    """
+    names = options.output or [None]
+    if len(names) > 1 and options.command != "audit":
+        refuse(f"-o may be given several times to audit only; found {' and '.join(names)}")
+    options.outputs = [argparse.Namespace(**vars(options) | {"output": name}) for name in names]
+    for each in options.outputs:
+        _check_one(each, several=len(names) > 1)
+    vars(options).update(vars(options.outputs[0]))
+
+
+def _check_one(options: argparse.Namespace, *, several: bool) -> None:
+    """Check a file that is written."""
+    options.suffix = _suffix(options, several=several)
     # An audit prints its table even if it writes a file.
     printed = options.output is None or (options.command == "audit" and options.output != "-")
     paged = options.suffix in PAGES and options.command not in ("audit", "diff")
     for name in ("columns", "rows"):
         if getattr(options, name, None) is not None and not (printed or paged):
-            msg = f"--{name} applies to what is printed; {options.output} has all {name}"
-            raise UsageError(msg)
+            refuse(f"--{name} applies to what is printed; {options.output} has all {name}")
     if options.output not in (None, "-"):
         outputs.check_target(options.output, options.suffixes, options.files, options.suffix)
 
 
-def _suffix(options: argparse.Namespace) -> str:
+def _suffix(options: argparse.Namespace, *, several: bool) -> str:
     """Return the suffix of the output, which --format gives where the name of the file has none."""
-    name = options.output or ""
+    name, summary = options.output or "", os.environ.get("GITHUB_STEP_SUMMARY")
     own, given = Path(name).suffix.lower(), getattr(options, "format", None)
-    if given is None:
+    # What steps before have written into the summary of a job stays.
+    options.added = bool(name and summary and Path(name).resolve() == Path(summary).resolve())
+    if own in options.suffixes and (several or given in (None, own[1:])):
         return own
-    if name in ("", "-") or own in set(options.suffixes) - {f".{given}"}:
+    if given is None:
+        return ".json" if name == "-" else ".md" if options.added else own
+    if not name or own in options.suffixes or (name == "-" and f".{given}" in _BINARY):
+        found = f"-o {name} --format {given}" if name else "no -o"
         msg = (
             "--format is that of a file whose name does not end in one, as in -o summary --format "
-            f"md; found {f'-o {name}' if name else 'no -o'}"
+            f"md, or of text that -o - prints; found {found}"
         )
-        raise UsageError(msg)
+        refuse(msg)
     return f".{given}"
 
 
 def save(options: argparse.Namespace, write: Callable[[Path], object]) -> None:
     """Let a function write the output, which it may know by its suffix."""
-    if getattr(options, "format", None):
-        outputs.write(options.output, write, options.suffix)
+
+    def print_it(part: Path) -> None:
+        say(part.read_text(encoding="utf-8"), options, json=options.suffix == ".json")
+
+    def add(part: Path) -> None:
+        with Path(options.output).open("ab") as file:
+            file.write(b"\n" + part.read_bytes())
+
+    if options.output == "-":
+        outputs.write(Path(gettempdir(), "printed"), write, options.suffix, print_it)
+    elif options.added or getattr(options, "format", None):
+        outputs.write(options.output, write, options.suffix, add if options.added else None)
     else:
         write(Path(options.output))
+
+
+def say_written(options: argparse.Namespace) -> None:
+    """Say which file was written."""
+    if options.output != "-":
+        say(f"wrote {options.output}\n", options)
 
 
 def show_table(
@@ -128,8 +134,6 @@ def show_table(
     """
     if options.output is None:
         say(f"{in_text(shown(), screen_of(options))}\n", options)
-    elif options.output == "-":
-        print_json(table, options)
     elif options.suffix == ".md":
         save_text(in_markdown(page_of(shown(), options)), options)
     elif is_chart(options):
@@ -155,8 +159,8 @@ def _save_chart(
 
 
 def save_text(text: str, options: argparse.Namespace) -> None:
-    """Write a page as the output, and say so."""
-    outputs.write(options.output, lambda part: part.write_text(text, encoding="utf-8"))
+    """Write a page as the output."""
+    save(options, partial(outputs.save_text, text))
     say_written(options)
 
 
@@ -168,16 +172,6 @@ def is_chart(options: argparse.Namespace) -> bool:
 def is_read(options: argparse.Namespace) -> bool:
     """Whether the file that is written is for readers: a chart or a page."""
     return is_chart(options) or options.suffix in PAGES
-
-
-def print_json(table: pl.DataFrame, options: argparse.Namespace) -> None:
-    """Print the rows of a table as JSON."""
-    say(outputs.json_of(table) + "\n", options, json=True)
-
-
-def say_written(options: argparse.Namespace) -> None:
-    """Say which file was written."""
-    say(f"wrote {options.output}\n", options)
 
 
 def say(text: str, options: argparse.Namespace, *, json: bool = False) -> None:
@@ -352,8 +346,10 @@ def page_of(shown: Sequence[Shown], options: argparse.Namespace) -> Page:
     """Lay out tables as a page, with how they were made."""
     rows, columns = getattr(options, "rows", None), getattr(options, "columns", None)
     screen = Screen(0, None if rows == "all" else rows or _MOST_ROWS, columns)
-    files = [file.name for file in audited_files(options.files, contents=False)]
-    facts = {"Date": f"{now():%Y-%m-%d %H:%M} UTC", "Data": first_few(files)}
+    files = [Path(name).name for name in options.files]
+    if options.command != "size":
+        files = [file.name for file in audited_files(options.files, contents=False)]
+    facts = {"Date": f"{now():%Y-%m-%d %H:%M} UTC"} | ({"Data": first_few(files)} if files else {})
     verdicts = [each.verdict for each in shown if each.verdict]
     tables = [each for each in shown if each.short.width]
     sections = [each.section(screen, titled=len(tables) > 1) for each in tables]

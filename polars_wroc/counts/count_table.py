@@ -229,17 +229,14 @@ def read_count_table(
     for name in (*(_BINNED if binned else _EXACT), *SUMS):
         if name not in schema or not schema[name].is_numeric():
             found = f"{name!r} of type {schema[name]}" if name in schema else f"no {name!r}"
-            msg = f"`{argument}` must be a table of `score_counts`; found {found} in {[*schema]}"
-            raise ValueError(msg)
+            arguments.reject(argument, "be a table of `score_counts`", f"{found} in {[*schema]}")
     marks = _marks(frame.lazy())
     if marks and schema[LABELLED] != pl.Boolean:
-        msg = f"`{argument}` must have a Boolean {LABELLED!r}; found type {schema[LABELLED]}"
-        raise ValueError(msg)
+        arguments.reject(argument, f"have a Boolean {LABELLED!r}", f"type {schema[LABELLED]}")
     for name in schema:
         if name in (_EXACT if binned else _BINNED):
             found = f"{name!r} and {BINS if binned else 'score'!r}"
-            msg = f"`{argument}` must be by score or in bins; found {found} in {[*schema]}"
-            raise ValueError(msg)
+            arguments.reject(argument, "be by score or in bins", f"{found} in {[*schema]}")
     names = internal_keys(name for name in schema if name not in (*STATE_COLUMNS, MODEL))
     models = {MODEL: MODEL} if MODEL in schema else {}
     keys = names | models

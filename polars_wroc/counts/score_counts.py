@@ -11,7 +11,7 @@ import polars as pl
 
 from polars_wroc.counts.count_table import STATE_COLUMNS, count, merge, read_count_tables
 from polars_wroc.counts.score_sums import Binning
-from polars_wroc.inputs.arguments import reject_type, shown
+from polars_wroc.inputs.arguments import reject, reject_type, shown
 from polars_wroc.inputs.columns import (
     LABEL,
     MODEL,
@@ -330,8 +330,7 @@ def score_counts(
         return _counts_of_parts([score_counts(part, label, score, **given) for part in frame])
     binning = Binning(bins)
     if label is None and pos_label is not None:
-        msg = f"`pos_label` must be None without a label; found {shown(pos_label)}"
-        raise ValueError(msg)
+        reject("pos_label", "be None without a label", shown(pos_label))
     read = read_rows if isinstance(frame, pl.DataFrame | pl.LazyFrame) else read_native_rows
     rows = read(frame, label, score, weight, by, pos_label)
     # A table of counts is read by the names of its columns, of either kind.

@@ -16,9 +16,8 @@ from polars_wroc.inputs.rows import CLASSES, IntoColumns, Rows, class_weights
 from polars_wroc.plans.formulas import Columns, Fields, Formula, Step, in_columns, when
 from polars_wroc.plans.queries import FrameT, join_on_keys, like_input, over
 from polars_wroc.ranking.curve import cell, is_divisor
-from polars_wroc.ranking.placements import PlacedRows, over_decisions
-from polars_wroc.ranking.reduce_placed import reduce_placed
-from polars_wroc.ranking.sorting import FP, NEGATIVES, POSITIVES, TP
+from polars_wroc.ranking.placements import over_decisions, reduce_placed
+from polars_wroc.ranking.sorting import FP, NEGATIVES, POSITIVES, TP, PlacedRows
 from polars_wroc.stats.proportions import TOLERANCE, Estimate, WeightedCount, limited_rate
 from polars_wroc.stats.variances import (
     PRESENT,
@@ -224,7 +223,7 @@ def calibration_curve(
         when the proportion of the group's weight below it is at least ``(k - 1) / bins`` and
         less than ``k / bins``.
     level
-        Confidence level of the intervals, from 0.001 to 0.9999.
+        Confidence level of the intervals, from 0.001 to 0.9999, or `Looks`.
     design
         Clusters, a `Survey` or `ReplicateWeights`: see `summary`. The limits of the observed rate
         are then those by design of `threshold_metrics`. Only with ``strategy="uniform"``, since
@@ -280,21 +279,22 @@ def calibration_curve(
     │ 2   ┆ 0.9       ┆ 2   ┆ 0.8        ┆ 1.0           ┆ -0.2       │
     └─────┴───────────┴─────┴────────────┴───────────────┴────────────┘
     """
-    bins, level = check_bin_options(bins, strategy, level)
+    bins = check_bin_options(bins, strategy)
     survey = read_design(design)
     if strategy == "quantile":
         why = "for strategy 'quantile', whose bins move with the sample: use strategy='uniform'"
         survey.require_none(why)
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label, survey=survey)
+    level = arguments.level(rows.look(level, frame))
     summed = sums_in_bins(rows, bins, strategy, calibration_sums(rows)).sort("bin")
     curve = in_columns(summed, calibration_steps(DIFFERENCE, level, designed=survey.given))
     return like_input(frame, rows.result(curve, _COLUMNS))
 
 
-def check_bin_options(bins: object, strategy: object, level: object) -> tuple[int, float]:
-    """Check the options of `calibration_curve` and `calibration_summary`; return the numbers."""
+def check_bin_options(bins: object, strategy: object) -> int:
+    """Check the options of `calibration_curve` and `calibration_summary`; return the number."""
     arguments.option("strategy", strategy, get_args(Strategy))
-    return arguments.whole_number("bins", bins, low=1), arguments.level(level)
+    return arguments.whole_number("bins", bins, low=1)
 
 
 def sums_in_bins(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -27,12 +27,13 @@ from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import SCORE, WEIGHT, IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design, GivenDesign, read_design
 from polars_wroc.inputs.frames import read_rows
+from polars_wroc.inputs.looks import if_enough
 from polars_wroc.inputs.rows import CLASSES, IntoColumns, Rows, class_weights
 from polars_wroc.plans.formulas import Fields, Step, first_of, in_columns, max_of, min_of, when
 from polars_wroc.plans.queries import FrameT, join_on_keys, like_input, sum_unless_null
 from polars_wroc.ranking.curve import are_both_classes, is_divisor
 from polars_wroc.ranking.placements import over_decisions
-from polars_wroc.stats.distributions import normal_quantile
+from polars_wroc.stats.distributions import z_quantile
 from polars_wroc.stats.logistic_fit import (
     INFORMATION,
     INTERCEPT,
@@ -105,12 +106,19 @@ def in_the_large_steps(level: float, *, designed: bool = False) -> list[Step]:
         errors = {IN_THE_LARGE: field(IN_THE_LARGE_SE)}
         limits = symmetric_limits(field, errors, limit_quantile(field, level, designed=designed))
         limits = {name: first_of(limit, field(name)) for name, limit in limits.items()}
-        if not designed:
-            return limits
-        known = when(field(DIFFERENCE_VARIANCE).is_not_null())
-        return {name: known.then(limit) for name, limit in limits.items()}
+        if designed:
+            known = when(field(DIFFERENCE_VARIANCE).is_not_null())
+            limits = {name: known.then(limit) for name, limit in limits.items()}
+        return _if_enough(field, level, limits)
 
     return [*calibration_steps(IN_THE_LARGE, level, designed=designed), error, limits]
+
+
+def _if_enough(field: Fields, level: float, limits: Mapping[str, pl.Expr]) -> dict[str, pl.Expr]:
+    """Make Wald's limits null at repeated looks with too few effective rows of a class."""
+    classes = (_POSITIVES, _POSITIVES_SQUARES), (_NEGATIVES, _NEGATIVES_SQUARES)
+    rows = [effective_sample_size(*map(field, names)) for names in classes]
+    return {name: if_enough(level, limit, *rows) for name, limit in limits.items()}
 
 
 def _variance(field: Fields) -> pl.Expr:
@@ -140,7 +148,7 @@ def _observed_expected_terms(field: Fields, level: float) -> dict[str, pl.Expr]:
     labels, products = field(_POSITIVES_SQUARES), field(_SQUARES_OF_POSITIVES)
     scores, squares = products + field(_SQUARES_OF_NEGATIVES), field(_SQUARES_OF_SCORES)
     exact = is_exact(labels + field(_NEGATIVES_SQUARES)) & is_exact(squares)
-    factor = when(exact).then(normal_quantile((1 + level) / 2) ** 2) / total / total
+    factor = when(exact).then(z_quantile(level) ** 2) / total / total
     values = labels, products / mean, scores / mean, squares / mean / mean
     return {name: factor * value for name, value in zip(_TERMS, values, strict=True)}
 
@@ -182,8 +190,10 @@ def _ratio_by_design(field: Fields, level: float) -> dict[str, pl.Expr]:
     factor = when(variance > 0).then(margin.exp())
     ends = rate / factor, rate * factor
     names = "observed_rate_low", "observed_rate_high"
-    limits = (first_of(end, field(name)) for end, name in zip(ends, names, strict=True))
-    return _ratios(field, *(known.then(limit) for limit in limits))
+    limits = {
+        name: known.then(first_of(e, field(name))) for e, name in zip(ends, names, strict=True)
+    }
+    return _ratios(field, *_if_enough(field, level, limits).values())
 
 
 _INTERCEPT = "calibration_intercept"
@@ -202,7 +212,8 @@ def fit_steps(level: float, *, designed: bool = False) -> list[Step]:
 
     def limits(field: Fields) -> dict[str, pl.Expr]:
         errors = {name: field(f"{name}_se") for name in (_INTERCEPT, SLOPE)}
-        return symmetric_limits(field, errors, limit_quantile(field, level, designed=designed))
+        limits = symmetric_limits(field, errors, limit_quantile(field, level, designed=designed))
+        return _if_enough(field, level, limits)
 
     return [_with_errors, limits]
 
@@ -261,7 +272,7 @@ def calibration_summary(
         scores that are closer are moved to it. None leaves the scores as they are; slope and
         intercept are then null in groups with a score of exactly 0 or 1, whose logit is infinite.
     level
-        Confidence level of the intervals, from 0.001 to 0.9999.
+        Confidence level of the intervals, from 0.001 to 0.9999, or `Looks`.
     design
         Clusters, a `Survey` or `ReplicateWeights`: see `summary`. All limits, and the standard
         error of the slope, are then by its variances and Student's t.
@@ -357,12 +368,13 @@ def calibration_summary(
     │ 0.9375   ┆ -0.1992               ┆ 0.5805            │
     └──────────┴───────────────────────┴───────────────────┘
     """
-    bins, level = check_bin_options(bins, strategy, level)
+    bins = check_bin_options(bins, strategy)
     if clip is not None:
         clip = arguments.number("clip", clip, low=LEAST_PROBABILITY, high=0.5)
     survey: GivenDesign = read_design(design)
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label, survey=survey)
     rows.require_scores("a calibration")
+    level = arguments.level(rows.look(level, frame))
     errors = _errors(replace(rows, design=None), bins, strategy, level)
     rows = rows.as_probabilities()
     fit = fit_rows(rows, clip)

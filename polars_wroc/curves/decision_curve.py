@@ -12,6 +12,7 @@ from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.frames import read_rows
+from polars_wroc.inputs.looks import if_enough
 from polars_wroc.inputs.rows import IntoColumns, Rows
 from polars_wroc.plans.formulas import Columns, Fields, Formula, Step, in_columns, together
 from polars_wroc.plans.queries import FrameT, join_on_keys, like_input
@@ -80,7 +81,7 @@ def decision_curve(
     prevalence
         Prevalence in the target population, strictly between 0 and 1; None for that of the rows.
     level
-        Confidence level of the intervals, from 0.001 to 0.9999.
+        Confidence level of the intervals, from 0.001 to 0.9999, or `Looks`.
     design
         Clusters, a `Survey` or `ReplicateWeights`: see `summary`. Limits then use its variances
         and Student's t; those of the shares are as in `threshold_metrics`.
@@ -143,11 +144,11 @@ def decision_curve(
     └───────────┴─────────────┴─────────────────┴───────────────────────┘
     """
     asked = _PERCENTS if thresholds is None else _checked(thresholds)
-    level = arguments.level(level)
     metrics: ThresholdMetrics = ThresholdMetrics(None, prevalence)
     survey = read_design(design)
     read = read_rows(frame, label, score, weight, by, pos_label, survey=survey)
     rows: Rows = read.as_probabilities()
+    level = arguments.level(rows.look(level, frame))
     curve = curve_frame(rows, asked, squares=True)
     chosen = curve.filter(pl.col("threshold").is_in(asked)).sort("threshold")
     if survey.given:
@@ -164,8 +165,7 @@ def decision_curve(
 def _checked(thresholds: object) -> list[float]:
     asked = arguments.numbers("thresholds", thresholds, low=0, high=1)
     if asked[-1] == 1:
-        msg = "`thresholds` must be less than 1, where the odds are infinite; found 1.0"
-        raise ValueError(msg)
+        arguments.reject("thresholds", "be less than 1, where the odds are infinite", "1.0")
     return asked
 
 
@@ -238,6 +238,10 @@ class _Limits:
         variance = field(_VARIANCE)
         error = pl.when((variance > 0) & variance.is_finite()).then(variance.sqrt())
         quantile = limit_quantile(field, self.level, designed=self.designed)
+        rows = [
+            one.rows + other.rows for one, other in (cell_counts(r, field) for r in ("tpr", "fpr"))
+        ]
+        quantile = if_enough(self.level, quantile, *rows)
         return symmetric_limits(field, {_STANDARDIZED: error}, quantile)
 
 

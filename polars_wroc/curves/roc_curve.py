@@ -254,13 +254,13 @@ def roc_curve(
     if max_points is not None:
         max_points = arguments.whole_number("max_points", max_points, low=3)
     survey = read_design(design)
-    checked = Band("pointwise" if band is None else band, level, survey)
-    limits: Band | None = None if band is None else checked
-    if limits is None:
+    if band is None:
         survey.require_none("without band='pointwise', which alone has limits by it")
     binning = Binning(bins, tolerance)
     rows: Rows
     rows = read_rows(frame, label, score, weight, by, pos_label, survey=survey)
+    checked = Band("pointwise" if band is None else band, rows.look(level, frame), survey)
+    limits: Band | None = None if band is None else checked
     rows = pool_in_bins(rows, binning)
     whole = full_roc_table(rows, limits)
     curve = whole

@@ -21,6 +21,7 @@ from polars_wroc.metrics.summary import with_corners
 from polars_wroc.plans.formulas import Columns, Fields, Formula, in_columns
 from polars_wroc.plans.queries import FrameT, join_on_keys, like_input
 from polars_wroc.ranking.curve import curve_frame, is_origin, ratio, totals
+from polars_wroc.stats.distributions import z_quantile
 from polars_wroc.stats.proportions import (
     TOLERANCE,
     Limits,
@@ -86,6 +87,7 @@ class Band:
         arguments.option("band", self.kind, get_args(BandKind))
         arguments.hold(self, level=arguments.level(self.level))
         if self.kind == "simultaneous":
+            arguments.refuse_looks(self.level, "band='simultaneous'")
             law = "whose law holds for independent rows: use band='pointwise'"
             self.survey.require_none(f"for band 'simultaneous', {law}")
 
@@ -221,7 +223,7 @@ def _beyond_all_rows(axes: Axes, level: float) -> pl.Expr:
     if not axes.highest:
         size += pl.col(_slope(axes.given))
     inner = 1 - given if axes.highest else given
-    return inner ** (1 / size) > (1 - level) / 2
+    return inner ** (1 / size) > math.erfc(z_quantile(level) / math.sqrt(2)) / 2
 
 
 def _simultaneous(
@@ -404,10 +406,10 @@ def roc_point(
         raise ValueError(msg)
     ((name, value),) = given.items()
     survey = read_design(design)
-    band = Band("pointwise", level, survey)
     rates = arguments.numbers(name, value, low=0, high=1)
     binning = Binning(bins, tolerance)
     rows = read_rows(frame, label, score, weight, by, pos_label, survey=survey)
+    band = Band("pointwise", rows.look(level, frame), survey)
     axes = TPR_AT_FPR if name == "fpr" else FPR_AT_TPR
     return like_input(frame, _points(pool_in_bins(rows, binning), rates, axes, band))
 

@@ -116,8 +116,7 @@ def _checked(ends: object) -> tuple[float, float]:
         arguments.reject_type("range", "be two numbers such as (0.0, 1.0)", ends)
     low, high = (arguments.number("range", end, finite=True) for end in ends)
     if low >= high:
-        msg = f"`range` must rise from a lower to a higher score; found {ends!r}"
-        raise ValueError(msg)
+        arguments.reject("range", "rise from a lower to a higher score", repr(ends))
     return low, high
 
 

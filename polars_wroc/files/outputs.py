@@ -27,7 +27,7 @@ import polars as pl
 from polars import selectors
 
 from polars_wroc.files.sources import first_line, reads
-from polars_wroc.inputs.arguments import check_text, reject_type
+from polars_wroc.inputs.arguments import check_text, reject, reject_type
 
 if sys.platform != "win32":
     import fcntl
@@ -180,10 +180,16 @@ _partial: set[Path] = set()
 _NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EROFS)
 
 
-def write(path: str | Path, save: Callable[[Path], object], suffix: str | None = None) -> None:
+def write(
+    path: str | Path,
+    save: Callable[[Path], object],
+    suffix: str | None = None,
+    deliver: Callable[[Path], object] | None = None,
+) -> None:
     """Let ``save`` write a temporary file in the same folder, then move it to the target.
 
-    What is written may depend on the ``suffix``, which is that of the target by default.
+    What is written may depend on the ``suffix``, which is that of the target by default. The whole
+    file may be delivered in another way than by moving it.
     """
     target = Path(path).resolve()
     remove_abandoned(target.parent)
@@ -192,7 +198,10 @@ def write(path: str | Path, save: Callable[[Path], object], suffix: str | None =
             _partial.add(part)
             try:
                 save(part)
-                part.replace(target)
+                if deliver is None:
+                    part.replace(target)
+                else:
+                    deliver(part)
             finally:
                 part.unlink(missing_ok=True)
                 _partial.discard(part)
@@ -217,6 +226,11 @@ def _code(error: Exception) -> int | None:
     return int(found[1]) if found else None
 
 
+def save_text(text: str, path: str | Path) -> None:
+    """Write a text."""
+    write(path, lambda part: part.write_text(text, encoding="utf-8"))
+
+
 def save_table(table: pl.DataFrame, path: str | Path) -> None:
     """Write a table to .parquet, .json, .xlsx or, with texts quoted against formulas, .csv."""
     suffix = check_target(path, (*TABLE_SUFFIXES, WORKBOOK))
@@ -228,7 +242,7 @@ def save_table(table: pl.DataFrame, path: str | Path) -> None:
         ".parquet": lambda part: part.write_bytes(_parquet_of(table)),
         ".csv": lambda part: not_run(table).write_csv(part),
         # For the same reason.
-        ".json": lambda part: part.write_text(json_of(table), encoding="utf-8"),
+        ".json": lambda part: part.write_text(f"{json_of(table)}\n", encoding="utf-8"),
     }
     write(path, savers[suffix])
 
@@ -336,18 +350,14 @@ def check_target(
     check_text("path", os.fspath(path))
     suffix = suffix or Path(path).suffix.lower()
     if suffix not in allowed:
-        msg = f"`path` must end in one of {', '.join(allowed)}; found {str(path)!r}"
-        raise ValueError(msg)
+        reject("path", f"end in one of {', '.join(allowed)}", repr(str(path)))
     target = _resolved(Path(path))
     if target.is_dir():
-        msg = f"`path` must be a file; found the folder {str(path)!r}"
-        raise ValueError(msg)
+        reject("path", "be a file", f"the folder {str(path)!r}")
     if target.exists() and not target.is_file():
-        msg = f"`path` must be a file; found {str(path)!r}, which is a device or a pipe"
-        raise ValueError(msg)
+        reject("path", "be a file", f"{str(path)!r}, which is a device or a pipe")
     if any(reads(source, target) for source in sources):
-        msg = f"`path` must not be a file that is read; found {str(path)!r}"
-        raise ValueError(msg)
+        reject("path", "not be a file that is read", repr(str(path)))
     return suffix
 
 
@@ -355,18 +365,15 @@ def _resolved(path: Path) -> Path:
     """Follow links to the file that is written, in a folder that can be written."""
     _check_name(path)
     if _leads_to_itself(path):
-        msg = f"`path` must be a file; found a link that leads to itself, {str(path)!r}"
-        raise ValueError(msg)
+        reject("path", "be a file", f"a link that leads to itself, {str(path)!r}")
     target = path.resolve()
     _check_name(target)
     _check_name(target.with_name(new_name(target.suffix)))
     for folder in (path.parent, target.parent):
         if not folder.is_dir():
-            msg = f"`path` must be in a folder that exists; found no {str(folder)!r}"
-            raise ValueError(msg)
+            reject("path", "be in a folder that exists", f"no {str(folder)!r}")
         if not os.access(folder, os.W_OK):
-            msg = f"`path` must be in a folder that can be written; found {str(folder)!r}"
-            raise ValueError(msg)
+            reject("path", "be in a folder that can be written", repr(str(folder)))
     return target
 
 

@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, unquote
 
 import polars as pl
 
-from polars_wroc.inputs.arguments import check_text, shortened
+from polars_wroc.inputs.arguments import check_text, reject, shortened
 
 # Suffixes of files: the engine may name only the end of an address.
 _FILE = r"\.(?:parquet|pq|arrow|ipc|feather|csv|ndjson|jsonl)"
@@ -107,8 +107,7 @@ def scan(sources: Sequence[str]) -> pl.LazyFrame:
         # The engine's message may hold credentials.
         raise ValueError(unreadable(sources, error)) from None
     if empty:
-        msg = f"`files` must hold rows; found none in {listed(sources)}"
-        raise ValueError(msg)
+        reject("files", "hold rows", f"none in {listed(sources)}")
     return frame
 
 
@@ -134,8 +133,7 @@ def format_of(sources: Sequence[str]) -> str:
     """Return the suffix of files, which must be of one format."""
     suffixes = {_suffix(source) for source in sources}
     if len(suffixes) > 1:
-        msg = f"`files` must be of one format; found {', '.join(sorted(suffixes))}"
-        raise ValueError(msg)
+        reject("files", "be of one format", ", ".join(sorted(suffixes)))
     (suffix,) = suffixes
     return suffix
 
@@ -246,8 +244,7 @@ def _walk(folder: str) -> Iterator[Path]:
     for place, _, names in os.walk(folder, onerror=refuse, followlinks=True):
         identity = _identity(place)
         if identity in seen:
-            msg = f"`files` must be different files; found {_shown(place)!r} twice, by a link"
-            raise ValueError(msg)
+            reject("files", "be different files", f"{_shown(place)!r} twice, by a link")
         seen.add(identity)
         yield from (Path(place, name) for name in names if not name.startswith("."))
 
@@ -257,11 +254,9 @@ def _check_file(file: str) -> None:
     check_text("files", file)
     status = _status(file)
     if status is None:
-        msg = f"`files` must exist; found no {_shown(file)!r}"
-        raise ValueError(msg)
+        reject("files", "exist", f"no {_shown(file)!r}")
     if not stat.S_ISREG(status.st_mode):
-        msg = f"`files` must be files or folders; found a pipe or a device, {_shown(file)!r}"
-        raise ValueError(msg)
+        reject("files", "be files or folders", f"a pipe or a device, {_shown(file)!r}")
 
 
 def _status(file: str) -> os.stat_result | None:
@@ -299,8 +294,7 @@ def _suffix(source: str) -> str:
     name = re.split(r"[?#]", path, maxsplit=1)[0] if _is_web(path) else path
     suffix = Path(name).suffix.lower()
     if suffix not in _SCANS:
-        msg = f"`files` must end in one of {', '.join(_SCANS)}; found {_shown(source)!r}"
-        raise ValueError(msg)
+        reject("files", f"end in one of {', '.join(_SCANS)}", repr(_shown(source)))
     return suffix
 
 

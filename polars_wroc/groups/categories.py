@@ -349,10 +349,9 @@ def read_category_reference(
     for attribute in named:
         if attribute not in types:
             hint = did_you_mean(attribute, types)
-            msg = (
-                f"`reference` must name attributes out of {list(types)}; found {attribute!r}{hint}"
+            arguments.reject(
+                "reference", f"name attributes out of {list(types)}", f"{attribute!r}{hint}"
             )
-            raise ValueError(msg)
     names = {each: _segment_name(each, value, types[each]) for each, value in named.items()}
     return CategoryReference(kinds[0], names, kinds)
 
@@ -411,8 +410,7 @@ def _increasing(breaks: object) -> list[float]:
     cuts = [arguments.number("breaks", cut, finite=True) for cut in breaks]
     if not cuts or any(low >= high for low, high in pairwise(cuts)):
         found = arguments.shown(breaks)
-        msg = f"`breaks` must be one or more numbers in increasing order; found {found}"
-        raise ValueError(msg)
+        arguments.reject("breaks", "be one or more numbers in increasing order", found)
     return [int(cut) if cut.is_integer() and abs(cut) < _INTEGERS else cut + 0.0 for cut in cuts]
 
 

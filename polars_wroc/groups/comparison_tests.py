@@ -36,6 +36,7 @@ from polars_wroc.groups.value_gaps import (
     value_metrics,
 )
 from polars_wroc.inputs.arguments import MARGIN
+from polars_wroc.inputs.looks import Looks, if_enough
 from polars_wroc.metrics.paired_tests import ScoreDifference
 from polars_wroc.metrics.score_interval import Sized
 from polars_wroc.plans.formulas import (
@@ -43,6 +44,7 @@ from polars_wroc.plans.formulas import (
     Fields,
     Formula,
     Step,
+    cases,
     first_of,
     in_columns,
     kept,
@@ -63,12 +65,11 @@ from polars_wroc.stats.difference_tests import (
     is_significant,
 )
 from polars_wroc.stats.distributions import (
-    picked,
-    quantile_to_picked,
+    error_quantile,
+    p_value_at,
     student_p_value,
-    student_quantile,
     student_score,
-    upper_quantile,
+    t_quantile,
 )
 from polars_wroc.stats.proportions import (
     EQUAL_WEIGHTS,
@@ -76,11 +77,12 @@ from polars_wroc.stats.proportions import (
     Limits,
     Side,
     rate_limits,
-    rate_quantile,
     rate_score,
+    rate_t_quantile,
     ratio_limits,
     reported_ratio,
 )
+from polars_wroc.stats.studentized_range import picked, quantile_to_picked
 from polars_wroc.thresholds.registry import GAP_RATES, RATES
 
 # How AUCs are compared: by their score-type intervals, or by Student's t on their logits.
@@ -150,7 +152,7 @@ def tested(
     """Add limits and p-values; rates of independent rows are compared as tables of four."""
     rows = in_columns(rows, [partial(_tested, tests=tests, of_tables=of_tables)])
     if tests.picked:
-        return in_columns(rows, [p_value_of_picked])
+        return in_columns(rows, [partial(p_value_of_picked, level=tests.level)])
     both = over(pl.col("p_value").max(), [*partition_keys, "metric"])
     return rows.with_columns(p_value=pl.when(PAIR).then(both).otherwise("p_value"))
 
@@ -171,19 +173,22 @@ def _tested(field: Fields, tests: GapTests, *, of_tables: bool) -> Formula[Colum
     else:
         p_value, columns[_INVERSE_DF] = yield from common_value_test(own, other)
         if of_tables:
-            of_rate = yield from rate_p_value(own, other, field, p_value)
+            of_rate = yield from rate_p_value(own, other, field, p_value, tests.level)
         else:
             _, of_rate = yield from difference.tested()
         p_value = when(is_rate(field)).then(of_rate).otherwise(p_value)
     if tests.on_logits:
-        p_value = when(is_rate(field)).then(p_value).otherwise(field("logit_p_value"))
+        counts = field("n"), field("n_reference")
+        of_auc = if_enough(tests.level, field("logit_p_value"), *counts)
+        p_value = when(is_rate(field)).then(p_value).otherwise(of_auc)
     sides = yield from together({side: limited(side, quantiles[side], field) for side in SIDES})
     shown = (yield from limited("own", quantiles["alone"], field)) if alone else sides["own"]
     gap = difference.combined(*(Limits(*side[1:]) for side in sides.values()))
     limits = dict(zip(LIMITS, (shown.low, shown.high, *gap), strict=True))
     if tests.on_logits:
         for name, limit in limits.items():
-            limits[name] = when(is_rate(field)).then(limit).otherwise(field(f"logit_{name}"))
+            of_auc = if_enough(tests.level, field(f"logit_{name}"), *counts)
+            limits[name] = when(is_rate(field)).then(limit).otherwise(of_auc)
     for name, sign in (("gap_low", -1), ("gap_high", 1)):
         limits[name] = (limits[name] + sign * field("slack")).clip(-1.0, 1.0)
     has_ratio = when(field("has_ratio") & ~field(IS_REFERENCE))
@@ -198,7 +203,7 @@ def _tested(field: Fields, tests: GapTests, *, of_tables: bool) -> Formula[Colum
         limits = {n: is_value.then(of_value[n]).otherwise(each) for n, each in limits.items()}
         p_value = is_value.then(tested_value).otherwise(p_value)
     # Where there are enough rows.
-    p_value = when(field("enough_for_test") & certain).then(p_value)
+    p_value = when(field("enough_for_test") & certain).then(p_value_at(tests.level, p_value))
     return columns | limits | ratios | {"p_value": p_value}
 
 
@@ -206,19 +211,20 @@ def _tested_value(
     field: Fields, tests: GapTests, groups: pl.Expr | None
 ) -> Formula[tuple[dict[str, pl.Expr], pl.Expr]]:
     """Compare values with errors on a scale: limits, and the p-value where they exclude 0."""
-    difference, tail = value_difference(field, designed=tests.designed), (1 + tests.level) / 2
+    difference, level = value_difference(field, designed=tests.designed), tests.level
     own, both = (
         (field("df_own"), field("df")) if tests.designed else map(_freedom, map(field, LOST))
     )
-    wide = (
-        student_quantile(tail, both)
-        if groups is None
-        else quantile_to_picked(tests.level, groups, both)
-    )
-    alone, wide = yield [student_quantile(tail, own), wide]
+    wide = t_quantile(level, both) if groups is None else quantile_to_picked(level, groups, both)
+    counts = field("n"), field("n_reference")
+    alone, wide = yield [
+        if_enough(level, t_quantile(level, own), counts[0]),
+        if_enough(level, wide, *counts),
+    ]
     quantile, p_value = yield from difference.tested()
     if not tests.designed:
         p_value = student_p_value(quantile, both)
+    p_value = if_enough(level, p_value, *counts)
     shown, gap = difference.one.limits(alone), difference.limits(wide)
     return dict(zip(LIMITS, (*shown, *gap), strict=True)), p_value
 
@@ -228,31 +234,40 @@ def _freedom(lost: pl.Expr) -> pl.Expr:
     return 1 / lost.clip(lower_bound=EQUAL_WEIGHTS)
 
 
-def p_value_of_picked(field: Fields) -> Columns:
+def p_value_of_picked(field: Fields, level: float) -> Columns:
     """Adjust the p-value of a comparison with a picked reference."""
-    return {"p_value": picked(field("p_value"), field(PICKED_FROM))}
+    return {"p_value": picked(field("p_value"), field(PICKED_FROM), level)}
 
 
 def _quantile_of(
     side: str, field: Fields, tests: GapTests, df: str, groups: pl.Expr | None
 ) -> pl.Expr:
     """Quantile of the limits of a side, perhaps for the best of so many ``groups``."""
-    tail, lost = (1 + tests.level) / 2, field(f"inverse_df_{side}")
+    level, lost = tests.level, field(f"inverse_df_{side}")
     if groups is None:
-        return student_quantile(tail, field(df)) if tests.designed else rate_quantile(tail, lost)
+        return t_quantile(level, field(df)) if tests.designed else rate_t_quantile(level, lost)
     if tests.designed:
-        return quantile_to_picked(tests.level, groups, field(df))
-    weighted = when(lost > 0).then(quantile_to_picked(tests.level, groups, 1 / lost))
-    return weighted.otherwise(quantile_to_picked(tests.level, groups))
+        return quantile_to_picked(level, groups, field(df))
+    weighted = when(lost > 0).then(quantile_to_picked(level, groups, 1 / lost))
+    return weighted.otherwise(quantile_to_picked(level, groups))
 
 
 def rate_p_value(
-    own: Side, other: Side, field: Fields, common: pl.Expr, exact: Exact = "mid-p"
+    own: Side,
+    other: Side,
+    field: Fields,
+    common: pl.Expr,
+    level: float,
+    exact: Exact = "mid-p",
 ) -> Formula[pl.Expr]:
     """P-value of the test that two rates are equal, of rows of equal weights or not.
 
-    With unequal weights it is that of the test of a ``common`` value.
+    With unequal weights it is that of the test of a ``common`` value; at repeated looks it always
+    belongs to the limits.
     """
+    if isinstance(level, Looks):
+        _, by_limits = yield from gap_difference(field, designed=False).tested()
+        return by_limits
     samples = [
         Sample(when(is_rate(field)).then(side.value), 1 / side.pool) for side in (own, other)
     ]
@@ -326,12 +341,18 @@ def with_verdicts(table: FrameT, partition_keys: Sequence[str], tests: GapTests)
 def _quantiles(field: Fields, tests: GapTests) -> Columns:
     """Quantiles of one test at its share of the error of all: of each side, and two-sided."""
     error = error_of_a_test(field, tests)
-    two_sided, one_sided = upper_quantile(error / 2), upper_quantile(error)
+    two_sided, one_sided = _both_quantiles(error, tests.level)
     if tests.designed:
         z = dict.fromkeys(SIDES, one_sided) | {_TWO_SIDED: two_sided}
         return {name: student_score(each, field("df_of_verdict")) for name, each in z.items()}
     scores = {side: rate_score(one_sided, field(f"inverse_df_{side}")) for side in SIDES}
     return scores | {_TWO_SIDED: rate_score(two_sided, field(_INVERSE_DF))}
+
+
+def _both_quantiles(error: pl.Expr, level: float) -> tuple[pl.Expr, pl.Expr]:
+    """Return quantiles to detect a difference by, once, and to show that there is none."""
+    once = level.at(level.planned) if isinstance(level, Looks) else level
+    return error_quantile(once, error), error_quantile(level, 2 * error)
 
 
 def error_of_a_test(field: Fields, tests: GapTests) -> pl.Expr:
@@ -368,7 +389,7 @@ def _verdicts(field: Fields, tests: GapTests) -> Formula[Columns]:
         is_value = when(field(IS_VALUE).fill_null(value=False))
         df = field("df_of_verdict") if tests.designed else _freedom(field(LOST[1]))
         error = error_of_a_test(field, tests)
-        one_sided, two_sided = (student_score(upper_quantile(e), df) for e in (error, error / 2))
+        two_sided, one_sided = (student_score(z, df) for z in _both_quantiles(error, tests.level))
         limits = value_difference(field, designed=tests.designed).limits(one_sided)
         low, high = (
             is_value.then(limits.low).otherwise(low),
@@ -384,30 +405,20 @@ def _verdicts(field: Fields, tests: GapTests) -> Formula[Columns]:
 def verdict_of(field: Fields, alike: pl.Expr, level: float) -> pl.Expr:
     """Judge a gap that may be shown to be ``alike`` by its adjusted p-value."""
     different = is_significant(field("p_adjusted"), level)
-    verdict = (
-        when(alike.fill_null(value=False))
-        .then(pl.lit(ALIKE))
-        .when(different.fill_null(value=False))
-        .then(pl.lit(DIFFERENT))
-        .otherwise(pl.lit(TOO_LITTLE))
-    )
+    known = (alike.fill_null(value=False), ALIKE), (different.fill_null(value=False), DIFFERENT)
+    verdict = cases(*known, otherwise=TOO_LITTLE)
     return when(field("gap").is_not_null()).then(verdict)
 
 
 def _reasons(field: Fields, tests: GapTests) -> dict[str, pl.Expr]:
     """Say why there is no verdict or no test."""
-    none = why_not_compared(field, field("value_own"))
-    reason = (
-        when(field("verdict").is_null())
-        .then(none)
-        .when((field("verdict") == TOO_LITTLE) & ~field("enough_for_test"))
-        .then(pl.lit(few_rows(tests.min_rows)))
-        .when((field("verdict") == TOO_LITTLE) & field("gap_low").is_null())
-        .then(pl.lit(NO_VARIANCE))
-        .when(field(REPEATED))
-        .then(field(_REPEATS))
-        .when(has_few_events(field))
-        .then(pl.lit(FEW_EVENTS))
+    little = field("verdict") == TOO_LITTLE
+    reason = cases(
+        (field("verdict").is_null(), why_not_compared(field, field("value_own"))),
+        (little & ~field("enough_for_test"), few_rows(tests.min_rows)),
+        (little & field("gap_low").is_null(), NO_VARIANCE),
+        (field(REPEATED), field(_REPEATS)),
+        (has_few_events(field), FEW_EVENTS),
     )
     return {"reason": reason, "value": field("value_own")}
 
@@ -432,12 +443,9 @@ def has_few_events(field: Fields) -> pl.Expr:
 def why_not_compared(field: Fields, value: pl.Expr) -> pl.Expr:
     """Say why there is no verdict."""
     known = value.is_not_null() & field("reference_value").is_not_null()
-    return (
-        when(field(IS_REFERENCE))
-        .then(pl.lit(THE_REFERENCE))
-        .when(field("reference").is_null())
-        .then(pl.lit(NO_REFERENCE))
-        .when(known)
-        .then(pl.lit(NO_VARIANCE))
-        .otherwise(pl.lit(UNDEFINED))
+    return cases(
+        (field(IS_REFERENCE), THE_REFERENCE),
+        (field("reference").is_null(), NO_REFERENCE),
+        (known, NO_VARIANCE),
+        otherwise=UNDEFINED,
     )

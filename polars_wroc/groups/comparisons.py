@@ -446,6 +446,11 @@ METRICS: dict[str, Metric] = {
         *FAIRNESS.values(),
     )
 }
+# The number that a metric is named for, where that is not the value of the segment.
+NAMED_FOR = {IMPACT_RATIO: "ratio"} | {
+    metric.name: {"difference": "gap", "area": "value"}.get(metric.kind, "ratio")
+    for metric in FAIRNESS.values()
+}
 _SELECTION_RATE = "selection_rate"
 # What compares decisions, whatever the label.
 UNLABELED = (

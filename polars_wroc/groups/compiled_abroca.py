@@ -9,10 +9,9 @@ import polars as pl
 
 from polars_wroc.inputs.columns import WEIGHT
 from polars_wroc.inputs.rows import GROUP, Rows, numbered_groups
-from polars_wroc.kernels import compiling
+from polars_wroc.kernels import AREA_SUMS, compiling
 from polars_wroc.kernels.across import class_sizes, deal, measure, ranked
 from polars_wroc.kernels.sorting import Array
-from polars_wroc.kernels.sums import AREA_SUMS
 from polars_wroc.metrics.auc_interval import Interval
 from polars_wroc.metrics.summary import summary_walked
 from polars_wroc.plans.config import Progress, When, run

@@ -142,9 +142,9 @@ def cross_auc(
     """
     require_groups(by)
     survey = read_design(design)
-    interval = Interval.by_design(level, method, survey)
     read = read_source(frame)
     rows: Rows = read_rows(read, label, score, weight, by, pos_label, survey=survey)
+    interval = Interval.by_design(rows.look(level, frame), method, survey)
     key_names: dict[str, str] = {
         f"{side}{key}": f"{side}{rows.name_of(key)}"
         for side in (_POSITIVE, _NEGATIVE)

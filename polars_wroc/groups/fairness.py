@@ -264,6 +264,7 @@ def fairness(
     given = source, label, score, weight, attributes, pos_label
     rows: Rows = read_rows(*given, survey=survey, selected=selected, called="attributes")
     divisions = read_attributes(rows, intersections)
+    level = rows.look(level, frame)
     metrics = ThresholdMetrics(level, designed=survey.given, shown=tuple(AUDIT_RATES))
     interval = Interval(level, "score", designed=survey.given).for_rows(rows)
 

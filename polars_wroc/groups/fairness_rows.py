@@ -20,6 +20,7 @@ from polars_wroc.groups.comparisons import (
 )
 from polars_wroc.groups.references import named_segment
 from polars_wroc.inputs.columns import AUDIT_KEYS
+from polars_wroc.inputs.looks import Looks
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.metrics.auc_interval import Interval
 from polars_wroc.metrics.registry import ROC_AUC
@@ -29,7 +30,6 @@ from polars_wroc.plans.queries import join_on_keys, over
 from polars_wroc.stats.distributions import (
     chi_squared_p_value,
     f_p_value,
-    simultaneous_quantile,
     student_score,
 )
 from polars_wroc.stats.proportions import (
@@ -40,6 +40,7 @@ from polars_wroc.stats.proportions import (
     rate_score,
     ratio_limits,
 )
+from polars_wroc.stats.studentized_range import simultaneous_quantile
 from polars_wroc.stats.variances import design_df
 
 # Of more groups than this not every pair is compared, but the ends of all limits.
@@ -131,8 +132,11 @@ def _largest_gaps(
     groups = numbered.select(*within, *columns).cache()
     keys = [*within, _CRITERION, "metric"]
     limits = pl.concat([_of_pairs(groups, keys), _of_ends(groups, keys)])
-    table = _extremes(groups, keys)
-    for each in (limits, _alike(groups, keys, designed=interval.designed)):
+    table, alike = _extremes(groups, keys), _alike(groups, keys, designed=interval.designed)
+    if isinstance(interval.level, Looks):
+        # This test holds at one look.
+        alike = alike.with_columns(p_value=pl.lit(None, pl.Float64))
+    for each in (limits, alike):
         table = join_on_keys(table, each, keys)
     table = table.cache()
     kinds: tuple[Kind, ...] = ("difference", "ratio")
@@ -173,8 +177,7 @@ def _segments_of(
 def _limits(field: Fields, interval: Interval) -> Formula[Columns]:
     """Add the value and limits that hold for all groups and the metrics of a criterion."""
     of_one, of_two = (
-        simultaneous_quantile(1 - (1 - interval.level) / metrics, field(_GROUPS))
-        for metrics in (1, 2)
+        simultaneous_quantile(interval.level, field(_GROUPS), metrics) for metrics in (1, 2)
     )
     quantile = when(field(_METRICS) == 1).then(of_one).otherwise(of_two)
     if interval.designed:

@@ -53,7 +53,7 @@ from polars_wroc.inputs.columns import AUDIT_KEYS
 from polars_wroc.inputs.metric import Metric
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.metrics.auc_variance import auc_influences, units_of
-from polars_wroc.metrics.mean_losses import LOSS_SUMS, LossesOfRows
+from polars_wroc.metrics.brier_and_log_loss import LOSS_SUMS, LossesOfRows
 from polars_wroc.metrics.registry import LOSSES, ROC_AUC
 from polars_wroc.metrics.score_interval import SKEWNESS
 from polars_wroc.plans.config import run

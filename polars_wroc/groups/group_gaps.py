@@ -84,7 +84,7 @@ def group_gaps(
         any of `threshold_metrics`. The ``margin`` is then in units of each metric. ``method`` must
         be ``"score"``, and ``within`` None.
     level
-        Confidence level of the intervals, from 0.001 to 0.9999.
+        Confidence level of the intervals, from 0.001 to 0.9999, or `Looks`.
     method
         How AUCs are compared. ``"score"``: the interval combines the score-type limits of both
         AUCs, and the p-value is that of the test at their mean; holds its level near an AUC of 1
@@ -248,7 +248,6 @@ def group_gaps(
     │ b       ┆ auc    ┆ 0.333 ┆ 0.833           ┆ -0.5 │
     └─────────┴────────┴───────┴─────────────────┴──────┘
     """
-    level = check_options(level, adjust)
     require_groups(attributes, called="attributes")
     choice = read_threshold(threshold, selected)
     asked = None if metrics is None else read_metrics(metrics, COMPARABLE)
@@ -257,8 +256,7 @@ def group_gaps(
         check_metrics(asked, has_score=score is not None, has_decisions=choice is not None)
         if within is not None or method != "score":
             other = "`within`" if within is not None else f"`method` {method!r}"
-            msg = f"`metrics` must be None with {other}; found {list(asked)}"
-            raise ValueError(msg)
+            arguments.reject("metrics", f"be None with {other}", list(asked))
     source = read_source(frame)
     name = score_name(source, score)
     score = score_or_decisions(source, score, selected)
@@ -270,6 +268,7 @@ def group_gaps(
         survey.require_none("with `within`: give one of them")
         check_within(reference, method)
         rows, by_strata = read_rows_within(*given, within, selected)
+    level = check_options(rows.look(level, frame), adjust)
     groups = rows.regrouped([key for key in rows.group_keys if key not in by_strata])
     divisions = read_attributes(groups, intersections)
     schema = rows.frame.collect_schema()
@@ -278,8 +277,7 @@ def group_gaps(
     least = arguments.whole_number("min_rows", min_rows, low=0)
     arguments.option("method", method, get_args(GapMethod))
     if survey.given and method != "score":
-        msg = f"`method` must be 'score' with `design`; found {method!r}"
-        raise ValueError(msg)
+        arguments.reject("method", "be 'score' with `design`", repr(method))
     tests = GapTests(
         level,
         adjust,
@@ -306,8 +304,7 @@ def read_metrics(metrics: Sequence[str], known: Collection[str]) -> tuple[str, .
     for name in metrics:
         if name not in known:
             hint = arguments.did_you_mean(name, known)
-            msg = f"`metrics` must be out of {', '.join(known)}; found {name!r}{hint}"
-            raise ValueError(msg)
+            arguments.reject("metrics", f"be out of {', '.join(known)}", f"{name!r}{hint}")
     return tuple(dict.fromkeys(metrics))
 
 
@@ -316,6 +313,8 @@ def check_metrics(metrics: Sequence[str], *, has_score: bool, has_decisions: boo
     for name in metrics:
         of_decisions = name in THRESHOLD_METRICS
         if not (has_decisions if of_decisions else has_score):
-            needed = "a `threshold` or `selected`" if of_decisions else "a `score`"
-            msg = f"`metrics` must come with {needed} for {name}; found neither"
-            raise ValueError(msg if of_decisions else msg.replace("neither", "none"))
+            needed = "a `score` for {}; found none"
+            if of_decisions:
+                needed = "a `threshold` or `selected` for {}; found neither"
+            msg = f"`metrics` must come with {needed.format(name)}"
+            raise ValueError(msg)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from operator import add
 from typing import get_args
 
@@ -73,6 +73,7 @@ from polars_wroc.plans.formulas import (
     Fields,
     Formula,
     Step,
+    cases,
     in_columns,
     kept,
     together,
@@ -96,12 +97,13 @@ from polars_wroc.stats.difference_tests import (
     common_value_test,
 )
 from polars_wroc.stats.distributions import (
-    simultaneous_quantile,
-    student_quantile,
+    p_value_at,
+    quantile_of_one,
     student_score,
-    upper_quantile,
+    t_quantile,
 )
-from polars_wroc.stats.proportions import TOLERANCE, Side, rate_quantile, rate_score, rate_side
+from polars_wroc.stats.proportions import TOLERANCE, Side, rate_score, rate_side, rate_t_quantile
+from polars_wroc.stats.studentized_range import simultaneous_quantile
 from polars_wroc.stats.variances import DESIGN_DF, design_df
 from polars_wroc.thresholds.rules import max_selection_rate
 from polars_wroc.thresholds.search import (
@@ -150,7 +152,7 @@ class ImpactRatios:
         names = [SEGMENT, "n", _ENOUGH, *(f"{part}_own" for part in _PARTS)]
         compared = self.categories.with_reference(chosen, names).with_columns(**self._numbers())
         compared = in_columns(compared, [self._both])
-        steps: list[Step] = [self._ratios, p_value_of_picked]
+        steps: list[Step] = [self._ratios, partial(p_value_of_picked, level=self.level)]
         if units is not None:
             group = Reference(self.categories.partition_keys, "row")
             compared = units.with_variances(compared, group)
@@ -227,19 +229,19 @@ class ImpactRatios:
         groups, is_named = field(_GROUPS), field(_IS_NAMED)
         # Sidak's, for independent comparisons with one category that was named.
         several = when(groups > 1).then(groups - 1)
-        named = upper_quantile((1 - self.level ** (1 / several)) / 2)
+        named = quantile_of_one(self.level, several)
         highest = simultaneous_quantile(self.level, groups)
         joint = when(is_named).then(named).otherwise(highest)
-        tail, (own, other) = (1 + self.level) / 2, (side_of(side, field) for side in SIDES)
+        own, other = (side_of(side, field) for side in SIDES)
         if self.designed:
             quantiles = dict.fromkeys(SIDES, student_score(joint, field("df")))
-            quantiles["alone"] = student_quantile(tail, design_df(field, own_df(DESIGN_DF)))
+            quantiles["alone"] = t_quantile(self.level, design_df(field, own_df(DESIGN_DF)))
             _, p_value = yield from gap_difference(field, designed=True).tested()
         else:
             quantiles = {name: rate_score(joint, field(f"inverse_df_{name}")) for name in SIDES}
-            quantiles["alone"] = rate_quantile(tail, own.inverse_df)
-            p_value, _ = yield from common_value_test(own, other)
-            p_value = yield from rate_p_value(own, other, field, p_value, self.exact)
+            quantiles["alone"] = rate_t_quantile(self.level, own.inverse_df)
+            common, _ = yield from common_value_test(own, other)
+            p_value = yield from rate_p_value(own, other, field, common, self.level, self.exact)
         quantiles = yield from kept(quantiles)
         shown = yield from limited("own", quantiles["alone"], field)
         sides = yield from together({side: limited(side, quantiles[side], field) for side in SIDES})
@@ -254,40 +256,30 @@ class ImpactRatios:
             "value_high": shown.high,
             "ratio": when(~field(UNKNOWN)).then(ratio.value),
             **limits,
-            "p_value": tested.then(p_value),
+            "p_value": tested.then(p_value_at(self.level, p_value)),
         }
 
     def _verdicts(self, field: Fields) -> dict[str, pl.Expr]:
         """Judge by the joint limits whether a ratio is surely below four fifths, or surely not."""
         ratio, low, high = (field(name) for name in RATIOS)
         below, above = high < FOUR_FIFTHS, (low >= FOUR_FIFTHS) & (ratio >= FOUR_FIFTHS - TOLERANCE)
-        verdict = (
-            when(below.fill_null(value=False) & field(_ENOUGH))
-            .then(pl.lit(DIFFERENT))
-            .when(above.fill_null(value=False) & field(_ENOUGH))
-            .then(pl.lit(ALIKE))
-            .when(ratio.is_not_null())
-            .then(pl.lit(TOO_LITTLE))
+        verdict = cases(
+            (below.fill_null(value=False) & field(_ENOUGH), DIFFERENT),
+            (above.fill_null(value=False) & field(_ENOUGH), ALIKE),
+            (ratio.is_not_null(), TOO_LITTLE),
         )
         return {"verdict": when(_is_tested(field)).then(verdict)}
 
     def _reasons(self, field: Fields) -> dict[str, pl.Expr]:
         """Say why there is no verdict, or no test."""
-        reason = (
-            when(field(UNKNOWN))
-            .then(pl.lit(UNKNOWN_REASON))
-            .when(~field(COMPARED))
-            .then(pl.lit(small_share(self.categories.min_share)))
-            .when(field(IS_REFERENCE))
-            .then(pl.lit(THE_REFERENCE))
-            .when(field("verdict").is_null())
-            .then(pl.lit(UNDEFINED))
-            .when(~field(_ENOUGH))
-            .then(pl.lit(few_rows(self.min_rows)))
-            .when((field("verdict") == TOO_LITTLE) & field("ratio_low").is_null())
-            .then(pl.lit(NO_VARIANCE))
-            .when(has_few_events(field))
-            .then(pl.lit(FEW_EVENTS))
+        reason = cases(
+            (field(UNKNOWN), UNKNOWN_REASON),
+            (~field(COMPARED), small_share(self.categories.min_share)),
+            (field(IS_REFERENCE), THE_REFERENCE),
+            (field("verdict").is_null(), UNDEFINED),
+            (~field(_ENOUGH), few_rows(self.min_rows)),
+            ((field("verdict") == TOO_LITTLE) & field("ratio_low").is_null(), NO_VARIANCE),
+            (has_few_events(field), FEW_EVENTS),
         )
         # What is shown is the ratio.
         return {"reason": reason, "gap": pl.lit(None, pl.Float64)}
@@ -370,7 +362,7 @@ def impact_ratios(
         Categories with a smaller share of the weight of all known ones are shown, but they are no
         reference and are neither tested nor judged; 0 keeps all.
     level
-        Confidence level of the intervals, from 0.001 to 0.9999.
+        Confidence level of the intervals, from 0.001 to 0.9999, or `Looks`.
     design
         Clusters, a `Survey` or `ReplicateWeights`: see `summary`. Limits
         and tests then use the variances of the design, as in `group_gaps`.
@@ -478,12 +470,12 @@ def impact_ratios(
     """
     limit = check_decision(score, selected, threshold)
     check_favorable(favorable, limit, ratios=True)
-    level = check_options(level, adjust)
     require_groups(attributes, called="attributes")
     arguments.option("exact", exact, get_args(Exact))
     survey = read_design(design)
     source = read_source(frame)
     rows = read_decisions(source, score, selected, weight, attributes, survey)
+    level = check_options(rows.look(level, frame), adjust)
     asked = unknown, intersections, reference, "highest", min_share
     categories = read_categories(rows, *asked)
     options = favorable, level, exact, adjust, survey.given

@@ -21,7 +21,7 @@ from polars_wroc.groups.categories import (
 from polars_wroc.groups.comparisons import FEW
 from polars_wroc.groups.impact_ratios import MIN_SHARE
 from polars_wroc.groups.references import IS_REFERENCE, SurveyGaps, UnitWeights, other_name
-from polars_wroc.inputs import arguments
+from polars_wroc.inputs import arguments, looks
 from polars_wroc.inputs.columns import CLUSTER, SCORE, STRATUM, WEIGHT, Frequency, IntoWeight
 from polars_wroc.inputs.decisions import Unknown
 from polars_wroc.inputs.designs import Design, Replicates, SampleDesign, read_design
@@ -29,7 +29,7 @@ from polars_wroc.inputs.frames import read_rows, require_groups
 from polars_wroc.inputs.rows import IntoColumns, Rows, polars_frame
 from polars_wroc.plans.formulas import Columns, Fields, Formula, in_columns
 from polars_wroc.plans.queries import FrameT, aggregate, join_on_keys, like_input, over
-from polars_wroc.stats.distributions import student_p_value, student_quantile
+from polars_wroc.stats.distributions import p_value_at, student_p_value, t_quantile
 from polars_wroc.stats.moments import (
     Moments,
     combined,
@@ -220,11 +220,12 @@ class SmdTable:
             total, df = pl.when(total > ROUNDING**2).then(total), design_df(field)
         se, df = yield [total.sqrt(), df]
         known, is_known = pl.when(~field(UNKNOWN)), ~field(UNKNOWN) & ~field(IS_REFERENCE)
-        few = pl.max_horizontal(h2) * FEWEST_ROWS > 1 + TOLERANCE
-        noted = pl.when(is_known & few).then(pl.lit(f"{FEW}{FEWEST_ROWS} rows"))
+        fewest = looks.FEWEST_ROWS if isinstance(self.level, looks.Looks) else FEWEST_ROWS
+        few = pl.max_horizontal(h2) * fewest > 1 + TOLERANCE
+        noted = pl.when(is_known & few).then(pl.lit(f"{FEW}{fewest} rows"))
         limited = is_known & ~few & (se > 0) & se.is_finite()
         tested = pl.when(field(COMPARED) & limited)
-        margin = student_quantile((1 + self.level) / 2, df) * se
+        margin = t_quantile(self.level, df) * se
         return {
             "mean_score": _finite(own.centre),
             "sd_score": _finite(own.variance.sqrt()),
@@ -235,7 +236,7 @@ class SmdTable:
             "smd": known.then(smd),
             "smd_low": pl.when(limited).then(smd - margin),
             "smd_high": pl.when(limited).then(smd + margin),
-            "p_value": tested.then(student_p_value(smd / se, df)),
+            "p_value": tested.then(p_value_at(self.level, student_p_value(smd / se, df))),
             "excluded": field("excluded").fill_null(noted),
         }
 
@@ -346,7 +347,7 @@ def standardized_mean_difference(
         variances, that of the category and that of its reference, whatever their sizes [2]_;
         ``"reference"``, that of the reference.
     level
-        Confidence level of the intervals, from 0.001 to 0.9999.
+        Confidence level of the intervals, from 0.001 to 0.9999, or `Looks`.
     design
         Clusters, a `Survey` or `ReplicateWeights`: see `summary`. Limits and the test then rest on
         the totals of the influences of sampling units, or on the replicates.
@@ -423,13 +424,13 @@ def standardized_mean_difference(
     │ b       ┆ 5.0        ┆ 2.5        ┆ 1.0801  ┆ fewer than 25 rows │
     └─────────┴────────────┴────────────┴─────────┴────────────────────┘
     """
-    level = arguments.level(level)
     arguments.option("denominator", denominator, get_args(Denominator))
     require_groups(attributes, called="attributes")
     # Counts have no rows without a label.
     table = polars_frame(frame)
     survey, given = read_design(design), (table, None, score, weight, attributes, None)
     rows = read_rows(*given, survey=survey, called="attributes")
+    level = arguments.level(rows.look(level, frame))
     asked = unknown, intersections, reference, REST, min_share
     smd = SmdTable(read_categories(rows, *asked), denominator, level, isinstance(weight, Frequency))
     return like_input(frame, smd.table(rows))

@@ -43,8 +43,8 @@ from polars_wroc.metrics.auc_variance import units_of
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.plans.formulas import Columns, Fields
 from polars_wroc.plans.queries import FrameT, is_eager, join_on_keys, like_input
-from polars_wroc.ranking.placements import PlacedRows, row_curve
-from polars_wroc.ranking.reduce_placed import reduce_placed
+from polars_wroc.ranking.placements import reduce_placed, row_curve
+from polars_wroc.ranking.sorting import PlacedRows
 from polars_wroc.stats.difference_tests import Adjust, adjusted, check_options
 from polars_wroc.stats.distributions import (
     LEAST_KOLMOGOROV,

@@ -12,15 +12,14 @@ from typing import NamedTuple
 import polars as pl
 
 from polars_wroc.groups.references import IS_REFERENCE, Overall, Reference, SurveyGaps, other_name
-from polars_wroc.metrics.mean_losses import UNIT_LOSSES, MeanLosses, loss_sum
+from polars_wroc.metrics.brier_and_log_loss import UNIT_LOSSES, MeanLosses, loss_sum
 from polars_wroc.metrics.paired_tests import ScoreDifference
 from polars_wroc.metrics.registry import LOSSES
 from polars_wroc.plans.formulas import Columns, Fields, Formula, max_of, when
 from polars_wroc.plans.queries import FrameT, join_on_keys
 from polars_wroc.ranking.curve import CELLS, SQUARES
 from polars_wroc.stats.difference_tests import POWER_QUANTILE
-from polars_wroc.stats.proportions import Side, margin
-from polars_wroc.stats.transformed import Range, Transformed
+from polars_wroc.stats.proportions import Range, Side, Transformed, margin
 from polars_wroc.stats.variances import linear_variances, ratio_covariance, ratio_influences
 from polars_wroc.thresholds.metric_limits import (
     SampledCells,

@@ -39,7 +39,7 @@ from polars_wroc.groups.references import (
     Reference,
     other_name,
 )
-from polars_wroc.inputs.arguments import shown
+from polars_wroc.inputs.arguments import reject, shown
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.plans.formulas import Columns, Fields, Formula, Step, in_columns
 from polars_wroc.plans.queries import join_on_keys, over
@@ -156,8 +156,7 @@ _CRUDE_LIMITS = ("__crude_low", "__crude_high")
 def check_within(reference: object, method: GapMethod) -> None:
     """Refuse a reference that has no meaning within strata, and the test on logits."""
     if method != "score":
-        msg = f"`method` must be 'score' where gaps are measured `within` strata; found {method!r}"
-        raise ValueError(msg)
+        reject("method", "be 'score' where gaps are measured `within` strata", repr(method))
     if isinstance(reference, str) and reference == "overall":
         msg = (
             "`reference` must be 'rest', 'best' or a segment where gaps are measured `within` "

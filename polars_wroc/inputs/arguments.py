@@ -12,6 +12,7 @@ from typing import NamedTuple, NoReturn
 
 import polars as pl
 
+from polars_wroc.inputs.looks import Looks
 from polars_wroc.plans.queries import require_at_collect
 
 # The most characters of a value that a message shows.
@@ -43,11 +44,9 @@ def number(
             rule = f"be {'finite and ' if finite else ''}{low:g} or more"
         else:
             rule = f"lie {'strictly ' if open_ends else ''}between {low:g} and {high:g}"
-        msg = f"`{argument}` must {rule}; found {value!r}"
-        raise ValueError(msg)
+        reject(argument, rule, repr(value))
     if held != value:
-        msg = f"`{argument}` must be a number that a float holds exactly; found {value!r}"
-        raise ValueError(msg)
+        reject(argument, "be a number that a float holds exactly", repr(value))
     return held
 
 
@@ -59,14 +58,26 @@ def numbers(
         reject_type(argument, "be a number or several of them", value)
     listed = list(value) if isinstance(value, Iterable) else [value]
     if not listed:
-        msg = f"`{argument}` must hold at least one number; found none"
-        raise ValueError(msg)
+        reject(argument, "hold at least one number", "none")
     return sorted({number(argument, each, low=low, high=high) + 0.0 for each in listed})
 
 
 def level(value: object) -> float:
-    """Check a confidence level."""
-    return number("level", value, low=0.001, high=0.9999)
+    """Check a confidence level, of one look at the data or of repeated ones."""
+    held = number("level", value, low=0.001, high=0.9999)
+    if not isinstance(value, Looks):
+        return held
+    if not value.is_known:
+        msg = f"`level` must say how many rows were seen, as in {value.at(1000)}; found {value}"
+        raise ValueError(msg)
+    return value
+
+
+def refuse_looks(level: float, what: str) -> None:
+    """Raise for a level of repeated looks, at which there is no such thing."""
+    if isinstance(level, Looks):
+        msg = f"`level` must be a number with {what}; found {level}"
+        raise TypeError(msg)
 
 
 def optional_level(value: object) -> float | None:
@@ -80,8 +91,7 @@ def rate_range(argument: str, value: object) -> tuple[float, float]:
         reject_type(argument, "be a range of two rates such as (0.0, 0.1)", value)
     low, high = (number(argument, end, low=0, high=1) for end in value)
     if low >= high:
-        msg = f"`{argument}` must rise from a lower to a higher rate; found {value!r}"
-        raise ValueError(msg)
+        reject(argument, "rise from a lower to a higher rate", repr(value))
     return low, high
 
 
@@ -90,8 +100,7 @@ def whole_number(argument: str, value: object, *, low: int) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral):
         reject_type(argument, "be a whole number", value)
     if value < low:
-        msg = f"`{argument}` must be {low} or more; found {value!r}"
-        raise ValueError(msg)
+        reject(argument, f"be {low} or more", repr(value))
     return int(value)
 
 
@@ -99,8 +108,7 @@ def option(argument: str, value: object, allowed: Sequence[str]) -> None:
     """Check a word that must be one of a few."""
     if value not in allowed:
         listed = ", ".join(repr(word) for word in allowed)
-        msg = f"`{argument}` must be one of {listed}; found {value!r}{did_you_mean(value, allowed)}"
-        raise ValueError(msg)
+        reject(argument, f"be one of {listed}", f"{value!r}{did_you_mean(value, allowed)}")
 
 
 def did_you_mean(found: object, known: Iterable[str]) -> str:
@@ -139,6 +147,12 @@ def check_text(argument: str, value: str) -> None:
     except UnicodeEncodeError:
         msg = f"`{argument}` must be text in UTF-8; found {shown(value)}"
         raise ValueError(msg) from None
+
+
+def reject(argument: str, rule: str, found: object) -> NoReturn:
+    """Raise for a value of an argument; ``found`` is how a message says it."""
+    msg = f"`{argument}` must {rule}; found {found}"
+    raise ValueError(msg)
 
 
 def reject_type(argument: str, rule: str, value: object) -> NoReturn:
@@ -243,8 +257,7 @@ def read_costs(
 
 def _one_minus(name: str, cost: float, other: str) -> float:
     if cost > 1:
-        msg = f"`{name}` must be at most 1 where `{other}` is not given; found {cost:g}"
-        raise ValueError(msg)
+        reject(name, f"be at most 1 where `{other}` is not given", f"{cost:g}")
     return 1 - cost
 
 

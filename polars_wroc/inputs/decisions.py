@@ -40,8 +40,7 @@ def check_decision(
     if isinstance(threshold, str):
         if threshold == "median":
             return "median"
-        msg = f"`threshold` must be a number or 'median'; found {threshold!r}"
-        raise ValueError(msg)
+        arguments.reject("threshold", "be a number or 'median'", repr(threshold))
     return arguments.number("threshold", threshold) + 0.0
 
 
@@ -88,8 +87,7 @@ def score_or_decisions(
     if score is not None:
         return score
     if selected is None or isinstance(frame, RowSource):
-        msg = "`score` must be given unless decisions are `selected`; found None"
-        raise ValueError(msg)
+        arguments.reject("score", "be given unless decisions are `selected`", "None")
     decisions: pl.Expr = boolean_column("selected", selected, frame.lazy()).column
     return decisions.cast(pl.Float64)
 
@@ -177,8 +175,7 @@ def _are_unknown(
     found = {key: column.is_null() for key, (column, _, _) in keys.items()}
     if isinstance(unknown, str):
         if unknown not in ("exclude", "keep"):
-            msg = f"`unknown` must be 'exclude', 'keep' or a list of values; found {unknown!r}"
-            raise ValueError(msg)
+            arguments.reject("unknown", "be 'exclude', 'keep' or a list of values", repr(unknown))
         return dict.fromkeys(keys, pl.lit(value=False)) if unknown == "keep" else found
     if not isinstance(unknown, Sequence):
         reject_type("unknown", "be 'exclude', 'keep' or a list of values", unknown)
@@ -188,8 +185,7 @@ def _are_unknown(
         held = {key: columns.exact(value, dtype) for key, (_, dtype, _) in keys.items()}
         if all(each is None for each in held.values()):
             types = ", ".join(f"{name!r} ({dtype})" for _, dtype, name in keys.values())
-            msg = f"`unknown` must hold possible values of {types}; found {shown(value)}"
-            raise ValueError(msg)
+            arguments.reject("unknown", f"hold possible values of {types}", shown(value))
         for key, each in held.items():
             if each is not None:
                 is_value = keys[key][0] == columns.literal(each)

@@ -68,16 +68,13 @@ class ReplicateWeights:
         """Check the options; columns are checked with the frame."""
         arguments.option("kind", self.kind, get_args(ReplicateKind))
         if (self.kind == "fay") != (self.rho is not None):
-            msg = f"`rho` must be given for kind 'fay', and for no other; found {self.rho}"
-            raise ValueError(msg)
+            arguments.reject("rho", "be given for kind 'fay', and for no other", self.rho)
         if self.rho is not None:
             arguments.hold(self, rho=arguments.number("rho", self.rho, low=0, high=1))
         if self.rho == 1:
-            msg = f"`rho` must be below 1; found {self.rho}"
-            raise ValueError(msg)
+            arguments.reject("rho", "be below 1", self.rho)
         if self.kind == "jkn" and self.rscales is None:
-            msg = "`rscales` must be given for kind 'jkn'; found None"
-            raise ValueError(msg)
+            arguments.reject("rscales", "be given for kind 'jkn'", "None")
         if self.scale is not None:
             scale = arguments.number("scale", self.scale, low=0, finite=True)
             arguments.hold(self, scale=scale)
@@ -92,12 +89,10 @@ class ReplicateWeights:
     def factors(self, count: int) -> list[float]:
         """Return what the squared difference of each of so many replicates is multiplied by."""
         if count < 2:  # noqa: PLR2004  (one has no variance)
-            msg = f"`columns` must hold two or more replicate weights; found {count}"
-            raise ValueError(msg)
+            arguments.reject("columns", "hold two or more replicate weights", count)
         rscales = self._rscales(count)
         if len(rscales) != count:
-            msg = f"`rscales` must have one number for each of {count} replicates; found {rscales}"
-            raise ValueError(msg)
+            arguments.reject("rscales", f"have one number for each of {count} replicates", rscales)
         scale = self.scale
         if scale is None:
             scales = {"jk1": (count - 1) / count, "jkn": 1.0, "jk2": 1.0}
@@ -178,8 +173,7 @@ class Survey:
         """Check the options; columns are checked with the frame."""
         arguments.option("lonely", self.lonely, get_args(Lonely))
         if self.lonely != "null" and self.strata is None:
-            msg = f"`lonely` must be 'null' without `strata`; found {self.lonely!r}"
-            raise ValueError(msg)
+            arguments.reject("lonely", "be 'null' without `strata`", repr(self.lonely))
 
 
 # How rows were sampled: a column of clusters, or more that is known.
@@ -285,8 +279,7 @@ SampleDesign: TypeAlias = SurveyDesign | Replicates
 
 def refuse_design(kind: DesignKind, why: str) -> NoReturn:
     """Raise where a design must not be given."""
-    msg = f"`design` must be None {why}; found {kind if kind != 'survey' else 'a survey'}"
-    raise ValueError(msg)
+    arguments.reject("design", f"be None {why}", kind if kind != "survey" else "a survey")
 
 
 def with_design(rows: pl.LazyFrame, lonely: Lonely) -> tuple[pl.LazyFrame, SurveyDesign]:

@@ -7,7 +7,7 @@ from functools import partial
 
 import polars as pl
 
-from polars_wroc.inputs.arguments import check_text, did_you_mean, reject_type
+from polars_wroc.inputs.arguments import check_text, did_you_mean, reject, reject_type
 from polars_wroc.inputs.columns import (
     COUNTED,
     LABEL,
@@ -73,8 +73,7 @@ def as_column(argument: str, value: IntoColumn) -> pl.Expr:
 def check_name(argument: str, name: str) -> None:
     """Raise for names that Polars takes for patterns, even if a column has such a name."""
     if name == "*" or (name.startswith("^") and name.endswith("$")):
-        msg = f"`{argument}` must be the name of a column; found the pattern {name!r}"
-        raise ValueError(msg)
+        reject(argument, "be the name of a column", f"the pattern {name!r}")
     check_text(argument, name)
 
 
@@ -99,8 +98,7 @@ def require_one(argument: str, names: Sequence[str]) -> None:
     """Raise for an argument that names several columns, or none."""
     if len(names) != 1:
         found = ", ".join(names) or "a selection of none"
-        msg = f"`{argument}` must be one column; found {len(names)}: {found}"
-        raise ValueError(msg)
+        reject(argument, "be one column", f"{len(names)}: {found}")
 
 
 def cluster_column(value: IntoColumn) -> pl.Expr:
@@ -216,12 +214,10 @@ def named_columns(argument: str, value: IntoColumns, frame: pl.LazyFrame) -> dic
         column = as_column(argument, item)
         names = _schema(frame, argument, column).names()
         if len(names) > 1 and not column.meta.is_column_selection():
-            msg = f"`{argument}` must hold expressions of one column each; found {names} in one"
-            raise ValueError(msg)
+            reject(argument, "hold expressions of one column each", f"{names} in one")
         for name in names:
             if name in columns:
-                msg = f"`{argument}` must not name a column twice; found {name!r} twice"
-                raise ValueError(msg)
+                reject(argument, "not name a column twice", f"{name!r} twice")
             check_name(argument, name)
             # A selector may select more columns from a later frame.
             columns[name] = pl.col(name) if column.meta.is_column_selection() else column
@@ -266,8 +262,7 @@ def _schema(frame: pl.LazyFrame, argument: str, column: pl.Expr) -> pl.Schema:
         raise pl.exceptions.ColumnNotFoundError(msg) from error
     if not schema:
         names = frame.collect_schema().names()
-        msg = f"`{argument}` must name a column of the frame; found a selection of none of {names}"
-        raise ValueError(msg)
+        reject(argument, "name a column of the frame", f"a selection of none of {names}")
     for name, dtype in schema.items():
         refuse_objects(argument, f"column {name!r}", dtype)
     return schema

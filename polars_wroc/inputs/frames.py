@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from polars_wroc.inputs.arguments import reject_type
+from polars_wroc.inputs.arguments import reject, reject_type
 from polars_wroc.inputs.columns import (
     CLUSTER,
     COUNTED,
@@ -258,8 +258,7 @@ def read_rows_within(
         named_columns("within", within, table),
     )
     if both := sorted(strata.keys() & groups.keys()):
-        msg = f"`within` must not name a column of `attributes`; found {both[0]!r} in both"
-        raise ValueError(msg)
+        reject("within", "not name a column of `attributes`", f"{both[0]!r} in both")
     every = [column.alias(name) for name, column in (groups | strata).items()]
     rows = read_rows(frame, label, score, weight, every, pos_label, selected=selected)
     return rows, rows.group_keys[len(groups) :]
@@ -267,7 +266,7 @@ def read_rows_within(
 
 def read_paired_rows(
     frame: pl.DataFrame | pl.LazyFrame,
-    label: IntoColumn,
+    label: IntoColumn | None,
     score: IntoColumns,
     weight: IntoWeight | None,
     by: IntoColumns | None,
@@ -275,13 +274,13 @@ def read_paired_rows(
     *,
     cluster: IntoColumn | None = None,
     survey: GivenDesign | None = None,
+    called: str = "by",
 ) -> tuple[Rows, list[str]]:
     """Return rows with columns `score_column`, missing where any is; and the names of models."""
     frame = polars_frame(frame)
-    columns = _read(frame, label, score, weight, by, cluster, survey)
+    columns = _read(frame, label, score, weight, by, cluster, survey, called=called)
     if len(columns.models) < 2:  # noqa: PLR2004  (two make a pair)
-        msg = f"`score` must hold two or more columns to compare; found {columns.models}"
-        raise ValueError(msg)
+        reject("score", "hold two or more columns to compare", columns.models)
     seen = [columns.seen(typed, pos_label) for typed in columns.scores]
     complete = pl.all_horizontal(each.weight.is_not_null() for each in seen)
     weight_of_row = pl.when(complete).then(seen[0].weight)

@@ -28,6 +28,7 @@ from polars_wroc.inputs.columns import (
     has_no_score,
 )
 from polars_wroc.inputs.designs import SampleDesign
+from polars_wroc.inputs.looks import Looks
 from polars_wroc.plans.config import When, compiled_when, depends_on_rows
 from polars_wroc.plans.queries import (
     aggregate,
@@ -234,6 +235,17 @@ class Rows:
         if self.counted:
             return pl.when(condition).then(ROW_COUNT).otherwise(0).sum()
         return condition.sum().cast(pl.Int64)
+
+    def look(self, level: float, frame: object) -> float:
+        """Count the used rows for a level of repeated looks; of a LazyFrame only if it says so."""
+        if not isinstance(level, Looks) or level.is_known:
+            return level
+        if isinstance(frame, pl.LazyFrame) and level.seen != "count":
+            return level
+        # Each score has its own rows.
+        used = {"used": self.count_where(pl.col(WEIGHT).is_not_null())}
+        seen = collect(aggregate(self.frame, self.model_keys, used).select(pl.col("used").max()))
+        return level.at(max(seen.item() or 0, 1))
 
     def class_counts(self) -> dict[str, pl.Expr]:
         """Count the rows of each class."""

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from polars_wroc.kernels import CLASS_SUMS
 from polars_wroc.kernels.compiling import ONE, TWO, ZERO, U, inlined, kernel, read_only, run, shares
 from polars_wroc.kernels.sorting import Array
-from polars_wroc.kernels.sums import CLASS_SUMS
 
 _HASH_BITS = U(64)
 # Cells of hashes have some eight rows at least. There are as many as fit into the innermost cache,
@@ -113,6 +113,14 @@ class WholeCurve(NamedTuple):
     totals: Array
 
 
+class OwnCurves(NamedTuple):
+    """Points of the curves of groups: the numbers of their ties, and the weights up to them."""
+
+    ties: Array
+    tp: Array
+    fp: Array
+
+
 class RankedRows(NamedTuple):
     """Signed weights of sorted rows, the numbers of their ties from 1 on, and their curve."""
 
@@ -148,11 +156,10 @@ def measure(
     sums = np.zeros((sizes.shape[1], 5))
     of_groups = sizes.sum(0)
     starts = (of_groups.cumsum() - of_groups).astype(np.uint64)
-    ends, points = starts.copy(), np.empty_like(ties)
-    tp, fp = np.empty(len(signed)), np.empty(len(signed))
-    _group_points(signed, ties, read_only(groups.astype(np.uint32)), starts, ends, points, tp, fp)
+    ends, own = starts.copy(), OwnCurves(np.empty_like(ties), *np.empty((2, len(signed))))
+    _group_points(signed, ties, read_only(groups.astype(np.uint32)), starts, ends, own)
     last = (ends[of_groups > 0] - ONE).astype(np.int64)
-    sums[of_groups > 0, 0], sums[of_groups > 0, 1] = tp[last], fp[last]
+    sums[of_groups > 0, 0], sums[of_groups > 0, 1] = own.tp[last], own.fp[last]
     # Totals that overflow have no area.
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         sums[:, 2:4] = whole.totals - sums[:, :2]
@@ -164,7 +171,6 @@ def measure(
     sums[:, 2:4] *= defined.T
     small: Array = np.any(sums[:, 2:4] < _LEAST_REST * whole.totals, axis=1)
     small |= not np.isfinite(of_whole).all()
-    given = (points, tp, fp)
 
     def of_some(a: int, b: int) -> None:
         for g in (a + np.flatnonzero(both[a:b])).tolist():
@@ -172,7 +178,7 @@ def measure(
             if small[g]:
                 rest = _whole_curve(read_only(np.where(groups == g, 0.0, signed)), ties)
                 sums[g, 2:4], inverse = rest.totals, np.zeros(2)
-            sums[g, 4] = _area(*rest[:3], *given, starts[g], ends[g], *inverse.tolist())
+            sums[g, 4] = _area(rest, own, starts[g], ends[g], *inverse.tolist())
 
     if len(sums) == _PAIR:
         of_some(0, 1)
@@ -212,19 +218,13 @@ def _curve(signed: Array, ties: Array, tp: Array, fp: Array, area: Array, totals
 
 @kernel
 def _group_points(
-    signed: Array,
-    ties: Array,
-    groups: Array,
-    starts: Array,
-    ends: Array,
-    points: Array,
-    tp: Array,
-    fp: Array,
+    signed: Array, ties: Array, groups: Array, starts: Array, ends: Array, own: OwnCurves
 ) -> None:
     """Write the points of the curve of each group: its ties, and the weights up to them.
 
     They begin at the start of the group, which is in ``ends`` too, and end at what this becomes.
     """
+    points, tp, fp = own
     count = U(len(starts))
     size = max(_TERMS, count)
     whole, part = np.zeros(TWO * count), np.zeros(TWO * count)
@@ -249,16 +249,7 @@ def _group_points(
 
 @kernel
 def _area(
-    tp: Array,
-    fp: Array,
-    area: Array,
-    points: Array,
-    own_tp: Array,
-    own_fp: Array,
-    i: Any,
-    end: Any,
-    of_tp: float,
-    of_fp: float,
+    whole: WholeCurve, group: OwnCurves, i: Any, end: Any, of_tp: float, of_fp: float
 ) -> float:
     """Measure the area between the curve of a group, from point i to the end, and of the rest.
 
@@ -266,6 +257,7 @@ def _area(
     factors ``of_tp`` and ``of_fp``. Along a piece of the group's curve the area below the rest is
     a difference of areas, unless both may cross: then each piece of the rest is looked at.
     """
+    (tp, fp, area, _), (points, own_tp, own_fp) = whole, group
     last = U(len(tp)) - ONE
     own_pos, own_neg = own_tp[end - ONE], own_fp[end - ONE]
     pos, neg = 1.0 - own_pos * of_tp, 1.0 - own_neg * of_fp
@@ -352,6 +344,20 @@ def _last_before(fp: Array, low: Any, stop: Any, limit: float) -> Any:
     return low
 
 
+class OfClass(NamedTuple):
+    """Sorted rows of a class: weights, ties, and the group of each or where each group begins."""
+
+    weights: Array
+    ties: Array
+    groups: Array
+
+    @classmethod
+    def of(cls, rows: Array, signed: Array, ties: Array, groups: Array) -> OfClass:
+        """Take these rows, in arrays of one type each, so that kernels are compiled once."""
+        weights, of_ties = np.abs(signed[rows]).astype(np.float64), ties[rows].astype(np.uint32)
+        return cls(read_only(weights), read_only(of_ties), read_only(groups))
+
+
 def placements_across(
     signed: Array, ties: Array, groups: Array, count: int, *, of_rest: bool
 ) -> Array:
@@ -365,14 +371,14 @@ def placements_across(
     own = own[np.argsort(groups[own], kind="stable")]
     starts = np.searchsorted(groups[own], np.arange(count + 1)).astype(np.uint64)
     sums = np.zeros((count, 1 if of_rest else count, 2 * len(CLASS_SUMS) + 1))
-    arrays: list[Array] = []
-    for rows in (others, own):
-        arrays += [np.abs(signed[rows]).astype(np.float64), ties[rows].astype(np.uint32)]
-    arrays = [read_only(each) for each in (*arrays, groups[others].astype(np.uint32), starts)]
-    weights, above, own_weights, own_ties, codes, ends = arrays
-    given = weights, above, own_weights, own_ties, codes, ends, of_rest
+    positives = OfClass.of(others, signed, ties, groups[others].astype(np.uint32))
+    negatives = OfClass.of(own, signed, ties, starts)
+    given = positives, negatives, of_rest
     run(lambda a, b: _across(*given, a, b, sums), shares(count, count * len(signed)))
-    sizes = _powers(groups[others], arrays[0], count), _powers(groups[own], arrays[2], count)
+    sizes = [
+        _powers(groups[rows], weights, count)
+        for rows, weights in ((others, positives.weights), (own, negatives.weights))
+    ]
     # Without differences, which would lose digits.
     none = np.zeros((1, len(_POWERS)))
     first, last = (np.cumsum([*none, *each[:-1]], 0) for each in (sizes[0], sizes[0][::-1]))
@@ -398,21 +404,13 @@ def _powers(groups: Array, weights: Array, count: int) -> Array:
 
 @kernel
 def _across(
-    weights: Array,
-    ties: Array,
-    own_weights: Array,
-    own_ties: Array,
-    groups: Array,
-    starts: Array,
-    of_rest: Any,
-    a: Any,
-    b: Any,
-    sums: Array,
+    positives: OfClass, negatives: OfClass, of_rest: Any, a: Any, b: Any, sums: Array
 ) -> None:
     """Fill the sums of the groups of the negatives from a to b, but for rows and cubes.
 
     Between two negatives of the group all positives have the same placement value.
     """
+    own_weights, own_ties, starts = negatives
     classes = U(sums.shape[1])
     # Of the positives since the last negative: w and w w.
     new, new_squares = np.zeros(classes), np.zeros(classes)
@@ -433,7 +431,7 @@ def _across(
             while True:
                 ended = j == starts[own + ONE]
                 tie = U(own_ties[j]) if not ended else ~ZERO
-                i = _add_up_to(weights, ties, groups, i, tie, own, of_rest, new, new_squares)
+                i = _add_up_to(positives, i, tie, own, of_rest, new, new_squares)
                 _place(new, new_squares, (fp + last_fp) / own_total, part)
                 if ended:
                     break
@@ -442,7 +440,7 @@ def _across(
                     dn += own_weights[j]
                     dnu += own_weights[j] * own_weights[j]
                     j += ONE
-                i = _add_up_to(weights, ties, groups, i, tie + ONE, own, of_rest, new, new_squares)
+                i = _add_up_to(positives, i, tie + ONE, own, of_rest, new, new_squares)
                 for c in range(classes):
                     tp = whole[ZERO, c] + part[ZERO, c] + new[c] / 2.0
                     below = (totals[c] - tp) / totals[c]
@@ -475,17 +473,10 @@ def _across(
 
 @inlined
 def _add_up_to(
-    weights: Array,
-    ties: Array,
-    groups: Array,
-    i: Any,
-    tie: Any,
-    own: Any,
-    of_rest: Any,
-    new: Array,
-    new_squares: Array,
+    positives: OfClass, i: Any, tie: Any, own: Any, of_rest: Any, new: Array, new_squares: Array
 ) -> Any:
     """Add the weights of the positives from i on before a tie; return the next of them."""
+    weights, ties, groups = positives
     while i < U(len(weights)) and U(ties[i]) < tie:
         w, g = weights[i], U(groups[i])
         if of_rest:

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from polars_wroc.kernels import DEGREES, MOMENTS, UNRANKED_SUMS
 from polars_wroc.kernels.compiling import ONE, TWO, ZERO, U, kernel, run, shares
 from polars_wroc.kernels.sorting import Array, Carried, KeyBits, SortedRows
-from polars_wroc.kernels.sums import DEGREES, MOMENTS, UNRANKED_SUMS
 
 # Rows of a block, and for each group: so many that sums take less memory than rows.
 _BLOCK, _ROWS_PER_GROUP = 1 << 15, 32
@@ -55,6 +55,14 @@ class Blocks(NamedTuple):
         return np.repeat(np.add.reduceat(values, self.begins), sizes, axis=0)
 
 
+class RowGroups(NamedTuple):
+    """For kernels: the codes of rows, the group of each code, and the number of groups."""
+
+    codes: Array
+    of_code: Array
+    size: np.uint64
+
+
 class Groups(NamedTuple):
     """The groups of each partition: how many, and the group of each code.
 
@@ -64,12 +72,12 @@ class Groups(NamedTuple):
     size: int = 1
     of_code: Array = np.zeros(0, np.uint32)
 
-    def codes_of(self, rows: SortedRows) -> tuple[Array, Array, np.uint64]:
-        """Return the codes of rows, the group of each, and the number of groups, for kernels."""
+    def of_rows(self, rows: SortedRows) -> RowGroups:
+        """Say which group each row is in."""
         codes = rows.carried
         if codes is None or not len(self.of_code):
             codes = np.zeros(0, np.uint16 if codes is None else codes.dtype)
-        return codes, self.of_code, U(self.size)
+        return RowGroups(codes, self.of_code, U(self.size))
 
 
 ONE_GROUP = Groups()
@@ -101,8 +109,8 @@ def cut_blocks(rows: SortedRows, groups: int = 1, cuts: Sequence[int] = ()) -> B
 def class_weights(rows: SortedRows, blocks: Blocks, groups: Groups = ONE_GROUP) -> ClassWeights:
     """Add up the weights of each group."""
     weights = np.zeros((len(blocks), groups.size, 2))
-    flat, codes = weights.reshape(-1), groups.codes_of(rows)
-    blocks.run(lambda a, b: _add_weights(rows.signed, *codes, blocks.cuts, a, b, flat))
+    flat, of_rows = weights.reshape(-1), groups.of_rows(rows)
+    blocks.run(lambda a, b: _add_weights(rows.signed, of_rows, blocks.cuts, a, b, flat))
     return around_blocks(blocks, weights)
 
 
@@ -119,9 +127,9 @@ def unranked_sums(
     The scores are those of the keys, or the ``values`` with the numbers that these stand for.
     """
     sums = np.zeros((len(blocks), groups.size, _WIDTH))
-    flat, codes = sums.reshape(-1), groups.codes_of(rows)
+    flat, of_rows = sums.reshape(-1), groups.of_rows(rows)
     scores = np.zeros(0) if values is None else values
-    arrays = (rows.keys, key_bits, scores, rows.signed, *codes, blocks.cuts)
+    arrays = (rows.keys, key_bits, scores, rows.signed, of_rows, blocks.cuts)
     blocks.run(lambda a, b: _add_classes(*arrays, a, b, flat))
     return sums
 
@@ -141,16 +149,10 @@ def _cuts_inside(keys: Array, start: int, stop: int, size: int) -> list[int]:
 
 @kernel
 def _add_weights(
-    signed: Array,
-    codes: Array,
-    group_of: Array,
-    groups: np.uint64,
-    cuts: Array,
-    a: int,
-    b: int,
-    weights: Array,
+    signed: Array, of_rows: RowGroups, cuts: Array, a: int, b: int, weights: Array
 ) -> None:
     """Add up the weights of both classes in each block."""
+    codes, group_of, groups = of_rows
     for t in range(U(a), U(b)):
         if len(group_of) == 0:
             pos, neg = 0.0, 0.0
@@ -173,15 +175,14 @@ def _add_classes(
     key_bits: KeyBits,
     scores: Array,
     signed: Array,
-    codes: Array,
-    group_of: Array,
-    groups: np.uint64,
+    of_rows: RowGroups,
     cuts: Array,
     a: int,
     b: int,
     sums: Array,
 ) -> None:
     """Add up `UNRANKED_SUMS` in each block."""
+    codes, group_of, groups = of_rows
     is_float, is_unsigned = key_bits.of_signed == ZERO, key_bits.of_signed == ~ZERO
     # The same 64 bits.
     held = np.empty(1, np.uint64)
@@ -243,7 +244,7 @@ def moments_of_logits(
     """Add up the `MOMENTS` of each bin and group; return some bins at a time, groups, and sums."""
     step = max(1, _MOMENTS_AT_ONCE // (groups.size * len(MOMENTS)))
     middles, cuts = (bins[0] + 0.5) * width, bins[1:].astype(np.uint64)
-    arrays = (scores, rows.signed, *groups.codes_of(rows), middles, width, cuts[0], cuts[1])
+    arrays = (scores, rows.signed, groups.of_rows(rows), middles, width, cuts[0], cuts[1])
     for first in range(0, len(middles), step):
         last = min(first + step, len(middles))
         table = np.zeros((last - first, groups.size, len(MOMENTS)))
@@ -257,9 +258,7 @@ def moments_of_logits(
 def _add_moments(
     scores: Array,
     signed: Array,
-    codes: Array,
-    group_of: Array,
-    groups: np.uint64,
+    of_rows: RowGroups,
     middles: Array,
     width: float,
     starts: Array,
@@ -270,6 +269,7 @@ def _add_moments(
     b: int,
 ) -> None:
     """Add up weights and squares times the Chebyshev polynomials of the place in the bin."""
+    codes, group_of, groups = of_rows
     degrees = U(DEGREES)
     for t in range(U(a), U(b)):
         for i in range(starts[t], stops[t]):
@@ -375,23 +375,16 @@ def reweighed(
     """
     signed, weights = np.empty(len(rows.keys)), np.zeros((len(blocks), 1, 2))
     flat = weights[:, 0]
-    _reweigh(rows.signed, hashes, limits, blocks.cuts, 0, len(blocks), signed, flat)
+    _reweigh(rows.signed, hashes, limits, blocks.cuts, signed, flat)
     return rows._replace(signed=signed), around_blocks(blocks, weights)
 
 
 @kernel
 def _reweigh(
-    signed: Array,
-    hashes: Array,
-    limits: Carried,
-    cuts: Array,
-    a: int,
-    b: int,
-    new: Array,
-    weights: Array,
+    signed: Array, hashes: Array, limits: Carried, cuts: Array, new: Array, weights: Array
 ) -> None:
     """Write new weights, and add up those of both classes in each block."""
-    for t in range(U(a), U(b)):
+    for t in range(U(len(weights))):
         pos, neg = 0.0, 0.0
         for i in range(cuts[t], cuts[t + ONE]):
             share = float(hashes[i]) / _HASHES

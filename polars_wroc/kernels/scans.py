@@ -5,14 +5,21 @@ With the weights before each block and the totals of the groups, each block is w
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias, cast
 
 import numpy as np
 
-from polars_wroc.kernels.blocks import ONE_GROUP, Blocks, ClassWeights, Groups, class_weights
+from polars_wroc.kernels import CLASS_SUMS, CURVE_SUMS
+from polars_wroc.kernels.blocks import (
+    ONE_GROUP,
+    Blocks,
+    ClassWeights,
+    Groups,
+    RowGroups,
+    class_weights,
+)
 from polars_wroc.kernels.compiling import ONE, TWO, ZERO, U, inlined, kernel
 from polars_wroc.kernels.sorting import Array, SortedRows
-from polars_wroc.kernels.sums import CLASS_SUMS, CURVE_SUMS
 
 OWN_SUMS = 2 * len(CLASS_SUMS) + len(CURVE_SUMS)
 # The weight of each class, and `CURVE_SUMS`.
@@ -20,6 +27,7 @@ _RATE_SUMS = 2 + len(CURVE_SUMS)
 # Where the sums of the negatives begin, and those of the curve.
 _NEG, _CURVE = U(len(CLASS_SUMS)), U(2 * len(CLASS_SUMS))
 _THREE, _FOUR, _FIVE, _SIX, _SEVEN, _EIGHT = U(3), U(4), U(5), U(6), U(7), U(8)
+_Around: TypeAlias = tuple[Array, Array, Array, Array]
 # What positions on a curve are rounded to, and more than that changes a length.
 _DIGITS, _NEAR = 1e9, 1e-8
 
@@ -51,10 +59,8 @@ def walk(
     each_group = [weights.before.reshape(-1), weights.totals.reshape(-1), sums.reshape(-1)]
     written = places.of_part_0, places.rows, places.weights
     arrays = [*each_group, *(each.reshape(-1) for each in written)]
-    codes = groups.codes_of(rows)
-    blocks.run(
-        lambda a, b: _walk(rows.keys, rows.signed, *codes, blocks.cuts, parts, a, b, *arrays)
-    )
+    given = rows.keys, rows.signed, groups.of_rows(rows), blocks.cuts, parts
+    blocks.run(lambda a, b: _walk(*given, a, b, *arrays))
     return sums, _points(blocks, groups, places)
 
 
@@ -74,20 +80,20 @@ def rates_of_partitions(rows: SortedRows, blocks: Blocks, weights: ClassWeights)
     """
     sums = np.empty((len(blocks), _RATE_SUMS))
     before, totals = weights.before[:, 0], weights.totals[:, 0]
-    _walk_rates(rows.keys, rows.signed, blocks.cuts, before, totals, 0, len(blocks), sums)
+    _walk_rates(rows.keys, rows.signed, blocks.cuts, before, totals, sums)
     return sums_of_partitions(blocks, sums)
 
 
-def weights_around(rows: SortedRows, blocks: Blocks) -> tuple[Array, Array, Array, Array]:
+def weights_around(rows: SortedRows, blocks: Blocks) -> _Around:
     """Cumulative weights of both classes, before and after all rows that tie with a row.
 
     They are those before and after for positives, then for negatives; they never fall along a
     group.
     """
-    around = tuple(np.empty(len(rows.keys)) for _ in range(4))
+    around = cast("_Around", tuple(np.empty(len(rows.keys)) for _ in range(4)))
     before = class_weights(rows, blocks).before[:, 0]
-    blocks.run(lambda a, b: _place(rows.keys, rows.signed, blocks.cuts, before, a, b, *around))
-    return around  # type: ignore[return-value]
+    blocks.run(lambda a, b: _place(rows.keys, rows.signed, blocks.cuts, before, a, b, around))
+    return around
 
 
 class _Places(NamedTuple):
@@ -185,9 +191,7 @@ def _write_point(
 def _walk(
     keys: Array,
     signed: Array,
-    codes: Array,
-    group_of: Array,
-    groups: np.uint64,
+    of_rows: RowGroups,
     cuts: Array,
     parts: int,
     a: int,
@@ -204,6 +208,7 @@ def _walk(
     The placement value of a positive is the share of the negatives above it, and of a negative
     that of the positives below it; tied rows count half.
     """
+    codes, group_of, groups = of_rows
     one_group, width = len(group_of) == 0, U(OWN_SUMS)
     # Of each group, in one cache line: the weights of both classes above, their totals, the inverse
     # totals, about the largest distance, and about the length of the curve where a part ends.
@@ -309,17 +314,10 @@ def _walk(
 
 @kernel
 def _walk_rates(
-    keys: Array,
-    signed: Array,
-    cuts: Array,
-    before: Array,
-    totals: Array,
-    a: int,
-    b: int,
-    sums: Array,
+    keys: Array, signed: Array, cuts: Array, before: Array, totals: Array, sums: Array
 ) -> None:
     """Add up the weights of both classes and `CURVE_SUMS` in each block."""
-    for t in range(U(a), U(b)):
+    for t in range(U(len(sums))):
         tp, fp = before[t, ZERO], before[t, ONE]
         positives, negatives = totals[t, ZERO], totals[t, ONE]
         p_weight = n_weight = ranked = precision = distance = 0.0
@@ -349,22 +347,14 @@ def _walk_rates(
 
 @kernel
 def _place(
-    keys: Array,
-    signed: Array,
-    cuts: Array,
-    before: Array,
-    a: int,
-    b: int,
-    tp_before: Array,
-    tp_after: Array,
-    fp_before: Array,
-    fp_after: Array,
+    keys: Array, signed: Array, cuts: Array, before: Array, a: int, b: int, around: _Around
 ) -> None:
     """Write the cumulative weights before and after the ties of each row.
 
     Weights are added up within the block, as for the weights of blocks, and then to those before
     it: a block ends with the very sum with which the next one begins.
     """
+    tp_before, tp_after, fp_before, fp_after = around
     for t in range(U(a), U(b)):
         tp_start, fp_start = before[t, ZERO], before[t, ONE]
         tp, fp = 0.0, 0.0

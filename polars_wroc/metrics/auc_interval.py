@@ -15,6 +15,7 @@ import polars as pl
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import CLUSTER, COUNTED, ROW_COUNT
 from polars_wroc.inputs.designs import GivenDesign
+from polars_wroc.inputs.looks import Looks, if_enough
 from polars_wroc.inputs.rows import CLASSES, Rows
 from polars_wroc.metrics import registry
 from polars_wroc.metrics.auc_variance import AUC_VARIANCE, Variance, VarianceEstimate, units_of
@@ -30,10 +31,20 @@ from polars_wroc.metrics.score_interval import (
     sums_in_range,
     tpr_sizes,
 )
-from polars_wroc.plans.formulas import Columns, Fields, Formula, Step, any_of, max_of, min_of, when
+from polars_wroc.plans.formulas import (
+    Columns,
+    Fields,
+    Formula,
+    Step,
+    any_of,
+    first_of,
+    max_of,
+    min_of,
+    when,
+)
 from polars_wroc.ranking.curve import Range
 from polars_wroc.ranking.placements import Placements, RowCurve, walked_one_minus_auc
-from polars_wroc.stats.distributions import normal_quantile, student_quantile
+from polars_wroc.stats.distributions import t_quantile, z_quantile
 from polars_wroc.stats.proportions import Limits, logit_limits
 from polars_wroc.stats.variances import DESIGN_DF, DESIGN_NOTE, SEGMENT_DF, design_df, design_effect
 
@@ -83,8 +94,7 @@ class Interval:
         if self.designed and self.method not in get_args(AreaMethod):
             *methods, last = map(repr, get_args(AreaMethod))
             rule = f"be {', '.join(methods)} or {last} with a survey design"
-            msg = f"`method` must {rule}; found {self.method!r}"
-            raise ValueError(msg)
+            arguments.reject("method", rule, repr(self.method))
         arguments.option("method", self.method, get_args(Method if self.fallback else AreaMethod))
 
     @classmethod
@@ -193,15 +203,11 @@ class Interval:
             columns["ci_note"] = unknown.then(field(DESIGN_NOTE)).otherwise(columns["ci_note"])
         return columns
 
-    @property
-    def _tail(self) -> float:
-        return (1 + self.level) / 2
-
     def _quantile(self, df: Sequence[pl.Expr]) -> pl.Expr:
         """Quantile of Student's t for the fewest degrees of freedom; without any, the normal."""
         if not df:
-            return pl.lit(normal_quantile(self._tail))
-        return student_quantile(self._tail, min_of(df).clip(lower_bound=1.0))
+            return pl.lit(z_quantile(self.level))
+        return t_quantile(self.level, min_of(df).clip(lower_bound=1.0))
 
     def _score_limits(
         self,
@@ -237,6 +243,9 @@ class Interval:
         columns["ci_method"] = when(low.is_not_null()).then(pl.lit("score"))
         if ends is not None and self.fallback:
             columns |= _reliability(field, low.is_not_null(), ends, of_rows.effective)
+            if isinstance(self.level, Looks):
+                note = when(low.is_not_null()).then(pl.lit(self.level.note))
+                columns["ci_note"] = first_of(columns["ci_note"], note)
         return columns
 
     def _analytic_limits(self, field: Fields, estimate: VarianceEstimate) -> Formula[Columns]:
@@ -244,17 +253,20 @@ class Interval:
         auc, complement = field("auc"), field(_ONE_MINUS_AUC)
         variance, others = estimate.total, Limits(*[pl.lit(None, pl.Float64)] * 2)
         df = [estimate.df] if self.method == "logit-t" else []
+        rows = self.variance.rows_of_classes(field)
         if self.designed:
             variance, df = field(AUC_VARIANCE), [design_df(field)]
         elif self.fallback:
             pos, neg = (estimate.effective[side] for side in CLASSES)
-            others = yield from newcombe_limits(auc, pos, neg, normal_quantile(self._tail))
+            newcombe = yield from newcombe_limits(auc, pos, neg, z_quantile(self.level))
+            others = Limits(*(if_enough(self.level, end, *rows) for end in newcombe))
         (quantile,) = yield [self._quantile(df)]
+        quantile = if_enough(self.level, quantile, *rows)
         margin = quantile * variance.sqrt()
         limits = logit_limits(auc, complement, margin)
         if self.method == "wald":
             limits = Limits((auc - margin).clip(0.0, 1.0), (auc + margin).clip(0.0, 1.0))
-        regular = (variance > 0) & (auc > 0) & (complement > 0)
+        regular = (margin > 0) & (auc > 0) & (complement > 0)
         analytic = when(regular & (self.method != "newcombe"))
         method = analytic.then(pl.lit(self.method)).when(others.low.is_not_null())
         columns = {

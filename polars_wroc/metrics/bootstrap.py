@@ -38,7 +38,7 @@ from polars_wroc.plans.queries import (
 )
 from polars_wroc.ranking.placements import REPLICATE, add_placements, row_curve
 from polars_wroc.ranking.sorting import by_descending_score
-from polars_wroc.stats.distributions import student_quantile
+from polars_wroc.stats.distributions import t_quantile
 from polars_wroc.stats.variances import (
     DESIGN_DF,
     PRESENT_CLASSES,
@@ -152,6 +152,7 @@ def bootstrap(
     │ ks     ┆ 0.5   │
     └────────┴───────┘
     """
+    arguments.refuse_looks(level, "a bootstrap")
     level = arguments.level(level)
     drawing = _Drawing(read_design(design), replicates, seed, multiplier)
     formulas: dict[str, Formula] = _named(metrics, BOOTSTRAP_COLUMNS)
@@ -177,7 +178,7 @@ def bootstrap(
     result = long.group_by(group).agg(**numbers, **limits)
     if rows.design is not None:
         result = join_on_keys(result, _degrees_of_freedom(rows, rows.design), rows.keys)
-        margin = student_quantile((1 + level) / 2, design_df(pl.col)) * pl.col("value_se")
+        margin = t_quantile(level, design_df(pl.col)) * pl.col("value_se")
         value = pl.col("value")
         result = result.with_columns(value_low=value - margin, value_high=value + margin)
     in_order = rows.result(result.sort("metric"), BOOTSTRAP_COLUMNS)
@@ -260,8 +261,7 @@ def _named(metrics: Metrics, taken: Sequence[str] = ()) -> dict[str, Formula]:
     formulas: dict[str, Formula] = named_metrics(metrics)
     for name in formulas:
         if name in (*taken, REPLICATE, MODEL):
-            msg = f"`metrics` must not have the name of a result column; found {name!r}"
-            raise ValueError(msg)
+            arguments.reject("metrics", "not have the name of a result column", repr(name))
     return formulas
 
 
@@ -286,11 +286,9 @@ class _Drawing:
             raise ValueError(msg)
         if given.fpc is not None:
             rule = "be None where units are drawn: without it errors are rather too large"
-            msg = f"`fpc` must {rule}; found {given.fpc}"
-            raise ValueError(msg)
+            arguments.reject("fpc", rule, given.fpc)
         if given.lonely == "adjust":
-            msg = "`lonely` must be 'null' or 'certainty' where units are drawn; found 'adjust'"
-            raise ValueError(msg)
+            arguments.reject("lonely", "be 'null' or 'certainty' where units are drawn", "'adjust'")
 
     def read(self, *given: Any) -> Rows:
         """Read the rows, each of which is a unit unless the design has others."""

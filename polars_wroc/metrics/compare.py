@@ -29,8 +29,8 @@ from polars_wroc.metrics.paired_tests import DESIGN, ONE_MINUS, ComparisonMethod
 from polars_wroc.plans.formulas import Columns, in_columns
 from polars_wroc.plans.queries import FrameT, is_eager, join_on_keys, like_input
 from polars_wroc.ranking.curve import if_both_classes
-from polars_wroc.ranking.placements import ClassRows, PlacedRows, Placements, row_curve
-from polars_wroc.ranking.reduce_placed import reduce_placements
+from polars_wroc.ranking.placements import ClassRows, Placements, reduce_placements, row_curve
+from polars_wroc.ranking.sorting import PlacedRows
 from polars_wroc.stats.difference_tests import CONTRAST_COLUMNS, Adjust, adjusted, check_options
 from polars_wroc.stats.variances import DESIGN_DF, PRESENT_CLASSES, linear_variances
 
@@ -255,7 +255,7 @@ def compare(
         Two or more columns or numeric expressions. A row with any score missing is left out
         of all comparisons, so that all AUCs are of the same rows.
     level
-        Confidence level of the intervals, from 0.001 to 0.9999.
+        Confidence level of the intervals, from 0.001 to 0.9999, or `Looks`.
     method
         ``"delong"``: by DeLong's variance of the difference, which other software has too, and
         Student's t. ``"score"``: from the score-type intervals of both AUCs, see `roc_auc_ci`, and
@@ -345,7 +345,6 @@ def compare(
     │ old     ┆ new     ┆ -0.222     ┆ 0.157         │
     └─────────┴─────────┴────────────┴───────────────┘
     """
-    level = check_options(level, adjust)
     limit = Limit("max_pairs", max_pairs, "pairs", "score")
     survey = read_design(design)
     designed = survey.more_than_clusters or (survey.given and method != "delong")
@@ -355,6 +354,7 @@ def compare(
         *given, cluster=survey.cluster, survey=survey if designed else None
     )
     limit.check(comb(len(models), 2))
+    level = check_options(rows.look(level, frame), adjust)
     units = units_of(clustered=clustered, counted=rows.counted)
     test = PairedTest(method, units, designed=designed)
     sums = reduce_placements(

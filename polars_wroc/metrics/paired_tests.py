@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias, get_args
 import polars as pl
 
 from polars_wroc.inputs import arguments
+from polars_wroc.inputs.looks import FEWEST_ROWS, Looks, if_enough
 from polars_wroc.inputs.rows import CLASSES
 from polars_wroc.metrics.auc_variance import Units, Variance
 from polars_wroc.metrics.score_interval import SKEWNESS, Sized, score_sizes
@@ -20,13 +21,19 @@ from polars_wroc.plans.formulas import Columns, Fields, Formula, Step, min_of, t
 from polars_wroc.ranking.placements import Placements
 from polars_wroc.stats.difference_tests import contrast
 from polars_wroc.stats.distributions import (
-    normal_quantile,
+    p_value_at,
     student_p_value,
-    student_quantile,
+    t_quantile,
     two_sided_p_value,
+    z_quantile,
 )
-from polars_wroc.stats.proportions import TOLERANCE, Limits, credible_correlation, margin
-from polars_wroc.stats.transformed import Transformed
+from polars_wroc.stats.proportions import (
+    TOLERANCE,
+    Limits,
+    Transformed,
+    credible_correlation,
+    margin,
+)
 from polars_wroc.stats.variances import design_df, design_effect
 
 # Ten steps give all digits of nearly all differences, the others those of the rest.
@@ -143,6 +150,9 @@ _FEWEST_MISRANKED = 3
 _ROUNDING = 1e-14
 
 
+_TESTED = ("difference_low", "difference_high", "p_value")
+
+
 @dataclass(frozen=True)
 class PairedTest:
     """The interval and the test of a difference of two AUCs.
@@ -165,7 +175,7 @@ class PairedTest:
     @property
     def variance(self) -> Variance:
         """The variance of the difference."""
-        return Variance(self.units)
+        return Variance(self.units, of_pairs=True)
 
     def model_sums(self, model: int, placements: Placements) -> Columns:
         """Aggregate the rows of a group to what is needed of each model."""
@@ -200,20 +210,21 @@ class PairedTest:
         first, second = (field(column) for column in ONE_MINUS)
         centre, difference = yield [first - second, second - first]
         if self.designed:
-            variance, df = yield [_variance_by_design(field), design_df(field)]
+            variance, df = yield [variance_by_design(field), design_df(field)]
         else:
             estimate = yield from self.variance.estimate(field, centre)
             variance, df = estimate.total, estimate.df
         delong = contrast(difference, variance, level, df)
+        rows = self.variance.rows_of_classes(field)
+        delong |= {name: if_enough(level, delong[name], *rows) for name in _TESTED}
         if self.method == "delong":
             return delong
         both = yield from together({column: self._of_auc(field, column) for column in ONE_MINUS})
         (one, one_variance, size), (other, other_variance, _) = both.values()
         covariance = (one_variance + other_variance - variance) / 2
-        tail = (1 + level) / 2
         correlation, quantile, scale = yield [
             credible_correlation(covariance, one_variance, other_variance),
-            student_quantile(tail, df) if self.designed else pl.lit(normal_quantile(tail)),
+            t_quantile(level, df) if self.designed else pl.lit(z_quantile(level)),
             pl.lit(1.0),
         ]
         given = one, other, difference, (scale, scale), correlation
@@ -225,13 +236,16 @@ class PairedTest:
             "difference_low": limits.low,
             "difference_high": limits.high,
             "z": known.then(difference.sign() * at_zero),
-            "p_value": known.then(p_value),
+            "p_value": known.then(p_value_at(level, p_value)),
         }
         if self.method == "score":
             return by_score
         # An AUC may be so near 1 or 0 that too few rows of a class decide it.
         least = min_of(share for each in (first, second) for share in (each, 1 - each))
-        few = when(size * least < _FEWEST_MISRANKED * (1 - TOLERANCE))
+        is_few = size * least < _FEWEST_MISRANKED * (1 - TOLERANCE)
+        if isinstance(level, Looks):
+            is_few |= min_of(rows) < FEWEST_ROWS
+        few = when(is_few)
         return {name: few.then(by_score[name]).otherwise(value) for name, value in delong.items()}
 
     def _of_auc(self, field: Fields, column: str) -> Formula[tuple[Sized, pl.Expr, pl.Expr]]:
@@ -242,8 +256,9 @@ class PairedTest:
 
         complement = field(column)
         (auc,) = yield [1 - complement]
-        estimate = yield from self.variance.estimate(of_model, complement)
-        moments = yield from self.variance.moments(of_model, estimate)
+        own = Variance(self.units)
+        estimate = yield from own.estimate(of_model, complement)
+        moments = yield from own.moments(of_model, estimate)
         variance, effect = estimate.total, pl.lit(1.0)
         if self.designed:
             variance = field(DESIGN[ONE_MINUS.index(column)])
@@ -253,7 +268,7 @@ class PairedTest:
         return sized, variance, min_of(estimate.effective.values())
 
 
-def _variance_by_design(field: Fields) -> pl.Expr:
+def variance_by_design(field: Fields) -> pl.Expr:
     """Return the variance of the difference by the design of a survey."""
     one, other, covariance = (field(name) for name in DESIGN)
     variance = (one + other - 2 * covariance).clip(lower_bound=0.0)

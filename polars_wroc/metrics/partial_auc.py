@@ -126,8 +126,7 @@ class PartialAUC:
             if value is not None:
                 arguments.hold(self, **{name: arguments.rate_range(name, value)})
         if not isinstance(self.standardize, bool) and self.standardize != "mean":
-            msg = f"`standardize` must be True, False or 'mean'; found {self.standardize!r}"
-            raise ValueError(msg)
+            arguments.reject("standardize", "be True, False or 'mean'", repr(self.standardize))
 
     def __call__(self, curve: Curve) -> pl.Expr:
         """Return the area as an expression of the curve."""

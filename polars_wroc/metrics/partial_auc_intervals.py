@@ -37,11 +37,11 @@ from polars_wroc.ranking.placements import (
     Placements,
     list_row_curve,
     placements_in_lists,
+    reduce_placed,
     row_curve,
-    with_cluster_sums,
     with_cluster_sums_in_lists,
 )
-from polars_wroc.ranking.reduce_placed import reduce_placed
+from polars_wroc.ranking.sorting import with_cluster_sums
 from polars_wroc.stats.proportions import TOLERANCE
 from polars_wroc.stats.variances import of_full_weights, of_replicated, replicated
 
@@ -372,8 +372,7 @@ def partial_auc_summary(
     rows: Rows
     if level is None:
         if survey.given:
-            msg = "`level` must be given with `design`; found None"
-            raise ValueError(msg)
+            arguments.reject("level", "be given with `design`", "None")
         rows = read_rows(frame, label, score, weight, by, pos_label)
         table, columns = _areas(pool_in_bins(rows, Binning(bins, tolerance)), area)
         return like_input(frame, rows.result(table, columns))
@@ -387,9 +386,10 @@ def partial_auc_summary(
     linearised = LinearisedArea(fpr=fpr, tpr=tpr)
     designed: bool = survey.more_than_clusters
     clustered = survey.given and not designed
-    interval = linearised.interval(level, method, clustered=clustered, designed=designed)
     given = frame, label, score, weight, by, pos_label
     rows = read_rows(*given, cluster=survey.cluster, survey=survey if designed else None)
+    level = rows.look(level, frame)
+    interval = linearised.interval(level, method, clustered=clustered, designed=designed)
     columns = [*PARTIAL_COLUMNS, *(DESIGN_COLUMNS if designed else ())]
     return like_input(
         frame, rows.result(_intervals(rows, linearised, interval.for_rows(rows)), columns)

@@ -313,16 +313,14 @@ def named_metrics(metrics: Metrics) -> dict[str, Formula]:
             )
             raise TypeError(msg)
     if not metrics or len(set(metrics)) < len(metrics):
-        msg = f"`metrics` must hold one metric or several different ones; found {metrics!r}"
-        raise ValueError(msg)
+        arguments.reject("metrics", "hold one metric or several different ones", repr(metrics))
     asked = metrics if isinstance(metrics, Mapping) else {name: name for name in metrics}
     return {name: _formula(name, metric) for name, metric in asked.items()}
 
 
 def _formula(name: object, metric: object) -> Formula:
     if not isinstance(name, str) or name.startswith("__"):
-        msg = f"`metrics` must have names that do not start with two underscores; found {name!r}"
-        raise ValueError(msg)
+        arguments.reject("metrics", "have names that do not start with two underscores", repr(name))
     if isinstance(metric, PartialAUC | CostPartialAUC):
         return metric
     if not isinstance(metric, str):

@@ -36,7 +36,7 @@ def roc_auc_ci(
     label, score, weight, pos_label
         As for `roc_auc`.
     level
-        Confidence level, from 0.001 to 0.9999.
+        Confidence level, from 0.001 to 0.9999, or `Looks`.
     method
         ``"score"``: the variance changes with the AUC, and each class has one more, misranked
         observation; keeps its level near 0 and 1, with few rows and where weights depend on the

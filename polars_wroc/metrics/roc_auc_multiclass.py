@@ -102,13 +102,11 @@ def roc_auc_multiclass(
     arguments.option("average", average, get_args(Average))
     limit = Limit("max_pairs", max_pairs, "pairs", "scores")
     if average == "micro" and multi_class == "ovo":
-        msg = "`average` must be 'macro' or 'weighted' for multi_class='ovo'; found 'micro'"
-        raise ValueError(msg)
+        arguments.reject("average", "be 'macro' or 'weighted' for multi_class='ovo'", "'micro'")
     if not isinstance(scores, Mapping):
         arguments.reject_type("scores", "map each class to a column", scores)
     if len(scores) < 2 or None in scores:  # noqa: PLR2004  (two make a ranking)
-        msg = f"`scores` must have two or more classes, none of them null; found {list(scores)}"
-        raise ValueError(msg)
+        arguments.reject("scores", "have two or more classes, none of them null", list(scores))
     if multi_class == "ovo":
         limit.check(comb(len(scores), 2))
     columns = {name: one_column("scores", column) for name, column in scores.items()}

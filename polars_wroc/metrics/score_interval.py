@@ -16,21 +16,26 @@ weights.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
+import numpy as np
 import polars as pl
 
 from polars_wroc.inputs.rows import CLASSES
 from polars_wroc.metrics.auc_variance import Moments
 from polars_wroc.plans.formulas import Fields, Formula, all_of, first_of, kept, max_of, min_of, when
 from polars_wroc.ranking.curve import Range
+from polars_wroc.stats.distributions import normal_quantile
 from polars_wroc.stats.proportions import ROUNDING, TOLERANCE, Limits, wilson_ends
 
 # A class cannot have more than this many times the variance of its pseudo-observation.
 _MOST = 3
 _PSEUDO_ROWS_OF_TEST = 0.5
 _ENDS = ("low", "high")
+# Of a quadrature of a smooth function, to all digits.
+_NODES = 24
 # The least ``auc * (1 - auc)`` that a search of a p-value starts from, times the inverse size if
 # that is below 1.
 _LEAST_VARIANCE = 0.01
@@ -225,6 +230,35 @@ def lower_limit(
     shift = (quantile**2 - 1).clip(lower_bound=0.0) * skewness
     share = auc - shift * (complement - auc).clip(lower_bound=0.0) * inverse_size
     return wilson_ends(share.clip(lower_bound=0.0), inverse_size, quantile).low
+
+
+def inverse_size(
+    value: pl.Expr, complement: pl.Expr, limit: pl.Expr, skewness: pl.Expr, quantile: float
+) -> pl.Expr:
+    """Invert `lower_limit`; null where the value has no distance from it.
+
+    That is a quadratic function of the root of the inverse size.
+    """
+    shift = max(quantile**2 - 1, 0.0) * skewness * (complement - value).clip(lower_bound=0.0)
+    distance = (value - limit).clip(lower_bound=0.0)
+    spread = quantile * (limit * (1 - limit)).clip(lower_bound=0.0).sqrt()
+    size = (2 * distance / (spread + (spread**2 + 4 * shift * distance).sqrt())) ** 2
+    return when(size.is_finite() & (size > 0)).then(size)
+
+
+def squared_placements(complement: float) -> float:
+    """Mean square of the complements of placement values, from 1 - AUC.
+
+    Of normal scores with equal variances it is the probability that two standard normal variables
+    with a correlation of one half are both below the quantile of ``complement``: by Owen's T.
+    """
+    if not 0 < complement < 1:
+        return complement
+    square, end = normal_quantile(complement) ** 2, 1 / math.sqrt(3)
+    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+    x = (nodes + 1) * end / 2
+    heights = np.exp(-square * (1 + x**2) / 2) / (1 + x**2)
+    return complement - float(weights @ heights) * end / (2 * math.pi)
 
 
 # Iterations: enough for nine digits.

@@ -306,8 +306,7 @@ def read_parts(frame: Any, *columns: Any, designed: bool, **options: Any) -> lis
     if not frame:
         arguments.reject_type("frame", "be a table, or a list of tables that are parts of one", [])
     if designed and len(frame) > 1:
-        msg = f"`frame` must be one table with a `design`; found a list of {len(frame)}"
-        raise ValueError(msg)
+        arguments.reject("frame", "be one table with a `design`", f"a list of {len(frame)}")
     read = [read_rows(part, *columns, **options) for part in frame]
     parts = with_same_keys("frame", read)
     alike = frames_alike("frame", [part.frame for part in parts], SCORE)

@@ -43,13 +43,13 @@ from polars_wroc.plans.queries import FrameT, collect, is_eager, like_input
 from polars_wroc.ranking.curve import Curve, cell
 from polars_wroc.ranking.placements import (
     MISSING_ROWS,
-    PlacedRows,
     RowCurve,
+    reduce_placed,
     row_curve,
     walk_sum,
     walked_class_counts,
 )
-from polars_wroc.ranking.reduce_placed import reduce_placed
+from polars_wroc.ranking.sorting import PlacedRows
 
 AUC_BOUNDS = ("auc_min", "auc_max")
 
@@ -206,8 +206,9 @@ def summary(
         mostly from the observation that the method adds); and ``ci_note`` (String): ``"few
         misranked rows"``; ``"weights depend on the score"`` where misranked rows are more than
         twice as heavy as others or the effective sample size is below a fifth of the rows, so that
-        few rows carry the AUC and the interval may be too narrow; or why a design leaves the
-        variance unknown: a lonely unit, a single unit with rows, a replicate without a class.
+        few rows carry the AUC and the interval may be too narrow; ``"looks: 400 of 1000 rows"`` of
+        `Looks`; or why a design leaves the variance unknown: a lonely unit, a single unit with
+        rows, a replicate without a class.
 
     Raises
     ------
@@ -256,11 +257,11 @@ def summary(
     arguments.flag("diagnostics", diagnostics)
     survey, binning = read_design(design), Binning(bins, tolerance)
     designed = survey.more_than_clusters
-    interval = Interval.by_design(level, method, survey)
     given = frame, label, score, weight, by, pos_label
     kinds: dict[str, Any] = {"cluster": survey.cluster, "survey": survey if designed else None}
     parts = read_parts(*given, designed=survey.given, **kinds)
     rows, one = together(parts), one_of(frame)
+    interval = Interval.by_design(rows.look(level, one), method, survey)
     divided = None if survey.given or binning else division_of(frame)
     with without_spilling() if divided else nullcontext():
         at_once = is_eager(one) and not divided

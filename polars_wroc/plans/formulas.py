@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from functools import reduce
+from functools import reduce, wraps
 from itertools import count, islice
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, ParamSpec, TypeAlias, TypeVar, cast
 
 import numpy as np
 import polars as pl
@@ -28,6 +28,7 @@ from polars_wroc.plans.queries import FrameT, collect
 
 Fields: TypeAlias = Callable[[str], pl.Expr]
 Columns: TypeAlias = dict[str, pl.Expr]
+_P = ParamSpec("_P")
 NameT = TypeVar("NameT")
 ResultT = TypeVar("ResultT")
 Formula: TypeAlias = Generator[Sequence[pl.Expr], Sequence[pl.Expr], ResultT]
@@ -260,6 +261,22 @@ def when(condition: pl.Expr) -> When:
     return _When(condition) if isinstance(condition, Values) else pl.when(condition)
 
 
+def cases(
+    *branches: tuple[pl.Expr, pl.Expr | str], otherwise: pl.Expr | str | None = None
+) -> pl.Expr:
+    """Return what stands beside the first condition that holds, a text or values, as in SQL."""
+
+    def valued(value: pl.Expr | str) -> pl.Expr:
+        return pl.lit(value) if isinstance(value, str) else value
+
+    chosen: Any = None
+    for condition, value in branches:
+        branch = when(condition) if chosen is None else chosen.when(condition)
+        chosen = branch.then(valued(value))
+    result = chosen if otherwise is None else chosen.otherwise(valued(otherwise))
+    return cast("pl.Expr", result)
+
+
 def _horizontal(columns: Iterable[object], of_values: _Method, of_plans: _Method) -> Any:
     """Combine columns, which are values or expressions."""
     listed = list(columns)
@@ -312,6 +329,30 @@ _RESULT = "__result"
 def as_struct(columns: Mapping[str, pl.Expr]) -> pl.Expr:
     """Put named expressions into one struct."""
     return pl.struct([column.alias(name) for name, column in columns.items()])
+
+
+def with_lists(formula: Callable[_P, pl.Expr]) -> Callable[_P, pl.Expr]:
+    """Let a formula with lists, which only expressions can hold, take `Values` too.
+
+    It is null where one of its columns is.
+    """
+
+    @wraps(formula)
+    def of_both(*columns: _P.args, **options: _P.kwargs) -> pl.Expr:
+        if not any(isinstance(each, Values) for each in columns):
+            return formula(*columns, **options)
+        values = [values_of(each) for each in columns]
+        (rows,) = np.broadcast_shapes((1,), *(each.array.shape for each in values))
+        known = np.broadcast_to(reduce(operator.and_, (each.is_known() for each in values)), rows)
+        result = np.zeros(rows)
+        if known.any():
+            arrays = {str(i): np.broadcast_to(v.array, rows)[known] for i, v in enumerate(values)}
+            expressions = cast("Any", map(pl.col, arrays))
+            table = pl.DataFrame(arrays).select(formula(*expressions, **options))
+            result[known] = table.to_series().to_numpy()
+        return cast("pl.Expr", Values(result, ~known))
+
+    return of_both
 
 
 def let(columns: Mapping[str, pl.Expr], formula: Callable[[Fields], pl.Expr]) -> pl.Expr:

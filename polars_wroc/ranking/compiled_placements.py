@@ -20,8 +20,17 @@ from polars_wroc.kernels.sorting import Array, SortedRows
 from polars_wroc.plans.config import run
 from polars_wroc.plans.queries import aggregate, collect
 from polars_wroc.ranking.numbered_rows import NumberedRows, number_groups, number_rows
-from polars_wroc.ranking.placements import FP_BEFORE, TP_BEFORE, Columns, PlacedRows, Reduce
-from polars_wroc.ranking.sorting import FP, NEGATIVES, POSITIVES, TP
+from polars_wroc.ranking.sorting import (
+    FP,
+    FP_BEFORE,
+    NEGATIVES,
+    POSITIVES,
+    TP,
+    TP_BEFORE,
+    Columns,
+    PlacedRows,
+    Reduce,
+)
 
 _NUMBER = "__number"
 _AROUND = (TP_BEFORE, TP, FP_BEFORE, FP)

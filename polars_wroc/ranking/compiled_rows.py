@@ -13,7 +13,7 @@ import polars as pl
 
 from polars_wroc.inputs.columns import CLUSTER, SCORE, WEIGHT
 from polars_wroc.inputs.rows import CLASSES, Rows
-from polars_wroc.kernels import compiling
+from polars_wroc.kernels import AREA_SUMS, BIN, MOMENTS, compiling
 from polars_wroc.kernels.across import (
     RankedRows,
     class_sizes,
@@ -37,7 +37,6 @@ from polars_wroc.kernels.blocks import (
 from polars_wroc.kernels.compiling import read_only
 from polars_wroc.kernels.scans import Points, rates_of_partitions, sums_of_partitions, walk
 from polars_wroc.kernels.sorting import Array, RowChunk, SortedRows, sort_rows
-from polars_wroc.kernels.sums import AREA_SUMS, BIN, MOMENTS
 from polars_wroc.plans.config import Progress, When, run
 from polars_wroc.plans.queries import collect, join_on_keys
 from polars_wroc.ranking.numbered_rows import (

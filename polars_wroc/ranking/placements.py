@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Self, TypeAlias
+from typing import NamedTuple
 
 import polars as pl
 
 from polars_wroc.inputs.columns import CLUSTER, SCORE, WEIGHT
-from polars_wroc.inputs.rows import CLASSES, class_weights
-from polars_wroc.kernels.sums import CLASS_SUMS, CURVE_SUMS, UNRANKED_SUMS
+from polars_wroc.inputs.rows import CLASSES, Rows, class_weights
+from polars_wroc.kernels import CLASS_SUMS, CURVE_SUMS, UNRANKED_SUMS
 from polars_wroc.plans.formulas import Fields, as_struct
-from polars_wroc.plans.queries import aggregate
 from polars_wroc.ranking.curve import Curve, if_both_classes
 from polars_wroc.ranking.sorting import (
     ENDS_TIE,
     FP,
+    FP_BEFORE,
     NEGATIVES,
     POSITIVES,
     TP,
+    TP_BEFORE,
+    Columns,
+    PlacedRows,
+    Reduce,
+    by_descending_score,
     cumulated_list,
     row_before,
     window_sums,
     with_window_sums,
 )
-
-# Columns of the weights of `RankWeights`.
-TP_BEFORE, FP_BEFORE = "__tp_before", "__fp_before"
 
 
 class ClassRows(NamedTuple):
@@ -84,16 +86,6 @@ def placements_in_lists(rows: pl.Expr, *carried: str) -> pl.Expr:
     columns = {name: field(name) for name in (*carried, WEIGHT)}
     columns |= cumulated_around_ties(tp, fp, field(ENDS_TIE))
     return cumulated_list(rows, (*carried, WEIGHT)).list.eval(as_struct(columns))
-
-
-def with_cluster_sums(
-    placed: pl.LazyFrame, keys: Sequence[str], values: dict[str, pl.Expr]
-) -> pl.LazyFrame:
-    """Add to each row the sums of the ``values`` over its cluster."""
-    # No struct: for many small clusters separate sums are several times faster.
-    return placed.with_columns(
-        value.sum().over([*keys, CLUSTER]).alias(name) for name, value in values.items()
-    )
 
 
 def with_cluster_sums_in_lists(placed: pl.Expr, values: dict[str, pl.Expr]) -> pl.Expr:
@@ -188,31 +180,6 @@ def cumulated_around_ties(tp: pl.Expr, fp: pl.Expr, ends_tie: pl.Expr) -> dict[s
     return {TP: after(tp), FP: after(fp), TP_BEFORE: before(tp), FP_BEFORE: before(fp)}
 
 
-@dataclass(frozen=True)
-class PlacedRows:
-    """Rows with the columns of `add_placements`, or with columns computed from these."""
-
-    frame: pl.LazyFrame
-    keys: list[str]
-
-    def with_columns(self, **columns: pl.Expr) -> Self:
-        """Add columns to the rows."""
-        return replace(self, frame=self.frame.with_columns(**columns))
-
-    def with_cluster_sums(self, values: dict[str, pl.Expr]) -> Self:
-        """Add to each row the sums of the ``values`` over its cluster."""
-        return replace(self, frame=with_cluster_sums(self.frame, self.keys, values))
-
-    def aggregate(self, sums: dict[str, pl.Expr], within: Sequence[str] = ()) -> pl.LazyFrame:
-        """Aggregate each group, or each value of the columns ``within`` it."""
-        return aggregate(self.frame, [*self.keys, *within], sums)
-
-
-Reduce: TypeAlias = Callable[[PlacedRows], pl.LazyFrame]
-# For each column of scores the columns to compute from its placements.
-Columns: TypeAlias = Mapping[str, dict[str, pl.Expr]]
-
-
 # Number of the rows that lack a label, score or weight.
 MISSING_ROWS = "__missing_rows"
 
@@ -262,3 +229,58 @@ def walked_one_minus_auc() -> pl.Expr:
     positives, negatives = (pl.col(walk_sum("weight", side)) for side in CLASSES)
     placements = pl.col(walk_sum("placements", "pos"))
     return if_both_classes(positives, negatives, placements) / positives
+
+
+_ROW = "__row"
+
+
+def reduce_placed(
+    rows: Rows,
+    reduce: Reduce,
+    *,
+    with_score: bool = False,
+    reproducible: bool = True,
+) -> pl.LazyFrame:
+    """Reduce placed rows to a table with the keys and other columns.
+
+    The rows have `WEIGHT`, `CLUSTER` if they had it, and `SCORE` if asked for. Unless it has to be
+    ``reproducible`` to the last bit, the compiled engine too lets Polars add up rows in any order,
+    which takes two thirds of the time.
+    """
+    if rows.compiled:
+        # Needs numba, which is an extra.
+        from polars_wroc.ranking.compiled_placements import reduce_compiled  # noqa: PLC0415
+
+        return reduce_compiled(rows, reduce, with_score=with_score, reproducible=reproducible)
+    weight = rows.observations.signed_weight
+    placed = add_placements(by_descending_score(rows), rows.keys, weight)
+    return reduce(PlacedRows(placed, rows.keys))
+
+
+def reduce_placements(rows: Rows, columns: Columns, reduce: Reduce) -> pl.LazyFrame:
+    """Reduce rows that are placed by several scores, with a sort for each, to a table.
+
+    The rows have `WEIGHT`, `CLUSTER` if they had it, and the ``columns``.
+    """
+    if rows.compiled:
+        # Needs numba, which is an extra.
+        from polars_wroc.ranking.compiled_placements import reduce_compiled_columns  # noqa: PLC0415
+
+        return reduce_compiled_columns(rows, columns, reduce)
+    return reduce(PlacedRows(_with_placements(rows, columns), rows.keys))
+
+
+def _with_placements(rows: Rows, columns: Columns) -> pl.LazyFrame:
+    """Replace each score by its columns."""
+    # Each score is sorted without the others, and its columns are put back in place: sorts of the
+    # same frame, one after another, would move the columns of all scores each time.
+    numbered = rows.frame.with_row_index(_ROW).cache()
+    weight = rows.observations.signed_weight
+    others = [name for name in rows.frame.collect_schema().names() if name not in columns]
+    placed = [numbered.select(others)]
+    for score, of_score in columns.items():
+        narrow = replace(rows, frame=numbered.select(_ROW, *others, score))
+        sorted_rows = by_descending_score(narrow, score)
+        found = add_placements(sorted_rows, rows.keys, weight, score=score)
+        placed.append(found.select(_ROW, **of_score).sort(_ROW).select(*of_score))
+    return pl.concat(placed, how="horizontal")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import reduce
 from operator import add
 from typing import Literal, NamedTuple, TypeAlias, get_args
@@ -9,15 +10,23 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 import polars as pl
 
 from polars_wroc.inputs import arguments
-from polars_wroc.plans.formulas import Formula, all_of, first_of, max_of, min_of, when
+from polars_wroc.plans.formulas import (
+    Formula,
+    all_of,
+    cases,
+    first_of,
+    max_of,
+    min_of,
+    when,
+    with_lists,
+)
 from polars_wroc.plans.queries import FrameT
 from polars_wroc.stats.distributions import (
     normal_quantile,
-    quantile_to_picked,
+    p_value_at,
     student_p_value,
-    student_quantile,
+    t_quantile,
     two_sided_p_value,
-    with_lists,
 )
 from polars_wroc.stats.proportions import (
     EQUAL_WEIGHTS,
@@ -28,6 +37,7 @@ from polars_wroc.stats.proportions import (
     logit_limits,
     shrunk,
 )
+from polars_wroc.stats.studentized_range import quantile_to_picked
 
 CONTRAST_COLUMNS = (
     "difference",
@@ -54,7 +64,7 @@ class AucEstimate(NamedTuple):
 
     def limits(self, level: float, picked_from: pl.Expr | None = None) -> Estimate:
         """Confidence interval by Student's t distribution on the logit."""
-        quantile = student_quantile((1 + level) / 2, self.df)
+        quantile = t_quantile(level, self.df)
         if picked_from is not None:
             quantile = quantile_to_picked(level, picked_from, self.df)
         margin = quantile * self.variance.sqrt()
@@ -86,7 +96,7 @@ def auc_difference_test(
     df = 1 / ((parts[0] / both) ** 2 / one.df + (parts[1] / both) ** 2 / other.df)
     t = (logits[0] - logits[1]) / logit_variance.sqrt()
     known = when(variance > 0)
-    p_value = student_p_value(t, df.clip(lower_bound=1.0))
+    p_value = p_value_at(level, student_p_value(t, df.clip(lower_bound=1.0)))
     return {
         "difference": when(variance.is_not_null()).then(one.auc - other.auc),
         "difference_se": variance.sqrt(),
@@ -107,14 +117,16 @@ def contrast(
     se = variance.sqrt()
     known = when(se > 0)
     no_difference = (se == 0) & (difference.abs() <= TOLERANCE)
-    z, margin = difference / se, student_quantile((1 + level) / 2, df) * se
+    z, margin = difference / se, t_quantile(level, df) * se
     return {
         "difference": difference,
         "difference_se": se,
         "difference_low": known.then(difference - margin),
         "difference_high": known.then(difference + margin),
         "z": known.then(z),
-        "p_value": known.then(student_p_value(z, df)).when(no_difference).then(1.0),
+        "p_value": known.then(p_value_at(level, student_p_value(z, df)))
+        .when(no_difference)
+        .then(1.0),
     }
 
 
@@ -167,12 +179,10 @@ def equal_proportions(one: Sample, other: Sample, exact: Exact = "mid-p") -> For
     # The exact test is computed for no rows where it is not needed.
     needed = when((variance > 0) & all_of(x == x.round() for x in numbers) & ~normal)
     total, rows, rare, both = yield [needed.then(each) for each in (total, rows, rare, both)]
-    return (
-        when(variance == 0)
-        .then(1.0)
-        .when(normal)
-        .then(two_sided_p_value(difference / variance.sqrt()))
-        .otherwise(_exact_p_value(total, rows, rare, both, exact=exact))
+    return cases(
+        (variance == 0, pl.lit(1.0)),
+        (normal, two_sided_p_value(difference / variance.sqrt())),
+        otherwise=_exact_p_value(total, rows, rare, both, exact=exact),
     )
 
 
@@ -202,6 +212,19 @@ def _exact_p_value(
     as_likely = element.exp() / (1 if exact == "fisher" else 2)
     counted = less_likely.when(element <= _AS_LIKELY).then(as_likely).otherwise(0.0)
     return compared.list.eval(counted).list.sum() / compared.list.eval(element.exp()).list.sum()
+
+
+@with_lists
+def mcnemar_mid_p(one: pl.Expr, other: pl.Expr) -> pl.Expr:
+    """Mid-p of McNemar's exact test, from the numbers of rows that change either way."""
+    total, least = one + other, min_of(one, other).cast(pl.Int64)
+    numbers = pl.int_ranges(1, least + 1).cast(pl.List(pl.Float64))
+    element = pl.element()
+    ratios = (numbers * -1 + (total + 1)) / numbers
+    logs = pl.concat_list(pl.lit(0.0), ratios.list.eval(element.log()))
+    logs = logs.list.eval(element.cum_sum()) - total * math.log(2)
+    probabilities = logs.list.eval(element.exp())
+    return 2 * probabilities.list.sum() - probabilities.list.last()
 
 
 # With a smaller effective number of rows of the rarer outcome the likelihood ratio may decide.
@@ -280,41 +303,64 @@ class Comparison(NamedTuple):
     largest: pl.Expr
 
 
+class Deviations(NamedTuple):
+    """The standard deviations of a `Comparison`, times the quantiles of a test and of its power.
+
+    Variances of proportions are ``p * (1 - p)`` times an inverse size: of both estimates in the
+    test, where the common value is below the reference by a ``share`` of the difference, and of
+    each in the power.
+    """
+
+    reference: pl.Expr
+    share: pl.Expr
+    both: pl.Expr
+    both_slope: pl.Expr
+    own: pl.Expr
+    own_slope: pl.Expr
+    fixed: pl.Expr
+
+    @classmethod
+    def of(
+        cls, comparison: Comparison, quantile: pl.Expr, power: float = POWER_QUANTILE
+    ) -> Formula[Deviations]:
+        """Prepare them for a test and a ``power`` at these normal quantiles."""
+        reference, pools, sizes, slopes, _ = comparison
+        parts = yield [
+            pools[1] / (pools[0] + pools[1]),
+            (sizes[0] + sizes[1]) * quantile**2,
+            (slopes[0] + slopes[1]) * quantile**2,
+            sizes[0] * power**2,
+            slopes[0] * power**2,
+            reference * (1 - reference) * (sizes[1] + slopes[1] * reference) * power**2,
+        ]
+        return cls(reference, *parts)
+
+    def at(self, difference: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
+        """Return that of the test and that of its power; a detected difference is their sum."""
+        middle, below = self.reference - self.share * difference, self.reference - difference
+        of_test = middle * (1 - middle) * (self.both + self.both_slope * middle)
+        of_own = below * (1 - below) * (self.own + self.own_slope * below)
+        return of_test.sqrt(), (of_own + self.fixed).sqrt()
+
+
 def detectable(comparison: Comparison, quantile: pl.Expr) -> Formula[pl.Expr]:
     """Find the smallest difference to be detected, tested two-sided at a normal quantile.
 
-    It is null where none up to the largest would be detected. Variances of proportions are ``p * (1
-    - p)`` times an inverse size: of both estimates in the test, where the common value is below the
-    reference by a share of the difference, and of each in the power.
+    It is null where none up to the largest would be detected.
     """
-    reference, pools, sizes, slopes, largest = comparison
-    square = POWER_QUANTILE**2
-    share, both, both_slope, own, own_slope, fixed = yield [
-        pools[1] / (pools[0] + pools[1]),
-        (sizes[0] + sizes[1]) * quantile**2,
-        (slopes[0] + slopes[1]) * quantile**2,
-        sizes[0] * square,
-        slopes[0] * square,
-        reference * (1 - reference) * (sizes[1] + slopes[1] * reference) * square,
-    ]
-
-    def deviations(difference: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
-        """Multiples of the standard deviation that a test assumes, and of the true one."""
-        middle, below = reference - share * difference, reference - difference
-        of_test = middle * (1 - middle) * (both + both_slope * middle)
-        of_own = below * (1 - below) * (own + own_slope * below)
-        return of_test.sqrt(), (of_own + fixed).sqrt()
-
+    reference, *_, largest = comparison
+    deviations = yield from Deviations.of(comparison, quantile)
+    share, both, both_slope, own, own_slope = deviations[1:6]
     # Start at the solution for sizes as at the reference and equal variances in the power.
     size = (both + both_slope * reference) * (1 + POWER_QUANTILE / quantile) ** 2
     middle, scale = size * share * (2 * reference - 1), 1 + size * share**2
     root = (middle**2 + 4 * scale * size * reference * (1 - reference)).sqrt()
-    test, power = deviations(largest)
+    test, power = deviations.at(largest)
     start = min_of((middle + root) / (2 * scale), _START * largest)
     difference, exists = yield [start, (largest > 0) & (test + power <= largest)]
     for _ in range(_STEPS):
         # Newton's step; the equation is convex, so that all but the first come from above.
-        test, power = deviations(difference)
+        test, power = deviations.at(difference)
         middle, below = reference - share * difference, reference - difference
         of_test = share * _slope(middle, both, both_slope)
         slope = 1 + of_test / test / 2 + _slope(below, own, own_slope) / power / 2

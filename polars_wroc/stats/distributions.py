@@ -1,48 +1,23 @@
-"""Normal, Student's t, chi-squared and studentized range distributions, for plans."""
+"""Normal, Student's t, chi-squared and Kolmogorov distributions, for plans."""
 
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Sequence
-from functools import lru_cache, reduce, wraps
+from functools import lru_cache
 from statistics import NormalDist
-from typing import Any, ParamSpec, cast
+from typing import Any
 
-import numpy as np
 import polars as pl
 
-from polars_wroc.plans.formulas import Fields, Values, let, max_of, min_of, values_of, when
+from polars_wroc.inputs.looks import Looks
+from polars_wroc.plans.formulas import Fields, let, when, with_lists
 
-_P = ParamSpec("_P")
+_SQRT_2 = math.sqrt(2)
 _NODES = 24
 _POSITION, _POWER_OF_PART = "__position", "__power"
 # Of a part of a polynomial.
 _TERMS = 4
-
-
-def with_lists(formula: Callable[_P, pl.Expr]) -> Callable[_P, pl.Expr]:
-    """Let a formula with lists, which only expressions can hold, take `Values` too.
-
-    It is null where one of its columns is.
-    """
-
-    @wraps(formula)
-    def of_both(*columns: _P.args, **options: _P.kwargs) -> pl.Expr:
-        if not any(isinstance(each, Values) for each in columns):
-            return formula(*columns, **options)
-        values = [values_of(each) for each in columns]
-        (rows,) = np.broadcast_shapes((1,), *(each.array.shape for each in values))
-        known = np.broadcast_to(reduce(operator.and_, (each.is_known() for each in values)), rows)
-        result = np.zeros(rows)
-        if known.any():
-            arrays = {str(i): np.broadcast_to(v.array, rows)[known] for i, v in enumerate(values)}
-            expressions = cast("Any", map(pl.col, arrays))
-            table = pl.DataFrame(arrays).select(formula(*expressions, **options))
-            result[known] = table.to_series().to_numpy()
-        return cast("pl.Expr", Values(result, ~known))
-
-    return of_both
 
 
 def polynomial(coefficients: Sequence[float], position: pl.Expr) -> pl.Expr:
@@ -94,8 +69,9 @@ _TAIL_SCALE = 2.0
 # The same for quantiles, as a function of the root of the logarithm of the tail.
 _ROOT_SCALE = 2.0
 # Quantiles are known for tails from this one to 0.5.
-_LEAST_TAIL = 1e-16
-_LARGEST_ROOT = math.sqrt(-2 * math.log(2 * _LEAST_TAIL))
+LEAST_TAIL = 1e-16
+# And for p-values at repeated looks from this one, less exactly.
+_LEAST_AT_LOOKS = 1e-300
 # Where to cut off the tail of t with one degree of freedom, which falls as exp(-z**2 / 4), and the
 # number of values of the integrand.
 _TAIL_WIDTH, _TAIL_NODES = 11.0, 40
@@ -106,26 +82,56 @@ def normal_quantile(probability: float) -> float:
     return NormalDist().inv_cdf(probability)
 
 
-def upper_quantile(tail: pl.Expr) -> pl.Expr:
+def upper_quantile(tail: pl.Expr, least: float = LEAST_TAIL) -> pl.Expr:
     """Quantile that a standard normal variable exceeds with a probability of at most 0.5.
 
     It is ``s = sqrt(-2 * log(2 * tail))`` times a smooth function of ``1 / (c + s)``, which a
     polynomial approximates. The error is below 1e-10 for tails from 1e-16 on; of larger ones than
     0.5 the quantile is 0, as of 0.5.
     """
-    root = (-2 * (2 * tail.clip(_LEAST_TAIL, 0.5)).log()).sqrt()
-    place = _ROOT_SCALE / (_ROOT_SCALE + root)
-    least = _ROOT_SCALE / (_ROOT_SCALE + _LARGEST_ROOT)
-    return root * polynomial(_root_coefficients(), (2 * place - least - 1) / (1 - least))
+    root = (-2 * (2 * tail.clip(least, 0.5)).log()).sqrt()
+    place, first = _ROOT_SCALE / (_ROOT_SCALE + root), _first_place(least)
+    return root * polynomial(_root_coefficients(least), (2 * place - first - 1) / (1 - first))
 
 
-def student_quantile(probability: float, df: pl.Expr) -> pl.Expr:
-    """Quantile of Student's t distribution for 1 or more degrees of freedom, whole or not.
+def _first_place(least: float) -> float:
+    return _ROOT_SCALE / (_ROOT_SCALE + math.sqrt(-2 * math.log(2 * least)))
 
-    Its logarithm is smooth in 1/df on [0, 1]. For probabilities between 0.5005 and 0.99995
-    the relative error is below 1e-9, and mostly below 1e-12.
+
+def z_quantile(level: float) -> float:
+    """Two-sided normal quantile of a level, or what replaces it at repeated looks.
+
+    All limits have it, or one with the same tail.
     """
-    return polynomial(_student_coefficients(probability), 2 / df - 1).exp()
+    return level.own_quantile if isinstance(level, Looks) else normal_quantile((1 + level) / 2)
+
+
+def error_quantile(level: float, error: pl.Expr) -> pl.Expr:
+    """Two-sided quantile of one of several tests, with its share of the error of the level."""
+    return level.quantile(error) if isinstance(level, Looks) else upper_quantile(error / 2)
+
+
+def quantile_of_one(level: float, several: pl.Expr) -> pl.Expr:
+    """Quantile of one of several independent limits, by Sidak; at repeated looks by Bonferroni."""
+    at_looks = isinstance(level, Looks)
+    error = (1 - level) / several if at_looks else 1 - level ** (1 / several)
+    return error_quantile(level, error)
+
+
+def p_value_at(level: float, p_value: pl.Expr) -> pl.Expr:
+    """Make a p-value valid at all looks, if the level is one of repeated looks."""
+    if not isinstance(level, Looks):
+        return p_value
+    return level.p_value(upper_quantile(p_value / 2, _LEAST_AT_LOOKS))
+
+
+def t_quantile(level: float, df: pl.Expr) -> pl.Expr:
+    """Two-sided quantile of Student's t for 1 or more degrees of freedom, whole or not.
+
+    Its logarithm is smooth in 1/df on [0, 1]. For levels between 0.001 and 0.9999 the relative
+    error is below 1e-9, and mostly below 1e-12.
+    """
+    return polynomial(_student_coefficients(z_quantile(level)), 2 / df - 1).exp()
 
 
 @with_lists
@@ -252,16 +258,16 @@ def two_sided_p_value(z: pl.Expr) -> pl.Expr:
 
 
 @lru_cache(maxsize=64)
-def _student_coefficients(probability: float) -> tuple[float, ...]:
-    return interpolate(lambda x: math.log(_student_quantile(probability, (x + 1) / 2)))
+def _student_coefficients(z: float) -> tuple[float, ...]:
+    return interpolate(lambda x: math.log(_student_quantile(z, (x + 1) / 2)))
 
 
-@lru_cache(maxsize=1)
-def _root_coefficients() -> tuple[float, ...]:
-    least = _ROOT_SCALE / (_ROOT_SCALE + _LARGEST_ROOT)
+@lru_cache(maxsize=2)
+def _root_coefficients(least: float) -> tuple[float, ...]:
+    first = _first_place(least)
 
     def quantile_by_root(position: float) -> float:
-        place = (1 + least + position * (1 - least)) / 2
+        place = (1 + first + position * (1 - first)) / 2
         root = _ROOT_SCALE / place - _ROOT_SCALE
         return -normal_quantile(math.exp(-(root**2) / 2) / 2) / root
 
@@ -305,172 +311,27 @@ def _tail_coefficients() -> tuple[float, ...]:
     return interpolate(log_tail)
 
 
-def _student_quantile(probability: float, inverse_df: float) -> float:
-    """Solve for the quantile, which lies between the normal and the Cauchy quantile."""
+def _student_quantile(z: float, inverse_df: float) -> float:
+    """Solve for the quantile with the tails of a normal one, between that and Cauchy's."""
     import mpmath  # noqa: PLC0415
 
     df = 1 / inverse_df
-    tails = 2 * (1 - probability)
+    tails = math.erfc(z / _SQRT_2)
 
     def excess(log_quantile: float) -> Any:
         share = df / (df + mpmath.exp(2 * log_quantile))
         return mpmath.log(mpmath.betainc(df / 2, 0.5, 0, share, regularized=True) / tails)
 
-    low = math.log(normal_quantile(probability))
-    high = math.log(math.tan(math.pi * (probability - 0.5)))
+    low, high = math.log(z), -math.log(math.tan(math.pi * tails / 2))
     root: Any = mpmath.findroot(excess, (low - 1e-3, high + 1e-3), solver="illinois", tol=1e-26)
     return math.exp(float(root))
 
 
-# The quantile is known for so many groups.
-MOST_GROUPS = 10_000
-# Its logarithm is smooth in this power of the number of groups.
-_POWER = -0.25
-_FEWEST, _MOST = 2**_POWER, MOST_GROUPS**_POWER
-# Normal values that the integral is taken over.
-_LEAST_NORMAL, _STEP, _STEPS = -7.0, 0.1, 160
-_NORMALS = [_LEAST_NORMAL + _STEP * i for i in range(_STEPS + 1)]
-_SQRT_2 = math.sqrt(2)
 # The last step to a solution, whose error is far smaller.
 _LAST_STEP = 1e-10
 
 
-def simultaneous_quantile(level: float, groups: pl.Expr) -> pl.Expr:
-    """Quantile at which limits of each group give limits of all differences between them.
-
-    The quantile of the studentised range with infinite degrees of freedom, divided by the square
-    root of 2: for two groups the two-sided normal quantile. The relative error is below 2e-9 for
-    levels from 0.5 on, and below 2e-8 for all. Null for one group, and for more than `MOST_GROUPS`.
-    """
-    known = groups.is_between(2, MOST_GROUPS)
-    position = (2 * groups.cast(pl.Float64) ** _POWER - _FEWEST - _MOST) / (_MOST - _FEWEST)
-    return when(known).then(polynomial(_coefficients(level), position).exp())
-
-
-def quantile_to_picked(level: float, groups: pl.Expr, df: pl.Expr | None = None) -> pl.Expr:
-    """Quantile of limits of a difference to the highest of so many groups, which was picked.
-
-    It is the simultaneous one; with ``df`` that of Student's t, approximately. Of two groups, or
-    without a number of them, it is the two-sided quantile.
-    """
-    alone: pl.Expr | float = normal_quantile((1 + level) / 2)
-    joint = simultaneous_quantile(level, groups)
-    if df is not None:
-        alone, joint = student_quantile((1 + level) / 2, df), student_score(joint, df)
-    return when(groups > 2).then(joint).otherwise(alone)  # noqa: PLR2004
-
-
-# Where the probability of a range is integrated: normal values, counted from half of the range.
-_FROM_HALF = [-7.0 + 0.125 * i for i in range(125)]
-# A range of more groups than this, divided by the root of the p-value, nearly always exceeds it.
-_SATURATED = 1.6
-
-
-def picked(p_value: pl.Expr, groups: pl.Expr) -> pl.Expr:
-    """Adjust the p-value of a difference to the highest of so many groups, which was picked.
-
-    It is the probability that the range of equal groups exceeds the difference, divided by the
-    number of comparisons with the highest: Bonferroni's or Holm's method then makes it Tukey's
-    test. Of two groups, or without a number of them, it is the p-value itself. The relative error
-    is below 1e-8 for p-values from 1e-15 on and up to `MOST_GROUPS`.
-
-    Where the range of all groups exceeds the difference nearly always, that of fewer groups gives
-    the larger value, which Holm's method needs once the others are shown to be different. Then the
-    number of groups is about the one that gives the largest, within 3 %.
-    """
-
-    def adjusted(field: Fields) -> pl.Expr:
-        p, groups = field("p"), field("groups")
-        # Below, the ratio of both values hardly changes.
-        known = p.clip(lower_bound=2 * _LEAST_TAIL)
-        counted = min_of(groups, _SATURATED / known.sqrt())
-        several = when((groups > 2) & (counted > 2)).then(counted)  # noqa: PLR2004
-        return max_of(p, _beyond_range(upper_quantile(known / 2), several) * (p / known))
-
-    return let({"p": p_value, "groups": groups.cast(pl.Float64)}, adjusted)
-
-
-@with_lists
-def _beyond_range(z: pl.Expr, groups: pl.Expr) -> pl.Expr:
-    """Probability that a range exceeds ``z``, in the deviation of a difference, per comparison."""
-    half, others = z / _SQRT_2, groups - 1
-    nodes, count = pl.lit(pl.Series([_FROM_HALF])), len(_FROM_HALF)
-    # The largest value, and the one that the smallest is below if the range is exceeded.
-    largest, smallest = nodes + half, nodes - half
-    chances = pl.concat_list(largest, smallest).list.eval(_normal_probability(pl.element()))
-
-    def integral(field: Fields) -> pl.Expr:
-        at, others = pl.element(), field("others")
-        chance = field("chances").list.head(count)
-        # All others are below the largest, but not all of them above the other value.
-        share = field("chances").list.tail(count) / chance
-        logs = chance.list.eval(at.log()) * others + field("log_density")
-        # 1 - exp(x) = -2 exp(x / 2) sinh(x / 2), of which the first factor is 0 far below 0.
-        none = share.list.eval((-at.clip(upper_bound=1.0)).log1p()) * (others / 2)
-        some = none.list.eval(at.clip(-40.0).exp() * at.clip(-40.0).sinh()) * -2
-        total = (logs.list.eval(at.exp()) * some).list.sum()
-        scale = (_FROM_HALF[1] - _FROM_HALF[0]) / math.sqrt(2 * math.pi)
-        return scale * total * (others + 1) / others
-
-    parts = {"chances": chances, "others": others, "log_density": largest * largest / -2}
-    return let(parts, integral)
-
-
-def _normal_probability(z: pl.Expr) -> pl.Expr:
-    """Probability that a standard normal variable is below ``z``."""
-
-    def below(field: Fields) -> pl.Expr:
-        return when(field("z") > 0).then(1 - field("tail")).otherwise(field("tail"))
-
-    return let({"z": z, "tail": two_sided_p_value(z) / 2}, below)
-
-
-@lru_cache(maxsize=64)
-def _coefficients(level: float) -> tuple[float, ...]:
-    def log_quantile(position: float) -> float:
-        powered = (_FEWEST + _MOST + position * (_MOST - _FEWEST)) / 2
-        return math.log(quantile_of_pairs(level, powered ** (1 / _POWER)))
-
-    return interpolate(log_quantile)
-
-
-def quantile_of_pairs(level: float, groups: float) -> float:
-    """Solve for the quantile, which lies between that of one pair and Bonferroni's of all pairs."""
-    alpha, normal = 1 - level, NormalDist()
-    low = -normal.inv_cdf(alpha / 2)
-    high = -normal.inv_cdf(alpha / (groups * (groups - 1)))
-
-    def excess(quantile: float) -> float:
-        # On the logarithm, where it is nearly a straight line.
-        return math.log(alpha / _probability_beyond(quantile, groups))
-
-    return _root(excess, low * (1 - 1e-3), high * (1 + 1e-3))
-
-
-def _probability_beyond(quantile: float, groups: float) -> float:
-    """Probability that the largest and the smallest of standard normal values are far apart.
-
-    That is, by more than the quantile times the standard deviation of the difference of two.
-    """
-    within = 0.0
-    for value, density, tail in _density_and_tail():
-        # The others are above the largest value, or farther below it than allowed.
-        outside = tail + math.erfc(quantile - value / _SQRT_2) / 2
-        if outside < 1:
-            within += density * math.exp((groups - 1) * math.log1p(-outside))
-    return 1 - groups * within
-
-
-@lru_cache(maxsize=1)
-def _density_and_tail() -> list[tuple[float, float, float]]:
-    scale = _STEP / math.sqrt(2 * math.pi)
-    return [
-        (value, scale * math.exp(-value * value / 2), math.erfc(value / _SQRT_2) / 2)
-        for value in _NORMALS
-    ]
-
-
-def _root(function: Callable[[float], float], low: float, high: float) -> float:
+def root_of(function: Callable[[float], float], low: float, high: float) -> float:
     """Find where a rising function is 0, by false position with halved weights (Illinois)."""
     at_low, at_high = function(low), function(high)
     before, place, side = low, high, 0
@@ -491,7 +352,7 @@ def _root(function: Callable[[float], float], low: float, high: float) -> float:
 def chi_squared_quantile(level: float, df: int) -> float:
     """Quantile of the chi-squared distribution."""
     tail, of = chi_squared_p_value(pl.col("value"), pl.col("df")), pl.DataFrame({"df": [df]})
-    return _root(lambda x: 1 - level - of.with_columns(value=x).select(tail).item(), 1e-9, 200.0)
+    return root_of(lambda x: 1 - level - of.with_columns(value=x).select(tail).item(), 1e-9, 200.0)
 
 
 # A smaller statistic of Kolmogorov's has no series, and is exceeded but for rounding.
@@ -506,4 +367,4 @@ def kolmogorov_tail(statistic: Any, exp: Callable[[Any], Any]) -> Any:
 @lru_cache
 def kolmogorov_quantile(level: float) -> float:
     """Quantile of Kolmogorov's distribution."""
-    return _root(lambda x: 1 - level - kolmogorov_tail(x, math.exp), LEAST_KOLMOGOROV, 6.0)
+    return root_of(lambda x: 1 - level - kolmogorov_tail(x, math.exp), LEAST_KOLMOGOROV, 6.0)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from polars_wroc.inputs.columns import SCORE, WEIGHT
 from polars_wroc.inputs.designs import Replicates
 from polars_wroc.inputs.rows import Rows, class_weights
-from polars_wroc.kernels.sums import BIN, DEGREES, FIT_WEIGHTS, MOMENTS
+from polars_wroc.kernels import BIN, DEGREES, FIT_WEIGHTS, MOMENTS
 from polars_wroc.plans.queries import aggregate, collect, join_on_keys, over
 from polars_wroc.stats.variances import (
     linear_variances,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -9,7 +10,7 @@ from typing import NamedTuple
 import polars as pl
 
 from polars_wroc.plans.formulas import Columns, Fields, Formula, max_of, min_of, when
-from polars_wroc.stats.distributions import normal_quantile, student_quantile, student_score
+from polars_wroc.stats.distributions import student_score, t_quantile, z_quantile
 
 # Higher correlations are not credible from few rows or sampling units, and would let the limits of
 # two estimates near 0 or 1 all but cancel out.
@@ -185,10 +186,10 @@ def shrunk(
     return inverse_size * total / (number + _PSEUDO_ROWS)
 
 
-def rate_quantile(probability: float, inverse_df: pl.Expr) -> pl.Expr:
+def rate_t_quantile(level: float, inverse_df: pl.Expr) -> pl.Expr:
     """Quantile for a rate of weighted rows: Student's t; the normal one for equal weights."""
-    weighted = when(inverse_df > 0).then(student_quantile(probability, 1 / inverse_df))
-    return weighted.otherwise(normal_quantile(probability))
+    weighted = when(inverse_df > 0).then(t_quantile(level, 1 / inverse_df))
+    return weighted.otherwise(z_quantile(level))
 
 
 def rate_score(z: pl.Expr, inverse_df: pl.Expr) -> pl.Expr:
@@ -331,12 +332,12 @@ def limited_rate(
     Another ``estimate`` has an interval of the same effective sample size. By the ``design`` of a
     survey, the variance of the rate and its degrees of freedom, these are its own.
     """
-    tail, (variance, df) = (1 + level) / 2, design or (None, None)
+    variance, df = design or (None, None)
     rate = rate_side(part, others, variance)
     value, size, slope, inverse_df, quantile = yield [
         rate.value if estimate is None else estimate,
         *(rate.size_low, rate.slope, rate.inverse_df),
-        rate_quantile(tail, rate.inverse_df) if df is None else student_quantile(tail, df),
+        rate_t_quantile(level, rate.inverse_df) if df is None else t_quantile(level, df),
     ]
     limits = yield from rate_limits(value, size, slope, quantile)
     low, high = yield [*limits]
@@ -355,3 +356,96 @@ def mixture(one: Estimate, other: Estimate, share: float) -> Limits:
     parts = Estimate(*(share * each for each in one))
     minus = Estimate(*((share - 1) * each for each in (other.value, other.high, other.low)))
     return difference_limits(parts, minus)
+
+
+class Range(NamedTuple):
+    """The ends of the range of an estimate; the upper one may be infinite."""
+
+    low: pl.Expr
+    high: pl.Expr
+
+    def scaled(self, value: pl.Expr) -> pl.Expr:
+        """Transform a value: its logit between the ends, or the logarithm of what it is above."""
+        above, below = value - self.low, self.high - value
+        return (above / when(below == math.inf).then(1.0).otherwise(below)).log()
+
+    def unscaled(self, place: pl.Expr) -> pl.Expr:
+        """Transform a value back."""
+        width = self.high - self.low
+        logit = width / (1 + (-place).exp())
+        return self.low + when(width == math.inf).then(place.exp()).otherwise(logit)
+
+    def slope(self, value: pl.Expr) -> pl.Expr:
+        """By how much the value changes with its place on the scale."""
+        above, below = value - self.low, self.high - value
+        share = below / (self.high - self.low)
+        return above * when(below == math.inf).then(1.0).otherwise(share)
+
+
+class OneLimit(NamedTuple):
+    """The limit of an estimate on one side; the ``error`` is negative below it."""
+
+    value: pl.Expr
+    low: pl.Expr
+    high: pl.Expr
+    end: pl.Expr
+    error: pl.Expr
+
+    @property
+    def spread(self) -> pl.Expr:
+        """About one standard error."""
+        within = Range(self.low, self.high)
+        return (within.slope(within.unscaled(self.end)) * self.error).abs()
+
+    @property
+    def furthest(self) -> pl.Expr:
+        """The largest distance of the limit."""
+        below = when(self.error < 0)
+        return below.then(self.value - self.low).otherwise(self.high - self.value)
+
+    def distance(self, quantile: pl.Expr) -> pl.Expr:
+        """Distance of the limit from the estimate."""
+        limit = Range(self.low, self.high).unscaled(self.end + quantile * self.error)
+        return (self.value - limit).abs()
+
+
+class Transformed(NamedTuple):
+    """An estimate in a range, with its standard error on the scale of the range.
+
+    The lower limit is so many errors below ``least``, and the upper one above ``most``.
+    """
+
+    value: pl.Expr
+    low: pl.Expr
+    high: pl.Expr
+    least: pl.Expr
+    most: pl.Expr
+    error: pl.Expr
+
+    @classmethod
+    def of(cls, value: pl.Expr, within: Range, centre: pl.Expr, variance: pl.Expr) -> Transformed:
+        """Center limits at the value and at another ``centre`` on the scale, if these differ."""
+        own = within.scaled(value)
+        own = when(own.is_finite()).then(own).otherwise(centre)
+        known = when(value.is_not_null() & centre.is_finite() & (variance > 0))
+        error = known.then(variance.sqrt())
+        return cls(value, *within, min_of(own, centre), max_of(own, centre), error)
+
+    @property
+    def within(self) -> Range:
+        """The range."""
+        return Range(self.low, self.high)
+
+    def limits(self, quantile: pl.Expr) -> Limits:
+        """Confidence limits; null where there is no error."""
+        margin = quantile * self.error
+        low = self.within.unscaled(self.least - margin)
+        high = self.within.unscaled(self.most + margin)
+        known = when(margin.is_not_null())
+        return Limits(known.then(min_of(low, self.value)), known.then(max_of(high, self.value)))
+
+    def one_limit(self, below: pl.Expr) -> OneLimit:
+        """Refer to the lower limit where a condition holds, else to the upper one."""
+        end = when(below).then(self.least).otherwise(self.most)
+        error = when(below).then(-self.error).otherwise(self.error)
+        return OneLimit(self.value, *self.within, end, error)

@@ -23,7 +23,7 @@ from polars_wroc.plans.queries import (
     require_at_collect,
     sum_unless_null,
 )
-from polars_wroc.stats.distributions import normal_quantile, student_quantile
+from polars_wroc.stats.distributions import t_quantile, z_quantile
 from polars_wroc.stats.proportions import ROUNDING
 
 # Aggregates of rows that are linear in their signed weight.
@@ -277,8 +277,7 @@ def design_df(field: Fields, name: str = DESIGN_DF) -> pl.Expr:
 
 def limit_quantile(field: Fields, level: float, *, designed: bool) -> pl.Expr | float:
     """Quantile of limits: the normal one, or Student's t if the rows have a design."""
-    tail = (1 + level) / 2
-    return student_quantile(tail, design_df(field)) if designed else normal_quantile(tail)
+    return t_quantile(level, design_df(field)) if designed else z_quantile(level)
 
 
 def design_effect(by_design: pl.Expr, of_rows: pl.Expr) -> pl.Expr:

@@ -17,6 +17,7 @@ from polars_wroc.inputs.columns import SCORE, WEIGHT, Frequency, IntoColumn, Int
 from polars_wroc.inputs.decisions import score_or_decisions
 from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.frames import at_least, read_rows
+from polars_wroc.inputs.looks import if_enough
 from polars_wroc.inputs.rows import IntoColumns, Rows, class_weights, read_source
 from polars_wroc.plans.formulas import (
     Columns,
@@ -31,10 +32,10 @@ from polars_wroc.plans.formulas import (
     when,
 )
 from polars_wroc.plans.queries import FrameT, is_eager, join_on_keys, like_input
-from polars_wroc.ranking.curve import CELLS, SQUARES, curve_frame, ratio
+from polars_wroc.ranking.curve import CELLS, ROWS, SQUARES, curve_frame, ratio
 from polars_wroc.ranking.sorting import NEGATIVES, POSITIVES
-from polars_wroc.stats.distributions import student_quantile
-from polars_wroc.stats.proportions import Limits, Proportion, limited_rate, rate_quantile
+from polars_wroc.stats.distributions import t_quantile
+from polars_wroc.stats.proportions import Limits, Proportion, limited_rate, rate_t_quantile
 from polars_wroc.stats.variances import design_df, ratio_covariance
 from polars_wroc.thresholds.metric_limits import (
     SampledCells,
@@ -112,8 +113,7 @@ class ThresholdMetrics:
             arguments.hold(self, level=arguments.level(self.level))
         arguments.hold(self, prevalence=target_prevalence(self.prevalence))
         if self.designed and self.prevalence is not None:
-            msg = f"`prevalence` must be None for a survey design; found {self.prevalence}"
-            raise ValueError(msg)
+            arguments.reject("prevalence", "be None for a survey design", self.prevalence)
         if self.honest is not None:
             arguments.option("honest", self.honest, get_args(Honest))
 
@@ -189,11 +189,12 @@ class ThresholdMetrics:
 
         squares = dict(zip(CELLS, map(field, SQUARES), strict=True))
         sampled = SampledCells(cells, squares, matrix)
-        quantile = rate_quantile((1 + self.level) / 2, lost_rows(field))
+        quantile = rate_t_quantile(self.level, lost_rows(field))
         if self.designed:
             sampled = replace(sampled, covariance=lambda *of: field(ratio_covariance(*of)))
-            quantile = student_quantile((1 + self.level) / 2, design_df(field))
-        (quantile,) = yield [quantile]
+            quantile = t_quantile(self.level, design_df(field))
+        tp, fp, fn, tn = map(field, ROWS)
+        (quantile,) = yield [if_enough(self.level, quantile, tp + fn, fp + tn)]
         estimates = yield from sampled.estimates(values, others)
         return {name: each.limits(quantile) for name, each in estimates.items()}
 
@@ -460,7 +461,6 @@ def threshold_metrics(
     common = choice is not None
     survey = read_design(design)
     shown = read_metrics(metrics)
-    at = ThresholdMetrics(level, prevalence, designed=survey.given, shown=shown)
     if survey.given and not ((asked or common) and level is not None):
         given = arguments.given(threshold=threshold, selected=selected, level=level)
         msg = (
@@ -473,6 +473,8 @@ def threshold_metrics(
     rows: Rows = read_rows(
         source, label, score, weight, by, pos_label, survey=survey, selected=selected
     )
+    level = level if level is None else rows.look(level, frame)
+    at = ThresholdMetrics(level, prevalence, designed=survey.given, shown=shown)
     if choice is not None:
         cells = cells_of_groups(rows, common_threshold(rows, choice), shown)
         table = in_columns(cells, at.steps, at_once=is_eager(frame))

@@ -21,11 +21,12 @@ from polars_wroc.stats.proportions import (
     EQUAL_WEIGHTS,
     Estimate,
     Limits,
+    Range,
+    Transformed,
     is_exact,
     mixture,
     predictive_value,
 )
-from polars_wroc.stats.transformed import Range, Transformed
 from polars_wroc.thresholds.registry import Confusion, RateMetric, ThresholdMetric
 
 # The cells of each class.

@@ -10,8 +10,9 @@ import pytest
 
 import polars_wroc as wroc
 
-# What MLflow says of names: alphanumerics, underscores, dashes, periods, spaces, colon, slashes.
-MLFLOW = re.compile(r"[/\w.\- :]+", re.ASCII)
+# What MLflow says of names: alphanumerics, underscores, dashes, periods, spaces, colon, slashes; of
+# them it takes 250.
+MLFLOW = re.compile(r"[/\w.\- :]{1,250}", re.ASCII)
 
 
 def audited(segments: list[str | None], score: str | list[str] = "s") -> wroc.Audit:
@@ -49,7 +50,13 @@ def test_each_number_of_the_table_has_a_name() -> None:
 
 @pytest.mark.parametrize(
     "segments",
-    [["a b", "a_b"], ["<18", ">18", "18"], ["\u5973", "\u7537"], ["a b", "a_b", "a_b_2"]],
+    [
+        ["a b", "a_b"],
+        ["<18", ">18", "18"],
+        ["\u5973", "\u7537"],
+        ["a b", "a_b", "a_b_2"],
+        ["x" * 99 + "1", "x" * 99 + "2"],
+    ],
 )
 def test_segments_of_the_same_name_are_numbered(segments: list[str | None]) -> None:
     audit = audited(segments)

@@ -18,7 +18,8 @@ from wide_tables import gaps_of
 
 import polars_wroc as wroc
 from polars_wroc.audits.remarks import untested_remarks
-from polars_wroc.cli.main import BAD_INPUT, DONE, main
+from polars_wroc.cli.main import main
+from polars_wroc.cli.process import BAD_INPUT, DONE
 
 CROSSED = "sex \N{MULTIPLICATION SIGN} age"
 

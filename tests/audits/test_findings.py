@@ -345,6 +345,16 @@ def finding(metric: str, **parts: Any) -> dict[str, Any]:
             ),
         ),
         (
+            finding("fpr", value=0.38, reference_value=0.49, gap=-0.11, gap_low=-0.25)
+            | {"gap_high": 0.02, "verdict": "too little data"}
+            | {"factor": 38.29, "needed": 2451, "sampling_unit": "negatives"},
+            (
+                "Of those actually not approved, 38% are selected in race = black, 49% in the "
+                "rest. Too little data to tell: from 25 points fewer to 2 more. About 38 times as "
+                "many rows would tell, here 2,500 negatives."
+            ),
+        ),
+        (
             finding("auc", value=0.7, reference_value=0.74, gap=-0.04, gap_low=-0.14)
             | {"gap_high": 0.04, "verdict": "too little data", "reason": "fewer than 30 rows"},
             (
@@ -485,3 +495,20 @@ def test_findings_of_several_scores(rows: pl.DataFrame) -> None:
     )
     assert "g = b (model s)" in audit.verdict
     assert not any(math.isnan(value) for value in found["gap"])
+
+
+def test_rows_that_would_tell() -> None:
+    """They are those of `rows_needed` for values that are alike within the margin."""
+    loans = wroc.data.loans()
+    options: dict[str, Any] = {"attributes": "race", "threshold": 0.85, "favorable": "selected"}
+    table = wroc.audit(loans, "approved", "score", **options).table
+    tested = table.filter(pl.col("p_adjusted").is_not_null(), pl.col("metric") != "impact_ratio")
+    needed = wroc.rows_needed(table, alike_within=0.05, tests=tested.height)
+    for metric, unit in (("auc", " of the smaller class"), ("tpr", " positives")):
+        row = needed.filter(segment="hispanic", metric=metric).row(0, named=True)
+        times, rows = (float(f"{row[name]:.2g}") for name in ("factor", "needed"))
+        sentence = table.filter(segment="hispanic", metric=metric)["sentence"].item()
+        end = f"About {times:,g} times as many rows would tell, here {rows:,g}{unit}."
+        assert sentence.endswith(end)
+    best = wroc.audit(loans, "approved", "score", **options, reference="best").table
+    assert not best["sentence"].str.contains("would tell").any()

@@ -46,7 +46,7 @@ def test_gate_looks_at_gaps_without_their_signs(audit: wroc.Audit, text: str) ->
     for (segment, gap), failure in zip(
         gaps.select("segment", "auc_gap").rows(), failures, strict=True
     ):
-        assert failure.endswith(f"{gap:.4g} in g = {segment}")
+        assert failure == f"g = {segment} {gap:.4g}"
 
 
 def test_gate_on_a_fairness_metric(audit: wroc.Audit) -> None:
@@ -55,7 +55,7 @@ def test_gate_on_a_fairness_metric(audit: wroc.Audit) -> None:
     (failure,) = judge(f"demographic_parity_ratio.ratio<{ratio + 0.01:.3f}", audit).where
     row = fairness_of(audit).filter(metric="demographic_parity_ratio").row(0, named=True)
     groups = f"{row['group_min']} and {row['group_max']}"
-    assert failure.endswith(f"{ratio:.4g} in g ({groups})")
+    assert failure == f"g ({groups}) {ratio:.4g}"
     assert row["joint_low"] < row["value"] < row["joint_high"]
     for end in ("low", "high"):
         limit, name = row[f"joint_{end}"], f"demographic_parity_ratio.ratio_{end}"
@@ -101,7 +101,7 @@ def test_gates_on_the_command_line(
     assert main([*command, "--fail-if", "auc.gap>0.9"]) == 0
     assert capsys.readouterr().err == ""
     assert main([*command, "--fail-if", "auc.gap>0.9", "--fail-if", "auc.gap>0.1"]) == 1
-    assert capsys.readouterr().err.startswith("polars-wroc: auc.gap>0.1: ")
+    assert capsys.readouterr().err.startswith("polars-wroc: FAILED auc.gap > 0.1 in ")
     # What failed is written all the same: it is what the pipeline wants to see.
     assert report.exists()
     assert main([*command, "--fail-if", "auc_gap"]) == 2
@@ -182,7 +182,12 @@ def test_gaps_of_an_audit_are_those_of_each_attribute(
         ("auc.gap<0", "must be a condition that a gap can meet"),
         ("auc.gap_high<-5", "must have a limit between -1 and 1 for a gap, so that 0.05 is"),
         ("auc.gap_hihg<0", "found 'gap_hihg'; did you mean 'gap_high'?"),
-        ("auc_gap_high<0", "found 'auc_gap_high<0': write auc.gap_high<0"),
+        ("auc_gap_high<0", "found 'auc_gap_high<0'; did you mean 'auc.gap_high'?"),
+        ("auc_gap_hihg<0", "found 'auc_gap_hihg<0'; did you mean 'auc.gap_high'?"),
+        ("auc<0.7", "found 'auc<0.7'; did you mean 'auc.value'?"),
+        ("auc_drop>0", "found 'auc_drop>0'; of auc there are n, value, value_low, "),
+        ("auk_gap>0", "found 'auk_gap>0'; there are auc, "),
+        ("auk.gap>0", "found 'auk'; did you mean 'auc'?"),
     ],
 )
 def test_gates_that_cannot_hold_are_refused(gate: str, message: str) -> None:
@@ -232,7 +237,8 @@ def test_gate_on_an_impact_ratio_needs_rows_of_both_categories(unequal: pl.DataF
     judged = gate.judge(
         wroc.audit(rows, "y", "s", attributes="g", threshold=1, favorable="selected").table
     )
-    assert (judged.met, judged.not_judged) == (False, ["g = a", "g = few"])
+    # The reference, which is g = a, has nothing to be judged.
+    assert (judged.met, judged.not_judged) == (False, ["g = few"])
     # Each row stands for three.
     counted: Any = {"weight": wroc.frequency(pl.lit(3))}
     audit = wroc.audit(rows, "y", "s", attributes="g", threshold=1, favorable="selected", **counted)
@@ -240,10 +246,10 @@ def test_gate_on_an_impact_ratio_needs_rows_of_both_categories(unequal: pl.DataF
     ratio = audit.findings.filter(metric="impact_ratio", segment="few")
     assert ratio["reason"].item() is None
     highest = pl.concat([unequal.head(400), few.with_columns(s=pl.lit(9.0))])
-    with pytest.raises(ValueError, match="which is not known of any segment"):
-        gate.judge(
-            wroc.audit(highest, "y", "s", attributes="g", threshold=1, favorable="selected").table
-        )
+    judged = gate.judge(
+        wroc.audit(highest, "y", "s", attributes="g", threshold=1, favorable="selected").table
+    )
+    assert (judged.met, judged.n_judged) == (False, 0)
 
 
 def test_nothing_is_fair_where_one_segment_is_left(unequal: pl.DataFrame) -> None:
@@ -258,8 +264,10 @@ def test_nothing_is_fair_where_one_segment_is_left(unequal: pl.DataFrame) -> Non
         favorable="selected",
     )
     assert fairness_of(result).is_empty()
-    with pytest.raises(ValueError, match=r"which is not known of any segment"):
-        judge("demographic_parity_ratio.ratio<0.8", result)
+    judged = judge("demographic_parity_ratio.ratio<0.8", result)
+    assert (judged.met, judged.n_judged) == (False, 0)
+    expected = "NOT JUDGED demographic_parity_ratio < 0.8: no such number in any segment"
+    assert judged.sentence == expected
 
 
 @pytest.mark.slow
@@ -270,22 +278,29 @@ def test_the_command_line_says_what_no_gate_judges(
     pl.concat([unequal, unequal.head(20).with_columns(g=pl.lit("few"))]).write_parquet(path)
     command = ["audit", str(path), "--label", "y", "--score", "s", "--attribute", "g"]
     assert main([*command, "--fail-if", "auc.gap>0.9"]) == 0
-    assert capsys.readouterr().err == "polars-wroc: auc.gap>0.9 is not judged in g = few\n"
+    said = "polars-wroc: NOT JUDGED auc.gap > 0.9: fewer than 30 rows in g = few\n"
+    assert capsys.readouterr().err == said
+    assert main([*command, "--fail-if", "auc.gap>0.9", "--fail-unjudged"]) == 3
+    assert capsys.readouterr().err == said
+    # What failed matters more.
+    assert main([*command, "--fail-if", "auc.gap>0.1", "--fail-unjudged"]) == 1
+    assert main([*command, "--fail-if", "overall:auc.value<0.1", "--fail-unjudged"]) == 0
+    assert main([*command, "--fail-if", "h:auc.value<0.1", "--fail-unjudged"]) == 2
     report = tmp_path / "audit.html"
     gate = ["--fail-if", "auc.p_adjusted<0.05", "--strata", "s", "-o", str(report)]
-    assert main([*command, *gate]) == 2
-    assert "it is based on too few rows, undefined or not tested" in capsys.readouterr().err
+    assert main([*command, *gate]) == 3
+    assert "NOT JUDGED auc.p_adjusted < 0.05: " in capsys.readouterr().err
     assert report.exists()
 
 
 @pytest.mark.slow
-def test_gate_on_nothing_is_an_error(unequal: pl.DataFrame) -> None:
+def test_gate_on_nothing_is_not_judged(unequal: pl.DataFrame) -> None:
     nobody = wroc.audit(unequal, "y", "s", attributes="g", threshold=99, favorable="selected")
-    with pytest.raises(ValueError, match=r"found ppv.gap>0.1, which is not known of any segment"):
-        judge("ppv.gap>0.1", nobody)
+    judged = judge("ppv.gap>0.1", nobody)
+    assert (judged.met, judged.n_judged, judged.where) == (False, 0, [])
+    assert sorted(judged.not_judged) == ["g = a", "g = b", "g = c"]
     one_class = wroc.audit(unequal.filter(pl.col("y") == 1), "y", "s", attributes="g")
-    with pytest.raises(ValueError, match=r"found auc.gap>0.1, which is not known of any segment"):
-        judge("auc.gap>0.1", one_class)
+    assert judge("auc.gap>0.1", one_class).n_judged == 0
 
 
 def test_positive_label_that_nobody_has(unequal: pl.DataFrame) -> None:
@@ -310,8 +325,8 @@ def test_gates_and_tests_need_rows_enough_on_both_sides(unequal: pl.DataFrame) -
         two(unequal, 30), "y", "s", attributes="g", threshold=1, favorable="selected"
     )
     assert gaps_of(result)["auc_gap"].null_count() == 0
-    with pytest.raises(ValueError, match=r"found auc.gap>0, which is not known of any segment"):
-        judge("auc.gap>0", result)
+    judged = judge("auc.gap>0", result)
+    assert (judged.n_judged, judged.not_judged) == (0, ["g = a", "g = b"])
     # All rows are enough.
     assert judge("overall:auc.value>0", result).not_judged == []
 
@@ -326,16 +341,18 @@ def test_gates_judge_what_has_tests(unequal: pl.DataFrame, reference: Any) -> No
         gaps = gaps_of(result).filter(pl.col(f"{rate}_gap").is_not_null())
         tested = gaps.filter(pl.col(f"{rate}_gap_p_value").is_not_null())["segment"].to_list()
         judgement = judge(f"{rate}.gap>=0", result)
-        judged = [failure.rpartition(" in g = ")[2] for failure in judgement.where]
+        judged = [failure.split()[2] for failure in judgement.where]
         assert sorted(judged) == sorted(tested)
-        others = set(gaps_of(result)["segment"].to_list()) - set(tested)
+        assert judgement.n_judged == len(tested)
+        reference = result.table.filter(metric=rate, reason="the reference")["segment"].to_list()
+        others = set(gaps_of(result)["segment"].to_list()) - {*tested, *reference}
         assert set(judgement.not_judged) == {f"g = {name}" for name in others}
 
 
 def test_gate_on_an_auc_judges_the_reference_too(unequal: pl.DataFrame) -> None:
     result = wroc.audit(unequal, "y", "s", attributes="g", reference="best")
     failures = judge("auc.value>0", result).where
-    assert [failure[-1] for failure in failures] == ["s", "a", "b", "c"]
+    assert [failure.split()[-2] for failure in failures] == ["rows", "a", "b", "c"]
 
 
 def test_a_gate_that_cannot_be_judged_hides_no_failure(
@@ -360,5 +377,37 @@ def test_a_gate_that_cannot_be_judged_hides_no_failure(
     gates = ["--fail-if", "ppv.gap>0.1", "--fail-if", "auc.gap>0.1"]
     assert main([*command, *gates]) == 1
     error = capsys.readouterr().err
-    assert "auc.gap>0.1: " in error
-    assert "found ppv.gap>0.1, which is not known of any segment" in error
+    assert "FAILED auc.gap > 0.1 in " in error
+    assert "NOT JUDGED ppv.gap > 0.1: undefined in g = a; g = b; g = c" in error
+
+
+@pytest.mark.parametrize(
+    ("gate", "read"),
+    [
+        ("impact_ratio.ratio<0.8", "impact_ratio < 0.8"),
+        ("impact_ratio.ratio_high<0.80", "impact_ratio.ratio_high < 0.8"),
+        ("age=<18:auc.value<=.7", "age=<18:auc <= 0.7"),
+        ("demographic_parity_difference.gap>0.1", "demographic_parity_difference > 0.1"),
+        ("tpr.gap>1e-1", "tpr.gap > 0.1"),
+        ("race=b:tpr.verdict=different", "race=b:tpr.verdict = different"),
+    ],
+)
+def test_conditions_as_people_read_them(gate: str, read: str) -> None:
+    assert read_gate(gate, of_audit(decides=True, ratios=True)).text == read
+
+
+def test_lines_of_a_gate_name_the_first_few_segments() -> None:
+    scores = [7 * i % 4001 for i in range(4000)]
+    rows = pl.DataFrame({"g": [*range(40)] * 100, "y": ([0] * 40 + [1] * 40) * 50, "s": scores})
+    few = pl.DataFrame({"g": [*range(40, 50)] * 2, "y": [0] * 10 + [1] * 10, "s": scores[:20]})
+    table = wroc.audit(pl.concat([rows, few]), "y", "s", attributes="g").table
+    judged = read_gate("g:auc.value<1", of_audit(decides=False, ratios=True)).judge(table)
+    assert (len(judged.where), len(judged.not_judged)) == (40, 10)
+    lacking, failed = judged.lines
+    start = "NOT JUDGED g:auc < 1: fewer than 30 rows in g = 40; g = 41; "
+    assert lacking.startswith(start)
+    assert lacking.endswith("; g = 44 and 5 more")
+    assert failed.startswith("FAILED g:auc < 1 in 40 of 40 segments: g = 0 0.")
+    assert failed.endswith(" and 35 more")
+    assert judged.sentence == f"{lacking}. {failed}"
+    assert judged.as_dict().keys() == {"gate", "met", "n_judged", "where", "not_judged", "sentence"}

@@ -323,3 +323,17 @@ def test_a_page_fits_on_a_phone(people: pl.DataFrame, tmp_path: Path, chromium: 
     # The ratios are seen without scrolling.
     inside = "[...document.querySelectorAll('.wide')].every(e => e.scrollWidth <= e.clientWidth)"
     assert chromium.evaluate(inside)
+
+
+@pytest.mark.parametrize("decision", [None, "hired"])
+def test_a_summary_of_nobody_says_so(decision: str | None) -> None:
+    texts: dict[str, Any] = {"sex": pl.String, "race": pl.String, "hired": pl.Boolean}
+    nobody = pl.DataFrame(schema=texts)
+    if decision:
+        nobody = pl.DataFrame({"sex": ["f"], "race": ["a"], "hired": [None]}, texts)
+    summary = wroc.new_york_summary(nobody, attributes=["sex", "race"], selected="hired", **GIVEN)
+    text = " ".join(str(summary).split())
+    assert "Nobody was assessed, so there are no rates and no ratios." in text
+    assert "nan" not in text.lower()
+    assert "Categories left out" not in text
+    assert summary.table["share"].null_count() == summary.table.height == (3 if decision else 0)

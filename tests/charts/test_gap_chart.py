@@ -185,7 +185,9 @@ def test_what_a_metric_does_not_have_is_refused(gaps: pl.DataFrame, rows: pl.Dat
     ratios = wroc.impact_ratios(rows, "s", attributes="g", threshold=0.8, favorable="selected")
     with pytest.raises(ValueError, match=r"must be one of \['value', 'ratio'\] for impact_ratio"):
         wroc.gap_chart(ratios, metric="impact_ratio")
-    with pytest.raises(ValueError, match=r"^`show` must be one of 'value', 'gap', 'ratio'; found"):
+    with pytest.raises(
+        ValueError, match=r"^`show` must be one of 'value', 'gap', 'ratio', 'funnel'"
+    ):
         wroc.gap_chart(gaps, show="gaps")  # type: ignore[arg-type]
 
 
@@ -275,3 +277,98 @@ def test_pairs_of_scores_may_have_colours(rows: pl.DataFrame) -> None:
     table = wroc.compare(rows, "y", ["s", "t"], by="g")
     found = drawn(wroc.gap_chart(table, color="comparison"))
     assert found["__row"].str.slice(0, 1).to_list() == list("abcde")
+
+
+@pytest.fixture(scope="module")
+def many() -> pl.DataFrame:
+    """Gaps of 60 sites, of which two are truly different."""
+    rng = np.random.default_rng(3)
+    sites = np.repeat(np.arange(60), rng.integers(20, 400, 60))
+    score = rng.normal(size=sites.size) + (sites < 2) * 1.5
+    positive = rng.random(sites.size) < 0.4
+    rows = pl.DataFrame({"site": sites.astype(str), "y": positive, "s": score})
+    return wroc.group_gaps(rows, "y", "s", attributes="site", threshold=0.8)
+
+
+def test_funnel(many: pl.DataFrame) -> None:
+    spec = wroc.gap_chart(many, metric="selection_rate", show="funnel").to_dict()
+    of_metric = many.filter(metric="selection_rate")
+    marks, named, limits = (
+        next(
+            rows
+            for rows in spec["datasets"].values()
+            if name in rows[0] and name_not not in rows[0]
+        )
+        for name, name_not in (("__verdict", "limit"), ("__row", "__verdict"), ("limit", "__n"))
+    )
+    assert [row["__n"] for row in marks] == of_metric["n"].to_list()
+    assert [row["__value"] for row in marks] == (100 * of_metric["gap"]).to_list()
+    assert {row["__row"] for row in named} <= {"0", "1"}
+    # Limits fall with the root of the number of rows; a segment's own are close to them.
+    table = pl.DataFrame(limits)
+    inner = table.filter(pl.col("limit") > 0, ~pl.col("all")).select(
+        pl.col("limit") * pl.col("n").sqrt()
+    )
+    half = 50 * (of_metric["gap_high"] - of_metric["gap_low"]) * of_metric["n"].sqrt()
+    assert inner.to_series().to_list() == pytest.approx([half.median()] * inner.height)
+    shapes = {
+        layer["encoding"]["shape"]["scale"]["range"][0]
+        for layer in spec["layer"]
+        if "shape" in layer["encoding"]
+    }
+    assert shapes == {"diamond"}
+
+
+def test_funnel_of_several_metrics(many: pl.DataFrame) -> None:
+    chart = wroc.gap_chart(many, metric=["auc", "tpr"], show="funnel")
+    assert [panel["title"]["text"] for panel in chart.to_dict()["vconcat"]] == [
+        "AUC",
+        "True positive rate",
+    ]
+
+
+@pytest.mark.parametrize("segments", [2, 3, 8, 25])
+def test_funnel_is_drawn(segments: int, many: pl.DataFrame, tmp_path: Path) -> None:
+    some = many.filter(pl.col("segment").cast(pl.Int64) < segments)
+    chart = wroc.gap_chart(some, metric="selection_rate", show="funnel")
+    texts = texts_of(chart, tmp_path)
+    assert "number of rows, n" in texts
+    assert {"different", "0"} <= set(texts)
+
+
+def test_no_funnel(many: pl.DataFrame) -> None:
+    with pytest.raises(ValueError, match="must have gaps with a verdict to be drawn as a funnel"):
+        wroc.gap_chart(many.with_columns(verdict=None), show="funnel")
+
+
+def test_a_new_score_is_drawn_with_a_mark_at_the_old_one(
+    rows: pl.DataFrame, tmp_path: Path
+) -> None:
+    table = wroc.release_check(rows, "y", "s", "t", attributes="g", threshold=0.8)
+    for metric, show in (("tpr", "value"), ("auc", "gap"), ("accuracy", "gap")):
+        chart = wroc.gap_chart(table, metric=metric, show=show)  # type: ignore[arg-type]
+        data = chart.to_dict()["datasets"].values()
+        found = pl.DataFrame([row for each in data for row in each], infer_schema_length=None)
+        expected = table.filter(metric=metric)
+        # All rows, then the segments.
+        assert found["__remark"].to_list() == expected["verdict"].to_list()
+        old, unit = expected["reference_value"], 1
+        if show == "gap":
+            old, unit = old * 0, 100
+            assert "__old" not in found.columns
+        else:
+            assert found["__old"].to_list() == old.to_list()
+        for column, end in (("__value", ""), ("__low", "_low"), ("__high", "_high")):
+            drawn_at = unit * (old + expected[f"gap{end}"])
+            assert found[column].to_list() == pytest.approx(drawn_at.to_list(), nan_ok=True)
+        texts = " ".join(texts_of(chart, tmp_path))
+        mark = "Shaded: gaps within 1 points" if show == "gap" else "Upright mark: the old score"
+        assert mark in texts
+    with pytest.raises(ValueError, match="`show` must be 'value' or 'gap' of one metric"):
+        wroc.gap_chart(table, metric="tpr", show="ratio")
+    losses = wroc.release_check(
+        rows.with_columns(pl.col("s", "t") / 20 + 0.5), "y", "s", "t", metrics=["brier_score"]
+    )
+    assert "Brier score of the new score" in " ".join(
+        texts_of(wroc.gap_chart(losses, metric="brier_score", show="value"), tmp_path)
+    )

@@ -210,7 +210,7 @@ def test_no_gate_passes_on_the_same_rows(folder: Path, capsys: pytest.CaptureFix
         out, err = capsys.readouterr()
         assert out == ""
         assert err.startswith("polars-wroc: BEFORE and AFTER must be audits of different rows;")
-        assert "compare tests two scores on the same rows; set --different-rows if" in err
+        assert "release tests a new score on the same rows; set --different-rows if" in err
     assert not [*folder.glob("x.*")]
     assert main([*CALL, *gate, "--different-rows"]) == 0
 
@@ -313,14 +313,19 @@ def test_gates(
         gate = f"{name}{sign}{limit:g}"
         assert main([*CALL, "--fail-if", gate, "-o", "x.csv"]) == (1 if failing else 0)
         err = capsys.readouterr().err
-        for row in failing:
-            place = f"g = {row['segment']}" if row["attribute"] == "g" else "all rows"
-            assert f"{gate}: {row[column]:.4g} in {place}" in err
-        assert err.count(f"{gate}: ") == len(failing)
+        written = f"{name} {sign} {limit:g}"
+        names = [
+            "all rows" if row["segment"] == "overall" else f"g = {row['segment']}"
+            for row in failing
+        ]
+        numbers = [f"{row[column]:.4g}" for row in failing]
+        places = "; ".join(map(" ".join, zip(names, numbers, strict=True)))
+        among = f"in {len(failing)} of {known.height} segments: {places}"
+        assert (f"FAILED {written} {among}\n" in err) == bool(failing)
+        assert err.count("FAILED") == bool(failing)
         # Small segments and those of one audit are named; all rows have no gap.
-        skipped = re.search(r"is not judged in (.*)\n", err)
-        assert skipped is not None
-        assert sorted(skipped[1].split("; ")) == ["g = c", "g = d", "g = few"]
+        skipped = re.findall(rf"NOT JUDGED {written}: .* in (g = .*)\n", err)
+        assert sorted("; ".join(skipped).split("; ")) == ["g = c", "g = d", "g = few"]
 
 
 def test_growth_is_of_the_size_of_a_gap(changes: pl.DataFrame) -> None:
@@ -336,9 +341,29 @@ def test_gate_on_what_there_is_not(capsys: pytest.CaptureFixture[str]) -> None:
         audit = json.loads(Path(f"{name}.json").read_text(encoding="utf-8"))
         audit["table"] = [row for row in audit["table"] if row["metric"] != "tpr"]
         Path(f"{name}.json").write_text(json.dumps(audit), encoding="utf-8")
-    assert main([*CALL, "--fail-if", "tpr.change<0", "--fail-if", "auc.gap.growth>0.1"]) == 1
+    unknown = ["--fail-if", "tpr.change<0"]
+    assert main([*CALL, *unknown]) == 3
+    assert main([*CALL, *unknown, "--fail-if", "auc.gap.growth>0.1"]) == 1
     err = capsys.readouterr().err
-    assert "must name a number of the changes; found tpr.change<0, which is not known" in err
+    assert "NOT JUDGED tpr.change < 0: no such number in any segment\n" in err
+
+
+def test_the_first_run_has_nothing_to_compare(capsys: pytest.CaptureFixture[str]) -> None:
+    gate = ["--fail-if", "auc.gap.growth>0.1"]
+    call = ["diff", "none.json", "after.json", "--first-run-ok", *gate]
+    assert main([*call, "-o", "x.csv"]) == 0
+    said = "polars-wroc: nothing is compared on the first run: there is no 'none.json' yet; "
+    assert capsys.readouterr() == ("", f"{said}keep 'after.json' as it\n")
+    assert not Path("x.csv").exists()
+    assert main([*call[:3], *gate]) == 2
+    assert "found no such file at 'none.json'" in capsys.readouterr().err
+    # All else that is wrong is an error on the first day too.
+    assert main(["diff", "none.json", "nor.json", "--first-run-ok"]) == 2
+    assert main(["diff", "none.json", "after.json", "--first-run-ok", "--fail-if", "x"]) == 2
+    Path("none.json").write_text("", encoding="utf-8")
+    assert main(call) == 2
+    # From the second run on it does nothing.
+    assert main(["diff", "before.json", "after.json", "--first-run-ok", *gate]) == 1
 
 
 AUDIT = {
@@ -377,7 +402,7 @@ NO_NUMBER = AUDIT | {
         ([], None, "the following arguments are required: AFTER"),
         (["after.json", "after.json"], None, "unrecognized arguments: after.json"),
         (["after.json", "--adjust", "fdr"], None, "argument --adjust: invalid choice: 'fdr'"),
-        (["after.json", "--fail-if", "auc_gap_change>1"], None, "write auc.gap.growth>1"),
+        (["after.json", "--fail-if", "auc_gap_change>1"], None, "did you mean 'auc.gap.change'?"),
         (["after.json", "--fail-if", "auc.change"], None, "one of > >= < <= and a number, such"),
         (["after.json", "--metric", "f1"], None, "argument --metric: invalid choice: 'f1'"),
         (["after.json", "--by", "g"], None, "unrecognized arguments: --by g"),

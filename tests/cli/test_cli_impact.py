@@ -328,7 +328,7 @@ def test_audits_have_the_gates_of_impact_ratios(
     call = ["impact", "rows.parquet", *decisions, *scored, *AUDIT[-4:]]
     assert main([*call, "--fail-if", gate, "-o", "x.csv"]) == code
     assert capsys.readouterr().err == said
-    assert re.search(r"is not judged in [^:]*race = c\n", said)
+    assert re.search(r"NOT JUDGED impact_ratio.*: share below 2% in [^:]*race = c\n", said)
 
 
 @pytest.mark.parametrize(
@@ -459,21 +459,26 @@ def test_gates(gate: str, met: Any, rows: pl.DataFrame, capsys: pytest.CaptureFi
     failing = [row for row in known.rows(named=True) if met(row)]
     assert main(call) == (1 if failing else 0)
     err = capsys.readouterr().err
-    for row in failing:
-        assert f"{gate}: {row[name]:.4g} in {row['attribute']} = {row['segment']}" in err
-    assert err.count(f"{gate}: ") == len(failing)
-    # Small categories and references are named.
-    others = [row for row in table.rows(named=True) if row not in known.rows(named=True)]
-    places = "; ".join(f"{row['attribute']} = {row['segment']}" for row in others)
-    assert f"{gate} is not judged in {places}\n" in err
+    written = gate.removeprefix("impact_ratio.ratio<").replace("<", " < ")
+    written = written if "<" in written else f"impact_ratio < {written}"
+    found = "; ".join(f"{row['attribute']} = {row['segment']} {row[name]:.4g}" for row in failing)
+    among = f"in {len(failing)} of {known.height} segments"
+    assert (f"FAILED {written} {among}: {found}\n" in err) == bool(failing)
+    # Small categories are named; references and unknown ones have nothing to be judged.
+    kinds = pl.col("reason").is_in(["the reference", "an unknown category"]).fill_null(value=False)
+    others = table.filter(~kinds).rows(named=True)
+    others = [row for row in others if row not in known.rows(named=True)]
+    for row in others:
+        assert re.search(rf"NOT JUDGED {written}: .*{row['attribute']} = {row['segment']}\b", err)
+    assert err.count(" = ") == len(others) + len(failing)
     # What failed is written all the same.
     assert Path("x.csv").exists()
 
 
 def test_gate_that_judges_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*CALL, "--attribute", "sex", "--min-share", "1", "--fail-if", GATE]) == 2
+    assert main([*CALL, "--attribute", "sex", "--min-share", "1", "--fail-if", GATE]) == 3
     err = capsys.readouterr().err
-    assert f"must name a number of the table; found {GATE}, which is not known of any" in err
+    assert re.search(r"NOT JUDGED impact_ratio.*: share below 100% in sex = ", err)
 
 
 @pytest.mark.parametrize("output", sweep([[], ["-o", "-"], ["-o", "x.csv"]]))
@@ -556,7 +561,7 @@ def test_gate_that_judges_nothing(capsys: pytest.CaptureFixture[str]) -> None:
         ("--selected hired --attribute sex --exact exactly", "argument --exact: invalid choice"),
         (
             "--selected hired --attribute sex --fail-if ratio<1",
-            "'ratio<1': write impact_ratio.ratio<1",
+            "'ratio<1'; did you mean 'impact_ratio.ratio'?",
         ),
         ("--selected hired --attribute sex --label hired", "unrecognized arguments: --label hired"),
     ],

@@ -187,6 +187,66 @@ def test_the_format_of_a_report() -> None:
     assert Path("report").read_text(encoding="utf-8").startswith("# Audit of s")
 
 
+@pytest.mark.parametrize("command", sweep(["auc", "calibrate"], fast=1))
+@pytest.mark.parametrize("form", ["md", "csv", "json", "html", "svg"])
+def test_formats_of_what_is_printed(
+    form: str, command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    expected = written(command, f"x.{form}")
+    capsys.readouterr()
+    call = [command, "rows.parquet", *COMMANDS[command].split(), "-o", "-", "--format", form]
+    assert main(call) == 0
+    out, err = capsys.readouterr()
+    # A page says by which command it was made, and a chart has names that are drawn by lot.
+    if form in ("csv", "json"):
+        assert out == expected
+    elif form == "md":
+        assert out.splitlines()[:-1] == expected.splitlines()[:-1]
+    assert out[:200] == expected[:200]
+    assert err == ""
+
+
+@pytest.mark.parametrize("more", [[], ["--format", "md"]])
+def test_the_summary_of_a_job_is_added_to(
+    more: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    summary = Path("step_summary_1f")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary.resolve()))
+    # A new file, by another way of naming it.
+    assert main(["auc", "rows.parquet", *COLUMNS, "-o", f"./{summary}", *more]) == 0
+    assert summary.read_text(encoding="utf-8").startswith("\n# AUCs\n")
+    summary.write_text("of an earlier step", encoding="utf-8")
+    written = ["-o", str(summary), *more]
+    assert main(["audit", "rows.parquet", *COLUMNS, "--attribute", "g", *written]) == 0
+    assert main(["auc", "rows.parquet", *COLUMNS, *written]) == 0
+    text = summary.read_text(encoding="utf-8")
+    assert text.startswith("of an earlier step\n# Audit of s\n")
+    assert text.count("\n# AUCs\n") == 1
+    assert [path.name for path in Path().glob(".polars-wroc-*")] == []
+    capsys.readouterr()
+    assert main(["counts", "rows.parquet", *COLUMNS, "-o", str(summary)]) == 2
+    assert "--output must end in one of .parquet, .csv, .json" in capsys.readouterr().err
+    assert summary.read_text(encoding="utf-8") == text
+
+
+def test_an_audit_is_written_in_several_formats(capsys: pytest.CaptureFixture[str]) -> None:
+    call = ["audit", "rows.parquet", *COLUMNS, "--attribute", "g"]
+    assert main([*call, "-o", "a.json", "-o", "a.csv"]) == 0
+    out = capsys.readouterr().out
+    assert out.endswith("wrote a.json\nwrote a.csv\n")
+    assert main([*call, "-o", "b.json", "-o", "-", "-o", "b", "--format", "md"]) == 0
+    printed = capsys.readouterr().out
+    first, second = (json.loads(Path(f"{name}.json").read_text()) for name in "ab")
+    assert first["table"] == second["table"]
+    assert pl.read_csv("a.csv").height == len(first["table"])
+    report, wrote = printed.split("wrote ", 1)
+    assert report == Path("b").read_text(encoding="utf-8")
+    assert wrote == "b.json\nwrote b\n"
+    # None is written where one cannot be.
+    assert main([*call, "-o", "c.json", "-o", "c.docx"]) == 2
+    assert not Path("c.json").exists()
+
+
 def test_changes_as_markdown() -> None:
     for name, share in (("before", 0.5), ("after", 0.9)):
         data = pl.read_parquet("rows.parquet").sample(fraction=share, seed=1)
@@ -205,8 +265,10 @@ def test_changes_as_markdown() -> None:
     [
         (["-o", "summary"], "--output must end in one of .parquet, .csv"),
         (["--format", "md"], "--format is that of a file whose name does not end in one"),
-        (["-o", "-", "--format", "md"], "--format md; found -o -"),
-        (["-o", "x.csv", "--format", "md"], "--format md; found -o x.csv"),
+        (["-o", "-", "--format", "png"], "of text that -o - prints; found -o - --format png"),
+        (["-o", "-", "--format", "parquet"], "prints; found -o - --format parquet"),
+        (["-o", "x.csv", "--format", "md"], "prints; found -o x.csv --format md"),
+        (["-o", "x.csv", "-o", "y.csv"], "-o may be given several times to audit only; found x"),
         (["-o", "x", "--format", "docx"], "argument --format: invalid choice: 'docx'"),
         (["-o", "rows.parquet", "--format", "parquet"], "must not be a file that is read"),
     ],

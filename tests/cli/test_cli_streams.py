@@ -32,7 +32,7 @@ PRINTING = [AUC, [*AUC, "-o", "-"], [*AUC, "-o", "x.csv"], AUDIT, ["auc", "--hel
 CALLS = [*((call, PLAIN) for call in PRINTING), (AUC, UNBUFFERED)]
 FULL = "polars-wroc: standard output must be writable; found [Errno 28] "
 CLOSED = "polars-wroc: standard output must be writable; found that it is closed\n"
-FAILED = "polars-wroc: auc.value>0.1: "
+FAILED = "polars-wroc: FAILED auc > 0.1 in "
 
 
 @pytest.fixture
@@ -125,8 +125,8 @@ def test_no_output_hides_a_gate(output: list[str], folder: Path) -> None:
 def test_gate_that_cannot_be_judged_is_no_success_without_a_reader() -> None:
     gate = ["--fail-if", "auc.gap>0.1", "--min-rows", "100000"]
     code, errors = without_reader([*AUDIT, *gate], PLAIN)
-    assert code == 2
-    assert "based on too few rows" in errors
+    assert code == 3
+    assert "NOT JUDGED auc.gap > 0.1: fewer than 100000 rows in " in errors
 
 
 @pytest.mark.slow

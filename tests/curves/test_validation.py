@@ -14,11 +14,10 @@ from sklearn.metrics import brier_score_loss
 from skmisc.loess import loess
 
 import polars_wroc as wroc
-from polars_wroc.curves.validation import _losses
+from polars_wroc.curves.validation import _losses, smooth_errors
 from polars_wroc.inputs.designs import read_design
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import Rows
-from polars_wroc.stats.smooth_calibration import smooth_errors
 
 ENDS = ("", "_low", "_high")
 VALUES = ["value", "value_low", "value_high"]

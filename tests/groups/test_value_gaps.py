@@ -224,7 +224,11 @@ def test_a_segment_of_one_class_has_no_number_that_is_undefined() -> None:
         ({"metrics": ["mmc"]}, ValueError, "`metrics` must be out of auc, .*; did you mean 'mcc'?"),
         ({"metrics": "mcc"}, TypeError, "`metrics` must be None or a sequence of names of metrics"),
         ({"metrics": []}, TypeError, "`metrics` must be None or a sequence of names of metrics"),
-        ({"metrics": ["f1"], "threshold": None}, ValueError, "`metrics` must come with a `thresh"),
+        (
+            {"metrics": ["f1"], "threshold": None},
+            ValueError,
+            "with a `threshold` or `selected` for f1; found neither$",
+        ),
         ({"metrics": ["f1"], "within": "c"}, ValueError, "`metrics` must be None with `within`"),
         ({"metrics": ["f1"], "method": "logit-t"}, ValueError, "must be None with `method` 'logit"),
     ],

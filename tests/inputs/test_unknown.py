@@ -49,6 +49,11 @@ def test_audits_hint_at_them_once_for_each_attribute() -> None:
         "--unknown '' on the command line."
     )
     assert hint in " ".join(str(audit).split())
+    # What is already unknown stays on the list.
+    partly = wroc.audit(frame, "y", "s", attributes=["g", "h"], unknown=["v", "Unknown"])
+    (hint,) = [text for text in not_audited(partly) if "like any other category" in text]
+    assert hint.startswith("'' of h is compared like any other category.")
+    assert "give unknown=['v', 'Unknown', ''] in Python, or --unknown v --unknown Unknown" in hint
     cleared = frame.with_columns(pl.col("g", "h").replace(["Unknown", ""], [None, None]))
     again = wroc.audit(cleared, "y", "s", attributes=["g", "h"], intersections=True)
     assert "like any other category" not in " ".join([*not_audited(again), str(again)])

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from polars_wroc.kernels import blocks
+from polars_wroc.kernels import UNRANKED_SUMS, blocks
 from polars_wroc.kernels.blocks import Groups, cut_blocks, unranked_sums
 from polars_wroc.kernels.sorting import (
     FLOAT_BITS,
@@ -18,7 +18,6 @@ from polars_wroc.kernels.sorting import (
     RowChunk,
     sort_rows,
 )
-from polars_wroc.kernels.sums import UNRANKED_SUMS
 
 Array = npt.NDArray[Any]
 ROWS, GROUPS = 500, 3

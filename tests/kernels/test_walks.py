@@ -9,11 +9,10 @@ import numpy.typing as npt
 import pytest
 from sweeps import sweep
 
-from polars_wroc.kernels import blocks, compiling
+from polars_wroc.kernels import CLASS_SUMS, CURVE_SUMS, blocks, compiling
 from polars_wroc.kernels.blocks import Groups, cut_blocks
 from polars_wroc.kernels.scans import sums_of_partitions, walk, weights_around
 from polars_wroc.kernels.sorting import FLOAT_BITS, RowChunk, SortedRows, sort_rows
-from polars_wroc.kernels.sums import CLASS_SUMS, CURVE_SUMS
 
 Array = npt.NDArray[Any]
 ROWS, GROUPS = 3_000, 4

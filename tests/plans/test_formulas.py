@@ -30,13 +30,13 @@ from polars_wroc.stats.difference_tests import Sample, equal_proportions
 from polars_wroc.stats.distributions import (
     chi_squared_p_value,
     f_p_value,
-    picked,
     student_p_value,
-    student_quantile,
     student_score,
+    t_quantile,
     two_sided_p_value,
     upper_quantile,
 )
+from polars_wroc.stats.studentized_range import picked
 
 Formula = Callable[[Fields], Any]
 NUMBERS = st.sampled_from(
@@ -122,11 +122,11 @@ DISTRIBUTIONS: dict[str, Formula] = {
     "normal": lambda of: two_sided_p_value(of("t")),
     "quantile": lambda of: upper_quantile(of("tail")),
     "t": lambda of: student_p_value(of("t"), of("df")),
-    "t_quantile": lambda of: student_quantile(0.975, of("df")),
+    "t_quantile": lambda of: t_quantile(0.95, of("df")),
     "t_score": lambda of: student_score(of("t"), of("df")),
     "chi_squared": lambda of: chi_squared_p_value(of("t").abs(), of("k")),
     "f": lambda of: f_p_value(of("t").abs(), of("k"), of("df")),
-    "picked": lambda of: picked(of("tail"), of("k")),
+    "picked": lambda of: picked(of("tail"), of("k"), 0.95),
     "proportions": lambda of: equal_proportions(
         Sample(of("count_one") / of("size_one"), of("size_one")),
         Sample(of("count_other") / of("size_other"), of("size_other")),

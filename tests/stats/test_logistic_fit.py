@@ -11,7 +11,7 @@ import statsmodels.api as sm
 from polars.testing import assert_frame_equal
 
 import polars_wroc as wroc
-from polars_wroc.kernels.sums import FIT_WEIGHTS
+from polars_wroc.kernels import FIT_WEIGHTS
 from polars_wroc.stats import logistic_fit
 from polars_wroc.stats.logistic_fit import (
     GROUP,

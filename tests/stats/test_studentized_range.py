@@ -53,7 +53,7 @@ def test_no_quantile_of_one_group_or_far_too_many() -> None:
 
 def of_picked(p_values: list[float | None], groups: list[int | None]) -> list[float | None]:
     table = pl.DataFrame({"p": p_values, "k": groups}, {"p": pl.Float64, "k": pl.Int64})
-    return table.select(picked(pl.col("p"), pl.col("k"))).to_series().to_list()
+    return table.select(picked(pl.col("p"), pl.col("k"), 0.95)).to_series().to_list()
 
 
 def test_published_p_values_of_a_picked_reference() -> None:
@@ -106,7 +106,7 @@ def test_p_values_of_a_picked_reference_are_those_of_any_fewer_groups() -> None:
 
 def test_p_values_of_a_picked_reference_rise() -> None:
     table = pl.DataFrame({"p": np.geomspace(1e-18, 1.0, 2_000)})
-    rises = picked(pl.col("p"), pl.lit(30)).diff() > 0
+    rises = picked(pl.col("p"), pl.lit(30), 0.95).diff() > 0
     assert table.select(rises.all()).item()
 
 

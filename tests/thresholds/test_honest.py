@@ -452,7 +452,7 @@ def test_plans_and_engines_agree(
         assert_frame_equal(points(frame, **options), table, **EQUAL)
         assert_frame_equal(points(frame.lazy(), **options).collect(), table, **EQUAL)
     # Two resamples at a time.
-    monkeypatch.setattr("polars_wroc.thresholds.honest_rates._ROWS_AT_ONCE", 700)
+    monkeypatch.setattr("polars_wroc.thresholds.operating_points._ROWS_AT_ONCE", 700)
     assert_frame_equal(points(frame, **options), table, **EQUAL)
 
 

@@ -18,12 +18,21 @@ from polars_wroc.audits.tables import (
     without_model,
 )
 from polars_wroc.audits.words import Words, listed, reference_of
+from polars_wroc.charts.bin_charts import distribution_chart
 from polars_wroc.charts.channels import values_of
-from polars_wroc.charts.distribution_chart import distribution_chart
 from polars_wroc.charts.estimates import read_estimates
 from polars_wroc.charts.gap_chart import Drawing, auc_chart, draw, drawing, gap_chart
 from polars_wroc.charts.interval_layers import ROW
-from polars_wroc.charts.options import COLOURS, GREY, INK, PALE, UNSEEN, Show, captioned
+from polars_wroc.charts.options import (
+    COLOURS,
+    GREY,
+    INK,
+    MAX_ROWS,
+    PALE,
+    UNSEEN,
+    Show,
+    captioned,
+)
 from polars_wroc.charts.roc_chart import roc_chart
 from polars_wroc.charts.threshold_chart import threshold_chart
 from polars_wroc.groups.comparisons import GAP_METRICS, IMPACT_RATIO, METRICS
@@ -249,6 +258,29 @@ def gap_figures(audit: AuditTables, attribute: str, place: int) -> list[Figure]:
             f"{reference}; the line marks no gap. A filled point on a thick line is different.",
         )
         for metric, spec in gap_specs(gaps, measured, audit.settings.level).items()
+    ]
+
+
+# Of more segments a funnel shows at once which are beyond chance.
+_MANY = 25
+_IN_FUNNEL = (ROC_AUC.column, "selection_rate")
+
+
+def funnel_figures(audit: AuditTables, attribute: str, place: int) -> list[Figure]:
+    """Draw the gaps of many segments against their numbers of rows."""
+    table = audit.table.filter(pl.col("verdict").is_not_null(), attribute=attribute)
+    metrics = [name for name in _IN_FUNNEL if name in table["metric"]]
+    if table["segment"].n_unique() <= _MANY or not metrics or table.height > MAX_ROWS:
+        return []
+    chart = gap_chart(table, metric=metrics, show="funnel", level=audit.settings.level)
+    return [
+        figure_of(
+            f"funnel-{place}",
+            chart,
+            f"Gaps of all segments by {attribute}, against their numbers of rows.",
+            f"Gaps of all segments by {attribute}. Small segments have large gaps by chance: the "
+            "lines say how large. A filled mark is different.",
+        )
     ]
 
 

@@ -152,8 +152,8 @@ def unbroken(text: str) -> str:
 _CHARTS, _OTHERS = 4, 500
 
 
-def render_tables(page: Page, chart: Chart) -> str:
-    """Render a page of tables with a chart below them.
+def render_tables(page: Page, *charts: Chart) -> str:
+    """Render a page of tables with charts below them.
 
     Raises
     ------
@@ -161,8 +161,11 @@ def render_tables(page: Page, chart: Chart) -> str:
         When vl-convert-python is not installed, with the command that installs it.
     """
     description = f"Chart of {page.title}."
-    figure = figure_of("chart", chart, description, "")
-    return page_of("tables.html", [figure], page=page, figures=[figure])
+    figures = [
+        figure_of(f"chart{number or ''}", chart, description, "")
+        for number, chart in enumerate(charts)
+    ]
+    return page_of("tables.html", figures, page=page, figures=figures)
 
 
 def changes_in_markdown(changes: Changes, names: tuple[str, str]) -> str:

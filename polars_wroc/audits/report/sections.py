@@ -15,6 +15,7 @@ from polars_wroc.audits.report.figures import (
     auc_figure,
     aucs_of,
     curves_figure,
+    funnel_figures,
     gap_figures,
     rates_figure,
     score_figures,
@@ -185,7 +186,7 @@ def sections_of(audit: AuditTables, findings: pl.DataFrame) -> Sections:
             found_on(audit, attribute)[:_FINDINGS],
             tables_of(audit, tabled, attribute),
             gap_figures(charted, attribute, place),
-            drawn.curves[attribute],
+            [*funnel_figures(with_models(audit), attribute, place), *drawn.curves[attribute]],
             drawn.sliders.get(attribute, []),
             _left_out(audit, tabled, attribute),
         )

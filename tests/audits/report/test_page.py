@@ -18,7 +18,7 @@ from sweeps import sweep
 from wide_tables import fairness_of
 
 import polars_wroc as wroc
-from polars_wroc.audits.tables import JudgedGate
+from polars_wroc.audits.gates import of_audit, read_gate
 
 SIZES = "[...document.querySelectorAll('.wide')].map(e => e.scrollWidth - e.clientWidth)"
 # Opens what is folded.
@@ -241,15 +241,17 @@ def test_contents_stay_in_view_and_are_a_menu_on_a_phone(page: Path, chromium: C
 def test_page_shows_gates_and_what_was_not_decided(people: pl.DataFrame, tmp_path: Path) -> None:
     result = wroc.audit(people, "y", "t", attributes="g")
     gates = [
-        JudgedGate("auc.gap<-0.1", met=True, where=["-0.2 in g = c"], not_judged=["g = d"]),
-        JudgedGate("auc.value<0.5", met=False, where=[], not_judged=[]),
+        read_gate(text, of_audit(decides=False, ratios=False)).judge(result.table)
+        for text in ("auc.gap>0.001", "auc.value<0.1")
     ]
     path = tmp_path / "report.html"
     replace(result, gates=gates).save(path)
     text = path.read_text(encoding="utf-8")
-    for gate in gates:
-        assert f">{html.escape(gate.sentence)}</li>" in text
-    assert "auc.gap<-0.1: met: -0.2 in g = c; not judged in g = d" in gates[0].sentence
+    lines = [line for gate in gates for line in gate.lines]
+    kinds = {"NOT": "little", "FAILED": "worse", "PASSED": "alike"}
+    assert {line.split()[0] for line in lines} == kinds.keys()
+    for line in lines:
+        assert f'<li class="{kinds[line.split()[0]]}">{html.escape(line)}</li>' in text
     undecided = '<p class="lacking"><span>No threshold was given.<'
     assert text.count(undecided) == 1
 

@@ -1,0 +1,279 @@
+"""Simulate how often limits miss the truth at any of many looks at growing data.
+
+    python benchmarks/simulations/looks.py
+    python benchmarks/simulations/looks.py --runs 100 --only rates
+
+Each run grows by the rows of a day, and all that it has is looked at each day. What comes out goes
+into ``looks.md``.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+from interval_coverage import two_or_more
+from scipy import stats
+from tables import RULE, Section, Table, share
+
+import polars_wroc as wroc
+from polars_wroc.stats.proportions import Estimate, difference_limits
+
+OUTPUT = Path(__file__).parents[1] / "looks.md"
+LEVEL = 0.95
+WEIGHTS, GRADES = (1, 4, 10), 60
+RATE = "selection_rate"
+GROUPS, GROUP_RATE = 5, 0.2
+# With fewer rows of a class an AUC is not looked at.
+FEWEST = 10
+PARTS = ("rates", "aucs", "gaps", "groups")
+
+
+class Plan(NamedTuple):
+    """How often runs are looked at, and by how many rows they grow each time."""
+
+    looks: int
+    rows: int
+
+    def __str__(self) -> str:
+        return f"{self.looks:,} of {self.rows}"
+
+    def levels(self, look: int) -> tuple[float, wroc.Looks]:
+        """Return the level of one look, and that of all, planned for half of all rows."""
+        planned = self.looks * self.rows / 2
+        return LEVEL, wroc.Looks(planned, LEVEL, (look + 1) * self.rows)
+
+
+class Design(NamedTuple):
+    """Kinds of rows with their shares, the limits of a table of counts, and the truth.
+
+    A kind has a label ``y``, a score ``s``, a weight ``w`` and a group ``g``.
+    """
+
+    name: str
+    kinds: pl.DataFrame
+    limits: Callable[[wroc.Counts, float], pl.DataFrame]
+    truth: float
+
+
+def run(design: Design, plan: Plan, runs: int, seed: int) -> tuple[str, str]:
+    """Share of runs in which some look misses: with limits of one look, and of all looks."""
+    random, kinds = np.random.default_rng(seed), design.kinds
+    shares = kinds["share"].to_numpy()
+    table = pl.concat([kinds] * runs).with_columns(run=np.repeat(np.arange(runs), len(kinds)))
+    total = np.zeros((runs, len(kinds)), dtype=np.int64)
+    missed = np.zeros((2, runs), dtype=bool)
+    for look in range(plan.looks):
+        total += random.multinomial(plan.rows, shares, size=runs)
+        counts = wroc.from_counts(counts_of(table.with_columns(n=total.ravel())))
+        for way, level in enumerate(plan.levels(look)):
+            found = design.limits(counts, level).drop_nulls()
+            beyond = (found["low"] > design.truth) | (found["high"] < design.truth)
+            missed[way, found.filter(beyond)["run"].to_numpy()] = True
+    once, always = (share(pl.Series(each)) for each in missed)
+    return f"{once.value:.3f}", always.family_error
+
+
+def counts_of(table: pl.DataFrame) -> pl.DataFrame:
+    """Make a table of counts, as of `score_counts`."""
+    columns = {
+        f"{name}_{side}": (pl.col("n") * pl.col("w") ** power).filter(y=label).sum().cast(dtype)
+        for power, name, dtype in (
+            (0, "n", pl.Int64),
+            (1, "w", pl.Float64),
+            (2, "w2", pl.Float64),
+            (3, "w3", pl.Float64),
+        )
+        for side, label in (("pos", 1), ("neg", 0))
+    }
+    seen = table.filter(pl.col("n") > 0)
+    return seen.group_by("run", "g", pl.col("s").alias("score")).agg(
+        pl.lit(0, pl.Int64).alias("n_missing"), **columns
+    )
+
+
+def kinds(rows: Sequence[tuple[int, float, int, str, float]]) -> pl.DataFrame:
+    """Make a table of kinds of rows; shares add up to 1."""
+    table = pl.DataFrame(rows, schema=["y", "s", "w", "g", "share"], orient="row")
+    return table.with_columns(pl.col("s").cast(float), pl.col("share") / pl.col("share").sum())
+
+
+def rate(share: float, *, weighted: bool = False) -> Design:
+    """Draw the selection rate of rows of one class, perhaps with uneven weights."""
+    weights = WEIGHTS if weighted else (1,)
+    rows = [(0, s, w, "a", each) for s, each in ((1, share), (0, 1 - share)) for w in weights]
+
+    def limits(counts: wroc.Counts, level: float) -> pl.DataFrame:
+        found: pl.DataFrame
+        found = counts.threshold_metrics(threshold=0.5, by="run", metrics=[RATE], level=level)
+        return found.select("run", low=f"{RATE}_low", high=f"{RATE}_high")
+
+    name = f"rate {share:g}{', weights 1, 4, 10' if weighted else ''}"
+    return Design(name, kinds(rows), limits, share)
+
+
+def auc(value: float, positives: float, *, weighted: bool = False) -> Design:
+    """Draw the AUC of a normal score in grades."""
+    weights = WEIGHTS if weighted else (1,)
+    shift = np.sqrt(2) * stats.norm.ppf(value)
+    cuts = np.linspace(-4, 4 + shift, GRADES - 1)
+    shares = [np.diff(stats.norm.cdf(cuts, shift * y), prepend=0, append=1) for y in (0, 1)]
+    of_class = 1 - positives, positives
+    rows = [
+        (y, grade, w, "a", of_class[y] * shares[y][grade])
+        for y in (0, 1)
+        for grade in range(GRADES)
+        for w in weights
+    ]
+    truth = float(shares[1] @ (np.cumsum(shares[0]) - shares[0] / 2))
+
+    def limits(counts: wroc.Counts, level: float) -> pl.DataFrame:
+        found: pl.DataFrame = counts.summary(by="run", level=level)
+        enough = pl.min_horizontal("n_pos", "n_neg") >= FEWEST
+        return found.filter(enough).select("run", low="auc_low", high="auc_high")
+
+    name = f"AUC {value:g}, {positives:.0%} positive{', weights 1, 4, 10' if weighted else ''}"
+    return Design(name, kinds(rows), limits, truth)
+
+
+def gap(one: float, other: float) -> Design:
+    """Draw the gap of the selection rates of a tenth of all rows and of the others."""
+    rows = [
+        (0, s, 1, g, size * each)
+        for g, size, value in (("a", 0.1, one), ("b", 0.9, other))
+        for s, each in ((1, value), (0, 1 - value))
+    ]
+
+    def limits(counts: wroc.Counts, level: float) -> pl.DataFrame:
+        found: pl.DataFrame = counts.threshold_metrics(
+            threshold=0.5, by=["run", "g"], metrics=[RATE], level=level
+        )
+        of_a, of_b = (found.filter(g=g) for g in "ab")
+        both = of_a.join(of_b, on="run", suffix="_other")
+        own, others = (
+            Estimate(*(pl.col(f"{RATE}{end}{side}") for end in ("", "_low", "_high")))
+            for side in ("", "_other")
+        )
+        low, high = difference_limits(own, others)
+        return both.select("run", low=low, high=high)
+
+    return Design(f"gap of rates {one:g} and {other:g}", kinds(rows), limits, one - other)
+
+
+MONTH, LONG, VERY_LONG = Plan(30, 100), Plan(300, 100), Plan(1_000, 20)
+DESIGNS: dict[str, Sequence[tuple[Design, Sequence[Plan]]]] = {
+    "rates": [
+        (rate(0.02), (MONTH, LONG)),
+        (rate(0.1), (MONTH, VERY_LONG)),
+        (rate(0.5), (MONTH, LONG)),
+        *((rate(share, weighted=True), (MONTH,)) for share in (0.02, 0.5)),
+    ],
+    "aucs": [
+        *((auc(value, positives), (MONTH,)) for value in (0.7, 0.95) for positives in (0.3, 0.05)),
+        (auc(0.95, 0.05), (LONG,)),
+        *((auc(value, 0.3, weighted=True), (MONTH,)) for value in (0.7, 0.95)),
+    ],
+    "gaps": [
+        (gap(0.05, 0.05), (MONTH, LONG)),
+        (gap(0.5, 0.5), (MONTH,)),
+        (gap(0.8, 0.95), (MONTH,)),
+    ],
+}
+# Tables of AUCs are larger, and those of `group_gaps` hold one run each.
+SHARE_OF_RUNS = {"rates": 1.0, "aucs": 0.8, "gaps": 1.0, "groups": 0.2}
+
+
+def alarms(plan: Plan, runs: int, seed: int) -> tuple[str, str]:
+    """Share of runs in which at some look one of several equal groups is called different."""
+    random = np.random.default_rng(seed)
+    shares = np.outer(np.full(GROUPS, 1 / GROUPS), (1 - GROUP_RATE, GROUP_RATE)).ravel()
+    table = pl.DataFrame({"g": np.repeat(np.arange(GROUPS), 2), "s": [0.0, 1.0] * GROUPS})
+    alarmed = np.zeros((2, runs), dtype=bool)
+    for each in range(runs):
+        total = np.zeros(2 * GROUPS, dtype=np.int64)
+        for look in range(plan.looks):
+            total += random.multinomial(plan.rows, shares)
+            seen = table.with_columns(n=total, y=0).filter(pl.col("n") > 0)
+            for way, level in enumerate(plan.levels(look)):
+                found = wroc.group_gaps(
+                    seen,
+                    "y",
+                    weight=wroc.frequency("n"),
+                    attributes="g",
+                    selected=pl.col("s") == 1,
+                    metrics=[RATE],
+                    min_rows=FEWEST,
+                    level=level,
+                )
+                alarmed[way, each] |= bool((found["p_adjusted"] <= 1 - LEVEL).any())
+    once, always = (share(pl.Series(each)) for each in alarmed)
+    return f"{once.value:.3f}", always.family_error
+
+
+def main() -> None:
+    """Simulate, print and write."""
+    parser = argparse.ArgumentParser(description="Simulate limits of repeated looks.")
+    parser.add_argument("--runs", type=two_or_more, default=250)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", nargs="+", choices=PARTS, help="print these, write nothing")
+    options = parser.parse_args()
+    body: list[tuple[str, ...]] = []
+    wanted, asked = (
+        options.only or PARTS,
+        [
+            (part, design, plan)
+            for part, designs in DESIGNS.items()
+            for design, plans in designs
+            for plan in plans
+        ],
+    )
+    # Seeds are the same whichever parts are asked for.
+    for seed, (part, design, plan) in enumerate(asked, options.seed):
+        if part in wanted:
+            runs = round(options.runs * SHARE_OF_RUNS[part])
+            body.append((design.name, str(plan), str(runs), *run(design, plan, runs, seed)))
+    if "groups" in wanted:
+        runs = round(options.runs * SHARE_OF_RUNS["groups"])
+        name = f"{GROUPS} groups with rate {GROUP_RATE:g}: p_adjusted of `group_gaps`"
+        body.append((name, str(MONTH), str(runs), *alarms(MONTH, runs, options.seed)))
+    report = f"{preamble(options)}\n\n{section(body)}"
+    print(report)
+    if not options.only:
+        OUTPUT.write_text(report + "\n", encoding="utf-8")
+
+
+def preamble(options: argparse.Namespace) -> str:
+    """Say what was simulated."""
+    versions = ", ".join(f"{name} {version(name)}" for name in ("polars-wroc", "polars"))
+    errors = ", ".join(
+        f"{(0.05 * 0.95 / runs) ** 0.5:.3f} with {runs:,} runs"
+        for runs in (round(options.runs * part) for part in sorted(set(SHARE_OF_RUNS.values())))
+    )
+    return (
+        "# Limits at every look at growing data\n\n"
+        f"`python benchmarks/simulations/looks.py --runs {options.runs} --seed {options.seed}` "
+        f"with {versions}. The Monte Carlo standard error of a share of 0.05 is {errors}.\n\n{RULE}"
+    )
+
+
+def section(body: Sequence[tuple[str, ...]]) -> Section:
+    """Lay out the results."""
+    return Section(
+        "Runs in which some look misses",
+        "Data grow by so many rows a look, from none, and each look has all rows so far. A run "
+        "misses if the limits of any look leave out the truth, or for groups if any gap is "
+        "significant. *One look*: limits and p-values at 95%. *All looks*: with `Looks`, planned "
+        f"for half of all rows. AUCs are looked at from {FEWEST} rows of each class on. Gaps are "
+        "those of a tenth of the rows to the others, from the limits of both rates. The shares of "
+        "all looks are below 0.05 because runs end.",
+        Table(("what", "looks, rows of each", "runs", "one look", "all looks"), body),
+    )
+
+
+if __name__ == "__main__":
+    main()

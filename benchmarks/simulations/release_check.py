@@ -1,0 +1,316 @@
+"""Simulate release checks at the margin, and where nothing changed.
+
+    python benchmarks/simulations/release_check.py
+    python benchmarks/simulations/release_check.py --replicates 200 --only segments
+
+What comes out goes into ``release_check.md``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from functools import partial
+from importlib.metadata import version
+from itertools import product
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import polars as pl
+from designs import Floats
+from interval_coverage import two_or_more
+from tables import Measure, Section, Table, mean, share
+
+import polars_wroc as wroc
+
+OUTPUT = Path(__file__).parents[1] / "release_check.md"
+REPLICATE = "replicate"
+ROWS_AT_ONCE = 1_000_000
+# A flattering miss, a false pass and a one-sided test are due in so many cases.
+DUE, MOST = 0.025, 0.06
+RULE = (
+    f'*False pass*: the new score is worse by the margin, and the verdict is "no worse" or '
+    f'"better"; {DUE:g} is due at most. *Worse*, *better*: nothing changed, and that is the '
+    f'verdict of a single test (`adjust="none"`); {DUE:g} is due. *Coverage*: of the limits of '
+    "the change, the smaller of both cases; 0.95 is due. A false pass or error above "
+    f"{MOST:g} is shown as failing."
+)
+
+
+def weights_of(random: np.random.Generator, kind: str, shape: tuple[int, int]) -> Floats:
+    """Draw weights that have nothing to do with the scores."""
+    return random.lognormal(0, 0.8, shape) if kind == "lognormal" else np.ones(shape)
+
+
+def decisions(
+    random: np.random.Generator, shape: tuple[int, int], changed: float, loss: float, per: int = 1
+) -> dict[str, Floats]:
+    """Draw decisions of which a share changes, so that ``loss`` of the rows become wrong.
+
+    Rows in clusters of ``per`` change together where their cluster does.
+    """
+    replicates, n = shape
+    y = random.random(shape) < 0.5
+    old = random.random(shape) < 0.8
+    of_unit = random.random((replicates, -(-n // per)))
+    drawn = np.repeat(of_unit, per, axis=1)[:, :n]
+    if per > 1:
+        # Half of the rows of a cluster change with it, the others by themselves.
+        drawn = np.where(random.random(shape) < 0.5, drawn, random.random(shape))
+    gained, lost = (changed - loss) / 2, (changed + loss) / 2
+    # Of the rows that are right 80 %, so that the shares are of all rows.
+    new = np.where(old, drawn >= lost / 0.8, drawn < gained / 0.2)
+    return {"y": y, "old": np.where(old, y, ~y), "new": np.where(new, y, ~y)}
+
+
+def in_one_segment(
+    random: np.random.Generator, shape: tuple[int, int], changed: float, loss: float, count: int
+) -> dict[str, Floats]:
+    """Draw decisions of which only the first of so many segments has a loss."""
+    worse, others = (decisions(random, shape, changed, each) for each in (loss, 0.0))
+    first = np.arange(shape[0])[:, None] % count == 0
+    return {name: np.where(first, worse[name], others[name]) for name in worse}
+
+
+def scores(
+    random: np.random.Generator, shape: tuple[int, int], kind: float | str, loss: float
+) -> dict[str, Floats]:
+    """Draw two scores of AUC 0.8, with this correlation or a tenth of the rows drawn anew."""
+    auc = 0.8
+    old, new = (2**0.5 * NormalDist().inv_cdf(each) for each in (auc, auc - loss))
+    y = np.broadcast_to(np.arange(shape[1]) < shape[1] // 4, shape)
+    one, two = random.normal(size=(2, *shape))
+    if kind != "rare":
+        rho = float(kind)
+        return {
+            "y": y,
+            "old": one + old * y,
+            "new": rho * one + (1 - rho**2) ** 0.5 * two + new * y,
+        }
+    # A tenth is drawn anew without any relation to the label, or as before.
+    again = random.random(shape) < 0.1
+    shift = np.where(random.random(shape) < loss / (0.1 * (auc - 0.5)), 0.0, old)
+    return {"y": y, "old": one + old * y, "new": np.where(again, two + shift * y, one + old * y)}
+
+
+def probabilities(
+    random: np.random.Generator, shape: tuple[int, int], kind: str
+) -> dict[str, Floats]:
+    """Draw probabilities, and others with noise on the logit of all rows or of a tenth."""
+    logit = random.normal(-0.5, 1.2, shape)
+    y = random.random(shape) < 1 / (1 + np.exp(-logit))
+    one, two = random.normal(0, 0.5, (2, *shape))
+    if kind == "rare":
+        two = np.where(random.random(shape) < 0.1, 3 * two, one)
+    return {"y": y, "old": 1 / (1 + np.exp(-logit - one)), "new": 1 / (1 + np.exp(-logit - two))}
+
+
+def check(
+    draw: Callable[[np.random.Generator, tuple[int, int]], dict[str, Floats]],
+    random: np.random.Generator,
+    replicates: int,
+    n: int,
+    weights: str = "unit",
+    **options: Any,
+) -> pl.DataFrame:
+    """Check many releases of ``n`` rows, each as a segment."""
+    tables = []
+    chunk = max(1, ROWS_AT_ONCE // n)
+    for start in range(0, replicates, chunk):
+        shape = (min(chunk, replicates - start), n)
+        columns = {name: 1.0 * values.ravel() for name, values in draw(random, shape).items()}
+        columns["w"] = weights_of(random, weights, shape).ravel()
+        columns[REPLICATE] = np.repeat(np.arange(shape[0]), n)
+        columns["unit"] = np.tile(np.arange(n) // 10, shape[0]) + 10**6 * columns[REPLICATE]
+        given = {"weight": "w", "attributes": REPLICATE, "adjust": "none", "label": "y"} | options
+        table = wroc.release_check(pl.DataFrame(columns), old="old", new="new", **given)
+        tables.append(table.filter(attribute=REPLICATE))
+    return pl.concat(tables)
+
+
+def measured(none: pl.DataFrame, lost: pl.DataFrame, truth: float, good: int = 1) -> list[str]:
+    """Measure errors where nothing changed, and where the margin is lost."""
+    false_pass = share(lost["verdict"].is_in(["no worse", "better"]))
+    worse, better = (share(none["verdict_at_once"] == verdict) for verdict in ("worse", "better"))
+    covered = min(
+        share((table["gap_low"] <= change) & (table["gap_high"] >= change)).value
+        for table, change in ((none, 0.0), (lost, -good * truth))
+    )
+    return [*map(shown, (false_pass, worse, better)), f"{covered:.3f}"]
+
+
+def shown(measure: Measure) -> str:
+    """Mark what fails."""
+    text = f"{measure.value:.3f}" if measure.value == measure.value else "-"
+    return f"**{text} fails**" if measure.value > MOST else text
+
+
+def with_test(table: pl.DataFrame, good: int = 1) -> pl.DataFrame:
+    """Say what the test alone says, which "no worse" may precede."""
+    change = pl.col("gap") * good
+    sure = pl.col("p_value") <= 2 * DUE
+    verdict = pl.when(sure & (change < 0)).then(pl.lit("worse"))
+    return table.with_columns(
+        verdict_at_once=verdict.when(sure & (change > 0)).then(pl.lit("better"))
+    )
+
+
+HEADER = ("false pass", "worse", "better", "coverage")
+
+
+def of_rates(random: np.random.Generator, replicates: int) -> Section:
+    """Accuracies, with clusters too."""
+    body = []
+    for n, changed, weights, units in [
+        *product((30, 100, 300, 3000), (0.04, 0.1, 0.3), ("unit", "lognormal"), (1,)),
+        *product((300, 3000), (0.04, 0.1), ("unit",), (10,)),
+    ]:
+        options: dict[str, Any] = {"threshold": 0.5, "margin": 0.02, "metrics": ["accuracy"]}
+        if units > 1:
+            options["design"] = wroc.Survey("unit", strata=REPLICATE)
+        none, lost = (
+            with_test(check(draw, random, replicates, n, weights, **options))
+            for draw in (
+                partial(decisions, changed=changed, loss=loss, per=units) for loss in (0.0, 0.02)
+            )
+        )
+        cells = (f"{n:,}", f"{changed:g}", weights, str(units))
+        body.append((*cells, *measured(none, lost, 0.02)))
+    header = ("rows", "changed", "weights", "rows of a cluster", *HEADER)
+    text = "Accuracy 0.8, margin 0.02. Half of the rows of a cluster change with it."
+    return Section("Rates", text, Table(header, body))
+
+
+def of_aucs(random: np.random.Generator, replicates: int) -> Section:
+    """AUCs of correlated scores, and of scores that few rows change."""
+    body = []
+    kinds: tuple[float | str, ...] = (0.0, 0.5, 0.9, 0.95, "rare")
+    for n, kind, weights in product((80, 400, 2400), kinds, ("unit", "lognormal")):
+        none, lost = (
+            with_test(check(draw, random, replicates, n, weights, metrics=["auc"], margin=0.02))
+            for draw in (partial(scores, kind=kind, loss=loss) for loss in (0.0, 0.02))
+        )
+        # What changes if a tenth of the rows does is simulated.
+        truth = 0.02 if kind != "rare" else -mean(lost["gap"].to_numpy()).value
+        lost = lost if kind != "rare" else _at_margin(lost, truth)
+        cells = (f"{n // 4:,}/{n - n // 4:,}", f"{kind}", weights)
+        body.append((*cells, *measured(none, lost, truth)))
+    header = ("positives/negatives", "correlation", "weights", *HEADER)
+    text = (
+        "AUC 0.8, margin 0.02. *rare*: a tenth of the rows has a score of its own, the others the "
+        "same one twice."
+    )
+    return Section("AUCs", text, Table(header, body))
+
+
+def _at_margin(lost: pl.DataFrame, truth: float) -> pl.DataFrame:
+    """Judge by a margin that is the true change."""
+    passed = pl.when(pl.col("gap_low") > -truth).then(pl.lit("no worse"))
+    return lost.with_columns(verdict=passed.otherwise(pl.lit("too little data")))
+
+
+def of_losses(random: np.random.Generator, replicates: int) -> Section:
+    """Mean losses and predictive values: how often each limit lies on the wrong side."""
+    body = []
+    names = ["ppv", "npv", "brier_score", "log_loss", "net_benefit"]
+    for n, kind, weights in product((100, 400, 2000), ("noise", "rare"), ("unit", "lognormal")):
+        draw = partial(probabilities, kind=kind)
+        options: dict[str, Any] = {"metrics": names, "threshold": 0.5, "net_benefit_at": 0.2}
+        table = check(draw, random, replicates, n, weights, **options)
+        exact = check(draw, random, 200, 5000, **options)
+        for name in names:
+            # Log losses that few rows decide are not judged.
+            found = table.filter(pl.col("reason").is_null(), metric=name)
+            truth = mean(exact.filter(metric=name)["gap"].to_numpy()).value
+            above, below = (share(found["gap_low"] > truth), share(found["gap_high"] < truth))
+            judged = found.height / replicates
+            cells = (f"{n:,}", kind, weights, name, f"{judged:.2f}")
+            body.append((*cells, shown(above), shown(below)))
+    header = ("rows", "scores", "weights", "metric", "judged", "too high", "too low")
+    text = (
+        "Share of limits that lie above the true change, and below it; 0.025 each is due. *Noise*: "
+        "both scores are a probability with noise; *rare*: a tenth of the rows has other noise. "
+        "The truth is simulated: about 0.001 off."
+    )
+    return Section("Predictive values and losses", text, Table(header, body))
+
+
+def of_segments(random: np.random.Generator, replicates: int) -> Section:
+    """Gates on several segments at once."""
+    body = []
+    for count, n, changed in (
+        (1, 1000, 0.02),
+        (4, 1000, 0.02),
+        (10, 1000, 0.02),
+        (20, 1000, 0.02),
+        (1, 1000, 0.1),
+        (4, 4000, 0.1),
+        (10, 4000, 0.1),
+        (20, 4000, 0.1),
+        (20, 250, 0.02),
+    ):
+        few = max(replicates // 5, 2)
+        shares = []
+        for loss in (0.0, 0.02):
+            draw = partial(in_one_segment, changed=changed, loss=loss, count=count)
+            options: dict[str, Any] = {"threshold": 0.5, "metrics": ["accuracy"], "margin": 0.02}
+            table = pl.concat(
+                check(draw, random, count * 50, n, **options).with_columns(part=pl.lit(part))
+                for part in range(-(-few // 50))
+            )
+            audit = (pl.int_range(pl.len()) // count).over("part")
+            p = pl.when(pl.col("gap") < 0).then("p_value").min()
+            passed = pl.col("verdict").is_in(["no worse", "better"]).all()
+            shares.append(table.group_by("part", audit.alias("audit")).agg(passed=passed, p=p))
+        none, lost = shares
+        cells = (
+            share(none["passed"]),
+            share(none["p"] <= 2 * DUE),
+            share(none["p"] * count <= 2 * DUE),
+            share(lost["passed"]),
+        )
+        body.append((str(count), f"{n:,}", f"{changed:g}", *(f"{c.value:.3f}" for c in cells)))
+    header = ("segments", "rows of each", "changed", "passes", "worse", "worse by Holm")
+    text = (
+        "Accuracy 0.8, margin 0.02. Nothing changed: how often all segments are shown to be no "
+        "worse, and how often one is found worse by single tests and by tests that are adjusted. "
+        "*False pass*: one segment is worse by the margin, and all pass."
+    )
+    return Section("Many segments", text, Table((*header, "false pass"), body))
+
+
+SECTIONS = {"rates": of_rates, "aucs": of_aucs, "losses": of_losses, "segments": of_segments}
+
+
+def main() -> None:
+    """Simulate, print and write."""
+    parser = argparse.ArgumentParser(description="Simulate release checks.")
+    parser.add_argument("--replicates", type=two_or_more, default=4_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", nargs="+", choices=[*SECTIONS], help="not written")
+    options = parser.parse_args()
+    versions = ", ".join(f"{name} {version(name)}" for name in ("polars-wroc", "polars"))
+    error = (DUE * (1 - DUE) / options.replicates) ** 0.5
+    about = (
+        f"`python benchmarks/simulations/release_check.py --replicates {options.replicates} --seed "
+        f"{options.seed}` with {versions}: {options.replicates:,} checks for each line, a fifth of "
+        "that of many segments. The Monte Carlo standard error is "
+        f"{error:.4f} at a share of {DUE:g}."
+    )
+    parts = ["# What release checks find at the margin, and where nothing changed", about, RULE]
+    for name, section in SECTIONS.items():
+        if not options.only or name in options.only:
+            print(name, file=sys.stderr, flush=True)
+            random = np.random.default_rng([options.seed, [*SECTIONS].index(name)])
+            parts.append(str(section(random, options.replicates)))
+    report = "\n\n".join(parts)
+    print(report)
+    if not options.only:
+        OUTPUT.write_text(report + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,279 @@
+"""Whether the numbers of rows that `rows_needed` gives have the power and the width asked for.
+
+python benchmarks/simulations/rows_needed.py > benchmarks/rows_needed.md
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from functools import partial
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import polars as pl
+from simulation import REPLICATE, SEGMENT, gaps, intervals
+from tables import Measure, Section, Table, share
+
+import polars_wroc as wroc
+from polars_wroc.metrics.score_interval import Sized
+from polars_wroc.plans.formulas import Columns, Fields, Formula, in_columns
+from polars_wroc.stats.difference_tests import Sample, equal_proportions
+from polars_wroc.stats.proportions import Estimate, difference_limits, ratio_limits
+
+SEED, REPLICATES, OF_AUCS = 34, 20_000, 1_000
+NORMAL = NormalDist()
+
+
+def main() -> None:
+    """Simulate all settings and print the report."""
+    random = np.random.default_rng(SEED)
+    sections = [
+        Section(
+            "Power",
+            "The share of replicates in which the target is shown, at the number of rows that "
+            "`rows_needed` gives for a power of 0.8: gaps of rates by the test of two proportions, "
+            "ratios and alike rates by their limits, a release by the shares of changed rows, gaps "
+            "of AUCs (of normal scores) by `group_gaps`.",
+            Table(("target", "assumed", "needed", "power"), list(powers(random))),
+        ),
+        Section(
+            "Width",
+            "The mean half width of intervals divided by the one asked for.",
+            Table(("metric", "assumed", "needed", "found / asked"), list(widths(random))),
+        ),
+    ]
+    print(
+        f"# Rows needed\n\n`python benchmarks/simulations/rows_needed.py`, seed {SEED}: "
+        f"{REPLICATES:,} replicates of rates and {OF_AUCS:,} of AUCs. ± is one Monte Carlo error."
+    )
+    for section in sections:
+        print(f"\n{section}")
+
+
+Cells = list[tuple[str, ...]]
+
+
+def powers(random: np.random.Generator) -> Cells:
+    """Simulate each target."""
+    settings: list[tuple[dict[str, Any], Callable[..., Measure]]] = [
+        *(
+            ({"metric": "tpr", "value": value, "gap": gap, "ratio": ratio, "tests": tests}, a_gap)
+            for value, gap, ratio, tests in (
+                (0.8, 0.05, 1, 1),
+                (0.05, 0.03, 9, 1),
+                (0.2, 0.1, 4, 10),
+                (0.8, 0.05, 9, 1),
+                (0.2, 0.05, 4, 10),
+            )
+        ),
+        *(
+            (
+                {"metric": "impact_ratio", "value": value, "ratio_below": 0.8}
+                | {"impact": impact, "ratio": ratio},
+                a_ratio,
+            )
+            for value, impact, ratio in ((0.2, 0.6, 1), (0.2, 0.6, 9), (0.5, 0.65, 2), (0.5, 1, 1))
+        ),
+        *(
+            ({"metric": "tpr", "value": value, "alike_within": 0.05, "tests": tests}, alike)
+            for value, tests in ((0.5, 1), (0.9, 1), (0.8, 5))
+        ),
+        *(
+            ({"metric": "tpr", "no_worse_by": margin, "changed": changed}, no_worse)
+            for margin, changed in ((0.01, 0.02), (0.02, 0.1), (0.02, 0.3))
+        ),
+        *(
+            ({"metric": "auc", "value": auc, "gap": 0.1, "prevalence": 0.3, "ratio": ratio}, an_auc)
+            for auc, ratio in ((0.8, 1), (0.9, 1), (0.8, 4))
+        ),
+    ]
+    cells: Cells = []
+    for given, simulate in settings:
+        needed = wroc.rows_needed(**given).row(0, named=True)
+        print(given, needed["needed"], file=sys.stderr, flush=True)
+        power = simulate(random, needed, **given)
+        target = needed["target"]
+        said = [f"{name} {each:g}" for name, each in given.items() if name != "metric"]
+        cells.append(
+            (f"{given['metric']} {target}", ", ".join(said), f"{needed['needed']:,}", f"{power}")
+        )
+    return cells
+
+
+def drawn(
+    random: np.random.Generator, *samples: tuple[float, int], **more: pl.Expr
+) -> pl.DataFrame:
+    """Draw rates of samples, called ``p0, n0`` and so on."""
+    columns: dict[str, Any] = {}
+    for place, (rate, rows) in enumerate(samples):
+        columns[f"p{place}"] = random.binomial(rows, rate, REPLICATES) / rows
+        columns[f"n{place}"] = np.full(REPLICATES, float(rows))
+    return pl.DataFrame(columns).with_columns(**more)
+
+
+def limits(field: Fields, place: int, z: float) -> Estimate:
+    """Wilson's limits of a rate."""
+    value, size = field(f"p{place}"), 1 / field(f"n{place}")
+    return Estimate(value, *Sized(value, 1 - value, size, size).limits(z + 0.0 * value))
+
+
+def quantile(tests: int = 1, tails: int = 2) -> float:
+    """Normal quantile of one of so many tests."""
+    return NORMAL.inv_cdf(1 - 0.05 / tests / tails)
+
+
+def sizes(needed: dict[str, Any]) -> tuple[int, int]:
+    """Rows of the segment and of the reference."""
+    return needed["needed"], needed["needed_reference"]
+
+
+def a_gap(
+    random: np.random.Generator,
+    needed: dict[str, Any],
+    *,
+    value: float,
+    gap: float,
+    tests: int,
+    **_: Any,
+) -> Measure:
+    """Test two proportions."""
+
+    def step(field: Fields) -> Formula[Columns]:
+        one, other = (Sample(field(f"p{k}"), field(f"n{k}")) for k in range(2))
+        return {"p": (yield from equal_proportions(one, other))}
+
+    own, other = sizes(needed)
+    table = in_columns(drawn(random, (value - gap, own), (value, other)), [step])
+    return share(table["p"] <= 0.05 / tests)
+
+
+def a_ratio(
+    random: np.random.Generator, needed: dict[str, Any], *, value: float, impact: float, **_: Any
+) -> Measure:
+    """Find a ratio whose limits are on one side of four fifths."""
+
+    def step(field: Fields) -> Columns:
+        one, other = (limits(field, place, quantile()) for place in range(2))
+        return dict(zip(("low", "high"), ratio_limits(one, other), strict=True))
+
+    own, other = sizes(needed)
+    table = in_columns(drawn(random, (impact * value, own), (value, other)), [step])
+    return share(table["high"] < 0.8 if impact < 0.8 else table["low"] > 0.8)
+
+
+def alike(
+    random: np.random.Generator, needed: dict[str, Any], *, value: float, tests: int, **_: Any
+) -> Measure:
+    """Find both limits of a gap within the margin."""
+
+    def step(field: Fields) -> Columns:
+        one, other = (limits(field, place, quantile(tests, 1)) for place in range(2))
+        return dict(zip(("low", "high"), difference_limits(one, other), strict=True))
+
+    table = in_columns(drawn(random, *((value, rows) for rows in sizes(needed))), [step])
+    return share((table["low"] > -0.05) & (table["high"] < 0.05))
+
+
+def no_worse(
+    random: np.random.Generator,
+    needed: dict[str, Any],
+    *,
+    no_worse_by: float,
+    changed: float,
+    **_: Any,
+) -> Measure:
+    """Find the lower limit of the difference of both shares of changes above minus the margin."""
+    rows = needed["needed"]
+    counts = random.multinomial(rows, [changed / 2, changed / 2, 1 - changed], REPLICATES) / rows
+    table = pl.DataFrame({"p0": counts[:, 0], "p1": counts[:, 1]}).with_columns(
+        n0=pl.lit(float(rows)), n1=pl.lit(float(rows))
+    )
+
+    def step(field: Fields) -> Columns:
+        one, two = (limits(field, place, quantile()) for place in range(2))
+        odds = (each.value / (1 - each.value) for each in (one, two))
+        related = -((next(odds) * next(odds)).sqrt())
+        return {"low": difference_limits(one, two, related).low}
+
+    return share(in_columns(table, [step])["low"] > -no_worse_by)
+
+
+def scores(
+    random: np.random.Generator, auc: float, pos: int, neg: int, segment: str, replicates: int
+) -> pl.DataFrame:
+    """Draw normal scores with equal variances in both classes."""
+    label = np.tile(np.repeat([True, False], [pos, neg]), replicates)
+    shift = math.sqrt(2) * NORMAL.inv_cdf(auc)
+    return pl.DataFrame(
+        {
+            "label": label,
+            "score": random.normal(size=label.size) + shift * label,
+            "weight": np.ones(label.size),
+            REPLICATE: np.repeat(np.arange(replicates), pos + neg),
+            SEGMENT: np.full(label.size, segment),
+        }
+    )
+
+
+def an_auc(
+    random: np.random.Generator,
+    needed: dict[str, Any],
+    *,
+    value: float,
+    gap: float,
+    prevalence: float,
+    **_: Any,
+) -> Measure:
+    """Find a gap of AUCs."""
+    parts = [
+        scores(random, auc, pos, round(pos * (1 / prevalence - 1)), segment, OF_AUCS)
+        for auc, pos, segment in zip((value - gap, value), sizes(needed), "ab", strict=True)
+    ]
+    found = gaps(pl.concat(parts), {SEGMENT: "b"})
+    own = found.filter(pl.col("metric") == "auc", pl.col("segment") == "a")
+    return share(own["p_value"] <= 0.05)
+
+
+def widths(random: np.random.Generator) -> Cells:
+    """Simulate half widths of 0.05."""
+    cells: Cells = []
+    for metric, value, prevalence in (
+        ("tpr", 0.9, None),
+        ("tpr", 0.5, None),
+        ("auc", 0.75, 0.1),
+        ("auc", 0.75, 0.5),
+        ("auc", 0.9, 0.3),
+        ("auc", 0.97, 0.3),
+    ):
+        given: dict[str, Any] = {"metric": metric, "value": value, "half_width": 0.05}
+        given |= {} if prevalence is None else {"prevalence": prevalence}
+        rows = wroc.rows_needed(**given).row(0, named=True)
+        print(given, rows["needed_total"], file=sys.stderr, flush=True)
+        if prevalence is None:
+            n = rows["needed"]
+            step = partial(_wide, z=quantile())
+            width = in_columns(drawn(random, (value, n)), [step])["width"]
+        else:
+            n = rows["needed_total"]
+            pos = round(n * prevalence)
+            found = intervals(scores(random, value, pos, n - pos, "a", OF_AUCS), ["score"])
+            width = (found["auc_high"] - found["auc_low"]) / 2
+        found_widths = width.to_numpy() / 0.05
+        mean = Measure(
+            float(found_widths.mean()), float(found_widths.std()) / math.sqrt(width.len())
+        )
+        said = ", ".join(f"{name} {each:g}" for name, each in given.items() if name != "metric")
+        cells.append((metric, said, f"{n:,}", str(mean)))
+    return cells
+
+
+def _wide(field: Fields, z: float) -> Columns:
+    found = limits(field, 0, z)
+    return {"width": (found.high - found.low) / 2}
+
+
+if __name__ == "__main__":
+    main()

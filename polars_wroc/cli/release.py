@@ -1,0 +1,204 @@
+"""The command that checks a release: its one or two files, and what is said of the result."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+from polars_wroc.audits.formats import cell_text, limits_in_text
+from polars_wroc.audits.tables import segment_in_words
+from polars_wroc.audits.words import first_few, many
+from polars_wroc.cli import arguments, results, sources
+from polars_wroc.cli.process import UsageError
+from polars_wroc.cli.results import Shown
+from polars_wroc.groups.comparisons import COMPARABLE
+from polars_wroc.groups.release_check import (
+    BETTER,
+    MARGIN,
+    NO_WORSE,
+    RELEASE_METRICS,
+    SAME_SCORES,
+    WITH_MARGIN,
+    WORSE,
+)
+from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING
+from polars_wroc.inputs.expressions import typed_column
+from polars_wroc.plans.queries import collect
+
+_DECISION = "__decision"
+# Metrics of which one side is worse.
+_SIDED = [name for name in RELEASE_METRICS if COMPARABLE[name].better]
+
+
+def read_release(options: argparse.Namespace) -> dict[str, Any]:
+    """Read the rows, from one file or from two, and name their columns."""
+    given = dict(text.partition("=")[::2] for text in options.selected)
+    # Files that are matched do not have the same columns, which a message would ask for.
+    options.score, options.selected = None if options.key else [options.old, options.new], None
+    files = [options.files] * 2
+    if options.key:
+        if len(options.files) != 2:  # noqa: PLR2004  (one of each score)
+            msg = f"--key needs two files, of the old and of the new score; found {options.files}"
+            raise UsageError(msg)
+        files = [[file] for file in options.files]
+    frames = [sources.watched(each, options.progress) for each in files]
+    selected = {n: arguments.selected_of(frames[n == "new"], text) for n, text in given.items()}
+    frame, new = frames[0], options.new
+    if options.key:
+        frame, new = _joined(frames, options, selected)
+    thresholds = _numbers("--threshold", options.threshold)
+    return {
+        "frame": frame,
+        "label": options.label,
+        "old": options.old,
+        "new": new,
+        "weight": options.weight,
+        "attributes": arguments.groups_of(options, frame),
+        "pos_label": arguments.pos_label_of(frame, options.label, options.pos_label),
+        "selected": selected or None,
+        "threshold": thresholds[""] if [*thresholds] == [""] else thresholds or None,
+    }
+
+
+def _joined(
+    frames: Sequence[pl.LazyFrame], options: argparse.Namespace, selected: dict[str, Any]
+) -> tuple[pl.LazyFrame, str]:
+    """Add the new score, which is named, and its decision to the rows of the same key."""
+    key, name, (old, new) = options.key, options.new, frames
+    typed_column("new", pl.col(name), new)
+    types = [typed_column("key", pl.col(key), frame).dtype for frame in frames]
+    if types[0] != types[1]:
+        found = f"found {key!r} of {types[0]} and {types[1]}"
+        msg = f"--key must have the same type in both files; {found}"
+        raise ValueError(msg)
+    _check_keys([collect(frame.select(key)).to_series() for frame in frames], options)
+    while name in old.collect_schema():
+        name += " (new)"
+    columns = [pl.col(options.new).alias(name)]
+    if "new" in selected:
+        column = selected["new"]
+        column = pl.col(column) if isinstance(column, str) else column
+        columns.append(column.alias(_DECISION))
+        selected["new"] = _DECISION
+    return old.join(new.select(key, *columns), on=key, how="left", maintain_order="left"), name
+
+
+def _check_keys(keys: Sequence[pl.Series], options: argparse.Namespace) -> None:
+    """Check that each row of a file has one of the other."""
+    old, new = options.files
+    of_files = [*zip(keys, (old, new), strict=True)]
+    for found, what in (
+        *((rows.filter(rows.is_null()), f"missing in {file}") for rows, file in of_files),
+        *(
+            (rows.filter(rows.is_duplicated()), f"several times in {file}")
+            for rows, file in of_files
+        ),
+        (keys[0].filter(~keys[0].is_in(keys[1].implode())), f"in {old}, but not in {new}"),
+        (keys[1].filter(~keys[1].is_in(keys[0].implode())), f"in {new}, but not in {old}"),
+    ):
+        if len(found):
+            more = f" (and {len(found) - 1:,} more)" if len(found) > 1 else ""
+            msg = (
+                f"--key {options.key} must match each row of one file with one row of the other; "
+                f"found {cell_text(found[0]) or 'null'}{more} {what}"
+            )
+            raise ValueError(msg)
+
+
+def _numbers(flag: str, texts: Sequence[str]) -> dict[str, float]:
+    """Read numbers that may be those of a name, such as tpr=0.02."""
+    found = dict[str, float]()
+    for text in texts:
+        name, _, number = text.rpartition("=")
+        try:
+            found[name] = float(number)
+        except ValueError:
+            msg = f"{flag} must be a number, or such as {name or 'old'}=0.5; found {text!r}"
+            raise UsageError(msg) from None
+    return found
+
+
+def margins_of(options: argparse.Namespace) -> dict[str, float]:
+    """Read margins: one of the AUC and rates, and those of named metrics."""
+    named = _numbers("--margin", options.margin)
+    return dict.fromkeys(WITH_MARGIN, named.pop("", MARGIN)) | named
+
+
+def sentence_of(table: pl.DataFrame) -> str:
+    """Say whether the new score is no worse in all comparisons, or where it is worse."""
+    old, new = table["reference"][0], table["model"][0]
+    if table["reason"].eq(SAME_SCORES).any():
+        return f"{new} has the same scores and decisions as {old} in all rows."
+    sided = table.filter(pl.col("metric").is_in(_SIDED))
+    all_of, worse = many(sided.height, "comparison"), sided.filter(verdict=WORSE)
+    shown = pl.col("verdict").is_in([NO_WORSE, BETTER])
+    unclear, better = sided.filter(~shown), sided.filter(verdict=BETTER).height
+    also = f", and better in {better:,}" if better else ""
+    if worse.height:
+        places = [
+            f"{_place(row)} {row['gap']:+.3f} ({row['gap_low']:+.3f} to {row['gap_high']:+.3f})"
+            for row in worse.iter_rows(named=True)
+        ]
+        return (
+            f"{new} is worse than {old} in {worse.height:,} of {all_of}: {first_few(places, '; ')}."
+        )
+    if unclear.is_empty():
+        return f"{new} is no worse than {old} in all {all_of}, within the margins{also}."
+    lacking = first_few([_place(row) for row in unclear.iter_rows(named=True)], "; ")
+    number = f"{sided.height - unclear.height:,} of {all_of}"
+    return f"{new} is no worse than {old} in {number}{also}; too little data for {lacking}."
+
+
+def _place(row: dict[str, Any]) -> str:
+    label = COMPARABLE[row["metric"]].label
+    return f"{label} in {segment_in_words(row['attribute'], row['segment'])}"
+
+
+def release_shown(
+    table: pl.DataFrame, changes: pl.DataFrame | None, *, designed: bool
+) -> list[Shown]:
+    """Show the metrics with both scores, after a sentence, and whose decisions change."""
+    names: list[Any] = [pl.col(key).fill_null(MISSING) for key in AUDIT_KEYS]
+    short = table.select(
+        *(*names, "metric"),
+        pl.col("reference_value").alias("old"),
+        pl.col("value").alias("new"),
+        pl.col("gap").alias("change"),
+        limits_in_text(table, "gap_low", "gap_high").alias("interval"),
+        pl.concat_str("verdict", pl.format(" ({})", "reason"), ignore_nulls=True).alias("verdict"),
+        *("margin", "p_adjusted", "n"),
+    )
+    heading, keys = "the new score against the old one", [*AUDIT_KEYS, "metric"]
+    shown = [Shown(heading, table.with_columns(names), short, keys, 5, sentence_of(table))]
+    if changes is None:
+        return shown
+    # Of independent rows.
+    limits = limits_in_text(changes, "net_low", "net_high").alias("interval"), changes["p_value"]
+    short = changes.select(
+        *(*names, "outcome", "n"),
+        pl.col("n_newly_selected").alias("newly selected"),
+        pl.col("n_newly_rejected").alias("newly rejected"),
+        *("net", *(() if designed else limits)),
+        pl.col("newly_selected").alias("share selected"),
+        pl.col("newly_rejected").alias("share rejected"),
+    )
+    heading, keys = "rows whose decision changes", [*AUDIT_KEYS, "outcome"]
+    return [*shown, Shown(heading, changes.with_columns(names), short, keys, 4, asked=False)]
+
+
+def show_release(table: pl.DataFrame, shown: Sequence[Shown], options: argparse.Namespace) -> None:
+    """Print or write the check; a page has a chart of each metric, another chart the first."""
+    metrics = table["metric"].unique(maintain_order=True).to_list()
+    drawn: dict[str, Any] = {"show": "value", "level": options.level}
+    if options.suffix != ".html":
+        results.show_table("gap_chart", table, options, lambda: shown, metric=metrics[0], **drawn)
+        return
+    # Only a chart should cost the import of Altair.
+    from polars_wroc.audits.report.page import render_tables  # noqa: PLC0415
+    from polars_wroc.charts.gap_chart import gap_chart  # noqa: PLC0415
+
+    charts: list[Any] = [gap_chart(table, metric=metric, **drawn) for metric in metrics]
+    results.save_text(render_tables(results.page_of(shown, options), *charts), options)

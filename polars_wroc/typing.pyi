@@ -1,0 +1,44 @@
+# The types, which typing.py reads too, and where they are defined.
+
+from .audits.tables import AuditReference as AuditReference
+from .charts.options import ChartOptions as ChartOptions
+from .charts.options import GainKind as GainKind
+from .charts.options import Rate as Rate
+from .charts.options import Show as Show
+from .charts.options import Sort as Sort
+from .curves.calibration_curve import Strategy as Strategy
+from .curves.roc_point import BandKind as BandKind
+from .groups.categories import Intersections as Intersections
+from .groups.comparison_tests import GapMethod as GapMethod
+from .groups.equalized_thresholds import Constraint as Constraint
+from .groups.standardized_mean_difference import Denominator as Denominator
+from .inputs.columns import IntoColumn as IntoColumn
+from .inputs.columns import IntoWeight as IntoWeight
+from .inputs.decisions import DecisionThreshold as DecisionThreshold
+from .inputs.decisions import Favorable as Favorable
+from .inputs.decisions import Unknown as Unknown
+from .inputs.designs import Design as Design
+from .inputs.designs import Lonely as Lonely
+from .inputs.designs import ReplicateKind as ReplicateKind
+from .inputs.rows import IntoColumns as IntoColumns
+from .metrics.auc_interval import AreaMethod as AreaMethod
+from .metrics.auc_interval import Method as Method
+from .metrics.curve_metrics import Density as Density
+from .metrics.paired_tests import ComparisonMethod as ComparisonMethod
+from .metrics.partial_auc import Baseline as Baseline
+from .metrics.partial_auc import CostAreaName as CostAreaName
+from .metrics.partial_auc import Standardize as Standardize
+from .metrics.registry import MetricName as MetricName
+from .metrics.registry import Metrics as Metrics
+from .metrics.roc_auc_multiclass import Average as Average
+from .metrics.roc_auc_multiclass import MultiClass as MultiClass
+from .plans.config import Engine as Engine
+from .plans.queries import FrameT as FrameT
+from .stats.difference_tests import Adjust as Adjust
+from .stats.difference_tests import Exact as Exact
+from .stats.variances import Multiplier as Multiplier
+from .thresholds.confusion_matrix import Honest as Honest
+from .thresholds.rules import Rule as Rule
+from .thresholds.rules import Threshold as Threshold
+
+__all__: list[str]

@@ -1,0 +1,205 @@
+"""`polars-wroc release`: one file or two, gates, sentences and pages."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+import polars_wroc as wroc
+from polars_wroc.cli.main import main
+
+CALL = ["release", "val.parquet", "--label", "y", "--old", "s1", "--new", "s2"]
+TWO = ["release", "old.csv", "new.csv", "--key", "id", "--label", "y", "--old", "s", "--new", "s"]
+DECIDED = ["--threshold", "0.5", "--attribute", "g"]
+
+
+def rows(shift: float = 0.6, n: int = 3000) -> pl.DataFrame:
+    """Of the positives of group b the new score is lower."""
+    random = np.random.default_rng(3)
+    y, group = random.random(n) < 0.4, random.choice(["a", "b"], n)
+    logit = random.normal(size=n) + 1.3 * y - 0.8
+    other = logit + 0.1 * random.normal(size=n) - shift * ((group == "b") & y)
+    scores = {name: 1 / (1 + np.exp(-each)) for name, each in (("s1", logit), ("s2", other))}
+    return pl.DataFrame({"id": np.arange(n), "y": y, "g": group, **scores})
+
+
+@pytest.fixture(autouse=True)
+def saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pl.DataFrame:
+    monkeypatch.chdir(tmp_path)
+    data = rows()
+    data.write_parquet("val.parquet")
+    data.select("id", "y", "g", s="s1").write_csv("old.csv")
+    data.select("id", s="s2", d=pl.col("s2") >= 0.5).sample(
+        fraction=1, shuffle=True, seed=1
+    ).write_csv("new.csv")
+    return data
+
+
+def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    code = main([*arguments])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def table_of(capsys: pytest.CaptureFixture[str], *arguments: str) -> pl.DataFrame:
+    code, out, err = printed(capsys, *arguments, "-o", "-")
+    assert (code, err) == (0, "")
+    return pl.DataFrame(json.loads(out), infer_schema_length=None)
+
+
+def test_a_worse_score_fails_the_gate(
+    capsys: pytest.CaptureFixture[str], saved: pl.DataFrame
+) -> None:
+    code, out, err = printed(capsys, *CALL, *DECIDED, "--fail-if", "auc.gap_high<0")
+    assert code == 1
+    assert "auc.gap_high<0" in err
+    assert "g = b" in err
+    table = wroc.release_check(saved, "y", "s1", "s2", attributes="g", threshold=0.5)
+    worse = table.filter(verdict="worse")
+    first = f"s2 is worse than s1 in {worse.height} of 18 comparisons: AUC in all rows -0."
+    assert " ".join(out.split()).startswith(first)
+    assert "newly rejected" in out
+    assert main([*CALL, *DECIDED, "--fail-if", "g=b:any.verdict=worse"]) == 1
+    assert main([*CALL, *DECIDED, "--fail-if", "g=a:any.verdict=worse"]) == 0
+
+
+def test_rows_are_those_of_the_function(
+    capsys: pytest.CaptureFixture[str], saved: pl.DataFrame
+) -> None:
+    options = ["--margin", "0.02", "--margin", "brier_score=0.001", "--net-benefit-at", "0.3"]
+    found = table_of(capsys, *CALL, *DECIDED, *options, "--adjust", "none", "--level", "0.9")
+    rates = ("auc", "selection_rate", "tpr", "fpr", "accuracy", "ppv", "npv")
+    expected = wroc.release_check(
+        saved,
+        "y",
+        "s1",
+        "s2",
+        attributes="g",
+        threshold=0.5,
+        margin=dict.fromkeys(rates, 0.02) | {"brier_score": 0.001},
+        net_benefit_at=0.3,
+        adjust="none",
+        level=0.9,
+    )
+    names = ["segment", "metric", "value", "gap_low", "p_adjusted", "verdict", "margin"]
+    assert_frame_equal(found.select(names), expected.select(names), rel_tol=1e-12)
+
+
+def test_two_files_are_one(capsys: pytest.CaptureFixture[str]) -> None:
+    one, two = table_of(capsys, *CALL, *DECIDED), table_of(capsys, *TWO, *DECIDED)
+    assert two["reference"].unique().to_list() == ["s"]
+    assert two["model"].unique().to_list() == ["s (new)"]
+    others = pl.exclude("model", "reference")
+    # Numbers in text are rounded.
+    assert_frame_equal(one.select(others), two.select(others), rel_tol=1e-6, abs_tol=1e-9)
+
+
+def test_decisions_of_two_files(capsys: pytest.CaptureFixture[str], saved: pl.DataFrame) -> None:
+    saved.select("id", "y", "g", s="s1", d=pl.col("s1") >= 0.5).write_csv("old.csv")
+    selected = ["--selected", "old=d", "--selected", "new=d=true", "--attribute", "g"]
+    recorded = table_of(capsys, *TWO, *selected)
+    assert_frame_equal(recorded, table_of(capsys, *TWO, *DECIDED))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda new: new.head(2999), "in old.csv, but not in new.csv"),
+        (
+            lambda new: pl.concat([new, new.head(1).with_columns(id=-1)], how="vertical_relaxed"),
+            "-1 in new.csv, but not in old.csv",
+        ),
+        (lambda new: pl.concat([new, new.head(1)]), "several times in new.csv"),
+        (
+            lambda new: new.with_columns(id=pl.when(pl.col("id") > 0).then("id")),
+            "null missing in new.csv",
+        ),
+        (
+            lambda new: new.with_columns(pl.format("row {}", "id").alias("id")),
+            "found 'id' of Int64 and String",
+        ),
+        (lambda new: new.drop("id"), "--key must"),
+        (lambda new: new.drop("s"), "--new must"),
+    ],
+)
+def test_keys_must_match(capsys: pytest.CaptureFixture[str], change: Any, message: str) -> None:
+    change(pl.read_csv("new.csv")).write_csv("new.csv")
+    code, _, err = printed(capsys, *TWO)
+    assert code == 2
+    assert message in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([*CALL, "--key", "id"], "--key needs two files"),
+        ([*CALL, "--threshold", "old=0.5"], "--threshold must map 'old' and 'new'"),
+        ([*CALL, "--threshold", "high"], "--threshold must be a number"),
+        ([*CALL, "--selected", "y"], "--selected must map 'old' and 'new'"),
+        ([*CALL, "--selected", "old=g", "--selected", "new=g"], "--selected must name a Boolean"),
+        ([*CALL, "--margin", "much"], "--margin must be a number"),
+        ([*CALL, "--margin", "tprr=0.1"], "--margin must name metrics out of"),
+        ([*CALL, "--metrics", "aucc"], "did you mean 'auc'?"),
+        ([*CALL, "--metrics", "tpr"], "--metrics must come with a --threshold or --selected"),
+        ([*CALL, "--net-benefit-at", "2", *DECIDED], "--net-benefit-at must lie strictly"),
+        ([*CALL[:-1], "s3"], "--new must"),
+        ([*CALL, "--fail-if", "any.verdict=bad"], "must name a verdict of"),
+        ([*CALL, "--fail-if", "aucc.gap<0"], "did you mean 'auc'?"),
+        (CALL[:2] + CALL[4:], "the following arguments are required: --label"),
+    ],
+)
+def test_errors_name_the_option(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    code, out, err = printed(capsys, *arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_what_is_not_shown_does_not_pass(capsys: pytest.CaptureFixture[str]) -> None:
+    rows(shift=0.0).write_parquet("val.parquet")
+    strict = "any.verdict!=no worse"
+    assert main([*CALL, "--threshold", "0.5", "--fail-if", strict, "--margin", "0.05"]) == 0
+    assert "is no worse than s1 in all 6 comparisons" in capsys.readouterr().out
+    code, out, err = printed(capsys, *CALL, *DECIDED, "--fail-if", strict, "--margin", "0.001")
+    assert code == 1
+    assert "too little data" in err
+    assert "too little data for" in " ".join(out.split())
+    # A selection rate has no side that is worse.
+    assert "selection_rate" not in err
+
+
+def test_equal_scores_are_said(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = printed(capsys, *CALL[:-1], "s1", *DECIDED)
+    assert out.startswith("s1 has the same scores and decisions as s1 in all rows")
+
+
+@pytest.mark.parametrize("name", ["check.html", "check.md", "check.xlsx", "check.csv", "auc.svg"])
+def test_files(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    code, out, _ = printed(capsys, *CALL, *DECIDED, "-o", name)
+    assert (code, out) == (0, f"wrote {name}\n")
+    if name.endswith(("html", "md")):
+        text = Path(name).read_text(encoding="utf-8")
+        assert "s2 is worse than s1 in" in text
+        assert "newly rejected" in text
+    if name.endswith("html"):
+        # A chart for each metric.
+        assert text.count('class="chart"') == 7
+    if name.endswith("csv"):
+        assert pl.read_csv(name).height == 21
+
+
+def test_a_design_leaves_the_limits_of_changes_out(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = printed(
+        capsys, *CALL, *DECIDED, "--cluster", "g", "--columns", "all", "--rows", "all"
+    )
+    changes = out[out.index("outcome") :]
+    assert "interval" not in changes

@@ -1,0 +1,482 @@
+"""Release checks: worked numbers, other libraries, and what must hold for any rows."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import polars as pl
+import polars.selectors as cs
+import pytest
+import statsmodels.api as sm
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from polars.testing import assert_frame_equal
+from scipy import stats
+from statsmodels.stats.contingency_tables import mcnemar
+from statsmodels.stats.proportion import proportion_confint
+from statsmodels.stats.weightstats import DescrStatsW
+
+import polars_wroc as wroc
+from polars_wroc.groups.release_check import RELEASE_METRICS
+
+Array = NDArray[Any]
+ROWS = pl.DataFrame(
+    {
+        "y": [1, 1, 1, 1, 0, 0, 0, 0, 0, 0],
+        "old": [0.9, 0.7, 0.4, 0.2, 0.8, 0.5, 0.3, 0.3, 0.15, 0.1],
+        "new": [0.95, 0.6, 0.45, 0.5, 0.7, 0.35, 0.4, 0.2, 0.2, 0.05],
+        "w": [1, 2, 1, 3, 1, 2, 1, 1, 2, 1],
+    }
+)
+BOTH = {"threshold": {"old": 0.5, "new": 0.45}, "net_benefit_at": 0.3}
+ALL: dict[str, Any] = {**BOTH, "metrics": RELEASE_METRICS}
+NUMBERS = ["reference_value", "value", "gap_low", "gap_high", "p_value"]
+# By hand: the old and the new value, limits and p-value.
+UNWEIGHTED = {
+    "auc": (0.7083333333, 0.8750000000, -0.3367512263, 0.6700845597, 0.5164122684),
+    "tpr": (0.5, 1, -0.1020512775, 0.8499610108, 0.1094909919),
+    "fpr": (1 / 3, 1 / 6, -0.5635028222, 0.2468838734, 0.3349888676),
+    "selection_rate": (0.4, 0.5, -0.2571796285, 0.4335045539, 0.5644929140),
+    "accuracy": (0.6, 0.9, -0.0375924346, 0.6032218525, 0.0763396286),
+    "ppv": (0.5, 0.8, -0.0214774402, 0.5690703871, 0.0732541352),
+    "npv": (2 / 3, 1, -0.1613752225, 0.7000066849, 0.1722116904),
+}
+WEIGHTED = {
+    "auc": (0.6428571429, 0.8928571429, -0.4041679502, 0.9041679502, 0.4538395141),
+    "tpr": (0.4285714286, 1, -0.1035843959, 0.8986689295, 0.1076706822),
+    "fpr": (0.375, 0.125, -0.6856092031, 0.2146690342, 0.2568262260),
+    "selection_rate": (0.4, 0.5333333333, -0.3104316774, 0.5388979428, 0.5705481639),
+    "accuracy": (0.5333333333, 0.9333333333, -0.0040713422, 0.7196649848, 0.0522074141),
+    "ppv": (0.5, 0.875, -0.0670292692, 0.6966392327, 0.1106666215),
+    "npv": (0.5555555556, 1, -0.1144826055, 0.8087922242, 0.1218765084),
+}
+MEANS = {
+    None: {
+        "brier_score": (-0.06325, -0.2505338482, 0.1240338482, 0.4644350484),
+        "net_benefit": (0.2428571429, -0.0980443917, 0.5837586774, 0.1415185393),
+        "log_loss": (-0.1574642994, -0.5287832695, 0.2138546707, 0.3624646439),
+    },
+    "w": {
+        "brier_score": (-0.0968333333, -0.3556949079, 0.1620282412, 0.4085722228),
+        "net_benefit": (0.3238095238, -0.1292982776, 0.7769173252, 0.1360099475),
+        "log_loss": (-0.2303208947, -0.7626152810, 0.3019734916, 0.3429502626),
+    },
+}
+
+
+def check(frame: Any, *, lazily: bool = False, **options: Any) -> pl.DataFrame:
+    """Check a release, and that it is the same ``lazily``."""
+    options = {"label": "y", "old": "old", "new": "new"} | options
+    table: pl.DataFrame = wroc.release_check(frame, **options)
+    if lazily:
+        planned = wroc.release_check(frame.lazy(), **options).collect()
+        assert_frame_equal(table, planned, rel_tol=1e-9, abs_tol=1e-12)
+    return table
+
+
+def row(table: pl.DataFrame, metric: str, **where: str) -> dict[str, Any]:
+    """Return the only row of a metric."""
+    return table.filter(metric=metric, **where).row(0, named=True)
+
+
+def releases(seed: int, n: int = 400) -> pl.DataFrame:
+    """Make two scores that decide most rows alike."""
+    random = np.random.default_rng(seed)
+    y = random.random(n) < 0.4
+    old = np.clip(0.3 * y + 0.7 * random.random(n), 0.001, 0.999)
+    again = np.clip(0.3 * y + 0.7 * random.random(n), 0.001, 0.999)
+    return pl.DataFrame(
+        {
+            "y": y,
+            "old": old,
+            "new": np.where(random.random(n) < 0.2, again, old),
+            "w": random.lognormal(0, 0.5, n),
+            "k": random.integers(1, 4, n),
+            "c": np.arange(n) // 8,
+            "h": np.arange(n) // 200,
+            "g": random.choice(["a", "b"], n),
+        }
+    )
+
+
+@pytest.mark.parametrize(("weight", "expected"), [(None, UNWEIGHTED), ("w", WEIGHTED)])
+def test_numbers_by_hand(weight: str | None, expected: dict[str, tuple[float, ...]]) -> None:
+    table = check(ROWS, weight=weight, lazily=True, **ALL)
+    for metric, numbers in expected.items():
+        found = row(table, metric)
+        assert [found[name] for name in NUMBERS] == pytest.approx(numbers, abs=1e-10), metric
+    for metric, numbers in MEANS[weight].items():
+        found = row(table, metric)
+        names = ["gap", *NUMBERS[2:]]
+        assert [found[name] for name in names] == pytest.approx(numbers, abs=1e-10), metric
+    assert table["gap"].to_list() == pytest.approx(table["value"] - table["reference_value"])
+
+
+def fifty(up: int, down: int) -> pl.DataFrame:
+    """Make 50 rows of one segment of which so many decisions change."""
+    number = pl.int_range(50)
+    return pl.select(
+        y=number % 2,
+        old=pl.when(number < up).then(0.4).otherwise(0.6),
+        new=pl.when(number >= 50 - down).then(0.4).otherwise(0.6),
+    )
+
+
+def test_decisions_of_fifty_rows() -> None:
+    changes = wroc.decision_changes(fifty(8, 1), "y", "old", "new", threshold=0.5)
+    found = row(changes.rename({"outcome": "metric"}), "all")
+    ends = [found[name] for name in ("net", "net_low", "net_high", "p_value", "p_mid")]
+    by_hand = [0.14, 0.0220996114, 0.2672335710, 0.0235488293, 0.0214843750]
+    assert ends == pytest.approx(by_hand, abs=1e-10)
+    assert (found["n_newly_selected"], found["n_newly_rejected"], found["n"]) == (8, 1, 50)
+    for name, number in (("newly_selected", 8), ("newly_rejected", 1)):
+        limits = [found[f"{name}_low"], found[f"{name}_high"]]
+        assert limits == pytest.approx(proportion_confint(number, 50, method="wilson"))
+    same = row(check(fifty(8, 1), threshold=0.5), "selection_rate")
+    assert [same[name] for name in NUMBERS[2:]] == pytest.approx(ends[1:4])
+
+
+def test_unchanged_decisions_are_no_proof() -> None:
+    rows = fifty(0, 0).with_columns(new=pl.col("new") + pl.col("y") / 10)
+    found = row(check(rows, threshold=0.5), "accuracy")
+    limits = [found["gap_low"], found["gap_high"]]
+    assert limits == pytest.approx([-0.0713475991, 0.0713475991], abs=1e-10)
+    assert (found["verdict"], found["reason"]) == ("too little data", "no decision changed")
+
+
+@given(st.integers(0, 40), st.integers(0, 40))
+def test_mid_p_is_that_of_the_binomial(one: int, other: int) -> None:
+    rows = pl.DataFrame(
+        {"old": [0] * one + [1] * other + [0], "new": [1] * one + [0] * other + [0]}
+    )
+    found = wroc.decision_changes(rows, None, "old", "new", threshold=1)
+    assert found["outcome"].to_list() == ["all"]
+    exact = mcnemar([[0, one], [other, 0]]).pvalue
+    # The exact p-value of equal numbers is cut off at 1.
+    least = min(one, other)
+    exact = 2 * stats.binom.cdf(least, one + other, 0.5) if one == other else exact
+    expected = exact - stats.binom.pmf(least, one + other, 0.5)
+    assert found["p_mid"].item() == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("weight", [None, "w"])
+def test_aucs_have_the_variance_of_compare_and_two_pseudo_rows(weight: str | None) -> None:
+    rows = releases(1)
+    found = row(check(rows, weight=weight), "auc")
+    other = wroc.compare(rows, "y", ["new", "old"], weight=weight, method="delong").row(
+        0, named=True
+    )
+    assert found["value"] == pytest.approx(other["auc_a"], rel=1e-12)
+    assert found["gap"] == pytest.approx(other["difference"], rel=1e-10)
+    pseudo = 0.0
+    for label in (True, False):
+        w = rows.filter(y=label)["w"].to_numpy() if weight else np.ones(rows.filter(y=label).height)
+        pseudo += ((w / w.sum()) ** 2).sum() ** 2 / 2
+    error = math.sqrt(other["difference_se"] ** 2 + pseudo)
+    assert found["gap_high"] - found["gap"] == pytest.approx(stats.norm.ppf(0.975) * error)
+    assert found["p_value"] == pytest.approx(2 * stats.norm.sf(abs(found["gap"]) / error))
+
+
+@pytest.mark.parametrize("weight", [None, "w"])
+def test_mean_losses_are_those_of_statsmodels_and_two_pseudo_rows(weight: str | None) -> None:
+    rows = releases(2)
+    found = row(check(rows, weight=weight, metrics=["brier_score"]), "brier_score")
+    y, old, new = (rows[name].cast(pl.Float64).to_numpy() for name in ("y", "old", "new"))
+    d = (new - y) ** 2 - (old - y) ** 2
+    w = rows["w"].to_numpy() if weight else np.ones(len(d))
+    h2 = float(((w / w.sum()) ** 2).sum())
+    fit = sm.WLS(d, np.ones(len(d)), weights=w).fit(cov_type="HC0")
+    variance = fit.bse[0] ** 2 / (1 - h2)
+    if weight is None:
+        assert variance == pytest.approx(DescrStatsW(d).std_mean ** 2)
+    half = stats.t.ppf(0.975, 1 / h2 - 1) * math.sqrt(variance + h2**2 / 2)
+    assert found["gap"] == pytest.approx(fit.params[0], rel=1e-9)
+    assert found["gap_high"] - found["gap"] == pytest.approx(half, rel=1e-8)
+
+
+def by_clusters(d: Array, w: Array, c: Array) -> tuple[float, float, float]:
+    """Return the mean, its linearised variance, and that of the rows."""
+    mean = float((w * d).sum() / w.sum())
+    u = w * (d - mean) / w.sum()
+    totals = np.array([u[c == each].sum() for each in np.unique(c)])
+    k = len(totals)
+    return mean, k / (k - 1) * float((totals**2).sum()), float((u**2).sum())
+
+
+def test_rates_and_losses_by_a_design() -> None:
+    rows = releases(3)
+    metrics = ["accuracy", "brier_score"]
+    table = check(rows, threshold=0.5, weight="w", design="c", metrics=metrics, lazily=True)
+    y, old, new, w, c = (rows[name].to_numpy() for name in ("y", "old", "new", "w", "c"))
+    differences = {
+        "accuracy": ((new >= 0.5) == y).astype(float) - ((old >= 0.5) == y),
+        "brier_score": (new - y) ** 2 - (old - y) ** 2,
+    }
+    h2 = float(((w / w.sum()) ** 2).sum())
+    for metric, d in differences.items():
+        mean, by_design, of_rows = by_clusters(d, w, c)
+        variance = by_design + h2**2 / 2
+        if metric == "accuracy":
+            variance = max(by_design, of_rows) + 2 * h2**2
+        half = stats.t.ppf(0.975, len(np.unique(c)) - 1) * math.sqrt(variance)
+        found = row(table, metric)
+        assert [found["gap"], found["gap_high"]] == pytest.approx([mean, mean + half], rel=1e-8)
+
+
+def test_aucs_by_a_design_have_the_variance_of_compare() -> None:
+    rows = releases(4)
+    design = wroc.Survey("c", strata="h")
+    found = row(check(rows, design=design), "auc")
+    other = wroc.compare(rows, "y", ["new", "old"], method="score", design=design)
+    pseudo = sum(1 / rows.filter(y=label).height ** 2 / 2 for label in (True, False))
+    error = math.sqrt(other["difference_se"].item() ** 2 + pseudo)
+    half = stats.t.ppf(0.975, rows["c"].n_unique() - rows["h"].n_unique()) * error
+    assert found["gap_high"] - found["gap"] == pytest.approx(half, rel=1e-8)
+
+
+def test_predictive_values_by_a_design_of_single_rows() -> None:
+    # With a unit of its own for each row, only factors of n / (n - 1) and the quantile differ.
+    rows = releases(5, 4000).with_row_index()
+    by_design = check(rows, threshold=0.5, design="index", metrics=["ppv", "npv"])
+    plain = check(rows, threshold=0.5, metrics=["ppv", "npv"])
+    for name in ("value", "gap", "gap_low", "gap_high", "p_value"):
+        assert by_design[name].to_list() == pytest.approx(plain[name].to_list(), rel=5e-3)
+
+
+def test_replicate_weights_that_leave_out_clusters() -> None:
+    rows = releases(6, 96)
+    numbers = range(rows["c"].n_unique())
+    left_out = [
+        pl.when(pl.col("c") != i).then(pl.col("w") * len(numbers) / (len(numbers) - 1)).otherwise(0)
+        for i in numbers
+    ]
+    names = {f"r{i}": each for i, each in enumerate(left_out)}
+    design = wroc.ReplicateWeights(list(names), "jk1")
+    options: dict[str, Any] = {"weight": "w", **ALL}
+    found = check(rows.with_columns(**names), design=design, **options)
+    linearised = check(rows, design="c", **options)
+    for name in ("value", "gap", "gap_low", "gap_high"):
+        assert found[name].to_list() == pytest.approx(linearised[name].to_list(), abs=0.03)
+
+
+def test_frequencies_are_repeated_rows() -> None:
+    rows = releases(7, 120)
+    counted = check(rows, weight=wroc.frequency("k"), **ALL)
+    repeated = check(rows.select(pl.all().repeat_by("k")).explode(cs.all()), **ALL)
+    assert_frame_equal(counted, repeated, rel_tol=1e-8, abs_tol=1e-12)
+
+
+TABLES = st.lists(
+    st.tuples(st.booleans(), st.integers(0, 9), st.integers(0, 9), st.integers(1, 4)),
+    min_size=4,
+    max_size=30,
+).map(
+    lambda rows: pl.DataFrame(rows, ["y", "old", "new", "w"], orient="row").with_columns(
+        old=pl.col("old") / 10 + 0.05, new=pl.col("new") / 10 + 0.05
+    )
+)
+
+
+@given(TABLES)
+def test_exchanged_scores_change_the_sign(rows: pl.DataFrame) -> None:
+    options: dict[str, Any] = {"weight": "w", **ALL, "threshold": 0.5}
+    table = check(rows, **options)
+    exchanged = check(rows, old="new", new="old", **options)
+    assert table["gap_low"].to_list() == pytest.approx((-exchanged["gap_high"]).to_list(), abs=1e-9)
+    assert table["p_value"].to_list() == pytest.approx(exchanged["p_value"].to_list(), abs=1e-7)
+    assert (table["gap_low"] <= table["gap"] + 1e-12).all()
+    assert (table["gap_high"] >= table["gap"] - 1e-12).all()
+
+
+@given(TABLES, st.sampled_from([1e-150, 0.1, 3, 1e90]))
+def test_units_of_weights_do_not_matter(rows: pl.DataFrame, unit: float) -> None:
+    options: dict[str, Any] = {**ALL, "threshold": 0.5}
+    table = check(rows, weight="w", **options)
+    scaled = check(rows, weight=pl.col("w") * unit, **options)
+    if 1e-90 < unit < 1e80:
+        assert_frame_equal(table, scaled, rel_tol=1e-7, abs_tol=1e-9)
+    else:
+        # Cubes of weights overflow or underflow: limits of AUCs are not known.
+        assert_frame_equal(table.select("value"), scaled.select("value"), rel_tol=1e-7)
+
+
+@given(TABLES)
+def test_the_other_class_mirrors_rates(rows: pl.DataFrame) -> None:
+    mirrored = rows.with_columns(~pl.col("y"), old=1 - pl.col("old"), new=1 - pl.col("new"))
+    table = check(rows, threshold=0.5, weight="w", metrics=["auc", "tpr", "ppv", "accuracy"])
+    other = check(mirrored, threshold=0.5, weight="w", metrics=["auc", "fpr", "npv", "accuracy"])
+    for metric, its, sign in (("auc", "auc", 1), ("tpr", "fpr", -1), ("ppv", "npv", 1)):
+        one, two = row(table, metric), row(other, its)
+        ends = ("gap_low", "gap_high") if sign == 1 else ("gap_high", "gap_low")
+        for name, its_name in zip(("gap_low", "gap_high"), ends, strict=True):
+            expected = two[its_name] if two[its_name] is None else sign * two[its_name]
+            assert one[name] == pytest.approx(expected, abs=1e-9)
+
+
+def test_verdicts_and_their_family() -> None:
+    n = 2000
+    number = pl.int_range(n)
+    rows = pl.select(
+        y=number % 2,
+        g=pl.lit("a"),
+        # Of the positives 2 % are no longer selected, and of the negatives 10 %.
+        old=pl.lit(0.6),
+        new=pl.when((number % 100 == 1) | (number % 20 == 0)).then(0.4).otherwise(0.6),
+    )
+    table = check(rows, threshold=0.5, attributes="g", margin={"tpr": 0.05, "accuracy": 0.001})
+    verdicts = {name: row(table, name, attribute="g")["verdict"] for name in table["metric"]}
+    # The loss of tpr is significant, and shown to be small.
+    assert verdicts["tpr"] == "no worse"
+    assert row(table, "tpr", attribute="g")["p_adjusted"] < 0.05
+    assert verdicts["fpr"] == verdicts["accuracy"] == "better"
+    assert verdicts["selection_rate"] == "different"
+    assert row(check(rows, threshold=0.5), "tpr")["verdict"] == "worse"
+    wide = check(rows, threshold=0.5, margin=0.2)
+    assert row(wide, "selection_rate")["verdict"] == "alike"
+    known = table.drop_nulls("p_value")
+    p = known["p_value"].to_numpy()
+    order = np.argsort(p, kind="stable")
+    holm = np.maximum.accumulate((len(p) - np.arange(len(p))) * p[order]).clip(max=1)
+    assert known["p_adjusted"].to_numpy()[order] == pytest.approx(holm)
+    assert table["margin"].unique().sort().to_list() == [0.001, 0.01, 0.05]
+
+
+def test_equal_scores_are_no_worse() -> None:
+    rows = releases(8)
+    table = check(rows, new="old", attributes="g", **ALL | {"threshold": 0.5})
+    assert set(table["verdict"]) == {"no worse", "alike"}
+    assert set(table["reason"]) == {"same scores"}
+    assert table.select("gap", "gap_low", "gap_high").sum().row(0) == (0, 0, 0)
+    # Another threshold is another decision.
+    others = check(rows, new="old", **ALL)
+    assert row(others, "selection_rate")["reason"] is None
+    assert row(others, "auc")["reason"] == "same order"
+
+
+def test_a_recalibration_has_the_same_aucs() -> None:
+    rows = releases(9).with_columns(new=pl.col("old").sqrt())
+    found = row(check(rows, weight="w"), "auc")
+    assert [found[n] for n in ("gap", "gap_low", "gap_high", "p_value")] == [0, 0, 0, 1]
+    assert (found["verdict"], found["reason"]) == ("no worse", "same order")
+
+
+def test_equal_aucs_of_other_orders_have_a_variance() -> None:
+    rows = pl.DataFrame({"y": [1, 1, 0, 0], "old": [4, 2, 3, 1], "new": [2, 4, 3, 1]})
+    found = row(check(rows), "auc")
+    assert found["gap"] == 0
+    assert found["gap_high"] > 0.3
+    assert found["reason"] is None
+    other = wroc.compare(rows, "y", ["old", "new"], method="delong")
+    assert other["difference_se"].item() == pytest.approx(0.5)
+    assert other["p_value"].item() == pytest.approx(1)
+
+
+def test_what_is_undefined_is_too_little_data() -> None:
+    rows = pl.DataFrame({"y": [1, 1], "old": [0.2, 0.7], "new": [0.4, 0.3]})
+    table = check(rows, **ALL | {"threshold": 0.5})
+    assert set(table["verdict"]) == {"too little data"}
+    undefined = table.filter(reason="undefined")
+    assert undefined["metric"].to_list() == ["auc", "fpr", "ppv"]
+    assert undefined["gap"].null_count() == 3
+    one = check(rows.head(1), lazily=True, **ALL | {"threshold": 0.5})
+    assert row(one, "brier_score")["reason"] == "no variance"
+
+
+def test_few_rows_are_not_tested() -> None:
+    table = check(releases(10), threshold=0.5, attributes="g", min_rows=150)
+    few = table.filter(reason="fewer than 150 rows")
+    assert few.height > 2
+    assert set(few["verdict"]) == {"too little data"}
+    assert few["p_value"].null_count() == few.height
+    assert (few.select(pl.min_horizontal("n", "n_reference")).to_series() < 150).all()
+
+
+def test_missing_values_are_left_out_of_all_metrics() -> None:
+    rows = releases(11, 60)
+    gaps = rows.with_columns(
+        y=pl.when(pl.int_range(60) != 3).then("y"),
+        old=pl.when(pl.int_range(60) != 5).then("old"),
+        new=pl.when(pl.int_range(60) != 7).then("new").otherwise(math.nan),
+        w=pl.when(pl.int_range(60) != 9).then("w"),
+    )
+    complete = rows.filter(~pl.int_range(60).is_in([3, 5, 7, 9]))
+    assert_frame_equal(check(gaps, weight="w", **ALL), check(complete, weight="w", **ALL))
+    changes = wroc.decision_changes(gaps, "y", "old", "new", threshold=0.5)
+    # All rows with both decisions, and those of them with a label.
+    assert changes["n"].to_list() == [*changes["n"][:2], 58]
+    assert changes["n"][:2].sum() == 57
+
+
+def test_recorded_decisions() -> None:
+    rows = releases(12)
+    decided = rows.with_columns(by_old=pl.col("old") >= 0.5, by_new=pl.col("new") >= 0.4)
+    selected = {"old": "by_old", "new": pl.col("by_new")}
+    recorded = check(decided, selected=selected, attributes="g", lazily=True)
+    at = check(rows, threshold={"old": 0.5, "new": 0.4}, attributes="g")
+    assert_frame_equal(recorded, at)
+    unknown = decided.with_columns(by_new=pl.when(pl.int_range(400) > 0).then("by_new"))
+    assert row(check(unknown, selected=selected), "accuracy")["n"] == 399
+
+
+def test_infinite_thresholds_select_none_or_all() -> None:
+    table = check(releases(13), threshold={"old": math.inf, "new": -math.inf})
+    found = row(table, "selection_rate")
+    assert (found["reference_value"], found["value"]) == (0, 1)
+    assert row(table, "ppv")["reason"] == "undefined"
+
+
+def test_heavy_changed_rows_are_said() -> None:
+    rows = fifty(8, 1).with_columns(w=pl.when(pl.col("old") != pl.col("new")).then(3).otherwise(1))
+    assert row(check(rows, threshold=0.5, weight="w"), "selection_rate")["reason"] == (
+        "few effective events"
+    )
+
+
+def test_segments_are_those_of_their_rows() -> None:
+    rows = releases(14)
+    table = check(rows, attributes=["g", "h"], intersections=True, adjust="none", **ALL)
+    assert table["attribute"].unique(maintain_order=True).to_list() == [
+        "overall",
+        "g",
+        "h",
+        "g \N{MULTIPLICATION SIGN} h",
+    ]
+    own = check(rows.filter(g="a", h=1), **ALL, adjust="none")
+    names = ["metric", "n", "value", "gap", "gap_low", "gap_high", "p_value", "verdict"]
+    of_segment = table.filter(segment="a, 1").select(names)
+    assert_frame_equal(of_segment, own.select(names), rel_tol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"threshold": {"old": 0.5}}, "`threshold` must map 'old' and 'new'"),
+        ({"selected": "old"}, "`selected` must map 'old' and 'new'"),
+        (
+            {"threshold": 0.5, "selected": {"old": "y", "new": "y"}},
+            "`threshold` must be None with `selected`",
+        ),
+        ({"metrics": ["tpr"]}, "`metrics` must come with a `threshold` or `selected` for tpr"),
+        ({"metrics": ["accurracy"]}, "`metrics` must name metrics out of .*mean 'accuracy'"),
+        ({"margin": {"aucc": 0.1}}, "`margin` must name metrics out of"),
+        ({"margin": 0}, "`margin` must be 0 or more|`margin` must lie strictly"),
+        ({"metrics": ["net_benefit"], "threshold": 0.5}, "`net_benefit_at` must be given for"),
+        ({"net_benefit_at": 0.3}, "`metrics` must come with a `threshold` or `selected`"),
+        ({"intersections": True}, "`intersections` needs two or more `attributes`"),
+        ({"old": "olds"}, "`old` must"),
+        ({"new": pl.lit("x")}, "`new` must be numeric"),
+        ({"attributes": "nothing"}, "`attributes` must"),
+        ({"metrics": ["log_loss"], "new": pl.col("new") * 2}, "`new` must be a probability"),
+    ],
+)
+def test_bad_input_is_named(options: dict[str, Any], message: str) -> None:
+    with pytest.raises((ValueError, TypeError, pl.exceptions.PolarsError), match=message):
+        wroc.release_check(ROWS, **{"label": "y", "old": "old", "new": "new"} | options)
+
+
+def test_changes_need_decisions() -> None:
+    with pytest.raises(ValueError, match="`threshold` or `selected` must be given"):
+        wroc.decision_changes(ROWS, "y", "old", "new")
