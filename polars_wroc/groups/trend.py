@@ -195,6 +195,8 @@ def trend(
     │ 2      ┆ shift_auc ┆ 0.5   ┆ 0.5             ┆ 0.0   ┆ null             │
     └────────┴───────────┴───────┴─────────────────┴───────┴──────────────────┘
     """
+    # Their clock is the rows of the whole table; a period begins anew.
+    arguments.refuse_looks(level, "periods, each of which begins anew")
     level = check_options(level, adjust)
     choice, survey = read_threshold(threshold, selected), read_design(design)
     source = read_source(frame)

@@ -334,6 +334,7 @@ ERRORS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"metrics": ["tpr"]}, ValueError, "must come with a `threshold` or `selected` for tpr"),
     ({"attributes": "period"}, ValueError, "period"),
     ({"level": 95}, ValueError, "`level` must lie between"),
+    ({"level": wroc.Looks(900)}, TypeError, "`level` must be a number with periods, each of which"),
     ({"margin": 2}, ValueError, "`margin` must"),
     ({"min_rows": -1}, ValueError, "`min_rows` must"),
 ]
