@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 from dataclasses import dataclass
@@ -83,13 +82,8 @@ def ran(folder: Path, **inputs: str) -> Ran:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with rows, in which installing is only noted."""
+    """A folder with rows."""
     wroc.data.loans().write_csv(tmp_path / "loans.csv")
-    bins = Path(commands_in(tmp_path)["PATH"].split(os.pathsep)[0])
-    python = bins / "python"
-    real = python.read_text(encoding="utf-8").removeprefix("#!/bin/sh\n")
-    noted = '#!/bin/sh\nif [ "$2" = pip ]; then echo "$*" > installed; exit; fi\n'
-    python.write_text(noted + real, encoding="utf-8")
     return tmp_path
 
 

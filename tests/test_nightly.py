@@ -76,6 +76,7 @@ def test_the_page_from_top_to_bottom(tmp_path: Path) -> None:
     (audit,) = [step for step in steps_of("release.yml") if step.get("id") == "audit"]
     result = ran(tmp_path, **audit["with"])
     assert (result.code, result.kept) == (1, "audit.html")
+    assert (tmp_path / "installed").read_text().startswith("-m pip install ")
 
 
 def test_workflows_name_what_there_is() -> None:

@@ -58,14 +58,24 @@ def change(step: Step, project: Path) -> None:
 
 
 def commands_in(folder: Path) -> dict[str, str]:
-    """Return an environment with the commands of pages: python, and polars-wroc of this python."""
+    """Return an environment with the commands of pages: python, and polars-wroc of this python.
+
+    What would be installed is only noted in the file ``installed``: no page or test may change the
+    environment that it runs in.
+    """
     bins = folder / "bin"
     bins.mkdir(exist_ok=True)
-    for name, command in (("python", '"$@"'), ("polars-wroc", '-m polars_wroc "$@"')):
+    note = f'{{ echo "$*" >> "{folder}/installed"; exit; }}'
+    this = f'exec "{sys.executable}"'
+    scripts = {
+        "python": f'case "$1 $2" in "-m pip"*) {note};; esac\n{this} "$@"',
+        "polars-wroc": f'{this} -m polars_wroc "$@"',
+        **dict.fromkeys(("pip", "pip3", "uv"), note),
+    }
+    for name, text in scripts.items():
         script = bins / name
-        if not script.exists():
-            script.write_text(f'#!/bin/sh\nexec "{sys.executable}" {command}\n', encoding="utf-8")
-            script.chmod(0o755)
+        script.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
+        script.chmod(0o755)
     places = {"PATH": f"{bins}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
     return os.environ | places | {"COLUMNS": "80"}
 

@@ -30,8 +30,8 @@ def present(judgement: Judgement, show: Callable[[], None], options: argparse.Na
     try:
         show()
     except (Exception, pl.exceptions.PanicException) as error:
-        # The exit code of a failed gate takes precedence over that of failed output.
-        if code == GATE_FAILED:
+        # A failed gate matters more than output that failed, any gate more than a reader who left.
+        if code == GATE_FAILED or (code and isinstance(error, BrokenPipeError)):
             raise GateError(code, failed) from error
         raise
     finally:

@@ -129,7 +129,7 @@ def test_audit_of_counts_as_a_report_with_a_gate(capsys: pytest.CaptureFixture[s
     assert main([*call, "-o", "x.html", "--fail-if", "auc.gap>0.9"]) == 0
     assert "<html" in Path("x.html").read_text()
     assert main([*call, "--fail-if", "auc.value>0.1"]) == 1
-    assert "auc.value>0.1: " in capsys.readouterr().err
+    assert "FAILED auc > 0.1 in " in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -279,7 +279,7 @@ def test_several_scores(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*CALL, "--fail-if", "auc.gap.growth>0.1"]) == 1
     out, err = capsys.readouterr()
     assert "model" in out
-    assert "in g = b, s" in err
+    assert "segments: g = b, s 0." in err
 
 
 @pytest.mark.parametrize(

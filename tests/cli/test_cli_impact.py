@@ -459,8 +459,9 @@ def test_gates(gate: str, met: Any, rows: pl.DataFrame, capsys: pytest.CaptureFi
     failing = [row for row in known.rows(named=True) if met(row)]
     assert main(call) == (1 if failing else 0)
     err = capsys.readouterr().err
-    written = gate.removeprefix("impact_ratio.ratio<").replace("<", " < ")
-    written = written if "<" in written else f"impact_ratio < {written}"
+    written = gate.replace(".ratio<", "<")
+    sign = "<=" if "<=" in gate else "<"
+    written = written.replace(sign, f" {sign} ")
     found = "; ".join(f"{row['attribute']} = {row['segment']} {row[name]:.4g}" for row in failing)
     among = f"in {len(failing)} of {known.height} segments"
     assert (f"FAILED {written} {among}: {found}\n" in err) == bool(failing)
