@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 from sweeps import sweep
 
-from polars_wroc.stats.distributions import (
+from polars_wroc.stats.studentized_range import (
     MOST_GROUPS,
     picked,
     quantile_of_pairs,
