@@ -85,7 +85,7 @@ def test_no_file_defines_a_name_twice() -> None:
 MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 156, 510, 20
 MOST_CODE = {
     "audits": 5648,
-    "charts": 3498,
+    "charts": 3499,
     "groups": 4472,
     "metrics": 2908,
     "cli": 1972,

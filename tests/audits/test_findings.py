@@ -523,5 +523,7 @@ def test_a_report_on_many_segments_has_a_funnel() -> None:
     audit = wroc.audit(rows, "y", "s", attributes=["site", "h"])
     assert [len(funnel_figures(audit, name, 2)) for name in ("overall", "site", "h")] == [0, 1, 0]
     (figure,) = funnel_figures(audit, "site", 2)
-    marks = next(data for data in figure.spec["datasets"].values() if "__verdict" in data[0])
+    marks = next(
+        data for data in figure.spec["datasets"].values() if data and "__verdict" in data[0]
+    )
     assert len(marks) == 30
