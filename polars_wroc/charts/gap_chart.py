@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Unpack
@@ -68,7 +67,7 @@ from polars_wroc.charts.options import (
 from polars_wroc.groups.comparisons import ALIKE, DIFFERENT, TOO_LITTLE
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import MODEL, OVERALL
-from polars_wroc.stats.distributions import normal_quantile
+from polars_wroc.stats.distributions import z_quantile
 
 # Colour and shape of each verdict in a funnel.
 _VERDICTS = {
@@ -77,8 +76,9 @@ _VERDICTS = {
     TOO_LITTLE: (PALE, "circle"),
 }
 # Of a panel: segments that are named, those from which on marks are small, points of a line, and
-# how far it goes beyond the marks.
+# how far it goes beyond the marks; lines of text in half a panel, and the share of a name in it.
 _NAMED, _MANY, _PLACES, _ROOM = 8, 100, 60, 1.3
+_LINES, _NAME = 12, 0.18
 
 
 def gap_chart(
@@ -292,7 +292,7 @@ def _funnel(
 
 def _funnel_panel(rows: pl.DataFrame, drawn: Drawing, heading: str | None, level: float) -> Any:
     read, most = drawn.read, max(rows.height, 1)
-    quantiles = [normal_quantile(1 - (1 - level) / tests / 2) for tests in (1, most)]
+    quantiles = [z_quantile(with_level(level, 1 - (1 - level) / tests)) for tests in (1, most)]
     # What a gap is off by in one row, as most segments have it.
     root = pl.col(ROWS).sqrt()
     half = (pl.col(HIGH) - pl.col(LOW)) / 2
@@ -338,9 +338,12 @@ def _funnel_panel(rows: pl.DataFrame, drawn: Drawing, heading: str | None, level
     fill = alt.condition(is_marked, alt.value(COLOURS[1]), alt.value("transparent"))
     points = base.mark_point(size=55 if most < _MANY else 22, strokeWidth=1.5, opacity=0.8)
     points = points.encode(x, y, **styled, fill=fill, tooltip=_tooltips(drawn))
-    right = f"datum.{ROWS} > {(ends[0] * ends[1]) ** 0.5:.7g}"
+    middle = (ends[0] * ends[1]) ** 0.5
+    right = f"datum.{ROWS} > {middle:.7g}"
     texts = haloed(
-        alt.Chart(_named(rows, read.marked, 2 * furthest, ends[1] / ends[0])),
+        alt.Chart(
+            _named(rows, read.marked, middle, furthest / _LINES, (ends[1] / ends[0]) ** _NAME)
+        ),
         {"x": x, "y": y, "text": alt.Text(f"{ROW}:N")},
         align={"expr": f"{right} ? 'right' : 'left'"},
         dx={"expr": f"{right} ? -8 : 8"},
@@ -352,21 +355,24 @@ def _funnel_panel(rows: pl.DataFrame, drawn: Drawing, heading: str | None, level
     return alt.layer(*layers, **size, description=drawn.shown.description, title=title)
 
 
-def _named(rows: pl.DataFrame, marked: str, height: float, width: float) -> pl.DataFrame:
-    """Choose the segments that are furthest beyond chance and have room for their names."""
+def _named(
+    rows: pl.DataFrame, marked: str, middle: float, height: float, width: float
+) -> pl.DataFrame:
+    """Choose the segments that are furthest beyond chance and have room for their names.
+
+    A name is ``height`` points high, and so wide that its ends are numbers of rows with the ratio
+    ``width``. Those of segments that have more rows than the ``middle`` are left of the marks.
+    """
     beyond = (pl.col(VALUE) * pl.col(ROWS).sqrt()).abs()
     label = pl.col(ROW).str.replace(r" \(n = [\d,]+\)$", "")
     ranked = rows.filter(pl.col(VERDICT) == marked).sort(beyond, descending=True)
     marks = ranked.select(label, ROWS, VALUE).rows()
-    named = [
-        one
-        for one in marks
-        if all(
-            abs(one[2] - other[2]) > height / 18 or abs(math.log(one[1] / other[1], width)) > 1 / 5
-            for other in marks
-            if other is not one
-        )
-    ]
+    named = []
+    for one in marks:
+        left, right = (one[1] / width, one[1]) if one[1] > middle else (one[1], one[1] * width)
+        inside = [x for _, x, y in marks if left <= x <= right and abs(y - one[2]) < height]
+        # The segment itself.
+        named += [one] if len(inside) == 1 else []
     return pl.DataFrame(named[:_NAMED], [ROW, ROWS, VALUE], orient="row")
 
 

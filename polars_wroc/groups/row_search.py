@@ -13,13 +13,14 @@ from typing import TypeAlias
 import polars as pl
 
 from polars_wroc.inputs import arguments
+from polars_wroc.inputs.looks import Looks, with_level
 from polars_wroc.inputs.rows import CLASSES
 from polars_wroc.metrics.auc_variance import Moments
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.metrics.score_interval import SKEWNESS, Sized, score_sizes
 from polars_wroc.plans.formulas import Columns, Fields, Formula, first_of, max_of, when
 from polars_wroc.stats.difference_tests import Comparison, Deviations
-from polars_wroc.stats.distributions import normal_quantile
+from polars_wroc.stats.distributions import normal_quantile, z_quantile
 from polars_wroc.stats.proportions import margin
 
 # More rows than nearly anybody has, and halvings of the logarithm of their number.
@@ -70,8 +71,9 @@ class Goal:
         return metric
 
     def quantile(self, tests: int, tails: int = 2) -> float:
-        """Normal quantile of one of so many tests."""
-        return normal_quantile(1 - (1 - self.level) / tests / tails)
+        """Quantile of one of so many tests; at repeated looks when all planned rows are seen."""
+        level = with_level(self.level, 1 - 2 * (1 - self.level) / tests / tails)
+        return z_quantile(level.at(level.planned) if isinstance(level, Looks) else level)
 
     @property
     def compares(self) -> bool:

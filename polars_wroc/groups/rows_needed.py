@@ -38,6 +38,7 @@ from polars_wroc.groups.row_search import (
 )
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
+from polars_wroc.inputs.looks import Looks
 from polars_wroc.inputs.rows import CLASSES
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.metrics.score_interval import (
@@ -55,7 +56,7 @@ from polars_wroc.plans.formulas import (
 )
 from polars_wroc.plans.queries import collect
 from polars_wroc.stats.difference_tests import POWER_QUANTILE, Deviations
-from polars_wroc.stats.distributions import normal_quantile
+from polars_wroc.stats.distributions import z_quantile
 from polars_wroc.stats.proportions import TOLERANCE
 from polars_wroc.thresholds.registry import RATES
 
@@ -204,6 +205,8 @@ def rows_needed(
     }
     numbers = {"value": value, "prevalence": prevalence, "share": share, "ratio": ratio}
     numbers |= {"impact": impact, "changed": changed, "deff": deff}
+    if isinstance(level, Looks) and table is None:
+        level = level.at(level.planned)
     goal = _read_goal(targets, numbers, arguments.level(level), power, tests)
     if table is None:
         return _solved(_of_assumptions(metric, goal), goal)
@@ -409,7 +412,7 @@ def _of_comparisons(
 
 def _measured(field: Fields, goal: Goal) -> Formula[Columns]:
     """Add the inverse sizes of one row, and the error that one row would have."""
-    z, n, value = normal_quantile((1 + goal.level) / 2), field("have"), field("value")
+    z, n, value = z_quantile(goal.level), field("have"), field("value")
     skew = skew_of(field)
     low, high = yield [
         inverse_size(value, 1 - value, field("value_low"), skew, z),

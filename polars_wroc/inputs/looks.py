@@ -156,6 +156,11 @@ class Looks(float):
         return (math.sqrt(1 + x) * (z**2 * (-x / (1 + x) / 2)).exp()).clip(upper_bound=1.0)
 
 
+def with_level(level: float, other: float) -> float:
+    """Return another level, of the same repeated looks if the first one is."""
+    return Looks(level.planned, other, level.seen) if isinstance(level, Looks) else other
+
+
 def if_enough(level: float, value: LimitT, *rows: pl.Expr) -> LimitT | pl.Expr:
     """Make a quantile of Wald's limits null at repeated looks with too few rows of a class."""
     if not isinstance(level, Looks):

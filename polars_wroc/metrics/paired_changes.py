@@ -17,7 +17,7 @@ import polars as pl
 from polars_wroc.inputs.columns import WEIGHT, score_column
 from polars_wroc.inputs.designs import SampleDesign
 from polars_wroc.inputs.frames import precision
-from polars_wroc.inputs.looks import Looks, if_enough
+from polars_wroc.inputs.looks import if_enough, with_level
 from polars_wroc.inputs.rows import CLASSES, Rows
 from polars_wroc.metrics.paired_tests import (
     ONE_MINUS,
@@ -255,9 +255,7 @@ class PairedChanges(NamedTuple):
     def _levels(self) -> dict[str, float]:
         """The levels of limits: two-sided, and of two one-sided tests."""
         alike = max(2 * self.level - 1, _LEAST_LEVEL)
-        if isinstance(self.level, Looks):
-            alike = Looks(self.level.planned, alike, self.level.seen)
-        return {"gap": self.level, "alike": alike}
+        return {"gap": self.level, "alike": with_level(self.level, alike)}
 
     def of_rates(self, field: Fields) -> Formula[Columns]:
         """Test rates by the shares that change either way; by a design as means."""
