@@ -13,7 +13,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -28,6 +28,7 @@ OUTPUT = Path(__file__).parents[1] / "looks.md"
 LEVEL = 0.95
 WEIGHTS, GRADES = (1, 4, 10), 60
 RATE = "selection_rate"
+COUNT, SELECTED = wroc.frequency("n"), pl.col("s") == 1
 GROUPS, GROUP_RATE = 5, 0.2
 # With fewer rows of a class an AUC is not looked at.
 FEWEST = 10
@@ -50,14 +51,14 @@ class Plan(NamedTuple):
 
 
 class Design(NamedTuple):
-    """Kinds of rows with their shares, the limits of a table of counts, and the truth.
+    """Kinds of rows with their shares, the limits of so many ``n`` of each, and the truth.
 
     A kind has a label ``y``, a score ``s``, a weight ``w`` and a group ``g``.
     """
 
     name: str
     kinds: pl.DataFrame
-    limits: Callable[[wroc.Counts, float], pl.DataFrame]
+    limits: Callable[[pl.DataFrame, float], pl.DataFrame]
     truth: float
 
 
@@ -70,17 +71,17 @@ def run(design: Design, plan: Plan, runs: int, seed: int) -> tuple[str, str]:
     missed = np.zeros((2, runs), dtype=bool)
     for look in range(plan.looks):
         total += random.multinomial(plan.rows, shares, size=runs)
-        counts = wroc.from_counts(counts_of(table.with_columns(n=total.ravel())))
+        seen = table.with_columns(n=total.ravel()).filter(pl.col("n") > 0)
         for way, level in enumerate(plan.levels(look)):
-            found = design.limits(counts, level).drop_nulls()
+            found = design.limits(seen, level).drop_nulls()
             beyond = (found["low"] > design.truth) | (found["high"] < design.truth)
             missed[way, found.filter(beyond)["run"].to_numpy()] = True
     once, always = (share(pl.Series(each)) for each in missed)
     return f"{once.value:.3f}", always.family_error
 
 
-def counts_of(table: pl.DataFrame) -> pl.DataFrame:
-    """Make a table of counts, as of `score_counts`."""
+def counts_of(table: pl.DataFrame) -> wroc.Counts:
+    """Make counts as of `score_counts`."""
     columns = {
         f"{name}_{side}": (pl.col("n") * pl.col("w") ** power).filter(y=label).sum().cast(dtype)
         for power, name, dtype in (
@@ -91,10 +92,10 @@ def counts_of(table: pl.DataFrame) -> pl.DataFrame:
         )
         for side, label in (("pos", 1), ("neg", 0))
     }
-    seen = table.filter(pl.col("n") > 0)
-    return seen.group_by("run", "g", pl.col("s").alias("score")).agg(
+    counts = table.group_by("run", pl.col("s").alias("score")).agg(
         pl.lit(0, pl.Int64).alias("n_missing"), **columns
     )
+    return wroc.from_counts(counts)
 
 
 def kinds(rows: Sequence[tuple[int, float, int, str, float]]) -> pl.DataFrame:
@@ -108,9 +109,13 @@ def rate(share: float, *, weighted: bool = False) -> Design:
     weights = WEIGHTS if weighted else (1,)
     rows = [(0, s, w, "a", each) for s, each in ((1, share), (0, 1 - share)) for w in weights]
 
-    def limits(counts: wroc.Counts, level: float) -> pl.DataFrame:
+    def limits(seen: pl.DataFrame, level: float) -> pl.DataFrame:
+        options: dict[str, Any] = {"by": "run", "metrics": [RATE], "level": level}
         found: pl.DataFrame
-        found = counts.threshold_metrics(threshold=0.5, by="run", metrics=[RATE], level=level)
+        if weighted:
+            found = counts_of(seen).threshold_metrics(threshold=0.5, **options)
+        else:
+            found = wroc.threshold_metrics(seen, "y", weight=COUNT, selected=SELECTED, **options)
         return found.select("run", low=f"{RATE}_low", high=f"{RATE}_high")
 
     name = f"rate {share:g}{', weights 1, 4, 10' if weighted else ''}"
@@ -132,8 +137,8 @@ def auc(value: float, positives: float, *, weighted: bool = False) -> Design:
     ]
     truth = float(shares[1] @ (np.cumsum(shares[0]) - shares[0] / 2))
 
-    def limits(counts: wroc.Counts, level: float) -> pl.DataFrame:
-        found: pl.DataFrame = counts.summary(by="run", level=level)
+    def limits(seen: pl.DataFrame, level: float) -> pl.DataFrame:
+        found: pl.DataFrame = counts_of(seen).summary(by="run", level=level)
         enough = pl.min_horizontal("n_pos", "n_neg") >= FEWEST
         return found.filter(enough).select("run", low="auc_low", high="auc_high")
 
@@ -149,10 +154,9 @@ def gap(one: float, other: float) -> Design:
         for s, each in ((1, value), (0, 1 - value))
     ]
 
-    def limits(counts: wroc.Counts, level: float) -> pl.DataFrame:
-        found: pl.DataFrame = counts.threshold_metrics(
-            threshold=0.5, by=["run", "g"], metrics=[RATE], level=level
-        )
+    def limits(seen: pl.DataFrame, level: float) -> pl.DataFrame:
+        options: dict[str, Any] = {"by": ["run", "g"], "metrics": [RATE], "level": level}
+        found = wroc.threshold_metrics(seen, "y", weight=COUNT, selected=SELECTED, **options)
         of_a, of_b = (found.filter(g=g) for g in "ab")
         both = of_a.join(of_b, on="run", suffix="_other")
         own, others = (
@@ -203,9 +207,9 @@ def alarms(plan: Plan, runs: int, seed: int) -> tuple[str, str]:
                 found = wroc.group_gaps(
                     seen,
                     "y",
-                    weight=wroc.frequency("n"),
+                    weight=COUNT,
                     attributes="g",
-                    selected=pl.col("s") == 1,
+                    selected=SELECTED,
                     metrics=[RATE],
                     min_rows=FEWEST,
                     level=level,

@@ -266,7 +266,7 @@ class Interval:
         limits = logit_limits(auc, complement, margin)
         if self.method == "wald":
             limits = Limits((auc - margin).clip(0.0, 1.0), (auc + margin).clip(0.0, 1.0))
-        regular = (margin > 0) & (auc > 0) & (complement > 0)
+        regular = (variance > 0) & margin.is_not_null() & (auc > 0) & (complement > 0)
         analytic = when(regular & (self.method != "newcombe"))
         method = analytic.then(pl.lit(self.method)).when(others.low.is_not_null())
         columns = {
