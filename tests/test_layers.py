@@ -85,11 +85,11 @@ def test_no_file_defines_a_name_twice() -> None:
 MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 156, 510, 20
 MOST_CODE = {
     "audits": 5682,
-    "charts": 3665,
-    "groups": 5262,
-    "metrics": 3216,
+    "charts": 3667,
+    "groups": 5267,
+    "metrics": 3214,
     "cli": 2231,
-    "inputs": 1691,
+    "inputs": 1693,
     "ranking": 1385,
     "curves": 1490,
     "kernels": 1261,

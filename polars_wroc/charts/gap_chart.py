@@ -67,6 +67,7 @@ from polars_wroc.charts.options import (
 from polars_wroc.groups.comparisons import ALIKE, DIFFERENT, TOO_LITTLE
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import MODEL, OVERALL
+from polars_wroc.inputs.looks import with_level
 from polars_wroc.stats.distributions import z_quantile
 
 # Colour and shape of each verdict in a funnel.
