@@ -222,7 +222,6 @@ def test_a_frequency_is_that_of_repeated_rows_and_engines_agree() -> None:
     repeated = frame.select(pl.exclude("k").repeat_by("k").explode())
     found = trend(frame, weight=wroc.frequency("k"), attributes="g")
     assert_frame_equal(found, trend(repeated, attributes="g"), rel_tol=1e-6)
-    pytest.importorskip("numba")
     expected = trend(frame, weight="w", attributes="g")
     for each in (frame, frame.lazy()):
         with wroc.Config(engine="compiled"):

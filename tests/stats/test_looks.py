@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+import ville
 from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
@@ -106,7 +107,6 @@ def test_worked_quantiles() -> None:
 
 @given(st.floats(0.002, 100), st.sampled_from([0.5, 0.9, 0.95, 0.99, 0.9999]))
 def test_quantiles_are_those_of_ville(time: float, level: float) -> None:
-    ville = pytest.importorskip("ville")
     alpha = 1 - level
     log = -2 * math.log(alpha)
     precision = 1 / (log + math.log(1 + log))
