@@ -49,6 +49,8 @@ from .groups.subgroup_auc import subgroup_auc as subgroup_auc
 from .inputs.columns import frequency as frequency
 from .inputs.designs import ReplicateWeights as ReplicateWeights
 from .inputs.designs import Survey as Survey
+from .inputs.horizon import at_horizon as at_horizon
+from .inputs.horizon import horizon_counts as horizon_counts
 from .metrics.bootstrap import bootstrap as bootstrap
 from .metrics.bootstrap import bootstrap_replicates as bootstrap_replicates
 from .metrics.brier_and_log_loss import brier_score as brier_score

@@ -29,6 +29,7 @@ from polars_wroc.groups.group_gaps import group_gaps
 from polars_wroc.groups.impact_ratios import impact_ratios
 from polars_wroc.groups.standardized_mean_difference import standardized_mean_difference
 from polars_wroc.groups.subgroup_auc import subgroup_auc
+from polars_wroc.inputs.horizon import at_horizon, horizon_counts
 from polars_wroc.metrics.bootstrap import bootstrap, bootstrap_replicates
 from polars_wroc.metrics.brier_and_log_loss import brier_score, log_loss
 from polars_wroc.metrics.compare import compare
@@ -138,6 +139,8 @@ class _FrameNamespace(Generic[FrameT]):
     impact_ratios: Callable[..., FrameT] = _of_frame(impact_ratios)
     standardized_mean_difference: Callable[..., FrameT] = _of_frame(standardized_mean_difference)
     equalized_thresholds: Callable[..., FrameT] = _of_frame(equalized_thresholds)
+    at_horizon: Callable[..., FrameT] = _of_frame(at_horizon)
+    horizon_counts: Callable[..., FrameT] = _of_frame(horizon_counts)
     audit: Callable[..., Audit] = _of_frame(audit)
 
 

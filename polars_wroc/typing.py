@@ -16,6 +16,7 @@ from polars_wroc.groups.standardized_mean_difference import Denominator
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.decisions import DecisionThreshold, Favorable, Unknown
 from polars_wroc.inputs.designs import Design, Lonely, ReplicateKind
+from polars_wroc.inputs.horizon import Competing
 from polars_wroc.inputs.rows import IntoColumns
 from polars_wroc.metrics.auc_interval import AreaMethod, Method
 from polars_wroc.metrics.curve_metrics import Density
@@ -39,6 +40,7 @@ __all__ = [
     "Baseline",
     "ChartOptions",
     "ComparisonMethod",
+    "Competing",
     "Constraint",
     "CostAreaName",
     "DecisionThreshold",
