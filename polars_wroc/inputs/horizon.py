@@ -168,16 +168,17 @@ def at_horizon(
     observed = value.fill_null(0.0).cum_sum(reverse=True)
     kept = pl.when(censored & (observed > 0)).then(observed.shift(-1, fill_value=0.0) / observed)
     uncensored = kept.otherwise(1.0).cum_prod()
-    identified = pl.when(uncensored.min() > 0).then(uncensored)
-    factor = 1 / identified.over(keys or None, order_by=[pl.col(_LABEL), censored])
+    # Zero where no label is known, and not a number where sums of weights overflow.
+    known = uncensored.last().is_between(0, 1, closed="right")
+    factor = 1 / pl.when(known).then(uncensored)
+    factor = factor.over(keys or None, order_by=[pl.col(_LABEL), censored])
     if limit is not None:
         factor = factor.clip(upper_bound=limit)
     unknown = [_CENSORED] if competing == "negative" else [_CENSORED, _COMPETING]
-    weighed = plan.with_columns(
-        pl.when(~pl.col(_STATUS).is_in(unknown)).then(value * factor).alias(_WEIGHT)
-    ).with_columns(pl.when(value.is_finite()).then(value).alias(_WEIGHT))
+    labelled = pl.when(~pl.col(_STATUS).is_in(unknown))
+    plan = plan.with_columns(labelled.then(value * factor).alias(_WEIGHT))
     label = pl.when(value.is_not_null()).then((pl.col(_STATUS) == _EVENT).cast(pl.Int8))
-    return like_input(frame, weighed.with_columns(label.alias(_LABEL)))
+    return like_input(frame, plan.with_columns(label.alias(_LABEL)))
 
 
 def _weights(weight: IntoColumn | None, frame: pl.LazyFrame) -> pl.Expr:
