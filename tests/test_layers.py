@@ -82,14 +82,14 @@ def test_no_file_defines_a_name_twice() -> None:
 
 
 # An addition that breaks one of these needs a deletion somewhere, or a reason.
-MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 154, 510, 20
+MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 155, 510, 20
 MOST_CODE = {
     "audits": 5599,
     "charts": 3381,
     "groups": 3964,
     "metrics": 2888,
     "cli": 1908,
-    "inputs": 1627,
+    "inputs": 1759,
     "ranking": 1376,
     "curves": 1354,
     "kernels": 1301,
@@ -99,7 +99,7 @@ MOST_CODE = {
     "files": 510,
     "plans": 581,
     "data": 10,
-    "": 281,
+    "": 286,
 }
 
 

@@ -27,8 +27,8 @@ Censoring: TypeAlias = Literal["alike", "by score", "by group"]
 SEED = 20261127
 REPLICATES = 1000
 HORIZON, RATE, COMPETING_RATE = 6.0, 0.1, 0.05
-# A row is selected where x is at least this; in the group x is higher, and censoring likelier.
-CUT, SHIFT, LIKELIER = 0.5, 1.0, 4.0
+# A row is selected where x is at least this; in one of two groups x is higher.
+CUT, SHIFT = 0.5, 1.0
 SIGMA = 0.6
 CENSORED = (0.3, 0.6)
 GROUP = "group"
@@ -44,6 +44,8 @@ class Followed:
     censoring: Censoring = "alike"
     competing: bool = False
     weighted: bool = False
+    # How much sooner the group with the higher x is censored, and whether it has its own weights.
+    sooner: float = 2.5
     own_weights: bool = False
 
     def draw(self, random: np.random.Generator, replicates: int) -> pl.DataFrame:
@@ -57,7 +59,7 @@ class Followed:
     def _followed(self, random: np.random.Generator, rows: int, rate: float) -> pl.DataFrame:
         grouped = random.random(rows) < 0.5 if self.censoring == "by group" else np.zeros(rows)
         x = random.normal(size=rows) + SHIFT * grouped
-        factor = np.exp(x) if self.censoring == "by score" else LIKELIER**grouped
+        factor = np.exp(x) if self.censoring == "by score" else self.sooner**grouped
         event = random.exponential(1 / (RATE * np.exp(x)))
         other = random.exponential(1 / COMPETING_RATE, rows) if self.competing else np.inf
         end = random.exponential(1 / (rate * factor))
@@ -106,6 +108,8 @@ def at_horizon(frame: pl.DataFrame, setting: Followed) -> pl.DataFrame:
     options = {"weight": "horizon_weight", "by": REPLICATE, "level": LEVEL}
     cut = float(setting.probability(np.array([CUT]))[0])
     unknown = pl.col("horizon_label").is_null().mean().alias("unknown")
+    counts = wroc.horizon_counts(table, weight="weight", by=by)
+    noted = pl.col("note").is_not_null().any().alias("noted")
     return pl.concat(
         [
             wroc.summary(table, *rows, **options).select(REPLICATE, "auc", "auc_low", "auc_high"),
@@ -116,6 +120,7 @@ def at_horizon(frame: pl.DataFrame, setting: Followed) -> pl.DataFrame:
                 "oe_ratio", "oe_ratio_low", "oe_ratio_high"
             ),
             table.group_by(REPLICATE).agg(unknown).sort(REPLICATE).drop(REPLICATE),
+            counts.group_by(REPLICATE).agg(noted).sort(REPLICATE).drop(REPLICATE),
         ],
         how="horizontal",
     )
@@ -131,7 +136,8 @@ def row(simulation: Simulation, setting: Followed, design: str) -> tuple[str, ..
     ]
     bias = (f"{found[name].mean() - truth:+.3f}" for name, truth in limits.items())  # type: ignore[operator]
     return (
-        *(design, f"{setting.rows}", f"{setting.censored:.2f}", f"{found['unknown'].mean():.2f}"),
+        *(design, f"{setting.rows}", f"{setting.censored:.2f}"),
+        *(f"{found[name].mean():.2f}" for name in ("unknown", "noted")),
         *(measure.coverage for measure in covered),
         *bias,
     )
@@ -145,18 +151,22 @@ def designs() -> list[tuple[Followed, str]]:
         f"lognormal weights (sigma {SIGMA:g})": {"weighted": True},
         "competing events": {"competing": True},
         "**the higher the risk, the sooner censored**": {"censoring": "by score"},
-        "**one group riskier and censored sooner, no `by`**": {"censoring": "by group"},
+        "**one group riskier, censored 2.5 times as soon, no `by`**": {"censoring": "by group"},
         "the same, `by` group": {"censoring": "by group", "own_weights": True},
     }
     others = product(kinds.items(), plain)
-    return [(setting, "censored alike") for setting in alike] + [
-        (replace(setting, **options), design) for (design, options), setting in others
+    settings = [(replace(setting, **options), design) for (design, options), setting in others]
+    last = replace(settings[-1][0], sooner=4.0)
+    return [
+        *((setting, "censored alike") for setting in alike),
+        *settings,
+        (last, f"`by` group, censored {last.sooner:g} times as soon"),
     ]
 
 
 if __name__ == "__main__":
     simulation = Simulation(REPLICATES, np.random.default_rng(SEED))
-    header = ("design", "n", "censored", "no label", "AUC", "tpr", "O:E")
+    header = ("design", "n", "censored", "no label", "note", "AUC", "tpr", "O:E")
     print(
         "# Outcomes at a horizon, simulated\n\n"
         "`python benchmarks/simulations/horizon.py` with polars-wroc "
@@ -164,11 +174,13 @@ if __name__ == "__main__":
         f"Carlo error {(0.0475 / REPLICATES) ** 0.5:.3f} near 0.95. Times to the event have rate "
         f"exp(x) / 10 of a normal x, and the horizon is {HORIZON:g}; the score is the true "
         "probability of the event by then. *Censored* is the share of all times, *no label* that "
-        "of rows censored by the horizon. Coverage is of the limits of `summary`, of "
+        "of rows censored by the horizon, and *note* that of replicates in which `horizon_counts` "
+        "has a note. Coverage is of the limits of `summary`, of "
         f"`threshold_metrics` at x = {CUT:g} and of `calibration_summary`, with the label and the "
         f"weight of `at_horizon`; the last columns are mean errors of the estimates. {RULE}\n\n"
         "In the two designs in bold `at_horizon` is wrong, as its page says: nothing in the data "
-        "corrects the first, and `by` corrects the second.\n"
+        "corrects the first, and `by` corrects the second, as long as enough rows of each group "
+        "are observed beyond the horizon. Where they are not, `horizon_counts` says so.\n"
     )
     body = [row(simulation, setting, design) for setting, design in designs()]
     print(Table((*header, "AUC off", "tpr off", "O:E off"), body))

@@ -17,12 +17,8 @@ from polars_wroc.plans.queries import FrameT, like_input, require_at_collect
 Competing: TypeAlias = Literal["negative", "exclude"]
 
 _LABEL, _WEIGHT, _STATUS = _COLUMNS = ("horizon_label", "horizon_weight", "horizon_status")
-_STATUSES = _EVENT, _COMPETING, _NO_EVENT, _CENSORED = (
-    "event",
-    "competing",
-    "no event",
-    "censored",
-)
+_STATUSES = ("event", "competing", "no event", "censored")
+_EVENT, _COMPETING, _NO_EVENT, _CENSORED = _STATUSES
 _TOTAL = "w_total"
 _FEW_ROWS, _LARGE_FACTOR = 10, 20
 
@@ -169,8 +165,8 @@ def at_horizon(
     kept = pl.when(censored & (observed > 0)).then(observed.shift(-1, fill_value=0.0) / observed)
     uncensored = kept.otherwise(1.0).cum_prod()
     # Zero where no label is known, and not a number where sums of weights overflow.
-    known = uncensored.last().is_between(0, 1, closed="right")
-    factor = 1 / pl.when(known).then(uncensored)
+    identified = uncensored.last().is_between(0, 1, closed="right")
+    factor = 1 / pl.when(identified).then(uncensored)
     factor = factor.over(keys or None, order_by=[pl.col(_LABEL), censored])
     if limit is not None:
         factor = factor.clip(upper_bound=limit)
@@ -257,10 +253,10 @@ def horizon_counts(
     groups = {} if by is None else named_keys(by, lazy, "by")
     names = columns.internal_keys(groups)
     keys = [groups[name].alias(key) for key, name in names.items()]
-    keyed = lazy.select(*keys, *_COLUMNS, _weights(weight, lazy).alias(_TOTAL))
-    rows = Rows(keyed.filter(pl.col(_TOTAL).ne_missing(0)), [*names], names=names)
-    status, known = pl.col(_STATUS), pl.col(_WEIGHT)
-    total = pl.col(_TOTAL).filter(status.is_not_null())
+    status, known, total = pl.col(_STATUS), pl.col(_WEIGHT), pl.col(_TOTAL)
+    given = pl.when(status.is_not_null()).then(_weights(weight, lazy))
+    keyed = lazy.select(*keys, *_COLUMNS, given.alias(_TOTAL)).filter(total.ne_missing(0))
+    rows = Rows(keyed, [*names], names=names)
     sums = {"n": status.count()} | {
         f"n_{'missing' if one is None else one.replace(' ', '_')}": status.eq_missing(one).sum()
         for one in (*_STATUSES, None)
@@ -268,10 +264,10 @@ def horizon_counts(
     sums = {name: count.cast(pl.Int64) for name, count in sums.items()} | {
         _TOTAL: total.sum(),
         "w_known": known.sum(),
-        "share_unknown": total.filter(known.filter(status.is_not_null()).is_null()).sum(),
-        "largest_factor": (known / pl.col(_TOTAL)).max(),
+        "share_unknown": total.filter(known.is_null()).sum(),
+        "largest_factor": (known / total).max(),
     }
-    share = pl.when(pl.col(_TOTAL) > 0).then(pl.col("share_unknown") / pl.col(_TOTAL))
+    share = pl.when(total > 0).then(pl.col("share_unknown") / total)
     few = (pl.col("n_censored") > 0) & (pl.col("n_no_event") < _FEW_ROWS)
     note = (
         pl.when(pl.col("largest_factor").is_null())
@@ -281,5 +277,5 @@ def horizon_counts(
         .when(pl.col("largest_factor") > _LARGE_FACTOR)
         .then(pl.lit(f"a weight is multiplied by more than {_LARGE_FACTOR}"))
     )
-    table = rows.aggregate(rows.frame, sums).with_columns(share_unknown=share, note=note)
+    table = rows.aggregate(keyed, sums).with_columns(share_unknown=share, note=note)
     return like_input(frame, rows.result(table, [*sums, "note"]))
