@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
 
 
 class Timed(NamedTuple):
     """A row: a time, 1 for the event, 0 for censoring, 2 for a competing event, and a weight."""
 
-    time: float | None
-    event: int | None
-    weight: float | None
-
-    @property
-    def complete(self) -> bool:
-        """Whether the row is not missing."""
-        return None not in self
+    time: float
+    event: int
+    weight: float
 
 
-def uncensored(rows: list[Timed], until: float, *, including: bool) -> float:
+# A row of which a part may be missing.
+Given: TypeAlias = tuple[float | None, int | None, float | None]
+
+
+def complete(given: Sequence[Given]) -> list[Timed]:
+    """Leave out missing rows."""
+    return [
+        Timed(time, event, weight)
+        for time, event, weight in given
+        if time is not None and event is not None and weight is not None
+    ]
+
+
+def uncensored(rows: Sequence[Timed], until: float, *, including: bool) -> float:
     """Kaplan-Meier of censoring until a time, events before censorings of the same time."""
     product = 1.0
     for time in sorted({row.time for row in rows}):
@@ -32,24 +41,24 @@ def uncensored(rows: list[Timed], until: float, *, including: bool) -> float:
     return product
 
 
-def at_horizon(rows: list[Timed], horizon: float) -> list[tuple[int | None, float | None]]:
+def at_horizon(given: Sequence[Given], horizon: float) -> list[tuple[int | None, float | None]]:
     """Label and weight of each row, competing events as negatives."""
-    complete = [row for row in rows if row.complete]
-    beyond = uncensored(complete, horizon, including=True)
+    rows = complete(given)
+    beyond = uncensored(rows, horizon, including=True)
     found: list[tuple[int | None, float | None]] = []
-    for row in rows:
-        censored = row.complete and row.event == 0 and row.time <= horizon
-        if not row.complete or censored or beyond < 1e-9:
+    for each in given:
+        row = next(iter(complete([each])), None)
+        if row is None or (row.event == 0 and row.time <= horizon) or beyond < 1e-9:
             found.append((None, None))
         elif row.time > horizon:
             found.append((0, row.weight / beyond))
         else:
-            share = uncensored(complete, row.time, including=False)
+            share = uncensored(rows, row.time, including=False)
             found.append((int(row.event == 1), row.weight / share))
     return found
 
 
-def incidence(rows: list[Timed], horizon: float) -> float:
+def incidence(rows: Sequence[Timed], horizon: float) -> float:
     """Cumulative incidence of Aalen and Johansen; without competing events 1 - Kaplan-Meier."""
     free, found = 1.0, 0.0
     for time in sorted({row.time for row in rows if row.time <= horizon}):

@@ -75,7 +75,7 @@ class Followed:
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
             table = self._followed(np.random.default_rng(SEED), _ROWS, float(np.exp(middle)))
-            below = (table["code"] == 0).mean() < self.censored  # type: ignore[operator]
+            below = table.select((pl.col("code") == 0).mean()).item() < self.censored
             low, high = (middle, high) if below else (low, middle)
         return float(np.exp(low))
 
@@ -105,7 +105,7 @@ def at_horizon(frame: pl.DataFrame, setting: Followed) -> pl.DataFrame:
         frame, "time", "code", HORIZON, weight="weight", by=by, competing_code=2
     )
     rows = ("horizon_label", "score")
-    options = {"weight": "horizon_weight", "by": REPLICATE, "level": LEVEL}
+    options: dict[str, Any] = {"weight": "horizon_weight", "by": REPLICATE, "level": LEVEL}
     cut = float(setting.probability(np.array([CUT]))[0])
     unknown = pl.col("horizon_label").is_null().mean().alias("unknown")
     counts = wroc.horizon_counts(table, weight="weight", by=by)
@@ -134,12 +134,12 @@ def row(simulation: Simulation, setting: Followed, design: str) -> tuple[str, ..
     covered: list[Measure] = [
         coverage(found, truth, f"{name}_low", f"{name}_high") for name, truth in limits.items()
     ]
-    bias = (f"{found[name].mean() - truth:+.3f}" for name, truth in limits.items())  # type: ignore[operator]
+    off = (found.select(pl.col(name).mean()).item() - truth for name, truth in limits.items())
     return (
         *(design, f"{setting.rows}", f"{setting.censored:.2f}"),
-        *(f"{found[name].mean():.2f}" for name in ("unknown", "noted")),
+        *(f"{found.select(pl.col(name).mean()).item():.2f}" for name in ("unknown", "noted")),
         *(measure.coverage for measure in covered),
-        *bias,
+        *(f"{each:+.3f}" for each in off),
     )
 
 

@@ -135,7 +135,7 @@ def at_horizon(
     held = arguments.number("horizon", horizon, low=0, open_ends=True)
     limit = None if most is None else arguments.number("most", most, low=1, finite=True)
     columns.refuse_frequency(weight, "where weights are divided by probabilities")
-    lazy = polars_frame(frame).lazy()
+    lazy: pl.LazyFrame = polars_frame(frame).lazy()
     if taken := [name for name in _COLUMNS if name in lazy.collect_schema()]:
         msg = f"`frame` must not have a column {taken[0]!r} already: drop or rename it"
         raise ValueError(msg)
@@ -150,7 +150,7 @@ def at_horizon(
         codes["competing_code"] = competing_code
     status = _status(outcome, codes, by_then)
     known = moment.is_not_null() & weights.is_not_null() & status.is_not_null()
-    keys = [] if by is None else [*named_keys(by, lazy, "by").values()]
+    groups: dict[str, pl.Expr] = {} if by is None else named_keys(by, lazy, "by")
     # Columns of the caller may have any other name: until the end the label holds the time.
     plan = lazy.with_columns(
         pl.when(known).then(moment).alias(_LABEL),
@@ -167,7 +167,7 @@ def at_horizon(
     # Zero where no label is known, and not a number where sums of weights overflow.
     identified = uncensored.last().is_between(0, 1, closed="right")
     factor = 1 / pl.when(identified).then(uncensored)
-    factor = factor.over(keys or None, order_by=[pl.col(_LABEL), censored])
+    factor = factor.over([*groups.values()] or None, order_by=[pl.col(_LABEL), censored])
     if limit is not None:
         factor = factor.clip(upper_bound=limit)
     unknown = [_CENSORED] if competing == "negative" else [_CENSORED, _COMPETING]
@@ -202,8 +202,8 @@ def _status(event: Typed, given: dict[str, object], by_then: pl.Expr) -> pl.Expr
     is_event, is_censored, *is_other = (code == columns.literal(held) for held in codes)
     named = pl.any_horizontal(is_event, is_censored, *is_other).fill_null(value=True)
     fits = require_at_collect(named, f"`event` must hold {listed}", code)
-    status = pl.when(~by_then).then(pl.lit(_NO_EVENT)).when(is_event).then(pl.lit(_EVENT))
-    status = status.when(is_censored).then(pl.lit(_CENSORED)).otherwise(pl.lit(_COMPETING))
+    ended = pl.when(is_event).then(pl.lit(_EVENT)).when(is_censored).then(pl.lit(_CENSORED))
+    status = pl.when(by_then).then(ended.otherwise(pl.lit(_COMPETING))).otherwise(pl.lit(_NO_EVENT))
     return pl.when(fits & code.is_not_null()).then(status)
 
 
@@ -246,18 +246,18 @@ def horizon_counts(
     >>> counts.select("n_event", "n_no_event", "n_censored", "largest_factor", "note").row(0)
     (2, 2, 2, 1.875, 'fewer than 10 rows are observed beyond the horizon')
     """
-    lazy = polars_frame(frame).lazy()
+    lazy: pl.LazyFrame = polars_frame(frame).lazy()
     if missing := [name for name in _COLUMNS if name not in lazy.collect_schema()]:
         msg = f"`frame` must be a result of `at_horizon`; found no column {missing[0]!r}"
         raise ValueError(msg)
-    groups = {} if by is None else named_keys(by, lazy, "by")
-    names = columns.internal_keys(groups)
+    groups: dict[str, pl.Expr] = {} if by is None else named_keys(by, lazy, "by")
+    names: dict[str, str] = columns.internal_keys(groups)
     keys = [groups[name].alias(key) for key, name in names.items()]
     status, known, total = pl.col(_STATUS), pl.col(_WEIGHT), pl.col(_TOTAL)
     given = pl.when(status.is_not_null()).then(_weights(weight, lazy))
     keyed = lazy.select(*keys, *_COLUMNS, given.alias(_TOTAL)).filter(total.ne_missing(0))
     rows = Rows(keyed, [*names], names=names)
-    sums = {"n": status.count()} | {
+    sums: dict[str, pl.Expr] = {"n": status.count()} | {
         f"n_{'missing' if one is None else one.replace(' ', '_')}": status.eq_missing(one).sum()
         for one in (*_STATUSES, None)
     }
