@@ -55,6 +55,8 @@ from .inputs.columns import frequency as frequency
 from .inputs.designs import ReplicateWeights as ReplicateWeights
 from .inputs.designs import Survey as Survey
 from .inputs.looks import Looks as Looks
+from .inputs.horizon import at_horizon as at_horizon
+from .inputs.horizon import horizon_counts as horizon_counts
 from .metrics.bootstrap import bootstrap as bootstrap
 from .metrics.bootstrap import bootstrap_replicates as bootstrap_replicates
 from .metrics.brier_and_log_loss import brier_score as brier_score

@@ -31,6 +31,7 @@ from polars_wroc.groups.release_check import decision_changes, release_check
 from polars_wroc.groups.standardized_mean_difference import standardized_mean_difference
 from polars_wroc.groups.subgroup_auc import subgroup_auc
 from polars_wroc.groups.trend import trend
+from polars_wroc.inputs.horizon import at_horizon, horizon_counts
 from polars_wroc.metrics.bootstrap import bootstrap, bootstrap_replicates
 from polars_wroc.metrics.brier_and_log_loss import brier_score, log_loss
 from polars_wroc.metrics.compare import compare
@@ -143,6 +144,8 @@ class _FrameNamespace(Generic[FrameT]):
     standardized_mean_difference: Callable[..., FrameT] = _of_frame(standardized_mean_difference)
     equalized_thresholds: Callable[..., FrameT] = _of_frame(equalized_thresholds)
     trend: Callable[..., FrameT] = _of_frame(trend)
+    at_horizon: Callable[..., FrameT] = _of_frame(at_horizon)
+    horizon_counts: Callable[..., FrameT] = _of_frame(horizon_counts)
     audit: Callable[..., Audit] = _of_frame(audit)
 
 

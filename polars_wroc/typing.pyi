@@ -20,6 +20,7 @@ from .inputs.decisions import Unknown as Unknown
 from .inputs.designs import Design as Design
 from .inputs.designs import Lonely as Lonely
 from .inputs.designs import ReplicateKind as ReplicateKind
+from .inputs.horizon import Competing as Competing
 from .inputs.rows import IntoColumns as IntoColumns
 from .metrics.auc_interval import AreaMethod as AreaMethod
 from .metrics.auc_interval import Method as Method

@@ -324,6 +324,12 @@ TABLES: dict[str, Table] = {
         f, "y", "s", over=pl.col("w").ceil(), threshold=0, weight="w", design=_STRATA
     ),
     "dominated_models": lambda f, by="g": wroc.dominated_models(f, "y", ["s", "w"], by=by),
+    "at_horizon": lambda f: wroc.at_horizon(
+        f, pl.col("limit").abs(), "y", 1, weight="w", by="g"
+    ).select("g", "y", "horizon_label", "horizon_weight", "horizon_status"),
+    "horizon_counts": lambda f, by="g": wroc.horizon_counts(
+        wroc.at_horizon(f, pl.col("limit").abs(), "y", 1, weight="w"), weight="w", by=by
+    ),
     "equalized_thresholds": lambda f, by="g": wroc.equalized_thresholds(
         f, "y", "s", weight="w", by=by
     ),

@@ -83,7 +83,8 @@ _PAGES = {
     "options": _Page(
         "Options",
         ("plans", "inputs"),
-        "The choice of the engine, of memory and of a cluster, and replicate weights of surveys.",
+        "What rows stand for: outcomes at a horizon, weights that count rows, designs of surveys;"
+        " and the choice of the engine, of memory and of a cluster.",
     ),
 }
 

@@ -41,7 +41,8 @@ def number(
         if math.isinf(low) and math.isinf(high):
             rule = f"be a {'finite ' if finite else ''}number"
         elif math.isinf(high):
-            rule = f"be {'finite and ' if finite else ''}{low:g} or more"
+            least = f"more than {low:g}" if open_ends else f"{low:g} or more"
+            rule = f"be {'finite and ' if finite else ''}{least}"
         else:
             rule = f"lie {'strictly ' if open_ends else ''}between {low:g} and {high:g}"
         reject(argument, rule, repr(value))

@@ -60,7 +60,8 @@ def refused(name: str) -> set[str]:
         return set()
     taken = {column for column in columns if not is_key(column)}
     # Whatever the counts are by, a table of them is read by the names of all its columns.
-    return taken | {*STATE_COLUMNS, MODEL} if "counts" in name else taken
+    of_counts = "counts" in name and name != "horizon_counts"
+    return taken | {*STATE_COLUMNS, MODEL} if of_counts else taken
 
 
 def of_first(table: pl.DataFrame) -> pl.DataFrame:

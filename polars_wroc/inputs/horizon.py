@@ -1,0 +1,281 @@
+"""Outcomes at a horizon: labels and weights from times that may be censored."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias, get_args
+
+import polars as pl
+
+from polars_wroc.inputs import arguments, columns
+from polars_wroc.inputs.arguments import shown
+from polars_wroc.inputs.columns import IntoColumn, Typed, exact, valid_weights
+from polars_wroc.inputs.expressions import as_column, typed_column
+from polars_wroc.inputs.frames import named_keys
+from polars_wroc.inputs.rows import IntoColumns, Rows, polars_frame
+from polars_wroc.plans.queries import FrameT, like_input, require_at_collect
+
+Competing: TypeAlias = Literal["negative", "exclude"]
+
+_LABEL, _WEIGHT, _STATUS = _COLUMNS = ("horizon_label", "horizon_weight", "horizon_status")
+_STATUSES = ("event", "competing", "no event", "censored")
+_EVENT, _COMPETING, _NO_EVENT, _CENSORED = _STATUSES
+_TOTAL = "w_total"
+_FEW_ROWS, _LARGE_FACTOR = 10, 20
+
+
+def at_horizon(
+    frame: FrameT,
+    time: IntoColumn,
+    event: IntoColumn,
+    horizon: float,
+    *,
+    weight: IntoColumn | None = None,
+    by: IntoColumns | None = None,
+    event_code: object = 1,
+    censored_code: object = 0,
+    competing_code: object = None,
+    competing: Competing = "negative",
+    most: float | None = None,
+) -> FrameT:
+    """Say of each row whether the event happened by a horizon, with a weight for those unknown.
+
+    Parameters
+    ----------
+    frame
+        DataFrame or LazyFrame; a LazyFrame is not collected. It must have all rows: a filter
+        before would change the weights of those that are left.
+    time
+        Column of times from when the score was computed to the event or to the end of observation:
+        finite, zero or more.
+    event
+        Column that says what ended the time: an event, a competing event, or censoring.
+    horizon
+        A time, larger than 0, in the unit of the times.
+    weight
+        Column of weights: finite, zero or more.
+    by
+        Groups in each of which the censoring is estimated alone, as it must be where censoring or
+        risks differ between groups that are compared.
+    event_code, censored_code, competing_code
+        The value of ``event`` for each; a Boolean column has 1 and 0. Any other value is an error.
+    competing
+        ``"negative"``: rows with a competing event by the horizon have the label 0, since the event
+        can no longer happen to them. ``"exclude"``: they have no label, and what depends on how
+        many rows are positive means nothing: read the AUC and true and false positive rates only.
+    most
+        The most that a weight may be multiplied by, 1 or more. The other weights do not make up for
+        what is cut, so that it moves rates.
+
+    Returns
+    -------
+    pl.DataFrame or pl.LazyFrame
+        All rows in their order, with the columns
+
+        - ``horizon_label`` (Int8): 1 with the event by the horizon, 0 without it, null if unknown;
+        - ``horizon_weight`` (Float64), null where the label is;
+        - ``horizon_status`` (String): ``"event"``, ``"competing"`` and ``"censored"`` by the
+          horizon, or ``"no event"`` of rows observed beyond it; null where the time, the event or
+          the weight is.
+
+        Other functions take the label and the weight as they take any, and count rows without a
+        label in ``n_missing``. `horizon_counts` says how many rows are known and what to beware of.
+        All labels of a group are null where censoring by the horizon ends the observation of
+        its last rows: the share of events is then not identified.
+
+    Raises
+    ------
+    TypeError
+        For columns of the wrong type, codes that the column cannot hold, or a frequency.
+    ValueError
+        For a horizon, codes, option or factor that is not possible, or a column that is there.
+    polars.exceptions.PolarsError
+        If a column does not exist, or at collect for a negative or infinite time, a code that is
+        not named, or an invalid weight.
+
+    Notes
+    -----
+    A weight is divided by the probability of being uncensored: by the product of 1 - c / Y over
+    times until that of the row and no later than the horizon, where c of the weight Y that is
+    observed so long is censored, by Kaplan-Meier. Events leave before what is censored at the same
+    time [1]_. So the weights of the known rows add up to those of all, and the weighted share of
+    the label 1 is 1 less the Kaplan-Meier estimate, with competing events the cumulative incidence
+    of Aalen and Johansen. Mean losses are those of Graf et al. [2]_, and the AUC is cumulative and
+    dynamic [3]_. Limits take the weights as known, which covers in simulations. They are wrong
+    where censoring depends on the score or on the risk within a group: no weight of this kind helps
+    then. Entry after time 0, censoring between two times and scores that change are not covered.
+
+    References
+    ----------
+    .. [1] Satten, G. A., Datta, S. (2001), American Statistician 55, 207-210.
+    .. [2] Graf, E. et al. (1999), Statistics in Medicine 18, 2529-2545.
+    .. [3] Blanche, P., Dartigues, J.-F., Jacqmin-Gadda, H. (2013), Statistics in Medicine 32,
+       5381-5397.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame({"years": [1, 2, 3, 4, 6, 7], "died": [1, 0, 1, 0, 1, 0]})
+    >>> wroc.at_horizon(df, "years", "died", 5)
+    shape: (6, 5)
+    ┌───────┬──────┬───────────────┬────────────────┬────────────────┐
+    │ years ┆ died ┆ horizon_label ┆ horizon_weight ┆ horizon_status │
+    │ ---   ┆ ---  ┆ ---           ┆ ---            ┆ ---            │
+    │ i64   ┆ i64  ┆ i8            ┆ f64            ┆ str            │
+    ╞═══════╪══════╪═══════════════╪════════════════╪════════════════╡
+    │ 1     ┆ 1    ┆ 1             ┆ 1.0            ┆ event          │
+    │ 2     ┆ 0    ┆ null          ┆ null           ┆ censored       │
+    │ 3     ┆ 1    ┆ 1             ┆ 1.25           ┆ event          │
+    │ 4     ┆ 0    ┆ null          ┆ null           ┆ censored       │
+    │ 6     ┆ 1    ┆ 0             ┆ 1.875          ┆ no event       │
+    │ 7     ┆ 0    ┆ 0             ┆ 1.875          ┆ no event       │
+    └───────┴──────┴───────────────┴────────────────┴────────────────┘
+    """
+    arguments.option("competing", competing, get_args(Competing))
+    held = arguments.number("horizon", horizon, low=0, open_ends=True)
+    limit = None if most is None else arguments.number("most", most, low=1, finite=True)
+    columns.refuse_frequency(weight, "where weights are divided by probabilities")
+    lazy: pl.LazyFrame = polars_frame(frame).lazy()
+    if taken := [name for name in _COLUMNS if name in lazy.collect_schema()]:
+        msg = f"`frame` must not have a column {taken[0]!r} already: drop or rename it"
+        raise ValueError(msg)
+    times = typed_column("time", as_column("time", time), lazy)
+    outcome = typed_column("event", as_column("event", event), lazy)
+    end = exact(held, times.dtype)
+    moment = valid_weights(times)
+    by_then = moment <= (held if end is None else end.cast(pl.Float64).item())
+    weights = _weights(weight, lazy)
+    codes = {"event_code": event_code, "censored_code": censored_code}
+    if competing_code is not None:
+        codes["competing_code"] = competing_code
+    status = _status(outcome, codes, by_then)
+    known = moment.is_not_null() & weights.is_not_null() & status.is_not_null()
+    groups: dict[str, pl.Expr] = {} if by is None else named_keys(by, lazy, "by")
+    # Columns of the caller may have any other name: until the end the label holds the time.
+    plan = lazy.with_columns(
+        pl.when(known).then(moment).alias(_LABEL),
+        pl.when(known).then(weights).alias(_WEIGHT),
+        pl.when(known).then(status).alias(_STATUS),
+    )
+    value = pl.col(_WEIGHT)
+    # A row that is censored leaves its share to those that are observed longer. As the shares of
+    # equal times multiply to that of the time, the order among them makes no difference.
+    censored = pl.col(_STATUS) == _CENSORED
+    observed = value.fill_null(0.0).cum_sum(reverse=True)
+    kept = pl.when(censored & (observed > 0)).then(observed.shift(-1, fill_value=0.0) / observed)
+    uncensored = kept.otherwise(1.0).cum_prod()
+    # Zero where no label is known, and not a number where sums of weights overflow.
+    identified = uncensored.last().is_between(0, 1, closed="right")
+    factor = 1 / pl.when(identified).then(uncensored)
+    factor = factor.over([*groups.values()] or None, order_by=[pl.col(_LABEL), censored])
+    if limit is not None:
+        factor = factor.clip(upper_bound=limit)
+    unknown = [_CENSORED] if competing == "negative" else [_CENSORED, _COMPETING]
+    labelled = pl.when(~pl.col(_STATUS).is_in(unknown))
+    plan = plan.with_columns(labelled.then(value * factor).alias(_WEIGHT))
+    label = pl.when(value.is_not_null()).then((pl.col(_STATUS) == _EVENT).cast(pl.Int8))
+    return like_input(frame, plan.with_columns(label.alias(_LABEL)))
+
+
+def _weights(weight: IntoColumn | None, frame: pl.LazyFrame) -> pl.Expr:
+    if weight is None:
+        return pl.lit(1.0)
+    return valid_weights(typed_column("weight", as_column("weight", weight), frame))
+
+
+def _status(event: Typed, given: dict[str, object], by_then: pl.Expr) -> pl.Expr:
+    """Say what is known at the horizon; null where the event is."""
+    code, dtype = event.column, event.dtype
+    if dtype == pl.Boolean:
+        code, dtype = code.cast(pl.Int8), pl.Int8()
+    codes = []
+    for name, value in given.items():
+        held = exact(int(value) if isinstance(value, bool) else value, dtype)
+        if held is None:
+            msg = f"`{name}` must be a possible value of `event`; found {shown(value)} for {event}"
+            raise TypeError(msg)
+        codes.append(held)
+    listed = " or ".join(f"{name}={shown(value)}" for name, value in given.items())
+    if len({held.item() for held in codes}) < len(codes):
+        msg = f"`event_code`, `censored_code` and `competing_code` must differ; found {listed}"
+        raise ValueError(msg)
+    is_event, is_censored, *is_other = (code == columns.literal(held) for held in codes)
+    named = pl.any_horizontal(is_event, is_censored, *is_other).fill_null(value=True)
+    fits = require_at_collect(named, f"`event` must hold {listed}", code)
+    ended = pl.when(is_event).then(pl.lit(_EVENT)).when(is_censored).then(pl.lit(_CENSORED))
+    status = pl.when(by_then).then(ended.otherwise(pl.lit(_COMPETING))).otherwise(pl.lit(_NO_EVENT))
+    return pl.when(fits & code.is_not_null()).then(status)
+
+
+def horizon_counts(
+    frame: FrameT, *, weight: IntoColumn | None = None, by: IntoColumns | None = None
+) -> FrameT:
+    """Count what is known at a horizon, and say where little is.
+
+    Parameters
+    ----------
+    frame
+        A result of `at_horizon`: a DataFrame or a LazyFrame, which is not collected.
+    weight, by
+        As given to `at_horizon`.
+
+    Returns
+    -------
+    pl.DataFrame or pl.LazyFrame
+        One row per group, sorted by its ``by`` columns: ``n`` (Int64), the rows that are not
+        missing, and of these ``n_event, n_competing, n_no_event, n_censored``; ``n_missing``;
+        ``w_total`` (Float64), the weight of the ``n`` rows; ``w_known``, the sum of
+        ``horizon_weight``, which is equal but with ``most``, with ``competing="exclude"`` or where
+        no label is known; ``share_unknown``, the share of ``w_total`` without a label;
+        ``largest_factor``, the most that a weight was multiplied by; and ``note`` (String), the
+        first that holds, or null: no label is known, fewer than 10 rows are observed beyond the
+        horizon while others are censored before, or a weight was multiplied by more than 20. Rows
+        of weight zero are not counted.
+
+    Raises
+    ------
+    TypeError, ValueError, polars.exceptions.PolarsError
+        As for `at_horizon`; ValueError for a frame that is no result of it.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame({"years": [1, 2, 3, 4, 6, 7], "died": [1, 0, 1, 0, 1, 0]})
+    >>> counts = wroc.horizon_counts(wroc.at_horizon(df, "years", "died", 5))
+    >>> counts.select("n_event", "n_no_event", "n_censored", "largest_factor", "note").row(0)
+    (2, 2, 2, 1.875, 'fewer than 10 rows are observed beyond the horizon')
+    """
+    lazy: pl.LazyFrame = polars_frame(frame).lazy()
+    if missing := [name for name in _COLUMNS if name not in lazy.collect_schema()]:
+        msg = f"`frame` must be a result of `at_horizon`; found no column {missing[0]!r}"
+        raise ValueError(msg)
+    groups: dict[str, pl.Expr] = {} if by is None else named_keys(by, lazy, "by")
+    names: dict[str, str] = columns.internal_keys(groups)
+    keys = [groups[name].alias(key) for key, name in names.items()]
+    status, known, total = pl.col(_STATUS), pl.col(_WEIGHT), pl.col(_TOTAL)
+    given = pl.when(status.is_not_null()).then(_weights(weight, lazy))
+    keyed = lazy.select(*keys, *_COLUMNS, given.alias(_TOTAL)).filter(total.ne_missing(0))
+    rows = Rows(keyed, [*names], names=names)
+    sums: dict[str, pl.Expr] = {"n": status.count()} | {
+        f"n_{'missing' if one is None else one.replace(' ', '_')}": status.eq_missing(one).sum()
+        for one in (*_STATUSES, None)
+    }
+    sums = {name: count.cast(pl.Int64) for name, count in sums.items()} | {
+        _TOTAL: total.sum(),
+        "w_known": known.sum(),
+        "share_unknown": total.filter(known.is_null()).sum(),
+        "largest_factor": (known / total).max(),
+    }
+    share = pl.when(total > 0).then(pl.col("share_unknown") / total)
+    few = (pl.col("n_censored") > 0) & (pl.col("n_no_event") < _FEW_ROWS)
+    note = (
+        pl.when(pl.col("largest_factor").is_null())
+        .then(pl.lit("no label is known"))
+        .when(few)
+        .then(pl.lit(f"fewer than {_FEW_ROWS} rows are observed beyond the horizon"))
+        .when(pl.col("largest_factor") > _LARGE_FACTOR)
+        .then(pl.lit(f"a weight is multiplied by more than {_LARGE_FACTOR}"))
+    )
+    table = rows.aggregate(keyed, sums).with_columns(share_unknown=share, note=note)
+    return like_input(frame, rows.result(table, [*sums, "note"]))
