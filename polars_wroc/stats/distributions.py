@@ -444,7 +444,7 @@ def quantile_of_pairs(level: float, groups: float) -> float:
         # On the logarithm, where it is nearly a straight line.
         return math.log(alpha / _probability_beyond(quantile, groups))
 
-    return _root(excess, low * (1 - 1e-3), high * (1 + 1e-3))
+    return root_of(excess, low * (1 - 1e-3), high * (1 + 1e-3))
 
 
 def _probability_beyond(quantile: float, groups: float) -> float:
@@ -470,7 +470,7 @@ def _density_and_tail() -> list[tuple[float, float, float]]:
     ]
 
 
-def _root(function: Callable[[float], float], low: float, high: float) -> float:
+def root_of(function: Callable[[float], float], low: float, high: float) -> float:
     """Find where a rising function is 0, by false position with halved weights (Illinois)."""
     at_low, at_high = function(low), function(high)
     before, place, side = low, high, 0

@@ -1,0 +1,355 @@
+"""Calibration without bins: the largest cumulative difference of scores and labels, and its test.
+
+Differences of scores and labels are added up along the scores. The sum rises where scores are too
+high and falls where they are too low. If nothing is wrong its range is that of Brownian motion.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import lru_cache, reduce
+from operator import add
+from typing import Any
+
+import polars as pl
+
+from polars_wroc.inputs.columns import SCORE, WEIGHT, IntoColumn, IntoWeight
+from polars_wroc.inputs.designs import Design, Replicates, SampleDesign, read_design
+from polars_wroc.inputs.frames import read_rows
+from polars_wroc.inputs.rows import IntoColumns, Rows, class_weights
+from polars_wroc.plans.formulas import (
+    Columns,
+    Fields,
+    in_columns,
+    max_of,
+    min_of,
+    values_of,
+    when,
+)
+from polars_wroc.plans.queries import FrameT, aggregate, join_on_keys, like_input, over
+from polars_wroc.ranking.curve import is_divisor, with_marks
+from polars_wroc.ranking.sorting import (
+    ENDS_TIE,
+    FP,
+    TP,
+    by_descending_score,
+    window_sums,
+    with_window_sums,
+)
+from polars_wroc.stats.difference_tests import Adjust, adjusted, check_options
+from polars_wroc.stats.distributions import interpolate, polynomial, root_of, two_sided_p_value
+from polars_wroc.stats.proportions import TOLERANCE, effective_sample_size, is_exact
+from polars_wroc.stats.variances import (
+    design_effect,
+    linear_variances,
+    of_full_weights,
+    unit_sums,
+)
+
+# Terms of both series of the distribution of a range, and from where on the tail takes few.
+_TAIL_TERMS, _BODY_TERMS, _FROM_TAIL = range(1, 5), range(3), 2.0
+# Between these tails quantiles are known, as a function of the roots of their logarithms.
+_LEAST_TAIL, _MOST_TAIL, _ROOT_SCALE = 1e-16, 0.5, 2.0
+_PLACES = [
+    _ROOT_SCALE / (_ROOT_SCALE + math.sqrt(-2 * math.log(tail)))
+    for tail in (_LEAST_TAIL, _MOST_TAIL)
+]
+
+
+def range_p_value(x: pl.Expr) -> pl.Expr:
+    """Probability that the range of Brownian motion on [0, 1] is at least ``x`` (Feller 1951)."""
+    tails = [(-1) ** (j - 1) * 4 * j * two_sided_p_value(j * x) for j in _TAIL_TERMS]
+    rates = [((j + 0.5) * math.pi) ** 2 for j in _BODY_TERMS]
+    body = [(8 / x**2 + 2 / rate) * (-2 * rate / x**2).exp() for rate in rates]
+    near = (1 - reduce(add, body)).clip(upper_bound=1.0)
+    return when(x >= _FROM_TAIL).then(reduce(add, tails)).when(x > 0).then(near).otherwise(1.0)
+
+
+def range_quantile(tail: pl.Expr) -> pl.Expr:
+    """Range that Brownian motion on [0, 1] exceeds with this probability, of at most 0.5.
+
+    The relative error is below 1e-10 for tails from 1e-16 on; of larger ones than 0.5 the quantile
+    is that of 0.5.
+    """
+    low, high = _PLACES
+    root = (-2 * tail.clip(_LEAST_TAIL, _MOST_TAIL).log()).sqrt()
+    place = _ROOT_SCALE / (_ROOT_SCALE + root)
+    return polynomial(_coefficients(), (2 * place - low - high) / (high - low)).exp()
+
+
+@lru_cache(maxsize=1)
+def _coefficients() -> tuple[float, ...]:
+    low, high = _PLACES
+
+    def log_quantile(position: float) -> float:
+        root = 2 * _ROOT_SCALE / (low + high + position * (high - low)) - _ROOT_SCALE
+
+        def excess(x: float) -> float:
+            known: Any = range_p_value(values_of(x))
+            return -root * root / 2 - math.log(known.array.item())
+
+        return math.log(root_of(excess, 1.0, 12.0))
+
+    return interpolate(log_quantile)
+
+
+# Of a step, which is a score or a block of scores: its lowest and its highest score, its part of
+# the sum of differences, and the variance of that.
+STEP_LOW, STEP_HIGH, _SUM, _VARIANCE = "__low", "__high", "__sum", "__variance"
+# The highest score of the next step, and the variance of a step alone.
+_NEXT, _OWN_VARIANCE = "__next", "__own_variance"
+# Of a group: the sum of the squared variances of its steps.
+_SQUARES = "__squared_variances"
+# Of the interval with the largest difference: the sums of differences, weights, of weights of
+# positives, and of variances in it, and its scores.
+PICKED = PICKED_SUM, PICKED_WEIGHT, PICKED_POSITIVES, PICKED_VARIANCE = tuple(
+    f"__picked_{name}" for name in ("sum", "weight", "positives", "variance")
+)
+PLACE = FROM, TO = "from_score", "to_score"
+RANGE, STEPS, TOTAL_VARIANCE = "__range", "__steps", "__total_variance"
+# The variance that limits rest on, and the fewest expected effective rows of a class.
+LIMITS_VARIANCE, EXPECTED_ROWS = "__limits_variance", "__expected_rows"
+# How many times larger variances are by the design.
+EFFECT = "__design_effect"
+_PARTS = _ALL, _INSIDE = "__all_rows", "__inside"
+# Steps up to which the sum is highest or lowest, what is known of them, and which of both it is.
+_EXTREMES, _HIGH = "__extremes", "__is_high"
+_OF_EXTREMES = (STEP_LOW, _NEXT, _SUM, _VARIANCE, TP, FP)
+# Sums of the squared residuals, and the number of tests that share the error.
+_RESIDUALS, _NUMBER = "__residuals", "__number"
+
+
+def cumulated(rows: Rows, weight: pl.Expr, difference: pl.Expr, variance: pl.Expr) -> pl.LazyFrame:
+    """Add up steps from the highest score on: a row for each, after one for the beginning.
+
+    The steps are ties by `SCORE`; their rows have `STEP_LOW` and `STEP_HIGH`. The rows of a group
+    are together, and have the sums up to a step in `_SUM`, `_VARIANCE`, `TP` and `FP`.
+    """
+    marked = with_marks(rows, rows.frame, [None])
+    ordered = by_descending_score(Rows(marked, rows.keys, in_order=rows.in_order))
+    sums = window_sums()
+    columns = {TP: sums.tp, FP: sums.fp, ENDS_TIE: sums.ends_tie}
+    for name, value in ((_SUM, difference), (_VARIANCE, variance)):
+        columns[name] = value.fill_null(0.0).cum_sum()
+    steps = with_window_sums(ordered, rows.keys, weight, columns).filter(ENDS_TIE)
+    if rows.keys:
+        steps = steps.sort(rows.keys, maintain_order=True)
+    # The first row of a group has no score.
+    own = pl.col(_VARIANCE) - pl.col(_VARIANCE).shift(1)
+    return steps.with_columns(
+        pl.col(STEP_HIGH).shift(-1).alias(_NEXT),
+        pl.when(pl.col(SCORE).is_not_null()).then(own).otherwise(0.0).alias(_OWN_VARIANCE),
+    )
+
+
+def with_range(steps: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
+    """Reduce `cumulated` steps to a row per group: the range of the sums, and where it is.
+
+    Of equal extremes those are taken that are nearest in scores, then those of the lowest scores.
+    """
+    sums = pl.col(_SUM)
+    near = TOLERANCE * (pl.col(TP) + pl.col(FP)).max()
+    is_high, is_low = sums >= sums.max() - near, sums <= sums.min() + near
+    extremes = pl.struct(*_OF_EXTREMES, is_high.alias(_HIGH)).filter(is_high | is_low)
+    aggregates = {
+        _EXTREMES: extremes if keys else extremes.implode(),
+        RANGE: sums.max() - sums.min(),
+        STEPS: pl.col(STEP_LOW).count().cast(pl.Int64),
+        TOTAL_VARIANCE: pl.col(_VARIANCE).max(),
+        _SQUARES: (pl.col(_OWN_VARIANCE) ** 2).sum(),
+    }
+    table = aggregate(steps, keys, aggregates).cache()
+    found = table.select(*keys, _EXTREMES).explode(_EXTREMES, empty_as_null=False)
+
+    def since(*names: str) -> pl.Expr:
+        value = pl.sum_horizontal(names)
+        return value - over(value.shift(1), keys)
+
+    # Between a highest and a lowest sum that are nearest to each other there is none.
+    pairs = found.unnest(_EXTREMES).select(
+        *keys,
+        pl.col(STEP_LOW).alias(FROM),
+        over(pl.col(_NEXT).shift(1), keys).alias(TO),
+        since(_SUM).alias(PICKED_SUM),
+        since(TP, FP).alias(PICKED_WEIGHT),
+        since(TP).alias(PICKED_POSITIVES),
+        since(_VARIANCE).alias(PICKED_VARIANCE),
+        other=pl.col(_HIGH) != over(pl.col(_HIGH).shift(1), keys),
+    )
+    nearest = pairs.filter("other").sort(pl.col(TO) - pl.col(FROM), FROM)
+    picked = {name: pl.col(name).first() for name in (FROM, TO, *PICKED)}
+    return join_on_keys(table.drop(_EXTREMES), aggregate(nearest, keys, picked), keys)
+
+
+# Half of Siegmund's (1985) correction for sums that change in steps.
+_CORRECTION = 0.5826
+# Fewer expected rows of a class, or steps that the variance is spread over, allow no test.
+_LEAST_EXPECTED, _LEAST_STEPS = 5, 2
+
+
+def range_tests(
+    table: FrameT, level: float, adjust: Adjust, limits: Sequence[str]
+) -> FrameT:
+    """Add p-values of ranges, and limits of the mean difference in the interval.
+
+    The ``table`` has the columns of `with_range`, `EFFECT`, `LIMITS_VARIANCE` and `EXPECTED_ROWS`.
+    """
+
+    def tested(field: Fields) -> Columns:
+        variance, squares, effect = field(TOTAL_VARIANCE), field(_SQUARES), field(EFFECT)
+        steps = variance * (variance / squares)
+        beyond = _CORRECTION * squares.sqrt() / variance
+        x = field(RANGE) / (variance * effect).sqrt() + beyond / effect.sqrt()
+        enough = (steps >= _LEAST_STEPS) & (field(EXPECTED_ROWS) >= _LEAST_EXPECTED)
+        known = when((variance > 0) & is_exact(squares))
+        return {
+            "effective_steps": known.then(steps),
+            "p_value": known.then(when(enough & effect.is_not_null()).then(range_p_value(x))),
+        }
+
+    def limited(field: Fields) -> Columns:
+        error = (1 - level) / field(_NUMBER)
+        margin = range_quantile(error) * (field(LIMITS_VARIANCE) * field(EFFECT)).sqrt()
+        weight, total = field(PICKED_WEIGHT), field(PICKED_SUM)
+        known = when(field("p_value").is_not_null() & (weight > 0))
+        ends = {limits[1]: total - margin, limits[2]: total + margin}
+        found = {name: known.then((end / weight).clip(-1.0, 1.0)) for name, end in ends.items()}
+        return {limits[0]: when(weight > 0).then(total / weight), **found}
+
+    rows = adjusted(in_columns(table, [tested]), adjust)
+    number = pl.lit(1) if adjust == "none" else pl.col("p_value").count().clip(lower_bound=1)
+    return in_columns(rows.with_columns(number.alias(_NUMBER)), [limited])
+
+
+def with_effect(
+    table: pl.LazyFrame,
+    rows: pl.LazyFrame,
+    keys: Sequence[str],
+    design: SampleDesign | None,
+    value: Callable[[pl.Expr], pl.Expr],
+) -> pl.LazyFrame:
+    """Add `EFFECT`: how many times larger the variance of the sum is by the design.
+
+    The larger of those of all rows and of the interval that was picked. ``value`` is what a row
+    adds to the sum, by its signed weight.
+    """
+    if design is None:
+        return table.with_columns(pl.lit(1.0).alias(EFFECT))
+    inside = pl.col(SCORE).cast(pl.Float64).is_between(FROM, TO).fill_null(value=False)
+
+    def sums(weight: pl.Expr) -> dict[str, pl.Expr]:
+        total = value(weight)
+        return {_ALL: total.sum(), _INSIDE: total.filter(inside).sum()}
+
+    placed = join_on_keys(rows, table.select(*keys, FROM, TO), keys)
+    units = unit_sums(placed, keys, sums, design)
+    if isinstance(design, Replicates):
+        centered = {name: pl.col(name) - of_full_weights(pl.col(name), keys) for name in _PARTS}
+        units = units.with_columns(**centered)
+    variances = linear_variances(units, keys, design, {name: (name, name) for name in _PARTS})
+
+    def effect(field: Fields) -> Columns:
+        whole = design_effect(field(_ALL), field(TOTAL_VARIANCE))
+        part = design_effect(field(_INSIDE), field(PICKED_VARIANCE))
+        return {EFFECT: when(whole.is_not_null()).then(max_of(1.0, whole, part))}
+
+    return in_columns(join_on_keys(table, variances, keys), [effect])
+
+
+_N, _POSITIVES_ROWS, _MISSING, _IMPOSSIBLE = "n", "n_pos", "n_missing", "n_impossible"
+LARGEST = "largest_miscalibration"
+LIMITS = ("miscalibration", "miscalibration_low", "miscalibration_high")
+_COLUMNS = (
+    *("n", "n_pos", "n_missing", "n_scores", "n_impossible", "effective_steps"),
+    *(LARGEST, "direction", *PLACE, "weight_share", "mean_score", "observed_rate"),
+    *(*LIMITS, "p_value", "p_adjusted"),
+)
+_WEIGHT, _EXPECTED, _WEIGHT_SQUARES = "__weight", "__expected", "__weight_squares"
+
+
+def calibration_test(
+    frame: FrameT,
+    label: IntoColumn,
+    score: IntoColumns,
+    *,
+    weight: IntoWeight | None = None,
+    by: IntoColumns | None = None,
+    pos_label: object = None,
+    level: float = 0.95,
+    adjust: Adjust = "holm",
+    design: Design | None = None,
+) -> FrameT:
+    """Test
+    """
+    level = check_options(level, adjust)
+    rows: Rows = read_rows(frame, label, score, weight, by, pos_label, survey=read_design(design))
+    rows.require_scores("a calibration")
+    rows = rows.as_probabilities()
+    table = with_range(calibration_steps(rows), rows.keys)
+    table = join_on_keys(_sums(rows), table, rows.keys)
+    table = with_effect(table, rows.frame, rows.keys, rows.design, _difference)
+    tested = range_tests(in_columns(table, [_expected]), level, adjust, LIMITS)
+    return like_input(frame, rows.result(in_columns(tested, [_described]), _COLUMNS))
+
+
+def calibration_steps(rows: Rows) -> pl.LazyFrame:
+    """Add up the differences of scores, checked to be probabilities, and labels."""
+    score = pl.col(SCORE)
+    variance = rows.signed_squares.abs() * score * (1 - score)
+    own = replace(rows, frame=rows.frame.with_columns(**{STEP_LOW: score, STEP_HIGH: score}))
+    weight = rows.observations.signed_weight
+    return cumulated(own, weight, _difference(pl.col(WEIGHT)), variance)
+
+
+def _difference(signed: pl.Expr) -> pl.Expr:
+    """Return what a row adds to the sum: its weight times its score less its label."""
+    positive, negative = class_weights(signed)
+    return (positive + negative) * pl.col(SCORE) - positive
+
+
+def _sums(rows: Rows) -> pl.LazyFrame:
+    weight, score = pl.col(WEIGHT), pl.col(SCORE)
+    positive, negative = class_weights(weight)
+    squares = class_weights(rows.signed_squares)
+    impossible = ((score == 0) & (weight > 0)) | ((score == 1) & (weight < 0))
+    return rows.aggregate(
+        rows.frame,
+        {
+            "n": rows.count_where(score.is_not_null()),
+            "n_pos": rows.class_counts()["n_pos"],
+            "n_missing": rows.count_where(weight.is_null()),
+            "n_impossible": rows.count_where(impossible),
+            _WEIGHT: (positive + negative).sum(),
+            _EXPECTED: ((positive + negative) * score).sum(),
+            _WEIGHT_SQUARES: (squares[0] + squares[1]).sum(),
+            _RESIDUALS: (squares[0] * (1 - score) ** 2 + squares[1] * score**2).sum(),
+        },
+    )
+
+
+def _expected(field: Fields) -> Columns:
+    """Add the expected rows of the rarer class, and the variance that limits rest on."""
+    weight = field(_WEIGHT)
+    mean, size = field(_EXPECTED) / weight, effective_sample_size(weight, field(_WEIGHT_SQUARES))
+    return {
+        EXPECTED_ROWS: when(is_divisor(weight)).then(size * min_of(mean, 1 - mean)),
+        LIMITS_VARIANCE: max_of(field(TOTAL_VARIANCE), field(_RESIDUALS)),
+    }
+
+
+def _described(field: Fields) -> Columns:
+    """Name the columns of the result."""
+    weight, total = field(_WEIGHT), field(PICKED_WEIGHT)
+    known, picked = when(is_divisor(weight)), when(total > 0)
+    rate, off = field(PICKED_POSITIVES) / total, field(LIMITS[0])
+    too_high = when(off > 0).then(pl.lit("too high")).when(off < 0).then(pl.lit("too low"))
+    return {
+        "n_scores": field(STEPS),
+        LARGEST: known.then(field(RANGE) / weight),
+        "direction": known.then(too_high),
+        "weight_share": known.then(total / weight),
+        "mean_score": picked.then(rate + off),
+        "observed_rate": picked.then(rate),
+    }
