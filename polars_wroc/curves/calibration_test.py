@@ -111,14 +111,14 @@ PLACE = FROM, TO = "from_score", "to_score"
 RANGE, STEPS, TOTAL_VARIANCE = "__range", "__steps", "__total_variance"
 # The variance that limits rest on, and the fewest expected effective rows of a class.
 LIMITS_VARIANCE, EXPECTED_ROWS = "__limits_variance", "__expected_rows"
-# How many times larger variances are by the design.
-EFFECT = "__design_effect"
+# How many times larger variances are by the design: of the whole sum alone, and of the interval too.
+WHOLE_EFFECT, EFFECT = "__whole_design_effect", "__design_effect"
 _PARTS = _ALL, _INSIDE = "__all_rows", "__inside"
 # Steps up to which the sum is highest or lowest, what is known of them, and which of both it is.
 _EXTREMES, _HIGH = "__extremes", "__is_high"
 _OF_EXTREMES = (STEP_LOW, _NEXT, _SUM, _VARIANCE, TP, FP)
-# Sums of the squared residuals, and the number of tests that share the error.
-_RESIDUALS, _NUMBER = "__residuals", "__number"
+# The number of tests that share the error, and whether a test is that of another row.
+_NUMBER, _REPEATED, _P_VALUE = "__number", "__repeated", "__p_value"
 
 
 def cumulated(rows: Rows, weight: pl.Expr, difference: pl.Expr, variance: pl.Expr) -> pl.LazyFrame:
@@ -190,11 +190,18 @@ _LEAST_EXPECTED, _LEAST_STEPS = 5, 2
 
 
 def range_tests(
-    table: FrameT, level: float, adjust: Adjust, limits: Sequence[str]
-) -> FrameT:
+    table: pl.LazyFrame,
+    level: float,
+    adjust: Adjust,
+    limits: Sequence[str],
+    *,
+    paired: Sequence[str] | None = None,
+) -> pl.LazyFrame:
     """Add p-values of ranges, and limits of the mean difference in the interval.
 
     The ``table`` has the columns of `with_range`, `EFFECT`, `LIMITS_VARIANCE` and `EXPECTED_ROWS`.
+    If groups are ``paired``, compared with all others with the same of these keys, and there are
+    two, then both are one test.
     """
 
     def tested(field: Fields) -> Columns:
@@ -218,9 +225,29 @@ def range_tests(
         found = {name: known.then((end / weight).clip(-1.0, 1.0)) for name, end in ends.items()}
         return {limits[0]: when(weight > 0).then(total / weight), **found}
 
-    rows = adjusted(in_columns(table, [tested]), adjust)
+    rows = _adjusted_once(in_columns(table, [tested]), adjust, paired)
+    return in_columns(rows, [limited])
+
+
+def _adjusted_once(
+    rows: pl.LazyFrame, adjust: Adjust, paired: Sequence[str] | None
+) -> pl.LazyFrame:
+    """Add adjusted p-values, and the number of tests that share the error."""
+    p_value, repeated = pl.col("p_value"), pl.lit(value=False)
+    if paired is not None:
+        pair = over(pl.len() == 2, paired)  # noqa: PLR2004
+        repeated = pair & over(pl.int_range(pl.len()) == 1, paired)
+        p_value = pl.when(pair).then(over(p_value.max(), paired)).otherwise(p_value)
+    once = rows.with_columns(p_value.alias(_P_VALUE), repeated.alias(_REPEATED)).with_columns(
+        p_value=pl.when(~pl.col(_REPEATED)).then(_P_VALUE)
+    )
     number = pl.lit(1) if adjust == "none" else pl.col("p_value").count().clip(lower_bound=1)
-    return in_columns(rows.with_columns(number.alias(_NUMBER)), [limited])
+    both = pl.col("p_adjusted") if paired is None else over(pl.col("p_adjusted").max(), paired)
+    return adjusted(once, adjust).with_columns(
+        number.alias(_NUMBER),
+        p_value=_P_VALUE,
+        p_adjusted=pl.when(_REPEATED).then(both).otherwise("p_adjusted"),
+    )
 
 
 def with_effect(
@@ -236,7 +263,7 @@ def with_effect(
     adds to the sum, by its signed weight.
     """
     if design is None:
-        return table.with_columns(pl.lit(1.0).alias(EFFECT))
+        return table.with_columns(pl.lit(1.0).alias(name) for name in (WHOLE_EFFECT, EFFECT))
     inside = pl.col(SCORE).cast(pl.Float64).is_between(FROM, TO).fill_null(value=False)
 
     def sums(weight: pl.Expr) -> dict[str, pl.Expr]:
@@ -253,12 +280,12 @@ def with_effect(
     def effect(field: Fields) -> Columns:
         whole = design_effect(field(_ALL), field(TOTAL_VARIANCE))
         part = design_effect(field(_INSIDE), field(PICKED_VARIANCE))
-        return {EFFECT: when(whole.is_not_null()).then(max_of(1.0, whole, part))}
+        effects = {WHOLE_EFFECT: max_of(1.0, whole), EFFECT: max_of(1.0, whole, part)}
+        return {name: when(whole.is_not_null()).then(effect) for name, effect in effects.items()}
 
     return in_columns(join_on_keys(table, variances, keys), [effect])
 
 
-_N, _POSITIVES_ROWS, _MISSING, _IMPOSSIBLE = "n", "n_pos", "n_missing", "n_impossible"
 LARGEST = "largest_miscalibration"
 LIMITS = ("miscalibration", "miscalibration_low", "miscalibration_high")
 _COLUMNS = (
@@ -266,7 +293,9 @@ _COLUMNS = (
     *(LARGEST, "direction", *PLACE, "weight_share", "mean_score", "observed_rate"),
     *(*LIMITS, "p_value", "p_adjusted"),
 )
-_WEIGHT, _EXPECTED, _WEIGHT_SQUARES = "__weight", "__expected", "__weight_squares"
+_WEIGHT, _EXPECTED, _WEIGHT_SQUARES, _RESIDUALS = (
+    f"__{name}" for name in ("weight", "expected", "weight_squares", "squared_residuals")
+)
 
 
 def calibration_test(
@@ -281,8 +310,7 @@ def calibration_test(
     adjust: Adjust = "holm",
     design: Design | None = None,
 ) -> FrameT:
-    """Test
-    """
+    """Test"""
     level = check_options(level, adjust)
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label, survey=read_design(design))
     rows.require_scores("a calibration")
