@@ -111,7 +111,7 @@ PLACE = FROM, TO = "from_score", "to_score"
 RANGE, STEPS, TOTAL_VARIANCE = "__range", "__steps", "__total_variance"
 # The variance that limits rest on, and the fewest expected effective rows of a class.
 LIMITS_VARIANCE, EXPECTED_ROWS = "__limits_variance", "__expected_rows"
-# How many times larger variances are by the design: of the whole sum alone, and of the interval too.
+# How many times larger variances are by the design: of the whole sum, and of the interval too.
 WHOLE_EFFECT, EFFECT = "__whole_design_effect", "__design_effect"
 _PARTS = _ALL, _INSIDE = "__all_rows", "__inside"
 # Steps up to which the sum is highest or lowest, what is known of them, and which of both it is.

@@ -41,7 +41,7 @@ _ROWS, _FEWER_ROWS, _FEW = 5, 2, 200
 # rows, and the sums of weights, of weights of positives, of weights times scores, and of squares.
 _SUMS = ("rows", "weight", "positives", "scores", "squares")
 _OWN, _OTHERS = ([f"__{side}_{name}" for name in _SUMS] for side in ("own", "others"))
-_BLOCK, _MIDDLE, _NUMBER, _PROBABILITY = "__block", "__middle", "__number", "__probability"
+_BLOCK, _PLACE, _PROBABILITY = "__block", "__place", "__probability"
 _DIFFERENCE, _VARIANCE, _MEAN = "__difference", "__variance", "__mean"
 _SHARE = "__share"
 # Of a group: the sum of the differences, the weight of blocks, and its own weight in blocks and
@@ -75,75 +75,83 @@ def equal_scores(
     require_groups(by)
     survey = read_design(design)
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label, survey=survey)
-    points, blocks = blocks_of(rows)
+    blocks = blocks_of(rows)
     table = with_range(block_steps(blocks, rows.keys), rows.keys)
     sums = blocks.group_by(rows.keys).agg(**_sums_of_blocks())
     table = join_on_keys(_groups(rows), join_on_keys(table, sums, rows.keys), rows.keys)
-    placed = rows.frame if rows.design is None else _placed(rows, points, blocks)
+    placed = rows.frame if rows.design is None else _placed(rows, blocks)
     table = with_effect(table, placed, rows.keys, rows.design, _of_row)
     steps: list[Step] = [partial(_mean_gap, level=level, designed=survey.given)]
     tested = range_tests(in_columns(table, steps), level, adjust, _GAPS, paired=rows.model_keys)
     return like_input(frame, rows.result(tested, _COLUMNS))
 
 
-def blocks_of(rows: Rows) -> tuple[pl.LazyFrame, pl.LazyFrame]:
-    """Compare each group with all others: its distinct scores in blocks, and the blocks."""
+def blocks_of(rows: Rows) -> pl.LazyFrame:
+    """Return the blocks of scores in which a group is compared with all others."""
     rows.require_scores("equal scores")
-    points = _points(rows).cache()
-    low, high = pl.col(SCORE).min().alias(STEP_LOW), pl.col(SCORE).max().alias(STEP_HIGH)
-    sums = pl.col(*_OWN, *_OTHERS).sum()
-    blocks = points.group_by(*rows.keys, _BLOCK).agg(low, high, sums, pl.col(_PROBABILITY).first())
-    shared = blocks.filter(pl.min_horizontal(_OWN[0], _OTHERS[0]) > 0)
-    return points, in_columns(shared, [_compared]).cache()
-
-
-def _points(rows: Rows) -> pl.LazyFrame:
-    """Return for each group all distinct scores, with the sums of both sides and the block."""
-    score, keys = pl.col(SCORE).cast(pl.Float64), rows.keys
     positive, negative = class_weights(pl.col(WEIGHT))
-    weight = positive + negative
-    squares = rows.signed_squares.abs().cast(pl.Float64)
+    weight, score = positive + negative, pl.col(SCORE).cast(pl.Float64)
     counts = rows.count_where(pl.col(WEIGHT).is_not_null())
+    squares = rows.signed_squares.abs().cast(pl.Float64)
     values = (weight.sum(), positive.sum(), (weight * score).sum(), squares.sum())
-    own = rows.frame.filter(pl.col(SCORE).is_not_null()).group_by(*keys, score.alias(SCORE))
-    points = own.agg(**dict(zip(_OWN, (counts, *values), strict=True))).cache()
-    of_all = [pl.col(one).sum().alias(other) for one, other in zip(_OWN, _OTHERS, strict=True)]
-    scores = points.group_by(*rows.model_keys, SCORE).agg(of_all)
-    is_probability = pl.col(SCORE).is_between(0, 1).all()
-    scores = scores.with_columns(over(is_probability, rows.model_keys).alias(_PROBABILITY))
-    every = join_on_keys(rows.key_values(), scores, rows.model_keys, how="inner")
-    every = join_on_keys(every, points, [*keys, SCORE]).sort(*keys, SCORE)
-    number = pl.col(_OTHERS[0])
-    middle = over(number.cum_sum(), keys) - (number - 1) / 2
-    every = every.with_columns(
-        pl.struct(keys).rle_id().alias(_NUMBER), middle.alias(_MIDDLE), pl.col(_OWN).fill_null(0)
+    scored = rows.frame.filter(pl.col(SCORE).is_not_null())
+    points = scored.group_by(*rows.keys, score.alias(SCORE)).agg(
+        **dict(zip(_OWN, (counts, *values), strict=True))
     )
-    # By rounding a difference of sums may be below 0.
-    left = [
-        pl.when(pl.col(_OTHERS[0]) > pl.col(_OWN[0])).then(pl.col(all_) - pl.col(one)).otherwise(0)
-        for one, all_ in zip(_OWN, _OTHERS, strict=True)
-    ]
-    others = every.with_columns(part.alias(name) for part, name in zip(left, _OTHERS, strict=True))
-    schema = others.collect_schema() | {_BLOCK: pl.Int64()}
-    return others.map_batches(
-        _with_blocks, schema=schema, projection_pushdown=False, predicate_pushdown=False
+    types = points.select(rows.keys).collect_schema()
+    ends = dict.fromkeys((STEP_LOW, STEP_HIGH), pl.Float64())
+    sums = {names[0]: pl.Int64() for names in (_OWN, _OTHERS)}
+    sums |= dict.fromkeys((*_OWN[1:], *_OTHERS[1:]), pl.Float64())
+    schema = pl.Schema({**types, _BLOCK: pl.Int64(), **ends, _PROBABILITY: pl.Boolean(), **sums})
+    step = partial(_blocks, keys=rows.group_keys, models=rows.model_keys, schema=schema)
+    blocks = points.map_batches(
+        step, schema=schema, projection_pushdown=False, predicate_pushdown=False
     )
+    shared = blocks.filter(pl.min_horizontal(_OWN[0], _OTHERS[0]) > 0)
+    return in_columns(shared, [_compared]).cache()
 
 
-def _with_blocks(points: pl.DataFrame) -> pl.DataFrame:
-    """Number the blocks of each group, whose distinct scores are together and rise."""
-    starts = np.flatnonzero(np.diff(points[_NUMBER].to_numpy(), prepend=-1))
-    columns = [points[name].to_numpy() for name in (_OWN[0], _OTHERS[0], _MIDDLE)]
-    numbers = [
-        _numbers(*parts, probability=probability)
-        for *parts, probability in zip(
-            *(np.split(column, starts[1:]) for column in columns),
-            points[_PROBABILITY].gather(starts),
-            strict=True,
-        )
-    ]
-    blocks = np.concatenate(numbers) if numbers else np.zeros(0, np.int64)
-    return points.with_columns(pl.Series(_BLOCK, blocks, pl.Int64))
+def _blocks(
+    points: pl.DataFrame, keys: list[str], models: list[str], schema: pl.Schema
+) -> pl.DataFrame:
+    """Cut the scores into blocks, for each group anew."""
+    found = [pl.DataFrame(schema=schema)]
+    tables = points.partition_by(models) if models else [points]
+    for table in tables:
+        scores, place = np.unique(table[SCORE].to_numpy(), return_inverse=True)
+        columns = [table[name].to_numpy() for name in _OWN]
+        of_all = [np.bincount(place, column) for column in columns]
+        rows, probability = of_all[0], bool(0 <= scores[0] and scores[-1] <= 1)
+        middle = rows.cumsum() - (rows - 1) / 2
+        numbered = table.select(*keys, *models, pl.Series(_PLACE, place), *_OWN)
+        for key, group in numbered.group_by(*keys, *models):
+            own_place = group[_PLACE].to_numpy()
+            own = np.bincount(own_place, group[_OWN[0]].to_numpy(), len(scores))
+            number = _numbers(own, rows - own, middle, probability=probability)
+            starts = np.flatnonzero(np.diff(number, prepend=-1))
+            ends = np.append(starts[1:], len(scores)) - 1
+            sums = [
+                np.bincount(number[own_place], group[name].to_numpy(), len(starts)) for name in _OWN
+            ]
+            # By rounding a difference of sums may be below 0.
+            others = [
+                np.maximum(np.add.reduceat(total, starts) - part, 0.0)
+                for total, part in zip(of_all, sums, strict=True)
+            ]
+            names = (_BLOCK, STEP_LOW, STEP_HIGH, *_OWN, *_OTHERS)
+            values = (number[starts], scores[starts], scores[ends], *sums, *others)
+            block = pl.DataFrame(dict(zip(names, values, strict=True)))
+            of_group = pl.DataFrame(
+                [key], schema={k: schema[k] for k in (*keys, *models)}, orient="row"
+            )
+            flag = pl.lit(probability).alias(_PROBABILITY)
+            found.append(
+                of_group.join(block, how="cross")
+                .with_columns(flag)
+                .select(schema.names())
+                .cast(schema)
+            )
+    return pl.concat(found)
 
 
 def _numbers(own: _Array, others: _Array, middle: _Array, *, probability: bool) -> _Array:
@@ -164,7 +172,8 @@ def _numbers(own: _Array, others: _Array, middle: _Array, *, probability: bool) 
     while end < len(there) and rows - up_to[end] >= least:
         cuts.append((middle[there[end]] + middle[there[end + 1]]) / 2)
         end = ends[end]
-    return np.searchsorted(np.array(cuts), middle, side="right")
+    # Also where there is no cut.
+    return np.searchsorted(np.array(cuts, np.float64), middle, side="right")
 
 
 def _compared(field: Fields) -> Columns:
@@ -217,17 +226,21 @@ def _groups(rows: Rows) -> pl.LazyFrame:
     return groups.with_columns(others.alias("n_reference"))
 
 
-def _placed(rows: Rows, points: pl.LazyFrame, blocks: pl.LazyFrame) -> pl.LazyFrame:
+def _placed(rows: Rows, blocks: pl.LazyFrame) -> pl.LazyFrame:
     """Repeat the rows for each group, with what a unit of weight adds to its differences."""
-    of_row = {key: f"{key}_of_row" for key in rows.group_keys}
+    of_row = {key: f"{key}_of_row" for key in rows.keys}
     every = rows.frame.with_columns(pl.col(SCORE).cast(pl.Float64)).rename(of_row)
-    places = points.select(*rows.keys, SCORE, _BLOCK, _PROBABILITY)
-    placed = join_on_keys(every, places, [*rows.model_keys, SCORE], how="inner")
-    means = blocks.select(*rows.keys, _BLOCK, _MEAN, _OWN[1], _OTHERS[1])
-    placed = join_on_keys(placed, means, [*rows.keys, _BLOCK], how="inner")
-    is_own = pl.all_horizontal(pl.col(key).eq_missing(pl.col(name)) for key, name in of_row.items())
+    ends = STEP_LOW, STEP_HIGH, _PROBABILITY, _MEAN, _OWN[1], _OTHERS[1]
+    placed = every.join_where(
+        blocks.select(*rows.keys, *ends),
+        pl.col(SCORE) >= pl.col(STEP_LOW),
+        pl.col(SCORE) <= pl.col(STEP_HIGH),
+    )
+    same = {key: pl.col(key).eq_missing(pl.col(name)) for key, name in of_row.items()}
+    is_own = pl.all_horizontal(same[key] for key in rows.group_keys)
     share = pl.when(is_own).then(pl.col(_OTHERS[1])).otherwise(-pl.col(_OWN[1]))
-    return placed.with_columns((share / (pl.col(_OWN[1]) + pl.col(_OTHERS[1]))).alias(_SHARE))
+    share = share / (pl.col(_OWN[1]) + pl.col(_OTHERS[1]))
+    return placed.filter(same[key] for key in rows.model_keys).with_columns(share.alias(_SHARE))
 
 
 def _of_row(signed: pl.Expr) -> pl.Expr:
