@@ -25,9 +25,12 @@ from .counts.score_counts import merge_counts as merge_counts
 from .counts.score_counts import score_counts as score_counts
 from .curves.calibration_curve import calibration_curve as calibration_curve
 from .curves.calibration_summary import calibration_summary as calibration_summary
+from .curves.calibration_test import calibration_test as calibration_test
+from .curves.calibration_test import cumulative_differences as cumulative_differences
 from .curves.cost_curve import cost_curve as cost_curve
 from .curves.decision_curve import decision_curve as decision_curve
 from .curves.cost_curve import dominated_models as dominated_models
+from .curves.equal_scores import equal_scores as equal_scores
 from .curves.roc_curve import confusion_curve as confusion_curve
 from .curves.roc_curve import pr_curve as pr_curve
 from .curves.roc_curve import roc_curve as roc_curve

@@ -70,7 +70,76 @@ def equal_scores(
     adjust: Adjust = "holm",
     design: Design | None = None,
 ) -> FrameT:
-    """Test."""
+    """Compare the outcomes of each group with those of all others at equal scores, without bins.
+
+    Parameters
+    ----------
+    frame
+        DataFrame or LazyFrame; a LazyFrame is not collected.
+    label, score, weight, pos_label
+        As for `summary`. The score need not be a probability.
+    by
+        The groups, each of which is compared with all other rows (of the model).
+    level
+        Confidence level of the limits, from 0.001 to 0.9999; below 0.5 those of ``gap`` are those
+        of 0.5.
+    adjust
+        Adjustment of the p-values for all groups and models: see `calibration_test`. Of two groups
+        both rows are one test.
+    design
+        Clusters, a `Survey` or `ReplicateWeights`: see `summary`. Each row is used for each group.
+
+    Returns
+    -------
+    pl.DataFrame or pl.LazyFrame
+        One row per group (and model), sorted by the ``by`` columns. After them come the Int64
+        columns ``n, n_reference``, the rows of the group and of all others, the Float64 column
+        ``share_compared``, the share of the group's weight that is in blocks of scores with rows of
+        both sides, and ``n_blocks`` (Int64), the number of these blocks. The others are Float64:
+        ``mean_gap, mean_gap_low, mean_gap_high``, how much higher the rate of positives is in the
+        group than among others with equal scores, on average over the blocks, with its limits;
+        ``from_score, to_score``, the interval of scores in which both differ most, and
+        ``gap, gap_low, gap_high``, the difference in it, with limits that hold for every interval
+        at once; and ``p_value, p_adjusted`` of the test that there is no difference at any score.
+        Differences are null without blocks; limits and p-values as for `calibration_test`, by the
+        observed rate of the compared rows.
+
+    Raises
+    ------
+    TypeError, ValueError, polars.exceptions.PolarsError
+        As for `summary`; also for counts in bins of scores.
+
+    Notes
+    -----
+    The question is whether equally scored rows are positive alike whatever their group: sufficiency
+    [1]_. It is answered where the score is wrong for all as well, and if it is no probability.
+
+    Blocks of neighboring scores are made by the scores and groups alone, without labels: each has 5
+    rows of the smaller side (2 where scores are no probabilities and that side has fewer than 200
+    rows), and equal scores are never parted; where each score has as many rows of both sides, the
+    blocks are the scores. In each block the rates of both sides are compared, with the weight
+    ``w1 * w0 / (w1 + w0)`` of Mantel and Haenszel [2]_. Of probabilities the difference of the mean
+    scores of both sides in the block is taken out. The sums of the differences along the scores
+    are tested as in `calibration_test`; ``mean_gap`` is their last divided by all weights. Without
+    weights, and with blocks that are single scores, its z-value is Mantel and Haenszel's.
+
+    A finding says that the score means different things in the groups. That is no proof of
+    discrimination: any feature that the score leaves out, and that differs between the groups, does
+    that. Where ``share_compared`` is low there is little to compare.
+
+    References
+    ----------
+    .. [1] Barocas, S., Hardt, M., Narayanan, A. (2023), Fairness and Machine Learning, MIT Press.
+    .. [2] Mantel, N., Haenszel, W. (1959), Journal of the National Cancer Institute 22, 719-748.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> loans = wroc.data.loans()
+    >>> table = wroc.equal_scores(loans, "approved", "score", by="race")
+    >>> table.select("race", "mean_gap", "mean_gap_low", "mean_gap_high", "p_adjusted")
+    """
     level = check_options(level, adjust)
     require_groups(by)
     survey = read_design(design)
@@ -240,7 +309,9 @@ def _placed(rows: Rows, blocks: pl.LazyFrame) -> pl.LazyFrame:
     is_own = pl.all_horizontal(same[key] for key in rows.group_keys)
     share = pl.when(is_own).then(pl.col(_OTHERS[1])).otherwise(-pl.col(_OWN[1]))
     share = share / (pl.col(_OWN[1]) + pl.col(_OTHERS[1]))
-    return placed.filter(same[key] for key in rows.model_keys).with_columns(share.alias(_SHARE))
+    of_model = [same[key] for key in rows.model_keys]
+    placed = placed.filter(of_model) if of_model else placed
+    return placed.with_columns(share.alias(_SHARE))
 
 
 def _of_row(signed: pl.Expr) -> pl.Expr:
