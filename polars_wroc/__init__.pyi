@@ -16,6 +16,7 @@ from .charts.pr_det_charts import det_chart as det_chart
 from .charts.pr_det_charts import pr_chart as pr_chart
 from .charts.rates_chart import rates_chart as rates_chart
 from .charts.calibration_chart import calibration_chart as calibration_chart
+from .charts.calibration_chart import cumulative_chart as cumulative_chart
 from .charts.decision_chart import decision_chart as decision_chart
 from .charts.roc_chart import roc_chart as roc_chart
 from .charts.table_charts import matrix_chart as matrix_chart

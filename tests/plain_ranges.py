@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 import mpmath
@@ -122,7 +122,7 @@ def blocks(s: Numbers, own: Sequence[bool], least: int) -> list[list[int]]:
     there = sorted({s[i] for i in smaller})
     cuts: list[float] = []
     last = 0
-    for x, following in zip(there, there[1:], strict=False):
+    for x, following in pairwise(there):
         up_to = sum(s[i] <= x for i in smaller)
         if up_to - last >= least and len(smaller) - up_to >= least:
             ends = (next(middle[i] for i in rows if s[i] == each) for each in (x, following))

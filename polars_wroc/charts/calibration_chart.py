@@ -1,4 +1,4 @@
-"""Charts of calibration curves."""
+"""Charts of calibration: curves in bins, and cumulative differences without bins."""
 
 from __future__ import annotations
 
@@ -14,18 +14,23 @@ from polars_wroc.charts.curve_layers import (
     LABEL_Y,
     POINT,
     chance,
+    count_curves,
     curve_chart,
+    drawn_of,
     numbered,
     styles,
 )
 from polars_wroc.charts.interval_layers import NOT_DEFINED, check_rows
 from polars_wroc.charts.options import (
+    MAX_ROWS,
     MINUS,
     PALE,
     PANEL,
     Chart,
     ChartOptions,
     Ranked,
+    haloed,
+    in_points,
     interval_name,
 )
 from polars_wroc.inputs import arguments
@@ -194,3 +199,189 @@ def _bins(base: Any, color: Channel | None, x: Any, y: Any) -> list[Any]:
     )
     point = coloured.mark_point(filled=True, size=45, opacity=1, clip=True, aria=False)
     return [bar, interval, point.encode(x, y, color=filled)]
+
+
+_SUM, _CHANCE, _LARGEST = "cumulative_difference", "chance", "is_largest"
+_COLUMNS_OF_SUMS = ("score", "weight_share", _SUM, _LARGEST, _CHANCE)
+# Columns that are added to the drawn rows: sums in points, and where they change most; the range of
+# a curve, and the ends and the place of the bar that chance makes.
+_POINTS, _THICK, _RANGE = "__points", "__thick", "__range"
+_BAR, _BAR_FOOT, _BAR_PLACE = "__bar", "__bar_foot", "__bar_place"
+_RANGE_LABEL = "range of the sums"
+# Of the axis: from one bar to the next. Scores are written at so many places.
+_BAR_STEP, _SCORES = 0.025, 5
+
+
+def cumulative_chart(
+    curves: pl.DataFrame | pl.LazyFrame,
+    *,
+    level: float | None = None,
+    **options: Unpack[ChartOptions],
+) -> Chart:
+    """Draw sums of scores less labels along the scores, and where the scores are off most.
+
+    Parameters
+    ----------
+    curves
+        The table of `cumulative_differences`; a LazyFrame is collected.
+    level
+        Level of the bars of chance, for the caption only: the table does not contain it.
+    **options
+        `ChartOptions`. Curves are sorted, and chosen for color, by the range of their sums.
+
+    Returns
+    -------
+    altair.LayerChart or altair.FacetChart
+        The sums, in points of 100, against the share of the weight with a score as low or lower.
+        Where a line rises the scores are too high, where it falls too low, by its slope. The
+        interval of `calibration_test` is thick where the range of the line exceeds the bar in the
+        margin, which chance alone does not but rarely. Labels are the mean difference in that
+        interval and its scores; of a single curve scores are written below the line too. At most
+        5,000 rows: of a larger table some are drawn, and a line under the chart says so.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a table that does not come from `cumulative_differences`, a column that is not one of
+        its groups, or an unknown option.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame({"y": [0, 0, 0, 1, 1], "s": [0.1, 0.3, 0.4, 0.7, 0.9]})
+    >>> chart = wroc.cumulative_chart(wroc.cumulative_differences(df, "y", "s"))
+    >>> type(chart).__name__
+    'LayerChart'
+    """
+    level = arguments.optional_level(level)
+    maker = "`cumulative_differences`"
+    table, keys = read_groups("curves", curves, _COLUMNS_OF_SUMS, maker)
+    groups = list(keys.values())
+    points, thinning = _few_points(_with_ranges(table, groups), groups)
+    chart = curve_chart(keys, points, options, Ranked(pl.col(_RANGE), _RANGE_LABEL))
+    points, color = numbered(chart.in_order(points), "weight_share"), chart.color
+    points = _with_margins(points, groups, color)
+    low, high = _ends_of_sums(points, chart.room_for_labels(chart.lines_of_labels))
+    first = over(pl.int_range(pl.len()), groups) == 0
+    texts = _largest(points, groups)
+    points = chart.with_labels(points, texts, first, bottom=chart.top, domain=(low, high))
+    added = [POINT, _POINTS, _THICK, _BAR, _BAR_FOOT, _BAR_PLACE, LABEL, LABEL_Y]
+    base = alt.Chart(points.select(*groups, *_COLUMNS_OF_SUMS, *added))
+    axis = {"grid": True, "format": "%", "values": [fifth / 5 for fifth in range(6)]}
+    x = alt.X("weight_share:Q", title="Share of the weight, by ascending score", axis=axis)
+    x = x.scale(domain=[-_BAR_STEP * (chart.lines_of_labels + 1), 1], nice=False)
+    y = alt.Y(f"{_POINTS}:Q", title=in_points("Sum of score minus label")[:-1], axis={"grid": True})
+    y = y.scale(domain=[low, high], nice=False)
+    titles = {name: name.replace("_", " ") for name in ("weight_share", _SUM)}
+    shown = [*tooltips_of(keys), *numbers(".4~g", ["score"]), *numbers(".4f", titles)]
+    styled = styles(color, width=6)
+    bar = base.transform_filter(f"isValid(datum.{_BAR})").mark_bar(width=5, aria=False)
+    thick = base.mark_line(clip=True, opacity=0.35, aria=False, strokeCap="round")
+    layers = [
+        base.mark_rule(color=PALE, aria=False).encode(alt.YDatum(0)),
+        bar.encode(
+            alt.X(f"{_BAR_PLACE}:Q"),
+            alt.Y(f"{_BAR_FOOT}:Q"),
+            alt.Y2(f"{_BAR}:Q"),
+            color=styled["color"],
+        ),
+        thick.encode(
+            x,
+            alt.Y(f"{_THICK}:Q"),
+            order=f"{POINT}:Q",
+            color=styled["color"],
+            strokeWidth=alt.StrokeWidthValue(6),
+        ),
+        *chart.lines(base, x, y, shown, known=_POINTS),
+        *(_scores(points, low, high) if color is None and chart.facet is None else []),
+        *chart.labels(base, points),
+    ]
+    return chart.chart(
+        layers,
+        "Cumulative differences: sums of scores less labels along the scores, without bins",
+        "Rising: scores are too high; falling: too low; the slope says by how much",
+        "Bars: a range that chance alone exceeds rarely"
+        + ("" if level is None else f", in {100 * (1 - level):.3g}% of samples"),
+        "Thick: the interval that is off most, where the range exceeds the bar",
+        "Labels: mean difference in that interval",
+        thinning,
+    )
+
+
+def _with_ranges(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
+    """Add the range of each curve."""
+    value = pl.col(_SUM)
+    return table.with_columns(over(value.max() - value.min(), keys).alias(_RANGE))
+
+
+def _few_points(table: pl.DataFrame, keys: list[str]) -> tuple[pl.DataFrame, str | None]:
+    """Keep the ends of equal shares of each curve, and those of its interval, if not all fit."""
+    most = MAX_ROWS // count_curves(table, keys)
+    if table.height <= MAX_ROWS:
+        return table, None
+    parts = [pl.col(_LARGEST), (pl.col("weight_share") * (most // 2 - 3)).floor()]
+    begins = pl.any_horizontal(over(part.ne_missing(part.shift(1)), keys) for part in parts)
+    ends = pl.any_horizontal(over(part.ne_missing(part.shift(-1)), keys) for part in parts)
+    points = table.filter(begins | ends)
+    return points, drawn_of(points, table)
+
+
+def _with_margins(points: pl.DataFrame, keys: list[str], color: Channel | None) -> pl.DataFrame:
+    """Add sums in points, of the curves in colour where they are thick, and the bars of chance."""
+    slot, first = slot_of(color), over(pl.int_range(pl.len()), keys) == 0
+    inside = pl.col(_LARGEST) | over(pl.col(_LARGEST).shift(-1), keys)
+    found = (pl.col(_RANGE) > pl.col(_CHANCE)) & slot.is_not_null()
+    return points.with_columns(
+        (100 * pl.col(_SUM)).alias(_POINTS),
+        pl.when(inside & found).then(100 * pl.col(_SUM)).alias(_THICK),
+        pl.when(first & slot.is_not_null()).then(100 * pl.col(_CHANCE)).alias(_BAR),
+        pl.lit(0.0).alias(_BAR_FOOT),
+        (-_BAR_STEP * (slot + 1)).alias(_BAR_PLACE),
+    )
+
+
+def _ends_of_sums(points: pl.DataFrame, room: float) -> tuple[float, float]:
+    """Return the ends of the axis, with room for labels at the top."""
+    ends = points.select(
+        low=pl.min_horizontal(pl.col(_POINTS, _BAR).min(), 0.0),
+        high=pl.max_horizontal(pl.col(_POINTS, _BAR).max(), 0.0),
+    )
+    low, high = ends.row(0)
+    margin = 0.08 * (high - low) or 1.0
+    return low - margin, high + margin + (high - low + 2 * margin) * room / (1 - room)
+
+
+def _largest(points: pl.DataFrame, keys: list[str]) -> list[str]:
+    """Write where each curve is off most, and by how much on average."""
+    inside = pl.col(_LARGEST) | over(pl.col(_LARGEST).shift(-1), keys).fill_null(value=False)
+    ends = {
+        name: over(value, keys)
+        for name, value in {
+            "sum": pl.col(_SUM).filter(inside).last() - pl.col(_SUM).filter(inside).first(),
+            "share": pl.col("weight_share").filter(inside).last()
+            - pl.col("weight_share").filter(inside).first(),
+            "low": pl.col("score").filter(_LARGEST).first(),
+            "high": pl.col("score").filter(_LARGEST).last(),
+        }.items()
+    }
+    texts = []
+    for off, share, low, high in points.select(**ends).iter_rows():
+        mean = 100 * off / share if off and share else None
+        where = f" from {low:.2g} to {high:.2g}" if mean else ""
+        side = "high" if mean and mean > 0 else "low"
+        texts.append(f"{abs(mean):.3g} too {side}{where}" if mean else NOT_DEFINED)
+    return texts
+
+
+def _scores(points: pl.DataFrame, low: float, high: float) -> list[Any]:
+    """Write the scores at some shares of the weight, at the foot of the panel."""
+    scored = points.filter(pl.col("score").is_not_null() & pl.col("weight_share").is_not_null())
+    if scored.is_empty():
+        return []
+    shares = pl.Series([place / _SCORES for place in range(_SCORES + 1)])
+    places = scored["weight_share"].search_sorted(shares).clip(0, scored.height - 1)
+    texts = [f"{score:.2g}" for score in scored["score"].gather(places)]
+    table = pl.DataFrame({"share": shares, "score": texts, "y": low + 0.04 * (high - low)})
+    text = {"text": alt.Text("score:N"), "x": alt.X("share:Q"), "y": alt.Y("y:Q")}
+    return haloed(alt.Chart(table), text, fontSize=10, align="center")

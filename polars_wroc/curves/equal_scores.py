@@ -186,11 +186,11 @@ def _blocks(
     """Cut the scores into blocks, for each group anew."""
     found = [pl.DataFrame(schema=schema)]
     tables = points.partition_by(models) if models else [points]
-    for table in tables:
+    for table in tables if points.height else []:
         scores, place = np.unique(table[SCORE].to_numpy(), return_inverse=True)
         columns = [table[name].to_numpy() for name in _OWN]
         of_all = [np.bincount(place, column) for column in columns]
-        rows, probability = of_all[0], bool(0 <= scores[0] and scores[-1] <= 1)
+        rows, probability = of_all[0], bool(scores[0] >= 0 and scores[-1] <= 1)
         middle = rows.cumsum() - (rows - 1) / 2
         numbered = table.select(*keys, *models, pl.Series(_PLACE, place), *_OWN)
         for key, group in numbered.group_by(*keys, *models):
