@@ -368,9 +368,9 @@ def _largest(points: pl.DataFrame, keys: list[str]) -> list[str]:
     texts = []
     for off, share, low, high in points.select(**ends).iter_rows():
         mean = 100 * off / share if off and share else None
-        where = f" from {low:.2g} to {high:.2g}" if mean else ""
         side = "high" if mean and mean > 0 else "low"
-        texts.append(f"{abs(mean):.3g} too {side}{where}" if mean else NOT_DEFINED)
+        text = f"{abs(mean):.1f} points too {side}, {low:.2g} to {high:.2g}" if mean else None
+        texts.append(text or NOT_DEFINED)
     return texts
 
 

@@ -395,6 +395,16 @@ def calibration_test(
     >>> loans = wroc.data.loans()
     >>> table = wroc.calibration_test(loans, "approved", "score", by="race")
     >>> table.select("race", "direction", "from_score", "to_score", "p_adjusted")
+    shape: (3, 5)
+    ┌──────────┬───────────┬────────────┬──────────┬────────────┐
+    │ race     ┆ direction ┆ from_score ┆ to_score ┆ p_adjusted │
+    │ ---      ┆ ---       ┆ ---        ┆ ---      ┆ ---        │
+    │ str      ┆ str       ┆ f64        ┆ f64      ┆ f64        │
+    ╞══════════╪═══════════╪════════════╪══════════╪════════════╡
+    │ black    ┆ too high  ┆ 0.370919   ┆ 0.964248 ┆ 0.000015   │
+    │ hispanic ┆ too high  ┆ 0.590662   ┆ 0.921766 ┆ 0.016625   │
+    │ white    ┆ too low   ┆ 0.053908   ┆ 0.974378 ┆ 0.031909   │
+    └──────────┴───────────┴────────────┴──────────┴────────────┘
     """
     level = check_options(level, adjust)
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label, survey=read_design(design))
@@ -453,6 +463,17 @@ def cumulative_differences(
     >>> df = pl.DataFrame({"y": [0, 0, 1, 1], "s": [0.25, 0.5, 0.5, 0.75]})
     >>> columns = ["score", "weight_share", "cumulative_difference", "is_largest"]
     >>> wroc.cumulative_differences(df, "y", "s").select(columns)
+    shape: (4, 4)
+    ┌───────┬──────────────┬───────────────────────┬────────────┐
+    │ score ┆ weight_share ┆ cumulative_difference ┆ is_largest │
+    │ ---   ┆ ---          ┆ ---                   ┆ ---        │
+    │ f64   ┆ f64          ┆ f64                   ┆ bool       │
+    ╞═══════╪══════════════╪═══════════════════════╪════════════╡
+    │ null  ┆ 0.0          ┆ 0.0                   ┆ false      │
+    │ 0.25  ┆ 0.25         ┆ 0.0625                ┆ true       │
+    │ 0.5   ┆ 0.75         ┆ 0.0625                ┆ false      │
+    │ 0.75  ┆ 1.0          ┆ 0.0                   ┆ false      │
+    └───────┴──────────────┴───────────────────────┴────────────┘
     """
     level = arguments.level(level)
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label, survey=read_design(design))

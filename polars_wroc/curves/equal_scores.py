@@ -139,6 +139,16 @@ def equal_scores(
     >>> loans = wroc.data.loans()
     >>> table = wroc.equal_scores(loans, "approved", "score", by="race")
     >>> table.select("race", "mean_gap", "mean_gap_low", "mean_gap_high", "p_adjusted")
+    shape: (3, 5)
+    ┌──────────┬───────────┬──────────────┬───────────────┬────────────┐
+    │ race     ┆ mean_gap  ┆ mean_gap_low ┆ mean_gap_high ┆ p_adjusted │
+    │ ---      ┆ ---       ┆ ---          ┆ ---           ┆ ---        │
+    │ str      ┆ f64       ┆ f64          ┆ f64           ┆ f64        │
+    ╞══════════╪═══════════╪══════════════╪═══════════════╪════════════╡
+    │ black    ┆ -0.134104 ┆ -0.189562    ┆ -0.078647     ┆ 0.000003   │
+    │ hispanic ┆ -0.086253 ┆ -0.149962    ┆ -0.022543     ┆ 0.007787   │
+    │ white    ┆ 0.13105   ┆ 0.087415     ┆ 0.174686      ┆ 2.8483e-8  │
+    └──────────┴───────────┴──────────────┴───────────────┴────────────┘
     """
     level = check_options(level, adjust)
     require_groups(by)
