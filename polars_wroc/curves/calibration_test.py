@@ -305,6 +305,14 @@ _WEIGHT, _EXPECTED, _WEIGHT_SQUARES, _RESIDUALS = (
 )
 
 
+_LOWEST, _HIGHEST = "__lowest", "__highest"
+# What the compiled engine adds up.
+_COMPILED = (
+    *("n", "n_missing", "n_pos", "n_impossible", _WEIGHT, _EXPECTED, _WEIGHT_SQUARES, _RESIDUALS),
+    *(STEPS, TOTAL_VARIANCE, _SQUARES, _LOWEST, _HIGHEST, *PLACE, *PICKED),
+)
+
+
 def calibration_test(
     frame: FrameT,
     label: IntoColumn,
@@ -408,8 +416,8 @@ def calibration_test(
     """
     level = check_options(level, adjust)
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label, survey=read_design(design))
-    rows = _probabilities(rows)
-    tested = range_tests(_ranges(rows, _steps(rows)), level, adjust, LIMITS)
+    rows.require_scores("a calibration")
+    tested = range_tests(_ranges(rows), level, adjust, LIMITS)
     return like_input(frame, rows.result(in_columns(tested, [_described]), _COLUMNS))
 
 
@@ -477,9 +485,10 @@ def cumulative_differences(
     """
     level = arguments.level(level)
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label, survey=read_design(design))
-    rows = _probabilities(rows)
+    rows.require_scores("a calibration")
+    rows = rows.as_probabilities()
     steps = _steps(rows).cache()
-    tested = range_tests(_ranges(rows, steps), level, "none", LIMITS)
+    tested = range_tests(_of_steps(rows, steps), level, "none", LIMITS)
     joined = join_on_keys(steps, tested, rows.keys)
     table = in_columns(joined, [partial(_points, keys=rows.keys)])
     ordered = rows.sorted_by_keys(table.sort("weight_share", nulls_last=False, maintain_order=True))
@@ -503,13 +512,20 @@ def _points(field: Fields, keys: Sequence[str]) -> Columns:
     }
 
 
-def _probabilities(rows: Rows) -> Rows:
-    rows.require_scores("a calibration")
-    return rows.as_probabilities()
-
-
-def _ranges(rows: Rows, steps: pl.LazyFrame) -> pl.LazyFrame:
+def _ranges(rows: Rows) -> pl.LazyFrame:
     """Reduce each group to its range, and what the test needs besides."""
+    if not rows.compiled:
+        rows = rows.as_probabilities()
+        return _of_steps(rows, _steps(rows))
+    # Needs numba, which is an extra.
+    from polars_wroc.ranking.numbered_rows import compiled_ranges  # noqa: PLC0415
+
+    table = compiled_ranges(rows, _COMPILED, TOLERANCE)
+    table = table.with_columns((pl.col(_HIGHEST) - pl.col(_LOWEST)).alias(RANGE))
+    return in_columns(with_effect(table, rows.frame, rows.keys, None, _difference), [_expected])
+
+
+def _of_steps(rows: Rows, steps: pl.LazyFrame) -> pl.LazyFrame:
     table = join_on_keys(_sums(rows), with_range(steps, rows.keys), rows.keys)
     table = with_effect(table, rows.frame, rows.keys, rows.design, _difference)
     return in_columns(table, [_expected])
@@ -567,7 +583,8 @@ def _described(field: Fields) -> Columns:
     rate, off = field(PICKED_POSITIVES) / total, field(LIMITS[0])
     too_high = when(off > 0).then(pl.lit("too high")).when(off < 0).then(pl.lit("too low"))
     return {
-        "n_scores": field(STEPS),
+        "n_scores": field(STEPS).cast(pl.Int64),
+        **{name: field(name).cast(pl.Int64) for name in ("n_pos", "n_impossible")},
         LARGEST: known.then(field(RANGE) / weight),
         "direction": known.then(too_high),
         "weight_share": known.then(total / weight),

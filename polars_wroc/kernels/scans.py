@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from polars_wroc.kernels.blocks import ONE_GROUP, Blocks, ClassWeights, Groups, class_weights
-from polars_wroc.kernels.compiling import ONE, TWO, ZERO, U, inlined, kernel
+from polars_wroc.kernels.compiling import ONE, TWO, ZERO, U, inlined, kernel, run, shares
 from polars_wroc.kernels.sorting import Array, SortedRows
-from polars_wroc.kernels.sums import CLASS_SUMS, CURVE_SUMS
+from polars_wroc.kernels.sums import CLASS_SUMS, CURVE_SUMS, DIFFERENCE_SUMS
 
 OWN_SUMS = 2 * len(CLASS_SUMS) + len(CURVE_SUMS)
 # The weight of each class, and `CURVE_SUMS`.
@@ -383,3 +383,71 @@ def _place(
             for j in range(first, i):
                 tp_before[j], tp_after[j] = tp0, tp1
                 fp_before[j], fp_after[j] = fp0, fp1
+
+
+def walk_differences(rows: SortedRows, scores: Array) -> tuple[Array, Array]:
+    """Add up scores less labels along the rows of each partition.
+
+    Return for each partition `DIFFERENCE_SUMS`, and for each row the sum up to its score, NaN but
+    for the last row of a tie. The ``scores`` are those of the keys.
+    """
+    partitions = len(rows.starts) - 1
+    sums, walk = np.zeros((partitions, len(DIFFERENCE_SUMS))), np.empty(len(rows.keys))
+    arrays = rows.keys, scores, rows.signed, rows.starts
+    run(
+        lambda a, b: _add_differences(*arrays, a, b, sums, walk),
+        shares(partitions, len(rows.keys)),
+    )
+    return sums, walk
+
+
+@kernel
+def _add_differences(
+    keys: Array,
+    scores: Array,
+    signed: Array,
+    starts: Array,
+    a: int,
+    b: int,
+    sums: Array,
+    walk: Array,
+) -> None:
+    for t in range(U(a), U(b)):
+        i, end = starts[t], starts[t + ONE]
+        positives = impossible = weight = expected = squares = residuals = 0.0
+        distinct = variance = squared = total = low = high = 0.0
+        while i < end:
+            key, score = keys[i], scores[i]
+            up, down, up_squares, down_squares = 0.0, 0.0, 0.0, 0.0
+            while True:
+                w = float(signed[i])
+                x, y = max(w, 0.0), max(-w, 0.0)
+                up += x
+                down += y
+                up_squares += x * x
+                down_squares += y * y
+                positives += 1.0 if w > 0.0 else 0.0
+                if (score == 0.0 and w > 0.0) or (score == 1.0 and w < 0.0):
+                    impossible += 1.0
+                walk[i] = np.nan
+                i += ONE
+                if i == end or keys[i] != key:
+                    break
+            both, rest = up_squares + down_squares, 1.0 - score
+            own = both * score * rest
+            distinct += 1.0
+            weight += up + down
+            expected += (up + down) * score
+            squares += both
+            residuals += up_squares * rest * rest + down_squares * score * score
+            variance += own
+            squared += own * own
+            total += (up + down) * score - up
+            low, high = min(low, total), max(high, total)
+            walk[i - ONE] = total
+        row = (
+            positives, impossible, weight, expected, squares, residuals,
+            distinct, variance, squared, low, high,
+        )  # fmt: skip
+        for j in range(U(len(row))):
+            sums[t, j] = row[j]
