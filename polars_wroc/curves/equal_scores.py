@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from polars_wroc.curves.calibration_test import (
+from polars_wroc.curves.cumulative_ranges import (
     EXPECTED_ROWS,
     LIMITS_VARIANCE,
     PLACE,

@@ -15,7 +15,7 @@ from polars.exceptions import InvalidOperationError
 from polars.testing import assert_frame_equal
 
 import polars_wroc as wroc
-from polars_wroc.curves import calibration_test as module
+from polars_wroc.curves import cumulative_ranges as module
 
 ROWS = pl.DataFrame(
     {

@@ -15,7 +15,7 @@ from polars.testing import assert_frame_equal
 from statsmodels.stats.contingency_tables import StratifiedTable
 
 import polars_wroc as wroc
-from polars_wroc.curves import calibration_test, equal_scores
+from polars_wroc.curves import cumulative_ranges, equal_scores
 
 OWN, OTHERS = ("100", "110", "1110", "111"), ("01000", "00100", "1010", "101")
 TIED = pl.DataFrame(
@@ -40,7 +40,7 @@ BLOCKS = pl.DataFrame(
 @pytest.fixture
 def any_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Test however few rows are expected."""
-    monkeypatch.setattr(calibration_test, "_LEAST_EXPECTED", 0)
+    monkeypatch.setattr(cumulative_ranges, "_LEAST_EXPECTED", 0)
 
 
 def of_own(table: pl.DataFrame) -> dict[str, Any]:
