@@ -152,17 +152,20 @@ def equal_scores(
     """
     level = check_options(level, adjust)
     require_groups(by)
-    survey = read_design(design)
-    rows: Rows = read_rows(frame, label, score, weight, by, pos_label, survey=survey)
+    rows: Rows = read_rows(frame, label, score, weight, by, pos_label, survey=read_design(design))
+    return like_input(frame, rows.result(compared(rows, level, adjust), _COLUMNS))
+
+
+def compared(rows: Rows, level: float, adjust: Adjust) -> pl.LazyFrame:
+    """Compare each group with all others of its model."""
     blocks = blocks_of(rows)
     table = with_range(block_steps(blocks, rows.keys), rows.keys)
     sums = blocks.group_by(rows.keys).agg(**_sums_of_blocks())
     table = join_on_keys(_groups(rows), join_on_keys(table, sums, rows.keys), rows.keys)
     placed = rows.frame if rows.design is None else _placed(rows, blocks)
     table = with_effect(table, placed, rows.keys, rows.design, _of_row)
-    steps: list[Step] = [partial(_mean_gap, level=level, designed=survey.given)]
-    tested = range_tests(in_columns(table, steps), level, adjust, _GAPS, paired=rows.model_keys)
-    return like_input(frame, rows.result(tested, _COLUMNS))
+    steps: list[Step] = [partial(_mean_gap, level=level, designed=rows.design is not None)]
+    return range_tests(in_columns(table, steps), level, adjust, _GAPS, paired=rows.model_keys)
 
 
 def blocks_of(rows: Rows) -> pl.LazyFrame:
