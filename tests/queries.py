@@ -318,10 +318,11 @@ TABLES: dict[str, Table] = {
         f, "y", "s", weight="w", by=by
     ),
 }
-# What needs Python: the convex hull of a curve, and steps until a fit converges.
+# What needs Python: the convex hull of a curve, steps until a fit converges, and blocks of scores.
 TABLES_OF_PYTHON = {
     *("cost_curve", "dominated_models", "equalized_thresholds"),
     *(name for name in TABLES if name.startswith("calibration_summary")),
+    *(name for name in TABLES if name.startswith("equal_scores")),
     *("operating_points, honest", "validate"),
 }
 

@@ -216,7 +216,10 @@ def main() -> None:
     )
     for title, table in (
         ("`calibration_test`: calibrated scores", calibration(random, replicates)),
-        ("`calibration_test`: several groups, by Holm's method", families(random, replicates)),
+        (
+            "`calibration_test`: several groups by Holm's method, five times as many replicates",
+            families(random, 5 * replicates),
+        ),
         ("`calibration_test`: scores that are off", power(random, replicates // 2)),
         ("`equal_scores`: equally scored rows are alike", equal(random, replicates // 2)),
     ):

@@ -330,7 +330,7 @@ def _expected(field: Fields) -> Columns:
 def _described(field: Fields) -> Columns:
     """Name the columns of the result."""
     weight, total = field(_WEIGHT), field(PICKED_WEIGHT)
-    known, picked = when(is_divisor(weight)), when(total > 0)
+    known, picked = when(is_divisor(weight)), when(is_divisor(total))
     rate, off = field(PICKED_POSITIVES) / total, field(LIMITS[0])
     too_high = when(off > 0).then(pl.lit("too high")).when(off < 0).then(pl.lit("too low"))
     return {

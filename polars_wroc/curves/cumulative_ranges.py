@@ -19,7 +19,7 @@ from polars_wroc.inputs.designs import Replicates, SampleDesign
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.plans.formulas import Columns, Fields, in_columns, max_of, values_of, when
 from polars_wroc.plans.queries import aggregate, join_on_keys, over
-from polars_wroc.ranking.curve import with_marks
+from polars_wroc.ranking.curve import is_divisor, with_marks
 from polars_wroc.ranking.sorting import (
     ENDS_TIE,
     FP,
@@ -214,10 +214,10 @@ def range_tests(
         chance = quantile * (field(TOTAL_VARIANCE) * field(EFFECT)).sqrt()
         weight, total = field(PICKED_WEIGHT), field(PICKED_SUM)
         tested = when(field("p_value").is_not_null())
-        known = when(field("p_value").is_not_null() & (weight > 0))
+        known = when(field("p_value").is_not_null() & is_divisor(weight))
         ends = {limits[1]: total - margin, limits[2]: total + margin}
         found = {name: known.then((end / weight).clip(-1.0, 1.0)) for name, end in ends.items()}
-        middle = when(weight > 0).then(total / weight)
+        middle = when(is_divisor(weight)).then(total / weight)
         return {limits[0]: middle, **found, MARGIN: tested.then(chance)}
 
     rows = _adjusted_once(in_columns(table, [tested]), adjust, paired)

@@ -29,6 +29,7 @@ from polars_wroc.inputs.frames import read_rows, require_groups
 from polars_wroc.inputs.rows import IntoColumns, Rows, class_weights
 from polars_wroc.plans.formulas import Columns, Fields, Step, in_columns, when
 from polars_wroc.plans.queries import FrameT, join_on_keys, like_input, over
+from polars_wroc.ranking.curve import is_divisor
 from polars_wroc.stats.difference_tests import Adjust, check_options
 from polars_wroc.stats.proportions import effective_sample_size
 from polars_wroc.stats.variances import limit_quantile
@@ -215,11 +216,12 @@ def _blocks(
             sums = [
                 np.bincount(number[own_place], group[name].to_numpy(), len(starts)) for name in _OWN
             ]
-            # By rounding a difference of sums may be below 0.
-            others = [
-                np.maximum(np.add.reduceat(total, starts) - part, 0.0)
-                for total, part in zip(of_all, sums, strict=True)
-            ]
+            # By rounding a difference of sums may be below 0, and sums may be infinite.
+            with np.errstate(invalid="ignore", over="ignore"):
+                others = [
+                    np.maximum(np.add.reduceat(total, starts) - part, 0.0)
+                    for total, part in zip(of_all, sums, strict=True)
+                ]
             names = (_BLOCK, STEP_LOW, STEP_HIGH, *_OWN, *_OTHERS)
             values = (number[starts], scores[starts], scores[ends], *sums, *others)
             block = pl.DataFrame(dict(zip(names, values, strict=True)))
@@ -262,21 +264,19 @@ def _compared(field: Fields) -> Columns:
     """Add the difference of both sides in a block, by its weight, and the variance of that."""
     _, own, own_positives, own_scores, own_squares = map(field, _OWN)
     _, others, other_positives, other_scores, other_squares = map(field, _OTHERS)
-    both = own + others
-    weight, share = own * (others / both), (own_squares + other_squares) / both / both
-    taken = when(field(_PROBABILITY)).then(1.0).otherwise(0.0)
-    sides = (
-        (own_positives - taken * own_scores) / own,
-        (other_positives - taken * other_scores) / others,
-    )
-    rate = (own_positives + other_positives) / both
-    sizes = own_squares / own / own + other_squares / others / others
+    both, taken = own + others, when(field(_PROBABILITY)).then(1.0).otherwise(0.0)
+    own_mean = (own_positives - taken * own_scores) / own
+    other_mean = (other_positives - taken * other_scores) / others
+    rate, share = (own_positives + other_positives) / both, own / both
+    size = own_squares * (1 - share) ** 2 + other_squares * share**2
+    lost = (own_squares + other_squares) / both / both
+    weight = others * share
     return {
         WEIGHT: weight,
-        _DIFFERENCE: weight * (sides[0] - sides[1]),
-        _VARIANCE: weight**2 * sizes * (rate * (1 - rate)) / (1 - share),
+        _DIFFERENCE: weight * (own_mean - other_mean),
+        _VARIANCE: size * (rate * (1 - rate)) / (1 - lost),
         # Of all rows of the block.
-        _MEAN: (own * sides[0] + others * sides[1]) / both,
+        _MEAN: share * own_mean + (1 - share) * other_mean,
     }
 
 
@@ -337,12 +337,16 @@ def _of_row(signed: pl.Expr) -> pl.Expr:
 def _mean_gap(field: Fields, level: float, *, designed: bool) -> Columns:
     """Add the mean of the differences with its limits, and the other columns of the result."""
     weight = field(_BLOCKS_WEIGHT)
-    known, mean = when(weight > 0), field(_TOTAL) / weight
+    known, mean = when(is_divisor(weight)), field(_TOTAL) / weight
     variance = field(TOTAL_VARIANCE) * field(WHOLE_EFFECT)
     margin = limit_quantile(field, level, designed=designed) * variance.sqrt() / weight
-    sure = when((weight > 0) & (variance > 0))
+    # Null where squares of weights overflow or underflow.
+    sure = when(is_divisor(weight) & (variance > 0) & field(EXPECTED_ROWS).is_not_null())
+    share = when(is_divisor(field(_OWN_WEIGHT))).then(
+        field(_COMPARED).fill_null(0.0) / field(_OWN_WEIGHT)
+    )
     return {
-        "share_compared": known.then(field(_COMPARED) / field(_OWN_WEIGHT)).otherwise(0.0),
+        "share_compared": share,
         "n_blocks": field(STEPS).fill_null(0),
         LIMITS_VARIANCE: field(TOTAL_VARIANCE),
         _MEAN_GAPS[0]: known.then(mean),
