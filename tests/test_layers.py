@@ -91,7 +91,7 @@ MOST_CODE = {
     "cli": 1921,
     "inputs": 1627,
     "ranking": 1432,
-    "curves": 1932,
+    "curves": 1935,
     "kernels": 1364,
     "thresholds": 1404,
     "stats": 1543,

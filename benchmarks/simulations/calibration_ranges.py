@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -22,14 +22,15 @@ from polars_wroc.inputs.designs import read_design
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.plans.queries import collect
 
-Floats: TypeAlias = np.ndarray
+Floats: TypeAlias = Any
 Change: TypeAlias = Callable[[Floats], Floats]
 SEED, REPLICATES = 35, 1000
 
 
 def logit(p: Floats) -> Floats:
     """Return log odds."""
-    return np.log(p / (1 - p))
+    found: Floats = np.log(p / (1 - p))
+    return found
 
 
 def shifted(change: Change) -> Change:
@@ -64,7 +65,10 @@ def rows_of(
         s = (np.floor(s * scores) + 0.5) / scores
     s = s.clip(0.001, 0.999)
     p = truth(s)
-    columns = {"replicate": np.repeat(np.arange(replicates), rows), "s": s.ravel()}
+    columns: dict[str, Floats] = {
+        "replicate": np.repeat(np.arange(replicates), rows),
+        "s": s.ravel(),
+    }
     if clusters:
         unit = np.arange(rows) * clusters // rows
         slopes = random.uniform(-1, 1, (replicates, clusters))[:, unit]

@@ -125,7 +125,7 @@ def calibration_test(
     is about that of Brownian motion on [0, 1], whose distribution is known [1]_; half of Siegmund's
     correction for discrete steps [2]_ is added to it. Nothing is binned or smoothed, equal scores
     are one step, and the order of rows does not matter. On distinct scores without the correction
-    it is the test of Arrieta-Ibarra et al. [3]_. In simulations 3% to 5.5% of calibrated samples
+    it is the test of Arrieta-Ibarra et al. [3]_. In simulations 3% to 6% of calibrated samples
     had a p-value of at most 0.05, from 3 distinct scores on, with weights or not.
 
     The interval is the one that looks worst, so that its ``miscalibration`` is farther from 0 than

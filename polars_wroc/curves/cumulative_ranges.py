@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache, reduce
 from operator import add
-from typing import Any
+from typing import Any, cast
 
 import polars as pl
 
@@ -77,7 +77,7 @@ def _coefficients() -> tuple[float, ...]:
         root = 2 * _ROOT_SCALE / (low + high + position * (high - low)) - _ROOT_SCALE
 
         def excess(x: float) -> float:
-            known: Any = range_p_value(values_of(x))
+            known = cast("Any", range_p_value(cast("Any", values_of(x))))
             return -root * root / 2 - math.log(known.array.item())
 
         return math.log(root_of(excess, 1.0, 12.0))

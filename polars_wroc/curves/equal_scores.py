@@ -183,7 +183,7 @@ def blocks_of(rows: Rows) -> pl.LazyFrame:
     )
     types = points.select(rows.keys).collect_schema()
     ends = dict.fromkeys((STEP_LOW, STEP_HIGH), pl.Float64())
-    sums = {names[0]: pl.Int64() for names in (_OWN, _OTHERS)}
+    sums: dict[str, pl.DataType] = {names[0]: pl.Int64() for names in (_OWN, _OTHERS)}
     sums |= dict.fromkeys((*_OWN[1:], *_OTHERS[1:]), pl.Float64())
     schema = pl.Schema({**types, _BLOCK: pl.Int64(), **ends, _PROBABILITY: pl.Boolean(), **sums})
     step = partial(_blocks, keys=rows.group_keys, models=rows.model_keys, schema=schema)

@@ -111,10 +111,12 @@ def test_the_law_of_the_range() -> None:
     found = pl.DataFrame({"x": x}).select(module.range_p_value(pl.col("x"))).to_series()
     expected = [range_tail(each) for each in x]
     assert found.to_list() == pytest.approx(expected, rel=1e-9, abs=1e-15)
-    quantiles = pl.select(module.range_quantile(pl.Series([0.1, 0.05, 0.01, 1e-9]))).to_series()
+    quantiles = pl.select(
+        module.range_quantile(pl.lit(pl.Series([0.1, 0.05, 0.01, 1e-9])))
+    ).to_series()
     known = [2.2411746364, 2.4976721610, 3.0233410818, range_quantile(1e-9)]
     assert quantiles.to_list() == pytest.approx(known, rel=1e-9)
-    wide = pl.select(module.range_quantile(pl.Series([0.9, 0.5]))).to_series()
+    wide = pl.select(module.range_quantile(pl.lit(pl.Series([0.9, 0.5])))).to_series()
     assert wide[0] == wide[1]
 
 

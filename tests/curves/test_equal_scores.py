@@ -170,7 +170,7 @@ def test_clusters_by_hand() -> None:
     found, before = (each.filter(g=1).row(0, named=True) for each in (table, alone))
     values = _row_values(frame, own, steps)
     inside = frame["s"].is_between(range_.low, range_.high).to_numpy()
-    effects = [1.0]
+    effects: list[Any] = [1.0]
     for kept, variance in (
         (np.ones(len(s)), range_.sd**2),
         (inside, sum(step.variance for step in range_.steps)),
