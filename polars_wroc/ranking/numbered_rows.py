@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -27,7 +26,6 @@ from polars_wroc.kernels.sorting import (
     score_bits,
     sort_rows,
 )
-from polars_wroc.kernels.sums import DIFFERENCE_SUMS
 from polars_wroc.plans.config import run
 from polars_wroc.plans.queries import collect, join_on_keys, with_categories
 from polars_wroc.ranking.sorting import FP, NEGATIVES, POSITIVES, TP
@@ -384,16 +382,11 @@ def _squares(signed: Array) -> Array:
         return signed * np.abs(signed)
 
 
-# Of the interval in which sums of differences change most: its scores, and what is in it.
-PICKED_SUMS = ("from", "to", "sum", "weight", "positives", "variance")
-
-
 def compiled_ranges(rows: Rows, names: Sequence[str], tolerance: float) -> pl.LazyFrame:
     """Add up scores less labels along the rows of each group, and pick the largest change.
 
     Scores that are no probabilities raise. The columns are the numbers of rows and of missing rows,
-    `DIFFERENCE_SUMS` and `PICKED_SUMS`, under these ``names``. Sums that differ by less than the
-    ``tolerance`` times the weight are equal.
+    and the sums of `walk_differences`, under these ``names``.
     """
     given = rows.frame.collect_schema()
     schema = pl.Schema({key: given[key] for key in rows.keys})
@@ -405,51 +398,19 @@ def compiled_ranges(rows: Rows, names: Sequence[str], tolerance: float) -> pl.La
         placed, score_keys = numbered.sorted_by()
         there = partitions_there(numbered.partitions, placed, numbered.missing)
         scores = score_keys.scores(placed.keys).cast(pl.Float64).to_numpy()
-        ends = (
-            scores[placed.starts[:-1][placed.sizes > 0]],
-            scores[placed.starts[1:][placed.sizes > 0] - 1],
-        )
-        if (ends[0] > 1).any() or (ends[1] < 0).any():
+        some = placed.sizes > 0
+        first, last = placed.starts[:-1][some], placed.starts[1:][some] - np.uint64(1)
+        if (scores[first] > 1).any() or (scores[last] < 0).any():
             # Raises its message.
             collect(rows.as_probabilities().frame)
-        sums, walk = walk_differences(placed, scores)
-        picked = [_picked(placed, scores, walk, p, sums[p], tolerance) for p in there]
-        values = np.column_stack(
-            [sums[there], np.array(picked).reshape(len(there), len(PICKED_SUMS))]
-        )
+        sums = walk_differences(placed, scores, tolerance)[there]
         columns = [
             *numbered.partitions.key_values(there),
             *(pl.Series(each) for each in (placed.sizes[there], numbered.missing.sum(1)[there])),
-            *(pl.Series(column, nan_to_null=True) for column in values.T),
+            *(pl.Series(column, nan_to_null=True) for column in sums.T),
         ]
         renamed = zip(schema.names(), columns, strict=True)
         return pl.DataFrame([column.alias(name) for name, column in renamed]).cast(schema)
 
     assert rows.compiled is not None
     return run(rows.compiled, table, schema)
-
-
-def _picked(
-    rows: SortedRows, scores: Array, walk: Array, partition: int, sums: Array, tolerance: float
-) -> list[float]:
-    """Return `PICKED_SUMS` of the shortest interval between a lowest and a highest sum."""
-    start, stop = int(rows.starts[partition]), int(rows.starts[partition + 1])
-    of = dict(zip(DIFFERENCE_SUMS, sums.tolist(), strict=True))
-    near, own = tolerance * of["weight"], walk[start:stop]
-    found = np.flatnonzero((own >= of["high"] - near) | (own <= of["low"] + near))
-    # The sum before the first row is 0.
-    places, values = found, own[found]
-    if of["high"] <= near or of["low"] >= -near:
-        places, values = np.append(-1, found), np.append(0.0, values)
-    is_high = values >= of["high"] - near
-    last = np.flatnonzero(is_high[1:] != is_high[:-1]) + 1
-    if not len(last):
-        return [math.nan] * len(PICKED_SUMS)
-    high, low = scores[start + places[last - 1] + 1], scores[start + places[last]]
-    best = last[np.lexsort((low, high - low))[0]]
-    inside = slice(start + places[best - 1] + 1, start + places[best] + 1)
-    signed, of_rows = rows.signed[inside].astype(np.float64, copy=False), scores[inside]
-    total, net = np.abs(signed).sum(), signed.sum()
-    variance = np.dot(signed * signed, of_rows * (1 - of_rows))
-    change = values[best] - values[best - 1]
-    return [of_rows[-1], of_rows[0], change, total, (total + net) / 2, variance]
