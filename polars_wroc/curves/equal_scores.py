@@ -122,8 +122,8 @@ def equal_scores(
     ``w1 * w0 / (w1 + w0)`` of Mantel and Haenszel [2]_. Of probabilities the difference of the mean
     scores of both sides in the block is taken out. The sums of the differences along the scores
     are tested as in `calibration_test`; ``mean_gap`` is their last divided by all weights. Without
-    weights, and with blocks that are single scores, its z-value is Mantel and Haenszel's. The blocks
-    are made by a step in Python, which a plan does not stream through.
+    weights, and with blocks that are single scores, its z-value is that of Mantel and Haenszel.
+    Blocks are made by a step in Python, which a plan does not stream through.
 
     A finding says that the score means different things in the groups. That is no proof of
     discrimination: any feature that the score leaves out, and that differs between the groups, does
