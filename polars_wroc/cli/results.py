@@ -194,7 +194,7 @@ def of_pairs(table: pl.DataFrame, keys: Sequence[str], level: float) -> str:
     groups = [key for key in keys if key not in ("model_a", "model_b")]
     start = "{}: " if groups else "{}"
     rows = found.iter_rows(named=True)
-    names = [start.format(_place(row, groups)) + _order(row) for row in rows]
+    names = [start.format(place(row, groups)) + _order(row) for row in rows]
     are = "differs" if found.height == 1 else "differ"
     counts = f"{found.height:,} of {many(tested, 'pair')} of AUCs {are}"
     return f"{counts}: {first_few(names, _SEPARATOR)}."
@@ -206,7 +206,7 @@ def of_gaps(
     """Say which groups differ from their reference."""
     of_metric = table.filter(metric=metric)
     found = of_metric.filter(verdict="different").sort(pl.col("gap").abs(), descending=True)
-    names = [f"{_place(row, keys)} ({points(row['gap'])})" for row in found.iter_rows(named=True)]
+    names = [f"{place(row, keys)} ({points(row['gap'])})" for row in found.iter_rows(named=True)]
     what = f"from {reference} in {GAP_METRICS[metric].label}"
     first = f"No group is shown to differ {what}."
     if names:
@@ -274,7 +274,7 @@ def of_impact(table: pl.DataFrame, keys: Sequence[str]) -> str:
         # Crossed groups come after those of one attribute.
         crossed = pl.col("attribute").str.contains(CROSSED, literal=True)
         found = judged.filter(condition).sort(crossed, "ratio").iter_rows(named=True)
-        names = [f"{_place(row, keys)} ({row['ratio']:.2f})" for row in found]
+        names = [f"{place(row, keys)} ({row['ratio']:.2f})" for row in found]
         if names:
             sentences.append(f"{start}: {first_few(names, _SEPARATOR)}.")
     if not judged.select(surely.any()).item():
@@ -290,14 +290,14 @@ def _order(row: dict[str, Any]) -> str:
     return f"{higher} is above {lower} by {abs(row['difference']):.3f}"
 
 
-def _place(row: dict[str, Any], keys: Sequence[str]) -> str:
+def place(row: dict[str, Any], keys: Sequence[str]) -> str:
     """Name a group, as in sex f, race a."""
     return " ".join(MISSING if row[key] is None else str(row[key]) for key in keys)
 
 
 def _places(found: pl.DataFrame, keys: Sequence[str]) -> str:
     """Name the first few groups."""
-    return first_few([_place(row, keys) for row in found.iter_rows(named=True)], _SEPARATOR)
+    return first_few([place(row, keys) for row in found.iter_rows(named=True)], _SEPARATOR)
 
 
 class Shown(NamedTuple):
@@ -410,8 +410,8 @@ def decisions_shown(table: pl.DataFrame) -> list[Shown]:
     return [_shown(heading, table, [*rates, *CELLS], keys, 4, verdict)]
 
 
-def calibration_shown(curve: pl.DataFrame, slopes: pl.DataFrame) -> list[Shown]:
-    """Show the calibration of each group, then the curves."""
+def calibration_shown(curve: pl.DataFrame, slopes: pl.DataFrame, ranges: str) -> list[Shown]:
+    """Show the calibration of each group, what is known of ranges, then the curves."""
     keys = _before(slopes, "n")
     columns: _Columns = [
         "n",
@@ -424,7 +424,7 @@ def calibration_shown(curve: pl.DataFrame, slopes: pl.DataFrame) -> list[Shown]:
         *("mean_score", "observed_rate"),
         pl.col("calibration_intercept").alias("intercept"),
     ]
-    verdict = of_calibration(slopes, keys)
+    verdict = f"{of_calibration(slopes, keys)} {ranges}"
     first = _shown("calibration slopes", slopes, columns, keys, 5, verdict)
     columns = [
         _limits(curve, "score_min", "score_max", "scores"),

@@ -263,6 +263,15 @@ def test_verdicts_come_first(rows: pl.DataFrame, capsys: pytest.CaptureFixture[s
     high = slopes.filter(pl.col("oe_ratio_high") < 1)["g"].to_list()
     assert f"too large (slope below 1): {'; '.join(steep)}." in said
     assert f"Scores are too high on average: {'; '.join(high)}." in said
+    test = wroc.calibration_test(rows, **GIVEN, by="g").filter(pl.col("p_adjusted") <= 0.05)
+    off = [
+        f"{g} from {low:.2f} to {high:.2f} ({100 * abs(mean):.0f} points {side})"
+        for g, low, high, mean, side in test.select(
+            "g", "from_score", "to_score", "miscalibration", "direction"
+        ).iter_rows()
+    ]
+    assert f"off by more than chance: {', '.join(off)}." in said
+    assert off
 
 
 REFERENCES = {

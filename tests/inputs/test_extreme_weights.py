@@ -40,6 +40,8 @@ TABLES: dict[str, Table] = {
     "roc_curve, simultaneous": partial(wroc.roc_curve, band="simultaneous"),
     "calibration_curve": partial(wroc.calibration_curve, bins=2),
     "calibration_summary": partial(wroc.calibration_summary, bins=2),
+    "calibration_test": wroc.calibration_test,
+    "equal_scores": wroc.equal_scores,
     "decision_curve": partial(wroc.decision_curve, thresholds=[0.3, 0.6]),
     "group_gaps": partial(wide_gaps, threshold=0.5),
     "group_gaps, overall": partial(wide_gaps, reference="overall", threshold=0.5),

@@ -18,8 +18,8 @@ from polars_wroc.audits.tables import (
     without_model,
 )
 from polars_wroc.audits.words import Words, listed, reference_of
-from polars_wroc.charts.bin_charts import distribution_chart
 from polars_wroc.charts.channels import values_of
+from polars_wroc.charts.distribution_chart import distribution_chart
 from polars_wroc.charts.estimates import read_estimates
 from polars_wroc.charts.gap_chart import Drawing, auc_chart, draw, drawing, gap_chart
 from polars_wroc.charts.interval_layers import ROW

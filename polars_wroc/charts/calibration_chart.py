@@ -1,0 +1,387 @@
+"""Charts of calibration: curves in bins, and cumulative differences without bins."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Unpack
+
+import altair as alt
+import polars as pl
+
+from polars_wroc.charts.channels import Channel, numbers, read_groups, slot_of, tooltips_of
+from polars_wroc.charts.curve_layers import (
+    LABEL,
+    LABEL_Y,
+    POINT,
+    chance,
+    count_curves,
+    curve_chart,
+    drawn_of,
+    numbered,
+    styles,
+)
+from polars_wroc.charts.interval_layers import NOT_DEFINED, check_rows
+from polars_wroc.charts.options import (
+    MAX_ROWS,
+    MINUS,
+    PALE,
+    PANEL,
+    Chart,
+    ChartOptions,
+    Ranked,
+    haloed,
+    in_points,
+    interval_name,
+)
+from polars_wroc.inputs import arguments
+from polars_wroc.plans.queries import over
+from polars_wroc.ranking.curve import ratio
+
+_RATE = "observed_rate"
+_LIMITS = (f"{_RATE}_low", f"{_RATE}_high")
+_COLUMNS = ("bin", "score_min", "score_max", "n", "weight", "mean_score", _RATE, *_LIMITS)
+# Columns that are added to the drawn rows: the mean difference of a curve, and the share, the foot
+# and the top of the bar of a bin.
+_BIAS, _SHARE, _FOOT, _TOP = "__bias", "__share", "__foot", "__top"
+_BIAS_LABEL = "mean score minus observed rate"
+# Height of a strip of bars in parts of the panel, and of its highest bar in parts of the strip.
+_STRIP, _HIGHEST = 0.12, 0.85
+# Ends of the axes: the first that the scores and rates do not exceed.
+_ENDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+
+
+def calibration_chart(
+    curves: pl.DataFrame | pl.LazyFrame,
+    *,
+    level: float | None = None,
+    **options: Unpack[ChartOptions],
+) -> Chart:
+    """Draw calibration curves with their intervals, the diagonal and the weight of each bin.
+
+    Parameters
+    ----------
+    curves
+        The table of `calibration_curve`; a LazyFrame is collected.
+    level
+        Confidence level of the intervals, for the caption only: the table does not contain it.
+    **options
+        `ChartOptions`. Curves are sorted, and chosen for color, by mean score minus observed rate;
+        ``height`` is without the bars.
+
+    Returns
+    -------
+    altair.LayerChart or altair.FacetChart
+        A point for each bin, at its mean score and its observed rate: below the diagonal the
+        scores are too high. Labels are the mean score minus the observed rate of all rows. The
+        bars below, a strip for each curve in colour, are the share of the weight in each bin,
+        from its lowest to its highest score. Axes end at 1, or earlier where scores and rates are
+        low; intervals are cut there.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a table that does not come from `calibration_curve` or has more than 5,000 rows, a
+        column that is not one of its groups, or an unknown option.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame({"y": [0, 0, 0, 1, 1], "s": [0.1, 0.3, 0.4, 0.7, 0.9]})
+    >>> chart = wroc.calibration_chart(wroc.calibration_curve(df, "y", "s", bins=2))
+    >>> type(chart).__name__
+    'LayerChart'
+    """
+    level = arguments.optional_level(level)
+    table, keys = read_groups("curves", curves, _COLUMNS, "`calibration_curve`")
+    check_rows("curves", table)
+    groups = list(keys.values())
+    bins = _with_numbers(table, groups)
+    chart = curve_chart(keys, bins, options, Ranked(pl.col(_BIAS), _BIAS_LABEL))
+    weighted, color = bool((bins["n"] != bins["weight"]).any()), chart.color
+    bins = numbered(chart.in_order(bins), "weight")
+    end = _end(bins)
+    strips = chart.lines_of_labels
+    bins = _with_bars(bins, color, end)
+    first = over(pl.int_range(pl.len()), groups) == 0
+    texts = _biases(bins, alone=color is None)
+    bins = chart.with_labels(bins, texts, first, domain=(0.0, end))
+    added = [POINT, _BIAS, _SHARE, _FOOT, _TOP, LABEL, LABEL_Y]
+    base = alt.Chart(bins.select(*groups, *_COLUMNS, *added))
+    axis = {
+        "grid": True,
+        "values": [end * fifth / 5 for fifth in range(6)],
+        "format": ".3~g",
+        "tickCount": 6,
+    }
+    x = alt.X("mean_score:Q", title="Mean score", axis=axis)
+    x = x.scale(domain=[0, end], nice=False)
+    y = alt.Y(f"{_RATE}:Q", title="Observed rate of positives", axis=axis)
+    y = y.scale(domain=[-_STRIP * strips * end, end], nice=False)
+    shown = [
+        *tooltips_of(keys),
+        *numbers(".3f", ("score_min", "score_max", "mean_score", _RATE, *_LIMITS)),
+        *numbers(".1%", {_SHARE: "share"}),
+        *numbers(",.1~f", ("n", "weight")),
+    ]
+    layers = [
+        chance(base, end=(end, end)),
+        # What parts the panel from the bars.
+        base.mark_rule(color=PALE, aria=False).encode(alt.YDatum(0)),
+        *_bins(base, color, x, y),
+        *chart.lines(base, x, y, shown),
+        *chart.labels(base, bins),
+    ]
+    highest = bins[_SHARE].filter(bins[_TOP].is_not_null()).max()
+    height = round((chart.options.height or PANEL) * (1 + _STRIP * strips))
+    return replace(chart, options=replace(chart.options, height=height)).chart(
+        layers,
+        "Calibration curves: observed rate against mean score in bins of the score, with the "
+        "diagonal of perfect calibration and the share of each bin",
+        f"Vertical lines: {interval_name(level)}",
+        f"Labels: {_BIAS_LABEL}",
+        f"Bars: share of the {'weight' if weighted else 'rows'} in each bin, at most "
+        f"{100 * highest:.0f}%"
+        if isinstance(highest, float)
+        else None,
+    )
+
+
+def _with_numbers(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
+    """Add the share of each bin, and the mean score minus the observed rate of each curve."""
+    weight = pl.col("weight")
+    total = over(weight.sum(), keys)
+    above = over((weight * (pl.col("mean_score") - pl.col(_RATE))).sum(), keys)
+    known = over(pl.col(_RATE).count() > 0, keys)
+    return table.with_columns(
+        ratio(weight, total).alias(_SHARE), pl.when(known).then(ratio(above, total)).alias(_BIAS)
+    )
+
+
+def _end(bins: pl.DataFrame) -> float:
+    """Return the end of both axes."""
+    largest = bins.select(pl.max_horizontal(pl.col("score_max", _RATE).max())).item()
+    return next(end for end in _ENDS if largest is None or largest <= end)
+
+
+def _with_bars(bins: pl.DataFrame, color: Channel | None, end: float) -> pl.DataFrame:
+    """Place a bar for each bin of a curve in colour, in a strip below the panel."""
+    slot = slot_of(color)
+    shares = bins.select(pl.when(slot.is_not_null()).then(_SHARE)).to_series()
+    highest = shares.max()
+    foot = -_STRIP * end * (slot + 1)
+    bar = _STRIP * _HIGHEST * end * pl.col(_SHARE) / highest
+    return bins.with_columns(
+        pl.when(pl.col(_SHARE).is_not_null()).then(foot).alias(_FOOT),
+        (foot + bar).alias(_TOP),
+    )
+
+
+def _biases(bins: pl.DataFrame, *, alone: bool) -> list[str]:
+    """Write the mean score minus the observed rate of each curve."""
+    numbers = (None if value is None else f"{round(value, 3) + 0.0:+.3f}" for value in bins[_BIAS])
+    what = f"{_BIAS_LABEL} " if alone else ""
+    return [NOT_DEFINED if n is None else what + n.replace("-", MINUS) for n in numbers]
+
+
+def _bins(base: Any, color: Channel | None, x: Any, y: Any) -> list[Any]:
+    """Draw the bins of curves in colour as bars, and as points with intervals."""
+    low, high = _LIMITS
+    # Grey curves have neither bars nor intervals.
+    coloured, filled = base.transform_filter(f"isValid(datum.{_TOP})"), styles(color)["color"]
+    left, right = alt.X("score_min:Q"), alt.X2("score_max:Q")
+    foot, top = alt.Y(f"{_FOOT}:Q"), alt.Y2(f"{_TOP}:Q")
+    bar = coloured.mark_rect(opacity=0.5, clip=True, strokeWidth=1, aria=False).encode(
+        left, foot, right, top, color=filled, stroke=filled
+    )
+    interval = coloured.mark_rule(strokeWidth=1.5, clip=True, aria=False).encode(
+        x, alt.Y(f"{low}:Q"), alt.Y2(f"{high}:Q"), color=filled
+    )
+    point = coloured.mark_point(filled=True, size=45, opacity=1, clip=True, aria=False)
+    return [bar, interval, point.encode(x, y, color=filled)]
+
+
+_SUM, _CHANCE, _LARGEST = "cumulative_difference", "chance", "is_largest"
+_COLUMNS_OF_SUMS = ("score", "weight_share", _SUM, _LARGEST, _CHANCE)
+# Columns that are added to the drawn rows: sums in points, and where they change most; the range of
+# a curve, and the ends and the place of the bar that chance makes.
+_POINTS, _THICK, _RANGE = "__points", "__thick", "__range"
+_BAR, _BAR_FOOT, _BAR_PLACE = "__bar", "__bar_foot", "__bar_place"
+_RANGE_LABEL = "range of the sums"
+# Of the axis: from one bar to the next. Scores are written at so many places.
+_BAR_STEP, _SCORES = 0.025, 5
+
+
+def cumulative_chart(
+    curves: pl.DataFrame | pl.LazyFrame,
+    *,
+    level: float | None = None,
+    **options: Unpack[ChartOptions],
+) -> Chart:
+    """Draw sums of scores less labels along the scores, and where the scores are off most.
+
+    Parameters
+    ----------
+    curves
+        The table of `cumulative_differences`; a LazyFrame is collected.
+    level
+        Level of the bars of chance, for the caption only: the table does not contain it.
+    **options
+        `ChartOptions`. Curves are sorted, and chosen for color, by the range of their sums.
+
+    Returns
+    -------
+    altair.LayerChart or altair.FacetChart
+        The sums, in points of 100, against the share of the weight with a score as low or lower.
+        Where a line rises the scores are too high, where it falls too low, by its slope. The
+        interval of `calibration_test` is thick where the range of the line exceeds the bar in the
+        margin, which chance alone does not but rarely. Labels are the mean difference in that
+        interval and its scores; of a single curve scores are written below the line too. At most
+        5,000 rows: of a larger table some are drawn, and a line under the chart says so.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a table that does not come from `cumulative_differences`, a column that is not one of
+        its groups, or an unknown option.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame({"y": [0, 0, 0, 1, 1], "s": [0.1, 0.3, 0.4, 0.7, 0.9]})
+    >>> chart = wroc.cumulative_chart(wroc.cumulative_differences(df, "y", "s"))
+    >>> type(chart).__name__
+    'LayerChart'
+    """
+    level = arguments.optional_level(level)
+    maker = "`cumulative_differences`"
+    table, keys = read_groups("curves", curves, _COLUMNS_OF_SUMS, maker)
+    groups = list(keys.values())
+    points, thinning = _few_points(_with_ranges(table, groups), groups)
+    chart = curve_chart(keys, points, options, Ranked(pl.col(_RANGE), _RANGE_LABEL))
+    points, color = numbered(chart.in_order(points), "weight_share"), chart.color
+    points = _with_margins(points, groups, color)
+    low, high = _ends_of_sums(points, chart.room_for_labels(chart.lines_of_labels))
+    first = over(pl.int_range(pl.len()), groups) == 0
+    texts = _largest(points, groups)
+    points = chart.with_labels(points, texts, first, bottom=chart.top, domain=(low, high))
+    added = [POINT, _POINTS, _THICK, _BAR, _BAR_FOOT, _BAR_PLACE, LABEL, LABEL_Y]
+    base = alt.Chart(points.select(*groups, *_COLUMNS_OF_SUMS, *added))
+    axis = {"grid": True, "format": "%", "values": [fifth / 5 for fifth in range(6)]}
+    x = alt.X("weight_share:Q", title="Share of the weight, by ascending score", axis=axis)
+    x = x.scale(domain=[-_BAR_STEP * (chart.lines_of_labels + 1), 1], nice=False)
+    y = alt.Y(f"{_POINTS}:Q", title=in_points("Sum of score minus label")[:-1], axis={"grid": True})
+    y = y.scale(domain=[low, high], nice=False)
+    titles = {name: name.replace("_", " ") for name in ("weight_share", _SUM)}
+    shown = [*tooltips_of(keys), *numbers(".4~g", ["score"]), *numbers(".4f", titles)]
+    styled = styles(color, width=6)
+    bar = base.transform_filter(f"isValid(datum.{_BAR})").mark_bar(width=5, aria=False)
+    thick = base.mark_line(clip=True, opacity=0.35, aria=False, strokeCap="round")
+    layers = [
+        base.mark_rule(color=PALE, aria=False).encode(alt.YDatum(0)),
+        bar.encode(
+            alt.X(f"{_BAR_PLACE}:Q"),
+            alt.Y(f"{_BAR_FOOT}:Q"),
+            alt.Y2(f"{_BAR}:Q"),
+            color=styled["color"],
+        ),
+        thick.encode(
+            x,
+            alt.Y(f"{_THICK}:Q"),
+            order=f"{POINT}:Q",
+            color=styled["color"],
+            strokeWidth=alt.StrokeWidthValue(6),
+        ),
+        *chart.lines(base, x, y, shown, known=_POINTS),
+        *(_scores(points, low, high) if color is None and chart.facet is None else []),
+        *chart.labels(base, points),
+    ]
+    return chart.chart(
+        layers,
+        "Cumulative differences: sums of scores less labels along the scores, without bins",
+        "Rising: scores are too high; falling: too low; the slope says by how much",
+        "Bars: a range that chance alone exceeds rarely"
+        + ("" if level is None else f", in {100 * (1 - level):.3g}% of samples"),
+        "Thick: the interval that is off most, where the range exceeds the bar",
+        "Labels: mean difference in that interval",
+        thinning,
+    )
+
+
+def _with_ranges(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
+    """Add the range of each curve."""
+    value = pl.col(_SUM)
+    return table.with_columns(over(value.max() - value.min(), keys).alias(_RANGE))
+
+
+def _few_points(table: pl.DataFrame, keys: list[str]) -> tuple[pl.DataFrame, str | None]:
+    """Keep the ends of equal shares of each curve, and those of its interval, if not all fit."""
+    most = MAX_ROWS // count_curves(table, keys)
+    if table.height <= MAX_ROWS:
+        return table, None
+    parts = [pl.col(_LARGEST), (pl.col("weight_share") * (most // 2 - 3)).floor()]
+    begins = pl.any_horizontal(over(part.ne_missing(part.shift(1)), keys) for part in parts)
+    ends = pl.any_horizontal(over(part.ne_missing(part.shift(-1)), keys) for part in parts)
+    points = table.filter(begins | ends)
+    return points, drawn_of(points, table)
+
+
+def _with_margins(points: pl.DataFrame, keys: list[str], color: Channel | None) -> pl.DataFrame:
+    """Add sums in points, of the curves in colour where they are thick, and the bars of chance."""
+    slot, first = slot_of(color), over(pl.int_range(pl.len()), keys) == 0
+    inside = pl.col(_LARGEST) | over(pl.col(_LARGEST).shift(-1), keys)
+    found = (pl.col(_RANGE) > pl.col(_CHANCE)) & slot.is_not_null()
+    return points.with_columns(
+        (100 * pl.col(_SUM)).alias(_POINTS),
+        pl.when(inside & found).then(100 * pl.col(_SUM)).alias(_THICK),
+        pl.when(first & slot.is_not_null()).then(100 * pl.col(_CHANCE)).alias(_BAR),
+        pl.lit(0.0).alias(_BAR_FOOT),
+        (-_BAR_STEP * (slot + 1)).alias(_BAR_PLACE),
+    )
+
+
+def _ends_of_sums(points: pl.DataFrame, room: float) -> tuple[float, float]:
+    """Return the ends of the axis, with room for labels at the top."""
+    ends = points.select(
+        low=pl.min_horizontal(pl.col(_POINTS, _BAR).min(), 0.0),
+        high=pl.max_horizontal(pl.col(_POINTS, _BAR).max(), 0.0),
+    )
+    low, high = ends.row(0)
+    margin = 0.08 * (high - low) or 1.0
+    return low - margin, high + margin + (high - low + 2 * margin) * room / (1 - room)
+
+
+def _largest(points: pl.DataFrame, keys: list[str]) -> list[str]:
+    """Write where each curve is off most, and by how much on average."""
+    inside = pl.col(_LARGEST) | over(pl.col(_LARGEST).shift(-1), keys).fill_null(value=False)
+    ends = {
+        name: over(value, keys)
+        for name, value in {
+            "sum": pl.col(_SUM).filter(inside).last() - pl.col(_SUM).filter(inside).first(),
+            "share": pl.col("weight_share").filter(inside).last()
+            - pl.col("weight_share").filter(inside).first(),
+            "low": pl.col("score").filter(_LARGEST).first(),
+            "high": pl.col("score").filter(_LARGEST).last(),
+        }.items()
+    }
+    texts = []
+    for off, share, low, high in points.select(**ends).iter_rows():
+        mean = 100 * off / share if off and share else None
+        side = "high" if mean and mean > 0 else "low"
+        text = f"{abs(mean):.1f} points too {side}, {low:.2g} to {high:.2g}" if mean else None
+        texts.append(text or NOT_DEFINED)
+    return texts
+
+
+def _scores(points: pl.DataFrame, low: float, high: float) -> list[Any]:
+    """Write the scores at some shares of the weight, at the foot of the panel."""
+    scored = points.filter(pl.col("score").is_not_null() & pl.col("weight_share").is_not_null())
+    if scored.is_empty():
+        return []
+    shares = pl.Series([place / _SCORES for place in range(_SCORES + 1)])
+    places = scored["weight_share"].search_sorted(shares).clip(0, scored.height - 1)
+    texts = [f"{score:.2g}" for score in scored["score"].gather(places)]
+    table = pl.DataFrame({"share": shares, "score": texts, "y": low + 0.04 * (high - low)})
+    text = {"text": alt.Text("score:N"), "x": alt.X("share:Q"), "y": alt.Y("y:Q")}
+    return haloed(alt.Chart(table), text, fontSize=10, align="center")

@@ -1,0 +1,292 @@
+"""Ranges of cumulative differences: worked numbers, brute force, and what must not change them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from plain_ranges import calibration_steps, picked, range_quantile, range_tail
+from polars.exceptions import InvalidOperationError
+from polars.testing import assert_frame_equal
+
+import polars_wroc as wroc
+from polars_wroc.curves import cumulative_ranges as module
+
+ROWS = pl.DataFrame(
+    {
+        "s": [0.9, 0.8, 0.8, 0.6, 0.5, 0.4, 0.3, 0.2, 0.2, 0.1],
+        "y": [1, 1, 0, 1, 0, 1, 0, 0, 1, 0],
+        "w": [1, 2, 1, 1, 1, 1, 2, 1, 1, 3],
+    }
+)
+DISTINCT = ROWS.with_columns(
+    s=pl.Series([0.95, 0.85, 0.8, 0.7, 0.6, 0.5, 0.45, 0.3, 0.2, 0.1]),
+    y=pl.Series([1, 0, 1, 0, 0, 1, 0, 0, 0, 0]),
+)
+PLACE = ["direction", "from_score", "to_score"]
+
+
+@pytest.fixture
+def any_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Test however few rows are expected."""
+    monkeypatch.setattr(module, "_LEAST_EXPECTED", 0)
+
+
+def one(table: pl.DataFrame) -> dict[str, Any]:
+    assert table.height == 1
+    return table.row(0, named=True)
+
+
+def sample(seed: int, rows: int, *, digits: int = 2) -> pl.DataFrame:
+    random = np.random.default_rng(seed)
+    s = random.beta(1, 2, rows).round(digits).clip(0.01, 0.99)
+    return pl.DataFrame(
+        {
+            "s": s,
+            "y": random.random(rows) < s,
+            "w": random.integers(1, 5, rows),
+            "g": random.integers(0, 3, rows),
+            "c": random.integers(0, 12, rows),
+        }
+    )
+
+
+@pytest.mark.usefixtures("any_rows")
+@pytest.mark.parametrize(
+    ("frame", "weight", "size", "share", "off", "p_value", "place"),
+    [
+        (ROWS, None, 0.09, 0.4, -0.225, 0.9762121327, ("too low", 0.2, 0.4)),
+        (ROWS, "w", 0.0428571429, 0.1428571429, -0.3, 0.9999956619, ("too low", 0.2, 0.2)),
+        (DISTINCT, "w", 0.2857142857, 13 / 14, 4 / 13, 0.0749879275, ("too high", 0.1, 0.85)),
+    ],
+)
+def test_worked_numbers(
+    frame: pl.DataFrame,
+    weight: str | None,
+    size: float,
+    share: float,
+    off: float,
+    p_value: float,
+    place: tuple[object, ...],
+) -> None:
+    found = one(wroc.calibration_test(frame, "y", "s", weight=weight))
+    names = ("largest_miscalibration", "weight_share", "miscalibration", "p_value")
+    assert [found[name] for name in names] == pytest.approx([size, share, off, p_value], abs=1e-10)
+    assert tuple(found[name] for name in PLACE) == place
+    assert found["mean_score"] - found["observed_rate"] == pytest.approx(off)
+
+
+def test_worked_limits() -> None:
+    s, y, w = (ROWS[name].to_list() for name in "syw")
+    ones = [1.0] * 10
+    range_ = picked(calibration_steps(s, y, ones, ones), 1e-9)
+    assert range_.sd / 10 == pytest.approx(0.1326649916, abs=1e-10)
+    assert range_.correction == pytest.approx(0.2202731785, abs=1e-10)
+    sd = math.sqrt(sum((p - label) ** 2 for p, label in zip(s, y, strict=True)))
+    # The quantile behind these was off by 1.3e-5 of its size.
+    limits = range_.limits(range_quantile(0.05), sd)
+    assert limits == pytest.approx((-1.1595558138, 0.7095558138), rel=2e-5)
+    weighted = picked(calibration_steps(s, y, w, [x * x for x in w]), 1e-9)
+    assert weighted.sd / 14 == pytest.approx(0.1353378237, abs=1e-10)
+    limits = weighted.limits(range_quantile(0.05), weighted.sd)
+    assert limits == pytest.approx((-2.6662381625, 2.0662381625), rel=2e-5)
+
+
+def test_mcgrad_on_distinct_scores() -> None:
+    """`mcgrad.metrics.ecce`, `ecce_sigma` and `ecce_pvalue` of MCGrad 0.1.5, without correction."""
+    s, y, w = (DISTINCT[name].to_list() for name in "syw")
+    range_ = picked(calibration_steps(s, y, w, [x * x for x in w]), 1e-9)
+    assert range_.size / 14 == pytest.approx(0.2857142857, abs=1e-10)
+    assert range_.size / range_.sd == pytest.approx(2.1118547094, abs=1e-10)
+    assert range_tail(range_.size / range_.sd) == pytest.approx(0.1386034040, abs=1e-10)
+
+
+def test_the_law_of_the_range() -> None:
+    x = np.concatenate([np.linspace(0.2, 8, 79), [1.999999, 2.0]])
+    found = pl.DataFrame({"x": x}).select(module.range_p_value(pl.col("x"))).to_series()
+    expected = [range_tail(each) for each in x]
+    assert found.to_list() == pytest.approx(expected, rel=1e-9, abs=1e-15)
+    quantiles = pl.select(
+        module.range_quantile(pl.lit(pl.Series([0.1, 0.05, 0.01, 1e-9])))
+    ).to_series()
+    known = [2.2411746364, 2.4976721610, 3.0233410818, range_quantile(1e-9)]
+    assert quantiles.to_list() == pytest.approx(known, rel=1e-9)
+    wide = pl.select(module.range_quantile(pl.lit(pl.Series([0.9, 0.5])))).to_series()
+    assert wide[0] == wide[1]
+
+
+@pytest.mark.usefixtures("any_rows")
+@pytest.mark.parametrize("kind", ["none", "weights", "frequency"])
+@pytest.mark.parametrize("seed", range(4))
+def test_brute_force(kind: str, seed: int) -> None:
+    frame = sample(seed, 60, digits=1 if seed % 2 else 3).cast({"y": pl.Int64})
+    weight: Any = {"none": None, "weights": "w", "frequency": wroc.frequency("w")}[kind]
+    table = wroc.calibration_test(frame.lazy(), "y", "s", weight=weight, by="g").collect()
+    tests = table.height
+    for row in table.iter_rows(named=True):
+        rows = frame.filter(g=row["g"])
+        s, y, w = (rows[name].to_list() for name in "syw")
+        w = [1] * len(s) if kind == "none" else w
+        squares = w if kind == "frequency" else [x * x for x in w]
+        total = sum(w)
+        range_ = picked(calibration_steps(s, y, w, squares), 1e-12 * total)
+        residuals = sum(a * (p - b) ** 2 for a, p, b in zip(squares, s, y, strict=True))
+        sd = math.sqrt(max(range_.sd**2, residuals))
+        low, high = range_.limits(range_quantile(0.05 / tests), sd)
+        expected = {
+            "n": total if kind == "frequency" else len(s),
+            "n_scores": len(set(s)),
+            "largest_miscalibration": range_.size / total,
+            "from_score": range_.low,
+            "to_score": range_.high,
+            "weight_share": range_.weight / total,
+            "miscalibration": range_.difference / range_.weight,
+            "miscalibration_low": max(low, -1),
+            "miscalibration_high": min(high, 1),
+            "p_value": range_.p_value,
+        }
+        assert {name: row[name] for name in expected} == pytest.approx(expected, rel=1e-8)
+        assert row["direction"] == ("too high" if range_.difference > 0 else "too low")
+    p = sorted(table["p_value"])
+    holm = [min(1.0, max((3 - j) * p[j] for j in range(i + 1))) for i in range(3)]
+    assert sorted(table["p_adjusted"]) == pytest.approx(holm)
+
+
+@settings(max_examples=10)
+@given(st.integers(0, 10**6), st.floats(0.001, 1000))
+def test_what_changes_nothing(seed: int, scale: float) -> None:
+    frame = sample(seed, 120)
+    table = wroc.calibration_test(frame, "y", "s", weight="w")
+    for other in (frame.reverse(), frame.with_columns(pl.col("w") * scale)):
+        found = wroc.calibration_test(other, "y", "s", weight="w")
+        assert_frame_equal(found, table, rel_tol=1e-7)
+    expected = one(table)
+    mirrored = frame.with_columns(s=1 - pl.col("s"), y=~pl.col("y"))
+    turned = one(wroc.calibration_test(mirrored, "y", "s", weight="w"))
+    same = ("largest_miscalibration", "p_value", "effective_steps")
+    assert [turned[name] for name in same] == pytest.approx([expected[name] for name in same])
+    repeated = frame.select(pl.all().repeat_by("w").explode(empty_as_null=False))
+    counted = wroc.calibration_test(frame, "y", "s", weight=wroc.frequency("w"))
+    once = wroc.calibration_test(repeated, "y", "s")
+    assert_frame_equal(counted, once, rel_tol=1e-9)
+
+
+@pytest.mark.parametrize("engine", ["polars", "compiled"])
+def test_counts_engines_and_models(engine: Any) -> None:
+    frame = sample(3, 900).with_columns(t=pl.col("s") ** 2)
+    frame = frame.with_columns(s=pl.when(pl.int_range(pl.len()) % 50 > 0).then("s"))
+    scores = ["s", "t"]
+    expected = wroc.calibration_test(frame.lazy(), "y", scores, weight="w", by="g").collect()
+    assert expected["n_missing"].sum() > 0
+    counts = wroc.from_counts(wroc.score_counts(frame, "y", scores, weight="w", by="g"))
+    with wroc.Config(engine=engine):
+        found = wroc.calibration_test(frame, "y", scores, weight="w", by="g")
+        assert_frame_equal(found, expected, rel_tol=1e-9)
+        assert_frame_equal(counts.calibration_test(by="g"), expected, rel_tol=1e-9)
+        whole = wroc.calibration_test(frame, "y", "s", weight="w")
+    assert_frame_equal(whole, wroc.calibration_test(frame.lazy(), "y", "s", weight="w").collect())
+
+
+def test_clusters_by_hand() -> None:
+    frame = sample(5, 400).with_columns(y=pl.when(pl.col("c") > 2).then("y").otherwise(True))
+    table = wroc.calibration_test(frame, "y", "s", weight="w", design="c")
+    found, alone = one(table), one(wroc.calibration_test(frame, "y", "s", weight="w"))
+    s, y, w = (frame[name].to_list() for name in "syw")
+    range_ = picked(calibration_steps(s, y, w, [x * x for x in w]), 1e-9)
+    z = pl.col("w") * (pl.col("s") - pl.col("y"))
+    inside = pl.col("s").is_between(range_.low, range_.high)
+    totals = frame.group_by("c").agg(z.sum(), inside=z.filter(inside).sum())
+    units = totals.height
+
+    def variance(column: str) -> float:
+        return units * float(np.var(totals[column].to_numpy(), ddof=1))
+
+    of_picked = sum(step.variance for step in range_.steps)
+    effect = max(1.0, variance("w") / range_.sd**2, variance("inside") / of_picked)
+    x = range_.size / range_.sd / math.sqrt(effect) + range_.correction / math.sqrt(effect)
+    assert effect > 1
+    assert found["p_value"] == pytest.approx(range_tail(x))
+    width = [each["miscalibration_high"] - each["miscalibration_low"] for each in (found, alone)]
+    assert width[0] == pytest.approx(width[1] * math.sqrt(effect))
+    same = ["largest_miscalibration", *PLACE]
+    assert [found[name] for name in same] == [alone[name] for name in same]
+
+
+def test_replicate_weights_of_a_jackknife_are_clusters() -> None:
+    frame = sample(6, 300)
+    units = sorted(frame["c"].unique())
+    factor = len(units) / (len(units) - 1)
+    weights = [
+        pl.when(pl.col("c") == unit).then(0.0).otherwise(pl.col("w") * factor).alias(f"r{unit}")
+        for unit in units
+    ]
+    replicates = wroc.ReplicateWeights(weights, "jk1")
+    found = wroc.calibration_test(frame, "y", "s", weight="w", design=replicates)
+    clusters = wroc.calibration_test(frame, "y", "s", weight="w", design="c")
+    assert_frame_equal(found, clusters, rel_tol=1e-9)
+
+
+def test_few_rows_have_a_range_but_no_test() -> None:
+    found = one(wroc.calibration_test(ROWS, "y", "s"))
+    assert found["largest_miscalibration"] == pytest.approx(0.09)
+    nothing = ("p_value", "p_adjusted", "miscalibration_low", "miscalibration_high")
+    assert [found[name] for name in nothing] == [None] * 4
+    equal = pl.DataFrame({"y": [1, 0] * 40, "s": [0.4] * 80})
+    found = one(wroc.calibration_test(equal, "y", "s"))
+    assert (found["effective_steps"], found["p_value"]) == (pytest.approx(1), None)
+    assert found["miscalibration"] == pytest.approx(-0.1)
+
+
+def test_impossible_rows_and_perfect_scores() -> None:
+    frame = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.0, 0.0, 1.0, 1.0]})
+    found = one(wroc.calibration_test(frame, "y", "s"))
+    assert (found["n_impossible"], found["p_value"], found["effective_steps"]) == (2, None, None)
+    right = frame.with_columns(s=pl.col("y").cast(pl.Float64))
+    found = one(wroc.calibration_test(right, "y", "s"))
+    assert found["largest_miscalibration"] == 0
+    assert [found[name] for name in (*PLACE, "miscalibration")] == [None] * 4
+
+
+def test_no_rows() -> None:
+    empty = pl.DataFrame(schema={"y": pl.Int8, "s": pl.Float64, "g": pl.String})
+    assert wroc.calibration_test(empty, "y", "s", by="g").is_empty()
+    found = one(wroc.calibration_test(empty, "y", "s"))
+    assert (found["n"], found["largest_miscalibration"]) == (0, None)
+
+
+def test_errors() -> None:
+    with pytest.raises(InvalidOperationError, match="`score` must be a probability, from 0 to 1"):
+        wroc.calibration_test(ROWS.with_columns(pl.col("s") * 2), "y", "s")
+    with pytest.raises(ValueError, match="`adjust` must be one of"):
+        wroc.calibration_test(ROWS, "y", "s", adjust="holms")  # type: ignore[arg-type]
+    counts = wroc.from_counts(wroc.score_counts(ROWS, "y", "s", bins=16))
+    with pytest.raises(ValueError, match="`counts` must be by score for a calibration"):
+        counts.calibration_test()
+    mixed = pl.DataFrame({"y": [1, 0, -1], "s": [0.5, 0.4, 0.3]})
+    with pytest.raises(InvalidOperationError, match="`label` must hold 0 and 1 or -1 and 1"):
+        wroc.calibration_test(mixed, "y", "s")
+
+
+def test_the_table_to_draw() -> None:
+    frame = sample(8, 500)
+    table = wroc.cumulative_differences(frame, "y", "s", weight="w", by="g")
+    tests = wroc.calibration_test(frame, "y", "s", weight="w", by="g", adjust="none")
+    for (g,), rows in frame.group_by("g"):
+        curve, test = table.filter(g=g), one(tests.filter(g=g))
+        s, y, w = (rows[name].to_list() for name in "syw")
+        steps = calibration_steps(s, y, w, [x * x for x in w])
+        total = sum(w)
+        assert curve["score"].to_list() == [None, *(step.low for step in steps)]
+        sums = np.cumsum([0.0, *(step.difference for step in steps)]) / total
+        assert curve["cumulative_difference"].to_list() == pytest.approx(sums, abs=1e-12)
+        shares = np.cumsum([0.0, *(step.weight for step in steps)]) / total
+        assert curve["weight_share"].to_list() == pytest.approx(shares, abs=1e-12)
+        largest = curve.filter("is_largest")["score"]
+        assert (largest.min(), largest.max()) == (test["from_score"], test["to_score"])
+        sd = picked(steps, 1e-9).sd / total
+        assert curve["chance"].unique().to_list() == pytest.approx([range_quantile(0.05) * sd])
