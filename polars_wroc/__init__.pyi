@@ -46,6 +46,7 @@ from .groups.standardized_mean_difference import (
     standardized_mean_difference as standardized_mean_difference,
 )
 from .groups.subgroup_auc import subgroup_auc as subgroup_auc
+from .groups.worst_segments import worst_segments as worst_segments
 from .inputs.columns import frequency as frequency
 from .inputs.designs import ReplicateWeights as ReplicateWeights
 from .inputs.designs import Survey as Survey

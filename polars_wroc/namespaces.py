@@ -29,6 +29,7 @@ from polars_wroc.groups.group_gaps import group_gaps
 from polars_wroc.groups.impact_ratios import impact_ratios
 from polars_wroc.groups.standardized_mean_difference import standardized_mean_difference
 from polars_wroc.groups.subgroup_auc import subgroup_auc
+from polars_wroc.groups.worst_segments import worst_segments
 from polars_wroc.metrics.bootstrap import bootstrap, bootstrap_replicates
 from polars_wroc.metrics.brier_and_log_loss import brier_score, log_loss
 from polars_wroc.metrics.compare import compare
@@ -138,6 +139,7 @@ class _FrameNamespace(Generic[FrameT]):
     impact_ratios: Callable[..., FrameT] = _of_frame(impact_ratios)
     standardized_mean_difference: Callable[..., FrameT] = _of_frame(standardized_mean_difference)
     equalized_thresholds: Callable[..., FrameT] = _of_frame(equalized_thresholds)
+    worst_segments: Callable[..., FrameT] = _of_frame(worst_segments)
     audit: Callable[..., Audit] = _of_frame(audit)
 
 
@@ -220,6 +222,7 @@ class Counts:
     subgroup_auc: Callable[..., Any] = _of_counts(subgroup_auc)
     auc_decomposition: Callable[..., Any] = _of_counts(auc_decomposition)
     equalized_thresholds: Callable[..., Any] = _of_counts(equalized_thresholds)
+    worst_segments: Callable[..., Any] = _of_counts(worst_segments)
     audit: Callable[..., Any] = _of_counts(audit)
 
 

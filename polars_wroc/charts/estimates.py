@@ -21,6 +21,7 @@ from polars_wroc.charts.options import (
 )
 from polars_wroc.groups.comparisons import (
     ALIKE,
+    COMPARABLE,
     DIFFERENT,
     IMPACT,
     METRICS,
@@ -41,8 +42,13 @@ BEFORE, AFTER = "__before", "__after"
 NUMBERS = (VALUE, LOW, HIGH)
 _DRAWN = (ROWS, *NUMBERS, LINE_VALUE, P_ADJUSTED, VERDICT, REMARK, BEFORE, AFTER)
 SIGNIFICANT, _NOT_SIGNIFICANT, _UNTESTED = "significant", "not significant", "not tested"
+# The name of a segment with that of its attribute.
+NAMED = pl.format("{} = {}", "attribute", pl.col("segment").fill_null(MISSING))
 _PAIR = ("model_a", "model_b")
-_MAKERS = "`group_gaps`, `impact_ratios`, `fairness`, `audit`, `compare` or `audit_changes`"
+_MAKERS = (
+    "`group_gaps`, `impact_ratios`, `fairness`, `audit`, `worst_segments`, `compare` or "
+    "`audit_changes`"
+)
 _COMPARED = ("metric", "value", "reference_value", "gap", "ratio", "verdict", "reason")
 # Most changes that can be read.
 _MOST = 40
@@ -110,7 +116,8 @@ def read_estimates(
 
 def _chosen(table: pl.DataFrame, metric: str | Sequence[str]) -> list[Metric]:
     """Look up the metrics, in the order of the caller."""
-    held = [name for name in METRICS if name in set(table["metric"])]
+    known = METRICS | COMPARABLE
+    held = [name for name in known if name in set(table["metric"])]
     names = [metric] if isinstance(metric, str) else list(metric)
     for name in names:
         if name not in held:
@@ -120,7 +127,7 @@ def _chosen(table: pl.DataFrame, metric: str | Sequence[str]) -> list[Metric]:
     if not names:
         msg = "`metric` must name at least one metric; found none"
         raise ValueError(msg)
-    return [METRICS[name] for name in names]
+    return [known[name] for name in names]
 
 
 def _shows(metric: Metric) -> list[Show]:
@@ -140,8 +147,9 @@ def _of_comparisons(
     table: pl.DataFrame, metrics: list[Metric], show: Show, margin: float | None
 ) -> Estimates:
     """Read rows of comparisons: segments, or the two groups that differ most."""
+    searched = "n_examined" in table.columns
     for metric in metrics:
-        if show not in _shows(metric):
+        if show not in _shows(metric) and not searched:
             msg = f"`show` must be one of {_shows(metric)} for {metric.column}; found {show!r}"
             raise ValueError(msg)
     first, names = metrics[0], [metric.column for metric in metrics]
@@ -164,9 +172,11 @@ def _of_comparisons(
     if of_pairs:
         rows = rows.drop(ROWS)
     missing = UNKNOWN_CATEGORY if of_impact else MISSING
-    drawn, keys = _named(rows, _keys(rows, metrics), missing)
+    columns = {"segment": NAMED} if searched else _keys(rows, metrics)
+    drawn, keys = _named(rows, columns, missing)
     title = _title(metrics, show)
     line = "Dashed: four fifths of the reference's rate" if of_impact and show == "value" else None
+    joint = of_pairs or searched or (of_impact and show == "ratio")
     return Estimates(
         drawn,
         keys,
@@ -174,7 +184,7 @@ def _of_comparisons(
         f"{title} of each {'row' if of_pairs else 'segment'} with its limits",
         what=show,
         number=POINTS if show == "gap" else ".3f",
-        limits=JOINT_INTERVAL if of_pairs or (of_impact and show == "ratio") else INTERVAL,
+        limits=JOINT_INTERVAL if joint else INTERVAL,
         none={"value": None, "gap": 0.0, "ratio": 1.0}[show],
         band=band,
         note=sentences(band and band.note, line, None if of_pairs else _counted(metrics)),

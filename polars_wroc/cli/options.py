@@ -28,6 +28,7 @@ from polars_wroc.curves.roc_curve import roc_curve
 from polars_wroc.files import outputs
 from polars_wroc.groups.group_gaps import group_gaps
 from polars_wroc.groups.impact_ratios import impact_ratios
+from polars_wroc.groups.worst_segments import SEARCHED, worst_segments
 from polars_wroc.inputs.arguments import did_you_mean
 from polars_wroc.inputs.columns import Frequency
 from polars_wroc.inputs.designs import Lonely, ReplicateWeights
@@ -93,6 +94,8 @@ _COLUMNS = "--label L --score S"
 _ROWS = "files progress label score pos_label frequency weight"
 _DESIGN = "cluster strata fpc lonely replicate_weights"
 _OUTPUT = "output format columns rows"
+_GROUP = "repeatable. Numbers are cut into ranges by such as age:18,30,50, which has <18, 18-29, "
+_GROUP += "30-49 and 50+: each number begins a range. A column of that very name is taken as it is"
 COMMANDS = {
     "audit": Command(
         audit,
@@ -202,6 +205,22 @@ COMMANDS = {
         {"metric": ": metric that is printed and drawn, rates with decisions only; default auc"},
         required=("label", "score", "groups"),
     ),
+    "search": Command(
+        worst_segments,
+        f"{_ROWS} counts attribute searched threshold selected favorable depth min_rows top"
+        " redundant level cluster strata fpc lonely output format columns rows",
+        "searches all combinations of attributes for segments that are surely worse",
+        f"FILE... {_COLUMNS} --attribute A --attribute B...",
+        "find the combinations in which fewest of those who repaid are selected",
+        "polars-wroc search loans.parquet --label repaid --score s --attribute site \\\n"
+        "    --attribute sex --attribute age:30,50 --threshold 0.5 --favorable selected",
+        {
+            "score": "S: column of a score; higher means more positive",
+            "attribute": f"A: an attribute, such as sex, whose values are combined; {_GROUP}",
+            "min_rows": "N: rows that a segment needs, and those outside it, to be examined",
+        },
+        required=("groups",),
+    ),
     "thresholds": Command(
         threshold_metrics,
         f"{_ROWS} counts by thresholds prevalence common metrics level {_DESIGN} {_OUTPUT}",
@@ -269,8 +288,6 @@ def flags_of(parser: argparse.ArgumentParser) -> dict[str, str]:
     return {"counts": flags.get("files", "FILE")} | aliases | flags
 
 
-_GROUP = "repeatable. Numbers are cut into ranges by such as age:18,30,50, which has <18, 18-29, "
-_GROUP += "30-49 and 50+: each number begins a range. A column of that very name is taken as it is"
 _THRESHOLD = "T: scores of at least T are selected; or median, or a rule: youden, closest-topleft, "
 _THRESHOLD += "max-accuracy, max-fpr=R, min-tpr=R, max-selection-rate=R, or such as "
 _THRESHOLD += "least-cost:fn=5,fp=1"
@@ -324,6 +341,10 @@ _TEXTS = {
     "columns": "LIST: columns that are printed, such as n,auc,auc_low, or all; default the first "
     "that fit",
     "rows": "N: most rows that are printed, or all; default what a terminal shows, elsewhere all",
+    "searched": ": metric that is compared; rates need decisions, the others probabilities",
+    "depth": "N: most attributes that are combined",
+    "top": "N: most segments that are shown",
+    "redundant": ": also show segments that one above them explains",
     "show": ": changes of values or of gaps, in the chart; default what changed most surely",
     "different_rows": ": the audits are of different rows, although all segments have the same "
     "numbers of rows and positives and the same weights",
@@ -371,6 +392,9 @@ def _known() -> dict[str, dict[str, Any]]:
         "columns": {"type": process.columns_of},
         "rows": {"type": process.rows_of},
         "metric": {"choices": CHANGED_METRICS},
+        "searched": {
+            "flag": "--metric", "dest": "metric", "choices": [*SEARCHED], "default": "tpr"
+        },
         "show": {"choices": get_args(Show)},
         "metrics": {"type": process.columns_of, "default": DEFAULT_METRICS},
         "curve_bins": {"flag": "--bins", "dest": "curve_bins", "type": int, "default": 10},
