@@ -144,6 +144,7 @@ def exact_tail(both: Array, rows: Array, events: Array, total: Array) -> Array:
     return first * tail
 
 
+_LEAST_RATE = 1e-15
 # Halvings of a range that has the solution.
 _STEPS = 42
 
@@ -178,13 +179,13 @@ def rate_limits(
     weight, squares, cubes = sums
 
     def of(true: Array) -> tuple[Array, Array]:
+        # Without an event, or with nothing else, the solution is at the end of the range.
+        true = np.clip(true, _LEAST_RATE, 1 - _LEAST_RATE)
         spread = np.sqrt(true * (1 - true))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            z = (rate - true) * weight / np.sqrt(squares * effect) / spread
-            skewness = (1 - 2 * true) / spread
-            of_size = np.minimum(cubes / squares**1.5, np.sqrt(squares) / weight)
-            both = tails(z, skewness * cubes / squares**1.5, skewness * of_size)
-        return both
+        z = (rate - true) * weight / np.sqrt(squares * effect) / spread
+        skewness, of_cubes = (1 - 2 * true) / spread, cubes / squares**1.5
+        least = np.minimum(of_cubes, np.sqrt(squares) / weight)
+        return tails(z, skewness * of_cubes, skewness * least)
 
     low = _solved(np.zeros_like(rate), rate, lambda true: of(true)[0] > tail)
     high = _solved(rate, np.ones_like(rate), lambda true: of(true)[1] <= tail)

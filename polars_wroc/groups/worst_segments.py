@@ -96,7 +96,7 @@ def _sums(weights: tuple[pl.Expr, ...], values: Mapping[str, pl.Expr]) -> dict[s
     return {name: value.sum() for name, value in (named | dict(values)).items()}
 
 
-def _cells_of(rows: Rows, metric: Metric, choice: Any) -> pl.LazyFrame:
+def cells_of(rows: Rows, metric: Metric, choice: Any) -> pl.LazyFrame:
     """Add up the rows of each combination of values: all that the search needs of them.
 
     Each has the number of rows in the base ``n``, the sums of powers of their weights ``b1`` to
@@ -283,10 +283,10 @@ class Search:
     def table(self, cells: pl.DataFrame) -> pl.DataFrame:
         """Find the worst segments; the first row has all rows."""
         with np.errstate(all="ignore"):
-            return _Found(self, cells).table()
+            return FoundSegments(self, cells).table()
 
 
-class _Found:
+class FoundSegments:
     """The segments of some cells."""
 
     def __init__(self, search: Search, cells: pl.DataFrame) -> None:
@@ -478,7 +478,9 @@ class _Found:
                 if not (within if conditions <= self._conditions(other) else without)[other]:
                     explained[other] = best
             left = [other for other in left if other not in explained]
-        return {number: by for number, by in explained.items() if self.search.redundant or by is None}
+        kept = (number for number in ranked if number in explained)
+        redundant = self.search.redundant
+        return {number: explained[number] for number in kept if redundant or explained[number] is None}
 
     def _conditions(self, number: int) -> set[tuple[int, int]]:
         cell = self.segments.cell[number]
@@ -497,7 +499,7 @@ class _Found:
         stays: NDArray[np.bool_] = sides[self.search.worse] & (p_value <= 1 - self.search.level)
         return stays & enough
 
-    def _name(self, number: int) -> tuple[str, str | None]:
+    def named(self, number: int) -> tuple[str, str | None]:
         """Name a segment as those of crossed attributes are."""
         of, cell = self.segments.conditions[number], int(self.segments.cell[number])
         texts = [self.texts[each][cell] for each in of]
@@ -516,7 +518,7 @@ class _Found:
         ]
         by_number = {row["number"]: row for row in found.iter_rows(named=True)}
         for number, by in shown.items():
-            attribute, segment = self._name(number)
+            attribute, segment = self.named(number)
             own = {name: each[number] for name, each in test.own.items()}
             row = {ATTRIBUTE: attribute, SEGMENT: segment, "n": own["n"]}
             row |= {"value": own["x1"] / own["b1"], "depth": len(self.segments.conditions[number])}
@@ -527,7 +529,7 @@ class _Found:
                 row["n_reference"] = int(rest["n"])
             row |= by_number[number] | {"verdict": DIFFERENT}
             if by is not None:
-                row["explained_by"] = " = ".join(each or MISSING for each in self._name(by))
+                row["explained_by"] = " = ".join(each or MISSING for each in self.named(by))
             rows.append(row)
         for place, row in enumerate(rows):
             row |= common | {PLACE: place, "n": int(row["n"])}
@@ -733,7 +735,7 @@ def worst_segments(
         worse = "higher" if chosen.better == "low" else "either"
     options = {"level": level, "redundant": redundant, "lonely": survey.survey.lonely, **numbers}
     search = Search(chosen, worse, rows.keys, names, **options)
-    cells = _cells_of(rows, chosen, choice)
+    cells = cells_of(rows, chosen, choice)
     if is_eager(frame):
         table = search.table(collect(cells)).lazy()
     else:
