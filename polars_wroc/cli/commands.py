@@ -373,7 +373,9 @@ def run_search(options: argparse.Namespace) -> None:
     if options.selected is not None:
         arguments.check_selected(options, table["value"][0])
     shown = partial(results.search_shown, table, options.metric)
-    results.show_table("gap_chart", table, options, shown, metric=options.metric, level=options.level)
+    results.show_table(
+        "gap_chart", table, options, shown, metric=options.metric, level=options.level
+    )
 
 
 def run_thresholds(options: argparse.Namespace) -> None:

@@ -393,7 +393,10 @@ def _known() -> dict[str, dict[str, Any]]:
         "rows": {"type": process.rows_of},
         "metric": {"choices": CHANGED_METRICS},
         "searched": {
-            "flag": "--metric", "dest": "metric", "choices": [*SEARCHED], "default": "tpr"
+            "flag": "--metric",
+            "dest": "metric",
+            "choices": [*SEARCHED],
+            "default": "tpr",
         },
         "show": {"choices": get_args(Show)},
         "metrics": {"type": process.columns_of, "default": DEFAULT_METRICS},

@@ -68,6 +68,23 @@ TABLES: dict[str, tuple[str, Any]] = {
             design="site", level=0.9,
         ),
     ),
+    "search": (
+        "search --attribute g --threshold 0.6 --favorable selected --min-rows 10",
+        lambda rows: wroc.worst_segments(
+            rows, **GIVEN, attributes="g", threshold=0.6, favorable="selected",
+            min_rows=10,
+        ),
+    ),
+    "search for losses": (
+        (
+            "search --attribute g --attribute site --metric calibration_in_the_large --depth 1"
+            " --redundant --cluster site --level 0.9"
+        ),
+        lambda rows: wroc.worst_segments(
+            rows, **GIVEN, attributes=["g", "site"], metric="calibration_in_the_large", depth=1,
+            redundant=True, design="site", level=0.9,
+        ),
+    ),
     "gaps": ("gaps --attribute g", lambda rows: wroc.group_gaps(rows, **GIVEN, attributes="g")),
     "gaps to a group": (
         "gaps --attribute g --reference a --threshold 0.6 --min-rows 40 --margin 0.1 --adjust none",

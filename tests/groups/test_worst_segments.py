@@ -13,10 +13,12 @@ from scipy import stats
 from statsmodels.stats.proportion import proportions_ztest
 
 import polars_wroc as wroc
-from polars_wroc.groups.segment_tests import exact_tail, pearson_tail, rate_limits, tails
-from polars_wroc.groups.worst_segments import SEARCHED, FoundSegments, Search, cells_of
+from polars_wroc.groups.categories import CROSSED
+from polars_wroc.groups.segment_search import FoundSegments, Search
+from polars_wroc.groups.worst_segments import SEARCHED, cells_of
 from polars_wroc.inputs.designs import read_design
 from polars_wroc.inputs.frames import read_rows
+from polars_wroc.stats.skewed_sums import exact_tail, pearson_tail, rate_limits, tails
 from polars_wroc.thresholds.registry import AUDIT_RATES
 
 # Rows and selected rows of each cell, and the weight of its rows.
@@ -90,7 +92,9 @@ def test_the_worked_p_values_of_the_skewed_distribution() -> None:
     names = [found.named(number)[1] for number in range(found.examined.size)]
     for segment, p_value in {"f, y": 0.0003529802, "f": 0.0103439871}.items():
         number = names.index(segment)
-        both = tails(*(each[[number]] for each in (found.all.z, found.all.skewness, found.all.least)))
+        both = tails(
+            *(each[[number]] for each in (found.all.z, found.all.skewness, found.all.least))
+        )
         assert 2 * min(both)[0] == pytest.approx(p_value, abs=1e-10)
 
 
@@ -121,7 +125,7 @@ def test_only_one_segment_is_surely_worse() -> None:
     table = wroc.worst_segments(PEOPLE, **HIRED)
     assert table.select("attribute", "segment", "depth", "n_examined").rows() == [
         ("overall", "overall", 0, 8),
-        ("sex × age", "f, y", 2, 8),
+        (f"sex{CROSSED}age", "f, y", 2, 8),
     ]
     assert table["value"].to_list() == pytest.approx([88 / 200, 0.25])
     assert table["reference_value"][1] == pytest.approx(73 / 140)
@@ -131,7 +135,12 @@ def test_what_one_segment_explains_is_left_out() -> None:
     # f without its young is like m; the young are worse than the others because of it.
     table = wroc.worst_segments(PEOPLE, **HIRED, level=0.7, redundant=True)
     explained = dict(table.select("segment", "explained_by").rows())
-    assert explained == {"overall": None, "f, y": None, "f": "sex × age = f, y", "y": "sex × age = f, y"}
+    assert explained == {
+        "overall": None,
+        "f, y": None,
+        "f": f"sex{CROSSED}age = f, y",
+        "y": f"sex{CROSSED}age = f, y",
+    }
     kept = wroc.worst_segments(PEOPLE, **HIRED, level=0.7)
     assert kept["segment"].to_list() == ["overall", "f, y"]
     # The two tests behind the worked example.
@@ -153,7 +162,9 @@ def test_what_one_segment_explains_is_left_out() -> None:
         (7.0, 0.05, None),
     ],
 )
-def test_the_skewed_tail_is_that_of_scipy(z: float, skewness: float, expected: float | None) -> None:
+def test_the_skewed_tail_is_that_of_scipy(
+    z: float, skewness: float, expected: float | None
+) -> None:
     tail = pearson_tail(np.array([z]), np.array([skewness]))[0]
     assert tail == pytest.approx(stats.pearson3.sf(z, skewness), rel=1e-9)
     if expected is not None:
@@ -215,7 +226,7 @@ def brute(table: pl.DataFrame, depth: int, least: int, base: str) -> dict[tuple[
                 if size >= least and whole - size >= least and size not in parents:
                     texts = ["(missing)" if v is None else str(v).lower() for v in values]
                     text = None if values == (None,) else ", ".join(texts)
-                    found[" × ".join(names), text] = np.array(inside)
+                    found[CROSSED.join(names), text] = np.array(inside)
     return found
 
 
@@ -437,7 +448,7 @@ def test_several_scores_are_refused() -> None:
 
 
 def test_too_many_segments_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("polars_wroc.groups.worst_segments._MOST_SEGMENTS", 7)
+    monkeypatch.setattr("polars_wroc.groups.segment_search._MOST_SEGMENTS", 7)
     with pytest.raises(ValueError, match=r"`depth` must leave .* found more with 3: take 2"):
         wroc.worst_segments(PEOPLE, **HIRED)
 

@@ -1,4 +1,4 @@
-"""Tests and limits of many segments at once, which hold where few or heavy rows make sums skewed.
+"""Tests and limits of sums that few or heavy rows make skewed, of many at once.
 
 All are functions of arrays, since the steps of their solutions are too many for plans.
 """
