@@ -32,11 +32,12 @@ from polars_wroc.stats.skewed_sums import (
     Array,
     computed,
     exact_tail,
+    lower_tail,
     normal_tail,
     rate_limits,
     student_tail,
     tail_quantiles,
-    tails,
+    upper_tail,
 )
 from polars_wroc.thresholds.registry import RateMetric
 
@@ -115,7 +116,8 @@ class _Segments:
         """Whether each cell is in a segment."""
         cell = self.cell[number]
         held = (codes[of] == codes[of][cell] for of in self.conditions[number])
-        return np.logical_and.reduce([*held])
+        inside: NDArray[np.bool_] = np.logical_and.reduce([*held])
+        return inside
 
     def units(
         self, unit: NDArray[np.int64], values: Array, share: Array, factor: Array
@@ -159,7 +161,8 @@ class _Test(NamedTuple):
     @property
     def z(self) -> Array:
         """The excess in standard errors."""
-        return self.excess / np.sqrt(self.variance)
+        z: Array = self.excess / np.sqrt(self.variance)
+        return z
 
 
 @dataclass(frozen=True)
@@ -172,8 +175,8 @@ class Search:
     names: Sequence[str]
     depth: int
     min_rows: int
-    level: float
     top: int
+    level: float
     redundant: bool
     lonely: Lonely = "null"
 
@@ -308,8 +311,9 @@ class FoundSegments:
         """Test the examined segments; of losses, whether they are higher alone."""
         test, chosen = self.all, self.examined
         z, skewness, least = test.z[chosen], test.skewness[chosen], test.least[chosen]
-        upper, lower = tails(z, skewness, least)
-        tail = np.minimum(upper, lower) if self.is_rate or self.in_the_large else upper
+        tail = upper_tail(z, skewness, least)
+        if self.is_rate or self.in_the_large:
+            tail = np.minimum(tail, lower_tail(z, skewness, least))
         tail = np.minimum(tail, 0.5)
         if test.df is not None:
             tail = student_tail(tail, test.df[chosen])

@@ -259,8 +259,8 @@ def worst_segments(
         msg = "`design` must be clusters or a survey for a search; found replicate weights"
         raise ValueError(msg)
     arguments.flag("redundant", redundant)
-    numbers = {"depth": depth, "min_rows": min_rows, "top": top}
-    numbers = {name: arguments.whole_number(name, n, low=1) for name, n in numbers.items()}
+    given_numbers = {"depth": depth, "min_rows": min_rows, "top": top}
+    numbers = [arguments.whole_number(name, n, low=1) for name, n in given_numbers.items()]
     source = read_source(frame)
     name = score_name(source, score)
     given = score_or_decisions(source, score, selected), weight, attributes, pos_label
@@ -274,8 +274,8 @@ def worst_segments(
     worse: Worse = chosen.worse_if(favorable)
     if not of_decisions:
         worse = "higher" if chosen.better == "low" else "either"
-    options = {"level": level, "redundant": redundant, "lonely": survey.survey.lonely, **numbers}
-    search = Search(chosen, worse, rows.keys, names, **options)
+    options = level, redundant, survey.survey.lonely
+    search = Search(chosen, worse, rows.keys, names, *numbers, *options)
     cells = cells_of(rows, chosen, choice)
     if is_eager(frame):
         table = search.table(collect(cells)).lazy()

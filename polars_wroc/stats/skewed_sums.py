@@ -27,6 +27,8 @@ _LEAST_SKEWNESS = 1e-3
 # From this shape on both tails are integrals of a smooth density; below it the lower one is a
 # series of at most so many terms.
 _LARGE_SHAPE, _MOST_TERMS = 100.0, 500
+# So many integrals are computed at once, for the memory.
+_MOST_AT_ONCE = 10_000
 _NODES, _WEIGHTS = (each / 2 for each in np.polynomial.legendre.leggauss(64))
 _log_gamma: Callable[..., Array] = np.vectorize(math.lgamma, otypes=[float])
 
@@ -57,6 +59,10 @@ def _gamma_tail(shape: Array, at: Array, upper: NDArray[np.bool_]) -> Array:
 
     The smaller tail is computed with its digits. The relative error is below 1e-10.
     """
+    if shape.size > _MOST_AT_ONCE:
+        parts = range(0, shape.size, _MOST_AT_ONCE)
+        of = (slice(first, first + _MOST_AT_ONCE) for first in parts)
+        return np.concatenate([_gamma_tail(shape[part], at[part], upper[part]) for part in of])
     large = shape >= _LARGE_SHAPE
     above = at >= np.where(large, shape, shape + 1)
     log_scale = np.log(shape / (2 * math.pi)) / 2 - _stirling_rest(shape)
@@ -64,17 +70,16 @@ def _gamma_tail(shape: Array, at: Array, upper: NDArray[np.bool_]) -> Array:
     def density(place: Array) -> Array:
         with np.errstate(divide="ignore", invalid="ignore"):
             power = shape * np.log(place / shape) - np.log(place)
-            return np.where(place > 0, np.exp(shape - place + power + log_scale), 0.0)
+        return np.exp(shape - place + power + log_scale)
 
     # Ten standard deviations beyond, and more where the tail is exponential.
     end = np.where(above, at + 10 * np.sqrt(shape) + 40, np.maximum(at - 10 * np.sqrt(shape), 0))
-    tail = np.zeros_like(shape)
-    for node, weight in zip(_NODES + 0.5, _WEIGHTS, strict=True):
-        tail += weight * density(at + (end - at) * node)
-    tail *= np.abs(end - at)
+    places = at + (end - at) * (_NODES[:, None] + 0.5)
+    tail = np.where(at == end, 0.0, (_WEIGHTS @ density(places)) * abs(end - at))
     series = ~large & ~above
     if series.any():
-        tail[series] = (density(at) * at / shape)[series] * _series(shape[series], at[series])
+        own = np.where(at > 0, density(at) * at / shape, 0.0)
+        tail[series] = own[series] * _series(shape[series], at[series])
     tail = np.clip(tail, 0.0, 1.0)
     return np.where(above == upper, tail, 1 - tail)
 
@@ -99,14 +104,18 @@ def _stirling_rest(shape: Array) -> Array:
     return rest
 
 
-def tails(z: Array, skewness: Array, least: Array) -> tuple[Array, Array]:
-    """Probabilities of a sum at least as large, and at least as small.
+def upper_tail(z: Array, skewness: Array, least: Array) -> Array:
+    """Probability of a sum at least as large.
 
     In the direction of the short tail the skewness is the ``least`` one: a segment without a single
     event would be at the very end of the distribution.
     """
-    upper = pearson_tail(z, np.where(skewness >= 0, skewness, least))
-    return upper, pearson_tail(-z, np.where(skewness < 0, -skewness, -least))
+    return pearson_tail(z, np.where(skewness >= 0, skewness, least))
+
+
+def lower_tail(z: Array, skewness: Array, least: Array) -> Array:
+    """Probability of a sum at least as small."""
+    return upper_tail(-z, -skewness, -least)
 
 
 def student_tail(tail: Array, df: Array) -> Array:
@@ -151,8 +160,7 @@ _STEPS = 42
 
 def _solved(low: Array, high: Array, is_beyond: Callable[[Array], NDArray[np.bool_]]) -> Array:
     """Find where a condition that holds at the high end begins to."""
-    low, high = low.copy(), high.copy()
-    for _ in range(_STEPS):
+    for _ in range(_STEPS if low.size else 0):
         middle = (low + high) / 2
         beyond = is_beyond(middle)
         low, high = np.where(beyond, low, middle), np.where(beyond, middle, high)
@@ -160,33 +168,34 @@ def _solved(low: Array, high: Array, is_beyond: Callable[[Array], NDArray[np.boo
 
 
 def tail_quantiles(skewness: Array, least: Array, tail: Array) -> tuple[Array, Array]:
-    """Numbers of standard errors below and above 0 at which `tails` have a probability."""
+    """Numbers of standard errors below and above 0 at which the tails have a probability."""
     zero, most = np.zeros_like(skewness), np.full_like(skewness, 1e3)
     return (
-        _solved(zero, most, lambda z: tails(z, skewness, least)[0] <= tail),
-        _solved(zero, most, lambda z: tails(-z, skewness, least)[1] <= tail),
+        _solved(zero, most, lambda z: upper_tail(z, skewness, least) <= tail),
+        _solved(zero, most, lambda z: lower_tail(-z, skewness, least) <= tail),
     )
 
 
 def rate_limits(
     rate: Array, sums: tuple[Array, Array, Array], tail: Array, effect: Array
 ) -> tuple[Array, Array]:
-    """Limits of a rate: the rates at which it would be in either `tails`, of a probability.
+    """Limits of a rate: the rates at which it would be in either tail, of a probability.
 
     ``sums`` are those of the weights, of their squares and of their cubes; the ``effect`` of a
     design is how many times its variance is larger.
     """
     weight, squares, cubes = sums
 
-    def of(true: Array) -> tuple[Array, Array]:
+    def parts(true: Array) -> tuple[Array, Array, Array]:
         # Without an event, or with nothing else, the solution is at the end of the range.
         true = np.clip(true, _LEAST_RATE, 1 - _LEAST_RATE)
         spread = np.sqrt(true * (1 - true))
         z = (rate - true) * weight / np.sqrt(squares * effect) / spread
         skewness, of_cubes = (1 - 2 * true) / spread, cubes / squares**1.5
         least = np.minimum(of_cubes, np.sqrt(squares) / weight)
-        return tails(z, skewness * of_cubes, skewness * least)
+        return z, skewness * of_cubes, skewness * least
 
-    low = _solved(np.zeros_like(rate), rate, lambda true: of(true)[0] > tail)
-    high = _solved(rate, np.ones_like(rate), lambda true: of(true)[1] <= tail)
+    zero, one = np.zeros_like(rate), np.ones_like(rate)
+    low = _solved(zero, rate, lambda true: upper_tail(*parts(true)) > tail)
+    high = _solved(rate, one, lambda true: lower_tail(*parts(true)) <= tail)
     return low, high

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import polars.selectors as cs
 import pytest
 from polars.testing import assert_frame_equal
 from scipy import stats
@@ -18,7 +19,13 @@ from polars_wroc.groups.segment_search import FoundSegments, Search
 from polars_wroc.groups.worst_segments import SEARCHED, cells_of
 from polars_wroc.inputs.designs import read_design
 from polars_wroc.inputs.frames import read_rows
-from polars_wroc.stats.skewed_sums import exact_tail, pearson_tail, rate_limits, tails
+from polars_wroc.stats.skewed_sums import (
+    exact_tail,
+    lower_tail,
+    pearson_tail,
+    rate_limits,
+    upper_tail,
+)
 from polars_wroc.thresholds.registry import AUDIT_RATES
 
 # Rows and selected rows of each cell, and the weight of its rows.
@@ -28,6 +35,13 @@ PEOPLE = pl.DataFrame(
     for name, (rows, hired, weight) in CELLS.items()
     for number in range(rows)
 )
+
+
+def both_tails(*parts: Any) -> tuple[Any, Any]:
+    """Return both probabilities."""
+    return upper_tail(*parts), lower_tail(*parts)
+
+
 HIRED: dict[str, Any] = {
     "attributes": ["sex", "age"],
     "selected": "hired",
@@ -42,7 +56,7 @@ def examined(weight: str | None) -> FoundSegments:
     given = None, score, weight, ["sex", "age"], None
     rows = read_rows(PEOPLE, *given, selected="hired", called="attributes")
     metric = AUDIT_RATES["selection_rate"]
-    search = Search(metric, "lower", rows.keys, ["sex", "age"], 3, 30, 0.95, 20, redundant=False)
+    search = Search(metric, "lower", rows.keys, ["sex", "age"], 3, 30, 20, 0.95, redundant=False)
     return FoundSegments(search, cells_of(rows, metric, 1.0).collect())
 
 
@@ -92,7 +106,7 @@ def test_the_worked_p_values_of_the_skewed_distribution() -> None:
     names = [found.named(number)[1] for number in range(found.examined.size)]
     for segment, p_value in {"f, y": 0.0003529802, "f": 0.0103439871}.items():
         number = names.index(segment)
-        both = tails(
+        both = both_tails(
             *(each[[number]] for each in (found.all.z, found.all.skewness, found.all.least))
         )
         assert 2 * min(both)[0] == pytest.approx(p_value, abs=1e-10)
@@ -173,7 +187,8 @@ def test_the_skewed_tail_is_that_of_scipy(
 
 def test_limits_of_rates_are_where_the_tails_have_the_probability() -> None:
     weights = np.array([1.0, 2.0, 0.5, 4.0, 1.5, 1.0])
-    sums = tuple(np.array([(weights**power).sum()]) for power in (1, 2, 3))
+    powers = [np.array([(weights**power).sum()]) for power in (1, 2, 3)]
+    sums = powers[0], powers[1], powers[2]
     tail, rate = np.array([0.01]), np.array([0.4])
     low, high = rate_limits(rate, sums, tail, np.ones(1))
     for true, side in ((low[0], 0), (high[0], 1)):
@@ -181,7 +196,7 @@ def test_limits_of_rates_are_where_the_tails_have_the_probability() -> None:
         z = (rate - true) * sums[0] / np.sqrt(sums[1]) / spread
         skewness = (1 - 2 * true) / spread * sums[2] / sums[1] ** 1.5
         least = (1 - 2 * true) / spread * np.sqrt(sums[1]) / sums[0]
-        assert tails(z, skewness, least)[side][0] == pytest.approx(0.01, rel=1e-6)
+        assert both_tails(z, skewness, least)[side][0] == pytest.approx(0.01, rel=1e-6)
     # No event, and nothing but events.
     assert rate_limits(np.zeros(1), sums, tail, np.ones(1))[0][0] < 1e-9
     assert rate_limits(np.ones(1), sums, tail, np.ones(1))[1][0] > 1 - 1e-9
@@ -210,7 +225,9 @@ def people(seed: int) -> pl.DataFrame:
     return table.with_columns(s=(score - 0.3 * bad.cast(pl.Float64)).clip(0.02, 0.98))
 
 
-def brute(table: pl.DataFrame, depth: int, least: int, base: str) -> dict[tuple[str, str], Any]:
+def brute(
+    table: pl.DataFrame, depth: int, least: int, base: str
+) -> dict[tuple[str, str | None], Any]:
     """Find the rows of the examined segments, by looking at each of them."""
     rows = table.to_dicts()
     sizes: dict[frozenset[Any], int] = {frozenset(): sum(row[base] for row in rows)}
@@ -236,14 +253,14 @@ def searched(
     """Search rows."""
     given = "y", "s", weight, ["a", "b", "c"], None
     rows = read_rows(table, *given, survey=read_design(design), called="attributes")
-    options = rows.keys, [*"abc"], 3, 30, 0.95, 20, False
+    options = rows.keys, [*"abc"], 3, 30, 20, 0.95, False
     search = Search(SEARCHED[metric], "higher", *options)
     return FoundSegments(search, cells_of(rows, SEARCHED[metric], 0.5).collect())
 
 
 def numbers_of(found: FoundSegments) -> dict[tuple[str, str | None], int]:
     """Number the examined segments by name."""
-    return {found.named(number): number for number in np.flatnonzero(found.examined)}
+    return {found.named(number): number for number in np.flatnonzero(found.examined).tolist()}
 
 
 def skewed(z: float, skewness: float, least: float) -> tuple[float, float]:
@@ -390,7 +407,7 @@ def test_counts_merged_days_and_lazy_frames_give_the_table_of_the_rows(metric: s
 
 def test_weights_of_one_size_and_frequencies_are_rows() -> None:
     table = people(8)
-    repeated = table.select(pl.all().repeat_by("n")).explode(pl.all()).drop("n")
+    repeated = table.select(pl.all().repeat_by("n")).explode(cs.all()).drop("n")
     options: dict[str, Any] = {**SEARCH, "redundant": True, "level": 0.7}
     expected = wroc.worst_segments(repeated, "y", "s", **options)
     assert expected.height > 1
