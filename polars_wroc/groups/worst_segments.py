@@ -53,8 +53,9 @@ def cells_of(rows: Rows, metric: Metric, choice: Any) -> pl.LazyFrame:
     Each has the number of rows in the base ``n``, the sums of powers of their weights ``b1`` to
     ``b3``, and that of the weighted values ``x1``; others as their variances need.
     """
-    weight = pl.col(WEIGHT).cast(pl.Float64)
-    known, positive = weight.is_not_null(), weight > 0
+    weight, frame = pl.col(WEIGHT).cast(pl.Float64), rows.frame
+    base, positive = weight.is_not_null(), weight > 0
+    kept, is_marked = base, ZERO_LABEL in frame.collect_schema()
     powers = (weight.abs(), rows.signed_squares.abs(), rows.signed_cubes.abs())
     w, w2, w3 = (power.cast(pl.Float64) for power in powers)
     if isinstance(metric, RateMetric):
@@ -69,34 +70,32 @@ def cells_of(rows: Rows, metric: Metric, choice: Any) -> pl.LazyFrame:
         base, hit = (
             reduce(or_, (cells[name] for name in names)) for names in (metric.cells, metric.counted)
         )
-        if len(metric.cells) == len(cells):
-            base = known
-        inside = tuple(pl.when(base).then(power).otherwise(0.0) for power in (w, w2, w3))
-        sums = _sums(inside, {"x1": pl.when(hit).then(w).otherwise(0.0)})
+        if is_marked:
+            # The labels of all rows are checked.
+            w, w2, w3 = (pl.when(base).then(power).otherwise(0.0) for power in (w, w2, w3))
+        else:
+            kept = base
+        sums = _sums((w, w2, w3), {"x1": pl.when(hit).then(w).otherwise(0.0)})
     elif metric.name == IN_THE_LARGE:
         rows.require_scores(f"metric={metric.name!r}")
-        frame, base, score = rows.as_probabilities().frame, known, pl.col(SCORE)
+        frame, score = rows.as_probabilities().frame, pl.col(SCORE)
         spread = score * (1 - score)
         excess = score - positive.cast(pl.Float64)
         values = {"x1": w * excess, "p1": w * score, "q2": w2 * spread}
         sums = _sums((w, w2), values | {"q3": w3 * spread * (1 - 2 * score)})
     else:
         losses = LossesOfRows.of(rows)
-        frame, base, (of_positive, of_negative) = (
-            losses.rows.frame,
-            known,
-            losses.values[metric.name],
-        )
+        frame, (of_positive, of_negative) = losses.rows.frame, losses.values[metric.name]
         loss = pl.when(positive).then(of_positive).otherwise(of_negative)
         values = {f"x{power}": w * loss**power for power in (1, 2, 3)}
         values |= {f"c{power}": w2 * loss**power for power in (1, 2)}
         sums = _sums((w, w2, w3), values)
-    sums = {"n": rows.count_where(base)} | sums
-    if ZERO_LABEL in rows.frame.collect_schema():
+    sums["n"] = rows.count_where(base)
+    if is_marked:
         negative = weight < 0
         sums[ZEROS] = (negative & pl.col(ZERO_LABEL)).any()
         sums[MINUSES] = (negative & ~pl.col(ZERO_LABEL)).any()
-    design = rows.design
+    design, frame = rows.design, frame.filter(kept)
     if not isinstance(design, SurveyDesign):
         return frame.group_by(rows.keys).agg(**sums)
     # A cell then has the rows of one sampling unit.
