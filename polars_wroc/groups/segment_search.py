@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 import polars as pl
@@ -52,6 +52,9 @@ _FEWEST_CLUSTERS, _FEWEST_EVENTS = 10, 5
 _FAR = 2.0
 
 
+Numbers: TypeAlias = NDArray[np.integer[Any]]
+
+
 class _Segments:
     """All segments of up to so many conditions with enough rows, as sums of cells.
 
@@ -60,7 +63,7 @@ class _Segments:
     """
 
     def __init__(self, codes: Sequence[Array], n: Array, depth: int, min_rows: int) -> None:
-        self._places: dict[tuple[int, ...], NDArray[np.int64]] = {(): np.zeros(n.size, np.int64)}
+        self._places: dict[tuple[int, ...], Numbers] = {(): np.zeros(n.size, np.int64)}
         sizes: dict[tuple[int, ...], Array] = {(): np.array([n.sum()])}
         cells, examined, self.conditions = [], [], list[tuple[int, ...]]()
         for number in range(1, min(depth, len(codes)) + 1):
@@ -87,18 +90,18 @@ class _Segments:
 
     def _divided(
         self, parent: tuple[int, ...], code: Array, n: Array, min_rows: int
-    ) -> tuple[NDArray[np.int64], Array, NDArray[np.int64]]:
+    ) -> tuple[Numbers, Array, Numbers]:
         """Divide segments by one more attribute: the place of each cell, sizes, and a cell."""
         inside = np.flatnonzero(self._places[parent] >= 0)
         numbers = self._places[parent][inside] * (code.max(initial=0) + 1) + code[inside]
         _, first, numbers = np.unique(numbers, return_index=True, return_inverse=True)
-        size = np.bincount(numbers, n[inside], minlength=first.size)
+        size = np.bincount(numbers, n[inside], minlength=first.size) * 1.0
         large = size >= min_rows
         place = np.full(n.size, -1)
         place[inside] = np.where(large, np.cumsum(large) - 1, -1)[numbers]
         return place, size[large], inside[first[large]]
 
-    def _by_combination(self) -> Iterator[tuple[slice, NDArray[np.int64]]]:
+    def _by_combination(self) -> Iterator[tuple[slice, Numbers]]:
         first = 0
         for place in self._places.values():
             count = int(place.max(initial=-1)) + 1
@@ -120,7 +123,7 @@ class _Segments:
         return inside
 
     def units(
-        self, unit: NDArray[np.int64], values: Array, share: Array, factor: Array
+        self, unit: Numbers, values: Array, share: Array, factor: Array
     ) -> tuple[Array, Array]:
         """Add up squared totals of units, and count the units of each segment.
 
@@ -258,7 +261,8 @@ class FoundSegments:
 
         def weighed(name: str, power: int) -> Array:
             rest = whole[name] - own[name]
-            return (1 - share) ** power * own[name] + (-share) ** power * rest
+            total: Array = (1 - share) ** power * own[name] + (-share) ** power * rest
+            return total
 
         if self.in_the_large:
             plain, third = weighed("q2", 2), -weighed("q3", 3)
@@ -333,7 +337,7 @@ class FoundSegments:
         whole = self.all.whole
         return bool(abs(whole["b2"] * whole["n"] / whole["b1"] ** 2 - 1) < EQUAL_WEIGHTS)
 
-    def limits(self, chosen: NDArray[np.int64]) -> dict[str, Array]:
+    def limits(self, chosen: Numbers) -> dict[str, Array]:
         """Compute limits of chosen segments that hold for all examined ones at once."""
         test = self.all
         own = {name: each[chosen] for name, each in test.own.items()}

@@ -234,7 +234,16 @@ def worst_segments(
     ...     favorable="selected",
     ... )
     >>> rounded = pl.col("value", "reference_value", "gap_high").round(3)
-    >>> table.select("attribute", "segment", "n", rounded, "n_examined")
+    >>> table.select("segment", "n", rounded, "depth", "n_examined")
+    shape: (2, 7)
+    ┌──────────┬─────┬───────┬─────────────────┬──────────┬───────┬────────────┐
+    │ segment  ┆ n   ┆ value ┆ reference_value ┆ gap_high ┆ depth ┆ n_examined │
+    │ ---      ┆ --- ┆ ---   ┆ ---             ┆ ---      ┆ ---   ┆ ---        │
+    │ str      ┆ i64 ┆ f64   ┆ f64             ┆ f64      ┆ i64   ┆ i64        │
+    ╞══════════╪═════╪═══════╪═════════════════╪══════════╪═══════╪════════════╡
+    │ overall  ┆ 200 ┆ 0.44  ┆ null            ┆ null     ┆ 0     ┆ 8          │
+    │ f, young ┆ 60  ┆ 0.25  ┆ 0.521           ┆ -0.065   ┆ 2     ┆ 8          │
+    └──────────┴─────┴───────┴─────────────────┴──────────┴───────┴────────────┘
     """
     if metric not in SEARCHED:
         hint = arguments.did_you_mean(metric, SEARCHED)
@@ -258,8 +267,8 @@ def worst_segments(
         msg = "`design` must be clusters or a survey for a search; found replicate weights"
         raise ValueError(msg)
     arguments.flag("redundant", redundant)
-    given_numbers = {"depth": depth, "min_rows": min_rows, "top": top}
-    numbers = [arguments.whole_number(name, n, low=1) for name, n in given_numbers.items()]
+    for argument, number in (("depth", depth), ("min_rows", min_rows), ("top", top)):
+        arguments.whole_number(argument, number, low=1)
     source = read_source(frame)
     name = score_name(source, score)
     given = score_or_decisions(source, score, selected), weight, attributes, pos_label
@@ -273,8 +282,8 @@ def worst_segments(
     worse: Worse = chosen.worse_if(favorable)
     if not of_decisions:
         worse = "higher" if chosen.better == "low" else "either"
-    options = level, redundant, survey.survey.lonely
-    search = Search(chosen, worse, rows.keys, names, *numbers, *options)
+    options = depth, min_rows, top, level, redundant, survey.survey.lonely
+    search = Search(chosen, worse, rows.keys, names, *options)
     cells = cells_of(rows, chosen, choice)
     if is_eager(frame):
         table = search.table(collect(cells)).lazy()
