@@ -95,9 +95,9 @@ class _Segments:
         inside = np.flatnonzero(self._places[parent] >= 0)
         numbers = self._places[parent][inside] * (code.max(initial=0) + 1) + code[inside]
         _, first, numbers = np.unique(numbers, return_index=True, return_inverse=True)
-        size = np.bincount(numbers, n[inside], minlength=first.size) * 1.0
+        size = np.bincount(numbers, n[inside], minlength=first.size).astype(np.float64)
         large = size >= min_rows
-        place = np.full(n.size, -1)
+        place: Numbers = np.full(n.size, -1)
         place[inside] = np.where(large, np.cumsum(large) - 1, -1)[numbers]
         return place, size[large], inside[first[large]]
 
@@ -217,19 +217,16 @@ class FoundSegments:
         self.values: dict[str, Array] = {each.name: each.to_numpy() for each in held}
         if self.is_rate:
             self.values |= dict.fromkeys(("x2", "x3"), self.values["x1"])
-        self.designed = bool(designed)
+        self.levels: list[tuple[int, Numbers, Array]] = []
         if designed:
-            self._read_units(cells)
+            self._read_units(cells, designed)
         options = search.depth, search.min_rows
         self.segments = _Segments(self.codes, self.values["n"], *options)
         self.all = self._tested(None)
         self.examined = self._examined()
 
-    def _read_units(self, cells: pl.DataFrame) -> None:
+    def _read_units(self, cells: pl.DataFrame, designed: Sequence[str]) -> None:
         """Number the sampling units and strata, with the factors of their squared totals."""
-        unit = cells.select(pl.struct(STRATUM, CLUSTER).rank("dense") - 1).to_series()
-        stratum = cells[STRATUM].fill_null(pl.lit(None)).rank("dense").fill_null(0)
-        self.unit, self.stratum = unit.to_numpy().astype(int), stratum.to_numpy().astype(int)
         units, fraction = cells[UNITS].to_numpy(), cells[FRACTION].to_numpy()
         alone = cells.filter(pl.col(UNITS) == 1)[STRATUM]
         if self.search.lonely != "certainty" and not alone.is_empty():
@@ -239,11 +236,12 @@ class FoundSegments:
             )
             raise ValueError(msg)
         factor = np.where(units > 1, (1 - fraction) * units / np.maximum(units - 1, 1), 0.0)
-        self.factors = []
-        for each, values in ((self.unit, factor), (self.stratum, factor / units)):
-            of = np.zeros(each.max(initial=0) + 1)
-            of[each] = values
-            self.factors.append(of)
+        # Squared totals of units less those of strata are sums of squares within these.
+        for sign, columns, of_cell in ((1, designed, factor), (-1, [STRATUM], factor / units)):
+            number = (cells.select(pl.struct(columns).rank("dense")).to_series() - 1).to_numpy()
+            factors = np.zeros(int(number.max(initial=0)) + 1)
+            factors[number] = of_cell
+            self.levels.append((sign, number.astype(int), factors))
 
     def _tested(self, inside: NDArray[np.bool_] | None) -> _Test:
         """Compare the part of each segment that is in some cells with the rest of these.
@@ -281,7 +279,7 @@ class FoundSegments:
                 sums["c2"] - 2 * mean * sums["c1"] + mean**2 * sums["b2"] for sums in (own, whole)
             )
             variance = np.maximum(plain, (1 - 2 * share) * squares + share**2 * of_all)
-        if self.designed:
+        if self.levels:
             by_design, df = self._by_design(values["x1"] - mean * values["b1"], share, values["n"])
             variance = np.maximum(variance, by_design)
         excess = own["x1"] - mean * own["b1"]
@@ -289,15 +287,11 @@ class FoundSegments:
 
     def _by_design(self, values: Array, share: Array, n: Array) -> tuple[Array, Array]:
         """Compute the variances of the design, and their degrees of freedom."""
-        parts = zip((self.unit, self.stratum), self.factors, strict=True)
-        (units, _), (strata, _) = (
-            self.segments.units(each, values, share, factor) for each, factor in parts
-        )
-        counts = [
-            self.segments.units(each, n, share, np.ones(factor.size))[1]
-            for each, factor in zip((self.unit, self.stratum), self.factors, strict=True)
-        ]
-        return units - strata, counts[0] - counts[1]
+        variance, df = np.zeros_like(share), np.zeros_like(share)
+        for sign, unit, factor in self.levels:
+            variance += sign * self.segments.units(unit, values, share, factor)[0]
+            df += sign * self.segments.units(unit, n, share, factor)[1]
+        return variance, df
 
     def _examined(self) -> NDArray[np.bool_]:
         """Say which segments are tested, whatever the outcomes."""
@@ -321,19 +315,18 @@ class FoundSegments:
         tail = np.minimum(tail, 0.5)
         if test.df is not None:
             tail = student_tail(tail, test.df[chosen])
-        elif self.is_rate and self._equal_weights():
+        elif self.is_rate and self._has_equal_weights():
             unit = test.whole["b1"] / test.whole["n"]
-            variance = test.plain[chosen] / unit**2
-            exact = (abs(z) > _FAR) & (variance <= MOST_EXACT)
-            rows, both = test.own["n"][chosen][exact], test.own["x1"][chosen][exact] / unit
-            events, total = np.full_like(rows, test.whole["x1"] / unit), test.whole["n"]
-            low = z[exact] < 0
-            both, events = np.where(low, rows - both, both), np.where(low, total - events, events)
-            total = np.full_like(rows, total)
+            exact = (abs(z) > _FAR) & (test.plain[chosen] <= MOST_EXACT * unit**2)
+            # The other outcome, where there are few events.
+            low, rows = z[exact] < 0, test.own["n"][chosen][exact]
+            both, total = test.own["x1"][chosen][exact] / unit, np.full_like(rows, test.whole["n"])
+            events = np.where(low, total - test.whole["x1"] / unit, test.whole["x1"] / unit)
+            both = np.where(low, rows - both, both)
             tail[exact] = exact_tail(np.round(both), rows, np.round(events), total)
         return np.minimum(2 * tail, 1.0)
 
-    def _equal_weights(self) -> bool:
+    def _has_equal_weights(self) -> bool:
         whole = self.all.whole
         return bool(abs(whole["b2"] * whole["n"] / whole["b1"] ** 2 - 1) < EQUAL_WEIGHTS)
 
@@ -382,19 +375,14 @@ class FoundSegments:
             shown.append(best)
             explained[best] = None
             inside = self.segments.has(best, self.codes)
-            within, without = (
-                (self._stays(part) for part in (inside, ~inside)) if left else ((), ())
-            )
+            within, without = (self._stays(part) for part in (inside, ~inside))
             conditions = self._conditions(best)
             for other in left:
                 if not (within if conditions <= self._conditions(other) else without)[other]:
                     explained[other] = best
             left = [other for other in left if other not in explained]
-        kept = (number for number in ranked if number in explained)
-        redundant = self.search.redundant
-        return {
-            number: explained[number] for number in kept if redundant or explained[number] is None
-        }
+        kept = explained if self.search.redundant else shown
+        return {number: explained[number] for number in ranked if number in kept}
 
     def _conditions(self, number: int) -> set[tuple[int, int]]:
         cell = self.segments.cell[number]
@@ -403,14 +391,12 @@ class FoundSegments:
     def _stays(self, inside: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Say which segments are worse in some cells too, by a test that is not adjusted."""
         test, least = self._tested(inside), self.search.min_rows
-        sides = {"lower": test.z < 0, "higher": test.z > 0, "either": np.sign(test.z) != 0}
-        if self.search.worse == "either":
-            sides["either"] = np.sign(test.z) == np.sign(self.all.z)
+        side = {"lower": -1, "higher": 1, "either": np.sign(self.all.z)}[self.search.worse]
         p_value = computed(two_sided_p_value, np.nan_to_num(test.z))
         if test.df is not None:
             p_value = 2 * student_tail(np.minimum(p_value / 2, 0.5), np.maximum(test.df, 1.0))
         enough = (test.own["n"] >= least) & (test.whole["n"] - test.own["n"] >= least)
-        stays: NDArray[np.bool_] = sides[self.search.worse] & (p_value <= 1 - self.search.level)
+        stays: NDArray[np.bool_] = (np.sign(test.z) == side) & (p_value <= 1 - self.search.level)
         return stays & enough
 
     def named(self, number: int) -> tuple[str, str | None]:

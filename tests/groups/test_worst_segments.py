@@ -217,9 +217,9 @@ def people(seed: int) -> pl.DataFrame:
             "w": rng.lognormal(0, 0.7, ROWS),
             "n": rng.integers(0, 4, ROWS),
             "u": rng.integers(0, 60, ROWS),
-            "h": rng.integers(0, 3, ROWS),
+            "h": pl.Series(rng.choice(["n", "s", "-"], ROWS).tolist()),
         }
-    ).with_columns(a=pl.col("a").replace("-", None))
+    ).with_columns(pl.col("a", "h").replace("-", None))
     bad = ((pl.col("a") == "x") & (pl.col("b") == 2)).fill_null(value=False)
     score = pl.Series("s", rng.beta(3, 3, ROWS))
     return table.with_columns(s=(score - 0.3 * bad.cast(pl.Float64)).clip(0.02, 0.98))
