@@ -314,6 +314,7 @@ TABLES: dict[str, Table] = {
 TABLES_OF_PYTHON = {
     *("cost_curve", "dominated_models", "equalized_thresholds"),
     *(name for name in TABLES if name.startswith("calibration_summary")),
+    *(name for name in TABLES if name.startswith("worst_segments")),
     *("operating_points, honest", "validate"),
 }
 

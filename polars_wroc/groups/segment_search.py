@@ -320,7 +320,7 @@ class FoundSegments:
             exact = (abs(z) > _FAR) & (test.plain[chosen] <= MOST_EXACT * unit**2)
             # The other outcome, where there are few events.
             low, rows = z[exact] < 0, test.own["n"][chosen][exact]
-            both, total = test.own["x1"][chosen][exact] / unit, np.full_like(rows, test.whole["n"])
+            both, total = test.own["x1"][chosen][exact] / unit, 0 * rows + test.whole["n"]
             events = np.where(low, total - test.whole["x1"] / unit, test.whole["x1"] / unit)
             both = np.where(low, rows - both, both)
             tail[exact] = exact_tail(np.round(both), rows, np.round(events), total)
