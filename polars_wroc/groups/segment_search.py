@@ -321,7 +321,7 @@ class FoundSegments:
             # The other outcome, where there are few events.
             low, rows = z[exact] < 0, test.own["n"][chosen][exact]
             both, total = test.own["x1"][chosen][exact] / unit, 0 * rows + test.whole["n"]
-            events = np.where(low, total - test.whole["x1"] / unit, test.whole["x1"] / unit)
+            events: Array = np.where(low, total - test.whole["x1"] / unit, test.whole["x1"] / unit)
             both = np.where(low, rows - both, both)
             tail[exact] = exact_tail(np.round(both), rows, np.round(events), total)
         return np.minimum(2 * tail, 1.0)

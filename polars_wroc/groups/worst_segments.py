@@ -203,7 +203,7 @@ def worst_segments(
     that of rows and of clusters, with Student's t. Limits of rates are the rates that the
     same test would not reject at ``1 - level`` divided by the number of segments; those of gaps
     combine both. In simulations of alike segments, rare events, weights and clusters included, at
-    most 4.4 % of searches found any.
+    most 3.3 % of searches found any.
 
     Segments overlap, so that one effect shows in many. From the top, a segment is left out if a
     simple test finds no difference without the rows of one above it (or, if it is part of

@@ -275,3 +275,24 @@ def test_pairs_of_scores_may_have_colours(rows: pl.DataFrame) -> None:
     table = wroc.compare(rows, "y", ["s", "t"], by="g")
     found = drawn(wroc.gap_chart(table, color="comparison"))
     assert found["__row"].str.slice(0, 1).to_list() == list("abcde")
+
+
+@pytest.mark.parametrize("metric", ["tpr", "brier_score"])
+def test_worst_segments_are_one_panel_with_joint_limits(tmp_path: Path, metric: str) -> None:
+    rng = np.random.default_rng(3)
+    a, b = (pl.Series(rng.choice(["x", "z"], 3000).tolist()) for _ in "ab")
+    bad = ((a == "x") & (b == "z")).to_numpy()
+    score = rng.beta(5, 3, 3000)
+    rows = pl.DataFrame({"a": a, "b": b, "s": score, "y": rng.random(3000) < score})
+    rows = rows.with_columns(s=pl.Series(np.where(bad, 0.4 * score, score)))
+    decisions: dict[str, Any] = {"threshold": 0.5, "favorable": "selected"}
+    given = decisions if metric == "tpr" else {"metric": metric}
+    table = wroc.worst_segments(rows, "y", "s", attributes=["a", "b"], redundant=True, **given)
+    assert table.height > 2
+    chart = wroc.gap_chart(table, metric=metric)
+    names = [
+        f"{row['attribute']} = {row['segment']} (n = {row['n']:,})"
+        for row in table[1:].iter_rows(named=True)
+    ]
+    assert drawn(chart)["__row"].to_list() == names
+    assert "joint" in " ".join(texts_of(chart, tmp_path))
