@@ -82,13 +82,13 @@ def test_no_file_defines_a_name_twice() -> None:
 
 
 # An addition that breaks one of these needs a deletion somewhere, or a reason.
-MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 157, 537, 20
+MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 157, 533, 20
 MOST_CODE = {
     "audits": 5599,
     "charts": 3390,
-    "groups": 4495,
+    "groups": 4479,
     "metrics": 2888,
-    "cli": 1966,
+    "cli": 1962,
     "inputs": 1627,
     "ranking": 1376,
     "curves": 1354,

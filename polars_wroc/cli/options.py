@@ -94,8 +94,6 @@ _COLUMNS = "--label L --score S"
 _ROWS = "files progress label score pos_label frequency weight"
 _DESIGN = "cluster strata fpc lonely replicate_weights"
 _OUTPUT = "output format columns rows"
-_GROUP = "repeatable. Numbers are cut into ranges by such as age:18,30,50, which has <18, 18-29, "
-_GROUP += "30-49 and 50+: each number begins a range. A column of that very name is taken as it is"
 COMMANDS = {
     "audit": Command(
         audit,
@@ -214,11 +212,7 @@ COMMANDS = {
         "find the combinations in which fewest of those who repaid are selected",
         "polars-wroc search loans.parquet --label repaid --score s --attribute site \\\n"
         "    --attribute sex --attribute age:30,50 --threshold 0.5 --favorable selected",
-        {
-            "score": "S: column of a score; higher means more positive",
-            "attribute": f"A: an attribute, such as sex, whose values are combined; {_GROUP}",
-            "min_rows": "N: rows that a segment needs, and those outside it, to be examined",
-        },
+        {"min_rows": "N: rows that a segment needs, and those outside it, to be examined"},
         required=("groups",),
     ),
     "thresholds": Command(
@@ -288,6 +282,8 @@ def flags_of(parser: argparse.ArgumentParser) -> dict[str, str]:
     return {"counts": flags.get("files", "FILE")} | aliases | flags
 
 
+_GROUP = "repeatable. Numbers are cut into ranges by such as age:18,30,50, which has <18, 18-29, "
+_GROUP += "30-49 and 50+: each number begins a range. A column of that very name is taken as it is"
 _THRESHOLD = "T: scores of at least T are selected; or median, or a rule: youden, closest-topleft, "
 _THRESHOLD += "max-accuracy, max-fpr=R, min-tpr=R, max-selection-rate=R, or such as "
 _THRESHOLD += "least-cost:fn=5,fp=1"
