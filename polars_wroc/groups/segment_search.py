@@ -94,12 +94,14 @@ class _Segments:
         """Divide segments by one more attribute: the place of each cell, sizes, and a cell."""
         inside = np.flatnonzero(self._places[parent] >= 0)
         numbers = self._places[parent][inside] * (code.max(initial=0) + 1) + code[inside]
-        _, first, numbers = np.unique(numbers, return_index=True, return_inverse=True)
-        size = np.bincount(numbers, n[inside], minlength=first.size).astype(np.float64)
-        large = size >= min_rows
+        if numbers.max(initial=0) > 10 * n.size:
+            _, numbers = np.unique(numbers, return_inverse=True)
+        size = np.bincount(numbers, n[inside]).astype(np.float64)
+        large, cell = size >= min_rows, np.zeros(size.size, np.int64)
+        cell[numbers] = inside
         place: Numbers = np.full(n.size, -1)
         place[inside] = np.where(large, np.cumsum(large) - 1, -1)[numbers]
-        return place, size[large], inside[first[large]]
+        return place, size[large], cell[large]
 
     def _by_combination(self) -> Iterator[tuple[slice, Numbers]]:
         first = 0

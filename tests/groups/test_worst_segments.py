@@ -492,3 +492,12 @@ def test_labels_of_both_kinds_are_refused_across_segments() -> None:
     options: dict[str, Any] = {"attributes": ["sex", "age"], "metric": "brier_score"}
     with pytest.raises(pl.exceptions.InvalidOperationError, match="both 0 and -1"):
         wroc.worst_segments(table, "y", "s", **options)
+
+
+def test_an_attribute_whose_values_are_rare_adds_no_segment() -> None:
+    table = people(3).with_row_index("id")
+    alone, both = (
+        wroc.worst_segments(table, "y", "s", **{**SEARCH, "attributes": attributes})
+        for attributes in (["a"], ["a", "id"])
+    )
+    assert_frame_equal(alone, both)
