@@ -55,6 +55,7 @@ from .groups.standardized_mean_difference import (
 )
 from .groups.subgroup_auc import subgroup_auc as subgroup_auc
 from .groups.trend import trend as trend
+from .groups.worst_segments import worst_segments as worst_segments
 from .inputs.columns import frequency as frequency
 from .inputs.designs import ReplicateWeights as ReplicateWeights
 from .inputs.designs import Survey as Survey

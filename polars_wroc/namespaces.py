@@ -33,6 +33,7 @@ from polars_wroc.groups.release_check import decision_changes, release_check
 from polars_wroc.groups.standardized_mean_difference import standardized_mean_difference
 from polars_wroc.groups.subgroup_auc import subgroup_auc
 from polars_wroc.groups.trend import trend
+from polars_wroc.groups.worst_segments import worst_segments
 from polars_wroc.inputs.horizon import at_horizon, horizon_counts
 from polars_wroc.metrics.bootstrap import bootstrap, bootstrap_replicates
 from polars_wroc.metrics.brier_and_log_loss import brier_score, log_loss
@@ -151,6 +152,7 @@ class _FrameNamespace(Generic[FrameT]):
     trend: Callable[..., FrameT] = _of_frame(trend)
     at_horizon: Callable[..., FrameT] = _of_frame(at_horizon)
     horizon_counts: Callable[..., FrameT] = _of_frame(horizon_counts)
+    worst_segments: Callable[..., FrameT] = _of_frame(worst_segments)
     audit: Callable[..., Audit] = _of_frame(audit)
 
 
@@ -237,6 +239,7 @@ class Counts:
     auc_decomposition: Callable[..., Any] = _of_counts(auc_decomposition)
     equalized_thresholds: Callable[..., Any] = _of_counts(equalized_thresholds)
     trend: Callable[..., Any] = _of_counts(trend, labels=False)
+    worst_segments: Callable[..., Any] = _of_counts(worst_segments)
     audit: Callable[..., Any] = _of_counts(audit)
 
 

@@ -12,5 +12,5 @@ COMMAND = [sys.executable, "-m", "polars_wroc"]
 
 def of_groups(command: str, *names: str) -> list[str]:
     """Name the groups of a command by its own option."""
-    flag = "--attribute" if command in ("audit", "impact", "gaps") else "--by"
+    flag = "--attribute" if command in ("audit", "impact", "gaps", "search") else "--by"
     return [word for name in names for word in (flag, name)]

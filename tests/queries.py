@@ -284,6 +284,12 @@ TABLES: dict[str, Table] = {
         threshold=0,
         design=wroc.Survey(strata=pl.col("w").floor(), lonely="adjust"),
     ),
+    "worst_segments": lambda f, by="g": wroc.worst_segments(
+        f, "y", "s", weight="w", attributes=by, threshold=0.5, favorable="selected", min_rows=1
+    ),
+    "worst_segments in a survey": lambda f, by="g": wroc.worst_segments(
+        f, "y", _SHARE, weight="w", attributes=by, metric="brier_score", min_rows=1, design=_STRATA
+    ),
     "impact_ratios": lambda f: wroc.impact_ratios(
         f,
         "s",
@@ -353,6 +359,7 @@ TABLES_OF_PYTHON = {
     *("cost_curve", "dominated_models", "equalized_thresholds"),
     *(name for name in TABLES if name.startswith("calibration_summary")),
     *(name for name in TABLES if name.startswith("equal_scores")),
+    *(name for name in TABLES if name.startswith("worst_segments")),
     *("operating_points, honest", "validate"),
 }
 

@@ -82,24 +82,24 @@ def test_no_file_defines_a_name_twice() -> None:
 
 
 # An addition that breaks one of these needs a deletion somewhere, or a reason.
-MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 161, 510, 20
+MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 164, 510, 20
 MOST_CODE = {
     "audits": 5682,
-    "charts": 3814,
-    "groups": 5267,
+    "charts": 3818,
+    "groups": 5784,
     "metrics": 3214,
-    "cli": 2244,
+    "cli": 2298,
     "inputs": 1825,
     "ranking": 1410,
-    "curves": 2074,
+    "curves": 2075,
     "kernels": 1342,
     "thresholds": 1407,
-    "stats": 1479,
+    "stats": 1596,
     "counts": 810,
     "files": 507,
     "plans": 609,
     "data": 10,
-    "": 233,
+    "": 236,
 }
 
 

@@ -56,6 +56,7 @@ def tables(frame: FrameT) -> list[FrameT]:
         wroc.summary(frame, "y", "s"),
         wroc.threshold_metrics(frame, "y", "s"),
         wroc.roc_point(frame, "y", "s", fpr=0.1),
+        wroc.worst_segments(frame, "y", "s", attributes="g", threshold=0.5, favorable="selected"),
     ]
 
 

@@ -44,10 +44,12 @@ BEFORE, AFTER, OLD = "__before", "__after", "__old"
 NUMBERS = (VALUE, LOW, HIGH)
 _DRAWN = (ROWS, *NUMBERS, LINE_VALUE, P_ADJUSTED, VERDICT, REMARK, BEFORE, AFTER, OLD)
 SIGNIFICANT, _NOT_SIGNIFICANT, _UNTESTED = "significant", "not significant", "not tested"
+# The name of a segment with that of its attribute.
+NAMED = pl.format("{} = {}", "attribute", pl.col("segment").fill_null(MISSING))
 _PAIR = ("model_a", "model_b")
 _MAKERS = (
-    "`group_gaps`, `impact_ratios`, `fairness`, `audit`, `compare`, `audit_changes` or "
-    "`release_check`"
+    "`group_gaps`, `impact_ratios`, `fairness`, `audit`, `worst_segments`, `compare`, "
+    "`audit_changes` or `release_check`"
 )
 _COMPARED = ("metric", "value", "reference_value", "gap", "ratio", "verdict", "reason")
 # A column that only releases have, and their differences.
@@ -149,8 +151,9 @@ def _of_comparisons(
     """Read rows of comparisons: segments, or the two groups that differ most."""
     if _OF_RELEASES in table.columns:
         return _of_releases(table, metrics, show, margin)
+    searched = "n_examined" in table.columns
     for metric in metrics:
-        if show not in _shows(metric):
+        if show not in _shows(metric) and not searched:
             arguments.reject("show", f"be one of {_shows(metric)} for {metric.column}", repr(show))
     first, names = metrics[0], [metric.column for metric in metrics]
     of_pairs, of_impact = isinstance(first, FairnessMetric), first is IMPACT
@@ -172,9 +175,11 @@ def _of_comparisons(
     if of_pairs:
         rows = rows.drop(ROWS)
     missing = UNKNOWN_CATEGORY if of_impact else MISSING
-    drawn, keys = _named(rows, _keys(rows, metrics), missing)
+    columns = {"segment": NAMED} if searched else _keys(rows, metrics)
+    drawn, keys = _named(rows, columns, missing)
     title = _title(metrics, show)
     line = "Dashed: four fifths of the reference's rate" if of_impact and show == "value" else None
+    joint = of_pairs or searched or (of_impact and show == "ratio")
     return Estimates(
         drawn,
         keys,
@@ -182,7 +187,7 @@ def _of_comparisons(
         f"{title} of each {'row' if of_pairs else 'segment'} with its limits",
         what=show,
         number=POINTS if show == "gap" else ".3f",
-        limits=JOINT_INTERVAL if of_pairs or (of_impact and show == "ratio") else INTERVAL,
+        limits=JOINT_INTERVAL if joint else INTERVAL,
         none={"value": None, "gap": 0.0, "ratio": 1.0}[show],
         band=band,
         note=sentences(band and band.note, line, None if of_pairs else _counted(metrics)),

@@ -415,6 +415,22 @@ def run_size(options: argparse.Namespace) -> None:
     results.show_table("gap_chart", needed, options, lambda: [shown])
 
 
+def run_search(options: argparse.Namespace) -> None:
+    """Search for the segments that are surely worse."""
+    arguments.check_favorable(options, ("threshold", "selected"))
+    source = sources.source_of(options)
+    given = _given(options, "threshold metric favorable depth min_rows top redundant")
+    table = _computed(options, source, "worst_segments", **given)
+    if options.label and options.selected is None:
+        _check_positives(options, source, found=options.metric == "tpr" and table["n"][0] > 0)
+    if options.selected is not None:
+        arguments.check_selected(options, table["value"][0])
+    shown = partial(results.search_shown, table, options.metric)
+    results.show_table(
+        "gap_chart", table, options, shown, metric=options.metric, level=options.level
+    )
+
+
 def run_thresholds(options: argparse.Namespace) -> None:
     """Measure decisions at thresholds, or at one that a rule chooses."""
     source = sources.source_of(options)

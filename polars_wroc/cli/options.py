@@ -25,6 +25,7 @@ from polars_wroc.groups.group_gaps import group_gaps
 from polars_wroc.groups.impact_ratios import impact_ratios
 from polars_wroc.groups.release_check import RELEASE_METRICS, release_check
 from polars_wroc.groups.rows_needed import rows_needed
+from polars_wroc.groups.worst_segments import SEARCHED, worst_segments
 from polars_wroc.inputs.columns import Frequency
 from polars_wroc.inputs.designs import Lonely
 from polars_wroc.metrics.compare import compare
@@ -215,6 +216,18 @@ COMMANDS = {
         required=(),
         suffixes=TABLE_OR_CHART[: -len(outputs.CHART_SUFFIXES)],
     ),
+    "search": Command(
+        worst_segments,
+        f"{_ROWS} counts attribute searched threshold selected favorable depth min_rows top"
+        " redundant level cluster strata fpc lonely output format columns rows",
+        "searches all combinations of attributes for segments that are surely worse",
+        f"FILE... {_COLUMNS} --attribute A --attribute B...",
+        "find the combinations in which fewest of those who repaid are selected",
+        "polars-wroc search loans.parquet --label repaid --score s --attribute site \\\n"
+        "    --attribute sex --attribute age:30,50 --threshold 0.5 --favorable selected",
+        {"min_rows": "N: rows that a segment needs, and those outside it, to be examined"},
+        required=("groups",),
+    ),
     "thresholds": Command(
         threshold_metrics,
         f"{_ROWS} counts by thresholds prevalence common metrics level {_DESIGN} {_OUTPUT}",
@@ -356,6 +369,10 @@ _TEXTS = {
     "columns": "LIST: columns that are printed, such as n,auc,auc_low, or all; default the first "
     "that fit",
     "rows": "N: most rows that are printed, or all; default what a terminal shows, elsewhere all",
+    "searched": ": metric that is compared; rates need decisions, the others probabilities",
+    "depth": "N: most attributes that are combined",
+    "top": "N: most segments that are shown",
+    "redundant": ": also show segments that one above them explains",
     "show": ": changes of values or of gaps, in the chart; default what changed most surely",
     "different_rows": ": the audits are of different rows, although all segments have the same "
     "numbers of rows and positives and the same weights",
@@ -415,6 +432,12 @@ def _known() -> dict[str, dict[str, Any]]:
         "metric": {"choices": CHANGED_METRICS},
         "metric_of_size": {"flag": "--metric", "dest": "metric"},
         "show": {"choices": get_args(Show)[:-1]},
+        "searched": {
+            "flag": "--metric",
+            "dest": "metric",
+            "choices": [*SEARCHED],
+            "default": "tpr",
+        },
         "metrics": {"type": process.columns_of, "default": DEFAULT_METRICS},
         "curve_bins": {"flag": "--bins", "dest": "curve_bins", "type": int, "default": 10},
         **{name: {"action": "store_true"} for name in ("common", "first_run_ok", "fail_unjudged")},

@@ -32,6 +32,7 @@ from polars_wroc.cli.process import refuse, screen_of
 from polars_wroc.files import outputs
 from polars_wroc.groups.categories import CROSSED
 from polars_wroc.groups.comparisons import DIFFERENT, GAP_METRICS, REPEATS
+from polars_wroc.groups.worst_segments import SEARCHED
 from polars_wroc.inputs.arguments import FOUR_FIFTHS
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, UNKNOWN_CATEGORY
 from polars_wroc.metrics.summary import DIAGNOSTIC_COLUMNS
@@ -400,6 +401,26 @@ def gaps_shown(table: pl.DataFrame, metric: str, reference: str, margin: float) 
     verdict = of_gaps(table, keys, metric, reference, margin)
     heading = f"gaps in {GAP_METRICS[metric].label} to {reference}{_by(attributes_of(table))}"
     return [_shown(heading, of_metric, columns, keys, 3, verdict)]
+
+
+def search_shown(table: pl.DataFrame, metric: str) -> list[Shown]:
+    """Show the segments that are surely worse, after how many were examined."""
+    keys, found = [*AUDIT_KEYS], table.filter(pl.col("depth") > 0)
+    columns: _Columns = [
+        "n",
+        pl.col("value").alias(metric),
+        pl.col("reference_value").alias("reference"),
+        points_in_text(found.select(pl.col("gap").alias("gap, points")), "gap, points"),
+        points_in_text(found, "gap_low", "gap_high").alias("joint limits"),
+        "p_adjusted",
+        *(["explained_by"] if found["explained_by"].count() else []),
+    ]
+    verdict = (
+        f"Exploration: of {many(table['n_examined'][0], 'segment')} "
+        f"{found.height or 'none'} {'is' if found.height < 2 else 'are'} surely worse."  # noqa: PLR2004
+    )
+    heading = f"worst segments in {SEARCHED[metric].label}"
+    return [_shown(heading, found, columns, keys, 3, verdict)]
 
 
 def decisions_shown(table: pl.DataFrame) -> list[Shown]:

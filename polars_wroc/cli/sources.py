@@ -77,7 +77,7 @@ def source_of(options: argparse.Namespace) -> Source:
 
 def _groups(name: str, **given: Any) -> dict[str, Any]:
     """Name the groups as a function does."""
-    if name in ("group_gaps", "audit"):
+    if name in ("group_gaps", "audit", "worst_segments"):
         given["attributes"] = given.pop("by")
     return given
 

@@ -372,3 +372,24 @@ def test_a_new_score_is_drawn_with_a_mark_at_the_old_one(
     assert "Brier score of the new score" in " ".join(
         texts_of(wroc.gap_chart(losses, metric="brier_score", show="value"), tmp_path)
     )
+
+
+@pytest.mark.parametrize("metric", ["tpr", "brier_score"])
+def test_worst_segments_are_one_panel_with_joint_limits(tmp_path: Path, metric: str) -> None:
+    rng = np.random.default_rng(3)
+    a, b = (pl.Series(rng.choice(["x", "z"], 3000).tolist()) for _ in "ab")
+    bad = ((a == "x") & (b == "z")).to_numpy()
+    score = rng.beta(5, 3, 3000)
+    rows = pl.DataFrame({"a": a, "b": b, "s": score, "y": rng.random(3000) < score})
+    rows = rows.with_columns(s=pl.Series(np.where(bad, 0.4 * score, score)))
+    decisions: dict[str, Any] = {"threshold": 0.5, "favorable": "selected"}
+    given = decisions if metric == "tpr" else {"metric": metric}
+    table = wroc.worst_segments(rows, "y", "s", attributes=["a", "b"], redundant=True, **given)
+    assert table.height > 2
+    chart = wroc.gap_chart(table, metric=metric)
+    names = [
+        f"{row['attribute']} = {row['segment']} (n = {row['n']:,})"
+        for row in table[1:].iter_rows(named=True)
+    ]
+    assert drawn(chart)["__row"].to_list() == names
+    assert "joint" in " ".join(texts_of(chart, tmp_path))

@@ -25,6 +25,7 @@ COMMANDS = {
     "auc": "--label y --score s --by g",
     "compare": "--label y --score s --score t --by g",
     "gaps": "--label y --score s --attribute g --threshold 0.5 --metric tpr",
+    "search": "--label y --score s --attribute g --threshold 0.5 --favorable selected --level 0.01",
     "thresholds": "--label y --score s --by g --threshold 0.5",
     "calibrate": "--label y --score s --by g --bins 3",
     "curve": "--label y --score s --by g --kind pr",

@@ -68,6 +68,23 @@ TABLES: dict[str, tuple[str, Any]] = {
             design="site", level=0.9,
         ),
     ),
+    "search": (
+        "search --attribute g --threshold 0.6 --favorable selected --min-rows 10",
+        lambda rows: wroc.worst_segments(
+            rows, **GIVEN, attributes="g", threshold=0.6, favorable="selected",
+            min_rows=10,
+        ),
+    ),
+    "search for losses": (
+        (
+            "search --attribute g --attribute site --metric calibration_in_the_large --depth 1"
+            " --redundant --cluster site --level 0.9"
+        ),
+        lambda rows: wroc.worst_segments(
+            rows, **GIVEN, attributes=["g", "site"], metric="calibration_in_the_large", depth=1,
+            redundant=True, design="site", level=0.9,
+        ),
+    ),
     "gaps": ("gaps --attribute g", lambda rows: wroc.group_gaps(rows, **GIVEN, attributes="g")),
     "gaps to a group": (
         "gaps --attribute g --reference a --threshold 0.6 --min-rows 40 --margin 0.1 --adjust none",
@@ -181,7 +198,7 @@ def test_tables_of_counts(name: str, rows: pl.DataFrame) -> None:
     (command, *words), table = TABLES[name][0].split(), TABLES[name][1]
     assert main([command, "--counts", "counts.parquet", *words, "-o", "x.parquet"]) == 0
     found, expected = pl.read_parquet("x.parquet"), table(rows)
-    if command == "gaps":
+    if command in ("gaps", "search"):
         # Counts do not have the names of the columns that they were made from.
         found, expected = found.drop("model"), expected.drop("model")
     assert_frame_equal(found, expected, rel_tol=1e-6, abs_tol=1e-9)

@@ -1,0 +1,503 @@
+"""The worst segments, compared with worked numbers, SciPy, statsmodels and plain Python."""
+
+from __future__ import annotations
+
+from itertools import combinations, product
+from typing import Any
+
+import numpy as np
+import polars as pl
+import polars.selectors as cs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
+from scipy import stats
+from statsmodels.stats.proportion import proportions_ztest
+
+import polars_wroc as wroc
+from polars_wroc.groups.categories import CROSSED
+from polars_wroc.groups.segment_search import FoundSegments, Search
+from polars_wroc.groups.worst_segments import SEARCHED, cells_of
+from polars_wroc.inputs.designs import read_design
+from polars_wroc.inputs.frames import read_rows
+from polars_wroc.stats.skewed_sums import (
+    exact_tail,
+    lower_tail,
+    pearson_tail,
+    rate_limits,
+    upper_tail,
+)
+from polars_wroc.thresholds.registry import AUDIT_RATES
+
+# Rows and selected rows of each cell, and the weight of its rows.
+CELLS = {"f, o": (40, 20, 1.0), "f, y": (60, 15, 2.0), "m, o": (50, 27, 1.5), "m, y": (50, 26, 1.0)}
+PEOPLE = pl.DataFrame(
+    {"sex": name[0], "age": name[3:], "hired": number < hired, "w": weight}
+    for name, (rows, hired, weight) in CELLS.items()
+    for number in range(rows)
+)
+
+
+def both_tails(*parts: Any) -> tuple[Any, Any]:
+    """Return both probabilities."""
+    return upper_tail(*parts), lower_tail(*parts)
+
+
+HIRED: dict[str, Any] = {
+    "attributes": ["sex", "age"],
+    "selected": "hired",
+    "metric": "selection_rate",
+    "favorable": "selected",
+}
+
+
+def examined(weight: str | None) -> FoundSegments:
+    """Examine all segments of the worked example."""
+    score = pl.col("hired").cast(pl.Float64)
+    given = None, score, weight, ["sex", "age"], None
+    rows = read_rows(PEOPLE, *given, selected="hired", called="attributes")
+    metric = AUDIT_RATES["selection_rate"]
+    search = Search(metric, "lower", rows.keys, ["sex", "age"], 3, 30, 20, 0.95, redundant=False)
+    return FoundSegments(search, cells_of(rows, metric, 1.0).collect())
+
+
+# Worked numbers of each segment: rate, gap, z, skewness, p-value, limits of the gap.
+WORKED = {
+    ("f, y", None): (
+        *(0.25, -0.2714285714, -3.5437237105, 0.0149209419, 0.0003651046),
+        *(-0.4430235362, -0.0649765169),
+    ),
+    ("f, y", "w"): (
+        *(0.25, -0.2742424242, -3.5930715874, 0.0218353516, 0.0002752880),
+        *(-0.4472966271, -0.0664145264),
+    ),
+    ("f", None): (0.35, -0.18, -2.5641129703, 0.0, 0.0109365102, -0.3595009055, 0.0125292496),
+    ("f", "w"): (
+        *(0.3125, -0.2195, -3.0566428866, 0.0017805620, 0.0022198590),
+        *(-0.4005882910, -0.0215185154),
+    ),
+    ("m, o", None): (
+        *(0.54, 0.1333333333, 1.6448792374, 0.0197385508, 0.1011409998),
+        *(-0.0878672370, 0.3442330407),
+    ),
+}
+
+
+@pytest.mark.parametrize(("segment", "weight"), [*WORKED])
+def test_the_worked_numbers_of_each_segment(segment: str, weight: str | None) -> None:
+    found = examined(weight)
+    assert found.examined.sum() == 8
+    names = [found.named(number)[1] for number in range(found.examined.size)]
+    number = names.index(segment)
+    test, limits = found.all, found.limits(np.array([number]))
+    numbers = [
+        test.own["x1"][number] / test.own["b1"][number],
+        limits["gap"][0],
+        test.z[number],
+        test.skewness[number],
+        found.p_values()[np.flatnonzero(found.examined).tolist().index(number)],
+        limits["gap_low"][0],
+        limits["gap_high"][0],
+    ]
+    np.testing.assert_allclose(numbers, WORKED[segment, weight], atol=1e-10)
+
+
+def test_the_worked_p_values_of_the_skewed_distribution() -> None:
+    found = examined(None)
+    names = [found.named(number)[1] for number in range(found.examined.size)]
+    for segment, p_value in {"f, y": 0.0003529802, "f": 0.0103439871}.items():
+        number = names.index(segment)
+        both = both_tails(
+            *(each[[number]] for each in (found.all.z, found.all.skewness, found.all.least))
+        )
+        assert 2 * min(both)[0] == pytest.approx(p_value, abs=1e-10)
+
+
+def test_z_is_that_of_statsmodels_and_group_gaps() -> None:
+    found = examined(None)
+    z, _ = proportions_ztest([35, 53], [100, 100])
+    names = [found.named(number)[1] for number in range(found.examined.size)]
+    assert found.all.z[names.index("f")] == pytest.approx(z, rel=1e-12)
+    gaps = wroc.group_gaps(
+        PEOPLE, "hired", attributes="sex", selected="hired", metrics=["selection_rate"]
+    )
+    assert 2 * stats.norm.sf(abs(z)) == pytest.approx(gaps["p_value"][0], rel=1e-10)
+
+
+def test_exact_tails_are_those_of_scipy() -> None:
+    law = stats.hypergeom(200, 88, 60)
+    half = law.cdf(15) - law.pmf(15) / 2
+    table = wroc.worst_segments(PEOPLE, **HIRED)
+    assert table["p_value"][1] == pytest.approx(2 * half, rel=1e-10)
+    assert table["p_adjusted"][1] == pytest.approx(16 * half, rel=1e-10)
+    both = np.arange(20.0, 40.0)
+    sizes = (np.full_like(both, each) for each in (60, 88, 200))
+    expected = law.sf(both) + law.pmf(both) / 2
+    np.testing.assert_allclose(exact_tail(both, *sizes), expected, rtol=1e-10)
+
+
+def test_only_one_segment_is_surely_worse() -> None:
+    table = wroc.worst_segments(PEOPLE, **HIRED)
+    assert table.select("attribute", "segment", "depth", "n_examined").rows() == [
+        ("overall", "overall", 0, 8),
+        (f"sex{CROSSED}age", "f, y", 2, 8),
+    ]
+    assert table["value"].to_list() == pytest.approx([88 / 200, 0.25])
+    assert table["reference_value"][1] == pytest.approx(73 / 140)
+    # The lowest divergence of DivExplorer 0.2.6, from the rate of all rows.
+    assert table["value"][1] - table["value"][0] == pytest.approx(-0.19)
+
+
+def test_what_one_segment_explains_is_left_out() -> None:
+    # f without its young is like m; the young are worse than the others because of it.
+    table = wroc.worst_segments(PEOPLE, **HIRED, level=0.7, redundant=True)
+    explained = dict(table.select("segment", "explained_by").rows())
+    assert explained == {
+        "overall": None,
+        "f, y": None,
+        "f": f"sex{CROSSED}age = f, y",
+        "y": f"sex{CROSSED}age = f, y",
+    }
+    # The top slices of sliceline 0.3.0, at alpha 1 and 0.95, in the same order.
+    assert [*explained][1:] == ["f, y", "f", "y"]
+    kept = wroc.worst_segments(PEOPLE, **HIRED, level=0.7)
+    assert kept["segment"].to_list() == ["overall", "f, y"]
+    # The two tests behind the worked example.
+    within, _ = proportions_ztest([15, 20], [60, 40])
+    without, _ = proportions_ztest([20, 53], [40, 100])
+    assert within == pytest.approx(-2.5677629551)
+    assert 2 * stats.norm.sf(abs(without)) == pytest.approx(0.7482, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("z", "skewness", "expected"),
+    [
+        (9 / np.sqrt(4.75), 0.9 / np.sqrt(4.75), 3.46e-4),
+        (20 / np.sqrt(19.6), 0.96 / np.sqrt(19.6), 3.55e-5),
+        (1.3, -0.4, None),
+        (-2.2, 0.7, None),
+        (4.0, 3.0, None),
+        (0.4, -6.0, None),
+        (7.0, 0.05, None),
+    ],
+)
+def test_the_skewed_tail_is_that_of_scipy(
+    z: float, skewness: float, expected: float | None
+) -> None:
+    tail = pearson_tail(np.array([z]), np.array([skewness]))[0]
+    assert tail == pytest.approx(stats.pearson3.sf(z, skewness), rel=1e-9)
+    if expected is not None:
+        assert tail == pytest.approx(expected, rel=0.005)
+
+
+@given(st.floats(-6, 6), st.floats(-8, 8).filter(lambda x: abs(x) >= 2e-3))
+def test_skewed_tails_are_mirrored_and_those_of_scipy(z: float, skewness: float) -> None:
+    upper, lower = (pearson_tail(np.array([s * z]), np.array([s * skewness]))[0] for s in (1, -1))
+    assert upper + lower == pytest.approx(1, abs=1e-9)
+    # SciPy has few digits where there is hardly any skewness.
+    tolerance = 1e-8 if abs(skewness) > 0.1 else 1e-5
+    assert upper == pytest.approx(stats.pearson3.sf(z, skewness), abs=tolerance)
+
+
+def test_limits_of_rates_are_where_the_tails_have_the_probability() -> None:
+    weights = np.array([1.0, 2.0, 0.5, 4.0, 1.5, 1.0])
+    powers = [np.array([(weights**power).sum()]) for power in (1, 2, 3)]
+    sums = powers[0], powers[1], powers[2]
+    tail, rate = np.array([0.01]), np.array([0.4])
+    low, high = rate_limits(rate, sums, tail, np.ones(1))
+    for true, side in ((low[0], 0), (high[0], 1)):
+        spread = np.sqrt(true * (1 - true))
+        z = (rate - true) * sums[0] / np.sqrt(sums[1]) / spread
+        skewness = (1 - 2 * true) / spread * sums[2] / sums[1] ** 1.5
+        least = (1 - 2 * true) / spread * np.sqrt(sums[1]) / sums[0]
+        assert both_tails(z, skewness, least)[side][0] == pytest.approx(0.01, rel=1e-6)
+    # No event, and nothing but events.
+    assert rate_limits(np.zeros(1), sums, tail, np.ones(1))[0][0] < 1e-9
+    assert rate_limits(np.ones(1), sums, tail, np.ones(1))[1][0] > 1 - 1e-9
+
+
+ROWS = 900
+
+
+def people(seed: int) -> pl.DataFrame:
+    """Make rows in which the crossing of two attributes is worse, with missing values."""
+    rng = np.random.default_rng(seed)
+    table = pl.DataFrame(
+        {
+            "a": pl.Series(rng.choice(["x", "y", "z", "-"], ROWS, p=[0.4, 0.3, 0.2, 0.1]).tolist()),
+            "b": rng.choice([1, 2], ROWS),
+            "c": rng.choice([True, False], ROWS),
+            "y": rng.choice([0, 1], ROWS),
+            "w": rng.lognormal(0, 0.7, ROWS),
+            "n": rng.integers(0, 4, ROWS),
+            "u": rng.integers(0, 60, ROWS),
+            "h": pl.Series(rng.choice(["n", "s", "-"], ROWS).tolist()),
+        }
+    ).with_columns(pl.col("a", "h").replace("-", None))
+    bad = ((pl.col("a") == "x") & (pl.col("b") == 2)).fill_null(value=False)
+    score = pl.Series("s", rng.beta(3, 3, ROWS))
+    return table.with_columns(s=(score - 0.3 * bad.cast(pl.Float64)).clip(0.02, 0.98))
+
+
+def brute(
+    table: pl.DataFrame, depth: int, least: int, base: str
+) -> dict[tuple[str, str | None], Any]:
+    """Find the rows of the examined segments, by looking at each of them."""
+    rows = table.to_dicts()
+    sizes: dict[frozenset[Any], int] = {frozenset(): sum(row[base] for row in rows)}
+    whole, found = sizes[frozenset()], {}
+    for number in range(1, depth + 1):
+        for names in combinations("abc", number):
+            for values in product(*({row[name] for row in rows} for name in names)):
+                pairs = frozenset(zip(names, values, strict=True))
+                inside = [all(row[name] == value for name, value in pairs) for row in rows]
+                size = sum(row[base] for row, held in zip(rows, inside, strict=True) if held)
+                sizes[pairs] = size
+                parents = [sizes[pairs - {pair}] for pair in pairs]
+                if size >= least and whole - size >= least and size not in parents:
+                    texts = ["(missing)" if v is None else str(v).lower() for v in values]
+                    text = None if values == (None,) else ", ".join(texts)
+                    found[CROSSED.join(names), text] = np.array(inside)
+    return found
+
+
+def searched(
+    table: pl.DataFrame | pl.LazyFrame, metric: str, weight: Any = None, design: Any = None
+) -> FoundSegments:
+    """Search rows."""
+    given = "y", "s", weight, ["a", "b", "c"], None
+    rows = read_rows(table, *given, survey=read_design(design), called="attributes")
+    options = rows.keys, [*"abc"], 3, 30, 20, 0.95, False
+    search = Search(SEARCHED[metric], "higher", *options)
+    return FoundSegments(search, cells_of(rows, SEARCHED[metric], 0.5).collect())
+
+
+def numbers_of(found: FoundSegments) -> dict[tuple[str, str | None], int]:
+    """Number the examined segments by name."""
+    return {found.named(number): number for number in np.flatnonzero(found.examined).tolist()}
+
+
+def skewed(z: float, skewness: float, least: float) -> tuple[float, float]:
+    """Tails by SciPy; with next to no skewness the normal ones."""
+    skewness, least = (each if abs(each) >= 1e-3 else 0.0 for each in (skewness, least))
+    return (
+        stats.pearson3.sf(z, skewness if skewness >= 0 else least),
+        stats.pearson3.sf(-z, -skewness if skewness < 0 else -least),
+    )
+
+
+def arrays(table: pl.DataFrame, metric: str) -> tuple[Any, Any]:
+    """Return the base and the values of a mean in it."""
+    y, s = table["y"].to_numpy(), table["s"].to_numpy()
+    d = s >= 0.5
+    return {
+        "tpr": (y == 1, d * 1.0),
+        "fpr": (y == 0, d * 1.0),
+        "ppv": (d, y * 1.0),
+        "npv": (~d, 1.0 - y),
+        "selection_rate": (np.ones_like(d), d * 1.0),
+        "accuracy": (np.ones_like(d), (d == y) * 1.0),
+        "brier_score": (np.ones_like(d), (s - y) ** 2),
+        "log_loss": (np.ones_like(d), -np.log(np.where(y == 1, s, 1 - s))),
+    }[metric]
+
+
+@pytest.mark.parametrize("weight", [None, "w"])
+@pytest.mark.parametrize(
+    "metric", ["tpr", "fpr", "ppv", "npv", "selection_rate", "accuracy", "brier_score", "log_loss"]
+)
+def test_all_tests_are_those_of_a_search_by_hand(metric: str, weight: str | None) -> None:
+    table = people(4)
+    found = searched(table, metric, weight)
+    base, x = arrays(table, metric)
+    w = base * (1.0 if weight is None else table["w"].to_numpy())
+    theta = (w * x).sum() / w.sum()
+    second, third = ((w * (x - theta) ** power).sum() / w.sum() for power in (2, 3))
+    segments = brute(table.with_columns(base=pl.Series(base)), 3, 30, "base")
+    numbers = numbers_of(found)
+    assert numbers.keys() == segments.keys()
+    p_values = dict(zip(numbers, found.p_values(), strict=True))
+    for name, inside in segments.items():
+        share = w[inside].sum() / w.sum()
+        factor = np.where(inside, 1 - share, -share)
+        variance = second * ((factor * w) ** 2).sum()
+        skewness = third * ((factor * w) ** 3).sum() / variance**1.5
+        e = w * (x - theta)
+        if metric in ("brier_score", "log_loss"):
+            of_errors = (1 - 2 * share) * (e[inside] ** 2).sum() + share**2 * (e**2).sum()
+            variance = max(variance, of_errors)
+        z = e[inside].sum() / np.sqrt(variance)
+        kish = w[inside].sum() ** 2 / (w[inside] ** 2).sum()
+        least = min(abs(skewness), abs(third) / second**1.5 / np.sqrt(kish))
+        upper, lower = skewed(z, skewness, np.sign(skewness) * least)
+        if metric not in ("brier_score", "log_loss") and weight is None and abs(z) > 2:
+            both, rows = (w * x)[inside].sum(), w[inside].sum()
+            law = stats.hypergeom(int(w.sum()), round((w * x).sum()), int(rows))
+            upper, lower = law.sf(both) + law.pmf(both) / 2, law.cdf(both) - law.pmf(both) / 2
+        tail = upper if metric in ("brier_score", "log_loss") else min(upper, lower)
+        assert found.all.z[numbers[name]] == pytest.approx(z, rel=1e-9, abs=1e-9)
+        assert p_values[name] == pytest.approx(min(1.0, 2 * tail), rel=1e-6)
+
+
+def test_calibration_is_compared_with_its_target() -> None:
+    table = people(5)
+    found = searched(table, "calibration_in_the_large", "w")
+    y, s, w = (table[name].to_numpy() for name in "ysw")
+    segments = brute(table.with_columns(base=pl.lit(value=True)), 3, 30, "base")
+    numbers = numbers_of(found)
+    p_values = dict(zip(numbers, found.p_values(), strict=True))
+    assert numbers.keys() <= segments.keys()
+    for name, inside in segments.items():
+        of, p = w[inside], s[inside]
+        mean = (of * p).sum() / of.sum()
+        enough = of.sum() ** 2 / (of**2).sum() * min(mean, 1 - mean) >= 5
+        assert enough == (name in numbers)
+        variance = (of**2 * p * (1 - p)).sum()
+        z = (of * (p - y[inside])).sum() / np.sqrt(variance)
+        skewness = -(of**3 * p * (1 - p) * (1 - 2 * p)).sum() / variance**1.5
+        both = skewed(z, skewness, skewness / 2)
+        assert p_values[name] == pytest.approx(min(1.0, 2 * min(both)), rel=1e-7)
+        limits = found.limits(np.array([numbers[name]]))
+        alpha = 0.05 / len(numbers)
+        upper = skewness if skewness >= 0 else skewness / 2
+        upper = upper if abs(upper) >= 1e-3 else 0.0
+        quantile = stats.pearson3.isf(alpha / 2, upper)
+        gap = (of * (p - y[inside])).sum() / of.sum()
+        assert limits["gap"][0] == pytest.approx(gap)
+        assert limits["gap_low"][0] == pytest.approx(gap - np.sqrt(variance) / of.sum() * quantile)
+
+
+@pytest.mark.parametrize("strata", [None, "h"])
+def test_clusters_have_the_variance_of_their_totals(strata: str | None) -> None:
+    table = people(6)
+    design = wroc.Survey("u", strata=strata)
+    found = searched(table, "selection_rate", "w", design)
+    w, d = table["w"].to_numpy(), (table["s"] >= 0.5).to_numpy() * 1.0
+    e = w * (d - (w * d).sum() / w.sum())
+    units = table.select("u", *([strata] if strata else [])).rows()
+    segments = brute(table.with_columns(base=pl.lit(value=True)), 3, 30, "base")
+    numbers = numbers_of(found)
+    p_values = dict(zip(numbers, found.p_values(), strict=True))
+    for name, number in numbers.items():
+        inside = segments[name]
+        share = w[inside].sum() / w.sum()
+        totals: dict[Any, float] = {}
+        for unit, error, held in zip(units, e, inside, strict=True):
+            totals[unit] = totals.get(unit, 0.0) + error * (held - share)
+        groups: dict[Any, list[float]] = {}
+        for unit, total in totals.items():
+            groups.setdefault(unit[1:], []).append(total)
+        variance = sum(len(g) * np.var(g, ddof=1) for g in groups.values())
+        plain = found.all.plain[number]
+        assert found.all.variance[number] == pytest.approx(max(plain, variance), rel=1e-9)
+        held = {unit for unit, inner in zip(units, inside, strict=True) if inner}
+        assert found.all.df is not None
+        assert found.all.df[number] == len(held) - len({unit[1:] for unit in held})
+        z = e[inside].sum() / np.sqrt(max(plain, variance))
+        both = skewed(z, found.all.skewness[number], found.all.least[number])
+        t = stats.norm.isf(min(*both, 0.5))
+        expected = 2 * stats.t.sf(t, found.all.df[number])
+        assert p_values[name] == pytest.approx(expected, rel=1e-6, abs=1e-10)
+
+
+SEARCH: dict[str, Any] = {"attributes": ["a", "b", "c"], "threshold": 0.5, "favorable": "selected"}
+
+
+@pytest.mark.parametrize("metric", ["tpr", "selection_rate", "brier_score"])
+def test_counts_merged_days_and_lazy_frames_give_the_table_of_the_rows(metric: str) -> None:
+    table, given = people(7), SEARCH if metric != "brier_score" else {"attributes": [*"abc"]}
+    options: dict[str, Any] = {**given, "metric": metric, "redundant": True, "level": 0.7}
+    expected = wroc.worst_segments(table, "y", "s", weight="w", **options)
+    assert expected.height > 1 or metric == "brier_score"
+    lazy = table.lazy().wroc.worst_segments("y", "s", weight="w", **options)  # type: ignore[attr-defined]
+    assert_frame_equal(lazy.collect(), expected, rel_tol=1e-9)
+    days = [
+        wroc.score_counts(day, "y", "s", weight="w", by=["a", "b", "c"])
+        for day in (table.head(300), table.tail(-300))
+    ]
+    counts = wroc.from_counts(wroc.merge_counts(days)).worst_segments(**options)
+    assert_frame_equal(counts.drop("model"), expected.drop("model"), rel_tol=1e-9)
+
+
+def test_weights_of_one_size_and_frequencies_are_rows() -> None:
+    table = people(8)
+    repeated = table.select(pl.all().repeat_by("n")).explode(cs.all()).drop("n")
+    options: dict[str, Any] = {**SEARCH, "redundant": True, "level": 0.7}
+    expected = wroc.worst_segments(repeated, "y", "s", **options)
+    assert expected.height > 1
+    counted = wroc.worst_segments(table, "y", "s", weight=wroc.frequency("n"), **options)
+    assert_frame_equal(counted, expected, rel_tol=1e-9)
+    equal = wroc.worst_segments(repeated, "y", "s", weight=pl.lit(0.1), **options)
+    assert_frame_equal(equal, expected, rel_tol=1e-9)
+
+
+def test_the_order_of_rows_does_not_matter() -> None:
+    table, options = people(9), {**SEARCH, "redundant": True, "level": 0.7}
+    expected = wroc.worst_segments(table, "y", "s", **options)
+    shuffled = table.sample(fraction=1, shuffle=True, seed=1)
+    assert_frame_equal(wroc.worst_segments(shuffled, "y", "s", **options), expected)
+
+
+@pytest.mark.parametrize("label", [0, 1])
+def test_without_an_outcome_or_with_nothing_else_nothing_is_examined(label: int) -> None:
+    table = PEOPLE.with_columns(hired=pl.lit(label == 1))
+    found = wroc.worst_segments(table, **HIRED)
+    assert found.select("segment", "value", "n_examined").rows() == [("overall", label, 0)]
+    nothing = wroc.worst_segments(PEOPLE.clear(), **HIRED)
+    assert nothing.select("segment", "value", "n_examined").rows() == [("overall", None, 0)]
+
+
+def test_an_attribute_with_one_value_has_no_segments() -> None:
+    table = wroc.worst_segments(PEOPLE.with_columns(age=pl.lit("o")), **HIRED)
+    assert table["n_examined"][0] == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"metric": "trp"}, "`metric` must be one of .*did you mean 'tpr'"),
+        ({"metric": "tpr"}, "`label` must be given for tpr; found None"),
+        ({"selected": None}, "`metric` must come with a `threshold` or `selected`"),
+        ({"metric": "brier_score"}, "`metric` must be a rate with decisions"),
+        ({"favorable": None}, "`favorable` must say for whom"),
+        ({"depth": 0}, "`depth` must be 1 or more"),
+        ({"min_rows": 0}, "`min_rows` must be 1 or more"),
+        ({"top": 0}, "`top` must be 1 or more"),
+        ({"level": 95}, "`level` must lie between"),
+        ({"design": wroc.ReplicateWeights(["w", "w"], "brr")}, "`design` must be clusters or"),
+        ({"design": wroc.Survey(strata=pl.int_range(pl.len()))}, "two or more sampling units"),
+    ],
+)
+def test_arguments_are_checked(options: dict[str, Any], message: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=message):
+        wroc.worst_segments(PEOPLE, **{**HIRED, **options})
+
+
+def test_several_scores_are_refused() -> None:
+    with pytest.raises(ValueError, match="`score` must be one column; found several"):
+        wroc.worst_segments(people(1), "y", ["s", "w"], **SEARCH)
+
+
+def test_too_many_segments_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("polars_wroc.groups.segment_search._MOST_SEGMENTS", 7)
+    with pytest.raises(ValueError, match=r"`depth` must leave .* found more with 3: take 2"):
+        wroc.worst_segments(PEOPLE, **HIRED)
+
+
+def test_labels_of_both_kinds_are_refused_across_segments() -> None:
+    table = PEOPLE.with_columns(
+        y=pl.when(pl.col("sex") == "f").then(0).otherwise(pl.lit(-1)), s=pl.lit(0.5)
+    )
+    options: dict[str, Any] = {"attributes": ["sex", "age"], "metric": "brier_score"}
+    with pytest.raises(pl.exceptions.InvalidOperationError, match="both 0 and -1"):
+        wroc.worst_segments(table, "y", "s", **options)
+
+
+def test_an_attribute_whose_values_are_rare_adds_no_segment() -> None:
+    table = people(3).with_row_index("id")
+    alone, both = (
+        wroc.worst_segments(table, "y", "s", **{**SEARCH, "attributes": attributes})
+        for attributes in (["a"], ["a", "id"])
+    )
+    assert_frame_equal(alone, both)
