@@ -43,9 +43,8 @@ from polars_wroc.audits.remarks import (
 from polars_wroc.audits.result import Audit
 from polars_wroc.audits.tables import audited_files
 from polars_wroc.audits.words import REFERENCES
-from polars_wroc.cli import arguments, process, release, results, sources
+from polars_wroc.cli import arguments, process, release, results, sources, tables
 from polars_wroc.cli.arguments import groups_of
-from polars_wroc.cli.gating import present
 from polars_wroc.cli.options import CURVES
 from polars_wroc.cli.process import refuse, screen_of
 from polars_wroc.cli.sources import Source
@@ -106,7 +105,7 @@ def run_audit(options: argparse.Namespace) -> None:
     run = replace(result.run, command=options.command_line, files=files)
     judgement = judged(gates, result.table)
     result = replace(result, run=run, gates=judgement.gates)
-    present(judgement, lambda: _show_audit(result, options), options)
+    results.present(judgement, lambda: _show_audit(result, options), options)
 
 
 def run_auc(options: argparse.Namespace) -> None:
@@ -114,7 +113,7 @@ def run_auc(options: argparse.Namespace) -> None:
     source = sources.source_of(options)
     table = _computed(options, source, "summary", diagnostics=options.diagnostics)
     check_positives(options.pos_label, found=bool(table["n_pos"].sum()))
-    shown = partial(results.aucs_shown, table)
+    shown = partial(tables.aucs_shown, table)
     results.show_table("auc_chart", table, options, shown, level=options.level)
 
 
@@ -138,7 +137,7 @@ def run_curve(options: argparse.Namespace) -> None:
         table = collect(curves)
         positives = "prevalence" if "prevalence" in table.columns else pl.col("tp") + pl.col("fn")
         _check_positives(options, source, found=bool(table.select(positives).sum().item()))
-        shown = partial(results.curve_shown, table, options, [*source.groups])
+        shown = partial(tables.curve_shown, table, options, [*source.groups])
         results.show_table(
             f"{options.kind}_chart", table, options, shown, **chosen, facet=source.facet
         )
@@ -149,7 +148,7 @@ def run_curve(options: argparse.Namespace) -> None:
     table, aucs = collect_all([curves, summary])
     check_positives(options.pos_label, found=bool(aucs["n_pos"].sum()))
     drawn = {"facet": source.facet, "summary": aucs, "level": options.level}
-    results.show_table("roc_chart", table, options, partial(results.aucs_shown, aucs), **drawn)
+    results.show_table("roc_chart", table, options, partial(tables.aucs_shown, aucs), **drawn)
 
 
 def _check_kind(options: argparse.Namespace) -> None:
@@ -207,7 +206,7 @@ def run_diff(options: argparse.Namespace) -> None:
         return
     changes = changes_between(before, after, options.adjust, different_rows=options.different_rows)
     judgement = judged(gates, changes.judged)
-    present(judgement, partial(_show_changes, changes, options), options)
+    results.present(judgement, partial(_show_changes, changes, options), options)
 
 
 def _show_changes(changes: Changes, options: argparse.Namespace) -> None:
@@ -258,7 +257,7 @@ def run_impact(options: argparse.Namespace) -> None:
         table, counts = collect_all(plans)
     arguments.check_selected(options, counts["selected"].sum())
     notes = _notes(table, counts, options)
-    shown = partial(results.impact_shown, table, notes)
+    shown = partial(tables.impact_shown, table, notes)
 
     def show() -> None:
         drawn = {"metric": IMPACT_RATIO, "show": "ratio", "level": options.level}
@@ -267,7 +266,7 @@ def run_impact(options: argparse.Namespace) -> None:
             for note in notes:
                 process.complain(note)
 
-    present(judged(gates, table), show, options)
+    results.present(judged(gates, table), show, options)
 
 
 def _written(table: pl.DataFrame, options: argparse.Namespace) -> pl.DataFrame:
@@ -345,9 +344,9 @@ def run_compare(options: argparse.Namespace) -> None:
     source = sources.source_of(options)
     table = _computed(options, source, "compare", **_given(options, "method adjust"))
     _check_positives(options, source, found=bool(table["auc_a"].count()))
-    shown = partial(results.pairs_shown, table, options.level)
+    shown = partial(tables.pairs_shown, table, options.level)
     show = partial(results.show_table, "gap_chart", table, options, shown, level=options.level)
-    present(judged(gates, judged_pairs(table)), show, options)
+    results.present(judged(gates, judged_pairs(table)), show, options)
 
 
 def run_release(options: argparse.Namespace) -> None:
@@ -366,7 +365,7 @@ def run_release(options: argparse.Namespace) -> None:
     designed = bool(arguments.design_of(options))
     shown = release.release_shown(table, next(iter(changes), None), designed=designed)
     show = partial(release.show_release, table, shown, options)
-    present(judged(gates, table), show, options)
+    results.present(judged(gates, table), show, options)
 
 
 def run_gaps(options: argparse.Namespace) -> None:
@@ -385,7 +384,7 @@ def run_gaps(options: argparse.Namespace) -> None:
     if options.selected is not None:
         arguments.check_selected(options, table.filter(metric="selection_rate")["value"].sum())
     reference = " and ".join(_IN_WORDS.get(each, each) for each in options.reference or ["rest"])
-    shown = partial(results.gaps_shown, table, metric, reference, options.margin)
+    shown = partial(tables.gaps_shown, table, metric, reference, options.margin)
     results.show_table("gap_chart", table, options, shown, metric=metric, level=options.level)
 
 
@@ -405,13 +404,13 @@ def run_size(options: argparse.Namespace) -> None:
         # Text files do not know the types of empty columns.
         table = read.cast({name: dtype for name, dtype in types.items() if dtype}, strict=False)
     needed = rows_needed(table, **given)
-    keys = results.keys_of_rows(needed) if options.files else []
+    keys = tables.keys_of_rows(needed) if options.files else []
     texts = [pl.col(key).fill_null(MISSING) for key in keys]
     counts = [name for name in needed.columns if name.startswith("needed") and needed[name].count()]
     first = ["metric", *(counts or ["needed"]), "sampling_unit"]
     short = needed.select(*texts, *first, "factor", pl.col("have").cast(pl.Int64), "note")
     heading = f"rows needed for {needed['target'][0]} {needed['goal'][0]:g}"
-    shown = results.Shown(heading, needed, short, keys, len(first))
+    shown = tables.Shown(heading, needed, short, keys, len(first))
     results.show_table("gap_chart", needed, options, lambda: [shown])
 
 
@@ -425,7 +424,7 @@ def run_search(options: argparse.Namespace) -> None:
         _check_positives(options, source, found=options.metric == "tpr" and table["n"][0] > 0)
     if options.selected is not None:
         arguments.check_selected(options, table["value"][0])
-    shown = partial(results.search_shown, table, options.metric)
+    shown = partial(tables.search_shown, table, options.metric)
     results.show_table(
         "gap_chart", table, options, shown, metric=options.metric, level=options.level
     )
@@ -438,7 +437,7 @@ def run_thresholds(options: argparse.Namespace) -> None:
         table = collect(_decisions(options, source))
     found = table.select((pl.col("tp") + pl.col("fn") > 0).any()).item()
     _check_positives(options, source, found=found)
-    shown, drawn, known = partial(results.decisions_shown, table), None, dict[str, Any]()
+    shown, drawn, known = partial(tables.decisions_shown, table), None, dict[str, Any]()
     if results.is_chart(options):
         # The chart has a slider along the curve.
         drawn = collect(source.function("roc_curve")())
@@ -461,7 +460,7 @@ def run_calibrate(options: argparse.Namespace) -> None:
     _check_positives(options, source, found=bool(found))
     slopes = tables[1] if tables[1:] else table
     ranges = _of_ranges(tables[2], options.level) if tables[1:] else ""
-    shown = partial(results.calibration_shown, table, slopes, ranges)
+    shown = partial(tables.calibration_shown, table, slopes, ranges)
     known = {"facet": source.facet, "level": options.level}
     results.show_table("calibration_chart", table, options, shown, **known)
 
@@ -470,7 +469,7 @@ def _of_ranges(test: pl.DataFrame, level: float) -> str:
     """Say in which ranges scores are off by more than chance."""
     keys = test.columns[: test.columns.index("n")]
     found = [
-        f"{results.place(row, keys) or 'scores'} from {row['from_score']:.2f} to "
+        f"{tables.place(row, keys) or 'scores'} from {row['from_score']:.2f} to "
         f"{row['to_score']:.2f} ({100 * abs(row['miscalibration']):.0f} points {row['direction']})"
         for row in test.filter(pl.col("p_adjusted") <= 1 - level).iter_rows(named=True)
     ]

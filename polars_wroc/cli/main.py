@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 import os
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from importlib.metadata import version
-from typing import Any, NoReturn, get_args
+from types import UnionType
+from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
 
+from polars_wroc.audits.audit import audit
+from polars_wroc.audits.audit_changes import CHANGED_METRICS
+from polars_wroc.charts.options import Show
 from polars_wroc.cli import commands, process, sources
 from polars_wroc.cli.arguments import check_columns, flags_of, in_options
-from polars_wroc.cli.gating import GateError
-from polars_wroc.cli.options import COMMANDS, add_options
+from polars_wroc.cli.options import COMMANDS, CURVES, TEXTS, Command
 from polars_wroc.cli.process import (
     BAD_INPUT,
     DONE,
@@ -26,12 +30,17 @@ from polars_wroc.cli.process import (
     remove_spilled,
     run_stoppable,
 )
-from polars_wroc.cli.results import check_output
+from polars_wroc.cli.results import GateError, check_output
+from polars_wroc.counts.score_counts import merge_counts
 from polars_wroc.files import outputs
 from polars_wroc.files.sources import first_line, without_credentials
+from polars_wroc.groups.worst_segments import SEARCHED
 from polars_wroc.inputs.arguments import did_you_mean
+from polars_wroc.inputs.columns import Frequency
+from polars_wroc.inputs.designs import Lonely
 from polars_wroc.inputs.looks import Looks
 from polars_wroc.plans.config import MEMORY, Config, Engine, connect
+from polars_wroc.thresholds.confusion_matrix import DEFAULT_METRICS
 
 # Options that come before the command.
 WHERE = {
@@ -102,6 +111,127 @@ def build_parser() -> argparse.ArgumentParser:
         add_options(command, row)
         command.set_defaults(flags=flags_of(command))
     return parser
+
+
+def _known() -> dict[str, dict[str, Any]]:
+    """What argparse is told of options that are not arguments of a function as they are."""
+    repeated: dict[str, Any] = {"action": "append", "default": []}
+    return {
+        "progress": {"flag": "--no-progress", "dest": "progress", "action": "store_false"},
+        "score": {"action": "append"},
+        "frequency": {"dest": "weight", "type": Frequency},
+        "counts": {"action": "store_true"},
+        "bins": {"type": int},
+        "attribute": {"dest": "groups", **repeated},
+        "by": {"dest": "groups", **repeated},
+        "threshold": {"type": process.threshold_of},
+        "thresholds": {"flag": "--threshold", "type": process.threshold_of, "action": "append"},
+        "intersections": {"nargs": "?", "const": True, "default": False, "choices": ["only"]},
+        "reference": repeated,
+        "unknown": repeated,
+        "within": {"action": "append"},
+        "fail_if": repeated,
+        "thresholds_of_both": {"flag": "--threshold", "dest": "threshold", **repeated},
+        "selected_of_both": {"flag": "--selected", "dest": "selected", **repeated},
+        "metrics_of_release": {
+            "flag": "--metrics",
+            "dest": "metrics",
+            "type": process.columns_of,
+        },
+        "margins": {"flag": "--margin", "dest": "margin", **repeated},
+        "lonely": {"choices": get_args(Lonely)},
+        "replicate_weights": {"type": process.replicate_weights_of},
+        "columns": {"type": process.columns_of},
+        "rows": {"type": process.rows_of},
+        "metric": {"choices": CHANGED_METRICS},
+        "metric_of_size": {"flag": "--metric", "dest": "metric"},
+        "show": {"choices": get_args(Show)[:-1]},
+        "searched": {
+            "flag": "--metric",
+            "dest": "metric",
+            "choices": [*SEARCHED],
+            "default": "tpr",
+        },
+        "metrics": {"type": process.columns_of, "default": DEFAULT_METRICS},
+        "curve_bins": {"flag": "--bins", "dest": "curve_bins", "type": int, "default": 10},
+        **{name: {"action": "store_true"} for name in ("common", "first_run_ok", "fail_unjudged")},
+        "kind": {"choices": [*CURVES], "default": "roc"},
+        **{name: {"type": float} for name in ("cost_fn", "cost_fp", "looks", "prevalence")},
+    }
+
+
+def add_options(parser: argparse.ArgumentParser, command: Command) -> None:
+    """Take the options of a command."""
+    known, names = _known(), command.options.replace("fail_if", "fail_if fail_unjudged").split()
+    weights = parser.add_mutually_exclusive_group() if "frequency" in names else parser
+    for name in names:
+        if name == "before_after":
+            _add_two_files(parser)
+        else:
+            group = weights if name in ("frequency", "weight") else parser
+            _add(group, name, command, known)
+    given = {"attributes": "groups" in command.required, "counts": command.function is merge_counts}
+    parser.set_defaults(**given | ({} if "progress" in names else {"progress": False}))
+
+
+def _add(
+    group: argparse._ActionsContainer,
+    name: str,
+    command: Command,
+    known: Mapping[str, Mapping[str, Any]],
+) -> None:
+    """Take an option; what is not ``known`` follows from the function's signature."""
+    written = f"FILE: {', '.join(command.suffixes)}; - prints JSON"
+    written += "; repeatable" if command.function is audit else ""
+    metavar, _, text = (command.texts.get(name) or TEXTS.get(name, written)).partition(": ")
+    given = dict(known[name] if name in known else _of_signature(command.function, name))
+    if name == "format":
+        given["choices"] = [suffix[1:] for suffix in command.suffixes]
+    if metavar:
+        given["metavar"] = metavar
+    default = given.get("default")
+    if isinstance(default, int | float | str) and not isinstance(default, bool):
+        text = text if "default" in text else f"{text}; default {default}"
+    if name == "fail_if":
+        text = f"exit with 1 if it holds {text}; comparisons are > >= < <=; repeatable"
+    required = given.get("dest", name) in command.required
+    given["help"] = f"{text} (required)" if required else text
+    if name in ("files", "table"):
+        group.add_argument("files", nargs="+" if name == "files" else "*", **given)
+    elif name == "output":
+        group.add_argument("-o", "--output", action="append", required=required, **given)
+    else:
+        flag = given.pop("flag", f"--{name.replace('_', '-')}")
+        group.add_argument(flag, **given)
+
+
+def _of_signature(function: Callable[..., Any], name: str) -> dict[str, Any]:
+    """Read type, choices and default of an option from the argument of this name."""
+    parameter = inspect.signature(function).parameters.get(name)
+    if parameter is None:
+        return {}
+    annotation = type("_", (), {"__annotations__": {name: parameter.annotation}})
+    kind = get_type_hints(annotation, function.__globals__)[name]
+    kinds = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+    default = None if parameter.default is parameter.empty else parameter.default
+    if bool in kinds:
+        return {"action": "store_true"}
+    choices = [value for each in kinds if get_origin(each) is Literal for value in get_args(each)]
+    if choices:
+        return {"choices": choices, "default": default}
+    numbers = [each for each in (int, float) if each in kinds]
+    return {"type": numbers[-1], "default": default} if numbers else {"default": default}
+
+
+def _add_two_files(parser: argparse.ArgumentParser) -> None:
+    for name in ("before", "after"):
+        # Both are files that must not be written.
+        parser.add_argument(
+            "files",
+            action="append",
+            metavar=name.upper(),
+            help=f"the audit {name}, as JSON: what audit -o x.json writes",
+        )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

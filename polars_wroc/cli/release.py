@@ -13,7 +13,7 @@ from polars_wroc.audits.tables import segment_in_words
 from polars_wroc.audits.words import first_few, many
 from polars_wroc.cli import arguments, results, sources
 from polars_wroc.cli.process import UsageError
-from polars_wroc.cli.results import Shown
+from polars_wroc.cli.tables import Shown, page_of
 from polars_wroc.groups.comparisons import COMPARABLE
 from polars_wroc.groups.release_check import (
     BETTER,
@@ -201,4 +201,4 @@ def show_release(table: pl.DataFrame, shown: Sequence[Shown], options: argparse.
     from polars_wroc.charts.gap_chart import gap_chart  # noqa: PLC0415
 
     charts: list[Any] = [gap_chart(table, metric=metric, **drawn) for metric in metrics]
-    results.save_text(render_tables(results.page_of(shown, options), *charts), options)
+    results.save_text(render_tables(page_of(shown, options), *charts), options)

@@ -1,52 +1,31 @@
-"""Results of commands: what is printed, written and drawn."""
+"""Results of commands: where they are printed, written and drawn, and judged by gates."""
 
 from __future__ import annotations
 
 import argparse
 import os
-import textwrap
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
 from tempfile import gettempdir
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any
 
 import polars as pl
-import polars.selectors as cs
 
-from polars_wroc.audits.formats import (
-    Screen,
-    check_columns,
-    chosen,
-    fitted_table,
-    limits_in_text,
-    points_in_text,
-)
-from polars_wroc.audits.table_pages import Page, Section, in_markdown
-from polars_wroc.audits.tables import audited_files, now
-from polars_wroc.audits.words import capitalised, first_few, listed, many, points
+from polars_wroc.audits.gates import Judgement
+from polars_wroc.audits.table_pages import in_markdown
 from polars_wroc.charts.options import Chart, save_chart
 from polars_wroc.cli import process
-from polars_wroc.cli.process import refuse, screen_of
+from polars_wroc.cli.arguments import in_options
+from polars_wroc.cli.process import BAD_INPUT, DONE, GATE_FAILED, NOT_JUDGED, refuse, screen_of
+from polars_wroc.cli.tables import Shown, in_text, page_of
 from polars_wroc.files import outputs
-from polars_wroc.groups.categories import CROSSED
-from polars_wroc.groups.comparisons import DIFFERENT, GAP_METRICS, REPEATS
-from polars_wroc.groups.worst_segments import SEARCHED
-from polars_wroc.inputs.arguments import FOUR_FIFTHS
-from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, UNKNOWN_CATEGORY
-from polars_wroc.metrics.summary import DIAGNOSTIC_COLUMNS
-from polars_wroc.ranking.curve import CELLS
-from polars_wroc.stats.difference_tests import is_significant
-from polars_wroc.stats.proportions import TOLERANCE
 
-# Suffixes of files that tables are written to for readers, and of all files.
+# Suffixes of files that tables are written to for readers.
 PAGES = (".html", ".md")
-TABLE_OR_CHART = (*outputs.TABLE_SUFFIXES, outputs.WORKBOOK, ".md", *outputs.CHART_SUFFIXES)
 # Files that are no text.
 _BINARY = (".parquet", outputs.WORKBOOK, ".png")
-# Most rows of a page, unless more are asked for.
-_MOST_ROWS = 1_000
 
 
 def check_output(options: argparse.Namespace) -> None:
@@ -182,344 +161,40 @@ def say(text: str, options: argparse.Namespace, *, json: bool = False) -> None:
     process.say(text, json=json)
 
 
-_SEPARATOR = "; "
+class GateError(Exception):
+    """A result met a condition of --fail-if, or a condition could not be judged."""
+
+    def __init__(self, code: int, lines: list[str]) -> None:
+        super().__init__(code, lines)
+        self.code, self.lines = code, lines
 
 
-def of_pairs(table: pl.DataFrame, keys: Sequence[str], level: float) -> str:
-    """Say which pairs of scores have different AUCs."""
-    significant = is_significant(pl.col("p_adjusted"), level).fill_null(value=False)
-    tested = table.drop_nulls("p_adjusted").height
-    found = table.filter(significant).sort(pl.col("difference").abs(), descending=True)
-    if found.is_empty():
-        return f"No score is shown to have a higher AUC than another ({many(tested, 'test')})."
-    groups = [key for key in keys if key not in ("model_a", "model_b")]
-    start = "{}: " if groups else "{}"
-    rows = found.iter_rows(named=True)
-    names = [start.format(place(row, groups)) + _order(row) for row in rows]
-    are = "differs" if found.height == 1 else "differ"
-    counts = f"{found.height:,} of {many(tested, 'pair')} of AUCs {are}"
-    return f"{counts}: {first_few(names, _SEPARATOR)}."
+def present(judgement: Judgement, show: Callable[[], None], options: argparse.Namespace) -> None:
+    """Show a result that was judged; raise if a gate is met or cannot be judged."""
+    code = _code(judgement, strict=options.fail_unjudged)
+    lines = [line for gate in judgement.gates for line in gate.lines]
+    failed = [line for line in lines if line.startswith("FAILED")]
+    failed += [in_options(message, options) for message in judgement.unknown]
+    try:
+        show()
+    except (Exception, pl.exceptions.PanicException) as error:
+        # A failed gate matters more than output that failed, any gate more than a reader who left.
+        if code == GATE_FAILED or (code and isinstance(error, BrokenPipeError)):
+            raise GateError(code, failed) from error
+        raise
+    finally:
+        for line in lines:
+            if line.startswith("NOT JUDGED"):
+                process.complain(line)
+    if code:
+        raise GateError(code, failed)
 
 
-def of_gaps(
-    table: pl.DataFrame, keys: Sequence[str], metric: str, reference: str, margin: float
-) -> str:
-    """Say which groups differ from their reference."""
-    of_metric = table.filter(metric=metric)
-    found = of_metric.filter(verdict="different").sort(pl.col("gap").abs(), descending=True)
-    names = [f"{place(row, keys)} ({points(row['gap'])})" for row in found.iter_rows(named=True)]
-    what = f"from {reference} in {GAP_METRICS[metric].label}"
-    first = f"No group is shown to differ {what}."
-    if names:
-        first = f"Different {what}, in points: {first_few(names, _SEPARATOR)}."
-    alike, unclear = (of_metric.filter(verdict=v).height for v in ("alike", "too little data"))
-    counts = [
-        *([f"alike within {100 * margin:g} points: {many(alike, 'group')}"] if alike else []),
-        *([f"too little data to tell: {many(unclear, 'group')}"] if unclear else []),
-    ]
-    rest = f" {'; '.join(counts)}." if counts else ""
-    return first + rest[:1] + rest[1:2].upper() + rest[2:] + _adjusted(table)
-
-
-def _adjusted(table: pl.DataFrame) -> str:
-    """Say for how many tests the verdicts are adjusted, if they are."""
-    if table["p_value"].equals(table["p_adjusted"]):
-        return ""
-    # Of two groups that are compared with each other one test counts.
-    repeats = pl.col("reason").str.starts_with(REPEATS).fill_null(value=False)
-    number = table.filter(~repeats)["p_value"].count()
-    return f" Verdicts are adjusted for {many(number, 'test')}, intervals are not."
-
-
-def of_decisions(table: pl.DataFrame, keys: Sequence[str]) -> str | None:
-    """Say where a rule can choose no threshold."""
-    found = table.filter(pl.col("threshold").is_null())
-    if found.is_empty():
-        return None
-    groups = f" in {_places(found, keys)}" if keys else ""
-    return f"No threshold can be chosen{groups}: a class that the rule needs is missing."
-
-
-def of_calibration(slopes: pl.DataFrame, keys: Sequence[str]) -> str:
-    """Say which scores are too high or too low, and of which the slope is not 1."""
-    low, high = pl.col("calibration_slope_low"), pl.col("calibration_slope_high")
-    said = {
-        "Scores are too high on average": pl.col("oe_ratio_high") < 1,
-        "Scores are too low on average": pl.col("oe_ratio_low") > 1,
-        "Differences between scores are too large (slope below 1)": high < 1,
-        "Differences between scores are too small (slope above 1)": low > 1,
-    }
-    sentences = []
-    for text, condition in said.items():
-        found = slopes.filter(condition)
-        if not found.is_empty():
-            listed = f": {_places(found, keys)}" if keys else ""
-            sentences.append(f"{text}{listed}.")
-    if not sentences:
-        return "Neither O:E (observed to expected positives) nor a slope is shown to differ from 1."
-    adjusted = " Limits are not adjusted for the number of groups." if keys else ""
-    return f"{' '.join(sentences)}{adjusted}"
-
-
-def of_impact(table: pl.DataFrame, keys: Sequence[str]) -> str:
-    """Say which categories are below four fifths."""
-    judged = table.drop_nulls("verdict")
-    if judged.is_empty():
-        return "Nothing could be compared."
-    surely, below = pl.col("verdict") == DIFFERENT, pl.col("ratio") < FOUR_FIFTHS - TOLERANCE
-    sentences = []
-    for start, condition in (
-        ("Surely below four fifths", surely),
-        ("Below by the estimate", ~surely & below),
-    ):
-        # Crossed groups come after those of one attribute.
-        crossed = pl.col("attribute").str.contains(CROSSED, literal=True)
-        found = judged.filter(condition).sort(crossed, "ratio").iter_rows(named=True)
-        names = [f"{place(row, keys)} ({row['ratio']:.2f})" for row in found]
-        if names:
-            sentences.append(f"{start}: {first_few(names, _SEPARATOR)}.")
-    if not judged.select(surely.any()).item():
-        sentences.insert(0, "No category is surely below four fifths.")
-    return " ".join(sentences)
-
-
-def _order(row: dict[str, Any]) -> str:
-    """Name two scores, the one with the higher AUC first."""
-    higher, lower = row["model_a"], row["model_b"]
-    if row["difference"] < 0:
-        higher, lower = lower, higher
-    return f"{higher} is above {lower} by {abs(row['difference']):.3f}"
-
-
-def place(row: dict[str, Any], keys: Sequence[str]) -> str:
-    """Name a group, as in sex f, race a."""
-    return " ".join(MISSING if row[key] is None else str(row[key]) for key in keys)
-
-
-def _places(found: pl.DataFrame, keys: Sequence[str]) -> str:
-    """Name the first few groups."""
-    return first_few([place(row, keys) for row in found.iter_rows(named=True)], _SEPARATOR)
-
-
-class Shown(NamedTuple):
-    """A table for readers: its heading and a verdict, its columns, and how its rows are named.
-
-    ``short`` has the columns of ``keys``, ``least`` others that are always printed, and those that
-    are printed where there is room. Not of all tables columns can be ``asked`` for.
-    """
-
-    heading: str
-    table: pl.DataFrame
-    short: pl.DataFrame
-    keys: Sequence[str]
-    least: int
-    verdict: str | None = None
-    asked: bool = True
-
-    def text(self, screen: Screen) -> str:
-        """Write the verdict and the columns that fit or are asked for."""
-        plain = Screen(screen.width, screen.rows, more_rows=screen.more_rows)
-        shown = screen if self.asked else plain
-        text = fitted_table(self.table, self.short, shown, self.keys, self.least)
-        return f"{textwrap.fill(self.verdict, screen.width)}\n\n{text}" if self.verdict else text
-
-    def section(self, screen: Screen, *, titled: bool) -> Section:
-        """Lay out all columns of the short table, or those that are asked for."""
-        table = self.short
-        if screen.columns is not None and self.asked:
-            check_columns(self.table, screen)
-            table = chosen(self.table, screen.columns, self.keys)
-        rows = table if screen.rows is None else table.head(screen.rows)
-        more = table.height - rows.height
-        notes = [f"{many(more, 'more row')}: {_ELSEWHERE}"] if more else []
-        return Section(capitalised(self.heading) if titled else "", rows, self.keys, notes)
-
-
-_ELSEWHERE = "--rows all shows them, and files such as .csv and .xlsx have them."
-
-
-def in_text(shown: Sequence[Shown], screen: Screen) -> str:
-    """Write tables for a terminal."""
-    return "\n\n".join(each.text(screen) for each in shown)
-
-
-def page_of(shown: Sequence[Shown], options: argparse.Namespace) -> Page:
-    """Lay out tables as a page, with how they were made."""
-    rows, columns = getattr(options, "rows", None), getattr(options, "columns", None)
-    screen = Screen(0, None if rows == "all" else rows or _MOST_ROWS, columns)
-    files = [Path(name).name for name in options.files]
-    if options.command != "size":
-        files = [file.name for file in audited_files(options.files, contents=False)]
-    facts = {"Date": f"{now():%Y-%m-%d %H:%M} UTC"} | ({"Data": first_few(files)} if files else {})
-    verdicts = [each.verdict for each in shown if each.verdict]
-    tables = [each for each in shown if each.short.width]
-    sections = [each.section(screen, titled=len(tables) > 1) for each in tables]
-    title = capitalised(" and ".join(each.heading for each in shown))
-    return Page(title, facts, verdicts, sections, [f"Made by: {options.command_line}"])
-
-
-_Columns: TypeAlias = list[str | pl.Expr | pl.Series]
-
-_OF_AUCS = ("n_pos", "average_precision", "ks", "n_missing", "auc_se", *DIAGNOSTIC_COLUMNS)
-
-
-def aucs_shown(table: pl.DataFrame) -> list[Shown]:
-    """Show the AUC of each group."""
-    bounds = [name for name in ("auc_min", "auc_max") if name in table.columns]
-    limits = _limits(table, "auc_low", "auc_high", "interval")
-    more = [name for name in _OF_AUCS if name in table.columns]
-    columns: _Columns = ["n", "auc", limits, *bounds, *more]
-    keys = _before(table, "n")
-    return [_shown(f"AUCs{_by(keys)}", table, columns, keys, 3)]
-
-
-def pairs_shown(table: pl.DataFrame, level: float) -> list[Shown]:
-    """Show which AUCs of pairs of scores differ."""
-    keys = _before(table, "auc_a")
-    limits = _limits(table, "difference_low", "difference_high", "interval")
-    columns: _Columns = ["difference", limits, "p_adjusted", "auc_a", "auc_b", "n"]
-    heading, verdict = f"differences between AUCs{_by(keys)}", of_pairs(table, keys, level)
-    return [_shown(heading, table, columns, keys, 3, verdict)]
-
-
-def gaps_shown(table: pl.DataFrame, metric: str, reference: str, margin: float) -> list[Shown]:
-    """Show the gaps of a metric, in points."""
-    keys = keys_of_rows(table)
-    of_metric = table.filter(metric=metric)
-    sizes = of_metric.select(pl.col("gap").alias("gap, points"), "detectable")
-    columns: _Columns = [
-        "n",
-        pl.col("value").alias(metric),
-        points_in_text(sizes, "gap, points"),
-        points_in_text(of_metric, "gap_low", "gap_high").alias("interval"),
-        "verdict",
-        pl.col("reference_value").alias("reference"),
-        "p_adjusted",
-        # A size has no sign.
-        points_in_text(sizes, "detectable").str.replace("+", " ", literal=True),
-    ]
-    verdict = of_gaps(table, keys, metric, reference, margin)
-    heading = f"gaps in {GAP_METRICS[metric].label} to {reference}{_by(attributes_of(table))}"
-    return [_shown(heading, of_metric, columns, keys, 3, verdict)]
-
-
-def search_shown(table: pl.DataFrame, metric: str) -> list[Shown]:
-    """Show the segments that are surely worse, after how many were examined."""
-    keys, found = [*AUDIT_KEYS], table.filter(pl.col("depth") > 0)
-    columns: _Columns = [
-        "n",
-        pl.col("value").alias(metric),
-        pl.col("reference_value").alias("reference"),
-        points_in_text(found.select(pl.col("gap").alias("gap, points")), "gap, points"),
-        points_in_text(found, "gap_low", "gap_high").alias("joint limits"),
-        "p_adjusted",
-        *(["explained_by"] if found["explained_by"].count() else []),
-    ]
-    verdict = (
-        f"Exploration: of {many(table['n_examined'][0], 'segment')} "
-        f"{found.height or 'none'} {'is' if found.height < 2 else 'are'} surely worse."  # noqa: PLR2004
-    )
-    heading = f"worst segments in {SEARCHED[metric].label}"
-    return [_shown(heading, found, columns, keys, 3, verdict)]
-
-
-def decisions_shown(table: pl.DataFrame) -> list[Shown]:
-    """Show the rates at thresholds."""
-    keys = _before(table, "threshold")
-    rates = table.select(cs.exclude(*keys, *CELLS) - cs.ends_with("_low", "_high")).columns
-    heading, verdict = f"rates at thresholds{_by(keys)}", of_decisions(table, keys)
-    return [_shown(heading, table, [*rates, *CELLS], keys, 4, verdict)]
-
-
-def calibration_shown(curve: pl.DataFrame, slopes: pl.DataFrame, ranges: str) -> list[Shown]:
-    """Show the calibration of each group, what is known of ranges, then the curves."""
-    keys = _before(slopes, "n")
-    columns: _Columns = [
-        "n",
-        *(
-            pl.col("oe_ratio").alias("O:E"),
-            _limits(slopes, "oe_ratio_low", "oe_ratio_high", "interval"),
-        ),
-        pl.col("calibration_slope").alias("slope"),
-        _limits(slopes, "calibration_slope_low", "calibration_slope_high", "interval of slope"),
-        *("mean_score", "observed_rate"),
-        pl.col("calibration_intercept").alias("intercept"),
-    ]
-    verdict = f"{of_calibration(slopes, keys)} {ranges}"
-    first = _shown("calibration slopes", slopes, columns, keys, 5, verdict)
-    columns = [
-        _limits(curve, "score_min", "score_max", "scores"),
-        *("n", "mean_score", "observed_rate"),
-        _limits(curve, "observed_rate_low", "observed_rate_high", "interval"),
-        "difference",
-    ]
-    second = _shown(f"calibration curve{_by(keys)}", curve, columns, [*keys, "bin"], 4)
-    # The columns that are asked for are those of the curve.
-    return [first._replace(asked=False), second]
-
-
-def impact_shown(table: pl.DataFrame, notes: Sequence[str]) -> list[Shown]:
-    """Show the impact ratio of each category, after a verdict and notes."""
-    keys = keys_of_rows(table)
-    verdict = " ".join([of_impact(table, keys), *notes])
-    named = table.with_columns(pl.col(key).fill_null(UNKNOWN_CATEGORY) for key in keys)
-    columns: _Columns = [
-        "n",
-        pl.col("value").alias("rate"),
-        "ratio",
-        pl.coalesce("verdict", "reason").alias("verdict"),
-        _limits(table, "ratio_low", "ratio_high", "joint limits"),
-        "reference",
-        "p_adjusted",
-    ]
-    heading = f"impact ratios{_by(attributes_of(table))}"
-    return [_shown(heading, named, columns, keys, 4, verdict)]
-
-
-def curve_shown(
-    table: pl.DataFrame, options: argparse.Namespace, groups: Sequence[str]
-) -> list[Shown]:
-    """Show the points of curves; below their chart none."""
-    kind: str = options.kind
-    name = kind.upper() if kind in ("roc", "pr", "det") else kind
-    points = table.select([]) if is_chart(options) else table
-    return [Shown(f"{name} curve{_by(groups)}", points, points, [], points.width)]
-
-
-def keys_of_rows(table: pl.DataFrame) -> list[str]:
-    """List the keys of comparisons, with the score if there are several."""
-    return [*AUDIT_KEYS, *([MODEL] if table[MODEL].n_unique() > 1 else [])]
-
-
-def attributes_of(table: pl.DataFrame) -> list[str]:
-    """List the attributes of comparisons."""
-    return table[AUDIT_KEYS[0]].unique(maintain_order=True).to_list()
-
-
-def _by(keys: Sequence[str]) -> str:
-    """Name what tells groups apart, but for scores."""
-    groups = [key for key in keys if key not in (MODEL, "model_a", "model_b")]
-    return f" by {listed(groups)}" if groups else ""
-
-
-def _shown(
-    heading: str,
-    table: pl.DataFrame,
-    columns: _Columns,
-    keys: Sequence[str],
-    least: int,
-    verdict: str | None = None,
-) -> Shown:
-    """Show these columns after the keys, of which null is named."""
-    texts = [pl.col(key).cast(pl.String).fill_null(MISSING) for key in keys]
-    short = table.select(*texts, *columns)
-    return Shown(heading, table.with_columns(texts), short, keys, least, verdict)
-
-
-def _before(table: pl.DataFrame, first: str) -> list[str]:
-    """List the groups, which come before the columns of the table."""
-    return table.columns[: table.columns.index(first)]
-
-
-def _limits(table: pl.DataFrame, low: str, high: str, name: str) -> pl.Series:
-    return limits_in_text(table, low, high).alias(name)
+def _code(judgement: Judgement, *, strict: bool) -> int:
+    """Return the exit code; strictly, each gate must be judged in all segments."""
+    if any(gate.met for gate in judgement.gates):
+        return GATE_FAILED
+    if judgement.unknown:
+        return BAD_INPUT
+    lacking = (not gate.n_judged or (strict and gate.not_judged) for gate in judgement.gates)
+    return NOT_JUDGED if any(lacking) else DONE
