@@ -22,16 +22,21 @@ from polars_wroc.inputs.columns import (
     IntoColumn,
     IntoWeight,
 )
-from polars_wroc.inputs.decisions import Favorable, check_favorable, score_or_decisions
+from polars_wroc.inputs.decisions import (
+    Favorable,
+    check_favorable,
+    score_or_decisions,
+    with_recorded_scores,
+)
 from polars_wroc.inputs.designs import Design, SurveyDesign, read_design
-from polars_wroc.inputs.frames import read_rows, require_groups
+from polars_wroc.inputs.frames import at_least, read_rows, require_groups
 from polars_wroc.inputs.metric import Metric, Worse
 from polars_wroc.inputs.rows import IntoColumns, Rows, read_source
 from polars_wroc.metrics.brier_and_log_loss import LossesOfRows
 from polars_wroc.metrics.registry import LOSSES
 from polars_wroc.plans.queries import FrameT, collect, is_eager, join_on_keys, like_input
 from polars_wroc.thresholds.registry import AUDIT_RATES, RateMetric
-from polars_wroc.thresholds.rules import Threshold, read_threshold
+from polars_wroc.thresholds.rules import Rule, Threshold, read_threshold
 from polars_wroc.thresholds.search import common_threshold, is_selected, rows_at
 
 SEARCHED: dict[str, Metric] = {
@@ -39,6 +44,8 @@ SEARCHED: dict[str, Metric] = {
     **{name: COMPARABLE[name] for name in LOSSES},
     IN_THE_LARGE: CALIBRATION[IN_THE_LARGE],
 }
+# Loss of a row.
+_LOSS = "__loss"
 
 
 def _sums(weights: tuple[pl.Expr, ...], values: Mapping[str, pl.Expr]) -> dict[str, pl.Expr]:
@@ -59,8 +66,12 @@ def cells_of(rows: Rows, metric: Metric, choice: Any) -> pl.LazyFrame:
     powers = (weight.abs(), rows.signed_squares.abs(), rows.signed_cubes.abs())
     w, w2, w3 = (power.cast(pl.Float64) for power in powers)
     if isinstance(metric, RateMetric):
-        frame = rows_at(rows, common_threshold(rows, choice))
-        chosen = is_selected()
+        if isinstance(choice, Rule):
+            frame, chosen = rows_at(rows, common_threshold(rows, choice)), is_selected()
+        else:
+            # A number needs no join.
+            frame = with_recorded_scores(rows).cut_at("threshold", [pl.lit(choice)]).frame
+            chosen = at_least(pl.col(SCORE), pl.lit(choice))
         cells = {
             "tp": positive & chosen,
             "fp": ~positive & chosen,
@@ -86,10 +97,13 @@ def cells_of(rows: Rows, metric: Metric, choice: Any) -> pl.LazyFrame:
     else:
         losses = LossesOfRows.of(rows)
         frame, (of_positive, of_negative) = losses.rows.frame, losses.values[metric.name]
-        loss = pl.when(positive).then(of_positive).otherwise(of_negative)
-        values = {f"x{power}": w * loss**power for power in (1, 2, 3)}
-        values |= {f"c{power}": w2 * loss**power for power in (1, 2)}
-        sums = _sums((w, w2, w3), values)
+        # A column first: each sum would compute it again.
+        loss = pl.col(_LOSS)
+        frame = frame.with_columns(
+            pl.when(positive).then(of_positive).otherwise(of_negative).alias(_LOSS)
+        )
+        values = {"x1": w * loss, "x2": w * loss * loss, "x3": w * loss * loss * loss}
+        sums = _sums((w, w2, w3), values | {"c1": w2 * loss, "c2": w2 * loss * loss})
     sums["n"] = rows.count_where(base)
     if is_marked:
         negative = weight < 0

@@ -501,3 +501,15 @@ def test_an_attribute_whose_values_are_rare_adds_no_segment() -> None:
         for attributes in (["a"], ["a", "id"])
     )
     assert_frame_equal(alone, both)
+
+
+def test_a_rule_chooses_the_threshold_of_all_rows_and_bins_must_not_be_cut() -> None:
+    table, rule = people(7), wroc.rules.max_selection_rate(0.4)
+    chosen = wroc.operating_points(table, "y", "s", rule=rule)["threshold"].item()
+    options: dict[str, Any] = {**SEARCH, "redundant": True, "level": 0.7}
+    expected = wroc.worst_segments(table, "y", "s", **{**options, "threshold": chosen})
+    by_rule = wroc.worst_segments(table, "y", "s", **{**options, "threshold": rule})
+    assert_frame_equal(by_rule, expected)
+    binned = wroc.from_counts(wroc.score_counts(table, "y", "s", by=[*"abc"], bins=64))
+    with pytest.raises(pl.exceptions.InvalidOperationError, match="inside a bin"):
+        binned.worst_segments(**{**SEARCH, "threshold": 0.503})
