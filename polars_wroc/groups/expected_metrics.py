@@ -201,6 +201,8 @@ def read_chances(
 
 # What a row stands for: its label, or the probability instead.
 _LABELS = {EXPECTED: CHANCE, OBSERVED: LABEL}
+# Influences of a row on the expected value and the excess over it, and its derivative by the label.
+PARTS = ("expected", "excess", "label")
 _KISH, _OWN, FEWEST = "__kish", "__own_pairs", "fewest"
 
 
