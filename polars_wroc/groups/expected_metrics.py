@@ -20,6 +20,7 @@ from polars_wroc.inputs.columns import (
 from polars_wroc.inputs.designs import Design, GivenDesign, read_design
 from polars_wroc.inputs.expressions import as_column, typed_column
 from polars_wroc.inputs.frames import at_least, read_paired_rows
+from polars_wroc.inputs.looks import if_enough
 from polars_wroc.inputs.rows import IntoColumns, Rows, polars_frame
 from polars_wroc.plans import queries
 from polars_wroc.plans.queries import FrameT, aggregate, join_on_keys, like_input, over
@@ -370,7 +371,7 @@ class Expectations:
         """Compute the row of a metric from the values and errors of a group."""
         expected, value = pl.col(part_of(metric)), pl.col(part_of(OBSERVED, metric))
         enough = pl.col(part_of(FEWEST, metric)) >= LEAST_ROWS
-        error = pl.when(enough).then(part_of(metric, "error"))
+        error = if_enough(level, pl.when(enough).then(part_of(metric, "error")), pl.col("n"))
         margin = limit_quantile(pl.col, level, designed=designed) * error
         # A net benefit may be below 0.
         least = None if metric == NET_BENEFIT else 0.0

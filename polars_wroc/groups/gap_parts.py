@@ -55,6 +55,7 @@ from polars_wroc.inputs.columns import (
 )
 from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.expressions import as_column, named_columns, typed_column
+from polars_wroc.inputs.looks import if_enough
 from polars_wroc.inputs.rows import IntoColumns, Rows, polars_frame
 from polars_wroc.plans.queries import FrameT, collect, is_eager, join_on_keys
 from polars_wroc.stats.difference_tests import Adjust, check_options
@@ -80,6 +81,8 @@ PART_COLUMNS = (
     *(f"gap_{part}{end}" for part in PARTS[:2] for end in _ENDS),
     *(f"{_EXCESS}_{name}" for name in ("p_value", "p_adjusted", "verdict")),
 )
+# The same rows give the same bits each time.
+_collect = partial(collect, reproducible=True)
 _METRICS = (AUC, "tpr", "fpr", "ppv")
 
 
@@ -181,6 +184,7 @@ def gap_parts(
     frame = polars_frame(frame)  # type: ignore[assignment]
     given = frame, label, score, probability, weight, attributes, pos_label, survey
     rows = read_chances(*given, called="attributes")
+    level = check_options(rows.look(level, frame), adjust)
     arguments.option("recalibrate", recalibrate, get_args(Recalibrate))
     if clip is not None:
         clip = arguments.number("clip", clip, low=0.0, high=0.5, open_ends=True)
@@ -210,7 +214,6 @@ def gap_parts(
     divisions = read_attributes(rows, intersections)
     schema = rows.frame.collect_schema()
     references = read_category_reference(reference, ["rest"], divisions, schema)
-    level = check_options(rows.look(level, frame), adjust)
     tests = GapTests(level, adjust, min_rows, margin=margin, designed=survey.given)
     split = _Split(rows, divisions, references.named, expectations, tests, recalibrate, clip)
     if is_eager(frame):
@@ -248,19 +251,19 @@ class _Split:
 
     def added_to(self, table: pl.LazyFrame) -> pl.DataFrame:
         """Compute the gaps, and add their parts."""
-        gaps = collect(table).with_row_index(PLACE)
+        gaps = _collect(table).with_row_index(PLACE)
         frame = self.rows.frame if self.recalibrate == "none" else self._recalibrated()
-        held = collect(self.expectations.decided(frame)).lazy()
+        held = _collect(self.expectations.decided(frame)).lazy()
         parts = [part for each in self.divisions for part in self._of_division(each, held)]
         found = pl.concat(parts).lazy()
         rows = join_on_keys(gaps.lazy(), found, [*AUDIT_KEYS, "metric"])
         judged = self._judged(rows)
-        return collect(join_on_keys(gaps.lazy(), judged, [PLACE]).drop(PLACE))
+        return _collect(join_on_keys(gaps.lazy(), judged, [PLACE]).drop(PLACE))
 
     def _recalibrated(self) -> pl.LazyFrame:
         """Replace the probabilities by those of a logistic regression on all rows."""
         frame = self.rows.frame.with_columns(pl.col(CHANCE).alias(SCORE))
-        fit = collect(fit_rows(replace(self.rows, frame=frame, keys=[], design=None), self.clip))
+        fit = _collect(fit_rows(replace(self.rows, frame=frame, keys=[], design=None), self.clip))
         # Without a logit of each row the fit is not that of all of them.
         known = pl.when(pl.col(_LOGIT).is_not_null().all())
         linear = fit[FREE_INTERCEPT].item() + fit[SLOPE].item() * pl.col(_LOGIT)
@@ -273,10 +276,10 @@ class _Split:
         """Split the gaps of the segments of one attribute."""
         expectations, keys = self.expectations, [SEGMENT]
         ranked = expectations.ranked(division.named(held), keys)
-        values = collect(expectations.values(ranked, keys).sort(SEGMENT))
+        values = _collect(expectations.values(ranked, keys).sort(SEGMENT))
         of_auc = expectations.influences([AUC] if AUC in expectations.names else [])
         moved = join_on_keys(ranked, values.lazy(), keys).with_columns(**of_auc)
-        placed = collect(moved.select(*ranked.collect_schema().names(), *of_auc))
+        placed = _collect(moved.select(*ranked.collect_schema().names(), *of_auc))
         reference, segments = self.named.get(division.attribute), values[SEGMENT].to_list()
         for segment in segments:
             if reference is None or segment != reference:
@@ -310,7 +313,7 @@ class _Split:
         rows = join_on_keys(
             placed.with_columns(side.alias(_SIDE)), values.select(SEGMENT, factor), [SEGMENT]
         )
-        sides = collect(self.expectations.values(rows.filter(pl.col(_SIDE).is_not_null()), [_SIDE]))
+        sides = _collect(self.expectations.values(rows.filter(pl.col(_SIDE).is_not_null()), [_SIDE]))
         expected = {
             name: _own_less_other(pl.col(part_of(name))) for name in self.expectations.names
         }
@@ -318,7 +321,7 @@ class _Split:
         if AUC in gaps:
             auc = pl.col(part_of(AUC))
             of_reference = sum_of_shares(auc, pl.col(_SHARE), 1)
-            gaps[AUC] = collect(values.select(auc.filter(own).first() - of_reference)).item()
+            gaps[AUC] = _collect(values.select(auc.filter(own).first() - of_reference)).item()
         errors = self._errors(self._contrasts(rows, sides.lazy())).row(0, named=True)
         found = [
             {
@@ -384,7 +387,7 @@ class _Split:
         totals = unit_totals(moved, [], sums)
         products = {name: (name, name) for name in terms}
         variances = linear_variances(totals, [], design, products, [*_PRESENT])
-        return collect(variances.with_columns(pl.col(*products).sqrt()))
+        return _collect(variances.with_columns(pl.col(*products).sqrt()))
 
     def _judged(self, rows: pl.LazyFrame) -> pl.LazyFrame:
         """Compute limits, tests and verdicts of the parts of gaps."""
@@ -392,7 +395,11 @@ class _Split:
         expected = pl.when(pl.col("gap").is_not_null()).then(_EXPECTED)
         excess = pl.col("gap") - expected
         enough = (pl.col(FEWEST) >= LEAST_ROWS) & (pl.min_horizontal("n", "n_reference") >= least)
-        errors = [pl.when(enough & (pl.col(part) > 0)).then(part) for part in PARTS]
+        counts = pl.col("n"), pl.col("n_reference")
+        errors = [
+            if_enough(level, pl.when(enough & (pl.col(part) > 0)).then(part), *counts)
+            for part in PARTS
+        ]
         quantile = limit_quantile(pl.col, level, designed=designed)
         columns = {"gap": excess, _ERROR: errors[1]}
         for part, value, error in zip(PARTS, (expected, excess), errors, strict=False):
