@@ -141,6 +141,9 @@ def expected_metrics(
     │ ---    ┆ ---      ┆ ---          ┆ ---           │
     │ str    ┆ f64      ┆ f64          ┆ f64           │
     ╞════════╪══════════╪══════════════╪═══════════════╡
+    │ auc    ┆ 0.839    ┆ 0.765        ┆ 0.912         │
+    │ tpr    ┆ 0.846    ┆ null         ┆ null          │
+    │ fpr    ┆ 0.333    ┆ null         ┆ null          │
     └────────┴──────────┴──────────────┴───────────────┘
     """
     frame = polars_frame(frame)  # type: ignore[assignment]

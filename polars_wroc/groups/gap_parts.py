@@ -42,7 +42,7 @@ from polars_wroc.groups.expected_metrics import (
     read_chances,
 )
 from polars_wroc.groups.group_gaps import group_gaps, read_metrics
-from polars_wroc.groups.references import REPEATED
+from polars_wroc.groups.references import KINDS, REPEATED
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import MARGIN
 from polars_wroc.inputs.columns import (
@@ -77,6 +77,12 @@ _SIDE, _SHARE, _FACTOR = "__side", "__share", "__factor"
 _PRESENT = {"__own_rows": 1, "__other_rows": -1}
 _LOGIT, _TAKEN, _EXPECTED, _ERROR = "__logit", "__taken_up", "__expected_gap", "__error"
 _EXCESS, _ENDS = "gap_excess", ("", "_low", "_high")
+_FOUND: dict[str, type[pl.DataType]] = {
+    **dict.fromkeys((*AUDIT_KEYS, "metric"), pl.String),
+    **dict.fromkeys((_EXPECTED, FEWEST, *PARTS), pl.Float64),
+    DESIGN_DF: pl.Int64,
+    REPEATED: pl.Boolean,
+}
 PART_COLUMNS = (
     *(f"gap_{part}{end}" for part in PARTS[:2] for end in _ENDS),
     *(f"{_EXCESS}_{name}" for name in ("p_value", "p_adjusted", "verdict")),
@@ -179,6 +185,15 @@ def gap_parts(
     >>> people = pl.concat([wide, narrow] * 20)
     >>> parts = wroc.gap_parts(people, "y", "p", attributes="g", reference="a")
     >>> parts.select("segment", pl.col("gap", "gap_expected", "gap_excess").round(3))
+    shape: (2, 4)
+    ┌─────────┬──────┬──────────────┬────────────┐
+    │ segment ┆ gap  ┆ gap_expected ┆ gap_excess │
+    │ ---     ┆ ---  ┆ ---          ┆ ---        │
+    │ str     ┆ f64  ┆ f64          ┆ f64        │
+    ╞═════════╪══════╪══════════════╪════════════╡
+    │ a       ┆ null ┆ null         ┆ null       │
+    │ b       ┆ -0.5 ┆ -0.289       ┆ -0.211     │
+    └─────────┴──────┴──────────────┴────────────┘
     """
     survey = read_design(design)
     frame = polars_frame(frame)  # type: ignore[assignment]
@@ -192,6 +207,8 @@ def gap_parts(
             arguments.reject("clip", "be None without `recalibrate`", clip)
     asked = _METRICS if metrics is None else read_metrics(metrics, EXPECTED_METRICS)
     expectations = Expectations.read(threshold, asked, labelled=True)
+    if isinstance(reference, str) and reference in KINDS[1:]:
+        arguments.reject("reference", "be 'rest' or a segment", repr(reference))
     if metrics is not None and (unknown := [n for n in asked if n not in expectations.names]):
         arguments.reject("metrics", "come with a `threshold` that they are computed at", unknown)
     table = group_gaps(
@@ -255,7 +272,7 @@ class _Split:
         frame = self.rows.frame if self.recalibrate == "none" else self._recalibrated()
         held = _collect(self.expectations.decided(frame)).lazy()
         parts = [part for each in self.divisions for part in self._of_division(each, held)]
-        found = pl.concat(parts).lazy()
+        found = pl.concat([pl.DataFrame(schema=_FOUND), *parts]).lazy()
         rows = join_on_keys(gaps.lazy(), found, [*AUDIT_KEYS, "metric"])
         judged = self._judged(rows)
         return _collect(join_on_keys(gaps.lazy(), judged, [PLACE]).drop(PLACE))
@@ -333,8 +350,8 @@ class _Split:
             }
             for name, gap in gaps.items()
         ]
-        types = {"metric": pl.String, **dict.fromkeys((_EXPECTED, FEWEST, *PARTS), pl.Float64)}
-        return pl.DataFrame(found, {**types, DESIGN_DF: pl.Int64})
+        types = {name: dtype for name, dtype in _FOUND.items() if name in found[0]}
+        return pl.DataFrame(found, types)
 
     def _contrasts(self, rows: pl.LazyFrame, sides: pl.LazyFrame) -> pl.LazyFrame:
         """Replace the influences on values by those on gaps."""
