@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from operator import mul
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import polars as pl
 
@@ -24,7 +24,7 @@ from polars_wroc.groups.comparison_tests import (
     error_of_a_test,
     verdict_of,
 )
-from polars_wroc.groups.comparisons import PLACE, sum_of_shares
+from polars_wroc.groups.comparisons import COMPARABLE, DIFFERENT, PLACE, sum_of_shares
 from polars_wroc.groups.expected_metrics import (
     AUC,
     CHANCE,
@@ -47,6 +47,7 @@ from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import MARGIN
 from polars_wroc.inputs.columns import (
     AUDIT_KEYS,
+    MISSING,
     SCORE,
     IntoColumn,
     IntoWeight,
@@ -86,6 +87,11 @@ _FOUND: dict[str, type[pl.DataType]] = {
 PART_COLUMNS = (
     *(f"gap_{part}{end}" for part in PARTS[:2] for end in _ENDS),
     *(f"{_EXCESS}_{name}" for name in ("p_value", "p_adjusted", "verdict")),
+)
+_SENTENCE = "sentence"
+_CANNOT_TELL = (
+    "Risks that are less spread out may be true of these people, or the score may know less about "
+    "them; this table cannot tell."
 )
 # The same rows give the same bits each time.
 _collect = partial(collect, reproducible=True)
@@ -157,6 +163,7 @@ def gap_parts(
           alone and adjusted for all such tests of the table.
         - ``gap_excess_verdict`` (String): ``"different"`` from 0, ``"alike"`` if it is shown to be
           within the margin, or ``"too little data"``.
+        - ``sentence`` (String): the split in words, where the gap is different; null elsewhere.
 
         They are null where the gap or an expected value is. Limits and tests are also null with
         fewer than ten effective rows, by probability, of a class, or of a rate in a cell of the
@@ -235,7 +242,8 @@ def gap_parts(
     split = _Split(rows, divisions, references.named, expectations, tests, recalibrate, clip)
     if is_eager(frame):
         return split.added_to(table)  # type: ignore[return-value]
-    types = dict.fromkeys(PART_COLUMNS[:-1], pl.Float64()) | {PART_COLUMNS[-1]: pl.String()}
+    types = dict.fromkeys(PART_COLUMNS[:-1], pl.Float64())
+    types |= dict.fromkeys((PART_COLUMNS[-1], _SENTENCE), pl.String())
     schema = pl.Schema({**table.collect_schema(), **types})
     return pl.defer(partial(split.added_to, table), schema=schema)  # type: ignore[return-value]
 
@@ -274,8 +282,10 @@ class _Split:
         parts = [part for each in self.divisions for part in self._of_division(each, held)]
         found = pl.concat([pl.DataFrame(schema=_FOUND), *parts]).lazy()
         rows = join_on_keys(gaps.lazy(), found, [*AUDIT_KEYS, "metric"])
-        judged = self._judged(rows)
-        return _collect(join_on_keys(gaps.lazy(), judged, [PLACE]).drop(PLACE))
+        judged = join_on_keys(gaps.lazy(), self._judged(rows), [PLACE]).drop(PLACE)
+        table = _collect(judged)
+        sentences = map(_sentence, table.iter_rows(named=True))
+        return table.with_columns(pl.Series(_SENTENCE, sentences, pl.String))
 
     def _recalibrated(self) -> pl.LazyFrame:
         """Replace the probabilities by those of a logistic regression on all rows."""
@@ -330,7 +340,9 @@ class _Split:
         rows = join_on_keys(
             placed.with_columns(side.alias(_SIDE)), values.select(SEGMENT, factor), [SEGMENT]
         )
-        sides = _collect(self.expectations.values(rows.filter(pl.col(_SIDE).is_not_null()), [_SIDE]))
+        sides = _collect(
+            self.expectations.values(rows.filter(pl.col(_SIDE).is_not_null()), [_SIDE])
+        )
         expected = {
             name: _own_less_other(pl.col(part_of(name))) for name in self.expectations.names
         }
@@ -439,3 +451,29 @@ class _Split:
 def _own_less_other(value: pl.Expr) -> pl.Expr:
     own, other = (value.filter(pl.col(_SIDE) == side).first() for side in (1, -1))
     return own - other
+
+
+def _sentence(row: Mapping[str, Any]) -> str | None:
+    """Say how a gap that is different is split; None of others."""
+    if row["verdict"] != DIFFERENT or row["gap_excess"] is None:
+        return None
+    sign = -1 if row["gap"] < 0 else 1
+
+    def points(part: str) -> str:
+        value, low, high = (sign * 100 * (row[f"{part}{end}"] or 0) for end in _ENDS)
+        limits = f" ({min(low, high):.0f} to {max(low, high):.0f})"
+        return f"{value:.0f}{'' if row[f'{part}_low'] is None else limits}"
+
+    label, reference = COMPARABLE[row["metric"]].label, row["reference"]
+    segment = MISSING if row[SEGMENT] is None else row[SEGMENT]
+    of_reference = f"the {reference}" if reference == "rest" else reference
+    values = f"{100 * row['value']:.0f}%, of {of_reference} {100 * row['reference_value']:.0f}%"
+    gap, implied = f"the gap of {abs(100 * row['gap']):.0f} points", points("gap_expected")
+    split = f"of {gap}, {implied} are what the probabilities imply; {points(_EXCESS)} are not"
+    if sign * row["gap_expected"] < 0:
+        split = f"the probabilities imply a gap the other way: of {gap} they imply {implied}"
+    known = ""
+    if row[f"{_EXCESS}_p_value"] is not None and row[f"{_EXCESS}_verdict"] != DIFFERENT:
+        known = " There is no sign that the probabilities are less right in one of them."
+    head = f"{label[0].upper()}{label[1:]} of {row[ATTRIBUTE]} {segment} is {values}: {split}."
+    return f"{head}{known} {_CANNOT_TELL}"

@@ -1,9 +1,8 @@
-"""Expected metrics and parts of gaps: worked numbers, pairs and labels counted one by one, peers."""
+"""Expected metrics and parts of gaps: worked numbers, all pairs, all labels, peers."""
 
 from __future__ import annotations
 
 import math
-import random
 from itertools import product
 from typing import Any
 
@@ -48,19 +47,18 @@ def few_rows_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def people(seed: int, n: int = 400) -> pl.DataFrame:
-    draw = random.Random(seed)
-    p = [max(0.01, round(draw.betavariate(1.2, 2.5), 2)) for _ in range(n)]
+    draw = np.random.default_rng(seed)
+    p = draw.beta(1.2, 2.5, n).round(2).clip(0.01, 0.99)
     return pl.DataFrame(
         {
             "p": p,
-            "y": [draw.random() < x for x in p],
-            "g": [draw.choice(["a", "b", "c", None]) for _ in p],
-            "w": [draw.lognormvariate(0, 0.8) for _ in p],
-            "f": [draw.randint(0, 3) for _ in p],
-            "k": [i // 4 for i in range(n)],
-            "i": range(n),
-        },
-        strict=False,
+            "y": draw.random(n) < p,
+            "g": [[*"abc", None][i] for i in draw.integers(4, size=n)],
+            "w": draw.lognormal(0, 0.8, n),
+            "f": draw.integers(4, size=n),
+            "k": np.arange(n) // 4,
+            "i": np.arange(n),
+        }
     )
 
 
@@ -275,13 +273,12 @@ def test_gaps_are_those_of_group_gaps(options: dict[str, Any]) -> None:
 
 
 def rate(rows: list[dict[str, float]], metric: str, label: str) -> float:
-    weights = {"tpr": lambda y, d: y, "fpr": lambda y, d: 1 - y, "ppv": lambda y, d: d}[metric]
-    hit = {"tpr": lambda y, d: y * d, "fpr": lambda y, d: (1 - y) * d, "ppv": lambda y, d: y * d}
-    parts = [
-        (r["w"] * hit[metric](r[label], r["p"] >= 0.3), r["w"] * weights(r[label], r["p"] >= 0.3))
-        for r in rows
-    ]
-    return sum(p[0] for p in parts) / sum(p[1] for p in parts)
+    part = whole = 0.0
+    for row in rows:
+        y, chosen = (1 - row[label] if metric == "fpr" else row[label]), row["p"] >= 0.3
+        part += row["w"] * y * chosen
+        whole += row["w"] * (chosen if metric == "ppv" else y)
+    return part / whole
 
 
 @pytest.mark.usefixtures("few_rows_are_enough")
@@ -387,12 +384,14 @@ def test_undefined_is_null() -> None:
 
 def test_verdicts_and_the_same_test_twice() -> None:
     frame = people(9, 6000).filter(pl.col("g").is_in(["a", "b"]))
-    draw = random.Random(1)
     # Outcomes of b have nothing to do with the probabilities.
-    noise = pl.Series("z", [draw.random() < 0.3 for _ in range(frame.height)])
+    noise = pl.Series("z", np.random.default_rng(1).random(frame.height) < 0.3)
     wrong = frame.with_columns(y=pl.when(pl.col("g") == "b").then(noise).otherwise("y"))
     parts = wroc.gap_parts(wrong, "y", "p", attributes="g", adjust="holm")
     assert parts["gap_excess_verdict"].to_list() == ["different"] * 2
+    for sentence in parts["sentence"]:
+        assert "points" in sentence
+        assert sentence.endswith("the score may know less about them; this table cannot tell.")
     assert parts["gap_excess_p_adjusted"].to_list() == pytest.approx(
         parts["gap_excess_p_value"].to_list()
     )
