@@ -112,7 +112,7 @@ def run(design: Design, runs: int, seed: int) -> tuple[str, ...]:
 def family(runs: int, seed: int) -> str:
     """Share of audits in which an excess is called different, but nothing is wrong."""
     random = np.random.default_rng(seed)
-    shapes = ((1, 2), (2, 3), (6, 10), (0.7, 1), (3, 3))
+    shapes = ((1.0, 2.0), (2.0, 3.0), NARROW, (0.7, 1.0), (3.0, 3.0))
     alarms = []
     for _ in range(runs):
         p = np.concatenate([random.beta(*shape, 300) for shape in shapes])

@@ -163,13 +163,12 @@ def expected_metrics(
         table.select(*rows.keys, "n", "n_impossible", **metrics.row(name, level, designed=designed))
         for name in metrics.names
     ).with_row_index(PLACE)
-    columns = [*_COLUMNS]
-    if of_labels:
-        names = {"p_value": "excess_p_value", "p_adjusted": "excess_p_adjusted"}
-        long, columns = adjusted(long, adjust).sort(PLACE).rename(names), [*columns, *_OF_LABELS]
-    else:
+    if not of_labels:
         long = long.with_columns(n_impossible=pl.lit(None, pl.Int64))
-    return like_input(frame, rows.result(long, columns))
+        return like_input(frame, rows.result(long, _COLUMNS))
+    names = {"p_value": "excess_p_value", "p_adjusted": "excess_p_adjusted"}
+    long = adjusted(long, adjust).sort(PLACE).rename(names)
+    return like_input(frame, rows.result(long, [*_COLUMNS, *_OF_LABELS]))
 
 
 def read_chances(

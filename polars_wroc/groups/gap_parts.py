@@ -242,9 +242,9 @@ def gap_parts(
     split = _Split(rows, divisions, references.named, expectations, tests, recalibrate, clip)
     if is_eager(frame):
         return split.added_to(table)  # type: ignore[return-value]
-    types = dict.fromkeys(PART_COLUMNS[:-1], pl.Float64())
-    types |= dict.fromkeys((PART_COLUMNS[-1], _SENTENCE), pl.String())
-    schema = pl.Schema({**table.collect_schema(), **types})
+    numbers = dict.fromkeys(PART_COLUMNS[:-1], pl.Float64())
+    texts = dict.fromkeys((PART_COLUMNS[-1], _SENTENCE), pl.String())
+    schema = pl.Schema({**table.collect_schema(), **numbers, **texts})
     return pl.defer(partial(split.added_to, table), schema=schema)  # type: ignore[return-value]
 
 
@@ -280,12 +280,12 @@ class _Split:
         frame = self.rows.frame if self.recalibrate == "none" else self._recalibrated()
         held = _collect(self.expectations.decided(frame)).lazy()
         parts = [part for each in self.divisions for part in self._of_division(each, held)]
-        found = pl.concat([pl.DataFrame(schema=_FOUND), *parts]).lazy()
-        rows = join_on_keys(gaps.lazy(), found, [*AUDIT_KEYS, "metric"])
+        split = pl.concat([pl.DataFrame(schema=_FOUND), *parts]).lazy()
+        rows = join_on_keys(gaps.lazy(), split, [*AUDIT_KEYS, "metric"])
         judged = join_on_keys(gaps.lazy(), self._judged(rows), [PLACE]).drop(PLACE)
-        table = _collect(judged)
-        sentences = map(_sentence, table.iter_rows(named=True))
-        return table.with_columns(pl.Series(_SENTENCE, sentences, pl.String))
+        found = _collect(judged)
+        sentences = map(_sentence, found.iter_rows(named=True))
+        return found.with_columns(pl.Series(_SENTENCE, sentences, pl.String))
 
     def _recalibrated(self) -> pl.LazyFrame:
         """Replace the probabilities by those of a logistic regression on all rows."""
@@ -293,7 +293,10 @@ class _Split:
         fit = _collect(fit_rows(replace(self.rows, frame=frame, keys=[], design=None), self.clip))
         # Without a logit of each row the fit is not that of all of them.
         known = pl.when(pl.col(_LOGIT).is_not_null().all())
-        linear = fit[FREE_INTERCEPT].item() + fit[SLOPE].item() * pl.col(_LOGIT)
+        intercept, slope = (
+            pl.lit(fit[name].item(), pl.Float64) for name in (FREE_INTERCEPT, SLOPE)
+        )
+        linear = intercept + slope * pl.col(_LOGIT)
         fitted = frame.with_columns(logit(self.clip).alias(_LOGIT)).with_columns(
             known.then(1 / (1 + (-linear).exp())).alias(CHANCE),
         )
@@ -461,14 +464,14 @@ def _sentence(row: Mapping[str, Any]) -> str | None:
 
     def points(part: str) -> str:
         value, low, high = (sign * 100 * (row[f"{part}{end}"] or 0) for end in _ENDS)
-        limits = f" ({min(low, high):.0f} to {max(low, high):.0f})"
-        return f"{value:.0f}{'' if row[f'{part}_low'] is None else limits}"
+        limits = f" ({min(low, high):.1f} to {max(low, high):.1f})"
+        return f"{value:.1f}{'' if row[f'{part}_low'] is None else limits}"
 
     label, reference = COMPARABLE[row["metric"]].label, row["reference"]
     segment = MISSING if row[SEGMENT] is None else row[SEGMENT]
     of_reference = f"the {reference}" if reference == "rest" else reference
-    values = f"{100 * row['value']:.0f}%, of {of_reference} {100 * row['reference_value']:.0f}%"
-    gap, implied = f"the gap of {abs(100 * row['gap']):.0f} points", points("gap_expected")
+    values = f"{100 * row['value']:.1f}%, of {of_reference} {100 * row['reference_value']:.1f}%"
+    gap, implied = f"the gap of {abs(100 * row['gap']):.1f} points", points("gap_expected")
     split = f"of {gap}, {implied} are what the probabilities imply; {points(_EXCESS)} are not"
     if sign * row["gap_expected"] < 0:
         split = f"the probabilities imply a gap the other way: of {gap} they imply {implied}"

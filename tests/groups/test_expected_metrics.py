@@ -18,6 +18,7 @@ from statsmodels.api import Logit, add_constant
 import polars_wroc as wroc
 from polars_wroc.groups import expected_metrics as of_values
 from polars_wroc.groups import gap_parts as of_gaps
+from polars_wroc.inputs.designs import read_design
 
 Z = 1.959963984540054
 A = pl.DataFrame(
@@ -112,9 +113,7 @@ def test_the_worked_example(weight: str | None, metric: str) -> None:
 def test_errors_for_the_population(
     weight: str | None, of_expected: float, of_excess: float
 ) -> None:
-    rows = of_values.read_chances(
-        A, "y", "p", None, weight, None, None, of_values.read_design(None)
-    )
+    rows = of_values.read_chances(A, "y", "p", None, weight, None, None, read_design(None))
     metrics = of_values.Expectations.read(None, labelled=True)
     ranked = metrics.ranked(rows.frame, [])
     moved = ranked.join(metrics.values(ranked, []), how="cross")
@@ -326,7 +325,7 @@ def test_the_rest_is_a_mean_by_observed_pairs() -> None:
     for (name,), rows in frame.partition_by("g", as_dict=True).items():
         columns = [rows[name].to_list() for name in ("p", "p", "w")]
         aucs.append((name, pairs(*columns)))
-        pos, neg = (rows.filter(pl.col("y") == y)["w"].sum() for y in (True, False))
+        pos, neg = (float(rows.filter(pl.col("y") == y)["w"].sum()) for y in (True, False))
         weights.append(pos * neg)
     table = wroc.gap_parts(frame, "y", "p", attributes="g", weight="w")
     for name, value in aucs:
@@ -356,6 +355,16 @@ def test_clusters_of_one_row_are_rows(recalibrate: Any) -> None:
     found, known = (t.filter(metrics).select(names) for t in (doubled, of_units))
     # Rows that are there twice say no more than once.
     assert_frame_equal(found, known)
+
+
+def test_no_fit_is_no_part() -> None:
+    frame = BOTH.with_columns(y=pl.col("p") > 0.45)
+    parts = wroc.gap_parts(frame, "y", "p", attributes="g", recalibrate="overall")
+    assert parts["gap"].null_count() == 0
+    assert parts["gap_expected"].null_count() == parts.height
+    empty = wroc.gap_parts(frame.clear(), "y", "p", attributes="g", recalibrate="overall")
+    assert empty.is_empty()
+    assert empty.schema == parts.schema
 
 
 def test_few_rows_have_no_limits() -> None:
