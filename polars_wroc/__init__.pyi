@@ -44,7 +44,9 @@ from .groups.categories import ranges as ranges
 from .groups.cross_auc import auc_decomposition as auc_decomposition
 from .groups.cross_auc import cross_auc as cross_auc
 from .groups.equalized_thresholds import equalized_thresholds as equalized_thresholds
+from .groups.expected_metrics import expected_metrics as expected_metrics
 from .groups.fairness import fairness as fairness
+from .groups.gap_parts import gap_parts as gap_parts
 from .groups.group_gaps import group_gaps as group_gaps
 from .groups.impact_ratios import impact_ratios as impact_ratios
 from .groups.release_check import decision_changes as decision_changes

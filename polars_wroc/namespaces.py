@@ -26,7 +26,9 @@ from polars_wroc.curves.validation import validate
 from polars_wroc.groups.abroca_test import abroca_test
 from polars_wroc.groups.cross_auc import auc_decomposition, cross_auc
 from polars_wroc.groups.equalized_thresholds import equalized_thresholds
+from polars_wroc.groups.expected_metrics import expected_metrics
 from polars_wroc.groups.fairness import fairness
+from polars_wroc.groups.gap_parts import gap_parts
 from polars_wroc.groups.group_gaps import group_gaps
 from polars_wroc.groups.impact_ratios import impact_ratios
 from polars_wroc.groups.release_check import decision_changes, release_check
@@ -140,7 +142,9 @@ class _FrameNamespace(Generic[FrameT]):
     validate: Callable[..., FrameT] = _of_frame(validate)
     bootstrap: Callable[..., FrameT] = _of_frame(bootstrap)
     bootstrap_replicates: Callable[..., FrameT] = _of_frame(bootstrap_replicates)
+    expected_metrics: Callable[..., FrameT] = _of_frame(expected_metrics)
     group_gaps: Callable[..., FrameT] = _of_frame(group_gaps)
+    gap_parts: Callable[..., FrameT] = _of_frame(gap_parts)
     cross_auc: Callable[..., FrameT] = _of_frame(cross_auc)
     auc_decomposition: Callable[..., FrameT] = _of_frame(auc_decomposition)
     subgroup_auc: Callable[..., FrameT] = _of_frame(subgroup_auc)

@@ -43,6 +43,7 @@ _REPLICATES = wroc.ReplicateWeights(
     [(pl.col("w") * (1 + i * (-1) ** i * pl.col("w").cos() / 4)).alias(f"w{i}") for i in (1, 2, 3)],
     "brr",
 )
+_CHANCE = (pl.col("s").cast(pl.Float64).cos() + 1) / 2
 _STRATA = wroc.Survey(strata=pl.col("w").floor(), lonely="certainty")
 
 
@@ -337,6 +338,25 @@ TABLES: dict[str, Table] = {
     "subgroup_auc in a survey": lambda f, by="g": wroc.subgroup_auc(
         f, "y", "s", weight="w", by=by, design=_STRATA
     ),
+    "expected_metrics": lambda f, by="g": wroc.expected_metrics(
+        f, "s", probability=_CHANCE, label="y", by=by, threshold=0, weight="w"
+    ),
+    "expected_metrics in a survey": lambda f, by="g": wroc.expected_metrics(
+        f, "s", probability=_CHANCE, label="y", by=by, weight="w", design=_STRATA
+    ),
+    "gap_parts": lambda f: wroc.gap_parts(
+        f, "y", "s", attributes="g", probability=_CHANCE, threshold=0, weight="w"
+    ),
+    "gap_parts in a survey": lambda f: wroc.gap_parts(
+        f,
+        "y",
+        "s",
+        attributes="g",
+        probability=_CHANCE,
+        recalibrate="overall",
+        weight="w",
+        design=_STRATA,
+    ),
     "trend": lambda f: wroc.trend(
         f, "y", "s", over=pl.col("w").ceil(), attributes="g", threshold=0, weight="w"
     ),
@@ -360,7 +380,7 @@ TABLES_OF_PYTHON = {
     *(name for name in TABLES if name.startswith("calibration_summary")),
     *(name for name in TABLES if name.startswith("equal_scores")),
     *(name for name in TABLES if name.startswith("worst_segments")),
-    *("operating_points, honest", "validate"),
+    *("gap_parts", "gap_parts in a survey", "operating_points, honest", "validate"),
 }
 
 EXPRESSIONS: dict[str, pl.Expr] = {
