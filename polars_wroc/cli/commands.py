@@ -55,6 +55,7 @@ from polars_wroc.groups.impact_ratios import decided, impact_ratios
 from polars_wroc.groups.release_check import decision_changes, release_check
 from polars_wroc.groups.rows_needed import rows_needed
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, UNKNOWN_CATEGORY, check_positives
+from polars_wroc.inputs.looks import Looks
 from polars_wroc.namespaces import Counts
 from polars_wroc.plans.config import MOST_ROWS, Config, at_once, budget_is_set
 from polars_wroc.plans.queries import collect, collect_all
@@ -453,13 +454,13 @@ def run_calibrate(options: argparse.Namespace) -> None:
     plans = [source.function("calibration_curve")(**given)]
     if not options.output or options.suffix in results.PAGES:
         plans.append(source.function("calibration_summary")(**limits))
-        plans.append(source.function("calibration_test")(**limits))
-    tables = collect_all(plans)
-    table = tables[0]
+        if not isinstance(options.level, Looks):
+            plans.append(source.function("calibration_test")(**limits))
+    table, *others = collect_all(plans)
     found = table.select((pl.col("observed_rate") > 0).any()).item()
     _check_positives(options, source, found=bool(found))
-    slopes = tables[1] if tables[1:] else table
-    ranges = _of_ranges(tables[2], options.level) if tables[1:] else ""
+    slopes = others[0] if others else table
+    ranges = _of_ranges(others[1], options.level) if others[1:] else ""
     shown = partial(tables.calibration_shown, table, slopes, ranges)
     known = {"facet": source.facet, "level": options.level}
     results.show_table("calibration_chart", table, options, shown, **known)
