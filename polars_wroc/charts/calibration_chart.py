@@ -277,7 +277,9 @@ def cumulative_chart(
     shown = [*tooltips_of(keys), *numbers(".4~g", ["score"]), *numbers(".4f", titles)]
     styled = styles(color, width=6)
     bar = base.transform_filter(f"isValid(datum.{_BAR})").mark_bar(width=5, aria=False)
-    thick = base.mark_line(clip=True, opacity=0.35, aria=False, strokeCap="round")
+    thick = base.mark_line(
+        clip=True, opacity=0.35, aria=False, strokeCap="round", strokeJoin="round"
+    )
     layers = [
         base.mark_rule(color=PALE, aria=False).encode(alt.YDatum(0)),
         bar.encode(
