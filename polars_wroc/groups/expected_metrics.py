@@ -119,7 +119,7 @@ def expected_metrics(
     Notes
     -----
     The expected AUC is the expected weight of the pairs of a positive and a negative row that are
-    ranked correctly, divided by that of all pairs, ties counting half; a row is no pair with
+    ranked correctly, divided by that of all pairs, ties counting half [1]_; a row is no pair with
     itself. With weights w and probabilities p the limits add up ``w**2 * p * (1 - p) * h**2``,
     where h is the derivative of the metric by the label; with a design they come from totals
     of ``w * (label - p) * h`` of its units, with Student's t.
@@ -127,6 +127,10 @@ def expected_metrics(
     Do not make a gate of it: without labels it assumes that the probabilities are right today and
     in each group. A level that is wrong moves the expected AUC too, although the AUC depends
     on the order alone; `calibration_summary` says whether it is.
+
+    References
+    ----------
+    .. [1] van Klaveren, D. et al. (2016), Statistics in Medicine 35, 4136-4152.
 
     Examples
     --------

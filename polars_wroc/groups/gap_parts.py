@@ -58,7 +58,7 @@ from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.expressions import as_column, named_columns, typed_column
 from polars_wroc.inputs.looks import if_enough
 from polars_wroc.inputs.rows import IntoColumns, Rows, polars_frame
-from polars_wroc.plans.queries import FrameT, collect, is_eager, join_on_keys
+from polars_wroc.plans.queries import FrameT, collect, join_on_keys, like_input
 from polars_wroc.stats.difference_tests import Adjust, check_options
 from polars_wroc.stats.distributions import error_quantile, student_score
 from polars_wroc.stats.logistic_fit import FREE_INTERCEPT, SLOPE, fit_rows, logit
@@ -240,12 +240,10 @@ def gap_parts(
     references = read_category_reference(reference, ["rest"], divisions, schema)
     tests = GapTests(level, adjust, min_rows, margin=margin, designed=survey.given)
     split = _Split(rows, divisions, references.named, expectations, tests, recalibrate, clip)
-    if is_eager(frame):
-        return split.added_to(table)  # type: ignore[return-value]
     numbers = dict.fromkeys(PART_COLUMNS[:-1], pl.Float64())
     texts = dict.fromkeys((PART_COLUMNS[-1], _SENTENCE), pl.String())
     schema = pl.Schema({**table.collect_schema(), **numbers, **texts})
-    return pl.defer(partial(split.added_to, table), schema=schema)  # type: ignore[return-value]
+    return like_input(frame, table.map_batches(split.added_to, schema=schema))
 
 
 def _with_probability(
@@ -274,9 +272,9 @@ class _Split:
     recalibrate: Recalibrate
     clip: float | None
 
-    def added_to(self, table: pl.LazyFrame) -> pl.DataFrame:
-        """Compute the gaps, and add their parts."""
-        gaps = _collect(table).with_row_index(PLACE)
+    def added_to(self, table: pl.DataFrame) -> pl.DataFrame:
+        """Add the parts of gaps to their table."""
+        gaps = table.with_row_index(PLACE)
         frame = self.rows.frame if self.recalibrate == "none" else self._recalibrated()
         held = _collect(self.expectations.decided(frame)).lazy()
         parts = [part for each in self.divisions for part in self._of_division(each, held)]
