@@ -85,10 +85,10 @@ def test_no_file_defines_a_name_twice() -> None:
 MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 166, 510, 20
 MOST_CODE = {
     "audits": 5682,
-    "charts": 3818,
-    "groups": 6402,
+    "charts": 3820,
+    "groups": 6400,
     "metrics": 3214,
-    "cli": 2301,
+    "cli": 2302,
     "inputs": 1825,
     "ranking": 1410,
     "curves": 2075,
