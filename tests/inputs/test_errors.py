@@ -542,6 +542,9 @@ FLAGS: dict[tuple[str, str], Call] = {
         wroc.roc_curve(DATA, "y", "s", by="g"), abroca=flag
     ),
     ("validate", "smooth"): lambda flag: UNTYPED.validate(DATA, "y", "s", smooth=flag),
+    ("worst_segments", "redundant"): lambda flag: UNTYPED.worst_segments(
+        DATA, "y", "s", attributes="g", threshold=0.5, favorable="selected", redundant=flag
+    ),
     ("summary", "diagnostics"): lambda flag: UNTYPED.summary(DATA, "y", "s", diagnostics=flag),
     ("threshold_chart", "weighted"): lambda flag: UNTYPED.threshold_chart(
         wroc.roc_curve(DATA, "y", "s"), weighted=flag

@@ -24,7 +24,14 @@ IN_MEMORY_FALLBACK = 'fillcolor="0.0 0.3 1.0"'
 # What computes at once, or is no query.
 CHARTS = {name for name in wroc.__all__ if name.endswith("_chart")}
 # Groups by ranges are an expression of any column, which has tests of its own.
-NO_PLANS = {"audit", "audit_changes", "frequency", "new_york_summary", "ranges"} | CHARTS
+NO_PLANS = {
+    "audit",
+    "audit_changes",
+    "frequency",
+    "new_york_summary",
+    "ranges",
+    "rows_needed",
+} | CHARTS
 
 
 def _streaming_graph(plan: pl.LazyFrame) -> str:
