@@ -215,11 +215,13 @@ class Gate:
 
     def _is_judged(self, rows: pl.DataFrame) -> pl.Expr:
         known = pl.col(self.column).is_not_null()
-        if "reason" not in rows.columns or self.column == "verdict":
+        # Too little data is a verdict, and is not shown to be no worse.
+        told = self.column == "verdict" and (self.sign == "!=" or self.limit == TOO_LITTLE)
+        if "reason" not in rows.columns or told:
             return known
         reason = pl.col("reason").fill_null("")
         left_out = reason.str.contains_any([FEW, SMALL_SHARE]) | (reason == UNKNOWN_REASON)
-        if not self.column.startswith(("value", "n")):
+        if not self.column.startswith(("value", "verdict", "n")):
             # Of impact ratios the reference has the ratio 1.
             left_out |= reason == THE_REFERENCE
         return known & ~left_out

@@ -364,7 +364,7 @@ def run_release(options: argparse.Namespace) -> None:
         table, *changes = collect_all(plans)
     check_positives(options.pos_label, found=bool(table.filter(metric="auc")["n"].sum()))
     designed = bool(arguments.design_of(options))
-    shown = release.release_shown(table, next(iter(changes), None), designed=designed)
+    shown = release.release_shown(table, next(iter(changes), None), rows, designed=designed)
     show = partial(release.show_release, table, shown, options)
     results.present(judged(gates, table), show, options)
 
@@ -426,9 +426,8 @@ def run_search(options: argparse.Namespace) -> None:
     if options.selected is not None:
         arguments.check_selected(options, table["value"][0])
     shown = partial(tables.search_shown, table, options.metric)
-    results.show_table(
-        "gap_chart", table, options, shown, metric=options.metric, level=options.level
-    )
+    known = {"metric": options.metric, "level": options.level}
+    results.show_table("gap_chart" if table[1:].height else "", table, options, shown, **known)
 
 
 def run_thresholds(options: argparse.Namespace) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -116,7 +116,8 @@ def _numbers(flag: str, texts: Sequence[str]) -> dict[str, float]:
         try:
             found[name] = float(number)
         except ValueError:
-            msg = f"{flag} must be a number, or such as {name or 'old'}=0.5; found {text!r}"
+            such = "tpr=0.02" if flag == "--margin" else "old=0.5, repeated for new"
+            msg = f"{flag} must be a number, or such as {such}; found {text!r}"
             raise UsageError(msg) from None
     return found
 
@@ -157,8 +158,22 @@ def _place(row: dict[str, Any]) -> str:
     return f"{label} in {segment_in_words(row['attribute'], row['segment'])}"
 
 
+def _left_out(rows: Mapping[str, Any]) -> str:
+    """Say how many rows have no label, weight or score, if any."""
+    names = (rows[name] for name in ("label", "weight", "old", "new"))
+    lacks = pl.any_horizontal(pl.col(name).is_null() for name in names if isinstance(name, str))
+    number = collect(rows["frame"].select(lacks.sum())).item()
+    have = "has" if number == 1 else "have"
+    text = f" {many(number, 'row')} {have} no label, weight or score, and count for neither score."
+    return text if number else ""
+
+
 def release_shown(
-    table: pl.DataFrame, changes: pl.DataFrame | None, *, designed: bool
+    table: pl.DataFrame,
+    changes: pl.DataFrame | None,
+    rows: Mapping[str, Any],
+    *,
+    designed: bool,
 ) -> list[Shown]:
     """Show the metrics with both scores, after a sentence, and whose decisions change."""
     names: list[Any] = [pl.col(key).fill_null(MISSING) for key in AUDIT_KEYS]
@@ -172,7 +187,8 @@ def release_shown(
         *("margin", "p_adjusted", "n"),
     )
     heading, keys = "the new score against the old one", [*AUDIT_KEYS, "metric"]
-    shown = [Shown(heading, table.with_columns(names), short, keys, 5, sentence_of(table))]
+    sentence = sentence_of(table) + _left_out(rows)
+    shown = [Shown(heading, table.with_columns(names), short, keys, 5, sentence)]
     if changes is None:
         return shown
     # Of independent rows.

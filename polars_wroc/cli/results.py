@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
@@ -110,31 +110,36 @@ def show_table(
     """Write a table to a file, draw it, or print it: as JSON, or as text for readers.
 
     ``known`` are arguments of the function that draws its ``chart``, from the table or from what
-    is to be ``drawn`` instead.
+    is to be ``drawn`` instead. Without one there is nothing to draw: a page has the table alone.
     """
     if options.output is None:
         say(f"{in_text(shown(), screen_of(options))}\n", options)
     elif options.suffix == ".md":
         save_text(in_markdown(page_of(shown(), options)), options)
     elif is_chart(options):
-        # Only a chart should cost the import of Altair.
-        draw = resolve_name(f"polars_wroc:{chart}")
-        _save_chart(draw(table if drawn is None else drawn, **known), options, shown)
+        _save_chart(_drawn(chart, table if drawn is None else drawn, known), options, shown)
     else:
         save(options, partial(outputs.save_table, table))
         say_written(options)
 
 
+def _drawn(chart: str, table: pl.DataFrame, known: Mapping[str, Any]) -> list[Chart]:
+    # Only a chart should cost the import of Altair.
+    return [resolve_name(f"polars_wroc:{chart}")(table, **known)] if chart else []
+
+
 def _save_chart(
-    chart: Chart, options: argparse.Namespace, shown: Callable[[], Sequence[Shown]]
+    charts: Sequence[Chart], options: argparse.Namespace, shown: Callable[[], Sequence[Shown]]
 ) -> None:
     """Write a chart; as HTML below its table."""
     if options.suffix == ".html":
         from polars_wroc.audits.report.page import render_tables  # noqa: PLC0415
 
-        save_text(render_tables(page_of(shown(), options), chart), options)
+        save_text(render_tables(page_of(shown(), options), *charts), options)
+    elif not charts:
+        refuse(f"{shown()[0].verdict} There is nothing to draw; -o with .html writes the sentence")
     else:
-        save(options, partial(save_chart, chart))
+        save(options, partial(save_chart, charts[0]))
         say_written(options)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from math import inf
 
 import polars as pl
 
@@ -273,7 +274,9 @@ def _read_metrics(
         msg = f"{rule}; found {net_benefit_at}"
         raise ValueError(msg)
     checked = {
-        name: arguments.number("margin", value, low=0, high=float("inf"), open_ends=True)
+        name: arguments.number(
+            "margin", value, low=0, high=1 if name in WITH_MARGIN else inf, open_ends=True
+        )
         for name, value in (dict.fromkeys(WITH_MARGIN, MARGIN) | dict(margins)).items()
     }
     return {name: checked.get(name) for name in dict.fromkeys(metrics)}

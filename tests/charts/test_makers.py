@@ -16,8 +16,8 @@ MAKERS = {
     "det_chart": "roc_curve",
     "distribution_chart": "score_distribution",
     "gain_chart": "roc_curve",
-    "gap_chart": "group_gaps`, `impact_ratios`, `fairness`, `audit`, `compare`, `audit_changes` or "
-    "`release_check",
+    "gap_chart": "group_gaps`, `impact_ratios`, `fairness`, `audit`, `worst_segments`, `compare`, "
+    "`audit_changes` or `release_check",
     "matrix_chart": "cross_auc",
     "pr_chart": "pr_curve",
     "rates_chart": "threshold_metrics",

@@ -223,7 +223,8 @@ def groups_of(name: str) -> dict[str, str]:
 
 def test_what_needs_labels_is_refused_by_name(applicants: pl.DataFrame) -> None:
     methods = {name for name in vars(wroc.Counts) if not name.startswith("_")}
-    assert {name for name, _ in NEEDING} == methods - {"impact_ratios"}
+    # Of a trend the shifts of scores need no label, as rates of decisions in a search.
+    assert {name for name, _ in NEEDING} == methods - {"impact_ratios", "trend", "worst_segments"}
     counts = unlabelled(applicants)
     for name, options in NEEDING:
         message = f"`counts` must have labels for `{name}`; found counts of rows without a label"
