@@ -84,12 +84,12 @@ def test_no_file_defines_a_name_twice() -> None:
 # An addition that breaks one of these needs a deletion somewhere, or a reason.
 MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 166, 510, 20
 MOST_CODE = {
-    "audits": 5683,
+    "audits": 5684,
     "charts": 3820,
-    "groups": 6403,
-    "metrics": 3214,
-    "cli": 2317,
-    "inputs": 1825,
+    "groups": 6413,
+    "metrics": 3212,
+    "cli": 2325,
+    "inputs": 1830,
     "ranking": 1410,
     "curves": 2075,
     "kernels": 1342,

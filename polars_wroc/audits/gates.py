@@ -180,6 +180,7 @@ class Gate:
         ]
         n, metric = judged.height, set(rows["metric"])
         noun = "attribute" if metric & FAIRNESS.keys() else "pair" if "pair" in rows else "segment"
+        noun = "comparison" if self.metric == _ANY else noun
         among = f" in {found.height or 'none'} of {many(n, noun)}" if n > 1 else ""
         if where:
             lines.append(f"FAILED {self.text}{among}: {first_few(where, '; ')}")

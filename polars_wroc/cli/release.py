@@ -113,6 +113,9 @@ def _numbers(flag: str, texts: Sequence[str]) -> dict[str, float]:
     found = dict[str, float]()
     for text in texts:
         name, _, number = text.rpartition("=")
+        if name in found:
+            msg = f"{flag} must be given once for {name or 'all'}; found {text!r} after another"
+            raise UsageError(msg)
         try:
             found[name] = float(number)
         except ValueError:
@@ -134,6 +137,9 @@ def sentence_of(table: pl.DataFrame) -> str:
     if table["reason"].eq(SAME_SCORES).any():
         return f"{new} is the same as {old} in all rows."
     sided = table.filter(pl.col("metric").is_in(_SIDED))
+    if sided.is_empty():
+        found = [f"{_place(row)} {row['verdict']}" for row in table.iter_rows(named=True)]
+        return f"No side of a selection rate is worse: {first_few(found, '; ')}."
     all_of, worse = many(sided.height, "comparison"), sided.filter(verdict=WORSE)
     shown = pl.col("verdict").is_in([NO_WORSE, BETTER])
     unclear, better = sided.filter(~shown), sided.filter(verdict=BETTER).height
@@ -162,6 +168,8 @@ def _left_out(rows: Mapping[str, Any]) -> str:
     """Say how many rows have no label, weight or score, if any."""
     names = (rows[name] for name in ("label", "weight", "old", "new"))
     lacks = pl.any_horizontal(pl.col(name).is_null() for name in names if isinstance(name, str))
+    for name in (rows["old"], rows["new"]):
+        lacks |= pl.col(name).cast(pl.Float64, strict=False).is_nan()
     number = collect(rows["frame"].select(lacks.sum())).item()
     have = "has" if number == 1 else "have"
     text = f" {many(number, 'row')} {have} no label, weight or score, and count for neither score."

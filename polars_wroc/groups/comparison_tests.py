@@ -48,6 +48,7 @@ from polars_wroc.plans.formulas import (
     first_of,
     in_columns,
     kept,
+    max_of,
     min_of,
     together,
     when,
@@ -266,8 +267,11 @@ def rate_p_value(
     belongs to the limits.
     """
     if isinstance(level, Looks):
-        _, by_limits = yield from gap_difference(field, designed=False).tested()
-        return by_limits
+        quantile, by_limits = yield from gap_difference(field, designed=False).tested()
+        lost = max_of(own.inverse_df, other.inverse_df)
+        # Limits of weighted rates have a quantile of Student's t on each side.
+        weighted = when((lost > 0) & quantile.is_finite())
+        return weighted.then(student_p_value(quantile, 1 / lost)).otherwise(by_limits)
     samples = [
         Sample(when(is_rate(field)).then(side.value), 1 / side.pool) for side in (own, other)
     ]

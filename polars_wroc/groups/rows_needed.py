@@ -67,7 +67,7 @@ _SELECTION_RATE = "selection_rate"
 _AUC, _SLOPE = ROC_AUC.column, "calibration_slope"
 # What is 1 unless something else is given.
 _USUAL = ("ratio", "deff")
-_MAKERS = "`group_gaps`, `impact_ratios`, `audit` or `score_counts`"
+_MAKERS = "`group_gaps`, `impact_ratios`, `audit`, `release_check` or `score_counts`"
 # Of a row: what its metric rests on and is compared with; inverse sizes and the error of one row;
 # how many times more rows a design needs, the share of those that count, and rows in all for each.
 _ROW: dict[str, type[pl.DataType]] = {
@@ -337,7 +337,9 @@ def _of_counts(counts: pl.DataFrame | pl.LazyFrame, metric: str | None, goal: Go
     )
     total = pl.col("have").sum().over(MODEL) / pl.col("have")
     return _rows(
-        table.with_columns(total=total, tests=1, metric=pl.lit(metric), unit=pl.lit("rows"))
+        table.with_columns(
+            total=total, tests=goal.tests or 1, metric=pl.lit(metric), unit=pl.lit("rows")
+        )
     )
 
 
@@ -362,6 +364,10 @@ def _of_comparisons(
     if missing:
         msg = f"`table` must be a table of {_MAKERS}; found no column {missing[0]!r}"
         raise ValueError(msg)
+    of_release = "n_changed" in table.columns
+    if of_release != (goal.target == "no_worse_by"):
+        rule = f"{'not ' * of_release}come from `release_check` for `{goal.target}`"
+        arguments.reject("table", rule, f"one that does{' not' * (not of_release)}")
     held = set(table["metric"])
     if goal.target == "ratio_below":
         known = [name for name in (*RATES, IMPACT_RATIO) if name in held]

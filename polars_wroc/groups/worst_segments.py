@@ -276,6 +276,7 @@ def worst_segments(
         raise ValueError(msg)
     check_favorable(favorable, threshold, decided=of_decisions)
     require_groups(attributes, called="attributes")
+    arguments.refuse_looks(level, "a search")
     level, survey = arguments.level(level), read_design(design)
     if survey.replicate_weights is not None:
         msg = "`design` must be clusters or a survey for a search; found replicate weights"

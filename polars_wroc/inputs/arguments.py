@@ -42,7 +42,8 @@ def number(
             rule = f"be a {'finite ' if finite else ''}number"
         elif math.isinf(high):
             least = f"more than {low:g}" if open_ends else f"{low:g} or more"
-            rule = f"be {'finite and ' if finite else ''}{least}"
+            bounded = finite or (open_ends and held == math.inf)
+            rule = f"be {'finite and ' if bounded else ''}{least}"
         else:
             rule = f"lie {'strictly ' if open_ends else ''}between {low:g} and {high:g}"
         reject(argument, rule, repr(value))
@@ -82,7 +83,9 @@ def refuse_looks(level: float, what: str) -> None:
 
 
 def optional_level(value: object) -> float | None:
-    """Check a confidence level that may be unknown."""
+    """Check a confidence level that may be unknown, as may be how many rows were seen."""
+    if isinstance(value, Looks) and not value.is_known:
+        value = value.at(value.planned)
     return None if value is None else level(value)
 
 

@@ -13,6 +13,8 @@ from polars_wroc.plans.formulas import min_of, values_of, when
 LimitT = TypeVar("LimitT", bound=pl.Expr | float)
 # Limits that rest on a variance alone do not hold at all looks with fewer rows of a class.
 FEWEST_ROWS = 100
+# Quantiles of Student's t are known from here on.
+_LEAST_LEVEL = 0.001
 # Of one of several tests; a larger error would have an infinite quantile.
 _LARGEST_ERROR = 0.999
 # Of the first rows: no normal variable is further from 0, whose probability a float can hold.
@@ -60,7 +62,8 @@ class Looks(float):
 
     With a level of this kind, rates are compared by their intervals and never by an exact test;
     limits that rest on a variance alone, as by DeLong's method, are null with fewer than 100 rows
-    of a class; and there is no p-value of all groups at once, of permutations, or by a bootstrap.
+    of a class, those of means with fewer than 100 rows; and there is no p-value of all groups at
+    once, of permutations, or by a bootstrap.
 
     References
     ----------
@@ -157,7 +160,8 @@ class Looks(float):
 
 
 def with_level(level: float, other: float) -> float:
-    """Return another level, of the same repeated looks if the first one is."""
+    """Return another level, of the same repeated looks if the first one is; at least the least."""
+    other = max(other, _LEAST_LEVEL)
     return Looks(level.planned, other, level.seen) if isinstance(level, Looks) else other
 
 

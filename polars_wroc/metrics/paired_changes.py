@@ -69,8 +69,6 @@ RESULTS = ("old", "new", "gap", "gap_low", "gap_high", "alike_low", "alike_high"
 _FEWEST_LOSSES = 30
 # If rows that change are more times as heavy as all rows, limits of rates are too narrow.
 _HEAVY = 2
-# Quantiles of Student's t are known from here on.
-_LEAST_LEVEL = 0.001
 
 _POSITIVE, _COMPLETE = pl.col(WEIGHT) > 0, pl.col(WEIGHT).is_not_null()
 _WEIGHT = pl.col(WEIGHT).abs()
@@ -254,8 +252,7 @@ class PairedChanges(NamedTuple):
     @property
     def _levels(self) -> dict[str, float]:
         """The levels of limits: two-sided, and of two one-sided tests."""
-        alike = max(2 * self.level - 1, _LEAST_LEVEL)
-        return {"gap": self.level, "alike": with_level(self.level, alike)}
+        return {"gap": self.level, "alike": with_level(self.level, 2 * self.level - 1)}
 
     def of_rates(self, field: Fields) -> Formula[Columns]:
         """Test rates by the shares that change either way; by a design as means."""

@@ -438,3 +438,20 @@ def test_counts_must_be_of_probabilities() -> None:
         counts = wroc.score_counts(frame, "approved", "score", bins=bins)
         with pytest.raises(ValueError, match="must have counts by scores from 0 to 1 for oe_ratio"):
             wroc.rows_needed(counts, metric="oe_ratio", se=0.1)
+
+
+def test_a_margin_is_that_of_a_release() -> None:
+    rng = np.random.default_rng(1)
+    old = rng.random(500)
+    new = old + rng.normal(0, 0.1, 500)
+    rows = pl.DataFrame({"y": rng.random(500) < old, "old": old, "new": new})
+    release = wroc.release_check(rows, "y", "old", "new", threshold=0.5)
+    needed = wroc.rows_needed(release, no_worse_by=0.01)
+    assert needed.height == release.height
+    assert (needed["needed"] > 0).all()
+    with pytest.raises(ValueError, match=r"^`table` must not come from `release_check` for `gap`"):
+        wroc.rows_needed(release, gap=0.05)
+    halves = rows.with_columns(g=pl.col("old") > 0.5)
+    gaps = wroc.group_gaps(halves, "y", "new", attributes="g", threshold=0.5)
+    with pytest.raises(ValueError, match=r"^`table` must come from `release_check` for `no_worse"):
+        wroc.rows_needed(gaps, no_worse_by=0.01)

@@ -463,3 +463,37 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("calibrate")[0]["observed_rate_low"] >= 0
     assert main(["auc", *common, "--looks", "0"]) == 2
     assert "--looks must be finite and above 0; found 0" in capsys.readouterr().err
+
+
+def test_weighted_rates_that_differ_have_limits_that_say_so() -> None:
+    found = []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        frame = pl.DataFrame(
+            {
+                "g": np.repeat(["a", "b"], [50, 150]),
+                "y": True,
+                "s": rng.random(200) < np.repeat([0.3, 0.8], [50, 150]),
+                "w": rng.lognormal(0, 0.9, 200),
+            }
+        ).with_columns(pl.col("s").cast(pl.Float64))
+        given: dict[str, Any] = {"attributes": "g", "threshold": 0.5, "weight": "w"}
+        table = wroc.group_gaps(frame, "y", "s", level=wroc.Looks(200), **given)
+        (row,) = table.filter(segment="a", metric="tpr").to_dicts()
+        if row["p_value"] <= 0.05:
+            found.append(row["gap_high"] < 0)
+    # The test is that of a common quantile, the limits have one of each side.
+    assert len(found) > 20
+    assert found.count(False) <= 1
+
+
+@pytest.mark.parametrize("command", ["gaps", "auc", "compare", "calibrate"])
+def test_charts_say_the_level_of_looks(command: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    rows = {"y": rng.random(400) < 0.5, "s": rng.random(400), "t": rng.random(400)}
+    file, page = tmp_path / "rows.parquet", tmp_path / "page.html"
+    pl.DataFrame({**rows, "g": np.repeat(["a", "b"], 200)}).write_parquet(file)
+    more = {"gaps": ["--attribute", "g"], "compare": ["--score", "t"]}.get(command, [])
+    call = [command, str(file), "--label", "y", "--score", "s", *more, "--looks", "1000"]
+    assert main([*call, "-o", str(page)]) == 0
+    assert page.exists()
