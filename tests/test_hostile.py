@@ -144,7 +144,7 @@ TABLES: dict[str, Callable[..., Any]] = {
     "abroca_test": _with(wroc.abroca_test, permutations=5),
 }
 NEED_GROUPS = {
-    "group_gaps", "fairness", "cross_auc", "subgroup_auc", "auc_decomposition",
+    "equal_scores", "group_gaps", "fairness", "cross_auc", "subgroup_auc", "auc_decomposition",
     "equalized_thresholds", "abroca_test", "impact_ratios", "impact_ratios above the median",
     "standardized_mean_difference",
 }  # fmt: skip

@@ -91,7 +91,7 @@ MOST_CODE = {
     "cli": 2325,
     "inputs": 1830,
     "ranking": 1410,
-    "curves": 2075,
+    "curves": 2078,
     "kernels": 1342,
     "thresholds": 1407,
     "stats": 1596,

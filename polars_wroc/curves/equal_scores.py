@@ -59,6 +59,8 @@ _COLUMNS = (
     *(*PLACE, *_GAPS, "p_value", "p_adjusted"),
 )
 
+_MEANS = ("mean_gap", "mean_gap_low", "mean_gap_high")
+
 
 def equal_scores(
     frame: FrameT,
@@ -157,7 +159,10 @@ def equal_scores(
     level = check_options(level, adjust)
     require_groups(by)
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label, survey=read_design(design))
-    return like_input(frame, rows.result(compared(rows, level, adjust), _COLUMNS))
+    # Infinite scores have no mean.
+    known = [pl.when(pl.col(name).is_finite()).then(name).alias(name) for name in _MEANS]
+    table = compared(rows, level, adjust).with_columns(known)
+    return like_input(frame, rows.result(table, _COLUMNS))
 
 
 def compared(rows: Rows, level: float, adjust: Adjust) -> pl.LazyFrame:
