@@ -106,7 +106,7 @@ def gap_chart(
         with a dashed line at that of all rows if the table has it. ``"ratio"`` to the reference.
         Of `audit_changes` it is what changed. Of `release_check` ``"value"`` is that of the new
         score, with the limits of its change, and an upright mark is at that of the old score.
-        Of `audit_changes` it is what changed. ``"funnel"``: the gap against the number of rows,
+        ``"funnel"``: the gap against the number of rows,
         for many segments, with the limits between which gaps are by chance if there are none: with
         the confidence of one test (line), and of all together (dashed).
     margin
