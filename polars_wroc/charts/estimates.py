@@ -25,6 +25,7 @@ from polars_wroc.groups.comparisons import (
     DIFFERENT,
     IMPACT,
     METRICS,
+    THE_REFERENCE,
     TOO_LITTLE,
     FairnessMetric,
 )
@@ -40,9 +41,14 @@ from polars_wroc.stats.proportions import TOLERANCE
 # Columns of the drawn rows. Gaps are in points, whatever they are of.
 VALUE, LOW, HIGH, LINE_VALUE = "__value", "__low", "__high", "__line_value"
 P_ADJUSTED, VERDICT, REMARK, ROWS = "__p_adjusted", "__verdict", "__remark", "__n"
-BEFORE, AFTER, OLD = "__before", "__after", "__old"
+BEFORE, AFTER = "__before", "__after"
+# What a value is compared with, and where it is alike.
+MARK, NEAR_LOW, NEAR_HIGH = "__mark", "__near_low", "__near_high"
 NUMBERS = (VALUE, LOW, HIGH)
-_DRAWN = (ROWS, *NUMBERS, LINE_VALUE, P_ADJUSTED, VERDICT, REMARK, BEFORE, AFTER, OLD)
+_DRAWN = (
+    *(ROWS, *NUMBERS, LINE_VALUE, P_ADJUSTED, VERDICT, REMARK, BEFORE, AFTER),
+    *(MARK, NEAR_LOW, NEAR_HIGH),
+)
 SIGNIFICANT, _NOT_SIGNIFICANT, _UNTESTED = "significant", "not significant", "not tested"
 # The name of a segment with that of its attribute.
 NAMED = pl.format("{} = {}", "attribute", pl.col("segment").fill_null(MISSING))
@@ -82,6 +88,8 @@ class Estimates:
     none: float | None = 0.0
     band: Band | None = None
     note: str | None = None
+    # The name of what a value has an upright mark at.
+    mark: str = "reference"
     # Verdict that is marked.
     marked: str = DIFFERENT
     # Column whose values get a panel each unless the caller says otherwise.
@@ -158,27 +166,33 @@ def _of_comparisons(
     first, names = metrics[0], [metric.column for metric in metrics]
     of_pairs, of_impact = isinstance(first, FairnessMetric), first is IMPACT
     rows = table.filter(pl.col("metric").is_in(names), pl.col("attribute") != OVERALL)
-    unit = 100 if show == "gap" else 1
-    rows = rows.with_columns(*_numbers(show, unit), **{ROWS: "n", P_ADJUSTED: "p_adjusted"})
-    if show == "value":
-        rows = _with_four_fifths(rows) if of_impact else _with_overall(rows, table)
-    if margin is None and (of_pairs or of_impact) and show != "value":
-        margin = MARGIN if show == "gap" else 1 - FOUR_FIFTHS
-        judged = of_pairs
-    else:
-        judged = margin is not None
-    band = None if margin is None else _band(rows[VALUE], show, margin, one_sided=of_pairs)
-    verdict = _verdict(band, of_pairs=of_pairs) if judged and band else pl.col("verdict")
-    known = pl.when(pl.col(VALUE).is_not_null())
-    rows = rows.with_columns(known.then(verdict).alias(VERDICT))
+    of_value = show == "value"
+    if of_pairs and of_value and margin is not None:
+        arguments.reject("margin", "be None for an area", f"{margin:g}")
+    # What values are judged by.
+    by: Show = show if not of_value else "ratio" if of_impact else "gap"
+    judged = margin is not None or (of_pairs and not of_value)
+    if margin is None and (of_impact or (of_pairs and not of_value)):
+        margin = MARGIN if by == "gap" else 1 - FOUR_FIFTHS
+    rows = rows.with_columns(
+        *_numbers(show, 100 if show == "gap" else 1), **{ROWS: "n", P_ADJUSTED: "p_adjusted"}
+    )
+    band = None if margin is None else _band(rows[by], by, margin, one_sided=of_pairs)
+    verdict = _verdict(band, by, of_pairs=of_pairs) if judged and band else pl.col("verdict")
+    known = pl.col(VALUE if of_pairs else by).is_not_null()
+    known &= pl.col("reason").ne_missing(THE_REFERENCE)
+    rows = rows.with_columns(pl.when(known).then(verdict).alias(VERDICT))
     rows = rows.with_columns(_remark(of_pairs=of_pairs).alias(REMARK))
+    note = band and band.note
     if of_pairs:
         rows = rows.drop(ROWS)
+    elif of_value:
+        rows, note = _with_reference(rows, table, margin, of_impact=of_impact)
+        band = None
     missing = UNKNOWN_CATEGORY if of_impact else MISSING
     columns = {"segment": NAMED} if searched else _keys(rows, metrics)
     drawn, keys = _named(rows, columns, missing)
     title = _title(metrics, show)
-    line = "Dashed: four fifths of the reference's rate" if of_impact and show == "value" else None
     joint = of_pairs or searched or (of_impact and show == "ratio")
     return Estimates(
         drawn,
@@ -190,7 +204,7 @@ def _of_comparisons(
         limits=JOINT_INTERVAL if joint else INTERVAL,
         none={"value": None, "gap": 0.0, "ratio": 1.0}[show],
         band=band,
-        note=sentences(band and band.note, line, None if of_pairs else _counted(metrics)),
+        note=sentences(note, None if of_pairs else _counted(metrics)),
         facet="attribute" if len(keys) > 1 and "metric" in keys and "attribute" in keys else None,
     )
 
@@ -210,12 +224,12 @@ def _of_releases(
     rows = rows.with_columns(
         **{name: value * unit for name, value in ends.items()},
         **{ROWS: "n", P_ADJUSTED: "p_adjusted", VERDICT: "verdict"},
-        **{REMARK: pl.col("verdict"), OLD: start},
+        **{REMARK: pl.col("verdict"), MARK: start},
     )
     if margin is None:
         margin = next(iter(rows["margin"].drop_nulls()), None)
     band = _band(rows[VALUE], "gap", margin, one_sided=False) if margin and show == "gap" else None
-    drawn, keys = _named(rows if show == "value" else rows.drop(OLD), _keys(rows, metrics))
+    drawn, keys = _named(rows if show == "value" else rows.drop(MARK), _keys(rows, metrics))
     what = metric.heading if show == "value" else f"Change of {metric.label}"
     mark = "Upright mark: the old score. Lines: that plus the limits of the change"
     return Estimates(
@@ -228,6 +242,7 @@ def _of_releases(
         none=None if show == "value" else 0.0,
         band=band,
         note=sentences(band and band.note, mark * (show == "value") or None, _counted(metrics)),
+        mark="old",
         marked=WORSE,
     )
 
@@ -241,19 +256,33 @@ def _numbers(column: str, unit: int) -> list[pl.Expr]:
     ]
 
 
-def _with_overall(rows: pl.DataFrame, table: pl.DataFrame) -> pl.DataFrame:
-    """Add the value of all rows to the segments, if the table has it."""
-    whole = table.filter(pl.col("attribute") == OVERALL)
-    whole = whole.select(MODEL, "metric", pl.col("value").alias(LINE_VALUE))
-    return rows.join(
-        whole, on=[MODEL, "metric"], how="left", nulls_equal=True, maintain_order="left"
-    )
-
-
-def _with_four_fifths(rows: pl.DataFrame) -> pl.DataFrame:
-    """Add four fifths of the rate that the segments of an attribute are compared with."""
-    reference = pl.col("reference_value").max().over("attribute", MODEL)
-    return rows.with_columns((FOUR_FIFTHS * reference).alias(LINE_VALUE))
+def _with_reference(
+    rows: pl.DataFrame, table: pl.DataFrame, margin: float | None, *, of_impact: bool
+) -> tuple[pl.DataFrame, str | None]:
+    """Add what each value is compared with, where it is alike or too low, and say what they are."""
+    reference = pl.col("reference_value")
+    if of_impact:
+        assert margin is not None
+        share = "four fifths" if 1 - margin == FOUR_FIFTHS else f"{1 - margin:.3g}"
+        line = (1 - margin) * reference.max().over("attribute", MODEL)
+        rows, lined = rows.with_columns(line.alias(LINE_VALUE)), f"{share} of the reference's rate"
+    else:
+        whole = table.filter(pl.col("attribute") == OVERALL)
+        whole = whole.select(MODEL, "metric", pl.col("value").alias(LINE_VALUE))
+        keys = [MODEL, "metric"]
+        rows = rows.join(whole, on=keys, how="left", nulls_equal=True, maintain_order="left")
+        lined = "all rows"
+    dashed = f"Dashed: {lined}" if rows[LINE_VALUE].count() else None
+    if not rows["reference_value"].count():
+        return rows, dashed
+    near = None
+    if margin is not None and not of_impact:
+        ends = {NEAR_LOW: reference - margin, NEAR_HIGH: reference + margin}
+        rows, near = rows.with_columns(**ends), f"Shaded: within {100 * margin:.3g} points of it"
+    whose = rows["reference"].drop_nulls().unique().to_list()
+    mark = "the rest" if whose == ["rest"] else "the reference"
+    said = sentences(f"Upright mark: {mark}", near, dashed)
+    return rows.with_columns(reference.alias(MARK)), said
 
 
 def _band(values: pl.Series, show: Show, margin: float, *, one_sided: bool) -> Band:
@@ -272,9 +301,9 @@ def _band(values: pl.Series, show: Show, margin: float, *, one_sided: bool) -> B
     return Band(low, 1 / low if above else None, note)
 
 
-def _verdict(band: Band, *, of_pairs: bool) -> pl.Expr:
+def _verdict(band: Band, by: Show, *, of_pairs: bool) -> pl.Expr:
     """Judge by the band: alike within it; different beyond it, or where the table says so."""
-    low, high = pl.col(LOW), pl.col(HIGH)
+    low, high = (pl.col(f"{by}_{end}") * (100 if by == "gap" else 1) for end in ("low", "high"))
     # Nothing is beyond the end of a band that ends at no difference.
     least = band.low - TOLERANCE if band.low else -float("inf")
     most = float("inf") if band.high is None else band.high + TOLERANCE

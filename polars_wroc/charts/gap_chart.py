@@ -17,8 +17,10 @@ from polars_wroc.charts.estimates import (
     HIGH,
     LINE_VALUE,
     LOW,
+    MARK,
+    NEAR_HIGH,
+    NEAR_LOW,
     NUMBERS,
-    OLD,
     P_ADJUSTED,
     REMARK,
     ROWS,
@@ -103,7 +105,8 @@ def gap_chart(
         Metric of the table, or several of one kind, such as two of `fairness`.
     show
         ``"gap"`` to the reference, in points of 100: 0.05 is 5. ``"value"``: the metric itself,
-        with a dashed line at that of all rows if the table has it. ``"ratio"`` to the reference.
+        with an upright mark at that of the reference, and a dashed line at that of all rows if the
+        table has it, or at four fifths of the reference's rate. ``"ratio"`` to the reference.
         Of `audit_changes` it is what changed. Of `release_check` ``"value"`` is that of the new
         score, with the limits of its change, and an upright mark is at that of the old score.
         ``"funnel"``: the gap against the number of rows,
@@ -113,7 +116,7 @@ def gap_chart(
         Width of a band around no difference. Estimates whose limits are within it are "alike",
         those whose limits are outside it are "different". For impact ratios None takes 0.2: ratios
         of at least four fifths; for `fairness` it takes 0.05, or 0.2 of ratios; else there is no
-        band. Without ``margin`` verdicts are those of the table.
+        band. Without ``margin`` verdicts are those of the table. Around values it is that of gaps.
     level
         Confidence level with which the table was made, for the axis title. Two scores are
         different, and a change is significant, if the adjusted p-value is at most ``1 - level``,
@@ -385,10 +388,10 @@ def _panel(rows: pl.DataFrame, drawn: Drawing, heading: str | None) -> Any:
     if VERDICT in drawn.columns:
         marks = marks_by_verdict(interval, point, VERDICT, read.marked)
         texts.append(remark_column(base, REMARK, rows_of(rows, color), shown))
-    if OLD in drawn.columns:
-        # Long enough to be seen around the point of the new score.
-        old = base.mark_tick(size=18, thickness=3, color=INK, aria=False)
-        marks.insert(0, old.encode(alt.X(f"{OLD}:Q"), **rows_of(rows, color)))
+    if MARK in drawn.columns:
+        # Long enough to be seen around a point.
+        mark = base.mark_tick(size=18, thickness=3, color=INK, aria=False)
+        marks.insert(0, mark.encode(alt.X(f"{MARK}:Q"), **rows_of(rows, color)))
     layers = [*_references(base, drawn), *marks, *arrows(base, rows, color, shown), *texts]
     return as_panel(layers, rows, color, shown, heading)
 
@@ -401,7 +404,7 @@ def _tooltips(drawn: Drawing) -> list[Any]:
         HIGH: "high",
         BEFORE: "before",
         AFTER: "after",
-        OLD: "old",
+        MARK: read.mark,
     }
     return [
         *groups_in(drawn.color, drawn.segment),
@@ -422,6 +425,10 @@ def _references(base: Any, drawn: Drawing) -> list[Any]:
         # Opaque, since each row draws it once more.
         band = base.mark_rect(color=BAND_COLOR, aria=False)
         layers.append(band.encode(alt.XDatum(read.band.low), x2=end))
+    if NEAR_LOW in drawn.columns:
+        near = base.mark_rect(color=BAND_COLOR, aria=False)
+        ends = alt.X(f"{NEAR_LOW}:Q"), alt.X2(f"{NEAR_HIGH}:Q")
+        layers.append(near.encode(*ends, **rows_of(drawn.rows, color)))
     if read.none is not None:
         layers.append(base.mark_rule(color=GREY, aria=False).encode(alt.XDatum(read.none)))
     if LINE_VALUE in drawn.columns:
@@ -442,7 +449,9 @@ def _domain(read: Estimates) -> list[float]:
         most = high if high is not None else read.none or 0.0
         more = 0.15 * (most - low)
         ends += [low - (more if low else 0), most + more]
-    columns = [name for name in (VALUE, LINE_VALUE, OLD) if name in rows.columns]
+    columns = [
+        name for name in (VALUE, LINE_VALUE, MARK, NEAR_LOW, NEAR_HIGH) if name in rows.columns
+    ]
     return domain_of(rows, columns, [end for end in ends if isinstance(end, float)])
 
 

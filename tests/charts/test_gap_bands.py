@@ -60,6 +60,40 @@ def test_impact_ratios_have_their_joint_limits_and_four_fifths(rows: pl.DataFram
     assert {"the reference", "different", "alike"} <= set(said)
 
 
+@pytest.mark.parametrize("reference", ["rest", "a"])
+def test_values_are_judged_by_their_gaps(rows: pl.DataFrame, reference: str) -> None:
+    table = wroc.group_gaps(
+        rows, "y", ["s", "t"], attributes="g", threshold=0.5, reference=reference
+    )
+    values, gaps = (
+        pl.DataFrame(
+            drawn(wroc.gap_chart(table, metric="selection_rate", show=show, margin=0.1)),
+            infer_schema_length=None,
+        )
+        for show in ("value", "gap")
+    )
+    table = table.filter(metric="selection_rate")
+    assert values["__remark"].to_list() == gaps["__remark"].to_list()
+    assert {"different", "alike"} <= set(values["__verdict"])
+    for column, off in (("__mark", 0), ("__near_low", -0.1), ("__near_high", 0.1)):
+        assert values[column].to_list() == (table["reference_value"] + off).to_list()
+
+
+def test_four_fifths_of_the_highest_rate_is_a_line(rows: pl.DataFrame) -> None:
+    table = wroc.impact_ratios(rows, "s", attributes="g", threshold=0.5, favorable="selected")
+    for margin, words in ((None, "four fifths"), (0.1, "0.9")):
+        chart = wroc.gap_chart(table, metric="impact_ratio", show="value", margin=margin)
+        found = pl.DataFrame(drawn(chart), infer_schema_length=None)
+        highest = table["value"].filter(table["reason"].eq_missing("the reference")).item()
+        assert found["__mark"].drop_nulls().unique().to_list() == [highest]
+        line = found["__line_value"].unique().to_list()
+        assert line == [pytest.approx((1 - (margin or 0.2)) * highest)]
+        assert f"Dashed: {words} of the reference's rate" in str(chart.to_dict())
+    areas = wroc.fairness(rows, "y", "s", attributes="g", threshold=0.5)
+    with pytest.raises(ValueError, match=r"^`margin` must be None for an area; found 0.1"):
+        wroc.gap_chart(areas, metric="max_abroca", show="value", margin=0.1)
+
+
 def test_ratios_may_have_another_margin(rows: pl.DataFrame) -> None:
     table = wroc.impact_ratios(
         rows, "s", attributes="g", threshold=0.5, favorable="selected", min_share=0
@@ -69,7 +103,7 @@ def test_ratios_may_have_another_margin(rows: pl.DataFrame) -> None:
         found = pl.DataFrame(drawn_of(chart), infer_schema_length=None)
         for ratio, low, high, said in found.select(*NUMBERS, "__verdict").rows():
             if low is None:
-                assert said == "too little data"
+                assert (ratio, said) == (1, None)
             elif low >= 1 - margin:
                 assert said == "alike"
             elif high < 1 - margin:

@@ -168,9 +168,8 @@ def test_values_have_their_limits_and_that_of_all_rows(rows: pl.DataFrame, tmp_p
     said = [verdict or reason for verdict, reason in expected.select("verdict", "reason").rows()]
     assert found["__remark"].to_list() == said
     rates = wroc.group_gaps(rows, "y", "s", attributes="g", threshold=0.8)
-    assert "n is the number of positives" in texts_of(
-        wroc.gap_chart(rates, metric="tpr", show="value"), tmp_path
-    )
+    caption = "Upright mark: the rest. n is the number of positives"
+    assert caption in texts_of(wroc.gap_chart(rates, metric="tpr", show="value"), tmp_path)
 
 
 def test_what_a_metric_does_not_have_is_refused(gaps: pl.DataFrame, rows: pl.DataFrame) -> None:
@@ -355,9 +354,9 @@ def test_a_new_score_is_drawn_with_a_mark_at_the_old_one(
         old, unit = expected["reference_value"], 1
         if show == "gap":
             old, unit = old * 0, 100
-            assert "__old" not in found.columns
+            assert "__mark" not in found.columns
         else:
-            assert found["__old"].to_list() == old.to_list()
+            assert found["__mark"].to_list() == old.to_list()
         for column, end in (("__value", ""), ("__low", "_low"), ("__high", "_high")):
             drawn_at = unit * (old + expected[f"gap{end}"])
             assert found[column].to_list() == pytest.approx(drawn_at.to_list(), nan_ok=True)
