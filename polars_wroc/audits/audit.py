@@ -8,9 +8,11 @@ from typing import Any
 
 import polars as pl
 
+from polars_wroc.audits.closer_look import CloserLook
 from polars_wroc.audits.findings import auc_error, comparisons, counts_of, curves_of, with_findings
 from polars_wroc.audits.in_ranges import measure_within
 from polars_wroc.audits.measure import distributions_of, measure, scores_of
+from polars_wroc.audits.ranked_segments import RankedSegments
 from polars_wroc.audits.result import Audit
 from polars_wroc.audits.small_cells import published
 from polars_wroc.audits.tables import AuditPlan, AuditReference, AuditSettings, Run, Text
@@ -123,6 +125,13 @@ def _check_without_label(choice: float | Rule | None, reference: object, **other
     for name, value in others.items():
         if value is not None:
             arguments.reject(name, "be None without a `label`", repr(value))
+
+
+def _finished(audit: Audit, plan: AuditPlan, ranked: RankedSegments | None) -> Audit:
+    """Add the findings, and what a report looks at further."""
+    table = with_findings(audit.table, audit.segments, audit.settings)
+    audit = replace(audit, table=table)
+    return replace(audit, further=CloserLook(audit, plan, ranked))
 
 
 def audit(
@@ -360,12 +369,15 @@ def audit(
     keys = dict(zip(rows.group_keys, known, strict=True))
     decision = [] if selected is None else [as_column("selected", selected)]
 
+    # Of the last measurement.
+    ranked: list[RankedSegments | None] = [None]
+
     def audited(complete: Sequence[str]) -> Audit:
         if divided:
             measured = measure_within([part.with_values(complete) for part in parts], plan, divided)
         else:
             measured = measure(rows.with_values(complete), plan)
-        segments, scores = measured.segments, None
+        segments, scores, ranked[0] = measured.segments, None, measured.ranked
         if score is not None and not labeled:
             of_groups = [column for key, column in keys.items() if rows.name_of(key) in complete]
             scores = scores_of(
@@ -412,5 +424,4 @@ def audit(
             distributions=distributions_of(scores, settings),
         )
 
-    audit = published(audited, rows.group_names, min_cell)
-    return replace(audit, table=with_findings(audit.table, audit.segments, audit.settings))
+    return _finished(published(audited, rows.group_names, min_cell), plan, ranked[0])

@@ -11,6 +11,7 @@ from unicodedata import category, east_asian_width
 
 import polars as pl
 
+from polars_wroc.audits.closer_look import EXPLORATION, exploration_sentences, sentences_on
 from polars_wroc.audits.findings import findings_of, first_sentences, verdict_of
 from polars_wroc.audits.remarks import (
     decision_remarks,
@@ -242,7 +243,7 @@ def _how(text: str | None) -> str:
     return f": {text}" if text else ""
 
 
-SCHEMA, SCHEMA_VERSION = "polars-wroc/audit", "2.0"
+SCHEMA, SCHEMA_VERSION = "polars-wroc/audit", "2.1"
 
 
 def json_of(audit: AuditTables) -> dict[str, Any]:
@@ -269,6 +270,11 @@ def json_of(audit: AuditTables) -> dict[str, Any]:
         **{
             name: outputs.rows_in_json(getattr(audit, name))
             for name in ("table", "segments", "missing")
+        },
+        "further": {
+            name: outputs.rows_in_json(table)
+            for name, table in audit.further()._asdict().items()
+            if isinstance(table, pl.DataFrame)
         },
     }
 
@@ -303,12 +309,20 @@ def in_markdown(audit: AuditTables) -> str:
         "Impact ratios": _impact(audit),
         "Scores": _scores(audit),
         "Limits of this audit": _listed(not_audited(audit)),
+        "Parts of gaps, and calibration along the scores": _listed(_closer(audit)),
+        EXPLORATION: _listed(exploration_sentences(audit)),
         "Method": _method(audit),
         "Run": _listed(_run(audit)),
     }
     parts += [f"## {heading}\n\n{text}" for heading, text in sections.items() if text]
     parts += ["Name, date and signature of who is responsible for the audit: ____________________"]
     return "\n\n".join(parts) + "\n"
+
+
+def _closer(audit: AuditTables) -> list[str]:
+    """Say of each attribute what its gaps consist of; each sentence once."""
+    attributes = audit.segments["attribute"].unique(maintain_order=True)
+    return [*dict.fromkeys(text for one in attributes for text in sentences_on(audit, one))]
 
 
 def _listed(texts: Iterable[str]) -> str:

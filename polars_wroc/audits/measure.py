@@ -237,6 +237,8 @@ class Measured(NamedTuple):
     design_df: int | None
     fairness: pl.DataFrame | None = None
     impact: pl.DataFrame | None = None
+    # What was measured, for further looks.
+    ranked: RankedSegments | None = None
 
 
 def measure(rows: Rows, plan: AuditPlan, division: Division | None = None) -> Measured:
@@ -291,7 +293,7 @@ def measure_segments(plan: AuditPlan, ranked: RankedSegments, missing: MissingRo
             impact = collect(decisions.impact_ratios(rows, plan), reproducible=True)
     table, curves = collect_all([segments.table(plan), segments.curves()], reproducible=True)
     design_df = None if survey is None else survey.df
-    return Measured(table, curves, compared, missing, design_df, fairness, impact)
+    return Measured(table, curves, compared, missing, design_df, fairness, impact, ranked)
 
 
 def reference_of(rows: Rows, plan: AuditPlan) -> Reference:

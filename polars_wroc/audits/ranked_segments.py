@@ -189,6 +189,10 @@ class RankedSegments(ABC):
         These add up; the other sums come from `sums`.
         """
 
+    def held(self) -> Rows | None:
+        """Return all rows, if they are in memory."""
+        return None
+
     @abstractmethod
     def fitted_rows(self) -> FittedRows:
         """Return the rows whose calibration is fitted."""
@@ -236,6 +240,10 @@ class PlannedSegments(RankedSegments):
         sums = self.rows.aggregate(self._own.frame, unranked)
         return collect(sums, reproducible=self._designed)
 
+    def held(self) -> Rows:
+        """Return all rows."""
+        return self.rows
+
     def fitted_rows(self) -> FittedRows:
         """Return all rows."""
         return RowsOfPoints(points(self._own), self.rows.keys)
@@ -276,6 +284,10 @@ class WalkedSegments(RankedSegments):
         values[OUTSIDE_0_TO_1] = over_decisions("outside_0_to_1")
         unranked = {name: values[name] for name in aggregates if name not in self._walk_sums}
         return self.sorted_rows.decided_sums().select(*self.rows.keys, **unranked)
+
+    def held(self) -> Rows:
+        """Take all rows out of the sorted arrays."""
+        return replace(self.rows, frame=self.sorted_rows.rows_of(None).lazy(), compiled="at once")
 
     def fitted_rows(self) -> FittedRows:
         """Return these rows, as they are sorted."""

@@ -388,6 +388,7 @@ def not_audited(audit: AuditTables) -> list[str]:
         *left_out_rows(audit),
         *unknown_remarks(audit),
         *remarks_of(audit).untested,
+        *audit.further().left_out,
     ]
 
 

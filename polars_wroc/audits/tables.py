@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from functools import lru_cache, partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import polars as pl
 
@@ -340,6 +340,20 @@ class JudgedGate:
         return {name: value for name, value in found.items() if name != "lines"}
 
 
+class Further(NamedTuple):
+    """Tables of what reports say besides the comparisons; each may have no rows."""
+
+    # Gaps that are different, as `gap_parts` splits them.
+    gap_parts: pl.DataFrame = pl.DataFrame()
+    # Segments as `calibration_test` and `equal_scores` have them.
+    calibration: pl.DataFrame = pl.DataFrame()
+    equal_scores: pl.DataFrame = pl.DataFrame()
+    # As `worst_segments` has it, and whether a segment is one of the audit.
+    exploration: pl.DataFrame = pl.DataFrame()
+    # Sentences on what was not looked at.
+    left_out: Sequence[str] = ()
+
+
 @dataclass(frozen=True, repr=False, eq=False)
 class AuditTables:
     """The tables of an audit, and how they came about."""
@@ -354,6 +368,8 @@ class AuditTables:
     gates: Sequence[JudgedGate] = ()
     # Of the scores, in audits without a label.
     distributions: pl.DataFrame = field(default_factory=DISTRIBUTION_SCHEMA.to_frame)
+    # Looks further when it is first called, as a report does.
+    further: Callable[[], Further] = Further
 
 
 def with_tables(audit: AuditTables, change: Callable[[pl.DataFrame], pl.DataFrame]) -> AuditTables:

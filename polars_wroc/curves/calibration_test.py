@@ -45,7 +45,7 @@ from polars_wroc.stats.proportions import TOLERANCE, effective_sample_size
 
 LARGEST = "largest_miscalibration"
 LIMITS = ("miscalibration", "miscalibration_low", "miscalibration_high")
-_COLUMNS = (
+RANGE_COLUMNS = (
     *("n", "n_pos", "n_missing", "n_scores", "n_impossible", "effective_steps"),
     *(LARGEST, "direction", *PLACE, "weight_share", "mean_score", "observed_rate"),
     *(*LIMITS, "p_value", "p_adjusted"),
@@ -169,8 +169,7 @@ def calibration_test(
     level = check_options(level, adjust)
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label, survey=read_design(design))
     rows.require_scores("a calibration")
-    tested = range_tests(_ranges(rows), level, adjust, LIMITS)
-    return like_input(frame, rows.result(in_columns(tested, [_described]), _COLUMNS))
+    return like_input(frame, rows.result(described(ranges_of(rows), level, adjust), RANGE_COLUMNS))
 
 
 def cumulative_differences(
@@ -265,7 +264,12 @@ def _points(field: Fields, keys: Sequence[str]) -> Columns:
     }
 
 
-def _ranges(rows: Rows) -> pl.LazyFrame:
+def described(ranges: pl.LazyFrame, level: float, adjust: Adjust) -> pl.LazyFrame:
+    """Add the tests of `ranges_of` groups, which share the error, and say where the ranges are."""
+    return in_columns(range_tests(ranges, level, adjust, LIMITS), [_described])
+
+
+def ranges_of(rows: Rows) -> pl.LazyFrame:
     """Reduce each group to its range, and what the test needs besides."""
     if not rows.compiled:
         rows = rows.as_probabilities()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -54,7 +55,7 @@ _TOTAL, _BLOCKS_WEIGHT, _COMPARED, _OWN_WEIGHT = (
 _GAPS, _MEAN_GAPS = (
     tuple(f"{name}{end}" for end in ("", "_low", "_high")) for name in ("gap", "mean_gap")
 )
-_COLUMNS = (
+EQUAL_SCORE_COLUMNS = (
     *("n", "n_reference", "share_compared", "n_blocks", *_MEAN_GAPS),
     *(*PLACE, *_GAPS, "p_value", "p_adjusted"),
 )
@@ -161,11 +162,18 @@ def equal_scores(
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label, survey=read_design(design))
     # Infinite scores have no mean.
     known = [pl.when(pl.col(name).is_finite()).then(name).alias(name) for name in _MEANS]
-    table = compared(rows, level, adjust).with_columns(known)
-    return like_input(frame, rows.result(table, _COLUMNS))
+    table = tested(compared(rows, level), level, adjust, rows.model_keys).with_columns(known)
+    return like_input(frame, rows.result(table, EQUAL_SCORE_COLUMNS))
 
 
-def compared(rows: Rows, level: float, adjust: Adjust) -> pl.LazyFrame:
+def tested(
+    groups: pl.LazyFrame, level: float, adjust: Adjust, within: Sequence[str]
+) -> pl.LazyFrame:
+    """Add the tests of `compared` groups, each of all others with the same keys ``within``."""
+    return range_tests(groups, level, adjust, _GAPS, paired=within)
+
+
+def compared(rows: Rows, level: float) -> pl.LazyFrame:
     """Compare each group with all others of its model."""
     blocks = blocks_of(rows)
     table = with_range(block_steps(blocks, rows.keys), rows.keys)
@@ -174,7 +182,7 @@ def compared(rows: Rows, level: float, adjust: Adjust) -> pl.LazyFrame:
     placed = rows.frame if rows.design is None else _placed(rows, blocks)
     table = with_effect(table, placed, rows.keys, rows.design, _of_row)
     steps: list[Step] = [partial(_mean_gap, level=level, designed=rows.design is not None)]
-    return range_tests(in_columns(table, steps), level, adjust, _GAPS, paired=rows.model_keys)
+    return in_columns(table, steps)
 
 
 def blocks_of(rows: Rows) -> pl.LazyFrame:

@@ -195,10 +195,15 @@ def read_chances(
         columns.append(numeric(typed).alias(f"__{len(columns)}"))
     given_rows = label, columns, weight, by, pos_label
     rows, _ = read_paired_rows(frame, *given_rows, survey=survey, called=called)
+    return with_chances(rows, pl.col(score_column(0)), pl.col(score_column(1)), source)
+
+
+def with_chances(rows: Rows, score: pl.Expr, chance: pl.Expr, source: str) -> Rows:
+    """Keep complete rows, with their probability, which the ``source`` must be, and label."""
     of_weight = pl.col(WEIGHT).abs().cast(pl.Float64)
     complete = rows.frame.filter(pl.col(WEIGHT).is_not_null()).with_columns(
-        pl.col(score_column(0)).alias(SCORE),
-        queries.probability(source, pl.col(score_column(1)).cast(pl.Float64)).alias(CHANCE),
+        score.alias(SCORE),
+        queries.probability(source, chance.cast(pl.Float64)).alias(CHANCE),
         of_weight.alias(OF_WEIGHT),
         (pl.col(WEIGHT) > 0).cast(pl.Float64).alias(LABEL),
         (of_weight if rows.counted else pl.lit(1.0)).alias(REPEATS),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from operator import mul
@@ -88,8 +88,7 @@ PART_COLUMNS = (
     *(f"gap_{part}{end}" for part in PARTS[:2] for end in _ENDS),
     *(f"{_EXCESS}_{name}" for name in ("p_value", "p_adjusted", "verdict")),
 )
-_SENTENCE = "sentence"
-_CANNOT_TELL = (
+CANNOT_TELL = (
     "Risks that are less spread out may be true of these people, or the score may know less about "
     "them; this table cannot tell."
 )
@@ -239,9 +238,9 @@ def gap_parts(
     schema = rows.frame.collect_schema()
     references = read_category_reference(reference, ["rest"], divisions, schema)
     tests = GapTests(level, adjust, min_rows, margin=margin, designed=survey.given)
-    split = _Split(rows, divisions, references.named, expectations, tests, recalibrate, clip)
+    split = Split(rows, divisions, references.named, expectations, tests, recalibrate, clip)
     numbers = dict.fromkeys(PART_COLUMNS[:-1], pl.Float64())
-    texts = dict.fromkeys((PART_COLUMNS[-1], _SENTENCE), pl.String())
+    texts = dict.fromkeys((PART_COLUMNS[-1], "sentence"), pl.String())
     schema = pl.Schema({**table.collect_schema(), **numbers, **texts})
     return like_input(frame, table.map_batches(split.added_to, schema=schema))
 
@@ -260,8 +259,11 @@ def _with_probability(
 
 
 @dataclass(frozen=True)
-class _Split:
-    """Splits the gaps of a table, whose segments are held in memory."""
+class Split:
+    """Splits the gaps of a table, whose segments are held in memory.
+
+    The rows have probabilities: see `with_chances`.
+    """
 
     rows: Rows
     divisions: Sequence[Grouping]
@@ -269,21 +271,22 @@ class _Split:
     named: Mapping[str, str]
     expectations: Expectations
     tests: GapTests
-    recalibrate: Recalibrate
-    clip: float | None
+    recalibrate: Recalibrate = "none"
+    clip: float | None = None
 
     def added_to(self, table: pl.DataFrame) -> pl.DataFrame:
         """Add the parts of gaps to their table."""
         gaps = table.with_row_index(PLACE)
         frame = self.rows.frame if self.recalibrate == "none" else self._recalibrated()
         held = _collect(self.expectations.decided(frame)).lazy()
-        parts = [part for each in self.divisions for part in self._of_division(each, held)]
+        wanted = table.select(AUDIT_KEYS).unique().rows()
+        parts = [part for each in self.divisions for part in self._of_division(each, held, wanted)]
         split = pl.concat([pl.DataFrame(schema=_FOUND), *parts]).lazy()
         rows = join_on_keys(gaps.lazy(), split, [*AUDIT_KEYS, "metric"])
         judged = join_on_keys(gaps.lazy(), self._judged(rows), [PLACE]).drop(PLACE)
         found = _collect(judged)
         sentences = map(_sentence, found.iter_rows(named=True))
-        return found.with_columns(pl.Series(_SENTENCE, sentences, pl.String))
+        return found.with_columns(pl.Series("sentence", sentences, pl.String))
 
     def _recalibrated(self) -> pl.LazyFrame:
         """Replace the probabilities by those of a logistic regression on all rows."""
@@ -300,8 +303,10 @@ class _Split:
         )
         return fitted.with_columns(pl.col(score_column(0)).alias(SCORE))
 
-    def _of_division(self, division: Grouping, held: pl.LazyFrame) -> Iterator[pl.DataFrame]:
-        """Split the gaps of the segments of one attribute."""
+    def _of_division(
+        self, division: Grouping, held: pl.LazyFrame, wanted: Container[Any]
+    ) -> Iterator[pl.DataFrame]:
+        """Split the gaps of the ``wanted`` segments of one attribute."""
         expectations, keys = self.expectations, [SEGMENT]
         ranked = expectations.ranked(division.named(held), keys)
         values = _collect(expectations.values(ranked, keys).sort(SEGMENT))
@@ -310,7 +315,10 @@ class _Split:
         placed = _collect(moved.select(*ranked.collect_schema().names(), *of_auc))
         reference, segments = self.named.get(division.attribute), values[SEGMENT].to_list()
         for segment in segments:
-            if reference is None or segment != reference:
+            if (reference is None or segment != reference) and (
+                division.attribute,
+                segment,
+            ) in wanted:
                 part = self._of_segment(placed.lazy(), values.lazy(), segment, reference)
                 # Two segments that are each the other's rest are one test.
                 repeated = reference is None and segments[1:] == [segment]
@@ -477,4 +485,4 @@ def _sentence(row: Mapping[str, Any]) -> str | None:
     if row[f"{_EXCESS}_p_value"] is not None and row[f"{_EXCESS}_verdict"] != DIFFERENT:
         known = " There is no sign that the probabilities are less right in one of them."
     head = f"{label[0].upper()}{label[1:]} of {row[ATTRIBUTE]} {segment} is {values}: {split}."
-    return f"{head}{known} {_CANNOT_TELL}"
+    return f"{head}{known} {CANNOT_TELL}"

@@ -55,6 +55,10 @@ _FAR = 2.0
 Numbers: TypeAlias = NDArray[np.integer[Any]]
 
 
+class TooManySegmentsError(ValueError):
+    """There are more segments than are examined."""
+
+
 class _Segments:
     """All segments of up to so many conditions with enough rows, as sums of cells.
 
@@ -82,7 +86,7 @@ class _Segments:
                         f"more with {depth}: take {max(depth - 1, 1)}, fewer `attributes`, or more "
                         "`min_rows`"
                     )
-                    raise ValueError(msg)
+                    raise TooManySegmentsError(msg)
         del self._places[()]
         # One of the cells of each segment.
         self.cell = np.concatenate(cells)

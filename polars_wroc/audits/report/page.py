@@ -15,6 +15,7 @@ import altair as alt
 import polars as pl
 
 from polars_wroc.audits.audit_changes import HEADINGS, Changes, not_significant, sentences_of
+from polars_wroc.audits.closer_look import EXPLORATION, exploration_sentences
 from polars_wroc.audits.findings import findings_of, verdict_of
 from polars_wroc.audits.findings import rounded as rounded_table
 from polars_wroc.audits.remarks import lacking, not_audited, remarks_of
@@ -36,10 +37,11 @@ from polars_wroc.audits.words import (
     reading_of,
     reference_of,
 )
+from polars_wroc.charts.gap_chart import gap_chart
 from polars_wroc.charts.interval_layers import WIDTH
 from polars_wroc.charts.options import Chart, Show
-from polars_wroc.groups.comparisons import CALIBRATION
-from polars_wroc.inputs.columns import OVERALL
+from polars_wroc.groups.comparisons import CALIBRATION, COMPARABLE
+from polars_wroc.inputs.columns import MISSING, OVERALL
 
 
 def render(audit: AuditTables) -> str:
@@ -56,7 +58,8 @@ def render(audit: AuditTables) -> str:
     sections = sections_of(audit, findings)
     figures = [sections.overview, *(figure for one in sections.parts for figure in one.figures)]
     places = {one.attribute: place for place, one in enumerate(sections.parts, 1)}
-    blocks = blocks_of(matrix)
+    blocks, explored = blocks_of(matrix), _exploration(audit)
+    figures += explored
     return page_of(
         "report.html",
         figures,
@@ -79,8 +82,30 @@ def render(audit: AuditTables) -> str:
         adjusted=adjustment_of(settings),
         files=first_few([file.name for file in audit.run.files]),
         sections=sections,
+        exploration=EXPLORATION,
+        exploration_sentences=exploration_sentences(audit),
+        exploration_figures=explored,
         calibrated=audit.table["metric"].is_in([*CALIBRATION]).any(),
     )
+
+
+def _exploration(audit: AuditTables) -> list[Figure]:
+    """Draw the segments that a search found, if any."""
+    table = audit.further().exploration
+    if table.height < 2:  # noqa: PLR2004  (the first row has all rows)
+        return []
+    mark = pl.when("named").then(
+        pl.format("{} (named above)", pl.col("segment").fill_null(MISSING))
+    )
+    told = table.filter(pl.col("explained_by").is_null())
+    drawn = told.with_columns(pl.coalesce(mark, "segment").alias("segment"))
+    metric = COMPARABLE[drawn["metric"][0]]
+    caption = (
+        f"The gap in {metric.label} of each segment to all other rows, with limits that hold for "
+        "all compared segments at once; the line marks no gap."
+    )
+    chart = gap_chart(drawn, metric=metric.column)
+    return [figure_of("exploration-gaps", chart, f"{EXPLORATION}. {caption}", caption)]
 
 
 def page_of(template: str, figures: Sequence[Figure], /, **values: Any) -> str:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from polars_wroc.audits.closer_look import sentences_on
 from polars_wroc.audits.findings import by_severity, counts_of_verdicts
 from polars_wroc.audits.report.figures import (
     Figure,
@@ -132,6 +133,8 @@ class Section:
     curves: list[Figure]
     sliders: list[Figure]
     left_out: list[str]
+    # What gaps consist of, and where along the scores segments are off.
+    closer: list[str]
 
     @property
     def title(self) -> str:
@@ -189,6 +192,7 @@ def sections_of(audit: AuditTables, findings: pl.DataFrame) -> Sections:
             [*funnel_figures(with_models(audit), attribute, place), *drawn.curves[attribute]],
             drawn.sliders.get(attribute, []),
             _left_out(audit, tabled, attribute),
+            sentences_on(audit, attribute),
         )
         for place, attribute in enumerate(attributes, 1)
     ]

@@ -1,0 +1,310 @@
+"""What reports say further: parts of gaps, calibration along the scores, segments not named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from math import isfinite
+from typing import Any
+
+import polars as pl
+
+from polars_wroc.audits.ranked_segments import RankedSegments
+from polars_wroc.audits.sentences import size
+from polars_wroc.audits.tables import (
+    ALL_KEYS,
+    AuditPlan,
+    AuditTables,
+    Further,
+    segment_in_words,
+)
+from polars_wroc.audits.words import Words, many, verb
+from polars_wroc.curves.calibration_summary import IN_THE_LARGE
+from polars_wroc.curves.calibration_test import RANGE_COLUMNS, described, ranges_of
+from polars_wroc.curves.equal_scores import EQUAL_SCORE_COLUMNS, compared, tested
+from polars_wroc.groups.comparisons import DIFFERENT, comparison_table
+from polars_wroc.groups.expected_metrics import EXPECTED_METRICS, Expectations, with_chances
+from polars_wroc.groups.gap_parts import CANNOT_TELL, PART_COLUMNS, Split
+from polars_wroc.groups.segment_search import SEARCH_COLUMNS, Search, TooManySegmentsError
+from polars_wroc.groups.worst_segments import SEARCHED, cells_of
+from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL, SCORE
+from polars_wroc.inputs.designs import UNITS, Replicates, SurveyDesign
+from polars_wroc.inputs.looks import Looks
+from polars_wroc.inputs.rows import Rows
+from polars_wroc.plans.queries import collect
+from polars_wroc.thresholds.registry import RateMetric
+
+EXPLORATION = "Exploration: segments not named before"
+# Most conditions of a segment that is searched for, and most that are found.
+_DEPTH, _TOP = 3, 10
+# Segments of an attribute with more are not compared at equal scores.
+_MOST = 50
+# Most gaps of an attribute that are told in parts, and most segments that a search tells.
+_SPLIT, _TOLD = 6, 5
+_NO_PROOF = (
+    "A score means different things there. That is no proof of discrimination: features that the "
+    "score leaves out, and that differ between the groups, do that too."
+)
+_NUMBERS = ("one", "two", "three")
+_collect = partial(collect, reproducible=True)
+
+
+@dataclass(eq=False)
+class CloserLook:
+    """Looks at the rows of an audit again, once, when something is to be told of it.
+
+    A copy by `pickle` has what was found and no rows.
+    """
+
+    audit: AuditTables
+    plan: AuditPlan
+    ranked: RankedSegments | None
+
+    def __call__(self) -> Further:
+        """Return what was found."""
+        return self.found
+
+    def __getstate__(self) -> dict[str, Further]:
+        """Keep no rows."""
+        return {"found": self.found}
+
+    @cached_property
+    def found(self) -> Further:
+        """The tables of a closer look."""
+        settings = self.audit.settings
+        rows = None if self.ranked is None else self.ranked.held()
+        self.ranked = None
+        reason = None
+        if isinstance(settings.level, Looks):
+            reason = "its limits would hold at one look only"
+        elif rows is None:
+            reason = "there are more rows than fit into memory"
+        elif settings.bins is not None:
+            reason = "scores were counted in bins"
+        if rows is None or reason is not None:
+            return Further(left_out=[_not_explored(reason)])
+        parts = _stacked(self._parts(rows))
+        if settings.min_cell is not None:
+            # Ranges of scores end at those of persons, and segments overlap.
+            reason = "numbers of few rows could be computed from segments that overlap"
+            return Further(parts, left_out=[_not_explored(reason)])
+        ranges = _stacked(self._calibration(rows)), _stacked(self._equal_scores(rows))
+        found = self._search(rows)
+        if isinstance(found, str):
+            return Further(parts, *ranges, left_out=[_not_explored(found)])
+        return Further(parts, *ranges, found)
+
+    @property
+    def _calibrated(self) -> list[str]:
+        """The scores that are from 0 to 1."""
+        table = self.audit.table.filter(metric=IN_THE_LARGE)
+        names: list[str] = table[MODEL].unique(maintain_order=True).to_list()
+        return names
+
+    def _of_models(self, rows: Rows) -> Iterator[tuple[str, Rows]]:
+        """Return the rows of each score that is from 0 to 1."""
+        for name in self._calibrated:
+            frame = rows.frame
+            if rows.model_keys:
+                frame = frame.filter(pl.col(MODEL).cast(pl.String) == name)
+            yield name, replace(rows, frame=frame, keys=rows.group_keys, model_keys=[])
+
+    def _parts(self, rows: Rows) -> Iterator[pl.DataFrame]:
+        """Split the gaps that are different."""
+        plan, audit = self.plan, self.audit
+        known = pl.col("metric").is_in([*EXPECTED_METRICS]) & pl.col("rank").is_not_null()
+        gaps = audit.table.filter(known, pl.col("attribute") != OVERALL, verdict=DIFFERENT)
+        if isinstance(rows.design, Replicates) or plan.references.kind != "rest":
+            return
+        for name, of_model in self._of_models(rows):
+            threshold = audit.segments.filter(attribute=OVERALL, model=name)["threshold"].item()
+            known = threshold if threshold is not None and isfinite(threshold) else None
+            of_score = gaps.filter(model=name)
+            expectations = Expectations.read(known, [*of_score["metric"]], labelled=True)
+            expectations = replace(
+                expectations, names=[n for n in expectations.names if n in of_score["metric"]]
+            )
+            table = of_score.filter(pl.col("metric").is_in(expectations.names))
+            if not table.is_empty():
+                chances = with_chances(of_model, pl.col(SCORE), pl.col(SCORE), "score")
+                divisions = [one for one in plan.groupings if one.attribute in table["attribute"]]
+                given = chances, divisions, plan.references.named, expectations, plan.tests
+                split = Split(*given).added_to(table.drop("sentence"))
+                yield split.select(*ALL_KEYS, "metric", *PART_COLUMNS, "sentence")
+
+    def _calibration(self, rows: Rows) -> Iterator[pl.DataFrame]:
+        """Find the ranges of scores that are farthest off."""
+        for name, of_model in self._of_models(rows):
+            tables = [
+                grouping.named(ranges_of(of_model.regrouped(grouping.keys)))
+                for grouping in self.plan.groupings
+            ]
+            found = described(pl.concat(tables), self.plan.tests.level, self.plan.tests.adjust)
+            yield self._shown(found, name, RANGE_COLUMNS)
+
+    def _equal_scores(self, rows: Rows) -> Iterator[pl.DataFrame]:
+        """Compare the segments of each attribute with the others at equal scores."""
+        counts = self.audit.segments.group_by("attribute").len()
+        few = set(counts.filter(pl.col("len") <= _MOST)["attribute"]) - {OVERALL}
+        level, adjust = self.plan.tests.level, self.plan.tests.adjust
+        for name, of_model in self._of_models(rows):
+            tables = [
+                grouping.named(compared(of_model.regrouped(grouping.keys), level))
+                for grouping in self.plan.groupings
+                if grouping.attribute in few
+            ]
+            if tables:
+                found = tested(pl.concat(tables), level, adjust, [AUDIT_KEYS[0]])
+                yield self._shown(found, name, EQUAL_SCORE_COLUMNS)
+
+    def _shown(self, found: pl.LazyFrame, model: str, columns: Sequence[str]) -> pl.DataFrame:
+        """Name the score, in the order of the audit's segments."""
+        table = _collect(found.select(*AUDIT_KEYS, pl.lit(model).alias(MODEL), *columns))
+        order = self.audit.segments.select(ALL_KEYS)
+        return order.join(table, on=ALL_KEYS, how="inner", nulls_equal=True, maintain_order="left")
+
+    def _search(self, rows: Rows) -> pl.DataFrame | str:
+        """Search for the segments that are surely worse; or say why not, if it could be."""
+        settings, design = self.audit.settings, rows.design
+        if len(settings.attributes) == 1 or not (settings.decides or self._calibrated):
+            return pl.DataFrame()
+        if settings.several:
+            return "there are several scores"
+        if isinstance(design, Replicates):
+            return "there are replicate weights"
+        if isinstance(design, SurveyDesign) and design.lonely != "certainty":
+            alone = design.strata.filter(pl.col(UNITS) == 1).select(pl.len())
+            if collect(alone).item():
+                return "a stratum has a single sampling unit"
+        name = "brier_score"
+        if settings.decides:
+            of_labels = settings.labeled and settings.favorable != "rejected"
+            name = "tpr" if of_labels else "selection_rate"
+        metric = SEARCHED[name]
+        worse = metric.worse_if(settings.favorable) if settings.decides else "higher"
+        cells = _collect(cells_of(rows, metric, self.plan.choice))
+        given = metric, worse, rows.group_keys, settings.attributes
+        for depth in range(_DEPTH, 0, -1):
+            options = depth, max(settings.min_rows, 1), _TOP, settings.level, True
+            try:
+                found = Search(*given, *options).table(cells)
+            except TooManySegmentsError:
+                continue
+            score = settings.score[0] if settings.score else None
+            table = comparison_table(found.lazy(), rows, score, [*SEARCH_COLUMNS])
+            segments = self.audit.segments.select(AUDIT_KEYS)
+            return _collect(table).with_columns(
+                pl.struct(AUDIT_KEYS).is_in(segments.to_struct().implode()).alias("named"),
+                depth_searched=depth,
+            )
+        return "there are too many segments"
+
+
+def _stacked(tables: Iterator[pl.DataFrame]) -> pl.DataFrame:
+    return pl.concat([pl.DataFrame(), *tables], how="diagonal")
+
+
+def _not_explored(reason: str | None) -> str:
+    return f"Segments that were not named before were not searched: {reason}."
+
+
+def sentences_on(audit: AuditTables, attribute: str) -> list[str]:
+    """Say of an attribute what its gaps consist of, and where along the scores segments are off."""
+    words, alpha, found = Words.of(audit.settings), 1 - audit.settings.level, audit.further()
+    parts, ranges, equal = (
+        table.filter(attribute=attribute).to_dicts() if table.height else []
+        for table in (found.gap_parts, found.calibration, found.equal_scores)
+    )
+    split = [f"{words.model(row)}{row['sentence']}" for row in parts if row["sentence"]][:_SPLIT]
+    # What holds for all is said once, after them.
+    sentences = [text.removesuffix(f" {CANNOT_TELL}") for text in split]
+    sentences += [CANNOT_TELL] * bool(split)
+    known = [row for row in ranges if row["p_adjusted"] is not None]
+    off = [row for row in known if row["p_adjusted"] <= alpha]
+    sentences += [f"{words.model(row)}{_of_range(row)}" for row in off]
+    if rest := len(known) - len(off):
+        counted = many(rest, "other segment" if off else "segment")
+        where = "all rows" if attribute == OVERALL else f"{counted} by {attribute}"
+        sentences.append(f"No range of the scores of {where} is shown to be too high or too low.")
+    # Two segments that are each the other's rest are one comparison.
+    compared_once = equal[:1] if len(equal) == 2 else equal  # noqa: PLR2004
+    differ = [row for row in compared_once if row["p_adjusted"] is not None]
+    differ = [row for row in differ if row["p_adjusted"] <= alpha]
+    sentences += [f"{words.model(row)}{_of_equal_scores(row, words)}" for row in differ]
+    return sentences + [_NO_PROOF] * bool(differ)
+
+
+def _of_range(row: Mapping[str, Any]) -> str:
+    """Say where the scores of a segment are too high or too low, and by how much at least."""
+    segment = segment_in_words(row["attribute"], row["segment"])
+    of = "" if row["attribute"] == OVERALL else f" of {segment}"
+    low, high = row["miscalibration_low"], row["miscalibration_high"]
+    least = "by how much is uncertain"
+    if low * high > 0:
+        least = f"at least {size(min(abs(low), abs(high)))}"
+    wrong = ""
+    if row["n_impossible"]:
+        wrong = f" {many(row['n_impossible'], 'row')} with a score of 0 or 1 did not come true."
+    return (
+        f"Between scores {row['from_score']:.2f} and {row['to_score']:.2f} the score{of} is "
+        f"{size(row['miscalibration'])} points {row['direction']} ({least}).{wrong}"
+    )
+
+
+def _of_equal_scores(row: Mapping[str, Any], words: Words) -> str:
+    """Say how the outcomes of a segment differ from those of others with equal scores."""
+    segment = segment_in_words(row["attribute"], row["segment"])
+    name = "mean_gap" if row["mean_gap_low"] * row["mean_gap_high"] > 0 else "gap"
+    gap, low, high = (row[f"{name}{end}"] for end in ("", "_low", "_high"))
+    where = "At equal scores"
+    if name == "gap":
+        where += f" between {row['from_score']:.2f} and {row['to_score']:.2f}"
+    limits = "by how much is uncertain"
+    if low * high > 0:
+        limits = " to ".join(size(end) for end in sorted((abs(low), abs(high))))
+    return (
+        f"{where}, {segment} came out {words.positive} {size(gap)} points "
+        f"{'more' if gap > 0 else 'less'} often than the others ({limits})."
+    )
+
+
+def exploration_sentences(audit: AuditTables) -> list[str]:
+    """Say what a search found; nothing if there was none."""
+    table = audit.further().exploration
+    if table.is_empty():
+        return []
+    examined, several = table["n_examined"][0], len(audit.settings.attributes)
+    most = _NUMBERS[min(several, table["depth_searched"][0]) - 1]
+    first = f"{many(examined, 'combination')} of up to {most} of the {several} attributes "
+    first += f"{verb(examined, 'was', 'were')} compared."
+    shown = table.filter(pl.col("depth") > 0, pl.col("explained_by").is_null()).to_dicts()
+    if not shown:
+        return [first, f"Of {many(examined, 'segment')} none is surely worse."]
+    explained = dict(table["explained_by"].value_counts().rows())
+    told = [_of_segment(row, explained, examined) for row in shown[:_TOLD]]
+    if more := len(shown) - len(told):
+        told.append(f"{many(more, 'more segment')} {verb(more, 'is', 'are')} in the chart.")
+    return [first, *told]
+
+
+def _of_segment(row: Mapping[str, Any], explained: Mapping[str | None, int], examined: int) -> str:
+    metric = SEARCHED[row["metric"]]
+    own, other = row["value"], row["reference_value"]
+    values = f"{100 * own:.0f}%, of the rest {100 * other:.0f}%"
+    least, unit = min(abs(row["gap_low"]), abs(row["gap_high"])), " points"
+    worse = "lower" if row["gap"] < 0 else "higher"
+    least_text = f"{size(least)}{unit}"
+    if not isinstance(metric, RateMetric):
+        values, least_text = f"{own:.3f}, of the rest {other:.3f}", f"{least:.3f}"
+    label, segment = metric.label, segment_in_words(row["attribute"], row["segment"])
+    text = (
+        f"{label[0].upper()}{label[1:]} of {segment} is {values}: surely at least {least_text} "
+        f"{worse}, after counting all {examined:,}."
+    )
+    if row["named"]:
+        text += " The audit names this segment above."
+    others = explained.get(f"{row['attribute']} = {row['segment'] or MISSING}", 0)
+    if others:
+        text += f" {many(others, 'other')} {verb(others, 'is', 'are')} explained by it."
+    return text
