@@ -45,6 +45,7 @@ BEFORE, AFTER = "__before", "__after"
 # What a value is compared with, and where it is alike.
 MARK, NEAR_LOW, NEAR_HIGH = "__mark", "__near_low", "__near_high"
 NUMBERS = (VALUE, LOW, HIGH)
+REFERENCE = "reference"
 _DRAWN = (
     *(ROWS, *NUMBERS, LINE_VALUE, P_ADJUSTED, VERDICT, REMARK, BEFORE, AFTER),
     *(MARK, NEAR_LOW, NEAR_HIGH),
@@ -58,8 +59,8 @@ _MAKERS = (
     "`audit_changes` or `release_check`"
 )
 _COMPARED = ("metric", "value", "reference_value", "gap", "ratio", "verdict", "reason")
-# A column that only releases have, and their differences.
-_OF_RELEASES, _GAPS = "n_changed", ("gap", "gap_low", "gap_high")
+# A column that only releases have.
+_OF_RELEASES = "n_changed"
 # Most changes that can be read.
 _MOST = 40
 
@@ -89,11 +90,13 @@ class Estimates:
     band: Band | None = None
     note: str | None = None
     # The name of what a value has an upright mark at.
-    mark: str = "reference"
+    mark: str = REFERENCE
     # Verdict that is marked.
     marked: str = DIFFERENT
     # Column whose values get a panel each unless the caller says otherwise.
     facet: str | None = None
+    # What is different, for the title.
+    finding: str | None = None
 
     @property
     def axis(self) -> str:
@@ -206,6 +209,7 @@ def _of_comparisons(
         band=band,
         note=sentences(note, None if of_pairs else _counted(metrics)),
         facet="attribute" if len(keys) > 1 and "metric" in keys and "attribute" in keys else None,
+        finding=None if of_pairs or len(metrics) > 1 else _finding(rows, first, by),
     )
 
 
@@ -220,9 +224,8 @@ def _of_releases(
         raise ValueError(msg)
     rows = table.filter(metric=metric.column)
     start, unit = (pl.col("reference_value"), 1) if show == "value" else (pl.lit(0.0), 100)
-    ends = {name: start + pl.col(column) for name, column in zip(NUMBERS, _GAPS, strict=True)}
     rows = rows.with_columns(
-        **{name: value * unit for name, value in ends.items()},
+        *_numbers("gap", unit, start),
         **{ROWS: "n", P_ADJUSTED: "p_adjusted", VERDICT: "verdict"},
         **{REMARK: pl.col("verdict"), MARK: start},
     )
@@ -244,14 +247,16 @@ def _of_releases(
         note=sentences(band and band.note, mark * (show == "value") or None, _counted(metrics)),
         mark="old",
         marked=WORSE,
+        finding=_finding(rows, metric, "gap", "the old score", WORSE),
     )
 
 
-def _numbers(column: str, unit: int) -> list[pl.Expr]:
-    """Name an estimate and its limits as they are drawn, in parts of this unit."""
+def _numbers(column: str, unit: int, start: pl.Expr | None = None) -> list[pl.Expr]:
+    """Name an estimate and its limits as they are drawn, in parts of this unit, from a start."""
+    start = pl.lit(0.0) if start is None else start
     ends = (column, f"{column}_low", f"{column}_high")
     return [
-        pl.col(end).cast(pl.Float64).mul(unit).alias(drawn)
+        (start + pl.col(end).cast(pl.Float64)).mul(unit).alias(drawn)
         for end, drawn in zip(ends, NUMBERS, strict=True)
     ]
 
@@ -334,6 +339,9 @@ def _counted(metrics: list[Metric]) -> str | None:
     return f"n is the number of {words.get(sizes[0], sizes[0])}"
 
 
+_RATE = "Rate of the favorable decision"
+
+
 def _title(metrics: list[Metric], show: Show) -> str:
     """Name what is drawn."""
     first, several = metrics[0], len(metrics) > 1
@@ -342,11 +350,46 @@ def _title(metrics: list[Metric], show: Show) -> str:
     if isinstance(first, FairnessMetric) or (first is IMPACT and show == "ratio"):
         return first.heading
     if first is IMPACT and show == "value":
-        return "Rate of the favorable decision"
+        return _RATE
     if show == "value":
         return "Value" if several else first.heading
     of = "" if several else f" in {first.label}" if show == "gap" else f" of {first.label}"
     return f"{show.capitalize()}{of}"
+
+
+# What a segment is above or below.
+_THAN = {"rest": "the rest", "overall": "all rows"}
+
+
+def _finding(
+    rows: pl.DataFrame,
+    metric: Metric,
+    by: str,
+    than: str | None = None,
+    marked: str = DIFFERENT,
+    *,
+    of_gap: bool = False,
+) -> str | None:
+    """Say what is different in the segment that differs most, by a ratio or a difference."""
+    order = pl.col(by) if by == "ratio" else -pl.col(by).abs()
+    found = rows.filter(pl.col(VERDICT) == marked, order.is_not_null()).sort(order)
+    if found.is_empty():
+        return None
+    row = found.row(0, named=True)
+    name = found[:1].select(NAMED).item() if rows["attribute"].n_unique() > 1 else row["segment"]
+    name = "all rows" if row["attribute"] == OVERALL else name or MISSING
+    whose = f" by {row[MODEL]}" if rows[MODEL].n_unique() > 1 else ""
+    than = than or _THAN.get(row["reference"], row["reference"])
+    if by == "ratio":
+        what = _RATE.lower() if metric is IMPACT else metric.label
+        return f"{name}: {what}{whose} {row[by]:.2f} times that of {than}"
+    size = 100 * abs(row[by])
+    points = f"{size:.1f}" if size < 1 else f"{size:.0f}"
+    unit = "point" if points == "1" else "points"
+    side = "below" if row[by] < 0 else "above"
+    return (
+        f"{name}: {'gap in ' if of_gap else ''}{metric.label}{whose} {points} {unit} {side} {than}"
+    )
 
 
 def _keys(rows: pl.DataFrame, metrics: list[Metric]) -> dict[str, pl.Expr]:
@@ -420,25 +463,38 @@ def _of_changes(
     significant = is_significant(pl.col("p_adjusted"), level)
     tested = pl.when(significant).then(pl.lit(SIGNIFICANT))
     said = tested.when(~significant).then(pl.lit(_NOT_SIGNIFICANT)).otherwise(pl.lit(_UNTESTED))
-    unit = 100 if show == "gap" else 1
+    of_value = show == "value"
+    before, after = (pl.col(name) for name in ("before", "after"))
+    # Of a value, before is a mark, and after is drawn.
+    named = {MARK: before} if of_value else {BEFORE: 100 * before, AFTER: 100 * after}
     rows = rows.with_columns(
-        *_numbers("change", 100),
-        pl.col("before").mul(unit).alias(BEFORE),
-        pl.col("after").mul(unit).alias(AFTER),
-        pl.col("p_adjusted").alias(P_ADJUSTED),
+        *(_numbers("change", 1, before) if of_value else _numbers("change", 100)),
         said.alias(VERDICT),
         pl.concat_str([said, "verdict"], separator=", ", ignore_nulls=True).alias(REMARK),
+        **named,
+        **{P_ADJUSTED: "p_adjusted"},
     )
     keys = {name: pl.col(name) for name in AUDIT_KEYS}
     if rows[MODEL].n_unique() > 1:
         keys[MODEL] = pl.col(MODEL)
-    what = f"{'gap in ' if show == 'gap' else ''}{chosen.label}"
+    heading = chosen.heading
+    what = f"{heading} in the second audit" if of_value else f"Change of gap in {chosen.label}"
     some = f"{rows.height} of {known.height:,} changes: findings, then the smallest p-values"
     return Estimates(
         *_named(rows, keys),
-        f"Change of {what}, after less before",
-        f"Change of {what} of each segment with its confidence interval and a line at no change",
-        what="change",
-        note=some if rows.height < known.height else None,
+        what if of_value else f"{what}, after less before",
+        f"{what} of each segment with its confidence interval"
+        f"{' and a mark before' if of_value else ' and a line at no change'}",
+        what="after" if of_value else "change",
+        number=".3f" if of_value else POINTS,
+        none=None if of_value else 0.0,
+        note=sentences(
+            "Upright mark: before. Lines: that plus the limits of the change" if of_value else None,
+            some if rows.height < known.height else None,
+        ),
+        mark="before",
         marked=SIGNIFICANT,
+        finding=_finding(
+            rows, chosen, "change", "the first audit", SIGNIFICANT, of_gap=not of_value
+        ),
     )

@@ -22,6 +22,7 @@ from polars_wroc.charts.estimates import (
     NEAR_LOW,
     NUMBERS,
     P_ADJUSTED,
+    REFERENCE,
     REMARK,
     ROWS,
     VALUE,
@@ -82,6 +83,9 @@ _VERDICTS = {
 # how far it goes beyond the marks; lines of text in half a panel, and the share of a name in it.
 _NAMED, _MANY, _PLACES, _ROOM = 8, 100, 60, 1.3
 _LINES, _NAME = 12, 0.18
+# Intervals that are so many times as wide as the median one are cut, where the axis would be so
+# many times as long with them.
+_WIDE, _LONGER = 2, 4 / 3
 
 
 def gap_chart(
@@ -237,6 +241,11 @@ def drawing(read: Estimates, given: ChartOptions, level: float | None) -> Drawin
     check_rows("table", read.rows)
     if options.facet is None and options.color != read.facet:
         options = replace(options, facet=read.facet)
+    if "title" not in given:
+        options = replace(options, title=read.finding)
+    keep = "sort" not in given
+    if keep and not any(column in read.keys.categories for column in read.keys.values()):
+        options = replace(options, sort="value")
     ranked = Ranked(pl.col(VALUE), "mean")
     color, facet = channels_of_segments(read.keys, read.rows, options, ranked)
     shown = Estimate(
@@ -245,6 +254,7 @@ def drawing(read: Estimates, given: ChartOptions, level: float | None) -> Drawin
         read.description,
         _domain(read),
         options,
+        keep,
     )
     segment = segment_of(read.keys, color, facet)
     counted = pl.col(ROWS) if ROWS in read.rows.columns else None
@@ -258,7 +268,7 @@ def draw(drawn: Drawing) -> alt.LayerChart | alt.VConcatChart:
     chart: alt.LayerChart | alt.VConcatChart = panels_of(
         drawn.rows,
         drawn.facet,
-        lambda rows, heading: _panel(rows, drawn, heading),
+        lambda rows, shown, heading: _panel(rows, replace(drawn, shown=shown), heading),
         drawn.shown,
         sentences(drawn.read.note, drawn.color.note if drawn.color else None),
     )
@@ -287,7 +297,7 @@ def _funnel(
     chart: alt.LayerChart | alt.VConcatChart = panels_of(
         drawn.rows,
         drawn.facet,
-        lambda rows, heading: _funnel_panel(rows, drawn, heading, level),
+        lambda rows, _, heading: _funnel_panel(rows, drawn, heading, level),
         drawn.shown,
         sentences(note, read.note),
     )
@@ -391,7 +401,12 @@ def _panel(rows: pl.DataFrame, drawn: Drawing, heading: str | None) -> Any:
     if MARK in drawn.columns:
         # Long enough to be seen around a point.
         mark = base.mark_tick(size=18, thickness=3, color=INK, aria=False)
-        marks.insert(0, mark.encode(alt.X(f"{MARK}:Q"), **rows_of(rows, color)))
+        y = rows_of(rows, color)
+        marks.insert(0, mark.encode(alt.X(f"{MARK}:Q"), **y))
+        if read.mark != REFERENCE:
+            # From before to after.
+            way = base.mark_rule(color=GREY, strokeDash=[2, 2], aria=False)
+            marks.insert(0, way.encode(alt.X(f"{MARK}:Q"), alt.X2(f"{VALUE}:Q"), **y))
     layers = [*_references(base, drawn), *marks, *arrows(base, rows, color, shown), *texts]
     return as_panel(layers, rows, color, shown, heading)
 
@@ -439,20 +454,27 @@ def _references(base: Any, drawn: Drawing) -> list[Any]:
 
 
 def _domain(read: Estimates) -> list[float]:
-    """Span all estimates, the band and a little more, and intervals but of small segments."""
-    rows = read.rows
-    large = rows.filter(~pl.col("small")) if "small" in rows.columns else rows
-    known = large if large[LOW].count() else rows
-    ends = [known[LOW].min(), known[HIGH].max(), read.none]
+    """Span all estimates and limits, but cut wide intervals that lengthen the axis by a third."""
+    rows, ends = read.rows, [read.none]
     if read.band is not None:
         low, high = read.band.low, read.band.high
         most = high if high is not None else read.none or 0.0
         more = 0.15 * (most - low)
         ends += [low - (more if low else 0), most + more]
-    columns = [
-        name for name in (VALUE, LINE_VALUE, MARK, NEAR_LOW, NEAR_HIGH) if name in rows.columns
+    width = pl.col(HIGH) - pl.col(LOW)
+    usual = rows.filter(width <= _WIDE * width.median())
+    known = [VALUE, LINE_VALUE, MARK, NEAR_LOW, NEAR_HIGH]
+    held = [name for name in known if name in rows.columns]
+    spans = [
+        domain_of(
+            rows,
+            held,
+            [end for end in (*ends, each[LOW].min(), each[HIGH].max()) if isinstance(end, float)],
+        )
+        for each in (rows, usual)
     ]
-    return domain_of(rows, columns, [end for end in ends if isinstance(end, float)])
+    whole, cut = spans
+    return cut if whole[1] - whole[0] > _LONGER * (cut[1] - cut[0]) else whole
 
 
 def _with_overall(table: pl.DataFrame, keys: Keys, overall: float | None) -> pl.DataFrame:

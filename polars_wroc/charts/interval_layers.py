@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import altair as alt
@@ -31,7 +31,7 @@ from polars_wroc.charts.options import (
     ordered,
     wrapped,
 )
-from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL
+from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL
 
 # Columns that are added to the drawn rows.
 ROW, LIMITS, LINE = "__row", "__limits", "__line"
@@ -41,8 +41,12 @@ WIDTH = 560
 _PADDING = 20
 # Height of a row in pixels, and of each of several models in it.
 _STEP, _MODEL_STEP = 22, 14
-# Where the texts right of a panel begin, in pixels from its right edge, and where they end.
-_NUMBER_AT, _LIMITS_AT, _REMARK_AT, _END = 14, 62, 166, 260
+# Where the numbers right of a panel end, and remarks begin and end, in pixels from its right edge.
+_NUMBER_AT, _LIMITS_AT, _REMARK_AT, _END = 50, 154, 166, 260
+# Pixels for a number of an axis.
+_TICK = 70
+# Letters before the number in names such as ">=65".
+_SIGNS = "<>=+-\N{MINUS SIGN}\N{LESS-THAN OR EQUAL TO}\N{GREATER-THAN OR EQUAL TO} "
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,10 @@ class Estimate:
     description: str
     domain: list[float]
     options: Options = PLAIN
+    # Whether segments keep an order that they have themselves, though others are sorted.
+    keep: bool = False
+    # Whether the panel has the numbers and the title of the axis.
+    axis: bool = True
 
     @property
     def width(self) -> int:
@@ -67,6 +75,12 @@ class Estimate:
     def scale(self) -> dict[str, Any]:
         """Scale of the axis, with room at both ends."""
         return {"domain": self.domain, "zero": False, "nice": False, "padding": _PADDING}
+
+    def x(self, column: str) -> Any:
+        """Return the horizontal axis of a column."""
+        axis = {"tickCount": max(self.width // _TICK, 2), "labels": self.axis, "ticks": self.axis}
+        title = wrapped(self.title, self.width) if self.axis else None
+        return alt.X(f"{column}:Q", title=title, axis=axis, scale=self.scale)
 
 
 def check_rows(argument: str, table: pl.DataFrame) -> None:
@@ -130,7 +144,8 @@ def with_texts(
     The label has the number of ``rows``, unless that is not known.
     """
     columns = list(segment.values())
-    label = pl.concat_str(columns, separator=", ") if columns else pl.lit("all rows")
+    name = pl.concat_str(columns, separator=", ") if columns else pl.lit("all rows")
+    label = name
     if rows is not None:
         # Different scores of a segment may have different numbers of rows.
         panel = [*columns, *([] if facet is None else [facet.column])]
@@ -152,20 +167,37 @@ def with_texts(
         ),
         facet,
         shown,
+        name if shown.keep else None,
     )
 
 
-def segments_in_order(table: pl.DataFrame, facet: Channel | None, shown: Estimate) -> pl.DataFrame:
-    """Sort the segments of each panel by name or by their mean estimate, if asked to."""
+def segments_in_order(
+    table: pl.DataFrame, facet: Channel | None, shown: Estimate, name: pl.Expr | None = None
+) -> pl.DataFrame:
+    """Sort the segments of each panel by name or by their mean estimate, if asked to.
+
+    By their mean estimate only where they have no order themselves, if they have a ``name``.
+    """
     sort = shown.options.sort
     if sort == "rows":
         return table
-    panel = [ROW] if facet is None else [facet.column, ROW]
     if sort == "value":
-        mean = pl.col(shown.value).mean().over(panel)
-        return table.sort(mean, descending=True, nulls_last=True, maintain_order=True)
+        mean = pl.col(shown.value).mean().over(ROW)
+        panels = [table] if facet is None else table.partition_by(facet.column, maintain_order=True)
+        return pl.concat(
+            panel
+            if name is not None and have_order(panel.select(name).to_series().to_list())
+            else panel.sort(mean, descending=True, nulls_last=True, maintain_order=True)
+            for panel in panels
+        )
     names = ordered(values_of(table, ROW), sort, {})
     return table.sort(slot_in(ROW, names), maintain_order=True)
+
+
+def have_order(names: Sequence[str]) -> bool:
+    """Whether names are not in alphabetical order, as those of an Enum, or are of numbers."""
+    known = [name for name in dict.fromkeys(names) if name != MISSING]
+    return known != sorted(known) or all(name.lstrip(_SIGNS)[:1].isdigit() for name in known)
 
 
 def layers_of(
@@ -175,12 +207,11 @@ def layers_of(
     styled = styles(color, points=True)
     y = rows_of(table, color)
     place = {**y, "tooltip": tooltip}
-    title = wrapped(shown.title, shown.width)
-    x = alt.X(f"{shown.value}:Q", title=title, axis={"tickCount": 8}, scale=shown.scale)
     interval = base.mark_rule(strokeWidth=2, clip=True).encode(
         alt.X(f"{shown.low}:Q"), alt.X2(f"{shown.high}:Q"), color=styled["color"], **place
     )
-    point = base.mark_point(filled=True, size=70, opacity=1).encode(x, **styled, **place)
+    point = base.mark_point(filled=True, size=70, opacity=1)
+    point = point.encode(shown.x(shown.value), **styled, **place)
     return interval, point, number_columns(base, shown.value, LIMITS, y, shown)
 
 
@@ -202,10 +233,10 @@ def rows_of(table: pl.DataFrame, color: Channel | None) -> dict[str, Any]:
     return place
 
 
-def text_column(base: Any, at: int, text: Any, y: dict[str, Any]) -> Any:
+def text_column(base: Any, at: int, text: Any, y: dict[str, Any], align: str = "right") -> Any:
     """Write a text for each row right of the panel, where no line can cross it."""
     # No description for screen readers, since the marks have one.
-    written = base.mark_text(align="left", fontSize=11, color=INK, aria=False)
+    written = base.mark_text(align=align, fontSize=11, color=INK, aria=False)
     return written.encode(at_pixel(at), text=text, **y)
 
 
@@ -249,18 +280,22 @@ def as_panel(
 def panels_of(
     table: pl.DataFrame,
     facet: Channel | None,
-    panel: Callable[[pl.DataFrame, str | None], Any],
+    panel: Callable[[pl.DataFrame, Estimate, str | None], Any],
     shown: Estimate,
     note: str | None,
 ) -> Any:
-    """Draw one panel, or one below the other for each value, with shared scales."""
+    """Draw one panel, or one below the other for each value, with one axis below the last."""
     outer = captioned(shown.options, note, shown.width + _END)
     if facet is None:
-        chart = panel(table, None)
+        chart = panel(table, shown, None)
         # Set afterwards only if there is something to set, since this copies all layers.
         return chart.properties(**outer) if outer else chart
     # No facet, since Vega-Lite warns if its panels have different rows.
-    panels = [panel(table.filter(pl.col(facet.column) == value), value) for value in facet.values]
+    panels = [
+        panel(table.filter(pl.col(facet.column) == value), replace(shown, axis=last), value)
+        for value in facet.values
+        for last in [value == facet.values[-1]]
+    ]
     scales = alt.ScaleResolveMap(x="shared", color="shared", shape="shared")
     return alt.vconcat(*panels, spacing=8, resolve=alt.Resolve(scale=scales), **outer)
 
@@ -304,4 +339,4 @@ def arrows(base: Any, table: pl.DataFrame, color: Channel | None, shown: Estimat
 def remark_column(base: Any, text: str, y: dict[str, Any], shown: Estimate) -> Any:
     """Write a text right of the numbers of each row that has one."""
     said = base.transform_filter(f"isValid(datum.{text})")
-    return text_column(said, shown.width + _REMARK_AT, alt.Text(f"{text}:N"), y)
+    return text_column(said, shown.width + _REMARK_AT, alt.Text(f"{text}:N"), y, "left")

@@ -307,7 +307,7 @@ def tradeoff_chart(
     chart: alt.LayerChart | alt.VConcatChart = panels_of(
         rows,
         facet,
-        lambda part, heading: _panel(part, shown, heading),
+        _panel,
         shown,
         "Right: the cost with equal rates, and how much more that is than with an own threshold "
         "for each group. A false negative and a false positive together cost 1",
@@ -375,12 +375,11 @@ def _panel(table: pl.DataFrame, shown: Estimate, heading: str | None) -> Any:
     ]
     once = base.transform_filter(f"datum.{_RULE} === '{_RULES[_EQUAL]}'")
     line = once.mark_rule(color=GREY, strokeWidth=2, aria=False).encode(
-        alt.X(f"{_FREE}:Q", title=shown.title, scale=shown.scale, axis={"tickCount": 8}),
+        shown.x(_FREE),
         alt.X2(f"{_EQUAL}:Q"),
         **y,
     )
-    point = base.mark_point(filled=True, size=90, opacity=1).encode(
-        alt.X(f"{_COST}:Q", title=shown.title, scale=shown.scale), **styled, **y, tooltip=tooltip
-    )
+    point = base.mark_point(filled=True, size=90, opacity=1)
+    point = point.encode(shown.x(_COST), **styled, **y, tooltip=tooltip)
     texts = number_columns(once, _COST, _TEXT, y, shown)
     return as_panel([line, point, *texts], table, None, shown, heading)

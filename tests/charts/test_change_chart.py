@@ -61,20 +61,20 @@ def texts_of(chart: Any, folder: Path) -> list[str]:
 @pytest.mark.parametrize("measure", ["gap", "value"])
 @pytest.mark.parametrize("metric", sweep(["auc", "tpr", "selection_rate", "fpr", "ppv", "npv"]))
 def test_each_change_is_drawn(changes: pl.DataFrame, metric: Any, measure: Any) -> None:
-    chart = wroc.gap_chart(changes, metric=metric, show=measure)
+    chart = wroc.gap_chart(changes, metric=metric, show=measure, sort="rows")
     known = changes.filter(pl.col("change").is_not_null(), metric=metric, measure=measure)
     shown = known.partition_by("attribute", maintain_order=True)
     titles = [panel["title"]["text"] for panel in chart.to_dict()["vconcat"]]
     assert titles == [table["attribute"][0] for table in shown]
     for drawn, table in zip(panels(chart), shown, strict=True):
         assert drawn["__row"].to_list() == table["segment"].to_list()
+        # The new value, with a mark at the old one; or the change, in points.
+        start, unit = (table["before"], 1) if measure == "value" else (0, 100)
         for ending in ("", "low", "high"):
-            assert (
-                drawn[f"__{ending or 'value'}"].to_list()
-                == (100 * table["_".join(filter(None, ("change", ending)))]).to_list()
-            )
-        factor = 100 if measure == "gap" else 1
-        assert drawn["__before"].to_list() == (factor * table["before"]).to_list()
+            change = table["_".join(filter(None, ("change", ending)))]
+            assert drawn[f"__{ending or 'value'}"].to_list() == (unit * (start + change)).to_list()
+        mark = "__mark" if measure == "value" else "__before"
+        assert drawn[mark].to_list() == (unit * table["before"]).to_list()
     # Of one audit only, they have no change.
     assert {"c", "d"}.isdisjoint(known["segment"].to_list())
 
@@ -115,7 +115,7 @@ def test_the_most_notable_of_many_segments_are_drawn(tmp_path: Path) -> None:
         for seed, shift in ((3, 0.0), (4, 4.0))
     ]
     changes = wroc.audit_changes(*audits)
-    chart = wroc.gap_chart(changes)
+    chart = wroc.gap_chart(changes, sort="rows")
     (drawn,) = panels(chart)
     known = changes.filter(pl.col("change").is_not_null(), metric="auc", measure="gap")
     assert (known.height, drawn.height) == (62, 40)

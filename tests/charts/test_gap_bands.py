@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from sweeps import sweep
 
 import polars_wroc as wroc
 
+# As in the table, to be compared with it.
+in_rows = partial(wroc.gap_chart, sort="rows")
 NUMBERS = ["__value", "__low", "__high"]
 
 
@@ -46,7 +49,7 @@ def test_impact_ratios_have_their_joint_limits_and_four_fifths(rows: pl.DataFram
     table = wroc.impact_ratios(
         rows, "s", attributes="g", threshold=0.5, favorable="selected", min_share=0
     )
-    chart = wroc.gap_chart(table, metric="impact_ratio", show="ratio")
+    chart = in_rows(table, metric="impact_ratio", show="ratio")
     assert limits_named(chart) == {"joint confidence interval", "limits"}
     found = pl.DataFrame(drawn_of(chart), infer_schema_length=None)
     for column, name in zip(NUMBERS, ("ratio", "ratio_low", "ratio_high"), strict=True):
@@ -67,7 +70,7 @@ def test_values_are_judged_by_their_gaps(rows: pl.DataFrame, reference: str) -> 
     )
     values, gaps = (
         pl.DataFrame(
-            drawn(wroc.gap_chart(table, metric="selection_rate", show=show, margin=0.1)),
+            drawn(in_rows(table, metric="selection_rate", show=show, margin=0.1)),
             infer_schema_length=None,
         )
         for show in ("value", "gap")
@@ -125,7 +128,7 @@ def test_gaps_have_their_limits_and_the_margin(
     rows: pl.DataFrame, metric: Any, margin: Any
 ) -> None:
     table = wroc.group_gaps(rows, "y", "s", attributes="g", threshold=0.5)
-    chart = wroc.gap_chart(table, metric=metric, margin=margin, level=0.95)
+    chart = in_rows(table, metric=metric, margin=margin, level=0.95)
     found, table = pl.DataFrame(drawn(chart), infer_schema_length=None), table.filter(metric=metric)
     for column, part in zip(NUMBERS, ("", "_low", "_high"), strict=True):
         assert found[column].to_list() == (table[f"gap{part}"] * 100).to_list()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from sweeps import sweep
 
 import polars_wroc as wroc
 
+# As in the table, to be compared with it.
+in_rows = partial(wroc.gap_chart, sort="rows")
 PARTS = {"": "__value", "_low": "__low", "_high": "__high", "_p_adjusted": "__p_adjusted"}
 DIFFERENT, ALIKE, LITTLE = "different", "alike", "too little data"
 
@@ -57,7 +60,7 @@ def texts_of(chart: Any, folder: Path) -> list[str]:
 )
 def test_each_segment_is_drawn_with_its_gap_interval_and_p(gaps: pl.DataFrame, metric: Any) -> None:
     for table in (gaps, gaps.lazy()):
-        found = drawn(wroc.gap_chart(table, metric=metric))
+        found = drawn(in_rows(table, metric=metric))
         rows = gaps.filter(metric=metric)
         sizes = rows.select("segment", "n").rows()
         assert found["__row"].to_list() == [f"{g} (n = {n})" for g, n in sizes]
@@ -71,7 +74,7 @@ def test_each_segment_is_drawn_with_its_gap_interval_and_p(gaps: pl.DataFrame, m
 @pytest.mark.parametrize("metric", ["auc", "tpr"])
 def test_verdict_is_that_of_the_table(rows: pl.DataFrame, metric: Any) -> None:
     table = wroc.group_gaps(rows, "y", "s", attributes="g", threshold=0.8, min_rows=30, margin=0.3)
-    found = drawn(wroc.gap_chart(table, metric=metric))
+    found = drawn(in_rows(table, metric=metric))
     table = table.filter(metric=metric)
     assert found["__verdict"].to_list() == table["verdict"].to_list()
     assert {DIFFERENT, ALIKE, LITTLE} >= set(found["__verdict"].drop_nulls())
@@ -83,7 +86,7 @@ def test_verdict_is_that_of_the_table(rows: pl.DataFrame, metric: Any) -> None:
 @pytest.mark.parametrize("level", sweep([0.5, 0.95, 0.999]))
 def test_scores_are_different_by_the_adjusted_p_value(rows: pl.DataFrame, level: float) -> None:
     table = wroc.compare(rows, "y", ["s", "t"], by="g")
-    found = drawn(wroc.gap_chart(table, level=level))
+    found = drawn(in_rows(table, level=level))
     expected = [
         None if difference is None else DIFFERENT if p is not None and p <= 1 - level else LITTLE
         for difference, p in table.select("difference", "p_adjusted").rows()
@@ -130,7 +133,7 @@ def test_line_stands_at_no_gap_and_inside_the_panel(gaps: pl.DataFrame) -> None:
 
 def test_segment_without_a_gap_is_named(gaps: pl.DataFrame, tmp_path: Path) -> None:
     assert gaps.filter(segment="e", metric="auc")["gap"].to_list() == [None]
-    texts = texts_of(wroc.gap_chart(gaps), tmp_path)
+    texts = texts_of(in_rows(gaps), tmp_path)
     assert [text[0] for text in texts if re.search(r"\(n = \d+\)", text)] == list("abcde")
     assert texts.count("not defined") == 1
     assert "null" not in texts
@@ -142,14 +145,15 @@ def test_audit_has_a_panel_for_each_attribute_and_a_shape_for_each_score(
     audit = wroc.audit(
         rows, "y", ["s", "t"], attributes=["g", "h"], threshold=0.8, favorable="selected"
     )
-    spec = wroc.gap_chart(audit.table, metric="fpr").to_dict()
+    spec = in_rows(audit.table, metric="fpr").to_dict()
     assert [panel["title"]["text"] for panel in spec["vconcat"]] == ["g", "h"]
     for panel in spec["vconcat"]:
         attribute = panel["title"]["text"]
         shown = spec["datasets"][panel["data"]["name"]]
         expected = audit.table.filter(attribute=attribute, metric="fpr")
         assert [row["__value"] for row in shown] == (expected["gap"] * 100).to_list()
-        points = [layer for layer in panel["layer"] if layer["mark"]["type"] == "point"]
+        points = [layer for layer in panel["layer"] if "shape" in layer["encoding"]]
+        assert len(points) == 2
         for layer in points:
             scales = [layer["encoding"][name]["scale"] for name in ("color", "shape")]
             assert [scale["domain"] for scale in scales] == [["s", "t"]] * 2
@@ -159,7 +163,7 @@ def test_audit_has_a_panel_for_each_attribute_and_a_shape_for_each_score(
 def test_values_have_their_limits_and_that_of_all_rows(rows: pl.DataFrame, tmp_path: Path) -> None:
     options: dict[str, Any] = {"threshold": 0.8, "favorable": "selected"}
     table = wroc.audit(rows, "y", ["s", "t"], attributes="g", **options).table
-    chart = wroc.gap_chart(table, metric="tpr", show="value")
+    chart = in_rows(table, metric="tpr", show="value")
     found, expected = drawn(chart), table.filter(attribute="g", metric="tpr")
     for column, end in (("__value", ""), ("__low", "_low"), ("__high", "_high")):
         assert found[column].to_list() == expected[f"value{end}"].to_list()
@@ -169,7 +173,7 @@ def test_values_have_their_limits_and_that_of_all_rows(rows: pl.DataFrame, tmp_p
     assert found["__remark"].to_list() == said
     rates = wroc.group_gaps(rows, "y", "s", attributes="g", threshold=0.8)
     caption = "Upright mark: the rest. n is the number of positives"
-    assert caption in texts_of(wroc.gap_chart(rates, metric="tpr", show="value"), tmp_path)
+    assert caption in texts_of(in_rows(rates, metric="tpr", show="value"), tmp_path)
 
 
 def test_what_a_metric_does_not_have_is_refused(gaps: pl.DataFrame, rows: pl.DataFrame) -> None:
@@ -195,7 +199,79 @@ def test_chart_says_what_it_is_and_names_its_level(gaps: pl.DataFrame) -> None:
     assert spec["description"].startswith("Gap in precision of each segment")
     titles = {layer["encoding"].get("x", {}).get("title") for layer in spec["layer"]}
     assert "Gap in precision, in points of 100, with its 90% confidence interval" in titles
-    assert spec["title"]["text"] == "n is the number of rows that are selected"
+    assert spec["title"]["subtitle"] == "n is the number of rows that are selected"
+    plain = wroc.gap_chart(gaps, metric="ppv", title=None).to_dict()
+    assert plain["title"]["text"] == "n is the number of rows that are selected"
+
+
+def test_title_is_the_largest_gap_that_is_different(rows: pl.DataFrame, gaps: pl.DataFrame) -> None:
+    def title(table: Any, **given: Any) -> Any:
+        return wroc.gap_chart(table, **given).to_dict().get("title", {}).get("text")
+
+    gap = gaps.filter(metric="auc", segment="c")["gap"].item()
+    for show in ("gap", "value"):
+        assert title(gaps, show=show) == f"c: AUC {-100 * gap:.0f} points below the rest"
+    # Nothing is different: the caption alone.
+    same = gaps.with_columns(verdict=pl.lit(LITTLE))
+    assert title(same) == "n is the number of rows of the smaller class"
+    ratios = wroc.impact_ratios(rows, "s", attributes="g", threshold=0.8, favorable="selected")
+    worst = ratios.filter(verdict=DIFFERENT).sort("ratio").row(0, named=True)
+    expected = f"{worst['segment']}: rate of the favorable decision {worst['ratio']:.2f} times that"
+    found = title(ratios, metric="impact_ratio", show="value")
+    assert found == f"{expected} of {worst['reference']}"
+    release = wroc.release_check(rows, "y", "s", "t", attributes=["g", "h"], threshold=0.8)
+    worse = release.filter(metric="auc", verdict="worse").sort("gap").row(0, named=True)
+    segment = "all rows" if worse["attribute"] == "overall" else f"g = {worse['segment']}"
+    points = f"{-100 * worse['gap']:.0f} points below the old score"
+    assert title(release) == f"{segment}: AUC {points}"
+
+
+def test_segments_are_sorted_by_value_unless_they_have_an_order() -> None:
+    def names(groups: list[str], dtype: Any = pl.String) -> list[str]:
+        """Of groups that are selected more and more."""
+        each = [group for place, group in enumerate(groups) for _ in range(4 + place)]
+        chosen = [n == 0 or n > 3 for place in range(len(groups)) for n in range(4 + place)]
+        data = pl.DataFrame({"g": pl.Series(each, dtype=dtype), "y": chosen, "d": chosen})
+        table = wroc.group_gaps(data, "y", selected="d", attributes="g")
+        rows = drawn(wroc.gap_chart(table, metric="selection_rate", show="value"))["__row"]
+        return [name.partition(" (")[0] for name in rows]
+
+    assert names(["a", "b", "c"]) == ["c", "b", "a"]
+    assert names(["18-39", "40-64", "65+"]) == ["18-39", "40-64", "65+"]
+    assert names(["<40", "<65", ">=65"]) == ["<40", "<65", ">=65"]
+    assert names(["low", "middle", "high"], pl.Enum(["low", "middle", "high"])) == [
+        "low",
+        "middle",
+        "high",
+    ]
+
+
+def test_axis_is_cut_only_if_it_were_a_third_longer(gaps: pl.DataFrame) -> None:
+    def domain(table: pl.DataFrame) -> Any:
+        (each,) = {
+            tuple(x["scale"]["domain"])
+            for layer in wroc.gap_chart(table).to_dict()["layer"]
+            if "scale" in (x := layer["encoding"].get("x", {}))
+        }
+        return each
+
+    usual = gaps.filter(pl.col("metric") == "auc", pl.col("gap").is_not_null()).with_columns(
+        gap=pl.lit(0.0), gap_low=pl.lit(-0.1), gap_high=pl.lit(0.1)
+    )
+    last = pl.int_range(pl.len()) == pl.len() - 1
+    for high, ends in ((0.35, (-10.0, 10.0)), (0.15, (-10.0, 15.0))):
+        wide = usual.with_columns(gap_high=pl.when(last).then(high).otherwise("gap_high"))
+        assert domain(wide) == pytest.approx(ends)
+
+
+def test_panels_have_one_axis_below_the_last(rows: pl.DataFrame) -> None:
+    table = wroc.group_gaps(rows, "y", "s", attributes=["g", "h"])
+    first, last = wroc.gap_chart(table).to_dict()["vconcat"]
+    for panel, labelled in ((first, False), (last, True)):
+        axes = [x for layer in panel["layer"] if "axis" in (x := layer["encoding"].get("x", {}))]
+        assert axes
+        assert all(axis["axis"]["labels"] is labelled for axis in axes)
+        assert all((axis["title"] is not None) is labelled for axis in axes)
 
 
 def test_auc_chart_names_the_level_that_it_is_told(rows: pl.DataFrame) -> None:
@@ -245,7 +321,7 @@ def test_options_and_tables_that_are_refused(rows: pl.DataFrame, gaps: pl.DataFr
 def test_differences_between_scores_have_a_panel_for_each_pair(rows: pl.DataFrame) -> None:
     data = rows.with_columns(u=pl.col("s") + pl.col("t"))
     table = wroc.compare(data, "y", ["s", "t", "u"], by="g")
-    spec = wroc.gap_chart(table, level=0.95).to_dict()
+    spec = in_rows(table, level=0.95).to_dict()
     pairs = [panel["title"]["text"] for panel in spec["vconcat"]]
     scores = [("s", "t"), ("s", "u"), ("t", "u")]
     assert pairs == [f"{a} \N{MINUS SIGN} {b}" for a, b in scores]
@@ -272,9 +348,9 @@ def test_differences_without_groups_are_rows(rows: pl.DataFrame) -> None:
 
 def test_pairs_of_scores_may_have_colours(rows: pl.DataFrame) -> None:
     table = wroc.compare(rows.rename({"g": "comparison"}), "y", ["s", "t"], by="comparison")
-    assert "vconcat" in wroc.gap_chart(table).to_dict()
+    assert "vconcat" in in_rows(table).to_dict()
     table = wroc.compare(rows, "y", ["s", "t"], by="g")
-    found = drawn(wroc.gap_chart(table, color="comparison"))
+    found = drawn(in_rows(table, color="comparison"))
     assert found["__row"].str.slice(0, 1).to_list() == list("abcde")
 
 
@@ -345,7 +421,7 @@ def test_a_new_score_is_drawn_with_a_mark_at_the_old_one(
 ) -> None:
     table = wroc.release_check(rows, "y", "s", "t", attributes="g", threshold=0.8)
     for metric, show in (("tpr", "value"), ("auc", "gap"), ("accuracy", "gap")):
-        chart = wroc.gap_chart(table, metric=metric, show=show)  # type: ignore[arg-type]
+        chart = in_rows(table, metric=metric, show=show)  # type: ignore[arg-type]
         data = chart.to_dict()["datasets"].values()
         found = pl.DataFrame([row for each in data for row in each], infer_schema_length=None)
         expected = table.filter(metric=metric)
@@ -364,12 +440,12 @@ def test_a_new_score_is_drawn_with_a_mark_at_the_old_one(
         mark = "Shaded: gaps within 1 points" if show == "gap" else "Upright mark: the old score"
         assert mark in texts
     with pytest.raises(ValueError, match="`show` must be 'value' or 'gap' of one metric"):
-        wroc.gap_chart(table, metric="tpr", show="ratio")
+        in_rows(table, metric="tpr", show="ratio")
     losses = wroc.release_check(
         rows.with_columns(pl.col("s", "t") / 20 + 0.5), "y", "s", "t", metrics=["brier_score"]
     )
     assert "Brier score of the new score" in " ".join(
-        texts_of(wroc.gap_chart(losses, metric="brier_score", show="value"), tmp_path)
+        texts_of(in_rows(losses, metric="brier_score", show="value"), tmp_path)
     )
 
 
