@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from math import isfinite
 from typing import Any
@@ -20,10 +20,11 @@ from polars_wroc.audits.tables import (
     segment_in_words,
 )
 from polars_wroc.audits.words import Words, many, verb
+from polars_wroc.curves.calibration_curve import BIN_COLUMNS, binned
 from polars_wroc.curves.calibration_summary import IN_THE_LARGE
 from polars_wroc.curves.calibration_test import RANGE_COLUMNS, described, ranges_of
 from polars_wroc.curves.equal_scores import EQUAL_SCORE_COLUMNS, compared, tested
-from polars_wroc.groups.comparisons import DIFFERENT, comparison_table
+from polars_wroc.groups.comparisons import CALIBRATION, DIFFERENT, comparison_table
 from polars_wroc.groups.expected_metrics import EXPECTED_METRICS, Expectations, with_chances
 from polars_wroc.groups.gap_parts import CANNOT_TELL, PART_COLUMNS, Split
 from polars_wroc.groups.segment_search import SEARCH_COLUMNS, Search, TooManySegmentsError
@@ -38,6 +39,8 @@ from polars_wroc.thresholds.registry import RateMetric
 EXPLORATION = "Exploration: segments not named before"
 # Most conditions of a segment that is searched for, and most that are found.
 _DEPTH, _TOP = 3, 10
+# Of a calibration curve.
+_BINS = 10
 # Segments of an attribute with more are not compared at equal scores.
 _MOST = 50
 # Most gaps of an attribute that are told in parts, and most segments that a search tells.
@@ -60,6 +63,8 @@ class CloserLook:
     audit: AuditTables
     plan: AuditPlan
     ranked: RankedSegments | None
+    # Pairs of scores, as `compare` has them.
+    scores: pl.DataFrame = field(default_factory=pl.DataFrame)
 
     def __call__(self) -> Further:
         """Return what was found."""
@@ -82,18 +87,23 @@ class CloserLook:
             reason = "there are more rows than fit into memory"
         elif settings.bins is not None:
             reason = "scores were counted in bins"
+        further = Further(scores=self.scores)
         if rows is None or reason is not None:
-            return Further(left_out=[_not_explored(reason)])
-        parts = _stacked(self._parts(rows))
+            return further._replace(left_out=[_not_explored(reason)])
+        further = further._replace(gap_parts=_stacked(self._parts(rows)))
         if settings.min_cell is not None:
             # Ranges of scores end at those of persons, and segments overlap.
             reason = "numbers of few rows could be computed from segments that overlap"
-            return Further(parts, left_out=[_not_explored(reason)])
-        ranges = _stacked(self._calibration(rows)), _stacked(self._equal_scores(rows))
+            return further._replace(left_out=[_not_explored(reason)])
+        further = further._replace(
+            calibration=_stacked(self._calibration(rows)),
+            equal_scores=_stacked(self._equal_scores(rows)),
+            calibration_curves=_stacked(self._curves(rows)),
+        )
         found = self._search(rows)
         if isinstance(found, str):
-            return Further(parts, *ranges, left_out=[_not_explored(found)])
-        return Further(parts, *ranges, found)
+            return further._replace(left_out=[_not_explored(found)])
+        return further._replace(exploration=found)
 
     @property
     def _calibrated(self) -> list[str]:
@@ -142,6 +152,18 @@ class CloserLook:
             ]
             found = described(pl.concat(tables), self.plan.tests.level, self.plan.tests.adjust)
             yield self._shown(found, name, RANGE_COLUMNS)
+
+    def _curves(self, rows: Rows) -> Iterator[pl.DataFrame]:
+        """Compute calibration curves where a finding is about calibration."""
+        known = pl.col("metric").is_in([*CALIBRATION])
+        differ = self.audit.table.filter(known, verdict=DIFFERENT)
+        for name, of_model in self._of_models(rows):
+            attributes = set(differ.filter(model=name)["attribute"])
+            for grouping in self.plan.groupings:
+                if (grouping.attribute or OVERALL) in attributes:
+                    of_groups = of_model.regrouped(grouping.keys)
+                    found = binned(of_groups, _BINS, "uniform", self.plan.tests.level)
+                    yield self._shown(grouping.named(found), name, BIN_COLUMNS)
 
     def _equal_scores(self, rows: Rows) -> Iterator[pl.DataFrame]:
         """Compare the segments of each attribute with the others at equal scores."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -368,10 +368,15 @@ _METRICS = 3
 
 
 class Verdict(NamedTuple):
-    """The sentences, and how many comparisons have which outcome."""
+    """The sentences, and how many comparisons have which outcome.
+
+    First comes who is worse off on what, or that nobody is shown to be; last the whole score.
+    """
 
     text: str
     counts: dict[str, int]
+    first: str
+    of_all: Sequence[str]
 
 
 def counts_of_verdicts(findings: pl.DataFrame) -> dict[str, int]:
@@ -398,17 +403,16 @@ def verdict_of(audit: AuditTables) -> Verdict:
     }
     found = [(what, rows) for what, rows in cases.items() if not rows.is_empty()]
     sentences = [] if not found else _named_first(*found[0], words)
-    rest = _others(outcomes, words)
+    rest, counted = _others(outcomes, words), list[str]()
     if sentences:
-        sentences += [f"{capitalised(rest)}."] if rest else []
+        counted = [f"{capitalised(rest)}."] if rest else []
     elif not any(outcomes.values()):
         sentences.append("Nothing could be compared.")
     else:
         sentences.append(f"No segment is shown to be worse off{': ' if rest else ''}{rest}.")
-    text = " ".join([*sentences, *whole["sentence"]])
-    if not audit.settings.decides:
-        text = f"Decisions were not audited. {text}"
-    return Verdict(text, outcomes)
+    decided = [] if audit.settings.decides else ["Decisions were not audited."]
+    text = " ".join([*decided, *sentences, *counted, *whole["sentence"]])
+    return Verdict(text, outcomes, " ".join(sentences), [*decided, *whole["sentence"]])
 
 
 def _others(outcomes: Mapping[str, int], words: Words) -> str:
@@ -417,7 +421,8 @@ def _others(outcomes: Mapping[str, int], words: Words) -> str:
     parts = []
     if alike:
         are = verb(alike, "is", "are")
-        parts.append(f"{many(alike, 'comparison')} {are} alike within {size(words.margin)} points")
+        every = "all " if 1 < alike == sum(outcomes.values()) else ""
+        parts.append(f"{every}{many(alike, 'comparison')} {are} alike within {size(words.margin)} points")
     if little:
         have = verb(little, "has", "have")
         counted = f"{little:,}" if parts else many(little, "comparison")

@@ -348,6 +348,10 @@ class Further(NamedTuple):
     # Segments as `calibration_test` and `equal_scores` have them.
     calibration: pl.DataFrame = pl.DataFrame()
     equal_scores: pl.DataFrame = pl.DataFrame()
+    # As `calibration_curve` has it, of attributes with a finding on calibration.
+    calibration_curves: pl.DataFrame = pl.DataFrame()
+    # Pairs of scores, as `compare` has them.
+    scores: pl.DataFrame = pl.DataFrame()
     # As `worst_segments` has it, and whether a segment is one of the audit.
     exploration: pl.DataFrame = pl.DataFrame()
     # Sentences on what was not looked at.

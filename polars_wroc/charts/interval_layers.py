@@ -78,7 +78,10 @@ class Estimate:
 
     def x(self, column: str) -> Any:
         """Return the horizontal axis of a column."""
-        axis = {"tickCount": max(self.width // _TICK, 2), "labels": self.axis, "ticks": self.axis}
+        count = max(self.width // _TICK, 2)
+        axis: dict[str, Any] = {"tickCount": count, "labels": self.axis, "ticks": self.axis}
+        if self.number.endswith("%"):
+            axis["format"] = "~%"
         title = wrapped(self.title, self.width) if self.axis else None
         return alt.X(f"{column}:Q", title=title, axis=axis, scale=self.scale)
 

@@ -191,7 +191,7 @@ def calibration_steps(difference: str, level: float, *, designed: bool = False) 
 Strategy: TypeAlias = Literal["uniform", "quantile"]
 
 DIFFERENCE = "difference"
-_COLUMNS = ("bin", "score_min", "score_max", *calibration_columns(DIFFERENCE))
+BIN_COLUMNS = ("bin", "score_min", "score_max", *calibration_columns(DIFFERENCE))
 
 
 def calibration_curve(
@@ -286,9 +286,13 @@ def calibration_curve(
         survey.require_none(why)
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label, survey=survey)
     level = arguments.level(rows.look(level, frame))
+    return like_input(frame, rows.result(binned(rows, bins, strategy, level), BIN_COLUMNS))
+
+
+def binned(rows: Rows, bins: int, strategy: Strategy, level: float) -> pl.LazyFrame:
+    """Compute the `BIN_COLUMNS` of each group and bin."""
     summed = sums_in_bins(rows, bins, strategy, calibration_sums(rows)).sort("bin")
-    curve = in_columns(summed, calibration_steps(DIFFERENCE, level, designed=survey.given))
-    return like_input(frame, rows.result(curve, _COLUMNS))
+    return in_columns(summed, calibration_steps(DIFFERENCE, level, designed=rows.design is not None))
 
 
 def check_bin_options(bins: object, strategy: object) -> int:

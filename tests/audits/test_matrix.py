@@ -14,17 +14,16 @@ import polars_wroc as wroc
 from polars_wroc.audits.findings import by_severity
 from polars_wroc.audits.remarks import not_audited
 from polars_wroc.audits.report.page import unbroken
-from polars_wroc.audits.report.sections import (
-    OVERLAID,
+from polars_wroc.audits.report.matrix import (
     SYMBOLS,
     Matrix,
     MatrixRow,
     blocks_of,
-    curves_of,
     matrix_of,
     shown_in,
     summed_up,
 )
+from polars_wroc.audits.report.sections import OVERLAID, curves_of
 from polars_wroc.audits.report.tables import findings_on_page
 
 

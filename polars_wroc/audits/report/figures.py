@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from polars_wroc.audits.sentences import size
 from polars_wroc.audits.tables import (
     ALL_KEYS,
     ALL_ROWS,
+    AuditSettings,
     AuditTables,
     name_of,
     restricted,
+    rows_with,
     wide_table,
     without_model,
 )
 from polars_wroc.audits.words import Words, listed, reference_of
+from polars_wroc.charts.calibration_chart import calibration_chart
 from polars_wroc.charts.channels import values_of
 from polars_wroc.charts.distribution_chart import distribution_chart
-from polars_wroc.charts.estimates import read_estimates
-from polars_wroc.charts.gap_chart import Drawing, auc_chart, draw, drawing, gap_chart
+from polars_wroc.charts.estimates import LINE_VALUE, REMARK, VALUE, VERDICT, read_estimates
+from polars_wroc.charts.gap_chart import Drawing, draw, drawing, gap_chart
 from polars_wroc.charts.interval_layers import ROW
 from polars_wroc.charts.options import (
     COLOURS,
@@ -35,7 +39,8 @@ from polars_wroc.charts.options import (
 )
 from polars_wroc.charts.roc_chart import roc_chart
 from polars_wroc.charts.threshold_chart import threshold_chart
-from polars_wroc.groups.comparisons import GAP_METRICS, IMPACT_RATIO, METRICS
+from polars_wroc.groups.comparisons import GAP_METRICS, IMPACT_RATIO, METRICS, REPEATS
+from polars_wroc.inputs.arguments import FOUR_FIFTHS
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL, ROC_COLUMNS
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.ranking.curve import ratio
@@ -48,6 +53,7 @@ if TYPE_CHECKING:
 
 # The AUC of a segment with its limits.
 _AUCS = ("auc", "auc_low", "auc_high")
+SELECTION_RATE = "selection_rate"
 
 
 def segments_chart(
@@ -179,20 +185,6 @@ def _some_shown(audit: AuditTables, whole: AuditTables) -> str:
     return text if kept < of_all else ""
 
 
-def auc_figure(audit: AuditTables, whole: AuditTables) -> Figure:
-    """Draw the AUCs of all segments, or of those kept of the ``whole`` audit."""
-    level = audit.settings.level
-    chart = auc_chart(aucs_of(audit), level=level)
-    return figure_of(
-        "chart-auc",
-        chart,
-        "Overall AUC and AUC of each segment. The same numbers are in the tables.",
-        f"The AUC of each segment with its {100 * level:g}% confidence interval, and the number of "
-        "its rows. The dashed line is the overall AUC; an arrow marks an interval of a small "
-        f"segment that continues.{_some_shown(audit, whole)}",
-    )
-
-
 def decisions_chart(
     audit: AuditTables, attribute: str | None = None
 ) -> alt.LayerChart | alt.VConcatChart:
@@ -200,28 +192,58 @@ def decisions_chart(
     table = audit.table.with_columns(pl.col("segment").fill_null(MISSING))
     if attribute is not None:
         table = table.filter(attribute=attribute)
-    metric = IMPACT_RATIO if _has_ratios(audit) else "selection_rate"
+    metric = IMPACT_RATIO if _has_ratios(audit) else SELECTION_RATE
     return gap_chart(table, metric=metric, show="value", level=audit.settings.level)
 
 
 def _has_ratios(audit: AuditTables) -> bool:
-    return audit.settings.favorable != "neither"
+    return audit.settings.favorable in ("selected", "rejected")
 
 
-def rates_figure(audit: AuditTables, whole: AuditTables) -> Figure:
-    """Draw the rate of the decision in each segment, or in those kept of the ``whole`` audit."""
-    words, ratios = Words.of(audit.settings), _has_ratios(audit)
-    what = words.good or words.selected
-    dashed = " The dashed line is four fifths of the highest share that ratios refer to."
+# Rates up to this share are written with a decimal.
+_RARE = 0.1
+
+
+def values_figure(audit: AuditTables, whole: AuditTables, metric: str) -> Figure:
+    """Draw a metric of the segments kept of the ``whole`` audit, and what each is compared with."""
+    settings, of_auc = audit.settings, metric == ROC_AUC.column
+    table = audit.table.filter(pl.col("attribute").is_in(audit.segments["attribute"].implode()))
+    read, judged = (
+        read_estimates(table, metric, "value", margin, settings.level)
+        for margin in (settings.margin, None)
+    )
+    # Of the margin there is the band; verdicts are those of the audit.
+    rows = read.rows.with_columns(judged.rows.select(VERDICT, REMARK))
+    dashed = "all rows"
+    if metric == SELECTION_RATE and _has_ratios(audit):
+        rows = rows.with_columns(_four_fifths(table, settings).alias(LINE_VALUE))
+        dashed = f"four fifths of the highest share that is {Words.of(settings).good}"
+    most = rows[VALUE].max()
+    rare = isinstance(most, float) and most < _RARE
+    number = ".3f" if of_auc else ".1%" if rare else ".0%"
+    drawn = drawing(replace(read, rows=rows, note=None, number=number), {}, settings.level)
+    what = f"The {METRICS[metric].label} of each segment"
+    references = sorted({reference_of(settings, one) for one in settings.attributes})
     return figure_of(
-        "chart-rates",
-        decisions_chart(audit),
-        f"Share of each segment that is {what}. The same numbers are in the tables.",
-        f"The share of each segment that is {what}, with its {100 * audit.settings.level:g}% "
-        f"confidence interval, and the number of its rows.{dashed if ratios else ''} A filled "
-        f"point on a thick line is {'surely below that' if ratios else 'different'}."
+        f"chart-{metric}",
+        draw(drawn),
+        f"{what}. The same numbers are in the tables.",
+        f"{what}, with its {100 * settings.level:g}% confidence interval. Upright mark: "
+        f"{' or '.join(references)}; shaded: within {size(settings.margin)} points of that; "
+        f"dashed: {dashed}. A filled point on a thick line is different."
         f"{_some_shown(audit, whole)}",
     )
+
+
+def _four_fifths(table: pl.DataFrame, settings: AuditSettings) -> pl.Series:
+    """Return four fifths of the highest rate of the favorable decision as a selection rate."""
+    within = ["attribute", MODEL]
+    rates = table.filter(pl.col("attribute") != OVERALL, metric=SELECTION_RATE).select(within)
+    least = FOUR_FIFTHS * pl.col("reference_value").max()
+    least = least if settings.favorable == "selected" else 1 - least
+    of_attribute = table.filter(metric=IMPACT_RATIO).group_by(within).agg(least.alias("least"))
+    known: Any = {"how": "left", "nulls_equal": True, "maintain_order": "left"}
+    return rates.join(of_attribute, on=within, **known)["least"]
 
 
 def score_figures(audit: AuditTables, attribute: str, place: int) -> list[Figure]:
@@ -241,13 +263,23 @@ def score_figures(audit: AuditTables, attribute: str, place: int) -> list[Figure
     ]
 
 
-def gap_figures(audit: AuditTables, attribute: str, place: int) -> list[Figure]:
-    """Draw the gaps of an attribute's segments: in AUC, then in each rate."""
-    gaps = audit.table.filter(attribute=attribute)
+def gap_figures(
+    audit: AuditTables, attribute: str, place: int, serious: pl.DataFrame | None = None
+) -> list[Figure]:
+    """Draw the gaps of an attribute's segments in each metric, that of the first finding first.
+
+    Two segments that are compared with each other are one row.
+    """
+    repeats = pl.col("reason").str.starts_with(REPEATS).fill_null(value=False)
+    gaps = audit.table.filter(~repeats, attribute=attribute)
     if attribute == OVERALL or gaps.is_empty():
         return []
     reference = reference_of(audit.settings, attribute)
-    measured = [metric for metric in GAP_METRICS if metric in gaps["metric"]]
+    found = () if serious is None else serious.filter(attribute=attribute)["metric"]
+    # The gap of an impact ratio is that of the rates.
+    order = [SELECTION_RATE if metric == IMPACT_RATIO else metric for metric in found]
+    ordered = [metric for metric in dict.fromkeys([*order, *GAP_METRICS]) if metric in GAP_METRICS]
+    measured = [metric for metric in ordered if metric in gaps["metric"]]
     return [
         figure_of(
             f"gap-{place}" if metric == ROC_AUC.column else f"gap-{place}-{metric}",
@@ -261,9 +293,32 @@ def gap_figures(audit: AuditTables, attribute: str, place: int) -> list[Figure]:
     ]
 
 
+def calibration_figures(
+    audit: AuditTables, attribute: str, place: int, serious: pl.DataFrame
+) -> list[Figure]:
+    """Draw the calibration curves of an attribute where a finding is about calibration."""
+    table = audit.further().calibration_curves
+    if table.is_empty() or (of_attribute := table.filter(attribute=attribute)).is_empty():
+        return []
+    found = serious.filter(attribute=attribute).select(AUDIT_KEYS).unique(maintain_order=True)
+    kept = rows_with(of_attribute, found.head(len(COLOURS)))
+    name, (curves,) = _of_attribute(attribute, without_model(kept, audit.settings))
+    facet = MODEL if audit.settings.several else None
+    chart = calibration_chart(curves, color=name, facet=facet, level=audit.settings.level)
+    return [
+        figure_of(
+            f"calibration-{place}",
+            chart,
+            f"Calibration curves{_by(attribute)}. Differences are in the table of calibration.",
+            "How often it came true, against what the score predicts: below the dashed line the "
+            "score is too high, above it too low. The bars show how many rows have such a score.",
+        )
+    ]
+
+
 # Of more segments a funnel shows at once which are beyond chance.
 _MANY = 25
-_IN_FUNNEL = (ROC_AUC.column, "selection_rate")
+_IN_FUNNEL = (ROC_AUC.column, SELECTION_RATE)
 
 
 def funnel_figures(audit: AuditTables, attribute: str, place: int) -> list[Figure]:

@@ -21,7 +21,8 @@ from polars_wroc.audits.findings import rounded as rounded_table
 from polars_wroc.audits.remarks import lacking, not_audited, remarks_of
 from polars_wroc.audits.report import facts
 from polars_wroc.audits.report.figures import Figure, change_figure, figure_of
-from polars_wroc.audits.report.sections import SYMBOLS, blocks_of, matrix_of, sections_of, shown_in
+from polars_wroc.audits.report.matrix import SYMBOLS, blocks_of, matrix_of, shown_in
+from polars_wroc.audits.report.sections import sections_of
 from polars_wroc.audits.report.tables import Table, change_table, findings_on_page
 from polars_wroc.audits.sentences import size
 from polars_wroc.audits.table_pages import Page, Section, in_markdown, pages
@@ -56,7 +57,7 @@ def render(audit: AuditTables) -> str:
     settings, findings = audit.settings, findings_of(audit.table)
     matrix = matrix_of(audit)
     sections = sections_of(audit, findings)
-    figures = [sections.overview, *(figure for one in sections.parts for figure in one.figures)]
+    figures = sections.figures
     places = {one.attribute: place for place, one in enumerate(sections.parts, 1)}
     blocks, explored = blocks_of(matrix), _exploration(audit)
     figures += explored
