@@ -407,7 +407,7 @@ def _panel(rows: pl.DataFrame, drawn: Drawing, heading: str | None) -> Any:
             # From before to after.
             way = base.mark_rule(color=GREY, strokeDash=[2, 2], aria=False)
             marks.insert(0, way.encode(alt.X(f"{MARK}:Q"), alt.X2(f"{VALUE}:Q"), **y))
-    layers = [*_references(base, drawn), *marks, *arrows(base, rows, color, shown), *texts]
+    layers = [*_references(base, rows, drawn), *marks, *arrows(base, rows, color, shown), *texts]
     return as_panel(layers, rows, color, shown, heading)
 
 
@@ -430,7 +430,7 @@ def _tooltips(drawn: Drawing) -> list[Any]:
     ]
 
 
-def _references(base: Any, drawn: Drawing) -> list[Any]:
+def _references(base: Any, rows: pl.DataFrame, drawn: Drawing) -> list[Any]:
     """Draw the band of tolerance, the line of no difference, and the value of all rows."""
     layers, read, color = [], drawn.read, drawn.color
     if read.band is not None:
@@ -443,7 +443,7 @@ def _references(base: Any, drawn: Drawing) -> list[Any]:
     if NEAR_LOW in drawn.columns:
         near = base.mark_rect(color=BAND_COLOR, aria=False)
         ends = alt.X(f"{NEAR_LOW}:Q"), alt.X2(f"{NEAR_HIGH}:Q")
-        layers.append(near.encode(*ends, **rows_of(drawn.rows, color)))
+        layers.append(near.encode(*ends, **rows_of(rows, color)))
     if read.none is not None:
         layers.append(base.mark_rule(color=GREY, aria=False).encode(alt.XDatum(read.none)))
     if LINE_VALUE in drawn.columns:

@@ -305,8 +305,8 @@ def marks_by_verdict(interval: Any, point: Any, verdict: str, marked: str) -> li
     test = f"datum.{verdict} === '{marked}'"
     hollow = {"filled": False, "fill": "white", "strokeWidth": 2}
     return [
-        interval.transform_filter(test).mark_rule(strokeWidth=3.5),
-        interval.transform_filter(f"!({test})").mark_rule(strokeWidth=1.5),
+        interval.transform_filter(test).mark_rule(strokeWidth=3.5, clip=True),
+        interval.transform_filter(f"!({test})").mark_rule(strokeWidth=1.5, clip=True),
         point.transform_filter(test).mark_point(filled=True, size=120, opacity=1),
         point.transform_filter(f"!({test})").mark_point(**hollow, size=70, opacity=1),
     ]
