@@ -105,6 +105,26 @@ def test_axes_of_time(time: pl.Expr, kind: str) -> None:
         assert x["sort"] == [f"week {t}" for t in range(4)]
 
 
+@pytest.mark.parametrize("metric", ["auc", "selection_rate", "fpr"])
+def test_axes_begin_at_0_and_labels_are_the_legend(metric: str) -> None:
+    table = trend(rows(), threshold=0.8, min_rows=5)
+    chart = wroc.time_chart(table, metric=metric)
+    scales, channels = (
+        [
+            layer["encoding"][name]
+            for layer in layers_of(chart)
+            if field in layer["encoding"].get(name, {})
+        ]
+        for name, field in (("y", "scale"), ("color", "legend"))
+    )
+    values = table.filter(metric=metric)["value"].drop_nulls()
+    for channel in scales:
+        low, high = channel["scale"]["domain"]
+        assert 0 <= low <= values.min() <= values.max() <= high  # type: ignore[operator]
+    assert channels
+    assert all(channel["legend"] is None for channel in channels)
+
+
 def test_undefined_values_have_no_marks(tmp_path: Path) -> None:
     frame = rows().filter((pl.col("g") == 0) | pl.col("y"))
     chart = wroc.time_chart(trend(frame))
