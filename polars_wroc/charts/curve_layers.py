@@ -263,10 +263,12 @@ class CurveChart:
             hover.encode(x, y, tooltip=shown),
         ]
 
-    def band(self, base: Any, x: Any, low: str, high: str, **mark: Any) -> Any:
+    def band(
+        self, base: Any, x: Any, low: str, high: str, *, legend: bool = True, **mark: Any
+    ) -> Any:
         """Shade the limits of the curves."""
         area = base.mark_area(opacity=0.15, clip=True, aria=False, **mark)
-        color = styles(self.color)["color"]
+        color = styles(self.color, legend=legend)["color"]
         return area.encode(x, alt.Y(f"{low}:Q"), alt.Y2(f"{high}:Q"), color=color)
 
     def coloured(self, *columns: str) -> pl.Expr:

@@ -127,8 +127,12 @@ def steps_of(bins: pl.DataFrame, curve: list[str], color: Channel | None) -> pl.
 
 # How far the axis goes beyond the highest bin, with room for the names of the classes.
 _ROOM = 1.18
-# Pixels from the edges of a panel to the names of the classes.
-_EDGE = 6
+# Pixels from the edges of a panel to the names of the classes, and to that of the threshold.
+_EDGE, _LOWER = 6, 20
+# Where so many groups have panels: one below the other, or in rows where there are many.
+_FEW, _MANY = 3, 8
+_BELOW: ChartOptions = {"columns": 1, "width": 420, "height": 110}
+_SMALL: ChartOptions = {"columns": 4, "width": 200, "height": 130}
 
 
 def distribution_chart(
@@ -146,7 +150,8 @@ def distribution_chart(
     threshold
         Score from which on rows are selected, drawn as a vertical line.
     **options
-        `ChartOptions`. Distributions are sorted, and chosen for color, by mean score.
+        `ChartOptions`. By default three groups and more have a panel each, one below the other up
+        to eight. Distributions are sorted, and chosen for color, by mean score.
 
     Returns
     -------
@@ -177,6 +182,14 @@ def distribution_chart(
         low, high = ends_of(table)
         threshold = arguments.number("threshold", threshold, low=low, high=high)
     bins = with_means(table, groups)
+    if len(keys) == 1 and "color" not in options and "facet" not in options:
+        number = bins[groups[0]].n_unique()
+        if number >= _FEW:
+            options = {
+                **(_SMALL if number > _MANY else _BELOW),
+                **options,
+                "facet": next(iter(keys)),
+            }
     drawn = curve_chart(keys, bins, options, Ranked(pl.col(MEAN), "mean score"))
     bins = drawn.in_order(bins)
     value = "share" if have_one_width(bins, drawn.facet) else "density"
@@ -188,18 +201,15 @@ def distribution_chart(
     )
     x = alt.X(f"{STEP_X}:Q", title="Score").axis(grid=True)
     x = x.scale(zero=False, nice=False) if own else x.scale(domain=ends_of(bins), nice=False)
-    rule = base.mark_rule(color=INK, strokeDash=[7, 4], strokeWidth=1.5)
     classes = ", of positives upwards and of negatives downwards" if have_classes(bins) else ""
     chart = drawn.chart(
         [
             *_histograms(base, drawn.color, keys, x, _vertical(bins, value)),
-            *([] if threshold is None else [rule.encode(alt.XDatum(threshold))]),
+            *([] if threshold is None else _threshold(base, threshold, ends_of(bins))),
             *_names(base, drawn.options),
         ],
         f"Histograms of the scores{classes}",
-        None
-        if threshold is None
-        else f"Vertical line: threshold {threshold:g}, from which on rows are selected",
+        None if threshold is None else f"Rows from the threshold {threshold:g} on are selected",
         own_axes=own,
     )
     return chart.resolve_scale(x="independent") if own else chart
@@ -239,6 +249,25 @@ def _histograms(base: Any, color: Channel | None, keys: Keys, x: Any, y: Any) ->
     )
     zero = base.mark_rule(color=PALE, aria=False).encode(alt.YDatum(0))
     return [area, zero, line, hover]
+
+
+def _threshold(base: Any, threshold: float, ends: list[float]) -> list[Any]:
+    """Draw a line at the threshold, and its name below that of the positives."""
+    x = alt.XDatum(threshold)
+    left = 2 * threshold > sum(ends)
+    # Of each panel, one row.
+    place = {"x": x, "y": alt.YValue(_LOWER)}  # type: ignore[no-untyped-call]
+    once = base.transform_aggregate(rows="count()")
+    return [
+        base.mark_rule(color=INK, strokeDash=[7, 4], strokeWidth=1.5).encode(x),
+        *haloed(
+            once,
+            {**place, "text": alt.TextValue(f"threshold {threshold:g}")},
+            align="right" if left else "left",
+            baseline="top",
+            dx=-_EDGE if left else _EDGE,
+        ),
+    ]
 
 
 def _names(base: Any, options: Options) -> list[Any]:

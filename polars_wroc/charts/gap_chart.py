@@ -83,8 +83,8 @@ _VERDICTS = {
 # how far it goes beyond the marks; lines of text in half a panel, and the share of a name in it.
 _NAMED, _MANY, _PLACES, _ROOM = 8, 100, 60, 1.3
 _LINES, _NAME = 12, 0.18
-# Intervals that are so many times as wide as the median one are cut, where the axis would be so
-# many times as long with them.
+# Intervals that are more than so many times as wide as the median one may leave the panel, if the
+# axis would be more than so many times as long with them.
 _WIDE, _LONGER = 2, 4 / 3
 
 
@@ -400,14 +400,14 @@ def _panel(rows: pl.DataFrame, drawn: Drawing, heading: str | None) -> Any:
         texts.append(remark_column(base, REMARK, rows_of(rows, color), shown))
     if MARK in drawn.columns:
         # Long enough to be seen around a point.
-        mark = base.mark_tick(size=18, thickness=3, color=INK, aria=False)
+        mark = base.mark_tick(size=18, thickness=3, color=INK, clip=True, aria=False)
         y = rows_of(rows, color)
         marks.insert(0, mark.encode(alt.X(f"{MARK}:Q"), **y))
         if read.mark != REFERENCE:
             # From before to after.
-            way = base.mark_rule(color=GREY, strokeDash=[2, 2], aria=False)
+            way = base.mark_rule(color=GREY, strokeDash=[2, 2], clip=True, aria=False)
             marks.insert(0, way.encode(alt.X(f"{MARK}:Q"), alt.X2(f"{VALUE}:Q"), **y))
-    layers = [*_references(base, drawn), *marks, *arrows(base, rows, color, shown), *texts]
+    layers = [*_references(base, rows, drawn), *marks, *arrows(base, rows, color, shown), *texts]
     return as_panel(layers, rows, color, shown, heading)
 
 
@@ -430,7 +430,7 @@ def _tooltips(drawn: Drawing) -> list[Any]:
     ]
 
 
-def _references(base: Any, drawn: Drawing) -> list[Any]:
+def _references(base: Any, rows: pl.DataFrame, drawn: Drawing) -> list[Any]:
     """Draw the band of tolerance, the line of no difference, and the value of all rows."""
     layers, read, color = [], drawn.read, drawn.color
     if read.band is not None:
@@ -441,9 +441,9 @@ def _references(base: Any, drawn: Drawing) -> list[Any]:
         band = base.mark_rect(color=BAND_COLOR, aria=False)
         layers.append(band.encode(alt.XDatum(read.band.low), x2=end))
     if NEAR_LOW in drawn.columns:
-        near = base.mark_rect(color=BAND_COLOR, aria=False)
+        near = base.mark_rect(color=BAND_COLOR, clip=True, aria=False)
         ends = alt.X(f"{NEAR_LOW}:Q"), alt.X2(f"{NEAR_HIGH}:Q")
-        layers.append(near.encode(*ends, **rows_of(drawn.rows, color)))
+        layers.append(near.encode(*ends, **rows_of(rows, color)))
     if read.none is not None:
         layers.append(base.mark_rule(color=GREY, aria=False).encode(alt.XDatum(read.none)))
     if LINE_VALUE in drawn.columns:
@@ -454,7 +454,7 @@ def _references(base: Any, drawn: Drawing) -> list[Any]:
 
 
 def _domain(read: Estimates) -> list[float]:
-    """Span all estimates and limits, but cut wide intervals that lengthen the axis by a third."""
+    """Span all estimates, but not wide intervals that would make the axis a third longer."""
     rows, ends = read.rows, [read.none]
     if read.band is not None:
         low, high = read.band.low, read.band.high
@@ -462,18 +462,14 @@ def _domain(read: Estimates) -> list[float]:
         more = 0.15 * (most - low)
         ends += [low - (more if low else 0), most + more]
     width = pl.col(HIGH) - pl.col(LOW)
-    usual = rows.filter(width <= _WIDE * width.median())
-    known = [VALUE, LINE_VALUE, MARK, NEAR_LOW, NEAR_HIGH]
+    is_usual = (width <= _WIDE * width.median()).fill_null(value=True)
+    if VERDICT in rows.columns:
+        is_usual |= pl.col(VERDICT).eq_missing(read.marked)
+    usual = rows.filter(is_usual)
+    known = [VALUE, LINE_VALUE, MARK, NEAR_LOW, NEAR_HIGH, LOW, HIGH]
     held = [name for name in known if name in rows.columns]
-    spans = [
-        domain_of(
-            rows,
-            held,
-            [end for end in (*ends, each[LOW].min(), each[HIGH].max()) if isinstance(end, float)],
-        )
-        for each in (rows, usual)
-    ]
-    whole, cut = spans
+    least = [end for end in ends if end is not None]
+    whole, cut = (domain_of(each, held, least) for each in (rows, usual))
     return cut if whole[1] - whole[0] > _LONGER * (cut[1] - cut[0]) else whole
 
 

@@ -213,7 +213,7 @@ def layers_of(
     interval = base.mark_rule(strokeWidth=2, clip=True).encode(
         alt.X(f"{shown.low}:Q"), alt.X2(f"{shown.high}:Q"), color=styled["color"], **place
     )
-    point = base.mark_point(filled=True, size=70, opacity=1)
+    point = base.mark_point(filled=True, size=70, opacity=1, clip=True)
     point = point.encode(shown.x(shown.value), **styled, **place)
     return interval, point, number_columns(base, shown.value, LIMITS, y, shown)
 
@@ -306,11 +306,11 @@ def panels_of(
 def marks_by_verdict(interval: Any, point: Any, verdict: str, marked: str) -> list[Any]:
     """Draw thick intervals and filled points where the verdict is ``marked``, else hollow ones."""
     test = f"datum.{verdict} === '{marked}'"
-    hollow = {"filled": False, "fill": "white", "strokeWidth": 2}
+    hollow = {"clip": True, "filled": False, "fill": "white", "strokeWidth": 2}
     return [
-        interval.transform_filter(test).mark_rule(strokeWidth=3.5),
-        interval.transform_filter(f"!({test})").mark_rule(strokeWidth=1.5),
-        point.transform_filter(test).mark_point(filled=True, size=120, opacity=1),
+        interval.transform_filter(test).mark_rule(strokeWidth=3.5, clip=True),
+        interval.transform_filter(f"!({test})").mark_rule(strokeWidth=1.5, clip=True),
+        point.transform_filter(test).mark_point(filled=True, size=120, opacity=1, clip=True),
         point.transform_filter(f"!({test})").mark_point(**hollow, size=70, opacity=1),
     ]
 

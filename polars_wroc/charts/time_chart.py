@@ -105,18 +105,19 @@ def time_chart(
         options = {"width": _WIDTH, **options}
     chart = curve_chart(keys, rows, options, Ranked(pl.col("value").mean(), "their mean"))
     rows = chart.in_order(rows)
-    domain = _domain(rows, chart)
-    rows = _with_labels(rows, chart, domain)
+    domain, bottom = _domain(rows, chart)
+    rows = _with_labels(rows, chart, domain, bottom)
     held = [name for name in ("value_low", "critical") if rows[name].count()]
     base = alt.Chart(rows.select(*keys.values(), POINT, _TIME, *_SHOWN, _MARKED, LABEL, LABEL_Y))
     x, time = _time_axis(rows[_TIME], alone=chart.facet is None), _span(rows[_TIME])
     scale = {"domain": domain, "nice": False, "zero": False}
-    # Below 0 there are only the labels of lines.
-    below = rows.select((pl.col("value") < 0).any()).item()
-    axis = alt.Undefined if below else {"labelExpr": "datum.value < 0 ? '' : datum.label"}
-    y = alt.Y("value:Q", title=chosen.heading, scale=scale, axis=axis)
+    y = alt.Y("value:Q", title=chosen.heading, scale=scale)
     layers = [
-        *([chart.band(base, x, "value_low", "value_high")] if "value_low" in held else []),
+        *(
+            [chart.band(base, x, "value_low", "value_high", legend=False)]
+            if "value_low" in held
+            else []
+        ),
         *([_critical(base, x, chart)] if "critical" in held else []),
         *_lines(base, x, y, chart, rows),
         *chart.labels(base, rows),
@@ -195,29 +196,35 @@ def _time_axis(time: pl.Series, *, alone: bool) -> Any:
     return alt.X(f"{_TIME}:O", title=title, sort=names, axis=axis)
 
 
-def _domain(rows: pl.DataFrame, chart: CurveChart) -> tuple[float, float]:
-    """Span all values and limits, with room for the labels below."""
+def _domain(rows: pl.DataFrame, chart: CurveChart) -> tuple[tuple[float, float], float]:
+    """Span all values and limits, and say where the labels begin: below them, or above near 0."""
     low, high = domain_of(rows, _NUMBERS, [])
     room = chart.room_for_labels(chart.lines_of_labels)
-    return low - room / (1 - room) * (high - low), high + 0.05 * (high - low)
+    more, little = room / (1 - room) * (high - low), 0.05 * (high - low)
+    if low - more < 0 <= low:
+        return (max(low - little, 0.0), high + more), chart.top
+    return (low - more, high + little), 0.0
 
 
 def _with_labels(
-    rows: pl.DataFrame, chart: CurveChart, domain: tuple[float, float]
+    rows: pl.DataFrame, chart: CurveChart, domain: tuple[float, float], bottom: float
 ) -> pl.DataFrame:
     """Add to the first row of each line its value in the last period that has one."""
-    last = over(pl.col("value").drop_nulls().last(), chart.groups)
-    values = rows.select(last).to_series()
-    texts = [NOT_DEFINED if value is None else f"{value:.3f}" for value in values]
+    values = rows.select(over(pl.col("value").drop_nulls().last(), chart.groups)).to_series()
+    last = "" if chart.color else "last: "
+    texts = [NOT_DEFINED if value is None else f"{last}{value:.3f}" for value in values]
     first = over(pl.int_range(pl.len()), chart.groups) == 0
-    rows = chart.with_labels(rows, texts, first, domain=domain)
+    rows = chart.with_labels(rows, texts, first, bottom=bottom, domain=domain)
     return rows.with_columns(chart.coloured("value_low", "value_high", "critical"))
 
 
 def _critical(base: Any, x: Any, chart: CurveChart) -> Any:
     """Draw what is exceeded by chance, in the color of its line."""
     line = base.mark_line(strokeDash=[2, 3], clip=True, aria=False)
-    styled = {"color": styles(chart.color)["color"], "strokeWidth": alt.StrokeWidthValue(1)}
+    styled = {
+        "color": styles(chart.color, legend=False)["color"],
+        "strokeWidth": alt.StrokeWidthValue(1),
+    }
     return line.encode(x, alt.Y("critical:Q"), order=f"{POINT}:Q", **styled)
 
 
@@ -232,8 +239,9 @@ def _lines(base: Any, x: Any, y: Any, chart: CurveChart, rows: pl.DataFrame) -> 
         *numbers(".3~g", {"p_adjusted": "adjusted p"}),
         alt.Tooltip("verdict:N", title=unlike("verdict", chart.keys)),
     ]
-    line, hover = chart.lines(base, x, y, shown)
-    styled = styles(chart.color, points=True)["color"]
+    # Labels name the lines.
+    line, hover = chart.lines(base, x, y, shown, legend=False)
+    styled = styles(chart.color, points=True, legend=False)["color"]
     points = base.mark_circle(size=18, opacity=1, aria=False).encode(x, y, color=styled)
     marked = base.transform_filter(f"datum.{_MARKED}")
     ring = marked.mark_point(size=90, color=INK, strokeWidth=1.5, opacity=1, aria=False)

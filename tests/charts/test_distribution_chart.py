@@ -70,8 +70,17 @@ def test_names_of_classes_once_in_each_panel() -> None:
         "b": ["no negatives", "positives (n = 2)"],
         "c": ["negatives (n = 2)", "positives (n = 2)"],
     }
-    together = points_of(wroc.distribution_chart(table))["__name"].drop_nulls()
+    together = points_of(wroc.distribution_chart(table, color="g"))["__name"].drop_nulls()
     assert sorted(together) == ["negatives", "positives"]
+
+
+@pytest.mark.parametrize(("groups", "columns"), [(2, None), (3, 1), (8, 1), (9, 4)])
+def test_three_groups_and_more_have_panels(groups: int, columns: int | None) -> None:
+    table = wroc.score_distribution(scored(300, groups=groups), "s", label="y", by="g")
+    spec = wroc.distribution_chart(table).to_dict()
+    assert spec.get("columns") == columns
+    assert ("facet" in spec) is (groups > 2)
+    assert "facet" not in wroc.distribution_chart(table, color="g").to_dict()
 
 
 def test_threshold_is_a_line_in_every_panel() -> None:
@@ -79,7 +88,13 @@ def test_threshold_is_a_line_in_every_panel() -> None:
     chart = wroc.distribution_chart(table, facet="g", threshold=0.25)
     rules = [layer["encoding"] for layer in layers_of(chart) if layer["mark"]["type"] == "rule"]
     assert [rule["x"]["datum"] for rule in rules if "x" in rule] == [0.25]
-    assert "threshold 0.25, from which on rows are selected" in caption(chart)
+    assert "Rows from the threshold 0.25 on are selected" in caption(chart)
+    named = {
+        layer["encoding"]["text"]["value"]
+        for layer in layers_of(chart)
+        if "value" in layer["encoding"].get("text", {})
+    }
+    assert named == {"threshold 0.25"}
 
 
 @pytest.mark.parametrize(
@@ -100,7 +115,8 @@ def test_thresholds_that_cannot_be_drawn(
 
 def test_of_many_groups_the_highest_and_lowest_scores_are_filled() -> None:
     data = scored(4_000, groups=25)
-    chart = wroc.distribution_chart(wroc.score_distribution(data, "s", label="y", by="g"))
+    table = wroc.score_distribution(data, "s", label="y", by="g")
+    chart = wroc.distribution_chart(table, color="g")
     points = points_of(chart)
     filled = set(points.filter(pl.col("__filled").is_not_null())["__group1"])
     middle = ((pl.col("s") * 20).ceil() - 0.5) / 20

@@ -272,6 +272,14 @@ def test_panels_have_one_axis_below_the_last(rows: pl.DataFrame) -> None:
         assert axes
         assert all(axis["axis"]["labels"] is labelled for axis in axes)
         assert all((axis["title"] is not None) is labelled for axis in axes)
+    # Each panel has its own segments alone, and intervals end at its edges.
+    spec = wroc.gap_chart(table, show="value", margin=0.1).to_dict()
+    for panel, segments in zip(spec["vconcat"], (5, 2), strict=True):
+        for layer in panel["layer"]:
+            if "y" in (encoding := layer["encoding"]):
+                assert len(encoding["y"]["scale"]["domain"]) == segments
+            if layer["mark"]["type"] == "rule" and "x2" in encoding:
+                assert layer["mark"]["clip"]
 
 
 def test_auc_chart_names_the_level_that_it_is_told(rows: pl.DataFrame) -> None:

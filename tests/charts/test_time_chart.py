@@ -105,6 +105,19 @@ def test_axes_of_time(time: pl.Expr, kind: str) -> None:
         assert x["sort"] == [f"week {t}" for t in range(4)]
 
 
+@pytest.mark.parametrize("metric", ["auc", "selection_rate", "fpr"])
+def test_axes_begin_at_0_and_labels_are_the_legend(metric: str, tmp_path: Path) -> None:
+    table = trend(rows(), threshold=0.8, min_rows=5)
+    chart = wroc.time_chart(table, metric=metric)
+    values = table.filter(metric=metric)["value"].drop_nulls()
+    axes = [layer["encoding"]["y"] for layer in layers_of(chart) if "y" in layer["encoding"]]
+    for axis in [axis for axis in axes if "scale" in axis]:
+        low, high = axis["scale"]["domain"]
+        assert 0 <= low <= values.min() <= values.max() <= high  # type: ignore[operator]
+    # The title of a legend.
+    assert "segment" not in shown_texts(chart, tmp_path)
+
+
 def test_undefined_values_have_no_marks(tmp_path: Path) -> None:
     frame = rows().filter((pl.col("g") == 0) | pl.col("y"))
     chart = wroc.time_chart(trend(frame))

@@ -252,7 +252,7 @@ def score_figures(audit: AuditTables, attribute: str, place: int) -> list[Figure
     if audit.distributions.is_empty():
         return []
     name, (bins,) = _of_attribute(attribute, without_model(audit.distributions, settings))
-    chart = distribution_chart(bins, color=name, facet=MODEL if settings.several else None)
+    chart = distribution_chart(bins, facet=name)
     return [
         figure_of(
             f"scores-{place}",
