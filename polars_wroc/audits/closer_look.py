@@ -24,8 +24,8 @@ from polars_wroc.curves.calibration_summary import IN_THE_LARGE
 from polars_wroc.curves.calibration_test import RANGE_COLUMNS, described, ranges_of
 from polars_wroc.curves.equal_scores import EQUAL_SCORE_COLUMNS, compared, tested
 from polars_wroc.groups.comparisons import DIFFERENT, comparison_table
-from polars_wroc.groups.expected_metrics import EXPECTED_METRICS, Expectations, with_chances
-from polars_wroc.groups.gap_parts import CANNOT_TELL, PART_COLUMNS, Split
+from polars_wroc.groups.expected_metrics import Expectations, with_chances
+from polars_wroc.groups.gap_parts import CANNOT_TELL, PART_COLUMNS, SPLIT_METRICS, Split
 from polars_wroc.groups.segment_search import SEARCH_COLUMNS, Search, TooManySegmentsError
 from polars_wroc.groups.worst_segments import SEARCHED, cells_of
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL, SCORE
@@ -113,8 +113,9 @@ class CloserLook:
     def _parts(self, rows: Rows) -> Iterator[pl.DataFrame]:
         """Split the gaps that are different."""
         plan, audit = self.plan, self.audit
-        known = pl.col("metric").is_in([*EXPECTED_METRICS]) & pl.col("rank").is_not_null()
-        gaps = audit.table.filter(known, pl.col("attribute") != OVERALL, verdict=DIFFERENT)
+        split = pl.col("metric").is_in(SPLIT_METRICS) & pl.col("rank").is_not_null()
+        gaps = audit.table.filter(split, pl.col("attribute") != OVERALL, verdict=DIFFERENT)
+        gaps = gaps.sort("rank")
         if isinstance(rows.design, Replicates) or plan.references.kind != "rest":
             return
         for name, of_model in self._of_models(rows):
@@ -130,8 +131,8 @@ class CloserLook:
                 chances = with_chances(of_model, pl.col(SCORE), pl.col(SCORE), "score")
                 divisions = [one for one in plan.groupings if one.attribute in table["attribute"]]
                 given = chances, divisions, plan.references.named, expectations, plan.tests
-                split = Split(*given).added_to(table.drop("sentence"))
-                yield split.select(*ALL_KEYS, "metric", *PART_COLUMNS, "sentence")
+                told = Split(*given).added_to(table.drop("sentence"))
+                yield told.select(*ALL_KEYS, "metric", *PART_COLUMNS, "sentence")
 
     def _calibration(self, rows: Rows) -> Iterator[pl.DataFrame]:
         """Find the ranges of scores that are farthest off."""
@@ -184,11 +185,11 @@ class CloserLook:
         metric = SEARCHED[name]
         worse = metric.worse_if(settings.favorable) if settings.decides else "higher"
         cells = _collect(cells_of(rows, metric, self.plan.choice))
-        given = metric, worse, rows.group_keys, settings.attributes
+        least = max(settings.min_rows, 1)
         for depth in range(_DEPTH, 0, -1):
-            options = depth, max(settings.min_rows, 1), _TOP, settings.level, True
+            given = metric, worse, rows.group_keys, settings.attributes, depth, least, _TOP
             try:
-                found = Search(*given, *options).table(cells)
+                found = Search(*given, settings.level, redundant=True).table(cells)
             except TooManySegmentsError:
                 continue
             score = settings.score[0] if settings.score else None
