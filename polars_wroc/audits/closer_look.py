@@ -35,11 +35,14 @@ from polars_wroc.inputs.rows import Rows
 from polars_wroc.plans.queries import collect
 from polars_wroc.thresholds.registry import RateMetric
 
+PARTS = "Parts of gaps, and calibration along the scores"
 EXPLORATION = "Exploration: segments not named before"
 # Most conditions of a segment that is searched for, and most that are found.
 _DEPTH, _TOP = 3, 10
 # Segments of an attribute with more are not compared at equal scores.
 _MOST = 50
+# Of more rows only segments are searched.
+_MOST_ROWS = 2_000_000
 # Most gaps of an attribute that are told in parts, and most segments that a search tells.
 _SPLIT, _TOLD = 6, 5
 _NO_PROOF = (
@@ -84,16 +87,19 @@ class CloserLook:
             reason = "scores were counted in bins"
         if rows is None or reason is not None:
             return Further(left_out=[_not_explored(reason)])
+        left_out, found = list[str](), self._search(rows)
+        if isinstance(found, str):
+            left_out, found = [_not_explored(found)], pl.DataFrame()
+        if collect(rows.frame.select(pl.len())).item() > _MOST_ROWS:
+            # These would take several times the time and the memory of the audit.
+            left_out.append(f"{PARTS}, are left out: there are more than {_MOST_ROWS:,} rows.")
+            return Further(exploration=found, left_out=left_out)
         parts = _stacked(self._parts(rows))
         if settings.min_cell is not None:
-            # Ranges of scores end at those of persons, and segments overlap.
-            reason = "numbers of few rows could be computed from segments that overlap"
-            return Further(parts, left_out=[_not_explored(reason)])
+            # Ranges of scores end at those of persons.
+            return Further(parts, left_out=left_out)
         ranges = _stacked(self._calibration(rows)), _stacked(self._equal_scores(rows))
-        found = self._search(rows)
-        if isinstance(found, str):
-            return Further(parts, *ranges, left_out=[_not_explored(found)])
-        return Further(parts, *ranges, found)
+        return Further(parts, *ranges, found, left_out)
 
     @property
     def _calibrated(self) -> list[str]:
@@ -115,7 +121,7 @@ class CloserLook:
         plan, audit = self.plan, self.audit
         split = pl.col("metric").is_in(SPLIT_METRICS) & pl.col("rank").is_not_null()
         gaps = audit.table.filter(split, pl.col("attribute") != OVERALL, verdict=DIFFERENT)
-        gaps = gaps.sort("rank")
+        gaps = gaps.sort("rank").group_by("attribute", MODEL, maintain_order=True).head(_SPLIT)
         if isinstance(rows.design, Replicates) or plan.references.kind != "rest":
             return
         for name, of_model in self._of_models(rows):
@@ -165,11 +171,11 @@ class CloserLook:
         order = self.audit.segments.select(ALL_KEYS)
         return order.join(table, on=ALL_KEYS, how="inner", nulls_equal=True, maintain_order="left")
 
-    def _search(self, rows: Rows) -> pl.DataFrame | str:
-        """Search for the segments that are surely worse; or say why not, if it could be."""
-        settings, design = self.audit.settings, rows.design
-        if len(settings.attributes) == 1 or not (settings.decides or self._calibrated):
-            return pl.DataFrame()
+    def _obstacle(self, design: object) -> str | None:
+        """Say what keeps segments from being searched."""
+        settings = self.audit.settings
+        if settings.min_cell is not None:
+            return "numbers of few rows could be computed from segments that overlap"
         if settings.several:
             return "there are several scores"
         if isinstance(design, Replicates):
@@ -178,6 +184,15 @@ class CloserLook:
             alone = design.strata.filter(pl.col(UNITS) == 1).select(pl.len())
             if collect(alone).item():
                 return "a stratum has a single sampling unit"
+        return None
+
+    def _search(self, rows: Rows) -> pl.DataFrame | str:
+        """Search for the segments that are surely worse; or say why not, if it could be."""
+        settings = self.audit.settings
+        if len(settings.attributes) == 1 or not (settings.decides or self._calibrated):
+            return pl.DataFrame()
+        if (obstacle := self._obstacle(rows.design)) is not None:
+            return obstacle
         name = "brier_score"
         if settings.decides:
             of_labels = settings.labeled and settings.favorable != "rejected"
@@ -194,10 +209,13 @@ class CloserLook:
                 continue
             score = settings.score[0] if settings.score else None
             table = comparison_table(found.lazy(), rows, score, [*SEARCH_COLUMNS])
-            segments = self.audit.segments.select(AUDIT_KEYS)
-            return _collect(table).with_columns(
-                pl.struct(AUDIT_KEYS).is_in(segments.to_struct().implode()).alias("named"),
-                depth_searched=depth,
+            segments = self.audit.segments.filter(pl.col("attribute") != OVERALL)
+            known = segments.select(AUDIT_KEYS).unique().with_columns(named=True)
+            marked = _collect(table).join(
+                known, on=AUDIT_KEYS, how="left", nulls_equal=True, maintain_order="left"
+            )
+            return marked.with_columns(
+                pl.col("named").fill_null(value=False), most_conditions=depth
             )
         return "there are too many segments"
 
@@ -217,7 +235,7 @@ def sentences_on(audit: AuditTables, attribute: str) -> list[str]:
         table.filter(attribute=attribute).to_dicts() if table.height else []
         for table in (found.gap_parts, found.calibration, found.equal_scores)
     )
-    split = [f"{words.model(row)}{row['sentence']}" for row in parts if row["sentence"]][:_SPLIT]
+    split = [f"{words.model(row)}{row['sentence']}" for row in parts if row["sentence"]]
     # What holds for all is said once, after them.
     sentences = [text.removesuffix(f" {CANNOT_TELL}") for text in split]
     sentences += [CANNOT_TELL] * bool(split)
@@ -228,10 +246,10 @@ def sentences_on(audit: AuditTables, attribute: str) -> list[str]:
         counted = many(rest, "other segment" if off else "segment")
         where = "all rows" if attribute == OVERALL else f"{counted} by {attribute}"
         sentences.append(f"No range of the scores of {where} is shown to be too high or too low.")
+    differ = [row for row in equal if row["p_adjusted"] is not None and row["p_adjusted"] <= alpha]
     # Two segments that are each the other's rest are one comparison.
-    compared_once = equal[:1] if len(equal) == 2 else equal  # noqa: PLR2004
-    differ = [row for row in compared_once if row["p_adjusted"] is not None]
-    differ = [row for row in differ if row["p_adjusted"] <= alpha]
+    if len({row["segment"] for row in equal}) == 2:  # noqa: PLR2004
+        differ = [row for row in differ if row["segment"] == equal[0]["segment"]]
     sentences += [f"{words.model(row)}{_of_equal_scores(row, words)}" for row in differ]
     return sentences + [_NO_PROOF] * bool(differ)
 
@@ -276,7 +294,9 @@ def exploration_sentences(audit: AuditTables) -> list[str]:
     if table.is_empty():
         return []
     examined, several = table["n_examined"][0], len(audit.settings.attributes)
-    most = _NUMBERS[min(several, table["depth_searched"][0]) - 1]
+    most = _NUMBERS[min(several, table["most_conditions"][0]) - 1]
+    if not examined:
+        return ["No segment has enough rows to be compared."]
     first = f"{many(examined, 'combination')} of up to {most} of the {several} attributes "
     first += f"{verb(examined, 'was', 'were')} compared."
     shown = table.filter(pl.col("depth") > 0, pl.col("explained_by").is_null()).to_dicts()
