@@ -17,7 +17,7 @@ import polars as pl
 from tables import SIGNIFICANCE, Measure, Table, share
 
 import polars_wroc as wroc
-from polars_wroc.curves.equal_scores import compared
+from polars_wroc.curves.equal_scores import compared, tested
 from polars_wroc.inputs.designs import read_design
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.plans.queries import collect
@@ -98,7 +98,8 @@ def at_equal_scores(frame: pl.DataFrame, design: str | None = None) -> pl.DataFr
     rows = type(read)(
         read.frame.rename(read.names), keys, ["replicate"], names={"g": "g"}, design=read.design
     )
-    return collect(compared(rows, 1 - SIGNIFICANCE, "none")).filter("g")
+    level = 1 - SIGNIFICANCE
+    return collect(tested(compared(rows, level), level, "none", rows.model_keys)).filter("g")
 
 
 def error(table: pl.DataFrame) -> Measure:

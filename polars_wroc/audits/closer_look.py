@@ -15,34 +15,40 @@ from polars_wroc.audits.sentences import size
 from polars_wroc.audits.tables import (
     ALL_KEYS,
     AuditPlan,
+    AuditSettings,
     AuditTables,
     Further,
     segment_in_words,
 )
 from polars_wroc.audits.words import Words, many, verb
-from polars_wroc.curves.calibration_curve import BIN_COLUMNS, binned
+from polars_wroc.curves.calibration_curve import BIN_COLUMNS, Strategy, binned
 from polars_wroc.curves.calibration_summary import IN_THE_LARGE
 from polars_wroc.curves.calibration_test import RANGE_COLUMNS, described, ranges_of
 from polars_wroc.curves.equal_scores import EQUAL_SCORE_COLUMNS, compared, tested
+from polars_wroc.curves.score_distribution import DISTRIBUTION_COLUMNS, distribution_of
 from polars_wroc.groups.comparisons import CALIBRATION, DIFFERENT, comparison_table
-from polars_wroc.groups.expected_metrics import EXPECTED_METRICS, Expectations, with_chances
-from polars_wroc.groups.gap_parts import CANNOT_TELL, PART_COLUMNS, Split
+from polars_wroc.groups.expected_metrics import Expectations, with_chances
+from polars_wroc.groups.gap_parts import CANNOT_TELL, PART_COLUMNS, SPLIT_METRICS, Split
 from polars_wroc.groups.segment_search import SEARCH_COLUMNS, Search, TooManySegmentsError
 from polars_wroc.groups.worst_segments import SEARCHED, cells_of
-from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL, SCORE
+from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL, SCORE, IntoColumn
 from polars_wroc.inputs.designs import UNITS, Replicates, SurveyDesign
 from polars_wroc.inputs.looks import Looks
-from polars_wroc.inputs.rows import Rows
+from polars_wroc.inputs.rows import IntoColumns, Rows
+from polars_wroc.metrics.compare import compare
 from polars_wroc.plans.queries import collect
 from polars_wroc.thresholds.registry import RateMetric
 
+PARTS = "Parts of gaps, and calibration along the scores"
 EXPLORATION = "Exploration: segments not named before"
 # Most conditions of a segment that is searched for, and most that are found.
 _DEPTH, _TOP = 3, 10
 # Of a calibration curve.
-_BINS = 10
+_BINS = 8
 # Segments of an attribute with more are not compared at equal scores.
 _MOST = 50
+# Of more rows only segments are searched.
+_MOST_ROWS = 2_000_000
 # Most gaps of an attribute that are told in parts, and most segments that a search tells.
 _SPLIT, _TOLD = 6, 5
 _NO_PROOF = (
@@ -90,20 +96,25 @@ class CloserLook:
         further = Further(scores=self.scores)
         if rows is None or reason is not None:
             return further._replace(left_out=[_not_explored(reason)])
+        left_out, found = list[str](), self._search(rows)
+        if isinstance(found, str):
+            left_out, found = [_not_explored(found)], pl.DataFrame()
+        further = further._replace(exploration=found, left_out=left_out)
+        if collect(rows.frame.select(pl.len())).item() > _MOST_ROWS:
+            # These would take several times the time and the memory of the audit.
+            left_out.append(f"{PARTS}, are left out: there are more than {_MOST_ROWS:,} rows.")
+            return further
         further = further._replace(gap_parts=_stacked(self._parts(rows)))
         if settings.min_cell is not None:
-            # Ranges of scores end at those of persons, and segments overlap.
-            reason = "numbers of few rows could be computed from segments that overlap"
-            return further._replace(left_out=[_not_explored(reason)])
-        further = further._replace(
+            # Ranges of scores end at those of persons.
+            return further
+        curves, distributions = self._curves(rows)
+        return further._replace(
             calibration=_stacked(self._calibration(rows)),
             equal_scores=_stacked(self._equal_scores(rows)),
-            calibration_curves=_stacked(self._curves(rows)),
+            calibration_curves=curves,
+            distributions=distributions,
         )
-        found = self._search(rows)
-        if isinstance(found, str):
-            return further._replace(left_out=[_not_explored(found)])
-        return further._replace(exploration=found)
 
     @property
     def _calibrated(self) -> list[str]:
@@ -123,8 +134,9 @@ class CloserLook:
     def _parts(self, rows: Rows) -> Iterator[pl.DataFrame]:
         """Split the gaps that are different."""
         plan, audit = self.plan, self.audit
-        known = pl.col("metric").is_in([*EXPECTED_METRICS]) & pl.col("rank").is_not_null()
-        gaps = audit.table.filter(known, pl.col("attribute") != OVERALL, verdict=DIFFERENT)
+        split = pl.col("metric").is_in(SPLIT_METRICS) & pl.col("rank").is_not_null()
+        gaps = audit.table.filter(split, pl.col("attribute") != OVERALL, verdict=DIFFERENT)
+        gaps = gaps.sort("rank").group_by("attribute", MODEL, maintain_order=True).head(_SPLIT)
         if isinstance(rows.design, Replicates) or plan.references.kind != "rest":
             return
         for name, of_model in self._of_models(rows):
@@ -140,8 +152,8 @@ class CloserLook:
                 chances = with_chances(of_model, pl.col(SCORE), pl.col(SCORE), "score")
                 divisions = [one for one in plan.groupings if one.attribute in table["attribute"]]
                 given = chances, divisions, plan.references.named, expectations, plan.tests
-                split = Split(*given).added_to(table.drop("sentence"))
-                yield split.select(*ALL_KEYS, "metric", *PART_COLUMNS, "sentence")
+                told = Split(*given).added_to(table.drop("sentence"))
+                yield told.select(*ALL_KEYS, "metric", *PART_COLUMNS, "sentence")
 
     def _calibration(self, rows: Rows) -> Iterator[pl.DataFrame]:
         """Find the ranges of scores that are farthest off."""
@@ -153,17 +165,25 @@ class CloserLook:
             found = described(pl.concat(tables), self.plan.tests.level, self.plan.tests.adjust)
             yield self._shown(found, name, RANGE_COLUMNS)
 
-    def _curves(self, rows: Rows) -> Iterator[pl.DataFrame]:
-        """Compute calibration curves where a finding is about calibration."""
+    def _curves(self, rows: Rows) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Return calibration curves and distributions where a finding is about calibration."""
         known = pl.col("metric").is_in([*CALIBRATION])
         differ = self.audit.table.filter(known, verdict=DIFFERENT)
+        curves, distributions = list[pl.DataFrame](), list[pl.DataFrame]()
+        # Quantiles move with a sample, which a design would have to know.
+        strategy: Strategy = "quantile" if rows.design is None else "uniform"
         for name, of_model in self._of_models(rows):
             attributes = set(differ.filter(model=name)["attribute"])
             for grouping in self.plan.groupings:
-                if (grouping.attribute or OVERALL) in attributes:
+                if grouping.attribute in attributes:
                     of_groups = of_model.regrouped(grouping.keys)
-                    found = binned(of_groups, _BINS, "uniform", self.plan.tests.level)
-                    yield self._shown(grouping.named(found), name, BIN_COLUMNS)
+                    found = binned(of_groups, _BINS, strategy, self.plan.tests.level)
+                    curves.append(self._shown(grouping.named(found), name, BIN_COLUMNS))
+                    found = distribution_of(of_groups, _BINS * 2, (0.0, 1.0))
+                    distributions.append(
+                        self._shown(grouping.named(found), name, DISTRIBUTION_COLUMNS)
+                    )
+        return _stacked(iter(curves)), _stacked(iter(distributions))
 
     def _equal_scores(self, rows: Rows) -> Iterator[pl.DataFrame]:
         """Compare the segments of each attribute with the others at equal scores."""
@@ -186,11 +206,11 @@ class CloserLook:
         order = self.audit.segments.select(ALL_KEYS)
         return order.join(table, on=ALL_KEYS, how="inner", nulls_equal=True, maintain_order="left")
 
-    def _search(self, rows: Rows) -> pl.DataFrame | str:
-        """Search for the segments that are surely worse; or say why not, if it could be."""
-        settings, design = self.audit.settings, rows.design
-        if len(settings.attributes) == 1 or not (settings.decides or self._calibrated):
-            return pl.DataFrame()
+    def _obstacle(self, design: object) -> str | None:
+        """Say what keeps segments from being searched."""
+        settings = self.audit.settings
+        if settings.min_cell is not None:
+            return "numbers of few rows could be computed from segments that overlap"
         if settings.several:
             return "there are several scores"
         if isinstance(design, Replicates):
@@ -199,6 +219,15 @@ class CloserLook:
             alone = design.strata.filter(pl.col(UNITS) == 1).select(pl.len())
             if collect(alone).item():
                 return "a stratum has a single sampling unit"
+        return None
+
+    def _search(self, rows: Rows) -> pl.DataFrame | str:
+        """Search for the segments that are surely worse; or say why not, if it could be."""
+        settings = self.audit.settings
+        if len(settings.attributes) == 1 or not (settings.decides or self._calibrated):
+            return pl.DataFrame()
+        if (obstacle := self._obstacle(rows.design)) is not None:
+            return obstacle
         name = "brier_score"
         if settings.decides:
             of_labels = settings.labeled and settings.favorable != "rejected"
@@ -206,21 +235,36 @@ class CloserLook:
         metric = SEARCHED[name]
         worse = metric.worse_if(settings.favorable) if settings.decides else "higher"
         cells = _collect(cells_of(rows, metric, self.plan.choice))
-        given = metric, worse, rows.group_keys, settings.attributes
+        least = max(settings.min_rows, 1)
         for depth in range(_DEPTH, 0, -1):
-            options = depth, max(settings.min_rows, 1), _TOP, settings.level, True
+            given = metric, worse, rows.group_keys, settings.attributes, depth, least, _TOP
             try:
-                found = Search(*given, *options).table(cells)
+                found = Search(*given, settings.level, redundant=True).table(cells)
             except TooManySegmentsError:
                 continue
             score = settings.score[0] if settings.score else None
             table = comparison_table(found.lazy(), rows, score, [*SEARCH_COLUMNS])
-            segments = self.audit.segments.select(AUDIT_KEYS)
-            return _collect(table).with_columns(
-                pl.struct(AUDIT_KEYS).is_in(segments.to_struct().implode()).alias("named"),
-                depth_searched=depth,
+            segments = self.audit.segments.filter(pl.col("attribute") != OVERALL)
+            known = segments.select(AUDIT_KEYS).unique().with_columns(named=True)
+            marked = _collect(table).join(
+                known, on=AUDIT_KEYS, how="left", nulls_equal=True, maintain_order="left"
+            )
+            return marked.with_columns(
+                pl.col("named").fill_null(value=False), most_conditions=depth
             )
         return "there are too many segments"
+
+
+def compared_scores(
+    settings: AuditSettings, tables: Any, label: IntoColumn, score: IntoColumns, given: Any
+) -> pl.DataFrame:
+    """Test which score ranks better, as `compare` does."""
+    if isinstance(settings.level, Looks):
+        return pl.DataFrame()
+    parts = tables if isinstance(tables, list) else [tables]
+    frame = pl.concat([part.lazy() for part in parts], how="diagonal_relaxed")
+    given |= {"level": settings.level, "adjust": settings.adjust}
+    return _collect(compare(frame, label, score, **given))
 
 
 def _stacked(tables: Iterator[pl.DataFrame]) -> pl.DataFrame:
@@ -238,7 +282,7 @@ def sentences_on(audit: AuditTables, attribute: str) -> list[str]:
         table.filter(attribute=attribute).to_dicts() if table.height else []
         for table in (found.gap_parts, found.calibration, found.equal_scores)
     )
-    split = [f"{words.model(row)}{row['sentence']}" for row in parts if row["sentence"]][:_SPLIT]
+    split = [f"{words.model(row)}{row['sentence']}" for row in parts if row["sentence"]]
     # What holds for all is said once, after them.
     sentences = [text.removesuffix(f" {CANNOT_TELL}") for text in split]
     sentences += [CANNOT_TELL] * bool(split)
@@ -249,10 +293,10 @@ def sentences_on(audit: AuditTables, attribute: str) -> list[str]:
         counted = many(rest, "other segment" if off else "segment")
         where = "all rows" if attribute == OVERALL else f"{counted} by {attribute}"
         sentences.append(f"No range of the scores of {where} is shown to be too high or too low.")
+    differ = [row for row in equal if row["p_adjusted"] is not None and row["p_adjusted"] <= alpha]
     # Two segments that are each the other's rest are one comparison.
-    compared_once = equal[:1] if len(equal) == 2 else equal  # noqa: PLR2004
-    differ = [row for row in compared_once if row["p_adjusted"] is not None]
-    differ = [row for row in differ if row["p_adjusted"] <= alpha]
+    if len({row["segment"] for row in equal}) == 2:  # noqa: PLR2004
+        differ = [row for row in differ if row["segment"] == equal[0]["segment"]]
     sentences += [f"{words.model(row)}{_of_equal_scores(row, words)}" for row in differ]
     return sentences + [_NO_PROOF] * bool(differ)
 
@@ -297,7 +341,9 @@ def exploration_sentences(audit: AuditTables) -> list[str]:
     if table.is_empty():
         return []
     examined, several = table["n_examined"][0], len(audit.settings.attributes)
-    most = _NUMBERS[min(several, table["depth_searched"][0]) - 1]
+    most = _NUMBERS[min(several, table["most_conditions"][0]) - 1]
+    if not examined:
+        return ["No segment has enough rows to be compared."]
     first = f"{many(examined, 'combination')} of up to {most} of the {several} attributes "
     first += f"{verb(examined, 'was', 'were')} compared."
     shown = table.filter(pl.col("depth") > 0, pl.col("explained_by").is_null()).to_dicts()

@@ -422,7 +422,9 @@ def _others(outcomes: Mapping[str, int], words: Words) -> str:
     if alike:
         are = verb(alike, "is", "are")
         every = "all " if 1 < alike == sum(outcomes.values()) else ""
-        parts.append(f"{every}{many(alike, 'comparison')} {are} alike within {size(words.margin)} points")
+        parts.append(
+            f"{every}{many(alike, 'comparison')} {are} alike within {size(words.margin)} points"
+        )
     if little:
         have = verb(little, "has", "have")
         counted = f"{little:,}" if parts else many(little, "comparison")

@@ -11,7 +11,7 @@ from unicodedata import category, east_asian_width
 
 import polars as pl
 
-from polars_wroc.audits.closer_look import EXPLORATION, exploration_sentences, sentences_on
+from polars_wroc.audits.closer_look import EXPLORATION, PARTS, exploration_sentences, sentences_on
 from polars_wroc.audits.findings import findings_of, first_sentences, verdict_of
 from polars_wroc.audits.remarks import (
     decision_remarks,
@@ -302,6 +302,8 @@ def in_markdown(audit: AuditTables) -> str:
     parts += [markdown_text(settings.text.note)] if settings.text.note else []
     parts += [markdown_text(reading)] if (reading := reading_of(audit)) else []
     parts += [f"**{markdown_text(verdict_of(audit).text)}**"]
+    attributes = audit.segments["attribute"].unique(maintain_order=True)
+    closer = (text for one in attributes for text in sentences_on(audit, one))
     sections = {
         "Gates": _listed(line for gate in audit.gates for line in gate.lines),
         "Findings": _listed(first_sentences(findings, _FINDINGS, NOT_HERE)),
@@ -309,7 +311,7 @@ def in_markdown(audit: AuditTables) -> str:
         "Impact ratios": _impact(audit),
         "Scores": _scores(audit),
         "Limits of this audit": _listed(not_audited(audit)),
-        "Parts of gaps, and calibration along the scores": _listed(_closer(audit)),
+        PARTS: _listed(dict.fromkeys(closer)),
         EXPLORATION: _listed(exploration_sentences(audit)),
         "Method": _method(audit),
         "Run": _listed(_run(audit)),
@@ -317,12 +319,6 @@ def in_markdown(audit: AuditTables) -> str:
     parts += [f"## {heading}\n\n{text}" for heading, text in sections.items() if text]
     parts += ["Name, date and signature of who is responsible for the audit: ____________________"]
     return "\n\n".join(parts) + "\n"
-
-
-def _closer(audit: AuditTables) -> list[str]:
-    """Say of each attribute what its gaps consist of; each sentence once."""
-    attributes = audit.segments["attribute"].unique(maintain_order=True)
-    return [*dict.fromkeys(text for one in attributes for text in sentences_on(audit, one))]
 
 
 def _listed(texts: Iterable[str]) -> str:

@@ -66,7 +66,7 @@ def remarks_of(audit: AuditTables) -> Remarks:
             *untested_remarks(audit),
             *left_out_remarks(audit),
         ],
-        [*score_remarks(audit), *calibration_remarks(audit), *missing_remarks(audit.missing)],
+        [*score_remarks(audit), *missing_remarks(audit.missing)],
     )
 
 
@@ -279,63 +279,6 @@ def _smaller_class(segment: dict[str, Any], words: Words) -> str:
 
 def _auc(segment: dict[str, Any]) -> str:
     return f"{segment['auc']:.3f}{limits_of(segment, 'auc', 3)}"
-
-
-def calibration_remarks(audit: AuditTables) -> list[str]:
-    """Compare the mean of each score with the proportion of positives, overall and by segment.
-
-    The range over segments leaves out those with too few rows.
-    """
-    segments = wide_table(audit)
-    if IN_THE_LARGE not in segments.columns:
-        return []
-    weight = pl.col("w_pos") + pl.col("w_neg")
-    with_rates = segments.with_columns(weight=weight, observed=pl.col("w_pos") / weight)
-    return [
-        sentence
-        for of_model in with_rates.partition_by(MODEL, maintain_order=True)
-        for sentence in _of_score(of_model, audit.settings)
-    ]
-
-
-def _of_score(calibration: pl.DataFrame, settings: AuditSettings) -> list[str]:
-    overall = calibration.row(0, named=True)
-    if overall[IN_THE_LARGE] is None:
-        return []
-    share = "share" if settings.weight is None else "weighted share"
-    of_all = (
-        f"Read as a probability, the score{_quoted(overall, settings)} is "
-        f"{overall['observed'] + overall[IN_THE_LARGE]:.3f} on average, and the {share} of those "
-        f"{Words.of(settings).positive} is {overall['observed']:.3f}: {_difference(overall)}."
-    )
-    # Of crossed segments the range is mostly chance.
-    enough = calibration.drop_nulls(IN_THE_LARGE).filter(
-        pl.col("attribute").is_in(settings.attributes), pl.col("n") >= settings.min_rows
-    )
-    if enough.height < 2:  # noqa: PLR2004  (a range needs two)
-        return [of_all]
-    ordered = enough.sort(IN_THE_LARGE).to_dicts()
-    low, high = (
-        f"{_difference(one)} in {segment_in_words(one['attribute'], one['segment'])} "
-        f"({many(one['n'], 'row')})"
-        for one in (ordered[0], ordered[-1])
-    )
-    least = settings.min_rows
-    over = f"Over the segments with at least {least} rows it ranges from {low}, to {high}."
-    return [of_all, over]
-
-
-def _difference(one: dict[str, Any]) -> str:
-    low, high = (one[f"{IN_THE_LARGE}_{end}"] for end in ("low", "high"))
-    limits = "" if low is None else f" ({_off(low)} to {_off(high)})"
-    return f"{_off(one[IN_THE_LARGE])}{limits}"
-
-
-def _off(difference: float) -> str:
-    size = f"{abs(difference):.3f}"
-    if not float(size):
-        return "about right"
-    return f"{size} too {'high' if difference > 0 else 'low'}"
 
 
 def seemingly_unknown(table: pl.DataFrame) -> list[tuple[str, str]]:

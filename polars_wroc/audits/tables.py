@@ -348,8 +348,9 @@ class Further(NamedTuple):
     # Segments as `calibration_test` and `equal_scores` have them.
     calibration: pl.DataFrame = pl.DataFrame()
     equal_scores: pl.DataFrame = pl.DataFrame()
-    # As `calibration_curve` has it, of attributes with a finding on calibration.
+    # As `calibration_curve` and `score_distribution` have them, where a finding is on calibration.
     calibration_curves: pl.DataFrame = pl.DataFrame()
+    distributions: pl.DataFrame = pl.DataFrame()
     # Pairs of scores, as `compare` has them.
     scores: pl.DataFrame = pl.DataFrame()
     # As `worst_segments` has it, and whether a segment is one of the audit.

@@ -292,7 +292,9 @@ def calibration_curve(
 def binned(rows: Rows, bins: int, strategy: Strategy, level: float) -> pl.LazyFrame:
     """Compute the `BIN_COLUMNS` of each group and bin."""
     summed = sums_in_bins(rows, bins, strategy, calibration_sums(rows)).sort("bin")
-    return in_columns(summed, calibration_steps(DIFFERENCE, level, designed=rows.design is not None))
+    return in_columns(
+        summed, calibration_steps(DIFFERENCE, level, designed=rows.design is not None)
+    )
 
 
 def check_bin_options(bins: object, strategy: object) -> int:

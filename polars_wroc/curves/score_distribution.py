@@ -21,7 +21,7 @@ from polars_wroc.plans.queries import (
 )
 from polars_wroc.ranking.curve import ratio
 
-_COLUMNS = (
+DISTRIBUTION_COLUMNS = (
     *("positive", "bin", "bin_low", "bin_high", "n", "weight"),
     *("share", "density", "cumulative"),
 )
@@ -103,11 +103,18 @@ def score_distribution(
     rows: Rows = read_rows(
         frame, pl.lit(value=True) if label is None else label, score, weight, by, pos_label
     )
-    classes = [None] if label is None else [False, True]
-    edges = _edges(rows, ends)
-    counted = _counts(_in_bins(rows, edges, bins), rows, by_class=label is not None)
+    table = distribution_of(rows, bins, ends, by_class=label is not None)
+    return like_input(frame, rows.result(table, DISTRIBUTION_COLUMNS))
+
+
+def distribution_of(
+    rows: Rows, bins: int, ends: tuple[float, float] | None, *, by_class: bool = True
+) -> pl.LazyFrame:
+    """Compute the `DISTRIBUTION_COLUMNS` of each group, class and bin."""
+    edges, classes = _edges(rows, ends), [False, True] if by_class else [None]
+    counted = _counts(_in_bins(rows, edges, bins), rows, by_class=by_class)
     table = join_on_keys(_grid(rows, edges, classes, bins), counted, [*rows.keys, *_PLACE])
-    return like_input(frame, rows.result(_with_shares(table, rows), _COLUMNS))
+    return _with_shares(table, rows)
 
 
 def _checked(ends: object) -> tuple[float, float]:

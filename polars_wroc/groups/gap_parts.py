@@ -94,7 +94,8 @@ CANNOT_TELL = (
 )
 # The same rows give the same bits each time.
 _collect = partial(collect, reproducible=True)
-_METRICS = (AUC, "tpr", "fpr", "ppv")
+# Those that are split unless others are named.
+SPLIT_METRICS = (AUC, "tpr", "fpr", "ppv")
 
 
 def gap_parts(
@@ -211,7 +212,7 @@ def gap_parts(
         clip = arguments.number("clip", clip, low=0.0, high=0.5, open_ends=True)
         if recalibrate == "none":
             arguments.reject("clip", "be None without `recalibrate`", clip)
-    asked = _METRICS if metrics is None else read_metrics(metrics, EXPECTED_METRICS)
+    asked = SPLIT_METRICS if metrics is None else read_metrics(metrics, EXPECTED_METRICS)
     expectations = Expectations.read(threshold, asked, labelled=True)
     if isinstance(reference, str) and reference in KINDS[1:]:
         arguments.reject("reference", "be 'rest' or a segment", repr(reference))

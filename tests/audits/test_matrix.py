@@ -13,7 +13,6 @@ from polars.testing import assert_frame_equal
 import polars_wroc as wroc
 from polars_wroc.audits.findings import by_severity
 from polars_wroc.audits.remarks import not_audited
-from polars_wroc.audits.report.page import unbroken
 from polars_wroc.audits.report.matrix import (
     SYMBOLS,
     Matrix,
@@ -23,6 +22,7 @@ from polars_wroc.audits.report.matrix import (
     shown_in,
     summed_up,
 )
+from polars_wroc.audits.report.page import unbroken
 from polars_wroc.audits.report.sections import OVERLAID, curves_of
 from polars_wroc.audits.report.tables import findings_on_page
 

@@ -11,6 +11,7 @@ import polars as pl
 from polars_wroc.audits.remarks import untested_segments
 from polars_wroc.audits.tables import AuditSettings, AuditTables, segment_in_words
 from polars_wroc.audits.words import DASH, Words, many, threshold_text, verb
+from polars_wroc.charts.options import MINUS
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
 from polars_wroc.inputs.designs import ReplicateKind
 from polars_wroc.inputs.metric import Metric
@@ -44,6 +45,29 @@ def title_line(audit: AuditTables) -> list[str]:
         percent = f"{share:.{1 if min(share, 1 - share) < _RARE else 0}%}"
         parts.append(f"{percent}{of_weight} {what}")
     return parts if settings.decides else [*parts, "ranking only, no decisions"]
+
+
+# Most pairs of scores that are told.
+_PAIRS = 3
+
+
+def better_scores(audit: AuditTables) -> list[str]:
+    """Say which of two scores ranks better, by a test on the same rows."""
+    sentences, alpha = [], 1 - audit.settings.level
+    for row in audit.further().scores.head(_PAIRS).iter_rows(named=True):
+        if row["p_adjusted"] is None:
+            continue
+        sign = -1 if row["difference"] < 0 else 1
+        names = [(row["model_a"], row["auc_a"]), (row["model_b"], row["auc_b"])][::sign]
+        (first, auc), (second, other) = names
+        ends = sorted(sign * row[f"difference_{end}"] for end in ("low", "high"))
+        limits = " to ".join(f"{end:.3f}".replace("-", MINUS) for end in ends)
+        numbers = f"its AUC is {auc:.3f} against {other:.3f}, {auc - other:.3f} more ({limits})"
+        if row["p_adjusted"] <= alpha:
+            sentences.append(f"{first} ranks better than {second}: {numbers}.")
+        else:
+            sentences.append(f"{first} is not shown to rank better than {second}: {numbers}.")
+    return sentences
 
 
 def positive_share(overall: Mapping[str, Any]) -> float | None:

@@ -12,7 +12,6 @@ from polars_wroc.audits.sentences import size
 from polars_wroc.audits.tables import (
     ALL_KEYS,
     ALL_ROWS,
-    AuditSettings,
     AuditTables,
     name_of,
     restricted,
@@ -34,6 +33,7 @@ from polars_wroc.charts.options import (
     MAX_ROWS,
     PALE,
     UNSEEN,
+    ChartOptions,
     Show,
     captioned,
 )
@@ -192,12 +192,8 @@ def decisions_chart(
     table = audit.table.with_columns(pl.col("segment").fill_null(MISSING))
     if attribute is not None:
         table = table.filter(attribute=attribute)
-    metric = IMPACT_RATIO if _has_ratios(audit) else SELECTION_RATE
+    metric = SELECTION_RATE if audit.settings.favorable == "neither" else IMPACT_RATIO
     return gap_chart(table, metric=metric, show="value", level=audit.settings.level)
-
-
-def _has_ratios(audit: AuditTables) -> bool:
-    return audit.settings.favorable in ("selected", "rejected")
 
 
 # Rates up to this share are written with a decimal.
@@ -215,13 +211,14 @@ def values_figure(audit: AuditTables, whole: AuditTables, metric: str) -> Figure
     # Of the margin there is the band; verdicts are those of the audit.
     rows = read.rows.with_columns(judged.rows.select(VERDICT, REMARK))
     dashed = "all rows"
-    if metric == SELECTION_RATE and _has_ratios(audit):
-        rows = rows.with_columns(_four_fifths(table, settings).alias(LINE_VALUE))
+    if metric == SELECTION_RATE and settings.favorable == "selected":
+        rows = rows.with_columns(_four_fifths(table).alias(LINE_VALUE))
         dashed = f"four fifths of the highest share that is {Words.of(settings).good}"
     most = rows[VALUE].max()
     rare = isinstance(most, float) and most < _RARE
     number = ".3f" if of_auc else ".1%" if rare else ".0%"
-    drawn = drawing(replace(read, rows=rows, note=None, number=number), {}, settings.level)
+    titled: ChartOptions = {"title": f"{METRICS[metric].heading} of each segment"}
+    drawn = drawing(replace(read, rows=rows, note=None, number=number), titled, settings.level)
     what = f"The {METRICS[metric].label} of each segment"
     references = sorted({reference_of(settings, one) for one in settings.attributes})
     return figure_of(
@@ -235,30 +232,32 @@ def values_figure(audit: AuditTables, whole: AuditTables, metric: str) -> Figure
     )
 
 
-def _four_fifths(table: pl.DataFrame, settings: AuditSettings) -> pl.Series:
-    """Return four fifths of the highest rate of the favorable decision as a selection rate."""
+def _four_fifths(table: pl.DataFrame) -> pl.Series:
+    """Return four fifths of the highest selection rate for each segment."""
     within = ["attribute", MODEL]
     rates = table.filter(pl.col("attribute") != OVERALL, metric=SELECTION_RATE).select(within)
-    least = FOUR_FIFTHS * pl.col("reference_value").max()
-    least = least if settings.favorable == "selected" else 1 - least
-    of_attribute = table.filter(metric=IMPACT_RATIO).group_by(within).agg(least.alias("least"))
+    least = (FOUR_FIFTHS * pl.col("reference_value").max()).alias("least")
+    of_attribute = table.filter(metric=IMPACT_RATIO).group_by(within).agg(least)
     known: Any = {"how": "left", "nulls_equal": True, "maintain_order": "left"}
     return rates.join(of_attribute, on=within, **known)["least"]
 
 
-def score_figures(audit: AuditTables, attribute: str, place: int) -> list[Figure]:
-    """Draw the distribution of the scores of an attribute's segments."""
-    settings = audit.settings
-    if audit.distributions.is_empty():
+def score_figures(
+    audit: AuditTables, distributions: pl.DataFrame, attribute: str, place: int
+) -> list[Figure]:
+    """Draw the distribution of the scores of an attribute's segments, if it is known."""
+    if distributions.is_empty() or (bins := distributions.filter(attribute=attribute)).is_empty():
         return []
-    name, (bins,) = _of_attribute(attribute, without_model(audit.distributions, settings))
-    chart = distribution_chart(bins, facet=name)
+    name, (bins,) = _of_attribute(attribute, without_model(bins, audit.settings))
+    words, small: ChartOptions = {"columns": 1, "width": 300, "height": 110}
+    classes = f": {words.positive} above the line, {words.negative} below"
     return [
         figure_of(
             f"scores-{place}",
-            chart,
+            distribution_chart(bins, facet=name, **small),
             f"Distribution of the scores{_by(attribute)}.",
-            "How the scores are distributed: the share of each bin of scores.",
+            "How the scores are distributed: the share of each bin of scores"
+            f"{classes if bins['positive'].count() else ''}.",
         )
     ]
 
@@ -293,16 +292,23 @@ def gap_figures(
     ]
 
 
+# Most segments of a calibration curve.
+_CALIBRATED = 3
+
+
 def calibration_figures(
     audit: AuditTables, attribute: str, place: int, serious: pl.DataFrame
 ) -> list[Figure]:
     """Draw the calibration curves of an attribute where a finding is about calibration."""
-    table = audit.further().calibration_curves
-    if table.is_empty() or (of_attribute := table.filter(attribute=attribute)).is_empty():
-        return []
+    further = audit.further()
     found = serious.filter(attribute=attribute).select(AUDIT_KEYS).unique(maintain_order=True)
-    kept = rows_with(of_attribute, found.head(len(COLOURS)))
-    name, (curves,) = _of_attribute(attribute, without_model(kept, audit.settings))
+    curves, distributions = (
+        table if table.is_empty() else rows_with(table, found.head(_CALIBRATED))
+        for table in (further.calibration_curves, further.distributions)
+    )
+    if curves.is_empty():
+        return []
+    name, (curves,) = _of_attribute(attribute, without_model(curves, audit.settings))
     facet = MODEL if audit.settings.several else None
     chart = calibration_chart(curves, color=name, facet=facet, level=audit.settings.level)
     return [
@@ -311,8 +317,10 @@ def calibration_figures(
             chart,
             f"Calibration curves{_by(attribute)}. Differences are in the table of calibration.",
             "How often it came true, against what the score predicts: below the dashed line the "
-            "score is too high, above it too low. The bars show how many rows have such a score.",
-        )
+            "score is too high, above it too low. Each point is of as many rows; the bars below "
+            "span their scores.",
+        ),
+        *score_figures(audit, distributions, attribute, place),
     ]
 
 

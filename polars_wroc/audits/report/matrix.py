@@ -12,8 +12,13 @@ import polars as pl
 from polars_wroc.audits.findings import by_severity
 from polars_wroc.audits.report.figures import SELECTION_RATE
 from polars_wroc.audits.report.tables import Outcome, outcome_of
-from polars_wroc.audits.sentences import decimals_of
-from polars_wroc.audits.tables import ALL_KEYS, AuditSettings, AuditTables, name_of
+from polars_wroc.audits.tables import (
+    ALL_KEYS,
+    AuditSettings,
+    AuditTables,
+    name_of,
+    segment_in_words,
+)
 from polars_wroc.audits.words import DASH, NOT_HERE, Words, capitalised, many
 from polars_wroc.charts.options import MINUS
 from polars_wroc.curves.calibration_summary import IN_THE_LARGE, SLOPE
@@ -26,7 +31,7 @@ from polars_wroc.groups.comparisons import (
     REPEATS,
     THE_REFERENCE,
 )
-from polars_wroc.inputs.columns import OVERALL
+from polars_wroc.inputs.columns import MODEL, OVERALL
 
 SYMBOLS: dict[Outcome, str] = {
     "worse": "\N{BLACK DOWN-POINTING TRIANGLE}",
@@ -93,6 +98,12 @@ class MatrixRow:
         return f"{name_of(self.segment)}{against}"
 
     @property
+    def attribute_shown(self) -> str:
+        """The attribute, unless the name of the segment has it."""
+        doubled = segment_in_words(self.attribute, self.segment) == name_of(self.segment)
+        return "" if doubled else self.attribute
+
+    @property
     def parts(self) -> list[str]:
         """The values of crossed attributes, if the name tells them apart."""
         parts = name_of(self.segment).split(", ")
@@ -153,7 +164,8 @@ def matrix_of(audit: AuditTables) -> Matrix:
     ]
     # Several scores of a segment are below each other.
     first = {row[:2]: place for place, row in reversed([*enumerate(known)])}
-    laid_out.sort(key=lambda row: first[row.attribute, row.segment])
+    models = [*dict.fromkeys(audit.segments[MODEL])]
+    laid_out.sort(key=lambda row: (first[row.attribute, row.segment], models.index(row.model)))
     return Matrix(
         columns,
         [row for row in laid_out if row.attribute in settings.attributes],
@@ -254,10 +266,7 @@ def _number(finding: Mapping[str, Any]) -> str:
         return DASH
     if finding["metric"] == SLOPE:
         return f"{finding['value']:.2f}"
-    # Adding 0 removes the sign of zero.
-    points = round(100 * gap, decimals_of(gap)) + 0.0
-    sign = "+" if points > 0 else ""
-    return f"{sign}{points:.{decimals_of(gap)}f}".replace("-", MINUS)
+    return f"{points:+d}".replace("-", MINUS) if (points := round(100 * gap)) else "0"
 
 
 # Most rows in the open, and most rows of a block.

@@ -15,7 +15,7 @@ import altair as alt
 import polars as pl
 
 from polars_wroc.audits.audit_changes import HEADINGS, Changes, not_significant, sentences_of
-from polars_wroc.audits.closer_look import EXPLORATION, exploration_sentences
+from polars_wroc.audits.closer_look import EXPLORATION, PARTS, exploration_sentences
 from polars_wroc.audits.findings import findings_of, verdict_of
 from polars_wroc.audits.findings import rounded as rounded_table
 from polars_wroc.audits.remarks import lacking, not_audited, remarks_of
@@ -83,6 +83,7 @@ def render(audit: AuditTables) -> str:
         adjusted=adjustment_of(settings),
         files=first_few([file.name for file in audit.run.files]),
         sections=sections,
+        parts=PARTS,
         exploration=EXPLORATION,
         exploration_sentences=exploration_sentences(audit),
         exploration_figures=explored,

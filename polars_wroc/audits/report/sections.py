@@ -207,7 +207,10 @@ def sections_of(audit: AuditTables, findings: pl.DataFrame) -> Sections:
         drawn = _roc_curves(audit, attributes, serious)
     else:
         of_scores = with_segments(charted, OVERLAID, serious)
-        curves = {one: score_figures(of_scores, one, n) for n, one in enumerate(attributes, 1)}
+        curves = {
+            one: score_figures(of_scores, of_scores.distributions, one, place)
+            for place, one in enumerate(attributes, 1)
+        }
         drawn = Drawn(curves, {})
     of_aucs = audit.settings.labeled and headline != aucs
     parts = [
