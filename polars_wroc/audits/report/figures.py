@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from polars_wroc.audits.sentences import size
 from polars_wroc.audits.tables import (
     ALL_KEYS,
     ALL_ROWS,
@@ -202,7 +201,7 @@ _RARE = 0.1
 
 def values_figure(audit: AuditTables, whole: AuditTables, metric: str) -> Figure:
     """Draw a metric of the segments kept of the ``whole`` audit, and what each is compared with."""
-    settings, of_auc = audit.settings, metric == ROC_AUC.column
+    settings = audit.settings
     table = audit.table.filter(pl.col("attribute").is_in(audit.segments["attribute"].implode()))
     read, judged = (
         read_estimates(table, metric, "value", margin, settings.level)
@@ -210,25 +209,22 @@ def values_figure(audit: AuditTables, whole: AuditTables, metric: str) -> Figure
     )
     # Of the margin there is the band; verdicts are those of the audit.
     rows = read.rows.with_columns(judged.rows.select(VERDICT, REMARK))
-    dashed = "all rows"
+    note = read.note or ""
     if metric == SELECTION_RATE and settings.favorable == "selected":
         rows = rows.with_columns(_four_fifths(table).alias(LINE_VALUE))
-        dashed = f"four fifths of the highest share that is {Words.of(settings).good}"
+        note = note.replace("all rows", "four fifths of the highest rate")
     most = rows[VALUE].max()
     rare = isinstance(most, float) and most < _RARE
-    number = ".3f" if of_auc else ".1%" if rare else ".0%"
+    number = ".3f" if metric == ROC_AUC.column else ".1%" if rare else ".0%"
     titled: ChartOptions = {"title": f"{METRICS[metric].heading} of each segment"}
     drawn = drawing(replace(read, rows=rows, note=None, number=number), titled, settings.level)
     what = f"The {METRICS[metric].label} of each segment"
-    references = sorted({reference_of(settings, one) for one in settings.attributes})
     return figure_of(
         f"chart-{metric}",
         draw(drawn),
         f"{what}. The same numbers are in the tables.",
-        f"{what}, with its {100 * settings.level:g}% confidence interval. Upright mark: "
-        f"{' or '.join(references)}; shaded: within {size(settings.margin)} points of that; "
-        f"dashed: {dashed}. A filled point on a thick line is different."
-        f"{_some_shown(audit, whole)}",
+        f"{what}, with its {100 * settings.level:g}% confidence interval. {note}. "
+        f"A filled point on a thick line is different.{_some_shown(audit, whole)}",
     )
 
 
@@ -249,12 +245,13 @@ def score_figures(
     if distributions.is_empty() or (bins := distributions.filter(attribute=attribute)).is_empty():
         return []
     name, (bins,) = _of_attribute(attribute, without_model(bins, audit.settings))
-    words, small: ChartOptions = {"columns": 1, "width": 300, "height": 110}
+    words = Words.of(audit.settings)
+    small: ChartOptions = {"facet": name, "columns": 1, "width": 300, "height": 110}
     classes = f": {words.positive} above the line, {words.negative} below"
     return [
         figure_of(
             f"scores-{place}",
-            distribution_chart(bins, facet=name, **small),
+            distribution_chart(bins, **small),
             f"Distribution of the scores{_by(attribute)}.",
             "How the scores are distributed: the share of each bin of scores"
             f"{classes if bins['positive'].count() else ''}.",

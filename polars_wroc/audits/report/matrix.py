@@ -302,9 +302,10 @@ def blocks_of(matrix: Matrix) -> list[Block]:
 def shown_in(blocks: list[Block], findings: pl.DataFrame) -> pl.DataFrame:
     """Name the segments that have a row, and all rows together."""
     rows = [
-        (row.attribute, row.segment, row.model)
+        (row.attribute, segment, row.model)
         for block in blocks
         for row in (*block.rows, *block.folded)
+        for segment in {row.segment, row.against or row.segment}
     ]
     named = pl.DataFrame(rows, schema=dict.fromkeys(ALL_KEYS, pl.String), orient="row")
     return pl.concat([findings.filter(attribute=OVERALL).select(ALL_KEYS).unique(), named])

@@ -8,7 +8,8 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Sequence
-from functools import cache
+from dataclasses import replace
+from functools import cache, partial
 from typing import Any
 
 import altair as alt
@@ -18,6 +19,7 @@ from polars_wroc.audits.audit_changes import HEADINGS, Changes, not_significant,
 from polars_wroc.audits.closer_look import EXPLORATION, PARTS, exploration_sentences
 from polars_wroc.audits.findings import findings_of, verdict_of
 from polars_wroc.audits.findings import rounded as rounded_table
+from polars_wroc.audits.formats import json_of
 from polars_wroc.audits.remarks import lacking, not_audited, remarks_of
 from polars_wroc.audits.report import facts
 from polars_wroc.audits.report.figures import Figure, change_figure, figure_of
@@ -26,7 +28,7 @@ from polars_wroc.audits.report.sections import sections_of
 from polars_wroc.audits.report.tables import Table, change_table, findings_on_page
 from polars_wroc.audits.sentences import size
 from polars_wroc.audits.table_pages import Page, Section, in_markdown, pages
-from polars_wroc.audits.tables import AuditTables, with_tables
+from polars_wroc.audits.tables import AuditTables, Further, restricted, rows_with, with_tables
 from polars_wroc.audits.words import (
     ABOVE,
     ADJUSTED,
@@ -41,6 +43,7 @@ from polars_wroc.audits.words import (
 from polars_wroc.charts.gap_chart import gap_chart
 from polars_wroc.charts.interval_layers import WIDTH
 from polars_wroc.charts.options import Chart, Show
+from polars_wroc.files.outputs import text_of
 from polars_wroc.groups.comparisons import CALIBRATION, COMPARABLE
 from polars_wroc.inputs.columns import MISSING, OVERALL
 
@@ -61,9 +64,11 @@ def render(audit: AuditTables) -> str:
     places = {one.attribute: place for place, one in enumerate(sections.parts, 1)}
     blocks, explored = blocks_of(matrix), _exploration(audit)
     figures += explored
+    shown = shown_in(blocks, findings)
     return page_of(
         "report.html",
         figures,
+        _data_of(audit, shown),
         audit=audit,
         settings=settings,
         facts=facts,
@@ -78,7 +83,7 @@ def render(audit: AuditTables) -> str:
         good=Words.of(settings).good,
         lacking=lacking(audit),
         not_audited=not_audited(audit)[len(lacking(audit)) :],
-        findings=findings_on_page(audit, shown_in(blocks, findings)),
+        findings=findings_on_page(audit, shown),
         remarks=remarks_of(audit),
         adjusted=adjustment_of(settings),
         files=first_few([file.name for file in audit.run.files]),
@@ -89,6 +94,21 @@ def render(audit: AuditTables) -> str:
         exploration_figures=explored,
         calibrated=audit.table["metric"].is_in([*CALIBRATION]).any(),
     )
+
+
+def _data_of(audit: AuditTables, shown: pl.DataFrame) -> dict[str, Any]:
+    """Return the audit as JSON has it, with the segments of the page."""
+    whole, verdict = audit.segments.filter(attribute=OVERALL), verdict_of(audit)
+    kept = pl.concat([shown, whole.select(shown.columns)])
+    # Segments that a search found have other names.
+    further = {
+        name: table
+        if name in ("left_out", "exploration", "scores") or table.is_empty()
+        else rows_with(table, kept)
+        for name, table in audit.further()._asdict().items()
+    }
+    of_page = replace(restricted(audit, kept), further=partial(Further, **further))
+    return json_of(of_page) | {"verdict": {"text": verdict.text, "counts": verdict.counts}}
 
 
 def _exploration(audit: AuditTables) -> list[Figure]:
@@ -110,15 +130,15 @@ def _exploration(audit: AuditTables) -> list[Figure]:
     return [figure_of("exploration-gaps", chart, f"{EXPLORATION}. {caption}", caption)]
 
 
-def page_of(template: str, figures: Sequence[Figure], /, **values: Any) -> str:
-    """Render a template as a self-contained page with charts."""
+def page_of(template: str, figures: Sequence[Figure], /, data: Any = None, **values: Any) -> str:
+    """Render a template as a self-contained page with charts, and data that can be saved."""
     environment = pages()
     environment.filters["unbroken"] = unbroken
     environment.globals |= {"many": many, "not_here": NOT_HERE}
     script = environment.get_template("report.js").render(above=ABOVE, wide=WIDTH)
     scripts = [in_script(text) for text in (_bundle(), script)]
     return environment.get_template(template).render(
-        specs=packed({figure.name: figure.spec for figure in figures}),
+        specs=packed({"charts": {one.name: one.spec for one in figures}, "data": data}),
         scripts=scripts,
         hashes=[_hash(script) for script in scripts],
         **values,
@@ -154,7 +174,7 @@ def _hash(script: str) -> str:
 
 def packed(value: Any) -> str:
     """Encode data as compressed JSON in base64, always with the same bytes."""
-    text = json.dumps(value, allow_nan=False, separators=(",", ":"))
+    text = json.dumps(value, allow_nan=False, separators=(",", ":"), default=text_of)
     return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
 
 

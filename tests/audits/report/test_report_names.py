@@ -17,7 +17,12 @@ from sweeps import sweep
 from wide_tables import segments_of
 
 import polars_wroc as wroc
-from polars_wroc.audits.report.figures import auc_figure, curves_figure, gap_figures, slider_figures
+from polars_wroc.audits.report.figures import (
+    curves_figure,
+    gap_figures,
+    slider_figures,
+    values_figure,
+)
 
 NAMES = ["white", "#333333", "#000000", "other"]
 
@@ -46,7 +51,7 @@ def test_names_that_are_colours_stay_names() -> None:
         data, "y", ["#333333", "#595959"], attributes="white", threshold=0.5, favorable="selected"
     )
     figures = [
-        auc_figure(result, result),
+        values_figure(result, result, "auc"),
         *gap_figures(result, "white", 2),
         curves_figure(result, "white", 2),
         *slider_figures(result, "white", 2, ""),

@@ -37,6 +37,21 @@
   };
   const scrolls = () => all(".chart").forEach(chart =>
     chart.scrollWidth > chart.clientWidth ? chart.setAttribute("tabindex", "0") : chart.removeAttribute("tabindex"));
+  // A tooltip has a few lines of words: what it is of, then numbers, with limits in brackets.
+  const words = { threshold: "selected from a score of", tpr: "true positive rate", fpr: "false positive rate",
+                  ppv: "precision", mean_score: "mean score", observed_rate: "observed rate", score_min: "scores from", score_max: "to" };
+  const counts = new Set(["tp", "fp", "fn", "tn", "auc", "weight", "density", "cumulative"]);
+  const tooltip = (given, sanitize) => {
+    const limits = (low, high) => low in given && high in given ? ` (${given[low]} to ${given[high]})` : "";
+    const lines = Object.entries(given).flatMap(([name, value]) => {
+      if (value === "null" || value === null || counts.has(name) || /(^|_)(low|high)$/.test(name)) return [];
+      if (name.endsWith("\u200b") || name === "verdict") return [`${value}`];
+      if (name === "adjusted p") return [value < 0.001 ? "p below 0.001" : `p ${value}`];
+      const ends = limits(`${name}_low`, `${name}_high`) || (["value", "gap", "ratio", "change"].includes(name) ? limits("low", "high") : "");
+      return [`${words[name] || name} ${value}${ends}`];
+    });
+    return lines.slice(0, 5).map(line => `<p>${sanitize(line)}</p>`).join("");
+  };
   // On a phone a segment has its name and its interval above its line, and legends are below.
   const small = matchMedia("(max-width: 40rem)");
   const wide = {{ wide }}, above = 20;
@@ -50,7 +65,7 @@
     if (x.title) layer = { ...layer, encoding: { ...encoding, x: { ...x, title: folded(x.title, width) } } };
     if (mark.type === "text" && x.value >= wide) {
       // Not what the shape of a point says too, and of several scores no numbers: tables have them.
-      const right = { [wide + 14]: 86, [wide + 62]: 0 }[x.value];
+      const right = { [wide + 50]: 90, [wide + 154]: 0 }[x.value];
       if (right === undefined || lines > 1) return [];
       layer = { ...layer, mark: { ...mark, align: "right", dy: -above + 2 },
                 encoding: { ...encoding, x: { value: width - right } } };
@@ -80,7 +95,8 @@
   };
 
   const draw = async () => {
-    const charts = await unpack(document.getElementById("specs").textContent).catch(error => error);
+    const packed = await unpack(document.getElementById("specs").textContent).catch(error => error);
+    const charts = packed instanceof Error ? packed : packed.charts;
     const fitted = small.matches
       ? { ...config, legend: { ...text, orient: "bottom", direction: "vertical" } } : config;
     // Those in the open first.
@@ -89,7 +105,8 @@
       try {
         if (charts instanceof Error) throw charts;
         const spec = small.matches ? narrow(charts[chart.id], document.querySelector("main").clientWidth - 12) : charts[chart.id];
-        const options = { actions: false, renderer: "svg", mode: "vega-lite", ast: true, config: fitted };
+        const options = { actions: false, renderer: "svg", mode: "vega-lite", ast: true, config: fitted,
+                          tooltip: { formatTooltip: tooltip, offsetX: 14, offsetY: 14 } };
         await new Promise(done => setTimeout(done));
         const { view } = await vegaEmbed(chart, spec, options);
         label(chart, view);
@@ -180,6 +197,21 @@
     closed.forEach(details => { details.open = true; });
   });
   addEventListener("afterprint", () => closed.forEach(details => { details.open = false; }));
+
+  // Files of the numbers, made here: text in quotes, and nothing that a spreadsheet runs.
+  const csv = rows => {
+    const cell = value => typeof value === "string" ? `"${value.replace(/^[=+@\t\r-]/, "'$&").replaceAll('"', '""')}"` : value ?? "";
+    return [Object.keys(rows[0]), ...rows.map(Object.values)].map(row => row.map(cell).join(",")).join("\r\n") + "\r\n";
+  };
+  for (const button of all("[data-save]")) button.addEventListener("click", async () => {
+    const { data } = await unpack(document.getElementById("specs").textContent);
+    const kind = button.dataset.save, link = document.createElement("a");
+    const text = kind === "csv" ? csv(data.table) : JSON.stringify(data, null, 2) + "\n";
+    link.href = URL.createObjectURL(new Blob([text], { type: kind === "csv" ? "text/csv" : "application/json" }));
+    link.download = `${document.title.replace(/[^\p{L}\p{N}]+/gu, "-")}.${kind}`;
+    link.click();
+    URL.revokeObjectURL(link.href);
+  });
 
   draw().catch(console.error);
 })();
