@@ -255,7 +255,7 @@ def test_every_output_says_what_was_not_looked_at(tmp_path: Path, chromium: Chro
         audit.save(tmp_path / f"audit{suffix}")
     assert unseen in (tmp_path / "audit.md").read_text()
     chromium.open(tmp_path / "audit.html", until=DRAWN)
-    page = chromium.evaluate("document.body.textContent")
+    page = chromium.evaluate("document.querySelector('main').textContent")
     assert unseen in page
     for absent in ("AUC", "positive rate", "ROC", "undefined label"):
         assert absent not in page, absent
@@ -334,5 +334,5 @@ def test_the_page_draws_rates_with_four_fifths(tmp_path: Path, chromium: Chromiu
     assert type(audit.chart("race")).__name__ == "LayerChart"
     audit.save(tmp_path / "page.html")
     chromium.open(tmp_path / "page.html", width=390, until=DRAWN)
-    assert chromium.evaluate("document.querySelectorAll('#chart-rates svg').length") == 1
+    assert chromium.evaluate("document.querySelectorAll('#chart-selection_rate svg').length") == 1
     assert not chromium.evaluate("document.documentElement.scrollWidth > 390")

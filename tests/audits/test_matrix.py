@@ -70,8 +70,8 @@ def test_each_cell_is_a_finding(audit: wroc.Audit, matrix: Matrix) -> None:
     assert matrix.columns[2].heading == "Selected of those actually positive"
     ranked = {row["number"]: row for row in by_severity(audit).iter_rows(named=True)}
     listed = [*matrix.single, *matrix.crossed]
-    # All rows together are compared with nothing.
-    assert len(listed) == audit.segments.height - 1
+    # All rows together are compared with nothing, and two segments with each other.
+    assert len(listed) == audit.segments.height - 2
     for row, (place, column) in itertools.product(listed, enumerate(matrix.columns)):
         cell = row.cells[place]
         if cell is None:
@@ -279,28 +279,45 @@ def test_many_numbers_are_answered_by_ranges() -> None:
     assert not [text for text in not_audited(cut) if "wroc.ranges" in text]
 
 
-def test_of_two_segments_only_the_worse_off_is_marked() -> None:
+def test_two_segments_are_one_row_against_each_other() -> None:
     two = pl.DataFrame({"sex": ["f", "m"] * 300, "y": [1, 0, 0] * 200}).with_row_index("i")
     scored = two.with_columns(s=pl.when(sex="f").then(pl.col("i") % 10).otherwise(pl.col("i") % 3))
     audit = wroc.audit(scored, "y", "s", attributes="sex", threshold=2, favorable="selected")
     matrix = matrix_of(audit)
-    of_sex = {
-        row.segment: dict(zip(matrix.columns, row.cells, strict=True)) for row in matrix.single
+    (row,) = matrix.single
+    # Impact ratios are of the one that is selected less.
+    assert (row.segment, row.against, row.name) == ("m", "f", "m against f")
+    ratio = audit.table.filter(metric="impact_ratio", segment="m").row(0, named=True)
+    by_metric = dict(zip([column.metric for column in matrix.columns], row.cells, strict=True))
+    assert by_metric["impact_ratio"] is not None
+    assert by_metric["impact_ratio"].number == f"{ratio['ratio']:.2f}"
+    marked = set()
+    for metric, cell in by_metric.items():
+        found = audit.table.filter(metric=metric, segment="m").row(0, named=True)
+        assert cell is not None
+        if found["verdict"] == "different":
+            assert cell.outcome == found["direction"]
+            marked.add(cell.outcome)
+    assert marked >= {"worse", "either"}
+    # Findings may be of either.
+    shown = shown_in(blocks_of(matrix), by_severity(audit))
+    assert set(shown["segment"]) == {"f", "m"}
+    assert findings_on_page(audit, shown).left_out == 0
+
+
+def test_models_of_a_segment_are_below_each_other_and_crossed_names_have_parts() -> None:
+    data = rows(2, 300).with_columns(t=-pl.col("s"), h=pl.when("y").then(pl.lit("u, v")))
+    data = data.with_columns(k=pl.int_range(pl.len()) % 3)
+    audit = wroc.audit(data, "y", ["s", "t"], attributes=["g", "k"], intersections=True)
+    matrix = matrix_of(audit)
+    models = [row.model for row in matrix.rows]
+    assert models == ["s", "t"] * (len(models) // 2)
+    for one, other in zip(matrix.rows[::2], matrix.rows[1::2], strict=True):
+        assert (one.attribute, one.segment) == (other.attribute, other.segment)
+    assert [row.parts for row in matrix.single] == [[]] * len(matrix.single)
+    assert {tuple(row.parts) for row in matrix.crossed} == {
+        (g, k) for g in "ab" for k in ("0", "1", "2")
     }
-    rate = matrix.columns[0]
-    worse, better = (of_sex[sex][rate] for sex in ("m", "f"))
-    assert worse is not None
-    assert better is not None
-    assert (worse.outcome, better.outcome) == ("worse", "none")
-    assert better.reason == "the other side of the same comparison"
-    # What is neither better nor worse is marked in both.
-    either = {
-        column.metric
-        for column in matrix.columns
-        for sex in ("f", "m")
-        if (cell := of_sex[sex][column]) and cell.outcome == "either"
-    }
-    assert either
-    for column in matrix.columns:
-        if column.metric in either:
-            assert {of_sex[sex][column].outcome for sex in ("f", "m")} == {"either"}  # type: ignore[union-attr]
+    # A comma in a name does not make another part of it.
+    commas = matrix_of(wroc.audit(data, "y", "s", attributes=["g", "h"], intersections=True))
+    assert {len(row.parts) for row in commas.crossed if "u" in str(row.segment)} == {0}

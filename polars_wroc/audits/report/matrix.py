@@ -178,7 +178,8 @@ def _others_of_two(segments: Mapping[tuple[Any, ...], pl.DataFrame]) -> dict[Any
 
     The one that an impact ratio refers to has no row.
     """
-    others, pairs = dict[Any, str](), dict[Any, list[tuple[Any, ...]]]()
+    others, chosen = dict[Any, str](), dict[str, str | None]()
+    pairs = dict[Any, list[tuple[Any, ...]]]()
     for keys in segments:
         pairs.setdefault((keys[0], keys[2]), []).append(keys)
     for pair in pairs.values():
@@ -187,6 +188,9 @@ def _others_of_two(segments: Mapping[tuple[Any, ...], pl.DataFrame]) -> dict[Any
         if len(pair) == 2 and not repeats.is_empty():  # noqa: PLR2004
             referred = found.filter(metric=IMPACT_RATIO, reason=THE_REFERENCE)["segment"]
             kept, other = pair[::-1] if pair[0][1] in referred else pair
+            # The same one for all scores.
+            first = chosen.setdefault(kept[0], kept[1])
+            kept, other = (kept, other) if kept[1] == first else (other, kept)
             others[kept] = other[1]
     return others
 

@@ -44,7 +44,7 @@ from polars_wroc.charts.gap_chart import gap_chart
 from polars_wroc.charts.interval_layers import WIDTH
 from polars_wroc.charts.options import Chart, Show
 from polars_wroc.files.outputs import text_of
-from polars_wroc.groups.comparisons import CALIBRATION, COMPARABLE
+from polars_wroc.groups.comparisons import CALIBRATION, COMPARABLE, METRICS
 from polars_wroc.inputs.columns import MISSING, OVERALL
 
 
@@ -101,7 +101,7 @@ def _data_of(audit: AuditTables, shown: pl.DataFrame) -> dict[str, Any]:
     whole, verdict = audit.segments.filter(attribute=OVERALL), verdict_of(audit)
     kept = pl.concat([shown, whole.select(shown.columns)])
     # Segments that a search found have other names.
-    further = {
+    further: dict[str, Any] = {
         name: table
         if name in ("left_out", "exploration", "scores") or table.is_empty()
         else rows_with(table, kept)
@@ -135,7 +135,8 @@ def page_of(template: str, figures: Sequence[Figure], /, data: Any = None, **val
     environment = pages()
     environment.filters["unbroken"] = unbroken
     environment.globals |= {"many": many, "not_here": NOT_HERE}
-    script = environment.get_template("report.js").render(above=ABOVE, wide=WIDTH)
+    words = {name: metric.label for name, metric in METRICS.items()}
+    script = environment.get_template("report.js").render(above=ABOVE, wide=WIDTH, words=words)
     scripts = [in_script(text) for text in (_bundle(), script)]
     return environment.get_template(template).render(
         specs=packed({"charts": {one.name: one.spec for one in figures}, "data": data}),

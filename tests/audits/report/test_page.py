@@ -148,7 +148,8 @@ def test_every_chart_is_drawn_and_named(page: Path, audit: wroc.Audit, chromium:
         "chart.querySelectorAll('svg .mark-line path, svg .mark-rule line').length,"
         "chart.getAttribute('aria-label'), chart.getAttribute('role')])"
     )
-    assert len(charts) == 1 + 3 + 2 * 6 + 3 * 2
+    # Of values, curves, gaps and sliders.
+    assert len(charts) == 2 + 3 + 2 * 6 + 3 * 2
     assert audit.settings.as_dict()["attributes"] == ["g", "age"]
     for name, marks, label, role in charts:
         assert marks > 0, name
@@ -162,8 +163,8 @@ def test_headings_of_panels_are_aligned(page: Path, chromium: Chromium) -> None:
         "[...document.querySelectorAll('#chart-auc .role-title text')].map(text =>"
         "[text.textContent, text.getBoundingClientRect().left])"
     )
-    assert [text for text, _ in headings] == ["overall", "g", "age"]
-    assert len({left for _, left in headings}) == 1
+    assert [text for text, _ in headings] == ["g", "age", "AUC of each segment"]
+    assert len({left for _, left in headings[:2]}) == 1
 
 
 def test_tables_have_captions_and_headers(page: Path, chromium: Chromium) -> None:

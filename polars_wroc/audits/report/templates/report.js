@@ -38,8 +38,7 @@
   const scrolls = () => all(".chart").forEach(chart =>
     chart.scrollWidth > chart.clientWidth ? chart.setAttribute("tabindex", "0") : chart.removeAttribute("tabindex"));
   // A tooltip has a few lines of words: what it is of, then numbers, with limits in brackets.
-  const words = { threshold: "selected from a score of", tpr: "true positive rate", fpr: "false positive rate",
-                  ppv: "precision", mean_score: "mean score", observed_rate: "observed rate", score_min: "scores from", score_max: "to" };
+  const words = { {%- for name, text in words.items() %}{{ name }}: {{ text | tojson }}, {% endfor -%} threshold: "selected from a score of" };
   const counts = new Set(["tp", "fp", "fn", "tn", "auc", "weight", "density", "cumulative"]);
   const tooltip = (given, sanitize) => {
     const limits = (low, high) => low in given && high in given ? ` (${given[low]} to ${given[high]})` : "";
@@ -48,7 +47,7 @@
       if (name.endsWith("\u200b") || name === "verdict") return [`${value}`];
       if (name === "adjusted p") return [value < 0.001 ? "p below 0.001" : `p ${value}`];
       const ends = limits(`${name}_low`, `${name}_high`) || (["value", "gap", "ratio", "change"].includes(name) ? limits("low", "high") : "");
-      return [`${words[name] || name} ${value}${ends}`];
+      return [`${words[name] || name.replaceAll("_", " ")} ${value}${ends}`];
     });
     return lines.slice(0, 5).map(line => `<p>${sanitize(line)}</p>`).join("");
   };
