@@ -1,9 +1,9 @@
-"""Charts of tables: the AUCs of pairs of groups, and what equal error rates cost."""
+"""Charts of tables: heat maps of pairs of groups or segments, and what equal error rates cost."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
 import altair as alt
@@ -16,11 +16,22 @@ from polars_wroc.charts.channels import (
     in_drawn_order,
     numbers,
     read_groups,
+    read_table,
     tooltip_of,
     values_of,
     with_values,
 )
 from polars_wroc.charts.curve_layers import POINT, CurveChart, styles
+from polars_wroc.charts.estimates import (
+    HIGH,
+    LINE_VALUE,
+    LOW,
+    NUMBERS,
+    ROWS,
+    VALUE,
+    VERDICT,
+    read_estimates,
+)
 from polars_wroc.charts.interval_layers import (
     NOT_DEFINED,
     ROW,
@@ -36,60 +47,78 @@ from polars_wroc.charts.interval_layers import (
 from polars_wroc.charts.options import (
     GREY,
     INK,
+    POINTS,
+    UNSEEN,
     Chart,
     ChartOptions,
     Options,
+    Show,
     Sort,
     drawable,
     interval_name,
     ordered,
     read_options,
+    unlike,
+    wrapped,
 )
+from polars_wroc.groups.categories import CROSSED
+from polars_wroc.groups.comparisons import DIFFERENT
 from polars_wroc.inputs import arguments
-from polars_wroc.inputs.columns import MODEL
+from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
 
-_COLUMNS = ("xauc", "xauc_se", "xauc_low", "xauc_high", "ci_method", "pair_weight")
-# Columns of the drawn rows: labels of the two groups.
-_POSITIVES, _NEGATIVES = "__positives", "__negatives"
+_PAIRS = ("xauc", "xauc_se", "xauc_low", "xauc_high", "ci_method", "pair_weight")
+# Columns of the drawn rows: names of the row and the column of a cell, and the share of pairs.
+_LEFT, _BELOW, _SHARE = "__left", "__below", "__share"
 _UNDEFINED = "#D9D9D9"
 # Sides of a cell in pixels, for up to so many groups.
-_SIDES = {8: 46, 16: 36, 32: 28}
-_SMALL_SIDE = 14
-# Fewest pixels of a cell with a number, and with a number in the usual size.
-_LEGIBLE, _ROOMY = 26, 34
+_SIDES = {8: 50, 16: 36}
+_SMALL_SIDE = 20
+# Fewest pixels of a cell with a number, with one in the usual size, and with numbers of rows too.
+_LEGIBLE, _ROOMY, _TWO_LINES = 26, 34, 44
+# Least difference that has the strongest colour, from which part of it on numbers are white, and
+# pixels of the title of the colours.
+_LEAST, _STRONG, _LEGEND = 0.05, 0.72, 110
 
 
 def matrix_chart(
     pairs: pl.DataFrame | pl.LazyFrame,
     *,
+    metric: str = "auc",
+    show: Show = "value",
     level: float | None = None,
     **options: Unpack[ChartOptions],
 ) -> Chart:
-    """Draw the AUC of the positives of each group against the negatives of each as a heat map.
+    """Draw a heat map of the AUCs of pairs of groups, or of the segments of two attributes.
 
     Parameters
     ----------
     pairs
-        The table of `cross_auc`; a LazyFrame is collected.
+        The table of `cross_auc`; or one of `gap_chart` with two attributes that are crossed, as by
+        ``group_gaps(attributes=["a", "b"], intersections=True)``. A LazyFrame is collected.
+    metric, show
+        What is drawn of segments, as in `gap_chart`, but no ``"funnel"``.
     level
         Confidence level of the intervals, for the tooltips only: the table does not contain it.
     **options
         `ChartOptions`, without ``color`` and ``highlight``. By default ``facet`` is the ``model``,
-        if there is one, and each cell has room for a number, for up to 32 groups. Groups are sorted
-        by their own AUC, the mean of all panels.
+        if there is one, and each cell has room for a number, for up to 16 groups. Groups are sorted
+        by their own AUC, segments by their value, the mean of all panels.
 
     Returns
     -------
     altair.LayerChart or altair.FacetChart
-        A row of cells for the positives of each group and a column for the negatives of each; the
-        darker, the higher the AUC, which is also written in the cell. The diagonal has the own
-        AUC of each group; a grey cell is undefined. At most 5,000 cells, those of 70 groups.
+        Of pairs a row of cells for the positives of each group and a column for the negatives of
+        each; the diagonal has the own AUC of each group. Of segments a row for each value of one
+        attribute and a column for each of the other, with those of both alone; segments that differ
+        have a frame. Numbers are written in the cells. Blue is higher and orange lower than pale:
+        no gap, all rows, or the mean of the diagonal or the cells. A grey cell is undefined. At
+        most 5,000 cells, those of 70 groups.
 
     Raises
     ------
     TypeError, ValueError
-        For a table that does not come from `cross_auc`, a column that is not ``model``, or an
-        unknown option.
+        For a table of another function or without two crossed attributes, a column that is not
+        ``model``, or an unknown option.
 
     Examples
     --------
@@ -101,102 +130,169 @@ def matrix_chart(
     """
     chosen = read_options(options, without=("color", "highlight"))
     level = arguments.optional_level(level)
-    table, keys = read_groups("pairs", pairs, _COLUMNS, "`cross_auc`")
-    check_rows("pairs", table)
-    positives, negatives, faceted = _axes(keys, table, chosen.facet)
-    table = in_drawn_order(_with_labels(table, positives, negatives), None, faceted)
-    names = _in_order(table, chosen.sort)
-    chosen = _sized(chosen, len(names))
-    chart = CurveChart(keys, None, faceted, chosen)
-    rows = table.with_columns(pl.int_range(pl.len()).alias(POINT))
-    base = alt.Chart(rows.select(*chart.panels, POINT, _POSITIVES, _NEGATIVES, *_COLUMNS))
-    by = ", ".join(name.removeprefix("positive_") for name in positives)
-    layers = _cells(base, names, by, faceted, table["xauc"], level)
-    side = min((chosen.width or 0), (chosen.height or 0)) / len(names)
+    table = read_table("pairs", pairs, "`cross_auc`")
+    cells = _of_segments(table, metric, show) if "attribute" in table.columns else _of_pairs(table)
+    if "title" not in options:
+        chosen = replace(chosen, title=cells.finding)
+    scored = MODEL if MODEL in cells.keys else None
+    if chosen.facet not in (None, scored):
+        arguments.reject("facet", "be 'model', if the table has several", repr(chosen.facet))
+    faceted = with_values(channel("facet", cells.keys, scored), cells.keys, cells.rows)
+    rows = in_drawn_order(cells.rows, None, faceted)
+    rows = rows.with_columns(pl.int_range(pl.len()).alias(POINT))
+    left, below = (_in_order(cells, side, chosen.sort) for side in (_LEFT, _BELOW))
+    chosen, side = _sized(chosen, len(left), len(below))
+    chart = CurveChart(cells.keys, None, faceted, chosen)
+    held = [name for name in (ROWS, VERDICT, _SHARE) if name in rows.columns]
+    base = alt.Chart(rows.select(*chart.panels, POINT, _LEFT, _BELOW, *NUMBERS, *held))
+    place = {
+        "x": alt.X(f"{_BELOW}:N", sort=None, scale={"domain": below}, **_axis(cells.axes[1], -40)),
+        "y": alt.Y(f"{_LEFT}:N", sort=None, scale={"domain": left}, **_axis(cells.axes[0], 0)),
+    }
+    layers = _layers(base, cells, place, _tooltips(cells, faceted, held, level))
     if side >= _LEGIBLE:
-        layers.append(_numbers(base, table["xauc"], 11 if side >= _ROOMY else 9))
-    undefined = table["xauc"].null_count() > 0
+        layers += _numbers(base, cells, place, side, counted=ROWS in held)
     return chart.chart(
         layers,
-        "Heat map: AUC of the positives of each group against the negatives of each group",
-        "AUC of the positives of the group on the left against the negatives of the group below",
-        "On the diagonal: the own AUC of a group",
-        "Grey: undefined" if undefined else None,
+        f"Heat map: {cells.description}",
+        *cells.notes,
+        "Grey: undefined" if rows[VALUE].null_count() else None,
         own_axes=True,
     )
 
 
-def _axes(
-    keys: Keys, table: pl.DataFrame, facet: str | None
-) -> tuple[dict[str, str], dict[str, str], Channel | None]:
-    """Group columns of the positives and of the negatives, and that of the panels."""
-    # The groups come twice, and the model once.
-    scored = MODEL if len(keys) % 2 else None
-    if facet is not None and facet != scored:
-        arguments.reject("facet", "be 'model', if the table has several", repr(facet))
-    groups = [(name, column) for name, column in keys.items() if name != scored]
+@dataclass(frozen=True)
+class _Cells:
+    """Cells of a heat map, in which rows and columns they are, and what is said of them."""
+
+    rows: pl.DataFrame
+    keys: Keys
+    # Titles of the axes, left and below.
+    axes: tuple[str, str]
+    title: str
+    description: str
+    notes: list[str]
+    # What is pale.
+    middle: float
+    # Which cells rows and columns are sorted by, and the name of that which comes last.
+    own: pl.Expr
+    last: str | None = None
+    # Formats of numbers in tooltips and in cells.
+    number: str = ".3f"
+    short: str = ".2f"
+    marked: str = DIFFERENT
+    finding: str | None = None
+
+    @property
+    def most(self) -> float:
+        """The difference from the middle that has the strongest colour."""
+        least = _LEAST * (100 if self.number == POINTS else 1)
+        return max(least, *(abs(value - self.middle) for value in self.rows[VALUE].drop_nulls()))
+
+
+def _of_pairs(table: pl.DataFrame) -> _Cells:
+    """Read the AUCs of pairs of groups, which come twice, and the model once."""
+    table, keys = read_groups("pairs", table, _PAIRS, "`cross_auc`")
+    check_rows("pairs", table)
+    groups = [name for name in keys if name != MODEL or len(keys) % 2 == 0]
     half = len(groups) // 2
-    faceted = with_values(channel("facet", keys, scored), keys, table)
-    return dict(groups[:half]), dict(groups[half:]), faceted
-
-
-def _with_labels(
-    table: pl.DataFrame, positives: dict[str, str], negatives: dict[str, str]
-) -> pl.DataFrame:
-    return table.with_columns(
-        pl.concat_str(list(columns.values()), separator=", ").alias(label)
-        for label, columns in ((_POSITIVES, positives), (_NEGATIVES, negatives))
+    by = ", ".join(name.removeprefix("positive_") for name in groups[:half])
+    rows = table.with_columns(
+        pl.concat_str([keys[name] for name in groups[:half]], separator=", ").alias(_LEFT),
+        pl.concat_str([keys[name] for name in groups[half:]], separator=", ").alias(_BELOW),
+        **dict(zip((*NUMBERS, _SHARE), (_PAIRS[0], *_PAIRS[2:4], _PAIRS[5]), strict=True)),
+    )
+    own = pl.col(_LEFT) == pl.col(_BELOW)
+    return _Cells(
+        rows,
+        Keys({name: column for name, column in keys.items() if name not in groups}),
+        (f"Positives: {by}", f"Negatives: {by}"),
+        "AUC",
+        "AUC of the positives of each group against the negatives of each group",
+        [
+            "Positives of the group on the left against negatives of the group below",
+            "On the diagonal: the own AUC of a group, whose mean is pale",
+        ],
+        _mean(rows.filter(own)[VALUE]),
+        own,
     )
 
 
-def _in_order(table: pl.DataFrame, sort: Sort) -> list[str]:
-    own = table.filter(pl.col(_POSITIVES) == pl.col(_NEGATIVES))
-    numbers = dict(own.group_by(_POSITIVES).agg(pl.col("xauc").mean()).rows())
-    return ordered(values_of(table, _POSITIVES), sort, numbers)
-
-
-def _sized(options: Options, groups: int) -> Options:
-    """Give each cell room for its number, unless the caller sets the size."""
-    side = next((side for most, side in _SIDES.items() if groups <= most), _SMALL_SIDE)
-    whole = max(side * groups, 2 * side)
-    return replace(options, width=options.width or whole, height=options.height or whole)
-
-
-def _cells(
-    base: Any,
-    names: list[str],
-    by: str,
-    facet: Channel | None,
-    values: pl.Series,
-    level: float | None,
-) -> list[Any]:
-    scale = {"domain": names}
-    place = {
-        "x": alt.X(f"{_NEGATIVES}:N", sort=None, scale=scale, **_axis(f"Negatives: {by}", -40)),
-        "y": alt.Y(f"{_POSITIVES}:N", sort=None, scale=scale, **_axis(f"Positives: {by}", 0)),
-    }
-    end = f"end of the {interval_name(level)}"
-    tooltip = [
-        tooltip_of(Channel(_POSITIVES, f"{by} of the positives")),
-        tooltip_of(Channel(_NEGATIVES, f"{by} of the negatives")),
-        *([] if facet is None else [tooltip_of(facet)]),
-        *numbers(".3f", {"xauc": "AUC", "xauc_low": f"low {end}", "xauc_high": f"high {end}"}),
-        *numbers(".3~g", {"pair_weight": "share of all pairs"}),
-    ]
-    colours = alt.Color(
-        "xauc:Q",
-        title="AUC",
-        legend={"format": ".2f", "gradientLength": 100},
-        scale={"scheme": "blues", "domain": _ends(values), "nice": False},
+def _of_segments(table: pl.DataFrame, metric: str, show: Show) -> _Cells:
+    """Read the segments of two attributes that are crossed, and those of each of them."""
+    arguments.option("show", show, ("value", "gap", "ratio"))
+    crossed = [name for name in table["attribute"].unique() if name.count(CROSSED) == 1]
+    if len(crossed) != 1:
+        arguments.reject("pairs", "have two attributes that are crossed", f"{len(crossed)} pairs")
+    both = crossed[0].split(CROSSED)
+    used = table.filter(pl.col("attribute").is_in([*both, *crossed, OVERALL]))
+    if {*both} - {*used["attribute"]}:
+        arguments.reject("pairs", f"have the segments of {both} alone too", "only crossed ones")
+    read = read_estimates(used, metric, show, None, None)
+    attribute, segment = (read.keys.get(name, "") for name in AUDIT_KEYS)
+    one, other = map(drawable, both)
+    rows = read.rows.filter(pl.col(attribute) != OVERALL)
+    check_rows("pairs", rows)
+    left, below = (
+        rows.filter(pl.col(attribute) == name)[segment].unique(maintain_order=True).to_list()
+        for name in (one, other)
     )
-    known = "isValid(datum.xauc)"
-    cell = base.mark_rect(stroke="white", strokeWidth=1)
-    return [
-        cell.transform_filter(known).encode(**place, color=colours, tooltip=tooltip),
-        cell.transform_filter(f"!{known}").encode(
-            **place, color=alt.value(_UNDEFINED), tooltip=tooltip
-        ),
+    alone = unlike("all", [*left, *below])
+    places = {(one, name): (name, alone) for name in left}
+    places |= {(other, name): (alone, name) for name in below}
+    pairs = {f"{a}, {b}".replace(UNSEEN, ""): (a, b) for a in left for b in below}
+    placed = [
+        places.get(key) or pairs[key[1].replace(UNSEEN, "")]
+        for key in rows.select(attribute, segment).rows()
     ]
+    rows = rows.with_columns(
+        pl.Series(name, [place[side] for place in placed], pl.String)
+        for side, name in enumerate((_LEFT, _BELOW))
+    )
+    has_whole = LINE_VALUE in rows.columns and rows[LINE_VALUE].count()
+    middle, pale = _mean(rows[LINE_VALUE if has_whole else VALUE]), "all rows"
+    if read.none is not None:
+        middle, pale = read.none, "no difference"
+    return _Cells(
+        rows,
+        Keys({name: column for name, column in read.keys.items() if name not in AUDIT_KEYS}),
+        (one, other),
+        read.axis.removesuffix(","),
+        f"{read.title} of the segments of two attributes",
+        [
+            f"Pale: {pale if has_whole or show != 'value' else 'the mean'}",
+            "Framed: different" if (rows[VERDICT] == read.marked).any() else "",
+            "n: number of rows" if ROWS in rows.columns else "",
+        ],
+        middle,
+        pl.lit(value=True),
+        alone,
+        read.number,
+        read.number if read.number == POINTS else ".2f",
+        read.marked,
+        read.finding,
+    )
+
+
+def _mean(values: pl.Series) -> float:
+    mean = values.mean()
+    return mean if isinstance(mean, float) else 0.0
+
+
+def _in_order(cells: _Cells, side: str, sort: Sort) -> list[str]:
+    """List the names of rows or columns."""
+    means = cells.rows.filter(cells.own).group_by(side).agg(pl.col(VALUE).mean())
+    names = ordered(values_of(cells.rows, side), sort, dict(means.rows()))
+    return sorted(names, key=lambda name: name == cells.last)
+
+
+def _sized(options: Options, rows: int, columns: int) -> tuple[Options, float]:
+    """Give each cell room for its number, unless the caller sets the size; say how much it has."""
+    most = max(rows, columns)
+    side = next((side for number, side in _SIDES.items() if most <= number), _SMALL_SIDE)
+    width = options.width or side * max(columns, 2)
+    height = options.height or side * max(rows, 2)
+    return replace(options, width=width, height=height), min(width / columns, height / rows)
 
 
 def _axis(title: str, angle: int) -> dict[str, Any]:
@@ -206,32 +302,63 @@ def _axis(title: str, angle: int) -> dict[str, Any]:
     return {"title": named.title, "axis": axis | {"ticks": False, "domain": False}}
 
 
-def _ends(values: pl.Series) -> list[float]:
-    """Range of the colours; the same colour for all if they hardly differ."""
-    low, high = values.min(), values.max()
-    if not isinstance(low, float) or not isinstance(high, float):
-        return [0.0, 1.0]
-    return [low, high] if high - low > 0.01 else [low - 0.05, high + 0.05]  # noqa: PLR2004
+def _tooltips(
+    cells: _Cells, facet: Channel | None, held: list[str], level: float | None
+) -> list[Any]:
+    end = f"end of the {interval_name(level)}"
+    shown = {VALUE: cells.title, LOW: f"low {end}", HIGH: f"high {end}"}
+    more = {
+        ROWS: numbers(",", {ROWS: "n"}),
+        _SHARE: numbers(".3~g", {_SHARE: "share of all pairs"}),
+    }
+    more[VERDICT] = [alt.Tooltip(f"{VERDICT}:N", title="verdict")]
+    return [
+        *(tooltip_of(Channel(*each)) for each in zip((_LEFT, _BELOW), cells.axes, strict=True)),
+        *([] if facet is None else [tooltip_of(facet)]),
+        *numbers(cells.number, shown),
+        *(tooltip for name in held for tooltip in more[name]),
+    ]
 
 
-def _numbers(base: Any, values: pl.Series, size: int) -> Any:
-    """Write the AUC into each cell, white on dark ones."""
-    low, high = _ends(values)
-    middle = low + 0.55 * (high - low)
-    return (
-        base.transform_filter("isValid(datum.xauc)")
-        .mark_text(fontSize=size, aria=False)
-        .encode(
-            alt.X(f"{_NEGATIVES}:N"),
-            alt.Y(f"{_POSITIVES}:N"),
-            text=alt.Text("xauc:Q", format=".2f"),
-            color=alt.condition(
-                f"datum.xauc > {middle:.7g}",
-                alt.value("white"),
-                alt.value(INK),
-            ),
-        )
+def _layers(base: Any, cells: _Cells, place: dict[str, Any], tooltip: list[Any]) -> list[Any]:
+    """Draw the cells: higher than the middle blue, lower orange, and those that differ framed."""
+    ends = [cells.middle - cells.most, cells.middle + cells.most]
+    colours = alt.Color(
+        f"{VALUE}:Q",
+        title=wrapped(cells.title, _LEGEND),
+        legend={"format": cells.short, "gradientLength": 100},
+        scale={"scheme": "blueorange", "reverse": True, "domain": ends, "nice": False},
     )
+    known, cell = f"isValid(datum.{VALUE})", base.mark_rect(stroke="white", strokeWidth=1)
+    layers = [
+        cell.transform_filter(known).encode(**place, color=colours, tooltip=tooltip),
+        cell.transform_filter(f"!{known}").encode(
+            **place, color=alt.value(_UNDEFINED), tooltip=tooltip
+        ),
+    ]
+    if VERDICT in cells.rows.columns:
+        frame = base.mark_rect(fill=None, stroke="black", strokeWidth=2, aria=False)
+        different = f"datum.{VERDICT} === '{cells.marked}'"
+        layers.append(frame.transform_filter(different).encode(**place))
+    return layers
+
+
+def _numbers(
+    base: Any, cells: _Cells, place: dict[str, Any], side: float, *, counted: bool
+) -> list[Any]:
+    """Write the number of each cell, and its number of rows, white on dark colours."""
+    strong = f"abs(datum.{VALUE} - {cells.middle:.7g}) > {_STRONG * cells.most:.7g}"
+    ink = alt.condition(strong, alt.value("white"), alt.value(INK))
+    texts = [(VALUE, cells.short, 11 if side >= _ROOMY else 9, 0)]
+    if counted and side >= _TWO_LINES:
+        texts = [(VALUE, cells.short, 11, -6), (ROWS, ",", 9, 8)]
+    known = base.transform_filter(f"isValid(datum.{VALUE})")
+    return [
+        known.mark_text(fontSize=size, dy=dy, aria=False).encode(
+            **place, text=alt.Text(f"{name}:Q", format=form), color=ink
+        )
+        for name, form, size, dy in texts
+    ]
 
 
 # Columns with the cost of a rule, and what the rule is called.
