@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Unpack
 
 import altair as alt
@@ -30,6 +30,7 @@ from polars_wroc.charts.estimates import (
     ROWS,
     VALUE,
     VERDICT,
+    Estimates,
     read_estimates,
 )
 from polars_wroc.charts.interval_layers import (
@@ -58,17 +59,19 @@ from polars_wroc.charts.options import (
     interval_name,
     ordered,
     read_options,
-    unlike,
+    sentences,
     wrapped,
 )
 from polars_wroc.groups.categories import CROSSED
-from polars_wroc.groups.comparisons import DIFFERENT
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
 
 _PAIRS = ("xauc", "xauc_se", "xauc_low", "xauc_high", "ci_method", "pair_weight")
-# Columns of the drawn rows: names of the row and the column of a cell, and the share of pairs.
-_LEFT, _BELOW, _SHARE = "__left", "__below", "__share"
+# Columns of the rows: names of the row and the column of a cell, the share of pairs, and what rows
+# and columns are sorted by.
+_LEFT, _BELOW, _SHARE, _RANK = "__left", "__below", "__share", "__rank"
+# The name of one attribute alone, with a character that no segment ends with.
+_ALONE = f"all{UNSEEN}"
 _UNDEFINED = "#D9D9D9"
 # Sides of a cell in pixels, for up to so many groups.
 _SIDES = {8: 50, 16: 36}
@@ -131,147 +134,109 @@ def matrix_chart(
     chosen = read_options(options, without=("color", "highlight"))
     level = arguments.optional_level(level)
     table = read_table("pairs", pairs, "`cross_auc`")
-    cells = _of_segments(table, metric, show) if "attribute" in table.columns else _of_pairs(table)
+    read, axes = (
+        _of_segments(table, metric, show) if "attribute" in table.columns else _of_pairs(table)
+    )
     if "title" not in options:
-        chosen = replace(chosen, title=cells.finding)
-    scored = MODEL if MODEL in cells.keys else None
+        chosen = replace(chosen, title=read.finding)
+    scored = MODEL if MODEL in read.keys else None
     if chosen.facet not in (None, scored):
         arguments.reject("facet", "be 'model', if the table has several", repr(chosen.facet))
-    faceted = with_values(channel("facet", cells.keys, scored), cells.keys, cells.rows)
-    rows = in_drawn_order(cells.rows, None, faceted)
+    faceted = with_values(channel("facet", read.keys, scored), read.keys, read.rows)
+    rows = in_drawn_order(read.rows, None, faceted)
     rows = rows.with_columns(pl.int_range(pl.len()).alias(POINT))
-    left, below = (_in_order(cells, side, chosen.sort) for side in (_LEFT, _BELOW))
-    chosen, side = _sized(chosen, len(left), len(below))
-    chart = CurveChart(cells.keys, None, faceted, chosen)
+    names = [_in_order(rows, end, chosen.sort) for end in (_BELOW, _LEFT)]
+    chosen, side = _sized(chosen, *map(len, names))
+    chart = CurveChart(read.keys, None, faceted, chosen)
     held = [name for name in (ROWS, VERDICT, _SHARE) if name in rows.columns]
     base = alt.Chart(rows.select(*chart.panels, POINT, _LEFT, _BELOW, *NUMBERS, *held))
     place = {
-        "x": alt.X(f"{_BELOW}:N", sort=None, scale={"domain": below}, **_axis(cells.axes[1], -40)),
-        "y": alt.Y(f"{_LEFT}:N", sort=None, scale={"domain": left}, **_axis(cells.axes[0], 0)),
+        "x": alt.X(f"{_BELOW}:N", sort=None, scale={"domain": names[0]}, **_axis(axes[1], -40)),
+        "y": alt.Y(f"{_LEFT}:N", sort=None, scale={"domain": names[1]}, **_axis(axes[0], 0)),
     }
-    layers = _layers(base, cells, place, _tooltips(cells, faceted, held, level))
-    if side >= _LEGIBLE:
-        layers += _numbers(base, cells, place, side, counted=ROWS in held)
+    end = f"end of the {interval_name(level)}"
+    tooltip = [
+        *(tooltip_of(Channel(*each)) for each in zip((_LEFT, _BELOW), axes, strict=True)),
+        *([] if faceted is None else [tooltip_of(faceted)]),
+        *numbers(read.number, {VALUE: read.what, LOW: f"low {end}", HIGH: f"high {end}"}),
+        *(numbers(",", {ROWS: "n"}) * (ROWS in held)),
+        *(numbers(".3~g", {_SHARE: "share of all pairs"}) * (_SHARE in held)),
+        *([alt.Tooltip(f"{VERDICT}:N", title="verdict")] * (VERDICT in held)),
+    ]
     return chart.chart(
-        layers,
-        f"Heat map: {cells.description}",
-        *cells.notes,
+        _cells(base, read, place, tooltip, side),
+        f"Heat map: {read.description}",
+        read.note,
         "Grey: undefined" if rows[VALUE].null_count() else None,
         own_axes=True,
     )
 
 
-@dataclass(frozen=True)
-class _Cells:
-    """Cells of a heat map, in which rows and columns they are, and what is said of them."""
-
-    rows: pl.DataFrame
-    keys: Keys
-    # Titles of the axes, left and below.
-    axes: tuple[str, str]
-    title: str
-    description: str
-    notes: list[str]
-    # What is pale.
-    middle: float
-    # Which cells rows and columns are sorted by, and the name of that which comes last.
-    own: pl.Expr
-    last: str | None = None
-    # Formats of numbers in tooltips and in cells.
-    number: str = ".3f"
-    short: str = ".2f"
-    marked: str = DIFFERENT
-    finding: str | None = None
-
-    @property
-    def most(self) -> float:
-        """The difference from the middle that has the strongest colour."""
-        least = _LEAST * (100 if self.number == POINTS else 1)
-        return max(least, *(abs(value - self.middle) for value in self.rows[VALUE].drop_nulls()))
-
-
-def _of_pairs(table: pl.DataFrame) -> _Cells:
-    """Read the AUCs of pairs of groups, which come twice, and the model once."""
+def _of_pairs(table: pl.DataFrame) -> tuple[Estimates, tuple[str, str]]:
+    """Read the AUCs of pairs of groups, which come twice, and the model once; name the axes."""
     table, keys = read_groups("pairs", table, _PAIRS, "`cross_auc`")
     check_rows("pairs", table)
     groups = [name for name in keys if name != MODEL or len(keys) % 2 == 0]
     half = len(groups) // 2
-    by = ", ".join(name.removeprefix("positive_") for name in groups[:half])
     rows = table.with_columns(
         pl.concat_str([keys[name] for name in groups[:half]], separator=", ").alias(_LEFT),
         pl.concat_str([keys[name] for name in groups[half:]], separator=", ").alias(_BELOW),
         **dict(zip((*NUMBERS, _SHARE), (_PAIRS[0], *_PAIRS[2:4], _PAIRS[5]), strict=True)),
-    )
-    own = pl.col(_LEFT) == pl.col(_BELOW)
-    return _Cells(
+    ).with_columns(pl.when(pl.col(_LEFT) == pl.col(_BELOW)).then(VALUE).alias(_RANK))
+    by = ", ".join(name.removeprefix("positive_") for name in groups[:half])
+    return Estimates(
         rows,
         Keys({name: column for name, column in keys.items() if name not in groups}),
-        (f"Positives: {by}", f"Negatives: {by}"),
         "AUC",
         "AUC of the positives of each group against the negatives of each group",
-        [
-            "Positives of the group on the left against negatives of the group below",
-            "On the diagonal: the own AUC of a group, whose mean is pale",
-        ],
-        _mean(rows.filter(own)[VALUE]),
-        own,
-    )
+        what="AUC",
+        number=".3f",
+        none=_mean(rows[_RANK]),
+        note="AUC of the positives of the group on the left against the negatives of the group "
+        "below. On the diagonal: the own AUC of a group, whose mean is pale",
+    ), (f"Positives: {by}", f"Negatives: {by}")
 
 
-def _of_segments(table: pl.DataFrame, metric: str, show: Show) -> _Cells:
-    """Read the segments of two attributes that are crossed, and those of each of them."""
+def _of_segments(table: pl.DataFrame, metric: str, show: Show) -> tuple[Estimates, tuple[str, str]]:
+    """Read the segments of two attributes that are crossed, and those of each; name the axes."""
     arguments.option("show", show, ("value", "gap", "ratio"))
     crossed = [name for name in table["attribute"].unique() if name.count(CROSSED) == 1]
     if len(crossed) != 1:
         arguments.reject("pairs", "have two attributes that are crossed", f"{len(crossed)} pairs")
     both = crossed[0].split(CROSSED)
     used = table.filter(pl.col("attribute").is_in([*both, *crossed, OVERALL]))
-    if {*both} - {*used["attribute"]}:
-        arguments.reject("pairs", f"have the segments of {both} alone too", "only crossed ones")
     read = read_estimates(used, metric, show, None, None)
-    attribute, segment = (read.keys.get(name, "") for name in AUDIT_KEYS)
-    one, other = map(drawable, both)
+    rule = f"have the segments of {both}, alone and crossed"
+    if not {*AUDIT_KEYS} <= {*read.keys}:
+        arguments.reject("pairs", rule, "other ones")
+    attribute, segment = (read.keys[name] for name in AUDIT_KEYS)
+    axes = drawable(both[0]), drawable(both[1])
     rows = read.rows.filter(pl.col(attribute) != OVERALL)
     check_rows("pairs", rows)
-    left, below = (
-        rows.filter(pl.col(attribute) == name)[segment].unique(maintain_order=True).to_list()
-        for name in (one, other)
-    )
-    alone = unlike("all", [*left, *below])
-    places = {(one, name): (name, alone) for name in left}
-    places |= {(other, name): (alone, name) for name in below}
+    left, below = (values_of(rows.filter(pl.col(attribute) == name), segment) for name in axes)
+    places = {(axes[0], name): (name, _ALONE) for name in left}
+    places |= {(axes[1], name): (_ALONE, name) for name in below}
     pairs = {f"{a}, {b}".replace(UNSEEN, ""): (a, b) for a in left for b in below}
     placed = [
-        places.get(key) or pairs[key[1].replace(UNSEEN, "")]
+        places.get(key) or pairs.get(key[1].replace(UNSEEN, ""))
         for key in rows.select(attribute, segment).rows()
     ]
+    if None in placed:
+        arguments.reject("pairs", rule, "fewer")
     rows = rows.with_columns(
-        pl.Series(name, [place[side] for place in placed], pl.String)
-        for side, name in enumerate((_LEFT, _BELOW))
+        pl.Series(_LEFT, [place and place[0] for place in placed], pl.String),
+        pl.Series(_BELOW, [place and place[1] for place in placed], pl.String),
+        pl.col(VALUE).alias(_RANK),
     )
-    has_whole = LINE_VALUE in rows.columns and rows[LINE_VALUE].count()
-    middle, pale = _mean(rows[LINE_VALUE if has_whole else VALUE]), "all rows"
-    if read.none is not None:
-        middle, pale = read.none, "no difference"
-    return _Cells(
-        rows,
-        Keys({name: column for name, column in read.keys.items() if name not in AUDIT_KEYS}),
-        (one, other),
-        read.axis.removesuffix(","),
-        f"{read.title} of the segments of two attributes",
-        [
-            f"Pale: {pale if has_whole or show != 'value' else 'the mean'}",
-            "Framed: different" if (rows[VERDICT] == read.marked).any() else "",
-            "n: number of rows" if ROWS in rows.columns else "",
-        ],
-        middle,
-        pl.lit(value=True),
-        alone,
-        read.number,
-        read.number if read.number == POINTS else ".2f",
-        read.marked,
-        read.finding,
-    )
+    middle, pale = read.none, "no difference"
+    if middle is None:
+        has_whole = LINE_VALUE in rows.columns and rows[LINE_VALUE].count()
+        middle, pale = _mean(rows[LINE_VALUE if has_whole else VALUE]), "the mean"
+        pale = "all rows" if has_whole else pale
+    framed = f"Framed: {read.marked}" if (rows[VERDICT] == read.marked).any() else None
+    keys = Keys({name: column for name, column in read.keys.items() if name not in AUDIT_KEYS})
+    note = sentences(f"Pale: {pale}", framed, "n: number of rows" if ROWS in rows.columns else None)
+    return replace(read, rows=rows, keys=keys, none=middle, note=note), axes
 
 
 def _mean(values: pl.Series) -> float:
@@ -279,14 +244,13 @@ def _mean(values: pl.Series) -> float:
     return mean if isinstance(mean, float) else 0.0
 
 
-def _in_order(cells: _Cells, side: str, sort: Sort) -> list[str]:
-    """List the names of rows or columns."""
-    means = cells.rows.filter(cells.own).group_by(side).agg(pl.col(VALUE).mean())
-    names = ordered(values_of(cells.rows, side), sort, dict(means.rows()))
-    return sorted(names, key=lambda name: name == cells.last)
+def _in_order(rows: pl.DataFrame, end: str, sort: Sort) -> list[str]:
+    """List the names of rows or columns, with both attributes alone last."""
+    means = dict(rows.group_by(end).agg(pl.col(_RANK).mean()).rows())
+    return sorted(ordered(values_of(rows, end), sort, means), key=_ALONE.__eq__)
 
 
-def _sized(options: Options, rows: int, columns: int) -> tuple[Options, float]:
+def _sized(options: Options, columns: int, rows: int) -> tuple[Options, float]:
     """Give each cell room for its number, unless the caller sets the size; say how much it has."""
     most = max(rows, columns)
     side = next((side for number, side in _SIDES.items() if most <= number), _SMALL_SIDE)
@@ -302,62 +266,45 @@ def _axis(title: str, angle: int) -> dict[str, Any]:
     return {"title": named.title, "axis": axis | {"ticks": False, "domain": False}}
 
 
-def _tooltips(
-    cells: _Cells, facet: Channel | None, held: list[str], level: float | None
+def _cells(
+    base: Any, read: Estimates, place: dict[str, Any], tooltip: list[Any], side: float
 ) -> list[Any]:
-    end = f"end of the {interval_name(level)}"
-    shown = {VALUE: cells.title, LOW: f"low {end}", HIGH: f"high {end}"}
-    more = {
-        ROWS: numbers(",", {ROWS: "n"}),
-        _SHARE: numbers(".3~g", {_SHARE: "share of all pairs"}),
-    }
-    more[VERDICT] = [alt.Tooltip(f"{VERDICT}:N", title="verdict")]
-    return [
-        *(tooltip_of(Channel(*each)) for each in zip((_LEFT, _BELOW), cells.axes, strict=True)),
-        *([] if facet is None else [tooltip_of(facet)]),
-        *numbers(cells.number, shown),
-        *(tooltip for name in held for tooltip in more[name]),
-    ]
-
-
-def _layers(base: Any, cells: _Cells, place: dict[str, Any], tooltip: list[Any]) -> list[Any]:
-    """Draw the cells: higher than the middle blue, lower orange, and those that differ framed."""
-    ends = [cells.middle - cells.most, cells.middle + cells.most]
+    """Draw the cells, frames of those that differ, and numbers, white on dark colours."""
+    middle, in_points = read.none or 0.0, read.number == POINTS
+    differences = (abs(value - middle) for value in read.rows[VALUE].drop_nulls())
+    most = max(_LEAST * (100 if in_points else 1), *differences, 0)
+    form = read.number if in_points else ".2f"
     colours = alt.Color(
         f"{VALUE}:Q",
-        title=wrapped(cells.title, _LEGEND),
-        legend={"format": cells.short, "gradientLength": 100},
-        scale={"scheme": "blueorange", "reverse": True, "domain": ends, "nice": False},
+        title=wrapped(read.axis.removesuffix(","), _LEGEND),
+        legend={"format": form, "gradientLength": 100},
+        scale={
+            "scheme": "blueorange",
+            "reverse": True,
+            "domain": [middle - most, middle + most],
+            "nice": False,
+        },
     )
-    known, cell = f"isValid(datum.{VALUE})", base.mark_rect(stroke="white", strokeWidth=1)
+    is_known = f"isValid(datum.{VALUE})"
+    known, cell = base.transform_filter(is_known), base.mark_rect(stroke="white", strokeWidth=1)
     layers = [
-        cell.transform_filter(known).encode(**place, color=colours, tooltip=tooltip),
-        cell.transform_filter(f"!{known}").encode(
-            **place, color=alt.value(_UNDEFINED), tooltip=tooltip
-        ),
+        cell.transform_filter(test).encode(**place, color=color, tooltip=tooltip)
+        for test, color in ((is_known, colours), (f"!{is_known}", alt.value(_UNDEFINED)))
     ]
-    if VERDICT in cells.rows.columns:
+    if VERDICT in read.rows.columns:
         frame = base.mark_rect(fill=None, stroke="black", strokeWidth=2, aria=False)
-        different = f"datum.{VERDICT} === '{cells.marked}'"
-        layers.append(frame.transform_filter(different).encode(**place))
-    return layers
-
-
-def _numbers(
-    base: Any, cells: _Cells, place: dict[str, Any], side: float, *, counted: bool
-) -> list[Any]:
-    """Write the number of each cell, and its number of rows, white on dark colours."""
-    strong = f"abs(datum.{VALUE} - {cells.middle:.7g}) > {_STRONG * cells.most:.7g}"
+        marked = f"datum.{VERDICT} === '{read.marked}'"
+        layers.append(frame.transform_filter(marked).encode(**place))
+    texts = [(VALUE, form, 11 if side >= _ROOMY else 9, 0)] if side >= _LEGIBLE else []
+    if ROWS in read.rows.columns and side >= _TWO_LINES:
+        texts = [(VALUE, form, 11, -6), (ROWS, ",", 9, 8)]
+    strong = f"abs(datum.{VALUE} - {middle:.7g}) > {_STRONG * most:.7g}"
     ink = alt.condition(strong, alt.value("white"), alt.value(INK))
-    texts = [(VALUE, cells.short, 11 if side >= _ROOMY else 9, 0)]
-    if counted and side >= _TWO_LINES:
-        texts = [(VALUE, cells.short, 11, -6), (ROWS, ",", 9, 8)]
-    known = base.transform_filter(f"isValid(datum.{VALUE})")
-    return [
+    return layers + [
         known.mark_text(fontSize=size, dy=dy, aria=False).encode(
-            **place, text=alt.Text(f"{name}:Q", format=form), color=ink
+            **place, text=alt.Text(f"{name}:Q", format=number), color=ink
         )
-        for name, form, size, dy in texts
+        for name, number, size, dy in texts
     ]
 
 

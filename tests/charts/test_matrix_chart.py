@@ -13,6 +13,9 @@ from sklearn.metrics import roc_auc_score
 
 import polars_wroc as wroc
 
+# Both attributes alone.
+ALL = "all\N{ZERO WIDTH SPACE}"
+
 
 def test_each_cell_is_the_auc_of_its_two_groups() -> None:
     data = scored(500, groups=3)
@@ -110,7 +113,7 @@ def test_segments_of_two_attributes_have_a_cell_each(show: Any, tmp_path: Path) 
     expected = {}
     for row in table.filter(metric="tpr").iter_rows(named=True):
         name = row["segment"] or "(missing)"
-        place = (name, "all") if row["attribute"] == "g" else ("all", name)
+        place = (name, ALL) if row["attribute"] == "g" else (ALL, name)
         if row["attribute"] == "g \N{MULTIPLICATION SIGN} h":
             place = tuple(name.split(", "))
         value = row[show] if row[show] is None or show == "value" else 100 * row[show]
@@ -125,7 +128,7 @@ def test_segments_of_two_attributes_have_a_cell_each(show: Any, tmp_path: Path) 
     assert len(found) == 11
     # Both alone come last, and no gap is in the middle of the colours.
     scales = [spec["layer"][0]["encoding"][name]["scale"] for name in ("x", "y", "color")]
-    assert [scale["domain"][-1] for scale in scales[:2]] == ["all", "all"]
+    assert [scale["domain"][-1] for scale in scales[:2]] == [ALL, ALL]
     low, high = scales[2]["domain"]
     overall = sum(value for value, _, _ in found.values()) / len(found) if show == "value" else 0
     assert (low + high) / 2 == pytest.approx(overall)
@@ -144,8 +147,10 @@ def test_segments_that_have_no_cells() -> None:
         wroc.matrix_chart(table, show="funnel")
     with pytest.raises(ValueError, match="`pairs` must have two attributes that are crossed; "):
         wroc.matrix_chart(table.filter(attribute="g"))
-    with pytest.raises(ValueError, match=r"must have the segments of \['g', 'h'\] alone too; "):
-        wroc.matrix_chart(table.filter(pl.col("attribute") != "g"))
+    alone, crossed_only = pl.col("attribute") == "g", pl.col("attribute").str.contains(" ")
+    for some in (~alone, crossed_only, ~alone | (pl.col("segment") != "0")):
+        with pytest.raises(ValueError, match=r"have the segments of \['g', 'h'\], alone and "):
+            wroc.matrix_chart(table.filter(some))
     with pytest.raises(ValueError, match="`metric` must be one of the table"):
         wroc.matrix_chart(table, metric="f1")
 
