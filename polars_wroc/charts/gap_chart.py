@@ -433,17 +433,12 @@ def _tooltips(drawn: Drawing) -> list[Any]:
 def _references(base: Any, rows: pl.DataFrame, drawn: Drawing) -> list[Any]:
     """Draw the band of tolerance, the line of no difference, and the value of all rows."""
     layers, read, color = [], drawn.read, drawn.color
-    if read.band is not None:
-        # All the way to the edge of the panel, if nothing limits it.
-        edge = alt.X2Value(drawn.shown.width)  # type: ignore[no-untyped-call]
-        end = edge if read.band.high is None else alt.X2Datum(read.band.high)
-        # Opaque, since each row draws it once more.
-        band = base.mark_rect(color=BAND_COLOR, aria=False)
-        layers.append(band.encode(alt.XDatum(read.band.low), x2=end))
     if NEAR_LOW in drawn.columns:
         near = base.mark_rect(color=BAND_COLOR, clip=True, aria=False)
-        ends = alt.X(f"{NEAR_LOW}:Q"), alt.X2(f"{NEAR_HIGH}:Q")
-        layers.append(near.encode(*ends, **rows_of(rows, color)))
+        # To the edge of the panel, if nothing limits it.
+        edge = alt.X2Value(drawn.shown.width)  # type: ignore[no-untyped-call]
+        end = alt.X2(f"{NEAR_HIGH}:Q") if rows[NEAR_HIGH].count() else edge
+        layers.append(near.encode(alt.X(f"{NEAR_LOW}:Q"), end, **rows_of(rows, color)))
     if read.none is not None:
         layers.append(base.mark_rule(color=GREY, aria=False).encode(alt.XDatum(read.none)))
     if LINE_VALUE in drawn.columns:
@@ -455,12 +450,7 @@ def _references(base: Any, rows: pl.DataFrame, drawn: Drawing) -> list[Any]:
 
 def _domain(read: Estimates) -> list[float]:
     """Span all estimates, but not wide intervals that would make the axis a third longer."""
-    rows, ends = read.rows, [read.none]
-    if read.band is not None:
-        low, high = read.band.low, read.band.high
-        most = high if high is not None else read.none or 0.0
-        more = 0.15 * (most - low)
-        ends += [low - (more if low else 0), most + more]
+    rows = read.rows
     width = pl.col(HIGH) - pl.col(LOW)
     is_usual = (width <= _WIDE * width.median()).fill_null(value=True)
     if VERDICT in rows.columns:
@@ -468,7 +458,7 @@ def _domain(read: Estimates) -> list[float]:
     usual = rows.filter(is_usual)
     known = [VALUE, LINE_VALUE, MARK, NEAR_LOW, NEAR_HIGH, LOW, HIGH]
     held = [name for name in known if name in rows.columns]
-    least = [end for end in ends if end is not None]
+    least = [] if read.none is None else [read.none]
     whole, cut = (domain_of(each, held, least) for each in (rows, usual))
     return cut if whole[1] - whole[0] > _LONGER * (cut[1] - cut[0]) else whole
 
