@@ -61,6 +61,8 @@ _MAKERS = (
 _COMPARED = ("metric", "value", "reference_value", "gap", "ratio", "verdict", "reason")
 # A column that only releases have.
 _OF_RELEASES = "n_changed"
+# How many times as wide as the median one an interval is at most that sets the range of a chart.
+_WIDE = 2
 # Most changes that can be read.
 _MOST = 40
 
@@ -106,6 +108,15 @@ class Estimates:
     def axis(self) -> str:
         """Title of the axis, with the unit."""
         return in_points(self.title) if self.number == POINTS else self.title
+
+    @property
+    def usual(self) -> pl.DataFrame:
+        """Rows but those with wide intervals in which nothing is found."""
+        width = pl.col(HIGH) - pl.col(LOW)
+        is_usual = (width <= _WIDE * width.median()).fill_null(value=True)
+        if VERDICT in self.rows.columns:
+            is_usual |= pl.col(VERDICT).eq_missing(self.marked)
+        return self.rows.filter(is_usual)
 
     @property
     def drawn(self) -> list[str]:

@@ -83,9 +83,8 @@ _VERDICTS = {
 # how far it goes beyond the marks; lines of text in half a panel, and the share of a name in it.
 _NAMED, _MANY, _PLACES, _ROOM = 8, 100, 60, 1.3
 _LINES, _NAME = 12, 0.18
-# Intervals that are more than so many times as wide as the median one may leave the panel, if the
-# axis would be more than so many times as long with them.
-_WIDE, _LONGER = 2, 4 / 3
+# An axis that would be more than so many times as long with all intervals has the usual ones alone.
+_LONGER = 4 / 3
 
 
 def gap_chart(
@@ -451,15 +450,10 @@ def _references(base: Any, rows: pl.DataFrame, drawn: Drawing) -> list[Any]:
 def _domain(read: Estimates) -> list[float]:
     """Span all estimates, but not wide intervals that would make the axis a third longer."""
     rows = read.rows
-    width = pl.col(HIGH) - pl.col(LOW)
-    is_usual = (width <= _WIDE * width.median()).fill_null(value=True)
-    if VERDICT in rows.columns:
-        is_usual |= pl.col(VERDICT).eq_missing(read.marked)
-    usual = rows.filter(is_usual)
     known = [VALUE, LINE_VALUE, MARK, NEAR_LOW, NEAR_HIGH, LOW, HIGH]
     held = [name for name in known if name in rows.columns]
     least = [] if read.none is None else [read.none]
-    whole, cut = (domain_of(each, held, least) for each in (rows, usual))
+    whole, cut = (domain_of(each, held, least) for each in (rows, read.usual))
     return cut if whole[1] - whole[0] > _LONGER * (cut[1] - cut[0]) else whole
 
 

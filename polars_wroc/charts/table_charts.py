@@ -64,7 +64,7 @@ from polars_wroc.charts.options import (
 )
 from polars_wroc.groups.categories import CROSSED
 from polars_wroc.inputs import arguments
-from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
+from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
 
 _PAIRS = ("xauc", "xauc_se", "xauc_low", "xauc_high", "ci_method", "pair_weight")
 # Columns of the rows: names of the row and the column of a cell, the share of pairs, and what rows
@@ -245,9 +245,10 @@ def _mean(values: pl.Series) -> float:
 
 
 def _in_order(rows: pl.DataFrame, end: str, sort: Sort) -> list[str]:
-    """List the names of rows or columns, with both attributes alone last."""
+    """List the names of rows or columns, with what is missing and both attributes alone last."""
     means = dict(rows.group_by(end).agg(pl.col(_RANK).mean()).rows())
-    return sorted(ordered(values_of(rows, end), sort, means), key=_ALONE.__eq__)
+    names = ordered(values_of(rows, end), sort, means)
+    return sorted(names, key=lambda name: (name == _ALONE, name == MISSING))
 
 
 def _sized(options: Options, columns: int, rows: int) -> tuple[Options, float]:
@@ -271,7 +272,7 @@ def _cells(
 ) -> list[Any]:
     """Draw the cells, frames of those that differ, and numbers, white on dark colours."""
     middle, in_points = read.none or 0.0, read.number == POINTS
-    differences = (abs(value - middle) for value in read.rows[VALUE].drop_nulls())
+    differences = (abs(value - middle) for value in read.usual[VALUE].drop_nulls())
     most = max(_LEAST * (100 if in_points else 1), *differences, 0)
     form = read.number if in_points else ".2f"
     colours = alt.Color(
@@ -283,6 +284,7 @@ def _cells(
             "reverse": True,
             "domain": [middle - most, middle + most],
             "nice": False,
+            "clamp": True,
         },
     )
     is_known = f"isValid(datum.{VALUE})"
@@ -292,7 +294,7 @@ def _cells(
         for test, color in ((is_known, colours), (f"!{is_known}", alt.value(_UNDEFINED)))
     ]
     if VERDICT in read.rows.columns:
-        frame = base.mark_rect(fill=None, stroke="black", strokeWidth=2, aria=False)
+        frame = base.mark_rect(fill=None, stroke=INK, strokeWidth=2, aria=False)
         marked = f"datum.{VERDICT} === '{read.marked}'"
         layers.append(frame.transform_filter(marked).encode(**place))
     texts = [(VALUE, form, 11 if side >= _ROOMY else 9, 0)] if side >= _LEGIBLE else []

@@ -138,7 +138,7 @@ def test_segments_of_two_attributes_have_a_cell_each(show: Any, tmp_path: Path) 
         assert {number, str(n)} <= set(texts), verdict
     framed = spec["layer"][2]
     assert framed["transform"] == [{"filter": "datum.__verdict === 'different'"}]
-    assert framed["mark"]["stroke"] == "black"
+    assert framed["mark"]["stroke"] == "#333333"
 
 
 def test_segments_that_have_no_cells() -> None:

@@ -188,8 +188,8 @@ def auc_figure(audit: AuditTables, whole: AuditTables) -> Figure:
         chart,
         "Overall AUC and AUC of each segment. The same numbers are in the tables.",
         f"The AUC of each segment with its {100 * level:g}% confidence interval, and the number of "
-        "its rows. The dashed line is the overall AUC; an arrow marks an interval of a small "
-        f"segment that continues.{_some_shown(audit, whole)}",
+        "its rows. The dashed line is the overall AUC; an arrow marks an interval that "
+        f"continues.{_some_shown(audit, whole)}",
     )
 
 
@@ -212,7 +212,7 @@ def rates_figure(audit: AuditTables, whole: AuditTables) -> Figure:
     """Draw the rate of the decision in each segment, or in those kept of the ``whole`` audit."""
     words, ratios = Words.of(audit.settings), _has_ratios(audit)
     what = words.good or words.selected
-    dashed = " The dashed line is four fifths of the highest share that ratios refer to."
+    dashed = " The dashed line is four fifths of the highest share, which is marked."
     return figure_of(
         "chart-rates",
         decisions_chart(audit),
@@ -333,12 +333,14 @@ def change_figure(changes: pl.DataFrame, metric: str, show: Show, level: float) 
     """Draw the changes of a metric, or of its gaps, between two audits."""
     chart = gap_chart(changes, metric=metric, show=show, level=level)
     what = f"{'gap in ' if show == 'gap' else ''}{METRICS[metric].label}"
+    drawn = f"Change of the {what} in points, after minus before; the line marks no change."
+    if show == "value":
+        drawn = f"The {what} in the second audit; an upright mark is at that of the first."
     return figure_of(
         f"change-{show}-{metric}",
         chart,
         f"Change of the {what} of each segment. The tables have the numbers.",
-        f"Change of the {what} in points, after minus before; the line marks no change. A filled "
-        "point on a thick line is significant.",
+        f"{drawn} A filled point on a thick line is significant.",
     )
 
 
