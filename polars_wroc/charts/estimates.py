@@ -61,6 +61,8 @@ _MAKERS = (
 _COMPARED = ("metric", "value", "reference_value", "gap", "ratio", "verdict", "reason")
 # A column that only releases have.
 _OF_RELEASES = "n_changed"
+# How many times as wide as the median one an interval is at most that sets the range of a chart.
+_WIDE = 2
 # Most changes that can be read.
 _MOST = 40
 
@@ -71,6 +73,11 @@ class Band(NamedTuple):
     low: float
     high: float | None
     note: str
+
+    def around(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Add the ends to each row."""
+        high = pl.lit(self.high, pl.Float64)
+        return rows.with_columns(pl.lit(self.low).alias(NEAR_LOW), high.alias(NEAR_HIGH))
 
 
 @dataclass(frozen=True)
@@ -85,9 +92,8 @@ class Estimates:
     what: str = "gap"
     number: str = POINTS
     limits: str = INTERVAL
-    # Where there is no difference, and the band around it; None: no line, and no band.
+    # Where there is no difference; None: no line.
     none: float | None = 0.0
-    band: Band | None = None
     note: str | None = None
     # The name of what a value has an upright mark at.
     mark: str = REFERENCE
@@ -102,6 +108,15 @@ class Estimates:
     def axis(self) -> str:
         """Title of the axis, with the unit."""
         return in_points(self.title) if self.number == POINTS else self.title
+
+    @property
+    def usual(self) -> pl.DataFrame:
+        """Rows but those with wide intervals in which nothing is found."""
+        width = pl.col(HIGH) - pl.col(LOW)
+        is_usual = (width <= _WIDE * width.median()).fill_null(value=True)
+        if VERDICT in self.rows.columns:
+            is_usual |= pl.col(VERDICT).eq_missing(self.marked)
+        return self.rows.filter(is_usual)
 
     @property
     def drawn(self) -> list[str]:
@@ -187,11 +202,12 @@ def _of_comparisons(
     rows = rows.with_columns(pl.when(known).then(verdict).alias(VERDICT))
     rows = rows.with_columns(_remark(of_pairs=of_pairs).alias(REMARK))
     note = band and band.note
+    if of_value and not of_pairs:
+        rows, note = _with_reference(rows, table, margin, of_impact=of_impact)
+    elif band:
+        rows = band.around(rows)
     if of_pairs:
         rows = rows.drop(ROWS)
-    elif of_value:
-        rows, note = _with_reference(rows, table, margin, of_impact=of_impact)
-        band = None
     missing = UNKNOWN_CATEGORY if of_impact else MISSING
     columns = {"segment": NAMED} if searched else _keys(rows, metrics)
     drawn, keys = _named(rows, columns, missing)
@@ -206,10 +222,11 @@ def _of_comparisons(
         number=POINTS if show == "gap" else ".3f",
         limits=JOINT_INTERVAL if joint else INTERVAL,
         none={"value": None, "gap": 0.0, "ratio": 1.0}[show],
-        band=band,
         note=sentences(note, None if of_pairs else _counted(metrics)),
         facet="attribute" if len(keys) > 1 and "metric" in keys and "attribute" in keys else None,
-        finding=None if of_pairs or len(metrics) > 1 else _finding(rows, first, by),
+        finding=None
+        if of_pairs or len(metrics) > 1
+        else _finding(rows, _RATE.lower() if of_impact else first.label, by),
     )
 
 
@@ -232,6 +249,8 @@ def _of_releases(
     if margin is None:
         margin = next(iter(rows["margin"].drop_nulls()), None)
     band = _band(rows[VALUE], "gap", margin, one_sided=False) if margin and show == "gap" else None
+    if band:
+        rows = band.around(rows)
     drawn, keys = _named(rows if show == "value" else rows.drop(MARK), _keys(rows, metrics))
     what = metric.heading if show == "value" else f"Change of {metric.label}"
     mark = "Upright mark: the old score. Lines: that plus the limits of the change"
@@ -243,11 +262,10 @@ def _of_releases(
         what=metric.label if show == "value" else "change",
         number=".3f" if show == "value" else POINTS,
         none=None if show == "value" else 0.0,
-        band=band,
         note=sentences(band and band.note, mark * (show == "value") or None, _counted(metrics)),
         mark="old",
         marked=WORSE,
-        finding=_finding(rows, metric, "gap", "the old score", WORSE),
+        finding=_finding(rows, metric.label, "gap", "the old score", WORSE),
     )
 
 
@@ -363,12 +381,10 @@ _THAN = {"rest": "the rest", "overall": "all rows"}
 
 def _finding(
     rows: pl.DataFrame,
-    metric: Metric,
+    what: str,
     by: str,
     than: str | None = None,
     marked: str = DIFFERENT,
-    *,
-    of_gap: bool = False,
 ) -> str | None:
     """Say what is different in the segment that differs most, by a ratio or a difference."""
     order = pl.col(by) if by == "ratio" else -pl.col(by).abs()
@@ -381,15 +397,12 @@ def _finding(
     whose = f" by {row[MODEL]}" if rows[MODEL].n_unique() > 1 else ""
     than = than or _THAN.get(row["reference"], row["reference"])
     if by == "ratio":
-        what = _RATE.lower() if metric is IMPACT else metric.label
         return f"{name}: {what}{whose} {row[by]:.2f} times that of {than}"
     size = 100 * abs(row[by])
     points = f"{size:.1f}" if size < 1 else f"{size:.0f}"
     unit = "point" if points == "1" else "points"
     side = "below" if row[by] < 0 else "above"
-    return (
-        f"{name}: {'gap in ' if of_gap else ''}{metric.label}{whose} {points} {unit} {side} {than}"
-    )
+    return f"{name}: {what}{whose} {points} {unit} {side} {than}"
 
 
 def _keys(rows: pl.DataFrame, metrics: list[Metric]) -> dict[str, pl.Expr]:
@@ -477,8 +490,8 @@ def _of_changes(
     keys = {name: pl.col(name) for name in AUDIT_KEYS}
     if rows[MODEL].n_unique() > 1:
         keys[MODEL] = pl.col(MODEL)
-    heading = chosen.heading
-    what = f"{heading} in the second audit" if of_value else f"Change of gap in {chosen.label}"
+    label = chosen.label if of_value else f"gap in {chosen.label}"
+    what = f"{chosen.heading} in the second audit" if of_value else f"Change of {label}"
     some = f"{rows.height} of {known.height:,} changes: findings, then the smallest p-values"
     return Estimates(
         *_named(rows, keys),
@@ -494,7 +507,5 @@ def _of_changes(
         ),
         mark="before",
         marked=SIGNIFICANT,
-        finding=_finding(
-            rows, chosen, "change", "the first audit", SIGNIFICANT, of_gap=not of_value
-        ),
+        finding=_finding(rows, label, "change", "the first audit", SIGNIFICANT),
     )

@@ -83,9 +83,8 @@ _VERDICTS = {
 # how far it goes beyond the marks; lines of text in half a panel, and the share of a name in it.
 _NAMED, _MANY, _PLACES, _ROOM = 8, 100, 60, 1.3
 _LINES, _NAME = 12, 0.18
-# Intervals that are more than so many times as wide as the median one may leave the panel, if the
-# axis would be more than so many times as long with them.
-_WIDE, _LONGER = 2, 4 / 3
+# An axis that would be more than so many times as long with all intervals has the usual ones alone.
+_LONGER = 4 / 3
 
 
 def gap_chart(
@@ -433,17 +432,12 @@ def _tooltips(drawn: Drawing) -> list[Any]:
 def _references(base: Any, rows: pl.DataFrame, drawn: Drawing) -> list[Any]:
     """Draw the band of tolerance, the line of no difference, and the value of all rows."""
     layers, read, color = [], drawn.read, drawn.color
-    if read.band is not None:
-        # All the way to the edge of the panel, if nothing limits it.
-        edge = alt.X2Value(drawn.shown.width)  # type: ignore[no-untyped-call]
-        end = edge if read.band.high is None else alt.X2Datum(read.band.high)
-        # Opaque, since each row draws it once more.
-        band = base.mark_rect(color=BAND_COLOR, aria=False)
-        layers.append(band.encode(alt.XDatum(read.band.low), x2=end))
     if NEAR_LOW in drawn.columns:
         near = base.mark_rect(color=BAND_COLOR, clip=True, aria=False)
-        ends = alt.X(f"{NEAR_LOW}:Q"), alt.X2(f"{NEAR_HIGH}:Q")
-        layers.append(near.encode(*ends, **rows_of(rows, color)))
+        # To the edge of the panel, if nothing limits it.
+        edge = alt.X2Value(drawn.shown.width)  # type: ignore[no-untyped-call]
+        end = alt.X2(f"{NEAR_HIGH}:Q") if rows[NEAR_HIGH].count() else edge
+        layers.append(near.encode(alt.X(f"{NEAR_LOW}:Q"), end, **rows_of(rows, color)))
     if read.none is not None:
         layers.append(base.mark_rule(color=GREY, aria=False).encode(alt.XDatum(read.none)))
     if LINE_VALUE in drawn.columns:
@@ -455,21 +449,11 @@ def _references(base: Any, rows: pl.DataFrame, drawn: Drawing) -> list[Any]:
 
 def _domain(read: Estimates) -> list[float]:
     """Span all estimates, but not wide intervals that would make the axis a third longer."""
-    rows, ends = read.rows, [read.none]
-    if read.band is not None:
-        low, high = read.band.low, read.band.high
-        most = high if high is not None else read.none or 0.0
-        more = 0.15 * (most - low)
-        ends += [low - (more if low else 0), most + more]
-    width = pl.col(HIGH) - pl.col(LOW)
-    is_usual = (width <= _WIDE * width.median()).fill_null(value=True)
-    if VERDICT in rows.columns:
-        is_usual |= pl.col(VERDICT).eq_missing(read.marked)
-    usual = rows.filter(is_usual)
+    rows = read.rows
     known = [VALUE, LINE_VALUE, MARK, NEAR_LOW, NEAR_HIGH, LOW, HIGH]
     held = [name for name in known if name in rows.columns]
-    least = [end for end in ends if end is not None]
-    whole, cut = (domain_of(each, held, least) for each in (rows, usual))
+    least = [] if read.none is None else [read.none]
+    whole, cut = (domain_of(each, held, least) for each in (rows, read.usual))
     return cut if whole[1] - whole[0] > _LONGER * (cut[1] - cut[0]) else whole
 
 

@@ -31,7 +31,7 @@ from polars_wroc.charts.options import (
     ordered,
     wrapped,
 )
-from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL
+from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, UNKNOWN_CATEGORY
 
 # Columns that are added to the drawn rows.
 ROW, LIMITS, LINE = "__row", "__limits", "__line"
@@ -199,7 +199,7 @@ def segments_in_order(
 
 def have_order(names: Sequence[str]) -> bool:
     """Whether names are not in alphabetical order, as those of an Enum, or are of numbers."""
-    known = [name for name in dict.fromkeys(names) if name != MISSING]
+    known = [name for name in dict.fromkeys(names) if name not in (MISSING, UNKNOWN_CATEGORY)]
     return known != sorted(known) or all(name.lstrip(_SIGNS)[:1].isdigit() for name in known)
 
 

@@ -1,4 +1,4 @@
-"""Charts of tables: the AUCs of pairs of groups, and what equal error rates cost."""
+"""Charts of tables: heat maps of pairs of groups or segments, and what equal error rates cost."""
 
 from __future__ import annotations
 
@@ -16,11 +16,23 @@ from polars_wroc.charts.channels import (
     in_drawn_order,
     numbers,
     read_groups,
+    read_table,
     tooltip_of,
     values_of,
     with_values,
 )
 from polars_wroc.charts.curve_layers import POINT, CurveChart, styles
+from polars_wroc.charts.estimates import (
+    HIGH,
+    LINE_VALUE,
+    LOW,
+    NUMBERS,
+    ROWS,
+    VALUE,
+    VERDICT,
+    Estimates,
+    read_estimates,
+)
 from polars_wroc.charts.interval_layers import (
     NOT_DEFINED,
     ROW,
@@ -36,60 +48,80 @@ from polars_wroc.charts.interval_layers import (
 from polars_wroc.charts.options import (
     GREY,
     INK,
+    POINTS,
+    UNSEEN,
     Chart,
     ChartOptions,
     Options,
+    Show,
     Sort,
     drawable,
     interval_name,
     ordered,
     read_options,
+    sentences,
+    wrapped,
 )
+from polars_wroc.groups.categories import CROSSED
 from polars_wroc.inputs import arguments
-from polars_wroc.inputs.columns import MODEL
+from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
 
-_COLUMNS = ("xauc", "xauc_se", "xauc_low", "xauc_high", "ci_method", "pair_weight")
-# Columns of the drawn rows: labels of the two groups.
-_POSITIVES, _NEGATIVES = "__positives", "__negatives"
+_PAIRS = ("xauc", "xauc_se", "xauc_low", "xauc_high", "ci_method", "pair_weight")
+# Columns of the rows: names of the row and the column of a cell, the share of pairs, and what rows
+# and columns are sorted by.
+_LEFT, _BELOW, _SHARE, _RANK = "__left", "__below", "__share", "__rank"
+# The name of one attribute alone, with a character that no segment ends with.
+_ALONE = f"all{UNSEEN}"
 _UNDEFINED = "#D9D9D9"
 # Sides of a cell in pixels, for up to so many groups.
-_SIDES = {8: 46, 16: 36, 32: 28}
-_SMALL_SIDE = 14
-# Fewest pixels of a cell with a number, and with a number in the usual size.
-_LEGIBLE, _ROOMY = 26, 34
+_SIDES = {8: 50, 16: 36}
+_SMALL_SIDE = 20
+# Fewest pixels of a cell with a number, with one in the usual size, and with numbers of rows too.
+_LEGIBLE, _ROOMY, _TWO_LINES = 26, 34, 44
+# Least difference that has the strongest colour, from which part of it on numbers are white, and
+# pixels of the title of the colours.
+_LEAST, _STRONG, _LEGEND = 0.05, 0.72, 110
 
 
 def matrix_chart(
     pairs: pl.DataFrame | pl.LazyFrame,
     *,
+    metric: str = "auc",
+    show: Show = "value",
     level: float | None = None,
     **options: Unpack[ChartOptions],
 ) -> Chart:
-    """Draw the AUC of the positives of each group against the negatives of each as a heat map.
+    """Draw a heat map of the AUCs of pairs of groups, or of the segments of two attributes.
 
     Parameters
     ----------
     pairs
-        The table of `cross_auc`; a LazyFrame is collected.
+        The table of `cross_auc`; or one of `gap_chart` with two attributes that are crossed, as by
+        ``group_gaps(attributes=["a", "b"], intersections=True)``. A LazyFrame is collected.
+    metric, show
+        What is drawn of segments, as in `gap_chart`, but no ``"funnel"``.
     level
         Confidence level of the intervals, for the tooltips only: the table does not contain it.
     **options
         `ChartOptions`, without ``color`` and ``highlight``. By default ``facet`` is the ``model``,
-        if there is one, and each cell has room for a number, for up to 32 groups. Groups are sorted
-        by their own AUC, the mean of all panels.
+        if there is one, and each cell has room for a number, for up to 16 groups. Groups are sorted
+        by their own AUC, segments by their value, the mean of all panels.
 
     Returns
     -------
     altair.LayerChart or altair.FacetChart
-        A row of cells for the positives of each group and a column for the negatives of each; the
-        darker, the higher the AUC, which is also written in the cell. The diagonal has the own
-        AUC of each group; a grey cell is undefined. At most 5,000 cells, those of 70 groups.
+        Of pairs a row of cells for the positives of each group and a column for the negatives of
+        each; the diagonal has the own AUC of each group. Of segments a row for each value of one
+        attribute and a column for each of the other, with those of both alone; segments that differ
+        have a frame. Numbers are written in the cells. Blue is higher and orange lower than pale:
+        no gap, all rows, or the mean of the diagonal or the cells. A grey cell is undefined. At
+        most 5,000 cells, those of 70 groups.
 
     Raises
     ------
     TypeError, ValueError
-        For a table that does not come from `cross_auc`, a column that is not ``model``, or an
-        unknown option.
+        For a table of another function or without two crossed attributes, a column that is not
+        ``model``, or an unknown option.
 
     Examples
     --------
@@ -101,102 +133,131 @@ def matrix_chart(
     """
     chosen = read_options(options, without=("color", "highlight"))
     level = arguments.optional_level(level)
-    table, keys = read_groups("pairs", pairs, _COLUMNS, "`cross_auc`")
-    check_rows("pairs", table)
-    positives, negatives, faceted = _axes(keys, table, chosen.facet)
-    table = in_drawn_order(_with_labels(table, positives, negatives), None, faceted)
-    names = _in_order(table, chosen.sort)
-    chosen = _sized(chosen, len(names))
-    chart = CurveChart(keys, None, faceted, chosen)
-    rows = table.with_columns(pl.int_range(pl.len()).alias(POINT))
-    base = alt.Chart(rows.select(*chart.panels, POINT, _POSITIVES, _NEGATIVES, *_COLUMNS))
-    by = ", ".join(name.removeprefix("positive_") for name in positives)
-    layers = _cells(base, names, by, faceted, table["xauc"], level)
-    side = min((chosen.width or 0), (chosen.height or 0)) / len(names)
-    if side >= _LEGIBLE:
-        layers.append(_numbers(base, table["xauc"], 11 if side >= _ROOMY else 9))
-    undefined = table["xauc"].null_count() > 0
+    table = read_table("pairs", pairs, "`cross_auc`")
+    read, axes = (
+        _of_segments(table, metric, show) if "attribute" in table.columns else _of_pairs(table)
+    )
+    if "title" not in options:
+        chosen = replace(chosen, title=read.finding)
+    scored = MODEL if MODEL in read.keys else None
+    if chosen.facet not in (None, scored):
+        arguments.reject("facet", "be 'model', if the table has several", repr(chosen.facet))
+    faceted = with_values(channel("facet", read.keys, scored), read.keys, read.rows)
+    rows = in_drawn_order(read.rows, None, faceted)
+    rows = rows.with_columns(pl.int_range(pl.len()).alias(POINT))
+    names = [_in_order(rows, end, chosen.sort) for end in (_BELOW, _LEFT)]
+    chosen, side = _sized(chosen, *map(len, names))
+    chart = CurveChart(read.keys, None, faceted, chosen)
+    held = [name for name in (ROWS, VERDICT, _SHARE) if name in rows.columns]
+    base = alt.Chart(rows.select(*chart.panels, POINT, _LEFT, _BELOW, *NUMBERS, *held))
+    place = {
+        "x": alt.X(f"{_BELOW}:N", sort=None, scale={"domain": names[0]}, **_axis(axes[1], -40)),
+        "y": alt.Y(f"{_LEFT}:N", sort=None, scale={"domain": names[1]}, **_axis(axes[0], 0)),
+    }
+    end = f"end of the {interval_name(level)}"
+    tooltip = [
+        *(tooltip_of(Channel(*each)) for each in zip((_LEFT, _BELOW), axes, strict=True)),
+        *([] if faceted is None else [tooltip_of(faceted)]),
+        *numbers(read.number, {VALUE: read.what, LOW: f"low {end}", HIGH: f"high {end}"}),
+        *(numbers(",", {ROWS: "n"}) * (ROWS in held)),
+        *(numbers(".3~g", {_SHARE: "share of all pairs"}) * (_SHARE in held)),
+        *([alt.Tooltip(f"{VERDICT}:N", title="verdict")] * (VERDICT in held)),
+    ]
     return chart.chart(
-        layers,
-        "Heat map: AUC of the positives of each group against the negatives of each group",
-        "AUC of the positives of the group on the left against the negatives of the group below",
-        "On the diagonal: the own AUC of a group",
-        "Grey: undefined" if undefined else None,
+        _cells(base, read, place, tooltip, side),
+        f"Heat map: {read.description}",
+        read.note,
+        "Grey: undefined" if rows[VALUE].null_count() else None,
         own_axes=True,
     )
 
 
-def _axes(
-    keys: Keys, table: pl.DataFrame, facet: str | None
-) -> tuple[dict[str, str], dict[str, str], Channel | None]:
-    """Group columns of the positives and of the negatives, and that of the panels."""
-    # The groups come twice, and the model once.
-    scored = MODEL if len(keys) % 2 else None
-    if facet is not None and facet != scored:
-        arguments.reject("facet", "be 'model', if the table has several", repr(facet))
-    groups = [(name, column) for name, column in keys.items() if name != scored]
+def _of_pairs(table: pl.DataFrame) -> tuple[Estimates, tuple[str, str]]:
+    """Read the AUCs of pairs of groups, which come twice, and the model once; name the axes."""
+    table, keys = read_groups("pairs", table, _PAIRS, "`cross_auc`")
+    check_rows("pairs", table)
+    groups = [name for name in keys if name != MODEL or len(keys) % 2 == 0]
     half = len(groups) // 2
-    faceted = with_values(channel("facet", keys, scored), keys, table)
-    return dict(groups[:half]), dict(groups[half:]), faceted
+    rows = table.with_columns(
+        pl.concat_str([keys[name] for name in groups[:half]], separator=", ").alias(_LEFT),
+        pl.concat_str([keys[name] for name in groups[half:]], separator=", ").alias(_BELOW),
+        **dict(zip((*NUMBERS, _SHARE), (_PAIRS[0], *_PAIRS[2:4], _PAIRS[5]), strict=True)),
+    ).with_columns(pl.when(pl.col(_LEFT) == pl.col(_BELOW)).then(VALUE).alias(_RANK))
+    by = ", ".join(name.removeprefix("positive_") for name in groups[:half])
+    return Estimates(
+        rows,
+        Keys({name: column for name, column in keys.items() if name not in groups}),
+        "AUC",
+        "AUC of the positives of each group against the negatives of each group",
+        what="AUC",
+        number=".3f",
+        none=_mean(rows[_RANK]),
+        note="AUC of the positives of the group on the left against the negatives of the group "
+        "below. On the diagonal: the own AUC of a group, whose mean is pale",
+    ), (f"Positives: {by}", f"Negatives: {by}")
 
 
-def _with_labels(
-    table: pl.DataFrame, positives: dict[str, str], negatives: dict[str, str]
-) -> pl.DataFrame:
-    return table.with_columns(
-        pl.concat_str(list(columns.values()), separator=", ").alias(label)
-        for label, columns in ((_POSITIVES, positives), (_NEGATIVES, negatives))
-    )
-
-
-def _in_order(table: pl.DataFrame, sort: Sort) -> list[str]:
-    own = table.filter(pl.col(_POSITIVES) == pl.col(_NEGATIVES))
-    numbers = dict(own.group_by(_POSITIVES).agg(pl.col("xauc").mean()).rows())
-    return ordered(values_of(table, _POSITIVES), sort, numbers)
-
-
-def _sized(options: Options, groups: int) -> Options:
-    """Give each cell room for its number, unless the caller sets the size."""
-    side = next((side for most, side in _SIDES.items() if groups <= most), _SMALL_SIDE)
-    whole = max(side * groups, 2 * side)
-    return replace(options, width=options.width or whole, height=options.height or whole)
-
-
-def _cells(
-    base: Any,
-    names: list[str],
-    by: str,
-    facet: Channel | None,
-    values: pl.Series,
-    level: float | None,
-) -> list[Any]:
-    scale = {"domain": names}
-    place = {
-        "x": alt.X(f"{_NEGATIVES}:N", sort=None, scale=scale, **_axis(f"Negatives: {by}", -40)),
-        "y": alt.Y(f"{_POSITIVES}:N", sort=None, scale=scale, **_axis(f"Positives: {by}", 0)),
-    }
-    end = f"end of the {interval_name(level)}"
-    tooltip = [
-        tooltip_of(Channel(_POSITIVES, f"{by} of the positives")),
-        tooltip_of(Channel(_NEGATIVES, f"{by} of the negatives")),
-        *([] if facet is None else [tooltip_of(facet)]),
-        *numbers(".3f", {"xauc": "AUC", "xauc_low": f"low {end}", "xauc_high": f"high {end}"}),
-        *numbers(".3~g", {"pair_weight": "share of all pairs"}),
+def _of_segments(table: pl.DataFrame, metric: str, show: Show) -> tuple[Estimates, tuple[str, str]]:
+    """Read the segments of two attributes that are crossed, and those of each; name the axes."""
+    arguments.option("show", show, ("value", "gap", "ratio"))
+    crossed = [name for name in table["attribute"].unique() if name.count(CROSSED) == 1]
+    if len(crossed) != 1:
+        arguments.reject("pairs", "have two attributes that are crossed", f"{len(crossed)} pairs")
+    both = crossed[0].split(CROSSED)
+    used = table.filter(pl.col("attribute").is_in([*both, *crossed, OVERALL]))
+    read = read_estimates(used, metric, show, None, None)
+    rule = f"have the segments of {both}, alone and crossed"
+    if not {*AUDIT_KEYS} <= {*read.keys}:
+        arguments.reject("pairs", rule, "other ones")
+    attribute, segment = (read.keys[name] for name in AUDIT_KEYS)
+    axes = drawable(both[0]), drawable(both[1])
+    rows = read.rows.filter(pl.col(attribute) != OVERALL)
+    check_rows("pairs", rows)
+    left, below = (values_of(rows.filter(pl.col(attribute) == name), segment) for name in axes)
+    places = {(axes[0], name): (name, _ALONE) for name in left}
+    places |= {(axes[1], name): (_ALONE, name) for name in below}
+    pairs = {f"{a}, {b}".replace(UNSEEN, ""): (a, b) for a in left for b in below}
+    placed = [
+        places.get(key) or pairs.get(key[1].replace(UNSEEN, ""))
+        for key in rows.select(attribute, segment).rows()
     ]
-    colours = alt.Color(
-        "xauc:Q",
-        title="AUC",
-        legend={"format": ".2f", "gradientLength": 100},
-        scale={"scheme": "blues", "domain": _ends(values), "nice": False},
+    if None in placed:
+        arguments.reject("pairs", rule, "fewer")
+    rows = rows.with_columns(
+        pl.Series(_LEFT, [place and place[0] for place in placed], pl.String),
+        pl.Series(_BELOW, [place and place[1] for place in placed], pl.String),
+        pl.col(VALUE).alias(_RANK),
     )
-    known = "isValid(datum.xauc)"
-    cell = base.mark_rect(stroke="white", strokeWidth=1)
-    return [
-        cell.transform_filter(known).encode(**place, color=colours, tooltip=tooltip),
-        cell.transform_filter(f"!{known}").encode(
-            **place, color=alt.value(_UNDEFINED), tooltip=tooltip
-        ),
-    ]
+    middle, pale = read.none, "no difference"
+    if middle is None:
+        has_whole = LINE_VALUE in rows.columns and rows[LINE_VALUE].count()
+        middle, pale = _mean(rows[LINE_VALUE if has_whole else VALUE]), "the mean"
+        pale = "all rows" if has_whole else pale
+    framed = f"Framed: {read.marked}" if (rows[VERDICT] == read.marked).any() else None
+    keys = Keys({name: column for name, column in read.keys.items() if name not in AUDIT_KEYS})
+    note = sentences(f"Pale: {pale}", framed, "n: number of rows" if ROWS in rows.columns else None)
+    return replace(read, rows=rows, keys=keys, none=middle, note=note), axes
+
+
+def _mean(values: pl.Series) -> float:
+    mean = values.mean()
+    return mean if isinstance(mean, float) else 0.0
+
+
+def _in_order(rows: pl.DataFrame, end: str, sort: Sort) -> list[str]:
+    """List the names of rows or columns, with what is missing and both attributes alone last."""
+    means = dict(rows.group_by(end).agg(pl.col(_RANK).mean()).rows())
+    names = ordered(values_of(rows, end), sort, means)
+    return sorted(names, key=lambda name: (name == _ALONE, name == MISSING))
+
+
+def _sized(options: Options, columns: int, rows: int) -> tuple[Options, float]:
+    """Give each cell room for its number, unless the caller sets the size; say how much it has."""
+    most = max(rows, columns)
+    side = next((side for number, side in _SIDES.items() if most <= number), _SMALL_SIDE)
+    width = options.width or side * max(columns, 2)
+    height = options.height or side * max(rows, 2)
+    return replace(options, width=width, height=height), min(width / columns, height / rows)
 
 
 def _axis(title: str, angle: int) -> dict[str, Any]:
@@ -206,32 +267,47 @@ def _axis(title: str, angle: int) -> dict[str, Any]:
     return {"title": named.title, "axis": axis | {"ticks": False, "domain": False}}
 
 
-def _ends(values: pl.Series) -> list[float]:
-    """Range of the colours; the same colour for all if they hardly differ."""
-    low, high = values.min(), values.max()
-    if not isinstance(low, float) or not isinstance(high, float):
-        return [0.0, 1.0]
-    return [low, high] if high - low > 0.01 else [low - 0.05, high + 0.05]  # noqa: PLR2004
-
-
-def _numbers(base: Any, values: pl.Series, size: int) -> Any:
-    """Write the AUC into each cell, white on dark ones."""
-    low, high = _ends(values)
-    middle = low + 0.55 * (high - low)
-    return (
-        base.transform_filter("isValid(datum.xauc)")
-        .mark_text(fontSize=size, aria=False)
-        .encode(
-            alt.X(f"{_NEGATIVES}:N"),
-            alt.Y(f"{_POSITIVES}:N"),
-            text=alt.Text("xauc:Q", format=".2f"),
-            color=alt.condition(
-                f"datum.xauc > {middle:.7g}",
-                alt.value("white"),
-                alt.value(INK),
-            ),
-        )
+def _cells(
+    base: Any, read: Estimates, place: dict[str, Any], tooltip: list[Any], side: float
+) -> list[Any]:
+    """Draw the cells, frames of those that differ, and numbers, white on dark colours."""
+    middle, in_points = read.none or 0.0, read.number == POINTS
+    differences = (abs(value - middle) for value in read.usual[VALUE].drop_nulls())
+    most = max(_LEAST * (100 if in_points else 1), *differences, 0)
+    form = read.number if in_points else ".2f"
+    colours = alt.Color(
+        f"{VALUE}:Q",
+        title=wrapped(read.axis.removesuffix(","), _LEGEND),
+        legend={"format": form, "gradientLength": 100},
+        scale={
+            "scheme": "blueorange",
+            "reverse": True,
+            "domain": [middle - most, middle + most],
+            "nice": False,
+            "clamp": True,
+        },
     )
+    is_known = f"isValid(datum.{VALUE})"
+    known, cell = base.transform_filter(is_known), base.mark_rect(stroke="white", strokeWidth=1)
+    layers = [
+        cell.transform_filter(test).encode(**place, color=color, tooltip=tooltip)
+        for test, color in ((is_known, colours), (f"!{is_known}", alt.value(_UNDEFINED)))
+    ]
+    if VERDICT in read.rows.columns:
+        frame = base.mark_rect(fill=None, stroke=INK, strokeWidth=2, aria=False)
+        marked = f"datum.{VERDICT} === '{read.marked}'"
+        layers.append(frame.transform_filter(marked).encode(**place))
+    texts = [(VALUE, form, 11 if side >= _ROOMY else 9, 0)] if side >= _LEGIBLE else []
+    if ROWS in read.rows.columns and side >= _TWO_LINES:
+        texts = [(VALUE, form, 11, -6), (ROWS, ",", 9, 8)]
+    strong = f"abs(datum.{VALUE} - {middle:.7g}) > {_STRONG * most:.7g}"
+    ink = alt.condition(strong, alt.value("white"), alt.value(INK))
+    return layers + [
+        known.mark_text(fontSize=size, dy=dy, aria=False).encode(
+            **place, text=alt.Text(f"{name}:Q", format=number), color=ink
+        )
+        for name, number, size, dy in texts
+    ]
 
 
 # Columns with the cost of a rule, and what the rule is called.

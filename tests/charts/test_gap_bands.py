@@ -37,12 +37,10 @@ def spans(chart: Any) -> tuple[Any, Any, Any]:
     panel = spec.get("vconcat", [spec])[0]
     band, line, *_ = panel["layer"]
     assert band["mark"]["type"] == "rect"
-    x2 = band["encoding"]["x2"]
-    return (
-        band["encoding"]["x"]["datum"],
-        x2.get("datum", x2.get("value")),
-        line["encoding"]["x"]["datum"],
-    )
+    row, *_ = spec["datasets"][panel.get("data", spec.get("data"))["name"]]
+    encoding = band["encoding"]
+    high = encoding["x2"].get("value", row["__near_high"])
+    return row[encoding["x"]["field"]], high, line["encoding"]["x"]["datum"]
 
 
 def test_impact_ratios_have_their_joint_limits_and_four_fifths(rows: pl.DataFrame) -> None:

@@ -26,6 +26,7 @@ from polars_wroc.charts.estimates import LINE_VALUE, REMARK, VALUE, VERDICT, rea
 from polars_wroc.charts.gap_chart import Drawing, draw, drawing, gap_chart
 from polars_wroc.charts.interval_layers import ROW
 from polars_wroc.charts.options import (
+    BAND_COLOR,
     COLOURS,
     GREY,
     INK,
@@ -150,6 +151,7 @@ _INKS = {
     COLOURS[-1]: "var(--ink)",
     GREY: "var(--soft)",
     PALE: "var(--soft)",
+    BAND_COLOR: "var(--band)",
     "white": "var(--page)",
 }
 # Properties of a spec that are colours or say where colours come from.
@@ -393,12 +395,14 @@ def change_figure(changes: pl.DataFrame, metric: str, show: Show, level: float) 
     """Draw the changes of a metric, or of its gaps, between two audits."""
     chart = gap_chart(changes, metric=metric, show=show, level=level)
     what = f"{'gap in ' if show == 'gap' else ''}{METRICS[metric].label}"
+    drawn = f"Change of the {what} in points, after minus before; the line marks no change."
+    if show == "value":
+        drawn = f"The {what} in the second audit; an upright mark is at that of the first."
     return figure_of(
         f"change-{show}-{metric}",
         chart,
         f"Change of the {what} of each segment. The tables have the numbers.",
-        f"Change of the {what} in points, after minus before; the line marks no change. A filled "
-        "point on a thick line is significant.",
+        f"{drawn} A filled point on a thick line is significant.",
     )
 
 

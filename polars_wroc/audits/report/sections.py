@@ -34,6 +34,7 @@ from polars_wroc.audits.tables import (
 from polars_wroc.audits.words import NOT_HERE, listed, many, verb
 from polars_wroc.charts.curve_layers import thinned
 from polars_wroc.charts.options import COLOURS
+from polars_wroc.curves.calibration_summary import IN_THE_LARGE
 from polars_wroc.groups.comparisons import (
     DIFFERENT,
     GAP_METRICS,
@@ -236,10 +237,13 @@ def sections_of(audit: AuditTables, findings: pl.DataFrame) -> Sections:
 
 
 def _headline(findings: pl.DataFrame, settings: AuditSettings) -> tuple[str, pl.Expr]:
-    """Return the metric of the most serious difference between segments, and whose it is drawn."""
-    different = findings.filter(
-        pl.col("metric").is_in([*GAP_METRICS, IMPACT_RATIO]), verdict=DIFFERENT
-    ).head(1)
+    """Return the metric of the most serious difference between segments, and whose it is drawn.
+
+    One of calibration comes last, as in the verdict.
+    """
+    of_gaps = pl.col("metric").is_in([*GAP_METRICS, IMPACT_RATIO])
+    known = (of_gaps | (pl.col("metric") == IN_THE_LARGE)) & (pl.col("attribute") != OVERALL)
+    different = findings.filter(known, verdict=DIFFERENT).sort(~of_gaps, "rank").head(1)
     metrics, crossed = different["metric"].to_list(), different["attribute"].to_list()
     metric = SELECTION_RATE if settings.decides else ROC_AUC.column
     if metrics and metrics[0] != IMPACT_RATIO:
