@@ -88,4 +88,4 @@ def test_options_of_a_function_are_found() -> None:
 
 def test_methods_and_the_json_are_in_the_snapshot(described: dict[str, Any]) -> None:
     assert len(described["frame namespace"]) > 27
-    assert described["JSON"].keys() == {"polars-wroc/audit 2.0"}
+    assert described["JSON"].keys() == {"polars-wroc/audit 2.1"}

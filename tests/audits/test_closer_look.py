@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from divided import audit_in_ranges
 from polars.testing import assert_frame_equal
 from statsmodels.stats.multitest import multipletests
 
@@ -230,6 +231,14 @@ def test_what_is_left_out_is_a_limit(
     text = (tmp_path / "audit.md").read_text(encoding="utf-8")
     assert f"- Segments that were not named before were not searched: {why}." in text
     assert EXPLORATION not in text
+
+
+def test_rows_in_ranges_are_not_looked_at_again(people: pl.DataFrame, audit: wroc.Audit) -> None:
+    divided = audit_in_ranges(people, "y", "s", rows_per_range=1_000, **OPTIONS)
+    assert divided.verdict == audit.verdict
+    assert [table.height for table in divided.further()[:4]] == [0] * 4
+    (why,) = divided.further().left_out
+    assert why.endswith("there are more rows than fit into memory.")
 
 
 def test_many_rows_are_searched_only(people: pl.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:

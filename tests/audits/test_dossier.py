@@ -17,6 +17,7 @@ import pytest
 from sweeps import sweep
 
 import polars_wroc as wroc
+from polars_wroc.audits.closer_look import PARTS
 from polars_wroc.cli.main import command_line, main
 
 SCHEMA = json.loads(files("polars_wroc.audits").joinpath("audit-2.0.schema.json").read_text())
@@ -147,7 +148,15 @@ def test_markdown_is_a_section_of_a_model_card(rows: pl.DataFrame, tmp_path: Pat
     text = (tmp_path / "card.md").read_text(encoding="utf-8")
     assert text.startswith("# Loans \\# 1\n\nof 2026\n\nBeing selected (a score")
     headings = [line for line in text.splitlines() if line.startswith("## ")]
-    parts = ["Findings", "Segments", "Impact ratios", "Limits of this audit", "Method", "Run"]
+    parts = [
+        "Findings",
+        "Segments",
+        "Impact ratios",
+        "Limits of this audit",
+        PARTS,
+        "Method",
+        "Run",
+    ]
     assert headings == [f"## {part}" for part in parts]
     table = [line for line in text.splitlines() if line.startswith("|")]
     assert len(table) == 2 + audit.segments.height + 2 + 3
