@@ -39,6 +39,7 @@ from polars_wroc.charts.options import (
 )
 from polars_wroc.charts.roc_chart import roc_chart
 from polars_wroc.charts.threshold_chart import threshold_chart
+from polars_wroc.curves.calibration_summary import IN_THE_LARGE
 from polars_wroc.groups.comparisons import GAP_METRICS, IMPACT_RATIO, METRICS, REPEATS
 from polars_wroc.inputs.arguments import FOUR_FIFTHS
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL, ROC_COLUMNS
@@ -53,6 +54,8 @@ if TYPE_CHECKING:
 
 # The AUC of a segment with its limits.
 _AUCS = ("auc", "auc_low", "auc_high")
+# What calibration in the large is called.
+PREDICTED = "Predicted minus observed"
 SELECTION_RATE = "selection_rate"
 
 
@@ -216,11 +219,13 @@ def values_figure(audit: AuditTables, whole: AuditTables, metric: str) -> Figure
         rows = rows.with_columns(_four_fifths(table).alias(LINE_VALUE))
         note = note.replace("all rows", "four fifths of the highest rate")
     most = rows[VALUE].max()
-    rare = isinstance(most, float) and most < _RARE
+    rare = metric == IN_THE_LARGE or (isinstance(most, float) and most < _RARE)
     number = ".3f" if metric == ROC_AUC.column else ".1%" if rare else ".0%"
-    titled: ChartOptions = {"title": f"{METRICS[metric].heading} of each segment"}
-    drawn = drawing(replace(read, rows=rows, note=None, number=number), titled, settings.level)
-    what = f"The {METRICS[metric].label} of each segment"
+    title = PREDICTED if metric == IN_THE_LARGE else METRICS[metric].heading
+    titled: ChartOptions = {"title": f"{title} of each segment"}
+    read = replace(read, rows=rows, note=None, number=number, title=title)
+    drawn = drawing(read, titled, settings.level)
+    what = f"{title} of each segment"
     return figure_of(
         f"chart-{metric}",
         draw(drawn),

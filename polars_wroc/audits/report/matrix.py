@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from polars_wroc.audits.findings import by_severity
-from polars_wroc.audits.report.figures import SELECTION_RATE
+from polars_wroc.audits.report.figures import PREDICTED, SELECTION_RATE
 from polars_wroc.audits.report.tables import Outcome, outcome_of
 from polars_wroc.audits.tables import (
     ALL_KEYS,
@@ -212,7 +212,7 @@ def _columns(settings: AuditSettings) -> list[Column]:
         Column("tpr", f"{selected} of those actually {words.positive}", "tpr"),
         Column("fpr", f"{selected} of those actually {words.negative}", "fpr"),
         Column("auc", "Ranking", "AUC"),
-        Column(IN_THE_LARGE, "Predicted minus observed", "outcome"),
+        Column(IN_THE_LARGE, PREDICTED, "outcome"),
     ]
 
 
