@@ -318,6 +318,8 @@ def test_models_of_a_segment_are_below_each_other_and_crossed_names_have_parts()
     assert {tuple(row.parts) for row in matrix.crossed} == {
         (g, k) for g in "ab" for k in ("0", "1", "2")
     }
+    assert [block.crossed for block in blocks_of(matrix)] == [[], ["g", "k"]]
     # A comma in a name does not make another part of it.
     commas = matrix_of(wroc.audit(data, "y", "s", attributes=["g", "h"], intersections=True))
     assert {len(row.parts) for row in commas.crossed if "u" in str(row.segment)} == {0}
+    assert [block.crossed for block in blocks_of(commas)] == [[], []]

@@ -55,7 +55,7 @@ def better_scores(audit: AuditTables) -> list[str]:
     """Say which of two scores ranks better, by a test on the same rows."""
     sentences, alpha = [], 1 - audit.settings.level
     for row in audit.further().scores.head(_PAIRS).iter_rows(named=True):
-        if row["p_adjusted"] is None:
+        if row["difference_low"] is None:
             continue
         sign = -1 if row["difference"] < 0 else 1
         names = [(row["model_a"], row["auc_a"]), (row["model_b"], row["auc_b"])][::sign]

@@ -14,7 +14,6 @@ from polars_wroc.audits.tables import (
     AuditTables,
     name_of,
     restricted,
-    rows_with,
     wide_table,
     without_model,
 )
@@ -40,7 +39,7 @@ from polars_wroc.charts.options import (
 from polars_wroc.charts.roc_chart import roc_chart
 from polars_wroc.charts.threshold_chart import threshold_chart
 from polars_wroc.curves.calibration_summary import IN_THE_LARGE
-from polars_wroc.groups.comparisons import GAP_METRICS, IMPACT_RATIO, METRICS, REPEATS
+from polars_wroc.groups.comparisons import CALIBRATION, GAP_METRICS, IMPACT_RATIO, METRICS, REPEATS
 from polars_wroc.inputs.arguments import FOUR_FIFTHS
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL, ROC_COLUMNS
 from polars_wroc.metrics.registry import ROC_AUC
@@ -158,7 +157,7 @@ _INKS = {
     "white": "var(--page)",
 }
 # Properties of a spec that are colours or say where colours come from.
-_COLOURED = ("color", "fill", "stroke", "background")
+_COLOURED = ("color", "fill", "stroke", "background", "subtitleColor")
 # Of these, the properties that give colours.
 _GIVE_COLOURS = ("value", "scale", "range", "condition")
 _NOT_ON_A_PAGE = ("$schema", "usermeta", "datasets")
@@ -305,9 +304,11 @@ def calibration_figures(
 ) -> list[Figure]:
     """Draw the calibration curves of an attribute where a finding is about calibration."""
     further = audit.further()
-    found = serious.filter(attribute=attribute).select(AUDIT_KEYS).unique(maintain_order=True)
+    known = serious.filter(pl.col("metric").is_in([*CALIBRATION]), attribute=attribute)
+    found = known.select(AUDIT_KEYS).unique(maintain_order=True).head(_CALIBRATED)
+    in_order: Any = {"on": AUDIT_KEYS, "nulls_equal": True, "maintain_order": "left"}
     curves, distributions = (
-        table if table.is_empty() else rows_with(table, found.head(_CALIBRATED))
+        table if table.is_empty() else found.join(table, **in_order)
         for table in (further.calibration_curves, further.distributions)
     )
     if curves.is_empty():
@@ -372,8 +373,7 @@ def curves_figure(
         chart,
         f"ROC curves{_by(attribute)}. Their AUCs are in the table of AUCs.",
         f"ROC curves{whose}: the true positive rate against the false positive rate, as the "
-        "threshold falls. The thin straight line is the curve of a random score. Point at a curve "
-        "for thresholds and counts.",
+        "threshold falls. The straight line is the curve of a random score.",
     )
 
 

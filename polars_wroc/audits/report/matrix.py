@@ -287,6 +287,13 @@ class Block:
     summary: str
     left_out: str
 
+    @property
+    def crossed(self) -> list[str]:
+        """The attributes, if all rows are of the same crossed ones and each name has its parts."""
+        rows = [*self.rows, *self.folded]
+        (first, *others) = {row.attribute if row.parts else "" for row in rows}
+        return first.split(CROSSED) if first and not others else []
+
 
 def blocks_of(matrix: Matrix) -> list[Block]:
     """Fold all but the first rows."""

@@ -101,12 +101,11 @@ def _data_of(audit: AuditTables, shown: pl.DataFrame) -> dict[str, Any]:
     whole, verdict = audit.segments.filter(attribute=OVERALL), verdict_of(audit)
     kept = pl.concat([shown, whole.select(shown.columns)])
     # Segments that a search found have other names.
-    further: dict[str, Any] = {
-        name: table
-        if name in ("left_out", "exploration", "scores") or table.is_empty()
-        else rows_with(table, kept)
-        for name, table in audit.further()._asdict().items()
-    }
+    further: dict[str, Any] = audit.further()._asdict()
+    for name, table in further.items():
+        if isinstance(table, pl.DataFrame) and table.height:
+            named = name in ("exploration", "scores")
+            further[name] = rounded_table(table if named else rows_with(table, kept))
     of_page = replace(restricted(audit, kept), further=partial(Further, **further))
     return json_of(of_page) | {"verdict": {"text": verdict.text, "counts": verdict.counts}}
 
