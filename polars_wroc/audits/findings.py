@@ -237,10 +237,10 @@ def _with_needed(rows: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
     return rows.join(needed, on=keys, how="left", nulls_equal=True, maintain_order="left")
 
 
-def rounded(table: pl.DataFrame) -> pl.DataFrame:
+def rounded(table: pl.DataFrame, digits: int = _DIGITS) -> pl.DataFrame:
     """Round numbers, so that they are the same for any order of the rows."""
     numbers = selectors.float() - selectors.by_name("threshold", require_all=False)
-    finite = pl.when(numbers.is_finite()).then(numbers.round_sig_figs(_DIGITS) + 0.0)
+    finite = pl.when(numbers.is_finite()).then(numbers.round_sig_figs(digits) + 0.0)
     return table.with_columns(finite.otherwise(numbers))
 
 

@@ -22,7 +22,7 @@ from polars_wroc.audits.findings import rounded as rounded_table
 from polars_wroc.audits.formats import json_of
 from polars_wroc.audits.remarks import lacking, not_audited, remarks_of
 from polars_wroc.audits.report import facts
-from polars_wroc.audits.report.figures import Figure, change_figure, figure_of
+from polars_wroc.audits.report.figures import DIGITS, Figure, change_figure, figure_of
 from polars_wroc.audits.report.matrix import SYMBOLS, blocks_of, matrix_of, shown_in
 from polars_wroc.audits.report.sections import sections_of
 from polars_wroc.audits.report.tables import Table, change_table, findings_on_page
@@ -96,8 +96,12 @@ def render(audit: AuditTables) -> str:
     )
 
 
+# Limits that are computed in steps differ in further digits.
+_short = partial(rounded_table, digits=DIGITS)
+
+
 def _data_of(audit: AuditTables, shown: pl.DataFrame) -> dict[str, Any]:
-    """Return the audit as JSON has it, with the segments of the page."""
+    """Return the audit as JSON has it, with the segments and about the digits of the page."""
     whole, verdict = audit.segments.filter(attribute=OVERALL), verdict_of(audit)
     kept = pl.concat([shown, whole.select(shown.columns)])
     # Segments that a search found have other names.
@@ -105,8 +109,9 @@ def _data_of(audit: AuditTables, shown: pl.DataFrame) -> dict[str, Any]:
     for name, table in further.items():
         if isinstance(table, pl.DataFrame) and table.height:
             named = name in ("exploration", "scores")
-            further[name] = rounded_table(table if named else rows_with(table, kept))
-    of_page = replace(restricted(audit, kept), further=partial(Further, **further))
+            further[name] = _short(table if named else rows_with(table, kept))
+    of_page = with_tables(restricted(audit, kept), _short)
+    of_page = replace(of_page, further=partial(Further, **further))
     return json_of(of_page) | {"verdict": {"text": verdict.text, "counts": verdict.counts}}
 
 

@@ -167,12 +167,12 @@ def test_the_numbers_of_the_page_can_be_saved(
     document = json.loads(saved(chromium, "json"))
     expected = json.loads(audit.to_json())
     assert document.keys() == expected.keys()
-    for name in ("schema", "schema_version", "verdict", "reading", "settings", "run", "segments"):
+    for name in expected.keys() - {"table", "further"}:
         assert document[name] == expected[name], name
     table = pl.DataFrame(document["table"], schema=audit.table.schema)
-    assert_frame_equal(table, audit.table, rel_tol=1e-11)
+    assert_frame_equal(table, audit.table, rel_tol=1e-6)
     read = pl.read_csv(io.StringIO(saved(chromium, "csv")), schema=audit.table.schema)
-    assert_frame_equal(read, audit.table, rel_tol=1e-11)
+    assert_frame_equal(read, audit.table, rel_tol=1e-6)
     assert chromium.requests == [page.as_uri()]
 
 
