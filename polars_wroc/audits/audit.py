@@ -8,9 +8,9 @@ from typing import Any
 
 import polars as pl
 
-from polars_wroc.audits.closer_look import CloserLook, compared_scores
+from polars_wroc.audits.closer_look import CloserLook
 from polars_wroc.audits.findings import auc_error, comparisons, counts_of, curves_of, with_findings
-from polars_wroc.audits.in_ranges import AddedSegments, measure_within
+from polars_wroc.audits.in_ranges import measure_within
 from polars_wroc.audits.measure import distributions_of, measure, scores_of
 from polars_wroc.audits.ranked_segments import RankedSegments
 from polars_wroc.audits.result import Audit
@@ -130,12 +130,8 @@ def _check_without_label(choice: float | Rule | None, reference: object, **other
 def _finished(audit: Audit, plan: AuditPlan, ranked: RankedSegments | None, *given: Any) -> Audit:
     """Add the findings, and what a report looks at further; ``given`` are the rows' arguments."""
     table = with_findings(audit.table, audit.segments, audit.settings)
-    settings, scores = audit.settings, pl.DataFrame()
-    all_known = settings.bins is None and settings.min_cell is None and settings.label is not None
-    if settings.several and all_known and not isinstance(ranked, AddedSegments):
-        scores = compared_scores(settings, *given)
     audit = replace(audit, table=table)
-    return replace(audit, further=CloserLook(audit, plan, ranked, scores))
+    return replace(audit, further=CloserLook(audit, plan, ranked, given))
 
 
 def audit(

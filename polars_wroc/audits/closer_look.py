@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from math import isfinite
 from typing import Any
@@ -15,7 +16,6 @@ from polars_wroc.audits.sentences import size
 from polars_wroc.audits.tables import (
     ALL_KEYS,
     AuditPlan,
-    AuditSettings,
     AuditTables,
     Further,
     segment_in_words,
@@ -31,10 +31,10 @@ from polars_wroc.groups.expected_metrics import Expectations, with_chances
 from polars_wroc.groups.gap_parts import CANNOT_TELL, PART_COLUMNS, SPLIT_METRICS, Split
 from polars_wroc.groups.segment_search import SEARCH_COLUMNS, Search, TooManySegmentsError
 from polars_wroc.groups.worst_segments import SEARCHED, cells_of
-from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL, SCORE, IntoColumn
+from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL, SCORE
 from polars_wroc.inputs.designs import UNITS, Replicates, SurveyDesign
 from polars_wroc.inputs.looks import Looks
-from polars_wroc.inputs.rows import IntoColumns, Rows
+from polars_wroc.inputs.rows import Rows
 from polars_wroc.metrics.compare import compare
 from polars_wroc.plans.queries import collect
 from polars_wroc.thresholds.registry import RateMetric
@@ -69,8 +69,8 @@ class CloserLook:
     audit: AuditTables
     plan: AuditPlan
     ranked: RankedSegments | None
-    # Pairs of scores, as `compare` has them.
-    scores: pl.DataFrame = field(default_factory=pl.DataFrame)
+    # Where the rows came from: tables, label, scores and what else `compare` takes.
+    given: Sequence[Any]
 
     def __call__(self) -> Further:
         """Return what was found."""
@@ -93,9 +93,10 @@ class CloserLook:
             reason = "there are more rows than fit into memory"
         elif settings.bins is not None:
             reason = "scores were counted in bins"
-        further = Further(scores=self.scores)
+        given, self.given = self.given, ()
         if rows is None or reason is not None:
-            return further._replace(left_out=[_not_explored(reason)])
+            return Further(left_out=[_not_explored(reason)])
+        further = Further(scores=self._scores(*given))
         left_out, found = list[str](), self._search(rows)
         if isinstance(found, str):
             left_out, found = [_not_explored(found)], pl.DataFrame()
@@ -221,6 +222,19 @@ class CloserLook:
                 return "a stratum has a single sampling unit"
         return None
 
+    def _scores(self, tables: Any, label: Any, score: Any, others: Any) -> pl.DataFrame:
+        """Test which score ranks better; of counts, of few persons or of one score nothing."""
+        settings = self.audit.settings
+        if not settings.several or settings.label is None or settings.min_cell is not None:
+            return pl.DataFrame()
+        parts = tables if isinstance(tables, list) else [tables]
+        frame = pl.concat([part.lazy() for part in parts], how="diagonal_relaxed")
+        others = others | {"level": settings.level, "adjust": settings.adjust}
+        # A file may be gone since.
+        with suppress(OSError):
+            return _collect(compare(frame, label, score, **others))
+        return pl.DataFrame()
+
     def _search(self, rows: Rows) -> pl.DataFrame | str:
         """Search for the segments that are surely worse; or say why not, if it could be."""
         settings = self.audit.settings
@@ -253,18 +267,6 @@ class CloserLook:
                 pl.col("named").fill_null(value=False), most_conditions=depth
             )
         return "there are too many segments"
-
-
-def compared_scores(
-    settings: AuditSettings, tables: Any, label: IntoColumn, score: IntoColumns, given: Any
-) -> pl.DataFrame:
-    """Test which score ranks better, as `compare` does."""
-    if isinstance(settings.level, Looks):
-        return pl.DataFrame()
-    parts = tables if isinstance(tables, list) else [tables]
-    frame = pl.concat([part.lazy() for part in parts], how="diagonal_relaxed")
-    given |= {"level": settings.level, "adjust": settings.adjust}
-    return _collect(compare(frame, label, score, **given))
 
 
 def _stacked(tables: Iterator[pl.DataFrame]) -> pl.DataFrame:

@@ -304,7 +304,10 @@ def test_reports_say_it(audit: wroc.Audit, tmp_path: Path) -> None:
     further = json.loads(document)["further"]
     kept = pl.DataFrame(further["exploration"], schema=audit.further().exploration.schema)
     assert_frame_equal(kept, audit.further().exploration)
-    assert set(further) == {"gap_parts", "calibration", "equal_scores", "exploration"}
+    assert set(further) == {
+        *("gap_parts", "calibration", "equal_scores", "exploration"),
+        *("calibration_curves", "distributions", "scores"),
+    }
 
 
 def test_impossible_scores_are_told(people: pl.DataFrame) -> None:

@@ -443,7 +443,7 @@ def test_the_verdict_counts_what_is_not_different(rows: pl.DataFrame, audit: wro
     )
     # A ratio is alike if it is surely four fifths or more.
     assert wide.verdict.startswith(
-        "No segment is shown to be worse off: 7 comparisons are alike within 20 points"
+        "No segment is shown to be worse off: all 7 comparisons are alike within 20 points"
     )
 
 
