@@ -182,7 +182,7 @@ def distribution_chart(
         low, high = ends_of(table)
         threshold = arguments.number("threshold", threshold, low=low, high=high)
     bins = with_means(table, groups)
-    if len(keys) == 1 and "color" not in options and "facet" not in options:
+    if len(keys) == 1 and {"color", "facet", "highlight"}.isdisjoint(options):
         number = bins[groups[0]].n_unique()
         if number >= _FEW:
             options = {
