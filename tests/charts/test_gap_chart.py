@@ -416,6 +416,17 @@ def test_funnel_of_several_metrics(many: pl.DataFrame) -> None:
         "AUC",
         "True positive rate",
     ]
+    # Of AUC none is different; verdicts look the same in both panels all the same.
+    scales = [
+        layer["encoding"][name]["scale"]
+        for panel in chart.to_dict()["vconcat"]
+        for layer in panel["layer"]
+        for name in ("shape", "color")
+        if name in layer["encoding"]
+    ]
+    first, second = scales[:2], scales[2:]
+    assert first == second
+    assert first[0]["range"][first[0]["domain"].index(DIFFERENT)] == "diamond"
 
 
 @pytest.mark.parametrize("segments", [2, 3, 8, 25])
