@@ -230,11 +230,10 @@ def score_figures(audit: AuditTables, attribute: str, place: int) -> list[Figure
     if audit.distributions.is_empty():
         return []
     name, (bins,) = _of_attribute(attribute, without_model(audit.distributions, settings))
-    chart = distribution_chart(bins, facet=name)
     return [
         figure_of(
             f"scores-{place}",
-            chart,
+            distribution_chart(bins, facet=name),
             f"Distribution of the scores{_by(attribute)}.",
             "How the scores are distributed: the share of each bin of scores.",
         )
@@ -333,14 +332,13 @@ def change_figure(changes: pl.DataFrame, metric: str, show: Show, level: float) 
     """Draw the changes of a metric, or of its gaps, between two audits."""
     chart = gap_chart(changes, metric=metric, show=show, level=level)
     what = f"{'gap in ' if show == 'gap' else ''}{METRICS[metric].label}"
-    drawn = f"Change of the {what} in points, after minus before; the line marks no change."
-    if show == "value":
-        drawn = f"The {what} in the second audit; an upright mark is at that of the first."
+    of_gap = f"Change of the {what} in points, after minus before; the line marks no change."
+    of_value = f"The {what} in the second audit; an upright mark is at that of the first."
     return figure_of(
         f"change-{show}-{metric}",
         chart,
         f"Change of the {what} of each segment. The tables have the numbers.",
-        f"{drawn} A filled point on a thick line is significant.",
+        f"{of_value if show == 'value' else of_gap} A filled point on a thick line is significant.",
     )
 
 
