@@ -9,7 +9,7 @@ import polars as pl
 
 from polars_wroc.charts.channels import Channel, Keys, numbers, read_groups, slot_of, tooltips_of
 from polars_wroc.charts.curve_layers import POINT, curve_chart, numbered, styles
-from polars_wroc.charts.interval_layers import check_rows
+from polars_wroc.charts.interval_layers import SMALL, check_rows
 from polars_wroc.charts.options import (
     INK,
     MAX_ROWS,
@@ -132,7 +132,6 @@ _EDGE, _LOWER = 6, 20
 # Where so many groups have panels: one below the other, or in rows where there are many.
 _FEW, _MANY = 3, 8
 _BELOW: ChartOptions = {"columns": 1, "width": 420, "height": 110}
-_SMALL: ChartOptions = {"columns": 4, "width": 200, "height": 130}
 
 
 def distribution_chart(
@@ -182,11 +181,11 @@ def distribution_chart(
         low, high = ends_of(table)
         threshold = arguments.number("threshold", threshold, low=low, high=high)
     bins = with_means(table, groups)
-    if len(keys) == 1 and "color" not in options and "facet" not in options:
+    if len(keys) == 1 and {"color", "facet", "highlight"}.isdisjoint(options):
         number = bins[groups[0]].n_unique()
         if number >= _FEW:
             options = {
-                **(_SMALL if number > _MANY else _BELOW),
+                **(SMALL if number > _MANY else _BELOW),
                 **options,
                 "facet": next(iter(keys)),
             }

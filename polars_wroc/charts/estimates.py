@@ -380,15 +380,13 @@ _THAN = {"rest": "the rest", "overall": "all rows"}
 
 
 def _finding(
-    rows: pl.DataFrame,
-    what: str,
-    by: str,
-    than: str | None = None,
-    marked: str = DIFFERENT,
+    rows: pl.DataFrame, what: str, by: str, than: str | None = None, marked: str = DIFFERENT
 ) -> str | None:
-    """Say what is different in the segment that differs most, by a ratio or a difference."""
-    order = pl.col(by) if by == "ratio" else -pl.col(by).abs()
-    found = rows.filter(pl.col(VERDICT) == marked, order.is_not_null()).sort(order)
+    """Say what is different in the segment that differs most, below rather than above."""
+    found = rows.filter(pl.col(VERDICT) == marked, pl.col(by).is_not_null()).sort(by)
+    if by != "ratio":
+        # Two segments have the same gap but for rounding.
+        found = found.sort(pl.col(by).abs().round(9), descending=True, maintain_order=True)
     if found.is_empty():
         return None
     row = found.row(0, named=True)
@@ -399,10 +397,9 @@ def _finding(
     if by == "ratio":
         return f"{name}: {what}{whose} {row[by]:.2f} times that of {than}"
     size = 100 * abs(row[by])
-    points = f"{size:.1f}" if size < 1 else f"{size:.0f}"
-    unit = "point" if points == "1" else "points"
-    side = "below" if row[by] < 0 else "above"
-    return f"{name}: {what}{whose} {points} {unit} {side} {than}"
+    points = f"{size:.0f}" if size >= 1 else f"{size:.2g}"
+    points += " point" if points == "1" else " points"
+    return f"{name}: {what}{whose} {points} {'below' if row[by] < 0 else 'above'} {than}"
 
 
 def _keys(rows: pl.DataFrame, metrics: list[Metric]) -> dict[str, pl.Expr]:
@@ -496,8 +493,7 @@ def _of_changes(
     return Estimates(
         *_named(rows, keys),
         what if of_value else f"{what}, after less before",
-        f"{what} of each segment with its confidence interval"
-        f"{' and a mark before' if of_value else ' and a line at no change'}",
+        f"{what} of each segment with its confidence interval",
         what="after" if of_value else "change",
         number=".3f" if of_value else POINTS,
         none=None if of_value else 0.0,

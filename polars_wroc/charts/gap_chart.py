@@ -338,7 +338,8 @@ def _funnel_panel(rows: pl.DataFrame, drawn: Drawing, heading: str | None, level
         strokeDash=alt.condition("datum.all", alt.value([4, 3]), alt.value([1, 0])),
     )
     none = alt.Chart(limits.head(1)).mark_rule(color=GREY, aria=False).encode(alt.YDatum(0))
-    said = [name for name in _VERDICTS if name in rows[VERDICT]]
+    # Of all panels, which share their scales.
+    said = [name for name in _VERDICTS if name in drawn.rows[VERDICT]]
     inks, shapes = zip(*(_VERDICTS[name] for name in said), strict=True)
     styled = {
         "color": alt.Color(

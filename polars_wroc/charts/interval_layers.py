@@ -25,6 +25,7 @@ from polars_wroc.charts.options import (
     MAX_ROWS,
     MINUS,
     PLAIN,
+    ChartOptions,
     Options,
     Ranked,
     captioned,
@@ -37,6 +38,8 @@ from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, UNKNOWN_CATEG
 ROW, LIMITS, LINE = "__row", "__limits", "__line"
 NOT_DEFINED, _NO_INTERVAL = "not defined", "no interval"
 WIDTH = 560
+# Size of the panels and number in a row, where each of many segments has one.
+SMALL: ChartOptions = {"columns": 4, "width": 200, "height": 130}
 # Pixels between the edges of a panel and the nearest marks.
 _PADDING = 20
 # Height of a row in pixels, and of each of several models in it.

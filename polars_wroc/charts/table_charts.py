@@ -73,6 +73,7 @@ _LEFT, _BELOW, _SHARE, _RANK = "__left", "__below", "__share", "__rank"
 # The name of one attribute alone, with a character that no segment ends with.
 _ALONE = f"all{UNSEEN}"
 _UNDEFINED = "#D9D9D9"
+_COLOURS = {"scheme": "blueorange", "reverse": True, "clamp": True, "nice": False}
 # Sides of a cell in pixels, for up to so many groups.
 _SIDES = {8: 50, 16: 36}
 _SMALL_SIDE = 20
@@ -279,13 +280,7 @@ def _cells(
         f"{VALUE}:Q",
         title=wrapped(read.axis.removesuffix(","), _LEGEND),
         legend={"format": form, "gradientLength": 100},
-        scale={
-            "scheme": "blueorange",
-            "reverse": True,
-            "domain": [middle - most, middle + most],
-            "nice": False,
-            "clamp": True,
-        },
+        scale={"domain": [middle - most, middle + most]} | _COLOURS,
     )
     is_known = f"isValid(datum.{VALUE})"
     known, cell = base.transform_filter(is_known), base.mark_rect(stroke="white", strokeWidth=1)

@@ -17,7 +17,7 @@ from polars_wroc.charts.curve_layers import (
     curve_chart,
     styles,
 )
-from polars_wroc.charts.interval_layers import NOT_DEFINED, check_rows, domain_of
+from polars_wroc.charts.interval_layers import NOT_DEFINED, SMALL, check_rows, domain_of
 from polars_wroc.charts.options import (
     COLOURS,
     INK,
@@ -37,8 +37,6 @@ _MAKER = "`trend`"
 _NUMBERS = ("value", "value_low", "value_high", "critical")
 _SHOWN = (*_NUMBERS, "n", "p_adjusted", "verdict")
 _SEGMENT, _TIME, _MARKED = "segment", "__time", "__marked"
-# Size of the panels and number in a row, where each of many segments has one.
-_SMALL: ChartOptions = {"columns": 4, "width": 200, "height": 130}
 # Width of a single panel.
 _WIDTH = 480
 _LABELLED_TICKS = 8
@@ -97,7 +95,7 @@ def time_chart(
     if options.get("facet") is None and options.get("color") != _SEGMENT:
         if segments > len(COLOURS) or len(keys) > 1:
             options["facet"] = _SEGMENT
-            options = {**_SMALL, **options} if segments > len(COLOURS) else options
+            options = {**SMALL, **options} if segments > len(COLOURS) else options
         elif segments == 1:
             # A single line has no name.
             del keys[_SEGMENT]

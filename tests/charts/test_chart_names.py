@@ -210,7 +210,7 @@ def test_charts_of_fairness_draw_columns_and_values_of_any_name(
     assert_said([*colours, *panels], lines)
     for chart in (bands, ratios, differences, cells, trade):
         assert_said([color, *colours] if chart in (cells, trade) else colours, chart)
-    assert len(groups_of(cells, f"{color} of the positives", f"{color} of the negatives")) == 25
+    assert len(groups_of(cells, f"Positives: {color}", f"Negatives: {color}")) == 25
 
 
 @pytest.mark.slow
@@ -245,7 +245,7 @@ def test_long_and_empty_names_are_drawn_and_many_are_grey(
     assert groups_of(charts[4], "g", "h") == {(a, b) for a in names for b in ("", "b")}
     for chart in charts[5:7]:
         assert groups_of(chart, "g") == {(name,) for name in names}
-    assert len(groups_of(charts[7], "g of the positives", "g of the negatives")) == 144
+    assert len(groups_of(charts[7], "Positives: g", "Negatives: g")) == 144
 
 
 @pytest.mark.slow

@@ -211,6 +211,14 @@ def test_title_is_the_largest_gap_that_is_different(rows: pl.DataFrame, gaps: pl
     gap = gaps.filter(metric="auc", segment="c")["gap"].item()
     for show in ("gap", "value"):
         assert title(gaps, show=show) == f"c: AUC {-100 * gap:.0f} points below the rest"
+    # Of two segments with the same gap, that which is below.
+    for value, said in ((0.114, "11 points"), (0.0103, "1 point"), (0.0032, "0.32 points")):
+        mirrored = gaps.filter(metric="auc", segment="a").with_columns(verdict=pl.lit(DIFFERENT))
+        both = [
+            mirrored.with_columns(gap=pl.lit(gap), segment=pl.lit(name))
+            for gap, name in ((value + 1e-15, "above"), (-value, "under"))
+        ]
+        assert title(pl.concat(both)) == f"under: AUC {said} below the rest"
     # Nothing is different: the caption alone.
     same = gaps.with_columns(verdict=pl.lit(LITTLE))
     assert title(same) == "n is the number of rows of the smaller class"
@@ -408,6 +416,17 @@ def test_funnel_of_several_metrics(many: pl.DataFrame) -> None:
         "AUC",
         "True positive rate",
     ]
+    # Of AUC none is different; verdicts look the same in both panels all the same.
+    scales = [
+        layer["encoding"][name]["scale"]
+        for panel in chart.to_dict()["vconcat"]
+        for layer in panel["layer"]
+        for name in ("shape", "color")
+        if name in layer["encoding"]
+    ]
+    first, second = scales[:2], scales[2:]
+    assert first == second
+    assert first[0]["range"][first[0]["domain"].index(DIFFERENT)] == "diamond"
 
 
 @pytest.mark.parametrize("segments", [2, 3, 8, 25])

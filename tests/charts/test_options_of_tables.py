@@ -31,7 +31,9 @@ def det(data: pl.DataFrame, by: Any = "g", **options: Any) -> Any:
 
 
 def distribution(data: pl.DataFrame, by: Any = "g", **options: Any) -> Any:
-    return wroc.distribution_chart(wroc.score_distribution(data, "s", label="y", by=by), **options)
+    # In one panel: by default three groups have one each.
+    chosen = {"color": "g"} | options if by == "g" and "facet" not in options else options
+    return wroc.distribution_chart(wroc.score_distribution(data, "s", label="y", by=by), **chosen)
 
 
 def gain(data: pl.DataFrame, by: Any = "g", *, kind: Any = "gain", **options: Any) -> Any:

@@ -400,14 +400,13 @@ def change_figure(changes: pl.DataFrame, metric: str, show: Show, level: float) 
     """Draw the changes of a metric, or of its gaps, between two audits."""
     chart = gap_chart(changes, metric=metric, show=show, level=level)
     what = f"{'gap in ' if show == 'gap' else ''}{METRICS[metric].label}"
-    drawn = f"Change of the {what} in points, after minus before; the line marks no change."
-    if show == "value":
-        drawn = f"The {what} in the second audit; an upright mark is at that of the first."
+    of_gap = f"Change of the {what} in points, after minus before; the line marks no change."
+    of_value = f"The {what} in the second audit; an upright mark is at that of the first."
     return figure_of(
         f"change-{show}-{metric}",
         chart,
         f"Change of the {what} of each segment. The tables have the numbers.",
-        f"{drawn} A filled point on a thick line is significant.",
+        f"{of_value if show == 'value' else of_gap} A filled point on a thick line is significant.",
     )
 
 
