@@ -219,7 +219,7 @@ def specs(page: str) -> dict[str, Any]:
     """The charts of a page."""
     found = re.search(r'id="specs">([^<]*)<', page)
     assert found is not None
-    charts: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(found[1])))
+    charts: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(found[1])))["charts"]
     return charts
 
 
