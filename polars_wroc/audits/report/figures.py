@@ -51,8 +51,6 @@ if TYPE_CHECKING:
     from polars_wroc.charts.options import Chart
 
 
-# The AUC of a segment with its limits.
-_AUCS = ("auc", "auc_low", "auc_high")
 # What calibration in the large is called.
 PREDICTED = "Predicted minus observed"
 SELECTION_RATE = "selection_rate"
@@ -78,7 +76,8 @@ def segments_chart(
 
 def aucs_of(audit: AuditTables) -> pl.DataFrame:
     """Lay out the AUCs of segments, with all of their rows, as `summary` does."""
-    aucs = wide_table(audit).select(*ALL_KEYS, "n", "n_pos", "n_neg", "small", *_AUCS)
+    counts, limits = ("n", "n_pos", "n_neg", "small"), ("auc", "auc_low", "auc_high")
+    aucs = wide_table(audit).select(*ALL_KEYS, *counts, *limits)
     return without_model(aucs, audit.settings)
 
 
@@ -236,12 +235,10 @@ def values_figure(audit: AuditTables, whole: AuditTables, metric: str) -> Figure
 
 def _four_fifths(table: pl.DataFrame) -> pl.Series:
     """Return four fifths of the highest selection rate for each segment."""
-    within = ["attribute", MODEL]
-    rates = table.filter(pl.col("attribute") != OVERALL, metric=SELECTION_RATE).select(within)
-    least = (FOUR_FIFTHS * pl.col("reference_value").max()).alias("least")
-    of_attribute = table.filter(metric=IMPACT_RATIO).group_by(within).agg(least)
-    known: Any = {"how": "left", "nulls_equal": True, "maintain_order": "left"}
-    return rates.join(of_attribute, on=within, **known)["least"]
+    least = (FOUR_FIFTHS * pl.col("reference_value")).filter(metric=IMPACT_RATIO).max()
+    of_segments = table.filter(pl.col("attribute") != OVERALL)
+    lines = of_segments.select("metric", least=least.over("attribute", MODEL))
+    return lines.filter(metric=SELECTION_RATE)["least"]
 
 
 def score_figures(
@@ -268,14 +265,16 @@ def score_figures(
 def gap_figures(
     audit: AuditTables, attribute: str, place: int, serious: pl.DataFrame | None = None
 ) -> list[Figure]:
-    """Draw the gaps of an attribute's segments in each metric, that of the first finding first.
-
-    Two segments that are compared with each other are one row.
-    """
+    """Draw gaps in each metric, that of the first finding first; two segments are one row."""
     repeats = pl.col("reason").str.starts_with(REPEATS).fill_null(value=False)
-    gaps = audit.table.filter(~repeats, attribute=attribute)
-    if attribute == OVERALL or gaps.is_empty():
+    whole = audit.table.filter(attribute=attribute)
+    if attribute == OVERALL or (gaps := whole.filter(~repeats)).is_empty():
         return []
+    segment = pl.col("segment").fill_null(MISSING)
+    both = whole.select(segment).to_series().unique(maintain_order=True)
+    if gaps.height < whole.height and both.len() == 2:  # noqa: PLR2004
+        pair = pl.format("{} against {}", segment, segment.replace_strict(both, both.reverse()))
+        gaps = gaps.with_columns(pair.alias("segment"))
     reference = reference_of(audit.settings, attribute)
     found = () if serious is None else serious.filter(attribute=attribute)["metric"]
     # The gap of an impact ratio is that of the rates.
