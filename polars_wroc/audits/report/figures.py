@@ -451,7 +451,7 @@ def _adapted(spec: Any, names: Mapping[str, str], *, coloured: bool = False) -> 
 
 # Columns that select what is shown; all others may be rounded.
 _EXACT = ("threshold", "__from")
-DIGITS, _DECIMALS = 7, 5
+_DIGITS, _DECIMALS = 7, 5
 _RATES = ("fpr", "tpr")
 
 
@@ -470,8 +470,8 @@ def rounded(value: Any, *, rate: bool = False) -> Any:
     """Round a number to the digits that a chart shows."""
     if not isinstance(value, float):
         return value
-    short = round(value, _DECIMALS) if rate else float(f"{value:.{DIGITS}g}")
-    return int(short) if short.is_integer() and abs(short) < 10**DIGITS else short
+    short = round(value, _DECIMALS) if rate else float(f"{value:.{_DIGITS}g}")
+    return int(short) if short.is_integer() and abs(short) < 10**_DIGITS else short
 
 
 def gap_specs(

@@ -22,7 +22,7 @@ from polars_wroc.audits.findings import rounded as rounded_table
 from polars_wroc.audits.formats import json_of
 from polars_wroc.audits.remarks import lacking, not_audited, remarks_of
 from polars_wroc.audits.report import facts
-from polars_wroc.audits.report.figures import DIGITS, Figure, change_figure, figure_of
+from polars_wroc.audits.report.figures import Figure, change_figure, figure_of
 from polars_wroc.audits.report.matrix import SYMBOLS, blocks_of, matrix_of, shown_in
 from polars_wroc.audits.report.sections import sections_of
 from polars_wroc.audits.report.tables import Table, change_table, findings_on_page
@@ -96,8 +96,8 @@ def render(audit: AuditTables) -> str:
     )
 
 
-# Limits that are computed in steps differ in further digits.
-_short = partial(rounded_table, digits=DIGITS)
+# As many digits as charts have: of limits that are computed in steps further ones differ.
+_short = partial(rounded_table, digits=7)
 
 
 def _data_of(audit: AuditTables, shown: pl.DataFrame) -> dict[str, Any]:
