@@ -47,6 +47,8 @@ MEMORY_LIMIT = 120
 
 FLOOR = "floor: Polars sorts and gathers"
 SUMS, SUMS_OF_FRAME = "group sums of a scan", "group sums"
+LEVELS = {"a": 2, "b": 3, "c": 4, "d": 2, "e": 3, "f": 4}
+SUMS_OF_CELLS = "group sums, 6 attributes"
 BINS = 4096
 STAT = Path("/proc/stat")
 
@@ -151,8 +153,10 @@ def synthetic(rows: int, seed: int) -> pl.DataFrame:
             "g": random.integers(0, SEGMENTS, rows),
             "g_many": random.permutation(rows) // ROWS_PER_SMALL_GROUP,
             "y": label,
-            "score": random.normal(0.5 * label),
+            "score": (score := random.normal(0.5 * label)),
             "weight": random.lognormal(size=rows),
+            "chance": 1 / (1 + np.exp(1 - score)),
+            **{name: random.integers(0, n, rows, dtype=np.int8) for name, n in LEVELS.items()},
         }
     )
 
@@ -191,6 +195,18 @@ def our_contestants(df: pl.DataFrame, file: Path) -> list[Contestant]:
     def impact() -> pl.DataFrame:
         return wroc.impact_ratios(
             df, "score", attributes="g", weight="weight", threshold="median", favorable="selected"
+        )
+
+    def worst() -> pl.DataFrame:
+        return wroc.worst_segments(
+            df,
+            "y",
+            "score",
+            attributes=[*LEVELS],
+            # Of all rows, as the sums it is compared with.
+            metric="accuracy",
+            threshold=0.5,
+            favorable="selected",
         )
 
     def scanned(by: str, auc: pl.Expr) -> pl.DataFrame:
@@ -256,6 +272,23 @@ def our_contestants(df: pl.DataFrame, file: Path) -> list[Contestant]:
             against=FLOOR,
             limit=2.5,
         ),
+        Contestant(
+            "expected_metrics",
+            lambda: wroc.expected_metrics(df, "chance", label="y", by="g", weight="weight"),
+            against="summary",
+            limit=1.2,
+        ),
+        Contestant(
+            "calibration_test",
+            lambda: wroc.calibration_test(df, "y", "chance", by="g", weight="weight"),
+            against="summary",
+            limit=1.3,
+        ),
+        Contestant(
+            SUMS_OF_CELLS,
+            lambda: df.lazy().group_by([*LEVELS]).agg(pl.col("y", "score").sum()).collect(),
+        ),
+        Contestant("worst_segments", worst, against=SUMS_OF_CELLS, limit=2),
         Contestant("summary in bins", lambda: binned("compiled"), "binned", SUMS, 1.8),
         Contestant("summary in bins by a plan", lambda: binned("polars"), "binned", SUMS),
     ]

@@ -158,7 +158,9 @@ def expected_metrics(
     level = check_options(rows.look(level, frame), adjust)
     of_labels, designed = label is not None, rows.design is not None
     metrics = Expectations.read(threshold, labelled=of_labels)
-    ranked = metrics.ranked(metrics.decided(rows.frame), rows.keys).cache()
+    decided = metrics.decided(rows.frame)
+    # Units of a design need their rows; all else is the same for rows with the same score.
+    ranked = metrics.ranked(decided, rows.keys, by_score=not designed).cache()
     values = metrics.values(ranked, rows.keys).cache()
     moved = join_on_keys(ranked, values, rows.keys)
     moved = moved.with_columns(**metrics.influences(metrics.names))
@@ -215,7 +217,9 @@ def with_chances(rows: Rows, score: pl.Expr, chance: pl.Expr, source: str) -> Ro
 _LABELS = {EXPECTED: CHANCE, OBSERVED: LABEL}
 # Influences of a row on the expected value and the excess over it, and its derivative by the label.
 PARTS = ("expected", "excess", "label")
-_KISH, _OWN, FEWEST = "__kish", "__own_pairs", "fewest"
+_KISH, FEWEST = "__kish", "fewest"
+# Sums over rows: of squared weights, of variances of labels, and of rows that are impossible.
+_SQUARES, _OWN, _IMPOSSIBLE = "__squares", "__own_pairs", "__impossible"
 
 
 def part_of(*names: str) -> str:
@@ -253,60 +257,90 @@ class Expectations:
         """The metrics of decisions."""
         return [name for name in self.names if name != AUC]
 
-    def _terms(self, rate: str, label: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
-        """What a row adds to the numerator and the denominator of a rate."""
-        chosen, not_chosen, one = pl.col(CHOSEN), 1 - pl.col(CHOSEN), pl.lit(1.0)
+    def _terms(self, rate: str, pos: pl.Expr, neg: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
+        """What weights of both classes add to the numerator and the denominator of a rate."""
+        chosen, not_chosen = pl.col(CHOSEN), 1 - pl.col(CHOSEN)
         if rate == NET_BENEFIT:
             assert self.threshold is not None
             odds = self.threshold / (1 - self.threshold)
-            return chosen * (label - odds * (1 - label)), one
+            return chosen * (pos - odds * neg), pos + neg
         return {
-            "tpr": (chosen * label, label),
-            "fpr": (chosen * (1 - label), 1 - label),
-            "ppv": (chosen * label, chosen),
-            "npv": (not_chosen * (1 - label), not_chosen),
-            "accuracy": (chosen * label + not_chosen * (1 - label), one),
+            "tpr": (chosen * pos, pos),
+            "fpr": (chosen * neg, neg),
+            "ppv": (chosen * pos, chosen * (pos + neg)),
+            "npv": (not_chosen * neg, not_chosen * (pos + neg)),
+            "accuracy": (chosen * pos + not_chosen * neg, pos + neg),
         }[rate]
 
-    def decided(self, frame: pl.LazyFrame) -> pl.LazyFrame:
-        """Mark the rows that are selected."""
-        if self.threshold is None:
-            return frame
-        chosen = at_least(pl.col(SCORE), pl.lit(self.threshold))
-        return frame.with_columns(chosen.cast(pl.Float64).alias(CHOSEN))
-
-    def ranked(self, frame: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
-        """Add to each row the weight of each class with a lower score, ties counting half."""
-        w, tied = pl.col(OF_WEIGHT), dict[str, pl.Expr]()
+    @property
+    def _weights(self) -> dict[str, pl.Expr]:
+        """The weight of a row in each class, by kind."""
+        w, columns = pl.col(OF_WEIGHT), dict[str, pl.Expr]()
         for kind in self.kinds:
             label = pl.col(_LABELS[kind])
-            tied[part_of(kind, "pos_below")] = (w * label).sum()
-            tied[part_of(kind, "neg_below")] = (w * (1 - label)).sum()
-        by_score = aggregate(frame, [*keys, SCORE], tied).sort(SCORE)
-        below = {name: over(pl.col(name).cum_sum() - pl.col(name) / 2, keys) for name in tied}
-        return join_on_keys(frame, by_score.with_columns(**below), [*keys, SCORE])
+            columns |= {part_of(kind, "w_pos"): w * label, part_of(kind, "w_neg"): w * (1 - label)}
+        return columns
+
+    def decided(self, frame: pl.LazyFrame) -> pl.LazyFrame:
+        """Mark the rows that are selected, and add what is summed over rows."""
+        w, chance, label, times = (pl.col(n) for n in (OF_WEIGHT, CHANCE, LABEL, REPEATS))
+        columns = {
+            **self._weights,
+            _SQUARES: w * w / times,
+            _OWN: w * w * chance * (1 - chance) / times,
+            _IMPOSSIBLE: times * ((chance - label).abs() == 1),
+        }
+        if self.threshold is not None:
+            chosen = at_least(pl.col(SCORE), pl.lit(self.threshold))
+            columns[CHOSEN] = chosen.cast(pl.Float64)
+        return frame.with_columns(**columns)
+
+    def ranked(
+        self, frame: pl.LazyFrame, keys: Sequence[str], *, by_score: bool = False
+    ) -> pl.LazyFrame:
+        """Add to each row the weight of each class with a lower score, ties counting half.
+
+        If ``by_score``, rows with the same score are added up instead.
+        """
+        here = {
+            part_of(kind, f"w_{side}"): part_of(kind, f"{side}_below")
+            for kind in self.kinds
+            for side in ("pos", "neg")
+        }
+        sums = [*here, OF_WEIGHT, REPEATS, _SQUARES, _OWN, _IMPOSSIBLE] if by_score else [*here]
+        totals = {name: pl.col(name).sum() for name in sums}
+        if by_score and self.rates:
+            totals[CHOSEN] = pl.col(CHOSEN).first()
+        scores = aggregate(frame, [*keys, SCORE], totals).sort(SCORE)
+        scores = scores.with_columns(
+            over(pl.col(name).cum_sum() - pl.col(name) / 2, keys).alias(below)
+            for name, below in here.items()
+        )
+        if by_score:
+            return scores
+        return join_on_keys(frame, scores.select(*keys, SCORE, *here.values()), [*keys, SCORE])
 
     def values(self, ranked: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
         """Aggregate each group of ranked rows to its values."""
-        w, chance, label, times = (pl.col(n) for n in (OF_WEIGHT, CHANCE, LABEL, REPEATS))
         sums = {
-            "n": times.sum().cast(pl.Int64),
-            "n_impossible": times.filter((chance - label).abs() == 1).sum().cast(pl.Int64),
-            _KISH: w.sum() / (w * w / times).sum(),
-            _OWN: (w * w * chance * (1 - chance) / times).sum(),
+            "n": pl.col(REPEATS).sum().cast(pl.Int64),
+            "n_impossible": pl.col(_IMPOSSIBLE).sum().cast(pl.Int64),
+            _KISH: pl.col(OF_WEIGHT).sum() / pl.col(_SQUARES).sum(),
+            _OWN: pl.col(_OWN).sum(),
         }
         for kind in self.kinds:
-            value = pl.col(_LABELS[kind])
-            sums[part_of(kind, "pos")] = (w * value).sum()
-            sums[part_of(kind, "neg")] = (w * (1 - value)).sum()
-            right = w * value * pl.col(part_of(kind, "neg_below"))
+            pos, neg = (pl.col(part_of(kind, name)) for name in ("w_pos", "w_neg"))
+            sums |= {part_of(kind, "pos"): pos.sum(), part_of(kind, "neg"): neg.sum()}
+            right = pos * pl.col(part_of(kind, "neg_below"))
             sums[part_of(kind, AUC, "part")] = right.sum()
             for rate in self.rates:
-                for name, term in zip(("part", "whole"), self._terms(rate, value), strict=True):
-                    sums[part_of(kind, rate, name)] = (w * term).sum()
+                terms = self._terms(rate, pos, neg)
+                for name, term in zip(("part", "whole"), terms, strict=True):
+                    sums[part_of(kind, rate, name)] = term.sum()
         if self.rates:
-            for cell, class_share in (("tp", chance), ("fp", 1 - chance)):
-                sums[part_of(cell)] = (w * pl.col(CHOSEN) * class_share).sum()
+            for cell, side in (("tp", "w_pos"), ("fp", "w_neg")):
+                weight = pl.col(part_of(EXPECTED, side))
+                sums[part_of(cell)] = (pl.col(CHOSEN) * weight).sum()
         return aggregate(ranked, keys, sums).with_columns(**self._of_sums())
 
     def _of_sums(self) -> dict[str, pl.Expr]:
@@ -338,7 +372,8 @@ class Expectations:
             below = pl.col(part_of(kind, "neg_below")) / neg
             above = 1 - pl.col(part_of(kind, "pos_below")) / pos
             return (below - value) / pos, (above - value) / neg
-        one, none = (self._terms(metric, pl.lit(label)) for label in (1.0, 0.0))
+        both = pl.lit(1.0), pl.lit(0.0)
+        one, none = (self._terms(metric, *weights) for weights in (both, both[::-1]))
         whole = pl.col(part_of(kind, metric, "whole"))
         return (one[0] - value * one[1]) / whole, (none[0] - value * none[1]) / whole
 
@@ -348,12 +383,13 @@ class Expectations:
         Of each metric the influence on the ``expected`` value and on the ``excess`` over it, and
         the derivative by the ``label``.
         """
-        w, columns = pl.col(OF_WEIGHT), dict[str, pl.Expr]()
+        columns = dict[str, pl.Expr]()
         for metric in metrics:
             influences = {}
             for kind in self.kinds:
-                label, (positive, negative) = pl.col(_LABELS[kind]), self._slopes(kind, metric)
-                influences[kind] = w * (label * positive + (1 - label) * negative)
+                pos, neg = (pl.col(part_of(kind, name)) for name in ("w_pos", "w_neg"))
+                positive, negative = self._slopes(kind, metric)
+                influences[kind] = pos * positive + neg * negative
                 if kind == EXPECTED:
                     columns[part_of(metric, "label")] = positive - negative
             columns[part_of(metric, EXPECTED)] = influences[EXPECTED]
@@ -366,13 +402,11 @@ class Expectations:
 
         With a design they come from the totals of its units, with their degrees of freedom.
         """
-        w, chance, times = (pl.col(name) for name in (OF_WEIGHT, CHANCE, REPEATS))
         slopes = {part_of(name, "error"): pl.col(part_of(name, "label")) for name in self.names}
         if rows.design is None:
-            spread = w * w * chance * (1 - chance) / times
-            sums = {name: (spread * slope**2).sum().sqrt() for name, slope in slopes.items()}
+            sums = {name: (pl.col(_OWN) * slope**2).sum().sqrt() for name, slope in slopes.items()}
             return aggregate(moved, keys, sums)
-        off = w * (pl.col(LABEL) - chance)
+        off = pl.col(OF_WEIGHT) * (pl.col(LABEL) - pl.col(CHANCE))
         totals = unit_totals(moved, keys, {name: (off * h).sum() for name, h in slopes.items()})
         products = {name: (name, name) for name in slopes}
         variances = linear_variances(totals, keys, rows.design, products)

@@ -87,12 +87,15 @@ def test_worked_limits() -> None:
     range_ = picked(calibration_steps(s, y, ones, ones), 1e-9)
     assert range_.sd / 10 == pytest.approx(0.1326649916, abs=1e-10)
     assert range_.correction == pytest.approx(0.2202731785, abs=1e-10)
+    x = range_.size / range_.sd
+    assert (x, range_tail(x)) == pytest.approx((0.6784005253, 0.9995989725), abs=1e-10)
     sd = math.sqrt(sum((p - label) ** 2 for p, label in zip(s, y, strict=True)))
     # The quantile behind these was off by 1.3e-5 of its size.
     limits = range_.limits(range_quantile(0.05), sd)
     assert limits == pytest.approx((-1.1595558138, 0.7095558138), rel=2e-5)
     weighted = picked(calibration_steps(s, y, w, [x * x for x in w]), 1e-9)
     assert weighted.sd / 14 == pytest.approx(0.1353378237, abs=1e-10)
+    assert weighted.correction == pytest.approx(0.2455750778, abs=1e-10)
     limits = weighted.limits(range_quantile(0.05), weighted.sd)
     assert limits == pytest.approx((-2.6662381625, 2.0662381625), rel=2e-5)
 

@@ -74,11 +74,14 @@ def test_tied_scores(monkeypatch: pytest.MonkeyPatch) -> None:
     z = (found["mean_gap_high"] - found["mean_gap_low"]) / 2 / 1.959963984540054
     assert (found["mean_gap"] / z) ** 2 == pytest.approx(test.statistic)
     assert test.statistic == pytest.approx(2.6723910172)
+    assert (found["mean_gap"] / z, test.pvalue) == pytest.approx((1.6347449395, 0.1021025275))
     assert found["mean_gap"] == pytest.approx(0.2931034483)
     assert found["p_value"] == pytest.approx(0.2106321992)
     assert (found["n_blocks"], found["share_compared"]) == (4, 1)
     weighted = of_own(wroc.equal_scores(TIED, "y", "s", by="g", weight="w"))
     assert weighted["p_value"] == pytest.approx(0.0924213907)
+    z = (weighted["mean_gap_high"] - weighted["mean_gap_low"]) / 2 / 1.959963984540054
+    assert weighted["mean_gap"] / z == pytest.approx(1.9671987363)
 
 
 @pytest.mark.usefixtures("any_rows")

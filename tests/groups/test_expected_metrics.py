@@ -78,6 +78,12 @@ def auc(y: Any, s: Any, w: Any = None) -> float:
     return float(roc_auc_score(y, s, sample_weight=w))
 
 
+# Expected and observed AUC, the error, and the excess in errors, where it is known.
+AUCS = {
+    ("A", None): (0.8318965517, 0.72, 0.1301587655, -0.8596927858),
+    ("A", "w"): (0.8508968610, 0.8229166667, 0.1506630077, -0.1857137644),
+    ("B", None): (0.6220387653, 0.8333333333, 0.1952854494, None),
+}
 WORKED = {
     (None, "auc"): (0.8318965517, 0.72, 0.1301587655),
     (None, "tpr"): (0.75, 0.6, 0.1530931089),
@@ -106,6 +112,18 @@ def test_the_worked_example(weight: str | None, metric: str) -> None:
     assert row["excess_p_value"] == pytest.approx(math.erfc(abs(z) / math.sqrt(2)), rel=1e-9)
 
 
+@pytest.mark.usefixtures("few_rows_are_enough")
+@pytest.mark.parametrize(("frame", "weight"), AUCS)
+def test_the_scores_of_the_worked_aucs(frame: str, weight: str | None) -> None:
+    rows = {"A": A, "B": B}[frame]
+    row = wroc.expected_metrics(rows, "p", label="y", weight=weight, level=0.5).row(0, named=True)
+    error = (row["expected"] - row["expected_low"]) / 0.6744897501960817
+    *known, z = AUCS[frame, weight]
+    assert [row["expected"], row["value"], error] == pytest.approx(known, abs=6e-11)
+    if z is not None:
+        assert row["excess"] / error == pytest.approx(z, abs=1e-9)
+
+
 @pytest.mark.parametrize(
     ("weight", "of_expected", "of_excess"),
     [(None, 0.0356443082, 0.1468313742), ("w", 0.0347321033, 0.1106845181)],
@@ -115,7 +133,7 @@ def test_errors_for_the_population(
 ) -> None:
     rows = of_values.read_chances(A, "y", "p", None, weight, None, None, read_design(None))
     metrics = of_values.Expectations.read(None, labelled=True)
-    ranked = metrics.ranked(rows.frame, [])
+    ranked = metrics.ranked(metrics.decided(rows.frame), [])
     moved = ranked.join(metrics.values(ranked, []), how="cross")
     moved = moved.select(**metrics.influences(["auc"]))
     names = ["__auc_expected", "__auc_excess"]
@@ -224,6 +242,8 @@ def test_the_worked_example_of_a_gap(*, lazily: bool) -> None:
         z = row["gap_excess"] / numbers[4]
         p_value = math.erfc(abs(z) / math.sqrt(2))
         assert row["gap_excess_p_value"] == pytest.approx(p_value, abs=1e-9)
+        if recalibrate == "none":
+            assert p_value == pytest.approx(0.1684754519, abs=1e-9)
         assert row["gap"] == pytest.approx(0.1133333333, abs=1e-10)
     table = wroc.gap_parts(BOTH, "y", "p", attributes="g", threshold=0.45, reference="a")
     row = table.row(by_predicate=pl.col("segment").eq("b") & pl.col("metric").eq("fpr"), named=True)

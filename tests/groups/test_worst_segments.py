@@ -167,6 +167,8 @@ def test_what_one_segment_explains_is_left_out() -> None:
     within, _ = proportions_ztest([15, 20], [60, 40])
     without, _ = proportions_ztest([20, 53], [40, 100])
     assert within == pytest.approx(-2.5677629551)
+    assert 2 * stats.norm.sf(abs(within)) == pytest.approx(0.0102357124)
+    assert proportions_ztest([15, 26], [60, 50])[1] == pytest.approx(0.0035442279)
     assert 2 * stats.norm.sf(abs(without)) == pytest.approx(0.7482, abs=1e-4)
 
 
