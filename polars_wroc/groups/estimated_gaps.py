@@ -20,10 +20,10 @@ from polars_wroc.inputs.columns import (
     numeric,
 )
 from polars_wroc.inputs.decisions import check_decision, score_or_decisions
-from polars_wroc.inputs.designs import Design, read_design
-from polars_wroc.inputs.expressions import as_column, one_column, typed_column
+from polars_wroc.inputs.designs import Design, SampleDesign, read_design
+from polars_wroc.inputs.expressions import as_column, typed_column
 from polars_wroc.inputs.frames import at_least, read_rows
-from polars_wroc.inputs.rows import polars_frame
+from polars_wroc.inputs.rows import Rows, polars_frame
 from polars_wroc.plans.queries import (
     FrameT,
     aggregate,
@@ -173,86 +173,111 @@ def estimated_gaps(
     frame = polars_frame(frame)  # type: ignore[assignment]
     arguments.refuse_looks(level, "gaps of estimated groups")
     level, shown = arguments.level(level), _basis(metric, label, known, basis)
-    limit, survey = check_decision(score, selected, threshold), read_design(design)
-    if isinstance(limit, str):
-        arguments.reject("threshold", "be a number", repr(limit))
+    threshold, survey = check_decision(score, selected, threshold), read_design(design)
+    if isinstance(threshold, str):
+        arguments.reject("threshold", "be a number", repr(threshold))
     if survey.replicate_weights is not None:
         arguments.reject("design", "be clusters or a `Survey`", "replicate weights")
-    lazy, chances = frame.lazy(), list[pl.Expr]()
-    if not isinstance(by, Mapping) or not by:
-        arguments.reject_type("by", "name groups with columns: {'black': 'p_black'}", by)
-    for name, column in by.items():
-        arguments.check_text("by", name)
-        typed = typed_column("by", as_column("by", column), lazy)
-        chances.append(numeric(typed).cast(pl.Float64).alias(name))
-    groups = [*chances] if known is None else [*chances, one_column("known", known).alias(_KNOWN)]
-    of_score = score_or_decisions(frame, score, selected)
+    groups = _groups(by, known, frame.lazy())
+    given = score_or_decisions(frame, score, selected)
     if score is not None:
-        of_score = typed_column("score", as_column("score", score), lazy).column
-    rows = read_rows(frame, label, of_score, weight, groups, pos_label, survey=survey)
-    chosen = at_least(pl.col(SCORE), pl.lit(1.0 if limit is None else limit))
-    positive, of_weight = pl.col(WEIGHT) > 0, pl.col(WEIGHT).abs().cast(pl.Float64)
-    base = {"tpr": positive, "fpr": ~positive, "ppv": chosen}.get(metric, pl.lit(value=True))
-    complete = rows.frame.filter(pl.col(WEIGHT).is_not_null() & base).with_columns(
-        of_weight.alias(OF_WEIGHT),
-        (positive if metric == "ppv" else chosen).cast(pl.Float64).alias(_OUTCOME),
-        (of_weight if rows.counted else pl.lit(1.0)).alias(REPEATS),
-    )
-    complete = complete.cache()
-    units = [] if rows.design is None else [STRATUM, CLUSTER]
-    true_group = pl.col(rows.keys[-1]).cast(pl.String)
-    of_groups = [
-        complete.select(
-            pl.lit(name).alias(_GROUP),
-            probability("by", pl.col(key)).alias(CHANCE),
-            *([] if known is None else [(true_group == name).cast(pl.Float64).alias(_MEMBER)]),
-            *(OF_WEIGHT, _OUTCOME, REPEATS, *units),
-        )
-        for name, key in zip(by, rows.keys, strict=False)
-    ]
-    # A probability that is missing leaves out the row for the group.
-    long = pl.concat(of_groups).filter(pl.col(CHANCE).is_not_null())
-    columns, influences = _of_probabilities() if shown != "known groups" else ([], {})
-    if known is not None:
-        more, others = _of_known()
-        columns, influences = [*columns, *more], {**influences, **others}
-    for step in (_shares(), *columns):
+        given = typed_column("score", as_column("score", score), frame.lazy()).column
+    rows = read_rows(frame, label, given, weight, groups, pos_label, survey=survey)
+    long = _for_each_group(rows, list(by), metric, threshold, known=known is not None)
+    steps, influences = _of_known() if known is not None else ([], {})
+    if shown != "known groups":
+        first, others = _of_probabilities()
+        steps, influences = [*first, *steps], {**others, **influences}
+    for step in (_shares(), *steps):
         long = long.with_columns(**step)
-    totals = {name: pl.col(name).first() for step in columns for name in step if name[0] != "_"}
-    times = pl.col(REPEATS)
-    counts = {"n": times.sum()} | {name: pl.col(name).first() for name in ("weight_share", "_rate")}
-    counts |= {"reliability": pl.col("reliability").first(), "_fewest": _fewest(pl.col(CHANCE))}
-    if known is not None:
-        counts["n_known"] = times.filter(pl.col(_MEMBER).is_not_null()).sum()
-    values = aggregate(long, [_GROUP], counts | totals)
-    long = long.with_columns(**{_error(name): value for name, value in influences.items()})
-    if rows.design is None:
-        squares = {_error(name): (pl.col(_error(name)) ** 2 / times).sum() for name in influences}
-        errors = aggregate(long, [_GROUP], squares)
-    else:
-        sums = unit_totals(long, [_GROUP], {_error(n): pl.col(_error(n)).sum() for n in influences})
-        products = {_error(name): (_error(name),) * 2 for name in influences}
-        errors = linear_variances(sums, [_GROUP], rows.design, products)
+    values = aggregate(long, [_GROUP], _values(steps, known=known is not None))
     table = pl.LazyFrame({_GROUP: list(by)}, {_GROUP: pl.String}).with_row_index(PLACE)
-    table = join_on_keys(join_on_keys(table, values, [_GROUP]), errors, [_GROUP])
+    table = join_on_keys(table, values, [_GROUP])
+    table = join_on_keys(table, _variances(long, influences, rows.design), [_GROUP])
     quantile = limit_quantile(pl.col, level, designed=rows.design is not None)
-    enough = pl.col("_fewest") >= LEAST_ROWS
     limits = {}
     for name in influences:
-        margin = quantile * pl.when(enough).then(pl.col(_error(name)).sqrt())
+        enough = pl.when(pl.col("_fewest") >= LEAST_ROWS)
+        margin = quantile * enough.then(pl.col(_error(name)).sqrt())
         limits |= {f"{name}_low": pl.col(name) - margin, f"{name}_high": pl.col(name) + margin}
-    table = table.with_columns(**limits).with_columns(
-        pl.col(_GROUP).alias("group"),
-        pl.lit(metric).alias("metric"),
-        pl.lit(shown).alias("basis"),
-        pl.col("n").fill_null(0).cast(pl.Int64),
+    texts = {"metric": pl.lit(metric), "basis": pl.lit(shown)}
+    counts = [name for name in ("n", "n_known") if name == "n" or known is not None]
+    table = table.with_columns(
+        pl.col(_GROUP).alias("group"), pl.col(counts).fill_null(0).cast(pl.Int64), **texts, **limits
     )
-    table = _bracket(table) if columns and shown != "known groups" else _without(table)
-    result = [*_COLUMNS]
+    table = _without(table) if shown == "known groups" else _bracket(table)
+    if known is None:
+        return like_input(frame, table.sort(PLACE).select(_COLUMNS))
+    table = table.with_columns(bracket=_verdict()).sort(PLACE)
+    return like_input(frame, table.select(*_COLUMNS, *_OF_KNOWN))
+
+
+def _groups(
+    by: Mapping[str, IntoColumn], known: IntoColumn | None, frame: pl.LazyFrame
+) -> list[pl.Expr]:
+    """Read the probability of each group, and the name of the true group if it is given."""
+    if not isinstance(by, Mapping) or not by:
+        arguments.reject_type("by", "name groups with columns: {'black': 'p_black'}", by)
+    groups = []
+    for name, column in by.items():
+        arguments.check_text("by", name)
+        typed = typed_column("by", as_column("by", column), frame)
+        groups.append(numeric(typed).cast(pl.Float64).alias(name))
     if known is not None:
-        table = table.with_columns(pl.col("n_known").fill_null(0).cast(pl.Int64), bracket=_verdict())
-        result += _OF_KNOWN
-    return like_input(frame, table.sort(PLACE).select(result))
+        groups.append(typed_column("known", as_column("known", known), frame).column.alias(_KNOWN))
+    return groups
+
+
+def _for_each_group(
+    rows: Rows, names: list[str], metric: str, threshold: float | None, *, known: bool
+) -> pl.LazyFrame:
+    """Repeat the rows that a metric is about for each group that they have a probability of."""
+    chosen = at_least(pl.col(SCORE), pl.lit(1.0 if threshold is None else threshold))
+    positive, weight = pl.col(WEIGHT) > 0, pl.col(WEIGHT).abs().cast(pl.Float64)
+    base = {"tpr": positive, "fpr": ~positive, "ppv": chosen}.get(metric, pl.lit(value=True))
+    complete = rows.frame.filter(pl.col(WEIGHT).is_not_null() & base).with_columns(
+        weight.alias(OF_WEIGHT),
+        (positive if metric == "ppv" else chosen).cast(pl.Float64).alias(_OUTCOME),
+        (weight if rows.counted else pl.lit(1.0)).alias(REPEATS),
+    )
+    complete, columns = complete.cache(), [OF_WEIGHT, _OUTCOME, REPEATS]
+    if rows.design is not None:
+        columns += [STRATUM, CLUSTER]
+    long = []
+    for name, key in zip(names, rows.keys, strict=False):
+        member = (pl.col(rows.keys[-1]).cast(pl.String) == name).cast(pl.Float64)
+        of_group = complete.select(
+            pl.lit(name).alias(_GROUP),
+            probability("by", pl.col(key)).alias(CHANCE),
+            *([member.alias(_MEMBER)] if known else []),
+            *columns,
+        )
+        long.append(of_group.filter(pl.col(CHANCE).is_not_null()))
+    return pl.concat(long)
+
+
+def _values(steps: list[dict[str, pl.Expr]], *, known: bool) -> dict[str, pl.Expr]:
+    """Take from the rows of a group what is the same in all of them, and count the rows."""
+    same = ["weight_share", "reliability", "_rate"]
+    same += [name for step in steps for name in step if not name.startswith("_")]
+    values = {name: pl.col(name).first() for name in same}
+    values |= {"n": pl.col(REPEATS).sum(), "_fewest": _fewest(pl.col(CHANCE))}
+    if known:
+        values["n_known"] = pl.col(REPEATS).filter(pl.col(_MEMBER).is_not_null()).sum()
+    return values
+
+
+def _variances(
+    long: pl.LazyFrame, influences: dict[str, pl.Expr], design: SampleDesign | None
+) -> pl.LazyFrame:
+    """Compute the variance of each sum of influences, of rows or of the units of a design."""
+    names = {_error(name): value for name, value in influences.items()}
+    long = long.with_columns(**names)
+    if design is None:
+        squares = {name: (pl.col(name) ** 2 / pl.col(REPEATS)).sum() for name in names}
+        return aggregate(long, [_GROUP], squares)
+    totals = unit_totals(long, [_GROUP], {name: pl.col(name).sum() for name in names})
+    return linear_variances(totals, [_GROUP], design, {name: (name, name) for name in names})
 
 
 def _basis(metric: str, label: object, known: object, basis: object) -> str:
@@ -261,7 +286,9 @@ def _basis(metric: str, label: object, known: object, basis: object) -> str:
     of_labels = metric != "selection_rate"
     if of_labels != (label is not None):
         rule = "be given for 'tpr', 'fpr' and 'ppv', and for no other metric"
-        arguments.reject("label", rule, f"metric {metric!r} {'without' if of_labels else 'with'} it")
+        arguments.reject(
+            "label", rule, f"metric {metric!r} {'without' if of_labels else 'with'} it"
+        )
     if basis is not None:
         arguments.option("basis", basis, get_args(Basis))
         if not of_labels:
@@ -394,7 +421,9 @@ def _bracket(table: pl.LazyFrame) -> pl.LazyFrame:
     for end in ("low", "high"):
         gap = pl.col(f"gap_{end}")
         # An end that is null stays null.
-        held = pl.when(gap.is_not_null()).then(pl.max_horizontal(pl.min_horizontal(gap, most), least))
+        held = pl.when(gap.is_not_null()).then(
+            pl.max_horizontal(pl.min_horizontal(gap, most), least)
+        )
         part, whole = (rate + (1 - share) * held).clip(lower_bound=0.0), rate - share * held
         ratios[f"ratio_{end}"] = pl.when(whole > ROUNDING * rate).then(part / whole)
         clipped |= held != gap
@@ -412,8 +441,8 @@ def _verdict() -> pl.Expr:
     """Say whether known groups bear out that the truth is between both estimates."""
     sign = pl.col(_LINEAR).sign()
     ends = [[sign * pl.col(f"{name}_{end}") for end in ("low", "high")] for name in _DIRECTIONS]
-    same = pl.all_horizontal(pl.min_horizontal(pair) > 0 for pair in ends)
-    opposite = pl.any_horizontal(pl.max_horizontal(pair) < 0 for pair in ends)
+    same = pl.all_horizontal(pl.min_horizontal(pair) > ROUNDING for pair in ends)
+    opposite = pl.any_horizontal(pl.max_horizontal(pair) < -ROUNDING for pair in ends)
     there = pl.all_horizontal(each.is_not_null() for pair in ends for each in pair)
     verdict = pl.when(same).then(pl.lit("supported")).when(opposite).then(pl.lit("refuted"))
     return pl.when(there & sign.is_not_null()).then(verdict.otherwise(pl.lit("not shown")))

@@ -90,7 +90,9 @@ def sample(n: int, seed: int, group: float, within: float) -> pl.DataFrame:
     g = draw.random(n) < b
     d = draw.random(n) < 0.5 - group * g - within * b
     known = np.where(draw.random(n) < 0.3, np.where(g, "g", "h"), None)
-    return pl.DataFrame({"b": b, "d": d, "in": g, "known": known.tolist(), "w": draw.exponential(size=n)})
+    return pl.DataFrame(
+        {"b": b, "d": d, "in": g, "known": known.tolist(), "w": draw.exponential(size=n)}
+    )
 
 
 def test_statsmodels() -> None:
@@ -111,7 +113,9 @@ def test_statsmodels() -> None:
 def test_certain_groups_have_the_gap_of_known_ones() -> None:
     rows = sample(300, 2, 0.2, 0.0).with_columns(pl.col("in").cast(float).alias("b"), one=pl.lit(1))
     row = gaps(rows, weight="w")
-    table = wroc.impact_ratios(rows, selected="d", attributes="in", favorable="selected", weight="w")
+    table = wroc.impact_ratios(
+        rows, selected="d", attributes="in", favorable="selected", weight="w"
+    )
     rates = dict(table.select("segment", "value").iter_rows())
     expected = rates["true"] - rates["false"]
     assert row["reliability"] == pytest.approx(1)
