@@ -30,7 +30,8 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def gaps(rows: Any = ROWS, **options: Any) -> dict[str, Any]:
-    return wroc.estimated_gaps(rows, selected="d", by={"g": "b"}, **options).row(0, named=True)
+    table: pl.DataFrame = wroc.estimated_gaps(rows, selected="d", by={"g": "b"}, **options)
+    return table.row(0, named=True)
 
 
 def half(row: dict[str, Any], name: str, quantile: float = 1.959963984540054) -> float:
@@ -89,10 +90,9 @@ def sample(n: int, seed: int, group: float, within: float) -> pl.DataFrame:
     b = draw.beta(0.6, 1.4, n)
     g = draw.random(n) < b
     d = draw.random(n) < 0.5 - group * g - within * b
-    known = np.where(draw.random(n) < 0.3, np.where(g, "g", "h"), None)
-    return pl.DataFrame(
-        {"b": b, "d": d, "in": g, "known": known.tolist(), "w": draw.exponential(size=n)}
-    )
+    pairs = zip(draw.random(n), g, strict=True)
+    known = ["gh"[not each] if share < 0.3 else None for share, each in pairs]
+    return pl.DataFrame({"b": b, "d": d, "in": g, "known": known, "w": draw.exponential(size=n)})
 
 
 def test_statsmodels() -> None:
