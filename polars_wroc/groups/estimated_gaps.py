@@ -38,6 +38,8 @@ from polars_wroc.stats.variances import limit_quantile, linear_variances, unit_t
 
 EstimatedMetric: TypeAlias = Literal["selection_rate", "tpr", "fpr", "ppv"]
 Basis: TypeAlias = Literal["probabilities given the label"]
+# Columns of rows to add one after the other, and influences of rows on what has limits.
+_Steps: TypeAlias = tuple[list[dict[str, pl.Expr]], dict[str, pl.Expr]]
 
 _GROUP, _OUTCOME, _MEMBER, _KNOWN = (f"__{n}" for n in ("group", "outcome", "member", "known"))
 # What has limits, and is the sum of the influences of rows on it.
@@ -150,9 +152,9 @@ def estimated_gaps(
 
     References
     ----------
-    .. [1] Chen, J. et al. (2019), Fairness under unawareness, FAT*.
-    .. [2] Elzayn, H. et al. (2023), arXiv 2310.01679.
-    .. [3] Angelopoulos, A. et al. (2023), Prediction-powered inference, Science 382.
+    .. [1] Chen, J. et al. (2019), Proceedings of FAT*, 339-348.
+    .. [2] Elzayn, H. et al. (2023), arXiv:2310.01679.
+    .. [3] Angelopoulos, A. N. et al. (2023), Science 382, 669-674.
 
     Examples
     --------
@@ -167,7 +169,7 @@ def estimated_gaps(
     │ ---         ┆ ---          ┆ ---        │
     │ f64         ┆ f64          ┆ f64        │
     ╞═════════════╪══════════════╪════════════╡
-    │ 0.369       ┆ -0.551       ┆ -1.495     │
+    │ 0.368       ┆ -0.551       ┆ -1.497     │
     └─────────────┴──────────────┴────────────┘
     """
     frame = polars_frame(frame)  # type: ignore[assignment]
@@ -186,7 +188,7 @@ def estimated_gaps(
     long = _for_each_group(rows, list(by), metric, limit, known=known is not None)
     steps: list[dict[str, pl.Expr]] = []
     influences: dict[str, pl.Expr] = {}
-    parts = [_of_probabilities()] if shown != "known groups" else []
+    parts: list[_Steps] = [_of_probabilities()] if shown != "known groups" else []
     for part in [*parts, *([_of_known()] if known is not None else [])]:
         steps += part[0]
         influences |= part[1]
@@ -340,9 +342,6 @@ def _fewest(member: pl.Expr) -> pl.Expr:
     w, times = pl.col(OF_WEIGHT), pl.col(REPEATS)
     sizes = ((w * x, (w * x) ** 2 / times) for x in (member, 1 - member))
     return pl.min_horizontal(ratio(x.sum() ** 2, squares.sum()) for x, squares in sizes)
-
-
-_Steps: TypeAlias = tuple[list[dict[str, pl.Expr]], dict[str, pl.Expr]]
 
 
 def _of_probabilities() -> _Steps:
