@@ -220,7 +220,7 @@ def _groups(
     by: Mapping[str, IntoColumn], known: IntoColumn | None, frame: pl.LazyFrame
 ) -> list[pl.Expr]:
     """Read the probability of each group, and the name of the true group if it is given."""
-    if not isinstance(by, Mapping) or not by:
+    if not isinstance(by, Mapping) or not by or not all(isinstance(name, str) for name in by):
         arguments.reject_type("by", "name groups with columns: {'black': 'p_black'}", by)
     groups = []
     for name, column in by.items():

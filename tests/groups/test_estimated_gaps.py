@@ -186,6 +186,7 @@ def test_frequencies_are_repeated_rows() -> None:
         ({"by": {"g": pl.col("b") * 2}}, "`by` must be a probability, from 0 to 1; found 1.8"),
         ({"by": {}}, "`by` must name groups"),
         ({"by": "b"}, "`by` must name groups"),
+        ({"by": {1: "b"}}, "`by` must name groups"),
         ({"metric": "auc"}, "`metric` must be"),
         ({"metric": "tpr"}, "`label` must be given for 'tpr'"),
         ({"label": "d"}, "`label` must be given for 'tpr'"),
