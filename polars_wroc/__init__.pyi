@@ -44,6 +44,7 @@ from .groups.categories import ranges as ranges
 from .groups.cross_auc import auc_decomposition as auc_decomposition
 from .groups.cross_auc import cross_auc as cross_auc
 from .groups.equalized_thresholds import equalized_thresholds as equalized_thresholds
+from .groups.estimated_gaps import estimated_gaps as estimated_gaps
 from .groups.expected_metrics import expected_metrics as expected_metrics
 from .groups.fairness import fairness as fairness
 from .groups.gap_parts import gap_parts as gap_parts

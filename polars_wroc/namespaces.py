@@ -26,6 +26,7 @@ from polars_wroc.curves.validation import validate
 from polars_wroc.groups.abroca_test import abroca_test
 from polars_wroc.groups.cross_auc import auc_decomposition, cross_auc
 from polars_wroc.groups.equalized_thresholds import equalized_thresholds
+from polars_wroc.groups.estimated_gaps import estimated_gaps
 from polars_wroc.groups.expected_metrics import expected_metrics
 from polars_wroc.groups.fairness import fairness
 from polars_wroc.groups.gap_parts import gap_parts
@@ -142,6 +143,7 @@ class _FrameNamespace(Generic[FrameT]):
     validate: Callable[..., FrameT] = _of_frame(validate)
     bootstrap: Callable[..., FrameT] = _of_frame(bootstrap)
     bootstrap_replicates: Callable[..., FrameT] = _of_frame(bootstrap_replicates)
+    estimated_gaps: Callable[..., FrameT] = _of_frame(estimated_gaps)
     expected_metrics: Callable[..., FrameT] = _of_frame(expected_metrics)
     group_gaps: Callable[..., FrameT] = _of_frame(group_gaps)
     gap_parts: Callable[..., FrameT] = _of_frame(gap_parts)

@@ -11,6 +11,8 @@ from .curves.roc_point import BandKind as BandKind
 from .groups.categories import Intersections as Intersections
 from .groups.comparison_tests import GapMethod as GapMethod
 from .groups.equalized_thresholds import Constraint as Constraint
+from .groups.estimated_gaps import Basis as Basis
+from .groups.estimated_gaps import EstimatedMetric as EstimatedMetric
 from .groups.gap_parts import Recalibrate as Recalibrate
 from .groups.standardized_mean_difference import Denominator as Denominator
 from .inputs.columns import IntoColumn as IntoColumn

@@ -344,6 +344,12 @@ TABLES: dict[str, Table] = {
     "expected_metrics in a survey": lambda f, by="g": wroc.expected_metrics(
         f, "s", probability=_CHANCE, label="y", by=by, weight="w", design=_STRATA
     ),
+    "estimated_gaps": lambda f: wroc.estimated_gaps(
+        f, selected="y", by={"a": _CHANCE}, known="g", weight="w"
+    ),
+    "estimated_gaps in a survey": lambda f: wroc.estimated_gaps(
+        f, selected="y", by={"a": _CHANCE}, known="g", weight="w", design=_STRATA
+    ),
     "gap_parts": lambda f: wroc.gap_parts(
         f, "y", "s", attributes="g", probability=_CHANCE, threshold=0, weight="w"
     ),

@@ -33,6 +33,7 @@ def tables(frame: FrameT) -> list[FrameT]:
         wroc.calibration_test(frame, "y", "s"),
         wroc.cumulative_differences(frame, "y", "s"),
         wroc.equal_scores(frame, "y", "s", by="g"),
+        wroc.estimated_gaps(frame, score="s", threshold=0.5, by={"g": "other"}),
         wroc.compare(frame, "y", ["s", "other"]),
         wroc.confusion_curve(frame, "y", "s"),
         wroc.cost_curve(frame, "y", "s"),
