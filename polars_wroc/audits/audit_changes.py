@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, TypeAlias
 import polars as pl
 
 from polars_wroc.audits.findings import SEGMENT_COLUMNS
-from polars_wroc.audits.formats import (
-    SCHEMA,
+from polars_wroc.audits.formats import SCHEMA
+from polars_wroc.audits.table_pages import (
     Screen,
     check_columns,
     fitted_table,

@@ -26,7 +26,7 @@ from typing import Any, Literal, NoReturn, TextIO, TypeVar
 import polars as pl
 import polars.selectors as cs
 
-from polars_wroc.audits.formats import Columns, Screen
+from polars_wroc.audits.table_pages import Columns, Screen
 from polars_wroc.files.outputs import remove_abandoned, temporary
 from polars_wroc.files.sources import first_line, one_line
 from polars_wroc.inputs.arguments import did_you_mean

@@ -11,15 +11,16 @@ from typing import Any, NamedTuple, TypeAlias
 import polars as pl
 import polars.selectors as cs
 
-from polars_wroc.audits.formats import (
+from polars_wroc.audits.table_pages import (
+    Page,
     Screen,
+    Section,
     check_columns,
     chosen,
     fitted_table,
     limits_in_text,
     points_in_text,
 )
-from polars_wroc.audits.table_pages import Page, Section
 from polars_wroc.audits.tables import audited_files, now
 from polars_wroc.audits.words import capitalised, first_few, listed, many, points
 from polars_wroc.files import outputs

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from polars_wroc.audits.formats import limits_in_text, text_table
+from polars_wroc.audits.table_pages import limits_in_text, text_table
 
 
 def test_numbers_are_aligned_and_null_is_empty() -> None:
