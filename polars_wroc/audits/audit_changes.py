@@ -419,7 +419,7 @@ def changes_in_text(changes: Changes, screen: Screen) -> str:
     notable, others = changes.divided()
     parts = [textwrap.fill(" ".join(sentences_of(changes)), screen.width)]
     parts += [
-        f"{HEADINGS[measure]}:\n{_table(rows, measure, screen)}"
+        f"{screen.heading(HEADINGS[measure])}:\n{_table(rows, measure, screen)}"
         for measure in HEADINGS
         if not (rows := notable.filter(measure=measure)).is_empty()
     ]

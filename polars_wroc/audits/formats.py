@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from polars_wroc.audits.findings import findings_of, first_sentences, verdict_of
+from polars_wroc.audits.findings import by_severity, findings_of, first_sentences, verdict_of
 from polars_wroc.audits.remarks import (
     decision_remarks,
     lacking,
@@ -19,7 +19,10 @@ from polars_wroc.audits.remarks import (
     number_remarks,
     unknown_remarks,
 )
+from polars_wroc.audits.sentences import decimals_of
 from polars_wroc.audits.table_pages import (
+    ELLIPSIS,
+    SIGNS,
     Screen,
     fitted_table,
     limits_in_text,
@@ -43,6 +46,8 @@ from polars_wroc.audits.words import (
     reading_of,
     reference_of,
 )
+from polars_wroc.charts.options import MINUS
+from polars_wroc.curves.calibration_summary import IN_THE_LARGE, SLOPE
 from polars_wroc.files import outputs
 from polars_wroc.groups.comparisons import (
     ALIKE,
@@ -272,15 +277,22 @@ def in_text(audit: AuditTables, screen: Screen) -> str:
     return "\n\n".join(parts)
 
 
+# What gaps are called in short, unless as their metrics.
+_SHORT = {"selection_rate": "selected", "auc": "AUC", IMPACT_RATIO: "ratio", SLOPE: "slope"}
+_SHORT |= {IN_THE_LARGE: "outcome"}
+# Most of them that a segment has.
+_GAPS = 2
+
+
 def _table(audit: AuditTables, screen: Screen) -> str:
-    verdict = pl.col("verdict")
-    said = (verdict == DIFFERENT) & pl.col("direction").is_in(["worse", "either"])
-    of_segments = audit.table.filter(pl.col("attribute") != OVERALL)
-    first = (said, verdict == TOO_LITTLE, verdict == ALIKE)
-    outcome = of_segments.group_by(ALL_KEYS).agg(
-        gaps=pl.coalesce(verdict.filter(some).first() for some in first)
-    )
-    table = without_model(with_columns_of(wide_table(audit), outcome), audit.settings)
+    """Write the segments, the most serious first, with their gaps."""
+    ordered = by_severity(audit).partition_by(ALL_KEYS, as_dict=True, maintain_order=True)
+    outcomes = [(*keys, _outcome(findings.to_dicts())) for keys, findings in ordered.items()]
+    schema = dict.fromkeys((*ALL_KEYS, "gaps"), pl.String)
+    outcome = pl.DataFrame(outcomes, schema, orient="row").with_row_index("__place")
+    table = with_columns_of(wide_table(audit), outcome)
+    table = table.sort(pl.col("attribute") != OVERALL, "__place", nulls_last=True)
+    table = without_model(table.drop("__place"), audit.settings)
     keys = keys_of(table)
     table = table.with_columns(pl.col(key).fill_null(MISSING) for key in keys)
     selected = pl.col("selection_rate").alias("selected")
@@ -294,4 +306,32 @@ def _table(audit: AuditTables, screen: Screen) -> str:
         *([selected] if audit.settings.labeled and audit.settings.decides else []),
         *(name for name in _MORE if name in table.columns and table[name].count()),
     )
-    return fitted_table(table, short, screen, keys, least=4)
+    return fitted_table(table, short, screen, keys, least=3)
+
+
+def _outcome(findings: list[dict[str, Any]]) -> str | None:
+    """Write the most serious gaps of a segment, each with its sign, or that there are none."""
+    different = [row for row in findings if row["verdict"] == DIFFERENT]
+    if not different or different[0]["attribute"] == OVERALL:
+        verdicts = {row["verdict"] for row in findings if row["attribute"] != OVERALL}
+        return next((verdict for verdict in (TOO_LITTLE, ALIKE) if verdict in verdicts), None)
+    side = different[0]["direction"]
+    shown = [row for row in different if row["direction"] == side][:_GAPS]
+    named = [f"{_SHORT.get(row['metric'], row['metric'])} {number_of(row)}" for row in shown]
+    more = f" {ELLIPSIS}" if len(different) > len(shown) else ""
+    return f"{SIGNS[side]} {', '.join(named)}{more}"
+
+
+def number_of(finding: Mapping[str, Any]) -> str:
+    """Write a ratio or a slope as it is, and other gaps in points."""
+    if finding["metric"] == IMPACT_RATIO:
+        return f"{finding['ratio']:.2f}"
+    gap = finding["gap"]
+    if gap is None:
+        return DASH
+    if finding["metric"] == SLOPE:
+        return f"{finding['value']:.2f}"
+    # Adding 0 removes the sign of zero.
+    points = round(100 * gap, decimals_of(gap)) + 0.0
+    sign = "+" if points > 0 else ""
+    return f"{sign}{points:.{decimals_of(gap)}f}".replace("-", MINUS)

@@ -25,18 +25,40 @@ _NUMBERS = re.compile(rf"(?:{_NUMBER})(?: to (?:{_NUMBER}))?")
 
 
 BETWEEN = "  "
-_ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
+ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 # Fewest columns of the screen that a name is cut to.
 _LEAST = 4
-# Smaller numbers would be 0 with three decimals.
-_SMALLEST = 0.0005
+# Smaller numbers would be 0 with three decimals, and smaller p-values are not told apart.
+_SMALLEST, _LEAST_P = 0.0005, 0.001
+# Signs of findings, so that a colour is never alone.
+SIGNS = {
+    "worse": "\N{BLACK DOWN-POINTING TRIANGLE}",
+    "better": "\N{WHITE UP-POINTING TRIANGLE}",
+    "either": "\N{BLACK DIAMOND}",
+}
+# How a terminal shows verdicts, by how they begin: in red, bold blue, green, and dim.
+BOLD, RED, _BLUE, _GREEN, _DIM = "1", "31", "1;34", "32", "2"
+_STYLES = {
+    **dict.fromkeys(("different", "worse", SIGNS["worse"], SIGNS["either"]), RED),
+    **dict.fromkeys(("better", SIGNS["better"]), _BLUE),
+    **dict.fromkeys(("alike", "no worse"), _GREEN),
+    "too little data": _DIM,
+}
+_WITH_VERDICTS = ("gaps", "verdict")
 
 
-def text_table(table: pl.DataFrame, width: int, names: Sequence[str]) -> str:
+def styled(text: str, style: str | None) -> str:
+    """Let a terminal show a text in a style, such as `BOLD`."""
+    return f"\x1b[{style}m{text}\x1b[0m" if style and text else text
+
+
+def text_table(
+    table: pl.DataFrame, width: int, names: Sequence[str], *, colored: bool = False
+) -> str:
     """Write a table with a heading; what is in the columns of ``names`` is cut to fit the width.
 
-    Texts are in one line each, numbers have three decimals or, if small, one digit and the power
-    of ten, and null is empty.
+    Texts are in one line each, numbers are written as by `texts_of`. The heading and verdicts have
+    styles if the text is ``colored``.
     """
     widths = widths_of(table)
     _narrow(widths, width, [name for name in names if name in widths])
@@ -44,7 +66,19 @@ def text_table(table: pl.DataFrame, width: int, names: Sequence[str]) -> str:
         [_fitted(cell, widths[name], right=table.schema[name].is_numeric()) for cell in cells]
         for name, cells in _cells(table).items()
     ]
-    return "\n".join(BETWEEN.join(row).rstrip() for row in zip(*columns, strict=True))
+    heading, *rows = zip(*columns, strict=True)
+    first = BETWEEN.join(heading).rstrip()
+    if colored:
+        first, judged = styled(first, BOLD), [name in _WITH_VERDICTS for name in table.columns]
+        rows = [tuple(map(_colored, row, judged)) for row in rows]
+    return "\n".join([first, *(BETWEEN.join(row).rstrip() for row in rows)])
+
+
+def _colored(cell: str, is_verdict: bool) -> str:  # noqa: FBT001  (of columns, one by one)
+    """Show a verdict in its style, without the spaces after it."""
+    style = next((s for start, s in _STYLES.items() if is_verdict and cell.startswith(start)), None)
+    text = cell.rstrip()
+    return styled(text, style) + cell[len(text) :]
 
 
 def widths_of(table: pl.DataFrame) -> dict[str, int]:
@@ -82,7 +116,28 @@ def _narrow(widths: dict[str, int], width: int, names: Sequence[str]) -> None:
 
 
 def _cells(table: pl.DataFrame) -> dict[str, list[str]]:
-    return {name: [cell_text(name), *map(cell_text, table[name])] for name in table.columns}
+    return {name: [cell_text(name), *texts_of(table[name])] for name in table.columns}
+
+
+def texts_of(column: pl.Series) -> list[str]:
+    """Write the values of a column: numbers with three decimals, and null as an empty text.
+
+    Counts, which are floats if they are weighted, have none if all are whole; gaps and changes have
+    a sign. Small p-values are below 0.001, other small numbers have one digit and the power of ten.
+    """
+    values = column.to_list()
+    if not column.dtype.is_float():
+        return [cell_text(value) for value in values]
+    known = column.drop_nulls()
+    if (known.is_finite() & (known == known.round())).all() and (known.abs() > 1).any():
+        return [cell_text(None if value is None else int(value)) for value in values]
+    if column.name.startswith("p_"):
+        return [cell_text(p) if p is None or p >= _LEAST_P else f"<{_LEAST_P}" for p in values]
+    sign = "+" if column.name.startswith(_SIGNED) else ""
+    return [f"{sign if (value or 0) > 0 else ''}{cell_text(value)}" for value in values]
+
+
+_SIGNED = ("gap", "change", "difference")
 
 
 def cell_text(value: object) -> str:
@@ -119,7 +174,7 @@ def _cut(text: str, width: int) -> str:
         if _width(kept + sign) >= width:
             break
         kept += sign
-    return kept + _ELLIPSIS
+    return kept + ELLIPSIS
 
 
 def _fitted(text: str, width: int, *, right: bool) -> str:
@@ -145,6 +200,12 @@ class Screen:
     more_rows: str | None = None
     more_columns: str | None = None
     more_findings: str | None = None
+    # Whether it shows colours.
+    colored: bool = False
+
+    def heading(self, text: str) -> str:
+        """Make a heading stand out, where there are colours."""
+        return styled(text, BOLD if self.colored else None)
 
 
 def fitted_table(
@@ -166,7 +227,8 @@ def fitted_table(
         names = [*keys, *(name for name, dtype in shown.schema.items() if dtype == pl.String)]
         # Long keys are cut, to at most half of the screen.
         blocks = _blocks(shown, screen.width - min(taken, screen.width // 2), keys)
-    texts = [text_table(shown.select(*keys, *block), screen.width, names) for block in blocks]
+    parts = [shown.select(*keys, *block) for block in blocks]
+    texts = [text_table(part, screen.width, names, colored=screen.colored) for part in parts]
     return "\n".join(["\n\n".join(texts), *_left_out(table, shown.height, screen)])
 
 
@@ -240,9 +302,8 @@ class Section:
     @cached_property
     def cells(self) -> dict[str, list[str]]:
         """The cells of each column as texts."""
-        columns = self.table.to_dict(as_series=False)
         # Gaps are padded to be below each other.
-        return {name: [cell_text(cell).strip() for cell in columns[name]] for name in columns}
+        return {each.name: [text.strip() for text in texts_of(each)] for each in self.table}
 
     @cached_property
     def right(self) -> list[str]:
@@ -325,13 +386,14 @@ def _escaped(texts: Iterable[str]) -> Iterable[str]:
     return map(markdown_text, texts)
 
 
-def in_text(page: Page, width: int) -> str:
+def in_text(page: Page, screen: Screen) -> str:
     """Write a page for a terminal."""
-    facts = [f"{name}: {text}" for name, text in page.facts.items()]
-    parts = [page.title, "\n".join(_filled(facts, width)), *_filled(page.sentences, width)]
+    width, facts = screen.width, [f"{name}: {text}" for name, text in page.facts.items()]
+    title = screen.heading(page.title)
+    parts = [title, "\n".join(_filled(facts, width)), *_filled(page.sentences, width)]
     for section in page.sections:
-        parts += [section.heading, text_table(_aligned(section), width, [*section.keys])]
-        parts += _filled(section.notes, width)
+        table = text_table(_aligned(section), width, [*section.keys], colored=screen.colored)
+        parts += [screen.heading(section.heading), table, *_filled(section.notes, width)]
     return "\n\n".join([part for part in (*parts, *_filled(page.closing, width)) if part])
 
 

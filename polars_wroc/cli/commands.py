@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 from dataclasses import replace
 from functools import partial
 from inspect import signature
@@ -327,7 +326,7 @@ def run_new_york(options: argparse.Namespace) -> None:
         summary = new_york_summary(frame, **given)
     arguments.check_selected(options, summary.table["n_selected"].sum())
     if options.output is None:
-        text = table_pages.in_text(summary.page, shutil.get_terminal_size().columns)
+        text = table_pages.in_text(summary.page, screen_of(options))
         results.say(f"{text}\n", options)
     else:
         results.save(options, summary.save)

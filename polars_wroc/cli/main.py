@@ -18,7 +18,7 @@ from polars_wroc.audits.audit_changes import CHANGED_METRICS
 from polars_wroc.charts.options import Show
 from polars_wroc.cli import commands, process, sources
 from polars_wroc.cli.arguments import check_columns, flags_of, in_options
-from polars_wroc.cli.options import COMMANDS, CURVES, TEXTS, Command
+from polars_wroc.cli.options import COMMANDS, CURVES, GROUPS, TESTS, TEXTS, Command
 from polars_wroc.cli.process import (
     BAD_INPUT,
     DONE,
@@ -104,6 +104,7 @@ def build_parser() -> argparse.ArgumentParser:
             epilog=f"example: {row.does}\n  {row.example}",
             # Lines of examples stay whole, to be copied.
             formatter_class=argparse.RawDescriptionHelpFormatter,
+            add_help=False,
         )
         required = [each for each in row.required if each in ("label", "score")]
         given = {"required": required, "suffixes": row.suffixes}
@@ -163,13 +164,17 @@ def _known() -> dict[str, dict[str, Any]]:
 def add_options(parser: argparse.ArgumentParser, command: Command) -> None:
     """Take the options of a command."""
     known, names = _known(), command.options.replace("fail_if", "fail_if fail_unjudged").split()
-    weights = parser.add_mutually_exclusive_group() if "frequency" in names else parser
-    for name in names:
-        if name == "before_after":
-            _add_two_files(parser)
-        else:
-            group = weights if name in ("frequency", "weight") else parser
-            _add(group, name, command, known)
+    group_of = {name: group for group, listed in GROUPS.items() for name in listed.split()}
+    for title in GROUPS:
+        group: argparse._ActionsContainer = parser.add_argument_group(title)
+        own = [name for name in names if group_of.get(name, TESTS) == title]
+        weights = group.add_mutually_exclusive_group() if "frequency" in own else group
+        for name in own:
+            if name == "before_after":
+                _add_two_files(group)
+            else:
+                _add(weights if name in ("frequency", "weight") else group, name, command, known)
+    group.add_argument("-h", "--help", action="help", help="show this help")
     given = {"attributes": "groups" in command.required, "counts": command.function is merge_counts}
     parser.set_defaults(**given | ({} if "progress" in names else {"progress": False}))
 
@@ -223,10 +228,10 @@ def _of_signature(function: Callable[..., Any], name: str) -> dict[str, Any]:
     return {"type": numbers[-1], "default": default} if numbers else {"default": default}
 
 
-def _add_two_files(parser: argparse.ArgumentParser) -> None:
+def _add_two_files(group: argparse._ActionsContainer) -> None:
     for name in ("before", "after"):
         # Both are files that must not be written.
-        parser.add_argument(
+        group.add_argument(
             "files",
             action="append",
             metavar=name.upper(),
@@ -353,5 +358,5 @@ def _clean(progress: Progress | None) -> None:
 
 
 def _complain(message: str) -> int:
-    process.complain(message)
+    process.complain(message, process.ERROR)
     return BAD_INPUT

@@ -283,6 +283,19 @@ _GROUP += "30-49 and 50+; dates into periods by day:1mo. A column of such a name
 _THRESHOLD = "T: scores of at least T are selected; or median, or a rule: youden, closest-topleft, "
 _THRESHOLD += "max-accuracy, max-fpr=R, min-tpr=R, max-selection-rate=R, or such as "
 _THRESHOLD += "least-cost:fn=5,fp=1"
+# What help groups options by; those of tests are all others.
+TESTS = "Tests"
+GROUPS = {
+    "Input": "files before_after table key label old new score pos_label frequency weight counts"
+    " bins selected selected_of_both",
+    "Groups": "attribute by intersections within reference unknown min_share min_rows min_cell",
+    "Decisions": "threshold thresholds thresholds_of_both favorable common prevalence",
+    TESTS: "",
+    "Survey": "cluster strata fpc lonely replicate_weights",
+    "Output": "kind curve_bins strategy max_points band cost_fn cost_fp diagnostics metrics title"
+    " note positive negative selected_word rejected_word source distribution_date audit_date"
+    " justification show columns rows output format progress",
+}
 # The name of the value, and what is said of an option.
 TEXTS = {
     "files": "FILE: Parquet, Arrow, CSV or NDJSON; glob, folder, URL",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import textwrap
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -172,8 +173,7 @@ class Shown(NamedTuple):
 
     def text(self, screen: Screen) -> str:
         """Write the verdict and the columns that fit or are asked for."""
-        plain = Screen(screen.width, screen.rows, more_rows=screen.more_rows)
-        shown = screen if self.asked else plain
+        shown = screen if self.asked else replace(screen, columns=None, more_columns=None)
         text = fitted_table(self.table, self.short, shown, self.keys, self.least)
         return f"{textwrap.fill(self.verdict, screen.width)}\n\n{text}" if self.verdict else text
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from polars_wroc.audits.findings import by_severity, counts_of_verdicts
+from polars_wroc.audits.formats import number_of
 from polars_wroc.audits.report.figures import (
     Figure,
     auc_figure,
@@ -22,11 +23,12 @@ from polars_wroc.audits.report.figures import (
     slider_figures,
 )
 from polars_wroc.audits.report.tables import Found, Outcome, Table, found_on, outcome_of, tables_of
-from polars_wroc.audits.sentences import decimals_of, size
+from polars_wroc.audits.sentences import size
+from polars_wroc.audits.table_pages import SIGNS
 from polars_wroc.audits.tables import ALL_KEYS, AuditSettings, AuditTables, restricted, rows_with
 from polars_wroc.audits.words import DASH, NOT_HERE, Words, capitalised, listed, many, verb
 from polars_wroc.charts.curve_layers import thinned
-from polars_wroc.charts.options import COLOURS, MINUS
+from polars_wroc.charts.options import COLOURS
 from polars_wroc.curves.calibration_summary import IN_THE_LARGE, SLOPE
 from polars_wroc.groups.comparisons import DIFFERENT, FEW, GAP_METRICS, IMPACT_RATIO, THE_REFERENCE
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
@@ -262,10 +264,8 @@ def _left_out(audit: AuditTables, tabled: AuditTables, attribute: str) -> list[s
     return sentences if attribute != OVERALL else sentences[-1:]
 
 
-SYMBOLS: dict[Outcome, str] = {
-    "worse": "\N{BLACK DOWN-POINTING TRIANGLE}",
-    "better": "\N{WHITE UP-POINTING TRIANGLE}",
-    "either": "\N{BLACK DIAMOND}",
+SYMBOLS: dict[str, str] = {
+    **SIGNS,
     "alike": "\N{ALMOST EQUAL TO}",
     "little": "?",
     "none": "",
@@ -411,7 +411,7 @@ def _cell(finding: Mapping[str, Any] | None) -> MatrixCell | None:
         return MatrixCell(text, "none", 0, number, reason=reason)
     better = finding["verdict"] == DIFFERENT and finding["direction"] == "better"
     if finding["rank"] is None and better:
-        return MatrixCell(_number(finding), "none", 0, number, reason=_REPEATED)
+        return MatrixCell(number_of(finding), "none", 0, number, reason=_REPEATED)
     if reason.startswith(FEW):
         return MatrixCell(f"({finding['n']:,})", "little", 0, number, reason=reason)
     return _with_number(finding)
@@ -421,22 +421,7 @@ def _with_number(finding: Mapping[str, Any]) -> MatrixCell:
     size, different = finding["size"], finding["verdict"] == DIFFERENT
     level = min(math.ceil(size), _DARKEST) if size is not None and math.isfinite(size) else _DARKEST
     colour = max(level, 1) if different else 0
-    return MatrixCell(_number(finding), outcome_of(finding), colour, finding["number"])
-
-
-def _number(finding: Mapping[str, Any]) -> str:
-    """Write a ratio or a slope as it is, and other gaps in points."""
-    if finding["metric"] == IMPACT_RATIO:
-        return f"{finding['ratio']:.2f}"
-    gap = finding["gap"]
-    if gap is None:
-        return DASH
-    if finding["metric"] == SLOPE:
-        return f"{finding['value']:.2f}"
-    # Adding 0 removes the sign of zero.
-    points = round(100 * gap, decimals_of(gap)) + 0.0
-    sign = "+" if points > 0 else ""
-    return f"{sign}{points:.{decimals_of(gap)}f}".replace("-", MINUS)
+    return MatrixCell(number_of(finding), outcome_of(finding), colour, finding["number"])
 
 
 # Most rows in the open, and most rows of a block.
