@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import inspect
 import os
+import re
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,6 +16,7 @@ from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type
 
 from polars_wroc.audits.audit import audit
 from polars_wroc.audits.audit_changes import CHANGED_METRICS
+from polars_wroc.audits.table_pages import BOLD, styled
 from polars_wroc.charts.options import Show
 from polars_wroc.cli import commands, process, sources
 from polars_wroc.cli.arguments import check_columns, flags_of, in_options
@@ -32,6 +34,7 @@ from polars_wroc.cli.process import (
 )
 from polars_wroc.cli.results import GateError, check_output
 from polars_wroc.counts.score_counts import merge_counts
+from polars_wroc.curves.calibration_curve import Strategy
 from polars_wroc.files import outputs
 from polars_wroc.files.sources import first_line, without_credentials
 from polars_wroc.groups.worst_segments import SEARCHED
@@ -55,6 +58,8 @@ class _Parser(argparse.ArgumentParser):
     def __init__(self, **options: Any) -> None:
         # An abbreviation may become ambiguous with a new option.
         super().__init__(**options, allow_abbrev=False)
+        # From Python 3.14 on argparse has colours of its own.
+        self.color = False
 
     def error(self, message: str) -> NoReturn:
         see = " See" if message.endswith("?") else "; see"
@@ -81,7 +86,9 @@ class _Parser(argparse.ArgumentParser):
 
     def _print_message(self, message: str, file: Any = None) -> None:  # noqa: ARG002
         # Help and version use the same error as other output if they cannot be printed.
-        process.say(message)
+        colored = process.is_colored(sys.stdout)
+        heading = styled(r"\1", BOLD) if colored else r"\1"
+        process.say(re.sub(r"^(\w+:)", heading, message, flags=re.MULTILINE))
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -154,7 +161,8 @@ def _known() -> dict[str, dict[str, Any]]:
             "default": "tpr",
         },
         "metrics": {"type": process.columns_of, "default": DEFAULT_METRICS},
-        "curve_bins": {"flag": "--bins", "dest": "curve_bins", "type": int, "default": 10},
+        "curve_bins": {"flag": "--bins", "dest": "curve_bins", "type": int},
+        "strategy": {"choices": get_args(Strategy)},
         **{name: {"action": "store_true"} for name in ("common", "first_run_ok", "fail_unjudged")},
         "kind": {"choices": [*CURVES], "default": "roc"},
         **{name: {"type": float} for name in ("cost_fn", "cost_fp", "looks", "prevalence")},
