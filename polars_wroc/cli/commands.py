@@ -419,8 +419,10 @@ def run_size(options: argparse.Namespace) -> None:
     keys = tables.keys_of_rows(needed) if options.files else []
     texts = [pl.col(key).fill_null(MISSING) for key in keys]
     counts = [name for name in needed.columns if name.startswith("needed") and needed[name].count()]
-    first = ["metric", *counts, *(["note"] if needed["note"].count() else []), "sampling_unit"]
-    more = [name for name in ("factor", "have") if needed[name].count()]
+    # Why a row has no number comes before all that may be cut.
+    why = ["note"] if needed["needed"].null_count() else []
+    first = ["metric", *counts, *why, "sampling_unit"]
+    more = [name for name in ("factor", "have", "note") if needed[name].count() and name not in why]
     short = needed.with_columns(pl.col("have").cast(pl.Int64)).select(*texts, *first, *more)
     heading = f"rows needed for {needed['target'][0]} {needed['goal'][0]:g}"
     shown = tables.Shown(heading, needed, short, keys, len(first))

@@ -459,7 +459,6 @@ def test_what_is_refused(
             "curve --kind cost --cost-fn 0.2 --by g --by job -o x.svg",
             "--by must be the only group column",
         ),
-        ("curve --kind roc", "the following arguments are required: -o/--output"),
         ("calibrate --score w -o x.csv", "--score must be a probability, from 0 to 1; found "),
     ],
 )
