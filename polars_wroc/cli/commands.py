@@ -53,7 +53,7 @@ from polars_wroc.groups.comparisons import COMPARISON_SCHEMA, IMPACT_RATIO
 from polars_wroc.groups.impact_ratios import decided, impact_ratios
 from polars_wroc.groups.release_check import decision_changes, release_check
 from polars_wroc.groups.rows_needed import rows_needed
-from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, UNKNOWN_CATEGORY, check_positives
+from polars_wroc.inputs.columns import AUDIT_KEYS, UNKNOWN_CATEGORY, check_positives
 from polars_wroc.inputs.looks import Looks
 from polars_wroc.namespaces import Counts
 from polars_wroc.plans.config import MOST_ROWS, Config, at_once, budget_is_set
@@ -416,17 +416,8 @@ def run_size(options: argparse.Namespace) -> None:
         # Text files do not know the types of empty columns.
         table = read.cast({name: dtype for name, dtype in types.items() if dtype}, strict=False)
     needed = rows_needed(table, **given)
-    keys = tables.keys_of_rows(needed) if options.files else []
-    texts = [pl.col(key).fill_null(MISSING) for key in keys]
-    counts = [name for name in needed.columns if name.startswith("needed") and needed[name].count()]
-    # Why a row has no number comes before all that may be cut.
-    why = ["note"] if needed["needed"].null_count() else []
-    first = ["metric", *counts, *why, "sampling_unit"]
-    more = [name for name in ("factor", "have", "note") if needed[name].count() and name not in why]
-    short = needed.with_columns(pl.col("have").cast(pl.Int64)).select(*texts, *first, *more)
-    heading = f"rows needed for {needed['target'][0]} {needed['goal'][0]:g}"
-    shown = tables.Shown(heading, needed, short, keys, len(first))
-    results.show_table("gap_chart", needed, options, lambda: [shown])
+    shown = partial(tables.size_shown, needed, named=bool(options.files))
+    results.show_table("gap_chart", needed, options, shown)
 
 
 def run_search(options: argparse.Namespace) -> None:
@@ -477,25 +468,12 @@ def run_calibrate(options: argparse.Namespace) -> None:
     found = table.select((pl.col("observed_rate") > 0).any()).item()
     _check_positives(options, source, found=bool(found))
     slopes = others[0] if others else table
-    ranges = _of_ranges(others[1], options.level) if others[1:] else ""
+    ranges = tables.of_ranges(others[1], options.level) if others[1:] else ""
     asked = _given(options, "output curve_bins strategy columns rows").values()
     binned = any(value is not None for value in asked)
     shown = partial(tables.calibration_shown, table, slopes, ranges, binned=binned)
     known = {"facet": source.facet, "level": options.level}
     results.show_table("calibration_chart", table, options, shown, **known)
-
-
-def _of_ranges(test: pl.DataFrame, level: float) -> str:
-    """Say in which ranges scores are off by more than chance."""
-    keys = test.columns[: test.columns.index("n")]
-    found = [
-        f"{tables.place(row, keys) or 'scores'} from {row['from_score']:.2f} to "
-        f"{row['to_score']:.2f} ({100 * abs(row['miscalibration']):.0f} points {row['direction']})"
-        for row in test.filter(pl.col("p_adjusted") <= 1 - level).iter_rows(named=True)
-    ]
-    if not found:
-        return "No range of scores is shown to be off."
-    return f"Without bins, off by more than chance: {', '.join(found)}."
 
 
 def _decisions(options: argparse.Namespace, source: Source) -> pl.LazyFrame:

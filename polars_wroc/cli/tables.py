@@ -118,6 +118,19 @@ def of_calibration(slopes: pl.DataFrame, keys: Sequence[str]) -> str:
     return f"{' '.join(sentences)}{adjusted}"
 
 
+def of_ranges(test: pl.DataFrame, level: float) -> str:
+    """Say in which ranges scores are off by more than chance."""
+    keys = test.columns[: test.columns.index("n")]
+    found = [
+        f"{place(row, keys) or 'scores'} from {row['from_score']:.2f} to "
+        f"{row['to_score']:.2f} ({100 * abs(row['miscalibration']):.0f} points {row['direction']})"
+        for row in test.filter(pl.col("p_adjusted") <= 1 - level).iter_rows(named=True)
+    ]
+    if not found:
+        return "No range of scores is shown to be off."
+    return f"Without bins, off by more than chance: {', '.join(found)}."
+
+
 def of_impact(table: pl.DataFrame, keys: Sequence[str]) -> str:
     """Say which categories are below four fifths."""
     judged = table.drop_nulls("verdict")
@@ -354,6 +367,20 @@ def curve_shown(
     name = kind.upper() if kind in ("roc", "pr", "det") else kind
     points = table.select([]) if options.suffix in outputs.CHART_SUFFIXES else table
     return [Shown(f"{name} curve{_by(groups)}", points, points, [], points.width)]
+
+
+def size_shown(needed: pl.DataFrame, *, named: bool) -> list[Shown]:
+    """Show how many rows are needed, in segments that are ``named`` or from assumptions."""
+    keys = keys_of_rows(needed) if named else []
+    texts = [pl.col(key).fill_null(MISSING) for key in keys]
+    counts = [name for name in needed.columns if name.startswith("needed") and needed[name].count()]
+    # Why a row has no number comes before all that may be cut.
+    why = ["note"] if needed["needed"].null_count() else []
+    first = ["metric", *counts, *why, "sampling_unit"]
+    more = [name for name in ("factor", "have", "note") if needed[name].count() and name not in why]
+    short = needed.with_columns(pl.col("have").cast(pl.Int64)).select(*texts, *first, *more)
+    heading = f"rows needed for {needed['target'][0]} {needed['goal'][0]:g}"
+    return [Shown(heading, needed, short, keys, len(first))]
 
 
 # The size of a drawing in characters, and what its curves are drawn with.
