@@ -286,12 +286,14 @@ _GAPS = 2
 
 def _table(audit: AuditTables, screen: Screen) -> str:
     """Write the segments, the most serious first, with their gaps."""
-    ordered = by_severity(audit).partition_by(ALL_KEYS, as_dict=True, maintain_order=True)
-    outcomes = [(*keys, _outcome(findings.to_dicts())) for keys, findings in ordered.items()]
+    is_overall = pl.col("attribute") == OVERALL
+    findings = by_severity(audit).filter(~is_overall)
+    ordered = findings.partition_by(ALL_KEYS, as_dict=True, maintain_order=True)
+    outcomes = [(*keys, _outcome(rows.to_dicts())) for keys, rows in ordered.items()]
     schema = dict.fromkeys((*ALL_KEYS, "gaps"), pl.String)
     outcome = pl.DataFrame(outcomes, schema, orient="row").with_row_index("__place")
     table = with_columns_of(wide_table(audit), outcome)
-    table = table.sort(pl.col("attribute") != OVERALL, "__place", nulls_last=True)
+    table = table.sort(~is_overall, "__place", nulls_last=True, maintain_order=True)
     table = without_model(table.drop("__place"), audit.settings)
     keys = keys_of(table)
     table = table.with_columns(pl.col(key).fill_null(MISSING) for key in keys)
@@ -312,8 +314,8 @@ def _table(audit: AuditTables, screen: Screen) -> str:
 def _outcome(findings: list[dict[str, Any]]) -> str | None:
     """Write the most serious gaps of a segment, each with its sign, or that there are none."""
     different = [row for row in findings if row["verdict"] == DIFFERENT]
-    if not different or different[0]["attribute"] == OVERALL:
-        verdicts = {row["verdict"] for row in findings if row["attribute"] != OVERALL}
+    if not different:
+        verdicts = {row["verdict"] for row in findings}
         return next((verdict for verdict in (TOO_LITTLE, ALIKE) if verdict in verdicts), None)
     side = different[0]["direction"]
     shown = [row for row in different if row["direction"] == side][:_GAPS]
