@@ -252,8 +252,9 @@ def test_a_curve_is_drawn_with_characters(capsys: pytest.CaptureFixture[str]) ->
     assert len({across for _, across in drawn}) == 61
     assert main(["curve", *LOANS, "--by", "race"]) == 0
     assert "\na black; b hispanic; c white\n" in capsys.readouterr().out
-    assert main(["curve", *LOANS, "--rows", "2"]) == 0
-    assert capsys.readouterr().out.startswith("threshold ")
+    for more in (["--rows", "2"], ["--kind", "pr"], ["--band", "pointwise"]):
+        assert main(["curve", *LOANS, *more]) == 0
+        assert capsys.readouterr().out.startswith("threshold ")
 
 
 @pytest.mark.usefixtures("loans")
