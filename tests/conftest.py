@@ -10,6 +10,8 @@ from typing import Any, Literal, TypeAlias
 
 # Tests run side by side, one process for each core; Polars reads this when it is imported.
 os.environ.setdefault("POLARS_MAX_THREADS", "1")
+# Output that tests read has no colours.
+os.environ.pop("FORCE_COLOR", None)
 
 import numpy as np
 import polars as pl

@@ -233,12 +233,9 @@ def _command(name: str, command: argparse.ArgumentParser) -> str:
         f"To {does}:",
         f"```sh\n{textwrap.dedent(example)}\n```",
     ]
-    arguments, options, *others = command._action_groups
-    tables = [([*arguments._group_actions, *options._group_actions], "")]
-    tables += [(group._group_actions, f"{group.title}: {group.description}") for group in others]
-    for actions, about in tables:
-        parts += [f"{about.capitalize()}."] if about else []
-        parts.append(_table(command, actions))
+    for group in command._action_groups:
+        if any(action.dest != "help" for action in group._group_actions):
+            parts += [f"{group.title}:", _table(command, group._group_actions)]
     return "\n\n".join(parts)
 
 

@@ -14,7 +14,7 @@ from site_navigation import ROOT
 from worked_example import commands_in
 
 import polars_wroc as wroc
-from polars_wroc.audits.formats import markdown_text
+from polars_wroc.audits.table_pages import markdown_text
 
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
 _FILLED = re.compile(r"\$\{\{ *([\w.-]+) *\}\}")

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, TypeAlias
 import polars as pl
 
 from polars_wroc.audits.findings import SEGMENT_COLUMNS
-from polars_wroc.audits.formats import (
-    SCHEMA,
+from polars_wroc.audits.formats import SCHEMA
+from polars_wroc.audits.table_pages import (
     Screen,
     check_columns,
     fitted_table,
@@ -419,7 +419,7 @@ def changes_in_text(changes: Changes, screen: Screen) -> str:
     notable, others = changes.divided()
     parts = [textwrap.fill(" ".join(sentences_of(changes)), screen.width)]
     parts += [
-        f"{HEADINGS[measure]}:\n{_table(rows, measure, screen)}"
+        f"{screen.heading(HEADINGS[measure])}:\n{_table(rows, measure, screen)}"
         for measure in HEADINGS
         if not (rows := notable.filter(measure=measure)).is_empty()
     ]

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, TypeAlias
-from unicodedata import category, east_asian_width
+from typing import Any
 
 import polars as pl
 
 from polars_wroc.audits.closer_look import EXPLORATION, PARTS, exploration_sentences, sentences_on
-from polars_wroc.audits.findings import findings_of, first_sentences, verdict_of
+from polars_wroc.audits.findings import by_severity, findings_of, first_sentences, verdict_of
 from polars_wroc.audits.remarks import (
     decision_remarks,
     lacking,
@@ -20,6 +19,15 @@ from polars_wroc.audits.remarks import (
     not_audited,
     number_remarks,
     unknown_remarks,
+)
+from polars_wroc.audits.table_pages import (
+    ELLIPSIS,
+    SIGNS,
+    Screen,
+    fitted_table,
+    limits_in_text,
+    markdown_table,
+    markdown_text,
 )
 from polars_wroc.audits.tables import (
     ALL_KEYS,
@@ -35,11 +43,11 @@ from polars_wroc.audits.words import (
     NOT_HERE,
     adjustment_of,
     many,
-    points,
     reading_of,
     reference_of,
 )
-from polars_wroc.charts.options import visible
+from polars_wroc.charts.options import MINUS
+from polars_wroc.curves.calibration_summary import IN_THE_LARGE, SLOPE
 from polars_wroc.files import outputs
 from polars_wroc.groups.comparisons import (
     ALIKE,
@@ -51,197 +59,9 @@ from polars_wroc.groups.comparisons import (
     TOO_LITTLE,
     UNKNOWN_REASON,
 )
-from polars_wroc.inputs.arguments import FOUR_FIFTHS, did_you_mean, reject
+from polars_wroc.inputs.arguments import FOUR_FIFTHS
 from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL
 from polars_wroc.stats.proportions import TOLERANCE
-
-BETWEEN = "  "
-_ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
-# Fewest columns of the screen that a name is cut to.
-_LEAST = 4
-# Smaller numbers would be 0 with three decimals.
-_SMALLEST = 0.0005
-
-
-def text_table(table: pl.DataFrame, width: int, names: Sequence[str]) -> str:
-    """Write a table with a heading; what is in the columns of ``names`` is cut to fit the width.
-
-    Texts are in one line each, numbers have three decimals or, if small, one digit and the power
-    of ten, and null is empty.
-    """
-    widths = widths_of(table)
-    _narrow(widths, width, [name for name in names if name in widths])
-    columns = [
-        [_fitted(cell, widths[name], right=table.schema[name].is_numeric()) for cell in cells]
-        for name, cells in _cells(table).items()
-    ]
-    return "\n".join(BETWEEN.join(row).rstrip() for row in zip(*columns, strict=True))
-
-
-def widths_of(table: pl.DataFrame) -> dict[str, int]:
-    """Count the columns of the screen that each column of a table takes."""
-    return {name: max(map(_width, cells)) for name, cells in _cells(table).items()}
-
-
-def limits_in_text(table: pl.DataFrame, low: str, high: str) -> pl.Series:
-    """Write confidence limits; null where one is not known."""
-    limits = [
-        None if None in ends else f"{ends[0]:.3f} to {ends[1]:.3f}"
-        for ends in table.select(low, high).iter_rows()
-    ]
-    return pl.Series(limits, dtype=pl.String)
-
-
-def points_in_text(table: pl.DataFrame, *columns: str) -> pl.Series:
-    """Write differences of proportions in points, or limits from one to the other; aligned."""
-    texts = [
-        "" if None in row else " to ".join(map(points, row))
-        for row in table.select(columns).iter_rows()
-    ]
-    width = max(map(len, [columns[0] if len(columns) == 1 else "", *texts]))
-    return pl.Series(columns[0], [text.rjust(width) for text in texts], pl.String)
-
-
-def _narrow(widths: dict[str, int], width: int, names: Sequence[str]) -> None:
-    """Take columns of the screen from the widest names until all fit."""
-    excess = sum(widths.values()) + len(BETWEEN) * (len(widths) - 1) - width
-    for _ in range(excess):
-        widest = max(names, key=lambda name: widths[name], default=None)
-        if widest is None or widths[widest] <= _LEAST:
-            return
-        widths[widest] -= 1
-
-
-def _cells(table: pl.DataFrame) -> dict[str, list[str]]:
-    return {name: [cell_text(name), *map(cell_text, table[name])] for name in table.columns}
-
-
-def cell_text(value: object) -> str:
-    """Write a value for readers, in one line."""
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        # A small p-value is not 0.
-        return f"{value:.0e}" if 0 < abs(value) < _SMALLEST else f"{value:.3f}"
-    if isinstance(value, int):
-        return f"{value:,}"
-    # A name may hold anything, such as a line break or what a terminal takes for a command.
-    return "".join(sign if sign.isprintable() else " " for sign in str(value))
-
-
-def _width(text: str) -> int:
-    """Count the columns of the screen that a text takes."""
-    return sum(map(_sign_width, text))
-
-
-def _sign_width(sign: str) -> int:
-    if category(sign) in ("Mn", "Me", "Cf"):
-        return 0
-    return 2 if east_asian_width(sign) in "WF" else 1
-
-
-def _cut(text: str, width: int) -> str:
-    if _width(text) <= width:
-        return text
-    kept = ""
-    for sign in text:
-        if _width(kept + sign) >= width:
-            break
-        kept += sign
-    return kept + _ELLIPSIS
-
-
-def _fitted(text: str, width: int, *, right: bool) -> str:
-    """Cut a text to a width, or fill it with spaces."""
-    text = _cut(text, width)
-    room = " " * (width - _width(text))
-    return room + text if right else text + room
-
-
-Columns: TypeAlias = Sequence[str] | Literal["all"]
-
-
-@dataclass(frozen=True)
-class Screen:
-    """What is shown: the width of the screen, most rows, and columns that are asked for."""
-
-    width: int
-    # None shows all.
-    rows: int | None = None
-    # None shows the most important ones that fit.
-    columns: Columns | None = None
-    # How to see all rows, all columns and, of an audit, all findings.
-    more_rows: str | None = None
-    more_columns: str | None = None
-    more_findings: str | None = None
-
-
-def fitted_table(
-    table: pl.DataFrame, short: pl.DataFrame, screen: Screen, keys: Sequence[str], least: int
-) -> str:
-    """Write a table that fits a screen, and what is left out.
-
-    ``short`` has the columns of ``keys``, which are always shown, and what else is shown if no
-    columns are asked for: the ``least`` of them, and others that fit. Columns that are asked for
-    are those of the ``table``; where they do not fit, they are written in blocks below each other.
-    """
-    check_columns(table, screen)
-    asked = short if screen.columns is None else chosen(table, screen.columns, keys)
-    shown = asked if screen.rows is None else asked.head(screen.rows)
-    taken = sum(widths_of(shown.select(keys)).values()) + len(BETWEEN) * len(keys)
-    if screen.columns is None:
-        names, blocks = keys, _blocks(shown, screen.width - taken, keys, least)[:1]
-    else:
-        names = [*keys, *(name for name, dtype in shown.schema.items() if dtype == pl.String)]
-        # Long keys are cut, to at most half of the screen.
-        blocks = _blocks(shown, screen.width - min(taken, screen.width // 2), keys)
-    texts = [text_table(shown.select(*keys, *block), screen.width, names) for block in blocks]
-    return "\n".join(["\n\n".join(texts), *_left_out(table, shown.height, screen)])
-
-
-def check_columns(table: pl.DataFrame, screen: Screen) -> None:
-    """Check that a table has the columns that are asked for."""
-    if screen.columns is None or screen.columns == "all":
-        return
-    if unknown := [name for name in screen.columns if name not in table.columns]:
-        listed, hint = ", ".join(table.columns), did_you_mean(unknown[0], table.columns)
-        reject("columns", f"be all, or columns out of {listed}", f"{unknown[0]!r}{hint}")
-
-
-def chosen(table: pl.DataFrame, columns: Columns, keys: Sequence[str]) -> pl.DataFrame:
-    """Select the columns that are asked for, after the keys."""
-    if columns == "all":
-        return table.select(*keys, pl.exclude(keys))
-    return table.select([*dict.fromkeys([*keys, *columns])])
-
-
-def _blocks(shown: pl.DataFrame, room: int, keys: Sequence[str], least: int = 1) -> list[list[str]]:
-    """Divide the columns, but for the keys, into blocks that fit, of ``least`` columns or more."""
-    blocks, used = [list[str]()], 0
-    for name, width in widths_of(shown.drop(keys)).items():
-        if len(blocks[-1]) >= least and used + width > room:
-            blocks.append([])
-            used = 0
-        blocks[-1].append(name)
-        used += width + len(BETWEEN)
-    return blocks
-
-
-def _left_out(table: pl.DataFrame, rows: int, screen: Screen) -> list[str]:
-    """Say how many rows are left out, and how to see them and all columns."""
-    notes = list[str]()
-    if more := table.height - rows:
-        notes.append(many(more, "more row") + _how(screen.more_rows))
-    if screen.columns is None and screen.more_columns:
-        notes.append(f"all {table.width} columns{_how(screen.more_columns)}")
-    return ["; ".join(notes)] if notes else []
-
-
-def _how(text: str | None) -> str:
-    return f": {text}" if text else ""
-
 
 SCHEMA, SCHEMA_VERSION = "polars-wroc/audit", "2.1"
 
@@ -404,14 +224,6 @@ def _table_of(
     return text + (f"\n\n{many(more, 'more segment')}: {NOT_HERE}." if more else "")
 
 
-def markdown_table(
-    headings: Sequence[str], rows: Iterable[Sequence[str]], right: Collection[str]
-) -> str:
-    """Write cells, which are escaped, as a table; some columns are aligned to the right."""
-    rule = ["---:" if name in right else "---" for name in headings]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in (headings, rule, *rows))
-
-
 def _method(audit: AuditTables) -> str:
     settings = audit.settings
     compared = {reference_of(settings, attribute) for attribute in settings.attributes}
@@ -447,14 +259,6 @@ def _run(audit: AuditTables) -> list[str]:
     return [*lines, versions]
 
 
-def markdown_text(text: str) -> str:
-    """Escape what Markdown or HTML would take for its own, in one line."""
-    text = visible(text)
-    for sign in "\\`*_[]<>|#&":
-        text = text.replace(sign, f"\\{sign}")
-    return " ".join(text.split())
-
-
 # Most segments if nothing else is asked for, and most sentences.
 SEGMENTS, _SENTENCES = 20, 8
 
@@ -482,15 +286,24 @@ def in_text(audit: AuditTables, screen: Screen) -> str:
     return "\n\n".join(parts)
 
 
+# What gaps are called in short, unless as their metrics.
+_SHORT = {"selection_rate": "selected", "auc": "AUC", IMPACT_RATIO: "ratio", SLOPE: "slope"}
+_SHORT |= {IN_THE_LARGE: "outcome"}
+# Most of them that a segment has.
+_GAPS = 2
+
+
 def _table(audit: AuditTables, screen: Screen) -> str:
-    verdict = pl.col("verdict")
-    said = (verdict == DIFFERENT) & pl.col("direction").is_in(["worse", "either"])
-    of_segments = audit.table.filter(pl.col("attribute") != OVERALL)
-    first = (said, verdict == TOO_LITTLE, verdict == ALIKE)
-    outcome = of_segments.group_by(ALL_KEYS).agg(
-        gaps=pl.coalesce(verdict.filter(some).first() for some in first)
-    )
-    table = without_model(with_columns_of(wide_table(audit), outcome), audit.settings)
+    """Write the segments, the most serious first, with their gaps."""
+    is_overall = pl.col("attribute") == OVERALL
+    findings = by_severity(audit).filter(~is_overall)
+    ordered = findings.partition_by(ALL_KEYS, as_dict=True, maintain_order=True)
+    outcomes = [(*keys, _outcome(rows.to_dicts())) for keys, rows in ordered.items()]
+    schema = dict.fromkeys((*ALL_KEYS, "gaps"), pl.String)
+    outcome = pl.DataFrame(outcomes, schema, orient="row").with_row_index("__place")
+    table = with_columns_of(wide_table(audit), outcome)
+    table = table.sort(~is_overall, "__place", nulls_last=True, maintain_order=True)
+    table = without_model(table.drop("__place"), audit.settings)
     keys = keys_of(table)
     table = table.with_columns(pl.col(key).fill_null(MISSING) for key in keys)
     selected = pl.col("selection_rate").alias("selected")
@@ -504,4 +317,29 @@ def _table(audit: AuditTables, screen: Screen) -> str:
         *([selected] if audit.settings.labeled and audit.settings.decides else []),
         *(name for name in _MORE if name in table.columns and table[name].count()),
     )
-    return fitted_table(table, short, screen, keys, least=4)
+    return fitted_table(table, short, screen, keys, least=3)
+
+
+def _outcome(findings: list[dict[str, Any]]) -> str | None:
+    """Write the most serious gaps of a segment, each with its sign, or that there are none."""
+    different = [row for row in findings if row["verdict"] == DIFFERENT]
+    if not different:
+        verdicts = {row["verdict"] for row in findings}
+        return next((verdict for verdict in (TOO_LITTLE, ALIKE) if verdict in verdicts), None)
+    side = different[0]["direction"]
+    shown = [row for row in different if row["direction"] == side][:_GAPS]
+    named = [f"{_SHORT.get(row['metric'], row['metric'])} {number_of(row)}" for row in shown]
+    more = f" {ELLIPSIS}" if len(different) > len(shown) else ""
+    return f"{SIGNS[side]} {', '.join(named)}{more}"
+
+
+def number_of(finding: Mapping[str, Any]) -> str:
+    """Write a ratio or a slope as it is, and other gaps in points."""
+    if finding["metric"] == IMPACT_RATIO:
+        return f"{finding['ratio']:.2f}"
+    gap = finding["gap"]
+    if gap is None:
+        return DASH
+    if finding["metric"] == SLOPE:
+        return f"{finding['value']:.2f}"
+    return f"{points:+d}".replace("-", MINUS) if (points := round(100 * gap)) else "0"

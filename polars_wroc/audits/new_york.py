@@ -14,7 +14,7 @@ import polars as pl
 
 from polars_wroc.audits import table_pages
 from polars_wroc.audits.remarks import of_median, unknown_hint
-from polars_wroc.audits.table_pages import Page, Section
+from polars_wroc.audits.table_pages import Page, Screen, Section
 from polars_wroc.audits.tables import now
 from polars_wroc.audits.words import DASH, listed, many, verb
 from polars_wroc.charts.options import unlike
@@ -182,7 +182,7 @@ class NewYorkSummary:
         return [Section(heading, pl.DataFrame(columns), ["Category"], notes)]
 
     def __repr__(self) -> str:
-        text = table_pages.in_text(self.page, shutil.get_terminal_size().columns)
+        text = table_pages.in_text(self.page, Screen(shutil.get_terminal_size().columns))
         return "\n\n".join([text, *self.hints])
 
     def save(self, path: str | Path) -> None:

@@ -14,8 +14,9 @@ import polars as pl
 from polars import selectors
 
 from polars_wroc.audits.findings import findings_of, first_sentences, verdict_of
-from polars_wroc.audits.formats import SEGMENTS, Screen, in_markdown, in_text, json_of
+from polars_wroc.audits.formats import SEGMENTS, in_markdown, in_text, json_of
 from polars_wroc.audits.remarks import lacking, remarks_of
+from polars_wroc.audits.table_pages import Screen
 from polars_wroc.audits.tables import (
     AuditTables,
     keys_of,

@@ -1,4 +1,4 @@
-"""Tables as pages: HTML that opens without a network and in word processors, Markdown, and text."""
+"""Tables for readers: as text that fits a screen, Markdown, and pages that open offline."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import textwrap
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
+from unicodedata import category, east_asian_width
 
 import polars as pl
 
-from polars_wroc.audits.formats import cell_text, markdown_table, markdown_text, text_table
+from polars_wroc.audits.words import many, points
 from polars_wroc.charts.options import visible
+from polars_wroc.inputs.arguments import did_you_mean, reject
 
 if TYPE_CHECKING:
     import jinja2
@@ -20,6 +22,272 @@ if TYPE_CHECKING:
 # A number, with its sign or unit, or limits; what has none of it is a dash.
 _NUMBER = r"[<+\-\N{MINUS SIGN}]?[\d,]*\.?\d+(?:e[+-]?\d+)?%?|[-\N{EN DASH}]"
 _NUMBERS = re.compile(rf"(?:{_NUMBER})(?: to (?:{_NUMBER}))?")
+
+
+BETWEEN = "  "
+ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
+# Fewest columns of the screen that a name is cut to.
+_LEAST = 4
+# Smaller numbers would be 0 with three decimals, and smaller p-values are not told apart.
+_SMALLEST, _LEAST_P = 0.0005, 0.001
+# Signs of findings, so that a colour is never alone.
+SIGNS = {
+    "worse": "\N{BLACK DOWN-POINTING TRIANGLE}",
+    "better": "\N{WHITE UP-POINTING TRIANGLE}",
+    "either": "\N{BLACK DIAMOND}",
+}
+# How a terminal shows verdicts, by how they begin: in red, bold blue, green, and dim.
+BOLD, RED, _BLUE, _GREEN, _DIM = "1", "31", "1;34", "32", "2"
+_STYLES = {
+    **dict.fromkeys(("different", "worse", SIGNS["worse"], SIGNS["either"]), RED),
+    **dict.fromkeys(("better", SIGNS["better"]), _BLUE),
+    **dict.fromkeys(("alike", "no worse"), _GREEN),
+    "too little data": _DIM,
+}
+_WITH_VERDICTS = ("gaps", "verdict")
+
+
+def styled(text: str, style: str | None) -> str:
+    """Let a terminal show a text in a style, such as `BOLD`."""
+    return f"\x1b[{style}m{text}\x1b[0m" if style and text else text
+
+
+def text_table(
+    table: pl.DataFrame, width: int, names: Sequence[str], *, colored: bool = False
+) -> str:
+    """Write a table with a heading; what is in the columns of ``names`` is cut to fit the width.
+
+    Texts are in one line each, numbers are written as by `texts_of`. The heading and verdicts have
+    styles if the text is ``colored``.
+    """
+    widths = widths_of(table)
+    _narrow(widths, width, [name for name in names if name in widths])
+    columns = [
+        [_fitted(cell, widths[name], right=table.schema[name].is_numeric()) for cell in cells]
+        for name, cells in _cells(table).items()
+    ]
+    heading, *rows = zip(*columns, strict=True)
+    first = BETWEEN.join(heading).rstrip()
+    if colored:
+        first, judged = styled(first, BOLD), [name in _WITH_VERDICTS for name in table.columns]
+        rows = [tuple(map(_colored, row, judged)) for row in rows]
+    return "\n".join([first, *(BETWEEN.join(row).rstrip() for row in rows)])
+
+
+def _colored(cell: str, is_verdict: bool) -> str:  # noqa: FBT001  (of columns, one by one)
+    """Show a verdict in its style, without the spaces after it."""
+    style = next((s for start, s in _STYLES.items() if is_verdict and cell.startswith(start)), None)
+    text = cell.rstrip()
+    return styled(text, style) + cell[len(text) :]
+
+
+def widths_of(table: pl.DataFrame) -> dict[str, int]:
+    """Count the columns of the screen that each column of a table takes."""
+    return {name: max(map(_width, cells)) for name, cells in _cells(table).items()}
+
+
+def limits_in_text(table: pl.DataFrame, low: str, high: str) -> pl.Series:
+    """Write confidence limits; null where one is not known."""
+    limits = [
+        None if None in ends else f"{ends[0]:.3f} to {ends[1]:.3f}"
+        for ends in table.select(low, high).iter_rows()
+    ]
+    return pl.Series(limits, dtype=pl.String)
+
+
+def points_in_text(table: pl.DataFrame, *columns: str) -> pl.Series:
+    """Write differences of proportions in points, or limits from one to the other; aligned."""
+    texts = [
+        "" if None in row else " to ".join(map(points, row))
+        for row in table.select(columns).iter_rows()
+    ]
+    width = max(map(len, [columns[0] if len(columns) == 1 else "", *texts]))
+    return pl.Series(columns[0], [text.rjust(width) for text in texts], pl.String)
+
+
+def _narrow(widths: dict[str, int], width: int, names: Sequence[str]) -> None:
+    """Take columns of the screen from the widest names until all fit."""
+    excess = sum(widths.values()) + len(BETWEEN) * (len(widths) - 1) - width
+    for _ in range(excess):
+        widest = max(names, key=lambda name: widths[name], default=None)
+        if widest is None or widths[widest] <= _LEAST:
+            return
+        widths[widest] -= 1
+
+
+def _cells(table: pl.DataFrame) -> dict[str, list[str]]:
+    return {name: [cell_text(name), *texts_of(table[name])] for name in table.columns}
+
+
+def texts_of(column: pl.Series) -> list[str]:
+    """Write the values of a column: numbers with three decimals, and null as an empty text.
+
+    Counts, which are floats if they are weighted, have none if all are whole; gaps and changes have
+    a sign. Small p-values are below 0.001, other small numbers have one digit and the power of ten.
+    """
+    values = column.to_list()
+    if not column.dtype.is_float():
+        return [cell_text(value) for value in values]
+    known = column.drop_nulls()
+    if (known.is_finite() & (known == known.round())).all() and (known.abs() > 1).any():
+        return [cell_text(None if value is None else int(value)) for value in values]
+    if column.name.startswith("p_"):
+        return [cell_text(p) if p is None or p >= _LEAST_P else f"<{_LEAST_P}" for p in values]
+    sign = "+" if column.name.startswith(_SIGNED) else ""
+    return [f"{sign if (value or 0) > 0 else ''}{cell_text(value)}" for value in values]
+
+
+_SIGNED = ("gap", "change", "difference")
+
+
+def cell_text(value: object) -> str:
+    """Write a value for readers, in one line."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        # A small p-value is not 0.
+        return f"{value:.0e}" if 0 < abs(value) < _SMALLEST else f"{value:.3f}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    # A name may hold anything, such as a line break or what a terminal takes for a command.
+    return "".join(sign if sign.isprintable() else " " for sign in str(value))
+
+
+def _width(text: str) -> int:
+    """Count the columns of the screen that a text takes."""
+    return sum(map(_sign_width, text))
+
+
+def _sign_width(sign: str) -> int:
+    if category(sign) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if east_asian_width(sign) in "WF" else 1
+
+
+def _cut(text: str, width: int) -> str:
+    if _width(text) <= width:
+        return text
+    kept = ""
+    for sign in text:
+        if _width(kept + sign) >= width:
+            break
+        kept += sign
+    return kept + ELLIPSIS
+
+
+def _fitted(text: str, width: int, *, right: bool) -> str:
+    """Cut a text to a width, or fill it with spaces."""
+    text = _cut(text, width)
+    room = " " * (width - _width(text))
+    return room + text if right else text + room
+
+
+Columns: TypeAlias = Sequence[str] | Literal["all"]
+
+
+@dataclass(frozen=True)
+class Screen:
+    """What is shown: the width of the screen, most rows, and columns that are asked for."""
+
+    width: int
+    # None shows all.
+    rows: int | None = None
+    # None shows the most important ones that fit.
+    columns: Columns | None = None
+    # How to see all rows, all columns and, of an audit, all findings.
+    more_rows: str | None = None
+    more_columns: str | None = None
+    more_findings: str | None = None
+    # Whether it shows colours.
+    colored: bool = False
+
+    def heading(self, text: str) -> str:
+        """Make a heading stand out, where there are colours."""
+        return styled(text, BOLD if self.colored else None)
+
+
+def fitted_table(
+    table: pl.DataFrame, short: pl.DataFrame, screen: Screen, keys: Sequence[str], least: int
+) -> str:
+    """Write a table that fits a screen, and what is left out.
+
+    ``short`` has the columns of ``keys``, which are always shown, and what else is shown if no
+    columns are asked for: the ``least`` of them, and others that fit. Columns that are asked for
+    are those of the ``table``; where they do not fit, they are written in blocks below each other.
+    """
+    check_columns(table, screen)
+    asked = short if screen.columns is None else chosen(table, screen.columns, keys)
+    shown = asked if screen.rows is None else asked.head(screen.rows)
+    taken = sum(widths_of(shown.select(keys)).values()) + len(BETWEEN) * len(keys)
+    if screen.columns is None:
+        names, blocks = keys, _blocks(shown, screen.width - taken, keys, least)[:1]
+    else:
+        names = [*keys, *(name for name, dtype in shown.schema.items() if dtype == pl.String)]
+        # Long keys are cut, to at most half of the screen.
+        blocks = _blocks(shown, screen.width - min(taken, screen.width // 2), keys)
+    parts = [shown.select(*keys, *block) for block in blocks]
+    texts = [text_table(part, screen.width, names, colored=screen.colored) for part in parts]
+    return "\n".join(["\n\n".join(texts), *_left_out(table, shown.height, screen)])
+
+
+def check_columns(table: pl.DataFrame, screen: Screen) -> None:
+    """Check that a table has the columns that are asked for."""
+    if screen.columns is None or screen.columns == "all":
+        return
+    if unknown := [name for name in screen.columns if name not in table.columns]:
+        listed, hint = ", ".join(table.columns), did_you_mean(unknown[0], table.columns)
+        reject("columns", f"be all, or columns out of {listed}", f"{unknown[0]!r}{hint}")
+
+
+def chosen(table: pl.DataFrame, columns: Columns, keys: Sequence[str]) -> pl.DataFrame:
+    """Select the columns that are asked for, after the keys."""
+    if columns == "all":
+        return table.select(*keys, pl.exclude(keys))
+    return table.select([*dict.fromkeys([*keys, *columns])])
+
+
+def _blocks(shown: pl.DataFrame, room: int, keys: Sequence[str], least: int = 1) -> list[list[str]]:
+    """Divide the columns, but for the keys, into blocks that fit, of ``least`` columns or more."""
+    blocks, used = [list[str]()], 0
+    for name, width in widths_of(shown.drop(keys)).items():
+        if len(blocks[-1]) >= least and used + width > room:
+            blocks.append([])
+            used = 0
+        blocks[-1].append(name)
+        used += width + len(BETWEEN)
+    return blocks
+
+
+def _left_out(table: pl.DataFrame, rows: int, screen: Screen) -> list[str]:
+    """Say how many rows are left out, and how to see them and all columns."""
+    notes = list[str]()
+    if more := table.height - rows:
+        notes.append(many(more, "more row") + _how(screen.more_rows))
+    if screen.columns is None and screen.more_columns:
+        notes.append(f"all {table.width} columns{_how(screen.more_columns)}")
+    return ["; ".join(notes)] if notes else []
+
+
+def _how(text: str | None) -> str:
+    return f": {text}" if text else ""
+
+
+def markdown_table(
+    headings: Sequence[str], rows: Iterable[Sequence[str]], right: Collection[str]
+) -> str:
+    """Write cells, which are escaped, as a table; some columns are aligned to the right."""
+    rule = ["---:" if name in right else "---" for name in headings]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (headings, rule, *rows))
+
+
+def markdown_text(text: str) -> str:
+    """Escape what Markdown or HTML would take for its own, in one line."""
+    text = visible(text)
+    for sign in "\\`*_[]<>|#&":
+        text = text.replace(sign, f"\\{sign}")
+    return " ".join(text.split())
 
 
 @dataclass(frozen=True)
@@ -34,9 +302,8 @@ class Section:
     @cached_property
     def cells(self) -> dict[str, list[str]]:
         """The cells of each column as texts."""
-        columns = self.table.to_dict(as_series=False)
         # Gaps are padded to be below each other.
-        return {name: [cell_text(cell).strip() for cell in columns[name]] for name in columns}
+        return {each.name: [text.strip() for text in texts_of(each)] for each in self.table}
 
     @cached_property
     def right(self) -> list[str]:
@@ -119,13 +386,14 @@ def _escaped(texts: Iterable[str]) -> Iterable[str]:
     return map(markdown_text, texts)
 
 
-def in_text(page: Page, width: int) -> str:
+def in_text(page: Page, screen: Screen) -> str:
     """Write a page for a terminal."""
-    facts = [f"{name}: {text}" for name, text in page.facts.items()]
-    parts = [page.title, "\n".join(_filled(facts, width)), *_filled(page.sentences, width)]
+    width, facts = screen.width, [f"{name}: {text}" for name, text in page.facts.items()]
+    title = screen.heading(page.title)
+    parts = [title, "\n".join(_filled(facts, width)), *_filled(page.sentences, width)]
     for section in page.sections:
-        parts += [section.heading, text_table(_aligned(section), width, [*section.keys])]
-        parts += _filled(section.notes, width)
+        table = text_table(_aligned(section), width, [*section.keys], colored=screen.colored)
+        parts += [screen.heading(section.heading), table, *_filled(section.notes, width)]
     return "\n\n".join([part for part in (*parts, *_filled(page.closing, width)) if part])
 
 

@@ -77,10 +77,10 @@ def capitalised(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}"
 
 
-def first_few(names: list[str], separator: str = ", ") -> str:
+def first_few(names: list[str], separator: str = ", ", most: int = _NAMES) -> str:
     """Write the first few names and the number of the others."""
-    more = len(names) - _NAMES
-    return f"{separator.join(names[:_NAMES])}{f' and {more:,} more' if more > 0 else ''}"
+    more = len(names) - most
+    return f"{separator.join(names[:most])}{f' and {more:,} more' if more > 0 else ''}"
 
 
 def listed(parts: list[str]) -> str:

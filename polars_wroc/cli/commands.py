@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 from dataclasses import replace
 from functools import partial
 from inspect import signature
@@ -54,7 +53,7 @@ from polars_wroc.groups.comparisons import COMPARISON_SCHEMA, IMPACT_RATIO
 from polars_wroc.groups.impact_ratios import decided, impact_ratios
 from polars_wroc.groups.release_check import decision_changes, release_check
 from polars_wroc.groups.rows_needed import rows_needed
-from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, UNKNOWN_CATEGORY, check_positives
+from polars_wroc.inputs.columns import AUDIT_KEYS, UNKNOWN_CATEGORY, check_positives
 from polars_wroc.inputs.looks import Looks
 from polars_wroc.namespaces import Counts
 from polars_wroc.plans.config import MOST_ROWS, Config, at_once, budget_is_set
@@ -130,11 +129,12 @@ def run_curve(options: argparse.Namespace) -> None:
     limited = options.band or options.kind == "decision"
     design = arguments.design_of(options) if limited else {}
     source = sources.source_of(options)
+    on_terminal = _is_drawn_on_terminal(options)
     if drawn_from_roc and results.is_chart(options):
         curves = source.function("roc_curve")()
     else:
         curves = source.function(function)(**chosen, **design)
-    if options.kind != "roc" or not results.is_chart(options):
+    if options.kind != "roc" or not (on_terminal or results.is_chart(options)):
         table = collect(curves)
         positives = "prevalence" if "prevalence" in table.columns else pl.col("tp") + pl.col("fn")
         _check_positives(options, source, found=bool(table.select(positives).sum().item()))
@@ -148,8 +148,18 @@ def run_curve(options: argparse.Namespace) -> None:
         summary = source.function("summary")(**arguments.uncertainty_of(options))
     table, aucs = collect_all([curves, summary])
     check_positives(options.pos_label, found=bool(aucs["n_pos"].sum()))
+    if on_terminal:
+        text = tables.in_text(tables.aucs_shown(aucs), screen_of(options))
+        results.say(f"{text}\n\n{tables.drawn_roc(table)}\n", options)
+        return
     drawn = {"facet": source.facet, "summary": aucs, "level": options.level}
     results.show_table("roc_chart", table, options, partial(tables.aucs_shown, aucs), **drawn)
+
+
+def _is_drawn_on_terminal(options: argparse.Namespace) -> bool:
+    """Whether ROC curves are drawn with characters: unless their table is asked for."""
+    asked = (options.output, options.rows, options.columns, options.band)
+    return options.kind == "roc" and all(each is None for each in asked)
 
 
 def _check_kind(options: argparse.Namespace) -> None:
@@ -162,7 +172,8 @@ def _check_kind(options: argparse.Namespace) -> None:
                 refuse(f"{options.flags[name]} applies to --kind {kind}; found {options.kind}")
     design = [name for name in arguments.DESIGN if getattr(options, name)]
     limited = options.band or options.kind == "decision"
-    if design and not (limited or (options.kind == "roc" and results.is_chart(options))):
+    drawn = _is_drawn_on_terminal(options) or results.is_chart(options)
+    if design and not (limited or (options.kind == "roc" and drawn)):
         flag, where = options.flags[design[0]], "a ROC chart, --band pointwise and --kind decision"
         refuse(f"{flag} applies to {where}, which have limits; found --kind {options.kind}")
 
@@ -327,7 +338,7 @@ def run_new_york(options: argparse.Namespace) -> None:
         summary = new_york_summary(frame, **given)
     arguments.check_selected(options, summary.table["n_selected"].sum())
     if options.output is None:
-        text = table_pages.in_text(summary.page, shutil.get_terminal_size().columns)
+        text = table_pages.in_text(summary.page, screen_of(options))
         results.say(f"{text}\n", options)
     else:
         results.save(options, summary.save)
@@ -385,7 +396,7 @@ def run_gaps(options: argparse.Namespace) -> None:
     if options.selected is not None:
         arguments.check_selected(options, table.filter(metric="selection_rate")["value"].sum())
     reference = " and ".join(_IN_WORDS.get(each, each) for each in options.reference or ["rest"])
-    shown = partial(tables.gaps_shown, table, metric, reference, options.margin)
+    shown = partial(tables.gaps_shown, table, options.metric, reference, options.margin)
     results.show_table("gap_chart", table, options, shown, metric=metric, level=options.level)
 
 
@@ -405,14 +416,8 @@ def run_size(options: argparse.Namespace) -> None:
         # Text files do not know the types of empty columns.
         table = read.cast({name: dtype for name, dtype in types.items() if dtype}, strict=False)
     needed = rows_needed(table, **given)
-    keys = tables.keys_of_rows(needed) if options.files else []
-    texts = [pl.col(key).fill_null(MISSING) for key in keys]
-    counts = [name for name in needed.columns if name.startswith("needed") and needed[name].count()]
-    first = ["metric", *(counts or ["needed"]), "sampling_unit"]
-    short = needed.select(*texts, *first, "factor", pl.col("have").cast(pl.Int64), "note")
-    heading = f"rows needed for {needed['target'][0]} {needed['goal'][0]:g}"
-    shown = tables.Shown(heading, needed, short, keys, len(first))
-    results.show_table("gap_chart", needed, options, lambda: [shown])
+    shown = partial(tables.size_shown, needed, named=bool(options.files))
+    results.show_table("gap_chart", needed, options, shown)
 
 
 def run_search(options: argparse.Namespace) -> None:
@@ -449,7 +454,11 @@ def run_calibrate(options: argparse.Namespace) -> None:
     """Compare scores with the observed rates."""
     source = sources.source_of(options)
     limits = arguments.uncertainty_of(options)
-    given = {"bins": options.curve_bins, "strategy": options.strategy, **limits}
+    bins = 10 if options.curve_bins is None else options.curve_bins
+    # Bins that move with the sample have no limits by design.
+    fixed = "design" in limits or isinstance(options.level, Looks)
+    strategy = options.strategy or ("uniform" if fixed else "quantile")
+    given = {"bins": bins, "strategy": strategy, **limits}
     plans = [source.function("calibration_curve")(**given)]
     if not options.output or options.suffix in results.PAGES:
         plans.append(source.function("calibration_summary")(**limits))
@@ -459,23 +468,12 @@ def run_calibrate(options: argparse.Namespace) -> None:
     found = table.select((pl.col("observed_rate") > 0).any()).item()
     _check_positives(options, source, found=bool(found))
     slopes = others[0] if others else table
-    ranges = _of_ranges(others[1], options.level) if others[1:] else ""
-    shown = partial(tables.calibration_shown, table, slopes, ranges)
+    ranges = tables.of_ranges(others[1], options.level) if others[1:] else ""
+    asked = _given(options, "output curve_bins strategy columns rows").values()
+    binned = any(value is not None for value in asked)
+    shown = partial(tables.calibration_shown, table, slopes, ranges, binned=binned)
     known = {"facet": source.facet, "level": options.level}
     results.show_table("calibration_chart", table, options, shown, **known)
-
-
-def _of_ranges(test: pl.DataFrame, level: float) -> str:
-    """Say in which ranges scores are off by more than chance."""
-    keys = test.columns[: test.columns.index("n")]
-    found = [
-        f"{tables.place(row, keys) or 'scores'} from {row['from_score']:.2f} to "
-        f"{row['to_score']:.2f} ({100 * abs(row['miscalibration']):.0f} points {row['direction']})"
-        for row in test.filter(pl.col("p_adjusted") <= 1 - level).iter_rows(named=True)
-    ]
-    if not found:
-        return "No range of scores is shown to be off."
-    return f"Without bins, off by more than chance: {', '.join(found)}."
 
 
 def _decisions(options: argparse.Namespace, source: Source) -> pl.LazyFrame:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import inspect
 import os
+import re
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,10 +16,11 @@ from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type
 
 from polars_wroc.audits.audit import audit
 from polars_wroc.audits.audit_changes import CHANGED_METRICS
+from polars_wroc.audits.table_pages import BOLD, styled
 from polars_wroc.charts.options import Show
 from polars_wroc.cli import commands, process, sources
 from polars_wroc.cli.arguments import check_columns, flags_of, in_options
-from polars_wroc.cli.options import COMMANDS, CURVES, TEXTS, Command
+from polars_wroc.cli.options import COMMANDS, CURVES, GROUPS, TESTS, TEXTS, Command
 from polars_wroc.cli.process import (
     BAD_INPUT,
     DONE,
@@ -32,6 +34,7 @@ from polars_wroc.cli.process import (
 )
 from polars_wroc.cli.results import GateError, check_output
 from polars_wroc.counts.score_counts import merge_counts
+from polars_wroc.curves.calibration_curve import Strategy
 from polars_wroc.files import outputs
 from polars_wroc.files.sources import first_line, without_credentials
 from polars_wroc.groups.worst_segments import SEARCHED
@@ -55,6 +58,8 @@ class _Parser(argparse.ArgumentParser):
     def __init__(self, **options: Any) -> None:
         # An abbreviation may become ambiguous with a new option.
         super().__init__(**options, allow_abbrev=False)
+        # From Python 3.14 on argparse has colours of its own.
+        self.color = False
 
     def error(self, message: str) -> NoReturn:
         see = " See" if message.endswith("?") else "; see"
@@ -81,7 +86,9 @@ class _Parser(argparse.ArgumentParser):
 
     def _print_message(self, message: str, file: Any = None) -> None:  # noqa: ARG002
         # Help and version use the same error as other output if they cannot be printed.
-        process.say(message)
+        colored = process.is_colored(sys.stdout)
+        heading = styled(r"\1", BOLD) if colored else r"\1"
+        process.say(re.sub(r"^(\w+:)", heading, message, flags=re.MULTILINE))
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -104,6 +111,7 @@ def build_parser() -> argparse.ArgumentParser:
             epilog=f"example: {row.does}\n  {row.example}",
             # Lines of examples stay whole, to be copied.
             formatter_class=argparse.RawDescriptionHelpFormatter,
+            add_help=False,
         )
         required = [each for each in row.required if each in ("label", "score")]
         given = {"required": required, "suffixes": row.suffixes}
@@ -153,7 +161,8 @@ def _known() -> dict[str, dict[str, Any]]:
             "default": "tpr",
         },
         "metrics": {"type": process.columns_of, "default": DEFAULT_METRICS},
-        "curve_bins": {"flag": "--bins", "dest": "curve_bins", "type": int, "default": 10},
+        "curve_bins": {"flag": "--bins", "dest": "curve_bins", "type": int},
+        "strategy": {"choices": get_args(Strategy)},
         **{name: {"action": "store_true"} for name in ("common", "first_run_ok", "fail_unjudged")},
         "kind": {"choices": [*CURVES], "default": "roc"},
         **{name: {"type": float} for name in ("cost_fn", "cost_fp", "looks", "prevalence")},
@@ -163,13 +172,17 @@ def _known() -> dict[str, dict[str, Any]]:
 def add_options(parser: argparse.ArgumentParser, command: Command) -> None:
     """Take the options of a command."""
     known, names = _known(), command.options.replace("fail_if", "fail_if fail_unjudged").split()
-    weights = parser.add_mutually_exclusive_group() if "frequency" in names else parser
-    for name in names:
-        if name == "before_after":
-            _add_two_files(parser)
-        else:
-            group = weights if name in ("frequency", "weight") else parser
-            _add(group, name, command, known)
+    group_of = {name: group for group, listed in GROUPS.items() for name in listed.split()}
+    for title in GROUPS:
+        group: argparse._ActionsContainer = parser.add_argument_group(title)
+        own = [name for name in names if group_of.get(name, TESTS) == title]
+        weights = group.add_mutually_exclusive_group() if "frequency" in own else group
+        for name in own:
+            if name == "before_after":
+                _add_two_files(group)
+            else:
+                _add(weights if name in ("frequency", "weight") else group, name, command, known)
+    group.add_argument("-h", "--help", action="help", help="show this help")
     given = {"attributes": "groups" in command.required, "counts": command.function is merge_counts}
     parser.set_defaults(**given | ({} if "progress" in names else {"progress": False}))
 
@@ -223,10 +236,10 @@ def _of_signature(function: Callable[..., Any], name: str) -> dict[str, Any]:
     return {"type": numbers[-1], "default": default} if numbers else {"default": default}
 
 
-def _add_two_files(parser: argparse.ArgumentParser) -> None:
+def _add_two_files(group: argparse._ActionsContainer) -> None:
     for name in ("before", "after"):
         # Both are files that must not be written.
-        parser.add_argument(
+        group.add_argument(
             "files",
             action="append",
             metavar=name.upper(),
@@ -353,5 +366,5 @@ def _clean(progress: Progress | None) -> None:
 
 
 def _complain(message: str) -> int:
-    process.complain(message)
+    process.complain(message, process.ERROR)
     return BAD_INPUT

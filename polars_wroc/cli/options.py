@@ -243,12 +243,11 @@ COMMANDS = {
     "curve": Command(
         roc_curve,
         f"{_ROWS} counts bins by kind max_points band cost_fn cost_fp prevalence"
-        f" level {_DESIGN} output format",
-        "ROC and other curves, as a table or a chart",
-        f"FILE... {_COLUMNS} -o FILE",
+        f" level {_DESIGN} {_OUTPUT}",
+        "ROC and other curves, as a drawing of characters, a table or a chart",
+        f"FILE... {_COLUMNS}",
         "draw the precision-recall curve of each site",
         "polars-wroc curve loans.parquet --label repaid --score s --by site --kind pr -o pr.png",
-        required=("label", "score", "output"),
     ),
     "counts": Command(
         score_counts,
@@ -283,6 +282,20 @@ _GROUP += "30-49 and 50+; dates into periods by day:1mo. A column of such a name
 _THRESHOLD = "T: scores of at least T are selected; or median, or a rule: youden, closest-topleft, "
 _THRESHOLD += "max-accuracy, max-fpr=R, min-tpr=R, max-selection-rate=R, or such as "
 _THRESHOLD += "least-cost:fn=5,fp=1"
+# What help groups options by; those of tests are all others.
+TESTS = "Tests"
+GROUPS = {
+    "Input": "files before_after table key label old new score pos_label frequency weight counts"
+    " bins prevalence first_run_ok different_rows",
+    "Groups": "attribute by intersections within reference unknown min_share min_rows min_cell",
+    "Decisions": "selected selected_of_both threshold thresholds thresholds_of_both favorable"
+    " common",
+    TESTS: "",
+    "Survey": "cluster strata fpc lonely replicate_weights",
+    "Output": "kind curve_bins strategy max_points band cost_fn cost_fp diagnostics metrics title"
+    " note positive negative selected_word rejected_word source distribution_date audit_date"
+    " justification show columns rows output format progress",
+}
 # The name of the value, and what is said of an option.
 TEXTS = {
     "files": "FILE: Parquet, Arrow, CSV or NDJSON; glob, folder, URL",
@@ -384,8 +397,9 @@ TEXTS = {
     "prevalence": "P: prevalence in the population that the cost is for",
     "common": ": choose one threshold for all groups",
     "metrics": f"LIST: metrics such as tpr,lift, or all; default {','.join(DEFAULT_METRICS)}",
-    "curve_bins": "N: bins of the curve",
-    "strategy": ": bins of equal width, or of equal weight",
+    "curve_bins": "N: bins of the curve, which are printed then; default 10",
+    "strategy": ": bins of equal width, or of equal weight; default quantile, with a design or "
+    "--looks uniform",
     "kind": ": which curve; default roc",
     "max_points": "N: at most N points per curve",
     "band": ": confidence band around the curve",

@@ -26,7 +26,7 @@ from typing import Any, Literal, NoReturn, TextIO, TypeVar
 import polars as pl
 import polars.selectors as cs
 
-from polars_wroc.audits.formats import Columns, Screen
+from polars_wroc.audits.table_pages import BOLD, RED, Columns, Screen, styled
 from polars_wroc.files.outputs import remove_abandoned, temporary
 from polars_wroc.files.sources import first_line, one_line
 from polars_wroc.inputs.arguments import did_you_mean
@@ -40,6 +40,8 @@ from polars_wroc.thresholds.rules import Rule, Threshold
 DONE, GATE_FAILED, BAD_INPUT, NOT_JUDGED, INTERRUPTED = 0, 1, 2, 3, 130
 # Standard input, output and error.
 _STANDARD = range(3)
+# How errors begin: bold and red.
+ERROR = f"{BOLD};{RED}"
 
 
 def say(text: str, *, json: bool = False) -> None:
@@ -58,10 +60,22 @@ def say(text: str, *, json: bool = False) -> None:
         raise OSError(msg) from error
 
 
-def complain(message: str) -> None:
+def is_colored(stream: TextIO | None) -> bool:
+    """Whether a stream shows colours: a terminal, unless variables that many programs know say."""
+    if os.environ.get("NO_COLOR") or stream is None:
+        return False
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    # The old console of Windows would print the codes.
+    old = os.environ.get("TERM") == "dumb" or (os.name == "nt" and "WT_SESSION" not in os.environ)
+    return not old and stream.isatty()
+
+
+def complain(message: str, style: str = BOLD) -> None:
     """Print a line on standard error, if it is writable."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
-        line = f"polars-wroc: {one_line(message)}\n"
+        program = styled("polars-wroc:", style if is_colored(sys.stderr) else None)
+        line = f"{program} {one_line(message)}\n"
         sys.stderr.write(_encodable(line, sys.stderr))
         sys.stderr.flush()
 
@@ -290,6 +304,8 @@ def refuse(message: str) -> NoReturn:
     raise UsageError(message)
 
 
+# Where output is no terminal, lines are not wrapped, and tables have all columns that may be shown.
+_UNLIMITED = 1_000_000
 # Lines of the terminal that are not rows of the table: the command, the verdict, a heading, what
 # is left out and the prompt.
 _OTHER_LINES = 8
@@ -298,16 +314,18 @@ _FEWEST_ROWS = 10
 
 def screen_of(options: argparse.Namespace, rows: int | None = None) -> Screen:
     """Return what is shown: at most ``rows``, or those that fit, unless the options say."""
-    width, lines = shutil.get_terminal_size()
+    width, lines = shutil.get_terminal_size((_UNLIMITED, 0))
     if rows is None and sys.stdout is not None and sys.stdout.isatty():
         rows = max(lines - _OTHER_LINES, _FEWEST_ROWS)
-    if options.rows is not None:
-        rows = None if options.rows == "all" else options.rows
-    columns: Columns | None = options.columns
+    # Not all commands have these options.
+    if (given := getattr(options, "rows", None)) is not None:
+        rows = None if given == "all" else given
+    columns: Columns | None = getattr(options, "columns", None)
     more = "write them all with -o FILE.json"
     if options.output not in (None, "-"):
         more = f"see {options.output}"
-    return Screen(width, rows, columns, "--rows all", "--columns all", more)
+    how = "--rows all", "--columns all", more
+    return Screen(width, rows, columns, *how, colored=is_colored(sys.stdout))
 
 
 def columns_of(text: str) -> Columns:

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from polars_wroc.audits.formats import cell_text, limits_in_text
+from polars_wroc.audits.table_pages import cell_text, limits_in_text
 from polars_wroc.audits.tables import segment_in_words
 from polars_wroc.audits.words import first_few, many
 from polars_wroc.cli import arguments, results, sources

@@ -5,21 +5,24 @@ from __future__ import annotations
 import argparse
 import textwrap
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
 import polars as pl
 import polars.selectors as cs
 
-from polars_wroc.audits.formats import (
+from polars_wroc.audits.table_pages import (
+    Page,
     Screen,
+    Section,
     check_columns,
     chosen,
     fitted_table,
     limits_in_text,
     points_in_text,
 )
-from polars_wroc.audits.table_pages import Page, Section
 from polars_wroc.audits.tables import audited_files, now
 from polars_wroc.audits.words import capitalised, first_few, listed, many, points
 from polars_wroc.files import outputs
@@ -55,20 +58,21 @@ def of_pairs(table: pl.DataFrame, keys: Sequence[str], level: float) -> str:
 
 
 def of_gaps(
-    table: pl.DataFrame, keys: Sequence[str], metric: str, reference: str, margin: float
+    table: pl.DataFrame, keys: Sequence[str], metric: str | None, reference: str, margin: float
 ) -> str:
-    """Say which groups differ from their reference."""
-    of_metric = table.filter(metric=metric)
+    """Say which groups differ from their reference, in a metric or in any."""
+    of_metric = table if metric is None else table.filter(metric=metric)
     found = of_metric.filter(verdict="different").sort(pl.col("gap").abs(), descending=True)
     names = [f"{place(row, keys)} ({points(row['gap'])})" for row in found.iter_rows(named=True)]
-    what = f"from {reference} in {GAP_METRICS[metric].label}"
+    what = f"from {reference}{_in(metric)}"
+    thing = "comparison" if metric is None else "group"
     first = f"No group is shown to differ {what}."
     if names:
         first = f"Different {what}, in points: {first_few(names, _SEPARATOR)}."
     alike, unclear = (of_metric.filter(verdict=v).height for v in ("alike", "too little data"))
     counts = [
-        *([f"alike within {100 * margin:g} points: {many(alike, 'group')}"] if alike else []),
-        *([f"too little data to tell: {many(unclear, 'group')}"] if unclear else []),
+        *([f"alike within {100 * margin:g} points: {many(alike, thing)}"] if alike else []),
+        *([f"too little data to tell: {many(unclear, thing)}"] if unclear else []),
     ]
     rest = f" {'; '.join(counts)}." if counts else ""
     return first + rest[:1] + rest[1:2].upper() + rest[2:] + _adjusted(table)
@@ -112,6 +116,19 @@ def of_calibration(slopes: pl.DataFrame, keys: Sequence[str]) -> str:
         return "Neither O:E (observed to expected positives) nor a slope is shown to differ from 1."
     adjusted = " Limits are not adjusted for the number of groups." if keys else ""
     return f"{' '.join(sentences)}{adjusted}"
+
+
+def of_ranges(test: pl.DataFrame, level: float) -> str:
+    """Say in which ranges scores are off by more than chance."""
+    keys = test.columns[: test.columns.index("n")]
+    found = [
+        f"{place(row, keys) or 'scores'} from {row['from_score']:.2f} to "
+        f"{row['to_score']:.2f} ({100 * abs(row['miscalibration']):.0f} points {row['direction']})"
+        for row in test.filter(pl.col("p_adjusted") <= 1 - level).iter_rows(named=True)
+    ]
+    if not found:
+        return "No range of scores is shown to be off."
+    return f"Without bins, off by more than chance: {', '.join(found)}."
 
 
 def of_impact(table: pl.DataFrame, keys: Sequence[str]) -> str:
@@ -171,8 +188,7 @@ class Shown(NamedTuple):
 
     def text(self, screen: Screen) -> str:
         """Write the verdict and the columns that fit or are asked for."""
-        plain = Screen(screen.width, screen.rows, more_rows=screen.more_rows)
-        shown = screen if self.asked else plain
+        shown = screen if self.asked else replace(screen, columns=None, more_columns=None)
         text = fitted_table(self.table, self.short, shown, self.keys, self.least)
         return f"{textwrap.fill(self.verdict, screen.width)}\n\n{text}" if self.verdict else text
 
@@ -220,7 +236,10 @@ def aucs_shown(table: pl.DataFrame) -> list[Shown]:
     """Show the AUC of each group."""
     bounds = [name for name in ("auc_min", "auc_max") if name in table.columns]
     limits = _limits(table, "auc_low", "auc_high", "interval")
+    # That no row lacks anything needs no column.
     more = [name for name in _OF_AUCS if name in table.columns]
+    if not table["n_missing"].sum():
+        more.remove("n_missing")
     columns: _Columns = ["n", "auc", limits, *bounds, *more]
     keys = _before(table, "n")
     return [_shown(f"AUCs{_by(keys)}", table, columns, keys, 3)]
@@ -235,24 +254,33 @@ def pairs_shown(table: pl.DataFrame, level: float) -> list[Shown]:
     return [_shown(heading, table, columns, keys, 3, verdict)]
 
 
-def gaps_shown(table: pl.DataFrame, metric: str, reference: str, margin: float) -> list[Shown]:
-    """Show the gaps of a metric, in points."""
-    keys = keys_of_rows(table)
-    of_metric = table.filter(metric=metric)
+def gaps_shown(
+    table: pl.DataFrame, metric: str | None, reference: str, margin: float
+) -> list[Shown]:
+    """Show the gaps of a metric, or of all, those that are different first, in points."""
+    keys, metrics = keys_of_rows(table), table["metric"].unique().to_list()
+    if metric is None and len(metrics) == 1:
+        metric = metrics[0]
+    if metric is None:
+        keys = [*keys, "metric"]
+        order = pl.col("verdict").ne_missing(DIFFERENT), -pl.col("gap").abs()
+        of_metric = table.sort(order, nulls_last=True, maintain_order=True)
+    else:
+        of_metric = table.filter(metric=metric)
     sizes = of_metric.select(pl.col("gap").alias("gap, points"), "detectable")
     columns: _Columns = [
         "n",
-        pl.col("value").alias(metric),
+        pl.col("value").alias(metric or "value"),
         points_in_text(sizes, "gap, points"),
-        points_in_text(of_metric, "gap_low", "gap_high").alias("interval"),
         "verdict",
+        points_in_text(of_metric, "gap_low", "gap_high").alias("interval"),
         pl.col("reference_value").alias("reference"),
         "p_adjusted",
         # A size has no sign.
         points_in_text(sizes, "detectable").str.replace("+", " ", literal=True),
     ]
     verdict = of_gaps(table, keys, metric, reference, margin)
-    heading = f"gaps in {GAP_METRICS[metric].label} to {reference}{_by(attributes_of(table))}"
+    heading = f"gaps{_in(metric)} to {reference}{_by(attributes_of(table))}"
     return [_shown(heading, of_metric, columns, keys, 3, verdict)]
 
 
@@ -284,8 +312,10 @@ def decisions_shown(table: pl.DataFrame) -> list[Shown]:
     return [_shown(heading, table, [*rates, *CELLS], keys, 4, verdict)]
 
 
-def calibration_shown(curve: pl.DataFrame, slopes: pl.DataFrame, ranges: str) -> list[Shown]:
-    """Show the calibration of each group, what is known of ranges, then the curves."""
+def calibration_shown(
+    curve: pl.DataFrame, slopes: pl.DataFrame, ranges: str, *, binned: bool
+) -> list[Shown]:
+    """Show the calibration of each group, what is known of ranges, then curves if ``binned``."""
     keys = _before(slopes, "n")
     columns: _Columns = [
         "n",
@@ -308,7 +338,7 @@ def calibration_shown(curve: pl.DataFrame, slopes: pl.DataFrame, ranges: str) ->
     ]
     second = _shown(f"calibration curve{_by(keys)}", curve, columns, [*keys, "bin"], 4)
     # The columns that are asked for are those of the curve.
-    return [first._replace(asked=False), second]
+    return [first._replace(asked=False), *([second] if binned else [])]
 
 
 def impact_shown(table: pl.DataFrame, notes: Sequence[str]) -> list[Shown]:
@@ -339,6 +369,46 @@ def curve_shown(
     return [Shown(f"{name} curve{_by(groups)}", points, points, [], points.width)]
 
 
+def size_shown(needed: pl.DataFrame, *, named: bool) -> list[Shown]:
+    """Show how many rows are needed, in segments that are ``named`` or from assumptions."""
+    keys = keys_of_rows(needed) if named else []
+    texts = [pl.col(key).fill_null(MISSING) for key in keys]
+    counts = [name for name in needed.columns if name.startswith("needed") and needed[name].count()]
+    # Why a row has no number comes before all that may be cut.
+    why = ["note"] if needed["needed"].null_count() else []
+    first = ["metric", *counts, *why, "sampling_unit"]
+    more = [name for name in ("factor", "have", "note") if needed[name].count() and name not in why]
+    short = needed.with_columns(pl.col("have").cast(pl.Int64)).select(*texts, *first, *more)
+    heading = f"rows needed for {needed['target'][0]} {needed['goal'][0]:g}"
+    return [Shown(heading, needed, short, keys, len(first))]
+
+
+# The size of a drawing in characters, and what its curves are drawn with.
+_WIDE, _HIGH, _LETTERS = 61, 19, "abcdefghijklmnopqrstuvwxyz"
+
+
+def drawn_roc(curves: pl.DataFrame) -> str:
+    """Draw ROC curves with characters, those of the first 26 groups, and the diagonal."""
+    keys, known = _before(curves, "threshold"), curves.drop_nulls(["fpr", "tpr"])
+    groups = known.partition_by(keys, as_dict=True, maintain_order=True) if keys else {(): known}
+    shown = [*zip(_LETTERS if keys else "*", groups, groups.values(), strict=False)]
+    # Rates never fall along a curve, so that their sum is how far one has come.
+    way = np.linspace(0, 2, 8 * _WIDE)
+    lines = [(".", way / 2, way / 2)]
+    for letter, _, curve in shown:
+        fpr, tpr = curve.select(pl.col("fpr", "tpr").sort()).to_numpy().T
+        lines.append((letter, *(np.interp(way, fpr + tpr, rate) for rate in (fpr, tpr))))
+    canvas = np.full((_HIGH, _WIDE), " ")
+    for letter, fpr, tpr in lines:
+        across, down = np.rint(fpr * (_WIDE - 1)), np.rint((1 - tpr) * (_HIGH - 1))
+        canvas[down.astype(int), across.astype(int)] = letter
+    margins = ["1", *" " * (_HIGH - 2), "0"]
+    rows = [f"{one} |{''.join(row)}".rstrip() for one, row in zip(margins, canvas, strict=True)]
+    named = [f"{a} {place(dict(zip(keys, group, strict=True)), keys)}" for a, group, _ in shown]
+    names = f"{first_few(named, _SEPARATOR, len(_LETTERS))}\n" if keys else ""
+    return "\n".join([f"{names}tpr", *rows, f"  +{'-' * _WIDE}", f"   0{'fpr':^{_WIDE - 2}}1"])
+
+
 def keys_of_rows(table: pl.DataFrame) -> list[str]:
     """List the keys of comparisons, with the score if there are several."""
     return [*AUDIT_KEYS, *([MODEL] if table[MODEL].n_unique() > 1 else [])]
@@ -366,7 +436,14 @@ def _shown(
     """Show these columns after the keys, of which null is named."""
     texts = [pl.col(key).cast(pl.String).fill_null(MISSING) for key in keys]
     short = table.select(*texts, *columns)
+    # What is nowhere known needs no column.
+    empty = [each.name for each in short[:, len(keys) + least :] if not each.count()]
+    short = short.drop(empty)
     return Shown(heading, table.with_columns(texts), short, keys, least, verdict)
+
+
+def _in(metric: str | None) -> str:
+    return "" if metric is None else f" in {GAP_METRICS[metric].label}"
 
 
 def _before(table: pl.DataFrame, first: str) -> list[str]:

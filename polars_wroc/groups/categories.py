@@ -313,7 +313,10 @@ class CategoryReference:
         exists = over(is_wanted.any(), partition_keys) | ~self.is_named
         kinds = ", ".join(repr(kind) for kind in self.kinds or (self.kind,))
         rule = pl.format(f"`reference` must be {kinds} or a segment of {{}}", ATTRIBUTE)
-        there = require_at_collect(exists, rule, pl.format("no segment '{}'", wanted))
+        # Of one alone it is known which one is not there.
+        only = next(iter(self.named.values())) if len(self.named) == 1 else ""
+        found = f"no segment '{{}}'{did_you_mean(only, self.kinds)}"
+        there = require_at_collect(exists, rule, pl.format(found, wanted))
         return table.with_columns((is_wanted & there).alias(IS_REFERENCE))
 
     def of_segments(self, segments: Rows, min_rows: int) -> list[tuple[pl.Expr, Reference]]:

@@ -477,7 +477,7 @@ def _solved(rows: pl.DataFrame, goal: Goal) -> pl.DataFrame:
         .when(pl.col("error").is_null() & ~known)
         .then(pl.lit("undefined"))
         .when(pl.col("found").is_null() | (pl.col("found") > MOST))
-        .then(pl.lit(f"no number of rows up to {MOST:,} is enough"))
+        .then(pl.lit(f"not reachable with {MOST:,} rows"))
         .otherwise("note")
     )
     return found.select(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polars_wroc.audits.formats import Screen, fitted_table
+from polars_wroc.audits.table_pages import Screen, fitted_table
 
 TABLE = pl.DataFrame({"g": ["a", "b", "c"], "n": [1, 2, 3], "auc": [0.5, 0.6, 0.7], "t": ["x"] * 3})
 SHORT = TABLE.select("g", "n", "auc")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import polars as pl
 import pytest
 
-from polars_wroc.audits.formats import limits_in_text, text_table
+from polars_wroc.audits.table_pages import limits_in_text, text_table, texts_of
 
 
 def test_numbers_are_aligned_and_null_is_empty() -> None:
@@ -48,3 +50,29 @@ def test_wide_and_unprintable_signs() -> None:
 def test_limits() -> None:
     table = pl.DataFrame({"low": [-0.0123, None], "high": [1.0, 0.5]})
     assert limits_in_text(table, "low", "high").to_list() == ["-0.012 to 1.000", None]
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "expected"),
+    [
+        ("tp", [963.0, None, 12_345.0], ["963", "", "12,345"]),
+        ("tp", [963.5, 1.0], ["963.500", "1.000"]),
+        ("tpr", [1.0, 0.0], ["1.000", "0.000"]),
+        ("threshold", [math.inf, 2.0], ["inf", "2.000"]),
+        ("p_value", [0.0, 3e-15, 0.001, None], ["<0.001", "<0.001", "0.001", ""]),
+        ("gap_low", [0.051, -0.2, 0.0], ["+0.051", "-0.200", "0.000"]),
+        ("auc_se", [3e-15], ["3e-15"]),
+        ("n", [1234, None], ["1,234", ""]),
+    ],
+)
+def test_numbers_by_columns(name: str, values: list[float | None], expected: list[str]) -> None:
+    assert texts_of(pl.Series(name, values)) == expected
+
+
+def test_verdicts_are_colored_and_names_are_not() -> None:
+    table = pl.DataFrame({"g": ["alike", "worse"], "verdict": ["alike", "no worse (why)"]})
+    assert text_table(table, 80, ["g"], colored=True).splitlines() == [
+        "\x1b[1mg      verdict\x1b[0m",
+        "alike  \x1b[32malike\x1b[0m",
+        "worse  \x1b[32mno worse (why)\x1b[0m",
+    ]

@@ -82,7 +82,7 @@ def test_error_stands_alone(more: list[str], rows: Path) -> None:
     code, printed, shown = on_terminal(["auc", str(rows), "--score", "s", "--by", "g", *more])
     assert code == 2
     assert printed == ""
-    assert shown.split(CLEAR)[-1].startswith("polars-wroc: ")
+    assert shown.split(CLEAR)[-1].startswith("\x1b[1;31mpolars-wroc:\x1b[0m ")
     assert shown.count("\n") == 1
 
 

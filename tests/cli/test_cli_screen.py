@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import io
+import json
 import os
+import re
 import shlex
 import sys
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
+from sklearn.metrics import confusion_matrix, roc_curve
 
+import polars_wroc as wroc
 from polars_wroc.cli.main import build_parser, main
-from polars_wroc.cli.options import COMMANDS
+from polars_wroc.cli.options import COMMANDS, GROUPS
 
 COLUMNS = ["--label", "y", "--score", "s"]
 
@@ -33,14 +38,31 @@ class Terminal(io.StringIO):
         return True
 
 
+LOANS = ("loans.parquet", "--label", "approved", "--score", "score")
+DECIDED = (*LOANS, "--attribute", "race", "--threshold", "0.85")
+_STYLE = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@pytest.fixture
+def loans(folder: Path) -> Path:
+    wroc.data.loans().write_parquet(folder / "loans.parquet")
+    return folder
+
+
 def printed(monkeypatch: pytest.MonkeyPatch, lines: int, *call: str) -> list[str]:
-    """Return the lines that a command prints on a terminal."""
+    """Return the lines that a command prints on a terminal without colours."""
+    monkeypatch.setenv("NO_COLOR", "1")
+    return shown(monkeypatch, lines, *call).splitlines()
+
+
+def shown(monkeypatch: pytest.MonkeyPatch, lines: int, *call: str) -> str:
+    """Return what a command prints on a terminal."""
     terminal = Terminal()
     size = os.terminal_size((80, lines))
     monkeypatch.setattr("shutil.get_terminal_size", lambda *_: size)
     monkeypatch.setattr(sys, "stdout", terminal)
     assert main([*call, "--no-progress"]) == 0
-    return terminal.getvalue().splitlines()
+    return terminal.getvalue()
 
 
 AUC = ("auc", "rows.parquet", *COLUMNS, "--by", "g")
@@ -115,3 +137,168 @@ def test_what_must_be_given_is_marked() -> None:
         options = commands.choices[command]._actions
         marked = [each.dest for each in options if str(each.help).endswith(" (required)")]
         assert marked == required
+
+
+@pytest.mark.usefixtures("loans")
+def test_verdicts_have_colours_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("NO_COLOR", "FORCE_COLOR", "TERM"):
+        monkeypatch.delenv(name, raising=False)
+    colored = shown(monkeypatch, 50, "gaps", *DECIDED)
+    assert "  \x1b[31mdifferent\x1b[0m" in colored
+    assert "  \x1b[2mtoo little data\x1b[0m" in colored
+    assert "\n\x1b[1mattribute  segment" in colored
+    plain = "\n".join(printed(monkeypatch, 50, "gaps", *DECIDED))
+    assert _STYLE.sub("", colored).rstrip() == plain
+    assert not _STYLE.search(plain)
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("variables", "terminal", "colored"),
+    [
+        ({}, True, True),
+        ({}, False, False),
+        ({"TERM": "dumb"}, True, False),
+        ({"FORCE_COLOR": "1"}, False, True),
+        ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, True, False),
+        ({"NO_COLOR": ""}, True, True),
+    ],
+)
+def test_variables_switch_colours(
+    variables: dict[str, str], terminal: bool, colored: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("NO_COLOR", "FORCE_COLOR", "TERM"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in ({"WT_SESSION": "1"} | variables).items():
+        monkeypatch.setenv(name, value)
+    for stream in ("stdout", "stderr"):
+        monkeypatch.setattr(sys, stream, Terminal() if terminal else io.StringIO())
+    assert main(["auc", "rows.parquet", *COLUMNS]) == 0
+    assert main(["auc", "rows.parquet", *COLUMNS, "--by", "h"]) == 2
+    assert main(["auc", "--help"]) == 0
+    for text, style in ((sys.stdout, "1"), (sys.stderr, "1;31")):
+        styles = set(_STYLE.findall(text.getvalue()))  # type: ignore[union-attr]
+        assert styles == ({f"\x1b[{style}m", "\x1b[0m"} if colored else set())
+
+
+@pytest.mark.usefixtures("loans")
+def test_files_have_no_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    for name in ("a.md", "a.csv"):
+        shown(monkeypatch, 50, "gaps", *DECIDED, "-o", name)
+        assert "\x1b" not in Path(name).read_text(encoding="utf-8")
+    assert "\x1b" not in shown(monkeypatch, 50, "gaps", *DECIDED, "-o", "-", "--format", "md")
+
+
+def gap_of_black(loans: pl.DataFrame) -> float:
+    """Return how many points fewer are selected than of all others."""
+    rates = loans.group_by(pl.col("race") == "black").agg(pl.col("selected").mean()).sort("race")
+    others, own = rates["selected"]
+    return 100 * float(others - own)
+
+
+@pytest.mark.usefixtures("loans")
+def test_the_most_serious_segments_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    more = ("--attribute", "sex", "--favorable", "selected")
+    lines = printed(monkeypatch, 50, "audit", *DECIDED, *more)
+    start = next(number for number, line in enumerate(lines) if line.startswith("attribute "))
+    rows = [re.split(r"  +", line) for line in lines[start + 1 : start + 8]]
+    assert [row[1] for row in rows[:3]] == ["overall", "black", "white"]
+    gaps = {row[1]: row[3] for row in rows}
+    loans = wroc.data.loans().with_columns(selected=pl.col("score") >= 0.85)
+    approved = loans.filter(pl.col("approved") == 1)
+    points = [gap_of_black(rows) for rows in (loans, approved)]
+    assert gaps["black"] == "▼ selected \N{MINUS SIGN}{:.0f}, tpr \N{MINUS SIGN}{:.0f} …".format(
+        *points
+    )
+    assert gaps["white"].startswith("◆ npv \N{MINUS SIGN}")
+    assert gaps["(missing)"] == "too little data"
+
+
+@pytest.mark.usefixtures("loans")
+def test_gaps_of_all_metrics_and_of_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["gaps", *DECIDED]) == 0
+    out = capsys.readouterr().out
+    # A pipe has no width: the sentence is one line, and no column is left out.
+    sentence, _, heading, *rows = out.splitlines()
+    assert sentence.startswith(
+        "Different from the rest, in points: race black selection_rate (\N{MINUS SIGN}24.4);"
+    )
+    assert heading.split()[-3:] == ["reference", "p_adjusted", "detectable"]
+    table = wroc.group_gaps(
+        wroc.data.loans(), "approved", "score", attributes="race", threshold=0.85
+    )
+    verdicts = ["different" in row for row in rows[:-1]]
+    assert verdicts == sorted(verdicts, reverse=True)
+    assert len(verdicts) == table.height
+    assert sum(verdicts) == table.filter(verdict="different").height
+    assert main(["gaps", *DECIDED, "--metric", "tpr"]) == 0
+    assert "metric" not in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("loans")
+def test_a_curve_is_drawn_with_characters(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["curve", *LOANS]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    start = lines.index("tpr") + 1
+    rows = [line[3:].ljust(61) for line in lines[start : start + 19]]
+    drawn = np.argwhere(np.array([[*row] for row in rows]) == "*")
+    loans = wroc.data.loans()
+    fpr, tpr, _ = roc_curve(loans["approved"], loans["score"], drop_intermediate=False)
+    for down, across in drawn:
+        # The curve is a step function: along its corners it passes through the cell.
+        away = np.maximum(abs(fpr * 60 - across), abs((1 - tpr) * 18 - down))
+        assert away.min() < 1
+    assert len({across for _, across in drawn}) == 61
+    assert main(["curve", *LOANS, "--by", "race"]) == 0
+    assert "\na black; b hispanic; c white\n" in capsys.readouterr().out
+    for more in (["--rows", "2"], ["--kind", "pr"], ["--band", "pointwise"]):
+        assert main(["curve", *LOANS, *more]) == 0
+        assert capsys.readouterr().out.startswith("threshold ")
+
+
+@pytest.mark.usefixtures("loans")
+def test_calibrate_prints_bins_on_request(capsys: pytest.CaptureFixture[str]) -> None:
+    headings = []
+    for more in ([], ["--bins", "4"], ["--strategy", "uniform"], ["--columns", "bin"]):
+        assert main(["calibrate", *LOANS, *more]) == 0
+        headings.append("\nbin" in capsys.readouterr().out)
+    assert headings == [False, True, True, True]
+    assert main(["calibrate", *LOANS, "--bins", "4", "-o", "-"]) == 0
+    bins = pl.DataFrame(json.loads(capsys.readouterr().out))
+    assert bins["n"].max() - bins["n"].min() <= 1  # type: ignore[operator]
+
+
+@pytest.mark.usefixtures("loans")
+def test_numbers_are_written_as_they_are_read(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["thresholds", *LOANS, "--threshold", "0.85", "--columns", "tp,tn,tpr"]) == 0
+    _, row = capsys.readouterr().out.splitlines()
+    loans = wroc.data.loans()
+    counts = confusion_matrix(loans["approved"], loans["score"] >= 0.85)
+    assert row.split()[:2] == [f"{counts[1, 1]:,}", f"{counts[0, 0]:,}"]
+    assert main(["gaps", *DECIDED, "--metric", "npv", "--columns", "gap,p_value"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[2:] for line in lines[-3:]] == [
+        ["+0.203", "<0.001"],
+        ["+0.205", "0.011"],
+        ["-0.235", "<0.001"],
+    ]
+    call = ["size", "--metric", "auc", "--value", "0.9", "--prevalence", "0.5", "--gap", "0.95"]
+    assert main(call) == 0
+    assert "not reachable" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_is_in_groups(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([command, "--help"]) == 0
+    headings = re.findall(r"^(\w+):$", capsys.readouterr().out, re.MULTILINE)
+    assert headings == [group for group in GROUPS if group in headings]
+    assert headings[0] == "Input"
+    assert headings[-1] == "Output"
+
+
+def test_each_option_of_help_groups_is_one() -> None:
+    known = {name for row in COMMANDS.values() for name in row.options.split()}
+    listed = [name for group in GROUPS.values() for name in group.split()]
+    assert set(listed) <= known
+    assert len(listed) == len(set(listed))

@@ -378,6 +378,7 @@ def test_kinds_of_curves_are_tables_and_charts(kind: str) -> None:
         ("compare --score no", "--score must name a column of rows.parquet; found no column 'no'"),
         ("compare --score t --counts", "unrecognized arguments: --counts"),
         ("gaps", "gaps needs at least one --attribute"),
+        ("gaps --attribute g --reference bset", "no segment 'bset'; did you mean 'best'?"),
         ("gaps --attribute g --reference x", "or a segment of g; found no segment 'x'"),
         ("gaps --attribute g --reference job=1", "--reference must name attributes out of ['g']"),
         ("gaps --attribute job --reference x", "or a segment of job; found no segment 'x'"),
@@ -459,7 +460,6 @@ def test_what_is_refused(
             "curve --kind cost --cost-fn 0.2 --by g --by job -o x.svg",
             "--by must be the only group column",
         ),
-        ("curve --kind roc", "the following arguments are required: -o/--output"),
         ("calibrate --score w -o x.csv", "--score must be a probability, from 0 to 1; found "),
     ],
 )

@@ -10,8 +10,10 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from polars_wroc.audits.findings import by_severity
+from polars_wroc.audits.formats import number_of
 from polars_wroc.audits.report.figures import PREDICTED, SELECTION_RATE
 from polars_wroc.audits.report.tables import Outcome, outcome_of
+from polars_wroc.audits.table_pages import SIGNS
 from polars_wroc.audits.tables import (
     ALL_KEYS,
     AuditSettings,
@@ -20,7 +22,6 @@ from polars_wroc.audits.tables import (
     segment_in_words,
 )
 from polars_wroc.audits.words import DASH, NOT_HERE, Words, capitalised, many
-from polars_wroc.charts.options import MINUS
 from polars_wroc.curves.calibration_summary import IN_THE_LARGE, SLOPE
 from polars_wroc.groups.categories import CROSSED
 from polars_wroc.groups.comparisons import (
@@ -33,10 +34,8 @@ from polars_wroc.groups.comparisons import (
 )
 from polars_wroc.inputs.columns import MODEL, OVERALL
 
-SYMBOLS: dict[Outcome, str] = {
-    "worse": "\N{BLACK DOWN-POINTING TRIANGLE}",
-    "better": "\N{WHITE UP-POINTING TRIANGLE}",
-    "either": "\N{BLACK DIAMOND}",
+SYMBOLS: dict[str, str] = {
+    **SIGNS,
     "alike": "\N{ALMOST EQUAL TO}",
     "little": "?",
     "none": "",
@@ -258,19 +257,7 @@ def _with_number(finding: Mapping[str, Any]) -> MatrixCell:
     size, different = finding["size"], finding["verdict"] == DIFFERENT
     level = min(math.ceil(size), _DARKEST) if size is not None and math.isfinite(size) else _DARKEST
     colour = max(level, 1) if different else 0
-    return MatrixCell(_number(finding), outcome_of(finding), colour, finding["number"])
-
-
-def _number(finding: Mapping[str, Any]) -> str:
-    """Write a ratio or a slope as it is, and other gaps in points."""
-    if finding["metric"] == IMPACT_RATIO:
-        return f"{finding['ratio']:.2f}"
-    gap = finding["gap"]
-    if gap is None:
-        return DASH
-    if finding["metric"] == SLOPE:
-        return f"{finding['value']:.2f}"
-    return f"{points:+d}".replace("-", MINUS) if (points := round(100 * gap)) else "0"
+    return MatrixCell(number_of(finding), outcome_of(finding), colour, finding["number"])
 
 
 # Most rows in the open, and most rows of a block.
