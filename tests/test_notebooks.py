@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from fill_notebooks import NOTEBOOKS, executed, read
+from fill_notebooks import executed, read
 from fill_pictures import CHARTS, REPORT, report_picture
 from pictures import png_of, share_that_differs, size_of, smaller
 from polars.testing import assert_frame_equal
+from site_navigation import NOTEBOOKS
 
 import polars_wroc as wroc
 
