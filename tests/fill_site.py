@@ -18,7 +18,9 @@ from site_navigation import MADE, NOTEBOOKS
 # What every step of a notebook ends with, as a box.
 _BOXES = {"Conclusion": "success", "Caution": "warning"}
 _BOX = re.compile(rf"^\*\*({'|'.join(_BOXES)})\.\*\* (.+)$", re.MULTILINE)
-_STYLE = re.compile(r"<style>.*?</style>|\n", re.DOTALL)
+# Of Polars' tables: the site has its own style, and needs no quotes around texts.
+_STYLE = re.compile(r'<style>.*?</style>|\n| border="1" class="dataframe"', re.DOTALL)
+_QUOTED = re.compile(r"(?<=<td>)&quot;(.*?)&quot;(?=</td>)")
 
 
 def page_of(notebook: Path, folder: Path) -> Path:
@@ -50,7 +52,7 @@ def _shown(output: nbformat.NotebookNode, picture: Path) -> str:
         picture.write_bytes(base64.b64decode(data["image/png"]))
         return f"![What the code above draws]({picture.name})"
     if "text/html" in data:
-        return _STYLE.sub("", data["text/html"])
+        return _QUOTED.sub(r"\1", _STYLE.sub("", data["text/html"]))
     return f"```text\n{output.get('text') or data['text/plain']}\n```"
 
 
