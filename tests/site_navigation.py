@@ -7,7 +7,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -16,14 +16,16 @@ NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 MADE = DOCS / "examples"
 MADE_FILES = {MADE / "report.html", *(MADE / f"{path.stem}.md" for path in NOTEBOOKS)}
 
+_Page: TypeAlias = tuple[str, str, str]
 
-def navigation() -> list[tuple[str, str, str]]:
+
+def navigation() -> list[_Page]:
     """List each page of the site: section, title and path."""
     with (ROOT / "zensical.toml").open("rb") as file:
         return list(_pages(tomllib.load(file)["project"]["nav"], ()))
 
 
-def _pages(entries: list[dict[str, Any]], within: tuple[str, ...]) -> Iterator[tuple[str, str, str]]:
+def _pages(entries: list[dict[str, Any]], within: tuple[str, ...]) -> Iterator[_Page]:
     for entry in entries:
         ((title, value),) = entry.items()
         if isinstance(value, str):
