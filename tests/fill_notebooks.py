@@ -12,9 +12,7 @@ from pathlib import Path
 import nbformat
 from nbclient import NotebookClient
 from pictures import smaller
-from site_navigation import ROOT
-
-NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+from site_navigation import NOTEBOOKS
 
 
 def read(path: Path) -> nbformat.NotebookNode:

@@ -108,10 +108,14 @@ def _reference(name: str) -> Path:
 
 
 def _names_of_pages() -> dict[str, list[str]]:
-    """Sort the public names by page; a folder without a page is an error."""
+    """Sort the public names by page; a folder without a page is an error.
+
+    On a page they are in the order of the questions that they answer.
+    """
+    questions = (DOCS / "guides" / "which-function.md").read_text(encoding="utf-8")
     page_of = {folder: name for name, page in _PAGES.items() for folder in page.folders}
     names = defaultdict(list)
-    for name in sorted(wroc.__all__, key=str.lower):
+    for name in sorted(wroc.__all__, key=lambda n: questions.index(f"][polars_wroc.{n}]")):
         names[page_of[defined_in(name).split(".")[1]]].append(name)
     return names
 

@@ -2,39 +2,49 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any, TypeAlias
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+# What tests/fill_site.py writes, and is not under version control.
+MADE = DOCS / "examples"
+REPORT, SLIDER = MADE / "report.html", MADE / "threshold_chart.html"
+MADE_FILES = {REPORT, SLIDER, *(MADE / f"{path.stem}.md" for path in NOTEBOOKS)}
+
+_Page: TypeAlias = tuple[str, str, str]
 
 
-def navigation() -> list[tuple[str, str, str]]:
+def navigation() -> list[_Page]:
     """List each page of the site: section, title and path."""
     with (ROOT / "zensical.toml").open("rb") as file:
-        entries = tomllib.load(file)["project"]["nav"]
-    found = []
+        return list(_pages(tomllib.load(file)["project"]["nav"], ()))
+
+
+def _pages(entries: list[dict[str, Any]], within: tuple[str, ...]) -> Iterator[_Page]:
     for entry in entries:
         ((title, value),) = entry.items()
         if isinstance(value, str):
-            found.append(("", title, value))
+            yield ": ".join(within), title, value
         else:
-            found.extend((title, name, path) for page in value for name, path in page.items())
-    return found
+            yield from _pages(value, (*within, title))
 
 
 def index_for_models(generated: Mapping[Path, str]) -> str:
     """List the pages for language models (llmstxt.org), each with its first sentence."""
     with (ROOT / "zensical.toml").open("rb") as file:
         about = tomllib.load(file)["project"]["site_description"]
-    lines, section = ["# polars-wroc", "", f"> {about}.", "", "## Start", ""], ""
+    lines, section = ["# polars-wroc", "", f"> {about}."], None
     for part, title, path in navigation():
-        if part and part != section:
+        if part != section:
             section = part
-            lines += ["", f"## {part}", ""]
-        page = generated.get(DOCS / path) or (DOCS / path).read_text(encoding="utf-8")
+            lines += ["", f"## {part or title}", ""]
+        page = generated.get(DOCS / path) or _text_of(DOCS / path)
         text = _first_sentence(page)
         # Reports of simulations begin with the command that made them.
         what = f": {text}" if text and not path.startswith("benchmarks/") else ""
@@ -42,11 +52,19 @@ def index_for_models(generated: Mapping[Path, str]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _text_of(page: Path) -> str:
+    """Read a page, or the notebook that it is made of."""
+    if page not in MADE_FILES:
+        return page.read_text(encoding="utf-8")
+    notebook = json.loads((ROOT / "notebooks" / page.name).with_suffix(".ipynb").read_bytes())
+    return "".join(notebook["cells"][0]["source"])
+
+
 def _html(path: str) -> str:
     return re.sub(r"(README)?\.md$", lambda match: "index.html" if match[1] else ".html", path)
 
 
-_NOT_TEXT = ("#", ">", "|", "```", "<", "!", "- ")
+_NOT_TEXT = ("---", "#", ">", "|", "```", "<", "!", "- ")
 
 
 def _first_sentence(page: str) -> str:

@@ -13,7 +13,7 @@ from fill_gallery import PAGE, code_in, codes
 
 import polars_wroc as wroc
 
-_HEADING = re.compile(r"^### `(\w+)`$", re.MULTILINE)
+_HEADING = re.compile(r"^### `(\w+)`(?: of \w+)?$", re.MULTILINE)
 _CHARTS = sorted(name for name in wroc.__all__ if name.endswith("_chart"))
 _MOST_BYTES = 1_500_000
 
@@ -24,7 +24,7 @@ def chart_of(picture: Path) -> str:
 
 
 def test_every_chart_has_a_section_and_a_picture() -> None:
-    assert sorted(_HEADING.findall(PAGE.read_text(encoding="utf-8"))) == _CHARTS
+    assert sorted({*_HEADING.findall(PAGE.read_text(encoding="utf-8"))}) == _CHARTS
     assert sorted({chart_of(picture) for picture, _ in codes()}) == _CHARTS
 
 
@@ -32,6 +32,14 @@ def test_every_chart_has_a_section_and_a_picture() -> None:
 def test_pictures_are_made_by_the_code_of_the_page(picture: Path, code: str) -> None:
     assert f"chart = wroc.{chart_of(picture)}(" in code
     assert code_in(picture) == code, "run: python tests/fill_gallery.py, and look at the picture"
+
+
+def test_each_picture_has_a_small_one_that_leads_to_it() -> None:
+    """Links are tested with those of the other pages."""
+    text = PAGE.read_text(encoding="utf-8")
+    small = re.findall(r"^- \[!\[\]\(([^)]+)\)\{ loading=lazy \} .+\]\(#(\w+)", text, re.MULTILINE)
+    assert [PAGE.parent / picture for picture, _ in small] == [picture for picture, _ in codes()]
+    assert [chart for _, chart in small] == _HEADING.findall(text)
 
 
 def test_pictures_are_small_and_all_shown() -> None:

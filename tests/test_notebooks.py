@@ -15,10 +15,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from fill_notebooks import NOTEBOOKS, executed, read
+from fill_notebooks import executed, read
 from fill_pictures import CHARTS, REPORT, report_picture
+from fill_site import page_of
 from pictures import png_of, share_that_differs, size_of, smaller
 from polars.testing import assert_frame_equal
+from site_navigation import MADE, MADE_FILES, NOTEBOOKS
 
 import polars_wroc as wroc
 
@@ -154,6 +156,21 @@ def test_a_wrong_number_would_be_found() -> None:
     )
     assert _without_source(right, shown) == []
     assert _without_source("It is 0.691 or 70%, of 1,682.", shown) == ["0.691", "1682", "70"]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=NAMES)
+def test_pages_of_the_site_show_notebooks_whole(path: Path, tmp_path: Path) -> None:
+    page = page_of(path, tmp_path).read_text(encoding="utf-8")
+    notebook = read(path)
+    code = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+    assert re.findall(r"^```python\n(.*?)\n```$", page, re.DOTALL | re.MULTILINE) == code
+    shown = re.findall(r"^!\[.+\]\((\w+\.png)\)$", page, re.MULTILINE)
+    assert [(tmp_path / name).read_bytes() for name in shown] == _pictures(notebook)
+    assert page.count("</table>") == str(notebook).count("</table>")
+    assert "**Caution.**" not in page
+    for link in re.findall(r"\]\(([\w./-]+\.md)\)", page):
+        target = (MADE / link).resolve()
+        assert target in MADE_FILES or target.exists()
 
 
 @pytest.mark.slow

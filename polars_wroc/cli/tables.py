@@ -103,8 +103,8 @@ def of_calibration(slopes: pl.DataFrame, keys: Sequence[str]) -> str:
     said = {
         "Scores are too high on average": pl.col("oe_ratio_high") < 1,
         "Scores are too low on average": pl.col("oe_ratio_low") > 1,
-        "Differences between scores are too large (slope below 1)": high < 1,
-        "Differences between scores are too small (slope above 1)": low > 1,
+        "High scores are too high and low ones too low (slope below 1)": high < 1,
+        "Scores are too close to the middle (slope above 1)": low > 1,
     }
     sentences = []
     for text, condition in said.items():

@@ -128,11 +128,11 @@ def validate(
     -----
     The limits of the Brier score are on the logit, those of the log loss and of 1 minus the scaled
     Brier score on the logarithm, by the variance of a mean of losses and Student's t for weights
-    and designs. The smooth curve is R's loess, as in val.prob of rms and CalibrationCurves: local
-    quadratics of 75 % of the scores, weighted by the rows; of more than 1,000 scores, of as many
-    quantiles. Its limits are percentiles of 200 bootstrap samples, always the same ones, of rows or
-    as in `bootstrap` of the sampling units of a `Survey`, whose only ones in a stratum must be
-    certain; as distances are never negative, they are above 0 for a perfect model too.
+    and designs. The smooth curve is R's loess, as in [2]_: local quadratics of 75 % of the scores,
+    weighted by the rows; of more than 1,000 scores, of as many quantiles. Its limits are
+    percentiles of 200 bootstrap samples, always the same ones, of rows or as in `bootstrap` of the
+    sampling units of a `Survey`, whose only ones in a stratum must be certain; as distances are
+    never negative, they are above 0 for a perfect model too.
 
     References
     ----------

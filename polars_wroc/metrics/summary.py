@@ -146,8 +146,8 @@ def summary(
         Column name or expression: Boolean, 0 and 1, -1 and 1, or anything with ``pos_label``.
     score
         Column name or numeric expression; higher means more likely positive. A sequence of them
-        adds a ``model`` column, with one row per group and model. If one of them is a float,
-        whole numbers that a float would round raise.
+        adds a ``model`` column, with one row per group and model. If any is a float,
+        integers too large to be stored exactly as floats raise an error.
     weight
         Column name or expression of the row weights, zero or more: how much of the population a row
         represents, so that intervals do not depend on their scale. With `frequency` it says how

@@ -278,7 +278,7 @@ def test_verdicts_come_first(rows: pl.DataFrame, capsys: pytest.CaptureFixture[s
     said = told("calibrate --by g", capsys)
     steep = slopes.filter(pl.col("calibration_slope_high") < 1)["g"].to_list()
     high = slopes.filter(pl.col("oe_ratio_high") < 1)["g"].to_list()
-    assert f"too large (slope below 1): {'; '.join(steep)}." in said
+    assert f"too low (slope below 1): {'; '.join(steep)}." in said
     assert f"Scores are too high on average: {'; '.join(high)}." in said
     test = wroc.calibration_test(rows, **GIVEN, by="g").filter(pl.col("p_adjusted") <= 0.05)
     off = [
