@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import altair as alt
 import polars as pl
@@ -29,20 +29,20 @@ from polars_wroc.charts.options import (
     PALE,
     PANEL,
     SHAPES,
+    TEXT,
     Chart,
     ChartOptions,
     Options,
     Ranked,
     captioned,
-    haloed,
     read_options,
     sentences,
 )
 from polars_wroc.groups.comparisons import GAP_METRICS
 from polars_wroc.inputs.arguments import reject
+from polars_wroc.plans.queries import over
 from polars_wroc.ranking.curve import CELLS, is_origin
 from polars_wroc.ranking.curve_points import thin
-from polars_wroc.stats.proportions import TOLERANCE
 from polars_wroc.thresholds.registry import THRESHOLD_METRICS, Confusion
 
 # Number of a point in the table: the order in which a line is drawn.
@@ -50,7 +50,9 @@ POINT = "__point"
 _FEWEST = 3
 # Widths of lines in colour and in grey.
 _WIDE, _THIN = 2, 1
-_AXIS: dict[str, Any] = {"scale": {"domain": [0, 1]}, "axis": {"grid": True}}
+# Of the labels of ticks those at the ends are centred too.
+GRID: dict[str, Any] = {"grid": True, "labelFlush": False}
+_AXIS: dict[str, Any] = {"scale": {"domain": [0, 1]}, "axis": GRID}
 # Pixels between two panels.
 _BETWEEN = 20
 # Solid and small: a grey curve or point.
@@ -69,39 +71,55 @@ def count_curves(
     return curves
 
 
+# Points of a curve that a panel shows, of all curves together, and at least of each.
+_OF_CURVE, _OF_CHART, _AT_LEAST = 300, 2_400, 60
+# A smaller change of an area is not said.
+_UNSEEN_CHANGE = 1e-4
+
+
+def most_points(curves: int) -> int:
+    """How many points of each curve are drawn: 300 of one to eight, and fewer of more."""
+    few = max(_OF_CHART // curves, _AT_LEAST)
+    return min(_OF_CURVE, few, MAX_ROWS // curves)
+
+
 def thinned(
-    table: pl.DataFrame, keys: list[str], most: int, position: pl.Expr | None = None
-) -> pl.DataFrame:
-    """Keep at most ``most`` points of each curve, evenly along it; see `thin`."""
-    return thin(table.lazy(), keys, max(most, _FEWEST), position).collect()
-
-
-def thinned_keeping(kept: str, table: pl.DataFrame, keys: list[str], most: int) -> pl.DataFrame:
-    """Keep at most ``most`` points of each curve, and those at which a column is true."""
-    row = "__row_of_table"
-    rows = table.with_row_index(row)
-    few = thinned(rows, keys, most).select(rows.columns)
-    return pl.concat([few, rows.filter(kept)]).unique(row).sort(row).drop(row)
-
-
-def drawn_of(points: pl.DataFrame, table: pl.DataFrame) -> str:
-    """Caption: how many points of a table are drawn."""
-    of_all = f" of {table.height:,}" if points.height < table.height else ""
-    return f"Drawn with {points.height:,}{of_all} points"
-
-
-def fit(
     table: pl.DataFrame,
     keys: list[str],
     position: pl.Expr | None = None,
-    room: int = MAX_ROWS * 4 // 5,
-) -> tuple[pl.DataFrame, str | None]:
-    """Thin curves that do not fit into a chart to ``room`` points before bends; say so."""
+    *,
+    most: int | None = None,
+    kept: str | None = None,
+) -> pl.DataFrame:
+    """Keep the ends of equal parts of each curve, see `thin`, and rows where ``kept`` is true.
+
+    Points are added neither here nor there: a table with so few of them is drawn as it is.
+    """
     curves = count_curves(table, keys)
-    if table.height <= MAX_ROWS:
-        return table, None
-    points = thinned(table, keys, room // curves, position)
-    return points, drawn_of(points, table)
+    most = most_points(curves) if most is None else most
+    if table.height <= most * curves:
+        return table
+    row = "__row_of_table"
+    rows = table.with_row_index(row)
+    few = thin(rows.lazy(), keys, max(most, _FEWEST), position).collect()
+    if kept is not None:
+        few = pl.concat([few.select(rows.columns), rows.filter(kept)]).unique(row).sort(row)
+    return few.drop(row)
+
+
+def drawn_of(points: pl.DataFrame, table: pl.DataFrame, keys: list[str]) -> str | None:
+    """Caption: how many points are drawn, where they are fewer than a panel could show."""
+    if points.height >= table.height or most_points(count_curves(table, keys)) == _OF_CURVE:
+        return None
+    return f"Drawn with {points.height:,} of {table.height:,} points"
+
+
+def moved_by(change: pl.Series, what: str) -> str | None:
+    """Caption: the largest change of a number of the curves by thinning, if it can be seen."""
+    largest = change.abs().max()
+    if not isinstance(largest, float) or largest < _UNSEEN_CHANGE:
+        return None
+    return f"Drawn with fewer points, which moves no {what} by more than {largest:.1g}"
 
 
 def no_curve(rows: float) -> str:
@@ -109,18 +127,15 @@ def no_curve(rows: float) -> str:
     return f"{ONE_CLASS if rows else NO_ROWS}: no curve"
 
 
-def moved_by(change: pl.Series, what: str) -> str:
-    """Caption: the largest change of a number of the curves by thinning."""
-    largest = change.abs().max()
-    if not isinstance(largest, float) or largest < TOLERANCE:
-        return ""
-    return f", which moves no {what} by more than {largest:.1g}"
-
-
 def styles(
-    color: Channel | None, *, points: bool = False, legend: bool = True, width: int | None = None
+    color: Channel | None,
+    *,
+    points: bool = False,
+    legend: bool = True,
+    dashed: bool = True,
+    width: int | None = None,
 ) -> dict[str, Any]:
-    """Give each curve in colour a dash pattern too, or a shape if ``points``.
+    """Give each curve in colour a dash pattern too, if ``dashed``, or a shape if ``points``.
 
     Lines are thin if grey, or all as wide as ``width``; a width of their mark would win.
     """
@@ -145,7 +160,8 @@ def styles(
     styled = {"color": _styled(alt.Color, color, COLOURS, FAINT, shared)}
     if points:
         return styled | {"shape": _styled(alt.Shape, color, SHAPES, _PLAIN_SHAPE, shared)}
-    styled["strokeDash"] = _styled(alt.StrokeDash, color, DASHES, _PLAIN_DASH, shared)
+    if dashed and len(color.values) > 1:
+        styled["strokeDash"] = _styled(alt.StrokeDash, color, DASHES, _PLAIN_DASH, shared)
     styled["strokeWidth"] = alt.StrokeWidthValue(width or _WIDE)
     if color.note and width is None:
         # Vega-Lite would take the widths for the two ends of a range.
@@ -185,10 +201,27 @@ def chance(
     )
 
 
-def tooltip(keys: Keys, rates: dict[str, str]) -> list[Any]:
-    """Show groups, threshold, rates and counts; ``rates`` gives a title to each column."""
-    threshold, counts = numbers(".4~g", ["threshold"]), numbers(",.1~f", CELLS)
-    return [*tooltips_of(keys), *threshold, *numbers(".3f", rates), *counts]
+# Names of columns in tooltips.
+CELL_WORDS = {
+    "tp": "true positives",
+    "fp": "false positives",
+    "fn": "false negatives",
+    "tn": "true negatives",
+}
+WORDS = {
+    **{name: metric.label for name, metric in THRESHOLD_METRICS.items()},
+    **CELL_WORDS,
+    "tpr_low": "lower limit",
+    "tpr_high": "upper limit",
+}
+
+
+def tooltip(keys: Keys, rates: Iterable[str]) -> list[Any]:
+    """Show groups, threshold, rates and counts in words; ``rates`` may give a title to each."""
+    titles = rates if isinstance(rates, Mapping) else {rate: WORDS[rate] for rate in rates}
+    threshold = numbers(".4~g", {"threshold": "threshold"})
+    counts = numbers(",.1~f", CELL_WORDS)
+    return [*tooltips_of(keys), *threshold, *numbers(".3f", titles), *counts]
 
 
 def written(values: pl.Series, text: str) -> pl.Expr:
@@ -205,16 +238,13 @@ def numbered(points: pl.DataFrame, infinite: str = "threshold") -> pl.DataFrame:
     )
 
 
-Height = TypeVar("Height", float, pl.Expr)
-# Pixels from one label to the next, and from the edge of the panel to the nearest label.
-_STEP, _EDGE = 18.2, 5.2
-# Pixels of a sample, and from there to its text.
-_SAMPLE, _BETWEEN_LABELS = 20, 5
-# Width of a letter in pixels.
-_LETTER = 5.5
-# Letters of a name: the most where there is room, and the fewest where there is none.
-_LONGEST, _SHORTEST = 20, 8
-LABEL, LABEL_Y = "__label", "__label_y"
+# Pixels right of a panel: to the sample of a line, its length, and from there to its label. From
+# one label to the next, and from the panel to a label above it.
+_BESIDE, _SAMPLE, _GAP, _STEP, _ABOVE = 12, 20, 5, 17, 6
+LABEL, _LABEL_Y, _HEADING, _HEADING_Y = "__label", "__label_y", "__heading", "__heading_y"
+LABELS = (LABEL, _LABEL_Y, _HEADING, _HEADING_Y)
+# Of which point of a curve a tooltip is.
+_NEAREST = "nearest"
 
 
 @dataclass(frozen=True)
@@ -225,6 +255,7 @@ class CurveChart:
     color: Channel | None
     facet: Channel | None
     options: Options
+    dashed: bool = True
 
     @property
     def groups(self) -> list[str]:
@@ -240,133 +271,103 @@ class CurveChart:
         """Order rows as panels are, with the grey curves first."""
         return in_drawn_order(points, self.color, self.facet)
 
+    def styles(self, **options: Any) -> dict[str, Any]:
+        """Style the curves as `styles` does, without a legend: they have labels."""
+        return styles(self.color, legend=False, dashed=self.dashed, **options)
+
+    @property
+    def ink(self) -> Any:
+        """Colour of the curves."""
+        return self.styles()["color"]
+
     def lines(
-        self,
-        base: Any,
-        x: Any,
-        y: Any,
-        shown: list[Any],
-        *,
-        known: str = "",
-        legend: bool = True,
-        **mark: Any,
+        self, base: Any, x: Any, y: Any, shown: list[Any], *, known: str = "", **mark: Any
     ) -> list[Any]:
-        """Draw the curves, and invisible points that catch the pointer, where ``known`` is valid.
+        """Draw the curves, and the point nearest to the pointer, where ``known`` is valid.
 
         ``shown`` are the tooltips.
         """
         line = base.mark_line(**{"clip": True, **mark})
         points = base.transform_filter(f"isValid(datum.{known})") if known else base
-        hover = points.mark_point(opacity=0, size=60, clip=True, aria=False)
         return [
-            line.encode(x, y, order=f"{POINT}:Q", **styles(self.color, legend=legend)),
-            hover.encode(x, y, tooltip=shown),
+            line.encode(x, y, order=f"{POINT}:Q", **self.styles()),
+            nearest(points, x, y, shown, self.ink),
         ]
 
     def band(self, base: Any, x: Any, low: str, high: str, **mark: Any) -> Any:
         """Shade the limits of the curves."""
         area = base.mark_area(opacity=0.15, clip=True, aria=False, **mark)
-        color = styles(self.color)["color"]
-        return area.encode(x, alt.Y(f"{low}:Q"), alt.Y2(f"{high}:Q"), color=color)
+        return area.encode(x, alt.Y(f"{low}:Q"), alt.Y2(f"{high}:Q"), color=self.ink)
 
     def coloured(self, *columns: str) -> pl.Expr:
         """Columns of the curves in colour; null for grey ones."""
         return pl.when(slot_of(self.color).is_not_null()).then(pl.col(columns))
 
-    @property
-    def lines_of_labels(self) -> int:
-        """Number of the curves with a label in one panel."""
-        return 1 if self.color is None else len(self.color.shown)
-
-    @property
-    def top(self) -> float:
-        """Where labels begin that end at the top of a panel, as a part of its height."""
-        return 1 - self.room_for_labels(self.lines_of_labels)
-
-    def place_of_label(self, place: Height) -> Height:
-        """Height of a label as a part of the panel, above ``place`` other labels."""
-        return (_EDGE + _STEP * place) / (self.options.height or PANEL)
-
-    def room_for_labels(self, lines: int) -> float:
-        """Height of so many labels and of the space around them, as a part of the panel."""
-        return (2 * _EDGE + _STEP * lines) / (self.options.height or PANEL)
+    def _height(self, place: pl.Expr | float, domain: tuple[float, float]) -> Any:
+        """Height of a label below ``place`` others, in units of an axis with this ``domain``."""
+        low, high = domain
+        part = (_STEP * place + _STEP / 2) / (self.options.height or PANEL)
+        return high - (high - low) * part
 
     def with_labels(
         self,
         rows: pl.DataFrame,
         texts: Sequence[str | None],
         first: pl.Expr,
+        by: pl.Expr,
         *,
-        letters: int | None = None,
-        below: int = 0,
-        bottom: float | pl.Expr = 0.0,
         domain: tuple[float, float] = (0.0, 1.0),
     ) -> pl.DataFrame:
         """Add the label of each curve, a name and one of ``texts``, to its ``first`` row.
 
-        There is room for the name beside so many ``letters``; None: beside the longest text. Labels
-        begin at the ``bottom``, a part of the panel, with so many other lines ``below``; their
-        heights are in units of an axis with this ``domain``. Grey curves have no label.
+        Labels are right of the panel in the order of a number of each curve, the highest first, or
+        one above it. Grey curves have none. The vertical axis has the ``domain``.
         """
-        slot = slot_of(self.color)
-        beside = max(len(text or "") for text in texts) if letters is None else letters
-        room = (self.options.width or PANEL) - 2 * _EDGE - _SAMPLE - _BETWEEN_LABELS
-        longest = int(room / _LETTER) - beside - len(": ")
-        name = name_in_label(self.color, max(min(longest, _LONGEST), _SHORTEST))
-        part = bottom + self.place_of_label(self.lines_of_labels - 1 - slot + below)
-        low, high = domain
+        marked = first & slot_of(self.color).is_not_null()
+        ends = pl.lit(pl.Series(texts, dtype=pl.String))
+        text = pl.format("{}{}", name_in_label(self.color), ends)
+        number = pl.when(marked).then(by.cast(pl.Float64).fill_nan(None).fill_null(-float("inf")))
+        place = over(number.rank("ordinal", descending=True), self.panels)
+        heading = None if self.color is None else self.color.heading
         return rows.with_columns(
-            pl.when(first & slot.is_not_null()).then(value).alias(column)
-            for column, value in (
-                (LABEL, pl.format("{}{}", name, pl.lit(pl.Series(texts, dtype=pl.String)))),
-                (LABEL_Y, low + (high - low) * part),
-            )
+            pl.when(marked).then(text).alias(LABEL),
+            pl.when(marked).then(self._height(place.cast(pl.Float64), domain)).alias(_LABEL_Y),
+            pl.when(place == 1).then(pl.lit(heading)).alias(_HEADING),
+            pl.when(place == 1).then(pl.lit(self._height(0.0, domain))).alias(_HEADING_Y),
         )
 
-    def labels(
-        self, base: Any, points: pl.DataFrame, *texts: tuple[str, str, bool], right: bool = True
-    ) -> list[Any]:
-        """Write the label of each curve; ``texts`` are columns with their heights.
+    def height_of_remark(self, domain: tuple[float, float] = (0.0, 1.0)) -> float:
+        """Height of a text below all labels."""
+        lines = 0 if self.color is None else len(self.color.shown)
+        return float(self._height(lines + 1.0, domain))
 
-        The last of each says whether a sample of the line comes first. None: `LABEL` alone.
-        """
-        texts = texts or ((LABEL, LABEL_Y, True),)
-        columns = [text for text, _, _ in texts]
-        longest = points.select(pl.max_horizontal(pl.col(columns).str.len_chars().max())).item()
-        return [
-            layer
-            for text, y, sample in texts
-            for layer in self._labels(base, text, y, longest or 0, right=right, sample=sample)
-        ]
-
-    def _labels(
-        self, base: Any, text: str, y: str, longest: int, *, right: bool, sample: bool
-    ) -> list[Any]:
-        """Write the label of each curve, left or right in its panel, after a sample of its line."""
-        width = self.options.width or PANEL
-        labelled = base.transform_filter(f"isValid(datum.{text})")
-        place = {"y": alt.Y(f"{y}:Q"), "text": alt.Text(f"{text}:N")}
+    def labels(self, base: Any, *remarks: tuple[str, str]) -> list[Any]:
+        """Write the label of each curve and ``remarks``, columns of texts with their heights."""
         if self.color is None:
-            x = alt.XValue(width - _EDGE if right else _EDGE)  # type: ignore[no-untyped-call]
-            align = "right" if right else "left"
-            return haloed(labelled, place | {"x": x}, align=align, baseline="bottom")
-        start = width - _EDGE - _LETTER * longest if right else _EDGE + _SAMPLE + _BETWEEN_LABELS
-        start = max(start, _EDGE + _SAMPLE + _BETWEEN_LABELS)
-        first = start - _SAMPLE - _BETWEEN_LABELS
-        # A text without a sample begins where samples do.
-        x = alt.XValue(start if sample else first)  # type: ignore[no-untyped-call]
-        texts = haloed(labelled, place | {"x": x}, align="left", baseline="bottom")
-        if not sample:
-            return texts
-        ends = {
-            "x": alt.XValue(first),  # type: ignore[no-untyped-call]
-            "x2": alt.X2Value(start - _BETWEEN_LABELS),  # type: ignore[no-untyped-call]
-            "y": place["y"],
-        }
-        # At half the height of a letter.
-        rule = labelled.mark_rule(yOffset=-6, aria=False)
-        halo = labelled.mark_rule(strokeWidth=8, yOffset=-6, color="white", aria=False)
-        return [halo.encode(**ends), rule.encode(**ends, **styles(self.color)), *texts]
+            return [above(base, LABEL)]
+        start = (self.options.width or PANEL) + _BESIDE
+        texts = [(_HEADING, _HEADING_Y, 0, "bold"), (LABEL, _LABEL_Y, _SAMPLE + _GAP, "normal")]
+        texts += [(text, y, 0, "normal") for text, y in remarks]
+        labelled = base.transform_filter(f"isValid(datum.{LABEL})")
+        sample = labelled.mark_rule(aria=False).encode(
+            alt.XValue(start),  # type: ignore[no-untyped-call]
+            alt.Y(f"{_LABEL_Y}:Q"),
+            alt.X2Value(start + _SAMPLE),  # type: ignore[no-untyped-call]
+            **self.styles(),
+        )
+        return [
+            sample,
+            *(
+                base.transform_filter(f"isValid(datum.{text})")
+                .mark_text(**TEXT, align="left", baseline="middle", fontWeight=weight)
+                .encode(
+                    alt.XValue(start + moved),  # type: ignore[no-untyped-call]
+                    alt.Y(f"{y}:Q"),
+                    alt.Text(f"{text}:N"),
+                )
+                for text, y, moved, weight in texts
+            ),
+        ]
 
     def chart(
         self, layers: list[Any], description: str, *notes: str | None, own_axes: bool = False
@@ -397,12 +398,43 @@ class CurveChart:
         return panels
 
 
+def nearest(points: Any, x: Any, y: Any, shown: list[Any], ink: Any) -> Any:
+    """Show the point nearest to the pointer, with its tooltip."""
+    near = alt.selection_point(
+        _NEAREST, nearest=True, on="pointerover", clear="pointerout", empty=False
+    )
+    return (
+        points.mark_point(filled=True, size=50, clip=True, aria=False)
+        .encode(x, y, tooltip=shown, color=ink)
+        .encode(opacity=alt.when(near).then(alt.value(1)).otherwise(alt.value(0)))
+        .add_params(near)
+    )
+
+
+def above(base: Any, text: str) -> Any:
+    """Write a text above a panel."""
+    labelled = base.transform_filter(f"isValid(datum.{text})")
+    return labelled.mark_text(**TEXT, align="left", baseline="bottom").encode(
+        alt.XValue(0),  # type: ignore[no-untyped-call]
+        alt.YValue(-_ABOVE),  # type: ignore[no-untyped-call]
+        alt.Text(f"{text}:N"),
+    )
+
+
 def curve_chart(
-    keys: Keys, table: pl.DataFrame, options: ChartOptions, ranked: Ranked
+    keys: Keys,
+    table: pl.DataFrame,
+    options: ChartOptions,
+    ranked: Ranked,
+    *,
+    dashed: bool = True,
 ) -> CurveChart:
-    """Read the options of a chart of curves, which are ``ranked`` by a number of each."""
+    """Read the options of a chart of curves, which are ``ranked`` by a number of each.
+
+    Curves of steps and noisy ones are better not ``dashed``.
+    """
     chosen = read_options(options)
-    return CurveChart(keys, *channels_of_curves(keys, table, chosen, ranked), chosen)
+    return CurveChart(keys, *channels_of_curves(keys, table, chosen, ranked), chosen, dashed)
 
 
 _STOP = "__stop"
@@ -437,7 +469,8 @@ def with_bends(
     """
     cut_here = ~is_origin() & is_long
     pieces = int(table.select(cut_here.sum()).item())
-    fitting = [stops for stops in _STOPS if table.height + pieces * len(stops) <= MAX_ROWS]
+    room = max(_OF_CHART, table.height)
+    fitting = [stops for stops in _STOPS if table.height + pieces * len(stops) <= room]
     stops = [*fitting[-1], 1.0]
     cut = table.with_columns(
         pl.when(cut_here)

@@ -10,12 +10,10 @@ import polars as pl
 
 from polars_wroc.charts.channels import Keys, numbers, read_groups, read_table, tooltips_of
 from polars_wroc.charts.curve_layers import (
-    LABEL,
-    LABEL_Y,
+    LABELS,
     POINT,
     CurveChart,
     curve_chart,
-    styles,
 )
 from polars_wroc.charts.interval_layers import NOT_DEFINED, check_rows, domain_of
 from polars_wroc.charts.options import (
@@ -105,10 +103,10 @@ def time_chart(
         options = {"width": _WIDTH, **options}
     chart = curve_chart(keys, rows, options, Ranked(pl.col("value").mean(), "their mean"))
     rows = chart.in_order(rows)
-    domain = _domain(rows, chart)
+    domain = _domain(rows)
     rows = _with_labels(rows, chart, domain)
     held = [name for name in ("value_low", "critical") if rows[name].count()]
-    base = alt.Chart(rows.select(*keys.values(), POINT, _TIME, *_SHOWN, _MARKED, LABEL, LABEL_Y))
+    base = alt.Chart(rows.select(*keys.values(), POINT, _TIME, *_SHOWN, _MARKED, *LABELS))
     x, time = _time_axis(rows[_TIME], alone=chart.facet is None), _span(rows[_TIME])
     scale = {"domain": domain, "nice": False, "zero": False}
     # Below 0 there are only the labels of lines.
@@ -119,7 +117,7 @@ def time_chart(
         *([chart.band(base, x, "value_low", "value_high")] if "value_low" in held else []),
         *([_critical(base, x, chart)] if "critical" in held else []),
         *_lines(base, x, y, chart, rows),
-        *chart.labels(base, rows),
+        *chart.labels(base),
     ]
     return chart.chart(
         layers,
@@ -195,11 +193,10 @@ def _time_axis(time: pl.Series, *, alone: bool) -> Any:
     return alt.X(f"{_TIME}:O", title=title, sort=names, axis=axis)
 
 
-def _domain(rows: pl.DataFrame, chart: CurveChart) -> tuple[float, float]:
-    """Span all values and limits, with room for the labels below."""
+def _domain(rows: pl.DataFrame) -> tuple[float, float]:
+    """Span all values and limits."""
     low, high = domain_of(rows, _NUMBERS, [])
-    room = chart.room_for_labels(chart.lines_of_labels)
-    return low - room / (1 - room) * (high - low), high + 0.05 * (high - low)
+    return low - 0.05 * (high - low), high + 0.05 * (high - low)
 
 
 def _with_labels(
@@ -210,14 +207,14 @@ def _with_labels(
     values = rows.select(last).to_series()
     texts = [NOT_DEFINED if value is None else f"{value:.3f}" for value in values]
     first = over(pl.int_range(pl.len()), chart.groups) == 0
-    rows = chart.with_labels(rows, texts, first, domain=domain)
+    rows = chart.with_labels(rows, texts, first, last, domain=domain)
     return rows.with_columns(chart.coloured("value_low", "value_high", "critical"))
 
 
 def _critical(base: Any, x: Any, chart: CurveChart) -> Any:
     """Draw what is exceeded by chance, in the color of its line."""
     line = base.mark_line(strokeDash=[2, 3], clip=True, aria=False)
-    styled = {"color": styles(chart.color)["color"], "strokeWidth": alt.StrokeWidthValue(1)}
+    styled = {"color": chart.ink, "strokeWidth": alt.StrokeWidthValue(1)}
     return line.encode(x, alt.Y("critical:Q"), order=f"{POINT}:Q", **styled)
 
 
@@ -233,7 +230,7 @@ def _lines(base: Any, x: Any, y: Any, chart: CurveChart, rows: pl.DataFrame) -> 
         alt.Tooltip("verdict:N", title=unlike("verdict", chart.keys)),
     ]
     line, hover = chart.lines(base, x, y, shown)
-    styled = styles(chart.color, points=True)["color"]
+    styled = chart.ink
     points = base.mark_circle(size=18, opacity=1, aria=False).encode(x, y, color=styled)
     marked = base.transform_filter(f"datum.{_MARKED}")
     ring = marked.mark_point(size=90, color=INK, strokeWidth=1.5, opacity=1, aria=False)
