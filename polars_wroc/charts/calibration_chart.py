@@ -114,9 +114,8 @@ def calibration_chart(
     first = over(pl.int_range(pl.len()), groups) == 0
     # The higher the curve, the lower are the scores.
     bins = chart.with_labels(bins, _biases(bins), first, -pl.col(_BIAS), domain=(0.0, end))
-    base = alt.Chart(
-        inline(bins.select(*groups, *_COLUMNS[1:], POINT, _SHARE, _FOOT, _TOP, *LABELS))
-    )
+    drawn = (*groups, *_COLUMNS[1:], POINT, _SHARE, _FOOT, _TOP, *LABELS)
+    base = alt.Chart(inline(bins.select(drawn)))
     axis = {
         **GRID,
         "values": [end * fifth / 5 for fifth in range(6)],

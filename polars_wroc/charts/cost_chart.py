@@ -39,7 +39,7 @@ from polars_wroc.inputs.columns import ROC_COLUMNS
 from polars_wroc.metrics.partial_auc import Baseline, CostLine, cost_line, shares_of_area
 from polars_wroc.plans.formulas import cases
 from polars_wroc.plans.queries import over
-from polars_wroc.ranking.curve import CELLS, LinePieces, is_origin, table_curve
+from polars_wroc.ranking.curve import LinePieces, is_origin, table_curve
 from polars_wroc.stats.proportions import TOLERANCE
 
 PREVALENCE = "__prevalence"
@@ -174,11 +174,12 @@ def cost_chart(
     Returns
     -------
     altair.LayerChart or altair.FacetChart
-        Points on the dashed line cost as much as the baseline; the area above it is shaded. The
-        tooltip of the diamond has the ``ratio`` and ``corrected`` of `cost_partial_auc`; it marks the
-        point with the least expected cost, among equal ones that with the highest threshold. Long
-        curves are thinned after these are computed, as by `roc_chart`; for a table made with ``max_points`` they are those of its points. A curve
-        without both classes leaves its panel empty.
+        Points on the dashed line cost as much as the baseline; the area above it is shaded. A
+        diamond marks the point with the least expected cost, among equal ones that with the
+        highest threshold; its tooltip has the ``ratio`` and ``corrected`` of `cost_partial_auc`.
+        Long curves are thinned after these are computed, as by `roc_chart`; for a table made with
+        ``max_points`` they are those of its points. A curve without both classes leaves its panel
+        empty.
 
     Raises
     ------
@@ -219,8 +220,8 @@ def cost_chart(
     points = _with_labels(numbered(chart.in_order(points)))
     once = (pl.when(is_origin()).then(end).alias(end) for end in LINE_ENDS)
     least = (pl.when(_LEAST).then(name).alias(name) for name in (_LEAST, RATIO, CORRECTED))
-    added = [POINT, HIGH, LOW, _COST, LABEL, *once, *least]
-    base = alt.Chart(inline(points.select(*groups, *ROC_COLUMNS, *added)))
+    added = [*groups, *ROC_COLUMNS, POINT, HIGH, LOW, _COST, LABEL]
+    base = alt.Chart(inline(points.select(*added, *once, *least)))
     layers = [*_areas(base), *_curves(base, keys), above(base, LABEL)]
     rule = _RULES[baseline]
     description = f"ROC curve and the area where it costs less than {rule}"
@@ -307,7 +308,7 @@ def _curves(base: Any, keys: Keys) -> list[Any]:
         *numbers(".4~g", {_COST: "expected cost"}),
     ]
     line = base.mark_line(color=COLOURS[0], strokeWidth=2).encode(fpr, tpr, order=f"{POINT}:Q")
-    points = base.transform_filter(f"isValid(datum.{CELLS[0]})")
+    points = base.transform_filter("isValid(datum.threshold)")
     areas = numbers(".3f", {RATIO: "useful area", CORRECTED: "corrected for chance"})
     least = (
         base.transform_filter(f"datum.{_LEAST} === true")

@@ -73,8 +73,8 @@ def count_curves(
 
 # Points of a curve that a panel shows, of all curves together, and at least of each.
 _OF_CURVE, _OF_CHART, _AT_LEAST = 300, 2_400, 60
-# A smaller change of an area is not said.
-_UNSEEN_CHANGE = 1e-4
+# Half a pixel of a panel: a smaller change of an area is not said.
+_UNSEEN_CHANGE = 0.002
 
 
 def most_points(curves: int) -> int:
@@ -93,7 +93,7 @@ def thinned(
 ) -> pl.DataFrame:
     """Keep the ends of equal parts of each curve, see `thin`, and rows where ``kept`` is true.
 
-    Points are added neither here nor there: a table with so few of them is drawn as it is.
+    A table with no more than ``most`` of each curve stays as it is.
     """
     curves = count_curves(table, keys)
     most = most_points(curves) if most is None else most
@@ -241,6 +241,8 @@ def numbered(points: pl.DataFrame, infinite: str = "threshold") -> pl.DataFrame:
 # Pixels right of a panel: to the sample of a line, its length, and from there to its label. From
 # one label to the next, and from the panel to a label above it.
 _BESIDE, _SAMPLE, _GAP, _STEP, _ABOVE = 12, 20, 5, 17, 6
+# Most labels are as wide, at least.
+_OF_LABELS = 140
 LABEL, _LABEL_Y, _HEADING, _HEADING_Y = "__label", "__label_y", "__heading", "__heading_y"
 LABELS = (LABEL, _LABEL_Y, _HEADING, _HEADING_Y)
 # Of which point of a curve a tooltip is.
@@ -382,7 +384,9 @@ class CurveChart:
         in_row = max(min(options.columns, len(values)), 1)
         # Set when the chart is made, since each later change copies all of its layers.
         size = {"width": options.width or PANEL, "height": options.height or PANEL}
-        whole = in_row * size["width"] + (in_row - 1) * _BETWEEN
+        # A caption may be below the labels too.
+        wide = size["width"] + (0 if self.color is None else _OF_LABELS)
+        whole = in_row * wide + (in_row - 1) * _BETWEEN
         outer = {"description": description, **captioned(options, note, max(whole, PANEL))}
         if facet is None:
             chart: Chart = alt.layer(*layers, **size, **outer)

@@ -306,8 +306,8 @@ def gain_chart(
         Shares are of weight. Labels of gains and lift are those of the tenth of the rows with the
         highest scores. Thin lines are perfect scores, which put all positives first; dashes are a
         random order. Long curves are thinned as by `roc_chart`. The label of a curve with one
-        class only says so. Of a table made with ``max_points`` the accuracy ratio is that of the whole curve, the other
-        numbers are those of its points.
+        class only says so. Of a table made with ``max_points`` the accuracy ratio is that of the
+        whole curve, the other numbers are those of its points.
 
     Raises
     ------
@@ -355,7 +355,7 @@ def gain_chart(
     y = y.scale(domain=[0, highest], nice=False)
     layers = [
         *_random_and_perfect(base, chart, is_lift=is_lift),
-        *chart.lines(base, x, y, tooltip(keys, _RATES[:-1]), known="tp"),
+        *chart.lines(base, x, y, tooltip(keys, _RATES[:-1]), known="threshold"),
         *chart.labels(base),
     ]
     dashes = "Dashes: random order. Thin: perfect score"

@@ -95,9 +95,11 @@ COLOURS = ("#1E88D0", "#D55E00", "#009E73", "#CC79A7", "#606CFC")
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 4])
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross")
 # Of lines; readable on white and on dark grey.
-INK = GREY = PALE = "#7F7F7F"
-# Texts have the colour of those of axes, which is that of the theme.
-TEXT: dict[str, Any] = {"fontSize": 11, "style": "guide-label"}
+GREY = PALE = "#7F7F7F"
+# The background of a chart is that of its theme, and texts are readable on it.
+BACKGROUND = {"expr": "background"}
+INK = {"expr": "luminance(background) < 0.3 ? '#FFFFFF' : '#333333'"}
+TEXT: dict[str, Any] = {"fontSize": 11, "color": INK}
 # Of a curve among many that is not in colour.
 FAINT = "#B3B3B3"
 # Where estimates are tolerated.
@@ -110,7 +112,7 @@ ONE_CLASS, NO_ROWS = "one class only", "no rows"
 def haloed(base: Any, place: dict[str, Any], **mark: Any) -> list[Any]:
     """Write a text with a halo of the background, readable on top of a line."""
     mark = {**TEXT, **mark}
-    around = {"stroke": {"expr": "background"}, "strokeWidth": 4, "strokeJoin": "round"}
+    around = {"stroke": BACKGROUND, "strokeWidth": 4, "strokeJoin": "round"}
     halo = base.mark_text(**mark, **around, aria=False)
     return [halo.encode(**place), base.mark_text(**mark).encode(**place)]
 

@@ -112,7 +112,7 @@ def pr_chart(
     shown = tooltip(keys, {"recall": "recall", _HEIGHT: "precision"})
     layers = [
         _prevalence(base, chart),
-        *chart.lines(base, recall, precision, shown, interpolate="step-before"),
+        *chart.lines(base, recall, precision, shown, known="threshold", interpolate="step-before"),
         *chart.labels(base, (_CHANCE, _CHANCE_Y)),
     ]
     description = (
@@ -264,8 +264,8 @@ def det_chart(
     # Grey curves have no band.
     points = points.with_columns(chart.coloured(*limits))
     at_label = pl.when(pl.col(LABEL).is_not_null()).then(_EQUAL_AT).alias(_EQUAL_AT)
-    added = [POINT, *_RATES, _X, _Y, *limits, at_label, *LABELS]
-    base = alt.Chart(inline(points.select(*groups, *CURVE_COLUMNS, *added)))
+    added = [*CURVE_COLUMNS, POINT, *_RATES, _X, _Y, *limits, *LABELS]
+    base = alt.Chart(inline(points.select(*groups, *added, at_label)))
     x, y = _axes(domain, chart.options)
     end = domain[1]
     equal = (
@@ -277,7 +277,7 @@ def det_chart(
         *([chart.band(base, x, *limits)] if band else []),
         # Where the rates add up to 1.
         chance(base, (-end, end), (end, -end)),
-        *chart.lines(base, x, y, tooltip(keys, _RATES), known="tp"),
+        *chart.lines(base, x, y, tooltip(keys, _RATES), known="threshold"),
         equal,
         *chart.labels(base),
     ]

@@ -227,13 +227,9 @@ def _layers(
 ) -> list[Any]:
     x = alt.X("threshold:Q", title="Threshold", scale={"domain": domain, "zero": False})
     y = alt.Y(f"{VALUE}:Q", title=heading, scale={"domain": [0, 1]})
-    shown = [
-        *tooltips_of(chart.keys),
-        *numbers(".4~g", ["threshold"]),
-        *numbers(
-            ".3f", {VALUE: "rate"} | ({LOW: "lower limit", HIGH: "upper limit"} if limits else {})
-        ),
-    ]
+    titles = {VALUE: "rate"} | ({LOW: "lower limit", HIGH: "upper limit"} if limits else {})
+    threshold = numbers(".4~g", ["threshold"])
+    shown = [*tooltips_of(chart.keys), *threshold, *numbers(".3f", titles)]
     # Of all scores between two thresholds the higher one selects the same rows.
     line, hover = chart.lines(base, x, y, shown, interpolate="step-after")
     at = alt.X(f"{AT}:Q", title="Threshold", scale={"domain": domain, "zero": False})

@@ -208,7 +208,8 @@ def roc_chart(
     -------
     altair.LayerChart or altair.FacetChart
         About 300 points of each curve, fewer of more than eight: longer curves are thinned evenly.
-        If that moves an area by more than 0.0001, a line under the chart says by how much.
+        That moves areas by less than 0.0001 as a rule; if by 0.002 or more, which is half a pixel,
+        a line under the chart says so.
 
     Raises
     ------
@@ -259,7 +260,7 @@ def roc_chart(
         *([chart.band(base, fpr, *band)] if band else []),
         *([shaded_area(base)] if abroca else []),
         chance(base),
-        *chart.lines(of_curves, fpr, tpr, shown),
+        *chart.lines(of_curves, fpr, tpr, shown, known="threshold"),
         *([ks_lines(base, chart.ink, LABEL)] if ks else []),
     ]
     remarks = [(AREA_LABEL, AREA_LABEL_Y)] if abroca else []

@@ -28,6 +28,7 @@ from polars_wroc.charts.curve_layers import (
     tpr_axis,
 )
 from polars_wroc.charts.options import (
+    BACKGROUND,
     MAX_ROWS,
     NO_ROWS,
     ONE_CLASS,
@@ -286,9 +287,10 @@ def threshold_chart(
     fpr, tpr = fpr_axis(), tpr_axis()
     shown = tooltip(keys, ("fpr", "tpr"))
     at, height = _at_threshold(base), chart.options.height or PANEL
-    point = at.mark_point(
-        filled=True, size=130, opacity=1, stroke={"expr": "background"}, strokeWidth=1
-    ).encode(fpr, tpr, tooltip=shown, **shapes)
+    outlined = {"stroke": BACKGROUND, "strokeWidth": 1}
+    point = at.mark_point(filled=True, size=130, opacity=1, **outlined).encode(
+        fpr, tpr, tooltip=shown, **shapes
+    )
     param = alt.param(
         name="threshold",
         value=slider.start,
@@ -299,7 +301,7 @@ def threshold_chart(
     # A parameter of the first layer becomes one of the whole chart.
     layers = [
         chance(base).add_params(param),
-        *chart.lines(base, fpr, tpr, shown),
+        *chart.lines(base, fpr, tpr, shown, known="threshold"),
         point,
         *headings(at, lines, shapes, height),
         *numbers(at, height, count_format(points, whole=whole), weighted=weights),

@@ -25,10 +25,10 @@ from polars_wroc.audits.remarks import (
     score_remarks,
     untested_remarks,
 )
-from polars_wroc.audits.report.figures import rounded_rows
 from polars_wroc.audits.report.page import packed
 from polars_wroc.audits.report.sections import with_points, with_segments
 from polars_wroc.audits.words import threshold_text
+from polars_wroc.charts.options import rounded_rows
 
 
 @pytest.fixture(scope="module")
