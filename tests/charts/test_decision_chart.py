@@ -35,11 +35,16 @@ def test_lines_are_net_benefits(*, standardized: bool) -> None:
         everyone = net_benefit(rows, threshold, everyone=True)
         assert of_all * scale == pytest.approx(everyone, abs=1e-12)
         if label is not None:
-            best = sum(
-                net_benefit(rows, t) > max(0.0, net_benefit(rows, t, everyone=True)) + 1e-12
-                for t in np.arange(1, 100) / 100
-            )
-            assert label == f"{group}: best at {best} of 99"
+            best = [
+                percent
+                for percent in range(1, 100)
+                if net_benefit(rows, percent / 100)
+                > max(0.0, net_benefit(rows, percent / 100, everyone=True)) + 1e-12
+            ]
+            low, high = min(best), max(best)
+            one = len(best) == high - low + 1
+            where = f"from {low}% to {high}%" if one else f"at {len(best)} of 99 thresholds"
+            assert label == f"{group}: worth using {where}"
 
 
 @pytest.mark.parametrize("standardized", [False, True])

@@ -96,7 +96,7 @@ def drawn(chart: alt.LayerChart | alt.FacetChart) -> pl.DataFrame:
 
 
 def param(chart: alt.LayerChart | alt.FacetChart) -> dict[str, Any]:
-    (found,) = chart.to_dict()["params"]
+    (found,) = (each for each in chart.to_dict()["params"] if each["name"] == "threshold")
     return dict(found)
 
 
@@ -200,8 +200,7 @@ def test_sums_of_weights_are_called_so(
 ) -> None:
     data = pl.DataFrame({"y": [1, 0, 1], "s": [0.5, 0.1, 0.3], "w": weights})
     chart = wroc.threshold_chart(wroc.roc_curve(data, "y", "s", weight="w"), weighted=weighted)
-    chart.save(str(tmp_path / "chart.svg"))
-    text = (tmp_path / "chart.svg").read_text()
+    text = shown_texts(chart, tmp_path)
     assert ("TP weight" in text, "true positives" in text) == (weight, not weight)
 
 
