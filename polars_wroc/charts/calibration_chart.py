@@ -47,14 +47,9 @@ _BIAS_LABEL = "mean score minus observed rate"
 _STRIP, _HIGHEST = 0.12, 0.85
 # Ends of the axes: the first that the scores and rates do not exceed.
 _ENDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
-_WORDS = {
-    "score_min": "lowest score",
-    "score_max": "highest score",
-    "mean_score": "mean score",
-    _RATE: "observed rate",
-    _LIMITS[0]: "lower limit",
-    _LIMITS[1]: "upper limit",
-}
+_SHOWN = ("score_min", "score_max", "mean_score", _RATE, *_LIMITS)
+_NAMES = ("lowest score", "highest score", "mean score", "observed rate", "lower limit")
+_WORDS = dict(zip(_SHOWN, (*_NAMES, "upper limit"), strict=True))
 
 
 def calibration_chart(
@@ -113,7 +108,7 @@ def calibration_chart(
     bins = _with_bars(bins, chart.color, end)
     first = over(pl.int_range(pl.len()), groups) == 0
     # The higher the curve, the lower are the scores.
-    bins = chart.with_labels(bins, _biases(bins), first, -pl.col(_BIAS), domain=(0.0, end))
+    bins = chart.with_labels(bins, _biases(bins), first, -pl.col(_BIAS))
     drawn = (*groups, *_COLUMNS[1:], POINT, _SHARE, _FOOT, _TOP, *LABELS)
     base = alt.Chart(inline(bins.select(drawn)))
     axis = {
@@ -280,7 +275,7 @@ def cumulative_chart(
     texts = _largest(points, groups)
     # Sums end at the mean difference of all rows.
     ends = over(pl.col(_SUM).last(), groups)
-    points = chart.with_labels(points, texts, first, ends, domain=(low, high))
+    points = chart.with_labels(points, texts, first, ends)
     added = [POINT, _POINTS, _THICK, _BAR, _BAR_FOOT, _BAR_PLACE, *LABELS]
     base = alt.Chart(inline(points.select(*groups, "score", "weight_share", *added)))
     axis = {**GRID, "format": "%", "values": [fifth / 5 for fifth in range(6)]}

@@ -59,6 +59,13 @@ _BETWEEN = 20
 _PLAIN_DASH, _PLAIN_SHAPE = [1, 0], "circle"
 
 
+def evenly(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
+    """Keep evenly spaced rows of each curve, with both ends, if not all are drawn."""
+    row, last = over(pl.int_range(pl.len()), keys), over(pl.len(), keys) - 1
+    part = row * (most_points(count_curves(table, keys)) - 1) // last.clip(1)
+    return table.filter(over(part.ne_missing(part.shift(1)), keys))
+
+
 def count_curves(
     table: pl.DataFrame, keys: list[str], fewest: int = _FEWEST, argument: str = "curves"
 ) -> int:
@@ -243,8 +250,7 @@ def numbered(points: pl.DataFrame, infinite: str = "threshold") -> pl.DataFrame:
 _BESIDE, _SAMPLE, _GAP, _STEP, _ABOVE = 12, 20, 5, 17, 6
 # Most labels are as wide, at least.
 _OF_LABELS = 140
-LABEL, _LABEL_Y, _HEADING, _HEADING_Y = "__label", "__label_y", "__heading", "__heading_y"
-LABELS = (LABEL, _LABEL_Y, _HEADING, _HEADING_Y)
+LABEL, _LABEL_Y, _HEADING = LABELS = ("__label", "__label_y", "__heading")
 # Of which point of a curve a tooltip is.
 _NEAREST = "nearest"
 
@@ -305,71 +311,46 @@ class CurveChart:
         """Columns of the curves in colour; null for grey ones."""
         return pl.when(slot_of(self.color).is_not_null()).then(pl.col(columns))
 
-    def _height(self, place: pl.Expr | float, domain: tuple[float, float]) -> Any:
-        """Height of a label below ``place`` others, in units of an axis with this ``domain``."""
-        low, high = domain
-        part = (_STEP * place + _STEP / 2) / (self.options.height or PANEL)
-        return high - (high - low) * part
-
     def with_labels(
-        self,
-        rows: pl.DataFrame,
-        texts: Sequence[str | None],
-        first: pl.Expr,
-        by: pl.Expr,
-        *,
-        domain: tuple[float, float] = (0.0, 1.0),
+        self, rows: pl.DataFrame, texts: Sequence[str | None], first: pl.Expr, by: pl.Expr
     ) -> pl.DataFrame:
         """Add the label of each curve, a name and one of ``texts``, to its ``first`` row.
 
         Labels are right of the panel in the order of a number of each curve, the highest first, or
-        one above it. Grey curves have none. The vertical axis has the ``domain``.
+        one above it. Grey curves have none.
         """
         marked = first & slot_of(self.color).is_not_null()
         ends = pl.lit(pl.Series(texts, dtype=pl.String))
-        text = pl.format("{}{}", name_in_label(self.color), ends)
+        text = pl.format("{}{}", name_in_label(self.color), ends).str.strip_suffix(": ")
         number = pl.when(marked).then(by.cast(pl.Float64).fill_nan(None).fill_null(-float("inf")))
         place = over(number.rank("ordinal", descending=True), self.panels)
         heading = None if self.color is None else self.color.heading
         return rows.with_columns(
             pl.when(marked).then(text).alias(LABEL),
-            pl.when(marked).then(self._height(place.cast(pl.Float64), domain)).alias(_LABEL_Y),
+            (_STEP * (place + 0.5)).alias(_LABEL_Y),
             pl.when(place == 1).then(pl.lit(heading)).alias(_HEADING),
-            pl.when(place == 1).then(pl.lit(self._height(0.0, domain))).alias(_HEADING_Y),
         )
 
-    def height_of_remark(self, domain: tuple[float, float] = (0.0, 1.0)) -> float:
-        """Height of a text below all labels."""
-        lines = 0 if self.color is None else len(self.color.shown)
-        return float(self._height(lines + 1.0, domain))
-
-    def labels(self, base: Any, *remarks: tuple[str, str]) -> list[Any]:
-        """Write the label of each curve and ``remarks``, columns of texts with their heights."""
+    def labels(self, base: Any, *remarks: str) -> list[Any]:
+        """Write the label of each curve, and columns of texts below them."""
         if self.color is None:
             return [above(base, LABEL)]
         start = (self.options.width or PANEL) + _BESIDE
-        texts = [(_HEADING, _HEADING_Y, 0, "bold"), (LABEL, _LABEL_Y, _SAMPLE + _GAP, "normal")]
-        texts += [(text, y, 0, "normal") for text, y in remarks]
+        place = alt.Y(f"{_LABEL_Y}:Q", scale=None)
+        lines = len(self.color.shown) + 1
+        texts = [(LABEL, place, _SAMPLE + _GAP, "normal"), (_HEADING, _line(0), 0, "bold")]
+        texts += [(text, _line(lines + below), 0, "normal") for below, text in enumerate(remarks)]
         labelled = base.transform_filter(f"isValid(datum.{LABEL})")
-        sample = labelled.mark_rule(aria=False).encode(
-            alt.XValue(start),  # type: ignore[no-untyped-call]
-            alt.Y(f"{_LABEL_Y}:Q"),
-            alt.X2Value(start + _SAMPLE),  # type: ignore[no-untyped-call]
-            **self.styles(),
+        ends = {"x": alt.XValue(start), "x2": alt.X2Value(start + _SAMPLE)}  # type: ignore[no-untyped-call]
+        sample = labelled.mark_rule(aria=False).encode(y=place, **ends, **self.styles())
+        written = (
+            _text(base, text, align="left", baseline="middle", fontWeight=weight).encode(
+                alt.XValue(start + moved),  # type: ignore[no-untyped-call]
+                y,
+            )
+            for text, y, moved, weight in texts
         )
-        return [
-            sample,
-            *(
-                base.transform_filter(f"isValid(datum.{text})")
-                .mark_text(**TEXT, align="left", baseline="middle", fontWeight=weight)
-                .encode(
-                    alt.XValue(start + moved),  # type: ignore[no-untyped-call]
-                    alt.Y(f"{y}:Q"),
-                    alt.Text(f"{text}:N"),
-                )
-                for text, y, moved, weight in texts
-            ),
-        ]
+        return [sample, *written]
 
     def chart(
         self, layers: list[Any], description: str, *notes: str | None, own_axes: bool = False
@@ -415,13 +396,22 @@ def nearest(points: Any, x: Any, y: Any, shown: list[Any], ink: Any) -> Any:
     )
 
 
+def _line(place: int) -> Any:
+    """Height of a line of text right of a panel."""
+    return alt.YValue(_STEP * (place + 0.5))  # type: ignore[no-untyped-call]
+
+
+def _text(base: Any, text: str, **mark: Any) -> Any:
+    """Write a column of texts where it has one."""
+    known = base.transform_filter(f"isValid(datum.{text})")
+    return known.mark_text(**TEXT, **mark).encode(alt.Text(f"{text}:N"))
+
+
 def above(base: Any, text: str) -> Any:
     """Write a text above a panel."""
-    labelled = base.transform_filter(f"isValid(datum.{text})")
-    return labelled.mark_text(**TEXT, align="left", baseline="bottom").encode(
+    return _text(base, text, align="left", baseline="bottom").encode(
         alt.XValue(0),  # type: ignore[no-untyped-call]
         alt.YValue(-_ABOVE),  # type: ignore[no-untyped-call]
-        alt.Text(f"{text}:N"),
     )
 
 

@@ -16,10 +16,9 @@ from polars_wroc.charts.curve_layers import (
     POINT,
     CurveChart,
     chance,
-    count_curves,
     curve_chart,
     drawn_of,
-    most_points,
+    evenly,
     no_curve,
     numbered,
     only_at_points,
@@ -108,14 +107,15 @@ def decision_chart(
     level = arguments.optional_level(level)
     table, keys = read_groups("curves", curves, _COLUMNS, "`decision_curve`")
     groups = list(keys.values())
-    points, thinning = _fit(_with_values(table, groups, standardized=standardized), groups)
+    whole = _with_values(table, groups, standardized=standardized)
+    points = evenly(whole, groups)
     chart = curve_chart(keys, points, options, Ranked(pl.col(_BEST), _BEST_LABEL), dashed=False)
     points = numbered(chart.in_order(points))
     # Grey curves have neither an interval nor a line of their own for selecting all.
     points = points.with_columns(chart.coloured(_LOW, _HIGH, _OF_ALL))
     domain = _domain(points)
     first = over(pl.int_range(pl.len()), groups) == 0
-    points = chart.with_labels(points, _wins(points), first, pl.col(_BEST), domain=domain)
+    points = chart.with_labels(points, _wins(points), first, pl.col(_BEST))
     added = [POINT, _VALUE, _LOW, _HIGH, _OF_ALL, *LABELS]
     base = alt.Chart(inline(points.select(*groups, "threshold", "selection_rate", *added)))
     x = alt.X("threshold:Q", title="Threshold probability").axis(**GRID, format="%")
@@ -141,7 +141,7 @@ def decision_chart(
         "Thin: select all. Dashes: select none",
         f"Shaded: {interval_name(level)}",
         "Lower values are cut off" if cut else None,
-        thinning,
+        drawn_of(points, whole, groups),
     )
 
 
@@ -165,16 +165,6 @@ def _with_values(table: pl.DataFrame, keys: list[str], *, standardized: bool) ->
         over(at.max(), keys).alias(_TO),
         over(_is_gap(is_best).any(), keys).alias(_GAPS),
     )
-
-
-def _fit(table: pl.DataFrame, keys: list[str]) -> tuple[pl.DataFrame, str | None]:
-    """Keep evenly spaced thresholds of each curve, with both ends, if not all fit."""
-    most = most_points(count_curves(table, keys))
-    row, rows = over(pl.int_range(pl.len()), keys), over(pl.len(), keys)
-    part = row * (most - 1) // rows
-    starts = part != over(part.shift(1), keys)
-    points = table.filter((rows <= most) | (row == 0) | starts | (row == rows - 1))
-    return points, drawn_of(points, table, keys)
 
 
 def _highest_threshold(points: pl.DataFrame) -> float:
@@ -344,7 +334,7 @@ def gain_chart(
     is_lift = kind == "lift"
     highest = _highest(points) if is_lift else 1.0
     texts, number = _labels(points, kind), pl.col(drawn.number)
-    points = chart.with_labels(points, texts, is_origin(), number, domain=(0.0, highest))
+    points = chart.with_labels(points, texts, is_origin(), number)
     points = numbered(_with_perfect(_bent(points) if is_lift else points, chart))
     added = [POINT, *_RATES, *([_PERFECT] if is_lift else []), *LABELS]
     base = alt.Chart(inline(points.select(*groups, *CURVE_COLUMNS, *added)))

@@ -50,7 +50,7 @@ from polars_wroc.thresholds.registry import THRESHOLD_METRICS
 _COLUMNS = ("threshold", "recall", "precision", *CELLS)
 # Columns that are added to the drawn rows.
 _HEIGHT, _AREA, _PREVALENCE = "__height", "__average_precision", "__prevalence"
-_CHANCE, _CHANCE_Y = "__chance", "__chance_y"
+_CHANCE = "__chance"
 _AREA_LABEL = CURVE_METRICS["average_precision"].label
 
 
@@ -104,7 +104,7 @@ def pr_chart(
     ranked = Ranked(pl.col(_AREA), _AREA_LABEL)
     chart = curve_chart(keys, points, options, ranked, dashed=False)
     points = _with_labels(numbered(chart.in_order(points)), chart)
-    added = [POINT, _HEIGHT, _PREVALENCE, *LABELS, _CHANCE, _CHANCE_Y]
+    added = [POINT, _HEIGHT, _PREVALENCE, *LABELS, _CHANCE]
     drawn = [column for column in _COLUMNS if column != "precision"]
     base = alt.Chart(inline(points.select(*groups, *drawn, *added)))
     recall = alt.X("recall:Q", title="Recall").scale(domain=[0, 1]).axis(**GRID)
@@ -113,7 +113,7 @@ def pr_chart(
     layers = [
         _prevalence(base, chart),
         *chart.lines(base, recall, precision, shown, known="threshold", interpolate="step-before"),
-        *chart.labels(base, (_CHANCE, _CHANCE_Y)),
+        *chart.labels(base, _CHANCE),
     ]
     description = (
         "Precision-recall curves: precision against recall, "
@@ -164,7 +164,6 @@ def _with_labels(points: pl.DataFrame, chart: CurveChart) -> pl.DataFrame:
     once = pl.col(POINT) == over(row.min(), chart.panels)
     remarks = points.with_columns(
         pl.when(once).then(pl.format("thin lines: prevalence {}", span)).alias(_CHANCE),
-        pl.when(once).then(pl.lit(chart.height_of_remark())).alias(_CHANCE_Y),
         # Once for each curve in colour.
         prevalence.alias(_PREVALENCE),
     )
@@ -257,7 +256,7 @@ def det_chart(
     chart = curve_chart(keys, points, options, Ranked(pl.col(_EQUAL), _EQUAL_LABEL))
     points = chart.in_order(points)
     texts = _labels(points)
-    points = chart.with_labels(points, texts, is_origin(), pl.col(_EQUAL), domain=domain)
+    points = chart.with_labels(points, texts, is_origin(), pl.col(_EQUAL))
     band = [name for name in BAND_COLUMNS if name in points.columns]
     points = _bent(points, domain, band)
     limits = [_LOW, _HIGH] if band else []

@@ -44,7 +44,7 @@ KS_X, KS_Y, KS = "__ks_x", "__ks_y", "__ks"
 _FIRST, _SECOND, ABROCA = "__first", "__second", "__abroca"
 SHADE = (_FIRST, _SECOND)
 _ENDS = ("low", "high")
-AREA_LABEL, AREA_LABEL_Y = "__area_label", "__area_label_y"
+AREA_LABEL = "__area_label"
 _TWO = 2
 
 
@@ -157,7 +157,6 @@ def with_shade(
     first = over(pl.int_range(pl.len()), panels) == 0
     shade = joined.with_columns(
         pl.when(first).then(AREA_LABEL).alias(AREA_LABEL),
-        pl.when(first).then(pl.lit(chart.height_of_remark())).alias(AREA_LABEL_Y),
         (pl.int_range(pl.len()) + points.height).alias(POINT),
     )
     return pl.concat([points, shade], how="diagonal_relaxed")
@@ -250,7 +249,7 @@ def roc_chart(
         points = with_shade(points, table, pairs, chart)
     drawn = [*groups, POINT, *ROC_COLUMNS, *band, *LABELS]
     drawn += [KS_X, KS_Y] if ks else []
-    drawn += [*SHADE, AREA_LABEL, AREA_LABEL_Y] if abroca else []
+    drawn += [*SHADE, AREA_LABEL] if abroca else []
     base = alt.Chart(inline(points.select(drawn)))
     # The rows of the area between curves have no counts.
     of_curves = base.transform_filter("isValid(datum.tp)") if abroca else base
@@ -263,9 +262,8 @@ def roc_chart(
         *chart.lines(of_curves, fpr, tpr, shown, known="threshold"),
         *([ks_lines(base, chart.ink, LABEL)] if ks else []),
     ]
-    remarks = [(AREA_LABEL, AREA_LABEL_Y)] if abroca else []
     return chart.chart(
-        [*layers, *chart.labels(base, *remarks)],
+        [*layers, *chart.labels(base, *([AREA_LABEL] if abroca else []))],
         "ROC curves: true positive rate against false positive rate",
         f"In brackets: {interval_name(level)} of the AUC" if summary is not None else None,
         f"Shaded: {interval_name(level, BAND)}" if band else None,

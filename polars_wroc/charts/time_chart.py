@@ -103,12 +103,11 @@ def time_chart(
         options = {"width": _WIDTH, **options}
     chart = curve_chart(keys, rows, options, Ranked(pl.col("value").mean(), "their mean"))
     rows = chart.in_order(rows)
-    domain = _domain(rows)
-    rows = _with_labels(rows, chart, domain)
+    rows = _with_labels(rows, chart)
     held = [name for name in ("value_low", "critical") if rows[name].count()]
     base = alt.Chart(rows.select(*keys.values(), POINT, _TIME, *_SHOWN, _MARKED, *LABELS))
     x, time = _time_axis(rows[_TIME], alone=chart.facet is None), _span(rows[_TIME])
-    scale = {"domain": domain, "nice": False, "zero": False}
+    scale = {"domain": _domain(rows), "nice": False, "zero": False}
     # Below 0 there are only the labels of lines.
     below = rows.select((pl.col("value") < 0).any()).item()
     axis = alt.Undefined if below else {"labelExpr": "datum.value < 0 ? '' : datum.label"}
@@ -199,15 +198,13 @@ def _domain(rows: pl.DataFrame) -> tuple[float, float]:
     return low - 0.05 * (high - low), high + 0.05 * (high - low)
 
 
-def _with_labels(
-    rows: pl.DataFrame, chart: CurveChart, domain: tuple[float, float]
-) -> pl.DataFrame:
+def _with_labels(rows: pl.DataFrame, chart: CurveChart) -> pl.DataFrame:
     """Add to the first row of each line its value in the last period that has one."""
     last = over(pl.col("value").drop_nulls().last(), chart.groups)
     values = rows.select(last).to_series()
     texts = [NOT_DEFINED if value is None else f"{value:.3f}" for value in values]
     first = over(pl.int_range(pl.len()), chart.groups) == 0
-    rows = chart.with_labels(rows, texts, first, last, domain=domain)
+    rows = chart.with_labels(rows, texts, first, last)
     return rows.with_columns(chart.coloured("value_low", "value_high", "critical"))
 
 

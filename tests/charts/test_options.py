@@ -225,8 +225,8 @@ def test_ordered_categories_keep_their_order(draw: Draw, tmp_path: Path) -> None
 def test_size_and_title(draw: Draw, tmp_path: Path) -> None:
     words = "a long title that does not fit above a chart as narrow as this one is now " * 2
     facet = {} if draw in (change, matrix, tradeoff) else {"facet": "g"}
-    for panels in ({}, facet):
-        chart = draw(grouped(2), width=211, height=123, title=words, **panels)
+    for chosen in ({}, facet):
+        chart = draw(grouped(2), width=211, height=123, title=words, **chosen)
         spec = chart.to_dict()
         panels = spec.get("vconcat", [spec.get("spec", spec)])
         assert {(panel["width"], panel["height"]) for panel in panels} == {(211, 123)}
@@ -278,7 +278,7 @@ def test_two_models_of_groups_are_drawn_without_a_choice() -> None:
 def test_labels_are_in_the_order_of_the_numbers(draw: Draw) -> None:
     chart = draw(grouped(4))
     rows = points_of(chart).filter(pl.col("__label").is_not_null())
-    rows = rows.sort("__label_y", descending=True)
+    rows = rows.sort("__label_y")
     numbers = [float(text.split()[-1]) for text in rows["__label"]]
     assert numbers == sorted(numbers, reverse=True)
     assert rows["__heading"].to_list() == ["g", None, None, None]

@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 import pytest
 from chromium import Chromium
+from drawings import shown_texts
 from sweeps import sweep
 
 import polars_wroc as wroc
