@@ -18,7 +18,7 @@ from polars_wroc.charts.curve_layers import (
     count_curves,
     drawn_of,
     fpr_axis,
-    nearest,
+    hover,
     numbered,
     thinned,
     tooltip,
@@ -315,4 +315,4 @@ def _curves(base: Any, keys: Keys) -> list[Any]:
         .mark_point(shape="diamond", filled=True, size=130, color=COLOURS[1], opacity=1)
         .encode(fpr, tpr, tooltip=[*shown, *areas])
     )
-    return [line, nearest(points, fpr, tpr, shown, alt.ColorValue(COLOURS[0])), least]
+    return [line, hover(points, fpr, tpr, shown), least]

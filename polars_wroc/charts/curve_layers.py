@@ -251,8 +251,6 @@ _BESIDE, _SAMPLE, _GAP, _STEP, _ABOVE = 12, 20, 5, 17, 6
 # Most labels are as wide, at least.
 _OF_LABELS = 140
 LABEL, _LABEL_Y, _HEADING = LABELS = ("__label", "__label_y", "__heading")
-# Of which point of a curve a tooltip is.
-_NEAREST = "nearest"
 
 
 @dataclass(frozen=True)
@@ -291,7 +289,7 @@ class CurveChart:
     def lines(
         self, base: Any, x: Any, y: Any, shown: list[Any], *, known: str = "", **mark: Any
     ) -> list[Any]:
-        """Draw the curves, and the point nearest to the pointer, where ``known`` is valid.
+        """Draw the curves, and points that catch the pointer, where ``known`` is valid.
 
         ``shown`` are the tooltips.
         """
@@ -299,7 +297,7 @@ class CurveChart:
         points = base.transform_filter(f"isValid(datum.{known})") if known else base
         return [
             line.encode(x, y, order=f"{POINT}:Q", **self.styles()),
-            nearest(points, x, y, shown, self.ink),
+            hover(points, x, y, shown),
         ]
 
     def band(self, base: Any, x: Any, low: str, high: str, **mark: Any) -> Any:
@@ -383,17 +381,12 @@ class CurveChart:
         return panels
 
 
-def nearest(points: Any, x: Any, y: Any, shown: list[Any], ink: Any) -> Any:
-    """Show the point nearest to the pointer, with its tooltip."""
-    near = alt.selection_point(
-        _NEAREST, nearest=True, on="pointerover", clear="pointerout", empty=False
-    )
-    return (
-        points.mark_point(filled=True, size=50, clip=True, aria=False)
-        .encode(x, y, tooltip=shown, color=ink)
-        .encode(opacity=alt.when(near).then(alt.value(1)).otherwise(alt.value(0)))
-        .add_params(near)
-    )
+def hover(points: Any, x: Any, y: Any, shown: list[Any]) -> Any:
+    """Draw invisible points that catch the pointer.
+
+    Of a selection of the nearest point Vega-Lite writes "undefined" for names in tooltips.
+    """
+    return points.mark_point(opacity=0, size=90, clip=True, aria=False).encode(x, y, tooltip=shown)
 
 
 def _line(place: int) -> Any:
