@@ -98,9 +98,8 @@ def test_many_thresholds_are_thinned_evenly() -> None:
     table = wroc.decision_curve(data, "y", "s", by="g", thresholds=thresholds)
     chart = wroc.decision_chart(table)
     points = points_of(chart)
-    assert points.height <= 5_000 < table.height
-    text = caption(chart)
-    assert f"Drawn with {points.height:,} of {table.height:,} points" in text
+    curves = table["g"].n_unique()
+    assert points.height <= 300 * curves < table.height
     for _, part in points.group_by("__group1"):
         kept = part["threshold"].to_numpy()
         assert (kept[0], kept[-1]) == (thresholds[0], thresholds[-1])

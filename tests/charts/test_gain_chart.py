@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
@@ -102,12 +101,10 @@ def test_thinned_curves_keep_the_numbers_of_the_whole() -> None:
     ):
         chart = wroc.gain_chart(curve, kind=kind)  # type: ignore[arg-type]
         points = points_of(chart)
-        assert points.height <= 5_000
+        assert points.height <= (2_400 if kind == "lift" else 300)
         assert number in points["__label"].drop_nulls()[0]
-        text = caption(chart)
-        assert re.search(r"Drawn with [\d,]+ of 40,001 points", text)
         x = points["selection_rate"].to_numpy()
-        assert np.abs(points["tpr"] - np.interp(x, *gains(data))).max() < 1e-3
+        assert np.abs(points["tpr"] - np.interp(x, *gains(data))).max() < 2e-3
 
 
 def test_accuracy_ratio_of_a_thinned_table_is_that_of_the_whole_curve() -> None:
