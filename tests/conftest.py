@@ -209,3 +209,16 @@ def groups() -> Callable[[pl.DataFrame], Sequence[tuple[str, pl.DataFrame]]]:
         return [(name, frame.filter(pl.col("g") == name)) for name in names]
 
     return of
+
+
+@pytest.fixture
+def rounded() -> None:
+    """Leave the numbers of charts rounded, in tests of charts."""
+
+
+@pytest.fixture(autouse=True)
+def _digits(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """Draw charts with all digits in their tests, which compare them with other computations."""
+    if request.path.parent.name == "charts" and "rounded" not in request.fixturenames:
+        for name in ("_DIGITS", "_DIGITS_OF_COUNTS"):
+            monkeypatch.setattr(f"polars_wroc.charts.options.{name}", 17)

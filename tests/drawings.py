@@ -28,8 +28,10 @@ def scored(rows: int, groups: int = 1) -> pl.DataFrame:
 
 
 def drawn(chart: Chart) -> list[dict[str, Any]]:
+    """The drawn rows, with null where a row leaves it out, and numbers of a column of one type."""
     (rows,) = chart.to_dict()["datasets"].values()
-    return list(rows)
+    table = pl.DataFrame(rows, infer_schema_length=None)
+    return table.to_dicts()
 
 
 def points_of(chart: Chart) -> pl.DataFrame:

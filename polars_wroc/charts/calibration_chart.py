@@ -10,27 +10,26 @@ import polars as pl
 
 from polars_wroc.charts.channels import Channel, numbers, read_groups, slot_of, tooltips_of
 from polars_wroc.charts.curve_layers import (
-    LABEL,
-    LABEL_Y,
+    GRID,
+    LABELS,
     POINT,
     chance,
     count_curves,
     curve_chart,
     drawn_of,
+    most_points,
     numbered,
-    styles,
 )
 from polars_wroc.charts.interval_layers import NOT_DEFINED, check_rows
 from polars_wroc.charts.options import (
-    MAX_ROWS,
-    MINUS,
-    PALE,
+    GREY,
     PANEL,
     Chart,
     ChartOptions,
     Ranked,
     haloed,
     in_points,
+    inline,
     interval_name,
 )
 from polars_wroc.inputs import arguments
@@ -48,6 +47,9 @@ _BIAS_LABEL = "mean score minus observed rate"
 _STRIP, _HIGHEST = 0.12, 0.85
 # Ends of the axes: the first that the scores and rates do not exceed.
 _ENDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+_SHOWN = ("score_min", "score_max", "mean_score", _RATE, *_LIMITS)
+_NAMES = ("lowest score", "highest score", "mean score", "observed rate", "lower limit")
+_WORDS = dict(zip(_SHOWN, (*_NAMES, "upper limit"), strict=True))
 
 
 def calibration_chart(
@@ -72,7 +74,8 @@ def calibration_chart(
     -------
     altair.LayerChart or altair.FacetChart
         A point for each bin, at its mean score and its observed rate: below the diagonal the
-        scores are too high. Labels are the mean score minus the observed rate of all rows. The
+        scores are too high. Labels are the mean score minus the observed rate of all rows, and say
+        "too high" or "too low". The
         bars below, a strip for each curve in colour, are the share of the weight in each bin,
         from its lowest to its highest score. Axes end at 1, or earlier where scores and rates are
         low; intervals are cut there.
@@ -98,18 +101,18 @@ def calibration_chart(
     groups = list(keys.values())
     bins = _with_numbers(table, groups)
     chart = curve_chart(keys, bins, options, Ranked(pl.col(_BIAS), _BIAS_LABEL))
-    weighted, color = bool((bins["n"] != bins["weight"]).any()), chart.color
+    weighted = bool((bins["n"] != bins["weight"]).any())
     bins = numbered(chart.in_order(bins), "weight")
     end = _end(bins)
-    strips = chart.lines_of_labels
-    bins = _with_bars(bins, color, end)
+    strips = 1 if chart.color is None else len(chart.color.shown)
+    bins = _with_bars(bins, chart.color, end)
     first = over(pl.int_range(pl.len()), groups) == 0
-    texts = _biases(bins, alone=color is None)
-    bins = chart.with_labels(bins, texts, first, domain=(0.0, end))
-    added = [POINT, _BIAS, _SHARE, _FOOT, _TOP, LABEL, LABEL_Y]
-    base = alt.Chart(bins.select(*groups, *_COLUMNS, *added))
+    # The higher the curve, the lower are the scores.
+    bins = chart.with_labels(bins, _biases(bins), first, -pl.col(_BIAS))
+    drawn = (*groups, *_COLUMNS[1:], POINT, _SHARE, _FOOT, _TOP, *LABELS)
+    base = alt.Chart(inline(bins.select(drawn)))
     axis = {
-        "grid": True,
+        **GRID,
         "values": [end * fifth / 5 for fifth in range(6)],
         "format": ".3~g",
         "tickCount": 6,
@@ -120,17 +123,17 @@ def calibration_chart(
     y = y.scale(domain=[-_STRIP * strips * end, end], nice=False)
     shown = [
         *tooltips_of(keys),
-        *numbers(".3f", ("score_min", "score_max", "mean_score", _RATE, *_LIMITS)),
+        *numbers(".3f", _WORDS),
         *numbers(".1%", {_SHARE: "share"}),
-        *numbers(",.1~f", ("n", "weight")),
+        *numbers(",.1~f", {"n": "rows", "weight": "weight"}),
     ]
     layers = [
         chance(base, end=(end, end)),
         # What parts the panel from the bars.
-        base.mark_rule(color=PALE, aria=False).encode(alt.YDatum(0)),
-        *_bins(base, color, x, y),
+        base.mark_rule(color=GREY, aria=False).encode(alt.YDatum(0)),
+        *_bins(base, chart.ink, x, y),
         *chart.lines(base, x, y, shown),
-        *chart.labels(base, bins),
+        *chart.labels(base),
     ]
     highest = bins[_SHARE].filter(bins[_TOP].is_not_null()).max()
     height = round((chart.options.height or PANEL) * (1 + _STRIP * strips))
@@ -139,7 +142,6 @@ def calibration_chart(
         "Calibration curves: observed rate against mean score in bins of the score, with the "
         "diagonal of perfect calibration and the share of each bin",
         f"Vertical lines: {interval_name(level)}",
-        f"Labels: {_BIAS_LABEL}",
         f"Bars: share of the {'weight' if weighted else 'rows'} in each bin, at most "
         f"{100 * highest:.0f}%"
         if isinstance(highest, float)
@@ -177,28 +179,34 @@ def _with_bars(bins: pl.DataFrame, color: Channel | None, end: float) -> pl.Data
     )
 
 
-def _biases(bins: pl.DataFrame, *, alone: bool) -> list[str]:
-    """Write the mean score minus the observed rate of each curve."""
-    numbers = (None if value is None else f"{round(value, 3) + 0.0:+.3f}" for value in bins[_BIAS])
-    what = f"{_BIAS_LABEL} " if alone else ""
-    return [NOT_DEFINED if n is None else what + n.replace("-", MINUS) for n in numbers]
+def _biases(bins: pl.DataFrame) -> list[str]:
+    """Write by how much the scores of each curve are too high or too low on average."""
+
+    def text(bias: float | None) -> str:
+        if bias is None:
+            return NOT_DEFINED
+        size = f"{abs(bias):.3f}"
+        side = "low" if bias < 0 else "high"
+        return f"too {side} by {size}" if float(size) else "right on average"
+
+    return [text(bias) for bias in bins[_BIAS]]
 
 
-def _bins(base: Any, color: Channel | None, x: Any, y: Any) -> list[Any]:
+def _bins(base: Any, ink: Any, x: Any, y: Any) -> list[Any]:
     """Draw the bins of curves in colour as bars, and as points with intervals."""
     low, high = _LIMITS
     # Grey curves have neither bars nor intervals.
-    coloured, filled = base.transform_filter(f"isValid(datum.{_TOP})"), styles(color)["color"]
+    coloured = base.transform_filter(f"isValid(datum.{_TOP})")
     left, right = alt.X("score_min:Q"), alt.X2("score_max:Q")
     foot, top = alt.Y(f"{_FOOT}:Q"), alt.Y2(f"{_TOP}:Q")
     bar = coloured.mark_rect(opacity=0.5, clip=True, strokeWidth=1, aria=False).encode(
-        left, foot, right, top, color=filled, stroke=filled
+        left, foot, right, top, color=ink, stroke=ink
     )
     interval = coloured.mark_rule(strokeWidth=1.5, clip=True, aria=False).encode(
-        x, alt.Y(f"{low}:Q"), alt.Y2(f"{high}:Q"), color=filled
+        x, alt.Y(f"{low}:Q"), alt.Y2(f"{high}:Q"), color=ink
     )
     point = coloured.mark_point(filled=True, size=45, opacity=1, clip=True, aria=False)
-    return [bar, interval, point.encode(x, y, color=filled)]
+    return [bar, interval, point.encode(x, y, color=ink)]
 
 
 _SUM, _CHANCE, _LARGEST = "cumulative_difference", "chance", "is_largest"
@@ -236,8 +244,8 @@ def cumulative_chart(
         Where a line rises the scores are too high, where it falls too low, by its slope. The
         interval of `calibration_test` is thick where the range of the line exceeds the bar in the
         margin, which chance alone does not but rarely. Labels are the mean difference in that
-        interval and its scores; of a single curve scores are written below the line too. At most
-        5,000 rows: of a larger table some are drawn, and a line under the chart says so.
+        interval and its scores; of a single curve scores are written below the line too. Of long
+        curves 300 points are drawn, and fewer of more than eight curves.
 
     Raises
     ------
@@ -259,45 +267,46 @@ def cumulative_chart(
     table, keys = read_groups("curves", curves, _COLUMNS_OF_SUMS, maker)
     groups = list(keys.values())
     points, thinning = _few_points(_with_ranges(table, groups), groups)
-    chart = curve_chart(keys, points, options, Ranked(pl.col(_RANGE), _RANGE_LABEL))
+    chart = curve_chart(keys, points, options, Ranked(pl.col(_RANGE), _RANGE_LABEL), dashed=False)
     points, color = numbered(chart.in_order(points), "weight_share"), chart.color
     points = _with_margins(points, groups, color)
-    low, high = _ends_of_sums(points, chart.room_for_labels(chart.lines_of_labels))
+    low, high = _ends_of_sums(points)
     first = over(pl.int_range(pl.len()), groups) == 0
     texts = _largest(points, groups)
-    points = chart.with_labels(points, texts, first, bottom=chart.top, domain=(low, high))
-    added = [POINT, _POINTS, _THICK, _BAR, _BAR_FOOT, _BAR_PLACE, LABEL, LABEL_Y]
-    base = alt.Chart(points.select(*groups, *_COLUMNS_OF_SUMS, *added))
-    axis = {"grid": True, "format": "%", "values": [fifth / 5 for fifth in range(6)]}
+    # Sums end at the mean difference of all rows.
+    ends = over(pl.col(_SUM).last(), groups)
+    points = chart.with_labels(points, texts, first, ends)
+    added = [POINT, _POINTS, _THICK, _BAR, _BAR_FOOT, _BAR_PLACE, *LABELS]
+    base = alt.Chart(inline(points.select(*groups, "score", "weight_share", *added)))
+    axis = {**GRID, "format": "%", "values": [fifth / 5 for fifth in range(6)]}
     x = alt.X("weight_share:Q", title="Share of the weight, by ascending score", axis=axis)
-    x = x.scale(domain=[-_BAR_STEP * (chart.lines_of_labels + 1), 1], nice=False)
-    y = alt.Y(f"{_POINTS}:Q", title=in_points("Sum of score minus label")[:-1], axis={"grid": True})
+    x = x.scale(domain=[-_BAR_STEP * (1 + (len(color.shown) if color else 1)), 1], nice=False)
+    y = alt.Y(f"{_POINTS}:Q", title=in_points("Sum of score minus label")[:-1], axis=GRID)
     y = y.scale(domain=[low, high], nice=False)
-    titles = {name: name.replace("_", " ") for name in ("weight_share", _SUM)}
-    shown = [*tooltips_of(keys), *numbers(".4~g", ["score"]), *numbers(".4f", titles)]
-    styled = styles(color, width=6)
+    titles = {"weight_share": "share of the weight", _POINTS: "sum in points"}
+    shown = [*tooltips_of(keys), *numbers(".4~g", ["score"]), *numbers(".3f", titles)]
     bar = base.transform_filter(f"isValid(datum.{_BAR})").mark_bar(width=5, aria=False)
     thick = base.mark_line(
         clip=True, opacity=0.35, aria=False, strokeCap="round", strokeJoin="round"
     )
     layers = [
-        base.mark_rule(color=PALE, aria=False).encode(alt.YDatum(0)),
+        base.mark_rule(color=GREY, aria=False).encode(alt.YDatum(0)),
         bar.encode(
             alt.X(f"{_BAR_PLACE}:Q"),
             alt.Y(f"{_BAR_FOOT}:Q"),
             alt.Y2(f"{_BAR}:Q"),
-            color=styled["color"],
+            color=chart.ink,
         ),
         thick.encode(
             x,
             alt.Y(f"{_THICK}:Q"),
             order=f"{POINT}:Q",
-            color=styled["color"],
+            color=chart.ink,
             strokeWidth=alt.StrokeWidthValue(6),
         ),
         *chart.lines(base, x, y, shown, known=_POINTS),
         *(_scores(points, low, high) if color is None and chart.facet is None else []),
-        *chart.labels(base, points),
+        *chart.labels(base),
     ]
     return chart.chart(
         layers,
@@ -319,14 +328,15 @@ def _with_ranges(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
 
 def _few_points(table: pl.DataFrame, keys: list[str]) -> tuple[pl.DataFrame, str | None]:
     """Keep the ends of equal shares of each curve, and those of its interval, if not all fit."""
-    most = MAX_ROWS // count_curves(table, keys)
-    if table.height <= MAX_ROWS:
+    curves = count_curves(table, keys)
+    most = most_points(curves)
+    if table.height <= most * curves:
         return table, None
     parts = [pl.col(_LARGEST), (pl.col("weight_share") * (most // 2 - 3)).floor()]
     begins = pl.any_horizontal(over(part.ne_missing(part.shift(1)), keys) for part in parts)
     ends = pl.any_horizontal(over(part.ne_missing(part.shift(-1)), keys) for part in parts)
     points = table.filter(begins | ends)
-    return points, drawn_of(points, table)
+    return points, drawn_of(points, table, keys)
 
 
 def _with_margins(points: pl.DataFrame, keys: list[str], color: Channel | None) -> pl.DataFrame:
@@ -343,15 +353,15 @@ def _with_margins(points: pl.DataFrame, keys: list[str], color: Channel | None) 
     )
 
 
-def _ends_of_sums(points: pl.DataFrame, room: float) -> tuple[float, float]:
-    """Return the ends of the axis, with room for labels at the top."""
+def _ends_of_sums(points: pl.DataFrame) -> tuple[float, float]:
+    """Return the ends of the axis."""
     ends = points.select(
         low=pl.min_horizontal(pl.col(_POINTS, _BAR).min(), 0.0),
         high=pl.max_horizontal(pl.col(_POINTS, _BAR).max(), 0.0),
     )
     low, high = ends.row(0)
     margin = 0.08 * (high - low) or 1.0
-    return low - margin, high + margin + (high - low + 2 * margin) * room / (1 - room)
+    return low - margin, high + margin
 
 
 def _largest(points: pl.DataFrame, keys: list[str]) -> list[str]:
@@ -386,4 +396,4 @@ def _scores(points: pl.DataFrame, low: float, high: float) -> list[Any]:
     texts = [f"{score:.2g}" for score in scored["score"].gather(places)]
     table = pl.DataFrame({"share": shares, "score": texts, "y": low + 0.04 * (high - low)})
     text = {"text": alt.Text("score:N"), "x": alt.X("share:Q"), "y": alt.Y("y:Q")}
-    return haloed(alt.Chart(table), text, fontSize=10, align="center")
+    return haloed(alt.Chart(inline(table)), text, fontSize=10, align="center")

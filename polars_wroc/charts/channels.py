@@ -23,11 +23,12 @@ from polars_wroc.charts.options import (
     visible,
 )
 from polars_wroc.inputs.arguments import did_you_mean, reject
-from polars_wroc.inputs.columns import MISSING
+from polars_wroc.inputs.columns import MISSING, MODEL
 from polars_wroc.plans.queries import collect
 
 # Most letters of a name in the label of a curve.
 _LONGEST = 20
+_TWO = 2
 
 
 class Keys(dict[str, str]):
@@ -149,9 +150,14 @@ def channels_of_curves(
 ) -> tuple[Channel | None, Channel | None]:
     """Assign the group columns to colour and facet; refuse more than two of them.
 
+    Without a choice several models have colours, and groups have panels.
+
     ``ranked`` is a number of each curve, constant on its rows, to sort and to highlight by.
     """
     color, facet = options.color, options.facet
+    if color is None and facet is None and MODEL in keys and len(keys) == _TWO:
+        # Scores are compared within each group.
+        color, facet = MODEL, next(key for key in keys if key != MODEL)
     coloured, faceted = channel("color", keys, color), channel("facet", keys, facet)
     free = [key for key in keys if key not in (color, facet)]
     if color is None and free:

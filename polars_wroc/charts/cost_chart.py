@@ -10,26 +10,27 @@ import polars as pl
 
 from polars_wroc.charts.channels import Channel, Keys, channel, numbers, read_groups, with_values
 from polars_wroc.charts.curve_layers import (
+    LABEL,
     POINT,
     CurveChart,
+    above,
     chance,
     count_curves,
     drawn_of,
     fpr_axis,
+    hover,
     numbered,
-    thinned_keeping,
+    thinned,
     tooltip,
     tpr_axis,
-    written,
 )
 from polars_wroc.charts.options import (
     COLOURS,
-    INK,
-    MAX_ROWS,
+    GREY,
     Chart,
     ChartOptions,
     Ranked,
-    haloed,
+    inline,
     read_options,
 )
 from polars_wroc.inputs import arguments
@@ -38,7 +39,7 @@ from polars_wroc.inputs.columns import ROC_COLUMNS
 from polars_wroc.metrics.partial_auc import Baseline, CostLine, cost_line, shares_of_area
 from polars_wroc.plans.formulas import cases
 from polars_wroc.plans.queries import over
-from polars_wroc.ranking.curve import CELLS, LinePieces, is_origin, table_curve
+from polars_wroc.ranking.curve import LinePieces, is_origin, table_curve
 from polars_wroc.stats.proportions import TOLERANCE
 
 PREVALENCE = "__prevalence"
@@ -141,7 +142,6 @@ def _between() -> list[pl.Expr]:
 
 # Columns that are added to the drawn rows.
 _COST, _LEAST, _ROW = "__expected_cost", "__least", "__row"
-_LABELS = ("__corrected_label", "__ratio_label", "__least_label")
 # Fewest points of a curve: each may add another one where the curve crosses the line.
 _FEWEST = 12
 _RULES = {
@@ -174,12 +174,12 @@ def cost_chart(
     Returns
     -------
     altair.LayerChart or altair.FacetChart
-        Points on the dashed line cost as much as the baseline; the area above it is shaded, and
-        labelled with the ``ratio`` and ``corrected`` of `cost_partial_auc`. A diamond marks the
-        point with the least expected cost, among equal ones that with the highest threshold. A
-        table of more than 5,000 rows is thinned after these are computed, and a line under the
-        chart says so; for a table made with ``max_points`` they are those of its points. A curve
-        without both classes leaves its panel empty.
+        Points on the dashed line cost as much as the baseline; the area above it is shaded. A
+        diamond marks the point with the least expected cost, among equal ones that with the
+        highest threshold; its tooltip has the ``ratio`` and ``corrected`` of `cost_partial_auc`.
+        Long curves are thinned after these are computed, as by `roc_chart`; for a table made with
+        ``max_points`` they are those of its points. A curve without both classes leaves its panel
+        empty.
 
     Raises
     ------
@@ -218,9 +218,11 @@ def cost_chart(
     points, note = _fit(whole, groups)
     chart = CurveChart(keys, None, faceted, chosen)
     points = _with_labels(numbered(chart.in_order(points)))
-    added = [POINT, HIGH, LOW, *LINE_ENDS, _COST, _LEAST, PREVALENCE, *_LABELS]
-    base = alt.Chart(points.select(*groups, *ROC_COLUMNS, *added))
-    layers = [*_areas(base), *_curves(base, keys), *_texts(base, chart)]
+    once = (pl.when(is_origin()).then(end).alias(end) for end in LINE_ENDS)
+    least = (pl.when(_LEAST).then(name).alias(name) for name in (_LEAST, RATIO, CORRECTED))
+    added = [*groups, *ROC_COLUMNS, POINT, HIGH, LOW, _COST, LABEL]
+    base = alt.Chart(inline(points.select(*added, *once, *least)))
+    layers = [*_areas(base), *_curves(base, keys), above(base, LABEL)]
     rule = _RULES[baseline]
     description = f"ROC curve and the area where it costs less than {rule}"
     legend = (
@@ -268,34 +270,21 @@ def _with_costs(table: pl.DataFrame, keys: list[str], costs: Costs, total: float
 
 def _fit(whole: pl.DataFrame, keys: list[str]) -> tuple[pl.DataFrame, str | None]:
     """Shade the curves, thinned if they do not fit; the cheapest points are kept."""
-    points = shaded(whole, keys)
-    if points.height <= MAX_ROWS:
-        return points, None
-    curves = count_curves(whole, keys)
-    kept = thinned_keeping(_LEAST, whole, keys, MAX_ROWS // curves // 2 - 2)
-    return shaded(kept, keys), f"{drawn_of(kept, whole)}."
+    kept = thinned(whole, keys, kept=_LEAST)
+    return shaded(kept, keys), drawn_of(kept, whole, keys)
 
 
 def _with_labels(points: pl.DataFrame) -> pl.DataFrame:
-    """Add the labels of each curve: areas on its first point, the rule on the cheapest."""
-    first = is_origin() & pl.col(RATIO).is_not_null()
-    texts = {
-        "__ratio_label": (RATIO, "useful area: ratio {:.3f}"),
-        "__corrected_label": (CORRECTED, "corrected for chance {:.3f}"),
-    }
-    areas = [
-        pl.when(first).then(written(points[column], text)).alias(name)
-        for name, (column, text) in texts.items()
-    ]
-    finite = written(points["threshold"], "score of {:.4g} or more")
+    """Add the rule with the least expected cost to the point that has it."""
+    texts = [None if at is None else f"{at:.4g} or more" for at in points["threshold"]]
+    finite = pl.lit(pl.Series(texts, dtype=pl.String))
     selects_all = (pl.col("fn") == 0) & (pl.col("tn") == 0)
     rule = cases(
         (is_origin(), "select none"),
         (selects_all & pl.col("threshold").is_null(), "select all"),
-        otherwise=finite.fill_null("an infinite score"),
+        otherwise="select " + finite.fill_null("infinite scores"),
     )
-    least = pl.lit("least cost: ") + rule
-    return points.with_columns(*areas, pl.when(_LEAST).then(least).alias("__least_label"))
+    return points.with_columns(pl.when(_LEAST).then("least cost: " + rule).alias(LABEL))
 
 
 def _areas(base: Any) -> list[Any]:
@@ -305,8 +294,8 @@ def _areas(base: Any) -> list[Any]:
         fpr_axis(), alt.Y(f"{HIGH}:Q", title="True positive rate"), alt.Y2(f"{LOW}:Q")
     )
     line = (
-        base.transform_filter("datum.tp === 0 && datum.fp === 0")
-        .mark_rule(color=INK, strokeDash=[7, 4], strokeWidth=1.5)
+        base.transform_filter(f"isValid(datum.{x0})")
+        .mark_rule(color=GREY, strokeDash=[7, 4], strokeWidth=1.5)
         .encode(x=f"{x0}:Q", y=f"{y0}:Q", x2=f"{x1}:Q", y2=f"{y1}:Q")
     )
     return [area, chance(base), line]
@@ -314,27 +303,16 @@ def _areas(base: Any) -> list[Any]:
 
 def _curves(base: Any, keys: Keys) -> list[Any]:
     fpr, tpr = fpr_axis(), tpr_axis()
-    rates = {"fpr": "fpr", "tpr": "tpr", PREVALENCE: "prevalence"}
-    shown = [*tooltip(keys, rates), *numbers(".4~g", {_COST: "expected cost"})]
+    shown = [
+        *tooltip(keys, ("fpr", "tpr")),
+        *numbers(".4~g", {_COST: "expected cost"}),
+    ]
     line = base.mark_line(color=COLOURS[0], strokeWidth=2).encode(fpr, tpr, order=f"{POINT}:Q")
-    points = base.transform_filter(f"isValid(datum.{CELLS[0]})")
-    hover = points.mark_point(opacity=0, size=60).encode(fpr, tpr, tooltip=shown)
+    points = base.transform_filter("isValid(datum.threshold)")
+    areas = numbers(".3f", {RATIO: "useful area", CORRECTED: "corrected for chance"})
     least = (
         base.transform_filter(f"datum.{_LEAST} === true")
-        .mark_point(
-            shape="diamond", filled=True, size=130, color=COLOURS[1], opacity=1, stroke="white"
-        )
-        .encode(fpr, tpr, tooltip=shown)
+        .mark_point(shape="diamond", filled=True, size=130, color=COLOURS[1], opacity=1)
+        .encode(fpr, tpr, tooltip=[*shown, *areas])
     )
-    return [line, hover, least]
-
-
-def _texts(base: Any, chart: CurveChart) -> list[Any]:
-    """Write the labels, one above the other in the lower right corner."""
-    layers = []
-    for row, label in enumerate(_LABELS):
-        y = alt.datum(chart.place_of_label(float(row)))
-        place = {"x": alt.datum(0.98), "y": y, "text": alt.Text(f"{label}:N")}
-        labelled = base.transform_filter(f"isValid(datum.{label})")
-        layers += haloed(labelled, place, align="right", baseline="bottom")
-    return layers
+    return [line, hover(points, fpr, tpr, shown), least]

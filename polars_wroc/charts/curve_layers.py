@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import altair as alt
 import polars as pl
@@ -23,26 +23,26 @@ from polars_wroc.charts.options import (
     COLOURS,
     DASHES,
     FAINT,
+    GREY,
     MAX_ROWS,
     NO_ROWS,
     ONE_CLASS,
-    PALE,
     PANEL,
     SHAPES,
+    TEXT,
     Chart,
     ChartOptions,
     Options,
     Ranked,
     captioned,
-    haloed,
     read_options,
     sentences,
 )
 from polars_wroc.groups.comparisons import GAP_METRICS
 from polars_wroc.inputs.arguments import reject
+from polars_wroc.plans.queries import over
 from polars_wroc.ranking.curve import CELLS, is_origin
 from polars_wroc.ranking.curve_points import thin
-from polars_wroc.stats.proportions import TOLERANCE
 from polars_wroc.thresholds.registry import THRESHOLD_METRICS, Confusion
 
 # Number of a point in the table: the order in which a line is drawn.
@@ -50,11 +50,20 @@ POINT = "__point"
 _FEWEST = 3
 # Widths of lines in colour and in grey.
 _WIDE, _THIN = 2, 1
-_AXIS: dict[str, Any] = {"scale": {"domain": [0, 1]}, "axis": {"grid": True}}
+# Of the labels of ticks those at the ends are centred too.
+GRID: dict[str, Any] = {"grid": True, "labelFlush": False}
+_AXIS: dict[str, Any] = {"scale": {"domain": [0, 1]}, "axis": GRID}
 # Pixels between two panels.
 _BETWEEN = 20
 # Solid and small: a grey curve or point.
 _PLAIN_DASH, _PLAIN_SHAPE = [1, 0], "circle"
+
+
+def evenly(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
+    """Keep evenly spaced rows of each curve, with both ends, if not all are drawn."""
+    row, last = over(pl.int_range(pl.len()), keys), over(pl.len(), keys) - 1
+    part = row * (most_points(count_curves(table, keys)) - 1) // last.clip(1)
+    return table.filter(over(part.ne_missing(part.shift(1)), keys))
 
 
 def count_curves(
@@ -69,39 +78,55 @@ def count_curves(
     return curves
 
 
+# Points of a curve that a panel shows, of all curves together, and at least of each.
+_OF_CURVE, _OF_CHART, _AT_LEAST = 300, 2_400, 60
+# Half a pixel of a panel: a smaller change of an area is not said.
+_UNSEEN_CHANGE = 0.002
+
+
+def most_points(curves: int) -> int:
+    """How many points of each curve are drawn: 300 of one to eight, and fewer of more."""
+    few = max(_OF_CHART // curves, _AT_LEAST)
+    return min(_OF_CURVE, few, MAX_ROWS // curves)
+
+
 def thinned(
-    table: pl.DataFrame, keys: list[str], most: int, position: pl.Expr | None = None
-) -> pl.DataFrame:
-    """Keep at most ``most`` points of each curve, evenly along it; see `thin`."""
-    return thin(table.lazy(), keys, max(most, _FEWEST), position).collect()
-
-
-def thinned_keeping(kept: str, table: pl.DataFrame, keys: list[str], most: int) -> pl.DataFrame:
-    """Keep at most ``most`` points of each curve, and those at which a column is true."""
-    row = "__row_of_table"
-    rows = table.with_row_index(row)
-    few = thinned(rows, keys, most).select(rows.columns)
-    return pl.concat([few, rows.filter(kept)]).unique(row).sort(row).drop(row)
-
-
-def drawn_of(points: pl.DataFrame, table: pl.DataFrame) -> str:
-    """Caption: how many points of a table are drawn."""
-    of_all = f" of {table.height:,}" if points.height < table.height else ""
-    return f"Drawn with {points.height:,}{of_all} points"
-
-
-def fit(
     table: pl.DataFrame,
     keys: list[str],
     position: pl.Expr | None = None,
-    room: int = MAX_ROWS * 4 // 5,
-) -> tuple[pl.DataFrame, str | None]:
-    """Thin curves that do not fit into a chart to ``room`` points before bends; say so."""
+    *,
+    most: int | None = None,
+    kept: str | None = None,
+) -> pl.DataFrame:
+    """Keep the ends of equal parts of each curve, see `thin`, and rows where ``kept`` is true.
+
+    A table with no more than ``most`` of each curve stays as it is.
+    """
     curves = count_curves(table, keys)
-    if table.height <= MAX_ROWS:
-        return table, None
-    points = thinned(table, keys, room // curves, position)
-    return points, drawn_of(points, table)
+    most = most_points(curves) if most is None else most
+    if table.height <= most * curves:
+        return table
+    row = "__row_of_table"
+    rows = table.with_row_index(row)
+    few = thin(rows.lazy(), keys, max(most, _FEWEST), position).collect()
+    if kept is not None:
+        few = pl.concat([few.select(rows.columns), rows.filter(kept)]).unique(row).sort(row)
+    return few.drop(row)
+
+
+def drawn_of(points: pl.DataFrame, table: pl.DataFrame, keys: list[str]) -> str | None:
+    """Caption: how many points are drawn, where they are fewer than a panel could show."""
+    if points.height >= table.height or most_points(count_curves(table, keys)) == _OF_CURVE:
+        return None
+    return f"Drawn with {points.height:,} of {table.height:,} points"
+
+
+def moved_by(change: pl.Series, what: str) -> str | None:
+    """Caption: the largest change of a number of the curves by thinning, if it can be seen."""
+    largest = change.abs().max()
+    if not isinstance(largest, float) or largest < _UNSEEN_CHANGE:
+        return None
+    return f"Drawn with fewer points, which moves no {what} by more than {largest:.1g}"
 
 
 def no_curve(rows: float) -> str:
@@ -109,18 +134,15 @@ def no_curve(rows: float) -> str:
     return f"{ONE_CLASS if rows else NO_ROWS}: no curve"
 
 
-def moved_by(change: pl.Series, what: str) -> str:
-    """Caption: the largest change of a number of the curves by thinning."""
-    largest = change.abs().max()
-    if not isinstance(largest, float) or largest < TOLERANCE:
-        return ""
-    return f", which moves no {what} by more than {largest:.1g}"
-
-
 def styles(
-    color: Channel | None, *, points: bool = False, legend: bool = True, width: int | None = None
+    color: Channel | None,
+    *,
+    points: bool = False,
+    legend: bool = True,
+    dashed: bool = True,
+    width: int | None = None,
 ) -> dict[str, Any]:
-    """Give each curve in colour a dash pattern too, or a shape if ``points``.
+    """Give each curve in colour a dash pattern too, if ``dashed``, or a shape if ``points``.
 
     Lines are thin if grey, or all as wide as ``width``; a width of their mark would win.
     """
@@ -145,7 +167,8 @@ def styles(
     styled = {"color": _styled(alt.Color, color, COLOURS, FAINT, shared)}
     if points:
         return styled | {"shape": _styled(alt.Shape, color, SHAPES, _PLAIN_SHAPE, shared)}
-    styled["strokeDash"] = _styled(alt.StrokeDash, color, DASHES, _PLAIN_DASH, shared)
+    if dashed and len(color.values) > 1:
+        styled["strokeDash"] = _styled(alt.StrokeDash, color, DASHES, _PLAIN_DASH, shared)
     styled["strokeWidth"] = alt.StrokeWidthValue(width or _WIDE)
     if color.note and width is None:
         # Vega-Lite would take the widths for the two ends of a range.
@@ -180,15 +203,32 @@ def chance(
 ) -> Any:
     """Draw the diagonal, the ROC curve of chance, or another dashed line."""
     (x, y), (x2, y2) = start, end
-    return base.mark_rule(color=PALE, strokeDash=[3, 3], aria=False).encode(
+    return base.mark_rule(color=GREY, strokeDash=[3, 3], aria=False).encode(
         alt.XDatum(x), alt.YDatum(y), alt.X2Datum(x2), alt.Y2Datum(y2)
     )
 
 
-def tooltip(keys: Keys, rates: dict[str, str]) -> list[Any]:
-    """Show groups, threshold, rates and counts; ``rates`` gives a title to each column."""
-    threshold, counts = numbers(".4~g", ["threshold"]), numbers(",.1~f", CELLS)
-    return [*tooltips_of(keys), *threshold, *numbers(".3f", rates), *counts]
+# Names of columns in tooltips.
+CELL_WORDS = {
+    "tp": "true positives",
+    "fp": "false positives",
+    "fn": "false negatives",
+    "tn": "true negatives",
+}
+WORDS = {
+    **{name: metric.label for name, metric in THRESHOLD_METRICS.items()},
+    **CELL_WORDS,
+    "tpr_low": "lower limit",
+    "tpr_high": "upper limit",
+}
+
+
+def tooltip(keys: Keys, rates: Iterable[str]) -> list[Any]:
+    """Show groups, threshold, rates and counts in words; ``rates`` may give a title to each."""
+    titles = rates if isinstance(rates, Mapping) else {rate: WORDS[rate] for rate in rates}
+    threshold = numbers(".4~g", {"threshold": "threshold"})
+    counts = numbers(",.1~f", CELL_WORDS)
+    return [*tooltips_of(keys), *threshold, *numbers(".3f", titles), *counts]
 
 
 def written(values: pl.Series, text: str) -> pl.Expr:
@@ -205,16 +245,12 @@ def numbered(points: pl.DataFrame, infinite: str = "threshold") -> pl.DataFrame:
     )
 
 
-Height = TypeVar("Height", float, pl.Expr)
-# Pixels from one label to the next, and from the edge of the panel to the nearest label.
-_STEP, _EDGE = 18.2, 5.2
-# Pixels of a sample, and from there to its text.
-_SAMPLE, _BETWEEN_LABELS = 20, 5
-# Width of a letter in pixels.
-_LETTER = 5.5
-# Letters of a name: the most where there is room, and the fewest where there is none.
-_LONGEST, _SHORTEST = 20, 8
-LABEL, LABEL_Y = "__label", "__label_y"
+# Pixels right of a panel: to the sample of a line, its length, and from there to its label. From
+# one label to the next, and from the panel to a label above it.
+_BESIDE, _SAMPLE, _GAP, _STEP, _ABOVE = 12, 20, 5, 17, 6
+# Most labels are as wide, at least.
+_OF_LABELS = 140
+LABEL, _LABEL_Y, _HEADING = LABELS = ("__label", "__label_y", "__heading")
 
 
 @dataclass(frozen=True)
@@ -225,6 +261,7 @@ class CurveChart:
     color: Channel | None
     facet: Channel | None
     options: Options
+    dashed: bool = True
 
     @property
     def groups(self) -> list[str]:
@@ -240,135 +277,78 @@ class CurveChart:
         """Order rows as panels are, with the grey curves first."""
         return in_drawn_order(points, self.color, self.facet)
 
+    def styles(self, **options: Any) -> dict[str, Any]:
+        """Style the curves as `styles` does, without a legend: they have labels."""
+        return styles(self.color, legend=False, dashed=self.dashed, **options)
+
+    @property
+    def ink(self) -> Any:
+        """Colour of the curves."""
+        return self.styles()["color"]
+
     def lines(
-        self,
-        base: Any,
-        x: Any,
-        y: Any,
-        shown: list[Any],
-        *,
-        known: str = "",
-        legend: bool = True,
-        **mark: Any,
+        self, base: Any, x: Any, y: Any, shown: list[Any], *, known: str = "", **mark: Any
     ) -> list[Any]:
-        """Draw the curves, and invisible points that catch the pointer, where ``known`` is valid.
+        """Draw the curves, and points that catch the pointer, where ``known`` is valid.
 
         ``shown`` are the tooltips.
         """
         line = base.mark_line(**{"clip": True, **mark})
         points = base.transform_filter(f"isValid(datum.{known})") if known else base
-        hover = points.mark_point(opacity=0, size=60, clip=True, aria=False)
         return [
-            line.encode(x, y, order=f"{POINT}:Q", **styles(self.color, legend=legend)),
-            hover.encode(x, y, tooltip=shown),
+            line.encode(x, y, order=f"{POINT}:Q", **self.styles()),
+            hover(points, x, y, shown),
         ]
 
-    def band(
-        self, base: Any, x: Any, low: str, high: str, *, legend: bool = True, **mark: Any
-    ) -> Any:
+    def band(self, base: Any, x: Any, low: str, high: str, **mark: Any) -> Any:
         """Shade the limits of the curves."""
         area = base.mark_area(opacity=0.15, clip=True, aria=False, **mark)
-        color = styles(self.color, legend=legend)["color"]
-        return area.encode(x, alt.Y(f"{low}:Q"), alt.Y2(f"{high}:Q"), color=color)
+        return area.encode(x, alt.Y(f"{low}:Q"), alt.Y2(f"{high}:Q"), color=self.ink)
 
     def coloured(self, *columns: str) -> pl.Expr:
         """Columns of the curves in colour; null for grey ones."""
         return pl.when(slot_of(self.color).is_not_null()).then(pl.col(columns))
 
-    @property
-    def lines_of_labels(self) -> int:
-        """Number of the curves with a label in one panel."""
-        return 1 if self.color is None else len(self.color.shown)
-
-    @property
-    def top(self) -> float:
-        """Where labels begin that end at the top of a panel, as a part of its height."""
-        return 1 - self.room_for_labels(self.lines_of_labels)
-
-    def place_of_label(self, place: Height) -> Height:
-        """Height of a label as a part of the panel, above ``place`` other labels."""
-        return (_EDGE + _STEP * place) / (self.options.height or PANEL)
-
-    def room_for_labels(self, lines: int) -> float:
-        """Height of so many labels and of the space around them, as a part of the panel."""
-        return (2 * _EDGE + _STEP * lines) / (self.options.height or PANEL)
-
     def with_labels(
-        self,
-        rows: pl.DataFrame,
-        texts: Sequence[str | None],
-        first: pl.Expr,
-        *,
-        letters: int | None = None,
-        below: int = 0,
-        bottom: float | pl.Expr = 0.0,
-        domain: tuple[float, float] = (0.0, 1.0),
+        self, rows: pl.DataFrame, texts: Sequence[str | None], first: pl.Expr, by: pl.Expr
     ) -> pl.DataFrame:
         """Add the label of each curve, a name and one of ``texts``, to its ``first`` row.
 
-        There is room for the name beside so many ``letters``; None: beside the longest text. Labels
-        begin at the ``bottom``, a part of the panel, with so many other lines ``below``; their
-        heights are in units of an axis with this ``domain``. Grey curves have no label.
+        Labels are right of the panel in the order of a number of each curve, the highest first, or
+        one above it. Grey curves have none.
         """
-        slot = slot_of(self.color)
-        beside = max(len(text or "") for text in texts) if letters is None else letters
-        room = (self.options.width or PANEL) - 2 * _EDGE - _SAMPLE - _BETWEEN_LABELS
-        longest = int(room / _LETTER) - beside - len(": ")
-        name = name_in_label(self.color, max(min(longest, _LONGEST), _SHORTEST))
-        part = bottom + self.place_of_label(self.lines_of_labels - 1 - slot + below)
-        low, high = domain
+        marked = first & slot_of(self.color).is_not_null()
+        ends = pl.lit(pl.Series(texts, dtype=pl.String))
+        text = pl.format("{}{}", name_in_label(self.color), ends).str.strip_suffix(": ")
+        number = pl.when(marked).then(by.cast(pl.Float64).fill_nan(None).fill_null(-float("inf")))
+        place = over(number.rank("ordinal", descending=True), self.panels)
+        heading = None if self.color is None else self.color.heading
         return rows.with_columns(
-            pl.when(first & slot.is_not_null()).then(value).alias(column)
-            for column, value in (
-                (LABEL, pl.format("{}{}", name, pl.lit(pl.Series(texts, dtype=pl.String)))),
-                (LABEL_Y, low + (high - low) * part),
-            )
+            pl.when(marked).then(text).alias(LABEL),
+            (_STEP * (place + 0.5)).alias(_LABEL_Y),
+            pl.when(place == 1).then(pl.lit(heading)).alias(_HEADING),
         )
 
-    def labels(
-        self, base: Any, points: pl.DataFrame, *texts: tuple[str, str, bool], right: bool = True
-    ) -> list[Any]:
-        """Write the label of each curve; ``texts`` are columns with their heights.
-
-        The last of each says whether a sample of the line comes first. None: `LABEL` alone.
-        """
-        texts = texts or ((LABEL, LABEL_Y, True),)
-        columns = [text for text, _, _ in texts]
-        longest = points.select(pl.max_horizontal(pl.col(columns).str.len_chars().max())).item()
-        return [
-            layer
-            for text, y, sample in texts
-            for layer in self._labels(base, text, y, longest or 0, right=right, sample=sample)
-        ]
-
-    def _labels(
-        self, base: Any, text: str, y: str, longest: int, *, right: bool, sample: bool
-    ) -> list[Any]:
-        """Write the label of each curve, left or right in its panel, after a sample of its line."""
-        width = self.options.width or PANEL
-        labelled = base.transform_filter(f"isValid(datum.{text})")
-        place = {"y": alt.Y(f"{y}:Q"), "text": alt.Text(f"{text}:N")}
+    def labels(self, base: Any, *remarks: str) -> list[Any]:
+        """Write the label of each curve, and columns of texts below them."""
         if self.color is None:
-            x = alt.XValue(width - _EDGE if right else _EDGE)  # type: ignore[no-untyped-call]
-            align = "right" if right else "left"
-            return haloed(labelled, place | {"x": x}, align=align, baseline="bottom")
-        start = width - _EDGE - _LETTER * longest if right else _EDGE + _SAMPLE + _BETWEEN_LABELS
-        start = max(start, _EDGE + _SAMPLE + _BETWEEN_LABELS)
-        first = start - _SAMPLE - _BETWEEN_LABELS
-        # A text without a sample begins where samples do.
-        x = alt.XValue(start if sample else first)  # type: ignore[no-untyped-call]
-        texts = haloed(labelled, place | {"x": x}, align="left", baseline="bottom")
-        if not sample:
-            return texts
-        ends = {
-            "x": alt.XValue(first),  # type: ignore[no-untyped-call]
-            "x2": alt.X2Value(start - _BETWEEN_LABELS),  # type: ignore[no-untyped-call]
-            "y": place["y"],
-        }
-        # At half the height of a letter.
-        rule = labelled.mark_rule(yOffset=-6, aria=False)
-        halo = labelled.mark_rule(strokeWidth=8, yOffset=-6, color="white", aria=False)
-        return [halo.encode(**ends), rule.encode(**ends, **styles(self.color)), *texts]
+            return [above(base, LABEL)]
+        start = (self.options.width or PANEL) + _BESIDE
+        place = alt.Y(f"{_LABEL_Y}:Q", scale=None)
+        lines = len(self.color.shown) + 1
+        texts = [(LABEL, place, _SAMPLE + _GAP, "normal"), (_HEADING, _line(0), 0, "bold")]
+        texts += [(text, _line(lines + below), 0, "normal") for below, text in enumerate(remarks)]
+        labelled = base.transform_filter(f"isValid(datum.{LABEL})")
+        ends = {"x": alt.XValue(start), "x2": alt.X2Value(start + _SAMPLE)}  # type: ignore[no-untyped-call]
+        sample = labelled.mark_rule(aria=False).encode(y=place, **ends, **self.styles())
+        written = (
+            _text(base, text, align="left", baseline="middle", fontWeight=weight).encode(
+                alt.XValue(start + moved),  # type: ignore[no-untyped-call]
+                y,
+            )
+            for text, y, moved, weight in texts
+        )
+        return [sample, *written]
 
     def chart(
         self, layers: list[Any], description: str, *notes: str | None, own_axes: bool = False
@@ -383,7 +363,9 @@ class CurveChart:
         in_row = max(min(options.columns, len(values)), 1)
         # Set when the chart is made, since each later change copies all of its layers.
         size = {"width": options.width or PANEL, "height": options.height or PANEL}
-        whole = in_row * size["width"] + (in_row - 1) * _BETWEEN
+        # A caption may be below the labels too.
+        wide = size["width"] + (0 if self.color is None else _OF_LABELS)
+        whole = in_row * wide + (in_row - 1) * _BETWEEN
         outer = {"description": description, **captioned(options, note, max(whole, PANEL))}
         if facet is None:
             chart: Chart = alt.layer(*layers, **size, **outer)
@@ -399,12 +381,47 @@ class CurveChart:
         return panels
 
 
+def hover(points: Any, x: Any, y: Any, shown: list[Any]) -> Any:
+    """Draw invisible points that catch the pointer.
+
+    Of a selection of the nearest point Vega-Lite writes "undefined" for names in tooltips.
+    """
+    return points.mark_point(opacity=0, size=90, clip=True, aria=False).encode(x, y, tooltip=shown)
+
+
+def _line(place: int) -> Any:
+    """Height of a line of text right of a panel."""
+    return alt.YValue(_STEP * (place + 0.5))  # type: ignore[no-untyped-call]
+
+
+def _text(base: Any, text: str, **mark: Any) -> Any:
+    """Write a column of texts where it has one."""
+    known = base.transform_filter(f"isValid(datum.{text})")
+    return known.mark_text(**TEXT, **mark).encode(alt.Text(f"{text}:N"))
+
+
+def above(base: Any, text: str) -> Any:
+    """Write a text above a panel."""
+    return _text(base, text, align="left", baseline="bottom").encode(
+        alt.XValue(0),  # type: ignore[no-untyped-call]
+        alt.YValue(-_ABOVE),  # type: ignore[no-untyped-call]
+    )
+
+
 def curve_chart(
-    keys: Keys, table: pl.DataFrame, options: ChartOptions, ranked: Ranked
+    keys: Keys,
+    table: pl.DataFrame,
+    options: ChartOptions,
+    ranked: Ranked,
+    *,
+    dashed: bool = True,
 ) -> CurveChart:
-    """Read the options of a chart of curves, which are ``ranked`` by a number of each."""
+    """Read the options of a chart of curves, which are ``ranked`` by a number of each.
+
+    Curves of steps and noisy ones are better not ``dashed``.
+    """
     chosen = read_options(options)
-    return CurveChart(keys, *channels_of_curves(keys, table, chosen, ranked), chosen)
+    return CurveChart(keys, *channels_of_curves(keys, table, chosen, ranked), chosen, dashed)
 
 
 _STOP = "__stop"
@@ -439,7 +456,8 @@ def with_bends(
     """
     cut_here = ~is_origin() & is_long
     pieces = int(table.select(cut_here.sum()).item())
-    fitting = [stops for stops in _STOPS if table.height + pieces * len(stops) <= MAX_ROWS]
+    room = max(_OF_CHART, table.height)
+    fitting = [stops for stops in _STOPS if table.height + pieces * len(stops) <= room]
     stops = [*fitting[-1], 1.0]
     cut = table.with_columns(
         pl.when(cut_here)

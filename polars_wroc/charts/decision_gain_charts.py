@@ -8,32 +8,33 @@ from typing import Any, Unpack, get_args
 import altair as alt
 import polars as pl
 
-from polars_wroc.charts.channels import Channel, numbers, read_groups, slot_of, tooltips_of
+from polars_wroc.charts.channels import numbers, read_groups, slot_of, tooltips_of
 from polars_wroc.charts.curve_layers import (
+    GRID,
     LABEL,
-    LABEL_Y,
+    LABELS,
     POINT,
+    CurveChart,
     chance,
-    count_curves,
     curve_chart,
     drawn_of,
-    fit,
+    evenly,
     no_curve,
     numbered,
     only_at_points,
-    styles,
+    thinned,
     tooltip,
     with_bends,
     with_rates,
 )
 from polars_wroc.charts.interval_layers import NOT_DEFINED
 from polars_wroc.charts.options import (
-    MAX_ROWS,
-    PALE,
+    GREY,
     Chart,
     ChartOptions,
     GainKind,
     Ranked,
+    inline,
     interval_name,
 )
 from polars_wroc.inputs import arguments
@@ -49,10 +50,11 @@ _COLUMNS = (
     *(_STANDARDIZED, f"{_STANDARDIZED}_low", f"{_STANDARDIZED}_high"),
 )
 # Columns that are added to the drawn rows: what is drawn, of selecting by the score with its
-# limits and of selecting all, and at how many thresholds the first is higher.
+# limits and of selecting all; at how many thresholds, and from which to which, the first is higher.
 _VALUE, _LOW, _HIGH, _OF_ALL = "__value", "__low", "__high", "__of_all"
-_BEST, _OF = "__best", "__of"
-_BEST_LABEL = "thresholds at which the score beats selecting all and selecting none"
+_BEST, _OF, _FROM, _TO = "__best", "__of", "__from_threshold", "__to_threshold"
+_GAPS = "__gaps"
+_BEST_LABEL = "number of thresholds at which the score beats selecting all and selecting none"
 # Of the highest value: how far the axis goes beyond it, and at least and at most below 0.
 _ABOVE, _LEAST_BELOW, _MOST_BELOW = 1.08, 0.1, 0.25
 
@@ -75,16 +77,17 @@ def decision_chart(
     level
         Confidence level of the intervals, for the caption only: the table does not contain it.
     **options
-        `ChartOptions`. Curves are sorted, and chosen for color, by the number in the labels.
+        `ChartOptions`. Curves are sorted, and chosen for color, by the number of thresholds at
+        which they are worth using.
 
     Returns
     -------
     altair.LayerChart or altair.FacetChart
         Net benefit against threshold probability. The thin line, of each curve unless all are
-        equal, is that of selecting ("treating") all rows, the dashed line that of none. Labels
-        count the thresholds at which the score has a higher net benefit than both. The axis ends
-        shortly below 0. At most 5,000 rows: of a larger table evenly spaced thresholds are drawn,
-        and a line under the chart says so.
+        equal, is that of selecting ("treating") all rows, the dashed line that of none. A score is
+        worth using at the thresholds at which it has a higher net benefit than both: labels say
+        which they are. The axis ends shortly below 0. Of many thresholds 300 of each curve are
+        drawn, evenly spaced, and fewer of more than eight curves.
 
     Raises
     ------
@@ -104,29 +107,32 @@ def decision_chart(
     level = arguments.optional_level(level)
     table, keys = read_groups("curves", curves, _COLUMNS, "`decision_curve`")
     groups = list(keys.values())
-    points, thinning = _fit(_with_values(table, groups, standardized=standardized), groups)
-    chart = curve_chart(keys, points, options, Ranked(pl.col(_BEST), "the number in the labels"))
-    points, color = numbered(chart.in_order(points)), chart.color
+    whole = _with_values(table, groups, standardized=standardized)
+    points = evenly(whole, groups)
+    chart = curve_chart(keys, points, options, Ranked(pl.col(_BEST), _BEST_LABEL), dashed=False)
+    points = numbered(chart.in_order(points))
     # Grey curves have neither an interval nor a line of their own for selecting all.
     points = points.with_columns(chart.coloured(_LOW, _HIGH, _OF_ALL))
     domain = _domain(points)
     first = over(pl.int_range(pl.len()), groups) == 0
-    texts = _wins(points, alone=color is None)
-    points = chart.with_labels(points, texts, first, bottom=chart.top, domain=domain)
-    added = [POINT, _VALUE, _LOW, _HIGH, _OF_ALL, LABEL, LABEL_Y]
-    base = alt.Chart(points.select(*groups, *_COLUMNS, *added))
-    x = alt.X("threshold:Q", title="Threshold probability").axis(grid=True, format="%")
+    points = chart.with_labels(points, _wins(points), first, pl.col(_BEST))
+    added = [POINT, _VALUE, _LOW, _HIGH, _OF_ALL, *LABELS]
+    base = alt.Chart(inline(points.select(*groups, "threshold", "selection_rate", *added)))
+    x = alt.X("threshold:Q", title="Threshold probability").axis(**GRID, format="%")
     x = x.scale(domain=[0, _highest_threshold(points)], nice=False)
     title = "Standardized net benefit" if standardized else "Net benefit"
-    y = alt.Y(f"{_VALUE}:Q", title=title).axis(grid=True)
+    y = alt.Y(f"{_VALUE}:Q", title=title).axis(**GRID)
     y = y.scale(domain=domain, nice=False)
-    titles = {name: name.replace("_", " ") for name in _COLUMNS[1:]}
+    titles = {_VALUE: title.lower(), _LOW: "lower limit", _HIGH: "upper limit"}
+    titles |= {_OF_ALL: f"{title.lower()} of selecting all", "selection_rate": "selection rate"}
     shown = [*tooltips_of(keys), *numbers(".4~g", ["threshold"]), *numbers(".3f", titles)]
+    least = points[_VALUE].min()
+    cut = isinstance(least, float) and least < domain[0]
     layers = [
-        *_references(base, color, shared=_is_shared(points, chart.panels)),
+        *_references(base, chart, shared=_is_shared(points, chart.panels)),
         chart.band(base, x, _LOW, _HIGH),
         *chart.lines(base, x, y, shown),
-        *chart.labels(base, points),
+        *chart.labels(base),
     ]
     return chart.chart(
         layers,
@@ -134,8 +140,8 @@ def decision_chart(
         "all and selecting none",
         "Thin: select all. Dashes: select none",
         f"Shaded: {interval_name(level)}",
-        f"Labels: {_BEST_LABEL}",
-        thinning,
+        "Lower values are cut off" if cut else None,
+        drawn_of(points, whole, groups),
     )
 
 
@@ -147,7 +153,7 @@ def _with_values(table: pl.DataFrame, keys: list[str], *, standardized: bool) ->
         of_all = pl.when(pl.col("prevalence") > 0).then(of_all / pl.col("prevalence"))
     net = pl.col(_NET)
     is_best = net > pl.max_horizontal(_ALL, pl.lit(0.0)) + TOLERANCE
-    known = over(net.count(), keys)
+    known, at = over(net.count(), keys), pl.col("threshold").filter(is_best)
     return table.with_columns(
         pl.col(drawn).alias(_VALUE),
         pl.col(f"{drawn}_low").alias(_LOW),
@@ -155,19 +161,10 @@ def _with_values(table: pl.DataFrame, keys: list[str], *, standardized: bool) ->
         of_all.alias(_OF_ALL),
         pl.when(known > 0).then(over(is_best.sum(), keys)).cast(pl.Float64).alias(_BEST),
         known.alias(_OF),
+        over(at.min(), keys).alias(_FROM),
+        over(at.max(), keys).alias(_TO),
+        over(_is_gap(is_best).any(), keys).alias(_GAPS),
     )
-
-
-def _fit(table: pl.DataFrame, keys: list[str]) -> tuple[pl.DataFrame, str | None]:
-    """Keep evenly spaced thresholds of each curve, with both ends, if not all fit."""
-    most = MAX_ROWS // count_curves(table, keys)
-    if table.height <= MAX_ROWS:
-        return table, None
-    row, rows = over(pl.int_range(pl.len()), keys), over(pl.len(), keys)
-    part = row * (most - 1) // rows
-    starts = part != over(part.shift(1), keys)
-    points = table.filter((row == 0) | starts | (row == rows - 1))
-    return points, drawn_of(points, table)
 
 
 def _highest_threshold(points: pl.DataFrame) -> float:
@@ -185,13 +182,27 @@ def _domain(points: pl.DataFrame) -> tuple[float, float]:
     return -min(max(low, _LEAST_BELOW * top), _MOST_BELOW * top), _ABOVE * top
 
 
-def _wins(points: pl.DataFrame, *, alone: bool) -> list[str]:
-    """Write of each curve at how many thresholds it is best."""
-    what = " thresholds" if alone else ""
-    return [
-        NOT_DEFINED if best is None else f"best at {best:.0f} of {of}{what}"
-        for best, of in points.select(_BEST, _OF).iter_rows()
-    ]
+def _is_gap(is_best: pl.Expr) -> pl.Expr:
+    """Whether a threshold at which a curve is not best has some on both sides."""
+    before, after = is_best.cum_sum(), is_best.cum_sum(reverse=True)
+    return ~is_best & (before > 0) & (after > 0)
+
+
+def _wins(points: pl.DataFrame) -> list[str]:
+    """Write of each curve where it is best."""
+
+    def text(best: float | None, of: int, low: float, high: float, *, gaps: bool) -> str:
+        if best is None:
+            return NOT_DEFINED
+        if best == 0:
+            return "not worth using"
+        if gaps:
+            return f"worth using at {best:.0f} of {of} thresholds"
+        ends = f"from {100 * low:.3g}% to" if low < high else "at"
+        return f"worth using {ends} {100 * high:.3g}%"
+
+    rows = points.select(_BEST, _OF, _FROM, _TO, _GAPS).iter_rows()
+    return [text(*row[:-1], gaps=row[-1]) for row in rows]
 
 
 def _is_shared(points: pl.DataFrame, panels: list[str]) -> bool:
@@ -203,14 +214,13 @@ def _is_shared(points: pl.DataFrame, panels: list[str]) -> bool:
     return not isinstance(largest, float) or largest < TOLERANCE
 
 
-def _references(base: Any, color: Channel | None, *, shared: bool) -> list[Any]:
-    """Draw the net benefits of selecting all, in ``color`` unless they are equal, and none."""
-    # Thinner than the curves, with the dashes of its curve.
-    styled = styles(color, width=1)
+def _references(base: Any, chart: CurveChart, *, shared: bool) -> list[Any]:
+    """Draw the net benefits of selecting all, in colour unless they are equal, and none."""
+    styled, color = chart.styles(width=1), chart.color
     if color is None or shared:
         detail = {} if color is None else {"detail": alt.Detail(f"{color.column}:N")}
-        styled = styles(None, width=1) | {"color": alt.ColorValue(PALE), **detail}
-    none = base.mark_rule(color=PALE, strokeDash=[3, 3], aria=False).encode(alt.YDatum(0))
+        styled = {"strokeWidth": alt.StrokeWidthValue(1), "color": alt.ColorValue(GREY), **detail}
+    none = base.mark_rule(color=GREY, strokeDash=[3, 3], aria=False).encode(alt.YDatum(0))
     of_all = base.mark_line(clip=True, aria=False).encode(
         alt.X("threshold:Q"), alt.Y(f"{_OF_ALL}:Q"), order=f"{POINT}:Q", **styled
     )
@@ -246,12 +256,12 @@ class _Drawn:
 _KINDS: dict[GainKind, _Drawn] = {
     "gain": _Drawn(
         *("tpr", "Share of the positives", _TOP, f"gain in {_DECILE_NAME}"),
-        f"Labels: share of the positives in the {_ROWS_OF_DECILE}",
+        f"{_DECILE_NAME.capitalize()}: the {_ROWS_OF_DECILE}",
         "Cumulative gains: share of the positives against share of all rows",
     ),
     "lift": _Drawn(
         *("lift", "Lift", _TOP, f"lift in {_DECILE_NAME}"),
-        f"Labels: lift of the {_ROWS_OF_DECILE}",
+        f"{_DECILE_NAME.capitalize()}: the {_ROWS_OF_DECILE}",
         "Lift against share of all rows",
     ),
     "cap": _Drawn(
@@ -285,10 +295,9 @@ def gain_chart(
     altair.LayerChart or altair.FacetChart
         Shares are of weight. Labels of gains and lift are those of the tenth of the rows with the
         highest scores. Thin lines are perfect scores, which put all positives first; dashes are a
-        random order. At most 5,000 rows: a larger table is thinned evenly along each curve,
-        and a line under the chart says so. The label of a curve with one class only says so. Of a
-        table made with ``max_points`` the accuracy ratio is that of the whole curve, the other
-        numbers are those of its points.
+        random order. Long curves are thinned as by `roc_chart`. The label of a curve with one
+        class only says so. Of a table made with ``max_points`` the accuracy ratio is that of the
+        whole curve, the other numbers are those of its points.
 
     Raises
     ------
@@ -318,31 +327,31 @@ def gain_chart(
     drawn = _KINDS[kind]
     table, keys = read_groups("curves", curves, CURVE_COLUMNS, "`roc_curve`")
     groups = list(keys.values())
-    points, thinning = fit(_with_numbers(table, groups), groups)
+    whole = _with_numbers(table, groups)
+    points = thinned(whole, groups)
     chart = curve_chart(keys, points, options, Ranked(pl.col(drawn.number), drawn.label))
-    points, color = chart.in_order(points), chart.color
+    points = chart.in_order(points)
     is_lift = kind == "lift"
     highest = _highest(points) if is_lift else 1.0
-    # Below the line of a random order, or else above the curves.
-    above = is_lift and chart.room_for_labels(chart.lines_of_labels) * highest > 1
-    texts, bottom = _labels(points, kind, alone=color is None), chart.top if above else 0.0
-    points = chart.with_labels(points, texts, is_origin(), bottom=bottom, domain=(0.0, highest))
-    points = numbered(_with_perfect(_bent(points) if is_lift else points, color))
-    added = [POINT, *_RATES, _RATIO, _PERFECT, LABEL, LABEL_Y]
-    base = alt.Chart(points.select(*groups, *CURVE_COLUMNS, *added))
-    x = alt.X("selection_rate:Q", title=_SELECTED, axis={"grid": True, "format": "%"})
+    texts, number = _labels(points, kind), pl.col(drawn.number)
+    points = chart.with_labels(points, texts, is_origin(), number)
+    points = numbered(_with_perfect(_bent(points) if is_lift else points, chart))
+    added = [POINT, *_RATES, *([_PERFECT] if is_lift else []), *LABELS]
+    base = alt.Chart(inline(points.select(*groups, *CURVE_COLUMNS, *added)))
+    x = alt.X("selection_rate:Q", title=_SELECTED, axis=GRID | {"format": "%"})
     x = x.scale(domain=[0, 1])
-    axis = {"grid": True} | ({} if is_lift else {"format": "%"})
+    axis = GRID | ({} if is_lift else {"format": "%"})
     y = alt.Y(f"{drawn.rate}:Q", title=drawn.title, axis=axis)
     y = y.scale(domain=[0, highest], nice=False)
-    rates = {name: name.replace("_", " ") for name in _RATES} | {_RATIO: "accuracy ratio"}
     layers = [
-        *_random_and_perfect(base, color, is_lift=is_lift),
-        *chart.lines(base, x, y, tooltip(keys, rates), known="tp"),
-        *chart.labels(base, points),
+        *_random_and_perfect(base, chart, is_lift=is_lift),
+        *chart.lines(base, x, y, tooltip(keys, _RATES[:-1]), known="threshold"),
+        *chart.labels(base),
     ]
     dashes = "Dashes: random order. Thin: perfect score"
-    return chart.chart(layers, drawn.description, dashes, drawn.caption, thinning)
+    return chart.chart(
+        layers, drawn.description, dashes, drawn.caption, drawn_of(points, whole, groups)
+    )
 
 
 def _with_numbers(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
@@ -359,23 +368,23 @@ def _with_numbers(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
     )
 
 
-def _labels(points: pl.DataFrame, kind: GainKind, *, alone: bool) -> list[str]:
+def _labels(points: pl.DataFrame, kind: GainKind) -> list[str]:
     """Write the number of each curve, or why there is no curve."""
     number = pl.col(_KINDS[kind].number)
     numbers = points.select(number, pl.col("auc"), pl.sum_horizontal(CELLS)).iter_rows()
     return [
-        no_curve(rows) if value is None or auc is None else _label(value, kind, alone=alone)
+        no_curve(rows) if value is None or auc is None else _label(value, kind)
         for value, auc, rows in numbers
     ]
 
 
-def _label(value: float, kind: GainKind, *, alone: bool) -> str:
+def _label(value: float, kind: GainKind) -> str:
     if kind == "cap":
         return f"accuracy ratio {value:.3f}"
     top = f"in {_DECILE_NAME}"
     if kind == "lift":
-        return f"{'lift ' if alone else ''}{value / _DECILE:.2f} {top}"
-    return f"{100 * value:.1f}%{' of the positives' if alone else ''} {top}"
+        return f"lift {value / _DECILE:.2f} {top}"
+    return f"{100 * value:.1f}% of the positives {top}"
 
 
 def _bent(points: pl.DataFrame) -> pl.DataFrame:
@@ -385,10 +394,10 @@ def _bent(points: pl.DataFrame) -> pl.DataFrame:
     return only_at_points(bent, CURVE_COLUMNS)
 
 
-def _with_perfect(points: pl.DataFrame, color: Channel | None) -> pl.DataFrame:
+def _with_perfect(points: pl.DataFrame, chart: CurveChart) -> pl.DataFrame:
     """Add the lift of a perfect score, which selects positives only until none is left."""
     rates = (1 / pl.col(name) for name in ("prevalence", "selection_rate"))
-    known = slot_of(color).is_not_null() & (pl.col("prevalence") > 0)
+    known = slot_of(chart.color).is_not_null() & (pl.col("prevalence") > 0)
     return points.with_columns(pl.when(known).then(pl.min_horizontal(*rates)).alias(_PERFECT))
 
 
@@ -398,12 +407,14 @@ def _highest(points: pl.DataFrame) -> float:
     return max(enough, 1.0) * _ROOM if isinstance(enough, float) else 2.0
 
 
-def _random_and_perfect(base: Any, color: Channel | None, *, is_lift: bool) -> list[Any]:
+def _random_and_perfect(base: Any, chart: CurveChart, *, is_lift: bool) -> list[Any]:
     """Draw the curves of a random order and, for each curve with a label, of a perfect score."""
     # Thinner than the curves, with the dashes of its curve.
-    styled = styles(color, width=1) | ({"color": alt.ColorValue(PALE)} if color is None else {})
+    styled = chart.styles(width=1)
+    if chart.color is None:
+        styled |= {"color": alt.ColorValue(GREY)}
     if is_lift:
-        random = base.mark_rule(color=PALE, strokeDash=[3, 3], aria=False).encode(
+        random = base.mark_rule(color=GREY, strokeDash=[3, 3], aria=False).encode(
             x=alt.datum(0), x2=alt.datum(1), y=alt.datum(1)
         )
         perfect = base.mark_line(aria=False, clip=True).encode(

@@ -11,9 +11,9 @@ from polars_wroc.charts.channels import Channel, Keys, numbers, read_groups, slo
 from polars_wroc.charts.curve_layers import POINT, curve_chart, numbered, styles
 from polars_wroc.charts.interval_layers import SMALL, check_rows
 from polars_wroc.charts.options import (
+    GREY,
     INK,
     MAX_ROWS,
-    PALE,
     PANEL,
     Chart,
     ChartOptions,
@@ -246,7 +246,7 @@ def _histograms(base: Any, color: Channel | None, keys: Keys, x: Any, y: Any) ->
         .mark_point(opacity=0, size=60, aria=False)
         .encode(alt.X(f"{MIDDLE}:Q"), y, tooltip=shown)
     )
-    zero = base.mark_rule(color=PALE, aria=False).encode(alt.YDatum(0))
+    zero = base.mark_rule(color=GREY, aria=False).encode(alt.YDatum(0))
     return [area, zero, line, hover]
 
 

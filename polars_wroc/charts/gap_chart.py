@@ -55,7 +55,6 @@ from polars_wroc.charts.options import (
     COLOURS,
     GREY,
     INK,
-    PALE,
     PANEL,
     POINTS,
     ChartOptions,
@@ -77,7 +76,7 @@ from polars_wroc.stats.distributions import z_quantile
 _VERDICTS = {
     DIFFERENT: (COLOURS[1], "diamond"),
     ALIKE: (COLOURS[0], "square"),
-    TOO_LITTLE: (PALE, "circle"),
+    TOO_LITTLE: (GREY, "circle"),
 }
 # Of a panel: segments that are named, those from which on marks are small, points of a line, and
 # how far it goes beyond the marks; lines of text in half a panel, and the share of a name in it.

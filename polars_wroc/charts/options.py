@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -88,12 +89,17 @@ Chart: TypeAlias = "alt.LayerChart | alt.FacetChart"
 
 # Altair refuses more rows, and a notebook would contain them all.
 MAX_ROWS = 5_000
-# The four colours of Okabe and Ito with a contrast of at least 3:1 on white, and black; each has
-# its own dash pattern and shape.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000")
+# Colours with a contrast of at least 3:1 on white and on dark grey, which differ in all kinds of
+# sight: three of Okabe and Ito, and two blues. Each has its own dash pattern and shape.
+COLOURS = ("#1E88D0", "#D55E00", "#009E73", "#CC79A7", "#606CFC")
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 4])
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross")
-INK, GREY, PALE = "#333333", "#595959", "#767676"
+# Of lines; readable on white and on dark grey.
+GREY = "#7F7F7F"
+# The background of a chart is that of its theme, and texts are readable on it.
+BACKGROUND = {"expr": "background"}
+INK = {"expr": "luminance(background) < 0.3 ? '#FFFFFF' : '#333333'"}
+TEXT: dict[str, Any] = {"fontSize": 11, "color": INK}
 # Of a curve among many that is not in colour.
 FAINT = "#B3B3B3"
 # Where estimates are tolerated.
@@ -104,10 +110,44 @@ ONE_CLASS, NO_ROWS = "one class only", "no rows"
 
 
 def haloed(base: Any, place: dict[str, Any], **mark: Any) -> list[Any]:
-    """Write a text with a white halo, readable on top of a line."""
-    mark = {"fontSize": 11, "color": INK, **mark}
-    halo = base.mark_text(**mark, stroke="white", strokeWidth=4, strokeJoin="round", aria=False)
+    """Write a text with a halo of the background, readable on top of a line."""
+    mark = {**TEXT, **mark}
+    around = {"stroke": BACKGROUND, "strokeWidth": 4, "strokeJoin": "round"}
+    halo = base.mark_text(**mark, **around, aria=False)
     return [halo.encode(**place), base.mark_text(**mark).encode(**place)]
+
+
+# Columns of counts, which tooltips show with more digits, and those that select what is shown.
+_COUNTS, _EXACT = ("tp", "fp", "fn", "tn", "n", "weight"), "__from"
+_DIGITS, _DIGITS_OF_COUNTS = 5, 7
+# Whole numbers up to this are exact in JavaScript.
+_SAFE = 2**53
+
+
+def inline(table: pl.DataFrame) -> Any:
+    """Put rows into a spec: numbers rounded to 5 digits, counts to 7, and null left out."""
+    return alt.InlineData(values=rounded_rows(table.to_dicts()))
+
+
+def rounded_rows(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Round the numbers of rows to the digits that a chart shows, and leave out what is null."""
+    return [
+        {
+            name: value if name == _EXACT else rounded(value, count=name in _COUNTS)
+            for name, value in row.items()
+            if value is not None and (not isinstance(value, float) or math.isfinite(value))
+        }
+        for row in rows
+    ]
+
+
+def rounded(value: Any, *, count: bool = False) -> Any:
+    """Round a number to the digits that a chart shows, and write whole ones without a point."""
+    if not isinstance(value, float):
+        return value
+    short = float(f"{value:.{_DIGITS_OF_COUNTS if count else _DIGITS}g}")
+    whole = value if count and value.is_integer() else short
+    return int(whole) if whole.is_integer() and abs(whole) < _SAFE else whole
 
 
 def save_chart(chart: Chart | alt.VConcatChart, path: str | Path) -> None:
@@ -243,7 +283,7 @@ def _captions(title: str | None, note: str | None, width: float) -> dict[str, An
     if not title:
         if lines is None:
             return {}
-        small: dict[str, Any] = {"fontSize": _CAPTION_SIZE, "fontWeight": "normal", "color": GREY}
+        small: dict[str, Any] = {"fontSize": _CAPTION_SIZE, "fontWeight": "normal"}
         return {"title": alt.TitleParams(lines, orient="bottom", anchor="start", **small)}
     below: dict[str, Any] = {} if lines is None else {"subtitle": lines, "subtitlePadding": 5}
     text = wrapped(title, width, _BOLD_LETTER)
@@ -252,10 +292,8 @@ def _captions(title: str | None, note: str | None, width: float) -> dict[str, An
             text,
             anchor="start",
             fontSize=_TITLE_SIZE,
-            color=INK,
             offset=12,
             subtitleFontSize=_CAPTION_SIZE,
-            subtitleColor=GREY,
             **below,
         )
     }

@@ -7,20 +7,21 @@ from typing import Any, Unpack
 import altair as alt
 import polars as pl
 
-from polars_wroc.charts.channels import Channel, read_groups, slot_of
+from polars_wroc.charts.channels import read_groups, slot_of
 from polars_wroc.charts.curve_layers import (
+    GRID,
     LABEL,
-    LABEL_Y,
+    LABELS,
     POINT,
     CurveChart,
     chance,
     curve_chart,
-    fit,
+    drawn_of,
     moved_by,
     no_curve,
     numbered,
     only_at_points,
-    styles,
+    thinned,
     tooltip,
     with_bends,
     with_rates,
@@ -28,14 +29,14 @@ from polars_wroc.charts.curve_layers import (
 )
 from polars_wroc.charts.options import (
     BAND,
-    MAX_ROWS,
+    GREY,
     ONE_CLASS,
-    PALE,
     PANEL,
     Chart,
     ChartOptions,
     Options,
     Ranked,
+    inline,
     interval_name,
 )
 from polars_wroc.inputs import arguments
@@ -49,12 +50,8 @@ from polars_wroc.thresholds.registry import THRESHOLD_METRICS
 _COLUMNS = ("threshold", "recall", "precision", *CELLS)
 # Columns that are added to the drawn rows.
 _HEIGHT, _AREA, _PREVALENCE = "__height", "__average_precision", "__prevalence"
-_CHANCE, _CHANCE_Y = "__chance", "__chance_y"
-# Labels are about so wide, and begin so far above a prevalence.
-_WIDTH, _ABOVE = 0.65, 0.08
+_CHANCE = "__chance"
 _AREA_LABEL = CURVE_METRICS["average_precision"].label
-# Letters of a label after the name.
-_LETTERS = len(f"{_AREA_LABEL} 0.123")
 
 
 def pr_chart(
@@ -73,9 +70,8 @@ def pr_chart(
     Returns
     -------
     altair.LayerChart or altair.FacetChart
-        At most 5,000 rows. A larger table is thinned evenly along each curve, and a line
-        under the chart gives the largest change of an average precision by that; labels are
-        those of the whole curves. The label of a curve with one class only says so.
+        Curves are thinned as by `roc_chart`; labels are those of the whole curves.
+        The label of a curve with one class only says so.
 
     Raises
     ------
@@ -105,19 +101,19 @@ def pr_chart(
     table, keys = read_groups("curves", curves, _COLUMNS, "`pr_curve`")
     groups = list(keys.values())
     points, thinning = _fit(_with_areas(table, groups), groups)
-    chart = curve_chart(keys, points, options, Ranked(pl.col(_AREA), _AREA_LABEL))
-    points, right = _with_labels(numbered(chart.in_order(points)), chart)
-    added = [POINT, _HEIGHT, _AREA, _PREVALENCE, LABEL, LABEL_Y, _CHANCE, _CHANCE_Y]
-    base = alt.Chart(points.select(*groups, *_COLUMNS, *added))
-    recall = alt.X("recall:Q", title="Recall").scale(domain=[0, 1]).axis(grid=True)
-    precision = alt.Y(f"{_HEIGHT}:Q", title="Precision").scale(domain=[0, 1]).axis(grid=True)
-    rates = {name: name for name in ("recall", "precision")}
-    rates |= {_AREA: _AREA_LABEL, _PREVALENCE: THRESHOLD_METRICS["prevalence"].label}
-    labels = ((LABEL, LABEL_Y, True), (_CHANCE, _CHANCE_Y, False))
+    ranked = Ranked(pl.col(_AREA), _AREA_LABEL)
+    chart = curve_chart(keys, points, options, ranked, dashed=False)
+    points = _with_labels(numbered(chart.in_order(points)), chart)
+    added = [POINT, _HEIGHT, _PREVALENCE, *LABELS, _CHANCE]
+    drawn = [column for column in _COLUMNS if column != "precision"]
+    base = alt.Chart(inline(points.select(*groups, *drawn, *added)))
+    recall = alt.X("recall:Q", title="Recall").scale(domain=[0, 1]).axis(**GRID)
+    precision = alt.Y(f"{_HEIGHT}:Q", title="Precision").scale(domain=[0, 1]).axis(**GRID)
+    shown = tooltip(keys, {"recall": "recall", _HEIGHT: "precision"})
     layers = [
-        _prevalence(base, chart.color),
-        *chart.lines(base, recall, precision, tooltip(keys, rates), interpolate="step-before"),
-        *chart.labels(base, points, *labels, right=right),
+        _prevalence(base, chart),
+        *chart.lines(base, recall, precision, shown, known="threshold", interpolate="step-before"),
+        *chart.labels(base, _CHANCE),
     ]
     description = (
         "Precision-recall curves: precision against recall, "
@@ -139,76 +135,49 @@ def _with_areas(table: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
 
 
 def _fit(table: pl.DataFrame, keys: list[str]) -> tuple[pl.DataFrame, str | None]:
-    """Thin the curves if they do not fit into a chart; return a caption about the change."""
-    points, note = fit(table, keys, room=MAX_ROWS)
-    if note:
-        area = over(average_precision(table_curve()), keys)
-        change = points.select(area - pl.col(_AREA)).to_series()
-        note += moved_by(change, _AREA_LABEL)
+    """Thin the curves; return a caption about the change."""
+    points = thinned(table, keys)
+    area = over(average_precision(table_curve()), keys)
+    change = points.select(area - pl.col(_AREA)).to_series()
     # The first step begins at the axis.
     height = pl.col("precision").backward_fill(1)
-    return points.with_columns(over(height, keys).alias(_HEIGHT)), note
+    points = points.with_columns(over(height, keys).alias(_HEIGHT))
+    return points, moved_by(change, _AREA_LABEL)
 
 
-def _with_labels(points: pl.DataFrame, chart: CurveChart) -> tuple[pl.DataFrame, bool]:
-    """Add labels: average precision on the first point of each curve, prevalence below."""
-    slot, panel = slot_of(chart.color), chart.panels
-    first = is_origin() & slot.is_not_null() & pl.col(_AREA).is_not_null()
-    lines_of = "thin dashes" if chart.color is None else "thin lines"
-    bottom, right = _place(points, chart)
-    areas = points[_AREA]
-    texts = [ONE_CLASS if area is None else f"{_AREA_LABEL} {area:.3f}" for area in areas]
-    points = chart.with_labels(
-        *(points, texts, is_origin()), letters=_LETTERS, below=1, bottom=bottom
-    )
-    prevalence = pl.col(_PREVALENCE).filter(slot.is_not_null())
+def _with_labels(points: pl.DataFrame, chart: CurveChart) -> pl.DataFrame:
+    """Add labels: average precision on the first point of each curve, prevalence below all."""
+    alone, known = chart.color is None, is_origin() & slot_of(chart.color).is_not_null()
+    texts = [
+        ONE_CLASS
+        if area is None
+        else f"{_AREA_LABEL} {area:.3f}" + (f", prevalence {prevalence:.3f}" if alone else "")
+        for area, prevalence in points.select(_AREA, _PREVALENCE).iter_rows()
+    ]
+    prevalence = pl.when(known).then(pl.col(_PREVALENCE))
     low, high = (
-        written(points.select(over(end, panel).alias("text")).to_series(), "{:.3f}")
+        written(points.select(over(end, chart.panels).alias("text")).to_series(), "{:.3f}")
         for end in (prevalence.min(), prevalence.max())
     )
     span = pl.when(low == high).then(high).otherwise(pl.format("{} to {}", low, high))
-    once = first & (over(pl.col(POINT).filter(first).first(), panel) == pl.col(POINT))
-    chance_y = bottom + chart.place_of_label(pl.lit(0))
-    labelled = points.with_columns(
-        pl.when(once).then(pl.format(f"{lines_of}: prevalence {{}}", span)).alias(_CHANCE),
-        pl.when(once).then(chance_y).alias(_CHANCE_Y),
+    row = pl.when(known & pl.col(_PREVALENCE).is_not_null()).then(POINT)
+    once = pl.col(POINT) == over(row.min(), chart.panels)
+    remarks = points.with_columns(
+        pl.when(once).then(pl.format("thin lines: prevalence {}", span)).alias(_CHANCE),
+        # Once for each curve in colour.
+        prevalence.alias(_PREVALENCE),
     )
-    return labelled, right
+    return chart.with_labels(remarks, texts, is_origin(), pl.col(_AREA))
 
 
-def _place(points: pl.DataFrame, chart: CurveChart) -> tuple[float, bool]:
-    """Find room for the lines of labels: their bottom, and whether to align them right.
-
-    Of the bottom, the top and just above the prevalences it is where the fewest curves and lines
-    of prevalence pass, all curves included.
-    """
-    height = chart.room_for_labels(chart.lines_of_labels + 1)
-    prevalences = points.filter(is_origin())[_PREVALENCE].drop_nulls()
-    places = [(0.0, True), (1 - height, True)]
-    highest = prevalences.max()
-    if isinstance(highest, float) and (above := highest + _ABOVE) + height <= 1:
-        places.append((above, False))
-    curve = is_origin().cum_sum()
-
-    def crossed(place: tuple[float, bool]) -> int:
-        bottom, right = place
-        ends = bottom, bottom + height
-        labelled = pl.col("recall") > 1 - _WIDTH if right else pl.col("recall") < _WIDTH
-        inside = labelled & pl.col(_HEIGHT).is_between(*ends)
-        passing = points.select(curve.filter(inside).n_unique()).item()
-        return int(passing) + int(prevalences.is_between(*ends).sum())
-
-    return min(places, key=crossed)
-
-
-def _prevalence(base: Any, color: Channel | None) -> Any:
-    first = base.transform_filter(f"isValid(datum.{LABEL})")
-    if color is None:
-        rule, encoded = first.mark_rule(strokeDash=[3, 3], aria=False), {"color": alt.value(PALE)}
-    else:
-        # Thinner than the curves, with the dashes of its curve.
-        rule, encoded = first.mark_rule(aria=False), styles(color, width=1)
-    return rule.encode(x=alt.datum(0), x2=alt.datum(1), y=f"{_PREVALENCE}:Q", **encoded)
+def _prevalence(base: Any, chart: CurveChart) -> Any:
+    first = base.transform_filter(f"isValid(datum.{_PREVALENCE})")
+    # Thinner than the curves.
+    styled = chart.styles(width=1) if chart.color else {"color": alt.value(GREY)}
+    dashes = alt.Undefined if chart.color else [3, 3]
+    return first.mark_rule(aria=False, strokeDash=dashes).encode(
+        x=alt.datum(0), x2=alt.datum(1), y=f"{_PREVALENCE}:Q", **styled
+    )
 
 
 # Columns that are added to the drawn rows: normal deviates of rates, and the equal error rate.
@@ -249,9 +218,8 @@ def det_chart(
     altair.LayerChart or altair.FacetChart
         False negative rate against false positive rate, in percent. Both axes are normal
         deviates: scores that are normal in both classes give a straight line. They begin below
-        the lowest rate above 0, and end at 99 %; a rate of 0 is beyond the edge. At most 5,000
-        rows: a larger table is thinned evenly along each curve, and a line under the chart says
-        so. The label of a curve with one class only says so.
+        the lowest rate above 0, and end at 99 %; a rate of 0 is beyond the edge. Long curves are
+        thinned as by `roc_chart`. The label of a curve with one class only says so.
 
     Raises
     ------
@@ -283,33 +251,34 @@ def det_chart(
     whole = with_rates(table, _ALL_RATES)
     whole = whole.with_columns(over(equal_error_rate(table_curve()), groups).alias(_EQUAL))
     domain = _domain(whole)
-    points, thinning = fit(whole, groups, _position(domain))
+    points = thinned(whole, groups, _position(domain))
+    thinning = drawn_of(points, whole, groups)
     chart = curve_chart(keys, points, options, Ranked(pl.col(_EQUAL), _EQUAL_LABEL))
-    points, color = chart.in_order(points), chart.color
-    texts = _labels(points, alone=color is None)
-    points = chart.with_labels(points, texts, is_origin(), bottom=chart.top, domain=domain)
+    points = chart.in_order(points)
+    texts = _labels(points)
+    points = chart.with_labels(points, texts, is_origin(), pl.col(_EQUAL))
     band = [name for name in BAND_COLUMNS if name in points.columns]
     points = _bent(points, domain, band)
     limits = [_LOW, _HIGH] if band else []
     # Grey curves have no band.
     points = points.with_columns(chart.coloured(*limits))
-    added = [POINT, *_RATES, _X, _Y, *limits, _EQUAL, _EQUAL_AT, LABEL, LABEL_Y]
-    base = alt.Chart(points.select(*groups, *CURVE_COLUMNS, *band, *added))
+    at_label = pl.when(pl.col(LABEL).is_not_null()).then(_EQUAL_AT).alias(_EQUAL_AT)
+    added = [*CURVE_COLUMNS, POINT, *_RATES, _X, _Y, *limits, *LABELS]
+    base = alt.Chart(inline(points.select(*groups, *added, at_label)))
     x, y = _axes(domain, chart.options)
     end = domain[1]
-    rates = {name: name for name in (*_RATES, *band)} | {_EQUAL: _EQUAL_LABEL}
     equal = (
-        base.transform_filter(f"isValid(datum.{LABEL})")
+        base.transform_filter(f"isValid(datum.{_EQUAL_AT})")
         .mark_point(filled=True, size=60, opacity=1, clip=True, aria=False)
-        .encode(alt.X(f"{_EQUAL_AT}:Q"), alt.Y(f"{_EQUAL_AT}:Q"), color=styles(color)["color"])
+        .encode(alt.X(f"{_EQUAL_AT}:Q"), alt.Y(f"{_EQUAL_AT}:Q"), color=chart.ink)
     )
     layers = [
         *([chart.band(base, x, *limits)] if band else []),
         # Where the rates add up to 1.
         chance(base, (-end, end), (end, -end)),
-        *chart.lines(base, x, y, tooltip(keys, rates), known="tp"),
+        *chart.lines(base, x, y, tooltip(keys, _RATES), known="threshold"),
         equal,
-        *chart.labels(base, points),
+        *chart.labels(base),
     ]
     return chart.chart(
         layers,
@@ -334,11 +303,10 @@ def _domain(table: pl.DataFrame) -> tuple[float, float]:
     return normal_quantile(least), normal_quantile(_MOST)
 
 
-def _labels(points: pl.DataFrame, *, alone: bool) -> list[str]:
+def _labels(points: pl.DataFrame) -> list[str]:
     """Write the equal error rate of each curve, or why there is no curve."""
-    what = f"{_EQUAL_LABEL} " if alone else ""
     return [
-        no_curve(rows) if rate is None else f"\N{BLACK CIRCLE} {what}{100 * rate:.1f}%"
+        no_curve(rows) if rate is None else f"equal error {100 * rate:.1f}%"
         for rate, rows in points.select(_EQUAL, pl.sum_horizontal(CELLS)).iter_rows()
     ]
 

@@ -11,22 +11,22 @@ import polars as pl
 from polars_wroc.charts.channels import Keys, numbers, read_groups, tooltips_of
 from polars_wroc.charts.curve_layers import (
     LABEL,
-    LABEL_Y,
+    LABELS,
     POINT,
     CurveChart,
     count_curves,
     curve_chart,
     drawn_of,
-    styles,
-    thinned_keeping,
+    most_points,
+    thinned,
 )
 from polars_wroc.charts.options import (
     GREY,
-    MAX_ROWS,
     Chart,
     ChartOptions,
     Ranked,
     Rate,
+    inline,
     interval_name,
     unlike,
 )
@@ -35,12 +35,9 @@ from polars_wroc.plans.queries import over
 from polars_wroc.ranking.curve import CELLS
 from polars_wroc.thresholds.registry import THRESHOLD_METRICS
 
-# Rates that fall as the threshold rises leave the upper right corner free, others the lower one.
-_FALLING = ("selection_rate", "tpr", "fpr", "npv", "fdr")
 # Columns of the drawn rows.
 RATE, VALUE, LOW, HIGH = "__rate", "__value", "__low", "__high"
 AT, CHOSEN = "__at", "__chosen"
-_LETTERS = len("0.123")
 
 
 def with_choice(table: pl.DataFrame, keys: list[str], at: float | None) -> pl.DataFrame:
@@ -59,13 +56,11 @@ def with_choice(table: pl.DataFrame, keys: list[str], at: float | None) -> pl.Da
 
 
 def fit(table: pl.DataFrame, keys: Keys, rates: int) -> tuple[pl.DataFrame, str | None]:
-    """Thin the curves if they do not fit into a chart, but keep the points at the threshold."""
-    groups, most = list(keys.values()), MAX_ROWS // rates
+    """Thin the curves, but keep the points at the threshold."""
+    groups = list(keys.values())
     curves = count_curves(table, groups, argument="metrics", fewest=4 * rates)
-    if table.height <= most:
-        return table, None
-    points = thinned_keeping(CHOSEN, table, groups, most // curves - 1)
-    return points, drawn_of(points, table)
+    points = thinned(table, groups, most=most_points(curves * rates) - 1, kept=CHOSEN)
+    return points, drawn_of(points, table, groups)
 
 
 def long(points: pl.DataFrame, keys: Keys, rates: Sequence[Rate]) -> pl.DataFrame:
@@ -84,7 +79,6 @@ def long(points: pl.DataFrame, keys: Keys, rates: Sequence[Rate]) -> pl.DataFram
                 "threshold",
                 CHOSEN,
                 pl.lit(metric.heading).alias(RATE),
-                pl.lit(rate in _FALLING).alias("__falling"),
                 pl.col(rate).alias(VALUE),
                 low.alias(LOW),
                 high.alias(HIGH),
@@ -103,14 +97,22 @@ def first_rate(rate: Rate, at: float | None) -> Ranked:
 
 
 def with_labels(points: pl.DataFrame, chart: CurveChart, at: float | None) -> pl.DataFrame:
-    """Add the rate of each curve at the threshold, in the corner that is likely to be free."""
-    shown = pl.col(CHOSEN) & pl.col(VALUE).is_not_null()
-    texts = [None if value is None else f"{value:.3f}" for value in points[VALUE]]
-    bottom = pl.when("__falling").then(pl.lit(chart.top)).otherwise(pl.lit(0.0))
-    points = chart.with_labels(points, texts, shown, letters=_LETTERS, bottom=bottom)
-    marked = pl.when(pl.col(LABEL).is_not_null()).then(pl.lit(at, pl.Float64)).alias(AT)
+    """Add the rate of each curve at the threshold, or its name alone."""
+    marked = pl.col(CHOSEN) & pl.col(VALUE).is_not_null()
+    if at is None:
+        # The names of the curves, in the order of their means.
+        shown = over(pl.int_range(pl.len()), chart.groups) == 0
+        number = over(pl.col(VALUE).mean(), chart.groups)
+        texts: list[str | None] = [""] * points.height
+    else:
+        shown, number = marked, pl.col(VALUE)
+        texts = [None if value is None else f"{value:.3f}" for value in points[VALUE]]
+    points = chart.with_labels(points, texts, shown, number)
+    here = marked & pl.col(LABEL).is_not_null()
     return points.with_columns(
-        pl.int_range(pl.len()).alias(POINT), marked, chart.coloured(LOW, HIGH)
+        pl.int_range(pl.len()).alias(POINT),
+        pl.when(here).then(pl.lit(at, pl.Float64)).alias(AT),
+        chart.coloured(LOW, HIGH),
     )
 
 
@@ -147,9 +149,8 @@ def rates_chart(
     Returns
     -------
     altair.LayerChart or altair.FacetChart
-        A step at each threshold of the table, and intervals as bands if the table has them. At
-        most 5,000 rows: a larger table is thinned evenly along each ROC curve, and a line under
-        the chart says so; labels are those of the whole table.
+        A step at each threshold of the table, and intervals as bands if the table has them. Long
+        curves are thinned as by `roc_chart`; labels are those of the whole table.
 
     Raises
     ------
@@ -177,15 +178,15 @@ def rates_chart(
     if several and (panels := _panels(keys, options)):
         options["facet"] = panels
     points = long(points, keys, drawn)
-    chart = curve_chart(keys, points, options, first_rate(drawn[0], at))
+    chart = curve_chart(keys, points, options, first_rate(drawn[0], at), dashed=False)
     points = with_labels(chart.in_order(points), chart, at)
-    kept = [*keys.values(), POINT, "threshold", VALUE, LOW, HIGH, AT, LABEL, LABEL_Y]
-    base = alt.Chart(points.select(kept))
+    kept = [*keys.values(), POINT, "threshold", VALUE, LOW, HIGH, AT, *LABELS]
+    base = alt.Chart(inline(points.select(kept)))
     heading = "Rate" if several else THRESHOLD_METRICS[drawn[0]].heading
     limits = bool(points[LOW].count())
     layers = [
         *_layers(base, chart, _domain(points, at), heading, limits=limits),
-        *chart.labels(base, points),
+        *chart.labels(base),
     ]
     return chart.chart(
         layers,
@@ -226,18 +227,14 @@ def _layers(
 ) -> list[Any]:
     x = alt.X("threshold:Q", title="Threshold", scale={"domain": domain, "zero": False})
     y = alt.Y(f"{VALUE}:Q", title=heading, scale={"domain": [0, 1]})
-    shown = [
-        *tooltips_of(chart.keys),
-        *numbers(".4~g", ["threshold"]),
-        *numbers(".3f", {VALUE: "value"} | ({LOW: "low", HIGH: "high"} if limits else {})),
-    ]
+    titles = {VALUE: "rate"} | ({LOW: "lower limit", HIGH: "upper limit"} if limits else {})
+    threshold = numbers(".4~g", ["threshold"])
+    shown = [*tooltips_of(chart.keys), *threshold, *numbers(".3f", titles)]
     # Of all scores between two thresholds the higher one selects the same rows.
     line, hover = chart.lines(base, x, y, shown, interpolate="step-after")
     at = alt.X(f"{AT}:Q", title="Threshold", scale={"domain": domain, "zero": False})
     chosen = base.transform_filter(f"isValid(datum.{AT})")
     rule = chosen.mark_rule(strokeDash=[4, 3], color=GREY, aria=False).encode(at)
-    point = chosen.mark_circle(size=50, opacity=1, aria=False).encode(
-        at, y, color=styles(chart.color)["color"]
-    )
+    point = chosen.mark_circle(size=50, opacity=1, aria=False).encode(at, y, color=chart.ink)
     band = [chart.band(base, x, LOW, HIGH, interpolate="step-before")] if limits else []
     return [*band, rule, line, point, hover]

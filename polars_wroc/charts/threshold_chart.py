@@ -13,12 +13,14 @@ import polars as pl
 
 from polars_wroc.charts.channels import Channel, name_in_label, read_groups, slot_of
 from polars_wroc.charts.curve_layers import (
+    CELL_WORDS,
     POINT,
     chance,
     count_curves,
     curve_chart,
     drawn_of,
     fpr_axis,
+    most_points,
     numbered,
     styles,
     thinned,
@@ -26,14 +28,16 @@ from polars_wroc.charts.curve_layers import (
     tpr_axis,
 )
 from polars_wroc.charts.options import (
-    INK,
+    BACKGROUND,
     MAX_ROWS,
     NO_ROWS,
     ONE_CLASS,
     PANEL,
+    TEXT,
     Chart,
     ChartOptions,
     Ranked,
+    inline,
 )
 from polars_wroc.groups.comparisons import GAP_METRICS
 from polars_wroc.inputs import arguments
@@ -43,6 +47,8 @@ from polars_wroc.ranking.curve_points import with_auc
 
 # About this many steps, of 1, 2 or 5 times a power of ten.
 _STEPS = 200
+# Points of each curve beside those that the slider selects.
+_AT_LEAST = 60
 _ROW = "__row"
 
 
@@ -123,10 +129,7 @@ _KEY, _VALUE, _PLACE = "__key", "__value", "__place"
 
 # Numbers under each curve: two columns of four.
 _NUMBERS = {
-    "tp": "true positives",
-    "fp": "false positives",
-    "fn": "false negatives",
-    "tn": "true negatives",
+    **CELL_WORDS,
     "tpr": GAP_METRICS["tpr"].label,
     "fpr": GAP_METRICS["fpr"].label,
     "__ppv": f"{GAP_METRICS['ppv'].label} (ppv)",
@@ -165,9 +168,9 @@ def headings(at: Any, lines: dict[str, Any], shapes: dict[str, Any], height: int
         placed.mark_point(filled=True, size=80, opacity=1, aria=False).encode(
             alt.XDatum(0.05), y, **shapes
         ),
-        placed.mark_text(
-            align="left", baseline="middle", fontSize=11, fontWeight="bold", color=INK
-        ).encode(alt.XDatum(0.13), y, text=alt.Text(f"{_KEY}:N")),
+        placed.mark_text(**TEXT, align="left", baseline="middle", fontWeight="bold").encode(
+            alt.XDatum(0.13), y, text=alt.Text(f"{_KEY}:N")
+        ),
     ]
 
 
@@ -204,7 +207,7 @@ def numbers(at: Any, height: int, count: str, *, weighted: bool) -> list[Any]:
             f"format(datum.{_VALUE}, {column} ? '.3f' : '{count}')",
         )
     )
-    mark = {"baseline": "middle", "fontSize": 11, "color": INK}
+    mark = {**TEXT, "baseline": "middle"}
     return [
         rows.mark_text(align=align, **mark).encode(
             alt.X(f"{x}:Q"), alt.Y("__y:Q"), text=alt.Text(f"{text}:N")
@@ -243,8 +246,7 @@ def threshold_chart(
     altair.LayerChart or altair.FacetChart
         The slider is the parameter ``threshold``; it covers the finite thresholds in about 200
         round steps. The point of a curve is that of ``score >= threshold``; its counts and rates
-        are below the curve. At most 5,000 rows: a larger table is thinned evenly along each
-        curve, and a line under the chart says so.
+        are below the curve. Long curves are thinned as by `roc_chart`.
 
     Raises
     ------
@@ -278,14 +280,15 @@ def threshold_chart(
     slider = slider_of(table["threshold"], threshold)
     points, thinning = _fit(table, groups, slider)
     kept = [*groups, POINT, *ROC_COLUMNS, _FROM, SLOT, NAME]
-    base = alt.Chart(_with_slots(chart.in_order(points), chart.color).select(kept))
+    base = alt.Chart(inline(_with_slots(chart.in_order(points), chart.color).select(kept)))
     # No legend, since each curve has a heading with its line and its point.
-    lines = styles(chart.color, legend=False)
+    lines = chart.styles()
     shapes = styles(chart.color, points=True, legend=False)
     fpr, tpr = fpr_axis(), tpr_axis()
-    shown = tooltip(keys, {"fpr": "fpr", "tpr": "tpr"})
+    shown = tooltip(keys, ("fpr", "tpr"))
     at, height = _at_threshold(base), chart.options.height or PANEL
-    point = at.mark_point(filled=True, size=130, opacity=1, stroke="white", strokeWidth=1).encode(
+    outlined = {"stroke": BACKGROUND, "strokeWidth": 1}
+    point = at.mark_point(filled=True, size=130, opacity=1, **outlined).encode(
         fpr, tpr, tooltip=shown, **shapes
     )
     param = alt.param(
@@ -298,7 +301,7 @@ def threshold_chart(
     # A parameter of the first layer becomes one of the whole chart.
     layers = [
         chance(base).add_params(param),
-        *chart.lines(base, fpr, tpr, shown, legend=False),
+        *chart.lines(base, fpr, tpr, shown, known="threshold"),
         point,
         *headings(at, lines, shapes, height),
         *numbers(at, height, count_format(points, whole=whole), weighted=weights),
@@ -314,18 +317,19 @@ def threshold_chart(
 
 def _fit(table: pl.DataFrame, keys: list[str], slider: Slider) -> tuple[pl.DataFrame, str | None]:
     """Thin the curves if they do not fit, and keep the points of the slider if they fit."""
-    if table.height <= MAX_ROWS:
+    curves, values = count_curves(table, keys), slider.values
+    if MAX_ROWS // curves < 2 * len(values):
+        points = thinned(table, keys).select(table.columns)
+        note = drawn_of(points, table, keys)
+        return points, note and f"{note}: counts of the next higher threshold drawn"
+    # Thinning may keep fewer, and the slider needs its own.
+    points = thinned(table, keys, most=max(most_points(curves) - len(values), _AT_LEAST))
+    if points.height == table.height:
         return table, None
-    room, values = MAX_ROWS // count_curves(table, keys), slider.values
-    if room < 2 * len(values):
-        points = thinned(table, keys, room).select(table.columns)
-        return points, f"{drawn_of(points, table)}: counts of the next higher threshold drawn"
-    points = thinned(table, keys, room - len(values) - 1).select(table.columns)
     # An infinite score has the threshold of the origin; both are kept.
-    rows = pl.concat([points, chosen(table, keys, values)]).unique()
+    rows = pl.concat([points.select(table.columns), chosen(table, keys, values)]).unique()
     points = table.with_row_index(_ROW).join(rows, on=[*keys, "threshold"], how="semi")
-    points = points.sort(_ROW).drop(_ROW)
-    return points, f"{drawn_of(points, table)}: counts are exact at each step of the slider"
+    return points.sort(_ROW).drop(_ROW), None
 
 
 def _with_slots(points: pl.DataFrame, color: Channel | None) -> pl.DataFrame:

@@ -10,12 +10,10 @@ import polars as pl
 
 from polars_wroc.charts.channels import Keys, numbers, read_groups, read_table, tooltips_of
 from polars_wroc.charts.curve_layers import (
-    LABEL,
-    LABEL_Y,
+    LABELS,
     POINT,
     CurveChart,
     curve_chart,
-    styles,
 )
 from polars_wroc.charts.interval_layers import NOT_DEFINED, SMALL, check_rows, domain_of
 from polars_wroc.charts.options import (
@@ -103,22 +101,17 @@ def time_chart(
         options = {"width": _WIDTH, **options}
     chart = curve_chart(keys, rows, options, Ranked(pl.col("value").mean(), "their mean"))
     rows = chart.in_order(rows)
-    domain, bottom = _domain(rows, chart)
-    rows = _with_labels(rows, chart, domain, bottom)
+    rows = _with_labels(rows, chart)
     held = [name for name in ("value_low", "critical") if rows[name].count()]
-    base = alt.Chart(rows.select(*keys.values(), POINT, _TIME, *_SHOWN, _MARKED, LABEL, LABEL_Y))
+    base = alt.Chart(rows.select(*keys.values(), POINT, _TIME, *_SHOWN, _MARKED, *LABELS))
     x, time = _time_axis(rows[_TIME], alone=chart.facet is None), _span(rows[_TIME])
-    scale = {"domain": domain, "nice": False, "zero": False}
+    scale = {"domain": _domain(rows), "nice": False, "zero": False}
     y = alt.Y("value:Q", title=chosen.heading, scale=scale)
     layers = [
-        *(
-            [chart.band(base, x, "value_low", "value_high", legend=False)]
-            if "value_low" in held
-            else []
-        ),
+        *([chart.band(base, x, "value_low", "value_high")] if "value_low" in held else []),
         *([_critical(base, x, chart)] if "critical" in held else []),
         *_lines(base, x, y, chart, rows),
-        *chart.labels(base, rows),
+        *chart.labels(base),
     ]
     return chart.chart(
         layers,
@@ -194,35 +187,30 @@ def _time_axis(time: pl.Series, *, alone: bool) -> Any:
     return alt.X(f"{_TIME}:O", title=title, sort=names, axis=axis)
 
 
-def _domain(rows: pl.DataFrame, chart: CurveChart) -> tuple[tuple[float, float], float]:
-    """Span all values and limits, and say where the labels begin: below them, or above near 0."""
+def _domain(rows: pl.DataFrame) -> tuple[float, float]:
+    """Span all values and limits, with a little room, but none below 0 if there is nothing."""
     low, high = domain_of(rows, _NUMBERS, [])
-    room = chart.room_for_labels(chart.lines_of_labels)
-    more, little = room / (1 - room) * (high - low), 0.05 * (high - low)
-    if low - more < 0 <= low:
-        return (max(low - little, 0.0), high + more), chart.top
-    return (low - more, high + little), 0.0
+    room = 0.05 * (high - low)
+    return (max(low - room, 0.0) if low >= 0 else low - room), high + room
 
 
-def _with_labels(
-    rows: pl.DataFrame, chart: CurveChart, domain: tuple[float, float], bottom: float
-) -> pl.DataFrame:
+def _with_labels(rows: pl.DataFrame, chart: CurveChart) -> pl.DataFrame:
     """Add to the first row of each line its value in the last period that has one."""
-    values = rows.select(over(pl.col("value").drop_nulls().last(), chart.groups)).to_series()
-    last = "" if chart.color else "last: "
-    texts = [NOT_DEFINED if value is None else f"{last}{value:.3f}" for value in values]
+    last = over(pl.col("value").drop_nulls().last(), chart.groups)
+    start = "" if chart.color else "last: "
+    texts = [
+        NOT_DEFINED if value is None else f"{start}{value:.3f}"
+        for value in rows.select(last).to_series()
+    ]
     first = over(pl.int_range(pl.len()), chart.groups) == 0
-    rows = chart.with_labels(rows, texts, first, bottom=bottom, domain=domain)
+    rows = chart.with_labels(rows, texts, first, last)
     return rows.with_columns(chart.coloured("value_low", "value_high", "critical"))
 
 
 def _critical(base: Any, x: Any, chart: CurveChart) -> Any:
     """Draw what is exceeded by chance, in the color of its line."""
     line = base.mark_line(strokeDash=[2, 3], clip=True, aria=False)
-    styled = {
-        "color": styles(chart.color, legend=False)["color"],
-        "strokeWidth": alt.StrokeWidthValue(1),
-    }
+    styled = {"color": chart.ink, "strokeWidth": alt.StrokeWidthValue(1)}
     return line.encode(x, alt.Y("critical:Q"), order=f"{POINT}:Q", **styled)
 
 
@@ -237,9 +225,8 @@ def _lines(base: Any, x: Any, y: Any, chart: CurveChart, rows: pl.DataFrame) -> 
         *numbers(".3~g", {"p_adjusted": "adjusted p"}),
         alt.Tooltip("verdict:N", title=unlike("verdict", chart.keys)),
     ]
-    # Labels name the lines.
-    line, hover = chart.lines(base, x, y, shown, legend=False)
-    styled = styles(chart.color, points=True, legend=False)["color"]
+    line, hover = chart.lines(base, x, y, shown)
+    styled = chart.ink
     points = base.mark_circle(size=18, opacity=1, aria=False).encode(x, y, color=styled)
     marked = base.transform_filter(f"datum.{_MARKED}")
     ring = marked.mark_point(size=90, color=INK, strokeWidth=1.5, opacity=1, aria=False)

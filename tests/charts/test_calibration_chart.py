@@ -88,7 +88,7 @@ def test_labels_are_mean_score_minus_observed_rate() -> None:
         ((pl.col("s") - pl.col("y")) * pl.col("w")).sum() / pl.col("w").sum()
     )
     expected = [
-        f"{group}: {value:+.3f}".replace("-", "\N{MINUS SIGN}")
+        f"{group}: too {'high' if value > 0 else 'low'} by {abs(value):.3f}"
         for group, value in found.sort("g").iter_rows()
     ]
     assert labels == expected

@@ -60,7 +60,7 @@ def test_equal_error_rate_is_where_the_curve_meets_the_diagonal(digits: int) -> 
         above = (1 - curve["tpr"] - curve["fpr"]).to_numpy()
         equal = np.interp(0, -above, curve["fpr"])
         (label,) = part["__label"].drop_nulls()
-        assert label == f"{group}: \N{BLACK CIRCLE} {100 * equal:.1f}%"
+        assert label == f"{group}: equal error {100 * equal:.1f}%"
         assert part["__equal_at"][0] == pytest.approx(norm.ppf(equal), abs=1e-6)
         assert rows.select(wroc.equal_error_rate("y", "s", weight="w")).item() == (
             pytest.approx(equal, abs=1e-9)
@@ -102,8 +102,7 @@ def test_thinning_keeps_the_tails() -> None:
     curve = wroc.roc_curve(data, "y", "s")
     chart = wroc.det_chart(curve)
     points = points_of(chart)
-    assert points.height <= 5_000 < curve.height
-    assert f"Drawn with {points.height:,} of {curve.height:,} points" in caption(chart)
+    assert points.height <= 300 < curve.height
     low, high = axes(chart)[0]["scale"]["domain"]
 
     def places(x: Any, y: Any) -> Any:
@@ -112,8 +111,8 @@ def test_thinning_keeps_the_tails() -> None:
     kept = places(points["__x"], points["__y"])
     rates = curve["fpr"], 1 - curve["tpr"]
     whole = places(*(norm.ppf(np.clip(rate, 1e-9, 1 - 1e-9)) for rate in rates))
-    # No gap is longer than those of the whole curve, or than a thousandth of both axes.
-    assert np.diff(kept).max() <= max(np.diff(whole).max(), 2 * (high - low) / 1_000) + 1e-6
+    # No gap is longer than those of the whole curve, or than two pixels of 260.
+    assert np.diff(kept).max() <= max(np.diff(whole).max(), 4 * (high - low) / 260) + 1e-6
 
 
 def test_curve_with_one_class_says_so() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
@@ -50,7 +49,6 @@ def test_accuracy_ratio_is_an_area_divided_by_that_of_a_perfect_score(digits: in
         ratio = (np.trapezoid(gained, selected) - 0.5) / (0.5 - prevalence / 2)
         auc = roc_auc_score(rows["y"], rows["s"], sample_weight=rows["w"])
         assert ratio == pytest.approx(2 * auc - 1)
-        assert part["__accuracy_ratio"][0] == pytest.approx(ratio)
         assert part["__label"].drop_nulls().to_list() == [f"{group}: accuracy ratio {ratio:.3f}"]
 
 
@@ -103,19 +101,18 @@ def test_thinned_curves_keep_the_numbers_of_the_whole() -> None:
     ):
         chart = wroc.gain_chart(curve, kind=kind)  # type: ignore[arg-type]
         points = points_of(chart)
-        assert points.height <= 5_000
+        assert points.height <= (2_400 if kind == "lift" else 300)
         assert number in points["__label"].drop_nulls()[0]
-        text = caption(chart)
-        assert re.search(r"Drawn with [\d,]+ of 40,001 points", text)
         x = points["selection_rate"].to_numpy()
-        assert np.abs(points["tpr"] - np.interp(x, *gains(data))).max() < 1e-3
+        assert np.abs(points["tpr"] - np.interp(x, *gains(data))).max() < 2e-3
 
 
 def test_accuracy_ratio_of_a_thinned_table_is_that_of_the_whole_curve() -> None:
     data = scored(2_000)
     table = wroc.roc_curve(data, "y", "s", max_points=20)
     (row, *_) = drawn(wroc.gain_chart(table, kind="cap"))
-    assert row["__accuracy_ratio"] == pytest.approx(2 * roc_auc_score(data["y"], data["s"]) - 1)
+    ratio = 2 * roc_auc_score(data["y"], data["s"]) - 1
+    assert row["__label"] == f"accuracy ratio {ratio:.3f}"
 
 
 def test_axis_of_lifts_is_not_stretched_by_the_first_rows() -> None:

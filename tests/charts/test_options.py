@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
-from drawings import drawn, scored, shown_texts
+import vl_convert
+from drawings import drawn, layers_of, points_of, scored, shown_texts
 from sweeps import sweep
 
 import polars_wroc as wroc
+from polars_wroc.charts import options
 
 GREY = "#B3B3B3"
 Draw = Callable[..., Any]
@@ -103,9 +107,11 @@ def test_many_curves_are_grey_but_for_the_extremes(draw: Draw) -> None:
     assert shown == ["0", "1", "7", "8"]
     assert len({colours[group] for group in shown}) == 4
     assert "5 others in grey, in colour the two highest and the two lowest by" in note(chart)
-    widths, dashes = scales(chart, "strokeWidth")[0], scales(chart, "strokeDash")[0]
+    widths = scales(chart, "strokeWidth")[0]
     assert [group for group, width in widths.items() if width == "2"] == shown
-    assert len({dashes[group] for group in shown}) == 4
+    # Dashes would be a second pattern on steps.
+    dashes = scales(chart, "strokeDash")
+    assert len({dashes[0][group] for group in shown}) == 4 if draw in (roc, slider) else not dashes
     # Every curve is there, and the grey ones are drawn first.
     points = pl.DataFrame(drawn(chart), infer_schema_length=None)
     first = points["__group1"].unique(maintain_order=True).to_list()
@@ -219,8 +225,8 @@ def test_ordered_categories_keep_their_order(draw: Draw, tmp_path: Path) -> None
 def test_size_and_title(draw: Draw, tmp_path: Path) -> None:
     words = "a long title that does not fit above a chart as narrow as this one is now " * 2
     facet = {} if draw in (change, matrix, tradeoff) else {"facet": "g"}
-    for options in ({}, facet):
-        chart = draw(grouped(2), width=211, height=123, title=words, **options)
+    for chosen in ({}, facet):
+        chart = draw(grouped(2), width=211, height=123, title=words, **chosen)
         spec = chart.to_dict()
         panels = spec.get("vconcat", [spec.get("spec", spec)])
         assert {(panel["width"], panel["height"]) for panel in panels} == {(211, 123)}
@@ -259,3 +265,82 @@ def test_highlights_that_are_refused(draw: Draw, highlight: Any, message: str) -
         draw(grouped(3), color="g", highlight=highlight)
     with pytest.raises(ValueError, match=r"^`highlight` must list values of `color`; found no"):
         draw(grouped(1), by=None, highlight=["0"])
+
+
+def test_two_models_of_groups_are_drawn_without_a_choice() -> None:
+    data = scored(90, groups=2).with_columns(s2=pl.col("s").reverse())
+    chart = wroc.roc_chart(wroc.roc_curve(data, "y", ["s", "s2"], by="g"))
+    assert list(scales(chart, "color")[0]) == ["s", "s2"]
+    assert chart.to_dict()["facet"]["header"]["title"] == "g"
+
+
+@pytest.mark.parametrize("draw", [roc, pr])
+def test_labels_are_in_the_order_of_the_numbers(draw: Draw) -> None:
+    chart = draw(grouped(4))
+    rows = points_of(chart).filter(pl.col("__label").is_not_null())
+    rows = rows.sort("__label_y")
+    numbers = [float(text.split()[-1]) for text in rows["__label"]]
+    assert numbers == sorted(numbers, reverse=True)
+    assert rows["__heading"].to_list() == ["g", None, None, None]
+    # Right of the panel.
+    texts = [layer for layer in layers_of(chart) if layer["mark"]["type"] == "text"]
+    assert min(layer["encoding"]["x"]["value"] for layer in texts) > 260
+    assert "legend" not in str(chart.to_dict()).replace("'legend': None", "")
+
+
+@pytest.mark.usefixtures("rounded")
+def test_specs_are_small() -> None:
+    data = scored(6_000, groups=20)
+    one, many = (wroc.roc_chart(wroc.roc_curve(data, "y", "s", by=by)) for by in (None, "g"))
+    assert len(json.dumps(one.to_dict())) < 60_000
+    assert len(json.dumps(many.to_dict())) < 350_000
+
+
+@pytest.mark.usefixtures("rounded")
+def test_numbers_are_rounded_and_null_is_left_out() -> None:
+    rows = [
+        {"a": 0.123456789, "tp": 1234567.0, "fp": 0.123456789, "__from": 0.123456789, "b": None}
+    ]
+    exact = rows[0]["__from"]
+    assert options.rounded_rows(rows) == [
+        {"a": 0.12346, "tp": 1234567, "fp": 0.1234568, "__from": exact}
+    ]
+    assert options.rounded_rows([{"a": float("nan"), "b": float("inf"), "c": "x"}]) == [{"c": "x"}]
+
+
+# Vega's dark theme, as editors and notebooks have it.
+DARK = {
+    "background": "#333333",
+    "title": {"color": "#FFFFFF", "subtitleColor": "#FFFFFF"},
+    "style": {"guide-label": {"fill": "#FFFFFF"}, "guide-title": {"fill": "#FFFFFF"}},
+}
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return sum(p * q for p, q in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def contrast(colour: str, other: str) -> float:
+    low, high = sorted((luminance(colour), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("draw", sweep([*CURVES, cost], fast=2))
+def test_texts_are_readable_on_white_and_in_dark_themes(draw: Draw) -> None:
+    spec = draw(grouped(5), title="A title").to_dict()
+    for config, background in (({}, "#ffffff"), (DARK, "#333333")):
+        picture = ET.fromstring(vl_convert.vegalite_to_svg(spec, config=config))  # noqa: S314
+        fills = {text.get("fill") for text in picture.iter("{http://www.w3.org/2000/svg}text")}
+        assert fills
+        # A halo has no other colour than its text.
+        for fill in fills:
+            full = {"#000": "#000000", "#fff": "#ffffff"}.get(str(fill), str(fill))
+            assert contrast(full, background) >= 4.5
+
+
+@pytest.mark.parametrize("background", ["#FFFFFF", "#333333"])
+def test_lines_can_be_seen_on_white_and_on_dark_grey(background: str) -> None:
+    for colour in (*options.COLOURS, options.GREY):
+        assert contrast(colour, background) >= 3

@@ -23,18 +23,17 @@ def test_draws_every_point_of_a_small_curve() -> None:
     assert points[0]["threshold"] is None
 
 
-def test_large_curves_are_thinned_and_the_chart_says_what_that_did() -> None:
+def test_large_curves_are_thinned_by_less_than_can_be_seen() -> None:
     data = scored(60_000, groups=7)
     chart = wroc.roc_chart(wroc.roc_curve(data, "y", "s", weight="w", by="g"), facet="g")
     points = pl.DataFrame(drawn(chart))
-    assert points.height <= 5_000
-    moved = float(re.search(r"more than (\S+)$", chart.to_dict()["title"]["text"])[1])  # type: ignore[index]
-    assert moved < 1e-3
+    assert points.height <= 7 * 300
+    assert "title" not in chart.to_dict()
     for (group,), part in points.group_by("__group1"):
         rows = data.filter(pl.col("g").cast(pl.String) == group)
         auc = roc_auc_score(rows["y"], rows["s"], sample_weight=rows["w"])
-        assert abs(np.trapezoid(part["tpr"], part["fpr"]) - auc) <= moved * 1.5
-        assert part["auc"][0] == pytest.approx(auc, abs=1e-9)
+        assert abs(np.trapezoid(part["tpr"], part["fpr"]) - auc) < 1e-4
+        assert part["__label"].drop_nulls().to_list() == [f"AUC {auc:.3f}"]
 
 
 def test_labels_give_the_exact_auc_of_a_thinned_table() -> None:
@@ -54,7 +53,6 @@ def test_curves_differ_by_dash_and_not_by_colour_alone() -> None:
 def test_one_class_segment_is_drawn_without_an_auc() -> None:
     data = pl.DataFrame({"g": ["a", "a", "b"], "y": [1, 0, 1], "s": [0.5, 0.1, 0.3]})
     points = drawn(wroc.roc_chart(wroc.roc_curve(data, "y", "s", by="g"), facet="g"))
-    assert {p["auc"] for p in points if p["__group1"] == "b"} == {None}
     assert {p["__label"] for p in points if p["__group1"] == "b"} == {
         None,
         "one class only: no curve",
@@ -114,7 +112,8 @@ def test_band_is_an_area_between_its_limits(band: Literal["pointwise"]) -> None:
     assert area["encoding"]["color"]["field"] == "__group1"
     assert "area" not in [layer["mark"]["type"] for layer in others]
     points = pl.DataFrame(drawn(chart))
-    assert_frame_equal(points.select("tpr_low", "tpr_high"), curve.select("tpr_low", "tpr_high"))
+    limits = points.select(pl.col("tpr_low", "tpr_high").cast(pl.Float64))
+    assert_frame_equal(limits, curve.select("tpr_low", "tpr_high"))
 
 
 def test_tooltips_hold_the_limits_of_the_band() -> None:
@@ -138,7 +137,7 @@ def test_band_leaves_the_title_of_its_axis_alone(tmp_path: Path) -> None:
 def test_large_bands_are_thinned_with_their_curves() -> None:
     curve = wroc.roc_curve(scored(9_000, groups=3), "y", "s", by="g", band="simultaneous")
     points = pl.DataFrame(drawn(wroc.roc_chart(curve, facet="g")))
-    assert curve.height > 5_000 >= points.height
+    assert curve.height > 900 >= points.height
     assert points["tpr_low"].null_count() == 0
     limits = set(curve.select("tpr_low", "tpr_high").rows())
     assert set(points.select("tpr_low", "tpr_high").rows()) <= limits
@@ -211,7 +210,11 @@ def test_a_group_may_have_the_name_of_a_column_that_a_chart_adds(name: str) -> N
     data = scored(30, groups=2)
     curves = wroc.roc_curve(data.rename({"g": name}), "y", "s", by=name)
     named, other = wroc.roc_chart(curves), wroc.roc_chart(wroc.roc_curve(data, "y", "s", by="g"))
-    assert drawn(named) == drawn(other)
+    same = [
+        [{key: value for key, value in row.items() if key != "__heading"} for row in drawn(chart)]
+        for chart in (named, other)
+    ]
+    assert same[0] == same[1]
 
 
 @pytest.mark.parametrize("copies", [0, 2])

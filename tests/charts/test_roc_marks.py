@@ -108,7 +108,7 @@ def test_each_panel_has_its_area(tmp_path: Path) -> None:
 def test_panel_with_a_curve_of_one_class_has_no_area() -> None:
     data = pl.DataFrame({"g": ["a", "a", "b"], "y": [1, 0, 1], "s": [0.5, 0.1, 0.3]})
     rows = drawn(wroc.roc_chart(wroc.roc_curve(data, "y", "s", by="g"), abroca=True))
-    assert {row["__area_label"] for row in rows} == {None}
+    assert not any("__area_label" in row for row in rows)
 
 
 @pytest.mark.parametrize(("groups", "found"), [(1, "1"), (3, "3")])

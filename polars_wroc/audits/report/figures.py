@@ -25,16 +25,17 @@ from polars_wroc.charts.estimates import LINE_VALUE, REMARK, VALUE, VERDICT, rea
 from polars_wroc.charts.gap_chart import Drawing, draw, drawing, gap_chart
 from polars_wroc.charts.interval_layers import ROW
 from polars_wroc.charts.options import (
+    BACKGROUND,
     BAND_COLOR,
-    COLOURS,
     GREY,
     INK,
     MAX_ROWS,
-    PALE,
     UNSEEN,
     ChartOptions,
     Show,
     captioned,
+    rounded,
+    rounded_rows,
 )
 from polars_wroc.charts.roc_chart import roc_chart
 from polars_wroc.charts.threshold_chart import threshold_chart
@@ -148,11 +149,10 @@ def _of_attribute(attribute: str, *tables: pl.DataFrame) -> tuple[str | None, li
 
 # Colours of a chart that follow the page, which may be dark.
 _INKS = {
-    INK: "var(--ink)",
-    COLOURS[-1]: "var(--ink)",
+    INK["expr"]: "var(--ink)",
     GREY: "var(--soft)",
-    PALE: "var(--soft)",
     BAND_COLOR: "var(--band)",
+    BACKGROUND["expr"]: "var(--page)",
     "white": "var(--page)",
 }
 # Properties of a spec that are colours or say where colours come from.
@@ -434,8 +434,11 @@ def _adapted(spec: Any, names: Mapping[str, str], *, coloured: bool = False) -> 
     """
     if isinstance(spec, list):
         return [_adapted(part, names, coloured=coloured) for part in spec]
+    name = spec["expr"] if isinstance(spec, dict) and "expr" in spec else spec
+    if coloured and isinstance(name, str) and name in _INKS:
+        return _INKS[name]
     if not isinstance(spec, dict):
-        return _INKS.get(spec, spec) if coloured and isinstance(spec, str) else spec
+        return spec
     adapted: dict[str, Any] = {}
     for name, part in spec.items():
         if name == "data" and isinstance(part, dict):
@@ -447,31 +450,6 @@ def _adapted(spec: Any, names: Mapping[str, str], *, coloured: bool = False) -> 
             adapted[name] = _adapted(part, names, coloured=gives)
     # Only labels of segments have a limit.
     return adapted | (_CUT_LABELS if "labelLimit" in spec else {})
-
-
-# Columns that select what is shown; all others may be rounded.
-_EXACT = ("threshold", "__from")
-_DIGITS, _DECIMALS = 7, 5
-_RATES = ("fpr", "tpr")
-
-
-def rounded_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Round the numbers of rows to the digits that a chart shows."""
-    return [
-        {
-            name: value if name in _EXACT else rounded(value, rate=name in _RATES)
-            for name, value in row.items()
-        }
-        for row in rows
-    ]
-
-
-def rounded(value: Any, *, rate: bool = False) -> Any:
-    """Round a number to the digits that a chart shows."""
-    if not isinstance(value, float):
-        return value
-    short = round(value, _DECIMALS) if rate else float(f"{value:.{_DIGITS}g}")
-    return int(short) if short.is_integer() and abs(short) < 10**_DIGITS else short
 
 
 def gap_specs(

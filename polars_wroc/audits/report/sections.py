@@ -122,7 +122,7 @@ def with_points(audit: AuditTables) -> tuple[AuditTables, int]:
     points = max(_FEWEST, min(_MOST, _POINTS // (2 * curves)))
     if points == _MOST:
         return audit, points
-    drawn = thinned(audit.curves, keys, points)
+    drawn = thinned(audit.curves, keys, most=points)
     return replace(audit, curves=drawn), points
 
 

@@ -221,7 +221,8 @@ def test_null_is_no_segment_called_null() -> None:
     assert aucs["segment"].to_list() == ["overall", None, "null"]
     assert aucs["value"].to_list() == [0.75, 0.0, 1.0]
     (points,) = result.chart("a").to_dict()["datasets"].values()
-    assert {(p["__group1"], p["auc"]) for p in points} == {("(missing)", 0.0), ("null", 1.0)}
+    labels = {(p["__group1"], p["__label"][:9]) for p in points if "__label" in p}
+    assert labels == {("(missing)", "AUC 0.000"), ("null", "AUC 1.000")}
 
 
 @pytest.mark.parametrize(
