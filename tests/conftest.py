@@ -12,6 +12,8 @@ from typing import Any, Literal, TypeAlias
 os.environ.setdefault("POLARS_MAX_THREADS", "1")
 # Output that tests read has no colours.
 os.environ.pop("FORCE_COLOR", None)
+# Processes that run tests side by side are given a width, which output in a pipe does not have.
+os.environ.pop("COLUMNS", None)
 
 import numpy as np
 import polars as pl

@@ -345,10 +345,15 @@ TABLES: dict[str, Table] = {
         f, "s", probability=_CHANCE, label="y", by=by, weight="w", design=_STRATA
     ),
     "estimated_gaps": lambda f: wroc.estimated_gaps(
-        f, selected="y", by={"a": _CHANCE}, known="g", weight="w"
+        f, selected=pl.col("y").cast(pl.Boolean), by={"a": _CHANCE}, known="g", weight="w"
     ),
     "estimated_gaps in a survey": lambda f: wroc.estimated_gaps(
-        f, selected="y", by={"a": _CHANCE}, known="g", weight="w", design=_STRATA
+        f,
+        selected=pl.col("y").cast(pl.Boolean),
+        by={"a": _CHANCE},
+        known="g",
+        weight="w",
+        design=_STRATA,
     ),
     "gap_parts": lambda f: wroc.gap_parts(
         f, "y", "s", attributes="g", probability=_CHANCE, threshold=0, weight="w"

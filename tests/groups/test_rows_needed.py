@@ -354,12 +354,12 @@ def test_more_is_needed_for_more(
 @pytest.mark.parametrize(
     ("given", "note"),
     [
-        ({"metric": "tpr", "value": 0.05, "gap": 0.05}, "no number"),
-        ({"metric": "auc", "value": 0.55, "gap": 0.06, "prevalence": 0.5}, "no number"),
-        ({"metric": "auc", "value": 0.8, "gap": 0.06, "prevalence": 0}, "no number"),
+        ({"metric": "tpr", "value": 0.05, "gap": 0.05}, "not reachable"),
+        ({"metric": "auc", "value": 0.55, "gap": 0.06, "prevalence": 0.5}, "not reachable"),
+        ({"metric": "auc", "value": 0.8, "gap": 0.06, "prevalence": 0}, "not reachable"),
         ({"metric": "oe_ratio", "prevalence": 1, "se": 0.1}, "undefined"),
-        ({"metric": "tpr", "value": 0.5, "ratio_below": 0.8, "impact": 0.8}, "no number"),
-        ({"metric": "tpr", "value": 0.5, "half_width": 1e-6}, "no number"),
+        ({"metric": "tpr", "value": 0.5, "ratio_below": 0.8, "impact": 0.8}, "not reachable"),
+        ({"metric": "tpr", "value": 0.5, "half_width": 1e-6}, "not reachable"),
     ],
 )
 def test_never(given: dict[str, Any], note: str) -> None:
