@@ -104,12 +104,10 @@ def test_charts(suffix: str, changes: pl.DataFrame) -> None:
         assert set(specs(content.decode())) == {"change-value-tpr"}
     else:
         texts = list(ET.fromstring(content).itertext())  # noqa: S314  (our own file)
-        assert any(
-            text.startswith("Change of true positive rate, after less before, in points")
-            for text in texts
-        )
-        for change in changes.filter(metric="tpr", measure="value")["change"].drop_nulls():
-            assert f"{100 * change:+.1f}".replace("-", MINUS) in texts
+        assert any(text.startswith("True positive rate in the second audit") for text in texts)
+        drawn = changes.filter(metric="tpr", measure="value").drop_nulls("change")
+        for value in drawn["after"]:
+            assert f"{value:.3f}" in texts
 
 
 @pytest.mark.parametrize("width", [70, 80, 200])
@@ -267,9 +265,11 @@ def test_chart_is_of_what_changed_most(changes: pl.DataFrame) -> None:
     texts = [*ET.parse("x.svg").getroot().itertext()]  # noqa: S314  (our own file)
     surest = changes.sort("p_value", nulls_last=True).row(0, named=True)
     assert surest["metric"] != "auc"
-    gap = "gap in " if surest["measure"] == "gap" else ""
-    axis = f"Change of {gap}{NAMES[surest['metric']]}, after less before, in points"
-    assert any(text.startswith(axis) for text in texts)
+    name = NAMES[surest["metric"]]
+    axis = f"Change of gap in {name}, after less before, in points"
+    if surest["measure"] == "value":
+        axis = f"{name[0].upper()}{name[1:]} in the second audit"
+    assert any(text.startswith(axis) for text in texts), texts
 
 
 @pytest.mark.slow
