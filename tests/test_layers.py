@@ -85,7 +85,7 @@ def test_no_file_defines_a_name_twice() -> None:
 MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 169, 510, 20
 MOST_CODE = {
     "audits": 6295,
-    "charts": 4006,
+    "charts": 4009,
     "groups": 6744,
     "metrics": 3212,
     "cli": 2417,

@@ -21,6 +21,7 @@ from polars_wroc.charts.channels import (
 )
 from polars_wroc.charts.curve_layers import styles
 from polars_wroc.charts.options import (
+    BACKGROUND,
     INK,
     MAX_ROWS,
     MINUS,
@@ -309,7 +310,7 @@ def panels_of(
 def marks_by_verdict(interval: Any, point: Any, verdict: str, marked: str) -> list[Any]:
     """Draw thick intervals and filled points where the verdict is ``marked``, else hollow ones."""
     test = f"datum.{verdict} === '{marked}'"
-    hollow = {"clip": True, "filled": False, "fill": "white", "strokeWidth": 2}
+    hollow = {"clip": True, "filled": False, "fill": BACKGROUND, "strokeWidth": 2}
     return [
         interval.transform_filter(test).mark_rule(strokeWidth=3.5, clip=True),
         interval.transform_filter(f"!({test})").mark_rule(strokeWidth=1.5, clip=True),

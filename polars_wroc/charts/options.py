@@ -103,7 +103,7 @@ TEXT: dict[str, Any] = {"fontSize": 11, "color": INK}
 # Of a curve among many that is not in colour.
 FAINT = "#B3B3B3"
 # Where estimates are tolerated.
-BAND_COLOR = "#DCE9F5"
+BAND_COLOR = "rgba(30, 136, 208, 0.2)"
 PANEL = 260
 # Texts in place of a curve.
 ONE_CLASS, NO_ROWS = "one class only", "no rows"

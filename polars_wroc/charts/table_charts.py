@@ -46,6 +46,7 @@ from polars_wroc.charts.interval_layers import (
     segments_in_order,
 )
 from polars_wroc.charts.options import (
+    BACKGROUND,
     GREY,
     INK,
     POINTS,
@@ -79,6 +80,8 @@ _SIDES = {8: 50, 16: 36}
 _SMALL_SIDE = 20
 # Fewest pixels of a cell with a number, with one in the usual size, and with numbers of rows too.
 _LEGIBLE, _ROOMY, _TWO_LINES = 26, 34, 44
+# Of numbers on pale cells, which are pale in dark themes too.
+_ON_PALE = "#333333"
 # Least difference that has the strongest colour, from which part of it on numbers are white, and
 # pixels of the title of the colours.
 _LEAST, _STRONG, _LEGEND = 0.05, 0.72, 110
@@ -283,7 +286,7 @@ def _cells(
         scale={"domain": [middle - most, middle + most]} | _COLOURS,
     )
     is_known = f"isValid(datum.{VALUE})"
-    known, cell = base.transform_filter(is_known), base.mark_rect(stroke="white", strokeWidth=1)
+    known, cell = base.transform_filter(is_known), base.mark_rect(stroke=BACKGROUND, strokeWidth=1)
     layers = [
         cell.transform_filter(test).encode(**place, color=color, tooltip=tooltip)
         for test, color in ((is_known, colours), (f"!{is_known}", alt.value(_UNDEFINED)))
@@ -296,7 +299,7 @@ def _cells(
     if ROWS in read.rows.columns and side >= _TWO_LINES:
         texts = [(VALUE, form, 11, -6), (ROWS, ",", 9, 8)]
     strong = f"abs(datum.{VALUE} - {middle:.7g}) > {_STRONG * most:.7g}"
-    ink = alt.condition(strong, alt.value("white"), alt.value(INK))
+    ink = alt.condition(strong, alt.value("white"), alt.value(_ON_PALE))
     return layers + [
         known.mark_text(fontSize=size, dy=dy, aria=False).encode(
             **place, text=alt.Text(f"{name}:Q", format=number), color=ink
