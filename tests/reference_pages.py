@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import math
 import json
 import textwrap
 from collections import defaultdict
@@ -110,12 +111,17 @@ def _reference(name: str) -> Path:
 def _names_of_pages() -> dict[str, list[str]]:
     """Sort the public names by page; a folder without a page is an error.
 
-    On a page they are in the order of the questions that they answer.
+    On a page they are in the order of the questions that they answer, others come last.
     """
+
+    def place(name: str) -> float:
+        at = questions.find(f"][polars_wroc.{name}]")
+        return at if at >= 0 else math.inf
+
     questions = (DOCS / "guides" / "which-function.md").read_text(encoding="utf-8")
     page_of = {folder: name for name, page in _PAGES.items() for folder in page.folders}
     names = defaultdict(list)
-    for name in sorted(wroc.__all__, key=lambda n: questions.index(f"][polars_wroc.{n}]")):
+    for name in sorted(wroc.__all__, key=place):
         names[page_of[defined_in(name).split(".")[1]]].append(name)
     return names
 

@@ -189,7 +189,8 @@ def segments_in_order(
     if sort == "rows":
         return table
     if sort == "value":
-        mean = pl.col(shown.value).mean().over(ROW)
+        # Rounding errors must not decide on the order.
+        mean = pl.col(shown.value).mean().round(9).over(ROW)
         panels = [table] if facet is None else table.partition_by(facet.column, maintain_order=True)
         return pl.concat(
             panel

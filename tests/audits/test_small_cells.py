@@ -298,7 +298,8 @@ def test_a_small_segment_of_missing_values_hides_no_other(hires: pl.DataFrame) -
     # Fewer than may be shown are not counted either.
     few = wroc.audit(hires, "hired", "s", min_cell=7, **call)
     assert dict(few.missing.rows())["sex"] is None
-    assert not_audited(few)[-1].startswith("Rows without a value of sex are left out of all")
+    said = "Rows without a value of sex are left out of all"
+    assert any(one.startswith(said) for one in not_audited(few))
 
 
 @pytest.mark.parametrize("way", sweep(["lazy", "ranges", "counts", "binned"]))

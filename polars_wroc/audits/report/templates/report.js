@@ -15,7 +15,7 @@
   const config = {
     background: "transparent", font: "Arial, Helvetica, sans-serif",
     axis: { ...text, domainColor: "var(--soft)", tickColor: "var(--soft)", gridColor: "var(--grid)" },
-    legend: text, header: text, title: { color: "var(--ink)" }, view: { stroke: "var(--grid)" },
+    legend: text, header: text, title: { color: "var(--ink)", subtitleColor: "var(--ink)" }, view: { stroke: "var(--grid)" },
   };
 
   // The value beside a slider, with no more digits than are read.
