@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import argparse
 import inspect
-import math
 import json
+import math
 import textwrap
 from collections import defaultdict
 from collections.abc import Sequence
