@@ -14,6 +14,7 @@ import pytest
 from sweeps import sweep
 
 import polars_wroc as wroc
+from polars_wroc.charts.options import BACKGROUND
 
 # As in the table, to be compared with it.
 in_rows = partial(wroc.gap_chart, sort="rows")
@@ -107,7 +108,8 @@ def test_what_is_found_differs_by_shape_width_and_words(gaps: pl.DataFrame, tmp_
     }
     assert marks["rule", True]["strokeWidth"] > 2 * marks["rule", False]["strokeWidth"]
     assert marks["point", True]["filled"]
-    assert (marks["point", False]["filled"], marks["point", False]["fill"]) == (False, "white")
+    hollow = marks["point", False]
+    assert (hollow["filled"], hollow["fill"]) == (False, BACKGROUND)
     texts = texts_of(chart, tmp_path)
     words = [text for text in texts if text in (DIFFERENT, ALIKE, LITTLE)]
     assert words == drawn(chart)["__verdict"].drop_nulls().to_list()
