@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -20,6 +20,14 @@ from polars_wroc.cli import commands, process
 from polars_wroc.cli.main import main
 from polars_wroc.cli.process import Progress, sentence
 
+# The command, which shows from the start what it works on: how fast the machine is does not matter.
+IMPATIENT = """
+import sys
+from polars_wroc.cli import process
+from polars_wroc.cli.main import main
+process._PATIENCE = process._PROGRESS_INTERVAL = 0.01
+sys.exit(main())
+"""
 CLEAR = "\r\x1b[K"
 ROWS = 2_000_000
 COLUMNS = ["--label", "y", "--score", "s"]
@@ -36,11 +44,11 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def on_terminal(arguments: list[str]) -> tuple[int, str, str]:
-    """Run the command with standard error on a terminal; the code and both outputs."""
+def on_terminal(arguments: list[str], command: Sequence[str] = COMMAND) -> tuple[int, str, str]:
+    """Run a command with standard error on a terminal; the code and both outputs."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(  # noqa: S603  (our own code)
-        [*COMMAND, *arguments], env=PLAIN, stdout=subprocess.PIPE, stderr=theirs
+        [*command, *arguments], env=PLAIN, stdout=subprocess.PIPE, stderr=theirs
     )
     os.close(theirs)
     shown = b""
@@ -63,7 +71,7 @@ def on_terminal(arguments: list[str]) -> tuple[int, str, str]:
 def test_rows_and_time_are_shown_and_removed(rows: Path, tmp_path: Path) -> None:
     output = tmp_path / "x.parquet"
     call = ["counts", str(rows), *COLUMNS, "--weight", "w", "--by", "g", "-o", str(output)]
-    code, printed, shown = on_terminal(call)
+    code, printed, shown = on_terminal(call, [sys.executable, "-c", IMPATIENT])
     assert code == 0
     assert printed == f"wrote {output}\n"
     lines = shown.split(CLEAR)
@@ -123,7 +131,7 @@ def test_a_terminal_changes_no_query(
 
 def test_rows_of_all_files_are_added_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "_PATIENCE", 0)
-    monkeypatch.setattr(process, "_INTERVAL", 0.001)
+    monkeypatch.setattr(process, "_PROGRESS_INTERVAL", 0.001)
     pl.select(n=pl.int_range(1000)).write_parquet(tmp_path / "rows.parquet")
     frame = pl.scan_parquet(tmp_path / "rows.parquet")
     missing = pl.scan_parquet(tmp_path / "none.parquet")
