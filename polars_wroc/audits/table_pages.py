@@ -37,7 +37,7 @@ SIGNS = {
     "either": "\N{BLACK DIAMOND}",
 }
 # How a terminal shows verdicts, by how they begin: in red, bold blue, green, and dim.
-BOLD, RED, _BLUE, _GREEN, _DIM = "1", "31", "1;34", "32", "2"
+BOLD, RED, CYAN, _BLUE, _GREEN, _DIM = "1", "31", "36", "1;34", "32", "2"
 _STYLES = {
     **dict.fromkeys(("different", "worse", SIGNS["worse"], SIGNS["either"]), RED),
     **dict.fromkeys(("better", SIGNS["better"]), _BLUE),

@@ -16,7 +16,7 @@ from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type
 
 from polars_wroc.audits.audit import audit
 from polars_wroc.audits.audit_changes import CHANGED_METRICS
-from polars_wroc.audits.table_pages import BOLD, styled
+from polars_wroc.audits.table_pages import BOLD, CYAN, styled
 from polars_wroc.charts.options import Show
 from polars_wroc.cli import commands, process, sources
 from polars_wroc.cli.arguments import check_columns, flags_of, in_options
@@ -52,6 +52,8 @@ WHERE = {
     "that would take more are computed in ranges of scores; default 60%%",
     "dask": "ADDRESS: scheduler of a Dask cluster, whose workers read the ranges",
 }
+# Of help: headings, and the names of commands and options, of which the text stands far right.
+_STYLES = {r"^\w+:": BOLD, r"(?<=^  )(-.*?|[A-Z]+\S*|  [a-z][-a-z]*)(?=  |$)": CYAN}
 
 
 class _Parser(argparse.ArgumentParser):
@@ -86,9 +88,10 @@ class _Parser(argparse.ArgumentParser):
 
     def _print_message(self, message: str, file: Any = None) -> None:  # noqa: ARG002
         # Help and version use the same error as other output if they cannot be printed.
-        colored = process.is_colored(sys.stdout)
-        heading = styled(r"\1", BOLD) if colored else r"\1"
-        process.say(re.sub(r"^(\w+:)", heading, message, flags=re.MULTILINE))
+        if process.is_colored(sys.stdout):
+            for pattern, style in _STYLES.items():
+                message = re.sub(pattern, styled(r"\g<0>", style), message, flags=re.MULTILINE)
+        process.say(message)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -101,7 +104,8 @@ def build_parser() -> argparse.ArgumentParser:
         metavar, _, about = text.partition(": ")
         choices = get_args(Engine) if name == "engine" else None
         parser.add_argument(f"--{name}", metavar=metavar or None, choices=choices, help=about)
-    subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    named: dict[str, Any] = {"dest": "command", "metavar": "COMMAND", "title": "commands"}
+    subparsers = parser.add_subparsers(**named, required=True)
     for name, row in COMMANDS.items():
         command: argparse.ArgumentParser = subparsers.add_parser(
             name,

@@ -176,9 +176,22 @@ def test_variables_switch_colours(
     assert main(["auc", "rows.parquet", *COLUMNS]) == 0
     assert main(["auc", "rows.parquet", *COLUMNS, "--by", "h"]) == 2
     assert main(["auc", "--help"]) == 0
-    for text, style in ((sys.stdout, "1"), (sys.stderr, "1;31")):
-        styles = set(_STYLE.findall(text.getvalue()))  # type: ignore[union-attr]
-        assert styles == ({f"\x1b[{style}m", "\x1b[0m"} if colored else set())
+    # Headings are bold and names in help cyan; errors begin in bold red.
+    for text, styles in ((sys.stdout, ["1", "36", "0"]), (sys.stderr, ["1;31", "0"])):
+        shown = set(_STYLE.findall(text.getvalue()))  # type: ignore[union-attr]
+        assert shown == ({f"\x1b[{style}m" for style in styles} if colored else set())
+
+
+def test_help_colours_names_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert main(["--help"]) == main(["gaps", "--help"]) == 0
+    shown = capsys.readouterr().out
+    names = {text.strip() for text in re.findall(r"\x1b\[36m(.*?)\x1b", shown)}
+    assert {"audit", "new-york", "-h, --help", "--intersections [only]", "FILE"} <= names
+    assert {"--threshold T", "--lonely {null,certainty,adjust}"} <= names
+    assert not {text for text in names if text.startswith(("polars-wroc", "such"))}
 
 
 @pytest.mark.usefixtures("loans")
