@@ -105,6 +105,13 @@ def _of_counts(frame: Any, by: Any = None, **arguments: Any) -> Any:
     return wroc.from_counts(counts).summary(by=by)
 
 
+def _estimated(frame: Any, score: Any, by: Any, **arguments: Any) -> Any:
+    """Gaps of groups known by probability, half of each, and by themselves."""
+    chances = {"a": pl.lit(0.25), "b": pl.lit(0.75)}
+    options = {"score": score, "threshold": 0.5, "known": by, **arguments}
+    return wroc.estimated_gaps(frame, by=chances, **options)
+
+
 TABLES: dict[str, Callable[..., Any]] = {
     "summary": wroc.summary,
     "summary in bins": _with(wroc.summary, bins=32),
@@ -137,6 +144,12 @@ TABLES: dict[str, Callable[..., Any]] = {
     "standardized_mean_difference": _without_label(
         by_attributes(wroc.standardized_mean_difference)
     ),
+    "expected_metrics": _with(wroc.expected_metrics, probability=pl.lit(0.3), threshold=0.5),
+    "gap_parts": _with(by_attributes(wroc.gap_parts), probability=pl.lit(0.3), threshold=0.5),
+    "worst_segments": _with(
+        by_attributes(wroc.worst_segments), threshold=0.5, favorable="selected", min_rows=1
+    ),
+    "estimated_gaps": _without_label(_estimated),
     "cross_auc": wroc.cross_auc,
     "subgroup_auc": wroc.subgroup_auc,
     "auc_decomposition": wroc.auc_decomposition,
@@ -146,12 +159,12 @@ TABLES: dict[str, Callable[..., Any]] = {
 NEED_GROUPS = {
     "equal_scores", "group_gaps", "fairness", "cross_auc", "subgroup_auc", "auc_decomposition",
     "equalized_thresholds", "abroca_test", "impact_ratios", "impact_ratios above the median",
-    "standardized_mean_difference",
+    "standardized_mean_difference", "gap_parts", "worst_segments", "estimated_gaps",
 }  # fmt: skip
 RANDOM_SUMS = {"bootstrap", "abroca_test"}
 ARGUMENT = re.compile(
     r"`(frame|label|score|weight|by|attributes|cluster|pos_label|threshold|thresholds|reference|max_pairs|"
-    r"max_groups|counts|permutations)`"
+    r"max_groups|counts|permutations|known)`"
 )
 
 

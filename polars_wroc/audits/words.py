@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from polars_wroc.audits.tables import AuditSettings, AuditTables, segment_in_words
-from polars_wroc.charts.options import MINUS, visible
+from polars_wroc.charts.options import visible
 from polars_wroc.inputs.columns import MODEL, OVERALL
 from polars_wroc.inputs.looks import Looks
+from polars_wroc.inputs.metric import MINUS
 
 _NAMES = 5
 DASH = "\N{EN DASH}"

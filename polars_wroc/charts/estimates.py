@@ -12,7 +12,6 @@ from polars_wroc.charts.channels import Keys, read_groups, read_table, shortened
 from polars_wroc.charts.options import (
     INTERVAL,
     JOINT_INTERVAL,
-    MINUS,
     POINTS,
     Show,
     in_points,
@@ -33,7 +32,7 @@ from polars_wroc.groups.release_check import WORSE
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import FOUR_FIFTHS, MARGIN, did_you_mean
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL, UNKNOWN_CATEGORY
-from polars_wroc.inputs.metric import Metric
+from polars_wroc.inputs.metric import MINUS, Metric
 from polars_wroc.plans.formulas import cases
 from polars_wroc.stats.difference_tests import is_significant
 from polars_wroc.stats.proportions import TOLERANCE

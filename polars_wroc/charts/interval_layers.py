@@ -24,7 +24,6 @@ from polars_wroc.charts.options import (
     BACKGROUND,
     INK,
     MAX_ROWS,
-    MINUS,
     PLAIN,
     ChartOptions,
     Options,
@@ -34,6 +33,7 @@ from polars_wroc.charts.options import (
     wrapped,
 )
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, UNKNOWN_CATEGORY
+from polars_wroc.inputs.metric import MINUS
 
 # Columns that are added to the drawn rows.
 ROW, LIMITS, LINE = "__row", "__limits", "__line"

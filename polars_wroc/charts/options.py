@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 else:
     alt = _Altair()
 
-MINUS = "\N{MINUS SIGN}"
 # Format of gaps, which charts draw in points.
 POINTS = "+.1f"
 # Kinds of confidence limits.

@@ -57,6 +57,7 @@ from polars_wroc.inputs.columns import (
 from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.expressions import as_column, named_columns, typed_column
 from polars_wroc.inputs.looks import if_enough
+from polars_wroc.inputs.metric import MINUS
 from polars_wroc.inputs.rows import IntoColumns, Rows, polars_frame
 from polars_wroc.plans.queries import FrameT, collect, join_on_keys, like_input
 from polars_wroc.stats.difference_tests import Adjust, check_options
@@ -470,9 +471,12 @@ def _sentence(row: Mapping[str, Any]) -> str | None:
     sign = -1 if row["gap"] < 0 else 1
 
     def points(part: str) -> str:
-        value, low, high = (sign * 100 * (row[f"{part}{end}"] or 0) for end in _ENDS)
+        value, low, high = (
+            round(sign * 100 * (row[f"{part}{end}"] or 0), 1) + 0.0 for end in _ENDS
+        )
         limits = f" ({min(low, high):.1f} to {max(low, high):.1f})"
-        return f"{value:.1f}{'' if row[f'{part}_low'] is None else limits}"
+        text = f"{value:.1f}{'' if row[f'{part}_low'] is None else limits}"
+        return text.replace("-", MINUS)
 
     label, reference = COMPARABLE[row["metric"]].label, row["reference"]
     segment = MISSING if row[SEGMENT] is None else row[SEGMENT]

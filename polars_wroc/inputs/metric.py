@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+# The sign of negative numbers in text and charts.
+MINUS = "\N{MINUS SIGN}"
 # Which values of a segment are worse for its members.
 Worse: TypeAlias = Literal["lower", "higher", "either"]
 # Metrics whose tests share the error.

@@ -11,10 +11,9 @@ import polars as pl
 from polars_wroc.audits.remarks import untested_segments
 from polars_wroc.audits.tables import AuditSettings, AuditTables, segment_in_words
 from polars_wroc.audits.words import DASH, Words, many, threshold_text, verb
-from polars_wroc.charts.options import MINUS
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
 from polars_wroc.inputs.designs import ReplicateKind
-from polars_wroc.inputs.metric import Metric
+from polars_wroc.inputs.metric import MINUS, Metric
 from polars_wroc.metrics.registry import CURVE_METRICS, ROC_AUC
 from polars_wroc.thresholds.registry import AUDIT_RATES
 from polars_wroc.thresholds.rules import Rule, expected_optimism
