@@ -107,6 +107,12 @@ def test_scikit_survival_agrees_without_ties() -> None:
     assert table.select(LOSS).item() == pytest.approx(0.1270000000, abs=1e-10)
     # lifelines: 1 - KaplanMeierFitter.
     assert share(table.with_columns(w=1)) == pytest.approx(0.46, abs=1e-12)
+    # Of scikit-survival, with the ties: the share after 2 is 7 / 8, and after 5 it is 0.546875.
+    after = pl.when(t=2).then(8 / 7).when(t=5).then(1 / 0.546875).otherwise("horizon_weight")
+    tied = wroc.at_horizon(A, "t", "e", 5).with_columns(horizon_weight=after)
+    assert wroc.summary(tied, **OUTCOME)["auc"].item() == pytest.approx(0.9255121043, abs=1e-10)
+    of_rows = tied.drop_nulls("horizon_label")["horizon_weight"].sum() / tied.height
+    assert tied.select(LOSS).item() * of_rows == pytest.approx(0.1331142857, abs=1e-10)
 
 
 # Of scikit-survival's cumulative_dynamic_auc and brier_score, with censored times half a month
