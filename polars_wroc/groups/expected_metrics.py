@@ -161,7 +161,7 @@ def expected_metrics(
     decided = metrics.decided(rows.frame)
     # Units of a design need their rows; all else is the same for rows with the same score.
     ranked = metrics.ranked(decided, rows.keys, by_score=not designed).cache()
-    values = metrics.values(ranked, rows.keys).cache()
+    values = metrics.values(decided, ranked, rows.keys).cache()
     moved = join_on_keys(ranked, values, rows.keys)
     moved = moved.with_columns(**metrics.influences(metrics.names))
     table = join_on_keys(values, metrics.errors(rows, moved, rows.keys), rows.keys).cache()
@@ -220,6 +220,8 @@ PARTS = ("expected", "excess", "label")
 _KISH, FEWEST = "__kish", "fewest"
 # Sums over rows: of squared weights, of variances of labels, and of rows that are impossible.
 _SQUARES, _OWN, _IMPOSSIBLE = "__squares", "__own_pairs", "__impossible"
+# Whether a row is the last one of its group with its score.
+_ENDS = "__ends_tie"
 
 
 def part_of(*names: str) -> str:
@@ -307,27 +309,30 @@ class Expectations:
             for kind in self.kinds
             for side in ("pos", "neg")
         }
-        sums = [*here, OF_WEIGHT, REPEATS, _SQUARES, _OWN, _IMPOSSIBLE] if by_score else [*here]
-        totals = {name: pl.col(name).sum() for name in sums}
-        if by_score and self.rates:
-            totals[CHOSEN] = pl.col(CHOSEN).first()
-        scores = aggregate(frame, [*keys, SCORE], totals).sort(SCORE)
-        scores = scores.with_columns(
-            over(pl.col(name).cum_sum() - pl.col(name) / 2, keys).alias(below)
-            for name, below in here.items()
-        )
+        sums = [*here, _OWN] if by_score else [*here]
+        chosen = [CHOSEN] if by_score and self.rates else []
+        # Differences of cumulative sums: one sort is faster than to group by so many scores.
+        scores = frame.select(*keys, SCORE, *sums, *chosen).sort(SCORE)
+        ends = pl.col(SCORE).ne_missing(pl.col(SCORE).shift(-1))
+        to_here = {name: over(pl.col(name).cum_sum(), keys) for name in sums}
+        scores = scores.with_columns(over(ends, keys).alias(_ENDS), **to_here).filter(_ENDS)
+        before = {name: pl.col(name).shift(1, fill_value=0.0) for name in sums}
+        of_score = {name: over(pl.col(name) - before[name], keys) for name in sums}
+        below = {here[name]: over((pl.col(name) + before[name]) / 2, keys) for name in here}
         if by_score:
-            return scores
-        return join_on_keys(frame, scores.select(*keys, SCORE, *here.values()), [*keys, SCORE])
+            return scores.with_columns(**of_score, **below)
+        return join_on_keys(frame, scores.select(*keys, SCORE, **below), [*keys, SCORE])
 
-    def values(self, ranked: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
-        """Aggregate each group of ranked rows to its values."""
-        sums = {
+    def values(
+        self, decided: pl.LazyFrame, ranked: pl.LazyFrame, keys: Sequence[str]
+    ) -> pl.LazyFrame:
+        """Aggregate each group to its values, from ranked rows only where ranks matter."""
+        of_rows = {
             "n": pl.col(REPEATS).sum().cast(pl.Int64),
             "n_impossible": pl.col(_IMPOSSIBLE).sum().cast(pl.Int64),
             _KISH: pl.col(OF_WEIGHT).sum() / pl.col(_SQUARES).sum(),
-            _OWN: pl.col(_OWN).sum(),
         }
+        sums = {_OWN: pl.col(_OWN).sum()}
         for kind in self.kinds:
             pos, neg = (pl.col(part_of(kind, name)) for name in ("w_pos", "w_neg"))
             sums |= {part_of(kind, "pos"): pos.sum(), part_of(kind, "neg"): neg.sum()}
@@ -341,7 +346,9 @@ class Expectations:
             for cell, side in (("tp", "w_pos"), ("fp", "w_neg")):
                 weight = pl.col(part_of(EXPECTED, side))
                 sums[part_of(cell)] = (pl.col(CHOSEN) * weight).sum()
-        return aggregate(ranked, keys, sums).with_columns(**self._of_sums())
+        counted = aggregate(decided, keys, of_rows)
+        values = join_on_keys(aggregate(ranked, keys, sums), counted, keys)
+        return values.with_columns(**self._of_sums())
 
     def _of_sums(self) -> dict[str, pl.Expr]:
         columns = dict[str, pl.Expr]()

@@ -310,8 +310,9 @@ class Split:
     ) -> Iterator[pl.DataFrame]:
         """Split the gaps of the ``wanted`` segments of one attribute."""
         expectations, keys = self.expectations, [SEGMENT]
-        ranked = expectations.ranked(division.named(held), keys)
-        values = _collect(expectations.values(ranked, keys).sort(SEGMENT))
+        of_segments = division.named(held)
+        ranked = expectations.ranked(of_segments, keys)
+        values = _collect(expectations.values(of_segments, ranked, keys).sort(SEGMENT))
         of_auc = expectations.influences([AUC] if AUC in expectations.names else [])
         moved = join_on_keys(ranked, values.lazy(), keys).with_columns(**of_auc)
         placed = _collect(moved.select(*ranked.collect_schema().names(), *of_auc))
@@ -351,9 +352,8 @@ class Split:
         rows = join_on_keys(
             placed.with_columns(side.alias(_SIDE)), values.select(SEGMENT, factor), [SEGMENT]
         )
-        sides = _collect(
-            self.expectations.values(rows.filter(pl.col(_SIDE).is_not_null()), [_SIDE])
-        )
+        compared = rows.filter(pl.col(_SIDE).is_not_null())
+        sides = _collect(self.expectations.values(compared, compared, [_SIDE]))
         expected = {
             name: _own_less_other(pl.col(part_of(name))) for name in self.expectations.names
         }

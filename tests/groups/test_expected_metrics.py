@@ -133,8 +133,9 @@ def test_errors_for_the_population(
 ) -> None:
     rows = of_values.read_chances(A, "y", "p", None, weight, None, None, read_design(None))
     metrics = of_values.Expectations.read(None, labelled=True)
-    ranked = metrics.ranked(metrics.decided(rows.frame), [])
-    moved = ranked.join(metrics.values(ranked, []), how="cross")
+    decided = metrics.decided(rows.frame)
+    ranked = metrics.ranked(decided, [])
+    moved = ranked.join(metrics.values(decided, ranked, []), how="cross")
     moved = moved.select(**metrics.influences(["auc"]))
     names = ["__auc_expected", "__auc_excess"]
     found = moved.select((pl.col(names) ** 2).sum().sqrt()).collect().row(0)
