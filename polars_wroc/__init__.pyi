@@ -85,9 +85,9 @@ from .metrics.partial_auc import cost_partial_auc as cost_partial_auc
 from .metrics.partial_auc import partial_auc as partial_auc
 from .metrics.partial_auc_intervals import partial_auc_ci as partial_auc_ci
 from .metrics.partial_auc_intervals import partial_auc_summary as partial_auc_summary
-from .metrics.roc_auc_ci import roc_auc_ci as roc_auc_ci
-from .metrics.roc_auc_ci import roc_influence as roc_influence
-from .metrics.roc_auc_multiclass import roc_auc_multiclass as roc_auc_multiclass
+from .metrics.roc_auc import roc_auc_ci as roc_auc_ci
+from .metrics.roc_auc import roc_influence as roc_influence
+from .metrics.roc_auc import roc_auc_multiclass as roc_auc_multiclass
 from .metrics.summary import summary as summary
 from .namespaces import Counts as Counts
 from .namespaces import from_counts as from_counts

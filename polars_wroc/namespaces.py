@@ -54,7 +54,7 @@ from polars_wroc.metrics.curve_metrics import (
 )
 from polars_wroc.metrics.partial_auc import cost_partial_auc, partial_auc
 from polars_wroc.metrics.partial_auc_intervals import partial_auc_ci, partial_auc_summary
-from polars_wroc.metrics.roc_auc_ci import roc_auc_ci, roc_influence
+from polars_wroc.metrics.roc_auc import roc_auc_ci, roc_influence
 from polars_wroc.metrics.summary import summary
 from polars_wroc.plans.queries import FrameT, collect
 from polars_wroc.thresholds.confusion_matrix import confusion_matrix, threshold_metrics
@@ -229,7 +229,7 @@ class Counts:
     partial_auc_summary: Callable[..., Any] = _of_counts(partial_auc_summary, "level", "method")
     operating_points: Callable[..., Any] = _of_counts(operating_points)
     threshold_metrics: Callable[..., Any] = _of_counts(threshold_metrics)
-    calibration_curve: Callable[..., Any] = _of_counts(calibration_curve)
+    calibration_curve: Callable[..., Any] = _of_counts(calibration_curve, "smooth")
 
     calibration_summary: Callable[..., Any] = _of_counts(calibration_summary)
     calibration_test: Callable[..., Any] = _of_counts(calibration_test)

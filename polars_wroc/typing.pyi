@@ -34,8 +34,8 @@ from .metrics.partial_auc import CostAreaName as CostAreaName
 from .metrics.partial_auc import Standardize as Standardize
 from .metrics.registry import MetricName as MetricName
 from .metrics.registry import Metrics as Metrics
-from .metrics.roc_auc_multiclass import Average as Average
-from .metrics.roc_auc_multiclass import MultiClass as MultiClass
+from .metrics.roc_auc import Average as Average
+from .metrics.roc_auc import MultiClass as MultiClass
 from .plans.config import Engine as Engine
 from .plans.queries import FrameT as FrameT
 from .stats.difference_tests import Adjust as Adjust

@@ -84,14 +84,14 @@ def test_no_file_defines_a_name_twice() -> None:
 # An addition that breaks one of these needs a deletion somewhere, or a reason.
 MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 169, 510, 20
 MOST_CODE = {
-    "audits": 6295,
-    "charts": 4009,
-    "groups": 6744,
-    "metrics": 3212,
-    "cli": 2417,
-    "inputs": 1830,
+    "audits": 6294,
+    "charts": 4020,
+    "groups": 6753,
+    "metrics": 3215,
+    "cli": 2420,
+    "inputs": 1831,
     "ranking": 1410,
-    "curves": 2091,
+    "curves": 2146,
     "kernels": 1342,
     "thresholds": 1407,
     "stats": 1596,

@@ -13,6 +13,7 @@ from polars_wroc.charts.curve_layers import (
     GRID,
     LABELS,
     POINT,
+    CurveChart,
     chance,
     count_curves,
     curve_chart,
@@ -32,6 +33,7 @@ from polars_wroc.charts.options import (
     inline,
     interval_name,
 )
+from polars_wroc.curves.smooth_calibration import SMOOTH_RATES
 from polars_wroc.inputs import arguments
 from polars_wroc.plans.queries import over
 from polars_wroc.ranking.curve import ratio
@@ -63,7 +65,8 @@ def calibration_chart(
     Parameters
     ----------
     curves
-        The table of `calibration_curve`; a LazyFrame is collected.
+        The table of `calibration_curve`; a LazyFrame is collected. With ``smooth`` the line is the
+        smooth curve, with its limits.
     level
         Confidence level of the intervals, for the caption only: the table does not contain it.
     **options
@@ -109,7 +112,10 @@ def calibration_chart(
     first = over(pl.int_range(pl.len()), groups) == 0
     # The higher the curve, the lower are the scores.
     bins = chart.with_labels(bins, _biases(bins), first, -pl.col(_BIAS))
-    drawn = (*groups, *_COLUMNS[1:], POINT, _SHARE, _FOOT, _TOP, *LABELS)
+    smooth = [name for name in SMOOTH_RATES if name in bins.columns]
+    # Grey curves have neither bars nor intervals.
+    bins = bins.with_columns(chart.coloured(*smooth[1:]))
+    drawn = (*groups, *_COLUMNS[1:], *smooth, POINT, _SHARE, _FOOT, _TOP, *LABELS)
     base = alt.Chart(inline(bins.select(drawn)))
     axis = {
         **GRID,
@@ -132,7 +138,7 @@ def calibration_chart(
         # What parts the panel from the bars.
         base.mark_rule(color=GREY, aria=False).encode(alt.YDatum(0)),
         *_bins(base, chart.ink, x, y),
-        *chart.lines(base, x, y, shown),
+        *_lines(base, chart, x, y, shown, smooth=bool(smooth)),
         *chart.labels(base),
     ]
     highest = bins[_SHARE].filter(bins[_TOP].is_not_null()).max()
@@ -141,7 +147,7 @@ def calibration_chart(
         layers,
         "Calibration curves: observed rate against mean score in bins of the score, with the "
         "diagonal of perfect calibration and the share of each bin",
-        f"Vertical lines: {interval_name(level)}",
+        f"Vertical lines{', shaded' if smooth else ''}: {interval_name(level)}",
         f"Bars: share of the {'weight' if weighted else 'rows'} in each bin, at most "
         f"{100 * highest:.0f}%"
         if isinstance(highest, float)
@@ -195,7 +201,6 @@ def _biases(bins: pl.DataFrame) -> list[str]:
 def _bins(base: Any, ink: Any, x: Any, y: Any) -> list[Any]:
     """Draw the bins of curves in colour as bars, and as points with intervals."""
     low, high = _LIMITS
-    # Grey curves have neither bars nor intervals.
     coloured = base.transform_filter(f"isValid(datum.{_TOP})")
     left, right = alt.X("score_min:Q"), alt.X2("score_max:Q")
     foot, top = alt.Y(f"{_FOOT}:Q"), alt.Y2(f"{_TOP}:Q")
@@ -207,6 +212,18 @@ def _bins(base: Any, ink: Any, x: Any, y: Any) -> list[Any]:
     )
     point = coloured.mark_point(filled=True, size=45, opacity=1, clip=True, aria=False)
     return [bar, interval, point.encode(x, y, color=ink)]
+
+
+def _lines(
+    base: Any, chart: CurveChart, x: Any, y: Any, shown: list[Any], *, smooth: bool
+) -> list[Any]:
+    """Connect the points of curves; if they are ``smooth``, draw those curves and their limits."""
+    line, points = chart.lines(base, x, y, shown)
+    if not smooth:
+        return [line, points]
+    rate, *limits = SMOOTH_RATES
+    curve, _ = chart.lines(base, x, alt.Y(f"{rate}:Q"), shown, interpolate="monotone")
+    return [chart.band(base, x, *limits, interpolate="monotone"), curve, points]
 
 
 _SUM, _CHANCE, _LARGEST = "cumulative_difference", "chance", "is_largest"

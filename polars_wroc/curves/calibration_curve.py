@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias, get_args
 
 import polars as pl
 
+from polars_wroc.curves.smooth_calibration import SMOOTH_RATES, require_loess, with_smooth_rates
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import SCORE, WEIGHT, IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design, SampleDesign, read_design
@@ -206,6 +207,7 @@ def calibration_curve(
     strategy: Strategy = "uniform",
     level: float = 0.95,
     design: Design | None = None,
+    smooth: bool = False,
 ) -> FrameT:
     """Weighted calibration curve per group: observed rate and mean score, in bins of the score.
 
@@ -228,6 +230,8 @@ def calibration_curve(
         Clusters, a `Survey` or `ReplicateWeights`: see `summary`. The limits of the observed rate
         are then those by design of `threshold_metrics`. Only with ``strategy="uniform"``, since
         other bins move with the sample.
+    smooth
+        Whether a smooth curve is added, which needs the extra ``polars-wroc[smooth]``.
 
     Returns
     -------
@@ -239,7 +243,9 @@ def calibration_curve(
         limits ``observed_rate_low, observed_rate_high``; and ``difference``, the mean score minus
         the observed rate, with its limits ``difference_low, difference_high``. Rates and means
         are null where sums of weights overflow or underflow, the weight where it overflows. Missing
-        rows are in no bin.
+        rows are in no bin. With ``smooth`` also ``smooth_rate`` (Float64), the smooth curve at the
+        mean score of the bin, with its limits ``smooth_rate_low, smooth_rate_high``; null with
+        fewer than eight distinct scores, the limits also with `Looks`.
 
     Raises
     ------
@@ -253,6 +259,10 @@ def calibration_curve(
     with effective sample sizes where there are weights, and null where the squares of the weights
     overflow or underflow; those of the difference treat the scores as fixed. If the curves of all
     groups are equal, the score is called calibrated within groups [1]_.
+
+    The smooth curve is that of `validate`, R's loess of the labels on the scores, whatever the
+    bins. Its limits are for each score by itself: percentiles of 200 resamples of the rows, or of
+    the units of a design.
 
     Without weights the uniform bins are those of scikit-learn. Its quantiles may lie between two
     scores, here each is a score: the quantile bins are the same where the number of rows is a
@@ -284,9 +294,16 @@ def calibration_curve(
     if strategy == "quantile":
         why = "for strategy 'quantile', whose bins move with the sample: use strategy='uniform'"
         survey.require_none(why)
+    arguments.flag("smooth", smooth)
+    if smooth:
+        require_loess("leave it out")
     rows: Rows = read_rows(frame, label, score, weight, by, pos_label, survey=survey)
     level = arguments.level(rows.look(level, frame))
-    return like_input(frame, rows.result(binned(rows, bins, strategy, level), BIN_COLUMNS))
+    table = binned(rows, bins, strategy, level)
+    if not smooth:
+        return like_input(frame, rows.result(table, BIN_COLUMNS))
+    table = with_smooth_rates(table, rows.as_probabilities(), level)
+    return like_input(frame, rows.result(table, [*BIN_COLUMNS, *SMOOTH_RATES]))
 
 
 def binned(rows: Rows, bins: int, strategy: Strategy, level: float) -> pl.LazyFrame:

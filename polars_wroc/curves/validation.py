@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from polars_wroc.curves.calibration_summary import calibration_summary
 from polars_wroc.curves.decision_curve import decision_curve
+from polars_wroc.curves.smooth_calibration import SMOOTH, require_loess, smooth_errors
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import (
-    CLUSTER,
-    ROW_COUNT,
-    SCORE,
-    STRATUM,
-    WEIGHT,
     IntoColumn,
     IntoWeight,
 )
-from polars_wroc.inputs.designs import FRACTION, UNITS, Design, SurveyDesign, read_design
+from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.expressions import named_columns
 from polars_wroc.inputs.frames import read_rows
-from polars_wroc.inputs.looks import Looks, if_enough
+from polars_wroc.inputs.looks import if_enough
 from polars_wroc.inputs.rows import IntoColumns, Rows, RowSource, polars_frame, read_source
 from polars_wroc.metrics.brier_and_log_loss import UNIT_LOSSES, LossesOfRows, MeanLosses
 from polars_wroc.metrics.registry import LOSSES
@@ -43,7 +37,6 @@ from polars_wroc.stats.variances import (
     unit_sums,
 )
 
-SMOOTH = ("ici", "e50", "e90")
 _COLUMNS = ("measure", "threshold", "value", "value_low", "value_high", "n")
 _THRESHOLDS = (0.1, 0.2, 0.3)
 # In the order of the table.
@@ -162,7 +155,7 @@ def validate(
     """
     arguments.flag("smooth", smooth)
     if smooth:
-        require_loess()
+        require_loess("leave it out by smooth=False")
     source = read_source(frame)
     survey = read_design(design)
     rows: Rows = read_rows(source, label, score, weight, by, pos_label, survey=survey)
@@ -259,151 +252,3 @@ def _limited(field: Fields, level: float, *, designed: bool) -> Formula[Columns]
     values = 1 - relative.value, 1 - high, 1 - low
     ends = ("", "_low", "_high")
     return columns | {f"scaled_brier{end}": v for end, v in zip(ends, values, strict=True)}
-
-
-SMOOTH_COLUMNS = tuple(f"{name}{end}" for name in SMOOTH for end in ("", "_low", "_high"))
-_Array: TypeAlias = NDArray[Any]
-# Of more scores those in a quantile of the weight become one point.
-_MOST_POINTS = 1_000
-# With fewer scores there is no quadratic in each neighborhood.
-_FEWEST_POINTS = 8
-# The options of R's loess, in each neighborhood a quadratic of so large a share of the points.
-_OPTIONS = {"span": 0.75, "degree": 2}
-_REPLICATES, _SEED = 200, 20_150
-# The sampling unit of a row, with the number of units in its stratum.
-_UNIT, _UNIT_PLACE = [STRATUM, CLUSTER, UNITS], "__place"
-
-
-def smooth_errors(rows: Rows, level: float) -> pl.LazyFrame:
-    """Compute `SMOOTH_COLUMNS` of each group, in a step that is no part of a plan."""
-    design, frame, units = rows.design, rows.frame, [] if rows.design is None else _UNIT
-    if isinstance(design, SurveyDesign):
-        lonely = (pl.col(UNITS) == 1) & (pl.col(FRACTION) < 1) & (design.lonely != "certainty")
-        strata = design.strata.with_columns(pl.when(~lonely).then(UNITS).alias(UNITS))
-        frame = join_on_keys(frame, strata, [STRATUM])
-    elif design is not None:
-        # There are no limits of a single unit.
-        frame = frame.with_columns(pl.lit(0, pl.Int64).alias(name) for name in units)
-    counts, held = rows.multiplicity.alias(ROW_COUNT), pl.col(WEIGHT).is_not_null()
-    complete = frame.filter(held).select(*rows.keys, SCORE, WEIGHT, counts, *units)
-    schema = {key: complete.collect_schema()[key] for key in rows.keys}
-    schema |= dict.fromkeys(SMOOTH_COLUMNS, pl.Float64())
-    step = partial(_of_groups, keys=rows.keys, schema=schema, level=level)
-    return complete.map_batches(step, schema=schema)
-
-
-def require_loess() -> None:
-    """Raise without the library."""
-    try:
-        import skmisc.loess  # noqa: F401, PLC0415  (an extra)
-    except ImportError as error:
-        msg = (
-            "a smooth calibration curve needs scikit-misc: pip install 'polars-wroc[smooth]', "
-            "or leave it out by smooth=False"
-        )
-        raise ImportError(msg) from error
-
-
-def _of_groups(
-    rows: pl.DataFrame, keys: list[str], schema: dict[str, Any], level: float
-) -> pl.DataFrame:
-    found = []
-    # In one order, so that a seed gives the same draws.
-    by = [name for name in (STRATUM, CLUSTER, SCORE, WEIGHT) if name in rows.columns]
-    groups = rows.sort(by).group_by(keys, maintain_order=True) if keys else [((), rows.sort(by))]
-    for key, group in groups:
-        found.append([*key, *_Points.of(group).errors(level)])
-    return pl.DataFrame(found, schema=schema, orient="row")
-
-
-class _Points(NamedTuple):
-    """Rows of a group, and the point of each: a score, or the mean of neighboring ones.
-
-    A row is as many as ``counts`` says. By a design ``sampled`` has its stratum, sampling unit, and
-    the number of units in the stratum, null where that is unknown to vary.
-    """
-
-    scores: _Array
-    place: _Array
-    weights: _Array
-    positive: _Array
-    counts: _Array
-    sampled: pl.DataFrame | None
-
-    @classmethod
-    def of(cls, rows: pl.DataFrame) -> _Points:
-        score, signed = (rows[name].cast(pl.Float64).to_numpy() for name in (SCORE, WEIGHT))
-        weights = np.abs(signed)
-        scores, place = np.unique(score, return_inverse=True)
-        if len(scores) > _MOST_POINTS:
-            total = np.bincount(place, weights).cumsum()
-            bins = np.minimum(total / total[-1] * _MOST_POINTS, _MOST_POINTS - 1).astype(np.int64)
-            place = np.unique(bins, return_inverse=True)[1][place]
-            sums = np.bincount(place, weights)
-            scores = np.bincount(place, weights * score) / sums
-        sampled = rows.select(_UNIT) if UNITS in rows.columns else None
-        return cls(scores, place, weights, signed > 0, rows[ROW_COUNT].to_numpy(), sampled)
-
-    def errors(self, level: float) -> list[float | None]:
-        """Return each number with its limits."""
-        values = self._values(self.weights)
-        if values is None:
-            return [None] * len(SMOOTH_COLUMNS)
-        ends: _Array = np.full((2, len(SMOOTH)), np.nan)
-        drawn = [each for w in self._resampled() if (each := self._values(w)) is not None]
-        # Drawn limits hold at one look.
-        if len(drawn) > _REPLICATES // 2 and not isinstance(level, Looks):
-            ends = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0)
-        numbers = [[value, *of] for value, of in zip(values, ends.T, strict=True)]
-        return [None if np.isnan(each) else float(each) for row in numbers for each in row]
-
-    def _values(self, weights: _Array) -> _Array | None:
-        """Return the mean, median and ninth decile of the distances; None if there is no curve."""
-        from skmisc.loess import loess  # noqa: PLC0415  (an extra)
-
-        number = len(self.scores)
-        whole = np.bincount(self.place, weights, number)
-        held = np.flatnonzero(whole > 0)
-        if len(held) < _FEWEST_POINTS:
-            return None
-        part = np.bincount(self.place, weights * self.positive, number)[held]
-        x, whole = self.scores[held], whole[held]
-        # The curve does not depend on the scale of the weights.
-        fit = loess(x, part / whole, weights=whole / whole.mean(), **_OPTIONS)
-        try:
-            fit.fit()
-        except ValueError:
-            return None
-        distance = np.abs(np.clip(fit.outputs.fitted_values, 0, 1) - x)
-        order = np.argsort(distance)
-        cumulated = whole[order].cumsum() / whole.sum()
-        ends = [distance[order][np.searchsorted(cumulated, share)] for share in (0.5, 0.9)]
-        values = np.array([distance @ whole / whole.sum(), *ends])
-        return values if np.isfinite(values).all() else None
-
-    def _resampled(self) -> Iterator[_Array]:
-        """Draw rows, or of each stratum one unit less than it has; yield the weights of rows."""
-        random, size = np.random.default_rng(_SEED), self.counts
-        of_row = np.arange(len(size))
-        # The places of units, how many units a stratum has, and how many are drawn.
-        strata = [(of_row, size.sum(), size.sum())]
-        if self.sampled is not None:
-            # Rows are sorted by their units.
-            places = pl.struct(STRATUM, CLUSTER).rle_id().alias(_UNIT_PLACE)
-            of_row = self.sampled.select(places)[_UNIT_PLACE].to_numpy()
-            units = self.sampled.select(STRATUM, UNITS, places).unique(maintain_order=True)
-            # Where nothing is drawn, or a single unit has all rows, values do not vary.
-            if len(units) == 1 or units[UNITS].has_nulls() or units[UNITS].max() == 1:
-                return
-            size, strata = np.ones(len(units), np.int64), []
-            for (_, number), some in units.group_by(STRATUM, UNITS, maintain_order=True):
-                strata.append((some[_UNIT_PLACE].to_numpy(), number, max(number - 1, 1)))
-        for _ in range(_REPLICATES):
-            times = np.zeros(len(size))
-            for inside, total, drawn in strata:
-                # The others of the stratum have no rows of the group.
-                others = total - size[inside].sum()
-                shares = np.append(size[inside], others)[: None if others else -1] / total
-                often = random.multinomial(drawn, shares)[: len(inside)]
-                times[inside] = often * total / drawn / size[inside]
-            yield self.weights * times[of_row]

@@ -123,6 +123,18 @@ def test_grey_curves_have_neither_bars_nor_intervals() -> None:
     assert "21 others in grey" in caption(chart)
 
 
+def test_smooth_curves_have_a_band_in_place_of_lines_between_points() -> None:
+    curve = wroc.calibration_curve(scored(400), "y", "s", smooth=True, strategy="quantile")
+    spec = wroc.calibration_chart(curve).to_dict()
+    marks = {layer["mark"]["type"]: layer for layer in spec["layer"] if "y2" in layer["encoding"]}
+    ends = (marks["area"]["encoding"][side]["field"] for side in ("y", "y2"))
+    assert [*ends] == ["smooth_rate_low", "smooth_rate_high"]
+    lines = [each for each in spec["layer"] if each["mark"].get("interpolate") == "monotone"]
+    assert lines[-1]["encoding"]["y"]["field"] == "smooth_rate"
+    assert "shaded" in caption(wroc.calibration_chart(curve))
+    assert "shaded" not in caption(wroc.calibration_chart(curve.drop("^smooth.*$")))
+
+
 def test_curve_whose_weights_overflow_says_that_it_is_not_known() -> None:
     data = scored(60, groups=2).with_columns(w=pl.when(pl.col("g") == 1).then(1e308).otherwise(1.0))
     table = wroc.calibration_curve(data, "y", "s", weight="w", by="g", bins=2)

@@ -42,7 +42,7 @@ LARGE = "calibration_in_the_large"
 ERROR = [*CURVE[5:9], LARGE, f"{LARGE}_low", f"{LARGE}_high"]
 ERRORS = ["expected_calibration_error", "maximum_calibration_error"]
 WHOLE = {"bin", "n"}
-TABLES = [wroc.calibration_curve, wroc.calibration_summary]
+TABLES: list[Callable[..., pl.DataFrame]] = [wroc.calibration_curve, wroc.calibration_summary]
 STRATEGIES = ["uniform", "quantile"]
 
 # Ends of bins, both ends of all, and neighbours that no binary fraction is.

@@ -14,7 +14,8 @@ from sklearn.metrics import brier_score_loss
 from skmisc.loess import loess
 
 import polars_wroc as wroc
-from polars_wroc.curves.validation import _losses, smooth_errors
+from polars_wroc.curves.smooth_calibration import smooth_errors
+from polars_wroc.curves.validation import _losses
 from polars_wroc.inputs.designs import read_design
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import Rows
@@ -116,6 +117,42 @@ def test_smooth_measures_are_those_of_a_loess_of_rows() -> None:
     assert row_of(table, "ici")[0] == pytest.approx(exact[0], abs=2e-4)
 
 
+def test_smooth_curve_is_a_loess_of_rows() -> None:
+    frame = pl.concat([frame_of(4).with_columns(g=pl.lit(g)) for g in ("a", None)])
+    options: dict[str, Any] = {"by": "g", "bins": 5, "strategy": "quantile"}
+    found = wroc.calibration_curve(frame, "y", "s", smooth=True, **options)
+    binned = wroc.calibration_curve(frame, "y", "s", **options)
+    rates = ["smooth_rate", "smooth_rate_low", "smooth_rate_high"]
+    assert found.columns == [*binned.columns, *rates]
+    assert_frame_equal(found.drop(rates), binned)
+    rows = frame_of(4).sort("s")
+    s, y = (rows[name].cast(pl.Float64).to_numpy() for name in ("s", "y"))
+    fit = loess(s, y, span=0.75, degree=2)
+    fit.fit()
+    expected = np.interp(found["mean_score"].head(5).to_numpy(), s, fit.outputs.fitted_values)
+    for group in found.partition_by("g"):
+        np.testing.assert_allclose(group["smooth_rate"], expected.clip(0, 1), rtol=1e-9)
+    assert found.select(pl.col(rates[0]).is_between(rates[1], rates[2])).to_series().all()
+    lazy = wroc.calibration_curve(frame.lazy(), "y", "s", smooth=True, **options)
+    assert_frame_equal(lazy.collect(), found)
+    few = wroc.calibration_curve(frame.head(7), "y", "s", smooth=True)
+    assert few.select(pl.col(rates).null_count()).row(0) == (few.height,) * 3
+
+
+@pytest.mark.slow
+def test_limits_of_a_smooth_curve_cover_the_rate() -> None:
+    """The rate is the score; 100 samples of 400 rows, so that the standard error is 0.01."""
+    random, held = np.random.default_rng(11), []
+    for _ in range(100):
+        score = random.beta(2, 2, 400)
+        frame = pl.DataFrame({"s": score, "y": random.random(400) < score})
+        table = wroc.calibration_curve(frame, "y", "s", smooth=True, strategy="quantile", bins=5)
+        held += table.select(
+            pl.col("mean_score").is_between("smooth_rate_low", "smooth_rate_high")
+        )["mean_score"].to_list()
+    assert np.mean(held) > 0.9
+
+
 def test_sampling_units_are_drawn_as_a_whole() -> None:
     frame = pl.concat([frame_of(7, 60)] * 4)
     frame = frame.with_columns(c=pl.int_range(pl.len()) % 60, s=pl.col("s"))
@@ -180,6 +217,8 @@ def test_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ImportError, match=message):
         wroc.validate(frame_of(), "y", "s")
     assert "ici" not in wroc.validate(frame_of(), "y", "s", smooth=False)["measure"]
+    with pytest.raises(ImportError, match=r"or leave it out$"):
+        wroc.calibration_curve(frame_of(), "y", "s", smooth=True)
 
 
 @pytest.mark.parametrize(

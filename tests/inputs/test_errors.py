@@ -541,6 +541,9 @@ FLAGS: dict[tuple[str, str], Call] = {
     ("roc_chart", "abroca"): lambda flag: UNTYPED.roc_chart(
         wroc.roc_curve(DATA, "y", "s", by="g"), abroca=flag
     ),
+    ("calibration_curve", "smooth"): lambda flag: UNTYPED.calibration_curve(
+        DATA, "y", "s", smooth=flag
+    ),
     ("validate", "smooth"): lambda flag: UNTYPED.validate(DATA, "y", "s", smooth=flag),
     ("worst_segments", "redundant"): lambda flag: UNTYPED.worst_segments(
         DATA, "y", "s", attributes="g", threshold=0.5, favorable="selected", redundant=flag

@@ -1,15 +1,35 @@
-"""Expressions of an AUC with its interval, and of the influence of each row on it."""
+"""Expressions of AUCs: with an interval, the influence of each row, and of several classes."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
+from itertools import permutations
+from math import comb
+from typing import Any, Literal, TypeAlias, get_args
 
 import polars as pl
 
-from polars_wroc.inputs.columns import CLUSTER, Frequency, IntoColumn, IntoWeight
-from polars_wroc.inputs.expressions import cluster_column, from_expressions
+from polars_wroc.inputs import arguments
+from polars_wroc.inputs.arguments import Limit
+from polars_wroc.inputs.columns import (
+    CLUSTER,
+    Frequency,
+    IntoColumn,
+    IntoWeight,
+    column_of,
+    exact,
+    literal,
+    shown_as,
+)
+from polars_wroc.inputs.expressions import cluster_column, from_expressions, one_column
+from polars_wroc.metrics import registry
 from polars_wroc.metrics.auc_interval import INTERVAL_COLUMNS, Interval, Method
+from polars_wroc.metrics.curve_metrics import roc_auc
 from polars_wroc.plans.formulas import as_struct, in_struct
+from polars_wroc.plans.queries import require_at_collect
+from polars_wroc.ranking.curve import Curve, fold
 from polars_wroc.ranking.placements import (
     ClassRows,
     list_row_curve,
@@ -221,3 +241,186 @@ def _influence_of(rows: ClassRows) -> pl.Expr:
     total = weight.sum()
     mean = (weight * placement).sum() / total
     return pl.when(weight > 0).then(weight * (mean - placement) / total)
+
+
+MultiClass: TypeAlias = Literal["ovr", "ovo"]
+Average: TypeAlias = Literal["macro", "weighted", "micro"]
+_MOST_PAIRS = 500
+
+
+def roc_auc_multiclass(
+    label: IntoColumn,
+    scores: Mapping[Any, IntoColumn],
+    *,
+    multi_class: MultiClass = "ovr",
+    average: Average = "macro",
+    weight: IntoWeight | None = None,
+    max_pairs: int = _MOST_PAIRS,
+) -> pl.Expr:
+    """Weighted AUC for more than two classes: each class against the rest, or all pairs.
+
+    Parameters
+    ----------
+    label
+        Column name or expression of the class.
+    scores
+        Mapping from each class to the column name or expression of its score.
+    multi_class
+        ``"ovr"`` (one-vs-rest): each score ranks its class against all others together.
+        ``"ovo"`` (one-vs-one): each score ranks its class against each other class; with
+        ``average="macro"`` that is Hand and Till's M [1]_.
+    average
+        ``"macro"``: the plain mean over the classes or pairs. ``"weighted"``: the mean weighted by
+        the weight of the class, or of both classes of the pair. ``"micro"``, for ``"ovr"`` only:
+        one AUC of all rows and classes pooled, in which a class without weight has only negatives.
+    weight
+        As for `roc_auc`.
+    max_pairs
+        For ``"ovo"``: raise for more pairs of classes than this, since each pair ranks the rows
+        of both classes again. The default allows 32 classes.
+
+    Returns
+    -------
+    pl.Expr
+        One Float64 per group, named ``roc_auc_multiclass``, between 0 and 1. A class without
+        weight has no AUC and is left out of the average; null where none has one. A row with a
+        null label or weight is left out, and one with a null or NaN score is left out of the AUCs
+        that use this score.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For an argument of the wrong type, fewer than two classes, more pairs than ``max_pairs``,
+        a class that the label cannot hold, or an unknown option.
+    polars.exceptions.InvalidOperationError
+        At collect, for a label without a score, or an invalid weight.
+
+    Notes
+    -----
+    The results are those of scikit-learn's ``roc_auc_score``, which has no weights for
+    ``"ovo"``. Scores need not be probabilities.
+
+    References
+    ----------
+    .. [1] Hand, D. J., Till, R. J. (2001), Machine Learning 45, 171-186.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> df = pl.DataFrame(
+    ...     {
+    ...         "y": ["a", "b", "c", "a", "b", "c"],
+    ...         "a": [0.8, 0.3, 0.1, 0.5, 0.4, 0.6],
+    ...         "b": [0.1, 0.5, 0.2, 0.3, 0.4, 0.1],
+    ...         "c": [0.1, 0.2, 0.7, 0.2, 0.2, 0.3],
+    ...     }
+    ... )
+    >>> scores = {"a": "a", "b": "b", "c": "c"}
+    >>> df.select(wroc.roc_auc_multiclass("y", scores, multi_class="ovo")).item()
+    0.9583333333333334
+    """
+    arguments.option("multi_class", multi_class, get_args(MultiClass))
+    arguments.option("average", average, get_args(Average))
+    limit = Limit("max_pairs", max_pairs, "pairs", "scores")
+    if average == "micro" and multi_class == "ovo":
+        arguments.reject("average", "be 'macro' or 'weighted' for multi_class='ovo'", "'micro'")
+    if not isinstance(scores, Mapping):
+        arguments.reject_type("scores", "map each class to a column", scores)
+    if len(scores) < 2 or None in scores:  # noqa: PLR2004  (two make a ranking)
+        arguments.reject("scores", "have two or more classes, none of them null", list(scores))
+    if multi_class == "ovo":
+        limit.check(comb(len(scores), 2))
+    columns = {name: one_column("scores", column) for name, column in scores.items()}
+    weights = None if weight is None else one_column("weight", column_of(weight))
+    classes = _Classes(one_column("label", label), columns, weights)
+    if average == "micro":
+        value = classes.pooled()
+    else:
+        aucs = [classes.auc(name) for name in columns]
+        if multi_class == "ovo":
+            pairs = permutations(columns, 2)
+            aucs = [classes.auc(pair[0], _is_one_of(classes.label, pair)) for pair in pairs]
+        value = pl.concat_list(aucs).list.agg(_mean(weighted=average == "weighted"))
+    return value.alias("roc_auc_multiclass")
+
+
+@dataclass(frozen=True)
+class _Classes:
+    """A label with the score of each class, and the AUCs of two classes."""
+
+    label: pl.Expr
+    scores: dict[Any, pl.Expr]
+    weight: pl.Expr | None
+
+    def _label(self, name: Any) -> pl.Expr:
+        """Return the label for the score of a class; it is checked with the first class only."""
+        classes = list(self.scores)
+        return _checked(self.label, classes, self.weight) if name == classes[0] else self.label
+
+    def pooled(self) -> pl.Expr:
+        """The AUC of all classes pooled: each row counts once for each class."""
+        first, *others = self.scores
+        label, score = _is_one_of(self._label(first), [first]), self.scores[first]
+        weight = self.weight
+        for name in others:
+            label = label.append(_is_one_of(self.label, [name]))
+            score = score.append(self.scores[name])
+            weight = None if weight is None else weight.append(self.weight)
+        return roc_auc(label, score, weight=weight)
+
+    def auc(self, name: Any, rows: pl.Expr | None = None) -> pl.Expr:
+        """The AUC of one class's score, of all or some rows, and its weight in a weighted mean."""
+
+        def measured(curve: Curve) -> pl.Expr:
+            size = curve.positives if rows is None else curve.positives + curve.negatives
+            return as_struct({"auc": registry.roc_auc(curve), "size": size})
+
+        columns = [self._label(name), self.scores[name]] + (
+            [] if self.weight is None else [self.weight]
+        )
+        if rows is not None:
+            columns = [column.filter(rows) for column in columns]
+        label, score, *weight = columns
+        build = partial(fold, formula=measured)
+        return from_expressions(label, score, weight[0] if weight else None, name, build)
+
+
+def _mean(*, weighted: bool) -> pl.Expr:
+    """Average the AUCs that are defined."""
+    auc, size = (pl.element().struct.field(name) for name in ("auc", "size"))
+    counted = pl.when(auc.is_not_null()).then(size if weighted else pl.lit(1.0))
+    return pl.when(counted.sum() > 0).then((auc * counted).sum() / counted.sum())
+
+
+def _is_one_of(label: pl.Expr, classes: Sequence[Any]) -> pl.Expr:
+    """Whether a label is one of the classes, all of which the label can hold."""
+
+    def compare(columns: list[tuple[pl.Expr, pl.DataType]]) -> pl.Expr:
+        ((column, dtype),) = columns
+        held = [exact(name, dtype) for name in classes]
+        return pl.any_horizontal(column == literal(one) for one in held if one is not None)
+
+    return pl.pipe_with_dtype([label], compare)
+
+
+def _checked(label: pl.Expr, classes: list[Any], weight: pl.Expr | None) -> pl.Expr:
+    """Raise for classes that the label cannot hold and for labels that are not a class."""
+
+    def check(columns: list[tuple[pl.Expr, pl.DataType]]) -> pl.Expr:
+        (column, dtype), *weights = columns
+        for name in classes:
+            if exact(name, dtype) is None:
+                msg = (
+                    "`scores` must map possible values of the label; found "
+                    f"{arguments.shown(name)} for {shown_as(column)} of type {dtype}"
+                )
+                raise TypeError(msg)
+        known = _is_one_of(column, classes) | column.is_null()
+        if weights:
+            # Rows of weight zero are ignored, whatever their label.
+            known |= weights[0][0].eq_missing(0) | weights[0][0].is_null()
+        rule = f"`label` must hold the classes of `scores`, {classes}"
+        return pl.when(require_at_collect(known, rule, column)).then(column)
+
+    return pl.pipe_with_dtype([label, *([] if weight is None else [weight])], check)
