@@ -8,7 +8,7 @@ from typing import Any, Unpack
 import altair as alt
 import polars as pl
 
-from polars_wroc.charts.channels import Channel, Keys, channel, numbers, read_groups, with_values
+from polars_wroc.charts.channels import Keys, channel, numbers, read_groups, with_values
 from polars_wroc.charts.curve_layers import (
     LABEL,
     POINT,
@@ -33,6 +33,7 @@ from polars_wroc.charts.options import (
     inline,
     read_options,
 )
+from polars_wroc.groups.categories import CROSSED
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import Costs, read_costs, target_prevalence
 from polars_wroc.inputs.columns import ROC_COLUMNS
@@ -168,8 +169,8 @@ def cost_chart(
     cost_fn, cost_fp, prevalence, baseline
         As for `cost_partial_auc`; None takes the weighted prevalence of each curve.
     **options
-        `ChartOptions`, without ``color`` and ``highlight``; by default ``facet`` is the group
-        column. Panels are sorted by ``corrected``.
+        `ChartOptions`, without ``color`` and ``highlight``. Each combination of the groups has a
+        panel; they are sorted by ``corrected``.
 
     Returns
     -------
@@ -184,8 +185,8 @@ def cost_chart(
     Raises
     ------
     TypeError, ValueError
-        For a table that does not come from `roc_curve`, more than one group column, or costs and
-        a prevalence that `cost_partial_auc` refuses.
+        For a table that does not come from `roc_curve`, or costs and a prevalence that
+        `cost_partial_auc` refuses.
 
     Notes
     -----
@@ -207,8 +208,10 @@ def cost_chart(
     total = 1.0 if cost_fn is None or cost_fp is None else cost_fn + cost_fp
     total = total if math.isfinite(total) else 1.0
     chosen = read_options(options, without=("color", "highlight"))
-    table, keys = read_groups("curves", curves, ROC_COLUMNS, "`roc_curve`")
-    faceted = _facet(keys, chosen.facet)
+    table, given = read_groups("curves", curves, ROC_COLUMNS, "`roc_curve`")
+    channel("facet", given, chosen.facet)
+    table, keys = _crossed(table, given)
+    faceted = channel("facet", keys, next(iter(keys), None))
     groups = list(keys.values())
     count_curves(table, groups, fewest=_FEWEST)
     whole = with_line(table, groups, costs, target_prevalence(prevalence), baseline)
@@ -244,13 +247,14 @@ def _cost_ratio(costs: Costs) -> str:
     return f"A false {costly} costs {high / low:.4g} times as much as a false {cheap}."
 
 
-def _facet(keys: Keys, facet: str | None) -> Channel | None:
-    taken = channel("facet", keys, next(iter(keys), None) if facet is None else facet)
-    left = [key for key in keys if taken is None or key != taken.name]
-    if left:
-        msg = f"`facet` must be the only group column, for one curve per panel; found also {left}"
-        raise ValueError(msg)
-    return taken
+def _crossed(table: pl.DataFrame, keys: Keys) -> tuple[pl.DataFrame, Keys]:
+    """Make one group column of several, for one curve per panel."""
+    if len(keys) <= 1:
+        return table, keys
+    crossed = Keys({CROSSED.join(keys): next(iter(keys.values()))})
+    (column,) = crossed.values()
+    names = pl.concat_str(*keys.values(), separator=", ").alias(column)
+    return table.with_columns(names).drop([*keys.values()][1:]), crossed
 
 
 def _with_costs(table: pl.DataFrame, keys: list[str], costs: Costs, total: float) -> pl.DataFrame:

@@ -456,10 +456,6 @@ def test_what_is_refused(
             "--cluster must be None for band 'simultaneous'",
         ),
         ("calibrate --strategy quantile --cluster site", "--cluster must be None for strategy"),
-        (
-            "curve --kind cost --cost-fn 0.2 --by g --by job -o x.svg",
-            "--by must be the only group column",
-        ),
         ("calibrate --score w -o x.csv", "--score must be a probability, from 0 to 1; found "),
     ],
 )
