@@ -262,7 +262,7 @@ def cumulative_chart(
         interval of `calibration_test` is thick where the range of the line exceeds the bar in the
         margin, which chance alone does not but rarely. Labels are the mean difference in that
         interval and its scores; of a single curve scores are written below the line too. Of long
-        curves 300 points are drawn, and fewer of more than eight curves.
+        curves 300 points are drawn, and fewer of more than six curves.
 
     Raises
     ------

@@ -79,13 +79,13 @@ def count_curves(
 
 
 # Points of a curve that a panel shows, of all curves together, and at least of each.
-_OF_CURVE, _OF_CHART, _AT_LEAST = 300, 2_400, 60
+_OF_CURVE, _OF_CHART, _AT_LEAST = 300, 2_000, 60
 # Half a pixel of a panel: a smaller change of an area is not said.
 _UNSEEN_CHANGE = 0.002
 
 
 def most_points(curves: int) -> int:
-    """How many points of each curve are drawn: 300 of one to eight, and fewer of more."""
+    """How many points of each curve are drawn: 300 of one to six, and fewer of more."""
     few = max(_OF_CHART // curves, _AT_LEAST)
     return min(_OF_CURVE, few, MAX_ROWS // curves)
 

@@ -87,7 +87,7 @@ def decision_chart(
         equal, is that of selecting ("treating") all rows, the dashed line that of none. A score is
         worth using at the thresholds at which it has a higher net benefit than both: labels say
         which they are. The axis ends shortly below 0. Of many thresholds 300 of each curve are
-        drawn, evenly spaced, and fewer of more than eight curves.
+        drawn, evenly spaced, and fewer of more than six curves.
 
     Raises
     ------

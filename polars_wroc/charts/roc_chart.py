@@ -206,7 +206,7 @@ def roc_chart(
     Returns
     -------
     altair.LayerChart or altair.FacetChart
-        About 300 points of each curve, fewer of more than eight: longer curves are thinned evenly.
+        About 300 points of each curve, fewer of more than six: longer curves are thinned evenly.
         That moves areas by about 0.0001, of 20
         curves by up to 0.001; if by 0.002 or more, half a pixel, a line under the chart says so.
 
