@@ -363,8 +363,8 @@ def _ordered(rows: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
     )
 
 
-# Most metrics of the segment that is named first.
-_METRICS = 3
+# Most metrics of the segment that is named first, and segments after it that have their numbers.
+_METRICS, _FIGURES = 3, 2
 
 
 class Verdict(NamedTuple):
@@ -440,10 +440,12 @@ def _named_first(what: str, findings: pl.DataFrame, words: Words) -> list[str]:
     first_gap = next((n for n, one in enumerate(shown) if one["metric"] != IMPACT_RATIO), None)
     parts = [_against(one, words, with_reference=n == first_gap) for n, one in enumerate(shown)]
     sentences = [f"{_name(shown[0], words)} {what}: {'; '.join(parts)}."]
-    others = [_name(one, words) for one in places[1:].to_dicts()]
+    # The most serious finding of each of the others; crossed segments have commas in their names.
+    worst = findings.unique(ALL_KEYS, keep="first", maintain_order=True).to_dicts()[1:]
+    others = [f"{_name(one, words)}: {_in_figures(one, words)}" for one in worst[:_FIGURES]]
+    others += [_name(one, words) for one in worst[_FIGURES:]]
     if others:
         forms = ("is", "are") if what.startswith("is") else ("does", "do")
-        # Crossed segments have commas in their names.
         sentences.append(f"So {verb(len(others), *forms)} {first_few(others, separator='; ')}.")
     return sentences
 
@@ -453,15 +455,11 @@ def _name(finding: Mapping[str, Any], words: Words) -> str:
     return f"{segment_in_words(finding['attribute'], finding['segment'])}{model}"
 
 
-def _against(finding: Mapping[str, Any], words: Words, *, with_reference: bool) -> str:
-    """Say in a few words what the segment's number is, that of the reference, and the limits."""
+def _in_figures(finding: Mapping[str, Any], words: Words, *, with_reference: bool = False) -> str:
+    """Say in a few words what the segment's number is, and that of the reference."""
     if finding["metric"] == IMPACT_RATIO:
         reference = segment_in_words(finding["attribute"], finding["reference"])
-        limits = limits_of(finding, "ratio")
-        return (
-            f"{words.good} {finding['ratio']:.2f} times as often as {reference}{limits}, surely "
-            "below four fifths"
-        )
+        return f"{words.good} {finding['ratio']:.2f} times as often as {reference}"
     if finding["metric"] in CALIBRATION:
         return in_short(finding, words)
     metric = GAP_METRICS[finding["metric"]]
@@ -469,16 +467,23 @@ def _against(finding: Mapping[str, Any], words: Words, *, with_reference: bool) 
         f"{finding[column]:.2f}" if metric is ROC_AUC else share(finding, column)
         for column in ("value", "reference_value")
     )
-    both = metric.brief.format(
+    return metric.brief.format(
         **vars(words),
         value=value,
         other=other,
         of_rest=f" in {words.reference(finding)}" if with_reference else "",
     )
+
+
+def _against(finding: Mapping[str, Any], words: Words, *, with_reference: bool) -> str:
+    """Say both numbers, and the limits of what is between them."""
+    both = _in_figures(finding, words, with_reference=with_reference)
+    if finding["metric"] == IMPACT_RATIO:
+        return f"{both}{limits_of(finding, 'ratio')}, surely below four fifths"
     low, high = finding["gap_low"], finding["gap_high"]
-    if low is None:
+    if finding["metric"] in CALIBRATION or low is None:
         return both
-    if metric is ROC_AUC and low * high > 0:
+    if GAP_METRICS[finding["metric"]] is ROC_AUC and low * high > 0:
         least, most = sorted((abs(low), abs(high)))
         return f"{both} ({least:.2f} to {most:.2f} {'higher' if low > 0 else 'lower'})"
     return f"{both} ({span_of(low, high, finding)})"

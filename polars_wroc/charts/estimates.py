@@ -38,7 +38,9 @@ from polars_wroc.stats.difference_tests import is_significant
 from polars_wroc.stats.proportions import TOLERANCE
 
 # Columns of the drawn rows. Gaps are in points, whatever they are of.
-VALUE, LOW, HIGH, LINE_VALUE = "__value", "__low", "__high", "__line_value"
+VALUE, LOW, HIGH = "__value", "__low", "__high"
+# The value of all rows, and the least value that is tolerated, which have lines.
+LINE_VALUE, LIMIT_VALUE = "__line_value", "__limit_value"
 P_ADJUSTED, VERDICT, REMARK, ROWS = "__p_adjusted", "__verdict", "__remark", "__n"
 BEFORE, AFTER = "__before", "__after"
 # What a value is compared with, and where it is alike.
@@ -46,7 +48,7 @@ MARK, NEAR_LOW, NEAR_HIGH = "__mark", "__near_low", "__near_high"
 NUMBERS = (VALUE, LOW, HIGH)
 REFERENCE = "reference"
 _DRAWN = (
-    *(ROWS, *NUMBERS, LINE_VALUE, P_ADJUSTED, VERDICT, REMARK, BEFORE, AFTER),
+    *(ROWS, *NUMBERS, LINE_VALUE, LIMIT_VALUE, P_ADJUSTED, VERDICT, REMARK, BEFORE, AFTER),
     *(MARK, NEAR_LOW, NEAR_HIGH),
 )
 SIGNIFICANT, _NOT_SIGNIFICANT, _UNTESTED = "significant", "not significant", "not tested"
@@ -287,23 +289,24 @@ def _with_reference(
         assert margin is not None
         share = "four fifths" if 1 - margin == FOUR_FIFTHS else f"{1 - margin:.3g}"
         line = (1 - margin) * reference.max().over("attribute", MODEL)
-        rows, lined = rows.with_columns(line.alias(LINE_VALUE)), f"{share} of the reference's rate"
+        rows = rows.with_columns(line.alias(LIMIT_VALUE))
+        lined, at = f"Dashed: {share} of the reference's rate", LIMIT_VALUE
     else:
         whole = table.filter(pl.col("attribute") == OVERALL)
         whole = whole.select(MODEL, "metric", pl.col("value").alias(LINE_VALUE))
         keys = [MODEL, "metric"]
         rows = rows.join(whole, on=keys, how="left", nulls_equal=True, maintain_order="left")
-        lined = "all rows"
-    dashed = f"Dashed: {lined}" if rows[LINE_VALUE].count() else None
+        lined, at = "Dotted: all rows", LINE_VALUE
+    line_note = lined if rows[at].count() else None
     if not rows["reference_value"].count():
-        return rows, dashed
+        return rows, line_note
     near = None
     if margin is not None and not of_impact:
         ends = {NEAR_LOW: reference - margin, NEAR_HIGH: reference + margin}
         rows, near = rows.with_columns(**ends), f"Shaded: within {100 * margin:.3g} points of it"
     whose = rows["reference"].drop_nulls().unique().to_list()
     mark = "the rest" if whose == ["rest"] else "the reference"
-    said = sentences(f"Upright mark: {mark}", near, dashed)
+    said = sentences(f"Upright mark: {mark}", near, line_note)
     return rows.with_columns(reference.alias(MARK)), said
 
 

@@ -15,6 +15,7 @@ from polars_wroc.charts.estimates import (
     AFTER,
     BEFORE,
     HIGH,
+    LIMIT_VALUE,
     LINE_VALUE,
     LOW,
     MARK,
@@ -107,7 +108,7 @@ def gap_chart(
         Metric of the table, or several of one kind, such as two of `fairness`.
     show
         ``"gap"`` to the reference, in points of 100: 0.05 is 5. ``"value"``: the metric itself,
-        with an upright mark at that of the reference, and a dashed line at that of all rows if the
+        with an upright mark at that of the reference, and a dotted line at that of all rows if the
         table has it, or at four fifths of the reference's rate. ``"ratio"`` to the reference.
         Of `audit_changes` it is what changed. Of `release_check` ``"value"`` is that of the new
         score, with the limits of its change, and an upright mark is at that of the old score.
@@ -182,7 +183,7 @@ def auc_chart(
         The table of `summary`; a LazyFrame is collected. For the table of an audit use
         `gap_chart` with ``show="value"``.
     overall
-        Overall AUC, drawn as a dashed line.
+        Overall AUC, drawn as a dotted line.
     level
         Confidence level of the intervals, for the axis title only: the table does not contain it.
     **options
@@ -440,17 +441,18 @@ def _references(base: Any, rows: pl.DataFrame, drawn: Drawing) -> list[Any]:
         layers.append(near.encode(alt.X(f"{NEAR_LOW}:Q"), end, **rows_of(rows, color)))
     if read.none is not None:
         layers.append(base.mark_rule(color=GREY, aria=False).encode(alt.XDatum(read.none)))
-    if LINE_VALUE in drawn.columns:
-        ink = styles(color, points=True)["color"] if color else alt.ColorValue(GREY)
-        rule = base.mark_rule(strokeDash=[4, 3], strokeWidth=1.5, aria=False)
-        layers.append(rule.encode(alt.X(f"mean({LINE_VALUE}):Q"), color=ink))
+    ink = styles(color, points=True)["color"] if color else alt.ColorValue(GREY)
+    for name, dashes in ((LINE_VALUE, [1.5, 2.5]), (LIMIT_VALUE, [4, 3])):
+        if name in drawn.columns:
+            rule = base.mark_rule(strokeDash=dashes, strokeWidth=1.5, aria=False)
+            layers.append(rule.encode(alt.X(f"mean({name}):Q"), color=ink))
     return layers
 
 
 def _domain(read: Estimates) -> list[float]:
     """Span all estimates, but not wide intervals that would make the axis a third longer."""
     rows = read.rows
-    known = [VALUE, LINE_VALUE, MARK, NEAR_LOW, NEAR_HIGH, LOW, HIGH]
+    known = [VALUE, LINE_VALUE, LIMIT_VALUE, MARK, NEAR_LOW, NEAR_HIGH, LOW, HIGH]
     held = [name for name in known if name in rows.columns]
     least = [] if read.none is None else [read.none]
     whole, cut = (domain_of(each, held, least) for each in (rows, read.usual))

@@ -87,7 +87,7 @@ def test_four_fifths_of_the_highest_rate_is_a_line(rows: pl.DataFrame) -> None:
         found = pl.DataFrame(drawn(chart), infer_schema_length=None)
         highest = table["value"].filter(table["reason"].eq_missing("the reference")).item()
         assert found["__mark"].drop_nulls().unique().to_list() == [highest]
-        line = found["__line_value"].unique().to_list()
+        line = found["__limit_value"].unique().to_list()
         assert line == [pytest.approx((1 - (margin or 0.2)) * highest)]
         assert f"Dashed: {words} of the reference's rate" in str(chart.to_dict())
     areas = wroc.fairness(rows, "y", "s", attributes="g", threshold=0.5)

@@ -40,9 +40,9 @@ def title_line(audit: AuditTables) -> list[str]:
         rates = audit.table.filter(attribute=OVERALL, metric="selection_rate")
         share, what = rates["value"][0], Words.of(settings).selected
     if share is not None:
-        of_weight = " of the weight" if settings.weight else ""
+        weighted = " (weighted)" if settings.weight else ""
         percent = f"{share:.{1 if min(share, 1 - share) < _RARE else 0}%}"
-        parts.append(f"{percent}{of_weight} {what}")
+        parts.append(f"{percent} {what}{weighted}")
     return parts if settings.decides else [*parts, "ranking only, no decisions"]
 
 

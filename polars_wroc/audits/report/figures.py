@@ -21,7 +21,14 @@ from polars_wroc.audits.words import Words, listed, reference_of
 from polars_wroc.charts.calibration_chart import calibration_chart
 from polars_wroc.charts.channels import values_of
 from polars_wroc.charts.distribution_chart import distribution_chart
-from polars_wroc.charts.estimates import LINE_VALUE, REMARK, VALUE, VERDICT, read_estimates
+from polars_wroc.charts.estimates import (
+    LIMIT_VALUE,
+    LINE_VALUE,
+    REMARK,
+    VALUE,
+    VERDICT,
+    read_estimates,
+)
 from polars_wroc.charts.gap_chart import Drawing, draw, drawing, gap_chart
 from polars_wroc.charts.interval_layers import ROW
 from polars_wroc.charts.options import (
@@ -214,8 +221,8 @@ def values_figure(audit: AuditTables, whole: AuditTables, metric: str) -> Figure
     rows = read.rows.with_columns(judged.rows.select(VERDICT, REMARK))
     note = read.note or ""
     if metric == SELECTION_RATE and settings.favorable == "selected":
-        rows = rows.with_columns(_four_fifths(table).alias(LINE_VALUE))
-        note = note.replace("all rows", "four fifths of the highest rate")
+        rows = rows.drop(LINE_VALUE).with_columns(_four_fifths(table).alias(LIMIT_VALUE))
+        note = note.replace("Dotted: all rows", "Dashed: four fifths of the highest rate")
     most = rows[VALUE].max()
     rare = metric == IN_THE_LARGE or (isinstance(most, float) and most < _RARE)
     number = ".3f" if metric == ROC_AUC.column else ".1%" if rare else ".0%"

@@ -77,7 +77,7 @@ def test_values_are_those_of_the_table_with_verdicts_of_the_audit(audit: wroc.Au
         assert row["__mark"] == pytest.approx(expected["reference_value"], rel=1e-4)
         assert row["__verdict"] == expected["verdict"]
         if expected["attribute"] == "race":
-            assert row["__line_value"] == pytest.approx(four_fifths, rel=1e-4)
+            assert row["__limit_value"] == pytest.approx(four_fifths, rel=1e-4)
 
 
 def test_the_chart_of_the_most_serious_finding_is_open(page: Path, chromium: Chromium) -> None:
