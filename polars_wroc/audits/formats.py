@@ -15,6 +15,7 @@ from polars_wroc.audits.findings import by_severity, findings_of, first_sentence
 from polars_wroc.audits.remarks import (
     decision_remarks,
     lacking,
+    left_out_remarks,
     left_out_rows,
     not_audited,
     number_remarks,
@@ -278,6 +279,7 @@ def in_text(audit: AuditTables, screen: Screen) -> str:
     unseen = [] if audit.settings.labeled else [*lacking(audit), *left_out_rows(audit)]
     remarks = [
         *decision_remarks(audit),
+        *left_out_remarks(audit),
         *unseen,
         *unknown_remarks(audit),
         *number_remarks(audit.segments),

@@ -217,6 +217,8 @@ def show_release(table: pl.DataFrame, shown: Sequence[Shown], options: argparse.
     """Print or write the check; a page has a chart of each metric, another chart the first."""
     metrics = table["metric"].unique(maintain_order=True).to_list()
     drawn: dict[str, Any] = {"show": "value", "level": options.level}
+    if options.output not in (None, "-"):
+        results.say(f"{shown[0].verdict}\n", options)
     if options.suffix != ".html":
         results.show_table("gap_chart", table, options, lambda: shown, metric=metrics[0], **drawn)
         return

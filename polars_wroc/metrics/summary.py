@@ -190,12 +190,12 @@ def summary(
         AUC of the rows lies between them, but for rounding in the last digits. The other columns
         are computed from the binned scores.
 
-        With a `Survey` or `ReplicateWeights` there are also ``deff`` (Float64: the variance
-        divided by that of independent rows), ``df`` (Int64: the degrees of freedom of the interval,
-        the smaller number of both classes: the sampling units with rows of the class in the group,
-        in each stratum at most one less than it has, added up over the strata) and ``df_segment``
-        (Int64: the units with rows of the group less the strata with such; null for replicate
-        weights).
+        With a `Survey` of more than clusters, or `ReplicateWeights`, there are also ``deff``
+        (Float64: the variance divided by that of independent rows), ``df`` (Int64: the degrees of
+        freedom of the interval, the smaller number of both classes: the sampling units with rows of
+        the class in the group, in each stratum at most one less than it has, added up over the
+        strata) and ``df_segment`` (Int64: the units with rows of the group less the strata with
+        such; null for replicate weights).
 
         With ``diagnostics`` the last columns are ``w_pos, w_neg`` (Float64: the weight of each
         class, null where it overflows), ``ci_method`` (String), ``n_eff_pos, n_eff_neg`` (Float64)

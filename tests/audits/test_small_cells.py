@@ -149,6 +149,7 @@ def test_the_only_segment_of_a_total_hides_the_total() -> None:
 def test_tables_do_not_have_what_is_left_out(rows: pl.DataFrame) -> None:
     whole = wroc.audit(rows, "y", "s", **CALL)
     shown = wroc.audit(rows, "y", "s", min_cell=25, **CALL)
+    assert " not shown, of fewer than 25 rows of a class" in " ".join(str(shown).split())
     names = list(zip(whole.segments["attribute"], whole.segments["segment"], strict=True))
     left = [
         f"{a} {s}"
