@@ -19,7 +19,15 @@ from polars_wroc.audits.tables import (
     wide_table,
     with_small,
 )
-from polars_wroc.audits.words import Words, capitalised, first_few, many, required_values, verb
+from polars_wroc.audits.words import (
+    Words,
+    capitalised,
+    first_few,
+    many,
+    required_values,
+    threshold_text,
+    verb,
+)
 from polars_wroc.curves.calibration_summary import IN_THE_LARGE
 from polars_wroc.groups.categories import CROSSED
 from polars_wroc.groups.comparisons import GAP_METRICS, NO_VARIANCE
@@ -405,7 +413,7 @@ def _range_of(curve: pl.DataFrame, audit: AuditTables) -> str:
     scores = curve["threshold"].filter(curve["threshold"].is_finite()).to_list()
     if not scores or audit.settings.min_cell is not None:
         return "outside 0 to 1"
-    return f"from {min(scores):g} to {max(scores):g}"
+    return f"from {threshold_text(min(scores))} to {threshold_text(max(scores))}"
 
 
 def left_out_rows(audit: AuditTables) -> list[str]:
