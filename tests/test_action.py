@@ -134,6 +134,7 @@ def test_other_codes(folder: Path, command: str, report: str, code: int, said: s
     assert said in found.log
 
 
+@pytest.mark.slow
 def test_another_command(folder: Path) -> None:
     decided = "impact loans.csv --score score --threshold 0.85 --favorable selected"
     command = f"{decided} --attribute race --fail-if impact_ratio.ratio<0.8"

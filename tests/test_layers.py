@@ -84,11 +84,11 @@ def test_no_file_defines_a_name_twice() -> None:
 # An addition that breaks one of these needs a deletion somewhere, or a reason.
 MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 169, 510, 20
 MOST_CODE = {
-    "audits": 6294,
-    "charts": 4020,
+    "audits": 6313,
+    "charts": 4027,
     "groups": 6753,
     "metrics": 3215,
-    "cli": 2420,
+    "cli": 2422,
     "inputs": 1831,
     "ranking": 1410,
     "curves": 2146,

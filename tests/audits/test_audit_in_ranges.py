@@ -275,6 +275,7 @@ def test_labels_of_any_type(distinct: pl.DataFrame) -> None:
         audit_in_ranges(distinct.with_columns(y=labels), "y", "s", attributes="g", pos_label="ugly")
 
 
+@pytest.mark.slow
 def test_parts_are_read_once_to_count_and_where_they_have_scores() -> None:
     reads: list[float] = []
 

@@ -65,6 +65,7 @@ SAMPLES: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", SAMPLES.values(), ids=[*SAMPLES])
 @pytest.mark.parametrize("reference", ["rest", {"sex": "m"}])
 def test_gaps_that_are_different_are_split(

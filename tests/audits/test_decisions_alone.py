@@ -292,6 +292,7 @@ def test_impact_ratios_are_compared_with_those_before(tmp_path: Path) -> None:
         wroc.audit_changes(after, after)
 
 
+@pytest.mark.slow
 def test_the_command_line_audits_decisions_alone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -312,6 +312,7 @@ def test_thresholds_are_short(value: float | None, text: str) -> None:
 CELLS = st.none() | st.text(max_size=3) | st.integers(-9, 9) | st.floats(-1e6, 1e6)
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(CELLS, CELLS, CELLS), min_size=1, max_size=9))
 def test_rounded_rows_are_the_rows(rows: list[tuple[Any, Any, Any]]) -> None:
     named = [dict(zip(("a", "threshold", "b"), row, strict=True)) for row in rows]

@@ -55,6 +55,7 @@ def test_labels_are_the_rates_of_the_rows_that_the_threshold_selects(tmp_path: P
     assert "Dashed line: the threshold 0.6, and each rate there" in shown_texts(chart, tmp_path)
 
 
+@pytest.mark.slow
 def test_large_tables_are_thinned_and_keep_the_threshold() -> None:
     table = table_of(30_000, groups=3)
     chart = wroc.rates_chart(table, threshold=0.4321)

@@ -197,6 +197,7 @@ def test_batches_do_not_matter(people: pl.DataFrame, monkeypatch: pytest.MonkeyP
         assert_frame_equal(groups.select("g", "abroca"), areas, abs_tol=1e-14)
 
 
+@pytest.mark.slow
 def test_each_group_keeps_its_classes_and_each_row_its_weight() -> None:
     # All rows of a class are the same, so that every permutation is the data again.
     frame = pl.DataFrame(

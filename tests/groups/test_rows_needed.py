@@ -235,6 +235,7 @@ def test_gaps_of_a_table_have_the_formula_of_statsmodels() -> None:
         assert each["needed_reference"] == math.ceil(size * args[2])
 
 
+@pytest.mark.slow
 def test_copies_of_the_rows_are_that_many_times_the_rows() -> None:
     times = 3
     few, many = (gaps_of(pl.concat([LOANS] * n), attributes="race") for n in (1, times))
@@ -322,6 +323,7 @@ def test_a_lazy_table() -> None:
     assert wroc.rows_needed(lazy, gap=0.1).equals(wroc.rows_needed(gaps_of(), gap=0.1))
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(
     value=st.floats(0.02, 0.98),

@@ -58,6 +58,7 @@ def trend(frame: Any, metrics: list[str] | None = None, **options: Any) -> pl.Da
     return table
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("design", DESIGNS)
 @pytest.mark.parametrize("lazy", [False, True])
 def test_the_last_period_is_compared_as_a_segment_with_the_rest(design: str, lazy: bool) -> None:
@@ -170,6 +171,7 @@ def test_shifts_are_those_of_scipy_scikit_learn_and_plain_sums(
             assert ks["p_value"] == pytest.approx(of_scipy.pvalue, abs=0.01)
 
 
+@pytest.mark.slow
 def test_shift_auc_is_tested_where_its_interval_excludes_one_half() -> None:
     frame = frame_of(5, n=900)
     for options in (DESIGNS["weighted"], DESIGNS["survey"]):

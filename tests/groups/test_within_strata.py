@@ -344,6 +344,7 @@ def test_models_have_strata_of_their_own() -> None:
         assert_frame_equal(table.filter(model=model).drop("model"), alone, rel_tol=1e-9)
 
 
+@pytest.mark.slow
 def test_counts_and_both_engines() -> None:
     frame = people(13, 300)
     expected = gaps(frame)

@@ -116,6 +116,7 @@ def test_beyond_its_limit_fairness_leaves_out_the_distance_of_curves_alone(
     assert (undefined["value"], undefined["reason"]) == (None, "more than 5 groups")
 
 
+@pytest.mark.slow
 def test_fairness_of_many_groups_is_that_of_the_two_at_the_ends() -> None:
     frame = rows_of(1_000).with_row_index("i")
     everybody_wrong = pl.col("g").is_in(["g0007"])

@@ -56,6 +56,7 @@ def test_groups_are_dealt_by_the_ranks_of_hashes(rows: int, count: int) -> None:
         np.testing.assert_array_equal(found, by_rank(signed, groups, hashes))
 
 
+@pytest.mark.slow
 @given(
     rows=st.lists(
         st.tuples(st.booleans(), st.integers(0, 4), st.integers(0, 3)), min_size=1, max_size=60

@@ -418,6 +418,7 @@ def test_audits_save_the_looks(tmp_path: Path) -> None:
     assert "all holds at all looks, tightest at 2,000 rows" in path.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_changes_need_the_same_looks() -> None:
     planned = [wroc.Looks(2000), wroc.Looks(2000), wroc.Looks(3000), 0.95]
     audits = [
@@ -465,6 +466,7 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "--looks must be finite and above 0; found 0" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_weighted_rates_that_differ_have_limits_that_say_so() -> None:
     found = []
     for seed in range(40):

@@ -385,6 +385,7 @@ def test_predictive_values_of_a_population_at_their_ends() -> None:
     assert found_in(row[4], "ppv") == NOTHING
 
 
+@pytest.mark.slow
 def test_rows_that_miss_something_count_nowhere(people: pl.DataFrame) -> None:
     some = pl.int_range(pl.len()) % 4 == 0
     frame = people.with_columns(s=pl.when(~some).then("s"))

@@ -36,6 +36,7 @@ def page(loans: pl.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("width", "scheme", "unfolded"),
     sweep([(1280, "light", False), (390, "dark", True)]),

@@ -226,6 +226,7 @@ def test_numbers_of_the_matrix_lead_to_folded_findings(page: Path, chromium: Chr
     chromium.wait(f"{seen}.top >= 0 && {seen}.bottom <= innerHeight")
 
 
+@pytest.mark.slow
 def test_contents_stay_in_view_and_are_a_menu_on_a_phone(page: Path, chromium: Chromium) -> None:
     menu = "document.querySelector('.contents details')"
     for width, folded in ((1200, False), (390, True)):
@@ -359,6 +360,7 @@ def test_limits_of_all_pairs_sort_by_their_lower_end(
     assert [text.split(" to ")[0] for text in shown] == [f"{low:.3f}" for low, _ in ends]
 
 
+@pytest.mark.slow
 def test_each_score_has_a_slider_that_keys_move(
     page: Path, audit: wroc.Audit, chromium: Chromium
 ) -> None:
@@ -402,6 +404,7 @@ def test_words_and_charts_can_be_read(small_page: Path, chromium: Chromium, sche
     assert seen["lines"] >= 3, seen
 
 
+@pytest.mark.slow
 def test_everything_fits_at_1200_and_scrolls_inside_its_region_at_390(
     page: Path, chromium: Chromium
 ) -> None:
