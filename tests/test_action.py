@@ -113,6 +113,7 @@ def test_an_audit_that_fails(folder: Path) -> None:
     assert said.replace("_", "\\_").replace("<", "\\<") in found.summary
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "report", "code", "said"),
     [

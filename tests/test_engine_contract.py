@@ -304,6 +304,7 @@ def sorts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return seen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("name", sweep(PLACED, fast=6))
 def test_placed_rows(name: str, options: str, sorts: list[int]) -> None:
@@ -376,6 +377,7 @@ def test_decision_curves(by: str | None) -> None:
     both(call, PEOPLE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PLACED)
 @pytest.mark.parametrize("rows", sweep([0, 1, 2]))
 @pytest.mark.parametrize("by", [None, "g"])

@@ -71,6 +71,7 @@ def assert_same(one: wroc.Audit, other: wroc.Audit, **options: Any) -> None:
             assert_frame_equal(left, right, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("batch_rows")
 @pytest.mark.parametrize(
     "options",

@@ -110,6 +110,7 @@ def test_what_is_expected_is_never_called_innocent(audit: wroc.Audit) -> None:
     assert "case mix" not in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", SAMPLES.values(), ids=[*SAMPLES])
 def test_calibration_is_tested_over_all_segments(
     people: pl.DataFrame, given: dict[str, Any]
@@ -157,6 +158,7 @@ def test_the_search_is_that_of_worst_segments(people: pl.DataFrame, audit: wroc.
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("given", "metric", "call"),
     [

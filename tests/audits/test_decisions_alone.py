@@ -187,6 +187,7 @@ def test_a_threshold_decides_on_scores_without_a_label() -> None:
     assert audit.reading.startswith("Being selected (a score of ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["polars", "compiled"])
 def test_a_lazy_frame_and_parts_of_it_give_the_same_audit(engine: Any) -> None:
     options: dict[str, Any] = {"score": "score", "selected": RECORDED, **GIVEN}

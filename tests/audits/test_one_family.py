@@ -90,6 +90,7 @@ def test_impact_ratios_are_not_counted() -> None:
     assert impact["p_adjusted"].sort().to_list() == pytest.approx(np.minimum(holm, 1), rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weight", [None, "w"])
 def test_all_comparisons_with_the_best_allow_for_the_choice(weight: str | None) -> None:
     """Of four groups; the intervals are wider, and of two groups nothing changes."""

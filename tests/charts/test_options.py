@@ -185,6 +185,7 @@ def test_curves_are_sorted(draw: Draw) -> None:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draw", sweep([*CURVES, cost], fast=3))
 def test_panels_are_sorted(draw: Draw, tmp_path: Path) -> None:
     data = grouped(3, names=pl.col("g").replace_strict({0: "zero", 1: "one", 2: "two"}))

@@ -123,6 +123,7 @@ def test_the_law_of_the_range() -> None:
     assert wide[0] == wide[1]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("any_rows")
 @pytest.mark.parametrize("kind", ["none", "weights", "frequency"])
 @pytest.mark.parametrize("seed", range(4))
@@ -160,6 +161,7 @@ def test_brute_force(kind: str, seed: int) -> None:
     assert sorted(table["p_adjusted"]) == pytest.approx(holm)
 
 
+@pytest.mark.slow
 @settings(max_examples=10)
 @given(st.integers(0, 10**6), st.floats(0.001, 1000))
 def test_what_changes_nothing(seed: int, scale: float) -> None:

@@ -96,6 +96,7 @@ def test_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found["p_value"] == pytest.approx(0.2001972931)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("any_rows")
 @pytest.mark.parametrize("kind", ["none", "weights", "frequency"])
 @pytest.mark.parametrize("seed", range(4))
@@ -135,6 +136,7 @@ def test_brute_force(kind: str, seed: int) -> None:
         assert {name: row[name] for name in expected} == pytest.approx(expected, rel=1e-8)
 
 
+@pytest.mark.slow
 @settings(max_examples=10)
 @given(st.integers(0, 10**6), st.floats(0.001, 1000))
 def test_what_changes_nothing(seed: int, scale: float) -> None:

@@ -161,6 +161,7 @@ def test_the_expected_auc_is_that_of_all_pairs(rows: list[tuple[int, int, int]])
     assert scaled["expected"].item() == pytest.approx(found, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_it_is_what_all_labels_give() -> None:
     p = A["p"].to_list()
     numerator = denominator = 0.0
@@ -265,6 +266,7 @@ def test_the_fit_is_that_of_statsmodels() -> None:
     assert ours["gap_expected"].to_list() == pytest.approx(theirs["gap_expected"].to_list())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [
@@ -358,6 +360,7 @@ def test_the_rest_is_a_mean_by_observed_pairs() -> None:
         assert found == pytest.approx(value - of_rest, abs=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_rows_are_enough")
 @pytest.mark.parametrize("recalibrate", ["none", "overall"])
 def test_clusters_of_one_row_are_rows(recalibrate: Any) -> None:

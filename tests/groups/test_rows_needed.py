@@ -199,6 +199,7 @@ def gaps_of(frame: Any = LOANS, **given: Any) -> Any:
 WEIGHT = {"weight": pl.col("score") + 0.1}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "given",
     [
@@ -249,6 +250,7 @@ def test_copies_of_the_rows_are_that_many_times_the_rows() -> None:
             assert factor == pytest.approx(times, rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", [{}, WEIGHT, {"design": "application"}])
 def test_half_width_of_the_rows_that_there_are(given: dict[str, Any]) -> None:
     table = gaps_of(**given).filter(pl.col("value").is_between(0, 1, closed="none"))

@@ -88,6 +88,7 @@ def test_what_the_caller_calls_a_group_is_in_no_step_of_a_plan(name: str) -> Non
     assert [line for line in steps if re.search(r'(col|alias)\("(\w+_)?CALLED"', line)] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sweep(GROUPED, GROUPED[3::12]))
 def test_groups_called_like_columns_of_plans(name: str, engine: Engine) -> None:
     table = TABLES[name]

@@ -382,6 +382,7 @@ def scored() -> pl.DataFrame:
     return wroc.at_horizon(frame, "t", "e", 1, weight="w", by="g")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TABLES)
 def test_rows_without_a_label_are_missing_in_every_table(name: str, scored: pl.DataFrame) -> None:
     def missing(table: pl.DataFrame) -> pl.DataFrame:

@@ -82,6 +82,7 @@ MIXED = ROWS.with_columns(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sweep(FUNCTIONS, fast=10))
 def test_every_function_takes_every_table(name: str) -> None:
     expected = FUNCTIONS[name](MIXED).lazy().collect()

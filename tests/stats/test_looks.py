@@ -256,6 +256,7 @@ def wider(once: pl.DataFrame, always: pl.DataFrame) -> None:
         assert (p_values > 0.05).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sweep(WIDER, fast=10))
 def test_all_limits_are_wider_and_nearest_at_the_planned_rows(name: str) -> None:
     frame, table = scored(900), WIDER[name]
@@ -489,6 +490,7 @@ def test_weighted_rates_that_differ_have_limits_that_say_so() -> None:
     assert found.count(False) <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["gaps", "auc", "compare", "calibrate"])
 def test_charts_say_the_level_of_looks(command: str, tmp_path: Path) -> None:
     rng = np.random.default_rng(1)

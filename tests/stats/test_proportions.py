@@ -177,6 +177,7 @@ def test_weighted_groups_on_both_engines(
                 assert_same(found_in(row, rate), weighed(own, part, others, 0.9))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weight_type", ["probability", "frequency"])
 def test_both_forms_agree(people: pl.DataFrame, weight_type: Any, engine: Engine) -> None:
     people = people.with_columns(pl.col("w").ceil())
@@ -351,6 +352,7 @@ def test_limits_follow_their_rate_and_come_only_with_a_level(people: pl.DataFram
     assert_frame_equal(longer.select(limits), at_half.select(limits), rel_tol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threshold", [None, float("nan")])
 def test_missing_threshold_has_no_limits(people: pl.DataFrame, threshold: Any) -> None:
     value = pl.lit(threshold, dtype=pl.Float64)

@@ -435,6 +435,7 @@ def test_seeds(honest: str) -> None:
     assert first["accuracy"].item() != other["accuracy"].item()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("common", [False, True])
 @pytest.mark.parametrize("honest", HONEST)
 def test_plans_and_engines_agree(

@@ -56,6 +56,7 @@ def check(chromium: Chromium) -> None:
     assert chromium.evaluate(VIOLATIONS) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("width", "scheme"),
     sweep([(1280, "light"), (390, "dark")]),

@@ -203,6 +203,7 @@ def test_first_screen_says_what_was_found(
     assert f"s {overall['threshold'][0]:.4g}; t " in shown
 
 
+@pytest.mark.slow
 def test_numbers_of_the_matrix_lead_to_folded_findings(page: Path, chromium: Chromium) -> None:
     chromium.open(page, until=DRAWN)
     # Whole names, and numbers with signs: nothing is said by a colour alone.
@@ -287,6 +288,7 @@ def test_an_older_browser_shows_the_tables_and_says_what_charts_need(
     assert chromium.evaluate("document.querySelectorAll('table thead button').length") > 0
 
 
+@pytest.mark.slow
 def test_tables_sort_by_click_and_by_keyboard(
     page: Path, audit: wroc.Audit, chromium: Chromium
 ) -> None:
