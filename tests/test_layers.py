@@ -88,7 +88,7 @@ MOST_CODE = {
     "charts": 4027,
     "groups": 6753,
     "metrics": 3215,
-    "cli": 2422,
+    "cli": 2430,
     "inputs": 1831,
     "ranking": 1410,
     "curves": 2146,

@@ -458,7 +458,10 @@ def run_calibrate(options: argparse.Namespace) -> None:
     # Bins that move with the sample have no limits by design.
     fixed = "design" in limits or isinstance(options.level, Looks)
     strategy = options.strategy or ("uniform" if fixed else "quantile")
+    if options.smooth and options.counts:
+        refuse("--smooth needs single rows, which --counts are not")
     given = {"bins": bins, "strategy": strategy, **limits}
+    given |= {"smooth": True} if options.smooth else {}
     plans = [source.function("calibration_curve")(**given)]
     if not options.output or options.suffix in results.PAGES:
         plans.append(source.function("calibration_summary")(**limits))
@@ -470,7 +473,7 @@ def run_calibrate(options: argparse.Namespace) -> None:
     slopes = others[0] if others else table
     ranges = tables.of_ranges(others[1], options.level) if others[1:] else ""
     asked = _given(options, "output curve_bins strategy columns rows").values()
-    binned = any(value is not None for value in asked)
+    binned = options.smooth or any(value is not None for value in asked)
     shown = partial(tables.calibration_shown, table, slopes, ranges, binned=binned)
     known = {"facet": source.facet, "level": options.level}
     results.show_table("calibration_chart", table, options, shown, **known)

@@ -125,6 +125,10 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
+# Options that are switched on.
+_SWITCHES = ("common", "first_run_ok", "fail_unjudged", "smooth")
+
+
 def _known() -> dict[str, dict[str, Any]]:
     """What argparse is told of options that are not arguments of a function as they are."""
     repeated: dict[str, Any] = {"action": "append", "default": []}
@@ -167,7 +171,7 @@ def _known() -> dict[str, dict[str, Any]]:
         "metrics": {"type": process.columns_of, "default": DEFAULT_METRICS},
         "curve_bins": {"flag": "--bins", "dest": "curve_bins", "type": int},
         "strategy": {"choices": get_args(Strategy)},
-        **{name: {"action": "store_true"} for name in ("common", "first_run_ok", "fail_unjudged")},
+        **{name: {"action": "store_true"} for name in _SWITCHES},
         "kind": {"choices": [*CURVES], "default": "roc"},
         **{name: {"type": float} for name in ("cost_fn", "cost_fp", "looks", "prevalence")},
     }

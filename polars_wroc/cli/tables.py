@@ -336,6 +336,9 @@ def calibration_shown(
         _limits(curve, "observed_rate_low", "observed_rate_high", "interval"),
         "difference",
     ]
+    if "smooth_rate" in curve.columns:
+        limits = _limits(curve, "smooth_rate_low", "smooth_rate_high", "smooth interval")
+        columns += ["smooth_rate", limits]
     second = _shown(f"calibration curve{_by(keys)}", curve, columns, [*keys, "bin"], 4)
     # The columns that are asked for are those of the curve.
     return [first._replace(asked=False), *([second] if binned else [])]

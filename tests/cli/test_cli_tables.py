@@ -513,3 +513,17 @@ def test_scores_that_rank_alike_pass_a_gate(folder: Path, rows: pl.DataFrame) ->
     call = ["compare", "rows.parquet", *COLUMNS, "--score", "t", "--fail-if"]
     assert main([*call, "auc.difference_high<0"]) == 0
     assert main([*call, "auc.difference_high<0.01"]) == 1
+
+
+def test_smooth_calibration_curves(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("skmisc")
+    call = ["calibrate", "rows.parquet", "--label", "y", "--score", "s", "--smooth"]
+    assert main([*call, "-o", "x.csv"]) == 0
+    rates = pl.read_csv(folder / "x.csv")["smooth_rate"]
+    assert rates.null_count() == 0
+    assert main(call) == 0
+    printed = capsys.readouterr().out
+    assert "smooth_rate  smooth interval" in printed
+    assert f"{rates[0]:.3f}" in printed
+    assert main(["calibrate", "counts.parquet", "--counts", "--smooth"]) == 2
+    assert "--smooth needs single rows, which --counts are not" in capsys.readouterr().err
