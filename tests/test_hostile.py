@@ -127,6 +127,7 @@ TABLES: dict[str, Callable[..., Any]] = {
     "operating_points": _with(wroc.operating_points, rule=wroc.rules.youden()),
     "bootstrap": _with(wroc.bootstrap, metrics="roc_auc", replicates=3),
     "calibration_curve": wroc.calibration_curve,
+    "calibration_curve, smooth": _with(wroc.calibration_curve, smooth=True, bins=3),
     "calibration_summary": wroc.calibration_summary,
     "calibration_test": wroc.calibration_test,
     "cumulative_differences": wroc.cumulative_differences,
