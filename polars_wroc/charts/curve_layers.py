@@ -129,9 +129,13 @@ def moved_by(change: pl.Series, what: str) -> str | None:
     return f"Drawn with fewer points, which moves no {what} by more than {largest:.1g}"
 
 
+# How labels in place of curves end.
+_NO_CURVE = ": no curve"
+
+
 def no_curve(rows: float) -> str:
     """Label in place of a curve, of so many rows."""
-    return f"{ONE_CLASS if rows else NO_ROWS}: no curve"
+    return f"{ONE_CLASS if rows else NO_ROWS}{_NO_CURVE}"
 
 
 def styles(
@@ -340,7 +344,9 @@ class CurveChart:
         texts += [(text, _line(lines + below), 0, "normal") for below, text in enumerate(remarks)]
         labelled = base.transform_filter(f"isValid(datum.{LABEL})")
         ends = {"x": alt.XValue(start), "x2": alt.X2Value(start + _SAMPLE)}  # type: ignore[no-untyped-call]
-        sample = labelled.mark_rule(aria=False).encode(y=place, **ends, **self.styles())
+        # Of what has no curve there is no sample.
+        curves = labelled.transform_filter(f"!test(/{_NO_CURVE}$/, datum.{LABEL})")
+        sample = curves.mark_rule(aria=False).encode(y=place, **ends, **self.styles())
         written = (
             _text(base, text, align="left", baseline="middle", fontWeight=weight).encode(
                 alt.XValue(start + moved),  # type: ignore[no-untyped-call]

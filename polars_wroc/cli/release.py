@@ -44,6 +44,8 @@ def read_release(options: argparse.Namespace) -> dict[str, Any]:
             msg = f"--key needs two files, of the old and of the new score; found {options.files}"
             raise UsageError(msg)
         files = [[file] for file in options.files]
+    elif len(options.files) == 2:  # noqa: PLR2004
+        _check_columns(options)
     frames = [sources.watched(each, options.progress) for each in files]
     selected = {n: arguments.selected_of(frames[n == "new"], text) for n, text in given.items()}
     frame, new = frames[0], options.new
@@ -61,6 +63,15 @@ def read_release(options: argparse.Namespace) -> dict[str, Any]:
         "selected": selected or None,
         "threshold": thresholds[""] if [*thresholds] == [""] else thresholds or None,
     }
+
+
+def _check_columns(options: argparse.Namespace) -> None:
+    """Refuse two files of one score each that are not matched by a key."""
+    old, new = (sources.watched([file], None).collect_schema() for file in options.files)
+    apart = options.new in new and options.new not in old and options.old not in new
+    if apart or options.new == options.old:
+        msg = "--key must name the column by which rows of the two files are the same; found none"
+        raise UsageError(msg)
 
 
 def _joined(

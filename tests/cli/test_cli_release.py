@@ -107,6 +107,15 @@ def test_decisions_of_two_files(capsys: pytest.CaptureFixture[str], saved: pl.Da
     assert_frame_equal(recorded, table_of(capsys, *TWO, *DECIDED))
 
 
+@pytest.mark.parametrize("new", ["s", "t"])
+def test_two_files_need_a_key(capsys: pytest.CaptureFixture[str], new: str) -> None:
+    pl.read_csv("new.csv").rename({"s": new}).write_csv("new.csv")
+    call = ["release", "old.csv", "new.csv", "--label", "y", "--old", "s", "--new", new]
+    code, _, err = printed(capsys, *call)
+    assert code == 2
+    assert "--key must name the column by which rows of the two files are the same" in err
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
