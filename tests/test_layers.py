@@ -85,10 +85,10 @@ def test_no_file_defines_a_name_twice() -> None:
 MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 169, 510, 20
 MOST_CODE = {
     "audits": 6313,
-    "charts": 4027,
+    "charts": 4029,
     "groups": 6753,
     "metrics": 3215,
-    "cli": 2430,
+    "cli": 2438,
     "inputs": 1831,
     "ranking": 1410,
     "curves": 2146,

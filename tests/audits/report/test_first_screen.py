@@ -55,7 +55,9 @@ def test_the_verdict_a_chart_of_values_and_a_count_come_first(
         "\N{MIDDLE DOT}"
     )
     kinds = ("different", "alike", "too little data")
-    assert [int(one.split()[0]) for one in said] == [counts[kind] for kind in kinds]
+    assert said[0].split()[0] == "Comparisons:"
+    found = [int(re.sub(r"\D", "", one.replace("5 points", ""))) for one in said]
+    assert found == [counts[kind] for kind in kinds]
     widths = chromium.evaluate(
         "[...document.querySelectorAll('.bar span')].map(e => e.getBoundingClientRect().width)"
     )
