@@ -14,12 +14,12 @@ from polars_wroc.audits.measure import Measured, Scores, are_of_one_class
 from polars_wroc.audits.sentences import (
     NEEDED,
     OBSERVED,
+    gap_with_limits,
     in_short,
     limits_of,
     sentence_of,
     share,
     size,
-    span_of,
 )
 from polars_wroc.audits.tables import (
     ALL_KEYS,
@@ -486,4 +486,4 @@ def _against(finding: Mapping[str, Any], words: Words, *, with_reference: bool) 
     if GAP_METRICS[finding["metric"]] is ROC_AUC and low * high > 0:
         least, most = sorted((abs(low), abs(high)))
         return f"{both} ({least:.2f} to {most:.2f} {'higher' if low > 0 else 'lower'})"
-    return f"{both} ({span_of(low, high, finding)})"
+    return f"{both}, {gap_with_limits(finding)}"

@@ -159,7 +159,7 @@ def _be(decision: str | None) -> str:
 
 
 def _conclusion(finding: Mapping[str, Any], words: Words) -> str:
-    gap, low, high = (finding[name] for name in ("gap", "gap_low", "gap_high"))
+    low, high = finding["gap_low"], finding["gap_high"]
     if finding["verdict"] == "alike":
         return f": alike within {_counted(size(words.margin), finding)}."
     if finding["verdict"] == "too little data":
@@ -170,8 +170,14 @@ def _conclusion(finding: Mapping[str, Any], words: Words) -> str:
         if low * high > 0 and not why:
             why = ", as it is one of many comparisons"
         return f". Too little data to tell{why}: {span}.{_needed(finding)}"
+    return f": {gap_with_limits(finding)}."
+
+
+def gap_with_limits(finding: Mapping[str, Any]) -> str:
+    """Say how much more or less it is, with its limits if they are known."""
+    gap, low, high = (finding[name] for name in ("gap", "gap_low", "gap_high"))
     limits = "" if low is None else f" ({_limits(low, high, gap, finding)})"
-    return f": {_signed(gap, finding)}{limits}."
+    return f"{_signed(gap, finding)}{limits}"
 
 
 # What is known of the rows that would tell.

@@ -423,9 +423,10 @@ def test_the_verdict_names_who_is_worse_off(rows: pl.DataFrame, audit: wroc.Audi
     first = worse.row(0, named=True)
     value, other = (f"{100 * first[name]:.0f}%" for name in ("value", "reference_value"))
     assert first["metric"] == "tpr"
-    expected = f"{value} of those actually positive are selected, against {other} in the rest ("
+    expected = f"{value} of those actually positive are selected, against {other} in the rest, "
+    expected += f"{-100 * first['gap']:.0f} points fewer ("
     assert expected in audit.verdict
-    assert "points fewer); AUC 0." in audit.verdict
+    assert "); AUC 0." in audit.verdict
     assert "; g \N{MULTIPLICATION SIGN} h = b, " in audit.verdict
     ranking = wroc.audit(rows.rename({"g": "BMI"}), "y", "s", attributes="BMI").verdict
     assert ranking.startswith("Decisions were not audited. BMI = b is worse off: AUC ")
