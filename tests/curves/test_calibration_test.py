@@ -100,6 +100,24 @@ def test_worked_limits() -> None:
     assert limits == pytest.approx((-2.6662381625, 2.0662381625), rel=2e-5)
 
 
+def test_worked_sums() -> None:
+    table = wroc.cumulative_differences(ROWS, "y", "s")
+    found = table["cumulative_difference"].to_list()
+    known = [0, 0.01, -0.05, -0.02, -0.08, -0.03, -0.07, -0.01, -0.02]
+    assert found == pytest.approx(known, abs=1e-12)
+
+
+def test_mcgrad_orders_tied_rows() -> None:
+    """`mcgrad.metrics.ecce` of MCGrad 0.1.5: 0.12, of the same rows in reverse order 0.09."""
+    for rows, theirs in ((ROWS, 0.12), (ROWS.reverse(), 0.09)):
+        # Each row is a step of its own there.
+        ordered = rows.sort("s", maintain_order=True)
+        sums = np.cumsum([0.0, *(ordered["s"] - ordered["y"])]) / 10
+        assert sums.max() - sums.min() == pytest.approx(theirs, abs=1e-12)
+        found = one(wroc.calibration_test(rows, "y", "s"))["largest_miscalibration"]
+        assert found == pytest.approx(0.09, abs=1e-12)
+
+
 def test_mcgrad_on_distinct_scores() -> None:
     """`mcgrad.metrics.ecce`, `ecce_sigma` and `ecce_pvalue` of MCGrad 0.1.5, without correction."""
     s, y, w = (DISTINCT[name].to_list() for name in "syw")

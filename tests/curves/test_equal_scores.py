@@ -16,6 +16,8 @@ from statsmodels.stats.contingency_tables import StratifiedTable
 
 import polars_wroc as wroc
 from polars_wroc.curves import cumulative_ranges, equal_scores
+from polars_wroc.inputs.columns import WEIGHT
+from polars_wroc.inputs.frames import read_rows
 
 OWN, OTHERS = ("100", "110", "1110", "111"), ("01000", "00100", "1010", "101")
 TIED = pl.DataFrame(
@@ -82,6 +84,42 @@ def test_tied_scores(monkeypatch: pytest.MonkeyPatch) -> None:
     assert weighted["p_value"] == pytest.approx(0.0924213907)
     z = (weighted["mean_gap_high"] - weighted["mean_gap_low"]) / 2 / 1.959963984540054
     assert weighted["mean_gap"] / z == pytest.approx(1.9671987363)
+
+
+# Of each block: the difference, its variance, and the weight where it is given.
+WORKED_BLOCKS: dict[str, tuple[pl.DataFrame, str | None, list[list[float]]]] = {
+    "tied": (
+        *(TIED, None),
+        [[0.25, 0.875, 0.5, 0.5], [0.4017857143, 0.5022321429, 0.5357142857, 0.25]],
+    ),
+    "tied, with weights": (TIED, "w", [[0.6666666667, 1.2222222222, 0.6666666667, 0.5714285714]]),
+    "no probabilities": (
+        *(BLOCKS.with_columns(pl.col("s") * 100), None),
+        [[0.6666666667, 1, -0.5], [0.2222222222, 0.4, 0.3214285714], [4 / 3, 4 / 3, 1.5]],
+    ),
+    "probabilities": (BLOCKS, None, [[0.5666666667, 1, -0.45]]),
+}
+
+
+@pytest.mark.parametrize("name", WORKED_BLOCKS)
+def test_worked_blocks(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    frame, weight, expected = WORKED_BLOCKS[name]
+    least = 3 if frame is TIED else 2
+    monkeypatch.setattr(equal_scores, "_ROWS", least)
+    rows = read_rows(frame, "y", "s", weight, "g", None)
+    blocks = equal_scores.blocks_of(rows).collect().filter(pl.col(rows.keys[0]) == "own")
+    names = equal_scores._DIFFERENCE, equal_scores._VARIANCE, WEIGHT
+    ordered = blocks.sort(equal_scores._BLOCK)
+    found = [ordered[name].to_list() for name in names[: len(expected)]]
+    np.testing.assert_allclose(found, expected, atol=6e-11)
+    w = [1.0] * len(frame) if weight is None else frame[weight].to_list()
+    own = (frame["g"] == "own").to_list()
+    s, y = frame["s"].to_list(), frame["y"].to_list()
+    plain = equal_steps(s, y, w, [x * x for x in w], own, least)
+    by_hand = zip(*((step.difference, step.variance, step.weight) for step in plain), strict=True)
+    np.testing.assert_allclose(found, [*by_hand][: len(expected)], rtol=1e-12)
+    if name == "tied":
+        assert picked(plain, 1e-12).correction == pytest.approx(0.3012035175, abs=6e-11)
 
 
 @pytest.mark.usefixtures("any_rows")

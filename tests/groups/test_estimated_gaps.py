@@ -110,6 +110,33 @@ def test_statsmodels() -> None:
     assert half(row, "gap_weighted") == pytest.approx(doubled.bse[1], rel=1e-9)
 
 
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize(
+    ("weight", "weighted", "linear"),
+    [(None, 0.5833333333, 0.1304347826), ("w", 0.6153846154, 0.1911764706)],
+)
+def test_worked_ratios(weight: str | None, weighted: float, linear: float) -> None:
+    row = gaps(weight=weight)
+    for kind, known in (("weighted", weighted), ("linear", linear)):
+        ratio = row[f"value_{kind}"] / row[f"reference_{kind}"]
+        assert ratio == pytest.approx(known, abs=6e-11)
+    # Both are nearly the same test.
+    if weight is None:
+        z = [row[name] / half(row, name) for name in ("gap_weighted", "gap_linear")]
+        assert z == pytest.approx([-1.42, -1.56], abs=0.005)
+
+
+def test_limits_of_ratios_are_those_of_the_rates_at_the_limits_of_gaps() -> None:
+    rows = sample(1000, 7, 0.1, 0.1)
+    row = gaps(rows, weight="w")
+    assert not row["clipped"]
+    rate = np.average(rows["d"].cast(float), weights=rows["w"])
+    for end in ("low", "high"):
+        equations = [[row["weight_share"], 1 - row["weight_share"]], [1, -1]]
+        own, others = np.linalg.solve(equations, [rate, row[f"gap_{end}"]])
+        assert row[f"ratio_{end}"] == pytest.approx(own / others, rel=1e-9)
+
+
 def test_certain_groups_have_the_gap_of_known_ones() -> None:
     rows = sample(300, 2, 0.2, 0.0).with_columns(pl.col("in").cast(float).alias("b"), one=pl.lit(1))
     row = gaps(rows, weight="w")

@@ -458,19 +458,3 @@ def test_a_design_needs_labels() -> None:
         wroc.expected_metrics(A, "p", design="g")
     with pytest.raises(pl.exceptions.PolarsError, match="`score` must be a probability"):
         wroc.expected_metrics(A, pl.col("p") * 2)
-
-
-def test_expected_is_not_innocent() -> None:
-    """A score without one of two features is calibrated, and all of its gap is expected."""
-    draw = np.random.default_rng(101)
-    x, z = draw.normal(size=(2, 20_000))
-    chances = 1 / (1 + np.exp(-(x + z)))
-    y = draw.random(20_000) < chances
-    nodes, weights = np.polynomial.hermite_e.hermegauss(40)
-    blind = (1 / (1 + np.exp(-(x[:, None] + nodes)))) @ weights / weights.sum()
-    frame = pl.DataFrame(
-        {"g": np.repeat(["seen", "blind"], 20_000), "p": np.concatenate([chances, blind])}
-    ).with_columns(y=pl.Series(np.tile(y, 2)))
-    row = wroc.gap_parts(frame, "y", "p", attributes="g", reference="seen").filter(segment="blind")
-    assert row["gap"].item() < -0.05
-    assert row["gap_excess"].item() == pytest.approx(0, abs=0.02)

@@ -9,8 +9,6 @@ import numpy as np
 import polars as pl
 import polars.selectors as cs
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 from scipy import stats
 from statsmodels.stats.proportion import proportions_ztest
@@ -24,8 +22,6 @@ from polars_wroc.inputs.frames import read_rows
 from polars_wroc.stats.skewed_sums import (
     exact_tail,
     lower_tail,
-    pearson_tail,
-    rate_limits,
     upper_tail,
 )
 from polars_wroc.thresholds.registry import AUDIT_RATES
@@ -137,6 +133,33 @@ def test_exact_tails_are_those_of_scipy() -> None:
     np.testing.assert_allclose(exact_tail(both, *sizes), expected, rtol=1e-10)
 
 
+@pytest.mark.parametrize(
+    ("segment", "mid_p", "fisher"),
+    [
+        ("f, y", 0.0003651046, 0.0005635046),
+        ("f", 0.0109365102, 0.0152291641),
+        ("m, o", 0.1051429393, 0.1039558871),
+    ],
+)
+def test_mid_p_values_are_those_of_fisher_less_half_of_the_observed_table(
+    segment: str, mid_p: float, fisher: float
+) -> None:
+    found = examined(None)
+    names = [found.named(number)[1] for number in range(found.examined.size)]
+    chosen, rows = (found.all.own[name][names.index(segment)] for name in ("x1", "n"))
+    # The smaller tail, of selected or of rejected rows.
+    tails = [
+        exact_tail(*(np.array([float(each)]) for each in (both, rows, events, 200)))[0]
+        for both, events in ((chosen, 88), (rows - chosen, 112))
+    ]
+    assert 2 * min(tails) == pytest.approx(mid_p, abs=6e-11)
+    table = [[chosen, rows - chosen], [88 - chosen, 112 - rows + chosen]]
+    assert stats.fisher_exact(table).pvalue == pytest.approx(fisher, abs=6e-11)
+    sides = [stats.fisher_exact(table, alternative=side).pvalue for side in ("less", "greater")]
+    observed = stats.hypergeom(200, 88, int(rows)).pmf(chosen)
+    assert min(tails) == pytest.approx(min(sides) - observed / 2, rel=1e-9)
+
+
 def test_only_one_segment_is_surely_worse() -> None:
     table = wroc.worst_segments(PEOPLE, **HIRED)
     assert table.select("attribute", "segment", "depth", "n_examined").rows() == [
@@ -170,53 +193,6 @@ def test_what_one_segment_explains_is_left_out() -> None:
     assert 2 * stats.norm.sf(abs(within)) == pytest.approx(0.0102357124)
     assert proportions_ztest([15, 26], [60, 50])[1] == pytest.approx(0.0035442279)
     assert 2 * stats.norm.sf(abs(without)) == pytest.approx(0.7482, abs=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("z", "skewness", "expected"),
-    [
-        (9 / np.sqrt(4.75), 0.9 / np.sqrt(4.75), 3.46e-4),
-        (20 / np.sqrt(19.6), 0.96 / np.sqrt(19.6), 3.55e-5),
-        (1.3, -0.4, None),
-        (-2.2, 0.7, None),
-        (4.0, 3.0, None),
-        (0.4, -6.0, None),
-        (7.0, 0.05, None),
-    ],
-)
-def test_the_skewed_tail_is_that_of_scipy(
-    z: float, skewness: float, expected: float | None
-) -> None:
-    tail = pearson_tail(np.array([z]), np.array([skewness]))[0]
-    assert tail == pytest.approx(stats.pearson3.sf(z, skewness), rel=1e-9)
-    if expected is not None:
-        assert tail == pytest.approx(expected, rel=0.005)
-
-
-@given(st.floats(-6, 6), st.floats(-8, 8).filter(lambda x: abs(x) >= 2e-3))
-def test_skewed_tails_are_mirrored_and_those_of_scipy(z: float, skewness: float) -> None:
-    upper, lower = (pearson_tail(np.array([s * z]), np.array([s * skewness]))[0] for s in (1, -1))
-    assert upper + lower == pytest.approx(1, abs=1e-9)
-    # SciPy has few digits where there is hardly any skewness.
-    tolerance = 1e-8 if abs(skewness) > 0.1 else 1e-5
-    assert upper == pytest.approx(stats.pearson3.sf(z, skewness), abs=tolerance)
-
-
-def test_limits_of_rates_are_where_the_tails_have_the_probability() -> None:
-    weights = np.array([1.0, 2.0, 0.5, 4.0, 1.5, 1.0])
-    powers = [np.array([(weights**power).sum()]) for power in (1, 2, 3)]
-    sums = powers[0], powers[1], powers[2]
-    tail, rate = np.array([0.01]), np.array([0.4])
-    low, high = rate_limits(rate, sums, tail, np.ones(1))
-    for true, side in ((low[0], 0), (high[0], 1)):
-        spread = np.sqrt(true * (1 - true))
-        z = (rate - true) * sums[0] / np.sqrt(sums[1]) / spread
-        skewness = (1 - 2 * true) / spread * sums[2] / sums[1] ** 1.5
-        least = (1 - 2 * true) / spread * np.sqrt(sums[1]) / sums[0]
-        assert both_tails(z, skewness, least)[side][0] == pytest.approx(0.01, rel=1e-6)
-    # No event, and nothing but events.
-    assert rate_limits(np.zeros(1), sums, tail, np.ones(1))[0][0] < 1e-9
-    assert rate_limits(np.ones(1), sums, tail, np.ones(1))[1][0] > 1 - 1e-9
 
 
 ROWS = 900
