@@ -98,7 +98,9 @@ def test_few_rows_can_hide_a_worse_segment() -> None:
     draw = np.random.default_rng(5)
     rows = pl.DataFrame({"a": draw.choice(list("xyz"), 3_000), "d": draw.random(3_000) < 0.6})
     options: dict[str, Any] = {
-        "selected": "d", "attributes": ["a", "b"], "metric": "selection_rate",
+        "selected": "d",
+        "attributes": ["a", "b"],
+        "metric": "selection_rate",
         "favorable": "selected",
     }
     for hidden, found in ((29, False), (31, True)):
