@@ -133,11 +133,11 @@ def test_the_verdict_turns_round_with_the_good_decision(rows: pl.DataFrame) -> N
     good = audit_of(rows, favorable="selected").verdict
     bad = audit_of(rows, favorable="rejected", text=wroc.Text(selected="denied")).verdict
     neither = audit_of(rows, favorable="neither").verdict
-    assert good.startswith("sex = f is worse off: 20% are selected, against 60% in the rest (")
+    assert good.startswith("sex = f is worse off: 20% are selected, against 60% in the rest, 40 p")
     assert "; selected 0.33 times as often as sex = m (" in good
-    assert bad.startswith("sex = m is worse off: 60% are denied, against 20% in the rest (")
+    assert bad.startswith("sex = m is worse off: 60% are denied, against 20% in the rest, 40 p")
     assert "; not denied 0.50 times as often as sex = f (" in bad
-    assert neither.startswith("sex = f differs: 20% are selected, against 60% in the rest (")
+    assert neither.startswith("sex = f differs: 20% are selected, against 60% in the rest, 40 p")
 
 
 def test_sentences_have_the_words_that_are_given(rows: pl.DataFrame) -> None:

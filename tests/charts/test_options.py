@@ -168,7 +168,10 @@ def test_a_label_carries_the_line_of_its_curve() -> None:
     (line,) = (layer for layer in layers if layer["mark"]["type"] == "line")
     for channel in ("color", "strokeDash"):
         assert sample["encoding"][channel]["scale"] == line["encoding"][channel]["scale"]
-    assert sample["transform"] == [{"filter": "isValid(datum.__label)"}]
+    assert sample["transform"] == [
+        {"filter": "isValid(datum.__label)"},
+        {"filter": "!test(/: no curve$/, datum.__label)"},
+    ]
 
 
 @pytest.mark.parametrize("draw", sweep(CURVES, fast=2))
