@@ -51,6 +51,7 @@ NUMBERS: dict[str, tuple[pl.DataType, list[Any]]] = {
     "extreme f64": (pl.Float64(), [math.inf, -math.inf, 1e308, -1e308, 5e-324, 1e-300, 0.0, 1.0]),
     "all nan": (pl.Float64(), [math.nan]),
     "zero or one": (pl.Float64(), [0.0, 1.0]),
+    "probability": (pl.Float64(), [0.0, -0.0, 0.1, 0.25, 0.5, 0.75, 1 - 1e-9, 1.0]),
     "plain f64": (pl.Float64(), [0.125, 0.25, 0.5, 0.75, 2.0, 3.0]),
     "decimal": (pl.Decimal(30, 10), [Decimal(0), Decimal(1), Decimal("12345678901234567890.5")]),
 }
@@ -72,9 +73,9 @@ OTHERS: dict[str, tuple[pl.DataType, list[Any]]] = {
 KINDS = NUMBERS | OTHERS
 # What is usual, so that many calls get to their numbers.
 LABELS = ("bool", "i32", "zero or one")
-SCORES = ("plain f64", "f64", "i64", "u64", "extreme f64", "f32", "decimal")
+SCORES = ("plain f64", "probability", "f64", "i64", "u64", "extreme f64", "f32", "decimal")
 WEIGHTS = ("plain f64", "u8", "extreme f64")
-KEYS = ("text", "f64", "all nan", "enum", "bool", "i64", "date")
+KEYS = ("text", "probability", "f64", "all nan", "enum", "bool", "i64", "date")
 
 
 class Call(NamedTuple):
@@ -105,6 +106,15 @@ def _of_counts(frame: Any, by: Any = None, **arguments: Any) -> Any:
     return wroc.from_counts(counts).summary(by=by)
 
 
+def _at_horizon(frame: Any, label: Any, score: Any, **arguments: Any) -> Any:
+    used = {k: v for k, v in arguments.items() if k in {"weight", "by"}}
+    return wroc.at_horizon(frame, score, label, 0.25, competing_code=2, **used)
+
+
+def _horizon_counts(frame: Any, label: Any, score: Any, **arguments: Any) -> Any:
+    return wroc.horizon_counts(_at_horizon(frame, label, score, **arguments))
+
+
 def _estimated(frame: Any, score: Any, by: Any, **arguments: Any) -> Any:
     """Gaps of groups known by probability, half of each, and by themselves."""
     chances = {"a": pl.lit(0.25), "b": pl.lit(0.75)}
@@ -113,6 +123,8 @@ def _estimated(frame: Any, score: Any, by: Any, **arguments: Any) -> Any:
 
 
 TABLES: dict[str, Callable[..., Any]] = {
+    "at_horizon": _at_horizon,
+    "horizon_counts": _horizon_counts,
     "summary": wroc.summary,
     "summary in bins": _with(wroc.summary, bins=32),
     "summary of counts": _of_counts,
@@ -165,7 +177,7 @@ NEED_GROUPS = {
 RANDOM_SUMS = {"bootstrap", "abroca_test"}
 ARGUMENT = re.compile(
     r"`(frame|label|score|weight|by|attributes|cluster|pos_label|threshold|thresholds|reference|max_pairs|"
-    r"max_groups|counts|permutations|known)`"
+    r"max_groups|counts|permutations|known|time|event|event_code|competing_code)`"
 )
 
 

@@ -25,6 +25,7 @@ def tables(frame: FrameT) -> list[FrameT]:
     """Each function that returns a table; a checker reads this once for each kind of frame."""
     return [
         wroc.abroca_test(frame, "y", "s", by="g", permutations=9),
+        wroc.at_horizon(frame, "other", "y", 0.5),
         wroc.auc_decomposition(frame, "y", "s", by="g"),
         wroc.bootstrap(frame, "y", "s", metrics="ks", replicates=2),
         wroc.bootstrap_replicates(frame, "y", "s", metrics="ks", replicates=2),
@@ -34,6 +35,9 @@ def tables(frame: FrameT) -> list[FrameT]:
         wroc.cumulative_differences(frame, "y", "s"),
         wroc.equal_scores(frame, "y", "s", by="g"),
         wroc.estimated_gaps(frame, score="s", threshold=0.5, by={"g": "other"}),
+        wroc.expected_metrics(frame, "other"),
+        wroc.gap_parts(frame, "y", "other", attributes="g"),
+        wroc.horizon_counts(wroc.at_horizon(frame, "other", "y", 0.5)),
         wroc.compare(frame, "y", ["s", "other"]),
         wroc.confusion_curve(frame, "y", "s"),
         wroc.cost_curve(frame, "y", "s"),

@@ -310,8 +310,9 @@ def calibration_summary(
     less 1 in positives: ``sqrt(sum(w**2 * (s - y - d)**2)) / sum(w)`` is the standard error of the
     mean ``d``. With rows of one class only, they are those of the observed rate. Both errors depend
     on the bins and are above 0 by chance alone, more so the fewer rows a bin has: to compare groups
-    of different sizes, use ``calibration_in_the_large``, and to ask whether the scores are off
-    anywhere, `calibration_test`, which needs no bins.
+    of different sizes, use ``calibration_in_the_large``. Whether the scores are off anywhere, and
+    where, is the better question than how large such an error is: ask `calibration_test`, which
+    needs no bins.
 
     The slope is that of a weighted logistic regression of the label on the logit of the score.
     Below 1 the scores are too far apart: high ones are too high and low ones too low. The intercept

@@ -22,7 +22,7 @@ from polars_wroc.inputs.columns import (
 from polars_wroc.inputs.decisions import check_decision, score_or_decisions
 from polars_wroc.inputs.designs import Design, SampleDesign, read_design
 from polars_wroc.inputs.expressions import as_column, typed_column
-from polars_wroc.inputs.frames import at_least, read_rows
+from polars_wroc.inputs.frames import at_least, read_rows, require_text
 from polars_wroc.inputs.rows import Rows, polars_frame
 from polars_wroc.plans.queries import (
     FrameT,
@@ -228,7 +228,8 @@ def _groups(
         typed = typed_column("by", as_column("by", column), frame)
         groups.append(numeric(typed).cast(pl.Float64).alias(name))
     if known is not None:
-        groups.append(typed_column("known", as_column("known", known), frame).column.alias(_KNOWN))
+        given = typed_column("known", as_column("known", known), frame)
+        groups.append(require_text(given).alias(_KNOWN))
     return groups
 
 

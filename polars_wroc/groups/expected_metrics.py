@@ -27,7 +27,7 @@ from polars_wroc.plans.queries import FrameT, aggregate, join_on_keys, like_inpu
 from polars_wroc.ranking.curve import ratio
 from polars_wroc.stats.difference_tests import Adjust, adjusted, check_options
 from polars_wroc.stats.distributions import p_value_at, student_p_value, two_sided_p_value
-from polars_wroc.stats.proportions import ROUNDING
+from polars_wroc.stats.proportions import ROUNDING, is_exact
 from polars_wroc.stats.variances import design_df, limit_quantile, linear_variances, unit_totals
 
 # The weight of a row, its probability, its label, whether it is selected, and how many rows it is.
@@ -190,7 +190,8 @@ def read_chances(
 ) -> Rows:
     """Read complete rows with a probability; without a label all labels are 0."""
     if survey.replicate_weights is not None:
-        arguments.reject("design", "be clusters or a `Survey`", "replicate weights")
+        found = "replicate weights: give the clusters that they were made from instead"
+        arguments.reject("design", "be clusters or a `Survey`", found)
     source, columns = "score" if chance is None else "probability", list[pl.Expr]()
     for argument, given in (("score", score), (source, score if chance is None else chance)):
         typed = typed_column(argument, as_column(argument, given), frame.lazy())
@@ -327,10 +328,11 @@ class Expectations:
         self, decided: pl.LazyFrame, ranked: pl.LazyFrame, keys: Sequence[str]
     ) -> pl.LazyFrame:
         """Aggregate each group to its values, from ranked rows only where ranks matter."""
+        squares = pl.col(_SQUARES).sum()
         of_rows = {
             "n": pl.col(REPEATS).sum().cast(pl.Int64),
             "n_impossible": pl.col(_IMPOSSIBLE).sum().cast(pl.Int64),
-            _KISH: pl.col(OF_WEIGHT).sum() / pl.col(_SQUARES).sum(),
+            _KISH: pl.when(is_exact(squares)).then(pl.col(OF_WEIGHT).sum() / squares),
         }
         sums = {_OWN: pl.col(_OWN).sum()}
         for kind in self.kinds:
@@ -354,7 +356,8 @@ class Expectations:
         columns = dict[str, pl.Expr]()
         for kind in self.kinds:
             pos, neg = (pl.col(part_of(kind, side)) for side in ("pos", "neg"))
-            columns[part_of(kind, AUC)] = ratio(ratio(pl.col(part_of(kind, AUC, "part")), pos), neg)
+            auc = ratio(ratio(pl.col(part_of(kind, AUC, "part")), pos), neg)
+            columns[part_of(kind, AUC)] = pl.when(is_exact(pos * neg)).then(auc)
             for rate in self.rates:
                 whole = pl.col(part_of(kind, rate, "whole"))
                 columns[part_of(kind, rate)] = ratio(pl.col(part_of(kind, rate, "part")), whole)

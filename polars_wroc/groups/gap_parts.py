@@ -42,7 +42,7 @@ from polars_wroc.groups.expected_metrics import (
     read_chances,
 )
 from polars_wroc.groups.group_gaps import group_gaps, read_metrics
-from polars_wroc.groups.references import KINDS, REPEATED
+from polars_wroc.groups.references import REPEATED
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import MARGIN
 from polars_wroc.inputs.columns import (
@@ -93,6 +93,8 @@ CANNOT_TELL = (
     "Risks that are less spread out may be true of these people, or the score may know less about "
     "them; this table cannot tell."
 )
+# References that gaps have and their parts do not, and what to give.
+_INSTEAD = {"overall": "take 'rest'", "best": "name the segment, as in {'sex': 'm'},"}
 # The same rows give the same bits each time.
 _collect = partial(collect, reproducible=True)
 # Those that are split unless others are named.
@@ -215,8 +217,9 @@ def gap_parts(
             arguments.reject("clip", "be None without `recalibrate`", clip)
     asked = SPLIT_METRICS if metrics is None else read_metrics(metrics, EXPECTED_METRICS)
     expectations = Expectations.read(threshold, asked, labelled=True)
-    if isinstance(reference, str) and reference in KINDS[1:]:
-        arguments.reject("reference", "be 'rest' or a segment", repr(reference))
+    if isinstance(reference, str) and reference in _INSTEAD:
+        rule = "be 'rest' or a segment, with no row of what is compared and not picked by its value"
+        arguments.reject("reference", rule, f"{reference!r}: {_INSTEAD[reference]} instead")
     if metrics is not None and (unknown := [n for n in asked if n not in expectations.names]):
         arguments.reject("metrics", "come with a `threshold` that they are computed at", unknown)
     table = group_gaps(
@@ -464,6 +467,11 @@ def _own_less_other(value: pl.Expr) -> pl.Expr:
     return own - other
 
 
+def _in_points(value: float) -> str:
+    # Rounded before, as there is no minus zero.
+    return f"{round(100 * value, 1) + 0.0:.1f}".replace("-", MINUS)
+
+
 def _sentence(row: Mapping[str, Any]) -> str | None:
     """Say how a gap that is different is split; None of others."""
     if row["verdict"] != DIFFERENT or row["gap_excess"] is None:
@@ -471,20 +479,18 @@ def _sentence(row: Mapping[str, Any]) -> str | None:
     sign = -1 if row["gap"] < 0 else 1
 
     def points(part: str) -> str:
-        value, low, high = (
-            round(sign * 100 * (row[f"{part}{end}"] or 0), 1) + 0.0 for end in _ENDS
-        )
-        limits = f" ({min(low, high):.1f} to {max(low, high):.1f})"
-        text = f"{value:.1f}{'' if row[f'{part}_low'] is None else limits}"
-        return text.replace("-", MINUS)
+        value, low, high = (sign * (row[f"{part}{end}"] or 0) for end in _ENDS)
+        limits = f" ({_in_points(min(low, high))} to {_in_points(max(low, high))})"
+        return f"{_in_points(value)}{'' if row[f'{part}_low'] is None else limits}"
 
     label, reference = COMPARABLE[row["metric"]].label, row["reference"]
     segment = MISSING if row[SEGMENT] is None else row[SEGMENT]
     of_reference = f"the {reference}" if reference == "rest" else reference
-    values = f"{100 * row['value']:.1f}%, of {of_reference} {100 * row['reference_value']:.1f}%"
-    gap, implied = f"the gap of {abs(100 * row['gap']):.1f} points", points("gap_expected")
+    own, others = (_in_points(row[name]) for name in ("value", "reference_value"))
+    values = f"{own}%, of {of_reference} {others}%"
+    gap, implied = f"the gap of {_in_points(abs(row['gap']))} points", points("gap_expected")
     split = f"of {gap}, {implied} are what the probabilities imply; {points(_EXCESS)} are not"
-    if sign * row["gap_expected"] < 0:
+    if round(sign * 100 * row["gap_expected"], 1) < 0:
         split = f"the probabilities imply a gap the other way: of {gap} they imply {implied}"
     known = ""
     if row[f"{_EXCESS}_p_value"] is not None and row[f"{_EXCESS}_verdict"] != DIFFERENT:

@@ -206,3 +206,45 @@ def test_probabilities_that_are_right_among_all_are_wrong_among_positives() -> N
     found = row["gap_weighted"], row["gap_linear"]
     assert found == pytest.approx((slope * reliability, slope), abs=1e-9)
     assert found == pytest.approx((-0.0253, -0.0806), abs=5e-5)
+
+
+def test_plain_limits_of_an_interval_that_was_picked_miss_more_often_than_they_say() -> None:
+    draw = np.random.default_rng(7)
+    samples, n = 200, 300
+    s = draw.beta(1, 2, samples * n)
+    frame = pl.DataFrame(
+        {"g": np.repeat(np.arange(samples), n), "s": s, "y": draw.random(samples * n) < s}
+    )
+    table = wroc.calibration_test(frame, "y", "s", by="g", adjust="none")
+    inside = frame.join(table.select("g", "from_score", "to_score"), on="g").filter(
+        pl.col("s").is_between("from_score", "to_score")
+    )
+    plain = inside.group_by("g", maintain_order=True).agg(
+        (pl.col("s") - pl.col("y")).sum().alias("sum"),
+        (pl.col("s") * (1 - pl.col("s"))).sum().sqrt().alias("error"),
+    )
+    missed = plain.filter(pl.col("sum").abs() > 1.96 * pl.col("error")).height
+    ends = pl.col("miscalibration_low") > 0, pl.col("miscalibration_high") < 0
+    assert missed > 0.3 * samples
+    assert table.filter(pl.any_horizontal(ends)).height <= 0.08 * samples
+
+
+def test_plain_limits_of_the_worst_segment_miss_more_often_than_they_say() -> None:
+    draw = np.random.default_rng(8)
+    names, missed, found, searches = ["a", "b", "c"], 0, 0, 25
+    for _ in range(searches):
+        rows = pl.DataFrame({name: draw.integers(0, 4, 2_000) for name in names})
+        rows = rows.with_columns(d=pl.Series(draw.random(2_000) < 0.3))
+        table = wroc.worst_segments(
+            rows, selected="d", attributes=names, metric="selection_rate", favorable="selected"
+        )
+        found += table.height - 1
+        each = pl.col("d").mean().alias("rate"), pl.len()
+        segments = pl.concat(
+            rows.group_by(some).agg(*each).select("rate", "len")
+            for some in (["a"], ["b"], ["c"], ["a", "b"], ["a", "c"], ["b", "c"], names)
+        ).filter(pl.col("len") >= 30)
+        rate, size = segments.sort("rate").row(0)
+        missed += rate + 1.96 * (rate * (1 - rate) / size) ** 0.5 < 0.3
+    assert missed > 0.3 * searches
+    assert found <= 2

@@ -222,6 +222,10 @@ def test_frequencies_are_repeated_rows() -> None:
         ({"selected": None, "score": "w", "threshold": "median"}, "`threshold` must be a number"),
         ({"design": wroc.ReplicateWeights(["w", "b"], "brr")}, "`design` must be clusters"),
         ({"level": wroc.Looks(100)}, "`level`"),
+        (
+            {"known": pl.duration(days=pl.col("c")).alias("t")},
+            "`known` must hold values that can be written as text; found .* of type Duration",
+        ),
     ],
 )
 def test_errors(options: dict[str, Any], message: str) -> None:

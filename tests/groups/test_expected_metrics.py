@@ -428,6 +428,10 @@ def test_verdicts_and_the_same_test_twice() -> None:
     assert parts["gap_excess_p_adjusted"].to_list() == pytest.approx(
         parts["gap_excess_p_value"].to_list()
     )
+    # Nearly nothing is not a gap the other way, and has no sign.
+    head, _, tail = parts["sentence"][0].partition(": ")
+    assert head == "AUC of g a is 76.8%, of the rest 51.1%"
+    assert tail.startswith("of the gap of 25.8 points, 0.0 (\N{MINUS SIGN}1.1 to 1.0) are what ")
     right = wroc.gap_parts(frame, "y", "p", attributes="g")
     assert right["gap_excess_verdict"].to_list() == ["alike"] * 2
 
@@ -437,9 +441,13 @@ def test_verdicts_and_the_same_test_twice() -> None:
     [
         (
             {"design": wroc.ReplicateWeights(["w"], "brr")},
-            "`design` must be clusters or a `Survey`",
+            "`Survey`; found replicate weights: give the clusters that they were made from instead",
         ),
-        ({"reference": "best"}, "`reference` must"),
+        (
+            {"reference": "overall"},
+            "and not picked by its value; found 'overall': take 'rest' instead",
+        ),
+        ({"reference": "best"}, "found 'best': name the segment, as in {'sex': 'm'}, instead"),
         ({"metrics": ["tpr"]}, "`metrics` must come with a `threshold`"),
         ({"metrics": ["gini"]}, "`metrics` must be out of auc, tpr"),
         ({"clip": 0.1}, "`clip` must be None without `recalibrate`"),

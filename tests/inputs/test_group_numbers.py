@@ -9,11 +9,12 @@ import numpy as np
 import polars as pl
 import polars.selectors as cs
 import pytest
-from calls import COMPARISONS, TABLES, Call
+from calls import COMPARISONS, OF_ONE_SCORE, TABLES, Call
 from conftest import Engine
 from polars.testing import assert_frame_equal
 from sweeps import sweep
 
+CALLS = TABLES | OF_ONE_SCORE
 NAN = float("nan")
 # Another NaN than that of Python.
 OTHER_NAN = struct.unpack("<d", struct.pack("<Q", 0xFFF8000000000001))[0]
@@ -61,7 +62,7 @@ def without_keys(table: pl.DataFrame) -> pl.DataFrame:
     ids=["several", "NaN"],
 )
 @pytest.mark.parametrize(
-    "call", sweep(TABLES.values(), fast=list(TABLES.values())[::5]), ids=list(TABLES)
+    "call", sweep(CALLS.values(), fast=list(CALLS.values())[::5]), ids=list(CALLS)
 )
 def test_number_as_key_is_a_group_like_its_name(
     call: Call, values: list[list[float | None]], dtype: pl.DataType

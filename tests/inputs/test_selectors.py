@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import polars.selectors as cs
 import pytest
-from calls import COMPARISONS, TABLES, Call
+from calls import COMPARISONS, OF_ONE_SCORE, TABLES, Call
 from conftest import Engine
 from polars.testing import assert_frame_equal
 from sweeps import sweep
@@ -35,6 +35,7 @@ NOTHING = {
     "in an expression": cs.starts_with("nothing") * 2,
 }
 FUNCTIONS = TABLES | COMPARISONS
+GROUPED = TABLES | OF_ONE_SCORE
 
 
 @pytest.mark.parametrize("call", FUNCTIONS.values(), ids=list(FUNCTIONS))
@@ -47,6 +48,16 @@ def test_a_selection_of_nothing_is_refused_by_name(call: Call) -> None:
             rule = f"^`{called}` must name a column of the frame; found a selection of none of"
             with pytest.raises(ValueError, match=rule):
                 call(ROWS, **named)
+
+
+@pytest.mark.parametrize("name", OF_ONE_SCORE)
+def test_a_selection_of_nothing_is_refused_where_there_is_one_score(name: str) -> None:
+    for argument in ("label", "score", "by", "weight"):
+        named: dict[str, Any] = {"label": "y", "score": "s", "by": "g"}
+        named |= {argument: NOTHING["pattern"]}
+        called = {"score": "(score|by)", "by": "(by|attributes|known)"}.get(argument, argument)
+        with pytest.raises(ValueError, match=f"^`{called}` must name a column of the frame; "):
+            OF_ONE_SCORE[name](ROWS, **named)
 
 
 @pytest.mark.parametrize("nothing", NOTHING.values(), ids=list(NOTHING))
@@ -191,20 +202,23 @@ WRITTEN = (
     "audit",
     "audit's segments",
     "audit_in_ranges",
+    "gap_parts",
+    "worst_segments",
+    "estimated_gaps",
 )
 
 
-@pytest.mark.parametrize("name", sweep(TABLES, fast=list(TABLES)[::4]))
+@pytest.mark.parametrize("name", sweep(GROUPED, fast=list(GROUPED)[::4]))
 def test_nested_keys_are_groups_or_refused(name: str, engine: Engine) -> None:
     numbers = cs.numeric() - cs.matches("g$")
     with pl.Config():
         pl.Config.set_engine_affinity(engine)
-        expected = TABLES[name](ROWS, "y", "s", "g")
+        expected = GROUPED[name](ROWS, "y", "s", "g")
         for key in NESTED.values():
             rows = ROWS.with_columns(k=pl.col("g") == "b").with_columns(key=key)
             if name in WRITTEN:
-                with pytest.raises(TypeError, match=r"^`(by|attributes)` must hold values"):
-                    TABLES[name](rows, "y", "s", "key")
+                with pytest.raises(TypeError, match=r"^`(by|attributes|known)` must hold values"):
+                    GROUPED[name](rows, "y", "s", "key")
             else:
-                table = TABLES[name](rows, "y", "s", "key")
+                table = GROUPED[name](rows, "y", "s", "key")
                 assert_frame_equal(table.select(numbers), expected.select(numbers))
