@@ -84,7 +84,7 @@ def test_no_file_defines_a_name_twice() -> None:
 # An addition that breaks one of these needs a deletion somewhere, or a reason.
 MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 169, 510, 20
 MOST_CODE = {
-    "audits": 6316,
+    "audits": 6326,
     "charts": 4029,
     "groups": 6759,
     "metrics": 3215,

@@ -28,6 +28,7 @@ from polars_wroc.audits.words import (
     threshold_text,
     verb,
 )
+from polars_wroc.charts.options import visible
 from polars_wroc.curves.calibration_summary import IN_THE_LARGE
 from polars_wroc.groups.categories import CROSSED
 from polars_wroc.groups.comparisons import GAP_METRICS, NO_VARIANCE
@@ -340,7 +341,19 @@ def not_audited(audit: AuditTables) -> list[str]:
         *unknown_remarks(audit),
         *remarks_of(audit).untested,
         *audit.further().left_out,
+        *_taken_as_given(audit.settings),
     ]
+
+
+def _taken_as_given(settings: AuditSettings) -> list[str]:
+    """Say what an audit of these columns cannot show."""
+    names = [visible(name) for name in settings.attributes]
+    only = f"Only {first_few(names)} {verb(len(names), 'is', 'are')} compared"
+    compared = f"{only}: groups by anything else may differ too."
+    if not settings.labeled:
+        return [compared]
+    label = visible(settings.label or "the label")
+    return [compared, f"Outcomes are taken as recorded: this audit cannot show a bias in {label}."]
 
 
 def unknown_remarks(audit: AuditTables) -> list[str]:

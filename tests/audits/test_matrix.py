@@ -204,7 +204,7 @@ def test_segments_of_one_class_have_no_gap_in_precision() -> None:
 def test_what_was_not_audited_is_said() -> None:
     few = pl.DataFrame({"g": [None] * 3, "h": ["u", "u", None], "y": True, "s": [0.5, None, 0.7]})
     audit = wroc.audit(pl.concat([rows(), few]), "y", "s", attributes=["g", "h"])
-    decisions, *left_out = not_audited(audit)
+    decisions, *left_out, compared, outcomes = not_audited(audit)
     share = rows().select((pl.col("s") >= 0.5).mean()).item()
     assert decisions == f"No threshold was given. At 0.5 the score selects about {share:.0%}."
     assert left_out[:3] == [
@@ -212,17 +212,18 @@ def test_what_was_not_audited_is_said() -> None:
         "3 rows have no g: the segment (missing).",
         "1 row has no h: the segment (missing).",
     ]
+    assert compared == "Only g, h are compared: groups by anything else may differ too."
+    assert outcomes == "Outcomes are taken as recorded: this audit cannot show a bias in y."
     # Of scores that are no probabilities nobody knows what a half is.
     logits = rows().with_columns(pl.col("s") * 10)
-    alone, calibration = not_audited(wroc.audit(logits, "y", "s", attributes="g"))
+    alone, calibration, *_ = not_audited(wroc.audit(logits, "y", "s", attributes="g"))
     assert alone == "No threshold was given."
     assert calibration.startswith("Calibration was not audited: scores from ")
-    assert (
-        not_audited(
-            wroc.audit(rows(), "y", "s", attributes="g", threshold=0.5, favorable="selected")
-        )
-        == []
-    )
+    whole = wroc.audit(rows(), "y", "s", attributes="g", threshold=0.5, favorable="selected")
+    assert not_audited(whole) == [
+        "Only g is compared: groups by anything else may differ too.",
+        outcomes,
+    ]
 
 
 @pytest.mark.parametrize(
