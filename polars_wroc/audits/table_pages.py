@@ -36,10 +36,11 @@ SIGNS = {
     "better": "\N{WHITE UP-POINTING TRIANGLE}",
     "either": "\N{BLACK DIAMOND}",
 }
-# How a terminal shows verdicts, by how they begin: in red, bold blue, green, and dim.
-BOLD, RED, CYAN, _BLUE, _GREEN, _DIM = "1", "31", "36", "1;34", "32", "2"
+# How a terminal shows verdicts, by how they begin: bold red, yellow, bold blue, green, and dim.
+BOLD, RED, CYAN, _BLUE, _GREEN, _YELLOW, _DIM = "1", "31", "36", "1;34", "32", "33", "2"
 _STYLES = {
-    **dict.fromkeys(("different", "worse", SIGNS["worse"], SIGNS["either"]), RED),
+    **dict.fromkeys(("worse", SIGNS["worse"]), f"{BOLD};{RED}"),
+    **dict.fromkeys(("different", SIGNS["either"]), _YELLOW),
     **dict.fromkeys(("better", SIGNS["better"]), _BLUE),
     **dict.fromkeys(("alike", "no worse"), _GREEN),
     "too little data": _DIM,

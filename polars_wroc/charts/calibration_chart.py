@@ -284,7 +284,7 @@ def cumulative_chart(
     table, keys = read_groups("curves", curves, _COLUMNS_OF_SUMS, maker)
     groups = list(keys.values())
     points, thinning = _few_points(_with_ranges(table, groups), groups)
-    chart = curve_chart(keys, points, options, Ranked(pl.col(_RANGE), _RANGE_LABEL), dashed=False)
+    chart = curve_chart(keys, points, options, Ranked(pl.col(_RANGE), _RANGE_LABEL))
     points, color = numbered(chart.in_order(points), "weight_share"), chart.color
     points = _with_margins(points, groups, color)
     low, high = _ends_of_sums(points)

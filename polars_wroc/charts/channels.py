@@ -22,6 +22,7 @@ from polars_wroc.charts.options import (
     unlike,
     visible,
 )
+from polars_wroc.groups.categories import CROSSED
 from polars_wroc.inputs.arguments import did_you_mean, reject
 from polars_wroc.inputs.columns import MISSING, MODEL
 from polars_wroc.plans.queries import collect
@@ -140,6 +141,16 @@ def channel(argument: str, keys: Keys, key: str | None) -> Channel | None:
         hint = did_you_mean(key, keys)
         reject(argument, f"be a group column of the table, {list(keys)}", f"{key!r}{hint}")
     return Channel(keys[key], key)
+
+
+def crossed(table: pl.DataFrame, keys: Keys, names: Sequence[str]) -> tuple[pl.DataFrame, Keys]:
+    """Make one group column of several, for a panel of each combination."""
+    column = keys[names[0]]
+    both = pl.concat_str(*(keys[name] for name in names), separator=", ").alias(column)
+    others = {name: other for name, other in keys.items() if name not in names}
+    made = Keys({CROSSED.join(names): column} | others)
+    made.categories = {name: of for name, of in keys.categories.items() if name != column}
+    return table.with_columns(both), made
 
 
 def channels_of_curves(

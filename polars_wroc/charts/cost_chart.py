@@ -8,7 +8,14 @@ from typing import Any, Unpack
 import altair as alt
 import polars as pl
 
-from polars_wroc.charts.channels import Keys, channel, numbers, read_groups, with_values
+from polars_wroc.charts.channels import (
+    Keys,
+    channel,
+    crossed,
+    numbers,
+    read_groups,
+    with_values,
+)
 from polars_wroc.charts.curve_layers import (
     LABEL,
     POINT,
@@ -33,7 +40,6 @@ from polars_wroc.charts.options import (
     inline,
     read_options,
 )
-from polars_wroc.groups.categories import CROSSED
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import Costs, read_costs, target_prevalence
 from polars_wroc.inputs.columns import ROC_COLUMNS
@@ -210,7 +216,9 @@ def cost_chart(
     chosen = read_options(options, without=("color", "highlight"))
     table, given = read_groups("curves", curves, ROC_COLUMNS, "`roc_curve`")
     channel("facet", given, chosen.facet)
-    table, keys = _crossed(table, given)
+    keys = given
+    if len(given) > 1:
+        table, keys = crossed(table, given, list(given))
     faceted = channel("facet", keys, next(iter(keys), None))
     groups = list(keys.values())
     count_curves(table, groups, fewest=_FEWEST)
@@ -245,16 +253,6 @@ def _cost_ratio(costs: Costs) -> str:
     if high - low < TOLERANCE:
         return "Both errors cost the same."
     return f"A false {costly} costs {high / low:.4g} times as much as a false {cheap}."
-
-
-def _crossed(table: pl.DataFrame, keys: Keys) -> tuple[pl.DataFrame, Keys]:
-    """Make one group column of several, for one curve per panel."""
-    if len(keys) <= 1:
-        return table, keys
-    crossed = Keys({CROSSED.join(keys): next(iter(keys.values()))})
-    (column,) = crossed.values()
-    names = pl.concat_str(*keys.values(), separator=", ").alias(column)
-    return table.with_columns(names).drop([*keys.values()][1:]), crossed
 
 
 def _with_costs(table: pl.DataFrame, keys: list[str], costs: Costs, total: float) -> pl.DataFrame:

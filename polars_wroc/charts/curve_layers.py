@@ -143,10 +143,9 @@ def styles(
     *,
     points: bool = False,
     legend: bool = True,
-    dashed: bool = True,
     width: int | None = None,
 ) -> dict[str, Any]:
-    """Give each curve in colour a dash pattern too, if ``dashed``, or a shape if ``points``.
+    """Give each curve in colour a dash pattern too, or a shape if ``points``.
 
     Lines are thin if grey, or all as wide as ``width``; a width of their mark would win.
     """
@@ -171,7 +170,7 @@ def styles(
     styled = {"color": _styled(alt.Color, color, COLOURS, FAINT, shared)}
     if points:
         return styled | {"shape": _styled(alt.Shape, color, SHAPES, _PLAIN_SHAPE, shared)}
-    if dashed and len(color.values) > 1:
+    if len(color.values) > 1:
         styled["strokeDash"] = _styled(alt.StrokeDash, color, DASHES, _PLAIN_DASH, shared)
     styled["strokeWidth"] = alt.StrokeWidthValue(width or _WIDE)
     if color.note and width is None:
@@ -265,7 +264,6 @@ class CurveChart:
     color: Channel | None
     facet: Channel | None
     options: Options
-    dashed: bool = True
 
     @property
     def groups(self) -> list[str]:
@@ -283,7 +281,7 @@ class CurveChart:
 
     def styles(self, **options: Any) -> dict[str, Any]:
         """Style the curves as `styles` does, without a legend: they have labels."""
-        return styles(self.color, legend=False, dashed=self.dashed, **options)
+        return styles(self.color, legend=False, **options)
 
     @property
     def ink(self) -> Any:
@@ -419,15 +417,10 @@ def curve_chart(
     table: pl.DataFrame,
     options: ChartOptions,
     ranked: Ranked,
-    *,
-    dashed: bool = True,
 ) -> CurveChart:
-    """Read the options of a chart of curves, which are ``ranked`` by a number of each.
-
-    Curves of steps and noisy ones are better not ``dashed``.
-    """
+    """Read the options of a chart of curves, which are ``ranked`` by a number of each."""
     chosen = read_options(options)
-    return CurveChart(keys, *channels_of_curves(keys, table, chosen, ranked), chosen, dashed)
+    return CurveChart(keys, *channels_of_curves(keys, table, chosen, ranked), chosen)
 
 
 _STOP = "__stop"

@@ -109,7 +109,7 @@ def decision_chart(
     groups = list(keys.values())
     whole = _with_values(table, groups, standardized=standardized)
     points = evenly(whole, groups)
-    chart = curve_chart(keys, points, options, Ranked(pl.col(_BEST), _BEST_LABEL), dashed=False)
+    chart = curve_chart(keys, points, options, Ranked(pl.col(_BEST), _BEST_LABEL))
     points = numbered(chart.in_order(points))
     # Grey curves have neither an interval nor a line of their own for selecting all.
     points = points.with_columns(chart.coloured(_LOW, _HIGH, _OF_ALL))
@@ -138,7 +138,7 @@ def decision_chart(
         layers,
         "Decision curves: net benefit against threshold probability, with selecting (treating) "
         "all and selecting none",
-        "Thin: select all. Dashes: select none",
+        "Thin: select all. Grey dashes: select none",
         f"Shaded: {interval_name(level)}",
         "Lower values are cut off" if cut else None,
         drawn_of(points, whole, groups),
@@ -348,7 +348,7 @@ def gain_chart(
         *chart.lines(base, x, y, tooltip(keys, _RATES[:-1]), known="threshold"),
         *chart.labels(base),
     ]
-    dashes = "Dashes: random order. Thin: perfect score"
+    dashes = "Grey dashes: random order. Thin: perfect score"
     return chart.chart(
         layers, drawn.description, dashes, drawn.caption, drawn_of(points, whole, groups)
     )

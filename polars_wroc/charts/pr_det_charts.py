@@ -102,7 +102,7 @@ def pr_chart(
     groups = list(keys.values())
     points, thinning = _fit(_with_areas(table, groups), groups)
     ranked = Ranked(pl.col(_AREA), _AREA_LABEL)
-    chart = curve_chart(keys, points, options, ranked, dashed=False)
+    chart = curve_chart(keys, points, options, ranked)
     points = _with_labels(numbered(chart.in_order(points)), chart)
     added = [POINT, _HEIGHT, _PREVALENCE, *LABELS, _CHANCE]
     drawn = [column for column in _COLUMNS if column != "precision"]

@@ -8,7 +8,7 @@ from typing import Any, Unpack, get_args
 import altair as alt
 import polars as pl
 
-from polars_wroc.charts.channels import Keys, numbers, read_groups, tooltips_of
+from polars_wroc.charts.channels import Keys, crossed, numbers, read_groups, tooltips_of
 from polars_wroc.charts.curve_layers import (
     LABEL,
     LABELS,
@@ -31,6 +31,7 @@ from polars_wroc.charts.options import (
     unlike,
 )
 from polars_wroc.inputs import arguments
+from polars_wroc.inputs.columns import MODEL
 from polars_wroc.plans.queries import over
 from polars_wroc.ranking.curve import CELLS
 from polars_wroc.thresholds.registry import THRESHOLD_METRICS
@@ -144,7 +145,7 @@ def rates_chart(
     **options
         `ChartOptions`. Curves are sorted, and chosen for color, by the first rate, at ``threshold``
         or on average. By default ``facet`` is ``rate`` if there are several rates and another group
-        column for the colors.
+        column for the colors; of models in groups there is a panel for each group and rate.
 
     Returns
     -------
@@ -174,11 +175,11 @@ def rates_chart(
     at = None if threshold is None else arguments.number("threshold", threshold, finite=True)
     points, thinning = fit(with_choice(rows, list(keys.values()), at), keys, len(drawn))
     several = len(drawn) > 1
-    options.setdefault("columns", 2)
-    if several and (panels := _panels(keys, options)):
-        options["facet"] = panels
     points = long(points, keys, drawn)
-    chart = curve_chart(keys, points, options, first_rate(drawn[0], at), dashed=False)
+    if several:
+        points, keys = _with_panels(points, keys, options, len(drawn))
+    options.setdefault("columns", 2)
+    chart = curve_chart(keys, points, options, first_rate(drawn[0], at))
     points = with_labels(chart.in_order(points), chart, at)
     kept = [*keys.values(), POINT, "threshold", VALUE, LOW, HIGH, AT, *LABELS]
     base = alt.Chart(inline(points.select(kept)))
@@ -206,12 +207,24 @@ def _checked(rates: Rate | Sequence[Rate]) -> list[Rate]:
     return list(dict.fromkeys(listed))
 
 
-def _panels(keys: Keys, options: ChartOptions) -> str | None:
-    """Add the rate to the group columns; return the column of the panels."""
+def _with_panels(
+    points: pl.DataFrame, keys: Keys, options: ChartOptions, rates: int
+) -> tuple[pl.DataFrame, Keys]:
+    """Add the rate to the group columns, and choose panels if there is another group column."""
     name = unlike("rate", keys)
+    groups = [*keys]
     keys[name] = RATE
-    alone = len(keys) == 1 or options.get("color") == name
-    return options.get("facet") or (None if alone else name)
+    chosen = options.get("color") or options.get("facet")
+    if MODEL in groups and len(groups) > 1 and not chosen:
+        # Scores are compared within each group.
+        others = [group for group in groups if group != MODEL]
+        of_groups = points.partition_by([keys[group] for group in others], maintain_order=True)
+        points, keys = crossed(pl.concat(of_groups), keys, [*others, name])
+        options["facet"] = next(iter(keys))
+        options.setdefault("columns", rates)
+    elif groups and options.get("color") != name and not options.get("facet"):
+        options["facet"] = name
+    return points, keys
 
 
 def _domain(points: pl.DataFrame, at: float | None) -> list[float]:

@@ -171,6 +171,7 @@ def matrix_chart(
         _cells(base, read, place, tooltip, side),
         f"Heat map: {read.description}",
         read.note,
+        "Small: number of rows" if ROWS in held and side >= _TWO_LINES else None,
         "Grey: undefined" if rows[VALUE].null_count() else None,
         own_axes=True,
     )
@@ -239,7 +240,7 @@ def _of_segments(table: pl.DataFrame, metric: str, show: Show) -> tuple[Estimate
         pale = "all rows" if has_whole else pale
     framed = f"Framed: {read.marked}" if (rows[VERDICT] == read.marked).any() else None
     keys = Keys({name: column for name, column in read.keys.items() if name not in AUDIT_KEYS})
-    note = sentences(f"Pale: {pale}", framed, "n: number of rows" if ROWS in rows.columns else None)
+    note = sentences(f"Pale: {pale}", framed)
     return replace(read, rows=rows, keys=keys, none=middle, note=note), axes
 
 

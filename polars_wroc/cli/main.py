@@ -73,11 +73,18 @@ class _Parser(argparse.ArgumentParser):
         # Here the command knows its own options, and is named by the message.
         options, unknown = super().parse_known_args(args, namespace)
         if unknown:
-            hint = did_you_mean(unknown[0], self._option_string_actions)
+            hint = next(filter(None, map(self._meant, unknown)), "")
             if unknown[0].partition("=")[0] in (f"--{name}" for name in WHERE):
                 hint = ", which comes before the command"
             self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
         return options, unknown
+
+    def _meant(self, unknown: str) -> str:
+        """Name the option that an unknown one may stand for."""
+        known = self._option_string_actions
+        # Groups are compared as segments of attributes, and described by groups.
+        other = {"--by": "--attribute", "--attribute": "--by"}.get(unknown.partition("=")[0])
+        return f"; did you mean {other!r}?" if other in known else did_you_mean(unknown, known)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         try:

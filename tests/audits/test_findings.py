@@ -14,7 +14,7 @@ from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.audits.report.figures import funnel_figures
-from polars_wroc.audits.sentences import sentence_of
+from polars_wroc.audits.sentences import sentence_of, share, size
 from polars_wroc.audits.words import Words
 
 METRICS = ["auc", "selection_rate", "tpr", "fpr", "ppv", "npv"]
@@ -421,7 +421,8 @@ def test_the_verdict_names_who_is_worse_off(rows: pl.DataFrame, audit: wroc.Audi
     worse = audit.findings.filter(verdict="different", direction="worse", segment="b")
     assert audit.verdict.startswith("g = b is worse off: ")
     first = worse.row(0, named=True)
-    value, other = (f"{100 * first[name]:.0f}%" for name in ("value", "reference_value"))
+    # 38.5 less 81.2 is 43 fewer, and 39 less 81 would not be.
+    value, other = (f"{100 * first[name]:.1f}%" for name in ("value", "reference_value"))
     assert first["metric"] == "tpr"
     expected = f"{value} of those actually positive are selected, against {other} in the rest, "
     expected += f"{-100 * first['gap']:.0f} points fewer ("
@@ -432,6 +433,21 @@ def test_the_verdict_names_who_is_worse_off(rows: pl.DataFrame, audit: wroc.Audi
     assert ranking.startswith("Decisions were not audited. BMI = b is worse off: AUC ")
     rejected = wroc.audit(rows, "y", "s", **{**CALL, "favorable": "rejected"}).verdict
     assert "g = b is worse off: AUC" in rejected
+
+
+@pytest.mark.parametrize(
+    ("value", "other", "shown"),
+    [
+        (0.22, 0.38, "22%, 38%: 16 fewer"),
+        (0.217, 0.383, "21.7%, 38.3%: 17 fewer"),
+        (0.346, 0.403, "34.6%, 40.3%: 6 fewer"),
+        (0.504, 0.509, "50.4%, 50.9%: 0.5 fewer"),
+    ],
+)
+def test_rounded_rates_add_up(value: float, other: float, shown: str) -> None:
+    finding = {"metric": "tpr", "value": value, "reference_value": other, "gap": value - other}
+    rates = ", ".join(share(finding, name) for name in ("value", "reference_value"))
+    assert f"{rates}: {size(finding['gap'])} fewer" == shown
 
 
 def test_the_verdict_counts_what_is_not_different(rows: pl.DataFrame, audit: wroc.Audit) -> None:

@@ -113,7 +113,7 @@ def test_numbers_have_signs_and_symbols(matrix: Matrix) -> None:
     assert promised.symbol == SYMBOLS["either"]
     (missing,) = (row for row in matrix.single if row.segment is None)
     known = [cell for cell in missing.cells if cell is not None]
-    assert known[0].number == "(20)"
+    assert known[0].number == "n = 20"
     assert known[0].reason == "fewer than 30 rows"
     assert {cell.outcome for cell in known} <= {"little", "none"}
 
@@ -213,7 +213,7 @@ def test_what_was_not_audited_is_said() -> None:
         "1 row has no h: the segment (missing).",
     ]
     assert compared == "Only g, h are compared: groups by anything else may differ too."
-    assert outcomes == "Outcomes are taken as recorded: this audit cannot show a bias in y."
+    assert outcomes == "Outcomes are taken as recorded in y: this audit cannot show that they are biased."
     # Of scores that are no probabilities nobody knows what a half is.
     logits = rows().with_columns(pl.col("s") * 10)
     alone, calibration, *_ = not_audited(wroc.audit(logits, "y", "s", attributes="g"))

@@ -134,7 +134,7 @@ def test_curve_with_one_class_says_so(kind: Any) -> None:
 def test_caption_says_what_the_lines_and_labels_are(kind: Any) -> None:
     chart = wroc.gain_chart(wroc.roc_curve(scored(50), "y", "s"), kind=kind)
     text = caption(chart)
-    assert "Dashes: random order. Thin: perfect score" in text
+    assert "Grey dashes: random order. Thin: perfect score" in text
     assert ("highest scores" in text) is (kind != "cap")
 
 

@@ -109,9 +109,8 @@ def test_many_curves_are_grey_but_for_the_extremes(draw: Draw) -> None:
     assert "5 others in grey, in colour the two highest and the two lowest by" in note(chart)
     widths = scales(chart, "strokeWidth")[0]
     assert [group for group, width in widths.items() if width == "2"] == shown
-    # Dashes would be a second pattern on steps.
-    dashes = scales(chart, "strokeDash")
-    assert len({dashes[0][group] for group in shown}) == 4 if draw in (roc, slider) else not dashes
+    dashes = scales(chart, "strokeDash")[0]
+    assert len({dashes[group] for group in shown}) == 4
     # Every curve is there, and the grey ones are drawn first.
     points = pl.DataFrame(drawn(chart), infer_schema_length=None)
     first = points["__group1"].unique(maintain_order=True).to_list()

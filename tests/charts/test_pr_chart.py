@@ -125,8 +125,7 @@ def test_curves_of_one_panel_share_the_text_about_their_prevalences() -> None:
     assert texts == [f"thin lines: prevalence {min(shares):.3f} to {max(shares):.3f}"]
     encoding = layer(chart, "line")["encoding"]
     assert len(set(encoding["color"]["scale"]["range"])) == 3
-    # Dashes would be a second pattern on steps.
-    assert "strokeDash" not in encoding
+    assert len(encoding["strokeDash"]["scale"]["range"]) == 3
     assert [text.partition(":")[0] for text in labels(chart)] == ["0", "1", "2"]
 
 

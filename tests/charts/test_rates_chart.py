@@ -88,6 +88,20 @@ def test_panels_are_rates_unless_told_otherwise(tmp_path: Path) -> None:
     assert [text for text in texts if text in RATES.values()] == list(RATES.values())
 
 
+def test_models_in_groups_have_a_panel_for_each_group_and_rate(tmp_path: Path) -> None:
+    data = scored(60, groups=2).with_columns(t=1 - pl.col("s"))
+    table = wroc.threshold_metrics(data, "y", ["s", "t"], by="g", level=None)
+    chart = wroc.rates_chart(table, rates=["tpr", "fpr"])
+    panels = ["True positive rate", "False positive rate"]
+    found = [text for text in shown_texts(chart, tmp_path) if ", " in text]
+    assert found == [f"{group}, {rate}" for group in (0, 1) for rate in panels]
+    line = next(x for x in chart.to_dict()["spec"]["layer"] if x["mark"]["type"] == "line")
+    assert line["encoding"]["color"]["scale"]["domain"] == ["s", "t"]
+    assert points_of(chart).height == 2 * table.filter(pl.col("threshold").is_finite()).height
+    with pytest.raises(ValueError, match="must cover all group columns"):
+        wroc.rates_chart(table, facet="g")
+
+
 def test_intervals_are_bands(tmp_path: Path) -> None:
     table = table_of(300, level=0.9, threshold=[0.2, 0.5, 0.8], metrics=["tpr", "fpr", "tnr"])
     chart = wroc.rates_chart(table, rates=["tpr", "tnr"], level=0.9)

@@ -97,7 +97,7 @@ def next_steps(findings: pl.DataFrame, places: dict[str, int]) -> list[Link]:
     if little := findings.filter(verdict="too little data").height:
         have = verb(little, "comparison that has", "comparisons that have")
         links.append(Link(f"the {little:,} {have} too little data", "findings"))
-    return links
+    return [*links, Link("the limits of this audit", "limits")]
 
 
 _RULES = {

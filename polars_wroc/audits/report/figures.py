@@ -228,9 +228,14 @@ def values_figure(audit: AuditTables, whole: AuditTables, metric: str) -> Figure
     number = ".3f" if metric == ROC_AUC.column else ".1%" if rare else ".0%"
     title = PREDICTED if metric == IN_THE_LARGE else METRICS[metric].heading
     titled: ChartOptions = {"title": f"{title} of each segment"}
+    what, words = titled["title"], Words.of(settings)
+    of_whom = {"tpr": words.positive, "fpr": words.negative}.get(metric)
+    if of_whom is not None:
+        what = f"{title} ({words.selected} of those actually {of_whom}) of each segment"
+    for kind, named in (("positives", words.positive), ("negatives", words.negative)):
+        note = note.replace(f"number of {kind}", f"number of rows actually {named}")
     read = replace(read, rows=rows, note=None, number=number, title=title)
     drawn = drawing(read, titled, settings.level)
-    what = f"{title} of each segment"
     return figure_of(
         f"chart-{metric}",
         draw(drawn),

@@ -138,9 +138,8 @@ def test_the_legend_has_only_what_occurs(tmp_path: Path, chromium: Chromium) -> 
     ).save(path)
     chromium.open(path, until=DRAWN)
     keys = chromium.evaluate("[...document.querySelectorAll('.legend li')].map(e => e.innerText)")
-    assert [key.split() for key in keys] == [
-        ["\N{ALMOST EQUAL TO}", *["alike", "within", "10", "points"]]
-    ]
+    alike = "alike within 10 points; impact ratio: surely at least four fifths"
+    assert [key.split() for key in keys] == [["\N{ALMOST EQUAL TO}", *alike.split()]]
     verdict = chromium.evaluate("document.querySelector('.verdict').textContent")
     assert re.fullmatch(
         r"No segment is shown to be worse off: all \d+ comparisons are alike within "
