@@ -365,6 +365,7 @@ def _ordered(rows: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
 
 # Most metrics of the segment that is named first, and segments after it that have their numbers.
 _METRICS, _FIGURES = 3, 2
+_RULE = ", surely below the 0.8 of the four-fifths rule"
 
 
 class Verdict(NamedTuple):
@@ -438,11 +439,15 @@ def _named_first(what: str, findings: pl.DataFrame, words: Words) -> list[str]:
     first = rows_with(findings, places.head(1))
     shown = first.head(_METRICS).to_dicts()
     first_gap = next((n for n, one in enumerate(shown) if one["metric"] != IMPACT_RATIO), None)
-    parts = [_against(one, words, with_reference=n == first_gap) for n, one in enumerate(shown)]
+    parts = [_in_numbers(one, words, with_reference=n == first_gap) for n, one in enumerate(shown)]
+    parts = [
+        f"{part}{_RULE if one['metric'] == IMPACT_RATIO else ''}"
+        for part, one in zip(parts, shown, strict=True)
+    ]
     sentences = [f"{_name(shown[0], words)} {what}: {'; '.join(parts)}."]
     # The most serious finding of each of the others; crossed segments have commas in their names.
     worst = findings.unique(ALL_KEYS, keep="first", maintain_order=True).to_dicts()[1:]
-    others = [f"{_name(one, words)}: {_against(one, words)}" for one in worst[:_FIGURES]]
+    others = [f"{_name(one, words)}: {_in_numbers(one, words)}" for one in worst[:_FIGURES]]
     others += [_name(one, words) for one in worst[_FIGURES:]]
     if others:
         forms = ("is", "are") if what.startswith("is") else ("does", "do")
@@ -475,11 +480,11 @@ def _in_figures(finding: Mapping[str, Any], words: Words, *, with_reference: boo
     )
 
 
-def _against(finding: Mapping[str, Any], words: Words, *, with_reference: bool = False) -> str:
+def _in_numbers(finding: Mapping[str, Any], words: Words, *, with_reference: bool = False) -> str:
     """Say both numbers, and the limits of what is between them."""
     both = _in_figures(finding, words, with_reference=with_reference)
     if finding["metric"] == IMPACT_RATIO:
-        return f"{both}{limits_of(finding, 'ratio')}, surely below the 0.8 of the four-fifths rule"
+        return f"{both}{limits_of(finding, 'ratio')}"
     low, high = finding["gap_low"], finding["gap_high"]
     if finding["metric"] in CALIBRATION or low is None:
         return both

@@ -327,12 +327,19 @@ def _outcome(findings: list[dict[str, Any]]) -> str | None:
     different = [row for row in findings if row["verdict"] == DIFFERENT]
     if not different:
         verdicts = {row["verdict"] for row in findings}
+        little = [_short(row) for row in findings if row["verdict"] == TOO_LITTLE]
+        if little and ALIKE in verdicts:
+            return f"{TOO_LITTLE}: {little[0]}{f' {ELLIPSIS}' if little[1:] else ''}"
         return next((verdict for verdict in (TOO_LITTLE, ALIKE) if verdict in verdicts), None)
     side = different[0]["direction"]
     shown = [row for row in different if row["direction"] == side][:_GAPS]
-    named = [f"{_SHORT.get(row['metric'], row['metric'])} {number_of(row)}" for row in shown]
+    named = [f"{_short(row)} {number_of(row)}" for row in shown]
     more = f" {ELLIPSIS}" if len(different) > len(shown) else ""
     return f"{SIGNS[side]} {', '.join(named)}{more}"
+
+
+def _short(finding: Mapping[str, Any]) -> str:
+    return _SHORT.get(finding["metric"], str(finding["metric"]))
 
 
 def number_of(finding: Mapping[str, Any]) -> str:

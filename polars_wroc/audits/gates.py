@@ -53,7 +53,7 @@ _ANY = "any"
 _NO_WORSE = (NO_WORSE, BETTER)
 # Of changes: of the value, or of the gap.
 _MEASURES = {False: ("",), True: ("", "gap.")}
-# Compared without its sign.
+# Compared without its sign, unless it is to be below 0.
 _UNSIGNED = "gap"
 _WITHOUT_SIDE = [name for name, metric in COMPARABLE.items() if metric.better is None]
 
@@ -142,6 +142,15 @@ class Gate:
         return self._written(f".{self.column}{self.sign}")
 
     @property
+    def asks_below_zero(self) -> bool:
+        """Whether only a number below 0 meets the condition, which no size is."""
+        if isinstance(self.limit, str):
+            return False
+        return self.sign in ("<", "<=") and (
+            self.limit < 0 or (self.limit == 0 and self.sign == "<")
+        )
+
+    @property
     def text(self) -> str:
         """The condition for readers, where a metric alone is the number that it is named for."""
         own = self.column == NAMED_FOR.get(self.metric, "value")
@@ -194,7 +203,7 @@ class Gate:
     def _rows(self, table: pl.DataFrame) -> pl.DataFrame:
         """Select the rows that the condition is about."""
         rows = table if self.metric == _ANY else table.filter(metric=self.metric)
-        if self.metric == _ANY and self.limit == NO_WORSE:
+        if self.metric == _ANY and self.limit in (NO_WORSE, BETTER, WORSE):
             rows = rows.filter(~pl.col("metric").is_in(_WITHOUT_SIDE))
         if self.of.measured:
             own = "ratio" if self.metric == IMPACT_RATIO else "value"
@@ -231,8 +240,8 @@ class Gate:
         if isinstance(self.limit, str):
             words = _NO_WORSE if self.limit == NO_WORSE else (self.limit,)
             return value not in words if self.sign == "!=" else bool(value == self.limit)
-        size = abs(value) if self.column == _UNSIGNED else value
-        return _COMPARE[self.sign](size, self.limit)
+        signed = self.column != _UNSIGNED or self.asks_below_zero
+        return _COMPARE[self.sign](value if signed else abs(value), self.limit)
 
 
 class Judgement(NamedTuple):
@@ -320,10 +329,10 @@ def _check(gate: Gate, text: str) -> None:
 
 
 def _check_gap(gate: Gate, limit: float) -> None:
-    if gate.column == _UNSIGNED and (limit < 0 or (limit == 0 and gate.sign == "<")):
+    if gate.column == _UNSIGNED and limit < 0 and not gate.asks_below_zero:
         msg = (
-            "`--fail-if` must be a condition that a gap can meet, which is compared without its "
-            f"sign; found {gate}: gap_low and gap_high have signs"
+            "`--fail-if` must be a condition that not every gap meets, which is compared without "
+            f"its sign unless it is to be below 0; found {gate}"
         )
         raise ValueError(msg)
     if gate.metric != "calibration_slope" and abs(limit) > 1:

@@ -152,9 +152,9 @@ def left_out_remarks(audit: AuditTables) -> list[str]:
     ]
     without = {f"{name} {name_of(None)}" for name in audit.run.left_out_of_totals}
     if names := [name for name in audit.run.left_out if name not in without]:
-        why = f"of fewer than {least} rows of a {kind}, or from which such could be computed"
+        why = f"fewer than {least} rows of a {kind}, or numbers that would give such a one away"
         listed = first_few(names, separator="; ")
-        sentences.append(f"{many(len(names), 'segment')} not shown, {why}: {listed}.")
+        sentences.append(f"{many(len(names), 'segment')} not shown, with {why}: {listed}.")
     return sentences
 
 
@@ -352,10 +352,8 @@ def _taken_as_given(settings: AuditSettings) -> list[str]:
     compared = f"{only}: groups by anything else may differ too."
     if not settings.labeled:
         return [compared]
-    label = visible(settings.label or "the label")
-    taken = (
-        f"Outcomes are taken as recorded in {label}: this audit cannot show that they are biased."
-    )
+    label = "" if settings.label is None else f" in {visible(settings.label)}"
+    taken = f"Outcomes are taken as recorded{label}: a bias in them cannot be seen here."
     return [compared, taken]
 
 

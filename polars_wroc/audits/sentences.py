@@ -182,6 +182,11 @@ def gap_with_limits(finding: Mapping[str, Any]) -> str:
 
 # What is known of the rows that would tell.
 NEEDED = ("factor", "needed", "sampling_unit")
+_UNITS = {
+    "smaller class": "rows of the smaller class",
+    "selected": "selected rows",
+    "rejected": "rows that are not selected",
+}
 
 
 def _needed(finding: Mapping[str, Any]) -> str:
@@ -190,8 +195,10 @@ def _needed(finding: Mapping[str, Any]) -> str:
     if factor is None or factor <= 1:
         return ""
     times, rows = (f"{float(f'{each:.2g}'):,g}" for each in (factor, number))
-    kind = {"smaller class": " of the smaller class", "rows": ""}.get(str(unit), f" {unit}")
-    return f" About {times} times as many rows would tell, here {rows}{kind}."
+    return (
+        f" About {times} times as many rows would tell: {rows} {_UNITS.get(str(unit), unit)} in "
+        "this segment."
+    )
 
 
 def _limits(low: float, high: float, gap: float, finding: Mapping[str, Any]) -> str:

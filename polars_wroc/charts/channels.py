@@ -30,6 +30,7 @@ from polars_wroc.plans.queries import collect
 # Most letters of a name in the label of a curve.
 _LONGEST = 20
 _TWO = 2
+_BOTH = "__both"
 
 
 class Keys(dict[str, str]):
@@ -145,12 +146,18 @@ def channel(argument: str, keys: Keys, key: str | None) -> Channel | None:
 
 def crossed(table: pl.DataFrame, keys: Keys, names: Sequence[str]) -> tuple[pl.DataFrame, Keys]:
     """Make one group column of several, for a panel of each combination."""
-    column = keys[names[0]]
-    both = pl.concat_str(*(keys[name] for name in names), separator=", ").alias(column)
+    columns = [keys[name] for name in names]
+    column, groups = columns[0], table.select(columns).unique(maintain_order=True)
+    texts = list[str]()
+    for parts in groups.rows():
+        # Other parts may have the same text.
+        texts.append(unlike(", ".join(parts), texts))
+    groups = groups.with_columns(pl.Series(_BOTH, texts, pl.String))
+    table = table.join(groups, on=columns, how="left", maintain_order="left")
     others = {name: other for name, other in keys.items() if name not in names}
     made = Keys({CROSSED.join(names): column} | others)
     made.categories = {name: of for name, of in keys.categories.items() if name != column}
-    return table.with_columns(both), made
+    return table.with_columns(pl.col(_BOTH).alias(column)).drop(_BOTH), made
 
 
 def channels_of_curves(

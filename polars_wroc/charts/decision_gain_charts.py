@@ -84,7 +84,7 @@ def decision_chart(
     -------
     altair.LayerChart or altair.FacetChart
         Net benefit against threshold probability. The thin line, of each curve unless all are
-        equal, is that of selecting ("treating") all rows, the dashed line that of none. A score is
+        equal, is that of selecting ("treating") all rows, grey dashes that of none. A score is
         worth using at the thresholds at which it has a higher net benefit than both: labels say
         which they are. The axis ends shortly below 0. Of many thresholds 300 of each curve are
         drawn, evenly spaced, and fewer of more than six curves.
@@ -294,8 +294,8 @@ def gain_chart(
     -------
     altair.LayerChart or altair.FacetChart
         Shares are of weight. Labels of gains and lift are those of the tenth of the rows with the
-        highest scores. Thin lines are perfect scores, which put all positives first; dashes are a
-        random order. Long curves are thinned as by `roc_chart`. The label of a curve with one
+        highest scores. Thin lines are perfect scores, which put all positives first; grey dashes are
+        a random order. Long curves are thinned as by `roc_chart`. The label of a curve with one
         class only says so. Of a table made with ``max_points`` the accuracy ratio is that of the
         whole curve, the other numbers are those of its points.
 

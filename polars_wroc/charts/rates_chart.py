@@ -138,8 +138,8 @@ def rates_chart(
         One or several of "selection_rate", "tpr", "fpr", "ppv", "npv", "tnr", "fnr", "fdr", "for"
         and "accuracy". Several are a group column called ``rate``.
     threshold
-        The threshold of the decision: a dashed line, and each rate there as a label. Any number for
-        a table of all thresholds, otherwise one of the table.
+        The threshold of the decision: a grey dashed line, and each rate there as a label. Any
+        number for a table of all thresholds, otherwise one of the table.
     level
         Confidence level of the intervals, for the caption only: the table does not contain it.
     **options
@@ -192,7 +192,7 @@ def rates_chart(
     return chart.chart(
         layers,
         "Rates against the threshold",
-        None if at is None else f"Dashed line: the threshold {at:g}, and each rate there",
+        None if at is None else f"Grey dashes: the threshold {at:g}, and each rate there",
         f"Shaded: {interval_name(level)}" if limits else None,
         thinning,
     )
@@ -212,17 +212,18 @@ def _with_panels(
 ) -> tuple[pl.DataFrame, Keys]:
     """Add the rate to the group columns, and choose panels if there is another group column."""
     name = unlike("rate", keys)
-    groups = [*keys]
+    if MODEL in keys and len(keys) > 1 and points[keys[MODEL]].n_unique() == 1:
+        del keys[MODEL]
+    others = [key for key in keys if key != MODEL]
+    groups, facet, color = [*keys], options.get("facet"), options.get("color")
     keys[name] = RATE
-    chosen = options.get("color") or options.get("facet")
-    if MODEL in groups and len(groups) > 1 and not chosen:
+    if len(groups) > len(others) > 0 and not facet and color in (None, MODEL):
         # Scores are compared within each group.
-        others = [group for group in groups if group != MODEL]
         of_groups = points.partition_by([keys[group] for group in others], maintain_order=True)
         points, keys = crossed(pl.concat(of_groups), keys, [*others, name])
-        options["facet"] = next(iter(keys))
+        options["color"], options["facet"] = MODEL, next(iter(keys))
         options.setdefault("columns", rates)
-    elif groups and options.get("color") != name and not options.get("facet"):
+    elif groups and color != name and not facet:
         options["facet"] = name
     return points, keys
 

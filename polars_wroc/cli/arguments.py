@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -12,7 +13,7 @@ import polars.selectors as cs
 
 from polars_wroc.audits.tables import Text
 from polars_wroc.cli.options import COMMANDS, CURVES
-from polars_wroc.cli.process import refuse
+from polars_wroc.cli.process import complain, refuse
 from polars_wroc.files.sources import listed
 from polars_wroc.groups.categories import period_of, ranges
 from polars_wroc.inputs import columns
@@ -109,6 +110,18 @@ def check_columns(options: argparse.Namespace) -> None:
     if options.counts and given:
         flag = f"--{given[0].replace('_', '-')}"
         refuse(f"{flag} is about columns of rows; with --counts there are none, only counts")
+
+
+def is_first_run(options: argparse.Namespace, check: Callable[[str], object]) -> bool:
+    """Whether there is no file yet to compare with, if that may be; check the other one, say so."""
+    before, *others = options.files
+    is_name = not re.search(r"://|[*?[]", before)
+    if not (options.first_run_ok and others and is_name) or Path(before).exists():
+        return False
+    check(others[0])
+    what = f"there is no {before!r} yet; keep {others[0]!r} as it"
+    complain(f"nothing is compared on the first run: {what}")
+    return True
 
 
 def in_options(message: str, options: argparse.Namespace) -> str:

@@ -210,12 +210,9 @@ def run_diff(options: argparse.Namespace) -> None:
     if given and not results.is_chart(options):
         refuse(f"--{given[0]} applies to a chart: -o FILE with one of .html, .png, .svg")
     gates = _gates(options, OF_CHANGES)
-    before, after = options.files
-    if options.first_run_ok and not Path(before).exists():
-        read_audit("after", after)
-        what = f"there is no {before!r} yet; keep {after!r} as it"
-        process.complain(f"nothing is compared on the first run: {what}")
+    if arguments.is_first_run(options, partial(read_audit, "after")):
         return
+    before, after = options.files
     changes = changes_between(before, after, options.adjust, different_rows=options.different_rows)
     judgement = judged(gates, changes.judged)
     results.present(judgement, partial(_show_changes, changes, options), options)
@@ -364,6 +361,8 @@ def run_compare(options: argparse.Namespace) -> None:
 def run_release(options: argparse.Namespace) -> None:
     """Check a new score against the old one; raise if a gate fails."""
     gates = _gates(options, OF_RELEASE)
+    if arguments.is_first_run(options, lambda file: sources.watched([file], None).collect_schema()):
+        return
     rows = release.read_release(options)
     given = _given(options, "intersections metrics net_benefit_at min_rows adjust")
     given |= {"margin": release.margins_of(options), **arguments.uncertainty_of(options)}

@@ -73,8 +73,9 @@ class _Parser(argparse.ArgumentParser):
         # Here the command knows its own options, and is named by the message.
         options, unknown = super().parse_known_args(args, namespace)
         if unknown:
-            hint = next(filter(None, map(self._meant, unknown)), "")
-            if unknown[0].partition("=")[0] in (f"--{name}" for name in WHERE):
+            flags = [each.partition("=")[0] for each in unknown if each.startswith("-")]
+            hint = next(filter(None, map(self._meant, flags)), "")
+            if not {f"--{name}" for name in WHERE}.isdisjoint(flags):
                 hint = ", which comes before the command"
             self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
         return options, unknown
@@ -83,7 +84,7 @@ class _Parser(argparse.ArgumentParser):
         """Name the option that an unknown one may stand for."""
         known = self._option_string_actions
         # Groups are compared as segments of attributes, and described by groups.
-        other = {"--by": "--attribute", "--attribute": "--by"}.get(unknown.partition("=")[0])
+        other = {"--by": "--attribute", "--attribute": "--by", "--attributes": "--by"}.get(unknown)
         return f"; did you mean {other!r}?" if other in known else did_you_mean(unknown, known)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
@@ -230,7 +231,10 @@ def _add(
         group.add_argument("-o", "--output", action="append", required=required, **given)
     else:
         flag = given.pop("flag", f"--{name.replace('_', '-')}")
-        group.add_argument(flag, **given)
+        # Whether some are needed depends on others.
+        of_rows = name in ("label", "score") and "counts" in command.options
+        needed = required and not of_rows and name not in ("attribute", "by")
+        group.add_argument(flag, **given | ({"required": True} if needed else {}))
 
 
 def _of_signature(function: Callable[..., Any], name: str) -> dict[str, Any]:

@@ -85,8 +85,9 @@ COMMANDS = {
         {
             "label": "L: column of the labels; without it decisions alone are audited",
             "fail_if": "LIMIT: in any segment with enough rows: a metric and a column of the "
-            "table, such as auc.gap>0.05 (without its sign; gap_low and gap_high have one) or "
-            "auc.value<0.7; of decisions also tpr.gap>0.1, impact_ratio.ratio_high<0.8 (surely) or "
+            "table, such as auc.gap>0.05 (in either direction), auc.gap<-0.05 (below the "
+            "reference), auc.gap_high<-0.05 (surely below it) or auc.value<0.7; of decisions also "
+            "tpr.gap>0.1, impact_ratio.ratio_high<0.8 (surely) or "
             "demographic_parity_ratio.ratio<0.8. Begin with race: or race=black: for a place, and "
             "write tpr.verdict=different for a verdict",
         },
@@ -172,7 +173,7 @@ COMMANDS = {
         release_check,
         "files progress key label old new pos_label frequency weight attribute intersections"
         " thresholds_of_both selected_of_both metrics_of_release margins net_benefit_at min_rows"
-        f" adjust fail_if level {_DESIGN} {_OUTPUT}",
+        f" adjust first_run_ok fail_if level {_DESIGN} {_OUTPUT}",
         "whether a new score is no worse than the old one on the same rows, in every segment",
         "FILE... --label L --old S --new S",
         "fail if the new score is surely worse, in all rows or for a sex",
@@ -384,7 +385,7 @@ TEXTS = {
     "show": ": changes of values or of gaps, in the chart; default what changed most surely",
     "different_rows": ": the audits are of different rows, although all segments have the same "
     "numbers of rows and positives and the same weights",
-    "first_run_ok": ": succeed, and say so, if there is no file BEFORE",
+    "first_run_ok": ": succeed, and say so, if there is no file to compare with yet",
     "fail_unjudged": ": exit with 3 if a condition of --fail-if cannot be judged in some segment",
     "unknown": "V: which categories are unknown: exclude, those without a value; a value such as "
     "'' or 'not stated', which is unknown too, repeatable; keep, none; default exclude",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -86,8 +86,13 @@ def _joined(
         msg = f"--key must have the same type in both files; {found}"
         raise ValueError(msg)
     _check_keys([collect(frame.select(key)).to_series() for frame in frames], options)
-    while name in old.collect_schema():
-        name += " (new)"
+    taken = old.collect_schema()
+    if name == options.old:
+        # Sentences name both scores.
+        typed_column("old", pl.col(name), old)
+        options.old = _unlike(name, taken, "old")
+        old = old.with_columns(pl.col(name).alias(options.old))
+    name = _unlike(name, taken, "new")
     columns = [pl.col(options.new).alias(name)]
     if "new" in selected:
         column = selected["new"]
@@ -95,6 +100,13 @@ def _joined(
         columns.append(column.alias(_DECISION))
         selected["new"] = _DECISION
     return old.join(new.select(key, *columns), on=key, how="left", maintain_order="left"), name
+
+
+def _unlike(name: str, taken: Collection[str], word: str) -> str:
+    """Append a word in brackets while a name is taken."""
+    while name in taken:
+        name += f" ({word})"
+    return name
 
 
 def _check_keys(keys: Sequence[pl.Series], options: argparse.Namespace) -> None:

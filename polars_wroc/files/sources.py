@@ -102,7 +102,9 @@ def scan(sources: Sequence[str]) -> pl.LazyFrame:
     try:
         frame = _plan(sources, files, _SCANS[suffix])
         frame.collect_schema()
-        empty = suffix in _UNTYPED and frame.head(1).collect().is_empty()
+        # Typed formats store how many rows they have; of others the first one is read.
+        rows = frame.head(1) if suffix in _UNTYPED else frame
+        empty = rows.select(pl.len()).collect().item() == 0
     except (OSError, pl.exceptions.PolarsError) as error:
         # The engine's message may hold credentials.
         raise ValueError(unreadable(sources, error)) from None

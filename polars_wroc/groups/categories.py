@@ -315,7 +315,9 @@ class CategoryReference:
         rule = pl.format(f"`reference` must be {kinds} or a segment of {{}}", ATTRIBUTE)
         # Of one alone it is known which one is not there.
         only = next(iter(self.named.values())) if len(self.named) == 1 else ""
-        found = f"no segment '{{}}'{did_you_mean(only, self.kinds)}"
+        # A kind is for all attributes.
+        hint = "" if only in self.kinds else did_you_mean(only, self.kinds)
+        found = f"no segment '{{}}'{hint}"
         there = require_at_collect(exists, rule, pl.format(found, wanted))
         return table.with_columns((is_wanted & there).alias(IS_REFERENCE))
 

@@ -355,7 +355,7 @@ def finding(metric: str, **parts: Any) -> dict[str, Any]:
             (
                 "Of those actually not approved, 38% are selected in race = black, 49% in the "
                 "rest. Too little data to tell: from 25 points fewer to 2 more. About 38 times as "
-                "many rows would tell, here 2,500 negatives."
+                "many rows would tell: 2,500 negatives in this segment."
             ),
         ),
         (
@@ -445,9 +445,10 @@ def test_the_verdict_names_who_is_worse_off(rows: pl.DataFrame, audit: wroc.Audi
     ],
 )
 def test_rounded_rates_add_up(value: float, other: float, shown: str) -> None:
-    finding = {"metric": "tpr", "value": value, "reference_value": other, "gap": value - other}
+    gap = value - other
+    finding = {"metric": "tpr", "value": value, "reference_value": other, "gap": gap}
     rates = ", ".join(share(finding, name) for name in ("value", "reference_value"))
-    assert f"{rates}: {size(finding['gap'])} fewer" == shown
+    assert f"{rates}: {size(gap)} fewer" == shown
 
 
 def test_the_verdict_counts_what_is_not_different(rows: pl.DataFrame, audit: wroc.Audit) -> None:
@@ -525,11 +526,11 @@ def test_rows_that_would_tell() -> None:
     table = wroc.audit(loans, "approved", "score", **options).table
     tested = table.filter(pl.col("p_adjusted").is_not_null(), pl.col("metric") != "impact_ratio")
     needed = wroc.rows_needed(table, alike_within=0.05, tests=tested.height)
-    for metric, unit in (("auc", " of the smaller class"), ("tpr", " positives")):
+    for metric, unit in (("auc", "rows of the smaller class"), ("tpr", "positives")):
         row = needed.filter(segment="hispanic", metric=metric).row(0, named=True)
         times, rows = (float(f"{row[name]:.2g}") for name in ("factor", "needed"))
         sentence = table.filter(segment="hispanic", metric=metric)["sentence"].item()
-        end = f"About {times:,g} times as many rows would tell, here {rows:,g}{unit}."
+        end = f"About {times:,g} times as many rows would tell: {rows:,g} {unit} in this segment."
         assert sentence.endswith(end)
     best = wroc.audit(loans, "approved", "score", **options, reference="best").table
     assert not best["sentence"].str.contains("would tell").any()

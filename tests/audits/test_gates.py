@@ -178,8 +178,8 @@ def test_gaps_of_an_audit_are_those_of_each_attribute(
 @pytest.mark.parametrize(
     ("gate", "message"),
     [
-        ("auc.gap<-0.05", "must be a condition that a gap can meet, which is compared without"),
-        ("auc.gap<0", "must be a condition that a gap can meet"),
+        ("auc.gap>-0.05", "must be a condition that not every gap meets, which is compared"),
+        ("auc.gap>=-1e-9", "must be a condition that not every gap meets"),
         ("auc.gap_high<-5", "must have a limit between -1 and 1 for a gap, so that 0.05 is"),
         ("auc.gap_hihg<0", "found 'gap_hihg'; did you mean 'gap_high'?"),
         ("auc_gap_high<0", "found 'auc_gap_high<0'; did you mean 'auc.gap_high'?"),
@@ -197,6 +197,17 @@ def test_gates_that_cannot_hold_are_refused(gate: str, message: str) -> None:
 
 def test_gates_on_limits_take_negative_ones() -> None:
     assert read_gate("auc.gap_high<-0.05", of_audit(decides=False, ratios=True)).limit == -0.05
+
+
+def test_a_gap_that_is_to_be_below_zero_has_its_sign(unequal: pl.DataFrame) -> None:
+    audit = wroc.audit(unequal, "y", "s", attributes="g")
+    gaps = dict(gaps_of(audit).select("segment", "auc_gap").rows())
+    for limit in (0.05, 0.0):
+        gate = read_gate(f"auc.gap<{-limit}", of_audit(decides=False, ratios=True))
+        below = [name for name, gap in gaps.items() if gap < -limit]
+        places = [place.split()[2] for place in gate.judge(audit.table).where]
+        assert sorted(places) == sorted(below)
+        assert 0 < len(below) < len(gaps)
 
 
 def test_gate_does_not_judge_segments_with_few_rows(unequal: pl.DataFrame) -> None:

@@ -213,7 +213,7 @@ def test_what_was_not_audited_is_said() -> None:
         "1 row has no h: the segment (missing).",
     ]
     assert compared == "Only g, h are compared: groups by anything else may differ too."
-    assert outcomes == "Outcomes are taken as recorded in y: this audit cannot show that they are biased."
+    assert outcomes == "Outcomes are taken as recorded in y: a bias in them cannot be seen here."
     # Of scores that are no probabilities nobody knows what a half is.
     logits = rows().with_columns(pl.col("s") * 10)
     alone, calibration, *_ = not_audited(wroc.audit(logits, "y", "s", attributes="g"))

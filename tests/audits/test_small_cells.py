@@ -149,7 +149,7 @@ def test_the_only_segment_of_a_total_hides_the_total() -> None:
 def test_tables_do_not_have_what_is_left_out(rows: pl.DataFrame) -> None:
     whole = wroc.audit(rows, "y", "s", **CALL)
     shown = wroc.audit(rows, "y", "s", min_cell=25, **CALL)
-    assert " not shown, of fewer than 25 rows of a class" in " ".join(str(shown).split())
+    assert " not shown, with fewer than 25 rows of a class" in " ".join(str(shown).split())
     names = list(zip(whole.segments["attribute"], whole.segments["segment"], strict=True))
     left = [
         f"{a} {s}"
@@ -178,7 +178,7 @@ def test_all_outputs_leave_out_the_same(rows: pl.DataFrame, tmp_path: Path) -> N
     assert document["settings"]["min_cell"] == 25
     audit.save(tmp_path / "x.md")
     text = (tmp_path / "x.md").read_text(encoding="utf-8")
-    note = "segments not shown, of fewer than 25 rows of a class or decision"
+    note = "segments not shown, with fewer than 25 rows of a class or decision"
     assert note in text
     assert note in render(audit)
     assert "| c |" not in text

@@ -52,7 +52,7 @@ def test_labels_are_the_rates_of_the_rows_that_the_threshold_selects(tmp_path: P
         labels = dict(found.filter(__group1=str(group)).select("__rate", "__label").iter_rows())
         assert labels["True positive rate"] == f"{group}: {hits / int(positive.sum()):.3f}"
         assert labels["Precision"] == f"{group}: {hits / int(selected.sum()):.3f}"
-    assert "Dashed line: the threshold 0.6, and each rate there" in shown_texts(chart, tmp_path)
+    assert "Grey dashes: the threshold 0.6, and each rate there" in shown_texts(chart, tmp_path)
 
 
 @pytest.mark.slow
@@ -98,8 +98,27 @@ def test_models_in_groups_have_a_panel_for_each_group_and_rate(tmp_path: Path) -
     line = next(x for x in chart.to_dict()["spec"]["layer"] if x["mark"]["type"] == "line")
     assert line["encoding"]["color"]["scale"]["domain"] == ["s", "t"]
     assert points_of(chart).height == 2 * table.filter(pl.col("threshold").is_finite()).height
+    assert wroc.rates_chart(table, rates=["tpr", "fpr"], color="model").to_dict() == chart.to_dict()
     with pytest.raises(ValueError, match="must cover all group columns"):
         wroc.rates_chart(table, facet="g")
+    one = wroc.threshold_metrics(data, "y", ["s"], by="g", level=None)
+    plain = wroc.threshold_metrics(data, "y", "s", by="g", level=None)
+    drawn_of = [points_of(wroc.rates_chart(each)).to_dicts() for each in (one, plain)]
+    assert {row["__group1"] for row in drawn_of[0]} == {"0", "1"}
+    assert len(drawn_of[0]) == len(drawn_of[1])
+
+
+def test_crossed_groups_of_the_same_text_are_told_apart() -> None:
+    data = scored(120, groups=2).with_columns(
+        t=1 - pl.col("s"),
+        g=pl.when(g=0).then(pl.lit("x, y")).otherwise(pl.lit("x")),
+        h=pl.when(g=0).then(pl.lit("z")).otherwise(pl.lit("y, z")),
+    )
+    table = wroc.threshold_metrics(data, "y", ["s", "t"], by=["g", "h"], level=None)
+    found = points_of(wroc.rates_chart(table, rates=["tpr", "fpr"]))
+    assert found["__group1"].n_unique() == 4
+    curves = wroc.roc_curve(data, "y", "s", by=["g", "h"])
+    assert points_of(wroc.cost_chart(curves, cost_fn=1, cost_fp=1))["__group1"].n_unique() == 2
 
 
 def test_intervals_are_bands(tmp_path: Path) -> None:

@@ -271,8 +271,9 @@ def test_table_without_rows(
     rows: pl.DataFrame, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows.clear().write_parquet(folder / "x.parquet")
-    message = "FILE must have rows to audit; found none\n"
-    assert_refused(["audit", "x.parquet", *COLUMNS, *HTML], message, folder, capsys)
+    message = "FILE must hold rows; found none in x.parquet\n"
+    for command in ("audit", "gaps"):
+        assert_refused([command, "x.parquet", *COLUMNS, *HTML], message, folder, capsys)
 
 
 @pytest.mark.parametrize(

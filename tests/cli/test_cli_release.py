@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +94,7 @@ def test_rows_are_those_of_the_function(
 
 def test_two_files_are_one(capsys: pytest.CaptureFixture[str]) -> None:
     one, two = table_of(capsys, *CALL, *DECIDED), table_of(capsys, *TWO, *DECIDED)
-    assert two["reference"].unique().to_list() == ["s"]
+    assert two["reference"].unique().to_list() == ["s (old)"]
     assert two["model"].unique().to_list() == ["s (new)"]
     others = pl.exclude("model", "reference")
     # Numbers in text are rounded.
@@ -214,3 +215,30 @@ def test_a_design_leaves_the_limits_of_changes_out(capsys: pytest.CaptureFixture
     )
     changes = out[out.index("outcome") :]
     assert "interval" not in changes
+
+
+def test_the_first_run_has_nothing_to_compare_with(capsys: pytest.CaptureFixture[str]) -> None:
+    call = ["release", "none.csv", "new.csv", *TWO[3:]]
+    assert main([*call, "-o", "check.html"]) == 2
+    assert "found no 'none.csv'" in capsys.readouterr().err
+    assert main([*call, "--first-run-ok", "-o", "check.html"]) == 0
+    said = "nothing is compared on the first run: there is no 'none.csv' yet; keep 'new.csv' as it"
+    assert said in capsys.readouterr().err
+    assert not Path("check.html").exists()
+    code, _, err = printed(capsys, "release", "none.csv", "gone.csv", *TWO[3:], "--first-run-ok")
+    assert code == 2
+    assert "found no 'gone.csv'" in err
+    # A pattern is no name of one file.
+    assert main(["release", "none*.csv", "new.csv", *TWO[3:], "--first-run-ok"]) == 2
+
+
+def test_scores_of_one_name_are_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = printed(capsys, *TWO, *DECIDED)
+    assert " ".join(out.split()).startswith("s (new) is worse than s (old) in ")
+
+
+def test_metrics_without_a_side_are_not_judged_as_worse(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = printed(capsys, *CALL, *DECIDED, "--fail-if", "any.verdict=worse")
+    assert code == 1
+    (number,) = re.findall(r"worse than s1 in (\d+ of \d+) comparisons", " ".join(out.split()))
+    assert f"FAILED any.verdict = worse in {number} comparisons: " in err

@@ -190,7 +190,7 @@ def test_first_screen_says_what_was_found(
     )
     for expected in (
         "3,000",
-        "g = c (model s) is worse off: 27.3% of those actually positive are selected, against 76.6%",
+        "g = c (model s) is worse off: 27.3% of those actually positive are selected, against",
         "Model s: Of one positive and one negative, the score ranks the former higher in ",
         "fewer than 30 rows in a class, too few to test a gap in AUC: g = d.",
         "rows of one class only, so that there is no AUC: g = e.",
