@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -105,6 +106,11 @@ def _note(config: pytest.Config, left_out: int) -> None:
     config.stash[_LEFT_OUT] = left_out
     if hasattr(config, "workeroutput"):
         config.workeroutput["left_out"] = left_out
+
+
+def pytest_collection_finish() -> None:
+    """Leave what was collected out of all searches for garbage, which would take a while."""
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

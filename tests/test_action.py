@@ -87,6 +87,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_an_audit_that_passes(folder: Path) -> None:
     found = ran(folder, command=f"{AUDIT} --fail-if 'race:auc.gap_high<-0.5'")
     assert (folder / "installed").read_text() == f"-m pip install --quiet {ROOT}[report]\n"
@@ -101,6 +102,7 @@ def test_an_audit_that_passes(folder: Path) -> None:
     assert "::error::" not in found.log
 
 
+@pytest.mark.slow
 def test_an_audit_that_fails(folder: Path) -> None:
     gates = "--fail-if impact_ratio.ratio<0.8 --fail-if auc.gap_high<-0.5"
     found = ran(folder, command=f"{AUDIT}\n{gates}", report="audit.json", artifact="april")

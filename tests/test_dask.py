@@ -153,6 +153,7 @@ def test_audit(
     assert_same_audits(audit, wroc.audit(whole, **named))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bins", [None, 256])
 def test_counts(
     client: Client, parts: list[pl.LazyFrame], whole: pl.DataFrame, bins: int | None
@@ -222,6 +223,7 @@ def test_a_client_is_connected(client: Any) -> None:
         wroc.Config(client=client)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("address", ["xx", "x://nowhere:1"])
 def test_an_address_names_the_option(
     address: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

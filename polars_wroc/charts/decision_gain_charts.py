@@ -294,8 +294,8 @@ def gain_chart(
     -------
     altair.LayerChart or altair.FacetChart
         Shares are of weight. Labels of gains and lift are those of the tenth of the rows with the
-        highest scores. Thin lines are perfect scores, which put all positives first; grey dashes are
-        a random order. Long curves are thinned as by `roc_chart`. The label of a curve with one
+        highest scores. Thin lines are perfect scores, which put all positives first; grey dashes
+        are a random order. Long curves are thinned as by `roc_chart`. The label of a curve with one
         class only says so. Of a table made with ``max_points`` the accuracy ratio is that of the
         whole curve, the other numbers are those of its points.
 

@@ -179,6 +179,7 @@ def test_the_headline_is_searched(
     assert_frame_equal(found.select(searched.columns), searched, abs_tol=1e-12)
 
 
+@pytest.mark.slow
 def test_counts_say_the_same(people: pl.DataFrame) -> None:
     rounded = people.with_columns(pl.col("s").round(2))
     counts = wroc.score_counts(rounded, "y", "s", by=OPTIONS["attributes"])
@@ -252,6 +253,7 @@ def test_many_rows_are_searched_only(people: pl.DataFrame, monkeypatch: pytest.M
     assert [*found.left_out] == [f"{PARTS}, are left out: there are more than 100 rows."]
 
 
+@pytest.mark.slow
 def test_many_segments_are_searched_less_deeply(
     people: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -57,6 +57,7 @@ def of_comparison(table: pl.DataFrame, metric: str) -> pl.DataFrame:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [

@@ -137,6 +137,7 @@ def test_of_many_curves_the_extremes_are_in_colour() -> None:
     assert "21 others in grey" in caption(chart)
 
 
+@pytest.mark.slow
 def test_bends_give_way_where_many_curves_leave_no_room() -> None:
     data = scored(40_000, groups=200).with_columns(pl.col("s").round(1))
     points = points_of(wroc.det_chart(wroc.roc_curve(data, "y", "s", by="g")))

@@ -206,6 +206,7 @@ def test_chart_says_what_it_is_and_names_its_level(gaps: pl.DataFrame) -> None:
     assert plain["title"]["text"] == "n is the number of rows that are selected"
 
 
+@pytest.mark.slow
 def test_title_is_the_largest_gap_that_is_different(rows: pl.DataFrame, gaps: pl.DataFrame) -> None:
     def title(table: Any, **given: Any) -> Any:
         return wroc.gap_chart(table, **given).to_dict().get("title", {}).get("text")
@@ -445,6 +446,7 @@ def test_no_funnel(many: pl.DataFrame) -> None:
         wroc.gap_chart(many.with_columns(verdict=None), show="funnel")
 
 
+@pytest.mark.slow
 def test_a_new_score_is_drawn_with_a_mark_at_the_old_one(
     rows: pl.DataFrame, tmp_path: Path
 ) -> None:

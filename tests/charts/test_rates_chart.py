@@ -144,6 +144,7 @@ def test_a_group_may_be_called_rate() -> None:
     assert set(points_of(chart)["__group1"]) == {"0", "1"}
 
 
+@pytest.mark.slow
 def test_curves_are_sorted_and_highlighted_by_the_first_rate() -> None:
     data = scored(1_200, groups=7).with_columns(s=pl.col("s") + pl.col("g") / 8)
     table = wroc.threshold_metrics(data, "y", "s", by="g")

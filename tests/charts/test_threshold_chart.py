@@ -131,6 +131,7 @@ def position(transform: str) -> tuple[float, float]:
 # In a browser.
 
 
+@pytest.mark.slow
 def test_moving_the_slider_moves_the_point_and_changes_the_numbers(
     tmp_path: Path, chromium: Chromium
 ) -> None:

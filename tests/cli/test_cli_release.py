@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
+from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.cli.main import main
@@ -101,6 +102,7 @@ def test_two_files_are_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert_frame_equal(one.select(others), two.select(others), rel_tol=1e-6, abs_tol=1e-9)
 
 
+@pytest.mark.slow
 def test_decisions_of_two_files(capsys: pytest.CaptureFixture[str], saved: pl.DataFrame) -> None:
     saved.select("id", "y", "g", s="s1", d=pl.col("s1") >= 0.5).write_csv("old.csv")
     selected = ["--selected", "old=d", "--selected", "new=d=true", "--attribute", "g"]
@@ -174,6 +176,7 @@ def test_errors_name_the_option(
     assert err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_what_is_not_shown_does_not_pass(capsys: pytest.CaptureFixture[str]) -> None:
     rows(shift=0.0).write_parquet("val.parquet")
     strict = "any.verdict!=no worse"
@@ -192,7 +195,9 @@ def test_equal_scores_are_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert out.startswith("s1 is the same as s1 in all rows")
 
 
-@pytest.mark.parametrize("name", ["check.html", "check.md", "check.xlsx", "check.csv", "auc.svg"])
+@pytest.mark.parametrize(
+    "name", sweep(["check.html", "auc.svg", "check.md", "check.xlsx", "check.csv"], fast=2)
+)
 def test_files(capsys: pytest.CaptureFixture[str], name: str) -> None:
     code, out, _ = printed(capsys, *CALL, *DECIDED, "-o", name)
     said, wrote = out.splitlines()
@@ -209,6 +214,7 @@ def test_files(capsys: pytest.CaptureFixture[str], name: str) -> None:
         assert pl.read_csv(name).height == 21
 
 
+@pytest.mark.slow
 def test_a_design_leaves_the_limits_of_changes_out(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = printed(
         capsys, *CALL, *DECIDED, "--cluster", "g", "--columns", "all", "--rows", "all"

@@ -336,7 +336,7 @@ CHARTS = [
 
 
 @pytest.mark.parametrize("suffix", sweep(["svg", "png", "html"]))
-@pytest.mark.parametrize("call", sweep(CHARTS, fast=5, tuples=True))
+@pytest.mark.parametrize("call", sweep(CHARTS, fast=2, tuples=True))
 def test_charts(call: str, suffix: str) -> None:
     command, *words = call.split()
     assert main([command, "rows.parquet", *COLUMNS, *words, "-o", f"x.{suffix}"]) == 0

@@ -61,6 +61,7 @@ def parts(people: pl.DataFrame, options: dict[str, str]) -> str:
     return f"s3://{BUCKET}/people/*.parquet"
 
 
+@pytest.mark.slow
 def test_summary_of_files_in_a_bucket_is_that_of_the_rows(
     people: pl.DataFrame, parts: str, options: dict[str, str]
 ) -> None:

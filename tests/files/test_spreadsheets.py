@@ -108,6 +108,7 @@ def test_counts_are_exact(rows: pl.DataFrame) -> None:
         assert_frame_equal(pl.read_csv(path), expected, rel_tol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_workbook_holds_the_tables(tmp_path: Path) -> None:
     loans = wroc.data.loans().rename({"race": "=race"})
     hostile = pl.when(pl.col("=race") == "black").then(pl.lit("=1+1")).otherwise("=race")

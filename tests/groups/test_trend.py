@@ -201,6 +201,7 @@ def test_clusters_leave_distances_without_a_test() -> None:
     assert clustered.select("value_low", "value_high").row(0) == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_counts_have_the_trend_of_the_rows() -> None:
     frame = frame_of(7)
     days = [wroc.score_counts(rows, "y", "s", by=["period", "g"], weight="w") for rows in (
@@ -219,6 +220,7 @@ def test_counts_have_the_trend_of_the_rows() -> None:
         unlabelled.trend(over="period", metrics=["auc"])
 
 
+@pytest.mark.slow
 def test_a_frequency_is_that_of_repeated_rows_and_engines_agree() -> None:
     frame = frame_of(15).with_columns(k=pl.col("c") % 3 + 1)
     repeated = frame.select(pl.exclude("k").repeat_by("k").explode())

@@ -62,6 +62,7 @@ def multipliers(rows: pl.DataFrame, count: int, seed: int = 0) -> pl.DataFrame:
     return pl.concat([known.select(STRATUM, CLUSTER), columns], how="horizontal").collect()
 
 
+@pytest.mark.slow
 def test_units_of_a_stratum_are_drawn_with_replacement(rows: pl.DataFrame) -> None:
     count = 400
     of_rows = multipliers(rows.select("h", "c", y=1, s=0.5, w=1), count)
@@ -97,6 +98,7 @@ def test_each_replicate_is_an_auc_with_these_weights(rows: pl.DataFrame) -> None
         assert value == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_units_without_complete_rows_are_drawn_too() -> None:
     """Where only they are drawn nothing is left."""
     some = pl.DataFrame({"c": [1, 1, 2, 3], "y": [1, 0, 1, 0], "s": 0.5, "w": [1, 1, 0, 0]})

@@ -111,6 +111,7 @@ def _engine_of(rows: Rows, frame: Any, groupings: list[list[str]], times: int) -
     return when
 
 
+@pytest.mark.slow
 def test_the_first_use_costs_more_where_nothing_is_kept_on_disk(tmp_path: Path) -> None:
     text = f"""
 import os, sys
@@ -146,6 +147,7 @@ def test_unknown_engines_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         wroc.summary(FEW, "y", "s")
 
 
+@pytest.mark.slow
 def test_without_numba_plans_compute_and_an_error_says_what_to_install() -> None:
     text = """
 import sys
@@ -180,6 +182,7 @@ threading.Thread(target=late).start()
     assert printed(text) == "1.0\n"
 
 
+@pytest.mark.slow
 def test_numba_is_imported_where_it_is_used() -> None:
     text = """
 import sys

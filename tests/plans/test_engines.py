@@ -61,7 +61,7 @@ def test_plan_survives_serialising(people: pl.DataFrame, name: str) -> None:
 
 
 @pytest.mark.plans
-@pytest.mark.parametrize("name", sweep([*TABLES, *EXPRESSIONS], fast=[*TABLES, *EXPRESSIONS][1::3]))
+@pytest.mark.parametrize("name", sweep([*TABLES, *EXPRESSIONS], fast=[*TABLES, *EXPRESSIONS][1::6]))
 def test_only_hulls_and_fits_need_python(people: pl.DataFrame, name: str) -> None:
     needs_python = "python" in _plan(people, name).explain(optimized=False).lower()
     assert needs_python == (name in TABLES_OF_PYTHON | EXPRESSIONS_OF_HULLS)

@@ -112,7 +112,7 @@ def test_expressions_read_only_their_columns(scan: pl.LazyFrame) -> None:
 
 
 @pytest.mark.plans
-@pytest.mark.parametrize("name", sweep(TABLES, fast=list(TABLES)[::4]))
+@pytest.mark.parametrize("name", sweep(TABLES, fast=list(TABLES)[::8]))
 def test_filter_on_the_scan_is_pushed_down(scan: pl.LazyFrame, name: str) -> None:
     plan = TABLES[name](scan.filter(pl.col("extra") == 1)).explain()
     pushed = re.findall(r'SELECTION: .*col\("extra"\)', plan)

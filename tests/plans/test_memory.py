@@ -142,6 +142,7 @@ def test_the_limit_of_a_container(
         usable_memory.cache_clear()
 
 
+@pytest.mark.slow
 def test_what_is_divided(people: pl.DataFrame, ranges: list[int]) -> None:
     lazy = people.lazy()
     calls: dict[str, Callable[[], Any]] = {

@@ -395,6 +395,7 @@ AUDIT: dict[str, Any] = {"label": "y", "score": "s", "attributes": "g", "thresho
 AUDIT |= {"favorable": "selected"}
 
 
+@pytest.mark.slow
 def test_audits_save_the_looks(tmp_path: Path) -> None:
     frame, looks = scored(900), wroc.Looks(2000)
     audit = wroc.audit(frame.lazy(), **AUDIT, level=looks)
@@ -440,6 +441,7 @@ def test_changes_need_the_same_looks() -> None:
             wroc.audit_changes(audits[0], other)
 
 
+@pytest.mark.slow
 def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "rows.parquet"
     scored(600).write_parquet(path)

@@ -99,6 +99,7 @@ def matrices(frame: pl.DataFrame, thresholds: list[float], **options: Any) -> pl
     return pl.concat([frame.select(one).unnest("confusion_matrix") for one in structs])
 
 
+@pytest.mark.slow
 @given(FRAMES, st.floats(0.3, 0.999))
 def test_counts_give_wilsons_interval(frame: pl.DataFrame, level: float) -> None:
     for weight in (None, wroc.frequency(pl.lit(1))):
@@ -333,6 +334,7 @@ def test_only_ratios_of_probability_weights_count(people: pl.DataFrame) -> None:
     assert_frame_equal(tables[0], tables[1], abs_tol=1e-9)
 
 
+@pytest.mark.slow
 def test_limits_follow_their_rate_and_come_only_with_a_level(people: pl.DataFrame) -> None:
     plain = wroc.threshold_metrics(people, "y", "s", by="g", metrics="all", level=None)
     with_limits = wroc.threshold_metrics(people, "y", "s", by="g", level=0.95, metrics="all")
@@ -361,6 +363,7 @@ def test_missing_threshold_has_no_limits(people: pl.DataFrame, threshold: Any) -
     assert found.select(LIMITS).null_count().row(0) == (4,) * 12
 
 
+@pytest.mark.slow
 def test_rate_of_nothing_is_null() -> None:
     frame = pl.DataFrame({"y": [1, 1], "s": [2.0, 1.0]})
     for table in (

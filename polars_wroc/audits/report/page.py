@@ -36,6 +36,7 @@ from polars_wroc.audits.words import (
     Words,
     adjustment_of,
     first_few,
+    is_calibrated,
     many,
     reading_of,
     reference_of,
@@ -44,7 +45,7 @@ from polars_wroc.charts.gap_chart import gap_chart
 from polars_wroc.charts.interval_layers import WIDTH
 from polars_wroc.charts.options import Chart, Show
 from polars_wroc.files.outputs import text_of
-from polars_wroc.groups.comparisons import CALIBRATION, COMPARABLE, METRICS
+from polars_wroc.groups.comparisons import COMPARABLE, METRICS
 from polars_wroc.inputs.columns import MISSING, OVERALL
 
 
@@ -85,14 +86,14 @@ def render(audit: AuditTables) -> str:
         not_audited=not_audited(audit)[len(lacking(audit)) :],
         findings=findings_on_page(audit, shown),
         remarks=remarks_of(audit),
-        adjusted=adjustment_of(settings),
+        adjusted=adjustment_of(audit),
         files=first_few([file.name for file in audit.run.files]),
         sections=sections,
         parts=PARTS,
         exploration=EXPLORATION,
         exploration_sentences=exploration_sentences(audit),
         exploration_figures=explored,
-        calibrated=audit.table["metric"].is_in([*CALIBRATION]).any(),
+        calibrated=is_calibrated(audit),
     )
 
 
