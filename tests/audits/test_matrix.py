@@ -113,7 +113,7 @@ def test_numbers_have_signs_and_symbols(matrix: Matrix) -> None:
     assert promised.symbol == SYMBOLS["either"]
     (missing,) = (row for row in matrix.single if row.segment is None)
     known = [cell for cell in missing.cells if cell is not None]
-    assert known[0].number == "n = 20"
+    assert known[0].number == "n=20"
     assert known[0].reason == "fewer than 30 rows"
     assert {cell.outcome for cell in known} <= {"little", "none"}
 

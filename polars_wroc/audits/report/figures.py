@@ -261,7 +261,7 @@ def score_figures(
         return []
     name, (bins,) = _of_attribute(attribute, without_model(bins, audit.settings))
     words = Words.of(audit.settings)
-    small: ChartOptions = {"facet": name, "columns": 1, "width": 300, "height": 110}
+    small: ChartOptions = {"facet": name, "columns": 1, "width": 280, "height": 110}
     classes = f": {words.positive} above the line, {words.negative} below"
     return [
         figure_of(

@@ -249,7 +249,7 @@ def _cell(finding: Mapping[str, Any] | None) -> MatrixCell | None:
         text = "reference" if reason == THE_REFERENCE else DASH
         return MatrixCell(text, "none", 0, number, reason=reason)
     if reason.startswith(FEW):
-        return MatrixCell(f"n = {finding['n']:,}", "little", 0, number, reason=reason)
+        return MatrixCell(f"n={finding['n']:,}", "little", 0, number, reason=reason)
     return _with_number(finding)
 
 

@@ -61,8 +61,9 @@
   }, []);
   const narrowLayer = (layer, width, lines) => {
     const { mark, encoding } = layer, x = { ...encoding.x };
+    const isNumber = mark.type === "text" && x.value >= wide;
     if (x.title) layer = { ...layer, encoding: { ...encoding, x: { ...x, title: folded(x.title, width) } } };
-    if (mark.type === "text" && x.value >= wide) {
+    if (isNumber) {
       // Not what the shape of a point says too, and of several scores no numbers: tables have them.
       const right = { [wide + 50]: 90, [wide + 154]: 0 }[x.value];
       if (right === undefined || lines > 1) return [];
@@ -79,18 +80,41 @@
     const axis = { ...y.axis, labelAlign: "left", labelPadding: 0, labelBaseline: "middle",
                    labelOffset: -band / 2 - above / 2 + 2, labelLimit: width - (lines > 1 ? 0 : 130) };
     const scale = { ...y.scale, paddingInner: inner, paddingOuter: inner };
-    return [{ ...layer, encoding: { ...layer.encoding, y: { ...y, axis, scale } } }];
+    const placed = { ...layer, encoding: { ...layer.encoding, y: { ...y, axis, scale } } };
+    if (!isNumber) return [placed];
+    // No line runs through a number.
+    const behind = { ...layer.mark, stroke: getComputedStyle(document.body).backgroundColor, strokeWidth: 4, aria: false };
+    return [{ ...placed, mark: behind }, placed];
   };
   const narrowPanel = (panel, width) => {
     const lines = panel.height.step === 14 ? panel.layer.reduce((most, { encoding }) =>
       Math.max(most, encoding.yOffset?.scale?.domain?.length || 1), 1) : 1;
     const height = { step: lines > 1 ? 14 : 2 * above };
-    return { ...panel, width, height, layer: panel.layer.flatMap(layer => narrowLayer(layer, width, lines)) };
+    const isText = ({ mark }) => mark.type === "text", layers = panel.layer;
+    const inOrder = [...layers.filter(layer => !isText(layer)), ...layers.filter(isText)];
+    return { ...panel, width, height, layer: inOrder.flatMap(layer => narrowLayer(layer, width, lines)) };
   };
-  const narrow = (spec, width) => {
-    if (spec.facet) return { ...spec, columns: 1 };
+  // The labels of curves, below the axis instead of at the right.
+  const labelsBelow = spec => {
+    const left = spec.width + 12, down = spec.height + 40;
+    const isRight = ({ encoding }) => encoding?.x?.value >= left;
+    if (!spec.layer?.some(isRight)) return spec;
+    const moved = ({ encoding: { x, x2, y, ...others }, transform = [], ...layer }) => ({
+      ...layer,
+      transform: y.field ? [...transform, { calculate: `datum["${y.field}"] + ${down}`, as: y.field }] : transform,
+      encoding: { ...others, x: { value: x.value - left }, ...(x2 && { x2: { value: x2.value - left } }),
+                  y: y.field ? y : { value: y.value + down } },
+    });
+    return { ...spec, layer: spec.layer.map(layer => isRight(layer) ? moved(layer) : layer) };
+  };
+  const narrow = (given, width) => {
+    const text = given.title?.text ?? given.title;
+    // Titles are bold.
+    const lines = text && folded(text, 0.85 * width);
+    const spec = lines ? { ...given, title: given.title.text ? { ...given.title, text: lines } : lines } : given;
+    if (spec.facet) return { ...spec, columns: 1, spec: labelsBelow(spec.spec) };
     if (spec.vconcat) return { ...spec, vconcat: spec.vconcat.map(panel => narrowPanel(panel, width)) };
-    return spec.layer && spec.height?.step ? narrowPanel(spec, width) : spec;
+    return spec.layer && spec.height?.step ? narrowPanel(spec, width) : labelsBelow(spec);
   };
 
   const draw = async () => {
@@ -103,7 +127,7 @@
       // A chart that fails must not cost the others.
       try {
         if (charts instanceof Error) throw charts;
-        const spec = small.matches ? narrow(charts[chart.id], document.querySelector("main").clientWidth - 12) : charts[chart.id];
+        const spec = small.matches ? narrow(charts[chart.id], document.querySelector("main").clientWidth - 24) : charts[chart.id];
         const options = { actions: false, renderer: "svg", mode: "vega-lite", ast: true, config: fitted,
                           tooltip: { formatTooltip: tooltip, offsetX: 14, offsetY: 14 } };
         await new Promise(done => setTimeout(done));
