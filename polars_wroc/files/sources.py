@@ -102,9 +102,7 @@ def scan(sources: Sequence[str]) -> pl.LazyFrame:
     try:
         frame = _plan(sources, files, _SCANS[suffix])
         frame.collect_schema()
-        # Typed formats store how many rows they have; of others the first one is read.
-        rows = frame.head(1) if suffix in _UNTYPED else frame
-        empty = rows.select(pl.len()).collect().item() == 0
+        empty = frame.head(1).select(pl.len()).collect().item() == 0
     except (OSError, pl.exceptions.PolarsError) as error:
         # The engine's message may hold credentials.
         raise ValueError(unreadable(sources, error)) from None
