@@ -143,12 +143,10 @@ class Gate:
 
     @property
     def asks_below_zero(self) -> bool:
-        """Whether only a number below 0 meets the condition, which no size is."""
+        """Whether a number must be 0 or below to meet the condition, as no size is below 0."""
         if isinstance(self.limit, str):
             return False
-        return self.sign in ("<", "<=") and (
-            self.limit < 0 or (self.limit == 0 and self.sign == "<")
-        )
+        return self.sign in ("<", "<=") and self.limit <= 0
 
     @property
     def text(self) -> str:

@@ -212,10 +212,11 @@ def _with_panels(
 ) -> tuple[pl.DataFrame, Keys]:
     """Add the rate to the group columns, and choose panels if there is another group column."""
     name = unlike("rate", keys)
-    if MODEL in keys and len(keys) > 1 and points[keys[MODEL]].n_unique() == 1:
+    facet, color = options.get("facet"), options.get("color")
+    one_model = MODEL in keys and points[keys[MODEL]].n_unique() == 1
+    if one_model and len(keys) > 1 and MODEL not in (facet, color):
         del keys[MODEL]
-    others = [key for key in keys if key != MODEL]
-    groups, facet, color = [*keys], options.get("facet"), options.get("color")
+    groups, others = [*keys], [key for key in keys if key != MODEL]
     keys[name] = RATE
     if len(groups) > len(others) > 0 and not facet and color in (None, MODEL):
         # Scores are compared within each group.
@@ -225,6 +226,8 @@ def _with_panels(
         options.setdefault("columns", rates)
     elif groups and color != name and not facet:
         options["facet"] = name
+        if len(groups) > 1 and not color:
+            points, keys = crossed(points, keys, groups)
     return points, keys
 
 

@@ -171,7 +171,7 @@ def matrix_chart(
         _cells(base, read, place, tooltip, side),
         f"Heat map: {read.description}",
         read.note,
-        "Small: number of rows" if ROWS in held and side >= _TWO_LINES else None,
+        "Small numbers: rows" if ROWS in held and side >= _TWO_LINES else None,
         "Grey: undefined" if rows[VALUE].null_count() else None,
         own_axes=True,
     )

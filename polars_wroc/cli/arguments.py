@@ -114,12 +114,13 @@ def check_columns(options: argparse.Namespace) -> None:
 
 def is_first_run(options: argparse.Namespace, check: Callable[[str], object]) -> bool:
     """Whether there is no file yet to compare with, if that may be; check the other one, say so."""
-    before, *others = options.files
-    is_name = not re.search(r"://|[*?[]", before)
-    if not (options.first_run_ok and others and is_name) or Path(before).exists():
+    if not options.first_run_ok or len(options.files) != 2:  # noqa: PLR2004  (before and after)
         return False
-    check(others[0])
-    what = f"there is no {before!r} yet; keep {others[0]!r} as it"
+    before, after = options.files
+    if re.search(r"://|[*?[]", before) or Path(before).exists():
+        return False
+    check(after)
+    what = f"there is no {before!r} yet; save {after!r} as {before!r} for the next one"
     complain(f"nothing is compared on the first run: {what}")
     return True
 

@@ -361,7 +361,7 @@ def run_compare(options: argparse.Namespace) -> None:
 def run_release(options: argparse.Namespace) -> None:
     """Check a new score against the old one; raise if a gate fails."""
     gates = _gates(options, OF_RELEASE)
-    if arguments.is_first_run(options, lambda file: sources.watched([file], None).collect_schema()):
+    if arguments.is_first_run(options, partial(release.check_new, options)):
         return
     rows = release.read_release(options)
     given = _given(options, "intersections metrics net_benefit_at min_rows adjust")

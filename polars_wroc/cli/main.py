@@ -74,10 +74,12 @@ class _Parser(argparse.ArgumentParser):
         options, unknown = super().parse_known_args(args, namespace)
         if unknown:
             flags = [each.partition("=")[0] for each in unknown if each.startswith("-")]
-            hint = next(filter(None, map(self._meant, flags)), "")
-            if not {f"--{name}" for name in WHERE}.isdisjoint(flags):
-                hint = ", which comes before the command"
-            self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
+            early = [flag for flag in flags if flag.removeprefix("--") in WHERE]
+            hint = next(
+                filter(None, (self._meant(each) for each in flags if each not in early)), ""
+            )
+            where = f"; {early[0]} comes before the command" if early else ""
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{where}{hint}")
         return options, unknown
 
     def _meant(self, unknown: str) -> str:

@@ -65,6 +65,16 @@ def read_release(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
+def check_new(options: argparse.Namespace, file: str) -> None:
+    """Check that a file has the columns that the next run needs of the old file."""
+    if not options.key:
+        msg = "--first-run-ok is about two files, whose rows --key matches; found no --key"
+        raise UsageError(msg)
+    frame = sources.watched([file], None)
+    for name in ("label", "key", "new"):
+        typed_column(name, pl.col(getattr(options, name)), frame)
+
+
 def _check_columns(options: argparse.Namespace) -> None:
     """Refuse two files of one score each that are not matched by a key."""
     old, new = (sources.watched([file], None).collect_schema() for file in options.files)

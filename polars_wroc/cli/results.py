@@ -177,7 +177,7 @@ class GateError(Exception):
 def present(judgement: Judgement, show: Callable[[], None], options: argparse.Namespace) -> None:
     """Show a result that was judged; raise if a gate is met or cannot be judged."""
     code = _code(judgement, strict=options.fail_unjudged)
-    lines = [line for gate in judgement.gates for line in gate.lines]
+    lines = options.gate_lines = [line for gate in judgement.gates for line in gate.lines]
     failed = [line for line in lines if line.startswith("FAILED")]
     failed += [in_options(message, options) for message in judgement.unknown]
     try:

@@ -224,7 +224,8 @@ def page_of(shown: Sequence[Shown], options: argparse.Namespace) -> Page:
     tables = [each for each in shown if each.short.width]
     sections = [each.section(screen, titled=len(tables) > 1) for each in tables]
     title = capitalised(" and ".join(each.heading for each in shown))
-    return Page(title, facts, verdicts, sections, [f"Made by: {options.command_line}"])
+    gates = getattr(options, "gate_lines", ())
+    return Page(title, facts, verdicts, sections, [f"Made by: {options.command_line}"], gates)
 
 
 _Columns: TypeAlias = list[str | pl.Expr | pl.Series]

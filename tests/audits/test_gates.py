@@ -202,8 +202,8 @@ def test_gates_on_limits_take_negative_ones() -> None:
 def test_a_gap_that_is_to_be_below_zero_has_its_sign(unequal: pl.DataFrame) -> None:
     audit = wroc.audit(unequal, "y", "s", attributes="g")
     gaps = dict(gaps_of(audit).select("segment", "auc_gap").rows())
-    for limit in (0.05, 0.0):
-        gate = read_gate(f"auc.gap<{-limit}", of_audit(decides=False, ratios=True))
+    for sign, limit in (("<", 0.05), ("<", 0.0), ("<=", 0.0)):
+        gate = read_gate(f"auc.gap{sign}{-limit}", of_audit(decides=False, ratios=True))
         below = [name for name, gap in gaps.items() if gap < -limit]
         places = [place.split()[2] for place in gate.judge(audit.table).where]
         assert sorted(places) == sorted(below)

@@ -117,6 +117,12 @@ def test_crossed_groups_of_the_same_text_are_told_apart() -> None:
     table = wroc.threshold_metrics(data, "y", ["s", "t"], by=["g", "h"], level=None)
     found = points_of(wroc.rates_chart(table, rates=["tpr", "fpr"]))
     assert found["__group1"].n_unique() == 4
+    # Of one score groups have colours, however it is given.
+    for score in ("s", ["s"]):
+        one = wroc.threshold_metrics(data, "y", score, by=["g", "h"], level=None)
+        chart = wroc.rates_chart(one, rates=["tpr", "fpr"])
+        assert chart.to_dict()["facet"]["field"] == "__rate"
+        assert points_of(chart)["__group1"].n_unique() == 2
     curves = wroc.roc_curve(data, "y", "s", by=["g", "h"])
     assert points_of(wroc.cost_chart(curves, cost_fn=1, cost_fp=1))["__group1"].n_unique() == 2
 

@@ -353,7 +353,7 @@ def test_the_first_run_has_nothing_to_compare(capsys: pytest.CaptureFixture[str]
     call = ["diff", "none.json", "after.json", "--first-run-ok", *gate]
     assert main([*call, "-o", "x.csv"]) == 0
     said = "polars-wroc: nothing is compared on the first run: there is no 'none.json' yet; "
-    assert capsys.readouterr() == ("", f"{said}keep 'after.json' as it\n")
+    assert capsys.readouterr() == ("", f"{said}save 'after.json' as 'none.json' for the next one\n")
     assert not Path("x.csv").exists()
     assert main([*call[:3], *gate]) == 2
     assert "found no such file at 'none.json'" in capsys.readouterr().err

@@ -334,6 +334,10 @@ def test_segments_of_one_class_are_no_mistake(
             "--favourable selected; did you mean '--favorable'? See polars-wroc audit --help",
         ),
         ("gaps rows.parquet --by two --x", "--by two --x; did you mean '--attribute'? See "),
+        (
+            "gaps rows.parquet --by two --memory 1GB",
+            "; --memory comes before the command; did you mean '--attribute'? See ",
+        ),
         ("auc rows.parquet --attribute=two", "--attribute=two; did you mean '--by'? See "),
         ("gaps rows.parquet --x --threshhold 1", "; did you mean '--threshold'? See "),
         ("curve rows.parquet -o x.csv --kind rok", "; did you mean 'roc'? See polars-wroc curve"),

@@ -223,13 +223,22 @@ def test_a_design_leaves_the_limits_of_changes_out(capsys: pytest.CaptureFixture
     assert "interval" not in changes
 
 
-def test_the_first_run_has_nothing_to_compare_with(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_first_run_has_nothing_to_compare_with(
+    capsys: pytest.CaptureFixture[str], saved: pl.DataFrame
+) -> None:
     call = ["release", "none.csv", "new.csv", *TWO[3:]]
+    # The next run needs the labels of this file.
+    assert main([*call, "--first-run-ok"]) == 2
+    assert "--label must name a column of " in capsys.readouterr().err
+    saved.rename({"s2": "s"}).write_csv("new.csv")
+    for refused in (call[:3] + call[5:], [*call[:3], "old.csv", *call[3:]]):
+        assert main([*refused, "--first-run-ok"]) == 2
+    assert "found no --key" in capsys.readouterr().err
     assert main([*call, "-o", "check.html"]) == 2
     assert "found no 'none.csv'" in capsys.readouterr().err
     assert main([*call, "--first-run-ok", "-o", "check.html"]) == 0
-    said = "nothing is compared on the first run: there is no 'none.csv' yet; keep 'new.csv' as it"
-    assert said in capsys.readouterr().err
+    said = "there is no 'none.csv' yet; save 'new.csv' as 'none.csv' for the next one"
+    assert f"nothing is compared on the first run: {said}\n" in capsys.readouterr().err
     assert not Path("check.html").exists()
     code, _, err = printed(capsys, "release", "none.csv", "gone.csv", *TWO[3:], "--first-run-ok")
     assert code == 2
@@ -246,5 +255,10 @@ def test_scores_of_one_name_are_told_apart(capsys: pytest.CaptureFixture[str]) -
 def test_metrics_without_a_side_are_not_judged_as_worse(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = printed(capsys, *CALL, *DECIDED, "--fail-if", "any.verdict=worse")
     assert code == 1
+    for name in ("check.html", "check.md"):
+        assert main([*CALL, *DECIDED, "--fail-if", "any.verdict=worse", "-o", name]) == 1
+        page = Path(name).read_text(encoding="utf-8")
+        assert "FAILED any.verdict = worse in " in page.replace("\\", "")
+    capsys.readouterr()
     (number,) = re.findall(r"worse than s1 in (\d+ of \d+) comparisons", " ".join(out.split()))
     assert f"FAILED any.verdict = worse in {number} comparisons: " in err

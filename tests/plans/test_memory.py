@@ -333,7 +333,7 @@ def test_the_command_says_once_what_cannot_be_divided(
     [
         (["--memory", "much", "auc"], "--memory must be such as '4GB'"),
         (["--engine", "fast", "auc"], "argument --engine: invalid choice: 'fast'"),
-        (["auc", "--memory=4GB"], "--memory=4GB, which comes before the command"),
+        (["auc", "--memory=4GB"], "--memory=4GB; --memory comes before the command"),
     ],
 )
 def test_wrong_options(

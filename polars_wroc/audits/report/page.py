@@ -48,6 +48,9 @@ from polars_wroc.files.outputs import text_of
 from polars_wroc.groups.comparisons import COMPARABLE, METRICS
 from polars_wroc.inputs.columns import MISSING, OVERALL
 
+# Limits in brackets.
+_LIMITS = re.compile(r"\([\N{MINUS SIGN}\d.,]+ to [\N{MINUS SIGN}\d]")
+
 
 def render(audit: AuditTables) -> str:
     """Render the tables of an audit as a self-contained page.
@@ -64,6 +67,7 @@ def render(audit: AuditTables) -> str:
     figures = sections.figures
     places = {one.attribute: place for place, one in enumerate(sections.parts, 1)}
     blocks, explored = blocks_of(matrix), _exploration(audit)
+    verdict, better = verdict_of(audit), facts.better_scores(audit)
     figures += explored
     shown = shown_in(blocks, findings)
     return page_of(
@@ -74,7 +78,9 @@ def render(audit: AuditTables) -> str:
         settings=settings,
         facts=facts,
         reading=reading_of(audit),
-        verdict=verdict_of(audit),
+        verdict=verdict,
+        better_scores=better,
+        ranged=any(map(_LIMITS.search, [verdict.first, *verdict.of_all, *better])),
         next_steps=facts.next_steps(findings, places),
         matrix_table=matrix,
         blocks=blocks,

@@ -59,11 +59,10 @@
     const last = lines.at(-1);
     return last && 6.5 * (last.length + word.length + 1) < width ? [...lines.slice(0, -1), `${last} ${word}`] : [...lines, word];
   }, []);
-  const narrowLayer = (layer, width, lines) => {
+  const narrowLayer = (layer, width, lines, rows) => {
     const { mark, encoding } = layer, x = { ...encoding.x };
-    const isNumber = mark.type === "text" && x.value >= wide;
     if (x.title) layer = { ...layer, encoding: { ...encoding, x: { ...x, title: folded(x.title, width) } } };
-    if (isNumber) {
+    if (mark.type === "text" && x.value >= wide) {
       // Not what the shape of a point says too, and of several scores no numbers: tables have them.
       const right = { [wide + 50]: 90, [wide + 154]: 0 }[x.value];
       if (right === undefined || lines > 1) return [];
@@ -74,25 +73,23 @@
       layer = { ...layer, encoding: { ...encoding, x: { ...x, value: width - 4 } } };
     }
     if (encoding.x2?.value === wide) layer = { ...layer, encoding: { ...layer.encoding, x2: { value: width } } };
-    const { y } = encoding;
+    // A line from top to bottom would run through names and numbers.
+    const isLine = mark.type === "rule" && !encoding.y && !("value" in x), y = isLine ? rows : encoding.y;
     if (!y || y.field !== "__row") return [layer];
     const band = lines > 1 ? 14 * lines : above, inner = above / (above + band);
     const axis = { ...y.axis, labelAlign: "left", labelPadding: 0, labelBaseline: "middle",
                    labelOffset: -band / 2 - above / 2 + 2, labelLimit: width - (lines > 1 ? 0 : 130) };
     const scale = { ...y.scale, paddingInner: inner, paddingOuter: inner };
-    const placed = { ...layer, encoding: { ...layer.encoding, y: { ...y, axis, scale } } };
-    if (!isNumber) return [placed];
-    // No line runs through a number.
-    const behind = { ...layer.mark, stroke: getComputedStyle(document.body).backgroundColor, strokeWidth: 4, aria: false };
-    return [{ ...placed, mark: behind }, placed];
+    const ends = isLine ? { y: { ...y, axis, scale, bandPosition: 0 }, y2: { field: y.field, bandPosition: 1 } }
+      : { y: { ...y, axis, scale } };
+    return [{ ...layer, encoding: { ...layer.encoding, ...ends } }];
   };
   const narrowPanel = (panel, width) => {
     const lines = panel.height.step === 14 ? panel.layer.reduce((most, { encoding }) =>
       Math.max(most, encoding.yOffset?.scale?.domain?.length || 1), 1) : 1;
     const height = { step: lines > 1 ? 14 : 2 * above };
-    const isText = ({ mark }) => mark.type === "text", layers = panel.layer;
-    const inOrder = [...layers.filter(layer => !isText(layer)), ...layers.filter(isText)];
-    return { ...panel, width, height, layer: inOrder.flatMap(layer => narrowLayer(layer, width, lines)) };
+    const rows = panel.layer.map(({ encoding }) => encoding.y).find(y => y?.field === "__row");
+    return { ...panel, width, height, layer: panel.layer.flatMap(layer => narrowLayer(layer, width, lines, rows)) };
   };
   // The labels of curves, below the axis instead of at the right.
   const labelsBelow = spec => {
@@ -112,7 +109,11 @@
     // Titles are bold.
     const lines = text && folded(text, 0.85 * width);
     const spec = lines ? { ...given, title: given.title.text ? { ...given.title, text: lines } : lines } : given;
-    if (spec.facet) return { ...spec, columns: 1, spec: labelsBelow(spec.spec) };
+    if (spec.facet) {
+      // An axis that panels share would be below their labels.
+      const resolve = { ...spec.resolve, axis: { ...spec.resolve?.axis, x: "independent" } };
+      return { ...spec, columns: 1, resolve, spec: labelsBelow(spec.spec) };
+    }
     if (spec.vconcat) return { ...spec, vconcat: spec.vconcat.map(panel => narrowPanel(panel, width)) };
     return spec.layer && spec.height?.step ? narrowPanel(spec, width) : labelsBelow(spec);
   };
