@@ -15,7 +15,8 @@ CHOSEN = "moving_the_slider or one_slider or curve_that_lacks_a_class"
 
 def run(path: str) -> str:
     """Run three tests with such a PATH; give what pytest says at the end."""
-    options = ["-p", "no:cacheprovider", "-k", CHOSEN, "tests/charts/test_threshold_chart.py"]
+    options = ["-p", "no:cacheprovider", "-m", "slow or not slow", "-k", CHOSEN]
+    options.append("tests/charts/test_threshold_chart.py")
     done = subprocess.run(  # noqa: S603  (our own tests)
         [sys.executable, "-m", "pytest", *options],
         cwd=ROOT,

@@ -128,8 +128,9 @@ def test_of_two_segments_the_worse_off_is_told_whatever_its_name(reference: Any)
         assert audit.verdict.startswith(f"g = {names[0]} is worse off: AUC 0.55 against 1.00 in")
         selected = rows.group_by("g").agg(pl.col("s") >= 0.5).explode("s").group_by("g").mean()
         low, high = sorted(selected["s"])
-        in_figures = f"{100 * low:.0f}% are selected, against {100 * high:.0f}%."
-        assert audit.verdict.endswith(f" So is g = {names[1]}: {in_figures}")
+        in_figures = f"{100 * low:.0f}% are selected, against {100 * high:.0f}%, "
+        in_figures += f"{100 * (high - low):.0f} points fewer ("
+        assert f" So is g = {names[1]}: {in_figures}" in audit.verdict
 
 
 def rank_of(row: dict[str, Any]) -> int:
