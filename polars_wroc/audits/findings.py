@@ -439,10 +439,10 @@ def _named_first(what: str, findings: pl.DataFrame, words: Words) -> list[str]:
     first = rows_with(findings, places.head(1))
     shown = first.head(_METRICS).to_dicts()
     first_gap = next((n for n, one in enumerate(shown) if one["metric"] != IMPACT_RATIO), None)
-    parts = [_in_numbers(one, words, with_reference=n == first_gap) for n, one in enumerate(shown)]
     parts = [
-        f"{part}{_RULE if one['metric'] == IMPACT_RATIO else ''}"
-        for part, one in zip(parts, shown, strict=True)
+        _in_numbers(one, words, with_reference=n == first_gap)
+        + (_RULE if one["metric"] == IMPACT_RATIO else "")
+        for n, one in enumerate(shown)
     ]
     sentences = [f"{_name(shown[0], words)} {what}: {'; '.join(parts)}."]
     # The most serious finding of each of the others; crossed segments have commas in their names.

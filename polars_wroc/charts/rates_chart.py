@@ -218,7 +218,7 @@ def _with_panels(
         del keys[MODEL]
     groups, others = [*keys], [key for key in keys if key != MODEL]
     keys[name] = RATE
-    if len(groups) > len(others) > 0 and not facet and color in (None, MODEL):
+    if MODEL in groups and others and not facet and color in (None, MODEL):
         # Scores are compared within each group.
         of_groups = points.partition_by([keys[group] for group in others], maintain_order=True)
         points, keys = crossed(pl.concat(of_groups), keys, [*others, name])

@@ -14,7 +14,7 @@ import polars.selectors as cs
 from polars_wroc.audits.tables import Text
 from polars_wroc.cli.options import COMMANDS, CURVES
 from polars_wroc.cli.process import complain, refuse
-from polars_wroc.files.sources import listed
+from polars_wroc.files.sources import is_address, listed
 from polars_wroc.groups.categories import period_of, ranges
 from polars_wroc.inputs import columns
 from polars_wroc.inputs.columns import Typed
@@ -117,7 +117,7 @@ def is_first_run(options: argparse.Namespace, check: Callable[[str], object]) ->
     if not options.first_run_ok or len(options.files) != 2:  # noqa: PLR2004  (before and after)
         return False
     before, after = options.files
-    if re.search(r"://|[*?[]", before) or Path(before).exists():
+    if is_address(before) or re.search(r"[*?[]", before) or Path(before).exists():
         return False
     check(after)
     what = f"there is no {before!r} yet; save {after!r} as {before!r} for the next one"

@@ -235,8 +235,8 @@ def _add(
         flag = given.pop("flag", f"--{name.replace('_', '-')}")
         # Whether some are needed depends on others.
         of_rows = name in ("label", "score") and "counts" in command.options
-        needed = required and not of_rows and name not in ("attribute", "by")
-        group.add_argument(flag, **given | ({"required": True} if needed else {}))
+        given["required"] = required and not of_rows and name not in ("attribute", "by")
+        group.add_argument(flag, **given)
 
 
 def _of_signature(function: Callable[..., Any], name: str) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import polars as pl
 
 from polars_wroc.cli import arguments
 from polars_wroc.cli.arguments import groups_of
-from polars_wroc.cli.process import Progress, complain, refuse
+from polars_wroc.cli.process import Progress, complain
 from polars_wroc.counts.count_table import CountTable, merge, read_count_table, read_count_tables
 from polars_wroc.counts.score_counts import score_counts
 from polars_wroc.files import sources
@@ -182,9 +182,9 @@ def without_hints() -> Iterator[None]:
 
 def _rows(options: argparse.Namespace) -> dict[str, Any]:
     frame = watched(options.files, options.progress)
-    # A day without rows may be counted, and is nothing to report on.
-    if options.command != "counts" and sources.is_empty(frame):
-        refuse(f"FILE must hold rows; found none in {sources.listed(options.files)}")
+    # A day without rows may be counted. Formats without types are checked when they are scanned.
+    if options.command != "counts" and sources.store_row_counts(options.files):
+        sources.require_rows(frame, options.files)
     return {"frame": frame, **arguments.columns_of(options, frame)}
 
 

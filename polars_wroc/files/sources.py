@@ -103,18 +103,18 @@ def scan(sources: Sequence[str]) -> pl.LazyFrame:
         frame = _plan(sources, files, _SCANS[suffix])
         frame.collect_schema()
         # Other formats say what their columns are without a row.
-        empty = suffix in _UNTYPED and is_empty(frame)
+        if suffix in _UNTYPED:
+            require_rows(frame, sources)
     except (OSError, pl.exceptions.PolarsError) as error:
         # The engine's message may hold credentials.
         raise ValueError(unreadable(sources, error)) from None
-    if empty:
-        reject("files", "hold rows", f"none in {listed(sources)}")
     return frame
 
 
-def is_empty(frame: pl.LazyFrame) -> bool:
-    """Whether a frame has no rows; files after one that has some are not opened."""
-    return bool(frame.head(1).select(pl.len()).collect().item() == 0)
+def require_rows(frame: pl.LazyFrame, sources: Sequence[str]) -> None:
+    """Check that files hold rows; those after one that has some are not opened."""
+    if frame.head(1).select(pl.len()).collect().item() == 0:
+        reject("files", "hold rows", f"none in {listed(sources)}")
 
 
 def each_file(sources: Sequence[str]) -> list[str]:
