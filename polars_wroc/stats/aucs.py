@@ -1,0 +1,441 @@
+"""AUCs of weighted rows: variances and limits from sums over each class, and a test of two.
+
+The score-type interval has a variance that changes with the AUC theta as theta * (1 - theta), and a
+pseudo-row in each class that is misranked, so that it keeps its level near 0 and 1, where Wald's
+variance rests on the few rows that happen to be misranked. With weights h of a class that add up to
+1, and x the complements of its placement values, the weight of the rows of the other class that a
+row is ranked wrongly against, all follows from h2 = sum(h^2), x1 = sum(h^2 x), x2 = sum(h^2 x^2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polars_wroc.stats.arrays import Array, Mask
+from polars_wroc.stats.designs import Influence, design_effect, ratio_influence
+from polars_wroc.stats.estimates import Estimate, Limits, Scale, Wald, Wilson
+from polars_wroc.stats.levels import Level
+from polars_wroc.stats.rates import Equality, Sample, equal_values
+
+AucMethod: TypeAlias = Literal["score", "delong", "logit", "logit-t", "newcombe", "wald"]
+# The limit whose misranked rows are meant: for the upper limit these are ranked correctly.
+End: TypeAlias = Literal["low", "high"]
+
+# Factor of the correction for skewness: half of that of Edgeworth's expansion.
+SKEWNESS = 1 / 12
+# Below this proportion of its terms a difference of sums is a rounding error.
+_ROUNDING = 1e-13
+# Below this proportion of S2 the denominator of c is 0: one row has the whole class.
+_ONE_ROW = 1e-12
+# Below this a sum of cubed weights may have lost terms to underflow.
+_LEAST_CUBES = 1e-290
+# A class cannot have more than this many times the variance of its pseudo-row.
+_MOST = 3
+_PSEUDO_ROWS_OF_TEST = 0.5
+# Rows of the other class, of average weight, that a prediction of heaviness is shrunk to.
+_PRIOR_ROWS = 2
+# Misranked rows that weigh as much as the prediction.
+_PREDICTED_ROWS = 4
+# With a class of fewer misranked rows, of heavier ones, or of a smaller proportion of effective
+# rows than this there is a note.
+_FEW_MISRANKED, _MUCH_HEAVIER, _LOW_EFFICIENCY = 3, 1.5, 0.2
+WEIGHTS_NOTE, FEW_NOTE = "weights depend on the score", "few misranked rows"
+# Iterations of Newcombe's limits: enough for nine digits.
+_NEWCOMBE_STEPS = 9
+# Dividing by this neither overflows nor underflows.
+_LEAST_PAIRS = 1e-150
+
+
+@dataclass(frozen=True)
+class ClassMoments:
+    """Moments of a class: sums of h^2 times powers of x, and its part of the variance of the AUC.
+
+    ``unweighted`` is what ``h2`` would be if all rows had the same weight. The moments of a
+    weighted mean of AUCs of different rows are sums of moments times squared weights. NaN where
+    cubed weights over- or underflow; the variance also with one row.
+    """
+
+    h2: Array
+    x1: Array
+    x2: Array
+    unweighted: Array
+    variance: Array
+
+    @classmethod
+    def from_sums(
+        cls,
+        *,
+        rows: Array,
+        weight: Array,
+        squares: Array,
+        cubes: Array,
+        first: Array,
+        second: Array,
+        complement: Array,
+    ) -> ClassMoments:
+        """Return the moments, given sums over the rows of a class and the mean of x, 1 - AUC.
+
+        The sums are those of the powers of the weights w, ``first`` of w^2 x, ``second`` of
+        w^2 x^2.
+        """
+        known = np.isfinite(cubes) & (cubes >= _LEAST_CUBES)
+        h2 = np.where(known, squares / weight / weight, np.nan)
+        # c = S2 / (S2 - 2 S3 / T + S2^2 / T^2): n / (n - 1) for equal weights
+        unbiased = squares - 2 * (cubes / weight) + (squares / weight) ** 2
+        factor = np.where(known & (unbiased > _ONE_ROW * squares), squares / unbiased, np.nan)
+        # v = c sum h^2 (x - delta)^2 = c (x2 - 2 delta x1 + delta^2 h2)
+        level = complement**2 * squares
+        spread = second - 2 * complement * first + level
+        # Without misranked pairs all x are 0, whatever rounding has left of them.
+        none = (spread <= _ROUNDING * (second + level)) | (complement == 0)
+        spread = np.where(none, 0.0, spread)
+        return cls(
+            h2=h2,
+            x1=np.where(known, first / weight / weight, np.nan),
+            x2=np.where(known, second / weight / weight, np.nan),
+            unweighted=np.where(known, 1 / rows, np.nan),
+            variance=factor * (spread / weight / weight),
+        )
+
+    @property
+    def effective_rows(self) -> Array:
+        """Kish's effective number of rows."""
+        return 1 / self.h2
+
+
+class Misranked(NamedTuple):
+    """The effective number k of misranked rows of a class, and how many times as heavy as all."""
+
+    number: Array
+    heaviness: Array
+
+
+class _ClassEnd(NamedTuple):
+    """A class as one of the limits sees it: qhat is ``predicted``, q the ``heaviness``."""
+
+    moments: ClassMoments
+    number: Array
+    predicted: Array
+    heaviness: Array
+
+
+@dataclass(frozen=True)
+class Auc:
+    """AUCs with the moments of both classes; by a design with its variance and its ``df``."""
+
+    value: Array
+    complement: Array
+    pos: ClassMoments
+    neg: ClassMoments
+    design_variance: Array | None = None
+    df: Array | float = np.inf
+
+    @property
+    def row_variance(self) -> Array:
+        """The variance of independent rows, which is DeLong's if weights are equal."""
+        return self.pos.variance + self.neg.variance
+
+    @property
+    def variance(self) -> Array:
+        """The variance, by the design if there is one."""
+        return self.row_variance if self.design_variance is None else self.design_variance
+
+    @property
+    def effect(self) -> Array:
+        """How many times larger the variance is than that of independent rows."""
+        if self.design_variance is None:
+            return np.ones_like(self.value)
+        return design_effect(self.design_variance, self.row_variance)
+
+    @property
+    def inverse_size(self) -> Array:
+        """1 divided by the effective size that weights the AUC in a common value."""
+        return np.asarray((self.pos.h2 + self.neg.h2) * self.effect)
+
+    @property
+    def satterthwaite_df(self) -> Array:
+        """Satterthwaite's degrees of freedom of the variance of independent rows."""
+        # 1 / df = sum_class (v / V)^2 / (1 / h2 - 1)
+        lost = [
+            (each.variance / self.row_variance) ** 2 / np.maximum(1 / each.h2 - 1, 1.0)
+            for each in (self.pos, self.neg)
+        ]
+        return np.asarray(1 / (lost[0] + lost[1]))
+
+    @property
+    def is_regular(self) -> Mask:
+        """Where there is a variance above 0, on which Wald's limits can rest."""
+        return (self.variance > 0) & (self.value > 0) & (self.complement > 0)
+
+    def misranked(self, end: End = "low") -> tuple[Misranked, Misranked]:
+        """Return the misranked rows of positives and of negatives, for one of the limits."""
+        return self._find_misranked(self.pos, end), self._find_misranked(self.neg, end)
+
+    def limit_size(self, end: End) -> Array:
+        """Return 1 divided by the effective size that one of the limits rests on."""
+        sizes, pseudo, own = [], [], []
+        for moments, number, _, q in self._class_ends(end):
+            pseudo.append(moments.h2 * q**2)
+            own.append(self._own_size(moments, number, pseudo[-1]))
+            # c = 1.5 - min(1, u / h2) / 2 pseudo-rows, more of them for unequal weights
+            added = 1.5 - np.minimum(moments.unweighted / moments.h2, 1.0) / 2
+            sizes.append(_add_pseudo_rows(number, own[-1], added * q, pseudo[-1]))
+        # r = min(r+ + r-, max(e+, e-, V / (theta delta))): at most van Dantzig's bound for any AUC
+        # of so many rows, but no less than the data's own
+        bound = np.maximum(pseudo[0], pseudo[1])
+        bound = np.maximum(bound, np.nan_to_num(own[0]) + np.nan_to_num(own[1]))
+        return np.asarray(np.minimum(sizes[0] + sizes[1], bound) * self.effect)
+
+    def sample(self) -> Sample:
+        """Return the AUC with 1 divided by its effective size in a test."""
+        sizes = []
+        for moments, rows in zip((self.pos, self.neg), self.misranked(), strict=True):
+            q = np.maximum(rows.heaviness, 1.0)
+            pseudo = moments.h2 * q**2
+            own = self._own_size(moments, rows.number, pseudo)
+            sizes.append(_add_pseudo_rows(rows.number, own, _PSEUDO_ROWS_OF_TEST * q, pseudo))
+        size = (sizes[0] + sizes[1]) * self.effect
+        return Sample(self.value, self.complement, self.inverse_size, size, size)
+
+    def estimate(self, method: AucMethod = "score") -> Estimate:
+        """Return the AUC with the limits of a method."""
+        return AUC_ESTIMATES[method](self)
+
+    def notes(self) -> NDArray[np.str_]:
+        """Return what readers of score-type limits should know; empty where that is nothing."""
+        ends = self._class_ends("low") + self._class_ends("high")
+        heaviest = np.max([np.maximum(q, predicted) for *_, predicted, q in ends], axis=0)
+        # Kish's effective number of rows divided by their number
+        efficiency = np.min([each.unweighted / each.h2 for each in (self.pos, self.neg)], axis=0)
+        related = (heaviest > _MUCH_HEAVIER) | (efficiency < _LOW_EFFICIENCY)
+        few = np.min([rows.number for rows in self.misranked()], axis=0) < _FEW_MISRANKED
+        known = np.isfinite(self.limit_size("low"))
+        return np.select([known & related, known & few], [WEIGHTS_NOTE, FEW_NOTE], "")
+
+    def _class_ends(self, end: End) -> list[_ClassEnd]:
+        pos, neg = self.misranked(end)
+        ends = []
+        for moments, rows, others in ((self.pos, pos, neg), (self.neg, neg, pos)):
+            predicted = _predict_heaviness(others)
+            q = _shrink_heaviness(rows, predicted)
+            ends.append(_ClassEnd(moments, rows.number, predicted, q))
+        return ends
+
+    def _find_misranked(self, moments: ClassMoments, end: End) -> Misranked:
+        h2, x1, x2, m = moments.h2, moments.x1, moments.x2, self.complement
+        if end == "high":
+            # The moments of 1 - x
+            x1, x2, m = h2 - x1, h2 - 2 * x1 + x2, self.value
+            x2 = np.where(x2 > _ROUNDING * (h2 + 2 * moments.x1 + moments.x2), x2, 0.0)
+        # k = sqrt(k0 min(k0, m / h2)) with k0 = m^2 / x2: many rows that are hardly misranked say
+        # little about one that is.
+        k0 = m**2 / x2
+        some = (self.value > 0) & (self.complement > 0) & (x2 > 0)
+        number = np.where(some, np.sqrt(k0 * np.minimum(k0, m / h2)), 0.0)
+        return Misranked(number, np.where(some, x1 / (m * h2), 1.0))
+
+    def _own_size(self, moments: ClassMoments, number: Array, pseudo: Array) -> Array:
+        """Return the inverse size of the misranked rows of a class alone; NaN without any."""
+        # min(v / (theta delta), 3 e)
+        own = np.minimum(moments.variance / (self.value * self.complement), _MOST * pseudo)
+        return np.where(number > 0, own, np.nan)
+
+
+def _predict_heaviness(others: Misranked) -> Array:
+    """Return how heavy misranked rows of a class are if those of the other class predict it.
+
+    Where these are light, those of this class are heavy.
+    """
+    # qhat = max(1, (k' + 2) / (k' raw' + 2))
+    total = others.number * others.heaviness + _PRIOR_ROWS
+    return np.asarray(np.maximum((others.number + _PRIOR_ROWS) / total, 1.0))
+
+
+def _shrink_heaviness(rows: Misranked, predicted: Array) -> Array:
+    """Return how heavy misranked rows of a class are, from those seen and from the prediction."""
+    # q = max(1, raw, (k raw + 4 qhat) / (k + 4))
+    total = rows.number * rows.heaviness + _PREDICTED_ROWS * predicted
+    shrunk = total / (rows.number + _PREDICTED_ROWS)
+    return np.asarray(np.maximum(np.maximum(rows.heaviness, 1.0), shrunk))
+
+
+def _add_pseudo_rows(number: Array, own: Array, added: Array, pseudo: Array) -> Array:
+    """Return the inverse size of misranked rows and of the pseudo-rows that are added to them."""
+    # r_class = (k min(v / (theta delta), 3 e) + c q e) / (k + c q)
+    both = (number * own + added * pseudo) / (number + added)
+    return np.where(np.isnan(own), pseudo, both)
+
+
+def combine(moments: ClassMoments, mean: Callable[[Array], Array]) -> ClassMoments:
+    """Return the moments of means of AUCs of different rows.
+
+    ``mean`` averages values of segments with the squares of their weights.
+    """
+    return ClassMoments(*(mean(getattr(moments, each.name)) for each in fields(moments)))
+
+
+def average_aucs(auc: Auc, mean: Callable[[Array, int], Array]) -> Auc:
+    """Return means of the AUCs of segments, which have different rows.
+
+    ``mean`` averages values with a power of the weights, for example with the numbers of pairs of a
+    positive and a negative, or with the squares of these.
+    """
+    complement = mean(auc.complement, 1)
+    pos, neg = (
+        combine(_limit_variance(auc, each), lambda values: mean(values, 2))
+        for each in (auc.pos, auc.neg)
+    )
+    return Auc(1 - complement, complement, pos, neg)
+
+
+def _limit_variance(auc: Auc, moments: ClassMoments) -> ClassMoments:
+    """Return moments with a variance: one row has none, but not more than that of a proportion."""
+    most = auc.value * auc.complement * moments.h2
+    variance = np.where(np.isnan(moments.variance), most, moments.variance)
+    return replace(moments, variance=variance)
+
+
+def equal_aucs(one: Auc, other: Auc, level: Level) -> Equality:
+    """Test that two AUCs of different rows are equal, with the variance that they have if so."""
+    return equal_values(one.sample(), other.sample(), level, few=True)
+
+
+def auc_influence(weights: tuple[Array, Array], misranked: tuple[Array, Array]) -> Influence:
+    """Return the linearised influences of sampling units on AUCs, with both classes as bases.
+
+    The arguments are sums over the rows of each unit, of the weights w and of w x: of the positives
+    first, then of the negatives. By replicate weights see `replicate_influence`.
+    """
+    # 1 - AUC is the mean of x, over the positives as over the negatives.
+    pos = ratio_influence(misranked[0], weights[0])
+    neg = ratio_influence(misranked[1], weights[1])
+    return -(pos + neg)
+
+
+@dataclass(frozen=True)
+class ClippedWald:
+    """An estimate with Wald's limits, which are cut to the range of a proportion."""
+
+    wald: Wald
+
+    @property
+    def value(self) -> Array:
+        """The values."""
+        return self.wald.value
+
+    @property
+    def df(self) -> Array | float:
+        """The degrees of freedom of their variances."""
+        return self.wald.df
+
+    def limits(self, quantile: Array | float) -> Limits:
+        """Return the limits, from 0 to 1."""
+        low, high = self.wald.limits(quantile)
+        return Limits(np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0))
+
+
+@dataclass(frozen=True)
+class Newcombe:
+    """An AUC with Newcombe's limits, which rest on the effective sizes of both classes alone.
+
+    That is method 5 of Newcombe (2006), Statistics in Medicine 25, 559-573.
+    """
+
+    value: Array
+    positives: Array
+    negatives: Array
+    df: Array | float = np.inf
+
+    def limits(self, quantile: Array | float) -> Limits:
+        """Return the limits, by iterations that gain a digit each."""
+        low = high = self.value
+        for _ in range(_NEWCOMBE_STEPS):
+            low = self._improve(low, quantile, -1)
+            high = self._improve(high, quantile, 1)
+        return Limits(low, high)
+
+    def _improve(self, x: Array, z: Array | float, sign: int) -> Array:
+        # Solve (theta - x)^2 = z^2 V(x) for x with the factor f(x) held, as Wilson's limits are:
+        # V(x) = x (1 - x) f(x), f(x) = (1 + (N* - 1) ((1 - x)/(2 - x) + x/(1 + x))) / (n+ n-),
+        # where N* is the mean of n+ and n-.
+        pairs = np.maximum(self.positives * self.negatives, _LEAST_PAIRS)
+        more = np.maximum((self.positives + self.negatives) / 2 - 1, 0)
+        half = np.square(z) / 2 * (1 + more * ((1 - x) / (2 - x) + x / (1 + x))) / pairs
+        root = np.sqrt(2 * half * self.value * (1 - self.value) + half**2)
+        return np.asarray(np.clip((self.value + half + sign * root) / (1 + 2 * half), 0.0, 1.0))
+
+
+@dataclass(frozen=True)
+class FallbackEstimate:
+    """An estimate with limits where these are known, and those of a fallback elsewhere."""
+
+    first: Estimate
+    fallback: Estimate
+    is_known: Mask
+
+    @property
+    def value(self) -> Array:
+        """The values."""
+        return self.first.value
+
+    @property
+    def df(self) -> Array:
+        """The degrees of freedom of their variances."""
+        return np.where(self.is_known, self.first.df, self.fallback.df)
+
+    def limits(self, quantile: Array | float) -> Limits:
+        """Return the limits of one of both estimates."""
+        both = zip(self.first.limits(quantile), self.fallback.limits(quantile), strict=True)
+        low, high = (np.where(self.is_known, one, other) for one, other in both)
+        return Limits(low, high)
+
+
+def _score(auc: Auc) -> Estimate:
+    sizes = auc.limit_size("low"), auc.limit_size("high")
+    return Wilson(auc.value, auc.complement, *sizes, skewness=SKEWNESS, df=auc.df)
+
+
+def _delong(auc: Auc) -> Estimate:
+    error = np.where(auc.is_regular, np.sqrt(auc.variance), np.nan)
+    return ClippedWald(Wald(auc.value, error, df=auc.df))
+
+
+def _logit(auc: Auc) -> Estimate:
+    # d logit(theta) = d theta / (theta delta)
+    error = np.sqrt(auc.variance) / (auc.value * auc.complement)
+    error = np.where(auc.is_regular, error, np.nan)
+    return _or_newcombe(auc, Wald(auc.value, error, Scale(0.0, 1.0), df=auc.df))
+
+
+def _logit_t(auc: Auc) -> Estimate:
+    return _logit(auc if auc.design_variance is not None else replace(auc, df=auc.satterthwaite_df))
+
+
+def _newcombe(auc: Auc) -> Estimate:
+    return Newcombe(auc.value, auc.pos.effective_rows, auc.neg.effective_rows)
+
+
+def _wald(auc: Auc) -> Estimate:
+    return _or_newcombe(auc, _delong(auc))
+
+
+def _or_newcombe(auc: Auc, estimate: Estimate) -> Estimate:
+    """Return an estimate with Newcombe's limits where it has none; by a design there are none."""
+    if auc.design_variance is not None:
+        return estimate
+    return FallbackEstimate(estimate, _newcombe(auc), auc.is_regular)
+
+
+AUC_ESTIMATES: dict[AucMethod, Callable[[Auc], Estimate]] = {
+    "score": _score,
+    "delong": _delong,
+    "logit": _logit,
+    "logit-t": _logit_t,
+    "newcombe": _newcombe,
+    "wald": _wald,
+}

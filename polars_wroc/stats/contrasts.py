@@ -1,0 +1,215 @@
+"""Differences and ratios of estimates: their limits, and the level at which these exclude 0."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from polars_wroc.stats.arrays import Array, Mask
+from polars_wroc.stats.estimates import Estimate, Limits, Wald
+from polars_wroc.stats.levels import Level
+from polars_wroc.stats.solve import first_place
+
+# Higher correlations are not credible from few rows or sampling units, and would let the limits of
+# two estimates near 0 or 1 all but cancel out.
+_MOST_CORRELATED = 0.95
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """An estimate of each segment less that of its reference.
+
+    The gap is a ``share`` of the difference of both, where the reference includes the segment.
+    ``slack`` is how far the gap may be off, because scores in the same bin are in unknown order:
+    limits are wider by it.
+    """
+
+    own: Estimate
+    other: Estimate
+    share: Array | float = 1.0
+    correlation: Array | float = 0.0
+    slack: Array | float = 0.0
+
+    @property
+    def gap(self) -> Array:
+        """The difference from the reference."""
+        return self.share * (self.own.value - self.other.value)
+
+    @property
+    def reference(self) -> Array:
+        """What each segment is compared with."""
+        return (1 - self.share) * self.own.value + self.share * self.other.value
+
+    @property
+    def ratio(self) -> Array:
+        """The ratio to the reference; NaN where that is 0."""
+        ratio = self._include_own(self.own.value / self.other.value)
+        return np.where(self.reference > 0, ratio, np.nan)
+
+    @property
+    def sign_is_known(self) -> Mask:
+        """Whether the gap is larger than the slack."""
+        return np.asarray((self.slack == 0) | (np.abs(self.gap) > self.slack))
+
+    def limits(
+        self, quantile: Array | float, other_quantile: Array | float | None = None
+    ) -> Limits:
+        """Return the limits of the gap, at a quantile of both estimates or one of each."""
+        low, high = self._limits_without_slack(quantile, other_quantile)
+        return Limits(low - self.slack, high + self.slack)
+
+    def ratio_limits(
+        self, quantile: Array | float, other_quantile: Array | float | None = None
+    ) -> Limits:
+        """Return the limits of the ratio; the upper one is infinite where it has no bound."""
+        one, two = self._limits_of_sides(quantile, other_quantile)
+        limits = find_ratio_limits(self.own.value, one, self.other.value, two, self.correlation)
+        return Limits(*map(self._include_own, limits))
+
+    def p_value(self, level: Level, df: Array | float = np.inf) -> Array:
+        """Return the p-value at whose level a limit is 0, by the same quantile on both sides.
+
+        The quantile is one of Student's t with ``df``. NaN where there are no limits, or the slack
+        leaves the sign of the gap open.
+        """
+        gap = self.gap
+
+        def includes_zero(place: Array) -> Mask:
+            quantile = place / (1 - place)
+            low, high = self._limits_without_slack(quantile)
+            # Limits that overflow are as far away as any.
+            return np.where(gap > 0, ~(low > 0), ~(high < 0))
+
+        # A quantile q has the place q / (1 + q), from 0 to 1.
+        place = first_place(includes_zero, np.zeros_like(gap), np.ones_like(gap))
+        p_value = np.where(gap == 0, 1.0, level.p_value(place / (1 - place), df))
+        known = ~np.isnan(self._limits_without_slack(1.0).low) & self.sign_is_known
+        return np.where(known, p_value, np.nan)
+
+    def _limits_of_sides(
+        self, quantile: Array | float, other_quantile: Array | float | None
+    ) -> tuple[Limits, Limits]:
+        second = quantile if other_quantile is None else other_quantile
+        return self.own.limits(quantile), self.other.limits(second)
+
+    def _limits_without_slack(
+        self, quantile: Array | float, other_quantile: Array | float | None = None
+    ) -> Limits:
+        one, two = self._limits_of_sides(quantile, other_quantile)
+        limits = find_gap_limits(self.own.value, one, self.other.value, two, self.correlation)
+        return Limits(*(self.share * limit for limit in limits))
+
+    def _include_own(self, ratio: Array) -> Array:
+        """Return the ratio to a reference that includes the segment, given that to the others."""
+        return np.asarray(1 / (1 - self.share + self.share / ratio))
+
+
+@dataclass(frozen=True)
+class DirectContrast:
+    """An estimate of each segment less that of its reference, with an error of the ``difference``.
+
+    That does not follow from the errors of both. It has the attributes of a `Contrast`.
+    """
+
+    own: Estimate
+    reference: Array
+    difference: Wald
+    share: float = 1.0
+    slack: float = 0.0
+
+    @property
+    def gap(self) -> Array:
+        """The difference from the reference."""
+        return self.difference.value
+
+    @property
+    def ratio(self) -> Array:
+        """The ratio to the reference, which is not defined."""
+        return np.full_like(self.reference, np.nan)
+
+    @property
+    def sign_is_known(self) -> Mask:
+        """Whether the gap is larger than the slack."""
+        return np.ones(self.reference.shape, dtype=bool)
+
+    def limits(
+        self,
+        quantile: Array | float,
+        other: Array | float | None = None,  # noqa: ARG002
+    ) -> Limits:
+        """Return the limits of the gap, at the quantile of the segment."""
+        return self.difference.limits(quantile)
+
+    def ratio_limits(
+        self,
+        quantile: Array | float,  # noqa: ARG002
+        other: Array | float | None = None,  # noqa: ARG002
+    ) -> Limits:
+        """Return the limits of the ratio, which are not defined."""
+        return Limits(self.ratio, self.ratio)
+
+    def p_value(self, level: Level, df: Array | float = np.inf) -> Array:
+        """Return the p-value of the test by Student's t that there is no difference."""
+        return level.p_value(self.gap / self.difference.standard_error, df)
+
+
+def find_gap_limits(
+    own: Array, own_limits: Limits, other: Array, other_limits: Limits, rho: Array | float = 0.0
+) -> Limits:
+    """Return the limits of the difference of two estimates whose correlation is ``rho``.
+
+    By the method of variance estimates recovery, MOVER: the distance of an estimate from its limit
+    gives its standard error on that side (Zou and Donner 2008, Statistics in Medicine 27,
+    1693-1702; Newcombe's method 10 for two proportions).
+    """
+    # L = a - b - sqrt((a - l_a)^2 + (u_b - b)^2 - 2 rho (a - l_a) (u_b - b))
+    below = combine_margins(own - own_limits.low, other_limits.high - other, rho)
+    # U = a - b + sqrt((u_a - a)^2 + (b - l_b)^2 - 2 rho (u_a - a) (b - l_b))
+    above = combine_margins(own_limits.high - own, other - other_limits.low, rho)
+    return Limits(own - other - below, own - other + above)
+
+
+def combine_margins(own: Array, other: Array, rho: Array | float = 0.0) -> Array:
+    """Return the margin of a difference, given those of two estimates with correlation ``rho``."""
+    return np.sqrt(np.maximum(own**2 + other**2 - 2 * rho * own * other, 0))
+
+
+def find_ratio_limits(
+    own: Array, own_limits: Limits, other: Array, other_limits: Limits, rho: Array | float = 0.0
+) -> Limits:
+    """Return the limits of the ratio of two estimates from 0 on whose correlation is ``rho``.
+
+    They are the ratios r for which the limits of ``own - r * other`` include 0 (Donner and Zou
+    2012, Statistical Methods in Medical Research 21, 347-359), and so exclude 1 exactly where those
+    of the difference exclude 0. The lower limit is 0 where that of ``own`` is, the upper one
+    infinite where the lower limit of ``other`` is 0. If ``other`` is 0, the lower limit is that of
+    ``own`` divided by the upper one of ``other``.
+    """
+    low = _lowest_ratio(own, own_limits.low, other, other_limits.high, rho)
+    low = np.where(other > 0, low, own_limits.low / other_limits.high)
+    # The largest ratio is the inverse of the smallest inverse ratio.
+    high = 1 / _lowest_ratio(other, other_limits.low, own, own_limits.high, rho)
+    return Limits(low, high)
+
+
+def _lowest_ratio(a: Array, low: Array, b: Array, high: Array, rho: Array | float) -> Array:
+    # R = (A - sqrt(A^2 - l_a u_b (2 a - l_a) (2 b - u_b))) / (u_b (2 b - u_b)), where
+    # A = a b - rho (a - l_a) (u_b - b). It is multiplied by A + sqrt(...) and divided by a, because
+    # numbers that are nearly equal would lose the digits of their difference near 0.
+    share = low / a
+    factor = share * (2 - share)
+    middle = b - rho * (1 - share) * (high - b)
+    root = np.sqrt(np.maximum(middle**2 - factor * high * (2 * b - high), 0))
+    return np.where(low == 0, 0.0 * high, a * factor / (middle + root))
+
+
+def credible_correlation(covariance: Array, one: Array, other: Array) -> Array:
+    """Return the correlation of two estimates, given both variances, at most 0.95 in size.
+
+    It is 0 where a variance is 0 or unknown.
+    """
+    # Roots, since products of variances may underflow
+    correlation = covariance / (np.sqrt(one) * np.sqrt(other))
+    correlation = np.clip(correlation, -_MOST_CORRELATED, _MOST_CORRELATED)
+    return np.where((one > 0) & (other > 0) & ~np.isnan(covariance), correlation, 0.0)

@@ -1,0 +1,313 @@
+"""Covariances of statistics over the sampling units of a design.
+
+Each statistic of a segment is linearised: the influence of a sampling unit says how far the unit
+moves it, and a variance is a sum of squared influences (Binder 1983, International Statistical
+Review 51, 279-292). Arrays of units have a row for each unit and a column for each segment; a unit
+without rows of a segment has zeros there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from polars_wroc.stats.arrays import Array, Ints, Mask
+
+# What the only sampling unit of a stratum adds to a variance: nothing is known, nothing, or its
+# squared distance from the mean of all units.
+LonelyUnit: TypeAlias = Literal["null", "certainty", "adjust"]
+
+# Below this proportion of its terms a difference of sums is a rounding error.
+_ROUNDING = 1e-13
+# Below this proportion of S2 the denominator of c is 0: one unit has the whole base.
+_ONE_UNIT = 1e-12
+
+
+class Term(NamedTuple):
+    """The influences of units on one term of a statistic, and their shares of its base.
+
+    The base is the weight that the term is divided by, for example that of all positives. Shares
+    are 0 or more, and add up to 1 in each segment.
+    """
+
+    influence: Array
+    share: Array
+
+
+@dataclass(frozen=True)
+class Influence:
+    """How far each sampling unit moves a statistic of each segment: the sum of its terms.
+
+    Degrees of freedom rest on the bases of the terms; where there are several strata they rest on
+    ``present`` instead, if given, which is above 0 for the units with rows of a segment. With
+    replicate weights the influence of a replicate is how far its value is off, and shares are 0.
+    """
+
+    terms: tuple[Term, ...]
+    present: Array | None = None
+
+    # An array times an influence is an influence, and not an array of objects.
+    __array_ufunc__ = None
+
+    @property
+    def total(self) -> Array:
+        """The influences on the statistic itself."""
+        return np.asarray(sum(term.influence for term in self.terms))
+
+    @property
+    def effective_units(self) -> tuple[Array, ...]:
+        """Kish's effective number of units with rows of each base."""
+        return tuple(1 / (term.share**2).sum(axis=0) for term in self.terms)
+
+    def __add__(self, other: Influence) -> Influence:
+        return Influence(self.terms + other.terms, self.present)
+
+    def __sub__(self, other: Influence) -> Influence:
+        return self + -other
+
+    def __mul__(self, slope: Array | float) -> Influence:
+        terms = tuple(Term(slope * term.influence, term.share) for term in self.terms)
+        return Influence(terms, self.present)
+
+    __rmul__ = __mul__
+
+    def __neg__(self) -> Influence:
+        return self * -1.0
+
+    def average(self, mean: Callable[[Array], Array]) -> Influence:
+        """Return the influences on weighted means of the statistics of segments.
+
+        Influences and shares are averaged with the same weights, so that the factor of a base is
+        that of the mean, and not a mean of factors.
+        """
+        terms = tuple(Term(mean(term.influence), mean(term.share)) for term in self.terms)
+        return Influence(terms, None if self.present is None else mean(self.present))
+
+
+@dataclass(frozen=True)
+class Units:
+    """The sampling units of all rows: clusters, or the units of a survey in their strata.
+
+    ``stratum`` is the number of the stratum of each unit. For each stratum ``size`` is the number
+    of its units in the sample, whether or not they have rows of a segment, and ``fraction`` the
+    proportion of the units in the population that was sampled. Clusters are one stratum.
+    """
+
+    stratum: Ints
+    size: Array
+    fraction: Array
+    lonely: LonelyUnit = "null"
+
+    def ratio_influence(self, part: Array, whole: Array, present: Array | None = None) -> Influence:
+        """Return the influences of units on the ratio of two sums in each segment."""
+        return ratio_influence(part, whole, present)
+
+    def variance(self, influence: Influence) -> Array:
+        """Return the variance of a statistic of each segment, NaN where it is unknown."""
+        return self.covariance(influence, influence)
+
+    def covariance(self, one: Influence, other: Influence) -> Array:
+        """Return the covariance of two statistics of each segment, NaN where it is unknown."""
+        if self._has_one_stratum:
+            # V = (1 - f) sum_u Z_u^2, neither centred, since sum_u Z_u = 0, nor times G / (G - 1),
+            # which the factors of the bases replace.
+            products = np.einsum("us,us->s", _correct_bases(one), _correct_bases(other))
+            covariance = (1 - self.fraction[0]) * products
+        else:
+            covariance = self._covariance_in_strata(one, other)
+        return np.where(self._is_known(one) & self._is_known(other), covariance, np.nan)
+
+    def df(self, *influences: Influence) -> Array:
+        """Return the degrees of freedom of each segment, for statistics that are compared.
+
+        They are those of the base with rows in the fewest units, at least 1: in each stratum these
+        units, at most all but one. NaN where a base has rows in one unit only.
+        """
+        counts = [self._count(base) for each in influences for base in self._bases(each)]
+        most = np.maximum(self.size - 1, 0)[:, np.newaxis]
+        free = np.minimum.reduce([np.minimum(count, most).sum(axis=0) for count in counts])
+        several = np.logical_and.reduce([count.sum(axis=0) > 1 for count in counts])
+        return np.where(several, np.maximum(free, 1.0), np.nan)
+
+    def unknown_reasons(self, influence: Influence) -> list[str]:
+        """Return why the variance of each segment is unknown; empty where it is known."""
+        rows = "all rows of a class" if len(influence.terms) > 1 else "all rows"
+        reasons = {
+            f"{rows} are in one sampling unit": ~self._has_several_units(influence),
+            "a stratum has one sampling unit": self._has_lonely_unit(influence),
+        }
+        found: list[str] = np.select([*reasons.values()], [*reasons], "").tolist()
+        return found
+
+    @property
+    def _has_one_stratum(self) -> bool:
+        return self.size.size == 1
+
+    def _bases(self, influence: Influence) -> list[Array]:
+        """Return arrays that are above 0 for the units that degrees of freedom rest on."""
+        if influence.present is not None and not self._has_one_stratum:
+            return [influence.present]
+        return [term.share for term in influence.terms]
+
+    def _is_known(self, influence: Influence) -> Mask:
+        return self._has_several_units(influence) & ~self._has_lonely_unit(influence)
+
+    def _has_several_units(self, influence: Influence) -> Mask:
+        """Return where each base has rows in several units: the influences of one add up to 0."""
+        several = [(base > 0).sum(axis=0) > 1 for base in self._bases(influence)]
+        return np.asarray(np.logical_and.reduce(several))
+
+    def _has_lonely_unit(self, influence: Influence) -> Mask:
+        """Return where the only unit of a stratum has rows of a segment but says nothing."""
+        bases = [term.share for term in influence.terms]
+        if influence.present is not None:
+            bases.append(influence.present)
+        alone = (self.size == 1) & (self.fraction < 1) & (self.lonely == "null")
+        return np.asarray(np.logical_or.reduce([self._count(b)[alone].any(axis=0) for b in bases]))
+
+    def _covariance_in_strata(self, one: Influence, other: Influence) -> Array:
+        # V = sum_h (1 - f_h) n_h / (n_h - 1) sum_a (Z_ha - mean_h)^2, as R's survey package has it:
+        # Z_ha is 0 for units without rows of the segment.
+        n = self.size[:, np.newaxis]
+        products = self._sum_in_strata(one.total * other.total)
+        spread = products - self._sum_in_strata(one.total) * self._sum_in_strata(other.total) / n
+        if one is other:
+            # Units that are alike differ by rounding only.
+            spread = np.where(spread <= _ROUNDING * products, 0.0, spread)
+        # The mean of all units is 0.
+        alone = products if self.lonely == "adjust" else np.zeros_like(products)
+        terms = np.where(n > 1, n / np.maximum(n - 1, 1) * spread, alone)
+        return np.asarray(((1 - self.fraction)[:, np.newaxis] * terms).sum(axis=0))
+
+    def _count(self, base: Array) -> Array:
+        """Count the units in each stratum that have a part of a base."""
+        return self._sum_in_strata((base > 0).astype(np.float64))
+
+    def _sum_in_strata(self, values: Array) -> Array:
+        order, strata, starts = self._order
+        sums = np.zeros((self.size.size, values.shape[1]))
+        sums[strata] = np.add.reduceat(values[order], starts, axis=0)
+        return sums
+
+    @cached_property
+    def _order(self) -> tuple[Ints, Ints, Ints]:
+        """Units in the order of their strata, the strata that have some, and where each begins."""
+        order = np.argsort(self.stratum, kind="stable")
+        strata, starts = np.unique(self.stratum[order], return_index=True)
+        return order, strata, starts
+
+
+@dataclass(frozen=True)
+class ReplicateUnits:
+    """Replicate weights, which take the part of sampling units.
+
+    The squared difference of each replicate from the estimate of the full weights is multiplied by
+    one of the ``factors``. Arrays of units have a row for each replicate after that of the full
+    weights.
+    """
+
+    factors: Array
+    degrees: float
+
+    def ratio_influence(
+        self,
+        part: Array,
+        whole: Array,
+        present: Array | None = None,  # noqa: ARG002
+    ) -> Influence:
+        """Return how far the ratio of two sums in each replicate is off."""
+        return replicate_influence(part / whole)
+
+    def variance(self, influence: Influence) -> Array:
+        """Return the variance of a statistic of each segment, NaN where a replicate has none."""
+        return self.covariance(influence, influence)
+
+    def covariance(self, one: Influence, other: Influence) -> Array:
+        """Return the covariance of two statistics of each segment."""
+        # V = scale sum_r rscale_r (value_r - value)^2
+        return np.asarray(np.einsum("r,rs,rs->s", self.factors, one.total, other.total))
+
+    def df(self, *influences: Influence) -> Array:
+        """Return the degrees of freedom of the design, for each segment."""
+        return np.full(influences[0].total.shape[1], self.degrees)
+
+    def unknown_reasons(self, influence: Influence) -> list[str]:
+        """Return why the variance of each segment is unknown; empty where it is known."""
+        missing = np.isnan(influence.total).sum(axis=0)
+        all_replicates = self.factors.size
+        return [
+            f"no estimate in {number} of {all_replicates} replicates" if number else ""
+            for number in missing
+        ]
+
+
+SamplingUnits: TypeAlias = Units | ReplicateUnits
+
+
+def cluster_factor(shares: Array) -> Array:
+    """Return the factor c that corrects a variance for few or unequal clusters.
+
+    ``shares`` of the weight of a base have a row for each cluster, and add up to 1. NaN where one
+    cluster has the whole base.
+    """
+    # c = S2 / (S2 - 2 S3 + S2^2) with Sp = sum_u s_u^p; for n equal clusters n / (n - 1)
+    s2 = (shares**2).sum(axis=0)
+    s3 = (shares**3).sum(axis=0)
+    denominator = s2 - 2 * s3 + s2**2
+    return np.where(denominator > _ONE_UNIT * s2, s2 / denominator, np.nan)
+
+
+def ratio_influence(part: Array, whole: Array, present: Array | None = None) -> Influence:
+    """Return the linearised influences of units on the ratio of two sums in each segment.
+
+    The base is the ``whole``. NaN where that is 0, and where a single unit has it: its influence is
+    0, which is no sign of precision.
+    """
+    total = whole.sum(axis=0)
+    # Z_u = (part_u - ratio whole_u) / sum_u whole_u
+    expected = part.sum(axis=0) / total * whole
+    left = part - expected
+    # Rounding must not be a variance.
+    left = np.where(np.abs(left) <= _ROUNDING * np.abs(expected), 0.0, left)
+    several = (whole > 0).sum(axis=0) > 1
+    term = Term(np.where(several, left / total, np.nan), whole / total)
+    return Influence((term,), present)
+
+
+def replicate_influence(values: Array) -> Influence:
+    """Return how far the values of replicates, after a first row of full weights, are off."""
+    differences = values[1:] - values[:1]
+    differences = np.where(np.isfinite(differences), differences, np.nan)
+    return Influence((Term(differences, np.zeros_like(differences)),))
+
+
+def design_effect(by_design: Array, of_rows: Array) -> Array:
+    """Return how many times larger a variance is than if rows were independent.
+
+    A variance of 0 says nothing: the effect is 1. NaN without a variance by the design.
+    """
+    effect = np.where((by_design > 0) & (of_rows > 0), by_design / of_rows, 1.0)
+    return np.where(np.isnan(by_design), np.nan, effect)
+
+
+def effective_carriers(sums: Array) -> Array:
+    """Return the effective number of units that carry a difference, given its sum in each.
+
+    It is 0 where all sums are.
+    """
+    # As shares of the largest, whose powers neither overflow nor underflow
+    largest = np.abs(sums).max(axis=0, initial=0.0)
+    squares = (sums / largest) ** 2
+    # k = (sum_u z_u^2)^2 / sum_u z_u^4
+    return np.where(largest == 0, 0.0, squares.sum(axis=0) ** 2 / (squares**2).sum(axis=0))
+
+
+def _correct_bases(influence: Influence) -> Array:
+    """Return influences times the square roots of the factors of their bases."""
+    # Z_u = sum_j sqrt(c_j) Z_uj
+    terms = [np.sqrt(cluster_factor(term.share)) * term.influence for term in influence.terms]
+    return np.asarray(sum(terms))

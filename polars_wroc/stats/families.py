@@ -1,0 +1,75 @@
+"""Families of tests that share an error, and what a test says about a margin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polars_wroc.stats.arrays import Array, Mask
+from polars_wroc.stats.estimates import Limits
+from polars_wroc.stats.levels import Level
+
+# How p-values are adjusted for all tests: for any false finding, for their share, or not.
+Adjustment: TypeAlias = Literal["holm", "bh", "none"]
+
+# Verdicts.
+DIFFERENT = "different"
+EQUIVALENT = "alike"
+INCONCLUSIVE = "too little data"
+
+
+def adjust_p_values(p_value: Array, method: Adjustment, repeats: Mask | None = None) -> Array:
+    """Return the p-values of a family of tests, adjusted for their number; NaN is no test.
+
+    ``"holm"`` controls the family-wise error rate, ``"bh"`` (Benjamini and Hochberg) the false
+    discovery rate. A test that ``repeats`` another one, whose p-value it has, counts once.
+    """
+    once = _are_tests(p_value, repeats)
+    order = np.sort(p_value[once])
+    adjusted = np.minimum(_ADJUSTMENTS[method](order), 1.0)
+    # Equal p-values are equal when adjusted, so that repeated tests find theirs by the p-value.
+    places = np.searchsorted(order, p_value)
+    found = np.append(adjusted, np.nan)[np.minimum(places, order.size)]
+    return np.where(np.isnan(p_value), np.nan, found)
+
+
+def count_tests(p_value: Array, method: Adjustment, repeats: Mask | None = None) -> int:
+    """Return the number of tests that share the error: one if p-values are not adjusted."""
+    tests = int(_are_tests(p_value, repeats).sum())
+    return 1 if method == "none" else max(tests, 1)
+
+
+def are_equivalent(limits: Limits, margin: float) -> Mask:
+    """Return where limits are within a margin, which one-sided limits show by two tests."""
+    return (limits.low > -margin) & (limits.high < margin)
+
+
+def judge(p_adjusted: Array, equivalent: Mask, level: Level) -> NDArray[np.str_]:
+    """Return the verdicts of tests whose limits may show that values are equivalent."""
+    different = p_adjusted <= level.error
+    return np.select([equivalent, different], [EQUIVALENT, DIFFERENT], INCONCLUSIVE)
+
+
+def _are_tests(p_value: Array, repeats: Mask | None) -> Mask:
+    tests = ~np.isnan(p_value)
+    return tests if repeats is None else tests & ~repeats
+
+
+def _adjust_by_holm(p: Array) -> Array:
+    # max over j <= i of (m - j + 1) p_(j)
+    return np.maximum.accumulate(np.arange(p.size, 0, -1) * p)
+
+
+def _adjust_by_benjamini_hochberg(p: Array) -> Array:
+    # min over j >= i of m p_(j) / j
+    return np.minimum.accumulate((p.size / np.arange(1, p.size + 1) * p)[::-1])[::-1]
+
+
+_ADJUSTMENTS: dict[Adjustment, Callable[[Array], Array]] = {
+    "holm": _adjust_by_holm,
+    "bh": _adjust_by_benjamini_hochberg,
+    "none": np.copy,
+}

@@ -1,0 +1,69 @@
+"""Power: the smallest gap from a reference that a test would detect."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import special
+
+from polars_wroc.stats.arrays import Array, Mask
+from polars_wroc.stats.contrasts import combine_margins
+from polars_wroc.stats.estimates import Wald
+from polars_wroc.stats.rates import Sample
+from polars_wroc.stats.solve import first_place
+
+POWER = 0.8
+
+
+def detectable_gap(
+    own: Sample,
+    reference: Sample,
+    quantile: Array | float,
+    *,
+    least: float = 0.0,
+    power: float = POWER,
+) -> Array:
+    """Return the smallest gap below a reference that is detected with some power.
+
+    It is tested two-sided at a ``quantile``, and ends at the ``least`` value, 0.5 for AUCs. NaN
+    where no gap would be detected, and where the reference is.
+    """
+    value, complement = reference.value, reference.complement
+    # m = (p_1 / rho_a + theta_0 / rho_b) / (1 / rho_a + 1 / rho_b) = theta_0 - share * Delta
+    share = reference.pool / (own.pool + reference.pool)
+    fixed = value * complement * reference.size_at(value, complement)
+    z = special.ndtri(power)
+
+    def is_detected(gap: Array) -> Mask:
+        m, one_less_m = value - share * gap, complement + share * gap
+        p, one_less_p = value - gap, complement + gap
+        # t sqrt(m (1 - m) (r_a(m) + r_b(m)))
+        #   + z sqrt(theta_0 (1 - theta_0) r_b(theta_0) + p_1 (1 - p_1) r_a(p_1)) <= Delta
+        sizes = own.size_at(m, one_less_m) + reference.size_at(m, one_less_m)
+        test = quantile * np.sqrt(m * one_less_m * sizes)
+        spread = fixed + p * one_less_p * own.size_at(p, one_less_p)
+        return np.asarray(test + z * np.sqrt(np.maximum(spread, 0)) <= gap)
+
+    largest = value - least
+    gap = first_place(is_detected, np.zeros_like(largest), largest)
+    return np.where((largest > 0) & is_detected(largest), gap, np.nan)
+
+
+def detectable_difference(
+    own: Wald,
+    reference: Wald,
+    quantile: Array | float,
+    *,
+    correlation: Array | float = 0.0,
+    power: float = POWER,
+) -> Array:
+    """Return the smallest difference of values with standard errors that is detected.
+
+    The errors are taken at the values themselves.
+    """
+    error = combine_margins(own.standard_error, reference.standard_error, correlation)
+    return detectable_shift(error, quantile, power=power)
+
+
+def detectable_shift(error: Array, quantile: Array | float, *, power: float = POWER) -> Array:
+    """Return the smallest difference with a standard error that is detected."""
+    return np.asarray((quantile + special.ndtri(power)) * error)

@@ -1,0 +1,336 @@
+"""Rates of weighted rows: what their limits rest on, and tests that two of them are equal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from scipy import special
+
+from polars_wroc.stats.arrays import Array, Mask
+from polars_wroc.stats.contrasts import Contrast
+from polars_wroc.stats.estimates import Wilson
+from polars_wroc.stats.levels import Level
+
+# How an exact test counts tables that are as likely as the one observed: half, or fully.
+Exact: TypeAlias = Literal["mid-p", "fisher"]
+
+_SHARE_OF_TIES: dict[Exact, float] = {"mid-p": 0.5, "fisher": 1.0}
+
+# If 1 divided by the degrees of freedom is below this, all weights are equal but for rounding.
+EQUAL_WEIGHTS = 1e-9
+# How far whole numbers may be off, by the rounding of weights, effective sizes and rates.
+_ROUNDING = 1e-9
+# Below this a sum of squared weights may have lost terms to underflow.
+_LEAST_SQUARES = 1e-290
+# Pseudo-rows, which are as heavy as the heaviest rows that there are.
+_PSEUDO_ROWS = 2
+# With fewer rows in a cell of the table of four, effective or expected, no normal approximation.
+_FEWEST_ROWS = 5
+# Tables are as likely as each other if the logarithms of their probabilities differ by less.
+_AS_LIKELY = 1e-7
+# With fewer expected rows in a cell, more than `_LARGEST_CELL` have a probability below 1e-200, and
+# `_FURTHER` more than observed are less than 1e-80 times as likely. Both are left out.
+_LARGEST_CELL, _FURTHER = 200, 100
+
+
+@dataclass(frozen=True)
+class Count:
+    """Sum of the weights of some rows, sum of their squares, and number of the rows."""
+
+    weight: Array
+    squares: Array
+    rows: Array
+
+    def __add__(self, other: Count) -> Count:
+        return Count(
+            self.weight + other.weight, self.squares + other.squares, self.rows + other.rows
+        )
+
+    @property
+    def inverse_size(self) -> Array:
+        """1 divided by Kish's effective sample size; NaN where weights over- or underflow."""
+        known = np.isfinite(self.weight) & (self.squares >= _LEAST_SQUARES)
+        # rho = S / W^2
+        return np.where(known, self.squares / self.weight / self.weight, np.nan)
+
+    @property
+    def inverse_df(self) -> Array:
+        """1 divided by the degrees of freedom; 0 for equal weights."""
+        # 1 / df = rho - 1 / n
+        lost = self.inverse_size - 1 / self.rows
+        return np.where(lost < EQUAL_WEIGHTS, 0.0, lost)
+
+
+class Sample(NamedTuple):
+    """A rate or an AUC and its complement, with 1 divided by effective sample sizes.
+
+    ``pool`` weights it in a common value. The others are those if the common value were 0 and if it
+    were 1; in between they change linearly. ``inverse_df`` is 0 for equal weights, and for AUCs.
+    """
+
+    value: Array
+    complement: Array
+    pool: Array
+    at_zero: Array
+    at_one: Array
+    inverse_df: Array | float = 0.0
+
+    def size_at(self, value: Array, complement: Array) -> Array:
+        """Return 1 divided by the effective size at a common value."""
+        return complement * self.at_zero + value * self.at_one
+
+
+class Equality(NamedTuple):
+    """The test that two values are equal: its p-value and its degrees of freedom."""
+
+    p_value: Array
+    df: Array
+
+
+@dataclass(frozen=True)
+class Rate:
+    """The weight of events in that of events and others.
+
+    By the design of a survey it has its ``variance``, and limits with ``design_df``.
+    """
+
+    events: Count
+    others: Count
+    variance: Array | None = None
+    design_df: Array | float | None = None
+
+    @property
+    def all(self) -> Count:
+        """All rows."""
+        return self.events + self.others
+
+    @property
+    def value(self) -> Array:
+        """The rate; NaN without rows or where weights overflow."""
+        return np.where(np.isfinite(self.all.weight), self.events.weight / self.all.weight, np.nan)
+
+    @property
+    def complement(self) -> Array:
+        """1 less the rate, with digits of its own."""
+        return np.where(np.isfinite(self.all.weight), self.others.weight / self.all.weight, np.nan)
+
+    @property
+    def inverse_size(self) -> Array:
+        """1 divided by Kish's effective size; by a design by that of the variance, if smaller."""
+        kish = self.all.inverse_size
+        if self.variance is None:
+            return kish
+        # A variance of 0 says nothing.
+        spread = self.value * self.complement
+        known = (spread > 0) & (self.variance > 0)
+        size = np.where(known, np.maximum(self.variance / spread, kish), kish)
+        return np.where(np.isnan(self.variance), np.nan, size)
+
+    @property
+    def inverse_df(self) -> Array:
+        """1 divided by the degrees of freedom of weighted rows; 0 for equal weights."""
+        return self.all.inverse_df
+
+    @property
+    def df(self) -> Array | float:
+        """The degrees of freedom of the limits."""
+        return 1 / self.inverse_df if self.design_df is None else self.design_df
+
+    @property
+    def heaviness(self) -> tuple[Array, Array]:
+        """How many times as heavy as all rows the events and the others are; 1 without any."""
+        # g1 / rho = A / (W X) / (S / W^2)
+        mean = self.all.squares / self.all.weight
+        events, others = (
+            np.where(each.weight > 0, each.squares / each.weight / mean, 1.0)
+            for each in (self.events, self.others)
+        )
+        return events, others
+
+    @property
+    def numbers(self) -> tuple[Array, Array]:
+        """The effective numbers of events and of others."""
+        # kappa1 = p / rho, kappa0 = (1 - p) / rho
+        return self.value / self.inverse_size, self.complement / self.inverse_size
+
+    @property
+    def has_few_events(self) -> Mask:
+        """Whether weighted rows have so few events or others that the heaviest may be missing."""
+        fewest = np.minimum(self.value, self.complement)
+        return np.asarray((self.inverse_df > 0) & (fewest < _FEWEST_ROWS * self.inverse_size))
+
+    def sample(self, events: Array | float = 1.0, others: Array | float = 1.0) -> Sample:
+        """Return the rate with 1 divided by its effective size if it were 0, and if it were 1.
+
+        From few rows little is known of how heavy ``events`` and ``others`` are: they are shrunk to
+        these, or to what they are if that is heavier.
+        """
+        rho = at_zero = at_one = self.inverse_size
+        if self.variance is None:
+            # r(0) = G1 and r(1) = G0
+            at_zero = rho * _shrink(self.numbers[0], self.heaviness[0], events)
+            at_one = rho * _shrink(self.numbers[1], self.heaviness[1], others)
+        return Sample(self.value, self.complement, rho, at_zero, at_one, self.inverse_df)
+
+    def estimate(self) -> Wilson:
+        """Return the rate with Wilson's limits."""
+        value, complement, _, at_zero, at_one, _ = self.sample()
+        return Wilson(value, complement, at_zero, at_zero, at_one - at_zero, df=self.df)
+
+
+def _shrink(number: Array, heavier: Array, least: Array | float) -> Array:
+    """Return how heavy so many rows are once two pseudo-rows are added to them."""
+    # G1 / rho = (kappa1 (g1 / rho) + 2 max(g1 / rho, 1)) / (kappa1 + 2)
+    added = _PSEUDO_ROWS * np.maximum(heavier, least)
+    return np.asarray((number * heavier + added) / (number + _PSEUDO_ROWS))
+
+
+def equal_rates(one: Rate, other: Rate, level: Level, exact: Exact = "mid-p") -> Equality:
+    """Test that two rates of different rows are equal.
+
+    Rows of equal weights are compared as a table of four, others at a common rate. At repeated
+    looks the p-value is that of the level at which limits of the difference exclude 0. The degrees
+    of freedom are always those of the test at a common rate.
+    """
+    p_value, df = equal_weighted_rates(one, other, level)
+    if level.looks is not None:
+        # By effective sizes that do not change with the rate, and the fewer degrees of freedom
+        own, reference = (replace(each.estimate(), slope=0.0) for each in (one, other))
+        fewer = 1 / np.maximum(one.inverse_df, other.inverse_df)
+        return Equality(Contrast(own, reference).p_value(level, fewer), df)
+    # Frequency weights may add up to small numbers that are not whole, of which there is no table.
+    table_p_value = compare_tables(one, other, exact)
+    is_table = (one.inverse_df == 0) & (other.inverse_df == 0) & ~np.isnan(table_p_value)
+    return Equality(np.where(is_table, table_p_value, p_value), df)
+
+
+def equal_weighted_rates(one: Rate, other: Rate, level: Level) -> Equality:
+    """Test that two weighted rates of different rows are equal, at their common rate."""
+    events, others = _share_heaviness(one, other)
+    # Gamma1_g and Gamma0_g
+    return equal_values(one.sample(events, others), other.sample(events, others), level)
+
+
+def _share_heaviness(one: Rate, other: Rate) -> tuple[Array, Array]:
+    """Return how heavy the events of both rates are together, and the others."""
+    shared = []
+    for a, b, heavy_a, heavy_b in zip(
+        one.numbers, other.numbers, one.heaviness, other.heaviness, strict=True
+    ):
+        # eta1 = (kappa1_a (g1_a / rho_a) + kappa1_b (g1_b / rho_b)) / (kappa1_a + kappa1_b)
+        mean = np.where(a + b == 0, 1.0, (a * heavy_a + b * heavy_b) / (a + b))
+        shared.append(_shrink(a + b, mean, 1.0))
+    return shared[0], shared[1]
+
+
+def equal_values(one: Sample, other: Sample, level: Level, *, few: bool = False) -> Equality:
+    """Test that two values of different rows are equal, with the variance that they have if so.
+
+    From few effective rows of the rarer outcome, as the misranked rows of AUCs always are, the root
+    of the likelihood ratio replaces a larger z.
+    """
+    # m = (p_a / rho_a + p_b / rho_b) / (1 / rho_a + 1 / rho_b)
+    value = _weighted_mean((one.value, other.value), (one.pool, other.pool))
+    complement = _weighted_mean((one.complement, other.complement), (one.pool, other.pool))
+    # r_g = (1 - m) Gamma1_g + m Gamma0_g
+    sizes = one.size_at(value, complement), other.size_at(value, complement)
+    both = sizes[0] + sizes[1]
+    # z = |p_a - p_b| / sqrt(m (1 - m) (r_a + r_b)); near 1 complements have more digits.
+    z = np.abs(one.complement - other.complement) / np.sqrt(value * complement * both)
+    root = _likelihood_root(one, other, sizes)
+    rare = np.minimum(value, complement) < _FEWEST_ROWS * np.maximum(*sizes)
+    z = np.where(rare | few, np.minimum(z, root), z)
+    z = np.where(value * complement == 0, 0.0 * both, z)
+    # 1 / df = sum r_g^2 (rho_g - 1 / n_g) / (sum r_g)^2
+    lost = (sizes[0] / both) ** 2 * one.inverse_df + (sizes[1] / both) ** 2 * other.inverse_df
+    df = 1 / np.where(lost < EQUAL_WEIGHTS, 0.0, lost)
+    return Equality(level.p_value(z, df), df)
+
+
+def _likelihood_root(one: Sample, other: Sample, sizes: tuple[Array, Array]) -> Array:
+    # G^2 = 2 sum_g (p_g ln(p_g / M) + (1 - p_g) ln((1 - p_g) / (1 - M))) / r_g
+    half = np.zeros_like(one.value)
+    for values in ((one.value, other.value), (one.complement, other.complement)):
+        # M = sum(p_g / r_g) / sum(1 / r_g)
+        mean = _weighted_mean(values, sizes)
+        half += special.xlogy(values[0], values[0] / mean) / sizes[0]
+        half += special.xlogy(values[1], values[1] / mean) / sizes[1]
+    return np.asarray(np.sqrt(np.maximum(2 * half, 0)))
+
+
+def _weighted_mean(values: tuple[Array, Array], sizes: tuple[Array, Array]) -> Array:
+    """Return the mean of two values, weighted by effective sizes of which the inverse is given."""
+    return (values[0] * sizes[1] + values[1] * sizes[0]) / (sizes[0] + sizes[1])
+
+
+def compare_tables(one: Rate, other: Rate, exact: Exact = "mid-p") -> Array:
+    """Return the p-value of the test that two rates of equally weighted rows are equal.
+
+    By the pooled variance where five rows are expected in each cell of the table of four, else by
+    Fisher's test. NaN where that needs whole numbers, but there are none.
+    """
+    rows = _whole(1 / one.inverse_size), _whole(1 / other.inverse_size)
+    events = _whole(one.numbers[0]), _whole(other.numbers[0])
+    total, outcomes = rows[0] + rows[1], events[0] + events[1]
+    pooled = outcomes / total
+    variance = pooled * (1 - pooled) * (1 / rows[0] + 1 / rows[1])
+    p_value = 2 * special.ndtr(-np.abs(one.value - other.value) / np.sqrt(variance))
+    p_value = np.where(variance == 0, 1.0, p_value)
+    # Products of whole numbers are exact; the quotient that is expected in a cell is not.
+    rare = np.minimum(outcomes, total - outcomes)
+    few = (np.minimum(*rows) * rare < _FEWEST_ROWS * total) & (variance > 0)
+    whole = np.all([each == np.round(each) for each in (*rows, *events)], axis=0)
+    p_value[few] = np.nan
+    due = few & whole
+    p_value[due] = fisher_p_value(events[0][due], rows[0][due], events[1][due], rows[1][due], exact)
+    return p_value
+
+
+def _whole(number: Array) -> Array:
+    """Return numbers of rows without rounding errors, which must never choose the test."""
+    nearest = np.round(number)
+    return np.where(np.abs(number - nearest) <= _ROUNDING * (1 + number), nearest, number)
+
+
+def fisher_p_value(
+    events: Array, rows: Array, other_events: Array, other_rows: Array, exact: Exact = "mid-p"
+) -> Array:
+    """Return the two-sided p-value of Fisher's test of tables with few rows in a cell.
+
+    It adds up the probabilities of less likely tables, and all (Fisher) or half (mid-p) of those of
+    equally likely ones.
+    """
+    total, outcomes = rows + other_rows, events + other_events
+    # The tables are so turned that the first cell has the fewest expected rows: of those in the
+    # smaller group the ones with the rarer outcome.
+    least_rows = np.minimum(rows, other_rows)
+    least_outcomes = np.minimum(outcomes, total - outcomes)
+    cell = np.where(rows <= other_rows, events, other_events)
+    cell = np.where(2 * outcomes <= total, cell, least_rows - cell)
+    logs = _log_likelihoods(total, least_rows, least_outcomes, cell)
+    observed = np.minimum(cell, _LARGEST_CELL).astype(np.int64)
+    logs -= np.take_along_axis(logs, observed[:, np.newaxis], axis=1)
+    likelihoods = np.exp(logs)
+    tied = np.where(np.abs(logs) <= _AS_LIKELY, likelihoods, 0.0).sum(axis=1)
+    less = np.where(logs < -_AS_LIKELY, likelihoods, 0.0).sum(axis=1)
+    return np.asarray((less + _SHARE_OF_TIES[exact] * tied) / likelihoods.sum(axis=1))
+
+
+def _log_likelihoods(total: Array, rows: Array, outcomes: Array, cell: Array) -> Array:
+    """Return logarithms of the hypergeometric probabilities of 0, 1, ... rows in the first cell.
+
+    They are given up to a constant for each table, a row of the result.
+    """
+    most = np.minimum(np.minimum(rows, outcomes), np.minimum(cell, _LARGEST_CELL) + _FURTHER)
+    numbers = np.arange(1, int(most.max(initial=0)) + 1)
+    rows, outcomes, total = rows[:, np.newaxis], outcomes[:, np.newaxis], total[:, np.newaxis]
+    # P(x) / P(x - 1) = (n - x + 1) (k - x + 1) / (x (N - n - k + x))
+    ratios = (rows - numbers + 1) * (outcomes - numbers + 1) / numbers
+    ratios = ratios / (total - rows - outcomes + numbers)
+    possible = numbers <= most[:, np.newaxis]
+    steps = np.where(possible, np.log(np.where(possible, ratios, 1.0)), -np.inf)
+    logs = np.zeros((len(cell), numbers.size + 1))
+    np.cumsum(steps, axis=1, out=logs[:, 1:])
+    return logs

@@ -1,0 +1,79 @@
+"""References: what the segments of a partition are compared with, as sums of other segments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from polars_wroc.stats.arrays import Array, Ints, Mask
+
+ReferenceKind: TypeAlias = Literal["rest", "overall", "earlier"]
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What each segment of a partition is compared with.
+
+    The ``kind`` is ``"rest"`` (all other segments), ``"overall"`` (the same, from which it follows
+    how each segment differs from all), ``"earlier"`` (the segments before it), or the place of the
+    segment that all others are compared with; -1 if there is none. Segments that do not ``count``
+    are in no reference. If there are ``starts``, each begins a series of segments, such as the
+    periods of one group, and only those of the same series are earlier.
+    """
+
+    kind: ReferenceKind | int
+    counts: Mask | None = None
+    starts: Ints | None = None
+
+    @property
+    def is_mutual(self) -> bool:
+        """Whether two segments are each compared with the other."""
+        return self.kind in ("rest", "overall")
+
+    @property
+    def includes_own(self) -> bool:
+        """Whether the reference includes the segment itself."""
+        return self.kind == "overall"
+
+    def add_others(self, values: Array) -> Array:
+        """Add up the values of the segments that each is compared with, along the last axis.
+
+        The segment itself is left out, also of all segments.
+        """
+        if isinstance(self.kind, int):
+            if self.kind < 0:
+                return np.full(values.shape, np.nan)
+            return np.broadcast_to(values[..., [self.kind]], values.shape)
+        if self.counts is not None:
+            values = np.where(self.counts, values, 0.0)
+        if self.kind == "earlier":
+            return _add_before(values, self.starts)
+        # Sums of both sides, because a difference from the total would lose digits.
+        return _add_before(values) + _add_before(values[..., ::-1])[..., ::-1]
+
+    def average_others(self, values: Array, weights: Array, power: int = 1) -> Array:
+        """Average values of the segments that each is compared with, by weights of at least 0.
+
+        With a ``power`` it is the sum of the values times powers of their shares of the weight, as
+        of variances for 2. Segments without weight do not matter, whatever their value.
+        """
+        used = np.where(weights > 0, weights, 0.0)
+        terms = np.where(used > 0, used**power * values, 0.0)
+        return self.add_others(terms) / self.add_others(used) ** power
+
+    def is_own(self, number: int) -> Mask:
+        """Return which of a number of segments is the reference itself."""
+        place = self.kind if isinstance(self.kind, int) else -1
+        return np.asarray(np.arange(number) == place)
+
+
+def _add_before(values: Array, starts: Ints | None = None) -> Array:
+    """Add up the values before each, along the last axis, or those from the last start on."""
+    before = np.zeros_like(values)
+    first = [0] if starts is None else starts.tolist()
+    for start, stop in pairwise([*first, values.shape[-1]]):
+        np.cumsum(values[..., start : stop - 1], axis=-1, out=before[..., start + 1 : stop])
+    return before
