@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import ast
 import html
-import io
 import textwrap
-import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "polars_wroc"
 # What is on a floor imports what is on its own floor in its own folder, and what is below.
 FLOORS: tuple[tuple[str, ...], ...] = (
-    ("plans", "kernels", "data", "early_interruption"),
+    ("arrays", "plans", "kernels", "data", "early_interruption"),
     ("inputs",),
     ("stats", "ranking", "files"),
-    ("counts",),
-    ("metrics", "thresholds"),
+    ("counts", "steps"),
+    ("rows",),
+    ("thresholds",),
+    ("metrics",),
     ("groups", "curves"),
     ("charts",),
     ("audits",),
@@ -111,27 +111,3 @@ def _box(x: int, y: int, width: int, height: int, name: str, lines: list[str]) -
         f'<text class="name" x="{x + 10}" y="{y + 20}">{called}</text>',
         shown,
     ]
-
-
-_NO_CODE = {
-    *(tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE),
-    *(tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER),
-}
-
-
-def code_lines(path: Path) -> int:
-    """Count the lines of a file with a token other than comments, outside docstrings."""
-    text = path.read_text(encoding="utf-8")
-    documented: set[int] = set()
-    for node in ast.walk(ast.parse(text)):
-        if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) or not node.body:
-            continue
-        first = node.body[0]
-        value = first.value if isinstance(first, ast.Expr) else None
-        if isinstance(value, ast.Constant) and isinstance(value.value, str):
-            documented.update(range(first.lineno, (first.end_lineno or 0) + 1))
-    lines: set[int] = set()
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type not in _NO_CODE:
-            lines.update(range(token.start[0], token.end[0] + 1))
-    return len(lines - documented)

@@ -1,4 +1,4 @@
-"""Imports run down the floors, no files import each other in a circle, and budgets hold."""
+"""Imports run down the floors, and no files import each other in a circle."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from floors import FLOOR, PACKAGE, code_lines, folder, graph, modules
+from floors import FLOOR, PACKAGE, folder, graph, modules
 
 import polars_wroc as wroc
 
@@ -81,38 +81,7 @@ def test_no_file_defines_a_name_twice() -> None:
         assert [name for name, times in names.items() if times > 1] == [], path
 
 
-# An addition that breaks one of these needs a deletion somewhere, or a reason.
-MOST_FILES, MOST_LINES_OF_A_FILE, MOST_ARGUMENTS = 169, 510, 20
-MOST_CODE = {
-    "audits": 6368,
-    "charts": 4057,
-    "groups": 6760,
-    "metrics": 3215,
-    "cli": 2476,
-    "inputs": 1831,
-    "ranking": 1410,
-    "curves": 2146,
-    "kernels": 1342,
-    "thresholds": 1407,
-    "stats": 1596,
-    "counts": 810,
-    "files": 509,
-    "plans": 609,
-    "data": 10,
-    "": 242,
-}
-
-
-def test_the_package_stays_within_its_budgets() -> None:
-    files = sorted(PACKAGE.rglob("*.py"))
-    assert len(files) <= MOST_FILES, f"{len(files)} files: merge or delete some"
-    long = {str(path.relative_to(PACKAGE)): len(path.read_text().splitlines()) for path in files}
-    assert {name: lines for name, lines in long.items() if lines > MOST_LINES_OF_A_FILE} == {}
-    code: Counter[str] = Counter()
-    for path in files:
-        parts = path.relative_to(PACKAGE).parts
-        code[parts[0] if len(parts) > 1 else ""] += code_lines(path)
-    assert {name: lines for name, lines in code.items() if lines > MOST_CODE.get(name, 0)} == {}
+MOST_ARGUMENTS = 20
 
 
 def test_no_public_function_takes_too_many_arguments() -> None:
@@ -122,11 +91,3 @@ def test_no_public_function_takes_too_many_arguments() -> None:
     # Audits of decisions alone say which categories are unknown, and which are too small.
     allowed = {"audit": MOST_ARGUMENTS + 2}
     assert {n: k for n, k in counts.items() if k > allowed.get(n, MOST_ARGUMENTS)} == {}
-
-
-def test_lines_of_code_are_counted_without_comments_and_docstrings(tmp_path: Path) -> None:
-    path = tmp_path / "a.py"
-    path.write_text(
-        '"""Doc."""\n\n# A comment.\nx = (\n    1,  # one\n)\n\n\ndef f():\n    """F."""\n'
-    )
-    assert code_lines(path) == 4

@@ -1,10 +1,1 @@
-"""Types of arrays that statistics are computed from."""
-
-from __future__ import annotations
-
-import numpy as np
-from numpy.typing import NDArray
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Mask = NDArray[np.bool_]
+from polars_wroc.arrays import *  # noqa: D100, F403

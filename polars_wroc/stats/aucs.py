@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from polars_wroc.stats.arrays import Array, Mask
+from polars_wroc.arrays import Array, Mask
 from polars_wroc.stats.designs import Influence, design_effect, ratio_influence
 from polars_wroc.stats.estimates import Estimate, Limits, Scale, Wald, Wilson
 from polars_wroc.stats.levels import Level
@@ -357,7 +357,8 @@ class Newcombe:
         for _ in range(_NEWCOMBE_STEPS):
             low = self._improve(low, quantile, -1)
             high = self._improve(high, quantile, 1)
-        return Limits(low, high)
+        # Rounding must not exclude the value.
+        return Limits(np.minimum(low, self.value), np.maximum(high, self.value))
 
     def _improve(self, x: Array, z: Array | float, sign: int) -> Array:
         # Solve (theta - x)^2 = z^2 V(x) for x with the factor f(x) held, as Wilson's limits are:

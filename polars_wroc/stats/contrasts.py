@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from polars_wroc.stats.arrays import Array, Mask
+from polars_wroc.arrays import Array, Mask
 from polars_wroc.stats.estimates import Estimate, Limits, Wald
 from polars_wroc.stats.levels import Level
 from polars_wroc.stats.solve import first_place
@@ -39,6 +39,8 @@ class Contrast:
     @property
     def reference(self) -> Array:
         """What each segment is compared with."""
+        if np.ndim(self.share) == 0 and self.share == 1:
+            return self.other.value
         return (1 - self.share) * self.own.value + self.share * self.other.value
 
     @property

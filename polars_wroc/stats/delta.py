@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from polars_wroc.stats.arrays import Array
+from polars_wroc.arrays import Array
 from polars_wroc.stats.designs import Influence, SamplingUnits
 from polars_wroc.stats.estimates import Scale, Wald
 from polars_wroc.stats.rates import Count
@@ -123,82 +123,3 @@ def evaluate(function: CellFunction, weight: Array, squares: Array, rows: Array)
         count=count,
         scale=function.scale,
     )
-
-
-_PROPORTION, _CORRELATION, _RATIO = Scale(0.0, 1.0), Scale(-1.0, 1.0), Scale(0.0)
-
-
-def _divide(part: Array, whole: Array) -> Array:
-    return np.where(whole > 0, part / whole, np.nan)
-
-
-def _mcc(tp: Array, fp: Array, fn: Array, tn: Array) -> Array:
-    # From rates, since a product of four weights may overflow: MCC = sqrt(PPV TPR TNR NPV)
-    # - sqrt(FDR FNR FPR FOR)
-    right = (
-        _divide(tp, tp + fp) * _divide(tp, tp + fn) * _divide(tn, tn + fp) * _divide(tn, tn + fn)
-    )
-    wrong = (
-        _divide(fp, tp + fp) * _divide(fn, tp + fn) * _divide(fp, tn + fp) * _divide(fn, tn + fn)
-    )
-    return np.asarray(np.sqrt(right) - np.sqrt(wrong))
-
-
-def _youden(tp: Array, fp: Array, fn: Array, tn: Array) -> Array:
-    return _divide(tp, tp + fn) - _divide(fp, fp + tn)
-
-
-def _balanced_accuracy(tp: Array, fp: Array, fn: Array, tn: Array) -> Array:
-    return (_divide(tp, tp + fn) + _divide(tn, fp + tn)) / 2
-
-
-def _markedness(tp: Array, fp: Array, fn: Array, tn: Array) -> Array:
-    return _divide(tp, tp + fp) + _divide(tn, tn + fn) - 1
-
-
-def _f1(tp: Array, fp: Array, fn: Array, _: Array) -> Array:
-    return _divide(2 * tp, 2 * tp + fp + fn)
-
-
-def _f2(tp: Array, fp: Array, fn: Array, _: Array) -> Array:
-    return _divide(5 * tp, 5 * tp + 4 * fn + fp)
-
-
-def _jaccard(tp: Array, fp: Array, fn: Array, _: Array) -> Array:
-    return _divide(tp, tp + fp + fn)
-
-
-def _lift(tp: Array, fp: Array, fn: Array, tn: Array) -> Array:
-    return _divide(_divide(tp, tp + fp), _divide(tp + fn, tp + fp + fn + tn))
-
-
-def _positive_likelihood_ratio(tp: Array, fp: Array, fn: Array, tn: Array) -> Array:
-    return _divide(_divide(tp, tp + fn), _divide(fp, fp + tn))
-
-
-def _negative_likelihood_ratio(tp: Array, fp: Array, fn: Array, tn: Array) -> Array:
-    return _divide(_divide(fn, tp + fn), _divide(tn, fp + tn))
-
-
-CELL_FUNCTIONS: dict[str, CellFunction] = {
-    "balanced_accuracy": CellFunction(_balanced_accuracy, _PROPORTION),
-    "f1": CellFunction(_f1, _PROPORTION),
-    "f2": CellFunction(_f2, _PROPORTION),
-    "jaccard": CellFunction(_jaccard, _PROPORTION),
-    "mcc": CellFunction(_mcc, _CORRELATION),
-    "youden": CellFunction(_youden, _CORRELATION),
-    "markedness": CellFunction(_markedness, _CORRELATION),
-    "lift": CellFunction(_lift, _RATIO),
-    "lr_pos": CellFunction(_positive_likelihood_ratio, _RATIO),
-    "lr_neg": CellFunction(_negative_likelihood_ratio, _RATIO),
-}
-
-
-def net_benefit(odds: Array | float) -> CellFunction:
-    """Return the net benefit, in which a false positive costs the odds of the threshold."""
-
-    def formula(tp: Array, fp: Array, fn: Array, tn: Array) -> Array:
-        total = tp + fp + fn + tn
-        return _divide(tp, total) - _divide(fp, total) * odds
-
-    return CellFunction(formula, Scale(-np.asarray(odds), 1.0))

@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from polars_wroc.stats.arrays import Array, Ints, Mask
+from polars_wroc.arrays import Array, Ints, Mask
 
 # What the only sampling unit of a stratum adds to a variance: nothing is known, nothing, or its
 # squared distance from the mean of all units.
@@ -82,10 +82,19 @@ class Influence:
         """Return the influences on weighted means of the statistics of segments.
 
         Influences and shares are averaged with the same weights, so that the factor of a base is
-        that of the mean, and not a mean of factors.
+        that of the mean, and not a mean of factors. A unit that has the whole base of a segment
+        does not move that segment's term, though nothing is known of its variance alone.
         """
-        terms = tuple(Term(mean(term.influence), mean(term.share)) for term in self.terms)
+        terms = tuple(
+            Term(mean(np.where(_has_one_unit(term), 0.0, term.influence)), mean(term.share))
+            for term in self.terms
+        )
         return Influence(terms, None if self.present is None else mean(self.present))
+
+
+def _has_one_unit(term: Term) -> Mask:
+    """Return whether a single unit has the whole base of a term."""
+    return np.asarray((term.share > 0).sum(axis=0) == 1)
 
 
 @dataclass(frozen=True)
@@ -154,7 +163,8 @@ class Units:
         return [term.share for term in influence.terms]
 
     def _is_known(self, influence: Influence) -> Mask:
-        return self._has_several_units(influence) & ~self._has_lonely_unit(influence)
+        is_number = ~np.isnan(influence.total).any(axis=0)
+        return is_number & self._has_several_units(influence) & ~self._has_lonely_unit(influence)
 
     def _has_several_units(self, influence: Influence) -> Mask:
         """Return where each base has rows in several units: the influences of one add up to 0."""
@@ -282,6 +292,9 @@ def replicate_influence(values: Array) -> Influence:
     """Return how far the values of replicates, after a first row of full weights, are off."""
     differences = values[1:] - values[:1]
     differences = np.where(np.isfinite(differences), differences, np.nan)
+    # Rounding must not be a variance.
+    is_rounding = np.abs(differences) <= _ROUNDING * np.abs(values[:1])
+    differences = np.where(is_rounding, 0.0, differences)
     return Influence((Term(differences, np.zeros_like(differences)),))
 
 

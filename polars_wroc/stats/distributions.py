@@ -1,4 +1,4 @@
-"""Normal, Student's t, chi-squared and Kolmogorov distributions, for plans."""
+"""Normal and Student's t distributions, for plans."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from polars_wroc.inputs.looks import Looks
-from polars_wroc.plans.formulas import Fields, let, when, with_lists
+from polars_wroc.plans.formulas import Fields, let, with_lists
 
 _SQRT_2 = math.sqrt(2)
 _NODES = 24
@@ -111,13 +111,6 @@ def error_quantile(level: float, error: pl.Expr) -> pl.Expr:
     return level.quantile(error) if isinstance(level, Looks) else upper_quantile(error / 2)
 
 
-def quantile_of_one(level: float, several: pl.Expr) -> pl.Expr:
-    """Quantile of one of several independent limits, by Sidak; at repeated looks by Bonferroni."""
-    at_looks = isinstance(level, Looks)
-    error = (1 - level) / several if at_looks else 1 - level ** (1 / several)
-    return error_quantile(level, error)
-
-
 def p_value_at(level: float, p_value: pl.Expr) -> pl.Expr:
     """Make a p-value valid at all looks, if the level is one of repeated looks."""
     if not isinstance(level, Looks):
@@ -177,72 +170,6 @@ def student_score(z: pl.Expr, df: pl.Expr) -> pl.Expr:
         return z.sign() * (df * 2 * half.exp() * half.sinh()).sqrt()
 
     return let({"z": z, "df": df}, score)
-
-
-@with_lists
-def chi_squared_p_value(statistic: pl.Expr, df: pl.Expr) -> pl.Expr:
-    """Probability that a chi-squared variable is at least as large as ``statistic``.
-
-    For whole degrees of freedom a finite sum: each two more add a term of a Poisson distribution.
-    The relative error is below 1e-12 for up to 199 degrees of freedom and p-values from 1e-12 on.
-    Null without a degree of freedom.
-    """
-    half = statistic / 2
-    numbers, powers = _of_terms(df)
-    # The first stands for the gamma function, at 1.5 where ``df`` is odd.
-    divisors = _cumulated_logs(df, pl.lit(math.lgamma(1.5)), numbers)
-    terms = powers * half.log() - half - divisors
-    tail = _added_terms(statistic, df, terms, two_sided_p_value(statistic.sqrt()))
-    return when(statistic.is_not_null() & (df > 0)).then(tail)
-
-
-@with_lists
-def f_p_value(statistic: pl.Expr, df: pl.Expr, df_of_variance: pl.Expr) -> pl.Expr:
-    """Probability that a variable of the F distribution is at least ``statistic / df``.
-
-    As of chi-squared, but divided by an estimated variance with at least 1 degree of freedom; where
-    that has many, it is the same. For whole ``df`` a finite sum, to which the p-value of Student's
-    t is added where they are odd. The relative error is below 1e-11 for up to 199 of them and
-    p-values from 1e-12 on. Null without a degree of freedom.
-    """
-    half = df_of_variance / 2
-    # Powers of the proportions of both sums of squares in their total.
-    of_variance = -(statistic / df_of_variance).log1p()
-    of_statistic = -(df_of_variance / statistic).log1p()
-    gamma = polynomial(_density_coefficients(), 2 / df_of_variance - 1) + half.log() / 2
-    numbers, powers = _of_terms(df)
-    # The first stands for the ratio of gamma functions.
-    ratios = (numbers + (half - 1)) / numbers
-    factors = _cumulated_logs(df, gamma - math.lgamma(1.5), ratios)
-    terms = powers * of_statistic + half * of_variance + factors
-    of_t = student_p_value(statistic.sqrt(), df_of_variance)
-    known = statistic.is_not_null() & df_of_variance.is_not_null() & (df > 0)
-    return when(known).then(_added_terms(statistic, df, terms, of_t))
-
-
-def _of_terms(df: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
-    """Return the numbers of the terms of a finite sum but for the first, and their powers."""
-    numbers, powers = (
-        pl.int_ranges(first, df // 2).cast(pl.List(pl.Float64)) + df % 2 / 2 for first in (1, 0)
-    )
-    return numbers, powers
-
-
-def _cumulated_logs(df: pl.Expr, first_if_odd: pl.Expr, values: pl.Expr) -> pl.Expr:
-    """Add up the logarithms of lists of values, after a first that is 0 for even ``df``."""
-    first = when(df % 2 == 1).then(first_if_odd).otherwise(0.0)
-    logs = pl.concat_list(first, values.list.eval(pl.element().log()))
-    return logs.list.eval(pl.element().cum_sum())
-
-
-def _added_terms(
-    statistic: pl.Expr, df: pl.Expr, logs_of_terms: pl.Expr, tail_if_odd: pl.Expr
-) -> pl.Expr:
-    """Add the terms to the tail of one degree of freedom, where ``df`` is odd."""
-    terms = logs_of_terms.list.eval(pl.element().exp())
-    some = when(df > 1).then(terms.list.sum()).otherwise(0.0)
-    tail = when(df % 2 == 1).then(tail_if_odd).otherwise(0.0)
-    return when(statistic > 0).then((tail + some).clip(upper_bound=1.0)).otherwise(1.0)
 
 
 def two_sided_p_value(z: pl.Expr) -> pl.Expr:
@@ -346,25 +273,3 @@ def root_of(function: Callable[[float], float], low: float, high: float) -> floa
             at_high /= 2 if side < 0 else 1
         side = 1 if value > 0 else -1
     return place
-
-
-@lru_cache
-def chi_squared_quantile(level: float, df: int) -> float:
-    """Quantile of the chi-squared distribution."""
-    tail, of = chi_squared_p_value(pl.col("value"), pl.col("df")), pl.DataFrame({"df": [df]})
-    return root_of(lambda x: 1 - level - of.with_columns(value=x).select(tail).item(), 1e-9, 200.0)
-
-
-# A smaller statistic of Kolmogorov's has no series, and is exceeded but for rounding.
-LEAST_KOLMOGOROV = 0.2
-
-
-def kolmogorov_tail(statistic: Any, exp: Callable[[Any], Any]) -> Any:
-    """Probability of a larger statistic, as a number or as an expression."""
-    return sum(2 * (-1) ** (k - 1) * exp(-2 * (k * statistic) ** 2) for k in range(1, 25))
-
-
-@lru_cache
-def kolmogorov_quantile(level: float) -> float:
-    """Quantile of Kolmogorov's distribution."""
-    return root_of(lambda x: 1 - level - kolmogorov_tail(x, math.exp), LEAST_KOLMOGOROV, 6.0)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from polars_wroc.stats.arrays import Array, Ints
+from polars_wroc.arrays import Array, Ints
 
 _RecordT = TypeVar("_RecordT", "Wilson", "Wald", "Scale")
 # How often the limits of a rate improve the effective size that they rest on.

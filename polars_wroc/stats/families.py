@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from polars_wroc.stats.arrays import Array, Mask
+from polars_wroc.arrays import Array, Mask
 from polars_wroc.stats.estimates import Limits
 from polars_wroc.stats.levels import Level
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, TypeAlias
 
 import numpy as np
 from scipy import special
 
-from polars_wroc.stats.arrays import Array, Mask
+from polars_wroc.arrays import Array, Mask
 from polars_wroc.stats.solve import first_place
 
 # Whether an error is shared by both ends of an interval or of a test, or is that of one of them.
@@ -82,7 +83,9 @@ class Level:
         """
         least = self.fewest_rows(least)
         fewest = np.minimum.reduce(np.broadcast_arrays(*rows))
-        return np.asarray(~(fewest < least * (1 - _ROUNDING)))
+        if least == 0:
+            return np.ones(fewest.shape, dtype=bool)
+        return np.asarray(fewest >= least * (1 - _ROUNDING))
 
     def fewest_rows(self, least: float) -> float:
         """Return how many rows Wald limits need if they need the ``least`` at a single look."""
@@ -195,11 +198,17 @@ def _range_quantile(error: Array, groups: Array) -> Array:
     pairs, places = np.unique(
         np.stack([error.ravel(), groups.ravel()]), axis=1, return_inverse=True
     )
-    errors, numbers = pairs
-    ends = np.zeros(errors.size), np.full(errors.size, _LARGEST_NORMAL)
-    z = first_place(lambda middle: range_tail(middle, numbers) <= errors, *ends)
-    z = np.where(numbers > 1, z, np.nan)
+    z = np.array([_solve_range(*pair) for pair in pairs.T.tolist()])
     return z[places].reshape(groups.shape)
+
+
+@lru_cache(maxsize=1024)
+def _solve_range(error: float, groups: float) -> float:
+    """Return the quantile for one error and number of groups; a table has few of both."""
+    if groups <= 1:
+        return np.nan
+    ends = np.zeros(1), np.array([_LARGEST_NORMAL])
+    return float(first_place(lambda middle: range_tail(middle, groups) <= error, *ends)[0])
 
 
 # A range of more groups than this, divided by the root of the p-value, nearly always exceeds it.

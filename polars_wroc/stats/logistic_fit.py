@@ -49,6 +49,8 @@ FIT_OF_GROUP = (
 VARIANCES = INTERCEPT_VARIANCE, SLOPE_VARIANCE
 FIT_SCHEMA = dict.fromkeys(FIT_OF_GROUP, pl.Float64())
 _STEPS, _TOLERANCE = 30, 1e-8
+# Below this proportion of its terms a difference of sums is a rounding error.
+_ROUNDING = 1e-13
 # For a smaller float x, 1 - x would round to 1, or keep hardly a digit of x.
 LEAST_PROBABILITY = 1e-15
 
@@ -107,8 +109,12 @@ def points_of_bins(bins: pl.DataFrame, width: float) -> pl.DataFrame:
     return collect(pl.concat(parts), reproducible=True)
 
 
-class _Points(NamedTuple):
-    """Points of groups, one group after another, whose first ones are at ``starts``."""
+class FitPoints(NamedTuple):
+    """Points of groups, one group after another, whose first ones are at ``starts``.
+
+    A point has a ``value`` of the variable, the weights of both classes there and the sums of their
+    squares. Each group has points.
+    """
 
     value: _Array
     pos: _Array
@@ -117,24 +123,46 @@ class _Points(NamedTuple):
     squares_neg: _Array
     starts: _Array
 
-    def of_points(self, of_groups: _Array) -> _Array:
-        """Give each point what its group has."""
-        return np.repeat(of_groups, np.diff(self.starts, append=len(self.value)))
+    def spread(self, values: _Array) -> _Array:
+        """Repeat values of groups for each of their points."""
+        return np.repeat(values, np.diff(self.starts, append=len(self.value)))
 
-    def added(self, terms: _Array) -> _Array:
+    def total(self, terms: _Array) -> _Array:
         """Add up the terms of the points of each group."""
         return np.add.reduceat(terms, self.starts)
 
     def powers(self, terms: _Array, highest: int) -> list[_Array]:
         """Add up terms times the powers of the variable, from 0 on."""
-        return [self.added(terms * self.value**power) for power in range(highest + 1)]
+        sums = [self.total(terms)]
+        for _ in range(highest):
+            terms = terms * self.value
+            sums.append(self.total(terms))
+        return sums
 
-    def groups(self, some: _Array) -> _Points:
-        """Keep the points of some of the groups."""
-        kept = self.of_points(some)
+    def at(self, some: _Array) -> FitPoints:
+        """Return the points of some of the groups."""
+        if some.all():
+            return self
+        places = self.spread(some)
         counts = np.diff(self.starts, append=len(self.value))[some]
-        columns = (column[kept] for column in self[:-1])
-        return _Points._make([*columns, np.cumsum(counts) - counts])
+        columns = (column[places] for column in self[:-1])
+        return FitPoints._make([*columns, np.cumsum(counts) - counts])
+
+
+class LogisticFits(NamedTuple):
+    """The regressions of groups; NaN where there is none.
+
+    ``intercept`` is that of the fixed regression and ``slope`` that of the free one, with their
+    variances, the ``information`` on the slope if the model is right, and the intercept that goes
+    with it.
+    """
+
+    intercept: _Array
+    slope: _Array
+    intercept_variance: _Array
+    slope_variance: _Array
+    information: _Array
+    free_intercept: _Array
 
 
 class _Coefficients(NamedTuple):
@@ -143,9 +171,9 @@ class _Coefficients(NamedTuple):
     a: _Array
     b: _Array
 
-    def probabilities(self, points: _Points) -> tuple[_Array, _Array]:
+    def probabilities(self, points: FitPoints) -> tuple[_Array, _Array]:
         """Return the probabilities of both classes at each point."""
-        odds = np.exp(points.of_points(self.a) + points.of_points(self.b) * points.value)
+        odds = np.exp(points.spread(self.a) + points.spread(self.b) * points.value)
         return 1 / (1 + 1 / odds), 1 / (1 + odds)
 
 
@@ -161,47 +189,51 @@ def fitted(points: pl.DataFrame) -> pl.DataFrame:
     held = points.sort(GROUP, maintain_order=True)
     groups, starts = np.unique(held[GROUP].to_numpy(), return_index=True)
     columns = (held[name].to_numpy() for name in (VALUE, *FIT_WEIGHTS))
-    # Values that are null are NaN, and so is what follows from them.
-    with np.errstate(all="ignore"):
-        found = _fit_of_groups(_Points._make([*columns, starts]))
+    fits = fit_points_of_groups(FitPoints._make([*columns, starts]))
+    found = zip(FIT_OF_GROUP, fits, strict=True)
     numbers = pl.Series(GROUP, groups, dtype=points.schema[GROUP])
-    return pl.DataFrame([numbers, *(pl.Series(n, v, nan_to_null=True) for n, v in found.items())])
+    return pl.DataFrame([numbers, *(pl.Series(n, v, nan_to_null=True) for n, v in found)])
 
 
-def _fit_of_groups(points: _Points) -> dict[str, _Array]:
+@np.errstate(all="ignore")
+def fit_points_of_groups(points: FitPoints) -> LogisticFits:
+    """Return the regressions of each group of points, as `fitted` does.
+
+    Values may be NaN, and so is then what follows from them.
+    """
     value, pos, neg, squares_pos, squares_neg, starts = points
-    positives, negatives = points.added(pos), points.added(neg)
+    positives, negatives = points.total(pos), points.total(neg)
     total, counts = positives + negatives, np.diff(starts, append=len(value))
-    mean = points.added(value) / counts
-    sd = np.sqrt(points.added((value - points.of_points(mean)) ** 2) / counts)
+    mean = points.total(value) / counts
+    sd = np.sqrt(points.total((value - points.spread(mean)) ** 2) / counts)
     # Equal or nearly equal values are not standardised.
     differ = np.maximum.reduceat(value, starts) > np.minimum.reduceat(value, starts)
     sd = np.where(differ & (sd > 0), sd, 1.0)
-    shares = points.of_points(total)
+    shares = points.spread(total)
     weights = pos / shares, neg / shares, squares_pos / shares**2, squares_neg / shares**2
-    standardised = (value - points.of_points(mean)) / points.of_points(sd)
-    held = _Points(standardised, *weights, starts)
+    standardised = (value - points.spread(mean)) / points.spread(sd)
+    held = FitPoints(standardised, *weights, starts)
     # With the prevalence and no slope; with a slope of 1, by the mean probability.
     odds = np.log(positives / negatives)
     odds[~np.isfinite(odds) | np.isnan(mean)] = np.nan
-    promised = points.added((pos + neg) / (1 + np.exp(-value))) / total
+    promised = points.total((pos + neg) / (1 + np.exp(-value))) / total
     promised = np.clip(promised, LEAST_PROBABILITY, 1 - LEAST_PROBABILITY)
     fixed = odds - np.log(promised / (1 - promised)) + mean
     overlap = np.where(_overlap(points), odds, np.nan)
     free = _newton(held, _Coefficients(overlap, np.zeros(len(odds))), free=True)
     fixed_fit = _newton(held, _Coefficients(fixed, sd), free=False)
     slope_variance, information = _slope_precision(held, free)
-    return {
-        INTERCEPT: fixed_fit.a - mean,
-        SLOPE: free.b / sd,
-        INTERCEPT_VARIANCE: _intercept_variance(held, fixed_fit),
-        SLOPE_VARIANCE: slope_variance / sd**2,
-        INFORMATION: information * sd**2 * total,
-        FREE_INTERCEPT: free.a - free.b * mean / sd,
-    }
+    return LogisticFits(
+        intercept=fixed_fit.a - mean,
+        slope=free.b / sd,
+        intercept_variance=_intercept_variance(held, fixed_fit),
+        slope_variance=slope_variance / sd**2,
+        information=information * sd**2 * total,
+        free_intercept=free.a - free.b * mean / sd,
+    )
 
 
-def _overlap(points: _Points) -> _Array:
+def _overlap(points: FitPoints) -> _Array:
     """Whether the values of the classes of a group overlap."""
     lowest, highest = (
         [end.reduceat(np.where(w != 0, points.value, beyond), points.starts) for w in points[1:3]]
@@ -211,11 +243,11 @@ def _overlap(points: _Points) -> _Array:
     return overlap
 
 
-def _newton(points: _Points, start: _Coefficients, *, free: bool) -> _Coefficients:
+def _newton(points: FitPoints, start: _Coefficients, *, free: bool) -> _Coefficients:
     """Return the coefficients of the regressions that converge."""
     found = np.full((2, len(start.a)), np.nan)
     going = np.flatnonzero(np.isfinite(start.a))
-    some, now = points.groups(np.isfinite(start.a)), np.array(start)[:, going]
+    some, now = points.at(np.isfinite(start.a)), np.array(start)[:, going]
     for _ in range(_STEPS):
         if not len(going):
             break
@@ -226,22 +258,24 @@ def _newton(points: _Points, start: _Coefficients, *, free: bool) -> _Coefficien
         # A group that has converged, or never will, takes no more time.
         on = ~small & np.isfinite(now).all(axis=0)
         if not on.all():
-            some, going, now = some.groups(on), going[on], now[:, on]
+            some, going, now = some.at(on), going[on], now[:, on]
     return _Coefficients(*found)
 
 
-def _step(points: _Points, at: _Coefficients, *, free: bool) -> _Array:
+def _step(points: FitPoints, at: _Coefficients, *, free: bool) -> _Array:
     p, q = at.probabilities(points)
     h0, h1, h2 = points.powers((points.pos + points.neg) * p * q, 2)
     g0, g1 = points.powers(points.pos * q - points.neg * p, 1)
     if not free:
         return np.array([g0 / h0, np.zeros(len(g0))])
     determinant = h0 * h2 - h1**2
+    # Equal values have no variance, and rounding must not be one.
+    determinant = np.where(determinant > _ROUNDING * h0 * h2, determinant, np.nan)
     step: _Array = np.array([h2 * g0 - h1 * g1, h0 * g1 - h1 * g0]) / determinant
     return step
 
 
-def _squares(points: _Points, at: _Coefficients, highest: int) -> tuple[list[_Array], ...]:
+def _squares(points: FitPoints, at: _Coefficients, highest: int) -> tuple[list[_Array], ...]:
     """Add up the Hessian, squared weights times squared residuals, and those that are expected."""
     p, q = at.probabilities(points)
     residuals = points.squares_pos * q * q + points.squares_neg * p * p
@@ -250,7 +284,7 @@ def _squares(points: _Points, at: _Coefficients, highest: int) -> tuple[list[_Ar
     return tuple(points.powers(each, highest) for each in terms)
 
 
-def _slope_precision(points: _Points, at: _Coefficients) -> tuple[_Array, _Array]:
+def _slope_precision(points: FitPoints, at: _Coefficients) -> tuple[_Array, _Array]:
     """Return the variance of the slope and the information on it.
 
     The variance is the larger of the sandwich and of what the model expects of it: in small
@@ -265,7 +299,7 @@ def _slope_precision(points: _Points, at: _Coefficients) -> tuple[_Array, _Array
     return np.maximum(*sums) / determinant**2, determinant / h0
 
 
-def _intercept_variance(points: _Points, at: _Coefficients) -> _Array:
+def _intercept_variance(points: FitPoints, at: _Coefficients) -> _Array:
     (hessian,), (residuals,), (expected,) = _squares(points, at, 0)
     variance: _Array = np.maximum(residuals, expected) / hessian**2
     return variance

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from polars_wroc.stats.arrays import Array, Mask
+from polars_wroc.arrays import Array, Mask
 from polars_wroc.stats.contrasts import Contrast, credible_correlation
 from polars_wroc.stats.estimates import Limits, Scale, Wald, Wilson
 from polars_wroc.stats.levels import Level

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from polars_wroc.stats.arrays import Array, Mask
+from polars_wroc.arrays import Array, Mask
 from polars_wroc.stats.aucs import Auc
 from polars_wroc.stats.designs import Influence, ratio_influence
 from polars_wroc.stats.levels import welch_df
@@ -104,7 +104,8 @@ class PairedAuc:
     @property
     def same_order(self) -> Mask:
         """Where both scores rank all rows alike."""
-        return np.asarray((self.pos.carriers == 0) & (self.neg.carriers == 0))
+        none = (self.pos.carriers == 0) & (self.neg.carriers == 0)
+        return np.asarray(none & ~np.isnan(self.difference))
 
     @property
     def value(self) -> Array:

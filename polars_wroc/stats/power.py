@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import special
 
-from polars_wroc.stats.arrays import Array, Mask
+from polars_wroc.arrays import Array, Mask
 from polars_wroc.stats.contrasts import combine_margins
 from polars_wroc.stats.estimates import Wald
 from polars_wroc.stats.rates import Sample

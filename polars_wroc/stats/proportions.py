@@ -10,7 +10,7 @@ from typing import NamedTuple
 import polars as pl
 
 from polars_wroc.plans.formulas import Columns, Fields, Formula, max_of, min_of, when
-from polars_wroc.stats.distributions import student_score, t_quantile, z_quantile
+from polars_wroc.stats.distributions import t_quantile, z_quantile
 
 # Higher correlations are not credible from few rows or sampling units, and would let the limits of
 # two estimates near 0 or 1 all but cancel out.
@@ -192,11 +192,6 @@ def rate_t_quantile(level: float, inverse_df: pl.Expr) -> pl.Expr:
     return weighted.otherwise(z_quantile(level))
 
 
-def rate_score(z: pl.Expr, inverse_df: pl.Expr) -> pl.Expr:
-    """Transform a normal quantile to that of a rate of weighted rows: see `student_score`."""
-    return when(inverse_df > 0).then(student_score(z, 1 / inverse_df)).otherwise(z)
-
-
 class Side(NamedTuple):
     """A rate or an AUC that is compared with another one of different rows.
 
@@ -296,11 +291,6 @@ class Proportion(NamedTuple):
     inverse_df: pl.Expr
 
     @property
-    def effective_size(self) -> pl.Expr:
-        """The effective sample size at the proportion itself."""
-        return 1 / (self.size + self.value * self.slope)
-
-    @property
     def estimate(self) -> Estimate:
         """The proportion with its confidence limits, without the size."""
         return Estimate(self.value, self.low, self.high)
@@ -344,20 +334,6 @@ def limited_rate(
     return Proportion(value, low, high, size, slope, inverse_df)
 
 
-def predictive_value(one: Estimate, other: Estimate, odds: float) -> Limits:
-    """Proportion of one class among all selected, from the selection rates and class odds."""
-    ratio = ratio_limits(other, one)
-    known = when((one.value > 0) | (other.value > 0))
-    return Limits(*(known.then(1 / (1 + end / odds)) for end in (ratio.high, ratio.low)))
-
-
-def mixture(one: Estimate, other: Estimate, share: float) -> Limits:
-    """Weighted mean of two independent rates; ``share`` is the weight of the first."""
-    parts = Estimate(*(share * each for each in one))
-    minus = Estimate(*((share - 1) * each for each in (other.value, other.high, other.low)))
-    return difference_limits(parts, minus)
-
-
 class Range(NamedTuple):
     """The ends of the range of an estimate; the upper one may be infinite."""
 
@@ -380,33 +356,6 @@ class Range(NamedTuple):
         above, below = value - self.low, self.high - value
         share = below / (self.high - self.low)
         return above * when(below == math.inf).then(1.0).otherwise(share)
-
-
-class OneLimit(NamedTuple):
-    """The limit of an estimate on one side; the ``error`` is negative below it."""
-
-    value: pl.Expr
-    low: pl.Expr
-    high: pl.Expr
-    end: pl.Expr
-    error: pl.Expr
-
-    @property
-    def spread(self) -> pl.Expr:
-        """About one standard error."""
-        within = Range(self.low, self.high)
-        return (within.slope(within.unscaled(self.end)) * self.error).abs()
-
-    @property
-    def furthest(self) -> pl.Expr:
-        """The largest distance of the limit."""
-        below = when(self.error < 0)
-        return below.then(self.value - self.low).otherwise(self.high - self.value)
-
-    def distance(self, quantile: pl.Expr) -> pl.Expr:
-        """Distance of the limit from the estimate."""
-        limit = Range(self.low, self.high).unscaled(self.end + quantile * self.error)
-        return (self.value - limit).abs()
 
 
 class Transformed(NamedTuple):
@@ -443,9 +392,3 @@ class Transformed(NamedTuple):
         high = self.within.unscaled(self.most + margin)
         known = when(margin.is_not_null())
         return Limits(known.then(min_of(low, self.value)), known.then(max_of(high, self.value)))
-
-    def one_limit(self, below: pl.Expr) -> OneLimit:
-        """Refer to the lower limit where a condition holds, else to the upper one."""
-        end = when(below).then(self.least).otherwise(self.most)
-        error = when(below).then(-self.error).otherwise(self.error)
-        return OneLimit(self.value, *self.within, end, error)

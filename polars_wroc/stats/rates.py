@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy import special
 
-from polars_wroc.stats.arrays import Array, Mask
+from polars_wroc.arrays import Array, Mask
 from polars_wroc.stats.contrasts import Contrast
 from polars_wroc.stats.estimates import Wilson
 from polars_wroc.stats.levels import Level
@@ -101,22 +102,22 @@ class Rate:
     variance: Array | None = None
     design_df: Array | float | None = None
 
-    @property
+    @cached_property
     def all(self) -> Count:
         """All rows."""
         return self.events + self.others
 
-    @property
+    @cached_property
     def value(self) -> Array:
         """The rate; NaN without rows or where weights overflow."""
         return np.where(np.isfinite(self.all.weight), self.events.weight / self.all.weight, np.nan)
 
-    @property
+    @cached_property
     def complement(self) -> Array:
         """1 less the rate, with digits of its own."""
         return np.where(np.isfinite(self.all.weight), self.others.weight / self.all.weight, np.nan)
 
-    @property
+    @cached_property
     def inverse_size(self) -> Array:
         """1 divided by Kish's effective size; by a design by that of the variance, if smaller."""
         kish = self.all.inverse_size

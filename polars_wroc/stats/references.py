@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from polars_wroc.stats.arrays import Array, Ints, Mask
+from polars_wroc.arrays import Array, Ints, Mask
 
 ReferenceKind: TypeAlias = Literal["rest", "overall", "earlier"]
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from polars_wroc.stats.arrays import Array, Ints
+from polars_wroc.arrays import Array, Ints
 from polars_wroc.stats.levels import Level
 
 TENTHS = 10

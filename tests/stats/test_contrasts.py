@@ -9,7 +9,7 @@ import pytest
 from scipy import optimize, stats
 from statsmodels.stats.proportion import confint_proportions_2indep
 
-from polars_wroc.stats.arrays import Array
+from polars_wroc.arrays import Array
 from polars_wroc.stats.contrasts import (
     Contrast,
     combine_margins,

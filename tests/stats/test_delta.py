@@ -12,14 +12,17 @@ from plain_survey import covariance
 from scipy import stats
 from sklearn import metrics as peers
 
-from polars_wroc.stats.delta import CELL_FUNCTIONS, CellValue, evaluate, net_benefit
+from polars_wroc.stats.delta import CellFunction, CellValue, evaluate
 from polars_wroc.stats.designs import ReplicateUnits, Units
 from polars_wroc.stats.estimates import Wald
 from polars_wroc.stats.levels import Level
+from polars_wroc.thresholds.limits import cell_function
+from polars_wroc.thresholds.registry import RATES, THRESHOLD_METRICS
 
 pytestmark = pytest.mark.usefixtures("undefined_is_nan")
 
 LEVEL = Level(0.05)
+NAMES = [name for name in THRESHOLD_METRICS if name not in RATES]
 # A value on its scale, and its derivatives by tp, fp, fn and tn.
 ByHand: TypeAlias = tuple[float, Floats]
 
@@ -43,8 +46,12 @@ def sample(seed: int, *, weighted: bool = True, rows: int = 90) -> Sample:
     return Sample(y, selected, weight, cells.astype(float), np.arange(rows) // 6)
 
 
+def function_of(name: str) -> CellFunction:
+    return cell_function(THRESHOLD_METRICS[name], np.array([0.3]))
+
+
 def value_of(name: str, drawn: Sample) -> CellValue:
-    function = CELL_FUNCTIONS[name] if name in CELL_FUNCTIONS else net_benefit(0.3 / 0.7)
+    function = function_of(name)
     powers = drawn.weight, drawn.weight**2, np.ones_like(drawn.weight)
     sums = [(power @ drawn.cells)[:, np.newaxis] for power in powers]
     return evaluate(function, sums[0], sums[1], sums[2])
@@ -209,12 +216,12 @@ def test_values_are_those_of_scikit_learn() -> None:
     assert value_of("markedness", drawn).value[0] == pytest.approx(expected_markedness)
 
 
-@pytest.mark.parametrize("name", [*CELL_FUNCTIONS, "net_benefit"])
+@pytest.mark.parametrize("name", NAMES)
 def test_the_variance_is_that_of_a_bootstrap(name: str) -> None:
     drawn = sample(8, weighted=False, rows=4000)
     value = value_of(name, drawn)
     counts = np.random.default_rng(9).multinomial(4000, drawn.cells.mean(axis=0), 4000).T
-    function = CELL_FUNCTIONS[name] if name in CELL_FUNCTIONS else net_benefit(0.3 / 0.7)
+    function = function_of(name)
     places = function.scale.transform(function.formula(*counts.astype(float)))
     assert np.sqrt(value.row_variance[0]) == pytest.approx(places.std(), rel=0.05)
 
@@ -239,18 +246,18 @@ def test_the_covariance_with_all_rows_is_due_to_shared_rows() -> None:
 
 def test_values_at_an_end_have_limits_on_one_side() -> None:
     cells = np.array([[12.0], [0.0], [0.0], [30.0]])
-    value = evaluate(CELL_FUNCTIONS["f1"], cells, cells, cells)
+    value = evaluate(function_of("f1"), cells, cells, cells)
     low, high = limits(value.estimate())
     assert value.value.tolist() == [1]
     assert 0.7 < low < 1
     assert high == 1
 
 
-@pytest.mark.parametrize("name", CELL_FUNCTIONS)
+@pytest.mark.parametrize("name", NAMES)
 def test_values_that_are_undefined_have_no_limits(name: str) -> None:
     # Without rows, and where no row is selected or positive
     cells = np.array([[0.0, 0.0], [0.0, 0.0], [0.0, 0.0], [0.0, 9.0]])
-    value = evaluate(CELL_FUNCTIONS[name], cells, cells, cells)
+    value = evaluate(function_of(name), cells, cells, cells)
     low, high = value.estimate().limits(1.96)
     undefined = np.isnan(value.value)
     assert undefined[0]
@@ -260,6 +267,6 @@ def test_values_that_are_undefined_have_no_limits(name: str) -> None:
 
 def test_functions_hold_for_no_segments() -> None:
     none = np.zeros((4, 0))
-    for function in CELL_FUNCTIONS.values():
-        value = evaluate(function, none, none, none)
+    for name in NAMES:
+        value = evaluate(cell_function(THRESHOLD_METRICS[name], np.zeros(0)), none, none, none)
         assert value.estimate().limits(1.96).low.shape == (0,)

@@ -6,11 +6,8 @@ import numpy as np
 import polars as pl
 import pytest
 from scipy import stats
-from sweeps import sweep
 
 from polars_wroc.stats.distributions import (
-    chi_squared_p_value,
-    f_p_value,
     student_p_value,
     student_score,
     t_quantile,
@@ -48,49 +45,6 @@ def test_upper_quantile() -> None:
 def test_upper_quantile_at_its_ends() -> None:
     tails = pl.lit(pl.Series([0.5, 0.8, None]))
     assert pl.select(upper_quantile(tails)).to_series().to_list() == [0.0, 0.0, None]
-
-
-@pytest.mark.parametrize("first", sweep([1, 2, 40, 120], fast=2))
-def test_chi_squared_p_value(first: int) -> None:
-    tails = np.concatenate([np.geomspace(1e-12, 0.5, 60), 1 - np.geomspace(1e-9, 0.5, 20)])
-    df = np.repeat(np.arange(first, first + 80), tails.size)
-    values = stats.chi2.isf(np.tile(tails, 80), df)
-    table = pl.DataFrame({"x": values, "df": df})
-    found = table.select(chi_squared_p_value(pl.col("x"), pl.col("df"))).to_series()
-    assert found.to_numpy() == pytest.approx(stats.chi2.sf(values, df), rel=1e-12, abs=0)
-
-
-def test_chi_squared_p_value_at_its_ends() -> None:
-    table = pl.DataFrame(
-        {"x": [0.0, 0.0, 1e6, 1e6, None, 3.0, 3.0], "df": [1, 2, 3, 4, 3, 0, None]}
-    )
-    found = table.select(chi_squared_p_value(pl.col("x"), pl.col("df"))).to_series()
-    assert found.to_list() == [1.0, 1.0, 0.0, 0.0, None, None, None]
-
-
-@pytest.mark.parametrize("first", [1, 100])
-@pytest.mark.parametrize("df_of_variance", [1.0, 2.0, 7.0, 31.0, 2.5e4])
-def test_f_p_value(first: int, df_of_variance: float) -> None:
-    tails = np.concatenate([np.geomspace(1e-12, 0.5, 40), np.linspace(0.55, 0.999, 15)])
-    df = np.repeat(np.arange(first, first + 100, 3), tails.size)
-    values = stats.f.isf(np.tile(tails, df.size // tails.size), df, df_of_variance)
-    table = pl.DataFrame({"x": values * df, "df": df})
-    p_value = f_p_value(pl.col("x"), pl.col("df"), pl.lit(df_of_variance))
-    found = table.select(p_value).to_series()
-    assert found.to_numpy() == pytest.approx(stats.f.sf(values, df, df_of_variance), rel=1e-11)
-
-
-def test_f_p_value_at_its_ends() -> None:
-    table = pl.DataFrame(
-        {
-            "x": [0.0, 0.0, 1e9, 1e9, None, 3.0, 3.0, 3.0],
-            "df": [1, 2, 3, 4, 3, 0, None, 2],
-            "other": [5.0, 5.0, 1e3, 1e3, 5.0, 5.0, 5.0, None],
-        }
-    )
-    p_value = f_p_value(pl.col("x"), pl.col("df"), pl.col("other"))
-    found = table.select(p_value).to_series().to_list()
-    assert found == [1.0, 1.0, 0.0, 0.0, None, None, None, None]
 
 
 def test_student_score_inverts_wallaces_transformation() -> None:

@@ -7,7 +7,7 @@ import pytest
 from scipy import optimize, special, stats
 from statsmodels.stats.proportion import proportion_confint
 
-from polars_wroc.stats.arrays import Array
+from polars_wroc.arrays import Array
 from polars_wroc.stats.estimates import Scale, Wald, Wilson
 from polars_wroc.stats.levels import Level, RepeatedLooks
 

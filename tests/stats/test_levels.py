@@ -9,7 +9,7 @@ import ville
 from scipy import stats
 
 import polars_wroc as wroc
-from polars_wroc.stats.arrays import Array
+from polars_wroc.arrays import Array
 from polars_wroc.stats.levels import (
     Level,
     RepeatedLooks,

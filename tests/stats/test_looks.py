@@ -27,7 +27,6 @@ from polars_wroc.stats.distributions import (
     t_quantile,
     z_quantile,
 )
-from polars_wroc.stats.studentized_range import simultaneous_quantile
 
 # Of the methods specification: c at 5 %, by the proportion of the planned rows.
 TABLE = {
@@ -99,8 +98,6 @@ def test_worked_quantiles() -> None:
     # Without a design there are no degrees of freedom.
     of_design = evaluated(t_quantile(at(1), pl.lit(12.0)))
     assert of_design == pytest.approx(3.8281362216, abs=5e-10)
-    joint = [evaluated(simultaneous_quantile(at(1), pl.lit(groups))) for groups in (2, 3, 5)]
-    assert joint == pytest.approx([3.0352089904, 3.4122813807, 3.7754155474], abs=5e-11)
     one_sided = evaluated(error_quantile(at(1), 2 * pl.lit(0.025)))
     assert one_sided == pytest.approx(3.0352089904, abs=5e-11)
 
@@ -207,16 +204,17 @@ WIDER: dict[str, Any] = {
     "clusters": lambda f, **k: wroc.summary(f, "y", "s", design="w", **k),
     "wald": lambda f, **k: wroc.summary(f, "y", "s", method="wald", **k),
     "logit-t": lambda f, **k: wroc.summary(f, "y", "s", method="logit-t", **k),
-    "partial": lambda f, **k: wroc.partial_auc_summary(f, "y", "s", fpr=(0.0, 0.3), **k),
+    "partial": lambda f, **k: wroc.summary(
+        f, "y", "s", areas={"early": wroc.PartialAUC(fpr=(0.0, 0.3))}, **k
+    ),
     "thresholds": lambda f, **k: wroc.threshold_metrics(
         f, "y", "s", weight="w", threshold=0.5, metrics="all", **k
     ),
-    "points": lambda f, **k: wroc.operating_points(f, "y", "s", wroc.rules.youden(), **k),
+    "points": lambda f, **k: wroc.threshold_metrics(
+        f, "y", "s", threshold=wroc.rules.youden(), per_group=True, **k
+    ),
     "fairness": lambda f, **k: wroc.fairness(f, "y", "s", attributes="g", threshold=0.5, **k),
     "gaps": lambda f, **k: wroc.group_gaps(f, "y", "s", attributes="g", threshold=0.6, **k),
-    "gaps on logits": lambda f, **k: wroc.group_gaps(
-        f, "y", "s", attributes="g", threshold=0.6, method="logit-t", **k
-    ),
     "gaps to the best": lambda f, **k: wroc.group_gaps(
         f, "y", "s", attributes="g", reference="best", weight="w", **k
     ),
@@ -230,8 +228,8 @@ WIDER: dict[str, Any] = {
     "decision_curve": lambda f, **k: wroc.decision_curve(f, "y", "s", thresholds=0.4, **k),
     "validation": lambda f, **k: wroc.validate(f, "y", "s", thresholds=0.4, smooth=False, **k),
     "roc_point": lambda f, **k: wroc.roc_point(f, "y", "s", fpr=0.2, **k),
-    "mean differences": lambda f, **k: wroc.standardized_mean_difference(
-        f, "s", attributes="g", **k
+    "mean differences": lambda f, **k: wroc.group_gaps(
+        f, score="s", attributes="g", metrics=["standardized_mean_difference"], **k
     ),
     "cross_auc": lambda f, **k: wroc.cross_auc(f, "y", "s", by="g", **k),
     "subgroup_auc": lambda f, **k: wroc.subgroup_auc(f, "y", "s", by="g", **k),
@@ -281,10 +279,9 @@ def test_no_limits_rest_on_a_variance_alone_with_few_rows_of_a_class() -> None:
         assert (limits[0] is None, limits[1] is None) == (True, False)
     always: dict[str, Any] = {"level": wroc.Looks(500)}
     pair = few, "y", ["s", "t"]
-    by_score = wroc.compare(*pair, method="score", **always)
-    assert wroc.compare(*pair, method="delong", **always)["difference_low"].item() is None
-    assert wroc.compare(*pair, method="delong", **always)["p_value"].item() is None
-    assert_frame_equal(wroc.compare(*pair, **always), by_score)
+    for options in ({}, {"method": "delong"}):
+        pairs = wroc.compare(*pair, **options, **always)
+        assert pairs.select("difference_low", "p_value").row(0) == (None, None)
     table = wroc.calibration_summary(few, "y", "s", **always)
     assert table.select("calibration_slope_low", "calibration_in_the_large_high").row(0) == (
         None,
@@ -293,8 +290,9 @@ def test_no_limits_rest_on_a_variance_alone_with_few_rows_of_a_class() -> None:
     metrics = wroc.threshold_metrics(few, "y", "s", threshold=0.5, metrics="all", **always)
     assert metrics["f1_low"].item() is None
     assert metrics["tpr_low"].item() is not None
-    means = wroc.standardized_mean_difference(few, "s", attributes="g", **always)
-    assert set(means["excluded"]) == {"fewer than 100 rows"}
+    metrics = ["standardized_mean_difference"]
+    means = wroc.group_gaps(few, score="s", attributes="g", metrics=metrics, **always)
+    assert set(means["reason"]) == {"fewer than 100 rows"}
 
 
 def test_what_holds_at_one_look_is_left_out_or_refused() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from plain_placements import Flags, Floats, auc_of, place, unit_sums
 from scipy import stats
 
-from polars_wroc.stats.arrays import Ints
+from polars_wroc.arrays import Ints
 from polars_wroc.stats.designs import ReplicateUnits, Units, effective_carriers, replicate_influence
 from polars_wroc.stats.levels import Level, RepeatedLooks
 from polars_wroc.stats.means import Difference

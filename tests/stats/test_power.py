@@ -7,7 +7,7 @@ import plain_rates
 import pytest
 from scipy import stats
 
-from polars_wroc.stats.arrays import Array
+from polars_wroc.arrays import Array
 from polars_wroc.stats.estimates import Scale, Wald
 from polars_wroc.stats.levels import Level
 from polars_wroc.stats.power import detectable_difference, detectable_gap

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 from statsmodels.stats.proportion import proportion_confint, proportions_ztest
 
-from polars_wroc.stats.arrays import Array
+from polars_wroc.arrays import Array
 from polars_wroc.stats.contrasts import Contrast
 from polars_wroc.stats.levels import Level, RepeatedLooks
 from polars_wroc.stats.rates import (

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from plain_placements import Floats
 from scipy import special, stats
 
-from polars_wroc.stats.arrays import Array, Ints
+from polars_wroc.arrays import Array, Ints
 from polars_wroc.stats.levels import Level
 from polars_wroc.stats.shifts import TENTHS, Shift, find_tenths, measure_ks, measure_psi, sum_tenths
 

@@ -1,0 +1,718 @@
+"""From a frame to arrays: the columns of a call, the checks of their values, and the two seams.
+
+A public function reads its arguments into `Columns`, which checks their types against the schema,
+and gives these to `table_of` with a function that makes the table of `Rows`. Values are checked
+when the rows are there: at once for a DataFrame, when the table is collected for a LazyFrame.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, NoReturn
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from polars_wroc.arrays import Array, Ints, Mask
+from polars_wroc.inputs import arguments
+from polars_wroc.inputs.arguments import shown
+from polars_wroc.inputs.columns import (
+    CLUSTER,
+    LABEL,
+    MODEL,
+    ROW_COUNT,
+    ROW_CUBES,
+    ROW_SQUARES,
+    ROW_WEIGHT,
+    SCORE,
+    SCORE_HIGH,
+    SELECTED,
+    SEVERAL_SCORES,
+    STRATUM,
+    WEIGHT,
+    Frequency,
+    IntoColumn,
+    IntoWeight,
+    Typed,
+    column_of,
+    exact,
+    internal_keys,
+    literal,
+    numeric,
+    score_column,
+)
+from polars_wroc.inputs.designs import FPC, Design, GivenDesign, ReplicateWeights, read_design
+from polars_wroc.inputs.expressions import (
+    as_column,
+    boolean_column,
+    named_columns,
+    typed_column,
+    unit_columns,
+)
+from polars_wroc.inputs.frames import named_keys
+from polars_wroc.inputs.looks import Looks
+from polars_wroc.inputs.rows import IntoColumns, RowSource, read_source
+from polars_wroc.inputs.rows import Rows as PlannedRows
+from polars_wroc.plans.queries import FrameT, collect, is_eager
+from polars_wroc.stats.designs import LonelyUnit, ReplicateUnits, SamplingUnits, Units
+from polars_wroc.stats.levels import Level
+from polars_wroc.steps import RowCounts, ScoreBins, SegmentRows
+
+# From here on several whole numbers round to the same float.
+_EXACT_FLOATS = 2.0**53
+# Fewer rows are not worth the start of threads.
+_ROWS_OF_THREADS = 1 << 18
+# Groups that fit into numbers of 8 and of 16 bits.
+_MOST_SMALL, _MOST_RADIX = 1 << 8, 1 << 16
+_LABEL_RULE = "be Boolean, hold 0 and 1 or -1 and 1, or come with `pos_label`"
+MIXED_LABELS = "`label` must hold 0 and 1 or -1 and 1; it holds -1, 0 and 1, or both 0 and -1"
+
+
+@dataclass(frozen=True)
+class Sample:
+    """How rows were sampled: the unit of each row, or replicate weights.
+
+    ``unit`` numbers the sampling units. Each unit has the number of its ``stratum``; each stratum
+    has its number of units in the sample and the ``fraction`` of the population's units that this
+    is. ``replicates`` are columns of weights, with a factor for the squared deviation of each.
+    """
+
+    unit: Ints
+    stratum: Ints
+    size: Array
+    fraction: Array
+    lonely: LonelyUnit = "null"
+    replicates: Array | None = None
+    factors: Array | None = None
+    replicate_df: int | None = None
+
+    @property
+    def units(self) -> SamplingUnits:
+        """The units of the design, without their rows."""
+        if self.factors is not None:
+            assert self.replicate_df is not None
+            return ReplicateUnits(self.factors, self.replicate_df)
+        return Units(self.stratum, self.size, self.fraction, self.lonely)
+
+    def at(self, places: Ints | Mask) -> Sample:
+        """Return the sample of some rows, in which all units still count."""
+        replicates = None if self.replicates is None else self.replicates[:, places]
+        unit = self.unit if self.replicates is not None else self.unit[places]
+        return replace(self, unit=unit, replicates=replicates)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a call as arrays, in the order of the frame, without rows of weight 0.
+
+    ``weight`` is negative in rows of negatives, and NaN without a label, a weight or, if decisions
+    are needed, a decision. A score is NaN where it is missing. ``scores`` are named by their
+    models. ``keys`` has the columns that group the rows.
+    """
+
+    keys: pl.DataFrame
+    scores: Mapping[str, Array]
+    weight: Array
+    counts: RowCounts | None = None
+    bins: ScoreBins | None = None
+    selected: Mask | None = None
+    sample: Sample | None = None
+    # The same rows without their labels, all as negatives, where a call needs both.
+    unlabelled: Rows | None = None
+    # The model of each row of counts, which has no score of the others.
+    model: NDArray[np.str_] | None = None
+
+    def at(self, places: Mask) -> Rows:
+        """Return some of the rows; all sampling units still count."""
+        return replace(
+            self,
+            keys=self.keys.filter(places) if self.keys.width else self.keys,
+            scores={model: score[places] for model, score in self.scores.items()},
+            weight=self.weight[places],
+            counts=None if self.counts is None else self.counts.at(places),
+            bins=None if self.bins is None else self.bins.at(places),
+            selected=None if self.selected is None else self.selected[places],
+            sample=None if self.sample is None else self.sample.at(places),
+            unlabelled=None if self.unlabelled is None else self.unlabelled.at(places),
+            model=None if self.model is None else self.model[places],
+        )
+
+    def complete(self, model: str) -> Mask:
+        """Whether each row has a score, a label and a weight."""
+        return ~np.isnan(self.scores[model]) & ~np.isnan(self.weight)
+
+    @property
+    def complete_in_all(self) -> Mask:
+        """Whether each row has all scores, a label and a weight."""
+        complete = [self.complete(model) for model in self.scores]
+        return np.asarray(np.logical_and.reduce(complete))
+
+    @property
+    def n(self) -> Array:
+        """How many rows each row stands for."""
+        return np.ones(len(self.weight)) if self.counts is None else self.counts.n
+
+    def segments(
+        self,
+        keys: Sequence[str],
+        model: str | None = None,
+        *,
+        complete: Mask | None = None,
+    ) -> SegmentRows:
+        """Return the complete rows of each segment next to each other, for one score.
+
+        Segments are sorted by their ``keys``. Without a ``model`` the first score is taken. Rows
+        that are not ``complete`` are counted as missing; these are by default the ones that lack
+        the score, the label or the weight.
+        """
+        model = next(iter(self.scores)) if model is None else model
+        score = self.scores[model]
+        complete = self.complete(model) if complete is None else complete
+        segments, starts, order = sort_into_groups(self.keys.select(keys), len(score))
+        missing = np.zeros(len(starts) - 1, np.int64)
+        if not complete.all():
+            taken = complete[order]
+            segment = np.repeat(np.arange(len(missing)), np.diff(starts))
+            is_lost = ~taken if self.model is None else ~taken & (self.model[order] == model)
+            lost = np.bincount(segment[is_lost], self.n[order[is_lost]], len(missing))
+            missing = np.round(lost).astype(np.int64)
+            order = order[taken]
+            starts = np.append(0, np.bincount(segment[taken], minlength=len(missing)).cumsum())
+        in_order = not keys and len(order) == len(score)
+        places: Ints | slice = slice(None) if in_order else order
+        return SegmentRows(
+            segments,
+            starts,
+            order,
+            _take(score, places),
+            _take(self.weight, places),
+            missing,
+            None if self.counts is None else self.counts.at(places),
+            self._find_bins(score, places, len(keys)),
+        )
+
+    def _find_bins(self, score: Array, places: Ints | slice, keys: int) -> ScoreBins | None:
+        """Return the bins of rows; where groups are merged, scores of a bin may differ between."""
+        if self.bins is None:
+            return None
+        bins = self.bins
+        if keys < self.keys.width:
+            bins = ScoreBins(bins.high, score < bins.high)
+        return bins.at(places)
+
+    def seen(self) -> float:
+        """Return how many complete rows there are; with several scores, for the score with most."""
+        used = [self.n[self.complete(model)].sum() for model in self.scores]
+        return float(max([1.0, *used]))
+
+    def level(self, level: float) -> Level:
+        """Return a confidence level, which may hold at repeated looks at rows such as these."""
+        if isinstance(level, Looks) and not level.is_known:
+            return Level.of(level.at(self.seen()))
+        return Level.of(level)
+
+
+def replicate_rows(sample: Sample, segments: SegmentRows) -> list[SegmentRows]:
+    """Return the rows of segments with their full weights, then with those of each replicate."""
+    assert sample.replicates is not None
+    side = np.sign(segments.weight)
+    weights = [side * replicate_weights[segments.order] for replicate_weights in sample.replicates]
+    if np.isnan(weights).any():
+        rule = "not be null in complete rows"
+        arguments.reject("replicate_weights", rule, "null")
+    return [segments, *(replace(segments, weight=weight) for weight in weights)]
+
+
+def _take(values: Array, places: Ints | slice) -> Array:
+    """Return the values at some places, by threads: the processor mostly waits for the memory."""
+    if isinstance(places, slice) or len(places) < _ROWS_OF_THREADS:
+        return values[places]
+    taken = np.empty(len(places))
+
+    def take(start: int) -> None:
+        part = slice(start, start + _ROWS_OF_THREADS)
+        np.take(values, places[part], out=taken[part], mode="clip")
+
+    with ThreadPoolExecutor(pl.thread_pool_size()) as pool:
+        list(pool.map(take, range(0, len(places), _ROWS_OF_THREADS)))
+    return taken
+
+
+def check_level(level: float, frame: object) -> float:
+    """Check a confidence level; whether the number of rows seen may still be open."""
+    if isinstance(level, Looks) and not level.is_known:
+        counts_rows = not isinstance(frame, pl.LazyFrame) or level.seen == "count"
+        if counts_rows:
+            arguments.level(level.at(level.planned))
+            return level
+    return arguments.level(level)
+
+
+def sort_into_groups(keys: pl.DataFrame, height: int) -> tuple[pl.DataFrame, Ints, Ints]:
+    """Return the groups of rows, sorted, where each begins, and the rows of one after another."""
+    if not keys.width:
+        return pl.DataFrame(), np.array([0, height]), np.arange(height)
+    if all(dtype == pl.String for dtype in keys.dtypes) and height:
+        found = _sort_texts(keys)
+        if found is not None:
+            return found
+    names = keys.columns
+    groups = keys.lazy().with_row_index("row").group_by(names).agg("row").sort(names).collect()
+    lengths = groups["row"].list.len().to_numpy()
+    order = groups["row"].explode(empty_as_null=False).to_numpy()
+    starts = np.append(0, lengths.cumsum(dtype=np.int64))
+    return groups.drop("row"), starts, order.astype(np.int64)
+
+
+def _sort_texts(keys: pl.DataFrame) -> tuple[pl.DataFrame, Ints, Ints] | None:
+    """Return what `sort_into_groups` does for texts, by numbers; None for too many groups.
+
+    Small numbers are sorted by radix, which takes half the time of grouping by hashes.
+    """
+    # Categories of their own, which begin at 0 and end with the table.
+    categories = [pl.Categorical(pl.Categories.random()) for _ in keys.columns]
+    coded = keys.lazy().select(
+        pl.col(name).cast(dtype) for name, dtype in zip(keys.columns, categories, strict=True)
+    )
+    number = np.zeros(keys.height, np.uint16)
+    texts: list[pl.Series] = []
+    for column in coded.collect():
+        categories_found = column.unique().drop_nulls()
+        values = categories_found.cast(pl.String)
+        if (len(values) + 1) * math.prod(map(len, texts)) > _MOST_RADIX:
+            return None
+        # Null is a group of its own, before all others.
+        place = np.zeros(len(values) + 1, np.uint16)
+        place[categories_found.to_physical().to_numpy()] = values.rank("ordinal").to_numpy()
+        code = column.to_physical().fill_null(len(values)).to_numpy()
+        number = number * np.uint16(len(place)) + place[code]
+        texts.append(pl.concat([pl.Series([None], dtype=pl.String), values.sort()]))
+    sizes = np.bincount(number, minlength=math.prod(map(len, texts)))
+    small = number.astype(np.uint8) if len(sizes) <= _MOST_SMALL else number
+    order = np.argsort(small, kind="stable")
+    found = np.flatnonzero(sizes)
+    places = np.unravel_index(found, [*map(len, texts)])
+    groups = [
+        values.gather(place).alias(name)
+        for name, values, place in zip(keys.columns, texts, places, strict=True)
+    ]
+    return pl.DataFrame(groups), np.append(0, sizes[found].cumsum()), order
+
+
+def number_groups(keys: pl.DataFrame) -> tuple[pl.DataFrame, Ints]:
+    """Return the groups of rows, sorted, and the number of each row's group."""
+    groups, starts, order = sort_into_groups(keys, keys.height)
+    number = np.empty(keys.height, np.int64)
+    number[order] = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    return groups, number
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns that a call names, with their types checked, as a plan of internal names."""
+
+    plan: pl.LazyFrame
+    # The caller's names of the columns that group the rows.
+    names: Mapping[str, str]
+    models: Sequence[str]
+    several: bool
+    arguments: Mapping[str, Typed] = field(default_factory=dict)
+    pos_label: pl.Series | None = None
+    frequency: bool = False
+    design: GivenDesign | None = None
+    # The plan is of rows that were checked already, and each may stand for several.
+    counted: bool = False
+    # Whether rows are also wanted without their labels.
+    with_unlabelled: bool = False
+
+    @property
+    def keys(self) -> list[str]:
+        """Internal names of the columns that group the rows."""
+        return [*self.names]
+
+    @property
+    def binned(self) -> bool:
+        """Whether rows stand for those in a bin of scores."""
+        return self.counted and SCORE_HIGH in self.plan.collect_schema()
+
+    @property
+    def key_types(self) -> dict[str, pl.DataType]:
+        """Types of the columns that group the rows, by the caller's names."""
+        schema = self.plan.collect_schema()
+        return {name: schema[key] for key, name in self.names.items()}
+
+    def check_names(self, columns: Iterable[str]) -> None:
+        """Raise for a group column with the name of another column of the result."""
+        taken = {*columns, *([MODEL] if self.several else [])}
+        for name in self.names.values():
+            if name in taken:
+                msg = (
+                    f"`by` must not take the name of a result column; found {name!r}: "
+                    f"rename it, as in pl.col({name!r}).alias(...)"
+                )
+                raise ValueError(msg)
+
+    def schema(self, columns: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the schema of a table with a row for each group, and each model if several."""
+        self.check_names(columns)
+        models = {MODEL: pl.String()} if self.several else {}
+        return self.key_types | models | dict(columns)
+
+    def rows(self, table: pl.DataFrame) -> Rows:
+        """Check the values of the columns, and return them as arrays."""
+        if self.with_unlabelled:
+            rows = replace(self, with_unlabelled=False).rows(table)
+            return replace(rows, unlabelled=self._unlabelled_rows(rows, table))
+        if self.counted:
+            return self._counted_rows(table)
+        sample = self._sample(table)
+        if ROW_WEIGHT in table.columns:
+            self._check_weights(table[ROW_WEIGHT])
+            used = table[ROW_WEIGHT].ne_missing(0)
+            if not used.all():
+                # Ignored, whatever else the row holds.
+                table = table.filter(used)
+                sample = None if sample is None else sample.at(used.to_numpy())
+        names = [score_column(i) for i in range(len(self.models))]
+        scores = {
+            model: self._score(table[name], name)
+            for model, name in zip(self.models, names, strict=True)
+        }
+        selected = None
+        weight = self._signed_weight(table)
+        if SELECTED in table.columns:
+            weight = np.where(table[SELECTED].is_null().to_numpy(), np.nan, weight)
+            selected = table[SELECTED].fill_null(value=False).to_numpy()
+        return Rows(
+            table.select(self.keys),
+            scores,
+            weight,
+            self._counts(table),
+            selected=selected,
+            sample=sample,
+        )
+
+    def _unlabelled_rows(self, rows: Rows, table: pl.DataFrame) -> Rows:
+        if self.counted:
+            return replace(rows, weight=-np.abs(rows.weight))
+        unlabelled = table.drop(LABEL, SELECTED, strict=False)
+        return replace(self, with_unlabelled=False).rows(unlabelled)
+
+    def _signed_weight(self, table: pl.DataFrame) -> Array:
+        """Return weights with the sign of the class: all are negatives without a label."""
+        weight = pl.lit(1.0)
+        if ROW_WEIGHT in table.columns:
+            weight = pl.col(ROW_WEIGHT).cast(pl.Float64)
+        signed: pl.Expr
+        if LABEL in table.columns:
+            positive = self._positive(table[LABEL])
+            signed = pl.when(positive).then(weight).when(~positive).then(-weight)
+        elif ROW_WEIGHT in table.columns:
+            signed = -weight
+        else:
+            return np.full(table.height, -1.0)
+        return _to_floats(table.lazy().select(signed).collect().to_series())
+
+    def _positive(self, label: pl.Series) -> pl.Expr:
+        """Return whether rows are positive, after a check of their labels."""
+        column = pl.col(LABEL)
+        if self.pos_label is not None:
+            return column == literal(self.pos_label)
+        if label.dtype in (pl.Boolean, pl.Null):
+            return column.cast(pl.Boolean)
+        low, high = label.min(), label.max()
+        if not (label.dtype.is_integer() and low in (0, 1) and high in (0, 1)):
+            self._check_labels(label)
+        return column == 1
+
+    def _check_labels(self, label: pl.Series) -> None:
+        is_zero, is_minus = label == 0, label == -1
+        invalid = label.filter(~(is_zero | is_minus | (label == 1)))
+        if len(invalid):
+            self._reject_value("label", _LABEL_RULE, invalid.cast(pl.Float64)[0])
+        if is_zero.any() and is_minus.any():
+            raise ValueError(MIXED_LABELS)
+
+    def _check_weights(self, weight: pl.Series) -> None:
+        value = pl.col(weight.name).cast(pl.Float64)
+        valid, rule = (value >= 0) & value.is_finite(), "be finite and zero or more"
+        if self.frequency:
+            valid &= (value == value.floor()) & (value <= _EXACT_FLOATS)
+            rule = "be whole numbers of rows"
+        invalid = weight.to_frame().lazy().filter(~valid).select(value).collect().to_series()
+        if len(invalid):
+            self._reject_value("weight", rule, invalid[0])
+
+    def _score(self, score: pl.Series, name: str) -> Array:
+        """Return a score as floats, NaN where it is missing."""
+        if score.dtype.is_integer() and len(score):
+            low, high = score.min() or 0, score.max() or 0
+            largest = max(abs(int(low)), abs(int(high)))  # type: ignore[arg-type]
+            if largest > _EXACT_FLOATS:
+                shown_as = self.arguments[name].shown if name in self.arguments else "the counts"
+                found = f"{largest} in {shown_as}: rank it, as in pl.col(...).rank('dense')"
+                arguments.reject("score", "hold whole numbers up to 2**53", found)
+        return _to_floats(score.cast(pl.Float64))
+
+    def _counts(self, table: pl.DataFrame) -> RowCounts | None:
+        if not self.frequency:
+            return None
+        number = table[ROW_WEIGHT].cast(pl.Float64).fill_null(1.0).to_numpy()
+        return RowCounts(number, number, number)
+
+    def _reject_value(self, argument: str, rule: str, value: float) -> NoReturn:
+        typed = self.arguments[argument]
+        msg = f"`{typed.argument}` must {rule}; {typed.shown} holds {_write_number(value)}"
+        raise ValueError(msg)
+
+    def _sample(self, table: pl.DataFrame) -> Sample | None:
+        if self.design is None or not self.design.given:
+            return None
+        if self.design.replicate_weights is not None:
+            return self._replicates(table, self.design.replicate_weights)
+        units, strata = _columns_of_units(table)
+        stratum_keys, stratum_of_row = number_groups(strata)
+        unit_keys, unit = number_groups(units.with_columns(stratum=stratum_of_row))
+        stratum = unit_keys["stratum"].to_numpy()
+        size = np.bincount(stratum, minlength=stratum_keys.height).astype(np.float64)
+        fraction = np.zeros(len(size))
+        if FPC in table.columns:
+            is_stratified = STRATUM in table.columns
+            fraction = _read_fractions(table[FPC], stratum_of_row, size, is_stratified)
+        return Sample(unit, stratum, size, fraction, self.design.survey.lonely)
+
+    def _replicates(self, table: pl.DataFrame, weights: ReplicateWeights) -> Sample:
+        names = [name for name in table.columns if name.startswith(_REPLICATE)]
+        for name in names:
+            value = table[name].cast(pl.Float64)
+            invalid = value.filter(~((value >= 0) & value.is_finite()))
+            if len(invalid):
+                self._reject_value(name, "be finite and zero or more", invalid[0])
+        columns = np.stack([_to_floats(table[name].cast(pl.Float64)) for name in names])
+        number = len(names)
+        return Sample(
+            np.arange(number),
+            np.zeros(number, np.int64),
+            np.array([float(number)]),
+            np.zeros(1),
+            replicates=columns,
+            factors=np.array(weights.factors(number)),
+            replicate_df=weights.degrees_of_freedom(number),
+        )
+
+    def _counted_rows(self, table: pl.DataFrame) -> Rows:
+        """Return rows that were checked and may stand for several each."""
+        weight = table[WEIGHT].cast(pl.Float64)
+        missing = table[SCORE].is_null()
+        counts, bins = None, None
+        if ROW_COUNT in table.columns:
+            names = (ROW_COUNT, ROW_SQUARES, ROW_CUBES)
+            counts = RowCounts(*(_to_floats(table[name].cast(pl.Float64)) for name in names))
+        if SCORE_HIGH in table.columns:
+            high = _to_floats(table[SCORE_HIGH].cast(pl.Float64))
+            bins = ScoreBins(high, table[SEVERAL_SCORES].fill_null(value=False).to_numpy())
+        selected = None
+        if SELECTED in table.columns:
+            selected = table[SELECTED].fill_null(value=False).to_numpy()
+        score = self._score(table[SCORE], SCORE)
+        score = np.where(missing.to_numpy(), np.nan, score)
+        scores = dict.fromkeys(self.models, score)
+        model = None
+        if self.several:
+            model = table[MODEL].cast(pl.String).to_numpy().astype(np.str_)
+            scores = {name: np.where(model == name, score, np.nan) for name in self.models}
+        return Rows(
+            table.select(self.keys),
+            scores,
+            _to_floats(weight),
+            counts,
+            bins,
+            selected,
+            model=model,
+        )
+
+
+_REPLICATE = "__replicate_"
+_ONE_MODEL = "score"
+
+
+def read_columns(
+    frame: object,
+    label: IntoColumn | None,
+    score: IntoColumns,
+    *,
+    weight: IntoWeight | None = None,
+    by: IntoColumns | None = None,
+    pos_label: object = None,
+    design: Design | None = None,
+    selected: IntoColumn | None = None,
+    argument: str = "by",
+) -> Columns:
+    """Check the columns of a call against the schema of its frame.
+
+    ``argument`` is what messages call the columns that group the rows. Without a label every row
+    is negative. Rows without a recorded decision are missing where decisions are ``selected``.
+    """
+    source = read_source(frame)
+    if isinstance(source, RowSource):
+        keys = {} if by is None else named_keys(by, source.groups, argument)
+        return read_counted(source.rows(keys))
+    lazy = source.lazy()
+    groups = {} if by is None else named_keys(by, lazy, argument)
+    names = internal_keys(groups)
+    models = named_columns("score", score, lazy)
+    several = not isinstance(score, str | pl.Expr) or len(models) > 1
+    given = read_design(design)
+    columns: dict[str, Typed] = {}
+    if label is not None:
+        columns[LABEL] = typed_column("label", as_column("label", label), lazy)
+    if weight is not None:
+        columns[ROW_WEIGHT] = typed_column("weight", as_column("weight", column_of(weight)), lazy)
+        numeric(columns[ROW_WEIGHT])
+    if selected is not None:
+        columns[SELECTED] = boolean_column("selected", selected, lazy)
+    columns |= unit_columns(lazy, given)
+    if given.replicate_weights is not None:
+        columns |= _replicate_columns(lazy, given.replicate_weights)
+    for number, column in enumerate(models.values()):
+        columns[score_column(number)] = typed_column("score", column, lazy)
+        numeric(columns[score_column(number)])
+    plan = lazy.select(
+        *(groups[name].alias(key) for key, name in names.items()),
+        *(typed.column.alias(name) for name, typed in columns.items()),
+    )
+    label_column = columns.get(LABEL)
+    described = {"label": LABEL, "weight": ROW_WEIGHT}
+    return Columns(
+        plan,
+        names,
+        [*models],
+        several,
+        columns | {name: columns[key] for name, key in described.items() if key in columns},
+        _read_pos_label(label_column, pos_label),
+        # The units of a design count, not rows.
+        frequency=isinstance(weight, Frequency) and not given.given,
+        design=given,
+    )
+
+
+def read_counted(rows: PlannedRows) -> Columns:
+    """Return the columns of rows that were checked, such as those of counts by score."""
+    models = [_ONE_MODEL]
+    if rows.model_keys:
+        dtype = rows.frame.collect_schema()[MODEL]
+        if isinstance(dtype, pl.Enum):
+            models = dtype.categories.to_list()
+        else:
+            found = collect(rows.frame.select(pl.col(MODEL).cast(pl.String)).unique())
+            models = found[MODEL].sort().to_list()
+    names = {key: rows.name_of(key) for key in rows.group_keys}
+    return Columns(rows.frame, names, models, bool(rows.model_keys), counted=True)
+
+
+def _replicate_columns(frame: pl.LazyFrame, weights: ReplicateWeights) -> dict[str, Typed]:
+    argument = "replicate_weights"
+    given = named_columns(argument, weights.columns, frame).values()
+    typed = [typed_column(argument, column, frame) for column in given]
+    for each in typed:
+        numeric(each)
+    weights.factors(len(typed))
+    return {f"{_REPLICATE}{number}": each for number, each in enumerate(typed)}
+
+
+def _read_pos_label(label: Typed | None, pos_label: object) -> pl.Series | None:
+    """Check the type of a label, and return the positive one in that type."""
+    if label is None:
+        return None
+    if pos_label is None:
+        if label.dtype not in (pl.Boolean, pl.Null) and not label.dtype.is_numeric():
+            msg = f"`label` must {_LABEL_RULE}; found {label}"
+            raise TypeError(msg)
+        return None
+    value = exact(pos_label, label.dtype)
+    if value is None:
+        found = f"found {shown(pos_label)} for {label}"
+        msg = f"`pos_label` must be a possible value of the label; {found}"
+        raise TypeError(msg)
+    return value
+
+
+def _columns_of_units(table: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return columns that tell the sampling units and the strata of rows apart."""
+    height = table.height
+    if CLUSTER in table.columns:
+        units = table.select(CLUSTER)
+    else:
+        units = pl.DataFrame({CLUSTER: np.arange(height)})
+    if STRATUM in table.columns:
+        return units, table.select(STRATUM)
+    return units, pl.DataFrame({STRATUM: np.zeros(height, np.int8)})
+
+
+def _read_fractions(fpc: pl.Series, stratum: Ints, size: Array, is_stratified: bool) -> Array:  # noqa: FBT001
+    """Return the fraction of the population's units in each stratum that are in the sample."""
+    unknown = fpc.filter(fpc.is_null() | fpc.is_nan())
+    if len(unknown):
+        text = "null" if unknown[0] is None else "NaN"
+        arguments.reject("fpc", "be a number in all rows", text)
+    values = fpc.to_numpy()
+    low, high = np.full(len(size), np.inf), np.full(len(size), -np.inf)
+    np.minimum.at(low, stratum, values)
+    np.maximum.at(high, stratum, values)
+    rule = "be the same number in all rows"
+    rule += " of a stratum" if is_stratified else ", as `strata` is not given"
+    for place in np.flatnonzero(low != high):
+        arguments.reject("fpc", rule, f"{low[place]} to {high[place]}")
+    for place in np.flatnonzero(low < 0):
+        arguments.reject("fpc", "be zero or more", f"{low[place]}")
+    for place in np.flatnonzero((low > 1) & (low < size)):
+        rule = "above 1 must be the number of units in the population, at least those sampled"
+        found = f"{low[place]}, with {int(size[place])} units"
+        msg = f"`fpc` {rule}; found {found}"
+        raise ValueError(msg)
+    return np.where(low <= 1, low, size / np.maximum(low, 1.0))
+
+
+def _write_number(value: float) -> str:
+    """Return a number as Polars writes it."""
+    return str(pl.Series([value], dtype=pl.Float64).cast(pl.String)[0])
+
+
+def _to_floats(values: pl.Series) -> Array:
+    """Return numbers as an array, NaN where they are null."""
+    return values.to_numpy()
+
+
+Compute = Callable[[Rows], pl.DataFrame]
+
+
+def table_of(
+    frame: FrameT, columns: Columns, schema: Mapping[str, Any], compute: Compute
+) -> FrameT:
+    """Return the table that ``compute`` makes of rows: now, or when a LazyFrame is collected.
+
+    The table has the columns of the schema in their order, those that group the rows by the
+    caller's names; NaN becomes null. The source is read once.
+    """
+    make = partial(_make_table, columns=columns, schema=dict(schema), compute=compute)
+    if is_eager(frame):
+        return make(collect(columns.plan))  # type: ignore[return-value]
+    return columns.plan.map_batches(make, schema=dict(schema), streamable=False)  # type: ignore[return-value]
+
+
+def _make_table(
+    table: pl.DataFrame, columns: Columns, schema: Mapping[str, Any], compute: Compute
+) -> pl.DataFrame:
+    # Infinite and undefined numbers are expected: NaN means undefined.
+    with np.errstate(all="ignore"):
+        made = compute(columns.rows(table))
+    floats = [name for name, dtype in schema.items() if dtype == pl.Float64]
+    keys = {key: name for key, name in columns.names.items() if key in made.columns}
+    numbers = [name for name in floats if name not in keys.values()]
+    named = made.rename(keys).select([*schema]).cast(pl.Schema(schema))
+    return named.with_columns(pl.col(numbers).fill_nan(None))

@@ -1,0 +1,427 @@
+"""The engine: rows of segments are sorted by score, pooled into steps and reduced to sums.
+
+A step stands for all rows of a segment that have the same score. Rows are one source of steps,
+counts by score and bins are others; large segments are cut into blocks whose temporary arrays fit
+into the cache of a processor. Blocks depend on the data alone and are added up in one order, so
+that results have the same bits whatever the number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import NamedTuple, TypeAlias, TypeVar
+
+import numpy as np
+import polars as pl
+
+from polars_wroc.arrays import Array, Ints, Mask
+
+_BLOCK_ROWS = 1 << 14
+# Powers of two beyond this have no inverse that is a float.
+_MOST_EXPONENT = 1000
+
+T = TypeVar("T")
+
+
+class RowCounts(NamedTuple):
+    """How many rows each row stands for, and the sums of their squared and cubed weights."""
+
+    n: Array
+    squares: Array
+    cubes: Array
+
+    def at(self, places: Ints | Mask | slice) -> RowCounts:
+        """Return the counts of some rows."""
+        return RowCounts(*(values[places] for values in self))
+
+
+class ScoreBins(NamedTuple):
+    """The highest score in the bin of each row, and whether rows of the bin differ in score."""
+
+    high: Array
+    several: Mask
+
+    def at(self, places: Ints | Mask | slice) -> ScoreBins:
+        """Return the bins of some rows."""
+        return ScoreBins(self.high[places], self.several[places])
+
+
+@dataclass(frozen=True)
+class SegmentRows:
+    """Complete rows of segments, those of each segment next to each other.
+
+    ``starts`` are the places of the first rows of the segments, followed by the number of rows.
+    ``weight`` is negative in rows of negatives. ``order`` are the places of the rows in the arrays
+    that they were taken from, and ``missing`` is the number of incomplete rows of each segment.
+    ``outside`` are weights of rows in other ranges of scores: see `OutsideWeights`. If they are
+    ``in_order``, the rows of each segment descend from the highest score.
+    """
+
+    segments: pl.DataFrame
+    starts: Ints
+    order: Ints
+    score: Array
+    weight: Array
+    missing: Ints
+    counts: RowCounts | None = None
+    bins: ScoreBins | None = None
+    outside: OutsideWeights | None = None
+    in_order: bool = False
+
+    @property
+    def number(self) -> int:
+        """The number of segments."""
+        return len(self.starts) - 1
+
+    @property
+    def segment(self) -> Ints:
+        """The number of each row's segment."""
+        return np.repeat(np.arange(self.number), np.diff(self.starts))
+
+    def total(self, values: Array) -> Array:
+        """Add up values of rows over each segment, along the last axis."""
+        return add_up(values, self.starts)
+
+    def between(self, first: int, stop: int) -> SegmentRows:
+        """Return the rows of some consecutive segments."""
+        part = slice(self.starts[first], self.starts[stop])
+        return replace(
+            self,
+            segments=self.segments[first:stop],
+            starts=self.starts[first : stop + 1] - self.starts[first],
+            order=self.order[part],
+            score=self.score[part],
+            weight=self.weight[part],
+            missing=self.missing[first:stop],
+            counts=None if self.counts is None else self.counts.at(part),
+            bins=None if self.bins is None else self.bins.at(part),
+        )
+
+    def at(self, taken: Mask) -> SegmentRows:
+        """Return some of the rows of each segment."""
+        return replace(
+            self,
+            starts=np.append(0, taken.cumsum())[self.starts],
+            order=self.order[taken],
+            score=self.score[taken],
+            weight=self.weight[taken],
+            counts=None if self.counts is None else self.counts.at(taken),
+            bins=None if self.bins is None else self.bins.at(taken),
+        )
+
+
+class OutsideWeights(NamedTuple):
+    """Weights of positives and negatives of each segment above a range of scores, and in all."""
+
+    above: Array
+    totals: Array
+
+
+class Steps(NamedTuple):
+    """Steps of the curves of some segments, from the highest score of each down.
+
+    ``n``, ``w``, ``w2`` and ``w3`` are numbers of rows and sums of powers of their weights, in a
+    row of positives and a row of negatives. ``starts`` are the places of the segments' first steps.
+    ``above`` are the weights of each segment before its first step here, and ``totals`` those of
+    the whole segment, of which these steps may be a part. ``several`` marks bins of several scores.
+    """
+
+    score: Array
+    n: Array
+    w: Array
+    w2: Array
+    w3: Array
+    starts: Ints
+    above: Array
+    totals: Array
+    several: Mask | None
+
+    def spread(self, values: Array) -> Array:
+        """Repeat values of segments for each of their steps."""
+        if values.shape[-1] == 1:
+            return values
+        return np.repeat(values, np.diff(self.starts, append=len(self.score)), axis=-1)
+
+    def total(self, values: Array) -> Array:
+        """Add up values over the steps of each segment."""
+        if len(self.starts) == 1:
+            return np.asarray(values.sum(axis=-1, keepdims=True))
+        return np.asarray(np.add.reduceat(values, self.starts, axis=-1))
+
+    def largest(self, values: Array) -> Array:
+        """Return the largest value over the steps of each segment."""
+        return np.asarray(np.maximum.reduceat(values, self.starts, axis=-1))
+
+    def cumulate(self, values: Array, above: Array) -> Array:
+        """Add up values from the highest score of each segment down to each step.
+
+        ``above`` are the sums of each segment before its first step here.
+        """
+        if len(self.starts) == 1:
+            return np.asarray(above + values.cumsum(axis=-1))
+        # Each segment is scaled by a power of two, which rounds nothing, and its sum is taken off
+        # at its last step, so that light segments lose no digits to the heavy ones before them.
+        totals = self.total(values)
+        is_finite = np.isfinite(totals)
+        exponent = np.frexp(np.where(is_finite & (totals > 0), totals, 1.0))[1]
+        scale = np.ldexp(1.0, -np.clip(exponent, -_MOST_EXPONENT, _MOST_EXPONENT))
+        scaled = np.where(self.spread(is_finite), values * self.spread(scale), 0.0)
+        ends = self.starts[1:] - 1
+        ended = np.where(is_finite, totals * scale, 0.0)[..., :-1]
+        scaled[..., ends] -= ended
+        sums = scaled.cumsum(axis=-1)
+        before = np.zeros_like(totals)
+        before[..., 1:] = sums[..., ends]
+        sums[..., ends] += ended
+        found = (sums - self.spread(before)) / self.spread(np.where(is_finite, scale, np.nan))
+        return np.asarray(np.maximum(found, values) + self.spread(above))
+
+    @property
+    def weights_reached(self) -> Array:
+        """Weights of both classes with the score of the step or a higher one."""
+        return self.cumulate(self.w, self.above)
+
+
+# Sums of segments by their names. The last axis is that of the segments of some steps.
+Sums: TypeAlias = Mapping[str, Array]
+Task: TypeAlias = Callable[[Steps], Sums]
+
+
+def reduce_steps(rows: SegmentRows, task: Task, *, maxima: frozenset[str] = frozenset()) -> Sums:
+    """Return what a task computes of the steps of all segments, added up over blocks.
+
+    Values named in ``maxima`` are the largest of all blocks instead. Segments without rows have
+    sums of 0.
+    """
+    blocks = map_steps(rows, task) or [(np.zeros(0, np.int64), task(_NO_STEPS))]
+    return add_blocks(blocks, rows.number, maxima=maxima)
+
+
+def map_steps(rows: SegmentRows, task: Callable[[Steps], T]) -> list[tuple[Ints, T]]:
+    """Return what a task makes of each block of steps, with the numbers of their segments.
+
+    Blocks are in the order of the segments, and those of one segment descend.
+    """
+    batches = _map_batches(rows, lambda batch: [task(steps) for steps in _steps(batch)])
+    return [(segments, each) for segments, found in batches for each in found]
+
+
+def add_blocks(
+    blocks: Iterable[tuple[Ints, Sums]], number: int, *, maxima: frozenset[str] = frozenset()
+) -> dict[str, Array]:
+    """Return the sums of blocks of some segments, added up for each of a number of segments.
+
+    Values named in ``maxima`` are the largest of all blocks instead. Segments without a block have
+    sums of 0.
+    """
+    sums: dict[str, Array] = {}
+    for segments, found in blocks:
+        for name, values in found.items():
+            if name not in sums:
+                sums[name] = np.zeros((*values.shape[:-1], number))
+            combine = np.fmax if name in maxima else np.add
+            sums[name][..., segments] = combine(sums[name][..., segments], values)
+    return sums
+
+
+class PooledSteps(NamedTuple):
+    """All steps of the curves of segments, from the highest score of each down.
+
+    ``n``, ``w`` and ``w2`` are as in `Steps`. ``starts`` are the places of the first steps of the
+    segments, which may have none, followed by the number of steps.
+    """
+
+    score: Array
+    n: Array
+    w: Array
+    w2: Array
+    starts: Ints
+
+
+def pool_steps(rows: SegmentRows) -> PooledSteps:
+    """Return the steps of all segments next to each other."""
+    batches = _map_batches(rows, lambda batch: [*_steps(batch)])
+    number = np.zeros(rows.number, np.int64)
+    for segments, found in batches:
+        for steps in found:
+            number[segments] += np.diff(steps.starts, append=len(steps.score))
+    blocks = [steps for _, found in batches for steps in found] or [_NO_STEPS]
+    return PooledSteps(
+        np.concatenate([steps.score for steps in blocks]),
+        np.concatenate([steps.n for steps in blocks], axis=-1),
+        np.concatenate([steps.w for steps in blocks], axis=-1),
+        np.concatenate([steps.w2 for steps in blocks], axis=-1),
+        np.append(0, number.cumsum()),
+    )
+
+
+def place_rows(rows: SegmentRows) -> Array:
+    """Return the placement value of each row: the share of the other class that outranks it.
+
+    For a positive this is the weight of the negatives with a higher score, and half of those with
+    the same score, as a share of all negatives of the segment; for a negative, that of the
+    positives with a lower score. NaN where a segment has rows of one class only.
+    """
+
+    def place(batch: _Batch) -> Array:
+        placed = np.empty(len(batch.score))
+        start = 0
+        for steps, step in _numbered_steps(batch):
+            stop = start + len(step)
+            order = batch.order[start:stop]
+            side = (batch.weight[order] < 0).astype(np.intp)
+            placed[order] = placements(steps)[side, step]
+            start = stop
+        return placed
+
+    found = _map_batches(rows, place)
+    return np.concatenate([values for _, values in found]) if found else np.zeros(0)
+
+
+def placements(steps: Steps) -> Array:
+    """Return the placement values of both classes at each step."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        halfway = (steps.weights_reached - steps.w / 2) / steps.spread(steps.totals)
+    positive, negative = halfway
+    return np.stack([negative, 1 - positive])
+
+
+def add_up(values: Array, starts: Ints) -> Array:
+    """Add up values between starts, along the last axis; 0 where there are none between two."""
+    filled = np.flatnonzero(np.diff(starts) > 0)
+    sums = np.zeros((*values.shape[:-1], len(starts) - 1))
+    if len(filled):
+        sums[..., filled] = np.add.reduceat(values, starts[filled], axis=-1)
+    return sums
+
+
+class _Batch(NamedTuple):
+    """Rows of some segments, and their order: by segment, from the highest score down."""
+
+    score: Array
+    weight: Array
+    counts: RowCounts | None
+    bins: ScoreBins | None
+    starts: Ints
+    order: Ints
+    above: Array
+    totals: Array
+
+
+def _map_batches(rows: SegmentRows, work: Callable[[_Batch], T]) -> list[tuple[Ints, T]]:
+    """Return what ``work`` makes of each batch of segments, with the numbers of the segments."""
+    filled = np.flatnonzero(np.diff(rows.starts) > 0)
+    starts = np.append(rows.starts[filled], len(rows.score))
+
+    def run(ends: tuple[int, int]) -> tuple[Ints, T]:
+        segments = filled[slice(*ends)]
+        # Threads do not inherit how NumPy treats infinite and undefined numbers.
+        with np.errstate(all="ignore"):
+            return segments, work(_sort_batch(rows, segments, starts[ends[0] : ends[1] + 1]))
+
+    batches = _cut_batches(starts)
+    if len(batches) == 1:
+        return [run(batches[0])]
+    with ThreadPoolExecutor(pl.thread_pool_size()) as pool:
+        return list(pool.map(run, batches))
+
+
+def _cut_batches(starts: Ints) -> list[tuple[int, int]]:
+    """Put small segments together, about the rows of a block; large ones are batches alone."""
+    if len(starts) == 1:
+        return []
+    large = np.flatnonzero(np.diff(starts) > _BLOCK_ROWS)
+    cuts = np.searchsorted(starts, np.arange(0, starts[-1], _BLOCK_ROWS))
+    ends = np.unique(np.concatenate([[0, len(starts) - 1], cuts, large, large + 1]))
+    return list(pairwise(ends.tolist()))
+
+
+def _sort_batch(rows: SegmentRows, segments: Ints, starts: Ints) -> _Batch:
+    part = slice(starts[0], starts[-1])
+    score, weight = rows.score[part], rows.weight[part]
+    begins = starts - starts[0]
+    order = np.arange(len(score)) if rows.in_order else np.argsort(score)[::-1]
+    if len(segments) > 1 and not rows.in_order:
+        # Fewer than a block of rows, and so few enough segments for the radix sort of small types.
+        segment = np.repeat(np.arange(len(segments), dtype=np.uint16), np.diff(begins))
+        order = order[np.argsort(segment[order], kind="stable")]
+    if rows.outside is None:
+        totals = np.stack(
+            [np.add.reduceat(np.maximum(side, 0.0), begins[:-1]) for side in (weight, -weight)]
+        )
+        above = np.zeros_like(totals)
+    else:
+        above, totals = (each[:, segments] for each in rows.outside)
+    counts = None if rows.counts is None else rows.counts.at(part)
+    bins = None if rows.bins is None else rows.bins.at(part)
+    return _Batch(score, weight, counts, bins, begins, order, above, totals)
+
+
+def _steps(batch: _Batch) -> Iterator[Steps]:
+    for steps, _ in _numbered_steps(batch):
+        yield steps
+
+
+def _numbered_steps(batch: _Batch) -> Iterator[tuple[Steps, Ints]]:
+    """Yield the steps of each block of a batch, and the number of each sorted row's step."""
+    score = batch.score[batch.order]
+    above, start = batch.above, 0
+    while start < len(score):
+        stop = _end_of_block(score, start) if len(batch.starts) == 2 else len(score)  # noqa: PLR2004
+        steps, step = _pool(batch, score[start:stop], batch.order[start:stop], above)
+        yield steps, step
+        above, start = above + steps.total(steps.w), stop
+
+
+def _end_of_block(score: Array, start: int) -> int:
+    """Return the end of a block of sorted rows, which does not divide rows of the same score."""
+    stop = start + _BLOCK_ROWS
+    if stop >= len(score):
+        return len(score)
+    # In the view from the lowest score up, since NumPy searches in ascending order.
+    return len(score) - int(np.searchsorted(score[::-1], score[stop - 1], side="left"))
+
+
+def _pool(batch: _Batch, score: Array, order: Ints, above: Array) -> tuple[Steps, Ints]:
+    """Pool sorted rows that have the same score."""
+    signed = batch.weight[order]
+    w = np.stack([np.maximum(signed, 0.0), np.maximum(-signed, 0.0)])
+    if batch.counts is None:
+        w2 = w * w
+        sums = [(w > 0).astype(np.float64), w, w2, w2 * w]
+    else:
+        is_side = np.stack([signed > 0, signed < 0])
+        n, squares, cubes = (values * is_side for values in batch.counts.at(order))
+        sums = [n, w, squares, cubes]
+    several = None if batch.bins is None else batch.bins.several[order]
+    starts = batch.starts[:-1] if len(batch.starts) > 2 else np.zeros(1, np.intp)  # noqa: PLR2004
+    is_new = np.empty(len(score), bool)
+    is_new[0] = True
+    np.not_equal(score[1:], score[:-1], out=is_new[1:])
+    is_new[starts] = True
+    if is_new.all():
+        step = np.arange(len(score))
+    else:
+        step = np.cumsum(is_new) - 1
+        places = np.flatnonzero(is_new)
+        starts, score = step[starts], score[places]
+        sums = [np.add.reduceat(each, places, axis=-1) for each in sums]
+        several = None if several is None else np.logical_or.reduceat(several, places)
+    n, w, w2, w3 = sums
+    return Steps(score, n, w, w2, w3, starts, above, batch.totals, several), step
+
+
+_NO_STEPS = Steps(
+    score=np.zeros(0),
+    n=np.zeros((2, 0)),
+    w=np.zeros((2, 0)),
+    w2=np.zeros((2, 0)),
+    w3=np.zeros((2, 0)),
+    starts=np.zeros(0, np.intp),
+    above=np.zeros((2, 0)),
+    totals=np.zeros((2, 0)),
+    several=None,
+)

@@ -1,0 +1,146 @@
+"""The engine: steps, sums and placement values against loops over rows, whatever the threads."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from polars_wroc.rows import Rows, sort_into_groups
+from polars_wroc.steps import SegmentRows, Steps, Sums, place_rows, placements, reduce_steps
+
+
+def make_rows(
+    sizes: list[int], seed: int, *, decimals: int = 1, scales: list[float] | None = None
+) -> SegmentRows:
+    """Return rows of segments of some sizes, with ties and weights."""
+    random = np.random.default_rng(seed)
+    segment = np.repeat(np.arange(len(sizes)), sizes)
+    weight = random.gamma(2, 1, len(segment)) * random.choice([-1, 1], len(segment))
+    if scales is not None:
+        weight = weight * np.repeat(scales, sizes)
+    score = np.round(random.normal(size=len(segment)), decimals)
+    order = random.permutation(len(segment))
+    keys = pl.DataFrame({"segment": segment[order]})
+    return Rows(keys, {"score": score[order]}, weight[order]).segments(["segment"])
+
+
+def place_slowly(score: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Return the share of the other class that outranks each row, by all pairs."""
+    placed = []
+    for one, sign in zip(score, np.sign(weight), strict=True):
+        others = np.where(np.sign(weight) != sign, np.abs(weight), 0.0)
+        better = score > one if sign > 0 else score < one
+        outranked = np.where(better, 1.0, np.where(score == one, 0.5, 0.0))
+        total = others.sum()
+        placed.append((others * outranked).sum() / total if total else np.nan)
+    return np.array(placed)
+
+
+def sum_misranked(steps: Steps) -> Sums:
+    """Return the weighted placement values of both classes, and the largest of a step."""
+    return {
+        "misranked": steps.total(steps.w * placements(steps)),
+        "rows": steps.total(steps.n),
+        "heaviest": steps.largest(steps.w.sum(axis=0)),
+    }
+
+
+@given(
+    st.lists(st.integers(1, 30), min_size=1, max_size=6),
+    st.integers(0, 10_000),
+    st.integers(0, 2),
+)
+def test_placement_values_are_those_of_all_pairs(
+    sizes: list[int], seed: int, decimals: int
+) -> None:
+    rows = make_rows(sizes, seed, decimals=decimals)
+    placed = place_rows(rows)
+    for first, stop in zip(rows.starts[:-1], rows.starts[1:], strict=True):
+        expected = place_slowly(rows.score[first:stop], rows.weight[first:stop])
+        np.testing.assert_allclose(placed[first:stop], expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("sizes", [[40_000], [5, 40_000, 3, 17_000], [3] * 20_000])
+def test_sums_of_blocks_are_those_of_rows(sizes: list[int]) -> None:
+    rows = make_rows(sizes, 1, decimals=2)
+    sums = reduce_steps(rows, sum_misranked, maxima=frozenset({"heaviest"}))
+    placed = np.nan_to_num(place_rows(rows)) * np.abs(rows.weight)
+    for row, is_side in enumerate((rows.weight > 0, rows.weight < 0)):
+        found = np.nan_to_num(sums["misranked"][row])
+        np.testing.assert_allclose(found, rows.total(placed * is_side), rtol=1e-9, atol=1e-9)
+        np.testing.assert_array_equal(sums["rows"][row], rows.total(is_side.astype(float)))
+
+
+def test_light_segments_keep_their_digits_beside_heavy_ones() -> None:
+    sizes, scales = [20] * 6, [1.0, 1e-200, 1e200, 1e-10, 1e300, 1.0]
+    alone = reduce_steps(make_rows(sizes, 3), sum_misranked)
+    beside = reduce_steps(make_rows(sizes, 3, scales=scales), sum_misranked)
+    np.testing.assert_allclose(
+        beside["misranked"] / np.array(scales), alone["misranked"], rtol=1e-13
+    )
+
+
+def test_no_rows_have_no_sums() -> None:
+    rows = make_rows([], 0)
+    assert rows.number == 0
+    assert reduce_steps(rows, sum_misranked)["misranked"].shape == (2, 0)
+    assert place_rows(rows).shape == (0,)
+
+
+def test_segments_without_complete_rows_have_sums_of_zero() -> None:
+    rows = Rows(
+        pl.DataFrame({"segment": ["a", "b", "b"]}),
+        {"score": np.array([np.nan, 0.2, 0.4])},
+        np.array([1.0, -1.0, 1.0]),
+    ).segments(["segment"])
+    assert rows.missing.tolist() == [1, 0]
+    assert reduce_steps(rows, sum_misranked)["rows"].tolist() == [[0, 1], [0, 1]]
+
+
+@pytest.mark.parametrize("columns", [1, 2, 3])
+@pytest.mark.parametrize("categories", [1, 3, 300])
+def test_groups_of_texts_are_those_of_polars(columns: int, categories: int) -> None:
+    random = np.random.default_rng(columns * categories)
+    texts = {f"{c}": random.integers(0, categories, 500).astype(str) for c in range(columns)}
+    keys = pl.DataFrame(texts).with_columns(
+        pl.when(pl.Series(random.random(500) < 0.1)).then(None).otherwise(pl.all()).name.keep()
+    )
+    groups, starts, order = sort_into_groups(keys, keys.height)
+    expected = keys.with_row_index("row").group_by(keys.columns).agg("row").sort(keys.columns)
+    assert groups.equals(expected.drop("row"))
+    assert order.tolist() == expected["row"].explode().to_list()
+    assert np.diff(starts).tolist() == expected["row"].list.len().to_list()
+
+
+SAME_BITS = """
+import numpy as np, polars as pl, polars_wroc as wroc
+random = np.random.default_rng(5)
+n = 200_000
+frame = pl.DataFrame({
+    "g": random.choice(["a", "b", "c"], n), "y": random.integers(0, 2, n),
+    "s": random.normal(size=n), "w": random.gamma(2, 1, n),
+})
+table = wroc.summary(frame, "y", "s", weight="w", by="g", diagnostics=True)
+gaps = wroc.group_gaps(frame, "y", "s", weight="w", attributes="g", threshold=0.5)
+print(table.hash_rows().to_list(), gaps.hash_rows().to_list())
+"""
+
+
+@pytest.mark.slow
+def test_tables_have_the_same_bits_whatever_the_number_of_threads() -> None:
+    found = {
+        subprocess.run(  # noqa: S603
+            [sys.executable, "-c", SAME_BITS],
+            env={"POLARS_MAX_THREADS": threads, "PATH": ""},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for threads in "123"
+    }
+    assert len(found) == 1
