@@ -60,7 +60,6 @@ def field(df: pl.DataFrame) -> list[speed.Contestant]:
         "partial_auc, fpr": wroc.partial_auc(**score, fpr=(0.0, 0.1)),
         "partial_auc, tpr": wroc.partial_auc(**score, tpr=(0.8, 1.0)),
         "partial_auc, both": wroc.partial_auc(**score, fpr=(0.0, 0.5), tpr=(0.2, 1.0)),
-        "partial_auc_ci, fpr": wroc.partial_auc_ci(**score, fpr=(0.0, 0.1)),
         "cost_partial_auc": wroc.cost_partial_auc(**score, cost_fn=0.7),
         "pr_auc": wroc.pr_auc(**score),
         "equal_error_rate": wroc.equal_error_rate(**score),

@@ -52,12 +52,12 @@ def tables() -> dict[str, Table]:
             wroc.threshold_metrics, **of, threshold=[0.0, 1.0]
         ),
         "threshold_metrics": partial(wroc.threshold_metrics, **of),
-        "operating_points, youden": partial(wroc.operating_points, **of, rule=wroc.rules.youden()),
-        "operating_points, max_fpr": partial(
-            wroc.operating_points, **of, rule=wroc.rules.max_fpr(0.1)
+        "threshold_metrics, youden": partial(
+            wroc.threshold_metrics, threshold=wroc.rules.youden(), per_group=True, **of
         ),
-        "partial_auc_summary": partial(wroc.partial_auc_summary, **of, fpr=(0.0, 0.1)),
-        "partial_auc_summary, whole": partial(wroc.partial_auc_summary, **whole, fpr=(0.0, 0.1)),
+        "threshold_metrics, max_fpr": partial(
+            wroc.threshold_metrics, threshold=wroc.rules.max_fpr(0.1), per_group=True, **of
+        ),
         "calibration_curve, quantile": partial(
             wroc.calibration_curve, **probability, strategy="quantile"
         ),
@@ -70,8 +70,12 @@ def tables() -> dict[str, Table]:
         "cross_auc, 200 groups": partial(wroc.cross_auc, **many),
         "subgroup_auc, 200 groups": partial(wroc.subgroup_auc, **many),
         "abroca_test, 4 groups": partial(wroc.abroca_test, **crossed, permutations=10),
-        "operating_points, honest": partial(
-            wroc.operating_points, **crossed, rule=wroc.rules.youden(), honest="bootstrap"
+        "threshold_metrics, honest": partial(
+            wroc.threshold_metrics,
+            threshold=wroc.rules.youden(),
+            per_group=True,
+            **crossed,
+            honest="bootstrap",
         ),
         "cost_curve": partial(wroc.cost_curve, **of),
         "equalized_thresholds": partial(wroc.equalized_thresholds, **of),

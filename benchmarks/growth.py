@@ -134,10 +134,7 @@ def audit(df: pl.DataFrame) -> pl.DataFrame:
 
 def fairness(df: pl.DataFrame) -> pl.DataFrame:
     """Compare all groups at a threshold, however many they are."""
-    groups = df["g"].n_unique()
-    return wroc.fairness(
-        df, "y", "score", attributes="g", weight="weight", threshold=0.5, max_groups=groups
-    )
+    return wroc.fairness(df, "y", "score", attributes="g", weight="weight", threshold=0.5)
 
 
 TASKS: dict[str, Callable[[pl.DataFrame], pl.DataFrame]] = {

@@ -1,471 +1,1125 @@
-"""The calls whose numbers `kept_numbers.py` keeps and checks, and their data."""
+"""The calls whose numbers `kept_numbers.py` keeps and checks.
+
+The name of a call is the function and then what is special about the call. When an argument gets
+another name, only the text of the call changes. Tables are compared by the names of calls, tables
+and columns.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-import kept_shapes
-import numpy as np
 import polars as pl
+from kept_data import DATA, REPLICATES
 
 import polars_wroc as wroc
 
-_DATA = Path(__file__).parents[1] / "polars_wroc" / "data"
+# Differences that are meant to be: patterns of a call and of a column, and the decision.
+DECISIONS: dict[tuple[str, str], str] = {
+    ("confusion_matrix *", "*_low"): "tables have limits, expressions none",
+    ("confusion_matrix *", "*_high"): "tables have limits, expressions none",
+    **{
+        (f"{function} *cluster*", f"*{end}"): "clusters are a survey with the factor c"
+        for function in ("threshold_metrics", "operating_points")
+        for end in ("_low", "_high")
+    },
+    **{
+        (call, f"{metric}_*"): "rounding of numeric derivatives: 2e-8 of limits near 0"
+        for call in (
+            "threshold_metrics every point, weighted",
+            "operating_points max_fpr, strata",
+            "operating_points max_fpr, lonely*",
+        )
+        for metric in ("markedness", "mcc", "net_benefit", "youden")
+    },
+    **{
+        ("threshold_metrics extreme", cell): "is added up, not a difference that loses digits"
+        for cell in ("fn", "tn")
+    },
+    ("compare *score*", "the call"): "the method is gone",
+    **{
+        ("compare *", column): "pseudo-rows and Student's t; by DeLong normal quantiles"
+        for column in ("difference_*", "z", "p_*")
+    },
+    **{
+        ("release_check *", column): "AUCs as by `compare`; clusters have the factor c"
+        for column in ("gap_*", "p_*", "verdict", "reason")
+    },
+    **{
+        (f"{function} *", f"*auc_{end}"): (
+            "heaviness of misranked rows is predicted from the other class; clusters have other df"
+        )
+        for function in ("summary", "roc_auc_ci")
+        for end in ("low", "high")
+    },
+    ("summary *", "ci_note"): "there is a note on the weights from 1.5 times on",
+    ("roc_auc_ci *clusters", "the call"): "tables have designs, expressions none",
+    ("partial_auc_ci *", "the call"): "`summary` has the areas",
+    ("partial_auc_summary *", "the call"): "`summary` has the areas",
+    ("group_gaps *logit-t*", "the call"): "the method is gone",
+    ("standardized_mean_difference *", "the call"): "a metric of `group_gaps`",
+    **{
+        ("group_gaps *", f"{name}_{end}"): (
+            "heaviness of misranked rows is predicted from the other class; clusters have the "
+            "factor c and other df; a picked reference has Welch's df"
+        )
+        for name in ("value", "gap", "ratio")
+        for end in ("low", "high")
+    },
+    **{
+        ("group_gaps *", column): "clusters have the factor c and other df"
+        for column in ("p_*", "reason", "verdict")
+    },
+    (
+        "group_gaps *",
+        "detectable",
+    ): "exact quantile of Student's t; by a design the metric's own df",
+    ("group_gaps extreme", "ratio"): "rounding: 1.7e-8",
+    ("audit *", "rank"): "two gaps may be equal but for rounding, so that either comes first",
+}
+
+# Rows that have no successor: patterns of a call, a column and its value, and the decision.
+GONE_ROWS: dict[tuple[str, str, str], str] = {
+    (f"{function} *", "metric", "max_abroca"): "it has no limits, and rows repeated per group"
+    for function in ("fairness", "audit")
+}
+
+WEIGHTS = {
+    "unweighted": "",
+    "weighted": 'weight="w"',
+    "frequency": 'weight=wroc.frequency("n")',
+}
+DESIGNS = {
+    "clusters": 'design="unit"',
+    "uneven clusters": 'design="village"',
+    "survey of clusters": 'design=wroc.Survey("unit")',
+    "survey of rows": 'design=wroc.Survey(strata="stratum")',
+    "strata": 'design=wroc.Survey("psu", strata="stratum")',
+    "sampled fraction": 'design=wroc.Survey("psu", strata="stratum", fpc="fraction")',
+    "units of the population": 'design=wroc.Survey("psu", strata="stratum", fpc="population")',
+    "census": 'design=wroc.Survey("psu", strata="stratum", fpc=pl.lit(1.0))',
+    "lonely unit": 'design=wroc.Survey("psu", strata="lone")',
+    "lonely unit certain": 'design=wroc.Survey("psu", strata="lone", lonely="certainty")',
+    "lonely unit adjusted": 'design=wroc.Survey("psu", strata="lone", lonely="adjust")',
+    "jackknife": 'design=wroc.ReplicateWeights(JACKKNIFE, "jk1")',
+    "jackknife in strata": 'design=wroc.ReplicateWeights(JACKKNIFE, "jkn", rscales=SCALES)',
+    "half samples": 'design=wroc.ReplicateWeights(FAY, "fay", rho=0.3)',
+    "bootstrap weights": 'design=wroc.ReplicateWeights(BOOTSTRAP, "bootstrap", df=20)',
+}
+WEIGHTED_DESIGNS = {
+    **{name: f'weight="w", {design}' for name, design in DESIGNS.items()},
+    "clusters unweighted": DESIGNS["clusters"],
+    "strata unweighted": DESIGNS["strata"],
+    "clusters frequency": f"{WEIGHTS['frequency']}, {DESIGNS['clusters']}",
+}
+LEVELS = {
+    "level": "level=0.8",
+    "looks": "level=wroc.Looks(2000, seen=1000)",
+    "looks weighted": 'level=wroc.Looks(600, level=0.9, seen=1000), weight="w"',
+    "looks clusters": 'level=wroc.Looks(2000, seen=1000), weight="w", design="unit"',
+    "looks strata": (
+        'level=wroc.Looks(2000, seen=1000), weight="w", design=wroc.Survey("psu", strata="stratum")'
+    ),
+}
+ADJUSTED = {f"adjust {name}": f'adjust="{name}"' for name in ("holm", "bh", "none")}
+THRESHOLD_METRICS = [
+    "tpr",
+    "fpr",
+    "tnr",
+    "fnr",
+    "ppv",
+    "npv",
+    "selection_rate",
+    "accuracy",
+    "balanced_accuracy",
+    "f1",
+    "mcc",
+    "youden",
+    "lift",
+    "prevalence",
+    "zero_one_loss",
+    "fdr",
+    "for",
+    "markedness",
+    "f2",
+    "jaccard",
+    "lr_pos",
+    "lr_neg",
+    "net_benefit",
+]
+# What the texts of calls may name.
+NAMES: dict[str, Any] = {
+    "wroc": wroc,
+    "pl": pl,
+    "EVERY": ["auc", "brier_score", "log_loss", *THRESHOLD_METRICS],
+    "EVERY_RATE": THRESHOLD_METRICS,
+    "JACKKNIFE": [f"jk{replicate}" for replicate in range(REPLICATES)],
+    "FAY": [f"fay{replicate}" for replicate in range(REPLICATES)],
+    "BOOTSTRAP": [f"boot{replicate}" for replicate in range(REPLICATES)],
+    "SCALES": [0.5 if replicate % 2 else 0.8 for replicate in range(REPLICATES)],
+}
+# Calls that a LazyFrame cannot make.
+EAGER = {"group_gaps looks counted"}
 
 
-@dataclass(frozen=True)
-class Call:
-    """A call as text, in the old spelling and, if it changed, in the new one.
-
-    ``shape`` brings the new table into the shape of the old one.
-    """
-
-    old: str
-    new: str | None = None
-    shape: Callable[[pl.DataFrame], pl.DataFrame] | None = None
-
-    @property
-    def now(self) -> str:
-        """The new text, with arguments that have new names everywhere."""
-        text = self.new or self.old
-        for old, new in _ARGUMENTS.items():
-            text = text.replace(old, new)
-        if "wroc.audit" in text:
-            text = text.replace("by=", "attributes=")
-        text = text.replace(".audit(by=", ".audit(attributes=")
-        for name in ("threshold_metrics", "operating_points", "confusion_matrix"):
-            every = f'partial(wroc.{name}, metrics="all", level=None)('
-            text = text.replace(f"wroc.{name}(", every)
-        if "confusion_matrix" in text:
-            text = text.replace("rule=", "threshold=")
-        return text
-
-
-def _made(rows: int, seed: int, *, digits: int = 3) -> pl.DataFrame:
-    rng = np.random.default_rng(seed)
-    positive = rng.random(rows) < 0.4
-    score = 1 / (1 + np.exp(-rng.normal(size=rows) - positive))
-    return pl.DataFrame(
-        {
-            "y": positive,
-            "s": score.round(digits),
-            "t": np.clip(score + rng.normal(size=rows) / 10, 0.001, 0.999),
-            "g": rng.choice(["a", "b", "c"], rows, p=[0.6, 0.3, 0.1]),
-            "h": rng.choice(["u", "v"], rows),
-            "w": rng.lognormal(size=rows),
-            "n": rng.integers(1, 4, rows),
-            "d": rng.random(rows) < score,
-            "unit": rng.integers(0, 40, rows),
-        }
-    )
-
-
-def _data() -> dict[str, pl.DataFrame]:
-    """Eight data sets by name."""
-    rng = np.random.default_rng(30)
-    plain = _made(900, 1)
+def _calls(function: str, arguments: str, variants: Mapping[str, str]) -> dict[str, str]:
+    """Return a call of a function for each variant of its further arguments."""
     return {
-        "loans": pl.read_parquet(_DATA / "loans.parquet"),
-        "diabetes": pl.read_parquet(_DATA / "diabetes.parquet"),
-        "made": plain,
-        "ties": _made(600, 2, digits=1).with_columns(w=pl.col("w").round(1)),
-        "missing": plain.with_columns(
-            pl.when(pl.Series(rng.random(900) > 0.1)).then(name).alias(name) for name in "ysgw"
+        f"{function} {name}": f"wroc.{function}({', '.join(filter(None, (arguments, more)))})"
+        for name, more in variants.items()
+    }
+
+
+def _crossed(
+    one: Mapping[str, str], other: Mapping[str, str], left_out: Iterable[str] = ()
+) -> dict[str, str]:
+    """Return each variant of one mapping with each of another one."""
+    return {
+        f"{first}, {second}": f"{arguments}, {more}" if more else arguments
+        for first, arguments in one.items()
+        for second, more in other.items()
+        if f"{first}, {second}" not in left_out
+    }
+
+
+def _from_counts(
+    function: str, arguments: str, variants: Mapping[str, str], *, label: str = '"y"'
+) -> dict[str, str]:
+    """Return calls of a method of counts by score and of counts in bins."""
+    made = {
+        "counts": f'wroc.score_counts(rows, {label}, "s", by=["g", "h", "period"], MORE)',
+        "bins": f'wroc.score_counts(rows, {label}, "s", by=["g", "h", "period"], bins=64, MORE)',
+    }
+    return {
+        f"{function} {kind}, {name}, {weighing}": (
+            f"wroc.from_counts({counts.replace(', MORE', f', {weight}' if weight else '')})"
+            f".{function}({', '.join(filter(None, (arguments, more)))})"
+        )
+        for kind, counts in made.items()
+        for name, more in variants.items()
+        for weighing, weight in WEIGHTS.items()
+    }
+
+
+def _expressions() -> dict[str, str]:
+    """Return calls of expressions, in groups and over groups."""
+    arguments = {
+        "roc_auc": "",
+        "gini": "",
+        "ks": "",
+        "average_precision": "",
+        "pr_auc": "",
+        "equal_error_rate": "",
+        "roc_hull_auc": "",
+        "roc_influence": "",
+        "brier_score": "",
+        "log_loss": "",
+        "h_measure": "",
+        "partial_auc": "fpr=(0, 0.2)",
+        "cost_partial_auc": "cost_fn=3, cost_fp=1",
+        "curve_metrics": 'metrics=["ks", "gini", "pr_auc"]',
+        "roc_auc_ci": "",
+        "partial_auc_ci": "fpr=(0, 0.2)",
+        "confusion_matrix": 'threshold=0.5, metrics="all"',
+    }
+    more = {
+        "roc_auc_ci clusters": 'wroc.roc_auc_ci("y", "s", weight="w", design="unit")',
+        "roc_auc_ci logit-t": 'wroc.roc_auc_ci("y", "s", weight="w", method="logit-t", level=0.8)',
+        "roc_auc_ci newcombe": 'wroc.roc_auc_ci("y", "s", weight="w", method="newcombe")',
+        "roc_auc_ci looks": (
+            'wroc.roc_auc_ci("y", "s", weight="w", level=wroc.Looks(2000, seen=1000))'
         ),
-        "one_class": _made(300, 3).with_columns(y=pl.col("y") & (pl.col("g") != "c")),
-        "extreme": _made(400, 4).with_columns(w=10.0 ** pl.Series(rng.uniform(-200, 200, 400))),
-        "survey": _made(800, 5).with_columns(
-            stratum=pl.col("unit") % 10, psu=pl.col("unit") // 10, w=pl.col("w").clip(0.2, 5)
+        "partial_auc tpr": 'wroc.partial_auc("y", "s", weight="w", tpr=(0.8, 1))',
+        "partial_auc two-way": (
+            'wroc.partial_auc("y", "s", weight="w", fpr=(0, 0.4), tpr=(0.5, 1), standardize=True)'
+        ),
+        "partial_auc_ci tpr": 'wroc.partial_auc_ci("y", "s", weight="w", tpr=(0.8, 1))',
+        "partial_auc_ci clusters": (
+            'wroc.partial_auc_ci("y", "s", weight="w", fpr=(0, 0.3), design="unit")'
+        ),
+        "confusion_matrix rule": (
+            'wroc.confusion_matrix("y", "s", wroc.rules.youden(), metrics="all", weight="w")'
+        ),
+    }
+    calls = {}
+    for name, further in arguments.items():
+        for weighing, weight in WEIGHTS.items():
+            inside = ", ".join(filter(None, ('"y", "s"', further, weight)))
+            more[f"{name} {weighing}"] = f"wroc.{name}({inside})"
+    for name, expression in more.items():
+        # The losses are refused for NaN scores; null ones are missing.
+        function, what = name.split(" ", 1)
+        calls[f"{function} expression, {what}"] = (
+            f'rows.group_by("g", maintain_order=True).agg(v={expression})'
+        )
+    calls["roc_auc_ci expression, over"] = (
+        'rows.select("g", v=wroc.roc_auc_ci("y", "s", weight="w").over("g"))'
+    )
+    calls["roc_auc_ci expression, few"] = 'few.group_by("g").agg(v=wroc.roc_auc_ci("y", "s"))'
+    calls["roc_auc_ci expression, few"] += '.sort("g")'
+    calls["roc_auc_multiclass expression"] = (
+        'made.select(v=wroc.roc_auc_multiclass("h", {"u": "s", "v": "t"}, average="macro"))'
+    )
+    return calls
+
+
+def _summaries() -> dict[str, str]:
+    methods = {name: f'method="{name}"' for name in ("score", "logit-t", "logit", "wald")}
+    methods["newcombe"] = 'method="newcombe"'
+    by_replicates = {name: design for name, design in DESIGNS.items() if "ReplicateW" in design}
+    designed = ("clusters", "strata", "lonely unit adjusted", "jackknife")
+    further = {name: methods[name] for name in ("logit-t", "logit", "wald")}
+    looks = {name: text for name, text in LEVELS.items() if name.startswith("looks")}
+    start = '"y", "s", by="g", diagnostics=True'
+    variants = {
+        **WEIGHTS,
+        **LEVELS,
+        **WEIGHTED_DESIGNS,
+        **_crossed(methods, WEIGHTS),
+        **_crossed({name: WEIGHTED_DESIGNS[name] for name in designed}, further),
+        **_crossed(looks, further),
+        **_crossed(by_replicates, methods, [f"{name}, newcombe" for name in by_replicates]),
+        **_crossed({"bins": "bins=64"}, WEIGHTS),
+        **_crossed({"tolerance": "bins=16, tolerance=0.001"}, WEIGHTS),
+    }
+    start_of_rows = '"y", "s", diagnostics=True'
+    return {
+        **_calls("summary", f"rows, {start}", variants),
+        **_calls(
+            "summary",
+            f"rows, {start_of_rows}",
+            {f"whole, {name}": weight for name, weight in WEIGHTS.items()},
+        ),
+        **_calls("summary", f"few, {start}", _of("few", methods)),
+        **_calls("summary", f"few, {start}", _of("few weighted", methods, 'weight="w"')),
+        **_calls("summary", f"few, {start}", {"few clusters": 'weight="w", design="unit"'}),
+        **_calls("summary", f"one_class, {start}", _of("one class", methods)),
+        **_calls("summary", f"extreme, {start}", {"extreme": 'weight="w"'}),
+        **_calls("summary", f"ties, {start}", {"ties": 'weight="w", level=0.9'}),
+        **_calls("summary", f"missing, {start}", {"missing": 'weight="w"'}),
+        **_calls("summary", f"survey, {start}", {"survey": f'weight="w", {DESIGNS["strata"]}'}),
+        **_calls("summary", f"rows.head(0), {start}", {"no rows": 'weight="w"'}),
+        **_calls("summary", f"rows.head(0), {start_of_rows}", {"no rows, whole": 'weight="w"'}),
+        **_from_counts("summary", 'by="g", diagnostics=True', {"groups": ""}),
+        **_from_counts("summary", "diagnostics=True", {"whole": ""}),
+        "summary loans": 'wroc.summary(loans, "approved", "score", by=["race", "sex"])',
+        "summary expression": (
+            'wroc.summary(rows, pl.col("y"), -pl.col("r"), by=pl.col("k") > 1, weight="w")'
+        ),
+        "summary several scores": (
+            'wroc.summary(rows, "y", ["s", "t", "r"], by=["g", "h"], weight="w")'
+        ),
+        "summary several scores, bins": (
+            'wroc.summary(rows, "y", ["s", "t", "r"], by="g", weight="w", bins=64)'
+        ),
+        "summary pos_label": 'wroc.summary(rows, "outcome", "s", by="g", pos_label="bad")',
+        "summary whole numbers": (
+            'wroc.summary(rows.with_columns(pl.col("r").cast(pl.Int64, strict=False)), "y", "r")'
+        ),
+        "summary single precision": (
+            'wroc.summary(rows.with_columns(pl.col("t").cast(pl.Float32)), "y", "t", by="g")'
+        ),
+        "summary infinite scores": (
+            'wroc.summary(rows.with_columns(pl.when(pl.col("r") > 1).then(pl.lit(float("inf")))'
+            '.otherwise("r").alias("r")), "y", "r", by="g", weight="w")'
+        ),
+        "summary parts": (
+            'wroc.summary([rows.head(500), rows.slice(500)], "y", "s", by="g", weight="w")'
         ),
     }
 
 
-DATA = _data()
-_SURVEY = 'cluster="psu", strata="stratum"'
-_ARGUMENTS = {
-    "wroc.partial_aucs(": "wroc.partial_auc_summary(",
-    "wroc.summary(": "partial(wroc.summary, diagnostics=True)(",
-    ").summary(": ").summary(diagnostics=True, ",
-    "calibration_error(": "calibration_summary(",
-    "calibration_slope(": "calibration_summary(",
-    _SURVEY: 'design=wroc.Survey("psu", strata="stratum")',
-    "tpr_at_fpr(": "roc_point(",
-    "fpr_at_tpr(": "roc_point(",
-    'cluster="unit"': 'design="unit"',
-    'weight="n", weight_type="frequency"': 'weight=wroc.frequency("n")',
-    'criterion="youden"': "rule=wroc.rules.youden()",
-    'criterion="closest_topleft"': "rule=wroc.rules.closest_topleft()",
-    'criterion="accuracy"': "rule=wroc.rules.max_accuracy()",
-    'criterion="cost", cost_fn=5, cost_fp=1, prevalence=0.2': (
-        "rule=wroc.rules.least_cost(fn=5, fp=1, prevalence=0.2)"
-    ),
-    "max_fpr=0.1": "rule=wroc.rules.max_fpr(0.1)",
-    "min_tpr=0.8": "rule=wroc.rules.min_tpr(0.8)",
-    "max_selection_rate=0.25": "rule=wroc.rules.max_selection_rate(0.25)",
-    "max_fpr=0.2": "threshold=wroc.rules.max_fpr(0.2)",
-    "operating_point(": "confusion_matrix(",
-    ", thresholds=0.5, weight": ", threshold=0.5, weight",
-    "thresholds=[0.3, 0.5]": "threshold=[0.3, 0.5]",
+def _of(name: str, variants: Mapping[str, str], more: str = "") -> dict[str, str]:
+    """Return variants with a name before theirs and further arguments."""
+    return {
+        f"{name}, {variant}": ", ".join(filter(None, (arguments, more)))
+        for variant, arguments in variants.items()
+    }
+
+
+def _partial_areas() -> dict[str, str]:
+    ranges = {
+        "low fpr": "fpr=(0, 0.2)",
+        "middle fpr": "fpr=(0.1, 0.4)",
+        "high tpr": "tpr=(0.8, 1)",
+        "middle tpr": "tpr=(0.4, 0.8)",
+        "all": "fpr=(0, 1)",
+    }
+    methods = {name: f'method="{name}"' for name in ("score", "logit-t", "logit", "wald")}
+    limits = _of("limits", ranges, "level=0.95")
+    start = '"y", "s", by="g"'
+    two_ways = "fpr=(0, 0.4), tpr=(0.5, 1)"
+    variants = {
+        **_crossed(ranges, WEIGHTS),
+        **_crossed(limits, {name: WEIGHTS[name] for name in ("unweighted", "weighted")}),
+        **_crossed(limits, methods),
+        **_crossed({name: limits[name] for name in limits if "middle" not in name}, DESIGN_KINDS),
+        "low fpr, looks": 'fpr=(0, 0.2), level=wroc.Looks(2000, seen=1000), weight="w"',
+        "two ways": two_ways,
+        "two ways, weighted": f'{two_ways}, weight="w"',
+        "two ways, McClish": f'{two_ways}, weight="w", standardize=True',
+        "two ways, mean": f'{two_ways}, weight="w", standardize="mean"',
+        "low fpr, McClish": 'fpr=(0, 0.2), weight="w", standardize=True',
+        "high tpr, mean": 'tpr=(0.8, 1), weight="w", standardize="mean"',
+        "low fpr, bins": 'fpr=(0, 0.2), weight="w", bins=64',
+        "high tpr, tolerance": 'tpr=(0.8, 1), weight="w", bins=16, tolerance=0.001',
+    }
+    return {
+        **_calls("partial_auc_summary", f"rows, {start}", variants),
+        **_calls("partial_auc_summary", f"few, {start}", _of("few", ranges, "level=0.95")),
+        **_calls(
+            "partial_auc_summary", f"few, {start}", _of("few", limits, 'weight="w", design="unit"')
+        ),
+        **_from_counts("partial_auc_summary", 'by="g"', {"low fpr": "fpr=(0, 0.2)"}),
+        "partial_auc_summary several scores": (
+            'wroc.partial_auc_summary(rows, "y", ["s", "r"], fpr=(0, 0.3), level=0.9, weight="w")'
+        ),
+    }
+
+
+# A design of each kind.
+DESIGN_KINDS = {
+    name: WEIGHTED_DESIGNS[name]
+    for name in ("clusters", "strata", "sampled fraction", "lonely unit", "half samples")
 }
 
 
-def _expression(metric: str) -> str:
-    return f'made.group_by("g", maintain_order=True).agg(v=wroc.{metric})'
+def _threshold_metrics() -> dict[str, str]:
+    every = 'metrics="all"'
+    start = '"y", "s", by="g"'
+    thresholds = {
+        "two": "threshold=[0.3, 0.5]",
+        "every point": "",
+        "outside": "threshold=[-1, 2]",
+        "median": 'threshold="median"',
+        "max_fpr": "threshold=wroc.rules.max_fpr(0.2)",
+        "youden": "threshold=wroc.rules.youden()",
+        "decisions": 'selected="d"',
+    }
+    one = {"threshold": "threshold=0.4", "decisions": 'selected="d"'}
+    variants = {
+        **_crossed(_of("", thresholds, every), WEIGHTS),
+        **_crossed(_of("", one, every), WEIGHTED_DESIGNS),
+        **_crossed(_of("", one, every), LEVELS),
+        "default metrics": 'threshold=0.4, weight="w"',
+        "no limits": f'threshold=0.4, {every}, level=None, weight="w"',
+        "prevalence": f'threshold=0.4, {every}, prevalence=0.1, weight="w"',
+        "prevalence, unweighted": f"threshold=0.4, {every}, prevalence=0.1",
+        "rule, clusters": f"threshold=wroc.rules.max_fpr(0.2), {every}, {DESIGNS['clusters']}",
+    }
+    variants = {name.removeprefix(", "): text for name, text in variants.items()}
+    few = {"few": f"threshold=0.5, {every}", "few weighted": f'threshold=0.5, {every}, weight="w"'}
+    few["few clusters"] = f'threshold=0.5, {every}, weight="w", design="unit"'
+    return {
+        **_calls("threshold_metrics", f"rows, {start}", variants),
+        **_calls("threshold_metrics", f"few, {start}", few),
+        **_calls(
+            "threshold_metrics", f"extreme, {start}", {"extreme": 'threshold=0.5, weight="w"'}
+        ),
+        **_calls("threshold_metrics", f"rows.head(0), {start}", {"no rows": "threshold=0.5"}),
+        **_from_counts(
+            "threshold_metrics",
+            f'by="g", {every}',
+            {
+                "two": "threshold=[0.25, 0.5]",
+                "every point": "level=None",
+                "rule": "threshold=wroc.rules.youden()",
+            },
+        ),
+        "threshold_metrics decisions alone": (
+            'wroc.threshold_metrics(rows, "y", selected="d", by="g", weight="w", metrics="all")'
+        ),
+        "threshold_metrics several scores": (
+            'wroc.threshold_metrics(rows, "y", ["s", "t"], threshold=0.4, by=["g", "h"],'
+            ' weight="w", metrics="all")'
+        ),
+        "threshold_metrics several scores, median": (
+            'wroc.threshold_metrics(rows, "y", ["s", "r"], threshold="median", weight="w")'
+        ),
+    }
 
 
-def _compared(text: str, shape: Callable[[pl.DataFrame], pl.DataFrame] | None = None) -> Call:
-    """Call a function that compares the segments of ``attributes``, once called ``by``."""
-    old = text.replace("attributes=", "by=").replace(', intersections="only"', "")
-    return Call(old.replace(_CROSSED, ""), text, shape)
+def _operating_points() -> dict[str, str]:
+    """Return calls of `threshold_metrics` that choose thresholds, under the name of before."""
+    rules = {
+        "youden": "youden()",
+        "closest_topleft": "closest_topleft()",
+        "max_accuracy": "max_accuracy()",
+        "least_cost": "least_cost(fn=5, fp=1)",
+        "least_cost of a prevalence": "least_cost(fn=5, fp=1, prevalence=0.2)",
+        "max_fpr": "max_fpr(0.1)",
+        "min_tpr": "min_tpr(0.8)",
+        "max_selection_rate": "max_selection_rate(0.25)",
+    }
+    rules = {name: f"threshold=wroc.rules.{rule}" for name, rule in rules.items()}
+    each = {name: f"{rule}, per_group=True" for name, rule in rules.items()}
+    end = 'by="g", metrics="all", level=0.95'
+    start = 'rows, "y", "s"'
+    chosen = {
+        f"{name}, {weighing}": ", ".join(filter(None, (rule, end, weight)))
+        for name, rule in each.items()
+        for weighing, weight in WEIGHTS.items()
+    }
+    common = {f"{name}, common": f'{rule}, {end}, weight="w"' for name, rule in rules.items()}
+    youden = each["youden"]
+    by = 'by="g", metrics="all"'
+    more = {
+        **{
+            f"max_fpr, {name}": f"{each['max_fpr']}, {end}, {text}"
+            for name, text in WEIGHTED_DESIGNS.items()
+        },
+        **{f"youden, {name}": f"{youden}, {by}, {text}" for name, text in LEVELS.items()},
+        "no limits": f'{youden}, {by}, weight="w", level=None',
+        "bootstrap": f'{youden}, {end}, honest="bootstrap", resamples=20',
+        "bootstrap, weighted": (
+            f'{each["max_fpr"]}, {end}, weight="w", honest="bootstrap", resamples=20, seed=3'
+        ),
+        "crossfit": f'{youden}, {end}, honest="crossfit"',
+        "crossfit, weighted": f'{each["max_fpr"]}, {end}, weight="w", honest="crossfit"',
+    }
+    calls = _calls("threshold_metrics", start, {**chosen, **common, **more})
+    methods = _from_counts(
+        "threshold_metrics",
+        "",
+        {name: f"{each[name]}, {end}" for name in ("youden", "max_fpr")},
+    )
+    several = {
+        "several scores": f'rows, "y", ["s", "r"], {each["min_tpr"]}, {end}, weight="w"',
+        "several scores, common": f'rows, "y", ["s", "r"], {rules["youden"]}, {end}',
+        "few": f'few, "y", "s", {youden}, {end}',
+    }
+    calls |= {**methods, **_calls("threshold_metrics", "", several)}
+    return {
+        name.replace("threshold_metrics", "operating_points", 1): text
+        for name, text in calls.items()
+    }
 
 
-def _gaps(text: str, *keys: str) -> Call:
-    return _compared(text, partial(kept_shapes.gaps, keys=keys))
+def _group_gaps() -> dict[str, str]:
+    start = '"y", "s", attributes="g"'
+    references = {
+        "rest": 'reference="rest"',
+        "overall": 'reference="overall"',
+        "named": 'reference="a"',
+        "best": 'reference="best"',
+    }
+    kinds = {
+        "default metrics": "threshold=0.4",
+        "every metric": "threshold=0.4, metrics=EVERY",
+        "decisions": 'selected="d"',
+    }
+    strata = {
+        name: f"threshold=0.4, within={within}"
+        for name, within in {"within": '"h"', "within two": '["h", "k"]'}.items()
+    }
+    of_strata = {name: text for name, text in references.items() if name != "overall"}
+    # Every design for the default metrics; for others one of each kind but against the rest.
+    default = _crossed({"default metrics": kinds["default metrics"]}, references)
+    others = _crossed({name: kinds[name] for name in ("every metric", "decisions")}, references)
+    against_rest = {name: text for name, text in others.items() if name.endswith("rest")}
+    variants = {
+        **_crossed(default, {**WEIGHTS, **WEIGHTED_DESIGNS}),
+        **_crossed(others, {**WEIGHTS, **DESIGN_KINDS}),
+        **_crossed(against_rest, WEIGHTED_DESIGNS),
+        **_crossed(_crossed(strata, of_strata), WEIGHTS),
+        **_crossed(_of("decisions within", of_strata, 'selected="d", within="h"'), WEIGHTS),
+        **_crossed(_crossed({"margins": "threshold=0.4, margin=0.15"}, ADJUSTED), references),
+        **_crossed(_crossed({"min_rows": "threshold=0.4, min_rows=60"}, references), WEIGHTS),
+        **_crossed(_crossed({"default": "threshold=0.4"}, references), LEVELS),
+        **_crossed({"every, rest": "threshold=0.4, metrics=EVERY"}, LEVELS),
+        **_crossed(
+            _crossed({"within": 'threshold=0.4, within="h"'}, of_strata),
+            {name: LEVELS[name] for name in ("level", "looks", "looks weighted")},
+        ),
+        **_crossed(_crossed({"logit-t": 'method="logit-t"'}, references), WEIGHTS),
+        "auc only": 'weight="w"',
+        "median": 'threshold="median", weight="w"',
+        "rule": 'threshold=wroc.rules.max_fpr(0.2), weight="w"',
+        "looks counted": "threshold=0.4, level=wroc.Looks(2000)",
+    }
+    few = _crossed(_of("few", references, "threshold=0.5"), WEIGHTS, ())
+    few = {name: text for name, text in few.items() if "frequency" not in name}
+    few |= _crossed(_of("few clusters", references, "threshold=0.5"), DESIGN_OF_FEW)
+    few |= _of("few every metric", references, 'threshold=0.5, metrics=EVERY, weight="w"')
+    few |= _of("few within", of_strata, 'threshold=0.5, within="h"')
+    crossed = {
+        "intersections": "intersections=True, threshold=0.4",
+        "intersections only": 'intersections="only", threshold=0.4',
+        "attributes": "threshold=0.4",
+        "attributes, mapping": 'threshold=0.4, reference={"g": "a", "h": "u"}',
+        "attributes, best": 'threshold=0.4, reference="best"',
+        "attributes, overall": 'threshold=0.4, reference="overall", metrics=EVERY',
+        "intersections, best": 'intersections=True, threshold=0.4, reference="best"',
+        "intersections, within": 'intersections=True, threshold=0.4, within="k"',
+        "intersections, every metric": "intersections=True, threshold=0.4, metrics=EVERY",
+    }
+    weighing = {"unweighted": "", **{n: WEIGHTED_DESIGNS[n] for n in ("clusters", "strata")}}
+    crossed_calls = _crossed(crossed, {**WEIGHTS, **weighing})
+    crossed_calls = {
+        name: text
+        for name, text in crossed_calls.items()
+        if "within" not in text or "design" not in text
+    }
+    counted = _crossed(
+        {"default": "threshold=0.5", "every": "threshold=0.5, metrics=EVERY_RATE"}, references
+    )
+    return {
+        **_calls("group_gaps", f"rows, {start}", variants),
+        **_calls("group_gaps", f"few, {start}", few),
+        **_calls("group_gaps", 'rows, "y", "s", attributes=["g", "h"]', crossed_calls),
+        **_calls(
+            "group_gaps", f"one_class, {start}", _of("one class", references, "threshold=0.5")
+        ),
+        **_calls("group_gaps", f"extreme, {start}", {"extreme": 'threshold=0.5, weight="w"'}),
+        **_calls("group_gaps", f"rows.head(0), {start}", {"no rows": "threshold=0.4"}),
+        **_from_counts("group_gaps", 'attributes="g"', counted),
+        **_from_counts("group_gaps", 'attributes="g"', {"within": 'within="h", threshold=0.5'}),
+        "group_gaps several scores": (
+            'wroc.group_gaps(rows, "y", ["s", "t"], attributes=["g", "h"], threshold=0.4,'
+            ' weight="w", reference="best")'
+        ),
+        "group_gaps several scores, every metric": (
+            'wroc.group_gaps(rows, "y", ["s", "t"], attributes="g", threshold=0.4,'
+            ' weight="w", metrics=EVERY, design="unit")'
+        ),
+        "group_gaps decisions alone": (
+            'wroc.group_gaps(rows, "y", selected="d", attributes="g", weight="w")'
+        ),
+        "group_gaps decisions alone, every metric": (
+            'wroc.group_gaps(rows, "y", selected="d", attributes="g", weight="w",'
+            " metrics=EVERY_RATE[:-1])"
+        ),
+        "group_gaps loans": (
+            'wroc.group_gaps(loans, "approved", "score", attributes=["race", "sex"],'
+            " threshold=0.85, min_rows=30, intersections=True)"
+        ),
+        "group_gaps diabetes": (
+            'wroc.group_gaps(diabetes, "progressed", ["score", "score_b"], attributes="age_band",'
+            ' reference="best", threshold=0.5)'
+        ),
+    }
 
 
-_CROSSED = ", intersections=True"
-# The name of a call is the function, then what is special.
-CALLS: dict[str, Call] = {
-    **{
-        f"{name} expression": Call(_expression(f'{name}("y", "s", weight="w"{more})'))
-        for name, more in {
-            "roc_auc": "",
-            "gini": "",
-            "ks": "",
-            "average_precision": "",
-            "pr_auc": "",
-            "equal_error_rate": "",
-            "roc_hull_auc": "",
-            "roc_influence": "",
-            "brier_score": "",
-            "log_loss": "",
-            "h_measure": "",
-            "partial_auc": ", fpr=(0, 0.2)",
-            "cost_partial_auc": ", cost_fn=3, cost_fp=1",
-            "curve_metrics": ', metrics=["ks", "gini", "pr_auc"]',
-            "roc_auc_ci": "",
-            "partial_auc_ci": ", fpr=(0, 0.2)",
-            "confusion_matrix": ", threshold=0.5, level=0.9",
+DESIGN_OF_FEW = {
+    "unweighted": 'design="unit"',
+    "weighted": 'weight="w", design="unit"',
+    "survey": 'weight="w", design=wroc.Survey("unit")',
+}
+
+
+def _mean_differences() -> dict[str, str]:
+    start = '"s", attributes="g"'
+    references = {"rest": "", "named": 'reference="a"'}
+    divided = {
+        f"{name}, {denominator}": ", ".join(filter(None, (f'denominator="{denominator}"', text)))
+        for name, text in references.items()
+        for denominator in ("overall", "pooled", "reference")
+    }
+    variants = {
+        **_crossed(divided, WEIGHTS),
+        **_crossed(divided, WEIGHTED_DESIGNS),
+        **_crossed({name: divided[name] for name in list(divided)[:2]}, LEVELS),
+        "unknown kept": 'unknown="keep", weight="w"',
+        "unknown listed": 'unknown=["d", "e"], weight="w"',
+        "min_share": 'min_share=0.2, weight="w"',
+        "no min_share": 'min_share=0, weight="w"',
+    }
+    return {
+        **_calls("standardized_mean_difference", f"rows, {start}", variants),
+        **_calls("standardized_mean_difference", f"few, {start}", _of("few", divided)),
+        "standardized_mean_difference crossed": (
+            'wroc.standardized_mean_difference(rows, ["s", "r"], attributes=["g", "h"],'
+            ' intersections=True, weight="w")'
+        ),
+        "standardized_mean_difference crossed only": (
+            'wroc.standardized_mean_difference(rows, "s", attributes=["g", "h"],'
+            f' intersections="only", weight="w", {DESIGNS["strata"]})'
+        ),
+    }
+
+
+def _trends() -> dict[str, str]:
+    start = '"y", "s", over="period"'
+    kinds = {
+        "auc": "",
+        "threshold": 'threshold=0.4, attributes="g"',
+        "decisions": 'selected="d", attributes="g"',
+        "every metric": "threshold=0.4, metrics=EVERY",
+    }
+    variants = {
+        **{name: kinds[name] for name in ("auc", "threshold", "decisions", "every metric")},
+        **_crossed({name: kinds[name] for name in kinds if kinds[name]}, WEIGHTS),
+        **_crossed({"threshold": kinds["threshold"]}, WEIGHTED_DESIGNS),
+        **_crossed({name: kinds[name] for name in ("decisions", "every metric")}, DESIGN_KINDS),
+        "level": "threshold=0.4, metrics=EVERY, level=0.8",
+        **_crossed({"margins": 'threshold=0.4, margin=0.15, attributes="h"'}, ADJUSTED),
+        "min_rows": 'threshold=0.4, attributes="g", min_rows=40',
+        "shifts": 'metrics=["shift_auc", "score_ks", "psi"], weight="w", attributes="g"',
+        "shifts, clusters": 'metrics=["shift_auc", "score_ks", "psi"], design="unit"',
+        "rule": 'threshold=wroc.rules.youden(), weight="w"',
+    }
+    by_period = 'over="period", attributes="g"'
+    return {
+        **_calls("trend", f"rows, {start}", variants),
+        **_calls("trend", 'few, "y", "s", over="period"', {"few": 'threshold=0.5, attributes="g"'}),
+        **_from_counts("trend", by_period, {"threshold": "threshold=0.5"}),
+        "trend months": (
+            'wroc.trend(rows, "y", "s", over="day", every="1mo", threshold=0.4, weight="w")'
+        ),
+        "trend no label": 'wroc.trend(rows, None, "s", over="period", threshold=0.4, weight="w")',
+        "trend decisions alone": (
+            'wroc.trend(rows, "y", selected="d", over="period", attributes="h", weight="w")'
+        ),
+        "trend several scores": (
+            'wroc.trend(rows, "y", ["s", "t"], over="period", threshold=0.4, weight="w")'
+        ),
+    }
+
+
+def _impact_ratios() -> dict[str, str]:
+    goods = {name: f'favorable="{name}"' for name in ("selected", "rejected")}
+    references = {"highest": "", "named": 'reference="b"'}
+    compared = {
+        f"{good}, {name}": ", ".join(filter(None, (favorable, reference)))
+        for good, favorable in goods.items()
+        for name, reference in references.items()
+    }
+    variants = {
+        **_crossed(compared, WEIGHTS),
+        **_crossed(compared, WEIGHTED_DESIGNS),
+        **_crossed(compared, LEVELS),
+        **_crossed({"selected": goods["selected"]}, ADJUSTED),
+        "fisher": 'favorable="selected", exact="fisher"',
+        "unknown kept": 'favorable="selected", unknown="keep"',
+        "unknown listed": 'favorable="selected", unknown=["d", "e"], weight="w"',
+        "min_share": 'favorable="selected", min_share=0.2',
+        "no min_share": 'favorable="selected", min_share=0',
+    }
+    few = {
+        **_of("few", compared),
+        **_of("few weighted", compared, 'weight="w"'),
+        **_of("few fisher", compared, 'exact="fisher", min_share=0'),
+        **_of("few clusters", compared, 'weight="w", design="unit"'),
+    }
+    at_threshold = {
+        "threshold": "threshold=0.4",
+        "median": 'threshold="median"',
+        "high threshold": "threshold=0.9",
+    }
+    by_score = _crossed(_crossed(at_threshold, goods), {**WEIGHTS, **DESIGN_KINDS})
+    crossed = _crossed(
+        {"intersections": "intersections=True", "intersections only": 'intersections="only"'}, goods
+    )
+    crossed |= _crossed({"mapping": 'reference={"g": "a", "h": "u"}'}, goods)
+    by_counts = {
+        "threshold": 'threshold=0.5, favorable="selected"',
+        "rejected": 'threshold=0.5, favorable="rejected"',
+    }
+    by_decision = 'attributes="g", selected="d"'
+    return {
+        **_calls("impact_ratios", f"rows, {by_decision}", variants),
+        **_calls("impact_ratios", f"few, {by_decision}", few),
+        **_calls("impact_ratios", 'rows, "s", attributes="g"', by_score),
+        **_calls(
+            "impact_ratios",
+            'rows, attributes=["g", "h"], selected="d"',
+            _crossed(crossed, {**WEIGHTS, **DESIGN_KINDS}),
+        ),
+        **_from_counts("impact_ratios", 'attributes="g"', by_counts),
+        "impact_ratios counts, median": (
+            'wroc.from_counts(wroc.score_counts(rows, "y", "s", by="g", weight="w"))'
+            '.impact_ratios(attributes="g", threshold="median", favorable="selected")'
+        ),
+        "impact_ratios several scores": (
+            'wroc.impact_ratios(rows, ["s", "t"], attributes=["g", "h"], threshold=0.4,'
+            ' favorable="selected", weight="w")'
+        ),
+        "impact_ratios loans": (
+            'wroc.impact_ratios(loans, "score", attributes=["race", "sex"], intersections=True,'
+            ' threshold=0.85, favorable="selected")'
+        ),
+    }
+
+
+def _fairness() -> dict[str, str]:
+    start = '"y", "s", attributes="g"'
+    kinds = {"threshold": "threshold=0.4", "decisions": 'selected="d"'}
+    variants = {
+        **_crossed(kinds, WEIGHTS),
+        **_crossed(kinds, WEIGHTED_DESIGNS),
+        **_crossed(kinds, LEVELS),
+        "min_rows": 'threshold=0.4, min_rows=60, weight="w"',
+        "max_groups": "threshold=0.4, max_groups=3",
+        "median": 'threshold="median", weight="w"',
+        "rule": 'threshold=wroc.rules.max_fpr(0.2), weight="w"',
+    }
+    few = {
+        "few": "threshold=0.5",
+        "few weighted": 'threshold=0.5, weight="w"',
+        "few clusters": 'threshold=0.5, weight="w", design="unit"',
+    }
+    crossed = {
+        "intersections": "intersections=True, threshold=0.4",
+        "intersections only": 'intersections="only", threshold=0.4',
+    }
+    return {
+        **_calls("fairness", f"rows, {start}", variants),
+        **_calls("fairness", f"few, {start}", few),
+        **_calls("fairness", f"one_class, {start}", {"one class": "threshold=0.5"}),
+        **_calls(
+            "fairness",
+            'rows, "y", "s", attributes=["g", "h"]',
+            _crossed(crossed, {**WEIGHTS, **DESIGN_KINDS}),
+        ),
+        **_from_counts("fairness", 'attributes="g"', {"threshold": "threshold=0.5"}),
+        "fairness several scores": (
+            'wroc.fairness(rows, "y", ["s", "t"], attributes=["g", "h"], threshold=0.4, weight="w")'
+        ),
+        "fairness decisions alone": (
+            'wroc.fairness(rows, "y", selected="d", attributes="g", weight="w")'
+        ),
+        "fairness loans": (
+            'wroc.fairness(loans, "approved", "score", attributes="race", threshold=0.85)'
+        ),
+    }
+
+
+def _comparisons_of_scores() -> dict[str, str]:
+    start = '"y", ["s", "t", "r"], by="h"'
+    methods = {"default": "", "delong": 'method="delong"', "score": 'method="score"'}
+    weighing = {**WEIGHTS, **WEIGHTED_DESIGNS}
+    variants = {
+        name.removesuffix(", "): text.removeprefix(", ")
+        for name, text in {
+            **_crossed(methods, weighing),
+            **_crossed(methods, LEVELS),
+            **_crossed(methods, ADJUSTED),
         }.items()
-    },
-    "operating_point expression": Call(
-        _expression('operating_point("y", "s", weight="w", criterion="youden")')
-    ),
-    "roc_auc_multiclass expression": Call(
-        'made.select(v=wroc.roc_auc_multiclass("h", {"u": "s", "v": "t"}, average="macro"))'
-    ),
-    "summary": Call('wroc.summary(loans, "approved", "score", by=["race", "sex"])'),
-    "summary models": Call('wroc.summary(diabetes, "progressed", ["score", "score_b"], by="sex")'),
-    "summary weighted": Call('wroc.summary(ties, "y", "s", weight="w", by="g", level=0.9)'),
-    "summary missing": Call('wroc.summary(missing, "y", "s", weight="w", by="g")'),
-    "summary one class": Call('wroc.summary(one_class, "y", "s", by="g", method="wald")'),
-    "summary extreme": Call('wroc.summary(extreme, "y", "s", weight="w", by="g")'),
-    "summary frequency": Call(
-        'wroc.summary(made, "y", "s", weight="n", weight_type="frequency", by="g")'
-    ),
-    "summary clusters": Call('wroc.summary(made, "y", "s", cluster="unit", by="g")'),
-    "summary survey": Call(f'wroc.summary(survey, "y", "s", weight="w", by="g", {_SURVEY})'),
-    "summary bins": Call('wroc.summary(made, "y", "s", by="g", bins=64)'),
-    "summary counts": Call(
-        'wroc.from_counts(wroc.score_counts(ties, "y", "s", weight="w", by="g")).summary(by="g")'
-    ),
-    "summary_in_ranges": Call('wroc.summary_in_ranges(made, "y", "s", by="g", rows_per_range=99)'),
-    "score_counts": Call('wroc.score_counts(ties, "y", ["s", "t"], weight="w", by="g")'),
-    "merge_counts": Call(
-        'wroc.merge_counts([wroc.score_counts(ties, "y", "s", weight="w", by="g"),'
-        ' wroc.score_counts(made, "y", "s", weight="w", by="g")], bins=32)'
-    ),
-    "partial_aucs": Call(
-        'wroc.partial_aucs(made, "y", "s", weight="w", by="g", fpr=(0, 0.3), level=0.95)'
-    ),
-    "compare": Call('wroc.compare(diabetes, "progressed", ["score", "score_b"], by="sex")'),
-    "compare survey": Call(f'wroc.compare(survey, "y", ["s", "t"], weight="w", {_SURVEY})'),
-    "compare clusters": Call(
-        'wroc.compare(made, "y", ["s", "t"], weight="w", cluster="unit", method="score")'
-    ),
-    "dominated_models": Call('wroc.dominated_models(made, "y", ["s", "t"], weight="w", by="g")'),
-    "bootstrap": Call(
-        'wroc.bootstrap(made, "y", "s", metrics=["ks", "roc_auc"], weight="w", by="g",'
-        " replicates=20, seed=3)"
-    ),
-    "bootstrap clusters": Call(
-        'wroc.bootstrap(made, "y", "s", metrics="ks", cluster="unit", replicates=20)'
-    ),
-    "bootstrap_replicates": Call(
-        'wroc.bootstrap_replicates(made, "y", "s", metrics="ks", by="h", replicates=9)'
-    ),
-    "threshold_metrics": Call(
-        'wroc.threshold_metrics(ties, "y", "s", thresholds=[0.3, 0.5], weight="w", by="g",'
-        " level=0.95)"
-    ),
-    "threshold_metrics all": Call('wroc.threshold_metrics(ties, "y", "s", by="g")'),
-    "threshold_metrics survey": Call(
-        f'wroc.threshold_metrics(survey, "y", "s", thresholds=0.5, weight="w", by="g", level=0.95,'
-        f" {_SURVEY})"
-    ),
-    "threshold_metrics decisions": Call(
-        'wroc.threshold_metrics(made, "y", "s", selected="d", by="g", level=0.95)'
-    ),
-    **{
-        f"operating_points {name}": Call(
-            f'wroc.operating_points(made, "y", "s", {rule}, weight="w", by="g", level=0.95)'
-        )
-        for name, rule in {
-            "youden": 'criterion="youden"',
-            "closest": 'criterion="closest_topleft"',
-            "accuracy": 'criterion="accuracy"',
-            "cost": 'criterion="cost", cost_fn=5, cost_fp=1, prevalence=0.2',
-            "max_fpr": "max_fpr=0.1",
-            "min_tpr": "min_tpr=0.8, common=True",
-            "max_selection_rate": "max_selection_rate=0.25",
-        }.items()
-    },
-    "operating_points honest": Call(
-        'wroc.operating_points(made, "y", "s", criterion="youden", honest="bootstrap",'
-        " resamples=20, by='h')"
-    ),
-    "tpr_at_fpr": Call('wroc.tpr_at_fpr(made, "y", "s", fpr=[0.1, 0.2], weight="w", by="g")'),
-    "fpr_at_tpr": Call('wroc.fpr_at_tpr(made, "y", "s", tpr=0.8, weight="w", by="g")'),
-    "tpr_at_fpr survey": Call(f'wroc.tpr_at_fpr(survey, "y", "s", fpr=0.1, {_SURVEY})'),
-    "confusion_curve": Call('wroc.confusion_curve(ties, "y", "s", weight="w", by="g")'),
-    "roc_curve": Call('wroc.roc_curve(ties, "y", "s", weight="w", by="g", band="pointwise")'),
-    "roc_curve simultaneous": Call('wroc.roc_curve(made, "y", "s", band="simultaneous")'),
-    "roc_curve thinned": Call('wroc.roc_curve(made, "y", "s", by="g", max_points=20)'),
-    "pr_curve": Call('wroc.pr_curve(ties, "y", "s", weight="w", by="g")'),
-    "cost_curve": Call('wroc.cost_curve(made, "y", "s", cost_fn=3, cost_fp=1, by="g")'),
-    "decision_curve": Call(
-        'wroc.decision_curve(made, "y", "s", thresholds=[0.2, 0.5], weight="w", by="g")'
-    ),
-    "calibration_curve": Call('wroc.calibration_curve(made, "y", "s", weight="w", by="g")'),
-    "calibration_curve quantile": Call(
-        'wroc.calibration_curve(made, "y", "s", by="g", strategy="quantile")'
-    ),
-    "calibration_error": Call('wroc.calibration_error(made, "y", "s", weight="w", by="g")'),
-    "calibration_slope": Call('wroc.calibration_slope(made, "y", "s", weight="w", by="g")'),
-    "score_distribution": Call('wroc.score_distribution(made, "s", label="y", by="g")'),
-    "standardized_mean_difference": _compared(
-        'wroc.standardized_mean_difference(made, "s", attributes=["g", "h"], intersections=True,'
-        ' weight="w")'
-    ),
-    "cross_auc": Call('wroc.cross_auc(made, "y", "s", by="g", weight="w")'),
-    "subgroup_auc": Call('wroc.subgroup_auc(made, "y", "s", by="g", weight="w")'),
-    "auc_decomposition": Call('wroc.auc_decomposition(made, "y", "s", by="g", weight="w")'),
-    "abroca_test": Call('wroc.abroca_test(made, "y", "s", by="h", permutations=19)'),
-    "equalized_thresholds": Call('wroc.equalized_thresholds(made, "y", "s", by="g", weight="w")'),
-    "group_gaps loans": _gaps(
-        'wroc.group_gaps(loans, "approved", "score", attributes="race", threshold=0.85,'
-        " min_rows=30)",
-        "race",
-    ),
-    "group_gaps weighted": _gaps(
-        'wroc.group_gaps(ties, "y", "s", weight="w", attributes="g", threshold=0.5,'
-        ' reference="overall")',
-        "g",
-    ),
-    "group_gaps named": _gaps(
-        'wroc.group_gaps(missing, "y", "s", attributes="g", threshold=0.5, reference="a")', "g"
-    ),
-    "group_gaps best": _gaps(
-        'wroc.group_gaps(diabetes, "progressed", ["score", "score_b"], attributes="age_band",'
-        ' reference="best", threshold=0.5)',
-        "age_band",
-    ),
-    "group_gaps within": _gaps(
-        'wroc.group_gaps(made, "y", "s", attributes="g", within="h", weight="w", threshold=0.5)',
-        "g",
-    ),
-    "group_gaps survey": _gaps(
-        f'wroc.group_gaps(survey, "y", "s", attributes="g", weight="w", threshold=0.5, {_SURVEY})',
-        "g",
-    ),
-    "group_gaps one class": _gaps(
-        'wroc.group_gaps(one_class, "y", "s", attributes="g", threshold=0.5)', "g"
-    ),
-    "group_gaps decisions": _gaps(
-        'wroc.group_gaps(made, "y", "s", selected="d", attributes="g")', "g"
-    ),
-    "group_gaps crossed": _gaps(
-        'wroc.group_gaps(made, "y", "s", attributes=["g", "h"], intersections="only",'
-        " threshold=0.5)",
-        "g",
-        "h",
-    ),
-    "impact_ratios": _compared(
-        'wroc.impact_ratios(loans, "score", attributes=["race", "sex"], intersections=True,'
-        " threshold=0.85,"
-        ' favorable="selected")',
-        kept_shapes.impact,
-    ),
-    "impact_ratios rejected": _compared(
-        'wroc.impact_ratios(made, "s", attributes=["g"], threshold="median", weight="w",'
-        ' favorable="rejected")',
-        partial(kept_shapes.impact, rejected=True),
-    ),
-    "impact_ratios survey": _compared(
-        'wroc.impact_ratios(survey, attributes="g", selected="d", weight="w", favorable="selected",'
-        f" {_SURVEY})",
-        kept_shapes.impact,
-    ),
-    "fairness": _compared(
-        'wroc.fairness(loans, "approved", "score", attributes="race", threshold=0.85)',
-        kept_shapes.fairness,
-    ),
-    "fairness weighted": _compared(
-        'wroc.fairness(made, "y", ["s", "t"], attributes="g", weight="w", threshold=0.5)',
-        kept_shapes.fairness,
-    ),
-    "audit loans": Call(
-        'wroc.audit(loans, "approved", "score", by=["race", "sex"], threshold=0.85,'
-        ' favorable="selected")'
-    ),
-    "audit rejected": Call(
-        'wroc.audit(made, "y", "s", by=["g", "h"], intersections=True, max_fpr=0.2, weight="w",'
-        ' favorable="rejected", reference={"g": "a"})'
-    ),
-    "audit models": Call(
-        'wroc.audit(diabetes, "progressed", ["score", "score_b"], by=["sex", "age_band"],'
-        ' weight="weight", threshold=0.5, favorable="neither")'
-    ),
-    "audit survey": Call(
-        f'wroc.audit(survey, "y", "s", by="g", weight="w", threshold=0.5, favorable="selected",'
-        f" {_SURVEY})"
-    ),
-    "audit decisions": Call(
-        'wroc.audit(missing, "y", "s", by="g", selected="d", favorable="selected", min_cell=5)'
-    ),
-    "audit bins": Call('wroc.audit(made, "y", "s", by="g", bins=64)'),
-    "audit counts": Call(
-        'wroc.from_counts(wroc.score_counts(ties, "y", "s", by="g")).audit(by="g", threshold=0.5,'
-        ' favorable="selected")'
-    ),
-    "audit_in_ranges": Call(
-        'wroc.audit_in_ranges(made, "y", "s", by="g", threshold=0.5, favorable="selected",'
-        " rows_per_range=200)"
-    ),
+    }
+    few = {
+        **_of("few", methods),
+        **_of("few weighted", methods, 'weight="w"'),
+        **_of("few clusters", methods, 'weight="w", design="unit"'),
+    }
+    return {
+        **_calls("compare", f"rows, {start}", variants),
+        **_calls("compare", 'few, "y", ["s", "t"], by="g"', few),
+        **_calls("compare", 'one_class, "y", ["s", "t"], by="g"', _of("one class", methods)),
+        "compare whole": 'wroc.compare(rows, "y", ["s", "t"], weight="w")',
+        "compare equal scores": (
+            'wroc.compare(rows, "y", ["s", pl.col("s").alias("same"), (pl.col("s") * 2)'
+            '.alias("twice")], weight="w")'
+        ),
+        "compare diabetes": (
+            'wroc.compare(diabetes, "progressed", ["score", "score_b"], by="sex")'
+        ),
+    }
+
+
+def _release_checks() -> dict[str, str]:
+    start = '"y", "s", "t", attributes="g"'
+    decisions = 'selected={"old": "old", "new": "new"}'
+    every = (
+        'metrics=["auc", "selection_rate", "tpr", "fpr", "ppv", "npv", "accuracy", "net_benefit",'
+        ' "brier_score", "log_loss"], net_benefit_at=0.3'
+    )
+    margins = 'margin={"brier_score": 0.02, "log_loss": 0.05, "net_benefit": 0.02, "auc": 0.03}'
+    kinds = {
+        "auc": "margin=0.02",
+        "threshold": f"threshold=0.4, {every}",
+        "margins": f"threshold=0.4, {every}, {margins}",
+        "decisions": f"{decisions}, {every}, {margins}",
+        "two thresholds": 'threshold={"old": 0.4, "new": 0.45}',
+    }
+    weighing = {**WEIGHTS, **WEIGHTED_DESIGNS}
+    variants = {
+        **_crossed(kinds, WEIGHTS),
+        **_crossed({name: kinds[name] for name in ("margins", "decisions")}, weighing),
+        **_crossed({"margins": kinds["margins"]}, LEVELS),
+        **_crossed({"margins": kinds["margins"]}, ADJUSTED),
+        "min_rows": "threshold=0.4, min_rows=60",
+    }
+    few = {
+        "few": f"threshold=0.5, {every}, {margins}",
+        "few weighted": f'threshold=0.5, {every}, {margins}, weight="w"',
+        "few decisions": f'{decisions}, {every}, {margins}, weight="w"',
+        "few clusters": f'threshold=0.5, {every}, {margins}, weight="w", design="unit"',
+    }
+    one_way = '(pl.col("s") * 0.9).alias("t")'
+    return {
+        **_calls("release_check", f"rows, {start}", variants),
+        **_calls("release_check", f"few, {start}", few),
+        **_calls("release_check", f"one_class, {start}", {"one class": f"threshold=0.5, {every}"}),
+        "release_check whole": 'wroc.release_check(rows, "y", "s", "t", threshold=0.4, weight="w")',
+        "release_check same scores": (
+            f'wroc.release_check(rows, "y", "s", pl.col("s").alias("t"), threshold=0.4, {every})'
+        ),
+        "release_check same order": (
+            f'wroc.release_check(rows, "y", "s", {one_way}, threshold={{"old": 0.4, "new": 0.36}},'
+            f" {every})"
+        ),
+        "release_check crossed": (
+            'wroc.release_check(rows, "y", "s", "t", attributes=["g", "h"], intersections=True,'
+            ' threshold=0.4, weight="w")'
+        ),
+        "release_check crossed only": (
+            'wroc.release_check(rows, "y", "s", "t", attributes=["g", "h"],'
+            f' intersections="only", threshold=0.4, weight="w", {DESIGNS["strata"]})'
+        ),
+        "release_check loans": (
+            'wroc.release_check(diabetes, "progressed", "score", "score_b", attributes="sex",'
+            " threshold=0.5)"
+        ),
+    }
+
+
+def _decision_changes() -> dict[str, str]:
+    start = '"y", "s", "t", attributes="g"'
+    kinds = {
+        "threshold": "threshold=0.4",
+        "two thresholds": 'threshold={"old": 0.4, "new": 0.45}',
+        "decisions": 'selected={"old": "old", "new": "new"}',
+    }
+    levels = {name: LEVELS[name] for name in ("level", "looks", "looks weighted")}
+    few = {"few": "threshold=0.5", "few weighted": 'threshold=0.5, weight="w"'}
+    return {
+        **_calls("decision_changes", f"rows, {start}", _crossed(kinds, WEIGHTS)),
+        **_calls("decision_changes", f"rows, {start}", _crossed(kinds, levels)),
+        **_calls("decision_changes", f"few, {start}", few),
+        "decision_changes no label": (
+            'wroc.decision_changes(rows, None, "s", "t", attributes="g", threshold=0.4, weight="w")'
+        ),
+        "decision_changes crossed": (
+            'wroc.decision_changes(rows, "y", "s", "t", attributes=["g", "h"],'
+            ' intersections=True, threshold=0.4, weight="w")'
+        ),
+        "decision_changes none": (
+            'wroc.decision_changes(rows, "y", "s", pl.col("s").alias("t"), threshold=0.4)'
+        ),
+    }
+
+
+def _audits() -> dict[str, str]:
+    start = '"y", "s", attributes="g"'
+    good = 'favorable="selected"'
+    at_threshold = f"threshold=0.4, {good}"
+    kinds = {"threshold": at_threshold, "decisions": f'selected="d", {good}'}
+    references = {name: f'reference="{name}"' for name in ("rest", "overall", "best")}
+    references["named"] = 'reference={"g": "a"}'
+    methods = {name: f'method="{name}"' for name in ("logit-t", "wald", "newcombe")}
+    variants = {
+        "scores only": 'weight="w"',
+        **_crossed(kinds, WEIGHTS),
+        **_crossed({"threshold": at_threshold}, WEIGHTED_DESIGNS),
+        **_crossed({"decisions": kinds["decisions"]}, DESIGN_KINDS),
+        **_crossed({"threshold": at_threshold}, LEVELS),
+        **_crossed(_crossed({"threshold": at_threshold}, references), WEIGHTS),
+        **_crossed({"threshold": at_threshold}, ADJUSTED),
+        **_crossed({"threshold": at_threshold}, methods),
+        "rejected": 'threshold=0.4, favorable="rejected", weight="w"',
+        "neither": 'threshold=0.4, favorable="neither", weight="w"',
+        "median": f'threshold="median", {good}, weight="w"',
+        "rule": f'threshold=wroc.rules.max_fpr(0.2), {good}, weight="w"',
+        "min_rows": f"{at_threshold}, min_rows=80, margin=0.1",
+        "min_cell": f"{at_threshold}, min_cell=10",
+        "bins": f'threshold=0.5, {good}, bins=64, weight="w"',
+        "unknown": f'{at_threshold}, unknown=["d", "e"], min_share=0.1',
+        "unknown kept": f'{at_threshold}, unknown="keep"',
+    }
+    crossed = {
+        "intersections": f"{at_threshold}, intersections=True",
+        "intersections only": f'{at_threshold}, intersections="only"',
+        "attributes": at_threshold,
+    }
+    no_label = {
+        "no label, threshold": at_threshold,
+        "no label, median": f'threshold="median", {good}',
+        "no label, rejected": 'threshold=0.4, favorable="rejected"',
+    }
+    return {
+        **_calls("audit", f"rows, {start}", variants),
+        **_calls(
+            "audit",
+            f"few, {start}",
+            {"few": at_threshold, "few min_rows": f"{at_threshold}, min_rows=3"},
+        ),
+        **_calls("audit", f"one_class, {start}", {"one class": at_threshold}),
+        **_calls(
+            "audit",
+            'rows, "y", "s", attributes=["g", "h"]',
+            _crossed(crossed, {**WEIGHTS, "clusters": DESIGN_KINDS["clusters"]}),
+        ),
+        **_calls(
+            "audit",
+            'rows, score="s", attributes=["g", "h"]',
+            _crossed(no_label, {**WEIGHTS, "strata": DESIGN_KINDS["strata"]}),
+        ),
+        **_from_counts("audit", 'attributes="g"', {"threshold": f"threshold=0.5, {good}"}),
+        "audit several scores": (
+            'wroc.audit(rows, "y", ["s", "t", "r"], attributes=["g", "h"], weight="w",'
+            f" {at_threshold})"
+        ),
+        "audit decisions alone": (
+            f'wroc.audit(rows, attributes=["g", "h"], selected="d", {good}, intersections=True)'
+        ),
+        "audit decisions alone, weighted": (
+            f'wroc.audit(rows, attributes="g", selected="d", {good}, weight="w", design="unit")'
+        ),
+        "audit parts": (
+            'wroc.audit([rows.head(500), rows.slice(500)], "y", "s", attributes="g",'
+            f' {at_threshold}, weight="w")'
+        ),
+        "audit loans": (
+            'wroc.audit(loans, "approved", "score", attributes=["race", "sex"], threshold=0.85,'
+            ' favorable="selected", intersections=True)'
+        ),
+        "audit diabetes": (
+            'wroc.audit(diabetes, "progressed", ["score", "score_b"], attributes=["sex",'
+            ' "age_band"], weight="weight", threshold=0.5, favorable="neither")'
+        ),
+    }
+
+
+def _others() -> dict[str, str]:
+    """Return calls of the functions that are not compared in every variant."""
+    survey = DESIGNS["strata"]
+    made, rows = 'made, "y", "s"', 'rows, "y", "s"'
+    crossed = 'attributes=["g", "h", "k"], threshold=0.4'
+    calls = {
+        "score_counts": {
+            "models": 'ties, "y", ["s", "t"], weight="w", by="g"',
+            "rows": f'{rows}, weight="w", by=["g", "h"]',
+            "bins": f'{rows}, weight="w", by="g", bins=32',
+            "frequency": f'{rows}, weight=wroc.frequency("n"), by="g"',
+            "no label": 'rows, None, "s", weight="w", by="g"',
+        },
+        "merge_counts": {
+            "bins": (
+                '[wroc.score_counts(ties, "y", "s", weight="w", by="g"), wroc.score_counts(made,'
+                ' "y", "s", weight="w", by="g")], bins=32'
+            )
+        },
+        "dominated_models": {"weighted": 'made, "y", ["s", "t"], weight="w", by="g"'},
+        "bootstrap": {
+            "weighted": (
+                f'{made}, metrics=["ks", "roc_auc"], weight="w", by="g", replicates=20, seed=3'
+            ),
+            "clusters": f'{made}, metrics="ks", design="unit", replicates=20',
+            "survey": f'{rows}, metrics="roc_auc", weight="w", {survey}, replicates=20',
+        },
+        "bootstrap_replicates": {"groups": f'{made}, metrics="ks", by="h", replicates=9'},
+        "roc_point": {
+            "fpr": f'{made}, fpr=[0.1, 0.2], weight="w", by="g"',
+            "tpr": f'{made}, tpr=0.8, weight="w", by="g"',
+            "survey": f'{rows}, fpr=0.1, weight="w", {survey}',
+            "clusters": f'{rows}, tpr=0.8, weight="w", by="g", design="unit"',
+        },
+        "confusion_curve": {"weighted": 'ties, "y", "s", weight="w", by="g"'},
+        "roc_curve": {
+            "pointwise": 'ties, "y", "s", weight="w", by="g", band="pointwise"',
+            "simultaneous": f'{made}, band="simultaneous"',
+            "thinned": f'{made}, by="g", max_points=20',
+            "rows": f'{rows}, by="g", weight="w"',
+        },
+        "pr_curve": {"weighted": 'ties, "y", "s", weight="w", by="g"'},
+        "cost_curve": {"groups": f'{made}, cost_fn=3, cost_fp=1, by="g"'},
+        "decision_curve": {
+            "weighted": f'{made}, thresholds=[0.2, 0.5], weight="w", by="g"',
+            "survey": f'{rows}, thresholds=[0.2, 0.5], weight="w", by="g", {survey}',
+        },
+        "calibration_curve": {
+            "weighted": f'{made}, weight="w", by="g"',
+            "quantile": f'{made}, by="g", strategy="quantile"',
+            "survey": f'{rows}, by="g", weight="w", {survey}',
+            "smooth": f"{made}, smooth=True",
+        },
+        "calibration_summary": {
+            "weighted": f'{made}, weight="w", by="g"',
+            "rows": f'{rows}, weight="w", by="g"',
+            "frequency": f'{rows}, weight=wroc.frequency("n"), by="g"',
+            "survey": f'{rows}, weight="w", by="g", {survey}',
+            "jackknife": f'{rows}, weight="w", {DESIGNS["jackknife"]}',
+        },
+        "calibration_test": {
+            "weighted": f'{made}, weight="w", by="g"',
+            "clusters": f'{rows}, weight="w", by="h", design="unit"',
+        },
+        "cumulative_differences": {"weighted": f'{made}, weight="w", by="h"'},
+        "equal_scores": {"weighted": f'{made}, weight="w", by="g"'},
+        "validate": {"weighted": f'{made}, weight="w", by="h"'},
+        "expected_metrics": {"groups": 'made, "s", label="y", by="g", threshold=0.5, weight="w"'},
+        "gap_parts": {"groups": f'{made}, attributes="g", threshold=0.5, weight="w"'},
+        "worst_segments": {
+            "weighted": f'{rows}, {crossed}, weight="w", favorable="selected"',
+            "fpr": f'{rows}, {crossed}, metric="fpr", favorable="rejected"',
+        },
+        "score_distribution": {"classes": 'made, "s", label="y", by="g"'},
+        "cross_auc": {
+            "weighted": f'{made}, by="g", weight="w"',
+            "rows": f'{rows}, by="g", weight="w"',
+            "clusters": f'{rows}, by="g", weight="w", design="unit"',
+        },
+        "subgroup_auc": {
+            "weighted": f'{made}, by="g", weight="w"',
+            "rows": f'{rows}, by="g", weight="w"',
+        },
+        "auc_decomposition": {"weighted": f'{made}, by="g", weight="w"'},
+        "abroca_test": {"groups": f'{made}, by="h", permutations=19'},
+        "equalized_thresholds": {"weighted": f'{made}, by="g", weight="w"'},
+    }
+    made_calls: dict[str, str] = {}
+    for function, variants in calls.items():
+        made_calls |= _calls(function, "", variants)
+    return made_calls
+
+
+CALLS: dict[str, str] = {
+    **_expressions(),
+    **_summaries(),
+    **_partial_areas(),
+    **_threshold_metrics(),
+    **_operating_points(),
+    **_group_gaps(),
+    **_mean_differences(),
+    **_trends(),
+    **_impact_ratios(),
+    **_fairness(),
+    **_comparisons_of_scores(),
+    **_release_checks(),
+    **_decision_changes(),
+    **_audits(),
+    **_others(),
 }
-_IMPACT_COLUMNS = (
-    *("n_missing", "weight", "share", "n_selected", "threshold"),
-    *("impact_ratio_low", "impact_ratio_high", "z", "p_method"),
-    *("shortfall", "shortfall_four_fifths", "below_four_fifths"),
-)
-_AUDIT_COLUMNS = {
-    "segments": "se ci_method n_eff_pos n_eff_neg gini ks inverted k_pos k_neg ci_note small tnr"
-    " fnr balanced_accuracy f1 mcc youden lift prevalence zero_one_loss fdr for markedness f2"
-    " jaccard lr_pos lr_neg net_benefit df_segment auc_low auc_high deff df",
-    "calibration": "n weight mean_score observed_rate observed_rate_low observed_rate_high"
-    " n_extreme oe_ratio oe_low oe_high calibration_intercept calibration_intercept_low"
-    " calibration_intercept_high calibration_slope_se",
-    "fairness": "ci_low ci_high",
-    "impact": " ".join(_IMPACT_COLUMNS),
-    "findings": "material mirror reason",
-    "gaps": "n_pos n_neg",
-}
-# Columns that have another name, by the first word of a call.
-_LIMITED = {
-    **dict.fromkeys(["summary", "summary_in_ranges", "roc_auc_ci"], "auc"),
-    **dict.fromkeys(["partial_aucs", "partial_auc_ci"], "partial_auc"),
-    "compare": "difference",
-    "cross_auc": "xauc",
-    "bootstrap": "value",
-}
-RENAMED = {
-    **{
-        (call, f"{before}{old}"): f"{before}{name}_{new}"
-        for call, name in _LIMITED.items()
-        for before in ("", "v.")
-        for old, new in (("se", "se"), ("ci_low", "low"), ("ci_high", "high"))
-    },
-    **{
-        (call, f"{name}_{old}"): f"{name}_{new}"
-        for call, name, old, new in (
-            *(("summary", "auc", *ends) for ends in (("low", "min"), ("high", "max"))),
-            *(("partial_aucs", "partial_auc", *ends) for ends in (("low", "min"), ("high", "max"))),
-            *(("tpr_at_fpr", "tpr", *ends) for ends in (("least", "min"), ("most", "max"))),
-            *(("fpr_at_tpr", "fpr", *ends) for ends in (("least", "min"), ("most", "max"))),
-        )
-    },
-    **{("calibration_slope", f"oe_{end}"): f"oe_ratio_{end}" for end in ("low", "high")},
-}
-# What has no successor: (call, table or column) and why.
-GONE: dict[tuple[str, str], str] = {
-    **{
-        ("summary frequency", name): "rows are counted as often as their frequency says"
-        for name in ("n", "n_pos", "n_neg")
-    },
-    ("audit_in_ranges", "findings"): "slopes in ranges are not measured, so no findings",
-    ("*", "auc_gap_se"): "the limits say it",
-    **{
-        ("impact_ratios", name): "counts are in `operating_points`, tests in reason and verdict"
-        for name in _IMPACT_COLUMNS
-    },
-    **{("fairness", name): "limits of a picked pair" for name in ("ci_low", "ci_high")},
-    **{
-        (table, name): "segments hold counts; summary, threshold_metrics and calibration the rest"
-        for table, names in _AUDIT_COLUMNS.items()
-        for name in names.split()
-    },
-    **{
-        ("summary_in_ranges", name): "diagnostics"
-        for name in [
-            "w_pos",
-            "w_neg",
-            "ci_method",
-            "n_eff_pos",
-            "n_eff_neg",
-            "inverted",
-            "k_pos",
-            "k_neg",
-            "ci_note",
-        ]
-    },
-    **{(call, "gini"): "an expression" for call in ("summary", "summary_in_ranges")},
-    **{
-        ("roc_auc_ci", f"v.{name}"): "diagnostics of summary"
-        for name in ("k_pos", "k_neg", "ci_note")
-    },
-    ("calibration_error", "weight"): "calibration_curve has it",
-    ("*", "rank"): "two gaps may be equal but for rounding, so that either comes first",
-}
-_AUDIT_TABLES = ("segments", "curves", "gaps", "calibration", "fairness", "impact", "findings")
+_TABLES_OF_AUDIT = ("table", "segments", "curves", "distributions", "missing")
 
 
-def run(name: str, engine: Any) -> dict[str, pl.DataFrame]:
-    """Run a call and return its tables, without structs and lists."""
-    call = CALLS[name]
-    with wroc.Config(engine=engine):
-        result = eval(call.now, {"wroc": wroc, "pl": pl, "partial": partial, **DATA})  # noqa: S307
-    return {key: _flat(table) for key, table in tables_of(result, call).items()}
+def tables_of(name: str, *, lazy: bool) -> dict[str, pl.DataFrame]:
+    """Make a call, on LazyFrames or not, and return its tables without structs and lists."""
+    data = {key: frame.lazy() if lazy else frame for key, frame in DATA.items()}
+    result = eval(CALLS[name], {**NAMES, **data})  # noqa: S307
+    if hasattr(result, "findings"):
+        tables = {key: getattr(result, key) for key in _TABLES_OF_AUDIT}
+    else:
+        tables = {"table": result.collect() if isinstance(result, pl.LazyFrame) else result}
+    return {key: _without_nesting(table) for key, table in tables.items() if table.width}
 
 
-def tables_of(result: Any, call: Call) -> dict[str, pl.DataFrame]:
-    """Name the tables of a result."""
-    if isinstance(result, pl.DataFrame):
-        return {"table": result if call.shape is None else call.shape(result)}
-    if hasattr(result, "table"):
-        return kept_shapes.audit(result, rejected="rejected" in call.old)
-    tables = {name: getattr(result, name) for name in _AUDIT_TABLES}
-    # The order of two findings that are equally serious depends on the last bits of their gaps.
-    keys = ["attribute", "segment", "metric"] + ["model"] * ("model" in result.findings.columns)
-    tables["findings"] = result.findings.sort(keys)
-    return {name: table for name, table in tables.items() if table is not None}
-
-
-def _flat(table: pl.DataFrame) -> pl.DataFrame:
-    while nested := [name for name, dtype in table.schema.items() if dtype == pl.Struct]:
+def _without_nesting(table: pl.DataFrame) -> pl.DataFrame:
+    """Make columns of the fields of structs, rows of lists of numbers and text of others."""
+    while nested := [name for name, dtype in table.schema.items() if isinstance(dtype, pl.Struct)]:
         for name in nested:
             parts = [
                 pl.col(name).struct.field(part.name).alias(f"{name}.{part.name}")
                 for part in table.schema[name].fields  # type: ignore[attr-defined]
             ]
             table = table.with_columns(parts).drop(name)
-    lists = [name for name, dtype in table.schema.items() if dtype == pl.List]
-    numbers = [name for name in lists if table.schema[name].inner.is_numeric()]  # type: ignore[attr-defined]
+    lists = {name: dtype for name, dtype in table.schema.items() if isinstance(dtype, pl.List)}
+    numbers = [name for name, dtype in lists.items() if dtype.inner.is_numeric()]
     if numbers:
         table = table.explode(numbers)
     return table.with_columns(
-        pl.col([name for name in lists if name not in numbers]).list.join(", ")
+        pl.col(name).cast(pl.List(pl.String)).list.join(", ")
+        for name in lists
+        if name not in numbers
     )

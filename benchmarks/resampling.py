@@ -45,9 +45,18 @@ def _permute(frame: pl.DataFrame, permutations: int, by: str = "two") -> object:
 
 
 def _honest(frame: pl.DataFrame, resamples: int) -> object:
-    given = frame, "y", "s", wroc.rules.youden()
-    choose = partial(wroc.operating_points, honest="bootstrap", resamples=resamples)
-    return choose(*given, weight="w", by="three")
+    return wroc.threshold_metrics(
+        frame,
+        "y",
+        "s",
+        threshold=wroc.rules.youden(),
+        per_group=True,
+        weight="w",
+        by="three",
+        level=None,
+        honest="bootstrap",
+        resamples=resamples,
+    )
 
 
 WALKED = ["roc_auc", "gini", "ks", "average_precision"]
@@ -59,7 +68,7 @@ TASKS = [
     Task("bootstrap, gamma", partial(_bootstrap, multiplier="gamma"), 1_000_000, 200),
     Task("bootstrap, five groups", partial(_bootstrap, by="five"), 1_000_000, 200),
     Task("bootstrap, clusters", partial(_bootstrap, design="c"), 1_000_000, 200),
-    Task("operating_points, honest, three groups", _honest, 200_000, 200, 5.0),
+    Task("threshold_metrics, honest, three groups", _honest, 200_000, 200, 5.0),
 ]
 # The part of the replicates that plans do.
 PLANNED = 20

@@ -50,12 +50,8 @@ from .groups.fairness import fairness as fairness
 from .groups.gap_parts import gap_parts as gap_parts
 from .groups.group_gaps import group_gaps as group_gaps
 from .groups.impact_ratios import impact_ratios as impact_ratios
-from .groups.release_check import decision_changes as decision_changes
 from .groups.release_check import release_check as release_check
 from .groups.rows_needed import rows_needed as rows_needed
-from .groups.standardized_mean_difference import (
-    standardized_mean_difference as standardized_mean_difference,
-)
 from .groups.subgroup_auc import subgroup_auc as subgroup_auc
 from .groups.trend import trend as trend
 from .groups.worst_segments import worst_segments as worst_segments
@@ -83,8 +79,6 @@ from .metrics.partial_auc import CostPartialAUC as CostPartialAUC
 from .metrics.partial_auc import PartialAUC as PartialAUC
 from .metrics.partial_auc import cost_partial_auc as cost_partial_auc
 from .metrics.partial_auc import partial_auc as partial_auc
-from .metrics.partial_auc_intervals import partial_auc_ci as partial_auc_ci
-from .metrics.partial_auc_intervals import partial_auc_summary as partial_auc_summary
 from .metrics.roc_auc import roc_auc_ci as roc_auc_ci
 from .metrics.roc_auc import roc_influence as roc_influence
 from .metrics.roc_auc import roc_auc_multiclass as roc_auc_multiclass
@@ -94,8 +88,7 @@ from .namespaces import from_counts as from_counts
 from .plans.config import Config as Config
 from .thresholds import rules as rules
 from .thresholds.confusion_matrix import confusion_matrix as confusion_matrix
-from .thresholds.confusion_matrix import threshold_metrics as threshold_metrics
-from .thresholds.operating_points import operating_points as operating_points
+from .thresholds.threshold_metrics import threshold_metrics as threshold_metrics
 
 __all__: list[str]
 __version__: str

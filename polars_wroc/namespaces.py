@@ -32,8 +32,7 @@ from polars_wroc.groups.fairness import fairness
 from polars_wroc.groups.gap_parts import gap_parts
 from polars_wroc.groups.group_gaps import group_gaps
 from polars_wroc.groups.impact_ratios import impact_ratios
-from polars_wroc.groups.release_check import decision_changes, release_check
-from polars_wroc.groups.standardized_mean_difference import standardized_mean_difference
+from polars_wroc.groups.release_check import release_check
 from polars_wroc.groups.subgroup_auc import subgroup_auc
 from polars_wroc.groups.trend import trend
 from polars_wroc.groups.worst_segments import worst_segments
@@ -53,12 +52,11 @@ from polars_wroc.metrics.curve_metrics import (
     roc_hull_auc,
 )
 from polars_wroc.metrics.partial_auc import cost_partial_auc, partial_auc
-from polars_wroc.metrics.partial_auc_intervals import partial_auc_ci, partial_auc_summary
 from polars_wroc.metrics.roc_auc import roc_auc_ci, roc_influence
 from polars_wroc.metrics.summary import summary
 from polars_wroc.plans.queries import FrameT, collect
-from polars_wroc.thresholds.confusion_matrix import confusion_matrix, threshold_metrics
-from polars_wroc.thresholds.operating_points import operating_points
+from polars_wroc.thresholds.confusion_matrix import confusion_matrix
+from polars_wroc.thresholds.threshold_metrics import threshold_metrics
 
 
 def described(
@@ -103,7 +101,6 @@ class ExprNamespace:
     equal_error_rate: Callable[..., pl.Expr] = _of_score(equal_error_rate)
     curve_metrics: Callable[..., pl.Expr] = _of_score(curve_metrics)
     partial_auc: Callable[..., pl.Expr] = _of_score(partial_auc)
-    partial_auc_ci: Callable[..., pl.Expr] = _of_score(partial_auc_ci)
     cost_partial_auc: Callable[..., pl.Expr] = _of_score(cost_partial_auc)
     roc_hull_auc: Callable[..., pl.Expr] = _of_score(roc_hull_auc)
     h_measure: Callable[..., pl.Expr] = _of_score(h_measure)
@@ -123,14 +120,11 @@ class _FrameNamespace(Generic[FrameT]):
     pr_curve: Callable[..., FrameT] = _of_frame(pr_curve)
     cost_curve: Callable[..., FrameT] = _of_frame(cost_curve)
     roc_point: Callable[..., FrameT] = _of_frame(roc_point)
-    partial_auc_summary: Callable[..., FrameT] = _of_frame(partial_auc_summary)
     score_counts: Callable[..., FrameT] = _of_frame(score_counts)
-    operating_points: Callable[..., FrameT] = _of_frame(operating_points)
     threshold_metrics: Callable[..., FrameT] = _of_frame(threshold_metrics)
     summary: Callable[..., FrameT] = _of_frame(summary)
     compare: Callable[..., FrameT] = _of_frame(compare)
     release_check: Callable[..., FrameT] = _of_frame(release_check)
-    decision_changes: Callable[..., FrameT] = _of_frame(decision_changes)
     dominated_models: Callable[..., FrameT] = _of_frame(dominated_models)
     calibration_curve: Callable[..., FrameT] = _of_frame(calibration_curve)
 
@@ -153,7 +147,6 @@ class _FrameNamespace(Generic[FrameT]):
     abroca_test: Callable[..., FrameT] = _of_frame(abroca_test)
     fairness: Callable[..., FrameT] = _of_frame(fairness)
     impact_ratios: Callable[..., FrameT] = _of_frame(impact_ratios)
-    standardized_mean_difference: Callable[..., FrameT] = _of_frame(standardized_mean_difference)
     equalized_thresholds: Callable[..., FrameT] = _of_frame(equalized_thresholds)
     trend: Callable[..., FrameT] = _of_frame(trend)
     at_horizon: Callable[..., FrameT] = _of_frame(at_horizon)
@@ -226,8 +219,6 @@ class Counts:
     pr_curve: Callable[..., Any] = _of_counts(pr_curve)
     cost_curve: Callable[..., Any] = _of_counts(cost_curve)
     roc_point: Callable[..., Any] = _of_counts(roc_point)
-    partial_auc_summary: Callable[..., Any] = _of_counts(partial_auc_summary, "level", "method")
-    operating_points: Callable[..., Any] = _of_counts(operating_points)
     threshold_metrics: Callable[..., Any] = _of_counts(threshold_metrics)
     calibration_curve: Callable[..., Any] = _of_counts(calibration_curve, "smooth")
 
@@ -266,11 +257,11 @@ def from_counts(counts: pl.DataFrame | pl.LazyFrame) -> Counts:
         counts, or is a row-wise expression of them, such as ``pl.col("age") // 10``; a rank or a
         mean would be taken over the rows of the counts. Models are in alphabetical order. Counts by
         score give the same results as the rows. From bins the points of curves are exact but few,
-        and rows in one bin are ties: ``summary``, ``roc_curve``, ``partial_auc_summary``,
-        ``roc_point`` and ``audit`` give bounds of the exact value, which hold but for rounding.
-        Confidence intervals of AUC gaps are widened by the possible error of the bins, and a gap is
-        tested only where its sign is certain. Other tables are those of the binned scores;
-        calibration needs counts by score. ``score_distribution`` has a histogram for each class.
+        and rows in one bin are ties: ``summary``, ``roc_curve``, ``roc_point`` and ``audit`` give
+        bounds of the exact value, which hold but for rounding. Confidence intervals of AUC gaps
+        are widened by the possible error of the bins, and a gap is tested only where its sign is
+        certain. Other tables are those of the binned scores; calibration needs counts by score.
+        ``score_distribution`` has a histogram for each class.
         ``impact_ratios`` needs a ``threshold``; ``"median"`` needs counts by score. From counts of
         rows without a label only ``impact_ratios`` and the shifts of ``trend`` can be computed.
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import numpy as np
 import polars as pl
@@ -71,6 +71,10 @@ _ROWS_OF_THREADS = 1 << 18
 _MOST_SMALL, _MOST_RADIX = 1 << 8, 1 << 16
 _LABEL_RULE = "be Boolean, hold 0 and 1 or -1 and 1, or come with `pos_label`"
 MIXED_LABELS = "`label` must hold 0 and 1 or -1 and 1; it holds -1, 0 and 1, or both 0 and -1"
+
+
+class RowsError(ValueError):
+    """A wrong value in rows, which is found once they are read."""
 
 
 @dataclass(frozen=True)
@@ -257,10 +261,9 @@ def sort_into_groups(keys: pl.DataFrame, height: int) -> tuple[pl.DataFrame, Int
     """Return the groups of rows, sorted, where each begins, and the rows of one after another."""
     if not keys.width:
         return pl.DataFrame(), np.array([0, height]), np.arange(height)
-    if all(dtype == pl.String for dtype in keys.dtypes) and height:
-        found = _sort_texts(keys)
-        if found is not None:
-            return found
+    found = _sort_by_radix(keys) if height else None
+    if found is not None:
+        return found
     names = keys.columns
     groups = keys.lazy().with_row_index("row").group_by(names).agg("row").sort(names).collect()
     lengths = groups["row"].list.len().to_numpy()
@@ -269,39 +272,63 @@ def sort_into_groups(keys: pl.DataFrame, height: int) -> tuple[pl.DataFrame, Int
     return groups.drop("row"), starts, order.astype(np.int64)
 
 
-def _sort_texts(keys: pl.DataFrame) -> tuple[pl.DataFrame, Ints, Ints] | None:
-    """Return what `sort_into_groups` does for texts, by numbers; None for too many groups.
+def _sort_by_radix(keys: pl.DataFrame) -> tuple[pl.DataFrame, Ints, Ints] | None:
+    """Return what `sort_into_groups` does for texts and whole numbers; None for too many groups.
 
-    Small numbers are sorted by radix, which takes half the time of grouping by hashes.
+    Numbers of groups that have few bits are sorted by radix, in half the time of hashes.
     """
-    # Categories of their own, which begin at 0 and end with the table.
-    categories = [pl.Categorical(pl.Categories.random()) for _ in keys.columns]
-    coded = keys.lazy().select(
-        pl.col(name).cast(dtype) for name, dtype in zip(keys.columns, categories, strict=True)
-    )
     number = np.zeros(keys.height, np.uint16)
-    texts: list[pl.Series] = []
-    for column in coded.collect():
-        categories_found = column.unique().drop_nulls()
-        values = categories_found.cast(pl.String)
-        if (len(values) + 1) * math.prod(map(len, texts)) > _MOST_RADIX:
+    values: list[pl.Series] = []
+    for column in keys:
+        coded = _code_values(column, _MOST_RADIX // math.prod(map(len, values)))
+        if coded is None:
             return None
-        # Null is a group of its own, before all others.
-        place = np.zeros(len(values) + 1, np.uint16)
-        place[categories_found.to_physical().to_numpy()] = values.rank("ordinal").to_numpy()
-        code = column.to_physical().fill_null(len(values)).to_numpy()
-        number = number * np.uint16(len(place)) + place[code]
-        texts.append(pl.concat([pl.Series([None], dtype=pl.String), values.sort()]))
-    sizes = np.bincount(number, minlength=math.prod(map(len, texts)))
+        codes, found = coded
+        number = number * np.uint16(len(found)) + codes
+        values.append(found)
+    shape = [*map(len, values)]
+    sizes = np.bincount(number, minlength=math.prod(shape))
     small = number.astype(np.uint8) if len(sizes) <= _MOST_SMALL else number
     order = np.argsort(small, kind="stable")
-    found = np.flatnonzero(sizes)
-    places = np.unravel_index(found, [*map(len, texts)])
-    groups = [
-        values.gather(place).alias(name)
-        for name, values, place in zip(keys.columns, texts, places, strict=True)
+    groups = np.flatnonzero(sizes)
+    columns = [
+        each.gather(place).alias(name)
+        for name, each, place in zip(
+            keys.columns, values, np.unravel_index(groups, shape), strict=True
+        )
     ]
-    return pl.DataFrame(groups), np.append(0, sizes[found].cumsum()), order
+    return pl.DataFrame(columns), np.append(0, sizes[groups].cumsum()), order
+
+
+def _code_values(column: pl.Series, most: int) -> tuple[NDArray[np.uint16], pl.Series] | None:
+    """Return the number of each row's value, and the values in order: null, then all others.
+
+    None for more than ``most`` values, and for types other than texts and whole numbers.
+    """
+    if column.dtype == pl.String:
+        return _code_texts(column, most)
+    if not column.dtype.is_integer() or column.dtype == pl.Int128 or column.null_count():
+        return None
+    low, high = cast("int", column.min()), cast("int", column.max())
+    if high - low + 1 > most or high >= _EXACT_FLOATS:
+        return None
+    # In 64 bits, since a difference may exceed the type of the column.
+    codes = (column.cast(pl.Int64) - low).cast(pl.UInt16).to_numpy()
+    return codes, pl.int_range(low, high + 1, eager=True).cast(column.dtype)
+
+
+def _code_texts(column: pl.Series, most: int) -> tuple[NDArray[np.uint16], pl.Series] | None:
+    # Categories of their own, which begin at 0 and end with the table.
+    dtype = pl.Categorical(pl.Categories.random())
+    coded = column.to_frame().lazy().select(pl.all().cast(dtype)).collect().to_series()
+    categories = coded.unique().drop_nulls()
+    texts = categories.cast(pl.String)
+    if len(texts) + 1 > most:
+        return None
+    place = np.zeros(len(texts) + 1, np.uint16)
+    place[categories.to_physical().to_numpy()] = texts.rank("ordinal").to_numpy()
+    codes = place[coded.to_physical().fill_null(len(texts)).to_numpy()]
+    return codes, pl.concat([pl.Series([None], dtype=pl.String), texts.sort()])
 
 
 def number_groups(keys: pl.DataFrame) -> tuple[pl.DataFrame, Ints]:
@@ -327,6 +354,8 @@ class Columns:
     design: GivenDesign | None = None
     # The plan is of rows that were checked already, and each may stand for several.
     counted: bool = False
+    # Whether rows of several groups are added up, as those of attributes are.
+    pools_groups: bool = False
     # Whether rows are also wanted without their labels.
     with_unlabelled: bool = False
 
@@ -410,7 +439,7 @@ class Columns:
             weight = pl.col(ROW_WEIGHT).cast(pl.Float64)
         signed: pl.Expr
         if LABEL in table.columns:
-            positive = self._positive(table[LABEL])
+            positive = self._positive(table)
             signed = pl.when(positive).then(weight).when(~positive).then(-weight)
         elif ROW_WEIGHT in table.columns:
             signed = -weight
@@ -418,25 +447,32 @@ class Columns:
             return np.full(table.height, -1.0)
         return _to_floats(table.lazy().select(signed).collect().to_series())
 
-    def _positive(self, label: pl.Series) -> pl.Expr:
+    def _positive(self, table: pl.DataFrame) -> pl.Expr:
         """Return whether rows are positive, after a check of their labels."""
-        column = pl.col(LABEL)
+        column, label = pl.col(LABEL), table[LABEL]
         if self.pos_label is not None:
             return column == literal(self.pos_label)
         if label.dtype in (pl.Boolean, pl.Null):
             return column.cast(pl.Boolean)
         low, high = label.min(), label.max()
         if not (label.dtype.is_integer() and low in (0, 1) and high in (0, 1)):
-            self._check_labels(label)
+            self._check_labels(table)
         return column == 1
 
-    def _check_labels(self, label: pl.Series) -> None:
+    def _check_labels(self, table: pl.DataFrame) -> None:
+        """Raise for other labels than 0 and 1 or -1 and 1, and for groups that mix 0 and -1."""
+        label = table[LABEL]
         is_zero, is_minus = label == 0, label == -1
         invalid = label.filter(~(is_zero | is_minus | (label == 1)))
         if len(invalid):
             self._reject_value("label", _LABEL_RULE, invalid.cast(pl.Float64)[0])
         if is_zero.any() and is_minus.any():
-            raise ValueError(MIXED_LABELS)
+            # Each group may write its negatives in its own way, unless groups are pooled.
+            groups = [] if self.pools_groups else self.keys
+            written = table.select(*groups, zero=is_zero, minus=is_minus)
+            found = written.group_by(groups or pl.lit(0)).agg(pl.col("zero", "minus").any())
+            if (found["zero"] & found["minus"]).any():
+                raise RowsError(MIXED_LABELS)
 
     def _check_weights(self, weight: pl.Series) -> None:
         value = pl.col(weight.name).cast(pl.Float64)
@@ -468,7 +504,7 @@ class Columns:
     def _reject_value(self, argument: str, rule: str, value: float) -> NoReturn:
         typed = self.arguments[argument]
         msg = f"`{typed.argument}` must {rule}; {typed.shown} holds {_write_number(value)}"
-        raise ValueError(msg)
+        raise RowsError(msg)
 
     def _sample(self, table: pl.DataFrame) -> Sample | None:
         if self.design is None or not self.design.given:
@@ -598,6 +634,7 @@ def read_columns(
         # The units of a design count, not rows.
         frequency=isinstance(weight, Frequency) and not given.given,
         design=given,
+        pools_groups=argument != "by",
     )
 
 

@@ -161,7 +161,9 @@ class Steps(NamedTuple):
         ``above`` are the sums of each segment before its first step here.
         """
         if len(self.starts) == 1:
-            return np.asarray(above + values.cumsum(axis=-1))
+            sums = values.cumsum(axis=-1)
+            sums += above
+            return np.asarray(sums)
         # Each segment is scaled by a power of two, which rounds nothing, and its sum is taken off
         # at its last step, so that light segments lose no digits to the heavy ones before them.
         totals = self.total(values)
@@ -269,11 +271,11 @@ def place_rows(rows: SegmentRows) -> Array:
     def place(batch: _Batch) -> Array:
         placed = np.empty(len(batch.score))
         start = 0
-        for steps, step in _numbered_steps(batch):
-            stop = start + len(step)
-            order = batch.order[start:stop]
-            side = (batch.weight[order] < 0).astype(np.intp)
-            placed[order] = placements(steps)[side, step]
+        for steps, is_new in _marked_steps(batch):
+            stop = start + len(is_new)
+            places = batch.places(start, stop)
+            side = (batch.weight[places] < 0).astype(np.intp)
+            placed[places] = placements(steps)[side, is_new.cumsum() - 1]
             start = stop
         return placed
 
@@ -299,16 +301,23 @@ def add_up(values: Array, starts: Ints) -> Array:
 
 
 class _Batch(NamedTuple):
-    """Rows of some segments, and their order: by segment, from the highest score down."""
+    """Rows of some segments, and their order: by segment, from the highest score down.
+
+    They need no order if they are in it.
+    """
 
     score: Array
     weight: Array
     counts: RowCounts | None
     bins: ScoreBins | None
     starts: Ints
-    order: Ints
+    order: Ints | None
     above: Array
     totals: Array
+
+    def places(self, start: int, stop: int) -> Ints | slice:
+        """Return the places of some consecutive rows of the order."""
+        return slice(start, stop) if self.order is None else self.order[start:stop]
 
 
 def _map_batches(rows: SegmentRows, work: Callable[[_Batch], T]) -> list[tuple[Ints, T]]:
@@ -343,12 +352,13 @@ def _sort_batch(rows: SegmentRows, segments: Ints, starts: Ints) -> _Batch:
     part = slice(starts[0], starts[-1])
     score, weight = rows.score[part], rows.weight[part]
     begins = starts - starts[0]
-    order = np.arange(len(score)) if rows.in_order else np.argsort(score)[::-1]
-    if len(segments) > 1 and not rows.in_order:
+    order = None if rows.in_order else np.argsort(score)[::-1]
+    if order is not None and len(segments) > 1:
         # Fewer than a block of rows, and so few enough segments for the radix sort of small types.
         segment = np.repeat(np.arange(len(segments), dtype=np.uint16), np.diff(begins))
         order = order[np.argsort(segment[order], kind="stable")]
     if rows.outside is None:
+        # One class after the other, since the segments may be large
         totals = np.stack(
             [np.add.reduceat(np.maximum(side, 0.0), begins[:-1]) for side in (weight, -weight)]
         )
@@ -361,18 +371,18 @@ def _sort_batch(rows: SegmentRows, segments: Ints, starts: Ints) -> _Batch:
 
 
 def _steps(batch: _Batch) -> Iterator[Steps]:
-    for steps, _ in _numbered_steps(batch):
+    for steps, _ in _marked_steps(batch):
         yield steps
 
 
-def _numbered_steps(batch: _Batch) -> Iterator[tuple[Steps, Ints]]:
-    """Yield the steps of each block of a batch, and the number of each sorted row's step."""
-    score = batch.score[batch.order]
+def _marked_steps(batch: _Batch) -> Iterator[tuple[Steps, Mask]]:
+    """Yield the steps of each block of a batch, and which of its sorted rows begin a step."""
+    score = batch.score if batch.order is None else batch.score[batch.order]
     above, start = batch.above, 0
     while start < len(score):
         stop = _end_of_block(score, start) if len(batch.starts) == 2 else len(score)  # noqa: PLR2004
-        steps, step = _pool(batch, score[start:stop], batch.order[start:stop], above)
-        yield steps, step
+        steps, is_new = _pool(batch, score[start:stop], batch.places(start, stop), above)
+        yield steps, is_new
         above, start = above + steps.total(steps.w), stop
 
 
@@ -385,33 +395,36 @@ def _end_of_block(score: Array, start: int) -> int:
     return len(score) - int(np.searchsorted(score[::-1], score[stop - 1], side="left"))
 
 
-def _pool(batch: _Batch, score: Array, order: Ints, above: Array) -> tuple[Steps, Ints]:
-    """Pool sorted rows that have the same score."""
-    signed = batch.weight[order]
-    w = np.stack([np.maximum(signed, 0.0), np.maximum(-signed, 0.0)])
+def _pool(batch: _Batch, score: Array, places: Ints | slice, above: Array) -> tuple[Steps, Mask]:
+    """Pool sorted rows that have the same score; say which of them begin a step."""
+    signed = batch.weight[places]
+    w = _split_classes(signed)
     if batch.counts is None:
         w2 = w * w
         sums = [(w > 0).astype(np.float64), w, w2, w2 * w]
     else:
         is_side = np.stack([signed > 0, signed < 0])
-        n, squares, cubes = (values * is_side for values in batch.counts.at(order))
+        n, squares, cubes = (values * is_side for values in batch.counts.at(places))
         sums = [n, w, squares, cubes]
-    several = None if batch.bins is None else batch.bins.several[order]
+    several = None if batch.bins is None else batch.bins.several[places]
     starts = batch.starts[:-1] if len(batch.starts) > 2 else np.zeros(1, np.intp)  # noqa: PLR2004
     is_new = np.empty(len(score), bool)
     is_new[0] = True
     np.not_equal(score[1:], score[:-1], out=is_new[1:])
     is_new[starts] = True
-    if is_new.all():
-        step = np.arange(len(score))
-    else:
-        step = np.cumsum(is_new) - 1
-        places = np.flatnonzero(is_new)
-        starts, score = step[starts], score[places]
-        sums = [np.add.reduceat(each, places, axis=-1) for each in sums]
-        several = None if several is None else np.logical_or.reduceat(several, places)
+    if not is_new.all():
+        firsts = np.flatnonzero(is_new)
+        starts, score = np.searchsorted(firsts, starts), score[firsts]
+        sums = [np.add.reduceat(each, firsts, axis=-1) for each in sums]
+        several = None if several is None else np.logical_or.reduceat(several, firsts)
     n, w, w2, w3 = sums
-    return Steps(score, n, w, w2, w3, starts, above, batch.totals, several), step
+    return Steps(score, n, w, w2, w3, starts, above, batch.totals, several), is_new
+
+
+def _split_classes(signed: Array) -> Array:
+    """Return signed weights in a row of positives and a row of negatives, without their signs."""
+    w = np.stack([signed, -signed])
+    return np.maximum(w, 0.0, out=w)
 
 
 _NO_STEPS = Steps(

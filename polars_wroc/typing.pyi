@@ -9,12 +9,10 @@ from .charts.options import Sort as Sort
 from .curves.calibration_curve import Strategy as Strategy
 from .curves.roc_point import BandKind as BandKind
 from .groups.categories import Intersections as Intersections
-from .groups.comparison_tests import GapMethod as GapMethod
 from .groups.equalized_thresholds import Constraint as Constraint
 from .groups.estimated_gaps import Basis as Basis
 from .groups.estimated_gaps import EstimatedMetric as EstimatedMetric
 from .groups.gap_parts import Recalibrate as Recalibrate
-from .groups.standardized_mean_difference import Denominator as Denominator
 from .inputs.columns import IntoColumn as IntoColumn
 from .inputs.columns import IntoWeight as IntoWeight
 from .inputs.decisions import DecisionThreshold as DecisionThreshold
@@ -25,10 +23,9 @@ from .inputs.designs import Lonely as Lonely
 from .inputs.designs import ReplicateKind as ReplicateKind
 from .inputs.horizon import Competing as Competing
 from .inputs.rows import IntoColumns as IntoColumns
-from .metrics.auc_interval import AreaMethod as AreaMethod
 from .metrics.auc_interval import Method as Method
+from .metrics.compare import ComparisonMethod as ComparisonMethod
 from .metrics.curve_metrics import Density as Density
-from .metrics.paired_tests import ComparisonMethod as ComparisonMethod
 from .metrics.partial_auc import Baseline as Baseline
 from .metrics.partial_auc import CostAreaName as CostAreaName
 from .metrics.partial_auc import Standardize as Standardize
@@ -38,10 +35,11 @@ from .metrics.roc_auc import Average as Average
 from .metrics.roc_auc import MultiClass as MultiClass
 from .plans.config import Engine as Engine
 from .plans.queries import FrameT as FrameT
+from .stats.aucs import AucMethod as AucMethod
 from .stats.difference_tests import Adjust as Adjust
-from .stats.difference_tests import Exact as Exact
+from .stats.rates import Exact as Exact
 from .stats.variances import Multiplier as Multiplier
-from .thresholds.confusion_matrix import Honest as Honest
+from .thresholds.honest import Honest as Honest
 from .thresholds.rules import Rule as Rule
 from .thresholds.rules import Threshold as Threshold
 

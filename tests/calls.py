@@ -58,10 +58,12 @@ TABLES: dict[str, Call] = {
     "pr_curve": _with(wroc.pr_curve),
     "cost_curve": _with(wroc.cost_curve),
     "threshold_metrics": _with(wroc.threshold_metrics, threshold=[0.5]),
-    "operating_points": _with(wroc.operating_points, rule=wroc.rules.youden()),
+    "threshold_metrics by a rule": _with(
+        wroc.threshold_metrics, threshold=wroc.rules.youden(), per_group=True, level=None
+    ),
     "roc_point": _with(wroc.roc_point, fpr=0.2),
     "roc_point at tpr": _with(wroc.roc_point, tpr=0.2),
-    "partial_auc_summary": _with(wroc.partial_auc_summary, fpr=(0.0, 0.3)),
+    "summary with areas": _with(wroc.summary, areas={"early": wroc.PartialAUC(fpr=(0.0, 0.3))}),
     "calibration_curve": _with(wroc.calibration_curve, strategy="quantile"),
     "calibration_summary": _with(wroc.calibration_summary, clip=0.001),
     "calibration_test": _with(wroc.calibration_test),

@@ -27,6 +27,9 @@ import polars_wroc as wroc
 
 Engine: TypeAlias = Literal["in-memory", "streaming"]
 
+# Values that cannot be used: found in arrays, or by a plan.
+INVALID_VALUES = (ValueError, pl.exceptions.InvalidOperationError)
+
 # Tests of random rows (hypothesis) try few examples, the same each time; with `-m slow` they run
 # again and try more. `--hypothesis-profile nightly` tries many others, and says how to repeat them.
 settings.register_profile("quick", deadline=None, max_examples=1, derandomize=True)
@@ -230,3 +233,10 @@ def _digits(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> 
     if request.path.parent.name == "charts" and "rounded" not in request.fixturenames:
         for name in ("_DIGITS", "_DIGITS_OF_COUNTS"):
             monkeypatch.setattr(f"polars_wroc.charts.options.{name}", 17)
+
+
+@pytest.fixture
+def undefined_is_nan() -> Iterator[None]:
+    """Let divisions by 0 and the like give NaN or infinity without a warning, as callers do."""
+    with np.errstate(all="ignore"):
+        yield

@@ -11,10 +11,8 @@ def multiplier(level: float, groups: int, df: float = np.inf) -> float:
     if groups <= 2:
         return float(stats.t.ppf((1 + level) / 2, df))
     z = float(stats.studentized_range.ppf(level, groups, np.inf)) / float(np.sqrt(2))
-    if np.isinf(df):
-        return z
-    # Wallace's (1959) transformation.
-    return float(np.sqrt(df * np.expm1((z * (8 * df + 3) / (8 * df + 1)) ** 2 / df)))
+    # Student's t with the same tail.
+    return z if np.isinf(df) else float(stats.t.isf(stats.norm.sf(z), df))
 
 
 def p_value(p: float, groups: int) -> float:

@@ -134,6 +134,20 @@ def student_score(z: float, lost: float) -> float:
     return math.sqrt(df * math.expm1((z * (8 * df + 3) / (8 * df + 1)) ** 2 / df))
 
 
+def student_quantile(z: float, lost: float) -> float:
+    """The quantile of Student's t with the tail of a normal one, given 1 / df."""
+    return z if lost < _EQUAL else float(stats.t.isf(stats.norm.sf(z), 1 / lost))
+
+
+def pair_quantile(z: float, one: Rate, other: Rate) -> float:
+    """The same with Welch's degrees of freedom of a pair of rates."""
+    variances = [rate.value * (1 - rate.value) * rate.inverse for rate in (one, other)]
+    if sum(variances) == 0:
+        return student_quantile(z, max(one.lost, other.lost))
+    lost = [v**2 * rate.lost for v, rate in zip(variances, (one, other), strict=True)]
+    return student_quantile(z, sum(lost) / sum(variances) ** 2)
+
+
 class Side(NamedTuple):
     """1 / size of an estimate in the common value, and if the true value were 0 and 1."""
 

@@ -97,9 +97,13 @@ def mean_of(aucs: Sequence[Auc]) -> Auc | None:
 
 
 class _Class(NamedTuple):
-    """The misranked rows of a class, as seen from a limit, and the pseudo-observation."""
+    """The misranked rows of a class, as seen from a limit, and the pseudo-observation.
+
+    ``ratio`` is how heavy these rows are, and ``heavier`` that of the pseudo-observation.
+    """
 
     number: float
+    ratio: float
     heavier: float
     pseudo: float
     own: float | None
@@ -112,18 +116,24 @@ class _Class(NamedTuple):
         return (self.number * self.own + added * self.pseudo) / (self.number + added)
 
 
-def _seen(auc: Auc, end: str, moments: Moments) -> _Class:
+def _seen(auc: Auc, end: str, moments: Moments, others: _Class | None = None) -> _Class:
+    """Return what a limit sees of a class, or a test, which predicts nothing from the other one."""
     h2, x1, x2, _, variance = moments
     spread, mean = auc.auc * auc.delta, auc.delta if end == "low" else auc.auc
     first, second = (x1, x2) if end == "low" else (h2 - x1, h2 - 2 * x1 + x2)
     some = spread > 0 and second > 1e-13
     own = mean**2 / second if some else 0.0
     number = np.sqrt(own * min(own, mean / h2))
-    heavier = max(1.0, first / (mean * h2)) if some else 1.0
+    ratio = float(first / (mean * h2)) if some else 1.0
+    heavier = max(1.0, ratio)
+    if others is not None:
+        seen = others.number * others.ratio
+        predicted = max(1.0, (others.number + 2) / (seen + 2))
+        heavier = max(heavier, float(number * ratio + 4 * predicted) / float(number + 4))
     pseudo = h2 * heavier**2
     known = some and variance is not None
     share = min(max(variance or 0.0, 0) / spread, 3 * pseudo) if known else None
-    return _Class(float(number), heavier, pseudo, share)
+    return _Class(float(number), ratio, heavier, pseudo, share)
 
 
 def misranked(auc: Auc, end: str = "low") -> list[float]:
@@ -135,7 +145,11 @@ def inverse_sizes(auc: Auc) -> dict[str, float]:
     """1 divided by the effective size that the lower and the upper limit rest on."""
     inverse = {}
     for end in ("low", "high"):
-        seen = [_seen(auc, end, moments) for moments in auc.classes]
+        pos, neg = (_seen(auc, end, moments) for moments in auc.classes)
+        seen = [
+            _seen(auc, end, moments, others)
+            for moments, others in zip(auc.classes, (neg, pos), strict=True)
+        ]
         pseudo_rows = [1.5 - min(1.0, each.equal / each.h2) / 2 for each in auc.classes]
         total = sum(each.size(rows) for each, rows in zip(seen, pseudo_rows, strict=True))
         own = sum(each.own or 0.0 for each in seen)

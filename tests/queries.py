@@ -45,6 +45,7 @@ _REPLICATES = wroc.ReplicateWeights(
 )
 _CHANCE = (pl.col("s").cast(pl.Float64).cos() + 1) / 2
 _STRATA = wroc.Survey(strata=pl.col("w").floor(), lonely="certainty")
+_AREAS = {"early": wroc.PartialAUC(fpr=(0.0, 0.5)), "late": wroc.PartialAUC(tpr=(0.5, 1.0))}
 
 
 TABLES: dict[str, Table] = {
@@ -95,19 +96,15 @@ TABLES: dict[str, Table] = {
         f, "y", _SHARE, weight="w", by=by, design=_STRATA
     ),
     "compare": lambda f, by="g": wroc.compare(f, "y", ["s", "limit"], weight="w", by=by),
-    "compare by score": lambda f, by="g": wroc.compare(
-        f, "y", ["s", "limit"], weight="w", by=by, method="score"
+    "compare unpaired": lambda f, by="g": wroc.compare(
+        f, "y", ["s", "limit"], weight="w", by=by, paired=False
     ),
     "compare in a survey": lambda f, by="g": wroc.compare(
         f,
         "y",
         ["s", "limit"],
         by=by,
-        method="score",
         design=wroc.Survey(pl.col("w").floor(), strata=pl.col("y"), lonely="certainty"),
-    ),
-    "compare in several batches": lambda f: wroc.compare(
-        f, "y", [(pl.col("s") * i).alias(f"s{i}") for i in range(9)]
     ),
     "compare in clusters": lambda f: wroc.compare(
         f, "y", ["s", "w"], method="delong", design=pl.col("w").floor(), adjust="none"
@@ -120,9 +117,6 @@ TABLES: dict[str, Table] = {
     ),
     "release_check in a survey": lambda f, by="g": wroc.release_check(
         f, "y", "s", _NEW, weight="w", attributes=by, threshold=0.5, design=_STRATA
-    ),
-    "decision_changes": lambda f, by="g": wroc.decision_changes(
-        f, "y", "s", _NEW, attributes=by, threshold=0.5
     ),
     "group_gaps to the rest": _gaps("rest"),
     "group_gaps to overall": _gaps("overall"),
@@ -146,11 +140,11 @@ TABLES: dict[str, Table] = {
         within=(pl.col("w") > 1).alias("heavy"),
         threshold=0.5,
     ),
-    "partial_auc_summary with intervals in a survey": lambda f, by="g": wroc.partial_auc_summary(
+    "summary with areas in a survey": lambda f, by="g": wroc.summary(
         f,
         "y",
         "s",
-        fpr=(0.0, 0.5),
+        areas=_AREAS,
         weight="w",
         by=by,
         level=0.9,
@@ -180,8 +174,15 @@ TABLES: dict[str, Table] = {
         f, "y", "s", metrics=["ks", "roc_auc"], weight="w", by=by, replicates=3
     ),
     "pr_curve": lambda f, by="g": wroc.pr_curve(f, "y", "s", weight="w", by=by),
-    "operating_points": lambda f, by="g": wroc.operating_points(
-        f, "y", "s", weight="w", by=by, rule=wroc.rules.max_fpr(0.2)
+    "threshold_metrics by a rule": lambda f, by="g": wroc.threshold_metrics(
+        f,
+        "y",
+        "s",
+        threshold=wroc.rules.max_fpr(0.2),
+        per_group=True,
+        level=None,
+        weight="w",
+        by=by,
     ),
     "bootstrap in a survey": lambda f, by="g": wroc.bootstrap(
         f, "y", "s", metrics="ks", weight="w", by=by, replicates=3, design=_STRATA
@@ -189,25 +190,41 @@ TABLES: dict[str, Table] = {
     "bootstrap of replicate weights": lambda f, by="g": wroc.bootstrap(
         f, "y", "s", metrics="ks", weight="w", by=by, design=_REPLICATES
     ),
-    "operating_points in a survey": lambda f, by="g": wroc.operating_points(
-        f, "y", "s", wroc.rules.youden(), weight="w", by=by, level=0.9, design=_STRATA
-    ),
-    "operating_points, common": lambda f, by="g": wroc.operating_points(
-        f, "y", "s", weight="w", by=by, rule=wroc.rules.max_fpr(0.2), common=True, level=0.9
-    ),
-    "operating_points, honest": lambda f, by="g": wroc.operating_points(
+    "threshold_metrics by a rule in a survey": lambda f, by="g": wroc.threshold_metrics(
         f,
         "y",
         "s",
+        threshold=wroc.rules.youden(),
+        per_group=True,
         weight="w",
         by=by,
-        rule=wroc.rules.max_fpr(0.2),
+        level=0.9,
+        design=_STRATA,
+    ),
+    "threshold_metrics by a common rule": lambda f, by="g": wroc.threshold_metrics(
+        f, "y", "s", threshold=wroc.rules.max_fpr(0.2), weight="w", by=by, level=0.9
+    ),
+    "threshold_metrics, honest": lambda f, by="g": wroc.threshold_metrics(
+        f,
+        "y",
+        "s",
+        threshold=wroc.rules.max_fpr(0.2),
+        per_group=True,
+        weight="w",
+        by=by,
         level=0.9,
         honest="bootstrap",
         resamples=3,
     ),
-    "operating_points, crossfit": lambda f, by="g": wroc.operating_points(
-        f, "y", "s", weight="w", by=by, rule=wroc.rules.max_fpr(0.2), common=True, honest="crossfit"
+    "threshold_metrics, crossfit": lambda f, by="g": wroc.threshold_metrics(
+        f,
+        "y",
+        "s",
+        threshold=wroc.rules.max_fpr(0.2),
+        level=None,
+        weight="w",
+        by=by,
+        honest="crossfit",
     ),
     "bootstrap_replicates": lambda f: wroc.bootstrap_replicates(
         f, "y", "s", metrics="ks", weight="w", replicates=3
@@ -260,8 +277,8 @@ TABLES: dict[str, Table] = {
     "summary within a tolerance": lambda f, by="g": wroc.summary(
         f, "y", "s", weight="w", by=by, bins=64, tolerance=0.01
     ),
-    "partial_auc_summary": lambda f, by="g": wroc.partial_auc_summary(
-        f, "y", "s", weight="w", by=by, fpr=(0.0, 0.1)
+    "summary with areas": lambda f, by="g": wroc.summary(
+        f, "y", "s", weight="w", by=by, areas=_AREAS
     ),
     "cost_curve": lambda f, by="g": wroc.cost_curve(f, "y", "s", weight="w", by=by),
     "fairness": lambda f, by="g": wroc.fairness(
@@ -316,16 +333,29 @@ TABLES: dict[str, Table] = {
         weight="w",
         design=wroc.Survey(strata=pl.col("w").floor(), lonely="certainty"),
     ),
-    "standardized_mean_difference": lambda f: wroc.standardized_mean_difference(
-        f, "s", weight="w", attributes=["g", (pl.col("w") > 1).alias("heavy")], intersections=True
+    "mean differences": lambda f: wroc.group_gaps(
+        f,
+        score="s",
+        weight="w",
+        attributes=["g", (pl.col("w") > 1).alias("heavy")],
+        intersections=True,
+        metrics=["standardized_mean_difference"],
     ),
-    "standardized_mean_difference in a survey": lambda f: wroc.standardized_mean_difference(
-        f, "s", attributes="g", weight="w", design=_STRATA
+    "mean differences in a survey": lambda f: wroc.group_gaps(
+        f,
+        score="s",
+        attributes="g",
+        weight="w",
+        design=_STRATA,
+        metrics=["standardized_mean_difference"],
     ),
-    "standardized_mean_difference with replicate weights": (
-        lambda f: wroc.standardized_mean_difference(
-            f, "s", attributes="g", weight="w", denominator="pooled", design=_REPLICATES
-        )
+    "mean differences with replicate weights": lambda f: wroc.group_gaps(
+        f,
+        score="s",
+        attributes="g",
+        weight="w",
+        design=_REPLICATES,
+        metrics=["standardized_mean_difference"],
     ),
     "cross_auc": lambda f, by="g": wroc.cross_auc(f, "y", "s", weight="w", by=by),
     "subgroup_auc": lambda f, by="g": wroc.subgroup_auc(f, "y", "s", weight="w", by=by),
@@ -389,9 +419,15 @@ TABLES: dict[str, Table] = {
 TABLES_OF_PYTHON = {
     *("cost_curve", "dominated_models", "equalized_thresholds"),
     *(name for name in TABLES if name.startswith("calibration_summary")),
+    *(name for name in TABLES if name.startswith(("compare", "release_check"))),
     *(name for name in TABLES if name.startswith("equal_scores")),
+    *(name for name in TABLES if name.startswith(("fairness", "impact_ratios"))),
+    *(name for name in TABLES if name.startswith(("gaps", "group_gaps", "mean differences"))),
+    *(name for name in TABLES if name.startswith("summary")),
+    *(name for name in TABLES if name.startswith("threshold_metrics")),
+    *(name for name in TABLES if name.startswith("trend")),
     *(name for name in TABLES if name.startswith("worst_segments")),
-    *("gap_parts", "gap_parts in a survey", "operating_points, honest", "validate"),
+    *("from_counts", "gap_parts", "gap_parts in a survey", "validate"),
 }
 
 EXPRESSIONS: dict[str, pl.Expr] = {
@@ -404,12 +440,10 @@ EXPRESSIONS: dict[str, pl.Expr] = {
     "roc_influence": wroc.roc_influence("y", "s", weight="w").sum(),
     "roc_hull_auc": wroc.roc_hull_auc("y", "s", weight="w"),
     "partial_auc": wroc.partial_auc("y", "s", weight="w", fpr=(0.0, 0.1)),
-    "partial_auc_ci": wroc.partial_auc_ci("y", "s", weight="w", fpr=(0.0, 0.1)),
-    "partial_auc_ci over high tpr": wroc.partial_auc_ci("y", "s", weight="w", tpr=(0.5, 1.0)),
     "cost_partial_auc": wroc.cost_partial_auc("y", "s", weight="w", cost_fn=2, cost_fp=1),
     "curve_metrics": wroc.curve_metrics("y", "s", metrics=["roc_auc", "ks"], weight="w"),
     "h_measure": wroc.h_measure("y", "s", weight="w"),
     "confusion_matrix": wroc.confusion_matrix("y", "s", weight="w", threshold=0),
     "operating_point": wroc.confusion_matrix("y", "s", weight="w", threshold=wroc.rules.youden()),
 }
-EXPRESSIONS_OF_HULLS = {"roc_hull_auc", "h_measure", "brier_score"}
+EXPRESSIONS_OF_PYTHON = {"roc_auc_ci", "roc_hull_auc", "h_measure", "brier_score"}

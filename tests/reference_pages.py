@@ -51,7 +51,7 @@ _PAGES = {
     "thresholds": _Page(
         "Thresholds",
         ("thresholds",),
-        "Confusion matrices and rates at given thresholds, and thresholds chosen by a rule.",
+        "Confusion matrices and rates at thresholds that are given or chosen by a rule.",
     ),
     "groups": _Page(
         "Groups",

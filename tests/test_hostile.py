@@ -133,10 +133,12 @@ TABLES: dict[str, Callable[..., Any]] = {
     "roc_curve": _with(wroc.roc_curve, band="pointwise"),
     "pr_curve": wroc.pr_curve,
     "cost_curve": wroc.cost_curve,
-    "partial_auc_summary": _with(wroc.partial_auc_summary, fpr=(0.0, 0.5)),
+    "summary with areas": _with(wroc.summary, areas={"early": wroc.PartialAUC(fpr=(0.0, 0.5))}),
     "roc_point": _with(wroc.roc_point, fpr=0.25),
     "threshold_metrics": _with(wroc.threshold_metrics, threshold=0.5, level=0.9),
-    "operating_points": _with(wroc.operating_points, rule=wroc.rules.youden()),
+    "threshold_metrics by a rule": _with(
+        wroc.threshold_metrics, threshold=wroc.rules.youden(), per_group=True, level=None
+    ),
     "bootstrap": _with(wroc.bootstrap, metrics="roc_auc", replicates=3),
     "calibration_curve": wroc.calibration_curve,
     "calibration_curve, smooth": _with(wroc.calibration_curve, smooth=True, bins=3),
@@ -154,8 +156,8 @@ TABLES: dict[str, Callable[..., Any]] = {
     "impact_ratios above the median": _without_label(
         by_attributes(wroc.impact_ratios), threshold="median", favorable="selected"
     ),
-    "standardized_mean_difference": _without_label(
-        by_attributes(wroc.standardized_mean_difference)
+    "group_gaps of mean scores": _without_label(
+        by_attributes(wroc.group_gaps), metrics=["standardized_mean_difference"]
     ),
     "expected_metrics": _with(wroc.expected_metrics, probability=pl.lit(0.3), threshold=0.5),
     "gap_parts": _with(by_attributes(wroc.gap_parts), probability=pl.lit(0.3), threshold=0.5),
@@ -172,7 +174,7 @@ TABLES: dict[str, Callable[..., Any]] = {
 NEED_GROUPS = {
     "equal_scores", "group_gaps", "fairness", "cross_auc", "subgroup_auc", "auc_decomposition",
     "equalized_thresholds", "abroca_test", "impact_ratios", "impact_ratios above the median",
-    "standardized_mean_difference", "gap_parts", "worst_segments", "estimated_gaps",
+    "group_gaps of mean scores", "gap_parts", "worst_segments", "estimated_gaps",
 }  # fmt: skip
 RANDOM_SUMS = {"bootstrap", "abroca_test"}
 ARGUMENT = re.compile(

@@ -83,7 +83,7 @@ def test_types_of_options_are_exported(function: Callable[..., Any]) -> None:
 
 
 def test_options_of_a_function_are_found() -> None:
-    assert option_types(wroc.summary) == {"Method"}
+    assert option_types(wroc.summary) == {"AucMethod"}
 
 
 def test_methods_and_the_json_are_in_the_snapshot(described: dict[str, Any]) -> None:

@@ -63,15 +63,14 @@ def survey() -> pl.DataFrame:
 RAISED = ReplicateWeights(
     [f"u{i}" for i in range(UNITS)], "jk1", scale=UNITS / (UNITS - 1) / STEP**2, df=UNITS - 1
 )
+AREAS = {"early": wroc.PartialAUC(fpr=(0.1, 0.4)), "late": wroc.PartialAUC(tpr=(0.5, 1))}
 TABLES: dict[str, Callable[..., pl.DataFrame | pl.LazyFrame]] = {
     "summary": lambda f, **o: summary_of(f, "y", ["s", "t"], by="g", **o).drop("df_segment"),
-    "partial_auc_summary": lambda f, **o: wroc.partial_auc_summary(
-        f, "y", "s", fpr=(0.1, 0.4), by="g", level=0.95, **o
+    "summary with areas": lambda f, **o: wroc.summary(
+        f, "y", "s", areas=AREAS, by="g", level=0.95, **o
     ).drop("df_segment"),
-    "partial_aucs_tpr": lambda f, **o: wroc.partial_auc_summary(
-        f, "y", "s", tpr=(0.5, 1), by="g", level=0.95, **o
-    ).drop("df_segment"),
-    "compare": lambda f, **o: wroc.compare(f, "y", ["s", "t"], by="g", method="score", **o),
+    # Otherwise pseudo-rows rest on the units, or with replicate weights on the rows.
+    "compare": lambda f, **o: wroc.compare(f, "y", ["s", "t"], by="g", method="delong", **o),
     "threshold_metrics": lambda f, **o: wroc.threshold_metrics(
         f, "y", "s", threshold=[0.4, 0.6], by="g", level=0.9, **o
     ),
@@ -79,8 +78,8 @@ TABLES: dict[str, Callable[..., pl.DataFrame | pl.LazyFrame]] = {
     "roc_point at tpr": lambda f, **o: wroc.roc_point(f, "y", "s", tpr=[0.6, 0.9], **o),
     "cross_auc": lambda f, **o: wroc.cross_auc(f, "y", "s", by="g", **o),
     "subgroup_auc": lambda f, **o: wroc.subgroup_auc(f, "y", "s", by="g", level=0.8, **o),
-    "operating_points": lambda f, **o: wroc.operating_points(
-        f, "y", "s", wroc.rules.youden(), by="g", level=0.9, **o
+    "threshold_metrics by a rule": lambda f, **o: wroc.threshold_metrics(
+        f, "y", "s", threshold=wroc.rules.youden(), per_group=True, by="g", level=0.9, **o
     ),
     "roc_curve": lambda f, **o: wroc.roc_curve(
         f, "y", "s", by="g", band="pointwise", max_points=20, **o
@@ -102,10 +101,12 @@ TABLES: dict[str, Callable[..., pl.DataFrame | pl.LazyFrame]] = {
 
 @pytest.mark.parametrize("name", sweep(TABLES, fast=3))
 def test_the_infinitesimal_jackknife_is_linearised(survey: pl.DataFrame, name: str) -> None:
-    # A design of strata has the columns of one with replicate weights.
-    units: dict[str, Any] = {"design": wroc.Survey("c", strata=pl.lit(0))}
-    linear = TABLES[name](survey, weight="w", **units)
-    found = TABLES[name](survey, weight="w", design=RAISED)
+    # A design of strata has the columns of one with replicate weights. Of one stratum alone the
+    # variance has other factors, so that rows without a label are in a second one.
+    outside = survey.head(2).with_columns(y=pl.lit(None, pl.Int64), c=pl.Series([100, 101]), h=1)
+    strata = pl.concat([survey.with_columns(h=0), outside])
+    linear = TABLES[name](strata, weight="w", design=wroc.Survey("c", strata="h"))
+    found = TABLES[name](strata, weight="w", design=RAISED)
     assert_frame_equal(found, linear, rel_tol=2e-5, abs_tol=1e-6)
 
 
@@ -170,7 +171,7 @@ def test_gaps_are_those_of_each_replicate(survey: pl.DataFrame, engine: Engine) 
 
 def test_differences_are_those_of_each_replicate(survey: pl.DataFrame, engine: Engine) -> None:
     models = ["s", "t"]
-    plan = wroc.compare(survey.lazy(), "y", models, weight="w", design=SOME)
+    plan = wroc.compare(survey.lazy(), "y", models, weight="w", design=SOME, method="delong")
     row = plan.collect(engine=engine).row(0, named=True)
     each = [wroc.compare(frame, "y", models, weight="w") for frame in with_each_weight(survey)]
     se = spread([one["difference"].item() for one in each], row["difference"])
@@ -183,17 +184,18 @@ def test_differences_are_those_of_each_replicate(survey: pl.DataFrame, engine: E
 def test_partial_areas_are_those_of_each_replicate(
     survey: pl.DataFrame, span: dict[str, Any], engine: Engine
 ) -> None:
-    plan = wroc.partial_auc_summary(
-        survey.lazy(), "y", "s", by="g", weight="w", level=0.9, design=SOME, **span
+    areas = {"part": wroc.PartialAUC(**span)}
+    plan = wroc.summary(
+        survey.lazy(), "y", "s", by="g", weight="w", level=0.9, design=SOME, areas=areas
     )
     table = plan.collect(engine=engine)
     each = [
-        wroc.partial_auc_summary(frame, "y", "s", by="g", weight="w", **span)
+        wroc.summary(frame, "y", "s", by="g", weight="w", areas=areas)
         for frame in with_each_weight(survey)
     ]
     for place, row in enumerate(table.rows(named=True)):
-        areas = [one["partial_auc"][place] for one in each]
-        assert row["partial_auc_se"] == pytest.approx(spread(areas, row["partial_auc"]))
+        parts = [one["part"][place] for one in each]
+        assert row["part_se"] == pytest.approx(spread(parts, row["part"]))
         assert row["df"] == 5
 
 
@@ -239,10 +241,6 @@ def test_a_replicate_without_negatives_leaves_gaps_unknown(survey: pl.DataFrame)
         (
             lambda f: wide_gaps(f, "y", "s", by="g", within="k", design=SOME),
             r"must be None with `within`: give one of them; found replicate weights$",
-        ),
-        (
-            lambda f: wroc.partial_auc_summary(f, "y", "s", fpr=(0, 0.1), design=SOME),
-            "`level` must be given with `design`; found None",
         ),
         (
             lambda f: wroc.audit(f, "y", "s", attributes="g", bins=64, design=SOME),

@@ -26,10 +26,11 @@ DRAWS: dict[str, Draw] = {
     "clusters": lambda frame, **options: wroc.bootstrap(
         frame, "y", metrics="ks", replicates=5, by="g", design="c", multiplier="gamma", **options
     ),
-    "resamples": lambda frame, **options: wroc.operating_points(
+    "resamples": lambda frame, **options: wroc.threshold_metrics(
         frame,
         "y",
-        rule=wroc.rules.youden(),
+        threshold=wroc.rules.youden(),
+        per_group=True,
         weight="w",
         by="g",
         level=0.9,
@@ -37,13 +38,12 @@ DRAWS: dict[str, Draw] = {
         resamples=5,
         **options,
     ),
-    "folds": lambda frame, **options: wroc.operating_points(
+    "folds": lambda frame, **options: wroc.threshold_metrics(
         frame,
         "y",
-        rule=wroc.rules.max_fpr(0.3),
+        threshold=wroc.rules.max_fpr(0.3),
         weight="w",
         by="g",
-        common=True,
         honest="crossfit",
         **options,
     ),

@@ -105,12 +105,18 @@ def test_segments_without_complete_rows_have_sums_of_zero() -> None:
 
 @pytest.mark.parametrize("columns", [1, 2, 3])
 @pytest.mark.parametrize("categories", [1, 3, 300])
-def test_groups_of_texts_are_those_of_polars(columns: int, categories: int) -> None:
+@pytest.mark.parametrize(
+    "dtype", [pl.String, pl.Int8, pl.UInt64, pl.Int64, pl.Float64, pl.Categorical]
+)
+def test_groups_are_those_of_polars(
+    columns: int, categories: int, dtype: type[pl.DataType]
+) -> None:
     random = np.random.default_rng(columns * categories)
-    texts = {f"{c}": random.integers(0, categories, 500).astype(str) for c in range(columns)}
-    keys = pl.DataFrame(texts).with_columns(
-        pl.when(pl.Series(random.random(500) < 0.1)).then(None).otherwise(pl.all()).name.keep()
-    )
+    is_null = random.random(500) < (0.1 if columns == 1 else 0.0)
+    values = {f"{c}": random.integers(0, min(categories, 100), 500) for c in range(columns)}
+    texts = pl.DataFrame(values).cast(pl.String)
+    keys = (texts if dtype in (pl.String, pl.Categorical) else pl.DataFrame(values)).cast(dtype)
+    keys = keys.with_columns(pl.when(pl.Series(is_null)).then(None).otherwise(pl.all()).name.keep())
     groups, starts, order = sort_into_groups(keys, keys.height)
     expected = keys.with_row_index("row").group_by(keys.columns).agg("row").sort(keys.columns)
     assert groups.equals(expected.drop("row"))

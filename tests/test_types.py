@@ -50,13 +50,14 @@ def tables(frame: FrameT) -> list[FrameT]:
         wroc.group_gaps(frame, "y", "s", attributes="g"),
         wroc.impact_ratios(frame, "s", attributes="g", threshold=0.5, favorable="selected"),
         wroc.merge_counts([wroc.score_counts(frame, "y", "s")]),
-        wroc.operating_points(frame, "y", "s", rule=wroc.rules.max_fpr(0.2)),
-        wroc.partial_auc_summary(frame, "y", "s", fpr=(0.0, 0.2)),
+        wroc.threshold_metrics(
+            frame, "y", "s", threshold=wroc.rules.max_fpr(0.2), per_group=True, level=None
+        ),
         wroc.pr_curve(frame, "y", "s"),
         wroc.roc_curve(frame, "y", "s"),
         wroc.score_counts(frame, "y", "s"),
         wroc.score_distribution(frame, "s"),
-        wroc.standardized_mean_difference(frame, "s", attributes="g"),
+        wroc.group_gaps(frame, score="s", attributes="g", metrics=["standardized_mean_difference"]),
         wroc.subgroup_auc(frame, "y", "s", by="g"),
         wroc.summary(frame, "y", "s"),
         wroc.threshold_metrics(frame, "y", "s"),

@@ -27,11 +27,10 @@ from bent_designs import (
     with_auc,
 )
 from designs import Setting
-from simulation import REPLICATE, SEGMENT, Simulation, family_error, gaps
+from simulation import REPEATED, REPLICATE, SEGMENT, Simulation, family_error, gaps
 from tables import SIGNIFICANCE, Measure, coverage, mean, share
 
 import polars_wroc as wroc
-from polars_wroc.groups.references import REPEATED
 
 RATES = (0.03, 0.1, 0.25, 0.5, 0.75, 0.93)
 ROWS = (15, 25, 60, 200, 800)

@@ -20,8 +20,8 @@ SIZES = (((20, 60), 1), ((50, 150), 2), ((200, 600), 8))
 RESAMPLES = 60
 MAX_FPR = 0.1
 RULES: dict[str, dict[str, Any]] = {
-    "youden": {"rule": wroc.rules.youden()},
-    "max_fpr=0.1": {"rule": wroc.rules.max_fpr(MAX_FPR)},
+    "youden": {"threshold": wroc.rules.youden()},
+    "max_fpr=0.1": {"threshold": wroc.rules.max_fpr(MAX_FPR)},
 }
 WAYS = {"plain": None, "bootstrap": "bootstrap"}
 
@@ -51,7 +51,7 @@ def chosen_thresholds(simulation: Simulation) -> Section:
             found.append(Found("chosen threshold: bias of tpr", f"{name}, {setting.size}", *biases))
     return Section(
         "Chosen thresholds",
-        f"Mean of estimated minus true rate at the threshold that `operating_points` chose, and "
+        f"Mean of estimated minus true rate at the threshold that a rule chose, and "
         f'coverage, plain and with `honest="bootstrap"` ({RESAMPLES} resamples; '
         f"fewer replicates of larger data), AUC {AUC:g}, no weights. *true fpr above "
         f"{MAX_FPR:g}*: the limit is kept on the data at hand, which the bootstrap does not "
@@ -79,7 +79,9 @@ def points(frame: pl.DataFrame, rule: dict[str, Any]) -> pl.DataFrame:
     tables = []
     for way, honest in WAYS.items():
         options = {**rule, "honest": honest, "resamples": RESAMPLES}
-        table = wroc.operating_points(frame, "label", "score", by=REPLICATE, level=LEVEL, **options)
+        table = wroc.threshold_metrics(
+            frame, "label", "score", per_group=True, by=REPLICATE, level=LEVEL, **options
+        )
         thresholds = table["threshold"].to_numpy()
         tables.append(
             table.select(

@@ -11,7 +11,7 @@ from simulation import LEVEL, REPLICATE, Simulation
 from tables import Found, Measure, Section, Table, coverage, mean, share
 
 import polars_wroc as wroc
-from polars_wroc.metrics.auc_interval import AreaMethod
+from polars_wroc.stats.partial_aucs import AreaMethod
 
 AUC = 0.85
 RATES = (0.1, 0.02, 0.005, 0.003, 0.001, 0.0)
@@ -111,12 +111,12 @@ def areas(simulation: Simulation) -> Section:
             if size == AREA_SIZES[0] or weights == "related":
                 old = _covered(cells[1][0])
                 new = f"{_covered(cells[0][0])}, without interval {missing.value:.2f}"
-                found.append(Found("`partial_auc_ci`: coverage", design, old, new))
+                found.append(Found("partial areas: coverage", design, old, new))
     return Section(
         "Partial areas over true positive rates",
-        f"Coverage and mean width of `partial_auc_ci(tpr=({AREA_FROM:g}, 1))`, AUC {AUC:g}, equal "
-        "spread, among the intervals that there are: there is none by `score` where fewer than "
-        "three effective positives are in the range.",
+        f"Coverage and mean width of partial areas over tpr from {AREA_FROM:g} to 1, AUC {AUC:g}, "
+        "equal spread, among the intervals that there are: there is none by `score` where fewer "
+        "than three effective positives are in the range.",
         Table(
             (
                 "size",
@@ -153,16 +153,17 @@ def highest_points(frame: pl.DataFrame) -> pl.DataFrame:
 
 def partial_areas(frame: pl.DataFrame) -> pl.DataFrame:
     """Intervals of partial areas by several methods."""
-
-    def interval(method: AreaMethod) -> pl.Expr:
-        return wroc.partial_auc_ci(
-            "label", "score", weight="weight", tpr=(AREA_FROM, 1), level=LEVEL, method=method
-        )
-
-    ways = frame.group_by(REPLICATE).agg(**{method: interval(method) for method in AREA_METHODS})
-    limits = ("partial_auc_low", "partial_auc_high")
     return pl.concat(
-        ways.select(*(pl.col(method).struct.field(name) for name in limits), way=pl.lit(method))
+        wroc.summary(
+            frame,
+            "label",
+            "score",
+            weight="weight",
+            by=REPLICATE,
+            areas={"partial_auc": wroc.PartialAUC(tpr=(AREA_FROM, 1))},
+            level=LEVEL,
+            method=method,
+        ).select("partial_auc_low", "partial_auc_high", way=pl.lit(method))
         for method in AREA_METHODS
     )
 

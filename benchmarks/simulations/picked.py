@@ -8,10 +8,9 @@ from functools import partial
 import numpy as np
 import polars as pl
 from designs import Groups
-from simulation import REPLICATE, SEGMENT, Simulation, gaps, highest, with_holm
+from simulation import REPEATED, REPLICATE, SEGMENT, Simulation, gaps, highest, with_holm
 from tables import SIGNIFICANCE, Measure, Section, Table, share
 
-from polars_wroc.groups.references import REPEATED
 from polars_wroc.stats.distributions import two_sided_p_value
 
 

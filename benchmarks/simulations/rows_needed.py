@@ -8,20 +8,19 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
-from functools import partial
 from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 from simulation import REPLICATE, SEGMENT, gaps, intervals
 from tables import Measure, Section, Table, share
 
 import polars_wroc as wroc
-from polars_wroc.metrics.score_interval import Sized
-from polars_wroc.plans.formulas import Columns, Fields, Formula, in_columns
-from polars_wroc.stats.difference_tests import Sample, equal_proportions
-from polars_wroc.stats.proportions import Estimate, difference_limits, ratio_limits
+from polars_wroc.stats.contrasts import Contrast
+from polars_wroc.stats.estimates import Wilson
+from polars_wroc.stats.rates import Count, Rate, compare_tables
 
 SEED, REPLICATES, OF_AUCS = 34, 20_000, 1_000
 NORMAL = NormalDist()
@@ -103,21 +102,22 @@ def powers(random: np.random.Generator) -> Cells:
     return cells
 
 
-def drawn(
-    random: np.random.Generator, *samples: tuple[float, int], **more: pl.Expr
-) -> pl.DataFrame:
-    """Draw rates of samples, called ``p0, n0`` and so on."""
-    columns: dict[str, Any] = {}
-    for place, (rate, rows) in enumerate(samples):
-        columns[f"p{place}"] = random.binomial(rows, rate, REPLICATES) / rows
-        columns[f"n{place}"] = np.full(REPLICATES, float(rows))
-    return pl.DataFrame(columns).with_columns(**more)
+def rate_of(random: np.random.Generator, value: float, rows: int) -> Rate:
+    """Draw the rate of each replicate."""
+    events = random.binomial(rows, value, REPLICATES).astype(float)
+    others = rows - events
+    return Rate(Count(events, events, events), Count(others, others, others))
 
 
-def limits(field: Fields, place: int, z: float) -> Estimate:
-    """Wilson's limits of a rate."""
-    value, size = field(f"p{place}"), 1 / field(f"n{place}")
-    return Estimate(value, *Sized(value, 1 - value, size, size).limits(z + 0.0 * value))
+def with_limits(rate: NDArray[np.float64], rows: int) -> Wilson:
+    """Return rates of so many rows with Wilson's limits."""
+    size = np.full(REPLICATES, 1 / rows)
+    return Wilson(rate, 1 - rate, size, size)
+
+
+def estimate_of(random: np.random.Generator, value: float, rows: int) -> Wilson:
+    """Draw the rate of each replicate, with its limits."""
+    return with_limits(random.binomial(rows, value, REPLICATES) / rows, rows)
 
 
 def quantile(tests: int = 1, tails: int = 2) -> float:
@@ -140,41 +140,28 @@ def a_gap(
     **_: Any,
 ) -> Measure:
     """Test two proportions."""
-
-    def step(field: Fields) -> Formula[Columns]:
-        one, other = (Sample(field(f"p{k}"), field(f"n{k}")) for k in range(2))
-        return {"p": (yield from equal_proportions(one, other))}
-
     own, other = sizes(needed)
-    table = in_columns(drawn(random, (value - gap, own), (value, other)), [step])
-    return share(table["p"] <= 0.05 / tests)
+    one, reference = rate_of(random, value - gap, own), rate_of(random, value, other)
+    return share(pl.Series(compare_tables(one, reference)) <= 0.05 / tests)
 
 
 def a_ratio(
     random: np.random.Generator, needed: dict[str, Any], *, value: float, impact: float, **_: Any
 ) -> Measure:
     """Find a ratio whose limits are on one side of four fifths."""
-
-    def step(field: Fields) -> Columns:
-        one, other = (limits(field, place, quantile()) for place in range(2))
-        return dict(zip(("low", "high"), ratio_limits(one, other), strict=True))
-
     own, other = sizes(needed)
-    table = in_columns(drawn(random, (impact * value, own), (value, other)), [step])
-    return share(table["high"] < 0.8 if impact < 0.8 else table["low"] > 0.8)
+    one, reference = estimate_of(random, impact * value, own), estimate_of(random, value, other)
+    low, high = Contrast(one, reference).ratio_limits(quantile())
+    return share(pl.Series(high < 0.8 if impact < 0.8 else low > 0.8))
 
 
 def alike(
     random: np.random.Generator, needed: dict[str, Any], *, value: float, tests: int, **_: Any
 ) -> Measure:
     """Find both limits of a gap within the margin."""
-
-    def step(field: Fields) -> Columns:
-        one, other = (limits(field, place, quantile(tests, 1)) for place in range(2))
-        return dict(zip(("low", "high"), difference_limits(one, other), strict=True))
-
-    table = in_columns(drawn(random, *((value, rows) for rows in sizes(needed))), [step])
-    return share((table["low"] > -0.05) & (table["high"] < 0.05))
+    one, other = (estimate_of(random, value, rows) for rows in sizes(needed))
+    low, high = Contrast(one, other).limits(quantile(tests, 1))
+    return share(pl.Series((low > -0.05) & (high < 0.05)))
 
 
 def no_worse(
@@ -188,17 +175,10 @@ def no_worse(
     """Find the lower limit of the difference of both shares of changes above minus the margin."""
     rows = needed["needed"]
     counts = random.multinomial(rows, [changed / 2, changed / 2, 1 - changed], REPLICATES) / rows
-    table = pl.DataFrame({"p0": counts[:, 0], "p1": counts[:, 1]}).with_columns(
-        n0=pl.lit(float(rows)), n1=pl.lit(float(rows))
-    )
-
-    def step(field: Fields) -> Columns:
-        one, two = (limits(field, place, quantile()) for place in range(2))
-        odds = (each.value / (1 - each.value) for each in (one, two))
-        related = -((next(odds) * next(odds)).sqrt())
-        return {"low": difference_limits(one, two, related).low}
-
-    return share(in_columns(table, [step])["low"] > -no_worse_by)
+    lost, won = (with_limits(changes, rows) for changes in counts.T[:2])
+    odds = [each.value / each.complement for each in (lost, won)]
+    contrast = Contrast(lost, won, correlation=-np.sqrt(odds[0] * odds[1]))
+    return share(pl.Series(contrast.limits(quantile()).low > -no_worse_by))
 
 
 def scores(
@@ -254,25 +234,18 @@ def widths(random: np.random.Generator) -> Cells:
         print(given, rows["needed_total"], file=sys.stderr, flush=True)
         if prevalence is None:
             n = rows["needed"]
-            step = partial(_wide, z=quantile())
-            width = in_columns(drawn(random, (value, n)), [step])["width"]
+            low, high = estimate_of(random, value, n).limits(quantile())
+            width = (high - low) / 2
         else:
             n = rows["needed_total"]
             pos = round(n * prevalence)
             found = intervals(scores(random, value, pos, n - pos, "a", OF_AUCS), ["score"])
-            width = (found["auc_high"] - found["auc_low"]) / 2
-        found_widths = width.to_numpy() / 0.05
-        mean = Measure(
-            float(found_widths.mean()), float(found_widths.std()) / math.sqrt(width.len())
-        )
+            width = ((found["auc_high"] - found["auc_low"]) / 2).to_numpy()
+        ratio = width / 0.05
+        mean = Measure(float(ratio.mean()), float(ratio.std()) / math.sqrt(len(ratio)))
         said = ", ".join(f"{name} {each:g}" for name, each in given.items() if name != "metric")
         cells.append((metric, said, f"{n:,}", str(mean)))
     return cells
-
-
-def _wide(field: Fields, z: float) -> Columns:
-    found = limits(field, 0, z)
-    return {"width": (found.high - found.low) / 2}
 
 
 if __name__ == "__main__":

@@ -9,39 +9,23 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from functools import partial
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import polars as pl
 from designs import Setting
 from tables import SIGNIFICANCE, Measure, share
 
-from polars_wroc.groups.categories import (
-    Categories,
-    CategoryReference,
-    read_attributes,
-    read_category_reference,
-)
-from polars_wroc.groups.comparison_tests import GapMethod, GapTests, with_verdicts
-from polars_wroc.groups.fairness_rows import fairness_rows
-from polars_wroc.groups.gaps import GroupGaps
-from polars_wroc.groups.impact_ratios import ImpactRatios
-from polars_wroc.groups.references import KINDS, REPEATED
-from polars_wroc.inputs.decisions import unknown_keys
-from polars_wroc.inputs.frames import read_rows
-from polars_wroc.inputs.rows import Rows
-from polars_wroc.metrics.auc_interval import Interval
-from polars_wroc.metrics.summary import sum_groups, summary_of
-from polars_wroc.plans.formulas import in_columns
-from polars_wroc.plans.queries import collect
-from polars_wroc.thresholds.confusion_matrix import ThresholdMetrics
-from polars_wroc.thresholds.search import common_threshold, confusion_at
+import polars_wroc as wroc
 
 Method: TypeAlias = Literal["score", "logit-t", "wald"]
 
 LEVEL = 1 - SIGNIFICANCE
 ROWS_AT_ONCE = 2_000_000
 REPLICATE, SEGMENT = "replicate", "segment"
+# Marks a test that another one is the same as.
+REPEATED = "repeated"
 
 
 @dataclass(frozen=True)
@@ -72,37 +56,30 @@ class Simulation:
 
 
 def intervals(frame: pl.DataFrame, methods: Sequence[Method]) -> pl.DataFrame:
-    """Intervals of the AUC of each replicate by several methods, from the same sums."""
-    rows = read_rows(frame, "label", "score", "weight", REPLICATE, None)
-    ways = {method: Interval(LEVEL, method).for_rows(rows) for method in methods}
-    sums = collect(sum_groups(rows, ways[methods[0]])).lazy()
-    columns = ["auc", "auc_se", "auc_low", "auc_high"]
-    tables = {way: collect(summary_of(sums, each).select(columns)) for way, each in ways.items()}
-    return pl.concat(table.with_columns(way=pl.lit(way)) for way, table in tables.items())
+    """Intervals of the AUC of each replicate by several methods."""
+    summary = partial(wroc.summary, frame, "label", "score", weight="weight", by=REPLICATE)
+    tables = {method: summary(level=LEVEL, method=method) for method in methods}
+    return pl.concat(
+        table.select("auc", "auc_se", "auc_low", "auc_high", way=pl.lit(method))
+        for method, table in tables.items()
+    )
 
 
-def gaps(
-    frame: pl.DataFrame,
-    reference: object,
-    method: GapMethod = "score",
-    threshold: float | None = None,
-) -> pl.DataFrame:
-    """`group_gaps` of the segments within each replicate, with verdicts."""
-    rows = _segments(frame)
-    divisions = read_attributes(rows, intersections=False)
-    schema = rows.frame.collect_schema()
-    named = read_category_reference(reference, KINDS, divisions, schema)
-    limit = None if threshold is None else common_threshold(rows, threshold)
-    tests = GapTests(LEVEL, "none", 0, method)
-    gaps = GroupGaps(rows, divisions, named, limit, tests, at_once=True)
-    table = with_holm(collect(gaps.table()))
-    tests = tests._replace(picked=named.kind == "best")
-    return with_verdicts(table, [REPLICATE], tests)
+def gaps(frame: pl.DataFrame, reference: object, threshold: float | None = None) -> pl.DataFrame:
+    """`group_gaps` of the segments within each replicate, with the number of tests."""
+    compare = partial(
+        wroc.group_gaps, label="label", score="score", reference=reference, threshold=threshold
+    )
+    table = within_replicates(frame, compare).with_columns(
+        # Of two segments each is the other's reference: one test, shown twice.
+        pl.col("reason").str.starts_with("repeats").fill_null(value=False).alias(REPEATED)
+    )
+    tests = pl.when(~pl.col(REPEATED)).then("p_value").count().over(REPLICATE)
+    return table.with_columns(number=tests.clip(lower_bound=1))
 
 
 def with_holm(table: pl.DataFrame) -> pl.DataFrame:
     """Adjust the p-values of each replicate by Holm's method, and count its tests."""
-    # Of two segments each is the other's reference: one test, shown twice.
     p = pl.when(~pl.col(REPEATED)).then("p_value")
     number = p.count().over(REPLICATE).cast(pl.Int64)
     larger = number - p.rank("ordinal").over(REPLICATE).cast(pl.Int64) + 1
@@ -127,14 +104,9 @@ def family_error(found: pl.DataFrame, metrics: str = "auc") -> Measure:
 
 
 def largest_gaps(frame: pl.DataFrame, threshold: float) -> pl.DataFrame:
-    """`fairness` of the segments within each replicate, without ABROCA."""
-    rows = _segments(frame)
-    metrics = ThresholdMetrics(LEVEL)
-    rates = in_columns(confusion_at(rows, common_threshold(rows, threshold)), metrics.steps)
-    interval = Interval(LEVEL, "score").for_rows(rows)
-    aucs = summary_of(sum_groups(rows, interval), interval)
-    tables = rates.sort(rows.keys), aucs.sort(rows.keys)
-    return collect(fairness_rows(rows, *tables, interval, 0, at_once=True))
+    """`fairness` of the segments within each replicate."""
+    compare = partial(wroc.fairness, label="label", score="score", threshold=threshold)
+    return within_replicates(frame, compare)
 
 
 def highest(frame: pl.DataFrame) -> pl.DataFrame:
@@ -142,18 +114,16 @@ def highest(frame: pl.DataFrame) -> pl.DataFrame:
 
     Rows with a score of 0.5 or more are selected.
     """
-    rows = _segments(frame)
-    divisions = read_attributes(rows, intersections=False)
-    unknown, named = unknown_keys("exclude", rows), CategoryReference("highest", {})
-    categories = Categories(divisions, [REPLICATE], unknown, named, 0.0)
-    ratios = ImpactRatios(categories, "selected", LEVEL, "mid-p", "none", designed=False)
-    cells = confusion_at(rows, common_threshold(rows, 0.5))
-    return collect(ratios.table(cells, None, None))
+    options: dict[str, Any] = {"favorable": "selected", "min_share": 0.0, "adjust": "none"}
+    compare = partial(wroc.impact_ratios, score="score", threshold=0.5, **options)
+    return within_replicates(frame, compare)
 
 
-def _segments(frame: pl.DataFrame) -> Rows:
-    """Rows by segment and replicate; like models, replicates are never compared."""
-    keys = [SEGMENT, REPLICATE]
-    frame = frame.with_columns(pl.col(SEGMENT).cast(pl.String))
-    read = read_rows(frame, "label", "score", "weight", keys, None)
-    return Rows(read.frame.rename(read.names), keys, [REPLICATE])
+def within_replicates(frame: pl.DataFrame, compare: Callable[..., pl.DataFrame]) -> pl.DataFrame:
+    """Return the tables of the segments of each replicate, one after another."""
+    named = frame.with_columns(pl.col(SEGMENT).cast(pl.String))
+    tables = []
+    for (replicate,), rows in named.group_by(REPLICATE, maintain_order=True):
+        table = compare(rows, attributes=SEGMENT, weight="weight", level=LEVEL)
+        tables.append(table.with_columns(pl.lit(replicate).alias(REPLICATE)))
+    return pl.concat(tables)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from statistics import NormalDist
 from typing import Literal, TypeAlias
@@ -11,17 +12,12 @@ from typing import Literal, TypeAlias
 import numpy as np
 import polars as pl
 from designs import Floats, shift
-from simulation import LEVEL, REPLICATE, SEGMENT, Simulation
+from simulation import LEVEL, REPLICATE, SEGMENT, Simulation, within_replicates
 from tables import FAILS, Measure, Section, Table, coverage, share
 
 import polars_wroc as wroc
-from polars_wroc.groups.categories import read_categories
-from polars_wroc.groups.standardized_mean_difference import REST, SmdTable
-from polars_wroc.inputs.frames import read_rows
-from polars_wroc.inputs.rows import Rows
-from polars_wroc.metrics.auc_interval import AreaMethod
-from polars_wroc.metrics.paired_tests import ComparisonMethod
-from polars_wroc.plans.queries import collect
+from polars_wroc.metrics.compare import ComparisonMethod
+from polars_wroc.stats.partial_aucs import AreaMethod
 
 Weights: TypeAlias = Literal["none", "lognormal", "related"]
 Shape: TypeAlias = Literal["normal", "mislabelled", "t(2)", "exponential", "binary", "five points"]
@@ -162,31 +158,27 @@ def compared_pairs(simulation: Simulation) -> Section:
     body = []
     for setting in settings:
         found = simulation.run(setting, tests)
-        errors = [outside(found, setting.truth, f"{way}_") for way in ("z", "delong", "default")]
-        by_score = share(~(found["default_low"] - found["delong_low"]).abs().fill_null(1).lt(1e-9))
+        errors = [outside(found, setting.truth, f"{way}_") for way in METHODS]
         cells = (
             f"{setting.shape}, {setting.weights}",
             "{}/{}".format(*setting.size),
             "{:g}/{:g}".format(*setting.aucs),
             f"{setting.correlation:g}",
         )
-        shown = (errors[0].family_error, errors[1].family_error, f"{by_score.value:.2f}")
-        body.append((*cells, *shown, errors[2].family_error))
+        body.append((*cells, *(error.family_error for error in errors)))
     return Section(
         "Differences of two scores on the same rows",
         "Share of 95% intervals that leave out the true difference, which is the share of p-values "
-        'below 0.05 where the AUCs are equal: DeLong\'s with normal quantiles, `method="delong"`, '
-        f"and the default. *Mislabelled*: {MISLABELLED:.0%} of the positives have the scores of "
-        "negatives. Intervals that there are not are not counted.",
+        'below 0.05 where the AUCs are equal: by `method="delong"`, and by default. '
+        f"*Mislabelled*: {MISLABELLED:.0%} of the positives have the scores of negatives. Missing "
+        "intervals are not counted.",
         Table(
             (
                 "scores, weights",
                 "size",
                 "AUCs",
                 "correlation",
-                "normal quantiles",
                 "delong",
-                "by score",
                 "default",
             ),
             worst_first(body),
@@ -203,15 +195,15 @@ def mean_differences(simulation: Simulation) -> Section:
         setting = Scores(size, shape, weighting, higher=0.5)
         truth = true_mean_difference(setting)
         found = simulation.run(setting, mean_difference)
-        known = found.drop_nulls("smd_low")
+        known = found.drop_nulls("gap_low")
         before = coverage(found, truth, "before_low", "before_high")
-        after = coverage(known, truth, "smd_low", "smd_high").coverage if len(known) else "-"
-        missing = share(found["smd_low"].is_null()).value
+        after = coverage(known, truth, "gap_low", "gap_high").coverage if len(known) else "-"
+        missing = share(found["gap_low"].is_null()).value
         cells = (shape, weighting, "{}/{}".format(*size))
         body.append((*cells, before.coverage, f"{missing:.3f}", after))
     return Section(
         "Standardized mean differences",
-        "Coverage of `standardized_mean_difference` against the rest. *Before*: the same standard "
+        "Coverage of standardized mean differences from the rest. *Before*: the same standard "
         "error without the factor of each group, normal quantiles, no lower limit of rows. There "
         "are no intervals where a group has fewer than 25 effective rows.",
         Table(
@@ -247,8 +239,8 @@ def areas(simulation: Simulation) -> Section:
             body.append((*cells, *shown))
     return Section(
         "Partial areas over false positive rates",
-        "Coverage of `partial_auc_summary(fpr=...)` among the intervals that there are: none where "
-        "fewer than four effective negatives are inside the range. *Before*: `logit-t`.",
+        "Coverage of partial areas over ranges of fpr among the intervals that there are: none "
+        "where fewer than four effective negatives are inside the range. *Before*: `logit-t`.",
         Table(
             ("scores", "weights", "size", "fpr", "before", "without interval", "after"),
             worst_first(body),
@@ -270,10 +262,8 @@ def tests(frame: pl.DataFrame) -> pl.DataFrame:
             method=method,
             adjust="none",
         )
-        value, margin = pl.col("difference"), Z * pl.col("difference_se")
-        normal = {"z_low": value - margin, "z_high": value + margin} if way == "delong" else {}
         ends = {f"{way}_{end}": pl.col(f"difference_{end}") for end in ("low", "high")}
-        ways.append(table.select(**ends, **normal))
+        ways.append(table.select(**ends))
     return pl.concat(ways, how="horizontal")
 
 
@@ -286,14 +276,11 @@ def outside(found: pl.DataFrame, truth: float, prefix: str) -> Measure:
 
 def mean_difference(frame: pl.DataFrame) -> pl.DataFrame:
     """Intervals of the first segment in each replicate, with those by the former formula."""
-    read = read_rows(frame, None, "score", "weight", [SEGMENT, REPLICATE], None)
-    rows = Rows(read.frame.rename(read.names), [SEGMENT, REPLICATE], [REPLICATE])
-    categories = read_categories(
-        rows, "exclude", intersections=False, reference=REST, kind=REST, min_share=0.0
+    compare = partial(
+        wroc.group_gaps, score="score", metrics=["standardized_mean_difference"], adjust="none"
     )
-    table = collect(SmdTable(categories, "overall", LEVEL).table(rows))
-    first = table.filter(pl.col("segment") == "first").sort(REPLICATE)
-    return pl.concat([first.select("smd_low", "smd_high"), before(frame)], how="horizontal")
+    found = within_replicates(frame, compare).filter(segment="first")
+    return pl.concat([found.select("gap_low", "gap_high"), before(frame)], how="horizontal")
 
 
 def before(frame: pl.DataFrame) -> pl.DataFrame:
@@ -325,13 +312,13 @@ def before(frame: pl.DataFrame) -> pl.DataFrame:
 def partial_areas(frame: pl.DataFrame) -> pl.DataFrame:
     """Intervals of all ranges by both methods."""
     return pl.concat(
-        wroc.partial_auc_summary(
+        wroc.summary(
             frame,
             "label",
             "score",
             weight="weight",
             by=REPLICATE,
-            fpr=ends,
+            areas={"partial_auc": wroc.PartialAUC(fpr=ends)},
             level=LEVEL,
             method=method,
         )

@@ -219,8 +219,9 @@ def _stacked(samples: list[Sample], table: Any, design: dict[str, Any]) -> pl.Da
 
 
 def _mean_differences(frame: pl.DataFrame, scores: list[str], **given: Any) -> pl.DataFrame:
-    table = wroc.standardized_mean_difference(frame, scores, attributes="segment", **given)
-    return table.filter(segment="0").select(value="smd", low="smd_low", high="smd_high")
+    metrics = ["standardized_mean_difference"]
+    table = wroc.group_gaps(frame, score=scores, attributes="segment", metrics=metrics, **given)
+    return table.filter(segment="0").select(value="gap", low="gap_low", high="gap_high")
 
 
 def _cross_gaps(frame: pl.DataFrame, scores: list[str], **given: Any) -> pl.DataFrame:

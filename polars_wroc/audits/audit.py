@@ -3,35 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, get_args
 
 import polars as pl
 
+from polars_wroc.audits.audit_rows import AuditRows, TooManyRowsError, read_audit_rows
 from polars_wroc.audits.closer_look import CloserLook
-from polars_wroc.audits.findings import auc_error, comparisons, counts_of, curves_of, with_findings
-from polars_wroc.audits.in_ranges import measure_within
-from polars_wroc.audits.measure import distributions_of, measure, scores_of
-from polars_wroc.audits.ranked_segments import RankedSegments
-from polars_wroc.audits.result import Audit
-from polars_wroc.audits.small_cells import published
-from polars_wroc.audits.tables import AuditPlan, AuditReference, AuditSettings, Run, Text
-from polars_wroc.counts.count_table import CountTable
-from polars_wroc.counts.score_sums import Binning
-from polars_wroc.groups.categories import (
-    Grouping,
-    Intersections,
-    read_attributes,
-    read_category_reference,
+from polars_wroc.audits.findings import (
+    auc_error,
+    comparisons,
+    counts_of,
+    curves_of,
+    with_findings,
 )
-from polars_wroc.groups.comparison_tests import GapTests
-from polars_wroc.groups.gaps import check_margin
+from polars_wroc.audits.in_ranges import measure_in_ranges
+from polars_wroc.audits.measure import Measured, measure
+from polars_wroc.audits.result import Audit
+from polars_wroc.audits.score_tables import compare_scores, distribute_scores
+from polars_wroc.audits.small_cells import published
+from polars_wroc.audits.tables import (
+    DISTRIBUTION_SCHEMA,
+    AuditPlan,
+    AuditReference,
+    AuditSettings,
+    Run,
+    Text,
+)
+from polars_wroc.counts.count_table import CountTable, pool_in_bins
+from polars_wroc.counts.score_sums import Binning
+from polars_wroc.groups.categories import Grouping, Intersections
+from polars_wroc.groups.divisions import GAP_REFERENCES, read_divisions, read_references
 from polars_wroc.groups.impact_ratios import MIN_SHARE
-from polars_wroc.groups.references import KINDS
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import MARGIN
 from polars_wroc.inputs.columns import (
-    MODEL,
     Frequency,
     IntoColumn,
     IntoWeight,
@@ -46,14 +52,23 @@ from polars_wroc.inputs.decisions import (
     score_or_decisions,
 )
 from polars_wroc.inputs.designs import SURVEY_COLUMNS, Design, GivenDesign, read_design
-from polars_wroc.inputs.expressions import as_column, named_columns
+from polars_wroc.inputs.expressions import named_columns
 from polars_wroc.inputs.frames import require_groups
+from polars_wroc.inputs.looks import Looks
 from polars_wroc.inputs.rows import CLASSES, IntoColumns, polars_frame, read_source
-from polars_wroc.metrics.auc_interval import Interval, Method
-from polars_wroc.metrics.score_ranges import Frames, division_of, one_of, read_parts, together
-from polars_wroc.stats.difference_tests import Adjust, check_options
-from polars_wroc.thresholds.confusion_matrix import ThresholdMetrics
-from polars_wroc.thresholds.registry import AUDIT_RATES
+from polars_wroc.inputs.rows import Rows as PlannedRows
+from polars_wroc.metrics.score_ranges import (
+    Frames,
+    division_of,
+    one_of,
+    read_parts,
+    together,
+)
+from polars_wroc.plans.config import Division, without_spilling
+from polars_wroc.rows import Columns, check_level, read_columns, read_counted
+from polars_wroc.stats.aucs import AucMethod
+from polars_wroc.stats.families import Adjustment
+from polars_wroc.stats.levels import Level
 from polars_wroc.thresholds.rules import Rule, Threshold, read_threshold
 
 _ROUNDING = 1e-9
@@ -70,11 +85,12 @@ def _is_weighted(segments: pl.DataFrame) -> bool:
     return bool(segments.select(weighted.any()).item())
 
 
-def _scores(segments: pl.DataFrame, score: IntoColumns) -> list[str]:
-    """List the names of the audited scores."""
-    if MODEL in segments.columns:
-        names: list[str] = segments[MODEL].unique(maintain_order=True).to_list()
-        return names
+def _name_scores(score: IntoColumns | None, columns: Columns) -> list[str]:
+    """Return the names of the audited scores."""
+    if score is None:
+        return []
+    if columns.several:
+        return [*columns.models]
     return [_shown(one) for one in ([score] if isinstance(score, str | pl.Expr) else score)]
 
 
@@ -127,11 +143,94 @@ def _check_without_label(choice: float | Rule | None, reference: object, **other
             arguments.reject(name, "be None without a `label`", repr(value))
 
 
-def _finished(audit: Audit, plan: AuditPlan, ranked: RankedSegments | None, *given: Any) -> Audit:
-    """Add the findings, and what a report looks at further; ``given`` are the rows' arguments."""
-    table = with_findings(audit.table, audit.segments, audit.settings)
-    audit = replace(audit, table=table)
-    return replace(audit, further=CloserLook(audit, plan, ranked, given))
+@dataclass(frozen=True)
+class _Call:
+    """The arguments that say which rows are audited."""
+
+    frame: Any
+    label: IntoColumn | None
+    score: IntoColumns
+    weight: IntoWeight | None
+    attributes: Sequence[pl.Expr]
+    pos_label: object
+    design: Design | None
+    selected: IntoColumn | None
+
+    def read_columns(self, *, in_bins: bool) -> list[Columns]:
+        """Return the columns of each table, whose rows will be pooled if they are ``in_bins``."""
+        if in_bins or isinstance(self.frame, list):
+            # These are checked against each other.
+            parts = self.read_parts()
+            if in_bins:
+                return [read_counted(together(parts))]
+        tables = self.frame if isinstance(self.frame, list) else [self.frame]
+        return [
+            read_columns(
+                table,
+                self.label,
+                self.score,
+                weight=self.weight,
+                by=self.attributes,
+                pos_label=self.pos_label,
+                design=self.design,
+                selected=self.selected,
+                argument="attributes",
+            )
+            for table in tables
+        ]
+
+    def read_parts(self) -> list[PlannedRows]:
+        """Return plans of the rows of each table, which mark what is missing."""
+        survey = read_design(self.design)
+        return read_parts(
+            self.frame,
+            self.label,
+            self.score,
+            self.weight,
+            self.attributes,
+            self.pos_label,
+            designed=survey.given,
+            mark_missing=True,
+            survey=survey,
+            selected=self.selected,
+            called="attributes",
+        )
+
+
+@dataclass(frozen=True)
+class _Source:
+    """The rows of an audit in memory, or plans of more rows than fit into it."""
+
+    rows: AuditRows | None
+    parts: Sequence[PlannedRows]
+    division: Division | None
+
+    def measure(
+        self, plan: AuditPlan, level: float, complete: Sequence[str]
+    ) -> tuple[Measured, float]:
+        """Return the tables of rows with a value of some groups, and the level at the rows seen."""
+        if self.rows is None:
+            assert self.division is not None
+            parts = [part.with_values(complete) for part in self.parts]
+            return measure_in_ranges(parts, plan, self.division, level)
+        if isinstance(level, Looks) and not level.is_known:
+            level = level.at(self.rows.seen)
+        rows = self.rows.at(complete)
+        rows.check_number(labeled=plan.labeled)
+        return measure(rows, plan, level), level
+
+
+def _read_source(
+    call: _Call, columns: Sequence[Columns], plan: AuditPlan, division: Division | None
+) -> _Source:
+    """Return all rows, each source read once, unless they turn out to exceed the memory."""
+    if division is None:
+        return _Source(read_audit_rows(columns, plan.scores), [], None)
+    try:
+        with without_spilling():
+            return _Source(read_audit_rows(columns, plan.scores, division), [], division)
+    except TooManyRowsError:
+        return _Source(None, call.read_parts(), division)
 
 
 def audit(
@@ -152,8 +251,8 @@ def audit(
     min_rows: int = 30,
     min_cell: int | None = None,
     level: float = 0.95,
-    method: Method = "score",
-    adjust: Adjust = "holm",
+    method: AucMethod = "score",
+    adjust: Adjustment = "holm",
     bins: int | None = None,
     unknown: Unknown = "exclude",
     min_share: float = MIN_SHARE,
@@ -184,8 +283,7 @@ def audit(
     selected
         Instead of a threshold: a Boolean column or expression, the decision that was
         recorded. Rates are then those of these decisions, and their ``threshold`` is null; AUCs and
-        curves come from the score. Rows where it is null are missing. Plans compute this, whatever
-        the engine.
+        curves come from the score. Rows where it is null are missing.
     intersections
         True: also audit the segments of all attributes crossed, as one more attribute;
         ``"only"``: these alone.
@@ -209,16 +307,13 @@ def audit(
         being rejected is, by a higher selection rate or fpr, or a lower ppv. Impact ratios are of
         the good decision; where neither is good there are none.
     method
-        Method of the intervals of AUCs: see `summary`. Gaps in AUC are tested by the method
-        ``"score"`` of `group_gaps` if this is ``"score"``, and by its ``"logit-t"`` if this is any
-        other. Fairness metrics, and the gaps of a survey or of clusters, always use ``"score"``.
+        Method of the intervals of AUCs: see `summary`. Gaps in AUC and fairness metrics always have
+        the intervals and tests of `group_gaps` and `fairness`.
     design
         Clusters, a `Survey` or `ReplicateWeights`: see `summary`. AUCs have the intervals of
         `summary`; rates, gaps and fairness metrics those of `threshold_metrics`, `group_gaps` and
-        `fairness`, with their tests, whatever the ``method``. Intervals of calibration are
-        linearised too, those of the calibration in the large and of the ratio of observed to
-        expected positives from the scores and labels of each unit; calibration slopes and
-        intercepts have none. Plans compute this, whatever the engine.
+        `fairness`, with their tests, whatever the ``method``. Intervals of the calibration
+        in the large are linearised too; calibration slopes have none.
     bins
         Measure from about so many bins of scores, in one pass and little memory: see `summary`.
     unknown, min_share
@@ -302,7 +397,7 @@ def audit(
             "With a label and no score, `group_gaps` and `fairness` compare recorded decisions"
         )
         raise ValueError(msg)
-    margin = check_margin(margin)
+    margin = arguments.margin(margin)
     min_cell, text = _read_output(min_cell, text)
     require_groups(attributes, "name the attributes to audit", "attributes")
     min_rows = arguments.whole_number("min_rows", min_rows, low=0)
@@ -313,7 +408,11 @@ def audit(
     if not labeled:
         _check_without_label(choice, reference, pos_label=pos_label, bins=bins)
     check_favorable(favorable, at_threshold, decided=choice is not None)
-    designed = survey.given
+    arguments.option("method", method, get_args(AucMethod))
+    if method == "newcombe" and survey.given:
+        arguments.reject("method", "not be 'newcombe' with `design`", repr(method))
+    arguments.option("adjust", adjust, get_args(Adjustment))
+    level = check_level(level, None)
     tables = (
         [polars_frame(each) for each in frame] if isinstance(frame, list) else read_source(frame)
     )
@@ -321,110 +420,108 @@ def audit(
     counts = table if isinstance(table, CountTable) else None
     known = known_attributes(unknown, attributes, counts.groups if counts else table.lazy())
     measured_score = score_or_decisions(table, score, selected)
-    parts = read_parts(
-        *(tables, label, measured_score, weight, known, pos_label),
-        designed=designed,
-        mark_missing=True,
-        survey=survey,
-        selected=selected,
-        called="attributes",
-    )
-    rows = together(parts)
-    # An audit runs plans anyway.
-    level = check_options(rows.look(level, None), adjust)
-    interval = Interval.by_design(level, method, survey)
-    groupings = [Grouping(), *read_attributes(rows, intersections)]
-    references = read_category_reference(
-        reference, KINDS, groupings[1:], rows.frame.collect_schema()
-    )
-    # Of the score there is a threshold only where no decisions were recorded.
-    cuts = (choice,) if isinstance(choice, float) and not rows.recorded else ()
-    tests = GapTests(
-        level,
-        adjust,
-        min_rows,
-        "score" if designed or method == "score" else "logit-t",
-        margin,
-        designed=designed,
-        rates_alone=not labeled,
-        metrics=None if labeled else ("selection_rate",),
-    )
+    call = _Call(tables, label, measured_score, weight, known, pos_label, design, selected)
+    columns = call.read_columns(in_bins=bins is not None)
+    groupings = [Grouping(), *read_divisions(columns[0], intersections)]
+    references = read_references(reference, GAP_REFERENCES, groupings[1:], columns[0])
+    if bins is not None:
+        # Of the score there is a threshold only where no decisions were recorded.
+        cuts = (choice,) if isinstance(choice, float) and selected is None else ()
+        planned = together(call.read_parts())
+        keys = [grouping.keys for grouping in groupings]
+        columns = [read_counted(pool_in_bins(planned, Binning(bins, cuts=cuts), keys))]
     plan = AuditPlan(
         groupings,
         references,
         choice,
-        interval,
-        ThresholdMetrics(level, designed=designed, shown=tuple(AUDIT_RATES)),
-        tests,
+        selected is not None,
+        method,
+        adjust,
+        margin,
+        min_rows,
         favorable,
-        Binning(bins, cuts=cuts),
-        [] if counts else list(named_columns("score", measured_score, table.lazy())),
+        [] if counts else [*named_columns("score", measured_score, table.lazy())],
         # Values that are listed are null.
         unknown if isinstance(unknown, str) else "exclude",
         min_share,
         labeled,
     )
-    planned = designed or selected is not None or bins or not labeled
-    divided = None if planned else division_of(tables, "60%")
-    keys = dict(zip(rows.group_keys, known, strict=True))
-    decision = [] if selected is None else [as_column("selected", selected)]
+    is_held = survey.given or selected is not None or bins is not None or not labeled
+    source = _read_source(call, columns, plan, None if is_held else division_of(tables, "60%"))
+    settings = AuditSettings(
+        label=None if counts or label is None else _shown(label),
+        pos_label=pos_label,
+        score=_name_scores(score, columns[0]),
+        weight=None if weight is None else _shown(column_of(weight)),
+        frequency=isinstance(weight, Frequency),
+        attributes=[*columns[0].names.values()],
+        intersections=intersections,
+        threshold=at_threshold,
+        selected=None if selected is None else _shown(selected),
+        design=_shown_design(survey),
+        reference=references,
+        level=level,
+        adjust=adjust,
+        method=method,
+        min_rows=min_rows,
+        margin=margin,
+        favorable=favorable,
+        text=text,
+        min_cell=min_cell,
+        bins=counts.bins() if counts else bins,
+        unknown=unknown,
+        min_share=min_share,
+        labeled=labeled,
+    )
+    auditor = _Auditor(source, plan, settings, counts, known)
+    audit = published(auditor, settings.attributes, min_cell)
+    audit = replace(audit, table=with_findings(audit.table, audit.segments, audit.settings))
+    held = None if source.rows is None else source.rows.at(audit.run.left_out_of_totals)
+    given = {"weight": weight, "pos_label": pos_label, "design": design}
+    look = CloserLook(audit, plan, held, (tables, label, score, given))
+    return replace(audit, further=look)
 
-    # Of the last measurement.
-    ranked: list[RankedSegments | None] = [None]
 
-    def audited(complete: Sequence[str]) -> Audit:
-        if divided:
-            measured = measure_within([part.with_values(complete) for part in parts], plan, divided)
-        else:
-            measured = measure(rows.with_values(complete), plan)
-        segments, scores, ranked[0] = measured.segments, None, measured.ranked
-        if score is not None and not labeled:
-            of_groups = [column for key, column in keys.items() if rows.name_of(key) in complete]
-            scores = scores_of(
-                *(tables, score, keys, plan, [*of_groups, *decision]),
-                {"intersections": intersections, "weight": weight, "design": design},
+@dataclass(frozen=True)
+class _Auditor:
+    """Makes audits of all rows, or of those with a value of some attributes.
+
+    Counts tell which rows lack a value of the ``known`` attributes.
+    """
+
+    source: _Source
+    plan: AuditPlan
+    settings: AuditSettings
+    counts: CountTable | None
+    known: Sequence[pl.Expr]
+
+    def __call__(self, complete: Sequence[str]) -> Audit:
+        """Return the audit of the rows with a value of some attributes."""
+        plan, settings = self.plan, self.settings
+        measured, level = self.source.measure(plan, settings.level, complete)
+        settings = replace(settings, level=level)
+        segments, missing = measured.segments, measured.missing
+        if plan.labeled:
+            check_positives(settings.pos_label, found=bool(segments["n_pos"].sum()))
+        if self.counts is not None:
+            missing = self.counts.missing(self.known, complete)
+            # Counts have a weight that is 1 where their rows had none.
+            if not _is_weighted(segments):
+                settings = replace(settings, weight=None, frequency=False)
+        differences, distributions = None, DISTRIBUTION_SCHEMA.to_frame()
+        if settings.score and not plan.labeled and self.source.rows is not None:
+            rows = self.source.rows.at(complete)
+            differences = compare_scores(
+                rows, plan, Level.of(level), count_weights=settings.frequency
             )
-        if labeled:
-            check_positives(pos_label, found=bool(segments["n_pos"].sum()))
-        # Counts have a weight that is 1 where their rows had none.
-        weighted = None if counts and not _is_weighted(segments) else weight
-        settings = AuditSettings(
-            label=None if counts or label is None else _shown(label),
-            pos_label=pos_label,
-            score=[] if score is None else _scores(segments, score),
-            weight=None if weighted is None else _shown(column_of(weighted)),
-            frequency=isinstance(weighted, Frequency),
-            attributes=rows.group_names,
-            intersections=intersections,
-            threshold=at_threshold,
-            selected=None if selected is None else _shown(selected),
-            design=_shown_design(survey),
-            reference=references,
-            level=level,
-            adjust=adjust,
-            method=method,
-            min_rows=min_rows,
-            margin=margin,
-            favorable=favorable,
-            text=text,
-            min_cell=min_cell,
-            bins=counts.bins() if counts else bins,
-            unknown=unknown,
-            min_share=min_share,
-            labeled=labeled,
-        )
-        missing = counts.missing(known, complete) if counts else measured.missing
+            if settings.min_cell is None:
+                distributions = distribute_scores(rows, plan)
         return Audit(
-            comparisons(measured, settings, scores),
+            comparisons(measured, settings, differences),
             counts_of(segments, settings),
             curves_of(measured.curves, settings),
             missing.table(settings.label, settings.weight, settings.selected),
             settings,
             Run(design_df=measured.design_df, auc_error=auc_error(segments)),
-            distributions=distributions_of(scores, settings),
+            distributions=distributions,
         )
-
-    return _finished(
-        *(published(audited, rows.group_names, min_cell), plan, ranked[0]),
-        *(tables, label, score, {"weight": weight, "pos_label": pos_label, "design": design}),
-    )

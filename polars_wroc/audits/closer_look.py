@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from polars_wroc.audits.ranked_segments import RankedSegments
+from polars_wroc.audits.audit_rows import AuditRows
 from polars_wroc.audits.sentences import size
 from polars_wroc.audits.tables import (
     ALL_KEYS,
@@ -26,10 +26,15 @@ from polars_wroc.curves.calibration_summary import IN_THE_LARGE
 from polars_wroc.curves.calibration_test import RANGE_COLUMNS, described, ranges_of
 from polars_wroc.curves.equal_scores import EQUAL_SCORE_COLUMNS, compared, tested
 from polars_wroc.curves.score_distribution import DISTRIBUTION_COLUMNS, distribution_of
+from polars_wroc.groups.comparison_tests import GapTests
 from polars_wroc.groups.comparisons import CALIBRATION, DIFFERENT, comparison_table
 from polars_wroc.groups.expected_metrics import Expectations, with_chances
 from polars_wroc.groups.gap_parts import CANNOT_TELL, PART_COLUMNS, SPLIT_METRICS, Split
-from polars_wroc.groups.segment_search import SEARCH_COLUMNS, Search, TooManySegmentsError
+from polars_wroc.groups.segment_search import (
+    SEARCH_COLUMNS,
+    Search,
+    TooManySegmentsError,
+)
 from polars_wroc.groups.worst_segments import SEARCHED, cells_of
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL, SCORE
 from polars_wroc.inputs.designs import UNITS, Replicates, SurveyDesign
@@ -68,7 +73,7 @@ class CloserLook:
 
     audit: AuditTables
     plan: AuditPlan
-    ranked: RankedSegments | None
+    rows: AuditRows | None
     # Where the rows came from: tables, label, scores and what else `compare` takes.
     given: Sequence[Any]
 
@@ -84,8 +89,8 @@ class CloserLook:
     def found(self) -> Further:
         """The tables of a closer look."""
         settings = self.audit.settings
-        rows = None if self.ranked is None else self.ranked.held()
-        self.ranked = None
+        rows = None if self.rows is None else self.rows.planned()
+        self.rows = None
         reason = None
         if isinstance(settings.level, Looks):
             reason = "its limits would hold at one look only"
@@ -146,15 +151,29 @@ class CloserLook:
             of_score = gaps.filter(model=name)
             expectations = Expectations.read(known, [*of_score["metric"]], labelled=True)
             expectations = replace(
-                expectations, names=[n for n in expectations.names if n in of_score["metric"]]
+                expectations,
+                names=[n for n in expectations.names if n in of_score["metric"]],
             )
             table = of_score.filter(pl.col("metric").is_in(expectations.names))
             if not table.is_empty():
                 chances = with_chances(of_model, pl.col(SCORE), pl.col(SCORE), "score")
                 divisions = [one for one in plan.groupings if one.attribute in table["attribute"]]
-                given = chances, divisions, plan.references.named, expectations, plan.tests
-                told = Split(*given).added_to(table.drop("sentence"))
+                told = Split(
+                    chances, divisions, plan.references.named, expectations, self._tests
+                ).added_to(table.drop("sentence"))
                 yield told.select(*ALL_KEYS, "metric", *PART_COLUMNS, "sentence")
+
+    @property
+    def _tests(self) -> GapTests:
+        """How the parts of gaps are tested."""
+        settings = self.audit.settings
+        return GapTests(
+            settings.level,
+            settings.adjust,
+            settings.min_rows,
+            margin=settings.margin,
+            designed=settings.by_design,
+        )
 
     def _calibration(self, rows: Rows) -> Iterator[pl.DataFrame]:
         """Find the ranges of scores that are farthest off."""
@@ -163,7 +182,8 @@ class CloserLook:
                 grouping.named(ranges_of(of_model.regrouped(grouping.keys)))
                 for grouping in self.plan.groupings
             ]
-            found = described(pl.concat(tables), self.plan.tests.level, self.plan.tests.adjust)
+            settings = self.audit.settings
+            found = described(pl.concat(tables), settings.level, settings.adjust)
             yield self._shown(found, name, RANGE_COLUMNS)
 
     def _curves(self, rows: Rows) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -178,7 +198,7 @@ class CloserLook:
             for grouping in self.plan.groupings:
                 if grouping.attribute in attributes:
                     of_groups = of_model.regrouped(grouping.keys)
-                    found = binned(of_groups, _BINS, strategy, self.plan.tests.level)
+                    found = binned(of_groups, _BINS, strategy, self.audit.settings.level)
                     curves.append(self._shown(grouping.named(found), name, BIN_COLUMNS))
                     found = distribution_of(of_groups, _BINS * 2, (0.0, 1.0))
                     distributions.append(
@@ -190,7 +210,7 @@ class CloserLook:
         """Compare the segments of each attribute with the others at equal scores."""
         counts = self.audit.segments.group_by("attribute").len()
         few = set(counts.filter(pl.col("len") <= _MOST)["attribute"]) - {OVERALL}
-        level, adjust = self.plan.tests.level, self.plan.tests.adjust
+        level, adjust = self.audit.settings.level, self.audit.settings.adjust
         for name, of_model in self._of_models(rows):
             tables = [
                 grouping.named(compared(of_model.regrouped(grouping.keys), level))
@@ -251,7 +271,15 @@ class CloserLook:
         cells = _collect(cells_of(rows, metric, self.plan.choice))
         least = max(settings.min_rows, 1)
         for depth in range(_DEPTH, 0, -1):
-            given = metric, worse, rows.group_keys, settings.attributes, depth, least, _TOP
+            given = (
+                metric,
+                worse,
+                rows.group_keys,
+                settings.attributes,
+                depth,
+                least,
+                _TOP,
+            )
             try:
                 found = Search(*given, settings.level, redundant=True).table(cells)
             except TooManySegmentsError:
@@ -261,7 +289,11 @@ class CloserLook:
             segments = self.audit.segments.filter(pl.col("attribute") != OVERALL)
             known = segments.select(AUDIT_KEYS).unique().with_columns(named=True)
             marked = _collect(table).join(
-                known, on=AUDIT_KEYS, how="left", nulls_equal=True, maintain_order="left"
+                known,
+                on=AUDIT_KEYS,
+                how="left",
+                nulls_equal=True,
+                maintain_order="left",
             )
             return marked.with_columns(
                 pl.col("named").fill_null(value=False), most_conditions=depth
@@ -279,7 +311,11 @@ def _not_explored(reason: str | None) -> str:
 
 def sentences_on(audit: AuditTables, attribute: str) -> list[str]:
     """Say of an attribute what its gaps consist of, and where along the scores segments are off."""
-    words, alpha, found = Words.of(audit.settings), 1 - audit.settings.level, audit.further()
+    words, alpha, found = (
+        Words.of(audit.settings),
+        1 - audit.settings.level,
+        audit.further(),
+    )
     parts, ranges, equal = (
         table.filter(attribute=attribute).to_dicts() if table.height else []
         for table in (found.gap_parts, found.calibration, found.equal_scores)

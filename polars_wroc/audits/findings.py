@@ -10,7 +10,8 @@ import polars as pl
 from polars import selectors
 
 from polars_wroc.audits.calibration_tests import slope_in_points
-from polars_wroc.audits.measure import Measured, Scores, are_of_one_class
+from polars_wroc.audits.measure import OF_BOTH_CLASSES, Measured
+from polars_wroc.audits.needed_rows import find_needed_rows
 from polars_wroc.audits.sentences import (
     NEEDED,
     OBSERVED,
@@ -53,12 +54,12 @@ from polars_wroc.groups.comparisons import (
     UNDEFINED,
     UNLABELED,
 )
-from polars_wroc.groups.rows_needed import rows_needed
 from polars_wroc.inputs.arguments import FOUR_FIFTHS
 from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL
 from polars_wroc.inputs.metric import SampleSize
 from polars_wroc.metrics.registry import CURVE_METRICS, ROC_AUC
 from polars_wroc.metrics.summary import AUC_BOUNDS
+from polars_wroc.plans.queries import FrameT, collect
 
 # Metrics of which there are values only.
 _VALUES = (CURVE_METRICS["average_precision"].column, "accuracy")
@@ -73,19 +74,23 @@ _COUNTS: dict[SampleSize, pl.Expr] = {
 
 
 def comparisons(
-    measured: Measured, settings: AuditSettings, scores: Scores | None = None
+    measured: Measured, settings: AuditSettings, scores: pl.DataFrame | None = None
 ) -> pl.DataFrame:
-    """Lay out what was measured: overall first, then attributes and segments."""
+    """Return the comparisons of what was measured: overall first, then attributes and segments.
+
+    ``scores`` are standardized mean differences.
+    """
     segments = with_model(measured.segments, settings)
-    compared = with_model(measured.compared, settings)
+    compared = with_model(measured.compared, settings).lazy()
     of_calibration = pl.col("metric").is_in([*CALIBRATION])
-    gaps = _gaps(compared.filter(~of_calibration))
-    values = [_values(segments, gaps, name) for name in (*GAP_METRICS, *_VALUES)]
-    parts = [part for part in values if part is not None]
-    others = measured.impact, measured.fairness, scores and scores.differences
-    known = [table for table in others if table is not None]
-    parts += [compared.filter(of_calibration), *(with_model(each, settings) for each in known)]
-    table = pl.concat([part.select(_with_all(part, COMPARISON_SCHEMA)) for part in parts])
+    others = measured.impact, measured.fairness, scores
+    known = [with_model(table, settings).lazy() for table in others if table is not None]
+    parts = [
+        _join_gaps(_list_values(segments), _leave_out_gaps(compared.filter(~of_calibration))),
+        compared.filter(of_calibration),
+        *known,
+    ]
+    table = pl.concat([_with_all(part, COMPARISON_SCHEMA) for part in parts])
     if not settings.labeled:
         table = table.filter(pl.col("metric").is_in(UNLABELED))
     # The other one of two segments that are each the other's rest may be the one to be told.
@@ -94,12 +99,14 @@ def comparisons(
     few = (pl.col("reason") == FEW_EVENTS).any().over(_WITHIN)
     kept = pl.when(~repeats.fill_null(value=False)).then("reason")
     reason = kept.when(few).then(pl.lit(FEW_EVENTS))
-    return _in_order(table.with_columns(reason.alias("reason")), segments)
+    ordered = _in_order(table.with_columns(reason.alias("reason")), segments)
+    return collect(ordered, reproducible=True)
 
 
-def _gaps(gaps: pl.DataFrame) -> pl.DataFrame:
+def _leave_out_gaps(gaps: pl.LazyFrame) -> pl.LazyFrame:
     """Leave out comparisons of precisions that no decision could change."""
-    one_class = are_of_one_class(ALL_KEYS)
+    smaller = pl.min_horizontal("n", "n_reference").filter(metric=ROC_AUC.column).first()
+    one_class = (smaller.over(ALL_KEYS) == 0) & pl.col("metric").is_in(OF_BOTH_CLASSES)
     told = pl.col("reason").is_in([THE_REFERENCE, NO_REFERENCE]).fill_null(value=False)
     return gaps.with_columns(
         pl.when(~one_class).then(pl.col(COMPARED)),
@@ -107,22 +114,33 @@ def _gaps(gaps: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _values(segments: pl.DataFrame, gaps: pl.DataFrame, name: str) -> pl.DataFrame | None:
-    """Lay out the values of a metric, and the comparisons where there are any."""
-    if name not in segments.columns:
-        return None
-    known = f"{name}_low" in segments.columns
-    values = segments.select(
-        *ALL_KEYS,
-        metric=pl.lit(name),
-        n=pl.min_horizontal(_COUNTS[size] for size in METRICS[name].sample_sizes),
-        value=pl.col(name),
-        **{f"value_{end}": pl.col(f"{name}_{end}") for end in _ENDS if known},
+def _list_values(segments: pl.DataFrame) -> pl.LazyFrame:
+    """Return a row for each segment and metric, with its value and the rows it rests on."""
+    names = [name for name in (*GAP_METRICS, *_VALUES) if name in segments.columns]
+    return pl.concat(
+        segments.lazy().select(
+            *ALL_KEYS,
+            metric=pl.lit(name),
+            n=pl.min_horizontal(_COUNTS[size] for size in METRICS[name].sample_sizes),
+            value=pl.col(name),
+            **{
+                f"value_{end}": pl.col(f"{name}_{end}")
+                if f"{name}_{end}" in segments.columns
+                else pl.lit(None, pl.Float64)
+                for end in _ENDS
+            },
+        )
+        for name in names
     )
-    compared = gaps.filter(metric=name).select(
-        *ALL_KEYS, *COMPARED, "reason", "reference", "n_reference", __value="value", __n="n"
+
+
+def _join_gaps(values: pl.LazyFrame, gaps: pl.LazyFrame) -> pl.LazyFrame:
+    """Add the comparisons of values, where there are any."""
+    keys = [*ALL_KEYS, "metric"]
+    compared = gaps.select(
+        *keys, *COMPARED, "reason", "reference", "n_reference", __value="value", __n="n"
     )
-    joined = with_columns_of(values, compared)
+    joined = values.join(compared, on=keys, how="left", nulls_equal=True, maintain_order="left")
     undefined = pl.when(pl.col("value").is_null(), pl.col("reference").is_null())
     return joined.with_columns(
         # Where they were summed in another order, they agree with their gaps.
@@ -132,22 +150,24 @@ def _values(segments: pl.DataFrame, gaps: pl.DataFrame, name: str) -> pl.DataFra
     )
 
 
-def _with_all(part: pl.DataFrame, columns: Mapping[str, type[pl.DataType]]) -> list[pl.Expr]:
-    """Select these columns, null where there is none."""
-    return [
-        (pl.col(name) if name in part.columns else pl.lit(None)).cast(dtype).alias(name)
+def _with_all(part: FrameT, columns: Mapping[str, type[pl.DataType]]) -> FrameT:
+    """Return these columns of a table, null where there is none."""
+    known = part.lazy().collect_schema()
+    return part.select(
+        (pl.col(name) if name in known else pl.lit(None)).cast(dtype).alias(name)
         for name, dtype in columns.items()
-    ]
+    )
 
 
-def _in_order(table: pl.DataFrame, segments: pl.DataFrame) -> pl.DataFrame:
+def _in_order(table: pl.LazyFrame, segments: pl.DataFrame) -> pl.LazyFrame:
     """Sort rows as the segments are, and by metric."""
-    place = segments.select(*ALL_KEYS).with_row_index(PLACE)
+    keys = list(ALL_KEYS)
+    place = segments.lazy().select(keys).with_row_index(PLACE)
     metric = pl.col("metric").cast(pl.Enum(list(METRICS)))
     attribute = pl.col(PLACE).min().over("attribute")
-    placed = with_columns_of(table, place)
+    placed = table.join(place, on=keys, how="left", nulls_equal=True, maintain_order="left")
     # Unknown combinations, of which there are impact ratios, are no segment.
-    return placed.sort(attribute, PLACE, metric, nulls_last=True).drop(PLACE)
+    return placed.sort(attribute, PLACE, metric, nulls_last=True, maintain_order=True).drop(PLACE)
 
 
 # Of a segment; null without decisions, or without a label, where they are of these.
@@ -164,7 +184,7 @@ def counts_of(segments: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
     named = with_model(segments, settings)
     if not settings.labeled:
         named = named.drop(_OF_LABELS)
-    return named.select(_with_all(named, SEGMENT_COLUMNS))
+    return _with_all(named, SEGMENT_COLUMNS)
 
 
 def curves_of(curves: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
@@ -231,9 +251,9 @@ def _with_needed(rows: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
     tested = pl.col("p_adjusted").is_not_null() & ~pl.col(_IS_REPEAT)
     tests = rows.filter(tested, pl.col("metric") != IMPACT_RATIO).height
     number = 1 if settings.adjust == "none" else max(tests, 1)
-    needed = rows_needed(gaps, alike_within=settings.margin, level=settings.level, tests=number)
+    needed = find_needed_rows(gaps, settings.margin, settings.level, number)
     keys = [*ALL_KEYS, "metric"]
-    needed = needed.select(*keys, *NEEDED)
+    needed = gaps.select(keys).hstack(needed)
     return rows.join(needed, on=keys, how="left", nulls_equal=True, maintain_order="left")
 
 
@@ -334,7 +354,10 @@ def size_of(settings: AuditSettings) -> pl.Expr:
 
 def is_material(settings: AuditSettings) -> pl.Expr:
     """Whether a comparison matters: its gap is at least the margin, or its ratio below 4/5."""
-    of_ratio, of_gap = pl.col("ratio") < FOUR_FIFTHS, size_of(settings) >= settings.margin
+    of_ratio, of_gap = (
+        pl.col("ratio") < FOUR_FIFTHS,
+        size_of(settings) >= settings.margin,
+    )
     return pl.when(metric=IMPACT_RATIO).then(of_ratio).otherwise(of_gap)
 
 

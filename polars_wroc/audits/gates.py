@@ -31,10 +31,11 @@ from polars_wroc.groups.comparisons import (
     UNKNOWN_REASON,
     UNLABELED,
 )
-from polars_wroc.groups.release_check import BETTER, NO_WORSE, RELEASE_METRICS, WORSE
+from polars_wroc.groups.release_check import BETTER, NO_WORSE, WORSE
 from polars_wroc.inputs.arguments import did_you_mean
 from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL
 from polars_wroc.metrics.compare import COMPARISON_COLUMNS
+from polars_wroc.metrics.paired_changes import RELEASE_METRICS
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.thresholds.registry import GAP_RATES
 
@@ -80,7 +81,7 @@ _OF_DECISIONS = (*GAP_RATES, "accuracy", IMPACT_RATIO, *FAIRNESS)
 OF_COMPARISONS = Judged(
     what="the audit",
     example="tpr.gap>0.05",
-    metrics=[name for name in METRICS if name not in FAIRNESS or FAIRNESS[name].kind != "area"],
+    metrics=[*METRICS],
     columns=[
         name
         for name, dtype in COMPARISON_SCHEMA.items()
@@ -360,15 +361,10 @@ def judged_pairs(table: pl.DataFrame) -> pl.DataFrame:
     groups = table.columns[: -len(COMPARISON_COLUMNS)]
     texts = [pl.col(name).cast(pl.String).fill_null(MISSING) for name in groups]
     segment = pl.concat_str(texts, separator=", ") if groups else pl.lit(OVERALL)
-    limits = [
-        # The limits of scores that rank alike are null: nothing varies.
-        pl.when(pl.col("p_value") == 1).then(pl.col(end).fill_null(0.0)).otherwise(end).alias(end)
-        for end in ("difference_low", "difference_high")
-    ]
     return table.select(
         pl.lit(", ".join(groups) or OVERALL).alias("attribute"),
         segment.alias("segment"),
         pl.lit(ROC_AUC.column).alias("metric"),
         pl.format("{} and {}", *_PAIR).alias("pair"),
         pl.exclude(*groups, *_PAIR),
-    ).with_columns(limits)
+    )

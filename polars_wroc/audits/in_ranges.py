@@ -2,222 +2,412 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
 import polars as pl
 
-from polars_wroc.audits.measure import (
-    Measured,
-    measure,
-    measure_segments,
-    reference_of,
-    sums_of_smallest,
-)
+from polars_wroc.arrays import Array, Ints
+from polars_wroc.audits.audit_rows import AuditRows, refuse_no_rows
+from polars_wroc.audits.measure import Measured, make_tables, measure_score, read_rules
 from polars_wroc.audits.ranked_segments import (
-    CURVE_POINTS,
-    PlannedSegments,
-    RankedSegments,
-    RankedSums,
-    TooManyRowsError,
-    refuse_no_rows,
+    CurveParts,
+    DescendingRows,
+    FinestSums,
+    MeasuredSegments,
+    Numbering,
+    join_parts,
+    number_finest,
+    rank_rows,
+    sum_decisions,
+    sum_finest,
+    sum_ranks,
 )
 from polars_wroc.audits.tables import AuditPlan
 from polars_wroc.audits.words import required_values
-from polars_wroc.counts.score_sums import LOW, as_counted, check_labels
-from polars_wroc.inputs.columns import OUTSIDE, ROW_COUNT, ROW_CUBES, ROW_SQUARES, SCORE, WEIGHT
-from polars_wroc.inputs.rows import MISSING_MARKS, MissingRows, Rows, count_missing
+from polars_wroc.counts.score_sums import HIGH, LOW, check_labels
+from polars_wroc.groups.categories import Grouping
+from polars_wroc.inputs import arguments
+from polars_wroc.inputs.columns import MODEL
+from polars_wroc.inputs.looks import Looks
+from polars_wroc.inputs.rows import MISSING_MARKS, MissingRows, count_missing
+from polars_wroc.inputs.rows import Rows as PlannedRows
+from polars_wroc.metrics.auc_sums import AucSums
+from polars_wroc.metrics.calibration import LogitBins, add_bins, bin_logits, fit_bins
 from polars_wroc.metrics.score_ranges import (
     CountedParts,
     ScoreRange,
-    add_ranges,
     require_unchanged,
     rows_by_score,
-    together,
 )
-from polars_wroc.plans.config import Division, without_spilling
-from polars_wroc.plans.queries import aggregate, collect, with_categories
-from polars_wroc.ranking.curve import origins, points_of_rows
-from polars_wroc.ranking.curve_points import thin_parts
-from polars_wroc.ranking.placements import add_placements
-from polars_wroc.ranking.sorting import NEGATIVES, POSITIVES
-from polars_wroc.stats.logistic_fit import BIN_WIDTHS, FittedRows
+from polars_wroc.metrics.segments import Decisions, Segments
+from polars_wroc.plans.config import Division
+from polars_wroc.plans.queries import collect
+from polars_wroc.rows import number_groups, read_counted
+from polars_wroc.stats.logistic_fit import BIN_WIDTHS
+from polars_wroc.steps import OutsideWeights, SegmentRows, pool_steps
+from polars_wroc.thresholds.cells import Cells
+from polars_wroc.thresholds.choice import choose_points
 from polars_wroc.thresholds.rules import Rule
-from polars_wroc.thresholds.search import (
-    THRESHOLD,
-    best_points,
-    choose_point,
-    confusion_at,
-    thresholds_of,
-)
-
-
-class RangeSums(NamedTuple):
-    """What one range adds to an audit."""
-
-    of_smallest: pl.DataFrame
-    # By the keys of a grouping.
-    of_groupings: dict[tuple[str, ...], RankedSums]
-    # Confusion matrices of the smallest segments at a given threshold.
-    cells: pl.DataFrame | None
-    # For a rule that chooses the threshold: the best point of each model.
-    best: pl.DataFrame | None
-    # Moments of the logits in bins, for calibration slopes.
-    bins: pl.DataFrame
-
-
-def sums_of_range(each: ScoreRange, rows: Rows, plan: AuditPlan) -> RangeSums:
-    """Read the rows of a range once, and sum them in all groupings."""
-    # Categories stay where they are made.
-    schema = rows.frame.collect_schema()
-
-    def retyped(table: pl.DataFrame) -> pl.DataFrame:
-        return table.cast({key: schema[key] for key in rows.keys if key in table.columns})
-
-    ranked, choice = _rank(each, rows, plan), plan.choice
-    of_smallest, wanted = sums_of_smallest(ranked.rows, plan, ranked)
-    cells = best = None
-    if isinstance(choice, Rule):
-        best = _best_points(ranked.rows, choice)
-    elif choice is not None:
-        cells = retyped(ranked.decisions(ranked.thresholds(choice).lazy()))
-    of_groupings = {}
-    for grouping, aggregates in zip(plan.groupings, wanted, strict=True):
-        own = ranked.sums(ranked.rows.regrouped(grouping.keys), aggregates)
-        of_groupings[grouping.keys] = RankedSums(retyped(own.sums), retyped(own.points))
-    probabilities = ranked.rows.frame.filter(pl.col(SCORE).is_between(0, 1))
-    fitted = replace(ranked, rows=replace(ranked.rows, frame=probabilities)).fitted_rows()
-    bins = retyped(fitted.bins(BIN_WIDTHS[-1]))
-    return RangeSums(retyped(of_smallest), of_groupings, cells, best, bins)
-
-
-def decisions(_: ScoreRange, rows: Rows, thresholds: pl.DataFrame) -> pl.DataFrame:
-    """Count the confusion matrices of the smallest segments in a range."""
-    return collect(confusion_at(as_counted(rows), thresholds.lazy()))
-
-
-def _rank(each: ScoreRange, rows: Rows, plan: AuditPlan) -> PlannedSegments:
-    """Hold the rows of a range in the order of their scores, placed among all rows."""
-    counted = each.between(as_counted(rows))
-    reference = reference_of(counted, plan)
-    sums = [ROW_COUNT, ROW_SQUARES, ROW_CUBES]
-    frame = counted.frame.select(*counted.keys, SCORE, WEIGHT, *sums, OUTSIDE)
-    table = collect(with_categories(frame, counted.keys))
-    read = replace(counted, frame=table.lazy())
-    return PlannedSegments(reference, plan.interval.for_rows(read), read)
-
-
-def _best_points(rows: Rows, rule: Rule) -> pl.DataFrame:
-    overall = rows.regrouped([])
-    placed = rows.inside(add_placements(rows.frame, overall.keys, pl.col(WEIGHT)))
-    # The origin, where missing rows are, belongs to no range.
-    scored = placed.filter(pl.col(SCORE).is_not_null())
-    return collect(best_points(points_of_rows(overall, scored), overall.keys, rule))
-
-
-@dataclass(frozen=True)
-class AddedSegments(RankedSegments):
-    """Sums over all ranges, from the highest down."""
-
-    sums_of_ranges: Sequence[RangeSums]
-    # The rows counted in bins, and the ranges they are cut into.
-    counted: CountedParts
-    ranges: Sequence[ScoreRange]
-
-    def unranked_sums(self, aggregates: dict[str, pl.Expr]) -> pl.DataFrame:  # noqa: ARG002
-        """Return the sums over the smallest segments in each range."""
-        return _stacked([each.of_smallest for each in self.sums_of_ranges])
-
-    are_held = False
-
-    def fitted_rows(self) -> FittedRows:
-        """Return the bins of all ranges."""
-        return self
-
-    def bins(self, width: float) -> pl.DataFrame:  # noqa: ARG002
-        """Return the bins of each range; two ranges may share one."""
-        return _stacked([each.bins for each in self.sums_of_ranges])
-
-    def points(self, groups: pl.DataFrame | None) -> pl.DataFrame:
-        """Return no rows, which are not held."""
-        raise NotImplementedError
-
-    def sums(self, rows: Rows, aggregates: dict[str, pl.Expr]) -> RankedSums:  # noqa: ARG002
-        """Add up the sums, and join the parts of the curves."""
-        tables = [each.of_groupings[tuple(rows.group_keys)] for each in self.sums_of_ranges]
-        added = add_ranges([table.sums for table in tables], rows.keys)
-        points = _stacked([table.points for table in tables])
-        return RankedSums(collect(added), collect(thin_parts(rows, points.lazy(), CURVE_POINTS)))
-
-    def thresholds(self, choice: float | Rule) -> pl.DataFrame:
-        """Choose the best of the best points of the ranges."""
-        if not isinstance(choice, Rule):
-            return super().thresholds(choice)
-        models = self.rows.model_keys
-        sums = {POSITIVES: pl.col("w_pos").sum(), NEGATIVES: pl.col("w_neg").sum()}
-        totals = aggregate(self.counted.counts.lazy(), models, sums)
-        best = [each.best.lazy() for each in self.sums_of_ranges if each.best is not None]
-        points = pl.concat([origins(totals, models), *best], how="diagonal_relaxed")
-        chosen = choose_point(points, models, choice)
-        return collect(thresholds_of(chosen, models))
-
-    def decisions(self, thresholds: pl.LazyFrame) -> pl.DataFrame:
-        """Return the confusion matrices of the smallest segments in each range.
-
-        For chosen thresholds only ranges are read again that one of them may divide.
-        """
-        known = [each.cells for each in self.sums_of_ranges if each.cells is not None]
-        if known:
-            return _stacked(known)
-        chosen = collect(thresholds)
-        given = chosen[THRESHOLD].drop_nulls()
-        ranges = [_undivided(each, self.counted.counts, given) for each in self.ranges]
-        decided = partial(decisions, thresholds=chosen)
-        return _stacked(self.counted.measure(ranges, decided, self.rows.keys))
-
-
-def _stacked(tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    return pl.concat(tables, how="vertical_relaxed")
-
 
 # Memory of a row of a range.
 BYTES_IN_RANGE = 250
+# From here on several whole numbers round to the same float.
+_EXACT_FLOATS = 2**53
+RecordT = TypeVar("RecordT")
 
 
-def measure_within(parts: Sequence[Rows], plan: AuditPlan, division: Division) -> Measured:
-    """Measure all rows at once, and if they turn out to exceed the memory in ranges of scores."""
-    with suppress(TooManyRowsError), without_spilling():
-        return measure(together(parts), plan, division)
+class RankedPart(NamedTuple):
+    """What a range of scores adds to the segments of a division that depends on ranks."""
+
+    keys: pl.DataFrame
+    aucs: AucSums
+    curves: CurveParts
+
+
+class CurvePoint(NamedTuple):
+    """A point of a curve: its threshold, and the weights of both classes selected."""
+
+    threshold: float
+    tp: float
+    fp: float
+
+
+@dataclass(frozen=True)
+class RangeOfScore:
+    """What a range adds to the audit of a score.
+
+    Sums and bins are those of the finest segments, which have the ``keys``; parts are those of each
+    division. If a rule chooses the threshold, there is the ``best`` point of the range instead of
+    cells, and the ``totals`` of both classes in all ranges.
+    """
+
+    keys: pl.DataFrame
+    sums: FinestSums
+    parts: Sequence[RankedPart]
+    are_probabilities: bool
+    bins: LogitBins
+    best: CurvePoint | None
+    totals: Array
+
+
+RangeSums = Mapping[str, RangeOfScore]
+
+
+@np.errstate(all="ignore")
+def sum_range(each: ScoreRange, rows: PlannedRows, plan: AuditPlan) -> RangeSums:
+    """Read the rows of a range once, and return what it adds to the audit of each score."""
+    return {
+        model: _sum_score(_take_model(each, model), descending, keys, plan)
+        for model, descending, keys in _rank_range(rows)
+    }
+
+
+@np.errstate(all="ignore")
+def sum_cells_in_range(
+    _: ScoreRange, rows: PlannedRows, decisions: Mapping[str, Decisions]
+) -> dict[str, tuple[pl.DataFrame, Cells]]:
+    """Return the cells of the finest segments in a range, for each score."""
+    found = {}
+    for model, descending, keys in _rank_range(rows):
+        segments = descending.segments(Numbering(keys, np.arange(keys.height)))
+        found[model] = keys, sum_decisions(segments, descending.rows, decisions[model])
+    return found
+
+
+def _rank_range(rows: PlannedRows) -> list[tuple[str, DescendingRows, pl.DataFrame]]:
+    """Return the rows of each score from the highest down, with the keys of finest segments."""
+    columns = read_counted(rows)
+    arrays = AuditRows([columns], [collect(columns.plan)], columns.models).arrays
+    ranked = []
+    for model, each in arrays.items():
+        finest = number_finest(each.keys)
+        ranked.append((model, rank_rows(each, model, finest), finest.keys))
+    return ranked
+
+
+def _take_model(each: ScoreRange, model: str) -> ScoreRange:
+    """Return a range with the weights above and below it of one score."""
+    if MODEL not in each.above.columns:
+        return each
+    is_model = pl.col(MODEL).cast(pl.String) == model
+    return replace(each, above=each.above.filter(is_model), below=each.below.filter(is_model))
+
+
+def _sum_score(
+    each: ScoreRange, descending: DescendingRows, keys: pl.DataFrame, plan: AuditPlan
+) -> RangeOfScore:
+    every = descending.segments(Numbering(keys, np.arange(keys.height)))
+    decisions = None
+    if isinstance(plan.choice, float):
+        decisions = Decisions(plan.choice)
+    parts = []
+    for grouping in plan.groupings:
+        rows = descending.segments(Numbering.of(keys, grouping.keys))
+        rows = replace(rows, outside=each.outside(rows))
+        parts.append(RankedPart(rows.segments, *sum_ranks(rows)))
+    all_rows = descending.segments(Numbering.of(keys, []))
+    outside = each.outside(all_rows)
+    best = None
+    if isinstance(plan.choice, Rule):
+        best = _find_best(all_rows, outside, plan.choice)
+    return RangeOfScore(
+        keys,
+        sum_finest(every, descending.rows, decisions, calibrated=True),
+        parts,
+        descending.are_probabilities,
+        bin_logits(every, BIN_WIDTHS[-1]),
+        best,
+        outside.totals[:, 0],
+    )
+
+
+def _find_best(rows: SegmentRows, outside: OutsideWeights, rule: Rule) -> CurvePoint | None:
+    """Return the best point of all rows in a range, by a rule; None if it allows none."""
+    steps = pool_steps(rows)
+    tp, fp = outside.above + steps.w.cumsum(axis=1)
+    totals = np.broadcast_to(outside.totals, (2, len(tp)))
+    if not len(tp):
+        return None
+    place = int(choose_points(tp, fp, np.array([0, len(tp)]), rule, totals)[0])
+    if place < 0:
+        return None
+    # Zero has one sign.
+    return CurvePoint(float(steps.score[place]) + 0.0, float(tp[place]), float(fp[place]))
+
+
+def choose_of_ranges(parts: Sequence[RangeOfScore], rule: Rule) -> Decisions:
+    """Return the decisions at the best of the best points of ranges, from the highest down."""
+    points = [
+        CurvePoint(np.inf, 0.0, 0.0),
+        *(part.best for part in parts if part.best is not None),
+    ]
+    threshold, tp, fp = (np.array(values) for values in zip(*points, strict=True))
+    totals = np.repeat(parts[0].totals[:, np.newaxis], len(points), axis=1)
+    place = int(choose_points(tp, fp, np.array([0, len(points)]), rule, totals)[0])
+    return Decisions(float(threshold[place]) if place >= 0 else np.nan, selects=place > 0)
+
+
+@dataclass(frozen=True)
+class AddedScore:
+    """The sums of a score over all ranges, from the highest down.
+
+    ``places`` has the numbers of the finest segments of each range among those of all.
+    """
+
+    finest: pl.DataFrame
+    decisions: Decisions | None
+    sums: FinestSums
+    parts: Sequence[RangeOfScore]
+    places: Sequence[Ints]
+    groupings: Sequence[Grouping]
+
+    def measure(self, grouping: Grouping) -> MeasuredSegments:
+        """Return the segments of a division."""
+        numbering = Numbering.of(self.finest, grouping.keys)
+        ranked = [part.parts[self.groupings.index(grouping)] for part in self.parts]
+        numbers = _find_numbers([each.keys for each in ranked], numbering)
+        aucs = _add_aucs([each.aucs for each in ranked], numbers)
+        curves = [
+            replace(each.curves, segment=number[each.curves.segment])
+            for each, number in zip(ranked, numbers, strict=True)
+        ]
+        sums = self.sums.add(numbering)
+        segments = self._make_segments(numbering, sums, aucs)
+        thinned = join_parts(curves, aucs.weight)
+        if not all(part.are_probabilities for part in self.parts):
+            return MeasuredSegments(segments, thinned)
+        bins = [
+            replace(part.bins, segment=place[part.bins.segment])
+            for part, place in zip(self.parts, self.places, strict=True)
+        ]
+        slopes = fit_bins(add_bins(bins), numbering.number, numbering.size)
+        return MeasuredSegments(segments, thinned, sums.calibration, slopes)
+
+    def measure_cells(self, numbering: Numbering) -> Segments:
+        """Return segments with their cells alone."""
+        return self._make_segments(numbering, self.sums.add(numbering), None)
+
+    def _make_segments(
+        self, numbering: Numbering, sums: FinestSums, aucs: AucSums | None
+    ) -> Segments:
+        return Segments(numbering.keys, sums.rows, sums.missing, aucs, sums.cells, self.decisions)
+
+
+def add_ranges_of_score(
+    parts: Sequence[RangeOfScore],
+    decisions: Decisions | None,
+    groupings: Sequence[Grouping],
+) -> AddedScore:
+    """Return the sums of a score over all ranges."""
+    numbering = Numbering(*number_groups(pl.concat([part.keys for part in parts])))
+    ends = np.cumsum([part.keys.height for part in parts])[:-1]
+    places = np.split(numbering.number, ends)
+    joined = join_records([part.sums for part in parts])
+    sums = joined.add(numbering)
+    return AddedScore(numbering.keys, decisions, sums, parts, places, groupings)
+
+
+def join_records(records: Sequence[RecordT]) -> RecordT:
+    """Return a record of arrays that has those of several, one after another on the last axis."""
+    first: Any = records[0]
+    if first is None:
+        return records[0]
+    if isinstance(first, np.ndarray):
+        joined: Any = np.concatenate(records, axis=-1)  # type: ignore[arg-type]
+        return joined  # type: ignore[no-any-return]
+    assert is_dataclass(first)
+    values = {
+        each.name: join_records([getattr(record, each.name) for record in records])
+        for each in fields(first)
+    }
+    return replace(first, **values)  # type: ignore[type-var, return-value]
+
+
+def _find_numbers(keys: Sequence[pl.DataFrame], numbering: Numbering) -> list[Ints]:
+    """Return the numbers of segments of each range among those of all."""
+    if not numbering.keys.width:
+        return [np.zeros(1, np.int64) for _ in keys]
+    _, number = number_groups(pl.concat([numbering.keys, *keys]))
+    ends = np.cumsum([numbering.size, *(each.height for each in keys)])[:-1]
+    return np.split(number, ends)[1:]
+
+
+def _add_aucs(parts: Sequence[AucSums], numbers: Sequence[Ints]) -> AucSums:
+    """Return the sums of ranges added up over segments; of distances the largest."""
+    numbering = Numbering(pl.DataFrame(), np.concatenate(numbers))
+    joined = join_records(parts)
+    order = np.argsort(numbering.number, kind="stable")
+    starts = np.flatnonzero(np.diff(numbering.number[order], prepend=-1))
+    added = {}
+    for each in fields(AucSums):
+        values = getattr(joined, each.name)
+        combine = np.fmax if each.name == "distance" else np.add
+        if values is not None:
+            added[each.name] = combine.reduceat(values[..., order], starts, axis=-1)
+    return AucSums(**added)
+
+
+@np.errstate(all="ignore")
+def measure_in_ranges(
+    parts: Sequence[PlannedRows], plan: AuditPlan, division: Division, level: float
+) -> tuple[Measured, float]:
+    """Return the tables of an audit in ranges of scores, and the level at the rows seen."""
     keys = parts[0].keys
     marks = [part.regrouped([*part.group_keys, MISSING_MARKS]) for part in parts]
     counted = CountedParts.of(marks, division)
     counts = collect(check_labels(counted.counts.lazy(), []))
+    _require_exact_scores(counts)
     if not counts.select(pl.sum_horizontal("n_pos", "n_neg").sum()).item():
         refuse_no_rows(int(counts["n_missing"].sum()), required_values(recorded=False))
     unmarked = [replace(part, frame=part.frame.drop(MISSING_MARKS)) for part in parts]
     counted = replace(counted, parts=unmarked, counts=counts)
-    rows = rows_by_score(counts.lazy(), keys, parts[0].model_keys)
     ranges = counted.cut(keys, BYTES_IN_RANGE)
-    sums = counted.measure(ranges, partial(sums_of_range, plan=plan), keys)
-    require_unchanged(ranges, [each.of_smallest for each in sums])
-    ranked = AddedSegments(
-        reference_of(rows, plan), plan.interval.for_rows(rows), rows, sums, counted, ranges
-    )
-    return measure_segments(plan, ranked, _missing(counts, marks[0], plan))
+    sums = counted.measure(ranges, partial(sum_range, plan=plan), keys)
+    require_unchanged(ranges, [_count_rows(each) for each in sums])
+    if isinstance(level, Looks) and not level.is_known:
+        level = level.at(_count_seen(sums))
+    rules = read_rules(plan, level)
+    scores = _add_scores(sums, ranges, counted, plan)
+    measured = [
+        measure_score(score, place, model, plan, rules)
+        for place, (model, score) in enumerate(scores.items())
+    ]
+    several = bool(parts[0].model_keys)
+    missing = _count_missing(counts, marks[0], plan)
+    return make_tables(measured, plan, rules, missing, several=several), level
 
 
-def _missing(counts: pl.DataFrame, marked: Rows, plan: AuditPlan) -> MissingRows:
+def _require_exact_scores(counts: pl.DataFrame) -> None:
+    """Raise for whole numbers that floats do not hold."""
+    if not counts.schema[LOW].is_integer() or not counts.height:
+        return
+    largest = counts.select(pl.max_horizontal(pl.col(LOW, HIGH).abs().max())).item()
+    if largest is not None and largest > _EXACT_FLOATS:
+        found = f"{largest}: rank it, as in pl.col(...).rank('dense')"
+        arguments.reject("score", "hold whole numbers up to 2**53", found)
+
+
+def _count_rows(sums: RangeSums) -> pl.DataFrame:
+    """Return the numbers of complete and of other rows in a range, of all scores."""
+    n = sum(each.sums.rows.sum() for each in sums.values())
+    n_missing = sum(each.sums.missing.sum() for each in sums.values())
+    return pl.DataFrame({"n": [n], "n_missing": [n_missing]})
+
+
+def _count_seen(sums: Sequence[RangeSums]) -> float:
+    """Return how many complete rows there are, for the score with most."""
+    totals = [sum(each[model].sums.rows.sum() for each in sums) for model in sums[0]]
+    return float(max([1.0, *totals]))
+
+
+def _add_scores(
+    sums: Sequence[RangeSums],
+    ranges: Sequence[ScoreRange],
+    counted: CountedParts,
+    plan: AuditPlan,
+) -> dict[str, AddedScore]:
+    """Return the sums of each score over all ranges, with the cells at its threshold."""
+    by_model = {model: [each[model] for each in sums] for model in sums[0]}
+    decisions: dict[str, Decisions | None] = dict.fromkeys(by_model)
+    if isinstance(plan.choice, float):
+        decisions = dict.fromkeys(by_model, Decisions(plan.choice))
+    if isinstance(plan.choice, Rule):
+        chosen = {model: choose_of_ranges(each, plan.choice) for model, each in by_model.items()}
+        by_model = _sum_chosen_cells(by_model, chosen, ranges, counted)
+        decisions |= chosen
+    return {
+        model: add_ranges_of_score(each, decisions[model], plan.groupings)
+        for model, each in by_model.items()
+    }
+
+
+def _sum_chosen_cells(
+    parts: Mapping[str, Sequence[RangeOfScore]],
+    decisions: Mapping[str, Decisions],
+    ranges: Sequence[ScoreRange],
+    counted: CountedParts,
+) -> dict[str, list[RangeOfScore]]:
+    """Return the sums of ranges with the cells at chosen thresholds.
+
+    Only ranges are read again that one of the thresholds may divide.
+    """
+    thresholds = np.array([each.threshold for each in decisions.values()])
+    undivided = [_undivided(each, counted.counts, thresholds) for each in ranges]
+    task = partial(sum_cells_in_range, decisions=decisions)
+    found = counted.measure(undivided, task, counted.parts[0].keys)
+    completed = {}
+    for model, each in parts.items():
+        completed[model] = [
+            replace(part, sums=replace(part.sums, cells=_align(part.keys, *cells[model])))
+            for part, cells in zip(each, found, strict=True)
+        ]
+    return completed
+
+
+def _align(keys: pl.DataFrame, others: pl.DataFrame, cells: Cells) -> Cells:
+    """Return cells in the order of these keys."""
+    numbering = Numbering(*number_groups(pl.concat([keys, others])))
+    own, other = np.split(numbering.number, [keys.height])
+    place = np.full(numbering.keys.height, -1)
+    place[other] = np.arange(others.height)
+    return cells.at(place[own])
+
+
+def _count_missing(counts: pl.DataFrame, marked: PlannedRows, plan: AuditPlan) -> MissingRows:
     """Count the rows that miss a value from the counts of marked rows."""
     rows = rows_by_score(counts.lazy(), marked.keys, marked.model_keys)
     return count_missing(collect(rows.frame), marked.names, plan.scores)
 
 
-def _undivided(each: ScoreRange, counts: pl.DataFrame, thresholds: pl.Series) -> ScoreRange:
+def _undivided(each: ScoreRange, counts: pl.DataFrame, thresholds: Array) -> ScoreRange:
     """Let the counts of a range that no threshold divides stand for its rows."""
     low, high = each.span.low, each.span.high
-    if each.known is not None or thresholds.is_between(float(low), float(high)).any():
+    if each.known is not None:
+        return each
+    if np.any((thresholds >= float(low)) & (thresholds <= float(high))):
         return each
     return replace(each, known=counts.filter(pl.col(LOW).is_between(low, high)))

@@ -1,493 +1,416 @@
-"""Measurement of an audit in phases; each returns a table in memory.
+"""The tables of an audit, from the rows of its scores.
 
-1. `rank_segments` reads the source once, counts missing values, and sorts the rows by score.
-2. `Decisions` counts the confusion matrix of each segment if there is a threshold.
-3. `sum_segments` ranks the rows within the segments of each attribute, and aggregates each segment
-   to its sums and a thinned curve.
-4. `Segments` computes the tables of the result from these sums, one row per segment.
-
-`measure_within` reads and sums one range of scores at a time where the rows exceed the memory; the
-rest is the same.
+The rows of each score are ranked once and measured in each division into segments. From their sums
+follow the table of segments, the comparisons with references, fairness metrics, impact ratios and
+thinned curves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
 
+import numpy as np
 import polars as pl
+from polars import selectors
 
-from polars_wroc.audits.calibration_tests import CalibrationGaps, fit_segments, target_rows
-from polars_wroc.audits.calibration_tests import with_verdicts as with_calibration_verdicts
-from polars_wroc.audits.ranked_segments import (
-    OUTSIDE_0_TO_1,
-    RankedSegments,
-    RankedSums,
-    rank_segments,
+from polars_wroc.arrays import Array
+from polars_wroc.audits.audit_rows import AuditRows
+from polars_wroc.audits.calibration_tests import (
+    Calibration,
+    compare_calibration,
+    compare_with_target,
 )
-from polars_wroc.audits.tables import DISTRIBUTION_SCHEMA, AuditPlan, AuditSettings
-from polars_wroc.counts.count_table import pool_in_bins
-from polars_wroc.curves.calibration_curve import UNIT_SUMS, calibration_variances, unit_scores
-from polars_wroc.curves.calibration_summary import fit_steps, in_the_large_steps, in_the_large_sums
-from polars_wroc.curves.score_distribution import score_distribution
-from polars_wroc.groups.categories import SMALL_SHARE, Categories, CategoryReference
-from polars_wroc.groups.comparison_tests import GapTests, adjusted_once, with_verdicts
-from polars_wroc.groups.comparisons import (
-    CALIBRATION,
-    OWN_WEIGHTS,
-    PLACE,
-    SMD,
-    THE_REFERENCE,
-    UNKNOWN_REASON,
-    small_share,
-    with_bin_slack,
+from polars_wroc.audits.ranked_segments import MeasuredSegments, Numbering, rank_score
+from polars_wroc.audits.tables import AuditPlan
+from polars_wroc.groups.categories import CategoryReference, Grouping
+from polars_wroc.groups.compare_segments import (
+    Comparison,
+    GapRules,
+    Partition,
+    add_verdicts,
+    compare_segments,
 )
-from polars_wroc.groups.fairness_rows import fairness_rows
-from polars_wroc.groups.gaps import Measured as SegmentSums
-from polars_wroc.groups.gaps import gap_rows
-from polars_wroc.groups.impact_ratios import ImpactRatios
-from polars_wroc.groups.references import REPEATED, Reference, SurveyGaps, read_reference
-from polars_wroc.groups.standardized_mean_difference import standardized_mean_difference
-from polars_wroc.inputs.columns import AUDIT_KEYS, OVERALL, ROC_COLUMNS, SCORE
-from polars_wroc.inputs.decisions import unknown_keys
-from polars_wroc.inputs.expressions import named_columns
-from polars_wroc.inputs.rows import IntoColumns, MissingRows, Rows
-from polars_wroc.metrics.auc_interval import Interval
-from polars_wroc.metrics.auc_variance import with_variances_of
+from polars_wroc.groups.comparisons import FAIRNESS, GAP_METRICS, METRICS, TARGET
+from polars_wroc.groups.divisions import find_reference, name_segments
+from polars_wroc.groups.group_gaps import in_order, label_segments, pick_best
+from polars_wroc.groups.impact_ratios import (
+    ImpactRules,
+    adjust_ratios,
+    compare_categories,
+)
+from polars_wroc.groups.known_categories import name_categories, pool_unknown
+from polars_wroc.groups.segment_spreads import spread_rows
+from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL, ROC_COLUMNS
+from polars_wroc.inputs.decisions import unknown_conditions
+from polars_wroc.inputs.rows import MissingRows
+from polars_wroc.metrics.auc_limits import interval_columns
 from polars_wroc.metrics.registry import ROC_AUC
-from polars_wroc.metrics.summary import summary_columns, summary_of, summary_sums, with_cells
-from polars_wroc.plans.config import Division
-from polars_wroc.plans.formulas import cases, in_columns
-from polars_wroc.plans.queries import collect, collect_all, join_on_keys, over
-from polars_wroc.ranking.curve import CELLS, cell
-from polars_wroc.ranking.curve_points import AUC_CHANGE, with_auc_change
-from polars_wroc.stats.logistic_fit import VARIANCES
-from polars_wroc.stats.variances import unit_totals
-from polars_wroc.thresholds.search import (
-    ROWS_SELECTED,
-    cells_added_up,
-    common_threshold,
-    metric_variances,
-    pooled_decisions,
-    unit_cells,
-)
+from polars_wroc.metrics.segments import Decisions, Segments
+from polars_wroc.ranking.curve import CELLS, ratio
+from polars_wroc.ranking.curve_points import AUC_CHANGE
+from polars_wroc.rows import number_groups
+from polars_wroc.stats.designs import ReplicateUnits
+from polars_wroc.stats.levels import Level
+from polars_wroc.stats.references import Reference
+from polars_wroc.thresholds.limits import DecidedRows, limit_metrics, measure_metrics
+from polars_wroc.thresholds.registry import AUDIT_RATES
 
-_AUC_P_VALUE, _AUC_DIFFERENCE = "__auc_p_value", "auc_difference"
-_ATTRIBUTES = pl.col("attribute") != OVERALL
-# Of a precision: where one class lacks, it is 0 or 1 whatever the decisions.
-_OF_BOTH_CLASSES = ("ppv", "npv")
+# Columns of `label_segments` by which rows are sorted.
+PLACES = ("__division", "__segment", "__model")
+_AUC_DIFFERENCE = "auc_difference"
+_SELECTION_RATE = "selection_rate"
+# Precisions where one class lacks are 0 or 1 whatever the decisions.
+OF_BOTH_CLASSES = ("ppv", "npv")
 
 
-def are_of_one_class(keys: Sequence[str]) -> pl.Expr:
-    """Whether a gap is one of precisions that no decision could change, which is not tested."""
-    smaller = pl.min_horizontal("n", "n_reference").filter(metric=ROC_AUC.column).first()
-    return (over(smaller, keys) == 0) & pl.col("metric").is_in(_OF_BOTH_CLASSES)
+@dataclass(frozen=True)
+class Measured:
+    """Values of each segment, rows of comparisons, and curves.
 
-
-class Segments(NamedTuple):
-    """The segments of all groupings: sums, confusion matrices and points of thinned curves."""
-
-    sums: pl.LazyFrame
-    points: pl.LazyFrame
-    cells: pl.LazyFrame | None
-    # The cells with the metrics computed from them.
-    at_threshold: pl.LazyFrame | None
-    models: Sequence[str]
-    interval: Interval
-    # The sampling units of the segments, by the design of a survey, and the sums of their scores.
-    survey: SurveyGaps | None = None
-    unit_scores: pl.LazyFrame | None = None
-    # Regressions on the logits of probabilities; None if no score is one.
-    fits: pl.LazyFrame | None = None
-
-    @property
-    def keys(self) -> list[str]:
-        """Columns that identify a segment."""
-        return ["attribute", "segment", *self.models]
-
-    @property
-    def _names(self) -> pl.Expr:
-        return pl.col(self.keys).cast(pl.String)
-
-    @property
-    def partition_keys(self) -> list[str]:
-        """Columns within which segments are compared."""
-        return ["attribute", *self.models]
-
-    @property
-    def calibrated(self) -> pl.Expr:
-        """Whether all values of a score are from 0 to 1."""
-        return over(pl.col(OUTSIDE_0_TO_1).sum(), self.models) == 0
-
-    def table(self, plan: AuditPlan) -> pl.LazyFrame:
-        """Compute the summary of each segment and its metrics at the threshold."""
-        sums = self._sums_by_design if self.interval.designed else self.sums
-        table = with_cells(summary_of(sums, self.interval, at_once=True))
-        columns = summary_columns(sums, diagnostics=True)
-        if self.at_threshold is not None:
-            named = self.at_threshold.rename({ROWS_SELECTED: "n_selected"})
-            of_decisions = ["n_selected", *plan.metrics.columns]
-            table = join_on_keys(table, named.select(*self.keys, *of_decisions), self.keys)
-            columns += of_decisions
-        return table.select(self._names, *columns)
-
-    def curves(self) -> pl.LazyFrame:
-        """Compute the thinned ROC curves, each with its origin."""
-        infinity, zero = pl.lit(float("inf")), pl.lit(0.0)
-        classes = {"fn": cell(pl.col("w_pos")), "tn": cell(pl.col("w_neg"))}
-        cells = {"threshold": infinity, "tp": zero, "fp": zero} | classes
-        origins = self.sums.select(*self.keys, **cells)
-        points = self.points.filter((pl.col("tp") > 0) | (pl.col("fp") > 0))
-        place = self.sums.select(self.keys).with_row_index(PLACE)
-        both = pl.concat([origins, points.select(*self.keys, *cells)])
-        # By threshold, since equal weights that were added up in ranges may differ by rounding.
-        ordered = join_on_keys(both, place, self.keys).sort(
-            PLACE, "threshold", "tp", "fp", descending=[False, True, False, False]
-        )
-        curves = with_auc_change(ordered, self.keys, self.sums)
-        return curves.select(self._names, *ROC_COLUMNS, AUC_CHANGE)
-
-    def comparisons(self, plan: AuditPlan, *, calibrated: bool) -> pl.DataFrame:
-        """Compare gaps and, of probabilities, calibration; p-values are adjusted all together."""
-        groups, within = Rows(self.sums, self.keys, self.partition_keys), self.partition_keys
-        references = plan.references.of_segments(groups, plan.tests.min_rows)
-        tests = plan.tests.of(reference for _, reference in references)
-        measured = SegmentSums(self.sums.filter(_ATTRIBUTES), self.cells, self.survey)
-        gaps = gap_rows(measured, self.keys, references, tests, at_once=True)
-        p_value = pl.when(~are_of_one_class(self.keys)).then("p_value")
-        parts = [collect(gaps.with_columns(p_value.alias("p_value")))]
-        parts += self._calibration(references, tests) if calibrated else []
-        rows = adjusted_once(pl.concat(parts, how="diagonal"), within, tests.adjust)
-        of_calibration = pl.col("metric").is_in([*CALIBRATION])
-        judged = [with_verdicts(rows.filter(~of_calibration), within, tests)]
-        if calibrated:
-            judged.append(with_calibration_verdicts(rows.filter(of_calibration), tests))
-        table = pl.concat(judged, how="diagonal").sort(PLACE, maintain_order=True)
-        return table.with_columns(self._names)
-
-    def _calibration(
-        self, references: Sequence[tuple[pl.Expr, Reference]], tests: GapTests
-    ) -> list[pl.DataFrame]:
-        """Compute mean scores, observed rates and fits of the scores that are from 0 to 1."""
-        sums = self.sums.filter(self.calibrated)
-        if self.unit_scores is not None and self.survey is not None:
-            variances = calibration_variances(self.unit_scores, self.keys, self.survey.design)
-            sums = join_on_keys(sums, variances, self.keys)
-        fitted = self._with_fits(sums, designed=tests.designed).with_row_index(PLACE)
-        in_the_large = in_the_large_steps(tests.level, designed=tests.designed)
-        table = in_columns(collect(fitted), [*in_the_large, *fit_steps(tests.level)])
-        compared = [target_rows(table.filter(~_ATTRIBUTES), self.keys, tests)]
-        for some, reference in references:
-            gaps = CalibrationGaps(reference, tests, self.survey, self.unit_scores)
-            compared.append(gaps.rows(table.filter(_ATTRIBUTES, some), self.keys))
-        return compared
-
-    def _with_fits(self, sums: pl.LazyFrame, *, designed: bool) -> pl.LazyFrame:
-        """Add the regressions; their variances are those of independent rows."""
-        assert self.fits is not None
-        fits = self.fits
-        if designed:
-            fits = fits.with_columns(pl.lit(None, pl.Float64).alias(name) for name in VARIANCES)
-        return join_on_keys(sums, fits, self.keys)
-
-    def fairness(self, plan: AuditPlan, compared: pl.DataFrame) -> pl.DataFrame:
-        """Compute the fairness metrics of each attribute, as `fairness` does.
-
-        That AUCs are alike is tested by the smallest p-value of the gaps ``compared``, adjusted for
-        the others; not with the best segment, which is chosen by its AUC.
-        """
-        assert self.at_threshold is not None
-        keys, sums = self.partition_keys, self._sums_by_design.filter(_ATTRIBUTES)
-        rates = join_on_keys(sums.select(self.keys), self.at_threshold, self.keys)
-        # Of clusters alone only the summary has an interval of their own.
-        designed = self.survey is not None
-        interval = replace(self.interval, method="score", designed=designed)
-        aucs = summary_of(sums, interval, at_once=True)
-        groups = Rows(rates, self.keys, keys)
-        rows = fairness_rows(groups, rates, aucs, interval, plan.tests.min_rows, at_once=True)
-        models = [pl.col(name).cast(pl.String) for name in self.models]
-        # Of a metric without a number there are no segments either.
-        known = rows.filter(pl.coalesce("gap", "ratio").is_not_null())
-        table = known.sort(PLACE, maintain_order=True).with_columns(models)
-        gap = pl.col("p_value").filter(~pl.col(REPEATED))
-        smallest = (gap.min() * gap.count()).clip(upper_bound=1.0).alias(_AUC_P_VALUE)
-        of_aucs = compared.filter(metric=ROC_AUC.column).group_by(keys).agg(smallest)
-        of_auc = pl.when(pl.lit(plan.references.kind != "best")).then(_AUC_P_VALUE)
-        p_value = pl.when(metric=_AUC_DIFFERENCE).then(of_auc).otherwise("p_value")
-        tested = join_on_keys(table, of_aucs.lazy(), keys).with_columns(p_value.alias("p_value"))
-        return collect(tested.drop(_AUC_P_VALUE), reproducible=True)
-
-    @property
-    def _sums_by_design(self) -> pl.LazyFrame:
-        """The sums, with the variances of the AUCs by the design of a survey if there is one."""
-        if self.survey is None or self.survey.influences is None:
-            return self.sums
-        return with_variances_of(self.sums, self.survey.influences, self.keys, self.survey.design)
-
-
-class Measured(NamedTuple):
-    """Values of each segment, rows of comparisons, curves, and missing values."""
+    ``compared`` are gaps and tests of calibration, whose p-values are adjusted all together.
+    """
 
     segments: pl.DataFrame
     curves: pl.DataFrame
-    # Gaps and tests of calibration, whose p-values are adjusted all together.
     compared: pl.DataFrame
     missing: MissingRows
     design_df: int | None
     fairness: pl.DataFrame | None = None
     impact: pl.DataFrame | None = None
-    # What was measured, for further looks.
-    ranked: RankedSegments | None = None
 
 
-def measure(rows: Rows, plan: AuditPlan, division: Division | None = None) -> Measured:
-    """Measure checked rows; their keys are the attributes and, for several scores, the model.
+class ScoreSums(Protocol):
+    """The sums of one score over its finest segments, to be measured in any division of these."""
 
-    Raise `TooManyRowsError` if they are to be divided.
-    """
-    rows = pool_in_bins(rows, plan.binning, [grouping.keys for grouping in plan.groupings])
-    if not plan.labeled and rows.design is None and plan.choice is not None:
-        # Of decisions alone their number is enough.
-        thresholds = collect(common_threshold(rows, plan.choice))
-        rows = pooled_decisions(rows, thresholds.lazy())
-        plan = replace(plan, thresholds=thresholds)
-    interval, reference = plan.interval.for_rows(rows), reference_of(rows, plan)
-    ranked = rank_segments(rows, plan.scores, reference, interval, division, labeled=plan.labeled)
-    return measure_segments(plan, *ranked)
+    @property
+    def finest(self) -> pl.DataFrame:
+        """The keys of the finest segments."""
 
+    @property
+    def decisions(self) -> Decisions | None:
+        """How rows are decided on."""
 
-def measure_segments(plan: AuditPlan, ranked: RankedSegments, missing: MissingRows) -> Measured:
-    """Measure ranked rows."""
-    rows = ranked.rows
-    thresholds = plan.thresholds
-    if thresholds is None and plan.choice is not None:
-        thresholds = ranked.thresholds(plan.choice)
-    decisions = None if thresholds is None else Decisions.of(rows, ranked, thresholds.lazy())
-    cells = None if decisions is None else decisions.of_segments(rows, plan)
-    sums, points, influences = sum_segments(rows, plan, ranked)
-    plan.references.check(sums)
-    survey = of_scores = None
-    if influences is not None and rows.design is not None:
-        units = None if decisions is None else decisions.units
-        of_units = None if units is None else of_segments(units, rows, plan, CELLS)
-        keys = [*AUDIT_KEYS, *rows.model_keys]
-        survey = SurveyGaps(keys, rows.design, influences.lazy(), of_units, at_once=True)
-        of_scores = of_segments(unit_scores(rows), rows, plan, UNIT_SUMS)
-    at_threshold = None if cells is None else _at_threshold(cells, plan, survey)
-    models = rows.model_keys
-    marked = plan.references.marked(sums.lazy(), [AUDIT_KEYS[0], *models])
-    segments = Segments(
-        marked, points.lazy(), cells, at_threshold, models, ranked.interval, survey, of_scores
-    )
-    calibrated = plan.labeled and not rows.binned and bool(sums.filter(segments.calibrated).height)
-    if calibrated:
-        of_probabilities = segments.sums.filter(segments.calibrated)
-        fits = fit_segments(ranked.fitted_rows(), of_probabilities, rows, plan)
-        segments = segments._replace(fits=fits.lazy())
-    compared = segments.comparisons(plan, calibrated=calibrated)
-    impact = fairness = None
-    if decisions is not None:
-        fairness = segments.fairness(plan, compared)
-        if plan.favorable != "neither":
-            impact = collect(decisions.impact_ratios(rows, plan), reproducible=True)
-    table, curves = collect_all([segments.table(plan), segments.curves()], reproducible=True)
-    design_df = None if survey is None else survey.df
-    return Measured(table, curves, compared, missing, design_df, fairness, impact, ranked)
+    def measure(self, grouping: Grouping) -> MeasuredSegments:
+        """Return the segments of a division."""
+
+    def measure_cells(self, numbering: Numbering) -> Segments:
+        """Return segments with their cells alone."""
 
 
-def reference_of(rows: Rows, plan: AuditPlan) -> Reference:
-    """Return what the segments of an attribute are compared with if none is named."""
-    return read_reference(plan.references.kind, rows, plan.tests.min_rows)
+@dataclass(frozen=True)
+class DividedSegments:
+    """The segments of one division and score, with their names and the columns that name them."""
+
+    grouping: Grouping
+    names: pl.Series
+    labels: pl.DataFrame
+    measured: MeasuredSegments
+
+    @property
+    def segments(self) -> Segments:
+        """The sums over the rows of the segments."""
+        return self.measured.segments
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """How the scores are calibrated, if they are probabilities."""
+        measured = self.measured
+        if measured.calibration is None or measured.slopes is None:
+            return None
+        return Calibration(measured.calibration, measured.slopes, self.segments.units)
 
 
-class Decisions(NamedTuple):
-    """The decisions in the smallest segments; by a design also in their sampling units."""
+@dataclass(frozen=True)
+class MeasuredScore:
+    """What is measured of one score: its segments in each division, and their impact ratios."""
 
-    cells: pl.LazyFrame
-    units: pl.LazyFrame | None
-
-    @classmethod
-    def of(cls, rows: Rows, ranked: RankedSegments, thresholds: pl.LazyFrame) -> Decisions:
-        """Count them."""
-        # Sorted, so that they add up to the same bits each time.
-        cells, units = ranked.decisions(thresholds).sort(rows.keys).lazy(), None
-        if rows.design is not None:
-            units = unit_cells(rows, thresholds, rows.keys)
-            units = collect(units, reproducible=True).lazy()
-        return cls(cells, units)
-
-    def of_segments(self, rows: Rows, plan: AuditPlan) -> pl.LazyFrame:
-        """Add them up to those of each segment."""
-        return _in_groupings(
-            rows, plan, lambda grouped: grouped.aggregate(self.cells, cells_added_up())
-        )
-
-    def impact_ratios(self, rows: Rows, plan: AuditPlan) -> pl.LazyFrame:
-        """Compare selection rates with the highest, as `impact_ratios` does by default."""
-        unknown, highest = unknown_keys(plan.unknown, rows), CategoryReference("highest", {})
-        named = plan.groupings[1:], rows.model_keys
-        categories = Categories(*named, unknown, highest, plan.min_share)
-        assert plan.favorable is not None
-        tests, designed = plan.tests, rows.design is not None
-        given = categories, plan.favorable, tests.level
-        ratios = ImpactRatios(
-            *given, "mid-p", tests.adjust, designed=designed, min_rows=tests.min_rows
-        )
-        compared = ratios.table(self.cells, self.units, rows.design).sort(PLACE)
-        return compared.with_columns(pl.col(name).cast(pl.String) for name in rows.model_keys)
+    divided: Sequence[DividedSegments]
+    ratios: Sequence[pl.DataFrame]
 
 
-def of_segments(
-    units: pl.LazyFrame, rows: Rows, plan: AuditPlan, names: Sequence[str]
-) -> pl.LazyFrame:
-    """Add up sums of the sampling units of the smallest segments to those of all segments."""
-    smallest = collect(units, reproducible=True).lazy()
-    sums = {name: pl.col(name).sum() for name in names}
-    return _in_groupings(rows, plan, lambda grouped: unit_totals(smallest, grouped.keys, sums))
+def measure(rows: AuditRows, plan: AuditPlan, level: float) -> Measured:
+    """Return the tables of an audit of rows in memory."""
+    rules = read_rules(plan, level)
+    scores = []
+    with np.errstate(all="ignore"):
+        for place, (model, arrays) in enumerate(rows.arrays.items()):
+            score = rank_score(arrays, model, plan)
+            scores.append(measure_score(score, place, model, plan, rules))
+        return make_tables(scores, plan, rules, rows.missing, several=rows.several)
 
 
-def _in_groupings(
-    rows: Rows, plan: AuditPlan, total: Callable[[Rows], pl.LazyFrame]
-) -> pl.LazyFrame:
-    """Add up the smallest segments to those of each grouping."""
-    tables = [grouping.named(total(rows.regrouped(grouping.keys))) for grouping in plan.groupings]
-    return collect(pl.concat(tables), reproducible=True).lazy()
+def read_rules(plan: AuditPlan, level: float) -> GapRules:
+    """Return how gaps are tested and judged at a level."""
+    return GapRules(Level.of(level), plan.adjust, plan.margin, plan.min_rows)
 
 
-def _at_threshold(cells: pl.LazyFrame, plan: AuditPlan, survey: SurveyGaps | None) -> pl.LazyFrame:
-    """Add the metrics to the cells, computed once for two tables."""
-    if survey is not None and survey.cells is not None:
-        variances = metric_variances(survey.cells, survey.keys, survey.design)
-        cells = join_on_keys(cells, variances, survey.keys)
-    return in_columns(cells, plan.metrics.steps, at_once=True)
-
-
-def sums_of_smallest(
-    rows: Rows, plan: AuditPlan, ranked: RankedSegments
-) -> tuple[pl.DataFrame, list[dict[str, pl.Expr]]]:
-    """Sum what adds up over the smallest segments, and list the other sums of each grouping."""
-    of_segment = summary_sums(rows, ranked.interval, ranked.curve)
-    if not rows.binned:
-        of_segment |= in_the_large_sums(rows)
-        of_segment[OUTSIDE_0_TO_1] = (~pl.col(SCORE).is_between(0, 1)).any()
-    of_group = ranked.reference.own.sums(ranked.curve)
-    smallest = ranked.unranked_sums(of_segment | of_group)
-    # The overall sample is compared with nothing, but is large enough or not.
-    of_size = {name: of_group[name] for name in OWN_WEIGHTS}
-    wanted = [of_segment | (of_group if each.keys else of_size) for each in plan.groupings]
-    return smallest, [
-        {name: value for name, value in sums.items() if name not in smallest.columns}
-        for sums in wanted
-    ]
-
-
-def sum_segments(rows: Rows, plan: AuditPlan, ranked: RankedSegments) -> RankedSums:
-    """Aggregate the segments of each grouping to their sums and the points of their curves."""
-    of_smallest, wanted = sums_of_smallest(rows, plan, ranked)
-    smallest = of_smallest.sort(rows.keys).lazy()
-    added = {name: pl.col(name).sum() for name in of_smallest.drop(rows.keys).columns}
-    tables = []
-    for grouping, aggregates in zip(plan.groupings, wanted, strict=True):
-        grouped = rows.regrouped(grouping.keys)
-        own, *others = ranked.sums(grouped, aggregates)
-        sums = join_on_keys(grouped.aggregate(smallest, added), own.lazy(), grouped.keys)
-        if grouped.keys:
-            sums = sums.sort(grouped.keys)
+def measure_score(
+    score: ScoreSums, place: int, model: str, plan: AuditPlan, rules: GapRules
+) -> MeasuredScore:
+    """Return what is measured of a score, which has a place among all."""
+    divided = []
+    for number, grouping in enumerate(plan.groupings):
+        measured = score.measure(grouping)
+        names = pl.Series([OVERALL])
         if grouping.keys:
-            sums = with_bin_slack(sums, grouped)
-        known = [sums, *(other.lazy() for other in others if other is not None)]
-        tables.append([collect(grouping.named(each), reproducible=True) for each in known])
-        grouping.check_names(tables[-1][0], rows.model_keys)
-    return RankedSums(*(pl.concat(each, how="diagonal") for each in zip(*tables, strict=True)))
+            names = name_segments(grouping, measured.segments.keys).cast(pl.String)
+        labels = label_segments(grouping, names, model, (number, place))
+        divided.append(DividedSegments(grouping, names, labels, measured))
+    if score.decisions is None or plan.favorable in (None, "neither"):
+        return MeasuredScore(divided, [])
+    ratios = [
+        _find_ratios(score, grouping, model, (number, place), plan, rules)
+        for number, grouping in enumerate(plan.groupings)
+        if grouping.keys
+    ]
+    return MeasuredScore(divided, ratios)
 
 
-class Scores(NamedTuple):
-    """Rows of comparison of the mean scores of segments, and the distribution in each segment."""
-
-    differences: pl.DataFrame
-    distributions: pl.DataFrame
-
-
-def scores_of(
-    tables: Any,
-    score: IntoColumns,
-    attributes: Mapping[str, pl.Expr],
+def _find_ratios(
+    score: ScoreSums,
+    grouping: Grouping,
+    model: str,
+    place: tuple[int, int],
     plan: AuditPlan,
-    required: Sequence[pl.Expr],
-    options: Mapping[str, Any],
-) -> Scores:
-    """Compare the scores of segments, of rows with a value of all ``required`` columns.
+    rules: GapRules,
+) -> pl.DataFrame:
+    """Return the impact ratios of the known categories of a division."""
+    finest = score.finest
+    columns = {
+        key: (pl.col(key), finest.schema[key], name)
+        for key, name in zip(grouping.keys, grouping.names, strict=True)
+    }
+    unknown = unknown_conditions(plan.unknown, columns)
+    pooled = Numbering(*number_groups(pool_unknown(finest, grouping, unknown)))
+    segments = score.measure_cells(pooled)
+    categories = name_categories(grouping, segments.keys)
+    highest = CategoryReference("highest", {})
+    table = compare_categories(segments, categories, grouping, highest, _impact_rules(plan, rules))
+    return label_segments(grouping, categories, model, place).hstack(table)
 
-    The attributes have the keys that the plan's groupings name; the ``options`` are further ones of
-    `standardized_mean_difference`.
+
+def _impact_rules(plan: AuditPlan, rules: GapRules) -> ImpactRules:
+    assert plan.favorable is not None
+    return ImpactRules(
+        rules.level,
+        plan.favorable,
+        plan.min_share,
+        adjust=rules.adjust,
+        min_rows=rules.min_rows,
+    )
+
+
+def make_tables(
+    scores: Sequence[MeasuredScore],
+    plan: AuditPlan,
+    rules: GapRules,
+    missing: MissingRows,
+    *,
+    several: bool,
+) -> Measured:
+    """Return the tables of an audit; the name of the only score is not in them."""
+    divided = [each for score in scores for each in score.divided]
+    plan.references.check(pl.concat([each.labels for each in divided]))
+    comparisons = [_compare(each, plan, rules) for each in divided]
+    compared = add_verdicts([one for each in comparisons for one in each], rules)
+    compared = in_order(compared, [*METRICS]).with_columns(selectors.float().fill_nan(None))
+    has_decisions = divided[0].segments.decisions is not None
+    fairness = impact = None
+    if has_decisions:
+        spreads = zip(divided, comparisons, strict=True)
+        fairness = pl.concat(
+            [_find_spreads(*each, plan, rules) for each in spreads if each[0].grouping.keys]
+        ).with_columns(selectors.float().fill_nan(None))
+        # Without a number there are no segments either.
+        fairness = fairness.filter(pl.coalesce("gap", "ratio").is_not_null())
+    ratios = [table for score in scores for table in score.ratios]
+    if ratios:
+        impact = adjust_ratios(ratios, _impact_rules(plan, rules))
+        impact = impact.with_columns(selectors.float().fill_nan(None))
+    segments = pl.concat([_tabulate(each, plan, rules.level) for each in divided])
+    curves = pl.concat([_tabulate_curves(each) for each in divided])
+    tables = [segments.sort(PLACES), curves.sort(PLACES, maintain_order=True)]
+    tables = [*(table.drop(PLACES) for table in tables), compared]
+    optional = [fairness, impact]
+    if not several:
+        tables = [table.drop(MODEL) for table in tables]
+        optional = [table if table is None else table.drop(MODEL) for table in optional]
+    design_df = _count_design_df(divided[0].segments)
+    return Measured(tables[0], tables[1], tables[2], missing, design_df, *optional)
+
+
+def _count_design_df(segments: Segments) -> int | None:
+    """Return the degrees of freedom of the design: its sampling units less its strata."""
+    units = segments.units
+    if units is None:
+        return None
+    if isinstance(units, ReplicateUnits):
+        return int(units.degrees)
+    return int(units.size.sum() - units.size.size)
+
+
+def _compare(divided: DividedSegments, plan: AuditPlan, rules: GapRules) -> list[Comparison]:
+    """Return the comparisons of the segments of a division, and those of all rows with a target."""
+    segments, calibration = divided.segments, divided.calibration
+    named = divided.names.fill_null(MISSING).to_list()
+    if not divided.grouping.keys:
+        if calibration is None:
+            return []
+        partition = Partition(divided.labels, named, segments, Reference(-1), TARGET)
+        return compare_with_target(partition, calibration, rules)
+    reference, picked_from = (
+        find_reference(plan.references, divided.grouping, named),
+        None,
+    )
+    if reference is None:
+        reference, picked_from = pick_best(segments, rules.min_rows)
+    kind = reference.kind
+    name = kind if isinstance(kind, str) else named[kind] if kind >= 0 else None
+    partition = Partition(divided.labels, named, segments, reference, name, picked_from)
+    metrics = [ROC_AUC.column]
+    if segments.cells is not None:
+        metrics = [*GAP_METRICS] if plan.labeled else [_SELECTION_RATE]
+    compared = [compare_segments(metric, partition, rules) for metric in metrics]
+    if plan.labeled:
+        compared = [_leave_untested(each, compared[0]) for each in compared]
+    if calibration is not None:
+        compared += compare_calibration(partition, calibration, rules)
+    return compared
+
+
+def _leave_untested(comparison: Comparison, aucs: Comparison) -> Comparison:
+    """Return a comparison without the tests of precisions that no decision could change."""
+    if comparison.metric not in OF_BOTH_CLASSES:
+        return comparison
+    smaller = np.minimum(aucs.columns["n"], aucs.columns["n_reference"])
+    p_value = np.where(smaller == 0, np.nan, comparison.columns["p_value"])
+    return replace(comparison, columns={**comparison.columns, "p_value": p_value})
+
+
+def _find_spreads(
+    divided: DividedSegments,
+    comparisons: Sequence[Comparison],
+    plan: AuditPlan,
+    rules: GapRules,
+) -> pl.DataFrame:
+    """Return the fairness metrics of a division, as `fairness` does.
+
+    That AUCs are alike is tested by the smallest p-value of their gaps, adjusted for the others;
+    not with the best segment, which is chosen by its AUC.
     """
-    parts = tables if isinstance(tables, list) else [tables]
-    frame = pl.concat([part.lazy() for part in parts], how="diagonal_relaxed")
-    # A design counts the units of the other rows too.
-    counts = pl.all_horizontal(pl.lit(value=True), *(each.is_not_null() for each in required))
-    named = named_columns("score", score, frame)
-    scores = [pl.when(counts).then(column).alias(name) for name, column in named.items()]
-    differences = _differences(frame, attributes, scores, plan, options)
-    distributions = _distributions(frame, attributes, scores, plan, options["weight"])
-    return Scores(*collect_all([differences, distributions]))
-
-
-def _differences(
-    frame: pl.LazyFrame,
-    attributes: Mapping[str, pl.Expr],
-    scores: Sequence[pl.Expr],
-    plan: AuditPlan,
-    options: Mapping[str, Any],
-) -> pl.LazyFrame:
-    table = standardized_mean_difference(
-        frame,
-        scores,
-        attributes=list(attributes.values()),
-        reference=dict(plan.references.named) or "rest",
-        unknown=plan.unknown,
-        min_share=plan.min_share,
-        level=plan.tests.level,
-        **options,
-    )
-    excluded = pl.col("excluded")
-    reason = cases(
-        (excluded == SMALL_SHARE, small_share(plan.min_share)),
-        (excluded == "unknown", UNKNOWN_REASON),
-        (pl.col("segment") == pl.col("reference"), THE_REFERENCE),
-        otherwise=excluded,
-    )
-    return table.filter(pl.col("n") > 0).select(
-        pl.col("^(attribute|segment|model|n|reference|p_value)$"),
-        metric=pl.lit(SMD.name),
-        reason=reason,
-        value="smd",
-        value_low="smd_low",
-        value_high="smd_high",
+    metrics = [
+        metric
+        for metric in FAIRNESS.values()
+        if plan.labeled or ROC_AUC.column not in metric.compares
+    ]
+    names = divided.names.to_list()
+    table = spread_rows(divided.segments, names, metrics, rules.level, rules.min_rows)
+    smallest = np.nan
+    for each in comparisons:
+        if each.metric == ROC_AUC.column and plan.references.kind != "best":
+            p_values = each.columns["p_value"][~each.repeats]
+            tests = np.sum(~np.isnan(p_values))
+            smallest = min(np.fmin.reduce(p_values, initial=np.nan) * tests, 1.0)
+    attribute, model = divided.grouping.attribute, divided.labels[MODEL][0]
+    return table.with_columns(
+        pl.when(metric=_AUC_DIFFERENCE).then(smallest).otherwise("p_value").alias("p_value"),
+        pl.lit(attribute).alias(AUDIT_KEYS[0]),
+        pl.lit(model, pl.String).alias(MODEL),
     )
 
 
-def _distributions(
-    frame: pl.LazyFrame,
-    attributes: Mapping[str, pl.Expr],
-    scores: Sequence[pl.Expr],
-    plan: AuditPlan,
-    weight: Any,
-) -> pl.LazyFrame:
-    """Count the scores of each segment in the same bins; infinite ones are in none."""
-    numbers = [(score, score.cast(pl.Float64, strict=False)) for score in scores]
-    finite = [pl.when(number.is_finite()).then(score) for score, number in numbers]
-    tables = []
-    for grouping in plan.groupings:
-        by = [attributes[key].alias(key) for key in grouping.keys] or None
-        tables.append(grouping.named(score_distribution(frame, finite, by=by, weight=weight)))
-    return pl.concat(tables)
+def _tabulate(divided: DividedSegments, plan: AuditPlan, level: Level) -> pl.DataFrame:
+    """Return the numbers of rows of segments, their AUCs, and their rates at the threshold."""
+    segments = divided.segments
+    weights = _weigh_classes(segments)
+    columns: dict[str, Array | pl.Series] = {
+        "n": segments.rows.sum(axis=0),
+        "n_pos": segments.rows[0],
+        "n_neg": segments.rows[1],
+        "n_missing": segments.missing,
+        "w_pos": np.where(np.isfinite(weights[0]), weights[0], np.nan),
+        "w_neg": np.where(np.isfinite(weights[1]), weights[1], np.nan),
+    }
+    if segments.aucs is not None:
+        interval = interval_columns(segments.aucs, segments.auc, level, plan.method)
+        names = ("auc", "auc_low", "auc_high", "n_eff_pos", "n_eff_neg")
+        columns |= {name: interval[name] for name in names}
+        columns["average_precision"] = segments.aucs.average_precision
+        if segments.aucs.lowest is not None:
+            columns["auc_min"] = segments.aucs.lowest_auc
+            columns["auc_max"] = segments.aucs.highest_auc
+    if segments.cells is not None and segments.decisions is not None:
+        columns |= _tabulate_decisions(segments, level)
+    series = [pl.Series(name, values, nan_to_null=True) for name, values in columns.items()]
+    return divided.labels.hstack(series)
 
 
-def distributions_of(scores: Scores | None, settings: AuditSettings) -> pl.DataFrame:
-    """Name the score of each distribution; small numbers are not published."""
-    if scores is None or settings.min_cell is not None:
-        return DISTRIBUTION_SCHEMA.to_frame()
-    columns = (pl.col(name).cast(dtype) for name, dtype in DISTRIBUTION_SCHEMA.items())
-    table: pl.DataFrame = scores.distributions.select(columns)
-    return table
+def _weigh_classes(segments: Segments) -> Array:
+    """Return the weights of both classes of segments."""
+    if segments.aucs is not None:
+        return segments.aucs.weight
+    assert segments.cells is not None
+    tp, fp, fn, tn = segments.cells.weight
+    return np.stack([tp + fn, fp + tn])
+
+
+def _tabulate_decisions(segments: Segments, level: Level) -> dict[str, Array]:
+    """Return the cells of segments, and their rates with limits."""
+    assert segments.cells is not None
+    assert segments.decisions is not None
+    threshold = segments.decisions.threshold
+    if not segments.decisions.selects and not np.isnan(threshold):
+        threshold = np.inf
+    decided = DecidedRows(np.full(segments.number, threshold), segments.cells, segments.units)
+    values = measure_metrics(decided, [*AUDIT_RATES])
+    limits = limit_metrics(decided, values, level)
+    columns = {
+        "n_selected": segments.cells.count(("tp", "fp")).rows,
+        "threshold": decided.threshold,
+    }
+    for cell, weight in zip(CELLS, segments.cells.weight, strict=True):
+        columns[cell] = np.where(np.isfinite(weight), weight, np.nan)
+    for name, value in values.items():
+        columns |= {
+            name: value,
+            f"{name}_low": limits[name].low,
+            f"{name}_high": limits[name].high,
+        }
+    return columns
+
+
+def _tabulate_curves(divided: DividedSegments) -> pl.DataFrame:
+    """Return the thinned ROC curves, each with its origin, and how thinning changed its AUC."""
+    curves, aucs = divided.measured.curves, divided.segments.aucs
+    if curves is None or aucs is None:
+        none = dict.fromkeys([*ROC_COLUMNS, AUC_CHANGE], pl.Float64)
+        return divided.labels.clear().hstack(pl.DataFrame(schema=none))
+    starts = np.searchsorted(curves.segment, np.arange(divided.segments.number))
+    segment = np.insert(curves.segment, starts, np.arange(divided.segments.number))
+    selected = np.insert(curves.selected, starts, 0.0, axis=1)
+    # The last point selects all rows of both classes.
+    ends = np.append(starts[1:], len(curves.segment)) + np.arange(len(starts))
+    is_empty = np.diff(starts, append=len(curves.segment)) == 0
+    totals = np.where(is_empty, aucs.weight, selected[:, ends])
+    (tp, fp), (fn, tn) = selected, totals[:, segment] - selected
+    fpr, tpr = ratio(fp, fp + tn), ratio(tp, tp + fn)
+    is_first = np.diff(segment, prepend=-1) > 0
+    # Trapezoids to the point before
+    area = np.diff(fpr, prepend=0.0) * (tpr + np.append(0.0, tpr[:-1])) / 2
+    area = np.bincount(segment, np.where(is_first, 0.0, area), divided.segments.number)
+    cells = {
+        name: np.where(np.isfinite(weight), weight, np.nan)
+        for name, weight in zip(CELLS, (tp, fp, fn, tn), strict=True)
+    }
+    columns = {
+        # Zero has one sign.
+        "threshold": np.insert(curves.threshold + 0.0, starts, np.inf),
+        "fpr": fpr,
+        "tpr": tpr,
+        **cells,
+        AUC_CHANGE: (area - aucs.auc)[segment],
+    }
+    series = [pl.Series(name, values, nan_to_null=True) for name, values in columns.items()]
+    return divided.labels[segment].hstack(series)

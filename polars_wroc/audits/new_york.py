@@ -21,10 +21,10 @@ from polars_wroc.charts.options import unlike
 from polars_wroc.files import outputs
 from polars_wroc.groups.categories import CROSSED
 from polars_wroc.groups.comparisons import SMALL_SHARE, UNKNOWN_REASON
-from polars_wroc.groups.impact_ratios import MIN_SHARE, decided, impact_ratios
+from polars_wroc.groups.impact_ratios import MIN_SHARE, count_decisions, impact_ratios
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import UNKNOWN_CATEGORY, Frequency, IntoColumn
-from polars_wroc.inputs.decisions import DecisionThreshold, Unknown, read_decisions
+from polars_wroc.inputs.decisions import DecisionThreshold, Unknown
 from polars_wroc.inputs.expressions import named_columns
 from polars_wroc.inputs.rows import IntoColumns, polars_frame
 from polars_wroc.plans.queries import collect_all
@@ -338,7 +338,8 @@ def new_york_summary(
         raise ValueError(msg)
     # The rule lets an auditor leave out no larger ones.
     min_share = arguments.number("min_share", min_share, low=0.0, high=MIN_SHARE)
-    plan = polars_frame(frame).lazy()
+    # Read once for both tables.
+    plan = polars_frame(frame).lazy().cache()
     names = [*named_columns("attributes", attributes, plan)]
     if score is not None and len(named_columns("score", score, plan)) > 1:
         arguments.reject("score", "be one column", "several")
@@ -355,8 +356,8 @@ def new_york_summary(
         min_share=min_share,
         weight=weight,
     )
-    rows = read_decisions(plan, score, selected, weight, attributes, None)
-    table, counts = collect_all([ratios, decided(rows, threshold)])
+    decisions = count_decisions(plan, score, selected=selected, threshold=threshold, weight=weight)
+    table, counts = collect_all([ratios, decisions])
     return NewYorkSummary(
         _of_rule(table),
         int(table.filter(attribute=names[0])["n"].sum()),

@@ -1,403 +1,433 @@
-"""Rows of an audit, read once and ranked by a plan or by the compiled engine: sums and curves."""
+"""Rows of an audit from the highest score down, and the sums over those of its segments.
+
+The finest segments are those of all attributes crossed. Sums that do not depend on ranks are taken
+over these once and added up; AUCs and curves are those of the rows of each segment. A part of the
+rows, in a range of scores, gives parts of the same sums.
+"""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
-from itertools import chain
-from operator import add
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
 import polars as pl
 
-from polars_wroc.audits.words import many, required_values
-from polars_wroc.curves.calibration_summary import walked_in_the_large_sums
-from polars_wroc.groups.gaps import place
-from polars_wroc.groups.references import Reference
-from polars_wroc.inputs.columns import (
-    CLUSTER,
-    ROW_COUNT,
-    ROW_CUBES,
-    ROW_SQUARES,
-    SCORE,
-    SCORE_HIGH,
-    SELECTED,
-    SEVERAL_SCORES,
-    STRATUM,
-    WEIGHT,
-    ZERO_LABEL,
+from polars_wroc.arrays import Array, Ints
+from polars_wroc.audits.tables import AuditPlan
+from polars_wroc.groups.categories import Grouping
+from polars_wroc.metrics.auc_sums import AucSums, auc_influences, sum_reached
+from polars_wroc.metrics.calibration import (
+    FEW_ROWS,
+    CalibrationSlopes,
+    CalibrationSums,
+    LogitBins,
+    bin_logits,
+    fit_slopes,
+    sum_calibration,
 )
-from polars_wroc.inputs.designs import Replicates, SampleDesign, SurveyDesign
-from polars_wroc.inputs.rows import MISSING_MARKS, MissingRows, Rows, count_missing
-from polars_wroc.metrics.auc_interval import Interval
-from polars_wroc.metrics.auc_variance import auc_influences
-from polars_wroc.metrics.summary import walked_numbers, with_own_cluster_sums
-from polars_wroc.plans.config import Division, is_compiled
-from polars_wroc.plans.queries import (
-    NoBatchesError,
-    batches,
-    collect,
-    collect_all,
-    require_one_negative_label,
-    with_categories,
+from polars_wroc.metrics.segments import Decisions, Segments, count_classes
+from polars_wroc.rows import Rows, number_groups
+from polars_wroc.stats.designs import Influence
+from polars_wroc.stats.logistic_fit import BIN_WIDTHS
+from polars_wroc.steps import (
+    OutsideWeights,
+    RowCounts,
+    ScoreBins,
+    SegmentRows,
+    Steps,
+    add_blocks,
+    map_steps,
 )
-from polars_wroc.ranking.curve_points import parts_of_curve, thin_placements
-from polars_wroc.ranking.placements import RowCurve, over_decisions, row_curve
-from polars_wroc.ranking.sorting import PlacedRows, by_descending_score
-from polars_wroc.stats.logistic_fit import FittedRows, RowsOfPoints, points
+from polars_wroc.thresholds.cells import Cells, sum_cells_at, sum_decided_cells
+from polars_wroc.thresholds.choice import choose_thresholds
 from polars_wroc.thresholds.rules import Rule
-from polars_wroc.thresholds.search import common_threshold, confusion_at, walked_confusion_at
-
-if TYPE_CHECKING:
-    from polars_wroc.ranking.compiled_rows import CompiledRows
-
-
-_CARRIED = (
-    CLUSTER,
-    STRATUM,
-    ROW_COUNT,
-    ROW_SQUARES,
-    ROW_CUBES,
-    SCORE_HIGH,
-    SELECTED,
-    MISSING_MARKS,
-    ZERO_LABEL,
-)
-_ARE_ZERO = pl.col(ZERO_LABEL), ~pl.col(ZERO_LABEL)
-# Rows of a batch.
-_ROWS = 1 << 18
-
-
-class RowReader:
-    """Reads the columns that an audit needs, with categories for keys and clusters that are texts.
-
-    What is counted is complete when all rows have been read.
-    """
-
-    def __init__(self, rows: Rows, scores: Sequence[str], *, labeled: bool) -> None:
-        """Read checked rows of these scores."""
-        self._rows = rows
-        self._required = required_values(recorded=rows.recorded, labeled=labeled)
-        self._scores = scores
-        self._group_names = {key: rows.name_of(key) for key in rows.group_keys}
-        self._missing: list[MissingRows] = []
-        # A row of each batch: how many rows are complete or not, and which negative labels it has.
-        self._counts: list[pl.DataFrame] = []
-        # That of the rows, if they have one and are in a `table`.
-        self.design: SampleDesign | None = None
-
-    def table(self) -> pl.DataFrame:
-        """Read all rows."""
-        design = self._rows.design
-        if not isinstance(design, SurveyDesign):
-            self.design = design
-            return self._seen(collect(self._columns()))
-        # Together, so that the source is read once.
-        table, strata = collect_all([self._columns(), design.strata])
-        self.design = replace(design, strata=strata.lazy())
-        return self._seen(table)
-
-    def batches(self) -> Iterator[pl.DataFrame]:
-        """Read all rows in their order, one or more batches."""
-        columns = self._columns()
-        handed = batches(columns, _ROWS)
-        try:
-            # Without rows there may be no batch.
-            first = next(handed, columns.collect_schema().to_frame())
-        except NoBatchesError:
-            first = collect(columns)
-        yield self._seen(first)
-        yield from map(self._seen, handed)
-
-    def missing(self) -> MissingRows:
-        """Return what is missing, if the rows can be audited; else raise."""
-        complete, incomplete, zeros, minuses = pl.concat(self._counts).sum().row(0)
-        require_one_negative_label(zeros=bool(zeros), minuses=bool(minuses))
-        if not complete:
-            refuse_no_rows(incomplete, self._required)
-        return reduce(add, self._missing) if self._missing else MissingRows(groups={})
-
-    def _columns(self) -> pl.LazyFrame:
-        rows = self._rows
-        schema = rows.frame.collect_schema()
-        carried: list[str | pl.Expr] = [name for name in _CARRIED if name in schema]
-        if isinstance(rows.design, Replicates):
-            carried += rows.design.columns
-        if rows.binned:
-            # A bin with one score in each group may have several scores in a segment.
-            carried.append((pl.col(SCORE) < pl.col(SCORE_HIGH)).alias(SEVERAL_SCORES))
-        texts = [*rows.keys, *(name for name in [CLUSTER] if name in schema)]
-        return with_categories(rows.frame, texts).select(*rows.keys, SCORE, *carried, WEIGHT)
-
-    def _seen(self, batch: pl.DataFrame) -> pl.DataFrame:
-        """Count what is missing in a batch, and drop the columns that tell."""
-        weight, zeros, minuses = pl.col(WEIGHT), pl.lit(0), pl.lit(0)
-        if ZERO_LABEL in batch.columns:
-            zeros, minuses = (((weight < 0) & is_zero).sum() for is_zero in _ARE_ZERO)
-        incomplete = self._rows.count_where(weight.is_null())
-        counts = {"incomplete": incomplete, "zeros": zeros, "minuses": minuses}
-        self._counts.append(batch.select(complete=weight.count(), **counts).cast(pl.Int64))
-        if MISSING_MARKS in batch.columns:
-            self._missing.append(count_missing(batch, self._group_names, self._scores))
-        return batch.drop(MISSING_MARKS, ZERO_LABEL, strict=False)
-
-
-def refuse_no_rows(left_out: int, required: str) -> NoReturn:
-    """Raise if there is nothing to audit, since so many rows lack what is required."""
-    lack = "lacks" if left_out == 1 else "lack"
-    why = f": {many(left_out, 'row')} {lack} a {required}" if left_out else ""
-    msg = f"`frame` must have rows to audit; found none{why}"
-    raise ValueError(msg)
-
 
 CURVE_POINTS = 200
-# In how many of the smallest segments a score is not from 0 to 1.
-OUTSIDE_0_TO_1 = "__outside_0_to_1"
+# Their ends and the origin are so many points.
+_PARTS = (CURVE_POINTS - 1) // 2
+# Points are in a part that they are so little beyond, in parts.
+_ROUNDING = 5e-10
+_MAXIMA = frozenset({"distance"})
+# From so many rows on the sort is worth threads.
+_MANY_ROWS = 1 << 18
+RecordT = TypeVar("RecordT")
 
 
-class RankedSums(NamedTuple):
-    """Sums of segments that depend on the ranks of their rows, and points of their curves.
+class FinestSegments(NamedTuple):
+    """The keys of the finest segments, sorted, and the number of each row's segment."""
 
-    By the design of a survey also the influences of sampling units on the AUCs.
+    keys: pl.DataFrame
+    number: Ints
+
+
+def number_finest(keys: pl.DataFrame) -> FinestSegments:
+    """Return the finest segments of rows, given all their keys."""
+    if keys.height == 0 or keys.width == 0:
+        return FinestSegments(*number_groups(keys))
+    values, code, size = [], np.zeros(keys.height, np.int64), 1
+    for key in keys.columns:
+        distinct, of_key = _number_values(keys[key])
+        values.append(distinct)
+        code = code * len(distinct) + of_key
+        size *= len(distinct)
+        if size > keys.height:
+            return FinestSegments(*number_groups(keys))
+    there = np.bincount(code, minlength=size) > 0
+    places = np.unravel_index(np.flatnonzero(there), [len(each) for each in values])
+    finest = pl.DataFrame([each[place] for each, place in zip(values, places, strict=True)])
+    return FinestSegments(finest, (there.cumsum() - 1)[code])
+
+
+def _number_values(values: pl.Series) -> tuple[pl.Series, Ints]:
+    """Return the distinct values of a column, sorted, and the number of each row's value."""
+    if values.dtype != pl.String:
+        groups, number = number_groups(values.to_frame())
+        return groups.to_series(), number
+    distinct = values.unique().sort()
+    known = distinct.drop_nulls()
+    # Null comes first.
+    code = values.cast(pl.Enum(known)).to_physical().cast(pl.Int64)
+    return distinct, (code + len(distinct) - len(known)).fill_null(0).to_numpy()
+
+
+class Numbering(NamedTuple):
+    """The keys of segments, and the number of the segment that has each of the finest ones."""
+
+    keys: pl.DataFrame
+    number: Ints
+
+    @classmethod
+    def of(cls, finest: pl.DataFrame, keys: Sequence[str]) -> Numbering:
+        """Return the segments with the same values of some keys of the finest ones."""
+        if not keys:
+            return cls(pl.DataFrame(), np.zeros(finest.height, np.int64))
+        return cls(*number_groups(finest.select(keys)))
+
+    @property
+    def size(self) -> int:
+        """The number of segments."""
+        return self.keys.height if self.keys.width else 1
+
+    def add(self, values: Array) -> Array:
+        """Add up values of the finest segments over each segment, along the last axis."""
+        order = np.argsort(self.number, kind="stable")
+        starts = np.flatnonzero(np.diff(self.number[order], prepend=-1))
+        if not len(starts):
+            return np.zeros((*values.shape[:-1], self.size))
+        return np.add.reduceat(values[..., order], starts, axis=-1)
+
+
+@dataclass(frozen=True)
+class DescendingRows:
+    """The complete rows of one score from the highest down, and what they were taken from.
+
+    ``place`` is the place of each row among all, ``finest`` the number of its finest segment, and
+    ``missing`` the number of incomplete rows of each of these.
     """
 
-    sums: pl.DataFrame
-    points: pl.DataFrame
-    influences: pl.DataFrame | None = None
-
-
-@dataclass(frozen=True)
-class RankedSegments(ABC):
-    """Rows of an audit, to be ranked in the segments of each grouping."""
-
-    reference: Reference
-    interval: Interval
-    # The rows or, if these have become sorted arrays, none with the same columns.
     rows: Rows
+    place: Ints
+    score: Array
+    weight: Array
+    finest: Ints
+    missing: Array
+    counts: RowCounts | None
+    bins: ScoreBins | None
 
     @property
-    def curve(self) -> RowCurve:
-        """The curves of the segments, or the parts of them, that are summed."""
-        return row_curve()
+    def are_probabilities(self) -> bool:
+        """Whether all scores are from 0 to 1."""
+        return len(self.score) == 0 or bool(self.score[0] <= 1 and self.score[-1] >= 0)
 
-    @abstractmethod
-    def unranked_sums(self, aggregates: dict[str, pl.Expr]) -> pl.DataFrame:
-        """Sum the rows of each of the smallest segments, where a sum does not depend on ranks.
+    def segments(self, numbering: Numbering, outside: OutsideWeights | None = None) -> SegmentRows:
+        """Return the rows of each segment next to each other, still from the highest score down.
 
-        These add up; the other sums come from `sums`.
+        ``outside`` are weights of the segments in other ranges of scores.
         """
-
-    def held(self) -> Rows | None:
-        """Return all rows, if they are in memory."""
-        return None
-
-    @abstractmethod
-    def fitted_rows(self) -> FittedRows:
-        """Return the rows whose calibration is fitted."""
-
-    @abstractmethod
-    def sums(self, rows: Rows, aggregates: dict[str, pl.Expr]) -> RankedSums:
-        """Sum the rows of each segment, grouped by the keys of ``rows``."""
-
-    def thresholds(self, choice: float | Rule) -> pl.DataFrame:
-        """Give each model the threshold, or choose one on all rows."""
-        return collect(common_threshold(self.rows, choice))
-
-    @abstractmethod
-    def decisions(self, thresholds: pl.LazyFrame) -> pl.DataFrame:
-        """Count the confusion matrix of each of the smallest segments."""
+        number = numbering.number.astype(_smallest_type(numbering.size))
+        segment = number[self.finest]
+        size = np.bincount(segment, minlength=numbering.size)
+        order: Ints | slice = slice(None)
+        if numbering.size > 1:
+            order = np.argsort(segment, kind="stable")
+        return SegmentRows(
+            numbering.keys,
+            np.append(0, size.cumsum()),
+            self.place[order],
+            self.score[order],
+            self.weight[order],
+            numbering.add(self.missing).astype(np.int64),
+            None if self.counts is None else self.counts.at(order),
+            None if self.bins is None else self.bins.at(order),
+            outside,
+            in_order=True,
+        )
 
 
-@dataclass(frozen=True)
-class PlannedSegments(RankedSegments):
-    """Rows in the order of their scores, all or those of a range, which windows rank."""
-
-    @property
-    def curve(self) -> RowCurve:
-        """The curves of all rows, or the parts of them in the range."""
-        return row_curve(in_range=self.rows.in_range)
-
-    @property
-    def _designed(self) -> bool:
-        """Whether rows are clustered, whose sums have the same bits on each run."""
-        return self.rows.design is not None
-
-    @property
-    def _own(self) -> Rows:
-        """The rows without those that stand for others."""
-        return replace(self.rows, frame=self.rows.inside(self.rows.frame))
-
-    def unranked_sums(self, aggregates: dict[str, pl.Expr]) -> pl.DataFrame:
-        """Aggregate the rows in any order; a sum of ranks needs a column of placed rows."""
-        columns = set(self.rows.frame.collect_schema())
-        unranked = {
-            name: value
-            for name, value in aggregates.items()
-            if columns.issuperset(value.meta.root_names())
-        }
-        sums = self.rows.aggregate(self._own.frame, unranked)
-        return collect(sums, reproducible=self._designed)
-
-    def held(self) -> Rows:
-        """Return all rows."""
-        return self.rows
-
-    def fitted_rows(self) -> FittedRows:
-        """Return all rows."""
-        return RowsOfPoints(points(self._own), self.rows.keys)
-
-    def sums(self, rows: Rows, aggregates: dict[str, pl.Expr]) -> RankedSums:
-        """Place the rows in their segments."""
-        # Windows take most of the time; the sums and the points share them.
-        designed = self._designed
-        in_place = collect(rows.inside(place(rows.frame, rows)), reproducible=designed)
-        placed = PlacedRows(in_place.lazy(), rows.keys)
-        placed = with_own_cluster_sums(placed, self.interval)
-        points = thin_placements(rows, placed.frame, CURVE_POINTS)
-        sums = collect(placed.aggregate(aggregates), reproducible=designed)
-        influences = None
-        if designed:
-            influences = collect(auc_influences(placed.frame, rows), reproducible=True)
-        return RankedSums(sums, collect(points), influences)
-
-    def decisions(self, thresholds: pl.LazyFrame) -> pl.DataFrame:
-        """Compare each row with the threshold."""
-        return collect(confusion_at(self._own, thresholds), reproducible=self._designed)
+def _smallest_type(size: int) -> type[np.unsignedinteger[Any]]:
+    """Return a type for so many numbers; small ones are sorted fast."""
+    if size <= np.iinfo(np.uint8).max + 1:
+        return np.uint8
+    return np.uint16 if size <= np.iinfo(np.uint16).max + 1 else np.uint32
 
 
-@dataclass(frozen=True)
-class WalkedSegments(RankedSegments):
-    """Rows that the compiled engine sorted, and walks along."""
-
-    sorted_rows: CompiledRows
-    are_held = True
-
-    @property
-    def _walk_sums(self) -> dict[str, pl.Expr]:
-        return walked_numbers() | self.interval.walk_sums() | self.reference.own.walk_sums()
-
-    def unranked_sums(self, aggregates: dict[str, pl.Expr]) -> pl.DataFrame:
-        """Add up the rows of each code."""
-        values = walked_in_the_large_sums()
-        values[OUTSIDE_0_TO_1] = over_decisions("outside_0_to_1")
-        unranked = {name: values[name] for name in aggregates if name not in self._walk_sums}
-        return self.sorted_rows.decided_sums().select(*self.rows.keys, **unranked)
-
-    def held(self) -> Rows:
-        """Take all rows out of the sorted arrays."""
-        return replace(self.rows, frame=self.sorted_rows.rows_of(None).lazy(), compiled="at once")
-
-    def fitted_rows(self) -> FittedRows:
-        """Return these rows, as they are sorted."""
-        return self
-
-    def bins(self, width: float) -> pl.DataFrame:
-        """Walk along the rows of each bin."""
-        return self.sorted_rows.logit_bins(width)
-
-    def points(self, groups: pl.DataFrame | None) -> pl.DataFrame:
-        """Take the rows of these codes out of the sorted arrays."""
-        return collect(points(replace(self.rows, frame=self.sorted_rows.rows_of(groups).lazy())))
-
-    def sums(self, rows: Rows, aggregates: dict[str, pl.Expr]) -> RankedSums:
-        """Walk along the rows once."""
-        walked = self.sorted_rows.walk(rows.group_keys)
-        named = {name: value for name, value in self._walk_sums.items() if name in aggregates}
-        sums = walked.sums.lazy().select(*rows.keys, **named)
-        points = thin_placements(rows, walked.points.lazy(), CURVE_POINTS)
-        return RankedSums(collect(sums), collect(points))
-
-    def thresholds(self, choice: float | Rule) -> pl.DataFrame:
-        """Give each model the threshold, or choose one on all rows, which are sorted already."""
-        by_rule = isinstance(choice, Rule)
-        sorted_rows = self.sorted_rows
-        table = sorted_rows.rows_of_partitions() if by_rule else sorted_rows.partition_keys
-        rows = replace(self.rows, frame=table.lazy(), compiled="at once" if by_rule else None)
-        return collect(common_threshold(rows, choice))
-
-    def decisions(self, thresholds: pl.LazyFrame) -> pl.DataFrame:
-        """Sum the rows above and below the threshold."""
-        return collect(walked_confusion_at(self.sorted_rows, thresholds))
-
-
-# Memory of a row, by plans and by the compiled engine.
-_BYTES, _BYTES_COMPILED = 250, 70
-
-
-class TooManyRowsError(Exception):
-    """There are more rows than fit into the memory."""
-
-
-def _within(
-    batches: Iterator[pl.DataFrame], division: Division | None, *, planned: bool
-) -> Iterator[pl.DataFrame]:
-    """Hand on batches until they are too many."""
-    rows = 0
-    for batch in batches:
-        rows += batch.height
-        of_row = _BYTES_COMPILED if not planned and is_compiled(rows) else _BYTES
-        if division and division.exceeded(rows, of_row):
-            raise TooManyRowsError
-        yield batch
-
-
-def rank_segments(
-    rows: Rows,
-    scores: Sequence[str],
-    reference: Reference,
-    interval: Interval,
-    division: Division | None = None,
-    *,
-    labeled: bool = True,
-) -> tuple[RankedSegments, MissingRows]:
-    """Read the rows of an audit, and rank them by the engine that is to compute them."""
-    reader = RowReader(rows, scores, labeled=labeled)
-    planned = rows.counted or rows.recorded or rows.design is not None
-    if planned and division is None:
-        table: pl.DataFrame | Iterator[pl.DataFrame] = reader.table()
+def rank_rows(rows: Rows, model: str, finest: FinestSegments) -> DescendingRows:
+    """Return the complete rows of a score from the highest down."""
+    score, complete = rows.scores[model], rows.complete(model)
+    size = finest.keys.height
+    if complete.all():
+        missing = np.zeros(size)
+        place = _sort_down(score)
     else:
-        handed = _within(reader.batches(), division, planned=planned)
-        table = pl.concat(handed) if planned else _all_or_many(handed)
-    if not isinstance(table, pl.DataFrame):
-        first = next(table)
-        # The rows become sorted arrays.
-        none = Rows(first.clear().lazy(), rows.keys, rows.model_keys)
-        return _walk(chain([first], table), none, reference, interval), reader.missing()
-    missing = reader.missing()
-    if not planned and is_compiled(table.height):
-        read = Rows(table.lazy(), rows.keys, rows.model_keys, compiled="at once")
-        return _walk(iter([table]), read, reference, interval), missing
-    table = collect(by_descending_score(Rows(table.lazy(), [])))
-    read = Rows(table.lazy(), rows.keys, rows.model_keys, in_order=True, design=reader.design)
-    return PlannedSegments(reference, interval, read), missing
+        lost = ~complete
+        missing = np.round(np.bincount(finest.number[lost], rows.n[lost], size))
+        there = np.flatnonzero(complete)
+        place = there[_sort_down(score[there])]
+    return DescendingRows(
+        rows,
+        place,
+        score[place],
+        rows.weight[place],
+        finest.number.astype(_smallest_type(size))[place],
+        missing,
+        None if rows.counts is None else rows.counts.at(place),
+        None if rows.bins is None else rows.bins.at(place),
+    )
 
 
-def _all_or_many(batches: Iterator[pl.DataFrame]) -> pl.DataFrame | Iterator[pl.DataFrame]:
-    """Return all rows in a table, or in batches if the compiled engine computes so many."""
-    first: list[pl.DataFrame] = []
-    rows = 0
-    for batch in batches:
-        first.append(batch)
-        rows += batch.height
-        if is_compiled(rows):
-            return chain(_taken(first), batches)
-    return pl.concat(first)
+def _sort_down(score: Array) -> Ints:
+    """Return the places of scores from the highest down."""
+    if len(score) < _MANY_ROWS:
+        return np.argsort(score)[::-1]
+    order: Ints = pl.Series(score).arg_sort(descending=True).to_numpy().astype(np.int64)
+    return order
 
 
-def _taken(batches: list[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-    """Take batches out of a list, so that they do not stay in memory."""
-    while batches:
-        yield batches.pop(0)
+@dataclass(frozen=True)
+class CurveParts:
+    """Points of thinned curves: the segment of each, its threshold, and the weights selected."""
+
+    segment: Ints
+    threshold: Array
+    selected: Array
+
+    def at(self, places: Any) -> CurveParts:
+        """Return some of the points."""
+        return CurveParts(self.segment[places], self.threshold[places], self.selected[:, places])
 
 
-def _walk(
-    batches: Iterator[pl.DataFrame], rows: Rows, reference: Reference, interval: Interval
-) -> WalkedSegments:
-    # Needs numba, which is an extra.
-    from polars_wroc.ranking.compiled_rows import PackedRows  # noqa: PLC0415
+def join_parts(parts: Sequence[CurveParts], totals: Array) -> CurveParts:
+    """Return parts of curves of which each was thinned, from the highest score down, as one."""
+    points = CurveParts(
+        np.concatenate([each.segment for each in parts]),
+        np.concatenate([each.threshold for each in parts]),
+        np.concatenate([each.selected for each in parts], axis=1),
+    )
+    points = points.at(np.argsort(points.segment, kind="stable"))
+    is_start = np.diff(points.segment, prepend=-1) != 0
+    totals = totals[:, points.segment]
+    return points.at(_keep_ends(points.selected, totals, np.flatnonzero(is_start)))
 
-    parts = parts_of_curve(CURVE_POINTS)
-    compiled = PackedRows(batches, rows.model_keys, rows.keys).sort(parts)
-    return WalkedSegments(reference, interval, rows, compiled)
+
+def _keep_ends(selected: Array, totals: Array, starts: Ints) -> Ints:
+    """Return the places of the first and the last point in each part of each curve.
+
+    The length of a curve, measured as fpr + tpr, is cut into equal parts. Between the two points
+    the area changes by less than half of the rectangle that they span. ``starts`` are the places
+    of the first points of the curves.
+    """
+    parts = np.where(totals > 0, _PARTS / 2 / totals, 0.0)
+    part = selected[0] * parts[0]
+    part += selected[1] * parts[1]
+    # The last digits of sums of weights depend on the order of the rows.
+    part -= _ROUNDING
+    np.ceil(part, out=part)
+    np.fmax(part, 1.0, out=part)
+    is_first = np.ones(len(part), dtype=bool)
+    np.not_equal(part[1:], part[:-1], out=is_first[1:])
+    is_first[starts] = True
+    is_end = is_first.copy()
+    is_end[:-1] |= is_first[1:]
+    is_end[-1:] = True
+    return np.flatnonzero(is_end)
+
+
+def _rank_steps(steps: Steps) -> tuple[Mapping[str, Array], CurveParts]:
+    """Return the sums of `AucSums` over some steps of segments, and points of their curves."""
+    reached = steps.weights_reached
+    places = _keep_ends(reached, steps.spread(steps.totals), steps.starts)
+    segment = np.searchsorted(steps.starts, places, side="right") - 1
+    points = CurveParts(segment, steps.score[places], reached[:, places])
+    return sum_reached(steps, reached), points
+
+
+@np.errstate(all="ignore")
+def sum_ranks(rows: SegmentRows) -> tuple[AucSums, CurveParts]:
+    """Return the sums of segments that depend on ranks, and the thinned curves."""
+    blocks = map_steps(rows, _rank_steps)
+    if not blocks:
+        none = np.zeros((2, rows.number))
+        flat = none[0]
+        bounds = (None, None) if rows.bins is None else (flat, flat)
+        sums = AucSums(none, none, none, none, none, none, flat, flat, flat, flat, *bounds)
+        return sums, CurveParts(np.zeros(0, np.int64), flat[:0], none[:, :0])
+    found = add_blocks(((each, part[0]) for each, part in blocks), rows.number, maxima=_MAXIMA)
+    totals = found["weight"] if rows.outside is None else rows.outside.totals
+    parts = [replace(part, segment=each[part.segment]) for each, (_, part) in blocks]
+    return AucSums(**found), join_parts(parts, totals)
+
+
+@dataclass(frozen=True)
+class FinestSums:
+    """Sums over the rows of the finest segments, which do not depend on ranks."""
+
+    rows: Array
+    missing: Array
+    cells: Cells | None
+    calibration: CalibrationSums | None
+
+    def add(self, numbering: Numbering) -> FinestSums:
+        """Return the sums of segments of which each has some of the finest."""
+        return FinestSums(
+            numbering.add(self.rows),
+            numbering.add(self.missing),
+            None if self.cells is None else self.cells.combine(numbering.add),
+            None if self.calibration is None else self.calibration.combine(numbering.add),
+        )
+
+
+def sum_finest(
+    rows: SegmentRows, call: Rows, decisions: Decisions | None, *, calibrated: bool
+) -> FinestSums:
+    """Return the sums over the rows of each segment, by a design also over sampling units."""
+    return FinestSums(
+        count_classes(rows),
+        rows.missing.astype(np.float64),
+        None if decisions is None else sum_decisions(rows, call, decisions),
+        sum_calibration(rows, call.sample) if calibrated else None,
+    )
+
+
+def sum_decisions(rows: SegmentRows, call: Rows, decisions: Decisions) -> Cells:
+    """Return the cells of each segment, by a design also those of sampling units."""
+    if decisions.recorded:
+        return sum_decided_cells(rows, call, call.sample)
+    selects = None if decisions.selects else np.zeros(rows.number, dtype=bool)
+    return sum_cells_at(rows, decisions.threshold, call.sample, selects=selects)
+
+
+@dataclass(frozen=True)
+class MeasuredSegments:
+    """The segments of one division and score: sums, thinned curves and calibration."""
+
+    segments: Segments
+    curves: CurveParts | None = None
+    calibration: CalibrationSums | None = None
+    slopes: CalibrationSlopes | None = None
+
+
+@dataclass(frozen=True)
+class RankedRows:
+    """The rows of one score, to be measured in any division of the finest segments.
+
+    ``sums`` and ``bins`` are those of the finest segments; by a design there are no sums of these,
+    since each sampling unit has its own. Without labels it ``has_ranks`` that mean nothing.
+    """
+
+    descending: DescendingRows
+    finest: pl.DataFrame
+    decisions: Decisions | None
+    calibrated: bool
+    has_ranks: bool
+    sums: FinestSums | None
+    bins: LogitBins | None
+
+    @property
+    def rows(self) -> Rows:
+        """All rows."""
+        return self.descending.rows
+
+    def measure(self, grouping: Grouping) -> MeasuredSegments:
+        """Return the segments of a division."""
+        numbering = Numbering.of(self.finest, grouping.keys)
+        rows = None
+        if self.has_ranks or self.sums is None:
+            rows = self.descending.segments(numbering)
+        sums = self._sum(numbering, rows)
+        aucs = curves = influence = None
+        if self.has_ranks and rows is not None:
+            aucs, curves = sum_ranks(rows)
+            if self.rows.sample is not None:
+                influence = auc_influences(self.rows, rows)
+        slopes = None
+        if self.calibrated and rows is not None:
+            slopes = fit_slopes(rows, self.bins, numbering.number)
+            if self.rows.sample is not None:
+                # The errors are those of independent rows.
+                slopes = replace(slopes, error=np.full(numbering.size, np.nan))
+        segments = self._make_segments(numbering, sums, aucs, influence)
+        return MeasuredSegments(segments, curves, sums.calibration, slopes)
+
+    def measure_cells(self, numbering: Numbering) -> Segments:
+        """Return segments with their cells alone."""
+        rows = self.descending.segments(numbering) if self.sums is None else None
+        return self._make_segments(numbering, self._sum(numbering, rows), None, None)
+
+    def _sum(self, numbering: Numbering, rows: SegmentRows | None) -> FinestSums:
+        if self.sums is not None:
+            return self.sums.add(numbering)
+        assert rows is not None
+        return sum_finest(rows, self.rows, self.decisions, calibrated=self.calibrated)
+
+    def _make_segments(
+        self,
+        numbering: Numbering,
+        sums: FinestSums,
+        aucs: AucSums | None,
+        influence: Influence | None,
+    ) -> Segments:
+        sample = self.rows.sample
+        return Segments(
+            numbering.keys,
+            sums.rows,
+            sums.missing,
+            aucs,
+            sums.cells,
+            self.decisions,
+            None if sample is None else sample.units,
+            influence,
+        )
+
+
+def rank_score(rows: Rows, model: str, plan: AuditPlan) -> RankedRows:
+    """Return the rows of a score, with the sums over their finest segments."""
+    finest = number_finest(rows.keys)
+    descending = rank_rows(rows, model, finest)
+    calibrated = plan.labeled and rows.bins is None and descending.are_probabilities
+    every = Numbering(finest.keys, np.arange(finest.keys.height))
+    decisions = _find_decisions(descending, plan)
+    sums = bins = None
+    if rows.sample is None or calibrated:
+        segments = descending.segments(every)
+        if rows.sample is None:
+            sums = sum_finest(segments, rows, decisions, calibrated=calibrated)
+        if calibrated and len(descending.score) > FEW_ROWS:
+            bins = bin_logits(segments, BIN_WIDTHS[0])
+    return RankedRows(descending, finest.keys, decisions, calibrated, plan.labeled, sums, bins)
+
+
+def _find_decisions(descending: DescendingRows, plan: AuditPlan) -> Decisions | None:
+    """Return the decisions by a score; a rule chooses one threshold for all rows."""
+    choice = plan.choice
+    if plan.recorded:
+        return Decisions(recorded=True)
+    if choice is None:
+        return None
+    if not isinstance(choice, Rule):
+        return Decisions(choice)
+    number = np.zeros(descending.missing.size, np.int64)
+    all_rows = descending.segments(Numbering(pl.DataFrame(), number))
+    chosen = choose_thresholds(all_rows, choice)
+    return Decisions(float(chosen.value[0]), selects=bool(chosen.selects[0]))

@@ -43,10 +43,6 @@ _RANGES = 3
 _HALF = 0.5
 # From more numbers than this ranges are suggested.
 _NUMBERS = 50
-_NO_VARIANCE = (
-    "{} {} an untested gap in AUC, as one of its AUCs has no variance: its ranking is perfect, or "
-    "a class has one row"
-)
 _NO_VARIANCE_BY_DESIGN = (
     "{} {} an untested gap in AUC, as one of its AUCs has rows in a stratum with a single sampling "
     "unit, whose variance is unknown"
@@ -124,7 +120,7 @@ def untested_remarks(audit: AuditTables) -> list[str]:
     small, one_class, empty = untested_segments(audit)
     said = [
         (small, f"{{}} {{}} {few}, too few to test a gap{' in AUC' if settings.labeled else ''}"),
-        (_without_variance(audit), _NO_VARIANCE_BY_DESIGN if settings.by_design else _NO_VARIANCE),
+        (_without_variance(audit), _NO_VARIANCE_BY_DESIGN),
         (one_class, "{} {} rows of one class only, so that there is no AUC"),
         (empty, f"{{}} {{}} no row that could be measured, as each lacks a {lacking}"),
     ]
@@ -236,10 +232,10 @@ def untested_segments(audit: AuditTables) -> list[pl.DataFrame]:
 
 
 def _without_variance(audit: AuditTables) -> pl.DataFrame:
-    """Name the segments with enough rows whose gap in AUC has no variance to test it by."""
+    """Return the segments with enough rows whose gap in AUC has no variance by the design."""
     large = with_small(audit.segments, audit.settings.min_rows).filter(~pl.col("small"))
     unknown = audit.table.filter(metric=ROC_AUC.column, reason=NO_VARIANCE).select(ALL_KEYS)
-    return _distinct(rows_with(large, unknown).filter(audit.settings.needs_variance))
+    return _distinct(rows_with(large, unknown).filter(audit.settings.by_design))
 
 
 def _distinct(segments: pl.DataFrame) -> pl.DataFrame:

@@ -8,7 +8,7 @@ import os
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -16,20 +16,17 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import polars as pl
 
 from polars_wroc.charts.options import visible
-from polars_wroc.counts.score_sums import Binning
 from polars_wroc.files import sources
 from polars_wroc.files.sources import without_credentials
 from polars_wroc.groups.categories import CategoryReference, Grouping, Intersections
-from polars_wroc.groups.comparison_tests import GapTests
 from polars_wroc.groups.comparisons import FAIRNESS
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
 from polars_wroc.inputs.decisions import Favorable, Unknown
 from polars_wroc.inputs.looks import Looks
-from polars_wroc.metrics.auc_interval import Interval, Method
 from polars_wroc.plans.queries import collect
-from polars_wroc.stats.difference_tests import Adjust
-from polars_wroc.thresholds.confusion_matrix import ThresholdMetrics
+from polars_wroc.stats.aucs import AucMethod
+from polars_wroc.stats.families import Adjustment
 from polars_wroc.thresholds.rules import Rule
 
 
@@ -107,8 +104,14 @@ def now() -> dt.datetime:
         raise ValueError(msg) from error
 
 
+@cache
+def _version(package: str) -> str:
+    """Return the version of an installed package, whose metadata takes long to read."""
+    return version(package)
+
+
 def _versions() -> dict[str, str]:
-    return {"python": platform.python_version()} | {name: version(name) for name in _PACKAGES}
+    return {"python": platform.python_version()} | {name: _version(name) for name in _PACKAGES}
 
 
 @dataclass(frozen=True)
@@ -192,8 +195,8 @@ class AuditSettings:
     design: dict[str, Any] | None
     reference: CategoryReference
     level: float
-    adjust: Adjust
-    method: Method
+    adjust: Adjustment
+    method: AucMethod
     min_rows: int
     margin: float
     favorable: Favorable | None
@@ -204,7 +207,7 @@ class AuditSettings:
     min_share: float
     # Whether rows have a label, and not decisions alone.
     labeled: bool = True
-    polars_wroc: str = field(default_factory=partial(version, "polars-wroc"))
+    polars_wroc: str = field(default_factory=partial(_version, "polars-wroc"))
 
     @property
     def rule(self) -> Rule | None:
@@ -236,11 +239,6 @@ class AuditSettings:
         """Whether there are several scores, so that their names must be told."""
         return len(self.score) > 1
 
-    @property
-    def needs_variance(self) -> bool:
-        """Whether an AUC without a variance leaves its gaps without a test."""
-        return self.by_design or self.method != "score"
-
     def as_dict(self) -> dict[str, Any]:
         """Return the settings as users and files see them."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
@@ -253,24 +251,27 @@ class AuditSettings:
 
 @dataclass(frozen=True)
 class AuditPlan:
-    """What to measure, and how."""
+    """What to measure, and how.
+
+    Decisions were ``recorded``, or are made by a ``choice``: a threshold or a rule that chooses one
+    for each score on all rows. Missing scores are counted under the names of ``scores``.
+    ``unknown`` says whether a missing value is a category of impact ratios, and ``min_share`` which
+    ones are too small for these.
+    """
 
     groupings: Sequence[Grouping]
     references: CategoryReference
     choice: float | Rule | None
-    interval: Interval
-    metrics: ThresholdMetrics
-    tests: GapTests
+    recorded: bool
+    method: AucMethod
+    adjust: Adjustment
+    margin: float
+    min_rows: int
     favorable: Favorable | None
-    binning: Binning
-    # Names under which missing scores are counted.
     scores: Sequence[str]
-    # Whether a missing value is a category of impact ratios, and which are too small for them.
     unknown: Unknown
     min_share: float
     labeled: bool
-    # Chosen before the rows of decisions alone are pooled.
-    thresholds: pl.DataFrame | None = None
 
 
 # What all rows are called in words.
@@ -396,7 +397,15 @@ def restricted(audit: AuditTables, kept: pl.DataFrame) -> AuditTables:
 # The columns of a metric that are about the segment itself, and those about its reference.
 VALUES = ("value", "value_low", "value_high")
 COMPARED = (
-    *("reference_value", "gap", "gap_low", "gap_high", "ratio", "ratio_low", "ratio_high"),
+    *(
+        "reference_value",
+        "gap",
+        "gap_low",
+        "gap_high",
+        "ratio",
+        "ratio_low",
+        "ratio_high",
+    ),
     *("p_value", "p_adjusted", "detectable", "verdict"),
 )
 

@@ -162,8 +162,7 @@ def _chosen(table: pl.DataFrame, metric: str | Sequence[str]) -> list[Metric]:
 def _shows(metric: Metric) -> list[Show]:
     """List what there is of a metric."""
     if isinstance(metric, FairnessMetric):
-        of_kind: dict[str, Show] = {"difference": "gap", "ratio": "ratio", "area": "value"}
-        return [of_kind[metric.kind]]
+        return ["gap" if metric.kind == "difference" else "ratio"]
     if metric is IMPACT:
         return ["value", "ratio"]
     shows: list[Show] = ["value"]
@@ -186,12 +185,10 @@ def _of_comparisons(
     of_pairs, of_impact = isinstance(first, FairnessMetric), first is IMPACT
     rows = table.filter(pl.col("metric").is_in(names), pl.col("attribute") != OVERALL)
     of_value = show == "value"
-    if of_pairs and of_value and margin is not None:
-        arguments.reject("margin", "be None for an area", f"{margin:g}")
     # What values are judged by.
     by: Show = show if not of_value else "ratio" if of_impact else "gap"
-    judged = margin is not None or (of_pairs and not of_value)
-    if margin is None and (of_impact or (of_pairs and not of_value)):
+    judged = margin is not None or of_pairs
+    if margin is None and (of_impact or of_pairs):
         margin = MARGIN if by == "gap" else 1 - FOUR_FIFTHS
     rows = rows.with_columns(
         *_numbers(show, 100 if show == "gap" else 1), **{ROWS: "n", P_ADJUSTED: "p_adjusted"}
@@ -203,7 +200,7 @@ def _of_comparisons(
     rows = rows.with_columns(pl.when(known).then(verdict).alias(VERDICT))
     rows = rows.with_columns(_remark(of_pairs=of_pairs).alias(REMARK))
     note = band and band.note
-    if of_value and not of_pairs:
+    if of_value:
         rows, note = _with_reference(rows, table, margin, of_impact=of_impact)
     elif band:
         rows = band.around(rows)

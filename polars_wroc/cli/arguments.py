@@ -81,7 +81,6 @@ _COMMANDS = {
     **{f"{kind}_curve": f"curve --kind {kind}" for kind in CURVES},
     "score_counts": "polars-wroc counts",
     "merge_counts": "polars-wroc merge",
-    "operating_points": "thresholds",
     "calibration_summary": "calibrate",
     "auc": "auc",
     **{name: f"--{name}" for name in ("engine", "memory")},

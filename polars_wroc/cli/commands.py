@@ -50,8 +50,8 @@ from polars_wroc.cli.sources import Source
 from polars_wroc.files import outputs
 from polars_wroc.files.sources import scan
 from polars_wroc.groups.comparisons import COMPARISON_SCHEMA, IMPACT_RATIO
-from polars_wroc.groups.impact_ratios import decided, impact_ratios
-from polars_wroc.groups.release_check import decision_changes, release_check
+from polars_wroc.groups.impact_ratios import impact_ratios
+from polars_wroc.groups.release_check import release_check
 from polars_wroc.groups.rows_needed import rows_needed
 from polars_wroc.inputs.columns import AUDIT_KEYS, UNKNOWN_CATEGORY, check_positives
 from polars_wroc.inputs.looks import Looks
@@ -255,15 +255,14 @@ def run_impact(options: argparse.Namespace) -> None:
         frame = sources.merged(options)
         groups, function = frame.groups, Counts(frame, eager=False).impact_ratios
     else:
-        groups = frame = sources.watched(options.files, options.progress)
+        # Read once for both tables.
+        groups = frame = sources.watched(options.files, options.progress).cache()
         given |= arguments.decisions_of(options, frame)
         function = partial(impact_ratios, frame)
     given["unknown"] = arguments.unknown_of(options, arguments.group_types(options, groups))
     given["attributes"] = groups_of(options, groups)
     with at_once(known):
-        rows = sources.decisions(frame, options)
-        plans = [function(**given), decided(rows, options.threshold)]
-        table, counts = collect_all(plans)
+        table, counts = collect_all([function(**given), sources.decisions(frame, options)])
     arguments.check_selected(options, counts["selected"].sum())
     notes = _notes(table, counts, options)
     shown = partial(tables.impact_shown, table, notes)
@@ -366,15 +365,10 @@ def run_release(options: argparse.Namespace) -> None:
     rows = release.read_release(options)
     given = _given(options, "intersections metrics net_benefit_at min_rows adjust")
     given |= {"margin": release.margins_of(options), **arguments.uncertainty_of(options)}
-    plans = [release_check(**rows, **given)]
-    if rows["selected"] or rows["threshold"] is not None:
-        own = {"intersections": options.intersections, "level": options.level}
-        plans.append(decision_changes(**rows, **own))
     with at_once(sources.known_rows(options)):
-        table, *changes = collect_all(plans)
+        table = collect(release_check(**rows, **given))
     check_positives(options.pos_label, found=bool(table.filter(metric="auc")["n"].sum()))
-    designed = bool(arguments.design_of(options))
-    shown = release.release_shown(table, next(iter(changes), None), rows, designed=designed)
+    shown = release.release_shown(table, rows)
     show = partial(release.show_release, table, shown, options)
     results.present(judged(gates, table), show, options)
 
@@ -481,6 +475,7 @@ def run_calibrate(options: argparse.Namespace) -> None:
 def _decisions(options: argparse.Namespace, source: Source) -> pl.LazyFrame:
     """Plan the rates at given thresholds, or at those that a rule chooses."""
     given = options.threshold or []
+    chosen: dict[str, Any]
     by_rule = any(not isinstance(each, float) for each in given)
     if not given or (by_rule and len(given) > 1):
         found = "none" if not given else "a rule and other thresholds"
@@ -488,15 +483,13 @@ def _decisions(options: argparse.Namespace, source: Source) -> pl.LazyFrame:
     if isinstance(given[0], Rule):
         if options.prevalence is not None:
             refuse("--prevalence must not come with a rule in --threshold: least-cost:prevalence=P")
-        rates = source.function("operating_points")
-        chosen: dict[str, Any] = {"rule": given[0], "common": options.common}
+        chosen = {"threshold": given[0], "per_group": not options.common}
     elif options.common:
         refuse("--common must come with a rule in --threshold; found a number")
     else:
-        rates = source.function("threshold_metrics")
         chosen = {"threshold": given[0] if by_rule else given, "prevalence": options.prevalence}
     chosen |= {"metrics": options.metrics, **arguments.uncertainty_of(options)}
-    table: pl.LazyFrame = rates(**chosen)
+    table: pl.LazyFrame = source.function("threshold_metrics")(**chosen)
     return table
 
 

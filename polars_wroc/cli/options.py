@@ -17,12 +17,14 @@ from polars_wroc.curves.roc_curve import roc_curve
 from polars_wroc.files import outputs
 from polars_wroc.groups.group_gaps import group_gaps
 from polars_wroc.groups.impact_ratios import impact_ratios
-from polars_wroc.groups.release_check import RELEASE_METRICS, release_check
+from polars_wroc.groups.release_check import release_check
 from polars_wroc.groups.rows_needed import rows_needed
 from polars_wroc.groups.worst_segments import worst_segments
 from polars_wroc.metrics.compare import compare
+from polars_wroc.metrics.paired_changes import RELEASE_METRICS
 from polars_wroc.metrics.summary import summary
-from polars_wroc.thresholds.confusion_matrix import DEFAULT_METRICS, threshold_metrics
+from polars_wroc.thresholds.confusion_matrix import DEFAULT_METRICS
+from polars_wroc.thresholds.threshold_metrics import threshold_metrics
 
 # Suffixes of files that tables are written to.
 TABLE_OR_CHART = (*outputs.TABLE_SUFFIXES, outputs.WORKBOOK, ".md", *outputs.CHART_SUFFIXES)
@@ -392,8 +394,8 @@ TEXTS = {
     "min_share": "P: categories with a smaller share of the weight are shown, not judged",
     "exact": ": the test of small categories",
     "diagnostics": ": add columns that say what each interval rests on",
-    "method": ": how AUCs are compared: by DeLong's test, or by their score-type intervals; "
-    "default the latter where an AUC is near 1 for so few rows",
+    "method": ": delong for DeLong's test as other software has it, which errs where few rows "
+    "are ranked differently; default a test that holds there too",
     "within": "A: column of strata such as jobs or sites, in which groups are compared; repeatable",
     "prevalence": "P: prevalence in the population that the cost is for",
     "common": ": choose one threshold for all groups",

@@ -17,18 +17,20 @@ from polars_wroc.cli.tables import Shown, page_of
 from polars_wroc.groups.comparisons import COMPARABLE
 from polars_wroc.groups.release_check import (
     BETTER,
-    MARGIN,
     NO_WORSE,
-    RELEASE_METRICS,
+    RELEASE_MARGIN,
     SAME_SCORES,
     WITH_MARGIN,
     WORSE,
 )
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING
 from polars_wroc.inputs.expressions import typed_column
+from polars_wroc.metrics.paired_changes import RELEASE_METRICS
 from polars_wroc.plans.queries import collect
 
 _DECISION = "__decision"
+# The outcomes of the rows that become an event of a metric if they are newly selected.
+_OUTCOMES = {"selection_rate": "all", "tpr": "positive", "fpr": "negative"}
 # Metrics of which one side is worse.
 _SIDED = [name for name in RELEASE_METRICS if COMPARABLE[name].better]
 
@@ -161,7 +163,7 @@ def _numbers(flag: str, texts: Sequence[str]) -> dict[str, float]:
 def margins_of(options: argparse.Namespace) -> dict[str, float]:
     """Read margins: one of the AUC and rates, and those of named metrics."""
     named = _numbers("--margin", options.margin)
-    return dict.fromkeys(WITH_MARGIN, named.pop("", MARGIN)) | named
+    return dict.fromkeys(WITH_MARGIN, named.pop("", RELEASE_MARGIN)) | named
 
 
 def sentence_of(table: pl.DataFrame) -> str:
@@ -209,13 +211,7 @@ def _left_out(rows: Mapping[str, Any]) -> str:
     return text if number else ""
 
 
-def release_shown(
-    table: pl.DataFrame,
-    changes: pl.DataFrame | None,
-    rows: Mapping[str, Any],
-    *,
-    designed: bool,
-) -> list[Shown]:
+def release_shown(table: pl.DataFrame, rows: Mapping[str, Any]) -> list[Shown]:
     """Show the metrics with both scores, after a sentence, and whose decisions change."""
     names: list[Any] = [pl.col(key).fill_null(MISSING) for key in AUDIT_KEYS]
     short = table.select(
@@ -230,20 +226,17 @@ def release_shown(
     heading, keys = "the new score against the old one", [*AUDIT_KEYS, "metric"]
     sentence = sentence_of(table) + _left_out(rows)
     shown = [Shown(heading, table.with_columns(names), short, keys, 5, sentence)]
-    if changes is None:
+    outcome = pl.col("metric").replace_strict(_OUTCOMES, default=None).alias("outcome")
+    changes = table.select(
+        *(*names, outcome, "n"),
+        pl.col("n_gained").alias("newly selected"),
+        pl.col("n_lost").alias("newly rejected"),
+        pl.col("share_changed").alias("share changed"),
+    ).drop_nulls("outcome")
+    if changes.is_empty():
         return shown
-    # Of independent rows.
-    limits = limits_in_text(changes, "net_low", "net_high").alias("interval"), changes["p_value"]
-    short = changes.select(
-        *(*names, "outcome", "n"),
-        pl.col("n_newly_selected").alias("newly selected"),
-        pl.col("n_newly_rejected").alias("newly rejected"),
-        *("net", *(() if designed else limits)),
-        pl.col("newly_selected").alias("share selected"),
-        pl.col("newly_rejected").alias("share rejected"),
-    )
     heading, keys = "rows whose decision changes", [*AUDIT_KEYS, "outcome"]
-    return [*shown, Shown(heading, changes.with_columns(names), short, keys, 4, asked=False)]
+    return [*shown, Shown(heading, changes, changes, keys, 4, asked=False)]
 
 
 def show_release(table: pl.DataFrame, shown: Sequence[Shown], options: argparse.Namespace) -> None:

@@ -19,8 +19,9 @@ from polars_wroc.counts.count_table import CountTable, merge, read_count_table, 
 from polars_wroc.counts.score_counts import score_counts
 from polars_wroc.files import sources
 from polars_wroc.files.sources import first_line, without_credentials
+from polars_wroc.groups.impact_ratios import count_decisions
 from polars_wroc.inputs.columns import SCORE, WEIGHT
-from polars_wroc.inputs.decisions import read_decisions
+from polars_wroc.inputs.decisions import score_or_decisions
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.namespaces import Counts
@@ -33,6 +34,7 @@ from polars_wroc.plans.config import (
     in_words,
 )
 from polars_wroc.plans.queries import collect, message_of
+from polars_wroc.rows import RowsError
 
 # Errors that a file may have caused.
 ERRORS = (ValueError, TypeError, OSError, pl.exceptions.PolarsError)
@@ -198,7 +200,7 @@ def watched(files: Sequence[str], progress: Progress | None) -> pl.LazyFrame:
 
 def _blame(files: Sequence[str], options: argparse.Namespace, error: Exception) -> str | None:
     """Find the one file with a fault that the others do not have."""
-    thorough = isinstance(error, pl.exceptions.PolarsError)
+    thorough = isinstance(error, pl.exceptions.PolarsError | RowsError)
     first_fault: str | None = None
     for number, file in enumerate(files):
         fault = _fault(file, options, thorough=thorough)
@@ -242,16 +244,21 @@ def _read(frame: pl.LazyFrame, options: argparse.Namespace) -> Rows:
     if "label" in options and options.score:
         given = arguments.columns_of(options, frame)
         return read_rows(frame, **given)
-    return decisions(frame, options)
+    given = arguments.decisions_of(options, frame)
+    score = score_or_decisions(frame, given["score"], given["selected"])
+    columns = score, given["weight"], given["attributes"]
+    return read_rows(frame, None, *columns, None, called="attributes")
 
 
-def decisions(frame: pl.LazyFrame | CountTable, options: argparse.Namespace) -> Rows:
-    """Read the decisions of `impact`."""
+def decisions(frame: Any, options: argparse.Namespace) -> pl.LazyFrame:
+    """Return the numbers of decisions of `impact`, for each score."""
     groups = frame.groups if isinstance(frame, CountTable) else frame
     given = arguments.decisions_of(options, groups)
     if isinstance(frame, CountTable):
         given["score"] = "score"
-    return read_decisions(frame, **given, survey=None)
+    del given["attributes"]
+    counts: pl.LazyFrame = count_decisions(frame, **given, threshold=options.threshold)
+    return counts
 
 
 def _total(*names: str) -> pl.Expr:

@@ -19,7 +19,8 @@ from polars_wroc.inputs.columns import BAND_COLUMNS, ROC_COLUMNS, IntoColumn, In
 from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import IntoColumns, Rows
-from polars_wroc.metrics.summary import AUC_BOUNDS, auc_bounds
+from polars_wroc.metrics.planned_summary import auc_bounds
+from polars_wroc.metrics.summary import AUC_BOUNDS
 from polars_wroc.plans.queries import FrameT, join_on_keys, like_input, require_at_collect
 from polars_wroc.ranking.curve import CELLS, CURVE_COLUMNS, curve_frame, is_origin, totals
 from polars_wroc.ranking.curve_points import AUC_CHANGE, thin

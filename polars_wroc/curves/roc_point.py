@@ -17,7 +17,7 @@ from polars_wroc.inputs.columns import ONE_SIDED, IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design, GivenDesign, read_design
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import IntoColumns, Rows
-from polars_wroc.metrics.summary import with_corners
+from polars_wroc.metrics.planned_summary import with_corners
 from polars_wroc.plans.formulas import Columns, Fields, Formula, in_columns
 from polars_wroc.plans.queries import FrameT, join_on_keys, like_input
 from polars_wroc.ranking.curve import curve_frame, is_origin, ratio, totals

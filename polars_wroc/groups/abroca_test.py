@@ -36,7 +36,7 @@ from polars_wroc.stats.proportions import TOLERANCE
 from polars_wroc.stats.variances import in_batches, seeds
 
 if TYPE_CHECKING:
-    from polars_wroc.ranking.compiled_rows import CompiledRows
+    pass
 
 # Number of the group that is compared with its complement.
 MEASURED = "__measured"
@@ -407,17 +407,10 @@ def _permuted(ordered: pl.LazyFrame, models: list[str], drawn: list[int]) -> pl.
     return lists.explode(GROUP, _PERMUTATION)
 
 
-def distances_to_rest(
-    rows: Rows,
-    within_limit: pl.Expr,
-    compiled: CompiledRows | None = None,
-    *,
-    eager: bool,
-) -> pl.LazyFrame:
+def distances_to_rest(rows: Rows, within_limit: pl.Expr, *, eager: bool) -> pl.LazyFrame:
     """Compute the ``abroca`` of each group and model; no rows for those where it is null.
 
-    The rows may be ``compiled`` already. If they are those of a DataFrame, a plan repeats them for
-    some groups at a time.
+    If the rows are those of a DataFrame, a plan repeats them for some groups at a time.
     """
     models = rows.model_keys
     if rows.compiled is None:
@@ -433,8 +426,7 @@ def distances_to_rest(
 
         if collect(numbered_groups(rows, within_limit)).is_empty():
             return pl.DataFrame(schema=schema)
-        sorted_rows = compiled or compile_rows(rows, models)
-        areas = sorted_rows.areas(rows.group_keys)
+        areas = compile_rows(rows, models).areas(rows.group_keys)
         measured = areas.select(*rows.keys, abroca=area_if_defined(pl.col("area")))
         return measured.drop_nulls("abroca").cast(types)
 

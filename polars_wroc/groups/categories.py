@@ -10,8 +10,6 @@ from typing import Literal, TypeAlias
 
 import polars as pl
 
-from polars_wroc.groups.comparisons import PLACE
-from polars_wroc.groups.references import IS_REFERENCE, Reference, other_name, read_reference
 from polars_wroc.inputs import arguments, columns
 from polars_wroc.inputs.arguments import did_you_mean, shown
 from polars_wroc.inputs.columns import (
@@ -23,12 +21,9 @@ from polars_wroc.inputs.columns import (
     numeric,
     shown_as,
 )
-from polars_wroc.inputs.decisions import Unknown, unknown_keys
 from polars_wroc.inputs.expressions import one_column
 from polars_wroc.inputs.frames import require_texts
 from polars_wroc.inputs.rows import Rows
-from polars_wroc.plans.queries import join_on_keys, over, require_at_collect
-from polars_wroc.stats.proportions import TOLERANCE
 
 ATTRIBUTE, SEGMENT = AUDIT_KEYS
 # Between the names of columns whose groups are crossed.
@@ -62,11 +57,6 @@ class Grouping:
             return texts[0]
         return pl.concat_str([text.fill_null(MISSING) for text in texts], separator=", ")
 
-    def is_named_once(self, alone: pl.Expr, name: pl.Expr) -> pl.Expr:
-        """Return True where a segment is ``alone`` with its name; raise at collect elsewhere."""
-        twice = pl.lit(f" twice in {self.attribute!r}")
-        return require_at_collect(alone, NAMED_ONCE, pl.concat_str(name, twice))
-
     def named(self, table: pl.LazyFrame) -> pl.LazyFrame:
         """Replace the keys by ``attribute`` and ``segment``."""
         return table.select(
@@ -74,12 +64,6 @@ class Grouping:
             self.segment.alias(SEGMENT),
             pl.exclude(self.keys),
         )
-
-    def named_once(self, table: pl.LazyFrame, others: Sequence[str]) -> pl.LazyFrame:
-        """Name segments, which have a row for each of the ``others``; raise at collect for two."""
-        name = pl.col(SEGMENT).fill_null(MISSING)
-        once = self.is_named_once(pl.len().over(name, *others) == 1, name)
-        return self.named(table).with_columns(pl.when(once).then(SEGMENT).alias(SEGMENT))
 
     def check_names(self, segments: pl.DataFrame, models: Sequence[str]) -> None:
         """Check that segments, one row per segment and model, have different names."""
@@ -92,20 +76,24 @@ class Grouping:
 
 def read_attributes(rows: Rows, intersections: Intersections) -> list[Grouping]:
     """Read the divisions of checked rows: by each attribute and, if wanted, by all crossed."""
+    require_texts(rows, "attributes")
+    return divide({key: rows.name_of(key) for key in rows.group_keys}, intersections)
+
+
+def divide(attributes: Mapping[str, str], intersections: Intersections) -> list[Grouping]:
+    """Return the divisions by attributes, which map their columns to the caller's names."""
     if intersections != "only":
         arguments.flag("intersections", intersections)
-    require_texts(rows, "attributes")
-    names = rows.group_names
+    keys, names = [*attributes], [*attributes.values()]
     if intersections and len(names) == 1:
         msg = f"`intersections` needs two or more `attributes`; found {names}"
         raise ValueError(msg)
-    keys = rows.group_keys
     crossed = [Grouping(tuple(keys), tuple(names))] if intersections else []
     for reserved in (OVERALL, *(division.attribute for division in crossed)):
         if reserved in names:
             msg = f"`attributes` must not have a column of the name {reserved!r}, which is taken"
             raise ValueError(msg)
-    each = [Grouping((key,), (name,)) for key, name in zip(keys, names, strict=True)]
+    each = [Grouping((key,), (name,)) for key, name in attributes.items()]
     return crossed if intersections == "only" else [*each, *crossed]
 
 
@@ -122,147 +110,6 @@ def _segment_name(attribute: str, value: object, types: Sequence[pl.DataType]) -
         f"segment; found {shown(value)}"
     )
     raise ValueError(msg)
-
-
-# Whether the category is unknown, and whether it can be compared with others.
-UNKNOWN, COMPARED = "__unknown", "__compared"
-# Why a category is not compared, besides being unknown.
-SMALL_SHARE = "small share"
-_VALUE, _HEAVIEST = "__value", "__heaviest"
-
-
-@dataclass(frozen=True)
-class Categories:
-    """The categories that rows are in, by each attribute and by all crossed.
-
-    ``unknown`` says of each key whether its value is unknown. Categories with less than
-    ``min_share`` of the weight are not compared.
-    """
-
-    divisions: Sequence[Grouping]
-    models: Sequence[str]
-    unknown: Mapping[str, pl.Expr]
-    reference: CategoryReference
-    min_share: float
-
-    @property
-    def keys(self) -> list[str]:
-        """Columns that identify a category."""
-        return [ATTRIBUTE, SEGMENT, *self.models]
-
-    @property
-    def partition_keys(self) -> list[str]:
-        """Columns within which categories are compared."""
-        return [ATTRIBUTE, *self.models]
-
-    def members(self, cells: pl.LazyFrame, values: Sequence[str]) -> pl.LazyFrame:
-        """Name the categories that cells of all keys crossed belong to; one for each division."""
-        # The cells are used several times but computed once.
-        cells = cells.cache()
-        return pl.concat(
-            self._of_division(number, division, cells, values)
-            for number, division in enumerate(self.divisions)
-        )
-
-    @property
-    def aggregates(self) -> dict[str, pl.Expr]:
-        """What is kept of the members of each category besides its keys."""
-        return {name: pl.col(name).min() for name in (PLACE, UNKNOWN)}
-
-    def _of_division(
-        self, number: int, division: Grouping, cells: pl.LazyFrame, values: Sequence[str]
-    ) -> pl.LazyFrame:
-        is_unknown = pl.any_horizontal(self.unknown[key] for key in division.keys)
-        order = [UNKNOWN, *division.keys, *self.models]
-        ordered = cells.with_columns(is_unknown.alias(UNKNOWN)).sort(order)
-        name = division.segment.fill_null(MISSING)
-        alone = pl.struct(division.keys).n_unique().over(name, UNKNOWN) == 1
-        named_once = division.is_named_once(alone | pl.col(UNKNOWN), name)
-        return ordered.with_row_index(PLACE).select(
-            (pl.lit(number, pl.Int64) * (1 << 32) + pl.col(PLACE)).alias(PLACE),
-            UNKNOWN,
-            pl.lit(division.attribute).alias(ATTRIBUTE),
-            pl.when(~pl.col(UNKNOWN) & named_once).then(name).alias(SEGMENT),
-            *(pl.col(each) for each in (*self.models, *values)),
-        )
-
-    def marked(self, table: pl.LazyFrame) -> pl.LazyFrame:
-        """Add ``share``, ``excluded``, `COMPARED` and `IS_REFERENCE` to a table with a ``weight``.
-
-        Raise at collect for a named reference that is too small to be compared.
-        """
-        weight, unknown = pl.col("weight"), pl.col(UNKNOWN)
-        total = over(weight.filter(~unknown).sum(), self.partition_keys)
-        share = pl.when(~unknown & (total > 0) & total.is_finite()).then(weight / total)
-        few = (pl.col("share") < self.min_share - TOLERANCE).fill_null(self.min_share > 0)
-        excluded = pl.when(unknown).then(pl.lit("unknown")).when(few).then(pl.lit(SMALL_SHARE))
-        shares = (
-            table.with_columns(share=share)
-            .with_columns(excluded=excluded)
-            .with_columns(pl.col("excluded").is_null().alias(COMPARED))
-        )
-        large = require_at_collect(
-            ~pl.col(IS_REFERENCE) | pl.col(COMPARED),
-            "`reference` must have at least `min_share` of the weight",
-            pl.format("'{}' with {}", SEGMENT, pl.col("share").fill_null(0.0)),
-        )
-        marked = self.reference.marked(shares, self.partition_keys)
-        return marked.with_columns(pl.col(IS_REFERENCE) & large)
-
-    def with_highest(self, table: pl.LazyFrame, value: pl.Expr) -> pl.LazyFrame:
-        """Mark the category with the highest value where no reference is named.
-
-        Of equal ones the one with more weight, then the first.
-        """
-        candidate = pl.when(pl.col(COMPARED) & ~self.reference.is_named).then(value)
-        highest = over(pl.col(_VALUE).max(), self.partition_keys)
-        is_high = pl.when(pl.col(_VALUE) >= highest - TOLERANCE)
-        heaviest = over(pl.col(_HEAVIEST).max(), self.partition_keys)
-        first = pl.when(pl.col(_HEAVIEST) == heaviest).then(PLACE)
-        chosen = pl.col(PLACE) == over(pl.col(_VALUE).min(), self.partition_keys)
-        return (
-            table.with_columns(candidate.alias(_VALUE))
-            .with_columns(is_high.then("weight").alias(_HEAVIEST))
-            .with_columns(first.alias(_VALUE))
-            .with_columns(
-                (pl.col(IS_REFERENCE) | chosen.fill_null(value=False)).alias(IS_REFERENCE)
-            )
-        )
-
-    def with_reference(self, table: pl.LazyFrame, columns: Iterable[str]) -> pl.LazyFrame:
-        """Add columns of the reference, under their `other_name`; null where there is none."""
-        # The table is used twice but computed once.
-        table, keys = table.cache(), self.partition_keys
-        named = (pl.col(name).alias(other_name(name)) for name in columns)
-        return join_on_keys(table, table.filter(IS_REFERENCE).select(*keys, *named), keys)
-
-    def ordered(self, table: pl.LazyFrame, columns: Sequence[str]) -> pl.LazyFrame:
-        """Return the columns of categories in their order, with models as text."""
-        models = [pl.col(key).cast(pl.String) for key in self.models]
-        return table.sort(PLACE).select(ATTRIBUTE, SEGMENT, *models, *columns)
-
-
-def read_categories(
-    rows: Rows,
-    unknown: Unknown,
-    intersections: Intersections,
-    reference: object,
-    kind: str,
-    min_share: float,
-) -> Categories:
-    """Read how the groups of checked rows are divided into categories, and how these compare.
-
-    The ``kind`` of reference is that of attributes without a named one.
-    """
-    divisions = read_attributes(rows, intersections)
-    schema = rows.frame.collect_schema()
-    return Categories(
-        divisions,
-        rows.model_keys,
-        unknown_keys(unknown, rows),
-        read_category_reference(reference, (kind,), divisions, schema),
-        arguments.number("min_share", min_share, low=0.0, high=1.0),
-    )
 
 
 @dataclass(frozen=True)
@@ -296,38 +143,6 @@ class CategoryReference:
                     f"{arguments.did_you_mean(segment, [*known.drop_nulls(), *self.kinds])}"
                 )
                 raise ValueError(msg)
-
-    @property
-    def is_named(self) -> pl.Expr:
-        """Whether the reference of an attribute is a named category."""
-        return pl.col(ATTRIBUTE).is_in([*self.named])
-
-    def marked(self, table: pl.LazyFrame, partition_keys: Sequence[str]) -> pl.LazyFrame:
-        """Add whether a category is the named reference, `IS_REFERENCE`; raise if there is none."""
-        if not self.named:
-            return table.with_columns(pl.lit(value=False).alias(IS_REFERENCE))
-        wanted = pl.col(ATTRIBUTE).replace_strict(
-            dict(self.named), default=None, return_dtype=pl.String
-        )
-        is_wanted = (pl.col(SEGMENT) == wanted).fill_null(value=False)
-        exists = over(is_wanted.any(), partition_keys) | ~self.is_named
-        kinds = ", ".join(repr(kind) for kind in self.kinds or (self.kind,))
-        rule = pl.format(f"`reference` must be {kinds} or a segment of {{}}", ATTRIBUTE)
-        # Of one alone it is known which one is not there.
-        only = next(iter(self.named.values())) if len(self.named) == 1 else ""
-        # A kind is for all attributes.
-        hint = "" if only in self.kinds else did_you_mean(only, self.kinds)
-        found = f"no segment '{{}}'{hint}"
-        there = require_at_collect(exists, rule, pl.format(found, wanted))
-        return table.with_columns((is_wanted & there).alias(IS_REFERENCE))
-
-    def of_segments(self, segments: Rows, min_rows: int) -> list[tuple[pl.Expr, Reference]]:
-        """Pair each reference of `marked` segments with the condition on those it applies to."""
-        kind = read_reference(self.kind, segments, min_rows)
-        if not self.named:
-            return [(pl.lit(value=True), kind)]
-        named = Reference(segments.model_keys, kind.units)
-        return [(self.is_named, named), (~self.is_named, kind)]
 
 
 def read_category_reference(

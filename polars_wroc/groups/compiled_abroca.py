@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
@@ -12,15 +12,12 @@ from polars_wroc.inputs.rows import GROUP, Rows, numbered_groups
 from polars_wroc.kernels import AREA_SUMS, compiling
 from polars_wroc.kernels.across import class_sizes, deal, measure, ranked
 from polars_wroc.kernels.sorting import Array
-from polars_wroc.metrics.auc_interval import Interval
-from polars_wroc.metrics.summary import summary_walked
 from polars_wroc.plans.config import Progress, When, run
 from polars_wroc.plans.queries import collect
-from polars_wroc.ranking.compiled_rows import OF_POSITIVES, CompiledRows, compile_rows
+from polars_wroc.ranking.compiled_rows import OF_POSITIVES, compile_rows
 from polars_wroc.ranking.numbered_rows import array_of
 from polars_wroc.ranking.placements import MISSING_ROWS, WALK_SUMS
 from polars_wroc.ranking.sorting import ENDS_TIE
-from polars_wroc.thresholds.search import cells_added_up, walked_confusion_at
 
 
 def permuted_distances(
@@ -86,22 +83,6 @@ def _measure(models: Sequence[pl.DataFrame], groups: int, seeds: Sequence[int]) 
     with Progress(len(sums), "permutations") as progress:
         compiling.run(permute, [(number,) for number in range(len(sums))], progress.advance)
     return sums
-
-
-def walked_groups(
-    rows: Rows, thresholds: pl.LazyFrame, interval: Interval
-) -> tuple[CompiledRows, Callable[[Rows], tuple[pl.LazyFrame, pl.LazyFrame]]]:
-    """Sort rows once; also return what computes cells and sums of the rows by any of their keys."""
-    compiled, types = compile_rows(rows, rows.model_keys), rows.frame.collect_schema()
-    of_codes = walked_confusion_at(compiled, thresholds)
-
-    def parts(rows: Rows) -> tuple[pl.LazyFrame, pl.LazyFrame]:
-        keys = [pl.col(key).cast(types[key]) for key in rows.keys]
-        cells = rows.aggregate(of_codes, cells_added_up())
-        sums = summary_walked(compiled.walk(rows.group_keys).sums.lazy(), rows.keys, interval)
-        return cells.with_columns(keys), sums.with_columns(keys)
-
-    return compiled, parts
 
 
 def sums_of_pairs(rows: Rows, positives: str, negatives: str) -> pl.LazyFrame:

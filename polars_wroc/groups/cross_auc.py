@@ -9,7 +9,7 @@ from math import prod
 
 import polars as pl
 
-from polars_wroc.groups.references import SurveyGaps, correlation, other_name
+from polars_wroc.groups.references import correlation, other_name, paired_variances
 from polars_wroc.inputs.arguments import Limit
 from polars_wroc.inputs.columns import WEIGHT, IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design, SampleDesign, read_design
@@ -25,7 +25,7 @@ from polars_wroc.inputs.rows import (
 )
 from polars_wroc.metrics.auc_interval import Interval, Method
 from polars_wroc.metrics.auc_variance import AUC_INFLUENCE, auc_influences
-from polars_wroc.metrics.summary import summarise, summary_of, summary_walked
+from polars_wroc.metrics.planned_summary import summarise, summary_of, summary_walked
 from polars_wroc.plans.config import run
 from polars_wroc.plans.formulas import Fields, in_columns
 from polars_wroc.plans.queries import FrameT, collect, join_on_keys, like_input, over
@@ -221,8 +221,7 @@ def _correlations(pairs: Rows, design: SampleDesign) -> pl.LazyFrame:
     # A unit without rows of one of them has no influence on it.
     sums = {name: pl.col(name).sum() for name in influences}
     units = unit_totals(both, pairs.keys, sums)
-    survey = SurveyGaps(pairs.keys, design, None, None)
-    variances = survey.variances(units, {_AUC: AUC_INFLUENCE})
+    variances = paired_variances(units, pairs.keys, design, {_AUC: AUC_INFLUENCE})
     return variances.select(*pairs.keys, correlation(_AUC, pl.col).alias(_CORRELATION))
 
 

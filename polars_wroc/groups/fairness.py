@@ -2,118 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import polars as pl
 
-from polars_wroc.groups.abroca_test import distances_to_rest
-from polars_wroc.groups.categories import Grouping, Intersections, read_attributes
-from polars_wroc.groups.comparisons import FAIRNESS, comparison_table, score_name
-from polars_wroc.groups.fairness_rows import fairness_rows
-from polars_wroc.inputs import arguments
-from polars_wroc.inputs.columns import AUDIT_KEYS, IntoColumn, IntoWeight
-from polars_wroc.inputs.decisions import score_or_decisions
-from polars_wroc.inputs.designs import Design, read_design
-from polars_wroc.inputs.frames import read_rows, require_groups
-from polars_wroc.inputs.rows import IntoColumns, Rows, read_source
-from polars_wroc.metrics.auc_interval import Interval
-from polars_wroc.metrics.registry import ROC_AUC
-from polars_wroc.metrics.summary import sum_groups, summary_of
-from polars_wroc.plans.config import run
-from polars_wroc.plans.formulas import in_columns
-from polars_wroc.plans.queries import (
-    FrameT,
-    aggregate,
-    collect,
-    collect_all,
-    join_on_keys,
-    like_input,
+from polars_wroc.groups.categories import Grouping, Intersections
+from polars_wroc.groups.comparisons import (
+    COMPARISON_SCHEMA,
+    FAIRNESS,
+    FairnessMetric,
+    score_name,
 )
-from polars_wroc.thresholds.confusion_matrix import ThresholdMetrics
-from polars_wroc.thresholds.registry import AUDIT_RATES
-from polars_wroc.thresholds.rules import Threshold, read_threshold
-from polars_wroc.thresholds.search import cells_of_groups, common_threshold
-
-if TYPE_CHECKING:
-    from polars_wroc.ranking.compiled_rows import CompiledRows
-
-# The cells of groups, and what their AUCs are computed from.
-_Sums: TypeAlias = tuple[pl.LazyFrame, pl.LazyFrame]
-_AUC = ROC_AUC.column
-_ABROCA = next(metric.name for metric in FAIRNESS.values() if metric.kind == "area")
-_GROUPS = "__groups"
-
-
-@dataclass(frozen=True)
-class _Fairness:
-    """How the groups of checked rows are measured."""
-
-    rows: Rows
-    divisions: Sequence[Grouping]
-    thresholds: pl.LazyFrame
-    metrics: ThresholdMetrics
-    interval: Interval
-    min_rows: int
-    # Of more groups none is compared with the rest.
-    max_groups: int
-
-    def table(self, *, eager: bool) -> pl.LazyFrame:
-        """Compute the rows of the table, by the engine that is to compute them."""
-        if self.rows.compiled is None:
-            return self._planned(eager=eager)
-
-        def schema() -> pl.Schema:
-            return self._planned(eager=False).collect_schema()
-
-        return run(self.rows.compiled, self._walked, schema)
-
-    def _planned(self, *, eager: bool) -> pl.LazyFrame:
-        def sums_of(rows: Rows) -> _Sums:
-            return cells_of_groups(rows, self.thresholds), sum_groups(rows, self.interval)
-
-        return self._of(replace(self.rows, compiled=None), sums_of, eager=eager)
-
-    def _walked(self) -> pl.DataFrame:
-        # Needs numba, which is an extra.
-        from polars_wroc.groups.compiled_abroca import walked_groups  # noqa: PLC0415
-
-        compiled, sums_of = walked_groups(self.rows, self.thresholds, self.interval)
-        return collect(self._of(self.rows, sums_of, compiled, eager=True), reproducible=True)
-
-    def _of(
-        self,
-        rows: Rows,
-        sums_of: Callable[[Rows], _Sums],
-        compiled: CompiledRows | None = None,
-        *,
-        eager: bool,
-    ) -> pl.LazyFrame:
-        within = [AUDIT_KEYS[0], *rows.model_keys]
-        groups = Rows(rows.frame, [*AUDIT_KEYS, *rows.model_keys], within)
-        tables: list[list[pl.LazyFrame]] = [[], [], []]
-        for division in self.divisions:
-            grouped = rows.regrouped(division.keys)
-            within_limit = pl.len() <= self.max_groups
-            areas = distances_to_rest(grouped, within_limit, compiled, eager=eager)
-            for part, table in zip((*sums_of(grouped), areas), tables, strict=True):
-                table.append(division.named_once(part.sort(grouped.keys), rows.model_keys))
-        plans = [pl.concat(each) for each in tables]
-        if eager:
-            # Together, since they read the same rows.
-            plans = [table.lazy() for table in collect_all(plans)]
-        cells, sums, areas = plans
-        rates = in_columns(cells, self.metrics.steps, at_once=eager)
-        aucs = summary_of(sums, self.interval, at_once=eager)
-        tests = self.interval, self.min_rows
-        found = fairness_rows(groups, rates, aucs, *tests, areas, at_once=eager)
-        numbers = aggregate(cells, within, {_GROUPS: pl.len()})
-        many = (pl.col(_GROUPS) > self.max_groups) & (pl.col("metric") == _ABROCA)
-        undefined = pl.col("reason").is_not_null()
-        reason = pl.when(many & undefined).then(pl.lit(f"more than {self.max_groups} groups"))
-        numbered = join_on_keys(found, numbers, within)
-        return numbered.with_columns(reason.otherwise("reason").alias("reason")).drop(_GROUPS)
+from polars_wroc.groups.divisions import name_segments, read_divisions
+from polars_wroc.groups.group_gaps import find_decisions
+from polars_wroc.groups.segment_spreads import spread_rows
+from polars_wroc.inputs import arguments
+from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, IntoColumn, IntoWeight
+from polars_wroc.inputs.decisions import score_or_decisions
+from polars_wroc.inputs.designs import Design
+from polars_wroc.inputs.frames import require_groups
+from polars_wroc.inputs.rows import IntoColumns, read_source
+from polars_wroc.metrics.registry import ROC_AUC
+from polars_wroc.metrics.segments import Decisions, Needs, measure_segments
+from polars_wroc.plans.queries import FrameT
+from polars_wroc.rows import Rows, check_level, read_columns, table_of
+from polars_wroc.stats.levels import Level
+from polars_wroc.thresholds.rules import Rule, Threshold, read_threshold
 
 
 def fairness(
@@ -128,7 +43,6 @@ def fairness(
     weight: IntoWeight | None = None,
     pos_label: object = None,
     min_rows: int = 0,
-    max_groups: int = 200,
     level: float = 0.95,
     design: Design | None = None,
 ) -> FrameT:
@@ -150,16 +64,11 @@ def fairness(
         missing.
     min_rows
         Leave out estimates from fewer rows, as `audit` does with 30: rows of each class for an
-        AUC, and of each class of the complement too for an ABROCA; all rows for a selection rate,
-        positives for a tpr, negatives for an fpr, rows predicted positive for a ppv.
-    max_groups
-        With more groups than this ``max_abroca`` is null, and the ``reason`` says so: in a plan its
-        time, and of a LazyFrame its memory, grow with the number of rows times the number of
-        groups. On the compiled engine (see `Config`) they grow with the number of rows, as those of
-        all other metrics do.
+        AUC, all rows for a selection rate, positives for a tpr, negatives for an fpr, rows
+        predicted positive for a ppv.
     design
-        Clusters, a `Survey` or `ReplicateWeights`: see `summary`. All
-        limits and tests then use the variances of the design and its degrees of freedom.
+        Clusters, a `Survey` or `ReplicateWeights`: see `summary`. All limits and tests then use the
+        variances of the design and its degrees of freedom.
 
     Returns
     -------
@@ -170,26 +79,24 @@ def fairness(
         ``equal_opportunity_difference``, ``equal_opportunity_ratio`` (tpr),
         ``predictive_equality_difference`` (fpr),
         ``equalized_odds_difference``, ``equalized_odds_ratio`` (the worse of tpr and fpr),
-        ``predictive_parity_difference`` (ppv), ``auc_difference``, and ``max_abroca``, the largest
-        area between the ROC curves of a group and of its complement [2]_.
+        ``predictive_parity_difference`` (ppv) and ``auc_difference``.
 
-        - Of a difference ``segment`` is the group with the largest value and ``reference`` that
+        - For a difference ``segment`` is the group with the largest value and ``reference`` the one
           with the smallest; ``gap, gap_low, gap_high`` are the largest difference and limits that
           hold for it whichever groups have it.
-        - Of a ratio ``segment`` is the group with the smallest value and ``reference`` that with
-          the largest; ``ratio, ratio_low, ratio_high`` are the smallest ratio and its limits.
-        - ``n, value, n_reference, reference_value``: rows and rates of both; of equalized odds
-          those of the rate that decides.
+        - For a ratio ``segment`` is the group with the smallest value and ``reference`` the one
+          with the largest; ``ratio, ratio_low, ratio_high`` are the smallest ratio and its limits.
+        - ``n, value, n_reference, reference_value``: rows and rates of both groups; for equalized
+          odds those of the rate that decides.
         - ``p_value`` of the test that all groups are alike, the same for a difference and its
           ratio; null for ``auc_difference``, which `audit` tests by the gaps of the groups.
-        - ``reason``: ``"undefined"`` where there is no difference, ratio or area, ``"more than 200
-          groups"`` (or another ``max_groups``); ``segment`` and ``reference`` are null where fewer
-          than two groups are left. Values that are undefined or from too few rows are left out.
-          Equalized odds need both rates. A ratio is undefined where the larger rate is 0.
+        - ``reason``: ``"undefined"`` where there is no difference or ratio. ``segment`` and
+          ``reference`` are null where fewer than two groups are left. Values that are undefined or
+          from too few rows are left out. Equalized odds need both rates. A ratio is undefined where
+          the larger rate is 0.
 
-        ``max_abroca`` has the area as ``value``, the reference ``"rest"`` and no limits. Limits are
-        within 0 and 1, and null where a group has no limits and for more than 10,000 groups. All
-        other columns are null: these are no tests of their own.
+        Limits are within 0 and 1, and null where a group has no limits. All other columns are null:
+        these are no tests of their own.
 
     Raises
     ------
@@ -205,26 +112,27 @@ def fairness(
     limits here account for that, so that they say that some groups differ by at least so much.
 
     Intervals combine those of both groups: Wilson's for rates, those of ``method="score"`` for
-    AUCs; differences and ratios by Donner and Zou [3]_, where a ratio excludes 1 exactly where the
-    difference excludes 0. Each group has limits at the quantile of the
-    studentised range [4]_ divided by the square root of 2, and all pairs are compared; of more than
-    200 groups the ends of their limits are, which gives wider ones. Equalized odds need both
-    rates at half of the error each, and twice the smaller of their p-values. Rates are tested by
-    chi-squared with their effective sample sizes.
+    AUCs; differences and ratios by Donner and Zou [2]_, where a ratio excludes 1 exactly where the
+    difference excludes 0. All pairs of groups are compared. The quantile of both limits of a pair
+    is that of the studentised range [3]_ divided by the square root of 2; weighted rates have the
+    quantile of Student's t with the same tail, with Welch's degrees of freedom of the pair. With
+    more than 200 groups the ends of their limits are compared, which gives wider ones. Equalized
+    odds need both rates at half of the error each, and twice the smaller of their p-values. Rates
+    are tested by chi-squared with their effective sample sizes.
 
     By the design of a survey the effective sizes of rates are those that their variances imply,
-    AUCs have its design effect, quantiles are Student's, and rates are tested by Rao and Scott's
-    chi-squared [5]_, divided by its degrees of freedom and compared with the F distribution. The
-    correlation of groups that share sampling units is ignored, which is too cautious where it is
-    positive, as it is where the rows of a unit are similar; `group_gaps` uses it.
+    AUCs have its design effect, quantiles are Student's with the degrees of freedom of the group
+    that has fewer, and rates are tested by Rao and Scott's chi-squared [4]_, divided by its degrees
+    of freedom and compared with the F distribution. The correlation of groups that share sampling
+    units is ignored, which is too cautious where it is positive, as it is where the rows of a unit
+    are similar; `group_gaps` uses it.
 
     References
     ----------
     .. [1] Weerts, H. et al. (2023), Journal of Machine Learning Research 24, 1-8.
-    .. [2] Gardner, J. et al. (2019), Proceedings of LAK, 225-234.
-    .. [3] Donner, A., Zou, G. Y. (2012), Statistical Methods in Medical Research 21, 347-359.
-    .. [4] Hayter, A. J. (1984), The Annals of Statistics 12, 61-75.
-    .. [5] Rao, J. N. K., Scott, A. J. (1992), Biometrics 48, 577-585.
+    .. [2] Donner, A., Zou, G. Y. (2012), Statistical Methods in Medical Research 21, 347-359.
+    .. [3] Hayter, A. J. (1984), The Annals of Statistics 12, 61-75.
+    .. [4] Rao, J. N. K., Scott, A. J. (1992), Biometrics 48, 577-585.
 
     Examples
     --------
@@ -256,26 +164,68 @@ def fairness(
         msg = "exactly one of `threshold` and `selected` must be given; found none"
         raise ValueError(msg)
     least = arguments.whole_number("min_rows", min_rows, low=0)
-    max_groups = arguments.whole_number("max_groups", max_groups, low=1)
-    survey = read_design(design)
     source = read_source(frame)
     name = score_name(source, score)
-    score = score_or_decisions(source, score, selected)
-    given = source, label, score, weight, attributes, pos_label
-    rows: Rows = read_rows(*given, survey=survey, selected=selected, called="attributes")
-    divisions = read_attributes(rows, intersections)
-    level = rows.look(level, frame)
-    metrics = ThresholdMetrics(level, designed=survey.given, shown=tuple(AUDIT_RATES))
-    interval = Interval(level, "score", designed=survey.given).for_rows(rows)
+    columns = read_columns(
+        source,
+        label,
+        score_or_decisions(source, score, selected),
+        weight=weight,
+        by=attributes,
+        pos_label=pos_label,
+        design=design,
+        selected=selected,
+        argument="attributes",
+    )
+    level = check_level(level, frame)
+    plan = FairnessPlan(
+        read_divisions(columns, intersections),
+        [
+            metric
+            for metric in FAIRNESS.values()
+            if name is not None or ROC_AUC.column not in metric.compares
+        ],
+        {model: model if columns.several else name for model in columns.models},
+        Decisions(recorded=True) if selected is not None else choice,
+        least,
+    )
 
-    def table(rows: Rows, *, eager: bool) -> pl.LazyFrame:
-        thresholds = common_threshold(rows, choice)
-        limits = least, max_groups
-        measured = _Fairness(rows, divisions, thresholds, metrics, interval, *limits)
-        return measured.table(eager=eager)
+    def compute(rows: Rows) -> pl.DataFrame:
+        return plan.table(rows, rows.level(level))
 
-    found = rows.across_groups(source, [division.keys for division in divisions], table)
-    if name is None:
-        of_score = [metric.name for metric in FAIRNESS.values() if _AUC in metric.compares]
-        found = found.filter(~pl.col("metric").is_in(of_score))
-    return like_input(frame, comparison_table(found, rows, name))
+    return table_of(frame, columns, COMPARISON_SCHEMA, compute)
+
+
+@dataclass(frozen=True)
+class FairnessPlan:
+    """The divisions whose segments are compared, and by which fairness metrics.
+
+    ``scores`` are the names that scores have in the table, where recorded decisions alone have
+    none. ``choice`` is the decisions, a threshold, or a rule that chooses one for each score.
+    """
+
+    divisions: Sequence[Grouping]
+    metrics: Sequence[FairnessMetric]
+    scores: Mapping[str, str | None]
+    choice: Decisions | Rule | float
+    min_rows: int
+
+    def table(self, rows: Rows, level: Level) -> pl.DataFrame:
+        """Return the rows of all divisions and scores."""
+        of_score = any(ROC_AUC.column in metric.compares for metric in self.metrics)
+        needs = {
+            model: Needs(aucs=of_score, decisions=find_decisions(rows, model, self.choice))
+            for model in rows.scores
+        }
+        tables = [pl.DataFrame(schema=COMPARISON_SCHEMA)]
+        for division in self.divisions:
+            for model in rows.scores:
+                segments = measure_segments(rows, division.keys, model, needs[model])
+                if segments.number == 0:
+                    continue
+                names = name_segments(division, segments.keys).to_list()
+                table = spread_rows(segments, names, self.metrics, level, self.min_rows)
+                attribute = pl.lit(division.attribute).alias(AUDIT_KEYS[0])
+                score = pl.lit(self.scores[model], pl.String).alias(MODEL)
+                tables.append(table.with_columns(attribute, score))
+        return pl.concat(tables)

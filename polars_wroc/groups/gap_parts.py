@@ -19,6 +19,7 @@ from polars_wroc.groups.categories import (
     read_category_reference,
 )
 from polars_wroc.groups.comparison_tests import (
+    REPEATED,
     GapTests,
     adjusted_once,
     error_of_a_test,
@@ -42,7 +43,6 @@ from polars_wroc.groups.expected_metrics import (
     read_chances,
 )
 from polars_wroc.groups.group_gaps import group_gaps, read_metrics
-from polars_wroc.groups.references import REPEATED
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import MARGIN
 from polars_wroc.inputs.columns import (

@@ -2,60 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import partial, reduce
-from operator import add
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import get_args
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from polars_wroc.groups.categories import (
-    COMPARED,
-    SEGMENT,
-    UNKNOWN,
-    Categories,
-    Intersections,
-    read_categories,
-)
-from polars_wroc.groups.comparison_tests import (
-    RATIOS,
-    SIDES,
-    gap_difference,
-    has_few_events,
-    limited,
-    p_value_of_picked,
-    rate_p_value,
-    ratio_of,
-    side_of,
-)
+from polars_wroc.arrays import Array, Mask
+from polars_wroc.groups.categories import CategoryReference, Grouping, Intersections
 from polars_wroc.groups.comparisons import (
     ALIKE,
+    COMPARISON_SCHEMA,
     DIFFERENT,
     FEW_EVENTS,
-    IMPACT,
+    IMPACT_RATIO,
     NO_VARIANCE,
     THE_REFERENCE,
     TOO_LITTLE,
     UNDEFINED,
     UNKNOWN_REASON,
-    comparison_table,
     few_rows,
     score_name,
     small_share,
 )
-from polars_wroc.groups.references import (
-    IS_REFERENCE,
-    PICKED_FROM,
-    Reference,
-    SurveyGaps,
-    correlation,
-    other_name,
-    own_df,
+from polars_wroc.groups.divisions import read_divisions, read_references
+from polars_wroc.groups.group_gaps import find_decisions, in_order, label_segments
+from polars_wroc.groups.known_categories import (
+    are_comparable,
+    find_named,
+    name_categories,
+    pool_unknown,
+    read_unknown,
+    share_weight,
 )
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import FOUR_FIFTHS
-from polars_wroc.inputs.columns import CLUSTER, STRATUM, IntoColumn, IntoWeight
+from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.decisions import (
     RECORDED,
     DecisionThreshold,
@@ -63,241 +47,36 @@ from polars_wroc.inputs.decisions import (
     Unknown,
     check_decision,
     check_favorable,
-    read_decisions,
+    score_or_decisions,
 )
-from polars_wroc.inputs.designs import Design, SampleDesign, read_design
+from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.frames import require_groups
-from polars_wroc.inputs.rows import IntoColumns, Rows, read_source
-from polars_wroc.plans.formulas import (
-    Columns,
-    Fields,
-    Formula,
-    Step,
-    cases,
-    in_columns,
-    kept,
-    together,
-    when,
-)
-from polars_wroc.plans.queries import (
-    FrameT,
-    aggregate,
-    is_eager,
-    join_on_keys,
-    like_input,
-    over,
-    sum_unless_null,
-)
-from polars_wroc.ranking.curve import CELL_SUMS, CELLS, cell
-from polars_wroc.stats.difference_tests import (
-    Adjust,
-    Exact,
-    adjusted,
-    check_options,
-    common_value_test,
-)
-from polars_wroc.stats.distributions import (
-    p_value_at,
-    quantile_of_one,
-    student_score,
-    t_quantile,
-)
-from polars_wroc.stats.proportions import TOLERANCE, Side, rate_score, rate_side, rate_t_quantile
-from polars_wroc.stats.studentized_range import simultaneous_quantile
-from polars_wroc.stats.variances import DESIGN_DF, design_df
-from polars_wroc.thresholds.rules import max_selection_rate
-from polars_wroc.thresholds.search import (
-    ROWS_MISSING,
-    ROWS_REJECTED,
-    ROWS_SELECTED,
-    cell_counts,
-    common_threshold,
-    confusion_at,
-    metric_variances,
-    rate_variance,
-    unit_cells,
-)
+from polars_wroc.inputs.rows import IntoColumns, RowSource, read_source
+from polars_wroc.metrics.pairs import Pair, pair_rates
+from polars_wroc.metrics.pooled_rows import pool_decisions
+from polars_wroc.metrics.segments import Needs, Segments, measure_segments
+from polars_wroc.plans.queries import FrameT
+from polars_wroc.ranking.curve import CELLS
+from polars_wroc.rows import Columns, Rows, check_level, read_columns, table_of
+from polars_wroc.stats.families import Adjustment, adjust_p_values
+from polars_wroc.stats.levels import Level, adjust_picked
+from polars_wroc.stats.proportions import TOLERANCE
+from polars_wroc.stats.rates import Exact, Rate, equal_rates
+from polars_wroc.stats.references import Reference
+from polars_wroc.thresholds.registry import RATES, RateMetric
+from polars_wroc.thresholds.rules import Rule, max_selection_rate
 
 # Categories with a smaller share of the weight are not compared, by default.
 MIN_SHARE = 0.02
-_RATE = "selection_rate"
-_SUMS = (*CELL_SUMS, ROWS_SELECTED, ROWS_REJECTED, ROWS_MISSING)
-# Of rates alone.
-_PARTS = Side._fields[:-1]
-# Whether a category, then also its reference, has enough rows to be judged.
-_ENOUGH = "__enough"
-_GROUPS, _IS_NAMED = "__groups", "__is_named"
-
-
-@dataclass(frozen=True)
-class ImpactRatios:
-    """How categories are compared."""
-
-    categories: Categories
-    favorable: Favorable
-    level: float
-    exact: Exact
-    adjust: Adjust
-    designed: bool
-    min_rows: int = 0
-    at_once: bool = True
-
-    def table(
-        self, cells: pl.LazyFrame, of_units: pl.LazyFrame | None, design: SampleDesign | None
-    ) -> pl.LazyFrame:
-        """Compare rates of cells by all keys crossed; by a design, with those of its units."""
-        units = None if of_units is None or design is None else self._units(of_units, design)
-        marked = self.categories.marked(self._rates(cells, units))
-        chosen = self.categories.with_highest(marked, pl.col("value_own"))
-        names = [SEGMENT, "n", _ENOUGH, *(f"{part}_own" for part in _PARTS)]
-        compared = self.categories.with_reference(chosen, names).with_columns(**self._numbers())
-        compared = in_columns(compared, [self._both])
-        steps: list[Step] = [self._ratios, partial(p_value_of_picked, level=self.level)]
-        if units is not None:
-            group = Reference(self.categories.partition_keys, "row")
-            compared = units.with_variances(compared, group)
-            steps = [_by_design, *steps]
-        tested = in_columns(compared, steps, at_once=self.at_once)
-        judged: list[Step] = [self._verdicts, self._reasons]
-        return in_columns(adjusted(tested, self.adjust), judged, at_once=self.at_once)
-
-    def _numbers(self) -> dict[str, pl.Expr]:
-        """Count the categories that are compared, and mark where one was named as reference."""
-        compared = pl.col(COMPARED) & pl.col("value_own").is_not_null()
-        number = over(compared.sum().cast(pl.Int64), self.categories.partition_keys)
-        return {_GROUPS: number, _IS_NAMED: self.categories.reference.is_named}
-
-    def _units(self, cells: pl.LazyFrame, design: SampleDesign) -> SurveyGaps:
-        """Return the sampling units of each category, by the design of a survey."""
-        members = self.categories.members(cells, [STRATUM, CLUSTER, *CELLS])
-        keys = [*self.categories.keys, STRATUM, CLUSTER]
-        # Sorted, so that sums over units are the same to the last digit each time.
-        units = members.group_by(keys).agg(**_added(CELLS)).sort(keys).cache()
-        return SurveyGaps(self.categories.keys, design, None, units, (_RATE,))
-
-    def _rates(self, cells: pl.LazyFrame, units: SurveyGaps | None) -> pl.LazyFrame:
-        """Compute the rate of each category, with its effective size."""
-        members = self.categories.members(cells, ["threshold", *_SUMS])
-        # It is the same in all categories.
-        aggregates = _added(_SUMS) | {"threshold": pl.col("threshold").min()}
-        keys = self.categories.keys
-        table = aggregate(members, keys, self.categories.aggregates | aggregates)
-        if units is None:
-            return in_columns(table, [self._described])
-        assert units.cells is not None
-        variances = metric_variances(units.cells, keys, units.design, [_RATE])
-        rates = in_columns(join_on_keys(table, variances, keys), [self._described])
-        return rates.drop(rate_variance(_RATE), DESIGN_DF)
-
-    def _described(self, field: Fields) -> dict[str, pl.Expr]:
-        selected, rejected = cell_counts(_RATE, field)
-        if self.favorable == "rejected":
-            selected, rejected = rejected, selected
-        # Both rates have the same variance.
-        variance = field(rate_variance(_RATE)) if self.designed else None
-        rate = rate_side(selected, rejected, variance)
-        # Null where no row has a score and so there is no median.
-        n = (field(ROWS_SELECTED) + field(ROWS_REJECTED)).fill_null(0)
-        weight = reduce(add, (field(name) for name in CELLS))
-        return {
-            "n": n,
-            _ENOUGH: (n >= self.min_rows).fill_null(value=False),
-            "n_missing": field(ROWS_MISSING),
-            "weight": when(n == 0).then(0.0).otherwise(cell(weight)),
-            "n_selected": field(ROWS_SELECTED).fill_null(0),
-            **{f"{part}_own": getattr(rate, part) for part in _PARTS},
-        }
-
-    def _both(self, field: Fields) -> dict[str, pl.Expr]:
-        """Name the columns of the reference, and the difference that is tested."""
-        known = when(~field(UNKNOWN))
-        other = {f"{part}_other": field(other_name(f"{part}_own")) for part in _PARTS}
-        difference = field("value_own") - other["value_other"]
-        return other | {
-            "gap": when(_is_tested(field)).then(difference),
-            "share": pl.lit(1.0),
-            "skew": pl.lit(0.0),
-            **{f"size_test_{side}": pl.lit(None, pl.Float64) for side in SIDES},
-            "reference": known.then(field(other_name(SEGMENT))),
-            "n_reference": known.then(field(other_name("n"))),
-            "reference_value": known.then(other["value_other"]),
-            _ENOUGH: field(_ENOUGH) & field(other_name(_ENOUGH)),
-        }
-
-    def _ratios(self, field: Fields) -> Formula[Columns]:
-        """Compare each rate with that of the reference; limits hold for all ratios at once."""
-        groups, is_named = field(_GROUPS), field(_IS_NAMED)
-        # Sidak's, for independent comparisons with one category that was named.
-        several = when(groups > 1).then(groups - 1)
-        named = quantile_of_one(self.level, several)
-        highest = simultaneous_quantile(self.level, groups)
-        joint = when(is_named).then(named).otherwise(highest)
-        own, other = (side_of(side, field) for side in SIDES)
-        if self.designed:
-            quantiles = dict.fromkeys(SIDES, student_score(joint, field("df")))
-            quantiles["alone"] = t_quantile(self.level, design_df(field, own_df(DESIGN_DF)))
-            _, p_value = yield from gap_difference(field, designed=True).tested()
-        else:
-            quantiles = {name: rate_score(joint, field(f"inverse_df_{name}")) for name in SIDES}
-            quantiles["alone"] = rate_t_quantile(self.level, own.inverse_df)
-            common, _ = yield from common_value_test(own, other)
-            p_value = yield from rate_p_value(own, other, field, common, self.level, self.exact)
-        quantiles = yield from kept(quantiles)
-        shown = yield from limited("own", quantiles["alone"], field)
-        sides = yield from together({side: limited(side, quantiles[side], field) for side in SIDES})
-        ratio = ratio_of(sides["own"], sides["other"], field, designed=self.designed)
-        tested = when(_is_tested(field))
-        limits = {name: tested.then(end) for name, end in zip(RATIOS[1:], ratio[1:], strict=True)}
-        return {
-            PICKED_FROM: when(~is_named).then(groups),
-            "metric": pl.lit(IMPACT.name),
-            "value": shown.value,
-            "value_low": shown.low,
-            "value_high": shown.high,
-            "ratio": when(~field(UNKNOWN)).then(ratio.value),
-            **limits,
-            "p_value": tested.then(p_value_at(self.level, p_value)),
-        }
-
-    def _verdicts(self, field: Fields) -> dict[str, pl.Expr]:
-        """Judge by the joint limits whether a ratio is surely below four fifths, or surely not."""
-        ratio, low, high = (field(name) for name in RATIOS)
-        below, above = high < FOUR_FIFTHS, (low >= FOUR_FIFTHS) & (ratio >= FOUR_FIFTHS - TOLERANCE)
-        verdict = cases(
-            (below.fill_null(value=False) & field(_ENOUGH), DIFFERENT),
-            (above.fill_null(value=False) & field(_ENOUGH), ALIKE),
-            (ratio.is_not_null(), TOO_LITTLE),
-        )
-        return {"verdict": when(_is_tested(field)).then(verdict)}
-
-    def _reasons(self, field: Fields) -> dict[str, pl.Expr]:
-        """Say why there is no verdict, or no test."""
-        reason = cases(
-            (field(UNKNOWN), UNKNOWN_REASON),
-            (~field(COMPARED), small_share(self.categories.min_share)),
-            (field(IS_REFERENCE), THE_REFERENCE),
-            (field("verdict").is_null(), UNDEFINED),
-            (~field(_ENOUGH), few_rows(self.min_rows)),
-            ((field("verdict") == TOO_LITTLE) & field("ratio_low").is_null(), NO_VARIANCE),
-            (has_few_events(field), FEW_EVENTS),
-        )
-        # What is shown is the ratio.
-        return {"reason": reason, "gap": pl.lit(None, pl.Float64)}
-
-
-def _by_design(field: Fields) -> Columns:
-    """Add the degrees of freedom and the correlation of both rates."""
-    return {"df": design_df(field), "correlation": correlation(_RATE, field)}
-
-
-def _added(columns: Iterable[str]) -> dict[str, pl.Expr]:
-    """Add up columns; null where a term is, as one that overflows."""
-    return {name: sum_unless_null(pl.col(name)) for name in columns}
-
-
-def _is_tested(field: Fields) -> pl.Expr:
-    """Whether a category is compared with another one."""
-    return field(COMPARED) & ~field(IS_REFERENCE)
+_SELECTION_RATE = RATES["selection_rate"]
+# The rate of the favorable decision.
+_RATES: dict[Favorable, RateMetric] = {
+    "selected": _SELECTION_RATE,
+    "rejected": replace(
+        _SELECTION_RATE, counted=_SELECTION_RATE.others, others=_SELECTION_RATE.counted
+    ),
+}
+_COUNT_SCHEMA = {"missing": pl.Int64(), "selected": pl.Int64(), "share": pl.Float64()}
 
 
 def impact_ratios(
@@ -315,7 +94,7 @@ def impact_ratios(
     weight: IntoWeight | None = None,
     exact: Exact = "mid-p",
     level: float = 0.95,
-    adjust: Adjust = "holm",
+    adjust: Adjustment = "holm",
     design: Design | None = None,
 ) -> FrameT:
     """Impact ratios: the selection rate of each category divided by that of the one selected most.
@@ -399,7 +178,7 @@ def impact_ratios(
         Ratios are null where the rate of the reference is 0, upper limits also where they are
         infinite; rates are null without weight, limits also where squares of the weights overflow
         or underflow. A single category is its own reference, and without a known category there
-        are no ratios. Limits of ratios are null for more than 10,000 categories.
+        are no ratios.
 
     Raises
     ------
@@ -419,11 +198,12 @@ def impact_ratios(
     larger ones may not on small numbers [1]_.
 
     Intervals of rates are those of `threshold_metrics`, and ratios combine them by Donner and Zou's
-    method [3]_ as in `fairness` and `group_gaps`: a ratio excludes 1 exactly where the
-    difference excludes 0. For the joint limits each rate has its own at the quantile of the
-    studentised range [4]_ divided by the square root of 2; with a named reference, at Sidak's for
-    all others. Without them ratios of equal groups seem surely below 0.8 too often, since the
-    highest of many rates is high by chance.
+    method [3]_ as in `fairness` and `group_gaps`: a ratio excludes 1 exactly where the difference
+    excludes 0. The joint limits combine those of both rates at the quantile of the studentised
+    range [4]_ divided by the square root of 2; weighted rates have the quantile of Student's t with
+    the same tail, with Welch's degrees of freedom of the pair. With a named reference it is Sidak's
+    quantile for all other categories. Without joint limits too many ratios of equal groups would be
+    below 0.8 with their whole interval, since the highest of many rates is high by chance.
 
     The test is the z-test with the pooled variance, without a correction for continuity, where at
     least five rows are expected in each cell of the table of four; in other tables it is Fisher's
@@ -472,30 +252,312 @@ def impact_ratios(
     check_favorable(favorable, limit, ratios=True)
     require_groups(attributes, called="attributes")
     arguments.option("exact", exact, get_args(Exact))
-    survey = read_design(design)
     source = read_source(frame)
-    rows = read_decisions(source, score, selected, weight, attributes, survey)
-    level = check_options(rows.look(level, frame), adjust)
-    asked = unknown, intersections, reference, "highest", min_share
-    categories = read_categories(rows, *asked)
-    options = favorable, level, exact, adjust, survey.given
-    impact = ImpactRatios(categories, *options, at_once=is_eager(frame))
-    if limit == "median":
-        rows.require_scores("threshold='median'")
-    thresholds = _thresholds(rows, limit)
-    of_units = None if rows.design is None else unit_cells(rows, thresholds, rows.keys)
-    table = impact.table(confusion_at(rows, thresholds), of_units, rows.design)
-    return like_input(frame, comparison_table(table, rows, score_name(source, score)))
+    columns, choice = _read_decisions(source, score, selected, limit, weight, attributes, design)
+    level = check_level(level, frame)
+    arguments.option("adjust", adjust, get_args(Adjustment))
+    divisions = read_divisions(columns, intersections)
+    name = score_name(source, score)
+    plan = ImpactPlan(
+        divisions,
+        read_references(reference, ("highest",), divisions, columns),
+        read_unknown(unknown, columns),
+        {model: model if columns.several else name for model in columns.models},
+        choice,
+    )
+    least = arguments.number("min_share", min_share, low=0.0, high=1.0)
+
+    def compute(rows: Rows) -> pl.DataFrame:
+        return plan.table(rows, ImpactRules(rows.level(level), favorable, least, exact, adjust))
+
+    return table_of(frame, columns, COMPARISON_SCHEMA, compute)
 
 
-def decided(rows: Rows, threshold: DecisionThreshold | None) -> pl.LazyFrame:
-    """Count the rows without a decision and those that are selected, and their share; by score."""
-    cells = confusion_at(rows.regrouped([]), _thresholds(rows, threshold))
-    share = (pl.col("tp") + pl.col("fp")) / pl.sum_horizontal(CELLS)
-    return cells.select(missing=ROWS_MISSING, selected=ROWS_SELECTED, share=share)
+@dataclass(frozen=True)
+class ImpactRules:
+    """How ratios are compared with four fifths, and rates with each other."""
+
+    level: Level
+    favorable: Favorable
+    min_share: float
+    exact: Exact = "mid-p"
+    adjust: Adjustment = "holm"
+    min_rows: int = 0
 
 
-def _thresholds(rows: Rows, threshold: DecisionThreshold | None) -> pl.LazyFrame:
-    """Return the threshold of each score, which recorded decisions reach with `RECORDED`."""
-    choice = max_selection_rate(0.5) if threshold == "median" else threshold
-    return common_threshold(rows, RECORDED if choice is None else choice)
+@dataclass(frozen=True)
+class ImpactPlan:
+    """The divisions whose categories are compared, and with which references.
+
+    ``unknown`` has a condition for each key. ``scores`` are the names that scores have in the
+    table, where recorded decisions have none.
+    """
+
+    divisions: Sequence[Grouping]
+    references: CategoryReference
+    unknown: Mapping[str, pl.Expr]
+    scores: Mapping[str, str | None]
+    choice: Rule | float
+
+    def table(self, rows: Rows, rules: ImpactRules) -> pl.DataFrame:
+        """Return the rows of the categories of all divisions and scores."""
+        tables = []
+        for place, model in enumerate(rows.scores):
+            decisions = find_decisions(rows, model, self.choice)
+            assert decisions is not None
+            pooled, decisions = pool_decisions(rows, model, decisions)
+            needs = Needs(aucs=False, decisions=decisions)
+            for number, division in enumerate(self.divisions):
+                keys = pool_unknown(pooled.keys, division, self.unknown)
+                segments = measure_segments(replace(pooled, keys=keys), keys.columns, model, needs)
+                names = name_categories(division, segments.keys)
+                labels = label_segments(division, names, self.scores[model], (number, place))
+                table = compare_categories(segments, names, division, self.references, rules)
+                tables.append(labels.hstack(table))
+        return adjust_ratios(tables, rules)
+
+
+def compare_categories(
+    segments: Segments,
+    names: pl.Series,
+    division: Grouping,
+    references: CategoryReference,
+    rules: ImpactRules,
+) -> pl.DataFrame:
+    """Return the ratios of the categories of a division, without their names.
+
+    The ``names`` are those of the categories, null for the unknown one.
+    """
+    pairs = _pair_categories(segments, names, division, references, rules)
+    columns = _measure_ratios(pairs, rules)
+    verdict = _judge_ratios(pairs, columns)
+    texts = {
+        "metric": [IMPACT_RATIO] * segments.number,
+        "reference": [pairs.reference_name if known else None for known in pairs.is_known],
+        "verdict": [text or None for text in verdict.tolist()],
+        "reason": _find_reasons(pairs, columns, verdict, rules),
+    }
+    table = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.Float64), nan_to_null=True)
+    return table.hstack(pl.DataFrame(texts, schema=dict.fromkeys(texts, pl.String)))
+
+
+@dataclass(frozen=True)
+class _CategoryPairs:
+    """The rates of categories beside that of their reference.
+
+    ``n`` are their rows with a decision. Of the categories that can be compared, which are known
+    and not too small, all but the reference ``are_tested``. It is the highest of so many
+    ``groups`` with a rate, unless it ``is_named``.
+    """
+
+    pair: Pair
+    rates: tuple[Rate, Rate]
+    by_design: bool
+    n: Array
+    n_reference: Array
+    is_known: Mask
+    can_be_compared: Mask
+    are_tested: Mask
+    enough: Mask
+    groups: Array
+    is_named: bool
+    reference_name: str | None
+
+
+def _pair_categories(
+    segments: Segments,
+    names: pl.Series,
+    division: Grouping,
+    references: CategoryReference,
+    rules: ImpactRules,
+) -> _CategoryPairs:
+    metric, cells = _RATES[rules.favorable], segments.cells
+    assert cells is not None
+    rate = cells.rate(metric.counted, metric.others)
+    # Without a score there is no median, and so no decision.
+    n = np.nan_to_num(rate.all.rows)
+    weight = np.where(np.isinf(rate.all.weight), np.nan, rate.all.weight)
+    share = share_weight(np.where(n == 0, 0.0, weight), names)
+    can_be_compared = are_comparable(share, names, rules.min_share)
+    candidates = np.where(can_be_compared, rate.value, np.nan)
+    named = find_named(references, division, names, share, can_be_compared)
+    reference = pick_highest(candidates, weight) if named is None else named
+    n_reference = reference.add_others(n)
+    place = int(reference.kind)
+    return _CategoryPairs(
+        pair_rates(metric, segments, reference),
+        (rate, cells.combine(reference.add_others).rate(metric.counted, metric.others)),
+        segments.units is not None,
+        n,
+        n_reference,
+        names.is_not_null().to_numpy(),
+        can_be_compared,
+        can_be_compared & ~reference.is_own(segments.number),
+        (n >= rules.min_rows) & (n_reference >= rules.min_rows),
+        np.sum(~np.isnan(candidates), dtype=float),
+        named is not None,
+        None if place < 0 else names[place],
+    )
+
+
+def pick_highest(value: Array, weight: Array) -> Reference:
+    """Return the category with the highest value as reference; NaN is no candidate.
+
+    Ties go to the heavier category, then to the first.
+    """
+    if np.isnan(value).all():
+        return Reference(-1)
+    is_highest = value >= np.nanmax(value) - TOLERANCE
+    return Reference(int(np.argmax(np.where(is_highest, weight, -1.0))))
+
+
+def _measure_ratios(pairs: _CategoryPairs, rules: ImpactRules) -> dict[str, Array]:
+    """Return the numbers of the table."""
+    own, reference_value = pairs.pair.contrast.own, pairs.rates[1].value
+    shown = own.limits(rules.level.quantile(own.df))
+    low, high = pairs.pair.contrast.ratio_limits(*_joint_quantiles(pairs, rules.level))
+    is_bounded = (reference_value > 0) & np.isfinite(high)
+    of_reference = {
+        "n_reference": pairs.n_reference,
+        "reference_value": reference_value,
+        "ratio": pairs.pair.contrast.ratio,
+    }
+    tested = {
+        "ratio_low": low,
+        "ratio_high": np.where(is_bounded, high, np.nan),
+        "p_value": _test_rates(pairs, rules),
+    }
+    return {
+        "n": pairs.n,
+        "value": own.value,
+        "value_low": shown.low,
+        "value_high": shown.high,
+        **{name: np.where(pairs.is_known, each, np.nan) for name, each in of_reference.items()},
+        **{name: np.where(pairs.are_tested, each, np.nan) for name, each in tested.items()},
+    }
+
+
+def _joint_quantiles(pairs: _CategoryPairs, level: Level) -> tuple[Array, Array]:
+    """Return the quantiles of both rates in limits that hold for all ratios of the categories."""
+    if not pairs.is_named:
+        quantile = level.joint_quantile(pairs.groups, pairs.pair.picked_df)
+        return quantile, quantile
+    # Comparisons with a category that was named beforehand are taken as independent.
+    others = np.where(pairs.groups > 1, pairs.groups - 1, np.nan)
+    own, other = (level.independent_quantile(others, df) for df in pairs.pair.df)
+    return own, other
+
+
+def _test_rates(pairs: _CategoryPairs, rules: ImpactRules) -> Array:
+    """Return the p-values of the tests that rates are those of the reference."""
+    if pairs.by_design:
+        p_value = pairs.pair.test(rules.level).p_value
+    else:
+        p_value = equal_rates(*pairs.rates, rules.level, rules.exact).p_value
+    if pairs.is_named:
+        return p_value
+    return adjust_picked(p_value, np.full(p_value.shape, pairs.groups), rules.level)
+
+
+def _judge_ratios(pairs: _CategoryPairs, columns: Mapping[str, Array]) -> NDArray[np.str_]:
+    """Return whether joint limits are below four fifths, or at least that; empty if untested."""
+    ratio, low, high = (columns[name] for name in ("ratio", "ratio_low", "ratio_high"))
+    is_below = pairs.enough & (high < FOUR_FIFTHS)
+    # Rounding may bring the limits of a ratio that is below four fifths up to them.
+    is_above = pairs.enough & (low >= FOUR_FIFTHS) & (ratio >= FOUR_FIFTHS - TOLERANCE)
+    is_open = pairs.are_tested & ~np.isnan(ratio)
+    return np.select([is_below, is_above, is_open], [DIFFERENT, ALIKE, TOO_LITTLE], "")
+
+
+def _find_reasons(
+    pairs: _CategoryPairs,
+    columns: Mapping[str, Array],
+    verdict: NDArray[np.str_],
+    rules: ImpactRules,
+) -> list[str | None]:
+    """Return why there is no verdict or no test of each category, None where there is."""
+    no_limits = (verdict == TOO_LITTLE) & np.isnan(columns["ratio_low"])
+    cases = [
+        (~pairs.is_known, UNKNOWN_REASON),
+        (~pairs.can_be_compared, small_share(rules.min_share)),
+        (~pairs.are_tested, THE_REFERENCE),
+        (verdict == "", UNDEFINED),
+        (~pairs.enough, few_rows(rules.min_rows)),
+        (no_limits, NO_VARIANCE),
+        (pairs.pair.few_events, FEW_EVENTS),
+    ]
+    found = np.select([holds for holds, _ in cases], [reason for _, reason in cases], "")
+    return [reason or None for reason in found.tolist()]
+
+
+def adjust_ratios(tables: Sequence[pl.DataFrame], rules: ImpactRules) -> pl.DataFrame:
+    """Return the tables of several divisions as one, with p-values adjusted together."""
+    if not tables:
+        return pl.DataFrame(schema=COMPARISON_SCHEMA)
+    table = pl.concat(tables)
+    p_values = table["p_value"].to_numpy()
+    adjusted = pl.Series("p_adjusted", adjust_p_values(p_values, rules.adjust), nan_to_null=True)
+    return in_order(table.with_columns(adjusted), [IMPACT_RATIO])
+
+
+def count_decisions(
+    frame: FrameT,
+    score: IntoColumns | None = None,
+    *,
+    selected: IntoColumn | None = None,
+    threshold: DecisionThreshold | None = None,
+    weight: IntoWeight | None = None,
+) -> FrameT:
+    """Return the numbers of rows without a decision and of selected ones, and their share.
+
+    There is a row for each score.
+    """
+    limit = check_decision(score, selected, threshold)
+    source = read_source(frame)
+    columns, choice = _read_decisions(source, score, selected, limit, weight)
+
+    def compute(rows: Rows) -> pl.DataFrame:
+        counts = [_count_selected(rows, model, choice) for model in rows.scores]
+        numbers = dict.fromkeys(_COUNT_SCHEMA, pl.Float64)
+        return pl.DataFrame(counts, schema=numbers, orient="row").fill_nan(None)
+
+    return table_of(frame, columns, _COUNT_SCHEMA, compute)
+
+
+def _count_selected(rows: Rows, model: str, choice: Rule | float) -> tuple[float, float, float]:
+    needs = Needs(aucs=False, decisions=find_decisions(rows, model, choice))
+    segments = measure_segments(rows, [], model, needs)
+    assert segments.cells is not None
+    of_selected = segments.cells.count(_SELECTION_RATE.counted)
+    share = of_selected.weight / segments.cells.count(CELLS).weight
+    return float(segments.missing[0]), float(of_selected.rows[0]), float(share[0])
+
+
+def _read_decisions(
+    source: pl.DataFrame | pl.LazyFrame | RowSource,
+    score: IntoColumns | None,
+    selected: IntoColumn | None,
+    threshold: DecisionThreshold | None,
+    weight: IntoWeight | None,
+    attributes: IntoColumns | None = None,
+    design: Design | None = None,
+) -> tuple[Columns, Rule | float]:
+    """Return the columns of decisions, and the threshold of the score or what chooses one.
+
+    Recorded decisions are scores of `RECORDED` or 0. Counts may have labels, which do not matter.
+    """
+    columns = read_columns(
+        source,
+        None,
+        score_or_decisions(source, score, selected),
+        weight=weight,
+        by=attributes,
+        design=design,
+        argument="attributes",
+    )
+    if threshold != "median":
+        return columns, RECORDED if threshold is None else threshold
+    if columns.binned:
+        msg = "`counts` must be by score for threshold='median'; found counts in bins of scores"
+        raise ValueError(msg)
+    return columns, max_selection_rate(0.5)

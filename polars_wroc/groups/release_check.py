@@ -3,70 +3,79 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
+from dataclasses import dataclass, field
 from math import inf
+from typing import TypeAlias, get_args
 
+import numpy as np
 import polars as pl
 
-from polars_wroc.groups.categories import Intersections
+from polars_wroc.arrays import Mask
+from polars_wroc.groups.categories import Grouping, Intersections
 from polars_wroc.groups.comparisons import (
     ALIKE,
+    COMPARABLE,
+    COMPARISON_SCHEMA,
     DIFFERENT,
     FEW_EVENTS,
+    METRICS,
     NO_VARIANCE,
-    PLACE,
     TOO_LITTLE,
     UNDEFINED,
-    comparison_table,
     few_rows,
 )
-from polars_wroc.groups.paired_metrics import (
-    SAME,
-    Decisions,
-    SegmentChecks,
-    Thresholds,
-    groupings_of,
-    read_paired,
-    rows_of,
-)
+from polars_wroc.groups.divisions import name_segments, read_divisions
 from polars_wroc.inputs import arguments
-from polars_wroc.inputs.columns import AUDIT_KEYS, Frequency, IntoColumn, IntoWeight
-from polars_wroc.inputs.designs import Design, read_design
-from polars_wroc.inputs.looks import Looks
+from polars_wroc.inputs.columns import (
+    OVERALL,
+    IntoColumn,
+    IntoWeight,
+    numeric,
+    score_column,
+)
+from polars_wroc.inputs.designs import Design
+from polars_wroc.inputs.expressions import as_column, boolean_column, named_columns, typed_column
+from polars_wroc.inputs.frames import precision
 from polars_wroc.inputs.rows import IntoColumns, polars_frame
-from polars_wroc.metrics.auc_variance import units_of
+from polars_wroc.metrics.paired_aucs import have_same_scores, require_all_scores
 from polars_wroc.metrics.paired_changes import (
-    AUC,
-    BOTH,
-    NET_BENEFIT,
-    RATES,
-    RESULTS,
-    SHARES,
-    PairedChanges,
-    changed_shares,
+    METRICS_OF_DECISIONS,
+    RATES_OF_DECISIONS,
+    RATES_OF_ROWS,
+    RELEASE_METRICS,
+    Change,
+    change_metric,
 )
-from polars_wroc.metrics.paired_tests import PairedTest
-from polars_wroc.metrics.registry import LOSSES
-from polars_wroc.plans.formulas import Columns, Fields, Formula, Step, in_columns, when
-from polars_wroc.plans.queries import FrameT, is_eager, like_input
-from polars_wroc.stats.difference_tests import (
-    Adjust,
-    adjusted,
-    check_options,
-    is_significant,
-    mcnemar_mid_p,
-)
-from polars_wroc.stats.distributions import z_quantile
+from polars_wroc.metrics.paired_sums import NEW, OLD, PairedRows, measure_pairs
+from polars_wroc.metrics.registry import LOSSES, ROC_AUC
+from polars_wroc.plans.queries import FrameT
+from polars_wroc.rows import Columns, Rows, check_level, read_columns, table_of
+from polars_wroc.stats.difference_tests import Adjust
+from polars_wroc.stats.families import adjust_p_values
+from polars_wroc.stats.levels import Level
+from polars_wroc.thresholds.registry import THRESHOLD_METRICS
 
-_OF_DECISIONS = (*RATES, *SHARES, NET_BENEFIT)
-RELEASE_METRICS = (AUC, *_OF_DECISIONS, *LOSSES)
+_AUC, _NET_BENEFIT = ROC_AUC.column, THRESHOLD_METRICS["net_benefit"].name
 # Metrics whose unit is known, and so what is a small change.
-WITH_MARGIN = (AUC, *RATES, *SHARES)
-MARGIN = 0.01
+WITH_MARGIN = (_AUC, *RATES_OF_ROWS, *RATES_OF_DECISIONS)
+RELEASE_MARGIN = 0.01
 BETTER, NO_WORSE, WORSE = "better", "no worse", "worse"
 SAME_SCORES, SAME_ORDER, NO_CHANGE = "same scores", "same order", "no decision changed"
 # A row may change its mean by any amount.
 _UNBOUNDED = "log_loss"
+_SCHEMA: dict[str, type[pl.DataType]] = COMPARISON_SCHEMA | {
+    "margin": pl.Float64,
+    "n_changed": pl.Int64,
+    "n_gained": pl.Int64,
+    "n_lost": pl.Int64,
+    "share_changed": pl.Float64,
+}
+_GOOD = {"high": 1.0, "low": -1.0, None: 0.0}
+# The order of metrics in a segment.
+_ORDER = [metric for metric in METRICS | COMPARABLE if metric in RELEASE_METRICS]
+
+PairedThresholds: TypeAlias = float | Mapping[str, float]
+PairedDecisions: TypeAlias = Mapping[str, IntoColumn]
 
 
 def release_check(
@@ -77,12 +86,12 @@ def release_check(
     *,
     attributes: IntoColumns | None = None,
     intersections: Intersections = False,
-    threshold: Thresholds | None = None,
-    selected: Decisions | None = None,
+    threshold: PairedThresholds | None = None,
+    selected: PairedDecisions | None = None,
     weight: IntoWeight | None = None,
     pos_label: object = None,
     metrics: Sequence[str] | None = None,
-    margin: float | Mapping[str, float] = MARGIN,
+    margin: float | Mapping[str, float] = RELEASE_MARGIN,
     net_benefit_at: float | None = None,
     min_rows: int = 0,
     design: Design | None = None,
@@ -151,12 +160,18 @@ def release_check(
           data"``.
         - ``reason`` (String): ``"undefined"``; ``"fewer than 30 rows"`` (or another ``min_rows``);
           ``"no variance"`` by a design; ``"same scores"``, and the same decisions, in all rows;
-          ``"same order"`` of all rows, so that AUCs are equal; ``"no decision changed"``, which
-          does not show that none will; ``"few effective events"``, where changed rows are so heavy
-          that limits may be too narrow, or too few decide a log loss, which is then not judged.
-          Else null.
-        - ``margin`` (Float64), null without; ``n_changed`` (Int64): rows that contribute otherwise
-          with the new score; null of an AUC.
+          ``"same order"`` of all rows, so that AUCs are equal, or ``"no decision changed"``, which
+          do not show that no other row would change; ``"few effective events"``, where changed rows
+          are so heavy that limits may be too narrow, or too few decide a log loss, which is then
+          not judged. Else null.
+        - ``margin`` (Float64), null without.
+        - ``n_changed, n_gained, n_lost`` (Int64): rows that contribute otherwise with the new
+          score, those that contribute more and those that contribute less. For a rate they become
+          an event or no longer are one: of the selection rate they are newly selected or newly
+          rejected, of the accuracy newly right or newly wrong. For ppv and npv they join or leave
+          the rows that it is a share of. Null for an AUC.
+        - ``share_changed`` (Float64): the weight of the rows that change in that of all that the
+          metric rests on with either score; null for an AUC.
 
         The other columns of the table are null. A row with its label, weight, a score or a decision
         missing is left out of all metrics.
@@ -165,7 +180,7 @@ def release_check(
     ------
     TypeError, ValueError, polars.exceptions.PolarsError
         As for `summary`; also for an unknown metric or option, for a metric without what it is
-        computed from, and at collect for a mean loss of scores outside 0 to 1.
+        computed from, and for a mean loss of scores outside 0 to 1.
 
     Notes
     -----
@@ -176,11 +191,12 @@ def release_check(
 
     A rate changes by the shares of rows that become an event and that no longer are one: the
     interval combines Wilson's of both with their negative correlation [2]_, and the p-value belongs
-    to the level at which it just excludes 0. For ppv and npv, of rows that differ, it combines
-    those of both values. The variance of AUCs is DeLong's, of means that of the rows' differences,
-    with Student's t; both have two pseudo-rows that change as much as one row can, one each way:
-    where few rows change, the variance of the others would say that no row can. By a design rates
-    are treated as means; of a few dozen clusters that change as a whole limits are too narrow.
+    to the level at which it just excludes 0. For ppv and npv, which rest on rows that differ, it
+    combines those of both values. AUCs are tested as by `compare`, means by the variance of the
+    rows' differences with Student's t. Both have two pseudo-rows that change as much as one row
+    can, one each way: where few rows change, the variance of the others would say that no row can.
+    By a design rates are treated as means. Limits are too narrow where a few of some dozen clusters
+    change as a whole.
 
     References
     ----------
@@ -206,33 +222,109 @@ def release_check(
     │ ---    ┆ ---   ┆ ---   ┆ ---     ┆ ---             │
     │ str    ┆ f64   ┆ f64   ┆ f64     ┆ str             │
     ╞════════╪═══════╪═══════╪═════════╪═════════════════╡
-    │ auc    ┆ 0.875 ┆ 0.167 ┆ -0.337  ┆ too little data │
+    │ auc    ┆ 0.875 ┆ 0.167 ┆ -0.438  ┆ too little data │
     │ tpr    ┆ 1.0   ┆ 0.5   ┆ -0.102  ┆ too little data │
     └────────┴───────┴───────┴─────────┴─────────────────┘
     """
     least = arguments.whole_number("min_rows", min_rows, low=0)
-    survey = read_design(design)
-    given = label, (old, new), threshold, selected, weight, attributes, pos_label
-    paired = read_paired(polars_frame(frame), *given, survey)
-    level = check_options(paired.rows.look(level, frame), adjust)
-    asked: dict[str, float | None] = _read_metrics(
-        metrics, margin, net_benefit_at, decided=paired.decided
+    source = polars_frame(frame).lazy()
+    scores, names = _read_scores(source, (old, new))
+    choice = _read_decisions(source, threshold, selected)
+    columns = read_columns(
+        source,
+        label,
+        scores + choice.recorded,
+        weight=weight,
+        by=attributes,
+        pos_label=pos_label,
+        design=design,
+        argument="attributes",
     )
-    check = SegmentChecks(
-        paired.rows,
-        [*asked],
-        PairedTest("delong", units_of(counted=paired.rows.counted), designed=survey.given),
-        PairedChanges(level, survey.given),
-        _odds(net_benefit_at),
-        is_eager(frame),
+    arguments.option("adjust", adjust, get_args(Adjust))
+    level = check_level(level, frame)
+    margins = _read_metrics(metrics, margin, net_benefit_at, decided=choice.decides)
+    divisions = _read_divisions(columns, attributes, intersections)
+    schema = columns.plan.collect_schema()
+    precisions = precision(schema[score_column(0)]), precision(schema[score_column(1)])
+    plan = _ReleasePlan(
+        names, choice, precisions, divisions, margins, _odds(net_benefit_at), least, level, adjust
     )
-    tested = check.table(groupings_of(paired.rows, attributes, intersections), asked)
-    table = adjusted(tested.with_columns(**_before_verdicts(least)), adjust)
-    table = table.with_columns(**_verdicts(level), **_reasons(least))
-    named = table.with_columns(pl.lit(paired.names[0]).alias("reference"))
-    named = named.rename({"old": "reference_value", "new": "value"})
-    more = ("margin", "n_changed")
-    return like_input(frame, comparison_table(named, paired.rows, paired.names[1], more))
+    return table_of(frame, columns, _SCHEMA, plan.table)
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """How both scores decide: by a threshold each, as it was recorded in columns, or not at all."""
+
+    thresholds: tuple[float, float] | None = None
+    recorded: list[pl.Expr] = field(default_factory=list)
+
+    @property
+    def decides(self) -> bool:
+        return self.thresholds is not None or bool(self.recorded)
+
+    def select(self, rows: Rows) -> tuple[Mask, Mask] | None:
+        """Return which rows the old and the new score select."""
+        if self.thresholds is not None:
+            old, new = self.thresholds
+            return rows.scores[OLD] >= old, rows.scores[NEW] >= new
+        if self.recorded:
+            return rows.scores[_decision_name(OLD)] == 1, rows.scores[_decision_name(NEW)] == 1
+        return None
+
+
+def _decision_name(name: str) -> str:
+    return f"{name} decision"
+
+
+def _read_scores(
+    frame: pl.LazyFrame, both: tuple[IntoColumn, IntoColumn]
+) -> tuple[list[pl.Expr], list[str]]:
+    """Return the columns of both scores, and the caller's names of them."""
+    columns, names = list[pl.Expr](), list[str]()
+    for argument, score in zip((OLD, NEW), both, strict=True):
+        typed = typed_column(argument, as_column(argument, score), frame)
+        columns.append(numeric(typed).alias(argument))
+        names += named_columns(argument, score, frame)
+    return columns, names
+
+
+def _read_decisions(
+    frame: pl.LazyFrame, threshold: PairedThresholds | None, selected: PairedDecisions | None
+) -> _Choice:
+    """Check how both scores decide."""
+    if threshold is not None and selected is not None:
+        msg = "`threshold` must be None with `selected`, which has the decisions; found both"
+        raise ValueError(msg)
+    thresholds: Mapping[str, float | None] = (
+        threshold if isinstance(threshold, Mapping) else dict.fromkeys((OLD, NEW), threshold)
+    )
+    for argument, given in (("threshold", thresholds), ("selected", selected)):
+        if given is not None and (not isinstance(given, Mapping) or {*given} != {OLD, NEW}):
+            arguments.reject_type(argument, "map 'old' and 'new'", given)
+    if selected is not None:
+        columns = []
+        for name in (OLD, NEW):
+            decision = boolean_column("selected", selected[name], frame).column
+            # Read as a score, so that rows without it are missing.
+            columns.append(decision.cast(pl.Int8).alias(_decision_name(name)))
+        return _Choice(recorded=columns)
+    if threshold is None:
+        return _Choice()
+    old, new = (arguments.number("threshold", thresholds[name]) for name in (OLD, NEW))
+    return _Choice((old, new))
+
+
+def _read_divisions(
+    columns: Columns, attributes: IntoColumns | None, intersections: Intersections
+) -> list[Grouping]:
+    """Return all rows together, then the divisions by attributes."""
+    if attributes is not None:
+        return [Grouping(), *read_divisions(columns, intersections)]
+    if intersections:
+        msg = "`intersections` needs two or more `attributes`; found None"
+        raise ValueError(msg)
+    return [Grouping()]
 
 
 def _odds(net_benefit_at: float | None) -> float | None:
@@ -252,9 +344,9 @@ def _read_metrics(
     """Return the metrics, each with its margin if it has one."""
     margins = margin if isinstance(margin, Mapping) else dict.fromkeys(WITH_MARGIN, margin)
     if metrics is None:
-        of_decisions = (*RATES, *SHARES) if decided else ()
-        more = [NET_BENEFIT] if net_benefit_at is not None else []
-        metrics = [AUC, *of_decisions, *more, *(name for name in LOSSES if name in margins)]
+        of_decisions = (*RATES_OF_ROWS, *RATES_OF_DECISIONS) if decided else ()
+        more = [_NET_BENEFIT] if net_benefit_at is not None else []
+        metrics = [_AUC, *of_decisions, *more, *(name for name in LOSSES if name in margins)]
     elif isinstance(metrics, str) or not isinstance(metrics, Sequence) or not metrics:
         arguments.reject_type("metrics", "be None or a sequence of names of metrics", metrics)
     for argument, names in (("metrics", metrics), ("margin", margins)):
@@ -266,205 +358,168 @@ def _read_metrics(
                 )
                 msg = f"`{argument}` must name metrics out of {known}; found {name!r}{hint}"
                 raise ValueError(msg)
-    if not decided and (undecided := [name for name in metrics if name in _OF_DECISIONS]):
+    if not decided and (undecided := [name for name in metrics if name in METRICS_OF_DECISIONS]):
         msg = f"`metrics` must come with a `threshold` or `selected` for {undecided[0]}; found none"
         raise ValueError(msg)
-    if (NET_BENEFIT in metrics) != (net_benefit_at is not None):
-        rule = f"`net_benefit_at` must be given for {NET_BENEFIT!r}, and for nothing else"
+    if (_NET_BENEFIT in metrics) != (net_benefit_at is not None):
+        rule = f"`net_benefit_at` must be given for {_NET_BENEFIT!r}, and for nothing else"
         msg = f"{rule}; found {net_benefit_at}"
         raise ValueError(msg)
     checked = {
         name: arguments.number(
             "margin", value, low=0, high=1 if name in WITH_MARGIN else inf, open_ends=True
         )
-        for name, value in (dict.fromkeys(WITH_MARGIN, MARGIN) | dict(margins)).items()
+        for name, value in (dict.fromkeys(WITH_MARGIN, RELEASE_MARGIN) | dict(margins)).items()
     }
     return {name: checked.get(name) for name in dict.fromkeys(metrics)}
 
 
-def _before_verdicts(least: int) -> Columns:
-    """Leave the tests of too few rows out; of equal scores nothing differs."""
-    same = pl.col(SAME).fill_null(value=False) & pl.col("gap").is_not_null()
-    numbers = [name for name in RESULTS if name not in (*BOTH, "few")]
-    found: Columns = {
-        name: pl.when(same).then(1.0 if name == "p_value" else 0.0).otherwise(_finite(name))
-        for name in numbers
+@dataclass(frozen=True)
+class _ReleasePlan:
+    """What is compared and how: the metrics, each with its margin if it has one, by divisions."""
+
+    names: Sequence[str]
+    choice: _Choice
+    precisions: tuple[float, float]
+    divisions: Sequence[Grouping]
+    margins: Mapping[str, float | None]
+    odds: float | None
+    min_rows: int
+    level: float
+    adjust: Adjust
+
+    def table(self, rows: Rows) -> pl.DataFrame:
+        """Return a row for each segment of each division and metric, with its verdict."""
+        complete = require_all_scores(rows)
+        paired = PairedRows(complete, self.choice.select(complete), self.precisions)
+        level = complete.level(self.level)
+        table = self._compare(paired, level)
+        p_adjusted = adjust_p_values(table["p_value"].fill_null(np.nan).to_numpy(), self.adjust)
+        table = table.with_columns(pl.Series("p_adjusted", p_adjusted, nan_to_null=True))
+        return table.with_columns(
+            _find_verdicts(level),
+            _find_reasons(self.min_rows),
+            model=pl.lit(self.names[1]),
+            reference=pl.lit(self.names[0]),
+        )
+
+    def _compare(self, paired: PairedRows, level: Level) -> pl.DataFrame:
+        """Return the rows of the table before they are judged."""
+        losses = [metric for metric in self.margins if metric in LOSSES]
+        is_same = _has_same_scores(paired)
+        tables = [pl.DataFrame(schema=_SCHEMA)]
+        for place, division in enumerate(self.divisions):
+            sums = measure_pairs(paired, division.keys, aucs=_AUC in self.margins, losses=losses)
+            names = name_segments(division, sums.keys) if division.keys else pl.Series([OVERALL])
+            for metric, margin in self.margins.items():
+                change = change_metric(metric, sums, self.odds)
+                columns = _describe_change(change, level, self.min_rows, is_same=is_same)
+                table = pl.DataFrame([names.cast(pl.String).alias("segment"), *columns])
+                tables.append(
+                    table.with_row_index("number").with_columns(
+                        attribute=pl.lit(division.attribute),
+                        metric=pl.lit(metric),
+                        margin=pl.lit(margin, pl.Float64),
+                        good=pl.lit(_GOOD[COMPARABLE[metric].better]),
+                        is_same=pl.lit(is_same),
+                        division=pl.lit(place),
+                        order=pl.lit(_ORDER.index(metric)),
+                    )
+                )
+        table = pl.concat(tables, how="diagonal_relaxed")
+        return table.sort("division", "number", "order")
+
+
+def _has_same_scores(paired: PairedRows) -> bool:
+    """Return whether both scores, and both decisions, are the same in all rows."""
+    if not have_same_scores(paired.rows, OLD, NEW):
+        return False
+    if paired.selected is None:
+        return True
+    complete = ~np.isnan(paired.rows.weight)
+    old, new = (each[complete] for each in paired.selected)
+    return np.array_equal(old, new)
+
+
+def _describe_change(
+    change: Change, level: Level, min_rows: int, *, is_same: bool
+) -> list[pl.Series]:
+    """Return the columns of a metric of each segment; with the same scores nothing differs."""
+    limits, one_sided = change.limits(level), change.limits(level, one_sided=True)
+    tested = {
+        "gap": change.gap,
+        "gap_low": limits.low,
+        "gap_high": limits.high,
+        "equivalent_low": one_sided.low,
+        "equivalent_high": one_sided.high,
+        "p_value": change.p_value(level),
     }
-    enough = pl.min_horizontal("n", "n_reference") >= least
-    return found | {
-        "p_value": pl.when(enough).then(found["p_value"]),
-        "enough": enough,
-        "few": pl.col("few") & pl.col("metric").is_in([*RATES, _UNBOUNDED]),
-        **{name: _finite(name) for name in BOTH},
+    if is_same:
+        known = ~np.isnan(change.gap)
+        nothing = dict.fromkeys(tested, 0.0) | {"p_value": 1.0}
+        tested = {name: np.where(known, value, np.nan) for name, value in nothing.items()}
+    is_enough = np.minimum(change.n_old, change.n_new) >= min_rows
+    tested["p_value"] = np.where(is_enough, tested["p_value"], np.nan)
+    numbers = tested | {
+        "value": change.new,
+        "reference_value": change.old,
+        "n": change.n_new,
+        "n_reference": change.n_old,
     }
+    if change.changed is not None:
+        numbers |= {
+            "n_changed": change.changed.number,
+            "n_gained": change.changed.gained.rows,
+            "n_lost": change.changed.lost.rows,
+            "share_changed": change.changed.share,
+        }
+    # Infinite numbers tell no more than missing ones.
+    columns = [
+        pl.Series(name, np.where(np.isfinite(values), values, np.nan), nan_to_null=True)
+        for name, values in numbers.items()
+    ]
+    masks = {
+        "is_enough": is_enough,
+        "few_events": change.few_events,
+        "same_order": change.same_order,
+    }
+    return columns + [pl.Series(name, values) for name, values in masks.items()]
 
 
-def _finite(name: str) -> pl.Expr:
-    return pl.when(pl.col(name).is_finite()).then(name)
-
-
-def _verdicts(level: float) -> Columns:
+def _find_verdicts(level: Level) -> pl.Expr:
     good, margin, low, high = (pl.col(n) for n in ("good", "margin", "gap_low", "gap_high"))
     change = pl.col("gap") * good
-    unsure = pl.col("few") & (pl.col("metric") == _UNBOUNDED)
-    significant = is_significant(pl.col("p_adjusted"), level) & ~unsure
+    is_unsure = pl.col("few_events") & (pl.col("metric") == _UNBOUNDED)
+    is_significant = (pl.col("p_adjusted") <= level.error) & ~is_unsure
     worst = pl.when(good > 0).then(low).otherwise(-high)
-    small = (pl.col(SAME) | (worst > -margin)) & ~unsure
-    within = (pl.col("alike_low") > -margin) & (pl.col("alike_high") < margin)
+    is_small = (pl.col("is_same") | (worst > -margin)) & ~is_unsure
+    is_within = (pl.col("equivalent_low") > -margin) & (pl.col("equivalent_high") < margin)
     cases = (
-        (TOO_LITTLE, ~(pl.col("enough") & pl.col("gap").is_not_null())),
-        (ALIKE, (good == 0) & within),
-        (DIFFERENT, (good == 0) & significant),
-        (BETTER, significant & (change > 0)),
-        (NO_WORSE, (good != 0) & small),
-        (WORSE, significant & (change < 0)),
+        (TOO_LITTLE, ~(pl.col("is_enough") & pl.col("gap").is_not_null())),
+        (ALIKE, (good == 0) & is_within),
+        (DIFFERENT, (good == 0) & is_significant),
+        (BETTER, is_significant & (change > 0)),
+        (NO_WORSE, (good != 0) & is_small),
+        (WORSE, is_significant & (change < 0)),
         (TOO_LITTLE, pl.lit(value=True)),
     )
-    return {"verdict": _first(*cases)}
+    return _first_that_holds(*cases).alias("verdict")
 
 
-def _reasons(least: int) -> Columns:
-    of_decisions = pl.col("metric").is_in(_OF_DECISIONS)
+def _find_reasons(min_rows: int) -> pl.Expr:
+    is_decision = pl.col("metric").is_in(METRICS_OF_DECISIONS)
     cases = (
         (UNDEFINED, pl.col("gap").is_null()),
-        (few_rows(least), ~pl.col("enough")),
-        (SAME_SCORES, pl.col(SAME)),
+        (few_rows(min_rows), ~pl.col("is_enough")),
+        (SAME_SCORES, pl.col("is_same")),
         (NO_VARIANCE, pl.col("gap_low").is_null()),
         (SAME_ORDER, pl.col("same_order")),
-        (NO_CHANGE, of_decisions & (pl.col("n_changed") == 0)),
-        (FEW_EVENTS, pl.col("few")),
+        (NO_CHANGE, is_decision & (pl.col("n_changed") == 0)),
+        (FEW_EVENTS, pl.col("few_events")),
     )
-    return {"reason": _first(*cases)}
+    return _first_that_holds(*cases).alias("reason")
 
 
-def _first(*cases: tuple[str, pl.Expr]) -> pl.Expr:
+def _first_that_holds(*cases: tuple[str, pl.Expr]) -> pl.Expr:
     """Return the word of the first condition that holds."""
     return pl.coalesce(pl.when(holds).then(pl.lit(word)) for word, holds in cases)
-
-
-CHANGE_COLUMNS = (
-    *("outcome", "n", "weight", "n_newly_selected", "n_newly_rejected"),
-    *(f"newly_selected{end}" for end in ("", "_low", "_high")),
-    *(f"newly_rejected{end}" for end in ("", "_low", "_high")),
-    *("net", "net_low", "net_high", "p_value", "p_mid"),
-)
-# The outcomes, and the rates whose rows have them; of all rows no label is needed.
-_OUTCOMES = {"positive": "tpr", "negative": "fpr", "all": "selection_rate"}
-
-
-def decision_changes(
-    frame: FrameT,
-    label: IntoColumn | None,
-    old: IntoColumn,
-    new: IntoColumn,
-    *,
-    attributes: IntoColumns | None = None,
-    intersections: Intersections = False,
-    threshold: Thresholds | None = None,
-    selected: Decisions | None = None,
-    weight: IntoWeight | None = None,
-    pos_label: object = None,
-    level: float = 0.95,
-) -> FrameT:
-    """Count the rows whose decision changes with a new score, and test the net change.
-
-    Parameters
-    ----------
-    frame, old, new, attributes, intersections, threshold, selected, weight, pos_label, level
-        As for `release_check`; decisions must be given.
-    label
-        As for `summary`. None: only ``"all"`` rows are counted, for which no label is needed.
-
-    Returns
-    -------
-    pl.DataFrame or pl.LazyFrame
-        One row per attribute, segment and outcome, after those of ``"overall"``, all rows.
-
-        - ``attribute, segment`` (String): as in `group_gaps`.
-        - ``outcome`` (String): ``"positive"`` and ``"negative"`` labels, and ``"all"`` rows, also
-          those without a label.
-        - ``n`` (Int64), ``weight`` (Float64): number and weight of the rows.
-        - ``n_newly_selected, n_newly_rejected`` (Int64): rows that only the new score selects, and
-          that only the old one does.
-        - ``newly_selected, newly_selected_low, newly_selected_high, newly_rejected,
-          newly_rejected_low, newly_rejected_high`` (Float64): their shares of the weight, with
-          Wilson's limits.
-        - ``net, net_low, net_high`` (Float64): the newly selected less the newly rejected, which is
-          the change of the tpr, of the fpr or of the selection rate, with its limits.
-        - ``p_value`` (Float64): test that it is 0, by the interval; ``p_mid`` (Float64): McNemar's
-          exact test with the mid-p; null with weights, unless they are a `frequency`.
-
-        Shares, limits and tests are null without rows of the outcome.
-
-    Raises
-    ------
-    TypeError, ValueError, polars.exceptions.PolarsError
-        As for `release_check`.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> import polars_wroc as wroc
-    >>> rows = pl.DataFrame(
-    ...     {"y": [1, 1, 0, None], "old": [0.9, 0.4, 0.7, 0.6], "new": [0.8, 0.6, 0.3, 0.2]}
-    ... )
-    >>> changes = wroc.decision_changes(rows, "y", "old", "new", threshold=0.5)
-    >>> changes.select("outcome", "n", "n_newly_selected", "n_newly_rejected", "net")
-    shape: (3, 5)
-    ┌──────────┬─────┬──────────────────┬──────────────────┬───────┐
-    │ outcome  ┆ n   ┆ n_newly_selected ┆ n_newly_rejected ┆ net   │
-    │ ---      ┆ --- ┆ ---              ┆ ---              ┆ ---   │
-    │ str      ┆ i64 ┆ i64              ┆ i64              ┆ f64   │
-    ╞══════════╪═════╪══════════════════╪══════════════════╪═══════╡
-    │ positive ┆ 2   ┆ 1                ┆ 0                ┆ 0.5   │
-    │ negative ┆ 1   ┆ 0                ┆ 1                ┆ -1.0  │
-    │ all      ┆ 4   ┆ 1                ┆ 2                ┆ -0.25 │
-    └──────────┴─────┴──────────────────┴──────────────────┴───────┘
-    """
-    exact = weight is None or isinstance(weight, Frequency)
-    exact &= not isinstance(level, Looks)
-    tables = []
-    for outcome, rate in _OUTCOMES.items():
-        labels = (None, None) if outcome == "all" else (label, pos_label)
-        if labels[0] is None and outcome != "all":
-            continue
-        given = (old, new), threshold, selected, weight, attributes, labels[1]
-        rows, _, decided = read_paired(polars_frame(frame), labels[0], *given)
-        if not decided:
-            msg = "`threshold` or `selected` must be given, to compare decisions; found neither"
-            raise ValueError(msg)
-        at = arguments.level(rows.look(level, frame))
-        tests = PairedChanges(at)
-        check = SegmentChecks(
-            rows, [rate], PairedTest("delong", "row"), tests, None, is_eager(frame)
-        )
-        sums = rows_of(check.sums(groupings_of(rows, attributes, intersections)), rate, None)
-        steps: list[Step] = [tests.of_rates, partial(_changed, level=at, exact=exact)]
-        table = in_columns(sums, steps, at_once=is_eager(frame))
-        table = table.with_columns(outcome=pl.lit(outcome)).rename(_RENAMED)
-        tables.append(table.select(PLACE, *AUDIT_KEYS, *CHANGE_COLUMNS))
-    both = pl.concat(tables).sort(PLACE, maintain_order=True)
-    return like_input(frame, both.drop(PLACE))
-
-
-_RENAMED = {
-    "all_weight": "weight",
-    "n_gained": "n_newly_selected",
-    "n_lost": "n_newly_rejected",
-    "gap": "net",
-    "gap_low": "net_low",
-    "gap_high": "net_high",
-}
-
-
-def _changed(field: Fields, level: float, *, exact: bool) -> Formula[Columns]:
-    """Compute the shares of rows whose decision changes, with Wilson's limits, and the mid-p."""
-    shares = yield from changed_shares(field)
-    (quantile,) = yield [pl.lit(z_quantile(level))]
-    columns: Columns = {}
-    for name, share in zip(("newly_selected", "newly_rejected"), shares, strict=True):
-        limits = share.sized.limits(quantile)
-        columns |= {name: share.value, f"{name}_low": limits.low, f"{name}_high": limits.high}
-    numbers = [field(name).cast(pl.Float64) for name in ("n_gained", "n_lost")]
-    p_mid = mcnemar_mid_p(*numbers) if exact else pl.lit(None, pl.Float64)
-    return columns | {"p_mid": when(field("n") > 0).then(p_mid)}

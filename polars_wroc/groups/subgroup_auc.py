@@ -16,7 +16,7 @@ from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.frames import read_rows, require_groups
 from polars_wroc.inputs.rows import IntoColumns, Rows, read_source
 from polars_wroc.metrics.auc_interval import Interval, Method
-from polars_wroc.metrics.summary import summarise, summary_of, summary_walked
+from polars_wroc.metrics.planned_summary import summarise, summary_of, summary_walked
 from polars_wroc.plans.queries import FrameT, join_on_keys, like_input, over
 
 _SAMPLES = ("subgroup_auc", "bpsn_auc", "bnsp_auc")

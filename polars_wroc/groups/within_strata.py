@@ -1,162 +1,66 @@
-"""Gaps of groups within strata: each group is compared with its reference in each stratum.
+"""Gaps of segments within strata: each segment is compared with its reference in each stratum.
 
 What is compared there is averaged over the strata where both have rows, with weights that are
-largest where both have many. For rates they are those of Mantel and Haenszel. Gaps that are due to
-the strata alone, such as those of a group that applies where all are rejected, are gone.
+largest where both have many: those of Mantel and Haenszel (1959) for rates. Gaps that are due to
+the strata alone, such as that of a segment that applies where all are rejected, are gone.
+
+Arrays have a row for each stratum and a column for each segment.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
+import numpy as np
 import polars as pl
 
-from polars_wroc.groups.comparison_tests import SIDES, GapMethod, judged, tested
-from polars_wroc.groups.comparisons import (
-    OF_GROUP,
-    OF_REFERENCE,
-    OWN_WEIGHTS,
-    PLACE,
-    relative_pairs,
-    sum_of_shares,
-)
-from polars_wroc.groups.gaps import (
-    NAMES_OF_SIDES,
-    OF_AUCS,
-    GroupGaps,
-    Measured,
-    auc_sides,
-    compare,
-    with_references,
-)
-from polars_wroc.groups.references import (
-    IS_REFERENCE,
-    PAIR,
-    PICKED_FROM,
-    REPEATED,
-    Reference,
-    other_name,
+from polars_wroc.arrays import Array
+from polars_wroc.groups.compare_segments import (
+    Comparison,
+    GapRules,
+    Partition,
+    compare_pair,
+    compare_segments,
 )
 from polars_wroc.inputs.arguments import reject, shown
-from polars_wroc.metrics.registry import ROC_AUC
-from polars_wroc.plans.formulas import Columns, Fields, Formula, Step, in_columns
-from polars_wroc.plans.queries import join_on_keys, over
-from polars_wroc.ranking.curve import CELL_SUMS
-from polars_wroc.stats.proportions import Side, is_exact
-from polars_wroc.thresholds.registry import GAP_RATES
-from polars_wroc.thresholds.search import cell_counts
+from polars_wroc.inputs.designs import Design, read_design
+from polars_wroc.inputs.expressions import named_columns
+from polars_wroc.inputs.rows import IntoColumns, RowSource
+from polars_wroc.metrics.auc_sums import AucSums, estimate_aucs
+from polars_wroc.metrics.pairs import (
+    Pair,
+    average_reference,
+    detect_auc,
+    find_slack,
+    relative_pairs,
+)
+from polars_wroc.metrics.segments import Needs, map_arrays, measure_segments
+from polars_wroc.rows import Rows, number_groups
+from polars_wroc.stats.aucs import average_aucs, equal_aucs
+from polars_wroc.stats.contrasts import Contrast
+from polars_wroc.stats.estimates import Wilson
+from polars_wroc.stats.power import detectable_gap
+from polars_wroc.stats.rates import Equality, Rate, Sample
+from polars_wroc.stats.references import Reference
+from polars_wroc.thresholds.cells import Cells
+from polars_wroc.thresholds.registry import RATES
 
-# Columns that strata add to the table.
-WITHIN_COLUMNS = ("gap_crude", "gap_explained", "share_within")
-# With a larger inverse size than the first, a group has one row in a stratum, whose variance is
+WITHIN_SCHEMA: dict[str, type[pl.DataType]] = {
+    "gap_crude": pl.Float64,
+    "gap_explained": pl.Float64,
+    "share_within": pl.Float64,
+}
+# With a larger inverse size than the first, a segment has one row in a stratum, whose variance is
 # that of its reference, of an inverse size of at most the second.
 _ONE_ROW, _MOST = 0.999, 0.95
-_STRATUM_SHARE = "share"
 
 
-def stratum_weight(own: pl.Expr, other: pl.Expr) -> pl.Expr:
-    """Weight of a stratum from those of both sides in it; 0 where one is absent."""
-    return pl.when((own > 0) & (other > 0)).then(own * (other / (own + other))).otherwise(0.0)
-
-
-def share_of(weight: pl.Expr, keys: Sequence[str]) -> pl.Expr:
-    """Share of a stratum in the weight of all strata of the keys; null if that is 0 or infinite."""
-    total = over(weight.sum(), keys)
-    return pl.when((total > 0) & total.is_finite()).then(weight / total)
-
-
-def standardized_rates(
-    cells: pl.LazyFrame, reference: Reference, keys: Sequence[str]
-) -> pl.LazyFrame:
-    """Average the rates of segments with these keys and of their reference, from each stratum.
-
-    A row for each segment and rate has the columns of both sides.
-    """
-    others = {other_name(n): reference.cell(pl.col(n)).fill_null(0.0) for n in CELL_SUMS}
-    cells = cells.with_columns(**others).cache()
-    strata = pl.concat(
-        cells.select(*keys, pl.lit(rate).alias("metric"), IS_REFERENCE, **_rates(rate))
-        for rate in GAP_RATES
-    )
-    group = [*keys, "metric"]
-    of_strata = in_columns(strata, [partial(_variances, keys=group)])
-    return in_columns(of_strata.group_by(group, maintain_order=True).agg(**_means()), [_sizes])
-
-
-def _rates(rate: str) -> dict[str, pl.Expr]:
-    """Weights, rates and inverse sizes of both sides in a stratum."""
-    columns: dict[str, pl.Expr] = {}
-    for side, name in NAMES_OF_SIDES.items():
-        counted, others = cell_counts(rate, pl.col, name)
-        both = counted + others
-        some = pl.when(both.weight > 0)
-        exact = pl.when((both.weight > 0) & is_exact(both.squares))
-        columns |= {
-            f"weight_{side}": both.weight,
-            f"value_{side}": some.then(counted.weight / both.weight),
-            f"complement_{side}": some.then(others.weight / both.weight),
-            f"size_{side}": exact.then(both.squares / both.weight / both.weight),
-        }
-    return columns
-
-
-def _variances(field: Fields, keys: Sequence[str]) -> Columns:
-    """Add the share of a stratum, and the variance of each rate in it, without bias."""
-    weight = stratum_weight(*(field(f"weight_{side}") for side in SIDES))
-    columns = {_STRATUM_SHARE: share_of(weight, keys)}
-    for side, other in zip(SIDES, reversed(SIDES), strict=True):
-        sizes = field(f"size_{side}"), field(f"size_{other}").clip(upper_bound=_MOST)
-        spreads = [field(f"value_{each}") * field(f"complement_{each}") for each in (side, other)]
-        lone = sizes[0] > _ONE_ROW
-        variance = pl.when(lone).then(spreads[1] / (1 - sizes[1]))
-        columns[f"variance_{side}"] = sizes[0] * variance.otherwise(spreads[0] / (1 - sizes[0]))
-    return columns
-
-
-def _means() -> dict[str, pl.Expr]:
-    """Aggregate the strata; null where none is used, or one of them has no value."""
-    columns = {IS_REFERENCE: pl.col(IS_REFERENCE).first()}
-    for power, parts in ((1, ("value", "complement")), (2, ("variance", "size"))):
-        for name in (f"{part}_{side}" for part in parts for side in SIDES):
-            columns[name] = sum_of_shares(pl.col(name), pl.col(_STRATUM_SHARE), power)
-    return columns
-
-
-def _sizes(field: Fields) -> dict[str, pl.Expr]:
-    """Add inverse effective sizes, those of Wilson's limits, and the difference."""
-    value, other = field("value_own"), field("value_other")
-    columns = {
-        "gap": pl.when(~field(IS_REFERENCE)).then(value - other),
-        "reference_value": other,
-        # Without an outcome, or with nothing but outcomes, there is no ratio.
-        "has_ratio": (field("complement_own") > 0) | (field("complement_other") > 0),
-        "share": pl.lit(1.0),
-        "slack": pl.lit(0.0),
-    }
-    for side in SIDES:
-        value, complement = field(f"value_{side}"), field(f"complement_{side}")
-        spread, variance = value * complement, field(f"variance_{side}")
-        known = pl.when((spread > 0) & (variance > 0))
-        size = known.then(variance / spread).otherwise(field(f"size_{side}"))
-        zero, one = pl.lit(0.0), pl.lit(1.0)
-        each = Side(value, complement, size, size, size, zero, one, one, zero, size)
-        columns |= {f"{part}_{side}": value for part, value in each._asdict().items()}
-    return columns
-
-
-# The share of a stratum; the weight of a segment in it, and whether its reference has rows there.
-_SHARE = "__stratum_share"
-_WEIGHT, _COMPARED = "__weight_in_stratum", "__compared_in_stratum"
-# Limits of the gap without strata.
-_CRUDE_LIMITS = ("__crude_low", "__crude_high")
-
-
-def check_within(reference: object, method: GapMethod) -> None:
-    """Refuse a reference that has no meaning within strata, and the test on logits."""
-    if method != "score":
-        reject("method", "be 'score' where gaps are measured `within` strata", repr(method))
+def check_within(reference: object, metrics: Sequence[str] | None, design: Design | None) -> None:
+    """Raise for what has no meaning within strata."""
+    if metrics is not None:
+        reject("metrics", "be None with `within`", list(metrics))
+    read_design(design).require_none("with `within`: give one of them")
     if isinstance(reference, str) and reference == "overall":
         msg = (
             "`reference` must be 'rest', 'best' or a segment where gaps are measured `within` "
@@ -165,103 +69,157 @@ def check_within(reference: object, method: GapMethod) -> None:
         raise ValueError(msg)
 
 
+def read_strata(
+    source: pl.DataFrame | pl.LazyFrame | RowSource,
+    attributes: IntoColumns,
+    within: IntoColumns | None,
+) -> tuple[IntoColumns, int]:
+    """Return the columns of attributes and then of strata, and the number of the former."""
+    table = source.groups if isinstance(source, RowSource) else source.lazy()
+    groups = named_columns("attributes", attributes, table)
+    if within is None:
+        return attributes, len(groups)
+    strata = named_columns("within", within, table)
+    if both := sorted(strata.keys() & groups.keys()):
+        reject("within", "not name a column of `attributes`", f"{both[0]!r} in both")
+    return [column.alias(name) for name, column in (groups | strata).items()], len(groups)
+
+
 @dataclass(frozen=True)
-class GapsWithinStrata:
-    """The gaps of segments within strata, which are more keys of the rows."""
+class Strata:
+    """Sums over the rows of each segment in each stratum, 0 where it has none."""
 
-    groups: GroupGaps
-    strata: Sequence[str]
+    weight: Array
+    aucs: AucSums | None = None
+    cells: Cells | None = None
 
-    def table(self) -> pl.LazyFrame:
-        """Compute the gaps, and what they are without strata."""
-        groups = self.groups
-        measured, in_strata = groups.planned(), groups.planned(self.strata)
-        sums = groups.references.marked(measured.sums, groups.partition_keys)
-        sums, parts = sums.with_row_index(PLACE), []
-        attribute, *models = groups.partition_keys
-        of_whole = groups.of_segments(groups.partition_keys)
-        tests = groups.tests.of(reference for _, reference in of_whole)
-        of_strata = groups.of_segments([attribute, *self.strata, *models])
-        for (some, reference), (_, inside) in zip(of_whole, of_strata, strict=True):
-            whole = measured._replace(sums=sums.filter(some))
-            both = with_references(whole, groups.keys, reference)
-            crude = compare(both, groups.keys, reference, tests).cache()
-            parts.append(self._of(crude, inside, in_strata))
-        rows = tested(pl.concat(parts), groups.partition_keys, tests, of_tables=False)
-        return in_columns(judged(rows, groups.partition_keys, tests), [_explained])
-
-    def _of(self, crude: pl.LazyFrame, reference: Reference, in_strata: Measured) -> pl.LazyFrame:
-        """Replace what crude comparisons rest on by what strata say."""
-        keys = self.groups.keys
-        # Chosen without strata.
-        reference = replace(reference, best_of=None)
-        marks = crude.select(*keys, IS_REFERENCE).unique(maintain_order=True)
-        order = [*keys, *self.strata]
-
-        def of_segments(table: pl.LazyFrame) -> pl.LazyFrame:
-            """Mark the reference in each stratum, and sort, so that sums have the same bits."""
-            return join_on_keys(table, marks, keys, how="inner", maintain_order="none").sort(order)
-
-        aucs, shares = self._aucs(of_segments(in_strata.sums), reference)
-        parts = [aucs]
-        if in_strata.cells is not None:
-            cells = of_segments(in_strata.cells)
-            parts.append(standardized_rates(cells, reference, keys))
-        within = pl.concat(parts, how="diagonal")
-        kept = crude.select(
-            *keys,
-            *(PLACE, PAIR, REPEATED, PICKED_FROM, IS_REFERENCE),
-            *("reference", "metric", "n", "n_reference"),
-            *("enough", "enough_for_test", "least", "skew"),
-            *OWN_WEIGHTS,
-            gap_crude="gap",
-            **dict(zip(_CRUDE_LIMITS, ("gap_low", "gap_high"), strict=True)),
-        )
-        joined = join_on_keys(kept, within.drop(IS_REFERENCE), [*keys, "metric"])
-        return join_on_keys(joined, shares, keys)
-
-    def _aucs(self, sums: pl.LazyFrame, reference: Reference) -> tuple[pl.LazyFrame, pl.LazyFrame]:
-        """Average the AUCs of each segment and of its reference over the strata.
-
-        Also return the share of the weight in strata where the reference has rows.
-        """
-        keys, within = self.groups.keys, self.groups.rows.model_keys
-        shares = partial(_auc_shares, reference=reference, keys=keys, models=within)
-        steps: list[Step] = [*reference.choosing, *reference.steps, shares]
-        means = {
-            "share_within": pl.col(_WEIGHT).filter(_COMPARED).sum() / pl.col(_WEIGHT).sum(),
-            IS_REFERENCE: pl.col(IS_REFERENCE).any(),
-        }
-        for each in (OF_GROUP, OF_REFERENCE):
-            means |= each.mean_over(pl.col(_SHARE), pl.col)
-        compared = in_columns(sums, steps).group_by(keys, maintain_order=True).agg(**means).cache()
-        metric = {"metric": pl.lit(ROC_AUC.column), "has_ratio": pl.lit(value=False)}
-        aucs = in_columns(compared, [reference.difference, auc_sides])
-        aucs = aucs.select(*keys, IS_REFERENCE, *OF_AUCS, **metric)
-        return aucs, compared.select(*keys, pl.col("share_within").fill_nan(None))
+    def share_within(self, reference: Reference) -> Array:
+        """Return the share of each segment's weight in strata where its reference has rows."""
+        is_compared = reference.add_others(self.weight) > 0
+        shared = np.where(is_compared, self.weight, 0.0)
+        return np.asarray(shared.sum(axis=0) / self.weight.sum(axis=0))
 
 
-def _auc_shares(
-    field: Fields, reference: Reference, keys: Sequence[str], models: Sequence[str]
-) -> Formula[Columns]:
-    """Add the weight of a segment in a stratum, and the share of the stratum."""
-    weights = [field(weight) for weight in OWN_WEIGHTS]
-    known = field(OF_GROUP.column("auc")).is_not_null()
-    pairs = relative_pairs(weights, ["attribute", *models], field)
-    pairs, weight = yield [pl.when(known).then(pairs).otherwise(0.0), weights[0] + weights[1]]
-    of_reference, compared = yield [
-        reference.cell(pairs).fill_null(0.0),
-        reference.cell(weight).fill_null(0.0) > 0,
-    ]
-    share = share_of(stratum_weight(pairs, of_reference), keys)
-    return {_SHARE: share, _WEIGHT: weight, _COMPARED: compared}
+def measure_strata(
+    rows: Rows, keys: Sequence[str], strata: Sequence[str], model: str, needs: Needs
+) -> Strata:
+    """Return the sums over the rows of each segment in each stratum, by one of the scores."""
+    measured = measure_segments(rows, [*keys, *strata], model, replace(needs, aucs=True))
+    assert measured.aucs is not None
+    segments, segment = number_groups(measured.keys.select(keys))
+    numbers, stratum = number_groups(measured.keys.select(strata))
+    shape = numbers.height, segments.height
+
+    def spread(values: Array) -> Array:
+        spread_out = np.zeros((*values.shape[:-1], *shape))
+        spread_out[..., stratum, segment] = values
+        return spread_out
+
+    weight = measured.aucs.weight.sum(axis=0)
+    return Strata(
+        spread(weight), map_arrays(measured.aucs, spread), map_arrays(measured.cells, spread)
+    )
 
 
-def _explained(field: Fields) -> dict[str, pl.Expr]:
-    """Add the share of gaps without strata that strata explain.
+def compare_within(
+    metric: str, partition: Partition, strata: Strata, rules: GapRules
+) -> Comparison:
+    """Return a metric of segments beside that of their references, averaged over strata.
 
-    Null where the interval of a gap without strata includes 0: it may be nothing.
+    There are also the gap without strata, the share of it that they explain, and the share of the
+    segment's weight in strata where its reference has rows.
     """
-    low, high = (field(name) for name in _CRUDE_LIMITS)
-    share = 1 - field("gap") / field("gap_crude")
-    return {"gap_explained": pl.when((low > 0) | (high < 0)).then(share)}
+    crude = compare_segments(metric, partition, rules).columns
+    if metric in RATES:
+        pair = pair_rates_within(metric, strata, partition.reference)
+    else:
+        pair = pair_aucs_within(strata, partition.reference)
+    found = compare_pair(metric, pair, partition, rules)
+    # A gap without strata whose interval includes 0 may be nothing.
+    is_gap = (crude["gap_low"] > 0) | (crude["gap_high"] < 0)
+    more = {
+        "gap_crude": crude["gap"],
+        "gap_explained": np.where(is_gap, 1 - found.columns["gap"] / crude["gap"], np.nan),
+        "share_within": strata.share_within(partition.reference),
+    }
+    return replace(found, columns={**found.columns, **more})
+
+
+def pair_rates_within(metric: str, strata: Strata, reference: Reference) -> Pair:
+    """Return directly standardised rates of segments and of their references."""
+    assert strata.cells is not None
+    counted, others = RATES[metric].counted, RATES[metric].others
+    own = strata.cells.rate(counted, others)
+    other = strata.cells.combine(reference.add_others).rate(counted, others)
+    shares = share_strata(own.all.weight, other.all.weight)
+    one, two = _average_rate(own, other, shares), _average_rate(other, own, shares)
+    contrast = Contrast(
+        Wilson(one.value, one.complement, one.pool, one.pool),
+        Wilson(two.value, two.complement, two.pool, two.pool),
+    )
+    none = np.zeros(one.value.shape, dtype=bool)
+    return Pair(
+        contrast,
+        two.value,
+        (np.inf, np.inf),
+        np.inf,
+        lambda level: Equality(contrast.p_value(level), np.full(none.shape, np.inf)),
+        lambda quantile: detectable_gap(one, two, quantile),
+        none,
+        # Nothing but outcomes on both sides says nothing about a ratio.
+        has_ratio=(one.complement > 0) | (two.complement > 0),
+    )
+
+
+def share_strata(own: Array, other: Array) -> Array:
+    """Return the share of each stratum in the averages of each segment.
+
+    Strata are weighted by u v / (u + v) of the weights of both sides, 0 where one is absent. All
+    are 0 where no stratum has both, or weights overflow.
+    """
+    weight = np.where((own > 0) & (other > 0), own * (other / (own + other)), 0.0)
+    total = weight.sum(axis=0)
+    return np.where((total > 0) & np.isfinite(total), weight / total, 0.0)
+
+
+def average_strata(values: Array, shares: Array, power: int = 1) -> Array:
+    """Return averages over strata, with a power of their shares; NaN without any."""
+    used = shares > 0
+    total = np.where(used, shares**power * values, 0.0).sum(axis=0)
+    return np.where(used.any(axis=0), total, np.nan)
+
+
+def _average_rate(rate: Rate, other: Rate, shares: Array) -> Sample:
+    """Return an average rate with 1 divided by the effective size that its variance implies."""
+    value, complement = (average_strata(each, shares) for each in (rate.value, rate.complement))
+    # v = h2 p (1 - p) / (1 - h2) in each stratum, without bias
+    h2, other_h2 = rate.all.inverse_size, np.minimum(other.all.inverse_size, _MOST)
+    of_reference = other.value * other.complement / (1 - other_h2)
+    own = rate.value * rate.complement / (1 - h2)
+    variances = h2 * np.where(h2 > _ONE_ROW, of_reference, own)
+    variance, size = (average_strata(each, shares, 2) for each in (variances, h2))
+    spread = value * complement
+    size = np.where((spread > 0) & (variance > 0), variance / spread, size)
+    return Sample(value, complement, size, size, size)
+
+
+def pair_aucs_within(strata: Strata, reference: Reference) -> Pair:
+    """Return the averages of the AUCs of segments over strata, and of their references."""
+    assert strata.aucs is not None
+    auc, pairs = estimate_aucs(strata.aucs), relative_pairs(strata.aucs)
+    shares = share_strata(pairs, reference.add_others(pairs))
+    own, other = (
+        average_aucs(each, lambda values, power: average_strata(values, shares, power))
+        for each in (auc, average_reference(auc, pairs, reference))
+    )
+    slack = average_strata(np.asarray(find_slack(strata.aucs, pairs, reference)), shares)
+    contrast = Contrast(own.estimate(), other.estimate(), slack=slack)
+    return Pair(
+        contrast,
+        other.value,
+        (np.inf, np.inf),
+        np.inf,
+        lambda level: equal_aucs(own, other, level),
+        lambda quantile: detect_auc(own, other, quantile),
+        np.zeros(own.value.shape, dtype=bool),
+    )

@@ -8,13 +8,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from numbers import Integral, Real
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn, TypeVar
 
 import polars as pl
 
+from polars_wroc.arrays import Array
 from polars_wroc.inputs.looks import Looks
 from polars_wroc.plans.queries import require_at_collect
 
+# Rates as columns of a plan, or as arrays.
+_RateT = TypeVar("_RateT", pl.Expr, Array)
 # The most characters of a value that a message shows.
 _LONGEST = 60
 
@@ -62,6 +65,11 @@ def numbers(
     if not listed:
         reject(argument, "hold at least one number", "none")
     return sorted({number(argument, each, low=low, high=high) + 0.0 for each in listed})
+
+
+def margin(value: object) -> float:
+    """Check the size within which a gap does not matter."""
+    return number("margin", value, low=0.0, high=1.0, open_ends=True)
 
 
 def level(value: object) -> float:
@@ -226,7 +234,7 @@ class Costs(NamedTuple):
     fn: float
     fp: float
 
-    def expected(self, fnr: pl.Expr, fpr: pl.Expr, prevalence: pl.Expr | float) -> pl.Expr:
+    def expected(self, fnr: _RateT, fpr: _RateT, prevalence: _RateT | float) -> _RateT:
         """Return the expected cost of a decision."""
         return self.fn * prevalence * fnr + self.fp * (1 - prevalence) * fpr
 

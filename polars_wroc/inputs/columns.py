@@ -193,7 +193,7 @@ def frequency(weight: IntoColumn) -> Frequency:
     -------
     Frequency
         What an argument ``weight`` takes; plans compute it, whatever the engine. Functions that
-        draw or exchange rows (`bootstrap`, `abroca_test`, honest `operating_points`) refuse it.
+        draw or exchange rows (`bootstrap`, `abroca_test`, honest `threshold_metrics`) refuse it.
 
     Examples
     --------

@@ -12,11 +12,9 @@ import polars as pl
 
 from polars_wroc.inputs import arguments, columns
 from polars_wroc.inputs.arguments import reject_type, shown
-from polars_wroc.inputs.columns import SELECTED, IntoColumn, IntoWeight
-from polars_wroc.inputs.designs import GivenDesign
+from polars_wroc.inputs.columns import SELECTED, IntoColumn
 from polars_wroc.inputs.expressions import boolean_column, named_columns
-from polars_wroc.inputs.frames import read_rows
-from polars_wroc.inputs.rows import IntoColumns, Rows, RowSource, read_source
+from polars_wroc.inputs.rows import IntoColumns, Rows, RowSource
 
 # A number, or the median of the scores of all rows.
 DecisionThreshold: TypeAlias = float | Literal["median"]
@@ -92,25 +90,6 @@ def score_or_decisions(
     return decisions.cast(pl.Float64)
 
 
-def read_decisions(
-    frame: pl.DataFrame | pl.LazyFrame | RowSource,
-    score: IntoColumns | None,
-    selected: IntoColumn | None,
-    weight: IntoWeight | None,
-    attributes: IntoColumns,
-    survey: GivenDesign | None,
-) -> Rows:
-    """Return the rows without a label; of recorded decisions, with the score `RECORDED` or 0.
-
-    Counts by score may have labels, which do not matter.
-    """
-    source = read_source(frame)
-    of_counts = isinstance(source, RowSource)
-    scores: IntoColumns = () if of_counts else score_or_decisions(source, score, selected)
-    given = None, scores, weight, attributes, None
-    return read_rows(source, *given, survey=survey, called="attributes")
-
-
 def with_recorded_scores(rows: Rows) -> Rows:
     """Put recorded decisions, where there are any, in place of the scores: `RECORDED` or 0."""
     if not rows.recorded:
@@ -150,28 +129,21 @@ def seems_unknown(category: str) -> bool:
     return text in _WORDS or _WORDS.issuperset(re.split(r" ?(?:/|,| or ) ?", text))
 
 
-def unknown_keys(unknown: Unknown, rows: Rows) -> dict[str, pl.Expr]:
-    """Say of each key of the rows but the model whether its value is unknown."""
-    schema = rows.frame.collect_schema()
-    keys = {key: (pl.col(key), schema[key], rows.name_of(key)) for key in rows.group_keys}
-    return _are_unknown(unknown, keys)
-
-
 def known_attributes(unknown: Unknown, attributes: IntoColumns, frame: pl.LazyFrame) -> list[Any]:
     """Return the attributes without the values that are listed as unknown."""
     named = named_columns("attributes", attributes, frame)
     schema = frame.select(**named).collect_schema()
     given = {name: (column, schema[name], name) for name, column in named.items()}
-    are_unknown = _are_unknown(unknown, given)
+    are_unknown = unknown_conditions(unknown, given)
     if isinstance(unknown, str):
         return [column.alias(name) for name, column in named.items()]
     return [pl.when(~are_unknown[name]).then(column).alias(name) for name, column in named.items()]
 
 
-def _are_unknown(
+def unknown_conditions(
     unknown: Unknown, keys: Mapping[str, tuple[pl.Expr, pl.DataType, str]]
 ) -> dict[str, pl.Expr]:
-    """Say of each key, with its column, type and name in messages, whether it is unknown."""
+    """Return the condition that a key is unknown, for each column with its type and shown name."""
     found = {key: column.is_null() for key, (column, _, _) in keys.items()}
     if isinstance(unknown, str):
         if unknown not in ("exclude", "keep"):

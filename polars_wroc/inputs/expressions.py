@@ -27,7 +27,7 @@ from polars_wroc.inputs.columns import (
     shown_as,
     valid_weights,
 )
-from polars_wroc.inputs.designs import FPC, GivenDesign, Replicates, ReplicateWeights, Survey
+from polars_wroc.inputs.designs import FPC, GivenDesign, Replicates, ReplicateWeights
 from polars_wroc.inputs.rows import IntoColumns
 from polars_wroc.plans.formulas import as_struct
 from polars_wroc.plans.queries import of_type, require_at_collect
@@ -99,19 +99,6 @@ def require_one(argument: str, names: Sequence[str]) -> None:
     if len(names) != 1:
         found = ", ".join(names) or "a selection of none"
         reject(argument, "be one column", f"{len(names)}: {found}")
-
-
-def cluster_column(value: IntoColumn) -> pl.Expr:
-    """Read the cluster of an expression: a column of any type but Object."""
-    if isinstance(value, Survey | ReplicateWeights):
-        rule = "be a column of clusters here; `summary` and `partial_auc_summary` take any design"
-        reject_type("design", rule, value)
-
-    def check(column: pl.Expr, dtype: pl.DataType) -> pl.Expr:
-        refuse_objects("design", shown_as(column), dtype)
-        return column
-
-    return of_type(one_column("design", value), check)
 
 
 def one_per_group(argument: str, value: pl.Expr) -> pl.Expr:

@@ -59,7 +59,6 @@ from polars_wroc.inputs.rows import (
     RowSource,
     missing_marks,
     polars_frame,
-    read_source,
 )
 from polars_wroc.plans.config import compiled_when
 from polars_wroc.plans.queries import collect, of_type, require_at_collect
@@ -235,33 +234,6 @@ def read_rows(
     others = _other_columns(columns, seen)
     observed = values.select(*keys, seen.score.alias(SCORE), *others, *marks)
     return columns.rows(frame, observed, [MODEL] if columns.several else [])
-
-
-def read_rows_within(
-    frame: pl.DataFrame | pl.LazyFrame | RowSource,
-    label: IntoColumn,
-    score: IntoColumns,
-    weight: IntoWeight | None,
-    attributes: IntoColumns,
-    pos_label: object,
-    within: IntoColumns,
-    selected: IntoColumn | None = None,
-) -> tuple[Rows, list[str]]:
-    """Return the rows grouped by attributes and strata, and the keys of the latter.
-
-    The first keys are those of the ``attributes``.
-    """
-    frame, called = read_source(frame), "attributes"
-    table = frame.groups if isinstance(frame, RowSource) else frame.lazy()
-    groups, strata = (
-        named_columns(called, attributes, table),
-        named_columns("within", within, table),
-    )
-    if both := sorted(strata.keys() & groups.keys()):
-        reject("within", "not name a column of `attributes`", f"{both[0]!r} in both")
-    every = [column.alias(name) for name, column in (groups | strata).items()]
-    rows = read_rows(frame, label, score, weight, every, pos_label, selected=selected)
-    return rows, rows.group_keys[len(groups) :]
 
 
 def read_paired_rows(

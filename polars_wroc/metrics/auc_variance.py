@@ -22,7 +22,6 @@ from polars_wroc.plans.formulas import (
     Columns,
     Fields,
     Formula,
-    all_of,
     as_struct,
     in_columns,
     kept,
@@ -52,8 +51,6 @@ _WALKED = (*_SUMS, "rows")
 UNIT_ROWS, CLUSTERS = "__unit_rows", "__clusters"
 # Below this proportion of its terms the denominator of a class's factor is 0: it has one unit.
 _ONE_UNIT = 1e-12
-# Mean squares of differences of placement values up to this are rounding errors.
-_EQUAL_PLACES = 1e-26
 
 
 class Moments(NamedTuple):
@@ -113,13 +110,11 @@ def units_of(*, clustered: bool = False, counted: bool = False) -> Units:
 class Variance:
     """The variance of one estimate, from sums over the rows of a group.
 
-    ``name`` is a suffix that distinguishes the columns of several estimates. Values ``of_pairs``
-    are differences of two placement values, whose mean may be 0 although they are not.
+    ``name`` is a suffix that distinguishes the columns of several estimates.
     """
 
     units: Units
     name: str = ""
-    of_pairs: bool = False
 
     @property
     def unit_weights(self) -> list[str]:
@@ -201,8 +196,7 @@ class Variance:
             level = centre**2 * squares
             spread = _without_rounding(second - 2 * centre * first + level, second + level)
             # Without misranked pairs all placement values are 0, whatever rounding left of them.
-            nothing = second <= _EQUAL_PLACES * squares if self.of_pairs else centre == 0
-            spread = when(nothing).then(0.0).otherwise(spread)
+            spread = when(centre == 0).then(0.0).otherwise(spread)
             values["factor", side] = factor
             values["part", side] = factor * (spread / weight / weight)
             values["effective", side] = effective_sample_size(weight, squares)
@@ -218,13 +212,6 @@ class Variance:
             total = _without_rounding(total + covariance, total + terms)
         (total,) = yield [total]
         return VarianceEstimate(total, parts, effective, clusters)
-
-    def is_zero(self, field: Fields) -> pl.Expr:
-        """Whether the values of all rows are 0 but for rounding."""
-        sums = (
-            [field(self.column(name, side)) for name in ("second", "squares")] for side in CLASSES
-        )
-        return all_of(second <= _EQUAL_PLACES * squares for second, squares in sums)
 
     def moments(self, field: Fields, estimate: VarianceEstimate) -> Formula[dict[str, Moments]]:
         """Compute the moments of each class; null where the cubes overflow or underflow."""

@@ -131,12 +131,12 @@ class PartialAUC:
     def __call__(self, curve: Curve) -> pl.Expr:
         """Return the area as an expression of the curve."""
         area = total(curve, self._areas(pieces(curve)))
-        most, chance = self._most(), self._by_chance()
+        most, chance = self.largest, self.by_chance
         if self.standardize is False:
             return area
         if self.standardize == "mean":
             return area / most
-        above = pl.lit(None if self._is_below_diagonal else most - chance, pl.Float64)
+        above = pl.lit(None if self.is_below_diagonal else most - chance, pl.Float64)
         return (1 + (area - chance) / above) / 2
 
     def _areas(self, pieces: LinePieces) -> pl.Expr:
@@ -147,17 +147,19 @@ class PartialAUC:
         return areas_in_rectangle(pieces, self.fpr, self.tpr)
 
     @property
-    def _is_below_diagonal(self) -> bool:
+    def is_below_diagonal(self) -> bool:
         """Whether the diagonal passes above the ranges, so that a random score has all the area."""
         (left, _), (_, high) = self.fpr or WHOLE_RANGE, self.tpr or WHOLE_RANGE
         return left >= high
 
-    def _most(self) -> float:
+    @property
+    def largest(self) -> float:
         """The area of a perfect score."""
         (left, right), (low, high) = self.fpr or WHOLE_RANGE, self.tpr or WHOLE_RANGE
         return (right - left) * (high - low)
 
-    def _by_chance(self) -> float:
+    @property
+    def by_chance(self) -> float:
         """The area under the diagonal."""
         (left, right), (low, high) = self.fpr or WHOLE_RANGE, self.tpr or WHOLE_RANGE
 

@@ -36,9 +36,6 @@ _PSEUDO_ROWS_OF_TEST = 0.5
 _ENDS = ("low", "high")
 # Of a quadrature of a smooth function, to all digits.
 _NODES = 24
-# The least ``auc * (1 - auc)`` that a search of a p-value starts from, times the inverse size if
-# that is below 1.
-_LEAST_VARIANCE = 0.01
 
 
 class Sized(NamedTuple):
@@ -68,41 +65,6 @@ class Sized(NamedTuple):
             known.then(min_of(lowest, value)),
             known.then(max_of(1 - furthest, value)),
         )
-
-    def one_limit(self, below: pl.Expr) -> ScoreLimit:
-        """Refer to the lower limit where a condition holds, else to that of the complement."""
-        seen = when(below)
-        return ScoreLimit(
-            seen.then(self.value).otherwise(self.complement),
-            seen.then(self.complement).otherwise(self.value),
-            seen.then(self.size_low).otherwise(self.size_high),
-            self.skewness + 0.0 * self.value,
-        )
-
-
-class ScoreLimit(NamedTuple):
-    """The lower limit of a value, which may be a complement: its upper limit."""
-
-    value: pl.Expr
-    complement: pl.Expr
-    size: pl.Expr
-    skewness: pl.Expr
-
-    @property
-    def spread(self) -> pl.Expr:
-        """About one standard error."""
-        least = _LEAST_VARIANCE * self.size.clip(upper_bound=1.0)
-        return (self.size * max_of(self.value * self.complement, least)).sqrt()
-
-    @property
-    def furthest(self) -> pl.Expr:
-        """The largest distance of the limit."""
-        return self.value
-
-    def distance(self, quantile: pl.Expr) -> pl.Expr:
-        """Distance of the limit from the value."""
-        limit = lower_limit(self.value, self.complement, self.size, quantile, self.skewness)
-        return (self.value - limit).clip(lower_bound=0.0)
 
 
 # Factor of the correction for skewness of an AUC: half of that of Edgeworth's expansion.

@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
+import numpy as np
 import polars as pl
 
+from polars_wroc.arrays import Array
 from polars_wroc.counts.count_table import with_same_keys
 from polars_wroc.counts.score_sums import (
     COUNTS,
@@ -28,9 +30,10 @@ from polars_wroc.inputs.frames import frames_alike, read_rows
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.metrics.registry import SUMMARY_METRICS
 from polars_wroc.plans.config import Division, Progress, division, without_spilling
-from polars_wroc.plans.queries import FrameT, aggregate, collect
+from polars_wroc.plans.queries import FrameT, aggregate, collect, join_on_keys
 from polars_wroc.ranking.placements import add_placements
 from polars_wroc.ranking.sorting import by_descending_score
+from polars_wroc.steps import OutsideWeights, SegmentRows
 
 _BINNING = Binning(None)
 # How many bins each part of a range between powers of two makes for probabilities. Polars adds up
@@ -128,6 +131,24 @@ class ScoreRange:
         here = by_descending_score(rows).with_columns(inside, pl.col(WEIGHT).cast(pl.Float64))
         frame = pl.concat([above, here, below], how="diagonal_relaxed")
         return replace(rows, frame=frame, in_order=True)
+
+    def outside(self, segments: SegmentRows) -> OutsideWeights:
+        """Return the weights of each segment of the range above it, and in all ranges."""
+        above, below = (_weights_of(part, segments.segments) for part in (self.above, self.below))
+        sides = np.stack([segments.weight, -segments.weight])
+        inside = segments.total(np.maximum(sides, 0.0))
+        return OutsideWeights(above, above + inside + below)
+
+
+def _weights_of(around: pl.DataFrame, segments: pl.DataFrame) -> Array:
+    """Return the weights of both classes of segments, whose signs are those of the classes."""
+    keys = segments.columns
+    weight = pl.col(WEIGHT)
+    sums = {"pos": weight.filter(weight > 0).sum(), "neg": -weight.filter(weight < 0).sum()}
+    weights = aggregate(around.lazy(), keys, sums)
+    if keys:
+        weights = join_on_keys(segments.lazy(), weights, keys)
+    return collect(weights.select(pl.col("pos", "neg").fill_null(0.0))).to_numpy().T
 
 
 def cut_ranges(
@@ -303,14 +324,18 @@ def read_parts(frame: Any, *columns: Any, designed: bool, **options: Any) -> lis
     """
     if not isinstance(frame, list):
         return [read_rows(frame, *columns, **options)]
-    if not frame:
-        arguments.reject_type("frame", "be a table, or a list of tables that are parts of one", [])
+    _require_parts(frame)
     if designed and len(frame) > 1:
         arguments.reject("frame", "be one table with a `design`", f"a list of {len(frame)}")
     read = [read_rows(part, *columns, **options) for part in frame]
     parts = with_same_keys("frame", read)
     alike = frames_alike("frame", [part.frame for part in parts], SCORE)
     return [replace(part, frame=each) for part, each in zip(parts, alike, strict=True)]
+
+
+def _require_parts(frame: list[Any]) -> None:
+    if not frame:
+        arguments.reject_type("frame", "be a table, or a list of tables that are parts of one", [])
 
 
 def together(parts: Sequence[Rows]) -> Rows:
@@ -326,6 +351,7 @@ def one_of(frame: Any) -> Any:
     """Return a table, or one of a list of tables: a LazyFrame if there is one."""
     if not isinstance(frame, list):
         return frame
+    _require_parts(frame)
     return next((part for part in frame if isinstance(part, pl.LazyFrame)), frame[0])
 
 

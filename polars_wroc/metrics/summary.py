@@ -2,117 +2,94 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import nullcontext
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, get_args
 
+import numpy as np
 import polars as pl
 
+from polars_wroc.arrays import Array, Ints
 from polars_wroc.counts.count_table import pool_in_bins
 from polars_wroc.counts.score_sums import Binning
 from polars_wroc.inputs import arguments
-from polars_wroc.inputs.columns import SEVERAL_SCORES, WEIGHT, IntoColumn, IntoWeight
+from polars_wroc.inputs.columns import MODEL, IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design, read_design
-from polars_wroc.inputs.rows import CLASSES, IntoColumns, Rows
-from polars_wroc.metrics import registry
-from polars_wroc.metrics.auc_interval import (
-    DESIGN_COLUMNS,
-    INTERVAL_COLUMNS,
-    RELIABILITY_COLUMNS,
-    Interval,
-    Method,
+from polars_wroc.inputs.looks import Looks
+from polars_wroc.inputs.rows import IntoColumns
+from polars_wroc.inputs.rows import Rows as PlannedRows
+from polars_wroc.metrics.auc_limits import (
+    interval_columns,
+    limit_aucs,
 )
-from polars_wroc.metrics.auc_variance import AUC_VARIANCE, auc_influences, with_variances_of
-from polars_wroc.metrics.registry import SUMMARY_METRICS
+from polars_wroc.metrics.auc_sums import (
+    AucSums,
+    add_auc_sums,
+    auc_influences,
+    auc_sums_table,
+    estimate_aucs,
+    measure_aucs,
+)
+from polars_wroc.metrics.partial_areas import (
+    Curves,
+    area_influences,
+    bound_area,
+    draw_curves,
+    estimate_area,
+    measure_area,
+)
+from polars_wroc.metrics.partial_auc import PartialAUC
+from polars_wroc.metrics.sampled_aucs import SampledAucs, sample_aucs
 from polars_wroc.metrics.score_ranges import (
     CountedParts,
     Frames,
     ScoreRange,
-    add_ranges,
     division_of,
     one_of,
     read_parts,
     require_unchanged,
     together,
 )
-from polars_wroc.plans.config import Division, without_spilling
-from polars_wroc.plans.formulas import Fields, Step, in_columns, when
-from polars_wroc.plans.queries import FrameT, collect, is_eager, like_input
-from polars_wroc.ranking.curve import Curve, cell
-from polars_wroc.ranking.placements import (
-    MISSING_ROWS,
-    RowCurve,
-    reduce_placed,
-    row_curve,
-    walk_sum,
-    walked_class_counts,
-)
-from polars_wroc.ranking.sorting import PlacedRows
+from polars_wroc.plans.config import Division
+from polars_wroc.plans.queries import FrameT, collect
+from polars_wroc.rows import Columns, Rows, check_level, read_columns, read_counted, table_of
+from polars_wroc.stats.aucs import Auc, AucMethod
+from polars_wroc.stats.levels import Level
+from polars_wroc.stats.partial_aucs import AreaMethod
+from polars_wroc.steps import SegmentRows
 
 AUC_BOUNDS = ("auc_min", "auc_max")
 
-_POINT = "__point"
-
-
-def curve_bounds(curve: Curve, *, over_tpr: bool = False) -> tuple[Curve, Curve]:
-    """Return the lowest and the highest curve within `row_curve`, for areas over the fpr or tpr."""
-    several = pl.when(SEVERAL_SCORES)
-    if over_tpr:
-        low = replace(curve, fpr_before=several.then(curve.fpr).otherwise(curve.fpr_before))
-        return low, replace(curve, fpr=several.then(curve.fpr_before).otherwise(curve.fpr))
-    low = replace(curve, tpr=several.then(curve.tpr_before).otherwise(curve.tpr))
-    return low, replace(curve, tpr_before=several.then(curve.tpr).otherwise(curve.tpr_before))
-
-
-def with_corners(curve: pl.LazyFrame, keys: Sequence[str]) -> tuple[pl.LazyFrame, pl.LazyFrame]:
-    """Return the lowest and the highest curve, with a corner point for each bin."""
-    fpr, tpr = pl.col("fpr"), pl.col("tpr")
-    corners = pl.struct(fpr, tpr.shift(1)), pl.struct(fpr.shift(1), tpr)
-    low, high = (
-        curve.select(
-            *keys,
-            pl.concat_list(pl.when(SEVERAL_SCORES).then(corner), pl.struct(fpr, tpr)).alias(_POINT),
-        )
-        .explode(_POINT, empty_as_null=False)
-        .drop_nulls(_POINT)
-        .with_columns(pl.col(_POINT).struct.unnest())
-        .drop(_POINT)
-        for corner in corners
-    )
-    return low, high
-
-
-def auc_bound_sums() -> dict[str, pl.Expr]:
-    """Aggregations of a group to the bounds of its AUC."""
-    bounds = zip(AUC_BOUNDS, curve_bounds(row_curve()), strict=True)
-    return {name: registry.roc_auc(bound) for name, bound in bounds}
-
-
-def auc_bounds(rows: Rows) -> pl.LazyFrame:
-    """Return the bounds of the AUC of each group."""
-    return reduce_placed(rows, lambda placed: placed.aggregate(auc_bound_sums()))
-
-
-# Metrics that are neither columns of the interval nor derived from the AUC.
-_OF_CURVE = [
-    metric
-    for metric in SUMMARY_METRICS
-    if metric.over_ranges and metric.column not in INTERVAL_COLUMNS
-]
+# The columns after the group, those of ``diagnostics``, and those of a design.
+SUMMARY_TYPES: Mapping[str, Any] = {
+    "n": pl.Int64,
+    "n_pos": pl.Int64,
+    "n_neg": pl.Int64,
+    "n_missing": pl.Int64,
+    "auc": pl.Float64,
+    "auc_se": pl.Float64,
+    "auc_low": pl.Float64,
+    "auc_high": pl.Float64,
+    "average_precision": pl.Float64,
+    "ks": pl.Float64,
+}
+_DESIGN_TYPES: Mapping[str, Any] = {"deff": pl.Float64, "df": pl.Int64, "df_segment": pl.Int64}
+_DIAGNOSTIC_TYPES: Mapping[str, Any] = {
+    "w_pos": pl.Float64,
+    "w_neg": pl.Float64,
+    "ci_method": pl.String,
+    "n_eff_pos": pl.Float64,
+    "n_eff_neg": pl.Float64,
+    "inverted": pl.Boolean,
+    "k_pos": pl.Float64,
+    "k_neg": pl.Float64,
+    "ci_note": pl.String,
+}
+SUMMARY_COLUMNS = (*SUMMARY_TYPES,)
+DIAGNOSTIC_COLUMNS = (*_DIAGNOSTIC_TYPES,)
 # The AUC of a random score.
 _CHANCE = 0.5
-SUMMARY_COLUMNS = (
-    "n",
-    "n_pos",
-    "n_neg",
-    "n_missing",
-    *INTERVAL_COLUMNS[:4],
-    *(metric.column for metric in _OF_CURVE),
-)
-DIAGNOSTIC_COLUMNS = ("w_pos", "w_neg", *INTERVAL_COLUMNS[4:], "inverted", *RELIABILITY_COLUMNS)
-
 
 # Memory of a row, and of a row of a range.
 _BYTES, BYTES_IN_RANGE = 75, 200
@@ -127,7 +104,8 @@ def summary(
     by: IntoColumns | None = None,
     pos_label: object = None,
     level: float = 0.95,
-    method: Method = "score",
+    method: AucMethod = "score",
+    areas: Mapping[str, PartialAUC] | None = None,
     design: Design | None = None,
     bins: int | None = None,
     tolerance: float | None = None,
@@ -146,8 +124,8 @@ def summary(
         Column name or expression: Boolean, 0 and 1, -1 and 1, or anything with ``pos_label``.
     score
         Column name or numeric expression; higher means more likely positive. A sequence of them
-        adds a ``model`` column, with one row per group and model. If any is a float,
-        integers too large to be stored exactly as floats raise an error.
+        adds a ``model`` column, with one row per group and model. Whole numbers beyond 2**53
+        raise an error, since floats do not tell them apart.
     weight
         Column name or expression of the row weights, zero or more: how much of the population a row
         represents, so that intervals do not depend on their scale. With `frequency` it says how
@@ -160,11 +138,15 @@ def summary(
         row is positive and AUCs are null.
     level, method
         Level and method of the confidence interval: see `roc_auc_ci`.
+    areas
+        Partial AUCs with intervals, by the name of their column, as in ``{"early":
+        PartialAUC(fpr=(0, 0.1))}``.
     design
-        Which rows are not independent: a column name or expression of clusters, as for
-        `roc_auc_ci`; a `Survey`, for which ``method`` must be ``"score"``, ``"logit-t"``,
-        ``"logit"`` or ``"wald"``; or `ReplicateWeights`. With these the standard error is null
-        where a class has no weight in a replicate.
+        Which rows are not independent: a column name or expression of clusters, such as patients or
+        households, where null is a cluster too; a `Survey`; or `ReplicateWeights`. Limits are then
+        Student's t, and null where the design leaves the variance unknown: where all rows of a
+        class are in one cluster, or where a class has no weight in a replicate. ``method`` must
+        not be ``"newcombe"``.
     bins
         Approximate: group scores into about this many bins, at least 16, and treat each bin as a
         tie; see `score_counts`. One pass, whose memory grows with groups times bins, not with
@@ -190,6 +172,10 @@ def summary(
         AUC of the rows lies between them, but for rounding in the last digits. The other columns
         are computed from the binned scores.
 
+        A partial AUC among the ``areas``, such as ``early``, has the columns ``early, early_se,
+        early_low, early_high`` (Float64), and with bins ``early_min, early_max``. One over ranges
+        of both rates has no standard error and no limits; see also the notes.
+
         With a `Survey` of more than clusters, or `ReplicateWeights`, there are also ``deff``
         (Float64: the variance divided by that of independent rows), ``df`` (Int64: the degrees of
         freedom of the interval, the smaller number of both classes: the sampling units with rows of
@@ -198,29 +184,30 @@ def summary(
         such; null for replicate weights).
 
         With ``diagnostics`` the last columns are ``w_pos, w_neg`` (Float64: the weight of each
-        class, null where it overflows), ``ci_method`` (String), ``n_eff_pos, n_eff_neg`` (Float64)
-        of `roc_auc_ci`; ``inverted`` (Boolean: the whole confidence interval is below 0.5, so that
-        the negated score would rank better, with an AUC of ``1 - auc``; the score itself is never
-        negated; null where bins leave it open); ``k_pos, k_neg`` (Float64: with ``"score"`` the
-        effective number of rows of a class that are misranked; below about 3 the width comes
-        mostly from the observation that the method adds); and ``ci_note`` (String): ``"few
-        misranked rows"``; ``"weights depend on the score"`` where misranked rows are more than
-        twice as heavy as others or the effective sample size is below a fifth of the rows, so that
-        few rows carry the AUC and the interval may be too narrow; ``"looks: 400 of 1000 rows"`` of
-        `Looks`; or why a design leaves the variance unknown: a lonely unit, a single unit with
-        rows, a replicate without a class.
+        class, null where it overflows); ``ci_method`` (String), ``n_eff_pos, n_eff_neg`` (Float64)
+        of `roc_auc_ci`, by a column of clusters the effective numbers of these; ``inverted``
+        (Boolean: the whole confidence interval is below 0.5, so that the negated score would rank
+        better, with an AUC of ``1 - auc``; the score itself is never negated; null where bins leave
+        it open); ``k_pos, k_neg`` (Float64: with ``"score"`` the effective number of rows of a
+        class that are misranked; below about 3 the width comes mostly from the observation that the
+        method adds); and ``ci_note`` (String): ``"few misranked rows"``; ``"weights depend on the
+        score"`` where misranked rows are, or may be, more than 1.5 times as heavy as others, or the
+        effective sample size is below a fifth of the rows, so that few rows carry the AUC and the
+        interval may be too narrow; ``"looks: 400 of 1000 rows"`` of `Looks`; or why a design leaves
+        the variance unknown: a lonely unit, a single unit with rows, a replicate without a class.
 
     Raises
     ------
     TypeError
         For an argument of the wrong type, a text score, or a label that needs ``pos_label``.
     ValueError
-        For a column named twice, or a ``by`` column with the name of a result column.
+        For a column named twice, or a ``by`` column or an area with the name of a result column;
+        when a LazyFrame is collected, for an invalid label or weight, or for scores that are whole
+        numbers beyond 2**53, which floats do not tell apart.
     polars.exceptions.ColumnNotFoundError
         For a column that does not exist.
     polars.exceptions.InvalidOperationError
-        At collect, for an invalid label or weight, or for scores whose common type would round
-        one of them.
+        Instead of the ValueError with ``bins``, ``tolerance`` or several tables.
 
     Notes
     -----
@@ -228,9 +215,24 @@ def summary(
     counting half [1]_; KS is the largest distance between tpr and fpr; average precision is the
     step-wise area under the precision-recall curve.
 
+    The variance of a design is that of linearised influences, summed over sampling units; without
+    strata each class has a factor for few or unequal units, which is ``n / (n - 1)`` for n equal
+    ones. In simulations intervals of 95 % by clusters covered 92 % or more from six clusters on,
+    also very unequal ones.
+
+    The variance of a partial AUC is linearised too, without estimating a density: the end of the
+    range is a quantile of the scores, and its part of a row's influence follows from the curve
+    itself [2]_. With ``"score"`` limits are null where a range of true positive rates ends below 1
+    (use `bootstrap`) or holds fewer than 3 effective positives, and where one of false positive
+    rates holds fewer than 4 effective negatives; for one that starts above 0 they are those of
+    ``"logit-t"``. In simulations of ranges to 0.1 with 150 rows in each class and uneven weights
+    the logit's limits of 95 % covered 0.85 to 0.93, the score-type ones 0.93 or more, but with
+    heavy tails and weights that go with the score down to 0.91.
+
     References
     ----------
     .. [1] Hanley, J. A., McNeil, B. J. (1982), Radiology 143, 29-36.
+    .. [2] Deville, J.-C. (1999), Survey Methodology 25, 193-203.
 
     Examples
     --------
@@ -253,164 +255,347 @@ def summary(
     │ a   ┆ 3   ┆ 1     ┆ 1.0  ┆ 1.0 │
     │ b   ┆ 3   ┆ 1     ┆ 0.25 ┆ 0.5 │
     └─────┴─────┴───────┴──────┴─────┘
+    >>> loans = wroc.data.loans()
+    >>> early = {"early": wroc.PartialAUC(fpr=(0.0, 0.1))}
+    >>> table = wroc.summary(loans, "approved", "score", areas=early)
+    >>> table.select(pl.col("early", "early_se", "early_low", "early_high").round(4))
+    shape: (1, 4)
+    ┌────────┬──────────┬───────────┬────────────┐
+    │ early  ┆ early_se ┆ early_low ┆ early_high │
+    │ ---    ┆ ---      ┆ ---       ┆ ---        │
+    │ f64    ┆ f64      ┆ f64       ┆ f64        │
+    ╞════════╪══════════╪═══════════╪════════════╡
+    │ 0.0222 ┆ 0.0039   ┆ 0.0145    ┆ 0.0323     │
+    └────────┴──────────┴───────────┴────────────┘
     """
     arguments.flag("diagnostics", diagnostics)
-    survey, binning = read_design(design), Binning(bins, tolerance)
-    designed = survey.more_than_clusters
-    given = frame, label, score, weight, by, pos_label
-    kinds: dict[str, Any] = {"cluster": survey.cluster, "survey": survey if designed else None}
-    parts = read_parts(*given, designed=survey.given, **kinds)
-    rows, one = together(parts), one_of(frame)
-    interval = Interval.by_design(rows.look(level, one), method, survey)
-    divided = None if survey.given or binning else division_of(frame)
-    with without_spilling() if divided else nullcontext():
-        at_once = is_eager(one) and not divided
-        table = summarise(pool_in_bins(rows, binning), interval, at_once=at_once)
-    columns = summary_columns(table, diagnostics=diagnostics)
-    result = rows.result(with_cells(table), columns)
-    if divided:
-        within = partial(_within_memory, result, parts, interval, columns, divided)
-        result = pl.defer(within, schema=result.collect_schema())
-    return like_input(one, result)  # type: ignore[no-any-return]
+    arguments.option("method", method, get_args(AucMethod))
+    if method == "newcombe" and (design is not None or areas):
+        found = "`design`" if design is not None else "`areas`"
+        arguments.reject("method", f"not be 'newcombe' with {found}", repr(method))
+    binning = Binning(bins, tolerance)
+    one = one_of(frame)
+    plan = _Plan(
+        check_level(level, one),
+        method,
+        _check_areas(areas),
+        read_design(design).more_than_clusters,
+        diagnostics,
+    )
+    call = _Call(frame, label, score, weight, by, pos_label, design)
+    if binning or call.is_in_parts:
+        columns = read_counted(pool_in_bins(together(call.read_parts()), binning))
+    else:
+        columns = call.read_columns()
+    schema = columns.schema(plan.types(binned=columns.binned))
+    columns = _group_by_model(columns)
+    result = table_of(one, columns, schema, partial(_summarise, columns=columns, plan=plan))
+    # Designs, bins and partial areas need the rows of a segment at once.
+    divided = None if design is not None or areas or binning else division_of(frame)
+    if divided is None:
+        return result  # type: ignore[no-any-return]
+    parts = call.read_parts()
+    within = partial(_within_memory, result, parts, schema, plan, divided)
+    return pl.defer(within, schema=schema)  # type: ignore[return-value]
+
+
+@dataclass(frozen=True)
+class _Call:
+    """The arguments that say which rows are summarised."""
+
+    frame: Any
+    label: IntoColumn
+    score: IntoColumns
+    weight: IntoWeight | None
+    by: IntoColumns | None
+    pos_label: object
+    design: Design | None
+
+    @property
+    def is_in_parts(self) -> bool:
+        """Whether there are no or several tables."""
+        return isinstance(self.frame, list) and len(self.frame) != 1
+
+    def read_columns(self) -> Columns:
+        """Return the columns of the only table."""
+        return read_columns(
+            one_of(self.frame),
+            self.label,
+            self.score,
+            weight=self.weight,
+            by=self.by,
+            pos_label=self.pos_label,
+            design=self.design,
+        )
+
+    def read_parts(self) -> list[PlannedRows]:
+        """Return plans of the rows of each table."""
+        survey = read_design(self.design)
+        return read_parts(
+            self.frame,
+            self.label,
+            self.score,
+            self.weight,
+            self.by,
+            self.pos_label,
+            designed=survey.given,
+            cluster=survey.cluster,
+            survey=survey if survey.more_than_clusters else None,
+        )
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What a summary computes; ``designed`` if it has the columns of a design."""
+
+    level: float
+    method: AucMethod
+    areas: Mapping[str, PartialAUC]
+    designed: bool
+    diagnostics: bool
+
+    @property
+    def area_method(self) -> AreaMethod:
+        """The method of partial areas."""
+        assert self.method != "newcombe"
+        return self.method
+
+    def types(self, *, binned: bool) -> dict[str, Any]:
+        """Return the types of the columns after the group."""
+        types = dict(SUMMARY_TYPES)
+        if binned:
+            types |= dict.fromkeys(AUC_BOUNDS, pl.Float64)
+        for name in self.areas:
+            for column in _area_columns(name, binned=binned):
+                if column in types or column in _DIAGNOSTIC_TYPES or column in _DESIGN_TYPES:
+                    arguments.reject("areas", "not take the name of a result column", repr(column))
+                types[column] = pl.Float64
+        if self.designed:
+            types |= dict(_DESIGN_TYPES)
+        return types | dict(_DIAGNOSTIC_TYPES) if self.diagnostics else types
+
+
+def _area_columns(name: str, *, binned: bool) -> list[str]:
+    columns = [name, f"{name}_se", f"{name}_low", f"{name}_high"]
+    return [*columns, f"{name}_min", f"{name}_max"] if binned else columns
+
+
+def _check_areas(areas: Mapping[str, PartialAUC] | None) -> Mapping[str, PartialAUC]:
+    if areas is None:
+        return {}
+    rule = "map names of columns to `PartialAUC`"
+    if not isinstance(areas, Mapping):
+        arguments.reject_type("areas", rule, areas)
+    for name, area in areas.items():
+        if not isinstance(area, PartialAUC):
+            arguments.reject_type("areas", rule, area)
+        if not isinstance(name, str) or name.startswith("__"):
+            rule = "have names that do not start with two underscores"
+            arguments.reject("areas", rule, repr(name))
+    return dict(areas)
+
+
+def _group_by_model(columns: Columns) -> Columns:
+    """Make the model of counted rows, which belong to one each, a key like the others."""
+    if not (columns.counted and columns.several):
+        return columns
+    return replace(columns, names={**columns.names, MODEL: MODEL}, models=["score"], several=False)
+
+
+def _summarise(rows: Rows, columns: Columns, plan: _Plan) -> pl.DataFrame:
+    """Return a row for each group, and for each model if there are several."""
+    level = rows.level(plan.level)
+    if MODEL in columns.keys:
+        used = np.where(rows.complete(columns.models[0]), rows.n, 0.0)
+        level = _read_level(plan.level, rows.keys, used)
+    tables = []
+    for model in columns.models:
+        segments = rows.segments(columns.keys, model)
+        table = _summarise_segments(rows, segments, level, plan)
+        if columns.several:
+            table = table.with_columns(pl.lit(model).alias(MODEL))
+        tables.append(table)
+    if len(tables) == 1:
+        return tables[0]
+    # The models of each group follow one another.
+    groups = np.arange(len(tables) * tables[0].height).reshape(len(tables), -1)
+    return pl.concat(tables)[groups.T.ravel()]
+
+
+def _summarise_segments(
+    rows: Rows, segments: SegmentRows, level: Level, plan: _Plan
+) -> pl.DataFrame:
+    sums, sampled = measure_aucs(segments), None
+    if rows.sample is not None:
+        sampled = sample_aucs(rows, segments, auc_influences)
+    columns = _summary_columns(sums, segments.missing, sampled, level, plan)
+    if segments.bins is not None:
+        columns |= {"auc_min": sums.lowest_auc, "auc_max": sums.highest_auc}
+    if plan.areas:
+        curves = draw_curves(segments)
+        for name, area in plan.areas.items():
+            columns |= _measure_area(name, area, curves, rows, segments, level, plan)
+    return _table(segments.segments, columns)
+
+
+def _table(keys: pl.DataFrame, columns: Mapping[str, Any]) -> pl.DataFrame:
+    table = pl.DataFrame(
+        [pl.Series(name, values, nan_to_null=True) for name, values in columns.items()]
+    )
+    return keys.hstack(table) if keys.width else table
+
+
+def _summary_columns(
+    sums: AucSums, missing: Array | Ints, sampled: SampledAucs | None, level: Level, plan: _Plan
+) -> dict[str, Any]:
+    if sampled is None:
+        auc = estimate_aucs(sums)
+    else:
+        auc = estimate_aucs(sums, sampled.variance, sampled.df)
+    columns: dict[str, Any] = {
+        "n": sums.n.sum(axis=0),
+        "n_pos": sums.n[0],
+        "n_neg": sums.n[1],
+        "n_missing": missing,
+        **interval_columns(sums, auc, level, plan.method),
+        "average_precision": sums.average_precision,
+        "ks": sums.ks,
+    }
+    if sampled is not None and plan.designed:
+        columns |= {"deff": auc.effect, "df": sampled.df, "df_segment": sampled.segment_df}
+    elif sampled is not None:
+        columns |= {"n_eff_pos": sampled.effective[0], "n_eff_neg": sampled.effective[1]}
+    if plan.diagnostics:
+        columns |= _diagnostics(sums, auc, columns["auc_high"].to_numpy(), level, plan, sampled)
+    return columns
+
+
+def _diagnostics(
+    sums: AucSums,
+    auc: Auc,
+    high: Array,
+    level: Level,
+    plan: _Plan,
+    sampled: SampledAucs | None,
+) -> dict[str, Any]:
+    columns: dict[str, Any] = {}
+    for name, weight in zip(("w_pos", "w_neg"), sums.weight, strict=True):
+        columns[name] = np.where(np.isfinite(weight), weight, np.nan)
+    is_known = ~np.isnan(high)
+    inverted = high < _CHANCE
+    # Bins leave it open where the AUC of the rows may be on the other side of chance.
+    is_sure = (sums.highest_auc < _CHANCE) | (sums.lowest_auc >= _CHANCE) | ~inverted
+    values = inverted.astype(object)
+    values[~(is_known & is_sure)] = None
+    columns["inverted"] = values.tolist()
+    notes = np.full(high.shape, "", dtype=object)
+    if plan.method == "score":
+        pos, neg = auc.misranked()
+        columns["k_pos"] = np.where(is_known, pos.number, np.nan)
+        columns["k_neg"] = np.where(is_known, neg.number, np.nan)
+        notes = auc.notes().astype(object)
+        if level.looks is not None:
+            looks = f"looks: {level.looks.seen:.15g} of {level.looks.planned:.15g} rows"
+            notes = np.where(is_known & (notes == ""), looks, notes)
+    else:
+        columns |= dict.fromkeys(("k_pos", "k_neg"), np.full(high.shape, np.nan))
+    if sampled is not None:
+        is_unknown = ~np.isnan(auc.value) & np.isnan(auc.variance)
+        notes = np.where(is_unknown, np.array(sampled.reasons, dtype=object), notes)
+    columns["ci_note"] = [note or None for note in notes]
+    return columns
+
+
+def _measure_area(
+    name: str,
+    area: PartialAUC,
+    curves: Curves,
+    rows: Rows,
+    segments: SegmentRows,
+    level: Level,
+    plan: _Plan,
+) -> dict[str, Array]:
+    """Return the columns of a partial area; one over two ranges has no limits."""
+    intercept, slope = _standardizing_line(area)
+    value = measure_area(curves, area)
+    se, low, high = (np.full(segments.number, np.nan) for _ in range(3))
+    if area.fpr is None or area.tpr is None:
+        if rows.sample is None:
+            part = estimate_area(curves, area)
+        else:
+            sampled = sample_aucs(rows, segments, partial(area_influences, area=area))
+            part = estimate_area(curves, area, sampled.variance, sampled.df)
+        estimate, width = part.estimate(plan.area_method), area.largest
+        n = curves.to_segments(curves.steps.total(curves.steps.n))
+        limits = limit_aucs(estimate, n, level)
+        value, se = part.auc.value * width, np.sqrt(part.auc.variance) * width
+        low, high = limits.low * width, limits.high * width
+    columns = {
+        name: intercept + slope * value,
+        f"{name}_se": slope * se,
+        f"{name}_low": intercept + slope * low,
+        f"{name}_high": intercept + slope * high,
+    }
+    if segments.bins is not None:
+        least, largest = bound_area(curves, area)
+        columns[f"{name}_min"] = intercept + slope * least
+        columns[f"{name}_max"] = intercept + slope * largest
+    return columns
+
+
+def _standardizing_line(area: PartialAUC) -> tuple[float, float]:
+    """Return the intercept and the slope of the line that standardizes an area."""
+    if area.standardize is False:
+        return 0.0, 1.0
+    if area.standardize == "mean":
+        return 0.0, 1 / area.largest
+    if area.is_below_diagonal:
+        return np.nan, np.nan
+    # The area by chance becomes 1 / 2, and the largest area 1.
+    slope = 0.5 / (area.largest - area.by_chance)
+    return 0.5 - slope * area.by_chance, slope
 
 
 def _within_memory(
     result: pl.LazyFrame,
-    parts: Sequence[Rows],
-    interval: Interval,
-    columns: Sequence[str],
+    parts: Sequence[PlannedRows],
+    schema: Mapping[str, Any],
+    plan: _Plan,
     divided: Division,
 ) -> pl.DataFrame:
     """Compute the result at once if its rows fit into memory, else in ranges of scores."""
     heights = [collect(part.frame.select(pl.len())).item() for part in parts]
     if not divided.exceeded(sum(heights), _BYTES):
         return collect(result)
-    rows = parts[0]
+    keys = parts[0].keys
     counted = CountedParts.of(parts, divided)
-    ranges = counted.cut(rows.keys, BYTES_IN_RANGE)
-    sums = counted.measure(ranges, partial(sum_range, interval=interval), rows.keys)
-    require_unchanged(ranges, sums)
-    table = with_cells(summary_of(add_ranges(sums, rows.keys), interval.for_rows(rows)))
-    return collect(rows.result(table, columns))
+    ranges = counted.cut(keys, BYTES_IN_RANGE)
+    tables = counted.measure(ranges, sum_range, keys)
+    require_unchanged(ranges, tables)
+    segments, sums, missing = add_auc_sums(tables, keys)
+    level = _read_level(plan.level, segments, sums.n.sum(axis=0))
+    with np.errstate(all="ignore"):
+        table = _table(segments, _summary_columns(sums, missing, None, level, plan))
+    names = {key: parts[0].name_of(key) for key in parts[0].group_keys}
+    return table.rename(names).cast(dict(schema)).select([*schema])  # type: ignore[arg-type]
 
 
-def sum_range(each: ScoreRange, rows: Rows, interval: Interval) -> pl.DataFrame:
-    """Return the sums over the range that `add_ranges` adds up."""
-    sums = summary_sums(rows, interval.for_rows(rows), row_curve(in_range=True))
-    return collect(rows.aggregate(each.place(rows), sums))
+def _read_level(level: float, keys: pl.DataFrame, n: Array) -> Level:
+    """Return a confidence level, which may hold at repeated looks at ``n`` rows with these keys.
+
+    If the model is a key, the rows of that with most were seen.
+    """
+    if not isinstance(level, Looks) or level.is_known:
+        return Level.of(level)
+    if MODEL not in keys.columns:
+        return Level.of(level.at(max(1.0, float(n.sum()))))
+    _, model = np.unique(keys[MODEL].cast(pl.String).to_numpy(), return_inverse=True)
+    return Level.of(level.at(float(np.bincount(model, n).max(initial=1.0))))
 
 
-def summarise(rows: Rows, interval: Interval, *, at_once: bool = False) -> pl.LazyFrame:
-    """Summarise checked rows, in any order."""
-    interval = interval.for_rows(rows)
-    sums = sum_groups(rows, interval)
-    columns = summary_columns(sums, diagnostics=True)
-    return summary_of(sums, interval, at_once=at_once).select(*rows.keys, *columns)
-
-
-def sum_groups(rows: Rows, interval: Interval) -> pl.LazyFrame:
-    """Reduce each group to the sums that `summary_of` needs."""
-    if interval.designed:
-        return _sum_designed(rows, interval)
-    if rows.compiled and not interval.clustered:
-        # Needs numba, which is an extra.
-        from polars_wroc.ranking.compiled_rows import compiled_sums  # noqa: PLC0415
-
-        return summary_walked(compiled_sums(rows, rows.compiled), rows.keys, interval)
-
-    sums = summary_sums(rows, interval)
-    return reduce_placed(
-        rows, lambda placed: with_own_cluster_sums(placed, interval).aggregate(sums)
-    )
-
-
-def _sum_designed(rows: Rows, interval: Interval) -> pl.LazyFrame:
-    """Reduce each group to these sums and to the variance of its AUC by the design."""
-
-    def reduce(placed: PlacedRows) -> pl.LazyFrame:
-        cached = replace(placed, frame=placed.frame.cache())
-        sums = cached.aggregate(summary_sums(rows, interval))
-        assert rows.design is not None
-        influences = auc_influences(cached.frame, rows)
-        return with_variances_of(sums, influences, rows.keys, rows.design)
-
-    return reduce_placed(rows, reduce)
-
-
-def summary_columns(sums: pl.LazyFrame, *, diagnostics: bool = False) -> list[str]:
-    """Names of the columns that `summary_of` adds to these sums."""
-    given = sums.collect_schema()
-    bounds = [name for name in AUC_BOUNDS if name in given]
-    designed = AUC_VARIANCE in given or DESIGN_COLUMNS[0] in given
-    more = DIAGNOSTIC_COLUMNS if diagnostics else ()
-    return [*SUMMARY_COLUMNS, *bounds, *(DESIGN_COLUMNS if designed else ()), *more]
-
-
-def with_cells(table: pl.LazyFrame) -> pl.LazyFrame:
-    """Make the weight of a class null where it overflows, as in a confusion matrix."""
-    return table.with_columns(cell(pl.col(f"w_{side}")) for side in CLASSES)
-
-
-def with_own_cluster_sums(placed: PlacedRows, interval: Interval) -> PlacedRows:
-    """Add to each row the sums over its cluster that the interval needs."""
-    if not interval.clustered:
-        return placed
-    return placed.with_cluster_sums(interval.cluster_sums(row_curve().placements))
-
-
-def summary_sums(
-    rows: Rows, interval: Interval, curve: RowCurve | None = None
-) -> dict[str, pl.Expr]:
-    """Aggregations of a group, or of a part of its curve, to the sums that `summary_of` needs."""
-    curve = curve or row_curve()
-    sums = _numbers(rows, curve) | interval.sums(curve, pl.col)
-    if rows.binned:
-        sums |= auc_bound_sums()
-    return sums
-
-
-def summary_of(sums: pl.LazyFrame, interval: Interval, *, at_once: bool = False) -> pl.LazyFrame:
-    """Add the columns of the summary to the sums of each group."""
-    bounded = AUC_BOUNDS[0] in sums.collect_schema()
-    steps: list[Step] = [*interval.steps, partial(_inverted, bounded=bounded)]
-    return in_columns(sums, steps, at_once=at_once)
-
-
-def _numbers(rows: Rows, curve: Curve) -> dict[str, pl.Expr]:
-    weight = pl.col(WEIGHT)
-    return {
-        "n": rows.count_where(weight != 0),
-        **rows.class_counts(),
-        "n_missing": rows.count_where(weight.is_null()),
-        "w_pos": curve.dp.sum(),
-        "w_neg": curve.dn.sum(),
-        **{metric.column: metric(curve) for metric in _OF_CURVE},
-    }
-
-
-def summary_walked(walked: pl.LazyFrame, keys: Sequence[str], interval: Interval) -> pl.LazyFrame:
-    """Name the sums of a walk along the rows of each group as `summary_sums` does."""
-    return walked.select(*keys, **walked_numbers(), **interval.walk_sums())
-
-
-def walked_numbers() -> dict[str, pl.Expr]:
-    """Compute these columns from the sums of a walk."""
-    numbers = walked_class_counts()
-    weights = {f"w_{side}": pl.col(walk_sum("weight", side)) for side in CLASSES}
-    return {
-        "n": pl.sum_horizontal(numbers.values()),
-        **numbers,
-        "n_missing": pl.col(MISSING_ROWS),
-        **weights,
-        **{metric.column: metric.of_walk() for metric in _OF_CURVE},
-    }
-
-
-def _inverted(field: Fields, *, bounded: bool) -> dict[str, pl.Expr]:
-    """Say whether the AUC is below chance; null where only the bins may make it so."""
-    inverted = field("auc_high") < _CHANCE
-    if bounded:
-        low, high = (field(name) for name in AUC_BOUNDS)
-        known = (high < _CHANCE) | (low >= _CHANCE) | ~inverted
-        inverted = when(known).then(inverted)
-    return {"inverted": inverted}
+def sum_range(each: ScoreRange, rows: PlannedRows) -> pl.DataFrame:
+    """Return the table of the sums over a range of scores, which `add_auc_sums` adds up."""
+    columns = _group_by_model(read_counted(rows))
+    segments = columns.rows(collect(columns.plan)).segments(columns.keys)
+    sums = measure_aucs(replace(segments, outside=each.outside(segments)))
+    return auc_sums_table(segments.segments, sums, segments.missing)

@@ -115,10 +115,10 @@ class Config(ContextDecorator):
     the rows once it is collected. Like one of the compiled engine it does not stream, and needs
     cloudpickle to be serialised.
 
-    The compiled engine computes `audit`, of a LazyFrame too; `summary`, `compare`, `group_gaps`,
-    `partial_auc_summary` and the quantile bins of `calibration_curve` and `calibration_summary`;
+    The compiled engine computes `audit`, of a LazyFrame too; `compare`, `group_gaps` and the
+    quantile bins of `calibration_curve` and `calibration_summary`;
     the curves of `confusion_curve`, `roc_curve`, `pr_curve`, `cost_curve`, `roc_point`,
-    `threshold_metrics`, `decision_curve`, `operating_points`, `dominated_models` and
+    `decision_curve`, `dominated_models` and
     `equalized_thresholds`; `auc_decomposition`; and the AUCs and areas between curves in
     `fairness`, `cross_auc` and `subgroup_auc`; all of clusters too, but for `compare` with another
     ``method`` than ``"delong"``. Of `bootstrap`, `bootstrap_replicates` and `abroca_test` the rows

@@ -395,16 +395,6 @@ def _columns_of(step: Step, field: Fields) -> Formula[Columns]:
     return columns if isinstance(columns, dict) else (yield from columns)
 
 
-def renamed(step: Step, name: Callable[[str], str]) -> Step:
-    """Return a step with the columns of another name."""
-
-    def of_others(field: Fields) -> Formula[Columns]:
-        columns = yield from _columns_of(step, lambda column: field(name(column)))
-        return {name(column): value for column, value in columns.items()}
-
-    return of_others
-
-
 def stages(steps: Sequence[Step], field: Callable[[str], Any]) -> Iterator[Columns]:
     """Return the columns of each step, after those that a formula keeps."""
     for step in steps:

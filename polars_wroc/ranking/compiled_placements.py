@@ -14,7 +14,6 @@ import polars as pl
 from polars_wroc.inputs.columns import CLUSTER, SCORE, WEIGHT
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.kernels.blocks import cut_blocks
-from polars_wroc.kernels.compiling import read_only
 from polars_wroc.kernels.scans import weights_around
 from polars_wroc.kernels.sorting import Array, SortedRows
 from polars_wroc.plans.config import run
@@ -27,7 +26,6 @@ from polars_wroc.ranking.sorting import (
     POSITIVES,
     TP,
     TP_BEFORE,
-    Columns,
     PlacedRows,
     Reduce,
 )
@@ -90,36 +88,6 @@ def reduce_compiled(
         if with_score:
             columns.append(score_keys.scores(placed.keys))
         return _reduced(numbered, placed, columns, reduce, reproducible=reproducible)
-
-    return _deferred(rows, table, types, reduce)
-
-
-def reduce_compiled_columns(rows: Rows, columns: Columns, reduce: Reduce) -> pl.LazyFrame:
-    """Place rows by each of several scores, and reduce the ``columns`` of these."""
-    types = _types_of(rows)
-    empty = pl.LazyFrame(schema=types | dict.fromkeys((*_AROUND, *_TOTALS), pl.Float64()))
-    for of_score in columns.values():
-        types |= empty.select(**of_score).collect_schema()
-
-    def table() -> pl.DataFrame:
-        numbered = number_rows(rows, rows.keys)
-        first: SortedRows | None = None
-        # The place of each row in the first order, in which all columns are.
-        places = numbered.row_numbers()
-        computed: list[pl.Series] = []
-        for score, of_score in columns.items():
-            placed, _ = numbered.sorted_by(score, places)
-            # One score at a time, so that the places of the others take no memory.
-            own = pl.DataFrame(_placed(placed)).lazy().select(**of_score)
-            found = collect(own, reproducible=True)
-            if first is None:
-                first, computed = placed, found.get_columns()
-                places = _inverse(placed)
-            else:
-                computed += [_in_places(column, placed) for column in found]
-        assert first is not None
-        weight = pl.Series(WEIGHT, first.signed)
-        return _reduced(numbered, first, [weight, *computed], reduce)
 
     return _deferred(rows, table, types, reduce)
 
@@ -213,18 +181,3 @@ def _clusters(numbered: NumberedRows, placed: SortedRows) -> pl.Series:
     if few:
         numbers += clusters.size * np.repeat(np.arange(partitions.size), placed.sizes)
     return pl.Series(CLUSTER, numbers)
-
-
-def _inverse(placed: SortedRows) -> Array:
-    """Return the place of each row among sorted rows that carry their numbers."""
-    assert placed.carried is not None
-    places = np.empty_like(placed.carried)
-    places[placed.carried] = np.arange(len(places), dtype=places.dtype)
-    return read_only(places)
-
-
-def _in_places(column: pl.Series, placed: SortedRows) -> pl.Series:
-    """Put values of sorted rows into the places that these carry."""
-    values = np.empty(len(column), np.float64)
-    values[placed.carried] = column.to_numpy()
-    return pl.Series(column.name, values)

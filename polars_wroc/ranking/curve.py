@@ -10,13 +10,16 @@ which streams. Formulas are written once, for the same `Curve` of expressions in
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
+import numpy as np
 import polars as pl
 
+from polars_wroc.arrays import Array
 from polars_wroc.inputs.columns import SCORE, SEVERAL_SCORES, WEIGHT, Typed
 from polars_wroc.inputs.frames import cast_like_thresholds, is_moved, precision_of
 from polars_wroc.inputs.rows import Rows, class_weights
@@ -34,6 +37,9 @@ from polars_wroc.ranking.sorting import (
     window_sums,
     with_window_sums,
 )
+
+# A column of a plan, or an array: formulas hold for both.
+ColumnT = TypeVar("ColumnT", pl.Expr, Array)
 
 CELLS = ("tp", "fp", "fn", "tn")
 # The sums of the squared weights in each cell, and in each class.
@@ -103,14 +109,14 @@ def if_both_classes(positives: pl.Expr, negatives: pl.Expr, value: pl.Expr) -> p
     return pl.when(are_both_classes(positives, negatives)).then(value)
 
 
-def are_both_classes(positives: pl.Expr, negatives: pl.Expr) -> pl.Expr:
+def are_both_classes(positives: ColumnT, negatives: ColumnT) -> Any:
     """Whether both classes have weight, and no sum of weights overflows or underflows."""
     return is_divisor(positives) & is_divisor(negatives) & is_divisor(positives + negatives)
 
 
-def is_divisor(total: pl.Expr) -> pl.Expr:
+def is_divisor(total: ColumnT) -> Any:
     """Whether a sum of weights can be a divisor: not 0, without overflow or underflow."""
-    return (total >= _LEAST_TOTAL) & total.is_finite()
+    return (total >= _LEAST_TOTAL) & (total < math.inf)
 
 
 def fold(rows: pl.Expr, formula: Callable[[Curve], pl.Expr], *, of_score: bool = False) -> pl.Expr:
@@ -307,9 +313,17 @@ def is_origin() -> pl.Expr:
     return pl.col("tp").eq_missing(0.0) & pl.col("fp").eq_missing(0.0)
 
 
-def ratio(part: pl.Expr, whole: pl.Expr) -> pl.Expr:
+def ratio(part: ColumnT, whole: ColumnT) -> ColumnT:
     """Divide weights to get a rate; null where the divisor is 0, overflows or underflows."""
-    return when(is_divisor(whole)).then(part / whole)
+    return defined_where(is_divisor(whole), part / whole)
+
+
+def defined_where(condition: Any, value: ColumnT) -> ColumnT:
+    """Return a value where a condition holds: elsewhere it is null, and NaN in an array."""
+    known: Any = value
+    if isinstance(condition, np.ndarray | np.bool_):
+        return cast("ColumnT", np.where(condition, known, np.nan))
+    return cast("ColumnT", when(condition).then(known))
 
 
 Range: TypeAlias = tuple[float, float]

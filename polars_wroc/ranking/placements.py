@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from polars_wroc.inputs.columns import CLUSTER, SCORE, WEIGHT
+from polars_wroc.inputs.columns import SCORE, WEIGHT
 from polars_wroc.inputs.rows import CLASSES, Rows, class_weights
 from polars_wroc.kernels import CLASS_SUMS, CURVE_SUMS, UNRANKED_SUMS
 from polars_wroc.plans.formulas import Fields, as_struct
@@ -21,7 +21,6 @@ from polars_wroc.ranking.sorting import (
     POSITIVES,
     TP,
     TP_BEFORE,
-    Columns,
     PlacedRows,
     Reduce,
     by_descending_score,
@@ -86,29 +85,6 @@ def placements_in_lists(rows: pl.Expr, *carried: str) -> pl.Expr:
     columns = {name: field(name) for name in (*carried, WEIGHT)}
     columns |= cumulated_around_ties(tp, fp, field(ENDS_TIE))
     return cumulated_list(rows, (*carried, WEIGHT)).list.eval(as_struct(columns))
-
-
-def with_cluster_sums_in_lists(placed: pl.Expr, values: dict[str, pl.Expr]) -> pl.Expr:
-    """Add to each row in lists the sums of the ``values`` over its cluster in the list.
-
-    The values must not refer to aggregates of the list.
-    """
-    cluster = pl.element().struct.field(CLUSTER)
-    of_cluster = {name: value.sum().over(cluster) for name, value in values.items()}
-    return placed.list.eval(pl.element().struct.with_fields(**of_cluster))
-
-
-def named_in_list(placed: pl.Expr, placements: Placements) -> tuple[pl.Expr, Placements]:
-    """Add placement values to lists as named fields, and refer to these."""
-    field = pl.element().struct.field
-    columns = {
-        f"__{side}_{name}": value
-        for side, rows in placements._asdict().items()
-        for name, value in rows._asdict().items()
-    }
-    named = placed.list.eval(pl.element().struct.with_fields(**columns))
-    fields = iter([field(name) for name in columns])
-    return named, Placements(*(ClassRows(next(fields), next(fields)) for _ in placements))
 
 
 def row_curve(*, in_range: bool = False) -> RowCurve:
@@ -231,9 +207,6 @@ def walked_one_minus_auc() -> pl.Expr:
     return if_both_classes(positives, negatives, placements) / positives
 
 
-_ROW = "__row"
-
-
 def reduce_placed(
     rows: Rows,
     reduce: Reduce,
@@ -255,32 +228,3 @@ def reduce_placed(
     weight = rows.observations.signed_weight
     placed = add_placements(by_descending_score(rows), rows.keys, weight)
     return reduce(PlacedRows(placed, rows.keys))
-
-
-def reduce_placements(rows: Rows, columns: Columns, reduce: Reduce) -> pl.LazyFrame:
-    """Reduce rows that are placed by several scores, with a sort for each, to a table.
-
-    The rows have `WEIGHT`, `CLUSTER` if they had it, and the ``columns``.
-    """
-    if rows.compiled:
-        # Needs numba, which is an extra.
-        from polars_wroc.ranking.compiled_placements import reduce_compiled_columns  # noqa: PLC0415
-
-        return reduce_compiled_columns(rows, columns, reduce)
-    return reduce(PlacedRows(_with_placements(rows, columns), rows.keys))
-
-
-def _with_placements(rows: Rows, columns: Columns) -> pl.LazyFrame:
-    """Replace each score by its columns."""
-    # Each score is sorted without the others, and its columns are put back in place: sorts of the
-    # same frame, one after another, would move the columns of all scores each time.
-    numbered = rows.frame.with_row_index(_ROW).cache()
-    weight = rows.observations.signed_weight
-    others = [name for name in rows.frame.collect_schema().names() if name not in columns]
-    placed = [numbered.select(others)]
-    for score, of_score in columns.items():
-        narrow = replace(rows, frame=numbered.select(_ROW, *others, score))
-        sorted_rows = by_descending_score(narrow, score)
-        found = add_placements(sorted_rows, rows.keys, weight, score=score)
-        placed.append(found.select(_ROW, **of_score).sort(_ROW).select(*of_score))
-    return pl.concat(placed, how="horizontal")

@@ -74,11 +74,14 @@ def _wilson_low(
     value: Array, complement: Array, size: Array, z: Array | float, skewness: float
 ) -> Array:
     """Return Wilson's lower limit; the upper one is 1 less that of the complement."""
-    # p = max(0, theta - s max(1 - 2 theta, 0) r) with s = (z^2 - 1) skewness
-    shift = skewness * np.maximum(np.square(z) - 1, 0) * np.maximum(complement - value, 0) * size
-    p = np.maximum(value - shift, 0)
+    z2 = np.square(z)
+    p = value
+    if skewness:
+        # p = max(0, theta - s max(1 - 2 theta, 0) r) with s = (z^2 - 1) skewness
+        shift = skewness * np.maximum(z2 - 1, 0) * np.maximum(complement - value, 0) * size
+        p = np.maximum(value - shift, 0)
     # W-(p, r, z) = (p + z^2 r / 2 - sqrt(p (1 - p) z^2 r + z^4 r^2 / 4)) / (1 + z^2 r)
-    extra = np.square(z) * size
+    extra = z2 * size
     root = np.sqrt(extra * p * (1 - p) + extra**2 / 4)
     return np.asarray(np.maximum((p + extra / 2 - root) / (1 + extra), 0))
 

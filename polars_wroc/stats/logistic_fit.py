@@ -195,12 +195,34 @@ def fitted(points: pl.DataFrame) -> pl.DataFrame:
     return pl.DataFrame([numbers, *(pl.Series(n, v, nan_to_null=True) for n, v in found)])
 
 
-@np.errstate(all="ignore")
-def fit_points_of_groups(points: FitPoints) -> LogisticFits:
-    """Return the regressions of each group of points, as `fitted` does.
+class FreeSlopes(NamedTuple):
+    """The slopes of the free regressions of groups, with their variances and the information.
 
-    Values may be NaN, and so is then what follows from them.
+    NaN where there is none. ``has_classes`` says where both classes have weight, and each row has a
+    value.
     """
+
+    slope: _Array
+    variance: _Array
+    information: _Array
+    has_classes: _Array
+
+
+class _StandardPoints(NamedTuple):
+    """Points with standardised values and with weights that add up to 1 in each group.
+
+    ``mean`` and ``sd`` are those of the values, ``total`` is the weight, and ``odds`` are the
+    logarithms of the odds of a positive; NaN without both classes, or with a value of NaN.
+    """
+
+    points: FitPoints
+    mean: _Array
+    sd: _Array
+    total: _Array
+    odds: _Array
+
+
+def _standardise(points: FitPoints) -> _StandardPoints:
     value, pos, neg, squares_pos, squares_neg, starts = points
     positives, negatives = points.total(pos), points.total(neg)
     total, counts = positives + negatives, np.diff(starts, append=len(value))
@@ -212,16 +234,49 @@ def fit_points_of_groups(points: FitPoints) -> LogisticFits:
     shares = points.spread(total)
     weights = pos / shares, neg / shares, squares_pos / shares**2, squares_neg / shares**2
     standardised = (value - points.spread(mean)) / points.spread(sd)
-    held = FitPoints(standardised, *weights, starts)
-    # With the prevalence and no slope; with a slope of 1, by the mean probability.
     odds = np.log(positives / negatives)
     odds[~np.isfinite(odds) | np.isnan(mean)] = np.nan
-    promised = points.total((pos + neg) / (1 + np.exp(-value))) / total
+    return _StandardPoints(FitPoints(standardised, *weights, starts), mean, sd, total, odds)
+
+
+def _fit_free(points: FitPoints, standard: _StandardPoints) -> _Coefficients:
+    """Return the free regressions of standardised points, with the prevalence at first."""
+    overlap = np.where(_overlap(points), standard.odds, np.nan)
+    start = _Coefficients(overlap, np.zeros(len(overlap)))
+    return _newton(standard.points, start, free=True)
+
+
+@np.errstate(all="ignore")
+def fit_free_slopes(points: FitPoints) -> FreeSlopes:
+    """Return the slopes of the free regressions of each group of points.
+
+    Values may be NaN, and so is then what follows from them.
+    """
+    standard = _standardise(points)
+    free = _fit_free(points, standard)
+    variance, information = _slope_precision(standard.points, free)
+    return FreeSlopes(
+        free.b / standard.sd,
+        variance / standard.sd**2,
+        information * standard.sd**2 * standard.total,
+        ~np.isnan(standard.odds),
+    )
+
+
+@np.errstate(all="ignore")
+def fit_points_of_groups(points: FitPoints) -> LogisticFits:
+    """Return both regressions of each group of points, as `fitted` does.
+
+    Values may be NaN, and so is then what follows from them.
+    """
+    standard = _standardise(points)
+    held, mean, sd, total, odds = standard
+    # With a slope of 1, by the mean probability at first.
+    promised = points.total((points.pos + points.neg) / (1 + np.exp(-points.value))) / total
     promised = np.clip(promised, LEAST_PROBABILITY, 1 - LEAST_PROBABILITY)
     fixed = odds - np.log(promised / (1 - promised)) + mean
-    overlap = np.where(_overlap(points), odds, np.nan)
-    free = _newton(held, _Coefficients(overlap, np.zeros(len(odds))), free=True)
     fixed_fit = _newton(held, _Coefficients(fixed, sd), free=False)
+    free = _fit_free(points, standard)
     slope_variance, information = _slope_precision(held, free)
     return LogisticFits(
         intercept=fixed_fit.a - mean,

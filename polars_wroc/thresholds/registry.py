@@ -1,56 +1,106 @@
-"""The registry of the metrics of a confusion matrix, and their expressions."""
+"""The registry of the metrics of a confusion matrix, and their formulas."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from operator import attrgetter
-from typing import TypeAlias
-
-import polars as pl
+from typing import Any, Generic, TypeAlias
 
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.metric import Metric, SampleSize
-from polars_wroc.plans.formulas import when
-from polars_wroc.ranking.curve import ratio
+from polars_wroc.ranking.curve import ColumnT, defined_where, ratio
 
 
-class Confusion:
+@dataclass(frozen=True)
+class Confusion(Generic[ColumnT]):
     """A confusion matrix at a threshold, with the weight of each class and its rates.
 
-    The ``predictive`` values, positive and negative, follow from the cells unless they are given.
+    They are columns of a plan, or arrays. The ``predictive`` values, positive and negative, follow
+    from the cells unless they are given.
     """
 
-    def __init__(
-        self,
-        threshold: pl.Expr,
-        tp: pl.Expr,
-        fp: pl.Expr,
-        fn: pl.Expr,
-        tn: pl.Expr,
-        positives: pl.Expr,
-        negatives: pl.Expr,
-        *,
-        predictive: tuple[pl.Expr, pl.Expr] | None = None,
-    ) -> None:
-        self.threshold, self.total = threshold, positives + negatives
-        self.tp, self.fp, self.fn, self.tn = tp, fp, fn, tn
-        self.tpr, self.fnr = ratio(tp, positives), ratio(fn, positives)
-        self.fpr, self.tnr = ratio(fp, negatives), ratio(tn, negatives)
-        self.prevalence = ratio(positives, self.total)
-        if predictive is None:
-            self.ppv, self.fdr = ratio(tp, tp + fp), ratio(fp, tp + fp)
-            self.npv, self.false_omission_rate = ratio(tn, tn + fn), ratio(fn, tn + fn)
-        else:
-            self.ppv, self.npv = predictive
-            self.fdr, self.false_omission_rate = 1 - self.ppv, 1 - self.npv
+    threshold: ColumnT
+    tp: ColumnT
+    fp: ColumnT
+    fn: ColumnT
+    tn: ColumnT
+    positives: ColumnT
+    negatives: ColumnT
+    predictive: tuple[ColumnT, ColumnT] | None = field(default=None, kw_only=True)
+
+    @cached_property
+    def total(self) -> ColumnT:
+        """The weight of all rows."""
+        return self.positives + self.negatives
+
+    @cached_property
+    def tpr(self) -> ColumnT:
+        """The true positive rate."""
+        return ratio(self.tp, self.positives)
+
+    @cached_property
+    def fnr(self) -> ColumnT:
+        """The false negative rate."""
+        return ratio(self.fn, self.positives)
+
+    @cached_property
+    def fpr(self) -> ColumnT:
+        """The false positive rate."""
+        return ratio(self.fp, self.negatives)
+
+    @cached_property
+    def tnr(self) -> ColumnT:
+        """The true negative rate."""
+        return ratio(self.tn, self.negatives)
+
+    @cached_property
+    def prevalence(self) -> ColumnT:
+        """The proportion of positives in all rows."""
+        return ratio(self.positives, self.total)
+
+    @cached_property
+    def ppv(self) -> ColumnT:
+        """The proportion of positives in the selected rows."""
+        if self.predictive is not None:
+            return self.predictive[0]
+        return ratio(self.tp, self.tp + self.fp)
+
+    @cached_property
+    def fdr(self) -> ColumnT:
+        """The proportion of negatives in the selected rows."""
+        if self.predictive is not None:
+            return 1 - self.ppv
+        return ratio(self.fp, self.tp + self.fp)
+
+    @cached_property
+    def npv(self) -> ColumnT:
+        """The proportion of negatives in the rows that are not selected."""
+        if self.predictive is not None:
+            return self.predictive[1]
+        return ratio(self.tn, self.tn + self.fn)
+
+    @cached_property
+    def false_omission_rate(self) -> ColumnT:
+        """The proportion of positives in the rows that are not selected."""
+        if self.predictive is not None:
+            return 1 - self.npv
+        return ratio(self.fn, self.tn + self.fn)
+
+    @cached_property
+    def odds(self) -> ColumnT:
+        """The odds of a threshold that is a probability."""
+        is_probability = (self.threshold >= 0) & (self.threshold < 1)
+        return defined_where(is_probability, self.threshold / (1 - self.threshold))
 
 
-Bounds: TypeAlias = tuple[pl.Expr | float, pl.Expr | float]
+# Ends that are the same for all segments, or columns like the cells.
+Bounds: TypeAlias = tuple[Any, Any]
 
 
-def _between(low: float, high: float) -> Callable[[Confusion], Bounds]:
+def _between(low: float, high: float) -> Callable[[Confusion[Any]], Bounds]:
     return lambda _: (low, high)
 
 
@@ -62,9 +112,9 @@ _RATIO = _between(0.0, math.inf)
 class ThresholdMetric(Metric):
     """A metric that is a formula of the cells of a confusion matrix, or one of its own rates."""
 
-    formula: Callable[[Confusion], pl.Expr] = NotImplemented
-    # The ends of its range, which limits keep to; of a ratio the upper one is infinite.
-    bounds: Callable[[Confusion], Bounds] = _PROPORTION
+    formula: Callable[[Confusion[Any]], Any] = NotImplemented
+    # The ends of its range, which limits keep to; the upper one of a ratio is infinite.
+    bounds: Callable[[Confusion[Any]], Bounds] = _PROPORTION
 
     def __post_init__(self) -> None:
         """Take the rate of the same name where there is no formula."""
@@ -104,19 +154,15 @@ class RateMetric(ThresholdMetric):
         return (_SAMPLES[frozenset(self.cells)],)
 
 
-def _mcc(of: Confusion) -> pl.Expr:
+def _mcc(of: Confusion[ColumnT]) -> ColumnT:
     # Computed from rates, since a product of four weights may overflow.
-    right, wrong = of.ppv * of.tpr * of.tnr * of.npv, of.fdr * of.fnr * of.fpr
-    return right.sqrt() - (wrong * of.false_omission_rate).sqrt()
+    right = of.ppv * of.tpr * of.tnr * of.npv
+    wrong = of.fdr * of.fnr * of.fpr * of.false_omission_rate
+    return right**0.5 - wrong**0.5
 
 
-def _odds(of: Confusion) -> pl.Expr:
-    threshold = of.threshold
-    return when(threshold.is_between(0, 1, closed="left")).then(threshold / (1 - threshold))
-
-
-def _net_benefit(of: Confusion) -> pl.Expr:
-    return ratio(of.tp, of.total) - ratio(of.fp, of.total) * _odds(of)
+def _net_benefit(of: Confusion[ColumnT]) -> ColumnT:
+    return ratio(of.tp, of.total) - ratio(of.fp, of.total) * of.odds
 
 
 _ROWS: tuple[ThresholdMetric, ...] = (
@@ -319,7 +365,7 @@ _ROWS: tuple[ThresholdMetric, ...] = (
         label="net benefit",
         definition="True positives minus false positives times the odds of the threshold, per row.",
         formula=_net_benefit,
-        bounds=lambda of: (-_odds(of), 1.0),
+        bounds=lambda of: (-of.odds, 1.0),
     ),
 )
 THRESHOLD_METRICS: dict[str, ThresholdMetric] = {metric.name: metric for metric in _ROWS}

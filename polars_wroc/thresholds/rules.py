@@ -9,7 +9,7 @@ The metrics at a threshold are optimistic on the rows that it was chosen on. Wit
 AUC 0.85 and three negatives for each positive, expect about 0.08 (20 positives), 0.05 (50) or 0.02
 (200) less tpr on other rows at the threshold of ``youden()``, and 0.05, 0.02 or 0.005 less with
 ``max_fpr(0.1)``. A limit holds for the rows at hand: on other rows fpr exceeds it in 41 to 45 % of
-such samples. `operating_points` estimates the rates on other rows with ``honest="bootstrap"``.
+such samples. `threshold_metrics` estimates the rates on other rows with ``honest="bootstrap"``.
 """
 
 from __future__ import annotations
@@ -17,15 +17,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, TypeAlias
-
-import polars as pl
+from typing import Any, Generic, Literal, NamedTuple, TypeAlias
 
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import Costs, read_costs, target_prevalence
 from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.decisions import RECORDED
-from polars_wroc.ranking.curve import are_both_classes, is_divisor
+from polars_wroc.ranking.curve import ColumnT, are_both_classes, is_divisor
 from polars_wroc.stats.proportions import TOLERANCE
 
 __all__ = [
@@ -39,31 +37,31 @@ __all__ = [
 ]
 
 
-class Point(NamedTuple):
-    """A point of the confusion curve: weights predicted positive, and all weights."""
+class Point(NamedTuple, Generic[ColumnT]):
+    """Points of confusion curves, as columns or arrays: weights predicted positive, and all."""
 
-    tp: pl.Expr
-    fp: pl.Expr
-    positives: pl.Expr
-    negatives: pl.Expr
+    tp: ColumnT
+    fp: ColumnT
+    positives: ColumnT
+    negatives: ColumnT
 
     @property
-    def tpr(self) -> pl.Expr:
+    def tpr(self) -> ColumnT:
         """True positive rate."""
         return self.tp / self.positives
 
     @property
-    def fpr(self) -> pl.Expr:
+    def fpr(self) -> ColumnT:
         """False positive rate."""
         return self.fp / self.negatives
 
     @property
-    def all_rows(self) -> pl.Expr:
+    def all_rows(self) -> ColumnT:
         """Weight of both classes."""
         return self.positives + self.negatives
 
 
-Measure: TypeAlias = Callable[[Point], pl.Expr]
+Measure: TypeAlias = Callable[[Point[Any]], Any]
 
 
 class Measures(NamedTuple):
@@ -94,6 +92,15 @@ class Rule:
     def measures(self) -> Measures:
         """What the rule measures at each point."""
         return _MEASURES[self.name](**dict(self.options))
+
+    @property
+    def costs(self) -> Costs | None:
+        """The costs of errors that the rule is for, if it has some; they add up to 1."""
+        given = dict(self.options)
+        if self.name != "least_cost":
+            return None
+        costs: Costs = read_costs(given.get("fn"), given.get("fp"))
+        return costs
 
     @property
     def prevalence(self) -> float | None:
@@ -218,11 +225,11 @@ def read_threshold(
     return arguments.number("threshold", threshold) + 0.0
 
 
-def _both(point: Point) -> pl.Expr:
+def _both(point: Point[Any]) -> Any:
     return are_both_classes(point.positives, point.negatives)
 
 
-def _any(point: Point) -> pl.Expr:
+def _any(point: Point[Any]) -> Any:
     return is_divisor(point.all_rows)
 
 
@@ -232,7 +239,7 @@ def _least_cost(
     """The rule of the lowest expected cost, up to terms that all points have in common."""
     costs: Costs = read_costs(fn, fp)
 
-    def gain(point: Point) -> pl.Expr:
+    def gain(point: Point[Any]) -> Any:
         if prevalence is None:
             return (costs.fn * point.tp - costs.fp * point.fp) / point.all_rows
         return -costs.expected(1 - point.tpr, point.fpr, prevalence)
@@ -259,7 +266,7 @@ def _min_tpr(tpr: float) -> Measures:
 
 
 def _max_selection_rate(rate: float) -> Measures:
-    def selected(point: Point) -> pl.Expr:
+    def selected(point: Point[Any]) -> Any:
         return (point.tp + point.fp) / point.all_rows
 
     return Measures(first=selected, allowed=lambda p: selected(p) <= rate + TOLERANCE, known=_any)

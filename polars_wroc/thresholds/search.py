@@ -16,18 +16,16 @@ from polars_wroc.inputs.columns import (
     ROW_CUBES,
     ROW_SQUARES,
     SCORE,
-    SELECTED,
     WEIGHT,
     ZERO_LABEL,
 )
 from polars_wroc.inputs.decisions import with_recorded_scores
 from polars_wroc.inputs.designs import SampleDesign
 from polars_wroc.inputs.frames import at_least, is_moved, unless_moved
-from polars_wroc.inputs.rows import CLASSES, MISSING_MARKS, Rows, class_weights
+from polars_wroc.inputs.rows import Rows, class_weights
 from polars_wroc.plans.formulas import Fields, Step, as_struct, in_columns, when, with_fields
-from polars_wroc.plans.queries import aggregate, collect, join_on_keys, sum_unless_null
+from polars_wroc.plans.queries import aggregate, join_on_keys, sum_unless_null
 from polars_wroc.ranking.curve import (
-    CELL_SUMS,
     CELLS,
     MOVED,
     ROWS,
@@ -37,7 +35,6 @@ from polars_wroc.ranking.curve import (
     curve_frame,
     totals,
 )
-from polars_wroc.ranking.placements import DECIDED_SUMS, DECISIONS, MISSING_ROWS, decided_sum
 from polars_wroc.ranking.sorting import ENDS_TIE, FP, NEGATIVES, POSITIVES, TP, cumulated_list
 from polars_wroc.stats.proportions import TOLERANCE, WeightedCount
 from polars_wroc.stats.variances import (
@@ -51,7 +48,7 @@ from polars_wroc.thresholds.rules import Point, Rule
 
 if TYPE_CHECKING:
     # Needs numba, which is an extra.
-    from polars_wroc.ranking.compiled_rows import CompiledRows
+    pass
 
 
 _FIRST, _SECOND = "__first", "__second"
@@ -166,17 +163,6 @@ def _added_up(rows: Rows, joined: pl.LazyFrame) -> Rows:
     return replace(rows, frame=added)
 
 
-def pooled_decisions(rows: Rows, thresholds: pl.LazyFrame) -> Rows:
-    """Add up the rows of a group that have the same decision; each then stands for several."""
-    # Rows that miss different values are still to be counted apart.
-    there = rows.frame.collect_schema()
-    apart = [name for name in (MISSING_MARKS, SELECTED) if name in there]
-    marked = rows.regrouped([*rows.group_keys, *apart])
-    added = _added_up(marked, rows_at(rows, thresholds))
-    columns = [*marked.keys, SCORE, WEIGHT, ROW_COUNT, ROW_SQUARES, ROW_CUBES]
-    return replace(added, keys=rows.keys, frame=added.frame.select(columns), compiled=None)
-
-
 def rows_at(rows: Rows, thresholds: pl.LazyFrame) -> pl.LazyFrame:
     """Add to the rows the thresholds of their group, each in turn if it has several.
 
@@ -200,7 +186,9 @@ def is_selected() -> pl.Expr:
     return at_least(pl.col(SCORE), pl.col(THRESHOLD)) & pl.col(SELECTS)
 
 
-def ranking_steps(rule: Rule, point: Point, best: Callable[[pl.Expr], pl.Expr]) -> list[Step]:
+def ranking_steps(
+    rule: Rule, point: Point[pl.Expr], best: Callable[[pl.Expr], pl.Expr]
+) -> list[Step]:
     """Steps to the column `CHOSEN`, which marks the best points of a curve; null is no point."""
     measures = rule.measures
     known = measures.known(point)
@@ -224,7 +212,7 @@ def _is_best(measure: pl.Expr, over: Sequence[str] = ()) -> pl.Expr:
     return good.fill_null(value=False)
 
 
-def _chosen(field: Fields, point: Point) -> dict[str, pl.Expr]:
+def _chosen(field: Fields, point: Point[pl.Expr]) -> dict[str, pl.Expr]:
     """Aggregate to the cells at the highest of the best thresholds, with the fewest selected."""
     chosen = field(CHOSEN)
     tp, fp = (field(name).filter(chosen).min() for name in ("tp", "fp"))
@@ -351,58 +339,3 @@ def unit_cells(rows: Rows, thresholds: pl.LazyFrame, keys: Sequence[str]) -> pl.
         return {name: of_row.sum() for name, of_row in inside.items()}
 
     return unit_sums(rows_at(rows, thresholds), keys, cells, rows.design)
-
-
-def cells_of_groups(
-    rows: Rows, thresholds: pl.LazyFrame, metrics: Collection[str] = AUDIT_RATES
-) -> pl.LazyFrame:
-    """Return the cells of each group, with the variances of metrics if there is a design."""
-    cells = confusion_at(rows, thresholds)
-    if rows.design is None:
-        return cells
-    of_units = unit_cells(rows, thresholds, rows.keys)
-    variances = metric_variances(of_units, rows.keys, rows.design, metrics)
-    return join_on_keys(cells, variances, rows.keys)
-
-
-def cells_added_up() -> dict[str, pl.Expr]:
-    """Add up cells at a threshold; null without one, and where a sum overflows."""
-    summed = (*CELL_SUMS, POSITIVES, NEGATIVES, ROWS_SELECTED, ROWS_REJECTED)
-    cells = {name: sum_unless_null(pl.col(name)) for name in summed}
-    return cells | {"threshold": pl.col("threshold").first()}
-
-
-def walked_confusion_at(rows: CompiledRows, thresholds: pl.LazyFrame) -> pl.LazyFrame:
-    """Return what `confusion_at` does, for each partition and code."""
-    partitions = rows.partition_keys
-    keys = [key for key in partitions.columns if key in thresholds.collect_schema()]
-    of_partition = collect(join_on_keys(partitions.lazy(), thresholds, keys))
-    first_rejected = []
-    for number, threshold in enumerate(of_partition.iter_slices(1)):
-
-        def selects(score: pl.Series, given: pl.DataFrame = threshold) -> bool:
-            both = given.with_columns(score.alias(SCORE))
-            return bool(both.select(is_selected().fill_null(value=False)).item())
-
-        first_rejected.append(rows.first_rejected(number, selects))
-    sums = rows.decided_sums(first_rejected)
-    groups = [key for key in sums.columns if key not in (MISSING_ROWS, *DECIDED_SUMS)]
-    joined = join_on_keys(sums.lazy(), of_partition.lazy(), partitions.columns)
-    kinds = [(decision, side) for decision in DECISIONS for side in CLASSES]
-    weights, squares, numbers = (
-        [pl.col(decided_sum(decision, f"{name}_{side}")) for decision, side in kinds]
-        for name in ("weight", "squares", "rows")
-    )
-    cells = dict(zip(CELLS, weights, strict=True))
-    values = {POSITIVES: cells["tp"] + cells["fn"], NEGATIVES: cells["fp"] + cells["tn"]}
-    values |= {name: cell(weight) for name, weight in cells.items()}
-    values |= dict(zip((*SQUARES, *ROWS), (*squares, *numbers), strict=True))
-    for name, counts in ((ROWS_SELECTED, numbers[:2]), (ROWS_REJECTED, numbers[2:])):
-        values[name] = pl.sum_horizontal(counts).cast(pl.Int64)
-    known = pl.when(pl.col(THRESHOLD).is_not_null())
-    return joined.select(
-        *groups,
-        pl.col(THRESHOLD).alias("threshold"),
-        *(known.then(value).alias(name) for name, value in values.items()),
-        pl.col(MISSING_ROWS).alias(ROWS_MISSING),
-    )

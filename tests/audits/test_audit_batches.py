@@ -1,4 +1,4 @@
-"""The compiled engine reads the rows of an audit in batches; what is in which changes nothing."""
+"""An audit reads the rows of a LazyFrame in batches; what is in which changes nothing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from polars.testing import assert_frame_equal
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.audits import ranked_segments
+from polars_wroc.audits import audit_rows
 from polars_wroc.plans.queries import NoBatchesError
 
 TABLES = ("table", "segments", "curves", "missing")
@@ -46,21 +46,18 @@ def people() -> pl.DataFrame:
 @pytest.fixture(params=[100, 5000])
 def batch_rows(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     rows: int = request.param
-    monkeypatch.setattr(ranked_segments, "_ROWS", rows)
+    monkeypatch.setattr(audit_rows, "_ROWS", rows)
     return rows
 
 
 def audits(frame: pl.DataFrame, **options: Any) -> list[wroc.Audit]:
-    """Audit a frame by plans and, eagerly and as a scan, by the compiled engine."""
+    """Audit a frame, and the same one as a scan."""
     options = {
         "label": "y",
         "score": "s",
         "attributes": ["text", "many"],
     } | options
-    with wroc.Config(engine="polars"):
-        found = [wroc.audit(frame, **options)]
-    with wroc.Config(engine="compiled"):
-        return [*found, *(wroc.audit(each, **options) for each in (frame, frame.lazy()))]
+    return [wroc.audit(each, **options) for each in (frame, frame.lazy())]
 
 
 def assert_same(one: wroc.Audit, other: wroc.Audit, **options: Any) -> None:
@@ -90,8 +87,7 @@ def assert_same(one: wroc.Audit, other: wroc.Audit, **options: Any) -> None:
     ),
 )
 def test_rows_in_batches(people: pl.DataFrame, options: Any) -> None:
-    plan, eager, lazy = audits(people, **options)
-    assert_same(plan, eager, rel_tol=1e-12, abs_tol=1e-11)
+    eager, lazy = audits(people, **options)
     assert_same(eager, lazy, check_exact=True)
 
 
@@ -100,20 +96,19 @@ def test_rows_in_batches(people: pl.DataFrame, options: Any) -> None:
 @pytest.mark.parametrize("dtype", sweep([pl.Int128, pl.Decimal(30, 4), pl.Float32, pl.Int8]))
 def test_scores_of_other_types(people: pl.DataFrame, dtype: Any) -> None:
     frame = people.with_columns((pl.col("s") * 16).cast(dtype))
-    plan, eager, _ = audits(frame, attributes="text", threshold=1, favorable="selected")
-    assert_same(plan, eager, rel_tol=1e-12, abs_tol=1e-11)
+    floats = people.with_columns((pl.col("s") * 16).cast(pl.Float64))
+    options: dict[str, Any] = {"attributes": "text", "threshold": 1, "favorable": "selected"}
+    for one, other in zip(audits(frame, **options), audits(floats, **options), strict=True):
+        assert_same(one, other, rel_tol=1e-12, abs_tol=1e-11)
 
 
 @pytest.mark.usefixtures("batch_rows")
 def test_labels_of_all_batches_are_checked(people: pl.DataFrame) -> None:
     last = pl.int_range(pl.len()) >= pl.len() - 3
     frame = people.with_columns(y=pl.when(last).then(-1).otherwise("y"))
-    for engine in ("polars", "compiled"):
-        with (
-            wroc.Config(engine=engine),
-            pytest.raises(pl.exceptions.InvalidOperationError, match="it holds -1, 0 and 1"),
-        ):
-            wroc.audit(frame, "y", "s", attributes="text")
+    for each in (frame, frame.lazy()):
+        with pytest.raises(ValueError, match="it holds -1, 0 and 1"):
+            wroc.audit(each, "y", "s", attributes="text")
 
 
 @pytest.mark.slow
@@ -123,6 +118,6 @@ def test_an_engine_without_batches(people: pl.DataFrame, monkeypatch: pytest.Mon
         yield
 
     expected = audits(people)
-    monkeypatch.setattr(ranked_segments, "batches", none)
+    monkeypatch.setattr(audit_rows, "batches", none)
     for one, other in zip(audits(people), expected, strict=True):
         assert_same(one, other, rel_tol=1e-12, abs_tol=1e-11)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from polars.exceptions import ColumnNotFoundError, InvalidOperationError
+from polars.exceptions import ColumnNotFoundError
 from polars.testing import assert_frame_equal
 from sweeps import sweep
 from wide_tables import fairness_of, gaps_of, segments_of
@@ -255,7 +255,7 @@ def test_one_of_two_scores_may_be_missing(rows: pl.DataFrame) -> None:
             ValueError,
             "`attributes` must not have a column of the name .over",
         ),
-        ({"weight": -pl.col("w")}, InvalidOperationError, "`weight` must be finite and zero or "),
+        ({"weight": -pl.col("w")}, ValueError, "`weight` must be finite and zero or "),
     ],
 )
 def test_options_that_do_not_exist(
@@ -270,7 +270,7 @@ def test_crossed_segments_must_not_have_the_same_name() -> None:
     frame = pl.DataFrame(columns | {"s": range(8)})
     assert wroc.audit(frame, "y", "s", attributes=["a", "b"]).segments.height == 5
     message = (
-        f"^`attributes` must have values that name each .*; found 'x, y, z' twice in 'a{CROSS}b'$"
+        f"^`attributes` must have values that name each .*; found x, y, z twice in 'a{CROSS}b'$"
     )
     with pytest.raises(ValueError, match=message):
         wroc.audit(frame, "y", "s", attributes=["a", "b"], intersections=True)
@@ -278,6 +278,6 @@ def test_crossed_segments_must_not_have_the_same_name() -> None:
 
 def test_a_null_must_not_have_the_name_of_a_value() -> None:
     columns = {"a": [None, "(missing)"] * 4, "y": [0, 0, 1, 1] * 2, "s": range(8)}
-    message = r"^`attributes` must have values that name .*; found '\(missing\)' twice in 'a'$"
+    message = r"^`attributes` must have values that name .*; found \(missing\) twice in 'a'$"
     with pytest.raises(ValueError, match=message):
         wroc.audit(pl.DataFrame(columns), "y", "s", attributes="a")

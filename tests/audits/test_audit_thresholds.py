@@ -124,8 +124,8 @@ def test_segments_are_measured_at_the_one_threshold_of_all_rows(
         if name in RULES:
             cells = ["model", "threshold", "tp", "fp", "fn", "tn", "tpr", "fpr"]
             rule = RULES[name]["threshold"]
-            points = wroc.operating_points(
-                judged, "y", ["t", "s"], rule, by=key, common=True, **given
+            points = wroc.threshold_metrics(
+                judged, "y", ["t", "s"], threshold=rule, by=key, **given
             ).select(cells)
             assert_frame_equal(segments.select(points.columns), points, abs_tol=1e-12)
             chosen = dict(points.select("model", "threshold").rows())

@@ -338,6 +338,13 @@ def test_slopes_are_ordered_by_what_they_are_worth(people: pl.DataFrame) -> None
     assert "__size" not in found.columns
 
 
+def cluster_factor(unit: Any, weight: Any) -> float:
+    """What corrects the variance of a mean for few or unequal clusters, by their shares."""
+    shares = np.bincount(unit, weight) / weight.sum()
+    s2, s3 = (shares**2).sum(), (shares**3).sum()
+    return float(s2 / (s2 - 2 * s3 + s2**2))
+
+
 @pytest.mark.slow
 def test_a_survey_has_no_limits_of_slopes(people: pl.DataFrame) -> None:
     options: dict[str, Any] = {"attributes": "g", "weight": "w"}
@@ -356,19 +363,20 @@ def test_a_survey_has_no_limits_of_slopes(people: pl.DataFrame) -> None:
     units = 60
     df = inside["unit"].n_unique() - 1
     influence = (w * (s - y - np.average(s - y, weights=w))) / w.sum()
-    sums = np.bincount(inside["unit"], influence, minlength=units)
-    total = np.sqrt(units / (units - 1) * (sums**2).sum())
+    totals = np.bincount(inside["unit"], influence, minlength=units)
+    total = np.sqrt(cluster_factor(inside["unit"], w) * (totals**2).sum())
     row = table.filter(segment="b").row(0, named=True)
     assert row[f"{LARGE}_high"] == pytest.approx(row[LARGE] + t.ppf(0.975, df) * total)
     # The same units have rows of the others.
     y, s, w = (people[name].cast(float).to_numpy() for name in ("y", "s", "w"))
     within = (people["g"] == "b").to_numpy()
-    influence = np.zeros(len(y))
+    unit, sums = people["unit"].to_numpy(), np.zeros(units)
     for part, sign in ((within, 1), (~within, -1)):
         off = np.average((s - y)[part], weights=w[part])
-        influence[part] = sign * (w * (s - y - off))[part] / w[part].sum()
-    sums = np.bincount(people["unit"], influence, minlength=units)
-    error = np.sqrt(units / (units - 1) * (sums**2).sum())
+        influence = sign * (w * (s - y - off))[part] / w[part].sum()
+        factor = cluster_factor(unit[part], w[part])
+        sums += np.sqrt(factor) * np.bincount(unit[part], influence, minlength=units)
+    error = np.sqrt((sums**2).sum())
     assert row[f"{LARGE}_gap_p_value"] == pytest.approx(
         2 * t.sf(abs(row[f"{LARGE}_gap"]) / error, df), rel=1e-6
     )

@@ -64,11 +64,6 @@ def test_gate_on_a_fairness_metric(audit: wroc.Audit) -> None:
         assert judge(f"{name}<{limit - 0.001:.4f}", audit).where == []
 
 
-def test_no_gate_on_an_area_that_an_audit_has_not() -> None:
-    with pytest.raises(ValueError, match="found 'max_abroca'; there are"):
-        read_gate("max_abroca.value>0.1", of_audit(decides=True, ratios=True))
-
-
 @pytest.mark.parametrize("text", ["auc_gap", "auc_gap>>1", "auc.gap>x", "auc.gap>1.2.3", ">1", ""])
 def test_text_that_is_no_gate(text: str) -> None:
     with pytest.raises(ValueError, match=r"^`--fail-if` must be a metric, a column, one of"):
@@ -169,7 +164,7 @@ def test_gaps_of_an_audit_are_those_of_each_attribute(
             assert found[name].to_list() == pytest.approx(alone[name].to_list(), abs=1e-12)
         fairness = wroc.fairness(rows, "y", "s", attributes=key, threshold=1)
         both = pl.col("gap", "ratio", "gap_low", "gap_high", "ratio_low", "ratio_high")
-        expected = fairness.filter(pl.col("metric") != "max_abroca").sort("metric").select(both)
+        expected = fairness.sort("metric").select(both)
         of_audit = audit.table.filter(pl.col("metric").is_in(fairness["metric"].to_list()))
         mine = of_audit.filter(attribute=key).sort("metric").select(both)
         assert_frame_equal(mine, expected, abs_tol=1e-12)

@@ -122,43 +122,6 @@ def test_lonely_units_leave_gaps_without_a_test(data: pl.DataFrame) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("reference", sweep(["rest", "overall", "best"]))
-def test_perfect_rankings_have_no_test(data: pl.DataFrame, reference: Any) -> None:
-    method: Any = "logit-t"
-    result = wroc.audit(data, "y", "s", attributes="g", reference=reference, method=method)
-    assert untested_remarks(result) == []
-    score = pl.when(g="a").then(pl.col("s") + 10 * pl.col("y").cast(pl.Float64)).otherwise("s")
-    result = wroc.audit(
-        data.with_columns(s=score), "y", "s", attributes="g", reference=reference, method=method
-    )
-    found = untested_remarks(result)
-    assert " an untested gap in AUC, as one of its AUCs has no variance: its ranking " in found[0]
-    assert found[0].endswith(": g = b, g = c." if reference == "best" else ": g = a.")
-
-
-def test_a_class_of_one_row_has_no_variance_either() -> None:
-    rows = {"g": ["a"] * 6 + ["b"] * 9, "y": [1] + [0] * 5 + [1] + [0] * 8, "s": [*range(15)]}
-    frame = pl.DataFrame(rows).with_columns(s=(pl.col("s") * 7 + 4) % 15)
-    result = wroc.audit(frame, "y", "s", attributes="g", min_rows=1, method="logit-t")
-    assert set(gaps_of(result)["small"].to_list()) == {False}
-    assert 0 < gaps_of(result).filter(segment="b")["auc"].item() < 1
-    (text, *_) = untested_remarks(result)
-    assert text.endswith("its ranking is perfect, or a class has one row: g = a, g = b.")
-    assert gaps_of(result)["auc_gap_reason"].to_list() == ["no variance"] * 2
-
-
-def test_frequencies_are_rows_enough(data: pl.DataFrame) -> None:
-    perfect = pl.DataFrame({"g": ["p"] * 4, "y": [1, 1, 0, 0], "s": [9.0, 8.0, 1.0, 0.0]})
-    rows = pl.concat([data.select(perfect.columns).cast(perfect.schema), perfect])
-    rows = rows.with_columns(times=pl.when(g="p").then(50).otherwise(1))
-    result = wroc.audit(
-        rows, "y", "s", attributes="g", weight=wroc.frequency("times"), method="logit-t"
-    )
-    found = untested_remarks(result)
-    assert [text for text in found if "no variance" in text and text.endswith(": g = p.")]
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(("threshold", "which"), sweep([(99.0, "no row"), (-99.0, "every row")]))
 def test_thresholds_that_decide_nothing(data: pl.DataFrame, threshold: float, which: str) -> None:
     result = wroc.audit(data, "y", "s", attributes="g", threshold=threshold, favorable="selected")

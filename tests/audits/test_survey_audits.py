@@ -96,7 +96,7 @@ def test_the_reference_of_one_attribute(survey: pl.DataFrame) -> None:
     [
         (
             {"design": wroc.Survey(strata="h"), "method": "newcombe"},
-            "`method` must be 'score', 'logit-t'",
+            "`method` must not be 'newcombe' with `design`; found 'newcombe'",
         ),
         ({"design": "c", "bins": 64}, "`design` must be None with `bins`, .*; found a survey"),
     ],

@@ -90,9 +90,6 @@ def test_four_fifths_of_the_highest_rate_is_a_line(rows: pl.DataFrame) -> None:
         line = found["__limit_value"].unique().to_list()
         assert line == [pytest.approx((1 - (margin or 0.2)) * highest)]
         assert f"Dashed: {words} of the reference's rate" in str(chart.to_dict())
-    areas = wroc.fairness(rows, "y", "s", attributes="g", threshold=0.5)
-    with pytest.raises(ValueError, match=r"^`margin` must be None for an area; found 0.1"):
-        wroc.gap_chart(areas, metric="max_abroca", show="value", margin=0.1)
 
 
 def test_ratios_may_have_another_margin(rows: pl.DataFrame) -> None:

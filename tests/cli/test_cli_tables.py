@@ -62,9 +62,9 @@ TABLES: dict[str, tuple[str, Any]] = {
         lambda rows: wroc.compare(rows, "y", ["s", "t"], weight="w"),
     ),
     "compare with options": (
-        "compare --score t --by g --method score --adjust bh --cluster site --level 0.9",
+        "compare --score t --by g --method delong --adjust bh --cluster site --level 0.9",
         lambda rows: wroc.compare(
-            rows, "y", ["s", "t"], weight="w", by="g", method="score", adjust="bh",
+            rows, "y", ["s", "t"], weight="w", by="g", method="delong", adjust="bh",
             design="site", level=0.9,
         ),
     ),
@@ -124,8 +124,13 @@ TABLES: dict[str, tuple[str, Any]] = {
     ),
     "thresholds by a rule": (
         "thresholds --threshold least-cost:fn=5,fp=1 --by g",
-        lambda rows: wroc.operating_points(
-            rows, **GIVEN, rule=wroc.rules.least_cost(fn=5, fp=1), by="g", level=0.95
+        lambda rows: wroc.threshold_metrics(
+            rows,
+            **GIVEN,
+            threshold=wroc.rules.least_cost(fn=5, fp=1),
+            per_group=True,
+            by="g",
+            level=0.95,
         ),
     ),
     "thresholds in clusters": (
@@ -136,15 +141,20 @@ TABLES: dict[str, tuple[str, Any]] = {
     ),
     "thresholds by a rule in a survey": (
         "thresholds --threshold youden --by g --cluster site --strata job --lonely certainty",
-        lambda rows: wroc.operating_points(
-            rows, **GIVEN, rule=wroc.rules.youden(), by="g", level=0.95,
+        lambda rows: wroc.threshold_metrics(
+            rows,
+            **GIVEN,
+            threshold=wroc.rules.youden(),
+            per_group=True,
+            by="g",
+            level=0.95,
             design=wroc.Survey("site", strata="job", lonely="certainty"),
         ),
     ),
     "one threshold": (
         "thresholds --threshold max-fpr=0.1 --by g --common",
-        lambda rows: wroc.operating_points(
-            rows, **GIVEN, rule=wroc.rules.max_fpr(0.1), by="g", common=True, level=0.95
+        lambda rows: wroc.threshold_metrics(
+            rows, **GIVEN, threshold=wroc.rules.max_fpr(0.1), by="g", level=0.95
         ),
     ),
     "calibrate": (

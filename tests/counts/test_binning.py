@@ -147,13 +147,14 @@ def test_bounds_hold_in_ten_thousand_cases(cases: pl.DataFrame, options: dict[st
     ],
 )
 def test_bounds_of_partial_areas_hold(cases: pl.DataFrame, area: dict[str, Any]) -> None:
-    exact = wroc.partial_auc_summary(cases, "y", "s", weight="w", by="case", **area)
-    bounded = wroc.partial_auc_summary(cases, "y", "s", weight="w", by="case", bins=16, **area)
-    table = bounded.with_columns(exact=exact["partial_auc"]).drop_nulls()
+    areas = {"part": wroc.PartialAUC(**area)}
+    exact = wroc.summary(cases, "y", "s", weight="w", by="case", areas=areas)
+    bounded = wroc.summary(cases, "y", "s", weight="w", by="case", bins=16, areas=areas)
+    table = bounded.select("part_min", "part_max", exact=exact["part"]).drop_nulls()
     assert table.height > 9000
-    low, high = pl.col("partial_auc_min") - ROUNDING, pl.col("partial_auc_max") + ROUNDING
+    low, high = pl.col("part_min") - ROUNDING, pl.col("part_max") + ROUNDING
     assert table.filter(~pl.col("exact").is_between(low, high)).is_empty()
-    assert (table["partial_auc_max"] > table["partial_auc_min"]).any()
+    assert (table["part_max"] > table["part_min"]).any()
 
 
 @pytest.mark.parametrize(

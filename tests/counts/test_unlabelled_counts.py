@@ -168,7 +168,7 @@ def test_bins_have_impact_ratios_at_their_edges(applicants: pl.DataFrame) -> Non
         with pytest.raises(ValueError, match="threshold='median'; found counts in bins"):
             counts.impact_ratios(attributes="g", threshold="median", favorable="selected")
         inside = "`threshold` must not be inside a bin of scores; found 0.3 "
-        with pytest.raises(pl.exceptions.InvalidOperationError, match=inside):
+        with pytest.raises(ValueError, match=inside):
             counts.impact_ratios(attributes="g", threshold=0.3, favorable="selected")
 
 
@@ -207,8 +207,8 @@ def test_labelled_and_unlabelled_counts_are_not_mixed(
 NEEDING: list[tuple[str, dict[str, Any]]] = [
     ("summary", {}), ("confusion_curve", {}), ("roc_curve", {}), ("pr_curve", {}),
     ("cost_curve", {}), ("roc_point", {"fpr": 0.1}),
-    ("roc_point", {"tpr": 0.1}), ("partial_auc_summary", {"fpr": (0.0, 0.3)}),
-    ("operating_points", {"rule": wroc.rules.youden()}), ("threshold_metrics", {}),
+    ("roc_point", {"tpr": 0.1}),
+    ("threshold_metrics", {}),
     ("calibration_curve", {}), ("calibration_summary", {}),
     ("calibration_test", {}), ("cumulative_differences", {}), ("equal_scores", {}),
     ("decision_curve", {}), ("score_distribution", {}), ("group_gaps", {}),

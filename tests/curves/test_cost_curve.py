@@ -195,7 +195,9 @@ def test_expected_cost_is_lowest_at_the_operating_point(name: str, rows: list[Ro
     rule = wroc.rules.least_cost(
         **{name.removeprefix("cost_"): value for name, value in options.items()}
     )
-    found = wroc.operating_points(frame_of(rows), "y", "s", rule, weight="w")
+    found = wroc.threshold_metrics(
+        frame_of(rows), "y", "s", threshold=rule, per_group=True, level=None, weight="w"
+    )
     best = next(
         row for row in curve.rows(named=True) if row["expected_cost"] <= min(expected) + 1e-12
     )

@@ -79,11 +79,13 @@ def test_scaled_brier_score_by_hand() -> None:
 
 
 def test_losses_by_a_design_are_those_of_gaps() -> None:
-    frame = frame_of(3)
-    rows: Rows = read_rows(frame, "y", "s", "w", "g", None, survey=read_design("c"))
+    frame = frame_of(3).with_columns(h=pl.col("c") % 2)
+    survey = wroc.Survey("c", strata="h")
+    rows: Rows = read_rows(frame, "y", "s", "w", "g", None, survey=read_design(survey))
     found = _losses(rows, 0.95, at_once=True).collect().rename({"__key_0": "g"})
+    metrics = ["brier_score", "log_loss"]
     gaps = wroc.group_gaps(
-        frame, "y", "s", weight="w", attributes="g", metrics=["brier_score", "log_loss"], design="c"
+        frame, "y", "s", weight="w", attributes="g", metrics=metrics, design=survey
     )
     for group, metric, *expected in gaps.select("segment", "metric", *VALUES).rows():
         ends = found.filter(g=group).select(f"{metric}{end}" for end in ENDS)

@@ -150,9 +150,13 @@ def test_across_groups_it_is_the_summary_of_these_rows(
     for row in wroc.cross_auc(frame, "y", "s", by="g", **options).rows(named=True):
         one, other = (pl.col("g") == row[key] for key in KEYS)
         rows = frame.filter((pl.col("y") & one) | (~pl.col("y") & other))
-        found = [row[name] for name in ("xauc", "xauc_se", "xauc_low", "xauc_high")]
+        ends = ["", "_se", "_low", "_high"]
+        if weight_type == "probability":
+            # The summary alone predicts from the other class how heavy unseen rows may be.
+            ends = ["", "_se"]
+        found = [row[f"xauc{end}"] for end in ends]
         summary = summary_of(rows, "y", "s", **options)
-        assert found == pytest.approx(summary.select("auc", "auc_se", "auc_low", "auc_high").row(0))
+        assert found == pytest.approx(summary.select(f"auc{end}" for end in ends).row(0))
 
 
 def test_gaps_are_antisymmetric(people: pl.DataFrame) -> None:

@@ -353,8 +353,14 @@ def test_one_group_and_equal_groups_pay_nothing(people: pl.DataFrame, constraint
         assert table.select(OVERALL).row(0) == pytest.approx([table["expected_cost"][0]] * 3)
         assert table["lower_probability"].unique().to_list() == [1.0]
         assert table["coin_probability"].unique().to_list() == [0.0]
-        point = wroc.operating_points(
-            frame, "y", "s", weight="w", rule=wroc.rules.least_cost(fn=0.6)
+        point = wroc.threshold_metrics(
+            frame,
+            "y",
+            "s",
+            threshold=wroc.rules.least_cost(fn=0.6),
+            per_group=True,
+            level=None,
+            weight="w",
         )
         assert table["upper_threshold"].unique().to_list() == point["threshold"].to_list()
 

@@ -7,6 +7,8 @@ less.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import polars as pl
@@ -14,17 +16,10 @@ import pytest
 from scipy import stats
 from sweeps import sweep
 
-from polars_wroc.groups.categories import read_attributes, read_category_reference
-from polars_wroc.groups.comparison_tests import GapTests
-from polars_wroc.groups.gaps import GroupGaps
-from polars_wroc.groups.references import KINDS
-from polars_wroc.inputs.frames import read_rows
-from polars_wroc.inputs.rows import Rows
-from polars_wroc.plans.queries import collect
-from polars_wroc.thresholds.search import common_threshold
+import polars_wroc as wroc
 
 LEVEL = 0.05
-TABLES, ROWS = 1000, 600
+TABLES, ROWS = 400, 600
 # What 998 of 1000 such simulations find if the share is between 3 % and 7 %.
 LOW, HIGH = (
     stats.binom.ppf(tail, TABLES, share) / TABLES for tail, share in ((0.001, 0.03), (0.999, 0.07))
@@ -32,15 +27,16 @@ LOW, HIGH = (
 
 
 def gaps_in_tables(frame: pl.DataFrame, weight: str | None, reference: str) -> pl.DataFrame:
-    """Compare groups within each table, as those of one model; rates too with the rest."""
-    read = read_rows(frame, "y", "s", weight, ["g", "table"], None)
-    rows = Rows(read.frame.rename(read.names), ["g", "table"], ["table"])
-    divisions = read_attributes(rows, intersections=False)
-    schema = rows.frame.collect_schema()
-    references = read_category_reference(reference, KINDS, divisions, schema)
-    thresholds = common_threshold(rows, 0.5) if reference == "rest" else None
-    tests = GapTests(level=0.95, adjust="none", min_rows=0)
-    return collect(GroupGaps(rows, divisions, references, thresholds, tests, at_once=True).table())
+    """Compare the groups of each table; rates too with the rest."""
+    options: dict[str, Any] = {"weight": weight, "reference": reference, "adjust": "none"}
+    if reference == "rest":
+        options["threshold"] = 0.5
+    return pl.concat(
+        wroc.group_gaps(rows, "y", "s", attributes="g", **options).with_columns(
+            table=pl.lit(number)
+        )
+        for (number,), rows in frame.group_by("table", maintain_order=True)
+    )
 
 
 @pytest.fixture(

@@ -14,7 +14,7 @@ from conftest import Engine
 from fairlearn.metrics import demographic_parity_ratio
 from hypothesis import given
 from hypothesis import strategies as st
-from plain_rates import Rate, common_test, rate_of, student_score
+from plain_rates import Rate, common_test, pair_quantile, rate_of, student_quantile
 from plain_roc import ratio_limits
 from polars.testing import assert_frame_equal
 from scipy import stats
@@ -23,6 +23,7 @@ from wide_tables import wide_gaps
 
 import polars_wroc as wroc
 from polars_wroc.groups.comparisons import COMPARISON_SCHEMA
+from polars_wroc.groups.impact_ratios import count_decisions
 
 # Arguments of the wrong type are refused.
 UNTYPED: Any = wroc
@@ -90,9 +91,10 @@ def test_worked_weights() -> None:
     one, other = rates
     assert one
     assert other
-    # Of two categories the joint limits are those of the pair, but for an approximate quantile.
-    shares = [(rate.value, *rate.limits(0.95)) for rate in (one, other)]
-    assert limits == pytest.approx(ratio_limits(*shares), rel=2e-2)
+    # The joint limits of two categories are those of the pair.
+    t = pair_quantile(float(stats.norm.ppf(0.975)), one, other)
+    shares = [(rate.value, *rate.limits(0.95, t)) for rate in (one, other)]
+    assert limits == pytest.approx(ratio_limits(*shares))
     assert a["p_value"] == pytest.approx(common_test(one, other)[0])
 
 
@@ -227,9 +229,13 @@ def test_against_the_definition(frame: pl.DataFrame, reference: str) -> None:
         if g == best:
             assert row["ratio_low"] is row["ratio_high"] is row["p_value"] is None
             continue
+        pair = rate, other
+        quantiles = [pair_quantile(joint, *pair)] * 2
+        if named:
+            quantiles = [student_quantile(joint, each.lost) for each in pair]
         shares = [
-            (each.value, *each.limits(0.95, student_score(joint, each.lost)))
-            for each in (rate, other)
+            (each.value, *each.limits(0.95, quantile))
+            for each, quantile in zip(pair, quantiles, strict=True)
         ]
         low, high = ratio_limits(*shares)
         found = row["ratio_low"], row["ratio_high"]
@@ -369,6 +375,17 @@ def test_equal_scores_select_nobody_above_their_median() -> None:
     )
     assert table["value"].to_list() == [0, 0]
     assert table["ratio"].to_list() == [None, None]
+
+
+@pytest.mark.parametrize("rows", [0, 2])
+def test_no_score_is_above_the_median_of_none(rows: int) -> None:
+    schema = {"g": pl.String, "s": pl.Float64}
+    frame = pl.DataFrame({"g": ["a", "b"], "s": [None, None]}, schema=schema).head(rows)
+    table = wroc.impact_ratios(frame, "s", attributes="g", threshold="median", favorable="selected")
+    assert table.select("segment", "n", "value", "reason").rows() == [
+        (g, 0, None, "share below 2%") for g in "ab"[:rows]
+    ]
+    assert count_decisions(frame, "s", threshold="median").rows() == [(rows, None, None)]
 
 
 def test_unknown_categories() -> None:
@@ -677,20 +694,22 @@ def test_refusals(name: str, lazy: bool) -> None:
 @pytest.mark.parametrize("name", REFUSED_AT_COLLECT)
 def test_refusals_at_collect(name: str) -> None:
     arguments, message = REFUSED_AT_COLLECT[name]
-    with pytest.raises(pl.exceptions.PolarsError, match=message):
-        UNTYPED.impact_ratios(PAIR, **{"attributes": "g", **arguments}, favorable="selected")
+    options = {"attributes": "g", **arguments, "favorable": "selected"}
+    with pytest.raises(ValueError, match=message):
+        UNTYPED.impact_ratios(PAIR, **options)
+    plan = UNTYPED.impact_ratios(PAIR.lazy(), **options)
+    with pytest.raises(ValueError, match=message):
+        plan.collect()
 
 
 def test_categories_must_have_different_names() -> None:
     frame = pl.DataFrame({"g": ["a, b", "a"], "h": ["c", "b, c"], "d": [True, False]})
-    with pytest.raises(
-        pl.exceptions.PolarsError, match="`attributes` must have values that name each seg"
-    ):
+    with pytest.raises(ValueError, match="`attributes` must have values that name each seg"):
         wroc.impact_ratios(
             frame, attributes=["g", "h"], intersections=True, selected="d", favorable="selected"
         )
     missing = pl.DataFrame({"g{}": ["(missing)", None], "d": [True, False]})
-    with pytest.raises(pl.exceptions.PolarsError, match=r"found \(missing\) twice in 'g\{\}'"):
+    with pytest.raises(ValueError, match=r"found \(missing\) twice in 'g\{\}'"):
         wroc.impact_ratios(
             missing, attributes="g{}", selected="d", favorable="selected", unknown="keep"
         )

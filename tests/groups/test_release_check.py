@@ -15,12 +15,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from polars.testing import assert_frame_equal
 from scipy import stats
-from statsmodels.stats.contingency_tables import mcnemar
-from statsmodels.stats.proportion import proportion_confint
 from statsmodels.stats.weightstats import DescrStatsW
 
 import polars_wroc as wroc
-from polars_wroc.groups.release_check import RELEASE_METRICS
+from polars_wroc.metrics.paired_changes import RELEASE_METRICS
 
 Array = NDArray[Any]
 ROWS = pl.DataFrame(
@@ -36,7 +34,7 @@ ALL: dict[str, Any] = {**BOTH, "metrics": RELEASE_METRICS}
 NUMBERS = ["reference_value", "value", "gap_low", "gap_high", "p_value"]
 # By hand: the old and the new value, limits and p-value.
 UNWEIGHTED = {
-    "auc": (0.7083333333, 0.8750000000, -0.3367512263, 0.6700845597, 0.5164122684),
+    "auc": (0.7083333333, 0.8750000000, -0.4380295849, 0.7713629183, 0.5194340473),
     "tpr": (0.5, 1, -0.1020512775, 0.8499610108, 0.1094909919),
     "fpr": (1 / 3, 1 / 6, -0.5635028222, 0.2468838734, 0.3349888676),
     "selection_rate": (0.4, 0.5, -0.2571796285, 0.4335045539, 0.5644929140),
@@ -45,7 +43,8 @@ UNWEIGHTED = {
     "npv": (2 / 3, 1, -0.1613752225, 0.7000066849, 0.1722116904),
 }
 WEIGHTED = {
-    "auc": (0.6428571429, 0.8928571429, -0.4041679502, 0.9041679502, 0.4538395141),
+    # The upper limit is 1.1157639014.
+    "auc": (0.6428571429, 0.8928571429, -0.6157639014, 1.0, 0.4761339667),
     "tpr": (0.4285714286, 1, -0.1035843959, 0.8986689295, 0.1076706822),
     "fpr": (0.375, 0.125, -0.6856092031, 0.2146690342, 0.2568262260),
     "selection_rate": (0.4, 0.5333333333, -0.3104316774, 0.5388979428, 0.5705481639),
@@ -126,17 +125,55 @@ def fifty(up: int, down: int) -> pl.DataFrame:
 
 
 def test_decisions_of_fifty_rows() -> None:
-    changes = wroc.decision_changes(fifty(8, 1), "y", "old", "new", threshold=0.5)
-    found = row(changes.rename({"outcome": "metric"}), "all")
-    ends = [found[name] for name in ("net", "net_low", "net_high", "p_value", "p_mid")]
-    by_hand = [0.14, 0.0220996114, 0.2672335710, 0.0235488293, 0.0214843750]
+    found = row(check(fifty(8, 1), threshold=0.5), "selection_rate")
+    ends = [found[name] for name in ("gap", "gap_low", "gap_high", "p_value")]
+    by_hand = [0.14, 0.0220996114, 0.2672335710, 0.0235488293]
     assert ends == pytest.approx(by_hand, abs=1e-10)
-    assert (found["n_newly_selected"], found["n_newly_rejected"], found["n"]) == (8, 1, 50)
-    for name, number in (("newly_selected", 8), ("newly_rejected", 1)):
-        limits = [found[f"{name}_low"], found[f"{name}_high"]]
-        assert limits == pytest.approx(proportion_confint(number, 50, method="wilson"))
-    same = row(check(fifty(8, 1), threshold=0.5), "selection_rate")
-    assert [same[name] for name in NUMBERS[2:]] == pytest.approx(ends[1:4])
+
+
+CHANGED = ["n_changed", "n_gained", "n_lost", "share_changed"]
+
+
+@pytest.mark.parametrize(("weight", "lazily"), [(None, False), ("w", True)])
+def test_changed_rows_are_counted_and_weighed(weight: str | None, *, lazily: bool) -> None:
+    table = check(ROWS, weight=weight, lazily=lazily, **ALL)
+    old, new = pl.col("old") >= 0.5, pl.col("new") >= 0.45
+    rows = ROWS if weight else ROWS.with_columns(w=1)
+    positive, every, w = pl.col("y") == 1, pl.col("y") >= 0, pl.col("w")
+    # Which rows gain, which lose, and on which the metric rests with either score.
+    rules = {
+        "selection_rate": (new & ~old, old & ~new, every),
+        "tpr": (new & ~old & positive, old & ~new & positive, positive),
+        "fpr": (new & ~old & ~positive, old & ~new & ~positive, ~positive),
+        "accuracy": (
+            (new == positive) & (old != positive),
+            (old == positive) & (new != positive),
+            every,
+        ),
+        "ppv": (new & ~old, old & ~new, old | new),
+        "npv": (old & ~new, new & ~old, ~(old & new)),
+        # A newly selected positive gains, a newly selected negative loses.
+        "net_benefit": (
+            (new != old) & (new == positive),
+            (new != old) & (new != positive),
+            every,
+        ),
+    }
+    for metric, (gained, lost, whole) in rules.items():
+        weights = {"all": whole, "changed": gained | lost}
+        sums = rows.select(
+            gained=gained.sum(),
+            lost=lost.sum(),
+            **{name: (w * holds).sum() for name, holds in weights.items()},
+        ).row(0, named=True)
+        found = row(table, metric)
+        numbers = [sums["gained"] + sums["lost"], sums["gained"], sums["lost"]]
+        assert [found[name] for name in CHANGED[:3]] == numbers, metric
+        assert found["share_changed"] == pytest.approx(sums["changed"] / sums["all"]), metric
+    assert [row(table, "auc")[name] for name in CHANGED] == [None] * 4
+    losses = row(table, "brier_score")
+    # Better scores lower the loss.
+    assert [losses[name] for name in CHANGED] == pytest.approx([10, 3, 7, 1])
 
 
 def test_unchanged_decisions_are_no_proof() -> None:
@@ -147,37 +184,47 @@ def test_unchanged_decisions_are_no_proof() -> None:
     assert (found["verdict"], found["reason"]) == ("too little data", "no decision changed")
 
 
-@given(st.integers(0, 40), st.integers(0, 40))
-def test_mid_p_is_that_of_the_binomial(one: int, other: int) -> None:
-    rows = pl.DataFrame(
-        {"old": [0] * one + [1] * other + [0], "new": [1] * one + [0] * other + [0]}
-    )
-    found = wroc.decision_changes(rows, None, "old", "new", threshold=1)
-    assert found["outcome"].to_list() == ["all"]
-    exact = mcnemar([[0, one], [other, 0]]).pvalue
-    # The exact p-value of equal numbers is cut off at 1.
-    least = min(one, other)
-    exact = 2 * stats.binom.cdf(least, one + other, 0.5) if one == other else exact
-    expected = exact - stats.binom.pmf(least, one + other, 0.5)
-    assert found["p_mid"].item() == pytest.approx(expected, rel=1e-9)
+def replicated(rows: pl.DataFrame) -> tuple[pl.DataFrame, wroc.ReplicateWeights]:
+    """Add weights of replicates that each leave out a cluster."""
+    numbers = range(rows["c"].n_unique())
+    left_out = [
+        pl.when(pl.col("c") != i).then(pl.col("w") * len(numbers) / (len(numbers) - 1)).otherwise(0)
+        for i in numbers
+    ]
+    names = {f"r{i}": each for i, each in enumerate(left_out)}
+    return rows.with_columns(**names), wroc.ReplicateWeights([*names], "jk1")
 
 
-@pytest.mark.parametrize("weight", [None, "w"])
-def test_aucs_have_the_variance_of_compare_and_two_pseudo_rows(weight: str | None) -> None:
-    rows = releases(1)
-    found = row(check(rows, weight=weight), "auc")
-    other = wroc.compare(rows, "y", ["new", "old"], weight=weight, method="delong").row(
-        0, named=True
-    )
-    assert found["value"] == pytest.approx(other["auc_a"], rel=1e-12)
-    assert found["gap"] == pytest.approx(other["difference"], rel=1e-10)
-    pseudo = 0.0
-    for label in (True, False):
-        w = rows.filter(y=label)["w"].to_numpy() if weight else np.ones(rows.filter(y=label).height)
-        pseudo += ((w / w.sum()) ** 2).sum() ** 2 / 2
-    error = math.sqrt(other["difference_se"] ** 2 + pseudo)
-    assert found["gap_high"] - found["gap"] == pytest.approx(stats.norm.ppf(0.975) * error)
-    assert found["p_value"] == pytest.approx(2 * stats.norm.sf(abs(found["gap"]) / error))
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"weight": "w"},
+        {"weight": wroc.frequency("k")},
+        {"weight": "w", "design": "c"},
+        {"design": wroc.Survey("c", strata="h")},
+        {"weight": "w", "design": "replicates"},
+        {"level": wroc.Looks(300, 0.9)},
+    ],
+)
+def test_aucs_are_tested_as_by_compare(options: dict[str, Any]) -> None:
+    rows = releases(1, 96 if "replicates" in options.values() else 400)
+    if "replicates" in options.values():
+        rows, design = replicated(rows)
+        options = options | {"design": design}
+    table = check(rows, attributes="g", adjust="none", **options)
+    names = {
+        "value": "auc_a",
+        "reference_value": "auc_b",
+        "gap": "difference",
+        "gap_low": "difference_low",
+        "gap_high": "difference_high",
+        "p_value": "p_value",
+    }
+    for by, of_rows in ((None, table.head(1)), ("g", table.tail(-1))):
+        other = wroc.compare(rows, "y", ["new", "old"], by=by, adjust="none", **options)
+        expected = other.select(pl.col(name).alias(own) for own, name in names.items())
+        assert_frame_equal(of_rows.select([*names]), expected)
 
 
 @pytest.mark.parametrize("weight", [None, "w"])
@@ -198,12 +245,15 @@ def test_mean_losses_are_those_of_statsmodels_and_two_pseudo_rows(weight: str | 
 
 
 def by_clusters(d: Array, w: Array, c: Array) -> tuple[float, float, float]:
-    """Return the mean, its linearised variance, and that of the rows."""
+    """Return the mean, its variance by clusters with the factor of these, and that of rows."""
     mean = float((w * d).sum() / w.sum())
     u = w * (d - mean) / w.sum()
-    totals = np.array([u[c == each].sum() for each in np.unique(c)])
-    k = len(totals)
-    return mean, k / (k - 1) * float((totals**2).sum()), float((u**2).sum())
+    totals, shares = (
+        np.array([values[c == each].sum() for each in np.unique(c)]) for values in (u, w / w.sum())
+    )
+    squares, cubes = (shares**2).sum(), (shares**3).sum()
+    factor = squares / (squares - 2 * cubes + squares**2)
+    return mean, float(factor * (totals**2).sum()), float((u**2).sum())
 
 
 def test_rates_and_losses_by_a_design() -> None:
@@ -226,15 +276,13 @@ def test_rates_and_losses_by_a_design() -> None:
         assert [found["gap"], found["gap_high"]] == pytest.approx([mean, mean + half], rel=1e-8)
 
 
-def test_aucs_by_a_design_have_the_variance_of_compare() -> None:
-    rows = releases(4)
-    design = wroc.Survey("c", strata="h")
-    found = row(check(rows, design=design), "auc")
-    other = wroc.compare(rows, "y", ["new", "old"], method="score", design=design)
-    pseudo = sum(1 / rows.filter(y=label).height ** 2 / 2 for label in (True, False))
-    error = math.sqrt(other["difference_se"].item() ** 2 + pseudo)
-    half = stats.t.ppf(0.975, rows["c"].n_unique() - rows["h"].n_unique()) * error
-    assert found["gap_high"] - found["gap"] == pytest.approx(half, rel=1e-8)
+def test_the_largest_change_of_a_brier_score_is_one_whatever_the_odds() -> None:
+    rows = releases(3)
+    options: dict[str, Any] = {"threshold": 0.5, "margin": {"brier_score": 0.01}}
+    names = ["gap_low", "gap_high", "p_value"]
+    alone = row(check(rows, **options), "brier_score")
+    beside = row(check(rows, **options, net_benefit_at=0.9), "brier_score")
+    assert [alone[name] for name in names] == [beside[name] for name in names]
 
 
 def test_predictive_values_by_a_design_of_single_rows() -> None:
@@ -247,16 +295,9 @@ def test_predictive_values_by_a_design_of_single_rows() -> None:
 
 
 def test_replicate_weights_that_leave_out_clusters() -> None:
-    rows = releases(6, 96)
-    numbers = range(rows["c"].n_unique())
-    left_out = [
-        pl.when(pl.col("c") != i).then(pl.col("w") * len(numbers) / (len(numbers) - 1)).otherwise(0)
-        for i in numbers
-    ]
-    names = {f"r{i}": each for i, each in enumerate(left_out)}
-    design = wroc.ReplicateWeights(list(names), "jk1")
+    rows, design = replicated(releases(6, 96))
     options: dict[str, Any] = {"weight": "w", **ALL}
-    found = check(rows.with_columns(**names), design=design, **options)
+    found = check(rows, design=design, **options)
     linearised = check(rows, design="c", **options)
     for name in ("value", "gap", "gap_low", "gap_high"):
         assert found[name].to_list() == pytest.approx(linearised[name].to_list(), abs=0.03)
@@ -358,9 +399,18 @@ def test_equal_scores_are_no_worse() -> None:
 
 def test_a_recalibration_has_the_same_aucs() -> None:
     rows = releases(9).with_columns(new=pl.col("old").sqrt())
-    found = row(check(rows, weight="w"), "auc")
-    assert [found[n] for n in ("gap", "gap_low", "gap_high", "p_value")] == [0, 0, 0, 1]
+    found = row(check(rows, weight="w", margin=0.02), "auc")
+    share = pl.col("w") / pl.col("w").sum()
+    h2 = rows.group_by("y").agg(h2=(share**2).sum())["h2"].to_numpy()
+    # Two rows of each class change; each class has its own degrees of freedom.
+    parts = h2**2 / 2
+    df = parts.sum() ** 2 / (parts**2 / (1 / h2 - 1)).sum()
+    half = stats.t.ppf(0.975, df) * math.sqrt(parts.sum())
+    numbers = [found[n] for n in ("gap", "gap_low", "gap_high", "p_value")]
+    assert numbers == pytest.approx([0, -half, half, 1], abs=1e-12)
     assert (found["verdict"], found["reason"]) == ("no worse", "same order")
+    few = row(check(rows.head(20), weight="w"), "auc")
+    assert (few["verdict"], few["reason"]) == ("too little data", "same order")
 
 
 def test_equal_aucs_of_other_orders_have_a_variance() -> None:
@@ -404,10 +454,6 @@ def test_missing_values_are_left_out_of_all_metrics() -> None:
     )
     complete = rows.filter(~pl.int_range(60).is_in([3, 5, 7, 9]))
     assert_frame_equal(check(gaps, weight="w", **ALL), check(complete, weight="w", **ALL))
-    changes = wroc.decision_changes(gaps, "y", "old", "new", threshold=0.5)
-    # All rows with both decisions, and those of them with a label.
-    assert changes["n"].to_list() == [*changes["n"][:2], 58]
-    assert changes["n"][:2].sum() == 57
 
 
 def test_recorded_decisions() -> None:
@@ -476,8 +522,3 @@ def test_segments_are_those_of_their_rows() -> None:
 def test_bad_input_is_named(options: dict[str, Any], message: str) -> None:
     with pytest.raises((ValueError, TypeError, pl.exceptions.PolarsError), match=message):
         wroc.release_check(ROWS, **{"label": "y", "old": "old", "new": "new"} | options)
-
-
-def test_changes_need_decisions() -> None:
-    with pytest.raises(ValueError, match="`threshold` or `selected` must be given"):
-        wroc.decision_changes(ROWS, "y", "old", "new")

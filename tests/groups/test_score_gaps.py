@@ -41,10 +41,7 @@ def labelled_at_random() -> pl.DataFrame:
 @pytest.mark.parametrize("weight", sweep([1e-160, 1e155], fast=2))
 @pytest.mark.parametrize(
     "options",
-    [
-        {"design": wroc.Survey(strata="h"), "threshold": 0.5},
-        {"method": "logit-t", "reference": "overall"},
-    ],
+    [{"design": wroc.Survey(strata="h"), "threshold": 0.5}, {"reference": "overall"}],
 )
 def test_numbers_of_extreme_weights(weight: float, options: dict[str, Any]) -> None:
     frame = labelled_at_random().with_columns(w=pl.lit(weight))
@@ -84,8 +81,8 @@ def people(seed: int, sizes: dict[str, int], good: float = 2.0) -> pl.DataFrame:
     ("reference", "auc", "numbers"),
     [
         ("B", 0.9375, (-0.125, -0.5953622596, 0.3909961991, 0.6251695868)),
-        ("rest", 0.88, (-0.0675, -0.5457479651, 0.3428330528, 0.7741534755)),
-        ("overall", 0.8536585, (-0.0411585366, -0.3327731494, 0.2090445444, 0.7741534755)),
+        ("rest", 0.88, (-0.0675, -0.5457479651, 0.3462156149, 0.7741534755)),
+        ("overall", 0.8536585, (-0.0411585366, -0.3327731494, 0.2111070823, 0.7741534755)),
     ],
 )
 def test_worked_numbers(reference: str, auc: float, numbers: tuple[float, ...]) -> None:
@@ -198,12 +195,6 @@ def test_no_group_takes_digits_from_the_others() -> None:
     expected = wide_gaps(alone, "y", "s", weight="w", by="g", reference="overall")
     found = wide_gaps(heavy, "y", "s", weight="w", by="g").filter(g="a")
     assert found["auc_reference"].item() == pytest.approx(expected["auc_reference"][0], rel=1e-13)
-
-
-def test_method_is_checked() -> None:
-    wrong: Any = "wald"
-    with pytest.raises(ValueError, match=r"^`method` must be one of 'score', 'logit-t'; found 'wa"):
-        wide_gaps(WORKED, "y", "s", by="g", method=wrong)
 
 
 def test_worked_test_at_a_common_auc() -> None:

@@ -1,15 +1,13 @@
-"""Standardized mean differences: worked numbers and the definition in numpy."""
+"""Standardized mean differences as gaps: worked numbers and the definition in numpy."""
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
 import numpy as np
 import polars as pl
-import polars.selectors as cs
 import pytest
-from conftest import Engine
+from conftest import INVALID_VALUES
 from hypothesis import given
 from hypothesis import strategies as st
 from plain_roc import weight_as
@@ -17,12 +15,17 @@ from polars.testing import assert_frame_equal
 from scipy import stats
 
 import polars_wroc as wroc
-from polars_wroc.groups.standardized_mean_difference import SMD_COLUMNS
 
-UNTYPED: Any = wroc
+METRIC = "standardized_mean_difference"
 PAIR = pl.DataFrame(
     {"g": list("aaaabbbb"), "s": [1, 2, 3, 4, 2, 4, 6, 8], "w": [1, 1, 2, 1, 1, 3, 1, 1]}
 )
+ENDS = ("gap_low", "gap_high", "p_value")
+
+
+def gaps_of(frame: Any, score: Any = "s", **options: Any) -> Any:
+    given: dict[str, Any] = {"attributes": "g", "adjust": "none"} | options
+    return wroc.group_gaps(frame, score=score, metrics=[METRIC], **given)
 
 
 def of(table: pl.DataFrame, segment: str | None) -> dict[str, Any]:
@@ -30,9 +33,9 @@ def of(table: pl.DataFrame, segment: str | None) -> dict[str, Any]:
 
 
 def by_definition(
-    frame: pl.DataFrame, group: str, reference: str, denominator: str, weight_type: str
-) -> tuple[float, float, float, float]:
-    """The standardized difference, its denominator, standard error and df, row by row."""
+    frame: pl.DataFrame, group: str, reference: str, weight_type: str
+) -> tuple[float, float, float]:
+    """The standardized difference, its standard error and df, row by row."""
     s, w, g = (frame[name].to_numpy() for name in ("s", "w", "g"))
     one, other = g == group, g != group if reference == "rest" else g == reference
     everyone = np.ones(len(s), dtype=bool)
@@ -44,45 +47,35 @@ def by_definition(
         lost = 1 if weight_type == "frequency" else (w[rows] ** 2).sum() / total
         return total, mean, squares / (total - lost), squares / total
 
-    (w1, m1, v1, p1), (w0, m0, v0, p0), (wt, mt, vt, pt) = map(moments, (one, other, everyone))
-    if denominator == "overall":
-        square, parts = vt, everyone * ((s - mt) ** 2 - pt) / wt
-    elif denominator == "pooled":
-        square = (v1 + v0) / 2
-        parts = one * ((s - m1) ** 2 - p1) / w1 / 2 + other * ((s - m0) ** 2 - p0) / w0 / 2
-    else:
-        square, parts = v0, other * ((s - m0) ** 2 - p0) / w0
+    (w1, m1, _, _), (w0, m0, _, _), (wt, mt, square, pt) = map(moments, (one, other, everyone))
     smd = (m1 - m0) / np.sqrt(square)
     influence = one * (s - m1) / w1 / np.sqrt(square) - other * (s - m0) / w0 / np.sqrt(square)
-    influence -= smd * parts / (2 * square)
+    influence -= smd * ((s - mt) ** 2 - pt) / wt / (2 * square)
     v = w if weight_type == "frequency" else w**2
     h2 = np.array([v[rows].sum() / w[rows].sum() ** 2 for rows in (one, other)])
     parts = [(v * influence**2)[rows].sum() for rows in (one, other)] / (1 - h2)
     variance = parts.sum() + (v * influence**2)[~one & ~other].sum()
     df = variance**2 / (parts**2 * h2 / (1 - h2)).sum()
-    return smd, np.sqrt(square), np.sqrt(variance), df
+    return smd, np.sqrt(variance), df
 
 
 @pytest.mark.parametrize(
     ("options", "smd"),
-    [
-        ({}, -1.0801),
-        ({"denominator": "pooled"}, -1.2247),
-        ({"denominator": "reference"}, -0.9682),
-        ({"weight": "w"}, -1.0185),
-        ({"weight": wroc.frequency("w")}, -1.0577),
-    ],
+    [({}, -1.0801), ({"weight": "w"}, -1.0185), ({"weight": wroc.frequency("w")}, -1.0577)],
 )
 def test_worked_examples(options: dict[str, Any], smd: float) -> None:
-    a = of(UNTYPED.standardized_mean_difference(PAIR, "s", attributes="g", **options), "a")
-    assert a["smd"] == pytest.approx(smd, abs=5e-5)
+    a = of(gaps_of(PAIR, **options), "a")
+    assert a["gap"] == pytest.approx(smd, abs=5e-5)
+    assert a["gap"] == pytest.approx(a["value"] - a["reference_value"])
     if not options:
-        assert (a["mean_score"], a["reference_mean"], a["difference"]) == (2.5, 5, -2.5)
-        assert a["sd_score"] == pytest.approx(np.std([1, 2, 3, 4], ddof=1))
-        assert a["denominator_sd"] == pytest.approx(np.std(PAIR["s"].to_numpy(), ddof=1))
+        z = (PAIR["s"] - PAIR["s"].mean()) / PAIR["s"].std()
+        means = [z[:4].mean(), z[4:].mean()]
+        assert [a["value"], a["reference_value"]] == pytest.approx(means)
+        assert (a["metric"], a["model"], a["n"], a["n_reference"]) == (METRIC, "s", 4, 4)
+        assert a["ratio"] is None
 
 
-def test_two_groups_and_the_standard_deviation_of_a_third_are_welchs_test() -> None:
+def test_the_standard_deviation_of_a_third_group_leaves_welchs_test() -> None:
     """A denominator that is known, nearly, leaves the difference of two means."""
     random = np.random.default_rng(5)
     s, t = random.normal(size=25), random.normal(0.5, 3, size=40)
@@ -90,17 +83,15 @@ def test_two_groups_and_the_standard_deviation_of_a_third_are_welchs_test() -> N
     frame = pl.DataFrame(
         {"g": ["a"] * 25 + ["b"] * 40 + ["c"] * len(many), "s": np.concatenate([s, t, many])}
     )
-    table = wroc.standardized_mean_difference(
-        frame, "s", attributes="g", reference="b", min_share=0
-    )
-    a, welch = of(table, "a"), stats.ttest_ind(s, t, equal_var=False)
+    a = of(gaps_of(frame, reference="b"), "a")
+    welch = stats.ttest_ind(s, t, equal_var=False)
     assert a["p_value"] == pytest.approx(welch.pvalue, rel=1e-4)
-    limits = np.array([a["smd_low"], a["smd_high"]]) * a["denominator_sd"]
+    limits = np.array([a["gap_low"], a["gap_high"]]) * frame["s"].std()
     assert limits == pytest.approx(list(welch.confidence_interval()), rel=1e-4)
 
 
 @pytest.mark.parametrize(
-    ("rows", "weights", "noted"),
+    ("rows", "weights", "few"),
     [
         (25, [1.0], False),
         (24, [1.0], True),
@@ -109,79 +100,28 @@ def test_two_groups_and_the_standard_deviation_of_a_third_are_welchs_test() -> N
         (27, [1.0, 2.0], True),
     ],
 )
-@pytest.mark.parametrize("denominator", ["overall", "pooled", "reference"])
-def test_groups_of_few_effective_rows_have_a_note_instead_of_limits(
-    rows: int, weights: list[float], noted: bool, denominator: str
+def test_groups_of_few_effective_rows_have_a_reason_instead_of_limits(
+    rows: int, weights: list[float], few: bool
 ) -> None:
     s = np.random.default_rng(1).normal(size=rows + 100)
     w = np.append(np.resize(weights, rows), np.ones(100))
     g = ["a"] * rows + ["b"] * 100
-    frame = pl.DataFrame({"g": g, "s": s, "w": w * 0.3})
-    table = UNTYPED.standardized_mean_difference(
-        frame, "s", attributes="g", weight="w", denominator=denominator
-    )
+    table = gaps_of(pl.DataFrame({"g": g, "s": s, "w": w * 0.3}), weight="w")
     for row in table.iter_rows(named=True):
-        assert row["smd"] is not None
-        missing = {name for name in ("smd_low", "smd_high", "p_value") if row[name] is None}
-        assert missing == ({"smd_low", "smd_high", "p_value"} if noted else set())
-        assert row["excluded"] == ("fewer than 25 rows" if noted else None)
-
-
-@pytest.mark.parametrize("weights", ["aweights", "fweights"])
-@pytest.mark.parametrize("reference", ["rest", "b"])
-def test_denominators_are_variances_of_numpy(weights: str, reference: str) -> None:
-    s = np.array([0.1, 0.2, 0.4, 0.8, 0.9, 0.3, 0.35])
-    g = np.array(list("aabbbcc"))
-    w = np.array([1, 2, 1, 3, 1, 1, 4])
-
-    def variance(rows: Any) -> float:
-        return float(np.cov(s[rows], **{weights: w[rows]}))
-
-    one, other = g == "a", g != "a" if reference == "rest" else g == reference
-    squares = {
-        "overall": variance(g != ""),
-        # As in Austin (2009), and in the packages tableone and cobalt.
-        "pooled": (variance(one) + variance(other)) / 2,
-        "reference": variance(other),
-    }
-    difference = np.average(s[one], weights=w[one]) - np.average(s[other], weights=w[other])
-    for denominator, square in squares.items():
-        a = of(
-            UNTYPED.standardized_mean_difference(
-                pl.DataFrame({"g": g, "s": s, "w": w}), "s", attributes="g",
-                denominator=denominator, reference=reference,
-                weight=wroc.frequency("w") if weights == "fweights" else "w",
-            ),
-            "a",
-        )  # fmt: skip
-        assert a["denominator_sd"] == pytest.approx(np.sqrt(square))
-        assert a["smd"] == pytest.approx(difference / np.sqrt(square))
-
-
-def test_pooled_variances_count_alike_in_groups_of_different_sizes() -> None:
-    frame = pl.DataFrame({"g": list("aabbb"), "s": [0.1, 0.2, 0.4, 0.8, 0.9]})
-    for reference in ("rest", "b"):
-        a = of(
-            UNTYPED.standardized_mean_difference(
-                frame, "s", attributes="g", denominator="pooled", reference=reference
-            ),
-            "a",
-        )
-        variances = np.var([0.1, 0.2], ddof=1), np.var([0.4, 0.8, 0.9], ddof=1)
-        assert a["denominator_sd"] == pytest.approx(np.sqrt(np.mean(variances)))
-        assert a["denominator_sd"] == pytest.approx(0.1936, abs=5e-5)
+        assert row["gap"] is not None
+        assert {name for name in ENDS if row[name] is None} == ({*ENDS} if few else set())
+        assert (row["detectable"] is None) == few
+    repeats = [None, "repeats a"]
+    assert table["reason"].to_list() == (["fewer than 25 rows"] * 2 if few else repeats)
 
 
 @given(
     st.integers(0, 10**6),
-    st.sampled_from(["overall", "pooled", "reference"]),
     st.sampled_from(["rest", "a"]),
     st.sampled_from(["probability", "frequency"]),
     st.sampled_from([0.0, 1e6]),
 )
-def test_against_the_definition(
-    seed: int, denominator: str, reference: str, weight_type: str, offset: float
-) -> None:
+def test_against_the_definition(seed: int, reference: str, weight_type: str, offset: float) -> None:
     random = np.random.default_rng(seed)
     size = int(random.integers(160, 250))
     frame = pl.DataFrame(
@@ -191,158 +131,169 @@ def test_against_the_definition(
             "w": random.integers(1, 5, size).astype(float),
         }
     )
-    table = UNTYPED.standardized_mean_difference(
-        frame, "s", attributes="g", weight=weight_as("w", weight_type), denominator=denominator,
-        reference=reference, level=0.9,
-    )  # fmt: skip
+    table = gaps_of(frame, weight=weight_as("w", weight_type), reference=reference, level=0.9)
     exact = 1e-9 if offset == 0 else 1e-6
     for group in "abc":
         row = of(table, group)
         if group == reference:
-            assert (row["difference"], row["smd"], row["smd_low"], row["p_value"]) == (
-                0,
-                0,
-                None,
-                None,
-            )
+            assert [row[name] for name in ("gap", *ENDS)] == [None] * 4
+            assert row["reason"] == "the reference"
             continue
-        given = reference, denominator, weight_type
-        smd, denominator_sd, se, df = by_definition(frame, group, *given)
-        assert row["smd"] == pytest.approx(smd, rel=exact, abs=exact)
-        assert row["denominator_sd"] == pytest.approx(denominator_sd, rel=exact)
+        smd, se, df = by_definition(frame, group, reference, weight_type)
+        assert row["gap"] == pytest.approx(smd, rel=exact, abs=exact)
         margin = stats.t.ppf(0.95, df) * se
-        limits = [row["smd_low"], row["smd_high"]]
+        limits = [row["gap_low"], row["gap_high"]]
         assert limits == pytest.approx([smd - margin, smd + margin], rel=exact, abs=exact)
         assert row["p_value"] == pytest.approx(2 * stats.t.sf(abs(smd) / se, df), abs=1e-6)
+        detectable = (stats.t.ppf(0.95, df) + stats.norm.ppf(0.8)) * se
+        assert row["detectable"] == pytest.approx(detectable, rel=exact)
+
+
+def test_a_segment_differs_from_all_rows_by_its_value() -> None:
+    random = np.random.default_rng(3)
+    frame = pl.DataFrame(
+        {"g": random.choice(list("abc"), 300), "s": random.normal(size=300), "w": 1.5}
+    )
+    overall, rest = (gaps_of(frame, weight="w", reference=kind) for kind in ("overall", "rest"))
+    assert overall["reference_value"].to_list() == pytest.approx([0, 0, 0], abs=1e-12)
+    for end in ("", "_low", "_high"):
+        assert overall[f"gap{end}"].to_list() == pytest.approx(overall[f"value{end}"].to_list())
+        assert rest[f"value{end}"].to_list() == pytest.approx(overall[f"value{end}"].to_list())
+    assert overall["p_value"].to_list() == pytest.approx(rest["p_value"].to_list())
+    # 1 - share of the segment
+    share = 1 - frame.group_by("g").len().sort("g")["len"] / 300
+    assert (overall["gap"] / rest["gap"]).to_list() == pytest.approx(share.to_list())
 
 
 @pytest.mark.parametrize("scale", [1e-12, 1e12])
 def test_probability_weights_have_no_scale(scale: float) -> None:
-    options: dict[str, Any] = {"weight": "w", "attributes": "g"}
     frames = PAIR, PAIR.with_columns(pl.col("w") * scale)
-    one, other = (wroc.standardized_mean_difference(f, "s", **options) for f in frames)
-    weights = cs.contains("weight")
-    assert_frame_equal(one.drop(weights), other.drop(weights), rel_tol=1e-9)
+    one, other = (gaps_of(frame, weight="w") for frame in frames)
+    assert_frame_equal(one, other, rel_tol=1e-9)
 
 
-def test_attributes_crossed_unknown_and_small() -> None:
+def test_missing_values_are_a_segment_and_in_the_rest() -> None:
     random = np.random.default_rng(8)
     frame = pl.DataFrame(
         {
-            "g": random.choice(["a", "b", "c", "?"], 4000, p=[0.5, 0.44, 0.01, 0.05]),
-            "h": random.choice(["x", "y"], 4000),
-            "s": random.normal(size=4000),
+            "g": random.choice(["a", "b", ""], 400),
+            "h": random.choice(["x", "y"], 400),
+            "s": random.normal(size=400),
         }
-    )
-    table = wroc.standardized_mean_difference(
-        frame, "s", attributes=["g", "h"], intersections=True, unknown=["?"]
-    )
+    ).with_columns(g=pl.when(pl.col("g") != "").then("g"))
+    table = gaps_of(frame, attributes=["g", "h"], intersections=True)
     assert table["attribute"].unique(maintain_order=True).to_list() == ["g", "h", "g × h"]  # noqa: RUF001
     by_g = table.filter(attribute="g")
-    assert by_g["segment"].to_list() == ["a", "b", "c", None]
-    assert by_g["excluded"].to_list() == [None, None, "small share", "unknown"]
-    assert by_g["p_value"].is_null().to_list() == [False, False, True, True]
-    assert by_g["smd_low"].is_null().to_list() == [False, False, False, True]
-    assert by_g["reference"].to_list() == ["rest", "rest", "rest", None]
-    # The rest are the known ones, and the denominator is that of all rows.
-    b = of(by_g, "b")
-    rest = frame.filter(pl.col("g").is_in(["a", "c"]))["s"]
-    assert b["reference_mean"] == pytest.approx(rest.mean())
-    assert b["denominator_sd"] == pytest.approx(frame["s"].std())
-    alone = wroc.standardized_mean_difference(frame, "s", attributes="h")
-    assert_frame_equal(table.filter(attribute="h"), alone)
-    named = wroc.standardized_mean_difference(
-        frame, "s", attributes=["g", "h"], intersections=True, reference={"h": "x"}
-    )
-    assert of(named, "y")["reference"] == "x"
-    assert of(named, "a")["reference"] == "rest"
-    with_x = of(named, "y")
-    assert with_x["smd"] == pytest.approx(of(alone, "y")["smd"])
+    assert by_g["segment"].to_list() == [None, "a", "b"]
+    z = (frame["s"] - frame["s"].mean()) / frame["s"].std()
+    rest = z.filter(frame["g"].ne_missing("a"))
+    assert of(by_g, "a")["reference_value"] == pytest.approx(rest.mean())
+    assert_frame_equal(table.filter(attribute="h"), gaps_of(frame, attributes="h"))
 
 
 def test_of_several_scores() -> None:
     frame = PAIR.with_columns(t=pl.col("s") * -10)
-    table = wroc.standardized_mean_difference(frame, ["s", "t"], attributes="g")
+    table = gaps_of(frame, ["s", "t"])
     assert table["model"].to_list() == ["s", "t", "s", "t"]
-    smd = table["smd"].to_list()
+    smd = table["gap"].to_list()
     assert smd == pytest.approx([-1.0801, 1.0801, 1.0801, -1.0801], abs=5e-5)
 
 
 @pytest.mark.parametrize(
-    ("scores", "known"),
+    "scores",
     [
-        ([0.1, 0.1, 0.1, 0.1, 0.1, 0.1], {"mean_score", "difference"}),
-        ([1, 2, 3, 4, 5, float("inf")], {"mean_score"}),
-        ([1e200, 0, 0, 0, 0, 1], {"mean_score", "difference"}),
-        ([None, None, float("nan"), 1, 2, 3], set()),
-        ([1e-80, 2e-80, 3e-80, 2e-80, 5e-80, 0], {"mean_score", "difference", "smd"}),
+        [0.1, 0.1, 0.1, 0.1, 0.1, 0.1],
+        [1, 2, 3, 4, 5, float("inf")],
+        [1e200, 0, 0, 0, 0, 1],
+        [None, None, float("nan"), 1, 2, 3],
     ],
 )
-def test_undefined_is_null(scores: list[float | None], known: set[str]) -> None:
+def test_undefined_is_null(scores: list[float | None]) -> None:
     frame = pl.DataFrame({"g": list("aaabbb"), "s": scores}, {"g": pl.String, "s": pl.Float64})
-    a = of(wroc.standardized_mean_difference(frame, "s", attributes="g", min_share=0), "a")
-    numbers = ("mean_score", "difference", "smd", "smd_low", "p_value")
-    assert {name for name in numbers if a[name] is not None} == known
+    a = of(gaps_of(frame), "a")
+    assert [a[name] for name in ("value", "gap", *ENDS)] == [None] * 5
+    assert a["reason"] == "undefined"
 
 
 def test_groups_of_equal_scores() -> None:
     frame = pl.DataFrame({"g": list("aaabbb"), "s": [0.1, 0.1, 0.1, 0.3, 0.3, 0.3]})
-    for denominator in ("pooled", "reference"):
-        table = UNTYPED.standardized_mean_difference(
-            frame, "s", attributes="g", denominator=denominator
-        )
-        assert table["sd_score"].to_list() == [0, 0]
-        assert table["denominator_sd"].null_count() == table["smd"].null_count() == 2
-    overall = wroc.standardized_mean_difference(frame, "s", attributes="g")
-    assert overall["smd"].to_list() == pytest.approx([-1.8257, 1.8257], abs=5e-5)
+    assert gaps_of(frame)["gap"].to_list() == pytest.approx([-1.8257, 1.8257], abs=5e-5)
+    # Nothing but rounding is left of the variance.
+    many = gaps_of(pl.concat([frame] * 20))
+    assert many["gap_low"].to_list() == [None, None]
+    assert many["reason"].to_list() == ["no variance", "no variance"]
 
 
 @pytest.mark.parametrize("groups", [["a"] * 3, [None] * 3, ["a", "b", None]])
 def test_few_rows(groups: list[str | None]) -> None:
     frame = pl.DataFrame({"g": groups, "s": [1.0, 2.0, 4.0]}, {"g": pl.String, "s": pl.Float64})
-    table = wroc.standardized_mean_difference(frame, "s", attributes="g")
-    compared = set(groups) >= {"a", "b"}
-    assert table["smd"].count() == (2 if compared else 0)
-    assert table["sd_score"].count() == (0 if compared else 1)
+    several = len({*groups}) > 1
+    assert gaps_of(frame)["gap"].count() == (3 if several else 0)
 
 
-def test_lazy_stays_lazy(engine: Engine) -> None:
-    buffer = io.BytesIO()
-    PAIR.write_parquet(buffer)
-    buffer.seek(0)
-    plan = wroc.standardized_mean_difference(
-        pl.scan_parquet(buffer), "s", attributes="g", weight="w"
-    )
+def test_a_label_says_which_rows_are_missing_and_counts_by_score_are_the_same() -> None:
+    random = np.random.default_rng(11)
+    frame = pl.DataFrame(
+        {
+            "g": random.choice(["a", "b"], 200),
+            "s": random.integers(0, 9, 200),
+            "w": random.lognormal(size=200),
+            "y": random.choice([0, 1, 2], 200, p=[0.6, 0.3, 0.1]),
+        }
+    ).with_columns(y=pl.when(pl.col("y") < 2).then("y"))
+    options: dict[str, Any] = {"attributes": "g", "metrics": [METRIC], "adjust": "none"}
+    labeled = wroc.group_gaps(frame, "y", "s", weight="w", **options)
+    assert_frame_equal(labeled, gaps_of(frame.drop_nulls("y"), weight="w"), rel_tol=1e-9)
+    counts = wroc.score_counts(frame, "y", "s", weight="w", by="g")
+    found = wroc.from_counts(counts).group_gaps(**options)
+    assert_frame_equal(found, labeled.with_columns(model=pl.lit("score")), rel_tol=1e-9)
+    bins = wroc.score_counts(frame, "y", "s", weight="w", by="g", bins=1024)
+    with pytest.raises(ValueError, match=r"^`counts` must be by score for mean scores"):
+        wroc.from_counts(bins).group_gaps(**options)
+
+
+def test_selection_rates_need_no_label_either() -> None:
+    options: dict[str, Any] = {"attributes": "g", "threshold": 3}
+    metrics = ["selection_rate", METRIC]
+    found = wroc.group_gaps(PAIR, score="s", metrics=metrics, **options)
+    labeled = PAIR.with_columns(y=pl.int_range(pl.len()) % 2)
+    assert_frame_equal(found, wroc.group_gaps(labeled, "y", "s", metrics=metrics, **options))
+
+
+def test_a_lazy_frame_gives_a_lazy_table() -> None:
+    plan = gaps_of(PAIR.lazy(), weight="w")
     assert isinstance(plan, pl.LazyFrame)
-    schema = plan.collect_schema()
-    assert schema.names() == ["attribute", "segment", *SMD_COLUMNS]
-    found = plan.collect(engine=engine)
-    assert found.schema == schema
-    assert_frame_equal(
-        found, wroc.standardized_mean_difference(PAIR, "s", attributes="g", weight="w")
-    )
+    found = plan.collect()
+    assert found.schema == plan.collect_schema()
+    assert_frame_equal(found, gaps_of(PAIR, weight="w"))
 
 
-REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
-    "denominator": ({"denominator": "sd"}, ValueError, "^`denominator` must be one of 'overall', "),
+REFUSED: dict[str, tuple[dict[str, Any], Any, str]] = {
     "no attribute": ({"attributes": None}, TypeError, "^`attributes` must name the groups"),
+    "no score": ({"score": None}, ValueError, "^`metrics` must come with a `score` for standard"),
     "Boolean score": ({"score": pl.col("s") > 2}, TypeError, "^`score` must be numeric"),
+    "a metric of a label": (
+        {"metrics": [METRIC, "auc"]},
+        ValueError,
+        "^`label` must be given for auc; found None$",
+    ),
+    "metrics of a label": ({"metrics": None}, ValueError, "^`label` must be given for auc"),
+    "a reference by the AUC": (
+        {"reference": "best"},
+        ValueError,
+        "^`reference` must be another one without a `label`; found 'best'$",
+    ),
     "one reference of two attributes": (
         {"reference": "highest", "attributes": ["g", "w"]},
         ValueError,
-        "^`reference` must be 'rest' or map attributes to segments where there are several; f",
+        "map attributes to segments where there are several; found 'highest'$",
     ),
-    "unknown reference": (
-        {"reference": "z"},
-        pl.exceptions.PolarsError,
-        "^`reference` must be 'rest' or a segment of g; found no segment 'z'$",
-    ),
+    "unknown reference": ({"reference": "z"}, ValueError, "found no segment 'z'$"),
     "negative weights": (
         {"weight": pl.col("w") - 2},
-        pl.exceptions.PolarsError,
+        INVALID_VALUES,
         "^`weight` must be finite and zero or more",
     ),
-    "share": ({"min_share": -1}, ValueError, "^`min_share` must lie between 0 and 1"),
     "level": ({"level": 2}, ValueError, "^`level` must lie"),
 }
 
@@ -350,5 +301,6 @@ REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_refusals(name: str) -> None:
     arguments, kind, message = REFUSED[name]
+    given: dict[str, Any] = {"score": "s", "attributes": "g", "metrics": [METRIC], **arguments}
     with pytest.raises(kind, match=message):
-        UNTYPED.standardized_mean_difference(PAIR, **{"score": "s", "attributes": "g", **arguments})
+        wroc.group_gaps(PAIR, **given)

@@ -253,22 +253,10 @@ def test_each_model_is_compared_by_itself(survey: pl.DataFrame) -> None:
         assert_frame_equal(found.filter(model=model).drop("model"), alone, rel_tol=1e-7)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (
-            {"method": "logit-t", "design": "c"},
-            "`method` must be 'score' with `design`; found 'logit-t'$",
-        ),
-        (
-            {"within": "c", "design": wroc.Survey("c", fpc="c")},
-            "`design` must be None with `within`: give one of them; found a survey$",
-        ),
-    ],
-)
-def test_wrong_options(survey: pl.DataFrame, options: dict[str, Any], message: str) -> None:
+def test_strata_and_a_design_are_refused(survey: pl.DataFrame) -> None:
+    message = "`design` must be None with `within`: give one of them; found a survey$"
     with pytest.raises(ValueError, match=message):
-        wide_gaps(survey, "y", "s", by="g", **options)
+        wide_gaps(survey, "y", "s", by="g", within="c", design=wroc.Survey("c", fpc="c"))
 
 
 @pytest.mark.parametrize("attributes", sweep([["g"], ["g", "h"]]))

@@ -16,7 +16,6 @@ from scipy import stats
 
 import polars_wroc as wroc
 
-UNTYPED: Any = wroc
 Array = NDArray[Any]
 FRACTIONS = {0: 0.0, 1: 0.2, 2: 0.5}
 SURVEY = wroc.Survey("c", strata="h", fpc="f")
@@ -45,47 +44,63 @@ def rows() -> pl.DataFrame:
     )
 
 
-def influences(rows: pl.DataFrame, one: Array, other: Array, denominator: str) -> Array:
-    """The standardized difference and the influence of each row on it."""
+def gaps_of(frame: Any, **options: Any) -> Any:
+    given: dict[str, Any] = {"attributes": "g", "weight": "w", "adjust": "none"} | options
+    metrics = ["standardized_mean_difference"]
+    return wroc.group_gaps(frame, score="s", metrics=metrics, **given)
+
+
+def influences(rows: pl.DataFrame, one: Array, other: Array) -> tuple[float, list[Array]]:
+    """The standardized difference, and the influences of each row on its three terms."""
     s, w = (rows[name].to_numpy() for name in ("s", "w"))
-    samples = {"own": one, "other": other, "all": np.ones(len(s), bool)}
-    means = {name: np.average(s[rows], weights=w[rows]) for name, rows in samples.items()}
-    variances, changes = {}, {}
-    for name, inside in samples.items():
-        total, squares = w[inside].sum(), (s - means[name]) ** 2
-        sum_of_squares = (w * squares)[inside].sum()
-        variances[name] = sum_of_squares / (total - (w[inside] ** 2).sum() / total)
-        changes[name] = w * inside * (squares - sum_of_squares / total) / total
-    behind = {"overall": ["all"], "pooled": ["own", "other"], "reference": ["other"]}[denominator]
-    square = np.mean([variances[name] for name in behind])
-    smd = (means["own"] - means["other"]) / np.sqrt(square)
-    difference = w * one * (s - means["own"]) / w[one].sum()
-    difference = difference - w * other * (s - means["other"]) / w[other].sum()
-    change = np.mean([changes[name] for name in behind], axis=0)
-    influence: Array = difference / np.sqrt(square) - smd * change / (2 * square)
-    return np.append(smd, influence)
+    z = (s - np.average(s, weights=w)) / math.sqrt(np.cov(s, aweights=w))
+    sides = one, other
+    means = [np.average(z, weights=w * side) for side in sides]
+    terms = [w * side * (z - mean) / w[side].sum() for side, mean in zip(sides, means, strict=True)]
+    smd = means[0] - means[1]
+    spread = w * (z**2 - np.average(z**2, weights=w)) / w.sum()
+    return float(smd), [terms[0], -terms[1], -smd / 2 * spread]
 
 
-@pytest.mark.parametrize("denominator", ["overall", "pooled", "reference"])
+def cluster_factor(weights: Array) -> float:
+    """The factor of a base for few or unequal clusters."""
+    shares = weights / weights.sum()
+    s2, s3 = (shares**2).sum(), (shares**3).sum()
+    return float(s2 / (s2 - 2 * s3 + s2**2))
+
+
+def test_clusters_correct_each_base_for_unequal_clusters(rows: pl.DataFrame) -> None:
+    frame = rows.with_columns(u=100 * pl.col("h") + pl.col("c"))
+    table = gaps_of(frame, design="u", level=0.9)
+    complete = frame.filter(pl.col("s").is_not_null(), pl.col("w") > 0)
+    unit = complete["u"].rank("dense").to_numpy().astype(int) - 1
+    one = (complete["g"] == "a").to_numpy()
+    w = complete["w"].to_numpy()
+    smd, terms = influences(complete, one, ~one)
+    bases = [w * one, w * ~one, w]
+    total = sum(
+        math.sqrt(cluster_factor(np.bincount(unit, base))) * np.bincount(unit, term)
+        for base, term in zip(bases, terms, strict=True)
+    )
+    se = math.sqrt((np.asarray(total) ** 2).sum())
+    units = min(np.unique(unit[side]).size for side in (one, ~one))
+    margin = float(stats.t.ppf(0.95, min(units, unit.max()))) * se
+    row = table.row(by_predicate=pl.col("segment") == "a", named=True)
+    found = row["gap"], row["gap_low"], row["gap_high"]
+    assert found == pytest.approx((smd, smd - margin, smd + margin), rel=1e-9)
+
+
 @pytest.mark.parametrize("reference", ["rest", "b"])
 @pytest.mark.parametrize(
-    ("design", "offset"),
-    [("u", 0), (wroc.Survey("c", strata="h"), 0), (SURVEY, 0), (SURVEY, 1e6)],
+    ("design", "offset"), [(wroc.Survey("c", strata="h"), 0), (SURVEY, 0), (SURVEY, 1e6)]
 )
 def test_limits_are_those_of_unit_totals(
-    rows: pl.DataFrame, denominator: str, reference: str, design: Any, offset: float
+    rows: pl.DataFrame, reference: str, design: Any, offset: float
 ) -> None:
-    frame = rows.with_columns(pl.col("s") + offset, u=100 * pl.col("h") + pl.col("c"))
-    table = UNTYPED.standardized_mean_difference(
-        frame.lazy(), "s", attributes="g", weight="w", unknown=[""], reference=reference,
-        denominator=denominator, design=design, level=0.9,
-    ).collect()  # fmt: skip
-    strata = pl.lit(0) if design == "u" else pl.col("h")
-    unit = pl.col("u" if design == "u" else "c")
-    units = set(frame.select(strata.alias("h"), unit.alias("c")).rows())
-    complete = frame.with_columns(h=strata, c=unit).filter(
-        pl.col("s").is_not_null(), pl.col("w") > 0
-    )
+    frame = rows.with_columns(pl.col("s") + offset)
+    table = gaps_of(frame.lazy(), reference=reference, design=design, level=0.9).collect()
+    units = set(frame.select("h", "c").rows())
+    complete = frame.filter(pl.col("s").is_not_null(), pl.col("w") > 0)
     g = complete["g"].to_numpy()
     of_units = complete.select("h", "c").rows()
     fractions = FRACTIONS if design is SURVEY else None
@@ -94,10 +109,10 @@ def test_limits_are_those_of_unit_totals(
         if segment == reference:
             continue
         one = g == segment
-        other = (g != "") & ~one if reference == "rest" else g == reference
-        smd, *influence = influences(complete, one, other, denominator)
+        other = ~one if reference == "rest" else g == reference
+        smd, terms = influences(complete, one, other)
         totals = dict.fromkeys(units, 0.0)
-        for each, value in zip(of_units, influence, strict=True):
+        for each, value in zip(of_units, np.sum(terms, axis=0), strict=True):
             totals[each] += value
         se = math.sqrt(covariance(totals, totals, units, fractions))
         sides = ([of_units[i] for i in np.flatnonzero(side)] for side in (one, other))
@@ -105,36 +120,31 @@ def test_limits_are_those_of_unit_totals(
         df = min(degrees_of_freedom(side, units) for side in plain)
         margin = float(stats.t.ppf(0.95, df)) * se
         row = table.row(by_predicate=pl.col("segment") == segment, named=True)
-        found = row["smd"], row["smd_low"], row["smd_high"]
+        found = row["gap"], row["gap_low"], row["gap_high"]
         assert found == pytest.approx((smd, smd - margin, smd + margin), rel=exact)
         p_value = 2 * stats.t.sf(abs(smd) / se, df)
         assert row["p_value"] == pytest.approx(p_value, abs=1e-6)
 
 
-@pytest.mark.parametrize("denominator", ["overall", "pooled", "reference"])
 @pytest.mark.parametrize("reference", ["rest", "b"])
-def test_each_replicate_is_a_difference(
-    rows: pl.DataFrame, denominator: str, reference: str
-) -> None:
+def test_each_replicate_is_a_difference(rows: pl.DataFrame, reference: str) -> None:
     random = np.random.default_rng(3)
     replicates = {
         f"r{i}": pl.Series(random.choice([0.5, 1.5], 36))[rows["h"] * 12 + rows["c"]] * rows["w"]
         for i in range(5)
     }
     frame = rows.with_columns(**replicates)
-    options: dict[str, Any] = {"attributes": "g", "unknown": [""], "min_share": 0}
-    options |= {"reference": reference, "denominator": denominator}
     design = wroc.ReplicateWeights([*replicates], "fay", rho=0.5)
-    table = wroc.standardized_mean_difference(frame, "s", weight="w", design=design, **options)
-    each = [wroc.standardized_mean_difference(frame, "s", weight=w, **options) for w in replicates]
-    away = [(one["smd"] - table["smd"]).to_numpy() for one in each]
+    table = gaps_of(frame, design=design, reference=reference)
+    each = [gaps_of(frame, weight=weight, reference=reference) for weight in replicates]
+    away = [(one["gap"] - table["gap"]).to_numpy() for one in each]
     margin = float(stats.t.ppf(0.975, 4)) * np.sqrt(np.square(away).sum(axis=0) / (5 * 0.25))
     for row, far in zip(table.iter_rows(named=True), margin, strict=True):
-        if row["segment"] in (None, reference):
-            assert row["smd_low"] is row["smd_high"] is row["p_value"] is None
+        if row["segment"] == reference:
+            assert row["gap_low"] is row["gap_high"] is row["p_value"] is None
         else:
-            expected = row["smd"] - far, row["smd"] + far
-            assert (row["smd_low"], row["smd_high"]) == pytest.approx(expected, rel=1e-9)
+            expected = row["gap"] - far, row["gap"] + far
+            assert (row["gap_low"], row["gap_high"]) == pytest.approx(expected, rel=1e-9)
 
 
 def test_means_of_separate_strata_are_those_of_samplics() -> None:
@@ -151,15 +161,8 @@ def test_means_of_separate_strata_are_those_of_samplics() -> None:
         }
     )
     many = {"h": 9, "c": np.arange(2000), "g": "z", "s": [-1e6, 1e6] * 1000, "w": 50.0}
-    table = wroc.standardized_mean_difference(
-        pl.concat([frame, pl.DataFrame(many)], how="vertical_relaxed"),
-        "s",
-        attributes="g",
-        weight="w",
-        reference="b",
-        min_share=0,
-        design=wroc.Survey("c", strata="h"),
-    )
+    both = pl.concat([frame, pl.DataFrame(many)], how="vertical_relaxed")
+    table = gaps_of(both, reference="b", design=wroc.Survey("c", strata="h"))
     a = table.row(by_predicate=pl.col("segment") == "a", named=True)
     estimator = TaylorEstimator(PopParam.mean)
     estimator.estimate(
@@ -168,18 +171,17 @@ def test_means_of_separate_strata_are_those_of_samplics() -> None:
     )  # fmt: skip
     se = math.hypot(*estimator.stderror.values())
     df = min(frame.filter(g=g)["c"].n_unique() - 2 for g in "ab")
-    margin = (a["smd_high"] - a["smd_low"]) / 2 * a["denominator_sd"]
+    margin = (a["gap_high"] - a["gap_low"]) / 2 * math.sqrt(np.cov(both["s"], aweights=both["w"]))
     assert margin == pytest.approx(float(stats.t.ppf(0.975, df)) * se, rel=1e-4)
 
 
 def test_frequencies_are_numbers_of_rows_in_a_design_too(rows: pl.DataFrame) -> None:
     whole = rows.with_columns(w=pl.col("w").round().cast(pl.Int64))
     repeated = whole.select(pl.all().repeat_by("w").explode(empty_as_null=False))
-    options: dict[str, Any] = {"attributes": "g", "design": wroc.Survey("c", strata="h")}
-    weights = [({"weight": wroc.frequency("w")}, whole), ({}, repeated)]
-    one, other = (UNTYPED.standardized_mean_difference(f, "s", **options, **w) for w, f in weights)
-    names = ["denominator_sd", "smd", "smd_low", "smd_high", "p_value"]
-    for name in names:
+    design = wroc.Survey("c", strata="h")
+    one = gaps_of(whole, weight=wroc.frequency("w"), design=design)
+    other = gaps_of(repeated, weight=None, design=design)
+    for name in ("gap", "gap_low", "gap_high", "p_value"):
         assert one[name].to_list() == pytest.approx(other[name].to_list(), rel=1e-9)
 
 
@@ -198,9 +200,9 @@ def test_frequencies_are_numbers_of_rows_in_a_design_too(rows: pl.DataFrame) -> 
         ),
     ],
 )
-def test_unknown_variances_are_null(rows: pl.DataFrame, design: Any, known: bool) -> None:
-    table = wroc.standardized_mean_difference(rows, "s", attributes="g", weight="w", design=design)
+def test_unknown_variances_are_null(rows: pl.DataFrame, design: Any, *, known: bool) -> None:
+    table = gaps_of(rows, design=design)
     a = table.row(by_predicate=pl.col("segment") == "a", named=True)
-    assert a["smd"] is not None
-    limits = [a["smd_low"], a["smd_high"], a["p_value"]]
+    assert a["gap"] is not None
+    limits = [a["gap_low"], a["gap_high"], a["p_value"]]
     assert [each is not None for each in limits] == [known] * 3

@@ -170,16 +170,6 @@ def test_nothing_is_said_of_what_is_not_compared() -> None:
         assert row[f"{metric}_gap_detectable"].item() is None
 
 
-@pytest.mark.slow
-def test_logits_have_the_verdicts_of_the_score_type_interval() -> None:
-    frame = people(7, 600)
-    options: Any = {"threshold": None, "margin": 0.2}
-    by_score, by_logit = (gaps(frame, method=m, **options) for m in ("score", "logit-t"))
-    same = ["g", "auc_gap", "auc_gap_detectable"]
-    assert_frame_equal(by_score.select(same), by_logit.select(same))
-    assert set(by_logit["auc_gap_verdict"]) <= VERDICTS
-
-
 def test_bins_widen_what_is_alike() -> None:
     frame = people(8, 4_000)
     options: Any = {"attributes": "g", "margin": 0.07}

@@ -367,8 +367,6 @@ def test_references_without_a_meaning(reference: str) -> None:
 
 def test_other_errors() -> None:
     frame = people(15, 50)
-    with pytest.raises(ValueError, match=r"^`method` must be 'score' .* found 'logit-t'$"):
-        gaps(frame, method="logit-t")
     with pytest.raises(
         ValueError, match=r"^`within` must not name a column of `attributes`; found 'g'"
     ):

@@ -483,7 +483,9 @@ def test_an_attribute_whose_values_are_rare_adds_no_segment() -> None:
 
 def test_a_rule_chooses_the_threshold_of_all_rows_and_bins_must_not_be_cut() -> None:
     table, rule = people(7), wroc.rules.max_selection_rate(0.4)
-    chosen = wroc.operating_points(table, "y", "s", rule=rule)["threshold"].item()
+    chosen = wroc.threshold_metrics(table, "y", "s", threshold=rule, per_group=True, level=None)[
+        "threshold"
+    ].item()
     options: dict[str, Any] = {**SEARCH, "redundant": True, "level": 0.7}
     expected = wroc.worst_segments(table, "y", "s", **{**options, "threshold": chosen})
     by_rule = wroc.worst_segments(table, "y", "s", **{**options, "threshold": rule})

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 import polars as pl
 import pytest
+from conftest import INVALID_VALUES
 from polars.exceptions import ColumnNotFoundError, InvalidOperationError
 from sweeps import sweep
 from wide_tables import by_attributes
@@ -201,8 +202,8 @@ AT_ONCE: dict[str, tuple[Call, type[Exception], str]] = {
         ValueError,
         r"^`band` must be one of 'pointwise', 'simultaneous'; found 1$",
     ),
-    "level of a confusion matrix": (
-        lambda f: f.select(UNTYPED.confusion_matrix("y", "s", threshold=0.2, level=95)),
+    "level of metrics": (
+        lambda f: UNTYPED.threshold_metrics(f, "y", "s", threshold=0.2, level=95),
         ValueError,
         r"^`level` must lie between 0.001 and 0.9999; found 95$",
     ),
@@ -389,10 +390,10 @@ def test_reference_that_is_no_group_is_refused_at_collect(
 ) -> None:
     kinds = "'rest', 'overall', 'best'"
     message = f"`reference` must be {kinds} or a segment of {found}"
-    with pytest.raises(InvalidOperationError, match=f"^{message}$"):
+    with pytest.raises(ValueError, match=f"^{message}$"):
         wroc.group_gaps(DATA, "y", "s", attributes=by, reference=reference)
     plan = wroc.group_gaps(DATA.lazy(), "y", "s", attributes=by, reference=reference)
-    with pytest.raises(InvalidOperationError, match=message):
+    with pytest.raises(ValueError, match=message):
         plan.collect(engine=engine)
 
 
@@ -441,7 +442,7 @@ def test_the_closest_name_is_suggested() -> None:
 @pytest.mark.parametrize("case", sweep(AT_COLLECT, fast=list(AT_COLLECT)[1::4]))
 def test_bad_value_is_refused_with_one_sentence(case: str, name: str) -> None:
     changed, message = AT_COLLECT[case]
-    with pytest.raises(InvalidOperationError, match=f'^{message}[^\n"]*$'):
+    with pytest.raises(INVALID_VALUES, match=f'^{message}[^\n"]*$'):
         TABLES[name][0](DATA, **_arguments(**changed))
 
 
@@ -452,7 +453,7 @@ def test_bad_value_of_a_lazy_frame_is_refused_at_collect(
 ) -> None:
     changed, message = AT_COLLECT[case]
     plan = TABLES[name][0](DATA.lazy(), **_arguments(**changed))
-    with pytest.raises(InvalidOperationError, match=message):
+    with pytest.raises(INVALID_VALUES, match=message):
         plan.collect(engine=engine)
 
 
@@ -475,7 +476,7 @@ def test_bad_value_is_refused_in_a_missing_row(case: str, form: str, engine: Eng
         plan = wroc.summary(rows, "y", "s", weight="w")
     else:
         plan = rows.select(wroc.roc_auc("y", "s", weight="w"))
-    with pytest.raises(InvalidOperationError, match=message):
+    with pytest.raises(INVALID_VALUES, match=message):
         plan.collect(engine=engine)
 
 
@@ -528,12 +529,13 @@ FLAGS: dict[tuple[str, str], Call] = {
     ("roc_curve", "drop_collinear"): lambda flag: UNTYPED.roc_curve(
         DATA, "y", "s", drop_collinear=flag
     ),
-    ("operating_points", "common"): lambda flag: UNTYPED.operating_points(
-        DATA, "y", "s", rule=wroc.rules.max_fpr(0.1), common=flag
+    ("threshold_metrics", "per_group"): lambda flag: UNTYPED.threshold_metrics(
+        DATA, "y", "s", threshold=wroc.rules.max_fpr(0.1), per_group=flag
     ),
     ("audit_changes", "different_rows"): lambda flag: UNTYPED.audit_changes(
         wroc.audit(DATA, "y", "s", attributes="g"), "none.json", different_rows=flag
     ),
+    ("compare", "paired"): lambda flag: UNTYPED.compare(DATA, "y", ["s", "w"], paired=flag),
     ("decision_chart", "standardized"): lambda flag: UNTYPED.decision_chart(
         wroc.decision_curve(DATA, "y", "s"), standardized=flag
     ),
@@ -576,7 +578,7 @@ def test_text_column_of_thresholds() -> None:
 def test_messages_have_the_whole_name_of_a_column() -> None:
     rows = DATA.select("y", "s", pl.col("negative").alias('a "net" weight'))
     message = rf"^{WEIGHT}column 'a \"net\" weight' holds -2\.0$"
-    with pytest.raises(InvalidOperationError, match=message):
+    with pytest.raises(ValueError, match=message):
         wroc.summary(rows, "y", "s", weight='a "net" weight')
 
 

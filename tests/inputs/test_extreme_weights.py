@@ -41,12 +41,14 @@ TABLES: dict[str, Table] = {
     "compare": lambda frame, label, score, **named: wroc.compare(
         frame, label, [score, "t"], **named
     ),
-    "compare by score": lambda frame, label, score, **named: wroc.compare(
-        frame, label, [score, "t"], method="score", **named
+    "compare by delong": lambda frame, label, score, **named: wroc.compare(
+        frame, label, [score, "t"], method="delong", **named
     ),
     "threshold_metrics": partial(wroc.threshold_metrics, **LEVEL),
     "threshold_metrics, prevalence": partial(wroc.threshold_metrics, prevalence=0.2, **LEVEL),
-    "operating_points": partial(wroc.operating_points, rule=wroc.rules.youden(), level=0.95),
+    "threshold_metrics by a rule": partial(
+        wroc.threshold_metrics, threshold=wroc.rules.youden(), per_group=True, level=0.95
+    ),
     "roc_point": partial(wroc.roc_point, fpr=[0.2, 0.5]),
     "roc_curve": partial(wroc.roc_curve, band="pointwise"),
     "roc_curve, simultaneous": partial(wroc.roc_curve, band="simultaneous"),
@@ -197,14 +199,14 @@ def test_cells_that_are_no_numbers_are_null(rows: pl.DataFrame) -> None:
         huge.select(matrix).unnest("confusion_matrix"),
         at_half(huge, "y", "s", weight="w", level=None),
         at_half(huge, "y", "s", weight="w", level=0.9),
-        wroc.operating_points(
+        wroc.threshold_metrics(
             huge,
             "y",
             "s",
+            threshold=wroc.rules.max_fpr(0.5),
+            level=None,
             weight="w",
             by="g",
-            common=True,
-            rule=wroc.rules.max_fpr(0.5),
             metrics="all",
         ),
     ]
@@ -261,7 +263,6 @@ def test_expressions_say_what_tables_say(scale: float, rows: pl.DataFrame) -> No
             wroc.roc_hull_auc(**named),
             wroc.h_measure(**named),
             wroc.roc_auc_ci(**named).struct.field("auc"),
-            wroc.partial_auc_ci(fpr=(0.0, 0.3), **named).struct.field("partial_auc").alias("ci"),
             wroc.cost_partial_auc(cost_fn=0.3, **named).struct.field("area"),
             wroc.confusion_matrix(
                 threshold=wroc.rules.youden(), **named, metrics="all"
@@ -280,8 +281,15 @@ def test_expressions_say_what_tables_say(scale: float, rows: pl.DataFrame) -> No
     else:
         assert set(found.select(pl.exclude("influence")).row(0)) == {None}
         assert found["influence"].item() == 0
-    point = wroc.operating_points(
-        scaled, "y", "s", weight="w", rule=wroc.rules.youden(), metrics="all"
+    point = wroc.threshold_metrics(
+        scaled,
+        "y",
+        "s",
+        threshold=wroc.rules.youden(),
+        per_group=True,
+        level=None,
+        weight="w",
+        metrics="all",
     )
     assert_frame_equal(found.select("threshold", "tpr"), point.select("threshold", "tpr"))
 

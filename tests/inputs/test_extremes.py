@@ -151,5 +151,5 @@ def test_weights_that_add_up_to_no_number_leave_nothing_known(weights: list[floa
 
 def test_labels_are_checked_at_a_common_threshold() -> None:
     mixed = NAMED.with_columns(y=pl.Series([1, 0, 1, -1, 0, 0]))
-    with pytest.raises(pl.exceptions.InvalidOperationError, match="must hold 0 and 1 or -1 and 1"):
-        wroc.operating_points(mixed, "y", "s", rule=wroc.rules.max_fpr(0.5), common=True)
+    with pytest.raises(ValueError, match="must hold 0 and 1 or -1 and 1"):
+        wroc.threshold_metrics(mixed, "y", "s", threshold=wroc.rules.max_fpr(0.5), level=None)

@@ -70,7 +70,7 @@ def test_what_is_no_number_of_rows_is_refused(bad: float) -> None:
     frame = some_rows().with_columns(
         n=pl.when(pl.int_range(pl.len()) == 5).then(bad).otherwise(1.0)
     )
-    with pytest.raises(pl.exceptions.PolarsError, match="`weight` must be whole numbers of rows"):
+    with pytest.raises(ValueError, match="`weight` must be whole numbers of rows"):
         wroc.summary(frame, "y", "s", weight=wroc.frequency("n"))
 
 
@@ -80,11 +80,11 @@ def test_what_is_no_number_of_rows_is_refused(bad: float) -> None:
         lambda f, **o: wroc.bootstrap(f, "y", "s", metrics="ks", replicates=3, **o),
         lambda f, **o: wroc.bootstrap_replicates(f, "y", "s", metrics="ks", replicates=3, **o),
         lambda f, **o: wroc.abroca_test(f, "y", "s", by="g", permutations=3, **o),
-        lambda f, **o: wroc.operating_points(
-            f, "y", "s", wroc.rules.youden(), honest="bootstrap", **o
+        lambda f, **o: wroc.threshold_metrics(
+            f, "y", "s", threshold=wroc.rules.youden(), per_group=True, honest="bootstrap", **o
         ),
     ],
-    ids=["bootstrap", "bootstrap_replicates", "abroca_test", "honest operating_points"],
+    ids=["bootstrap", "bootstrap_replicates", "abroca_test", "honest threshold_metrics"],
 )
 def test_rows_that_are_drawn_must_be_single(call: Any) -> None:
     with pytest.raises(TypeError, match=r"^`weight` must not be a frequency .*; found that of n$"):

@@ -53,19 +53,21 @@ TABLES: dict[str, Callable[..., pl.LazyFrame]] = {
     "impact_ratios": _without_label(
         by_attributes(wroc.impact_ratios), threshold="median", favorable="selected"
     ),
-    "operating_points": partial(wroc.operating_points, rule=wroc.rules.youden()),
-    "operating_points, level": partial(
-        wroc.operating_points, rule=wroc.rules.max_fpr(0.5), level=0.9
+    "threshold_metrics by a rule": partial(
+        wroc.threshold_metrics, threshold=wroc.rules.youden(), per_group=True, level=None
     ),
-    "operating_points, common": partial(
-        wroc.operating_points, rule=wroc.rules.max_fpr(0.5), common=True
+    "threshold_metrics by a rule, level": partial(
+        wroc.threshold_metrics, threshold=wroc.rules.max_fpr(0.5), per_group=True, level=0.9
+    ),
+    "threshold_metrics by a common rule": partial(
+        wroc.threshold_metrics, threshold=wroc.rules.max_fpr(0.5), level=None
     ),
     "pr_curve": wroc.pr_curve,
     "roc_curve": wroc.roc_curve,
     "roc_curve, thinned": partial(wroc.roc_curve, drop_collinear=True, max_points=5),
     "roc_curve, band": partial(wroc.roc_curve, band="pointwise"),
-    "standardized_mean_difference": _without_label(
-        by_attributes(wroc.standardized_mean_difference)
+    "group_gaps, mean scores": _without_label(
+        by_attributes(wroc.group_gaps), metrics=["standardized_mean_difference"]
     ),
     "subgroup_auc": wroc.subgroup_auc,
     "score_counts": wroc.score_counts,
@@ -76,7 +78,7 @@ TABLES: dict[str, Callable[..., pl.LazyFrame]] = {
     "summary": wroc.summary,
     "summary, bins": partial(wroc.summary, bins=64),
     "summary, tolerance": partial(wroc.summary, tolerance=0.01),
-    "partial_auc_summary": partial(wroc.partial_auc_summary, fpr=(0.0, 0.5)),
+    "summary, areas": partial(wroc.summary, areas={"early": wroc.PartialAUC(fpr=(0.0, 0.5))}),
     "threshold_metrics": wroc.threshold_metrics,
     "trend": by_attributes(partial(wroc.trend, over=pl.col("w").ceil())),
     "threshold_metrics, level": partial(wroc.threshold_metrics, threshold=[0.5], level=0.9),

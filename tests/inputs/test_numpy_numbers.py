@@ -43,10 +43,10 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     ),
     "thresholds": (wroc.threshold_metrics, {"threshold": [QUARTER, HALF, np.int64(1)]}),
     "roc_point": (wroc.roc_point, {"fpr": [QUARTER, HALF], "level": HALF}),
-    "operating_points": (
-        wroc.operating_points,
+    "threshold_metrics by a rule": (
+        wroc.threshold_metrics,
         {
-            "rule": wroc.rules.least_cost(fn=cast(float, QUARTER)),
+            "threshold": wroc.rules.least_cost(fn=cast(float, QUARTER)),
             "honest": "bootstrap",
             "resamples": np.int64(3),
             "seed": np.int64(2),
@@ -69,7 +69,6 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         wroc.bootstrap,
         {"metrics": "ks", "replicates": np.int64(5), "seed": np.int64(3), "level": HALF},
     ),
-    "partial_auc_summary": (wroc.partial_auc_summary, {"fpr": [QUARTER, HALF], "level": HALF}),
     "group_gaps": (
         by_attributes(wroc.group_gaps),
         {"threshold": HALF, "level": HALF, "margin": QUARTER, "min_rows": np.int64(1)},

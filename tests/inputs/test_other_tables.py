@@ -54,7 +54,9 @@ def test_a_table_that_is_read_once_gives_what_polars_gives(name: str) -> None:
 
 
 @pytest.mark.parametrize("package", TABLES_OF_OTHERS)
-@pytest.mark.parametrize("name", ["summary", "group_gaps", "bootstrap", "operating_points"])
+@pytest.mark.parametrize(
+    "name", ["summary", "group_gaps", "bootstrap", "threshold_metrics by a rule"]
+)
 def test_tables_of_every_package_give_what_polars_gives(name: str, package: str) -> None:
     expected = TABLES[name](ROWS, "y", "s", "g", weight="w")
     found = TABLES[name](TABLES_OF_OTHERS[package](ROWS), "y", "s", "g", weight="w")

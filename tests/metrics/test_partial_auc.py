@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from partial_areas import summarise_area
 from polars.testing import assert_frame_equal
 from scipy import special, stats
 from sklearn.metrics import roc_auc_score, roc_curve
@@ -80,8 +81,7 @@ def cost(frame: pl.DataFrame, **options: Any) -> dict[str, float]:
 
 
 def interval(frame: pl.DataFrame, **options: Any) -> dict[str, Any]:
-    found = frame.select(wroc.partial_auc_ci("y", "s", **({"weight": "w"} | options)))
-    return found.unnest("partial_auc_ci").row(0, named=True)
+    return summarise_area(frame, **({"weight": "w"} | options)).row(0, named=True)
 
 
 def prevalence_of(frame: pl.DataFrame) -> float:
@@ -237,9 +237,10 @@ def test_one_class_has_no_areas() -> None:
     ],
 )
 def test_ranges_are_checked(options: dict[str, Any], error: type[Exception], message: str) -> None:
-    for measure in (wroc.partial_auc, wroc.partial_auc_ci):
-        with pytest.raises(error, match=message):
-            measure("y", "s", **options)
+    with pytest.raises(error, match=message):
+        wroc.partial_auc("y", "s", **options)
+    with pytest.raises(error, match=message):
+        wroc.PartialAUC(**options)
 
 
 def test_unknown_options_are_rejected() -> None:
@@ -247,14 +248,6 @@ def test_unknown_options_are_rejected() -> None:
         bad: Any = standardize
         with pytest.raises(ValueError, match="standardize"):
             wroc.partial_auc("y", "s", fpr=(0, 0.5), standardize=bad)
-    with pytest.raises(ValueError, match="not both"):
-        wroc.partial_auc_ci("y", "s", fpr=(0, 0.5), tpr=(0.5, 1))
-    for method in ("newcombe", None):
-        unknown: Any = method
-        allowed = "'score', 'logit-t', 'logit', 'wald'"
-        message = f"^`method` must be one of {allowed}; found {method!r}$"
-        with pytest.raises(ValueError, match=message):
-            wroc.partial_auc_ci("y", "s", fpr=(0, 0.5), method=unknown)
     other: Any = "best"
     with pytest.raises(ValueError, match="baseline"):
         wroc.cost_partial_auc("y", "s", cost_fn=0.5, baseline=other)
@@ -424,7 +417,6 @@ def test_groups_are_measured_one_by_one(people: pl.DataFrame, engine: Engine) ->
     measures = [
         wroc.partial_auc("y", "s", fpr=(0, 0.3), weight="w"),
         wroc.cost_partial_auc("y", "s", cost_fn=0.3, weight="w"),
-        wroc.partial_auc_ci("y", "s", tpr=(0.5, 1), weight="w"),
     ]
     found = people.lazy().group_by("g").agg(measures).sort("g").collect(engine=engine)
     parts = people.partition_by("g", as_dict=True)
@@ -565,8 +557,7 @@ def test_interval_holds_its_level() -> None:
     )
     x = (np.arange(10_000) + 0.5) / 10_000 * 0.3
     expected = 0.3 * stats.norm.sf(stats.norm.isf(x) - 1).mean()
-    found = frame.group_by("g").agg(wroc.partial_auc_ci("y", "s", fpr=(0, 0.3)))
-    inside = found.unnest("partial_auc_ci").select(
+    inside = summarise_area(frame, by="g", fpr=(0, 0.3)).select(
         pl.lit(expected).is_between("partial_auc_low", "partial_auc_high").mean()
     )
     assert 0.90 <= inside.item() <= 0.99

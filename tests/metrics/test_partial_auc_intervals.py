@@ -1,4 +1,4 @@
-"""Intervals of partial AUCs of groups: those of the expression, and by the design of a survey."""
+"""Partial AUCs of groups: those of the expression, with intervals, and by a survey's design."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 import pytest
+from partial_areas import AREA_COLUMNS, summarise_area
 from plain_survey import Row, covariance, totals
-from polars.exceptions import InvalidOperationError
 from polars.testing import assert_frame_equal
 from sweeps import sweep
 
@@ -17,13 +17,6 @@ import polars_wroc as wroc
 
 Engine = Literal["in-memory", "streaming"]
 RANGES: list[dict[str, Any]] = [{"fpr": (0.0, 0.3)}, {"tpr": (0.7, 1.0)}, {"fpr": (0.0, 1.0)}]
-PARTIAL_VALUES = [
-    "partial_auc",
-    "partial_auc_se",
-    "partial_auc_low",
-    "partial_auc_high",
-    "ci_method",
-]
 SAMPLE: dict[str, Any] = {"weight": "w", "design": wroc.Survey("c", strata="h")}
 
 
@@ -46,35 +39,63 @@ def survey() -> pl.DataFrame:
     return pl.DataFrame(columns)
 
 
-def of_groups(frame: pl.DataFrame, **options: Any) -> pl.DataFrame:
-    interval = wroc.partial_auc_ci("y", "s", weight="w", **options)
-    return frame.group_by("g").agg(interval).unnest("partial_auc_ci").sort("g")
-
-
-@pytest.mark.parametrize("area", RANGES)
-@pytest.mark.parametrize("clustered", [False, True])
-def test_the_same_as_the_expression(
-    survey: pl.DataFrame, area: dict[str, Any], clustered: bool
+@pytest.mark.parametrize("area", [*RANGES, {"fpr": (0.1, 0.5)}, {"tpr": (0.4, 0.8)}])
+@pytest.mark.parametrize("standardize", [False, True, "mean"])
+def test_areas_are_those_of_the_expression(
+    survey: pl.DataFrame, area: dict[str, Any], standardize: Any
 ) -> None:
     frame = survey.with_columns(s=pl.when(pl.int_range(pl.len()) % 9 > 0).then("s"))
-    options = {"level": 0.9, **area, **({"design": "c"} if clustered else {})}
-    found = wroc.partial_auc_summary(frame, "y", "s", by="g", weight="w", **options)
-    assert_frame_equal(found, of_groups(frame, **options))
-    plain = wroc.partial_auc_summary(frame, "y", "s", by="g", weight="w", **area)
-    assert found["partial_auc"].to_list() == pytest.approx(plain["partial_auc"].to_list())
+    part = wroc.PartialAUC(**area, standardize=standardize)
+    found = wroc.summary(frame, "y", "s", by="g", weight="w", areas={"part": part})
+    options = {"standardize": standardize, "weight": "w", **area}
+    expected = frame.group_by("g").agg(wroc.partial_auc("y", "s", **options)).sort("g")
+    assert found["part"].to_list() == pytest.approx(expected["partial_auc"].to_list(), rel=1e-12)
 
 
-def test_of_all_rows(survey: pl.DataFrame) -> None:
-    found = wroc.partial_auc_summary(survey, "y", "s", fpr=(0.0, 0.3), weight="w", level=0.95)
-    expected = survey.select(wroc.partial_auc_ci("y", "s", fpr=(0.0, 0.3), weight="w"))
-    assert_frame_equal(found, expected.unnest("partial_auc_ci"))
+@pytest.mark.parametrize("standardize", [False, True, "mean"])
+@pytest.mark.parametrize("ranges", [((0.0, 0.5), (0.5, 1.0)), ((0.6, 0.9), (0.1, 0.3))])
+def test_an_area_over_both_rates_has_no_limits(
+    survey: pl.DataFrame, ranges: tuple[tuple[float, float], ...], standardize: Any
+) -> None:
+    fpr, tpr = ranges
+    part = wroc.PartialAUC(fpr=fpr, tpr=tpr, standardize=standardize)
+    found = wroc.summary(survey, "y", "s", weight="w", areas={"part": part}).row(0, named=True)
+    given: dict[str, Any] = {"fpr": fpr, "tpr": tpr, "standardize": standardize}
+    expected = survey.select(wroc.partial_auc("y", "s", weight="w", **given)).item()
+    # There is no McClish's area where a random score has the area of a perfect one.
+    assert found["part"] == (expected and pytest.approx(expected, rel=1e-12))
+    assert [found[f"part_{name}"] for name in ("se", "low", "high")] == [None] * 3
+
+
+def test_a_standardized_area_has_standardized_limits(survey: pl.DataFrame) -> None:
+    areas = {
+        "plain": wroc.PartialAUC(fpr=(0.0, 0.3)),
+        "mean": wroc.PartialAUC(fpr=(0.0, 0.3), standardize="mean"),
+        "mcclish": wroc.PartialAUC(fpr=(0.0, 0.3), standardize=True),
+    }
+    found = wroc.summary(survey, "y", "s", weight="w", areas=areas).row(0, named=True)
+    for end in ("", "_low", "_high"):
+        plain = found[f"plain{end}"]
+        assert found[f"mean{end}"] == pytest.approx(plain / 0.3)
+        assert found[f"mcclish{end}"] == pytest.approx((1 + (plain - 0.045) / 0.255) / 2)
+    assert found["mean_se"] == pytest.approx(found["plain_se"] / 0.3)
+    assert found["mcclish_se"] == pytest.approx(found["plain_se"] / 0.51)
+
+
+def test_areas_follow_the_columns_of_the_curve(survey: pl.DataFrame) -> None:
+    areas = {name: wroc.PartialAUC(fpr=(0.0, end)) for name, end in (("a", 0.1), ("b", 0.2))}
+    found = wroc.summary(survey, "y", "s", areas=areas, bins=20, diagnostics=True).columns
+    parts = [
+        f"{name}{end}" for name in "ab" for end in ("", "_se", "_low", "_high", "_min", "_max")
+    ]
+    assert found[found.index("ks") :][:16] == ["ks", "auc_min", "auc_max", *parts, "w_pos"]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("area", sweep(RANGES))
 def test_standard_error_by_the_definition(survey: pl.DataFrame, area: dict[str, Any]) -> None:
     """The influence of a row is its weight times the derivative of the area by it."""
-    found = wroc.partial_auc_summary(survey, "y", "s", by="g", level=0.95, **SAMPLE, **area)
+    found = summarise_area(survey, by="g", **SAMPLE, **area)
     units = {(h, c) for h, c in survey.select("h", "c").iter_rows()}
     for g, se in found.select("g", "partial_auc_se").iter_rows():
         inside = survey.filter(g=g)
@@ -100,7 +121,7 @@ def test_standard_error_by_the_definition(survey: pl.DataFrame, area: dict[str, 
 
 
 def test_the_whole_area_is_the_auc(survey: pl.DataFrame) -> None:
-    found = wroc.partial_auc_summary(survey, "y", "s", by="g", fpr=(0.0, 1.0), level=0.95, **SAMPLE)
+    found = summarise_area(survey, by="g", fpr=(0.0, 1.0), **SAMPLE)
     limits = {f"partial_auc_{end}": f"auc_{end}" for end in ("se", "low", "high")}
     columns = [*limits.values(), "n_eff_pos", "n_eff_neg", "deff", "df", "df_segment"]
     expected = wroc.summary(survey, "y", "s", by="g", **SAMPLE, diagnostics=True)
@@ -110,47 +131,62 @@ def test_the_whole_area_is_the_auc(survey: pl.DataFrame) -> None:
 def test_a_group_of_missing_rows_is_there(survey: pl.DataFrame) -> None:
     frame = survey.with_columns(s=pl.when(pl.col("g") != "b").then("s"))
     for options in ({"weight": "w"}, {"weight": "w", "design": "c"}, SAMPLE):
-        given: dict[str, Any] = {"by": "g", "fpr": (0.0, 0.3), "level": 0.95, **options}
-        found = wroc.partial_auc_summary(frame, "y", "s", **given)
-        alone = wroc.partial_auc_summary(frame.filter(g="a"), "y", "s", **given)
+        given: dict[str, Any] = {"by": "g", "fpr": (0.0, 0.3), **options}
+        found = summarise_area(frame, **given)
+        alone = summarise_area(frame.filter(g="a"), **given)
         assert_frame_equal(found.filter(g="a"), alone, check_exact=False)
-        values = found.select(PARTIAL_VALUES)
+        values = found.select(AREA_COLUMNS)
         assert values.row(1) == (None,) * values.width
 
 
 @pytest.mark.parametrize("options", [{}, SAMPLE])
 def test_mixed_labels_are_refused(survey: pl.DataFrame, options: dict[str, Any]) -> None:
     mixed = survey.with_columns(y=pl.when(y=0).then(-(pl.int_range(pl.len()) % 2)).otherwise("y"))
-    with pytest.raises(InvalidOperationError, match=r"`label` must hold 0 and 1 or -1 and 1; it"):
-        wroc.partial_auc_summary(mixed, "y", "s", fpr=(0.0, 0.3), level=0.95, **options)
+    with pytest.raises(ValueError, match=r"`label` must hold 0 and 1 or -1 and 1; it"):
+        summarise_area(mixed, fpr=(0.0, 0.3), **options)
 
 
 @pytest.mark.parametrize("engine", ["in-memory", "streaming"])
 def test_lazily(survey: pl.DataFrame, engine: Engine) -> None:
-    given: dict[str, Any] = {"by": "g", "tpr": (0.7, 1.0), "level": 0.95, **SAMPLE}
-    expected = wroc.partial_auc_summary(survey, "y", "s", **given)
-    lazy = wroc.partial_auc_summary(survey.lazy(), "y", "s", **given)
+    areas = {"late": wroc.PartialAUC(tpr=(0.7, 1.0))}
+    expected = wroc.summary(survey, "y", "s", by="g", areas=areas, **SAMPLE)
+    lazy = wroc.summary(survey.lazy(), "y", "s", by="g", areas=areas, **SAMPLE)
     assert_frame_equal(lazy.collect(engine=engine), expected)
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("areas", "error", "message"),
     [
+        (wroc.PartialAUC(fpr=(0, 0.1)), TypeError, "`areas` must map names of columns to"),
         (
-            {"fpr": (0, 0.5), "level": 0.9, "bins": 64},
-            "`standardize`, `bins` and `tolerance` must not be .* `level`; found `bins`$",
+            {"early": (0, 0.1)},
+            TypeError,
+            "`areas` must map names of columns to `PartialAUC`; found",
         ),
-        ({"fpr": (0, 0.5), "level": 0.9, "standardize": True}, "found `standardize`$"),
-        # Checked also where there are no intervals.
-        ({"tpr": (0.5, 1), "method": "nonsense"}, "`method` must be one of .*; found 'nonsense'"),
         (
-            {"fpr": (0, 0.5), "design": wroc.Survey(strata="h")},
-            "`level` must be given with `design`; found None",
+            {"__early": wroc.PartialAUC(fpr=(0, 0.1))},
+            ValueError,
+            "must have names that do not start",
         ),
-        ({"fpr": (0, 0.5), "tpr": (0, 1), "level": 0.9}, "`fpr` or `tpr` must be given, not both"),
-        ({"fpr": (0, 0.5), "level": 2}, "`level`"),
+        ({"auc": wroc.PartialAUC(fpr=(0, 0.1))}, ValueError, "of a result column; found 'auc'"),
+        ({"w_pos": wroc.PartialAUC(fpr=(0, 0.1))}, ValueError, "of a result column; found 'w_pos'"),
     ],
 )
-def test_wrong_arguments(survey: pl.DataFrame, options: dict[str, Any], message: str) -> None:
+def test_areas_have_names_and_ranges(
+    survey: pl.DataFrame, areas: Any, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        wroc.summary(survey, "y", "s", areas=areas)
+
+
+def test_a_group_column_must_not_have_the_name_of_an_area(survey: pl.DataFrame) -> None:
+    areas = {"g": wroc.PartialAUC(fpr=(0, 0.1))}
+    with pytest.raises(ValueError, match="`by` must not take the name of a result column"):
+        wroc.summary(survey, "y", "s", by="g", areas=areas)
+
+
+def test_areas_have_no_limits_of_newcombe(survey: pl.DataFrame) -> None:
+    areas = {"early": wroc.PartialAUC(fpr=(0, 0.1))}
+    message = "`method` must not be 'newcombe' with `areas`; found 'newcombe'"
     with pytest.raises(ValueError, match=message):
-        wroc.partial_auc_summary(survey, "y", "s", **options)
+        wroc.summary(survey, "y", "s", areas=areas, method="newcombe")

@@ -15,9 +15,9 @@ from polars.testing import assert_frame_equal
 from scipy import optimize, stats
 
 import polars_wroc as wroc
-from polars_wroc.metrics.score_interval import newcombe_limits as limits_of
 from polars_wroc.plans.config import Engine
-from polars_wroc.plans.formulas import Columns, Fields, Formula, in_columns
+from polars_wroc.stats.aucs import Newcombe
+from polars_wroc.stats.estimates import Limits
 from polars_wroc.typing import IntoWeight
 
 summary_of = partial(wroc.summary, diagnostics=True)
@@ -85,15 +85,8 @@ def newcombe(auc: float, n_pos: float, n_neg: float, level: float = 0.95) -> tup
     return low, high
 
 
-def newcombe_limits(auc: list[float], n_pos: list[float], n_neg: list[float]) -> pl.DataFrame:
-    sizes = pl.LazyFrame({"auc": auc, "n_eff_pos": n_pos, "n_eff_neg": n_neg})
-
-    def step(field: Fields) -> Formula[Columns]:
-        auc, pos, neg = (field(name) for name in ("auc", "n_eff_pos", "n_eff_neg"))
-        limits = yield from limits_of(auc, pos, neg, stats.norm.ppf(0.975))
-        return limits._asdict()
-
-    return in_columns(sizes, [step]).select("low", "high").collect()
+def newcombe_limits(auc: list[float], n_pos: list[float], n_neg: list[float]) -> Limits:
+    return Newcombe(np.array(auc), np.array(n_pos), np.array(n_neg)).limits(stats.norm.ppf(0.975))
 
 
 @pytest.mark.parametrize(
@@ -101,12 +94,13 @@ def newcombe_limits(auc: list[float], n_pos: list[float], n_neg: list[float]) ->
     [(0.7, 30.0, 40.0), (0.7, 1.0, 1.0), (0.7, 0.5, 0.5), (0.4, 0.3, 1.2), (0.9, 1.2, 1.1)],
 )
 def test_newcombe_of_few_rows(auc: float, n_pos: float, n_neg: float) -> None:
-    limits = newcombe_limits([auc], [n_pos], [n_neg]).row(0)
+    limits = [end[0] for end in newcombe_limits([auc], [n_pos], [n_neg])]
     assert limits == pytest.approx(newcombe(auc, n_pos, n_neg), abs=1e-8)
 
 
 def test_newcombe_of_next_to_no_rows() -> None:
-    assert newcombe_limits([0.7], [1e-200], [1e-200]).row(0) == pytest.approx((0, 1))
+    limits = [end[0] for end in newcombe_limits([0.7], [1e-200], [1e-200])]
+    assert limits == pytest.approx([0, 1])
 
 
 def test_newcombe_is_within_0_and_1() -> None:
@@ -114,8 +108,8 @@ def test_newcombe_is_within_0_and_1() -> None:
     auc = [*([0.0] * 500), *([1.0] * 500), *(10 ** random.uniform(-18, -6, 1000))]
     n_pos, n_neg = (list(10 ** random.uniform(-3, 6, 2000)) for _ in range(2))
     limits = newcombe_limits(auc, n_pos, n_neg)
-    assert (limits["low"] >= 0).all()
-    assert (limits["high"] <= 1).all()
+    assert (limits.low >= 0).all()
+    assert (limits.high <= 1).all()
 
 
 ROWS = st.lists(
@@ -315,7 +309,7 @@ def test_weights_of_very_different_sizes() -> None:
     [
         ({"level": 1}, "`level` must lie between 0.001 and 0.9999; found 1"),
         ({"level": 95}, "`level` must lie between 0.001 and 0.9999; found 95"),
-        ({"method": "delong"}, "`method` must be one of 'score', .*; found 'delong'"),
+        ({"method": "obuchowski"}, "`method` must be one of 'score', .*; found 'obuchowski'"),
     ],
 )
 def test_options_that_do_not_exist(options: dict[str, Any], message: str) -> None:

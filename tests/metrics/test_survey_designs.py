@@ -13,7 +13,6 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from plain_survey import Row, auc_degrees_of_freedom, auc_influences, covariance, totals
-from polars.exceptions import InvalidOperationError
 from polars.testing import assert_frame_equal
 from scipy import special, stats
 
@@ -81,7 +80,7 @@ def test_example_by_hand(sampled: pl.DataFrame) -> None:
     assert found["deff"] == pytest.approx(0.10302, abs=5e-6)
     assert (found["df"], found["df_segment"]) == (2, 2)
     limits = found["auc_low"], found["auc_high"]
-    assert limits == pytest.approx((0.19439, 0.86890), abs=5e-6)
+    assert limits == pytest.approx((0.19439, 0.87387), abs=5e-6)
 
 
 def test_other_methods_use_students_quantile(sampled: pl.DataFrame) -> None:
@@ -245,7 +244,7 @@ def test_population_sizes_are_fractions(survey: pl.DataFrame) -> None:
     ],
 )
 def test_wrong_corrections(sampled: pl.DataFrame, fpc: pl.Expr, message: str) -> None:
-    with pytest.raises(InvalidOperationError, match=f"`fpc` {message}"):
+    with pytest.raises(ValueError, match=f"`fpc` {message}"):
         summary_of(sampled, "y", "s", **(KEYS | {"design": wroc.Survey("c", strata="h", fpc=fpc)}))
 
 
@@ -253,14 +252,14 @@ def test_corrections_that_vary_need_strata(sampled: pl.DataFrame) -> None:
     fpc = pl.when(pl.col("h") == pl.col("h").first()).then(0.25).otherwise(0.5)
     summary_of(sampled, "y", "s", **(KEYS | {"design": wroc.Survey("c", strata="h", fpc=fpc)}))
     message = r"^`fpc` must be .* in all rows, as `strata` is not given; found 0\.25 to 0\.5$"
-    with pytest.raises(InvalidOperationError, match=message):
+    with pytest.raises(ValueError, match=message):
         summary_of(sampled, "y", "s", weight="w", design=wroc.Survey("c", fpc=fpc))
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"method": "newcombe"}, "`method` must be .* or 'wald' with a survey design; found 'newc"),
+        ({"method": "newcombe"}, "`method` must not be 'newcombe' with `design`; found 'newcombe'"),
         ({"bins": 20}, "must be None with `bins`, which keeps .*; found a survey$"),
     ],
 )

@@ -13,9 +13,8 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 from processes import PLAIN
-from queries import EXPRESSIONS, EXPRESSIONS_OF_HULLS, TABLES, TABLES_OF_PYTHON
+from queries import EXPRESSIONS, EXPRESSIONS_OF_PYTHON, TABLES, TABLES_OF_PYTHON
 from sweeps import sweep
-from wide_tables import wide_gaps
 
 import polars_wroc as wroc
 
@@ -64,28 +63,16 @@ def test_plan_survives_serialising(people: pl.DataFrame, name: str) -> None:
 @pytest.mark.parametrize("name", sweep([*TABLES, *EXPRESSIONS], fast=[*TABLES, *EXPRESSIONS][1::6]))
 def test_only_hulls_and_fits_need_python(people: pl.DataFrame, name: str) -> None:
     needs_python = "python" in _plan(people, name).explain(optimized=False).lower()
-    assert needs_python == (name in TABLES_OF_PYTHON | EXPRESSIONS_OF_HULLS)
+    assert needs_python == (name in TABLES_OF_PYTHON | EXPRESSIONS_OF_PYTHON)
 
 
 @pytest.mark.plans
 @pytest.mark.parametrize(
     "name",
     [
-        "summary",
-        "summary of two models",
-        "summary in clusters",
-        "summary in bins",
-        "summary within a tolerance",
-        "compare in clusters",
         "confusion_curve",
         "roc_curve",
         "pr_curve",
-        "threshold_metrics",
-        "threshold_metrics at thresholds",
-        "threshold_metrics, all",
-        "operating_points",
-        "operating_points, common",
-        "partial_auc_summary",
         "cross_auc",
         "auc_decomposition",
         "calibration_curve",
@@ -94,24 +81,12 @@ def test_only_hulls_and_fits_need_python(people: pl.DataFrame, name: str) -> Non
         "score_counts",
         "score_counts in bins",
         "merge_counts",
-        "from_counts",
     ],
 )
 def test_tables_stream(scan: pl.LazyFrame, name: str) -> None:
     known_fallback = scan.group_by("g").agg(pl.col("s").rank().sum())
     assert IN_MEMORY_FALLBACK in _streaming_graph(known_fallback)
     assert IN_MEMORY_FALLBACK not in _streaming_graph(TABLES[name](scan))
-
-
-@pytest.mark.plans
-def test_tests_stream_until_the_table_is_small(scan: pl.LazyFrame) -> None:
-    for method in ("delong", "score"):
-        compared = wroc.compare(
-            scan, "y", ["s", "limit"], weight="w", by="g", method=method, adjust="none"
-        )
-        assert IN_MEMORY_FALLBACK not in _streaming_graph(compared)
-    gaps = wide_gaps(scan, "y", "s", weight="w", by="g", adjust="none", threshold=0)
-    assert IN_MEMORY_FALLBACK not in _streaming_graph(gaps)
 
 
 @pytest.mark.parametrize("name", ["summary", "group_gaps to the rest", "score_counts in bins"])

@@ -65,7 +65,6 @@ def test_scanned_file_gives_what_the_frame_gives(
         ("threshold_metrics, all", 4),
         ("summary in clusters", 4),
         ("compare", 5),
-        ("compare by score", 5),
         ("compare in clusters", 3),
         ("group_gaps to the rest", 4),
         ("group_gaps to overall", 4),
@@ -120,9 +119,9 @@ def test_filter_on_the_scan_is_pushed_down(scan: pl.LazyFrame, name: str) -> Non
 
 
 def _imported(code: str) -> set[str]:
-    """Name the modules that code imports, but for Polars and what is there for importing."""
+    """Name the modules that code imports, but for Polars, SciPy and what is there for importing."""
     start, end = (
-        "import sys, polars, lazy_loader; before = {*sys.modules}",
+        "import sys, polars, lazy_loader, scipy.special; before = {*sys.modules}",
         "print(*{*sys.modules} - before)",
     )
     finished = subprocess.run(  # noqa: S603
@@ -146,14 +145,14 @@ def test_import_imports_no_more_than_it_must() -> None:
 def test_a_name_imports_what_it_needs() -> None:
     imported = _imported("import polars_wroc; polars_wroc.summary")
     assert "polars_wroc.metrics.summary" in imported
-    assert {name.split(".")[0] for name in imported} == {"polars_wroc", "numpy"}
+    assert {name.split(".")[0] for name in imported} == {"polars_wroc"}
     assert imported.isdisjoint({"polars_wroc.charts", "polars_wroc.audits"})
 
 
-def test_all_names_but_charts_import_polars_and_numpy_alone() -> None:
+def test_all_names_but_charts_import_polars_numpy_and_special_functions_alone() -> None:
     names = ", ".join(name for name in wroc.__all__ if "chart" not in name)
     imported = _imported(f"from polars_wroc import {names}; polars.DataFrame().wroc")
-    assert {name.split(".")[0] for name in imported} == {"polars_wroc", "numpy"}
+    assert {name.split(".")[0] for name in imported} == {"polars_wroc"}
 
 
 def test_import_registers_the_namespaces() -> None:

@@ -7,7 +7,7 @@ import json
 import math
 import pickle
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -278,18 +278,18 @@ def test_no_limits_rest_on_a_variance_alone_with_few_rows_of_a_class() -> None:
         ]
         assert (limits[0] is None, limits[1] is None) == (True, False)
     always: dict[str, Any] = {"level": wroc.Looks(500)}
-    pair = few, "y", ["s", "t"]
-    for options in ({}, {"method": "delong"}):
-        pairs = wroc.compare(*pair, **options, **always)
+    methods: tuple[Literal["delong"] | None, ...] = (None, "delong")
+    for test in methods:
+        pairs = wroc.compare(few, "y", ["s", "t"], method=test, **always)
         assert pairs.select("difference_low", "p_value").row(0) == (None, None)
     table = wroc.calibration_summary(few, "y", "s", **always)
     assert table.select("calibration_slope_low", "calibration_in_the_large_high").row(0) == (
         None,
         None,
     )
-    metrics = wroc.threshold_metrics(few, "y", "s", threshold=0.5, metrics="all", **always)
-    assert metrics["f1_low"].item() is None
-    assert metrics["tpr_low"].item() is not None
+    rates = wroc.threshold_metrics(few, "y", "s", threshold=0.5, metrics="all", **always)
+    assert rates["f1_low"].item() is None
+    assert rates["tpr_low"].item() is not None
     metrics = ["standardized_mean_difference"]
     means = wroc.group_gaps(few, score="s", attributes="g", metrics=metrics, **always)
     assert set(means["reason"]) == {"fewer than 100 rows"}

@@ -88,9 +88,9 @@ def accuracy(cells: Cells) -> Fraction | None:
 
 
 RULES: dict[str, tuple[dict[str, Any], Rule]] = {
-    "youden": ({"rule": wroc.rules.youden()}, youden),
-    "max_fpr": ({"rule": wroc.rules.max_fpr(0.3)}, max_fpr),
-    "accuracy": ({"rule": wroc.rules.max_accuracy()}, accuracy),
+    "youden": ({"threshold": wroc.rules.youden()}, youden),
+    "max_fpr": ({"threshold": wroc.rules.max_fpr(0.3)}, max_fpr),
+    "accuracy": ({"threshold": wroc.rules.max_accuracy()}, accuracy),
 }
 
 
@@ -217,9 +217,9 @@ def people(seed: int, size: int = 60) -> pl.DataFrame:
     )
 
 
-def points(frame: Any, **options: Any) -> Any:
-    options = {"rule": wroc.rules.youden()} | options if "max_fpr" not in options else options
-    return wroc.operating_points(frame, "y", "s", **options, metrics="all")
+def points(frame: Any, *, common: bool = False, **options: Any) -> Any:
+    given = {"threshold": wroc.rules.youden(), "level": None} | options
+    return wroc.threshold_metrics(frame, "y", "s", per_group=not common, **given, metrics="all")
 
 
 def assert_rates(row: dict[str, Any], expected: dict[str, float | None]) -> None:
@@ -238,12 +238,8 @@ def test_rates_are_those_of_plain_python(name: str, seed: int, common: bool) -> 
     frame = people(seed)
     both: dict[str, Any] = {"weight": "w", "by": "g", "common": common} | options
     found = {
-        "bootstrap": wroc.operating_points(
-            frame, "y", "s", honest="bootstrap", resamples=9, **both, metrics="all"
-        ),
-        "crossfit": wroc.operating_points(
-            frame, "y", "s", honest="crossfit", **both, metrics="all"
-        ),
+        "bootstrap": points(frame, honest="bootstrap", resamples=9, **both),
+        "crossfit": points(frame, honest="crossfit", **both),
     }
     expected = {
         "bootstrap": bootstrapped(frame, rule, common=common, resamples=9),
@@ -262,7 +258,7 @@ def test_a_group_without_a_class_is_left_out_of_the_resample(common: bool) -> No
     )
     frame = pl.concat([people(4, 12).with_columns(g=pl.lit("a")), few])
     options: dict[str, Any] = {
-        "rule": wroc.rules.max_accuracy(),
+        "threshold": wroc.rules.max_accuracy(),
         "weight": "w",
         "by": "g",
         "common": common,
@@ -305,7 +301,7 @@ def test_the_other_metrics_follow(honest: str) -> None:
 
 def test_selection_rate_and_accuracy_lose_their_own_optimism() -> None:
     frame = people(8, 200)
-    options: dict[str, Any] = {"weight": "w", "rule": wroc.rules.max_accuracy()}
+    options: dict[str, Any] = {"weight": "w", "threshold": wroc.rules.max_accuracy()}
     apparent = points(frame, **options)
     table = points(frame, honest="bootstrap", resamples=25, **options)
     rows, numbers = numbered(frame.with_columns(g=pl.lit("all")))
@@ -351,7 +347,7 @@ def test_folds_have_no_intervals() -> None:
 
 @pytest.mark.parametrize("honest", HONEST)
 def test_rates_of_a_population(honest: str) -> None:
-    rule: dict[str, Any] = {"rule": wroc.rules.least_cost(fn=0.7, prevalence=0.1)}
+    rule: dict[str, Any] = {"threshold": wroc.rules.least_cost(fn=0.7, prevalence=0.1)}
     table = points(people(7, 200), level=0.9, honest=honest, resamples=20, **rule)
     of = table.row(0, named=True)
     selected = 0.1 * of["tpr"] + 0.9 * of["fpr"]
@@ -416,9 +412,15 @@ def test_only_ratios_of_weights_matter(seed: int, factor: float) -> None:
 def test_same_scores_have_the_same_draws(seed: int) -> None:
     frame = people(seed % 1000).with_columns(t=pl.col("s") * 2)
     for honest in HONEST:
-        options: dict[str, Any] = {"rule": wroc.rules.youden(), "weight": "w", "honest": honest}
-        options |= {"resamples": 4, "seed": seed}
-        table = wroc.operating_points(frame, "y", ["s", "t"], **options, metrics="all")
+        options: dict[str, Any] = {
+            "threshold": wroc.rules.youden(),
+            "weight": "w",
+            "honest": honest,
+        }
+        options |= {"resamples": 4, "seed": seed, "level": None}
+        table = wroc.threshold_metrics(
+            frame, "y", ["s", "t"], per_group=True, **options, metrics="all"
+        )
         assert table["model"].to_list() == ["s", "t"]
         one, other = (table.filter(model=name).drop("model", "threshold") for name in "st")
         # The net benefit depends on the threshold.
@@ -449,11 +451,8 @@ def test_plans_and_engines_agree(
     plan = points(frame.lazy(), **options)
     assert isinstance(plan, pl.LazyFrame)
     assert_frame_equal(plan.collect(engine=engine), table, **EQUAL)
-    with wroc.Config(engine="compiled"):
-        assert_frame_equal(points(frame, **options), table, **EQUAL)
-        assert_frame_equal(points(frame.lazy(), **options).collect(), table, **EQUAL)
     # Two resamples at a time.
-    monkeypatch.setattr("polars_wroc.thresholds.operating_points._ROWS_AT_ONCE", 700)
+    monkeypatch.setattr("polars_wroc.thresholds.honest._ROWS_AT_ONCE", 700)
     assert_frame_equal(points(frame, **options), table, **EQUAL)
 
 
@@ -467,7 +466,7 @@ def test_one_class_or_no_rows(honest: str) -> None:
     assert (both["threshold"], both["tp"], both["tn"]) == (4.0, 1.0, 1.0)
     # Each resample with both classes is the rows themselves; no fold has both in the others.
     assert [both["tpr"], both["fpr"]] == ([1.0, 0.0] if honest == "bootstrap" else [None, None])
-    of_one = points(frame, **options | {"rule": wroc.rules.max_accuracy()}).row(0, named=True)
+    of_one = points(frame, **options | {"threshold": wroc.rules.max_accuracy()}).row(0, named=True)
     assert of_one["threshold"] == 1.0
     assert of_one["fpr"] is None
     assert of_one["accuracy"] == of_one["tpr"] == of_one["selection_rate"]
@@ -488,18 +487,20 @@ def test_arguments() -> None:
 
 def test_methods_have_the_argument() -> None:
     frame: Any = people(1)
-    method = frame.wroc.operating_points
+    method = frame.wroc.threshold_metrics
     assert {"honest", "resamples", "seed"} <= set(inspect.signature(method).parameters)
     options: dict[str, Any] = {
-        "rule": wroc.rules.max_fpr(0.2),
+        "threshold": wroc.rules.max_fpr(0.2),
         "honest": "bootstrap",
         "resamples": 3,
     }
-    found = method("y", "s", metrics="all", **options)
+    found = method("y", "s", metrics="all", per_group=True, level=None, **options)
     assert_frame_equal(found, points(frame, **options))
     counts: Any = wroc.from_counts(wroc.score_counts(frame, "y", "s"))
     with pytest.raises(TypeError, match="unexpected keyword argument 'honest'"):
-        counts.operating_points(rule=wroc.rules.youden(), honest="bootstrap")
+        counts.threshold_metrics(
+            threshold=wroc.rules.youden(), per_group=True, level=None, honest="bootstrap"
+        )
 
 
 @pytest.mark.parametrize(

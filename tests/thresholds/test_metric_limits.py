@@ -9,7 +9,6 @@ import numpy as np
 import polars as pl
 import pytest
 from numpy.typing import NDArray
-from plain_survey import covariance
 from polars.testing import assert_frame_equal
 from scipy import stats
 
@@ -95,14 +94,15 @@ def limits_by_hand(
     lost = mean / w.sum() - 1 / len(w)
     quantile = stats.t.ppf(0.975, 1 / lost) if lost > 1e-9 else stats.norm.ppf(0.975)
     if clustered:
-        units = {(0, c) for c in frame["c"]}
+        clusters = frame["c"].to_numpy()
+        units = clusters.max() + 1
         shares = w @ cells / w.sum()
         influences = (w[:, None] * (cells - shares)) @ slopes
-        totals = {
-            unit: influences[(frame["c"] == unit[1]).to_numpy()].sum().item() for unit in units
-        }
-        variance = max(variance, covariance(totals, totals, units))
-        quantile = stats.t.ppf(0.975, len(units) - 1)
+        totals, weights = (np.bincount(clusters, each) for each in (influences, w / w.sum()))
+        s2, s3 = (weights**2).sum(), (weights**3).sum()
+        factor = s2 / (s2 - 2 * s3 + s2**2)
+        variance = max(variance, factor * (totals**2).sum())
+        quantile = stats.t.ppf(0.975, units - 1)
     error = np.sqrt(variance + slopes**2 @ np.full(4, added * mean))
     own, _ = BY_HAND[name](*(w @ cells))
     ends = min(own, centre) - quantile * error, max(own, centre) + quantile * error

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from itertools import combinations
 
+import numpy as np
 import polars as pl
 import pytest
 
 import polars_wroc as wroc
-from polars_wroc.stats.proportions import Estimate
-from polars_wroc.thresholds.metric_limits import rate_in_population
+from polars_wroc.stats.estimates import Limits
+from polars_wroc.stats.populations import LimitedRate
+from polars_wroc.thresholds.limits import limit_in_population
 from polars_wroc.thresholds.registry import RateMetric
 
 DENOMINATORS = [("tp", "fn"), ("fp", "tn"), ("tp", "fp"), ("fn", "tn"), ("tp", "fp", "fn", "tn")]
@@ -32,8 +34,12 @@ def in_population(
     rate = RateMetric(
         name="it", label="", definition="", formula=lambda of: of.tp, counted=counted, others=others
     )
-    tpr, fpr = (Estimate(*map(pl.lit, values)) for values in known)
-    return pl.select(**rate_in_population(rate, tpr, fpr, PREVALENCE)._asdict()).row(0)
+    tpr, fpr = (
+        LimitedRate(np.array(value), Limits(np.array(low), np.array(high)))
+        for value, low, high in known
+    )
+    low, high = limit_in_population(rate, tpr, fpr, PREVALENCE)
+    return low.item(), high.item()
 
 
 @pytest.mark.parametrize(("counted", "others"), SHAPES)

@@ -152,7 +152,9 @@ def test_limits_at_chosen_thresholds_are_those_at_given_ones(design: Any, common
     )
     options: dict[str, Any] = {"by": "g", "level": 0.9, "weight": "w", "design": design}
     rule = wroc.rules.max_fpr(0.2)
-    points = wroc.operating_points(frame.lazy(), "y", "s", rule, common=common, **options).collect()
+    points = wroc.threshold_metrics(
+        frame.lazy(), "y", "s", threshold=rule, per_group=not common, **options
+    ).collect()
     assert (points["threshold"].n_unique() == 1) == common
     for row in points.iter_slices(1):
         threshold = row["threshold"].item()
@@ -163,22 +165,26 @@ def test_limits_at_chosen_thresholds_are_those_at_given_ones(design: Any, common
 def test_limits_are_null_where_no_threshold_is_allowed(seven: pl.DataFrame) -> None:
     rule = wroc.rules.max_selection_rate(0.0)
     options: dict[str, Any] = {"level": 0.9, "design": "w", "metrics": ["tpr", "fpr"]}
-    one = wroc.operating_points(seven.with_columns(s=pl.lit(1.0)), "y", "s", rule, **options)
+    one = wroc.threshold_metrics(
+        seven.with_columns(s=pl.lit(1.0)), "y", "s", threshold=rule, per_group=True, **options
+    )
     assert one.select("tpr", "fpr").row(0) == (0, 0)
-    impossible = wroc.operating_points(seven.filter(y=0), "y", "s", rule, **options)
+    impossible = wroc.threshold_metrics(
+        seven.filter(y=0), "y", "s", threshold=rule, per_group=True, **options
+    )
     assert impossible.select("tpr", "tpr_low", "tpr_high").row(0) == (None,) * 3
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "`level` must be given with `design`; found None"),
+        ({"level": None}, "`level` must be given (or `selected` and `level`) for intervals by a"),
         (
             {"level": 0.9, "honest": "crossfit"},
             "`design` must be None with `honest`, which draws single rows: choose the threshold on",
         ),
         (
-            {"level": 0.9, "rule": wroc.rules.least_cost(fn=1, fp=1, prevalence=0.1)},
+            {"level": 0.9, "threshold": wroc.rules.least_cost(fn=1, fp=1, prevalence=0.1)},
             "`prevalence` must be None for a survey design; found 0.1",
         ),
     ],
@@ -186,6 +192,6 @@ def test_limits_are_null_where_no_threshold_is_allowed(seven: pl.DataFrame) -> N
 def test_wrong_options_of_chosen_thresholds(
     seven: pl.DataFrame, options: dict[str, Any], message: str
 ) -> None:
-    given = {"rule": wroc.rules.youden(), **options}
+    given = {"threshold": wroc.rules.youden(), **options}
     with pytest.raises(ValueError, match=re.escape(message)):
-        wroc.operating_points(seven, "y", "s", design="w", **given)
+        wroc.threshold_metrics(seven, "y", "s", per_group=True, design="w", **given)

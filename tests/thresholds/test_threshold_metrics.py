@@ -409,7 +409,9 @@ def test_metrics_are_those_asked_for(people: pl.DataFrame, metrics: Any) -> None
         assert named == [*THRESHOLD_METRICS]
     else:
         assert named == ([metrics] if isinstance(metrics, str) else [*dict.fromkeys(metrics)])
-    point = wroc.operating_points(people, "y", "s", wroc.rules.youden(), metrics=metrics)
+    point = wroc.threshold_metrics(
+        people, "y", "s", threshold=wroc.rules.youden(), per_group=True, level=None, metrics=metrics
+    )
     matrix = people.select(wroc.confusion_matrix("y", "s", threshold=0.5, metrics=metrics))
     fields = [name for name in found.columns if not name.endswith(("_low", "_high"))]
     assert point.columns == matrix.unnest("confusion_matrix").columns == fields

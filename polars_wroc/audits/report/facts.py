@@ -114,6 +114,7 @@ _INTERVALS: dict[str, str] = {
     "logit-t": "Student's t on the logit",
     "logit": "the normal approximation on the logit",
     "wald": "the normal approximation",
+    "delong": "DeLong's normal approximation",
     "newcombe": "Newcombe's",
 }
 _REPLICATES: dict[ReplicateKind, str] = {

@@ -1,4 +1,4 @@
-"""Operating points: against a search over all cuts, in exact fractions."""
+"""Thresholds that a rule chooses: against a search over all cuts, in exact fractions."""
 
 from __future__ import annotations
 
@@ -193,8 +193,16 @@ def test_rule_is_a_search_over_all_cuts(name: str) -> None:
     by_expression = frame.group_by("g", maintain_order=True).agg(
         wroc.confusion_matrix("y", "s", weight="w", threshold=rule.rule, metrics="all")
     )
-    by_frame = wroc.operating_points(
-        frame, "y", "s", weight="w", by="g", rule=rule.rule, metrics="all"
+    by_frame = wroc.threshold_metrics(
+        frame,
+        "y",
+        "s",
+        threshold=rule.rule,
+        per_group=True,
+        level=None,
+        weight="w",
+        by="g",
+        metrics="all",
     )
     assert cells(by_expression.unnest("confusion_matrix")) == expected
     # As everywhere, a table has no row for a group without weight.
@@ -220,7 +228,17 @@ def test_both_forms_agree_in_groups(name: str, people: pl.DataFrame, engine: Eng
     one_class = people.filter("y", g="a").with_columns(g=pl.lit("z"))
     lazy = pl.concat([people, one_class]).lazy()
     rule = SEARCHES[name].rule
-    by_frame = wroc.operating_points(lazy, "y", "s", rule, weight="w", by="g", metrics="all")
+    by_frame = wroc.threshold_metrics(
+        lazy,
+        "y",
+        "s",
+        threshold=rule,
+        per_group=True,
+        level=None,
+        weight="w",
+        by="g",
+        metrics="all",
+    )
     by_expression = (
         lazy.group_by("g")
         .agg(wroc.confusion_matrix("y", "s", weight="w", threshold=rule, metrics="all"))
@@ -228,23 +246,43 @@ def test_both_forms_agree_in_groups(name: str, people: pl.DataFrame, engine: Eng
         .sort("g")
     )
     tables = by_frame.collect(engine=engine), by_expression.collect(engine=engine)
-    assert_frame_equal(*tables, abs_tol=1e-12)
+    assert_frame_equal(tables[0].drop("expected_cost", strict=False), tables[1], abs_tol=1e-12)
     assert (tables[0]["threshold"].null_count() == 1) == SEARCHES[name].both_classes
 
 
 def test_infinite_score_is_told_from_the_origin() -> None:
     frame = frame_of([(1, math.inf, 1), (0, 1.0, 1)])
     assert cells(
-        wroc.operating_points(frame, "y", "s", rule=wroc.rules.youden(), metrics="all")
+        wroc.threshold_metrics(
+            frame,
+            "y",
+            "s",
+            threshold=wroc.rules.youden(),
+            per_group=True,
+            level=None,
+            metrics="all",
+        )
     ) == [(math.inf, 1, 0, 0, 1)]
     worst = frame_of([(0, math.inf, 1), (1, 1.0, 1)])
     for common in (False, True):
-        found = wroc.operating_points(
-            worst, "y", "s", rule=wroc.rules.max_fpr(0), common=common, metrics="all"
+        found = wroc.threshold_metrics(
+            worst,
+            "y",
+            "s",
+            threshold=wroc.rules.max_fpr(0),
+            per_group=not common,
+            level=None,
+            metrics="all",
         )
         assert cells(found) == [(math.inf, 0, 0, 1, 1)]
-        found = wroc.operating_points(
-            frame, "y", "s", rule=wroc.rules.max_fpr(0), common=common, metrics="all"
+        found = wroc.threshold_metrics(
+            frame,
+            "y",
+            "s",
+            threshold=wroc.rules.max_fpr(0),
+            per_group=not common,
+            level=None,
+            metrics="all",
         )
         assert cells(found) == [(math.inf, 1, 0, 0, 1)]
 
@@ -255,8 +293,8 @@ def test_common_threshold_is_chosen_on_all_rows(name: str) -> None:
         samples = dict(list(random_rows(15).items())[first : first + 3])
         frame = pl.concat(frame_of(rows, g) for g, rows in samples.items())
         rule = SEARCHES[name].rule
-        found = wroc.operating_points(
-            frame, "y", "s", rule, weight="w", by="g", common=True, metrics="all"
+        found = wroc.threshold_metrics(
+            frame, "y", "s", threshold=rule, level=None, weight="w", by="g", metrics="all"
         )
         chosen = search([row for rows in samples.values() for row in rows], SEARCHES[name])
         here = [chosen and at_threshold(rows, chosen) for rows in samples.values()]
@@ -272,20 +310,27 @@ def at_threshold(rows: list[Row], chosen: Cut) -> Cut:
 
 def test_common_threshold_is_one_per_model(people: pl.DataFrame, engine: Engine) -> None:
     frame = people.with_columns(t=-2 * pl.col("s") + pl.col("w"))
-    lazy = wroc.operating_points(
+    lazy = wroc.threshold_metrics(
         frame.lazy(),
         "y",
         ["s", "t"],
+        threshold=wroc.rules.youden(),
+        level=None,
         weight="w",
         by="g",
-        rule=wroc.rules.youden(),
-        common=True,
         metrics="all",
     )
     found = lazy.collect(engine=engine)
     for model in ("s", "t"):
-        whole = wroc.operating_points(
-            frame, "y", model, weight="w", rule=wroc.rules.youden(), metrics="all"
+        whole = wroc.threshold_metrics(
+            frame,
+            "y",
+            model,
+            threshold=wroc.rules.youden(),
+            per_group=True,
+            level=None,
+            weight="w",
+            metrics="all",
         )
         threshold = whole["threshold"].item()
         expected = (
@@ -314,30 +359,50 @@ def test_prevalence_of_the_data_changes_nothing(people: pl.DataFrame) -> None:
 def test_limits_at_a_chosen_threshold_are_those_at_a_given_one(
     people: pl.DataFrame, common: bool
 ) -> None:
-    rule: dict[str, Any] = {"rule": wroc.rules.least_cost(fn=0.6, prevalence=0.2)}
-    ours = wroc.operating_points(
-        people, "y", "s", weight="w", by="g", common=common, level=0.9, **rule, metrics="all"
+    options: dict[str, Any] = {"weight": "w", "level": 0.9, "metrics": "all"}
+    rule = wroc.rules.least_cost(fn=0.6, prevalence=0.2)
+    ours = wroc.threshold_metrics(
+        people, "y", "s", threshold=rule, per_group=not common, by="g", **options
     )
+    assert (ours["threshold"].n_unique() == 1) == common
     for row in ours.iter_rows(named=True):
         there = people.filter(pl.col("g").eq_missing(row["g"]))
-        given = wroc.confusion_matrix(
-            "y",
-            "s",
-            threshold=row["threshold"],
-            weight="w",
-            level=0.9,
-            prevalence=0.2,
-            metrics="all",
+        given = wroc.threshold_metrics(
+            there, "y", "s", threshold=row["threshold"], prevalence=0.2, **options
         )
-        expected = there.select(given).item()
+        expected = given.row(0, named=True)
         assert {name: row[name] for name in expected} == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("prevalence", [None, 0.2])
+def test_expected_cost_is_that_of_the_cost_curve(
+    people: pl.DataFrame, prevalence: float | None
+) -> None:
+    rule = wroc.rules.least_cost(fn=3, fp=1, prevalence=prevalence)
+    found = wroc.threshold_metrics(
+        people, "y", "s", threshold=rule, per_group=True, weight="w", by="g"
+    )
+    curve = wroc.cost_curve(
+        people, "y", "s", cost_fn=3, cost_fp=1, prevalence=prevalence, weight="w", by="g"
+    )
+    lowest = curve.group_by("g").agg(pl.col("expected_cost").min()).sort("g")
+    assert found["expected_cost"].to_list() == pytest.approx(lowest["expected_cost"].to_list())
+    at_limit = wroc.threshold_metrics(people, "y", "s", threshold=wroc.rules.max_fpr(0.1))
+    assert "expected_cost" not in at_limit.columns
 
 
 @pytest.mark.parametrize("common", sweep([False, True]))
 def test_empty_frame_gives_no_groups(common: bool) -> None:
     empty = frame_of([])
-    found = wroc.operating_points(
-        empty, "y", "s", by="g", rule=wroc.rules.max_accuracy(), common=common, metrics="all"
+    found = wroc.threshold_metrics(
+        empty,
+        "y",
+        "s",
+        threshold=wroc.rules.max_accuracy(),
+        per_group=not common,
+        level=None,
+        by="g",
+        metrics="all",
     )
     assert found.is_empty()
     for rule in SEARCHES.values():
@@ -368,17 +433,21 @@ def test_arguments_out_of_range_are_rejected(
 
 
 def test_what_is_no_rule() -> None:
-    message = r"`rule` must be a rule, such as wroc\.rules\.youden\(\); found 0\.5"
-    with pytest.raises(TypeError, match=message):
-        wroc.operating_points(frame_of(SEVEN), "y", "s", 0.5, metrics="all")  # type: ignore[arg-type]
+    needing: dict[str, Any]
+    for needing in ({"per_group": True}, {"honest": "crossfit"}):
+        (name,) = needing
+        message = (
+            rf"`{name}` must come with a rule as `threshold`, such as .*; found .* without one"
+        )
+        for threshold in (0.5, [0.5, 0.6], None):
+            with pytest.raises(ValueError, match=message):
+                wroc.threshold_metrics(frame_of(SEVEN), "y", "s", threshold=threshold, **needing)
     wrong: Any
     for wrong, error in ((wroc.rules.youden, TypeError), ("mean", ValueError)):
         with pytest.raises(error, match="`threshold` must be"):
             wroc.threshold_metrics(
                 frame_of(SEVEN), "y", "s", threshold=wrong, metrics="all", level=None
             )
-    with pytest.raises(ValueError, match="`level` must be None where a rule chooses"):
-        wroc.confusion_matrix("y", "s", threshold=wroc.rules.youden(), level=0.95, metrics="all")
 
 
 def test_rules_are_values() -> None:
@@ -394,7 +463,15 @@ def test_one_threshold_for_all_groups(people: pl.DataFrame, choice: Any) -> None
     found = wroc.threshold_metrics(
         people, "y", "s", threshold=choice, weight="w", by="g", metrics="all", level=None
     )
-    expected = wroc.operating_points(
-        people, "y", "s", rule, common=True, weight="w", by="g", metrics="all"
+    chosen = wroc.threshold_metrics(people, "y", "s", threshold=rule, per_group=True, weight="w")
+    expected = wroc.threshold_metrics(
+        people,
+        "y",
+        "s",
+        threshold=chosen["threshold"].item(),
+        weight="w",
+        by="g",
+        metrics="all",
+        level=None,
     )
     assert_frame_equal(found, expected)

@@ -1,0 +1,286 @@
+"""The rows of an audit: read once, as arrays, and what is missing in which column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
+from operator import add
+from typing import NoReturn
+
+import numpy as np
+import polars as pl
+
+from polars_wroc.audits.words import many, required_values
+from polars_wroc.inputs.columns import (
+    CLUSTER,
+    LABEL,
+    MODEL,
+    ROW_WEIGHT,
+    SELECTED,
+    STRATUM,
+    ZERO_LABEL,
+    Frequency,
+    score_column,
+)
+from polars_wroc.inputs.designs import FPC, GivenDesign, Survey
+from polars_wroc.inputs.frames import read_rows
+from polars_wroc.inputs.rows import MISSING_MARKS, MissingRows, count_missing
+from polars_wroc.inputs.rows import Rows as PlannedRows
+from polars_wroc.metrics.score_ranges import together
+from polars_wroc.plans.config import Division
+from polars_wroc.plans.queries import NoBatchesError, batches, collect
+from polars_wroc.rows import MIXED_LABELS, Columns, Rows
+from polars_wroc.steps import RowCounts
+
+# Rows of a batch, and the memory that a row takes until the audit is done.
+_ROWS = 1 << 18
+_BYTES = 130
+
+
+class TooManyRowsError(Exception):
+    """There are more rows than fit into the memory."""
+
+
+@dataclass(frozen=True)
+class AuditRows:
+    """The rows of one or several tables, with their columns as they were read.
+
+    Rows of weight 0 are left out. The ``scores`` are the names under which missing ones are
+    counted, and only rows with a value of the groups named in ``complete`` are there.
+    """
+
+    columns: Sequence[Columns]
+    tables: Sequence[pl.DataFrame]
+    scores: Sequence[str]
+    complete: Sequence[str] = ()
+
+    def at(self, complete: Sequence[str]) -> AuditRows:
+        """Return the rows with a value of some groups, by the caller's names."""
+        tables = []
+        for columns, table in zip(self.columns, self.tables, strict=True):
+            known = [
+                pl.col(k).is_not_null() for k, name in columns.names.items() if name in complete
+            ]
+            tables.append(table.filter(known) if known else table)
+        return replace(self, tables=tables, complete=complete)
+
+    @property
+    def models(self) -> Sequence[str]:
+        """The names of the scores, as in the arrays."""
+        return self.columns[0].models
+
+    @property
+    def several(self) -> bool:
+        """Whether there are several scores, which must be told apart."""
+        return self.columns[0].several
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The caller's names of the columns that group the rows."""
+        return dict(self.columns[0].names)
+
+    @property
+    def counted(self) -> bool:
+        """Whether rows came from a plan of rows that were checked, as counts do."""
+        return self.columns[0].counted
+
+    @cached_property
+    def arrays(self) -> dict[str, Rows]:
+        """The rows of each score as arrays.
+
+        They are the same ones for all scores, unless counts have rows for each score.
+        """
+        if self.counted and self.several:
+            return {model: self._counted_rows(model) for model in self.models}
+        names = {name: key for key, name in self.names.items()}
+        parts = []
+        for columns, table in zip(self.columns, self.tables, strict=True):
+            rows = columns.rows(table)
+            keys = rows.keys.select(
+                pl.col(key).alias(names[name]) for key, name in columns.names.items()
+            )
+            parts.append(replace(rows, keys=keys.select(self.columns[0].keys)))
+        self._check_labels()
+        return dict.fromkeys(self.models, _join_rows(parts))
+
+    def _counted_rows(self, model: str) -> Rows:
+        (columns,), (table,) = self.columns, self.tables
+        alone = replace(columns, models=[model], several=False)
+        return alone.rows(table.filter(pl.col(MODEL).cast(pl.String) == model))
+
+    def _check_labels(self) -> None:
+        """Raise where negatives are 0 in one table and -1 in another."""
+        is_number = [
+            LABEL in table.columns and table[LABEL].dtype.is_numeric() for table in self.tables
+        ]
+        labels = [
+            table[LABEL] for table, holds in zip(self.tables, is_number, strict=True) if holds
+        ]
+        if self.columns[0].pos_label is None and len(labels) > 1:
+            lowest = [each.min() for each in labels]
+            if -1 in lowest and any((each == 0).any() for each in labels):
+                raise ValueError(MIXED_LABELS)
+
+    @property
+    def seen(self) -> float:
+        """How many complete rows there are, for the score with most."""
+        used = [rows.n[rows.complete(model)].sum() for model, rows in self.arrays.items()]
+        return float(max([1.0, *used]))
+
+    def check_number(self, *, labeled: bool) -> None:
+        """Raise if there is nothing to audit."""
+        complete = sum(int(rows.complete(model).sum()) for model, rows in self.arrays.items())
+        if complete == 0:
+            incomplete = sum(int(rows.n.sum()) for rows in self.arrays.values())
+            recorded = SELECTED in self.tables[0].columns
+            refuse_no_rows(incomplete, required_values(recorded=recorded, labeled=labeled))
+
+    @property
+    def missing(self) -> MissingRows:
+        """The numbers of rows without a value in each column."""
+        if self.counted:
+            (columns,), (table,) = self.columns, self.tables
+            if MISSING_MARKS not in table.columns:
+                return MissingRows(groups={})
+            return count_missing(table, columns.names, self.scores)
+        parts = zip(self.columns, self.tables, strict=True)
+        return reduce(add, [_count_missing(columns, table) for columns, table in parts])
+
+    def planned(self) -> PlannedRows:
+        """Return a plan of the rows in memory."""
+        if self.counted:
+            (columns,), (table,) = self.columns, self.tables
+            models = [MODEL] if columns.several else []
+            frame = table.drop(MISSING_MARKS, ZERO_LABEL, strict=False).lazy()
+            return PlannedRows(frame, [*columns.names, *models], models, names=columns.names)
+        parts = zip(self.columns, self.tables, strict=True)
+        return together([_plan_rows(columns, table) for columns, table in parts])
+
+
+def _join_rows(parts: Sequence[Rows]) -> Rows:
+    """Return the rows of tables without a design one after another."""
+    if len(parts) == 1:
+        return parts[0]
+    first = parts[0]
+    counts = [part.counts for part in parts if part.counts is not None]
+    selected = [part.selected for part in parts if part.selected is not None]
+    return Rows(
+        pl.concat([part.keys for part in parts], how="vertical_relaxed"),
+        {model: np.concatenate([part.scores[model] for part in parts]) for model in first.scores},
+        np.concatenate([part.weight for part in parts]),
+        RowCounts(*map(np.concatenate, zip(*counts, strict=True))) if counts else None,
+        selected=np.concatenate(selected) if selected else None,
+    )
+
+
+def refuse_no_rows(left_out: int, required: str) -> NoReturn:
+    """Raise if there is nothing to audit, since so many rows lack what is required."""
+    lack = "lacks" if left_out == 1 else "lack"
+    why = f": {many(left_out, 'row')} {lack} a {required}" if left_out else ""
+    msg = f"`frame` must have rows to audit; found none{why}"
+    raise ValueError(msg)
+
+
+def read_audit_rows(
+    columns: Sequence[Columns], scores: Sequence[str], division: Division | None = None
+) -> AuditRows:
+    """Read all rows, each source once; raise `TooManyRowsError` if they are to be divided."""
+    tables: list[pl.DataFrame] = []
+    for each in columns:
+        if division is None:
+            tables.append(collect(each.plan))
+        else:
+            height = sum(table.height for table in tables)
+            tables.append(pl.concat(_read_batches(each.plan, height, division)))
+    read = [_leave_out_weightless(each, table) for each, table in zip(columns, tables, strict=True)]
+    return AuditRows(columns, read, scores)
+
+
+def _read_batches(plan: pl.LazyFrame, height: int, division: Division) -> Iterator[pl.DataFrame]:
+    """Yield the rows of a plan in their order, in one or more batches, until they are too many."""
+    handed = batches(plan, _ROWS)
+    try:
+        # Without rows there may be no batch.
+        batch = next(handed, plan.collect_schema().to_frame())
+    except NoBatchesError:
+        batch = collect(plan)
+    while True:
+        height += batch.height
+        if division.exceeded(height, _BYTES):
+            raise TooManyRowsError
+        yield batch
+        following = next(handed, None)
+        if following is None:
+            return
+        batch = following
+
+
+def _leave_out_weightless(columns: Columns, table: pl.DataFrame) -> pl.DataFrame:
+    """Leave out rows of weight 0, but for a design, where their sampling units count."""
+    has_design = columns.design is not None and columns.design.given
+    if ROW_WEIGHT not in table.columns or has_design:
+        return table
+    used = table[ROW_WEIGHT].ne_missing(0)
+    return table if used.all() else table.filter(used)
+
+
+def _count_missing(columns: Columns, table: pl.DataFrame) -> MissingRows:
+    if ROW_WEIGHT in table.columns:
+        table = table.filter(pl.col(ROW_WEIGHT).ne_missing(0))
+    number = pl.col(ROW_WEIGHT).cast(pl.Int64).fill_null(1) if columns.frequency else pl.lit(1)
+    others = {"label": LABEL, "weight": ROW_WEIGHT, "decision": SELECTED}
+    is_missing = {
+        **{key: pl.col(key).is_null() for key in columns.names},
+        **{name: pl.col(name).is_null() for name in others.values() if name in table.columns},
+        **{
+            model: pl.col(score_column(place)).cast(pl.Float64).fill_nan(None).is_null()
+            for place, model in enumerate(columns.models)
+        },
+    }
+    counts = table.select(
+        **{name: (holds * number).sum() for name, holds in is_missing.items()}
+    ).row(0, named=True)
+    return MissingRows(
+        groups={name: counts[key] for key, name in columns.names.items()},
+        scores={model: counts[model] for model in columns.models},
+        others={kind: counts.get(name, 0) for kind, name in others.items()},
+    )
+
+
+def _plan_rows(columns: Columns, table: pl.DataFrame) -> PlannedRows:
+    """Return a plan of rows from the columns as they were read."""
+    scores = [
+        pl.col(score_column(number)).alias(model) for number, model in enumerate(columns.models)
+    ]
+    weight = pl.col(ROW_WEIGHT) if ROW_WEIGHT in table.columns else None
+    return read_rows(
+        table,
+        pl.col(LABEL) if LABEL in table.columns else None,
+        scores if columns.several else scores[0],
+        Frequency(weight) if weight is not None and columns.frequency else weight,
+        [pl.col(key).alias(name) for key, name in columns.names.items()],
+        None if columns.pos_label is None else columns.pos_label[0],
+        survey=_read_design_again(columns, table),
+        selected=pl.col(SELECTED) if SELECTED in table.columns else None,
+        called="attributes",
+    )
+
+
+def _read_design_again(columns: Columns, table: pl.DataFrame) -> GivenDesign | None:
+    """Return the design with the names of the columns that were read."""
+    given = columns.design
+    if given is None:
+        return None
+    if given.replicate_weights is not None:
+        names = [
+            name
+            for name, typed in columns.arguments.items()
+            if typed.argument == "replicate_weights"
+        ]
+        return replace(given, replicate_weights=replace(given.replicate_weights, columns=names))
+    cluster, strata, fpc = (
+        pl.col(name) if name in table.columns else None for name in (CLUSTER, STRATUM, FPC)
+    )
+    survey = Survey(cluster, strata=strata, fpc=fpc, lonely=given.survey.lonely)
+    return replace(given, survey=survey)

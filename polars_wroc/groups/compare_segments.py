@@ -1,0 +1,284 @@
+"""The comparison table: a row for each segment and metric, tested and judged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from polars_wroc.arrays import Array, Mask
+from polars_wroc.groups.comparisons import (
+    CALIBRATION,
+    COMPARISON_SCHEMA,
+    FEW_EVENTS,
+    GAPS_ON_REQUEST,
+    NO_REFERENCE,
+    NO_VARIANCE,
+    REPEATS,
+    SHIFTS,
+    THE_REFERENCE,
+    UNDEFINED,
+    few_rows,
+)
+from polars_wroc.inputs.arguments import MARGIN
+from polars_wroc.metrics.pairs import Pair, pair_metric
+from polars_wroc.metrics.segments import Segments
+from polars_wroc.stats.estimates import Limits
+from polars_wroc.stats.families import (
+    INCONCLUSIVE,
+    Adjustment,
+    adjust_p_values,
+    count_tests,
+    judge,
+)
+from polars_wroc.stats.levels import Level, adjust_picked
+from polars_wroc.stats.references import Reference
+
+_METRICS = GAPS_ON_REQUEST | SHIFTS | CALIBRATION
+
+
+# Columns in which NaN is undefined.
+_NUMBERS = frozenset(
+    name for name, dtype in COMPARISON_SCHEMA.items() if dtype in (pl.Float64, pl.Int64)
+)
+
+
+@dataclass(frozen=True)
+class GapRules:
+    """How gaps are tested and judged."""
+
+    level: Level
+    adjust: Adjustment = "holm"
+    margin: float = MARGIN
+    min_rows: int = 0
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Segments that are compared with each other, and what each is compared with.
+
+    ``labels`` are the columns that name the segments, and ``names`` their names in texts.
+    ``picked_from`` is the number of segments that the reference was picked from as the best.
+    """
+
+    labels: pl.DataFrame
+    names: Sequence[str]
+    segments: Segments
+    reference: Reference
+    reference_name: str | None
+    picked_from: int | None = None
+
+    @property
+    def pair(self) -> tuple[int, int] | None:
+        """The places of two segments that are each compared with the other alone."""
+        places = np.flatnonzero(self.segments.have_rows)
+        if not self.reference.is_mutual or len(places) != 2:  # noqa: PLR2004
+            return None
+        return int(places[0]), int(places[1])
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The rows of one metric of the segments of a partition, before they are judged.
+
+    ``test_df`` are the degrees of freedom of the tests. There are ``enough`` rows for a test, but
+    maybe so ``few_rows`` that there are no limits; ``repeats`` marks tests that another one is the
+    same as.
+    """
+
+    metric: str
+    partition: Partition
+    pair: Pair
+    columns: Mapping[str, Array]
+    test_df: Array
+    enough: Mask
+    few_rows: Mask
+    repeats: Mask
+
+
+def compare_segments(metric: str, partition: Partition, rules: GapRules) -> Comparison:
+    """Return a metric of segments beside that of their references, with limits and a p-value."""
+    pair = pair_metric(GAPS_ON_REQUEST[metric], partition.segments, partition.reference)
+    return compare_pair(metric, pair, partition, rules)
+
+
+def compare_pair(metric: str, pair: Pair, partition: Partition, rules: GapRules) -> Comparison:
+    """Return a pair with limits and a p-value, as `compare_segments` does."""
+    segments, reference = partition.segments, partition.reference
+    kind, contrast = _METRICS[metric], pair.contrast
+    sizes = [segments.sample_size(each) for each in kind.sample_sizes]
+    other_sizes = [reference.add_others(size) for size in sizes]
+    n = np.minimum.reduce(sizes)
+    enough = (n >= rules.min_rows) & ~(np.minimum.reduce(other_sizes) < rules.min_rows)
+    if reference.includes_own:
+        other_sizes = [a + b for a, b in zip(sizes, other_sizes, strict=True)]
+    n_reference = np.minimum.reduce(other_sizes)
+    own_holds: Mask | bool = True
+    both_hold: Mask | bool = True
+    if pair.is_wald:
+        # A target has no rows.
+        rows = pair.effective_rows or (n, np.fmin(n, n_reference))
+        own_holds = rules.level.enough(rows[0], least=pair.fewest_rows)
+        both_hold = rules.level.enough(*rows, least=pair.fewest_rows)
+    shown = contrast.own.limits(np.where(own_holds, rules.level.quantile(contrast.own.df), np.nan))
+    own_quantile, other_quantile = gap_quantiles(pair, rules.level, partition.picked_from)
+    quantiles = (
+        np.where(both_hold, own_quantile, np.nan),
+        np.where(both_hold, other_quantile, np.nan),
+    )
+    gap = contrast.limits(*quantiles)
+    if not pair.is_wald:
+        gap = Limits(np.clip(gap.low, -1.0, 1.0), np.clip(gap.high, -1.0, 1.0))
+    is_own = reference.is_own(segments.number)
+    columns = {
+        "n": n,
+        "value": contrast.own.value,
+        "value_low": shown.low,
+        "value_high": shown.high,
+        "n_reference": n_reference,
+        "reference_value": pair.reference_value,
+    }
+    compared = {"gap": contrast.gap, "gap_low": gap.low, "gap_high": gap.high}
+    if kind.has_ratio and not pair.is_wald:
+        compared |= _find_ratios(pair, quantiles)
+    test = pair.test(rules.level)
+    testable = enough & contrast.sign_is_known & both_hold
+    # Two segments are one test, unless a reference is estimated from the segment's rows too.
+    twins = None if pair.includes_own else partition.pair
+    p_value = np.where(testable, test.p_value, np.nan)
+    compared["p_value"] = _share_p_value(p_value, partition.picked_from, twins, rules.level)
+    columns |= {name: np.where(is_own, np.nan, each) for name, each in compared.items()}
+    few = np.zeros(n.shape, dtype=bool)
+    if pair.effective_rows is not None:
+        few |= ~np.asarray(both_hold) & ~np.isnan(np.minimum(*pair.effective_rows))
+    repeats = np.zeros(n.shape, dtype=bool)
+    if twins is not None:
+        repeats[twins[1]] = True
+    return Comparison(metric, partition, pair, columns, test.df, enough, few, repeats)
+
+
+def gap_quantiles(
+    pair: Pair, level: Level, picked_from: int | None
+) -> tuple[Array | float, Array | float]:
+    """Return the quantiles of both estimates in the limits of a gap.
+
+    Of two segments the best was not picked among others.
+    """
+    if picked_from is None or picked_from <= 2:  # noqa: PLR2004
+        return level.quantile(pair.df[0]), level.quantile(pair.df[1])
+    quantile = level.picked_quantile(picked_from, pair.picked_df)
+    return quantile, quantile
+
+
+def _find_ratios(pair: Pair, quantiles: tuple[Array, Array]) -> dict[str, Array]:
+    low, high = pair.contrast.ratio_limits(*quantiles)
+    is_bounded = (pair.reference_value > 0) & np.isfinite(high)
+    ratios = {
+        "ratio": pair.contrast.ratio,
+        "ratio_low": low,
+        "ratio_high": np.where(is_bounded, high, np.nan),
+    }
+    return {name: np.where(pair.has_ratio, each, np.nan) for name, each in ratios.items()}
+
+
+def _share_p_value(
+    p_value: Array, picked_from: int | None, twins: tuple[int, int] | None, level: Level
+) -> Array:
+    """Return p-values that allow for a picked reference; two that are one test are the same."""
+    if picked_from is not None:
+        return adjust_picked(p_value, np.full(p_value.shape, picked_from), level)
+    if twins is not None:
+        places = list(twins)
+        p_value[places] = np.fmax.reduce(p_value[places])
+    return p_value
+
+
+def add_verdicts(comparisons: Sequence[Comparison], rules: GapRules) -> pl.DataFrame:
+    """Return the table of comparisons, with p-values adjusted together, and verdicts.
+
+    The rows are those of one comparison after another.
+    """
+    if not comparisons:
+        return pl.DataFrame(schema=COMPARISON_SCHEMA)
+    p_values = np.concatenate([each.columns["p_value"] for each in comparisons])
+    repeats = np.concatenate([each.repeats for each in comparisons])
+    adjusted = adjust_p_values(p_values, rules.adjust, repeats)
+    number = count_tests(p_values, rules.adjust, repeats)
+    ends = np.cumsum([each.repeats.size for each in comparisons])[:-1]
+    tables = [
+        _judge_comparison(each, p_adjusted, number, rules)
+        for each, p_adjusted in zip(comparisons, np.split(adjusted, ends), strict=True)
+    ]
+    table = pl.concat(tables, how="diagonal_relaxed")
+    return table.with_columns(
+        pl.col([name for name in table.columns if name in _NUMBERS]).fill_nan(None)
+    )
+
+
+def _judge_comparison(
+    comparison: Comparison, p_adjusted: Array, number: int, rules: GapRules
+) -> pl.DataFrame:
+    pair, partition, level = comparison.pair, comparison.partition, rules.level
+    gap = comparison.columns["gap"]
+    picked_from = partition.picked_from
+    # Each pair of the segments that a reference was picked from has its share of the error.
+    tests = number if picked_from is None else number * max(picked_from, 2) / 2
+    limits = pair.contrast.limits(*(level.quantile(df, tests=tests, tails=1) for df in pair.df))
+    has_limits = comparison.enough & ~comparison.few_rows
+    equivalent = has_limits & pair.are_equivalent(limits, rules.margin)
+    once = level.at_planned_rows()
+    detectable = pair.detect(once.quantile(comparison.test_df, tests=tests))
+    detectable = pair.contrast.share * detectable + pair.contrast.slack
+    verdict = judge(p_adjusted, equivalent, level)
+    known = ~np.isnan(gap)
+    columns = {
+        **comparison.columns,
+        "p_adjusted": p_adjusted,
+        "detectable": np.where(has_limits & known, detectable, np.nan),
+    }
+    texts: dict[str, list[str | None]] = {
+        "metric": [comparison.metric] * gap.size,
+        "reference": [partition.reference_name] * gap.size,
+        "verdict": [word if holds else None for word, holds in zip(verdict, known, strict=True)],
+        "reason": _find_reasons(comparison, verdict, rules),
+    }
+    table = partition.labels.hstack(
+        [pl.Series(name, values, pl.Float64) for name, values in columns.items()]
+    )
+    return table.hstack([pl.Series(name, values, pl.String) for name, values in texts.items()])
+
+
+def _find_reasons(
+    comparison: Comparison, verdict: NDArray[np.str_], rules: GapRules
+) -> list[str | None]:
+    """Return why there is no verdict or no test of each segment, None where there is."""
+    columns, partition = comparison.columns, comparison.partition
+    gap = columns["gap"]
+    known = ~np.isnan(gap)
+    inconclusive = known & (verdict == INCONCLUSIVE)
+    has_values = ~np.isnan(columns["value"]) & ~np.isnan(columns["reference_value"])
+    is_own = partition.reference.is_own(gap.size)
+    no_reference = np.full(gap.shape, partition.reference_name is None)
+    repeated = "" if partition.pair is None else partition.names[partition.pair[0]]
+    fewest = int(rules.level.fewest_rows(comparison.pair.fewest_rows))
+    cases = [
+        (~known & is_own, THE_REFERENCE),
+        (~known & no_reference, NO_REFERENCE),
+        (~known & has_values, NO_VARIANCE),
+        (~known, UNDEFINED),
+        (inconclusive & ~comparison.enough, few_rows(rules.min_rows)),
+        (inconclusive & comparison.few_rows, few_rows(fewest)),
+        *((inconclusive & holds, reason) for holds, reason in comparison.pair.obstacles),
+        (inconclusive & np.isnan(columns["gap_low"]), NO_VARIANCE),
+        (comparison.repeats, REPEATS + repeated),
+        (comparison.pair.few_events, FEW_EVENTS),
+    ]
+    reasons = np.full(gap.shape, None, dtype=object)
+    # The first that holds is the reason.
+    for holds, reason in reversed(cases):
+        reasons[holds] = reason
+    found: list[str | None] = reasons.tolist()
+    return found

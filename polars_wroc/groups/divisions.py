@@ -1,0 +1,81 @@
+"""Divisions of rows into segments: by each attribute, and by several crossed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from polars_wroc.groups.categories import (
+    NAMED_ONCE,
+    CategoryReference,
+    Grouping,
+    Intersections,
+    divide,
+    read_category_reference,
+)
+from polars_wroc.inputs.arguments import did_you_mean
+from polars_wroc.inputs.columns import MISSING, Typed
+from polars_wroc.inputs.frames import require_text
+from polars_wroc.rows import Columns
+from polars_wroc.stats.references import Reference
+
+# What the segments of an attribute may be compared with, unless one is named.
+GAP_REFERENCES = ("rest", "overall", "best")
+
+
+def read_divisions(columns: Columns, intersections: Intersections) -> list[Grouping]:
+    """Return the divisions by each attribute and, if asked for, by all of them crossed."""
+    schema = columns.plan.collect_schema()
+    for key, name in columns.names.items():
+        require_text(Typed("attributes", pl.col(key), schema[key], f"column {name!r}"))
+    return divide(columns.names, intersections)
+
+
+def name_segments(division: Grouping, segments: pl.DataFrame) -> pl.Series:
+    """Return the names of segments, given their keys; null is the missing value.
+
+    Raise if two segments would have the same name.
+    """
+    names = segments.select(segment=division.segment)["segment"]
+    if len(names) != segments.height:
+        names = names.new_from_index(0, segments.height)
+    named = names.fill_null(MISSING)
+    twice = named.filter(named.is_duplicated())
+    if len(twice):
+        msg = f"{NAMED_ONCE}; found {twice[0]} twice in {division.attribute!r}"
+        raise ValueError(msg)
+    return names
+
+
+def find_reference(
+    references: CategoryReference, division: Grouping, names: Sequence[str | None]
+) -> Reference | None:
+    """Return the named or mutual reference of a division; None if it is to be picked.
+
+    Without segments there may be a name that none has.
+    """
+    wanted = references.named.get(division.attribute)
+    if wanted is None:
+        return None if references.kind == "best" else Reference(references.kind)  # type: ignore[arg-type]
+    if not names:
+        return Reference(-1)
+    if wanted in names:
+        return Reference(list(names).index(wanted))
+    kinds = references.kinds or (references.kind,)
+    hint = ""
+    if len(references.named) == 1 and wanted not in kinds:
+        hint = did_you_mean(wanted, kinds)
+    listed = ", ".join(repr(kind) for kind in kinds)
+    msg = (
+        f"`reference` must be {listed} or a segment of {division.attribute}; "
+        f"found no segment '{wanted}'{hint}"
+    )
+    raise ValueError(msg)
+
+
+def read_references(
+    reference: object, kinds: Sequence[str], divisions: Sequence[Grouping], columns: Columns
+) -> CategoryReference:
+    """Read what the segments of each division are compared with."""
+    return read_category_reference(reference, kinds, divisions, columns.plan.collect_schema())

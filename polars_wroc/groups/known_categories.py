@@ -1,0 +1,89 @@
+"""Categories of an attribute: rows of unknown category, and shares of the weight of all others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import polars as pl
+
+from polars_wroc.arrays import Array, Mask
+from polars_wroc.groups.categories import CategoryReference, Grouping
+from polars_wroc.groups.divisions import find_reference, name_segments
+from polars_wroc.inputs import arguments
+from polars_wroc.inputs.columns import MISSING
+from polars_wroc.inputs.decisions import Unknown, unknown_conditions
+from polars_wroc.rows import Columns
+from polars_wroc.stats.proportions import TOLERANCE
+from polars_wroc.stats.references import Reference
+
+# Whether rows are of an unknown category.
+_IS_UNKNOWN = "__is_unknown"
+
+
+def read_unknown(unknown: Unknown, columns: Columns) -> dict[str, pl.Expr]:
+    """Return the condition that the value of a key is unknown, for each key."""
+    schema = columns.plan.collect_schema()
+    keys = {key: (pl.col(key), schema[key], name) for key, name in columns.names.items()}
+    return unknown_conditions(unknown, keys)
+
+
+def pool_unknown(
+    keys: pl.DataFrame, division: Grouping, unknown: Mapping[str, pl.Expr]
+) -> pl.DataFrame:
+    """Return the keys of a division, in which all rows of unknown category have the same values.
+
+    They are sorted behind all others.
+    """
+    is_unknown = pl.any_horizontal(unknown[key] for key in division.keys)
+    marked = keys.with_columns(is_unknown.alias(_IS_UNKNOWN))
+    return marked.select(
+        _IS_UNKNOWN, *(pl.when(~pl.col(_IS_UNKNOWN)).then(key).alias(key) for key in division.keys)
+    )
+
+
+def name_categories(division: Grouping, keys: pl.DataFrame) -> pl.Series:
+    """Return the names of categories, given their pooled keys; null is the unknown one.
+
+    Raise if two categories would have the same name.
+    """
+    known = keys.filter(~pl.col(_IS_UNKNOWN))
+    names = name_segments(division, known).cast(pl.String).fill_null(MISSING)
+    return names.extend_constant(None, keys.height - known.height)
+
+
+def share_weight(weight: Array, names: pl.Series) -> Array:
+    """Return the shares of categories in the weight of all known ones; NaN for the unknown."""
+    is_known = names.is_not_null().to_numpy()
+    total = np.nansum(weight[is_known])
+    is_defined = is_known & (0 < total < np.inf)
+    return np.where(is_defined, weight / total, np.nan)
+
+
+def are_comparable(share: Array, names: pl.Series, min_share: float) -> Mask:
+    """Return which categories are known and have enough of the weight."""
+    enough = share >= min_share - TOLERANCE
+    return names.is_not_null().to_numpy() & (enough | (min_share == 0))
+
+
+def find_named(
+    references: CategoryReference,
+    division: Grouping,
+    names: pl.Series,
+    share: Array,
+    comparable: Mask,
+) -> Reference | None:
+    """Return the category that is named as the reference of a division, None without one.
+
+    Raise if there is none of the name, or if it is too small to be compared.
+    """
+    if division.attribute not in references.named or not len(names):
+        return None
+    listed = names.to_list()
+    reference = find_reference(references, division, listed)
+    assert reference is not None
+    place = int(reference.kind)
+    if not comparable[place]:
+        found = f"{listed[place]!r} with {np.nan_to_num(share[place])}"
+        arguments.reject("reference", "have at least `min_share` of the weight", found)
+    return reference

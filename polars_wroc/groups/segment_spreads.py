@@ -1,0 +1,151 @@
+"""Fairness metrics of segments: how far apart their rates and AUCs are, with joint limits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+
+from polars_wroc.arrays import Array, Ints
+from polars_wroc.groups.comparisons import (
+    COMPARISON_SCHEMA,
+    GAP_METRICS,
+    UNDEFINED,
+    FairnessMetric,
+)
+from polars_wroc.inputs.columns import MISSING
+from polars_wroc.metrics.segments import Segments
+from polars_wroc.stats.estimates import Wilson
+from polars_wroc.stats.levels import Level
+from polars_wroc.stats.rates import Rate
+from polars_wroc.stats.spreads import ComparedGroups, Spread, equal_groups, find_spread
+from polars_wroc.thresholds.registry import RateMetric
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """A rate or an AUC of the segments that are compared.
+
+    ``places`` are those of the segments with a value from enough rows, and ``n`` the rows of each.
+    The ``p_value`` is that of the test that all have the same value, NaN without a test.
+    """
+
+    places: Ints
+    n: Array
+    groups: ComparedGroups
+    p_value: float
+
+
+def spread_rows(
+    segments: Segments,
+    names: Sequence[str | None],
+    metrics: Sequence[FairnessMetric],
+    level: Level,
+    min_rows: int,
+) -> pl.DataFrame:
+    """Return a row of the comparison table for each fairness metric, without its keys.
+
+    The ``names`` are those of the segments, None for the missing value. Values that are undefined
+    or rest on too few rows are left out.
+    """
+    compared = dict.fromkeys(name for metric in metrics for name in metric.compares)
+    measured = {name: _measure(name, segments, level, min_rows) for name in compared}
+    criteria: dict[tuple[str, ...], list[Spread]] = {}
+    rows = []
+    for metric in metrics:
+        parts = [measured[name] for name in metric.compares]
+        if metric.compares not in criteria:
+            # Each metric of a criterion has its share of the error.
+            criteria[metric.compares] = [
+                find_spread(part.groups, level, metrics=len(parts)) for part in parts
+            ]
+        rows.append(_make_row(metric, parts, criteria[metric.compares], names))
+    return pl.DataFrame(rows, schema=COMPARISON_SCHEMA, orient="row")
+
+
+def _measure(name: str, segments: Segments, level: Level, min_rows: int) -> _Measured:
+    metric = GAP_METRICS[name]
+    n = np.minimum.reduce([segments.sample_size(kind) for kind in metric.sample_sizes])
+    by_design = segments.units is not None
+    if isinstance(metric, RateMetric):
+        rate = measure_rate(metric, segments)
+        estimate = rate.estimate()
+        # V = p (1 - p) rho
+        variances = None if by_design else rate.value * rate.complement * rate.all.inverse_size
+    else:
+        score_type = segments.auc.estimate("score")
+        assert isinstance(score_type, Wilson)
+        estimate, variances = score_type, None
+    places = np.flatnonzero(~np.isnan(estimate.value) & (n >= min_rows))
+    groups = ComparedGroups(
+        estimate.at(places), variances if variances is None else variances[places]
+    )
+    # The test of all groups holds at one look.
+    tested = isinstance(metric, RateMetric) and level.looks is None
+    p_value = equal_groups(groups, by_design=by_design) if tested else np.nan
+    return _Measured(places, n[places], groups, p_value)
+
+
+def measure_rate(metric: RateMetric, segments: Segments) -> Rate:
+    """Return a rate of each segment, by a design with its variance and degrees of freedom."""
+    cells, units = segments.cells, segments.units
+    assert cells is not None
+    rate = cells.rate(metric.counted, metric.others)
+    if units is None:
+        return rate
+    influence = units.ratio_influence(
+        cells.unit_weight(metric.counted), cells.unit_weight(metric.cells), cells.unit_present
+    )
+    return replace(rate, variance=units.variance(influence), design_df=units.df(influence))
+
+
+def _make_row(
+    metric: FairnessMetric,
+    measured: Sequence[_Measured],
+    spreads: Sequence[Spread],
+    names: Sequence[str | None],
+) -> dict[str, object]:
+    """Return the columns of a criterion, which is as bad as the worst of what it compares."""
+    is_ratio = metric.kind == "ratio"
+    shown = "ratio" if is_ratio else "gap"
+    bounds = [each.ratio if is_ratio else each.difference for each in spreads]
+    values, lows, highs = np.array(bounds).T
+    worst = int(np.argmin(values) if is_ratio else np.argmax(values))
+    # A criterion of several metrics needs all of them.
+    is_known = len(measured) == 1 or not np.isnan(values).any()
+    number = values[worst] if is_known else np.nan
+    p_values = np.array([each.p_value for each in measured])
+    row: dict[str, object] = {
+        "metric": metric.name,
+        shown: number,
+        f"{shown}_low": np.maximum(lows.min() if is_ratio else lows.max(), 0.0),
+        f"{shown}_high": np.minimum(highs.min() if is_ratio else highs.max(), 1.0),
+        "p_value": np.minimum(p_values.min() * len(p_values), 1.0),
+        "reason": UNDEFINED if np.isnan(number) else None,
+    }
+    if is_known:
+        row |= _name_extremes(measured[worst], spreads[worst], names, is_ratio=is_ratio)
+    return row
+
+
+def _name_extremes(
+    measured: _Measured, spread: Spread, names: Sequence[str | None], *, is_ratio: bool
+) -> dict[str, object]:
+    """Return the columns of the two segments that are farthest apart; none without two."""
+    if spread.highest < 0:
+        return {}
+    own, other = spread.highest, spread.lowest
+    if is_ratio:
+        own, other = other, own
+    value = measured.groups.estimate.value
+    reference = names[measured.places[other]]
+    return {
+        "segment": names[measured.places[own]],
+        "n": int(measured.n[own]),
+        "value": value[own],
+        "reference": MISSING if reference is None else reference,
+        "n_reference": int(measured.n[other]),
+        "reference_value": value[other],
+    }

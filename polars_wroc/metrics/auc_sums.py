@@ -1,0 +1,243 @@
+"""Sums over the rows of segments, from which AUCs, average precision and KS follow."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+import polars as pl
+
+from polars_wroc.arrays import Array, Ints, Mask
+from polars_wroc.rows import Rows, Sample, replicate_rows
+from polars_wroc.stats.aucs import Auc, ClassMoments, auc_influence
+from polars_wroc.stats.designs import Influence, replicate_influence
+from polars_wroc.steps import SegmentRows, Steps, Sums, place_rows, placements, reduce_steps
+
+# Of blocks of a segment, and of its ranges of scores, the largest counts.
+_MAXIMA = frozenset({"distance"})
+# A smaller sum of weights has lost digits to underflow.
+_LEAST_WEIGHT = sys.float_info.min
+
+
+@dataclass(frozen=True)
+class AucSums:
+    """Sums over the rows of segments, from which AUCs and their variances follow.
+
+    With a row of positives and a row of negatives there are ``n``, the number of rows, ``weight``,
+    ``squares`` and ``cubes``, sums of powers of their weights, and ``first`` and ``second``, sums
+    of squared weights times powers of the placement values.
+
+    ``misranked`` is the sum over positives of their weight times the share of the negatives above
+    them, and ``ranked`` that over negatives of their weight times the share of the positives above
+    them; ``lowest`` and ``highest`` are what the latter may be if rows stand for bins.
+    ``precision`` is the sum over positives of their weight times the precision at their score, and
+    ``distance`` the largest difference of both rates.
+    """
+
+    n: Array
+    weight: Array
+    squares: Array
+    cubes: Array
+    first: Array
+    second: Array
+    misranked: Array
+    ranked: Array
+    precision: Array
+    distance: Array
+    lowest: Array | None = None
+    highest: Array | None = None
+
+    @property
+    def has_both_classes(self) -> Mask:
+        """Where both classes have weight, and sums of weights neither over- nor underflow."""
+        smallest, both = self.weight.min(axis=0), self.weight.sum(axis=0)
+        return np.asarray((smallest >= _LEAST_WEIGHT) & np.isfinite(both))
+
+    @property
+    def auc(self) -> Array:
+        """The AUC; like all metrics NaN where a class has no weight."""
+        return self._share(self.ranked, self.weight[1])
+
+    @property
+    def complement(self) -> Array:
+        """1 - AUC, with digits of its own."""
+        return self._share(self.misranked, self.weight[0])
+
+    @property
+    def average_precision(self) -> Array:
+        """The average precision."""
+        return self._share(self.precision, self.weight[0])
+
+    @property
+    def ks(self) -> Array:
+        """The largest difference of the true and the false positive rate."""
+        return np.where(self.has_both_classes, self.distance, np.nan)
+
+    @property
+    def lowest_auc(self) -> Array:
+        """The AUC if all negatives of a bin of several scores ranked above its positives."""
+        return self.auc if self.lowest is None else self._share(self.lowest, self.weight[1])
+
+    @property
+    def highest_auc(self) -> Array:
+        """The AUC if all positives of a bin of several scores ranked above its negatives."""
+        return self.auc if self.highest is None else self._share(self.highest, self.weight[1])
+
+    @property
+    def slack(self) -> Array:
+        """How far the AUC may be off, because scores in the same bin are in unknown order."""
+        return (self.highest_auc - self.lowest_auc) / 2
+
+    def _share(self, part: Array, whole: Array) -> Array:
+        # A sum of weights and the last of the cumulative sums may differ in the last digits.
+        share = np.clip(part / whole, 0.0, 1.0)
+        return np.where(self.has_both_classes, share, np.nan)
+
+
+def measure_aucs(rows: SegmentRows) -> AucSums:
+    """Return the sums over the rows of each segment."""
+    return AucSums(**reduce_steps(rows, sum_steps, maxima=_MAXIMA))
+
+
+def sum_steps(steps: Steps) -> Sums:
+    """Return the sums of `AucSums` over some steps of each segment."""
+    return sum_reached(steps, steps.weights_reached)
+
+
+@np.errstate(all="ignore")
+def sum_reached(steps: Steps, reached: Array) -> Sums:
+    """Return the sums of `AucSums` over steps, given the weights of both classes reached at each."""
+    # Arrays are written to again, since new ones leave the cache of the processor.
+    positives, negatives = steps.w
+    totals = steps.spread(steps.totals)
+    halfway = steps.w / 2
+    np.subtract(reached, halfway, out=halfway)
+    halfway /= totals
+    # Placement values: a positive's share of the negatives above it, a negative's of the positives
+    # below it.
+    placed = np.stack([halfway[1], 1 - halfway[0]])
+    sums = {
+        "n": steps.total(steps.n),
+        "weight": steps.total(steps.w),
+        "squares": steps.total(steps.w2),
+        "cubes": steps.total(steps.w3),
+        "misranked": steps.total(positives * placed[0]),
+        "ranked": steps.total(negatives * halfway[0]),
+    }
+    if steps.several is not None:
+        # Within a bin all positives may rank below all negatives, or above them.
+        before, after = (reached[0] - positives) / totals[0], reached[0] / totals[0]
+        lowest, highest = (np.where(steps.several, rate, halfway[0]) for rate in (before, after))
+        sums["lowest"] = steps.total(negatives * lowest)
+        sums["highest"] = steps.total(negatives * highest)
+    squares = np.multiply(steps.w2, placed, out=halfway)
+    sums["first"] = steps.total(squares)
+    squares *= placed
+    sums["second"] = steps.total(squares)
+    # The precision of the step, TP / (TP + FP), for each of its positives
+    precision = np.add(reached[0], reached[1], out=placed[0])
+    np.divide(reached[0], precision, out=precision)
+    precision *= positives
+    sums["precision"] = steps.total(precision)
+    rates = np.divide(reached, totals, out=halfway)
+    distance = np.subtract(rates[0], rates[1], out=placed[0])
+    sums["distance"] = steps.largest(np.abs(distance, out=distance))
+    return sums
+
+
+def estimate_aucs(sums: AucSums, variance: Array | None = None, df: Array | float = np.inf) -> Auc:
+    """Return the AUCs of segments with what limits rest on, by a design its variance and df."""
+    return Auc(
+        sums.auc,
+        sums.complement,
+        _class_moments(sums, 0),
+        _class_moments(sums, 1),
+        variance,
+        df,
+    )
+
+
+def _class_moments(sums: AucSums, side: int) -> ClassMoments:
+    return ClassMoments.from_sums(
+        rows=sums.n[side],
+        weight=sums.weight[side],
+        squares=sums.squares[side],
+        cubes=sums.cubes[side],
+        first=sums.first[side],
+        second=sums.second[side],
+        complement=sums.complement,
+    )
+
+
+def auc_sums_table(keys: pl.DataFrame, sums: AucSums, missing: Ints) -> pl.DataFrame:
+    """Return the sums of segments as a table, such as that of a range of scores.
+
+    ``missing`` are the numbers of incomplete rows, in the column ``n_missing``.
+    """
+    columns: dict[str, Array | Ints] = {"n": sums.n.sum(axis=0), "n_missing": missing}
+    for each in fields(sums):
+        values = getattr(sums, each.name)
+        if values is None:
+            continue
+        if values.ndim == 1:
+            columns[each.name] = values
+        else:
+            columns |= {f"{each.name}_pos": values[0], f"{each.name}_neg": values[1]}
+    return keys.hstack(pl.DataFrame(columns)) if keys.width else pl.DataFrame(columns)
+
+
+def add_auc_sums(
+    tables: Iterable[pl.DataFrame], keys: Sequence[str]
+) -> tuple[pl.DataFrame, AucSums, Ints]:
+    """Return the segments of tables of sums, sorted, and their sums and missing rows in all."""
+    parts = pl.concat(tables, how="vertical_relaxed")
+    names = [name for name in parts.columns if name not in keys]
+    added = [pl.col(name).max() if name in _MAXIMA else pl.col(name).sum() for name in names]
+    table = parts.group_by(keys).agg(added).sort(keys) if keys else parts.select(added)
+    arrays = {name: table[name].to_numpy() for name in names}
+    sums = {}
+    for each in fields(AucSums):
+        if f"{each.name}_pos" in arrays:
+            sums[each.name] = np.stack([arrays[f"{each.name}_pos"], arrays[f"{each.name}_neg"]])
+        elif each.name in arrays:
+            sums[each.name] = arrays[each.name]
+    return table.select(keys), AucSums(**sums), arrays["n_missing"]
+
+
+def auc_influences(rows: Rows, segments: SegmentRows) -> Influence:
+    """Return the influences of the sampling units of ``rows`` on the AUC of each segment."""
+    assert rows.sample is not None
+    if rows.sample.replicates is not None:
+        return replicate_influence(_replicate_aucs(rows.sample, segments))
+    return placement_influences(rows.sample, segments, place_rows(segments))
+
+
+def placement_influences(sample: Sample, segments: SegmentRows, placed: Array) -> Influence:
+    """Return the influences of sampling units on 1 less the mean of the rows' placement values."""
+    shape = len(sample.stratum), segments.number
+    place = sample.unit[segments.order] * shape[1] + segments.segment
+
+    def add_up(values: Array) -> Array:
+        sums = np.bincount(place, values, shape[0] * shape[1])
+        return np.asarray(sums, np.float64).reshape(shape)
+
+    sides = np.maximum(segments.weight, 0.0), np.maximum(-segments.weight, 0.0)
+    # Placement values are NaN without rows of the other class, and 0 times NaN is not 0.
+    misranked = [np.where(weight > 0, weight * placed, 0.0) for weight in sides]
+    return auc_influence(
+        (add_up(sides[0]), add_up(sides[1])), (add_up(misranked[0]), add_up(misranked[1]))
+    )
+
+
+def _replicate_aucs(sample: Sample, segments: SegmentRows) -> Array:
+    """Return the AUC of each segment by the full weights, then by those of each replicate."""
+    sums = [reduce_steps(rows, _sum_misranked) for rows in replicate_rows(sample, segments)]
+    return np.stack([1 - each["misranked"] / each["weight"] for each in sums])
+
+
+@np.errstate(all="ignore")
+def _sum_misranked(steps: Steps) -> Sums:
+    misranked = steps.w[0] * placements(steps)[0]
+    return {"misranked": steps.total(misranked), "weight": steps.total(steps.w[0])}

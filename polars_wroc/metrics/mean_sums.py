@@ -1,0 +1,141 @@
+"""Sums over the rows of segments, from which means of values of rows follow: losses and scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from polars_wroc.arrays import Array, Mask
+from polars_wroc.inputs import arguments
+from polars_wroc.rows import Sample
+from polars_wroc.stats.designs import Influence, SamplingUnits
+from polars_wroc.stats.mean_differences import StandardizedSums, standardize
+from polars_wroc.stats.means import Mean
+from polars_wroc.stats.rates import Count
+from polars_wroc.steps import SegmentRows
+
+
+@dataclass(frozen=True)
+class MeanSums:
+    """Sums over the rows of segments, from which the weighted mean of values v follows.
+
+    ``first`` is the sum of w v, ``cross`` of w^2 v and ``second`` of w^2 v^2. By a design
+    ``unit_whole`` and ``unit_first`` are the sums of w and of w v in each sampling unit; with
+    replicate weights first those by the full weights, then by each replicate.
+    """
+
+    whole: Count
+    first: Array
+    cross: Array
+    second: Array
+    unit_whole: Array | None = None
+    unit_first: Array | None = None
+
+    def combine(self, function: Callable[[Array], Array]) -> MeanSums:
+        """Return the sums of which each is a function of these, for example of all others."""
+        whole = Count(*(function(each) for each in vars(self.whole).values()))
+        units = [
+            None if each is None else function(each) for each in (self.unit_whole, self.unit_first)
+        ]
+        return MeanSums(
+            whole, function(self.first), function(self.cross), function(self.second), *units
+        )
+
+    def mean(self, variance: Array | None = None, df: Array | float | None = None) -> Mean:
+        """Return the means, by a design with their variance and degrees of freedom."""
+        return Mean(self.whole, self.first, self.cross, self.second, variance, df)
+
+    def influence(self, units: SamplingUnits) -> Influence:
+        """Return the influences of sampling units on the means."""
+        assert self.unit_whole is not None
+        assert self.unit_first is not None
+        return units.ratio_influence(self.unit_first, self.unit_whole)
+
+
+def sum_values(rows: SegmentRows, values: Array, sample: Sample | None = None) -> MeanSums:
+    """Return the sums over each segment of a value of each row."""
+    weight = np.abs(rows.weight)
+    squares = weight**2 if rows.counts is None else rows.counts.squares
+    number = np.ones(len(weight)) if rows.counts is None else rows.counts.n
+    whole = Count(rows.total(weight), rows.total(squares), rows.total(number))
+    units: list[Array] = []
+    if sample is not None:
+        units = [sum_in_units(rows, sample, each) for each in (np.ones(len(weight)), values)]
+    return MeanSums(
+        whole,
+        rows.total(weight * values),
+        rows.total(squares * values),
+        rows.total(squares * values**2),
+        *units,
+    )
+
+
+def sum_scores(
+    rows: SegmentRows, sample: Sample | None = None, *, count_weights: bool = False
+) -> StandardizedSums:
+    """Return the sums over each segment that standardized mean differences follow from.
+
+    ``count_weights`` says that weights are numbers of rows.
+    """
+    weight = np.abs(rows.weight)
+    squares = weight if count_weights else weight**2
+    number = np.ones(len(weight))
+    if rows.counts is not None:
+        squares, number = rows.counts.squares, rows.counts.n
+    z = standardize(rows.score, weight, squares)
+    powers = np.stack([z**power for power in range(5)])
+    units = unit_squares = None
+    if sample is not None:
+        units = np.stack([sum_in_units(rows, sample, each) for each in powers[:3]])
+        if sample.replicates is not None:
+            of_replicates = [weight, *(each[rows.order] for each in sample.replicates)]
+            each_squared = of_replicates if count_weights else [each**2 for each in of_replicates]
+            unit_squares = np.stack([rows.total(each) for each in each_squared])
+    return StandardizedSums(
+        rows.total(weight * powers[:3]),
+        rows.total(squares * powers),
+        rows.total(number),
+        units,
+        unit_squares,
+    )
+
+
+def sum_in_units(rows: SegmentRows, sample: Sample, values: Array) -> Array:
+    """Return sums of weights times values over the rows of each sampling unit and segment.
+
+    With replicate weights they are those by the full weights, then by each replicate.
+    """
+    weight = np.abs(rows.weight)
+    if sample.replicates is not None:
+        replicates = [weight, *(each[rows.order] for each in sample.replicates)]
+        return np.stack([rows.total(each * values) for each in replicates])
+    shape = len(sample.stratum), rows.number
+    place = sample.unit[rows.order] * rows.number + rows.segment
+    sums = np.bincount(place, weight * values, shape[0] * shape[1])
+    return sums.astype(np.float64, copy=False).reshape(shape)
+
+
+def _square_errors(score: Array, is_positive: Mask, precision: float) -> Array:  # noqa: ARG001
+    return np.asarray((score - is_positive) ** 2)
+
+
+def _take_logarithms(score: Array, is_positive: Mask, precision: float) -> Array:
+    inside = np.clip(score, precision, 1 - precision)
+    return np.where(is_positive, -np.log(inside), -np.log1p(-inside))
+
+
+# Losses of rows by their scores and classes. A score closer to 0 or 1 than the machine precision of
+# its type is taken to be that far away.
+ROW_LOSSES: dict[str, Callable[[Array, Mask, float], Array]] = {
+    "brier_score": _square_errors,
+    "log_loss": _take_logarithms,
+}
+
+
+def require_probabilities(score: Array) -> None:
+    """Raise for a score that is no probability; one of NaN is missing."""
+    invalid = score[(score < 0) | (score > 1)]
+    if len(invalid):
+        arguments.reject("score", "be a probability, from 0 to 1", invalid[0])

@@ -1,0 +1,173 @@
+"""AUCs of several scores on the same rows: from placement values to differences of two AUCs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+
+from polars_wroc.arrays import Array, Ints
+from polars_wroc.metrics.auc_sums import auc_influences
+from polars_wroc.rows import Rows, Sample
+from polars_wroc.stats.aucs import Auc, ClassMoments
+from polars_wroc.stats.designs import Influence, effective_carriers
+from polars_wroc.stats.paired import PairedAuc, PairedClass, difference_influence
+from polars_wroc.steps import SegmentRows, add_up, place_rows
+
+# Placement values that differ by less, relatively, are sums of the same weights, rounded otherwise.
+_ROUNDING = 1e-13
+
+
+@dataclass(frozen=True)
+class ScoredRows:
+    """Rows of segments with their placement values by several scores.
+
+    ``misranked`` has for each score the complements of placement values: the share of the other
+    class that each row is ranked wrongly against. All rows of a class of a segment are next to each
+    other: ``starts`` are the places of the first positive and the first negative of each segment,
+    followed by the number of rows. ``powers`` are the first four powers of the weights. By a design
+    there is the ``unit`` of each row, or with replicate weights the ``influences`` on each AUC.
+    """
+
+    keys: pl.DataFrame
+    missing: Ints
+    starts: Ints
+    misranked: Mapping[str, Array]
+    powers: tuple[Array, Array, Array, Array]
+    n: Array
+    sample: Sample | None = None
+    unit: Ints | None = None
+    influences: Mapping[str, Influence] | None = None
+
+    @cached_property
+    def sums_of_powers(self) -> Array:
+        """Sums of the powers of the weights: power, class, segment."""
+        return np.stack([self.total(power) for power in self.powers])
+
+    def total(self, values: Array) -> Array:
+        """Add up values of rows, in a row for positives and a row for negatives."""
+        return add_up(values, self.starts).reshape(-1, 2).T
+
+    def total_of_units(self, values: Array) -> tuple[Array, Array]:
+        """Add up values of rows over each sampling unit of positives, and of negatives."""
+        assert self.sample is not None
+        assert self.unit is not None
+        groups = len(self.starts) - 1
+        group = np.repeat(np.arange(groups), np.diff(self.starts))
+        units = len(self.sample.stratum)
+        sums = np.bincount(self.unit * groups + group, values, units * groups)
+        by_class = sums.astype(np.float64, copy=False).reshape(units, groups // 2, 2)
+        return by_class[..., 0], by_class[..., 1]
+
+    def complement(self, model: str) -> Array:
+        """Return 1 - AUC of a score; NaN where a class has no weight."""
+        weight = self.sums_of_powers[0, 0]
+        misranked = self.total(self.powers[0] * self.misranked[model])[0]
+        return np.asarray(np.clip(misranked / weight, 0.0, 1.0))
+
+    def auc(self, model: str) -> Auc:
+        """Return the AUC of a score with what its variance rests on."""
+        x, complement = self.misranked[model], self.complement(model)
+        first, second = self.total(self.powers[1] * x), self.total(self.powers[1] * x**2)
+        pos, neg = (
+            ClassMoments.from_sums(
+                rows=self.n[side],
+                weight=self.sums_of_powers[0, side],
+                squares=self.sums_of_powers[1, side],
+                cubes=self.sums_of_powers[2, side],
+                first=first[side],
+                second=second[side],
+                complement=complement,
+            )
+            for side in (0, 1)
+        )
+        return Auc(1 - complement, complement, pos, neg)
+
+    def difference(self, new: str, old: str) -> PairedAuc:
+        """Return the AUC of one score less that of another one."""
+        x_old, x_new = self.misranked[old], self.misranked[new]
+        d = x_old - x_new
+        d = np.where(np.abs(d) <= _ROUNDING * np.maximum(x_old, x_new), 0.0, d)
+        w, w2, _, w4 = self.powers
+        weight, squares, cubes, _ = self.sums_of_powers
+        difference = self.total(w * d)[0] / weight[0]
+        first, second = self.total(w2 * d), self.total(w2 * d**2)
+        fourth = self.total(w4 * d**4)
+        pos, neg = (
+            PairedClass.from_sums(
+                weight=weight[side],
+                squares=squares[side],
+                cubes=cubes[side],
+                first=first[side],
+                second=second[side],
+                fourth=fourth[side],
+                difference=difference,
+            )
+            for side in (0, 1)
+        )
+        paired = PairedAuc(difference, pos, neg)
+        return paired if self.sample is None else self._add_design(paired, new, old, w * d)
+
+    def _add_design(self, paired: PairedAuc, new: str, old: str, changes: Array) -> PairedAuc:
+        """Return a difference by the design, given the weighted changes of rows."""
+        assert self.sample is not None
+        units = self.sample.units
+        if self.influences is not None:
+            influence = self.influences[new] + -self.influences[old]
+            return paired.by_design(units.variance(influence), units.df(influence))
+        of_units = self.total_of_units(changes)
+        influence = difference_influence(self.total_of_units(self.powers[0]), of_units)
+        carriers = effective_carriers(of_units[0]), effective_carriers(of_units[1])
+        return paired.by_design(units.variance(influence), units.df(influence), carriers)
+
+
+def require_all_scores(rows: Rows) -> Rows:
+    """Return rows of which those without all scores are missing for each score."""
+    return replace(rows, weight=np.where(rows.complete_in_all, rows.weight, np.nan))
+
+
+def have_same_scores(rows: Rows, one: str, other: str) -> bool:
+    """Return whether two scores are the same in all complete rows."""
+    complete = ~np.isnan(rows.weight)
+    return np.array_equal(rows.scores[one][complete], rows.scores[other][complete])
+
+
+def place_scores(rows: Rows, keys: Sequence[str], models: Sequence[str]) -> ScoredRows:
+    """Return the rows of segments, which have all scores, with their placement values."""
+    segments = {model: rows.segments(keys, model) for model in models}
+    first = segments[models[0]]
+    # Rows have the same order in the segments of all scores.
+    group = 2 * first.segment + (first.weight < 0)
+    order = np.argsort(group, kind="stable")
+    starts = np.append(0, np.bincount(group, minlength=2 * first.number).cumsum())
+    powers = _raise_weights(first, order)
+    n = np.ones(len(order)) if first.counts is None else first.counts.n[order]
+    unit, influences = None, None
+    if rows.sample is not None and rows.sample.replicates is not None:
+        influences = {model: auc_influences(rows, each) for model, each in segments.items()}
+    elif rows.sample is not None:
+        unit = rows.sample.unit[first.order][order]
+    return ScoredRows(
+        first.segments,
+        first.missing,
+        starts,
+        {model: place_rows(each)[order] for model, each in segments.items()},
+        powers,
+        add_up(n, starts).reshape(-1, 2).T,
+        rows.sample,
+        unit,
+        influences,
+    )
+
+
+def _raise_weights(rows: SegmentRows, order: Ints) -> tuple[Array, Array, Array, Array]:
+    """Return the first four powers of the weights of rows in an order."""
+    weight = np.abs(rows.weight)[order]
+    if rows.counts is None:
+        return weight, weight**2, weight**3, weight**4
+    n, squares, cubes = rows.counts.at(order)
+    # Each of the rows that a row stands for has a weight of 1.
+    return weight, squares, cubes, n

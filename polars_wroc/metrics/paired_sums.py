@@ -1,0 +1,294 @@
+"""Sums over rows that have an old and a new score, from which the changes of metrics follow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import polars as pl
+
+from polars_wroc.arrays import Array, Mask
+from polars_wroc.inputs import arguments
+from polars_wroc.metrics.paired_aucs import place_scores
+from polars_wroc.ranking.curve import CELLS
+from polars_wroc.rows import Rows, Sample
+from polars_wroc.stats.designs import Influence, SamplingUnits
+from polars_wroc.stats.means import Mean
+from polars_wroc.stats.paired import PairedAuc
+from polars_wroc.stats.rates import Count
+from polars_wroc.steps import SegmentRows
+
+OLD, NEW = "old", "new"
+# The pairs of cells that a row may be in, by the old and by the new decision.
+_OLD_CELLS = ("tp", "tp", "fn", "fn", "fp", "fp", "tn", "tn")
+_NEW_CELLS = ("tp", "fn", "tp", "fn", "fp", "tn", "fp", "tn")
+
+
+@dataclass(frozen=True)
+class PairedRows:
+    """Rows with an old and a new score, which each have both or are missing.
+
+    ``selected`` says which rows the old and the new score select. ``precisions`` are those of the
+    types of both scores, from 0 and 1 on which a logarithm is taken.
+    """
+
+    rows: Rows
+    selected: tuple[Mask, Mask] | None = None
+    precisions: tuple[float, float] = (0.0, 0.0)
+
+    def losses(self, name: str) -> tuple[Array, Array]:
+        """Return the losses of rows by both scores; raise for one that is no probability."""
+        complete, positive = ~np.isnan(self.rows.weight), self.rows.weight > 0
+        found = []
+        for model, precision in zip((OLD, NEW), self.precisions, strict=True):
+            score = self.rows.scores[model]
+            invalid = np.flatnonzero(complete & ~((score >= 0) & (score <= 1)))
+            if len(invalid):
+                arguments.reject(model, "be a probability, from 0 to 1", score[invalid[0]])
+            found.append(_LOSSES[name](score, positive, precision))
+        return found[0], found[1]
+
+
+def _square_errors(score: Array, positive: Mask, precision: float) -> Array:  # noqa: ARG001
+    return np.asarray((score - positive) ** 2)
+
+
+def _take_logarithms(score: Array, positive: Mask, precision: float) -> Array:
+    inside = np.clip(score, precision, 1 - precision)
+    return np.where(positive, -np.log(inside), -np.log1p(-inside))
+
+
+_LOSSES: dict[str, Callable[[Array, Mask, float], Array]] = {
+    "brier_score": _square_errors,
+    "log_loss": _take_logarithms,
+}
+
+
+@dataclass(frozen=True)
+class ValueChanges:
+    """How the values of rows change in each segment, and the weighted means of the values.
+
+    ``gained`` are the rows whose value rises, ``lost`` those whose value falls, among all rows that
+    have one. ``size`` is the sum of w |d| of the changes d, and ``largest`` the largest |d|.
+    """
+
+    old: Array
+    new: Array
+    mean: Mean
+    gained: Count
+    lost: Count
+    size: Array
+    largest: Array
+
+
+@dataclass(frozen=True)
+class UnitSums:
+    """Sums over the rows of each sampling unit: of w d, of w, and of w of all rows of a segment."""
+
+    units: SamplingUnits
+    changes: Array
+    whole: Array
+    present: Array
+
+    def add_variance(self, mean: Mean) -> Mean:
+        """Return a mean change with its variance and degrees of freedom by the design."""
+        influence = self.units.ratio_influence(self.changes, self.whole, self.present)
+        return Mean(
+            mean.whole,
+            mean.first,
+            mean.cross,
+            mean.second,
+            self.units.variance(influence),
+            self.units.df(influence),
+        )
+
+
+@dataclass(frozen=True)
+class PairedCells:
+    """Sums over the rows in each cell by the old decision and each cell by the new one.
+
+    ``weight``, ``squares`` and ``rows`` have a row for each pair of cells and a column for each
+    segment. By a design ``unit_weights`` are those in its sampling ``units``: pair, unit, segment;
+    with replicate weights the first unit has the full weights, and each other those of a replicate.
+    """
+
+    weight: Array
+    squares: Array
+    rows: Array
+    units: SamplingUnits | None = None
+    unit_weights: Array | None = None
+
+    def count(self, old: Sequence[str] = CELLS, new: Sequence[str] = CELLS) -> Count:
+        """Return the rows in some cells by the old decision and in some by the new one."""
+        places = _find_pairs(old, new)
+        weight, squares, rows = (
+            values[places].sum(axis=0) for values in (self.weight, self.squares, self.rows)
+        )
+        return Count(weight, squares, rows)
+
+    def weight_of_units(self, old: Sequence[str] = CELLS, new: Sequence[str] = CELLS) -> Array:
+        """Return the weight of these rows in each sampling unit of each segment."""
+        assert self.unit_weights is not None
+        return np.asarray(self.unit_weights[_find_pairs(old, new)].sum(axis=0))
+
+    def influence(self, part: Sequence[str], whole: Sequence[str], model: str) -> Influence:
+        """Return the influences of units on the share of cells by the decision of one score."""
+        assert self.units is not None
+        part_weight, whole_weight = (
+            self.weight_of_units(**{model: cells}) for cells in (part, whole)
+        )
+        return self.units.ratio_influence(part_weight, whole_weight, self.weight_of_units())
+
+    def changes(self, values: Mapping[str, float]) -> ValueChanges:
+        """Return how the values of rows change, given those of cells; others have none.
+
+        The same rows must have values with both scores.
+        """
+        whole = self.count(old=[*values])
+        old, new = (
+            np.array([values.get(cell, 0.0) for cell in cells])
+            for cells in (_OLD_CELLS, _NEW_CELLS)
+        )
+        d = new - old
+        mean = Mean(whole, d @ self.weight, d @ self.squares, d**2 @ self.squares)
+        if self.units is not None:
+            assert self.unit_weights is not None
+            changes = np.einsum("p,pus->us", d, self.unit_weights)
+            whole_of_units = self.weight_of_units(old=[*values])
+            sums = UnitSums(self.units, changes, whole_of_units, self.weight_of_units())
+            mean = sums.add_variance(mean)
+        return ValueChanges(
+            old @ self.weight / whole.weight,
+            new @ self.weight / whole.weight,
+            mean,
+            self._count_where(d > 0),
+            self._count_where(d < 0),
+            np.abs(d) @ self.weight,
+            np.max(np.abs(d)[:, np.newaxis] * (self.rows > 0), axis=0),
+        )
+
+    def _count_where(self, pairs: Mask) -> Count:
+        return Count(pairs @ self.weight, pairs @ self.squares, pairs @ self.rows)
+
+
+def _find_pairs(old: Sequence[str], new: Sequence[str]) -> list[int]:
+    pairs = enumerate(zip(_OLD_CELLS, _NEW_CELLS, strict=True))
+    return [place for place, (before, after) in pairs if before in old and after in new]
+
+
+@dataclass(frozen=True)
+class AucChange:
+    """The AUCs of both scores, and the new one less the old one."""
+
+    old: Array
+    new: Array
+    difference: PairedAuc
+
+
+@dataclass(frozen=True)
+class PairedSegments:
+    """Sums over the rows of segments; ``n`` are the numbers of positives and of negatives."""
+
+    keys: pl.DataFrame
+    n: Array
+    aucs: AucChange | None = None
+    cells: PairedCells | None = None
+    losses: Mapping[str, ValueChanges] = field(default_factory=dict)
+
+
+def measure_pairs(
+    paired: PairedRows, keys: Sequence[str], *, aucs: bool, losses: Iterable[str]
+) -> PairedSegments:
+    """Return the sums over the rows of each segment from which metrics and their changes follow."""
+    rows = paired.rows
+    segments = rows.segments(keys, OLD)
+    cells = None
+    if paired.selected is not None:
+        old, new = (each[segments.order] for each in paired.selected)
+        cells = sum_paired_cells(segments, old, new, rows.sample)
+    sides = np.stack([segments.weight > 0, segments.weight < 0]).astype(np.float64)
+    return PairedSegments(
+        segments.segments,
+        segments.total(sides if segments.counts is None else sides * segments.counts.n),
+        _measure_auc_change(rows, keys) if aucs else None,
+        cells,
+        {name: _sum_changes(segments, paired.losses(name), rows.sample) for name in losses},
+    )
+
+
+def _measure_auc_change(rows: Rows, keys: Sequence[str]) -> AucChange:
+    placed = place_scores(rows, keys, (OLD, NEW))
+    old, new = (1 - placed.complement(model) for model in (OLD, NEW))
+    return AucChange(old, new, placed.difference(NEW, OLD))
+
+
+def sum_paired_cells(
+    rows: SegmentRows, old: Mask, new: Mask, sample: Sample | None = None
+) -> PairedCells:
+    """Return the sums of each pair of cells, given which rows the old and the new score selects."""
+    pair = 4 * (rows.weight < 0) + 2 * (~old).astype(np.int64) + ~new
+    pairs, number = len(_OLD_CELLS), rows.number
+    place = pair * number + rows.segment
+
+    def total(values: Array | None) -> Array:
+        sums = np.bincount(place, values, pairs * number)
+        return sums.astype(np.float64, copy=False).reshape(pairs, number)
+
+    weight = np.abs(rows.weight)
+    if rows.counts is None:
+        squares, counts = total(weight**2), total(None)
+    else:
+        squares, counts = total(rows.counts.squares), total(rows.counts.n)
+    if sample is None:
+        return PairedCells(total(weight), squares, counts)
+    units = np.stack([_add_up_units(rows, sample, pair == each) for each in range(pairs)])
+    return PairedCells(total(weight), squares, counts, sample.units, units)
+
+
+def _sum_changes(
+    rows: SegmentRows, values: tuple[Array, Array], sample: Sample | None
+) -> ValueChanges:
+    """Return how values change, given those of all rows of the call by both scores."""
+    old, new = (each[rows.order] for each in values)
+    d, weight = new - old, np.abs(rows.weight)
+    squares = weight**2 if rows.counts is None else rows.counts.squares
+    counts = np.ones(len(weight)) if rows.counts is None else rows.counts.n
+
+    def count(where: Mask) -> Count:
+        sums = [rows.total(np.where(where, each, 0.0)) for each in (weight, squares, counts)]
+        return Count(*sums)
+
+    whole = count(np.ones(len(d), bool))
+    first = rows.total(weight * d)
+    mean = Mean(whole, first, rows.total(squares * d), rows.total(squares * d**2))
+    if sample is not None:
+        changes = _add_up_units(rows, sample, d)
+        present = _add_up_units(rows, sample, np.ones(len(d)))
+        mean = UnitSums(sample.units, changes, present, present).add_variance(mean)
+    largest = np.zeros(rows.number)
+    np.maximum.at(largest, rows.segment, np.abs(d))
+    return ValueChanges(
+        rows.total(weight * old) / whole.weight,
+        rows.total(weight * new) / whole.weight,
+        mean,
+        count(d > 0),
+        count(d < 0),
+        rows.total(weight * np.abs(d)),
+        largest,
+    )
+
+
+def _add_up_units(rows: SegmentRows, sample: Sample, values: Array | Mask) -> Array:
+    """Add up weighted values of rows over each sampling unit of each segment.
+
+    With replicate weights the first unit has the full weights, and each other those of a replicate.
+    """
+    weight = np.abs(rows.weight)
+    if sample.replicates is not None:
+        weights = [weight, *(each[rows.order] for each in sample.replicates)]
+        return np.stack([rows.total(each * values) for each in weights])
+    units = len(sample.stratum)
+    place = sample.unit[rows.order] * rows.number + rows.segment
+    sums = np.bincount(place, weight * values, units * rows.number)
+    return sums.astype(np.float64, copy=False).reshape(units, rows.number)

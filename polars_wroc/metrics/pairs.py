@@ -1,0 +1,377 @@
+"""Pairs: a metric of segments beside that of what each is compared with.
+
+One function for each kind of metric says how the reference follows from other segments: rates and
+other formulas of cells, mean losses and mean scores are computed from the added rows of these, AUCs
+are averaged by their pairs of a positive and a negative, since rows of different segments are never
+compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from polars_wroc.arrays import Array, Mask
+from polars_wroc.inputs.metric import Metric
+from polars_wroc.metrics.auc_sums import AucSums
+from polars_wroc.metrics.mean_sums import ROW_LOSSES
+from polars_wroc.metrics.registry import ROC_AUC
+from polars_wroc.metrics.segments import Segments
+from polars_wroc.ranking.curve import CELLS
+from polars_wroc.stats.aucs import Auc, ClassMoments, average_aucs, combine, equal_aucs
+from polars_wroc.stats.contrasts import Contrast, DirectContrast, credible_correlation
+from polars_wroc.stats.delta import evaluate
+from polars_wroc.stats.designs import Influence, SamplingUnits
+from polars_wroc.stats.estimates import Limits, Scale, Wald
+from polars_wroc.stats.families import are_equivalent
+from polars_wroc.stats.levels import Level, welch_df
+from polars_wroc.stats.mean_differences import FEWEST_SCORES, compare_means
+from polars_wroc.stats.means import BRIER_SCALE, LOG_LOSS_SCALE, covariance_of_means
+from polars_wroc.stats.power import detectable_difference, detectable_gap, detectable_shift
+from polars_wroc.stats.rates import Equality, equal_rates
+from polars_wroc.stats.references import Reference
+from polars_wroc.thresholds.limits import cell_function
+from polars_wroc.thresholds.registry import RateMetric, ThresholdMetric
+
+STANDARDIZED_MEAN_DIFFERENCE = "standardized_mean_difference"
+# The inverse size of a known AUC, as a share of that of the positives it is compared with.
+_NEGLIGIBLE = 1e-5
+LOSS_SCALES: dict[str, Scale] = {"brier_score": BRIER_SCALE, "log_loss": LOG_LOSS_SCALE}
+
+
+@dataclass(frozen=True)
+class Pair:
+    """An estimate of each segment and of its reference, with the test that both are equal.
+
+    ``reference_value`` is the metric of the reference, which may include the segment. ``df`` are
+    the degrees of freedom of both in their contrast, and ``picked_df`` those where the reference
+    was picked. ``detect`` gives the smallest gap that a test at a quantile detects;
+    ``few_events`` marks rates whose limits may be too narrow. Limits of an ``is_wald`` estimate
+    need enough rows at repeated looks; if there are ``effective_rows`` of the segment and of the
+    reference, these count, of which there must be the ``fewest_rows`` at a single look too. The
+    estimate of a reference that ``includes_own`` rests on the segment's rows too; others are
+    estimated from other rows, and the gap is a share of the difference. ``are_equivalent`` says
+    where limits of the gap are within a margin, and ``obstacles`` where nothing is shown and why.
+    """
+
+    contrast: Contrast | DirectContrast
+    reference_value: Array
+    df: tuple[Array | float, Array | float]
+    picked_df: Array | float
+    test: Callable[[Level], Equality]
+    detect: Callable[[Array], Array]
+    few_events: Mask
+    is_wald: bool = False
+    includes_own: bool = False
+    effective_rows: tuple[Array, Array] | None = None
+    fewest_rows: int = 0
+    has_ratio: Mask | bool = True
+    are_equivalent: Callable[[Limits, float], Mask] = are_equivalent
+    obstacles: Sequence[tuple[Mask, str]] = ()
+
+
+def pair_metric(metric: Metric, segments: Segments, reference: Reference) -> Pair:
+    """Return a metric of segments beside that of their references."""
+    if isinstance(metric, RateMetric):
+        return pair_rates(metric, segments, reference)
+    if isinstance(metric, ThresholdMetric):
+        return pair_cells(metric, segments, reference)
+    if metric.name in ROW_LOSSES:
+        return pair_losses(metric.name, segments, reference)
+    if metric.name == STANDARDIZED_MEAN_DIFFERENCE:
+        return pair_scores(segments, reference)
+    return pair_aucs(segments, reference)
+
+
+def pair_rates(metric: RateMetric, segments: Segments, reference: Reference) -> Pair:
+    """Return a rate of segments beside that of the rows of their references."""
+    assert segments.cells is not None
+    cells = segments.cells, segments.cells.combine(reference.add_others)
+    own, other = (each.rate(metric.counted, metric.others) for each in cells)
+    share: Array | float = 1.0
+    if reference.includes_own:
+        weights = own.all.weight, other.all.weight
+        share = weights[1] / (weights[0] + weights[1])
+    if segments.units is None:
+        contrast = Contrast(own.estimate(), other.estimate(), share)
+        variances = [each.value * each.complement * each.inverse_size for each in (own, other)]
+        return Pair(
+            contrast,
+            contrast.reference,
+            (own.df, other.df),
+            welch_df(variances[0], own.df, variances[1], other.df),
+            lambda level: equal_rates(own, other, level),
+            lambda quantile: detectable_gap(own.sample(), other.sample(), quantile),
+            own.has_few_events | other.has_few_events,
+        )
+    units = segments.units
+    influences = [
+        units.ratio_influence(
+            each.unit_weight(metric.counted),
+            each.unit_weight(metric.counted + metric.others),
+            each.unit_weight(CELLS),
+        )
+        for each in cells
+    ]
+    df = units.df(*influences)
+    dfs = units.df(influences[0]), df
+    variances = [units.variance(each) for each in influences]
+    rates = [
+        replace(rate, variance=variance, design_df=each)
+        for rate, variance, each in zip((own, other), variances, dfs, strict=True)
+    ]
+    covariance = units.covariance(*influences)
+    correlation = credible_correlation(covariance, *variances)
+    contrast = Contrast(rates[0].estimate(), rates[1].estimate(), share, correlation)
+    return Pair(
+        contrast,
+        contrast.reference,
+        (df, df),
+        df,
+        lambda level: Equality(contrast.p_value(level, df), df),
+        lambda quantile: detectable_gap(rates[0].sample(), rates[1].sample(), quantile),
+        rates[0].has_few_events | rates[1].has_few_events,
+    )
+
+
+def pair_aucs(segments: Segments, reference: Reference) -> Pair:
+    """Return the AUC of segments beside the mean of those of their references, by pairs."""
+    assert segments.aucs is not None
+    own, pairs = segments.auc, relative_pairs(segments.aucs)
+    other = average_reference(own, pairs, reference)
+    share: Array | float = 1.0
+    if reference.includes_own:
+        others = reference.add_others(pairs)
+        share = others / (pairs + others)
+    slack = share * find_slack(segments.aucs, pairs, reference)
+    none = np.zeros(own.value.shape, dtype=bool)
+    if segments.units is None:
+        contrast = Contrast(own.estimate(), other.estimate(), share, slack=slack)
+        return Pair(
+            contrast,
+            _reference_auc(contrast),
+            (np.inf, np.inf),
+            np.inf,
+            lambda level: equal_aucs(own, other, level),
+            lambda quantile: detect_auc(own, other, quantile),
+            none,
+        )
+    units, influence = segments.units, segments.influence
+    assert influence is not None
+    other_influence = influence.average(lambda values: reference.average_others(values, pairs))
+    df = units.df(influence, other_influence)
+    variances = [units.variance(each) for each in (influence, other_influence)]
+    correlation = credible_correlation(units.covariance(influence, other_influence), *variances)
+    other = replace(other, design_variance=variances[1], df=df)
+    contrast = Contrast(own.estimate(), other.estimate(), share, correlation, slack)
+    return Pair(
+        contrast,
+        _reference_auc(contrast),
+        (df, df),
+        df,
+        lambda level: Equality(contrast.p_value(level, df), df),
+        lambda quantile: detect_auc(own, other, quantile),
+        none,
+    )
+
+
+def pair_cells(metric: ThresholdMetric, segments: Segments, reference: Reference) -> Pair:
+    """Return a metric of the cells of segments beside that of the rows of their references."""
+    assert segments.cells is not None
+    assert segments.decisions is not None
+    function = cell_function(metric, np.full(segments.number, segments.decisions.threshold))
+    own_cells = segments.cells
+    other_cells = own_cells.combine(lambda values: _add_reference(values, reference))
+    own, other = (
+        evaluate(function, cells.weight, cells.squares, cells.rows)
+        for cells in (own_cells, other_cells)
+    )
+    if segments.units is None:
+        covariance = np.zeros(segments.number)
+        if reference.includes_own:
+            covariance = own.covariance(other, own_cells.squares)
+        estimates = own.estimate(), other.estimate()
+        df = np.minimum(estimates[0].df, estimates[1].df)
+        return _pair_walds(*estimates, covariance, df, reference)
+    units = segments.units
+    assert own_cells.units is not None
+    assert other_cells.units is not None
+    influences = own.influence(units, own_cells.units), other.influence(units, other_cells.units)
+    df = _find_df(units, influences[0], own_cells.unit_present, reference)
+    estimates = (
+        own.estimate(units.variance(influences[0]), units.df(influences[0])),
+        other.estimate(units.variance(influences[1]), df),
+    )
+    return _pair_walds(*estimates, units.covariance(*influences), df, reference)
+
+
+def pair_losses(name: str, segments: Segments, reference: Reference) -> Pair:
+    """Return the mean loss of segments beside that of the rows of their references."""
+    sums = (
+        segments.losses[name],
+        segments.losses[name].combine(lambda values: _add_reference(values, reference)),
+    )
+    scale = LOSS_SCALES[name]
+    if segments.units is None:
+        own, other = (each.mean() for each in sums)
+        covariance = np.zeros(segments.number)
+        if reference.includes_own:
+            shared = own.whole, own.cross, own.cross
+            covariance = covariance_of_means(own, other, own.second, shared)
+        df = np.minimum(own.df, other.df)
+    else:
+        units = segments.units
+        influences = [each.influence(units) for each in sums]
+        assert sums[0].unit_whole is not None
+        df = _find_df(units, influences[0], sums[0].unit_whole, reference)
+        dfs = units.df(influences[0]), df
+        own, other = (
+            each.mean(units.variance(influence), degrees)
+            for each, influence, degrees in zip(sums, influences, dfs, strict=True)
+        )
+        covariance = units.covariance(*influences)
+    slopes = scale.slope(own.value) * scale.slope(other.value)
+    estimates = own.estimate(scale), other.estimate(scale)
+    return _pair_walds(*estimates, covariance / slopes, df, reference)
+
+
+def _find_df(
+    units: SamplingUnits, influence: Influence, weight: Array, reference: Reference
+) -> Array:
+    """Return degrees of freedom of segments and of the others that they are compared with.
+
+    ``weight`` is that of the sampling units in each segment.
+    """
+    others = reference.add_others(weight)
+    return units.df(influence, units.ratio_influence(others, others))
+
+
+def _add_reference(values: Array, reference: Reference) -> Array:
+    """Add up values of what segments are compared with, which may include the segment itself."""
+    others = reference.add_others(values)
+    return values + others if reference.includes_own else others
+
+
+def _pair_walds(
+    own: Wald, other: Wald, covariance: Array, df: Array | float, reference: Reference
+) -> Pair:
+    """Return two values with errors on a scale, on which they have a covariance."""
+    correlation = covariance / own.error / other.error
+    correlation = np.where(np.isfinite(correlation), np.clip(correlation, -1.0, 1.0), 0.0)
+    contrast = Contrast(own, other, correlation=correlation)
+    return Pair(
+        contrast,
+        contrast.reference,
+        (df, df),
+        df,
+        lambda level: Equality(contrast.p_value(level, df), np.asarray(df)),
+        lambda quantile: detectable_difference(own, other, quantile, correlation=correlation),
+        np.zeros(own.value.shape, dtype=bool),
+        is_wald=True,
+        includes_own=reference.includes_own,
+    )
+
+
+def pair_scores(segments: Segments, reference: Reference) -> Pair:
+    """Return the mean scores of segments beside those of their references.
+
+    They are distances from the mean of all scores, in their standard deviations.
+    """
+    assert segments.scores is not None
+    share: Array | float = 1.0
+    others = reference.add_others(segments.scores.first[0])
+    if reference.includes_own:
+        share = others / (segments.scores.first[0] + others)
+    difference = compare_means(segments.scores, reference, segments.units)
+    gap = difference.estimate(share)
+    # A segment differs from all rows through the others only.
+    rest = Reference("rest")
+    others = rest.add_others(segments.scores.first[0])
+    from_rest = compare_means(segments.scores, rest, segments.units)
+    own = from_rest.estimate(others / (segments.scores.first[0] + others))
+    own = replace(own, value=segments.scores.mean)
+    contrast = DirectContrast(own, difference.own - gap.value, gap)
+    df = difference.df
+    return Pair(
+        contrast,
+        contrast.reference,
+        (df, df),
+        df,
+        lambda level: Equality(contrast.p_value(level, df), np.asarray(df)),
+        lambda quantile: detectable_shift(gap.standard_error, quantile),
+        np.zeros(segments.number, dtype=bool),
+        is_wald=True,
+        effective_rows=difference.effective_rows,
+        fewest_rows=FEWEST_SCORES,
+    )
+
+
+def pair_with_chance(auc: Auc, slack: Array) -> Pair:
+    """Return AUCs, each of which may be off by the slack, beside that of a random score: 0.5."""
+    half = np.where(np.isnan(auc.pos.h2), np.nan, 0.5)
+    # It is known, as if measured in so many rows that its error does not matter. All placement
+    # values are 0.5 then. Without any error, likelihoods would be divided by 0.
+    h2 = _NEGLIGIBLE * auc.pos.h2
+    moments = ClassMoments(h2=h2, x1=h2 / 2, x2=h2 / 4, unweighted=h2, variance=h2)
+    chance = Auc(half, half, moments, moments)
+    contrast = Contrast(auc.estimate(), chance.estimate(), slack=slack)
+
+    def test(level: Level) -> Equality:
+        if auc.design_variance is None:
+            return equal_aucs(auc, chance, level)
+        df = np.broadcast_to(auc.df, half.shape)
+        return Equality(contrast.p_value(level, df), df)
+
+    return Pair(
+        contrast,
+        half,
+        (auc.df, auc.df),
+        auc.df,
+        test,
+        lambda quantile: detect_auc(auc, chance, quantile),
+        np.zeros(half.shape, dtype=bool),
+    )
+
+
+def _reference_auc(contrast: Contrast) -> Array:
+    """Return the AUC of references; where either side has no pairs it is that of the other."""
+    own, other = contrast.own.value, contrast.other.value
+    if np.all(contrast.share == 1):
+        return other
+    return np.where(np.isnan(own), other, np.where(np.isnan(other), own, contrast.reference))
+
+
+def relative_pairs(aucs: AucSums) -> Array:
+    """Return the pairs of a positive and a negative of segments, up to a common factor.
+
+    They are 0 where a segment has no AUC.
+    """
+    # Divided by the largest, so that no product overflows or underflows.
+    positives, negatives = (weight / weight.max(initial=0.0) for weight in aucs.weight)
+    return np.where(np.isnan(aucs.auc), 0.0, positives * negatives)
+
+
+def average_reference(auc: Auc, pairs: Array, reference: Reference) -> Auc:
+    """Return the mean AUC of the segments that each is compared with, weighted by their pairs."""
+    if isinstance(reference.kind, int):
+        return Auc(
+            reference.add_others(auc.value),
+            reference.add_others(auc.complement),
+            combine(auc.pos, reference.add_others),
+            combine(auc.neg, reference.add_others),
+        )
+    return average_aucs(auc, lambda values, power: reference.average_others(values, pairs, power))
+
+
+def find_slack(aucs: AucSums, pairs: Array, reference: Reference) -> Array | float:
+    """Return how far a difference may be off, as the order of scores in bins is unknown."""
+    if aucs.lowest is None:
+        return 0.0
+    return aucs.slack + reference.average_others(aucs.slack, pairs)
+
+
+def detect_auc(own: Auc, other: Auc, quantile: Array) -> Array:
+    """Return the smallest gap of an AUC below that of its reference that a test detects."""
+    return detectable_gap(own.sample(), other.sample(), quantile, least=ROC_AUC.least)

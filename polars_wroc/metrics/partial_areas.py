@@ -1,0 +1,287 @@
+"""Partial AUCs of segments, with what their standard errors and limits rest on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from polars_wroc.arrays import Array, Ints
+from polars_wroc.metrics.auc_sums import placement_influences
+from polars_wroc.metrics.partial_auc import PartialAUC
+from polars_wroc.ranking.curve import WHOLE_RANGE, Range
+from polars_wroc.rows import Rows, replicate_rows
+from polars_wroc.stats.aucs import Auc, ClassMoments
+from polars_wroc.stats.designs import Influence, replicate_influence
+from polars_wroc.stats.partial_aucs import PartialArea
+from polars_wroc.steps import SegmentRows, Steps, add_up
+
+# Differences of rates up to this are rounding errors.
+_TOLERANCE = 1e-12
+
+
+class Pieces(NamedTuple):
+    """Straight pieces of curves, from (x0, y0) to (x1, y1): one for each step."""
+
+    x0: Array
+    y0: Array
+    x1: Array
+    y1: Array
+
+    def turn(self) -> Pieces:
+        """Rotate the unit square, so that the area right of the curve is the area below it."""
+        return Pieces(self.y0, 1 - self.x0, self.y1, 1 - self.x1)
+
+    def reverse(self) -> Pieces:
+        """Return the curve of exchanged classes and negated scores."""
+        return Pieces(1 - self.y1, 1 - self.x1, 1 - self.y0, 1 - self.x0)
+
+
+@dataclass(frozen=True)
+class Curves:
+    """The curves of all segments with rows, and the step of each row."""
+
+    steps: Steps
+    pieces: Pieces
+    step: Ints
+    # The numbers of the segments that have rows.
+    filled: Ints
+    number: int
+
+    def to_segments(self, values: Array) -> Array:
+        """Return values for all segments: NaN for those without rows."""
+        found = np.full((*values.shape[:-1], self.number), np.nan)
+        found[..., self.filled] = values
+        return found
+
+
+def draw_curves(rows: SegmentRows) -> Curves:
+    """Return the curves of all segments."""
+    segment = rows.segment
+    order = np.lexsort((-rows.score, segment))
+    score, segment, weight = rows.score[order], segment[order], rows.weight[order]
+    is_new = np.ones(len(score), dtype=bool)
+    is_new[1:] = (score[1:] != score[:-1]) | (segment[1:] != segment[:-1])
+    places = np.flatnonzero(is_new)
+    step = np.empty(len(score), np.int64)
+    step[order] = np.cumsum(is_new) - 1
+    w = np.stack([np.maximum(weight, 0.0), np.maximum(-weight, 0.0)])
+    sums = [(w > 0).astype(np.float64), w, w**2, w**3]
+    if rows.counts is not None:
+        counts = rows.counts.at(order)
+        sums = [values * (w > 0) for values in (counts.n, counts.squares, counts.cubes)]
+        sums.insert(1, w)
+    ends = np.append(places, len(score))
+    pooled = [add_up(values, ends) for values in sums]
+    several = None
+    if rows.bins is not None:
+        several = add_up(rows.bins.several[order].astype(np.float64), ends) > 0
+    filled = np.flatnonzero(np.diff(rows.starts) > 0)
+    starts = np.searchsorted(segment[places], filled)
+    totals = add_up(pooled[1], np.append(starts, len(places)))
+    n, weight, squares, cubes = pooled
+    steps = Steps(
+        score[places],
+        n,
+        weight,
+        squares,
+        cubes,
+        starts,
+        above=np.zeros_like(totals),
+        totals=totals,
+        several=several,
+    )
+    return Curves(steps, _pieces(steps), step, filled, rows.number)
+
+
+def _pieces(steps: Steps) -> Pieces:
+    rates = steps.weights_reached / steps.spread(steps.totals)
+    before = np.zeros_like(rates)
+    before[:, 1:] = rates[:, :-1]
+    before[:, steps.starts] = 0.0
+    return Pieces(before[1], before[0], rates[1], rates[0])
+
+
+def measure_area(curves: Curves, area: PartialAUC) -> Array:
+    """Return the area of each segment, not standardized; NaN where a class has no weight."""
+    return _add_areas(curves, curves.pieces, area)
+
+
+def bound_area(curves: Curves, area: PartialAUC) -> tuple[Array, Array]:
+    """Return the least and the largest area of each segment if rows stand for bins of scores."""
+    several, pieces = curves.steps.several, curves.pieces
+    if several is None:
+        value = measure_area(curves, area)
+        return value, value
+    x0, y0, x1, y1 = pieces
+    if area.fpr is None:
+        least = pieces._replace(x0=np.where(several, x1, x0))
+        largest = pieces._replace(x1=np.where(several, x0, x1))
+    else:
+        least = pieces._replace(y1=np.where(several, y0, y1))
+        largest = pieces._replace(y0=np.where(several, y1, y0))
+    return _add_areas(curves, least, area), _add_areas(curves, largest, area)
+
+
+def _add_areas(curves: Curves, pieces: Pieces, area: PartialAUC) -> Array:
+    if area.fpr is None:
+        assert area.tpr is not None
+        parts = _areas_between(pieces.turn(), area.tpr)
+    elif area.tpr is None:
+        parts = _areas_between(pieces, area.fpr)
+    else:
+        parts = _areas_in_rectangle(pieces, area.fpr, area.tpr)
+    return curves.to_segments(curves.steps.total(parts) + _without_class(curves))
+
+
+def _without_class(curves: Curves) -> Array:
+    """Return NaN for segments in which a class has no weight, else 0."""
+    return np.where((curves.steps.totals > 0).all(axis=0), 0.0, np.nan)
+
+
+def _areas_between(pieces: Pieces, between: Range) -> Array:
+    """Return the area under each piece between two values of x."""
+    left, right = np.clip(pieces.x0, *between), np.clip(pieces.x1, *between)
+    middle = _height_of_pieces(pieces, (left + right) / 2)
+    return np.where(right > left, (right - left) * middle, 0.0)
+
+
+def _areas_in_rectangle(pieces: Pieces, x: Range, y: Range) -> Array:
+    """Return the area under each piece within a rectangle."""
+    left, right = np.clip(pieces.x0, *x), np.clip(pieces.x1, *x)
+    start, end = _height_of_pieces(pieces, left), _height_of_pieces(pieces, right)
+    above_low, above_high = (
+        _areas_above_zero(right - left, start - height, end - height) for height in y
+    )
+    return np.where(right > left, above_low - above_high, 0.0)
+
+
+def _height_of_pieces(pieces: Pieces, x: Array) -> Array:
+    slope = (pieces.y1 - pieces.y0) / (pieces.x1 - pieces.x0)
+    return np.asarray(pieces.y0 + (x - pieces.x0) * slope)
+
+
+def _areas_above_zero(width: Array, start: Array, end: Array) -> Array:
+    """Return the area between each piece and zero, where it is above it."""
+    above = np.maximum(start, 0.0) + np.maximum(end, 0.0)
+    # A piece that crosses zero is above it for a part of its width.
+    return np.where(above > 0, width * above**2 / (np.abs(start) + np.abs(end)) / 2, 0.0)
+
+
+@dataclass(frozen=True)
+class AreaPlacements:
+    """Placement values of an area over the range of one rate: 1 less a row's share of the area.
+
+    The mean of both rows, of positives and of negatives, is 1 less the area as a share of that of a
+    perfect score. ``inside`` is what the score-type limits need of the class of the rate.
+    """
+
+    values: Array
+    inside: Array
+
+
+def place_in_area(curves: Curves, area: PartialAUC) -> AreaPlacements:
+    """Return the placement values of both classes at each step.
+
+    A range of true positive rates is one of false positive rates on the curve of exchanged classes
+    and negated scores.
+    """
+    if area.tpr is None:
+        assert area.fpr is not None
+        pieces, (a, b) = curves.pieces, area.fpr
+    else:
+        pieces, (a, b) = curves.pieces.reverse(), (1 - area.tpr[1], 1 - area.tpr[0])
+    # gamma+ = G+_b - G+_a - A and gamma- = G-_b - G-_a - A (He and Escobar 2008)
+    upward = _area_beside(pieces, b) - _area_beside(pieces, a)
+    across = _area_passed(curves, pieces, b) - _area_passed(curves, pieces, a)
+    passed = _passed_part(pieces, b)
+    if area.tpr is None:
+        values, inside = np.stack([upward, across]), passed
+    else:
+        values = np.stack([across, upward])
+        inside = passed * ((1 - pieces.y0) - (pieces.y1 - pieces.y0) * passed / 2)
+    return AreaPlacements(1 - values / (b - a), inside)
+
+
+def _area_beside(pieces: Pieces, c: float) -> Array:
+    """Return G+_c: by how much a row of the class that moves the curve up adds to the area to c."""
+    reach, width = c - pieces.x0, pieces.x1 - pieces.x0
+    # c - (x0 + x1) / 2 where x1 <= c, 0 where x0 >= c, else (c - x0)^2 / 2h
+    inside = reach**2 / (2 * width)
+    return np.where(reach >= width, reach - width / 2, np.where(reach > 0, inside, 0.0))
+
+
+def _area_passed(curves: Curves, pieces: Pieces, c: float) -> Array:
+    """Return G-_c: by how much a row of the class that moves it to the right does."""
+    f = _passed_part(pieces, c)
+    height = curves.steps.spread(_height_at(curves, pieces, c))
+    # G-_c = f (y0 + (y1 - y0) f / 2 - R(c)) + c R(c)
+    rise = pieces.y1 - pieces.y0
+    return np.asarray(f * (pieces.y0 + rise * f / 2 - height) + c * height)
+
+
+def _passed_part(pieces: Pieces, c: float) -> Array:
+    """Return which part of each piece is left of c; 0 of a vertical one."""
+    width = pieces.x1 - pieces.x0
+    # f = clip((c - x0) / h, 0, 1) with the width h of the piece
+    return np.where(width > 0, np.clip((c - pieces.x0) / width, 0.0, 1.0), 0.0)
+
+
+def _height_at(curves: Curves, pieces: Pieces, c: float) -> Array:
+    """Return R(c), the height of each curve at c: of a vertical piece there its top."""
+    within = np.where(pieces.x0 <= c + _TOLERANCE, _height_of_pieces(pieces, np.array(c)), 0.0)
+    reached = np.where(pieces.x1 <= c + _TOLERANCE, pieces.y1, within)
+    return curves.steps.largest(reached)
+
+
+def estimate_area(
+    curves: Curves, area: PartialAUC, variance: Array | None = None, df: Array | float = np.inf
+) -> PartialArea:
+    """Return areas over the range of one rate, as shares of a perfect score's, for their limits."""
+    steps, placed = curves.steps, place_in_area(curves, area)
+    x = placed.values
+    side = 0 if area.fpr is None else 1
+    weight, squares = steps.total(steps.w), steps.total(steps.w2)
+    complement = steps.total(steps.w[0] * x[0]) / weight[0] + _without_class(curves)
+    # An empty or a full area is exactly 0 or 1, although it is a difference of two sums.
+    complement = np.where(complement <= _TOLERANCE, 0.0, complement)
+    complement = np.where(complement >= 1 - _TOLERANCE, 1.0, complement)
+    complement = curves.to_segments(complement)
+    sums = {
+        "rows": steps.total(steps.n),
+        "weight": weight,
+        "squares": squares,
+        "cubes": steps.total(steps.w3),
+        "first": steps.total(steps.w2 * x),
+        "second": steps.total(steps.w2 * x**2),
+    }
+    pos, neg = (
+        ClassMoments.from_sums(
+            **{name: curves.to_segments(values[each]) for name, values in sums.items()},
+            complement=complement,
+        )
+        for each in (0, 1)
+    )
+    shares = steps.w2[side] / steps.spread(weight)[side] ** 2
+    return PartialArea(
+        Auc(1 - complement, complement, pos, neg, variance, df),
+        "tpr" if area.fpr is None else "fpr",
+        *(area.tpr or area.fpr or WHOLE_RANGE),
+        first=curves.to_segments(steps.total(shares * placed.inside)),
+        second=curves.to_segments(steps.total(shares * placed.inside**2)),
+    )
+
+
+def area_influences(rows: Rows, segments: SegmentRows, area: PartialAUC) -> Influence:
+    """Return the influences of sampling units on areas, as shares of a perfect score's."""
+    sample = rows.sample
+    assert sample is not None
+    if sample.replicates is not None:
+        reweighted = replicate_rows(sample, segments)
+        shares = [measure_area(draw_curves(each), area) / area.largest for each in reweighted]
+        return replicate_influence(np.stack(shares))
+    curves = draw_curves(segments)
+    side = (segments.weight < 0).astype(np.intp)
+    placed = place_in_area(curves, area).values[side, curves.step]
+    return placement_influences(sample, segments, placed)

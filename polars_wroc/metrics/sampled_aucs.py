@@ -1,0 +1,93 @@
+"""Variances of AUCs by a design, for a few segments at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from polars_wroc.arrays import Array, Ints
+from polars_wroc.rows import Rows
+from polars_wroc.stats.designs import Influence
+from polars_wroc.steps import SegmentRows
+
+# The most elements of an array of sampling units and segments.
+_ELEMENTS = 1 << 22
+
+
+@dataclass(frozen=True)
+class SampledAucs:
+    """What the design says about the AUC, or a partial AUC, of each segment.
+
+    ``df`` are the degrees of freedom of the variance. Of the sampling units with rows of a class
+    there is Kish's ``effective`` number, in a row of positives and a row of negatives, NaN by
+    replicate weights. ``segment_df`` are the units with rows of the segment less their strata, and
+    ``reasons`` say why a variance is unknown.
+    """
+
+    variance: Array
+    df: Array
+    segment_df: Array
+    effective: Array
+    reasons: list[str]
+
+
+def sample_aucs(
+    rows: Rows, segments: SegmentRows, influences: Callable[[Rows, SegmentRows], Influence]
+) -> SampledAucs:
+    """Return variances by the design of the ``rows``, from the influences of their units."""
+    parts = [
+        _sample_part(part_rows, part, influences(part_rows, part))
+        for part_rows, part in _take_parts(rows, segments)
+    ]
+    arrays = {
+        name: np.concatenate([getattr(part, name) for part in parts], axis=-1)
+        for name in ("variance", "df", "segment_df", "effective")
+    }
+    return SampledAucs(**arrays, reasons=[reason for part in parts for reason in part.reasons])
+
+
+def _sample_part(rows: Rows, segments: SegmentRows, influence: Influence) -> SampledAucs:
+    assert rows.sample is not None
+    units = rows.sample.units
+    reasons = units.unknown_reasons(influence)
+    variance, df = units.variance(influence), units.df(influence)
+    if rows.sample.replicates is not None:
+        unknown = np.full(segments.number, np.nan)
+        return SampledAucs(variance, df, unknown, np.stack([unknown, unknown]), reasons)
+    unit = rows.sample.unit[segments.order]
+    segment_df = _count_pairs(segments.segment, unit, segments.number)
+    segment_df -= _count_pairs(segments.segment, rows.sample.stratum[unit], segments.number)
+    effective = np.stack(influence.effective_units)
+    return SampledAucs(variance, df, segment_df, effective, reasons)
+
+
+def _count_pairs(segment: Ints, values: Ints, number: int) -> Array:
+    """Return how many different values each segment has."""
+    pairs = np.unique(values * number + segment)
+    return np.bincount(pairs % number, minlength=number).astype(np.float64)
+
+
+def _take_parts(rows: Rows, segments: SegmentRows) -> Iterator[tuple[Rows, SegmentRows]]:
+    """Yield some segments at a time, with the sampling units that have rows of them.
+
+    The other units still count in the sizes of their strata.
+    """
+    sample = rows.sample
+    assert sample is not None
+    if sample.replicates is not None or len(sample.stratum) * segments.number <= _ELEMENTS:
+        yield rows, segments
+        return
+    first = 0
+    while first < segments.number:
+        # At most as many units as rows
+        size = np.diff(segments.starts[first:]).cumsum() * np.arange(1, segments.number - first + 1)
+        last = first + max(int(np.searchsorted(size, _ELEMENTS, side="right")), 1)
+        part = segments.between(first, last)
+        units, unit = np.unique(sample.unit[part.order], return_inverse=True)
+        of_rows = np.zeros_like(sample.unit)
+        of_rows[part.order] = unit
+        own = replace(sample, unit=of_rows, stratum=sample.stratum[units])
+        yield replace(rows, sample=own), part
+        first = last

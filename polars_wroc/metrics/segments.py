@@ -1,0 +1,184 @@
+"""Sums of the segments of one partition, from which all metrics that are compared follow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import polars as pl
+
+from polars_wroc.arrays import Array
+from polars_wroc.inputs.metric import SampleSize
+from polars_wroc.metrics.auc_sums import AucSums, auc_influences, estimate_aucs, measure_aucs
+from polars_wroc.metrics.mean_sums import (
+    ROW_LOSSES,
+    MeanSums,
+    require_probabilities,
+    sum_scores,
+    sum_values,
+)
+from polars_wroc.rows import Rows
+from polars_wroc.stats.aucs import Auc
+from polars_wroc.stats.designs import Influence, SamplingUnits
+from polars_wroc.stats.mean_differences import StandardizedSums
+from polars_wroc.steps import SegmentRows
+from polars_wroc.thresholds.cells import Cells, sum_cells_at, sum_decided_cells
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """How rows are decided on: by a ``threshold`` of the score, or as it was recorded.
+
+    Rows are not selected at all where no threshold ``selects`` any.
+    """
+
+    threshold: float = np.nan
+    selects: bool = True
+    recorded: bool = False
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What is to be measured in each segment.
+
+    The ``losses`` are names of mean losses, for which the machine ``precision`` of the scores of
+    each model matters. If ``count_weights``, weights are numbers of rows, also by a design.
+    """
+
+    aucs: bool = True
+    decisions: Decisions | None = None
+    losses: Sequence[str] = ()
+    scores: bool = False
+    precision: Mapping[str, float] = field(default_factory=dict)
+    count_weights: bool = False
+
+
+@dataclass(frozen=True)
+class Segments:
+    """The segments of a partition: their keys, and sums over their rows.
+
+    ``rows`` are the numbers of positives and of negatives. By a design there are its ``units``, the
+    ``influence`` of each on the AUCs, and the cells of each.
+    """
+
+    keys: pl.DataFrame
+    rows: Array
+    missing: Array
+    aucs: AucSums | None = None
+    cells: Cells | None = None
+    decisions: Decisions | None = None
+    units: SamplingUnits | None = None
+    influence: Influence | None = None
+    losses: Mapping[str, MeanSums] = field(default_factory=dict)
+    scores: StandardizedSums | None = None
+
+    _SUMS: ClassVar = ("rows", "missing", "aucs", "cells", "influence", "losses", "scores")
+
+    @property
+    def number(self) -> int:
+        """The number of segments."""
+        return int(self.rows.shape[-1])
+
+    @property
+    def have_rows(self) -> Array:
+        """Whether each segment has complete rows."""
+        return np.asarray(self.rows.sum(axis=0) > 0)
+
+    def at(self, places: slice) -> Segments:
+        """Return some of the segments."""
+        sums = {
+            name: map_arrays(getattr(self, name), lambda values: values[..., places])
+            for name in self._SUMS
+        }
+        return replace(self, keys=self.keys[places], **sums)
+
+    def sample_size(self, kind: SampleSize) -> Array:
+        """Return the number of rows of a kind in each segment."""
+        if kind == "rows":
+            return np.asarray(self.rows.sum(axis=0))
+        if kind in ("positives", "negatives"):
+            return np.asarray(self.rows[0 if kind == "positives" else 1])
+        assert self.cells is not None
+        return self.cells.count(("tp", "fp") if kind == "selected" else ("fn", "tn")).rows
+
+    @property
+    def auc(self) -> Auc:
+        """The AUCs of the segments, with what their limits and tests rest on."""
+        assert self.aucs is not None
+        if self.units is None:
+            return estimate_aucs(self.aucs)
+        assert self.influence is not None
+        variance = self.units.variance(self.influence)
+        return estimate_aucs(self.aucs, variance, self.units.df(self.influence))
+
+
+def map_arrays(values: Any, function: Callable[[Array], Array]) -> Any:
+    """Return what a function makes of an array, or of each array in a record of arrays."""
+    if isinstance(values, np.ndarray):
+        return function(values)
+    if isinstance(values, Mapping):
+        return {name: map_arrays(each, function) for name, each in values.items()}
+    if is_dataclass(values) and not isinstance(values, type):
+        mapped = {
+            each.name: map_arrays(getattr(values, each.name), function) for each in fields(values)
+        }
+        return replace(values, **mapped)
+    if isinstance(values, tuple):
+        parts = [map_arrays(each, function) for each in values]
+        return type(values)(*parts) if hasattr(values, "_fields") else tuple(parts)
+    return values
+
+
+def measure_segments(rows: Rows, keys: Sequence[str], model: str, needs: Needs) -> Segments:
+    """Return the sums over the rows of each segment, by one of the scores."""
+    segments = rows.segments(keys, model)
+    if segments.bins is not None:
+        # Groups that are put together may each have another score in a bin.
+        several = segments.score < segments.bins.high
+        segments = replace(segments, bins=segments.bins._replace(several=several))
+    sums = measure_aucs(segments) if needs.aucs else None
+    sample, influence = rows.sample, None
+    if needs.aucs and sample is not None:
+        influence = auc_influences(rows, segments)
+    return Segments(
+        segments.segments,
+        count_classes(segments) if sums is None else sums.n,
+        segments.missing.astype(np.float64),
+        sums,
+        _sum_cells(rows, segments, needs.decisions),
+        needs.decisions,
+        None if sample is None else sample.units,
+        influence,
+        _sum_losses(rows, segments, model, needs),
+        sum_scores(segments, sample, count_weights=needs.count_weights) if needs.scores else None,
+    )
+
+
+def count_classes(segments: SegmentRows) -> Array:
+    """Return the numbers of positives and of negatives in each segment."""
+    sides = np.stack([segments.weight > 0, segments.weight < 0]).astype(np.float64)
+    return segments.total(sides if segments.counts is None else sides * segments.counts.n)
+
+
+def _sum_cells(rows: Rows, segments: SegmentRows, decisions: Decisions | None) -> Cells | None:
+    if decisions is None:
+        return None
+    if decisions.recorded:
+        return sum_decided_cells(segments, rows, rows.sample)
+    selects = None if decisions.selects else np.zeros(segments.number, dtype=bool)
+    return sum_cells_at(segments, decisions.threshold, rows.sample, selects=selects)
+
+
+def _sum_losses(rows: Rows, segments: SegmentRows, model: str, needs: Needs) -> dict[str, MeanSums]:
+    if not needs.losses:
+        return {}
+    require_probabilities(rows.scores[model])
+    is_positive, precision = segments.weight > 0, needs.precision[model]
+    return {
+        name: sum_values(
+            segments, ROW_LOSSES[name](segments.score, is_positive, precision), rows.sample
+        )
+        for name in needs.losses
+    }

@@ -1,1 +1,0 @@
-from polars_wroc.arrays import *  # noqa: D100, F403

@@ -1,0 +1,122 @@
+"""Limits of partial AUCs, as shares of the area of a perfect score over the same range.
+
+The share A is an AUC of placement values of its own, so that its variance follows from moments as
+that of an AUC does. Its score-type limits also rest on the rows of one class in the range: over
+false positive rates on the negatives, over true positive rates on the positives.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from polars_wroc.arrays import Array
+from polars_wroc.stats.aucs import Auc
+from polars_wroc.stats.estimates import Estimate, Scale, Wald, Wilson
+
+AreaMethod: TypeAlias = Literal["score", "delong", "logit", "logit-t", "wald"]
+
+# With fewer effective rows in the range there are no score-type limits.
+_LEAST_POSITIVES, _LEAST_NEGATIVES = 3, 4
+# Pseudo-rows are added to the negatives in a range of false positive rates.
+_PSEUDO_NEGATIVES = 2
+# A class cannot have more than this many times the variance of its pseudo-row.
+_MOST = 3
+# Larger than what rounding may do to a number of rows.
+_TOLERANCE = 1e-12
+
+
+@dataclass(frozen=True)
+class PartialArea:
+    """Partial AUCs over a range of true or false positive rates, as shares A of a perfect score's.
+
+    ``first`` and ``second`` are sums over the class of the ``rate``, of its shares h of the weight:
+    sum(h^2 f) and sum(h^2 f^2). For a negative f is its part within the range, for a positive its
+    part times the share of the negatives above it.
+    """
+
+    auc: Auc
+    rate: Literal["fpr", "tpr"]
+    low: float
+    high: float
+    first: Array
+    second: Array
+
+    @property
+    def width(self) -> float:
+        """The width of the range."""
+        return self.high - self.low
+
+    def estimate(self, method: AreaMethod = "score") -> Estimate:
+        """Return the share with the limits of a method; NaN where these are not defined."""
+        if method in ("delong", "wald"):
+            return self.auc.estimate("delong")
+        if method != "score":
+            return _logit_estimate(self.auc, is_student=method == "logit-t")
+        if self.width == 1:
+            return self.auc.estimate("score")
+        if self.rate == "tpr":
+            return self._wilson(self._size_over_tpr(), self.auc.df)
+        if self.low == 0:
+            return self._wilson(*self._size_over_fpr())
+        # There is no score-type interval for a range that starts above 0.
+        return _logit_estimate(self.auc, is_student=True)
+
+    def _wilson(self, size: Array, df: Array | float) -> Wilson:
+        effective = size * self.auc.effect
+        return Wilson(self.auc.value, self.auc.complement, effective, effective, df=df)
+
+    def _size_over_tpr(self) -> Array:
+        """Return 1 divided by the effective size for a range of true positive rates up to 1."""
+        b, delta = self.width, self.auc.complement
+        pos, neg = self.auc.pos, self.auc.neg
+        some = (self.auc.value > 0) & (delta > 0)
+        # k+ = delta^2 / sum(h_b x / b)^2, k- = delta^2 / (v- + delta^2 h2-)
+        spread_pos, spread_neg = self.second / b**2, neg.variance + delta**2 * neg.h2
+        k_pos = np.where(some & (spread_pos > 0), delta**2 / spread_pos, 0.0)
+        k_neg = np.where(some & (spread_neg > 0), delta**2 / spread_neg, 0.0)
+        # q = max(1, sum(h_b h x / b) / (delta h2+))
+        q = np.where(some, np.maximum(self.first / (delta * b * pos.h2), 1.0), 1.0)
+        # e+ = h2+ q^2 / b, e- = h2-
+        size_pos = self._add_pseudo_rows(k_pos, pos.variance, q, pos.h2 * q**2 / b)
+        size_neg = self._add_pseudo_rows(k_neg, neg.variance, 1.0, neg.h2)
+        enough = pos.effective_rows * b >= _LEAST_POSITIVES * (1 - _TOLERANCE)
+        # There is no such interval for a range that ends below 1.
+        return np.where(enough & (self.high == 1), size_pos + size_neg, np.nan)
+
+    def _add_pseudo_rows(
+        self, number: Array, variance: Array, added: Array | float, pseudo: Array
+    ) -> Array:
+        # r = (k min(v / (A delta), 3 e) + q e) / (k + q)
+        own = np.minimum(variance / (self.auc.value * self.auc.complement), _MOST * pseudo)
+        both = (number * own + added * pseudo) / (number + added)
+        return np.where((number > 0) & ~np.isnan(own), both, pseudo)
+
+    def _size_over_fpr(self) -> tuple[Array, Array]:
+        """Return 1 divided by the effective size for a range from 0 on, and its df."""
+        v_pos, v_neg = self.auc.pos.variance, self.auc.neg.variance
+        spread = self.auc.value * self.auc.complement
+        # k = b^2 / sum(f h^2), over the negatives inside
+        k = self.width**2 / self.first
+        # r = v+ / (A (1 - A)) + (k v- / (A (1 - A)) + 2 / k) / (k + 2)
+        size = v_pos / spread + (k * v_neg / spread + _PSEUDO_NEGATIVES / k) / (
+            k + _PSEUDO_NEGATIVES
+        )
+        enough = (v_pos + v_neg > 0) & (k >= _LEAST_NEGATIVES * (1 - _TOLERANCE))
+        # 1 / df = (v-^2 / (k - 1) + v+^2 h2+ / (1 - h2+)) / v^2
+        h2, total = self.auc.pos.h2, v_pos + v_neg
+        df = 1 / ((v_neg / total) ** 2 / (k - 1) + (v_pos / total) ** 2 * h2 / (1 - h2))
+        df = np.maximum(np.fmin(df, self.auc.df), 1.0)
+        return np.where(enough, size, np.nan), df
+
+
+def _logit_estimate(auc: Auc, *, is_student: bool) -> Wald:
+    """Return limits on the logit scale, by Student's t or for a large number of rows."""
+    error = np.where(auc.is_regular, np.sqrt(auc.variance), np.nan)
+    df = auc.df
+    if is_student and auc.design_variance is None:
+        df = auc.satterthwaite_df
+    # d logit(A) = d A / (A (1 - A))
+    return Wald(auc.value, error / (auc.value * auc.complement), Scale(0.0, 1.0), df=df)

@@ -1,0 +1,154 @@
+"""Spreads: how far apart the values of several groups are, whichever groups these are.
+
+The largest of many differences is large by chance. Its limits are therefore those of all pairs of
+groups, at a quantile that holds for all of them together (Hayter 1984, The Annals of Statistics 12,
+61-75).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from scipy import special
+
+from polars_wroc.arrays import Array, Ints
+from polars_wroc.stats.contrasts import find_gap_limits, find_ratio_limits
+from polars_wroc.stats.estimates import Wilson
+from polars_wroc.stats.levels import Level, welch_df
+
+# Of more groups than this not every pair is compared, but the ends of all limits.
+MOST_IN_PAIRS = 200
+# Equal AUCs and weighted rates of different rows may round differently.
+_ROUNDING = 1e-12
+
+
+class Bounded(NamedTuple):
+    """A number with its confidence limits; NaN is undefined."""
+
+    value: float
+    low: float
+    high: float
+
+
+_Ends: TypeAlias = tuple[float, float]
+_UNDEFINED = Bounded(np.nan, np.nan, np.nan)
+
+
+class Spread(NamedTuple):
+    """The places of the groups with the largest and the smallest value, and how far apart they are.
+
+    The places are -1 where fewer than two groups have a value. The limits of the ``difference`` and
+    of the ``ratio`` hold for all pairs of groups.
+    """
+
+    highest: int
+    lowest: int
+    difference: Bounded
+    ratio: Bounded
+
+
+@dataclass(frozen=True)
+class ComparedGroups:
+    """Values of groups, all of which are compared with each other.
+
+    Where ``variances`` are given, a pair of groups has Welch's degrees of freedom, else the fewer
+    of both.
+    """
+
+    estimate: Wilson
+    variances: Array | None = None
+
+    @property
+    def number(self) -> int:
+        """The number of groups."""
+        return self.estimate.value.size
+
+    @property
+    def df(self) -> Array:
+        """The degrees of freedom of each group."""
+        return np.broadcast_to(np.asarray(self.estimate.df, dtype=float), self.number)
+
+    @property
+    def effective_rows(self) -> Array:
+        """The effective sample size of each group."""
+        estimate = self.estimate
+        return np.asarray(1 / (estimate.low + estimate.value * estimate.slope))
+
+    def pair_df(self, one: Ints, other: Ints) -> Array:
+        """Return the degrees of freedom of the differences of two groups."""
+        df = self.df
+        if self.variances is None:
+            return np.minimum(df[one], df[other])
+        return welch_df(self.variances[one], df[one], self.variances[other], df[other])
+
+
+def find_spread(groups: ComparedGroups, level: Level, *, metrics: int = 1) -> Spread:
+    """Return the largest difference and the smallest ratio of groups that all have a value.
+
+    So many ``metrics`` share the error of the limits. Of equal values the first is the largest and
+    the last the smallest, so that two groups are two different ones.
+    """
+    value = groups.estimate.value
+    if groups.number < 2:  # noqa: PLR2004
+        return Spread(-1, -1, _UNDEFINED, _UNDEFINED)
+    if groups.number <= MOST_IN_PAIRS:
+        difference, ratio = _limit_pairs(groups, level, metrics)
+    else:
+        difference, ratio = _limit_ends(groups, level, metrics)
+    highest = int(np.flatnonzero(value >= value.max() - _ROUNDING)[0])
+    lowest = int(np.flatnonzero(value <= value.min() + _ROUNDING)[-1])
+    high, low = float(value[highest]), float(value[lowest])
+    # There are no limits unless every group has some, and no ratios to 0.
+    if high == 0:
+        return Spread(highest, lowest, Bounded(0.0, *difference), _UNDEFINED)
+    return Spread(highest, lowest, Bounded(high - low, *difference), Bounded(low / high, *ratio))
+
+
+def _limit_pairs(groups: ComparedGroups, level: Level, metrics: int) -> tuple[_Ends, _Ends]:
+    """Return the limits of the largest difference and of the smallest ratio, by those of pairs."""
+    places = np.triu_indices(groups.number, 1)
+    # Both sides of a pair have the same quantile: -stdtrit(df, Phi(-z_K))
+    quantile = level.joint_quantile(groups.number, groups.pair_df(*places), metrics=metrics)
+    one, other = (groups.estimate.at(place) for place in places)
+    limits, other_limits = one.limits(quantile), other.limits(quantile)
+    low, high = find_gap_limits(one.value, limits, other.value, other_limits)
+    # A pair has two differences, one in each order.
+    difference = float(max(low.max(), (-high).max())), float(max(high.max(), (-low).max()))
+    ratios = find_ratio_limits(one.value, limits, other.value, other_limits)
+    inverse = find_ratio_limits(other.value, other_limits, one.value, limits)
+    lowest = min(ratios.low.min(), inverse.low.min())
+    highest = min(ratios.high.min(), inverse.high.min())
+    return difference, (float(lowest), float(highest))
+
+
+def _limit_ends(groups: ComparedGroups, level: Level, metrics: int) -> tuple[_Ends, _Ends]:
+    """Return limits that are at least as far apart as those by all pairs of many groups."""
+    low, high = groups.estimate.limits(
+        level.joint_quantile(groups.number, groups.df, metrics=metrics)
+    )
+    difference = float(low.max() - high.min()), float(high.max() - low.min())
+    return difference, (float(low.min() / high.max()), float(high.min() / low.max()))
+
+
+def equal_groups(groups: ComparedGroups, *, by_design: bool) -> float:
+    """Return the p-value of the test that all groups have the same rate, by chi-squared.
+
+    By a design the statistic, of effective sizes that the variances imply, is divided by its
+    degrees of freedom and compared with the F distribution (Rao and Scott 1992, Biometrics 48,
+    577-585), whose variance has those of the group with most. NaN below two groups, and where one
+    has no effective size.
+    """
+    value, rows = groups.estimate.value, groups.effective_rows
+    df = groups.number - 1
+    if df < 1:
+        return np.nan
+    # X^2 = sum_g n_g (p_g - p)^2 / (p (1 - p)) with p = sum_g n_g p_g / sum_g n_g
+    mean = (rows * value).sum() / rows.sum()
+    spread = mean * (1 - mean)
+    # Without variance all groups are alike.
+    statistic = 0.0 if spread == 0 else (rows * (value - mean) ** 2).sum() / spread
+    if by_design:
+        return float(special.fdtrc(df, np.fmax.reduce(groups.df), statistic / df))
+    return float(special.chdtrc(df, statistic))

@@ -1,0 +1,217 @@
+"""Cells of confusion matrices: sums over the rows of segments, by decision and label.
+
+A row is selected where its score is at least the threshold. Each function here returns a column
+for each segment; `sum_cells_at_each` returns one for each segment at each of several thresholds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polars_wroc.arrays import Array, Ints, Mask
+from polars_wroc.inputs import arguments
+from polars_wroc.ranking.curve import CELLS
+from polars_wroc.rows import Rows, Sample, replicate_rows
+from polars_wroc.stats.rates import Count, Rate
+from polars_wroc.steps import SegmentRows
+
+_ValueT = TypeVar("_ValueT", bound=np.generic)
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Sums of weights, of squared weights and numbers of rows in the cells of confusion matrices.
+
+    Arrays have a row for each of tp, fp, fn and tn, and a column for each segment, or for each
+    segment at each threshold. By a design ``units`` are the weights in each sampling unit: cell,
+    unit, segment; with replicate weights the first unit has the full weights, and each other one
+    those of a replicate. All are NaN without a threshold.
+    """
+
+    weight: Array
+    squares: Array
+    rows: Array
+    units: Array | None = None
+
+    def count(self, cells: Sequence[str]) -> Count:
+        """Return the rows in some cells."""
+        places = [CELLS.index(cell) for cell in cells]
+        weight, squares, rows = (
+            values[places].sum(axis=0) for values in (self.weight, self.squares, self.rows)
+        )
+        return Count(weight, squares, rows)
+
+    def rate(self, counted: Sequence[str], others: Sequence[str]) -> Rate:
+        """Return the rate of the rows in the cells ``counted`` among these and ``others``."""
+        return Rate(self.count(counted), self.count(others))
+
+    def unit_weight(self, cells: Sequence[str]) -> Array:
+        """Return the weight of some cells in each sampling unit of each segment."""
+        assert self.units is not None
+        return np.asarray(self.units[[CELLS.index(cell) for cell in cells]].sum(axis=0))
+
+    @property
+    def unit_present(self) -> Array:
+        """The weight of each sampling unit in each segment, above 0 where it has rows of it."""
+        return self.unit_weight(CELLS)
+
+    def combine(self, function: Callable[[Array], Array]) -> Cells:
+        """Return the cells of which each sum is a function of these, such as of all others.
+
+        The function combines values along the last axis, that of the segments.
+        """
+        units = None if self.units is None else function(self.units)
+        return Cells(function(self.weight), function(self.squares), function(self.rows), units)
+
+    def at(self, places: Ints | Mask | slice) -> Cells:
+        """Return the cells of some columns."""
+        return self.combine(lambda values: values[..., places])
+
+
+def select_rows(
+    rows: SegmentRows, threshold: Array | float, *, argument: str = "threshold"
+) -> Mask:
+    """Return whether each row has at least the threshold, which may be that of its segment.
+
+    No row is selected at a threshold of NaN. A threshold inside a bin of scores is refused.
+    """
+    each = _repeat_for_rows(rows, np.asarray(threshold, dtype=np.float64))
+    if rows.bins is not None:
+        _refuse_inside_bins(rows.score, rows.bins.high, each, argument)
+    return rows.score >= each
+
+
+def sum_cells(rows: SegmentRows, selected: Mask, sample: Sample | None = None) -> Cells:
+    """Return the cells of each segment, given which rows are selected, and with units a sample."""
+    cell = _number_cells(rows, selected)
+    segment = rows.segment
+
+    def total(values: Array | None) -> Array:
+        return _add_up(cell, len(CELLS), segment, values, rows.number)
+
+    units = None if sample is None else sum_unit_cells(rows, selected, sample)
+    return _make_cells(rows, total, units)
+
+
+def sum_cells_at(
+    rows: SegmentRows,
+    threshold: Array | float,
+    sample: Sample | None = None,
+    *,
+    selects: Mask | None = None,
+    argument: str = "threshold",
+) -> Cells:
+    """Return the cells of each segment at a threshold, or at one of its own.
+
+    Without ``selects`` a segment has no selected row, whatever its threshold: at the origin of a
+    curve it is infinite, as a score may be.
+    """
+    selected = select_rows(rows, threshold, argument=argument)
+    if selects is not None:
+        selected &= _repeat_for_rows(rows, selects)
+    cells = sum_cells(rows, selected, sample)
+    is_known = ~np.isnan(threshold)
+    return cells.combine(lambda values: np.where(is_known, values, np.nan))
+
+
+def sum_decided_cells(rows: SegmentRows, call: Rows, sample: Sample | None = None) -> Cells:
+    """Return the cells of each segment by the decisions recorded in the rows of a call."""
+    assert call.selected is not None
+    return sum_cells(rows, call.selected[rows.order], sample)
+
+
+def sum_cells_at_each(
+    rows: SegmentRows,
+    thresholds: Array,
+    *,
+    argument: str = "threshold",
+) -> Cells:
+    """Return the cells of each segment at each of several thresholds, which descend.
+
+    All thresholds of a segment are next to each other.
+    """
+    ascending = thresholds[::-1]
+    if rows.bins is not None:
+        for threshold in ascending:
+            _refuse_inside_bins(rows.score, rows.bins.high, threshold, argument)
+    number, reached = rows.number, len(thresholds) + 1
+    # How many thresholds a row reaches; its score selects it at these.
+    column = rows.segment * reached + np.searchsorted(ascending, rows.score, side="right")
+    class_of_row = (rows.weight < 0).astype(np.int64)
+
+    def total(values: Array | None) -> Array:
+        sums = _add_up(class_of_row, 2, column, values, number * reached)
+        return _cumulate_over_thresholds(sums.reshape(2, number, reached))
+
+    return _make_cells(rows, total)
+
+
+def sum_unit_cells(rows: SegmentRows, selected: Mask, sample: Sample) -> Array:
+    """Return the weight in each cell of each sampling unit of each segment.
+
+    With replicate weights the first unit has the full weights, and each other those of a replicate.
+    """
+    cell = _number_cells(rows, selected)
+    number = rows.number
+    if sample.replicates is None:
+        units = len(sample.stratum)
+        column = sample.unit[rows.order] * number + rows.segment
+        sums = _add_up(cell, len(CELLS), column, np.abs(rows.weight), units * number)
+        return sums.reshape(len(CELLS), units, number)
+    segment = rows.segment
+    replicates = [
+        _add_up(cell, len(CELLS), segment, np.abs(each.weight), number)
+        for each in replicate_rows(sample, rows)
+    ]
+    return np.stack(replicates, axis=1)
+
+
+def _make_cells(
+    rows: SegmentRows, total: Callable[[Array | None], Array], units: Array | None = None
+) -> Cells:
+    """Return cells of rows, given what adds up their values in each cell, or counts them."""
+    weight = np.abs(rows.weight)
+    if rows.counts is None:
+        return Cells(total(weight), total(weight**2), total(None), units)
+    return Cells(total(weight), total(rows.counts.squares), total(rows.counts.n), units)
+
+
+def _repeat_for_rows(rows: SegmentRows, values: NDArray[_ValueT]) -> NDArray[_ValueT]:
+    """Return a value for each row, given one for all or one for each segment."""
+    if values.size == 1:
+        return values.reshape(1)
+    return np.repeat(values, np.diff(rows.starts))
+
+
+def _number_cells(rows: SegmentRows, selected: Mask) -> Ints:
+    """Return the number of each row's cell."""
+    return 2 * (~selected).astype(np.int64) + (rows.weight < 0)
+
+
+def _add_up(row: Ints, rows: int, column: Ints, values: Array | None, columns: int) -> Array:
+    """Add up values, or count them, in the cells of a table with so many rows and columns."""
+    sums = np.bincount(row * columns + column, values, rows * columns)
+    return sums.astype(np.float64, copy=False).reshape(rows, columns)
+
+
+def _cumulate_over_thresholds(sums: Array) -> Array:
+    """Return cells at descending thresholds, from sums by class, segment and thresholds reached."""
+    # From both ends, since a difference would lose digits.
+    selected = sums[..., ::-1].cumsum(axis=-1)[..., :-1]
+    rejected = sums.cumsum(axis=-1)[..., :-1][..., ::-1]
+    return np.concatenate([selected, rejected]).reshape(len(CELLS), -1)
+
+
+def _refuse_inside_bins(low: Array, high: Array, threshold: Array, argument: str) -> None:
+    """Raise for a threshold with scores of one bin on both sides of it."""
+    inside = np.flatnonzero((low < threshold) & (threshold <= high))
+    if len(inside):
+        place = inside[0]
+        value = np.broadcast_to(threshold, low.shape)[place]
+        found = f"{value} in one from {low[place]} to {high[place]}"
+        arguments.reject(argument, "not be inside a bin of scores", found)

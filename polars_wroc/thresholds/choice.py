@@ -1,0 +1,135 @@
+"""Points of confusion curves, and the one of each curve that a rule chooses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from polars_wroc.arrays import Array, Ints, Mask
+from polars_wroc.stats.proportions import TOLERANCE
+from polars_wroc.steps import PooledSteps, SegmentRows, pool_steps
+from polars_wroc.thresholds.cells import Cells
+from polars_wroc.thresholds.rules import Point, Rule
+
+
+@dataclass(frozen=True)
+class CurvePoints:
+    """The points of each segment's curve: the origin, then all scores from the highest down.
+
+    ``starts`` are the places of the origins, followed by the number of points. At the origin, where
+    the threshold is infinite, no row is selected.
+    """
+
+    starts: Ints
+    threshold: Array
+    cells: Cells
+
+
+class Thresholds(NamedTuple):
+    """A threshold for each segment, or one for all; NaN where a rule allows none.
+
+    Without ``selects`` no row is selected, not even one with an infinite score.
+    """
+
+    value: Array
+    selects: Mask
+
+
+def trace_curves(rows: SegmentRows) -> CurvePoints:
+    """Return the points of each segment's curve with their cells."""
+    steps = pool_steps(rows)
+    starts = _starts_of_points(steps)
+    sums = []
+    for values in (steps.w, steps.w2, steps.n):
+        selected = _cumulate(steps, values)
+        rejected = _reach_ends(selected, starts) - selected
+        # Below 0 by rounding only
+        sums.append(np.concatenate([selected, np.maximum(rejected, 0.0)]))
+    return CurvePoints(starts, _thresholds_of_points(steps), Cells(*sums))
+
+
+def choose_thresholds(rows: SegmentRows, rule: Rule) -> Thresholds:
+    """Return the threshold that a rule chooses for each segment.
+
+    It is the highest of those that are best up to rounding.
+    """
+    steps = pool_steps(rows)
+    starts = _starts_of_points(steps)
+    tp, fp = _cumulate(steps, steps.w)
+    place = choose_points(tp, fp, starts, rule)
+    is_known = place >= 0
+    threshold = np.where(is_known, _thresholds_of_points(steps)[place], np.nan)
+    return Thresholds(threshold, is_known & (place > starts[:-1]))
+
+
+def choose_per_group(rows: SegmentRows, rule: Rule, *, per_group: bool) -> Thresholds:
+    """Return the threshold that a rule chooses for each segment, or one for the rows of all."""
+    if per_group:
+        return choose_thresholds(rows, rule)
+    together = replace(
+        rows,
+        segments=pl.DataFrame(),
+        starts=rows.starts[[0, -1]],
+        missing=rows.missing.sum(keepdims=True),
+    )
+    return choose_thresholds(together, rule)
+
+
+def choose_points(
+    tp: Array, fp: Array, starts: Ints, rule: Rule, totals: Array | None = None
+) -> Ints:
+    """Return the place of the first of the best points of each curve; -1 where none is allowed.
+
+    ``tp`` and ``fp`` are the weights selected at each point. All weights are selected at the last
+    point of a curve, unless there are ``totals`` of both classes for each point. ``starts`` are the
+    places of the first points, followed by the number of points.
+    """
+    positives, negatives = (_reach_ends(each, starts) for each in (tp, fp))
+    if totals is not None:
+        positives, negatives = totals
+    point = Point(tp, fp, positives, negatives)
+    measures = rule.measures
+    allowed = measures.known(point)
+    if measures.allowed is not None:
+        allowed = allowed & measures.allowed(point)
+    best = _mark_best(np.where(allowed, measures.first(point), -np.inf), starts)
+    if measures.second is not None:
+        best = _mark_best(np.where(best, measures.second(point), -np.inf), starts)
+    places = np.flatnonzero(best)
+    first = np.append(places, -1)[np.searchsorted(places, starts[:-1])]
+    return np.where(first < starts[1:], first, -1)
+
+
+def _mark_best(values: Array, starts: Ints) -> Mask:
+    """Return which values are the largest of their curve up to rounding; -inf is none."""
+    largest = np.maximum.reduceat(values, starts[:-1])
+    is_best = values >= np.repeat(largest, np.diff(starts)) - TOLERANCE
+    return is_best & (values > -np.inf)
+
+
+def _starts_of_points(steps: PooledSteps) -> Ints:
+    """Return the places of origins, each of which comes before the steps of its segment."""
+    return steps.starts + np.arange(len(steps.starts))
+
+
+def _thresholds_of_points(steps: PooledSteps) -> Array:
+    # Zero has one sign.
+    return np.insert(steps.score + 0.0, steps.starts[:-1], np.inf)
+
+
+def _cumulate(steps: PooledSteps, values: Array) -> Array:
+    """Add up values from the origin of each segment down to each point."""
+    sums = np.insert(values, steps.starts[:-1], 0.0, axis=-1)
+    # Each segment by itself: differences of sums of all segments would lose digits.
+    for start, stop in pairwise(_starts_of_points(steps).tolist()):
+        np.cumsum(sums[..., start:stop], axis=-1, out=sums[..., start:stop])
+    return sums
+
+
+def _reach_ends(sums: Array, starts: Ints) -> Array:
+    """Return the sum at the end of its curve for each point."""
+    return np.repeat(sums[..., starts[1:] - 1], np.diff(starts), axis=-1)
