@@ -76,6 +76,38 @@ DECISIONS: dict[tuple[str, str], str] = {
         "detectable",
     ): "exact quantile of Student's t; by a design the metric's own df",
     ("group_gaps extreme", "ratio"): "rounding: 1.7e-8",
+    **{
+        ("fairness *", column): (
+            "each pair has Welch's degrees of freedom; heaviness of misranked rows; clusters have "
+            "the factor c"
+        )
+        for column in ("gap_*", "ratio_*", "p_value")
+    },
+    **{
+        (
+            "impact_ratios *",
+            column,
+        ): "each pair has Welch's degrees of freedom; clusters have the factor c"
+        for column in ("ratio_*", "value_*", "p_*")
+    },
+    **{
+        ("trend *", column): (
+            "PSI has tenths of mid-weights, and is never null; heaviness of misranked rows also in "
+            "means of AUCs; clusters have the factor c and other df"
+        )
+        for column in (
+            "critical",
+            "detectable",
+            "gap",
+            "gap_*",
+            "p_*",
+            "ratio_*",
+            "reason",
+            "value",
+            "value_*",
+            "verdict",
+        )
+    },
     ("audit *", "rank"): "two gaps may be equal but for rounding, so that either comes first",
 }
 

@@ -74,8 +74,8 @@ class Config(ContextDecorator):
     engine
         ``"auto"``: the compiled engine if it is installed and a DataFrame is estimated to take less
         time with it, its start included: from some two million rows on, which count once for each
-        replicate or permutation, and in `fairness`, `subgroup_auc`, `cross_auc` and `abroca_test`
-        once for each group; and always once it is loaded in the process. Otherwise Polars.
+        replicate or permutation, and in `subgroup_auc`, `cross_auc` and `abroca_test` once for each
+        group; and always once it is loaded in the process. Otherwise Polars.
         ``"polars"``: always Polars. ``"compiled"``: always the compiled engine, which needs the
         extra ``fast``.
     memory
@@ -115,24 +115,20 @@ class Config(ContextDecorator):
     the rows once it is collected. Like one of the compiled engine it does not stream, and needs
     cloudpickle to be serialised.
 
-    The compiled engine computes `audit`, of a LazyFrame too; `compare`, `group_gaps` and the
-    quantile bins of `calibration_curve` and `calibration_summary`;
+    The compiled engine computes the quantile bins of `calibration_curve` and `calibration_summary`;
     the curves of `confusion_curve`, `roc_curve`, `pr_curve`, `cost_curve`, `roc_point`,
-    `decision_curve`, `dominated_models` and
-    `equalized_thresholds`; `auc_decomposition`; and the AUCs and areas between curves in
-    `fairness`, `cross_auc` and `subgroup_auc`; all of clusters too, but for `compare` with another
-    ``method`` than ``"delong"``. Of `bootstrap`, `bootstrap_replicates` and `abroca_test` the rows
-    count once for each replicate; it draws the same replicates, of ``"roc_auc"``, ``"gini"``,
-    ``"ks"`` and ``"average_precision"``.
-    Polars computes the rest of these, all other tables, expressions, and whatever is made of counts
-    or of ``bins``. With ``"compiled"`` these tables of a LazyFrame use the compiled engine too,
-    once they are collected; their plans do not stream, and need cloudpickle to be serialised. With
-    ``"auto"`` that is so for `fairness`, `cross_auc`, `subgroup_auc` and `abroca_test` where the
-    extra is installed: they hold their rows in memory, and then choose as for a DataFrame.
+    `decision_curve`, `dominated_models` and `equalized_thresholds`; `auc_decomposition`,
+    `cross_auc` and `subgroup_auc`. For `bootstrap`, `bootstrap_replicates` and `abroca_test` the
+    rows count once for each replicate; it draws the same replicates, of ``"roc_auc"``, ``"gini"``,
+    ``"ks"`` and ``"average_precision"``. With ``"compiled"`` these tables of a LazyFrame use it
+    too, once they are collected; their plans do not stream, and need cloudpickle to be serialised.
+    With ``"auto"`` that is so for `cross_auc`, `subgroup_auc` and `abroca_test` where the extra is
+    installed: they hold their rows in memory, and then choose as for a DataFrame.
 
-    Both engines compute the same numbers but for rounding. In `audit`, `summary`, `compare`,
-    `group_gaps` and the points of curves the compiled one gives the same bits for the same rows in
-    the same order, whatever the number of threads.
+    The engine makes no difference to `summary`, `threshold_metrics`, `group_gaps`, `trend`,
+    `impact_ratios`, `fairness`, `compare`, `release_check` and `audit`, which compute on arrays.
+    Polars computes all other tables, expressions, and whatever is made of counts. Both engines
+    compute the same numbers but for rounding.
 
     Examples
     --------
@@ -140,8 +136,8 @@ class Config(ContextDecorator):
     >>> import polars_wroc as wroc
     >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
     >>> with wroc.Config(engine="polars"):
-    ...     wroc.summary(df, "y", "s")["auc"].item()
-    0.75
+    ...     wroc.roc_curve(df, "y", "s")["tpr"].max()
+    1.0
     """
 
     def __init__(
