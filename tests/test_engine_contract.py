@@ -78,6 +78,7 @@ TOO_LARGE = {
     "integers of 128 bits",
 }
 WALKED: list[MetricName] = ["roc_auc", "gini", "ks", "average_precision"]
+HELD = [name for name in KINDS if name not in TOO_LARGE]
 KEYS: dict[str, pl.Expr] = {
     "Boolean": pl.col("h") == 1,
     "float": pl.when(pl.col("h") == 1).then(float("nan")).otherwise(pl.col("h") / 7),
@@ -141,7 +142,7 @@ GAPS: dict[str, dict[str, Any]] = {
     "a group": {"reference": "b", "threshold": 0.0},
     "frequencies": {"weight": wroc.frequency(pl.col("w").ceil()), "threshold": 0.5},
 }
-PLAIN, WHOLE = "as they are", "integers beyond 2**53"
+PLAIN, WHOLE = "as they are", "integers"
 DECIDED = {"favorable": "selected"}
 AUDITS: dict[str, dict[str, Any]] = {
     "weights": {"weight": "w", **DECIDED, "threshold": 0.5},
@@ -213,7 +214,7 @@ def test_summaries_of_every_kind(call: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "call"),
     sweep(
-        [*product((PLAIN, WHOLE), GAPS), *zip(KINDS, cycle(GAPS), strict=False)],
+        [*product((PLAIN, WHOLE), GAPS), *zip(HELD, cycle(GAPS), strict=False)],
         fast=1,
     ),
 )
@@ -248,7 +249,7 @@ def test_audits(call: str, score: Any) -> None:
     assert_frame_equal(found.table, again.table, check_exact=True)
 
 
-@pytest.mark.parametrize("kind", sweep(KINDS, fast=1))
+@pytest.mark.parametrize("kind", sweep(HELD, fast=1))
 def test_audits_of_scores_of_every_kind(kind: str) -> None:
     frame = PEOPLE.with_columns(s=KINDS[kind])
     audits_by_both(frame, "s", attributes=["g", "h"], weight="w", threshold=0.5, **DECIDED)

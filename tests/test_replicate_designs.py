@@ -99,12 +99,15 @@ TABLES: dict[str, Callable[..., pl.DataFrame | pl.LazyFrame]] = {
 }
 
 
+def with_second_stratum(survey: pl.DataFrame) -> pl.DataFrame:
+    """Add a stratum of rows without a label: of one stratum alone variances have other factors."""
+    outside = survey.head(2).with_columns(y=pl.lit(None, pl.Int64), c=pl.Series([100, 101]), h=1)
+    return pl.concat([survey.with_columns(h=0), outside])
+
+
 @pytest.mark.parametrize("name", sweep(TABLES, fast=3))
 def test_the_infinitesimal_jackknife_is_linearised(survey: pl.DataFrame, name: str) -> None:
-    # A design of strata has the columns of one with replicate weights. Of one stratum alone the
-    # variance has other factors, so that rows without a label are in a second one.
-    outside = survey.head(2).with_columns(y=pl.lit(None, pl.Int64), c=pl.Series([100, 101]), h=1)
-    strata = pl.concat([survey.with_columns(h=0), outside])
+    strata = with_second_stratum(survey)
     linear = TABLES[name](strata, weight="w", design=wroc.Survey("c", strata="h"))
     found = TABLES[name](strata, weight="w", design=RAISED)
     assert_frame_equal(found, linear, rel_tol=2e-5, abs_tol=1e-6)
@@ -114,10 +117,9 @@ def test_the_infinitesimal_jackknife_is_linearised(survey: pl.DataFrame, name: s
 def test_audits_are_those_of_the_units(survey: pl.DataFrame) -> None:
     options: dict[str, Any] = {"attributes": ["g", "k"], "threshold": 0.5, "weight": "w"}
     options |= {"favorable": "selected"}
-    linear = wroc.audit(
-        survey, "y", "s", design=wroc.Survey("c", strata=pl.lit(0).alias("one")), **options
-    )
-    found = wroc.audit(survey.lazy(), "y", "s", design=RAISED, **options)
+    strata = with_second_stratum(survey)
+    linear = wroc.audit(strata, "y", "s", design=wroc.Survey("c", strata="h"), **options)
+    found = wroc.audit(strata.lazy(), "y", "s", design=RAISED, **options)
     close: dict[str, Any] = {"rel_tol": 2e-5, "abs_tol": 1e-6}
     for name in ("segments", "table", "curves"):
         assert_frame_equal(getattr(found, name), getattr(linear, name), **close)

@@ -262,7 +262,7 @@ def test_copies_in_clusters_show_no_more_than_one_of_them(reference: Any) -> Non
     once, found = gaps(1, "c"), gaps(20, "c")
     assert_frame_equal(found.select(P_VALUES[1:]), once.select(P_VALUES[1:]), rel_tol=1e-6)
     # Their pseudo-observations are rows, of which the copies have more.
-    assert_frame_equal(found.select(P_VALUES), once.select(P_VALUES), abs_tol=0.04)
+    assert_frame_equal(found.select(P_VALUES), once.select(P_VALUES), abs_tol=0.05)
     as_rows = gaps(20, None)
     least = (table.select(pl.min_horizontal(P_VALUES).min()).item() for table in (as_rows, found))
     assert next(least) < 1e-6 < next(least)

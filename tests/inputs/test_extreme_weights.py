@@ -37,7 +37,7 @@ LEVEL: Any = {"threshold": [0.3, 0.6], "level": 0.95}
 TABLES: dict[str, Table] = {
     # Where there is no variance the interval is Newcombe's anyway.
     "summary": partial(wroc.summary, diagnostics=True, method="newcombe"),
-    "summary, clusters": partial(wroc.summary, diagnostics=True, design="c", method="newcombe"),
+    "summary, clusters": partial(wroc.summary, diagnostics=True, design="c"),
     "compare": lambda frame, label, score, **named: wroc.compare(
         frame, label, [score, "t"], **named
     ),
@@ -96,7 +96,11 @@ def test_no_limits_where_squares_are_no_numbers(
     scaled = rows.with_columns(w=pl.lit(weight))
     found = limits(TABLES[table](scaled, "y", "s", weight="w", by="g"))
     assert found.width
+    # Variances by units rest on shares of the weight, which are numbers at any scale.
+    by_units = {"auc_se", "n_eff_pos", "n_eff_neg"} if table == "summary, clusters" else set()
     names = [name for name in found.columns if not name.endswith("_p_value")]
+    found = found.drop(by_units)
+    names = [name for name in names if name not in by_units]
     assert set(found.select(names).null_count().row(0)) == {found.height}
     # Where nothing differs there is no evidence, whatever the variance.
     assert not found.select(pl.any_horizontal((pl.all() < 1) | pl.all().is_nan()).any()).item()
@@ -127,7 +131,8 @@ def check_limits(table: str, power: int, rows: pl.DataFrame) -> None:
     known = expected.select(
         pl.when(there[name]).then(pl.col(name)).alias(name) for name in expected.columns
     )
-    assert_frame_equal(found, known, rel_tol=1e-6, abs_tol=1e-9)
+    # Weights of 1e-320 have four digits.
+    assert_frame_equal(found, known, rel_tol=1e-3 if power < -307 else 1e-6, abs_tol=1e-9)
     if abs(power) <= 70:
         assert_frame_equal(found, expected, rel_tol=1e-6, abs_tol=1e-9)
 
