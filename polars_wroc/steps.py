@@ -332,8 +332,9 @@ def _map_batches(rows: SegmentRows, work: Callable[[_Batch], T]) -> list[tuple[I
             return segments, work(_sort_batch(rows, segments, starts[ends[0] : ends[1] + 1]))
 
     batches = _cut_batches(starts)
-    if len(batches) == 1:
-        return [run(batches[0])]
+    if len(batches) == 1 or rows.in_order:
+        # Sorting is worth threads, but short operations on arrays wait for each other.
+        return [run(ends) for ends in batches]
     with ThreadPoolExecutor(pl.thread_pool_size()) as pool:
         return list(pool.map(run, batches))
 

@@ -226,7 +226,7 @@ def _leave_out_weightless(columns: Columns, table: pl.DataFrame) -> pl.DataFrame
 
 
 def _count_missing(columns: Columns, table: pl.DataFrame) -> MissingRows:
-    if ROW_WEIGHT in table.columns:
+    if ROW_WEIGHT in table.columns and columns.design is not None:
         table = table.filter(pl.col(ROW_WEIGHT).ne_missing(0))
     number = pl.col(ROW_WEIGHT).cast(pl.Int64).fill_null(1) if columns.frequency else pl.lit(1)
     others = {"label": LABEL, "weight": ROW_WEIGHT, "decision": SELECTED}

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import polars as pl
@@ -20,6 +20,7 @@ from polars_wroc.audits.ranked_segments import (
     MeasuredSegments,
     Numbering,
     join_parts,
+    join_records,
     number_finest,
     rank_rows,
     sum_decisions,
@@ -61,11 +62,15 @@ RecordT = TypeVar("RecordT")
 
 
 class RankedPart(NamedTuple):
-    """What a range of scores adds to the segments of a division that depends on ranks."""
+    """What a range of scores adds to the segments of a division that depends on their scores.
+
+    Other scores than probabilities have no bins of logits.
+    """
 
     keys: pl.DataFrame
     aucs: AucSums
     curves: CurveParts
+    bins: LogitBins | None
 
 
 class CurvePoint(NamedTuple):
@@ -80,7 +85,7 @@ class CurvePoint(NamedTuple):
 class RangeOfScore:
     """What a range adds to the audit of a score.
 
-    Sums and bins are those of the finest segments, which have the ``keys``; parts are those of each
+    Sums are those of the finest segments, which have the ``keys``; parts are those of each
     division. If a rule chooses the threshold, there is the ``best`` point of the range instead of
     cells, and the ``totals`` of both classes in all ranges.
     """
@@ -88,8 +93,6 @@ class RangeOfScore:
     keys: pl.DataFrame
     sums: FinestSums
     parts: Sequence[RankedPart]
-    are_probabilities: bool
-    bins: LogitBins
     best: CurvePoint | None
     totals: Array
 
@@ -148,7 +151,8 @@ def _sum_score(
     for grouping in plan.groupings:
         rows = descending.segments(Numbering.of(keys, grouping.keys))
         rows = replace(rows, outside=each.outside(rows))
-        parts.append(RankedPart(rows.segments, *sum_ranks(rows)))
+        bins = bin_logits(rows, BIN_WIDTHS[-1]) if descending.are_probabilities else None
+        parts.append(RankedPart(rows.segments, *sum_ranks(rows), bins))
     all_rows = descending.segments(Numbering.of(keys, []))
     outside = each.outside(all_rows)
     best = None
@@ -158,8 +162,6 @@ def _sum_score(
         keys,
         sum_finest(every, descending.rows, decisions, calibrated=True),
         parts,
-        descending.are_probabilities,
-        bin_logits(every, BIN_WIDTHS[-1]),
         best,
         outside.totals[:, 0],
     )
@@ -193,16 +195,12 @@ def choose_of_ranges(parts: Sequence[RangeOfScore], rule: Rule) -> Decisions:
 
 @dataclass(frozen=True)
 class AddedScore:
-    """The sums of a score over all ranges, from the highest down.
-
-    ``places`` has the numbers of the finest segments of each range among those of all.
-    """
+    """The sums of a score over all ranges, from the highest down."""
 
     finest: pl.DataFrame
     decisions: Decisions | None
     sums: FinestSums
     parts: Sequence[RangeOfScore]
-    places: Sequence[Ints]
     groupings: Sequence[Grouping]
 
     def measure(self, grouping: Grouping) -> MeasuredSegments:
@@ -218,13 +216,14 @@ class AddedScore:
         sums = self.sums.add(numbering)
         segments = self._make_segments(numbering, sums, aucs)
         thinned = join_parts(curves, aucs.weight)
-        if not all(part.are_probabilities for part in self.parts):
-            return MeasuredSegments(segments, thinned)
         bins = [
-            replace(part.bins, segment=place[part.bins.segment])
-            for part, place in zip(self.parts, self.places, strict=True)
+            replace(each.bins, segment=number[each.bins.segment])
+            for each, number in zip(ranked, numbers, strict=True)
+            if each.bins is not None
         ]
-        slopes = fit_bins(add_bins(bins), numbering.number, numbering.size)
+        if len(bins) < len(ranked):
+            return MeasuredSegments(segments, thinned)
+        slopes = fit_bins(add_bins(bins), numbering.size)
         return MeasuredSegments(segments, thinned, sums.calibration, slopes)
 
     def measure_cells(self, numbering: Numbering) -> Segments:
@@ -244,27 +243,9 @@ def add_ranges_of_score(
 ) -> AddedScore:
     """Return the sums of a score over all ranges."""
     numbering = Numbering(*number_groups(pl.concat([part.keys for part in parts])))
-    ends = np.cumsum([part.keys.height for part in parts])[:-1]
-    places = np.split(numbering.number, ends)
     joined = join_records([part.sums for part in parts])
     sums = joined.add(numbering)
-    return AddedScore(numbering.keys, decisions, sums, parts, places, groupings)
-
-
-def join_records(records: Sequence[RecordT]) -> RecordT:
-    """Return a record of arrays that has those of several, one after another on the last axis."""
-    first: Any = records[0]
-    if first is None:
-        return records[0]
-    if isinstance(first, np.ndarray):
-        joined: Any = np.concatenate(records, axis=-1)  # type: ignore[arg-type]
-        return joined  # type: ignore[no-any-return]
-    assert is_dataclass(first)
-    values = {
-        each.name: join_records([getattr(record, each.name) for record in records])
-        for each in fields(first)
-    }
-    return replace(first, **values)  # type: ignore[type-var, return-value]
+    return AddedScore(numbering.keys, decisions, sums, parts, groupings)
 
 
 def _find_numbers(keys: Sequence[pl.DataFrame], numbering: Numbering) -> list[Ints]:

@@ -7,24 +7,26 @@ rows, in a range of scores, gives parts of the same sums.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from polars_wroc.arrays import Array, Ints
 from polars_wroc.audits.tables import AuditPlan
 from polars_wroc.groups.categories import Grouping
 from polars_wroc.metrics.auc_sums import AucSums, auc_influences, sum_reached
 from polars_wroc.metrics.calibration import (
-    FEW_ROWS,
     CalibrationSlopes,
     CalibrationSums,
     LogitBins,
     bin_logits,
     fit_slopes,
+    merge_bins,
     sum_calibration,
 )
 from polars_wroc.metrics.segments import Decisions, Segments, count_classes
@@ -50,8 +52,12 @@ _PARTS = (CURVE_POINTS - 1) // 2
 # Points are in a part that they are so little beyond, in parts.
 _ROUNDING = 5e-10
 _MAXIMA = frozenset({"distance"})
-# From so many rows on the sort is worth threads.
-_MANY_ROWS = 1 << 18
+# From so many rows on the sort of Polars is faster than that of NumPy.
+_MANY_ROWS = 1 << 16
+# Temporary arrays of so many rows fit into the cache of a processor.
+_BLOCK_ROWS = 1 << 15
+# With so many rows in each of the finest segments their bins are few enough to be added up.
+_BINNED_ROWS = 10_000
 RecordT = TypeVar("RecordT")
 
 
@@ -59,37 +65,44 @@ class FinestSegments(NamedTuple):
     """The keys of the finest segments, sorted, and the number of each row's segment."""
 
     keys: pl.DataFrame
-    number: Ints
+    number: NDArray[np.integer[Any]]
 
 
 def number_finest(keys: pl.DataFrame) -> FinestSegments:
     """Return the finest segments of rows, given all their keys."""
     if keys.height == 0 or keys.width == 0:
         return FinestSegments(*number_groups(keys))
-    values, code, size = [], np.zeros(keys.height, np.int64), 1
+    values, code, size = [], np.zeros(keys.height, np.uint8), 1
     for key in keys.columns:
-        distinct, of_key = _number_values(keys[key])
+        distinct, number = _number_values(keys[key])
         values.append(distinct)
-        code = code * len(distinct) + of_key
         size *= len(distinct)
         if size > keys.height:
             return FinestSegments(*number_groups(keys))
+        small = _smallest_type(size + 1)
+        code = code.astype(small) * small(len(distinct)) + number.astype(small)
     there = np.bincount(code, minlength=size) > 0
     places = np.unravel_index(np.flatnonzero(there), [len(each) for each in values])
     finest = pl.DataFrame([each[place] for each, place in zip(values, places, strict=True)])
-    return FinestSegments(finest, (there.cumsum() - 1)[code])
+    return FinestSegments(finest, (there.cumsum() - 1).astype(code.dtype)[code])
 
 
-def _number_values(values: pl.Series) -> tuple[pl.Series, Ints]:
+def _number_values(values: pl.Series) -> tuple[pl.Series, NDArray[np.integer[Any]]]:
     """Return the distinct values of a column, sorted, and the number of each row's value."""
     if values.dtype != pl.String:
-        groups, number = number_groups(values.to_frame())
-        return groups.to_series(), number
-    distinct = values.unique().sort()
-    known = distinct.drop_nulls()
+        groups, of_row = number_groups(values.to_frame())
+        return groups.to_series(), of_row
+    # The first rows nearly always have all values.
+    known = values.head(_BLOCK_ROWS).unique().drop_nulls().sort()
+    number = values.cast(pl.Enum(known), strict=False).to_physical()
+    if number.null_count() > values.null_count():
+        known = values.unique().drop_nulls().sort()
+        number = values.cast(pl.Enum(known)).to_physical()
+    if not values.has_nulls():
+        return known, number.to_numpy()
     # Null comes first.
-    code = values.cast(pl.Enum(known)).to_physical().cast(pl.Int64)
-    return distinct, (code + len(distinct) - len(known)).fill_null(0).to_numpy()
+    distinct = pl.concat([values.clear().extend_constant(None, 1), known])
+    return distinct, (number.cast(pl.UInt32) + 1).fill_null(0).to_numpy()
 
 
 class Numbering(NamedTuple):
@@ -109,6 +122,11 @@ class Numbering(NamedTuple):
     def size(self) -> int:
         """The number of segments."""
         return self.keys.height if self.keys.width else 1
+
+    @property
+    def is_finest(self) -> bool:
+        """Whether each segment is one of the finest, in their order."""
+        return np.array_equal(self.number, np.arange(len(self.number)))
 
     def add(self, values: Array) -> Array:
         """Add up values of the finest segments over each segment, along the last axis."""
@@ -136,6 +154,11 @@ class DescendingRows:
     counts: RowCounts | None
     bins: ScoreBins | None
 
+    @cached_property
+    def sizes(self) -> Array:
+        """The number of rows in each of the finest segments."""
+        return np.bincount(self.finest, minlength=len(self.missing)).astype(np.float64)
+
     @property
     def are_probabilities(self) -> bool:
         """Whether all scores are from 0 to 1."""
@@ -146,16 +169,17 @@ class DescendingRows:
 
         ``outside`` are weights of the segments in other ranges of scores.
         """
-        number = numbering.number.astype(_smallest_type(numbering.size))
-        segment = number[self.finest]
-        size = np.bincount(segment, minlength=numbering.size)
         order: Ints | slice = slice(None)
         if numbering.size > 1:
-            order = np.argsort(segment, kind="stable")
+            number = numbering.number.astype(_smallest_type(numbering.size))
+            order = np.argsort(number[self.finest], kind="stable")
+        looks_up = self.rows.sample is not None or self.rows.selected is not None
+        # Without anything to look up in the order of all rows, their places are not needed.
+        place = self.place[order] if looks_up or isinstance(order, slice) else order
         return SegmentRows(
             numbering.keys,
-            np.append(0, size.cumsum()),
-            self.place[order],
+            np.append(0, numbering.add(self.sizes).cumsum()).astype(np.int64),
+            place,
             self.score[order],
             self.weight[order],
             numbering.add(self.missing).astype(np.int64),
@@ -190,7 +214,7 @@ def rank_rows(rows: Rows, model: str, finest: FinestSegments) -> DescendingRows:
         place,
         score[place],
         rows.weight[place],
-        finest.number.astype(_smallest_type(size))[place],
+        finest.number.astype(_smallest_type(size), copy=False)[place],
         missing,
         None if rows.counts is None else rows.counts.at(place),
         None if rows.bins is None else rows.bins.at(place),
@@ -201,8 +225,10 @@ def _sort_down(score: Array) -> Ints:
     """Return the places of scores from the highest down."""
     if len(score) < _MANY_ROWS:
         return np.argsort(score)[::-1]
-    order: Ints = pl.Series(score).arg_sort(descending=True).to_numpy().astype(np.int64)
-    return order
+    # Threads sort no faster for the time that they take of all processors.
+    descending = pl.arg_sort_by("score", descending=True, multithreaded=False)
+    order = pl.DataFrame({"score": score}).select(descending).to_series()
+    return order.to_numpy().astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -279,6 +305,22 @@ def sum_ranks(rows: SegmentRows) -> tuple[AucSums, CurveParts]:
     return AucSums(**found), join_parts(parts, totals)
 
 
+def join_records(records: Sequence[RecordT]) -> RecordT:
+    """Return a record of arrays that has those of several, one after another on the last axis."""
+    first: Any = records[0]
+    if first is None:
+        return records[0]
+    if isinstance(first, np.ndarray):
+        joined: Any = np.concatenate(records, axis=-1)  # type: ignore[arg-type]
+        return joined  # type: ignore[no-any-return]
+    assert is_dataclass(first)
+    values = {
+        each.name: join_records([getattr(record, each.name) for record in records])
+        for each in fields(first)
+    }
+    return replace(first, **values)  # type: ignore[type-var, return-value]
+
+
 @dataclass(frozen=True)
 class FinestSums:
     """Sums over the rows of the finest segments, which do not depend on ranks."""
@@ -302,11 +344,59 @@ def sum_finest(
     rows: SegmentRows, call: Rows, decisions: Decisions | None, *, calibrated: bool
 ) -> FinestSums:
     """Return the sums over the rows of each segment, by a design also over sampling units."""
+    if call.sample is not None or len(rows.score) <= _BLOCK_ROWS:
+        return _sum_block(rows, call, decisions, calibrated=calibrated)
+    numbers, sums = [], []
+    for segments, block in _cut_rows(rows):
+        numbers.append(segments)
+        sums.append(_sum_block(block, call, decisions, calibrated=calibrated))
+    return join_records(sums).add(Numbering(rows.segments, np.concatenate(numbers)))
+
+
+def _cut_rows(rows: SegmentRows) -> Iterator[tuple[Ints, SegmentRows]]:
+    """Yield rows of some segments, and the numbers of these; large ones are cut into parts.
+
+    Missing rows are those of the last part.
+    """
+    first = 0
+    for start in range(0, len(rows.score), _BLOCK_ROWS):
+        stop = min(start + _BLOCK_ROWS, len(rows.score))
+        # Segments without rows are in the last block if they come last.
+        after = rows.number if stop == len(rows.score) else int(np.searchsorted(rows.starts, stop))
+        ends = rows.starts[first : after + 1].clip(start, stop)
+        segments = np.arange(first, after)
+        is_last = rows.starts[1:][segments] <= stop
+        part = slice(start, stop)
+        yield (
+            segments,
+            SegmentRows(
+                rows.segments[first:after],
+                ends - start,
+                rows.order[part],
+                rows.score[part],
+                rows.weight[part],
+                np.where(is_last, rows.missing[segments], 0),
+                None if rows.counts is None else rows.counts.at(part),
+                None if rows.bins is None else rows.bins.at(part),
+                in_order=rows.in_order,
+            ),
+        )
+        first = after if rows.starts[after] == stop else after - 1
+
+
+def _sum_block(
+    rows: SegmentRows, call: Rows, decisions: Decisions | None, *, calibrated: bool
+) -> FinestSums:
+    calibration = sum_calibration(rows, call.sample) if calibrated else None
+    if calibration is None:
+        number = count_classes(rows)
+    else:
+        number = np.stack([calibration.positives.rows, calibration.negatives.rows])
     return FinestSums(
-        count_classes(rows),
+        number,
         rows.missing.astype(np.float64),
         None if decisions is None else sum_decisions(rows, call, decisions),
-        sum_calibration(rows, call.sample) if calibrated else None,
+        calibration,
     )
 
 
@@ -333,7 +423,9 @@ class RankedRows:
     """The rows of one score, to be measured in any division of the finest segments.
 
     ``sums`` and ``bins`` are those of the finest segments; by a design there are no sums of these,
-    since each sampling unit has its own. Without labels it ``has_ranks`` that mean nothing.
+    since each sampling unit has its own, and there are no bins of many small segments. Without
+    labels it ``has_ranks`` that mean nothing. The ``finest_rows`` are there if a division is that
+    into the finest segments.
     """
 
     descending: DescendingRows
@@ -343,6 +435,7 @@ class RankedRows:
     has_ranks: bool
     sums: FinestSums | None
     bins: LogitBins | None
+    finest_rows: SegmentRows | None
 
     @property
     def rows(self) -> Rows:
@@ -354,7 +447,7 @@ class RankedRows:
         numbering = Numbering.of(self.finest, grouping.keys)
         rows = None
         if self.has_ranks or self.sums is None:
-            rows = self.descending.segments(numbering)
+            rows = self._divide(numbering)
         sums = self._sum(numbering, rows)
         aucs = curves = influence = None
         if self.has_ranks and rows is not None:
@@ -363,7 +456,8 @@ class RankedRows:
                 influence = auc_influences(self.rows, rows)
         slopes = None
         if self.calibrated and rows is not None:
-            slopes = fit_slopes(rows, self.bins, numbering.number)
+            bins = None if self.bins is None else merge_bins(self.bins, numbering.number)
+            slopes = fit_slopes(rows, bins)
             if self.rows.sample is not None:
                 # The errors are those of independent rows.
                 slopes = replace(slopes, error=np.full(numbering.size, np.nan))
@@ -372,8 +466,13 @@ class RankedRows:
 
     def measure_cells(self, numbering: Numbering) -> Segments:
         """Return segments with their cells alone."""
-        rows = self.descending.segments(numbering) if self.sums is None else None
+        rows = self._divide(numbering) if self.sums is None else None
         return self._make_segments(numbering, self._sum(numbering, rows), None, None)
+
+    def _divide(self, numbering: Numbering) -> SegmentRows:
+        if self.finest_rows is not None and numbering.is_finest:
+            return self.finest_rows
+        return self.descending.segments(numbering)
 
     def _sum(self, numbering: Numbering, rows: SegmentRows | None) -> FinestSums:
         if self.sums is not None:
@@ -408,14 +507,20 @@ def rank_score(rows: Rows, model: str, plan: AuditPlan) -> RankedRows:
     calibrated = plan.labeled and rows.bins is None and descending.are_probabilities
     every = Numbering(finest.keys, np.arange(finest.keys.height))
     decisions = _find_decisions(descending, plan)
-    sums = bins = None
-    if rows.sample is None or calibrated:
+    sums = bins = segments = None
+    # The bins of many small segments would be as many as their rows.
+    has_bins = calibrated and len(descending.score) > _BINNED_ROWS * finest.keys.height
+    if rows.sample is None or has_bins:
         segments = descending.segments(every)
         if rows.sample is None:
             sums = sum_finest(segments, rows, decisions, calibrated=calibrated)
-        if calibrated and len(descending.score) > FEW_ROWS:
+        if has_bins:
             bins = bin_logits(segments, BIN_WIDTHS[0])
-    return RankedRows(descending, finest.keys, decisions, calibrated, plan.labeled, sums, bins)
+    if not any(set(each.keys) == set(finest.keys.columns) for each in plan.groupings):
+        segments = None
+    return RankedRows(
+        descending, finest.keys, decisions, calibrated, plan.labeled, sums, bins, segments
+    )
 
 
 def _find_decisions(descending: DescendingRows, plan: AuditPlan) -> Decisions | None:

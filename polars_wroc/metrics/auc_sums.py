@@ -108,7 +108,7 @@ def sum_steps(steps: Steps) -> Sums:
 
 @np.errstate(all="ignore")
 def sum_reached(steps: Steps, reached: Array) -> Sums:
-    """Return the sums of `AucSums` over steps, given the weights of both classes reached there."""
+    """Return the sums of `AucSums` over steps, given the weights of both classes reached at each."""
     # Arrays are written to again, since new ones leave the cache of the processor.
     positives, negatives = steps.w
     totals = steps.spread(steps.totals)

@@ -8,11 +8,9 @@ which have the moments of the rows, so that a step of Newton's method does not p
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
-import polars as pl
 
 from polars_wroc.arrays import Array, Ints, Mask
 from polars_wroc.kernels import DEGREES
@@ -32,8 +30,6 @@ from polars_wroc.steps import SegmentRows
 FEW_ROWS = 2000
 # Temporary arrays of so many rows fit into the cache of a processor.
 _BLOCK_ROWS = 1 << 14
-# Fewer blocks are not worth the start of threads.
-_FEW_BLOCKS = 8
 
 
 @dataclass(frozen=True)
@@ -123,19 +119,20 @@ class CalibrationSlopes:
         self.information[places] = fits.information
 
 
-def fit_slopes(rows: SegmentRows, bins: LogitBins | None, number: Ints) -> CalibrationSlopes:
+def fit_slopes(rows: SegmentRows, bins: LogitBins | None = None) -> CalibrationSlopes:
     """Return the slope of each segment, whose rows descend from the highest score.
 
-    The ``bins`` are those of finer segments, needed from `FEW_ROWS` on; ``number`` has the number
-    of the segment that each of these is in. There is no slope with a score of exactly 0 or 1, whose
-    logit is infinite.
+    Segments of more than `FEW_ROWS` are fitted to the ``bins``, or else to their own. There is no
+    slope with a score of exactly 0 or 1, whose logit is infinite.
     """
     slopes = CalibrationSlopes.unknown(rows.number)
     size = np.diff(rows.starts)
     places = np.flatnonzero(size > FEW_ROWS)
     if len(places):
-        assert bins is not None
-        places = _fit_bins(merge_bins(bins, number), slopes, places)
+        if bins is None:
+            wide = bin_logits(take_segments(rows, places), BIN_WIDTHS[0])
+            bins = merge_bins(wide, places)
+        places = _fit_bins(bins, slopes, places)
     if len(places):
         narrow = bin_logits(take_segments(rows, places), BIN_WIDTHS[-1])
         places = _fit_bins(merge_bins(narrow, places), slopes, places)
@@ -172,17 +169,23 @@ def _find_logits(score: Array) -> Array:
     return np.asarray(np.log(known / (1 - known)))
 
 
-def _weights_of_classes(rows: SegmentRows) -> tuple[Array, Array, Array, Array]:
-    """Return the weights of both classes, and their squares."""
-    pos, neg = np.maximum(rows.weight, 0.0), np.maximum(-rows.weight, 0.0)
-    if rows.counts is None:
-        return pos, neg, pos**2, neg**2
-    squares = rows.counts.squares
-    return pos, neg, np.where(pos > 0, squares, 0.0), np.where(neg > 0, squares, 0.0)
+def _weights_of_classes(weight: Array, squares: Array | None) -> Array:
+    """Return the weights of positives and negatives, and their squares."""
+    both = np.stack([weight, -weight])
+    np.maximum(both, 0.0, out=both)
+    if squares is None:
+        return np.concatenate([both, both**2])
+    return np.concatenate([both, np.where(both > 0, squares, 0.0)])
 
 
 def _points_of_rows(rows: SegmentRows) -> FitPoints:
-    return FitPoints(_find_logits(rows.score), *_weights_of_classes(rows), rows.starts[:-1])
+    pos, neg, pos2, neg2 = _weights_of_classes(rows.weight, _find_squares(rows))
+    return FitPoints(_find_logits(rows.score), pos, neg, pos2, neg2, rows.starts[:-1])
+
+
+def _find_squares(rows: SegmentRows) -> Array | None:
+    """Return the squared weights of rows if these are those of several."""
+    return None if rows.counts is None else rows.counts.squares
 
 
 @dataclass(frozen=True)
@@ -205,18 +208,16 @@ def bin_logits(rows: SegmentRows, width: float) -> LogitBins:
 
     Rows without a logit are in infinite bins, whose moments are NaN.
     """
-    weights = np.stack(_weights_of_classes(rows))
-    segment = rows.segment
+    segment, squares = rows.segment, _find_squares(rows)
 
     def bin_block(start: int) -> LogitBins:
         part = slice(start, start + _BLOCK_ROWS)
-        return _bin_block(rows.score[part], weights[:, part], segment[part], width)
+        of_block = None if squares is None else squares[part]
+        weights = _weights_of_classes(rows.weight[part], of_block)
+        return _bin_block(rows.score[part], weights, segment[part], width)
 
     starts = range(0, max(len(rows.score), 1), _BLOCK_ROWS)
-    if len(starts) < _FEW_BLOCKS:
-        return add_bins([bin_block(start) for start in starts])
-    with np.errstate(all="ignore"), ThreadPoolExecutor(pl.thread_pool_size()) as pool:
-        return add_bins(list(pool.map(bin_block, starts)))
+    return add_bins([bin_block(start) for start in starts])
 
 
 @np.errstate(all="ignore")
@@ -265,14 +266,13 @@ def merge_bins(bins: LogitBins, number: Ints) -> LogitBins:
     return LogitBins(segment[starts], place[starts], moments, bins.width)
 
 
-def fit_bins(bins: LogitBins, number: Ints, size: int) -> CalibrationSlopes:
-    """Return the slopes of segments of which only bins are known.
+def fit_bins(bins: LogitBins, number: int) -> CalibrationSlopes:
+    """Return the slopes of a number of segments of which only bins are known.
 
-    The ``number`` of the segment of each finer one is below the ``size``. There is no slope that is
-    too steep for the bins.
+    There is no slope that is too steep for the bins.
     """
-    slopes = CalibrationSlopes.unknown(size)
-    merged = merge_bins(bins, number)
+    slopes = CalibrationSlopes.unknown(number)
+    merged = merge_bins(bins, np.arange(number))
     too_steep = _fit_bins(merged, slopes, np.unique(merged.segment))
     for values in vars(slopes).values():
         values[too_steep] = np.nan

@@ -88,11 +88,10 @@ def select_rows(
 
 def sum_cells(rows: SegmentRows, selected: Mask, sample: Sample | None = None) -> Cells:
     """Return the cells of each segment, given which rows are selected, and with units a sample."""
-    cell = _number_cells(rows, selected)
-    segment = rows.segment
+    place = _number_cells(rows, selected) * rows.number + rows.segment
 
     def total(values: Array | None) -> Array:
-        return _add_up(cell, len(CELLS), segment, values, rows.number)
+        return _add_up(place, values, len(CELLS), rows.number)
 
     units = None if sample is None else sum_unit_cells(rows, selected, sample)
     return _make_cells(rows, total, units)
@@ -142,10 +141,10 @@ def sum_cells_at_each(
     number, reached = rows.number, len(thresholds) + 1
     # How many thresholds a row reaches; its score selects it at these.
     column = rows.segment * reached + np.searchsorted(ascending, rows.score, side="right")
-    class_of_row = (rows.weight < 0).astype(np.int64)
+    place = (rows.weight < 0) * (number * reached) + column
 
     def total(values: Array | None) -> Array:
-        sums = _add_up(class_of_row, 2, column, values, number * reached)
+        sums = _add_up(place, values, 2, number * reached)
         return _cumulate_over_thresholds(sums.reshape(2, number, reached))
 
     return _make_cells(rows, total)
@@ -161,11 +160,12 @@ def sum_unit_cells(rows: SegmentRows, selected: Mask, sample: Sample) -> Array:
     if sample.replicates is None:
         units = len(sample.stratum)
         column = sample.unit[rows.order] * number + rows.segment
-        sums = _add_up(cell, len(CELLS), column, np.abs(rows.weight), units * number)
+        place = cell * (units * number) + column
+        sums = _add_up(place, np.abs(rows.weight), len(CELLS), units * number)
         return sums.reshape(len(CELLS), units, number)
-    segment = rows.segment
+    place = cell * number + rows.segment
     replicates = [
-        _add_up(cell, len(CELLS), segment, np.abs(each.weight), number)
+        _add_up(place, np.abs(each.weight), len(CELLS), number)
         for each in replicate_rows(sample, rows)
     ]
     return np.stack(replicates, axis=1)
@@ -193,9 +193,9 @@ def _number_cells(rows: SegmentRows, selected: Mask) -> Ints:
     return 2 * (~selected).astype(np.int64) + (rows.weight < 0)
 
 
-def _add_up(row: Ints, rows: int, column: Ints, values: Array | None, columns: int) -> Array:
+def _add_up(place: Ints, values: Array | None, rows: int, columns: int) -> Array:
     """Add up values, or count them, in the cells of a table with so many rows and columns."""
-    sums = np.bincount(row * columns + column, values, rows * columns)
+    sums = np.bincount(place, values, rows * columns)
     return sums.astype(np.float64, copy=False).reshape(rows, columns)
 
 
