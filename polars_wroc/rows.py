@@ -78,7 +78,7 @@ class RowsError(ValueError):
 
 
 @dataclass(frozen=True)
-class Sample:
+class Sampling:
     """How rows were sampled: the unit of each row, or replicate weights.
 
     ``unit`` numbers the sampling units. Each unit has the number of its ``stratum``; each stratum
@@ -103,7 +103,7 @@ class Sample:
             return ReplicateUnits(self.factors, self.replicate_df)
         return Units(self.stratum, self.size, self.fraction, self.lonely)
 
-    def at(self, places: Ints | Mask) -> Sample:
+    def at(self, places: Ints | Mask) -> Sampling:
         """Return the sample of some rows, in which all units still count."""
         replicates = None if self.replicates is None else self.replicates[:, places]
         unit = self.unit if self.replicates is not None else self.unit[places]
@@ -125,7 +125,7 @@ class Rows:
     counts: RowCounts | None = None
     bins: ScoreBins | None = None
     selected: Mask | None = None
-    sample: Sample | None = None
+    sample: Sampling | None = None
     # The same rows without their labels, all as negatives, where a call needs both.
     unlabelled: Rows | None = None
     # The model of each row of counts, which has no score of the others.
@@ -221,7 +221,7 @@ class Rows:
         return Level.of(level)
 
 
-def replicate_rows(sample: Sample, segments: SegmentRows) -> list[SegmentRows]:
+def replicate_rows(sample: Sampling, segments: SegmentRows) -> list[SegmentRows]:
     """Return the rows of segments with their full weights, then with those of each replicate."""
     assert sample.replicates is not None
     side = np.sign(segments.weight)
@@ -392,6 +392,13 @@ class Columns:
         models = {MODEL: pl.String()} if self.several else {}
         return self.key_types | models | dict(columns)
 
+    def group_by_model(self) -> Columns:
+        """Make the model of counted rows, which belong to one each, a key like the others."""
+        if not (self.counted and self.several):
+            return self
+        names = {**self.names, MODEL: MODEL}
+        return replace(self, names=names, models=[_ONE_MODEL], several=False)
+
     def rows(self, table: pl.DataFrame) -> Rows:
         """Check the values of the columns, and return them as arrays."""
         if self.with_unlabelled:
@@ -506,7 +513,7 @@ class Columns:
         msg = f"`{typed.argument}` must {rule}; {typed.shown} holds {_write_number(value)}"
         raise RowsError(msg)
 
-    def _sample(self, table: pl.DataFrame) -> Sample | None:
+    def _sample(self, table: pl.DataFrame) -> Sampling | None:
         if self.design is None or not self.design.given:
             return None
         if self.design.replicate_weights is not None:
@@ -520,9 +527,9 @@ class Columns:
         if FPC in table.columns:
             is_stratified = STRATUM in table.columns
             fraction = _read_fractions(table[FPC], stratum_of_row, size, is_stratified)
-        return Sample(unit, stratum, size, fraction, self.design.survey.lonely)
+        return Sampling(unit, stratum, size, fraction, self.design.survey.lonely)
 
-    def _replicates(self, table: pl.DataFrame, weights: ReplicateWeights) -> Sample:
+    def _replicates(self, table: pl.DataFrame, weights: ReplicateWeights) -> Sampling:
         names = [name for name in table.columns if name.startswith(_REPLICATE)]
         for name in names:
             value = table[name].cast(pl.Float64)
@@ -531,7 +538,7 @@ class Columns:
                 self._reject_value(name, "be finite and zero or more", invalid[0])
         columns = np.stack([_to_floats(table[name].cast(pl.Float64)) for name in names])
         number = len(names)
-        return Sample(
+        return Sampling(
             np.arange(number),
             np.zeros(number, np.int64),
             np.array([float(number)]),

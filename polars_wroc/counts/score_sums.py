@@ -160,13 +160,6 @@ def pooled_rows(rows: Rows, bin_number: pl.Expr) -> Rows:
     return replace(rows, frame=added.drop(BIN, _POSITIVE))
 
 
-def as_counted(rows: Rows) -> Rows:
-    """Let each row represent one, where the rows do not represent several already."""
-    if rows.counted:
-        return rows
-    return replace(rows, frame=rows.frame.with_columns(**_sums_of_row(rows)))
-
-
 def _sums_of_row(rows: Rows) -> dict[str, pl.Expr]:
     """Return the number of rows, and the sums of powers of weights, that each row stands for."""
     return {

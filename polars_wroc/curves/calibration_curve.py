@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal, TypeAlias, get_args
 
@@ -13,19 +13,17 @@ from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import SCORE, WEIGHT, IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design, SampleDesign, read_design
 from polars_wroc.inputs.frames import read_rows
-from polars_wroc.inputs.rows import CLASSES, IntoColumns, Rows, class_weights
+from polars_wroc.inputs.rows import IntoColumns, Rows, class_weights
 from polars_wroc.plans.formulas import Columns, Fields, Formula, Step, in_columns, when
 from polars_wroc.plans.queries import FrameT, join_on_keys, like_input, over
 from polars_wroc.ranking.curve import cell, is_divisor
-from polars_wroc.ranking.placements import over_decisions, reduce_placed
+from polars_wroc.ranking.placements import reduce_placed
 from polars_wroc.ranking.sorting import FP, NEGATIVES, POSITIVES, TP, PlacedRows
 from polars_wroc.stats.proportions import TOLERANCE, Estimate, WeightedCount, limited_rate
 from polars_wroc.stats.variances import (
-    PRESENT,
     design_df,
     linear_variances,
     ratio_influence,
-    smaller_df,
     unit_sums,
 )
 
@@ -83,24 +81,6 @@ def _influences(
     return observed, mean - observed
 
 
-def difference_gap_variances(
-    units: pl.LazyFrame, keys: Sequence[str], design: SampleDesign, reference: Callable[[str], str]
-) -> pl.LazyFrame:
-    """Compute `GAP_VARIANCE` and `GAP_DF` of each group.
-
-    ``units`` has `UNIT_SUMS` and `PRESENT` of the group and, under names of the ``reference``,
-    those of its reference.
-    """
-    _, own = _influences(UNIT_SUMS, keys, design)
-    _, other = _influences([reference(name) for name in UNIT_SUMS], keys, design)
-    influences = units.with_columns((own - other).alias(_DIFFERENCE))
-    variances = linear_variances(
-        influences, keys, design, {GAP_VARIANCE: (_DIFFERENCE, _DIFFERENCE)}
-    )
-    df = smaller_df(units, keys, design, [PRESENT, reference(PRESENT)], GAP_DF)
-    return join_on_keys(variances.select(*keys, GAP_VARIANCE), df, keys)
-
-
 def bin_edge(number: pl.Expr, bins: int, low: pl.Expr, high: pl.Expr) -> pl.Expr:
     """Return the upper end of a bin between ``low`` and ``high``; that of number 0 is ``low``."""
     number = number.cast(pl.Float64)
@@ -150,15 +130,6 @@ def calibration_sums(rows: Rows) -> dict[str, pl.Expr]:
     counts = class_weights(rows.signed_counts)
     sums = (weights[0], squares[0], weights[1], squares[1], expected, *counts)
     return {name: value.sum() for name, value in zip(CALIBRATION_SUMS, sums, strict=True)}
-
-
-def walked_calibration_sums() -> dict[str, pl.Expr]:
-    """Name the sums of the compiled engine over all rows as `calibration_sums` does."""
-    names = [f"{name}_{side}" for side in CLASSES for name in ("weight", "squares")]
-    sums = [over_decisions(name) for name in names]
-    expected = pl.sum_horizontal(over_decisions(f"scores_{side}") for side in CLASSES)
-    counts = [over_decisions(f"rows_{side}").cast(pl.Float64) for side in CLASSES]
-    return dict(zip(CALIBRATION_SUMS, [*sums, expected, *counts], strict=True))
 
 
 def calibration_steps(difference: str, level: float, *, designed: bool = False) -> list[Step]:

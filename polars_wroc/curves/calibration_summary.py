@@ -21,18 +21,16 @@ from polars_wroc.curves.calibration_curve import (
     check_bin_options,
     sums_in_bins,
     unit_scores,
-    walked_calibration_sums,
 )
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import SCORE, WEIGHT, IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design, GivenDesign, read_design
 from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.looks import if_enough
-from polars_wroc.inputs.rows import CLASSES, IntoColumns, Rows, class_weights
+from polars_wroc.inputs.rows import IntoColumns, Rows, class_weights
 from polars_wroc.plans.formulas import Fields, Step, first_of, in_columns, max_of, min_of, when
 from polars_wroc.plans.queries import FrameT, join_on_keys, like_input, sum_unless_null
 from polars_wroc.ranking.curve import are_both_classes, is_divisor
-from polars_wroc.ranking.placements import over_decisions
 from polars_wroc.stats.distributions import z_quantile
 from polars_wroc.stats.logistic_fit import (
     INFORMATION,
@@ -72,13 +70,6 @@ def in_the_large_sums(rows: Rows) -> dict[str, pl.Expr]:
     values = positive * score, negative * score, (positive + negative) * score**2
     of_scores = {name: value.sum() for name, value in zip(_OF_SCORES, values, strict=True)}
     return calibration_sums(rows) | of_scores
-
-
-def walked_in_the_large_sums() -> dict[str, pl.Expr]:
-    """Name the sums of the compiled engine over all rows as `in_the_large_sums` does."""
-    names = [*(f"scores_squares_{side}" for side in CLASSES), "second_scores_squares"]
-    of_scores = dict(zip(_OF_SCORES, map(over_decisions, names), strict=True))
-    return walked_calibration_sums() | of_scores
 
 
 def in_the_large_steps(level: float, *, designed: bool = False) -> list[Step]:

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from polars_wroc.arrays import Array, Ints, Mask
-from polars_wroc.rows import Rows, Sample, replicate_rows
+from polars_wroc.rows import Rows, Sampling, replicate_rows
 from polars_wroc.stats.aucs import Auc, ClassMoments, auc_influence
 from polars_wroc.stats.designs import Influence, replicate_influence
 from polars_wroc.steps import SegmentRows, Steps, Sums, place_rows, placements, reduce_steps
@@ -108,7 +108,7 @@ def sum_steps(steps: Steps) -> Sums:
 
 @np.errstate(all="ignore")
 def sum_reached(steps: Steps, reached: Array) -> Sums:
-    """Return the sums of `AucSums` over steps, given the weights of both classes reached at each."""
+    """Return the sums of `AucSums` over steps, given the weights reached at each step."""
     # Arrays are written to again, since new ones leave the cache of the processor.
     positives, negatives = steps.w
     totals = steps.spread(steps.totals)
@@ -214,7 +214,7 @@ def auc_influences(rows: Rows, segments: SegmentRows) -> Influence:
     return placement_influences(rows.sample, segments, place_rows(segments))
 
 
-def placement_influences(sample: Sample, segments: SegmentRows, placed: Array) -> Influence:
+def placement_influences(sample: Sampling, segments: SegmentRows, placed: Array) -> Influence:
     """Return the influences of sampling units on 1 less the mean of the rows' placement values."""
     shape = len(sample.stratum), segments.number
     place = sample.unit[segments.order] * shape[1] + segments.segment
@@ -231,7 +231,7 @@ def placement_influences(sample: Sample, segments: SegmentRows, placed: Array) -
     )
 
 
-def _replicate_aucs(sample: Sample, segments: SegmentRows) -> Array:
+def _replicate_aucs(sample: Sampling, segments: SegmentRows) -> Array:
     """Return the AUC of each segment by the full weights, then by those of each replicate."""
     sums = [reduce_steps(rows, _sum_misranked) for rows in replicate_rows(sample, segments)]
     return np.stack([1 - each["misranked"] / each["weight"] for each in sums])

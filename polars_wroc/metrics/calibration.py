@@ -15,7 +15,7 @@ import numpy as np
 from polars_wroc.arrays import Array, Ints, Mask
 from polars_wroc.kernels import DEGREES
 from polars_wroc.metrics.mean_sums import MeanSums, sum_in_units, sum_values
-from polars_wroc.rows import Sample
+from polars_wroc.rows import Sampling
 from polars_wroc.stats.logistic_fit import (
     BIN_WIDTHS,
     FitPoints,
@@ -72,7 +72,7 @@ class CalibrationSums:
         )
 
 
-def sum_calibration(rows: SegmentRows, sample: Sample | None = None) -> CalibrationSums:
+def sum_calibration(rows: SegmentRows, sample: Sampling | None = None) -> CalibrationSums:
     """Return the sums over the rows of each segment."""
     weight, score = np.abs(rows.weight), rows.score
     is_positive = rows.weight > 0

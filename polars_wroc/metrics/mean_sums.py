@@ -9,7 +9,7 @@ import numpy as np
 
 from polars_wroc.arrays import Array, Mask
 from polars_wroc.inputs import arguments
-from polars_wroc.rows import Sample
+from polars_wroc.rows import Sampling
 from polars_wroc.stats.designs import Influence, SamplingUnits
 from polars_wroc.stats.mean_differences import StandardizedSums, standardize
 from polars_wroc.stats.means import Mean
@@ -54,7 +54,7 @@ class MeanSums:
         return units.ratio_influence(self.unit_first, self.unit_whole)
 
 
-def sum_values(rows: SegmentRows, values: Array, sample: Sample | None = None) -> MeanSums:
+def sum_values(rows: SegmentRows, values: Array, sample: Sampling | None = None) -> MeanSums:
     """Return the sums over each segment of a value of each row."""
     weight = np.abs(rows.weight)
     squares = weight**2 if rows.counts is None else rows.counts.squares
@@ -73,7 +73,7 @@ def sum_values(rows: SegmentRows, values: Array, sample: Sample | None = None) -
 
 
 def sum_scores(
-    rows: SegmentRows, sample: Sample | None = None, *, count_weights: bool = False
+    rows: SegmentRows, sample: Sampling | None = None, *, count_weights: bool = False
 ) -> StandardizedSums:
     """Return the sums over each segment that standardized mean differences follow from.
 
@@ -102,7 +102,7 @@ def sum_scores(
     )
 
 
-def sum_in_units(rows: SegmentRows, sample: Sample, values: Array) -> Array:
+def sum_in_units(rows: SegmentRows, sample: Sampling, values: Array) -> Array:
     """Return sums of weights times values over the rows of each sampling unit and segment.
 
     With replicate weights they are those by the full weights, then by each replicate.

@@ -11,7 +11,7 @@ import polars as pl
 
 from polars_wroc.arrays import Array, Ints
 from polars_wroc.metrics.auc_sums import auc_influences
-from polars_wroc.rows import Rows, Sample
+from polars_wroc.rows import Rows, Sampling
 from polars_wroc.stats.aucs import Auc, ClassMoments
 from polars_wroc.stats.designs import Influence, effective_carriers
 from polars_wroc.stats.paired import PairedAuc, PairedClass, difference_influence
@@ -38,7 +38,7 @@ class ScoredRows:
     misranked: Mapping[str, Array]
     powers: tuple[Array, Array, Array, Array]
     n: Array
-    sample: Sample | None = None
+    sample: Sampling | None = None
     unit: Ints | None = None
     influences: Mapping[str, Influence] | None = None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,9 +10,10 @@ import polars as pl
 
 from polars_wroc.arrays import Array, Mask
 from polars_wroc.inputs import arguments
+from polars_wroc.metrics.mean_sums import ROW_LOSSES
 from polars_wroc.metrics.paired_aucs import place_scores
 from polars_wroc.ranking.curve import CELLS
-from polars_wroc.rows import Rows, Sample
+from polars_wroc.rows import Rows, Sampling
 from polars_wroc.stats.designs import Influence, SamplingUnits
 from polars_wroc.stats.means import Mean
 from polars_wroc.stats.paired import PairedAuc
@@ -46,23 +47,8 @@ class PairedRows:
             invalid = np.flatnonzero(complete & ~((score >= 0) & (score <= 1)))
             if len(invalid):
                 arguments.reject(model, "be a probability, from 0 to 1", score[invalid[0]])
-            found.append(_LOSSES[name](score, positive, precision))
+            found.append(ROW_LOSSES[name](score, positive, precision))
         return found[0], found[1]
-
-
-def _square_errors(score: Array, positive: Mask, precision: float) -> Array:  # noqa: ARG001
-    return np.asarray((score - positive) ** 2)
-
-
-def _take_logarithms(score: Array, positive: Mask, precision: float) -> Array:
-    inside = np.clip(score, precision, 1 - precision)
-    return np.where(positive, -np.log(inside), -np.log1p(-inside))
-
-
-_LOSSES: dict[str, Callable[[Array, Mask, float], Array]] = {
-    "brier_score": _square_errors,
-    "log_loss": _take_logarithms,
-}
 
 
 @dataclass(frozen=True)
@@ -224,7 +210,7 @@ def _measure_auc_change(rows: Rows, keys: Sequence[str]) -> AucChange:
 
 
 def sum_paired_cells(
-    rows: SegmentRows, old: Mask, new: Mask, sample: Sample | None = None
+    rows: SegmentRows, old: Mask, new: Mask, sample: Sampling | None = None
 ) -> PairedCells:
     """Return the sums of each pair of cells, given which rows the old and the new score selects."""
     pair = 4 * (rows.weight < 0) + 2 * (~old).astype(np.int64) + ~new
@@ -247,7 +233,7 @@ def sum_paired_cells(
 
 
 def _sum_changes(
-    rows: SegmentRows, values: tuple[Array, Array], sample: Sample | None
+    rows: SegmentRows, values: tuple[Array, Array], sample: Sampling | None
 ) -> ValueChanges:
     """Return how values change, given those of all rows of the call by both scores."""
     old, new = (each[rows.order] for each in values)
@@ -279,7 +265,7 @@ def _sum_changes(
     )
 
 
-def _add_up_units(rows: SegmentRows, sample: Sample, values: Array | Mask) -> Array:
+def _add_up_units(rows: SegmentRows, sample: Sampling, values: Array | Mask) -> Array:
     """Add up weighted values of rows over each sampling unit of each segment.
 
     With replicate weights the first unit has the full weights, and each other those of a replicate.

@@ -16,7 +16,7 @@ from polars_wroc.metrics.auc_variance import AUC_VARIANCE, auc_influences, with_
 from polars_wroc.metrics.registry import SUMMARY_METRICS
 from polars_wroc.metrics.summary import AUC_BOUNDS, DIAGNOSTIC_COLUMNS, SUMMARY_COLUMNS
 from polars_wroc.plans.formulas import Fields, Step, in_columns, when
-from polars_wroc.ranking.curve import Curve, cell
+from polars_wroc.ranking.curve import Curve
 from polars_wroc.ranking.placements import (
     MISSING_ROWS,
     RowCurve,
@@ -123,11 +123,6 @@ def summary_columns(sums: pl.LazyFrame, *, diagnostics: bool = False) -> list[st
     designed = AUC_VARIANCE in given or DESIGN_COLUMNS[0] in given
     more = DIAGNOSTIC_COLUMNS if diagnostics else ()
     return [*SUMMARY_COLUMNS, *bounds, *(DESIGN_COLUMNS if designed else ()), *more]
-
-
-def with_cells(table: pl.LazyFrame) -> pl.LazyFrame:
-    """Make the weight of a class null where it overflows, as in a confusion matrix."""
-    return table.with_columns(cell(pl.col(f"w_{side}")) for side in CLASSES)
 
 
 def with_own_cluster_sums(placed: PlacedRows, interval: Interval) -> PlacedRows:

@@ -179,15 +179,6 @@ def cut_ranges(
     return ranges or [ScoreRange(Span(None, None), 0, no_weights, no_weights, counts)]
 
 
-def add_ranges(sums: Iterable[pl.DataFrame], keys: Sequence[str]) -> pl.LazyFrame:
-    """Add up the sums of some or all ranges, in any order."""
-    parts = pl.concat([part.lazy() for part in sums], how="vertical_relaxed")
-    names = [name for name in parts.collect_schema() if name not in keys]
-    added = aggregate(parts, keys, {name: _added(name) for name in names})
-    # The last digits of an AUC that was added up may be beyond 1.
-    return added.with_columns(pl.col("auc").clip(0.0, 1.0))
-
-
 def _added(name: str) -> pl.Expr:
     part = pl.col(name)
     whole = part.max() if name in _LARGEST else part.sum()

@@ -288,7 +288,7 @@ def summary(
     else:
         columns = call.read_columns()
     schema = columns.schema(plan.types(binned=columns.binned))
-    columns = _group_by_model(columns)
+    columns = columns.group_by_model()
     result = table_of(one, columns, schema, partial(_summarise, columns=columns, plan=plan))
     # Designs, bins and partial areas need the rows of a segment at once.
     divided = None if design is not None or areas or binning else division_of(frame)
@@ -393,13 +393,6 @@ def _check_areas(areas: Mapping[str, PartialAUC] | None) -> Mapping[str, Partial
             rule = "have names that do not start with two underscores"
             arguments.reject("areas", rule, repr(name))
     return dict(areas)
-
-
-def _group_by_model(columns: Columns) -> Columns:
-    """Make the model of counted rows, which belong to one each, a key like the others."""
-    if not (columns.counted and columns.several):
-        return columns
-    return replace(columns, names={**columns.names, MODEL: MODEL}, models=["score"], several=False)
 
 
 def _summarise(rows: Rows, columns: Columns, plan: _Plan) -> pl.DataFrame:
@@ -595,7 +588,7 @@ def _read_level(level: float, keys: pl.DataFrame, n: Array) -> Level:
 
 def sum_range(each: ScoreRange, rows: PlannedRows) -> pl.DataFrame:
     """Return the table of the sums over a range of scores, which `add_auc_sums` adds up."""
-    columns = _group_by_model(read_counted(rows))
+    columns = read_counted(rows).group_by_model()
     segments = columns.rows(collect(columns.plan)).segments(columns.keys)
     sums = measure_aucs(replace(segments, outside=each.outside(segments)))
     return auc_sums_table(segments.segments, sums, segments.missing)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -32,27 +32,20 @@ from polars_wroc.kernels.blocks import (
     cut_logits,
     moments_of_logits,
     reweighed,
-    unranked_sums,
 )
-from polars_wroc.kernels.compiling import read_only
 from polars_wroc.kernels.scans import Points, rates_of_partitions, sums_of_partitions, walk
-from polars_wroc.kernels.sorting import Array, RowChunk, SortedRows, sort_rows
+from polars_wroc.kernels.sorting import Array, SortedRows
 from polars_wroc.plans.config import Progress, When, run
 from polars_wroc.plans.queries import collect, join_on_keys
 from polars_wroc.ranking.numbered_rows import (
-    BatchGroups,
     GroupNumbers,
     ScoreKeys,
     array_of,
-    fits_in_64_bits,
-    in_64_bits,
     number_groups,
     number_rows,
     partitions_there,
-    row_chunks,
 )
 from polars_wroc.ranking.placements import (
-    DECIDED_SUMS,
     MISSING_ROWS,
     RATE_SUMS,
     REPLICATE,
@@ -63,70 +56,6 @@ from polars_wroc.ranking.sorting import FP, NEGATIVES, POSITIVES, TP
 
 # Before the names of the keys of positives.
 OF_POSITIVES = "__positives_of_"
-
-
-class PackedRows:
-    """The scores, weights and codes of rows that have a label, score and weight.
-
-    Rows are sorted within *partitions*; the groups within a partition have *codes*.
-    """
-
-    def __init__(
-        self, batches: Iterator[pl.DataFrame], partition_keys: Sequence[str], keys: Sequence[str]
-    ) -> None:
-        """Pack all rows of one or more batches; ``keys`` are those of partitions and codes."""
-        self._chunks: list[RowChunk] = []
-        # Pairs of partitions and codes, and the rows of each.
-        self._missing: list[tuple[Array, Array]] = []
-        code_keys = [key for key in keys if key not in partition_keys]
-        first = next(batches)
-        self._partitions = BatchGroups(first.select(partition_keys).schema)
-        self._codes = BatchGroups(first.select(code_keys).schema)
-        if not fits_in_64_bits(first[SCORE].dtype):
-            # Scores are numbered, all together.
-            first = pl.concat([first, *batches])
-        self._pack(first)
-        for batch in batches:
-            self._pack(batch)
-
-    def sort(self, parts: int) -> CompiledRows:
-        """Sort the rows of each partition, and forget those that were packed."""
-        missing = np.zeros((len(self._partitions), len(self._codes)), np.int64)
-        for groups, rows in self._missing:
-            np.add.at(missing, tuple(groups.T), rows)
-        # Later batches may have brought groups with larger numbers.
-        chunks = [
-            chunk._replace(
-                codes=self._partitions.in_one_type(chunk.codes),
-                carried=self._codes.in_one_type(chunk.carried),
-            )
-            for chunk in self._chunks
-        ]
-        self._chunks = []
-        return CompiledRows(
-            partitions=self._partitions.without_rows(),
-            codes=self._codes.without_rows(),
-            sorted_rows=sort_rows(chunks, self._score_keys.key_bits, len(self._partitions)),
-            score_keys=self._score_keys,
-            missing=missing,
-            parts=parts,
-        )
-
-    def _pack(self, batch: pl.DataFrame) -> None:
-        partitions, codes = self._partitions.of_rows(batch), self._codes.of_rows(batch)
-        complete = batch[WEIGHT].is_not_null()
-        if not complete.all():
-            kept = complete.to_numpy()
-            left_out = np.zeros((2, (~kept).sum()), np.int64)
-            for of_rows, each in zip(left_out, (partitions, codes), strict=True):
-                of_rows[:] = 0 if each is None else each[~kept]
-            self._missing.append(np.unique(left_out.T, axis=0, return_counts=True))
-            partitions, codes = (
-                None if each is None else read_only(each[kept]) for each in (partitions, codes)
-            )
-            batch = batch.filter(complete)
-        score, self._score_keys = in_64_bits(batch[SCORE])
-        self._chunks += row_chunks(score, batch[WEIGHT], partitions, codes)
 
 
 class Walked(NamedTuple):
@@ -178,13 +107,6 @@ class CompiledRows:
         """The keys of each partition."""
         keys = self.partitions.key_values(np.arange(self.partitions.size))
         return pl.DataFrame(keys) if keys else pl.DataFrame(height=1)
-
-    def rows_of_partitions(self) -> pl.DataFrame:
-        """Return the rows with the keys of their partitions, `SCORE` and `WEIGHT`."""
-        partitions = np.repeat(np.arange(self.partitions.size), self.sorted_rows.sizes)
-        keys = self.partitions.key_values(partitions)
-        score = self.score_keys.scores(self.sorted_rows.keys)
-        return pl.DataFrame([*keys, score, pl.Series(WEIGHT, self.sorted_rows.signed)])
 
     def rows_of(self, groups: pl.DataFrame | None) -> pl.DataFrame:
         """Return the rows of the groups of these keys, or all, with all keys."""
@@ -292,46 +214,6 @@ class CompiledRows:
         starts, carried = self.sorted_rows.starts.tolist(), self.sorted_rows.carried
         for rows, (a, b) in zip(self.ranked, pairwise(starts), strict=True):
             yield rows, np.zeros(b - a, np.uint32) if carried is None else carried[a:b]
-
-    def decided_sums(self, first_rejected: Sequence[int] = ()) -> pl.DataFrame:
-        """Sum what does not depend on ranks, for each partition and code.
-
-        A row has the keys, `MISSING_ROWS` and `DECIDED_SUMS`: from the first rejected row of the
-        partition on, rows are rejected; without such rows, all are.
-        """
-        blocks = cut_blocks(self.sorted_rows, self.codes.size, first_rejected)
-        one_group = self.codes.numbers is None
-        each_code = Groups(self.codes.size, np.arange(self.codes.size, dtype=np.uint32))
-        keys, values = self.score_keys.key_bits, self.score_keys.values
-        sums = unranked_sums(
-            self.sorted_rows,
-            blocks,
-            ONE_GROUP if one_group else each_code,
-            keys,
-            None if values is None else values.cast(pl.Float64).to_numpy(),
-        )
-        limits = np.asarray(first_rejected or self.sorted_rows.starts[:-1], np.uint64)
-        selected = (blocks.cuts[:-1] < limits[blocks.partitions])[:, None, None]
-        table = np.zeros((self.partitions.size, self.codes.size, 2, sums.shape[-1]))
-        for side, where in enumerate((selected, ~selected)):
-            np.add.at(table[:, :, side], blocks.partitions, np.where(where, sums, 0.0))
-        there = (table[..., :2].sum((2, 3)) > 0) | (self.missing > 0)
-        sums_of_rows = table[there].reshape(-1, len(DECIDED_SUMS)).T
-        names = [MISSING_ROWS, *DECIDED_SUMS]
-        columns = dict(zip(names, [self.missing[there], *sums_of_rows], strict=True))
-        return pl.DataFrame([*self._keys(self.codes, *np.nonzero(there)), *pl.DataFrame(columns)])
-
-    def first_rejected(self, partition: int, is_selected: Callable[[pl.Series], bool]) -> int:
-        """Find the first row of a partition whose score is not selected, unlike all before."""
-        low, high = (int(row) for row in self.sorted_rows.starts[partition : partition + 2])
-        while low < high:
-            middle = (low + high) // 2
-            keys = self.sorted_rows.keys[middle : middle + 1]
-            if is_selected(self.score_keys.scores(keys)):
-                low = middle + 1
-            else:
-                high = middle
-        return low
 
     @cached_property
     def class_weights(self) -> ClassWeights:

@@ -47,8 +47,6 @@ SQUARES = tuple(f"__{name}_squares" for name in CELLS)
 POSITIVES_SQUARES, NEGATIVES_SQUARES = "__positives_squares", "__negatives_squares"
 # The numbers of rows in each cell.
 ROWS = tuple(f"__{name}_rows" for name in CELLS)
-# What the limits of rates rest on.
-CELL_SUMS = (*CELLS, *SQUARES, *ROWS)
 
 # Sums over the selected rows of both classes, and over all.
 _SUMS_OF_SQUARES = (*SQUARES[:2], POSITIVES_SQUARES, NEGATIVES_SQUARES)

@@ -27,7 +27,7 @@ from polars_wroc.kernels.sorting import (
     sort_rows,
 )
 from polars_wroc.plans.config import run
-from polars_wroc.plans.queries import collect, join_on_keys, with_categories
+from polars_wroc.plans.queries import collect, with_categories
 from polars_wroc.ranking.sorting import FP, NEGATIVES, POSITIVES, TP
 
 _ROW = "__row"
@@ -230,60 +230,6 @@ def _check_labels(rows: Rows, table: pl.DataFrame) -> None:
 
 
 _GROUP, _PLACE = "__group", "__place"
-
-
-class BatchGroups:
-    """The groups of all batches so far, numbered by their places in the table of their keys."""
-
-    def __init__(self, keys: pl.Schema) -> None:
-        self._keys = list(keys)
-        self._known = pl.DataFrame(schema=keys)
-        # Keys and groups of the previous batch: the next often has the same.
-        self._last, self._last_groups = pl.DataFrame(), np.zeros(1, np.int64)
-
-    def __len__(self) -> int:
-        return self._known.height if self._keys else 1
-
-    def of_rows(self, batch: pl.DataFrame) -> Array | None:
-        """Return the group of each row in few bytes, None without keys."""
-        own = number_groups(batch, self._keys)
-        if own.numbers is None:
-            return None
-        there = np.flatnonzero(np.bincount(own.numbers, minlength=own.size))
-        groups = np.zeros(own.size, np.int64)
-        groups[there] = self._groups(pl.DataFrame(own.key_values(there)))
-        return read_only(self._in_few_bytes(groups)[own.numbers])
-
-    def in_one_type(self, groups: Array | None) -> Array | None:
-        """Give the groups of an earlier batch the type of those of the last."""
-        return None if groups is None else read_only(self._in_few_bytes(groups))
-
-    def without_rows(self) -> GroupNumbers:
-        """Return the groups, which batches have numbered."""
-        if not self._keys:
-            return GroupNumbers(None, 1, [])
-        no_rows = np.zeros(0, np.uint8)
-        return GroupNumbers(no_rows, len(self), [Codes(no_rows, self._known)])
-
-    def _in_few_bytes(self, groups: Array) -> Array:
-        return groups.astype(np.min_scalar_type(len(self)), copy=False)
-
-    def _groups(self, values: pl.DataFrame) -> Array:
-        """Return the groups with these keys, and number those that are new."""
-        if values.equals(self._last):
-            return self._last_groups
-        groups = np.full(values.height, -1)
-        known, found = self._known.with_row_index(_GROUP), values.with_row_index(_PLACE)
-        both = join_on_keys(
-            known.lazy(), found.lazy(), self._keys, how="inner", maintain_order="none"
-        )
-        places = collect(both.select(_GROUP, _PLACE))
-        groups[places[_PLACE].to_numpy()] = places[_GROUP].to_numpy()
-        new = np.flatnonzero(groups < 0)
-        groups[new] = np.arange(self._known.height, self._known.height + len(new))
-        self._known = pl.concat([self._known, values[new]])
-        self._last, self._last_groups = values, groups
-        return groups
 
 
 @dataclass(frozen=True)

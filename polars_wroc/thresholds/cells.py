@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from polars_wroc.arrays import Array, Ints, Mask
 from polars_wroc.inputs import arguments
 from polars_wroc.ranking.curve import CELLS
-from polars_wroc.rows import Rows, Sample, replicate_rows
+from polars_wroc.rows import Rows, Sampling, replicate_rows
 from polars_wroc.stats.rates import Count, Rate
 from polars_wroc.steps import SegmentRows
 
@@ -86,7 +86,7 @@ def select_rows(
     return rows.score >= each
 
 
-def sum_cells(rows: SegmentRows, selected: Mask, sample: Sample | None = None) -> Cells:
+def sum_cells(rows: SegmentRows, selected: Mask, sample: Sampling | None = None) -> Cells:
     """Return the cells of each segment, given which rows are selected, and with units a sample."""
     place = _number_cells(rows, selected) * rows.number + rows.segment
 
@@ -100,7 +100,7 @@ def sum_cells(rows: SegmentRows, selected: Mask, sample: Sample | None = None) -
 def sum_cells_at(
     rows: SegmentRows,
     threshold: Array | float,
-    sample: Sample | None = None,
+    sample: Sampling | None = None,
     *,
     selects: Mask | None = None,
     argument: str = "threshold",
@@ -118,7 +118,7 @@ def sum_cells_at(
     return cells.combine(lambda values: np.where(is_known, values, np.nan))
 
 
-def sum_decided_cells(rows: SegmentRows, call: Rows, sample: Sample | None = None) -> Cells:
+def sum_decided_cells(rows: SegmentRows, call: Rows, sample: Sampling | None = None) -> Cells:
     """Return the cells of each segment by the decisions recorded in the rows of a call."""
     assert call.selected is not None
     return sum_cells(rows, call.selected[rows.order], sample)
@@ -150,7 +150,7 @@ def sum_cells_at_each(
     return _make_cells(rows, total)
 
 
-def sum_unit_cells(rows: SegmentRows, selected: Mask, sample: Sample) -> Array:
+def sum_unit_cells(rows: SegmentRows, selected: Mask, sample: Sampling) -> Array:
     """Return the weight in each cell of each sampling unit of each segment.
 
     With replicate weights the first unit has the full weights, and each other those of a replicate.

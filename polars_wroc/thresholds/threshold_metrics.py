@@ -242,9 +242,7 @@ def threshold_metrics(
     level = None if level is None else check_level(level, source)
     plan = _Plan(columns.keys, columns.models, decisions, shown, level, prevalence, honest_rates)
     schema = columns.schema(dict.fromkeys(plan.names, pl.Float64()))
-    if columns.counted and columns.several:
-        names = {**columns.names, MODEL: MODEL}
-        columns = replace(columns, names=names, models=["score"], several=False)
+    columns = columns.group_by_model()
     return table_of(frame, columns, schema, partial(_measure, plan=plan))
 
 
