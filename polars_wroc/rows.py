@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NoReturn, cast
+from typing import Any, NamedTuple, NoReturn, cast
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from polars_wroc.arrays import Array, Ints, Mask
+from polars_wroc.buckets import MOST_BUCKETS, Codes, count_codes, move_to_buckets, sort_groups
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import shown
 from polars_wroc.inputs.columns import (
@@ -65,8 +65,8 @@ from polars_wroc.steps import RowCounts, ScoreBins, SegmentRows
 
 # From here on several whole numbers round to the same float.
 _EXACT_FLOATS = 2.0**53
-# Fewer rows are not worth the start of threads.
-_ROWS_OF_THREADS = 1 << 18
+# So many rows are moved by threads, in chunks that fit into the cache of a processor.
+_MANY_ROWS = 1 << 18
 # Groups that fit into numbers of 8 and of 16 bits.
 _MOST_SMALL, _MOST_RADIX = 1 << 8, 1 << 16
 _LABEL_RULE = "be Boolean, hold 0 and 1 or -1 and 1, or come with `pos_label`"
@@ -167,24 +167,28 @@ class Rows:
         model: str | None = None,
         *,
         complete: Mask | None = None,
+        ranks: bool = True,
     ) -> SegmentRows:
         """Return the complete rows of each segment next to each other, for one score.
 
         Segments are sorted by their ``keys``. Without a ``model`` the first score is taken. Rows
         that are not ``complete`` are counted as missing; these are by default the ones that lack
-        the score, the label or the weight.
+        the score, the label or the weight. Many rows are sorted by score at once, unless no task
+        that follows ``ranks`` them.
         """
         model = next(iter(self.scores)) if model is None else model
         score = self.scores[model]
         complete = self.complete(model) if complete is None else complete
+        if len(score) >= _MANY_ROWS:
+            groups = _code_groups(self.keys.select(keys), len(score))
+            if groups is not None and groups.number <= MOST_BUCKETS:
+                return self._sort_segments(groups, model, complete, ranks=ranks)
         segments, starts, order = sort_into_groups(self.keys.select(keys), len(score))
         missing = np.zeros(len(starts) - 1, np.int64)
         if not complete.all():
             taken = complete[order]
             segment = np.repeat(np.arange(len(missing)), np.diff(starts))
-            is_lost = ~taken if self.model is None else ~taken & (self.model[order] == model)
-            lost = np.bincount(segment[is_lost], self.n[order[is_lost]], len(missing))
-            missing = np.round(lost).astype(np.int64)
+            missing = self._count_missing(model, order[~taken], segment[~taken], len(missing))
             order = order[taken]
             starts = np.append(0, np.bincount(segment[taken], minlength=len(missing)).cumsum())
         in_order = not keys and len(order) == len(score)
@@ -193,12 +197,49 @@ class Rows:
             segments,
             starts,
             order,
-            _take(score, places),
-            _take(self.weight, places),
+            score[places],
+            self.weight[places],
             missing,
             None if self.counts is None else self.counts.at(places),
             self._find_bins(score, places, len(keys)),
         )
+
+    def _sort_segments(
+        self, groups: CodedGroups, model: str, complete: Mask, *, ranks: bool
+    ) -> SegmentRows:
+        """Return the rows of large segments; if they are ranked, from the highest score down."""
+        score, weight, codes = self.scores[model], self.weight, groups.codes
+        missing = np.zeros(groups.number, np.int64)
+        taken = None
+        if not complete.all():
+            lost = np.flatnonzero(~complete)
+            missing = self._count_missing(model, lost, codes[lost], groups.number)
+            taken = np.flatnonzero(complete)
+            score, weight, codes = score[taken], weight[taken], codes[taken]
+        sort = sort_groups if ranks else move_to_buckets
+        found = sort(codes, groups.number, [score, weight])
+        order = found.places if taken is None else taken[found.places]
+        score, weight = found.columns
+        return SegmentRows(
+            groups.keys,
+            found.starts,
+            order,
+            score,
+            weight,
+            missing,
+            None if self.counts is None else self.counts.at(order),
+            self._find_bins(self.scores[model], order, groups.keys.width),
+            in_order=ranks,
+        )
+
+    def _count_missing(self, model: str, rows: Ints, segment: Ints | Codes, number: int) -> Ints:
+        """Return how many of some incomplete rows each of a number of segments has."""
+        if self.model is not None:
+            # Counts of another model have no such score.
+            is_own = self.model[rows] == model
+            rows, segment = rows[is_own], segment[is_own]
+        lost = np.bincount(segment, self.n[rows], number)
+        return np.round(lost).astype(np.int64)
 
     def _find_bins(self, score: Array, places: Ints | slice, keys: int) -> ScoreBins | None:
         """Return the bins of rows; where groups are merged, scores of a bin may differ between."""
@@ -232,21 +273,6 @@ def replicate_rows(sample: Sampling, segments: SegmentRows) -> list[SegmentRows]
     return [segments, *(replace(segments, weight=weight) for weight in weights)]
 
 
-def _take(values: Array, places: Ints | slice) -> Array:
-    """Return the values at some places, by threads: the processor mostly waits for the memory."""
-    if isinstance(places, slice) or len(places) < _ROWS_OF_THREADS:
-        return values[places]
-    taken = np.empty(len(places))
-
-    def take(start: int) -> None:
-        part = slice(start, start + _ROWS_OF_THREADS)
-        np.take(values, places[part], out=taken[part], mode="clip")
-
-    with ThreadPoolExecutor(pl.thread_pool_size()) as pool:
-        list(pool.map(take, range(0, len(places), _ROWS_OF_THREADS)))
-    return taken
-
-
 def check_level(level: float, frame: object) -> float:
     """Check a confidence level; whether the number of rows seen may still be open."""
     if isinstance(level, Looks) and not level.is_known:
@@ -272,12 +298,33 @@ def sort_into_groups(keys: pl.DataFrame, height: int) -> tuple[pl.DataFrame, Int
     return groups.drop("row"), starts, order.astype(np.int64)
 
 
+class CodedGroups(NamedTuple):
+    """The groups of rows, sorted, and the number of each row's group."""
+
+    keys: pl.DataFrame
+    codes: Codes
+    number: int
+
+
 def _sort_by_radix(keys: pl.DataFrame) -> tuple[pl.DataFrame, Ints, Ints] | None:
     """Return what `sort_into_groups` does for texts and whole numbers; None for too many groups.
 
     Numbers of groups that have few bits are sorted by radix, in half the time of hashes.
     """
-    number = np.zeros(keys.height, np.uint16)
+    groups = _code_groups(keys, keys.height)
+    if groups is None:
+        return None
+    codes = groups.codes
+    small = codes.astype(np.uint8) if groups.number <= _MOST_SMALL else codes
+    sizes = np.bincount(codes, minlength=groups.number)
+    return groups.keys, np.append(0, sizes.cumsum()), np.argsort(small, kind="stable")
+
+
+def _code_groups(keys: pl.DataFrame, height: int) -> CodedGroups | None:
+    """Return the groups of texts and whole numbers; None for other types or too many groups."""
+    number = np.zeros(height, np.uint16)
+    if not keys.width:
+        return CodedGroups(keys, number, 1)
     values: list[pl.Series] = []
     for column in keys:
         coded = _code_values(column, _MOST_RADIX // math.prod(map(len, values)))
@@ -287,17 +334,17 @@ def _sort_by_radix(keys: pl.DataFrame) -> tuple[pl.DataFrame, Ints, Ints] | None
         number = number * np.uint16(len(found)) + codes
         values.append(found)
     shape = [*map(len, values)]
-    sizes = np.bincount(number, minlength=math.prod(shape))
-    small = number.astype(np.uint8) if len(sizes) <= _MOST_SMALL else number
-    order = np.argsort(small, kind="stable")
-    groups = np.flatnonzero(sizes)
-    columns = [
-        each.gather(place).alias(name)
-        for name, each, place in zip(
-            keys.columns, values, np.unravel_index(groups, shape), strict=True
-        )
-    ]
-    return pl.DataFrame(columns), np.append(0, sizes[groups].cumsum()), order
+    is_there = count_codes(number, math.prod(shape)) > 0
+    places = np.unravel_index(np.flatnonzero(is_there), shape)
+    groups = pl.DataFrame(
+        [
+            each.gather(place).alias(name)
+            for name, each, place in zip(keys.columns, values, places, strict=True)
+        ]
+    )
+    if not is_there.all():
+        number = (is_there.cumsum() - 1).astype(np.uint16)[number]
+    return CodedGroups(groups, number, groups.height)
 
 
 def _code_values(column: pl.Series, most: int) -> tuple[NDArray[np.uint16], pl.Series] | None:

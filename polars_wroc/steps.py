@@ -19,7 +19,7 @@ import polars as pl
 
 from polars_wroc.arrays import Array, Ints, Mask
 
-_BLOCK_ROWS = 1 << 14
+_BLOCK_ROWS = 1 << 15
 # Powers of two beyond this have no inverse that is a float.
 _MOST_EXPONENT = 1000
 

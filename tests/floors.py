@@ -11,8 +11,8 @@ from pathlib import Path
 PACKAGE = Path(__file__).parents[1] / "polars_wroc"
 # What is on a floor imports what is on its own floor in its own folder, and what is below.
 FLOORS: tuple[tuple[str, ...], ...] = (
-    ("arrays", "plans", "kernels", "data", "early_interruption"),
-    ("inputs",),
+    ("arrays", "threads", "plans", "kernels", "data", "early_interruption"),
+    ("inputs", "buckets"),
     ("stats", "ranking", "files"),
     ("counts", "steps"),
     ("rows",),

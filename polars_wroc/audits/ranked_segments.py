@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from polars_wroc.arrays import Array, Ints
 from polars_wroc.audits.tables import AuditPlan
+from polars_wroc.buckets import BucketRows, move_to_buckets, sort_groups
 from polars_wroc.groups.categories import Grouping
 from polars_wroc.metrics.auc_sums import AucSums, auc_influences, sum_reached
 from polars_wroc.metrics.calibration import (
@@ -52,8 +53,6 @@ _PARTS = (CURVE_POINTS - 1) // 2
 # Points are in a part that they are so little beyond, in parts.
 _ROUNDING = 5e-10
 _MAXIMA = frozenset({"distance"})
-# From so many rows on the sort of Polars is faster than that of NumPy.
-_MANY_ROWS = 1 << 16
 # Temporary arrays of so many rows fit into the cache of a processor.
 _BLOCK_ROWS = 1 << 15
 # With so many rows in each of the finest segments their bins are few enough to be added up.
@@ -169,19 +168,27 @@ class DescendingRows:
 
         ``outside`` are weights of the segments in other ranges of scores.
         """
-        order: Ints | slice = slice(None)
-        if numbering.size > 1:
-            number = numbering.number.astype(_smallest_type(numbering.size))
-            order = np.argsort(number[self.finest], kind="stable")
+        if numbering.size == 1:
+            found = BucketRows(
+                np.array([0, len(self.score)]), self.place, [self.score, self.weight]
+            )
+            order: Ints | slice = slice(None)
+        else:
+            of_finest = numbering.number.astype(_smallest_type(numbering.size))
+            found = move_to_buckets(
+                of_finest[self.finest], numbering.size, [self.score, self.weight]
+            )
+            order = found.places
         looks_up = self.rows.sample is not None or self.rows.selected is not None
         # Without anything to look up in the order of all rows, their places are not needed.
-        place = self.place[order] if looks_up or isinstance(order, slice) else order
+        place = self.place[order] if looks_up else found.places
+        score, weight = found.columns
         return SegmentRows(
             numbering.keys,
-            np.append(0, numbering.add(self.sizes).cumsum()).astype(np.int64),
+            found.starts,
             place,
-            self.score[order],
-            self.weight[order],
+            score,
+            weight,
             numbering.add(self.missing).astype(np.int64),
             None if self.counts is None else self.counts.at(order),
             None if self.bins is None else self.bins.at(order),
@@ -199,36 +206,29 @@ def _smallest_type(size: int) -> type[np.unsignedinteger[Any]]:
 
 def rank_rows(rows: Rows, model: str, finest: FinestSegments) -> DescendingRows:
     """Return the complete rows of a score from the highest down."""
-    score, complete = rows.scores[model], rows.complete(model)
+    score, weight, complete = rows.scores[model], rows.weight, rows.complete(model)
     size = finest.keys.height
-    if complete.all():
-        missing = np.zeros(size)
-        place = _sort_down(score)
-    else:
+    number = finest.number.astype(_smallest_type(size), copy=False)
+    missing, taken = np.zeros(size), None
+    if not complete.all():
         lost = ~complete
-        missing = np.round(np.bincount(finest.number[lost], rows.n[lost], size))
-        there = np.flatnonzero(complete)
-        place = there[_sort_down(score[there])]
+        missing = np.round(np.bincount(number[lost], rows.n[lost], size))
+        taken = np.flatnonzero(complete)
+        score, weight, number = score[taken], weight[taken], number[taken]
+    one_group = np.zeros(len(score), np.uint16)
+    found = sort_groups(one_group, 1, [score, weight, number])
+    place = found.places if taken is None else taken[found.places]
+    score, weight, ranked_number = found.columns
     return DescendingRows(
         rows,
         place,
-        score[place],
-        rows.weight[place],
-        finest.number.astype(_smallest_type(size), copy=False)[place],
+        score,
+        weight,
+        ranked_number,
         missing,
         None if rows.counts is None else rows.counts.at(place),
         None if rows.bins is None else rows.bins.at(place),
     )
-
-
-def _sort_down(score: Array) -> Ints:
-    """Return the places of scores from the highest down."""
-    if len(score) < _MANY_ROWS:
-        return np.argsort(score)[::-1]
-    # Threads sort no faster for the time that they take of all processors.
-    descending = pl.arg_sort_by("score", descending=True, multithreaded=False)
-    order = pl.DataFrame({"score": score}).select(descending).to_series()
-    return order.to_numpy().astype(np.int64)
 
 
 @dataclass(frozen=True)

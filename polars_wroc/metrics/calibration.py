@@ -25,6 +25,7 @@ from polars_wroc.stats.logistic_fit import (
 )
 from polars_wroc.stats.rates import Count, Rate
 from polars_wroc.steps import SegmentRows
+from polars_wroc.threads import map_in_threads
 
 # Segments of so few rows are fitted to these.
 FEW_ROWS = 2000
@@ -217,7 +218,7 @@ def bin_logits(rows: SegmentRows, width: float) -> LogitBins:
         return _bin_block(rows.score[part], weights, segment[part], width)
 
     starts = range(0, max(len(rows.score), 1), _BLOCK_ROWS)
-    return add_bins([bin_block(start) for start in starts])
+    return add_bins(map_in_threads(bin_block, starts))
 
 
 @np.errstate(all="ignore")

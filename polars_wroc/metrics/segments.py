@@ -133,7 +133,7 @@ def map_arrays(values: Any, function: Callable[[Array], Array]) -> Any:
 
 def measure_segments(rows: Rows, keys: Sequence[str], model: str, needs: Needs) -> Segments:
     """Return the sums over the rows of each segment, by one of the scores."""
-    segments = rows.segments(keys, model)
+    segments = rows.segments(keys, model, ranks=needs.aucs)
     if segments.bins is not None:
         # Groups that are put together may each have another score in a bin.
         several = segments.score < segments.bins.high

@@ -1,0 +1,193 @@
+"""Move rows to buckets: groups, ranges of scores, or ranges of scores in groups.
+
+A counting sort: rows are counted in chunks that fit into the cache of a processor, then each chunk
+writes its rows to their places. Rows of a bucket keep their order, so that the result depends
+neither on the number of threads nor on what they do first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polars_wroc.arrays import Array, Ints
+from polars_wroc.threads import map_in_threads
+
+Codes = NDArray[np.uint16]
+# With more buckets than these, chunks have too few rows for each.
+MOST_BUCKETS = 1 << 12
+_CHUNK_ROWS, _ROWS_OF_A_BUCKET = 1 << 16, 16
+# Rows of a bucket that fit into the fastest cache, from so many on sorted by radix
+_ROWS_OF_A_RANGE = 1 << 13
+_RADIX_ROWS, _MOST_CODE = 1 << 10, (1 << 16) - 1
+_SAMPLED_ROWS = 1 << 14
+_CELLS = 1 << 12
+# Scores beyond these quantiles of a sample are in the outermost ranges.
+_QUANTILES = (0.001, 0.999)
+
+
+@dataclass(frozen=True)
+class ScoreRanges:
+    """Ranges of scores that have about as many rows each, numbered from the highest scores down.
+
+    The scores from ``low`` on are cut into cells of the same width, of which there are ``scale`` to
+    1, and ``range_of_cell`` is the number of the range that has each of them.
+    """
+
+    number: int
+    low: float
+    scale: float
+    range_of_cell: Codes
+
+    @classmethod
+    @np.errstate(all="ignore")
+    def of(cls, score: Array, number: int) -> ScoreRanges:
+        """Return at most a ``number`` of ranges, after a sample of scores."""
+        sample = np.sort(score[:: max(1, len(score) // _SAMPLED_ROWS)])
+        sample = sample[np.isfinite(sample)]
+        low, high = np.quantile(sample, _QUANTILES) if len(sample) else np.zeros(2)
+        scale = (_CELLS - 1) / (high - low)
+        if not 0 < scale < np.inf:
+            return cls(1, 0.0, 0.0, np.zeros(_CELLS, np.uint16))
+        cells = np.clip((sample - low) * scale, 0, _CELLS - 1).astype(np.intp)
+        below = np.bincount(cells, minlength=_CELLS).cumsum() - 1
+        ranges = (number - 1) - below * number // len(sample)
+        return cls(
+            number, float(low), float(scale), np.clip(ranges, 0, number - 1).astype(np.uint16)
+        )
+
+    @np.errstate(all="ignore")
+    def find(self, score: Array) -> Codes:
+        """Return the number of each score's range."""
+        cell = score - self.low
+        cell *= self.scale
+        # An infinite score times a scale of 0 is undefined.
+        np.nan_to_num(cell, copy=False)
+        np.clip(cell, 0, _CELLS - 1, out=cell)
+        return self.range_of_cell[cell.astype(np.intp)]
+
+
+def count_codes(codes: Codes, number: int) -> Ints:
+    """Return how many rows have each code."""
+    parts = _cut_chunks(len(codes), number)
+    return np.asarray(_count_chunks(codes, number, parts).sum(axis=0))
+
+
+class BucketRows(NamedTuple):
+    """Rows of buckets next to each other.
+
+    ``starts`` are the places of the first rows of the buckets, followed by the number of rows,
+    and ``places`` those of the rows in the columns that they were taken from.
+    """
+
+    starts: Ints
+    places: Ints
+    columns: Sequence[NDArray[Any]]
+
+
+def move_to_buckets(codes: Codes, number: int, columns: Sequence[NDArray[Any]]) -> BucketRows:
+    """Return the rows of each bucket; ``codes`` number that of each row, below ``number``."""
+    height = len(codes)
+    parts = _cut_chunks(height, number)
+    counts = _count_chunks(codes, number, parts)
+    starts = np.append(0, counts.sum(axis=0).cumsum())
+    # The place of the first row of each bucket in each chunk.
+    first = starts[:-1] + counts.cumsum(axis=0) - counts
+    small = height <= np.iinfo(np.int32).max
+    places: Ints = np.empty(height, np.int32 if small else np.int64)
+    moved = [np.empty(height, values.dtype) for values in columns]
+
+    def move(chunk: int) -> None:
+        part, sizes = parts[chunk], counts[chunk]
+        order = np.argsort(codes[part], kind="stable")
+        to = np.repeat(first[chunk] - (sizes.cumsum() - sizes), sizes)
+        to += np.arange(len(order))
+        places[to] = order + part.start
+        for values, target in zip(columns, moved, strict=True):
+            target[to] = values[part][order]
+
+    map_in_threads(move, range(len(parts)))
+    return BucketRows(starts, places, moved)
+
+
+def sort_groups(codes: Codes, number: int, columns: Sequence[NDArray[Any]]) -> BucketRows:
+    """Return the rows of each group from the highest value of the first column down.
+
+    ``codes`` number the group of each row, below ``number``.
+    """
+    score, *_ = columns
+    wanted = min(-(-len(score) // _ROWS_OF_A_RANGE), MOST_BUCKETS) // number
+    ranges = ScoreRanges.of(score, max(1, wanted))
+    buckets = np.empty(len(score), np.uint16)
+
+    def find(part: slice) -> None:
+        buckets[part] = codes[part] * np.uint16(ranges.number) + ranges.find(score[part])
+
+    map_in_threads(find, _cut_chunks(len(score), number))
+    moved = move_to_buckets(buckets, number * ranges.number, columns)
+    _sort_buckets(moved)
+    return moved._replace(starts=moved.starts[:: ranges.number])
+
+
+def _sort_buckets(rows: BucketRows) -> None:
+    """Sort the rows of each bucket, from the highest value of the first column down."""
+
+    def sort(ends: tuple[int, int]) -> None:
+        part = slice(*ends)
+        order = _sort_down(rows.columns[0][part])
+        for values in (rows.places, *rows.columns):
+            values[part] = values[part][order]
+
+    map_in_threads(sort, [*pairwise(rows.starts.tolist())])
+
+
+@np.errstate(all="ignore")
+def _sort_down(score: Array) -> Ints:
+    """Return the places of scores from the highest down.
+
+    Those of some thousand rows are sorted by radix, in a third of the time of comparisons: first by
+    their places between the lowest and the highest in 16 bits, then the few that share these bits.
+    """
+    if len(score) < _RADIX_ROWS:
+        return np.argsort(score)[::-1]
+    high = score.max()
+    scale = _MOST_CODE / (high - score.min())
+    if not 0 < scale < np.inf:
+        return np.argsort(score)[::-1]
+    code = high - score
+    code *= scale
+    order = np.argsort(code.astype(np.uint16), kind="stable")
+    return _sort_shared(score, order, code.astype(np.uint16)[order])
+
+
+def _sort_shared(score: Array, order: Ints, code: Codes) -> Ints:
+    """Sort the places whose codes are not their own."""
+    ranked = score[order]
+    is_shared = code[1:] == code[:-1]
+    if (ranked[1:][is_shared] <= ranked[:-1][is_shared]).all():
+        return order
+    is_shared = np.append(is_shared, False) | np.append(False, is_shared)
+    shared = np.flatnonzero(is_shared)
+    order[shared] = order[shared][np.argsort(ranked[shared])[::-1]]
+    return order
+
+
+def _cut_chunks(height: int, number: int) -> list[slice]:
+    """Return the rows of chunks, which have several of each of a number of buckets."""
+    size = max(_CHUNK_ROWS, number * _ROWS_OF_A_BUCKET)
+    return [slice(start, min(start + size, height)) for start in range(0, height, size)]
+
+
+def _count_chunks(codes: Codes, number: int, parts: Sequence[slice]) -> Ints:
+    counts = np.zeros((len(parts), number), np.int64)
+
+    def count(chunk: int) -> None:
+        counts[chunk] = np.bincount(codes[parts[chunk]], minlength=number)
+
+    map_in_threads(count, range(len(parts)))
+    return counts
