@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -38,12 +39,6 @@ from polars_wroc.stats.levels import Level, adjust_picked
 from polars_wroc.stats.references import Reference
 
 _METRICS = GAPS_ON_REQUEST | SHIFTS | CALIBRATION
-
-
-# Columns in which NaN is undefined.
-_NUMBERS = frozenset(
-    name for name, dtype in COMPARISON_SCHEMA.items() if dtype in (pl.Float64, pl.Int64)
-)
 
 
 @dataclass(frozen=True)
@@ -208,19 +203,36 @@ def add_verdicts(comparisons: Sequence[Comparison], rules: GapRules) -> pl.DataF
     adjusted = adjust_p_values(p_values, rules.adjust, repeats)
     number = count_tests(p_values, rules.adjust, repeats)
     ends = np.cumsum([each.repeats.size for each in comparisons])[:-1]
-    tables = [
+    judged = [
         _judge_comparison(each, p_adjusted, number, rules)
         for each, p_adjusted in zip(comparisons, np.split(adjusted, ends), strict=True)
     ]
-    table = pl.concat(tables, how="diagonal_relaxed")
-    return table.with_columns(
-        pl.col([name for name in table.columns if name in _NUMBERS]).fill_nan(None)
-    )
+    # One table of all rows, since a table of each comparison takes longer than its arithmetic
+    labels = pl.concat([each.partition.labels for each in comparisons], how="vertical_relaxed")
+    names = dict.fromkeys(name for each in judged for name in each.numbers)
+    columns = []
+    for name in names:
+        parts = [
+            each.numbers.get(name, np.full(one.repeats.size, np.nan))
+            for one, each in zip(comparisons, judged, strict=True)
+        ]
+        columns.append(pl.Series(name, np.concatenate(parts), pl.Float64).fill_nan(None))
+    for name in judged[0].texts:
+        texts = [text for each in judged for text in each.texts[name]]
+        columns.append(pl.Series(name, texts, pl.String))
+    return labels.hstack(columns)
+
+
+class JudgedRows(NamedTuple):
+    """The columns of the rows of a comparison: numbers, NaN where there is none, and texts."""
+
+    numbers: Mapping[str, Array]
+    texts: Mapping[str, Sequence[str | None]]
 
 
 def _judge_comparison(
     comparison: Comparison, p_adjusted: Array, number: int, rules: GapRules
-) -> pl.DataFrame:
+) -> JudgedRows:
     pair, partition, level = comparison.pair, comparison.partition, rules.level
     gap = comparison.columns["gap"]
     picked_from = partition.picked_from
@@ -234,21 +246,18 @@ def _judge_comparison(
     detectable = pair.contrast.share * detectable + pair.contrast.slack
     verdict = judge(p_adjusted, equivalent, level)
     known = ~np.isnan(gap)
-    columns = {
+    numbers = {
         **comparison.columns,
         "p_adjusted": p_adjusted,
         "detectable": np.where(has_limits & known, detectable, np.nan),
     }
-    texts: dict[str, list[str | None]] = {
+    texts: dict[str, Sequence[str | None]] = {
         "metric": [comparison.metric] * gap.size,
         "reference": [partition.reference_name] * gap.size,
         "verdict": [word if holds else None for word, holds in zip(verdict, known, strict=True)],
         "reason": _find_reasons(comparison, verdict, rules),
     }
-    table = partition.labels.hstack(
-        [pl.Series(name, values, pl.Float64) for name, values in columns.items()]
-    )
-    return table.hstack([pl.Series(name, values, pl.String) for name, values in texts.items()])
+    return JudgedRows(numbers, texts)
 
 
 def _find_reasons(

@@ -13,7 +13,7 @@ from polars_wroc.stats.solve import first_place
 
 POWER = 0.8
 # Gaps are below 1: enough for 13 decimals.
-_HALVINGS = 44
+_DIGITS = 44
 
 
 def detectable_gap(
@@ -46,7 +46,7 @@ def detectable_gap(
         return np.asarray(test + z * np.sqrt(np.maximum(spread, 0)) <= gap)
 
     largest = value - least
-    gap = first_place(is_detected, np.zeros_like(largest), largest, halvings=_HALVINGS)
+    gap = first_place(is_detected, np.zeros_like(largest), largest, digits=_DIGITS)
     return np.where((largest > 0) & is_detected(largest), gap, np.nan)
 
 

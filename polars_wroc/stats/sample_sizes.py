@@ -21,7 +21,7 @@ from polars_wroc.stats.solve import first_place
 # More rows than nearly anybody has.
 MOST_ROWS = 10**9
 # Enough for six digits of their number, of which two are told.
-_HALVINGS = 26
+_DIGITS = 26
 
 
 class InverseSizes(NamedTuple):
@@ -133,20 +133,21 @@ class EquivalenceSearch:
             return self._reach(np.exp(logarithm), quantile, z_power) <= margin / self.part
 
         last = np.full(self.value.shape, np.log(MOST_ROWS))
-        found = np.exp(first_place(holds, np.zeros_like(last), last, halvings=_HALVINGS))
+        found = np.exp(first_place(holds, np.zeros_like(last), last, digits=_DIGITS))
         return np.where(holds(last), found, np.nan)
 
     def _reach(self, rows: Array, quantile: float, z_power: float) -> Array:
         """Return how far from 0 a limit of the difference is at most, with the power."""
-        # Both sides: the segment, and its reference
-        sizes = self._size(np.stack([rows, rows * self.kappa]))
+        # Both sides, the segment and its reference, along the axis before that of segments
+        sizes = self._size(np.stack([rows, rows * self.kappa], axis=-2))
         value, skew = self.value, 0.0 if self.second is None else SKEWNESS
         low, high = Wilson(value, 1 - value, *sizes, skewness=skew).limits(quantile)
         below, above = value - low, high - value
         furthest = np.maximum(
-            combine_margins(below[0], above[1]), combine_margins(above[0], below[1])
+            combine_margins(below[..., 0, :], above[..., 1, :]),
+            combine_margins(above[..., 0, :], below[..., 1, :]),
         )
-        variance = value * (1 - value) * np.maximum(*sizes).sum(axis=0)
+        variance = value * (1 - value) * np.maximum(*sizes).sum(axis=-2)
         return np.asarray(furthest + z_power * np.sqrt(variance))
 
     def _size(self, rows: Array) -> InverseSizes:
