@@ -1,8 +1,8 @@
-"""Move rows to buckets: groups, ranges of scores, or ranges of scores in groups.
+"""Partition rows into buckets: groups, score ranges, or score ranges within groups.
 
-A counting sort: rows are counted in chunks that fit into the cache of a processor, then each chunk
-writes its rows to their places. Rows of a bucket keep their order, so that the result depends
-neither on the number of threads nor on what they do first.
+This is a counting sort. Rows are counted in chunks, then each chunk writes its rows to their
+places. `move_to_buckets` keeps the order of the rows of a bucket, so that the result does not
+depend on the number of threads or on how they are scheduled.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from polars_wroc.arrays import Array, Ints
 from polars_wroc.threads import map_in_threads
 
 Codes = NDArray[np.uint16]
-# With more buckets than these, chunks have too few rows for each.
+# Beyond this many buckets a chunk holds too few rows of each to be efficient.
 MOST_BUCKETS = 1 << 12
 _CHUNK_ROWS, _ROWS_OF_A_BUCKET = 1 << 16, 16
-# Rows of a bucket that fit into the fastest cache, from so many on sorted by radix
+# Rows of a range that fit into the cache of a processor
 _ROWS_OF_A_RANGE = 1 << 13
+# Arrays of at least this many rows are sorted by radix.
 _RADIX_ROWS, _MOST_CODE = 1 << 10, (1 << 16) - 1
 _SAMPLED_ROWS = 1 << 14
 _CELLS = 1 << 12
@@ -35,8 +36,8 @@ _QUANTILES = (0.001, 0.999)
 class ScoreRanges:
     """Ranges of scores that have about as many rows each, numbered from the highest scores down.
 
-    The scores from ``low`` on are cut into cells of the same width, of which there are ``scale`` to
-    1, and ``range_of_cell`` is the number of the range that has each of them.
+    Scores from ``low`` on are cut into cells of equal width. ``scale`` is the number of cells per
+    unit of score, and ``range_of_cell`` maps each cell to its range.
     """
 
     number: int
@@ -47,16 +48,16 @@ class ScoreRanges:
     @classmethod
     @np.errstate(all="ignore")
     def of(cls, score: Array, number: int) -> ScoreRanges:
-        """Return at most a ``number`` of ranges, after a sample of scores."""
-        sample = np.sort(score[:: max(1, len(score) // _SAMPLED_ROWS)])
+        """Return at most ``number`` ranges, estimated from a sample of the scores."""
+        sample = score[:: max(1, len(score) // _SAMPLED_ROWS)]
         sample = sample[np.isfinite(sample)]
         low, high = np.quantile(sample, _QUANTILES) if len(sample) else np.zeros(2)
         scale = (_CELLS - 1) / (high - low)
         if not 0 < scale < np.inf:
             return cls(1, 0.0, 0.0, np.zeros(_CELLS, np.uint16))
         cells = np.clip((sample - low) * scale, 0, _CELLS - 1).astype(np.intp)
-        below = np.bincount(cells, minlength=_CELLS).cumsum() - 1
-        ranges = (number - 1) - below * number // len(sample)
+        at_or_below = np.bincount(cells, minlength=_CELLS).cumsum() - 1
+        ranges = (number - 1) - at_or_below * number // len(sample)
         return cls(
             number, float(low), float(scale), np.clip(ranges, 0, number - 1).astype(np.uint16)
         )
@@ -81,8 +82,8 @@ def count_codes(codes: Codes, number: int) -> Ints:
 class BucketRows(NamedTuple):
     """Rows of buckets next to each other.
 
-    ``starts`` are the places of the first rows of the buckets, followed by the number of rows,
-    and ``places`` those of the rows in the columns that they were taken from.
+    ``starts`` are the places of the first rows of the buckets, followed by the number of rows.
+    ``places`` are the places of the rows in the columns that they were taken from.
     """
 
     starts: Ints
@@ -91,7 +92,7 @@ class BucketRows(NamedTuple):
 
 
 def move_to_buckets(codes: Codes, number: int, columns: Sequence[NDArray[Any]]) -> BucketRows:
-    """Return the rows of each bucket; ``codes`` number that of each row, below ``number``."""
+    """Return the rows of each bucket; ``codes`` are the buckets of the rows, in range(number)."""
     height = len(codes)
     parts = _cut_chunks(height, number)
     counts = _count_chunks(codes, number, parts)
@@ -118,10 +119,10 @@ def move_to_buckets(codes: Codes, number: int, columns: Sequence[NDArray[Any]]) 
 def sort_groups(codes: Codes, number: int, columns: Sequence[NDArray[Any]]) -> BucketRows:
     """Return the rows of each group from the highest value of the first column down.
 
-    ``codes`` number the group of each row, below ``number``.
+    ``codes`` are the groups of the rows, in range(number). Equal scores may come in any order.
     """
     score, *_ = columns
-    wanted = min(-(-len(score) // _ROWS_OF_A_RANGE), MOST_BUCKETS) // number
+    wanted = min(-(-len(score) // _ROWS_OF_A_RANGE), MOST_BUCKETS) // max(number, 1)
     ranges = ScoreRanges.of(score, max(1, wanted))
     buckets = np.empty(len(score), np.uint16)
 
@@ -150,8 +151,8 @@ def _sort_buckets(rows: BucketRows) -> None:
 def _sort_down(score: Array) -> Ints:
     """Return the places of scores from the highest down.
 
-    Those of some thousand rows are sorted by radix, in a third of the time of comparisons: first by
-    their places between the lowest and the highest in 16 bits, then the few that share these bits.
+    Long arrays are sorted by radix on scores rounded to 16 bits, which takes a third of the time of
+    comparisons; rows that share these bits are then sorted exactly.
     """
     if len(score) < _RADIX_ROWS:
         return np.argsort(score)[::-1]
@@ -159,14 +160,13 @@ def _sort_down(score: Array) -> Ints:
     scale = _MOST_CODE / (high - score.min())
     if not 0 < scale < np.inf:
         return np.argsort(score)[::-1]
-    code = high - score
-    code *= scale
-    order = np.argsort(code.astype(np.uint16), kind="stable")
-    return _sort_shared(score, order, code.astype(np.uint16)[order])
+    code = ((high - score) * scale).astype(np.uint16)
+    order = np.argsort(code, kind="stable")
+    return _sort_shared(score, order, code[order])
 
 
 def _sort_shared(score: Array, order: Ints, code: Codes) -> Ints:
-    """Sort the places whose codes are not their own."""
+    """Sort again the rows that share their code with another."""
     ranked = score[order]
     is_shared = code[1:] == code[:-1]
     if (ranked[1:][is_shared] <= ranked[:-1][is_shared]).all():
@@ -178,7 +178,7 @@ def _sort_shared(score: Array, order: Ints, code: Codes) -> Ints:
 
 
 def _cut_chunks(height: int, number: int) -> list[slice]:
-    """Return the rows of chunks, which have several of each of a number of buckets."""
+    """Return the rows of chunks that hold several rows of each of ``number`` buckets on average."""
     size = max(_CHUNK_ROWS, number * _ROWS_OF_A_BUCKET)
     return [slice(start, min(start + size, height)) for start in range(0, height, size)]
 

@@ -1,9 +1,9 @@
 """The engine: rows of segments are sorted by score, pooled into steps and reduced to sums.
 
-A step stands for all rows of a segment that have the same score. Rows are one source of steps,
-counts by score and bins are others; large segments are cut into blocks whose temporary arrays fit
-into the cache of a processor. Blocks depend on the data alone and are added up in one order, so
-that results have the same bits whatever the number of threads.
+A step stands for all rows of a segment that have the same score. Steps are made of rows, of counts
+by score, or of bins. Large segments are cut into blocks whose temporary arrays fit into the cache
+of a processor. Blocks depend on the data alone and are added up in a fixed order, so that results
+have the same bits whatever the number of threads.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ class SegmentRows:
     ``starts`` are the places of the first rows of the segments, followed by the number of rows.
     ``weight`` is negative in rows of negatives. ``order`` are the places of the rows in the arrays
     that they were taken from, and ``missing`` is the number of incomplete rows of each segment.
-    ``outside`` are weights of rows in other ranges of scores: see `OutsideWeights`. If they are
-    ``in_order``, the rows of each segment descend from the highest score.
+    ``outside`` are weights of rows in other ranges of scores: see `OutsideWeights`. ``in_order``
+    says that the rows of each segment are already sorted by descending score.
     """
 
     segments: pl.DataFrame
@@ -98,10 +98,12 @@ class SegmentRows:
             missing=self.missing[first:stop],
             counts=None if self.counts is None else self.counts.at(part),
             bins=None if self.bins is None else self.bins.at(part),
+            outside=None if self.outside is None else self.outside.between(first, stop),
         )
 
     def at(self, taken: Mask) -> SegmentRows:
         """Return some of the rows of each segment."""
+        assert self.outside is None, "totals of segments would include rows that are left out"
         return replace(
             self,
             starts=np.append(0, taken.cumsum())[self.starts],
@@ -119,14 +121,18 @@ class OutsideWeights(NamedTuple):
     above: Array
     totals: Array
 
+    def between(self, first: int, stop: int) -> OutsideWeights:
+        """Return the weights of some consecutive segments."""
+        return OutsideWeights(self.above[:, first:stop], self.totals[:, first:stop])
+
 
 class Steps(NamedTuple):
     """Steps of the curves of some segments, from the highest score of each down.
 
     ``n``, ``w``, ``w2`` and ``w3`` are numbers of rows and sums of powers of their weights, in a
     row of positives and a row of negatives. ``starts`` are the places of the segments' first steps.
-    ``above`` are the weights of each segment before its first step here, and ``totals`` those of
-    the whole segment, of which these steps may be a part. ``several`` marks bins of several scores.
+    ``above`` are the weights that precede these steps in each segment, and ``totals`` those of the
+    whole segment, of which these steps may be a part. ``several`` marks bins of several scores.
     """
 
     score: Array
@@ -158,14 +164,15 @@ class Steps(NamedTuple):
     def cumulate(self, values: Array, above: Array) -> Array:
         """Add up values from the highest score of each segment down to each step.
 
-        ``above`` are the sums of each segment before its first step here.
+        ``above`` are the sums that precede these steps in each segment.
         """
         if len(self.starts) == 1:
             sums = values.cumsum(axis=-1)
             sums += above
             return np.asarray(sums)
-        # Each segment is scaled by a power of two, which rounds nothing, and its sum is taken off
-        # at its last step, so that light segments lose no digits to the heavy ones before them.
+        # Scale each segment by a power of two, which is exact, and subtract its total at its last
+        # step: the running sum restarts near 0, so that light segments keep all digits after heavy
+        # ones.
         totals = self.total(values)
         is_finite = np.isfinite(totals)
         exponent = np.frexp(np.where(is_finite & (totals > 0), totals, 1.0))[1]
@@ -187,7 +194,7 @@ class Steps(NamedTuple):
         return self.cumulate(self.w, self.above)
 
 
-# Sums of segments by their names. The last axis is that of the segments of some steps.
+# Sums of segments, keyed by name; the last axis runs over the segments.
 Sums: TypeAlias = Mapping[str, Array]
 Task: TypeAlias = Callable[[Steps], Sums]
 
@@ -195,8 +202,8 @@ Task: TypeAlias = Callable[[Steps], Sums]
 def reduce_steps(rows: SegmentRows, task: Task, *, maxima: frozenset[str] = frozenset()) -> Sums:
     """Return what a task computes of the steps of all segments, added up over blocks.
 
-    Values named in ``maxima`` are the largest of all blocks instead. Segments without rows have
-    sums of 0.
+    Values named in ``maxima``, which are not negative, are the largest of all blocks instead.
+    Segments without rows have sums of 0.
     """
     blocks = map_steps(rows, task) or [(np.zeros(0, np.int64), task(_NO_STEPS))]
     return add_blocks(blocks, rows.number, maxima=maxima)
@@ -205,7 +212,7 @@ def reduce_steps(rows: SegmentRows, task: Task, *, maxima: frozenset[str] = froz
 def map_steps(rows: SegmentRows, task: Callable[[Steps], T]) -> list[tuple[Ints, T]]:
     """Return what a task makes of each block of steps, with the numbers of their segments.
 
-    Blocks are in the order of the segments, and those of one segment descend.
+    Blocks are in the order of the segments, and run from high to low scores in each.
     """
     batches = _map_batches(rows, lambda batch: [task(steps) for steps in _steps(batch)])
     return [(segments, each) for segments, found in batches for each in found]
@@ -261,11 +268,10 @@ def pool_steps(rows: SegmentRows) -> PooledSteps:
 
 
 def place_rows(rows: SegmentRows) -> Array:
-    """Return the placement value of each row: the share of the other class that outranks it.
+    """Return the placement value of each row: the share of the other class that it is misranked to.
 
-    For a positive this is the weight of the negatives with a higher score, and half of those with
-    the same score, as a share of all negatives of the segment; for a negative, that of the
-    positives with a lower score. NaN where a segment has rows of one class only.
+    For a positive this is the share of negatives with a higher score, for a negative the share of
+    positives with a lower score; ties count half. NaN where a segment has rows of one class only.
     """
 
     def place(batch: _Batch) -> Array:
@@ -303,7 +309,7 @@ def add_up(values: Array, starts: Ints) -> Array:
 class _Batch(NamedTuple):
     """Rows of some segments, and their order: by segment, from the highest score down.
 
-    They need no order if they are in it.
+    ``order`` is None if the rows are sorted already.
     """
 
     score: Array
@@ -332,8 +338,8 @@ def _map_batches(rows: SegmentRows, work: Callable[[_Batch], T]) -> list[tuple[I
             return segments, work(_sort_batch(rows, segments, starts[ends[0] : ends[1] + 1]))
 
     batches = _cut_batches(starts)
-    if len(batches) == 1 or rows.in_order:
-        # Sorting is worth threads, but short operations on arrays wait for each other.
+    if len(batches) <= 1 or rows.in_order:
+        # Threads pay off for sorting; short operations on arrays only contend for the interpreter.
         return [run(ends) for ends in batches]
     with ThreadPoolExecutor(pl.thread_pool_size()) as pool:
         return list(pool.map(run, batches))
@@ -355,7 +361,7 @@ def _sort_batch(rows: SegmentRows, segments: Ints, starts: Ints) -> _Batch:
     begins = starts - starts[0]
     order = None if rows.in_order else np.argsort(score)[::-1]
     if order is not None and len(segments) > 1:
-        # Fewer than a block of rows, and so few enough segments for the radix sort of small types.
+        # Fewer segments than two blocks have rows, few enough for the radix sort of small types
         segment = np.repeat(np.arange(len(segments), dtype=np.uint16), np.diff(begins))
         order = order[np.argsort(segment[order], kind="stable")]
     if rows.outside is None:

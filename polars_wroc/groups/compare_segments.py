@@ -80,8 +80,7 @@ class Comparison:
     """The rows of one metric of the segments of a partition, before they are judged.
 
     ``test_df`` are the degrees of freedom of the tests. There are ``enough`` rows for a test, but
-    maybe so ``few_rows`` that there are no limits; ``repeats`` marks tests that another one is the
-    same as.
+    maybe so ``few_rows`` that there are no limits; ``repeats`` marks tests that duplicate another.
     """
 
     metric: str
@@ -101,7 +100,7 @@ def compare_segments(metric: str, partition: Partition, rules: GapRules) -> Comp
 
 
 def compare_pair(metric: str, pair: Pair, partition: Partition, rules: GapRules) -> Comparison:
-    """Return a pair with limits and a p-value, as `compare_segments` does."""
+    """Return a given pair with limits and a p-value, as `compare_segments` does."""
     segments, reference = partition.segments, partition.reference
     kind, contrast = _METRICS[metric], pair.contrast
     sizes = [segments.sample_size(each) for each in kind.sample_sizes]
@@ -111,13 +110,14 @@ def compare_pair(metric: str, pair: Pair, partition: Partition, rules: GapRules)
     if reference.includes_own:
         other_sizes = [a + b for a, b in zip(sizes, other_sizes, strict=True)]
     n_reference = np.minimum.reduce(other_sizes)
-    own_holds: Mask | bool = True
-    both_hold: Mask | bool = True
+    own_holds = np.ones(n.shape, dtype=bool)
+    both_hold, few = own_holds, ~own_holds
     if pair.is_wald:
         # A target has no rows.
         rows = pair.effective_rows or (n, np.fmin(n, n_reference))
         own_holds = rules.level.enough(rows[0], least=pair.fewest_rows)
         both_hold = rules.level.enough(*rows, least=pair.fewest_rows)
+        few = ~both_hold & ~np.isnan(np.minimum(*rows))
     shown = contrast.own.limits(np.where(own_holds, rules.level.quantile(contrast.own.df), np.nan))
     own_quantile, other_quantile = gap_quantiles(pair, rules.level, partition.picked_from)
     quantiles = (
@@ -141,14 +141,11 @@ def compare_pair(metric: str, pair: Pair, partition: Partition, rules: GapRules)
         compared |= _find_ratios(pair, quantiles)
     test = pair.test(rules.level)
     testable = enough & contrast.sign_is_known & both_hold
-    # Two segments are one test, unless a reference is estimated from the segment's rows too.
+    # Two segments compared with each other are one test, unless the reference includes the segment.
     twins = None if pair.includes_own else partition.pair
     p_value = np.where(testable, test.p_value, np.nan)
     compared["p_value"] = _share_p_value(p_value, partition.picked_from, twins, rules.level)
     columns |= {name: np.where(is_own, np.nan, each) for name, each in compared.items()}
-    few = np.zeros(n.shape, dtype=bool)
-    if pair.effective_rows is not None:
-        few |= ~np.asarray(both_hold) & ~np.isnan(np.minimum(*pair.effective_rows))
     repeats = np.zeros(n.shape, dtype=bool)
     if twins is not None:
         repeats[twins[1]] = True
@@ -160,7 +157,7 @@ def gap_quantiles(
 ) -> tuple[Array | float, Array | float]:
     """Return the quantiles of both estimates in the limits of a gap.
 
-    Of two segments the best was not picked among others.
+    With two segments, picking the best needs no adjustment.
     """
     if picked_from is None or picked_from <= 2:  # noqa: PLR2004
         return level.quantile(pair.df[0]), level.quantile(pair.df[1])
@@ -236,7 +233,7 @@ def _judge_comparison(
     pair, partition, level = comparison.pair, comparison.partition, rules.level
     gap = comparison.columns["gap"]
     picked_from = partition.picked_from
-    # Each pair of the segments that a reference was picked from has its share of the error.
+    # Each pair of the segments from which a reference was picked gets its share of the error.
     tests = number if picked_from is None else number * max(picked_from, 2) / 2
     limits = pair.contrast.limits(*(level.quantile(df, tests=tests, tails=1) for df in pair.df))
     has_limits = comparison.enough & ~comparison.few_rows

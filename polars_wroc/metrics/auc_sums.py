@@ -15,9 +15,9 @@ from polars_wroc.stats.aucs import Auc, ClassMoments, auc_influence
 from polars_wroc.stats.designs import Influence, replicate_influence
 from polars_wroc.steps import SegmentRows, Steps, Sums, place_rows, placements, reduce_steps
 
-# Of blocks of a segment, and of its ranges of scores, the largest counts.
+# Combined over blocks and ranges of scores by the maximum instead of the sum.
 _MAXIMA = frozenset({"distance"})
-# A smaller sum of weights has lost digits to underflow.
+# Smaller sums of weights have lost digits to underflow.
 _LEAST_WEIGHT = sys.float_info.min
 
 
@@ -31,7 +31,7 @@ class AucSums:
 
     ``misranked`` is the sum over positives of their weight times the share of the negatives above
     them, and ``ranked`` that over negatives of their weight times the share of the positives above
-    them; ``lowest`` and ``highest`` are what the latter may be if rows stand for bins.
+    them; ``lowest`` and ``highest`` are bounds on the latter if rows stand for bins.
     ``precision`` is the sum over positives of their weight times the precision at their score, and
     ``distance`` the largest difference of both rates.
     """
@@ -109,7 +109,7 @@ def sum_steps(steps: Steps) -> Sums:
 @np.errstate(all="ignore")
 def sum_reached(steps: Steps, reached: Array) -> Sums:
     """Return the sums of `AucSums` over steps, given the weights reached at each step."""
-    # Arrays are written to again, since new ones leave the cache of the processor.
+    # Buffers are used again: fresh arrays would not be in the cache of the processor.
     positives, negatives = steps.w
     totals = steps.spread(steps.totals)
     halfway = steps.w / 2
@@ -148,7 +148,7 @@ def sum_reached(steps: Steps, reached: Array) -> Sums:
 
 
 def estimate_aucs(sums: AucSums, variance: Array | None = None, df: Array | float = np.inf) -> Auc:
-    """Return the AUCs of segments with what limits rest on, by a design its variance and df."""
+    """Return the AUCs of segments with what limits need; by a design also its variance and df."""
     return Auc(
         sums.auc,
         sums.complement,
@@ -191,11 +191,15 @@ def auc_sums_table(keys: pl.DataFrame, sums: AucSums, missing: Ints) -> pl.DataF
 def add_auc_sums(
     tables: Iterable[pl.DataFrame], keys: Sequence[str]
 ) -> tuple[pl.DataFrame, AucSums, Ints]:
-    """Return the segments of tables of sums, sorted, and their sums and missing rows in all."""
+    """Return the segments of tables of sums, sorted, their total sums and missing rows."""
     parts = pl.concat(tables, how="vertical_relaxed")
     names = [name for name in parts.columns if name not in keys]
     added = [pl.col(name).max() if name in _MAXIMA else pl.col(name).sum() for name in names]
-    table = parts.group_by(keys).agg(added).sort(keys) if keys else parts.select(added)
+    table = (
+        parts.group_by(keys, maintain_order=True).agg(added).sort(keys)
+        if keys
+        else parts.select(added)
+    )
     arrays = {name: table[name].to_numpy() for name in names}
     sums = {}
     for each in fields(AucSums):
@@ -215,7 +219,7 @@ def auc_influences(rows: Rows, segments: SegmentRows) -> Influence:
 
 
 def placement_influences(sample: Sampling, segments: SegmentRows, placed: Array) -> Influence:
-    """Return the influences of sampling units on 1 less the mean of the rows' placement values."""
+    """Return the influences of sampling units on 1 minus the mean placement value of the rows."""
     shape = len(sample.stratum), segments.number
     place = sample.unit[segments.order] * shape[1] + segments.segment
 
