@@ -403,7 +403,7 @@ def _summarise(rows: Rows, columns: Columns, plan: _Plan) -> pl.DataFrame:
         level = _read_level(plan.level, rows.keys, used)
     tables = []
     for model in columns.models:
-        segments = rows.segments(columns.keys, model)
+        segments = rows.segments(columns.keys, model, ranks=True)
         table = _summarise_segments(rows, segments, level, plan)
         if columns.several:
             table = table.with_columns(pl.lit(model).alias(MODEL))
@@ -589,6 +589,6 @@ def _read_level(level: float, keys: pl.DataFrame, n: Array) -> Level:
 def sum_range(each: ScoreRange, rows: PlannedRows) -> pl.DataFrame:
     """Return the table of the sums over a range of scores, which `add_auc_sums` adds up."""
     columns = read_counted(rows).group_by_model()
-    segments = columns.rows(collect(columns.plan)).segments(columns.keys)
+    segments = columns.rows(collect(columns.plan)).segments(columns.keys, ranks=True)
     sums = measure_aucs(replace(segments, outside=each.outside(segments)))
     return auc_sums_table(segments.segments, sums, segments.missing)
