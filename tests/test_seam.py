@@ -25,6 +25,8 @@ TABLES: dict[str, Table] = {
     "threshold_metrics by a rule": lambda f: wroc.threshold_metrics(
         f, "y", "s", threshold=wroc.rules.youden(), per_group=True, by="g"
     ),
+    "decision_curve": lambda f: wroc.decision_curve(f, "y", ["s", "t"], weight="w", by="g"),
+    "decision_curve by clusters": lambda f: wroc.decision_curve(f, "y", "s", by="g", design="c"),
     "group_gaps": lambda f: wroc.group_gaps(f, "y", "s", attributes=["g", "h"], threshold=0.5),
     "group_gaps within strata": lambda f: wroc.group_gaps(
         f, "y", "s", attributes="g", within="h", threshold=0.5
