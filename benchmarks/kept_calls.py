@@ -108,6 +108,7 @@ DECISIONS: dict[tuple[str, str], str] = {
             "verdict",
         )
     },
+    ("validate *", "value_low"): "the AUC is limited as by `summary`",
     ("audit *", "rank"): "two gaps may be equal but for rounding, so that either comes first",
 }
 

@@ -369,6 +369,12 @@ class Columns:
         """Whether rows stand for those in a bin of scores."""
         return self.counted and SCORE_HIGH in self.plan.collect_schema()
 
+    def require_scores(self, purpose: str) -> None:
+        """Raise for counts in bins of scores."""
+        if self.binned:
+            msg = f"`counts` must be by score for {purpose}; found counts in bins of scores"
+            raise ValueError(msg)
+
     @property
     def key_types(self) -> dict[str, pl.DataType]:
         """Types of the columns that group the rows, by the caller's names."""
@@ -771,12 +777,13 @@ def tabulate_models(rows: Rows, columns: Columns, tabulate: Tabulate) -> pl.Data
     """Return the rows that ``tabulate`` makes of the segments of each score, one score at a time.
 
     They are sorted by the columns that group the rows, then by model; those of a segment stay in
-    their order. Rows of counts belong to one score each, so that the segments of another score may
-    be fewer.
+    their order. The rows that ``tabulate`` gets have no other score; rows of counts belong to one
+    score each, so that the segments of another score may be fewer.
     """
     tables = []
     for place, model in enumerate(columns.models):
         own = rows if rows.model is None else rows.at(rows.model == model)
+        own = replace(own, scores={model: own.scores[model]})
         segments = own.segments(columns.keys, model)
         parts = [*tabulate(own, segments)]
         segment = np.concatenate([part.segment for part in parts])

@@ -283,6 +283,29 @@ def place_rows(rows: SegmentRows) -> Array:
     return np.concatenate([values for _, values in found]) if found else np.zeros(0)
 
 
+def descend(rows: SegmentRows) -> SegmentRows:
+    """Return the rows of each segment from the highest score down."""
+    if rows.in_order:
+        return rows
+
+    def find_order(batch: _Batch) -> Ints:
+        return np.arange(len(batch.score)) if batch.order is None else batch.order
+
+    found = _map_batches(rows, find_order)
+    if not found:
+        return replace(rows, in_order=True)
+    places = np.concatenate([rows.starts[segments[0]] + order for segments, order in found])
+    return replace(
+        rows,
+        order=rows.order[places],
+        score=rows.score[places],
+        weight=rows.weight[places],
+        counts=None if rows.counts is None else rows.counts.at(places),
+        bins=None if rows.bins is None else rows.bins.at(places),
+        in_order=True,
+    )
+
+
 def placements(steps: Steps) -> Array:
     """Return the placement values of both classes at each step."""
     with np.errstate(invalid="ignore", divide="ignore"):

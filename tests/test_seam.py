@@ -39,6 +39,10 @@ TABLES: dict[str, Table] = {
         f, score="s", attributes="g", threshold="median", favorable="selected"
     ),
     "fairness": lambda f: wroc.fairness(f, "y", "s", attributes="g", threshold=0.5),
+    "calibration_summary": lambda f: wroc.calibration_summary(f, "y", "s", weight="w", by="g"),
+    "calibration_curve": lambda f: wroc.calibration_curve(f, "y", "s", by="g", design="c"),
+    "smooth calibration_curve": lambda f: wroc.calibration_curve(f, "y", "s", smooth=True),
+    "validate": lambda f: wroc.validate(f, "y", ["s", "t"], by="g", smooth=False),
     "compare": lambda f: wroc.compare(f, "y", ["s", "t"], by="g"),
     "release_check": lambda f: wroc.release_check(
         f, "y", "s", "t", attributes="g", threshold=0.5, margin=0.05

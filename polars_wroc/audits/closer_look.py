@@ -9,6 +9,7 @@ from functools import cached_property, partial
 from math import isfinite
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from polars_wroc.audits.audit_rows import AuditRows
@@ -21,11 +22,11 @@ from polars_wroc.audits.tables import (
     segment_in_words,
 )
 from polars_wroc.audits.words import Words, many, verb
-from polars_wroc.curves.calibration_curve import BIN_COLUMNS, Strategy, binned
-from polars_wroc.curves.calibration_summary import IN_THE_LARGE
+from polars_wroc.curves.calibration_curve import BIN_TYPES, BinOptions, measure_bins
 from polars_wroc.curves.calibration_test import RANGE_COLUMNS, described, ranges_of
 from polars_wroc.curves.equal_scores import EQUAL_SCORE_COLUMNS, compared, tested
 from polars_wroc.curves.score_distribution import DISTRIBUTION_COLUMNS, distribution_of
+from polars_wroc.groups.categories import Grouping
 from polars_wroc.groups.comparison_tests import GapTests
 from polars_wroc.groups.comparisons import CALIBRATION, DIFFERENT, comparison_table
 from polars_wroc.groups.expected_metrics import Expectations, with_chances
@@ -39,9 +40,13 @@ from polars_wroc.groups.worst_segments import SEARCHED, cells_of
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL, SCORE
 from polars_wroc.inputs.designs import UNITS, Replicates, SurveyDesign
 from polars_wroc.inputs.looks import Looks
-from polars_wroc.inputs.rows import Rows
+from polars_wroc.inputs.rows import Rows as PlannedRows
+from polars_wroc.metrics.calibration import IN_THE_LARGE
 from polars_wroc.metrics.compare import compare
 from polars_wroc.plans.queries import collect
+from polars_wroc.rows import Rows, SegmentColumns
+from polars_wroc.stats.levels import Level
+from polars_wroc.steps import SegmentRows
 from polars_wroc.thresholds.registry import RateMetric
 
 PARTS = "Parts of gaps, and calibration along the scores"
@@ -86,9 +91,11 @@ class CloserLook:
         return {"found": self.found}
 
     @cached_property
+    @np.errstate(all="ignore")
     def found(self) -> Further:
         """The tables of a closer look."""
         settings = self.audit.settings
+        arrays = {} if self.rows is None else self.rows.arrays
         rows = None if self.rows is None else self.rows.planned()
         self.rows = None
         reason = None
@@ -114,7 +121,7 @@ class CloserLook:
         if settings.min_cell is not None:
             # Ranges of scores end at those of persons.
             return further
-        curves, distributions = self._curves(rows)
+        curves, distributions = self._curves(rows, arrays)
         return further._replace(
             calibration=_stacked(self._calibration(rows)),
             equal_scores=_stacked(self._equal_scores(rows)),
@@ -129,7 +136,7 @@ class CloserLook:
         names: list[str] = table[MODEL].unique(maintain_order=True).to_list()
         return names
 
-    def _of_models(self, rows: Rows) -> Iterator[tuple[str, Rows]]:
+    def _of_models(self, rows: PlannedRows) -> Iterator[tuple[str, PlannedRows]]:
         """Return the rows of each score that is from 0 to 1."""
         for name in self._calibrated:
             frame = rows.frame
@@ -137,7 +144,7 @@ class CloserLook:
                 frame = frame.filter(pl.col(MODEL).cast(pl.String) == name)
             yield name, replace(rows, frame=frame, keys=rows.group_keys, model_keys=[])
 
-    def _parts(self, rows: Rows) -> Iterator[pl.DataFrame]:
+    def _parts(self, rows: PlannedRows) -> Iterator[pl.DataFrame]:
         """Split the gaps that are different."""
         plan, audit = self.plan, self.audit
         split = pl.col("metric").is_in(SPLIT_METRICS) & pl.col("rank").is_not_null()
@@ -175,7 +182,7 @@ class CloserLook:
             designed=settings.by_design,
         )
 
-    def _calibration(self, rows: Rows) -> Iterator[pl.DataFrame]:
+    def _calibration(self, rows: PlannedRows) -> Iterator[pl.DataFrame]:
         """Find the ranges of scores that are farthest off."""
         for name, of_model in self._of_models(rows):
             tables = [
@@ -186,27 +193,32 @@ class CloserLook:
             found = described(pl.concat(tables), settings.level, settings.adjust)
             yield self._shown(found, name, RANGE_COLUMNS)
 
-    def _curves(self, rows: Rows) -> tuple[pl.DataFrame, pl.DataFrame]:
+    def _curves(
+        self, rows: PlannedRows, arrays: Mapping[str, Rows]
+    ) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Return calibration curves and distributions where a finding is about calibration."""
         known = pl.col("metric").is_in([*CALIBRATION])
         differ = self.audit.table.filter(known, verdict=DIFFERENT)
         curves, distributions = list[pl.DataFrame](), list[pl.DataFrame]()
         # Quantiles move with a sample, which a design would have to know.
-        strategy: Strategy = "quantile" if rows.design is None else "uniform"
+        bins = BinOptions(_BINS, "quantile" if rows.design is None else "uniform")
+        level = Level.of(self.audit.settings.level)
         for name, of_model in self._of_models(rows):
             attributes = set(differ.filter(model=name)["attribute"])
             for grouping in self.plan.groupings:
                 if grouping.attribute in attributes:
+                    segments = arrays[name].segments(grouping.keys, name)
+                    measured = measure_bins(arrays[name], segments, bins, level)
+                    curve = _name_segments(grouping, segments, measured, BIN_TYPES)
+                    curves.append(self._shown(curve, name, [*BIN_TYPES]))
                     of_groups = of_model.regrouped(grouping.keys)
-                    found = binned(of_groups, _BINS, strategy, self.audit.settings.level)
-                    curves.append(self._shown(grouping.named(found), name, BIN_COLUMNS))
                     found = distribution_of(of_groups, _BINS * 2, (0.0, 1.0))
                     distributions.append(
                         self._shown(grouping.named(found), name, DISTRIBUTION_COLUMNS)
                     )
         return _stacked(iter(curves)), _stacked(iter(distributions))
 
-    def _equal_scores(self, rows: Rows) -> Iterator[pl.DataFrame]:
+    def _equal_scores(self, rows: PlannedRows) -> Iterator[pl.DataFrame]:
         """Compare the segments of each attribute with the others at equal scores."""
         counts = self.audit.segments.group_by("attribute").len()
         few = set(counts.filter(pl.col("len") <= _MOST)["attribute"]) - {OVERALL}
@@ -255,7 +267,7 @@ class CloserLook:
             return _collect(compare(frame, label, score, **others))
         return pl.DataFrame()
 
-    def _search(self, rows: Rows) -> pl.DataFrame | str:
+    def _search(self, rows: PlannedRows) -> pl.DataFrame | str:
         """Search for the segments that are surely worse; or say why not, if it could be."""
         settings = self.audit.settings
         if len(settings.attributes) == 1 or not (settings.decides or self._calibrated):
@@ -299,6 +311,18 @@ class CloserLook:
                 pl.col("named").fill_null(value=False), most_conditions=depth
             )
         return "there are too many segments"
+
+
+def _name_segments(
+    grouping: Grouping, segments: SegmentRows, found: SegmentColumns, types: Mapping[str, Any]
+) -> pl.LazyFrame:
+    """Return columns of the segments of a division as a table that names these."""
+    order = np.argsort(found.segment, kind="stable")
+    table = pl.DataFrame(dict(found.columns))[order].fill_nan(None).cast(dict(types))
+    keys = segments.segments
+    if keys.width:
+        table = keys[found.segment[order]].hstack(table)
+    return grouping.named(table.lazy())
 
 
 def _stacked(tables: Iterator[pl.DataFrame]) -> pl.DataFrame:

@@ -47,7 +47,6 @@ from polars_wroc.audits.words import (
     reading_of,
     reference_of,
 )
-from polars_wroc.curves.calibration_summary import IN_THE_LARGE, SLOPE
 from polars_wroc.files import outputs
 from polars_wroc.groups.comparisons import (
     ALIKE,
@@ -62,6 +61,7 @@ from polars_wroc.groups.comparisons import (
 from polars_wroc.inputs.arguments import FOUR_FIFTHS
 from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL
 from polars_wroc.inputs.metric import MINUS
+from polars_wroc.metrics.calibration import IN_THE_LARGE, SLOPE
 from polars_wroc.stats.proportions import TOLERANCE
 
 SCHEMA, SCHEMA_VERSION = "polars-wroc/audit", "2.1"

@@ -145,8 +145,8 @@ def decision_curve(
     │ 0.5       ┆ 0.166667    ┆ 0.0             ┆ 0.166667              │
     └───────────┴─────────────┴─────────────────┴───────────────────────┘
     """
-    asked = _PERCENTS if thresholds is None else _check_thresholds(thresholds)
-    plan = _Plan(
+    asked = _PERCENTS if thresholds is None else check_net_thresholds(thresholds)
+    plan = BenefitPlan(
         np.array(asked), arguments.target_prevalence(prevalence), check_level(level, frame)
     )
     columns = read_columns(
@@ -157,7 +157,7 @@ def decision_curve(
 
 
 @dataclass(frozen=True)
-class _Plan:
+class BenefitPlan:
     """The thresholds of a curve, which rise, and how net benefits there are limited.
 
     They are those of a population with the ``prevalence``, if there is one.
@@ -168,30 +168,34 @@ class _Plan:
     level: float
 
 
-def _check_thresholds(thresholds: object) -> list[float]:
+def check_net_thresholds(thresholds: object) -> list[float]:
+    """Return rising thresholds at which there are net benefits."""
     asked = arguments.numbers("thresholds", thresholds, low=0, high=1)
     if asked[-1] == 1:
         arguments.reject("thresholds", "be less than 1, where the odds are infinite", "1.0")
     return asked
 
 
-def _measure_rows(rows: Rows, columns: Columns, plan: _Plan) -> pl.DataFrame:
+def _measure_rows(rows: Rows, columns: Columns, plan: BenefitPlan) -> pl.DataFrame:
     for score in rows.scores.values():
         require_probabilities(score)
     if rows.bins is not None:
         require_probabilities(rows.bins.high)
-    measure = partial(_measure_segments, plan=plan, level=rows.level(plan.level))
+    measure = partial(measure_benefits, plan=plan, level=rows.level(plan.level))
     return tabulate_models(rows, columns, measure)
 
 
-def _measure_segments(
-    rows: Rows, segments: SegmentRows, plan: _Plan, level: Level
+def measure_benefits(
+    rows: Rows, segments: SegmentRows, plan: BenefitPlan, level: Level
 ) -> Iterator[SegmentColumns]:
+    """Yield the columns of the points of curves, of which those of a segment rise."""
     for segment, decided in _decide(rows, segments, plan):
         yield SegmentColumns(segment, _measure_points(decided, level))
 
 
-def _decide(rows: Rows, segments: SegmentRows, plan: _Plan) -> Iterator[tuple[Ints, DecidedRows]]:
+def _decide(
+    rows: Rows, segments: SegmentRows, plan: BenefitPlan
+) -> Iterator[tuple[Ints, DecidedRows]]:
     """Yield confusion matrices at rising thresholds, and the number of the segment of each."""
     number, sample = np.arange(segments.number), rows.sample
     if sample is None:

@@ -198,14 +198,22 @@ def fitted(points: pl.DataFrame) -> pl.DataFrame:
 class FreeSlopes(NamedTuple):
     """The slopes of the free regressions of groups, with their variances and the information.
 
-    NaN where there is none. ``has_classes`` says where both classes have weight, and each row has a
-    value.
+    NaN where there is none, as is the ``intercept`` that goes with the slope. ``has_classes`` says
+    where both classes have weight, and each row has a value.
     """
 
     slope: _Array
+    intercept: _Array
     variance: _Array
     information: _Array
     has_classes: _Array
+
+
+class FixedSlopes(NamedTuple):
+    """The intercepts of regressions with a slope of 1, and their variances; NaN without one."""
+
+    intercept: _Array
+    variance: _Array
 
 
 class _StandardPoints(NamedTuple):
@@ -257,6 +265,7 @@ def fit_free_slopes(points: FitPoints) -> FreeSlopes:
     variance, information = _slope_precision(standard.points, free)
     return FreeSlopes(
         free.b / standard.sd,
+        free.a - free.b * standard.mean / standard.sd,
         variance / standard.sd**2,
         information * standard.sd**2 * standard.total,
         ~np.isnan(standard.odds),
@@ -264,27 +273,30 @@ def fit_free_slopes(points: FitPoints) -> FreeSlopes:
 
 
 @np.errstate(all="ignore")
-def fit_points_of_groups(points: FitPoints) -> LogisticFits:
-    """Return both regressions of each group of points, as `fitted` does.
+def fit_fixed_slopes(points: FitPoints) -> FixedSlopes:
+    """Return the intercepts of the regressions of each group of points with a slope of 1.
 
     Values may be NaN, and so is then what follows from them.
     """
-    standard = _standardise(points)
-    held, mean, sd, total, odds = standard
-    # With a slope of 1, by the mean probability at first.
+    held, mean, sd, total, odds = _standardise(points)
+    # By the mean probability at first
     promised = points.total((points.pos + points.neg) / (1 + np.exp(-points.value))) / total
     promised = np.clip(promised, LEAST_PROBABILITY, 1 - LEAST_PROBABILITY)
-    fixed = odds - np.log(promised / (1 - promised)) + mean
-    fixed_fit = _newton(held, _Coefficients(fixed, sd), free=False)
-    free = _fit_free(points, standard)
-    slope_variance, information = _slope_precision(held, free)
+    start = odds - np.log(promised / (1 - promised)) + mean
+    fit = _newton(held, _Coefficients(start, sd), free=False)
+    return FixedSlopes(fit.a - mean, _intercept_variance(held, fit))
+
+
+def fit_points_of_groups(points: FitPoints) -> LogisticFits:
+    """Return both regressions of each group of points, as `fitted` does."""
+    fixed, free = fit_fixed_slopes(points), fit_free_slopes(points)
     return LogisticFits(
-        intercept=fixed_fit.a - mean,
-        slope=free.b / sd,
-        intercept_variance=_intercept_variance(held, fixed_fit),
-        slope_variance=slope_variance / sd**2,
-        information=information * sd**2 * total,
-        free_intercept=free.a - free.b * mean / sd,
+        intercept=fixed.intercept,
+        slope=free.slope,
+        intercept_variance=fixed.variance,
+        slope_variance=free.variance,
+        information=free.information,
+        free_intercept=free.intercept,
     )
 
 
