@@ -1082,7 +1082,6 @@ def _others() -> dict[str, str]:
         "equal_scores": {"weighted": f'{made}, weight="w", by="g"'},
         "validate": {"weighted": f'{made}, weight="w", by="h"'},
         "expected_metrics": {"groups": 'made, "s", label="y", by="g", threshold=0.5, weight="w"'},
-        "gap_parts": {"groups": f'{made}, attributes="g", threshold=0.5, weight="w"'},
         "worst_segments": {
             "weighted": f'{rows}, {crossed}, weight="w", favorable="selected"',
             "fpr": f'{rows}, {crossed}, metric="fpr", favorable="rejected"',

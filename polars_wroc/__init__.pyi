@@ -44,10 +44,8 @@ from .groups.categories import ranges as ranges
 from .groups.cross_auc import auc_decomposition as auc_decomposition
 from .groups.cross_auc import cross_auc as cross_auc
 from .groups.equalized_thresholds import equalized_thresholds as equalized_thresholds
-from .groups.estimated_gaps import estimated_gaps as estimated_gaps
 from .groups.expected_metrics import expected_metrics as expected_metrics
 from .groups.fairness import fairness as fairness
-from .groups.gap_parts import gap_parts as gap_parts
 from .groups.group_gaps import group_gaps as group_gaps
 from .groups.impact_ratios import impact_ratios as impact_ratios
 from .groups.release_check import release_check as release_check
@@ -60,7 +58,6 @@ from .inputs.designs import ReplicateWeights as ReplicateWeights
 from .inputs.designs import Survey as Survey
 from .inputs.looks import Looks as Looks
 from .inputs.horizon import at_horizon as at_horizon
-from .inputs.horizon import horizon_counts as horizon_counts
 from .metrics.bootstrap import bootstrap as bootstrap
 from .metrics.bootstrap import bootstrap_replicates as bootstrap_replicates
 from .metrics.brier_and_log_loss import brier_score as brier_score

@@ -26,17 +26,15 @@ from polars_wroc.curves.validation import validate
 from polars_wroc.groups.abroca_test import abroca_test
 from polars_wroc.groups.cross_auc import auc_decomposition, cross_auc
 from polars_wroc.groups.equalized_thresholds import equalized_thresholds
-from polars_wroc.groups.estimated_gaps import estimated_gaps
 from polars_wroc.groups.expected_metrics import expected_metrics
 from polars_wroc.groups.fairness import fairness
-from polars_wroc.groups.gap_parts import gap_parts
 from polars_wroc.groups.group_gaps import group_gaps
 from polars_wroc.groups.impact_ratios import impact_ratios
 from polars_wroc.groups.release_check import release_check
 from polars_wroc.groups.subgroup_auc import subgroup_auc
 from polars_wroc.groups.trend import trend
 from polars_wroc.groups.worst_segments import worst_segments
-from polars_wroc.inputs.horizon import at_horizon, horizon_counts
+from polars_wroc.inputs.horizon import at_horizon
 from polars_wroc.metrics.bootstrap import bootstrap, bootstrap_replicates
 from polars_wroc.metrics.brier_and_log_loss import brier_score, log_loss
 from polars_wroc.metrics.compare import compare
@@ -137,10 +135,8 @@ class _FrameNamespace(Generic[FrameT]):
     validate: Callable[..., FrameT] = _of_frame(validate)
     bootstrap: Callable[..., FrameT] = _of_frame(bootstrap)
     bootstrap_replicates: Callable[..., FrameT] = _of_frame(bootstrap_replicates)
-    estimated_gaps: Callable[..., FrameT] = _of_frame(estimated_gaps)
     expected_metrics: Callable[..., FrameT] = _of_frame(expected_metrics)
     group_gaps: Callable[..., FrameT] = _of_frame(group_gaps)
-    gap_parts: Callable[..., FrameT] = _of_frame(gap_parts)
     cross_auc: Callable[..., FrameT] = _of_frame(cross_auc)
     auc_decomposition: Callable[..., FrameT] = _of_frame(auc_decomposition)
     subgroup_auc: Callable[..., FrameT] = _of_frame(subgroup_auc)
@@ -150,7 +146,6 @@ class _FrameNamespace(Generic[FrameT]):
     equalized_thresholds: Callable[..., FrameT] = _of_frame(equalized_thresholds)
     trend: Callable[..., FrameT] = _of_frame(trend)
     at_horizon: Callable[..., FrameT] = _of_frame(at_horizon)
-    horizon_counts: Callable[..., FrameT] = _of_frame(horizon_counts)
     worst_segments: Callable[..., FrameT] = _of_frame(worst_segments)
     audit: Callable[..., Audit] = _of_frame(audit)
 

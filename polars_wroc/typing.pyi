@@ -10,9 +10,6 @@ from .curves.calibration_curve import Strategy as Strategy
 from .curves.roc_point import BandKind as BandKind
 from .groups.categories import Intersections as Intersections
 from .groups.equalized_thresholds import Constraint as Constraint
-from .groups.estimated_gaps import Basis as Basis
-from .groups.estimated_gaps import EstimatedMetric as EstimatedMetric
-from .groups.gap_parts import Recalibrate as Recalibrate
 from .inputs.columns import IntoColumn as IntoColumn
 from .inputs.columns import IntoWeight as IntoWeight
 from .inputs.decisions import DecisionThreshold as DecisionThreshold

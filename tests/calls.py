@@ -42,11 +42,6 @@ def _distribution(frame: Any, label: Any, score: Any, by: Any, **options: Any) -
     return wroc.score_distribution(frame, score, label=label, by=by, **options)
 
 
-def _estimated(frame: Any, label: Any, score: Any, by: Any, **options: Any) -> Any:
-    options |= {"by": {"a": score}, "known": by, "metric": "tpr", "threshold": 0.5}
-    return wroc.estimated_gaps(frame, label, score, **options)
-
-
 # They take one score or several.
 TABLES: dict[str, Call] = {
     "summary": _with(wroc.summary),
@@ -93,7 +88,6 @@ OF_ONE_SCORE: dict[str, Call] = {
     "expected_metrics": lambda frame, label, score, by, **options: wroc.expected_metrics(
         frame, score, label=label, by=by, threshold=0.5, **options
     ),
-    "gap_parts": _with(by_attributes(wroc.gap_parts), threshold=0.5),
     "worst_segments": _with(
         by_attributes(wroc.worst_segments),
         threshold=0.5,
@@ -101,7 +95,6 @@ OF_ONE_SCORE: dict[str, Call] = {
         level=0.5,
         min_rows=1,
     ),
-    "estimated_gaps": _estimated,
 }
 # They take several.
 COMPARISONS: dict[str, Call] = {

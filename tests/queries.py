@@ -374,30 +374,6 @@ TABLES: dict[str, Table] = {
     "expected_metrics in a survey": lambda f, by="g": wroc.expected_metrics(
         f, "s", probability=_CHANCE, label="y", by=by, weight="w", design=_STRATA
     ),
-    "estimated_gaps": lambda f: wroc.estimated_gaps(
-        f, selected=pl.col("y").cast(pl.Boolean), by={"a": _CHANCE}, known="g", weight="w"
-    ),
-    "estimated_gaps in a survey": lambda f: wroc.estimated_gaps(
-        f,
-        selected=pl.col("y").cast(pl.Boolean),
-        by={"a": _CHANCE},
-        known="g",
-        weight="w",
-        design=_STRATA,
-    ),
-    "gap_parts": lambda f: wroc.gap_parts(
-        f, "y", "s", attributes="g", probability=_CHANCE, threshold=0, weight="w"
-    ),
-    "gap_parts in a survey": lambda f: wroc.gap_parts(
-        f,
-        "y",
-        "s",
-        attributes="g",
-        probability=_CHANCE,
-        recalibrate="overall",
-        weight="w",
-        design=_STRATA,
-    ),
     "trend": lambda f: wroc.trend(
         f, "y", "s", over=pl.col("w").ceil(), attributes="g", threshold=0, weight="w"
     ),
@@ -408,9 +384,6 @@ TABLES: dict[str, Table] = {
     "at_horizon": lambda f: wroc.at_horizon(
         f, pl.col("limit").abs(), "y", 1, weight="w", by="g"
     ).select("g", "y", "horizon_label", "horizon_weight", "horizon_status"),
-    "horizon_counts": lambda f, by="g": wroc.horizon_counts(
-        wroc.at_horizon(f, pl.col("limit").abs(), "y", 1, weight="w"), weight="w", by=by
-    ),
     "equalized_thresholds": lambda f, by="g": wroc.equalized_thresholds(
         f, "y", "s", weight="w", by=by
     ),
@@ -427,7 +400,7 @@ TABLES_OF_PYTHON = {
     *(name for name in TABLES if name.startswith("threshold_metrics")),
     *(name for name in TABLES if name.startswith("trend")),
     *(name for name in TABLES if name.startswith("worst_segments")),
-    *("from_counts", "gap_parts", "gap_parts in a survey", "validate"),
+    *("from_counts", "validate"),
 }
 
 EXPRESSIONS: dict[str, pl.Expr] = {

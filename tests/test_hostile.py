@@ -111,20 +111,8 @@ def _at_horizon(frame: Any, label: Any, score: Any, **arguments: Any) -> Any:
     return wroc.at_horizon(frame, score, label, 0.25, competing_code=2, **used)
 
 
-def _horizon_counts(frame: Any, label: Any, score: Any, **arguments: Any) -> Any:
-    return wroc.horizon_counts(_at_horizon(frame, label, score, **arguments))
-
-
-def _estimated(frame: Any, score: Any, by: Any, **arguments: Any) -> Any:
-    """Gaps of groups known by probability, half of each, and by themselves."""
-    chances = {"a": pl.lit(0.25), "b": pl.lit(0.75)}
-    options = {"score": score, "threshold": 0.5, "known": by, **arguments}
-    return wroc.estimated_gaps(frame, by=chances, **options)
-
-
 TABLES: dict[str, Callable[..., Any]] = {
     "at_horizon": _at_horizon,
-    "horizon_counts": _horizon_counts,
     "summary": wroc.summary,
     "summary in bins": _with(wroc.summary, bins=32),
     "summary of counts": _of_counts,
@@ -160,11 +148,9 @@ TABLES: dict[str, Callable[..., Any]] = {
         by_attributes(wroc.group_gaps), metrics=["standardized_mean_difference"]
     ),
     "expected_metrics": _with(wroc.expected_metrics, probability=pl.lit(0.3), threshold=0.5),
-    "gap_parts": _with(by_attributes(wroc.gap_parts), probability=pl.lit(0.3), threshold=0.5),
     "worst_segments": _with(
         by_attributes(wroc.worst_segments), threshold=0.5, favorable="selected", min_rows=1
     ),
-    "estimated_gaps": _without_label(_estimated),
     "cross_auc": wroc.cross_auc,
     "subgroup_auc": wroc.subgroup_auc,
     "auc_decomposition": wroc.auc_decomposition,
@@ -174,7 +160,7 @@ TABLES: dict[str, Callable[..., Any]] = {
 NEED_GROUPS = {
     "equal_scores", "group_gaps", "fairness", "cross_auc", "subgroup_auc", "auc_decomposition",
     "equalized_thresholds", "abroca_test", "impact_ratios", "impact_ratios above the median",
-    "group_gaps of mean scores", "gap_parts", "worst_segments", "estimated_gaps",
+    "group_gaps of mean scores", "worst_segments",
 }  # fmt: skip
 RANDOM_SUMS = {"bootstrap", "abroca_test"}
 ARGUMENT = re.compile(

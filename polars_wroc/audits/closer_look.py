@@ -1,4 +1,4 @@
-"""What reports say further: parts of gaps, calibration along the scores, segments not named."""
+"""What reports say further: calibration along the scores, segments not named."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -27,17 +26,14 @@ from polars_wroc.curves.calibration_test import RANGE_COLUMNS, described, ranges
 from polars_wroc.curves.equal_scores import EQUAL_SCORE_COLUMNS, compared, tested
 from polars_wroc.curves.score_distribution import DISTRIBUTION_COLUMNS, distribution_of
 from polars_wroc.groups.categories import Grouping
-from polars_wroc.groups.comparison_tests import GapTests
 from polars_wroc.groups.comparisons import CALIBRATION, DIFFERENT, comparison_table
-from polars_wroc.groups.expected_metrics import Expectations, with_chances
-from polars_wroc.groups.gap_parts import CANNOT_TELL, PART_COLUMNS, SPLIT_METRICS, Split
 from polars_wroc.groups.segment_search import (
     SEARCH_COLUMNS,
     Search,
     TooManySegmentsError,
 )
 from polars_wroc.groups.worst_segments import SEARCHED, cells_of
-from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL, SCORE
+from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
 from polars_wroc.inputs.designs import UNITS, Replicates, SurveyDesign
 from polars_wroc.inputs.looks import Looks
 from polars_wroc.inputs.rows import Rows as PlannedRows
@@ -49,7 +45,7 @@ from polars_wroc.stats.levels import Level
 from polars_wroc.steps import SegmentRows
 from polars_wroc.thresholds.registry import RateMetric
 
-PARTS = "Parts of gaps, and calibration along the scores"
+ALONG_SCORES = "Calibration along the scores"
 EXPLORATION = "Exploration: segments not named before"
 # Most conditions of a segment that is searched for, and most that are found.
 _DEPTH, _TOP = 3, 10
@@ -59,8 +55,8 @@ _BINS = 8
 _MOST = 50
 # Of more rows only segments are searched.
 _MOST_ROWS = 2_000_000
-# Most gaps of an attribute that are told in parts, and most segments that a search tells.
-_SPLIT, _TOLD = 6, 5
+# Most segments that a search tells.
+_TOLD = 5
 _NO_PROOF = (
     "A score means different things there. That is no proof of discrimination: features that the "
     "score leaves out, and that differ between the groups, do that too."
@@ -115,9 +111,8 @@ class CloserLook:
         further = further._replace(exploration=found, left_out=left_out)
         if collect(rows.frame.select(pl.len())).item() > _MOST_ROWS:
             # These would take several times the time and the memory of the audit.
-            left_out.append(f"{PARTS}, are left out: there are more than {_MOST_ROWS:,} rows.")
+            left_out.append(f"{ALONG_SCORES} is left out: there are more than {_MOST_ROWS:,} rows.")
             return further
-        further = further._replace(gap_parts=_stacked(self._parts(rows)))
         if settings.min_cell is not None:
             # Ranges of scores end at those of persons.
             return further
@@ -144,45 +139,7 @@ class CloserLook:
                 frame = frame.filter(pl.col(MODEL).cast(pl.String) == name)
             yield name, replace(rows, frame=frame, keys=rows.group_keys, model_keys=[])
 
-    def _parts(self, rows: PlannedRows) -> Iterator[pl.DataFrame]:
-        """Split the gaps that are different."""
-        plan, audit = self.plan, self.audit
-        split = pl.col("metric").is_in(SPLIT_METRICS) & pl.col("rank").is_not_null()
-        gaps = audit.table.filter(split, pl.col("attribute") != OVERALL, verdict=DIFFERENT)
-        gaps = gaps.sort("rank").group_by("attribute", MODEL, maintain_order=True).head(_SPLIT)
-        if isinstance(rows.design, Replicates) or plan.references.kind != "rest":
-            return
-        for name, of_model in self._of_models(rows):
-            threshold = audit.segments.filter(attribute=OVERALL, model=name)["threshold"].item()
-            known = threshold if threshold is not None and isfinite(threshold) else None
-            of_score = gaps.filter(model=name)
-            expectations = Expectations.read(known, [*of_score["metric"]], labelled=True)
-            expectations = replace(
-                expectations,
-                names=[n for n in expectations.names if n in of_score["metric"]],
-            )
-            table = of_score.filter(pl.col("metric").is_in(expectations.names))
-            if not table.is_empty():
-                chances = with_chances(of_model, pl.col(SCORE), pl.col(SCORE), "score")
-                divisions = [one for one in plan.groupings if one.attribute in table["attribute"]]
-                told = Split(
-                    chances, divisions, plan.references.named, expectations, self._tests
-                ).added_to(table.drop("sentence"))
-                yield told.select(*ALL_KEYS, "metric", *PART_COLUMNS, "sentence")
-
-    @property
-    def _tests(self) -> GapTests:
-        """How the parts of gaps are tested."""
-        settings = self.audit.settings
-        return GapTests(
-            settings.level,
-            settings.adjust,
-            settings.min_rows,
-            margin=settings.margin,
-            designed=settings.by_design,
-        )
-
-    def _calibration(self, rows: PlannedRows) -> Iterator[pl.DataFrame]:
+    def _calibration(self, rows: Rows) -> Iterator[pl.DataFrame]:
         """Find the ranges of scores that are farthest off."""
         for name, of_model in self._of_models(rows):
             tables = [
@@ -334,23 +291,19 @@ def _not_explored(reason: str | None) -> str:
 
 
 def sentences_on(audit: AuditTables, attribute: str) -> list[str]:
-    """Say of an attribute what its gaps consist of, and where along the scores segments are off."""
+    """Say of an attribute where along the scores segments are off."""
     words, alpha, found = (
         Words.of(audit.settings),
         1 - audit.settings.level,
         audit.further(),
     )
-    parts, ranges, equal = (
+    ranges, equal = (
         table.filter(attribute=attribute).to_dicts() if table.height else []
-        for table in (found.gap_parts, found.calibration, found.equal_scores)
+        for table in (found.calibration, found.equal_scores)
     )
-    split = [f"{words.model(row)}{row['sentence']}" for row in parts if row["sentence"]]
-    # What holds for all is said once, after them.
-    sentences = [text.removesuffix(f" {CANNOT_TELL}") for text in split]
-    sentences += [CANNOT_TELL] * bool(split)
     known = [row for row in ranges if row["p_adjusted"] is not None]
     off = [row for row in known if row["p_adjusted"] <= alpha]
-    sentences += [f"{words.model(row)}{_of_range(row)}" for row in off]
+    sentences = [f"{words.model(row)}{_of_range(row)}" for row in off]
     if rest := len(known) - len(off):
         counted = many(rest, "other segment" if off else "segment")
         where = "all rows" if attribute == OVERALL else f"{counted} by {attribute}"

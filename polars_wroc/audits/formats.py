@@ -10,7 +10,12 @@ from typing import Any
 
 import polars as pl
 
-from polars_wroc.audits.closer_look import EXPLORATION, PARTS, exploration_sentences, sentences_on
+from polars_wroc.audits.closer_look import (
+    ALONG_SCORES,
+    EXPLORATION,
+    exploration_sentences,
+    sentences_on,
+)
 from polars_wroc.audits.findings import by_severity, findings_of, first_sentences, verdict_of
 from polars_wroc.audits.remarks import (
     decision_remarks,
@@ -132,7 +137,7 @@ def in_markdown(audit: AuditTables) -> str:
         "Impact ratios": _impact(audit),
         "Scores": _scores(audit),
         "Limits of this audit": _listed(not_audited(audit)),
-        PARTS: _listed(dict.fromkeys(closer)),
+        ALONG_SCORES: _listed(dict.fromkeys(closer)),
         EXPLORATION: _listed(exploration_sentences(audit)),
         "Method": _method(audit),
         "Run": _listed(_run(audit)),

@@ -23,14 +23,6 @@ from polars_wroc.inputs.rows import (
 from polars_wroc.metrics.registry import CURVE_METRICS, LOSSES, ROC_AUC
 from polars_wroc.thresholds.registry import GAP_RATES, RATES, THRESHOLD_METRICS
 
-
-def sum_of_shares(value: pl.Expr, share: pl.Expr, power: int) -> pl.Expr:
-    """Add up values times powers of shares above 0; null without any, or where a value is."""
-    used = share > 0
-    terms = (share**power * value).filter(used)
-    return pl.when(used.any() & (terms.null_count() == 0)).then(terms.sum())
-
-
 # Metrics whose gaps between groups are measured.
 GAP_METRICS: dict[str, Metric] = {ROC_AUC.column: ROC_AUC, **GAP_RATES}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -13,7 +13,7 @@ import pytest
 from calls import OF_ONE_SCORE
 from polars.testing import assert_frame_equal
 from sweeps import sweep
-from wide_tables import by_attributes, segments_of, wide_gaps
+from wide_tables import segments_of, wide_gaps
 
 import polars_wroc as wroc
 from polars_wroc.metrics.registry import CURVE_METRICS
@@ -21,16 +21,6 @@ from polars_wroc.metrics.registry import CURVE_METRICS
 summary_of = partial(wroc.summary, diagnostics=True)
 
 Table: TypeAlias = Callable[..., pl.DataFrame]
-
-
-def _parts(frame: pl.DataFrame, label: str, score: str, **named: Any) -> pl.DataFrame:
-    table = by_attributes(wroc.gap_parts)(frame, label, score, threshold=0.5, **named)
-    return cast("pl.DataFrame", table.select("^gap_(expected|excess).*$"))
-
-
-def _estimated(frame: pl.DataFrame, label: str, score: str, weight: Any, by: Any) -> pl.DataFrame:
-    known = {"known": by, "by": {"a": score}}
-    return wroc.estimated_gaps(frame, selected=label, weight=weight, **known)
 
 
 LEVEL: Any = {"threshold": [0.3, 0.6], "level": 0.95}
@@ -56,9 +46,7 @@ TABLES: dict[str, Table] = {
     "calibration_summary": partial(wroc.calibration_summary, bins=2),
     "calibration_test": wroc.calibration_test,
     "equal_scores": wroc.equal_scores,
-    "estimated_gaps": _estimated,
     "expected_metrics": OF_ONE_SCORE["expected_metrics"],
-    "gap_parts": _parts,
     "decision_curve": partial(wroc.decision_curve, thresholds=[0.3, 0.6]),
     "group_gaps": partial(wide_gaps, threshold=0.5),
     "group_gaps, overall": partial(wide_gaps, reference="overall", threshold=0.5),

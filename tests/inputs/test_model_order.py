@@ -149,5 +149,5 @@ def test_every_table_with_models_is_here() -> None:
         if inspect.isfunction(function)
         and {"frame", "score"} <= set(inspect.signature(function).parameters)
     }
-    of_one_score = {"estimated_gaps", "expected_metrics", "gap_parts", "worst_segments"}
+    of_one_score = {"expected_metrics", "worst_segments"}
     assert tested | of_one_score == with_models
