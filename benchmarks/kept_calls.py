@@ -108,6 +108,10 @@ DECISIONS: dict[tuple[str, str], str] = {
             "verdict",
         )
     },
+    **{
+        ("calibration_test clusters", column): "clusters have the factor c, as mean errors do"
+        for column in ("miscalibration_*", "p_*")
+    },
     ("validate *", "value_low"): "the AUC is limited as by `summary`",
     ("audit *", "rank"): "two gaps may be equal but for rounding, so that either comes first",
 }
@@ -1078,8 +1082,6 @@ def _others() -> dict[str, str]:
             "weighted": f'{made}, weight="w", by="g"',
             "clusters": f'{rows}, weight="w", by="h", design="unit"',
         },
-        "cumulative_differences": {"weighted": f'{made}, weight="w", by="h"'},
-        "equal_scores": {"weighted": f'{made}, weight="w", by="g"'},
         "validate": {"weighted": f'{made}, weight="w", by="h"'},
         "expected_metrics": {"groups": 'made, "s", label="y", by="g", threshold=0.5, weight="w"'},
         "worst_segments": {
@@ -1103,6 +1105,10 @@ def _others() -> dict[str, str]:
     made_calls: dict[str, str] = {}
     for function, variants in calls.items():
         made_calls |= _calls(function, "", variants)
+    made_calls["equal_scores weighted"] = (
+        f'wroc.calibration_test({made}, weight="w", attributes="g", reference="rest")'
+        '.rename({"segment": "g"})'
+    )
     return made_calls
 
 

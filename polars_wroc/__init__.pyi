@@ -17,7 +17,6 @@ from .charts.pr_det_charts import pr_chart as pr_chart
 from .charts.rates_chart import rates_chart as rates_chart
 from .charts.decision_gain_charts import decision_chart as decision_chart
 from .charts.calibration_chart import calibration_chart as calibration_chart
-from .charts.calibration_chart import cumulative_chart as cumulative_chart
 from .charts.roc_chart import roc_chart as roc_chart
 from .charts.table_charts import matrix_chart as matrix_chart
 from .charts.table_charts import tradeoff_chart as tradeoff_chart
@@ -27,12 +26,10 @@ from .counts.score_counts import merge_counts as merge_counts
 from .counts.score_counts import score_counts as score_counts
 from .curves.calibration_curve import calibration_curve as calibration_curve
 from .curves.calibration_summary import calibration_summary as calibration_summary
-from .curves.calibration_test import calibration_test as calibration_test
-from .curves.calibration_test import cumulative_differences as cumulative_differences
+from .groups.calibration_test import calibration_test as calibration_test
 from .curves.cost_curve import cost_curve as cost_curve
 from .curves.decision_curve import decision_curve as decision_curve
 from .curves.cost_curve import dominated_models as dominated_models
-from .curves.equal_scores import equal_scores as equal_scores
 from .curves.roc_curve import confusion_curve as confusion_curve
 from .curves.roc_curve import pr_curve as pr_curve
 from .curves.roc_curve import roc_curve as roc_curve

@@ -15,15 +15,14 @@ from polars_wroc.counts.count_table import CountTable, read_count_table
 from polars_wroc.counts.score_counts import score_counts
 from polars_wroc.curves.calibration_curve import calibration_curve
 from polars_wroc.curves.calibration_summary import calibration_summary
-from polars_wroc.curves.calibration_test import calibration_test, cumulative_differences
 from polars_wroc.curves.cost_curve import cost_curve, dominated_models
 from polars_wroc.curves.decision_curve import decision_curve
-from polars_wroc.curves.equal_scores import equal_scores
 from polars_wroc.curves.roc_curve import confusion_curve, pr_curve, roc_curve
 from polars_wroc.curves.roc_point import roc_point
 from polars_wroc.curves.score_distribution import score_distribution
 from polars_wroc.curves.validation import validate
 from polars_wroc.groups.abroca_test import abroca_test
+from polars_wroc.groups.calibration_test import calibration_test
 from polars_wroc.groups.cross_auc import auc_decomposition, cross_auc
 from polars_wroc.groups.equalized_thresholds import equalized_thresholds
 from polars_wroc.groups.expected_metrics import expected_metrics
@@ -128,8 +127,6 @@ class _FrameNamespace(Generic[FrameT]):
 
     calibration_summary: Callable[..., FrameT] = _of_frame(calibration_summary)
     calibration_test: Callable[..., FrameT] = _of_frame(calibration_test)
-    cumulative_differences: Callable[..., FrameT] = _of_frame(cumulative_differences)
-    equal_scores: Callable[..., FrameT] = _of_frame(equal_scores)
     decision_curve: Callable[..., FrameT] = _of_frame(decision_curve)
     score_distribution: Callable[..., FrameT] = _of_frame(score_distribution)
     validate: Callable[..., FrameT] = _of_frame(validate)
@@ -216,11 +213,8 @@ class Counts:
     roc_point: Callable[..., Any] = _of_counts(roc_point)
     threshold_metrics: Callable[..., Any] = _of_counts(threshold_metrics)
     calibration_curve: Callable[..., Any] = _of_counts(calibration_curve, "smooth")
-
     calibration_summary: Callable[..., Any] = _of_counts(calibration_summary)
     calibration_test: Callable[..., Any] = _of_counts(calibration_test)
-    cumulative_differences: Callable[..., Any] = _of_counts(cumulative_differences)
-    equal_scores: Callable[..., Any] = _of_counts(equal_scores)
     decision_curve: Callable[..., Any] = _of_counts(decision_curve)
     score_distribution: Callable[..., Any] = _of_counts(score_distribution)
     group_gaps: Callable[..., Any] = _of_counts(group_gaps)

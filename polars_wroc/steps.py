@@ -323,6 +323,13 @@ def add_up(values: Array, starts: Ints) -> Array:
     return sums
 
 
+def find_changes(values: Array | Ints) -> Mask:
+    """Return whether each value differs from the one before; the first does."""
+    changes = np.ones(len(values), dtype=bool)
+    changes[1:] = values[1:] != values[:-1]
+    return changes
+
+
 class _Batch(NamedTuple):
     """Rows of some segments, and their order: by segment, from the highest score down.
 

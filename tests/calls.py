@@ -62,8 +62,9 @@ TABLES: dict[str, Call] = {
     "calibration_curve": _with(wroc.calibration_curve, strategy="quantile"),
     "calibration_summary": _with(wroc.calibration_summary, clip=0.001),
     "calibration_test": _with(wroc.calibration_test),
-    "cumulative_differences": _with(wroc.cumulative_differences),
-    "equal_scores": _with(wroc.equal_scores),
+    "calibration_test at equal scores": _with(
+        by_attributes(wroc.calibration_test), reference="rest"
+    ),
     "score_distribution": _distribution,
     "decision_curve": _with(wroc.decision_curve, thresholds=[0.5]),
     "subgroup_auc": _with(wroc.subgroup_auc),

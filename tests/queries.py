@@ -88,12 +88,11 @@ TABLES: dict[str, Table] = {
     "calibration_test by replicate weights": lambda f, by="g": wroc.calibration_test(
         f, "y", _SHARE, weight="w", by=by, design=_REPLICATES
     ),
-    "cumulative_differences": lambda f, by="g": wroc.cumulative_differences(
-        f, "y", _SHARE, weight="w", by=by
+    "calibration_test at equal scores": lambda f, by="g": wroc.calibration_test(
+        f, "y", "s", weight="w", attributes=by, reference="rest"
     ),
-    "equal_scores": lambda f, by="g": wroc.equal_scores(f, "y", "s", weight="w", by=by),
-    "equal_scores in a survey": lambda f, by="g": wroc.equal_scores(
-        f, "y", _SHARE, weight="w", by=by, design=_STRATA
+    "calibration_test at equal scores in a survey": lambda f, by="g": wroc.calibration_test(
+        f, "y", _SHARE, weight="w", attributes=by, reference="rest", design=_STRATA
     ),
     "compare": lambda f, by="g": wroc.compare(f, "y", ["s", "limit"], weight="w", by=by),
     "compare unpaired": lambda f, by="g": wroc.compare(
@@ -391,9 +390,9 @@ TABLES: dict[str, Table] = {
 # What needs Python: the convex hull of a curve, steps until a fit converges, and blocks of scores.
 TABLES_OF_PYTHON = {
     *("cost_curve", "dominated_models", "equalized_thresholds"),
-    *(name for name in TABLES if name.startswith("calibration_summary")),
+    *(name for name in TABLES if name.startswith(("calibration_", "validate"))),
+    *(name for name in TABLES if name.startswith("expected_metrics")),
     *(name for name in TABLES if name.startswith(("compare", "release_check"))),
-    *(name for name in TABLES if name.startswith("equal_scores")),
     *(name for name in TABLES if name.startswith(("fairness", "impact_ratios"))),
     *(name for name in TABLES if name.startswith(("gaps", "group_gaps", "mean differences"))),
     *(name for name in TABLES if name.startswith("summary")),

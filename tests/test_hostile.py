@@ -132,8 +132,9 @@ TABLES: dict[str, Callable[..., Any]] = {
     "calibration_curve, smooth": _with(wroc.calibration_curve, smooth=True, bins=3),
     "calibration_summary": wroc.calibration_summary,
     "calibration_test": wroc.calibration_test,
-    "cumulative_differences": wroc.cumulative_differences,
-    "equal_scores": wroc.equal_scores,
+    "calibration_test at equal scores": _with(
+        by_attributes(wroc.calibration_test), reference="rest"
+    ),
     "decision_curve": _with(wroc.decision_curve, thresholds=0.5),
     "score_distribution": wroc.score_distribution,
     "group_gaps": _with(by_attributes(wroc.group_gaps), threshold=0.5),
@@ -158,9 +159,9 @@ TABLES: dict[str, Callable[..., Any]] = {
     "abroca_test": _with(wroc.abroca_test, permutations=5),
 }
 NEED_GROUPS = {
-    "equal_scores", "group_gaps", "fairness", "cross_auc", "subgroup_auc", "auc_decomposition",
-    "equalized_thresholds", "abroca_test", "impact_ratios", "impact_ratios above the median",
-    "group_gaps of mean scores", "worst_segments",
+    "calibration_test at equal scores", "group_gaps", "fairness", "cross_auc", "subgroup_auc",
+    "auc_decomposition", "equalized_thresholds", "abroca_test", "impact_ratios",
+    "impact_ratios above the median", "group_gaps of mean scores", "worst_segments",
 }  # fmt: skip
 RANDOM_SUMS = {"bootstrap", "abroca_test"}
 ARGUMENT = re.compile(

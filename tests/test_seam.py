@@ -42,6 +42,13 @@ TABLES: dict[str, Table] = {
     "calibration_summary": lambda f: wroc.calibration_summary(f, "y", "s", weight="w", by="g"),
     "calibration_curve": lambda f: wroc.calibration_curve(f, "y", "s", by="g", design="c"),
     "smooth calibration_curve": lambda f: wroc.calibration_curve(f, "y", "s", smooth=True),
+    "calibration_test": lambda f: wroc.calibration_test(f, "y", "s", weight="w", by="g"),
+    "calibration_test at equal scores": lambda f: wroc.calibration_test(
+        f, "y", ["s", "t"], attributes=["g", "h"], reference="rest"
+    ),
+    "expected_metrics": lambda f: wroc.expected_metrics(
+        f, "s", label="y", by="g", threshold=0.5, weight="w"
+    ),
     "validate": lambda f: wroc.validate(f, "y", ["s", "t"], by="g", smooth=False),
     "compare": lambda f: wroc.compare(f, "y", ["s", "t"], by="g"),
     "release_check": lambda f: wroc.release_check(

@@ -22,9 +22,8 @@ from polars_wroc.audits.tables import (
 )
 from polars_wroc.audits.words import Words, many, verb
 from polars_wroc.curves.calibration_curve import BIN_TYPES, BinOptions, measure_bins
-from polars_wroc.curves.calibration_test import RANGE_COLUMNS, described, ranges_of
-from polars_wroc.curves.equal_scores import EQUAL_SCORE_COLUMNS, compared, tested
 from polars_wroc.curves.score_distribution import DISTRIBUTION_COLUMNS, distribution_of
+from polars_wroc.groups.calibration_test import CalibrationTest, measure_divisions
 from polars_wroc.groups.categories import Grouping
 from polars_wroc.groups.comparisons import CALIBRATION, DIFFERENT, comparison_table
 from polars_wroc.groups.segment_search import (
@@ -117,9 +116,11 @@ class CloserLook:
             # Ranges of scores end at those of persons.
             return further
         curves, distributions = self._curves(rows, arrays)
+        ranges = self._test_divisions(arrays, self.plan.groupings, equal_scores=False)
+        equal = self._test_divisions(arrays, self._compared, equal_scores=True)
         return further._replace(
-            calibration=_stacked(self._calibration(rows)),
-            equal_scores=_stacked(self._equal_scores(rows)),
+            calibration=_stacked(ranges),
+            equal_scores=_stacked(equal),
             calibration_curves=curves,
             distributions=distributions,
         )
@@ -139,16 +140,17 @@ class CloserLook:
                 frame = frame.filter(pl.col(MODEL).cast(pl.String) == name)
             yield name, replace(rows, frame=frame, keys=rows.group_keys, model_keys=[])
 
-    def _calibration(self, rows: Rows) -> Iterator[pl.DataFrame]:
-        """Find the ranges of scores that are farthest off."""
-        for name, of_model in self._of_models(rows):
-            tables = [
-                grouping.named(ranges_of(of_model.regrouped(grouping.keys)))
-                for grouping in self.plan.groupings
-            ]
-            settings = self.audit.settings
-            found = described(pl.concat(tables), settings.level, settings.adjust)
-            yield self._shown(found, name, RANGE_COLUMNS)
+    def _test_divisions(
+        self, arrays: Mapping[str, Rows], divisions: Sequence[Grouping], *, equal_scores: bool
+    ) -> Iterator[pl.DataFrame]:
+        """Find the ranges of scores of segments that are farthest off, by each calibrated score."""
+        settings = self.audit.settings
+        test = CalibrationTest(settings.level, settings.adjust, equal_scores=equal_scores)
+        for name in self._calibrated if divisions else []:
+            measured = measure_divisions(arrays[name], name, divisions, test)
+            finished = test.finish(measured).fill_nan(None)
+            cast = finished.lazy().cast(dict(test.types))
+            yield self._shown(cast, name, [*test.types])
 
     def _curves(
         self, rows: PlannedRows, arrays: Mapping[str, Rows]
@@ -175,20 +177,12 @@ class CloserLook:
                     )
         return _stacked(iter(curves)), _stacked(iter(distributions))
 
-    def _equal_scores(self, rows: PlannedRows) -> Iterator[pl.DataFrame]:
-        """Compare the segments of each attribute with the others at equal scores."""
+    @property
+    def _compared(self) -> list[Grouping]:
+        """The divisions whose segments are compared at equal scores."""
         counts = self.audit.segments.group_by("attribute").len()
         few = set(counts.filter(pl.col("len") <= _MOST)["attribute"]) - {OVERALL}
-        level, adjust = self.audit.settings.level, self.audit.settings.adjust
-        for name, of_model in self._of_models(rows):
-            tables = [
-                grouping.named(compared(of_model.regrouped(grouping.keys), level))
-                for grouping in self.plan.groupings
-                if grouping.attribute in few
-            ]
-            if tables:
-                found = tested(pl.concat(tables), level, adjust, [AUDIT_KEYS[0]])
-                yield self._shown(found, name, EQUAL_SCORE_COLUMNS)
+        return [division for division in self.plan.groupings if division.attribute in few]
 
     def _shown(self, found: pl.LazyFrame, model: str, columns: Sequence[str]) -> pl.DataFrame:
         """Name the score, in the order of the audit's segments."""

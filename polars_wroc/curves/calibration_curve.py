@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 import polars as pl
 
-from polars_wroc.arrays import Array, Ints, Mask
+from polars_wroc.arrays import Array, Ints
 from polars_wroc.curves.smooth_calibration import (
     SMOOTH_RATES,
     limit_smooth_rates,
@@ -34,7 +34,7 @@ from polars_wroc.rows import (
     tabulate_models,
 )
 from polars_wroc.stats.levels import Level
-from polars_wroc.steps import SegmentRows, Steps, descend, map_steps
+from polars_wroc.steps import SegmentRows, Steps, descend, find_changes, map_steps
 
 Strategy: TypeAlias = Literal["uniform", "quantile"]
 
@@ -220,15 +220,8 @@ def _number_quantiles(rows: SegmentRows, bins: int) -> Ints:
     # (k - 1) / bins <= share < k / bins; weights that overflow are one bin.
     number = np.floor((share + _ROUNDING) * bins) + 1
     number = np.where(np.isnan(share), 1, np.clip(number, 1, bins)).astype(np.int64)
-    is_new = _find_changes(rows.score) | _find_changes(rows.segment)
+    is_new = find_changes(rows.score) | find_changes(rows.segment)
     return number[is_new.cumsum() - 1]
-
-
-def _find_changes(values: Array | Ints) -> Mask:
-    """Return whether each value differs from the one before; the first does."""
-    changes = np.ones(len(values), dtype=bool)
-    changes[1:] = values[1:] != values[:-1]
-    return changes
 
 
 def divide_segments(rows: SegmentRows, bins: BinOptions) -> SegmentRows:
@@ -237,7 +230,7 @@ def divide_segments(rows: SegmentRows, bins: BinOptions) -> SegmentRows:
     Rows and bins descend from the highest score of each segment.
     """
     segment, number = rows.segment, bins.number_rows(rows)
-    starts = np.flatnonzero(_find_changes(segment) | _find_changes(number))
+    starts = np.flatnonzero(find_changes(segment) | find_changes(number))
     return SegmentRows(
         pl.DataFrame({"segment": segment[starts], "bin": number[starts]}),
         np.append(starts, len(segment)),

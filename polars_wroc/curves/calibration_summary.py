@@ -25,6 +25,7 @@ from polars_wroc.metrics.calibration import (
     IN_THE_LARGE,
     SLOPE,
     MeanErrors,
+    count_rows,
     estimate_fits,
     estimate_rates,
     sum_calibration,
@@ -257,7 +258,7 @@ def measure_calibration(
         fitted = replace(segments, score=segments.score.clip(clip, 1 - clip))
     slope, intercept = estimate_fits(fitted, rows.sample)
     enough = errors.has_enough(level)
-    columns = _count_rows(segments)
+    columns = count_rows(segments)
     columns["mean_score"] = mean = sums.mean_score
     columns |= limit_columns("observed_rate", errors.rate(), level)
     columns |= limit_columns(IN_THE_LARGE, errors.estimate(level), level)
@@ -271,21 +272,6 @@ def measure_calibration(
         limited = replace(estimate, error=np.where(enough, estimate.error, np.nan))
         columns |= limit_columns(name, limited, level)
     return columns
-
-
-def _count_rows(segments: SegmentRows) -> dict[str, Array]:
-    """Return the numbers of rows of each kind."""
-    n = np.ones(len(segments.score)) if segments.counts is None else segments.counts.n
-    is_positive = segments.weight > 0
-    is_zero, is_one = segments.score == 0, segments.score == 1
-    impossible = (is_zero & is_positive) | (is_one & ~is_positive)
-    return {
-        "n": segments.total(n),
-        "n_pos": segments.total(n * is_positive),
-        "n_missing": segments.missing.astype(np.float64),
-        "n_extreme": segments.total(n * (is_zero | is_one)),
-        "n_impossible": segments.total(n * impossible),
-    }
 
 
 def limit_columns(name: str, estimate: Estimate, level: Level) -> dict[str, Array]:

@@ -108,6 +108,24 @@ def sum_calibration(rows: SegmentRows, sample: Sample | None = None) -> Calibrat
     )
 
 
+def count_rows(segments: SegmentRows) -> dict[str, Array]:
+    """Return the numbers of rows of each kind, by the names of columns.
+
+    Rows with a score of 0 or 1 are extreme, and impossible if they came out against it.
+    """
+    n = np.ones(len(segments.score)) if segments.counts is None else segments.counts.n
+    is_positive = segments.weight > 0
+    is_zero, is_one = segments.score == 0, segments.score == 1
+    impossible = (is_zero & is_positive) | (is_one & ~is_positive)
+    return {
+        "n": segments.total(n),
+        "n_pos": segments.total(n * is_positive),
+        "n_missing": segments.missing.astype(np.float64),
+        "n_extreme": segments.total(n * (is_zero | is_one)),
+        "n_impossible": segments.total(n * impossible),
+    }
+
+
 @dataclass(frozen=True)
 class RateError:
     """The mean error of scores of which only the observed rate is uncertain."""

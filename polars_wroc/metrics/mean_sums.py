@@ -136,11 +136,11 @@ ROW_LOSSES: dict[str, Callable[[Array, Mask, float], Array]] = {
 }
 
 
-def require_probabilities(score: Array) -> None:
+def require_probabilities(score: Array, argument: str = "score") -> None:
     """Raise for a score that is no probability; one of NaN is missing."""
     invalid = score[(score < 0) | (score > 1)]
     if len(invalid):
-        arguments.reject("score", "be a probability, from 0 to 1", invalid[0])
+        arguments.reject(argument, "be a probability, from 0 to 1", invalid[0])
 
 
 def read_precision(columns: Columns) -> dict[str, float]:

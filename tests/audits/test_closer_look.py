@@ -85,8 +85,10 @@ def test_equal_scores_are_tested_over_all_attributes(
 ) -> None:
     found = audit.further().equal_scores
     tables = [
-        wroc.equal_scores(people, "y", "s", by=by, adjust="none").select("p_value", "mean_gap")
-        for by in ("sex", "age")
+        wroc.calibration_test(
+            people, "y", "s", attributes=name, reference="rest", adjust="none"
+        ).select("p_value", "mean_gap")
+        for name in ("sex", "age")
     ]
     assert_frame_equal(found.select("p_value", "mean_gap"), pl.concat(tables))
     # The two sexes are one test.

@@ -210,7 +210,7 @@ NEEDING: list[tuple[str, dict[str, Any]]] = [
     ("roc_point", {"tpr": 0.1}),
     ("threshold_metrics", {}),
     ("calibration_curve", {}), ("calibration_summary", {}),
-    ("calibration_test", {}), ("cumulative_differences", {}), ("equal_scores", {}),
+    ("calibration_test", {}),
     ("decision_curve", {}), ("score_distribution", {}), ("group_gaps", {}),
     ("fairness", {"threshold": 0.5}), ("cross_auc", {}), ("subgroup_auc", {}),
     ("auc_decomposition", {}), ("equalized_thresholds", {}), ("audit", {}),

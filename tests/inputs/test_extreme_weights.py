@@ -13,7 +13,7 @@ import pytest
 from calls import OF_ONE_SCORE
 from polars.testing import assert_frame_equal
 from sweeps import sweep
-from wide_tables import segments_of, wide_gaps
+from wide_tables import by_attributes, segments_of, wide_gaps
 
 import polars_wroc as wroc
 from polars_wroc.metrics.registry import CURVE_METRICS
@@ -45,7 +45,9 @@ TABLES: dict[str, Table] = {
     "calibration_curve": partial(wroc.calibration_curve, bins=2),
     "calibration_summary": partial(wroc.calibration_summary, bins=2),
     "calibration_test": wroc.calibration_test,
-    "equal_scores": wroc.equal_scores,
+    "calibration_test at equal scores": partial(
+        by_attributes(wroc.calibration_test), reference="rest"
+    ),
     "expected_metrics": OF_ONE_SCORE["expected_metrics"],
     "decision_curve": partial(wroc.decision_curve, thresholds=[0.3, 0.6]),
     "group_gaps": partial(wide_gaps, threshold=0.5),

@@ -34,8 +34,9 @@ TABLES: dict[str, Callable[..., pl.LazyFrame]] = {
     "calibration_curve": wroc.calibration_curve,
     "calibration_summary": wroc.calibration_summary,
     "calibration_test": wroc.calibration_test,
-    "cumulative_differences": wroc.cumulative_differences,
-    "equal_scores": wroc.equal_scores,
+    "calibration_test at equal scores": lambda frame, label, score, by: wroc.calibration_test(
+        frame, label, score, attributes=by, reference="rest"
+    ),
     "decision_curve": partial(wroc.decision_curve, thresholds=0.5),
     "confusion_curve": wroc.confusion_curve,
     "cost_curve": wroc.cost_curve,
