@@ -16,7 +16,6 @@ from sklearn.metrics import roc_auc_score
 
 import polars_wroc as wroc
 from polars_wroc.groups import expected_metrics as of_values
-from polars_wroc.inputs.designs import read_design
 
 A = pl.DataFrame(
     {
@@ -119,24 +118,6 @@ def test_the_scores_of_the_worked_aucs(frame: str, weight: str | None) -> None:
         assert row["excess"] / error == pytest.approx(z, abs=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("weight", "of_expected", "of_excess"),
-    [(None, 0.0356443082, 0.1468313742), ("w", 0.0347321033, 0.1106845181)],
-)
-def test_errors_for_the_population(
-    weight: str | None, of_expected: float, of_excess: float
-) -> None:
-    rows = of_values.read_chances(A, "y", "p", None, weight, None, None, read_design(None))
-    metrics = of_values.Expectations.read(None, labelled=True)
-    decided = metrics.decided(rows.frame)
-    ranked = metrics.ranked(decided, [])
-    moved = ranked.join(metrics.values(decided, ranked, []), how="cross")
-    moved = moved.select(**metrics.influences(["auc"]))
-    names = ["__auc_expected", "__auc_excess"]
-    found = moved.select((pl.col(names) ** 2).sum().sqrt()).collect().row(0)
-    assert found == pytest.approx((of_expected, of_excess), abs=6e-11)
-
-
 @settings(max_examples=20, deadline=None)
 @given(
     st.lists(
@@ -236,5 +217,23 @@ def test_undefined_is_null() -> None:
 def test_a_design_needs_labels() -> None:
     with pytest.raises(ValueError, match="`design` must come with a `label`; found no label"):
         wroc.expected_metrics(A, "p", design="g")
-    with pytest.raises(pl.exceptions.PolarsError, match="`score` must be a probability"):
+    with pytest.raises(ValueError, match="`score` must be a probability"):
         wroc.expected_metrics(A, pl.col("p") * 2)
+    with pytest.raises(ValueError, match="`probability` must be a probability"):
+        wroc.expected_metrics(A, "p", probability=pl.col("p") * 2)
+    replicates = wroc.ReplicateWeights(["w", "p"], "jk1")
+    with pytest.raises(ValueError, match="`design` must be clusters or a `Survey`"):
+        wroc.expected_metrics(A, "p", label="y", design=replicates)
+
+
+def test_clusters_of_one_row_are_rows_whose_own_differences_count() -> None:
+    frame = people(5, 3000)
+    options: dict[str, Any] = {"label": "y", "threshold": 0.3, "by": "g"}
+    alone = wroc.expected_metrics(frame, "p", **options)
+    clusters = wroc.expected_metrics(frame, "p", design="i", **options)
+    same = ["g", "metric", "n", "n_impossible", "expected", "value", "excess"]
+    assert_frame_equal(clusters.select(same), alone.select(same))
+    for name in ("expected_low", "expected_high"):
+        np.testing.assert_allclose(clusters[name], alone[name], atol=0.02)
+    lazy = wroc.expected_metrics(frame.lazy(), "p", design="k", **options)
+    assert_frame_equal(lazy.collect(), wroc.expected_metrics(frame, "p", design="k", **options))
