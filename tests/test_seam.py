@@ -36,6 +36,7 @@ TABLES: dict[str, Table] = {
     "impact_ratios": lambda f: wroc.impact_ratios(
         f, score="s", attributes="g", threshold="median", favorable="selected"
     ),
+    "equalized_thresholds": lambda f: wroc.equalized_thresholds(f, "y", "s", by="g"),
     "fairness": lambda f: wroc.fairness(f, "y", "s", attributes="g", threshold=0.5),
     "compare": lambda f: wroc.compare(f, "y", ["s", "t"], by="g"),
     "release_check": lambda f: wroc.release_check(
