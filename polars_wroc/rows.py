@@ -369,6 +369,12 @@ class Columns:
         """Whether rows stand for those in a bin of scores."""
         return self.counted and SCORE_HIGH in self.plan.collect_schema()
 
+    def require_scores(self, purpose: str) -> None:
+        """Raise for counts in bins of scores."""
+        if self.binned:
+            msg = f"`counts` must be by score for {purpose}; found counts in bins of scores"
+            raise ValueError(msg)
+
     @property
     def key_types(self) -> dict[str, pl.DataType]:
         """Types of the columns that group the rows, by the caller's names."""

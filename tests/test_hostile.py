@@ -101,6 +101,10 @@ def _without_label(function: Callable[..., Any], **options: Any) -> Callable[...
     return table
 
 
+# Some of the tables have few rows.
+pytestmark = pytest.mark.filterwarnings("ignore:limits may be too narrow")
+
+
 def _of_counts(frame: Any, by: Any = None, **arguments: Any) -> Any:
     counts = wroc.score_counts(frame, by=by, **arguments)
     return wroc.from_counts(counts).summary(by=by)

@@ -37,6 +37,9 @@ TABLES: dict[str, Table] = {
         f, score="s", attributes="g", threshold="median", favorable="selected"
     ),
     "equalized_thresholds": lambda f: wroc.equalized_thresholds(f, "y", "s", by="g"),
+    "worst_segments": lambda f: wroc.worst_segments(
+        f, "y", "s", attributes=["g", "h"], threshold=0.5, favorable="selected"
+    ),
     "fairness": lambda f: wroc.fairness(f, "y", "s", attributes="g", threshold=0.5),
     "compare": lambda f: wroc.compare(f, "y", ["s", "t"], by="g"),
     "release_check": lambda f: wroc.release_check(

@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
+import numpy as np
 import polars as pl
+from polars import selectors
 
 from polars_wroc.audits.audit_rows import AuditRows
 from polars_wroc.audits.sentences import size
@@ -25,19 +27,18 @@ from polars_wroc.curves.calibration_summary import IN_THE_LARGE
 from polars_wroc.curves.calibration_test import RANGE_COLUMNS, described, ranges_of
 from polars_wroc.curves.equal_scores import EQUAL_SCORE_COLUMNS, compared, tested
 from polars_wroc.curves.score_distribution import DISTRIBUTION_COLUMNS, distribution_of
-from polars_wroc.groups.comparisons import CALIBRATION, DIFFERENT, comparison_table
-from polars_wroc.groups.segment_search import (
-    SEARCH_COLUMNS,
-    Search,
-    TooManySegmentsError,
-)
-from polars_wroc.groups.worst_segments import SEARCHED, cells_of
+from polars_wroc.groups.comparisons import CALIBRATION, DIFFERENT
+from polars_wroc.groups.crossed_cells import SearchNeeds, sum_crossed_cells
+from polars_wroc.groups.group_gaps import find_decisions, read_precision
+from polars_wroc.groups.segment_search import SearchRules, SegmentSearch, TooManySegmentsError
+from polars_wroc.groups.worst_segments import SEARCHED
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
-from polars_wroc.inputs.designs import UNITS, Replicates, SurveyDesign
 from polars_wroc.inputs.looks import Looks
-from polars_wroc.inputs.rows import Rows
+from polars_wroc.inputs.rows import Rows as PlannedRows
 from polars_wroc.metrics.compare import compare
+from polars_wroc.metrics.segments import Decisions
 from polars_wroc.plans.queries import collect
+from polars_wroc.rows import Rows, Sample
 from polars_wroc.thresholds.registry import RateMetric
 
 ALONG_SCORES = "Calibration along the scores"
@@ -82,9 +83,12 @@ class CloserLook:
         return {"found": self.found}
 
     @cached_property
+    @np.errstate(all="ignore")
     def found(self) -> Further:
         """The tables of a closer look."""
         settings = self.audit.settings
+        arrays = {} if self.rows is None else self.rows.arrays
+        precision = {} if self.rows is None else read_precision(self.rows.columns[0])
         rows = None if self.rows is None else self.rows.planned()
         self.rows = None
         reason = None
@@ -98,7 +102,7 @@ class CloserLook:
         if rows is None or reason is not None:
             return Further(left_out=[_not_explored(reason)])
         further = Further(scores=self._scores(*given))
-        left_out, found = list[str](), self._search(rows)
+        left_out, found = list[str](), self._search(arrays, precision)
         if isinstance(found, str):
             left_out, found = [_not_explored(found)], pl.DataFrame()
         further = further._replace(exploration=found, left_out=left_out)
@@ -124,7 +128,7 @@ class CloserLook:
         names: list[str] = table[MODEL].unique(maintain_order=True).to_list()
         return names
 
-    def _of_models(self, rows: Rows) -> Iterator[tuple[str, Rows]]:
+    def _of_models(self, rows: PlannedRows) -> Iterator[tuple[str, PlannedRows]]:
         """Return the rows of each score that is from 0 to 1."""
         for name in self._calibrated:
             frame = rows.frame
@@ -132,7 +136,7 @@ class CloserLook:
                 frame = frame.filter(pl.col(MODEL).cast(pl.String) == name)
             yield name, replace(rows, frame=frame, keys=rows.group_keys, model_keys=[])
 
-    def _calibration(self, rows: Rows) -> Iterator[pl.DataFrame]:
+    def _calibration(self, rows: PlannedRows) -> Iterator[pl.DataFrame]:
         """Find the ranges of scores that are farthest off."""
         for name, of_model in self._of_models(rows):
             tables = [
@@ -143,7 +147,7 @@ class CloserLook:
             found = described(pl.concat(tables), settings.level, settings.adjust)
             yield self._shown(found, name, RANGE_COLUMNS)
 
-    def _curves(self, rows: Rows) -> tuple[pl.DataFrame, pl.DataFrame]:
+    def _curves(self, rows: PlannedRows) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Return calibration curves and distributions where a finding is about calibration."""
         known = pl.col("metric").is_in([*CALIBRATION])
         differ = self.audit.table.filter(known, verdict=DIFFERENT)
@@ -163,7 +167,7 @@ class CloserLook:
                     )
         return _stacked(iter(curves)), _stacked(iter(distributions))
 
-    def _equal_scores(self, rows: Rows) -> Iterator[pl.DataFrame]:
+    def _equal_scores(self, rows: PlannedRows) -> Iterator[pl.DataFrame]:
         """Compare the segments of each attribute with the others at equal scores."""
         counts = self.audit.segments.group_by("attribute").len()
         few = set(counts.filter(pl.col("len") <= _MOST)["attribute"]) - {OVERALL}
@@ -184,19 +188,17 @@ class CloserLook:
         order = self.audit.segments.select(ALL_KEYS)
         return order.join(table, on=ALL_KEYS, how="inner", nulls_equal=True, maintain_order="left")
 
-    def _obstacle(self, design: object) -> str | None:
+    def _obstacle(self, sample: Sample | None) -> str | None:
         """Say what keeps segments from being searched."""
         settings = self.audit.settings
         if settings.min_cell is not None:
             return "numbers of few rows could be computed from segments that overlap"
         if settings.several:
             return "there are several scores"
-        if isinstance(design, Replicates):
+        if sample is not None and sample.replicates is not None:
             return "there are replicate weights"
-        if isinstance(design, SurveyDesign) and design.lonely != "certainty":
-            alone = design.strata.filter(pl.col(UNITS) == 1).select(pl.len())
-            if collect(alone).item():
-                return "a stratum has a single sampling unit"
+        if sample is not None and sample.lonely != "certainty" and (sample.size == 1).any():
+            return "a stratum has a single sampling unit"
         return None
 
     def _scores(self, tables: Any, label: Any, score: Any, others: Any) -> pl.DataFrame:
@@ -212,50 +214,58 @@ class CloserLook:
             return _collect(compare(frame, label, score, **others))
         return pl.DataFrame()
 
-    def _search(self, rows: Rows) -> pl.DataFrame | str:
-        """Search for the segments that are surely worse; or say why not, if it could be."""
+    def _search(
+        self, arrays: Mapping[str, Rows], precision: Mapping[str, float]
+    ) -> pl.DataFrame | str:
+        """Search for segments that are significantly worse; or say why not, if it could be."""
         settings = self.audit.settings
         if len(settings.attributes) == 1 or not (settings.decides or self._calibrated):
             return pl.DataFrame()
-        if (obstacle := self._obstacle(rows.design)) is not None:
+        model, rows = next(iter(arrays.items()))
+        if (obstacle := self._obstacle(rows.sample)) is not None:
             return obstacle
         name = "brier_score"
         if settings.decides:
             of_labels = settings.labeled and settings.favorable != "rejected"
             name = "tpr" if of_labels else "selection_rate"
         metric = SEARCHED[name]
-        worse = metric.worse_if(settings.favorable) if settings.decides else "higher"
-        cells = _collect(cells_of(rows, metric, self.plan.choice))
-        least = max(settings.min_rows, 1)
+        choice = Decisions(recorded=True) if self.plan.recorded else self.plan.choice
+        decisions = find_decisions(rows, model, choice) if settings.decides else None
+        needs = SearchNeeds(metric, decisions, precision[model])
+        cells = sum_crossed_cells(rows, rows.keys.columns, model, needs)
+        rules = SearchRules(
+            metric,
+            metric.worse_if(settings.favorable) if settings.decides else "higher",
+            settings.attributes,
+            _DEPTH,
+            max(settings.min_rows, 1),
+            _TOP,
+            settings.level,
+            redundant=True,
+        )
         for depth in range(_DEPTH, 0, -1):
-            given = (
-                metric,
-                worse,
-                rows.group_keys,
-                settings.attributes,
-                depth,
-                least,
-                _TOP,
-            )
             try:
-                found = Search(*given, settings.level, redundant=True).table(cells)
+                search = SegmentSearch(cells, replace(rules, depth=depth), rows.sample)
             except TooManySegmentsError:
                 continue
-            score = settings.score[0] if settings.score else None
-            table = comparison_table(found.lazy(), rows, score, [*SEARCH_COLUMNS])
-            segments = self.audit.segments.filter(pl.col("attribute") != OVERALL)
-            known = segments.select(AUDIT_KEYS).unique().with_columns(named=True)
-            marked = _collect(table).join(
-                known,
-                on=AUDIT_KEYS,
-                how="left",
-                nulls_equal=True,
-                maintain_order="left",
-            )
-            return marked.with_columns(
-                pl.col("named").fill_null(value=False), most_conditions=depth
-            )
+            return self._mark_named(search.table(), depth)
         return "there are too many segments"
+
+    def _mark_named(self, found: pl.DataFrame, depth: int) -> pl.DataFrame:
+        """Add to segments that were found whether the audit names them."""
+        settings = self.audit.settings
+        score = settings.score[0] if settings.score else None
+        segments = self.audit.segments.filter(pl.col("attribute") != OVERALL)
+        known = segments.select(AUDIT_KEYS).unique().with_columns(named=True)
+        marked = found.join(
+            known, on=AUDIT_KEYS, how="left", nulls_equal=True, maintain_order="left"
+        )
+        return marked.with_columns(
+            pl.lit(score, pl.String).alias(MODEL),
+            pl.col("named").fill_null(value=False),
+            selectors.float().fill_nan(None),
+            most_conditions=depth,
+        )
 
 
 def _stacked(tables: Iterator[pl.DataFrame]) -> pl.DataFrame:

@@ -184,8 +184,8 @@ def _measure(
     tables = []
     for place, model in enumerate(rows.scores):
         segments = rows.segments(keys, model)
-        decided = (count_classes(segments) >= min_rows).all(axis=0)
-        rules = _find_rules(segments, decided, constraint, costs)
+        fewest = count_classes(segments).min(axis=0)
+        rules = _find_rules(segments, fewest >= min_rows, constraint, costs)
         labels = pl.lit(model).alias(MODEL), pl.lit(place).alias(_PLACE)
         tables.append(segments.segments.hstack(pl.DataFrame(rules)).with_columns(labels))
     return pl.concat(tables).sort(*keys, _PLACE, maintain_order=True)
@@ -219,7 +219,7 @@ class Edges:
     @property
     def begin_at_origin(self) -> Mask:
         """Whether each edge is the first of its group."""
-        return (self.fpr_before == 0) & (self.tpr_before == 0)
+        return np.asarray((self.fpr_before == 0) & (self.tpr_before == 0))
 
     def place_between(self, share: Array) -> tuple[Array, Array]:
         """Return the fpr and the tpr at a share of each edge."""

@@ -543,12 +543,12 @@ def read_needs(
         aucs=aucs,
         losses=losses,
         scores=scores,
-        precision=_read_precision(columns),
+        precision=read_precision(columns),
         count_weights=count_weights,
     )
 
 
-def _read_precision(columns: Columns) -> dict[str, float]:
+def read_precision(columns: Columns) -> dict[str, float]:
     """Return the machine precision of the scores of each model, by their types."""
     schema = columns.plan.collect_schema()
     if columns.counted:

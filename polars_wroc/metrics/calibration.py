@@ -26,6 +26,8 @@ from polars_wroc.stats.logistic_fit import (
 from polars_wroc.stats.rates import Count, Rate
 from polars_wroc.steps import SegmentRows
 
+# Names of columns and of metrics that audits compare.
+IN_THE_LARGE, SLOPE = "calibration_in_the_large", "calibration_slope"
 # Segments of so few rows are fitted to these.
 FEW_ROWS = 2000
 # Temporary arrays of so many rows fit into the cache of a processor.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
-from functools import partial, reduce
+from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING
 
@@ -23,8 +23,8 @@ from polars_wroc.inputs.decisions import with_recorded_scores
 from polars_wroc.inputs.designs import SampleDesign
 from polars_wroc.inputs.frames import at_least, is_moved, unless_moved
 from polars_wroc.inputs.rows import Rows, class_weights
-from polars_wroc.plans.formulas import Fields, Step, as_struct, in_columns, when, with_fields
-from polars_wroc.plans.queries import aggregate, join_on_keys, sum_unless_null
+from polars_wroc.plans.formulas import Fields, Step, as_struct, when, with_fields
+from polars_wroc.plans.queries import join_on_keys, sum_unless_null
 from polars_wroc.ranking.curve import (
     CELLS,
     MOVED,
@@ -32,8 +32,6 @@ from polars_wroc.ranking.curve import (
     SQUARES,
     cell,
     cells_of,
-    curve_frame,
-    totals,
 )
 from polars_wroc.ranking.sorting import ENDS_TIE, FP, NEGATIVES, POSITIVES, TP, cumulated_list
 from polars_wroc.stats.proportions import TOLERANCE, WeightedCount
@@ -58,32 +56,6 @@ CHOSEN = "__chosen"
 THRESHOLD, SELECTS = "__threshold", "__selects"
 
 
-def choose_threshold(rows: Rows, rule: Rule) -> pl.LazyFrame:
-    """Return the cells of each group at the point that the rule chooses."""
-    return choose_point(curve_frame(rows), rows.keys, rule)
-
-
-def choose_point(curve: pl.LazyFrame, keys: Sequence[str], rule: Rule) -> pl.LazyFrame:
-    """Return the cells of each curve at the point that the rule chooses."""
-    best = best_points(curve, keys, rule)
-    if MOVED not in best.collect_schema():
-        return best
-    return best.with_columns(unless_moved(pl.col("threshold"), pl.col(MOVED))).drop(MOVED)
-
-
-def best_points(curve: pl.LazyFrame, keys: Sequence[str], rule: Rule) -> pl.LazyFrame:
-    """Keep the best point of each curve, or of a part of it.
-
-    The best of the best points of the parts, in their order, is that of the curve.
-    """
-    point = Point(pl.col("tp"), pl.col("fp"), *totals())
-    curve = in_columns(curve, ranking_steps(rule, point, partial(_is_best, over=keys)))
-    chosen = _chosen(pl.col, point)
-    if MOVED in curve.collect_schema():
-        chosen[MOVED] = _is_moved(pl.col)
-    return aggregate(curve, keys, chosen)
-
-
 def choose_in_list(rows: pl.Expr, rule: Rule) -> pl.Expr:
     """Reduce each list of rows to a list of one struct with the cells that the rule chooses."""
     field = pl.element().struct.field
@@ -101,16 +73,6 @@ def choose_in_list(rows: pl.Expr, rule: Rule) -> pl.Expr:
     chosen = _chosen(field, point)
     chosen["threshold"] = unless_moved(chosen["threshold"], _is_moved(field))
     return points.list.eval(as_struct(chosen))
-
-
-def common_threshold(rows: Rows, choice: float | Rule) -> pl.LazyFrame:
-    """Return one threshold for each model: a given one, or the one chosen on all rows."""
-    models = rows.model_keys
-    all_rows = rows.regrouped([])
-    if isinstance(choice, Rule):
-        return thresholds_of(choose_threshold(all_rows, choice), models)
-    given = {THRESHOLD: pl.lit(choice), SELECTS: pl.lit(value=True)}
-    return all_rows.key_values().select(*models, **given)
 
 
 def thresholds_of(cells: pl.LazyFrame, keys: Sequence[str], *more: pl.Expr) -> pl.LazyFrame:

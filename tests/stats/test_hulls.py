@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial import ConvexHull
 
-from polars_wroc.arrays import Array
+from polars_wroc.arrays import Array, Ints
 from polars_wroc.stats.hulls import find_corners
 
 
@@ -20,7 +20,7 @@ def curve(seed: int, number: int) -> tuple[Array, Array]:
     return sums[0], sums[1]
 
 
-def points_of(places: Array, fp: Array, tp: Array) -> set[tuple[float, float]]:
+def points_of(places: Ints, fp: Array, tp: Array) -> set[tuple[float, float]]:
     return {(round(fp[place], 9), round(tp[place], 9)) for place in places}
 
 
