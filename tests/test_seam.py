@@ -27,6 +27,9 @@ TABLES: dict[str, Table] = {
     ),
     "decision_curve": lambda f: wroc.decision_curve(f, "y", ["s", "t"], weight="w", by="g"),
     "decision_curve by clusters": lambda f: wroc.decision_curve(f, "y", "s", by="g", design="c"),
+    "roc_point": lambda f: wroc.roc_point(f, "y", "s", weight="w", by="g", fpr=[0.1, 0.2]),
+    "roc_point by clusters": lambda f: wroc.roc_point(f, "y", "s", by="g", tpr=0.8, design="c"),
+    "roc_curve with a band": lambda f: wroc.roc_curve(f, "y", "s", by="g", band="pointwise"),
     "group_gaps": lambda f: wroc.group_gaps(f, "y", "s", attributes=["g", "h"], threshold=0.5),
     "group_gaps within strata": lambda f: wroc.group_gaps(
         f, "y", "s", attributes="g", within="h", threshold=0.5

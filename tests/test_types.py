@@ -39,7 +39,6 @@ def tables(frame: FrameT) -> list[FrameT]:
         wroc.gap_parts(frame, "y", "other", attributes="g"),
         wroc.horizon_counts(wroc.at_horizon(frame, "other", "y", 0.5)),
         wroc.compare(frame, "y", ["s", "other"]),
-        wroc.confusion_curve(frame, "y", "s"),
         wroc.cost_curve(frame, "y", "s"),
         wroc.cross_auc(frame, "y", "s", by="g"),
         wroc.decision_curve(frame, "y", "s"),

@@ -70,7 +70,6 @@ def test_only_hulls_and_fits_need_python(people: pl.DataFrame, name: str) -> Non
 @pytest.mark.parametrize(
     "name",
     [
-        "confusion_curve",
         "roc_curve",
         "pr_curve",
         "cross_auc",
