@@ -20,7 +20,6 @@ from polars_wroc.curves.roc_point import (
     RocCurves,
     draw_roc_curves,
     estimate_points,
-    mark_one_sided,
     rate_in,
     read_binned_columns,
 )
@@ -304,8 +303,7 @@ def _plan_curves(frame: FrameT, rows: PlannedRows, fewer: _FewerPoints) -> Frame
 
 def _measure_rows(rows: Rows, columns: Columns, plan: _Plan) -> pl.DataFrame:
     measure = partial(_measure_segments, plan=plan, level=rows.level(plan.level))
-    table = tabulate_models(rows, columns, measure)
-    return table.with_columns(mark_one_sided()) if plan.band == "pointwise" else table
+    return tabulate_models(rows, columns, measure)
 
 
 def _measure_segments(

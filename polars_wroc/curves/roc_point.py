@@ -322,13 +322,7 @@ def _measure_rows(
     rows: Rows, columns: Columns, rates: Array, axes: Axes, level: float
 ) -> pl.DataFrame:
     measure = partial(_measure_segments, rates=rates, axes=axes, level=rows.level(level))
-    table = tabulate_models(rows, columns, measure)
-    return table.with_columns(mark_one_sided())
-
-
-def mark_one_sided() -> pl.Expr:
-    """Return whether limits are on one side only, null for NaN."""
-    return pl.col(ONE_SIDED).fill_nan(None).cast(pl.Boolean)
+    return tabulate_models(rows, columns, measure)
 
 
 def _measure_segments(
