@@ -417,6 +417,7 @@ TABLES: dict[str, Table] = {
 # What needs Python: the convex hull of a curve, steps until a fit converges, and blocks of scores.
 TABLES_OF_PYTHON = {
     *("cost_curve", "dominated_models", "equalized_thresholds"),
+    *(name for name in TABLES if name.startswith("score_distribution")),
     *(name for name in TABLES if name.startswith("calibration_summary")),
     *(name for name in TABLES if name.startswith(("decision_curve", "roc_point"))),
     *(name for name in TABLES if name.startswith("roc_curve with a ")),
