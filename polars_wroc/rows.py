@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NoReturn, cast
+from typing import Any, NamedTuple, NoReturn, cast
 
 import numpy as np
 import polars as pl
@@ -581,6 +581,8 @@ class Columns:
 
 _REPLICATE = "__replicate_"
 _ONE_MODEL = "score"
+# The number of a row's score, in the order of the call.
+_MODEL_PLACE = "__model_place"
 
 
 def read_columns(
@@ -754,8 +756,49 @@ def _make_table(
     # Infinite and undefined numbers are expected: NaN means undefined.
     with np.errstate(all="ignore"):
         made = compute(columns.rows(table))
-    floats = [name for name, dtype in schema.items() if dtype == pl.Float64]
     keys = {key: name for key, name in columns.names.items() if key in made.columns}
-    numbers = [name for name in floats if name not in keys.values()]
-    named = made.rename(keys).select([*schema]).cast(pl.Schema(schema))
-    return named.with_columns(pl.col(numbers).fill_nan(None))
+    named = made.rename(keys).select([*schema])
+    numbers = [
+        name
+        for name, dtype in named.schema.items()
+        if dtype.is_float() and name not in keys.values()
+    ]
+    return named.with_columns(pl.col(numbers).fill_nan(None)).cast(pl.Schema(schema))
+
+
+class SegmentColumns(NamedTuple):
+    """Some rows of a table: the number of the segment of each, and their columns."""
+
+    segment: Ints
+    columns: Mapping[str, Array]
+
+
+Tabulate = Callable[[Rows, SegmentRows], Iterable[SegmentColumns]]
+
+
+def tabulate_models(rows: Rows, columns: Columns, tabulate: Tabulate) -> pl.DataFrame:
+    """Return the rows that ``tabulate`` makes of the segments of each score, one score at a time.
+
+    They are sorted by the columns that group the rows, then by model; those of a segment stay in
+    their order. Rows of counts belong to one score each, so that the segments of another score may
+    be fewer.
+    """
+    tables = []
+    for place, model in enumerate(columns.models):
+        own = rows if rows.model is None else rows.at(rows.model == model)
+        segments = own.segments(columns.keys, model)
+        parts = [*tabulate(own, segments)]
+        segment = np.concatenate([part.segment for part in parts])
+        order = np.argsort(segment, kind="stable")
+        values = {
+            name: np.concatenate([part.columns[name] for part in parts])[order]
+            for name in parts[0].columns
+        }
+        table = pl.DataFrame(values).with_columns(
+            pl.lit(model).alias(MODEL), pl.lit(place).alias(_MODEL_PLACE)
+        )
+        groups = segments.segments
+        tables.append(groups[segment[order]].hstack(table) if groups.width else table)
+    if len(tables) == 1:
+        return tables[0]
+    return pl.concat(tables).sort(*columns.keys, _MODEL_PLACE, maintain_order=True)

@@ -121,7 +121,6 @@ TABLES: dict[str, Callable[..., Any]] = {
     "summary in bins": _with(wroc.summary, bins=32),
     "summary of counts": _of_counts,
     "score_counts": wroc.score_counts,
-    "confusion_curve": wroc.confusion_curve,
     "roc_curve": _with(wroc.roc_curve, band="pointwise"),
     "pr_curve": wroc.pr_curve,
     "cost_curve": wroc.cost_curve,

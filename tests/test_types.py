@@ -36,7 +36,6 @@ def tables(frame: FrameT) -> list[FrameT]:
         wroc.equal_scores(frame, "y", "s", by="g"),
         wroc.expected_metrics(frame, "other"),
         wroc.compare(frame, "y", ["s", "other"]),
-        wroc.confusion_curve(frame, "y", "s"),
         wroc.cost_curve(frame, "y", "s"),
         wroc.cross_auc(frame, "y", "s", by="g"),
         wroc.decision_curve(frame, "y", "s"),

@@ -26,7 +26,7 @@ from polars_wroc.curves.calibration_curve import BIN_COLUMNS, Strategy, binned
 from polars_wroc.curves.calibration_summary import IN_THE_LARGE
 from polars_wroc.curves.calibration_test import RANGE_COLUMNS, described, ranges_of
 from polars_wroc.curves.equal_scores import EQUAL_SCORE_COLUMNS, compared, tested
-from polars_wroc.curves.score_distribution import DISTRIBUTION_COLUMNS, distribution_of
+from polars_wroc.curves.score_distribution import DISTRIBUTION_COLUMNS, distribute_scores
 from polars_wroc.groups.comparisons import CALIBRATION, DIFFERENT
 from polars_wroc.groups.crossed_cells import SearchNeeds, sum_crossed_cells
 from polars_wroc.groups.group_gaps import find_decisions, read_precision
@@ -161,7 +161,7 @@ class CloserLook:
                     of_groups = of_model.regrouped(grouping.keys)
                     found = binned(of_groups, _BINS, strategy, self.audit.settings.level)
                     curves.append(self._shown(grouping.named(found), name, BIN_COLUMNS))
-                    found = distribution_of(of_groups, _BINS * 2, (0.0, 1.0))
+                    found = distribute_scores(of_groups, _BINS * 2, (0.0, 1.0))
                     distributions.append(
                         self._shown(grouping.named(found), name, DISTRIBUTION_COLUMNS)
                     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal, NamedTuple, TypeAlias, get_args
@@ -13,14 +13,20 @@ import polars as pl
 from polars_wroc.arrays import Array, Ints, Mask
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import Costs, read_costs
-from polars_wroc.inputs.columns import MODEL, IntoColumn, IntoWeight
+from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.frames import require_groups
 from polars_wroc.inputs.rows import IntoColumns
 from polars_wroc.metrics.segments import count_classes
 from polars_wroc.plans.queries import FrameT
 from polars_wroc.ranking.curve import are_both_classes
-from polars_wroc.rows import Rows, read_columns, table_of
-from polars_wroc.stats.hulls import find_corners
+from polars_wroc.ranking.hulls import find_corners
+from polars_wroc.rows import (
+    Rows,
+    SegmentColumns,
+    read_columns,
+    table_of,
+    tabulate_models,
+)
 from polars_wroc.stats.proportions import TOLERANCE
 from polars_wroc.steps import SegmentRows
 from polars_wroc.thresholds.choice import choose_points, merge_segments, trace_weights
@@ -41,7 +47,6 @@ _COLUMNS = (
     "overall_cost_common",
     "overall_cost_unconstrained",
 )
-_PLACE = "__model_place"
 
 
 def equalized_thresholds(
@@ -170,25 +175,21 @@ def equalized_thresholds(
     costs = read_costs(1, 1) if neither else read_costs(cost_fn, cost_fp)
     columns = read_columns(frame, label, score, weight=weight, by=by, pos_label=pos_label)
     least = arguments.whole_number("min_rows", min_rows, low=0)
-    schema = columns.schema(dict.fromkeys(_COLUMNS, pl.Float64()))
-    compute = partial(
-        _measure, keys=columns.keys, constraint=constraint, costs=costs, min_rows=least
-    )
-    return table_of(frame, columns, schema, compute)
+    tabulate = partial(_tabulate, constraint=constraint, costs=costs, min_rows=least)
+
+    def compute(rows: Rows) -> pl.DataFrame:
+        return tabulate_models(rows, columns, tabulate)
+
+    return table_of(frame, columns, columns.schema(dict.fromkeys(_COLUMNS, pl.Float64())), compute)
 
 
-def _measure(
-    rows: Rows, keys: Sequence[str], constraint: Constraint, costs: Costs, min_rows: int
-) -> pl.DataFrame:
-    """Return the rows of all groups and scores."""
-    tables = []
-    for place, model in enumerate(rows.scores):
-        segments = rows.segments(keys, model)
-        fewest = count_classes(segments).min(axis=0)
-        rules = _find_rules(segments, fewest >= min_rows, constraint, costs)
-        labels = pl.lit(model).alias(MODEL), pl.lit(place).alias(_PLACE)
-        tables.append(segments.segments.hstack(pl.DataFrame(rules)).with_columns(labels))
-    return pl.concat(tables).sort(*keys, _PLACE, maintain_order=True)
+def _tabulate(
+    _: Rows, segments: SegmentRows, constraint: Constraint, costs: Costs, min_rows: int
+) -> list[SegmentColumns]:
+    """Return the rows of the groups for one of the scores."""
+    is_large = count_classes(segments).min(axis=0) >= min_rows
+    rules = _find_rules(segments, is_large, constraint, costs)
+    return [SegmentColumns(np.arange(segments.number), rules)]
 
 
 @dataclass(frozen=True)
@@ -274,7 +275,7 @@ def _find_rules(
     if not len(groups) or not np.isfinite(overall):
         return found
     sizes = GroupSizes(positives[groups] / overall, negatives[groups] / overall)
-    corners = find_corners(fp, tp, points.starts)
+    corners = np.union1d(points.starts[:-1], find_corners(tp, fp, points.starts))
     segment = np.searchsorted(points.starts, corners, side="right") - 1
     is_decided = np.isin(segment, groups)
     corners, segment = corners[is_decided], segment[is_decided]

@@ -6,7 +6,7 @@ for each segment; `sum_cells_at_each` returns one for each segment at each of se
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -21,6 +21,8 @@ from polars_wroc.stats.rates import Count, Rate
 from polars_wroc.steps import SegmentRows
 
 _ValueT = TypeVar("_ValueT", bound=np.generic)
+# So many cells of sampling units are in memory together.
+_UNITS_AT_ONCE = 2_000_000
 
 
 @dataclass(frozen=True)
@@ -116,6 +118,16 @@ def sum_cells_at(
     cells = sum_cells(rows, selected, sample)
     is_known = ~np.isnan(threshold)
     return cells.combine(lambda values: np.where(is_known, values, np.nan))
+
+
+def split_segments(rows: SegmentRows, sample: Sample | None) -> Iterator[tuple[slice, SegmentRows]]:
+    """Yield some segments at a time, so that the cells of their sampling units fit into memory."""
+    at_once = max(rows.number, 1)
+    if sample is not None:
+        at_once = max(_UNITS_AT_ONCE // max(len(sample.stratum), 1), 1)
+    for first in range(0, max(rows.number, 1), at_once):
+        stop = min(first + at_once, rows.number)
+        yield slice(first, stop), rows.between(first, stop)
 
 
 def sum_decided_cells(rows: SegmentRows, call: Rows, sample: Sample | None = None) -> Cells:

@@ -21,12 +21,18 @@ class CurvePoints:
     """The points of each segment's curve: the origin, then all scores from the highest down.
 
     ``starts`` are the places of the origins, followed by the number of points. At the origin, where
-    the threshold is infinite, no row is selected.
+    the threshold is infinite, no row is selected. ``several`` marks bins of several scores.
     """
 
     starts: Ints
     threshold: Array
     cells: Cells
+    several: Mask | None = None
+
+    @property
+    def segment(self) -> Ints:
+        """The number of the segment of each point."""
+        return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
 
 
 class CurveWeights(NamedTuple):
@@ -58,7 +64,10 @@ def trace_curves(rows: SegmentRows) -> CurvePoints:
         rejected = _reach_ends(selected, starts) - selected
         # Below 0 by rounding only
         sums.append(np.concatenate([selected, np.maximum(rejected, 0.0)]))
-    return CurvePoints(starts, _thresholds_of_points(steps), Cells(*sums))
+    several = steps.several
+    if several is not None:
+        several = np.insert(several, steps.starts[:-1], values=False)
+    return CurvePoints(starts, _thresholds_of_points(steps), Cells(*sums), several)
 
 
 def trace_weights(rows: SegmentRows) -> CurveWeights:

@@ -13,7 +13,6 @@ import pytest
 import statsmodels.api as sm
 from plain_calibration import intercept, slope
 from plain_roc import wilson
-from polars.exceptions import InvalidOperationError
 from samplics.estimation import TaylorEstimator
 from samplics.utils.types import PopParam
 from scipy import stats
@@ -125,6 +124,24 @@ def covariance(frame: pl.DataFrame, design: str, estimator: Estimator) -> tuple[
     centred = totals - totals.mean(axis=2, keepdims=True)
     left = 1 - (0.1 + np.arange(STRATA) / 20 if design == "survey" else np.zeros(1))
     return values, np.einsum("h,ahu,bhu->ab", left * n / (n - 1), centred, centred)
+
+
+def factors_of_clusters(frame: pl.DataFrame, design: str, *bases: Array) -> Array:
+    """What replaces n / (n - 1) for clusters, by their shares of the bases of two estimates each.
+
+    ``bases`` mark the rows in the denominators of the estimates.
+    """
+    if design != "clusters":
+        return np.ones((len(bases), len(bases)))
+    number = STRATA * UNITS
+    cluster = frame["h"].to_numpy() * UNITS + frame["c"].to_numpy()
+    roots = []
+    for base in bases:
+        share = np.bincount(cluster, frame["w"].to_numpy() * base, number)
+        share /= share.sum()
+        s2, s3 = (share**2).sum(), (share**3).sum()
+        roots.append(math.sqrt(s2 / (s2 - 2 * s3 + s2**2)))
+    return np.outer(roots, roots) * (number - 1) / number
 
 
 DF = {"clusters": STRATA * UNITS - 1, "survey": STRATA * (UNITS - 1), "replicates": REPLICATES - 1}
@@ -245,6 +262,10 @@ def test_decision_curve(survey: pl.DataFrame, design: str, prevalence: float | N
         estimator = ratios(*parts_of_benefit(threshold, of_rows=of_rows), where=where)
         (tp, fp, standardized), variances = covariance(survey, design, estimator)
         classes = (where & pl.col("y"), where & ~pl.col("y"))
+        part = Part.of(survey, where)
+        positives, negatives = part.inside * part.y, part.inside * (1 - part.y)
+        wholes = (part.inside, part.inside) if of_rows else (positives, negatives)
+        variances *= factors_of_clusters(survey, design, *wholes, positives)
         (tp_low, tp_high), (fp_low, fp_high) = (
             wilson_by_design(survey, design, value, variances[i, i], where if of_rows else of)
             for i, (value, of) in enumerate(zip((tp, fp), classes, strict=True))
@@ -392,7 +413,7 @@ def test_many_points_of_a_band_are_refused(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(roc_curve, "_MOST_POINTS", 3)
     rows = pl.DataFrame({"y": [1, 0, 1, 0], "s": [4, 3, 2, 1], "c": [1, 2, 3, 4]})
     plan = wroc.roc_curve(rows.lazy(), "y", "s", band="pointwise", design="c")
-    with pytest.raises(InvalidOperationError, match=r"`max_points` must be given .*; found 5"):
+    with pytest.raises(ValueError, match=r"`max_points` must be given .*; found 5"):
         plan.collect()
     few = wroc.roc_curve(rows, "y", "s", band="pointwise", design="c", max_points=3)
     assert few.height == 3

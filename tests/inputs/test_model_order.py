@@ -37,7 +37,6 @@ TABLES: dict[str, Callable[..., pl.LazyFrame]] = {
     "cumulative_differences": wroc.cumulative_differences,
     "equal_scores": wroc.equal_scores,
     "decision_curve": partial(wroc.decision_curve, thresholds=0.5),
-    "confusion_curve": wroc.confusion_curve,
     "cost_curve": wroc.cost_curve,
     "cross_auc": wroc.cross_auc,
     "dominated_models": wroc.dominated_models,
