@@ -53,6 +53,8 @@ DECISIONS: dict[tuple[str, str], str] = {
         for function in ("summary", "roc_auc_ci")
         for end in ("low", "high")
     },
+    ("roc_point clusters", "fpr_*"): "clusters have the factor c",
+    ("confusion_curve *", "the call"): "`roc_curve` has its columns",
     ("summary *", "ci_note"): "there is a note on the weights from 1.5 times on",
     ("roc_auc_ci *clusters", "the call"): "tables have designs, expressions none",
     ("partial_auc_ci *", "the call"): "`summary` has the areas",

@@ -30,7 +30,6 @@ from .groups.calibration_test import calibration_test as calibration_test
 from .curves.cost_curve import cost_curve as cost_curve
 from .curves.decision_curve import decision_curve as decision_curve
 from .curves.cost_curve import dominated_models as dominated_models
-from .curves.roc_curve import confusion_curve as confusion_curve
 from .curves.roc_curve import pr_curve as pr_curve
 from .curves.roc_curve import roc_curve as roc_curve
 from .curves.roc_point import roc_point as roc_point

@@ -17,7 +17,7 @@ from polars_wroc.curves.calibration_curve import calibration_curve
 from polars_wroc.curves.calibration_summary import calibration_summary
 from polars_wroc.curves.cost_curve import cost_curve, dominated_models
 from polars_wroc.curves.decision_curve import decision_curve
-from polars_wroc.curves.roc_curve import confusion_curve, pr_curve, roc_curve
+from polars_wroc.curves.roc_curve import pr_curve, roc_curve
 from polars_wroc.curves.roc_point import roc_point
 from polars_wroc.curves.score_distribution import score_distribution
 from polars_wroc.curves.validation import validate
@@ -112,7 +112,6 @@ class _FrameNamespace(Generic[FrameT]):
     def __init__(self, frame: FrameT) -> None:
         self._frame: FrameT = frame
 
-    confusion_curve: Callable[..., FrameT] = _of_frame(confusion_curve)
     roc_curve: Callable[..., FrameT] = _of_frame(roc_curve)
     pr_curve: Callable[..., FrameT] = _of_frame(pr_curve)
     cost_curve: Callable[..., FrameT] = _of_frame(cost_curve)
@@ -206,7 +205,6 @@ class Counts:
         self._eager = eager
 
     summary: Callable[..., Any] = _of_counts(summary)
-    confusion_curve: Callable[..., Any] = _of_counts(confusion_curve)
     roc_curve: Callable[..., Any] = _of_counts(roc_curve)
     pr_curve: Callable[..., Any] = _of_counts(pr_curve)
     cost_curve: Callable[..., Any] = _of_counts(cost_curve)

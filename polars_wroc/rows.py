@@ -756,11 +756,14 @@ def _make_table(
     # Infinite and undefined numbers are expected: NaN means undefined.
     with np.errstate(all="ignore"):
         made = compute(columns.rows(table))
-    floats = [name for name, dtype in schema.items() if dtype == pl.Float64]
     keys = {key: name for key, name in columns.names.items() if key in made.columns}
-    numbers = [name for name in floats if name not in keys.values()]
-    named = made.rename(keys).select([*schema]).cast(pl.Schema(schema))
-    return named.with_columns(pl.col(numbers).fill_nan(None))
+    named = made.rename(keys).select([*schema])
+    numbers = [
+        name
+        for name, dtype in named.schema.items()
+        if dtype.is_float() and name not in keys.values()
+    ]
+    return named.with_columns(pl.col(numbers).fill_nan(None)).cast(pl.Schema(schema))
 
 
 class SegmentColumns(NamedTuple):

@@ -232,8 +232,8 @@ def add_blocks(
 class PooledSteps(NamedTuple):
     """All steps of the curves of segments, from the highest score of each down.
 
-    ``n``, ``w`` and ``w2`` are as in `Steps`. ``starts`` are the places of the first steps of the
-    segments, which may have none, followed by the number of steps.
+    ``n``, ``w``, ``w2`` and ``several`` are as in `Steps`. ``starts`` are the places of the first
+    steps of the segments, which may have none, followed by the number of steps.
     """
 
     score: Array
@@ -241,6 +241,7 @@ class PooledSteps(NamedTuple):
     w: Array
     w2: Array
     starts: Ints
+    several: Mask | None = None
 
 
 def pool_steps(rows: SegmentRows) -> PooledSteps:
@@ -251,12 +252,17 @@ def pool_steps(rows: SegmentRows) -> PooledSteps:
         for steps in found:
             number[segments] += np.diff(steps.starts, append=len(steps.score))
     blocks = [steps for _, found in batches for steps in found] or [_NO_STEPS]
+    several = None
+    if rows.bins is not None:
+        none = np.zeros(0, bool)
+        several = np.concatenate([none if s.several is None else s.several for s in blocks])
     return PooledSteps(
         np.concatenate([steps.score for steps in blocks]),
         np.concatenate([steps.n for steps in blocks], axis=-1),
         np.concatenate([steps.w for steps in blocks], axis=-1),
         np.concatenate([steps.w2 for steps in blocks], axis=-1),
         np.append(0, number.cumsum()),
+        several,
     )
 
 

@@ -47,7 +47,6 @@ TABLES: dict[str, Call] = {
     "summary": _with(wroc.summary),
     "summary_in_ranges": _with(summary_in_ranges, rows_per_range=50),
     "counts": _counts,
-    "confusion_curve": _with(wroc.confusion_curve),
     "roc_curve": _with(wroc.roc_curve, band="pointwise"),
     "thinned roc_curve": _with(wroc.roc_curve, max_points=5),
     "pr_curve": _with(wroc.pr_curve),

@@ -54,7 +54,6 @@ TABLES: dict[str, Table] = {
         f, "y", "s", weight="w", attributes=by, threshold=0, level=wroc.Looks(500, seen=200)
     ),
     "summary of two models": lambda f: wroc.summary(f, "y", ["s", "limit"], weight="w"),
-    "confusion_curve": lambda f, by="g": wroc.confusion_curve(f, "y", "s", weight="w", by=by),
     "roc_curve": lambda f, by="g": wroc.roc_curve(
         f, "y", "s", weight="w", by=by, drop_collinear=True
     ),
@@ -392,6 +391,9 @@ TABLES_OF_PYTHON = {
     *("cost_curve", "dominated_models", "equalized_thresholds"),
     *(name for name in TABLES if name.startswith(("calibration_", "validate"))),
     *(name for name in TABLES if name.startswith("expected_metrics")),
+    *(name for name in TABLES if name.startswith("score_distribution")),
+    *(name for name in TABLES if name.startswith(("decision_curve", "roc_point"))),
+    *(name for name in TABLES if name.startswith("roc_curve with a ")),
     *(name for name in TABLES if name.startswith(("compare", "release_check"))),
     *(name for name in TABLES if name.startswith(("fairness", "impact_ratios"))),
     *(name for name in TABLES if name.startswith(("gaps", "group_gaps", "mean differences"))),

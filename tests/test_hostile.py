@@ -101,6 +101,10 @@ def _without_label(function: Callable[..., Any], **options: Any) -> Callable[...
     return table
 
 
+# Some of the tables have few rows.
+pytestmark = pytest.mark.filterwarnings("ignore:limits may be too narrow")
+
+
 def _of_counts(frame: Any, by: Any = None, **arguments: Any) -> Any:
     counts = wroc.score_counts(frame, by=by, **arguments)
     return wroc.from_counts(counts).summary(by=by)
@@ -117,7 +121,6 @@ TABLES: dict[str, Callable[..., Any]] = {
     "summary in bins": _with(wroc.summary, bins=32),
     "summary of counts": _of_counts,
     "score_counts": wroc.score_counts,
-    "confusion_curve": wroc.confusion_curve,
     "roc_curve": _with(wroc.roc_curve, band="pointwise"),
     "pr_curve": wroc.pr_curve,
     "cost_curve": wroc.cost_curve,

@@ -35,7 +35,6 @@ def tables(frame: FrameT) -> list[FrameT]:
         wroc.calibration_test(frame, "y", "s", attributes="g", reference="rest"),
         wroc.expected_metrics(frame, "other"),
         wroc.compare(frame, "y", ["s", "other"]),
-        wroc.confusion_curve(frame, "y", "s"),
         wroc.cost_curve(frame, "y", "s"),
         wroc.cross_auc(frame, "y", "s", by="g"),
         wroc.decision_curve(frame, "y", "s"),

@@ -33,6 +33,7 @@ from polars_wroc.rows import (
     table_of,
     tabulate_models,
 )
+from polars_wroc.stats.histograms import find_ends, number_bins
 from polars_wroc.stats.levels import Level
 from polars_wroc.steps import SegmentRows, Steps, descend, find_changes, map_steps
 
@@ -54,25 +55,6 @@ BIN_TYPES: Mapping[str, Any] = {
 }
 # How far a share of the weight may be off by rounding.
 _ROUNDING = 1e-12
-
-
-def bin_edge(number: pl.Expr, bins: int, low: pl.Expr, high: pl.Expr) -> pl.Expr:
-    """Return the upper end of a bin between ``low`` and ``high``; that of number 0 is ``low``."""
-    number = number.cast(pl.Float64)
-    # By a column, since the engine multiplies by the inverse of a constant: 3 / 5 would not be 0.6.
-    share = number / (number * 0 + bins)
-    # Not a width times a number, which may overflow and may miss the upper end.
-    return low * (1 - share) + high * share
-
-
-def bin_number(score: pl.Expr, bins: int, low: pl.Expr, high: pl.Expr) -> pl.Expr:
-    """Number the bin of a score between ``low`` and ``high``, from 1."""
-    # Halves, since the range of all floats overflows.
-    near = ((score / 2 - low / 2) / (high / 2 - low / 2) * bins).ceil()
-    # Rounding may have moved it past an end.
-    above = (score > bin_edge(near, bins, low, high)).cast(pl.Float64)
-    below = (score <= bin_edge(near - 1, bins, low, high)).cast(pl.Float64)
-    return (near + above - below).clip(1, bins).cast(pl.Int64)
 
 
 def calibration_curve(
@@ -196,9 +178,7 @@ class BinOptions:
     def number_rows(self, rows: SegmentRows) -> Ints:
         """Return the number of the bin of each row, from 1; the rows descend."""
         if self.strategy == "uniform":
-            # (k - 1) / bins < s <= k / bins, and the first bin also has 0.
-            ends = np.arange(1, self.number + 1) / self.number
-            return np.searchsorted(ends, rows.score, side="left") + 1
+            return number_bins(rows.score, find_ends(self.number, 0.0, 1.0)) + 1
         return _number_quantiles(rows, self.number)
 
 

@@ -5,7 +5,6 @@ The table has a row for each attribute, segment, score and metric.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,7 +15,6 @@ from polars_wroc.inputs.expressions import named_columns
 from polars_wroc.inputs.metric import Metric, SampleSize
 from polars_wroc.inputs.rows import (
     IntoColumns,
-    Rows,
     RowSource,
     polars_frame,
 )
@@ -227,24 +225,3 @@ def score_name(frame: object, score: IntoColumns | None) -> str | None:
         return None if score is None else str(score)
     names = named_columns("score", score, polars_frame(frame).lazy())
     return next(iter(names))
-
-
-def comparison_table(
-    rows: pl.LazyFrame, groups: Rows, score: str | None, more: Sequence[str] = ()
-) -> pl.LazyFrame:
-    """Lay out rows in order, with all columns of the table and some ``more``.
-
-    They have `PLACE`; a column that they do not have is null. ``score`` is the name of the only
-    one.
-    """
-    held = rows.collect_schema().names()
-    models = pl.col(MODEL) if MODEL in groups.model_keys else pl.lit(score, pl.String)
-    known = {name: pl.col(name) for name in COMPARISON_SCHEMA if name in held} | {MODEL: models}
-    metric = pl.col("metric").cast(pl.Enum(list(METRICS | COMPARABLE | SHIFTS)))
-    return rows.sort(PLACE, metric, maintain_order=True).select(
-        *(
-            known.get(name, pl.lit(None)).cast(dtype).alias(name)
-            for name, dtype in COMPARISON_SCHEMA.items()
-        ),
-        *more,
-    )

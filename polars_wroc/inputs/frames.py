@@ -427,12 +427,6 @@ def named_keys(by: IntoColumns, frame: pl.LazyFrame, called: str) -> dict[str, p
     }
 
 
-def require_texts(rows: Rows, called: str = "by") -> None:
-    """Check that the values of groups can be written as text."""
-    for key, dtype in rows.frame.select(rows.keys).collect_schema().items():
-        require_text(Typed(called, pl.col(key), dtype, f"column {rows.name_of(key)!r}"))
-
-
 def require_text(given: Typed) -> pl.Expr:
     """Return the column of an argument, if its values can be written as text."""
     if given.dtype.is_nested() or given.dtype in (pl.Duration, pl.Binary):

@@ -134,10 +134,10 @@ def at_horizon(
     ╞═══════╪══════╪═══════════════╪════════════════╪════════════════╡
     │ 1     ┆ 1    ┆ 1             ┆ 1.0            ┆ event          │
     │ 2     ┆ 0    ┆ null          ┆ null           ┆ censored       │
-    │ 3     ┆ 1    ┆ 1             ┆ 1.25           ┆ event          │
+    │ 3     ┆ 1    ┆ 1             ┆ 1.083333       ┆ event          │
     │ 4     ┆ 0    ┆ null          ┆ null           ┆ censored       │
-    │ 6     ┆ 1    ┆ 0             ┆ 1.875          ┆ no event       │
-    │ 7     ┆ 0    ┆ 0             ┆ 1.875          ┆ no event       │
+    │ 6     ┆ 1    ┆ 0             ┆ 1.191667       ┆ no event       │
+    │ 7     ┆ 0    ┆ 0             ┆ 1.191667       ┆ no event       │
     └───────┴──────┴───────────────┴────────────────┴────────────────┘
     """
     arguments.option("competing", competing, get_args(Competing))

@@ -156,22 +156,6 @@ def student_p_value(t: pl.Expr, df: pl.Expr) -> pl.Expr:
     return let({"z": z, "df": df, "width": width}, tail)
 
 
-def student_score(z: pl.Expr, df: pl.Expr) -> pl.Expr:
-    """Transform a standard normal quantile into one of Student's t distribution, approximately.
-
-    By Wallace's (1959) transformation. Quantiles from 2 to 3.5 are too far from 0, by at most 1.1 %
-    from seven degrees of freedom on, 0.1 % from twenty.
-    """
-
-    def score(field: Fields) -> pl.Expr:
-        z, df = field("z"), field("df")
-        half = (z * (8 * df + 3) / (8 * df + 1)) ** 2 / df / 2
-        # Written so that a small exponent keeps its digits: exp(x) - 1 = 2 exp(x / 2) sinh(x / 2).
-        return z.sign() * (df * 2 * half.exp() * half.sinh()).sqrt()
-
-    return let({"z": z, "df": df}, score)
-
-
 def two_sided_p_value(z: pl.Expr) -> pl.Expr:
     """Probability that a standard normal variable is at least as far from 0 as ``z``.
 

@@ -79,13 +79,6 @@ def ratio_limits(one: Estimate, other: Estimate, correlation: pl.Expr | None = N
     return Limits(known.then(lowest), known.then(1 / inverse))
 
 
-def reported_ratio(ratio: Estimate, denominator: pl.Expr) -> Estimate:
-    """Make a ratio null where its denominator is 0, and its upper limit where it is infinite."""
-    defined = when(denominator > 0)
-    bounded = when((denominator > 0) & ratio.high.is_finite())
-    return Estimate(defined.then(ratio.value), ratio.low, bounded.then(ratio.high))
-
-
 def _lowest_ratio(one: Estimate, other: Estimate, correlation: pl.Expr | None) -> pl.Expr:
     """Solve for the smallest ratio; the largest is the inverse of the smallest inverse ratio.
 

@@ -90,7 +90,7 @@ def select_rows(
 
 def sum_cells(rows: SegmentRows, selected: Mask, sample: Sample | None = None) -> Cells:
     """Return the cells of each segment, given which rows are selected, and with units a sample."""
-    place = _number_cells(rows, selected) * rows.number + rows.segment
+    place = number_cells(rows, selected) * rows.number + rows.segment
 
     def total(values: Array | None) -> Array:
         return _add_up(place, values, len(CELLS), rows.number)
@@ -167,7 +167,7 @@ def sum_unit_cells(rows: SegmentRows, selected: Mask, sample: Sample) -> Array:
 
     With replicate weights the first unit has the full weights, and each other those of a replicate.
     """
-    cell = _number_cells(rows, selected)
+    cell = number_cells(rows, selected)
     number = rows.number
     if sample.replicates is None:
         units = len(sample.stratum)
@@ -200,7 +200,7 @@ def _repeat_for_rows(rows: SegmentRows, values: NDArray[_ValueT]) -> NDArray[_Va
     return np.repeat(values, np.diff(rows.starts))
 
 
-def _number_cells(rows: SegmentRows, selected: Mask) -> Ints:
+def number_cells(rows: SegmentRows, selected: Mask) -> Ints:
     """Return the number of each row's cell."""
     return 2 * (~selected).astype(np.int64) + (rows.weight < 0)
 

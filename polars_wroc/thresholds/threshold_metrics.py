@@ -365,8 +365,10 @@ def _decide(rows: Rows, segments: SegmentRows, plan: _Plan) -> Iterator[tuple[In
     number = np.arange(segments.number)
     if decisions.at_every_score:
         points = trace_curves(segments)
-        segment = np.repeat(number, np.diff(points.starts))
-        yield segment, DecidedRows(points.threshold, points.cells, prevalence=plan.prevalence)
+        yield (
+            points.segment,
+            DecidedRows(points.threshold, points.cells, prevalence=plan.prevalence),
+        )
         return
     if sample is None and len(decisions.thresholds):
         cells = sum_cells_at_each(segments, decisions.thresholds)

@@ -27,7 +27,6 @@ EQUAL: dict[str, Any] = {"rel_tol": 1e-11, "abs_tol": 1e-12}
 TABLES: list[tuple[str, dict[str, Any], bool]] = [
     ("summary", {}, False),
     ("summary", {"level": 0.9}, False),
-    ("confusion_curve", {}, False),
     ("roc_curve", {"drop_collinear": True}, False),
     ("roc_curve", {"band": "pointwise", "max_points": 20}, False),
     ("pr_curve", {}, False),

@@ -205,7 +205,7 @@ def test_labelled_and_unlabelled_counts_are_not_mixed(
 
 
 NEEDING: list[tuple[str, dict[str, Any]]] = [
-    ("summary", {}), ("confusion_curve", {}), ("roc_curve", {}), ("pr_curve", {}),
+    ("summary", {}), ("roc_curve", {}), ("pr_curve", {}),
     ("cost_curve", {}), ("roc_point", {"fpr": 0.1}),
     ("roc_point", {"tpr": 0.1}),
     ("threshold_metrics", {}),

@@ -13,7 +13,6 @@ import pytest
 import statsmodels.api as sm
 from plain_calibration import intercept, slope
 from plain_roc import wilson
-from polars.exceptions import InvalidOperationError
 from samplics.estimation import TaylorEstimator
 from samplics.utils.types import PopParam
 from scipy import stats
@@ -436,7 +435,7 @@ def test_many_points_of_a_band_are_refused(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(roc_curve, "_MOST_POINTS", 3)
     rows = pl.DataFrame({"y": [1, 0, 1, 0], "s": [4, 3, 2, 1], "c": [1, 2, 3, 4]})
     plan = wroc.roc_curve(rows.lazy(), "y", "s", band="pointwise", design="c")
-    with pytest.raises(InvalidOperationError, match=r"`max_points` must be given .*; found 5"):
+    with pytest.raises(ValueError, match=r"`max_points` must be given .*; found 5"):
         plan.collect()
     few = wroc.roc_curve(rows, "y", "s", band="pointwise", design="c", max_points=3)
     assert few.height == 3

@@ -223,7 +223,6 @@ def test_cells_that_are_no_numbers_are_null(rows: pl.DataFrame) -> None:
 def test_curves_of_cells_that_are_no_numbers(drop_collinear: bool, rows: pl.DataFrame) -> None:
     huge = rows.with_columns(w=pl.lit(1e308))
     for curve in (
-        wroc.confusion_curve(huge, "y", "s", weight="w"),
         wroc.roc_curve(huge, "y", "s", weight="w", drop_collinear=drop_collinear),
         wroc.roc_curve(huge, "y", "s", weight="w", max_points=5),
     ):

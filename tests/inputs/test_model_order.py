@@ -38,7 +38,6 @@ TABLES: dict[str, Callable[..., pl.LazyFrame]] = {
         frame, label, score, attributes=by, reference="rest"
     ),
     "decision_curve": partial(wroc.decision_curve, thresholds=0.5),
-    "confusion_curve": wroc.confusion_curve,
     "cost_curve": wroc.cost_curve,
     "cross_auc": wroc.cross_auc,
     "dominated_models": wroc.dominated_models,
