@@ -187,11 +187,6 @@ def decided_sum(decision: str, name: str) -> str:
     return f"__{decision}_{name}"
 
 
-def over_decisions(name: str) -> pl.Expr:
-    """Add up one of `UNRANKED_SUMS` over the selected and the rejected rows."""
-    return pl.sum_horizontal(decided_sum(decision, name) for decision in DECISIONS)
-
-
 DECIDED_SUMS = [decided_sum(decision, name) for decision in DECISIONS for name in UNRANKED_SUMS]
 
 
