@@ -53,6 +53,8 @@ DECISIONS: dict[tuple[str, str], str] = {
         for function in ("summary", "roc_auc_ci")
         for end in ("low", "high")
     },
+    ("roc_point clusters", "fpr_*"): "clusters have the factor c",
+    ("confusion_curve *", "the call"): "`roc_curve` has its columns",
     ("summary *", "ci_note"): "there is a note on the weights from 1.5 times on",
     ("roc_auc_ci *clusters", "the call"): "tables have designs, expressions none",
     ("partial_auc_ci *", "the call"): "`summary` has the areas",
@@ -103,6 +105,26 @@ DECISIONS: dict[tuple[str, str], str] = {
             "p_*",
             "ratio_*",
             "reason",
+            "value",
+            "value_*",
+            "verdict",
+        )
+    },
+    **{
+        ("calibration_test clusters", column): "clusters have the factor c, as mean errors do"
+        for column in ("miscalibration_*", "p_*")
+    },
+    ("validate *", "value_low"): "the AUC is limited as by `summary`",
+    **{
+        ("audit diabetes", column): "slopes leave out rows with a score of 0 or 1, and are known"
+        for column in (
+            "direction",
+            "gap",
+            "gap_*",
+            "p_*",
+            "reason",
+            "reference_value",
+            "sentence",
             "value",
             "value_*",
             "verdict",
@@ -1077,11 +1099,8 @@ def _others() -> dict[str, str]:
             "weighted": f'{made}, weight="w", by="g"',
             "clusters": f'{rows}, weight="w", by="h", design="unit"',
         },
-        "cumulative_differences": {"weighted": f'{made}, weight="w", by="h"'},
-        "equal_scores": {"weighted": f'{made}, weight="w", by="g"'},
         "validate": {"weighted": f'{made}, weight="w", by="h"'},
         "expected_metrics": {"groups": 'made, "s", label="y", by="g", threshold=0.5, weight="w"'},
-        "gap_parts": {"groups": f'{made}, attributes="g", threshold=0.5, weight="w"'},
         "worst_segments": {
             "weighted": f'{rows}, {crossed}, weight="w", favorable="selected"',
             "fpr": f'{rows}, {crossed}, metric="fpr", favorable="rejected"',
@@ -1103,6 +1122,10 @@ def _others() -> dict[str, str]:
     made_calls: dict[str, str] = {}
     for function, variants in calls.items():
         made_calls |= _calls(function, "", variants)
+    made_calls["equal_scores weighted"] = (
+        f'wroc.calibration_test({made}, weight="w", attributes="g", reference="rest")'
+        '.rename({"segment": "g"})'
+    )
     return made_calls
 
 

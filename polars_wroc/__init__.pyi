@@ -17,7 +17,6 @@ from .charts.pr_det_charts import pr_chart as pr_chart
 from .charts.rates_chart import rates_chart as rates_chart
 from .charts.decision_gain_charts import decision_chart as decision_chart
 from .charts.calibration_chart import calibration_chart as calibration_chart
-from .charts.calibration_chart import cumulative_chart as cumulative_chart
 from .charts.roc_chart import roc_chart as roc_chart
 from .charts.table_charts import matrix_chart as matrix_chart
 from .charts.table_charts import tradeoff_chart as tradeoff_chart
@@ -27,13 +26,10 @@ from .counts.score_counts import merge_counts as merge_counts
 from .counts.score_counts import score_counts as score_counts
 from .curves.calibration_curve import calibration_curve as calibration_curve
 from .curves.calibration_summary import calibration_summary as calibration_summary
-from .curves.calibration_test import calibration_test as calibration_test
-from .curves.calibration_test import cumulative_differences as cumulative_differences
+from .groups.calibration_test import calibration_test as calibration_test
 from .curves.cost_curve import cost_curve as cost_curve
 from .curves.decision_curve import decision_curve as decision_curve
 from .curves.cost_curve import dominated_models as dominated_models
-from .curves.equal_scores import equal_scores as equal_scores
-from .curves.roc_curve import confusion_curve as confusion_curve
 from .curves.roc_curve import pr_curve as pr_curve
 from .curves.roc_curve import roc_curve as roc_curve
 from .curves.roc_point import roc_point as roc_point
@@ -44,10 +40,8 @@ from .groups.categories import ranges as ranges
 from .groups.cross_auc import auc_decomposition as auc_decomposition
 from .groups.cross_auc import cross_auc as cross_auc
 from .groups.equalized_thresholds import equalized_thresholds as equalized_thresholds
-from .groups.estimated_gaps import estimated_gaps as estimated_gaps
 from .groups.expected_metrics import expected_metrics as expected_metrics
 from .groups.fairness import fairness as fairness
-from .groups.gap_parts import gap_parts as gap_parts
 from .groups.group_gaps import group_gaps as group_gaps
 from .groups.impact_ratios import impact_ratios as impact_ratios
 from .groups.release_check import release_check as release_check
@@ -60,7 +54,6 @@ from .inputs.designs import ReplicateWeights as ReplicateWeights
 from .inputs.designs import Survey as Survey
 from .inputs.looks import Looks as Looks
 from .inputs.horizon import at_horizon as at_horizon
-from .inputs.horizon import horizon_counts as horizon_counts
 from .metrics.bootstrap import bootstrap as bootstrap
 from .metrics.bootstrap import bootstrap_replicates as bootstrap_replicates
 from .metrics.brier_and_log_loss import brier_score as brier_score

@@ -416,6 +416,12 @@ class Columns:
         """Whether rows stand for those in a bin of scores."""
         return self.counted and SCORE_HIGH in self.plan.collect_schema()
 
+    def require_scores(self, purpose: str) -> None:
+        """Raise for counts in bins of scores."""
+        if self.binned:
+            msg = f"`counts` must be by score for {purpose}; found counts in bins of scores"
+            raise ValueError(msg)
+
     @property
     def key_types(self) -> dict[str, pl.DataType]:
         """Types of the columns that group the rows, by the caller's names."""
@@ -629,6 +635,8 @@ class Columns:
 
 _REPLICATE = "__replicate_"
 _ONE_MODEL = "score"
+# The number of a row's score, in the order of the call.
+_MODEL_PLACE = "__model_place"
 
 
 def read_columns(
@@ -802,8 +810,50 @@ def _make_table(
     # Infinite and undefined numbers are expected: NaN means undefined.
     with np.errstate(all="ignore"):
         made = compute(columns.rows(table))
-    floats = [name for name, dtype in schema.items() if dtype == pl.Float64]
     keys = {key: name for key, name in columns.names.items() if key in made.columns}
-    numbers = [name for name in floats if name not in keys.values()]
-    named = made.rename(keys).select([*schema]).cast(pl.Schema(schema))
-    return named.with_columns(pl.col(numbers).fill_nan(None))
+    named = made.rename(keys).select([*schema])
+    numbers = [
+        name
+        for name, dtype in named.schema.items()
+        if dtype.is_float() and name not in keys.values()
+    ]
+    return named.with_columns(pl.col(numbers).fill_nan(None)).cast(pl.Schema(schema))
+
+
+class SegmentColumns(NamedTuple):
+    """Some rows of a table: the number of the segment of each, and their columns."""
+
+    segment: Ints
+    columns: Mapping[str, Array]
+
+
+Tabulate = Callable[[Rows, SegmentRows], Iterable[SegmentColumns]]
+
+
+def tabulate_models(rows: Rows, columns: Columns, tabulate: Tabulate) -> pl.DataFrame:
+    """Return the rows that ``tabulate`` makes of the segments of each score, one score at a time.
+
+    They are sorted by the columns that group the rows, then by model; those of a segment stay in
+    their order. The rows that ``tabulate`` gets have no other score; rows of counts belong to one
+    score each, so that the segments of another score may be fewer.
+    """
+    tables = []
+    for place, model in enumerate(columns.models):
+        own = rows if rows.model is None else rows.at(rows.model == model)
+        own = replace(own, scores={model: own.scores[model]})
+        segments = own.segments(columns.keys, model)
+        parts = [*tabulate(own, segments)]
+        segment = np.concatenate([part.segment for part in parts])
+        order = np.argsort(segment, kind="stable")
+        values = {
+            name: np.concatenate([part.columns[name] for part in parts])[order]
+            for name in parts[0].columns
+        }
+        table = pl.DataFrame(values).with_columns(
+            pl.lit(model).alias(MODEL), pl.lit(place).alias(_MODEL_PLACE)
+        )
+        groups = segments.segments
+        tables.append(groups[segment[order]].hstack(table) if groups.width else table)
+    if len(tables) == 1:
+        return tables[0]
+    return pl.concat(tables).sort(*columns.keys, _MODEL_PLACE, maintain_order=True)

@@ -239,8 +239,8 @@ def add_blocks(
 class PooledSteps(NamedTuple):
     """All steps of the curves of segments, from the highest score of each down.
 
-    ``n``, ``w`` and ``w2`` are as in `Steps`. ``starts`` are the places of the first steps of the
-    segments, which may have none, followed by the number of steps.
+    ``n``, ``w``, ``w2`` and ``several`` are as in `Steps`. ``starts`` are the places of the first
+    steps of the segments, which may have none, followed by the number of steps.
     """
 
     score: Array
@@ -248,6 +248,7 @@ class PooledSteps(NamedTuple):
     w: Array
     w2: Array
     starts: Ints
+    several: Mask | None = None
 
 
 def pool_steps(rows: SegmentRows) -> PooledSteps:
@@ -258,12 +259,17 @@ def pool_steps(rows: SegmentRows) -> PooledSteps:
         for steps in found:
             number[segments] += np.diff(steps.starts, append=len(steps.score))
     blocks = [steps for _, found in batches for steps in found] or [_NO_STEPS]
+    several = None
+    if rows.bins is not None:
+        none = np.zeros(0, bool)
+        several = np.concatenate([none if s.several is None else s.several for s in blocks])
     return PooledSteps(
         np.concatenate([steps.score for steps in blocks]),
         np.concatenate([steps.n for steps in blocks], axis=-1),
         np.concatenate([steps.w for steps in blocks], axis=-1),
         np.concatenate([steps.w2 for steps in blocks], axis=-1),
         np.append(0, number.cumsum()),
+        several,
     )
 
 
@@ -289,6 +295,29 @@ def place_rows(rows: SegmentRows) -> Array:
     return np.concatenate([values for _, values in found]) if found else np.zeros(0)
 
 
+def descend(rows: SegmentRows) -> SegmentRows:
+    """Return the rows of each segment from the highest score down."""
+    if rows.in_order:
+        return rows
+
+    def find_order(batch: _Batch) -> Ints:
+        return np.arange(len(batch.score)) if batch.order is None else batch.order
+
+    found = _map_batches(rows, find_order)
+    if not found:
+        return replace(rows, in_order=True)
+    places = np.concatenate([rows.starts[segments[0]] + order for segments, order in found])
+    return replace(
+        rows,
+        order=rows.order[places],
+        score=rows.score[places],
+        weight=rows.weight[places],
+        counts=None if rows.counts is None else rows.counts.at(places),
+        bins=None if rows.bins is None else rows.bins.at(places),
+        in_order=True,
+    )
+
+
 def placements(steps: Steps) -> Array:
     """Return the placement values of both classes at each step."""
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -304,6 +333,13 @@ def add_up(values: Array, starts: Ints) -> Array:
     if len(filled):
         sums[..., filled] = np.add.reduceat(values, starts[filled], axis=-1)
     return sums
+
+
+def find_changes(values: Array | Ints) -> Mask:
+    """Return whether each value differs from the one before; the first does."""
+    changes = np.ones(len(values), dtype=bool)
+    changes[1:] = values[1:] != values[:-1]
+    return changes
 
 
 class _Batch(NamedTuple):

@@ -7,12 +7,9 @@ from .charts.options import Rate as Rate
 from .charts.options import Show as Show
 from .charts.options import Sort as Sort
 from .curves.calibration_curve import Strategy as Strategy
-from .curves.roc_point import BandKind as BandKind
+from .curves.roc_curve import BandKind as BandKind
 from .groups.categories import Intersections as Intersections
 from .groups.equalized_thresholds import Constraint as Constraint
-from .groups.estimated_gaps import Basis as Basis
-from .groups.estimated_gaps import EstimatedMetric as EstimatedMetric
-from .groups.gap_parts import Recalibrate as Recalibrate
 from .inputs.columns import IntoColumn as IntoColumn
 from .inputs.columns import IntoWeight as IntoWeight
 from .inputs.decisions import DecisionThreshold as DecisionThreshold

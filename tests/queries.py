@@ -54,7 +54,6 @@ TABLES: dict[str, Table] = {
         f, "y", "s", weight="w", attributes=by, threshold=0, level=wroc.Looks(500, seen=200)
     ),
     "summary of two models": lambda f: wroc.summary(f, "y", ["s", "limit"], weight="w"),
-    "confusion_curve": lambda f, by="g": wroc.confusion_curve(f, "y", "s", weight="w", by=by),
     "roc_curve": lambda f, by="g": wroc.roc_curve(
         f, "y", "s", weight="w", by=by, drop_collinear=True
     ),
@@ -88,12 +87,11 @@ TABLES: dict[str, Table] = {
     "calibration_test by replicate weights": lambda f, by="g": wroc.calibration_test(
         f, "y", _SHARE, weight="w", by=by, design=_REPLICATES
     ),
-    "cumulative_differences": lambda f, by="g": wroc.cumulative_differences(
-        f, "y", _SHARE, weight="w", by=by
+    "calibration_test at equal scores": lambda f, by="g": wroc.calibration_test(
+        f, "y", "s", weight="w", attributes=by, reference="rest"
     ),
-    "equal_scores": lambda f, by="g": wroc.equal_scores(f, "y", "s", weight="w", by=by),
-    "equal_scores in a survey": lambda f, by="g": wroc.equal_scores(
-        f, "y", _SHARE, weight="w", by=by, design=_STRATA
+    "calibration_test at equal scores in a survey": lambda f, by="g": wroc.calibration_test(
+        f, "y", _SHARE, weight="w", attributes=by, reference="rest", design=_STRATA
     ),
     "compare": lambda f, by="g": wroc.compare(f, "y", ["s", "limit"], weight="w", by=by),
     "compare unpaired": lambda f, by="g": wroc.compare(
@@ -374,30 +372,6 @@ TABLES: dict[str, Table] = {
     "expected_metrics in a survey": lambda f, by="g": wroc.expected_metrics(
         f, "s", probability=_CHANCE, label="y", by=by, weight="w", design=_STRATA
     ),
-    "estimated_gaps": lambda f: wroc.estimated_gaps(
-        f, selected=pl.col("y").cast(pl.Boolean), by={"a": _CHANCE}, known="g", weight="w"
-    ),
-    "estimated_gaps in a survey": lambda f: wroc.estimated_gaps(
-        f,
-        selected=pl.col("y").cast(pl.Boolean),
-        by={"a": _CHANCE},
-        known="g",
-        weight="w",
-        design=_STRATA,
-    ),
-    "gap_parts": lambda f: wroc.gap_parts(
-        f, "y", "s", attributes="g", probability=_CHANCE, threshold=0, weight="w"
-    ),
-    "gap_parts in a survey": lambda f: wroc.gap_parts(
-        f,
-        "y",
-        "s",
-        attributes="g",
-        probability=_CHANCE,
-        recalibrate="overall",
-        weight="w",
-        design=_STRATA,
-    ),
     "trend": lambda f: wroc.trend(
         f, "y", "s", over=pl.col("w").ceil(), attributes="g", threshold=0, weight="w"
     ),
@@ -408,9 +382,6 @@ TABLES: dict[str, Table] = {
     "at_horizon": lambda f: wroc.at_horizon(
         f, pl.col("limit").abs(), "y", 1, weight="w", by="g"
     ).select("g", "y", "horizon_label", "horizon_weight", "horizon_status"),
-    "horizon_counts": lambda f, by="g": wroc.horizon_counts(
-        wroc.at_horizon(f, pl.col("limit").abs(), "y", 1, weight="w"), weight="w", by=by
-    ),
     "equalized_thresholds": lambda f, by="g": wroc.equalized_thresholds(
         f, "y", "s", weight="w", by=by
     ),
@@ -418,16 +389,19 @@ TABLES: dict[str, Table] = {
 # What needs Python: the convex hull of a curve, steps until a fit converges, and blocks of scores.
 TABLES_OF_PYTHON = {
     *("cost_curve", "dominated_models", "equalized_thresholds"),
-    *(name for name in TABLES if name.startswith("calibration_summary")),
+    *(name for name in TABLES if name.startswith(("calibration_", "validate"))),
+    *(name for name in TABLES if name.startswith("expected_metrics")),
+    *(name for name in TABLES if name.startswith("score_distribution")),
+    *(name for name in TABLES if name.startswith(("decision_curve", "roc_point"))),
+    *(name for name in TABLES if name.startswith("roc_curve with a ")),
     *(name for name in TABLES if name.startswith(("compare", "release_check"))),
-    *(name for name in TABLES if name.startswith("equal_scores")),
     *(name for name in TABLES if name.startswith(("fairness", "impact_ratios"))),
     *(name for name in TABLES if name.startswith(("gaps", "group_gaps", "mean differences"))),
     *(name for name in TABLES if name.startswith("summary")),
     *(name for name in TABLES if name.startswith("threshold_metrics")),
     *(name for name in TABLES if name.startswith("trend")),
     *(name for name in TABLES if name.startswith("worst_segments")),
-    *("from_counts", "gap_parts", "gap_parts in a survey", "validate"),
+    *("from_counts", "validate"),
 }
 
 EXPRESSIONS: dict[str, pl.Expr] = {

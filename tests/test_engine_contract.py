@@ -18,10 +18,8 @@ from sweeps import sweep
 from wide_tables import by_attributes
 
 import polars_wroc as wroc
-from polars_wroc.kernels.sorting import sort_rows
 from polars_wroc.metrics.registry import MetricName
 from polars_wroc.plans.config import Engine
-from polars_wroc.ranking import numbered_rows
 
 ROWS = 400
 # Sums of thousands of terms in another order; a table of them may be a difference of two.
@@ -110,15 +108,7 @@ Table = Callable[[Any], Any]
 # Tables that need the place of each row, or a curve, with weights and groups and without.
 PLACED: dict[str, Callable[..., Any]] = {
     "roc_curve": partial(wroc.roc_curve, label="y", score="s"),
-    "roc_curve with a band": partial(wroc.roc_curve, label="y", score="s", band="pointwise"),
-    "roc_point": partial(wroc.roc_point, label="y", score="s", fpr=[0.1, 0.5]),
 }
-OPTIONS: dict[str, dict[str, Any]] = {
-    "whole": {},
-    "weights": {"weight": "w", "by": ["h", "g"]},
-    "groups": {"by": "g"},
-}
-
 # Tables that compare groups.
 COMPARED: dict[str, Callable[..., Any]] = {
     "fairness": partial(by_attributes(wroc.fairness), threshold=0.5),
@@ -286,33 +276,6 @@ def test_labels_of_every_kind(label: Any) -> None:
     both(lambda f: wroc.summary(f, label, "s", weight="w", by="g"), PEOPLE)
 
 
-@pytest.fixture
-def sorts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Note the number of rows whenever the compiled engine sorts."""
-    seen: list[int] = []
-
-    def noted(chunks: Any, *others: Any) -> Any:
-        seen.append(sum(len(chunk.bits) for chunk in chunks))
-        return sort_rows(chunks, *others)
-
-    monkeypatch.setattr(numbered_rows, "sort_rows", noted)
-    return seen
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("options", OPTIONS)
-@pytest.mark.parametrize("name", sweep(PLACED, fast=6))
-def test_placed_rows(name: str, options: str, sorts: list[int]) -> None:
-    table = partial(PLACED[name], **OPTIONS[options])
-    with wroc.Config(engine="polars"):
-        table(PEOPLE)
-        table(PEOPLE.lazy()).collect()
-    assert not sorts
-    assert both(table, PEOPLE).height
-    # Once for each score, and once more to collect the lazy table.
-    assert len(sorts) >= 2
-
-
 @pytest.mark.parametrize("kind", sweep(KINDS, fast=["integers beyond 2**53"]))
 @pytest.mark.parametrize("name", PLACED)
 def test_placed_scores_of_every_kind(name: str, kind: str) -> None:
@@ -355,14 +318,6 @@ def test_calibration(strategy: Any, by: str | None) -> None:
         call = partial(table, label="y", score=share, weight="w", by=by, strategy=strategy)
         # Polars adds up rows within bins, in any order.
         both(call, PEOPLE)
-
-
-@pytest.mark.parametrize("by", [None, "g"])
-def test_decision_curves(by: str | None) -> None:
-    share = 1 / (1 + (-SCORE).exp())
-    options: dict[str, Any] = {"weight": "w", "by": by, "thresholds": [0.2, 0.5]}
-    call = partial(wroc.decision_curve, label="y", score=share, **options)
-    both(call, PEOPLE)
 
 
 @pytest.mark.slow

@@ -32,7 +32,6 @@ from polars_wroc.audits.tables import (
     with_columns_of,
 )
 from polars_wroc.audits.words import Words, capitalised, first_few, many, verb
-from polars_wroc.curves.calibration_summary import SLOPE
 from polars_wroc.groups.comparisons import (
     ALIKE,
     CALIBRATION,
@@ -57,6 +56,7 @@ from polars_wroc.groups.comparisons import (
 from polars_wroc.inputs.arguments import FOUR_FIFTHS
 from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL
 from polars_wroc.inputs.metric import SampleSize
+from polars_wroc.metrics.calibration import SLOPE
 from polars_wroc.metrics.registry import CURVE_METRICS, ROC_AUC
 from polars_wroc.metrics.summary import AUC_BOUNDS
 from polars_wroc.plans.queries import FrameT, collect

@@ -344,9 +344,7 @@ class JudgedGate:
 class Further(NamedTuple):
     """Tables of what reports say besides the comparisons; each may have no rows."""
 
-    # Gaps that are different, as `gap_parts` splits them.
-    gap_parts: pl.DataFrame = pl.DataFrame()
-    # Segments as `calibration_test` and `equal_scores` have them.
+    # Segments as `calibration_test` has them, by themselves and against the rest.
     calibration: pl.DataFrame = pl.DataFrame()
     equal_scores: pl.DataFrame = pl.DataFrame()
     # As `calibration_curve` and `score_distribution` have them, where a finding is on calibration.

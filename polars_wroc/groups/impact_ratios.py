@@ -557,7 +557,5 @@ def _read_decisions(
     )
     if threshold != "median":
         return columns, RECORDED if threshold is None else threshold
-    if columns.binned:
-        msg = "`counts` must be by score for threshold='median'; found counts in bins of scores"
-        raise ValueError(msg)
+    columns.require_scores("threshold='median'")
     return columns, max_selection_rate(0.5)

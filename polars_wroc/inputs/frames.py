@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import polars as pl
 
-from polars_wroc.inputs.arguments import reject, reject_type
+from polars_wroc.inputs.arguments import reject_type
 from polars_wroc.inputs.columns import (
     CLUSTER,
     COUNTED,
@@ -236,37 +235,6 @@ def read_rows(
     return columns.rows(frame, observed, [MODEL] if columns.several else [])
 
 
-def read_paired_rows(
-    frame: pl.DataFrame | pl.LazyFrame,
-    label: IntoColumn | None,
-    score: IntoColumns,
-    weight: IntoWeight | None,
-    by: IntoColumns | None,
-    pos_label: object,
-    *,
-    cluster: IntoColumn | None = None,
-    survey: GivenDesign | None = None,
-    called: str = "by",
-) -> tuple[Rows, list[str]]:
-    """Return rows with columns `score_column`, missing where any is; and the names of models."""
-    frame = polars_frame(frame)
-    columns = _read(frame, label, score, weight, by, cluster, survey, called=called)
-    if len(columns.models) < 2:  # noqa: PLR2004  (two make a pair)
-        reject("score", "hold two or more columns to compare", columns.models)
-    seen = [columns.seen(typed, pos_label) for typed in columns.scores]
-    complete = pl.all_horizontal(each.weight.is_not_null() for each in seen)
-    weight_of_row = pl.when(complete).then(seen[0].weight)
-    # A column first: each of the scores would repeat the checks of all scores.
-    weighed = columns.frame.with_columns(weight_of_row.alias(WEIGHT))
-    first = replace(seen[0], weight=pl.col(WEIGHT))
-    scores = [
-        pl.when(pl.col(WEIGHT).is_not_null()).then(numeric(typed)).alias(score_column(i))
-        for i, typed in enumerate(columns.scores)
-    ]
-    observed = weighed.select(*columns.keys, *scores, *_other_columns(columns, first))
-    return columns.rows(frame, observed, []), columns.models
-
-
 def score_precision(frame: pl.DataFrame | pl.LazyFrame, score: IntoColumns) -> pl.Expr:
     """Return the machine precision of each row's score, in the data type of its model's column."""
     lazy = frame.lazy()
@@ -425,12 +393,6 @@ def named_keys(by: IntoColumns, frame: pl.LazyFrame, called: str) -> dict[str, p
         name: one_zero(of_length(called, column, pl.len()), frame)
         for name, column in columns.items()
     }
-
-
-def require_texts(rows: Rows, called: str = "by") -> None:
-    """Check that the values of groups can be written as text."""
-    for key, dtype in rows.frame.select(rows.keys).collect_schema().items():
-        require_text(Typed(called, pl.col(key), dtype, f"column {rows.name_of(key)!r}"))
 
 
 def require_text(given: Typed) -> pl.Expr:

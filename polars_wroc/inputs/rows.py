@@ -34,7 +34,6 @@ from polars_wroc.plans.queries import (
     aggregate,
     collect,
     join_on_keys,
-    probability,
     require_at_collect,
 )
 
@@ -156,11 +155,6 @@ class Rows:
         return SCORE_HIGH in self.frame.collect_schema()
 
     @property
-    def score_columns(self) -> list[str]:
-        """The score, and the highest one of the bin if there are bins."""
-        return [SCORE, SCORE_HIGH] if self.binned else [SCORE]
-
-    @property
     def recorded(self) -> bool:
         """Whether the decisions on the rows were recorded."""
         return SELECTED in self.frame.collect_schema()
@@ -188,18 +182,6 @@ class Rows:
             )
             frame = frame.with_columns(pl.when(checked).then(WEIGHT).alias(WEIGHT))
         return replace(self, frame=frame)
-
-    def as_probabilities(self) -> Rows:
-        """Cast the scores to floats; raise at collect for one that is not between 0 and 1."""
-        scores = (pl.col(name).cast(pl.Float64) for name in self.score_columns)
-        checked = [probability("score", score) for score in scores]
-        return replace(self, frame=self.frame.with_columns(checked))
-
-    def require_scores(self, purpose: str) -> None:
-        """Raise for counts in bins of scores."""
-        if self.binned:
-            msg = f"`counts` must be by score for {purpose}; found counts in bins of scores"
-            raise ValueError(msg)
 
     @property
     def signed_squares(self) -> pl.Expr:

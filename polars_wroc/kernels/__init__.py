@@ -25,12 +25,3 @@ AREA_SUMS = ("y_own", "x_own", "y_rest", "x_rest", "area")
 BIN, DEGREES = "__fit_bin", 8
 FIT_WEIGHTS = tuple(f"__fit_{name}{side}" for name in ("", "squares_") for side in ("pos", "neg"))
 MOMENTS = tuple(f"{name}_{k}" for name in FIT_WEIGHTS for k in range(DEGREES))
-# Of a partition: the rows of positives and those that are impossible, the weight, its product with
-# the score, and squares; squared residuals, distinct scores, the variance of the sum of differences
-# and the squares of those of scores, and the lowest and highest sum. Of the interval in which the
-# sum changes most: its scores, and the changes of the sum, of weights and of the variance.
-DIFFERENCE_SUMS = (
-    *("positives", "impossible", "weight", "expected", "squares", "residuals"),
-    *("scores", "variance", "squared_variances", "low", "high"),
-    *("from", "to", "change", "change_of_weight", "change_of_positives", "change_of_variance"),
-)

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias, cast
 
 import numpy as np
 
-from polars_wroc.kernels import CLASS_SUMS, CURVE_SUMS, DIFFERENCE_SUMS
+from polars_wroc.kernels import CLASS_SUMS, CURVE_SUMS
 from polars_wroc.kernels.blocks import (
     ONE_GROUP,
     Blocks,
@@ -18,7 +18,7 @@ from polars_wroc.kernels.blocks import (
     RowGroups,
     class_weights,
 )
-from polars_wroc.kernels.compiling import ONE, TWO, ZERO, U, inlined, kernel, run, shares
+from polars_wroc.kernels.compiling import ONE, TWO, ZERO, U, inlined, kernel
 from polars_wroc.kernels.sorting import Array, SortedRows
 
 OWN_SUMS = 2 * len(CLASS_SUMS) + len(CURVE_SUMS)
@@ -373,91 +373,3 @@ def _place(
             for j in range(first, i):
                 tp_before[j], tp_after[j] = tp0, tp1
                 fp_before[j], fp_after[j] = fp0, fp1
-
-
-def walk_differences(rows: SortedRows, scores: Array, tolerance: float) -> Array:
-    """Add up scores less labels along the rows of each partition.
-
-    Return for each partition `DIFFERENCE_SUMS`. The ``scores`` are those of the keys. Sums that
-    differ by less than the ``tolerance`` times the weight are equal.
-    """
-    partitions = len(rows.starts) - 1
-    sums = np.full((partitions, len(DIFFERENCE_SUMS)), np.nan)
-    arrays = rows.keys, scores, rows.signed, rows.starts, tolerance
-    run(
-        lambda a, b: _add_differences(*arrays, a, b, sums),
-        shares(partitions, len(rows.keys)),
-    )
-    return sums
-
-
-@kernel
-def _add_differences(
-    keys: Array,
-    scores: Array,
-    signed: Array,
-    starts: Array,
-    tolerance: float,
-    a: int,
-    b: int,
-    sums: Array,
-) -> None:
-    """Walk along each partition twice: for the highest and lowest sum, and for their places."""
-    for t in range(U(a), U(b)):
-        lowest = highest = near = 0.0
-        for again in range(2):
-            i, end = starts[t], starts[t + ONE]
-            positives = impossible = weight = of_positives = expected = squares = 0.0
-            residuals = distinct = variance = squared = total = low = high = 0.0
-            # The sums at the last extreme, which may be the beginning, and the next row.
-            is_high = highest - near <= 0.0
-            seen = again == 1 and (is_high or lowest + near >= 0.0)
-            place, total0, weight0, positives0, variance0 = i, 0.0, 0.0, 0.0, 0.0
-            width = np.inf
-            while i < end:
-                key, score = keys[i], scores[i]
-                up, down, up_squares, down_squares = 0.0, 0.0, 0.0, 0.0
-                while True:
-                    w = float(signed[i])
-                    x, y = max(w, 0.0), max(-w, 0.0)
-                    up += x
-                    down += y
-                    up_squares += x * x
-                    down_squares += y * y
-                    positives += 1.0 if w > 0.0 else 0.0
-                    if (score == 0.0 and w > 0.0) or (score == 1.0 and w < 0.0):
-                        impossible += 1.0
-                    i += ONE
-                    if i == end or keys[i] != key:
-                        break
-                both, rest = up_squares + down_squares, 1.0 - score
-                own = both * score * rest
-                distinct += 1.0
-                weight += up + down
-                of_positives += up
-                expected += (up + down) * score
-                squares += both
-                residuals += up_squares * rest * rest + down_squares * score * score
-                variance += own
-                squared += own * own
-                total += (up + down) * score - up
-                low, high = min(low, total), max(high, total)
-                if again == 1 and (total >= highest - near or total <= lowest + near):
-                    other = total >= highest - near
-                    # The shortest interval, then that of the lowest scores.
-                    if seen and other != is_high and scores[place] - score <= width:
-                        width = scores[place] - score
-                        sums[t, U(11)], sums[t, U(12)] = score, scores[place]
-                        sums[t, U(13)], sums[t, U(14)] = total - total0, weight - weight0
-                        sums[t, U(15)] = of_positives - positives0
-                        sums[t, U(16)] = variance - variance0
-                    seen, is_high, place = True, other, i
-                    total0, weight0 = total, weight
-                    positives0, variance0 = of_positives, variance
-            lowest, highest, near = low, high, tolerance * weight
-            row = (
-                positives, impossible, weight, expected, squares, residuals,
-                distinct, variance, squared, low, high,
-            )  # fmt: skip
-            for j in range(U(len(row))):
-                sums[t, j] = row[j]

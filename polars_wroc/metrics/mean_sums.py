@@ -9,7 +9,9 @@ import numpy as np
 
 from polars_wroc.arrays import Array, Mask
 from polars_wroc.inputs import arguments
-from polars_wroc.rows import Sampling
+from polars_wroc.inputs.columns import SCORE, score_column
+from polars_wroc.inputs.frames import precision
+from polars_wroc.rows import Columns, Sampling
 from polars_wroc.stats.designs import Influence, SamplingUnits
 from polars_wroc.stats.mean_differences import StandardizedSums, standardize
 from polars_wroc.stats.means import Mean
@@ -134,8 +136,17 @@ ROW_LOSSES: dict[str, Callable[[Array, Mask, float], Array]] = {
 }
 
 
-def require_probabilities(score: Array) -> None:
+def require_probabilities(score: Array, argument: str = "score") -> None:
     """Raise for a score that is no probability; one of NaN is missing."""
     invalid = score[(score < 0) | (score > 1)]
     if len(invalid):
-        arguments.reject("score", "be a probability, from 0 to 1", invalid[0])
+        arguments.reject(argument, "be a probability, from 0 to 1", invalid[0])
+
+
+def read_precision(columns: Columns) -> dict[str, float]:
+    """Return the machine precision of the scores of each model, by their types."""
+    schema = columns.plan.collect_schema()
+    if columns.counted:
+        return dict.fromkeys(columns.models, precision(schema[SCORE]))
+    types = [schema[score_column(number)] for number in range(len(columns.models))]
+    return {model: precision(dtype) for model, dtype in zip(columns.models, types, strict=True)}

@@ -39,7 +39,7 @@ def sample_aucs(
     """Return variances by the design of the ``rows``, from the influences of their units."""
     parts = [
         _sample_part(part_rows, part, influences(part_rows, part))
-        for part_rows, part in _take_parts(rows, segments)
+        for part_rows, part in take_parts(rows, segments)
     ]
     arrays = {
         name: np.concatenate([getattr(part, name) for part in parts], axis=-1)
@@ -69,7 +69,7 @@ def _count_pairs(segment: Ints, values: Ints, number: int) -> Array:
     return np.bincount(pairs % number, minlength=number).astype(np.float64)
 
 
-def _take_parts(rows: Rows, segments: SegmentRows) -> Iterator[tuple[Rows, SegmentRows]]:
+def take_parts(rows: Rows, segments: SegmentRows) -> Iterator[tuple[Rows, SegmentRows]]:
     """Yield some segments at a time, with the sampling units that have rows of them.
 
     The other units still count in the sizes of their strata.

@@ -116,7 +116,7 @@ class Config(ContextDecorator):
     cloudpickle to be serialised.
 
     The compiled engine computes the quantile bins of `calibration_curve` and `calibration_summary`;
-    the curves of `confusion_curve`, `roc_curve`, `pr_curve`, `cost_curve`, `roc_point`,
+    the curves of `roc_curve`, `pr_curve`, `cost_curve`, `roc_point`,
     `decision_curve`, `dominated_models` and `equalized_thresholds`; `auc_decomposition`,
     `cross_auc` and `subgroup_auc`. For `bootstrap`, `bootstrap_replicates` and `abroca_test` the
     rows count once for each replicate; it draws the same replicates, of ``"roc_auc"``, ``"gini"``,

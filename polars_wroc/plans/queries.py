@@ -91,12 +91,6 @@ def unless_mixed(zeros: pl.Expr, minuses: pl.Expr) -> pl.Expr:
     return raise_at_collect(pl.when(zeros & minuses).then(pl.lit(MARK + _MIXED))).fill_null(0.0)
 
 
-def require_one_negative_label(*, zeros: bool, minuses: bool) -> None:
-    """Raise where rows in memory have both 0 and -1 as negative labels."""
-    if zeros and minuses:
-        raise pl.exceptions.InvalidOperationError(_MIXED)
-
-
 def require_at_collect(
     holds: pl.Expr, sentence: str | pl.Expr, found: pl.Expr | None = None
 ) -> pl.Expr:

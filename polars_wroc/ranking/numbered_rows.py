@@ -14,7 +14,6 @@ from polars_wroc.inputs.columns import SCORE, WEIGHT, ZERO_LABEL
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.kernels.blocks import CurvePoints, points_of
 from polars_wroc.kernels.compiling import read_only
-from polars_wroc.kernels.scans import walk_differences
 from polars_wroc.kernels.sorting import (
     FLOAT_BITS,
     SIGNED_BITS,
@@ -326,37 +325,3 @@ def _squares(signed: Array) -> Array:
     # A square may be infinite.
     with np.errstate(over="ignore"):
         return signed * np.abs(signed)
-
-
-def compiled_ranges(rows: Rows, names: Sequence[str], tolerance: float) -> pl.LazyFrame:
-    """Add up scores less labels along the rows of each group, and pick the largest change.
-
-    Scores that are no probabilities raise. The columns are the numbers of rows and of missing rows,
-    and the sums of `walk_differences`, under these ``names``.
-    """
-    given = rows.frame.collect_schema()
-    schema = pl.Schema({key: given[key] for key in rows.keys})
-    schema |= dict.fromkeys(names[:2], pl.Int64())
-    schema |= dict.fromkeys(names[2:], pl.Float64())
-
-    def table() -> pl.DataFrame:
-        numbered = number_rows(rows, rows.keys)
-        placed, score_keys = numbered.sorted_by()
-        there = partitions_there(numbered.partitions, placed, numbered.missing)
-        scores = score_keys.scores(placed.keys).cast(pl.Float64).to_numpy()
-        some = placed.sizes > 0
-        first, last = placed.starts[:-1][some], placed.starts[1:][some] - np.uint64(1)
-        if (scores[first] > 1).any() or (scores[last] < 0).any():
-            # Raises its message.
-            collect(rows.as_probabilities().frame)
-        sums = walk_differences(placed, scores, tolerance)[there]
-        columns = [
-            *numbered.partitions.key_values(there),
-            *(pl.Series(each) for each in (placed.sizes[there], numbered.missing.sum(1)[there])),
-            *(pl.Series(column, nan_to_null=True) for column in sums.T),
-        ]
-        renamed = zip(schema.names(), columns, strict=True)
-        return pl.DataFrame([column.alias(name) for name, column in renamed]).cast(schema)
-
-    assert rows.compiled is not None
-    return run(rows.compiled, table, schema)

@@ -10,7 +10,7 @@ import polars as pl
 
 from polars_wroc.inputs.columns import SCORE, WEIGHT
 from polars_wroc.inputs.rows import CLASSES, Rows, class_weights
-from polars_wroc.kernels import CLASS_SUMS, CURVE_SUMS
+from polars_wroc.kernels import CLASS_SUMS, CURVE_SUMS, UNRANKED_SUMS
 from polars_wroc.plans.formulas import Fields, as_struct
 from polars_wroc.ranking.curve import Curve, if_both_classes
 from polars_wroc.ranking.sorting import (
@@ -187,9 +187,7 @@ def decided_sum(decision: str, name: str) -> str:
     return f"__{decision}_{name}"
 
 
-def over_decisions(name: str) -> pl.Expr:
-    """Add up one of `UNRANKED_SUMS` over the selected and the rejected rows."""
-    return pl.sum_horizontal(decided_sum(decision, name) for decision in DECISIONS)
+DECIDED_SUMS = [decided_sum(decision, name) for decision in DECISIONS for name in UNRANKED_SUMS]
 
 
 def walked_class_counts() -> dict[str, pl.Expr]:

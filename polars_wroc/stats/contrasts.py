@@ -215,3 +215,15 @@ def credible_correlation(covariance: Array, one: Array, other: Array) -> Array:
     correlation = covariance / (np.sqrt(one) * np.sqrt(other))
     correlation = np.clip(correlation, -_MOST_CORRELATED, _MOST_CORRELATED)
     return np.where((one > 0) & (other > 0) & ~np.isnan(covariance), correlation, 0.0)
+
+
+def correlate_shares(one: Array, other: Array) -> Array:
+    """Return the correlation of the shares of two kinds of rows in the same rows.
+
+    The more there are of one kind, the fewer there are of the other (Newcombe 1998, Statistics in
+    Medicine 17, 2635-2650).
+    """
+    p, q = one, other
+    # rho = -sqrt(p q / ((1 - p) (1 - q)))
+    rho = -np.sqrt(p * q / ((1 - p) * (1 - q)))
+    return np.where((p < 1) & (q < 1), rho, 0.0)

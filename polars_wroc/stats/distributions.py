@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from polars_wroc.inputs.looks import Looks
-from polars_wroc.plans.formulas import Fields, let, with_lists
+from polars_wroc.plans.formulas import Fields, let
 
 _SQRT_2 = math.sqrt(2)
 _NODES = 24
@@ -72,9 +72,6 @@ _ROOT_SCALE = 2.0
 LEAST_TAIL = 1e-16
 # And for p-values at repeated looks from this one, less exactly.
 _LEAST_AT_LOOKS = 1e-300
-# Where to cut off the tail of t with one degree of freedom, which falls as exp(-z**2 / 4), and the
-# number of values of the integrand.
-_TAIL_WIDTH, _TAIL_NODES = 11.0, 40
 
 
 def normal_quantile(probability: float) -> float:
@@ -127,51 +124,6 @@ def t_quantile(level: float, df: pl.Expr) -> pl.Expr:
     return polynomial(_student_coefficients(z_quantile(level)), 2 / df - 1).exp()
 
 
-@with_lists
-def student_p_value(t: pl.Expr, df: pl.Expr) -> pl.Expr:
-    """Probability that Student's t is at least as far from 0 as ``t``, for 1 or more ``df``.
-
-    An integral over z, where ``exp(-z**2 / 2)`` is the density of t up to a constant: the rest of
-    the integrand is smooth for all degrees of freedom. The relative error is below 1e-11.
-    """
-
-    def tail(field: Fields) -> pl.Expr:
-        z, df, width = field("z"), field("df"), field("width")
-        nodes, weights = (pl.lit(pl.Series([values])) for values in _quadrature())
-        # Of all nodes at once, in lists.
-        step = width * nodes
-        beyond = z + step
-        # The derivative of t by z, up to a constant; exp(x) - 1 = 2 exp(x / 2) sinh(x / 2).
-        at = pl.element()
-        grown = (beyond * beyond / (df + 1)).list.eval((at * 0.75).exp() / (at / 2).sinh().sqrt())
-        shrunk = (step * (z + step / 2)).list.eval((-pl.element()).exp())
-        total = (weights * beyond * grown * shrunk).list.sum()
-        density = polynomial(_density_coefficients(), 2 / df - 1).exp() / math.sqrt(math.pi)
-        scale = density * df.sqrt() / (df + 1)
-        return (scale * width * total * (-(z**2) / 2).exp()).clip(upper_bound=1.0)
-
-    z = ((df + 1) * (t**2 / df).log1p()).sqrt()
-    # Beyond this the integrand is below 1e-13 of its start.
-    width = (z**2 + _TAIL_WIDTH**2).sqrt() - z
-    return let({"z": z, "df": df, "width": width}, tail)
-
-
-def student_score(z: pl.Expr, df: pl.Expr) -> pl.Expr:
-    """Transform a standard normal quantile into one of Student's t distribution, approximately.
-
-    By Wallace's (1959) transformation. Quantiles from 2 to 3.5 are too far from 0, by at most 1.1 %
-    from seven degrees of freedom on, 0.1 % from twenty.
-    """
-
-    def score(field: Fields) -> pl.Expr:
-        z, df = field("z"), field("df")
-        half = (z * (8 * df + 3) / (8 * df + 1)) ** 2 / df / 2
-        # Written so that a small exponent keeps its digits: exp(x) - 1 = 2 exp(x / 2) sinh(x / 2).
-        return z.sign() * (df * 2 * half.exp() * half.sinh()).sqrt()
-
-    return let({"z": z, "df": df}, score)
-
-
 def two_sided_p_value(z: pl.Expr) -> pl.Expr:
     """Probability that a standard normal variable is at least as far from 0 as ``z``.
 
@@ -202,29 +154,6 @@ def _root_coefficients(least: float) -> tuple[float, ...]:
 
 
 @lru_cache(maxsize=1)
-def _density_coefficients() -> tuple[float, ...]:
-    """Of the logarithm of the density of t at 0 times ``sqrt(2 * pi)``, which 1 / df tells."""
-
-    def log_density(position: float) -> float:
-        half = 1 / (position + 1)
-        return math.lgamma(half + 0.5) - math.lgamma(half) - math.log(half) / 2
-
-    return interpolate(log_density)
-
-
-@lru_cache(maxsize=1)
-def _quadrature() -> tuple[list[float], list[float]]:
-    """Nodes and weights of Fejer's rule on [0, 1]."""
-    angles = [math.pi * (i + 0.5) / _TAIL_NODES for i in range(_TAIL_NODES)]
-    harmonics = range(1, _TAIL_NODES // 2 + 1)
-    weights = [
-        1 - 2 * math.fsum(math.cos(2 * k * angle) / (4 * k**2 - 1) for k in harmonics)
-        for angle in angles
-    ]
-    return [(1 - math.cos(a)) / 2 for a in angles], [weight / _TAIL_NODES for weight in weights]
-
-
-@lru_cache(maxsize=1)
 def _tail_coefficients() -> tuple[float, ...]:
     # Imported here, since that takes 0.2 seconds and only p-values need it.
     import mpmath  # noqa: PLC0415
@@ -252,24 +181,3 @@ def _student_quantile(z: float, inverse_df: float) -> float:
     low, high = math.log(z), -math.log(math.tan(math.pi * tails / 2))
     root: Any = mpmath.findroot(excess, (low - 1e-3, high + 1e-3), solver="illinois", tol=1e-26)
     return math.exp(float(root))
-
-
-# The last step to a solution, whose error is far smaller.
-_LAST_STEP = 1e-10
-
-
-def root_of(function: Callable[[float], float], low: float, high: float) -> float:
-    """Find where a rising function is 0, by false position with halved weights (Illinois)."""
-    at_low, at_high = function(low), function(high)
-    before, place, side = low, high, 0
-    while abs(place - before) > _LAST_STEP * place:
-        before, place = place, (low * at_high - high * at_low) / (at_high - at_low)
-        value = function(place)
-        if value > 0:
-            high, at_high = place, value
-            at_low /= 2 if side > 0 else 1
-        else:
-            low, at_low = place, value
-            at_high /= 2 if side < 0 else 1
-        side = 1 if value > 0 else -1
-    return place

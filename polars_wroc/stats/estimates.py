@@ -169,6 +169,29 @@ class Wald:
         return replace(_take(self, places), scale=_take(self.scale, places))
 
 
+@dataclass(frozen=True)
+class Scaled:
+    """An estimate times a ``factor`` of 0 or more."""
+
+    estimate: Estimate
+    factor: Array | float
+
+    @property
+    def value(self) -> Array:
+        """The values."""
+        return self.factor * self.estimate.value
+
+    @property
+    def df(self) -> Array | float:
+        """The degrees of freedom of their variances."""
+        return self.estimate.df
+
+    def limits(self, quantile: Array | float) -> Limits:
+        """Return the confidence limits at a two-sided quantile."""
+        low, high = self.estimate.limits(quantile)
+        return Limits(self.factor * low, self.factor * high)
+
+
 def _take(record: _RecordT, places: Ints) -> _RecordT:
     """Return a record of arrays at some places; what all segments share stays."""
     values = {each.name: getattr(record, each.name) for each in fields(record)}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -79,13 +78,6 @@ def ratio_limits(one: Estimate, other: Estimate, correlation: pl.Expr | None = N
     return Limits(known.then(lowest), known.then(1 / inverse))
 
 
-def reported_ratio(ratio: Estimate, denominator: pl.Expr) -> Estimate:
-    """Make a ratio null where its denominator is 0, and its upper limit where it is infinite."""
-    defined = when(denominator > 0)
-    bounded = when((denominator > 0) & ratio.high.is_finite())
-    return Estimate(defined.then(ratio.value), ratio.low, bounded.then(ratio.high))
-
-
 def _lowest_ratio(one: Estimate, other: Estimate, correlation: pl.Expr | None) -> pl.Expr:
     """Solve for the smallest ratio; the largest is the inverse of the smallest inverse ratio.
 
@@ -141,17 +133,6 @@ def logit_limits(value: pl.Expr, one_minus_value: pl.Expr, margin: pl.Expr) -> L
     on_logit = margin / (value * one_minus_value)
     logit = (value / one_minus_value).log()
     return Limits(*(1 / (1 + (-(logit + side)).exp()) for side in (-on_logit, on_logit)))
-
-
-def symmetric_limits(
-    field: Fields, errors: Mapping[str, pl.Expr], quantile: pl.Expr | float
-) -> dict[str, pl.Expr]:
-    """Limits of values that are fields, given their standard errors and the quantile."""
-    return {
-        f"{name}_{end}": field(name) + side * (error * quantile)
-        for name, error in errors.items()
-        for end, side in (("low", -1), ("high", 1))
-    }
 
 
 def is_exact(powers: pl.Expr) -> pl.Expr:

@@ -181,6 +181,19 @@ class Rate:
         return Wilson(value, complement, at_zero, at_zero, at_one - at_zero, df=self.df)
 
 
+def estimate_between(
+    value: Array, inverse_size: Array, heaviness: tuple[Array, Array], df: Array | float = np.inf
+) -> Wilson:
+    """Return a rate between two that rows have, such as one interpolated on a curve.
+
+    The effective size is that of all rows, and events and others are as heavy as in a rate nearby.
+    """
+    complement = 1 - value
+    at_zero = inverse_size * _shrink(value / inverse_size, heaviness[0], 1.0)
+    at_one = inverse_size * _shrink(complement / inverse_size, heaviness[1], 1.0)
+    return Wilson(value, complement, at_zero, at_zero, at_one - at_zero, df=df)
+
+
 def _shrink(number: Array, heavier: Array, least: Array | float) -> Array:
     """Return how heavy so many rows are once two pseudo-rows are added to them."""
     # G1 / rho = (kappa1 (g1 / rho) + 2 max(g1 / rho, 1)) / (kappa1 + 2)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import accumulate, combinations_with_replacement
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import Literal, TypeAlias
 
 import polars as pl
@@ -23,11 +23,7 @@ from polars_wroc.plans.queries import (
     require_at_collect,
     sum_unless_null,
 )
-from polars_wroc.stats.distributions import t_quantile, z_quantile
 from polars_wroc.stats.proportions import ROUNDING
-
-# Aggregates of rows that are linear in their signed weight.
-LinearSums = Callable[[pl.Expr], Mapping[str, pl.Expr]]
 
 _FULL = 0
 _REPLICATE, _FULL_WEIGHT = "__replicate", "__full_weight"
@@ -55,34 +51,6 @@ def replicated(rows: Rows, design: Replicates) -> Rows:
     number = pl.col(CLUSTER).replace_strict(weights, range(len(weights)), return_dtype=pl.Int64)
     weighted = repeated.filter(pl.col(WEIGHT) != 0).with_columns(number)
     return Rows(weighted, [*rows.keys, CLUSTER])
-
-
-def of_replicated(
-    table: pl.LazyFrame, keys: Sequence[str], values: Sequence[str], design: Replicates
-) -> pl.LazyFrame:
-    """Complete values of `replicated` rows: null for a replicate in which a group has none."""
-    numbers = range(len(signed_weights(design)))
-    wide = {
-        f"{value}_{n}": pl.col(value).filter(pl.col(CLUSTER) == n).first()
-        for n in numbers
-        for value in values
-    }
-    named = [{value: pl.col(f"{value}_{n}") for value in values} for n in numbers]
-    return in_rows(aggregate(table, keys, wide), keys, named)
-
-
-def replicate_sums(
-    frame: pl.LazyFrame, keys: Sequence[str], sums: LinearSums, design: Replicates
-) -> pl.LazyFrame:
-    """Aggregate the rows of each group once with each weight: a row for each."""
-    columns = [
-        {name: (f"{name}_{number}", value) for name, value in sums(pl.col(weight)).items()}
-        for number, weight in enumerate(signed_weights(design))
-    ]
-    aggregates = {column: value for one in columns for column, value in one.values()}
-    wide = aggregate(with_signed_weights(frame, design), keys, aggregates)
-    values = [{name: pl.col(column) for name, (column, _) in one.items()} for one in columns]
-    return in_rows(wide, keys, values)
 
 
 def in_rows(
@@ -170,31 +138,6 @@ def ratio_influence(
     return pl.when(known).then(residual(part, of_part / of_whole * whole) / of_whole)
 
 
-def ratio_covariance(*parts: str) -> str:
-    """Column of the covariance of two ratios."""
-    return f"__ratio_covariance_{'_and_'.join(sorted(parts))}"
-
-
-def ratio_influences(
-    ratios: Mapping[str, pl.Expr], keys: Sequence[str], design: SampleDesign
-) -> tuple[dict[str, pl.Expr], dict[str, tuple[str, str]]]:
-    """Columns of influences of units on ratios of columns to wholes, and all their products."""
-    names = {part: f"__ratio_influence_{part}" for part in ratios}
-    columns = {names[a]: ratio_influence(pl.col(a), b, keys, design) for a, b in ratios.items()}
-    pairs = combinations_with_replacement(ratios, 2)
-    return columns, {ratio_covariance(*pair): (names[pair[0]], names[pair[1]]) for pair in pairs}
-
-
-def unit_sums(
-    rows: pl.LazyFrame, keys: Sequence[str], sums: LinearSums, design: SampleDesign
-) -> pl.LazyFrame:
-    """Aggregate the rows of each segment and sampling unit, or with each replicate weight."""
-    if isinstance(design, Replicates):
-        return replicate_sums(rows, keys, sums, design)
-    complete = rows.filter(pl.col(WEIGHT).is_not_null())
-    return unit_totals(complete, keys, sums(pl.col(WEIGHT)))
-
-
 def unit_totals(
     rows: pl.LazyFrame, keys: Sequence[str], sums: Mapping[str, pl.Expr]
 ) -> pl.LazyFrame:
@@ -273,11 +216,6 @@ def smaller_df(
 def design_df(field: Fields, name: str = DESIGN_DF) -> pl.Expr:
     """Degrees of freedom of a variance, at least 1; without a variance there are none."""
     return field(name).cast(pl.Float64).clip(lower_bound=1.0)
-
-
-def limit_quantile(field: Fields, level: float, *, designed: bool) -> pl.Expr | float:
-    """Quantile of limits: the normal one, or Student's t if the rows have a design."""
-    return t_quantile(level, design_df(field)) if designed else z_quantile(level)
 
 
 def design_effect(by_design: pl.Expr, of_rows: pl.Expr) -> pl.Expr:

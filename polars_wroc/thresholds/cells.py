@@ -6,7 +6,7 @@ for each segment; `sum_cells_at_each` returns one for each segment at each of se
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -21,6 +21,8 @@ from polars_wroc.stats.rates import Count, Rate
 from polars_wroc.steps import SegmentRows
 
 _ValueT = TypeVar("_ValueT", bound=np.generic)
+# So many cells of sampling units are in memory together.
+_UNITS_AT_ONCE = 2_000_000
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ def select_rows(
 
 def sum_cells(rows: SegmentRows, selected: Mask, sample: Sampling | None = None) -> Cells:
     """Return the cells of each segment, given which rows are selected, and with units a sample."""
-    place = _number_cells(rows, selected) * rows.number + rows.segment
+    place = number_cells(rows, selected) * rows.number + rows.segment
 
     def total(values: Array | None) -> Array:
         return _add_up(place, values, len(CELLS), rows.number)
@@ -116,6 +118,18 @@ def sum_cells_at(
     cells = sum_cells(rows, selected, sample)
     is_known = ~np.isnan(threshold)
     return cells.combine(lambda values: np.where(is_known, values, np.nan))
+
+
+def split_segments(
+    rows: SegmentRows, sample: Sampling | None
+) -> Iterator[tuple[slice, SegmentRows]]:
+    """Yield some segments at a time, so that the cells of their sampling units fit into memory."""
+    at_once = max(rows.number, 1)
+    if sample is not None:
+        at_once = max(_UNITS_AT_ONCE // max(len(sample.stratum), 1), 1)
+    for first in range(0, max(rows.number, 1), at_once):
+        stop = min(first + at_once, rows.number)
+        yield slice(first, stop), rows.between(first, stop)
 
 
 def sum_decided_cells(rows: SegmentRows, call: Rows, sample: Sampling | None = None) -> Cells:
@@ -155,7 +169,7 @@ def sum_unit_cells(rows: SegmentRows, selected: Mask, sample: Sampling) -> Array
 
     With replicate weights the first unit has the full weights, and each other those of a replicate.
     """
-    cell = _number_cells(rows, selected)
+    cell = number_cells(rows, selected)
     number = rows.number
     if sample.replicates is None:
         units = len(sample.stratum)
@@ -188,7 +202,7 @@ def _repeat_for_rows(rows: SegmentRows, values: NDArray[_ValueT]) -> NDArray[_Va
     return np.repeat(values, np.diff(rows.starts))
 
 
-def _number_cells(rows: SegmentRows, selected: Mask) -> Ints:
+def number_cells(rows: SegmentRows, selected: Mask) -> Ints:
     """Return the number of each row's cell."""
     return 2 * (~selected).astype(np.int64) + (rows.weight < 0)
 

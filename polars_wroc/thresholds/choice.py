@@ -21,12 +21,27 @@ class CurvePoints:
     """The points of each segment's curve: the origin, then all scores from the highest down.
 
     ``starts`` are the places of the origins, followed by the number of points. At the origin, where
-    the threshold is infinite, no row is selected.
+    the threshold is infinite, no row is selected. ``several`` marks bins of several scores.
     """
 
     starts: Ints
     threshold: Array
     cells: Cells
+    several: Mask | None = None
+
+    @property
+    def segment(self) -> Ints:
+        """The number of the segment of each point."""
+        return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
+
+
+class CurveWeights(NamedTuple):
+    """The points of each segment's curve as `CurvePoints` has them, with their selected weights."""
+
+    starts: Ints
+    threshold: Array
+    tp: Array
+    fp: Array
 
 
 class Thresholds(NamedTuple):
@@ -49,7 +64,17 @@ def trace_curves(rows: SegmentRows) -> CurvePoints:
         rejected = _reach_ends(selected, starts) - selected
         # Below 0 by rounding only
         sums.append(np.concatenate([selected, np.maximum(rejected, 0.0)]))
-    return CurvePoints(starts, _thresholds_of_points(steps), Cells(*sums))
+    several = steps.several
+    if several is not None:
+        several = np.insert(several, steps.starts[:-1], values=False)
+    return CurvePoints(starts, _thresholds_of_points(steps), Cells(*sums), several)
+
+
+def trace_weights(rows: SegmentRows) -> CurveWeights:
+    """Return the points of each segment's curve with the weights of both classes selected there."""
+    steps = pool_steps(rows)
+    tp, fp = _cumulate(steps, steps.w)
+    return CurveWeights(_starts_of_points(steps), _thresholds_of_points(steps), tp, fp)
 
 
 def choose_thresholds(rows: SegmentRows, rule: Rule) -> Thresholds:
@@ -57,26 +82,27 @@ def choose_thresholds(rows: SegmentRows, rule: Rule) -> Thresholds:
 
     It is the highest of those that are best up to rounding.
     """
-    steps = pool_steps(rows)
-    starts = _starts_of_points(steps)
-    tp, fp = _cumulate(steps, steps.w)
-    place = choose_points(tp, fp, starts, rule)
+    points = trace_weights(rows)
+    place = choose_points(points.tp, points.fp, points.starts, rule)
     is_known = place >= 0
-    threshold = np.where(is_known, _thresholds_of_points(steps)[place], np.nan)
-    return Thresholds(threshold, is_known & (place > starts[:-1]))
+    threshold = np.where(is_known, points.threshold[place], np.nan)
+    return Thresholds(threshold, is_known & (place > points.starts[:-1]))
 
 
 def choose_per_group(rows: SegmentRows, rule: Rule, *, per_group: bool) -> Thresholds:
     """Return the threshold that a rule chooses for each segment, or one for the rows of all."""
-    if per_group:
-        return choose_thresholds(rows, rule)
-    together = replace(
+    return choose_thresholds(rows if per_group else merge_segments(rows), rule)
+
+
+def merge_segments(rows: SegmentRows) -> SegmentRows:
+    """Return the rows of all segments as those of one."""
+    return replace(
         rows,
         segments=pl.DataFrame(),
         starts=rows.starts[[0, -1]],
         missing=rows.missing.sum(keepdims=True),
+        in_order=False,
     )
-    return choose_thresholds(together, rule)
 
 
 def choose_points(

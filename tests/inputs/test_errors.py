@@ -231,7 +231,6 @@ def _gaps(frame: Any, label: Any, score: Any, **options: Any) -> Any:
 
 TABLES: dict[str, tuple[Callable[..., Any], str]] = {
     "summary": (wroc.summary, "average_precision"),
-    "confusion_curve": (wroc.confusion_curve, "fn"),
     "roc_curve": (wroc.roc_curve, "fpr"),
     "threshold_metrics": (wroc.threshold_metrics, "mcc"),
     "threshold_metrics with intervals": (partial(wroc.threshold_metrics, level=0.9), "ppv_high"),

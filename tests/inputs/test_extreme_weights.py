@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -21,16 +21,6 @@ from polars_wroc.metrics.registry import CURVE_METRICS
 summary_of = partial(wroc.summary, diagnostics=True)
 
 Table: TypeAlias = Callable[..., pl.DataFrame]
-
-
-def _parts(frame: pl.DataFrame, label: str, score: str, **named: Any) -> pl.DataFrame:
-    table = by_attributes(wroc.gap_parts)(frame, label, score, threshold=0.5, **named)
-    return cast("pl.DataFrame", table.select("^gap_(expected|excess).*$"))
-
-
-def _estimated(frame: pl.DataFrame, label: str, score: str, weight: Any, by: Any) -> pl.DataFrame:
-    known = {"known": by, "by": {"a": score}}
-    return wroc.estimated_gaps(frame, selected=label, weight=weight, **known)
 
 
 LEVEL: Any = {"threshold": [0.3, 0.6], "level": 0.95}
@@ -55,10 +45,10 @@ TABLES: dict[str, Table] = {
     "calibration_curve": partial(wroc.calibration_curve, bins=2),
     "calibration_summary": partial(wroc.calibration_summary, bins=2),
     "calibration_test": wroc.calibration_test,
-    "equal_scores": wroc.equal_scores,
-    "estimated_gaps": _estimated,
+    "calibration_test at equal scores": partial(
+        by_attributes(wroc.calibration_test), reference="rest"
+    ),
     "expected_metrics": OF_ONE_SCORE["expected_metrics"],
-    "gap_parts": _parts,
     "decision_curve": partial(wroc.decision_curve, thresholds=[0.3, 0.6]),
     "group_gaps": partial(wide_gaps, threshold=0.5),
     "group_gaps, overall": partial(wide_gaps, reference="overall", threshold=0.5),
@@ -233,7 +223,6 @@ def test_cells_that_are_no_numbers_are_null(rows: pl.DataFrame) -> None:
 def test_curves_of_cells_that_are_no_numbers(drop_collinear: bool, rows: pl.DataFrame) -> None:
     huge = rows.with_columns(w=pl.lit(1e308))
     for curve in (
-        wroc.confusion_curve(huge, "y", "s", weight="w"),
         wroc.roc_curve(huge, "y", "s", weight="w", drop_collinear=drop_collinear),
         wroc.roc_curve(huge, "y", "s", weight="w", max_points=5),
     ):

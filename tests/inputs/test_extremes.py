@@ -91,7 +91,7 @@ def test_metrics_that_cannot_be_counted(metrics: Any) -> None:
 NAMED = pl.DataFrame(
     {"y": [1, 0, 1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1, 0.5, 0.5], "g": [*"aaabbb"]}
 )
-CURVES = ["pr_curve", "cost_curve", "roc_curve", "confusion_curve"]
+CURVES = ["pr_curve", "cost_curve", "roc_curve"]
 
 
 @pytest.mark.parametrize(

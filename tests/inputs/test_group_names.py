@@ -60,8 +60,7 @@ def refused(name: str) -> set[str]:
         return set()
     taken = {column for column in columns if not is_key(column)}
     # Whatever the counts are by, a table of them is read by the names of all its columns.
-    of_counts = "counts" in name and name != "horizon_counts"
-    return taken | {*STATE_COLUMNS, MODEL} if of_counts else taken
+    return taken | {*STATE_COLUMNS, MODEL} if "counts" in name else taken
 
 
 def of_first(table: pl.DataFrame) -> pl.DataFrame:

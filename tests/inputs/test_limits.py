@@ -13,7 +13,6 @@ from polars.testing import assert_frame_equal
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.inputs.frames import read_paired_rows
 
 GROUPS = 6
 ENGINES: list[Literal["in-memory", "streaming"]] = ["in-memory", "streaming"]
@@ -122,16 +121,6 @@ def test_many_pairs_are_those_of_two_scores_each() -> None:
     for row in together.partition_by("model_a", "model_b")[::9]:
         pair = row.select("model_a", "model_b").row(0)
         assert_frame_equal(row, wroc.compare(frame, "y", list(pair), adjust="none"))
-
-
-def plan_of(scores: int) -> int:
-    frame = pl.LazyFrame({"y": [1, 0], **{f"s{i}": [0.1, 0.2] for i in range(scores)}})
-    rows, _ = read_paired_rows(frame, "y", [f"s{i}" for i in range(scores)], None, None, None)
-    return len(rows.frame.explain(optimized=False))
-
-
-def test_plan_of_the_rows_grows_with_the_scores_and_not_their_square() -> None:
-    assert plan_of(40) < 2.2 * plan_of(20)
 
 
 @pytest.mark.slow

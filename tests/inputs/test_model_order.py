@@ -34,10 +34,10 @@ TABLES: dict[str, Callable[..., pl.LazyFrame]] = {
     "calibration_curve": wroc.calibration_curve,
     "calibration_summary": wroc.calibration_summary,
     "calibration_test": wroc.calibration_test,
-    "cumulative_differences": wroc.cumulative_differences,
-    "equal_scores": wroc.equal_scores,
+    "calibration_test at equal scores": lambda frame, label, score, by: wroc.calibration_test(
+        frame, label, score, attributes=by, reference="rest"
+    ),
     "decision_curve": partial(wroc.decision_curve, thresholds=0.5),
-    "confusion_curve": wroc.confusion_curve,
     "cost_curve": wroc.cost_curve,
     "cross_auc": wroc.cross_auc,
     "dominated_models": wroc.dominated_models,
@@ -149,5 +149,5 @@ def test_every_table_with_models_is_here() -> None:
         if inspect.isfunction(function)
         and {"frame", "score"} <= set(inspect.signature(function).parameters)
     }
-    of_one_score = {"estimated_gaps", "expected_metrics", "gap_parts", "worst_segments"}
+    of_one_score = {"expected_metrics", "worst_segments"}
     assert tested | of_one_score == with_models

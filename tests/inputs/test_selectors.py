@@ -195,9 +195,7 @@ WRITTEN = (
     "audit",
     "audit's segments",
     "audit_in_ranges",
-    "gap_parts",
     "worst_segments",
-    "estimated_gaps",
 )
 
 

@@ -11,14 +11,8 @@ from samplics.estimation import TaylorEstimator
 from samplics.utils.types import PopParam
 
 import polars_wroc as wroc
-from polars_wroc.inputs.designs import read_design
-from polars_wroc.inputs.frames import read_rows
-from polars_wroc.thresholds.search import (
-    given_thresholds,
-    metric_variances,
-    rate_variance,
-    unit_cells,
-)
+from polars_wroc.rows import read_columns
+from polars_wroc.thresholds.cells import sum_cells_at
 
 SAMPLE: dict[str, Any] = {"weight": "finalwgt", "design": wroc.Survey("psuid", strata="stratid")}
 
@@ -47,14 +41,22 @@ def standard_errors(
 
 def test_shares_with_diabetes(nhanes: pl.DataFrame) -> None:
     """Race 3 has rows in one unit alone of 13 of its 25 strata."""
-    survey = read_design(SAMPLE["design"])
     known = nhanes.with_columns(score=1.0)
-    rows = read_rows(known, "diabetes", "score", "finalwgt", "race", None, survey=survey)
-    assert rows.design is not None
+    columns = read_columns(
+        known,
+        "diabetes",
+        "score",
+        weight="finalwgt",
+        by="race",
+        design=SAMPLE["design"],
+    )
+    rows = columns.rows(columns.plan.collect())
+    assert rows.sample is not None
+    units = rows.sample.units
     # Where all rows are selected, the precision is the share of positives.
-    cells = unit_cells(rows, given_thresholds([0.5]), rows.keys)
-    table = metric_variances(cells, rows.keys, rows.design).collect().sort(rows.keys)
-    errors = (table[rate_variance("ppv")] ** 0.5).to_list()
+    cells = sum_cells_at(rows.segments(columns.keys), 0.5, rows.sample)
+    weights = cells.unit_weight(["tp"]), cells.unit_weight(["tp", "fp"]), cells.unit_present
+    errors = (units.variance(units.ratio_influence(*weights)) ** 0.5).tolist()
     assert errors == pytest.approx([0.0019733, 0.0061443, 0.0076440], abs=5e-8)
     shares = wroc.threshold_metrics(
         known, "diabetes", "score", weight="finalwgt", by="race", threshold=[0.5]

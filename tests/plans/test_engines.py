@@ -70,14 +70,11 @@ def test_only_hulls_and_fits_need_python(people: pl.DataFrame, name: str) -> Non
 @pytest.mark.parametrize(
     "name",
     [
-        "confusion_curve",
         "roc_curve",
         "pr_curve",
         "cross_auc",
         "auc_decomposition",
         "calibration_curve",
-        "decision_curve",
-        "score_distribution",
         "score_counts",
         "score_counts in bins",
         "merge_counts",

@@ -26,8 +26,6 @@ from polars_wroc.plans.formulas import (
     when,
 )
 from polars_wroc.stats.distributions import (
-    student_p_value,
-    student_score,
     t_quantile,
     two_sided_p_value,
     upper_quantile,
@@ -116,9 +114,7 @@ def test_operations(formula: Formula, rows: list[dict[str, object]]) -> None:
 DISTRIBUTIONS: dict[str, Formula] = {
     "normal": lambda of: two_sided_p_value(of("t")),
     "quantile": lambda of: upper_quantile(of("tail")),
-    "t": lambda of: student_p_value(of("t"), of("df")),
     "t_quantile": lambda of: t_quantile(0.95, of("df")),
-    "t_score": lambda of: student_score(of("t"), of("df")),
 }
 
 

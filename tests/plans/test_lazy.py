@@ -57,7 +57,6 @@ def test_scanned_file_gives_what_the_frame_gives(
     [
         ("summary", 4),
         ("summary of two models", 4),
-        ("confusion_curve", 4),
         ("roc_curve", 4),
         ("roc_curve of few points", 3),
         ("threshold_metrics", 4),

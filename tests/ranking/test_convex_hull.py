@@ -19,8 +19,7 @@ from sklearn.metrics import roc_auc_score
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.ranking.curve_points import _corners_of_few
-from polars_wroc.ranking.sorting import FP, TP
+from polars_wroc.ranking.hulls import find_corners
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Row: TypeAlias = tuple[int, float, int]
@@ -164,7 +163,6 @@ def test_random_walks_of_many_scores(seed: int) -> None:
 
 def test_corners_of_few_points_turn_right_at_each_point() -> None:
     # The second point is above the line from the origin, but below the one from the first.
-    points = [(0, 0.0, 4.0), (0, 1.0, 5.0), (0, 2.0, 7.0), (1, 1.0, 5.0), (1, 2.0, 7.0)]
-    frame = pl.DataFrame(points, ["curve", FP, TP], orient="row")
-    corners = _corners_of_few(frame).rows()
-    assert corners == [points[0], points[2], points[3], points[4]]
+    fp = np.array([0.0, 1.0, 2.0, 1.0, 2.0])
+    tp = np.array([4.0, 5.0, 7.0, 5.0, 7.0])
+    np.testing.assert_array_equal(find_corners(tp, fp, np.array([0, 3, 5])), [0, 2, 3, 4])

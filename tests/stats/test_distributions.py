@@ -8,7 +8,6 @@ import pytest
 from scipy import stats
 
 from polars_wroc.stats.distributions import (
-    student_p_value,
     student_score,
     t_quantile,
     two_sided_p_value,
@@ -61,28 +60,3 @@ def test_student_score_is_rather_too_large(df: int, most: float) -> None:
     found = pl.select(student_score(pl.lit(pl.Series(z)), pl.lit(df))).to_series().to_numpy()
     excess = found / stats.t.isf(stats.norm.sf(z), df) - 1
     assert 0 < excess.min() < excess.max() < most
-
-
-@pytest.mark.parametrize("df", [1.0, 1.5, 2.0, 7.0, 30.0, 1e3, 1e8])
-def test_student_p_value(df: float) -> None:
-    t = np.concatenate([[0.0], np.geomspace(1e-3, 36, 200)])
-    found = pl.select(student_p_value(pl.lit(pl.Series(t)), pl.lit(df))).to_series()
-    assert found.to_numpy() == pytest.approx(2 * stats.t.sf(t, df), rel=1e-11, abs=0)
-
-
-def test_student_p_value_in_closed_form() -> None:
-    t = np.geomspace(1e-6, 1e6, 100)
-    found = pl.select(
-        cauchy=student_p_value(pl.lit(pl.Series(-t)), pl.lit(1)),
-        two=student_p_value(pl.lit(pl.Series(t)), pl.lit(2)),
-    )
-    assert found["cauchy"].to_numpy() == pytest.approx(2 / np.pi * np.arctan(1 / t), rel=1e-11)
-    root = np.sqrt(2 + t**2)
-    assert found["two"].to_numpy() == pytest.approx(2 / (root * (root + t)), rel=1e-11)
-
-
-def test_student_p_value_belongs_to_the_quantile() -> None:
-    df = pl.Series(np.append(np.arange(1.0, 60.0), 1e6)).to_frame("df")
-    for level in (0.5, 0.9, 0.95, 0.999):
-        p = student_p_value(t_quantile(level, pl.col("df")), pl.col("df"))
-        assert df.select(p).to_series().to_numpy() == pytest.approx(1 - level, rel=1e-9)

@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 import polars as pl
-import pytest
 
 from polars_wroc.inputs.columns import CLUSTER, SCORE, WEIGHT
 from polars_wroc.inputs.designs import Replicates
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.stats.variances import (
-    DESIGN_DF,
-    DESIGN_NOTE,
-    linear_variances,
-    of_full_weights,
-    of_replicated,
-    replicate_sums,
     replicated,
 )
 
@@ -49,38 +42,3 @@ def test_rows_are_repeated_with_each_weight() -> None:
     ]
     found = rows.frame.select("g", CLUSTER, SCORE, WEIGHT).collect()
     assert sorted(found.rows()) == sorted(expected)
-
-
-def test_rows_without_weight_are_in_no_sum() -> None:
-    sums = replicate_sums(ROWS.lazy(), ["g"], lambda weight: {"sum": weight.sum()}, DESIGN)
-    expected = {
-        (g, number): sum(SIGNED.get((g, number), {}).values()) for g in "ab" for number in range(3)
-    }
-    found = sums.collect()
-    assert dict(zip(found.select("g", CLUSTER).rows(), found["sum"], strict=True)) == expected
-
-
-def test_a_replicate_without_rows_has_no_value() -> None:
-    rows = replicated(Rows(ROWS.lazy(), ["g"]), DESIGN)
-    table = rows.frame.group_by(rows.keys).agg(value=pl.col(WEIGHT).abs().sum())
-    found = of_replicated(table, ["g"], ["value"], DESIGN).collect()
-    values = dict(zip(found.select("g", CLUSTER).rows(), found["value"], strict=True))
-    assert values == {
-        (g, number): sum(map(abs, SIGNED[g, number].values())) if (g, number) in SIGNED else None
-        for g in "ab"
-        for number in range(3)
-    }
-
-
-def test_variance_and_why_there_is_none() -> None:
-    rows = replicated(Rows(ROWS.lazy(), ["g"]), DESIGN)
-    table = rows.frame.group_by(rows.keys).agg(value=pl.col(WEIGHT).abs().sum())
-    value = pl.col("value")
-    influences = of_replicated(table, ["g"], ["value"], DESIGN).select(
-        "g", CLUSTER, z=value - of_full_weights(value, ["g"])
-    )
-    found = linear_variances(influences, ["g"], DESIGN, {"v": ("z", "z")}).collect().sort("g")
-    # Of group a: 2, 3 and 1 in all.
-    assert found["v"].to_list() == [pytest.approx(0.5 * 1 + 0.25 * 1), None]
-    assert found[DESIGN_DF].to_list() == [1, 1]
-    assert found[DESIGN_NOTE].to_list() == [None, "no estimate in 1 of 2 replicates"]

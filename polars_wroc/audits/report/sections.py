@@ -34,7 +34,6 @@ from polars_wroc.audits.tables import (
 from polars_wroc.audits.words import NOT_HERE, listed, many, verb
 from polars_wroc.charts.curve_layers import thinned
 from polars_wroc.charts.options import COLOURS
-from polars_wroc.curves.calibration_summary import IN_THE_LARGE
 from polars_wroc.groups.comparisons import (
     DIFFERENT,
     GAP_METRICS,
@@ -42,6 +41,7 @@ from polars_wroc.groups.comparisons import (
     PLACE,
 )
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
+from polars_wroc.metrics.calibration import IN_THE_LARGE
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.ranking.curve_points import AUC_CHANGE
 from polars_wroc.stats.proportions import TOLERANCE
