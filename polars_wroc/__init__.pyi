@@ -41,7 +41,6 @@ from .curves.score_distribution import score_distribution as score_distribution
 from .curves.validation import validate as validate
 from .groups.abroca_test import abroca_test as abroca_test
 from .groups.categories import ranges as ranges
-from .groups.cross_auc import auc_decomposition as auc_decomposition
 from .groups.cross_auc import cross_auc as cross_auc
 from .groups.equalized_thresholds import equalized_thresholds as equalized_thresholds
 from .groups.estimated_gaps import estimated_gaps as estimated_gaps
@@ -52,7 +51,6 @@ from .groups.group_gaps import group_gaps as group_gaps
 from .groups.impact_ratios import impact_ratios as impact_ratios
 from .groups.release_check import release_check as release_check
 from .groups.rows_needed import rows_needed as rows_needed
-from .groups.subgroup_auc import subgroup_auc as subgroup_auc
 from .groups.trend import trend as trend
 from .groups.worst_segments import worst_segments as worst_segments
 from .inputs.columns import frequency as frequency

@@ -9,6 +9,7 @@ from .charts.options import Sort as Sort
 from .curves.calibration_curve import Strategy as Strategy
 from .curves.roc_point import BandKind as BandKind
 from .groups.categories import Intersections as Intersections
+from .groups.cross_auc import Against as Against
 from .groups.equalized_thresholds import Constraint as Constraint
 from .groups.estimated_gaps import Basis as Basis
 from .groups.estimated_gaps import EstimatedMetric as EstimatedMetric

@@ -122,9 +122,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 # Tables that compare groups.
 COMPARED: dict[str, Callable[..., Any]] = {
     "fairness": partial(by_attributes(wroc.fairness), threshold=0.5),
-    "subgroup_auc": wroc.subgroup_auc,
     "cross_auc": wroc.cross_auc,
-    "auc_decomposition": wroc.auc_decomposition,
 }
 COMPARED_OPTIONS: dict[str, dict[str, Any]] = {
     "groups": {"score": "s", "by": "g"},

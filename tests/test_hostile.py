@@ -166,13 +166,12 @@ TABLES: dict[str, Callable[..., Any]] = {
     ),
     "estimated_gaps": _without_label(_estimated),
     "cross_auc": wroc.cross_auc,
-    "subgroup_auc": wroc.subgroup_auc,
-    "auc_decomposition": wroc.auc_decomposition,
+    "cross_auc against the rest": _with(wroc.cross_auc, against="rest"),
     "equalized_thresholds": wroc.equalized_thresholds,
     "abroca_test": _with(wroc.abroca_test, permutations=5),
 }
 NEED_GROUPS = {
-    "equal_scores", "group_gaps", "fairness", "cross_auc", "subgroup_auc", "auc_decomposition",
+    "equal_scores", "group_gaps", "fairness", "cross_auc", "cross_auc against the rest",
     "equalized_thresholds", "abroca_test", "impact_ratios", "impact_ratios above the median",
     "group_gaps of mean scores", "gap_parts", "worst_segments", "estimated_gaps",
 }  # fmt: skip

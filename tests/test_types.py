@@ -26,7 +26,6 @@ def tables(frame: FrameT) -> list[FrameT]:
     return [
         wroc.abroca_test(frame, "y", "s", by="g", permutations=9),
         wroc.at_horizon(frame, "other", "y", 0.5),
-        wroc.auc_decomposition(frame, "y", "s", by="g"),
         wroc.bootstrap(frame, "y", "s", metrics="ks", replicates=2),
         wroc.bootstrap_replicates(frame, "y", "s", metrics="ks", replicates=2),
         wroc.calibration_curve(frame, "y", "s"),
@@ -58,7 +57,7 @@ def tables(frame: FrameT) -> list[FrameT]:
         wroc.score_counts(frame, "y", "s"),
         wroc.score_distribution(frame, "s"),
         wroc.group_gaps(frame, score="s", attributes="g", metrics=["standardized_mean_difference"]),
-        wroc.subgroup_auc(frame, "y", "s", by="g"),
+        wroc.cross_auc(frame, "y", "s", by="g", against="rest"),
         wroc.summary(frame, "y", "s"),
         wroc.threshold_metrics(frame, "y", "s"),
         wroc.roc_point(frame, "y", "s", fpr=0.1),

@@ -74,10 +74,9 @@ class Config(ContextDecorator):
     engine
         ``"auto"``: the compiled engine if it is installed and a DataFrame is estimated to take less
         time with it, its start included: from some two million rows on, which count once for each
-        replicate or permutation, and in `subgroup_auc`, `cross_auc` and `abroca_test` once for each
-        group; and always once it is loaded in the process. Otherwise Polars.
-        ``"polars"``: always Polars. ``"compiled"``: always the compiled engine, which needs the
-        extra ``fast``.
+        replicate or permutation, and in `abroca_test` once for each group; and always once it is
+        loaded in the process. Otherwise Polars. ``"polars"``: always Polars. ``"compiled"``: always
+        the compiled engine, which needs the extra ``fast``.
     memory
         How much memory the exact `summary` or `audit` of a LazyFrame may take, such as ``"4GB"``
         or ``"500MB"``; ``"60%"`` of what the process may use; or ``"none"``, as much as it takes.
@@ -117,18 +116,17 @@ class Config(ContextDecorator):
 
     The compiled engine computes the quantile bins of `calibration_curve` and `calibration_summary`;
     the curves of `confusion_curve`, `roc_curve`, `pr_curve`, `cost_curve`, `roc_point`,
-    `decision_curve`, `dominated_models` and `equalized_thresholds`; `auc_decomposition`,
-    `cross_auc` and `subgroup_auc`. For `bootstrap`, `bootstrap_replicates` and `abroca_test` the
-    rows count once for each replicate; it draws the same replicates, of ``"roc_auc"``, ``"gini"``,
-    ``"ks"`` and ``"average_precision"``. With ``"compiled"`` these tables of a LazyFrame use it
-    too, once they are collected; their plans do not stream, and need cloudpickle to be serialised.
-    With ``"auto"`` that is so for `cross_auc`, `subgroup_auc` and `abroca_test` where the extra is
-    installed: they hold their rows in memory, and then choose as for a DataFrame.
+    `decision_curve`, `dominated_models` and `equalized_thresholds`. For `bootstrap`,
+    `bootstrap_replicates` and `abroca_test` the rows count once for each replicate; it draws the
+    same replicates, of ``"roc_auc"``, ``"gini"``, ``"ks"`` and ``"average_precision"``. With
+    ``"compiled"`` these tables of a LazyFrame use it too, once they are collected; their plans do
+    not stream, and need cloudpickle to be serialised. With ``"auto"`` that is so for `abroca_test`
+    where the extra is installed: it holds its rows in memory, and then chooses as for a DataFrame.
 
     The engine makes no difference to `summary`, `threshold_metrics`, `group_gaps`, `trend`,
-    `impact_ratios`, `fairness`, `compare`, `release_check` and `audit`, which compute on arrays.
-    Polars computes all other tables, expressions, and whatever is made of counts. Both engines
-    compute the same numbers but for rounding.
+    `impact_ratios`, `fairness`, `cross_auc`, `compare`, `release_check` and `audit`, which compute
+    on arrays. Polars computes all other tables, expressions, and whatever is made of counts. Both
+    engines compute the same numbers but for rounding.
 
     Examples
     --------

@@ -73,8 +73,6 @@ def test_only_hulls_and_fits_need_python(people: pl.DataFrame, name: str) -> Non
         "confusion_curve",
         "roc_curve",
         "pr_curve",
-        "cross_auc",
-        "auc_decomposition",
         "calibration_curve",
         "decision_curve",
         "score_distribution",
