@@ -428,7 +428,7 @@ TABLES_OF_PYTHON = {
     *(name for name in TABLES if name.startswith("threshold_metrics")),
     *(name for name in TABLES if name.startswith("trend")),
     *(name for name in TABLES if name.startswith("worst_segments")),
-    *("from_counts", "gap_parts", "gap_parts in a survey", "validate"),
+    *("abroca_test", "from_counts", "gap_parts", "gap_parts in a survey", "validate"),
 }
 
 EXPRESSIONS: dict[str, pl.Expr] = {

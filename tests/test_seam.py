@@ -37,6 +37,7 @@ TABLES: dict[str, Table] = {
         f, score="s", attributes="g", threshold="median", favorable="selected"
     ),
     "fairness": lambda f: wroc.fairness(f, "y", "s", attributes="g", threshold=0.5),
+    "abroca_test": lambda f: wroc.abroca_test(f, "y", "s", weight="w", by="g", permutations=5),
     "cross_auc": lambda f: wroc.cross_auc(f, "y", "s", weight="w", by="g"),
     "cross_auc by clusters": lambda f: wroc.cross_auc(f, "y", "s", by="g", design="c"),
     "cross_auc against the rest": lambda f: wroc.cross_auc(f, "y", "s", by="g", against="rest"),

@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import polars as pl
 
 from polars_wroc.inputs.columns import CLUSTER, ROW_COUNT, ROW_CUBES, ROW_SQUARES, SCORE, STRATUM
-from polars_wroc.inputs.designs import Replicates, SampleDesign
+from polars_wroc.inputs.designs import Replicates
 from polars_wroc.inputs.rows import CLASSES, Rows, class_weights
 from polars_wroc.plans.formulas import (
     Columns,
@@ -34,7 +34,6 @@ from polars_wroc.stats.proportions import ROUNDING, effective_sample_size, is_ex
 from polars_wroc.stats.variances import (
     PRESENT_CLASSES,
     in_rows,
-    linear_variances,
     of_full_weights,
     residual,
     signed_weights,
@@ -330,18 +329,6 @@ def _one_minus_aucs(rows: Rows, design: Replicates, score: str, name: str) -> pl
 
 # The influence of a unit on the AUC, and the variance of the AUC of a segment.
 AUC_INFLUENCE, AUC_VARIANCE = "__auc_influence", "__design_variance"
-
-
-def with_variances_of(
-    sums: pl.LazyFrame, influences: pl.LazyFrame, keys: Sequence[str], design: SampleDesign
-) -> pl.LazyFrame:
-    """Add `AUC_VARIANCE`, its degrees of freedom and `DESIGN_NOTE` by the design of a survey.
-
-    They follow from the ``influences`` of the sampling units on the AUC of each segment.
-    """
-    pair = AUC_INFLUENCE, AUC_INFLUENCE
-    variances = linear_variances(influences, keys, design, {AUC_VARIANCE: pair}, PRESENT_CLASSES)
-    return join_on_keys(sums, variances, keys)
 
 
 def auc_influences(placed: pl.LazyFrame, rows: Rows) -> pl.LazyFrame:

@@ -94,7 +94,6 @@ _DIAGNOSTIC_TYPES: Mapping[str, Any] = {
     "k_neg": pl.Float64,
     "ci_note": pl.String,
 }
-SUMMARY_COLUMNS = (*SUMMARY_TYPES,)
 DIAGNOSTIC_COLUMNS = (*_DIAGNOSTIC_TYPES,)
 # The AUC of a random score.
 _CHANCE = 0.5

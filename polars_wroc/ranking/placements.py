@@ -70,14 +70,6 @@ def add_placements(
     return with_window_sums(sorted_rows, keys, signed_weight, columns, score)
 
 
-def with_placements_among(
-    sorted_rows: pl.LazyFrame, keys: Sequence[str], weights: pl.Expr, columns: dict[str, pl.Expr]
-) -> pl.LazyFrame:
-    """Add ``columns`` of placements, computed with these weights among rows with the same keys."""
-    before = sorted_rows.collect_schema().names()
-    return add_placements(sorted_rows, keys, weights).select(*before, **columns)
-
-
 def placements_in_lists(rows: pl.Expr, *carried: str) -> pl.Expr:
     """Compute the fields that `list_row_curve` refers to for each list; keep the ``carried``."""
     field = pl.element().struct.field
@@ -128,12 +120,6 @@ def _row_curve(field: Fields, positives: pl.Expr, negatives: pl.Expr) -> RowCurv
             pos=ClassRows(dp, above / negatives), neg=ClassRows(dn, below / positives)
         ),
     )
-
-
-def misranked() -> pl.Expr:
-    """Weight of the other class that a row with the columns of `add_placements` misranks."""
-    above, below = _misranked(pl.col, pl.col(POSITIVES))
-    return pl.when(pl.col(WEIGHT) > 0).then(above).otherwise(below)
 
 
 def _misranked(field: Fields, positives: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
@@ -193,11 +179,6 @@ def over_decisions(name: str) -> pl.Expr:
 
 
 DECIDED_SUMS = [decided_sum(decision, name) for decision in DECISIONS for name in UNRANKED_SUMS]
-
-
-def walked_class_counts() -> dict[str, pl.Expr]:
-    """Count the rows of each class, as `Rows.class_counts` does."""
-    return {f"n_{side}": pl.col(walk_sum("rows", side)).cast(pl.Int64) for side in CLASSES}
 
 
 def walked_one_minus_auc() -> pl.Expr:
