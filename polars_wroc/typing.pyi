@@ -24,7 +24,6 @@ from .inputs.designs import Lonely as Lonely
 from .inputs.designs import ReplicateKind as ReplicateKind
 from .inputs.horizon import Competing as Competing
 from .inputs.rows import IntoColumns as IntoColumns
-from .metrics.auc_interval import Method as Method
 from .metrics.compare import ComparisonMethod as ComparisonMethod
 from .metrics.curve_metrics import Density as Density
 from .metrics.partial_auc import Baseline as Baseline

@@ -12,7 +12,7 @@ from polars_wroc.inputs.columns import SCORE, WEIGHT
 from polars_wroc.inputs.rows import CLASSES, Rows, class_weights
 from polars_wroc.kernels import CLASS_SUMS, CURVE_SUMS, UNRANKED_SUMS
 from polars_wroc.plans.formulas import Fields, as_struct
-from polars_wroc.ranking.curve import Curve, if_both_classes
+from polars_wroc.ranking.curve import Curve
 from polars_wroc.ranking.sorting import (
     ENDS_TIE,
     FP,
@@ -54,12 +54,6 @@ class RowCurve(Curve):
     """
 
     placements: Placements
-
-    @property
-    def one_minus_auc(self) -> pl.Expr:
-        """1 - AUC, the mean placement value of the positives."""
-        weight, placement = self.placements.pos
-        return self.if_both_classes((weight * placement).sum()) / self.positives
 
 
 def add_placements(
@@ -179,13 +173,6 @@ def over_decisions(name: str) -> pl.Expr:
 
 
 DECIDED_SUMS = [decided_sum(decision, name) for decision in DECISIONS for name in UNRANKED_SUMS]
-
-
-def walked_one_minus_auc() -> pl.Expr:
-    """Compute 1 - AUC, the mean placement value of the positives."""
-    positives, negatives = (pl.col(walk_sum("weight", side)) for side in CLASSES)
-    placements = pl.col(walk_sum("placements", "pos"))
-    return if_both_classes(positives, negatives, placements) / positives
 
 
 def reduce_placed(
