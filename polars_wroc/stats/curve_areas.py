@@ -23,6 +23,10 @@ class RocPieces(NamedTuple):
     tpr: Array
     slope: Array
 
+    def at(self, places: Ints) -> RocPieces:
+        """Return some pieces, of which one may occur several times."""
+        return RocPieces(self.fpr[places], self.tpr[places], self.slope[places])
+
 
 def trace_roc(weight: Array, step: Ints) -> RocPieces | None:
     """Return the ROC curve of sorted rows; None without weight in both classes.
@@ -49,24 +53,20 @@ def trace_roc(weight: Array, step: Ints) -> RocPieces | None:
 def area_between(one: RocPieces, other: RocPieces) -> float:
     """Return the integral of the absolute difference of two curves over the false positive rate."""
     fpr = np.concatenate([one.fpr, other.fpr])
-    # Each is sorted, and a stable sort merges them.
+    # Each is sorted, and a stable sort merges them; both begin at 0.
     order = np.argsort(fpr, kind="stable")
-    fpr = np.append(fpr[order], 1.0)
-    # Between two neighbours, if they differ, both curves are straight: the piece of each is the
-    # last that has begun.
-    places = np.flatnonzero(fpr[1:] > fpr[:-1])
-    start, stop = fpr[places], fpr[places + 1]
-    begun = (order < len(one.fpr)).cumsum()[places]
-    own, rest = begun - 1, places - begun
-    slope = one.slope[own] - other.slope[rest]
-    first = one.tpr[own] - other.tpr[rest]
-    first += one.slope[own] * (start - one.fpr[own])
-    first -= other.slope[rest] * (start - other.fpr[rest])
-    last = first + slope * (stop - start)
+    begins = np.append(fpr[order], 1.0)
+    start, width = begins[:-1], np.diff(begins)
+    # Between two neighbours both curves are straight, each along the piece that began last. Before
+    # the other curve begins there is no width, whatever piece that is.
+    begun = (order < len(one.fpr)).cumsum()
+    own, rest = one.at(begun - 1), other.at(np.arange(len(order)) - begun)
+    first = own.tpr + own.slope * (start - own.fpr) - rest.tpr - rest.slope * (start - rest.fpr)
+    last = first + (own.slope - rest.slope) * width
     # The mean of |d| along a straight line from d0 to d1: (|d0| + |d1|) / 2, but if it crosses 0
     # (d0^2 + d1^2) / (2 (|d0| + |d1|))
     total = np.abs(first) + np.abs(last)
     mean = total / 2
     crosses = np.flatnonzero(first * last < 0)
     mean[crosses] = (first[crosses] ** 2 + last[crosses] ** 2) / (2 * total[crosses])
-    return float(((stop - start) * mean).sum())
+    return float((width * mean).sum())
