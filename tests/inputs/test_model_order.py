@@ -65,8 +65,8 @@ TABLES: dict[str, Callable[..., pl.LazyFrame]] = {
     "roc_curve": wroc.roc_curve,
     "roc_curve, thinned": partial(wroc.roc_curve, drop_collinear=True, max_points=5),
     "roc_curve, band": partial(wroc.roc_curve, band="pointwise"),
-    "group_gaps, mean scores": _without_label(
-        by_attributes(wroc.group_gaps), metrics=["standardized_mean_difference"]
+    "group_gaps, mean scores": lambda frame, _, score, **named: by_attributes(wroc.group_gaps)(
+        frame, score=score, metrics=["standardized_mean_difference"], **named
     ),
     "cross_auc against the rest": partial(wroc.cross_auc, against="rest"),
     "score_counts": wroc.score_counts,
