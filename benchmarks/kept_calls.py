@@ -59,6 +59,16 @@ DECISIONS: dict[tuple[str, str], str] = {
     ("roc_auc_ci *clusters", "the call"): "tables have designs, expressions none",
     ("partial_auc_ci *", "the call"): "`summary` has the areas",
     ("partial_auc_summary *", "the call"): "`summary` has the areas",
+    **{
+        ("cross_auc *", f"{name}_{end}"): (
+            "heaviness of misranked rows is predicted from the other class; clusters have the "
+            "factor c and other df"
+        )
+        for name in ("xauc", "xauc_gap")
+        for end in ("low", "high")
+    },
+    ("subgroup_auc *", "the call"): "`cross_auc` against the rest",
+    ("auc_decomposition *", "the call"): "a recipe over `cross_auc`",
     ("group_gaps *logit-t*", "the call"): "the method is gone",
     ("standardized_mean_difference *", "the call"): "a metric of `group_gaps`",
     **{

@@ -37,7 +37,6 @@ from .curves.score_distribution import score_distribution as score_distribution
 from .curves.validation import validate as validate
 from .groups.abroca_test import abroca_test as abroca_test
 from .groups.categories import ranges as ranges
-from .groups.cross_auc import auc_decomposition as auc_decomposition
 from .groups.cross_auc import cross_auc as cross_auc
 from .groups.equalized_thresholds import equalized_thresholds as equalized_thresholds
 from .groups.expected_metrics import expected_metrics as expected_metrics
@@ -46,7 +45,6 @@ from .groups.group_gaps import group_gaps as group_gaps
 from .groups.impact_ratios import impact_ratios as impact_ratios
 from .groups.release_check import release_check as release_check
 from .groups.rows_needed import rows_needed as rows_needed
-from .groups.subgroup_auc import subgroup_auc as subgroup_auc
 from .groups.trend import trend as trend
 from .groups.worst_segments import worst_segments as worst_segments
 from .inputs.columns import frequency as frequency

@@ -23,14 +23,13 @@ from polars_wroc.curves.score_distribution import score_distribution
 from polars_wroc.curves.validation import validate
 from polars_wroc.groups.abroca_test import abroca_test
 from polars_wroc.groups.calibration_test import calibration_test
-from polars_wroc.groups.cross_auc import auc_decomposition, cross_auc
+from polars_wroc.groups.cross_auc import cross_auc
 from polars_wroc.groups.equalized_thresholds import equalized_thresholds
 from polars_wroc.groups.expected_metrics import expected_metrics
 from polars_wroc.groups.fairness import fairness
 from polars_wroc.groups.group_gaps import group_gaps
 from polars_wroc.groups.impact_ratios import impact_ratios
 from polars_wroc.groups.release_check import release_check
-from polars_wroc.groups.subgroup_auc import subgroup_auc
 from polars_wroc.groups.trend import trend
 from polars_wroc.groups.worst_segments import worst_segments
 from polars_wroc.inputs.horizon import at_horizon
@@ -134,8 +133,6 @@ class _FrameNamespace(Generic[FrameT]):
     expected_metrics: Callable[..., FrameT] = _of_frame(expected_metrics)
     group_gaps: Callable[..., FrameT] = _of_frame(group_gaps)
     cross_auc: Callable[..., FrameT] = _of_frame(cross_auc)
-    auc_decomposition: Callable[..., FrameT] = _of_frame(auc_decomposition)
-    subgroup_auc: Callable[..., FrameT] = _of_frame(subgroup_auc)
     abroca_test: Callable[..., FrameT] = _of_frame(abroca_test)
     fairness: Callable[..., FrameT] = _of_frame(fairness)
     impact_ratios: Callable[..., FrameT] = _of_frame(impact_ratios)
@@ -219,8 +216,6 @@ class Counts:
     fairness: Callable[..., Any] = _of_counts(fairness, at_threshold=True)
     impact_ratios: Callable[..., Any] = _of_counts(impact_ratios, at_threshold=True, labels=False)
     cross_auc: Callable[..., Any] = _of_counts(cross_auc)
-    subgroup_auc: Callable[..., Any] = _of_counts(subgroup_auc)
-    auc_decomposition: Callable[..., Any] = _of_counts(auc_decomposition)
     equalized_thresholds: Callable[..., Any] = _of_counts(equalized_thresholds)
     trend: Callable[..., Any] = _of_counts(trend, labels=False)
     worst_segments: Callable[..., Any] = _of_counts(worst_segments)

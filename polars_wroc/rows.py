@@ -787,30 +787,60 @@ def _to_floats(values: pl.Series) -> Array:
     return values.to_numpy()
 
 
+def alternate_models(tables: Mapping[str, pl.DataFrame], *, several: bool) -> pl.DataFrame:
+    """Return the rows of the tables of models; if there may be several, with the column ``model``.
+
+    All tables have the same groups, and the models of each group follow one another.
+    """
+    if not several:
+        (table,) = tables.values()
+        return table
+    named = [table.with_columns(pl.lit(model).alias(MODEL)) for model, table in tables.items()]
+    models = pl.concat(named)
+    places = np.arange(models.height).reshape(len(named), -1)
+    return models[places.T.ravel()]
+
+
 Compute = Callable[[Rows], pl.DataFrame]
 
 
 def table_of(
-    frame: FrameT, columns: Columns, schema: Mapping[str, Any], compute: Compute
+    frame: FrameT,
+    columns: Columns,
+    schema: Mapping[str, Any],
+    compute: Compute,
+    *,
+    key_names: Mapping[str, str] | None = None,
 ) -> FrameT:
     """Return the table that ``compute`` makes of rows: now, or when a LazyFrame is collected.
 
     The table has the columns of the schema in their order, those that group the rows by the
-    caller's names; NaN becomes null. The source is read once.
+    caller's names; NaN becomes null. The source is read once. ``key_names`` are the names of these
+    columns by those that ``compute`` gives them, unless they are those of the rows.
     """
-    make = partial(_make_table, columns=columns, schema=dict(schema), compute=compute)
+    make = partial(
+        _make_table,
+        columns=columns,
+        schema=dict(schema),
+        compute=compute,
+        key_names=columns.names if key_names is None else key_names,
+    )
     if is_eager(frame):
         return make(collect(columns.plan))  # type: ignore[return-value]
     return columns.plan.map_batches(make, schema=dict(schema), streamable=False)  # type: ignore[return-value]
 
 
 def _make_table(
-    table: pl.DataFrame, columns: Columns, schema: Mapping[str, Any], compute: Compute
+    table: pl.DataFrame,
+    columns: Columns,
+    schema: Mapping[str, Any],
+    compute: Compute,
+    key_names: Mapping[str, str],
 ) -> pl.DataFrame:
     # Infinite and undefined numbers are expected: NaN means undefined.
     with np.errstate(all="ignore"):
         made = compute(columns.rows(table))
-    keys = {key: name for key, name in columns.names.items() if key in made.columns}
+    keys = {key: name for key, name in key_names.items() if key in made.columns}
     named = made.rename(keys).select([*schema])
     numbers = [
         name

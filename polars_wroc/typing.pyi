@@ -9,6 +9,7 @@ from .charts.options import Sort as Sort
 from .curves.calibration_curve import Strategy as Strategy
 from .curves.roc_curve import BandKind as BandKind
 from .groups.categories import Intersections as Intersections
+from .groups.cross_auc import Against as Against
 from .groups.equalized_thresholds import Constraint as Constraint
 from .inputs.columns import IntoColumn as IntoColumn
 from .inputs.columns import IntoWeight as IntoWeight
@@ -20,7 +21,6 @@ from .inputs.designs import Lonely as Lonely
 from .inputs.designs import ReplicateKind as ReplicateKind
 from .inputs.horizon import Competing as Competing
 from .inputs.rows import IntoColumns as IntoColumns
-from .metrics.auc_interval import Method as Method
 from .metrics.compare import ComparisonMethod as ComparisonMethod
 from .metrics.curve_metrics import Density as Density
 from .metrics.partial_auc import Baseline as Baseline

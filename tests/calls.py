@@ -66,7 +66,7 @@ TABLES: dict[str, Call] = {
     ),
     "score_distribution": _distribution,
     "decision_curve": _with(wroc.decision_curve, thresholds=[0.5]),
-    "subgroup_auc": _with(wroc.subgroup_auc),
+    "cross_auc against the rest": _with(wroc.cross_auc, against="rest"),
     "cross_auc": _with(wroc.cross_auc),
     "group_gaps": _with(by_attributes(wroc.group_gaps), threshold=0.5),
     "group_gaps to all": _with(by_attributes(wroc.group_gaps), reference="overall"),
@@ -75,7 +75,6 @@ TABLES: dict[str, Call] = {
     "equal_opportunity": _with(
         wroc.equalized_thresholds, constraint="equal_opportunity", min_rows=1
     ),
-    "auc_decomposition": _with(wroc.auc_decomposition),
     "abroca_test": _with(wroc.abroca_test, permutations=9),
     "bootstrap": _with(wroc.bootstrap, metrics="ks", replicates=4),
     "bootstrap_replicates": _with(wroc.bootstrap_replicates, metrics="ks", replicates=4),

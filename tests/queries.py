@@ -227,7 +227,6 @@ TABLES: dict[str, Table] = {
     "bootstrap_replicates": lambda f: wroc.bootstrap_replicates(
         f, "y", "s", metrics="ks", weight="w", replicates=3
     ),
-    "auc_decomposition": lambda f, by="g": wroc.auc_decomposition(f, "y", "s", weight="w", by=by),
     "abroca_test": lambda f, by="g": wroc.abroca_test(
         f, "y", "s", weight="w", by=by, permutations=20
     ),
@@ -356,15 +355,17 @@ TABLES: dict[str, Table] = {
         metrics=["standardized_mean_difference"],
     ),
     "cross_auc": lambda f, by="g": wroc.cross_auc(f, "y", "s", weight="w", by=by),
-    "subgroup_auc": lambda f, by="g": wroc.subgroup_auc(f, "y", "s", weight="w", by=by),
+    "cross_auc against the rest": lambda f, by="g": wroc.cross_auc(
+        f, "y", "s", weight="w", by=by, against="rest"
+    ),
     "cross_auc in a survey": lambda f, by="g": wroc.cross_auc(
         f, "y", "s", weight="w", by=by, design=_STRATA
     ),
     "cross_auc with replicate weights": lambda f, by="g": wroc.cross_auc(
         f, "y", "s", weight="w", by=by, design=_REPLICATES
     ),
-    "subgroup_auc in a survey": lambda f, by="g": wroc.subgroup_auc(
-        f, "y", "s", weight="w", by=by, design=_STRATA
+    "cross_auc against the rest in a survey": lambda f, by="g": wroc.cross_auc(
+        f, "y", "s", weight="w", by=by, against="rest", design=_STRATA
     ),
     "expected_metrics": lambda f, by="g": wroc.expected_metrics(
         f, "s", probability=_CHANCE, label="y", by=by, threshold=0, weight="w"
@@ -394,14 +395,14 @@ TABLES_OF_PYTHON = {
     *(name for name in TABLES if name.startswith("score_distribution")),
     *(name for name in TABLES if name.startswith(("decision_curve", "roc_point"))),
     *(name for name in TABLES if name.startswith("roc_curve with a ")),
-    *(name for name in TABLES if name.startswith(("compare", "release_check"))),
+    *(name for name in TABLES if name.startswith(("compare", "cross_auc", "release_check"))),
     *(name for name in TABLES if name.startswith(("fairness", "impact_ratios"))),
     *(name for name in TABLES if name.startswith(("gaps", "group_gaps", "mean differences"))),
     *(name for name in TABLES if name.startswith("summary")),
     *(name for name in TABLES if name.startswith("threshold_metrics")),
     *(name for name in TABLES if name.startswith("trend")),
     *(name for name in TABLES if name.startswith("worst_segments")),
-    *("from_counts", "validate"),
+    *("abroca_test", "from_counts", "validate"),
 }
 
 EXPRESSIONS: dict[str, pl.Expr] = {

@@ -15,7 +15,6 @@ from plain_roc import weight_as
 from polars.testing import assert_frame_equal
 from queries import TABLES
 from sweeps import sweep
-from wide_tables import by_attributes
 
 import polars_wroc as wroc
 from polars_wroc.metrics.registry import MetricName
@@ -109,19 +108,10 @@ Table = Callable[[Any], Any]
 PLACED: dict[str, Callable[..., Any]] = {
     "roc_curve": partial(wroc.roc_curve, label="y", score="s"),
 }
-# Tables that compare groups.
-COMPARED: dict[str, Callable[..., Any]] = {
-    "fairness": partial(by_attributes(wroc.fairness), threshold=0.5),
-    "subgroup_auc": wroc.subgroup_auc,
-    "cross_auc": wroc.cross_auc,
-    "auc_decomposition": wroc.auc_decomposition,
-}
-COMPARED_OPTIONS: dict[str, dict[str, Any]] = {
-    "groups": {"score": "s", "by": "g"},
-    "weights": {"score": "s", "by": ["h", "g"], "weight": "w"},
-    "models": {"score": ["s", "limit"], "by": "g", "weight": "w"},
-    "two groups": {"score": "s", "by": pl.col("h") > 0, "weight": "w"},
-    "one group": {"score": "s", "by": pl.lit("all").alias("all")},
+OPTIONS: dict[str, dict[str, Any]] = {
+    "whole": {},
+    "weights": {"weight": "w", "by": ["h", "g"]},
+    "groups": {"by": "g"},
 }
 
 GAPS: dict[str, dict[str, Any]] = {
@@ -284,31 +274,6 @@ def test_placed_scores_of_every_kind(name: str, kind: str) -> None:
     both(table, frame)
 
 
-@pytest.mark.parametrize("options", sweep(COMPARED_OPTIONS))
-@pytest.mark.parametrize("name", COMPARED)
-def test_compared_groups(name: str, options: str) -> None:
-    table = partial(COMPARED[name], label="y", **COMPARED_OPTIONS[options])
-    # Polars adds up rows above a threshold, and of groups across each other, in any order.
-    assert both(table, PEOPLE).height
-
-
-@pytest.mark.parametrize("kind", sweep(KINDS, fast=["all equal", "NaN and infinities"]))
-# Not `fairness`: of groups with the same area, rounding decides which it names.
-@pytest.mark.parametrize("name", [*COMPARED][1:])
-def test_compared_groups_with_scores_of_every_kind(name: str, kind: str) -> None:
-    frame = PEOPLE.with_columns(s=KINDS[kind])
-    table = partial(COMPARED[name], label="y", score="s", by="g", weight="w")
-    both(table, frame)
-
-
-@pytest.mark.parametrize("rows", sweep([0, 1, 2]))
-@pytest.mark.parametrize("name", COMPARED)
-def test_compared_groups_of_few_rows(name: str, rows: int) -> None:
-    for options in ("weights", "models"):
-        table = partial(COMPARED[name], label="y", **COMPARED_OPTIONS[options])
-        both(table, PEOPLE.head(rows))
-
-
 @pytest.mark.parametrize("strategy", sweep(["quantile", "uniform"], fast=2))
 @pytest.mark.parametrize("by", [None, "g"])
 def test_calibration(strategy: Any, by: str | None) -> None:
@@ -419,25 +384,6 @@ def test_replicates_of_columns_in_several_chunks() -> None:
     assert_frame_equal(table, wroc.bootstrap(PEOPLE, "y", "s", **options), **SAME)
 
 
-PERMUTED: dict[str, dict[str, Any]] = {
-    "two groups": {"by": pl.col("h") == 1},
-    "groups": {"by": "g"},
-    "weights": {"by": "g", "weight": "w"},
-    "models": {"by": ["h", "g"], "weight": "w", "score": ["s", "limit"]},
-    "many groups": {"by": pl.int_range(pl.len()) % 37},
-    "one group": {"by": pl.lit(1).alias("one")},
-}
-
-
-@pytest.mark.parametrize("kind", sweep(KINDS, fast=["all distinct"]))
-@pytest.mark.parametrize("call", PERMUTED)
-def test_permutations_are_the_same(call: str, kind: str) -> None:
-    options: dict[str, Any] = {"label": "y", "score": "s", "permutations": 19, "seed": 3}
-    options |= PERMUTED[call]
-    frame = of_kind(kind, options)
-    both(lambda f: wroc.abroca_test(f, **options), frame)
-
-
 @pytest.mark.parametrize("rows", sweep([0, 1, 2]))
 def test_resampling_few_rows(rows: int) -> None:
     frame = PEOPLE.head(rows)
@@ -446,8 +392,6 @@ def test_resampling_few_rows(rows: int) -> None:
             partial(wroc.bootstrap, label="y", score="s", by=by, metrics="ks", replicates=5),
             frame,
         )
-    for score in ("s", ["s", "limit"]):
-        both(partial(wroc.abroca_test, label="y", score=score, by="g", permutations=3), frame)
 
 
 @pytest.mark.parametrize("by", [None, "g"])

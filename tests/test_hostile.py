@@ -156,14 +156,13 @@ TABLES: dict[str, Callable[..., Any]] = {
         by_attributes(wroc.worst_segments), threshold=0.5, favorable="selected", min_rows=1
     ),
     "cross_auc": wroc.cross_auc,
-    "subgroup_auc": wroc.subgroup_auc,
-    "auc_decomposition": wroc.auc_decomposition,
+    "cross_auc against the rest": _with(wroc.cross_auc, against="rest"),
     "equalized_thresholds": wroc.equalized_thresholds,
     "abroca_test": _with(wroc.abroca_test, permutations=5),
 }
 NEED_GROUPS = {
-    "calibration_test at equal scores", "group_gaps", "fairness", "cross_auc", "subgroup_auc",
-    "auc_decomposition", "equalized_thresholds", "abroca_test", "impact_ratios",
+    "calibration_test at equal scores", "group_gaps", "fairness", "cross_auc",
+    "cross_auc against the rest", "equalized_thresholds", "abroca_test", "impact_ratios",
     "impact_ratios above the median", "group_gaps of mean scores", "worst_segments",
 }  # fmt: skip
 RANDOM_SUMS = {"bootstrap", "abroca_test"}

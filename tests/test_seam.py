@@ -60,6 +60,10 @@ TABLES: dict[str, Table] = {
         f, "s", label="y", by="g", threshold=0.5, weight="w"
     ),
     "validate": lambda f: wroc.validate(f, "y", ["s", "t"], by="g", smooth=False),
+    "abroca_test": lambda f: wroc.abroca_test(f, "y", "s", weight="w", by="g", permutations=5),
+    "cross_auc": lambda f: wroc.cross_auc(f, "y", "s", weight="w", by="g"),
+    "cross_auc by clusters": lambda f: wroc.cross_auc(f, "y", "s", by="g", design="c"),
+    "cross_auc against the rest": lambda f: wroc.cross_auc(f, "y", "s", by="g", against="rest"),
     "compare": lambda f: wroc.compare(f, "y", ["s", "t"], by="g"),
     "release_check": lambda f: wroc.release_check(
         f, "y", "s", "t", attributes="g", threshold=0.5, margin=0.05

@@ -107,13 +107,13 @@ def group_gaps(
     reference
         ``"rest"``: the other segments: the mean of their AUCs, weighted by their pairs of a
         positive and a negative, and the rates of all their rows. ``"overall"``: the same of all
-        segments, the segment's own included. Rows of different segments are never compared, so
-        that an offset of all scores of a segment changes no other gap (`cross_auc` and
-        `auc_decomposition` report such offsets). ``"best"``: the segment with the highest AUC;
-        because it is selected for that, gaps to it are biased away from 0, and p-values and limits
-        allow for the choice (see Notes): a named segment or the rest finds more. Or a mapping of
-        attributes to segments, such as ``{"race": "white"}``; the other attributes have the rest.
-        With one attribute the segment alone is enough. Missing values cannot be the reference.
+        segments, the segment's own included. Rows of different segments are never compared, so that
+        an offset of all scores of a segment changes no other gap (`cross_auc` reports such
+        offsets). ``"best"``: the segment with the highest AUC; because it is selected for that,
+        gaps to it are biased away from 0, and p-values and limits allow for the choice (see Notes):
+        a named segment or the rest finds more. Or a mapping of attributes to segments, such as
+        ``{"race": "white"}``; the other attributes have the rest. With one attribute the segment
+        alone is enough. Missing values cannot be the reference.
     threshold
         Rows with at least this score are predicted positive. Without it, and without ``selected``,
         there are no gaps of rates.

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import polars as pl
 
@@ -29,11 +29,10 @@ from polars_wroc.inputs.columns import (
 )
 from polars_wroc.inputs.designs import SampleDesign
 from polars_wroc.inputs.looks import Looks
-from polars_wroc.plans.config import When, compiled_when, depends_on_rows
+from polars_wroc.plans.config import When
 from polars_wroc.plans.queries import (
     aggregate,
     collect,
-    join_on_keys,
     require_at_collect,
 )
 
@@ -87,12 +86,6 @@ def _from_arrow(table: Any) -> pl.DataFrame:
 def read_source(frame: object) -> pl.DataFrame | pl.LazyFrame | RowSource:
     """Return counts as they are, and a table as a frame of Polars."""
     return frame if isinstance(frame, RowSource) else polars_frame(frame)
-
-
-class TableOfRows(Protocol):
-    """Makes a table of rows, of which parts are computed at once if ``eager``."""
-
-    def __call__(self, rows: Rows, /, *, eager: bool) -> pl.LazyFrame: ...  # noqa: D102
 
 
 @dataclass(frozen=True)
@@ -238,37 +231,6 @@ class Rows:
         """Return the same rows grouped by other keys; the model key stays."""
         return replace(self, keys=[*groups, *self.model_keys])
 
-    def across_groups(
-        self,
-        frame: object,
-        groupings: Sequence[Sequence[str]],
-        table: TableOfRows,
-        *,
-        times: int = 1,
-    ) -> pl.LazyFrame:
-        """Return a table in which each row of a frame is used for each group, so many ``times``.
-
-        How many groups there are says which engine takes less time. The rows of a plan are
-        therefore held in memory first. A plan that repeats them for each group takes more memory.
-        """
-        in_memory = frame if isinstance(frame, pl.DataFrame) else None
-        eager = in_memory is not None
-        plain = not (self.counted or self.recorded or self.design)
-        if self.compiled or not plain or not depends_on_rows():
-            return table(self, eager=eager)
-
-        def computed() -> pl.LazyFrame:
-            held = collect(self.frame) if in_memory is None else in_memory
-            rows = self if eager else replace(self, frame=held.lazy())
-            keys = (rows.regrouped(groups).key_values() for groups in groupings)
-            groups = collect(pl.concat(each.select(pl.len()) for each in keys)).sum().item()
-            return table(replace(rows, compiled=compiled_when(held, groups * times)), eager=True)
-
-        if eager:
-            return computed()
-        schema = table(self, eager=False).collect_schema()
-        return pl.defer(lambda: collect(computed()), schema=schema)
-
     def with_values(self, names: Sequence[str]) -> Rows:
         """Return the rows with a value of these groups, by the caller's names."""
         known = [pl.col(key).is_not_null() for key in self.keys if self.name_of(key) in names]
@@ -403,15 +365,3 @@ def _count(rows: pl.DataFrame, condition: pl.Expr) -> int:
 
 # The number of a row's group.
 GROUP = "__group"
-
-
-def numbered_groups(rows: Rows, within_limit: pl.Expr) -> pl.LazyFrame:
-    """Number the groups in their order; none if there are more than the limit."""
-    groups = rows.frame.select(rows.group_keys).unique()
-    names = groups.filter(within_limit).sort(rows.group_keys)
-    return names.with_row_index(GROUP)
-
-
-def with_numbers(frame: pl.LazyFrame, names: pl.LazyFrame, groups: Sequence[str]) -> pl.LazyFrame:
-    """Replace the keys of a row by the number of its group."""
-    return join_on_keys(frame, names, groups, how="inner").drop(groups)

@@ -17,9 +17,6 @@ UNRANKED_SUMS = (
 # ranked: over negatives, w times the share of positives above; precision: over positives, w times
 # the precision at their score; distance: the largest difference between tpr and fpr, not a sum.
 CURVE_SUMS = ("ranked", "precision", "distance")
-# The area between the curves of a group and of the rest, after the weights of the positives (y) and
-# of the negatives (x) in both.
-AREA_SUMS = ("y_own", "x_own", "y_rest", "x_rest", "area")
 # Over the rows in a bin of the logit, whose number times the width is where it begins: the weights
 # of both classes, then their squares, times the Chebyshev polynomials of the place, by degree.
 BIN, DEGREES = "__fit_bin", 8

@@ -85,9 +85,20 @@ def take_parts(rows: Rows, segments: SegmentRows) -> Iterator[tuple[Rows, Segmen
         size = np.diff(segments.starts[first:]).cumsum() * np.arange(1, segments.number - first + 1)
         last = first + max(int(np.searchsorted(size, _ELEMENTS, side="right")), 1)
         part = segments.between(first, last)
-        units, unit = np.unique(sample.unit[part.order], return_inverse=True)
-        of_rows = np.zeros_like(sample.unit)
-        of_rows[part.order] = unit
-        own = replace(sample, unit=of_rows, stratum=sample.stratum[units])
-        yield replace(rows, sample=own), part
+        yield take_units(rows, part), part
         first = last
+
+
+def take_units(rows: Rows, segments: SegmentRows) -> Rows:
+    """Return the rows with the sampling units that have rows of some segments, and no others.
+
+    The others still count in the sizes of their strata. Replicate weights stay as they are.
+    """
+    sample = rows.sample
+    assert sample is not None
+    if sample.replicates is not None:
+        return rows
+    units, unit = np.unique(sample.unit[segments.order], return_inverse=True)
+    of_rows = np.zeros_like(sample.unit)
+    of_rows[segments.order] = unit
+    return replace(rows, sample=replace(sample, unit=of_rows, stratum=sample.stratum[units]))

@@ -53,7 +53,15 @@ from polars_wroc.metrics.score_ranges import (
 )
 from polars_wroc.plans.config import Division
 from polars_wroc.plans.queries import FrameT, collect
-from polars_wroc.rows import Columns, Rows, check_level, read_columns, read_counted, table_of
+from polars_wroc.rows import (
+    Columns,
+    Rows,
+    alternate_models,
+    check_level,
+    read_columns,
+    read_counted,
+    table_of,
+)
 from polars_wroc.stats.aucs import Auc, AucMethod
 from polars_wroc.stats.levels import Level
 from polars_wroc.stats.partial_aucs import AreaMethod
@@ -86,7 +94,6 @@ _DIAGNOSTIC_TYPES: Mapping[str, Any] = {
     "k_neg": pl.Float64,
     "ci_note": pl.String,
 }
-SUMMARY_COLUMNS = (*SUMMARY_TYPES,)
 DIAGNOSTIC_COLUMNS = (*_DIAGNOSTIC_TYPES,)
 # The AUC of a random score.
 _CHANCE = 0.5
@@ -401,18 +408,11 @@ def _summarise(rows: Rows, columns: Columns, plan: _Plan) -> pl.DataFrame:
     if MODEL in columns.keys:
         used = np.where(rows.complete(columns.models[0]), rows.n, 0.0)
         level = _read_level(plan.level, rows.keys, used)
-    tables = []
-    for model in columns.models:
-        segments = rows.segments(columns.keys, model)
-        table = _summarise_segments(rows, segments, level, plan)
-        if columns.several:
-            table = table.with_columns(pl.lit(model).alias(MODEL))
-        tables.append(table)
-    if len(tables) == 1:
-        return tables[0]
-    # The models of each group follow one another.
-    groups = np.arange(len(tables) * tables[0].height).reshape(len(tables), -1)
-    return pl.concat(tables)[groups.T.ravel()]
+    tables = {
+        model: _summarise_segments(rows, rows.segments(columns.keys, model), level, plan)
+        for model in columns.models
+    }
+    return alternate_models(tables, several=columns.several)
 
 
 def _summarise_segments(

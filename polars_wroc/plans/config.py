@@ -74,10 +74,8 @@ class Config(ContextDecorator):
     engine
         ``"auto"``: the compiled engine if it is installed and a DataFrame is estimated to take less
         time with it, its start included: from some two million rows on, which count once for each
-        replicate or permutation, and in `subgroup_auc`, `cross_auc` and `abroca_test` once for each
-        group; and always once it is loaded in the process. Otherwise Polars.
-        ``"polars"``: always Polars. ``"compiled"``: always the compiled engine, which needs the
-        extra ``fast``.
+        replicate; and always once it is loaded in the process. Otherwise Polars. ``"polars"``:
+        always Polars. ``"compiled"``: always the compiled engine, which needs the extra ``fast``.
     memory
         How much memory the exact `summary` or `audit` of a LazyFrame may take, such as ``"4GB"``
         or ``"500MB"``; ``"60%"`` of what the process may use; or ``"none"``, as much as it takes.
@@ -116,19 +114,15 @@ class Config(ContextDecorator):
     cloudpickle to be serialised.
 
     The compiled engine computes the quantile bins of `calibration_curve` and `calibration_summary`;
-    the curves of `roc_curve`, `pr_curve`, `cost_curve`, `roc_point`,
-    `decision_curve`, `dominated_models` and `equalized_thresholds`; `auc_decomposition`,
-    `cross_auc` and `subgroup_auc`. For `bootstrap`, `bootstrap_replicates` and `abroca_test` the
-    rows count once for each replicate; it draws the same replicates, of ``"roc_auc"``, ``"gini"``,
+    the curves of `roc_curve` and `pr_curve`. For `bootstrap` and `bootstrap_replicates` the rows
+    count once for each replicate; it draws the same replicates, of ``"roc_auc"``, ``"gini"``,
     ``"ks"`` and ``"average_precision"``. With ``"compiled"`` these tables of a LazyFrame use it
     too, once they are collected; their plans do not stream, and need cloudpickle to be serialised.
-    With ``"auto"`` that is so for `cross_auc`, `subgroup_auc` and `abroca_test` where the extra is
-    installed: they hold their rows in memory, and then choose as for a DataFrame.
 
     The engine makes no difference to `summary`, `threshold_metrics`, `group_gaps`, `trend`,
-    `impact_ratios`, `fairness`, `compare`, `release_check` and `audit`, which compute on arrays.
-    Polars computes all other tables, expressions, and whatever is made of counts. Both engines
-    compute the same numbers but for rounding.
+    `impact_ratios`, `fairness`, `cross_auc`, `abroca_test`, `compare`, `release_check` and `audit`,
+    which compute on arrays. Polars computes all other tables, expressions, and whatever is made of
+    counts. Both engines compute the same numbers but for rounding.
 
     Examples
     --------
@@ -183,11 +177,6 @@ def compiled_when(frame: pl.DataFrame | pl.LazyFrame, times: int = 1) -> When | 
     if isinstance(frame, pl.LazyFrame):
         return "at collect" if _engine() == "compiled" else None
     return "at once" if is_compiled(frame.height * times) else None
-
-
-def depends_on_rows() -> bool:
-    """Whether the number of rows says which engine computes."""
-    return _engine() == "auto" and _is_installed()
 
 
 def is_compiled(rows: int) -> bool:

@@ -313,11 +313,6 @@ def first_of(*columns: pl.Expr | float | Iterable[pl.Expr]) -> pl.Expr:
     return cast("pl.Expr", _horizontal(columns, _coalesced, pl.coalesce))
 
 
-def any_of(*conditions: pl.Expr | Iterable[pl.Expr]) -> pl.Expr:
-    """Whether one of the conditions holds."""
-    return cast("pl.Expr", _horizontal(conditions, operator.or_, pl.any_horizontal))
-
-
 def all_of(*conditions: pl.Expr | Iterable[pl.Expr]) -> pl.Expr:
     """Whether all conditions hold."""
     return cast("pl.Expr", _horizontal(conditions, operator.and_, pl.all_horizontal))

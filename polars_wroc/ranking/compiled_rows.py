@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -13,15 +13,7 @@ import polars as pl
 
 from polars_wroc.inputs.columns import CLUSTER, SCORE, WEIGHT
 from polars_wroc.inputs.rows import CLASSES, Rows
-from polars_wroc.kernels import AREA_SUMS, BIN, MOMENTS, compiling
-from polars_wroc.kernels.across import (
-    RankedRows,
-    class_sizes,
-    measure,
-    mirrored,
-    placements_across,
-    ranked,
-)
+from polars_wroc.kernels import BIN, MOMENTS, compiling
 from polars_wroc.kernels.blocks import (
     ONE_GROUP,
     Blocks,
@@ -53,9 +45,6 @@ from polars_wroc.ranking.placements import (
     walk_sum,
 )
 from polars_wroc.ranking.sorting import FP, NEGATIVES, POSITIVES, TP
-
-# Before the names of the keys of positives.
-OF_POSITIVES = "__positives_of_"
 
 
 class Walked(NamedTuple):
@@ -157,65 +146,6 @@ class CompiledRows:
         return Walked(self._sums(numbers, table), self._points(numbers, points, table))
 
     @cached_property
-    def ranked(self) -> list[RankedRows]:
-        """The rows of each partition with its curve."""
-        keys, signed, _, starts = self.sorted_rows
-        return [
-            ranked(signed[a:b], np.append(keys[a + 1 : b] != keys[a : b - 1], b > a)[: b - a])
-            for a, b in pairwise(starts.tolist())
-        ]
-
-    def areas(self, keys: Sequence[str]) -> pl.DataFrame:
-        """Measure the area between the curves of each group of these keys and of the others.
-
-        A row has the keys and `AREA_SUMS`.
-        """
-        numbers = number_groups(self._code_keys, keys)
-        tables = []
-        for rows, codes in self._ranked_codes():
-            groups = codes if numbers.numbers is None else numbers.numbers[codes]
-            sizes, cuts = class_sizes(rows, groups, numbers.size), (numbers.size, len(codes))
-            tables.append(measure(rows, groups, sizes, compiling.shares(*cuts)))
-        # There may be no partitions.
-        table = np.array(tables).reshape(len(tables), numbers.size, len(AREA_SUMS))
-        there = np.nonzero(table[..., :2].any(-1))
-        columns = dict(zip(AREA_SUMS, table[there].T, strict=True))
-        return pl.DataFrame([*self._keys(numbers, *there), *pl.DataFrame(columns)])
-
-    def placed_across(self, *, of_rest: bool = False, turned: bool = False) -> pl.DataFrame:
-        """Sum the positives of each group, or ``of_rest``, and the negatives of each group.
-
-        A row has the keys of the negatives, those of the positives after `OF_POSITIVES` but for the
-        rest, `MISSING_ROWS`, and `WALK_SUMS` without those that rates give. ``turned`` exchanges
-        the classes.
-        """
-        tables = []
-        for (signed, ties, _), codes in self._ranked_codes():
-            given = signed, ties, codes
-            if turned:
-                given = -signed[::-1], (ties.max(initial=0) + 1 - ties)[::-1], codes[::-1]
-            found = placements_across(*given, self.codes.size, of_rest=of_rest)
-            tables.append(mirrored(found) if turned else found)
-        groups = self.codes.size, 1 if of_rest else self.codes.size
-        table = np.array(tables).reshape(len(tables), *groups, len(WALK_SUMS) - 2)
-        sizes = [table[..., WALK_SUMS.index(walk_sum("rows", side))] > 0 for side in CLASSES]
-        there = np.nonzero(sizes[0 if turned else 1] if of_rest else sizes[0] | sizes[1])
-        unknown = np.zeros((2, len(there[0])))
-        columns = dict(zip(WALK_SUMS, [*table[there].T, *unknown], strict=True))
-        keys = self._keys(self.codes, *there[:2])
-        if not of_rest:
-            positives = self.codes.key_values(there[2])
-            keys += [key.alias(f"{OF_POSITIVES}{key.name}") for key in positives]
-        none = pl.Series(MISSING_ROWS, unknown[0]).cast(pl.Int64)
-        return pl.DataFrame([*keys, none, *pl.DataFrame(columns)])
-
-    def _ranked_codes(self) -> Iterator[tuple[RankedRows, Array]]:
-        """Pair the ranked rows of each partition with their codes."""
-        starts, carried = self.sorted_rows.starts.tolist(), self.sorted_rows.carried
-        for rows, (a, b) in zip(self.ranked, pairwise(starts), strict=True):
-            yield rows, np.zeros(b - a, np.uint32) if carried is None else carried[a:b]
-
-    @cached_property
     def class_weights(self) -> ClassWeights:
         """The weights of both classes around each block, of partitions of one group."""
         return class_weights(self.sorted_rows, self.blocks)
@@ -253,17 +183,6 @@ class CompiledRows:
 
     def _keys(self, numbers: GroupNumbers, partition: Array, group: Array) -> list[pl.Series]:
         return [*self.partitions.key_values(partition), *numbers.key_values(group)]
-
-
-def compiled_sums(rows: Rows, when: When) -> pl.LazyFrame:
-    """Sum the rows of each group: its keys, `MISSING_ROWS` and `WALK_SUMS`."""
-    types = rows.frame.select(rows.keys).collect_schema()
-    schema = {**types, MISSING_ROWS: pl.Int64(), **dict.fromkeys(WALK_SUMS, pl.Float64())}
-
-    def table() -> pl.DataFrame:
-        return compile_rows(rows, rows.keys).walk().sums.cast(types)
-
-    return run(when, table, schema)
 
 
 def compile_rows(

@@ -12,7 +12,7 @@ from polars_wroc.inputs.columns import SCORE, WEIGHT
 from polars_wroc.inputs.rows import CLASSES, Rows, class_weights
 from polars_wroc.kernels import CLASS_SUMS, CURVE_SUMS, UNRANKED_SUMS
 from polars_wroc.plans.formulas import Fields, as_struct
-from polars_wroc.ranking.curve import Curve, if_both_classes
+from polars_wroc.ranking.curve import Curve
 from polars_wroc.ranking.sorting import (
     ENDS_TIE,
     FP,
@@ -55,12 +55,6 @@ class RowCurve(Curve):
 
     placements: Placements
 
-    @property
-    def one_minus_auc(self) -> pl.Expr:
-        """1 - AUC, the mean placement value of the positives."""
-        weight, placement = self.placements.pos
-        return self.if_both_classes((weight * placement).sum()) / self.positives
-
 
 def add_placements(
     sorted_rows: pl.LazyFrame, keys: Sequence[str], signed_weight: pl.Expr, *, score: str = SCORE
@@ -68,14 +62,6 @@ def add_placements(
     """Add the columns that `row_curve` refers to to sorted rows, in a plan that streams."""
     columns = cumulated_around_ties(*window_sums())
     return with_window_sums(sorted_rows, keys, signed_weight, columns, score)
-
-
-def with_placements_among(
-    sorted_rows: pl.LazyFrame, keys: Sequence[str], weights: pl.Expr, columns: dict[str, pl.Expr]
-) -> pl.LazyFrame:
-    """Add ``columns`` of placements, computed with these weights among rows with the same keys."""
-    before = sorted_rows.collect_schema().names()
-    return add_placements(sorted_rows, keys, weights).select(*before, **columns)
 
 
 def placements_in_lists(rows: pl.Expr, *carried: str) -> pl.Expr:
@@ -130,12 +116,6 @@ def _row_curve(field: Fields, positives: pl.Expr, negatives: pl.Expr) -> RowCurv
     )
 
 
-def misranked() -> pl.Expr:
-    """Weight of the other class that a row with the columns of `add_placements` misranks."""
-    above, below = _misranked(pl.col, pl.col(POSITIVES))
-    return pl.when(pl.col(WEIGHT) > 0).then(above).otherwise(below)
-
-
 def _misranked(field: Fields, positives: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
     """Weight of the negatives above and of the positives below; ties count half."""
     above = (field(FP_BEFORE) + field(FP)) / 2
@@ -188,18 +168,6 @@ def decided_sum(decision: str, name: str) -> str:
 
 
 DECIDED_SUMS = [decided_sum(decision, name) for decision in DECISIONS for name in UNRANKED_SUMS]
-
-
-def walked_class_counts() -> dict[str, pl.Expr]:
-    """Count the rows of each class, as `Rows.class_counts` does."""
-    return {f"n_{side}": pl.col(walk_sum("rows", side)).cast(pl.Int64) for side in CLASSES}
-
-
-def walked_one_minus_auc() -> pl.Expr:
-    """Compute 1 - AUC, the mean placement value of the positives."""
-    positives, negatives = (pl.col(walk_sum("weight", side)) for side in CLASSES)
-    placements = pl.col(walk_sum("placements", "pos"))
-    return if_both_classes(positives, negatives, placements) / positives
 
 
 def reduce_placed(

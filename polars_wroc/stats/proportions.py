@@ -128,13 +128,6 @@ def wilson_ends(rate: pl.Expr, inverse_size: pl.Expr, quantile: pl.Expr | float)
     )
 
 
-def logit_limits(value: pl.Expr, one_minus_value: pl.Expr, margin: pl.Expr) -> Limits:
-    """Confidence limits computed on the logit, for a ``margin`` on the scale of the value."""
-    on_logit = margin / (value * one_minus_value)
-    logit = (value / one_minus_value).log()
-    return Limits(*(1 / (1 + (-(logit + side)).exp()) for side in (-on_logit, on_logit)))
-
-
 def is_exact(powers: pl.Expr) -> pl.Expr:
     """Whether a sum of powers of weights neither overflows nor underflows."""
     return (powers >= _LEAST_SUM) & powers.is_finite()

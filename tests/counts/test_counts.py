@@ -48,8 +48,7 @@ TABLES: list[tuple[str, dict[str, Any], bool]] = [
     ("group_gaps", {"reference": "best"}, True),
     ("fairness", {"threshold": 0.5}, True),
     ("cross_auc", {}, True),
-    ("subgroup_auc", {}, True),
-    ("auc_decomposition", {}, True),
+    ("cross_auc", {"against": "rest"}, True),
     ("equalized_thresholds", {}, True),
 ]
 

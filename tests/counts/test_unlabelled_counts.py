@@ -212,8 +212,8 @@ NEEDING: list[tuple[str, dict[str, Any]]] = [
     ("calibration_curve", {}), ("calibration_summary", {}),
     ("calibration_test", {}),
     ("decision_curve", {}), ("score_distribution", {}), ("group_gaps", {}),
-    ("fairness", {"threshold": 0.5}), ("cross_auc", {}), ("subgroup_auc", {}),
-    ("auc_decomposition", {}), ("equalized_thresholds", {}), ("audit", {}),
+    ("fairness", {"threshold": 0.5}), ("cross_auc", {}), ("equalized_thresholds", {}),
+    ("audit", {}),
 ]  # fmt: skip
 
 

@@ -54,7 +54,7 @@ TABLES: dict[str, Table] = {
     "group_gaps, overall": partial(wide_gaps, reference="overall", threshold=0.5),
     "group_gaps, best": partial(wide_gaps, reference="best", threshold=0.5),
     "group_gaps, within": partial(wide_gaps, within=pl.col("c") % 2, threshold=0.5),
-    "subgroup_auc": partial(wroc.subgroup_auc, method="newcombe"),
+    "cross_auc against the rest": partial(wroc.cross_auc, against="rest", method="newcombe"),
     "cross_auc": partial(wroc.cross_auc, method="newcombe"),
 }
 ENDS = ("_low", "_high", "_p_value", "_se", "n_eff_pos", "n_eff_neg")
@@ -151,10 +151,12 @@ def times(rows: pl.DataFrame, scale: float) -> pl.DataFrame:
 
 
 ACROSS: dict[str, Table] = {
-    "auc_decomposition": wroc.auc_decomposition,
     "cross_auc": lambda *columns, **named: wroc.cross_auc(*columns, **named).select(
         "xauc", "pair_weight", "xauc_gap"
     ),
+    "cross_auc against the rest": lambda *columns, **named: wroc.cross_auc(
+        *columns, **named, against="rest"
+    ).select("subgroup_auc", "bpsn_auc", "bnsp_auc"),
 }
 
 
@@ -172,7 +174,7 @@ def test_pairs_of_weights_whose_products_are_no_numbers(
     else:
         values = found.select(pl.selectors.float())
         assert not values.select(pl.any_horizontal(pl.all().is_nan()).any()).item()
-        assert values["xauc_gap" if table == "cross_auc" else "auc"].null_count() == found.height
+        assert values[values.columns[-1]].null_count() == found.height
 
 
 def test_pairs_without_weight_beside_weights_whose_sum_is_no_number() -> None:
@@ -292,7 +294,8 @@ def test_expressions_say_what_tables_say(scale: float, rows: pl.DataFrame) -> No
 def test_areas_between_curves_are_numbers_or_null(scale: float, rows: pl.DataFrame) -> None:
     scaled = times(rows, scale)
     found, expected = (
-        wroc.subgroup_auc(frame, "y", "s", weight="w", by="g")["abroca"] for frame in (scaled, rows)
+        wroc.abroca_test(frame, "y", "s", weight="w", by="g", permutations=2)["abroca"]
+        for frame in (scaled, rows)
     )
     there = found.is_not_null()
     assert there.all() == (1e-307 <= scale <= 1e305)

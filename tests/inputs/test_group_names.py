@@ -132,9 +132,8 @@ def test_groups_called_like_a_column_of_the_result_are_refused_at_once(name: str
             ("calibration_summary", "difference"),
             ("calibration_summary", "bin"),
             ("cross_auc", "auc"),
-            ("subgroup_auc", "abroca_low"),
         ],
-        fast=3,
+        fast=2,
     ),
 )
 def test_one_group_column_called_like_another_column(function: str, name: str) -> None:

@@ -28,7 +28,6 @@ def _without_label(function: Callable[..., Any], **options: Any) -> Callable[...
 
 TABLES: dict[str, Callable[..., pl.LazyFrame]] = {
     "abroca_test": partial(wroc.abroca_test, permutations=3),
-    "auc_decomposition": wroc.auc_decomposition,
     "bootstrap": partial(wroc.bootstrap, metrics="ks", replicates=3),
     "bootstrap_replicates": partial(wroc.bootstrap_replicates, metrics="ks", replicates=3),
     "calibration_curve": wroc.calibration_curve,
@@ -66,10 +65,10 @@ TABLES: dict[str, Callable[..., pl.LazyFrame]] = {
     "roc_curve": wroc.roc_curve,
     "roc_curve, thinned": partial(wroc.roc_curve, drop_collinear=True, max_points=5),
     "roc_curve, band": partial(wroc.roc_curve, band="pointwise"),
-    "group_gaps, mean scores": _without_label(
-        by_attributes(wroc.group_gaps), metrics=["standardized_mean_difference"]
+    "group_gaps, mean scores": lambda frame, _, score, **named: by_attributes(wroc.group_gaps)(
+        frame, score=score, metrics=["standardized_mean_difference"], **named
     ),
-    "subgroup_auc": wroc.subgroup_auc,
+    "cross_auc against the rest": partial(wroc.cross_auc, against="rest"),
     "score_counts": wroc.score_counts,
     "score_distribution": lambda frame, label, score, **named: wroc.score_distribution(
         frame, score, label=label, **named

@@ -74,10 +74,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         {"threshold": HALF, "level": HALF, "margin": QUARTER, "min_rows": np.int64(1)},
     ),
     "abroca_test": (wroc.abroca_test, {"permutations": np.int64(9), "seed": np.int64(1)}),
-    "subgroup_auc": (
-        wroc.subgroup_auc,
-        {"level": HALF, "power": np.int64(-5), "max_groups": np.int64(9)},
-    ),
+    "cross_auc": (wroc.cross_auc, {"level": HALF, "max_pairs": np.int64(99)}),
 }
 
 

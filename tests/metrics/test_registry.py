@@ -22,7 +22,7 @@ from polars_wroc.inputs.columns import SCORE
 from polars_wroc.inputs.frames import read_rows, score_precision
 from polars_wroc.inputs.metric import Metric
 from polars_wroc.metrics import registry
-from polars_wroc.metrics.auc_interval import INTERVAL_COLUMNS, RELIABILITY_COLUMNS
+from polars_wroc.metrics.auc_limits import INTERVAL_TYPES
 from polars_wroc.metrics.registry import CURVE_METRICS, SUMMARY_METRICS, CurveMetric, MetricName
 from polars_wroc.namespaces import ExprNamespace
 from polars_wroc.ranking.placements import add_placements, row_curve
@@ -34,7 +34,10 @@ summary_of = partial(wroc.summary, diagnostics=True)
 CURVES = list(CURVE_METRICS.values())
 THRESHOLDS = list(THRESHOLD_METRICS.values())
 # Columns of a summary that are no metrics: counts, weights, and what belongs to an AUC.
-NO_METRICS = ["n", "n_pos", "n_neg", "n_missing", "w_pos", "w_neg", "inverted"]
+NO_METRICS = [
+    *("n", "n_pos", "n_neg", "n_missing", "w_pos", "w_neg", "inverted"),
+    *("k_pos", "k_neg", "ci_note"),
+]
 
 
 def named(metric: Metric) -> str:
@@ -109,7 +112,7 @@ def test_columns_of_tables_are_metrics_of_a_registry() -> None:
     frame = rows()
     summary = summary_of(frame, "y", "s", weight="w")
     metrics = [metric.column for metric in SUMMARY_METRICS]
-    others = {*NO_METRICS, *INTERVAL_COLUMNS[1:], *RELIABILITY_COLUMNS}
+    others = {*NO_METRICS, *[*INTERVAL_TYPES][1:]}
     assert [name for name in summary.columns if name not in others] == metrics
     decisions = [*at_half(frame)]
     assert decisions == ["threshold", "tp", "fp", "fn", "tn", *THRESHOLD_METRICS]

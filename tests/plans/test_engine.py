@@ -13,8 +13,6 @@ import polars as pl
 import pytest
 
 import polars_wroc as wroc
-from polars_wroc.inputs.frames import read_rows
-from polars_wroc.inputs.rows import Rows
 from polars_wroc.plans import config
 
 FEW = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
@@ -76,39 +74,6 @@ def test_rows_count_once_for_each_replicate(start: Any) -> None:
         assert config.compiled_when(MANY, 8) == "at once"
         start(0.0)
         assert config.compiled_when(FEW) == "at once"
-
-
-@pytest.mark.usefixtures("start")
-def test_rows_count_once_for_each_group_they_are_compared_with() -> None:
-    frame = MANY.head(20_000).with_columns(g=pl.col("s") % 100, h=pl.col("s") % 99)
-    with wroc.Config(engine="auto"):
-        for groups, times, when in (
-            ("g", 1, "at once"),
-            ("h", 1, None),
-            ("h", 2, "at once"),
-            (["g", "h"], 1, "at once"),
-        ):
-            rows = read_rows(frame, "y", "s", None, groups, None)
-            assert rows.compiled is None
-            assert _engine_of(rows, frame, [rows.group_keys], times) == when
-            assert _engine_of(rows, frame.lazy(), [rows.group_keys], times) == when
-        both = read_rows(frame.head(10_000), "y", "s", None, ["g", "h"], None)
-        apart = [[key] for key in both.group_keys]
-        assert _engine_of(both, frame.head(10_000), apart, 1) is None
-    with wroc.Config(engine="polars"):
-        rows = read_rows(frame, "y", "s", None, "g", None)
-        assert _engine_of(rows, frame, [rows.group_keys], 1) is None
-
-
-def _engine_of(rows: Rows, frame: Any, groupings: list[list[str]], times: int) -> str | None:
-    """Say by which engine a table of the rows is computed."""
-
-    def table(rows: Rows, /, *, eager: bool) -> pl.LazyFrame:
-        assert eager or isinstance(frame, pl.LazyFrame)
-        return pl.LazyFrame({"when": [rows.compiled]}, {"when": pl.String})
-
-    when: str | None = rows.across_groups(frame, groupings, table, times=times).collect().item()
-    return when
 
 
 @pytest.mark.slow

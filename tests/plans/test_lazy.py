@@ -71,7 +71,6 @@ def test_scanned_file_gives_what_the_frame_gives(
         ("group_gaps to a group", 4),
         ("bootstrap", 4),
         ("bootstrap_replicates", 3),
-        ("auc_decomposition", 4),
         ("calibration_curve", 4),
         ("decision_curve", 4),
         ("score_distribution without a label", 3),

@@ -36,7 +36,7 @@ def many(people: pl.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.plans
 @pytest.mark.usefixtures("budget")
-@pytest.mark.parametrize("table", ["roc_curve", "cross_auc"])
+@pytest.mark.parametrize("table", ["roc_curve", "confusion_curve"])
 def test_plans_with_windows_warn(table: str, people: pl.DataFrame) -> None:
     with pytest.warns(SpillWarning, match=r"beyond 30,000,000 rows .* `Config.memory=.`"):
         getattr(wroc, table)(people.lazy(), "y", "s", by="g")

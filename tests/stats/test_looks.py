@@ -232,7 +232,9 @@ WIDER: dict[str, Any] = {
         f, score="s", attributes="g", metrics=["standardized_mean_difference"], **k
     ),
     "cross_auc": lambda f, **k: wroc.cross_auc(f, "y", "s", by="g", **k),
-    "subgroup_auc": lambda f, **k: wroc.subgroup_auc(f, "y", "s", by="g", **k),
+    "cross_auc against the rest": lambda f, **k: wroc.cross_auc(
+        f, "y", "s", by="g", against="rest", **k
+    ),
 }
 
 

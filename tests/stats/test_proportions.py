@@ -19,7 +19,6 @@ from polars.testing import assert_frame_equal
 from scipy import stats
 
 import polars_wroc as wroc
-from polars_wroc.metrics.score_interval import lower_limit
 from polars_wroc.plans.formulas import Columns, Fields, Formula, in_columns
 from polars_wroc.stats.proportions import (
     WeightedCount,
@@ -248,17 +247,13 @@ def test_limits_by_sample_size(rate: float) -> None:
 
     given = {"rate": pl.lit(rate), "size": 1 / pl.col("n"), "slope": pl.lit(0.0)}
     rows = in_columns(sizes.with_columns(**given, quantile=pl.lit(1.96)), [limits])
-    size, quantile = pl.col("size"), pl.lit(1.96)
-    lowest = lower_limit(pl.lit(rate), pl.lit(1 - rate), size, quantile, skewness=0.0)
-    for n, low, high, lower in rows.select("n", "low", "high", lowest=lowest).collect().rows():
+    for n, low, high in rows.select("n", "low", "high").collect().rows():
         if n is None or n == 0:
             assert (low, high) == NOTHING
         elif n == math.inf:
-            assert low == lower == high == rate
+            assert low == high == rate
         else:
             assert low <= rate <= high
-            # One definition for rates and AUCs.
-            assert low == min(lower, rate)
             extra = 1.96**2 / Fraction(n)
             for end in (low, high):
                 p, q = Fraction(end), Fraction(rate)
