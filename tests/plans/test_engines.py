@@ -74,7 +74,6 @@ def test_only_hulls_and_fits_need_python(people: pl.DataFrame, name: str) -> Non
         "pr_curve",
         "cross_auc",
         "auc_decomposition",
-        "calibration_curve",
         "score_counts",
         "score_counts in bins",
         "merge_counts",
