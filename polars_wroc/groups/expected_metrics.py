@@ -186,9 +186,9 @@ def expected_metrics(
         labelled=labelled,
         argument=_SCORE if probability is None else _PROBABILITY,
     )
-    types = _TYPES | _LABEL_TYPES if labelled else _TYPES
+    types = {**_TYPES, **(_LABEL_TYPES if labelled else {})}
     columns.check_names(types)
-    schema = columns.key_types | dict(types)
+    schema = columns.key_types | types
     return table_of(frame, columns, schema, partial(_measure_rows, plan=plan))
 
 

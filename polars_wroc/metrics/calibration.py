@@ -282,11 +282,11 @@ class CalibrationSlopes:
     @classmethod
     def unknown(cls, number: int, *, with_intercepts: bool = False) -> CalibrationSlopes:
         """Return the slopes of a number of segments that have none."""
-        slopes = cls(*(np.full(number, np.nan) for _ in range(4)))
+        value, error, information, free_intercept = np.full((4, number), np.nan)
+        intercepts = None
         if with_intercepts:
-            none = CalibrationIntercepts(np.full(number, np.nan), np.full(number, np.nan))
-            slopes = replace(slopes, intercepts=none)
-        return slopes
+            intercepts = CalibrationIntercepts(*np.full((2, number), np.nan))
+        return cls(value, error, information, free_intercept, intercepts)
 
     def fit(self, places: Ints, points: FitPoints) -> FreeSlopes:
         """Fit some segments to their points, and take over what is found."""
