@@ -31,7 +31,7 @@ from polars_wroc.stats.logistic_fit import (
     fit_free_slopes,
     steepest,
 )
-from polars_wroc.stats.rates import Count, Rate
+from polars_wroc.stats.rates import LEAST_SQUARES, Count, Rate
 from polars_wroc.steps import SegmentRows
 
 # Names of columns and of metrics that audits compare.
@@ -292,13 +292,14 @@ class CalibrationSlopes:
         """Fit some segments to their points, and take over what is found."""
         free = fit_free_slopes(points)
         self.value[places] = free.slope
-        self.error[places] = _find_errors(free.variance)
+        squares = points.total(points.squares_pos + points.squares_neg)
+        self.error[places] = _find_errors(free.variance, squares)
         self.information[places] = free.information
         self.free_intercept[places] = free.intercept
         if self.intercepts is not None:
             fixed = fit_fixed_slopes(points)
             self.intercepts.value[places] = fixed.intercept
-            self.intercepts.error[places] = _find_errors(fixed.variance)
+            self.intercepts.error[places] = _find_errors(fixed.variance, squares)
         return free
 
     def forget(self, places: Ints) -> None:
@@ -307,8 +308,9 @@ class CalibrationSlopes:
             values[places] = np.nan
 
 
-def _find_errors(variance: Array) -> Array:
-    is_known = (variance > 0) & np.isfinite(variance)
+def _find_errors(variance: Array, squares: Array) -> Array:
+    """Return standard errors, NaN where the sums of squared weights over- or underflow."""
+    is_known = (variance > 0) & np.isfinite(variance) & (squares >= LEAST_SQUARES)
     return np.where(is_known, np.sqrt(variance), np.nan)
 
 
