@@ -521,11 +521,12 @@ class Columns:
 
     def _check_labels(self, table: pl.DataFrame) -> None:
         """Raise for other labels than 0 and 1 or -1 and 1, and for groups that mix 0 and -1."""
-        label = table[LABEL]
+        # As floats, since there are types without -1.
+        label = table[LABEL].cast(pl.Float64)
         is_zero, is_minus = label == 0, label == -1
         invalid = label.filter(~(is_zero | is_minus | (label == 1)))
         if len(invalid):
-            self._reject_value("label", _LABEL_RULE, invalid.cast(pl.Float64)[0])
+            self._reject_value("label", _LABEL_RULE, invalid[0])
         if is_zero.any() and is_minus.any():
             # Each group may write its negatives in its own way, unless groups are pooled.
             groups = [] if self.pools_groups else self.keys
@@ -840,12 +841,11 @@ def _make_table(
     # Infinite and undefined numbers are expected: NaN means undefined.
     with np.errstate(all="ignore"):
         made = compute(columns.rows(table))
-    keys = {key: name for key, name in key_names.items() if key in made.columns}
-    named = made.rename(keys).select([*schema])
+    keys = {name: key for key, name in key_names.items() if key in made.columns}
+    # A group may have the name of a column that is not in the result, such as the model.
+    named = made.select(pl.col(keys.get(name, name)).alias(name) for name in schema)
     numbers = [
-        name
-        for name, dtype in named.schema.items()
-        if dtype.is_float() and name not in keys.values()
+        name for name, dtype in named.schema.items() if dtype.is_float() and name not in keys
     ]
     return named.with_columns(pl.col(numbers).fill_nan(None)).cast(pl.Schema(schema))
 

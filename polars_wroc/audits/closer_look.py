@@ -140,7 +140,7 @@ class CloserLook:
         for name in self._calibrated if divisions else []:
             measured = measure_divisions(arrays[name], name, divisions, test)
             finished = test.finish(measured).fill_nan(None)
-            cast = finished.lazy().cast(dict(test.types))
+            cast = finished.lazy().cast(pl.Schema(test.types))
             yield self._shown(cast, name, [*test.types])
 
     def _curves(self, arrays: Mapping[str, Rows]) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -175,7 +175,7 @@ class CloserLook:
     ) -> pl.DataFrame:
         """Return columns of the segments of a division as a table that names these."""
         order = np.argsort(found.segment, kind="stable")
-        table = pl.DataFrame(dict(found.columns))[order].fill_nan(None).cast(dict(types))
+        table = pl.DataFrame(dict(found.columns))[order].fill_nan(None).cast(pl.Schema(types))
         keys = segments.segments
         if keys.width:
             table = keys[found.segment[order]].hstack(table)

@@ -162,7 +162,9 @@ def calibration_curve(
         frame, label, score, weight=weight, by=by, pos_label=pos_label, design=design
     )
     columns.require_scores("a calibration")
-    types = BIN_TYPES | dict.fromkeys(SMOOTH_RATES, pl.Float64) if smooth else BIN_TYPES
+    types = dict(BIN_TYPES)
+    if smooth:
+        types |= dict.fromkeys(SMOOTH_RATES, pl.Float64)
     plan = _Plan(divide, check_level(level, frame), smooth)
     compute = partial(_measure_rows, columns=columns, plan=plan)
     return table_of(frame, columns, columns.schema(types), compute)
@@ -193,7 +195,7 @@ def _number_quantiles(rows: SegmentRows, bins: int) -> Ints:
 
     def share_below(steps: Steps) -> Array:
         weight = steps.spread(steps.totals.sum(axis=0))
-        return (weight - steps.weights_reached.sum(axis=0)) / weight
+        return np.asarray((weight - steps.weights_reached.sum(axis=0)) / weight)
 
     blocks = [share for _, share in map_steps(rows, share_below)]
     share = np.concatenate([*blocks, np.zeros(0)])
@@ -201,7 +203,7 @@ def _number_quantiles(rows: SegmentRows, bins: int) -> Ints:
     number = np.floor((share + _ROUNDING) * bins) + 1
     number = np.where(np.isnan(share), 1, np.clip(number, 1, bins)).astype(np.int64)
     is_new = find_changes(rows.score) | find_changes(rows.segment)
-    return number[is_new.cumsum() - 1]
+    return np.asarray(number[is_new.cumsum() - 1])
 
 
 def divide_segments(rows: SegmentRows, bins: BinOptions) -> SegmentRows:
@@ -240,10 +242,11 @@ def _measure_rows(rows: Rows, columns: Columns, plan: _Plan) -> pl.DataFrame:
     def measure(own: Rows, segments: SegmentRows) -> Iterator[SegmentColumns]:
         for segment, part in _take_numbered(own, segments):
             found = measure_bins(*part, plan.bins, level)
+            values = dict(found.columns)
             if plan.smooth:
-                mean = found.columns["mean_score"]
-                found.columns.update(limit_smooth_rates(*part, found.segment, mean, plan.level))
-            yield found._replace(segment=found.segment + segment)
+                mean = values["mean_score"]
+                values |= limit_smooth_rates(*part, found.segment, mean, plan.level)
+            yield SegmentColumns(found.segment + segment, values)
 
     return tabulate_models(rows, columns, measure)
 

@@ -144,7 +144,7 @@ class _Points:
         from skmisc.loess import loess  # noqa: PLC0415  (an extra)
 
         number = len(self.scores)
-        whole = np.bincount(self.place, weights, number)
+        whole: Array = np.bincount(self.place, weights, number).astype(np.float64)
         used = np.flatnonzero(whole > 0)
         if len(used) < _FEWEST_POINTS:
             return None

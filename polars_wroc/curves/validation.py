@@ -225,7 +225,7 @@ def _measure_segments(
     if plan.smooth:
         found = limit_smooth_errors(rows, segments, plan.level)
         measures += [_Measure(name, *each) for name, *each in zip(SMOOTH, *found, strict=True)]
-    measures += _measure_benefits(rows, segments, level, plan.thresholds)
+    measures += _measure_benefits(rows, segments, level, plan)
     number = segments.number
     columns = {
         "measure": np.repeat([each.name for each in measures], number),
@@ -244,8 +244,10 @@ def _without_limits(name: str, value: Array) -> _Measure:
 
 
 def _take_measure(name: str, column: str, columns: Mapping[str, Any]) -> _Measure:
-    values = (np.asarray(columns[f"{column}{end}"], float) for end in ("", "_low", "_high"))
-    return _Measure(name, *values)
+    value, low, high = (
+        np.asarray(columns[f"{column}{end}"], float) for end in ("", "_low", "_high")
+    )
+    return _Measure(name, value, low, high)
 
 
 def _limit(name: str, estimate: Estimate, quantile: Array) -> _Measure:
@@ -304,11 +306,11 @@ def _estimate_mean(sums: MeanSums, units: SamplingUnits | None) -> Mean:
 
 
 def _measure_benefits(
-    rows: Rows, segments: SegmentRows, level: Level, thresholds: Array
+    rows: Rows, segments: SegmentRows, level: Level, plan: _Plan
 ) -> list[_Measure]:
     """Return the net benefit at each threshold."""
-    plan = BenefitPlan(thresholds, None, level)
-    parts = [*measure_benefits(rows, segments, plan, level)]
+    thresholds, benefits = plan.thresholds, BenefitPlan(plan.thresholds, None, plan.level)
+    parts = [*measure_benefits(rows, segments, benefits, level)]
     order = np.argsort(np.concatenate([part.segment for part in parts]), kind="stable")
     values = np.stack(
         [
@@ -318,6 +320,6 @@ def _measure_benefits(
     )
     by_threshold = np.moveaxis(values.reshape(3, segments.number, len(thresholds)), 2, 0)
     return [
-        _Measure("net_benefit", *each, threshold)
-        for each, threshold in zip(by_threshold, thresholds.tolist(), strict=True)
+        _Measure("net_benefit", value, low, high, threshold)
+        for (value, low, high), threshold in zip(by_threshold, thresholds.tolist(), strict=True)
     ]

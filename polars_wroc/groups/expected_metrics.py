@@ -31,7 +31,7 @@ from polars_wroc.stats.levels import Level
 from polars_wroc.stats.rates import Count
 from polars_wroc.stats.walks import cumulate
 from polars_wroc.steps import SegmentRows, add_up, descend, find_changes
-from polars_wroc.thresholds.cells import select_rows, sum_cells
+from polars_wroc.thresholds.cells import select_rows
 from polars_wroc.thresholds.limits import make_matrix
 from polars_wroc.thresholds.registry import RATES, THRESHOLD_METRICS
 
@@ -186,9 +186,9 @@ def expected_metrics(
         labelled=labelled,
         argument=_SCORE if probability is None else _PROBABILITY,
     )
-    types = _TYPES | _LABEL_TYPES if labelled else _TYPES
+    types = {**_TYPES, **(_LABEL_TYPES if labelled else {})}
     columns.check_names(types)
-    schema = columns.key_types | dict(types)
+    schema = columns.key_types | types
     return table_of(frame, columns, schema, partial(_measure_rows, plan=plan))
 
 
@@ -289,7 +289,9 @@ class _Forecast:
         """Return the rows with what follows from them."""
         weight = np.abs(rows.weight)
         squares = weight**2 if rows.counts is None else rows.counts.squares
-        n = np.ones(len(weight)) if rows.counts is None else rows.counts.n
+        n = np.diff(rows.starts).astype(np.float64)
+        if rows.counts is not None:
+            n = rows.total(rows.counts.n)
         return cls(
             rows,
             chance,
@@ -298,7 +300,7 @@ class _Forecast:
             squares * chance * (1 - chance),
             rows.total(weight * chance),
             rows.total(weight * (1 - chance)),
-            Count(rows.total(weight), rows.total(squares), rows.total(n)),
+            Count(rows.total(weight), rows.total(squares), n),
             sample,
         )
 
@@ -437,20 +439,12 @@ def _measure_rates(
     """Return the expected metrics of decisions at a threshold."""
     rows, number = forecast.rows, forecast.rows.number
     selected = select_rows(rows, threshold)
-    positive = forecast.weight * forecast.chance
-    negative = forecast.weight - positive
-    cells = np.stack(
-        [
-            rows.total(np.where(is_there, each, 0.0))
-            for is_there in (selected, ~selected)
-            for each in (positive, negative)
-        ]
-    )
+    cells = _sum_cells(forecast, forecast.chance, selected)
     own = [rows.total(np.where(there, forecast.own, 0.0)) for there in (selected, ~selected)]
     matrix = partial(make_matrix, threshold=np.full(number, threshold))
     expected, observed = matrix(*cells), None
     if forecast.label is not None:
-        observed = matrix(*sum_cells(rows, selected).weight)
+        observed = matrix(*_sum_cells(forecast, forecast.label, selected))
     found = []
     for name in metrics:
         slopes = _find_slopes(name, cells, threshold)
@@ -465,6 +459,19 @@ def _measure_rates(
         value = unknown if observed is None else formula(observed)
         found.append(_Expected(name, formula(expected), value, error, cells.min(axis=0)))
     return found
+
+
+def _sum_cells(forecast: _Forecast, positive: Array | Mask, selected: Mask) -> Array:
+    """Return the weights in tp, fp, fn and tn, where rows are positive in part or wholly."""
+    positives = forecast.weight * positive
+    negatives = forecast.weight - positives
+    return np.stack(
+        [
+            forecast.rows.total(np.where(is_there, weight, 0.0))
+            for is_there in (selected, ~selected)
+            for weight in (positives, negatives)
+        ]
+    )
 
 
 def _find_slopes(metric: str, cells: Array, threshold: float) -> LabelSlopes:

@@ -135,7 +135,7 @@ def _divide_scores(scores: Array, every: Side, place: Ints, values: Side) -> Blo
     middle = every.rows.cumsum() - (every.rows - 1) / 2
     number = _number_blocks(own_rows, every.rows - own_rows, middle, taken_out=taken_out)
     starts = np.flatnonzero(np.diff(number, prepend=-1))
-    ends = np.append(starts[1:], len(scores)) - 1
+    ends = np.append(starts, len(scores))[1:] - 1
     own = values.combine(lambda each: _add_up(number[place], each, len(starts)))
     others = every.combine(lambda each: add_up(each, np.append(starts, len(scores)))).less(own)
     shared = np.flatnonzero(np.minimum(own.rows, others.rows) > 0)[::-1]

@@ -31,7 +31,7 @@ from polars_wroc.stats.logistic_fit import (
     fit_free_slopes,
     steepest,
 )
-from polars_wroc.stats.rates import Count, Rate
+from polars_wroc.stats.rates import LEAST_SQUARES, Count, Rate
 from polars_wroc.steps import SegmentRows
 from polars_wroc.threads import map_in_threads
 
@@ -283,23 +283,24 @@ class CalibrationSlopes:
     @classmethod
     def unknown(cls, number: int, *, with_intercepts: bool = False) -> CalibrationSlopes:
         """Return the slopes of a number of segments that have none."""
-        slopes = cls(*(np.full(number, np.nan) for _ in range(4)))
+        value, error, information, free_intercept = np.full((4, number), np.nan)
+        intercepts = None
         if with_intercepts:
-            none = CalibrationIntercepts(np.full(number, np.nan), np.full(number, np.nan))
-            slopes = replace(slopes, intercepts=none)
-        return slopes
+            intercepts = CalibrationIntercepts(*np.full((2, number), np.nan))
+        return cls(value, error, information, free_intercept, intercepts)
 
     def fit(self, places: Ints, points: FitPoints) -> FreeSlopes:
         """Fit some segments to their points, and take over what is found."""
         free = fit_free_slopes(points)
         self.value[places] = free.slope
-        self.error[places] = _find_errors(free.variance)
+        squares = points.total(points.squares_pos + points.squares_neg)
+        self.error[places] = _find_errors(free.variance, squares)
         self.information[places] = free.information
         self.free_intercept[places] = free.intercept
         if self.intercepts is not None:
             fixed = fit_fixed_slopes(points)
             self.intercepts.value[places] = fixed.intercept
-            self.intercepts.error[places] = _find_errors(fixed.variance)
+            self.intercepts.error[places] = _find_errors(fixed.variance, squares)
         return free
 
     def forget(self, places: Ints) -> None:
@@ -308,8 +309,9 @@ class CalibrationSlopes:
             values[places] = np.nan
 
 
-def _find_errors(variance: Array) -> Array:
-    is_known = (variance > 0) & np.isfinite(variance)
+def _find_errors(variance: Array, squares: Array) -> Array:
+    """Return standard errors, NaN where the sums of squared weights over- or underflow."""
+    is_known = (variance > 0) & np.isfinite(variance) & (squares >= LEAST_SQUARES)
     return np.where(is_known, np.sqrt(variance), np.nan)
 
 

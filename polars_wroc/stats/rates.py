@@ -24,7 +24,7 @@ EQUAL_WEIGHTS = 1e-9
 # How far whole numbers may be off, by the rounding of weights, effective sizes and rates.
 _ROUNDING = 1e-9
 # Below this a sum of squared weights may have lost terms to underflow.
-_LEAST_SQUARES = 1e-290
+LEAST_SQUARES = 1e-290
 # Pseudo-rows, which are as heavy as the heaviest rows that there are.
 _PSEUDO_ROWS = 2
 # With fewer rows in a cell of the table of four, effective or expected, no normal approximation.
@@ -52,7 +52,7 @@ class Count:
     @property
     def inverse_size(self) -> Array:
         """1 divided by Kish's effective sample size; NaN where weights over- or underflow."""
-        known = np.isfinite(self.weight) & (self.squares >= _LEAST_SQUARES)
+        known = np.isfinite(self.weight) & (self.squares >= LEAST_SQUARES)
         # rho = S / W^2
         return np.where(known, self.squares / self.weight / self.weight, np.nan)
 

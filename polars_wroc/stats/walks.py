@@ -177,7 +177,7 @@ def cumulate(values: Array, starts: Ints) -> Array:
     totals = np.add.reduceat(steps, starts)
     # Each segment takes off the sum of the one before, so that rounding does not add up.
     steps[starts[1:]] -= totals[:-1]
-    sums = steps.cumsum()
+    sums: Array = steps.cumsum()
     # What the segments before have left by rounding
     left = np.zeros(len(starts))
     left[1:] = sums[starts[1:] - 1] - totals[:-1]

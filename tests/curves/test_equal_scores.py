@@ -227,7 +227,7 @@ def test_clusters_by_hand() -> None:
     alone = equal_scores(frame, "y", "s", by="g", weight="w")
     s, y, w = (frame[name].to_numpy() for name in "syw")
     own = (frame["g"] == 1).to_list()
-    steps = equal_steps(s, y, w, [x * x for x in w], own, 5)
+    steps = equal_steps(s.tolist(), y.tolist(), w.tolist(), (w * w).tolist(), own, 5)
     range_ = picked(steps, 1e-9)
     found, before = (each.filter(g=1).row(0, named=True) for each in (table, alone))
     values = _row_values(frame, own, steps)
@@ -235,7 +235,7 @@ def test_clusters_by_hand() -> None:
     effects: list[Any] = [1.0]
     in_block = np.any([(s >= step.low) & (s <= step.high) for step in steps], axis=0)
     share = np.bincount(frame["c"].to_numpy(), w * in_block)
-    share /= share.sum()
+    share = share / share.sum()
     s2, s3 = (share**2).sum(), (share**3).sum()
     factor = s2 / (s2 - 2 * s3 + s2**2)
     for kept, variance in (

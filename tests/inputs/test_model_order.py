@@ -33,8 +33,8 @@ TABLES: dict[str, Callable[..., pl.LazyFrame]] = {
     "calibration_curve": wroc.calibration_curve,
     "calibration_summary": wroc.calibration_summary,
     "calibration_test": wroc.calibration_test,
-    "calibration_test at equal scores": lambda frame, label, score, by: wroc.calibration_test(
-        frame, label, score, attributes=by, reference="rest"
+    "calibration_test at equal scores": by_attributes(
+        partial(wroc.calibration_test, reference="rest")
     ),
     "decision_curve": partial(wroc.decision_curve, thresholds=0.5),
     "cost_curve": wroc.cost_curve,

@@ -72,7 +72,6 @@ def test_only_hulls_and_fits_need_python(people: pl.DataFrame, name: str) -> Non
     [
         "roc_curve",
         "pr_curve",
-        "calibration_curve",
         "score_counts",
         "score_counts in bins",
         "merge_counts",

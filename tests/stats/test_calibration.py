@@ -18,7 +18,8 @@ def rate_of(y: Array, s: Array, w: Array) -> RateOfScores:
     h, t = w / w.sum(), s / np.average(s, weights=w)
     p = np.average(y, weights=w)
     sums = (h**2 * t).sum(), (h**2 * t**2).sum(), (h**2 * (y - p * t) ** 2).sum()
-    return RateOfScores(*(np.array([each]) for each in (p, *sums)))
+    value, scores, squares, residuals = (np.array([each]) for each in (p, *sums))
+    return RateOfScores(value, scores, squares, residuals)
 
 
 def draw(seed: int, factor: float) -> tuple[Array, Array, Array]:
@@ -36,7 +37,7 @@ def test_limits_are_where_the_squared_distance_is_that_of_the_variance(seed: int
     excess = max(rate.residuals.item() - model, 0.0)
 
     def distance(at: float) -> float:
-        return (p - at) ** 2 - Z**2 * ((h**2 * at * t * (1 - at * t)).sum() + excess)
+        return float((p - at) ** 2 - Z**2 * ((h**2 * at * t * (1 - at * t)).sum() + excess))
 
     low = brentq(distance, 0.0, p, xtol=1e-15) if distance(0.0) > 0 else 0.0
     high = brentq(distance, p, 3.0, xtol=1e-15)
