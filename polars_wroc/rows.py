@@ -61,7 +61,7 @@ from polars_wroc.inputs.rows import Rows as PlannedRows
 from polars_wroc.plans.queries import FrameT, collect, is_eager
 from polars_wroc.stats.designs import LonelyUnit, ReplicateUnits, SamplingUnits, Units
 from polars_wroc.stats.levels import Level
-from polars_wroc.steps import RowCounts, ScoreBins, SegmentRows
+from polars_wroc.steps import FloatType, RowCounts, ScoreBins, SegmentRows, round_to_type
 
 # From here on several whole numbers round to the same float.
 _EXACT_FLOATS = 2.0**53
@@ -103,7 +103,7 @@ class Sampling:
             return ReplicateUnits(self.factors, self.replicate_df)
         return Units(self.stratum, self.size, self.fraction, self.lonely)
 
-    def at(self, places: Ints | Mask) -> Sampling:
+    def at(self, places: Ints | Mask | slice) -> Sampling:
         """Return the sample of some rows, in which all units still count."""
         replicates = None if self.replicates is None else self.replicates[:, places]
         unit = self.unit if self.replicates is not None else self.unit[places]
@@ -130,12 +130,17 @@ class Rows:
     unlabelled: Rows | None = None
     # The model of each row of counts, which has no score of the others.
     model: NDArray[np.str_] | None = None
+    # The types that scores came in, if these are not of 64 bits.
+    score_types: Mapping[str, FloatType] = field(default_factory=dict)
 
-    def at(self, places: Mask) -> Rows:
+    def at(self, places: Mask | slice) -> Rows:
         """Return some of the rows; all sampling units still count."""
+        keys = self.keys
+        if keys.width:
+            keys = keys[places] if isinstance(places, slice) else keys.filter(places)
         return replace(
             self,
-            keys=self.keys.filter(places) if self.keys.width else self.keys,
+            keys=keys,
             scores={model: score[places] for model, score in self.scores.items()},
             weight=self.weight[places],
             counts=None if self.counts is None else self.counts.at(places),
@@ -149,6 +154,11 @@ class Rows:
     def complete(self, model: str) -> Mask:
         """Whether each row has a score, a label and a weight."""
         return ~np.isnan(self.scores[model]) & ~np.isnan(self.weight)
+
+    def reach(self, model: str, threshold: float) -> Mask:
+        """Return whether each score is at least a threshold, in the type that it came in."""
+        score_type = self.score_types.get(model, np.float64)
+        return np.asarray(self.scores[model] >= round_to_type(threshold, score_type))
 
     @property
     def complete_in_all(self) -> Mask:
@@ -202,6 +212,7 @@ class Rows:
             missing,
             None if self.counts is None else self.counts.at(places),
             self._find_bins(score, places, len(keys)),
+            score_type=self.score_types.get(model, np.float64),
         )
 
     def _sort_segments(
@@ -230,6 +241,7 @@ class Rows:
             None if self.counts is None else self.counts.at(order),
             self._find_bins(self.scores[model], order, groups.keys.width),
             in_order=ranks,
+            score_type=self.score_types.get(model, np.float64),
         )
 
     def _count_missing(self, model: str, rows: Ints, segment: Ints | Codes, number: int) -> Ints:
@@ -331,7 +343,7 @@ def _code_groups(keys: pl.DataFrame, height: int) -> CodedGroups | None:
         if coded is None:
             return None
         codes, found = coded
-        number = number * np.uint16(len(found)) + codes
+        number = number * np.uint16(len(found)) + codes if values else codes
         values.append(found)
     shape = [*map(len, values)]
     is_there = count_codes(number, math.prod(shape)) > 0
@@ -360,7 +372,7 @@ def _code_values(column: pl.Series, most: int) -> tuple[NDArray[np.uint16], pl.S
     if high - low + 1 > most or high >= _EXACT_FLOATS:
         return None
     # In 64 bits, since a difference may exceed the type of the column.
-    codes = (column.cast(pl.Int64) - low).cast(pl.UInt16).to_numpy()
+    codes = (column.to_numpy().astype(np.int64, copy=False) - low).astype(np.uint16)
     return codes, pl.int_range(low, high + 1, eager=True).cast(column.dtype)
 
 
@@ -380,6 +392,9 @@ def _code_texts(column: pl.Series, most: int) -> tuple[NDArray[np.uint16], pl.Se
 
 def number_groups(keys: pl.DataFrame) -> tuple[pl.DataFrame, Ints]:
     """Return the groups of rows, sorted, and the number of each row's group."""
+    coded = _code_groups(keys, keys.height) if keys.width and keys.height else None
+    if coded is not None:
+        return coded.keys, coded.codes.astype(np.int64)
     groups, starts, order = sort_into_groups(keys, keys.height)
     number = np.empty(keys.height, np.int64)
     number[order] = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
@@ -405,6 +420,8 @@ class Columns:
     pools_groups: bool = False
     # Whether rows are also wanted without their labels.
     with_unlabelled: bool = False
+    # The types that scores came in, in the order of models, if these are not of 64 bits.
+    score_types: Sequence[FloatType] = ()
 
     @property
     def keys(self) -> list[str]:
@@ -484,6 +501,7 @@ class Columns:
             self._counts(table),
             selected=selected,
             sample=sample,
+            score_types=self._types_by_model(),
         )
 
     def _unlabelled_rows(self, rows: Rows, table: pl.DataFrame) -> Rows:
@@ -631,9 +649,18 @@ class Columns:
             bins,
             selected,
             model=model,
+            score_types=self._types_by_model(),
         )
 
+    def _types_by_model(self) -> dict[str, FloatType]:
+        return dict(zip(self.models, self.score_types, strict=False))
 
+
+# Types of scores of fewer bits than those of Python's numbers.
+_FLOAT_TYPES: dict[type[pl.DataType], FloatType] = {
+    pl.Float16: np.float16,
+    pl.Float32: np.float32,
+}
 _REPLICATE = "__replicate_"
 _ONE_MODEL = "score"
 # The number of a row's score, in the order of the call.
@@ -698,7 +725,15 @@ def read_columns(
         frequency=isinstance(weight, Frequency) and not given.given,
         design=given,
         pools_groups=argument != "by",
+        score_types=[
+            find_score_type(columns[score_column(number)].dtype) for number in range(len(models))
+        ],
     )
+
+
+def find_score_type(dtype: pl.DataType) -> FloatType:
+    """Return the type of floats in which scores of a type are compared with a threshold."""
+    return _FLOAT_TYPES.get(dtype.base_type(), np.float64)
 
 
 def read_counted(rows: PlannedRows) -> Columns:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import polars as pl
@@ -24,6 +24,18 @@ _BLOCK_ROWS = 1 << 15
 _MOST_EXPONENT = 1000
 
 T = TypeVar("T")
+# A type of floats in which scores came in.
+FloatType: TypeAlias = type[np.floating[Any]]
+
+
+def round_to_type(threshold: Array | float, score_type: FloatType) -> Array:
+    """Return thresholds as numbers of the type that scores came in, in which they are compared.
+
+    A score that was written as 0.7 and read as Float32 is less than the number 0.7 of 64 bits.
+    """
+    # Beyond the largest number of the type a threshold is infinite.
+    with np.errstate(over="ignore"):
+        return np.asarray(threshold, np.float64).astype(score_type).astype(np.float64)
 
 
 class RowCounts(NamedTuple):
@@ -57,7 +69,8 @@ class SegmentRows:
     ``weight`` is negative in rows of negatives. ``order`` are the places of the rows in the arrays
     that they were taken from, and ``missing`` is the number of incomplete rows of each segment.
     ``outside`` are weights of rows in other ranges of scores: see `OutsideWeights`. ``in_order``
-    says that the rows of each segment are already sorted by descending score.
+    says that the rows of each segment are already sorted by descending score. Scores came in as
+    numbers of the ``score_type``.
     """
 
     segments: pl.DataFrame
@@ -70,6 +83,7 @@ class SegmentRows:
     bins: ScoreBins | None = None
     outside: OutsideWeights | None = None
     in_order: bool = False
+    score_type: FloatType = np.float64
 
     @property
     def number(self) -> int:

@@ -147,12 +147,14 @@ def _join_rows(parts: Sequence[Rows]) -> Rows:
     first = parts[0]
     counts = [part.counts for part in parts if part.counts is not None]
     selected = [part.selected for part in parts if part.selected is not None]
+    types = [part.score_types for part in parts]
     return Rows(
         pl.concat([part.keys for part in parts], how="vertical_relaxed"),
         {model: np.concatenate([part.scores[model] for part in parts]) for model in first.scores},
         np.concatenate([part.weight for part in parts]),
         RowCounts(*map(np.concatenate, zip(*counts, strict=True))) if counts else None,
         selected=np.concatenate(selected) if selected else None,
+        score_types=first.score_types if all(each == first.score_types for each in types) else {},
     )
 
 

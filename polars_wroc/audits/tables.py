@@ -27,6 +27,7 @@ from polars_wroc.inputs.looks import Looks
 from polars_wroc.plans.queries import collect
 from polars_wroc.stats.aucs import AucMethod
 from polars_wroc.stats.families import Adjustment
+from polars_wroc.steps import FloatType
 from polars_wroc.thresholds.rules import Rule
 
 
@@ -272,6 +273,8 @@ class AuditPlan:
     unknown: Unknown
     min_share: float
     labeled: bool
+    # The types that scores came in, in their order.
+    score_types: Sequence[FloatType] = ()
 
 
 # What all rows are called in words.

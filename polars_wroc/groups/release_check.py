@@ -267,7 +267,7 @@ class _Choice:
         """Return which rows the old and the new score select."""
         if self.thresholds is not None:
             old, new = self.thresholds
-            return rows.scores[OLD] >= old, rows.scores[NEW] >= new
+            return rows.reach(OLD, old), rows.reach(NEW, new)
         if self.recorded:
             return rows.scores[_decision_name(OLD)] == 1, rows.scores[_decision_name(NEW)] == 1
         return None
@@ -284,7 +284,9 @@ def _read_scores(
     columns, names = list[pl.Expr](), list[str]()
     for argument, score in zip((OLD, NEW), both, strict=True):
         typed = typed_column(argument, as_column(argument, score), frame)
-        columns.append(numeric(typed).alias(argument))
+        numeric(typed)
+        # In its own type, in which it is compared with a threshold.
+        columns.append(typed.column.alias(argument))
         names += named_columns(argument, score, frame)
     return columns, names
 

@@ -118,10 +118,15 @@ def cast_like_thresholds(score: Typed) -> pl.Expr:
 
 
 def at_least(score: pl.Expr, threshold: pl.Expr) -> pl.Expr:
-    """Whether a score of any type is at least a float, exactly; decimals as the nearest float."""
+    """Whether a score of any type is at least a float; decimals as the nearest float.
+
+    A float of fewer bits is compared in its own type, a whole number exactly.
+    """
 
     def compare(value: pl.Expr, dtype: pl.DataType) -> pl.Expr:
         near = value.cast(pl.Float64)
+        if dtype in (pl.Float16, pl.Float32):
+            return value >= threshold.cast(dtype)
         if not dtype.is_integer():
             return near >= threshold
         # The engine would round a whole number to a float before comparing.

@@ -437,6 +437,7 @@ def take_segments(rows: SegmentRows, places: Ints) -> SegmentRows:
         None if rows.counts is None else rows.counts.at(taken),
         None if rows.bins is None else rows.bins.at(taken),
         in_order=rows.in_order,
+        score_type=rows.score_type,
     )
 
 

@@ -177,6 +177,17 @@ def combine_margins(own: Array, other: Array, rho: Array | float = 0.0) -> Array
     return np.sqrt(np.maximum(own**2 + other**2 - 2 * rho * own * other, 0))
 
 
+def p_value_of_limits(gap: Array, limits: Limits, level: Level) -> Array:
+    """Return the p-value of a gap by the normal law, given its limits at one level.
+
+    The standard error is that of the limit towards 0, so that the p-value is below the error of the
+    level exactly where the limits exclude 0.
+    """
+    distance = np.where(gap > 0, gap - limits.low, limits.high - gap)
+    p_value = level.p_value(level.quantile() * np.abs(gap) / distance)
+    return np.where(gap == 0, 1.0, np.where(distance > 0, p_value, np.nan))
+
+
 def find_ratio_limits(
     own: Array, own_limits: Limits, other: Array, other_limits: Limits, rho: Array | float = 0.0
 ) -> Limits:

@@ -18,7 +18,7 @@ from polars_wroc.inputs import arguments
 from polars_wroc.ranking.curve import CELLS
 from polars_wroc.rows import Rows, Sampling, replicate_rows
 from polars_wroc.stats.rates import Count, Rate
-from polars_wroc.steps import SegmentRows
+from polars_wroc.steps import SegmentRows, round_to_type
 
 _ValueT = TypeVar("_ValueT", bound=np.generic)
 # So many cells of sampling units are in memory together.
@@ -80,9 +80,10 @@ def select_rows(
 ) -> Mask:
     """Return whether each row has at least the threshold, which may be that of its segment.
 
-    No row is selected at a threshold of NaN. A threshold inside a bin of scores is refused.
+    They are compared in the type that the score came in. No row is selected at a threshold of NaN.
+    A threshold inside a bin of scores is refused.
     """
-    each = _repeat_for_rows(rows, np.asarray(threshold, dtype=np.float64))
+    each = _repeat_for_rows(rows, round_to_type(threshold, rows.score_type))
     if rows.bins is not None:
         _refuse_inside_bins(rows.score, rows.bins.high, each, argument)
     return rows.score >= each
@@ -148,7 +149,7 @@ def sum_cells_at_each(
 
     All thresholds of a segment are next to each other.
     """
-    ascending = thresholds[::-1]
+    ascending = round_to_type(thresholds[::-1], rows.score_type)
     if rows.bins is not None:
         for threshold in ascending:
             _refuse_inside_bins(rows.score, rows.bins.high, threshold, argument)

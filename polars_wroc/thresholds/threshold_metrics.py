@@ -78,7 +78,8 @@ def threshold_metrics(
     threshold
         One or several numbers; None for every point of the confusion curve, including its origin
         at +inf. ``"median"`` (of the scores of all rows) or a rule, such as
-        ``wroc.rules.max_fpr(0.1)``, chooses a threshold: see `polars_wroc.rules`.
+        ``wroc.rules.max_fpr(0.1)``, chooses a threshold: see `polars_wroc.rules`. It is compared in
+        the type of the score: 0.7 selects the Float32 score 0.7.
     selected
         Instead of a ``threshold``: a Boolean column or expression, the decision that was recorded.
         Rows where it, or the score if there is one, is null are missing.

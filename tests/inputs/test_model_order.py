@@ -23,7 +23,7 @@ PAIRS = [("m", "z"), ("m", "a"), ("z", "a")]
 
 
 def _without_label(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-    return lambda frame, _, score, **others: function(frame, score, **others, **options)
+    return lambda frame, _, score, **others: function(frame, score=score, **others, **options)
 
 
 TABLES: dict[str, Callable[..., pl.LazyFrame]] = {

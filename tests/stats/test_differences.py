@@ -20,7 +20,6 @@ from polars_wroc.stats.proportions import (
     difference_limits,
     margin,
     ratio_limits,
-    reported_ratio,
 )
 
 Limited: TypeAlias = Sequence[float | None]
@@ -125,15 +124,6 @@ def test_ratio_of_estimates_that_are_all_but_exact() -> None:
     found = pl.DataFrame(parts).select(**ratio_limits(one, other)._asdict())
     for limit in found.iter_columns():
         assert limit.to_list() == pytest.approx(0.5 / values, abs=1e-6)
-
-
-def test_reported_ratio() -> None:
-    frame = pl.DataFrame(
-        {"value": [2.0, 2.0, math.inf], "low": [1.0] * 3, "high": [3.0, math.inf, math.inf]}
-    ).with_columns(denominator=pl.Series([0.5, 0.5, 0.0]))
-    ratio = reported_ratio(Estimate(*map(pl.col, Estimate._fields)), pl.col("denominator"))
-    rows = frame.select(**ratio._asdict()).rows()
-    assert rows == [(2.0, 1.0, 3.0), (2.0, 1.0, None), (None, 1.0, None)]
 
 
 def test_ratio_to_no_events() -> None:

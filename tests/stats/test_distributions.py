@@ -8,7 +8,6 @@ import pytest
 from scipy import stats
 
 from polars_wroc.stats.distributions import (
-    student_score,
     t_quantile,
     two_sided_p_value,
     upper_quantile,
@@ -44,19 +43,3 @@ def test_upper_quantile() -> None:
 def test_upper_quantile_at_its_ends() -> None:
     tails = pl.lit(pl.Series([0.5, 0.8, None]))
     assert pl.select(upper_quantile(tails)).to_series().to_list() == [0.0, 0.0, None]
-
-
-def test_student_score_inverts_wallaces_transformation() -> None:
-    z = pl.Series("z", np.linspace(-6, 6, 121))
-    for df in (1.0, 3.5, 40.0, 1e9):
-        t = z.to_frame().select(student_score(pl.col("z"), pl.lit(df))).to_series().to_numpy()
-        back = np.sign(t) * (8 * df + 1) / (8 * df + 3) * np.sqrt(df * np.log1p(t**2 / df))
-        assert back == pytest.approx(z.to_numpy(), rel=1e-9, abs=1e-9)
-
-
-@pytest.mark.parametrize(("df", "most"), [(7, 0.011), (20, 0.001)])
-def test_student_score_is_rather_too_large(df: int, most: float) -> None:
-    z = np.linspace(2, 3.5, 50)
-    found = pl.select(student_score(pl.lit(pl.Series(z)), pl.lit(df))).to_series().to_numpy()
-    excess = found / stats.t.isf(stats.norm.sf(z), df) - 1
-    assert 0 < excess.min() < excess.max() < most

@@ -63,15 +63,15 @@ def test_skewed_tails_are_mirrored_and_those_of_scipy(z: float, skewness: float)
 
 def test_limits_of_rates_are_where_the_tails_have_the_probability() -> None:
     weights = np.array([1.0, 2.0, 0.5, 4.0, 1.5, 1.0])
-    powers = [np.array([(weights**power).sum()]) for power in (1, 2, 3)]
+    weight, squares, cubes = (np.array([(weights**power).sum()]) for power in (1, 2, 3))
     tail, rate = np.array([0.01]), np.array([0.4])
-    low, high = limit_rates(rate, *powers, tail, np.ones(1))
+    low, high = limit_rates(rate, weight, squares, cubes, tail, np.ones(1))
     for true, side in ((low[0], 0), (high[0], 1)):
         spread = np.sqrt(true * (1 - true))
-        z = (rate - true) * powers[0] / np.sqrt(powers[1]) / spread
-        skewness = (1 - 2 * true) / spread * powers[2] / powers[1] ** 1.5
-        least = (1 - 2 * true) / spread * np.sqrt(powers[1]) / powers[0]
+        z = (rate - true) * weight / np.sqrt(squares) / spread
+        skewness = (1 - 2 * true) / spread * cubes / squares**1.5
+        least = (1 - 2 * true) / spread * np.sqrt(squares) / weight
         assert both_tails(z, skewness, least)[side][0] == pytest.approx(0.01, rel=1e-6)
     # No event, and nothing but events.
-    assert limit_rates(np.zeros(1), *powers, tail, np.ones(1)).low[0] < 1e-9
-    assert limit_rates(np.ones(1), *powers, tail, np.ones(1)).high[0] > 1 - 1e-9
+    assert limit_rates(np.zeros(1), weight, squares, cubes, tail, np.ones(1)).low[0] < 1e-9
+    assert limit_rates(np.ones(1), weight, squares, cubes, tail, np.ones(1)).high[0] > 1 - 1e-9
