@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import polars as pl
 
-from polars_wroc.arrays import Array
+from polars_wroc.arrays import Array, Mask
 from polars_wroc.groups.categories import Grouping
 from polars_wroc.groups.divisions import name_segments, read_divisions
 from polars_wroc.groups.score_blocks import find_blocks, sum_blocks_in_units, walk_blocks
@@ -18,13 +18,14 @@ from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.rows import IntoColumns
-from polars_wroc.metrics.calibration import count_rows, sum_calibration
+from polars_wroc.metrics.calibration import CalibrationSums, count_rows, sum_calibration
 from polars_wroc.metrics.mean_sums import require_probabilities, sum_in_units
 from polars_wroc.metrics.sampled_aucs import take_parts
 from polars_wroc.plans.queries import FrameT
 from polars_wroc.rows import (
     Columns,
     Rows,
+    Sample,
     SegmentColumns,
     read_columns,
     table_of,
@@ -370,29 +371,19 @@ def _measure_segments(rows: Rows, segments: SegmentRows) -> dict[str, Array]:
     sums = sum_calibration(segments, rows.sample)
     whole = sums.errors.whole
     ranges = find_ranges(_walk_scores(segments))
+    segment = segments.segment
+    is_inside = (segments.score >= ranges.from_score[segment]) & (
+        segments.score <= ranges.to_score[segment]
+    )
     effect = np.ones(segments.number)
     if rows.sample is not None:
-        assert sums.errors.unit_first is not None
-        assert sums.errors.unit_whole is not None
-        segment = segments.segment
-        is_inside = (segments.score >= ranges.from_score[segment]) & (
-            segments.score <= ranges.to_score[segment]
-        )
-        error = segments.score - (segments.weight > 0)
-        inside = sum_in_units(segments, rows.sample, error * is_inside)
-        _, effect = _find_effects(
-            ranges,
-            rows.sample.units,
-            sums.errors.unit_first,
-            inside,
-            sums.errors.unit_whole,
-        )
+        effect = _find_effect_of_errors(segments, sums, ranges, is_inside, rows.sample)
     mean = sums.mean_score
     expected = np.minimum(mean, 1 - mean) / whole.inverse_size
     residuals = sums.errors.second / whole.weight / whole.weight
     tests = RangeTests(ranges, effect, expected, np.fmax(ranges.variance, residuals))
-    positives = _share_positives(segments, ranges)
-    rate = positives / ranges.weight_inside
+    positives = segments.total(np.maximum(segments.weight, 0.0) * is_inside)
+    rate = positives / whole.weight / ranges.weight_inside
     return {
         "n": counts["n"],
         "n_pos": counts["n_pos"],
@@ -414,6 +405,23 @@ def _measure_segments(rows: Rows, segments: SegmentRows) -> dict[str, Array]:
     }
 
 
+def _find_effect_of_errors(
+    segments: SegmentRows,
+    sums: CalibrationSums,
+    ranges: WalkRanges,
+    is_inside: Mask,
+    sample: Sample,
+) -> Array:
+    """Return the effect of a design on mean errors, of all rows or in the interval."""
+    assert sums.errors.unit_first is not None
+    assert sums.errors.unit_whole is not None
+    error = segments.score - (segments.weight > 0)
+    inside = sum_in_units(segments, sample, error * is_inside)
+    units = sample.units
+    _, effect = _find_effects(ranges, units, sums.errors.unit_first, inside, sums.errors.unit_whole)
+    return effect
+
+
 def _walk_scores(segments: SegmentRows) -> WalkSteps:
     """Return a step for each distinct score of each segment."""
     steps = pool_steps(segments)
@@ -427,16 +435,6 @@ def _walk_scores(segments: SegmentRows) -> WalkSteps:
         steps.w2.sum(axis=0) * score * (1 - score),
         steps.starts,
     )
-
-
-def _share_positives(segments: SegmentRows, ranges: WalkRanges) -> Array:
-    """Return the weight of positives in the interval of each segment, as a share of all weight."""
-    segment = segments.segment
-    is_inside = (segments.score >= ranges.from_score[segment]) & (
-        segments.score <= ranges.to_score[segment]
-    )
-    positives = segments.total(np.maximum(segments.weight, 0.0) * is_inside)
-    return positives / segments.total(np.abs(segments.weight))
 
 
 def _find_effects(
