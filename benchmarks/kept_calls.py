@@ -54,6 +54,7 @@ DECISIONS: dict[tuple[str, str], str] = {
         for end in ("low", "high")
     },
     ("roc_point clusters", "fpr_*"): "clusters have the factor c",
+    ("bootstrap_replicates *", "the call"): "`bootstrap` has the replicates",
     ("confusion_curve *", "the call"): "`roc_curve` has its columns",
     ("summary *", "ci_note"): "there is a note on the weights from 1.5 times on",
     ("roc_auc_ci *clusters", "the call"): "tables have designs, expressions none",
@@ -1037,10 +1038,10 @@ def _others() -> dict[str, str]:
         "dominated_models": {"weighted": 'made, "y", ["s", "t"], weight="w", by="g"'},
         "bootstrap": {
             "weighted": (
-                f'{made}, metrics=["ks", "roc_auc"], weight="w", by="g", replicates=20, seed=3'
+                f'{made}, metrics=["ks", "roc_auc"], weight="w", by="g", resamples=20, seed=3'
             ),
-            "clusters": f'{made}, metrics="ks", design="unit", replicates=20',
-            "survey": f'{rows}, metrics="roc_auc", weight="w", {survey}, replicates=20',
+            "clusters": f'{made}, metrics="ks", design="unit", resamples=20',
+            "survey": f'{rows}, metrics="roc_auc", weight="w", {survey}, resamples=20',
         },
         "bootstrap_replicates": {"groups": f'{made}, metrics="ks", by="h", replicates=9'},
         "roc_point": {

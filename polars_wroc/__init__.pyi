@@ -61,7 +61,6 @@ from .inputs.looks import Looks as Looks
 from .inputs.horizon import at_horizon as at_horizon
 from .inputs.horizon import horizon_counts as horizon_counts
 from .metrics.bootstrap import bootstrap as bootstrap
-from .metrics.bootstrap import bootstrap_replicates as bootstrap_replicates
 from .metrics.brier_and_log_loss import brier_score as brier_score
 from .metrics.brier_and_log_loss import log_loss as log_loss
 from .metrics.compare import compare as compare

@@ -37,7 +37,7 @@ from polars_wroc.groups.subgroup_auc import subgroup_auc
 from polars_wroc.groups.trend import trend
 from polars_wroc.groups.worst_segments import worst_segments
 from polars_wroc.inputs.horizon import at_horizon, horizon_counts
-from polars_wroc.metrics.bootstrap import bootstrap, bootstrap_replicates
+from polars_wroc.metrics.bootstrap import bootstrap
 from polars_wroc.metrics.brier_and_log_loss import brier_score, log_loss
 from polars_wroc.metrics.compare import compare
 from polars_wroc.metrics.curve_metrics import (
@@ -135,7 +135,6 @@ class _FrameNamespace(Generic[FrameT]):
     score_distribution: Callable[..., FrameT] = _of_frame(score_distribution)
     validate: Callable[..., FrameT] = _of_frame(validate)
     bootstrap: Callable[..., FrameT] = _of_frame(bootstrap)
-    bootstrap_replicates: Callable[..., FrameT] = _of_frame(bootstrap_replicates)
     estimated_gaps: Callable[..., FrameT] = _of_frame(estimated_gaps)
     expected_metrics: Callable[..., FrameT] = _of_frame(expected_metrics)
     group_gaps: Callable[..., FrameT] = _of_frame(group_gaps)

@@ -170,7 +170,7 @@ TABLES: dict[str, Table] = {
         f, "y", "s", weight="w", by=by, band="pointwise", max_points=9, design=_STRATA
     ),
     "bootstrap": lambda f, by="g": wroc.bootstrap(
-        f, "y", "s", metrics=["ks", "roc_auc"], weight="w", by=by, replicates=3
+        f, "y", "s", metrics=["ks", "roc_auc"], weight="w", by=by, resamples=3
     ),
     "pr_curve": lambda f, by="g": wroc.pr_curve(f, "y", "s", weight="w", by=by),
     "threshold_metrics by a rule": lambda f, by="g": wroc.threshold_metrics(
@@ -184,7 +184,7 @@ TABLES: dict[str, Table] = {
         by=by,
     ),
     "bootstrap in a survey": lambda f, by="g": wroc.bootstrap(
-        f, "y", "s", metrics="ks", weight="w", by=by, replicates=3, design=_STRATA
+        f, "y", "s", metrics="ks", weight="w", by=by, resamples=3, design=_STRATA
     ),
     "bootstrap of replicate weights": lambda f, by="g": wroc.bootstrap(
         f, "y", "s", metrics="ks", weight="w", by=by, design=_REPLICATES
@@ -225,8 +225,8 @@ TABLES: dict[str, Table] = {
         by=by,
         honest="crossfit",
     ),
-    "bootstrap_replicates": lambda f: wroc.bootstrap_replicates(
-        f, "y", "s", metrics="ks", weight="w", replicates=3
+    "bootstrap_replicates": lambda f: wroc.bootstrap(
+        f, "y", "s", metrics="ks", weight="w", resamples=3, replicates=True
     ),
     "auc_decomposition": lambda f, by="g": wroc.auc_decomposition(f, "y", "s", weight="w", by=by),
     "abroca_test": lambda f, by="g": wroc.abroca_test(

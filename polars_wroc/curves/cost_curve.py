@@ -129,8 +129,9 @@ def cost_curve(
 
 
 def _draw_segments(
-    rows: Rows,  # noqa: ARG001
+    _rows: Rows,
     segments: SegmentRows,
+    _model: str,
     costs: Costs | None,
     prevalence: float | None,
 ) -> Iterator[SegmentColumns]:

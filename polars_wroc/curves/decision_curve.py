@@ -185,7 +185,7 @@ def _measure_rows(rows: Rows, columns: Columns, plan: _Plan) -> pl.DataFrame:
 
 
 def _measure_segments(
-    rows: Rows, segments: SegmentRows, plan: _Plan, level: Level
+    rows: Rows, segments: SegmentRows, _model: str, plan: _Plan, level: Level
 ) -> Iterator[SegmentColumns]:
     for segment, decided in _decide(rows, segments, plan):
         yield SegmentColumns(segment, _measure_points(decided, level))

@@ -326,7 +326,7 @@ def _measure_rows(
 
 
 def _measure_segments(
-    rows: Rows, segments: SegmentRows, rates: Array, axes: Axes, level: Level
+    rows: Rows, segments: SegmentRows, _model: str, rates: Array, axes: Axes, level: Level
 ) -> Iterator[SegmentColumns]:
     curves = draw_roc_curves(segments)
     along = curves.along(axes)

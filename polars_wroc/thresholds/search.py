@@ -41,7 +41,6 @@ from polars_wroc.stats.variances import (
     linear_variances,
     ratio_influence,
     ratio_influences,
-    unit_sums,
 )
 from polars_wroc.thresholds.registry import AUDIT_RATES, COMPLEMENTS, RATES
 from polars_wroc.thresholds.rules import Point, Rule
@@ -172,13 +171,6 @@ def rows_at(rows: Rows, thresholds: pl.LazyFrame) -> pl.LazyFrame:
     keys = [key for key in rows.keys if key in thresholds.collect_schema()]
     joined = join_on_keys(rows.frame, thresholds, keys, how="inner", maintain_order="none")
     return replace(rows, frame=joined).cut_at("threshold", [pl.col(THRESHOLD)]).frame
-
-
-def given_thresholds(thresholds: Sequence[float]) -> pl.LazyFrame:
-    """Return thresholds for all groups as `rows_at` needs them."""
-    return pl.LazyFrame({THRESHOLD: thresholds}, {THRESHOLD: pl.Float64}).with_columns(
-        pl.lit(value=True).alias(SELECTS)
-    )
 
 
 def is_selected() -> pl.Expr:
@@ -328,14 +320,3 @@ def metric_variances(
         shares = ratio_influences(dict.fromkeys(CELLS, pl.sum_horizontal(CELLS)), keys, design)
         columns, products = columns | shares[0], products | shares[1]
     return linear_variances(cells.with_columns(**columns), keys, design, products)
-
-
-def unit_cells(rows: Rows, thresholds: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
-    """Compute the cells of each sampling unit or replicate of a group, at its thresholds."""
-    assert rows.design is not None
-
-    def cells(weight: pl.Expr) -> dict[str, pl.Expr]:
-        inside = weights_in_cells(class_weights(weight), is_selected())
-        return {name: of_row.sum() for name, of_row in inside.items()}
-
-    return unit_sums(rows_at(rows, thresholds), keys, cells, rows.design)
