@@ -18,7 +18,6 @@ from sweeps import sweep
 from wide_tables import by_attributes
 
 import polars_wroc as wroc
-from polars_wroc.metrics.registry import MetricName
 from polars_wroc.plans.config import Engine
 
 ROWS = 400
@@ -75,7 +74,6 @@ TOO_LARGE = {
     "unsigned integers beyond 2**63",
     "integers of 128 bits",
 }
-WALKED: list[MetricName] = ["roc_auc", "gini", "ks", "average_precision"]
 HELD = [name for name in KINDS if name not in TOO_LARGE]
 KEYS: dict[str, pl.Expr] = {
     "Boolean": pl.col("h") == 1,
@@ -379,6 +377,14 @@ def test_placed_rows_have_the_same_bits_each_time(name: str) -> None:
 def test_several_models() -> None:
     table = both(lambda f: wroc.summary(f, "y", ["s", "limit"], weight="w", by="g"), PEOPLE)
     assert table["model"].unique(maintain_order=True).to_list() == ["s", "limit"]
+
+
+def of_kind(kind: str, options: dict[str, Any]) -> pl.DataFrame:
+    """Return rows with scores of a kind, and of the same kind for a second model."""
+    frame = PEOPLE.with_columns(s=KINDS[kind])
+    if isinstance(options["score"], list):
+        frame = frame.with_columns(limit=pl.col("s").shift(1))
+    return frame
 
 
 PERMUTED: dict[str, dict[str, Any]] = {
