@@ -61,6 +61,17 @@ DECISIONS: dict[tuple[str, str], str] = {
     ("partial_auc_ci *", "the call"): "`summary` has the areas",
     ("partial_auc_summary *", "the call"): "`summary` has the areas",
     ("group_gaps *logit-t*", "the call"): "the method is gone",
+    **{
+        (f"{function} *{method}*", "the call"): "the method is gone"
+        for function in ("summary", "roc_auc_ci")
+        for method in ("logit-t", "newcombe", "wald")
+    },
+    **{
+        (f"{function} *logit*", column): "there are no limits without a variance"
+        for function in ("summary", "roc_auc_ci")
+        for column in ("*auc_low", "*auc_high", "*ci_method", "ci_note", "inverted")
+    },
+    ("roc_influence *", "the call"): "is dropped",
     ("standardized_mean_difference *", "the call"): "a metric of `group_gaps`",
     **{
         ("group_gaps *", f"{name}_{end}"): (

@@ -78,7 +78,6 @@ from .metrics.partial_auc import PartialAUC as PartialAUC
 from .metrics.partial_auc import cost_partial_auc as cost_partial_auc
 from .metrics.partial_auc import partial_auc as partial_auc
 from .metrics.roc_auc import roc_auc_ci as roc_auc_ci
-from .metrics.roc_auc import roc_influence as roc_influence
 from .metrics.roc_auc import roc_auc_multiclass as roc_auc_multiclass
 from .metrics.summary import summary as summary
 from .namespaces import Counts as Counts

@@ -52,7 +52,7 @@ from polars_wroc.metrics.curve_metrics import (
     roc_hull_auc,
 )
 from polars_wroc.metrics.partial_auc import cost_partial_auc, partial_auc
-from polars_wroc.metrics.roc_auc import roc_auc_ci, roc_influence
+from polars_wroc.metrics.roc_auc import roc_auc_ci
 from polars_wroc.metrics.summary import summary
 from polars_wroc.plans.queries import FrameT, collect
 from polars_wroc.thresholds.confusion_matrix import confusion_matrix
@@ -93,7 +93,6 @@ class ExprNamespace:
 
     roc_auc: Callable[..., pl.Expr] = _of_score(roc_auc)
     roc_auc_ci: Callable[..., pl.Expr] = _of_score(roc_auc_ci)
-    roc_influence: Callable[..., pl.Expr] = _of_score(roc_influence)
     gini: Callable[..., pl.Expr] = _of_score(gini)
     ks: Callable[..., pl.Expr] = _of_score(ks)
     average_precision: Callable[..., pl.Expr] = _of_score(average_precision)

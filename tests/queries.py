@@ -439,7 +439,6 @@ EXPRESSIONS: dict[str, pl.Expr] = {
     },
     "roc_auc_ci": wroc.roc_auc_ci("y", "s", weight="w"),
     "roc_auc_multiclass": wroc.roc_auc_multiclass("y", {True: "s", False: "w"}),
-    "roc_influence": wroc.roc_influence("y", "s", weight="w").sum(),
     "roc_hull_auc": wroc.roc_hull_auc("y", "s", weight="w"),
     "partial_auc": wroc.partial_auc("y", "s", weight="w", fpr=(0.0, 0.1)),
     "cost_partial_auc": wroc.cost_partial_auc("y", "s", weight="w", cost_fn=2, cost_fp=1),

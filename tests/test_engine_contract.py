@@ -125,7 +125,6 @@ COMPARED_OPTIONS: dict[str, dict[str, Any]] = {
 GAPS: dict[str, dict[str, Any]] = {
     "rest": {"weight": "w", "threshold": 0.5},
     "overall": {"reference": "overall"},
-    "logits": {"weight": "w", "method": "logit-t"},
     "best": {"reference": "best", "weight": "w"},
     "a group": {"reference": "b", "threshold": 0.0},
     "frequencies": {"weight": wroc.frequency(pl.col("w").ceil()), "threshold": 0.5},
@@ -135,7 +134,7 @@ DECIDED = {"favorable": "selected"}
 AUDITS: dict[str, dict[str, Any]] = {
     "weights": {"weight": "w", **DECIDED, "threshold": 0.5},
     "overall": {"reference": "overall"},
-    "logits": {"reference": "overall", "method": "logit-t"},
+    "logits": {"reference": "overall", "method": "logit"},
     "best": {"reference": "best", "weight": "w", **DECIDED, "threshold": wroc.rules.max_fpr(0.2)},
     "named": {"reference": {"g": "b"}, "weight": "w"},
     "frequencies": {"weight": wroc.frequency(pl.col("w").ceil()), **DECIDED, "threshold": 0.5},

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import polars_wroc as wroc
-from polars_wroc.typing import FrameT, Method
+from polars_wroc.typing import AucMethod, FrameT
 
 
 def rows() -> pl.DataFrame:
@@ -76,7 +76,7 @@ def test_a_frame_gives_frames_of_its_kind() -> None:
 
 def test_pipe_keeps_types() -> None:
     frame = rows()
-    option: Method = "wald"
+    option: AucMethod = "delong"
     found = frame.pipe(wroc.summary, "y", "s", by="g", method=option)
     assert_type(found, pl.DataFrame)
     lazy = frame.lazy().pipe(wroc.roc_curve, "y", "s", by="g")

@@ -20,7 +20,7 @@ from polars_wroc.audits.report import render
 from polars_wroc.groups.comparisons import FAIRNESS as METRICS
 from polars_wroc.groups.comparisons import GAP_METRICS
 from polars_wroc.inputs.columns import SCORE
-from polars_wroc.inputs.frames import read_rows, score_precision
+from polars_wroc.inputs.frames import precision, read_rows
 from polars_wroc.inputs.metric import Metric
 from polars_wroc.metrics import registry
 from polars_wroc.metrics.auc_interval import INTERVAL_COLUMNS, RELIABILITY_COLUMNS
@@ -195,7 +195,7 @@ def test_parts_of_a_curve_combine_as_the_row_says(metric: CurveMetric) -> None:
     frame = rows()
     read = read_rows(frame, "y", "s", "w", None, None)
     score = pl.col(SCORE)
-    curve = replace(row_curve(), score=score, precision=score_precision(frame, "s"))
+    curve = replace(row_curve(), score=score, precision=pl.lit(precision(frame.schema["s"])))
     ranked = add_placements(by_descending_score(read), read.keys, read.observations.signed_weight)
     placed = ranked.with_columns(part=score > 0.6).collect()
     totals = placed.select(p=curve.positives, n=curve.negatives).row(0)
