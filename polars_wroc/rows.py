@@ -771,7 +771,7 @@ class SegmentColumns(NamedTuple):
     """Some rows of a table: the number of the segment of each, and their columns."""
 
     segment: Ints
-    columns: Mapping[str, Array]
+    columns: Mapping[str, NDArray[Any]]
 
 
 # Of the rows of a score, in segments, and its name.

@@ -353,8 +353,9 @@ def _resample_rows(rows: Rows, plan: _Plan) -> pl.DataFrame:
     number = plan.drawing.number
     if sample is not None and sample.factors is not None:
         number = len(sample.factors)
-    is_clustered = sample is not None and sample.cluster is not None
-    identity = sample.cluster if sample is not None and is_clustered else number_rows(rows)
+    identity = None if sample is None else sample.cluster
+    if identity is None:
+        identity = number_rows(rows)
     with Progress((1 + number) * len(rows.scores), "replicates") as progress:
         resample = partial(_resample_segments, plan=plan, identity=identity, progress=progress)
         return tabulate_models(rows, plan.columns, resample)
@@ -395,7 +396,7 @@ def _measure_curves(points: pl.DataFrame, expressions: Sequence[pl.Expr], number
 def _tabulate_replicates(values: Array, plan: _Plan) -> SegmentColumns:
     """Return the metrics of each segment and replicate."""
     number, _, segments = values.shape
-    columns = {_REPLICATE: np.tile(np.arange(number), segments)}
+    columns: dict[str, Array | Ints] = {_REPLICATE: np.tile(np.arange(number), segments)}
     for place, name in enumerate(plan.formulas):
         columns[name] = values[:, place].T.ravel()
     return SegmentColumns(np.repeat(np.arange(segments), number), columns)

@@ -86,7 +86,7 @@ def rescale_units(units: Units, order: Ints, share: Array) -> Array:
     drawn = order[first[stratum] + place]
     # Each of n - 1 draws counts n / (n - 1) times.
     times = np.where(n > 1, n / np.maximum(n - 1, 1), 1.0)
-    return np.bincount(drawn, times[stratum], len(order))
+    return np.bincount(drawn, times[stratum], len(order)).astype(np.float64)
 
 
 def find_quantile(values: Array, share: float) -> Array:

@@ -312,8 +312,8 @@ def test_replicates_are_expressions_of_other_weights(people: pl.DataFrame, seed:
     draws = random.Random(seed)  # noqa: S311
     numbered = people.sort("y", "w", "s").with_row_index("number")
     shares = [hash_evenly(numbered["number"], draws.getrandbits(63)) for _ in range(2)]
-    drawn = [pl.Series(-np.log(share)) for share in shares]
-    again = [numbered.with_columns(pl.col("w") * each).select(**alone()) for each in (1.0, *drawn)]
+    weights = [numbered["w"], *(numbered["w"] * -np.log(share) for share in shares)]
+    again = [numbered.with_columns(each).select(**alone()) for each in weights]
     assert_frame_equal(table.drop("replicate"), pl.concat(again), abs_tol=1e-12, rel_tol=1e-12)
 
 
