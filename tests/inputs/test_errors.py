@@ -535,6 +535,9 @@ FLAGS: dict[tuple[str, str], Call] = {
         wroc.audit(DATA, "y", "s", attributes="g"), "none.json", different_rows=flag
     ),
     ("compare", "paired"): lambda flag: UNTYPED.compare(DATA, "y", ["s", "w"], paired=flag),
+    ("bootstrap", "replicates"): lambda flag: UNTYPED.bootstrap(
+        DATA, "y", "s", "ks", resamples=2, replicates=flag
+    ),
     ("decision_chart", "standardized"): lambda flag: UNTYPED.decision_chart(
         wroc.decision_curve(DATA, "y", "s"), standardized=flag
     ),
