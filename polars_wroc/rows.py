@@ -84,6 +84,7 @@ class Sampling:
     ``unit`` numbers the sampling units. Each unit has the number of its ``stratum``; each stratum
     has its number of units in the sample and the ``fraction`` of the population's units that this
     is. ``replicates`` are columns of weights, with a factor for the squared deviation of each.
+    ``cluster`` are the caller's values of the rows' clusters.
     """
 
     unit: Ints
@@ -94,6 +95,7 @@ class Sampling:
     replicates: Array | None = None
     factors: Array | None = None
     replicate_df: int | None = None
+    cluster: pl.Series | None = None
 
     @property
     def units(self) -> SamplingUnits:
@@ -107,7 +109,11 @@ class Sampling:
         """Return the sample of some rows, in which all units still count."""
         replicates = None if self.replicates is None else self.replicates[:, places]
         unit = self.unit if self.replicates is not None else self.unit[places]
-        return replace(self, unit=unit, replicates=replicates)
+        cluster = self.cluster
+        if cluster is not None:
+            of_row = np.arange(len(cluster))[places]
+            cluster = cluster.gather(of_row)
+        return replace(self, unit=unit, replicates=replicates, cluster=cluster)
 
 
 @dataclass(frozen=True)
@@ -599,7 +605,9 @@ class Columns:
         if FPC in table.columns:
             is_stratified = STRATUM in table.columns
             fraction = _read_fractions(table[FPC], stratum_of_row, size, is_stratified)
-        return Sampling(unit, stratum, size, fraction, self.design.survey.lonely)
+        cluster = table[CLUSTER] if CLUSTER in table.columns else None
+        lonely = self.design.survey.lonely
+        return Sampling(unit, stratum, size, fraction, lonely, cluster=cluster)
 
     def _replicates(self, table: pl.DataFrame, weights: ReplicateWeights) -> Sampling:
         names = [name for name in table.columns if name.startswith(_REPLICATE)]
@@ -889,9 +897,10 @@ class SegmentColumns(NamedTuple):
     """Some rows of a table: the number of the segment of each, and their columns."""
 
     segment: Ints
-    columns: Mapping[str, Array]
+    columns: Mapping[str, NDArray[Any]]
 
 
+# What makes columns of the rows of one score, and of their segments
 Tabulate = Callable[[Rows, SegmentRows], Iterable[SegmentColumns]]
 
 

@@ -30,12 +30,11 @@ from .metrics.registry import MetricName as MetricName
 from .metrics.registry import Metrics as Metrics
 from .metrics.roc_auc import Average as Average
 from .metrics.roc_auc import MultiClass as MultiClass
-from .plans.config import Engine as Engine
 from .plans.queries import FrameT as FrameT
 from .stats.aucs import AucMethod as AucMethod
 from .stats.difference_tests import Adjust as Adjust
 from .stats.rates import Exact as Exact
-from .stats.variances import Multiplier as Multiplier
+from .stats.resampling import Multiplier as Multiplier
 from .thresholds.honest import Honest as Honest
 from .thresholds.rules import Rule as Rule
 from .thresholds.rules import Threshold as Threshold

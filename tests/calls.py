@@ -76,8 +76,8 @@ TABLES: dict[str, Call] = {
         wroc.equalized_thresholds, constraint="equal_opportunity", min_rows=1
     ),
     "abroca_test": _with(wroc.abroca_test, permutations=9),
-    "bootstrap": _with(wroc.bootstrap, metrics="ks", replicates=4),
-    "bootstrap_replicates": _with(wroc.bootstrap_replicates, metrics="ks", replicates=4),
+    "bootstrap": _with(wroc.bootstrap, metrics="ks", resamples=4),
+    "bootstrap_replicates": _with(wroc.bootstrap, metrics="ks", resamples=4, replicates=True),
     "audit": _audit("table"),
     "audit's segments": _audit("segments"),
     "audit_in_ranges": _audit("table", audit_in_ranges, rows_per_range=50),

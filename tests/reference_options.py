@@ -14,7 +14,7 @@ Options are Literals, which `polars_wroc.typing` exports for annotations of your
 >>> def aucs(frame: pl.LazyFrame, method: AucMethod) -> pl.LazyFrame:
 ...     return frame.pipe(wroc.summary, "label", "score", method=method)
 >>> frame = pl.LazyFrame({"label": [1, 0], "score": [0.9, 0.1]})
->>> aucs(frame, "wald").collect()["auc"].item()
+>>> aucs(frame, "delong").collect()["auc"].item()
 1.0
 
 ```

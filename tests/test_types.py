@@ -26,8 +26,8 @@ def tables(frame: FrameT) -> list[FrameT]:
     return [
         wroc.abroca_test(frame, "y", "s", by="g", permutations=9),
         wroc.at_horizon(frame, "other", "y", 0.5),
-        wroc.bootstrap(frame, "y", "s", metrics="ks", replicates=2),
-        wroc.bootstrap_replicates(frame, "y", "s", metrics="ks", replicates=2),
+        wroc.bootstrap(frame, "y", "s", metrics="ks", resamples=2),
+        wroc.bootstrap(frame, "y", "s", metrics="ks", resamples=2, replicates=True),
         wroc.calibration_curve(frame, "y", "s"),
         wroc.calibration_summary(frame, "y", "s"),
         wroc.calibration_test(frame, "y", "s"),
@@ -71,7 +71,7 @@ def test_a_frame_gives_frames_of_its_kind() -> None:
 
 def test_pipe_keeps_types() -> None:
     frame = rows()
-    option: AucMethod = "wald"
+    option: AucMethod = "delong"
     found = frame.pipe(wroc.summary, "y", "s", by="g", method=option)
     assert_type(found, pl.DataFrame)
     lazy = frame.lazy().pipe(wroc.roc_curve, "y", "s", by="g")

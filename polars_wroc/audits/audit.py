@@ -65,7 +65,7 @@ from polars_wroc.metrics.score_ranges import (
     read_parts,
     together,
 )
-from polars_wroc.plans.config import Division, without_spilling
+from polars_wroc.plans.config import Division
 from polars_wroc.rows import (
     Columns,
     check_level,
@@ -235,8 +235,7 @@ def _read_source(
     if division is None:
         return _Source(read_audit_rows(columns, plan.scores), [], None)
     try:
-        with without_spilling():
-            return _Source(read_audit_rows(columns, plan.scores, division), [], division)
+        return _Source(read_audit_rows(columns, plan.scores, division), [], division)
     except TooManyRowsError:
         return _Source(None, call.read_parts(), division)
 
@@ -417,8 +416,6 @@ def audit(
         _check_without_label(choice, reference, pos_label=pos_label, bins=bins)
     check_favorable(favorable, at_threshold, decided=choice is not None)
     arguments.option("method", method, get_args(AucMethod))
-    if method == "newcombe" and survey.given:
-        arguments.reject("method", "not be 'newcombe' with `design`", repr(method))
     arguments.option("adjust", adjust, get_args(Adjustment))
     level = check_level(level, None)
     tables = (

@@ -239,9 +239,8 @@ def _measure_points(decided: DecidedRows, level: Level) -> dict[str, Array]:
 
 def _limit_net_benefit(decided: DecidedRows, odds: Array, level: Level) -> Limits:
     """Return limits from those of both shares of all rows, or in a population of both rates."""
-    if decided.prevalence is None:
-        wholes = CELLS, CELLS
-    else:
+    wholes: tuple[Sequence[str], Sequence[str]] = CELLS, CELLS
+    if decided.prevalence is not None:
         wholes = RATES["tpr"].cells, RATES["fpr"].cells
     shares = [
         decided.cells.rate((cell,), [each for each in whole if each != cell])

@@ -143,7 +143,7 @@ def _check_range(ends: object) -> tuple[float, float]:
 
 
 def _tabulate_bins(
-    rows: Rows,  # noqa: ARG001
+    _rows: Rows,
     segments: SegmentRows,
     histogram: _Histogram,
 ) -> Iterator[SegmentColumns]:

@@ -21,7 +21,7 @@ from polars_wroc.plans.config import Progress
 from polars_wroc.plans.queries import FrameT
 from polars_wroc.rows import Rows, alternate_models, number_groups, read_columns, table_of
 from polars_wroc.stats.curve_areas import area_between, trace_roc
-from polars_wroc.stats.variances import seeds
+from polars_wroc.stats.resampling import seeds
 
 _SCHEMA: Mapping[str, Any] = {
     "abroca": pl.Float64,

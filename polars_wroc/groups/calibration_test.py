@@ -25,7 +25,7 @@ from polars_wroc.plans.queries import FrameT
 from polars_wroc.rows import (
     Columns,
     Rows,
-    Sample,
+    Sampling,
     SegmentColumns,
     read_columns,
     table_of,
@@ -410,7 +410,7 @@ def _find_effect_of_errors(
     sums: CalibrationSums,
     ranges: WalkRanges,
     is_inside: Mask,
-    sample: Sample,
+    sample: Sampling,
 ) -> Array:
     """Return the effect of a design on mean errors, of all rows or in the interval."""
     assert sums.errors.unit_first is not None

@@ -59,7 +59,6 @@ from polars_wroc.inputs.rows import (
     missing_marks,
     polars_frame,
 )
-from polars_wroc.plans.config import compiled_when
 from polars_wroc.plans.queries import collect, of_type, require_at_collect
 
 # Holds every 64-bit whole number and every whole float of that size.
@@ -107,14 +106,6 @@ def frames_alike(
         for exprs, score in zip(cast, in_one_type(scores), strict=True):
             exprs.append(score.alias(name))
     return [frame.with_columns(exprs) for frame, exprs in zip(frames, cast, strict=True)]
-
-
-def cast_like_thresholds(score: Typed) -> pl.Expr:
-    """Cast a score to the type of thresholds, and raise at collect for one that this changes."""
-    if score.dtype.is_decimal():
-        return score.column.cast(pl.Float64)
-    thresholds = Typed(score.argument, pl.lit(0.0), pl.Float64(), "`thresholds`")
-    return in_one_type([score, thresholds])[0]
 
 
 def at_least(score: pl.Expr, threshold: pl.Expr) -> pl.Expr:
@@ -205,9 +196,8 @@ def read_rows(
     A LazyFrame is not collected; only its schema is resolved. If the frame holds counts, a row may
     represent several. ``each_a_cluster`` makes each row a cluster, with the same number in all
     models; ``mark_missing`` adds `MISSING_MARKS` to the rows of a frame. A ``survey`` gives them a
-    design, and ``selected`` recorded decisions, which plans use and the compiled engine does not
-    know. Without a label every row is negative. Messages have the name that the argument for
-    groups is ``called``.
+    design, and ``selected`` recorded decisions. Without a label every row is negative. Messages
+    have the name that the argument for groups is ``called``.
     """
     if isinstance(frame, RowSource):
         return frame.rows({} if by is None else named_keys(by, frame.groups, called))
@@ -237,20 +227,7 @@ def read_rows(
     marks = [missing_marks(*inputs, columns.decision)] if mark_missing else []
     others = _other_columns(columns, seen)
     observed = values.select(*keys, seen.score.alias(SCORE), *others, *marks)
-    return columns.rows(frame, observed, [MODEL] if columns.several else [])
-
-
-def score_precision(frame: pl.DataFrame | pl.LazyFrame, score: IntoColumns) -> pl.Expr:
-    """Return the machine precision of each row's score, in the data type of its model's column."""
-    lazy = frame.lazy()
-    models: dict[float, list[str]] = {}
-    for name, column in named_columns("score", score, lazy).items():
-        models.setdefault(precision(typed_column("score", column, lazy).dtype), []).append(name)
-    (value, _), *others = models.items()
-    found = pl.lit(value)
-    for other, names in others:
-        found = pl.when(pl.col(MODEL).cast(pl.String).is_in(names)).then(other).otherwise(found)
-    return found
+    return columns.rows(observed, [MODEL] if columns.several else [])
 
 
 class _Columns(NamedTuple):
@@ -268,17 +245,13 @@ class _Columns(NamedTuple):
     decision: Typed | None
     design: SampleDesign | None
 
-    def rows(
-        self, given: pl.DataFrame | pl.LazyFrame, observed: pl.LazyFrame, model_keys: list[str]
-    ) -> Rows:
-        """Make rows of the columns ``observed`` in the frame that was ``given``."""
-        plain = not (self.frequency or self.design or self.decision)
+    def rows(self, observed: pl.LazyFrame, model_keys: list[str]) -> Rows:
+        """Make rows of the columns ``observed`` in the frame."""
         return Rows(
             observed,
             [*self.keys, *model_keys],
             model_keys,
             names=self.keys,
-            compiled=compiled_when(given) if plain else None,
             design=self.design,
         )
 

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import math
 from numbers import Real
-from typing import Any, Literal, Self, TypeVar, cast
+from typing import Any, Literal, Self, cast
 
 import polars as pl
 
-from polars_wroc.plans.formulas import min_of, values_of, when
+from polars_wroc.plans.formulas import values_of
 
-LimitT = TypeVar("LimitT", bound=pl.Expr | float)
-# Limits that rest on a variance alone do not hold at all looks with fewer rows of a class.
-FEWEST_ROWS = 100
 # Quantiles of Student's t are known from here on.
 _LEAST_LEVEL = 0.001
 # Of one of several tests; a larger error would have an infinite quantile.
@@ -163,10 +160,3 @@ def with_level(level: float, other: float) -> float:
     """Return another level, of the same repeated looks if the first one is; at least the least."""
     other = max(other, _LEAST_LEVEL)
     return Looks(level.planned, other, level.seen) if isinstance(level, Looks) else other
-
-
-def if_enough(level: float, value: LimitT, *rows: pl.Expr) -> LimitT | pl.Expr:
-    """Make a quantile of Wald's limits null at repeated looks with too few rows of a class."""
-    if not isinstance(level, Looks):
-        return value
-    return when(min_of(rows) >= FEWEST_ROWS).then(value)

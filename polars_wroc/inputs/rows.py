@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, TypeAlias
@@ -29,11 +29,9 @@ from polars_wroc.inputs.columns import (
 )
 from polars_wroc.inputs.designs import SampleDesign
 from polars_wroc.inputs.looks import Looks
-from polars_wroc.plans.config import When
 from polars_wroc.plans.queries import (
     aggregate,
     collect,
-    require_at_collect,
 )
 
 IntoColumns: TypeAlias = IntoColumn | Sequence[IntoColumn]
@@ -111,8 +109,6 @@ class Rows:
     in_order: bool = False
     # What the caller calls the keys; the others go by their own names.
     names: Mapping[str, str] = field(default_factory=dict)
-    # When the compiled engine computes sums over these rows; None if plans do.
-    compiled: When | None = None
     # How they were sampled: they have the columns `STRATUM` and `CLUSTER`, or replicate weights.
     design: SampleDesign | None = None
 
@@ -161,31 +157,11 @@ class Rows:
         """Leave out of a frame made of the rows those that stand for others."""
         return frame.filter(~pl.col(OUTSIDE)).drop(OUTSIDE) if self.in_range else frame
 
-    def cut_at(self, argument: str, thresholds: Iterable[pl.Expr]) -> Rows:
-        """Raise at collect if a bin has scores on both sides of a threshold."""
-        frame = self.frame
-        if not self.binned:
-            return self
-        low, high = pl.col(SCORE), pl.col(SCORE_HIGH)
-        for threshold in thresholds:
-            outside = ((low >= threshold) | (high < threshold)).fill_null(value=True)
-            found = pl.format("{} in one from {} to {}", threshold, low, high)
-            checked = require_at_collect(
-                outside, f"`{argument}` must not be inside a bin of scores", found
-            )
-            frame = frame.with_columns(pl.when(checked).then(WEIGHT).alias(WEIGHT))
-        return replace(self, frame=frame)
-
     @property
     def signed_squares(self) -> pl.Expr:
         """The squared weights, with a minus sign in negative rows."""
         weight = pl.col(WEIGHT)
         return self._signed(ROW_SQUARES, weight * weight.abs())
-
-    @property
-    def signed_counts(self) -> pl.Expr:
-        """The numbers of rows, with a minus sign in negative rows."""
-        return self._signed(ROW_COUNT, pl.col(WEIGHT).sign())
 
     @property
     def signed_cubes(self) -> pl.Expr:
@@ -221,11 +197,6 @@ class Rows:
         used = {"used": self.count_where(pl.col(WEIGHT).is_not_null())}
         seen = collect(aggregate(self.frame, self.model_keys, used).select(pl.col("used").max()))
         return level.at(max(seen.item() or 0, 1))
-
-    def class_counts(self) -> dict[str, pl.Expr]:
-        """Count the rows of each class."""
-        weight = pl.col(WEIGHT)
-        return {"n_pos": self.count_where(weight > 0), "n_neg": self.count_where(weight < 0)}
 
     def regrouped(self, groups: Sequence[str]) -> Rows:
         """Return the same rows grouped by other keys; the model key stays."""
@@ -361,7 +332,3 @@ def _count(rows: pl.DataFrame, condition: pl.Expr) -> int:
     those = rows.filter(condition)
     # In bins a row may represent several.
     return int(those[ROW_COUNT].sum()) if ROW_COUNT in those.columns else those.height
-
-
-# The number of a row's group.
-GROUP = "__group"

@@ -15,13 +15,11 @@ import numpy as np
 from scipy import special
 
 from polars_wroc.arrays import Array, Ints, Mask
-from polars_wroc.kernels import DEGREES
 from polars_wroc.metrics.mean_sums import MeanSums, sum_in_units, sum_values
 from polars_wroc.rows import Sampling, replicate_rows
-from polars_wroc.stats.aucs import FallbackEstimate
 from polars_wroc.stats.calibration import RateOfScores
 from polars_wroc.stats.designs import Influence, SamplingUnits, Term, replicate_influence
-from polars_wroc.stats.estimates import Estimate, Limits, Scale, Wald, Wilson
+from polars_wroc.stats.estimates import Estimate, FallbackEstimate, Limits, Scale, Wald, Wilson
 from polars_wroc.stats.levels import Level
 from polars_wroc.stats.logistic_fit import (
     BIN_WIDTHS,
@@ -37,6 +35,8 @@ from polars_wroc.threads import map_in_threads
 
 # Names of columns and of metrics that audits compare.
 IN_THE_LARGE, SLOPE = "calibration_in_the_large", "calibration_slope"
+# Chebyshev polynomials whose moments stand for the rows of a bin of logits.
+DEGREES = 8
 # Segments of so few rows are fitted to these.
 FEW_ROWS = 2000
 # Temporary arrays of so many rows fit into the cache of a processor.

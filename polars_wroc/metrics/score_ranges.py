@@ -29,7 +29,7 @@ from polars_wroc.inputs.columns import OUTSIDE, RANGE, ROW_SQUARES, SCORE, WEIGH
 from polars_wroc.inputs.frames import frames_alike, read_rows
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.metrics.registry import SUMMARY_METRICS
-from polars_wroc.plans.config import Division, Progress, division, without_spilling
+from polars_wroc.plans.config import Division, Progress, division
 from polars_wroc.plans.queries import FrameT, aggregate, collect, join_on_keys
 from polars_wroc.ranking.placements import add_placements
 from polars_wroc.ranking.sorting import by_descending_score
@@ -288,9 +288,7 @@ def _measure(
     item: tuple[ScoreRange, Sequence[Rows]],
 ) -> ResultT:
     each, parts = item
-    # A range fits into memory.
-    with without_spilling():
-        return task(each, each.rows_of(parts, keys, model_keys))
+    return task(each, each.rows_of(parts, keys, model_keys))
 
 
 def require_unchanged(ranges: Sequence[ScoreRange], sums: Iterable[pl.DataFrame]) -> None:
@@ -334,8 +332,7 @@ def together(parts: Sequence[Rows]) -> Rows:
     if len(parts) == 1:
         return parts[0]
     frame = pl.concat([part.frame for part in parts], how="diagonal_relaxed")
-    compiled = parts[0].compiled if all(part.compiled for part in parts) else None
-    return replace(parts[0], frame=frame, compiled=compiled)
+    return replace(parts[0], frame=frame)
 
 
 def one_of(frame: Any) -> Any:

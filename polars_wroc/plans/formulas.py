@@ -15,20 +15,17 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from functools import reduce, wraps
+from functools import reduce
 from itertools import count, islice
-from typing import Any, ParamSpec, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 from polars.expr.whenthen import When
 
-from polars_wroc.plans.queries import FrameT, collect
-
 Fields: TypeAlias = Callable[[str], pl.Expr]
 Columns: TypeAlias = dict[str, pl.Expr]
-_P = ParamSpec("_P")
 NameT = TypeVar("NameT")
 ResultT = TypeVar("ResultT")
 Formula: TypeAlias = Generator[Sequence[pl.Expr], Sequence[pl.Expr], ResultT]
@@ -182,10 +179,6 @@ class Values:
         from_low = self >= low if closed in ("both", "left") else self > low
         return from_low & (self <= high if closed in ("both", "right") else self < high)
 
-    def is_infinite(self) -> Any:
-        """Whether numbers are infinite."""
-        return self.abs() == np.inf
-
     def is_known(self) -> _Array:
         """Where the values are not null."""
         return np.ones(self.array.shape, bool) if self.null is None else ~self.null
@@ -308,11 +301,6 @@ def min_of(*columns: pl.Expr | float | Iterable[pl.Expr]) -> pl.Expr:
     return cast("pl.Expr", _horizontal(columns, _extreme(np.fmin), pl.min_horizontal))
 
 
-def first_of(*columns: pl.Expr | float | Iterable[pl.Expr]) -> pl.Expr:
-    """Return the first of the values that are not null."""
-    return cast("pl.Expr", _horizontal(columns, _coalesced, pl.coalesce))
-
-
 def all_of(*conditions: pl.Expr | Iterable[pl.Expr]) -> pl.Expr:
     """Whether all conditions hold."""
     return cast("pl.Expr", _horizontal(conditions, operator.and_, pl.all_horizontal))
@@ -324,30 +312,6 @@ _RESULT = "__result"
 def as_struct(columns: Mapping[str, pl.Expr]) -> pl.Expr:
     """Put named expressions into one struct."""
     return pl.struct([column.alias(name) for name, column in columns.items()])
-
-
-def with_lists(formula: Callable[_P, pl.Expr]) -> Callable[_P, pl.Expr]:
-    """Let a formula with lists, which only expressions can hold, take `Values` too.
-
-    It is null where one of its columns is.
-    """
-
-    @wraps(formula)
-    def of_both(*columns: _P.args, **options: _P.kwargs) -> pl.Expr:
-        if not any(isinstance(each, Values) for each in columns):
-            return formula(*columns, **options)
-        values = [values_of(each) for each in columns]
-        (rows,) = np.broadcast_shapes((1,), *(each.array.shape for each in values))
-        known = np.broadcast_to(reduce(operator.and_, (each.is_known() for each in values)), rows)
-        result = np.zeros(rows)
-        if known.any():
-            arrays = {str(i): np.broadcast_to(v.array, rows)[known] for i, v in enumerate(values)}
-            expressions = cast("Any", map(pl.col, arrays))
-            table = pl.DataFrame(arrays).select(formula(*expressions, **options))
-            result[known] = table.to_series().to_numpy()
-        return cast("pl.Expr", Values(result, ~known))
-
-    return of_both
 
 
 def let(columns: Mapping[str, pl.Expr], formula: Callable[[Fields], pl.Expr]) -> pl.Expr:
@@ -402,22 +366,6 @@ def stages(steps: Sequence[Step], field: Callable[[str], Any]) -> Iterator[Colum
                 sent = [field(name) for name in named]
         except StopIteration as end:
             yield end.value
-
-
-def in_columns(frame: FrameT, steps: Sequence[Step], *, at_once: bool = False) -> FrameT:
-    """Add the columns of each step to a frame, one step after another.
-
-    Columns of a DataFrame, and if ``at_once`` of the result of a plan, are computed now.
-    """
-    if isinstance(frame, pl.DataFrame):
-        return _added(frame, steps)
-    if at_once:
-        return _added(collect(frame), steps).lazy()
-    kept: set[str] = set()
-    for columns in stages(steps, pl.col):
-        frame = frame.with_columns(**columns)
-        kept.update(name for name in columns if name.startswith(_KEPT))
-    return frame.drop(kept) if kept else frame
 
 
 def _added(table: pl.DataFrame, steps: Sequence[Step]) -> pl.DataFrame:

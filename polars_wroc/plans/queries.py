@@ -22,11 +22,6 @@ def aggregate(
     return frame.group_by(keys).agg(**aggregates)
 
 
-def sum_unless_null(value: pl.Expr) -> pl.Expr:
-    """Add up values; null if one of them is unknown."""
-    return pl.when(value.is_not_null().all()).then(value.sum())
-
-
 def join_on_keys(
     table: pl.LazyFrame,
     other: pl.LazyFrame,
@@ -63,15 +58,6 @@ def of_type(column: pl.Expr, build: Callable[[pl.Expr, pl.DataType], pl.Expr]) -
 def over(value: pl.Expr, keys: Sequence[str]) -> pl.Expr:
     """Compute a value within each group of keys, or over all rows if there are no keys."""
     return value.over(keys) if keys else value
-
-
-def with_categories(frame: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
-    """Make categories of the keys that are texts, which are faster in windows and groups."""
-    # As part of a plan, since that uses several threads, and `Series.cast` only one.
-    schema = frame.collect_schema()
-    texts = [key for key in keys if schema[key] == pl.String]
-    # Categories of their own, which begin at 0 and end with the table.
-    return frame.with_columns(pl.col(texts).cast(pl.Categorical(pl.Categories.random())))
 
 
 # Prefix of the message of a failed check, to extract it from the engine's error.

@@ -8,13 +8,11 @@ import numpy as np
 import polars as pl
 
 from polars_wroc.arrays import Ints
-from polars_wroc.inputs.columns import SCORE
-from polars_wroc.inputs.rows import Rows
 from polars_wroc.plans.formulas import as_struct
-from polars_wroc.plans.queries import join_on_keys, over
-from polars_wroc.ranking.curve import CELLS, cells_of, is_origin, ratio, threshold_of, totals
+from polars_wroc.plans.queries import over
+from polars_wroc.ranking.curve import is_origin
 from polars_wroc.ranking.hulls import find_corners
-from polars_wroc.ranking.sorting import FP, NEGATIVES, POSITIVES, TP
+from polars_wroc.ranking.sorting import FP, TP
 
 
 def hull_list(curves: pl.Expr) -> pl.Expr:
@@ -72,48 +70,6 @@ def thin(
     if AUC_CHANGE in names:
         change += pl.col(AUC_CHANGE)
     return kept.with_columns(change.alias(AUC_CHANGE)).drop(_AREA)
-
-
-def thin_placements(rows: Rows, placed: pl.LazyFrame, max_points: int) -> pl.LazyFrame:
-    """Thin the curves of placed rows, which may be in any order, without laying them out.
-
-    The result has thresholds and confusion matrices. The origin, where missing rows are, is left
-    out.
-    """
-    tp, fp, positives, negatives = (pl.col(name) for name in ("tp", "fp", POSITIVES, NEGATIVES))
-    position = ratio(tp, positives).fill_null(0.0) + ratio(fp, negatives).fill_null(0.0)
-    curve = placed.filter(pl.col(SCORE).is_not_null()).select(
-        *rows.keys, SCORE, POSITIVES, NEGATIVES, tp=TP, fp=FP
-    )
-    numbered = curve.with_columns(_part(position, max_points).alias(_PART))
-    # Each curve rises as the score descends.
-    first, last = (
-        {SCORE: highest, "tp": least("tp"), "fp": least("fp")}
-        for highest, least in ((pl.col(SCORE).max(), pl.min), (pl.col(SCORE).min(), pl.max))
-    )
-    totals_of = {name: pl.col(name).first() for name in (POSITIVES, NEGATIVES)}
-    parts = numbered.group_by(*rows.keys, _PART).agg(
-        pl.concat_list(as_struct(first), as_struct(last)).alias(_ENDS), **totals_of
-    )
-    points = parts.explode(_ENDS).unnest(_ENDS)
-    return points.select(
-        *rows.keys, threshold_of(pl.col(SCORE)), **cells_of(tp, fp, *totals())
-    ).unique()
-
-
-def thin_parts(rows: Rows, points: pl.LazyFrame, max_points: int) -> pl.LazyFrame:
-    """Thin curves of which each part, a range of scores, was thinned before, to the same points."""
-    tp, fp, fn, tn = (pl.col(name) for name in CELLS)
-    columns = {SCORE: pl.col("threshold"), TP: tp, FP: fp, POSITIVES: tp + fn, NEGATIVES: fp + tn}
-    return thin_placements(rows, points.select(*rows.keys, **columns), max_points)
-
-
-def with_auc_change(cells: pl.LazyFrame, keys: Sequence[str], aucs: pl.LazyFrame) -> pl.LazyFrame:
-    """Add rates to thinned curves, and how thinning changed the AUC of each of them."""
-    tp, fp, fn, tn = (pl.col(name) for name in CELLS)
-    curve = cells.with_columns(fpr=ratio(fp, fp + tn), tpr=ratio(tp, tp + fn))
-    joined = join_on_keys(curve, aucs.select(*keys, pl.col("auc").alias(_AREA)), keys)
-    return joined.with_columns((_area(keys) - pl.col(_AREA)).alias(AUC_CHANGE)).drop(_AREA)
 
 
 def with_auc(curve: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:

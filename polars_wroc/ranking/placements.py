@@ -9,8 +9,7 @@ from typing import NamedTuple
 import polars as pl
 
 from polars_wroc.inputs.columns import SCORE, WEIGHT
-from polars_wroc.inputs.rows import CLASSES, Rows, class_weights
-from polars_wroc.kernels import CLASS_SUMS, CURVE_SUMS, UNRANKED_SUMS
+from polars_wroc.inputs.rows import class_weights
 from polars_wroc.plans.formulas import Fields, as_struct
 from polars_wroc.ranking.curve import Curve
 from polars_wroc.ranking.sorting import (
@@ -21,9 +20,6 @@ from polars_wroc.ranking.sorting import (
     POSITIVES,
     TP,
     TP_BEFORE,
-    PlacedRows,
-    Reduce,
-    by_descending_score,
     cumulated_list,
     row_before,
     window_sums,
@@ -134,60 +130,3 @@ def cumulated_around_ties(tp: pl.Expr, fp: pl.Expr, ends_tie: pl.Expr) -> dict[s
         return pl.when(ends_tie).then(cumulative).backward_fill()
 
     return {TP: after(tp), FP: after(fp), TP_BEFORE: before(tp), FP_BEFORE: before(fp)}
-
-
-# Number of the rows that lack a label, score or weight.
-MISSING_ROWS = "__missing_rows"
-
-# The number of a replicate, 0 for the rows themselves.
-REPLICATE = "replicate"
-
-
-def walk_sum(name: str, side: str | None = None) -> str:
-    """Name the column of one of the sums over a class, or of `CURVE_SUMS`."""
-    return f"__walk_{name}" if side is None else f"__walk_{name}_{side}"
-
-
-WALK_SUMS = [
-    *(walk_sum(name, side) for side in CLASSES for name in CLASS_SUMS),
-    *(walk_sum(name) for name in CURVE_SUMS),
-]
-# Those that a walk gives that looks at weights and rates only.
-RATE_SUMS = [
-    *(walk_sum("weight", side) for side in CLASSES),
-    *(walk_sum(name) for name in CURVE_SUMS),
-]
-
-# Of rows at or above a threshold, and below it.
-DECISIONS = ("selected", "rejected")
-
-
-def decided_sum(decision: str, name: str) -> str:
-    """Name the column of one of `UNRANKED_SUMS` over the selected or the rejected rows."""
-    return f"__{decision}_{name}"
-
-
-DECIDED_SUMS = [decided_sum(decision, name) for decision in DECISIONS for name in UNRANKED_SUMS]
-
-
-def reduce_placed(
-    rows: Rows,
-    reduce: Reduce,
-    *,
-    with_score: bool = False,
-    reproducible: bool = True,
-) -> pl.LazyFrame:
-    """Reduce placed rows to a table with the keys and other columns.
-
-    The rows have `WEIGHT`, `CLUSTER` if they had it, and `SCORE` if asked for. Unless it has to be
-    ``reproducible`` to the last bit, the compiled engine too lets Polars add up rows in any order,
-    which takes two thirds of the time.
-    """
-    if rows.compiled:
-        # Needs numba, which is an extra.
-        from polars_wroc.ranking.compiled_placements import reduce_compiled  # noqa: PLC0415
-
-        return reduce_compiled(rows, reduce, with_score=with_score, reproducible=reproducible)
-    weight = rows.observations.signed_weight
-    placed = add_placements(by_descending_score(rows), rows.keys, weight)
-    return reduce(PlacedRows(placed, rows.keys))

@@ -10,7 +10,6 @@ import polars as pl
 
 from polars_wroc.inputs.columns import CLUSTER, SCORE, WEIGHT
 from polars_wroc.inputs.rows import Rows, class_weights
-from polars_wroc.plans.config import warn_of_spilling
 from polars_wroc.plans.formulas import as_struct
 from polars_wroc.plans.queries import aggregate
 
@@ -66,7 +65,6 @@ def with_window_sums(
     added = columns | totals
     curve = named.struct.with_fields(**added)
     if keys:
-        warn_of_spilling()
         # One window of a struct: each column that a window returns costs a scatter of all rows.
         curve = curve.over(keys)
     handed_back = sorted_rows.with_columns(curve.alias("__curve"))

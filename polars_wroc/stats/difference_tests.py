@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
 import polars as pl
 
-from polars_wroc.inputs import arguments
 from polars_wroc.plans.queries import FrameT
 
 Adjust: TypeAlias = Literal["holm", "bh", "none"]
-
-
-def check_options(level: float, adjust: Adjust) -> float:
-    """Check the options that all tests of differences share, and return the level."""
-    arguments.option("adjust", adjust, get_args(Adjust))
-    return arguments.level(level)
 
 
 def adjusted(table: FrameT, method: Adjust) -> FrameT:

@@ -64,14 +64,10 @@ def interpolate(function: Callable[[float], float]) -> tuple[float, ...]:
     return tuple(powers)
 
 
-# Half of the nodes of the tail polynomial lie where z / sqrt(2) is below this.
-_TAIL_SCALE = 2.0
 # The same for quantiles, as a function of the root of the logarithm of the tail.
 _ROOT_SCALE = 2.0
 # Quantiles are known for tails from this one to 0.5.
 LEAST_TAIL = 1e-16
-# And for p-values at repeated looks from this one, less exactly.
-_LEAST_AT_LOOKS = 1e-300
 
 
 def normal_quantile(probability: float) -> float:
@@ -103,18 +99,6 @@ def z_quantile(level: float) -> float:
     return level.own_quantile if isinstance(level, Looks) else normal_quantile((1 + level) / 2)
 
 
-def error_quantile(level: float, error: pl.Expr) -> pl.Expr:
-    """Two-sided quantile of one of several tests, with its share of the error of the level."""
-    return level.quantile(error) if isinstance(level, Looks) else upper_quantile(error / 2)
-
-
-def p_value_at(level: float, p_value: pl.Expr) -> pl.Expr:
-    """Make a p-value valid at all looks, if the level is one of repeated looks."""
-    if not isinstance(level, Looks):
-        return p_value
-    return level.p_value(upper_quantile(p_value / 2, _LEAST_AT_LOOKS))
-
-
 def t_quantile(level: float, df: pl.Expr) -> pl.Expr:
     """Two-sided quantile of Student's t for 1 or more degrees of freedom, whole or not.
 
@@ -122,18 +106,6 @@ def t_quantile(level: float, df: pl.Expr) -> pl.Expr:
     error is below 1e-9, and mostly below 1e-12.
     """
     return polynomial(_student_coefficients(z_quantile(level)), 2 / df - 1).exp()
-
-
-def two_sided_p_value(z: pl.Expr) -> pl.Expr:
-    """Probability that a standard normal variable is at least as far from 0 as ``z``.
-
-    Divided by ``exp(-z**2 / 2)`` it is a smooth function of ``1 / (c + abs(z))``, which a
-    polynomial approximates. The relative error is below 1e-12.
-    """
-    scaled = z.abs() / math.sqrt(2)
-    place = _TAIL_SCALE / (_TAIL_SCALE + scaled)
-    tail = place * polynomial(_tail_coefficients(), 2 * place - 1).exp()
-    return (tail * (-scaled * scaled).exp()).clip(upper_bound=1.0)
 
 
 @lru_cache(maxsize=64)
@@ -151,20 +123,6 @@ def _root_coefficients(least: float) -> tuple[float, ...]:
         return -normal_quantile(math.exp(-(root**2) / 2) / 2) / root
 
     return interpolate(quantile_by_root)
-
-
-@lru_cache(maxsize=1)
-def _tail_coefficients() -> tuple[float, ...]:
-    # Imported here, since that takes 0.2 seconds and only p-values need it.
-    import mpmath  # noqa: PLC0415
-
-    def log_tail(position: float) -> float:
-        place = (position + 1) / 2
-        with mpmath.workdps(30):
-            scaled = mpmath.mpf(_TAIL_SCALE) / place - _TAIL_SCALE
-            return float(mpmath.log(mpmath.erfc(scaled) / place) + scaled**2)
-
-    return interpolate(log_tail)
 
 
 def _student_quantile(z: float, inverse_df: float) -> float:

@@ -133,14 +133,6 @@ def is_exact(powers: pl.Expr) -> pl.Expr:
     return (powers >= _LEAST_SUM) & powers.is_finite()
 
 
-def effective_sample_size(weight: pl.Expr, squares: pl.Expr) -> pl.Expr:
-    """Kish's effective sample size.
-
-    Null where the sum of the squared weights overflows or underflows.
-    """
-    return when(is_exact(squares)).then(weight * (weight / squares))
-
-
 # Pseudo-observations that are as heavy as the heaviest rows that there are.
 _PSEUDO_ROWS = 2
 # If 1 divided by the degrees of freedom is below this, all weights are equal but for rounding.
@@ -319,50 +311,8 @@ class Range(NamedTuple):
         above, below = value - self.low, self.high - value
         return (above / when(below == math.inf).then(1.0).otherwise(below)).log()
 
-    def unscaled(self, place: pl.Expr) -> pl.Expr:
-        """Transform a value back."""
-        width = self.high - self.low
-        logit = width / (1 + (-place).exp())
-        return self.low + when(width == math.inf).then(place.exp()).otherwise(logit)
-
     def slope(self, value: pl.Expr) -> pl.Expr:
         """By how much the value changes with its place on the scale."""
         above, below = value - self.low, self.high - value
         share = below / (self.high - self.low)
         return above * when(below == math.inf).then(1.0).otherwise(share)
-
-
-class Transformed(NamedTuple):
-    """An estimate in a range, with its standard error on the scale of the range.
-
-    The lower limit is so many errors below ``least``, and the upper one above ``most``.
-    """
-
-    value: pl.Expr
-    low: pl.Expr
-    high: pl.Expr
-    least: pl.Expr
-    most: pl.Expr
-    error: pl.Expr
-
-    @classmethod
-    def of(cls, value: pl.Expr, within: Range, centre: pl.Expr, variance: pl.Expr) -> Transformed:
-        """Center limits at the value and at another ``centre`` on the scale, if these differ."""
-        own = within.scaled(value)
-        own = when(own.is_finite()).then(own).otherwise(centre)
-        known = when(value.is_not_null() & centre.is_finite() & (variance > 0))
-        error = known.then(variance.sqrt())
-        return cls(value, *within, min_of(own, centre), max_of(own, centre), error)
-
-    @property
-    def within(self) -> Range:
-        """The range."""
-        return Range(self.low, self.high)
-
-    def limits(self, quantile: pl.Expr) -> Limits:
-        """Confidence limits; null where there is no error."""
-        margin = quantile * self.error
-        low = self.within.unscaled(self.least - margin)
-        high = self.within.unscaled(self.most + margin)
-        known = when(margin.is_not_null())
-        return Limits(known.then(min_of(low, self.value)), known.then(max_of(high, self.value)))

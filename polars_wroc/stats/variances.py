@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import math
-import random
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate
-from typing import Literal, TypeAlias
+from collections.abc import Sequence
 
 import polars as pl
 
-from polars_wroc.inputs.columns import CLUSTER, SCORE, STRATUM, WEIGHT
-from polars_wroc.inputs.designs import FRACTION, UNITS, Replicates, SampleDesign, SurveyDesign
-from polars_wroc.inputs.rows import CLASSES, Rows
-from polars_wroc.plans.config import Progress
+from polars_wroc.inputs.columns import CLUSTER
+from polars_wroc.inputs.designs import Replicates, SampleDesign
 from polars_wroc.plans.formulas import Fields, when
 from polars_wroc.plans.queries import (
-    aggregate,
-    collect,
-    join_on_keys,
     over,
     require_at_collect,
-    sum_unless_null,
 )
 from polars_wroc.stats.proportions import ROUNDING
 
@@ -29,72 +19,9 @@ _FULL = 0
 _REPLICATE, _FULL_WEIGHT = "__replicate", "__full_weight"
 
 
-def signed_weights(design: Replicates) -> list[str]:
-    """Columns of weights by the number of the replicate, in rows `with_signed_weights`."""
-    return [WEIGHT, *design.columns]
-
-
-def with_signed_weights(frame: pl.LazyFrame, design: Replicates) -> pl.LazyFrame:
-    """Leave out missing rows, and give replicate weights the sign of the class as `WEIGHT` has."""
-    named = zip(design.columns, design.shown, strict=True)
-    signed = {name: _known(name, shown) * pl.col(WEIGHT).sign() for name, shown in named}
-    return frame.filter(pl.col(WEIGHT).is_not_null()).with_columns(**signed)
-
-
-def replicated(rows: Rows, design: Replicates) -> Rows:
-    """Repeat the rows with each weight, grouped by its number in `CLUSTER` too."""
-    signed = with_signed_weights(rows.frame, design).rename({WEIGHT: _FULL_WEIGHT})
-    weights = [_FULL_WEIGHT, *design.columns]
-    repeated = signed.unpivot(
-        on=weights, index=[*rows.keys, SCORE], variable_name=CLUSTER, value_name=WEIGHT
-    )
-    number = pl.col(CLUSTER).replace_strict(weights, range(len(weights)), return_dtype=pl.Int64)
-    weighted = repeated.filter(pl.col(WEIGHT) != 0).with_columns(number)
-    return Rows(weighted, [*rows.keys, CLUSTER])
-
-
-def in_rows(
-    table: pl.LazyFrame, keys: Sequence[str], values: Sequence[Mapping[str, pl.Expr]]
-) -> pl.LazyFrame:
-    """Make a row, as of a sampling unit, of the values of each replicate."""
-    stratum = pl.lit(0, pl.Int8).alias(STRATUM)
-    rows = [
-        pl.struct(
-            stratum,
-            pl.lit(number, pl.Int64).alias(CLUSTER),
-            *(value.alias(name) for name, value in of_replicate.items()),
-        )
-        for number, of_replicate in enumerate(values)
-    ]
-    listed = table.select(*keys, pl.concat_list(rows).alias(_REPLICATE))
-    exploded = listed.explode(_REPLICATE, empty_as_null=False).unnest(_REPLICATE)
-    # Sorted, so that sums over replicates are the same to the last digit each time.
-    return exploded.sort([*keys, CLUSTER])
-
-
 def of_full_weights(value: pl.Expr, keys: Sequence[str]) -> pl.Expr:
     """Take the value of the full weights in each group."""
     return over(value.filter(pl.col(CLUSTER) == _FULL).first(), keys)
-
-
-def replicate_products(
-    influences: pl.LazyFrame,
-    keys: Sequence[str],
-    design: Replicates,
-    products: Mapping[str, tuple[str, str]],
-) -> tuple[pl.LazyFrame, pl.Expr]:
-    """Add up products of influences; if one is unknown the sum is null, and a note says so."""
-    factors = [0.0, *design.factors]
-    factor = pl.col(CLUSTER).replace_strict(range(len(factors)), factors, return_dtype=pl.Float64)
-    columns = sorted({name for pair in products.values() for name in pair})
-    unknown = pl.any_horizontal(pl.col(columns).is_null()) & (pl.col(CLUSTER) != _FULL)
-    sums: dict[str, pl.Expr] = {}
-    for name, (one, other) in products.items():
-        sums[name] = sum_unless_null(factor * pl.col(one) * pl.col(other))
-    sums[_REPLICATE] = unknown.sum().cast(pl.Int64)
-    table = aggregate(influences, keys, sums)
-    shown = pl.format("no estimate in {} of {} replicates", _REPLICATE, pl.lit(len(design.factors)))
-    return table, pl.when(pl.col(_REPLICATE) > 0).then(shown)
 
 
 def _known(name: str, shown: str) -> pl.Expr:
@@ -105,11 +32,6 @@ def _known(name: str, shown: str) -> pl.Expr:
 
 # Degrees of freedom of a variance, and the units less the strata that have rows of a segment.
 DESIGN_DF, SEGMENT_DF = "__design_df", "__segment_df"
-# Whether a unit has rows of a segment, and of each class in it; of several segments, in how many.
-PRESENT = "__present"
-PRESENT_CLASSES = tuple(f"{PRESENT}_{side}" for side in CLASSES)
-# Why there is no variance.
-DESIGN_NOTE = "__design_note"
 
 
 def residual(value: pl.Expr, expected: pl.Expr) -> pl.Expr:
@@ -138,81 +60,6 @@ def ratio_influence(
     return pl.when(known).then(residual(part, of_part / of_whole * whole) / of_whole)
 
 
-def unit_totals(
-    rows: pl.LazyFrame, keys: Sequence[str], sums: Mapping[str, pl.Expr]
-) -> pl.LazyFrame:
-    """Aggregate the rows of each segment and sampling unit."""
-    # Sorted, so that sums over units are the same to the last digit each time.
-    by = [*keys, STRATUM, CLUSTER]
-    return aggregate(rows, by, dict(sums)).sort(by)
-
-
-def linear_variances(
-    totals: pl.LazyFrame,
-    keys: Sequence[str],
-    design: SampleDesign,
-    products: Mapping[str, tuple[str, str]],
-    present: Sequence[str] = (),
-) -> pl.LazyFrame:
-    """Compute variances and covariances of sums of influences over the units of each segment.
-
-    ``totals`` has a row for each segment and unit with rows of it. Each of the ``products`` names
-    two columns of them; their covariance is null where a value or, by a lonely unit, a term is, and
-    where only one unit has rows. ``present`` are columns of numbers that are above 0 for a unit
-    with rows of a kind; each kind must be in several units. Without them each unit counts.
-    The result has the keys, the products, `DESIGN_DF`, `SEGMENT_DF` and `DESIGN_NOTE`.
-    """
-    if isinstance(design, Replicates):
-        table, note = replicate_products(totals, keys, design, products)
-        df = pl.lit(design.df, pl.Int64).alias(DESIGN_DF)
-        of_segment = pl.lit(None, pl.Int64).alias(SEGMENT_DF)
-        return table.select(*keys, *products, df, of_segment, note.alias(DESIGN_NOTE))
-    columns = {name for pair in products.values() for name in pair}
-    sums = {_sum(name): pl.col(name).sum() for name in sorted(columns)}
-    sums |= {name: sum_unless_null(pl.col(a) * pl.col(b)) for name, (a, b) in products.items()}
-    sums[PRESENT] = pl.len().cast(pl.Int64)
-    sums |= {name: (pl.col(name) > 0).sum().cast(pl.Int64) for name in present}
-    of_strata = aggregate(totals, [*keys, STRATUM], sums)
-    of_strata = join_on_keys(of_strata, design.strata, [STRATUM]).sort([*keys, STRATUM])
-    lonely = ((pl.col(UNITS) == 1) & (pl.col(FRACTION) < 1)).any()
-    kinds = present or (PRESENT,)
-    # The influences of a single unit add up to 0, whatever it is.
-    several = pl.all_horizontal(pl.col(kind).sum() > 1 for kind in kinds)
-    known = several & (~lonely if design.lonely == "null" else pl.lit(value=True))
-    aggregates: dict[str, pl.Expr] = {
-        name: pl.when(known).then(sum_unless_null(_term(name, pair, design)))
-        for name, pair in products.items()
-    }
-    # Of each stratum the units with rows, or the units less one if that are fewer.
-    free = (pl.min_horizontal(kind, pl.col(UNITS) - 1).sum() for kind in kinds)
-    fewest = pl.min_horizontal(free)
-    aggregates[DESIGN_DF] = pl.when(several).then(fewest)
-    aggregates[SEGMENT_DF] = pl.col(PRESENT).sum() - pl.len()
-    # The first reason that applies; where the variance is known none does.
-    rows = "all rows of a class" if present else "all rows"
-    single = pl.when(~several).then(pl.lit(f"{rows} are in one sampling unit"))
-    aggregates[DESIGN_NOTE] = single.when(lonely).then(pl.lit("a stratum has one sampling unit"))
-    return aggregate(of_strata, keys, aggregates)
-
-
-def smaller_df(
-    units: pl.LazyFrame,
-    keys: Sequence[str],
-    design: SampleDesign,
-    present: Sequence[str],
-    name: str,
-) -> pl.LazyFrame:
-    """Compute degrees of freedom of the difference of two sides: the fewest of what it rests on.
-
-    ``present`` are columns that are above 0 for a unit with rows of a class of a side. Null where
-    one of them has rows in a single unit.
-    """
-    if isinstance(design, Replicates):
-        return aggregate(units, keys, {name: pl.lit(design.df, pl.Int64).first()})
-    table = linear_variances(units, keys, design, {}, present)
-    return table.select(*keys, pl.col(DESIGN_DF).alias(name))
-
-
 def design_df(field: Fields, name: str = DESIGN_DF) -> pl.Expr:
     """Degrees of freedom of a variance, at least 1; without a variance there are none."""
     return field(name).cast(pl.Float64).clip(lower_bound=1.0)
@@ -227,101 +74,5 @@ def design_effect(by_design: pl.Expr, of_rows: pl.Expr) -> pl.Expr:
     return known.when(by_design.is_not_null()).then(1.0)
 
 
-def _term(name: str, pair: tuple[str, str], design: SurveyDesign) -> pl.Expr:
-    """What a stratum adds to a variance or covariance."""
-    units, left = pl.col(UNITS), 1 - pl.col(FRACTION)
-    product, one, other = pl.col(name), pl.col(_sum(pair[0])), pl.col(_sum(pair[1]))
-    spread = product - one * other / units
-    if pair[0] == pair[1]:
-        spread = pl.when(spread > ROUNDING * product).then(spread).otherwise(0.0)
-    # The totals of all units add up to 0, so that the mean of all is 0.
-    alone = left * product if design.lonely == "adjust" else pl.lit(0.0)
-    several = pl.when(units > 1).then(left * units / (units - 1) * spread).otherwise(alone)
-    return pl.when(product.is_not_null()).then(several)
-
-
 def _sum(name: str) -> str:
     return f"__sum_of_{name}"
-
-
-Multiplier: TypeAlias = Literal["poisson", "gamma"]
-
-# Replicates that are in memory at the same time.
-REPLICATES_AT_ONCE = 16
-# A Poisson variable of mean 1 is larger less than once in 10**12 draws.
-_LARGEST_POISSON = 14
-
-
-def seeds(seed: int) -> Iterator[int]:
-    """Yield seeds for replicates, without end."""
-    draws = random.Random(seed)  # noqa: S311  (nothing to keep secret)
-    while True:
-        yield draws.getrandbits(63)
-
-
-def random_multiplier(kind: Multiplier, seed: int) -> pl.Expr:
-    """Turn the hash of a row's identity into a random variable of mean 1."""
-    share = pl.col(CLUSTER).hash(seed).cast(pl.Float64) / 2.0**64
-    if kind == "gamma":
-        return -(share.clip(lower_bound=2.0**-64)).log()
-    return pl.sum_horizontal((share > limit).cast(pl.Int8) for limit in poisson())
-
-
-def poisson() -> list[float]:
-    """Return the distribution function of the Poisson distribution of mean 1."""
-    return list(accumulate(math.exp(-1) / math.factorial(k) for k in range(_LARGEST_POISSON)))
-
-
-# The number of a unit among those of its stratum that have rows, that of a draw, and what weights
-# are multiplied by.
-_PLACE, _DRAW, _TIMES = "__place", "__draw", "__times"
-
-
-def with_places(rows: pl.LazyFrame) -> pl.LazyFrame:
-    """Number the sampling units of each stratum in their order, for `rescaled`."""
-    unit = [STRATUM, CLUSTER]
-    units = rows.select(unit).unique().sort(unit)
-    place = pl.int_range(pl.len()).over(STRATUM)
-    return join_on_keys(rows, units.with_columns(place.alias(_PLACE)), unit)
-
-
-def draws_of(design: SurveyDesign) -> pl.LazyFrame:
-    """Make a row for each unit to be drawn: of each stratum one less than it has.
-
-    Its only one is drawn once if it is certain.
-    """
-    rule = "`lonely` must be 'certainty' where a stratum with one sampling unit is resampled"
-    units, found = pl.col(UNITS), pl.lit(f"{design.lonely!r}")
-    several = require_at_collect((units > 1) | pl.lit(design.lonely == "certainty"), rule, found)
-    number = pl.when(several).then(units - 1).clip(lower_bound=1)
-    times = pl.when(units > 1).then(units / (units - 1)).otherwise(1.0)
-    strata = design.strata.sort(STRATUM).select(
-        STRATUM, UNITS, times.alias(_TIMES), pl.int_ranges(number).alias(_DRAW)
-    )
-    # Numbered through all strata.
-    return strata.explode(_DRAW).drop(_DRAW).with_row_index(_DRAW)
-
-
-def rescaled(rows: pl.LazyFrame, draws: pl.LazyFrame, seed: int) -> pl.LazyFrame:
-    """Multiply the weights as if units had been drawn with replacement (Rao, Wu and Yue 1992)."""
-    share, last = pl.col(_DRAW).hash(seed).cast(pl.Float64) / 2.0**64, pl.col(UNITS) - 1
-    place = pl.min_horizontal((share * pl.col(UNITS)).floor().cast(pl.Int64), last)
-    unit = [STRATUM, _PLACE]
-    drawn = draws.group_by(STRATUM, place.alias(_PLACE)).agg(pl.col(_TIMES).sum())
-    times = pl.col(_TIMES).fill_null(0.0)
-    return join_on_keys(rows, drawn, unit).with_columns(pl.col(WEIGHT) * times).drop(_TIMES)
-
-
-def in_batches(tables: Sequence[pl.LazyFrame], at_once: int, things: str) -> pl.LazyFrame:
-    """Collect tables that share their source, ``at_once`` at a time, and concatenate them.
-
-    On a terminal a line says how many tables of ``things`` are done.
-    """
-    # The engine computes all tables of a plan at the same time, and holds the rows of each.
-    batches = [tables[i : i + at_once] for i in range(0, len(tables), at_once)]
-    collected = []
-    with Progress(len(tables), things) as progress:
-        for batch in batches:
-            collected.append(collect(pl.concat(batch)))
-            progress.advance(len(batch))
-    return pl.concat(collected).lazy()

@@ -19,7 +19,6 @@ from sklearn.metrics import roc_auc_score
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.ranking.hulls import find_corners
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Row: TypeAlias = tuple[int, float, int]
@@ -159,10 +158,3 @@ def test_random_walks_of_many_scores(seed: int) -> None:
     steps = random.lognormal(sigma=seed, size=(3000, 2)) * (random.random((3000, 2)) < 0.7)
     frame = curve_of(steps)
     assert hull_auc(frame) == pytest.approx(exact_hull_auc(frame), abs=1e-12)
-
-
-def test_corners_of_few_points_turn_right_at_each_point() -> None:
-    # The second point is above the line from the origin, but below the one from the first.
-    fp = np.array([0.0, 1.0, 2.0, 1.0, 2.0])
-    tp = np.array([4.0, 5.0, 7.0, 5.0, 7.0])
-    np.testing.assert_array_equal(find_corners(tp, fp, np.array([0, 3, 5])), [0, 2, 3, 4])
