@@ -54,12 +54,24 @@ DECISIONS: dict[tuple[str, str], str] = {
         for end in ("low", "high")
     },
     ("roc_point clusters", "fpr_*"): "clusters have the factor c",
+    ("bootstrap_replicates *", "the call"): "`bootstrap` has the replicates",
     ("confusion_curve *", "the call"): "`roc_curve` has its columns",
     ("summary *", "ci_note"): "there is a note on the weights from 1.5 times on",
     ("roc_auc_ci *clusters", "the call"): "tables have designs, expressions none",
     ("partial_auc_ci *", "the call"): "`summary` has the areas",
     ("partial_auc_summary *", "the call"): "`summary` has the areas",
     ("group_gaps *logit-t*", "the call"): "the method is gone",
+    **{
+        (f"{function} *{method}*", "the call"): "the method is gone"
+        for function in ("summary", "roc_auc_ci")
+        for method in ("logit-t", "newcombe", "wald")
+    },
+    **{
+        (f"{function} *logit*", column): "there are no limits without a variance"
+        for function in ("summary", "roc_auc_ci")
+        for column in ("*auc_low", "*auc_high", "*ci_method", "ci_note", "inverted")
+    },
+    ("roc_influence *", "the call"): "is dropped",
     ("standardized_mean_difference *", "the call"): "a metric of `group_gaps`",
     **{
         ("group_gaps *", f"{name}_{end}"): (
@@ -1037,10 +1049,10 @@ def _others() -> dict[str, str]:
         "dominated_models": {"weighted": 'made, "y", ["s", "t"], weight="w", by="g"'},
         "bootstrap": {
             "weighted": (
-                f'{made}, metrics=["ks", "roc_auc"], weight="w", by="g", replicates=20, seed=3'
+                f'{made}, metrics=["ks", "roc_auc"], weight="w", by="g", resamples=20, seed=3'
             ),
-            "clusters": f'{made}, metrics="ks", design="unit", replicates=20',
-            "survey": f'{rows}, metrics="roc_auc", weight="w", {survey}, replicates=20',
+            "clusters": f'{made}, metrics="ks", design="unit", resamples=20',
+            "survey": f'{rows}, metrics="roc_auc", weight="w", {survey}, resamples=20',
         },
         "bootstrap_replicates": {"groups": f'{made}, metrics="ks", by="h", replicates=9'},
         "roc_point": {

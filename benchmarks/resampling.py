@@ -37,7 +37,7 @@ class Task(NamedTuple):
 
 def _bootstrap(frame: pl.DataFrame, replicates: int, **options: object) -> object:
     arguments: dict[str, object] = {"metrics": "roc_auc", "weight": "w"} | options
-    return wroc.bootstrap(frame, "y", "s", replicates=replicates, **arguments)  # type: ignore[arg-type]
+    return wroc.bootstrap(frame, "y", "s", resamples=replicates, **arguments)  # type: ignore[arg-type]
 
 
 def _permute(frame: pl.DataFrame, permutations: int, by: str = "two") -> object:

@@ -58,7 +58,6 @@ from .inputs.designs import Survey as Survey
 from .inputs.looks import Looks as Looks
 from .inputs.horizon import at_horizon as at_horizon
 from .metrics.bootstrap import bootstrap as bootstrap
-from .metrics.bootstrap import bootstrap_replicates as bootstrap_replicates
 from .metrics.brier_and_log_loss import brier_score as brier_score
 from .metrics.brier_and_log_loss import log_loss as log_loss
 from .metrics.compare import compare as compare
@@ -76,7 +75,6 @@ from .metrics.partial_auc import PartialAUC as PartialAUC
 from .metrics.partial_auc import cost_partial_auc as cost_partial_auc
 from .metrics.partial_auc import partial_auc as partial_auc
 from .metrics.roc_auc import roc_auc_ci as roc_auc_ci
-from .metrics.roc_auc import roc_influence as roc_influence
 from .metrics.roc_auc import roc_auc_multiclass as roc_auc_multiclass
 from .metrics.summary import summary as summary
 from .namespaces import Counts as Counts

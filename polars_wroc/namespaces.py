@@ -35,7 +35,7 @@ from polars_wroc.groups.subgroup_auc import subgroup_auc
 from polars_wroc.groups.trend import trend
 from polars_wroc.groups.worst_segments import worst_segments
 from polars_wroc.inputs.horizon import at_horizon
-from polars_wroc.metrics.bootstrap import bootstrap, bootstrap_replicates
+from polars_wroc.metrics.bootstrap import bootstrap
 from polars_wroc.metrics.brier_and_log_loss import brier_score, log_loss
 from polars_wroc.metrics.compare import compare
 from polars_wroc.metrics.curve_metrics import (
@@ -50,7 +50,7 @@ from polars_wroc.metrics.curve_metrics import (
     roc_hull_auc,
 )
 from polars_wroc.metrics.partial_auc import cost_partial_auc, partial_auc
-from polars_wroc.metrics.roc_auc import roc_auc_ci, roc_influence
+from polars_wroc.metrics.roc_auc import roc_auc_ci
 from polars_wroc.metrics.summary import summary
 from polars_wroc.plans.queries import FrameT, collect
 from polars_wroc.thresholds.confusion_matrix import confusion_matrix
@@ -91,7 +91,6 @@ class ExprNamespace:
 
     roc_auc: Callable[..., pl.Expr] = _of_score(roc_auc)
     roc_auc_ci: Callable[..., pl.Expr] = _of_score(roc_auc_ci)
-    roc_influence: Callable[..., pl.Expr] = _of_score(roc_influence)
     gini: Callable[..., pl.Expr] = _of_score(gini)
     ks: Callable[..., pl.Expr] = _of_score(ks)
     average_precision: Callable[..., pl.Expr] = _of_score(average_precision)
@@ -133,7 +132,6 @@ class _FrameNamespace(Generic[FrameT]):
     score_distribution: Callable[..., FrameT] = _of_frame(score_distribution)
     validate: Callable[..., FrameT] = _of_frame(validate)
     bootstrap: Callable[..., FrameT] = _of_frame(bootstrap)
-    bootstrap_replicates: Callable[..., FrameT] = _of_frame(bootstrap_replicates)
     expected_metrics: Callable[..., FrameT] = _of_frame(expected_metrics)
     group_gaps: Callable[..., FrameT] = _of_frame(group_gaps)
     cross_auc: Callable[..., FrameT] = _of_frame(cross_auc)

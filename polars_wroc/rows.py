@@ -84,6 +84,7 @@ class Sample:
     ``unit`` numbers the sampling units. Each unit has the number of its ``stratum``; each stratum
     has its number of units in the sample and the ``fraction`` of the population's units that this
     is. ``replicates`` are columns of weights, with a factor for the squared deviation of each.
+    ``cluster`` are the caller's values of the rows' clusters.
     """
 
     unit: Ints
@@ -94,6 +95,7 @@ class Sample:
     replicates: Array | None = None
     factors: Array | None = None
     replicate_df: int | None = None
+    cluster: pl.Series | None = None
 
     @property
     def units(self) -> SamplingUnits:
@@ -107,7 +109,10 @@ class Sample:
         """Return the sample of some rows, in which all units still count."""
         replicates = None if self.replicates is None else self.replicates[:, places]
         unit = self.unit if self.replicates is not None else self.unit[places]
-        return replace(self, unit=unit, replicates=replicates)
+        cluster = self.cluster
+        if cluster is not None:
+            cluster = cluster.filter(places) if places.dtype == bool else cluster.gather(places)
+        return replace(self, unit=unit, replicates=replicates, cluster=cluster)
 
 
 @dataclass(frozen=True)
@@ -562,7 +567,9 @@ class Columns:
         if FPC in table.columns:
             is_stratified = STRATUM in table.columns
             fraction = _read_fractions(table[FPC], stratum_of_row, size, is_stratified)
-        return Sample(unit, stratum, size, fraction, self.design.survey.lonely)
+        cluster = table[CLUSTER] if CLUSTER in table.columns else None
+        lonely = self.design.survey.lonely
+        return Sample(unit, stratum, size, fraction, lonely, cluster=cluster)
 
     def _replicates(self, table: pl.DataFrame, weights: ReplicateWeights) -> Sample:
         names = [name for name in table.columns if name.startswith(_REPLICATE)]
@@ -809,12 +816,11 @@ def _make_table(
     # Infinite and undefined numbers are expected: NaN means undefined.
     with np.errstate(all="ignore"):
         made = compute(columns.rows(table))
-    keys = {key: name for key, name in columns.names.items() if key in made.columns}
-    named = made.rename(keys).select([*schema])
+    keys = {name: key for key, name in columns.names.items() if key in made.columns}
+    # A column that groups the rows may have the name of one that the table does not need.
+    named = made.select(pl.col(keys.get(name, name)).alias(name) for name in schema)
     numbers = [
-        name
-        for name, dtype in named.schema.items()
-        if dtype.is_float() and name not in keys.values()
+        name for name, dtype in named.schema.items() if dtype.is_float() and name not in keys
     ]
     return named.with_columns(pl.col(numbers).fill_nan(None)).cast(pl.Schema(schema))
 
@@ -823,10 +829,11 @@ class SegmentColumns(NamedTuple):
     """Some rows of a table: the number of the segment of each, and their columns."""
 
     segment: Ints
-    columns: Mapping[str, Array]
+    columns: Mapping[str, NDArray[Any]]
 
 
-Tabulate = Callable[[Rows, SegmentRows], Iterable[SegmentColumns]]
+# Of the rows of a score, in segments, and its name.
+Tabulate = Callable[[Rows, SegmentRows, str], Iterable[SegmentColumns]]
 
 
 def tabulate_models(rows: Rows, columns: Columns, tabulate: Tabulate) -> pl.DataFrame:
@@ -840,7 +847,7 @@ def tabulate_models(rows: Rows, columns: Columns, tabulate: Tabulate) -> pl.Data
     for place, model in enumerate(columns.models):
         own = rows if rows.model is None else rows.at(rows.model == model)
         segments = own.segments(columns.keys, model)
-        parts = [*tabulate(own, segments)]
+        parts = [*tabulate(own, segments, model)]
         segment = np.concatenate([part.segment for part in parts])
         order = np.argsort(segment, kind="stable")
         values = {

@@ -35,7 +35,7 @@ from .plans.queries import FrameT as FrameT
 from .stats.aucs import AucMethod as AucMethod
 from .stats.difference_tests import Adjust as Adjust
 from .stats.rates import Exact as Exact
-from .stats.variances import Multiplier as Multiplier
+from .stats.resampling import Multiplier as Multiplier
 from .thresholds.honest import Honest as Honest
 from .thresholds.rules import Rule as Rule
 from .thresholds.rules import Threshold as Threshold

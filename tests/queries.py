@@ -170,7 +170,7 @@ TABLES: dict[str, Table] = {
         f, "y", "s", weight="w", by=by, band="pointwise", max_points=9, design=_STRATA
     ),
     "bootstrap": lambda f, by="g": wroc.bootstrap(
-        f, "y", "s", metrics=["ks", "roc_auc"], weight="w", by=by, replicates=3
+        f, "y", "s", metrics=["ks", "roc_auc"], weight="w", by=by, resamples=3
     ),
     "pr_curve": lambda f, by="g": wroc.pr_curve(f, "y", "s", weight="w", by=by),
     "threshold_metrics by a rule": lambda f, by="g": wroc.threshold_metrics(
@@ -184,7 +184,7 @@ TABLES: dict[str, Table] = {
         by=by,
     ),
     "bootstrap in a survey": lambda f, by="g": wroc.bootstrap(
-        f, "y", "s", metrics="ks", weight="w", by=by, replicates=3, design=_STRATA
+        f, "y", "s", metrics="ks", weight="w", by=by, resamples=3, design=_STRATA
     ),
     "bootstrap of replicate weights": lambda f, by="g": wroc.bootstrap(
         f, "y", "s", metrics="ks", weight="w", by=by, design=_REPLICATES
@@ -225,8 +225,8 @@ TABLES: dict[str, Table] = {
         by=by,
         honest="crossfit",
     ),
-    "bootstrap_replicates": lambda f: wroc.bootstrap_replicates(
-        f, "y", "s", metrics="ks", weight="w", replicates=3
+    "bootstrap_replicates": lambda f: wroc.bootstrap(
+        f, "y", "s", metrics="ks", weight="w", resamples=3, replicates=True
     ),
     "auc_decomposition": lambda f, by="g": wroc.auc_decomposition(f, "y", "s", weight="w", by=by),
     "abroca_test": lambda f, by="g": wroc.abroca_test(
@@ -412,7 +412,6 @@ EXPRESSIONS: dict[str, pl.Expr] = {
     },
     "roc_auc_ci": wroc.roc_auc_ci("y", "s", weight="w"),
     "roc_auc_multiclass": wroc.roc_auc_multiclass("y", {True: "s", False: "w"}),
-    "roc_influence": wroc.roc_influence("y", "s", weight="w").sum(),
     "roc_hull_auc": wroc.roc_hull_auc("y", "s", weight="w"),
     "partial_auc": wroc.partial_auc("y", "s", weight="w", fpr=(0.0, 0.1)),
     "cost_partial_auc": wroc.cost_partial_auc("y", "s", weight="w", cost_fn=2, cost_fp=1),

@@ -18,7 +18,6 @@ from sweeps import sweep
 from wide_tables import by_attributes
 
 import polars_wroc as wroc
-from polars_wroc.metrics.registry import MetricName
 from polars_wroc.plans.config import Engine
 
 ROWS = 400
@@ -75,7 +74,6 @@ TOO_LARGE = {
     "unsigned integers beyond 2**63",
     "integers of 128 bits",
 }
-WALKED: list[MetricName] = ["roc_auc", "gini", "ks", "average_precision"]
 HELD = [name for name in KINDS if name not in TOO_LARGE]
 KEYS: dict[str, pl.Expr] = {
     "Boolean": pl.col("h") == 1,
@@ -127,7 +125,6 @@ COMPARED_OPTIONS: dict[str, dict[str, Any]] = {
 GAPS: dict[str, dict[str, Any]] = {
     "rest": {"weight": "w", "threshold": 0.5},
     "overall": {"reference": "overall"},
-    "logits": {"weight": "w", "method": "logit-t"},
     "best": {"reference": "best", "weight": "w"},
     "a group": {"reference": "b", "threshold": 0.0},
     "frequencies": {"weight": wroc.frequency(pl.col("w").ceil()), "threshold": 0.5},
@@ -137,7 +134,7 @@ DECIDED = {"favorable": "selected"}
 AUDITS: dict[str, dict[str, Any]] = {
     "weights": {"weight": "w", **DECIDED, "threshold": 0.5},
     "overall": {"reference": "overall"},
-    "logits": {"reference": "overall", "method": "logit-t"},
+    "logits": {"reference": "overall", "method": "logit"},
     "best": {"reference": "best", "weight": "w", **DECIDED, "threshold": wroc.rules.max_fpr(0.2)},
     "named": {"reference": {"g": "b"}, "weight": "w"},
     "frequencies": {"weight": wroc.frequency(pl.col("w").ceil()), **DECIDED, "threshold": 0.5},
@@ -381,42 +378,12 @@ def test_several_models() -> None:
     assert table["model"].unique(maintain_order=True).to_list() == ["s", "limit"]
 
 
-RESAMPLED: dict[str, dict[str, Any]] = {
-    "whole": {"metrics": WALKED},
-    "groups": {"metrics": WALKED, "by": "g"},
-    "models": {"metrics": {"a": "gini", "b": "ks"}, "by": ["h", "g"], "score": ["s", "limit"]},
-    "weights": {"metrics": WALKED, "by": "g", "weight": "w", "multiplier": "gamma"},
-    "clusters": {"metrics": "roc_auc", "by": "g", "weight": "w", "design": "h"},
-    "clusters by name": {"metrics": "ks", "design": pl.col("g").cast(pl.Categorical)},
-    "clusters of other types": {"metrics": "ks", "design": pl.struct("g", "h")},
-    "other metrics": {"metrics": [*WALKED, "pr_auc"], "by": "g"},
-}
-
-
 def of_kind(kind: str, options: dict[str, Any]) -> pl.DataFrame:
     """Return rows with scores of a kind, and of the same kind for a second model."""
     frame = PEOPLE.with_columns(s=KINDS[kind])
     if isinstance(options["score"], list):
         frame = frame.with_columns(limit=pl.col("s").shift(1))
     return frame
-
-
-@pytest.mark.parametrize("kind", sweep(KINDS, fast=["as they are"]))
-@pytest.mark.parametrize("call", RESAMPLED)
-def test_replicates_are_the_same(call: str, kind: str) -> None:
-    options: dict[str, Any] = {"label": "y", "score": "s", "replicates": 5, "seed": 3}
-    options |= RESAMPLED[call]
-    frame = of_kind(kind, options)
-    both(lambda f: wroc.bootstrap(f, **options), frame)
-    both(lambda f: wroc.bootstrap_replicates(f, **options), frame)
-
-
-def test_replicates_of_columns_in_several_chunks() -> None:
-    chunks = pl.concat([PEOPLE.head(150), PEOPLE.tail(250)], rechunk=False)
-    assert chunks.n_chunks() == 2
-    options: dict[str, Any] = {"metrics": "ks", "replicates": 5, "by": "g", "design": "h"}
-    table = both(lambda f: wroc.bootstrap(f, "y", "s", **options), chunks)
-    assert_frame_equal(table, wroc.bootstrap(PEOPLE, "y", "s", **options), **SAME)
 
 
 PERMUTED: dict[str, dict[str, Any]] = {
@@ -443,7 +410,7 @@ def test_resampling_few_rows(rows: int) -> None:
     frame = PEOPLE.head(rows)
     for by in (None, "g"):
         both(
-            partial(wroc.bootstrap, label="y", score="s", by=by, metrics="ks", replicates=5),
+            partial(wroc.bootstrap, label="y", score="s", by=by, metrics="ks", resamples=5),
             frame,
         )
     for score in ("s", ["s", "limit"]):

@@ -130,7 +130,7 @@ TABLES: dict[str, Callable[..., Any]] = {
     "threshold_metrics by a rule": _with(
         wroc.threshold_metrics, threshold=wroc.rules.youden(), per_group=True, level=None
     ),
-    "bootstrap": _with(wroc.bootstrap, metrics="roc_auc", replicates=3),
+    "bootstrap": _with(wroc.bootstrap, metrics="roc_auc", resamples=3),
     "calibration_curve": wroc.calibration_curve,
     "calibration_curve, smooth": _with(wroc.calibration_curve, smooth=True, bins=3),
     "calibration_summary": wroc.calibration_summary,

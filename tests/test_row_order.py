@@ -20,11 +20,18 @@ import polars_wroc as wroc
 Draw = Callable[..., Any]
 
 DRAWS: dict[str, Draw] = {
-    "replicates": lambda frame, **options: wroc.bootstrap_replicates(
-        frame, "y", metrics=["ks", "pr_auc"], replicates=5, weight="w", by="g", **options
+    "replicates": lambda frame, **options: wroc.bootstrap(
+        frame,
+        "y",
+        metrics=["ks", "pr_auc"],
+        resamples=5,
+        weight="w",
+        by="g",
+        **options,
+        replicates=True,
     ),
     "clusters": lambda frame, **options: wroc.bootstrap(
-        frame, "y", metrics="ks", replicates=5, by="g", design="c", multiplier="gamma", **options
+        frame, "y", metrics="ks", resamples=5, by="g", design="c", multiplier="gamma", **options
     ),
     "resamples": lambda frame, **options: wroc.threshold_metrics(
         frame,
@@ -125,8 +132,8 @@ import polars as pl
 import polars_wroc as wroc
 frame, target = pl.read_parquet(sys.argv[1]), sys.argv[2]
 drawn = [
-    wroc.bootstrap_replicates(frame, "y", "s", metrics="ks", replicates=5, by="g"),
-    wroc.bootstrap_replicates(frame, "y", "s", metrics="ks", replicates=5, design="c"),
+    wroc.bootstrap(frame, "y", "s", metrics="ks", resamples=5, by="g", replicates=True),
+    wroc.bootstrap(frame, "y", "s", metrics="ks", resamples=5, design="c", replicates=True),
     wroc.abroca_test(frame, "y", "s", by="g", permutations=9),
 ]
 for number, table in enumerate(drawn):

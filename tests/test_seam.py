@@ -27,6 +27,10 @@ TABLES: dict[str, Table] = {
     ),
     "decision_curve": lambda f: wroc.decision_curve(f, "y", ["s", "t"], weight="w", by="g"),
     "decision_curve by clusters": lambda f: wroc.decision_curve(f, "y", "s", by="g", design="c"),
+    "bootstrap": lambda f: wroc.bootstrap(f, "y", ["s", "t"], "ks", by="g", resamples=5),
+    "bootstrap by a survey": lambda f: wroc.bootstrap(
+        f, "y", "s", "ks", resamples=5, design=wroc.Survey("c", strata="h"), replicates=True
+    ),
     "cost_curve": lambda f: wroc.cost_curve(f, "y", "s", weight="w", by="g", cost_fn=0.2),
     "dominated_models": lambda f: wroc.dominated_models(f, "y", ["s", "t"], weight="w", by="g"),
     "score_distribution": lambda f: wroc.score_distribution(f, "s", label="y", by="g"),

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import polars_wroc as wroc
-from polars_wroc.typing import FrameT, Method
+from polars_wroc.typing import AucMethod, FrameT
 
 
 def rows() -> pl.DataFrame:
@@ -27,8 +27,8 @@ def tables(frame: FrameT) -> list[FrameT]:
         wroc.abroca_test(frame, "y", "s", by="g", permutations=9),
         wroc.at_horizon(frame, "other", "y", 0.5),
         wroc.auc_decomposition(frame, "y", "s", by="g"),
-        wroc.bootstrap(frame, "y", "s", metrics="ks", replicates=2),
-        wroc.bootstrap_replicates(frame, "y", "s", metrics="ks", replicates=2),
+        wroc.bootstrap(frame, "y", "s", metrics="ks", resamples=2),
+        wroc.bootstrap(frame, "y", "s", metrics="ks", resamples=2, replicates=True),
         wroc.calibration_curve(frame, "y", "s"),
         wroc.calibration_summary(frame, "y", "s"),
         wroc.calibration_test(frame, "y", "s"),
@@ -73,7 +73,7 @@ def test_a_frame_gives_frames_of_its_kind() -> None:
 
 def test_pipe_keeps_types() -> None:
     frame = rows()
-    option: Method = "wald"
+    option: AucMethod = "delong"
     found = frame.pipe(wroc.summary, "y", "s", by="g", method=option)
     assert_type(found, pl.DataFrame)
     lazy = frame.lazy().pipe(wroc.roc_curve, "y", "s", by="g")

@@ -95,7 +95,7 @@ def before_and_after(sections: Sequence[Section]) -> Section:
     failing = [sum(FAILS in getattr(each, when) for each in found) for when in ("before", "after")]
     return Section(
         "What was found, before and after",
-        '*Before* are the defaults of earlier development versions: `method="logit-t"`, '
+        '*Before* are the defaults of earlier development versions: `method="logit"`, '
         "the limits of the picked pair, rates "
         "without the bootstrap. *After* are those of now (for chosen thresholds: "
         '`honest="bootstrap"`), on the same simulated data. '

@@ -417,8 +417,6 @@ def audit(
         _check_without_label(choice, reference, pos_label=pos_label, bins=bins)
     check_favorable(favorable, at_threshold, decided=choice is not None)
     arguments.option("method", method, get_args(AucMethod))
-    if method == "newcombe" and survey.given:
-        arguments.reject("method", "not be 'newcombe' with `design`", repr(method))
     arguments.option("adjust", adjust, get_args(Adjustment))
     level = check_level(level, None)
     tables = (

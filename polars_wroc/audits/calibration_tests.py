@@ -21,10 +21,9 @@ from polars_wroc.groups.comparisons import CALIBRATION, FEW, NO_VARIANCE
 from polars_wroc.metrics.calibration import CalibrationSlopes, CalibrationSums
 from polars_wroc.metrics.pairs import Pair
 from polars_wroc.plans.formulas import when
-from polars_wroc.stats.aucs import FallbackEstimate
 from polars_wroc.stats.contrasts import Contrast, DirectContrast
 from polars_wroc.stats.designs import Influence, SamplingUnits
-from polars_wroc.stats.estimates import Estimate, Limits, Wald
+from polars_wroc.stats.estimates import Estimate, FallbackEstimate, Limits, Wald
 from polars_wroc.stats.families import are_equivalent
 from polars_wroc.stats.levels import Level
 from polars_wroc.stats.rates import Equality

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from math import comb
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -129,8 +130,9 @@ def cost_curve(
 
 
 def _draw_segments(
-    rows: Rows,  # noqa: ARG001
+    _rows: Rows,
     segments: SegmentRows,
+    _model: str,
     costs: Costs | None,
     prevalence: float | None,
 ) -> Iterator[SegmentColumns]:
@@ -173,7 +175,7 @@ def _find_ranges(points: CurvePoints, fpr: Array, fnr: Array) -> dict[str, Array
     return {"best_from": best_from, "best_to": best_to, "dominated": dominated}
 
 
-_DOMINATED_TYPES = {
+_DOMINATED_TYPES: Mapping[str, Any] = {
     "auc": pl.Float64,
     "roc_hull_auc": pl.Float64,
     "dominated": pl.Boolean,
@@ -248,7 +250,7 @@ def dominated_models(
     └───────┴───────────┴──────────────┘
     """
     limit = Limit("max_pairs", max_pairs, "pairs", "score")
-    columns = read_columns(
+    columns: Columns = read_columns(
         polars_frame(frame), label, score, weight=weight, by=by, pos_label=pos_label
     )
     number = len(columns.models)

@@ -185,7 +185,7 @@ def _measure_rows(rows: Rows, columns: Columns, plan: _Plan) -> pl.DataFrame:
 
 
 def _measure_segments(
-    rows: Rows, segments: SegmentRows, plan: _Plan, level: Level
+    rows: Rows, segments: SegmentRows, _model: str, plan: _Plan, level: Level
 ) -> Iterator[SegmentColumns]:
     for segment, decided in _decide(rows, segments, plan):
         yield SegmentColumns(segment, _measure_points(decided, level))
@@ -235,9 +235,8 @@ def _measure_points(decided: DecidedRows, level: Level) -> dict[str, Array]:
 
 def _limit_net_benefit(decided: DecidedRows, odds: Array, level: Level) -> Limits:
     """Return limits from those of both shares of all rows, or in a population of both rates."""
-    if decided.prevalence is None:
-        wholes = CELLS, CELLS
-    else:
+    wholes: tuple[Sequence[str], Sequence[str]] = CELLS, CELLS
+    if decided.prevalence is not None:
         wholes = RATES["tpr"].cells, RATES["fpr"].cells
     shares = [
         decided.cells.rate((cell,), [each for each in whole if each != cell])

@@ -307,7 +307,7 @@ def _measure_rows(rows: Rows, columns: Columns, plan: _Plan) -> pl.DataFrame:
 
 
 def _measure_segments(
-    rows: Rows, segments: SegmentRows, plan: _Plan, level: Level
+    rows: Rows, segments: SegmentRows, _model: str, plan: _Plan, level: Level
 ) -> Iterator[SegmentColumns]:
     curves = draw_roc_curves(segments)
     points = plan.fewer.select(_table_of_curves(curves).lazy(), [_SEGMENT]).collect()

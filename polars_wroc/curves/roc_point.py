@@ -17,7 +17,7 @@ from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import ONE_SIDED, IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.frames import read_rows
-from polars_wroc.inputs.rows import IntoColumns
+from polars_wroc.inputs.rows import IntoColumns, read_source
 from polars_wroc.plans.queries import FrameT
 from polars_wroc.ranking.curve import ratio
 from polars_wroc.rows import (
@@ -207,7 +207,7 @@ def read_binned_columns(
         return read_columns(
             frame, label, score, weight=weight, by=by, pos_label=pos_label, design=design
         )
-    planned = read_rows(frame, *columns, survey=read_design(design))
+    planned = read_rows(read_source(frame), *columns, survey=read_design(design))
     return read_counted(pool_in_bins(planned, binning))
 
 
@@ -326,7 +326,7 @@ def _measure_rows(
 
 
 def _measure_segments(
-    rows: Rows, segments: SegmentRows, rates: Array, axes: Axes, level: Level
+    rows: Rows, segments: SegmentRows, _model: str, rates: Array, axes: Axes, level: Level
 ) -> Iterator[SegmentColumns]:
     curves = draw_roc_curves(segments)
     along = curves.along(axes)

@@ -148,8 +148,9 @@ def _check_range(ends: object) -> tuple[float, float]:
 
 
 def _tabulate_bins(
-    rows: Rows,  # noqa: ARG001
+    _rows: Rows,
     segments: SegmentRows,
+    _model: str,
     histogram: _Histogram,
 ) -> Iterator[SegmentColumns]:
     """Yield a row for each segment, class and bin."""

@@ -33,7 +33,8 @@ from polars_wroc.plans.queries import FrameT, collect, join_on_keys, like_input,
 from polars_wroc.ranking.curve import if_both_classes
 from polars_wroc.ranking.sorting import ENDS_TIE, by_descending_score, window_sums, with_window_sums
 from polars_wroc.stats.proportions import TOLERANCE
-from polars_wroc.stats.variances import in_batches, seeds
+from polars_wroc.stats.resampling import seeds
+from polars_wroc.stats.variances import in_batches
 
 if TYPE_CHECKING:
     pass

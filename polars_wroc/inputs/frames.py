@@ -110,14 +110,6 @@ def frames_alike(
     return [frame.with_columns(exprs) for frame, exprs in zip(frames, cast, strict=True)]
 
 
-def cast_like_thresholds(score: Typed) -> pl.Expr:
-    """Cast a score to the type of thresholds, and raise at collect for one that this changes."""
-    if score.dtype.is_decimal():
-        return score.column.cast(pl.Float64)
-    thresholds = Typed(score.argument, pl.lit(0.0), pl.Float64(), "`thresholds`")
-    return in_one_type([score, thresholds])[0]
-
-
 def at_least(score: pl.Expr, threshold: pl.Expr) -> pl.Expr:
     """Whether a score of any type is at least a float; decimals as the nearest float.
 
@@ -270,19 +262,6 @@ def read_paired_rows(
     ]
     observed = weighed.select(*columns.keys, *scores, *_other_columns(columns, first))
     return columns.rows(frame, observed, []), columns.models
-
-
-def score_precision(frame: pl.DataFrame | pl.LazyFrame, score: IntoColumns) -> pl.Expr:
-    """Return the machine precision of each row's score, in the data type of its model's column."""
-    lazy = frame.lazy()
-    models: dict[float, list[str]] = {}
-    for name, column in named_columns("score", score, lazy).items():
-        models.setdefault(precision(typed_column("score", column, lazy).dtype), []).append(name)
-    (value, _), *others = models.items()
-    found = pl.lit(value)
-    for other, names in others:
-        found = pl.when(pl.col(MODEL).cast(pl.String).is_in(names)).then(other).otherwise(found)
-    return found
 
 
 class _Columns(NamedTuple):

@@ -10,7 +10,7 @@ import numpy as np
 
 from polars_wroc.kernels import DEGREES, MOMENTS, UNRANKED_SUMS
 from polars_wroc.kernels.compiling import ONE, TWO, ZERO, U, kernel, run, shares
-from polars_wroc.kernels.sorting import Array, Carried, KeyBits, SortedRows
+from polars_wroc.kernels.sorting import Array, KeyBits, SortedRows
 
 # Rows of a block, and for each group: so many that sums take less memory than rows.
 _BLOCK, _ROWS_PER_GROUP = 1 << 15, 32
@@ -288,119 +288,4 @@ def _add_moments(
                 before, last = last, 2.0 * place * last - before
 
 
-class CurvePoints(NamedTuple):
-    """Points of each group: the key of the score, and the weights of both classes up to it.
-
-    ``starts`` are the origins of the groups, whose weights are 0, and at last the number of points.
-    """
-
-    keys: Array
-    tp: Array
-    fp: Array
-    starts: Array
-
-
-def points_of(rows: SortedRows, groups: Array) -> CurvePoints:
-    """Return the points of these groups, in their order; all groups with rows are among them."""
-    blocks = cut_blocks(rows)
-    weights_before = class_weights(rows, blocks).before[:, 0]
-    counts = np.zeros(len(blocks), np.int64)
-    blocks.run(lambda a, b: _count_ties(rows.keys, blocks.cuts, a, b, counts))
-    # The points before each block, and the origins: its own group's and those before.
-    before = np.append(0, counts.cumsum())
-    first = before[:-1] + np.searchsorted(groups, blocks.partitions, side="right")
-    starts = np.append(before[np.searchsorted(blocks.partitions, groups)], before[-1])
-    starts += np.append(np.arange(len(groups)), len(groups))
-    size = int(starts[-1])
-    keys, tp, fp = np.empty(size, np.uint64), np.empty(size), np.empty(size)
-    for column in (keys, tp, fp):
-        column[starts[:-1]] = 0
-    at = first.astype(np.uint64)
-    blocks.run(
-        lambda a, b: _write(
-            rows.keys, rows.signed, blocks.cuts, weights_before, at, a, b, keys, tp, fp
-        )
-    )
-    return CurvePoints(keys, tp, fp, starts)
-
-
-@kernel
-def _count_ties(keys: Array, cuts: Array, a: int, b: int, counts: Array) -> None:
-    """Count the distinct keys of each block."""
-    for t in range(U(a), U(b)):
-        count = 1
-        for i in range(cuts[t] + ONE, cuts[t + ONE]):
-            count += keys[i] != keys[i - ONE]
-        counts[t] = count
-
-
-@kernel
-def _write(
-    keys: Array,
-    signed: Array,
-    cuts: Array,
-    before: Array,
-    at: Array,
-    a: int,
-    b: int,
-    point_keys: Array,
-    tp: Array,
-    fp: Array,
-) -> None:
-    """Write the points of each block, whose weights are those that `weights_around` gives."""
-    for t in range(U(a), U(b)):
-        p, pos, neg = at[t], 0.0, 0.0
-        end = cuts[t + ONE]
-        for i in range(cuts[t], end):
-            w = float(signed[i])
-            pos += max(w, 0.0)
-            neg += max(-w, 0.0)
-            if i + ONE == end or keys[i + ONE] != keys[i]:
-                point_keys[p] = keys[i]
-                tp[p], fp[p] = before[t, ZERO] + pos, before[t, ONE] + neg
-                p += ONE
-
-
 # The number of hashes; and how many limits are tried first, as few shares exceed all of them.
-_HASHES, _FIRST_LIMITS = 2.0**64, U(4)
-
-
-def reweighed(
-    rows: SortedRows, blocks: Blocks, hashes: Array, limits: Array | None
-) -> tuple[SortedRows, ClassWeights]:
-    """Multiply the weight of each row by a random number of mean 1, which its hash gives.
-
-    The hash is a share of 2**64. The number is how many ``limits`` the share exceeds; without
-    limits it is the exponential quantile of the share.
-    """
-    signed, weights = np.empty(len(rows.keys)), np.zeros((len(blocks), 1, 2))
-    flat = weights[:, 0]
-    _reweigh(rows.signed, hashes, limits, blocks.cuts, signed, flat)
-    return rows._replace(signed=signed), around_blocks(blocks, weights)
-
-
-@kernel
-def _reweigh(
-    signed: Array, hashes: Array, limits: Carried, cuts: Array, new: Array, weights: Array
-) -> None:
-    """Write new weights, and add up those of both classes in each block."""
-    for t in range(U(len(weights))):
-        pos, neg = 0.0, 0.0
-        for i in range(cuts[t], cuts[t + ONE]):
-            share = float(hashes[i]) / _HASHES
-            if limits is None:
-                times = -np.log(max(share, 1.0 / _HASHES))
-            else:
-                # The first few without a branch, since they cannot be foreseen.
-                count = ZERO
-                for j in range(_FIRST_LIMITS):
-                    count += U(share > limits[j])
-                if count == _FIRST_LIMITS:
-                    for j in range(_FIRST_LIMITS, U(len(limits))):
-                        count += U(share > limits[j])
-                times = float(count)
-            x = float(signed[i]) * times
-            new[i] = x
-            pos += max(x, 0.0)
-            neg += max(-x, 0.0)
-        weights[t, ZERO], weights[t, ONE] = pos, neg

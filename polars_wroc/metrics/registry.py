@@ -285,16 +285,6 @@ def need_scores(metrics: Mapping[str, Formula]) -> bool:
     return any(isinstance(metric, CurveMetric) and metric.of_score for metric in metrics.values())
 
 
-def from_walk(metrics: Mapping[str, Formula]) -> dict[str, pl.Expr] | None:
-    """Compute the metrics from the sums of a walk; None if one of them cannot be."""
-    values = {}
-    for name, metric in metrics.items():
-        if not isinstance(metric, CurveMetric) or metric.walk is None:
-            return None
-        values[name] = metric.of_walk()
-    return values
-
-
 def named_metrics(metrics: Metrics) -> dict[str, Formula]:
     """Read the argument ``metrics``: one metric or several, by name."""
     if isinstance(metrics, str):

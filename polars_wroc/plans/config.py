@@ -116,17 +116,15 @@ class Config(ContextDecorator):
     cloudpickle to be serialised.
 
     The compiled engine computes the quantile bins of `calibration_curve` and `calibration_summary`;
-    the curves of `roc_curve`, `pr_curve`, `cost_curve`, `roc_point`,
-    `decision_curve`, `dominated_models` and `equalized_thresholds`; `auc_decomposition`,
-    `cross_auc` and `subgroup_auc`. For `bootstrap`, `bootstrap_replicates` and `abroca_test` the
-    rows count once for each replicate; it draws the same replicates, of ``"roc_auc"``, ``"gini"``,
-    ``"ks"`` and ``"average_precision"``. With ``"compiled"`` these tables of a LazyFrame use it
+    `auc_decomposition`, `cross_auc` and `subgroup_auc`. For `abroca_test` the rows count once for
+    each permutation. With ``"compiled"`` these tables of a LazyFrame use it
     too, once they are collected; their plans do not stream, and need cloudpickle to be serialised.
     With ``"auto"`` that is so for `cross_auc`, `subgroup_auc` and `abroca_test` where the extra is
     installed: they hold their rows in memory, and then choose as for a DataFrame.
 
     The engine makes no difference to `summary`, `threshold_metrics`, `group_gaps`, `trend`,
-    `impact_ratios`, `fairness`, `compare`, `release_check` and `audit`, which compute on arrays.
+    `impact_ratios`, `fairness`, `compare`, `release_check`, `bootstrap`, `roc_point`, `cost_curve`,
+    `decision_curve`, `dominated_models`, `score_distribution` and `audit`, which compute on arrays.
     Polars computes all other tables, expressions, and whatever is made of counts. Both engines
     compute the same numbers but for rounding.
 

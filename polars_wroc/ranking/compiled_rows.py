@@ -31,31 +31,26 @@ from polars_wroc.kernels.blocks import (
     cut_blocks,
     cut_logits,
     moments_of_logits,
-    reweighed,
     unranked_sums,
 )
 from polars_wroc.kernels.compiling import read_only
-from polars_wroc.kernels.scans import Points, rates_of_partitions, sums_of_partitions, walk
+from polars_wroc.kernels.scans import Points, sums_of_partitions, walk
 from polars_wroc.kernels.sorting import Array, RowChunk, SortedRows, sort_rows
-from polars_wroc.plans.config import Progress, When, run
+from polars_wroc.plans.config import When, run
 from polars_wroc.plans.queries import collect, join_on_keys
 from polars_wroc.ranking.numbered_rows import (
     BatchGroups,
     GroupNumbers,
     ScoreKeys,
-    array_of,
     fits_in_64_bits,
     in_64_bits,
     number_groups,
     number_rows,
-    partitions_there,
     row_chunks,
 )
 from polars_wroc.ranking.placements import (
     DECIDED_SUMS,
     MISSING_ROWS,
-    RATE_SUMS,
-    REPLICATE,
     WALK_SUMS,
     walk_sum,
 )
@@ -405,45 +400,3 @@ def compile_rows(
         missing=numbered.missing,
         clusters=of_rows,
     )
-
-
-def resampled_sums(
-    rows: Rows, when: When, seeds: Sequence[int], limits: Sequence[float] | None
-) -> pl.LazyFrame:
-    """Sum the rows of each group in each replicate: its keys, `REPLICATE` and `RATE_SUMS`.
-
-    Replicate 0 are the rows themselves. In the others weights are multiplied by what `reweighed`
-    makes of the hash of a row's cluster and the ``limits``.
-    """
-    types = rows.frame.select(rows.keys).collect_schema()
-    schema = {**types, REPLICATE: pl.Int64(), **dict.fromkeys(RATE_SUMS, pl.Float64())}
-    known = None if limits is None else np.array(limits)
-
-    def table() -> pl.DataFrame:
-        return _resample(compile_rows(rows, rows.keys, clusters=True), seeds, known).cast(types)
-
-    return run(when, table, schema)
-
-
-def _resample(compiled: CompiledRows, seeds: Sequence[int], limits: Array | None) -> pl.DataFrame:
-    numbers = partitions_there(compiled.partitions, compiled.sorted_rows, compiled.missing)
-    sums = np.empty((1 + len(seeds), len(numbers), len(RATE_SUMS)))
-    # Before the threads start, since it uses them too.
-    own_weights, clusters = compiled.class_weights, compiled.clusters
-    assert clusters is not None
-
-    def replicate(number: int) -> None:
-        rows, blocks, weights = compiled.sorted_rows, compiled.blocks, own_weights
-        if number:
-            # As `bootstrap` does in a plan.
-            hashes = array_of(clusters.hash(seeds[number - 1]))
-            rows, weights = reweighed(rows, blocks, hashes, limits)
-        rates = rates_of_partitions(rows, blocks, weights)
-        sums[number] = compiled.of_numbers(rates, numbers)
-
-    with Progress(len(sums), "replicates") as progress:
-        compiling.run(replicate, [(number,) for number in range(len(sums))], progress.advance)
-    keys = compiled.partitions.key_values(np.tile(numbers, len(sums)))
-    replicates = pl.Series(REPLICATE, np.repeat(np.arange(len(sums)), len(numbers)))
-    columns = dict(zip(RATE_SUMS, sums.reshape(-1, len(RATE_SUMS)).T, strict=True))
-    return pl.DataFrame([*keys, replicates, *pl.DataFrame(columns)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple
@@ -12,7 +12,6 @@ import polars as pl
 
 from polars_wroc.inputs.columns import SCORE, WEIGHT, ZERO_LABEL
 from polars_wroc.inputs.rows import Rows
-from polars_wroc.kernels.blocks import CurvePoints, points_of
 from polars_wroc.kernels.compiling import read_only
 from polars_wroc.kernels.scans import walk_differences
 from polars_wroc.kernels.sorting import (
@@ -28,7 +27,6 @@ from polars_wroc.kernels.sorting import (
 )
 from polars_wroc.plans.config import run
 from polars_wroc.plans.queries import collect, join_on_keys, with_categories
-from polars_wroc.ranking.sorting import FP, NEGATIVES, POSITIVES, TP
 
 _ROW = "__row"
 # Of the products of codes many may have no row; at most so many, or one for each four rows.
@@ -325,61 +323,6 @@ def in_64_bits(score: pl.Series) -> tuple[pl.Series, ScoreKeys]:
     if dtype.is_unsigned_integer():
         return score.cast(pl.UInt64), ScoreKeys(UNSIGNED_BITS, dtype)
     return score.cast(pl.Int64), ScoreKeys(SIGNED_BITS, dtype)
-
-
-def compiled_points(
-    rows: Rows, others: tuple[Sequence[str], Sequence[str]] | None = None
-) -> pl.LazyFrame:
-    """Return the points of the curve of each group, after its origin, which has no score.
-
-    They have the keys, `SCORE`, `TP`, `FP`, `POSITIVES` and `NEGATIVES`; and if ``others`` are
-    named the same four of the squared weights, and of the numbers of rows.
-    """
-    given = rows.frame.collect_schema()
-    weights = (TP, FP, POSITIVES, NEGATIVES)
-    powers: tuple[Callable[[Array], Array], ...] = (_squares, np.sign)
-    more = list(zip(others or (), powers, strict=False))
-    schema = pl.Schema({name: given[name] for name in (*rows.keys, SCORE)})
-    schema |= dict.fromkeys(
-        (*weights, *(name for names, _ in more for name in names)), pl.Float64()
-    )
-
-    def table() -> pl.DataFrame:
-        numbered = number_rows(rows, rows.keys)
-        placed, score_keys = numbered.sorted_by()
-        there = partitions_there(numbered.partitions, placed, numbered.missing)
-        points = points_of(placed, there)
-        numbers = np.repeat(there, np.diff(points.starts))
-        columns = [
-            *numbered.partitions.key_values(numbers),
-            score_keys.scores(points.keys, without=points.starts[:-1]),
-            *_weights_of_points(points, weights),
-        ]
-        for names, of_weights in more:
-            points = points_of(placed._replace(signed=of_weights(placed.signed)), there)
-            columns += _weights_of_points(points, names)
-        return pl.DataFrame(columns).cast(schema)
-
-    assert rows.compiled is not None
-    return run(rows.compiled, table, schema)
-
-
-def _weights_of_points(points: CurvePoints, names: Sequence[str]) -> list[pl.Series]:
-    """Return the weights of points under the first two names, and their totals."""
-    sizes, ends = np.diff(points.starts), points.starts[1:] - 1
-    # The last sums, so that the rates end at 1.
-    totals = [np.repeat(weights[ends], sizes) for weights in (points.tp, points.fp)]
-    columns = (points.tp, points.fp, *totals)
-    return [pl.Series(name, values) for name, values in zip(names, columns, strict=True)]
-
-
-def _squares(signed: Array) -> Array:
-    """Square the weights, and keep their signs; those of 1 byte are 1."""
-    if signed.dtype == np.int8:
-        return signed
-    # A square may be infinite.
-    with np.errstate(over="ignore"):
-        return signed * np.abs(signed)
 
 
 def compiled_ranges(rows: Rows, names: Sequence[str], tolerance: float) -> pl.LazyFrame:

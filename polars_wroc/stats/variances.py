@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import math
-import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import accumulate, combinations_with_replacement
-from typing import Literal, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations_with_replacement
 
 import polars as pl
 
@@ -304,74 +301,6 @@ def _term(name: str, pair: tuple[str, str], design: SurveyDesign) -> pl.Expr:
 
 def _sum(name: str) -> str:
     return f"__sum_of_{name}"
-
-
-Multiplier: TypeAlias = Literal["poisson", "gamma"]
-
-# Replicates that are in memory at the same time.
-REPLICATES_AT_ONCE = 16
-# A Poisson variable of mean 1 is larger less than once in 10**12 draws.
-_LARGEST_POISSON = 14
-
-
-def seeds(seed: int) -> Iterator[int]:
-    """Yield seeds for replicates, without end."""
-    draws = random.Random(seed)  # noqa: S311  (nothing to keep secret)
-    while True:
-        yield draws.getrandbits(63)
-
-
-def random_multiplier(kind: Multiplier, seed: int) -> pl.Expr:
-    """Turn the hash of a row's identity into a random variable of mean 1."""
-    share = pl.col(CLUSTER).hash(seed).cast(pl.Float64) / 2.0**64
-    if kind == "gamma":
-        return -(share.clip(lower_bound=2.0**-64)).log()
-    return pl.sum_horizontal((share > limit).cast(pl.Int8) for limit in poisson())
-
-
-def poisson() -> list[float]:
-    """Return the distribution function of the Poisson distribution of mean 1."""
-    return list(accumulate(math.exp(-1) / math.factorial(k) for k in range(_LARGEST_POISSON)))
-
-
-# The number of a unit among those of its stratum that have rows, that of a draw, and what weights
-# are multiplied by.
-_PLACE, _DRAW, _TIMES = "__place", "__draw", "__times"
-
-
-def with_places(rows: pl.LazyFrame) -> pl.LazyFrame:
-    """Number the sampling units of each stratum in their order, for `rescaled`."""
-    unit = [STRATUM, CLUSTER]
-    units = rows.select(unit).unique().sort(unit)
-    place = pl.int_range(pl.len()).over(STRATUM)
-    return join_on_keys(rows, units.with_columns(place.alias(_PLACE)), unit)
-
-
-def draws_of(design: SurveyDesign) -> pl.LazyFrame:
-    """Make a row for each unit to be drawn: of each stratum one less than it has.
-
-    Its only one is drawn once if it is certain.
-    """
-    rule = "`lonely` must be 'certainty' where a stratum with one sampling unit is resampled"
-    units, found = pl.col(UNITS), pl.lit(f"{design.lonely!r}")
-    several = require_at_collect((units > 1) | pl.lit(design.lonely == "certainty"), rule, found)
-    number = pl.when(several).then(units - 1).clip(lower_bound=1)
-    times = pl.when(units > 1).then(units / (units - 1)).otherwise(1.0)
-    strata = design.strata.sort(STRATUM).select(
-        STRATUM, UNITS, times.alias(_TIMES), pl.int_ranges(number).alias(_DRAW)
-    )
-    # Numbered through all strata.
-    return strata.explode(_DRAW).drop(_DRAW).with_row_index(_DRAW)
-
-
-def rescaled(rows: pl.LazyFrame, draws: pl.LazyFrame, seed: int) -> pl.LazyFrame:
-    """Multiply the weights as if units had been drawn with replacement (Rao, Wu and Yue 1992)."""
-    share, last = pl.col(_DRAW).hash(seed).cast(pl.Float64) / 2.0**64, pl.col(UNITS) - 1
-    place = pl.min_horizontal((share * pl.col(UNITS)).floor().cast(pl.Int64), last)
-    unit = [STRATUM, _PLACE]
-    drawn = draws.group_by(STRATUM, place.alias(_PLACE)).agg(pl.col(_TIMES).sum())
-    times = pl.col(_TIMES).fill_null(0.0)
-    return join_on_keys(rows, drawn, unit).with_columns(pl.col(WEIGHT) * times).drop(_TIMES)
 
 
 def in_batches(tables: Sequence[pl.LazyFrame], at_once: int, things: str) -> pl.LazyFrame:

@@ -137,8 +137,8 @@ def factors_of_clusters(frame: pl.DataFrame, design: str, *bases: Array) -> Arra
     cluster = frame["h"].to_numpy() * UNITS + frame["c"].to_numpy()
     roots = []
     for base in bases:
-        share = np.bincount(cluster, frame["w"].to_numpy() * base, number)
-        share /= share.sum()
+        total = np.bincount(cluster, frame["w"].to_numpy() * base, number)
+        share = total / total.sum()
         s2, s3 = (share**2).sum(), (share**3).sum()
         roots.append(math.sqrt(s2 / (s2 - 2 * s3 + s2**2)))
     return np.outer(roots, roots) * (number - 1) / number

@@ -124,7 +124,7 @@ def test_aucs_against_the_complement_are_those_of_the_same_rows(
     # Rows of weight 0 keep the units of the design.
     same = wroc.summary(
         rows.with_columns(w=pl.when(counted).then("w").otherwise(0.0)),
-        "y", "s", weight="w", design=SURVEY, method="wald",
+        "y", "s", weight="w", design=SURVEY, method="delong",
     ).row(0, named=True)  # fmt: skip
     assert same["auc_se"] == pytest.approx(math.sqrt(variance(rows, z, z)), rel=1e-10)
     found = [row[f"{name}{end}"] for end in ("", "_low", "_high")]

@@ -115,7 +115,7 @@ def test_groups_with_the_names_of_the_scores() -> None:
 @pytest.mark.parametrize("name", ["value", "metric", "replicate", "model"])
 def test_metrics_with_the_names_of_results(name: str) -> None:
     with pytest.raises(ValueError, match=f"`metrics` must not have the name .* found '{name}'"):
-        wroc.bootstrap(NAMED, "y", "s", metrics={name: "ks"}, replicates=2)
+        wroc.bootstrap(NAMED, "y", "s", metrics={name: "ks"}, resamples=2)
 
 
 def test_last_corner_is_the_best_to_the_end_whatever_follows() -> None:

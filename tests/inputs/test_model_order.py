@@ -29,8 +29,8 @@ def _without_label(function: Callable[..., Any], **options: Any) -> Callable[...
 TABLES: dict[str, Callable[..., pl.LazyFrame]] = {
     "abroca_test": partial(wroc.abroca_test, permutations=3),
     "auc_decomposition": wroc.auc_decomposition,
-    "bootstrap": partial(wroc.bootstrap, metrics="ks", replicates=3),
-    "bootstrap_replicates": partial(wroc.bootstrap_replicates, metrics="ks", replicates=3),
+    "bootstrap": partial(wroc.bootstrap, metrics="ks", resamples=3),
+    "bootstrap, replicates": partial(wroc.bootstrap, metrics="ks", resamples=3, replicates=True),
     "calibration_curve": wroc.calibration_curve,
     "calibration_summary": wroc.calibration_summary,
     "calibration_test": wroc.calibration_test,

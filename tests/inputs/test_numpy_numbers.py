@@ -67,7 +67,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     ),
     "bootstrap": (
         wroc.bootstrap,
-        {"metrics": "ks", "replicates": np.int64(5), "seed": np.int64(3), "level": HALF},
+        {"metrics": "ks", "resamples": np.int64(5), "seed": np.int64(3), "level": HALF},
     ),
     "group_gaps": (
         by_attributes(wroc.group_gaps),

@@ -78,7 +78,7 @@ def test_without_a_terminal_nothing_is_shown(
 def test_resampling_shows_progress(engine: Engine, terminal: Terminal) -> None:
     frame = pl.DataFrame({"g": [0, 0, 1, 1], "y": [0, 1] * 2, "s": [0.1, 0.2, 0.3, 0.1]})
     with wroc.Config(engine=engine):
-        wroc.bootstrap(frame, "y", "s", metrics="ks", replicates=40)
+        wroc.bootstrap(frame, "y", "s", metrics="ks", resamples=40)
         assert "41 of 41 replicates, 0:" in terminal.getvalue()
         wroc.abroca_test(frame, "y", "s", by="g", permutations=40)
     assert "permutations, 0:" in terminal.getvalue()

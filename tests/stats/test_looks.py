@@ -202,8 +202,8 @@ WIDER: dict[str, Any] = {
     "summary": lambda f, **k: wroc.summary(f, "y", "s", by="g", **k),
     "weighted": lambda f, **k: wroc.summary(f, "y", "s", weight="w", **k),
     "clusters": lambda f, **k: wroc.summary(f, "y", "s", design="w", **k),
-    "wald": lambda f, **k: wroc.summary(f, "y", "s", method="wald", **k),
-    "logit-t": lambda f, **k: wroc.summary(f, "y", "s", method="logit-t", **k),
+    "delong": lambda f, **k: wroc.summary(f, "y", "s", method="delong", **k),
+    "logit": lambda f, **k: wroc.summary(f, "y", "s", method="logit", **k),
     "partial": lambda f, **k: wroc.summary(
         f, "y", "s", areas={"early": wroc.PartialAUC(fpr=(0.0, 0.3))}, **k
     ),
@@ -271,7 +271,7 @@ def test_all_limits_are_wider_and_nearest_at_the_planned_rows(name: str) -> None
 def test_no_limits_rest_on_a_variance_alone_with_few_rows_of_a_class() -> None:
     few, enough = scored(230), scored(500)
     assert min(enough["y"].value_counts()["count"]) >= 100 > min(few["y"].value_counts()["count"])
-    for method in ("wald", "logit", "logit-t", "newcombe"):
+    for method in ("delong", "logit"):
         limits = [
             wroc.summary(f, "y", "s", method=method, level=wroc.Looks(500))["auc_low"].item()
             for f in (few, enough)

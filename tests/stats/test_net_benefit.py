@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from polars_wroc.arrays import Array
+from polars_wroc.arrays import Array, Ints
 from polars_wroc.stats.net_benefit import contrast_rates, contrast_shares, estimate_standardized
 from polars_wroc.stats.rates import Count, Rate
 
@@ -14,14 +14,14 @@ pytestmark = pytest.mark.usefixtures("undefined_is_nan")
 ODDS = np.array([0.25])
 
 
-def draw_rows(seed: int, rows: int) -> tuple[Array, Array]:
+def draw_rows(seed: int, rows: int) -> tuple[Array, Ints]:
     """Return the weights of rows and the cell of each, from 0 to 3."""
     random = np.random.default_rng(seed)
     return random.gamma(2, 1, rows), random.choice(4, rows, p=[0.3, 0.2, 0.1, 0.4])
 
 
-def sum_cells(values: Array, cell: Array) -> Array:
-    return np.bincount(cell, values, 4)[:, np.newaxis]
+def sum_cells(values: Array, cell: Ints) -> Array:
+    return np.bincount(cell, values, 4)[:, np.newaxis].astype(np.float64)
 
 
 def rate(weight: Array, squares: Array, counted: int, others: list[int]) -> Rate:
