@@ -111,7 +111,10 @@ class Sample:
         unit = self.unit if self.replicates is not None else self.unit[places]
         cluster = self.cluster
         if cluster is not None:
-            cluster = cluster.filter(places) if places.dtype == bool else cluster.gather(places)
+            if isinstance(places, slice):
+                cluster = cluster[places]
+            else:
+                cluster = cluster.filter(places) if places.dtype == bool else cluster[places]
         return replace(self, unit=unit, replicates=replicates, cluster=cluster)
 
 

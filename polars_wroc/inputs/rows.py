@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, Protocol, TypeAlias
@@ -35,7 +35,6 @@ from polars_wroc.plans.queries import (
     collect,
     join_on_keys,
     probability,
-    require_at_collect,
 )
 
 IntoColumns: TypeAlias = IntoColumn | Sequence[IntoColumn]
@@ -173,21 +172,6 @@ class Rows:
     def inside(self, frame: pl.LazyFrame) -> pl.LazyFrame:
         """Leave out of a frame made of the rows those that stand for others."""
         return frame.filter(~pl.col(OUTSIDE)).drop(OUTSIDE) if self.in_range else frame
-
-    def cut_at(self, argument: str, thresholds: Iterable[pl.Expr]) -> Rows:
-        """Raise at collect if a bin has scores on both sides of a threshold."""
-        frame = self.frame
-        if not self.binned:
-            return self
-        low, high = pl.col(SCORE), pl.col(SCORE_HIGH)
-        for threshold in thresholds:
-            outside = ((low >= threshold) | (high < threshold)).fill_null(value=True)
-            found = pl.format("{} in one from {} to {}", threshold, low, high)
-            checked = require_at_collect(
-                outside, f"`{argument}` must not be inside a bin of scores", found
-            )
-            frame = frame.with_columns(pl.when(checked).then(WEIGHT).alias(WEIGHT))
-        return replace(self, frame=frame)
 
     def as_probabilities(self) -> Rows:
         """Cast the scores to floats; raise at collect for one that is not between 0 and 1."""
