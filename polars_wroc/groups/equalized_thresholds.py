@@ -184,7 +184,12 @@ def equalized_thresholds(
 
 
 def _tabulate(
-    _: Rows, segments: SegmentRows, constraint: Constraint, costs: Costs, min_rows: int
+    _: Rows,
+    segments: SegmentRows,
+    __: str,
+    constraint: Constraint,
+    costs: Costs,
+    min_rows: int,
 ) -> list[SegmentColumns]:
     """Return the rows of the groups for one of the scores."""
     is_large = count_classes(segments).min(axis=0) >= min_rows
