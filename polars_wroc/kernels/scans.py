@@ -22,8 +22,6 @@ from polars_wroc.kernels.compiling import ONE, TWO, ZERO, U, inlined, kernel, ru
 from polars_wroc.kernels.sorting import Array, SortedRows
 
 OWN_SUMS = 2 * len(CLASS_SUMS) + len(CURVE_SUMS)
-# The weight of each class, and `CURVE_SUMS`.
-_RATE_SUMS = 2 + len(CURVE_SUMS)
 # Where the sums of the negatives begin, and those of the curve.
 _NEG, _CURVE = U(len(CLASS_SUMS)), U(2 * len(CLASS_SUMS))
 _THREE, _FOUR, _FIVE, _SIX, _SEVEN, _EIGHT = U(3), U(4), U(5), U(6), U(7), U(8)
@@ -71,17 +69,6 @@ def sums_of_partitions(blocks: Blocks, sums: Array) -> Array:
     table: Array = np.add.reduceat(sums, blocks.begins)
     table[..., -1] = np.maximum.reduceat(sums[..., -1], blocks.begins)
     return table
-
-
-def rates_of_partitions(rows: SortedRows, blocks: Blocks, weights: ClassWeights) -> Array:
-    """Return for each partition that has rows the weights of both classes, and `CURVE_SUMS`.
-
-    Unlike the others this does not divide the rows between threads.
-    """
-    sums = np.empty((len(blocks), _RATE_SUMS))
-    before, totals = weights.before[:, 0], weights.totals[:, 0]
-    _walk_rates(rows.keys, rows.signed, blocks.cuts, before, totals, sums)
-    return sums_of_partitions(blocks, sums)
 
 
 def weights_around(rows: SortedRows, blocks: Blocks) -> _Around:
@@ -310,39 +297,6 @@ def _walk(
                     point_rows, point_weights, place_of[g] * TWO + ONE, last[g],
                     state[s], state[s + ONE],
                 )  # fmt: skip
-
-
-@kernel
-def _walk_rates(
-    keys: Array, signed: Array, cuts: Array, before: Array, totals: Array, sums: Array
-) -> None:
-    """Add up the weights of both classes and `CURVE_SUMS` in each block."""
-    for t in range(U(len(sums))):
-        tp, fp = before[t, ZERO], before[t, ONE]
-        positives, negatives = totals[t, ZERO], totals[t, ONE]
-        p_weight = n_weight = ranked = precision = distance = 0.0
-        i, end = cuts[t], cuts[t + ONE]
-        while i < end:
-            key = keys[i]
-            dp = dn = 0.0
-            while True:
-                w = float(signed[i])
-                dp += max(w, 0.0)
-                dn += max(-w, 0.0)
-                i += ONE
-                if i == end or keys[i] != key:
-                    break
-            # Without a branch, since the class of a row cannot be foreseen.
-            ranked += _ranked(tp, dp, dn, positives)
-            precision += _precision(tp, fp, dp, dn)
-            p_weight += dp
-            n_weight += dn
-            tp += dp
-            fp += dn
-            distance = max(distance, _distance(tp, fp, positives, negatives))
-        row = (p_weight, n_weight, ranked, precision, distance)
-        for j in range(U(len(row))):
-            sums[t, j] = row[j]
 
 
 @kernel

@@ -159,9 +159,6 @@ def cumulated_around_ties(tp: pl.Expr, fp: pl.Expr, ends_tie: pl.Expr) -> dict[s
 # Number of the rows that lack a label, score or weight.
 MISSING_ROWS = "__missing_rows"
 
-# The number of a replicate, 0 for the rows themselves.
-REPLICATE = "replicate"
-
 
 def walk_sum(name: str, side: str | None = None) -> str:
     """Name the column of one of the sums over a class, or of `CURVE_SUMS`."""
@@ -172,12 +169,6 @@ WALK_SUMS = [
     *(walk_sum(name, side) for side in CLASSES for name in CLASS_SUMS),
     *(walk_sum(name) for name in CURVE_SUMS),
 ]
-# Those that a walk gives that looks at weights and rates only.
-RATE_SUMS = [
-    *(walk_sum("weight", side) for side in CLASSES),
-    *(walk_sum(name) for name in CURVE_SUMS),
-]
-
 # Of rows at or above a threshold, and below it.
 DECISIONS = ("selected", "rejected")
 

@@ -142,7 +142,7 @@ def test_weighted_groups_on_both_engines(people: pl.DataFrame, engine: Engine) -
         assert row["abroca"] == pytest.approx(distance(*curves), abs=1e-12)
 
 
-@pytest.mark.parametrize("method", sweep(["logit-t", "logit", "wald", "newcombe"]))
+@pytest.mark.parametrize("method", ["logit"])
 def test_intervals_are_those_of_the_summary(people: pl.DataFrame, method: Any) -> None:
     options: dict[str, Any] = {"weight": "w", "method": method, "level": 0.9}
     table = wroc.subgroup_auc(people, "y", "s", by="g", **options)
