@@ -54,8 +54,8 @@ TABLES: dict[str, Table] = {
     "group_gaps, overall": partial(wide_gaps, reference="overall", threshold=0.5),
     "group_gaps, best": partial(wide_gaps, reference="best", threshold=0.5),
     "group_gaps, within": partial(wide_gaps, within=pl.col("c") % 2, threshold=0.5),
-    "cross_auc against the rest": partial(wroc.cross_auc, against="rest", method="newcombe"),
-    "cross_auc": partial(wroc.cross_auc, method="newcombe"),
+    "cross_auc against the rest": partial(wroc.cross_auc, against="rest"),
+    "cross_auc": wroc.cross_auc,
 }
 ENDS = ("_low", "_high", "_p_value", "_se", "n_eff_pos", "n_eff_neg")
 

@@ -51,7 +51,6 @@ def test_plans_of_all_functions_are_tested() -> None:
     assert functions - NO_PLANS - tested == set()
 
 
-@pytest.mark.plans
 @pytest.mark.parametrize("name", sweep([*TABLES, *EXPRESSIONS], fast=10))
 def test_plan_survives_serialising(people: pl.DataFrame, name: str) -> None:
     plan = _plan(people, name)
@@ -59,14 +58,12 @@ def test_plan_survives_serialising(people: pl.DataFrame, name: str) -> None:
     assert_frame_equal(shipped.collect(), plan.collect(), rel_tol=1e-12)
 
 
-@pytest.mark.plans
 @pytest.mark.parametrize("name", sweep([*TABLES, *EXPRESSIONS], fast=[*TABLES, *EXPRESSIONS][1::6]))
 def test_only_hulls_and_fits_need_python(people: pl.DataFrame, name: str) -> None:
     needs_python = "python" in _plan(people, name).explain(optimized=False).lower()
     assert needs_python == (name in TABLES_OF_PYTHON | EXPRESSIONS_OF_PYTHON)
 
 
-@pytest.mark.plans
 @pytest.mark.parametrize(
     "name",
     [
