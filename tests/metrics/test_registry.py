@@ -150,11 +150,6 @@ def test_the_report_says_what_its_metrics_are() -> None:
     assert {(metric.heading, metric.definition) for metric in shown} <= set(terms)
 
 
-def test_a_column_of_the_summary_needs_a_walk() -> None:
-    with pytest.raises(TypeError, match="pr_auc has a `summary_column`, which needs a `walk`"):
-        replace(CURVE_METRICS["pr_auc"], summary_column="pr_auc")
-
-
 # It is what its row says.
 
 
