@@ -183,14 +183,14 @@ class Rows:
         model: str | None = None,
         *,
         complete: Mask | None = None,
-        ranks: bool = True,
+        ranks: bool = False,
     ) -> SegmentRows:
         """Return the complete rows of each segment next to each other, for one score.
 
         Segments are sorted by their ``keys``. Without a ``model`` the first score is taken. Rows
         that are not ``complete`` are counted as missing; these are by default the ones that lack
-        the score, the label or the weight. Many rows are sorted by score at once, unless no task
-        that follows ``ranks`` them.
+        the score, the label or the weight. The rows of a segment keep their order, unless a task
+        that follows ``ranks`` them: then many rows are sorted by score at once.
         """
         model = next(iter(self.scores)) if model is None else model
         score = self.scores[model]
@@ -915,7 +915,7 @@ def tabulate_models(rows: Rows, columns: Columns, tabulate: Tabulate) -> pl.Data
     for place, model in enumerate(columns.models):
         own = rows if rows.model is None else rows.at(rows.model == model)
         own = replace(own, scores={model: own.scores[model]})
-        segments = own.segments(columns.keys, model)
+        segments = own.segments(columns.keys, model, ranks=True)
         parts = [*tabulate(own, segments)]
         segment = np.concatenate([part.segment for part in parts])
         order = np.argsort(segment, kind="stable")

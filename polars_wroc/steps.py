@@ -116,8 +116,7 @@ class SegmentRows:
         )
 
     def at(self, taken: Mask) -> SegmentRows:
-        """Return some of the rows of each segment."""
-        assert self.outside is None, "totals of segments would include rows that are left out"
+        """Return some of the rows of each segment, as segments of these rows alone."""
         return replace(
             self,
             starts=np.append(0, taken.cumsum())[self.starts],
@@ -126,6 +125,7 @@ class SegmentRows:
             weight=self.weight[taken],
             counts=None if self.counts is None else self.counts.at(taken),
             bins=None if self.bins is None else self.bins.at(taken),
+            outside=None,
         )
 
 

@@ -193,3 +193,12 @@ def test_a_later_filter_and_selection_give_rows_of_the_whole_table(
     first = pl.col(whole.columns[0])
     kept = first == whole[whole.columns[0]][0]
     assert_frame_equal(table.filter(kept).collect(), whole.filter(kept))
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_many_rows_are_sorted_at_once_and_give_the_same_table(
+    name: str, rows: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = TABLES[name](rows.lazy()).collect()
+    monkeypatch.setattr("polars_wroc.rows._MANY_ROWS", 1)
+    assert_frame_equal(TABLES[name](rows.lazy()).collect(), table, rel_tol=1e-8, abs_tol=1e-12)

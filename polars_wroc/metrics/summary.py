@@ -398,7 +398,9 @@ def _summarise(rows: Rows, columns: Columns, plan: _Plan) -> pl.DataFrame:
         used = np.where(rows.complete(columns.models[0]), rows.n, 0.0)
         level = _read_level(plan.level, rows.keys, used)
     tables = {
-        model: _summarise_segments(rows, rows.segments(columns.keys, model), level, plan)
+        model: _summarise_segments(
+            rows, rows.segments(columns.keys, model, ranks=True), level, plan
+        )
         for model in columns.models
     }
     return alternate_models(tables, several=columns.several)
@@ -578,6 +580,6 @@ def _read_level(level: float, keys: pl.DataFrame, n: Array) -> Level:
 def sum_range(each: ScoreRange, rows: PlannedRows) -> pl.DataFrame:
     """Return the table of the sums over a range of scores, which `add_auc_sums` adds up."""
     columns = read_counted(rows).group_by_model()
-    segments = columns.rows(collect(columns.plan)).segments(columns.keys)
+    segments = columns.rows(collect(columns.plan)).segments(columns.keys, ranks=True)
     sums = measure_aucs(replace(segments, outside=each.outside(segments)))
     return auc_sums_table(segments.segments, sums, segments.missing)

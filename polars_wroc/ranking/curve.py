@@ -42,9 +42,8 @@ from polars_wroc.ranking.sorting import (
 ColumnT = TypeVar("ColumnT", pl.Expr, Array)
 
 CELLS = ("tp", "fp", "fn", "tn")
-# The sums of the squared weights in each cell, and in each class.
+# The sums of the squared weights in each cell.
 SQUARES = tuple(f"__{name}_squares" for name in CELLS)
-POSITIVES_SQUARES, NEGATIVES_SQUARES = "__positives_squares", "__negatives_squares"
 # The numbers of rows in each cell.
 ROWS = tuple(f"__{name}_rows" for name in CELLS)
 
