@@ -9,7 +9,6 @@ have the same bits whatever the number of threads.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias, TypeVar
@@ -18,6 +17,7 @@ import numpy as np
 import polars as pl
 
 from polars_wroc.arrays import Array, Ints, Mask
+from polars_wroc.threads import map_in_threads
 
 _BLOCK_ROWS = 1 << 15
 # Powers of two beyond this have no inverse that is a float.
@@ -388,11 +388,10 @@ def _map_batches(rows: SegmentRows, work: Callable[[_Batch], T]) -> list[tuple[I
             return segments, work(_sort_batch(rows, segments, starts[ends[0] : ends[1] + 1]))
 
     batches = _cut_batches(starts)
-    if len(batches) <= 1 or rows.in_order:
+    if rows.in_order:
         # Threads pay off for sorting; short operations on arrays only contend for the interpreter.
         return [run(ends) for ends in batches]
-    with ThreadPoolExecutor(pl.thread_pool_size()) as pool:
-        return list(pool.map(run, batches))
+    return map_in_threads(run, batches, fewest=2)
 
 
 def _cut_batches(starts: Ints) -> list[tuple[int, int]]:

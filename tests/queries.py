@@ -387,22 +387,16 @@ TABLES: dict[str, Table] = {
         f, "y", "s", weight="w", by=by
     ),
 }
-# What needs Python: the convex hull of a curve, steps until a fit converges, and blocks of scores.
-TABLES_OF_PYTHON = {
-    *("cost_curve", "dominated_models", "equalized_thresholds"),
-    *(name for name in TABLES if name.startswith(("calibration_", "validate"))),
-    *(name for name in TABLES if name.startswith("expected_metrics")),
-    *(name for name in TABLES if name.startswith("score_distribution")),
-    *(name for name in TABLES if name.startswith(("decision_curve", "roc_point"))),
-    *(name for name in TABLES if name.startswith("roc_curve with a ")),
-    *(name for name in TABLES if name.startswith(("compare", "cross_auc", "release_check"))),
-    *(name for name in TABLES if name.startswith(("fairness", "impact_ratios"))),
-    *(name for name in TABLES if name.startswith(("gaps", "group_gaps", "mean differences"))),
-    *(name for name in TABLES if name.startswith("summary")),
-    *(name for name in TABLES if name.startswith("threshold_metrics")),
-    *(name for name in TABLES if name.startswith("trend")),
-    *(name for name in TABLES if name.startswith("worst_segments")),
-    *("abroca_test", "from_counts", "validate"),
+# Plans of Polars alone; the others compute on arrays.
+NATIVE_TABLES = {
+    "at_horizon",
+    "merge_counts",
+    "pr_curve",
+    "roc_curve",
+    "roc_curve of few points",
+    "score_counts",
+    "score_counts in bins",
+    "score_counts without a label",
 }
 
 EXPRESSIONS: dict[str, pl.Expr] = {
@@ -420,4 +414,5 @@ EXPRESSIONS: dict[str, pl.Expr] = {
     "confusion_matrix": wroc.confusion_matrix("y", "s", weight="w", threshold=0),
     "operating_point": wroc.confusion_matrix("y", "s", weight="w", threshold=wroc.rules.youden()),
 }
+# Those with a part that is computed on arrays.
 EXPRESSIONS_OF_PYTHON = {"roc_auc_ci", "roc_hull_auc", "h_measure", "brier_score"}

@@ -1,4 +1,4 @@
-"""What is drawn with a seed: the same in whatever order the rows come, and by any engine."""
+"""What is drawn with a seed: the same in whatever order the rows come, on any threads."""
 
 from __future__ import annotations
 
@@ -143,16 +143,13 @@ print(pl.thread_pool_size())
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", ["polars", "compiled"])
-def test_number_of_threads_is_of_no_account(
-    tied: pl.DataFrame, tmp_path: Path, engine: str
-) -> None:
+def test_number_of_threads_is_of_no_account(tied: pl.DataFrame, tmp_path: Path) -> None:
     path = tmp_path / "rows.parquet"
     tied.write_parquet(path, row_group_size=50)
     for threads in ("1", "2"):
         run = subprocess.run(  # noqa: S603  (our own script)
             [sys.executable, "-c", SCRIPT, str(path), str(tmp_path / threads)],
-            env=os.environ | {"POLARS_MAX_THREADS": threads, "POLARS_WROC_ENGINE": engine},
+            env=os.environ | {"POLARS_MAX_THREADS": threads},
             capture_output=True,
             text=True,
             check=True,
@@ -160,4 +157,4 @@ def test_number_of_threads_is_of_no_account(
         assert run.stdout.strip() == threads
     for number in range(3):
         one, two = (pl.read_parquet(tmp_path / f"{threads}{number}.parquet") for threads in "12")
-        assert_frame_equal(one, two, **(EQUAL if engine == "polars" else {"check_exact": True}))
+        assert_frame_equal(one, two, check_exact=True)

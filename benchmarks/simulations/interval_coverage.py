@@ -2,7 +2,7 @@
 
 Every replicate is a group of one long frame, so that one call serves thousands of them. What
 comes out, and what it was made of, goes into ``coverage.md`` and ``coverage.png``. (A module that
-is called coverage would hide the package of that name, which numba imports if it is there.)
+is called coverage would hide the package of that name, which other packages import if it is there.)
 
     python benchmarks/simulations/interval_coverage.py
     python benchmarks/simulations/interval_coverage.py --replicates 200 --only gaps curves

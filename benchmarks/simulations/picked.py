@@ -11,7 +11,7 @@ from designs import Groups
 from simulation import REPEATED, REPLICATE, SEGMENT, Simulation, gaps, highest, with_holm
 from tables import SIGNIFICANCE, Measure, Section, Table, share
 
-from polars_wroc.stats.distributions import two_sided_p_value
+from polars_wroc.stats.levels import Level
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,8 @@ def _ways(found: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     size, other = pl.col("n"), pl.col("n_reference")
     rate = (pl.col("value") * size + pl.col("reference_value") * other) / (size + other)
     error = (rate * (1 - rate) * (1 / size + 1 / other)).sqrt()
-    plain = two_sided_p_value((pl.col("value") - pl.col("reference_value")) / error)
+    z = found.select((pl.col("value") - pl.col("reference_value")) / error).to_series()
+    plain = pl.Series(Level(0.05).p_value(z.to_numpy())).fill_nan(None)
     p_value = pl.when(pl.col("p_value").is_not_null()).then(plain)
     both = found.with_columns(p_value=p_value), found
     return _adjusted(both[0]), _adjusted(both[1])

@@ -152,9 +152,10 @@ def _sum_score(
     parts = []
     for grouping in plan.groupings:
         rows = descending.segments(Numbering.of(keys, grouping.keys))
-        rows = replace(rows, outside=each.outside(rows))
+        # The bins leave some rows out, which ranks among the rows of other ranges do not allow.
         bins = bin_logits(rows, BIN_WIDTHS[-1]) if descending.are_probabilities else None
-        parts.append(RankedPart(rows.segments, *sum_ranks(rows), bins))
+        ranks = sum_ranks(replace(rows, outside=each.outside(rows)))
+        parts.append(RankedPart(rows.segments, *ranks, bins))
     all_rows = descending.segments(Numbering.of(keys, []))
     outside = each.outside(all_rows)
     best = None

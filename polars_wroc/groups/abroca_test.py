@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -22,6 +21,7 @@ from polars_wroc.plans.queries import FrameT
 from polars_wroc.rows import Rows, alternate_models, number_groups, read_columns, table_of
 from polars_wroc.stats.curve_areas import area_between, trace_roc
 from polars_wroc.stats.resampling import seeds
+from polars_wroc.threads import map_in_threads
 
 _SCHEMA: Mapping[str, Any] = {
     "abroca": pl.Float64,
@@ -175,8 +175,7 @@ class _Test:
             return areas
 
         observed = measure(None)
-        with ThreadPoolExecutor(pl.thread_pool_size()) as pool:
-            permuted = np.stack(list(pool.map(measure, self.seeds)))
+        permuted = np.stack(map_in_threads(measure, self.seeds))
         as_large = (permuted >= observed - _ROUNDING).sum(axis=0)
         p_value = (as_large + 1) / (len(self.seeds) + 1)
         return pl.DataFrame(

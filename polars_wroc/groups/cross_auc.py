@@ -168,8 +168,6 @@ def cross_auc(
     require_groups(by)
     arguments.option("against", against, get_args(Against))
     arguments.option("method", method, get_args(AucMethod))
-    if method == "newcombe" and design is not None:
-        arguments.reject("method", "not be 'newcombe' with `design`", repr(method))
     columns = read_columns(
         frame, label, score, weight=weight, by=by, pos_label=pos_label, design=design
     )

@@ -68,10 +68,8 @@ def test_all_rows_are_counted_as_negative(
     assert found["n_pos"].sum() == found["w_pos"].sum() == 0
 
 
-@pytest.mark.parametrize("compute", sweep(["polars", "compiled"]))
-def test_bins_are_those_of_the_compiled_engine(applicants: pl.DataFrame, compute: Any) -> None:
-    with wroc.Config(engine=compute):
-        found = unlabelled(applicants, weight="w", bins=64)
+def test_bins_of_a_lazy_frame_are_those_of_a_dataframe(applicants: pl.DataFrame) -> None:
+    found = unlabelled(applicants, weight="w", bins=64)
     assert_frame_equal(found, unlabelled(applicants.lazy(), weight="w", bins=64).collect(), **EQUAL)
 
 

@@ -154,7 +154,6 @@ def test_quantiles_put_the_same_weight_into_each_bin() -> None:
     assert (table["score_min"][1:] > table["score_max"][:-1]).all()
 
 
-@pytest.mark.plans
 @pytest.mark.parametrize("function", TABLES)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_lazy_frame_gives_a_plan_that_serialises(

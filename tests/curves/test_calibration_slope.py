@@ -391,7 +391,6 @@ def test_frequencies_are_repeated_rows() -> None:
     assert_frame_equal(found, expected, rel_tol=1e-9)
 
 
-@pytest.mark.plans
 def test_lazy_frame_gives_a_plan_that_serialises(engine: Engine) -> None:
     plan = wroc.calibration_summary(sample(1).lazy(), "y", "s", weight="w", by="g")
     assert isinstance(plan, pl.LazyFrame)

@@ -69,7 +69,6 @@ def of_first(table: pl.DataFrame) -> pl.DataFrame:
     return table.with_columns(pl.col(names).str.split(", ").list.first())
 
 
-@pytest.mark.plans
 @pytest.mark.parametrize("name", GROUPED)
 def test_what_the_caller_calls_a_group_is_in_no_step_of_a_plan(name: str) -> None:
     """So that no name can be another column's: it is read first, and written last."""

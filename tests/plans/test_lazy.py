@@ -51,7 +51,6 @@ def test_scanned_file_gives_what_the_frame_gives(
     assert_frame_equal(TABLES[name](scan).collect(engine=engine), expected, rel_tol=1e-12)
 
 
-@pytest.mark.plans
 @pytest.mark.parametrize(
     ("name", "columns"),
     [
@@ -82,7 +81,6 @@ def test_only_the_columns_asked_for_are_read(scan: pl.LazyFrame, name: str, colu
     assert plan.count("Parquet SCAN") == plan.count(f"PROJECT {columns}/8 COLUMNS")
 
 
-@pytest.mark.plans
 @pytest.mark.parametrize(
     ("name", "columns"),
     [
@@ -108,7 +106,6 @@ def test_expressions_read_only_their_columns(scan: pl.LazyFrame) -> None:
     assert "PROJECT 3/8 COLUMNS" in plan
 
 
-@pytest.mark.plans
 @pytest.mark.parametrize("name", sweep(TABLES, fast=list(TABLES)[::8]))
 def test_filter_on_the_scan_is_pushed_down(scan: pl.LazyFrame, name: str) -> None:
     plan = TABLES[name](scan.filter(pl.col("extra") == 1)).explain()

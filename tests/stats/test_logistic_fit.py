@@ -68,10 +68,7 @@ def by_statsmodels(part: pl.DataFrame, weight: str | None) -> tuple[float, float
 
 
 @pytest.mark.parametrize("weight", [None, "w"])
-@pytest.mark.parametrize("engine", ["polars", "compiled"])
-def test_bins_have_the_fit_of_the_rows(
-    monkeypatch: pytest.MonkeyPatch, engine: Any, weight: str | None
-) -> None:
+def test_bins_have_the_fit_of_the_rows(monkeypatch: pytest.MonkeyPatch, weight: str | None) -> None:
     # One is too steep for wide bins, the last for all.
     rows = frame([0.1, 1, 2, 3.4, 12, 40])
     found = wroc.calibration_summary(rows, "y", "s", weight=weight, by="g")
@@ -82,15 +79,13 @@ def test_bins_have_the_fit_of_the_rows(
     fits = found.select("calibration_slope", "calibration_intercept").rows()
     for part, values in zip(rows.partition_by("g"), fits, strict=True):
         assert values == pytest.approx(by_statsmodels(part, weight), rel=1e-9, abs=1e-12)
-    with wroc.Config(engine=engine):
-        audit = wroc.audit(rows, "y", "s", attributes="g", weight=weight)
+    audit = wroc.audit(rows, "y", "s", attributes="g", weight=weight)
     table = audit.table.filter(attribute="g", metric="calibration_slope")
     slopes = found["calibration_slope"].to_list()
     assert table["value"].to_list() == pytest.approx(slopes, rel=1e-12)
 
 
-@pytest.mark.parametrize("engine", ["polars", "compiled"])
-def test_no_fit_where_the_score_separates_and_infinite_logits_are_left_out(engine: Any) -> None:
+def test_no_fit_where_the_score_separates_and_infinite_logits_are_left_out() -> None:
     rows = frame([1, 1, 1, 1]).with_columns(
         y=pl.when(g=1).then(pl.col("s") > 0.3).when(g=2).then(pl.lit(value=True)).otherwise("y"),
         s=pl.when((pl.col("g") == 3) & (pl.int_range(pl.len()) % 1000 == 7))
@@ -100,7 +95,6 @@ def test_no_fit_where_the_score_separates_and_infinite_logits_are_left_out(engin
     table = wroc.calibration_summary(rows, "y", "s", by="g")
     assert table["calibration_slope"].is_null().to_list() == [False, True, True, False]
     assert table["calibration_intercept"].is_null().to_list() == [False, False, True, False]
-    with wroc.Config(engine=engine):
-        audit = wroc.audit(rows, "y", "s", attributes="g")
+    audit = wroc.audit(rows, "y", "s", attributes="g")
     slopes = audit.table.filter(metric="calibration_slope").sort("attribute", "segment")["value"]
     assert slopes.is_null().to_list() == [False, True, True, False, False]

@@ -21,12 +21,8 @@ from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.cli.main import main
-from polars_wroc.stats.distributions import (
-    error_quantile,
-    p_value_at,
-    t_quantile,
-    z_quantile,
-)
+from polars_wroc.stats.distributions import t_quantile, z_quantile
+from polars_wroc.stats.levels import Level
 
 # Of the methods specification: c at 5 %, by the proportion of the planned rows.
 TABLE = {
@@ -98,8 +94,6 @@ def test_worked_quantiles() -> None:
     # Without a design there are no degrees of freedom.
     of_design = evaluated(t_quantile(at(1), pl.lit(12.0)))
     assert of_design == pytest.approx(3.8281362216, abs=5e-10)
-    one_sided = evaluated(error_quantile(at(1), 2 * pl.lit(0.025)))
-    assert one_sided == pytest.approx(3.0352089904, abs=5e-11)
 
 
 @given(st.floats(0.002, 100), st.sampled_from([0.5, 0.9, 0.95, 0.99, 0.9999]))
@@ -116,20 +110,17 @@ def test_p_value_at_the_quantile_is_the_error(time: float, level: float) -> None
     looks = at(time, level)
     # Of more than 37 errors no probability is a float.
     if (z := z_quantile(looks)) < 37:
-        found = [
-            evaluated(p_value_at(looks, pl.lit(2 * stats.norm.sf(each))))
-            for each in (z, z * 1.01, z * 0.99)
-        ]
+        found = Level.of(looks).p_value(z * np.array([1, 1.01, 0.99]))
         assert found[0] == pytest.approx(1 - level, rel=1e-6)
         assert found[1] < 1 - level < found[2] <= 1
 
 
 def test_p_values_at_their_ends() -> None:
-    p_values = pl.lit(pl.Series([0.0, 1.0, None]))
-    found = pl.select(p_value_at(at(1), p_values)).to_series().to_list()
-    assert 0 <= found[0] < 1e-200
-    assert found[1:] == [1.0, None]
-    assert evaluated(p_value_at(0.95, pl.lit(0.2))) == 0.2
+    certain, none, unknown = Level.of(at(1)).sequential_p_value(np.array([0.0, 1.0, np.nan]))
+    assert 0 <= certain < 1e-200
+    assert none == 1
+    assert np.isnan(unknown)
+    assert Level.of(0.95).sequential_p_value(np.array([0.2])) == 0.2
 
 
 @given(st.floats(0.001, 50), st.floats(1.001, 20))
