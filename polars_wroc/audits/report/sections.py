@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import polars as pl
 
+from polars_wroc.arrays import TOLERANCE
 from polars_wroc.audits.closer_look import sentences_on
 from polars_wroc.audits.findings import by_severity, counts_of_verdicts
 from polars_wroc.audits.report.figures import (
@@ -44,7 +45,6 @@ from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
 from polars_wroc.metrics.calibration import IN_THE_LARGE
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.ranking.curve_points import AUC_CHANGE
-from polars_wroc.stats.proportions import TOLERANCE
 
 # Most segments of an attribute in its tables and its charts of gaps, and most curves of a panel.
 TABLE_SEGMENTS, OVERLAID = 50, 5
