@@ -181,11 +181,7 @@ def _sample_rates(
             selected[has_point] = selects[place]
             cells = sum_cells_at(some, value, rows.sample, selects=selected)
             influences = {
-                name: units.ratio_influence(
-                    cells.unit_weight(RATES[name].counted),
-                    cells.unit_weight(RATES[name].cells),
-                    cells.unit_present,
-                )
+                name: cells.influence(units, RATES[name].counted, RATES[name].cells)
                 for name in variance
             }
             for name, influence in influences.items():
