@@ -185,7 +185,6 @@ def equalized_thresholds(
 def _tabulate(
     _: Rows,
     segments: SegmentRows,
-    __: str,
     constraint: Constraint,
     costs: Costs,
     min_rows: int,
