@@ -16,12 +16,10 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 import polars as pl
 
-from polars_wroc.arrays import Array, Ints, Mask
+from polars_wroc.arrays import Array, Ints, Mask, cumulate
 from polars_wroc.threads import map_in_threads
 
 _BLOCK_ROWS = 1 << 15
-# Powers of two beyond this have no inverse that is a float.
-_MOST_EXPONENT = 1000
 
 T = TypeVar("T")
 # A type of floats in which scores came in.
@@ -180,27 +178,12 @@ class Steps(NamedTuple):
 
         ``above`` are the sums that precede these steps in each segment.
         """
-        if len(self.starts) == 1:
-            sums = values.cumsum(axis=-1)
-            sums += above
-            return np.asarray(sums)
-        # Scale each segment by a power of two, which is exact, and subtract its total at its last
-        # step: the running sum restarts near 0, so that light segments keep all digits after heavy
-        # ones.
-        totals = self.total(values)
-        is_finite = np.isfinite(totals)
-        exponent = np.frexp(np.where(is_finite & (totals > 0), totals, 1.0))[1]
-        scale = np.ldexp(1.0, -np.clip(exponent, -_MOST_EXPONENT, _MOST_EXPONENT))
-        scaled = np.where(self.spread(is_finite), values * self.spread(scale), 0.0)
-        ends = self.starts[1:] - 1
-        ended = np.where(is_finite, totals * scale, 0.0)[..., :-1]
-        scaled[..., ends] -= ended
-        sums = scaled.cumsum(axis=-1)
-        before = np.zeros_like(totals)
-        before[..., 1:] = sums[..., ends]
-        sums[..., ends] += ended
-        found = (sums - self.spread(before)) / self.spread(np.where(is_finite, scale, np.nan))
-        return np.asarray(np.maximum(found, values) + self.spread(above))
+        sums = cumulate(values, self.starts)
+        if len(self.starts) > 1:
+            # Rounding must not take a sum below what is added to it.
+            np.maximum(sums, values, out=sums)
+        sums += self.spread(above)
+        return sums
 
     @property
     def weights_reached(self) -> Array:

@@ -32,7 +32,7 @@ from .metrics.roc_auc import Average as Average
 from .metrics.roc_auc import MultiClass as MultiClass
 from .plans.queries import FrameT as FrameT
 from .stats.aucs import AucMethod as AucMethod
-from .stats.difference_tests import Adjust as Adjust
+from .stats.families import Adjustment as Adjustment
 from .stats.rates import Exact as Exact
 from .stats.resampling import Multiplier as Multiplier
 from .thresholds.honest import Honest as Honest

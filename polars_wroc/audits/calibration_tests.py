@@ -25,7 +25,6 @@ from polars_wroc.metrics.calibration import (
     MeanErrors,
 )
 from polars_wroc.metrics.pairs import Pair
-from polars_wroc.plans.formulas import when
 from polars_wroc.stats.contrasts import Contrast, DirectContrast
 from polars_wroc.stats.designs import SamplingUnits
 from polars_wroc.stats.estimates import Limits, Wald
@@ -53,7 +52,8 @@ def right_slopes(margin: float) -> tuple[float, float]:
 def slope_in_points(slope: pl.Expr, reference: pl.Expr) -> pl.Expr:
     """Return by how much one slope instead of another moves a probability at most."""
     moved = _POINTS_PER_LOGARITHM * (slope / reference).log().abs()
-    return when((slope > 0) & (reference > 0)).then(moved.clip(upper_bound=1.0)).otherwise(1.0)
+    both_rise = (slope > 0) & (reference > 0)
+    return pl.when(both_rise).then(moved.clip(upper_bound=1.0)).otherwise(1.0)
 
 
 @dataclass(frozen=True)

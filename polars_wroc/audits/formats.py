@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 
+from polars_wroc.arrays import TOLERANCE
 from polars_wroc.audits.closer_look import (
     ALONG_SCORES,
     EXPLORATION,
@@ -67,7 +68,6 @@ from polars_wroc.inputs.arguments import FOUR_FIFTHS
 from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL
 from polars_wroc.inputs.metric import MINUS
 from polars_wroc.metrics.calibration import IN_THE_LARGE, SLOPE
-from polars_wroc.stats.proportions import TOLERANCE
 
 SCHEMA, SCHEMA_VERSION = "polars-wroc/audit", "2.1"
 

@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 import polars.selectors as cs
 
+from polars_wroc.arrays import TOLERANCE
 from polars_wroc.audits.table_pages import (
     Page,
     Screen,
@@ -33,8 +34,6 @@ from polars_wroc.inputs.arguments import FOUR_FIFTHS
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, UNKNOWN_CATEGORY
 from polars_wroc.metrics.summary import DIAGNOSTIC_COLUMNS
 from polars_wroc.ranking.curve import CELLS
-from polars_wroc.stats.difference_tests import is_significant
-from polars_wroc.stats.proportions import TOLERANCE
 
 # Most rows of a page, unless more are asked for.
 _MOST_ROWS = 1_000
@@ -43,7 +42,7 @@ _SEPARATOR = "; "
 
 def of_pairs(table: pl.DataFrame, keys: Sequence[str], level: float) -> str:
     """Say which pairs of scores have different AUCs."""
-    significant = is_significant(pl.col("p_adjusted"), level).fill_null(value=False)
+    significant = (pl.col("p_adjusted") <= 1 - level).fill_null(value=False)
     tested = table.drop_nulls("p_adjusted").height
     found = table.filter(significant).sort(pl.col("difference").abs(), descending=True)
     if found.is_empty():

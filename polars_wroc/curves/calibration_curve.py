@@ -240,28 +240,15 @@ def _measure_rows(rows: Rows, columns: Columns, plan: _Plan) -> pl.DataFrame:
     level = rows.level(plan.level)
 
     def measure(own: Rows, segments: SegmentRows) -> Iterator[SegmentColumns]:
-        for segment, part in _take_numbered(own, segments):
-            found = measure_bins(*part, plan.bins, level)
+        for first, part_rows, part in take_parts(own, segments):
+            found = measure_bins(part_rows, part, plan.bins, level)
             values = dict(found.columns)
             if plan.smooth:
                 mean = values["mean_score"]
-                values |= limit_smooth_rates(*part, found.segment, mean, plan.level)
-            yield SegmentColumns(found.segment + segment, values)
+                values |= limit_smooth_rates(part_rows, part, found.segment, mean, plan.level)
+            yield SegmentColumns(found.segment + first, values)
 
     return tabulate_models(rows, columns, measure)
-
-
-def _take_numbered(
-    rows: Rows, segments: SegmentRows
-) -> Iterator[tuple[int, tuple[Rows, SegmentRows]]]:
-    """Yield some segments at a time by a design, and the number of the first."""
-    if rows.sample is None:
-        yield 0, (rows, segments)
-        return
-    first = 0
-    for part in take_parts(rows, segments):
-        yield first, part
-        first += part[1].number
 
 
 def measure_bins(

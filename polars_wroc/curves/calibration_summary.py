@@ -232,16 +232,13 @@ def _measure_rows(rows: Rows, columns: Columns, plan: _Plan) -> pl.DataFrame:
     level = rows.level(plan.level)
 
     def measure(own: Rows, segments: SegmentRows) -> Iterator[SegmentColumns]:
-        first = 0
-        parts = [(own, segments)] if own.sample is None else take_parts(own, segments)
-        for part_rows, part in parts:
+        for first, part_rows, part in take_parts(own, segments):
             descending = descend(part)
             found = measure_calibration(part_rows, descending, level, plan.clip)
             expected, maximum = measure_bin_errors(descending, plan.bins)
             found["expected_calibration_error"] = expected
             found["maximum_calibration_error"] = maximum
             yield SegmentColumns(np.arange(first, first + part.number), found)
-            first += part.number
 
     return tabulate_models(rows, columns, measure)
 

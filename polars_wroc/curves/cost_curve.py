@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -134,7 +134,7 @@ def _draw_segments(
     segments: SegmentRows,
     costs: Costs | None,
     prevalence: float | None,
-) -> Iterator[SegmentColumns]:
+) -> list[SegmentColumns]:
     points = trace_curves(segments)
     tp, fp, fn, tn = points.cells.weight
     positives, negatives = tp + fn, fp + tn
@@ -150,7 +150,7 @@ def _draw_segments(
     for cell, weight in zip(CELLS, points.cells.weight, strict=True):
         # Undefined where it overflows
         columns[cell] = np.where(np.isfinite(weight), weight, np.nan)
-    yield SegmentColumns(points.segment, columns)
+    return [SegmentColumns(points.segment, columns)]
 
 
 def _find_ranges(points: CurvePoints, fpr: Array, fnr: Array) -> dict[str, Array]:

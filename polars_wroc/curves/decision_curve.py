@@ -26,7 +26,6 @@ from polars_wroc.rows import (
     table_of,
     tabulate_models,
 )
-from polars_wroc.stats.designs import Influence
 from polars_wroc.stats.estimates import Limits
 from polars_wroc.stats.levels import Level
 from polars_wroc.stats.net_benefit import (
@@ -242,23 +241,17 @@ def _limit_net_benefit(decided: DecidedRows, odds: Array, level: Level) -> Limit
     wholes: tuple[Sequence[str], Sequence[str]] = CELLS, CELLS
     if decided.prevalence is not None:
         wholes = RATES["tpr"].cells, RATES["fpr"].cells
-    shares = [
-        decided.cells.rate((cell,), [each for each in whole if each != cell])
+    tp, fp = (
+        decided.cells.rate((cell,), [each for each in whole if each != cell], decided.units)
         for cell, whole in zip(_SELECTED, wholes, strict=True)
-    ]
+    )
     covariance = None
     if decided.units is not None:
-        units = decided.units
         influences = [
-            _find_influence(decided, cell, whole)
+            decided.cells.influence(decided.units, (cell,), whole)
             for cell, whole in zip(_SELECTED, wholes, strict=True)
         ]
-        covariance = units.covariance(*influences)
-        shares = [
-            replace(share, variance=units.variance(influence), design_df=units.df(influence))
-            for share, influence in zip(shares, influences, strict=True)
-        ]
-    tp, fp = shares
+        covariance = decided.units.covariance(*influences)
     if decided.prevalence is None:
         contrast = contrast_shares(tp, fp, odds, covariance)
     else:
@@ -272,19 +265,10 @@ def _limit_standardized(decided: DecidedRows, odds: Array, level: Level) -> Limi
     found = estimate_standardized(cells.weight, cells.squares, odds)
     if decided.units is not None:
         positives = RATES["tpr"].cells
-        gained, lost = (_find_influence(decided, cell, positives) for cell in _SELECTED)
+        gained, lost = (cells.influence(decided.units, (cell,), positives) for cell in _SELECTED)
         influence = gained - lost * odds
         error = np.sqrt(decided.units.variance(influence))
         found = replace(found, error=error, df=decided.units.df(influence))
     tp, fp, fn, tn = cells.rows
     enough = level.enough(tp + fn, fp + tn)
     return found.limits(np.where(enough, level.quantile(found.df), np.nan))
-
-
-def _find_influence(decided: DecidedRows, cell: str, whole: Sequence[str]) -> Influence:
-    """Return the influences of sampling units on the weight in a cell divided by that in others."""
-    assert decided.units is not None
-    cells = decided.cells
-    return decided.units.ratio_influence(
-        cells.unit_weight((cell,)), cells.unit_weight(whole), cells.unit_present
-    )

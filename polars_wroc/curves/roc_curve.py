@@ -5,7 +5,6 @@ Without bands and bins they are plans of Polars: a sort, and cumulative weights 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal, TypeAlias, get_args
@@ -308,7 +307,7 @@ def _measure_rows(rows: Rows, columns: Columns, plan: _Plan) -> pl.DataFrame:
 
 def _measure_segments(
     rows: Rows, segments: SegmentRows, plan: _Plan, level: Level
-) -> Iterator[SegmentColumns]:
+) -> list[SegmentColumns]:
     curves = draw_roc_curves(segments)
     points = plan.fewer.select(_table_of_curves(curves).lazy(), [_SEGMENT]).collect()
     if rows.sample is not None and points.height > _MOST_POINTS:
@@ -333,7 +332,7 @@ def _measure_segments(
         aucs = measure_aucs(segments)
         bounds = aucs.lowest_auc[segment], aucs.highest_auc[segment]
         columns |= dict(zip(AUC_BOUNDS, bounds, strict=True))
-    yield SegmentColumns(segment, columns)
+    return [SegmentColumns(segment, columns)]
 
 
 def _table_of_curves(curves: RocCurves) -> pl.DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -181,11 +181,7 @@ def _sample_rates(
             selected[has_point] = selects[place]
             cells = sum_cells_at(some, value, rows.sample, selects=selected)
             influences = {
-                name: units.ratio_influence(
-                    cells.unit_weight(RATES[name].counted),
-                    cells.unit_weight(RATES[name].cells),
-                    cells.unit_present,
-                )
+                name: cells.influence(units, RATES[name].counted, RATES[name].cells)
                 for name in variance
             }
             for name, influence in influences.items():
@@ -327,7 +323,7 @@ def _measure_rows(
 
 def _measure_segments(
     rows: Rows, segments: SegmentRows, rates: Array, axes: Axes, level: Level
-) -> Iterator[SegmentColumns]:
+) -> list[SegmentColumns]:
     curves = draw_roc_curves(segments)
     along = curves.along(axes)
     given = np.tile(rates, segments.number)
@@ -346,4 +342,4 @@ def _measure_segments(
     if curves.points.several is not None:
         for end, bound in zip(("min", "max"), curves.bounds(axes), strict=True):
             columns[f"{axes.found}_{end}"] = bound.look_up(given, starts)
-    yield SegmentColumns(np.repeat(np.arange(segments.number), len(rates)), columns)
+    return [SegmentColumns(np.repeat(np.arange(segments.number), len(rates)), columns)]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import polars as pl
@@ -111,8 +110,13 @@ def score_distribution(
     ends = None if range is None else _check_range(range)
     columns = read_columns(frame, label, score, weight=weight, by=by, pos_label=pos_label)
     by_class = label is not None
-    tabulate = partial(_tabulate_bins, histogram=_Histogram(bins, ends, by_class))
-    compute = partial(tabulate_models, columns=columns, tabulate=tabulate)
+    histogram = _Histogram(bins, ends, by_class)
+
+    def compute(rows: Rows) -> pl.DataFrame:
+        return tabulate_models(
+            rows, columns, lambda _, segments: [_count_bins(segments, histogram)]
+        )
+
     return table_of(frame, columns, columns.schema(DISTRIBUTION_TYPES), compute)
 
 
@@ -140,14 +144,6 @@ def _check_range(ends: object) -> tuple[float, float]:
     if low >= high:
         arguments.reject("range", "rise from a lower to a higher score", repr(ends))
     return low, high
-
-
-def _tabulate_bins(
-    _rows: Rows,
-    segments: SegmentRows,
-    histogram: _Histogram,
-) -> Iterator[SegmentColumns]:
-    yield _count_bins(segments, histogram)
 
 
 def _count_bins(segments: SegmentRows, histogram: _Histogram) -> SegmentColumns:

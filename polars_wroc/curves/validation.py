@@ -199,12 +199,10 @@ def _measure_rows(rows: Rows, columns: Columns, plan: _Plan) -> pl.DataFrame:
 
     def measure(own: Rows, segments: SegmentRows) -> Iterator[SegmentColumns]:
         (model,) = own.scores
-        precision, first = plan.precision[model], 0
-        parts = [(own, segments)] if own.sample is None else take_parts(own, segments)
-        for part_rows, part in parts:
+        precision = plan.precision[model]
+        for first, part_rows, part in take_parts(own, segments):
             found = _measure_segments(part_rows, descend(part), precision, level, plan)
             yield found._replace(segment=found.segment + first)
-            first += part.number
 
     return tabulate_models(rows, columns, measure)
 

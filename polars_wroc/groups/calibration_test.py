@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, get_args
@@ -287,10 +287,8 @@ class CalibrationTest:
         """Return the columns of segments, but for what depends on the number of tests."""
         if self.equal_scores:
             found = _compare_segments(rows, segments, Level.of(self.level))
-        elif rows.sample is None:
-            found = _measure_segments(rows, segments)
         else:
-            parts = [_measure_segments(*part) for part in take_parts(rows, segments)]
+            parts = [_measure_segments(own, part) for _, own, part in take_parts(rows, segments)]
             found = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         return SegmentColumns(np.arange(segments.number), found)
 
@@ -324,10 +322,8 @@ def _require_scores(rows: Rows, test: CalibrationTest) -> None:
 def _test_groups(rows: Rows, columns: Columns, test: CalibrationTest) -> pl.DataFrame:
     _require_scores(rows, test)
 
-    def measure(own: Rows, segments: SegmentRows) -> Iterator[SegmentColumns]:
-        yield test.measure(own, segments)
-
-    return test.finish(tabulate_models(rows, columns, measure))
+    measured = tabulate_models(rows, columns, lambda own, segments: [test.measure(own, segments)])
+    return test.finish(measured)
 
 
 def _test_divisions(

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 import numpy as np
 import polars as pl
 
-from polars_wroc.arrays import Array, Ints, Mask
+from polars_wroc.arrays import TOLERANCE, Array, Ints, Mask
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import Costs, read_costs
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight
@@ -27,7 +27,6 @@ from polars_wroc.rows import (
     table_of,
     tabulate_models,
 )
-from polars_wroc.stats.proportions import TOLERANCE
 from polars_wroc.steps import SegmentRows
 from polars_wroc.thresholds.choice import choose_points, merge_segments, trace_weights
 from polars_wroc.thresholds.rules import least_cost

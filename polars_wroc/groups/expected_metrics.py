@@ -10,7 +10,7 @@ from typing import Any, get_args
 import numpy as np
 import polars as pl
 
-from polars_wroc.arrays import Array, Ints, Mask
+from polars_wroc.arrays import Array, Ints, Mask, cumulate
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight, numeric
 from polars_wroc.inputs.designs import Design, read_design
@@ -29,7 +29,6 @@ from polars_wroc.stats.expectations import (
 from polars_wroc.stats.families import Adjustment, adjust_p_values
 from polars_wroc.stats.levels import Level
 from polars_wroc.stats.rates import Count
-from polars_wroc.stats.walks import cumulate
 from polars_wroc.steps import SegmentRows, add_up, descend, find_changes
 from polars_wroc.thresholds.cells import select_rows
 from polars_wroc.thresholds.limits import make_matrix

@@ -367,7 +367,7 @@ def _resample_segments(
     plan: _Plan,
     identity: pl.Series,
     progress: Progress,
-) -> Iterator[SegmentColumns]:
+) -> list[SegmentColumns]:
     (model,) = rows.scores
     curves, expressions = _sort_rows(segments), plan.expressions(model)
     found = []
@@ -376,9 +376,8 @@ def _resample_segments(
         progress.advance()
     values = np.stack(found)
     if plan.replicates:
-        yield _tabulate_replicates(values, plan)
-    else:
-        yield _summarise_replicates(values, rows, segments, plan)
+        return [_tabulate_replicates(values, plan)]
+    return [_summarise_replicates(values, rows, segments, plan)]
 
 
 def _measure_curves(points: pl.DataFrame, expressions: Sequence[pl.Expr], number: int) -> Array:

@@ -10,7 +10,7 @@ from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.expressions import from_expressions
 from polars_wroc.metrics import registry
 from polars_wroc.metrics.curve_metrics import curve_metric
-from polars_wroc.plans.formulas import Fields, as_struct, in_struct
+from polars_wroc.plans.structs import add_fields, as_struct, element_field, first_fields
 from polars_wroc.ranking.curve import Curve, curve_list, is_divisor, list_curve
 from polars_wroc.ranking.curve_points import hull_list
 
@@ -22,7 +22,7 @@ BRIER_COLUMNS = (
     "miscalibration",
     "discrimination",
 )
-_POINTS, _LOSS = "__points", "__loss"
+_POINTS, _CALIBRATED_LOSS = "__points", "__calibrated_loss"
 _POSITIVE, _NEGATIVE = "__positive", "__negative"
 
 
@@ -89,33 +89,32 @@ def brier_score(
 
 def _brier(rows: pl.Expr) -> pl.Expr:
     curve = list_curve(of_score=True)
-    # As columns, since each of the losses uses them several times.
-    named = curve_list(rows, of_score=True).list.eval(
-        pl.element().struct.with_fields(curve.dp.alias(_POSITIVE), curve.dn.alias(_NEGATIVE))
-    )
-    field = pl.element().struct.field
-    parts = _over_scores(replace(curve, dp=field(_POSITIVE), dn=field(_NEGATIVE)))
-    parts[_POINTS] = pl.element().implode()
-    sums = named.list.eval(as_struct(parts))
-    return in_struct(sums, [_calibrated, _differences], BRIER_COLUMNS)
+    # As fields, since each of the losses uses them several times.
+    points = add_fields(curve_list(rows, of_score=True), {_POSITIVE: curve.dp, _NEGATIVE: curve.dn})
+    of_fields = replace(curve, dp=element_field(_POSITIVE), dn=element_field(_NEGATIVE))
+    parts = _over_scores(of_fields) | {_POINTS: pl.element().implode()}
+    sums = points.list.eval(as_struct(parts))
+    sums = add_fields(sums, {_CALIBRATED_LOSS: _calibrate(element_field(_POINTS))})
+    loss = element_field(_CALIBRATED_LOSS)
+    differences = {
+        "miscalibration": element_field("brier_score") - loss,
+        "discrimination": element_field("uncertainty") - loss,
+    }
+    # Only rounding makes them negative.
+    differences = {name: value.clip(lower_bound=0.0) for name, value in differences.items()}
+    return first_fields(add_fields(sums, differences), BRIER_COLUMNS)
 
 
-def _calibrated(field: Fields) -> dict[str, pl.Expr]:
-    """The Brier score of the calibrated score: the proportion of positives on each hull edge."""
+def _calibrate(points: pl.Expr) -> pl.Expr:
+    """Return the Brier score of the calibrated score.
+
+    That is the proportion of positives on each edge of the hull.
+    """
     hull = list_curve()
     both = hull.dp + hull.dn
     # An edge whose weight is lost in rounding has none.
     loss = pl.when(both > 0).then(hull.dp * hull.dn / both).sum()
-    return {_LOSS: hull_list(field(_POINTS)).list.agg(loss)}
-
-
-def _differences(field: Fields) -> dict[str, pl.Expr]:
-    differences = {
-        "miscalibration": field("brier_score") - field(_LOSS),
-        "discrimination": field("uncertainty") - field(_LOSS),
-    }
-    # Only rounding makes them negative.
-    return {name: value.clip(lower_bound=0.0) for name, value in differences.items()}
+    return hull_list(points).list.agg(loss)
 
 
 def _over_scores(curve: Curve) -> dict[str, pl.Expr]:

@@ -11,7 +11,7 @@ from polars_wroc.arrays import Array, Mask
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import SCORE, score_column
 from polars_wroc.inputs.frames import precision
-from polars_wroc.rows import Columns, Sampling
+from polars_wroc.rows import Columns, Sampling, replicate_rows
 from polars_wroc.stats.designs import Influence, SamplingUnits
 from polars_wroc.stats.mean_differences import StandardizedSums, standardize
 from polars_wroc.stats.means import Mean
@@ -92,8 +92,8 @@ def sum_scores(
     if sample is not None:
         units = np.stack([sum_in_units(rows, sample, each) for each in powers[:3]])
         if sample.replicates is not None:
-            of_replicates = [weight, *(each[rows.order] for each in sample.replicates)]
-            each_squared = of_replicates if count_weights else [each**2 for each in of_replicates]
+            weights = [np.abs(each.weight) for each in replicate_rows(sample, rows)]
+            each_squared = weights if count_weights else [each**2 for each in weights]
             unit_squares = np.stack([rows.total(each) for each in each_squared])
     return StandardizedSums(
         rows.total(weight * powers[:3]),
@@ -104,18 +104,17 @@ def sum_scores(
     )
 
 
-def sum_in_units(rows: SegmentRows, sample: Sampling, values: Array) -> Array:
+def sum_in_units(rows: SegmentRows, sample: Sampling, values: Array | Mask) -> Array:
     """Return sums of weights times values over the rows of each sampling unit and segment.
 
     With replicate weights they are those by the full weights, then by each replicate.
     """
-    weight = np.abs(rows.weight)
     if sample.replicates is not None:
-        replicates = [weight, *(each[rows.order] for each in sample.replicates)]
-        return np.stack([rows.total(each * values) for each in replicates])
+        weights = [np.abs(each.weight) for each in replicate_rows(sample, rows)]
+        return np.stack([rows.total(np.asarray(weight * values)) for weight in weights])
     shape = len(sample.stratum), rows.number
     place = sample.unit[rows.order] * rows.number + rows.segment
-    sums = np.bincount(place, weight * values, shape[0] * shape[1])
+    sums = np.bincount(place, np.abs(rows.weight) * values, shape[0] * shape[1])
     return sums.astype(np.float64, copy=False).reshape(shape)
 
 

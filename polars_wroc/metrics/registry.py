@@ -11,7 +11,7 @@ import polars as pl
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.metric import Metric, SampleSize
 from polars_wroc.metrics.partial_auc import CostPartialAUC, PartialAUC
-from polars_wroc.plans.formulas import Fields, let
+from polars_wroc.plans.structs import Fields, let
 from polars_wroc.ranking.curve import Curve, if_both_classes, is_divisor, pieces, total
 
 Formula: TypeAlias = Callable[[Curve], pl.Expr]
@@ -144,14 +144,12 @@ Metrics: TypeAlias = OneMetric | Sequence[MetricName] | Mapping[str, OneMetric]
 class CurveMetric(Metric):
     """A metric that is a formula of a confusion curve.
 
-    The ``definition`` is the first docstring line of its public function. ``over_ranges`` says
-    how the values of ranges of scores combine to that of the whole curve; None if they do not. A
-    metric ``of_score`` uses the scores themselves, which must be probabilities; it is defined for
-    one class alone.
+    The ``definition`` is the first docstring line of its public function. A metric
+    ``of_score`` uses the scores themselves, which must be probabilities; it is defined for one
+    class alone.
     """
 
     formula: Formula
-    over_ranges: Literal["sum", "max"] | None
     summary_column: str | None = None
     of_score: bool = False
 
@@ -179,7 +177,6 @@ CURVE_METRICS: dict[str, CurveMetric] = {
             definition="Weighted proportion of positive-negative pairs ranked correctly; "
             "ties count half.",
             formula=roc_auc,
-            over_ranges="sum",
             summary_column="auc",
             has_gap=True,
             least=0.5,
@@ -196,14 +193,12 @@ CURVE_METRICS: dict[str, CurveMetric] = {
             label="Gini",
             definition="Twice the AUC minus one, so that 0 is chance and 1 is perfect.",
             formula=gini,
-            over_ranges=None,
         ),
         CurveMetric(
             name="average_precision",
             label="average precision",
             definition="Area under the precision-recall curve as a step function.",
             formula=average_precision,
-            over_ranges="sum",
             summary_column="average_precision",
         ),
         CurveMetric(
@@ -211,7 +206,6 @@ CURVE_METRICS: dict[str, CurveMetric] = {
             label="KS",
             definition="Largest difference between true and false positive rate at any threshold.",
             formula=ks,
-            over_ranges="max",
             summary_column="ks",
         ),
         CurveMetric(
@@ -219,7 +213,6 @@ CURVE_METRICS: dict[str, CurveMetric] = {
             label="area under the precision-recall curve",
             definition="Area under the precision-recall curve, interpolated within ties.",
             formula=pr_auc,
-            over_ranges="sum",
         ),
         CurveMetric(
             name="equal_error_rate",
@@ -227,7 +220,6 @@ CURVE_METRICS: dict[str, CurveMetric] = {
             definition="False positive rate where it equals the false negative rate.",
             better="low",
             formula=equal_error_rate,
-            over_ranges=None,
         ),
         CurveMetric(
             name="brier_score",
@@ -235,7 +227,6 @@ CURVE_METRICS: dict[str, CurveMetric] = {
             definition="Mean squared difference between the score, a probability, and the outcome.",
             better="low",
             formula=brier_score,
-            over_ranges="sum",
             of_score=True,
         ),
         CurveMetric(
@@ -244,13 +235,11 @@ CURVE_METRICS: dict[str, CurveMetric] = {
             definition="Mean negative logarithm of the predicted probability of the outcome.",
             better="low",
             formula=log_loss,
-            over_ranges="sum",
             of_score=True,
         ),
     )
 }
 ROC_AUC = CURVE_METRICS["roc_auc"]
-SUMMARY_METRICS = [metric for metric in CURVE_METRICS.values() if metric.summary_column]
 
 
 def need_scores(metrics: Mapping[str, Formula]) -> bool:

@@ -28,8 +28,8 @@ from polars_wroc.metrics import registry
 from polars_wroc.metrics.auc_limits import INTERVAL_TYPES, interval_columns
 from polars_wroc.metrics.auc_sums import AucSums, estimate_aucs
 from polars_wroc.metrics.curve_metrics import roc_auc
-from polars_wroc.plans.formulas import as_struct
 from polars_wroc.plans.queries import require_at_collect
+from polars_wroc.plans.structs import as_struct
 from polars_wroc.ranking.curve import Curve, fold
 from polars_wroc.ranking.placements import list_row_curve, placements_in_lists
 from polars_wroc.stats.aucs import AucMethod

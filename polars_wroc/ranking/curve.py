@@ -23,8 +23,8 @@ from polars_wroc.arrays import Array
 from polars_wroc.inputs.columns import SCORE, SEVERAL_SCORES, WEIGHT
 from polars_wroc.inputs.frames import is_moved, precision_of
 from polars_wroc.inputs.rows import Rows
-from polars_wroc.plans.formulas import Fields, as_struct, let, when
 from polars_wroc.plans.queries import probability
+from polars_wroc.plans.structs import Fields, as_struct, element_field, let
 from polars_wroc.ranking.sorting import (
     ENDS_TIE,
     FP,
@@ -33,7 +33,6 @@ from polars_wroc.ranking.sorting import (
     TP,
     by_descending_score,
     cumulated_list,
-    element_field,
     window_sums,
     with_window_sums,
 )
@@ -42,8 +41,6 @@ from polars_wroc.ranking.sorting import (
 ColumnT = TypeVar("ColumnT", pl.Expr, Array)
 
 CELLS = ("tp", "fp", "fn", "tn")
-# The sums of the squared weights in each cell.
-SQUARES = tuple(f"__{name}_squares" for name in CELLS)
 # The numbers of rows in each cell.
 ROWS = tuple(f"__{name}_rows" for name in CELLS)
 
@@ -232,7 +229,7 @@ def cells_of(
 
 def cell(weight: pl.Expr) -> pl.Expr:
     """Return a weight of a confusion matrix; null where it overflows."""
-    return when(weight.is_finite()).then(weight)
+    return pl.when(weight.is_finite()).then(weight)
 
 
 def totals() -> tuple[pl.Expr, pl.Expr]:
@@ -256,7 +253,7 @@ def defined_where(condition: Any, value: ColumnT) -> ColumnT:
     known: Any = value
     if isinstance(condition, np.ndarray | np.bool_):
         return cast("ColumnT", np.where(condition, known, np.nan))
-    return cast("ColumnT", when(condition).then(known))
+    return cast("ColumnT", pl.when(condition).then(known))
 
 
 Range: TypeAlias = tuple[float, float]

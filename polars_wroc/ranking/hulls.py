@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from polars_wroc.arrays import Array, Ints, Mask
+from polars_wroc.arrays import TOLERANCE, Array, Ints, Mask
 
 # After a pass that drops a smaller proportion of the points than this, no other pass follows.
 _WORTHWHILE = 0.1
-# Areas and heights that differ by less are the same but for rounding.
-_TOLERANCE = 1e-12
 # Powers of two beyond this have no inverse that is a float.
 _MOST_EXPONENT = 1022
 
@@ -55,12 +53,12 @@ def is_nowhere_above(tpr: Array, fpr: Array, hull_tpr: Array, hull_fpr: Array) -
     # Heights above the line of each edge, times its width: a hull is below all its lines.
     run, rise = _step(hull_fpr, start), _step(hull_tpr, start)
     height = run * np.subtract.outer(tpr, hull_tpr) - rise * np.subtract.outer(fpr, hull_fpr)
-    return bool((height <= _TOLERANCE).all())
+    return bool((height <= TOLERANCE).all())
 
 
 def is_smaller(area: float, other: float) -> bool:
     """Return whether an area is smaller than another one by more than rounding."""
-    return area < other - _TOLERANCE
+    return area < other - TOLERANCE
 
 
 def _scale_to_one(weight: Array, starts: Ints) -> Array:

@@ -10,7 +10,7 @@ import polars as pl
 
 from polars_wroc.inputs.columns import SCORE, WEIGHT
 from polars_wroc.inputs.rows import class_weights
-from polars_wroc.plans.formulas import Fields, as_struct
+from polars_wroc.plans.structs import Fields, as_struct
 from polars_wroc.ranking.curve import Curve
 from polars_wroc.ranking.sorting import (
     ENDS_TIE,

@@ -13,12 +13,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 from scipy import special
 
-from polars_wroc.arrays import Array, Ints, Mask
+from polars_wroc.arrays import TOLERANCE, Array, Ints, Mask
 from polars_wroc.stats.contrasts import combine_margins
 from polars_wroc.stats.estimates import Limits, Wilson
-
-# Rates that differ by less are the same but for rounding.
-_TOLERANCE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -41,15 +38,15 @@ class RatesAlongCurves:
         ``starts`` are the places of the first rates of each curve, followed by their number.
         """
         # A vertex that differs by rounding from the given rate counts as being there.
-        shift = _TOLERANCE if self.highest else 0.0
+        shift = TOLERANCE if self.highest else 0.0
         before = self._last_up_to(given + shift, starts)
-        after = self._first_from(given + shift - _TOLERANCE, starts)
+        after = self._first_from(given + shift - TOLERANCE, starts)
         x0, y0 = self.given[before], self.found[before]
         x1, y1 = self.given[after], self.found[after]
         line = y0 + (given - x0) / (x1 - x0) * (y1 - y0)
         if self.highest:
-            return np.where(x0 >= given - _TOLERANCE, y0, line)
-        return np.where(x1 <= given + _TOLERANCE, y1, line)
+            return np.where(x0 >= given - TOLERANCE, y0, line)
+        return np.where(x1 <= given + TOLERANCE, y1, line)
 
     def find_nearest(self, given: Array, starts: Ints) -> Ints:
         """Return the place of the vertex whose threshold reaches at most, or at least, each rate.
@@ -57,8 +54,8 @@ class RatesAlongCurves:
         With ``highest`` at most the given rate is reached there, otherwise at least.
         """
         if self.highest:
-            return self._last_up_to(given + _TOLERANCE, starts)
-        return self._first_from(given - _TOLERANCE, starts)
+            return self._last_up_to(given + TOLERANCE, starts)
+        return self._first_from(given - TOLERANCE, starts)
 
     def _last_up_to(self, given: Array, starts: Ints) -> Ints:
         """Return the place of the last vertex with at most each rate; of the first one if none."""

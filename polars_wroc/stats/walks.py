@@ -12,7 +12,7 @@ from functools import lru_cache
 import numpy as np
 from scipy import special
 
-from polars_wroc.arrays import Array, Ints, Mask
+from polars_wroc.arrays import Array, Ints, Mask, cumulate
 from polars_wroc.stats.solve import first_place
 
 # Terms of both series of the distribution of a range, and from where on the tail takes few.
@@ -24,8 +24,6 @@ _LEAST_RANGE, _MOST_RANGE = 1.0, 12.0
 _CORRECTION = 0.5826
 # Fewer expected rows of a class, or steps that the variance is spread over, allow no test.
 _LEAST_EXPECTED, _LEAST_STEPS = 5, 2
-# Powers of two beyond this have no inverse that is a float.
-_MOST_EXPONENT = 1000
 # Sums are equal if they differ by less, per unit of weight.
 _ROUNDING = 1e-12
 
@@ -157,33 +155,6 @@ def _find_ranges_of_steps(steps: WalkSteps, starts: Ints) -> dict[str, Array]:
         reached = np.insert(cumulate(values, starts), starts, 0.0)
         found[name] = put(reached[after][picked] - reached[before][picked])
     return found
-
-
-def cumulate(values: Array, starts: Ints) -> Array:
-    """Add up values over each segment from its first one on; NaN where a sum is no number.
-
-    ``starts`` are the places of the first values of segments, none of which is empty.
-    """
-    if len(starts) == 1:
-        return values.cumsum()
-    number = np.diff(starts, append=len(values))
-    largest = np.maximum.reduceat(np.abs(values), starts)
-    is_known = np.isfinite(np.add.reduceat(values, starts))
-    # A power of two, which rounds nothing, so that light segments keep their digits.
-    exponent = np.frexp(np.where(is_known, largest, 1.0))[1]
-    scale = np.ldexp(1.0, np.clip(exponent, -_MOST_EXPONENT, _MOST_EXPONENT))
-    steps = values if is_known.all() else np.where(np.repeat(is_known, number), values, 0.0)
-    steps = steps / np.repeat(scale, number)
-    totals = np.add.reduceat(steps, starts)
-    # Each segment takes off the sum of the one before, so that rounding does not add up.
-    steps[starts[1:]] -= totals[:-1]
-    sums: Array = steps.cumsum()
-    # What the segments before have left by rounding
-    left = np.zeros(len(starts))
-    left[1:] = sums[starts[1:] - 1] - totals[:-1]
-    sums -= np.repeat(left, number)
-    sums *= np.repeat(np.where(is_known, scale, np.nan), number)
-    return sums
 
 
 def _pair_extremes(is_extreme: Mask, is_high: Mask, segment: Ints) -> tuple[Ints, Ints]:

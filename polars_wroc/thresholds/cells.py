@@ -17,6 +17,7 @@ from polars_wroc.arrays import Array, Ints, Mask
 from polars_wroc.inputs import arguments
 from polars_wroc.ranking.curve import CELLS
 from polars_wroc.rows import Rows, Sampling, replicate_rows
+from polars_wroc.stats.designs import Influence, SamplingUnits
 from polars_wroc.stats.rates import Count, Rate
 from polars_wroc.steps import SegmentRows, round_to_type
 
@@ -48,9 +49,26 @@ class Cells:
         )
         return Count(weight, squares, rows)
 
-    def rate(self, counted: Sequence[str], others: Sequence[str]) -> Rate:
-        """Return the rate of the rows in the cells ``counted`` among these and ``others``."""
-        return Rate(self.count(counted), self.count(others))
+    def rate(
+        self, counted: Sequence[str], others: Sequence[str], units: SamplingUnits | None = None
+    ) -> Rate:
+        """Return the rate of the rows in the cells ``counted`` among these and ``others``.
+
+        With the ``units`` of a design it has a variance and degrees of freedom by it.
+        """
+        events, rest = self.count(counted), self.count(others)
+        if units is None:
+            return Rate(events, rest)
+        influence = self.influence(units, counted, [*counted, *others])
+        return Rate(events, rest, units.variance(influence), units.df(influence))
+
+    def influence(
+        self, units: SamplingUnits, counted: Sequence[str], whole: Sequence[str]
+    ) -> Influence:
+        """Return the influences of sampling units on the share of some cells in others."""
+        return units.ratio_influence(
+            self.unit_weight(counted), self.unit_weight(whole), self.unit_present
+        )
 
     def unit_weight(self, cells: Sequence[str]) -> Array:
         """Return the weight of some cells in each sampling unit of each segment."""

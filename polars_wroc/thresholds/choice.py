@@ -9,8 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from polars_wroc.arrays import Array, Ints, Mask
-from polars_wroc.stats.proportions import TOLERANCE
+from polars_wroc.arrays import TOLERANCE, Array, Ints, Mask
 from polars_wroc.steps import PooledSteps, SegmentRows, pool_steps
 from polars_wroc.thresholds.cells import Cells
 from polars_wroc.thresholds.rules import Point, Rule

@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import re
 from collections import Counter
-from dataclasses import replace
 from functools import partial
 from typing import Any, get_args
 
@@ -19,20 +18,17 @@ import polars_wroc as wroc
 from polars_wroc.audits.report import render
 from polars_wroc.groups.comparisons import FAIRNESS as METRICS
 from polars_wroc.groups.comparisons import GAP_METRICS
-from polars_wroc.inputs.columns import SCORE
-from polars_wroc.inputs.frames import precision, read_rows
 from polars_wroc.inputs.metric import Metric
 from polars_wroc.metrics import registry
 from polars_wroc.metrics.auc_limits import INTERVAL_TYPES
-from polars_wroc.metrics.registry import CURVE_METRICS, SUMMARY_METRICS, CurveMetric, MetricName
+from polars_wroc.metrics.registry import CURVE_METRICS, CurveMetric, MetricName
 from polars_wroc.namespaces import ExprNamespace
-from polars_wroc.ranking.placements import add_placements, row_curve
-from polars_wroc.ranking.sorting import by_descending_score
 from polars_wroc.thresholds.registry import AUDIT_RATES, RATES, THRESHOLD_METRICS, RateMetric
 
 summary_of = partial(wroc.summary, diagnostics=True)
 
 CURVES = list(CURVE_METRICS.values())
+SUMMARY_METRICS = [metric for metric in CURVES if metric.summary_column]
 THRESHOLDS = list(THRESHOLD_METRICS.values())
 # Columns of a summary that are no metrics: counts, weights, and what belongs to an AUC.
 NO_METRICS = [
@@ -183,26 +179,6 @@ def test_better_decisions_have_better_values(metric: Metric) -> None:
         return
     better, worse = (at_half(rows(good=good))[metric.name] for good in (2.0, 0.2))
     assert (better > worse) == (metric.better == "high")
-
-
-@pytest.mark.parametrize("metric", CURVES, ids=named)
-def test_parts_of_a_curve_combine_as_the_row_says(metric: CurveMetric) -> None:
-    if metric.over_ranges is None:
-        assert metric.name in {"gini", "equal_error_rate"}
-        return
-    frame = rows()
-    read = read_rows(frame, "y", "s", "w", None, None)
-    score = pl.col(SCORE)
-    curve = replace(row_curve(), score=score, precision=pl.lit(precision(frame.schema["s"])))
-    ranked = add_placements(by_descending_score(read), read.keys, read.observations.signed_weight)
-    placed = ranked.with_columns(part=score > 0.6).collect()
-    totals = placed.select(p=curve.positives, n=curve.negatives).row(0)
-    positives, negatives = map(pl.lit, totals)
-    value = metric(replace(curve, positives=positives, negatives=negatives))
-    parts = placed.group_by("part").agg(value=value)["value"]
-    combined = parts.max() if metric.over_ranges == "max" else parts.sum()
-    assert parts.len() == 2
-    assert combined == pytest.approx(alone(metric, frame), abs=1e-12)
 
 
 @pytest.mark.parametrize("rate", RATES.values(), ids=named)
