@@ -397,12 +397,10 @@ def _summarise(rows: Rows, columns: Columns, plan: _Plan) -> pl.DataFrame:
     if MODEL in columns.keys:
         used = np.where(rows.complete(columns.models[0]), rows.n, 0.0)
         level = _read_level(plan.level, rows.keys, used)
-    tables = {
-        model: _summarise_segments(
-            rows, rows.segments(columns.keys, model, ranks=True), level, plan
-        )
-        for model in columns.models
-    }
+    tables = {}
+    for model in columns.models:
+        segments = rows.segments(columns.keys, model, ranks=True)
+        tables[model] = _summarise_segments(rows, segments, level, plan)
     return alternate_models(tables, several=columns.several)
 
 
