@@ -146,15 +146,13 @@ def picture() -> None:
     assert Path("curve.png").read_bytes().startswith(b"\x89PNG")
 
 
-def compiled() -> None:
-    """Compute a table by the compiled engine."""
-    summary = wroc.summary(rows(), "label", "score", weight="weight", by="group")
-    with wroc.Config(engine="compiled"):
-        same = wroc.summary(rows(), "label", "score", weight="weight", by="group")
-    assert_frame_equal(summary, same)
+def smooth_curve() -> None:
+    """Smooth a calibration curve."""
+    curve = wroc.calibration_curve(rows(), "label", "score", weight="weight", smooth=True)
+    assert curve.height > 1
 
 
-EXTRAS = {"report": [report, report_by_command, picture], "fast": [compiled]}
+EXTRAS = {"report": [report, report_by_command, picture], "smooth": [smooth_curve]}
 
 
 def refuses(feature: Callable[[], None], message: str) -> None:

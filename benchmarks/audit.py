@@ -1,6 +1,6 @@
 """Time an audit of three attributes and all of them crossed, and its page.
 
-The floor is the engine's sort of score and weight by one attribute. Works like speed.py, on rows
+The floor is Polars' own sort of score and weight by one attribute. Works like speed.py, on rows
 with three attributes of five values each. Scores are probabilities, whose calibration is fitted in
 each segment; one contestant audits the same scores doubled, which are none.
 
@@ -23,7 +23,6 @@ import speed
 from scale import sizes_of
 
 import polars_wroc as wroc
-from polars_wroc.plans.config import Engine
 
 ATTRIBUTES = ["region", "band", "channel"]
 VALUES = ["first", "second", "third", "fourth", "fifth"]
@@ -32,16 +31,15 @@ FLOOR = "floor: Polars sorts and gathers"
 ROWS_OF_FILE = 10_000_000
 SUM = "sum of the columns by all attributes"
 NO_PROBABILITIES = "audit of scores that are no probabilities"
-BY_PLAN, OF_SCAN = "audit by a plan", "audit of a scan of the file"
+OF_SCAN = "audit of a scan of the file"
 MEMORY = "2GB"
 WITHIN = f"{OF_SCAN}, memory={MEMORY!r}"
-TASKS = ("roc_auc", "audit", BY_PLAN, OF_SCAN)
+TASKS = ("roc_auc", "audit", OF_SCAN)
 
 
 def main() -> None:
     """Make the data, measure and report."""
     parser = speed.parser_of("Time an audit and its page.")
-    parser.add_argument("--peer-rounds", type=int, default=1, help="rounds of the audit by a plan")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--scan", type=sizes_of, help="audit files of so many rows, and no more")
     options = parser.parse_args()
@@ -56,7 +54,7 @@ def main() -> None:
         speed.say("warm-up")
         for contestant in contestants:
             contestant.run()
-        times = speed.measure(contestants, options.rounds, options.peer_rounds)
+        times = speed.measure(contestants, options.rounds, options.rounds)
         size = f"The page has {page.stat().st_size / 1e6:.2f} MB."
     data = (
         f"{options.rows:,} rows, {len(ATTRIBUTES)} attributes of {len(VALUES)} values and all of "
@@ -89,8 +87,8 @@ def field(df: pl.DataFrame, page: Path) -> list[speed.Contestant]:
     """List what is timed; the page is that of the audit before it."""
     results: list[wroc.Audit] = []
 
-    def run_audit(engine: Engine = "auto", frame: pl.DataFrame = df) -> pl.DataFrame:
-        results[:] = [audit(frame, engine)]
+    def run_audit(frame: pl.DataFrame = df) -> pl.DataFrame:
+        results[:] = [audit(frame)]
         return results[0].segments
 
     doubled = df.with_columns(pl.col("score") * 2)
@@ -102,8 +100,7 @@ def field(df: pl.DataFrame, page: Path) -> list[speed.Contestant]:
     return [
         speed.Contestant(FLOOR, lambda: floor(df)),
         speed.Contestant("roc_auc", lambda: roc_auc(df), against=FLOOR),
-        speed.Contestant("audit by a plan", lambda: run_audit("polars"), against=FLOOR, slow=True),
-        speed.Contestant(NO_PROBABILITIES, lambda: run_audit("auto", doubled), against=FLOOR),
+        speed.Contestant(NO_PROBABILITIES, lambda: run_audit(doubled), against=FLOOR),
         speed.Contestant("audit", run_audit, against=FLOOR, limit=2),
         speed.Contestant("report", run_page, against=FLOOR),
     ]
@@ -120,19 +117,18 @@ def roc_auc(df: pl.DataFrame) -> pl.DataFrame:
     return df.group_by(ATTRIBUTES[0]).agg(wroc.roc_auc("y", "score", weight="weight"))
 
 
-def audit(frame: pl.DataFrame | pl.LazyFrame, engine: Engine = "auto") -> wroc.Audit:
+def audit(frame: pl.DataFrame | pl.LazyFrame) -> wroc.Audit:
     """Everything for each value of each attribute and for all of them crossed."""
-    with wroc.Config(engine=engine):
-        return wroc.audit(
-            frame,
-            "y",
-            "score",
-            attributes=ATTRIBUTES,
-            weight="weight",
-            threshold=THRESHOLD,
-            favorable="selected",
-            intersections=True,
-        )
+    return wroc.audit(
+        frame,
+        "y",
+        "score",
+        attributes=ATTRIBUTES,
+        weight="weight",
+        threshold=THRESHOLD,
+        favorable="selected",
+        intersections=True,
+    )
 
 
 def time_table(contestants: list[speed.Contestant], times: dict[str, speed.Times]) -> str:
@@ -147,8 +143,7 @@ def time_table(contestants: list[speed.Contestant], times: dict[str, speed.Times
             continue
         one = times[contestant.against]
         ratios = (
-            # The slow ones take part in the first rounds only.
-            median(mine / other for mine, other in zip(*pair, strict=False))
+            median(mine / other for mine, other in zip(*pair, strict=True))
             for pair in ((own.wall, one.wall), (own.cpu, one.cpu))
         )
         shown += [f"{ratio:.2f}" for ratio in ratios]
@@ -168,14 +163,14 @@ def memory_table(file: Path, rows: int) -> str:
 
 def grow(task: str, file: Path) -> int:
     """Do a task on the rows of the file; say what it adds to the memory of the process."""
-    # Loads the engine, and compiles it if need be.
-    audit(synthetic(1000, 0), "compiled")
+    # Imports what an audit needs.
+    audit(synthetic(1000, 0))
     frame = pl.scan_parquet(file) if task == OF_SCAN else pl.read_parquet(file)
     before = forget_peak()
     if task == "roc_auc":
         roc_auc(frame.collect() if isinstance(frame, pl.LazyFrame) else frame)
     else:
-        audit(frame, "polars" if task == BY_PLAN else "compiled")
+        audit(frame)
     return speed.peak_rss() - before
 
 
@@ -211,7 +206,7 @@ def do(task: str, folder: Path) -> tuple[float, float, float]:
         scan.group_by(ATTRIBUTES).agg(values).collect(engine="streaming")
     else:
         with wroc.Config(memory=MEMORY if task == WITHIN else "none"):
-            audit(scan, "compiled")
+            audit(scan)
     taken = time.perf_counter() - start, time.process_time() - cpu_start
     return *taken, speed.peak_rss()
 

@@ -1,6 +1,6 @@
 """Measure how time grows with rows and with groups, and draw it.
 
-The tasks are ours, by the default engine, and a loop of scikit-learn's weighted AUC over the
+The tasks are ours, and a loop of scikit-learn's weighted AUC over the
 groups. Each measurement has a process of its own, which reads the rows from Parquet and calls once
 to warm up; the fastest of the next calls is drawn, and the first is listed too. A task that takes
 longer than ``--timeout`` is not tried with more rows or groups.
@@ -153,7 +153,7 @@ def report(found: dict[Axis, pl.DataFrame], options: argparse.Namespace) -> Iter
     yield (
         f"Weighted probabilities in {speed.SEGMENTS} groups, or {options.rows:,} rows. Each "
         "measurement is on the clock in a process of its own, without its start and the reading "
-        "of the file: the first call, which loads modules and perhaps the compiled engine, and the "
+        "of the file: the first call, which imports modules, and the "
         f"fastest of {options.rounds} calls after it, which is drawn. What is missing took more "
         f"than {options.timeout:g} s in all, or so did fewer {' or '.join(SIZES)}."
     )

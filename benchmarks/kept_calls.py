@@ -53,11 +53,35 @@ DECISIONS: dict[tuple[str, str], str] = {
         for function in ("summary", "roc_auc_ci")
         for end in ("low", "high")
     },
+    ("roc_point clusters", "fpr_*"): "clusters have the factor c",
+    ("bootstrap_replicates *", "the call"): "`bootstrap` has the replicates",
+    ("confusion_curve *", "the call"): "`roc_curve` has its columns",
     ("summary *", "ci_note"): "there is a note on the weights from 1.5 times on",
     ("roc_auc_ci *clusters", "the call"): "tables have designs, expressions none",
     ("partial_auc_ci *", "the call"): "`summary` has the areas",
     ("partial_auc_summary *", "the call"): "`summary` has the areas",
+    **{
+        ("cross_auc *", f"{name}_{end}"): (
+            "heaviness of misranked rows is predicted from the other class; clusters have the "
+            "factor c and other df"
+        )
+        for name in ("xauc", "xauc_gap")
+        for end in ("low", "high")
+    },
+    ("subgroup_auc *", "the call"): "`cross_auc` against the rest",
+    ("auc_decomposition *", "the call"): "a recipe over `cross_auc`",
     ("group_gaps *logit-t*", "the call"): "the method is gone",
+    **{
+        (f"{function} *{method}*", "the call"): "the method is gone"
+        for function in ("summary", "roc_auc_ci")
+        for method in ("logit-t", "newcombe", "wald")
+    },
+    **{
+        (f"{function} *logit*", column): "there are no limits without a variance"
+        for function in ("summary", "roc_auc_ci")
+        for column in ("*auc_low", "*auc_high", "*ci_method", "ci_note", "inverted")
+    },
+    ("roc_influence *", "the call"): "is dropped",
     ("standardized_mean_difference *", "the call"): "a metric of `group_gaps`",
     **{
         ("group_gaps *", f"{name}_{end}"): (
@@ -103,6 +127,26 @@ DECISIONS: dict[tuple[str, str], str] = {
             "p_*",
             "ratio_*",
             "reason",
+            "value",
+            "value_*",
+            "verdict",
+        )
+    },
+    **{
+        ("calibration_test clusters", column): "clusters have the factor c, as mean errors do"
+        for column in ("miscalibration_*", "p_*")
+    },
+    ("validate *", "value_low"): "the AUC is limited as by `summary`",
+    **{
+        ("audit diabetes", column): "slopes leave out rows with a score of 0 or 1, and are known"
+        for column in (
+            "direction",
+            "gap",
+            "gap_*",
+            "p_*",
+            "reason",
+            "reference_value",
+            "sentence",
             "value",
             "value_*",
             "verdict",
@@ -1035,10 +1079,10 @@ def _others() -> dict[str, str]:
         "dominated_models": {"weighted": 'made, "y", ["s", "t"], weight="w", by="g"'},
         "bootstrap": {
             "weighted": (
-                f'{made}, metrics=["ks", "roc_auc"], weight="w", by="g", replicates=20, seed=3'
+                f'{made}, metrics=["ks", "roc_auc"], weight="w", by="g", resamples=20, seed=3'
             ),
-            "clusters": f'{made}, metrics="ks", design="unit", replicates=20',
-            "survey": f'{rows}, metrics="roc_auc", weight="w", {survey}, replicates=20',
+            "clusters": f'{made}, metrics="ks", design="unit", resamples=20',
+            "survey": f'{rows}, metrics="roc_auc", weight="w", {survey}, resamples=20',
         },
         "bootstrap_replicates": {"groups": f'{made}, metrics="ks", by="h", replicates=9'},
         "roc_point": {
@@ -1077,11 +1121,8 @@ def _others() -> dict[str, str]:
             "weighted": f'{made}, weight="w", by="g"',
             "clusters": f'{rows}, weight="w", by="h", design="unit"',
         },
-        "cumulative_differences": {"weighted": f'{made}, weight="w", by="h"'},
-        "equal_scores": {"weighted": f'{made}, weight="w", by="g"'},
         "validate": {"weighted": f'{made}, weight="w", by="h"'},
         "expected_metrics": {"groups": 'made, "s", label="y", by="g", threshold=0.5, weight="w"'},
-        "gap_parts": {"groups": f'{made}, attributes="g", threshold=0.5, weight="w"'},
         "worst_segments": {
             "weighted": f'{rows}, {crossed}, weight="w", favorable="selected"',
             "fpr": f'{rows}, {crossed}, metric="fpr", favorable="rejected"',
@@ -1103,6 +1144,10 @@ def _others() -> dict[str, str]:
     made_calls: dict[str, str] = {}
     for function, variants in calls.items():
         made_calls |= _calls(function, "", variants)
+    made_calls["equal_scores weighted"] = (
+        f'wroc.calibration_test({made}, weight="w", attributes="g", reference="rest")'
+        '.rename({"segment": "g"})'
+    )
     return made_calls
 
 

@@ -5,12 +5,12 @@
     python benchmarks/kept_numbers.py check DIR group_gaps   calls of these functions only
     python benchmarks/kept_numbers.py list                   names and texts of all calls
 
-Each call of `kept_calls.py` gives one or more tables. `write` keeps those of DataFrames, by each
-engine that the package has, as Parquet. `check` makes them again, of DataFrames and of LazyFrames,
-and prints, for each call and table, the largest relative difference, its column and the columns
-that differ by more than 1e-9 or in nulls or texts. At the end it lists these columns with the
-number of tables in which they differ, so that a decision can be named for each in
-`kept_calls.DECISIONS`, and for rows that are gone in `kept_calls.GONE_ROWS`. A decision hides
+Each call of `kept_calls.py` gives one or more tables. `write` keeps those of DataFrames as Parquet.
+`check` makes them again, of DataFrames and of LazyFrames, and prints, for each call and table, the
+largest relative difference, its column and the columns that differ by more than 1e-9 or in nulls or
+texts. At the end it lists these columns with the number of tables in which they differ, so that a
+decision can be named for each in `kept_calls.DECISIONS`, and for rows that are gone in
+`kept_calls.GONE_ROWS`. A decision hides
 differences of any size. The exit code is 1 where anything differs that has no decision.
 
 Differences of numbers below 0.001 are relative to 0.001. The same version differs from itself by up
@@ -24,13 +24,11 @@ import os
 os.environ["POLARS_MAX_THREADS"] = "1"  # Sums are added up in the same order.
 
 import argparse
-import inspect
 import json
 import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from functools import partial
@@ -38,7 +36,6 @@ from itertools import groupby
 from multiprocessing import get_context
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 from kept_calls import CALLS, DECISIONS, EAGER, GONE_ROWS, tables_of
@@ -48,29 +45,8 @@ import polars_wroc as wroc
 TOLERANCE = 1e-9
 # Differences of smaller numbers are relative to this: gaps near 0 are what large numbers left.
 SMALL = 1e-3
-ENGINES = ("polars", "compiled")
-_CONFIG: Any = wroc.Config
-HAS_ENGINES = "engine" in inspect.signature(_CONFIG).parameters
-
-
-@dataclass(frozen=True)
-class Way:
-    """How a call is made: by an engine, on LazyFrames or on DataFrames."""
-
-    engine: str
-    lazy: bool
-
-    def __str__(self) -> str:
-        return f"{self.engine}, {'LazyFrame' if self.lazy else 'DataFrame'}"
-
-    def config(self) -> AbstractContextManager[Any]:
-        """Choose the engine, where the package has several."""
-        return _CONFIG(engine=self.engine) if HAS_ENGINES else nullcontext()
-
-    def tables(self, name: str) -> dict[str, pl.DataFrame]:
-        """Make a call and return its tables."""
-        with self.config():
-            return tables_of(name, lazy=self.lazy)
+# The folder of the tables, named so by versions that had several engines.
+TABLES = "polars"
 
 
 @dataclass(frozen=True)
@@ -96,7 +72,7 @@ class Result:
 
     name: str
     table: str
-    way: Way
+    lazy: bool
     differences: list[Difference] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -128,39 +104,36 @@ def names_of(functions: list[str]) -> list[str]:
     return [name for name in CALLS if not functions or name.split()[0] in functions]
 
 
-def write_call(name: str, folder: Path, engines: list[str]) -> None:
+def write_call(name: str, folder: Path) -> None:
     """Keep the tables of a call."""
-    for engine in engines:
-        for table, frame in Way(engine, lazy=False).tables(name).items():
-            file = folder / engine / f"{name}; {table}.parquet"
-            file.parent.mkdir(exist_ok=True)
-            frame.write_parquet(file)
+    for table, frame in tables_of(name, lazy=False).items():
+        frame.write_parquet(folder / TABLES / f"{name}; {table}.parquet")
 
 
-def check_call(name: str, folder: Path, ways: list[Way]) -> list[Result]:
-    """Compare the tables of a call with those that were kept."""
+def check_call(name: str, folder: Path, kinds: list[bool]) -> list[Result]:
+    """Compare the tables of a call with those that were kept; ``kinds`` say whether lazily."""
     results = []
-    for way in ways:
-        if way.lazy and name in EAGER:
+    files = sorted((folder / TABLES).glob(f"{name}; *.parquet"))
+    kept = {file.stem.removeprefix(f"{name}; "): pl.read_parquet(file) for file in files}
+    for lazy in kinds:
+        if lazy and name in EAGER:
             continue
-        files = sorted((folder / way.engine).glob(f"{name}; *.parquet"))
-        kept = {file.stem.removeprefix(f"{name}; "): pl.read_parquet(file) for file in files}
         if not kept:
-            results.append(Result(name, "table", way, notes=["was not kept"]))
+            results.append(Result(name, "table", lazy, notes=["was not kept"]))
             continue
         try:
-            made = way.tables(name)
+            made = tables_of(name, lazy=lazy)
         except Exception as error:  # noqa: BLE001
             message = f"{type(error).__name__}: {error}".splitlines()[0]
             failed = Difference("the call", float("inf"), message)
-            results.append(Result(name, "table", way, [failed]))
+            results.append(Result(name, "table", lazy, [failed]))
             continue
         for table, expected in kept.items():
             if table in made:
-                results.append(compared(expected, made[table], Result(name, table, way)))
+                results.append(compared(expected, made[table], Result(name, table, lazy)))
             else:
                 missing = Difference("the table", float("inf"), "is missing")
-                results.append(Result(name, table, way, [missing]))
+                results.append(Result(name, table, lazy, [missing]))
     return results
 
 
@@ -233,7 +206,7 @@ def report(results: list[Result]) -> tuple[str, list[Result]]:
             for each in result.differences
             if each.size > TOLERANCE
         ]
-        lines.append(f"       {result.way}: {', '.join(columns)}")
+        lines.append(f"       {'lazy' if result.lazy else 'eager'}: {', '.join(columns)}")
     notes = {note for each in results for note in each.notes}
     lines += [f"       {note}" for note in sorted(notes)]
     return "\n".join(lines), differ
@@ -276,7 +249,6 @@ def main() -> int:
     parser.add_argument("what", choices=["write", "check", "list"])
     parser.add_argument("folder", type=Path, nargs="?")
     parser.add_argument("functions", nargs="*", help="only calls of these functions")
-    parser.add_argument("--engine", choices=ENGINES, help="only this engine")
     parser.add_argument("--frames", choices=["eager", "lazy"], help="only frames of this kind")
     parser.add_argument("--call", default="*", help="only calls whose name fits this pattern")
     parser.add_argument("--processes", type=int, default=1)
@@ -288,21 +260,19 @@ def main() -> int:
         return 0
     if options.folder is None:
         parser.error("a folder must be given")
-    engines = [options.engine] if options.engine else list(ENGINES if HAS_ENGINES else ENGINES[:1])
     names = [name for name in names_of(options.functions) if fnmatch(name, options.call)]
-    print(f"{wroc.__file__}, {len(names)} calls, engines {', '.join(engines)}", flush=True)
+    print(f"{wroc.__file__}, {len(names)} calls", flush=True)
     start = time.monotonic()
     pool = ProcessPoolExecutor(options.processes, mp_context=get_context("spawn"))
     with pool:
         if options.what == "write":
-            options.folder.mkdir(parents=True, exist_ok=True)
-            list(pool.map(partial(write_call, folder=options.folder, engines=engines), names))
+            (options.folder / TABLES).mkdir(parents=True, exist_ok=True)
+            list(pool.map(partial(write_call, folder=options.folder), names))
             texts = json.dumps({name: CALLS[name] for name in names}, indent=1)
             (options.folder / "calls.json").write_text(texts, encoding="utf-8")
             return 0
-        kinds = {None: (False, True), "eager": (False,), "lazy": (True,)}[options.frames]
-        ways = [Way(engine, lazy) for engine in engines for lazy in kinds]
-        check = partial(check_call, folder=options.folder, ways=ways)
+        kinds = {None: [False, True], "eager": [False], "lazy": [True]}[options.frames]
+        check = partial(check_call, folder=options.folder, kinds=kinds)
         results, differ = [], []
         for found in pool.map(check, names):
             by_table = sorted(found, key=attrgetter("table"))

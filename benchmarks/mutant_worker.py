@@ -12,7 +12,6 @@ import importlib.util
 import json
 import os
 import sys
-import tempfile
 import traceback
 import warnings
 from collections.abc import Sequence
@@ -23,7 +22,6 @@ from types import CodeType, ModuleType
 
 import polars as pl
 import pytest
-from numba import config
 
 PACKAGE = "polars_wroc"
 # Imported once, since it takes longer than most tests.
@@ -90,10 +88,6 @@ def main() -> None:
 def run(module: str, text: str | None, tests: list[str]) -> dict[str, object]:
     """Run tests up to the first that fails; without a text the module is as it is."""
     forget()
-    if module.startswith(f"{PACKAGE}.kernels"):
-        # Compiled functions are kept by file, and would be those of the file as it is.
-        os.environ["NUMBA_CACHE_DIR"] = tempfile.mkdtemp(prefix="mutant")
-        config.reload_config()  # type: ignore[no-untyped-call]
     mutation = Mutation(module, text) if text is not None else None
     if mutation:
         sys.meta_path.insert(0, mutation)

@@ -1,8 +1,7 @@
-"""Time the bootstrap and the permutation test of ABROCA on both engines.
+"""Time the bootstrap, the permutation test of ABROCA and honest thresholds.
 
 Each runs once before, and then in rounds, of which the medians are shown. What counts is the time
-of all processors, alone and for each row in each replicate; plans do fewer replicates, which take
-as long each.
+of all processors, alone and for each row in each replicate.
 
     python benchmarks/resampling.py --output resampling.md
 """
@@ -22,7 +21,6 @@ import polars as pl
 from speed import Times, machine, markdown, publish, say
 
 import polars_wroc as wroc
-from polars_wroc.plans.config import Engine
 
 
 class Task(NamedTuple):
@@ -37,7 +35,7 @@ class Task(NamedTuple):
 
 def _bootstrap(frame: pl.DataFrame, replicates: int, **options: object) -> object:
     arguments: dict[str, object] = {"metrics": "roc_auc", "weight": "w"} | options
-    return wroc.bootstrap(frame, "y", "s", replicates=replicates, **arguments)  # type: ignore[arg-type]
+    return wroc.bootstrap(frame, "y", "s", resamples=replicates, **arguments)  # type: ignore[arg-type]
 
 
 def _permute(frame: pl.DataFrame, permutations: int, by: str = "two") -> object:
@@ -59,20 +57,18 @@ def _honest(frame: pl.DataFrame, resamples: int) -> object:
     )
 
 
-WALKED = ["roc_auc", "gini", "ks", "average_precision"]
+CURVE_METRICS = ["roc_auc", "gini", "ks", "average_precision"]
 TASKS = [
-    Task("abroca_test, two groups", _permute, 100_000, 1_000, 3.0),
+    Task("abroca_test, two groups", _permute, 100_000, 1_000),
     Task("abroca_test, five groups", partial(_permute, by="five"), 100_000, 200),
     Task("bootstrap, AUC", _bootstrap, 1_000_000, 200, 5.0),
-    Task("bootstrap, four metrics", partial(_bootstrap, metrics=WALKED), 1_000_000, 200),
+    Task("bootstrap, four metrics", partial(_bootstrap, metrics=CURVE_METRICS), 1_000_000, 200),
     Task("bootstrap, gamma", partial(_bootstrap, multiplier="gamma"), 1_000_000, 200),
     Task("bootstrap, five groups", partial(_bootstrap, by="five"), 1_000_000, 200),
     Task("bootstrap, clusters", partial(_bootstrap, design="c"), 1_000_000, 200),
     Task("threshold_metrics, honest, three groups", _honest, 200_000, 200, 5.0),
 ]
-# The part of the replicates that plans do.
-PLANNED = 20
-HEADER = ("task", "engine", "rows", "replicates", "clock s", "cpu s", "ns per row", "target", "met")
+HEADER = ("task", "rows", "replicates", "clock s", "cpu s", "ns per row", "target", "met")
 
 
 def make(rows: int) -> pl.DataFrame:
@@ -92,39 +88,34 @@ def make(rows: int) -> pl.DataFrame:
     )
 
 
-def measure(task: Task, engine: Engine, rounds: int) -> tuple[str, ...]:
-    """Time a task on an engine; a row of the table."""
-    frame, compiled = make(task.rows), engine == "compiled"
-    replicates = task.replicates if compiled else task.replicates // PLANNED
+def measure(task: Task, rounds: int) -> tuple[str, ...]:
+    """Return a row of the table: the times of a task."""
+    frame, replicates, target = make(task.rows), task.replicates, task.target
     times = Times([], [])
-    with wroc.Config(engine=engine):
-        task.run(frame, 2)
-        for _ in range(rounds):
-            start, cpu_start = time.perf_counter(), time.process_time()
-            task.run(frame, replicates)
-            times.wall.append(time.perf_counter() - start)
-            times.cpu.append(time.process_time() - cpu_start)
+    task.run(frame, 2)
+    for _ in range(rounds):
+        start, cpu_start = time.perf_counter(), time.process_time()
+        task.run(frame, replicates)
+        times.wall.append(time.perf_counter() - start)
+        times.cpu.append(time.process_time() - cpu_start)
     clock, cpu = median(times.wall), median(times.cpu)
     each = cpu / task.rows / replicates * 1e9
-    target = task.target if compiled else None
     judged = ("-", "-") if target is None else (f"{target:g} s", "yes" if cpu <= target else "no")
     numbers = (f"{task.rows:,}", f"{replicates:,}", f"{clock:.2f}", f"{cpu:.2f}", f"{each:.0f}")
-    return (task.name, engine, *numbers, *judged)
+    return (task.name, *numbers, *judged)
 
 
 def main() -> None:
-    """Time each task on both engines."""
+    """Time each task."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--output", type=Path, help="Markdown file to write the report to")
     options = parser.parse_args()
     body = []
-    engines: tuple[Engine, ...] = ("compiled", "polars")
     for task in TASKS:
-        for engine in engines:
-            say(f"{task.name}, {engine}")
-            body.append(measure(task, engine, options.rounds))
-    publish([machine("numba"), markdown(HEADER, body)], options.output)
+        say(task.name)
+        body.append(measure(task, options.rounds))
+    publish([machine("numpy"), markdown(HEADER, body)], options.output)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Time weighted ROC analysis against the engine's floor and against other libraries.
+"""Time weighted ROC analysis against Polars' own sort and against other libraries.
 
 All contestants run in one process, one after the other, round after round, so that a slow
 moment of the machine falls on all of them. Before that each runs once, and those that
@@ -37,7 +37,6 @@ import peers
 import polars as pl
 
 import polars_wroc as wroc
-from polars_wroc.plans.config import Engine
 
 SEGMENTS = 20
 ROWS_PER_SMALL_GROUP = 200
@@ -167,7 +166,7 @@ def field(df: pl.DataFrame, file: Path) -> list[Contestant]:
 
 
 def our_contestants(df: pl.DataFrame, file: Path) -> list[Contestant]:
-    """List the engine's floor and what this package does."""
+    """List the floor, which is Polars' own sort, and what this package does."""
     weighted = wroc.roc_auc("y", "score", weight="weight").alias("auc")
     unweighted = wroc.roc_auc("y", "score").alias("auc")
     sums = pl.col("y", "score", "weight").sum()
@@ -176,21 +175,14 @@ def our_contestants(df: pl.DataFrame, file: Path) -> list[Contestant]:
     def summary(by: str, weight: str | None = "weight") -> pl.DataFrame:
         return wroc.summary(df, "y", "score", weight=weight, by=by)
 
-    def summary_by_plan() -> pl.DataFrame:
-        with wroc.Config(engine="polars"):
-            return summary("g")
-
     def summary_of_scan(weight: str | None = "weight") -> pl.DataFrame:
-        # As the command `auc` does it.
-        with wroc.Config(engine="compiled"):
-            scan = pl.scan_parquet(file)
-            return wroc.summary(scan, "y", "score", weight=weight, by="g").collect()
+        scan = pl.scan_parquet(file)
+        return wroc.summary(scan, "y", "score", weight=weight, by="g").collect()
 
-    def binned(engine: Engine) -> pl.DataFrame:
-        with wroc.Config(engine=engine):
-            scan = pl.scan_parquet(file)
-            table = wroc.summary(scan, "y", "score", weight="weight", by="g", bins=BINS)
-            return table.collect()
+    def summary_in_bins() -> pl.DataFrame:
+        scan = pl.scan_parquet(file)
+        table = wroc.summary(scan, "y", "score", weight="weight", by="g", bins=BINS)
+        return table.collect()
 
     def impact() -> pl.DataFrame:
         return wroc.impact_ratios(
@@ -225,7 +217,6 @@ def our_contestants(df: pl.DataFrame, file: Path) -> list[Contestant]:
             1.25,
         ),
         Contestant("summary", lambda: summary("g"), "weighted", FLOOR, 0.45),
-        Contestant("summary by a plan", summary_by_plan, "weighted", FLOOR),
         Contestant("summary, unweighted", lambda: summary("g", None), "unweighted", FLOOR),
         Contestant(
             "roc_auc, unweighted",
@@ -289,8 +280,7 @@ def our_contestants(df: pl.DataFrame, file: Path) -> list[Contestant]:
             lambda: df.lazy().group_by([*LEVELS]).agg(pl.col("y", "score").sum()).collect(),
         ),
         Contestant("worst_segments", worst, against=SUMS_OF_CELLS, limit=2),
-        Contestant("summary in bins", lambda: binned("compiled"), "binned", SUMS, 1.8),
-        Contestant("summary in bins by a plan", lambda: binned("polars"), "binned", SUMS),
+        Contestant("summary in bins", summary_in_bins, against=SUMS, limit=1.8),
     ]
 
 

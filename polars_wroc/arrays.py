@@ -1,4 +1,4 @@
-"""Types of arrays that statistics are computed from."""
+"""Arrays that statistics are computed from: their types, how exact they are, and running sums."""
 
 from __future__ import annotations
 
@@ -8,3 +8,43 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
+
+# Rates that differ by less are the same but for rounding.
+TOLERANCE = 1e-12
+
+# Powers of two beyond this have no inverse that is a float.
+_MOST_EXPONENT = 1000
+
+
+def cumulate(values: Array, starts: Ints) -> Array:
+    """Add up values over each segment from its first one on, along the last axis.
+
+    ``starts`` are the places of the first values of segments, none of which is empty. NaN in
+    segments whose sum is no number.
+    """
+    if len(starts) == 1:
+        return values.cumsum(axis=-1)
+    number = np.diff(starts, append=values.shape[-1])
+
+    def spread(each: Array) -> Array:
+        return np.repeat(each, number, axis=-1)
+
+    # Each segment is scaled by a power of two, which is exact, and its total subtracted at its last
+    # value: the running sum restarts near 0, so that light segments keep all digits after heavy
+    # ones.
+    totals = np.add.reduceat(values, starts, axis=-1)
+    sizes = np.add.reduceat(np.abs(values), starts, axis=-1)
+    is_finite = np.isfinite(sizes)
+    exponent = np.frexp(np.where(is_finite & (sizes > 0), sizes, 1.0))[1]
+    scale = np.ldexp(1.0, -np.clip(exponent, -_MOST_EXPONENT, _MOST_EXPONENT))
+    scaled = np.where(spread(is_finite), values * spread(scale), 0.0)
+    ends = starts[1:] - 1
+    ended = np.where(is_finite, totals * scale, 0.0)[..., :-1]
+    scaled[..., ends] -= ended
+    sums = scaled.cumsum(axis=-1)
+    # What the segments before have left by rounding
+    left = np.zeros_like(totals)
+    left[..., 1:] = sums[..., ends]
+    sums[..., ends] += ended
+    found = (sums - spread(left)) / spread(np.where(is_finite, scale, np.nan))
+    return np.asarray(found)

@@ -15,29 +15,25 @@ from polars_wroc.counts.count_table import CountTable, read_count_table
 from polars_wroc.counts.score_counts import score_counts
 from polars_wroc.curves.calibration_curve import calibration_curve
 from polars_wroc.curves.calibration_summary import calibration_summary
-from polars_wroc.curves.calibration_test import calibration_test, cumulative_differences
 from polars_wroc.curves.cost_curve import cost_curve, dominated_models
 from polars_wroc.curves.decision_curve import decision_curve
-from polars_wroc.curves.equal_scores import equal_scores
-from polars_wroc.curves.roc_curve import confusion_curve, pr_curve, roc_curve
+from polars_wroc.curves.roc_curve import pr_curve, roc_curve
 from polars_wroc.curves.roc_point import roc_point
 from polars_wroc.curves.score_distribution import score_distribution
 from polars_wroc.curves.validation import validate
 from polars_wroc.groups.abroca_test import abroca_test
-from polars_wroc.groups.cross_auc import auc_decomposition, cross_auc
+from polars_wroc.groups.calibration_test import calibration_test
+from polars_wroc.groups.cross_auc import cross_auc
 from polars_wroc.groups.equalized_thresholds import equalized_thresholds
-from polars_wroc.groups.estimated_gaps import estimated_gaps
 from polars_wroc.groups.expected_metrics import expected_metrics
 from polars_wroc.groups.fairness import fairness
-from polars_wroc.groups.gap_parts import gap_parts
 from polars_wroc.groups.group_gaps import group_gaps
 from polars_wroc.groups.impact_ratios import impact_ratios
 from polars_wroc.groups.release_check import release_check
-from polars_wroc.groups.subgroup_auc import subgroup_auc
 from polars_wroc.groups.trend import trend
 from polars_wroc.groups.worst_segments import worst_segments
-from polars_wroc.inputs.horizon import at_horizon, horizon_counts
-from polars_wroc.metrics.bootstrap import bootstrap, bootstrap_replicates
+from polars_wroc.inputs.horizon import at_horizon
+from polars_wroc.metrics.bootstrap import bootstrap
 from polars_wroc.metrics.brier_and_log_loss import brier_score, log_loss
 from polars_wroc.metrics.compare import compare
 from polars_wroc.metrics.curve_metrics import (
@@ -52,7 +48,7 @@ from polars_wroc.metrics.curve_metrics import (
     roc_hull_auc,
 )
 from polars_wroc.metrics.partial_auc import cost_partial_auc, partial_auc
-from polars_wroc.metrics.roc_auc import roc_auc_ci, roc_influence
+from polars_wroc.metrics.roc_auc import roc_auc_ci
 from polars_wroc.metrics.summary import summary
 from polars_wroc.plans.queries import FrameT, collect
 from polars_wroc.thresholds.confusion_matrix import confusion_matrix
@@ -93,7 +89,6 @@ class ExprNamespace:
 
     roc_auc: Callable[..., pl.Expr] = _of_score(roc_auc)
     roc_auc_ci: Callable[..., pl.Expr] = _of_score(roc_auc_ci)
-    roc_influence: Callable[..., pl.Expr] = _of_score(roc_influence)
     gini: Callable[..., pl.Expr] = _of_score(gini)
     ks: Callable[..., pl.Expr] = _of_score(ks)
     average_precision: Callable[..., pl.Expr] = _of_score(average_precision)
@@ -115,7 +110,6 @@ class _FrameNamespace(Generic[FrameT]):
     def __init__(self, frame: FrameT) -> None:
         self._frame: FrameT = frame
 
-    confusion_curve: Callable[..., FrameT] = _of_frame(confusion_curve)
     roc_curve: Callable[..., FrameT] = _of_frame(roc_curve)
     pr_curve: Callable[..., FrameT] = _of_frame(pr_curve)
     cost_curve: Callable[..., FrameT] = _of_frame(cost_curve)
@@ -130,27 +124,19 @@ class _FrameNamespace(Generic[FrameT]):
 
     calibration_summary: Callable[..., FrameT] = _of_frame(calibration_summary)
     calibration_test: Callable[..., FrameT] = _of_frame(calibration_test)
-    cumulative_differences: Callable[..., FrameT] = _of_frame(cumulative_differences)
-    equal_scores: Callable[..., FrameT] = _of_frame(equal_scores)
     decision_curve: Callable[..., FrameT] = _of_frame(decision_curve)
     score_distribution: Callable[..., FrameT] = _of_frame(score_distribution)
     validate: Callable[..., FrameT] = _of_frame(validate)
     bootstrap: Callable[..., FrameT] = _of_frame(bootstrap)
-    bootstrap_replicates: Callable[..., FrameT] = _of_frame(bootstrap_replicates)
-    estimated_gaps: Callable[..., FrameT] = _of_frame(estimated_gaps)
     expected_metrics: Callable[..., FrameT] = _of_frame(expected_metrics)
     group_gaps: Callable[..., FrameT] = _of_frame(group_gaps)
-    gap_parts: Callable[..., FrameT] = _of_frame(gap_parts)
     cross_auc: Callable[..., FrameT] = _of_frame(cross_auc)
-    auc_decomposition: Callable[..., FrameT] = _of_frame(auc_decomposition)
-    subgroup_auc: Callable[..., FrameT] = _of_frame(subgroup_auc)
     abroca_test: Callable[..., FrameT] = _of_frame(abroca_test)
     fairness: Callable[..., FrameT] = _of_frame(fairness)
     impact_ratios: Callable[..., FrameT] = _of_frame(impact_ratios)
     equalized_thresholds: Callable[..., FrameT] = _of_frame(equalized_thresholds)
     trend: Callable[..., FrameT] = _of_frame(trend)
     at_horizon: Callable[..., FrameT] = _of_frame(at_horizon)
-    horizon_counts: Callable[..., FrameT] = _of_frame(horizon_counts)
     worst_segments: Callable[..., FrameT] = _of_frame(worst_segments)
     audit: Callable[..., Audit] = _of_frame(audit)
 
@@ -214,26 +200,20 @@ class Counts:
         self._eager = eager
 
     summary: Callable[..., Any] = _of_counts(summary)
-    confusion_curve: Callable[..., Any] = _of_counts(confusion_curve)
     roc_curve: Callable[..., Any] = _of_counts(roc_curve)
     pr_curve: Callable[..., Any] = _of_counts(pr_curve)
     cost_curve: Callable[..., Any] = _of_counts(cost_curve)
     roc_point: Callable[..., Any] = _of_counts(roc_point)
     threshold_metrics: Callable[..., Any] = _of_counts(threshold_metrics)
     calibration_curve: Callable[..., Any] = _of_counts(calibration_curve, "smooth")
-
     calibration_summary: Callable[..., Any] = _of_counts(calibration_summary)
     calibration_test: Callable[..., Any] = _of_counts(calibration_test)
-    cumulative_differences: Callable[..., Any] = _of_counts(cumulative_differences)
-    equal_scores: Callable[..., Any] = _of_counts(equal_scores)
     decision_curve: Callable[..., Any] = _of_counts(decision_curve)
     score_distribution: Callable[..., Any] = _of_counts(score_distribution)
     group_gaps: Callable[..., Any] = _of_counts(group_gaps)
     fairness: Callable[..., Any] = _of_counts(fairness, at_threshold=True)
     impact_ratios: Callable[..., Any] = _of_counts(impact_ratios, at_threshold=True, labels=False)
     cross_auc: Callable[..., Any] = _of_counts(cross_auc)
-    subgroup_auc: Callable[..., Any] = _of_counts(subgroup_auc)
-    auc_decomposition: Callable[..., Any] = _of_counts(auc_decomposition)
     equalized_thresholds: Callable[..., Any] = _of_counts(equalized_thresholds)
     trend: Callable[..., Any] = _of_counts(trend, labels=False)
     worst_segments: Callable[..., Any] = _of_counts(worst_segments)

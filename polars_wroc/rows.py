@@ -61,7 +61,7 @@ from polars_wroc.inputs.rows import Rows as PlannedRows
 from polars_wroc.plans.queries import FrameT, collect, is_eager
 from polars_wroc.stats.designs import LonelyUnit, ReplicateUnits, SamplingUnits, Units
 from polars_wroc.stats.levels import Level
-from polars_wroc.steps import RowCounts, ScoreBins, SegmentRows
+from polars_wroc.steps import FloatType, RowCounts, ScoreBins, SegmentRows, round_to_type
 
 # From here on several whole numbers round to the same float.
 _EXACT_FLOATS = 2.0**53
@@ -84,6 +84,7 @@ class Sampling:
     ``unit`` numbers the sampling units. Each unit has the number of its ``stratum``; each stratum
     has its number of units in the sample and the ``fraction`` of the population's units that this
     is. ``replicates`` are columns of weights, with a factor for the squared deviation of each.
+    ``cluster`` are the caller's values of the rows' clusters.
     """
 
     unit: Ints
@@ -94,6 +95,7 @@ class Sampling:
     replicates: Array | None = None
     factors: Array | None = None
     replicate_df: int | None = None
+    cluster: pl.Series | None = None
 
     @property
     def units(self) -> SamplingUnits:
@@ -103,11 +105,15 @@ class Sampling:
             return ReplicateUnits(self.factors, self.replicate_df)
         return Units(self.stratum, self.size, self.fraction, self.lonely)
 
-    def at(self, places: Ints | Mask) -> Sampling:
+    def at(self, places: Ints | Mask | slice) -> Sampling:
         """Return the sample of some rows, in which all units still count."""
         replicates = None if self.replicates is None else self.replicates[:, places]
         unit = self.unit if self.replicates is not None else self.unit[places]
-        return replace(self, unit=unit, replicates=replicates)
+        cluster = self.cluster
+        if cluster is not None:
+            of_row = np.arange(len(cluster))[places]
+            cluster = cluster.gather(of_row)
+        return replace(self, unit=unit, replicates=replicates, cluster=cluster)
 
 
 @dataclass(frozen=True)
@@ -130,12 +136,17 @@ class Rows:
     unlabelled: Rows | None = None
     # The model of each row of counts, which has no score of the others.
     model: NDArray[np.str_] | None = None
+    # The types that scores came in, if these are not of 64 bits.
+    score_types: Mapping[str, FloatType] = field(default_factory=dict)
 
-    def at(self, places: Mask) -> Rows:
+    def at(self, places: Mask | slice) -> Rows:
         """Return some of the rows; all sampling units still count."""
+        keys = self.keys
+        if keys.width:
+            keys = keys[places] if isinstance(places, slice) else keys.filter(places)
         return replace(
             self,
-            keys=self.keys.filter(places) if self.keys.width else self.keys,
+            keys=keys,
             scores={model: score[places] for model, score in self.scores.items()},
             weight=self.weight[places],
             counts=None if self.counts is None else self.counts.at(places),
@@ -149,6 +160,11 @@ class Rows:
     def complete(self, model: str) -> Mask:
         """Whether each row has a score, a label and a weight."""
         return ~np.isnan(self.scores[model]) & ~np.isnan(self.weight)
+
+    def reach(self, model: str, threshold: float) -> Mask:
+        """Return whether each score is at least a threshold, in the type that it came in."""
+        score_type = self.score_types.get(model, np.float64)
+        return np.asarray(self.scores[model] >= round_to_type(threshold, score_type))
 
     @property
     def complete_in_all(self) -> Mask:
@@ -202,6 +218,7 @@ class Rows:
             missing,
             None if self.counts is None else self.counts.at(places),
             self._find_bins(score, places, len(keys)),
+            score_type=self.score_types.get(model, np.float64),
         )
 
     def _sort_segments(
@@ -230,6 +247,7 @@ class Rows:
             None if self.counts is None else self.counts.at(order),
             self._find_bins(self.scores[model], order, groups.keys.width),
             in_order=ranks,
+            score_type=self.score_types.get(model, np.float64),
         )
 
     def _count_missing(self, model: str, rows: Ints, segment: Ints | Codes, number: int) -> Ints:
@@ -331,7 +349,7 @@ def _code_groups(keys: pl.DataFrame, height: int) -> CodedGroups | None:
         if coded is None:
             return None
         codes, found = coded
-        number = number * np.uint16(len(found)) + codes
+        number = number * np.uint16(len(found)) + codes if values else codes
         values.append(found)
     shape = [*map(len, values)]
     is_there = count_codes(number, math.prod(shape)) > 0
@@ -360,7 +378,7 @@ def _code_values(column: pl.Series, most: int) -> tuple[NDArray[np.uint16], pl.S
     if high - low + 1 > most or high >= _EXACT_FLOATS:
         return None
     # In 64 bits, since a difference may exceed the type of the column.
-    codes = (column.cast(pl.Int64) - low).cast(pl.UInt16).to_numpy()
+    codes = (column.to_numpy().astype(np.int64, copy=False) - low).astype(np.uint16)
     return codes, pl.int_range(low, high + 1, eager=True).cast(column.dtype)
 
 
@@ -380,6 +398,9 @@ def _code_texts(column: pl.Series, most: int) -> tuple[NDArray[np.uint16], pl.Se
 
 def number_groups(keys: pl.DataFrame) -> tuple[pl.DataFrame, Ints]:
     """Return the groups of rows, sorted, and the number of each row's group."""
+    coded = _code_groups(keys, keys.height) if keys.width and keys.height else None
+    if coded is not None:
+        return coded.keys, coded.codes.astype(np.int64)
     groups, starts, order = sort_into_groups(keys, keys.height)
     number = np.empty(keys.height, np.int64)
     number[order] = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
@@ -405,6 +426,8 @@ class Columns:
     pools_groups: bool = False
     # Whether rows are also wanted without their labels.
     with_unlabelled: bool = False
+    # The types that scores came in, in the order of models, if these are not of 64 bits.
+    score_types: Sequence[FloatType] = ()
 
     @property
     def keys(self) -> list[str]:
@@ -415,6 +438,12 @@ class Columns:
     def binned(self) -> bool:
         """Whether rows stand for those in a bin of scores."""
         return self.counted and SCORE_HIGH in self.plan.collect_schema()
+
+    def require_scores(self, purpose: str) -> None:
+        """Raise for counts in bins of scores."""
+        if self.binned:
+            msg = f"`counts` must be by score for {purpose}; found counts in bins of scores"
+            raise ValueError(msg)
 
     @property
     def key_types(self) -> dict[str, pl.DataType]:
@@ -478,6 +507,7 @@ class Columns:
             self._counts(table),
             selected=selected,
             sample=sample,
+            score_types=self._types_by_model(),
         )
 
     def _unlabelled_rows(self, rows: Rows, table: pl.DataFrame) -> Rows:
@@ -515,11 +545,12 @@ class Columns:
 
     def _check_labels(self, table: pl.DataFrame) -> None:
         """Raise for other labels than 0 and 1 or -1 and 1, and for groups that mix 0 and -1."""
-        label = table[LABEL]
+        # As floats, since there are types without -1.
+        label = table[LABEL].cast(pl.Float64)
         is_zero, is_minus = label == 0, label == -1
         invalid = label.filter(~(is_zero | is_minus | (label == 1)))
         if len(invalid):
-            self._reject_value("label", _LABEL_RULE, invalid.cast(pl.Float64)[0])
+            self._reject_value("label", _LABEL_RULE, invalid[0])
         if is_zero.any() and is_minus.any():
             # Each group may write its negatives in its own way, unless groups are pooled.
             groups = [] if self.pools_groups else self.keys
@@ -574,7 +605,9 @@ class Columns:
         if FPC in table.columns:
             is_stratified = STRATUM in table.columns
             fraction = _read_fractions(table[FPC], stratum_of_row, size, is_stratified)
-        return Sampling(unit, stratum, size, fraction, self.design.survey.lonely)
+        cluster = table[CLUSTER] if CLUSTER in table.columns else None
+        lonely = self.design.survey.lonely
+        return Sampling(unit, stratum, size, fraction, lonely, cluster=cluster)
 
     def _replicates(self, table: pl.DataFrame, weights: ReplicateWeights) -> Sampling:
         names = [name for name in table.columns if name.startswith(_REPLICATE)]
@@ -624,11 +657,22 @@ class Columns:
             bins,
             selected,
             model=model,
+            score_types=self._types_by_model(),
         )
 
+    def _types_by_model(self) -> dict[str, FloatType]:
+        return dict(zip(self.models, self.score_types, strict=False))
 
+
+# Types of scores of fewer bits than those of Python's numbers.
+_FLOAT_TYPES: dict[type[pl.DataType], FloatType] = {
+    pl.Float16: np.float16,
+    pl.Float32: np.float32,
+}
 _REPLICATE = "__replicate_"
 _ONE_MODEL = "score"
+# The number of a row's score, in the order of the call.
+_MODEL_PLACE = "__model_place"
 
 
 def read_columns(
@@ -689,7 +733,15 @@ def read_columns(
         frequency=isinstance(weight, Frequency) and not given.given,
         design=given,
         pools_groups=argument != "by",
+        score_types=[
+            find_score_type(columns[score_column(number)].dtype) for number in range(len(models))
+        ],
     )
+
+
+def find_score_type(dtype: pl.DataType) -> FloatType:
+    """Return the type of floats in which scores of a type are compared with a threshold."""
+    return _FLOAT_TYPES.get(dtype.base_type(), np.float64)
 
 
 def read_counted(rows: PlannedRows) -> Columns:
@@ -779,31 +831,103 @@ def _to_floats(values: pl.Series) -> Array:
     return values.to_numpy()
 
 
+def alternate_models(tables: Mapping[str, pl.DataFrame], *, several: bool) -> pl.DataFrame:
+    """Return the rows of the tables of models; if there may be several, with the column ``model``.
+
+    All tables have the same groups, and the models of each group follow one another.
+    """
+    if not several:
+        (table,) = tables.values()
+        return table
+    named = [table.with_columns(pl.lit(model).alias(MODEL)) for model, table in tables.items()]
+    models = pl.concat(named)
+    places = np.arange(models.height).reshape(len(named), -1)
+    return models[places.T.ravel()]
+
+
 Compute = Callable[[Rows], pl.DataFrame]
 
 
 def table_of(
-    frame: FrameT, columns: Columns, schema: Mapping[str, Any], compute: Compute
+    frame: FrameT,
+    columns: Columns,
+    schema: Mapping[str, Any],
+    compute: Compute,
+    *,
+    key_names: Mapping[str, str] | None = None,
 ) -> FrameT:
     """Return the table that ``compute`` makes of rows: now, or when a LazyFrame is collected.
 
     The table has the columns of the schema in their order, those that group the rows by the
-    caller's names; NaN becomes null. The source is read once.
+    caller's names; NaN becomes null. The source is read once. ``key_names`` are the names of these
+    columns by those that ``compute`` gives them, unless they are those of the rows.
     """
-    make = partial(_make_table, columns=columns, schema=dict(schema), compute=compute)
+    make = partial(
+        _make_table,
+        columns=columns,
+        schema=dict(schema),
+        compute=compute,
+        key_names=columns.names if key_names is None else key_names,
+    )
     if is_eager(frame):
         return make(collect(columns.plan))  # type: ignore[return-value]
     return columns.plan.map_batches(make, schema=dict(schema), streamable=False)  # type: ignore[return-value]
 
 
 def _make_table(
-    table: pl.DataFrame, columns: Columns, schema: Mapping[str, Any], compute: Compute
+    table: pl.DataFrame,
+    columns: Columns,
+    schema: Mapping[str, Any],
+    compute: Compute,
+    key_names: Mapping[str, str],
 ) -> pl.DataFrame:
     # Infinite and undefined numbers are expected: NaN means undefined.
     with np.errstate(all="ignore"):
         made = compute(columns.rows(table))
-    floats = [name for name, dtype in schema.items() if dtype == pl.Float64]
-    keys = {key: name for key, name in columns.names.items() if key in made.columns}
-    numbers = [name for name in floats if name not in keys.values()]
-    named = made.rename(keys).select([*schema]).cast(pl.Schema(schema))
-    return named.with_columns(pl.col(numbers).fill_nan(None))
+    keys = {name: key for key, name in key_names.items() if key in made.columns}
+    # A group may have the name of a column that is not in the result, such as the model.
+    named = made.select(pl.col(keys.get(name, name)).alias(name) for name in schema)
+    numbers = [
+        name for name, dtype in named.schema.items() if dtype.is_float() and name not in keys
+    ]
+    return named.with_columns(pl.col(numbers).fill_nan(None)).cast(pl.Schema(schema))
+
+
+class SegmentColumns(NamedTuple):
+    """Some rows of a table: the number of the segment of each, and their columns."""
+
+    segment: Ints
+    columns: Mapping[str, NDArray[Any]]
+
+
+# What makes columns of the rows of one score, and of their segments
+Tabulate = Callable[[Rows, SegmentRows], Iterable[SegmentColumns]]
+
+
+def tabulate_models(rows: Rows, columns: Columns, tabulate: Tabulate) -> pl.DataFrame:
+    """Return the rows that ``tabulate`` makes of the segments of each score, one score at a time.
+
+    They are sorted by the columns that group the rows, then by model; those of a segment stay in
+    their order. The rows that ``tabulate`` gets have no other score; rows of counts belong to one
+    score each, so that the segments of another score may be fewer.
+    """
+    tables = []
+    for place, model in enumerate(columns.models):
+        own = rows if rows.model is None else rows.at(rows.model == model)
+        own = replace(own, scores={model: own.scores[model]})
+        segments = own.segments(columns.keys, model, ranks=True)
+        parts = [*tabulate(own, segments)]
+        segment = np.concatenate([part.segment for part in parts])
+        order = np.argsort(segment, kind="stable")
+        values = {
+            name: np.concatenate([part.columns[name] for part in parts])[order]
+            for name in parts[0].columns
+        }
+        table = pl.DataFrame(values).with_columns(
+            pl.lit(model).alias(MODEL), pl.lit(place).alias(_MODEL_PLACE)
+        )
+        groups = segments.segments
+        tables.append(groups[segment[order]].hstack(table) if groups.width else table)
+    if len(tables) == 1:
+        return tables[0]
+    return pl.concat(tables).sort(*columns.keys, _MODEL_PLACE, maintain_order=True)

@@ -9,21 +9,31 @@ have the same bits whatever the number of threads.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import polars as pl
 
-from polars_wroc.arrays import Array, Ints, Mask
+from polars_wroc.arrays import Array, Ints, Mask, cumulate
+from polars_wroc.threads import map_in_threads
 
 _BLOCK_ROWS = 1 << 15
-# Powers of two beyond this have no inverse that is a float.
-_MOST_EXPONENT = 1000
 
 T = TypeVar("T")
+# A type of floats in which scores came in.
+FloatType: TypeAlias = type[np.floating[Any]]
+
+
+def round_to_type(threshold: Array | float, score_type: FloatType) -> Array:
+    """Return thresholds as numbers of the type that scores came in, in which they are compared.
+
+    A score that was written as 0.7 and read as Float32 is less than the number 0.7 of 64 bits.
+    """
+    # Beyond the largest number of the type a threshold is infinite.
+    with np.errstate(over="ignore"):
+        return np.asarray(threshold, np.float64).astype(score_type).astype(np.float64)
 
 
 class RowCounts(NamedTuple):
@@ -57,7 +67,8 @@ class SegmentRows:
     ``weight`` is negative in rows of negatives. ``order`` are the places of the rows in the arrays
     that they were taken from, and ``missing`` is the number of incomplete rows of each segment.
     ``outside`` are weights of rows in other ranges of scores: see `OutsideWeights`. ``in_order``
-    says that the rows of each segment are already sorted by descending score.
+    says that the rows of each segment are already sorted by descending score. Scores came in as
+    numbers of the ``score_type``.
     """
 
     segments: pl.DataFrame
@@ -70,6 +81,7 @@ class SegmentRows:
     bins: ScoreBins | None = None
     outside: OutsideWeights | None = None
     in_order: bool = False
+    score_type: FloatType = np.float64
 
     @property
     def number(self) -> int:
@@ -166,27 +178,12 @@ class Steps(NamedTuple):
 
         ``above`` are the sums that precede these steps in each segment.
         """
-        if len(self.starts) == 1:
-            sums = values.cumsum(axis=-1)
-            sums += above
-            return np.asarray(sums)
-        # Scale each segment by a power of two, which is exact, and subtract its total at its last
-        # step: the running sum restarts near 0, so that light segments keep all digits after heavy
-        # ones.
-        totals = self.total(values)
-        is_finite = np.isfinite(totals)
-        exponent = np.frexp(np.where(is_finite & (totals > 0), totals, 1.0))[1]
-        scale = np.ldexp(1.0, -np.clip(exponent, -_MOST_EXPONENT, _MOST_EXPONENT))
-        scaled = np.where(self.spread(is_finite), values * self.spread(scale), 0.0)
-        ends = self.starts[1:] - 1
-        ended = np.where(is_finite, totals * scale, 0.0)[..., :-1]
-        scaled[..., ends] -= ended
-        sums = scaled.cumsum(axis=-1)
-        before = np.zeros_like(totals)
-        before[..., 1:] = sums[..., ends]
-        sums[..., ends] += ended
-        found = (sums - self.spread(before)) / self.spread(np.where(is_finite, scale, np.nan))
-        return np.asarray(np.maximum(found, values) + self.spread(above))
+        sums = cumulate(values, self.starts)
+        if len(self.starts) > 1:
+            # Rounding must not take a sum below what is added to it.
+            np.maximum(sums, values, out=sums)
+        sums += self.spread(above)
+        return sums
 
     @property
     def weights_reached(self) -> Array:
@@ -239,8 +236,8 @@ def add_blocks(
 class PooledSteps(NamedTuple):
     """All steps of the curves of segments, from the highest score of each down.
 
-    ``n``, ``w`` and ``w2`` are as in `Steps`. ``starts`` are the places of the first steps of the
-    segments, which may have none, followed by the number of steps.
+    ``n``, ``w``, ``w2`` and ``several`` are as in `Steps`. ``starts`` are the places of the first
+    steps of the segments, which may have none, followed by the number of steps.
     """
 
     score: Array
@@ -248,6 +245,7 @@ class PooledSteps(NamedTuple):
     w: Array
     w2: Array
     starts: Ints
+    several: Mask | None = None
 
 
 def pool_steps(rows: SegmentRows) -> PooledSteps:
@@ -258,12 +256,17 @@ def pool_steps(rows: SegmentRows) -> PooledSteps:
         for steps in found:
             number[segments] += np.diff(steps.starts, append=len(steps.score))
     blocks = [steps for _, found in batches for steps in found] or [_NO_STEPS]
+    several = None
+    if rows.bins is not None:
+        none = np.zeros(0, bool)
+        several = np.concatenate([none if s.several is None else s.several for s in blocks])
     return PooledSteps(
         np.concatenate([steps.score for steps in blocks]),
         np.concatenate([steps.n for steps in blocks], axis=-1),
         np.concatenate([steps.w for steps in blocks], axis=-1),
         np.concatenate([steps.w2 for steps in blocks], axis=-1),
         np.append(0, number.cumsum()),
+        several,
     )
 
 
@@ -289,6 +292,29 @@ def place_rows(rows: SegmentRows) -> Array:
     return np.concatenate([values for _, values in found]) if found else np.zeros(0)
 
 
+def descend(rows: SegmentRows) -> SegmentRows:
+    """Return the rows of each segment from the highest score down."""
+    if rows.in_order:
+        return rows
+
+    def find_order(batch: _Batch) -> Ints:
+        return np.arange(len(batch.score)) if batch.order is None else batch.order
+
+    found = _map_batches(rows, find_order)
+    if not found:
+        return replace(rows, in_order=True)
+    places = np.concatenate([rows.starts[segments[0]] + order for segments, order in found])
+    return replace(
+        rows,
+        order=rows.order[places],
+        score=rows.score[places],
+        weight=rows.weight[places],
+        counts=None if rows.counts is None else rows.counts.at(places),
+        bins=None if rows.bins is None else rows.bins.at(places),
+        in_order=True,
+    )
+
+
 def placements(steps: Steps) -> Array:
     """Return the placement values of both classes at each step."""
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -304,6 +330,13 @@ def add_up(values: Array, starts: Ints) -> Array:
     if len(filled):
         sums[..., filled] = np.add.reduceat(values, starts[filled], axis=-1)
     return sums
+
+
+def find_changes(values: Array | Ints) -> Mask:
+    """Return whether each value differs from the one before; the first does."""
+    changes = np.ones(len(values), dtype=bool)
+    changes[1:] = values[1:] != values[:-1]
+    return changes
 
 
 class _Batch(NamedTuple):
@@ -338,11 +371,10 @@ def _map_batches(rows: SegmentRows, work: Callable[[_Batch], T]) -> list[tuple[I
             return segments, work(_sort_batch(rows, segments, starts[ends[0] : ends[1] + 1]))
 
     batches = _cut_batches(starts)
-    if len(batches) <= 1 or rows.in_order:
+    if rows.in_order:
         # Threads pay off for sorting; short operations on arrays only contend for the interpreter.
         return [run(ends) for ends in batches]
-    with ThreadPoolExecutor(pl.thread_pool_size()) as pool:
-        return list(pool.map(run, batches))
+    return map_in_threads(run, batches, fewest=2)
 
 
 def _cut_batches(starts: Ints) -> list[tuple[int, int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
@@ -11,13 +12,16 @@ import polars as pl
 ValueT = TypeVar("ValueT")
 ResultT = TypeVar("ResultT")
 
-# Fewer calls are not worth the start of threads.
-_FEWEST_CALLS = 4
 
+def map_in_threads(
+    task: Callable[[ValueT], ResultT], values: Sequence[ValueT], *, fewest: int = 4
+) -> list[ResultT]:
+    """Return what a task makes of each value; the task must be long, and free the interpreter.
 
-def map_in_threads(task: Callable[[ValueT], ResultT], values: Sequence[ValueT]) -> list[ResultT]:
-    """Return what a task makes of each value; the task must be long, and free the interpreter."""
-    if len(values) < _FEWEST_CALLS:
+    With fewer values than ``fewest`` the start of threads would take longer than they save.
+    """
+    # No pool of threads can be started after the main thread has ended.
+    if len(values) < fewest or not threading.main_thread().is_alive():
         return [task(value) for value in values]
     with ThreadPoolExecutor(pl.thread_pool_size()) as pool:
         return list(pool.map(task, values))

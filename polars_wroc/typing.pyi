@@ -7,12 +7,10 @@ from .charts.options import Rate as Rate
 from .charts.options import Show as Show
 from .charts.options import Sort as Sort
 from .curves.calibration_curve import Strategy as Strategy
-from .curves.roc_point import BandKind as BandKind
+from .curves.roc_curve import BandKind as BandKind
 from .groups.categories import Intersections as Intersections
+from .groups.cross_auc import Against as Against
 from .groups.equalized_thresholds import Constraint as Constraint
-from .groups.estimated_gaps import Basis as Basis
-from .groups.estimated_gaps import EstimatedMetric as EstimatedMetric
-from .groups.gap_parts import Recalibrate as Recalibrate
 from .inputs.columns import IntoColumn as IntoColumn
 from .inputs.columns import IntoWeight as IntoWeight
 from .inputs.decisions import DecisionThreshold as DecisionThreshold
@@ -23,7 +21,6 @@ from .inputs.designs import Lonely as Lonely
 from .inputs.designs import ReplicateKind as ReplicateKind
 from .inputs.horizon import Competing as Competing
 from .inputs.rows import IntoColumns as IntoColumns
-from .metrics.auc_interval import Method as Method
 from .metrics.compare import ComparisonMethod as ComparisonMethod
 from .metrics.curve_metrics import Density as Density
 from .metrics.partial_auc import Baseline as Baseline
@@ -33,12 +30,11 @@ from .metrics.registry import MetricName as MetricName
 from .metrics.registry import Metrics as Metrics
 from .metrics.roc_auc import Average as Average
 from .metrics.roc_auc import MultiClass as MultiClass
-from .plans.config import Engine as Engine
 from .plans.queries import FrameT as FrameT
 from .stats.aucs import AucMethod as AucMethod
-from .stats.difference_tests import Adjust as Adjust
+from .stats.families import Adjustment as Adjustment
 from .stats.rates import Exact as Exact
-from .stats.variances import Multiplier as Multiplier
+from .stats.resampling import Multiplier as Multiplier
 from .thresholds.honest import Honest as Honest
 from .thresholds.rules import Rule as Rule
 from .thresholds.rules import Threshold as Threshold

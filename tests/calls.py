@@ -42,17 +42,11 @@ def _distribution(frame: Any, label: Any, score: Any, by: Any, **options: Any) -
     return wroc.score_distribution(frame, score, label=label, by=by, **options)
 
 
-def _estimated(frame: Any, label: Any, score: Any, by: Any, **options: Any) -> Any:
-    options |= {"by": {"a": score}, "known": by, "metric": "tpr", "threshold": 0.5}
-    return wroc.estimated_gaps(frame, label, score, **options)
-
-
 # They take one score or several.
 TABLES: dict[str, Call] = {
     "summary": _with(wroc.summary),
     "summary_in_ranges": _with(summary_in_ranges, rows_per_range=50),
     "counts": _counts,
-    "confusion_curve": _with(wroc.confusion_curve),
     "roc_curve": _with(wroc.roc_curve, band="pointwise"),
     "thinned roc_curve": _with(wroc.roc_curve, max_points=5),
     "pr_curve": _with(wroc.pr_curve),
@@ -67,11 +61,12 @@ TABLES: dict[str, Call] = {
     "calibration_curve": _with(wroc.calibration_curve, strategy="quantile"),
     "calibration_summary": _with(wroc.calibration_summary, clip=0.001),
     "calibration_test": _with(wroc.calibration_test),
-    "cumulative_differences": _with(wroc.cumulative_differences),
-    "equal_scores": _with(wroc.equal_scores),
+    "calibration_test at equal scores": _with(
+        by_attributes(wroc.calibration_test), reference="rest"
+    ),
     "score_distribution": _distribution,
     "decision_curve": _with(wroc.decision_curve, thresholds=[0.5]),
-    "subgroup_auc": _with(wroc.subgroup_auc),
+    "cross_auc against the rest": _with(wroc.cross_auc, against="rest"),
     "cross_auc": _with(wroc.cross_auc),
     "group_gaps": _with(by_attributes(wroc.group_gaps), threshold=0.5),
     "group_gaps to all": _with(by_attributes(wroc.group_gaps), reference="overall"),
@@ -80,10 +75,9 @@ TABLES: dict[str, Call] = {
     "equal_opportunity": _with(
         wroc.equalized_thresholds, constraint="equal_opportunity", min_rows=1
     ),
-    "auc_decomposition": _with(wroc.auc_decomposition),
     "abroca_test": _with(wroc.abroca_test, permutations=9),
-    "bootstrap": _with(wroc.bootstrap, metrics="ks", replicates=4),
-    "bootstrap_replicates": _with(wroc.bootstrap_replicates, metrics="ks", replicates=4),
+    "bootstrap": _with(wroc.bootstrap, metrics="ks", resamples=4),
+    "bootstrap_replicates": _with(wroc.bootstrap, metrics="ks", resamples=4, replicates=True),
     "audit": _audit("table"),
     "audit's segments": _audit("segments"),
     "audit_in_ranges": _audit("table", audit_in_ranges, rows_per_range=50),
@@ -93,7 +87,6 @@ OF_ONE_SCORE: dict[str, Call] = {
     "expected_metrics": lambda frame, label, score, by, **options: wroc.expected_metrics(
         frame, score, label=label, by=by, threshold=0.5, **options
     ),
-    "gap_parts": _with(by_attributes(wroc.gap_parts), threshold=0.5),
     "worst_segments": _with(
         by_attributes(wroc.worst_segments),
         threshold=0.5,
@@ -101,7 +94,6 @@ OF_ONE_SCORE: dict[str, Call] = {
         level=0.5,
         min_rows=1,
     ),
-    "estimated_gaps": _estimated,
 }
 # They take several.
 COMPARISONS: dict[str, Call] = {

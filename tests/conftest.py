@@ -116,16 +116,6 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-@pytest.fixture(autouse=True)
-def _plans(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Let Polars compute tables in tests of their plans, also where another engine is chosen."""
-    if request.node.get_closest_marker("plans"):
-        with wroc.Config(engine="polars"):
-            yield
-    else:
-        yield
-
-
 @pytest.fixture(params=sweep(["in-memory", "streaming"]))
 def engine(request: pytest.FixtureRequest) -> Engine:
     """Each engine; that which Polars takes by itself, as most tests do, with the slow tests."""

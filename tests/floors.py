@@ -11,7 +11,7 @@ from pathlib import Path
 PACKAGE = Path(__file__).parents[1] / "polars_wroc"
 # What is on a floor imports what is on its own floor in its own folder, and what is below.
 FLOORS: tuple[tuple[str, ...], ...] = (
-    ("arrays", "threads", "plans", "kernels", "data", "early_interruption"),
+    ("arrays", "threads", "plans", "data", "early_interruption"),
     ("inputs", "buckets"),
     ("stats", "ranking", "files"),
     ("counts", "steps"),

@@ -54,7 +54,6 @@ TABLES: dict[str, Table] = {
         f, "y", "s", weight="w", attributes=by, threshold=0, level=wroc.Looks(500, seen=200)
     ),
     "summary of two models": lambda f: wroc.summary(f, "y", ["s", "limit"], weight="w"),
-    "confusion_curve": lambda f, by="g": wroc.confusion_curve(f, "y", "s", weight="w", by=by),
     "roc_curve": lambda f, by="g": wroc.roc_curve(
         f, "y", "s", weight="w", by=by, drop_collinear=True
     ),
@@ -88,12 +87,11 @@ TABLES: dict[str, Table] = {
     "calibration_test by replicate weights": lambda f, by="g": wroc.calibration_test(
         f, "y", _SHARE, weight="w", by=by, design=_REPLICATES
     ),
-    "cumulative_differences": lambda f, by="g": wroc.cumulative_differences(
-        f, "y", _SHARE, weight="w", by=by
+    "calibration_test at equal scores": lambda f, by="g": wroc.calibration_test(
+        f, "y", "s", weight="w", attributes=by, reference="rest"
     ),
-    "equal_scores": lambda f, by="g": wroc.equal_scores(f, "y", "s", weight="w", by=by),
-    "equal_scores in a survey": lambda f, by="g": wroc.equal_scores(
-        f, "y", _SHARE, weight="w", by=by, design=_STRATA
+    "calibration_test at equal scores in a survey": lambda f, by="g": wroc.calibration_test(
+        f, "y", _SHARE, weight="w", attributes=by, reference="rest", design=_STRATA
     ),
     "compare": lambda f, by="g": wroc.compare(f, "y", ["s", "limit"], weight="w", by=by),
     "compare unpaired": lambda f, by="g": wroc.compare(
@@ -171,7 +169,7 @@ TABLES: dict[str, Table] = {
         f, "y", "s", weight="w", by=by, band="pointwise", max_points=9, design=_STRATA
     ),
     "bootstrap": lambda f, by="g": wroc.bootstrap(
-        f, "y", "s", metrics=["ks", "roc_auc"], weight="w", by=by, replicates=3
+        f, "y", "s", metrics=["ks", "roc_auc"], weight="w", by=by, resamples=3
     ),
     "pr_curve": lambda f, by="g": wroc.pr_curve(f, "y", "s", weight="w", by=by),
     "threshold_metrics by a rule": lambda f, by="g": wroc.threshold_metrics(
@@ -185,7 +183,7 @@ TABLES: dict[str, Table] = {
         by=by,
     ),
     "bootstrap in a survey": lambda f, by="g": wroc.bootstrap(
-        f, "y", "s", metrics="ks", weight="w", by=by, replicates=3, design=_STRATA
+        f, "y", "s", metrics="ks", weight="w", by=by, resamples=3, design=_STRATA
     ),
     "bootstrap of replicate weights": lambda f, by="g": wroc.bootstrap(
         f, "y", "s", metrics="ks", weight="w", by=by, design=_REPLICATES
@@ -226,10 +224,9 @@ TABLES: dict[str, Table] = {
         by=by,
         honest="crossfit",
     ),
-    "bootstrap_replicates": lambda f: wroc.bootstrap_replicates(
-        f, "y", "s", metrics="ks", weight="w", replicates=3
+    "bootstrap_replicates": lambda f: wroc.bootstrap(
+        f, "y", "s", metrics="ks", weight="w", resamples=3, replicates=True
     ),
-    "auc_decomposition": lambda f, by="g": wroc.auc_decomposition(f, "y", "s", weight="w", by=by),
     "abroca_test": lambda f, by="g": wroc.abroca_test(
         f, "y", "s", weight="w", by=by, permutations=20
     ),
@@ -358,45 +355,23 @@ TABLES: dict[str, Table] = {
         metrics=["standardized_mean_difference"],
     ),
     "cross_auc": lambda f, by="g": wroc.cross_auc(f, "y", "s", weight="w", by=by),
-    "subgroup_auc": lambda f, by="g": wroc.subgroup_auc(f, "y", "s", weight="w", by=by),
+    "cross_auc against the rest": lambda f, by="g": wroc.cross_auc(
+        f, "y", "s", weight="w", by=by, against="rest"
+    ),
     "cross_auc in a survey": lambda f, by="g": wroc.cross_auc(
         f, "y", "s", weight="w", by=by, design=_STRATA
     ),
     "cross_auc with replicate weights": lambda f, by="g": wroc.cross_auc(
         f, "y", "s", weight="w", by=by, design=_REPLICATES
     ),
-    "subgroup_auc in a survey": lambda f, by="g": wroc.subgroup_auc(
-        f, "y", "s", weight="w", by=by, design=_STRATA
+    "cross_auc against the rest in a survey": lambda f, by="g": wroc.cross_auc(
+        f, "y", "s", weight="w", by=by, against="rest", design=_STRATA
     ),
     "expected_metrics": lambda f, by="g": wroc.expected_metrics(
         f, "s", probability=_CHANCE, label="y", by=by, threshold=0, weight="w"
     ),
     "expected_metrics in a survey": lambda f, by="g": wroc.expected_metrics(
         f, "s", probability=_CHANCE, label="y", by=by, weight="w", design=_STRATA
-    ),
-    "estimated_gaps": lambda f: wroc.estimated_gaps(
-        f, selected=pl.col("y").cast(pl.Boolean), by={"a": _CHANCE}, known="g", weight="w"
-    ),
-    "estimated_gaps in a survey": lambda f: wroc.estimated_gaps(
-        f,
-        selected=pl.col("y").cast(pl.Boolean),
-        by={"a": _CHANCE},
-        known="g",
-        weight="w",
-        design=_STRATA,
-    ),
-    "gap_parts": lambda f: wroc.gap_parts(
-        f, "y", "s", attributes="g", probability=_CHANCE, threshold=0, weight="w"
-    ),
-    "gap_parts in a survey": lambda f: wroc.gap_parts(
-        f,
-        "y",
-        "s",
-        attributes="g",
-        probability=_CHANCE,
-        recalibrate="overall",
-        weight="w",
-        design=_STRATA,
     ),
     "trend": lambda f: wroc.trend(
         f, "y", "s", over=pl.col("w").ceil(), attributes="g", threshold=0, weight="w"
@@ -408,26 +383,20 @@ TABLES: dict[str, Table] = {
     "at_horizon": lambda f: wroc.at_horizon(
         f, pl.col("limit").abs(), "y", 1, weight="w", by="g"
     ).select("g", "y", "horizon_label", "horizon_weight", "horizon_status"),
-    "horizon_counts": lambda f, by="g": wroc.horizon_counts(
-        wroc.at_horizon(f, pl.col("limit").abs(), "y", 1, weight="w"), weight="w", by=by
-    ),
     "equalized_thresholds": lambda f, by="g": wroc.equalized_thresholds(
         f, "y", "s", weight="w", by=by
     ),
 }
-# What needs Python: the convex hull of a curve, steps until a fit converges, and blocks of scores.
-TABLES_OF_PYTHON = {
-    *("cost_curve", "dominated_models", "equalized_thresholds"),
-    *(name for name in TABLES if name.startswith("calibration_summary")),
-    *(name for name in TABLES if name.startswith(("compare", "release_check"))),
-    *(name for name in TABLES if name.startswith("equal_scores")),
-    *(name for name in TABLES if name.startswith(("fairness", "impact_ratios"))),
-    *(name for name in TABLES if name.startswith(("gaps", "group_gaps", "mean differences"))),
-    *(name for name in TABLES if name.startswith("summary")),
-    *(name for name in TABLES if name.startswith("threshold_metrics")),
-    *(name for name in TABLES if name.startswith("trend")),
-    *(name for name in TABLES if name.startswith("worst_segments")),
-    *("from_counts", "gap_parts", "gap_parts in a survey", "validate"),
+# Plans of Polars alone; the others compute on arrays.
+NATIVE_TABLES = {
+    "at_horizon",
+    "merge_counts",
+    "pr_curve",
+    "roc_curve",
+    "roc_curve of few points",
+    "score_counts",
+    "score_counts in bins",
+    "score_counts without a label",
 }
 
 EXPRESSIONS: dict[str, pl.Expr] = {
@@ -437,7 +406,6 @@ EXPRESSIONS: dict[str, pl.Expr] = {
     },
     "roc_auc_ci": wroc.roc_auc_ci("y", "s", weight="w"),
     "roc_auc_multiclass": wroc.roc_auc_multiclass("y", {True: "s", False: "w"}),
-    "roc_influence": wroc.roc_influence("y", "s", weight="w").sum(),
     "roc_hull_auc": wroc.roc_hull_auc("y", "s", weight="w"),
     "partial_auc": wroc.partial_auc("y", "s", weight="w", fpr=(0.0, 0.1)),
     "cost_partial_auc": wroc.cost_partial_auc("y", "s", weight="w", cost_fn=2, cost_fp=1),
@@ -446,4 +414,5 @@ EXPRESSIONS: dict[str, pl.Expr] = {
     "confusion_matrix": wroc.confusion_matrix("y", "s", weight="w", threshold=0),
     "operating_point": wroc.confusion_matrix("y", "s", weight="w", threshold=wroc.rules.youden()),
 }
+# Those with a part that is computed on arrays.
 EXPRESSIONS_OF_PYTHON = {"roc_auc_ci", "roc_hull_auc", "h_measure", "brier_score"}

@@ -10,11 +10,11 @@ Options are Literals, which `polars_wroc.typing` exports for annotations of your
 ```pycon
 >>> import polars as pl
 >>> import polars_wroc as wroc
->>> from polars_wroc.typing import Method
->>> def aucs(frame: pl.LazyFrame, method: Method) -> pl.LazyFrame:
+>>> from polars_wroc.typing import AucMethod
+>>> def aucs(frame: pl.LazyFrame, method: AucMethod) -> pl.LazyFrame:
 ...     return frame.pipe(wroc.summary, "label", "score", method=method)
 >>> frame = pl.LazyFrame({"label": [1, 0], "score": [0.9, 0.1]})
->>> aucs(frame, "wald").collect()["auc"].item()
+>>> aucs(frame, "delong").collect()["auc"].item()
 1.0
 
 ```

@@ -85,7 +85,7 @@ _PAGES = {
         "Options",
         ("plans", "inputs"),
         "What rows stand for: outcomes at a horizon, weights that count rows, designs of surveys;"
-        " and the choice of the engine, of memory and of a cluster.",
+        " and the choice of memory and of a cluster.",
     ),
 }
 

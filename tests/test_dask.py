@@ -147,8 +147,7 @@ def test_audit(
     client: Client, parts: list[pl.LazyFrame], whole: pl.DataFrame, options: dict[str, Any]
 ) -> None:
     named: dict[str, Any] = {"label": "y", "weight": "w", "attributes": ["g", "h"], **options}
-    # The compiled engine, if it is loaded, would need less memory.
-    with wroc.Config(client=client, memory=memory_of(2000), engine="polars"):
+    with wroc.Config(client=client, memory=memory_of(2000)):
         audit = wroc.audit(parts, **named)
     assert_same_audits(audit, wroc.audit(whole, **named))
 
@@ -191,8 +190,7 @@ def test_a_worker_that_dies_costs_a_retry(
     parts = [plan(file) for file in sorted(files.iterdir())]
     function: Callable[..., Any] = getattr(wroc, what)
     groups = {"attributes" if what == "audit" else "by": "g"}
-    # The compiled engine, if it is loaded, would need less memory.
-    with wroc.Config(client=client, memory=memory_of(2000), engine="polars"):
+    with wroc.Config(client=client, memory=memory_of(2000)):
         result = function(parts, "y", "s", weight="w", **groups)
         result = result if what == "audit" else result.collect()
     expected = function(whole, "y", "s", weight="w", **groups)

@@ -40,7 +40,6 @@ ANY_ROWS = st.lists(ANY, max_size=3) | st.lists(ANY, min_size=8, max_size=25)
 METRICS = ["roc_auc", "ks", "average_precision", "gini"]
 TABLES: dict[str, Table] = {
     "summary": wroc.summary,
-    "confusion_curve": wroc.confusion_curve,
     "roc_curve": wroc.roc_curve,
     "roc_curve, drop_collinear": lambda *args, **options: wroc.roc_curve(
         *args, drop_collinear=True, **options
@@ -87,8 +86,8 @@ def test_order_of_the_rows_does_not_matter(rows: list[Row], shuffler: random.Ran
 def test_a_whole_weight_is_as_many_rows(rows: list[Row]) -> None:
     repeated = [row for row in rows for _ in range(int(row[2]))]
     _same(_values(_frame(rows)), _values(_frame(repeated), weight=None))
-    curve = wroc.confusion_curve(_frame(rows), "y", "s", weight="w", by="g")
-    _same(curve, wroc.confusion_curve(_frame(repeated), "y", "s", by="g"))
+    curve = wroc.roc_curve(_frame(rows), "y", "s", weight="w", by="g")
+    _same(curve, wroc.roc_curve(_frame(repeated), "y", "s", by="g"))
 
 
 @given(ANY_ROWS, COMPLETE_ROWS)
@@ -235,7 +234,7 @@ def test_score_namespace_has_the_function_without_its_score(name: str) -> None:
     assert method.__doc__ == function.__doc__
 
 
-@pytest.mark.parametrize("name", ["summary", "confusion_curve", "roc_curve", "threshold_metrics"])
+@pytest.mark.parametrize("name", ["summary", "roc_curve", "threshold_metrics"])
 @pytest.mark.parametrize("kind", [pl.DataFrame, pl.LazyFrame])
 def test_frame_namespace_has_the_function_without_its_frame(
     kind: type[pl.DataFrame | pl.LazyFrame], name: str

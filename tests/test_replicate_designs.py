@@ -77,7 +77,9 @@ TABLES: dict[str, Callable[..., pl.DataFrame | pl.LazyFrame]] = {
     "roc_point": lambda f, **o: wroc.roc_point(f, "y", "s", fpr=[0.1, 0.3], by="g", **o),
     "roc_point at tpr": lambda f, **o: wroc.roc_point(f, "y", "s", tpr=[0.6, 0.9], **o),
     "cross_auc": lambda f, **o: wroc.cross_auc(f, "y", "s", by="g", **o),
-    "subgroup_auc": lambda f, **o: wroc.subgroup_auc(f, "y", "s", by="g", level=0.8, **o),
+    "cross_auc against the rest": lambda f, **o: wroc.cross_auc(
+        f, "y", "s", by="g", against="rest", level=0.8, **o
+    ),
     "threshold_metrics by a rule": lambda f, **o: wroc.threshold_metrics(
         f, "y", "s", threshold=wroc.rules.youden(), per_group=True, by="g", level=0.9, **o
     ),

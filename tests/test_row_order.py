@@ -1,4 +1,4 @@
-"""What is drawn with a seed: the same in whatever order the rows come, and by any engine."""
+"""What is drawn with a seed: the same in whatever order the rows come, on any threads."""
 
 from __future__ import annotations
 
@@ -20,11 +20,18 @@ import polars_wroc as wroc
 Draw = Callable[..., Any]
 
 DRAWS: dict[str, Draw] = {
-    "replicates": lambda frame, **options: wroc.bootstrap_replicates(
-        frame, "y", metrics=["ks", "pr_auc"], replicates=5, weight="w", by="g", **options
+    "replicates": lambda frame, **options: wroc.bootstrap(
+        frame,
+        "y",
+        metrics=["ks", "pr_auc"],
+        resamples=5,
+        weight="w",
+        by="g",
+        **options,
+        replicates=True,
     ),
     "clusters": lambda frame, **options: wroc.bootstrap(
-        frame, "y", metrics="ks", replicates=5, by="g", design="c", multiplier="gamma", **options
+        frame, "y", metrics="ks", resamples=5, by="g", design="c", multiplier="gamma", **options
     ),
     "resamples": lambda frame, **options: wroc.threshold_metrics(
         frame,
@@ -125,8 +132,8 @@ import polars as pl
 import polars_wroc as wroc
 frame, target = pl.read_parquet(sys.argv[1]), sys.argv[2]
 drawn = [
-    wroc.bootstrap_replicates(frame, "y", "s", metrics="ks", replicates=5, by="g"),
-    wroc.bootstrap_replicates(frame, "y", "s", metrics="ks", replicates=5, design="c"),
+    wroc.bootstrap(frame, "y", "s", metrics="ks", resamples=5, by="g", replicates=True),
+    wroc.bootstrap(frame, "y", "s", metrics="ks", resamples=5, design="c", replicates=True),
     wroc.abroca_test(frame, "y", "s", by="g", permutations=9),
 ]
 for number, table in enumerate(drawn):
@@ -136,16 +143,13 @@ print(pl.thread_pool_size())
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", ["polars", "compiled"])
-def test_number_of_threads_is_of_no_account(
-    tied: pl.DataFrame, tmp_path: Path, engine: str
-) -> None:
+def test_number_of_threads_is_of_no_account(tied: pl.DataFrame, tmp_path: Path) -> None:
     path = tmp_path / "rows.parquet"
     tied.write_parquet(path, row_group_size=50)
     for threads in ("1", "2"):
         run = subprocess.run(  # noqa: S603  (our own script)
             [sys.executable, "-c", SCRIPT, str(path), str(tmp_path / threads)],
-            env=os.environ | {"POLARS_MAX_THREADS": threads, "POLARS_WROC_ENGINE": engine},
+            env=os.environ | {"POLARS_MAX_THREADS": threads},
             capture_output=True,
             text=True,
             check=True,
@@ -153,4 +157,4 @@ def test_number_of_threads_is_of_no_account(
         assert run.stdout.strip() == threads
     for number in range(3):
         one, two = (pl.read_parquet(tmp_path / f"{threads}{number}.parquet") for threads in "12")
-        assert_frame_equal(one, two, **(EQUAL if engine == "polars" else {"check_exact": True}))
+        assert_frame_equal(one, two, check_exact=True)

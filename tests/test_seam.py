@@ -25,6 +25,18 @@ TABLES: dict[str, Table] = {
     "threshold_metrics by a rule": lambda f: wroc.threshold_metrics(
         f, "y", "s", threshold=wroc.rules.youden(), per_group=True, by="g"
     ),
+    "decision_curve": lambda f: wroc.decision_curve(f, "y", ["s", "t"], weight="w", by="g"),
+    "decision_curve by clusters": lambda f: wroc.decision_curve(f, "y", "s", by="g", design="c"),
+    "bootstrap": lambda f: wroc.bootstrap(f, "y", ["s", "t"], "ks", by="g", resamples=5),
+    "bootstrap by a survey": lambda f: wroc.bootstrap(
+        f, "y", "s", "ks", resamples=5, design=wroc.Survey("c", strata="h"), replicates=True
+    ),
+    "cost_curve": lambda f: wroc.cost_curve(f, "y", "s", weight="w", by="g", cost_fn=0.2),
+    "dominated_models": lambda f: wroc.dominated_models(f, "y", ["s", "t"], weight="w", by="g"),
+    "score_distribution": lambda f: wroc.score_distribution(f, "s", label="y", by="g"),
+    "roc_point": lambda f: wroc.roc_point(f, "y", "s", weight="w", by="g", fpr=[0.1, 0.2]),
+    "roc_point by clusters": lambda f: wroc.roc_point(f, "y", "s", by="g", tpr=0.8, design="c"),
+    "roc_curve with a band": lambda f: wroc.roc_curve(f, "y", "s", by="g", band="pointwise"),
     "group_gaps": lambda f: wroc.group_gaps(f, "y", "s", attributes=["g", "h"], threshold=0.5),
     "group_gaps within strata": lambda f: wroc.group_gaps(
         f, "y", "s", attributes="g", within="h", threshold=0.5
@@ -36,7 +48,26 @@ TABLES: dict[str, Table] = {
     "impact_ratios": lambda f: wroc.impact_ratios(
         f, score="s", attributes="g", threshold="median", favorable="selected"
     ),
+    "equalized_thresholds": lambda f: wroc.equalized_thresholds(f, "y", "s", by="g"),
+    "worst_segments": lambda f: wroc.worst_segments(
+        f, "y", "s", attributes=["g", "h"], threshold=0.5, favorable="selected"
+    ),
     "fairness": lambda f: wroc.fairness(f, "y", "s", attributes="g", threshold=0.5),
+    "calibration_summary": lambda f: wroc.calibration_summary(f, "y", "s", weight="w", by="g"),
+    "calibration_curve": lambda f: wroc.calibration_curve(f, "y", "s", by="g", design="c"),
+    "smooth calibration_curve": lambda f: wroc.calibration_curve(f, "y", "s", smooth=True),
+    "calibration_test": lambda f: wroc.calibration_test(f, "y", "s", weight="w", by="g"),
+    "calibration_test at equal scores": lambda f: wroc.calibration_test(
+        f, "y", ["s", "t"], attributes=["g", "h"], reference="rest"
+    ),
+    "expected_metrics": lambda f: wroc.expected_metrics(
+        f, "s", label="y", by="g", threshold=0.5, weight="w"
+    ),
+    "validate": lambda f: wroc.validate(f, "y", ["s", "t"], by="g", smooth=False),
+    "abroca_test": lambda f: wroc.abroca_test(f, "y", "s", weight="w", by="g", permutations=5),
+    "cross_auc": lambda f: wroc.cross_auc(f, "y", "s", weight="w", by="g"),
+    "cross_auc by clusters": lambda f: wroc.cross_auc(f, "y", "s", by="g", design="c"),
+    "cross_auc against the rest": lambda f: wroc.cross_auc(f, "y", "s", by="g", against="rest"),
     "compare": lambda f: wroc.compare(f, "y", ["s", "t"], by="g"),
     "release_check": lambda f: wroc.release_check(
         f, "y", "s", "t", attributes="g", threshold=0.5, margin=0.05

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import polars_wroc as wroc
-from polars_wroc.typing import FrameT, Method
+from polars_wroc.typing import AucMethod, FrameT
 
 
 def rows() -> pl.DataFrame:
@@ -26,20 +26,14 @@ def tables(frame: FrameT) -> list[FrameT]:
     return [
         wroc.abroca_test(frame, "y", "s", by="g", permutations=9),
         wroc.at_horizon(frame, "other", "y", 0.5),
-        wroc.auc_decomposition(frame, "y", "s", by="g"),
-        wroc.bootstrap(frame, "y", "s", metrics="ks", replicates=2),
-        wroc.bootstrap_replicates(frame, "y", "s", metrics="ks", replicates=2),
+        wroc.bootstrap(frame, "y", "s", metrics="ks", resamples=2),
+        wroc.bootstrap(frame, "y", "s", metrics="ks", resamples=2, replicates=True),
         wroc.calibration_curve(frame, "y", "s"),
         wroc.calibration_summary(frame, "y", "s"),
         wroc.calibration_test(frame, "y", "s"),
-        wroc.cumulative_differences(frame, "y", "s"),
-        wroc.equal_scores(frame, "y", "s", by="g"),
-        wroc.estimated_gaps(frame, score="s", threshold=0.5, by={"g": "other"}),
+        wroc.calibration_test(frame, "y", "s", attributes="g", reference="rest"),
         wroc.expected_metrics(frame, "other"),
-        wroc.gap_parts(frame, "y", "other", attributes="g"),
-        wroc.horizon_counts(wroc.at_horizon(frame, "other", "y", 0.5)),
         wroc.compare(frame, "y", ["s", "other"]),
-        wroc.confusion_curve(frame, "y", "s"),
         wroc.cost_curve(frame, "y", "s"),
         wroc.cross_auc(frame, "y", "s", by="g"),
         wroc.decision_curve(frame, "y", "s"),
@@ -58,7 +52,7 @@ def tables(frame: FrameT) -> list[FrameT]:
         wroc.score_counts(frame, "y", "s"),
         wroc.score_distribution(frame, "s"),
         wroc.group_gaps(frame, score="s", attributes="g", metrics=["standardized_mean_difference"]),
-        wroc.subgroup_auc(frame, "y", "s", by="g"),
+        wroc.cross_auc(frame, "y", "s", by="g", against="rest"),
         wroc.summary(frame, "y", "s"),
         wroc.threshold_metrics(frame, "y", "s"),
         wroc.roc_point(frame, "y", "s", fpr=0.1),
@@ -77,7 +71,7 @@ def test_a_frame_gives_frames_of_its_kind() -> None:
 
 def test_pipe_keeps_types() -> None:
     frame = rows()
-    option: Method = "wald"
+    option: AucMethod = "delong"
     found = frame.pipe(wroc.summary, "y", "s", by="g", method=option)
     assert_type(found, pl.DataFrame)
     lazy = frame.lazy().pipe(wroc.roc_curve, "y", "s", by="g")

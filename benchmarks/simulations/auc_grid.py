@@ -11,7 +11,7 @@ from designs import Spread, TwoClasses, Weights
 from simulation import Method, Simulation, intervals
 from tables import Found, Measure, Section, Table, coverage, share
 
-METHODS: tuple[Method, ...] = ("score", "logit-t")
+METHODS: tuple[Method, ...] = ("score", "logit")
 SIZES = ((8, 24), (8, 160), (20, 20), (20, 60), (20, 400), (50, 150), (100, 300), (500, 500))
 AUCS = (0.6, 0.8, 0.95, 0.97, 0.99)
 KINDS: tuple[tuple[Spread, Weights], ...] = (
@@ -52,10 +52,10 @@ def auc_grid(simulation: Simulation) -> tuple[Section, pl.DataFrame]:
         "AUC below it",
         "AUC above it",
         "width",
-        "logit-t",
+        "logit",
         "AUC below it",
         "AUC above it",
-        "score / logit-t",
+        "score / logit",
     )
     text = (
         "Coverage of the intervals of `summary`, how often the true AUC is below the lower limit "
@@ -93,14 +93,14 @@ def _row(cell: dict[str, float]) -> tuple[str, ...]:
     def misses(method: str) -> tuple[str, str]:
         return f"{cell[f'below {method}']:.3f}", f"{cell[f'above {method}']:.3f}"
 
-    width = cell["width logit-t"]
+    width = cell["width logit"]
     return (
         *(str(cell[name]) for name in ("spread", "weights", "auc", "size")),
         shown("score"),
         *misses("score"),
         f"{cell['width score']:.3f}",
-        shown("logit-t"),
-        *misses("logit-t"),
+        shown("logit"),
+        *misses("logit"),
         f"{cell['width score'] / width:.2f}",
     )
 
@@ -126,6 +126,6 @@ def _found(cells: pl.DataFrame) -> list[Found]:
             named=True,
         )
         design = f"{spread} spread, {weights} weights, AUC {auc:g}, {size}"
-        shown = (Measure(cell[method], 0).coverage for method in ("logit-t", "score"))
+        shown = (Measure(cell[method], 0).coverage for method in ("logit", "score"))
         found.append(Found("interval of an AUC: coverage", design, *shown))
     return found

@@ -17,10 +17,6 @@ import polars as pl
 from tables import SIGNIFICANCE, Measure, Table, share
 
 import polars_wroc as wroc
-from polars_wroc.curves.equal_scores import compared, tested
-from polars_wroc.inputs.designs import read_design
-from polars_wroc.inputs.frames import read_rows
-from polars_wroc.plans.queries import collect
 
 Floats: TypeAlias = Any
 Change: TypeAlias = Callable[[Floats], Floats]
@@ -91,15 +87,13 @@ def off_most(frame: pl.DataFrame, design: str | None = None) -> pl.DataFrame:
 
 
 def at_equal_scores(frame: pl.DataFrame, design: str | None = None) -> pl.DataFrame:
-    """Compare the group with the rest of each replicate, as if replicates were models."""
-    keys = ["g", "replicate"]
-    survey = read_design(design)
-    read = read_rows(frame, "y", "s", "w", keys, None, survey=survey)
-    rows = type(read)(
-        read.frame.rename(read.names), keys, ["replicate"], names={"g": "g"}, design=read.design
-    )
-    level = 1 - SIGNIFICANCE
-    return collect(tested(compared(rows, level), level, "none", rows.model_keys)).filter("g")
+    """Compare the group with the rest of each replicate."""
+    options: Any = {"weight": "w", "adjust": "none", "design": design}
+    tables = [
+        wroc.calibration_test(part, "y", "s", attributes="g", reference="rest", **options)
+        for part in frame.partition_by("replicate")
+    ]
+    return pl.concat(tables).filter(segment="true")
 
 
 def error(table: pl.DataFrame) -> Measure:
@@ -226,7 +220,7 @@ def main() -> None:
             families(random, 5 * replicates),
         ),
         ("`calibration_test`: scores that are off", power(random, replicates // 2)),
-        ("`equal_scores`: equally scored rows are alike", equal(random, replicates // 2)),
+        ("At equal scores: equally scored rows are alike", equal(random, replicates // 2)),
     ):
         print(f"## {title}\n\n{table}\n")
 

@@ -11,7 +11,7 @@ from simulation import LEVEL, REPLICATE, Simulation
 from tables import Found, Measure, Section, Table, coverage, mean, share
 
 import polars_wroc as wroc
-from polars_wroc.stats.partial_aucs import AreaMethod
+from polars_wroc.stats.aucs import AucMethod
 
 AUC = 0.85
 RATES = (0.1, 0.02, 0.005, 0.003, 0.001, 0.0)
@@ -22,7 +22,7 @@ BAND_SIZE = (200, 2000)
 AREA_FROM = 0.8
 AREA_SIZES = ((15, 45), (50, 150), (200, 600))
 AREA_WEIGHTS: tuple[Weights, ...] = ("unit", "lognormal", "related")
-AREA_METHODS: tuple[AreaMethod, ...] = ("score", "logit-t")
+AREA_METHODS: tuple[AucMethod, ...] = ("score", "logit")
 
 
 def curves(simulation: Simulation) -> list[Section]:

@@ -30,6 +30,8 @@ HORIZON, RATE, COMPETING_RATE = 6.0, 0.1, 0.05
 # A row is selected where x is at least this; in one of two groups x is higher.
 CUT, SHIFT = 0.5, 1.0
 SIGMA = 0.6
+# As in `at_horizon`.
+FEW_ROWS, LARGE_FACTOR = 10, 20
 CENSORED = (0.3, 0.6)
 GROUP = "group"
 _POINTS, _ROWS, _HALVINGS = 4000, 200_000, 30
@@ -108,8 +110,12 @@ def at_horizon(frame: pl.DataFrame, setting: Followed) -> pl.DataFrame:
     options: dict[str, Any] = {"weight": "horizon_weight", "by": REPLICATE, "level": LEVEL}
     cut = float(setting.probability(np.array([CUT]))[0])
     unknown = pl.col("horizon_label").is_null().mean().alias("unknown")
-    counts = wroc.horizon_counts(table, weight="weight", by=by)
-    noted = pl.col("note").is_not_null().any().alias("noted")
+    # What `at_horizon` warns of, in each replicate.
+    status = pl.col("horizon_status")
+    is_little = (status == "censored").any() & ((status == "no event").sum() < FEW_ROWS)
+    is_large = (pl.col("horizon_weight") / pl.col("weight")).max() > LARGE_FACTOR
+    is_unknown = pl.col("horizon_label").is_null().all()
+    warned = table.group_by(by).agg(noted=is_little | is_large | is_unknown)
     return pl.concat(
         [
             wroc.summary(table, *rows, **options).select(REPLICATE, "auc", "auc_low", "auc_high"),
@@ -120,7 +126,7 @@ def at_horizon(frame: pl.DataFrame, setting: Followed) -> pl.DataFrame:
                 "oe_ratio", "oe_ratio_low", "oe_ratio_high"
             ),
             table.group_by(REPLICATE).agg(unknown).sort(REPLICATE).drop(REPLICATE),
-            counts.group_by(REPLICATE).agg(noted).sort(REPLICATE).drop(REPLICATE),
+            warned.group_by(REPLICATE).agg(pl.col("noted").any()).sort(REPLICATE).drop(REPLICATE),
         ],
         how="horizontal",
     )

@@ -2,7 +2,7 @@
 
 Every replicate is a group of one long frame, so that one call serves thousands of them. What
 comes out, and what it was made of, goes into ``coverage.md`` and ``coverage.png``. (A module that
-is called coverage would hide the package of that name, which numba imports if it is there.)
+is called coverage would hide the package of that name, which other packages import if it is there.)
 
     python benchmarks/simulations/interval_coverage.py
     python benchmarks/simulations/interval_coverage.py --replicates 200 --only gaps curves
@@ -95,7 +95,7 @@ def before_and_after(sections: Sequence[Section]) -> Section:
     failing = [sum(FAILS in getattr(each, when) for each in found) for when in ("before", "after")]
     return Section(
         "What was found, before and after",
-        '*Before* are the defaults of earlier development versions: `method="logit-t"`, '
+        '*Before* are the defaults of earlier development versions: `method="logit"`, '
         "the limits of the picked pair, rates "
         "without the bootstrap. *After* are those of now (for chosen thresholds: "
         '`honest="bootstrap"`), on the same simulated data. '

@@ -22,7 +22,7 @@ from scipy import stats
 from tables import RULE, Section, Table, share
 
 import polars_wroc as wroc
-from polars_wroc.stats.proportions import Estimate, difference_limits
+from polars_wroc.stats.contrasts import combine_margins
 
 OUTPUT = Path(__file__).parents[1] / "looks.md"
 LEVEL = 0.95
@@ -159,12 +159,15 @@ def gap(one: float, other: float) -> Design:
         found = wroc.threshold_metrics(seen, "y", weight=COUNT, selected=SELECTED, **options)
         of_a, of_b = (found.filter(g=g) for g in "ab")
         both = of_a.join(of_b, on="run", suffix="_other")
-        own, others = (
-            Estimate(*(pl.col(f"{RATE}{end}{side}") for end in ("", "_low", "_high")))
+        value, low, high, other, other_low, other_high = (
+            both[f"{RATE}{end}{side}"].to_numpy()
             for side in ("", "_other")
+            for end in ("", "_low", "_high")
         )
-        low, high = difference_limits(own, others)
-        return both.select("run", low=low, high=high)
+        below = combine_margins(value - low, other_high - other)
+        above = combine_margins(high - value, other - other_low)
+        difference = value - other
+        return both.select("run").with_columns(low=difference - below, high=difference + above)
 
     return Design(f"gap of rates {one:g} and {other:g}", kinds(rows), limits, one - other)
 

@@ -13,7 +13,7 @@ from tables import SIGNIFICANCE, Measure, Section, Table, coverage, share
 
 import polars_wroc as wroc
 
-METHODS: tuple[Method, ...] = ("score", "logit-t", "wald")
+METHODS: tuple[Method, ...] = ("score", "logit", "delong")
 WEIGHTS: tuple[Weights, ...] = ("unit", "lognormal(1)")
 SIZES: tuple[tuple[int, int], ...] = ((5, 20), (20, 80), (100, 300))
 AUCS = (0.65, 0.80, 0.95)
@@ -140,8 +140,8 @@ def tiny_groups(simulation: Simulation) -> Section:
     return Section(
         "Perfect separation and tiny groups",
         "Share of replicates with an AUC of 1, coverage, and how many of all intervals have no "
-        "width or are missing. Without a variance `logit-t` and `wald` give way "
-        "to Newcombe's. Promise: not one without width.",
+        "width or are missing. Without a variance `logit` and `delong` have none. "
+        "Promise: not one without width.",
         Table(("size", "AUC", "weights", "separated", *METHODS, "without width", "promise"), body),
     )
 

@@ -34,7 +34,7 @@ def main() -> None:
             "Power",
             "The share of replicates in which the target is shown, at the number of rows that "
             "`rows_needed` gives for a power of 0.8: gaps of rates by the test of two proportions, "
-            "ratios and alike rates by their limits, a release by the shares of changed rows, gaps "
+            "equivalent rates by their limits, a release by the shares of changed rows, gaps "
             "of AUCs (of normal scores) by `group_gaps`.",
             Table(("target", "assumed", "needed", "power"), list(powers(random))),
         ),
@@ -69,15 +69,7 @@ def powers(random: np.random.Generator) -> Cells:
             )
         ),
         *(
-            (
-                {"metric": "impact_ratio", "value": value, "ratio_below": 0.8}
-                | {"impact": impact, "ratio": ratio},
-                a_ratio,
-            )
-            for value, impact, ratio in ((0.2, 0.6, 1), (0.2, 0.6, 9), (0.5, 0.65, 2), (0.5, 1, 1))
-        ),
-        *(
-            ({"metric": "tpr", "value": value, "alike_within": 0.05, "tests": tests}, alike)
+            ({"metric": "tpr", "value": value, "equivalent_within": 0.05, "tests": tests}, alike)
             for value, tests in ((0.5, 1), (0.9, 1), (0.8, 5))
         ),
         *(
@@ -143,16 +135,6 @@ def a_gap(
     own, other = sizes(needed)
     one, reference = rate_of(random, value - gap, own), rate_of(random, value, other)
     return share(pl.Series(compare_tables(one, reference)) <= 0.05 / tests)
-
-
-def a_ratio(
-    random: np.random.Generator, needed: dict[str, Any], *, value: float, impact: float, **_: Any
-) -> Measure:
-    """Find a ratio whose limits are on one side of four fifths."""
-    own, other = sizes(needed)
-    one, reference = estimate_of(random, impact * value, own), estimate_of(random, value, other)
-    low, high = Contrast(one, reference).ratio_limits(quantile())
-    return share(pl.Series(high < 0.8 if impact < 0.8 else low > 0.8))
 
 
 def alike(

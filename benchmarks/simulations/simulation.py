@@ -19,7 +19,7 @@ from tables import SIGNIFICANCE, Measure, share
 
 import polars_wroc as wroc
 
-Method: TypeAlias = Literal["score", "logit-t", "wald"]
+Method: TypeAlias = Literal["score", "logit", "delong"]
 
 LEVEL = 1 - SIGNIFICANCE
 ROWS_AT_ONCE = 2_000_000

@@ -17,7 +17,7 @@ from tables import FAILS, Measure, Section, Table, coverage, share
 
 import polars_wroc as wroc
 from polars_wroc.metrics.compare import ComparisonMethod
-from polars_wroc.stats.partial_aucs import AreaMethod
+from polars_wroc.stats.aucs import AucMethod
 
 Weights: TypeAlias = Literal["none", "lognormal", "related"]
 Shape: TypeAlias = Literal["normal", "mislabelled", "t(2)", "exponential", "binary", "five points"]
@@ -29,7 +29,7 @@ MISLABELLED = 0.05
 FURTHEST = 3.0
 POINTS = 40_000
 METHODS: dict[str, ComparisonMethod | None] = {"delong": "delong", "default": None}
-AREA_METHODS: tuple[AreaMethod, ...] = ("logit-t", "score")
+AREA_METHODS: tuple[AucMethod, ...] = ("logit", "score")
 CORRELATIONS = (0.0, 0.5, 0.9)
 PAIR_SIZES = ((5, 10), (10, 100), (20, 60), (30, 60), (100, 300))
 EQUAL_AUCS = ((0.65, 0.65), (0.8, 0.8), (0.95, 0.95), (0.99, 0.99))
@@ -234,13 +234,13 @@ def areas(simulation: Simulation) -> Section:
                 for way in AREA_METHODS
             }
             missing = share(table.filter(way="score")["partial_auc_low"].is_null()).value
-            shown = covered["logit-t"].coverage, f"{missing:.3f}", covered["score"].coverage
+            shown = covered["logit"].coverage, f"{missing:.3f}", covered["score"].coverage
             cells = (shape, weighting, "{}/{}".format(*size), "{:g} to {:g}".format(*ends))
             body.append((*cells, *shown))
     return Section(
         "Partial areas over false positive rates",
         "Coverage of partial areas over ranges of fpr among the intervals that there are: none "
-        "where fewer than four effective negatives are inside the range. *Before*: `logit-t`.",
+        "where fewer than four effective negatives are inside the range. *Before*: `logit`.",
         Table(
             ("scores", "weights", "size", "fpr", "before", "without interval", "after"),
             worst_first(body),

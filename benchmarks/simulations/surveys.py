@@ -231,7 +231,7 @@ def _cross_gaps(frame: pl.DataFrame, scores: list[str], **given: Any) -> pl.Data
 
 
 def _against_complement(frame: pl.DataFrame, scores: list[str], **given: Any) -> pl.DataFrame:
-    table = wroc.subgroup_auc(frame, "label", scores, by="segment", **given)
+    table = wroc.cross_auc(frame, "label", scores, by="segment", against="rest", **given)
     one = table.filter(segment=0)
     return one.select(value="bpsn_auc", low="bpsn_auc_low", high="bpsn_auc_high")
 
@@ -241,7 +241,7 @@ DIFFERENCES = {
     "standardized_mean_difference": _mean_differences,
     "gap of cross_auc": _cross_gaps,
 }
-OTHERS = {**DIFFERENCES, "BPSN AUC of subgroup_auc": _against_complement}
+OTHERS = {**DIFFERENCES, "BPSN AUC of cross_auc": _against_complement}
 
 
 def _gaps(samples: list[Sample], design: dict[str, Any]) -> pl.DataFrame:

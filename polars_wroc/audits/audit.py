@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
+import numpy as np
 import polars as pl
 
 from polars_wroc.audits.audit_rows import AuditRows, TooManyRowsError, read_audit_rows
@@ -64,11 +65,18 @@ from polars_wroc.metrics.score_ranges import (
     read_parts,
     together,
 )
-from polars_wroc.plans.config import Division, without_spilling
-from polars_wroc.rows import Columns, check_level, read_columns, read_counted
+from polars_wroc.plans.config import Division
+from polars_wroc.rows import (
+    Columns,
+    check_level,
+    find_score_type,
+    read_columns,
+    read_counted,
+)
 from polars_wroc.stats.aucs import AucMethod
 from polars_wroc.stats.families import Adjustment
 from polars_wroc.stats.levels import Level
+from polars_wroc.steps import FloatType, round_to_type
 from polars_wroc.thresholds.rules import Rule, Threshold, read_threshold
 
 _ROUNDING = 1e-9
@@ -227,8 +235,7 @@ def _read_source(
     if division is None:
         return _Source(read_audit_rows(columns, plan.scores), [], None)
     try:
-        with without_spilling():
-            return _Source(read_audit_rows(columns, plan.scores, division), [], division)
+        return _Source(read_audit_rows(columns, plan.scores, division), [], division)
     except TooManyRowsError:
         return _Source(None, call.read_parts(), division)
 
@@ -409,8 +416,6 @@ def audit(
         _check_without_label(choice, reference, pos_label=pos_label, bins=bins)
     check_favorable(favorable, at_threshold, decided=choice is not None)
     arguments.option("method", method, get_args(AucMethod))
-    if method == "newcombe" and survey.given:
-        arguments.reject("method", "not be 'newcombe' with `design`", repr(method))
     arguments.option("adjust", adjust, get_args(Adjustment))
     level = check_level(level, None)
     tables = (
@@ -424,12 +429,14 @@ def audit(
     columns = call.read_columns(in_bins=bins is not None)
     groupings = [Grouping(), *read_divisions(columns[0], intersections)]
     references = read_references(reference, GAP_REFERENCES, groupings[1:], columns[0])
+    score_types = [] if counts else _read_score_types(tables, measured_score)
     if bins is not None:
         # Of the score there is a threshold only where no decisions were recorded.
-        cuts = (choice,) if isinstance(choice, float) and selected is None else ()
+        cuts = _find_cuts(choice, score_types) if selected is None else ()
         planned = together(call.read_parts())
         keys = [grouping.keys for grouping in groupings]
-        columns = [read_counted(pool_in_bins(planned, Binning(bins, cuts=cuts), keys))]
+        binned = read_counted(pool_in_bins(planned, Binning(bins, cuts=cuts), keys))
+        columns = [replace(binned, score_types=score_types)]
     plan = AuditPlan(
         groupings,
         references,
@@ -445,6 +452,7 @@ def audit(
         unknown if isinstance(unknown, str) else "exclude",
         min_share,
         labeled,
+        score_types,
     )
     is_held = survey.given or selected is not None or bins is not None or not labeled
     source = _read_source(call, columns, plan, None if is_held else division_of(tables, "60%"))
@@ -480,6 +488,26 @@ def audit(
     given = {"weight": weight, "pos_label": pos_label, "design": design}
     look = CloserLook(audit, plan, held, (tables, label, score, given))
     return replace(audit, further=look)
+
+
+def _read_score_types(frames: Any, score: IntoColumns) -> list[FloatType]:
+    """Return the types that scores came in; of several tables the first that has more bits."""
+    tables = frames if isinstance(frames, list) else [frames]
+    types = []
+    for table in tables:
+        lazy = table.lazy()
+        columns = named_columns("score", score, lazy).values()
+        schema = lazy.select(column.alias(f"{n}") for n, column in enumerate(columns))
+        types.append([find_score_type(dtype) for dtype in schema.collect_schema().dtypes()])
+    return [max(each, key=lambda kind: np.finfo(kind).bits) for each in zip(*types, strict=True)]
+
+
+def _find_cuts(choice: Rule | float | None, score_types: Sequence[FloatType]) -> tuple[float, ...]:
+    """Return where a threshold cuts the scores of each type."""
+    if not isinstance(choice, float):
+        return ()
+    cuts = {float(round_to_type(choice, each)) for each in score_types}
+    return tuple(sorted(cuts)) or (choice,)
 
 
 @dataclass(frozen=True)

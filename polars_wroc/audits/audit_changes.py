@@ -7,10 +7,12 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, get_args
 
+import numpy as np
 import polars as pl
 
+from polars_wroc.arrays import Array
 from polars_wroc.audits.findings import SEGMENT_COLUMNS
 from polars_wroc.audits.formats import SCHEMA
 from polars_wroc.audits.table_pages import (
@@ -35,10 +37,10 @@ from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import reject_type
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
 from polars_wroc.inputs.looks import Looks
-from polars_wroc.plans.queries import collect
-from polars_wroc.stats.difference_tests import Adjust, adjusted, check_options, is_significant
-from polars_wroc.stats.distributions import p_value_at, two_sided_p_value, z_quantile
-from polars_wroc.stats.proportions import Estimate, difference_limits
+from polars_wroc.stats.contrasts import find_gap_limits, p_value_of_limits
+from polars_wroc.stats.estimates import Limits
+from polars_wroc.stats.families import Adjustment, adjust_p_values
+from polars_wroc.stats.levels import Level
 
 Auditable: TypeAlias = AuditTables | Mapping[str, Any] | str | Path
 
@@ -166,7 +168,7 @@ class Changes(NamedTuple):
     table: pl.DataFrame
     before: Audited
     after: Audited
-    adjust: Adjust
+    adjust: Adjustment
 
     @property
     def level(self) -> float:
@@ -176,7 +178,7 @@ class Changes(NamedTuple):
     @property
     def significant(self) -> pl.Expr:
         """Whether a change is significant."""
-        return is_significant(pl.col("p_adjusted"), self.level).fill_null(value=False)
+        return (pl.col("p_adjusted") <= 1 - self.level).fill_null(value=False)
 
     @property
     def several(self) -> bool:
@@ -218,7 +220,11 @@ class Changes(NamedTuple):
 
 
 def audit_changes(
-    before: Auditable, after: Auditable, *, adjust: Adjust = "holm", different_rows: bool = False
+    before: Auditable,
+    after: Auditable,
+    *,
+    adjust: Adjustment = "holm",
+    different_rows: bool = False,
 ) -> pl.DataFrame:
     """Compare two audits of different rows: AUCs, rates and gaps of each segment.
 
@@ -298,13 +304,14 @@ def audit_changes(
 
 
 def changes_between(
-    before: Auditable, after: Auditable, adjust: Adjust, *, different_rows: bool = False
+    before: Auditable, after: Auditable, adjust: Adjustment, *, different_rows: bool = False
 ) -> Changes:
     """Return the table of `audit_changes` with what it was made from."""
     arguments.flag("different_rows", different_rows)
     audits = read_audit("before", before), read_audit("after", after)
     levels = [audit.level for audit in audits]
-    check_options(levels[0], adjust)
+    arguments.option("adjust", adjust, get_args(Adjustment))
+    arguments.level(levels[0])
     planned = [getattr(level, "planned", None) for level in levels]
     if levels[0] != levels[1] or planned[0] != planned[1]:
         msg = f"`before` and `after` must have the same level; found {levels[0]} and {levels[1]}"
@@ -324,13 +331,9 @@ def changes_between(
     old, new = (_estimates(audit) for audit in audits)
     both = new.join(old, on=keys, how="full", coalesce=True, nulls_equal=True, suffix="_before")
     in_order = both.sort(_PLACE, f"{_PLACE}_before", nulls_last=True, maintain_order=True)
-    changed = _changes(in_order.with_row_index("__row"), levels[0])
-    # As in an audit, impact ratios are adjusted for themselves.
-    is_ratio = pl.col("measure") == RATIO
-    families = [adjusted(changed.lazy().filter(some), adjust) for some in (is_ratio, ~is_ratio)]
-    tested = collect(pl.concat(families)).sort("__row")
+    changed = _measure_changes(in_order, levels[0], adjust)
     columns = (*ALL_KEYS, "metric", "measure", *CHANGE_NUMBERS, "verdict")
-    changes = tested.with_columns(_finding(levels[0])).select(columns)
+    changes = changed.with_columns(_finding(levels[0])).select(columns)
     return Changes(changes, *audits, adjust)
 
 
@@ -355,32 +358,37 @@ def _estimates(audit: Audited) -> pl.DataFrame:
     return in_order.with_row_index(_PLACE)
 
 
-def _changes(table: pl.DataFrame, level: float) -> pl.DataFrame:
-    """Subtract estimates, with limits and a p-value that agrees with them."""
-    names = ("estimate", "low", "high")
-    one, other = (Estimate(*(pl.col(f"{name}{end}") for name in names)) for end in ("", "_before"))
-    limits = difference_limits(one, other)
-    change = one.value - other.value
-    table = table.with_columns(
-        before=other.value,
-        after=one.value,
-        change=change,
-        change_low=limits.low,
-        change_high=limits.high,
-        growth=_size(one.value) - _size(other.value),
-    )
-    change, low, high = (pl.col(name) for name in ("change", "change_low", "change_high"))
-    # The distance of the limit towards 0.
-    distance = pl.when(change > 0).then(change - low).otherwise(high - change)
-    score = z_quantile(level) * change.abs() / distance
-    p_value = pl.when(distance > 0).then(p_value_at(level, two_sided_p_value(score)))
-    return table.with_columns(p_value=p_value.when(change == 0).then(1.0))
+def _measure_changes(table: pl.DataFrame, level: float, adjust: Adjustment) -> pl.DataFrame:
+    """Subtract estimates, with limits and tests that agree with them."""
 
+    def read(end: str = "") -> tuple[Array, Limits]:
+        value, *limits = (table[f"{name}{end}"].to_numpy() for name in ("estimate", "low", "high"))
+        return value, Limits(*limits)
 
-def _size(estimate: pl.Expr) -> pl.Expr:
-    """How far a gap is from 0, or a ratio from 1; null for a value."""
-    of_gap = pl.when(measure=GAP).then(estimate.abs())
-    return of_gap.when(measure=RATIO).then((1 - estimate).abs())
+    (after, limits_after), (before, limits_before) = read(), read("_before")
+    change = after - before
+    is_ratio, is_gap = ((table["measure"] == measure).to_numpy() for measure in (RATIO, GAP))
+    limits = find_gap_limits(after, limits_after, before, limits_before)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        p_value = p_value_of_limits(change, limits, Level.of(level))
+    # A gap is measured from 0, and a ratio from 1.
+    origin = np.where(is_ratio, 1.0, 0.0)
+    growth = np.abs(after - origin) - np.abs(before - origin)
+    p_adjusted = np.empty_like(p_value)
+    # As in an audit, impact ratios are adjusted for themselves.
+    for family in (is_ratio, ~is_ratio):
+        p_adjusted[family] = adjust_p_values(p_value[family], adjust)
+    numbers = {
+        "before": before,
+        "after": after,
+        "change": change,
+        "change_low": limits.low,
+        "change_high": limits.high,
+        "growth": np.where(is_ratio | is_gap, growth, np.nan),
+        "p_value": p_value,
+        "p_adjusted": p_adjusted,
+    }
+    return table.with_columns(pl.DataFrame(numbers, nan_to_null=True))
 
 
 def _finding(level: float) -> pl.Expr:
@@ -396,7 +404,7 @@ def _finding(level: float) -> pl.Expr:
         pl.coalesce(pl.when(holds).then(pl.lit(name)) for name, holds in zip(*cases, strict=True))
         for cases in ((CHANGED, kinds), (SHOWN, (found, lost)))
     )
-    changed = is_significant(pl.col("p_adjusted"), level)
+    changed = pl.col("p_adjusted") <= 1 - level
     known = (pl.col("measure") != VALUE) & pl.col("change").is_not_null()
     finding = pl.when(changed).then(of_change).otherwise(of_detection)
     return pl.when(known).then(finding).alias("verdict")

@@ -13,21 +13,13 @@ import polars as pl
 
 from polars_wroc.audits.words import many, required_values
 from polars_wroc.inputs.columns import (
-    CLUSTER,
     LABEL,
     MODEL,
     ROW_WEIGHT,
     SELECTED,
-    STRATUM,
-    ZERO_LABEL,
-    Frequency,
     score_column,
 )
-from polars_wroc.inputs.designs import FPC, GivenDesign, Survey
-from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import MISSING_MARKS, MissingRows, count_missing
-from polars_wroc.inputs.rows import Rows as PlannedRows
-from polars_wroc.metrics.score_ranges import together
 from polars_wroc.plans.config import Division
 from polars_wroc.plans.queries import NoBatchesError, batches, collect
 from polars_wroc.rows import MIXED_LABELS, Columns, Rows
@@ -147,16 +139,6 @@ class AuditRows:
         parts = zip(self.columns, self.tables, strict=True)
         return reduce(add, [_count_missing(columns, table) for columns, table in parts])
 
-    def planned(self) -> PlannedRows:
-        """Return a plan of the rows in memory."""
-        if self.counted:
-            (columns,), (table,) = self.columns, self.tables
-            models = [MODEL] if columns.several else []
-            frame = table.drop(MISSING_MARKS, ZERO_LABEL, strict=False).lazy()
-            return PlannedRows(frame, [*columns.names, *models], models, names=columns.names)
-        parts = zip(self.columns, self.tables, strict=True)
-        return together([_plan_rows(columns, table) for columns, table in parts])
-
 
 def _join_rows(parts: Sequence[Rows]) -> Rows:
     """Return the rows of tables without a design one after another."""
@@ -165,12 +147,14 @@ def _join_rows(parts: Sequence[Rows]) -> Rows:
     first = parts[0]
     counts = [part.counts for part in parts if part.counts is not None]
     selected = [part.selected for part in parts if part.selected is not None]
+    types = [part.score_types for part in parts]
     return Rows(
         pl.concat([part.keys for part in parts], how="vertical_relaxed"),
         {model: np.concatenate([part.scores[model] for part in parts]) for model in first.scores},
         np.concatenate([part.weight for part in parts]),
         RowCounts(*map(np.concatenate, zip(*counts, strict=True))) if counts else None,
         selected=np.concatenate(selected) if selected else None,
+        score_types=first.score_types if all(each == first.score_types for each in types) else {},
     )
 
 
@@ -246,41 +230,3 @@ def _count_missing(columns: Columns, table: pl.DataFrame) -> MissingRows:
         scores={model: counts[model] for model in columns.models},
         others={kind: counts.get(name, 0) for kind, name in others.items()},
     )
-
-
-def _plan_rows(columns: Columns, table: pl.DataFrame) -> PlannedRows:
-    """Return a plan of rows from the columns as they were read."""
-    scores = [
-        pl.col(score_column(number)).alias(model) for number, model in enumerate(columns.models)
-    ]
-    weight = pl.col(ROW_WEIGHT) if ROW_WEIGHT in table.columns else None
-    return read_rows(
-        table,
-        pl.col(LABEL) if LABEL in table.columns else None,
-        scores if columns.several else scores[0],
-        Frequency(weight) if weight is not None and columns.frequency else weight,
-        [pl.col(key).alias(name) for key, name in columns.names.items()],
-        None if columns.pos_label is None else columns.pos_label[0],
-        survey=_read_design_again(columns, table),
-        selected=pl.col(SELECTED) if SELECTED in table.columns else None,
-        called="attributes",
-    )
-
-
-def _read_design_again(columns: Columns, table: pl.DataFrame) -> GivenDesign | None:
-    """Return the design with the names of the columns that were read."""
-    given = columns.design
-    if given is None:
-        return None
-    if given.replicate_weights is not None:
-        names = [
-            name
-            for name, typed in columns.arguments.items()
-            if typed.argument == "replicate_weights"
-        ]
-        return replace(given, replicate_weights=replace(given.replicate_weights, columns=names))
-    cluster, strata, fpc = (
-        pl.col(name) if name in table.columns else None for name in (CLUSTER, STRATUM, FPC)
-    )
-    survey = Survey(cluster, strata=strata, fpc=fpc, lonely=given.survey.lonely)
-    return replace(given, survey=survey)

@@ -10,7 +10,6 @@ import numpy as np
 import polars as pl
 
 from polars_wroc.arrays import Array, Mask
-from polars_wroc.curves.calibration_summary import IN_THE_LARGE, SLOPE
 from polars_wroc.groups.compare_segments import (
     Comparison,
     GapRules,
@@ -18,13 +17,17 @@ from polars_wroc.groups.compare_segments import (
     compare_pair,
 )
 from polars_wroc.groups.comparisons import CALIBRATION, FEW, NO_VARIANCE
-from polars_wroc.metrics.calibration import CalibrationSlopes, CalibrationSums
+from polars_wroc.metrics.calibration import (
+    IN_THE_LARGE,
+    SLOPE,
+    CalibrationSlopes,
+    CalibrationSums,
+    MeanErrors,
+)
 from polars_wroc.metrics.pairs import Pair
-from polars_wroc.plans.formulas import when
-from polars_wroc.stats.aucs import FallbackEstimate
 from polars_wroc.stats.contrasts import Contrast, DirectContrast
-from polars_wroc.stats.designs import Influence, SamplingUnits
-from polars_wroc.stats.estimates import Estimate, Limits, Wald
+from polars_wroc.stats.designs import SamplingUnits
+from polars_wroc.stats.estimates import Limits, Wald
 from polars_wroc.stats.families import are_equivalent
 from polars_wroc.stats.levels import Level
 from polars_wroc.stats.rates import Equality
@@ -49,7 +52,8 @@ def right_slopes(margin: float) -> tuple[float, float]:
 def slope_in_points(slope: pl.Expr, reference: pl.Expr) -> pl.Expr:
     """Return by how much one slope instead of another moves a probability at most."""
     moved = _POINTS_PER_LOGARITHM * (slope / reference).log().abs()
-    return when((slope > 0) & (reference > 0)).then(moved.clip(upper_bound=1.0)).otherwise(1.0)
+    both_rise = (slope > 0) & (reference > 0)
+    return pl.when(both_rise).then(moved.clip(upper_bound=1.0)).otherwise(1.0)
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,7 @@ def compare_with_target(
     partition: Partition, calibration: Calibration, rules: GapRules
 ) -> list[Comparison]:
     """Compare segments with a calibrated score, whose mean error is 0 and whose slope is 1."""
-    errors = _MeanErrors.of(calibration.sums, calibration.units)
+    errors = MeanErrors.of(calibration.sums, calibration.units)
     rows = _Sizes.of(partition, IN_THE_LARGE, rules.level)
     own = errors.estimate(rules.level)
     target = _Constant.target_of(IN_THE_LARGE, errors.value)
@@ -102,7 +106,7 @@ def compare_calibration(
     The mean error of a reference is that of all its rows; the slope is the mean of the slopes of
     its segments, weighted by their information.
     """
-    errors = _MeanErrors.of(calibration.sums, calibration.units)
+    errors = MeanErrors.of(calibration.sums, calibration.units)
     of_errors = _compare_errors(errors, partition, rules.level)
     of_slopes = _compare_slopes(calibration.slopes, errors, partition, rules.level)
     return [
@@ -128,91 +132,6 @@ class _Constant:
     def limits(self, quantile: Array | float) -> Limits:  # noqa: ARG002
         """Return the value twice."""
         return Limits(self.value, self.value)
-
-
-@dataclass(frozen=True)
-class _ErrorOfRate:
-    """A mean error of which only the observed rate is uncertain."""
-
-    value: Array
-    rate: Estimate
-
-    @property
-    def df(self) -> Array | float:
-        """The degrees of freedom of the rate."""
-        return self.rate.df
-
-    def limits(self, quantile: Array | float) -> Limits:
-        """Return the limits that those of the rate imply."""
-        low, high = self.rate.limits(quantile)
-        return Limits(self.value + self.rate.value - high, self.value + self.rate.value - low)
-
-
-@dataclass(frozen=True)
-class _MeanErrors:
-    """Mean errors of segments with their standard errors, NaN where the rows say nothing of them.
-
-    Such as where a class has no rows, or no row differs from the mean.
-    """
-
-    sums: CalibrationSums
-    value: Array
-    error: Array
-    df: Array | float
-    units: SamplingUnits | None
-    influence: Influence | None
-
-    @classmethod
-    def of(cls, sums: CalibrationSums, units: SamplingUnits | None) -> _MeanErrors:
-        """Return the mean errors, by a design with its variances."""
-        mean = sums.errors.mean()
-        if units is None:
-            both = (sums.positives.weight > 0) & (sums.negatives.weight > 0)
-            error = np.where(both & (mean.variance > 0), np.sqrt(mean.variance), np.nan)
-            return cls(sums, mean.value, error, np.inf, None, None)
-        influence = sums.errors.influence(units)
-        variance = units.variance(influence)
-        # Where it is unknown, so are the limits of the observed rate.
-        error = np.where(variance > 0, np.sqrt(variance), np.nan)
-        return cls(sums, mean.value, error, units.df(influence), units, influence)
-
-    def estimate(self, level: Level) -> Estimate:
-        """Return the mean errors with limits; none at repeated looks with few rows of a class."""
-        enough = self.has_enough(level)
-        first = Wald(self.value, np.where(enough, self.error, np.nan), df=self.df)
-        fallback = _ErrorOfRate(self.value, self._rate())
-        return FallbackEstimate(first, fallback, ~np.isnan(self.error) | ~enough)
-
-    def has_enough(self, level: Level) -> Mask:
-        """Return where limits hold at repeated looks, by the effective rows of both classes."""
-        rows = [1 / side.inverse_size for side in (self.sums.positives, self.sums.negatives)]
-        return level.enough(*(np.where(np.isnan(each), np.inf, each) for each in rows))
-
-    def _rate(self) -> Estimate:
-        rate = self.sums.rate
-        if self.units is None:
-            return rate.estimate()
-        assert self.sums.unit_positives is not None
-        assert self.sums.errors.unit_whole is not None
-        influence = self.units.ratio_influence(
-            self.sums.unit_positives, self.sums.errors.unit_whole
-        )
-        variance, df = self.units.variance(influence), self.units.df(influence)
-        return replace(rate, variance=variance, design_df=df).estimate()
-
-    def count_expected(self, rate: Array) -> Array:
-        """Return how many effective rows of the smaller class are expected at a rate."""
-        return np.asarray(np.minimum(rate, 1 - rate) / self.sums.errors.whole.inverse_size)
-
-    def error_at(self, rate: Array) -> Array:
-        """Return the standard error at an expected rate, where that is larger than the rows' own.
-
-        With few positives the one of the rows is small where there are fewer by chance.
-        """
-        observed = self.sums.rate.value
-        spread, other = observed * (1 - observed), rate * (1 - rate)
-        factor = np.where(spread > 0, np.maximum(other / spread, 1.0), 1.0)
-        return np.asarray(self.error * np.sqrt(factor))
 
 
 @dataclass(frozen=True)
@@ -301,10 +220,10 @@ class _Tested:
         return self.is_testable & (limits.low > low) & (limits.high < high)
 
 
-def _compare_errors(errors: _MeanErrors, partition: Partition, level: Level) -> _Tested:
+def _compare_errors(errors: MeanErrors, partition: Partition, level: Level) -> _Tested:
     """Return the mean errors of segments beside those of all rows of their references."""
     reference = partition.reference
-    other = _MeanErrors.of(errors.sums.combine(reference.add_others), errors.units)
+    other = MeanErrors.of(errors.sums.combine(reference.add_others), errors.units)
     weights = errors.sums.errors.whole.weight, other.sums.errors.whole.weight
     share: Array | float = 1.0
     if reference.includes_own:
@@ -332,7 +251,7 @@ def _compare_errors(errors: _MeanErrors, partition: Partition, level: Level) -> 
 
 
 def _compare_slopes(
-    slopes: CalibrationSlopes, errors: _MeanErrors, partition: Partition, level: Level
+    slopes: CalibrationSlopes, errors: MeanErrors, partition: Partition, level: Level
 ) -> _Tested:
     """Return the slopes of segments beside the means of those of their references."""
     reference = partition.reference
@@ -354,7 +273,7 @@ def _compare_slopes(
     return _Tested(contrast, _find_reference(contrast, reference), tested, np.inf, sizes)
 
 
-def _limit_slopes(slopes: CalibrationSlopes, errors: _MeanErrors, level: Level) -> Wald:
+def _limit_slopes(slopes: CalibrationSlopes, errors: MeanErrors, level: Level) -> Wald:
     """Return slopes with limits; none at repeated looks with few rows of a class."""
     return Wald(slopes.value, np.where(errors.has_enough(level), slopes.error, np.nan))
 

@@ -1,4 +1,4 @@
-"""What reports say further: parts of gaps, calibration along the scores, segments not named."""
+"""What reports say further: calibration along the scores, segments not named."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from math import isfinite
 from typing import Any
 
+import numpy as np
 import polars as pl
+from polars import selectors
 
 from polars_wroc.audits.audit_rows import AuditRows
 from polars_wroc.audits.sentences import size
@@ -21,30 +22,28 @@ from polars_wroc.audits.tables import (
     segment_in_words,
 )
 from polars_wroc.audits.words import Words, many, verb
-from polars_wroc.curves.calibration_curve import BIN_COLUMNS, Strategy, binned
-from polars_wroc.curves.calibration_summary import IN_THE_LARGE
-from polars_wroc.curves.calibration_test import RANGE_COLUMNS, described, ranges_of
-from polars_wroc.curves.equal_scores import EQUAL_SCORE_COLUMNS, compared, tested
-from polars_wroc.curves.score_distribution import DISTRIBUTION_COLUMNS, distribution_of
-from polars_wroc.groups.comparison_tests import GapTests
-from polars_wroc.groups.comparisons import CALIBRATION, DIFFERENT, comparison_table
-from polars_wroc.groups.expected_metrics import Expectations, with_chances
-from polars_wroc.groups.gap_parts import CANNOT_TELL, PART_COLUMNS, SPLIT_METRICS, Split
-from polars_wroc.groups.segment_search import (
-    SEARCH_COLUMNS,
-    Search,
-    TooManySegmentsError,
-)
-from polars_wroc.groups.worst_segments import SEARCHED, cells_of
-from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL, SCORE
-from polars_wroc.inputs.designs import UNITS, Replicates, SurveyDesign
+from polars_wroc.curves.calibration_curve import BIN_TYPES, BinOptions, measure_bins
+from polars_wroc.curves.score_distribution import DISTRIBUTION_TYPES, distribute_scores
+from polars_wroc.groups.calibration_test import CalibrationTest, measure_divisions
+from polars_wroc.groups.categories import Grouping
+from polars_wroc.groups.comparisons import CALIBRATION, DIFFERENT
+from polars_wroc.groups.crossed_cells import SearchNeeds, sum_crossed_cells
+from polars_wroc.groups.group_gaps import find_decisions
+from polars_wroc.groups.segment_search import SearchRules, SegmentSearch, TooManySegmentsError
+from polars_wroc.groups.worst_segments import SEARCHED
+from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
 from polars_wroc.inputs.looks import Looks
-from polars_wroc.inputs.rows import Rows
+from polars_wroc.metrics.calibration import IN_THE_LARGE
 from polars_wroc.metrics.compare import compare
+from polars_wroc.metrics.mean_sums import read_precision
+from polars_wroc.metrics.segments import Decisions
 from polars_wroc.plans.queries import collect
+from polars_wroc.rows import Rows, Sampling, SegmentColumns
+from polars_wroc.stats.levels import Level
+from polars_wroc.steps import SegmentRows
 from polars_wroc.thresholds.registry import RateMetric
 
-PARTS = "Parts of gaps, and calibration along the scores"
+ALONG_SCORES = "Calibration along the scores"
 EXPLORATION = "Exploration: segments not named before"
 # Most conditions of a segment that is searched for, and most that are found.
 _DEPTH, _TOP = 3, 10
@@ -54,8 +53,8 @@ _BINS = 8
 _MOST = 50
 # Of more rows only segments are searched.
 _MOST_ROWS = 2_000_000
-# Most gaps of an attribute that are told in parts, and most segments that a search tells.
-_SPLIT, _TOLD = 6, 5
+# Most segments that a search tells.
+_TOLD = 5
 _NO_PROOF = (
     "A score means different things there. That is no proof of discrimination: features that the "
     "score leaves out, and that differ between the groups, do that too."
@@ -86,38 +85,41 @@ class CloserLook:
         return {"found": self.found}
 
     @cached_property
+    @np.errstate(all="ignore")
     def found(self) -> Further:
         """The tables of a closer look."""
         settings = self.audit.settings
-        rows = None if self.rows is None else self.rows.planned()
-        self.rows = None
+        arrays = {} if self.rows is None else self.rows.arrays
+        precision = {} if self.rows is None else read_precision(self.rows.columns[0])
+        has_rows, self.rows = self.rows is not None, None
         reason = None
         if isinstance(settings.level, Looks):
             reason = "its limits would hold at one look only"
-        elif rows is None:
+        elif not has_rows:
             reason = "there are more rows than fit into memory"
         elif settings.bins is not None:
             reason = "scores were counted in bins"
         given, self.given = self.given, ()
-        if rows is None or reason is not None:
+        if reason is not None:
             return Further(left_out=[_not_explored(reason)])
         further = Further(scores=self._scores(*given))
-        left_out, found = list[str](), self._search(rows)
+        left_out, found = list[str](), self._search(arrays, precision)
         if isinstance(found, str):
             left_out, found = [_not_explored(found)], pl.DataFrame()
         further = further._replace(exploration=found, left_out=left_out)
-        if collect(rows.frame.select(pl.len())).item() > _MOST_ROWS:
+        if max(len(rows.weight) for rows in arrays.values()) > _MOST_ROWS:
             # These would take several times the time and the memory of the audit.
-            left_out.append(f"{PARTS}, are left out: there are more than {_MOST_ROWS:,} rows.")
+            left_out.append(f"{ALONG_SCORES} is left out: there are more than {_MOST_ROWS:,} rows.")
             return further
-        further = further._replace(gap_parts=_stacked(self._parts(rows)))
         if settings.min_cell is not None:
             # Ranges of scores end at those of persons.
             return further
-        curves, distributions = self._curves(rows)
+        curves, distributions = self._curves(arrays)
+        ranges = self._test_divisions(arrays, self.plan.groupings, equal_scores=False)
+        equal = self._test_divisions(arrays, self._compared, equal_scores=True)
         return further._replace(
-            calibration=_stacked(self._calibration(rows)),
-            equal_scores=_stacked(self._equal_scores(rows)),
+            calibration=_stacked(ranges),
+            equal_scores=_stacked(equal),
             calibration_curves=curves,
             distributions=distributions,
         )
@@ -129,97 +131,62 @@ class CloserLook:
         names: list[str] = table[MODEL].unique(maintain_order=True).to_list()
         return names
 
-    def _of_models(self, rows: Rows) -> Iterator[tuple[str, Rows]]:
-        """Return the rows of each score that is from 0 to 1."""
-        for name in self._calibrated:
-            frame = rows.frame
-            if rows.model_keys:
-                frame = frame.filter(pl.col(MODEL).cast(pl.String) == name)
-            yield name, replace(rows, frame=frame, keys=rows.group_keys, model_keys=[])
-
-    def _parts(self, rows: Rows) -> Iterator[pl.DataFrame]:
-        """Split the gaps that are different."""
-        plan, audit = self.plan, self.audit
-        split = pl.col("metric").is_in(SPLIT_METRICS) & pl.col("rank").is_not_null()
-        gaps = audit.table.filter(split, pl.col("attribute") != OVERALL, verdict=DIFFERENT)
-        gaps = gaps.sort("rank").group_by("attribute", MODEL, maintain_order=True).head(_SPLIT)
-        if isinstance(rows.design, Replicates) or plan.references.kind != "rest":
-            return
-        for name, of_model in self._of_models(rows):
-            threshold = audit.segments.filter(attribute=OVERALL, model=name)["threshold"].item()
-            known = threshold if threshold is not None and isfinite(threshold) else None
-            of_score = gaps.filter(model=name)
-            expectations = Expectations.read(known, [*of_score["metric"]], labelled=True)
-            expectations = replace(
-                expectations,
-                names=[n for n in expectations.names if n in of_score["metric"]],
-            )
-            table = of_score.filter(pl.col("metric").is_in(expectations.names))
-            if not table.is_empty():
-                chances = with_chances(of_model, pl.col(SCORE), pl.col(SCORE), "score")
-                divisions = [one for one in plan.groupings if one.attribute in table["attribute"]]
-                told = Split(
-                    chances, divisions, plan.references.named, expectations, self._tests
-                ).added_to(table.drop("sentence"))
-                yield told.select(*ALL_KEYS, "metric", *PART_COLUMNS, "sentence")
-
-    @property
-    def _tests(self) -> GapTests:
-        """How the parts of gaps are tested."""
+    def _test_divisions(
+        self, arrays: Mapping[str, Rows], divisions: Sequence[Grouping], *, equal_scores: bool
+    ) -> Iterator[pl.DataFrame]:
+        """Find the ranges of scores of segments that are farthest off, by each calibrated score."""
         settings = self.audit.settings
-        return GapTests(
-            settings.level,
-            settings.adjust,
-            settings.min_rows,
-            margin=settings.margin,
-            designed=settings.by_design,
-        )
+        test = CalibrationTest(settings.level, settings.adjust, equal_scores=equal_scores)
+        for name in self._calibrated if divisions else []:
+            measured = measure_divisions(arrays[name], name, divisions, test)
+            finished = test.finish(measured).fill_nan(None)
+            cast = finished.lazy().cast(pl.Schema(test.types))
+            yield self._shown(cast, name, [*test.types])
 
-    def _calibration(self, rows: Rows) -> Iterator[pl.DataFrame]:
-        """Find the ranges of scores that are farthest off."""
-        for name, of_model in self._of_models(rows):
-            tables = [
-                grouping.named(ranges_of(of_model.regrouped(grouping.keys)))
-                for grouping in self.plan.groupings
-            ]
-            settings = self.audit.settings
-            found = described(pl.concat(tables), settings.level, settings.adjust)
-            yield self._shown(found, name, RANGE_COLUMNS)
-
-    def _curves(self, rows: Rows) -> tuple[pl.DataFrame, pl.DataFrame]:
+    def _curves(self, arrays: Mapping[str, Rows]) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Return calibration curves and distributions where a finding is about calibration."""
         known = pl.col("metric").is_in([*CALIBRATION])
         differ = self.audit.table.filter(known, verdict=DIFFERENT)
         curves, distributions = list[pl.DataFrame](), list[pl.DataFrame]()
-        # Quantiles move with a sample, which a design would have to know.
-        strategy: Strategy = "quantile" if rows.design is None else "uniform"
-        for name, of_model in self._of_models(rows):
+        level = Level.of(self.audit.settings.level)
+        for name in self._calibrated:
+            rows = arrays[name]
+            # Quantiles move with a sample, which a design would have to know.
+            bins = BinOptions(_BINS, "quantile" if rows.sample is None else "uniform")
             attributes = set(differ.filter(model=name)["attribute"])
             for grouping in self.plan.groupings:
                 if grouping.attribute in attributes:
-                    of_groups = of_model.regrouped(grouping.keys)
-                    found = binned(of_groups, _BINS, strategy, self.audit.settings.level)
-                    curves.append(self._shown(grouping.named(found), name, BIN_COLUMNS))
-                    found = distribution_of(of_groups, _BINS * 2, (0.0, 1.0))
+                    segments = rows.segments(grouping.keys, name)
+                    curve = measure_bins(rows, segments, bins, level)
+                    curves.append(self._name_segments(grouping, segments, curve, BIN_TYPES, name))
+                    histogram = distribute_scores(segments, _BINS * 2, (0.0, 1.0))
                     distributions.append(
-                        self._shown(grouping.named(found), name, DISTRIBUTION_COLUMNS)
+                        self._name_segments(grouping, segments, histogram, DISTRIBUTION_TYPES, name)
                     )
         return _stacked(iter(curves)), _stacked(iter(distributions))
 
-    def _equal_scores(self, rows: Rows) -> Iterator[pl.DataFrame]:
-        """Compare the segments of each attribute with the others at equal scores."""
+    def _name_segments(
+        self,
+        grouping: Grouping,
+        segments: SegmentRows,
+        found: SegmentColumns,
+        types: Mapping[str, Any],
+        model: str,
+    ) -> pl.DataFrame:
+        """Return columns of the segments of a division as a table that names these."""
+        order = np.argsort(found.segment, kind="stable")
+        table = pl.DataFrame(dict(found.columns))[order].fill_nan(None).cast(pl.Schema(types))
+        keys = segments.segments
+        if keys.width:
+            table = keys[found.segment[order]].hstack(table)
+        return self._shown(grouping.named(table.lazy()), model, [*types])
+
+    @property
+    def _compared(self) -> list[Grouping]:
+        """The divisions whose segments are compared at equal scores."""
         counts = self.audit.segments.group_by("attribute").len()
         few = set(counts.filter(pl.col("len") <= _MOST)["attribute"]) - {OVERALL}
-        level, adjust = self.audit.settings.level, self.audit.settings.adjust
-        for name, of_model in self._of_models(rows):
-            tables = [
-                grouping.named(compared(of_model.regrouped(grouping.keys), level))
-                for grouping in self.plan.groupings
-                if grouping.attribute in few
-            ]
-            if tables:
-                found = tested(pl.concat(tables), level, adjust, [AUDIT_KEYS[0]])
-                yield self._shown(found, name, EQUAL_SCORE_COLUMNS)
+        return [division for division in self.plan.groupings if division.attribute in few]
 
     def _shown(self, found: pl.LazyFrame, model: str, columns: Sequence[str]) -> pl.DataFrame:
         """Name the score, in the order of the audit's segments."""
@@ -227,19 +194,17 @@ class CloserLook:
         order = self.audit.segments.select(ALL_KEYS)
         return order.join(table, on=ALL_KEYS, how="inner", nulls_equal=True, maintain_order="left")
 
-    def _obstacle(self, design: object) -> str | None:
+    def _obstacle(self, sample: Sampling | None) -> str | None:
         """Say what keeps segments from being searched."""
         settings = self.audit.settings
         if settings.min_cell is not None:
             return "numbers of few rows could be computed from segments that overlap"
         if settings.several:
             return "there are several scores"
-        if isinstance(design, Replicates):
+        if sample is not None and sample.replicates is not None:
             return "there are replicate weights"
-        if isinstance(design, SurveyDesign) and design.lonely != "certainty":
-            alone = design.strata.filter(pl.col(UNITS) == 1).select(pl.len())
-            if collect(alone).item():
-                return "a stratum has a single sampling unit"
+        if sample is not None and sample.lonely != "certainty" and (sample.size == 1).any():
+            return "a stratum has a single sampling unit"
         return None
 
     def _scores(self, tables: Any, label: Any, score: Any, others: Any) -> pl.DataFrame:
@@ -255,50 +220,58 @@ class CloserLook:
             return _collect(compare(frame, label, score, **others))
         return pl.DataFrame()
 
-    def _search(self, rows: Rows) -> pl.DataFrame | str:
-        """Search for the segments that are surely worse; or say why not, if it could be."""
+    def _search(
+        self, arrays: Mapping[str, Rows], precision: Mapping[str, float]
+    ) -> pl.DataFrame | str:
+        """Search for segments that are significantly worse; or say why not, if it could be."""
         settings = self.audit.settings
         if len(settings.attributes) == 1 or not (settings.decides or self._calibrated):
             return pl.DataFrame()
-        if (obstacle := self._obstacle(rows.design)) is not None:
+        model, rows = next(iter(arrays.items()))
+        if (obstacle := self._obstacle(rows.sample)) is not None:
             return obstacle
         name = "brier_score"
         if settings.decides:
             of_labels = settings.labeled and settings.favorable != "rejected"
             name = "tpr" if of_labels else "selection_rate"
         metric = SEARCHED[name]
-        worse = metric.worse_if(settings.favorable) if settings.decides else "higher"
-        cells = _collect(cells_of(rows, metric, self.plan.choice))
-        least = max(settings.min_rows, 1)
+        choice = Decisions(recorded=True) if self.plan.recorded else self.plan.choice
+        decisions = find_decisions(rows, model, choice) if settings.decides else None
+        needs = SearchNeeds(metric, decisions, precision[model])
+        cells = sum_crossed_cells(rows, rows.keys.columns, model, needs)
+        rules = SearchRules(
+            metric,
+            metric.worse_if(settings.favorable) if settings.decides else "higher",
+            settings.attributes,
+            _DEPTH,
+            max(settings.min_rows, 1),
+            _TOP,
+            settings.level,
+            redundant=True,
+        )
         for depth in range(_DEPTH, 0, -1):
-            given = (
-                metric,
-                worse,
-                rows.group_keys,
-                settings.attributes,
-                depth,
-                least,
-                _TOP,
-            )
             try:
-                found = Search(*given, settings.level, redundant=True).table(cells)
+                search = SegmentSearch(cells, replace(rules, depth=depth), rows.sample)
             except TooManySegmentsError:
                 continue
-            score = settings.score[0] if settings.score else None
-            table = comparison_table(found.lazy(), rows, score, [*SEARCH_COLUMNS])
-            segments = self.audit.segments.filter(pl.col("attribute") != OVERALL)
-            known = segments.select(AUDIT_KEYS).unique().with_columns(named=True)
-            marked = _collect(table).join(
-                known,
-                on=AUDIT_KEYS,
-                how="left",
-                nulls_equal=True,
-                maintain_order="left",
-            )
-            return marked.with_columns(
-                pl.col("named").fill_null(value=False), most_conditions=depth
-            )
+            return self._mark_named(search.table(), depth)
         return "there are too many segments"
+
+    def _mark_named(self, found: pl.DataFrame, depth: int) -> pl.DataFrame:
+        """Add to segments that were found whether the audit names them."""
+        settings = self.audit.settings
+        score = settings.score[0] if settings.score else None
+        segments = self.audit.segments.filter(pl.col("attribute") != OVERALL)
+        known = segments.select(AUDIT_KEYS).unique().with_columns(named=True)
+        marked = found.join(
+            known, on=AUDIT_KEYS, how="left", nulls_equal=True, maintain_order="left"
+        )
+        return marked.with_columns(
+            pl.lit(score, pl.String).alias(MODEL),
+            pl.col("named").fill_null(value=False),
+            selectors.float().fill_nan(None),
+            most_conditions=depth,
+        )
 
 
 def _stacked(tables: Iterator[pl.DataFrame]) -> pl.DataFrame:
@@ -310,23 +283,19 @@ def _not_explored(reason: str | None) -> str:
 
 
 def sentences_on(audit: AuditTables, attribute: str) -> list[str]:
-    """Say of an attribute what its gaps consist of, and where along the scores segments are off."""
+    """Say of an attribute where along the scores segments are off."""
     words, alpha, found = (
         Words.of(audit.settings),
         1 - audit.settings.level,
         audit.further(),
     )
-    parts, ranges, equal = (
+    ranges, equal = (
         table.filter(attribute=attribute).to_dicts() if table.height else []
-        for table in (found.gap_parts, found.calibration, found.equal_scores)
+        for table in (found.calibration, found.equal_scores)
     )
-    split = [f"{words.model(row)}{row['sentence']}" for row in parts if row["sentence"]]
-    # What holds for all is said once, after them.
-    sentences = [text.removesuffix(f" {CANNOT_TELL}") for text in split]
-    sentences += [CANNOT_TELL] * bool(split)
     known = [row for row in ranges if row["p_adjusted"] is not None]
     off = [row for row in known if row["p_adjusted"] <= alpha]
-    sentences += [f"{words.model(row)}{_of_range(row)}" for row in off]
+    sentences = [f"{words.model(row)}{_of_range(row)}" for row in off]
     if rest := len(known) - len(off):
         counted = many(rest, "other segment" if off else "segment")
         where = "all rows" if attribute == OVERALL else f"{counted} by {attribute}"

@@ -11,7 +11,6 @@ from polars import selectors
 
 from polars_wroc.audits.calibration_tests import slope_in_points
 from polars_wroc.audits.measure import OF_BOTH_CLASSES, Measured
-from polars_wroc.audits.needed_rows import find_needed_rows
 from polars_wroc.audits.sentences import (
     NEEDED,
     OBSERVED,
@@ -32,7 +31,6 @@ from polars_wroc.audits.tables import (
     with_columns_of,
 )
 from polars_wroc.audits.words import Words, capitalised, first_few, many, verb
-from polars_wroc.curves.calibration_summary import SLOPE
 from polars_wroc.groups.comparisons import (
     ALIKE,
     CALIBRATION,
@@ -54,9 +52,11 @@ from polars_wroc.groups.comparisons import (
     UNDEFINED,
     UNLABELED,
 )
+from polars_wroc.groups.rows_needed import rows_needed
 from polars_wroc.inputs.arguments import FOUR_FIFTHS
 from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL
 from polars_wroc.inputs.metric import SampleSize
+from polars_wroc.metrics.calibration import SLOPE
 from polars_wroc.metrics.registry import CURVE_METRICS, ROC_AUC
 from polars_wroc.metrics.summary import AUC_BOUNDS
 from polars_wroc.plans.queries import FrameT, collect
@@ -251,9 +251,11 @@ def _with_needed(rows: pl.DataFrame, settings: AuditSettings) -> pl.DataFrame:
     tested = pl.col("p_adjusted").is_not_null() & ~pl.col(_IS_REPEAT)
     tests = rows.filter(tested, pl.col("metric") != IMPACT_RATIO).height
     number = 1 if settings.adjust == "none" else max(tests, 1)
-    needed = find_needed_rows(gaps, settings.margin, settings.level, number)
+    needed = rows_needed(
+        gaps, equivalent_within=settings.margin, level=settings.level, tests=number
+    )
     keys = [*ALL_KEYS, "metric"]
-    needed = gaps.select(keys).hstack(needed)
+    needed = needed.select(*keys, *NEEDED)
     return rows.join(needed, on=keys, how="left", nulls_equal=True, maintain_order="left")
 
 

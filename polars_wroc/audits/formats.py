@@ -10,7 +10,13 @@ from typing import Any
 
 import polars as pl
 
-from polars_wroc.audits.closer_look import EXPLORATION, PARTS, exploration_sentences, sentences_on
+from polars_wroc.arrays import TOLERANCE
+from polars_wroc.audits.closer_look import (
+    ALONG_SCORES,
+    EXPLORATION,
+    exploration_sentences,
+    sentences_on,
+)
 from polars_wroc.audits.findings import by_severity, findings_of, first_sentences, verdict_of
 from polars_wroc.audits.remarks import (
     decision_remarks,
@@ -47,7 +53,6 @@ from polars_wroc.audits.words import (
     reading_of,
     reference_of,
 )
-from polars_wroc.curves.calibration_summary import IN_THE_LARGE, SLOPE
 from polars_wroc.files import outputs
 from polars_wroc.groups.comparisons import (
     ALIKE,
@@ -62,7 +67,7 @@ from polars_wroc.groups.comparisons import (
 from polars_wroc.inputs.arguments import FOUR_FIFTHS
 from polars_wroc.inputs.columns import MISSING, MODEL, OVERALL
 from polars_wroc.inputs.metric import MINUS
-from polars_wroc.stats.proportions import TOLERANCE
+from polars_wroc.metrics.calibration import IN_THE_LARGE, SLOPE
 
 SCHEMA, SCHEMA_VERSION = "polars-wroc/audit", "2.1"
 
@@ -132,7 +137,7 @@ def in_markdown(audit: AuditTables) -> str:
         "Impact ratios": _impact(audit),
         "Scores": _scores(audit),
         "Limits of this audit": _listed(not_audited(audit)),
-        PARTS: _listed(dict.fromkeys(closer)),
+        ALONG_SCORES: _listed(dict.fromkeys(closer)),
         EXPLORATION: _listed(exploration_sentences(audit)),
         "Method": _method(audit),
         "Run": _listed(_run(audit)),

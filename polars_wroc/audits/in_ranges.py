@@ -49,7 +49,7 @@ from polars_wroc.plans.config import Division
 from polars_wroc.plans.queries import collect
 from polars_wroc.rows import number_groups, read_counted
 from polars_wroc.stats.logistic_fit import BIN_WIDTHS
-from polars_wroc.steps import OutsideWeights, SegmentRows, pool_steps
+from polars_wroc.steps import FloatType, OutsideWeights, SegmentRows, pool_steps
 from polars_wroc.thresholds.cells import Cells
 from polars_wroc.thresholds.choice import choose_points
 from polars_wroc.thresholds.rules import Rule
@@ -105,7 +105,7 @@ def sum_range(each: ScoreRange, rows: PlannedRows, plan: AuditPlan) -> RangeSums
     """Read the rows of a range once, and return what it adds to the audit of each score."""
     return {
         model: _sum_score(_take_model(each, model), descending, keys, plan)
-        for model, descending, keys in _rank_range(rows)
+        for model, descending, keys in _rank_range(rows, plan.score_types)
     }
 
 
@@ -121,9 +121,11 @@ def sum_cells_in_range(
     return found
 
 
-def _rank_range(rows: PlannedRows) -> list[tuple[str, DescendingRows, pl.DataFrame]]:
+def _rank_range(
+    rows: PlannedRows, score_types: Sequence[FloatType] = ()
+) -> list[tuple[str, DescendingRows, pl.DataFrame]]:
     """Return the rows of each score from the highest down, with the keys of finest segments."""
-    columns = read_counted(rows)
+    columns = replace(read_counted(rows), score_types=score_types)
     arrays = AuditRows([columns], [collect(columns.plan)], columns.models).arrays
     ranked = []
     for model, each in arrays.items():
@@ -150,9 +152,10 @@ def _sum_score(
     parts = []
     for grouping in plan.groupings:
         rows = descending.segments(Numbering.of(keys, grouping.keys))
-        rows = replace(rows, outside=each.outside(rows))
+        # The bins leave some rows out, which ranks among the rows of other ranges do not allow.
         bins = bin_logits(rows, BIN_WIDTHS[-1]) if descending.are_probabilities else None
-        parts.append(RankedPart(rows.segments, *sum_ranks(rows), bins))
+        ranks = sum_ranks(replace(rows, outside=each.outside(rows)))
+        parts.append(RankedPart(rows.segments, *ranks, bins))
     all_rows = descending.segments(Numbering.of(keys, []))
     outside = each.outside(all_rows)
     best = None

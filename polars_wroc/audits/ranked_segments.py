@@ -35,6 +35,7 @@ from polars_wroc.rows import Rows, number_groups
 from polars_wroc.stats.designs import Influence
 from polars_wroc.stats.logistic_fit import BIN_WIDTHS
 from polars_wroc.steps import (
+    FloatType,
     OutsideWeights,
     RowCounts,
     ScoreBins,
@@ -152,6 +153,7 @@ class DescendingRows:
     missing: Array
     counts: RowCounts | None
     bins: ScoreBins | None
+    score_type: FloatType
 
     @cached_property
     def sizes(self) -> Array:
@@ -194,6 +196,7 @@ class DescendingRows:
             None if self.bins is None else self.bins.at(order),
             outside,
             in_order=True,
+            score_type=self.score_type,
         )
 
 
@@ -228,6 +231,7 @@ def rank_rows(rows: Rows, model: str, finest: FinestSegments) -> DescendingRows:
         missing,
         None if rows.counts is None else rows.counts.at(place),
         None if rows.bins is None else rows.bins.at(place),
+        rows.score_types.get(model, np.float64),
     )
 
 
@@ -379,6 +383,7 @@ def _cut_rows(rows: SegmentRows) -> Iterator[tuple[Ints, SegmentRows]]:
                 None if rows.counts is None else rows.counts.at(part),
                 None if rows.bins is None else rows.bins.at(part),
                 in_order=rows.in_order,
+                score_type=rows.score_type,
             ),
         )
         first = after if rows.starts[after] == stop else after - 1

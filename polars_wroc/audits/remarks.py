@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from polars_wroc.arrays import TOLERANCE
 from polars_wroc.audits.sentences import limits_of
 from polars_wroc.audits.tables import (
     ALL_KEYS,
@@ -29,13 +30,12 @@ from polars_wroc.audits.words import (
     verb,
 )
 from polars_wroc.charts.options import visible
-from polars_wroc.curves.calibration_summary import IN_THE_LARGE
 from polars_wroc.groups.categories import CROSSED
 from polars_wroc.groups.comparisons import GAP_METRICS, NO_VARIANCE
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
 from polars_wroc.inputs.decisions import Unknown, seems_unknown
+from polars_wroc.metrics.calibration import IN_THE_LARGE
 from polars_wroc.metrics.registry import ROC_AUC
-from polars_wroc.stats.proportions import TOLERANCE
 
 # Of more attributes than this only the widest range of AUCs is described.
 _RANGES = 3

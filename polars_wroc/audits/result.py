@@ -121,14 +121,14 @@ class Audit(AuditTables):
         not_judged`` and a ``sentence``; without conditions empty.
     further
         A function that looks at the rows again when a report, Markdown or JSON is first made, and
-        returns the tables ``gap_parts, calibration, equal_scores, exploration`` with the columns of
-        `gap_parts`, `calibration_test`, `equal_scores` and `worst_segments`: the parts of gaps that
-        are different, of scores that are probabilities; the test of each segment, and its
-        outcomes against those of the others, adjusted over all segments of the score; and, with two
-        or more attributes, combinations of up to three values that are surely worse, where
-        ``named`` marks segments of the audit. Until then the audit keeps the rows in memory; a
-        pickled copy has none. Rows that exceed the memory, bins, repeated looks and ``min_cell``
-        leave some of the tables empty: ``left_out`` says so.
+        returns the tables ``calibration, equal_scores, exploration`` with the columns of
+        `calibration_test`, without and with a reference, and of `worst_segments`: for scores that
+        are probabilities the test of each segment, and its outcomes against those of the others,
+        adjusted over all segments of the score; and, with two or more attributes, combinations of
+        up to three values that are surely worse, where ``named`` marks segments of the audit. Until
+        then the audit keeps the rows in memory; a pickled copy has none. Rows that exceed the
+        memory, bins, repeated looks and ``min_cell`` leave some of the tables empty: ``left_out``
+        says so.
     run
         When and how the audit was made: ``date, command, files, versions``, of which only the
         command line knows command and files; ``design_df``, the degrees of freedom of a survey;

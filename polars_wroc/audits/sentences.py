@@ -8,7 +8,6 @@ from typing import Any
 from polars_wroc.audits.calibration_tests import right_slopes
 from polars_wroc.audits.tables import segment_in_words
 from polars_wroc.audits.words import Words
-from polars_wroc.curves.calibration_summary import SLOPE
 from polars_wroc.groups.comparisons import (
     CALIBRATION,
     FAIRNESS,
@@ -23,6 +22,7 @@ from polars_wroc.groups.comparisons import (
     THE_REFERENCE,
 )
 from polars_wroc.inputs.columns import OVERALL
+from polars_wroc.metrics.calibration import SLOPE
 
 # Gaps below this are written with a decimal.
 _SMALL = 0.02

@@ -27,6 +27,7 @@ from polars_wroc.inputs.looks import Looks
 from polars_wroc.plans.queries import collect
 from polars_wroc.stats.aucs import AucMethod
 from polars_wroc.stats.families import Adjustment
+from polars_wroc.steps import FloatType
 from polars_wroc.thresholds.rules import Rule
 
 
@@ -272,6 +273,8 @@ class AuditPlan:
     unknown: Unknown
     min_share: float
     labeled: bool
+    # The types that scores came in, in their order.
+    score_types: Sequence[FloatType] = ()
 
 
 # What all rows are called in words.
@@ -344,9 +347,7 @@ class JudgedGate:
 class Further(NamedTuple):
     """Tables of what reports say besides the comparisons; each may have no rows."""
 
-    # Gaps that are different, as `gap_parts` splits them.
-    gap_parts: pl.DataFrame = pl.DataFrame()
-    # Segments as `calibration_test` and `equal_scores` have them.
+    # Segments as `calibration_test` has them, by themselves and against the rest.
     calibration: pl.DataFrame = pl.DataFrame()
     equal_scores: pl.DataFrame = pl.DataFrame()
     # As `calibration_curve` and `score_distribution` have them, where a finding is on calibration.

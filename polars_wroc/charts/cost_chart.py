@@ -8,6 +8,7 @@ from typing import Any, Unpack
 import altair as alt
 import polars as pl
 
+from polars_wroc.arrays import TOLERANCE
 from polars_wroc.charts.channels import (
     Keys,
     channel,
@@ -44,10 +45,8 @@ from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import Costs, read_costs, target_prevalence
 from polars_wroc.inputs.columns import ROC_COLUMNS
 from polars_wroc.metrics.partial_auc import Baseline, CostLine, cost_line, shares_of_area
-from polars_wroc.plans.formulas import cases
 from polars_wroc.plans.queries import over
 from polars_wroc.ranking.curve import LinePieces, is_origin, table_curve
-from polars_wroc.stats.proportions import TOLERANCE
 
 PREVALENCE = "__prevalence"
 LINE_ENDS = ("__x0", "__y0", "__x1", "__y1")
@@ -281,10 +280,12 @@ def _with_labels(points: pl.DataFrame) -> pl.DataFrame:
     texts = [None if at is None else f"{at:.4g} or more" for at in points["threshold"]]
     finite = pl.lit(pl.Series(texts, dtype=pl.String))
     selects_all = (pl.col("fn") == 0) & (pl.col("tn") == 0)
-    rule = cases(
-        (is_origin(), "select none"),
-        (selects_all & pl.col("threshold").is_null(), "select all"),
-        otherwise="select " + finite.fill_null("infinite scores"),
+    rule = (
+        pl.when(is_origin())
+        .then(pl.lit("select none"))
+        .when(selects_all & pl.col("threshold").is_null())
+        .then(pl.lit("select all"))
+        .otherwise("select " + finite.fill_null("infinite scores"))
     )
     return points.with_columns(pl.when(_LEAST).then("least cost: " + rule).alias(LABEL))
 

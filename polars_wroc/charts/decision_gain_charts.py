@@ -8,6 +8,7 @@ from typing import Any, Unpack, get_args
 import altair as alt
 import polars as pl
 
+from polars_wroc.arrays import TOLERANCE
 from polars_wroc.charts.channels import numbers, read_groups, slot_of, tooltips_of
 from polars_wroc.charts.curve_layers import (
     GRID,
@@ -42,7 +43,6 @@ from polars_wroc.metrics.registry import gini_of
 from polars_wroc.plans.queries import over
 from polars_wroc.ranking.curve import CELLS, CURVE_COLUMNS, is_origin
 from polars_wroc.ranking.curve_points import with_auc
-from polars_wroc.stats.proportions import TOLERANCE
 
 _NET, _STANDARDIZED, _ALL = "net_benefit", "standardized_net_benefit", "net_benefit_all"
 _COLUMNS = (

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, get_args
 
 import polars as pl
 
+from polars_wroc.arrays import TOLERANCE
 from polars_wroc.charts.channels import Keys, read_groups, read_table, shortened
 from polars_wroc.charts.options import (
     INTERVAL,
@@ -33,9 +34,6 @@ from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import FOUR_FIFTHS, MARGIN, did_you_mean
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL, UNKNOWN_CATEGORY
 from polars_wroc.inputs.metric import MINUS, Metric
-from polars_wroc.plans.formulas import cases
-from polars_wroc.stats.difference_tests import is_significant
-from polars_wroc.stats.proportions import TOLERANCE
 
 # Columns of the drawn rows. Gaps are in points, whatever they are of.
 VALUE, LOW, HIGH = "__value", "__low", "__high"
@@ -332,7 +330,8 @@ def _verdict(band: Band, by: Show, *, of_pairs: bool) -> pl.Expr:
     beyond = (high < least) | (low > most)
     beyond |= low > 0 if of_pairs and band.low == 0 else pl.col("verdict").eq_missing(DIFFERENT)
     within, known = (low >= least) & (high <= most), low.is_not_null() & high.is_not_null()
-    return cases((known & within, ALIKE), (known & beyond, DIFFERENT), otherwise=TOO_LITTLE)
+    alike_or_not = pl.when(known & within).then(pl.lit(ALIKE)).when(known & beyond)
+    return alike_or_not.then(pl.lit(DIFFERENT)).otherwise(pl.lit(TOO_LITTLE))
 
 
 def _remark(*, of_pairs: bool) -> pl.Expr:
@@ -436,7 +435,7 @@ def _of_pairs(table: pl.DataFrame, metric: str | Sequence[str], level: float) ->
         arguments.reject("metric", "be 'auc' for the table of `compare`", repr(metric))
     groups = table.columns[: table.columns.index(_PAIR[0])]
     pair = unlike("comparison", groups)
-    different = is_significant(pl.col("p_adjusted"), level).fill_null(value=False)
+    different = (pl.col("p_adjusted") <= 1 - level).fill_null(value=False)
     said = pl.when(different).then(pl.lit(DIFFERENT)).otherwise(pl.lit(TOO_LITTLE))
     verdict = pl.when(pl.col("difference").is_not_null()).then(said)
     rows = table.with_columns(
@@ -469,7 +468,7 @@ def _of_changes(
     order = [pl.col("verdict").is_null(), "p_value", pl.col("change").abs().neg()]
     ranked = known.with_row_index("__row").sort(order, nulls_last=True, maintain_order=True)
     rows = ranked.head(_MOST).sort("__row")
-    significant = is_significant(pl.col("p_adjusted"), level)
+    significant = pl.col("p_adjusted") <= 1 - level
     tested = pl.when(significant).then(pl.lit(SIGNIFICANT))
     said = tested.when(~significant).then(pl.lit(_NOT_SIGNIFICANT)).otherwise(pl.lit(_UNTESTED))
     of_value = show == "value"

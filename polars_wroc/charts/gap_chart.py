@@ -70,8 +70,7 @@ from polars_wroc.charts.options import (
 from polars_wroc.groups.comparisons import ALIKE, DIFFERENT, TOO_LITTLE
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import MODEL, OVERALL
-from polars_wroc.inputs.looks import with_level
-from polars_wroc.stats.distributions import z_quantile
+from polars_wroc.stats.levels import Level
 
 # Colour and shape of each verdict in a funnel.
 _VERDICTS = {
@@ -305,7 +304,7 @@ def _funnel(
 
 def _funnel_panel(rows: pl.DataFrame, drawn: Drawing, heading: str | None, level: float) -> Any:
     read, most = drawn.read, max(rows.height, 1)
-    quantiles = [z_quantile(with_level(level, 1 - (1 - level) / tests)) for tests in (1, most)]
+    quantiles = [float(Level.of(level).quantile(tests=tests)) for tests in (1, most)]
     # What a gap is off by in one row, as most segments have it.
     root = pl.col(ROWS).sqrt()
     half = (pl.col(HIGH) - pl.col(LOW)) / 2

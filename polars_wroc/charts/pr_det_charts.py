@@ -6,6 +6,7 @@ from typing import Any, Unpack
 
 import altair as alt
 import polars as pl
+from scipy import special
 
 from polars_wroc.charts.channels import read_groups, slot_of
 from polars_wroc.charts.curve_layers import (
@@ -44,7 +45,6 @@ from polars_wroc.inputs.columns import BAND_COLUMNS
 from polars_wroc.metrics.registry import CURVE_METRICS, average_precision, equal_error_rate
 from polars_wroc.plans.queries import over
 from polars_wroc.ranking.curve import CELLS, CURVE_COLUMNS, is_origin, table_curve
-from polars_wroc.stats.distributions import normal_quantile, upper_quantile
 from polars_wroc.thresholds.registry import THRESHOLD_METRICS
 
 _COLUMNS = ("threshold", "recall", "precision", *CELLS)
@@ -190,6 +190,8 @@ _PERCENTS = (0.0001, 0.001, 0.01, 0.1, 1, 5, 20, 50, 80, 95, 99)
 _LETTER = 5.5
 # The upper end of both axes, and the highest lower end: most curves are below it nowhere.
 _MOST, _LEAST = 0.99, 0.01
+# Rates of 0 have the place of this one, which is beyond the edge.
+_LEAST_RATE = 1e-16
 # Longer pieces, as a part of an axis, are bent.
 _LONG = 0.03
 _EQUAL_LABEL = CURVE_METRICS["equal_error_rate"].label
@@ -290,8 +292,13 @@ def det_chart(
 
 
 def _deviate(rate: pl.Expr, rest: pl.Expr) -> pl.Expr:
-    """Normal quantile of a rate, given 1 minus it too: one of both is 0.5 or more."""
-    return upper_quantile(rest) - upper_quantile(rate)
+    """Return the normal quantile of a rate, given 1 minus it too, from the smaller one of both."""
+    below, above = (
+        share.clip(_LEAST_RATE, 0.5).map_batches(special.ndtri, pl.Float64)
+        for share in (rate, rest)
+    )
+    # The quantile of the larger one is that of 0.5, which is 0.
+    return below - above
 
 
 def _domain(table: pl.DataFrame) -> tuple[float, float]:
@@ -300,7 +307,7 @@ def _domain(table: pl.DataFrame) -> tuple[float, float]:
     lowest = min([_LEAST, *(rate for rate in rates if isinstance(rate, float))])
     ticks = [percent / 100 for percent in _PERCENTS]
     least = max((tick for tick in ticks if tick <= lowest), default=ticks[0])
-    return normal_quantile(least), normal_quantile(_MOST)
+    return float(special.ndtri(least)), float(special.ndtri(_MOST))
 
 
 def _labels(points: pl.DataFrame) -> list[str]:
@@ -364,7 +371,7 @@ def _ticks(domain: tuple[float, float], pixels: float) -> dict[str, Any]:
     """Choose ticks whose labels do not touch, given the pixels of a unit of the axis."""
     shown: list[tuple[float, str]] = []
     for percent in reversed(_PERCENTS):
-        at, text = normal_quantile(percent / 100), f"{percent:g}%"
+        at, text = float(special.ndtri(percent / 100)), f"{percent:g}%"
         apart = not shown or (shown[-1][0] - at) * pixels > _LETTER * (len(text) + 1)
         if at >= domain[0] and apart:
             shown.append((at, text))

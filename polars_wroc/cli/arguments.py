@@ -83,7 +83,7 @@ _COMMANDS = {
     "merge_counts": "polars-wroc merge",
     "calibration_summary": "calibrate",
     "auc": "auc",
-    **{name: f"--{name}" for name in ("engine", "memory")},
+    **{name: f"--{name}" for name in ("memory",)},
     **dict.fromkeys(("client", "--dask"), "--dask"),
 }
 # The name of an argument in a message.

@@ -56,7 +56,7 @@ from polars_wroc.groups.rows_needed import rows_needed
 from polars_wroc.inputs.columns import AUDIT_KEYS, UNKNOWN_CATEGORY, check_positives
 from polars_wroc.inputs.looks import Looks
 from polars_wroc.namespaces import Counts
-from polars_wroc.plans.config import MOST_ROWS, Config, at_once, budget_is_set
+from polars_wroc.plans.config import Config
 from polars_wroc.plans.queries import collect, collect_all
 from polars_wroc.thresholds.rules import Rule
 
@@ -71,9 +71,8 @@ def _gates(options: argparse.Namespace, of: Judged) -> list[Gate]:
 
 
 def _computed(options: argparse.Namespace, source: Source, name: str, **given: Any) -> pl.DataFrame:
-    """Call a function, with the engine for the number of rows in the files."""
-    with at_once(sources.known_rows(options)):
-        return collect(source.function(name)(**given, **arguments.uncertainty_of(options)))
+    """Return the table of a function of the rows in the files."""
+    return collect(source.function(name)(**given, **arguments.uncertainty_of(options)))
 
 
 def _check_positives(options: argparse.Namespace, source: Source, *, found: bool) -> None:
@@ -96,8 +95,7 @@ def run_audit(options: argparse.Namespace) -> None:
     source = sources.source_of(options)
     given["unknown"] = arguments.unknown_of(options, source.groups)
     audit = source.function("audit")
-    with at_once(sources.known_rows(options)):
-        result = audit(**given, **arguments.uncertainty_of(options))
+    result = audit(**given, **arguments.uncertainty_of(options))
     if options.selected is not None:
         arguments.check_selected(options, result.segments["n_selected"].sum())
     shown = {each.suffix for each in options.outputs} & {".json", ".md"}
@@ -245,9 +243,6 @@ def run_impact(options: argparse.Namespace) -> None:
     _check(options)
     gates = _gates(options, OF_IMPACT)
     reference = _reference_of_impact(options)
-    known = sources.known_rows(options)
-    if options.threshold == "median" and budget_is_set() and known > MOST_ROWS:
-        sources.refuse_spilling(known, "give a number as --threshold")
     given = _given(options, "threshold favorable min_share intersections exact adjust")
     given |= arguments.uncertainty_of(options) | {"reference": reference}
     frame: Any
@@ -261,8 +256,7 @@ def run_impact(options: argparse.Namespace) -> None:
         function = partial(impact_ratios, frame)
     given["unknown"] = arguments.unknown_of(options, arguments.group_types(options, groups))
     given["attributes"] = groups_of(options, groups)
-    with at_once(known):
-        table, counts = collect_all([function(**given), sources.decisions(frame, options)])
+    table, counts = collect_all([function(**given), sources.decisions(frame, options)])
     arguments.check_selected(options, counts["selected"].sum())
     notes = _notes(table, counts, options)
     shown = partial(tables.impact_shown, table, notes)
@@ -327,11 +321,7 @@ def run_new_york(options: argparse.Namespace) -> None:
     given = _given(options, "source distribution_date audit_date min_share justification title")
     given |= arguments.decisions_of(options, frame)
     given["unknown"] = arguments.unknown_of(options, arguments.group_types(options, frame))
-    known = sources.known_rows(options)
-    if options.score and budget_is_set() and known > MOST_ROWS:
-        sources.refuse_spilling(known, "give decisions as --selected")
-    with at_once(known):
-        summary = new_york_summary(frame, **given)
+    summary = new_york_summary(frame, **given)
     arguments.check_selected(options, summary.table["n_selected"].sum())
     if options.output is None:
         text = table_pages.in_text(summary.page, screen_of(options))
@@ -365,8 +355,7 @@ def run_release(options: argparse.Namespace) -> None:
     rows = release.read_release(options)
     given = _given(options, "intersections metrics net_benefit_at min_rows adjust")
     given |= {"margin": release.margins_of(options), **arguments.uncertainty_of(options)}
-    with at_once(sources.known_rows(options)):
-        table = collect(release_check(**rows, **given))
+    table = collect(release_check(**rows, **given))
     check_positives(options.pos_label, found=bool(table.filter(metric="auc")["n"].sum()))
     shown = release.release_shown(table, rows)
     show = partial(release.show_release, table, shown, options)
@@ -431,8 +420,7 @@ def run_search(options: argparse.Namespace) -> None:
 def run_thresholds(options: argparse.Namespace) -> None:
     """Measure decisions at thresholds, or at one that a rule chooses."""
     source = sources.source_of(options)
-    with at_once(sources.known_rows(options)):
-        table = collect(_decisions(options, source))
+    table = collect(_decisions(options, source))
     found = table.select((pl.col("tp") + pl.col("fn") > 0).any()).item()
     _check_positives(options, source, found=found)
     shown, drawn, known = partial(tables.decisions_shown, table), None, dict[str, Any]()

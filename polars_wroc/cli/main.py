@@ -42,12 +42,11 @@ from polars_wroc.inputs.arguments import did_you_mean
 from polars_wroc.inputs.columns import Frequency
 from polars_wroc.inputs.designs import Lonely
 from polars_wroc.inputs.looks import Looks
-from polars_wroc.plans.config import MEMORY, Config, Engine, connect
+from polars_wroc.plans.config import MEMORY, Config, connect
 from polars_wroc.thresholds.confusion_matrix import DEFAULT_METRICS
 
 # Options that come before the command.
 WHERE = {
-    "engine": ": what computes tables of sorted rows; default auto",
     "memory": "M: such as 4GB, 60%% of what the process may use, or none: auc and audit of rows "
     "that would take more are computed in ranges of scores; default 60%%",
     "dask": "ADDRESS: scheduler of a Dask cluster, whose workers read the ranges",
@@ -112,8 +111,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"%(prog)s {version('polars-wroc')}")
     for name, text in WHERE.items():
         metavar, _, about = text.partition(": ")
-        choices = get_args(Engine) if name == "engine" else None
-        parser.add_argument(f"--{name}", metavar=metavar or None, choices=choices, help=about)
+        parser.add_argument(f"--{name}", metavar=metavar, help=about)
     named: dict[str, Any] = {"dest": "command", "metavar": "COMMAND", "title": "commands"}
     subparsers = parser.add_subparsers(**named, required=True)
     for name, row in COMMANDS.items():
@@ -347,7 +345,7 @@ def _where(options: argparse.Namespace) -> Iterator[None]:
     """Compute tables where the options say; what exceeds the memory is divided by default."""
     memory = options.memory or (None if os.environ.get(MEMORY) else "60%")
     client = None if options.dask is None else connect("--dask", options.dask)
-    with client or nullcontext(), Config(engine=options.engine, memory=memory, client=client):
+    with client or nullcontext(), Config(memory=memory, client=client):
         yield
 
 

@@ -204,12 +204,12 @@ COMMANDS = {
     ),
     "size": Command(
         rows_needed,
-        "table metric_of_size value prevalence share ratio half_width gap ratio_below impact"
-        f" alike_within no_worse_by changed se power level tests deff {_OUTPUT}",
-        "how many rows a width, a gap, a ratio, alike values, a margin or a calibration needs",
+        "table metric_of_size value prevalence share ratio half_width gap equivalent_within"
+        f" no_worse_by changed power level tests deff {_OUTPUT}",
+        "how many rows a width, a gap, an equivalence or a margin needs",
         "[FILE] TARGET",
-        "ask how many positives show that tpr is alike within 5 points",
-        "polars-wroc size audit.json --metric tpr --alike-within 0.05",
+        "ask how many positives show that tpr is equivalent within 5 points",
+        "polars-wroc size audit.json --metric tpr --equivalent-within 0.05",
         {"level": "P: confidence level; an audit has its own", "prevalence": "P: of positives"},
         required=(),
         suffixes=TABLE_OR_CHART[: -len(outputs.CHART_SUFFIXES)],
@@ -332,21 +332,17 @@ TEXTS = {
     "margins": "M: how much worse is still no worse; or such as tpr=0.02, repeatable; default 0.01 "
     "for the AUC and rates",
     "net_benefit_at": "P: threshold probability of the net benefit",
-    "table": "FILE: the JSON of an audit, a table of gaps or impact, or counts by score; without "
-    "it there is one row from assumptions",
-    "metric_of_size": "M: auc, a rate such as tpr, impact_ratio, oe_ratio, or of counts "
-    "calibration_slope; of a table all by default",
+    "table": "FILE: the JSON of an audit, or a table of gaps or of a release; without it there is "
+    "one row from assumptions",
+    "metric_of_size": "M: auc, a rate such as tpr, or oe_ratio; of a table all by default",
     "value": "V: the expected value, of two that are compared that of the reference",
     "share": "S: the segment's share of all rows",
     "ratio": "R: rows of the reference for each of the segment",
     "half_width": "W: target: half the width of the interval of a value",
     "gap": "G: target: a gap below the reference that is found",
-    "ratio_below": "B: target: an impact ratio surely below this, such as 0.8, or above it",
-    "impact": "R: the true impact ratio, with --ratio-below",
-    "alike_within": "M: target: equal values are shown to be alike within this margin",
+    "equivalent_within": "M: target: equal values are shown to be equivalent within this margin",
     "no_worse_by": "M: target: an equally good new score is shown to be no worse by this margin",
     "changed": "S: share of rows whose decision changes, with --no-worse-by",
-    "se": "E: target: standard error of the calibration slope, or of the logarithm of oe_ratio",
     "power": "P: probability of what the target shows",
     "tests": "N: number of tests that share the error; default that of the table",
     "deff": "D: how many times more rows a design needs",

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pkgutil import resolve_name
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -26,10 +26,6 @@ from polars_wroc.inputs.frames import read_rows
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.namespaces import Counts
 from polars_wroc.plans.config import (
-    BUDGET,
-    MOST_ROWS,
-    SpillWarning,
-    budget_is_set,
     division,
     in_words,
 )
@@ -95,15 +91,6 @@ def known_rows(options: argparse.Namespace) -> int:
         return 0
 
 
-def refuse_spilling(rows: int, instead: str) -> NoReturn:
-    """Refuse a query on rows that do not fit into the budget, which might hang."""
-    msg = (
-        f"{BUDGET} must not be set for more than {MOST_ROWS:,} rows, with which "
-        f"Polars may hang; found {rows:,}: unset it, or {instead}"
-    )
-    raise ValueError(msg)
-
-
 # Functions that take a list of tables.
 _DIVIDED = ("summary", "audit")
 
@@ -126,13 +113,11 @@ _INSTEAD = {"compare": "compare fewer rows"} | dict.fromkeys(
 
 
 def _check_memory(name: str, options: argparse.Namespace) -> None:
-    """Say once that rows which exceed the memory cannot be divided; refuse what might hang."""
+    """Say once that rows which exceed the memory cannot be divided."""
     whole = arguments.design_of(options) or getattr(options, "selected", None) is not None
     if options.bins is not None or (name in _DIVIDED and not whole):
         return
     rows, divided = known_rows(options), division()
-    if budget_is_set() and rows > MOST_ROWS:
-        refuse_spilling(rows, _INSTEAD.get(name, _COUNT))
     size = _BYTES.get(name, _MOST_BYTES)
     if divided and divided.exceeded(rows, size) and not options.said:
         options.said = True
@@ -174,11 +159,9 @@ def describe(error: Exception, options: argparse.Namespace) -> str:
 
 @contextmanager
 def without_hints() -> Iterator[None]:
-    """Suppress hints of Polars about cloud settings, and warnings about spilling."""
+    """Suppress hints of Polars about cloud settings."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", r".*\bregion\b.* not set", UserWarning)
-        # With too many rows no such query is run.
-        warnings.filterwarnings("ignore", category=SpillWarning)
         yield
 
 

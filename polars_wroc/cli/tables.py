@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 import polars.selectors as cs
 
+from polars_wroc.arrays import TOLERANCE
 from polars_wroc.audits.table_pages import (
     Page,
     Screen,
@@ -33,8 +34,6 @@ from polars_wroc.inputs.arguments import FOUR_FIFTHS
 from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, UNKNOWN_CATEGORY
 from polars_wroc.metrics.summary import DIAGNOSTIC_COLUMNS
 from polars_wroc.ranking.curve import CELLS
-from polars_wroc.stats.difference_tests import is_significant
-from polars_wroc.stats.proportions import TOLERANCE
 
 # Most rows of a page, unless more are asked for.
 _MOST_ROWS = 1_000
@@ -43,7 +42,7 @@ _SEPARATOR = "; "
 
 def of_pairs(table: pl.DataFrame, keys: Sequence[str], level: float) -> str:
     """Say which pairs of scores have different AUCs."""
-    significant = is_significant(pl.col("p_adjusted"), level).fill_null(value=False)
+    significant = (pl.col("p_adjusted") <= 1 - level).fill_null(value=False)
     tested = table.drop_nulls("p_adjusted").height
     found = table.filter(significant).sort(pl.col("difference").abs(), descending=True)
     if found.is_empty():
@@ -112,10 +111,37 @@ def of_calibration(slopes: pl.DataFrame, keys: Sequence[str]) -> str:
         if not found.is_empty():
             listed = f": {_places(found, keys)}" if keys else ""
             sentences.append(f"{text}{listed}.")
+    unknown = slopes.filter(low.is_null())
     if not sentences:
-        return "Neither O:E (observed to expected positives) nor a slope is shown to differ from 1."
-    adjusted = " Limits are not adjusted for the number of groups." if keys else ""
-    return f"{' '.join(sentences)}{adjusted}"
+        alone = "O:E (observed to expected positives) is not shown to differ from 1."
+        both = "Neither O:E (observed to expected positives) nor a slope is shown to differ from 1."
+        sentences.append(alone if unknown.height == slopes.height else both)
+    elif keys:
+        sentences.append("Limits are not adjusted for the number of groups.")
+    return " ".join([*sentences, *_of_slopes_left_open(slopes, unknown, keys)])
+
+
+def _of_slopes_left_open(
+    slopes: pl.DataFrame, unknown: pl.DataFrame, keys: Sequence[str]
+) -> list[str]:
+    """Say which slopes are unknown, and how many rows are in no slope."""
+    sentences = []
+    if not unknown.is_empty():
+        listed = f" for {_places(unknown, keys)}" if keys else ""
+        sentences.append(
+            f"The slope is unknown{listed}: it needs scores between 0 and 1 of both classes, which "
+            "overlap."
+        )
+    extreme, impossible = slopes.select(pl.col("n_extreme", "n_impossible").sum()).row(0)
+    if extreme:
+        rows = many(extreme, "row")
+        sentences.append(f"Slopes are without {rows} with a score of 0 or 1.")
+    if impossible:
+        sentences.append(
+            f"{many(impossible, 'row')} came out against a score of 0 or 1, which no slope can "
+            "mend."
+        )
+    return sentences
 
 
 def of_ranges(test: pl.DataFrame, level: float) -> str:

@@ -24,7 +24,6 @@ from polars_wroc.inputs.columns import (
     ZERO_LABEL,
 )
 from polars_wroc.inputs.rows import CLASSES, Rows, class_weights
-from polars_wroc.plans.formulas import cases
 from polars_wroc.plans.queries import over, unless_mixed
 
 # The edges of bins do not depend on the data, so that counts in bins add up. A float64 is a power
@@ -115,11 +114,14 @@ def score_bin(score: pl.Expr, parts: int | pl.Expr) -> pl.Expr:
     width = (1 << _FRACTION_BITS) // (pl.lit(parts, pl.Int64) if isinstance(parts, int) else parts)
     size = folded.abs().reinterpret(dtype=pl.Int64) // width
     half, one = _HALF * parts, _ONE * parts
-    return cases(
-        (value < 0, -1 - size),
-        (value < _MIRROR[0], size),
-        (value <= _MIRROR[1], 2 * half - size),
-        otherwise=size + (2 * half + 1 - one),
+    return (
+        pl.when(value < 0)
+        .then(-1 - size)
+        .when(value < _MIRROR[0])
+        .then(size)
+        .when(value <= _MIRROR[1])
+        .then(2 * half - size)
+        .otherwise(size + (2 * half + 1 - one))
     )
 
 

@@ -2,168 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Literal, TypeAlias, get_args
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal, TypeAlias, get_args
 
+import numpy as np
 import polars as pl
 
-from polars_wroc.curves.smooth_calibration import SMOOTH_RATES, require_loess, with_smooth_rates
+from polars_wroc.arrays import Array, Ints
+from polars_wroc.curves.smooth_calibration import (
+    SMOOTH_RATES,
+    limit_smooth_rates,
+    require_loess,
+)
 from polars_wroc.inputs import arguments
-from polars_wroc.inputs.columns import SCORE, WEIGHT, IntoColumn, IntoWeight
-from polars_wroc.inputs.designs import Design, SampleDesign, read_design
-from polars_wroc.inputs.frames import read_rows
-from polars_wroc.inputs.rows import IntoColumns, Rows, class_weights
-from polars_wroc.plans.formulas import Columns, Fields, Formula, Step, in_columns, when
-from polars_wroc.plans.queries import FrameT, join_on_keys, like_input, over
-from polars_wroc.ranking.curve import cell, is_divisor
-from polars_wroc.ranking.placements import reduce_placed
-from polars_wroc.ranking.sorting import FP, NEGATIVES, POSITIVES, TP, PlacedRows
-from polars_wroc.stats.proportions import TOLERANCE, Estimate, WeightedCount, limited_rate
-from polars_wroc.stats.variances import (
-    design_df,
-    linear_variances,
-    ratio_influence,
-    unit_sums,
+from polars_wroc.inputs.columns import IntoColumn, IntoWeight
+from polars_wroc.inputs.designs import Design, read_design
+from polars_wroc.inputs.rows import IntoColumns
+from polars_wroc.metrics.calibration import CalibrationSums, MeanErrors, RateError, sum_calibration
+from polars_wroc.metrics.mean_sums import require_probabilities
+from polars_wroc.metrics.sampled_aucs import take_parts
+from polars_wroc.plans.queries import FrameT
+from polars_wroc.rows import (
+    Columns,
+    Rows,
+    SegmentColumns,
+    check_level,
+    read_columns,
+    table_of,
+    tabulate_models,
 )
-
-OBSERVED_VARIANCE = "__design_variance_observed"
-DIFFERENCE_VARIANCE = "__design_variance_difference"
-# Of the ratio of the observed rate to the mean score.
-RATIO_VARIANCE = "__design_variance_ratio"
-# Of the difference of a group less that of its reference, and its degrees of freedom.
-GAP_VARIANCE, GAP_DF = "__design_variance_of_gap", "__design_df_of_gap"
-
-# Of a sampling unit: the weight of its positives and of all its rows, and the sum of its scores.
-UNIT_SUMS = ("__unit_positives", "__unit_weight", "__unit_scores")
-_OBSERVED, _DIFFERENCE, _RATIO = (
-    f"__influence_{name}" for name in ("observed", "difference", "ratio")
-)
-
-
-def unit_scores(rows: Rows) -> pl.LazyFrame:
-    """Sum the scores and weights of the rows of each group and sampling unit."""
-    assert rows.design is not None
-
-    def sums(weight: pl.Expr) -> dict[str, pl.Expr]:
-        positive, negative = class_weights(weight)
-        either = positive + negative
-        values = positive, either, pl.col(SCORE).cast(pl.Float64) * either
-        return {name: of_row.sum() for name, of_row in zip(UNIT_SUMS, values, strict=True)}
-
-    return unit_sums(rows.inside(rows.frame), rows.keys, sums, rows.design)
-
-
-def calibration_variances(
-    units: pl.LazyFrame, keys: Sequence[str], design: SampleDesign
-) -> pl.LazyFrame:
-    """Compute `OBSERVED_VARIANCE` and the others, and degrees of freedom, of each group."""
-    observed, difference = _influences(UNIT_SUMS, keys, design)
-    positives, _, scores = (pl.col(name) for name in UNIT_SUMS)
-    ratio = ratio_influence(positives, scores, keys, design)
-    influences = units.with_columns(
-        observed.alias(_OBSERVED), difference.alias(_DIFFERENCE), ratio.alias(_RATIO)
-    )
-    products = {
-        OBSERVED_VARIANCE: (_OBSERVED, _OBSERVED),
-        DIFFERENCE_VARIANCE: (_DIFFERENCE, _DIFFERENCE),
-        RATIO_VARIANCE: (_RATIO, _RATIO),
-    }
-    return linear_variances(influences, keys, design, products)
-
-
-def _influences(
-    sums: Sequence[str], keys: Sequence[str], design: SampleDesign
-) -> tuple[pl.Expr, pl.Expr]:
-    """Influences of units on the observed rate, and on how much higher the mean score is."""
-    positives, weight, scores = (pl.col(name) for name in sums)
-    observed, mean = (ratio_influence(part, weight, keys, design) for part in (positives, scores))
-    return observed, mean - observed
-
-
-def bin_edge(number: pl.Expr, bins: int, low: pl.Expr, high: pl.Expr) -> pl.Expr:
-    """Return the upper end of a bin between ``low`` and ``high``; that of number 0 is ``low``."""
-    number = number.cast(pl.Float64)
-    # By a column, since the engine multiplies by the inverse of a constant: 3 / 5 would not be 0.6.
-    share = number / (number * 0 + bins)
-    # Not a width times a number, which may overflow and may miss the upper end.
-    return low * (1 - share) + high * share
-
-
-def bin_number(score: pl.Expr, bins: int, low: pl.Expr, high: pl.Expr) -> pl.Expr:
-    """Number the bin of a score between ``low`` and ``high``, from 1."""
-    # Halves, since the range of all floats overflows.
-    near = ((score / 2 - low / 2) / (high / 2 - low / 2) * bins).ceil()
-    # Rounding may have moved it past an end.
-    above = (score > bin_edge(near, bins, low, high)).cast(pl.Float64)
-    below = (score <= bin_edge(near - 1, bins, low, high)).cast(pl.Float64)
-    return (near + above - below).clip(1, bins).cast(pl.Int64)
-
-
-_RATE = "observed_rate"
-_EXPECTED = "__expected"
-_SIDES = ("positive", "negative")
-# Sums of weights and of squared weights in each class, the expected weight of positives, and the
-# number of rows in each class.
-CALIBRATION_SUMS = (
-    *(f"__{side}{name}" for side in _SIDES for name in ("", "_squares")),
-    _EXPECTED,
-    *(f"__{side}_rows" for side in _SIDES),
-)
-
-
-def calibration_columns(difference: str) -> tuple[str, ...]:
-    """Name the columns of `calibration_steps`, and ``n``."""
-    return ("n", "weight", "mean_score", *_ends(_RATE), *_ends(difference))
-
-
-def _ends(name: str) -> tuple[str, str, str]:
-    """Name a value and its limits."""
-    return name, f"{name}_low", f"{name}_high"
-
-
-def calibration_sums(rows: Rows) -> dict[str, pl.Expr]:
-    """Sums over rows that `calibration_steps` needs."""
-    weights = class_weights(pl.col(WEIGHT))
-    squares = class_weights(rows.signed_squares)
-    expected = pl.col(SCORE).cast(pl.Float64) * (weights[0] + weights[1])
-    counts = class_weights(rows.signed_counts)
-    sums = (weights[0], squares[0], weights[1], squares[1], expected, *counts)
-    return {name: value.sum() for name, value in zip(CALIBRATION_SUMS, sums, strict=True)}
-
-
-def calibration_steps(difference: str, level: float, *, designed: bool = False) -> list[Step]:
-    """Steps from sums over rows to mean score, observed rate and their ``difference``.
-
-    Only the observed rate is uncertain; ``designed`` with the columns of `calibration_variances`.
-    """
-
-    def measure(field: Fields) -> Formula[Columns]:
-        positive, negative = (
-            WeightedCount(*(field(f"__{side}{part}") for part in ("", "_squares", "_rows")))
-            for side in _SIDES
-        )
-        design = (field(OBSERVED_VARIANCE), design_df(field)) if designed else None
-        observed = yield from limited_rate(positive, negative, level, design=design)
-        total = (positive + negative).weight
-        known = when(is_divisor(total))
-        rate = Estimate(*(known.then(value) for value in observed.estimate))
-        mean = known.then(field(_EXPECTED) / total)
-        above = Estimate(mean - rate.value, mean - rate.high, mean - rate.low)
-        return {
-            "weight": cell(total),
-            "mean_score": mean,
-            **dict(zip(_ends(_RATE), rate, strict=True)),
-            **dict(zip(_ends(difference), above, strict=True)),
-        }
-
-    return [measure]
-
+from polars_wroc.stats.histograms import find_ends, number_bins
+from polars_wroc.stats.levels import Level
+from polars_wroc.steps import SegmentRows, Steps, descend, find_changes, map_steps
 
 Strategy: TypeAlias = Literal["uniform", "quantile"]
 
-DIFFERENCE = "difference"
-BIN_COLUMNS = ("bin", "score_min", "score_max", *calibration_columns(DIFFERENCE))
+BIN_TYPES: Mapping[str, Any] = {
+    "bin": pl.Int64,
+    "score_min": pl.Float64,
+    "score_max": pl.Float64,
+    "n": pl.Int64,
+    "weight": pl.Float64,
+    "mean_score": pl.Float64,
+    "observed_rate": pl.Float64,
+    "observed_rate_low": pl.Float64,
+    "observed_rate_high": pl.Float64,
+    "difference": pl.Float64,
+    "difference_low": pl.Float64,
+    "difference_high": pl.Float64,
+}
+# How far a share of the weight may be off by rounding.
+_ROUNDING = 1e-12
 
 
 def calibration_curve(
@@ -220,9 +111,9 @@ def calibration_curve(
 
     Raises
     ------
-    TypeError, ValueError, polars.exceptions.PolarsError
-        As for `summary`; also for an option that does not exist and, at collect, for a score
-        that is not between 0 and 1.
+    TypeError, ValueError, polars.exceptions.ColumnNotFoundError
+        As for `summary`; also for an option that does not exist and, once the rows are read, for a
+        score that is not between 0 and 1.
 
     Notes
     -----
@@ -260,78 +151,153 @@ def calibration_curve(
     │ 2   ┆ 0.9       ┆ 2   ┆ 0.8        ┆ 1.0           ┆ -0.2       │
     └─────┴───────────┴─────┴────────────┴───────────────┴────────────┘
     """
-    bins = check_bin_options(bins, strategy)
-    survey = read_design(design)
+    divide = read_bins(bins, strategy)
     if strategy == "quantile":
         why = "for strategy 'quantile', whose bins move with the sample: use strategy='uniform'"
-        survey.require_none(why)
+        read_design(design).require_none(why)
     arguments.flag("smooth", smooth)
     if smooth:
         require_loess("leave it out")
-    rows: Rows = read_rows(frame, label, score, weight, by, pos_label, survey=survey)
-    level = arguments.level(rows.look(level, frame))
-    table = binned(rows, bins, strategy, level)
-    if not smooth:
-        return like_input(frame, rows.result(table, BIN_COLUMNS))
-    table = with_smooth_rates(table, rows.as_probabilities(), level)
-    return like_input(frame, rows.result(table, [*BIN_COLUMNS, *SMOOTH_RATES]))
+    columns = read_columns(
+        frame, label, score, weight=weight, by=by, pos_label=pos_label, design=design
+    )
+    columns.require_scores("a calibration")
+    types = dict(BIN_TYPES)
+    if smooth:
+        types |= dict.fromkeys(SMOOTH_RATES, pl.Float64)
+    plan = _Plan(divide, check_level(level, frame), smooth)
+    compute = partial(_measure_rows, columns=columns, plan=plan)
+    return table_of(frame, columns, columns.schema(types), compute)
 
 
-def binned(rows: Rows, bins: int, strategy: Strategy, level: float) -> pl.LazyFrame:
-    """Compute the `BIN_COLUMNS` of each group and bin."""
-    summed = sums_in_bins(rows, bins, strategy, calibration_sums(rows)).sort("bin")
-    return in_columns(
-        summed, calibration_steps(DIFFERENCE, level, designed=rows.design is not None)
+@dataclass(frozen=True)
+class BinOptions:
+    """How many bins the scores of a segment are divided into, and by which strategy."""
+
+    number: int
+    strategy: Strategy
+
+    def number_rows(self, rows: SegmentRows) -> Ints:
+        """Return the number of the bin of each row, from 1; the rows descend."""
+        if self.strategy == "uniform":
+            return number_bins(rows.score, find_ends(self.number, 0.0, 1.0)) + 1
+        return _number_quantiles(rows, self.number)
+
+
+def read_bins(bins: object, strategy: object) -> BinOptions:
+    """Check the options of `calibration_curve` and `calibration_summary`."""
+    arguments.option("strategy", strategy, get_args(Strategy))
+    return BinOptions(arguments.whole_number("bins", bins, low=1), strategy)  # type: ignore[arg-type]
+
+
+def _number_quantiles(rows: SegmentRows, bins: int) -> Ints:
+    """Return the number of each row's bin by the share of the weight with a lower score."""
+
+    def share_below(steps: Steps) -> Array:
+        weight = steps.spread(steps.totals.sum(axis=0))
+        return np.asarray((weight - steps.weights_reached.sum(axis=0)) / weight)
+
+    blocks = [share for _, share in map_steps(rows, share_below)]
+    share = np.concatenate([*blocks, np.zeros(0)])
+    # (k - 1) / bins <= share < k / bins; weights that overflow are one bin.
+    number = np.floor((share + _ROUNDING) * bins) + 1
+    number = np.where(np.isnan(share), 1, np.clip(number, 1, bins)).astype(np.int64)
+    is_new = find_changes(rows.score) | find_changes(rows.segment)
+    return np.asarray(number[is_new.cumsum() - 1])
+
+
+def divide_segments(rows: SegmentRows, bins: BinOptions) -> SegmentRows:
+    """Return the rows of each bin, of which each is a segment by its ``segment`` and ``bin``.
+
+    Rows and bins descend from the highest score of each segment.
+    """
+    segment, number = rows.segment, bins.number_rows(rows)
+    starts = np.flatnonzero(find_changes(segment) | find_changes(number))
+    return SegmentRows(
+        pl.DataFrame({"segment": segment[starts], "bin": number[starts]}),
+        np.append(starts, len(segment)),
+        rows.order,
+        rows.score,
+        rows.weight,
+        np.zeros(len(starts), np.int64),
+        rows.counts,
+        in_order=True,
     )
 
 
-def check_bin_options(bins: object, strategy: object) -> int:
-    """Check the options of `calibration_curve` and `calibration_summary`; return the number."""
-    arguments.option("strategy", strategy, get_args(Strategy))
-    return arguments.whole_number("bins", bins, low=1)
+@dataclass(frozen=True)
+class _Plan:
+    """What a calibration curve is made of."""
+
+    bins: BinOptions
+    level: float
+    smooth: bool
 
 
-def sums_in_bins(
-    rows: Rows, bins: int, strategy: Strategy, more: dict[str, pl.Expr]
-) -> pl.LazyFrame:
-    """Sums over the rows of each bin that has rows: their number and scores, and ``more``.
+def _measure_rows(rows: Rows, columns: Columns, plan: _Plan) -> pl.DataFrame:
+    for score in rows.scores.values():
+        require_probabilities(score)
+    level = rows.level(plan.level)
 
-    Rows with a design also have `calibration_variances`.
-    """
-    rows.require_scores("a calibration")
-    checked = rows.as_probabilities()
-    sums = {
-        "score_min": pl.col(SCORE).min(),
-        "score_max": pl.col(SCORE).max(),
-        "n": rows.count_where(pl.col(SCORE).is_not_null()),
-        **more,
+    def measure(own: Rows, segments: SegmentRows) -> Iterator[SegmentColumns]:
+        for first, part_rows, part in take_parts(own, segments):
+            found = measure_bins(part_rows, part, plan.bins, level)
+            values = dict(found.columns)
+            if plan.smooth:
+                mean = values["mean_score"]
+                values |= limit_smooth_rates(part_rows, part, found.segment, mean, plan.level)
+            yield SegmentColumns(found.segment + first, values)
+
+    return tabulate_models(rows, columns, measure)
+
+
+def measure_bins(
+    rows: Rows, segments: SegmentRows, bins: BinOptions, level: Level
+) -> SegmentColumns:
+    """Return the columns of `BIN_TYPES` of the bins of each segment that have rows."""
+    binned = divide_segments(descend(segments), bins)
+    sums = sum_calibration(binned, rows.sample)
+    errors = MeanErrors.of(sums, None if rows.sample is None else rows.sample.units)
+    rate = errors.rate()
+    difference = RateError(errors.value, rate)
+    quantile = level.quantile(rate.df)
+    rate_limits, difference_limits = rate.limits(quantile), difference.limits(quantile)
+    weight = sums.errors.whole.weight
+    columns = {
+        "bin": binned.segments["bin"].to_numpy(),
+        "score_min": binned.score[binned.starts[1:] - 1],
+        "score_max": binned.score[binned.starts[:-1]],
+        "n": sums.errors.whole.rows,
+        "weight": np.where(np.isfinite(weight), weight, np.nan),
+        "mean_score": sums.mean_score,
+        "observed_rate": rate.value,
+        "observed_rate_low": rate_limits.low,
+        "observed_rate_high": rate_limits.high,
+        "difference": errors.value,
+        "difference_low": difference_limits.low,
+        "difference_high": difference_limits.high,
     }
-
-    def sums_of(binned: PlacedRows) -> pl.LazyFrame:
-        scored = replace(binned, frame=binned.frame.filter(pl.col(SCORE).is_not_null()))
-        return scored.aggregate(sums, ["bin"])
-
-    if strategy == "quantile":
-        return reduce_placed(
-            checked,
-            lambda placed: sums_of(placed.with_columns(bin=_quantile_bin(bins))),
-            with_score=True,
-            reproducible=False,
-        )
-    weight = over(checked.observations.signed_weight, rows.keys)
-    number = bin_number(pl.col(SCORE), bins, pl.lit(0.0), pl.lit(1.0))
-    binned = checked.frame.with_columns(weight.alias(WEIGHT), bin=number)
-    summed = sums_of(PlacedRows(binned, rows.keys))
-    if rows.design is None:
-        return summed
-    in_bins = replace(rows, frame=binned, keys=[*rows.keys, "bin"])
-    variances = calibration_variances(unit_scores(in_bins), in_bins.keys, rows.design)
-    return join_on_keys(summed, variances, in_bins.keys)
+    # From the lowest bin of each segment up
+    rising = {name: values[::-1] for name, values in columns.items()}
+    return SegmentColumns(binned.segments["segment"].to_numpy()[::-1], rising)
 
 
-def _quantile_bin(bins: int) -> pl.Expr:
-    """Number the bin of a score by the proportion of the weight below it."""
-    total = pl.col(POSITIVES) + pl.col(NEGATIVES)
-    below = (total - pl.col(TP) - pl.col(FP)) / total
-    number = ((below + TOLERANCE) * bins).floor() + 1
-    return pl.when(total.is_finite()).then(number.clip(1, bins)).otherwise(1.0).cast(pl.Int64)
+def measure_bin_errors(segments: SegmentRows, bins: BinOptions) -> tuple[Array, Array]:
+    """Return the expected and the maximum calibration error of each segment, in descending rows.
+
+    NaN where a segment has no rows, or where sums of weights overflow or underflow.
+    """
+    binned = divide_segments(segments, bins)
+    sums: CalibrationSums = sum_calibration(binned)
+    error, weight = np.abs(sums.errors.mean().value), sums.errors.whole.weight
+    starts = np.searchsorted(binned.segments["segment"].to_numpy(), np.arange(segments.number + 1))
+    filled = np.flatnonzero(np.diff(starts) > 0)
+    expected, maximum = np.full((2, segments.number), np.nan)
+    if len(filled):
+        firsts = starts[:-1][filled]
+        total = np.add.reduceat(weight, firsts)
+        is_known = np.isfinite(total) & np.isfinite(1 / total)
+        mean = np.add.reduceat(error * weight, firsts) / total
+        expected[filled] = np.where(is_known, mean, np.nan)
+        maximum[filled] = np.where(is_known, np.maximum.reduceat(error, firsts), np.nan)
+    return expected, maximum

@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
 from math import comb
+from typing import Any
 
+import numpy as np
 import polars as pl
 
-from polars_wroc.inputs.arguments import Limit, read_costs, target_prevalence
-from polars_wroc.inputs.columns import (
-    MODEL,
-    SCORE,
-    WEIGHT,
-    IntoColumn,
-    IntoWeight,
-    model_names,
-    score_column,
+from polars_wroc.arrays import Array
+from polars_wroc.inputs import arguments
+from polars_wroc.inputs.arguments import Costs, Limit, read_costs, target_prevalence
+from polars_wroc.inputs.columns import MODEL, IntoColumn, IntoWeight
+from polars_wroc.inputs.rows import IntoColumns, polars_frame
+from polars_wroc.metrics.paired_aucs import require_all_scores
+from polars_wroc.plans.queries import FrameT
+from polars_wroc.ranking.curve import CELLS, are_both_classes
+from polars_wroc.ranking.hulls import find_corners, is_nowhere_above, is_smaller, measure_areas
+from polars_wroc.rows import (
+    Columns,
+    Rows,
+    SegmentColumns,
+    read_columns,
+    table_of,
+    tabulate_models,
 )
-from polars_wroc.inputs.frames import read_paired_rows, read_rows
-from polars_wroc.inputs.rows import IntoColumns, Rows
-from polars_wroc.metrics import registry
-from polars_wroc.plans.formulas import as_struct
-from polars_wroc.plans.queries import FrameT, join_on_keys, like_input
-from polars_wroc.ranking.curve import CELLS, curve_frame, curve_list, is_origin, list_curve, totals
-from polars_wroc.ranking.curve_points import hull_list, on_hull
-from polars_wroc.ranking.sorting import FP, TP
-from polars_wroc.stats.proportions import TOLERANCE
+from polars_wroc.steps import SegmentRows
+from polars_wroc.thresholds.choice import CurvePoints, trace_curves
 
 _COLUMNS = ("threshold", "fpr", "fnr", "dominated", "best_from", "best_to")
 _EXPECTED = "expected_cost"
@@ -115,52 +119,68 @@ def cost_curve(
     if prevalence is not None and costs is None:
         msg = f"`prevalence` goes with `cost_fn` or `cost_fp` only; found {prevalence!r}"
         raise ValueError(msg)
+    columns = read_columns(frame, label, score, weight=weight, by=by, pos_label=pos_label)
     expected: list[str] = [] if costs is None else [_EXPECTED]
-    names = (*_COLUMNS, *expected, *CELLS)
-    rows = read_rows(frame, label, score, weight, by, pos_label)
-    curve = _with_ranges(_with_rates(curve_frame(rows)))
-    if costs is not None:
-        positives, negatives = totals()
-        used = positives / (positives + negatives) if prevalence is None else prevalence
-        expected_cost = costs.expected(pl.col("fnr"), pl.col("fpr"), used)
-        curve = curve.with_columns(expected_cost.alias(_EXPECTED))
-    return like_input(frame, rows.sorted_result(curve, names))
+    names = [*_COLUMNS, *expected, *CELLS]
+    types: dict[str, pl.DataType] = dict.fromkeys(names, pl.Float64())
+    schema = columns.schema(types | {"dominated": pl.Boolean()})
+    draw = partial(_draw_segments, costs=costs, prevalence=prevalence)
+    tabulate = partial(tabulate_models, columns=columns, tabulate=draw)
+    return table_of(frame, columns, schema, tabulate)
 
 
-def _with_rates(curve: pl.LazyFrame) -> pl.LazyFrame:
-    positives, negatives = totals()
-    rates = {"fpr": pl.col("fp") / negatives, "fnr": pl.col("fn") / positives}
+def _draw_segments(
+    _rows: Rows,
+    segments: SegmentRows,
+    costs: Costs | None,
+    prevalence: float | None,
+) -> list[SegmentColumns]:
+    points = trace_curves(segments)
+    tp, fp, fn, tn = points.cells.weight
+    positives, negatives = tp + fn, fp + tn
     # Unlike sums, quotients lose no digits for small weights.
-    known = (positives > 0) & (negatives > 0) & (positives + negatives).is_finite()
-    return curve.with_columns(pl.when(known).then(rate).alias(name) for name, rate in rates.items())
+    is_known = (positives > 0) & (negatives > 0) & np.isfinite(positives + negatives)
+    fpr = np.where(is_known, fp / negatives, np.nan)
+    fnr = np.where(is_known, fn / positives, np.nan)
+    columns = {"threshold": points.threshold, "fpr": fpr, "fnr": fnr}
+    columns |= _find_ranges(points, fpr, fnr)
+    if costs is not None:
+        share = positives / (positives + negatives) if prevalence is None else prevalence
+        columns[_EXPECTED] = costs.expected(fnr, fpr, share)
+    for cell, weight in zip(CELLS, points.cells.weight, strict=True):
+        # Undefined where it overflows
+        columns[cell] = np.where(np.isfinite(weight), weight, np.nan)
+    return [SegmentColumns(points.segment, columns)]
 
 
-def _with_ranges(curve: pl.LazyFrame) -> pl.LazyFrame:
-    """Add the costs at which each threshold is optimal, and whether it is dominated."""
-    fpr, fnr = pl.col("fpr"), pl.col("fnr")
-    corner = pl.col("__corner") & fpr.is_not_null()
-
-    def before(rate: pl.Expr) -> pl.Expr:
-        return pl.when(corner).then(rate).forward_fill().shift(1)
-
-    gained, lost = fpr - before(fpr), before(fnr) - fnr
-    # Where the cost line of this threshold crosses that of the corner before it; at an origin 1,
-    # up to which the last corner of the curve before it is optimal.
-    crossing = pl.when(is_origin()).then(1.0).when(corner).then(gained / (gained + lost))
-    marked = curve.with_columns(
-        on_hull(is_origin(), pl.col("tp"), pl.col("fp")).alias("__corner")
-    ).with_columns(crossing.alias("__crossing"))
-    following = pl.col("__crossing").backward_fill().shift(-1)
-    return marked.with_columns(
-        dominated=pl.when(fpr.is_not_null()).then(~pl.col("__corner")),
-        best_from=pl.when(corner).then(pl.when(is_origin()).then(0.0).otherwise("__crossing")),
-        best_to=pl.when(corner).then(following.fill_null(1.0)),
-    )
+def _find_ranges(points: CurvePoints, fpr: Array, fnr: Array) -> dict[str, Array]:
+    """Return the costs at which each threshold is optimal, and whether it is dominated."""
+    is_known = ~np.isnan(fpr)
+    is_corner = np.zeros(len(fpr), dtype=bool)
+    tp, fp, _, _ = points.cells.weight
+    is_corner[find_corners(tp, fp, points.starts)] = True
+    is_origin = np.zeros(len(fpr), dtype=bool)
+    is_origin[points.starts[:-1]] = True
+    is_corner = (is_corner | is_origin) & is_known
+    corners = np.flatnonzero(is_corner)
+    gained, lost = np.diff(fpr[corners], prepend=0.0), -np.diff(fnr[corners], prepend=0.0)
+    # Where the cost line of a corner crosses that of the one before it; at an origin 1, up to
+    # which the last corner of the curve before it is optimal.
+    crossing = np.where(is_origin[corners], 1.0, gained / (gained + lost))
+    best_from, best_to = (np.full(len(fpr), np.nan) for _ in range(2))
+    best_from[corners] = np.where(is_origin[corners], 0.0, crossing)
+    best_to[corners] = np.append(crossing, 1.0)[1:]
+    dominated = np.where(is_known, ~is_corner, np.nan)
+    return {"best_from": best_from, "best_to": best_to, "dominated": dominated}
 
 
-_DOMINATED_COLUMNS = ("auc", "roc_hull_auc", "dominated", "dominated_by")
+_DOMINATED_TYPES: Mapping[str, Any] = {
+    "auc": pl.Float64,
+    "roc_hull_auc": pl.Float64,
+    "dominated": pl.Boolean,
+    "dominated_by": pl.List(pl.String),
+}
 _MOST_PAIRS = 2_000
-_CURVE, _HULL, _OTHER = "__curve", "__hull", "__other"
 
 
 def dominated_models(
@@ -229,68 +249,84 @@ def dominated_models(
     └───────┴───────────┴──────────────┘
     """
     limit = Limit("max_pairs", max_pairs, "pairs", "score")
-    rows: Rows
-    models: list[str]
-    rows, models = read_paired_rows(frame, label, score, weight, by, pos_label)
-    limit.check(comb(len(models), 2))
-    of_models = replace(rows, keys=[*rows.keys, MODEL], model_keys=[MODEL])
-    table = _compared(_hulls(rows, models), of_models.keys)
-    return like_input(frame, of_models.result(table, _DOMINATED_COLUMNS))
-
-
-def _hulls(rows: Rows, models: Sequence[str]) -> pl.LazyFrame:
-    """Return one row per group and model, with the areas and the hull in rates."""
-    field = pl.element().struct.field
-    weight = rows.observations.signed_weight.fill_null(0.0).alias(WEIGHT)
-    lists = {
-        score_column(i): pl.struct(pl.col(score_column(i)).alias(SCORE), weight).implode()
-        for i in range(len(models))
-    }
-    rates = {TP: field(TP) / field(TP).last(), FP: field(FP) / field(FP).last()}
-    stacked = rows.aggregate(rows.frame, lists).unpivot(
-        on=list(lists), index=rows.keys, variable_name=MODEL, value_name=_CURVE
+    columns: Columns = read_columns(
+        polars_frame(frame), label, score, weight=weight, by=by, pos_label=pos_label
     )
-    area = registry.roc_auc(list_curve())
-    return (
-        stacked.with_columns(model_names(models), curve_list(pl.col(_CURVE)))
-        .with_columns(hull_list(pl.col(_CURVE)).alias(_HULL))
-        .with_columns(
-            pl.col(_CURVE).list.agg(area).alias("auc"),
-            pl.col(_HULL).list.agg(area).alias("roc_hull_auc"),
-            pl.col(_HULL).list.eval(as_struct(rates)),
+    number = len(columns.models)
+    if number < 2:  # noqa: PLR2004  (two make a pair)
+        arguments.reject("score", "hold two or more columns to compare", [*columns.models])
+    limit.check(comb(number, 2))
+    compare = partial(_compare_hulls, columns=columns)
+    return table_of(frame, columns, columns.schema(_DOMINATED_TYPES), compare)
+
+
+@dataclass(frozen=True)
+class _Hull:
+    """The hull of the ROC curve of a model in a segment: the rates at its corners, and areas.
+
+    The area of the curve itself is ``auc``, NaN where a class has no weight.
+    """
+
+    tpr: Array
+    fpr: Array
+    area: float
+    auc: float
+
+    def is_under(self, other: _Hull) -> bool:
+        """Return whether this hull is nowhere above the other one, and somewhere below it."""
+        return is_smaller(self.area, other.area) and is_nowhere_above(
+            self.tpr, self.fpr, other.tpr, other.fpr
         )
-        .drop(_CURVE)
-    )
 
 
-def _compared(hulls: pl.LazyFrame, keys: list[str]) -> pl.LazyFrame:
-    """Add to each hull the models that dominate it."""
-    group = keys[:-1]
-    known = hulls.filter(pl.col("auc").is_not_null()).drop("auc")
-    corners = known.explode(_HULL).unnest(_HULL)
-    edges = corners.with_columns(
-        pl.col(side).shift(1, fill_value=0.0).over(keys).alias(f"{side}_before")
-        for side in (TP, FP)
+def _compare_hulls(rows: Rows, columns: Columns) -> pl.DataFrame:
+    """Return a row for each segment and model, with the models that dominate it."""
+    complete = require_all_scores(rows)
+    hulls: dict[str, list[_Hull]] = {}
+    for model in columns.models:
+        segments = complete.segments(columns.keys, model)
+        hulls[model] = _find_hulls(segments)
+    names, groups = [*columns.models], segments.segments
+    table = pl.DataFrame(
+        [
+            _describe_hull(model, {name: hulls[name][place] for name in names})
+            for place in range(segments.number)
+            for model in names
+        ],
+        schema={MODEL: pl.String, **_DOMINATED_TYPES},
+        orient="row",
     )
-    pairs = join_on_keys(corners, edges, group, how="inner", maintain_order="none", suffix=_OTHER)
-    other = {name: pl.col(f"{name}{_OTHER}") for name in (TP, FP, MODEL, "roc_hull_auc")}
-    run, rise = (other[side] - pl.col(f"{side}_before") for side in (FP, TP))
-    above = run * (pl.col(TP) - other[TP]) - rise * (pl.col(FP) - other[FP])
-    less = pl.col("roc_hull_auc") < other["roc_hull_auc"] - TOLERANCE
-    over = (
-        pairs.filter(less)
-        .group_by(*keys, other[MODEL].alias(_OTHER))
-        .agg(under=(above <= TOLERANCE).all())
-        .filter("under")
-        .group_by(keys)
-        .agg(pl.col(_OTHER).sort().cast(pl.String).alias("dominated_by"))
-    )
-    joined = join_on_keys(hulls, over, keys)
-    dominated = pl.col("dominated_by").is_not_null()
-    has_curve = pl.when(pl.col("auc").is_not_null())
-    return joined.with_columns(
-        dominated=has_curve.then(dominated),
-        dominated_by=has_curve.then(
-            pl.col("dominated_by").fill_null(pl.lit([], pl.List(pl.String)))
-        ),
-    )
+    if not groups.width:
+        return table
+    return groups[np.repeat(np.arange(segments.number), len(names))].hstack(table)
+
+
+def _find_hulls(segments: SegmentRows) -> list[_Hull]:
+    points = trace_curves(segments)
+    tp, fp, _, _ = points.cells.weight
+    starts = points.starts
+    last = starts[1:] - 1
+    known = are_both_classes(tp[last], fp[last])
+    lengths = np.diff(starts)
+    tpr, fpr = (each / np.repeat(each[last], lengths) for each in (tp, fp))
+    aucs = np.where(known, measure_areas(tpr, fpr, starts), np.nan)
+    corners = find_corners(tp, fp, starts)
+    hull_starts = np.searchsorted(corners, starts)
+    hull_tpr, hull_fpr = tpr[corners], fpr[corners]
+    areas = np.where(known, measure_areas(hull_tpr, hull_fpr, hull_starts), np.nan)
+    parts = [slice(*ends) for ends in pairwise(hull_starts.tolist())]
+    return [
+        _Hull(hull_tpr[part], hull_fpr[part], area, auc)
+        for part, area, auc in zip(parts, areas.tolist(), aucs.tolist(), strict=True)
+    ]
+
+
+def _describe_hull(
+    model: str, hulls: dict[str, _Hull]
+) -> tuple[str, float, float, bool | None, list[str] | None]:
+    """Return the row of a model, given the hulls of all models in a segment."""
+    own = hulls[model]
+    if np.isnan(own.auc):
+        return model, own.auc, own.area, None, None
+    over = [name for name, other in hulls.items() if own.is_under(other)]
+    return model, own.auc, own.area, bool(over), over

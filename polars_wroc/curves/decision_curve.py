@@ -2,56 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 
+import numpy as np
 import polars as pl
 
+from polars_wroc.arrays import Array, Ints
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight
-from polars_wroc.inputs.designs import Design, read_design
-from polars_wroc.inputs.frames import read_rows
-from polars_wroc.inputs.looks import if_enough
-from polars_wroc.inputs.rows import IntoColumns, Rows
-from polars_wroc.plans.formulas import Columns, Fields, Formula, Step, in_columns, together
-from polars_wroc.plans.queries import FrameT, join_on_keys, like_input
-from polars_wroc.ranking.curve import CELLS, SQUARES, curve_frame, ratio
-from polars_wroc.ranking.sorting import NEGATIVES, POSITIVES
-from polars_wroc.stats.proportions import (
-    ROUNDING,
-    Estimate,
-    WeightedCount,
-    credible_correlation,
-    difference_limits,
-    is_exact,
-    limited_rate,
-    symmetric_limits,
+from polars_wroc.inputs.designs import Design
+from polars_wroc.inputs.rows import IntoColumns
+from polars_wroc.metrics.mean_sums import require_probabilities
+from polars_wroc.plans.queries import FrameT
+from polars_wroc.ranking.curve import CELLS
+from polars_wroc.rows import (
+    Columns,
+    Rows,
+    SegmentColumns,
+    check_level,
+    read_columns,
+    table_of,
+    tabulate_models,
 )
-from polars_wroc.stats.variances import design_df, limit_quantile, linear_variances, ratio_influence
-from polars_wroc.thresholds.confusion_matrix import ThresholdMetrics
-from polars_wroc.thresholds.search import (
-    THRESHOLD,
-    cell_counts,
-    given_thresholds,
-    rate_variance,
-    unit_cells,
+from polars_wroc.stats.estimates import Limits
+from polars_wroc.stats.levels import Level
+from polars_wroc.stats.net_benefit import (
+    contrast_rates,
+    contrast_shares,
+    estimate_standardized,
 )
+from polars_wroc.steps import SegmentRows
+from polars_wroc.thresholds.cells import split_segments, sum_cells_at, sum_cells_at_each
+from polars_wroc.thresholds.limits import DecidedRows, measure_metrics
+from polars_wroc.thresholds.registry import RATES
 
-_NET, _STANDARDIZED, _ALL = "net_benefit", "standardized_net_benefit", "net_benefit_all"
-_AVOIDED = "interventions_avoided"
-_VARIANCE = "__variance_of_standardized"
-# By a design, of the proportions of both classes that are selected.
-_COVARIANCE = "__design_covariance"
-# The selected of both classes, of which there are proportions.
-_SELECTED = ("tp", "fp")
-Parts: TypeAlias = dict[str, tuple[WeightedCount, WeightedCount]]
 _COLUMNS = (
-    *("threshold", "selection_rate", "prevalence"),
-    *(_NET, f"{_NET}_low", f"{_NET}_high", _ALL),
-    *(_STANDARDIZED, f"{_STANDARDIZED}_low", f"{_STANDARDIZED}_high"),
-    _AVOIDED,
+    "threshold",
+    "selection_rate",
+    "prevalence",
+    "net_benefit",
+    "net_benefit_low",
+    "net_benefit_high",
+    "net_benefit_all",
+    "standardized_net_benefit",
+    "standardized_net_benefit_low",
+    "standardized_net_benefit_high",
+    "interventions_avoided",
 )
+# The selected rows of both classes.
+_SELECTED = ("tp", "fp")
 _PERCENTS = [percent / 100 for percent in range(1, 100)]
 
 
@@ -106,7 +107,7 @@ def decision_curve(
 
     Raises
     ------
-    TypeError, ValueError, polars.exceptions.PolarsError
+    TypeError, ValueError, polars.exceptions.ColumnNotFoundError
         As for `summary`; also for thresholds that are not numbers from 0 to less than 1, for one
         inside a bin of scores and, at collect, for a score that is not between 0 and 1.
 
@@ -143,150 +144,131 @@ def decision_curve(
     │ 0.5       ┆ 0.166667    ┆ 0.0             ┆ 0.166667              │
     └───────────┴─────────────┴─────────────────┴───────────────────────┘
     """
-    asked = _PERCENTS if thresholds is None else _checked(thresholds)
-    metrics: ThresholdMetrics = ThresholdMetrics(None, prevalence)
-    survey = read_design(design)
-    read = read_rows(frame, label, score, weight, by, pos_label, survey=survey)
-    rows: Rows = read.as_probabilities()
-    level = arguments.level(rows.look(level, frame))
-    curve = curve_frame(rows, asked, squares=True)
-    chosen = curve.filter(pl.col("threshold").is_in(asked)).sort("threshold")
-    if survey.given:
-        keys = [*rows.keys, "threshold"]
-        chosen = join_on_keys(chosen, _design_variances(rows, asked, prevalence), keys)
-    limits = _Limits(level, metrics.prevalence, survey.given)
-    steps: list[Step] = [*metrics.steps, _benefits, limits.of_net_benefit]
-    if prevalence is None:
-        steps += [] if survey.given else [_variance]
-        steps.append(limits.of_standardized)
-    return like_input(frame, rows.result(in_columns(chosen, steps), _COLUMNS))
+    asked = _PERCENTS if thresholds is None else check_net_thresholds(thresholds)
+    plan = BenefitPlan(
+        np.array(asked), arguments.target_prevalence(prevalence), check_level(level, frame)
+    )
+    columns = read_columns(
+        frame, label, score, weight=weight, by=by, pos_label=pos_label, design=design
+    )
+    schema = columns.schema(dict.fromkeys(_COLUMNS, pl.Float64()))
+    return table_of(frame, columns, schema, partial(_measure_rows, columns=columns, plan=plan))
 
 
-def _checked(thresholds: object) -> list[float]:
+@dataclass(frozen=True)
+class BenefitPlan:
+    """The thresholds of a curve, which rise, and how net benefits there are limited.
+
+    They are those of a population with the ``prevalence``, if there is one.
+    """
+
+    thresholds: Array
+    prevalence: float | None
+    level: float
+
+
+def check_net_thresholds(thresholds: object) -> list[float]:
+    """Return rising thresholds at which there are net benefits."""
     asked = arguments.numbers("thresholds", thresholds, low=0, high=1)
     if asked[-1] == 1:
         arguments.reject("thresholds", "be less than 1, where the odds are infinite", "1.0")
     return asked
 
 
-def _odds(field: Fields) -> pl.Expr:
-    return field("threshold") / (1 - field("threshold"))
+def _measure_rows(rows: Rows, columns: Columns, plan: BenefitPlan) -> pl.DataFrame:
+    for score in rows.scores.values():
+        require_probabilities(score)
+    if rows.bins is not None:
+        require_probabilities(rows.bins.high)
+    measure = partial(measure_benefits, plan=plan, level=rows.level(plan.level))
+    return tabulate_models(rows, columns, measure)
 
 
-def _benefits(field: Fields) -> dict[str, pl.Expr]:
-    """Add the net benefit of selecting all, the standardised one, and interventions avoided."""
-    net, prevalence, odds = field(_NET), field("prevalence"), _odds(field)
-    of_all = prevalence - odds * (1 - prevalence)
+def measure_benefits(
+    rows: Rows, segments: SegmentRows, plan: BenefitPlan, level: Level
+) -> Iterator[SegmentColumns]:
+    """Yield the columns of the points of curves, of which those of a segment rise."""
+    for segment, decided in _decide(rows, segments, plan):
+        yield SegmentColumns(segment, _measure_points(decided, level))
+
+
+def _decide(
+    rows: Rows, segments: SegmentRows, plan: BenefitPlan
+) -> Iterator[tuple[Ints, DecidedRows]]:
+    """Yield confusion matrices at rising thresholds, and the number of the segment of each."""
+    number, sample = np.arange(segments.number), rows.sample
+    if sample is None:
+        descending = plan.thresholds[::-1]
+        cells = sum_cells_at_each(segments, descending, argument="thresholds")
+        threshold = np.tile(descending, segments.number)
+        decided = DecidedRows(threshold, cells, prevalence=plan.prevalence)
+        segment = np.repeat(number, len(descending))
+        yield segment[::-1], decided.at(slice(None, None, -1))
+        return
+    for part, some in split_segments(segments, sample):
+        for threshold in plan.thresholds:
+            cells = sum_cells_at(some, threshold, sample, argument="thresholds")
+            each = np.full(some.number, threshold)
+            yield number[part], DecidedRows(each, cells, sample.units, plan.prevalence)
+
+
+def _measure_points(decided: DecidedRows, level: Level) -> dict[str, Array]:
+    """Return the columns of the points of curves."""
+    odds = decided.threshold / (1 - decided.threshold)
+    values = measure_metrics(decided, ["selection_rate", "prevalence", "net_benefit"])
+    net, prevalence = values["net_benefit"], values["prevalence"]
+    net_of_all = prevalence - odds * (1 - prevalence)
+    limits = _limit_net_benefit(decided, odds, level)
+    if decided.prevalence is None:
+        standardized_limits = _limit_standardized(decided, odds, level)
+    else:
+        standardized_limits = Limits(*(limit / decided.prevalence for limit in limits))
     return {
-        _ALL: of_all,
-        _STANDARDIZED: pl.when(prevalence > 0).then(net / prevalence),
-        _AVOIDED: pl.when(odds > 0).then((net - of_all) / odds),
+        "threshold": decided.threshold,
+        **values,
+        "net_benefit_low": limits.low,
+        "net_benefit_high": limits.high,
+        "net_benefit_all": net_of_all,
+        "standardized_net_benefit": np.where(prevalence > 0, net / prevalence, np.nan),
+        "standardized_net_benefit_low": standardized_limits.low,
+        "standardized_net_benefit_high": standardized_limits.high,
+        "interventions_avoided": np.where(odds > 0, (net - net_of_all) / odds, np.nan),
     }
 
 
-def _counts(field: Fields, *, of_class: bool) -> Parts:
-    """Count the selected of each class, and all other rows or those of the class."""
-    (tp, fn), (fp, tn) = (cell_counts(rate, field) for rate in ("tpr", "fpr"))
-    return {
-        "tp": (tp, fn if of_class else fp + tn + fn),
-        "fp": (fp, tn if of_class else tp + fn + tn),
-    }
-
-
-@dataclass(frozen=True)
-class _Limits:
-    """Limits at a level: of the rows, or of a population that has the ``prevalence``."""
-
-    level: float
-    prevalence: float | None
-    # With the columns of `_design_variances`.
-    designed: bool
-
-    def of_net_benefit(self, field: Fields) -> Formula[Columns]:
-        """Add limits from those of both shares of all rows, or in a population of both rates."""
-        counts, limited = _counts(field, of_class=self.prevalence is not None), {}
-        for name in _SELECTED:
-            design = (field(rate_variance(name)), design_df(field)) if self.designed else None
-            limited[name] = limited_rate(*counts[name], self.level, design=design)
-        rates = yield from together(limited)
-        tp, fp = (rates[name].estimate for name in _SELECTED)
-        gain, loss, divisors = 1.0, _odds(field), {_NET: 1.0}
-        if self.prevalence is not None:
-            gain, loss = self.prevalence, (1 - self.prevalence) * loss
-            divisors[_STANDARDIZED] = self.prevalence
-        related = self._correlation(field, tp.value, fp.value)
-        limits = difference_limits(_times(pl.lit(gain), tp), _times(loss, fp), related)
-        return {
-            f"{name}_{end}": limit / divisor
-            for name, divisor in divisors.items()
-            for end, limit in limits._asdict().items()
-        }
-
-    def _correlation(self, field: Fields, tp: pl.Expr, fp: pl.Expr) -> pl.Expr | None:
-        if self.designed:
-            variances = (field(rate_variance(name)) for name in _SELECTED)
-            return credible_correlation(field(_COVARIANCE), *variances)
-        if self.prevalence is not None:
-            # The classes are two samples.
-            return None
-        related = (tp * fp / ((1 - tp) * (1 - fp))).sqrt()
-        # The shares of one sample: the more there are of one, the fewer there are of the other.
-        return -pl.when(related.is_finite()).then(related).otherwise(0.0)
-
-    def of_standardized(self, field: Fields) -> dict[str, pl.Expr]:
-        """Add the limits of the standardised net benefit of the rows."""
-        variance = field(_VARIANCE)
-        error = pl.when((variance > 0) & variance.is_finite()).then(variance.sqrt())
-        quantile = limit_quantile(field, self.level, designed=self.designed)
-        rows = [
-            one.rows + other.rows for one, other in (cell_counts(r, field) for r in ("tpr", "fpr"))
+def _limit_net_benefit(decided: DecidedRows, odds: Array, level: Level) -> Limits:
+    """Return limits from those of both shares of all rows, or in a population of both rates."""
+    wholes: tuple[Sequence[str], Sequence[str]] = CELLS, CELLS
+    if decided.prevalence is not None:
+        wholes = RATES["tpr"].cells, RATES["fpr"].cells
+    tp, fp = (
+        decided.cells.rate((cell,), [each for each in whole if each != cell], decided.units)
+        for cell, whole in zip(_SELECTED, wholes, strict=True)
+    )
+    covariance = None
+    if decided.units is not None:
+        influences = [
+            decided.cells.influence(decided.units, (cell,), whole)
+            for cell, whole in zip(_SELECTED, wholes, strict=True)
         ]
-        quantile = if_enough(self.level, quantile, *rows)
-        return symmetric_limits(field, {_STANDARDIZED: error}, quantile)
+        covariance = decided.units.covariance(*influences)
+    if decided.prevalence is None:
+        contrast = contrast_shares(tp, fp, odds, covariance)
+    else:
+        contrast = contrast_rates(tp, fp, odds, decided.prevalence, covariance)
+    return contrast.limits(level.quantile(contrast.own.df), level.quantile(contrast.other.df))
 
 
-def _times(factor: pl.Expr, estimate: Estimate) -> Estimate:
-    return Estimate(*(factor * each for each in estimate))
-
-
-def _variance(field: Fields) -> dict[str, pl.Expr]:
-    """Add the variance of the standardised net benefit, from the sums of squares in the cells.
-
-    It is null where it is no more than an error of rounding.
-    """
-    squares = [field(name) for name in SQUARES]
-    net, standardized, prevalence = field(_NET), field(_STANDARDIZED), field("prevalence")
-    total = field(POSITIVES) + field(NEGATIVES)
-    # Of a row in each of `CELLS`: what it adds to the net benefit, and whether it is positive.
-    rows = ((pl.lit(1.0), 1.0), (-_odds(field), 0.0), (pl.lit(0.0), 1.0), (pl.lit(0.0), 0.0))
-    variance, size = pl.lit(0.0), pl.lit(0.0)
-    for square, (gain, positive) in zip(squares, rows, strict=True):
-        value = ratio(gain, total) / prevalence
-        expected = ratio(net + standardized * (positive - prevalence), total) / prevalence
-        variance += square * (value - expected) ** 2
-        size += square * (value**2 + expected**2)
-    known = is_exact(pl.sum_horizontal(squares)) & (variance > ROUNDING * size)
-    return {_VARIANCE: pl.when(known).then(variance)}
-
-
-def _design_variances(
-    rows: Rows, thresholds: Sequence[float], prevalence: float | None
-) -> pl.LazyFrame:
-    """Variances by a design, at each threshold, of what the limits rest on."""
-    assert rows.design is not None
-    keys, design = [*rows.keys, THRESHOLD], rows.design
-    units = unit_cells(rows, given_thresholds(thresholds), keys)
-    tp, fp, fn, tn = (pl.col(name) for name in CELLS)
-    of_rows, positives, negatives = tp + fn + fp + tn, tp + fn, fp + tn
-    wholes = (of_rows, of_rows) if prevalence is None else (positives, negatives)
-
-    def influences(*of: pl.Expr) -> list[pl.Expr]:
-        return [ratio_influence(*each, keys, design) for each in zip((tp, fp), of, strict=True)]
-
-    columns = dict(zip(_SELECTED, influences(*wholes), strict=True))
-    gained, lost = influences(positives, positives)
-    columns[_STANDARDIZED] = gained - pl.col(THRESHOLD) / (1 - pl.col(THRESHOLD)) * lost
-    products = {rate_variance(name): (name, name) for name in _SELECTED}
-    products |= {_COVARIANCE: _SELECTED, _VARIANCE: (_STANDARDIZED, _STANDARDIZED)}
-    table = linear_variances(units.with_columns(**columns), keys, design, products)
-    return table.rename({THRESHOLD: "threshold"})
+def _limit_standardized(decided: DecidedRows, odds: Array, level: Level) -> Limits:
+    """Return the limits of the net benefit divided by the prevalence of the rows."""
+    cells = decided.cells
+    found = estimate_standardized(cells.weight, cells.squares, odds)
+    if decided.units is not None:
+        positives = RATES["tpr"].cells
+        gained, lost = (cells.influence(decided.units, (cell,), positives) for cell in _SELECTED)
+        influence = gained - lost * odds
+        error = np.sqrt(decided.units.variance(influence))
+        found = replace(found, error=error, df=decided.units.df(influence))
+    tp, fp, fn, tn = cells.rows
+    enough = level.enough(tp + fn, fp + tn)
+    return found.limits(np.where(enough, level.quantile(found.df), np.nan))

@@ -1,93 +1,63 @@
-"""Confusion, precision-recall and ROC curves, with bands: tables with one row per threshold."""
+"""ROC and precision-recall curves: tables with one row per threshold, and bands around them.
+
+Without bands and bins they are plans of Polars: a sort, and cumulative weights of each group.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
 import polars as pl
 
-from polars_wroc.counts.count_table import pool_in_bins
+from polars_wroc.arrays import Array
 from polars_wroc.counts.score_sums import Binning
 from polars_wroc.curves.roc_point import (
     TPR_AT_FPR,
-    Band,
-    BandKind,
-    at_own,
-    full_roc_table,
-    sizes_by_design,
+    RocCurves,
+    draw_roc_curves,
+    estimate_points,
+    rate_in,
+    read_binned_columns,
 )
 from polars_wroc.inputs import arguments
-from polars_wroc.inputs.columns import BAND_COLUMNS, ROC_COLUMNS, IntoColumn, IntoWeight
-from polars_wroc.inputs.designs import Design, read_design
+from polars_wroc.inputs.columns import (
+    BAND_COLUMNS,
+    ONE_SIDED,
+    ROC_COLUMNS,
+    IntoColumn,
+    IntoWeight,
+)
+from polars_wroc.inputs.designs import Design, GivenDesign, read_design
 from polars_wroc.inputs.frames import read_rows
-from polars_wroc.inputs.rows import IntoColumns, Rows
-from polars_wroc.metrics.planned_summary import auc_bounds
+from polars_wroc.inputs.rows import IntoColumns
+from polars_wroc.inputs.rows import Rows as PlannedRows
+from polars_wroc.metrics.auc_sums import measure_aucs
 from polars_wroc.metrics.summary import AUC_BOUNDS
-from polars_wroc.plans.queries import FrameT, join_on_keys, like_input, require_at_collect
-from polars_wroc.ranking.curve import CELLS, CURVE_COLUMNS, curve_frame, is_origin, totals
+from polars_wroc.plans.queries import FrameT, like_input
+from polars_wroc.ranking.curve import CELLS, CURVE_COLUMNS, curve_frame, is_origin, ratio, totals
 from polars_wroc.ranking.curve_points import AUC_CHANGE, thin
+from polars_wroc.rows import (
+    Columns,
+    Rows,
+    SegmentColumns,
+    check_level,
+    table_of,
+    tabulate_models,
+)
+from polars_wroc.stats.levels import Level
+from polars_wroc.stats.roc_limits import limit_curves, limit_points
+from polars_wroc.steps import SegmentRows
 from polars_wroc.thresholds.registry import THRESHOLD_METRICS, Confusion
 
+BandKind: TypeAlias = Literal["pointwise", "simultaneous"]
 
-def confusion_curve(
-    frame: FrameT,
-    label: IntoColumn,
-    score: IntoColumns,
-    *,
-    weight: IntoWeight | None = None,
-    by: IntoColumns | None = None,
-    pos_label: object = None,
-) -> FrameT:
-    """Weighted confusion matrix at every distinct score, per group.
-
-    Parameters
-    ----------
-    frame
-        DataFrame or LazyFrame; a LazyFrame is not collected.
-    label, score, weight, by, pos_label
-        As for `summary`.
-
-    Returns
-    -------
-    pl.DataFrame or pl.LazyFrame
-        One row per group and distinct score, sorted by the ``by`` columns, then by descending
-        threshold, after an origin row with ``threshold = +inf`` where nothing is predicted
-        positive. After the ``by`` columns (and ``model``) come the Float64 columns
-        ``threshold, tp, fp, fn, tn``, the last four in units of weight and null where they
-        overflow.
-
-    Raises
-    ------
-    TypeError, ValueError, polars.exceptions.PolarsError
-        As for `summary`.
-
-    Notes
-    -----
-    ``fn`` and ``tn`` are totals minus cumulative sums: rounding loses a weight that is 1e15 times
-    smaller than another.
-
-    Examples
-    --------
-    The example of R's WeightedROC:
-
-    >>> import polars as pl
-    >>> import polars_wroc as wroc
-    >>> df = pl.DataFrame(
-    ...     {"y": [-1, -1, 1, 1, 1], "w": [1, 1, 1, 4, 5], "s": [1, 2, 3, 1, 1]}
-    ... )
-    >>> wroc.confusion_curve(df, "y", "s", weight="w")
-    shape: (4, 5)
-    ┌───────────┬──────┬─────┬──────┬─────┐
-    │ threshold ┆ tp   ┆ fp  ┆ fn   ┆ tn  │
-    │ ---       ┆ ---  ┆ --- ┆ ---  ┆ --- │
-    │ f64       ┆ f64  ┆ f64 ┆ f64  ┆ f64 │
-    ╞═══════════╪══════╪═════╪══════╪═════╡
-    │ inf       ┆ 0.0  ┆ 0.0 ┆ 10.0 ┆ 2.0 │
-    │ 3.0       ┆ 1.0  ┆ 0.0 ┆ 9.0  ┆ 2.0 │
-    │ 2.0       ┆ 1.0  ┆ 1.0 ┆ 9.0  ┆ 1.0 │
-    │ 1.0       ┆ 10.0 ┆ 2.0 ┆ 0.0  ┆ 0.0 │
-    └───────────┴──────┴─────┴──────┴─────┘
-    """
-    rows = read_rows(frame, label, score, weight, by, pos_label)
-    return like_input(frame, rows.sorted_result(curve_frame(rows), CURVE_COLUMNS))
+# Points at which limits by a design take seconds, if there are as many rows.
+_MOST_POINTS = 10_000
+# The segment of a point, and its place among the points of all segments.
+_SEGMENT, _PLACE = "__segment", "__place"
 
 
 def pr_curve(
@@ -254,44 +224,128 @@ def roc_curve(
     arguments.flag("drop_collinear", drop_collinear)
     if max_points is not None:
         max_points = arguments.whole_number("max_points", max_points, low=3)
-    survey = read_design(design)
-    if band is None:
-        survey.require_none("without band='pointwise', which alone has limits by it")
+    given = read_design(design)
+    _check_band(band, level, given)
     binning = Binning(bins, tolerance)
-    rows: Rows
-    rows = read_rows(frame, label, score, weight, by, pos_label, survey=survey)
-    checked = Band("pointwise" if band is None else band, rows.look(level, frame), survey)
-    limits: Band | None = None if band is None else checked
-    rows = pool_in_bins(rows, binning)
-    whole = full_roc_table(rows, limits)
-    curve = whole
-    if drop_collinear:
-        curve = _drop_collinear(curve)
-    if max_points is not None:
-        curve = thin(curve, rows.keys, max_points)
-    if limits is not None:
-        if rows.design is not None:
-            curve = sizes_by_design(at_own(_few_enough(curve), TPR_AT_FPR), rows, TPR_AT_FPR)
-        curve = limits.around(curve, whole, TPR_AT_FPR)
-    columns = [*ROC_COLUMNS, *([] if max_points is None else [AUC_CHANGE])]
-    columns += [] if limits is None else BAND_COLUMNS
-    flags = [] if limits is None else limits.flags
-    if rows.binned:
-        selected = curve.select(*rows.keys, *columns, *flags)
-        curve = join_on_keys(selected, auc_bounds(rows), rows.keys)
-        columns += AUC_BOUNDS
-    return like_input(frame, rows.sorted_result(curve, columns + flags))
+    fewer = _FewerPoints(drop_collinear, max_points)
+    if band is None and not binning:
+        rows: PlannedRows = read_rows(frame, label, score, weight, by, pos_label)
+        if not rows.binned:
+            arguments.level(rows.look(level, frame))
+            return _plan_curves(frame, rows, fewer)
+    columns = read_binned_columns(
+        binning, frame, label, score, weight, by, pos_label, design=design
+    )
+    plan = _Plan(fewer, band, check_level(level, frame))
+    schema = columns.schema(plan.types(binned=columns.binned))
+    return table_of(frame, columns, schema, partial(_measure_rows, columns=columns, plan=plan))
 
 
-# Points at which limits by a design take seconds, if there are as many rows.
-_MOST_POINTS = 10_000
+def _check_band(band: BandKind | None, level: float, given: GivenDesign) -> None:
+    """Check the kind of a band, and that it has a law at repeated looks and by a design."""
+    if band is None:
+        given.require_none("without band='pointwise', which alone has limits by it")
+        return
+    arguments.option("band", band, get_args(BandKind))
+    if band == "simultaneous":
+        arguments.refuse_looks(level, "band='simultaneous'")
+        law = "whose law holds for independent rows: use band='pointwise'"
+        given.require_none(f"for band 'simultaneous', {law}")
 
 
-def _few_enough(curve: pl.LazyFrame) -> pl.LazyFrame:
-    """Raise at collect for so many points that limits by a design would take minutes."""
-    rule = f"`max_points` must be given for more than {_MOST_POINTS} points with `design`"
-    few = require_at_collect(pl.len() <= _MOST_POINTS, rule, pl.len())
-    return curve.filter(few)
+@dataclass(frozen=True)
+class _FewerPoints:
+    """Which points of curves are left out."""
+
+    drop_collinear: bool
+    max_points: int | None
+
+    @property
+    def names(self) -> list[str]:
+        """The columns of the curve after the group."""
+        return [*ROC_COLUMNS] if self.max_points is None else [*ROC_COLUMNS, AUC_CHANGE]
+
+    def select(self, curve: pl.LazyFrame, keys: list[str]) -> pl.LazyFrame:
+        """Return the points that stay, given those of contiguous curves."""
+        if self.drop_collinear:
+            curve = _drop_collinear(curve)
+        return curve if self.max_points is None else thin(curve, keys, self.max_points)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """Which points a curve has, and which limits."""
+
+    fewer: _FewerPoints
+    band: BandKind | None
+    level: float
+
+    def types(self, *, binned: bool) -> dict[str, pl.DataType]:
+        """Return the types of the columns after the group."""
+        names = self.fewer.names
+        if self.band is not None:
+            names += BAND_COLUMNS
+        if binned:
+            names += AUC_BOUNDS
+        types: dict[str, pl.DataType] = dict.fromkeys(names, pl.Float64())
+        return types | {ONE_SIDED: pl.Boolean()} if self.band == "pointwise" else types
+
+
+def _plan_curves(frame: FrameT, rows: PlannedRows, fewer: _FewerPoints) -> FrameT:
+    """Return the points of curves as a plan."""
+    positives, negatives = totals()
+    curve = curve_frame(rows).with_columns(
+        fpr=ratio(pl.col("fp"), negatives), tpr=ratio(pl.col("tp"), positives)
+    )
+    return like_input(frame, rows.sorted_result(fewer.select(curve, rows.keys), fewer.names))
+
+
+def _measure_rows(rows: Rows, columns: Columns, plan: _Plan) -> pl.DataFrame:
+    measure = partial(_measure_segments, plan=plan, level=rows.level(plan.level))
+    return tabulate_models(rows, columns, measure)
+
+
+def _measure_segments(
+    rows: Rows, segments: SegmentRows, plan: _Plan, level: Level
+) -> list[SegmentColumns]:
+    curves = draw_roc_curves(segments)
+    points = plan.fewer.select(_table_of_curves(curves).lazy(), [_SEGMENT]).collect()
+    if rows.sample is not None and points.height > _MOST_POINTS:
+        rule = f"be given for more than {_MOST_POINTS} points with `design`"
+        arguments.reject("max_points", rule, points.height)
+    segment, place = points[_SEGMENT].to_numpy(), points[_PLACE].to_numpy()
+    columns = {name: points[name].to_numpy() for name in plan.fewer.names}
+    starts = np.searchsorted(segment, np.arange(segments.number + 1))
+    along = curves.along(TPR_AT_FPR)
+    fpr, tpr = columns["fpr"], columns["tpr"]
+    if plan.band == "pointwise":
+        estimates = estimate_points(rows, segments, curves, TPR_AT_FPR, (fpr, tpr), starts, place)
+        limits, one_sided = limit_points(estimates, along, level.quantile(estimates.given.df))
+        columns |= dict(zip(BAND_COLUMNS, limits, strict=True))
+        columns[ONE_SIDED] = np.where(np.isnan(limits.low), np.nan, one_sided)
+    elif plan.band == "simultaneous":
+        cells = curves.points.cells.at(place)
+        sizes = rate_in(cells, "fpr").inverse_size, rate_in(cells, "tpr").inverse_size
+        limits = limit_curves(fpr, starts, sizes, along, level.error)
+        columns |= dict(zip(BAND_COLUMNS, limits, strict=True))
+    if segments.bins is not None:
+        aucs = measure_aucs(segments)
+        bounds = aucs.lowest_auc[segment], aucs.highest_auc[segment]
+        columns |= dict(zip(AUC_BOUNDS, bounds, strict=True))
+    return [SegmentColumns(segment, columns)]
+
+
+def _table_of_curves(curves: RocCurves) -> pl.DataFrame:
+    """Return the points of curves as a table."""
+    points = curves.points
+    columns: dict[str, Array] = {"threshold": points.threshold, **curves.rates}
+    for cell, weight in zip(CELLS, points.cells.weight, strict=True):
+        # Undefined where it overflows
+        columns[cell] = np.where(np.isfinite(weight), weight, np.nan)
+    table = pl.DataFrame(columns, nan_to_null=True)
+    return table.with_columns(
+        pl.Series(_SEGMENT, points.segment), pl.Series(_PLACE, np.arange(table.height))
+    )
 
 
 def _drop_collinear(curve: pl.LazyFrame) -> pl.LazyFrame:

@@ -1,57 +1,43 @@
-"""Points of a ROC curve at a given rate, and limits of points: pointwise, and of bands."""
+"""Points of a ROC curve at a given rate, with limits, and what bands of curves rest on."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal, TypeAlias, get_args
+from typing import Any, NamedTuple
 
+import numpy as np
 import polars as pl
 
+from polars_wroc.arrays import Array, Ints, Mask
 from polars_wroc.counts.count_table import pool_in_bins
 from polars_wroc.counts.score_sums import Binning
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import ONE_SIDED, IntoColumn, IntoWeight
-from polars_wroc.inputs.designs import Design, GivenDesign, read_design
+from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.frames import read_rows
-from polars_wroc.inputs.rows import IntoColumns, Rows
-from polars_wroc.metrics.planned_summary import with_corners
-from polars_wroc.plans.formulas import Columns, Fields, Formula, in_columns
-from polars_wroc.plans.queries import FrameT, join_on_keys, like_input
-from polars_wroc.ranking.curve import curve_frame, is_origin, ratio, totals
-from polars_wroc.stats.distributions import z_quantile
-from polars_wroc.stats.proportions import (
-    TOLERANCE,
-    Limits,
-    credible_correlation,
-    margin,
-    rate_limits,
-    rate_side,
-    shrunk,
-    size_by_design,
+from polars_wroc.inputs.rows import IntoColumns, read_source
+from polars_wroc.plans.queries import FrameT
+from polars_wroc.ranking.curve import ratio
+from polars_wroc.rows import (
+    Columns,
+    Rows,
+    SegmentColumns,
+    check_level,
+    read_columns,
+    read_counted,
+    table_of,
+    tabulate_models,
 )
-from polars_wroc.stats.variances import limit_quantile, linear_variances
-from polars_wroc.thresholds.search import (
-    SELECTS,
-    THRESHOLD,
-    cell_counts,
-    rate_influence,
-    rate_influences,
-    rate_variance,
-    thresholds_of,
-    unit_cells,
-)
-
-BandKind: TypeAlias = Literal["pointwise", "simultaneous"]
-
-# Effective sample sizes of the classes, and the number of the curve of a row.
-_POS_SIZE, _NEG_SIZE, CURVE = "__pos_size", "__neg_size", "__curve_number"
-_WANTED, _QUANTILE = "__wanted", "__quantile"
-# The other rate at the limits of the given one.
-_REACHED = ("__reached_low", "__reached_high")
-_SIDES: dict[str, Literal["backward", "forward"]] = {"before": "backward", "after": "forward"}
+from polars_wroc.stats.contrasts import credible_correlation
+from polars_wroc.stats.levels import Level
+from polars_wroc.stats.rates import Rate, estimate_between
+from polars_wroc.stats.roc_limits import RatesAlongCurves, RocPoints, limit_points
+from polars_wroc.steps import SegmentRows
+from polars_wroc.thresholds.cells import Cells, split_segments, sum_cells_at
+from polars_wroc.thresholds.choice import CurvePoints, trace_curves
+from polars_wroc.thresholds.registry import RATES
 
 
 @dataclass(frozen=True)
@@ -64,253 +50,161 @@ class Axes:
 
     given: str
     found: str
-    given_size: str
-    found_size: str
     highest: bool
 
 
-TPR_AT_FPR = Axes("fpr", "tpr", _NEG_SIZE, _POS_SIZE, highest=True)
-FPR_AT_TPR = Axes("tpr", "fpr", _POS_SIZE, _NEG_SIZE, highest=False)
+TPR_AT_FPR = Axes("fpr", "tpr", highest=True)
+FPR_AT_TPR = Axes("tpr", "fpr", highest=False)
 
 
 @dataclass(frozen=True)
-class Band:
-    """Kind and level of a band."""
+class RocCurves:
+    """The ROC curves of segments: their points, and both rates at each."""
 
-    kind: BandKind
-    level: float
-    # By which points have sizes, and degrees of freedom.
-    survey: GivenDesign
+    points: CurvePoints
+    rates: dict[str, Array]
 
-    def __post_init__(self) -> None:
-        """Check the options."""
-        arguments.option("band", self.kind, get_args(BandKind))
-        arguments.hold(self, level=arguments.level(self.level))
-        if self.kind == "simultaneous":
-            arguments.refuse_looks(self.level, "band='simultaneous'")
-            law = "whose law holds for independent rows: use band='pointwise'"
-            self.survey.require_none(f"for band 'simultaneous', {law}")
+    def along(self, axes: Axes) -> RatesAlongCurves:
+        """Return both rates along the curves."""
+        given, found = self.rates[axes.given], self.rates[axes.found]
+        return RatesAlongCurves(given, found, self.points.starts, axes.highest)
 
-    def prepare(self, curve: pl.LazyFrame) -> pl.LazyFrame:
-        """Number the curves, and add what the limits of both rates rest on."""
-        columns: dict[str, pl.Expr] = {CURVE: is_origin().cum_sum()}
-        for rate, size in (("tpr", _POS_SIZE), ("fpr", _NEG_SIZE)):
-            of_rate = rate_side(*cell_counts(rate, pl.col))
-            columns[size] = 1 / of_rate.pool
-            columns |= dict(zip(heavier(rate), (of_rate.events, of_rate.non_events), strict=True))
-        return curve.with_columns(**columns)
+    def bounds(self, axes: Axes) -> tuple[RatesAlongCurves, RatesAlongCurves]:
+        """Return the curves of the lowest and of the highest rates found, where rows are in bins.
 
-    @property
-    def flags(self) -> list[str]:
-        """Columns that `around` adds in addition to the limits."""
-        return [ONE_SIDED] if self.kind == "pointwise" else []
-
-    def around(self, points: pl.LazyFrame, curve: pl.LazyFrame, axes: Axes) -> pl.LazyFrame:
-        """Add the limits of the found rate, and `flags`, to ``points`` of the whole ``curve``.
-
-        Both come from `prepare`, and their rates rise along each curve.
+        Within a bin of several scores either class may rank above the other one, so that the curve
+        has a corner there.
         """
-        if self.kind == "pointwise":
-            return _pointwise(points, curve, axes, self)
-        return _simultaneous(points, curve, axes, self.level)
-
-
-def look_up(
-    points: pl.LazyFrame, curve: pl.LazyFrame, axes: Axes, wanted: pl.Expr, found: str
-) -> pl.LazyFrame:
-    """Add as ``found`` the other rate of the curve where the given rate is ``wanted``."""
-    vertices = curve.select(CURVE, x=pl.col(axes.given), y=pl.col(axes.found))
-    points = points.with_columns(wanted.alias(_WANTED))
-    # A vertex that differs by rounding from the wanted rate counts as being there.
-    shift = TOLERANCE if axes.highest else 0.0
-    reach = {"before": shift, "after": shift - TOLERANCE}
-    for side, strategy in _SIDES.items():
-        side_vertices = vertices.select(
-            CURVE, pl.col("x").alias(f"__x_{side}"), pl.col("y").alias(f"__y_{side}")
+        assert self.points.several is not None
+        corners = np.flatnonzero(self.points.several)
+        starts = self.points.starts + np.searchsorted(corners, self.points.starts)
+        given, found = self.rates[axes.given], self.rates[axes.found]
+        low, high = (
+            RatesAlongCurves(
+                np.insert(given, corners, given[places]),
+                np.insert(found, corners, found[others]),
+                starts,
+                axes.highest,
+            )
+            for places, others in ((corners, corners - 1), (corners - 1, corners))
         )
-        points = points.join_asof(
-            side_vertices,
-            left_on=pl.col(_WANTED) + reach[side],
-            right_on=f"__x_{side}",
-            by=CURVE,
-            strategy=strategy,
-            coalesce=False,
-            # Both rise along each curve, which the engine cannot know.
-            check_sortedness=False,
+        return low, high
+
+
+class SampledRates(NamedTuple):
+    """Variances of both rates at points of curves by a design, their covariance, and their df."""
+
+    variance: dict[str, Array]
+    covariance: Array
+    df: Array
+
+
+def draw_roc_curves(segments: SegmentRows) -> RocCurves:
+    """Return the ROC curve of each segment."""
+    points = trace_curves(segments)
+    tp, fp, _, _ = points.cells.weight
+    ends, lengths = points.starts[1:] - 1, np.diff(points.starts)
+    rates = {
+        name: ratio(weight, np.repeat(weight[ends], lengths))
+        for name, weight in (("tpr", tp), ("fpr", fp))
+    }
+    return RocCurves(points, rates)
+
+
+def rate_in(cells: Cells, name: str) -> Rate:
+    """Return a rate by its name."""
+    return cells.rate(RATES[name].counted, RATES[name].others)
+
+
+def estimate_points(
+    rows: Rows,
+    segments: SegmentRows,
+    curves: RocCurves,
+    axes: Axes,
+    rates: tuple[Array, Array],
+    starts: Ints,
+    nearest: Ints,
+) -> RocPoints:
+    """Return the estimates of the rates given and found at points of curves.
+
+    How heavy rows are, and variances by a design, are those at the ``nearest`` vertices.
+    """
+    cells = curves.points.cells.at(nearest)
+    of_vertices = {name: rate_in(cells, name) for name in (axes.given, axes.found)}
+    correlation: Array | float = 0.0
+    df: Array | float = np.inf
+    if rows.sample is not None:
+        threshold, is_origin = (
+            curves.points.threshold[nearest],
+            np.isin(nearest, curves.points.starts),
         )
-    return points.select(
-        pl.exclude(_WANTED, "^__[xy]_(before|after)$"), _between(axes).alias(found)
-    )
-
-
-def _between(axes: Axes) -> pl.Expr:
-    """Interpolate between the vertices before and after the wanted rate."""
-    x0, y0, x1, y1 = (pl.col(f"__{axis}_{side}") for side in _SIDES for axis in "xy")
-    line = y0 + (pl.col(_WANTED) - x0) / (x1 - x0) * (y1 - y0)
-    if axes.highest:
-        return pl.when(x0 >= pl.col(_WANTED) - TOLERANCE).then(y0).otherwise(line)
-    return pl.when(x1 <= pl.col(_WANTED) + TOLERANCE).then(y1).otherwise(line)
-
-
-def _pointwise(points: pl.LazyFrame, curve: pl.LazyFrame, axes: Axes, band: Band) -> pl.LazyFrame:
-    """Combine the intervals of both rates, since the threshold is estimated too."""
-    quantile = limit_quantile(pl.col, band.level, designed=band.survey.given)
-    points = points.with_columns(**{_QUANTILE: quantile})
-    for name, size in ((axes.given, axes.given_size), (axes.found, axes.found_size)):
-        points = in_columns(points, [partial(_limits_of, rate=name, rows=size)])
-    for limit, name in zip(_ends_of(axes.given), _REACHED, strict=True):
-        points = look_up(points, curve, axes, pl.col(limit), name)
-    rate, found = pl.col(axes.found), map(pl.col, _ends_of(axes.found))
-    # On a step of the curve the rate at a limit may be on the other side of the estimate.
-    reached = (
-        pl.min_horizontal(pl.col(_REACHED[0]), rate),
-        pl.max_horizontal(pl.col(_REACHED[1]), rate),
-    )
-    related = pl.col(_CORRELATION) if band.survey.given else None
-    distances = [
-        margin(rate - limit, rate - end, related) for limit, end in zip(found, reached, strict=True)
+        sampled = _sample_rates(rows, segments, threshold, ~is_origin, starts)
+        of_vertices = {
+            name: replace(rate, variance=sampled.variance[name])
+            for name, rate in of_vertices.items()
+        }
+        variances = [sampled.variance[name] for name in (axes.given, axes.found)]
+        correlation, df = credible_correlation(sampled.covariance, *variances), sampled.df
+    estimates = [
+        estimate_between(value, rate.inverse_size, _find_heaviness(rate), df)
+        for value, rate in zip(rates, of_vertices.values(), strict=True)
     ]
-    low, high = rate - distances[0], rate + distances[1]
-    beyond = _beyond_all_rows(axes, band.level)
-    if axes.highest:
-        low = pl.when(beyond).then(0.0).otherwise(low)
-    else:
-        high = pl.when(beyond).then(1.0).otherwise(high)
-    return _limited(points, axes, Limits(low, high), **{ONE_SIDED: beyond})
+    given, found = estimates
+    return RocPoints(given, found, starts, correlation)
 
 
-def _limits_of(field: Fields, rate: str, rows: str) -> Formula[Columns]:
-    """Add the limits of a rate with a column of its sample size, and what they rest on."""
-    value, inverse_size, (events, others) = field(rate), 1 / field(rows), map(field, heavier(rate))
-    at_zero, at_one = shrunk(value, inverse_size, events), shrunk(1 - value, inverse_size, others)
-    size, slope = yield [at_zero, at_one - at_zero]
-    limits = yield from rate_limits(value, size, slope, field(_QUANTILE))
-    named = _inverse_size(rate), _slope(rate), *_ends_of(rate)
-    return dict(zip(named, (size, slope, *limits), strict=True))
-
-
-def _inverse_size(rate: str) -> str:
-    return f"__inverse_size_of_{rate}"
-
-
-def _slope(rate: str) -> str:
-    return f"__slope_of_{rate}"
-
-
-def _ends_of(rate: str) -> list[str]:
-    return [f"__{rate}_{end}" for end in Limits._fields]
-
-
-def heavier(rate: str) -> tuple[str, str]:
-    """Columns of how heavy the selected rows of a class are, and the others of it."""
-    return f"__selected_of_{rate}", f"__others_of_{rate}"
-
-
-_HEAVIER = (*heavier("tpr"), *heavier("fpr"))
-# Both rates at the threshold of a point.
-_GIVEN, _FOUND = "__rate_given", "__rate_found"
-# Of both rates by a design: a unit with high scores has more of both.
-_CORRELATION = "__correlation_of_rates"
-
-
-def _beyond_all_rows(axes: Axes, level: float) -> pl.Expr:
-    """Whether the true threshold of the given rate may be above all negatives.
-
-    That is, with a probability of more than half of 1 minus the level; if the true positive rate is
-    given, whether it may be below all positives.
-    """
-    given, size = pl.col(axes.given), pl.col(_inverse_size(axes.given))
-    if not axes.highest:
-        size += pl.col(_slope(axes.given))
-    inner = 1 - given if axes.highest else given
-    return inner ** (1 / size) > math.erfc(z_quantile(level) / math.sqrt(2)) / 2
-
-
-def _simultaneous(
-    points: pl.LazyFrame, curve: pl.LazyFrame, axes: Axes, level: float
-) -> pl.LazyFrame:
-    """Shift the curve by the band of each class's score distribution."""
-    # Each band has level sqrt(level), so that both hold with probability level.
-    factor = math.log(2 / (1 - math.sqrt(level))) / 2
-    given_shift = (factor / pl.col(axes.given_size)).sqrt()
-    found_shift = (factor / pl.col(axes.found_size)).sqrt()
-    given = pl.col(axes.given)
-    for place, name in zip((given - given_shift, given + given_shift), _REACHED, strict=True):
-        points = look_up(points, curve, axes, place.clip(0.0, 1.0), name)
-    low, high = (pl.col(name) for name in _REACHED)
-    lower = pl.when(given - given_shift >= 0).then(low - found_shift).otherwise(0.0)
-    return _limited(points, axes, Limits(lower, high + found_shift))
-
-
-def _limited(points: pl.LazyFrame, axes: Axes, limits: Limits, **flags: pl.Expr) -> pl.LazyFrame:
-    known = pl.when(
-        pl.all_horizontal(
-            pl.col(axes.given, axes.found, axes.given_size, axes.found_size).is_not_null()
-        )
-    )
-    columns = {
-        f"{axes.found}_{end}": known.then(limit.clip(0.0, 1.0))
-        for end, limit in limits._asdict().items()
-    }
-    columns |= {name: known.then(flag) for name, flag in flags.items()}
-    return points.with_columns(**columns).drop(_REACHED)
-
-
-def full_roc_table(rows: Rows, band: Band | None) -> pl.LazyFrame:
-    """Return all points of the ROC curve, prepared for a band if there is one."""
-    positives, negatives = totals()
-    curve = curve_frame(rows, squares=band is not None).with_columns(
-        fpr=ratio(pl.col("fp"), negatives), tpr=ratio(pl.col("tp"), positives)
-    )
-    # A band looks up values in its own curve, which is cached to be computed once.
-    return curve if band is None else band.prepare(curve).cache()
-
-
-def at_nearest(points: pl.LazyFrame, curve: pl.LazyFrame, axes: Axes) -> pl.LazyFrame:
-    """Add to ``points`` the nearest threshold, and how heavy the rows of both classes are there.
-
-    ``points`` and the whole ``curve`` have the columns of `Band.prepare`.
-    """
-    rates = pl.col(axes.given).alias(_GIVEN), pl.col(axes.found).alias(_FOUND)
-    vertices = thresholds_of(curve, [CURVE], *rates, pl.col(_HEAVIER))
-    shift = TOLERANCE if axes.highest else -TOLERANCE
-    return points.drop(_HEAVIER).join_asof(
-        vertices,
-        left_on=pl.col(axes.given) + shift,
-        right_on=_GIVEN,
-        by=CURVE,
-        strategy="backward" if axes.highest else "forward",
-        coalesce=False,
-        # Both rise along each curve, which the engine cannot know.
-        check_sortedness=False,
-    )
-
-
-def at_own(points: pl.LazyFrame, axes: Axes) -> pl.LazyFrame:
-    """Add to points of a curve the columns of `at_nearest`."""
-    rates = pl.col(axes.given).alias(_GIVEN), pl.col(axes.found).alias(_FOUND)
-    return thresholds_of(points, [], pl.all(), *rates)
-
-
-def sizes_by_design(points: pl.LazyFrame, rows: Rows, axes: Axes) -> pl.LazyFrame:
-    """Give points with a threshold the effective sample sizes of their rates by a design."""
-    assert rows.design is not None
-    points, keys = points.cache(), [*rows.keys, THRESHOLD, SELECTS]
-    cells = unit_cells(rows, points.select(keys).unique(), keys)
-    rates = {axes.given: (_GIVEN, axes.given_size), axes.found: (_FOUND, axes.found_size)}
-    influences = {rate: rate_influence(rate) for rate in rates}
-    products = {rate_variance(rate): (name, name) for rate, name in influences.items()}
-    products[_CORRELATION] = (influences[axes.given], influences[axes.found])
-    of_units = cells.with_columns(**rate_influences(rates, keys, rows.design))
-    joined = join_on_keys(points, linear_variances(of_units, keys, rows.design, products), keys)
-    variances = [pl.col(rate_variance(rate)) for rate in rates]
-    columns = {
-        size: size_by_design(pl.col(value), pl.col(size), variance)
-        for (value, size), variance in zip(rates.values(), variances, strict=True)
-    }
-    columns[_CORRELATION] = credible_correlation(pl.col(_CORRELATION), *variances)
+def _find_heaviness(rate: Rate) -> tuple[Array, Array]:
+    if rate.variance is None:
+        return rate.heaviness
     # The variance of the design says how heavy the rows of each side are.
-    return joined.with_columns(**columns, **dict.fromkeys(_HEAVIER, pl.lit(1.0)))
+    one = np.ones_like(rate.variance)
+    return one, one
+
+
+def _sample_rates(
+    rows: Rows, segments: SegmentRows, threshold: Array, selects: Mask, starts: Ints
+) -> SampledRates:
+    """Return the variances of both rates at the thresholds of points of each segment."""
+    assert rows.sample is not None
+    units = rows.sample.units
+    variance = {name: np.full(len(threshold), np.nan) for name in ("tpr", "fpr")}
+    covariance, df = (np.full(len(threshold), np.nan) for _ in range(2))
+    for part, some in split_segments(segments, rows.sample):
+        firsts, numbers = starts[:-1][part], np.diff(starts)[part]
+        for number in range(numbers.max(initial=0)):
+            # One point of each segment at a time; NaN where a segment has fewer.
+            has_point = number < numbers
+            place = firsts[has_point] + number
+            value = np.full(some.number, np.nan)
+            value[has_point] = threshold[place]
+            selected = np.zeros(some.number, dtype=bool)
+            selected[has_point] = selects[place]
+            cells = sum_cells_at(some, value, rows.sample, selects=selected)
+            influences = {
+                name: cells.influence(units, RATES[name].counted, RATES[name].cells)
+                for name in variance
+            }
+            for name, influence in influences.items():
+                variance[name][place] = units.variance(influence)[has_point]
+            covariance[place] = units.covariance(*influences.values())[has_point]
+            df[place] = units.df(*influences.values())[has_point]
+    return SampledRates(variance, covariance, df)
+
+
+def read_binned_columns(
+    binning: Binning, frame: object, *columns: Any, design: Design | None
+) -> Columns:
+    """Return the columns of a call, whose rows are pooled in bins of scores if these are given.
+
+    The ``columns`` are label, score, weight, by and pos_label.
+    """
+    label, score, weight, by, pos_label = columns
+    if not binning:
+        return read_columns(
+            frame, label, score, weight=weight, by=by, pos_label=pos_label, design=design
+        )
+    planned = read_rows(read_source(frame), *columns, survey=read_design(design))
+    return read_counted(pool_in_bins(planned, binning))
 
 
 def roc_point(
@@ -361,7 +255,7 @@ def roc_point(
 
     Raises
     ------
-    TypeError, ValueError, polars.exceptions.PolarsError
+    TypeError, ValueError, polars.exceptions.ColumnNotFoundError
         As for `summary`; also for rates outside [0, 1], and for both kinds of rates or none.
 
     Notes
@@ -405,32 +299,47 @@ def roc_point(
         msg = f"exactly one of `fpr` and `tpr` must be given; found {arguments.named(given)}"
         raise ValueError(msg)
     ((name, value),) = given.items()
-    survey = read_design(design)
-    rates = arguments.numbers(name, value, low=0, high=1)
-    binning = Binning(bins, tolerance)
-    rows = read_rows(frame, label, score, weight, by, pos_label, survey=survey)
-    band = Band("pointwise", rows.look(level, frame), survey)
+    rates = np.array(arguments.numbers(name, value, low=0, high=1))
     axes = TPR_AT_FPR if name == "fpr" else FPR_AT_TPR
-    return like_input(frame, _points(pool_in_bins(rows, binning), rates, axes, band))
+    binning = Binning(bins, tolerance)
+    columns = read_binned_columns(
+        binning, frame, label, score, weight, by, pos_label, design=design
+    )
+    names = [axes.given, axes.found, f"{axes.found}_low", f"{axes.found}_high"]
+    if columns.binned:
+        names += [f"{axes.found}_min", f"{axes.found}_max"]
+    schema = columns.schema(dict.fromkeys(names, pl.Float64()) | {ONE_SIDED: pl.Boolean()})
+    level = check_level(level, frame)
+    measure = partial(_measure_rows, columns=columns, rates=rates, axes=axes, level=level)
+    return table_of(frame, columns, schema, measure)
 
 
-def _points(rows: Rows, rates: Sequence[float], axes: Axes, band: Band) -> pl.LazyFrame:
-    curve = full_roc_table(rows, band)
-    given = pl.LazyFrame({axes.given: rates}, schema={axes.given: pl.Float64})
-    groups = curve.filter(is_origin()).drop(axes.given, axes.found)
-    points = groups.join(given, how="cross").sort(CURVE, axes.given)
-    points = look_up(points, curve, axes, pl.col(axes.given), axes.found)
-    points = at_nearest(points, curve, axes)
-    if rows.design is not None:
-        points = sizes_by_design(points, rows, axes)
-    points = points.sort(CURVE, axes.given)
-    limited = band.around(points, curve, axes)
-    columns = [axes.given, axes.found, f"{axes.found}_low", f"{axes.found}_high"]
-    if rows.binned:
-        # The highest curve has the highest true positive rate, but the lowest false positive rate.
-        low, high = with_corners(curve, [CURVE])
-        bounds = (low, high) if axes.highest else (high, low)
-        for bound, end in zip(bounds, ("min", "max"), strict=True):
-            columns.append(f"{axes.found}_{end}")
-            limited = look_up(limited, bound, axes, pl.col(axes.given), columns[-1])
-    return rows.sorted_result(limited.sort(CURVE, axes.given), columns + band.flags)
+def _measure_rows(
+    rows: Rows, columns: Columns, rates: Array, axes: Axes, level: float
+) -> pl.DataFrame:
+    measure = partial(_measure_segments, rates=rates, axes=axes, level=rows.level(level))
+    return tabulate_models(rows, columns, measure)
+
+
+def _measure_segments(
+    rows: Rows, segments: SegmentRows, rates: Array, axes: Axes, level: Level
+) -> list[SegmentColumns]:
+    curves = draw_roc_curves(segments)
+    along = curves.along(axes)
+    given = np.tile(rates, segments.number)
+    starts = np.arange(segments.number + 1) * len(rates)
+    found = along.look_up(given, starts)
+    nearest = along.find_nearest(given, starts)
+    points = estimate_points(rows, segments, curves, axes, (given, found), starts, nearest)
+    limits, one_sided = limit_points(points, along, level.quantile(points.given.df))
+    columns = {
+        axes.given: given,
+        axes.found: found,
+        f"{axes.found}_low": limits.low,
+        f"{axes.found}_high": limits.high,
+        ONE_SIDED: np.where(np.isnan(limits.low), np.nan, one_sided),
+    }
+    if curves.points.several is not None:
+        for end, bound in zip(("min", "max"), curves.bounds(axes), strict=True):
+            columns[f"{axes.found}_{end}"] = bound.look_up(given, starts)
+    return [SegmentColumns(np.repeat(np.arange(segments.number), len(rates)), columns)]

@@ -2,31 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
 
-from polars_wroc.curves.calibration_curve import bin_edge, bin_number
+from polars_wroc.arrays import Array, Ints
 from polars_wroc.inputs import arguments
-from polars_wroc.inputs.columns import SCORE, SCORE_HIGH, WEIGHT, IntoColumn, IntoWeight
-from polars_wroc.inputs.frames import read_rows
-from polars_wroc.inputs.rows import IntoColumns, Rows
-from polars_wroc.plans.queries import (
-    FrameT,
-    aggregate,
-    join_on_keys,
-    like_input,
-    over,
-    require_at_collect,
-)
+from polars_wroc.inputs.columns import IntoColumn, IntoWeight
+from polars_wroc.inputs.rows import IntoColumns
+from polars_wroc.plans.queries import FrameT
 from polars_wroc.ranking.curve import ratio
-
-DISTRIBUTION_COLUMNS = (
-    *("positive", "bin", "bin_low", "bin_high", "n", "weight"),
-    *("share", "density", "cumulative"),
+from polars_wroc.rows import (
+    Rows,
+    SegmentColumns,
+    read_columns,
+    table_of,
+    tabulate_models,
 )
-_PLACE = ("positive", "bin")
-_LOW, _HIGH, _BELOW = "__low_end", "__high_end", "__weight_up_to_bin"
+from polars_wroc.stats.histograms import choose_range, find_ends, number_bins
+from polars_wroc.steps import SegmentRows
+
+DISTRIBUTION_TYPES: Mapping[str, type[pl.DataType]] = {
+    "positive": pl.Boolean,
+    "bin": pl.Int64,
+    "bin_low": pl.Float64,
+    "bin_high": pl.Float64,
+    "n": pl.Int64,
+    "weight": pl.Float64,
+    "share": pl.Float64,
+    "density": pl.Float64,
+    "cumulative": pl.Float64,
+}
 _ENDS = 2
 
 
@@ -74,7 +82,7 @@ def score_distribution(
 
     Raises
     ------
-    TypeError, ValueError, polars.exceptions.PolarsError
+    TypeError, ValueError, polars.exceptions.ColumnNotFoundError
         As for `summary`; also for an invalid number of bins or range and, at collect, for a score
         outside of the range, for an infinite score, and for bins of counts that an end of a bin
         divides.
@@ -99,25 +107,36 @@ def score_distribution(
     └──────────┴─────┴──────────┴─────┴───────┴─────────┴────────────┘
     """
     bins = arguments.whole_number("bins", bins, low=1)
-    ends = None if range is None else _checked(range)
-    rows: Rows = read_rows(
-        frame, pl.lit(value=True) if label is None else label, score, weight, by, pos_label
-    )
-    table = distribution_of(rows, bins, ends, by_class=label is not None)
-    return like_input(frame, rows.result(table, DISTRIBUTION_COLUMNS))
+    ends = None if range is None else _check_range(range)
+    columns = read_columns(frame, label, score, weight=weight, by=by, pos_label=pos_label)
+    by_class = label is not None
+    histogram = _Histogram(bins, ends, by_class)
+
+    def compute(rows: Rows) -> pl.DataFrame:
+        return tabulate_models(
+            rows, columns, lambda _, segments: [_count_bins(segments, histogram)]
+        )
+
+    return table_of(frame, columns, columns.schema(DISTRIBUTION_TYPES), compute)
 
 
-def distribution_of(
-    rows: Rows, bins: int, ends: tuple[float, float] | None, *, by_class: bool = True
-) -> pl.LazyFrame:
-    """Compute the `DISTRIBUTION_COLUMNS` of each group, class and bin."""
-    edges, classes = _edges(rows, ends), [False, True] if by_class else [None]
-    counted = _counts(_in_bins(rows, edges, bins), rows, by_class=by_class)
-    table = join_on_keys(_grid(rows, edges, classes, bins), counted, [*rows.keys, *_PLACE])
-    return _with_shares(table, rows)
+def distribute_scores(
+    segments: SegmentRows, bins: int, ends: tuple[float, float]
+) -> SegmentColumns:
+    """Return the columns of `DISTRIBUTION_TYPES` of each segment, class and bin."""
+    return _count_bins(segments, _Histogram(bins, ends, by_class=True))
 
 
-def _checked(ends: object) -> tuple[float, float]:
+@dataclass(frozen=True)
+class _Histogram:
+    """How many bins there are, between which ends, and whether each class has its own."""
+
+    bins: int
+    ends: tuple[float, float] | None
+    by_class: bool
+
+
+def _check_range(ends: object) -> tuple[float, float]:
     """Check the range of the bins."""
     if not isinstance(ends, Sequence) or isinstance(ends, str) or len(ends) != _ENDS:
         arguments.reject_type("range", "be two numbers such as (0.0, 1.0)", ends)
@@ -127,83 +146,71 @@ def _checked(ends: object) -> tuple[float, float]:
     return low, high
 
 
-def _edges(rows: Rows, ends: tuple[float, float] | None) -> pl.LazyFrame:
-    """Return the lower end of the first bin and the upper end of the last, for each model."""
-    models = rows.model_keys
-    if ends is not None:
-        given = {_LOW: pl.lit(ends[0], pl.Float64), _HIGH: pl.lit(ends[1], pl.Float64)}
-        return rows.regrouped([]).key_values().select(*models, **given)
-    scores = (pl.col(SCORE).min(), pl.col(SCORE_HIGH if rows.binned else SCORE).max())
-    least, most = (score.cast(pl.Float64) for score in scores)
-    table = aggregate(rows.frame, models, {_LOW: least, _HIGH: most})
-    low, high = pl.col(_LOW), pl.col(_HIGH)
-    infinite = pl.when(low.is_infinite()).then(low).otherwise(high)
-    rule = "`score` must be finite in bins of equal width"
-    finite = require_at_collect(infinite.is_finite().fill_null(value=True), rule, infinite)
-    # Without any score both are null.
-    shares = ((low >= 0) & (high <= 1)).fill_null(value=True)
-    around = pl.when(low == high).then(pl.max_horizontal(low.abs() / 2, 0.5)).otherwise(0.0)
-    return table.select(
-        *models,
-        pl.when(shares).then(0.0).when(finite).then(low - around).alias(_LOW),
-        pl.when(shares).then(1.0).when(finite).then(high + around).alias(_HIGH),
-    )
+def _count_bins(segments: SegmentRows, histogram: _Histogram) -> SegmentColumns:
+    """Return a row for each segment, class and bin."""
+    ends = _find_ends(segments, histogram)
+    bins, classes = histogram.bins, 2 if histogram.by_class else 1
+    shape = segments.number, classes, bins
+    n, weight = _sum_bins(segments, _number_bins(segments, ends), shape)
+    below = weight.cumsum(axis=-1)
+    total = below[..., -1:]
+    share, width = ratio(weight, total), np.diff(ends)
+    positive = np.arange(classes) if histogram.by_class else np.full(classes, np.nan)
+    columns = {
+        "positive": positive[:, np.newaxis],
+        "bin": np.arange(bins) + 1,
+        "bin_low": ends[:-1],
+        "bin_high": ends[1:],
+        "n": n,
+        "weight": weight,
+        "share": share,
+        "density": np.where(width > 0, share / width, np.nan),
+        "cumulative": ratio(below, total),
+    }
+    spread = {name: np.broadcast_to(values, shape).ravel() for name, values in columns.items()}
+    return SegmentColumns(np.repeat(np.arange(segments.number), classes * bins), spread)
 
 
-def _in_bins(rows: Rows, edges: pl.LazyFrame, bins: int) -> pl.LazyFrame:
-    """Number the bin of each row that has a score; raise at collect for one that has none."""
-    check = rows.observations.label_check
-    weight = pl.col(WEIGHT) if check is None else over(pl.col(WEIGHT) + check, rows.keys)
-    there = rows.frame.with_columns(weight.alias(WEIGHT)).filter(pl.col(SCORE).is_not_null())
-    joined = join_on_keys(there, edges, rows.model_keys, how="inner", maintain_order="none")
-    ends = pl.col(_LOW), pl.col(_HIGH)
-    scores = [pl.col(name).cast(pl.Float64) for name in (SCORE, SCORE_HIGH)[: 1 + rows.binned]]
-    first, last = scores[0], scores[-1]
-    outside = pl.when(first < ends[0]).then(first).when(last > ends[1]).then(last)
-    inside = require_at_collect(outside.is_null(), "`range` must hold all scores", outside)
-    number, other = (bin_number(score, bins, *ends) for score in (first, last))
-    numbered = pl.when(inside).then(number)
-    if rows.binned:
-        rule = "`bins` and `range` must not divide a bin of the counts"
-        found = pl.format("one from {} to {}", first, last)
-        numbered = pl.when(require_at_collect(number == other, rule, found)).then(numbered)
-    return joined.with_columns(numbered.alias("bin"))
+def _find_ends(segments: SegmentRows, histogram: _Histogram) -> Array:
+    """Return the ends of the bins; raise for scores that have none."""
+    score = segments.score
+    highest = score if segments.bins is None else segments.bins.high
+    if histogram.ends is None:
+        infinite = score[np.isinf(score)]
+        if not len(infinite):
+            infinite = highest[np.isinf(highest)]
+        if len(infinite):
+            arguments.reject("score", "be finite in bins of equal width", infinite[0])
+        return find_ends(histogram.bins, *choose_range(score, highest))
+    low, high = histogram.ends
+    outside = np.append(score[score < low], highest[highest > high])
+    if len(outside):
+        arguments.reject("range", "hold all scores", outside[0])
+    return find_ends(histogram.bins, low, high)
 
 
-def _counts(binned: pl.LazyFrame, rows: Rows, *, by_class: bool) -> pl.LazyFrame:
-    """Count the rows of each group, class and bin."""
-    positive = pl.col(WEIGHT) > 0 if by_class else pl.lit(None, pl.Boolean)
-    weight = pl.col(WEIGHT).cast(pl.Float64).abs()
-    return aggregate(
-        binned.with_columns(positive=positive),
-        [*rows.keys, *_PLACE],
-        {"n": rows.count_where(pl.col(WEIGHT).is_not_null()), "weight": weight.sum()},
-    )
+def _number_bins(segments: SegmentRows, ends: Array) -> Ints:
+    """Return the bin of each row; raise for a bin of counts that an end divides."""
+    number = number_bins(segments.score, ends)
+    if segments.bins is not None:
+        divided = np.flatnonzero(number != number_bins(segments.bins.high, ends))
+        if len(divided):
+            place = divided[0]
+            found = f"one from {segments.score[place]} to {segments.bins.high[place]}"
+            msg = f"`bins` and `range` must not divide a bin of the counts; found {found}"
+            raise ValueError(msg)
+    return number
 
 
-def _grid(
-    rows: Rows, edges: pl.LazyFrame, classes: Sequence[bool | None], bins: int
-) -> pl.LazyFrame:
-    """Return a row for each group, class and bin."""
-    each = pl.LazyFrame({"positive": classes}, {"positive": pl.Boolean}).join(
-        pl.LazyFrame({"bin": pl.int_range(1, bins + 1, eager=True)}), how="cross"
-    )
-    grid = join_on_keys(rows.key_values(), edges, rows.model_keys).join(each, how="cross")
-    low, high = pl.col(_LOW), pl.col(_HIGH)
-    return grid.with_columns(
-        bin_edge(pl.col("bin") - 1, bins, low, high).alias("bin_low"),
-        bin_edge(pl.col("bin"), bins, low, high).alias("bin_high"),
-    )
-
-
-def _with_shares(table: pl.LazyFrame, rows: Rows) -> pl.LazyFrame:
-    """Add the columns that compare the weight of a bin with that of its group and class."""
-    of_class = [*rows.keys, "positive"]
-    filled = table.sort(*of_class, "bin").with_columns(pl.col("n", "weight").fill_null(0))
-    summed = filled.with_columns(pl.col("weight").cum_sum().over(of_class).alias(_BELOW))
-    total = pl.col(_BELOW).last().over(of_class)
-    shared = summed.with_columns(
-        share=ratio(pl.col("weight"), total), cumulative=ratio(pl.col(_BELOW), total)
-    )
-    width = pl.col("bin_high") - pl.col("bin_low")
-    return shared.with_columns(density=pl.when(width > 0).then(pl.col("share") / width))
+def _sum_bins(
+    segments: SegmentRows, number: Ints, shape: tuple[int, int, int]
+) -> tuple[Array, Array]:
+    """Return the numbers of rows, and their weights, in each bin of a class of a segment."""
+    _, classes, bins = shape
+    is_positive = (segments.weight > 0) & (classes > 1)
+    place = (segments.segment * classes + is_positive) * bins + number
+    size = int(np.prod(shape))
+    rows = None if segments.counts is None else segments.counts.n
+    sums = [np.bincount(place, values, size) for values in (rows, np.abs(segments.weight))]
+    n, weight = (each.astype(np.float64).reshape(shape) for each in sums)
+    return np.round(n), weight

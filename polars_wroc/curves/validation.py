@@ -2,59 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import polars as pl
 
-from polars_wroc.curves.calibration_summary import calibration_summary
-from polars_wroc.curves.decision_curve import decision_curve
-from polars_wroc.curves.smooth_calibration import SMOOTH, require_loess, smooth_errors
+from polars_wroc.arrays import Array
+from polars_wroc.curves.calibration_summary import measure_calibration
+from polars_wroc.curves.decision_curve import BenefitPlan, check_net_thresholds, measure_benefits
+from polars_wroc.curves.smooth_calibration import SMOOTH, limit_smooth_errors, require_loess
 from polars_wroc.inputs import arguments
-from polars_wroc.inputs.columns import (
-    IntoColumn,
-    IntoWeight,
+from polars_wroc.inputs.columns import IntoColumn, IntoWeight
+from polars_wroc.inputs.designs import Design
+from polars_wroc.inputs.rows import IntoColumns
+from polars_wroc.metrics.auc_limits import interval_columns
+from polars_wroc.metrics.auc_sums import auc_influences, estimate_aucs, measure_aucs
+from polars_wroc.metrics.mean_sums import (
+    ROW_LOSSES,
+    MeanSums,
+    read_precision,
+    require_probabilities,
+    sum_values,
 )
-from polars_wroc.inputs.designs import Design, read_design
-from polars_wroc.inputs.expressions import named_columns
-from polars_wroc.inputs.frames import read_rows
-from polars_wroc.inputs.looks import if_enough
-from polars_wroc.inputs.rows import IntoColumns, Rows, RowSource, polars_frame, read_source
-from polars_wroc.metrics.brier_and_log_loss import UNIT_LOSSES, LossesOfRows, MeanLosses
-from polars_wroc.metrics.registry import LOSSES
-from polars_wroc.metrics.summary import summary
-from polars_wroc.plans.formulas import Columns, Fields, Formula, in_columns
-from polars_wroc.plans.queries import FrameT, is_eager, join_on_keys, like_input
-from polars_wroc.stats.distributions import t_quantile
-from polars_wroc.stats.proportions import rate_t_quantile
-from polars_wroc.stats.variances import (
-    design_df,
-    linear_variances,
-    ratio_covariance,
-    ratio_influences,
-    unit_sums,
+from polars_wroc.metrics.pairs import LOSS_SCALES
+from polars_wroc.metrics.sampled_aucs import sample_aucs, take_parts
+from polars_wroc.plans.queries import FrameT
+from polars_wroc.rows import (
+    Columns,
+    Rows,
+    SegmentColumns,
+    check_level,
+    read_columns,
+    table_of,
+    tabulate_models,
 )
+from polars_wroc.stats.designs import SamplingUnits
+from polars_wroc.stats.estimates import Estimate
+from polars_wroc.stats.levels import Level
+from polars_wroc.stats.means import Mean, relative_brier, relative_brier_slopes
+from polars_wroc.steps import SegmentRows, descend
 
-_COLUMNS = ("measure", "threshold", "value", "value_low", "value_high", "n")
+_TYPES: Mapping[str, Any] = {
+    "measure": pl.String,
+    "threshold": pl.Float64,
+    "value": pl.Float64,
+    "value_low": pl.Float64,
+    "value_high": pl.Float64,
+    "n": pl.Int64,
+}
 _THRESHOLDS = (0.1, 0.2, 0.3)
-# In the order of the table.
-_OF_SUMMARY = ("n", "events", "auc")
-_OF_LOSSES = (*LOSSES, "scaled_brier")
-_OF_CALIBRATION = (
-    *("prevalence", "calibration_in_the_large"),
-    *("calibration_intercept", "calibration_slope", "oe_ratio"),
+# Measures after the losses, which have the names of columns of `calibration_summary`.
+_CALIBRATION = (
+    "calibration_in_the_large",
+    "calibration_intercept",
+    "calibration_slope",
+    "oe_ratio",
 )
-# Those whose columns have other names in the function that computes them.
-_COLUMN_OF = {"events": "n_pos", "prevalence": "observed_rate"}
-_NET_BENEFIT = "net_benefit"
-_MEASURES = (
-    *("n", "events", "prevalence", "auc", *_OF_LOSSES),
-    *_OF_CALIBRATION[1:],
-    *(*SMOOTH, _NET_BENEFIT),
-)
-_PLACE = "__place"
 
 
 def validate(
@@ -112,7 +118,7 @@ def validate(
 
     Raises
     ------
-    TypeError, ValueError, polars.exceptions.PolarsError
+    TypeError, ValueError, polars.exceptions.ColumnNotFoundError
         As for `summary` and `calibration_summary`.
     ImportError
         With ``smooth`` where scikit-misc is not installed.
@@ -156,99 +162,162 @@ def validate(
     arguments.flag("smooth", smooth)
     if smooth:
         require_loess("leave it out by smooth=False")
-    source = read_source(frame)
-    survey = read_design(design)
-    rows: Rows = read_rows(source, label, score, weight, by, pos_label, survey=survey)
-    rows.check_names(_COLUMNS)
-    rows.require_scores("a validation")
-    level = rows.look(level, frame)
-    given: dict[str, Any] = {"weight": weight, "by": by, "pos_label": pos_label, "level": level}
-    # These know a design as columns of the frame.
-    if design is not None:
-        given["design"] = design
-    # Groups have names that no column of a result has.
-    names = dict(zip(rows.group_keys, rows.group_names, strict=True))
-    if by is not None and not isinstance(source, RowSource):
-        named = named_columns("by", by, polars_frame(source).lazy())
-        names = {key: f"group {number}" for number, key in enumerate(rows.group_keys)}
-        given["by"] = [
-            column.alias(name) for column, name in zip(named.values(), names.values(), strict=True)
-        ]
+    columns = read_columns(
+        frame, label, score, weight=weight, by=by, pos_label=pos_label, design=design
+    )
+    columns.require_scores("a validation")
+    asked = np.array(check_net_thresholds(thresholds))
+    plan = _Plan(asked, check_level(level, frame), read_precision(columns), smooth)
+    compute = partial(_measure_rows, columns=columns, plan=plan)
+    return table_of(frame, columns, columns.schema(_TYPES), compute)
 
-    def keyed(table: Any) -> pl.LazyFrame:
-        renamed: pl.LazyFrame = table.lazy().rename({name: key for key, name in names.items()})
-        return renamed
 
-    call: Any = (frame, label, score)
-    discrimination = keyed(summary(*call, **given))
-    calibration = keyed(calibration_summary(*call, **given))
-    benefit = keyed(decision_curve(*call, thresholds=thresholds, **given))
-    losses: pl.LazyFrame = _losses(rows, level, at_once=is_eager(frame))
-    groups = discrimination.select(*rows.keys, "n").with_row_index(_PLACE).cache()
-    tables = [
-        (discrimination, _OF_SUMMARY),
-        (calibration, _OF_CALIBRATION),
-        (losses, _OF_LOSSES),
-        (benefit, (_NET_BENEFIT,)),
+@dataclass(frozen=True)
+class _Plan:
+    """What a validation consists of, with the machine precision of the scores of each model."""
+
+    thresholds: Array
+    level: float
+    precision: Mapping[str, float]
+    smooth: bool
+
+
+class _Measure(NamedTuple):
+    """A measure of each segment with its limits, NaN where there are none."""
+
+    name: str
+    value: Array
+    low: Array
+    high: Array
+    threshold: float = np.nan
+
+
+def _measure_rows(rows: Rows, columns: Columns, plan: _Plan) -> pl.DataFrame:
+    for score in rows.scores.values():
+        require_probabilities(score)
+    level = rows.level(plan.level)
+
+    def measure(own: Rows, segments: SegmentRows) -> Iterator[SegmentColumns]:
+        (model,) = own.scores
+        precision = plan.precision[model]
+        for first, part_rows, part in take_parts(own, segments):
+            found = _measure_segments(part_rows, descend(part), precision, level, plan)
+            yield found._replace(segment=found.segment + first)
+
+    return tabulate_models(rows, columns, measure)
+
+
+def _measure_segments(
+    rows: Rows, segments: SegmentRows, precision: float, level: Level, plan: _Plan
+) -> SegmentColumns:
+    """Return a row for each measure of each segment, in the order of the table."""
+    calibration = measure_calibration(rows, segments, level)
+    measures = [
+        _without_limits("n", calibration["n"]),
+        _without_limits("events", calibration["n_pos"]),
+        _take_measure("prevalence", "observed_rate", calibration),
+        _take_measure("auc", "auc", _measure_auc(rows, segments, level)),
+        *_measure_losses(rows, segments, precision, level),
+        *(_take_measure(name, name, calibration) for name in _CALIBRATION),
     ]
-    if smooth:
-        checked = replace(rows, frame=rows.as_probabilities().frame)
-        tables.append((smooth_errors(checked, level), SMOOTH))
-    parts = [part for each, measures in tables for part in _long(each, rows, measures)]
-    table = join_on_keys(pl.concat(parts), groups, rows.keys)
-    order = pl.col("measure").cast(pl.Enum(_MEASURES))
-    sorted_rows = table.sort(_PLACE, order, "threshold")
-    return like_input(frame, rows.sorted_result(sorted_rows, _COLUMNS))
+    if plan.smooth:
+        found = limit_smooth_errors(rows, segments, plan.level)
+        measures += [_Measure(name, *each) for name, *each in zip(SMOOTH, *found, strict=True)]
+    measures += _measure_benefits(rows, segments, level, plan)
+    number = segments.number
+    columns = {
+        "measure": np.repeat([each.name for each in measures], number),
+        "threshold": np.repeat([each.threshold for each in measures], number),
+        "value": np.concatenate([each.value for each in measures]),
+        "value_low": np.concatenate([each.low for each in measures]),
+        "value_high": np.concatenate([each.high for each in measures]),
+        "n": np.tile(calibration["n"], len(measures)),
+    }
+    return SegmentColumns(np.tile(np.arange(number), len(measures)), columns)
 
 
-def _long(table: pl.LazyFrame, rows: Rows, measures: Sequence[str]) -> list[pl.LazyFrame]:
-    """Make a row of each measure, which is a column and perhaps its limits."""
-    held, table = table.collect_schema(), table.cache()
+def _without_limits(name: str, value: Array) -> _Measure:
+    none = np.full(value.shape, np.nan)
+    return _Measure(name, value, none, none)
 
-    def column(name: str) -> pl.Expr:
-        return (pl.col(name) if name in held else pl.lit(None)).cast(pl.Float64)
 
-    return [
-        table.select(
-            *rows.group_keys,
-            *(pl.col(key).cast(pl.String) for key in rows.model_keys),
-            pl.lit(measure).alias("measure"),
-            column("threshold").alias("threshold"),
-            column(name).alias("value"),
-            column(f"{name}_low").alias("value_low"),
-            column(f"{name}_high").alias("value_high"),
-        )
-        for measure in measures
-        for name in [_COLUMN_OF.get(measure, measure)]
+def _take_measure(name: str, column: str, columns: Mapping[str, Any]) -> _Measure:
+    value, low, high = (
+        np.asarray(columns[f"{column}{end}"], float) for end in ("", "_low", "_high")
+    )
+    return _Measure(name, value, low, high)
+
+
+def _limit(name: str, estimate: Estimate, quantile: Array) -> _Measure:
+    return _Measure(name, estimate.value, *estimate.limits(quantile))
+
+
+def _measure_auc(rows: Rows, segments: SegmentRows, level: Level) -> Mapping[str, pl.Series]:
+    sums = measure_aucs(segments)
+    if rows.sample is None:
+        auc = estimate_aucs(sums)
+    else:
+        sampled = sample_aucs(rows, segments, auc_influences)
+        auc = estimate_aucs(sums, sampled.variance, sampled.df)
+    return interval_columns(sums, auc, level, "score")
+
+
+def _measure_losses(
+    rows: Rows, segments: SegmentRows, precision: float, level: Level
+) -> list[_Measure]:
+    """Return the mean losses, and 1 minus the Brier score relative to that of the prevalence."""
+    is_positive = segments.weight > 0
+    label = is_positive.astype(np.float64)
+    units = None if rows.sample is None else rows.sample.units
+    positives = sum_values(segments, label, rows.sample)
+    share = _estimate_mean(positives, units)
+    whole = positives.whole
+    enough = level.enough(whole.rows * np.minimum(share.value, 1 - share.value))
+    losses = {
+        name: loss(segments.score, is_positive, precision) for name, loss in ROW_LOSSES.items()
+    }
+    sums = {name: sum_values(segments, loss, rows.sample) for name, loss in losses.items()}
+    means = {name: _estimate_mean(each, units) for name, each in sums.items()}
+    brier = means["brier_score"]
+    quantile = np.where(enough, level.quantile(brier.df), np.nan)
+    measures = [
+        _limit(name, mean.estimate(LOSS_SCALES[name]), quantile) for name, mean in means.items()
     ]
-
-
-def _losses(rows: Rows, level: float, *, at_once: bool) -> pl.LazyFrame:
-    """Compute the mean losses of each group with their limits."""
-    of_rows = LossesOfRows.of(rows)
-    table = rows.aggregate(of_rows.rows.frame, of_rows.sums())
-    if rows.design is not None:
-        units = unit_sums(of_rows.rows.frame, rows.keys, of_rows.of_units, rows.design)
-        ratios = dict.fromkeys(UNIT_LOSSES[1:], pl.col(UNIT_LOSSES[0]))
-        columns, products = ratio_influences(ratios, rows.keys, rows.design)
-        influences = units.with_columns(**columns)
-        variances = linear_variances(influences, rows.keys, rows.design, products)
-        table = join_on_keys(table, variances, rows.keys)
-    step = partial(_limited, level=level, designed=rows.design is not None)
-    return in_columns(table, [step], at_once=at_once)
-
-
-def _limited(field: Fields, level: float, *, designed: bool) -> Formula[Columns]:
-    means = MeanLosses(field, (lambda *of: field(ratio_covariance(*of))) if designed else None)
-    by_rows = rate_t_quantile(level, means.lost_rows())
-    quantile = t_quantile(level, design_df(field)) if designed else by_rows
-    (quantile,) = yield [if_enough(level, quantile, means.smaller_class())]
-    columns: Columns = {}
-    for name in LOSSES:
-        low, high = (loss := means.loss(name)).limits(quantile)
-        columns |= {name: loss.value, f"{name}_low": low, f"{name}_high": high}
-    relative = means.relative_brier()
+    squares = segments.weight**2 if segments.counts is None else segments.counts.squares
+    product = segments.total(squares * losses["brier_score"] * label)
+    variance = None
+    if units is not None:
+        a, b = relative_brier_slopes(brier.value, share.value)
+        influence = sums["brier_score"].influence(units) * a + positives.influence(units) * b
+        variance = units.variance(influence)
+    relative = relative_brier(brier, share, product, variance)
     low, high = relative.limits(quantile)
-    values = 1 - relative.value, 1 - high, 1 - low
-    ends = ("", "_low", "_high")
-    return columns | {f"scaled_brier{end}": v for end, v in zip(ends, values, strict=True)}
+    return [*measures, _Measure("scaled_brier", 1 - relative.value, 1 - high, 1 - low)]
+
+
+def _estimate_mean(sums: MeanSums, units: SamplingUnits | None) -> Mean:
+    """Return the mean of values, by a design with its variance."""
+    if units is None:
+        return sums.mean()
+    influence = sums.influence(units)
+    return sums.mean(units.variance(influence), units.df(influence))
+
+
+def _measure_benefits(
+    rows: Rows, segments: SegmentRows, level: Level, plan: _Plan
+) -> list[_Measure]:
+    """Return the net benefit at each threshold."""
+    thresholds, benefits = plan.thresholds, BenefitPlan(plan.thresholds, None, plan.level)
+    parts = [*measure_benefits(rows, segments, benefits, level)]
+    order = np.argsort(np.concatenate([part.segment for part in parts]), kind="stable")
+    values = np.stack(
+        [
+            np.concatenate([part.columns[f"net_benefit{end}"] for part in parts])[order]
+            for end in ("", "_low", "_high")
+        ]
+    )
+    by_threshold = np.moveaxis(values.reshape(3, segments.number, len(thresholds)), 2, 0)
+    return [
+        _Measure("net_benefit", value, low, high, threshold)
+        for (value, low, high), threshold in zip(by_threshold, thresholds.tolist(), strict=True)
+    ]

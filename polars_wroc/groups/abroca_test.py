@@ -1,203 +1,39 @@
-"""ABROCA: the exact area between the ROC curves of each group and of its complement, and its test.
-
-The rows are sorted once, whatever their groups: `distances` can be called again after the groups of
-the rows have been permuted.
-"""
+"""ABROCA: the area between the ROC curves of each group and of the others, and its test."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import Any
 
+import numpy as np
 import polars as pl
 
+from polars_wroc.arrays import Array, Ints
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import Limit
-from polars_wroc.inputs.columns import SCORE, WEIGHT, IntoColumn, IntoWeight, refuse_frequency
-from polars_wroc.inputs.frames import read_rows, require_groups
-from polars_wroc.inputs.rows import (
-    GROUP,
-    IntoColumns,
-    Rows,
-    class_weights,
-    numbered_groups,
-    polars_frame,
-    with_numbers,
-)
-from polars_wroc.plans.config import When, run
-from polars_wroc.plans.formulas import Fields, as_struct
-from polars_wroc.plans.queries import FrameT, collect, join_on_keys, like_input, over
-from polars_wroc.ranking.curve import if_both_classes
-from polars_wroc.ranking.sorting import ENDS_TIE, by_descending_score, window_sums, with_window_sums
-from polars_wroc.stats.proportions import TOLERANCE
-from polars_wroc.stats.variances import in_batches, seeds
+from polars_wroc.inputs.columns import IntoColumn, IntoWeight, refuse_frequency
+from polars_wroc.inputs.frames import require_groups
+from polars_wroc.inputs.rows import IntoColumns, polars_frame
+from polars_wroc.plans.config import Progress
+from polars_wroc.plans.queries import FrameT
+from polars_wroc.rows import Rows, alternate_models, number_groups, read_columns, table_of
+from polars_wroc.stats.curve_areas import area_between, trace_roc
+from polars_wroc.stats.resampling import seeds
+from polars_wroc.threads import map_in_threads
 
-if TYPE_CHECKING:
-    pass
-
-# Number of the group that is compared with its complement.
-MEASURED = "__measured"
-# Default limit: all rows are repeated for each group, in memory.
-MOST_GROUPS = 500
-_SIDE = "__side"
-_ROWS = "__rows"
-_SIDES = ("own", "rest")
-
-
-def number_groups(rows: Rows, within_limit: pl.Expr) -> tuple[pl.LazyFrame, pl.LazyFrame]:
-    """Sort the rows for `distances`; also return the keys and number of each group.
-
-    Incomplete rows are dropped. There are no groups if ``within_limit`` is false.
-    """
-    names = numbered_groups(rows, within_limit)
-    # Labels are checked within each group, here and nowhere else.
-    checked = rows.observations.signed_weight.over(rows.keys)
-    complete = rows.frame.with_columns(checked.alias(WEIGHT)).filter(pl.col(SCORE).is_not_null())
-    numbered = with_numbers(complete, names, rows.group_keys)
-    sorted_rows = by_descending_score(Rows(numbered, rows.model_keys, in_order=rows.in_order))
-    ties = {ENDS_TIE: window_sums().ends_tie}
-    return with_window_sums(sorted_rows, rows.model_keys, pl.col(WEIGHT), ties), names
-
-
-def with_names(measured: pl.LazyFrame, names: pl.LazyFrame, rows: Rows) -> pl.LazyFrame:
-    """Replace the numbers of groups by their keys, in the order of the rows."""
-    # In this order sums over a group have the same bits whatever the threads.
-    joined = measured.join(names, left_on=MEASURED, right_on=GROUP, maintain_order="left")
-    named = joined.drop(MEASURED)
-    return named.select(*rows.keys, pl.exclude(rows.keys))
-
-
-def distances(
-    ordered: pl.LazyFrame, partition_keys: Sequence[str], numbers: range | None = None
-) -> pl.LazyFrame:
-    """Compute the ``abroca`` of each group `MEASURED` from sorted rows with numbers of groups.
-
-    Groups, or those of some ``numbers``, are compared within each value of the partition keys. The
-    area is null where the group or its complement lacks a class.
-    """
-    # Not a join, which may change the order of the rows.
-    first, stop = (numbers.start, numbers.stop) if numbers else (0, pl.col(GROUP).max() + 1)
-    every_group = pl.int_ranges(first, stop, dtype=pl.UInt32)
-    repeated = ordered.with_columns(every_group.alias(MEASURED)).explode(MEASURED)
-    sides = repeated.with_columns((pl.col(GROUP) == pl.col(MEASURED)).alias(_SIDE))
-    totals = {
-        f"{axis}_{side}": pl.when(on_side).then(weight).sum()
-        for side, on_side in _of_sides(pl.col).items()
-        for axis, weight in _of_axes(pl.col).items()
-    }
-    lists = sides.group_by(MEASURED, *partition_keys).agg(
-        pl.struct(_SIDE, WEIGHT, ENDS_TIE).alias(_ROWS), **totals
-    )
-    area = area_if_defined(area_between(pl.col(_ROWS)))
-    return lists.select(MEASURED, *partition_keys, abroca=area)
-
-
-def area_if_defined(area: pl.Expr) -> pl.Expr:
-    """Return the area; null without both classes on both sides, of which there are the totals."""
-    for side in _SIDES:
-        area = if_both_classes(pl.col(f"y_{side}"), pl.col(f"x_{side}"), area)
-    return area
-
-
-def area_between(rows: pl.Expr) -> pl.Expr:
-    """Compute the area between the curves of the two sides of each list of sorted rows.
-
-    Both sides must have both classes. Each step is a list that is evaluated once.
-    """
-    element, field = pl.element(), pl.element().struct.field
-    cumulated = rows.list.eval(as_struct(_cumulated(field)))
-    points = cumulated.list.eval(as_struct(_points(field))).list.eval(
-        element.sort_by(field("x"), maintain_order=True)
-    )
-    # Between neighbouring points of the two curves taken together both curves are straight.
-    pieces = points.list.eval(as_struct(_pieces(field)).filter(_width(field("x")) > 0))
-    heights = pieces.list.eval(as_struct(_heights(field)))
-    area = field("width") * _mean_distance(field("start"), field("stop"))
-    return heights.list.agg(area.sum())
-
-
-def _of_sides(field: Fields) -> dict[str, pl.Expr]:
-    return dict(zip(_SIDES, (field(_SIDE), ~field(_SIDE)), strict=True))
-
-
-def _of_axes(field: Fields) -> dict[str, pl.Expr]:
-    positive, negative = class_weights(field(WEIGHT))
-    return {"y": positive, "x": negative}
-
-
-def _cumulated(field: Fields) -> dict[str, pl.Expr]:
-    """Cumulative weights of each class on each side."""
-    sums = {
-        f"{axis}_{side}": pl.when(on_side).then(weight).otherwise(0.0).cum_sum()
-        for side, on_side in _of_sides(field).items()
-        for axis, weight in _of_axes(field).items()
-    }
-    return {_SIDE: field(_SIDE), ENDS_TIE: field(ENDS_TIE), **sums}
-
-
-def _points(field: Fields) -> dict[str, pl.Expr]:
-    """The point that the curve of a row's side reaches after all rows with its score."""
-
-    def after(name: str) -> pl.Expr:
-        reached = pl.when(field(ENDS_TIE)).then(field(name)).backward_fill()
-        return reached / field(name).last()
-
-    own, rest = _SIDES
-    points = {
-        axis: pl.when(field(_SIDE)).then(after(f"{axis}_{own}")).otherwise(after(f"{axis}_{rest}"))
-        for axis in ("x", "y")
-    }
-    return {_SIDE: field(_SIDE), **points}
-
-
-def _width(x: pl.Expr) -> pl.Expr:
-    return x - x.shift(1, fill_value=0.0)
-
-
-def _pieces(field: Fields) -> dict[str, pl.Expr]:
-    """The last point of each curve before a piece, and the first one after it."""
-    columns = {"x": field("x"), "width": _width(field("x"))}
-    for side, on_side in _of_sides(field).items():
-        for axis in ("x", "y"):
-            own = pl.when(on_side).then(field(axis))
-            columns[f"{axis}_before_{side}"] = own.forward_fill().shift(1).fill_null(0.0)
-            columns[f"{axis}_after_{side}"] = own.backward_fill()
-    return columns
-
-
-def _heights(field: Fields) -> dict[str, pl.Expr]:
-    """Differences in height of the two curves at both ends of a piece."""
-
-    def height(side: str, x: pl.Expr) -> pl.Expr:
-        x_before, x_after, y_before, y_after = (
-            field(f"{axis}_{end}_{side}") for axis in ("x", "y") for end in ("before", "after")
-        )
-        return y_before + (y_after - y_before) * ((x - x_before) / (x_after - x_before))
-
-    own, rest = _SIDES
-    ends = {"start": field("x") - field("width"), "stop": field("x")}
-    differences = {name: height(own, x) - height(rest, x) for name, x in ends.items()}
-    return {"width": field("width"), **differences}
-
-
-def _mean_distance(start: pl.Expr, end: pl.Expr) -> pl.Expr:
-    """Mean absolute value along a straight line from one height to another."""
-    total = start.abs() + end.abs()
-    crosses = start * end < 0
-    return pl.when(crosses).then((start**2 + end**2) / (2 * total)).otherwise(total / 2)
-
-
-ABROCA_COLUMNS = ("abroca", "abroca_null", "p_value")
-_PERMUTATION, _PLACE, _DEALT = "__permutation", "__place", "__dealt"
-# Rows in memory at once, counted once for each group and permutation.
-_ROWS_AT_ONCE = 500_000
-# Permutations in one query at most; more of them make it no faster.
-_MOST_AT_ONCE = 256
-# Permutations in one part of a lazy query, where the number of rows is unknown.
-_LAZILY_AT_ONCE = 16
+_SCHEMA: Mapping[str, Any] = {
+    "abroca": pl.Float64,
+    "abroca_null": pl.Float64,
+    "p_value": pl.Float64,
+}
+# Default limit: time grows with the number of groups.
+_MOST_GROUPS = 500
+# Equal areas may differ by rounding.
+_ROUNDING = 1e-12
+# Two groups, each of which is the rest of the other.
+_PAIR = 2
 
 
 def abroca_test(
@@ -210,7 +46,7 @@ def abroca_test(
     pos_label: object = None,
     permutations: int = 999,
     seed: int = 0,
-    max_groups: int = MOST_GROUPS,
+    max_groups: int = _MOST_GROUPS,
 ) -> FrameT:
     """Area between the ROC curves of each group and of its complement, with a permutation test.
 
@@ -225,25 +61,25 @@ def abroca_test(
     permutations
         Number of random permutations of the groups, at least 1.
     seed
-        Seed of the permutations, at least 0; the same on both engines (see `Config`). Results of
-        the same seed may differ between versions of Polars.
+        Seed of the permutations, at least 0. Results of the same seed may differ between versions
+        of Polars.
     max_groups
-        As for `subgroup_auc`.
+        Raise for more groups than this: time grows with their number.
 
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
         One row per group (and model), sorted by the ``by`` columns, with Float64 columns:
-        ``abroca``, the area between the two curves as in `subgroup_auc` [1]_; ``abroca_null``,
-        its mean over the permutations, an estimate of its expected value by chance alone; and
-        ``p_value``, the proportion of permutations, the data counted as one, whose area is at
-        least as large. All are null where the group or its complement lacks a class.
+        ``abroca``, the area between the two curves [1]_; ``abroca_null``, its mean over the
+        permutations, an estimate of its expected value by chance alone; and ``p_value``, the
+        proportion of permutations, the data counted as one, whose area is at least as large. All
+        are null where the group or its complement lacks a class.
 
     Raises
     ------
     TypeError, ValueError, polars.exceptions.PolarsError
-        As for `summary`; also for ``permutations`` below 1 and a ``seed`` below 0, and
-        at collect for more groups than ``max_groups``.
+        As for `summary`; also for ``permutations`` below 1 and a ``seed`` below 0, and for more
+        groups than ``max_groups``, when a LazyFrame is collected.
 
     Notes
     -----
@@ -255,10 +91,8 @@ def abroca_test(
     chance. Rows are exchanged one by one as independent ones, so that there is no ``design``: for
     clusters and surveys `group_gaps` tests the AUCs of groups.
 
-    All permutations of a LazyFrame are one query, whose memory grows with their number; those of
-    a DataFrame are computed in batches, and much faster by the compiled engine (see `Config`). The
-    rows are sorted once. Time grows with the number of rows times that of permutations, and in a
-    plan times the number of groups. If it is long, a line on a terminal says how many are done.
+    The rows are sorted once. Time grows with the number of rows times that of permutations times
+    that of groups. If it is long, a line on a terminal says how many permutations are done.
 
     References
     ----------
@@ -293,141 +127,110 @@ def abroca_test(
     require_groups(by)
     permutations = arguments.whole_number("permutations", permutations, low=1)
     seed = arguments.whole_number("seed", seed, low=0)
-    within_limit = Limit("max_groups", max_groups, "groups").holds(pl.len())
-    read = polars_frame(frame)
     refuse_frequency(weight, "where groups of rows are exchanged")
-    rows: Rows = read_rows(read, label, score, weight, by, pos_label)
-    rows.check_names(ABROCA_COLUMNS)
-    drawn = list(islice(seeds(seed), permutations))
-    tested = partial(_tested, drawn=drawn, within_limit=within_limit)
-    table = rows.across_groups(read, [rows.group_keys], tested, times=permutations + 1)
-    return like_input(frame, rows.result(table, ABROCA_COLUMNS))
+    source = polars_frame(frame)
+    columns = read_columns(source, label, score, weight=weight, by=by, pos_label=pos_label)
+    test = _Test(
+        columns.keys,
+        columns.several,
+        [*islice(seeds(seed), permutations)],
+        Limit("max_groups", max_groups, "groups"),
+    )
+    return table_of(frame, columns, columns.schema(_SCHEMA), test.table)
 
 
-def _tested(rows: Rows, *, eager: bool, drawn: list[int], within_limit: pl.Expr) -> pl.LazyFrame:
-    """Compute the areas of the data and of the permutations, and the p-values."""
-    ordered, names = number_groups(_sorted_by_all_columns(rows), within_limit)
-    models, permutations = rows.model_keys, len(drawn)
-    if rows.compiled:
-        stacked = _compiled_distances(ordered, models, rows.compiled, drawn)
-    else:
-        stacked = _permuted_distances(ordered, models, drawn, eager=eager)
-    permuted_area = pl.col("abroca").filter(pl.col(_PERMUTATION) > 0)
-    observed_area = pl.col("abroca").filter(pl.col(_PERMUTATION) == 0).first()
-    # Equal areas may differ by rounding.
-    at_least_as_large = (permuted_area >= observed_area - TOLERANCE).sum()
-    known = pl.when(observed_area.is_not_null())
-    measured = (
-        with_names(stacked, names, rows)
-        .group_by(rows.keys)
-        .agg(
-            observed_area,
-            abroca_null=known.then(permuted_area.mean()),
-            p_value=known.then((at_least_as_large + 1) / (permutations + 1)),
+@dataclass(frozen=True)
+class _Test:
+    """The columns of the groups that are compared, and the seed of each permutation."""
+
+    keys: Sequence[str]
+    several: bool
+    seeds: Sequence[int]
+    limit: Limit
+
+    def table(self, rows: Rows) -> pl.DataFrame:
+        """Return the rows of all models."""
+        groups, group = number_groups(rows.keys.select(self.keys))
+        self.limit.check(groups.height)
+        total = len(rows.scores) * (1 + len(self.seeds))
+        with Progress(total, "permutations") as progress:
+            tables = {
+                model: groups.hstack(self._test_groups(rows, model, group, groups.height, progress))
+                for model in rows.scores
+            }
+        return alternate_models(tables, several=self.several)
+
+    def _test_groups(
+        self, rows: Rows, model: str, group: Ints, number: int, progress: Progress
+    ) -> pl.DataFrame:
+        """Return the area of each group, and how it compares with those of the permutations."""
+        ranked = _rank_rows(rows, model, group)
+
+        def measure(seed: int | None) -> Array:
+            dealt = ranked.group if seed is None else ranked.permute_groups(seed)
+            # Threads do not inherit how NumPy treats infinite and undefined numbers.
+            with np.errstate(all="ignore"):
+                areas = _measure_areas(ranked, dealt, number)
+            progress.advance()
+            return areas
+
+        observed = measure(None)
+        permuted = np.stack(map_in_threads(measure, self.seeds))
+        as_large = (permuted >= observed - _ROUNDING).sum(axis=0)
+        p_value = (as_large + 1) / (len(self.seeds) + 1)
+        return pl.DataFrame(
+            {
+                "abroca": observed,
+                "abroca_null": permuted.mean(axis=0),
+                "p_value": np.where(np.isnan(observed), np.nan, p_value),
+            }
         )
-    )
-    return join_on_keys(rows.key_values(), measured, rows.keys)
 
 
-def _compiled_distances(
-    ordered: pl.LazyFrame, models: list[str], when: When, drawn: list[int]
-) -> pl.LazyFrame:
-    # Needs numba, which is an extra.
-    from polars_wroc.groups.compiled_abroca import permuted_distances  # noqa: PLC0415
+@dataclass(frozen=True)
+class _RankedRows:
+    """Complete rows, from the highest score down, with signed weights and numbers of groups.
 
-    names = {"permutation": _PERMUTATION, "measured": MEASURED}
-    area = area_if_defined(pl.col("area"))
-    return permuted_distances(ordered, models, when, drawn, area=area, **names)
-
-
-def _permuted_distances(
-    ordered: pl.LazyFrame, models: list[str], drawn: list[int], *, eager: bool
-) -> pl.LazyFrame:
-    """Compute the areas of the data as permutation 0, then of each permutation."""
-    place = over(pl.int_range(pl.len(), dtype=pl.Int64), models)
-    dealt = pl.col(GROUP).sort().over(_in_class(models))
-    ordered = ordered.with_columns(place.alias(_PLACE), dealt.alias(_DEALT))
-    at_once = _LAZILY_AT_ONCE
-    if not eager:
-        ordered = ordered.cache()
-    else:
-        sorted_rows = collect(ordered)
-        ordered, groups = sorted_rows.lazy(), sorted_rows[GROUP].n_unique()
-        at_once = _ROWS_AT_ONCE // max(1, sorted_rows.height * groups)
-        at_once = min(max(at_once, 1), _MOST_AT_ONCE)
-    observed = distances(ordered, models).with_columns(pl.lit(0).alias(_PERMUTATION))
-    tables = [observed.select(MEASURED, _PERMUTATION, *models, "abroca")]
-    for start in range(0, len(drawn), at_once):
-        permuted = _permuted(ordered, models, drawn[start : start + at_once])
-        tables.append(distances(permuted, [_PERMUTATION, *models]))
-    return in_batches(tables, 1, "batches of permutations") if eager else pl.concat(tables)
-
-
-def _distances_at_once(ordered: pl.LazyFrame, models: list[str]) -> pl.LazyFrame:
-    sorted_rows = collect(ordered)
-    groups, rows = sorted_rows[GROUP].n_unique(), max(1, sorted_rows.height)
-    every = range(max(groups, 1))
-    step = max(_ROWS_AT_ONCE // rows, 1)
-    batches = [every[first : first + step] for first in every[::step]]
-    tables = [distances(sorted_rows.lazy(), models, numbers) for numbers in batches]
-    return in_batches(tables, 1, "batches of groups")
-
-
-def _sorted_by_all_columns(rows: Rows) -> Rows:
-    """Sort rows by all columns, so that results do not depend on the order of the input."""
-    others = [name for name in rows.frame.collect_schema() if name != SCORE]
-    descending = [True, *(False for _ in others)]
-    ordered = rows.frame.sort(SCORE, *others, descending=descending, nulls_last=False)
-    return replace(rows, frame=ordered, in_order=True)
-
-
-def _in_class(models: list[str]) -> list[str | pl.Expr]:
-    return [*models, pl.col(WEIGHT) > 0]
-
-
-def _permuted(ordered: pl.LazyFrame, models: list[str], drawn: list[int]) -> pl.LazyFrame:
-    """Repeat sorted rows for each permutation, with groups permuted within each class."""
-    # By the rank of a hash, not by a sort, so that the compiled engine can deal without one.
-    groups = [
-        pl.col(_DEALT)
-        .gather(pl.col(_PLACE).hash(one).rank("ordinal") - 1)
-        .over(_in_class(models))
-        .alias(f"{GROUP}_{i}")
-        for i, one in enumerate(drawn)
-    ]
-    numbers = pl.lit(pl.Series([range(1, len(drawn) + 1)], dtype=pl.List(pl.Int32))).first()
-    # By lists and not by stacked frames, which keeps the order of the rows.
-    lists = ordered.select(
-        *models,
-        WEIGHT,
-        ENDS_TIE,
-        pl.concat_list(groups).alias(GROUP),
-        numbers.alias(_PERMUTATION),
-    )
-    return lists.explode(GROUP, _PERMUTATION)
-
-
-def distances_to_rest(rows: Rows, within_limit: pl.Expr, *, eager: bool) -> pl.LazyFrame:
-    """Compute the ``abroca`` of each group and model; no rows for those where it is null.
-
-    If the rows are those of a DataFrame, a plan repeats them for some groups at a time.
+    Rows of the same ``step`` have the same score. ``classes`` are the places of the positives and
+    of the negatives.
     """
-    models = rows.model_keys
-    if rows.compiled is None:
-        ordered, names = number_groups(rows, within_limit)
-        measured = _distances_at_once(ordered, models) if eager else distances(ordered, models)
-        return with_names(measured.drop_nulls("abroca"), names, rows)
-    types = rows.frame.select(rows.keys).collect_schema()
-    schema = {**types, "abroca": pl.Float64()}
 
-    def table() -> pl.DataFrame:
-        # Needs numba, which is an extra.
-        from polars_wroc.ranking.compiled_rows import compile_rows  # noqa: PLC0415
+    step: Ints
+    weight: Array
+    group: Ints
+    classes: tuple[Ints, Ints]
 
-        if collect(numbered_groups(rows, within_limit)).is_empty():
-            return pl.DataFrame(schema=schema)
-        areas = compile_rows(rows, models).areas(rows.group_keys)
-        measured = areas.select(*rows.keys, abroca=area_if_defined(pl.col("area")))
-        return measured.drop_nulls("abroca").cast(types)
+    def permute_groups(self, seed: int) -> Ints:
+        """Return groups of the rows that are exchanged between rows of the same class."""
+        hashes = pl.int_range(len(self.group), eager=True).hash(seed).to_numpy()
+        permuted = np.empty_like(self.group)
+        for rows in self.classes:
+            # The rows with the smallest hashes come to the first group, as many as it has.
+            sizes = np.bincount(self.group[rows])
+            ends = sizes.cumsum()[:-1]
+            dealt = rows[np.argpartition(hashes[rows], ends[ends < len(rows)])]
+            permuted[dealt] = np.repeat(np.arange(len(sizes)), sizes)
+        return permuted
 
-    return run(rows.compiled, table, schema)
+
+def _rank_rows(rows: Rows, model: str, group: Ints) -> _RankedRows:
+    """Sort rows by all that is known of them, so that their order in the frame does not matter."""
+    complete = rows.complete(model)
+    score, weight, group = rows.scores[model][complete], rows.weight[complete], group[complete]
+    order = np.lexsort((weight, group, -score))
+    score, weight = score[order], weight[order]
+    step = np.append(False, score[1:] != score[:-1])[: len(score)].cumsum()
+    classes = np.flatnonzero(weight > 0), np.flatnonzero(weight < 0)
+    return _RankedRows(step, weight, group[order], classes)
+
+
+def _measure_areas(rows: _RankedRows, group: Ints, number: int) -> Array:
+    """Return the area between the curves of each group and of all others; NaN without both."""
+    areas = np.full(number, np.nan)
+    for each in range(1 if number == _PAIR else number):
+        is_own = group == each
+        sides = np.flatnonzero(is_own), np.flatnonzero(~is_own)
+        own, others = (trace_roc(rows.weight[places], rows.step[places]) for places in sides)
+        if own is not None and others is not None:
+            areas[each] = area_between(own, others)
+    return np.full(number, areas[0]) if number == _PAIR else areas

@@ -22,8 +22,6 @@ from polars_wroc.inputs.columns import (
     shown_as,
 )
 from polars_wroc.inputs.expressions import one_column
-from polars_wroc.inputs.frames import require_texts
-from polars_wroc.inputs.rows import Rows
 
 ATTRIBUTE, SEGMENT = AUDIT_KEYS
 # Between the names of columns whose groups are crossed.
@@ -72,12 +70,6 @@ class Grouping:
         if not repeated.is_empty():
             msg = f"{NAMED_ONCE}; found {repeated[0]!r} twice in {self.attribute!r}"
             raise ValueError(msg)
-
-
-def read_attributes(rows: Rows, intersections: Intersections) -> list[Grouping]:
-    """Read the divisions of checked rows: by each attribute and, if wanted, by all crossed."""
-    require_texts(rows, "attributes")
-    return divide({key: rows.name_of(key) for key in rows.group_keys}, intersections)
 
 
 def divide(attributes: Mapping[str, str], intersections: Intersections) -> list[Grouping]:

@@ -5,7 +5,6 @@ The table has a row for each attribute, segment, score and metric.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,20 +15,11 @@ from polars_wroc.inputs.expressions import named_columns
 from polars_wroc.inputs.metric import Metric, SampleSize
 from polars_wroc.inputs.rows import (
     IntoColumns,
-    Rows,
     RowSource,
     polars_frame,
 )
 from polars_wroc.metrics.registry import CURVE_METRICS, LOSSES, ROC_AUC
 from polars_wroc.thresholds.registry import GAP_RATES, RATES, THRESHOLD_METRICS
-
-
-def sum_of_shares(value: pl.Expr, share: pl.Expr, power: int) -> pl.Expr:
-    """Add up values times powers of shares above 0; null without any, or where a value is."""
-    used = share > 0
-    terms = (share**power * value).filter(used)
-    return pl.when(used.any() & (terms.null_count() == 0)).then(terms.sum())
-
 
 # Metrics whose gaps between groups are measured.
 GAP_METRICS: dict[str, Metric] = {ROC_AUC.column: ROC_AUC, **GAP_RATES}
@@ -235,24 +225,3 @@ def score_name(frame: object, score: IntoColumns | None) -> str | None:
         return None if score is None else str(score)
     names = named_columns("score", score, polars_frame(frame).lazy())
     return next(iter(names))
-
-
-def comparison_table(
-    rows: pl.LazyFrame, groups: Rows, score: str | None, more: Sequence[str] = ()
-) -> pl.LazyFrame:
-    """Lay out rows in order, with all columns of the table and some ``more``.
-
-    They have `PLACE`; a column that they do not have is null. ``score`` is the name of the only
-    one.
-    """
-    held = rows.collect_schema().names()
-    models = pl.col(MODEL) if MODEL in groups.model_keys else pl.lit(score, pl.String)
-    known = {name: pl.col(name) for name in COMPARISON_SCHEMA if name in held} | {MODEL: models}
-    metric = pl.col("metric").cast(pl.Enum(list(METRICS | COMPARABLE | SHIFTS)))
-    return rows.sort(PLACE, metric, maintain_order=True).select(
-        *(
-            known.get(name, pl.lit(None)).cast(dtype).alias(name)
-            for name, dtype in COMPARISON_SCHEMA.items()
-        ),
-        *more,
-    )

@@ -1,65 +1,58 @@
-"""AUCs across groups, and the overall AUC decomposed into them."""
+"""AUCs across groups: of the positives of each against the negatives of each, or of the rest."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
-from math import prod
+from typing import Any, Literal, TypeAlias, get_args
 
+import numpy as np
 import polars as pl
 
-from polars_wroc.groups.references import correlation, other_name, paired_variances
+from polars_wroc.arrays import Array
+from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import Limit
-from polars_wroc.inputs.columns import WEIGHT, IntoColumn, IntoWeight
-from polars_wroc.inputs.designs import Design, SampleDesign, read_design
-from polars_wroc.inputs.frames import read_rows, require_groups
-from polars_wroc.inputs.rows import (
-    GROUP,
-    IntoColumns,
-    Rows,
-    class_weights,
-    numbered_groups,
-    read_source,
-    with_numbers,
+from polars_wroc.inputs.columns import MODEL, IntoColumn, IntoWeight
+from polars_wroc.inputs.designs import Design
+from polars_wroc.inputs.frames import require_groups
+from polars_wroc.inputs.rows import IntoColumns
+from polars_wroc.metrics.auc_limits import interval_columns, limit_aucs
+from polars_wroc.metrics.auc_sums import auc_influences, estimate_aucs, measure_aucs
+from polars_wroc.metrics.cross_aucs import (
+    sample_against_rest,
+    sample_pairs,
+    sum_against_rest,
+    sum_pairs,
 )
-from polars_wroc.metrics.auc_interval import Interval, Method
-from polars_wroc.metrics.auc_variance import AUC_INFLUENCE, auc_influences
-from polars_wroc.metrics.planned_summary import summarise, summary_of, summary_walked
-from polars_wroc.plans.config import run
-from polars_wroc.plans.formulas import Fields, in_columns
-from polars_wroc.plans.queries import FrameT, collect, join_on_keys, like_input, over
-from polars_wroc.ranking.curve import if_both_classes
-from polars_wroc.ranking.placements import (
-    add_placements,
-    misranked,
-    walk_sum,
-    with_placements_among,
-)
-from polars_wroc.ranking.sorting import NEGATIVES, POSITIVES, by_descending_score
-from polars_wroc.stats.proportions import Estimate, difference_limits
-from polars_wroc.stats.variances import unit_totals
+from polars_wroc.metrics.sampled_aucs import sample_aucs
+from polars_wroc.plans.queries import FrameT
+from polars_wroc.rows import Columns, Rows, alternate_models, check_level, read_columns, table_of
+from polars_wroc.stats.aucs import AucMethod
+from polars_wroc.stats.contrasts import find_gap_limits
+from polars_wroc.stats.estimates import Limits
+from polars_wroc.stats.levels import Level
+from polars_wroc.steps import SegmentRows
 
-_LIMITS = ("auc", "auc_low", "auc_high")
-CROSS_COLUMNS = (
-    "xauc",
-    "xauc_se",
-    "xauc_low",
-    "xauc_high",
-    "ci_method",
-    "pair_weight",
-    "xauc_gap",
-    "xauc_gap_low",
-    "xauc_gap_high",
-)
+Against: TypeAlias = Literal["groups", "rest"]
+
+_PAIR_TYPES: Mapping[str, Any] = {
+    "xauc": pl.Float64,
+    "xauc_se": pl.Float64,
+    "xauc_low": pl.Float64,
+    "xauc_high": pl.Float64,
+    "ci_method": pl.String,
+    "pair_weight": pl.Float64,
+    "xauc_gap": pl.Float64,
+    "xauc_gap_low": pl.Float64,
+    "xauc_gap_high": pl.Float64,
+}
+_REST_AUCS = ("subgroup_auc", "bpsn_auc", "bnsp_auc")
+_REST_COLUMNS = tuple(f"{name}{end}" for name in _REST_AUCS for end in ("", "_low", "_high"))
 _POSITIVE, _NEGATIVE = "positive_", "negative_"
-# Numbers of the group of the positives and of the group of the negatives.
-_OF_POSITIVES, _OF_NEGATIVES = "__positives_of", "__negatives_of"
-_PAIR = [_OF_POSITIVES, _OF_NEGATIVES]
 _MOST_PAIRS = 250_000
-_AUC = "auc"
-# Of a pair of groups and that with exchanged roles, by a design.
-_CORRELATION = "__correlation"
+
+_Measure: TypeAlias = Callable[[Rows, SegmentRows, Level, AucMethod], pl.DataFrame]
 
 
 def cross_auc(
@@ -68,14 +61,15 @@ def cross_auc(
     score: IntoColumns,
     *,
     by: IntoColumns,
+    against: Against = "groups",
     weight: IntoWeight | None = None,
     pos_label: object = None,
     level: float = 0.95,
-    method: Method = "score",
+    method: AucMethod = "score",
     design: Design | None = None,
     max_pairs: int = _MOST_PAIRS,
 ) -> FrameT:
-    """Weighted AUC of the positives of each group against the negatives of each group.
+    """Weighted AUC of the positives of each group against the negatives of each group, or the rest.
 
     Parameters
     ----------
@@ -85,42 +79,61 @@ def cross_auc(
         As for `summary`.
     by
         The groups: one or several columns or expressions.
+    against
+        ``"groups"``: a row for each ordered pair of groups. ``"rest"``: a row for each group, which
+        is ranked against all others together.
     max_pairs
-        Raise for more ordered pairs of groups than this, counted over all scores: time and memory
-        grow with their number, and with the number of rows times the number of groups. The
-        default allows 500 groups.
+        Raise for more ordered pairs of groups than this, counted over all scores: memory grows
+        with their number, and time with the number of rows times that of groups. The default
+        allows 500 groups.
 
     Returns
     -------
     pl.DataFrame or pl.LazyFrame
-        One row per (model and) ordered pair of groups, sorted by them. The first columns are the
+        One row per ordered pair of groups (and model), sorted by them. The first columns are the
         ``by`` columns twice: for the group of the positives with the prefix ``positive_``, then
-        for that of the negatives with ``negative_``. After them come ``xauc``, the weighted
-        proportion of these positive-negative pairs that the score ranks correctly, ties counting
-        half [1]_; ``xauc_se, xauc_low, xauc_high, ci_method`` as in `summary`; ``pair_weight``, the
-        weighted proportion of these pairs in all positive-negative pairs; and ``xauc_gap``, the
-        ``xauc`` minus that with the roles of the two groups exchanged, with its confidence
-        interval ``xauc_gap_low, xauc_gap_high``. All but the method are Float64. Undefined values
-        are null, and so is the gap of a group to itself.
+        for that of the negatives with ``negative_``. After them come
+
+        - ``xauc``: the weighted proportion of these positive-negative pairs that the score ranks
+          correctly, ties counting half [1]_;
+        - ``xauc_se, xauc_low, xauc_high, ci_method``: as in `summary`;
+        - ``pair_weight``: the weighted proportion of these pairs in all positive-negative pairs;
+        - ``xauc_gap, xauc_gap_low, xauc_gap_high``: the ``xauc`` minus that with the roles of the
+          two groups exchanged, with its confidence interval.
+
+        All but the method are Float64. Undefined values are null, and so is the gap of a group to
+        itself.
+
+        Against the rest there is one row per group (and model), sorted by the ``by`` columns, with
+        three AUCs [2]_ and their confidence limits, in Float64 columns with the suffixes ``_low``
+        and ``_high``:
+
+        - ``subgroup_auc``: of the rows of the group;
+        - ``bpsn_auc`` (background positive, subgroup negative): of the positives of the others
+          against the group's negatives. If it is low, many of the group's negatives score higher
+          than positives of the others: false positives;
+        - ``bnsp_auc`` (background negative, subgroup positive): of the group's positives against
+          the negatives of the others. If it is low, many of the group's positives score lower:
+          false negatives.
 
     Raises
     ------
     TypeError, ValueError, polars.exceptions.PolarsError
-        As for `summary`; also at collect for more pairs than ``max_pairs``.
+        As for `summary`; also for more pairs than ``max_pairs``, when a LazyFrame is collected.
 
     Notes
     -----
     The overall AUC is the mean of ``xauc``, weighted by ``pair_weight``. The ``xauc`` of a group
-    with itself is its own AUC. Time grows with the number of rows times the number of groups; on
-    the compiled engine (see `Config`) by one or two nanoseconds for each of them, and memory with
-    the rows and pairs of groups only.
+    with itself is its own AUC, so that the mean over these rows says how well the score ranks
+    within groups, and the mean over all others how well it ranks between groups [1]_.
 
     By a ``design`` the limits of gaps allow for the covariance of both AUCs, whose rows may be in
-    the same sampling units; memory then grows with the number of units times that of pairs.
+    the same sampling units. Time then grows with the number of pairs of groups too.
 
     References
     ----------
     .. [1] Kallus, N., Zhou, A. (2019), Advances in Neural Information Processing Systems 32.
+    .. [2] Borkan, D. et al. (2019), Companion Proceedings of WWW, 491-500.
 
     Examples
     --------
@@ -139,291 +152,128 @@ def cross_auc(
     │ b          ┆ a          ┆ 0.0  │
     │ b          ┆ b          ┆ 1.0  │
     └────────────┴────────────┴──────┘
-    """
-    require_groups(by)
-    survey = read_design(design)
-    read = read_source(frame)
-    rows: Rows = read_rows(read, label, score, weight, by, pos_label, survey=survey)
-    interval = Interval.by_design(rows.look(level, frame), method, survey)
-    key_names: dict[str, str] = {
-        f"{side}{key}": f"{side}{rows.name_of(key)}"
-        for side in (_POSITIVE, _NEGATIVE)
-        for key in rows.group_keys
-    }
-    within_limit = Limit("max_pairs", max_pairs, "pairs").holds(_number_of_pairs(rows))
-    measure = partial(_table, interval=interval, within_limit=within_limit)
-    table = rows.across_groups(read, [rows.group_keys], measure)
-    named = Rows(table, [*key_names, *rows.model_keys], rows.model_keys, names=key_names)
-    return like_input(frame, named.sorted_result(table, CROSS_COLUMNS))
-
-
-def _table(rows: Rows, *, eager: bool, interval: Interval, within_limit: pl.Expr) -> pl.LazyFrame:
-    del eager
-    names = numbered_groups(rows, within_limit).cache()
-    pair_keys = [*_PAIR, *rows.model_keys]
-    if rows.compiled:
-        # Needs numba, which is an extra.
-        from polars_wroc.groups.compiled_abroca import sums_of_pairs  # noqa: PLC0415
-
-        numbered = with_numbers(rows.frame, names, rows.group_keys)
-        numbered_rows = replace(rows, frame=numbered, keys=[GROUP, *rows.model_keys], names={})
-        sums = summary_walked(sums_of_pairs(numbered_rows, *_PAIR), pair_keys, interval)
-        measured = summary_of(sums, interval)
-    else:
-        pairs = _pairs(rows, names)
-        measured = summarise(pairs, interval)
-        if rows.design is not None:
-            correlations = _correlations(pairs, rows.design)
-            measured = join_on_keys(measured, correlations, pair_keys)
-    gaps = _with_gaps(_complete(measured, rows, names), rows.model_keys)
-    table = gaps.sort(pair_keys, maintain_order=True)
-    for side, number in zip((_POSITIVE, _NEGATIVE), _PAIR, strict=True):
-        keys = {key: f"{side}{key}" for key in rows.group_keys}
-        table = table.join(
-            names.rename({GROUP: number} | keys), on=number, how="left", maintain_order="left"
-        )
-    return table
-
-
-def _number_of_pairs(rows: Rows) -> pl.Expr:
-    """Count the ordered pairs of groups over all models, in a frame with one row per group."""
-    schema = rows.frame.collect_schema()
-    models = [schema[name] for name in rows.model_keys]
-    n_models = prod(len(names.categories) for names in models if isinstance(names, pl.Enum))
-    return pl.len().cast(pl.Int64) ** 2 * n_models
-
-
-def _pairs(rows: Rows, names: pl.LazyFrame) -> Rows:
-    """Repeat each row for every group that it makes pairs with."""
-    numbered = with_numbers(rows.frame, names, rows.group_keys)
-    sides = [
-        numbered.filter(in_class)
-        .rename({GROUP: own})
-        .join(names.select(pl.col(GROUP).alias(other)), how="cross")
-        for in_class, own, other in (
-            (pl.col(WEIGHT) > 0, _OF_POSITIVES, _OF_NEGATIVES),
-            (pl.col(WEIGHT) < 0, _OF_NEGATIVES, _OF_POSITIVES),
-        )
-    ]
-    return replace(
-        rows, frame=pl.concat(sides, how="diagonal"), keys=[*_PAIR, *rows.model_keys], names={}
-    )
-
-
-def _correlations(pairs: Rows, design: SampleDesign) -> pl.LazyFrame:
-    """Compute the correlation of the AUC of each pair with that of exchanged roles."""
-    signed = pairs.observations.signed_weight
-    placed = add_placements(by_descending_score(pairs), pairs.keys, signed)
-    own = auc_influences(placed, pairs).cache()
-    influences = AUC_INFLUENCE, other_name(AUC_INFLUENCE)
-    exchanged = dict(zip((*_PAIR, AUC_INFLUENCE), (*reversed(_PAIR), influences[1]), strict=True))
-    both = pl.concat([own, own.rename(exchanged)], how="diagonal")
-    # A unit without rows of one of them has no influence on it.
-    sums = {name: pl.col(name).sum() for name in influences}
-    units = unit_totals(both, pairs.keys, sums)
-    variances = paired_variances(units, pairs.keys, design, {_AUC: AUC_INFLUENCE})
-    return variances.select(*pairs.keys, correlation(_AUC, pl.col).alias(_CORRELATION))
-
-
-def _complete(measured: pl.LazyFrame, rows: Rows, names: pl.LazyFrame) -> pl.LazyFrame:
-    """Add a row for each pair of groups without rows."""
-    positives, negatives = (names.select(pl.col(GROUP).alias(number)) for number in _PAIR)
-    grid = positives.join(negatives, how="cross")
-    if rows.model_keys:
-        grid = grid.join(rows.frame.select(rows.model_keys).unique(), how="cross")
-    return join_on_keys(grid, measured, [*_PAIR, *rows.model_keys])
-
-
-def _with_gaps(table: pl.LazyFrame, models: Sequence[str]) -> pl.LazyFrame:
-    """Add the gap of each pair to the pair with exchanged roles, and the weights of pairs."""
-    # Divided by the largest, since a product of two weights may overflow or underflow.
-    positives, negatives = (
-        weight / over(weight.max(), models)
-        for weight in (pl.col(name).fill_null(0.0) for name in ("w_pos", "w_neg"))
-    )
-    pairs = positives * negatives
-    share = pairs / over(pairs.sum(), models)
-    exchanged = table.select(
-        pl.col(_OF_POSITIVES).alias(_OF_NEGATIVES),
-        pl.col(_OF_NEGATIVES).alias(_OF_POSITIVES),
-        *models,
-        *(pl.col(name).alias(f"__{name}") for name in _LIMITS),
-    )
-    both = join_on_keys(table, exchanged, [*_PAIR, *models])
-    own = Estimate(*(pl.col(name) for name in _LIMITS))
-    other = Estimate(*(pl.col(f"__{name}") for name in _LIMITS))
-    designed = _CORRELATION in table.collect_schema()
-    limits = difference_limits(own, other, pl.col(_CORRELATION) if designed else None)
-    if_two_groups = pl.when(pl.col(_OF_POSITIVES) != pl.col(_OF_NEGATIVES))
-    return both.with_columns(
-        *(pl.col(f"auc{end}").alias(f"xauc{end}") for end in ("", "_se", "_low", "_high")),
-        pair_weight=pl.when(share.is_finite()).then(share),
-        xauc_gap=if_two_groups.then(own.value - other.value),
-        xauc_gap_low=if_two_groups.then(limits.low),
-        xauc_gap_high=if_two_groups.then(limits.high),
-    )
-
-
-DECOMPOSITION_COLUMNS = ("auc", "auc_within", "auc_between", "within_share")
-# Weights of positive-negative pairs, divided by the weight of all negatives since a product of two
-# weights may overflow or underflow: misranked pairs, overall and within groups, and all pairs
-# within and between groups.
-_MISRANKED_PAIRS, _MISRANKED_WITHIN = "__misranked_pairs", "__misranked_within"
-_WITHIN, _BETWEEN = "__within", "__between"
-_PROPORTION_MISRANKED = "__proportion_misranked"
-
-
-def auc_decomposition(
-    frame: FrameT,
-    label: IntoColumn,
-    score: IntoColumns,
-    *,
-    by: IntoColumns,
-    weight: IntoWeight | None = None,
-    pos_label: object = None,
-) -> FrameT:
-    """Split the overall weighted AUC into ranking within groups and ranking between groups.
-
-    Parameters
-    ----------
-    frame
-        DataFrame or LazyFrame; a LazyFrame is not collected.
-    label, score, weight, pos_label
-        As for `summary`.
-    by
-        The groups: one or several columns or expressions.
-
-    Returns
-    -------
-    pl.DataFrame or pl.LazyFrame
-        One row (per model) with Float64 columns: ``auc``, the overall AUC; ``auc_within``, that
-        of the positive-negative pairs within groups; ``auc_between``, that of the pairs of two
-        groups; and ``within_share``, the weighted proportion of pairs within groups in all pairs.
-        All are null where a class has no weight; ``auc_within`` also where no group has both
-        classes, and ``auc_between`` where no two different groups make a pair.
-
-    Raises
-    ------
-    TypeError, ValueError, polars.exceptions.PolarsError
-        As for `summary`.
-
-    Notes
-    -----
-    ``auc`` is ``within_share * auc_within + (1 - within_share) * auc_between`` [1]_. It may be
-    high although the AUC of each group is low, where the score mostly separates the groups.
-    ``auc_within`` is the mean ``xauc`` of `cross_auc` over each group with itself, ``auc_between``
-    that over pairs of different groups, weighted by ``pair_weight``; but here the cost does not
-    grow with the number of groups.
-
-    References
-    ----------
-    .. [1] Kallus, N., Zhou, A. (2019), Advances in Neural Information Processing Systems 32.
-
-    Examples
-    --------
-    Most pairs of two groups are ranked correctly, but none within a group:
-
-    >>> import polars as pl
-    >>> import polars_wroc as wroc
-    >>> df = pl.DataFrame(
-    ...     {
-    ...         "g": ["a", "a", "a", "b", "b", "b"],
-    ...         "y": [1, 1, 0, 1, 0, 0],
-    ...         "s": [0.8, 0.7, 0.9, 0.1, 0.2, 0.3],
-    ...     }
+    >>> wroc.cross_auc(df, "y", "s", by="g", against="rest").select(
+    ...     "g", "subgroup_auc", "bpsn_auc", "bnsp_auc"
     ... )
-    >>> wroc.auc_decomposition(df, "y", "s", by="g")
-    shape: (1, 4)
-    ┌──────────┬────────────┬─────────────┬──────────────┐
-    │ auc      ┆ auc_within ┆ auc_between ┆ within_share │
-    │ ---      ┆ ---        ┆ ---         ┆ ---          │
-    │ f64      ┆ f64        ┆ f64         ┆ f64          │
-    ╞══════════╪════════════╪═════════════╪══════════════╡
-    │ 0.444444 ┆ 0.0        ┆ 0.8         ┆ 0.444444     │
-    └──────────┴────────────┴─────────────┴──────────────┘
+    shape: (2, 4)
+    ┌─────┬──────────────┬──────────┬──────────┐
+    │ g   ┆ subgroup_auc ┆ bpsn_auc ┆ bnsp_auc │
+    │ --- ┆ ---          ┆ ---      ┆ ---      │
+    │ str ┆ f64          ┆ f64      ┆ f64      │
+    ╞═════╪══════════════╪══════════╪══════════╡
+    │ a   ┆ 1.0          ┆ 0.0      ┆ 1.0      │
+    │ b   ┆ 1.0          ┆ 1.0      ┆ 0.0      │
+    └─────┴──────────────┴──────────┴──────────┘
     """
     require_groups(by)
-    rows: Rows = read_rows(frame, label, score, weight, by, pos_label)
-    models = Rows(rows.frame, rows.model_keys, rows.model_keys)
-    table = in_columns(_pair_sums(rows, models), [_parts_of_auc])
-    return like_input(frame, models.result(table, DECOMPOSITION_COLUMNS))
+    arguments.option("against", against, get_args(Against))
+    arguments.option("method", method, get_args(AucMethod))
+    columns = read_columns(
+        frame, label, score, weight=weight, by=by, pos_label=pos_label, design=design
+    )
+    plan = _Plan(columns, check_level(level, frame), method, Limit("max_pairs", max_pairs, "pairs"))
+    if against == "rest":
+        schema = columns.schema(dict.fromkeys(_REST_COLUMNS, pl.Float64))
+        return table_of(frame, columns, schema, partial(plan.table, measure=_compare_with_rest))
+    measure = partial(plan.table, measure=_compare_pairs)
+    return table_of(frame, columns, plan.pair_schema, measure, key_names=plan.pair_keys)
 
 
-def _pair_sums(rows: Rows, models: Rows) -> pl.LazyFrame:
-    """Sum the weights of each class and of the misranked pairs, per model."""
-    misranked = {_MISRANKED_PAIRS: pl.col(_MISRANKED_PAIRS).sum()}
-    planned = _over_groups(_plan_groups(rows, models), models, misranked)
-    if rows.compiled is None:
-        return planned
-    return run(rows.compiled, lambda: _walk_pairs(rows, models), planned.collect_schema)
+@dataclass(frozen=True)
+class _Plan:
+    """The columns whose groups are compared, how limits are computed, and how many pairs may be."""
+
+    columns: Columns
+    level: float
+    method: AucMethod
+    limit: Limit
+
+    @property
+    def pair_keys(self) -> dict[str, str]:
+        """The caller's names of the columns of both groups, by their internal names."""
+        return {
+            f"{side}{key}": f"{side}{name}"
+            for side in (_POSITIVE, _NEGATIVE)
+            for key, name in self.columns.names.items()
+        }
+
+    @property
+    def pair_schema(self) -> dict[str, Any]:
+        """The schema of a table with a row for each pair of groups."""
+        types = [*self.columns.key_types.values()] * 2
+        keys = dict(zip(self.pair_keys.values(), types, strict=True))
+        models = {MODEL: pl.String()} if self.columns.several else {}
+        return keys | models | dict(_PAIR_TYPES)
+
+    def table(self, rows: Rows, measure: _Measure) -> pl.DataFrame:
+        """Return the rows of all models."""
+        level = rows.level(self.level)
+        groups = {model: rows.segments(self.columns.keys, model) for model in rows.scores}
+        self.limit.check(sum(segments.number**2 for segments in groups.values()))
+        tables = {
+            model: measure(rows, segments, level, self.method) for model, segments in groups.items()
+        }
+        return alternate_models(tables, several=self.columns.several)
 
 
-def _plan_groups(rows: Rows, models: Rows) -> pl.LazyFrame:
-    """Plan the sums of each group."""
-    of_all = {_PROPORTION_MISRANKED: misranked() / pl.col(NEGATIVES)}
-    sorted_rows = by_descending_score(rows)
-    placed = with_placements_among(sorted_rows, models.keys, pl.col(WEIGHT), of_all)
-    placed = add_placements(placed, rows.keys, rows.observations.signed_weight)
-    positive, negative = class_weights(pl.col(WEIGHT))
-    # In a group without negatives no pair is misranked.
-    own_misranked = (misranked() / pl.col(NEGATIVES)).fill_nan(0.0)
-    return rows.aggregate(
-        placed,
+def _compare_pairs(
+    rows: Rows, segments: SegmentRows, level: Level, method: AucMethod
+) -> pl.DataFrame:
+    """Return the AUC of each pair of groups, and how far it is from that of exchanged roles."""
+    sums = sum_pairs(segments)
+    auc, correlation = estimate_aucs(sums), np.zeros_like(sums.misranked)
+    if rows.sample is not None:
+        sampled = sample_pairs(rows, segments)
+        auc = estimate_aucs(sums, sampled.variance, sampled.df)
+        correlation = sampled.correlation
+    columns = interval_columns(sums, auc, level, method)
+    limits = Limits(columns["auc_low"].to_numpy(), columns["auc_high"].to_numpy())
+    positive, negative = np.indices((segments.number, segments.number)).reshape(2, -1)
+    exchanged = negative * segments.number + positive
+    other_limits = Limits(limits.low[exchanged], limits.high[exchanged])
+    gap = auc.value - auc.value[exchanged]
+    gap_limits = find_gap_limits(auc.value, limits, auc.value[exchanged], other_limits, correlation)
+    is_own = positive == negative
+    # As shares of the largest, since a product of two weights may over- or underflow.
+    shares = (sums.weight / sums.weight.max(axis=1, keepdims=True, initial=0.0)).prod(axis=0)
+    pair_weight = shares / shares.sum()
+    found = pl.DataFrame(
         {
-            POSITIVES: positive.sum(),
-            NEGATIVES: negative.sum(),
-            _MISRANKED_PAIRS: (positive * pl.col(_PROPORTION_MISRANKED)).sum(),
-            _MISRANKED_WITHIN: (positive * own_misranked).sum(),
-        },
+            "xauc": columns["auc"],
+            "xauc_se": columns["auc_se"],
+            "xauc_low": columns["auc_low"],
+            "xauc_high": columns["auc_high"],
+            "ci_method": columns["ci_method"],
+            "pair_weight": np.where(np.isfinite(pair_weight), pair_weight, np.nan),
+            "xauc_gap": np.where(is_own, np.nan, gap),
+            "xauc_gap_low": np.where(is_own, np.nan, gap_limits.low),
+            "xauc_gap_high": np.where(is_own, np.nan, gap_limits.high),
+        }
+    )
+    groups = segments.segments
+    return pl.concat(
+        [
+            groups[positive].rename(lambda key: f"{_POSITIVE}{key}"),
+            groups[negative].rename(lambda key: f"{_NEGATIVE}{key}"),
+            found,
+        ],
+        how="horizontal",
     )
 
 
-def _walk_pairs(rows: Rows, models: Rows) -> pl.DataFrame:
-    """Compute the sums of each model by the compiled engine."""
-    # Needs numba, which is an extra.
-    from polars_wroc.ranking.compiled_rows import compile_rows  # noqa: PLC0415
-
-    compiled = compile_rows(rows, models.keys)
-    misranked = pl.col(walk_sum("placements", "pos")).fill_nan(0.0)
-    of_groups = compiled.walk(rows.group_keys).sums.select(
-        *rows.keys,
-        pl.col(walk_sum("weight", "pos")).alias(POSITIVES),
-        pl.col(walk_sum("weight", "neg")).alias(NEGATIVES),
-        misranked.alias(_MISRANKED_WITHIN),
-    )
-    overall = compiled.walk().sums.select(*models.keys, misranked.alias(_MISRANKED_PAIRS))
-    sums = _over_groups(of_groups.sort(rows.keys).lazy(), models, {})
-    return collect(join_on_keys(sums, overall.lazy(), models.keys), reproducible=True)
-
-
-def _over_groups(of_groups: pl.LazyFrame, models: Rows, sums: dict[str, pl.Expr]) -> pl.LazyFrame:
-    """Add up the sums of groups, and the weights of pairs within and between them."""
-    negatives = pl.col(NEGATIVES).sum()
-    own, others = pl.col(NEGATIVES) / negatives, (negatives - pl.col(NEGATIVES)) / negatives
-    weights = {name: pl.col(name).sum() for name in (POSITIVES, NEGATIVES)}
-    pairs = {
-        _MISRANKED_WITHIN: (pl.col(_MISRANKED_WITHIN) * own).sum(),
-        _WITHIN: (pl.col(POSITIVES) * own).sum(),
-        _BETWEEN: (pl.col(POSITIVES) * others).sum(),
-    }
-    return models.aggregate(of_groups, weights | pairs | sums)
-
-
-def _parts_of_auc(field: Fields) -> dict[str, pl.Expr]:
-    positives, negatives = field(POSITIVES), field(NEGATIVES)
-    within, between = field(_WITHIN), field(_BETWEEN)
-    # By rounding the difference may be below 0 or above the weight of all pairs.
-    misranked_between = pl.max_horizontal(
-        pl.min_horizontal(field(_MISRANKED_PAIRS) - field(_MISRANKED_WITHIN), between), pl.lit(0.0)
-    )
-    defined = {
-        "auc": 1 - field(_MISRANKED_PAIRS) / positives,
-        "auc_within": pl.when(within > 0).then(1 - field(_MISRANKED_WITHIN) / within),
-        "auc_between": pl.when(between > 0).then(1 - misranked_between / between),
-        "within_share": within / (within + between),
-    }
-    # The sum of the weights and the last cumulative sum may differ in the last bits.
-    return {
-        name: if_both_classes(positives, negatives, value.clip(0.0, 1.0))
-        for name, value in defined.items()
-    }
+def _compare_with_rest(
+    rows: Rows, segments: SegmentRows, level: Level, method: AucMethod
+) -> pl.DataFrame:
+    """Return the AUC of each group, and those of one of its classes and the rest's other one."""
+    sums = [measure_aucs(segments), *sum_against_rest(segments)]
+    aucs = [estimate_aucs(each) for each in sums]
+    if rows.sample is not None:
+        own = sample_aucs(rows, segments, auc_influences)
+        variance, df = sample_against_rest(rows, segments)
+        variances, dfs = [own.variance, *variance], [own.df, *df]
+        aucs = [estimate_aucs(*each) for each in zip(sums, variances, dfs, strict=True)]
+    columns: dict[str, Array] = {}
+    for name, each, auc in zip(_REST_AUCS, sums, aucs, strict=True):
+        low, high = limit_aucs(auc.estimate(method), each.n, level)
+        columns |= {name: auc.value, f"{name}_low": low, f"{name}_high": high}
+    return segments.segments.hstack(pl.DataFrame(columns))

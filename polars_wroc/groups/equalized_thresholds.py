@@ -2,160 +2,34 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
+import numpy as np
 import polars as pl
 
+from polars_wroc.arrays import TOLERANCE, Array, Ints, Mask
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import Costs, read_costs
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight
-from polars_wroc.inputs.frames import read_rows, require_groups, unless_moved
-from polars_wroc.inputs.rows import IntoColumns, Rows
-from polars_wroc.plans.formulas import as_struct
-from polars_wroc.plans.queries import FrameT, join_on_keys, like_input, over
-from polars_wroc.ranking.curve import MOVED, curve_frame, if_both_classes, is_origin, totals
-from polars_wroc.ranking.curve_points import on_hull
-from polars_wroc.stats.proportions import TOLERANCE
+from polars_wroc.inputs.frames import require_groups
+from polars_wroc.inputs.rows import IntoColumns
+from polars_wroc.metrics.segments import count_classes
+from polars_wroc.plans.queries import FrameT
+from polars_wroc.ranking.curve import are_both_classes
+from polars_wroc.ranking.hulls import find_corners
+from polars_wroc.rows import (
+    Rows,
+    SegmentColumns,
+    read_columns,
+    table_of,
+    tabulate_models,
+)
+from polars_wroc.steps import SegmentRows
+from polars_wroc.thresholds.choice import choose_points, merge_segments, trace_weights
 from polars_wroc.thresholds.rules import least_cost
-from polars_wroc.thresholds.search import choose_threshold
-
-# On each edge, as proportions of the overall weight: the positives and the negatives of the group,
-# and all positives.
-POSITIVE_SHARE, NEGATIVE_SHARE, PREVALENCE = "__positive", "__negative", "__prevalence"
-# Position of a group along its edge, from 0 to 1.
-SHARE = "__share"
-_TARGET = "__target"
-
-
-def equal_odds(edges: pl.LazyFrame, costs: Costs, rows: Rows) -> pl.LazyFrame:
-    """Reduce each group to its edge at the common fpr, with the coin that lowers its tpr.
-
-    Along each edge the saved cost is a linear function of the fpr. All groups must reach the
-    point, so the saving is the minimum of these lines, and the target is its maximum.
-    """
-    models, run, rise = rows.model_keys, _step("fpr"), _step("tpr")
-    slope = rise / run
-    saved, spent = costs.fn * pl.col(PREVALENCE), costs.fp * (1 - pl.col(PREVALENCE))
-    height = saved * (pl.col("tpr_before") - slope * pl.col("fpr_before"))
-    target = maximum_of_minimum(saved * slope - spent, height)
-    lines = edges.filter(slope.is_finite())
-    targets = Rows(lines, models).aggregate(lines, {_TARGET: target})
-    joined = join_on_keys(edges, targets, models, how="inner")
-    if_vertical = pl.when(run == 0)
-    own, common = pl.col("__own_tpr"), pl.col("__common_tpr")
-    coin = pl.when(own - common > TOLERANCE).then((own - common) / (own - pl.col(_TARGET)))
-    return (
-        joined.filter(_reaches("fpr"))
-        .with_columns(if_vertical.then(1.0).otherwise(_share("fpr")).alias(SHARE))
-        .with_columns(between("tpr").alias("__own_tpr"))
-        .with_columns(over(own.min(), models).alias("__common_tpr"))
-        # On a vertical edge the common tpr is reached without a coin.
-        .with_columns(
-            if_vertical.then(_share("tpr", "__common_tpr")).otherwise(SHARE).alias(SHARE),
-            coin_probability=if_vertical.then(0.0).otherwise(coin).fill_null(0.0),
-        )
-        .with_columns(
-            coin_rate=pl.when(pl.col("coin_probability") > 0).then(_TARGET).otherwise(0.0)
-        )
-    )
-
-
-def equal_tpr(edges: pl.LazyFrame, costs: Costs, rows: Rows) -> pl.LazyFrame:
-    """Reduce each group to its edge at the tpr above which costs exceed savings.
-
-    The marginal cost of the tpr is the sum of those of the groups on their edges, and grows at each
-    corner.
-    """
-    models = rows.model_keys
-    spent = costs.fp * pl.col(NEGATIVE_SHARE) * _step("fpr") / _step("tpr")
-    saved = costs.fn * pl.col(PREVALENCE)
-    growth = pl.col("__spent") - pl.col("__spent").shift(1, fill_value=0.0)
-    too_much = pl.col("__all_spent") >= saved * (1 - TOLERANCE)
-    target = over(pl.col("tpr_before").filter(too_much).min(), models).fill_null(1.0)
-    return (
-        edges.filter(_step("tpr") > 0)
-        .with_columns(spent.alias("__spent"))
-        .with_columns(growth.over(rows.keys).alias("__growth"))
-        .sort("tpr_before", maintain_order=True)
-        .with_columns(over(pl.col("__growth").cum_sum(), models).alias("__all_spent"))
-        .with_columns(target.alias(_TARGET))
-        .filter(_reaches("tpr"))
-        .with_columns(
-            _share("tpr").alias(SHARE), coin_probability=pl.lit(0.0), coin_rate=pl.lit(0.0)
-        )
-    )
-
-
-def between(rate: str) -> pl.Expr:
-    """Rate of a group at its position `SHARE` along its edge."""
-    share = pl.col(SHARE)
-    return (1 - share) * pl.col(f"{rate}_before") + share * pl.col(rate)
-
-
-def _step(rate: str) -> pl.Expr:
-    return pl.col(rate) - pl.col(f"{rate}_before")
-
-
-def _reaches(rate: str) -> pl.Expr:
-    """Whether an edge is the first on which a rate reaches the target."""
-    before, target = pl.col(f"{rate}_before"), pl.col(_TARGET)
-    first = (pl.col("fpr_before") == 0) & (pl.col("tpr_before") == 0)
-    return ((before < target) & (target <= pl.col(rate))) | (first & (target == 0))
-
-
-def _share(rate: str, target: str = _TARGET) -> pl.Expr:
-    """Position along an edge where a rate reaches the target, rounded to an end if close to it."""
-    share = (pl.col(target) - pl.col(f"{rate}_before")) / _step(rate)
-    return (
-        pl.when(share < TOLERANCE).then(0.0).when(share > 1 - TOLERANCE).then(1.0).otherwise(share)
-    )
-
-
-class Line(NamedTuple):
-    """A line with its slope and its height at 0."""
-
-    slope: float
-    height: float
-
-
-def maximum_of_minimum(slope: pl.Expr, height: pl.Expr) -> pl.Expr:
-    """Return the first place from 0 to 1 where the minimum of all lines has its maximum."""
-    lines = as_struct(dict(zip(Line._fields, (slope, height), strict=True)))
-    return lines.implode().map_batches(_places, return_dtype=pl.Float64, is_elementwise=True)
-
-
-def _places(lists: pl.Series) -> pl.Series:
-    places = [_maximum(_lower_envelope(lines)) for lines in lists]
-    return pl.Series(lists.name, places, dtype=pl.Float64)
-
-
-def _lower_envelope(lines: pl.Series) -> list[tuple[Line, float]]:
-    """Return the lines of the lower envelope from left to right, and where each begins."""
-    steepest_first = lines.struct.unnest().sort("slope", "height", descending=[True, False])
-    envelope: list[tuple[Line, float]] = []
-    for line in (Line(*row) for row in steepest_first.rows()):
-        begin = -math.inf
-        # Of parallel lines only the first, which is the lowest, can be part of it.
-        if envelope and envelope[-1][0].slope == line.slope:
-            continue
-        while envelope and (begin := _crossing(envelope[-1][0], line)) <= envelope[-1][1]:
-            envelope.pop()
-        envelope.append((line, begin))
-    return envelope
-
-
-def _crossing(one: Line, other: Line) -> float:
-    return (other.height - one.height) / (one.slope - other.slope)
-
-
-def _maximum(envelope: Iterable[tuple[Line, float]]) -> float:
-    """Return where the lower envelope stops rising, within 0 to 1."""
-    place = next((begin for line, begin in envelope if line.slope <= TOLERANCE), 1.0)
-    return min(max(place, 0.0), 1.0)
-
 
 Constraint: TypeAlias = Literal["equalized_odds", "equal_opportunity"]
 
@@ -172,7 +46,6 @@ _COLUMNS = (
     "overall_cost_common",
     "overall_cost_unconstrained",
 )
-_OVERALL_WEIGHT, _LEAST_COST = "__overall_weight", "__least_cost"
 
 
 def equalized_thresholds(
@@ -245,8 +118,7 @@ def equalized_thresholds(
 
     ``overall_cost - overall_cost_unconstrained`` is the cost of the constraint. Under equalized
     odds the groups without a coin limit the rates of all groups; the curve of a small one may be
-    poor by chance. On new data the rates differ by chance, and costs are likely to be higher. The
-    hulls and the common rates are computed by Python functions inside the query.
+    poor by chance. On new data the rates differ by chance, and costs are likely to be higher.
 
     References
     ----------
@@ -300,94 +172,258 @@ def equalized_thresholds(
     arguments.option("constraint", constraint, get_args(Constraint))
     neither = cost_fn is None and cost_fp is None
     costs = read_costs(1, 1) if neither else read_costs(cost_fn, cost_fp)
-    rows: Rows = read_rows(frame, label, score, weight, by, pos_label)
-    large: Rows = _large_groups(rows, arguments.whole_number("min_rows", min_rows, low=0))
-    # The table is used several times but computed once.
-    edges = _edges(large, costs).cache()
-    decide = equal_odds if constraint == "equalized_odds" else equal_tpr
-    decided = _decided(decide(edges, costs, large)).cache()
-    table = _with_costs(decided, costs, large)
-    complete = join_on_keys(rows.key_values(), table, rows.keys)
-    return like_input(frame, rows.result(complete, _COLUMNS))
+    columns = read_columns(frame, label, score, weight=weight, by=by, pos_label=pos_label)
+    least = arguments.whole_number("min_rows", min_rows, low=0)
+    tabulate = partial(_tabulate, constraint=constraint, costs=costs, min_rows=least)
+
+    def compute(rows: Rows) -> pl.DataFrame:
+        return tabulate_models(rows, columns, tabulate)
+
+    return table_of(frame, columns, columns.schema(dict.fromkeys(_COLUMNS, pl.Float64())), compute)
 
 
-def _large_groups(rows: Rows, least: int) -> Rows:
-    """Leave out groups with fewer rows in a class."""
-    if not least:
-        return rows
-    counts = rows.aggregate(rows.frame, rows.class_counts())
-    enough = counts.filter(pl.min_horizontal("n_pos", "n_neg") >= least).select(rows.keys)
-    kept = rows.frame.join(
-        enough, on=rows.keys, how="semi", nulls_equal=True, maintain_order="left"
-    )
-    return replace(rows, frame=kept)
+def _tabulate(
+    _: Rows,
+    segments: SegmentRows,
+    constraint: Constraint,
+    costs: Costs,
+    min_rows: int,
+) -> list[SegmentColumns]:
+    """Return the rows of the groups for one of the scores."""
+    is_large = count_classes(segments).min(axis=0) >= min_rows
+    rules = _find_rules(segments, is_large, constraint, costs)
+    return [SegmentColumns(np.arange(segments.number), rules)]
 
 
-def _edges(rows: Rows, costs: Costs) -> pl.LazyFrame:
-    """Edges of the hull of each group with both classes, in order from the origin."""
-    positives, negatives = totals()
-    models, once_per_group = rows.model_keys, pl.when(is_origin())
-    curve = curve_frame(rows).with_columns(
-        on_hull(is_origin(), pl.col("tp"), pl.col("fp")).alias("__corner")
-    )
-    corners = curve.filter(if_both_classes(positives, negatives, pl.col("__corner")))
-    if MOVED in corners.collect_schema():
-        checked = unless_moved(pl.col("threshold"), pl.col(MOVED))
-        corners = corners.with_columns(checked.alias("threshold"))
-    corners = (
-        corners.with_columns(
-            over(once_per_group.then(positives + negatives).sum(), models).alias(_OVERALL_WEIGHT),
-            tpr=pl.col("tp") / positives,
-            fpr=pl.col("fp") / negatives,
+@dataclass(frozen=True)
+class Edges:
+    """The edges of the hulls of some groups, those of each group in order from the origin.
+
+    Each edge has its ``group``, the rates and the threshold at its beginning, and those at its end.
+    """
+
+    group: Ints
+    fpr_before: Array
+    tpr_before: Array
+    fpr: Array
+    tpr: Array
+    upper_threshold: Array
+    lower_threshold: Array
+
+    @property
+    def run(self) -> Array:
+        """By how much the fpr grows along each edge."""
+        return self.fpr - self.fpr_before
+
+    @property
+    def rise(self) -> Array:
+        """By how much the tpr grows along each edge."""
+        return self.tpr - self.tpr_before
+
+    @property
+    def begin_at_origin(self) -> Mask:
+        """Whether each edge is the first of its group."""
+        return np.asarray((self.fpr_before == 0) & (self.tpr_before == 0))
+
+    def place_between(self, share: Array) -> tuple[Array, Array]:
+        """Return the fpr and the tpr at a share of each edge."""
+        return (
+            (1 - share) * self.fpr_before + share * self.fpr,
+            (1 - share) * self.tpr_before + share * self.tpr,
         )
-        # The sum of finite weights may overflow.
-        .filter(pl.col(_OVERALL_WEIGHT).is_finite())
-        .with_columns(
-            (positives / pl.col(_OVERALL_WEIGHT)).alias(POSITIVE_SHARE),
-            (negatives / pl.col(_OVERALL_WEIGHT)).alias(NEGATIVE_SHARE),
-        )
-        .with_columns(over(once_per_group.then(POSITIVE_SHARE).sum(), models).alias(PREVALENCE))
-        .with_columns(_share_of_cost(costs).min().over(rows.keys).alias(_LEAST_COST))
+
+    def at(self, places: Ints) -> Edges:
+        """Return some of the edges."""
+        return Edges(*(getattr(self, name)[places] for name in self.__dataclass_fields__))
+
+
+@dataclass(frozen=True)
+class GroupSizes:
+    """The weights of the classes of each group, as shares of the weight of all groups."""
+
+    positives: Array
+    negatives: Array
+
+    @property
+    def prevalence(self) -> float:
+        """The share of the positives of all groups."""
+        return float(self.positives.sum())
+
+    def cost(self, costs: Costs, groups: Ints, tpr: Array, fpr: Array) -> Array:
+        """Return what the errors in groups contribute to the cost of all."""
+        false_negatives = self.positives[groups] * (1 - tpr)
+        return costs.fn * false_negatives + costs.fp * self.negatives[groups] * fpr
+
+
+class Mixture(NamedTuple):
+    """The edge of each group's decisions, the share along it, and the coin that replaces them."""
+
+    edge: Ints
+    share: Array
+    coin_probability: Array
+    coin_rate: Array
+
+
+def _find_rules(
+    segments: SegmentRows, are_large: Mask, constraint: Constraint, costs: Costs
+) -> dict[str, Array]:
+    """Return the columns of the table, NaN for groups that are left out."""
+    found = {name: np.full(segments.number, np.nan) for name in _COLUMNS}
+    points = trace_weights(segments)
+    tp, fp, ends = points.tp, points.fp, points.starts[1:] - 1
+    positives, negatives = tp[ends], fp[ends]
+    groups = np.flatnonzero(are_both_classes(positives, negatives) & are_large)
+    overall = (positives[groups] + negatives[groups]).sum()
+    # The sum of finite weights may overflow.
+    if not len(groups) or not np.isfinite(overall):
+        return found
+    sizes = GroupSizes(positives[groups] / overall, negatives[groups] / overall)
+    corners = np.union1d(points.starts[:-1], find_corners(tp, fp, points.starts))
+    segment = np.searchsorted(points.starts, corners, side="right") - 1
+    is_decided = np.isin(segment, groups)
+    corners, segment = corners[is_decided], segment[is_decided]
+    group = np.searchsorted(groups, segment)
+    fpr, tpr = fp[corners] / negatives[segment], tp[corners] / positives[segment]
+    threshold = points.threshold[corners]
+    least_costs = np.full(len(groups), np.inf)
+    np.minimum.at(least_costs, group, sizes.cost(costs, group, tpr, fpr))
+    ends_edge = np.flatnonzero(np.diff(group, prepend=-1) == 0)
+    before = ends_edge - 1
+    edges = Edges(
+        group[ends_edge],
+        fpr[before],
+        tpr[before],
+        fpr[ends_edge],
+        tpr[ends_edge],
+        threshold[before],
+        threshold[ends_edge],
     )
-    return corners.with_columns(
-        *(pl.col(rate).shift(1).alias(f"{rate}_before") for rate in ("tpr", "fpr")),
-        upper_threshold=pl.col("threshold").shift(1),
-        lower_threshold="threshold",
-    ).filter(~is_origin())
+    rules = _mix_thresholds(edges, _EQUALIZE[constraint](edges, sizes, costs))
+    rules |= _measure_costs(rules["tpr"], rules["fpr"], sizes, costs)
+    rules["overall_cost_common"] = _find_common_cost(segments, groups, costs)
+    rules["overall_cost_unconstrained"] = least_costs.sum()
+    for name, values in rules.items():
+        found[name][groups] = values
+    return found
 
 
-def _decided(edges: pl.LazyFrame) -> pl.LazyFrame:
-    """Add the decision rule of each group on its edge, and the resulting rates."""
-    share, coin = pl.col(SHARE), pl.col("coin_probability")
-    return edges.with_columns(
-        *(
-            (coin * pl.col("coin_rate") + (1 - coin) * between(rate)).alias(rate)
-            for rate in ("tpr", "fpr")
-        ),
-        upper_threshold=pl.when(share == 1).then("lower_threshold").otherwise("upper_threshold"),
-        lower_threshold=pl.when(share == 0).then("upper_threshold").otherwise("lower_threshold"),
-        lower_probability=pl.when(share == 0).then(1.0).otherwise(share),
-    )
+def _mix_thresholds(edges: Edges, mixture: Mixture) -> dict[str, Array]:
+    """Return the decision rule of each group, and its rates."""
+    edge, share, coin, coin_rate = edges.at(mixture.edge), *mixture[1:]
+    fpr, tpr = (coin * coin_rate + (1 - coin) * rate for rate in edge.place_between(share))
+    return {
+        "upper_threshold": np.where(share == 1, edge.lower_threshold, edge.upper_threshold),
+        "lower_threshold": np.where(share == 0, edge.upper_threshold, edge.lower_threshold),
+        "lower_probability": np.where(share == 0, 1.0, share),
+        "coin_probability": coin,
+        "coin_rate": coin_rate,
+        "tpr": tpr,
+        "fpr": fpr,
+    }
 
 
-def _share_of_cost(costs: Costs) -> pl.Expr:
-    """Contribution of the errors in a group to the overall cost."""
-    false_negatives = pl.col(POSITIVE_SHARE) * (1 - pl.col("tpr"))
-    return costs.fn * false_negatives + costs.fp * pl.col(NEGATIVE_SHARE) * pl.col("fpr")
+def _measure_costs(tpr: Array, fpr: Array, sizes: GroupSizes, costs: Costs) -> dict[str, Array]:
+    """Return the expected costs of each group's rule, and of all together."""
+    prevalence = sizes.positives / (sizes.positives + sizes.negatives)
+    shares = sizes.cost(costs, np.arange(len(tpr)), tpr, fpr)
+    return {
+        "expected_cost": costs.expected(1 - tpr, fpr, prevalence),
+        "overall_cost": shares.sum(keepdims=True),
+    }
 
 
-def _with_costs(decided: pl.LazyFrame, costs: Costs, rows: Rows) -> pl.LazyFrame:
-    """Add the costs of the decision rules, of a common threshold and without a constraint."""
-    models = rows.model_keys
-    rule = least_cost(fn=costs.fn, fp=costs.fp)
-    counted = rows.frame.join(decided, on=rows.keys, how="semi", nulls_equal=True)
-    cells = choose_threshold(Rows(counted, models), rule)
-    positives, negatives = totals()
-    cost_of_errors = costs.fn * pl.col("fn") + costs.fp * pl.col("fp")
-    common = cells.select(*models, overall_cost_common=cost_of_errors / (positives + negatives))
-    prevalence, cost = positives / (positives + negatives), _share_of_cost(costs)
-    return join_on_keys(decided, common, models).with_columns(
-        expected_cost=costs.expected(1 - pl.col("tpr"), pl.col("fpr"), prevalence),
-        overall_cost=over(cost.sum(), models),
-        overall_cost_unconstrained=over(pl.col(_LEAST_COST).sum(), models),
-    )
+def _find_common_cost(segments: SegmentRows, groups: Ints, costs: Costs) -> Array:
+    """Return the cost of the best single threshold for some groups."""
+    together = merge_segments(segments.at(np.isin(segments.segment, groups)))
+    starts, _, tp, fp = trace_weights(together)
+    best = choose_points(tp, fp, starts, least_cost(fn=costs.fn, fp=costs.fp))
+    # Below 0 by rounding only
+    missed = np.maximum(tp[-1] - tp[best], 0.0)
+    return np.asarray((costs.fn * missed + costs.fp * fp[best]) / (tp[-1] + fp[-1]))
+
+
+def equalize_odds(edges: Edges, sizes: GroupSizes, costs: Costs) -> Mixture:
+    """Return the point of least cost that all groups can reach (Hardt, Price and Srebro, 2016).
+
+    Along each edge the saved cost is a linear function of the fpr. All groups must reach the point,
+    so that the saving is the minimum of these lines, and the common fpr is where it is largest.
+    """
+    saved, spent = costs.fn * sizes.prevalence, costs.fp * (1 - sizes.prevalence)
+    slope = edges.rise / edges.run
+    height = saved * (edges.tpr_before - slope * edges.fpr_before)
+    is_line = np.isfinite(slope)
+    target = find_highest(saved * slope[is_line] - spent, height[is_line])
+    reached = _reach(edges, edges.fpr_before, edges.fpr, target)
+    edge = edges.at(reached)
+    is_vertical = edge.run == 0
+    share = np.where(is_vertical, 1.0, _find_share(target, edge.fpr_before, edge.run))
+    own = edge.place_between(share)[1]
+    common = own.min()
+    # On a vertical edge the common tpr is reached without a coin.
+    of_vertical = _find_share(common, edge.tpr_before, edge.rise)
+    share = np.where(is_vertical, of_vertical, share)
+    # q target + (1 - q) own = common
+    has_coin = ~is_vertical & (own - common > TOLERANCE)
+    coin = np.where(has_coin, (own - common) / (own - target), 0.0)
+    return Mixture(reached, share, coin, np.where(coin > 0, target, 0.0))
+
+
+def equalize_tpr(edges: Edges, sizes: GroupSizes, costs: Costs) -> Mixture:
+    """Return the points at the tpr above which costs exceed savings.
+
+    The marginal cost of the tpr is the sum of those of the groups on their edges, and grows at each
+    corner.
+    """
+    rising = np.flatnonzero(edges.rise > 0)
+    edge = edges.at(rising)
+    spent = costs.fp * sizes.negatives[edge.group] * edge.run / edge.rise
+    is_first = np.diff(edge.group, prepend=-1) != 0
+    growth = spent - np.where(is_first, 0.0, np.roll(spent, 1))
+    order = np.argsort(edge.tpr_before, kind="stable")
+    too_much = growth[order].cumsum() >= costs.fn * sizes.prevalence * (1 - TOLERANCE)
+    target = float(edge.tpr_before[order][too_much].min(initial=1.0))
+    reached = _reach(edge, edge.tpr_before, edge.tpr, target)
+    share = _find_share(target, edge.tpr_before[reached], edge.rise[reached])
+    none = np.zeros(len(reached))
+    return Mixture(rising[reached], share, none, none)
+
+
+_EQUALIZE: dict[Constraint, Callable[[Edges, GroupSizes, Costs], Mixture]] = {
+    "equalized_odds": equalize_odds,
+    "equal_opportunity": equalize_tpr,
+}
+
+
+def _reach(edges: Edges, before: Array, after: Array, target: float) -> Ints:
+    """Return the first edge of each group on which a rate reaches the target."""
+    is_inside = (before < target) & (target <= after)
+    return np.flatnonzero(is_inside | (edges.begin_at_origin & (target == 0)))
+
+
+def _find_share(target: float, before: Array, step: Array) -> Array:
+    """Return where along an edge a rate reaches the target, rounded to an end if close to it."""
+    share = (target - before) / step
+    return np.where(share < TOLERANCE, 0.0, np.where(share > 1 - TOLERANCE, 1.0, share))
+
+
+def find_highest(slope: Array, height: Array) -> float:
+    """Return the first place from 0 to 1 where the minimum of all lines is largest.
+
+    ``height`` is that of each line at 0.
+    """
+    # Lines of the lower envelope from left to right, and where each begins.
+    envelope: list[tuple[float, float, float]] = []
+    for place in np.lexsort((height, -slope)):
+        own_slope, own_height, begin = float(slope[place]), float(height[place]), -np.inf
+        # Of parallel lines only the first, which is the lowest, can be part of it.
+        if envelope and envelope[-1][0] == own_slope:
+            continue
+        while envelope:
+            last_slope, last_height, last_begin = envelope[-1]
+            begin = (own_height - last_height) / (last_slope - own_slope)
+            if begin > last_begin:
+                break
+            envelope.pop()
+        envelope.append((own_slope, own_height, begin))
+    stops = [begin for own_slope, _, begin in envelope if own_slope <= TOLERANCE]
+    return min(max(stops[0] if stops else 1.0, 0.0), 1.0)

@@ -2,50 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, get_args
 
+import numpy as np
 import polars as pl
 
-from polars_wroc.groups.comparisons import PLACE
+from polars_wroc.arrays import Array, Ints, Mask, cumulate
 from polars_wroc.inputs import arguments
-from polars_wroc.inputs.columns import (
-    SCORE,
-    WEIGHT,
-    IntoColumn,
-    IntoWeight,
-    numeric,
-    score_column,
-)
-from polars_wroc.inputs.designs import Design, GivenDesign, read_design
+from polars_wroc.inputs.columns import IntoColumn, IntoWeight, numeric
+from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.expressions import as_column, typed_column
-from polars_wroc.inputs.frames import at_least, read_paired_rows
-from polars_wroc.inputs.looks import if_enough
-from polars_wroc.inputs.rows import IntoColumns, Rows, polars_frame
-from polars_wroc.plans import queries
-from polars_wroc.plans.queries import FrameT, aggregate, join_on_keys, like_input, over
-from polars_wroc.ranking.curve import ratio
-from polars_wroc.stats.difference_tests import Adjust, adjusted, check_options
-from polars_wroc.stats.distributions import p_value_at, student_p_value, two_sided_p_value
-from polars_wroc.stats.proportions import ROUNDING, is_exact
-from polars_wroc.stats.variances import design_df, limit_quantile, linear_variances, unit_totals
-
-# The weight of a row, its probability, its label, whether it is selected, and how many rows it is.
-OF_WEIGHT, CHANCE, LABEL, CHOSEN, REPEATS = (
-    f"__{name}" for name in ("row_weight", "chance", "row_label", "chosen", "repeats")
+from polars_wroc.inputs.rows import IntoColumns, polars_frame
+from polars_wroc.metrics.mean_sums import require_probabilities, sum_in_units
+from polars_wroc.plans.queries import FrameT
+from polars_wroc.ranking.curve import CELLS
+from polars_wroc.rows import Rows, Sampling, check_level, read_columns, table_of
+from polars_wroc.stats.expectations import (
+    ExpectedAuc,
+    LabelSlopes,
+    net_benefit_slopes,
+    rate_slopes,
 )
-# What labels are where probabilities stand for them, and where they are known.
-EXPECTED, OBSERVED = "expected", "observed"
-AUC, NET_BENEFIT = "auc", "net_benefit"
-EXPECTED_RATES = ("tpr", "fpr", "ppv", "npv", "accuracy", NET_BENEFIT)
-EXPECTED_METRICS = (AUC, *EXPECTED_RATES)
+from polars_wroc.stats.families import Adjustment, adjust_p_values
+from polars_wroc.stats.levels import Level
+from polars_wroc.stats.rates import Count
+from polars_wroc.steps import SegmentRows, add_up, descend, find_changes
+from polars_wroc.thresholds.cells import select_rows
+from polars_wroc.thresholds.limits import make_matrix
+from polars_wroc.thresholds.registry import RATES, THRESHOLD_METRICS
+
+_AUC, _NET_BENEFIT = "auc", "net_benefit"
+_RATES = ("tpr", "fpr", "ppv", "npv", "accuracy", _NET_BENEFIT)
 # With fewer effective rows, by probability, of a class or in a cell there are no limits.
 LEAST_ROWS = 10
-_COLUMNS = (
-    *("metric", "n", "n_pos_expected", "n_neg_expected", "n_impossible"),
-    *("expected", "expected_low", "expected_high"),
-)
-_OF_LABELS = ("value", "excess", "excess_p_value", "excess_p_adjusted")
+_TYPES: Mapping[str, Any] = {
+    "metric": pl.String,
+    "n": pl.Int64,
+    "n_pos_expected": pl.Float64,
+    "n_neg_expected": pl.Float64,
+    "n_impossible": pl.Int64,
+    "expected": pl.Float64,
+    "expected_low": pl.Float64,
+    "expected_high": pl.Float64,
+}
+_LABEL_TYPES: Mapping[str, Any] = {
+    "value": pl.Float64,
+    "excess": pl.Float64,
+    "excess_p_value": pl.Float64,
+    "excess_p_adjusted": pl.Float64,
+}
+_SCORE, _PROBABILITY = "score", "probability"
 
 
 def expected_metrics(
@@ -59,7 +68,7 @@ def expected_metrics(
     weight: IntoWeight | None = None,
     pos_label: object = None,
     level: float = 0.95,
-    adjust: Adjust = "holm",
+    adjust: Adjustment = "holm",
     design: Design | None = None,
 ) -> FrameT:
     """Compute the AUC and rates that probabilities imply for their rows, also without labels.
@@ -113,7 +122,7 @@ def expected_metrics(
 
     Raises
     ------
-    TypeError, ValueError, polars.exceptions.PolarsError
+    TypeError, ValueError, polars.exceptions.ColumnNotFoundError
         As for `summary`; also for a probability outside 0 to 1 and for replicate weights.
 
     Notes
@@ -121,8 +130,8 @@ def expected_metrics(
     The expected AUC is the expected weight of the pairs of a positive and a negative row that are
     ranked correctly, divided by that of all pairs, ties counting half [1]_; a row is no pair with
     itself. With weights w and probabilities p the limits add up ``w**2 * p * (1 - p) * h**2``,
-    where h is the derivative of the metric by the label; with a design they come from totals
-    of ``w * (label - p) * h`` of its units, with Student's t.
+    where h is the derivative of the metric by the label; with a design they come from the mean of
+    ``(label - p) * h``, with its variance and Student's t.
 
     Do not make a gate of it: without labels it assumes that the probabilities are right today and
     in each group. A level that is wrong moves the expected AUC too, although the AUC depends
@@ -150,302 +159,324 @@ def expected_metrics(
     │ fpr    ┆ 0.333    ┆ null         ┆ null          │
     └────────┴──────────┴──────────────┴───────────────┘
     """
-    frame = polars_frame(frame)  # type: ignore[assignment]
-    survey = read_design(design)
-    if survey.given and label is None:
+    given = read_design(design)
+    if given.given and label is None:
         arguments.reject("design", "come with a `label`", "no label")
-    rows = read_chances(frame, label, score, probability, weight, by, pos_label, survey)
-    level = check_options(rows.look(level, frame), adjust)
-    of_labels, designed = label is not None, rows.design is not None
-    metrics = Expectations.read(threshold, labelled=of_labels)
-    decided = metrics.decided(rows.frame)
-    # Units of a design need their rows; all else is the same for rows with the same score.
-    ranked = metrics.ranked(decided, rows.keys, by_score=not designed).cache()
-    values = metrics.values(decided, ranked, rows.keys).cache()
-    moved = join_on_keys(ranked, values, rows.keys)
-    moved = moved.with_columns(**metrics.influences(metrics.names))
-    table = join_on_keys(values, metrics.errors(rows, moved, rows.keys), rows.keys).cache()
-    long = pl.concat(
-        table.select(*rows.keys, "n", "n_impossible", **metrics.row(name, level, designed=designed))
-        for name in metrics.names
-    ).with_row_index(PLACE)
-    if not of_labels:
-        long = long.with_columns(n_impossible=pl.lit(None, pl.Int64))
-        return like_input(frame, rows.result(long, _COLUMNS))
-    names = {"p_value": "excess_p_value", "p_adjusted": "excess_p_adjusted"}
-    long = adjusted(long, adjust).sort(PLACE).rename(names)
-    return like_input(frame, rows.result(long, [*_COLUMNS, *_OF_LABELS]))
-
-
-def read_chances(
-    frame: pl.DataFrame | pl.LazyFrame,
-    label: IntoColumn | None,
-    score: IntoColumn,
-    chance: IntoColumn | None,
-    weight: IntoWeight | None,
-    by: IntoColumns | None,
-    pos_label: object,
-    survey: GivenDesign,
-    called: str = "by",
-) -> Rows:
-    """Read complete rows with a probability; without a label all labels are 0."""
-    if survey.replicate_weights is not None:
+    if given.replicate_weights is not None:
         found = "replicate weights: give the clusters that they were made from instead"
         arguments.reject("design", "be clusters or a `Survey`", found)
-    source, columns = "score" if chance is None else "probability", list[pl.Expr]()
-    for argument, given in (("score", score), (source, score if chance is None else chance)):
-        typed = typed_column(argument, as_column(argument, given), frame.lazy())
-        columns.append(numeric(typed).alias(f"__{len(columns)}"))
-    given_rows = label, columns, weight, by, pos_label
-    rows, _ = read_paired_rows(frame, *given_rows, survey=survey, called=called)
-    return with_chances(rows, pl.col(score_column(0)), pl.col(score_column(1)), source)
-
-
-def with_chances(rows: Rows, score: pl.Expr, chance: pl.Expr, source: str) -> Rows:
-    """Keep complete rows, with their probability, which the ``source`` must be, and label."""
-    of_weight = pl.col(WEIGHT).abs().cast(pl.Float64)
-    complete = rows.frame.filter(pl.col(WEIGHT).is_not_null()).with_columns(
-        score.alias(SCORE),
-        queries.probability(source, chance.cast(pl.Float64)).alias(CHANCE),
-        of_weight.alias(OF_WEIGHT),
-        (pl.col(WEIGHT) > 0).cast(pl.Float64).alias(LABEL),
-        (of_weight if rows.counted else pl.lit(1.0)).alias(REPEATS),
+    arguments.option("adjust", adjust, get_args(Adjustment))
+    source = polars_frame(frame)
+    columns = read_columns(
+        source,
+        label,
+        _read_scores(source, score, probability),
+        weight=weight,
+        by=by,
+        pos_label=pos_label,
+        design=design,
     )
-    return replace(rows, frame=complete)
+    labelled = label is not None
+    plan = _Plan(
+        columns.keys,
+        None if threshold is None else arguments.number("threshold", threshold),
+        check_level(level, frame),
+        adjust,
+        labelled=labelled,
+        argument=_SCORE if probability is None else _PROBABILITY,
+    )
+    types = {**_TYPES, **(_LABEL_TYPES if labelled else {})}
+    columns.check_names(types)
+    schema = columns.key_types | types
+    return table_of(frame, columns, schema, partial(_measure_rows, plan=plan))
 
 
-# What a row stands for: its label, or the probability instead.
-_LABELS = {EXPECTED: CHANCE, OBSERVED: LABEL}
-# Influences of a row on the expected value and the excess over it, and its derivative by the label.
-PARTS = ("expected", "excess", "label")
-_KISH, FEWEST = "__kish", "fewest"
-# Sums over rows: of squared weights, of variances of labels, and of rows that are impossible.
-_SQUARES, _OWN, _IMPOSSIBLE = "__squares", "__own_pairs", "__impossible"
-# Whether a row is the last one of its group with its score.
-_ENDS = "__ends_tie"
-
-
-def part_of(*names: str) -> str:
-    """Name a column of a kind or of a metric."""
-    return f"__{'_'.join(names)}"
+def _read_scores(
+    frame: pl.DataFrame | pl.LazyFrame, score: IntoColumn, probability: IntoColumn | None
+) -> list[pl.Expr]:
+    """Return the score and the probability as columns, which may be the same."""
+    argument = _SCORE if probability is None else _PROBABILITY
+    ranking = typed_column(_SCORE, as_column(_SCORE, score), frame.lazy())
+    chance = score if probability is None else probability
+    chances = typed_column(argument, as_column(argument, chance), frame.lazy())
+    return [numeric(ranking).alias(_SCORE), numeric(chances).alias(_PROBABILITY)]
 
 
 @dataclass(frozen=True)
-class Expectations:
-    """Which metrics are computed from probabilities and, if they are ``labelled``, from labels."""
+class _Plan:
+    """What is computed: metrics of ranks and, at a threshold, of decisions, with tests of labels.
 
-    names: Sequence[str]
+    Probabilities come from an ``argument``.
+    """
+
+    keys: Sequence[str]
     threshold: float | None
-    labelled: bool = True
+    level: float
+    adjust: Adjustment
+    labelled: bool
+    argument: str
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The names of the metrics."""
+        if self.threshold is None:
+            return (_AUC,)
+        # Net benefit weighs errors by the odds of the threshold.
+        has_odds = 0 <= self.threshold < 1
+        return (_AUC, *(name for name in _RATES if has_odds or name != _NET_BENEFIT))
+
+
+def _measure_rows(rows: Rows, plan: _Plan) -> pl.DataFrame:
+    """Return a row for each segment and metric."""
+    chances = rows.scores[_PROBABILITY]
+    require_probabilities(chances, plan.argument)
+    segments = descend(rows.segments(plan.keys, _SCORE, complete=rows.complete_in_all))
+    labels = segments.weight > 0 if plan.labelled else None
+    forecast = _Forecast.of(segments, chances[segments.order], labels, rows.sample)
+    measured = [_measure_auc(forecast)]
+    if plan.threshold is not None:
+        measured += _measure_rates(forecast, plan.threshold, plan.metrics[1:])
+    level = rows.level(plan.level)
+    df: Array | float = np.inf
+    if rows.sample is not None:
+        weight = sum_in_units(segments, rows.sample, np.ones(len(forecast.weight)))
+        units = rows.sample.units
+        df = units.df(units.ratio_influence(weight, weight))
+    columns = [_describe(each, forecast, level, df) for each in measured]
+    impossible = forecast.count_impossible()
+    number = len(columns)
+    values = {name: np.stack([each[name] for each in columns], axis=1) for name in columns[0]}
+    table = pl.DataFrame(
+        {name: each.ravel() for name, each in values.items()}, nan_to_null=True
+    ).with_columns(
+        metric=pl.Series(np.tile([each.metric for each in measured], segments.number)),
+        n_impossible=pl.Series(np.repeat(impossible, number), nan_to_null=True),
+    )
+    if plan.labelled:
+        p_value = table["excess_p_value"].to_numpy()
+        adjusted = pl.Series("excess_p_adjusted", adjust_p_values(p_value, plan.adjust))
+        table = table.with_columns(adjusted)
+    keys = segments.segments
+    if not keys.width:
+        return table
+    return keys[np.repeat(np.arange(segments.number), number)].hstack(table)
+
+
+@dataclass(frozen=True)
+class _Forecast:
+    """Rows of segments from the highest score down, with a probability and perhaps a label each.
+
+    ``own`` is w^2 p (1 - p), the variance of the weight of a row that is positive. ``positives``
+    and ``negatives`` are the expected weights of the classes of each segment, and ``whole`` are all
+    of its rows.
+    """
+
+    rows: SegmentRows
+    chance: Array
+    label: Mask | None
+    weight: Array
+    own: Array
+    positives: Array
+    negatives: Array
+    whole: Count
+    sample: Sampling | None
 
     @classmethod
-    def read(
-        cls, threshold: float | None, names: Sequence[str] | None = None, *, labelled: bool
-    ) -> Expectations:
-        """Choose metrics that can be computed, out of those that are named."""
-        if threshold is None:
-            return cls((AUC,), None, labelled)
-        threshold = arguments.number("threshold", threshold)
-        # Net benefit weighs errors by the odds of the threshold.
-        known = [n for n in EXPECTED_METRICS if n != NET_BENEFIT or 0 <= threshold < 1]
-        return cls([n for n in known if names is None or n in names], threshold, labelled)
+    def of(
+        cls, rows: SegmentRows, chance: Array, label: Mask | None, sample: Sampling | None
+    ) -> _Forecast:
+        """Return the rows with what follows from them."""
+        weight = np.abs(rows.weight)
+        squares = weight**2 if rows.counts is None else rows.counts.squares
+        n = np.diff(rows.starts).astype(np.float64)
+        if rows.counts is not None:
+            n = rows.total(rows.counts.n)
+        return cls(
+            rows,
+            chance,
+            label,
+            weight,
+            squares * chance * (1 - chance),
+            rows.total(weight * chance),
+            rows.total(weight * (1 - chance)),
+            Count(rows.total(weight), rows.total(squares), n),
+            sample,
+        )
 
-    @property
-    def kinds(self) -> list[str]:
-        """Whether from probabilities alone, or from labels too."""
-        return [EXPECTED, OBSERVED] if self.labelled else [EXPECTED]
+    def error_by_design(self, slopes: Array) -> Array:
+        """Return the standard error by the design, from the derivatives by the labels of rows."""
+        assert self.sample is not None
+        assert self.label is not None
+        units = self.sample.units
+        off = (self.label - self.chance) * slopes
+        whole = sum_in_units(self.rows, self.sample, np.ones(len(off)))
+        mean = units.ratio_influence(sum_in_units(self.rows, self.sample, off), whole)
+        return np.sqrt(units.variance(mean)) * self.whole.weight
 
-    @property
-    def rates(self) -> list[str]:
-        """The metrics of decisions."""
-        return [name for name in self.names if name != AUC]
+    def count_impossible(self) -> Array:
+        """Return the numbers of rows that came out against a probability of 0 or 1."""
+        if self.label is None:
+            return np.full(self.rows.number, np.nan)
+        n = np.ones(len(self.weight)) if self.rows.counts is None else self.rows.counts.n
+        return self.rows.total(n * (np.abs(self.chance - self.label) == 1))
 
-    def _terms(self, rate: str, pos: pl.Expr, neg: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
-        """What weights of both classes add to the numerator and the denominator of a rate."""
-        chosen, not_chosen = pl.col(CHOSEN), 1 - pl.col(CHOSEN)
-        if rate == NET_BENEFIT:
-            assert self.threshold is not None
-            odds = self.threshold / (1 - self.threshold)
-            return chosen * (pos - odds * neg), pos + neg
-        return {
-            "tpr": (chosen * pos, pos),
-            "fpr": (chosen * neg, neg),
-            "ppv": (chosen * pos, chosen * (pos + neg)),
-            "npv": (not_chosen * neg, not_chosen * (pos + neg)),
-            "accuracy": (chosen * pos + not_chosen * neg, pos + neg),
-        }[rate]
 
-    @property
-    def _weights(self) -> dict[str, pl.Expr]:
-        """The weight of a row in each class, by kind."""
-        w, columns = pl.col(OF_WEIGHT), dict[str, pl.Expr]()
-        for kind in self.kinds:
-            label = pl.col(_LABELS[kind])
-            columns |= {part_of(kind, "w_pos"): w * label, part_of(kind, "w_neg"): w * (1 - label)}
-        return columns
+@dataclass(frozen=True)
+class _Expected:
+    """A metric of segments: what probabilities imply, and what labels give.
 
-    def decided(self, frame: pl.LazyFrame) -> pl.LazyFrame:
-        """Mark the rows that are selected, and add what is summed over rows."""
-        w, chance, label, times = (pl.col(n) for n in (OF_WEIGHT, CHANCE, LABEL, REPEATS))
-        columns = {
-            **self._weights,
-            _SQUARES: w * w / times,
-            _OWN: w * w * chance * (1 - chance) / times,
-            _IMPOSSIBLE: times * ((chance - label).abs() == 1),
-        }
-        if self.threshold is not None:
-            chosen = at_least(pl.col(SCORE), pl.lit(self.threshold))
-            columns[CHOSEN] = chosen.cast(pl.Float64)
-        return frame.with_columns(**columns)
+    ``error`` is the standard error of what labels give if the probabilities are right, and
+    ``fewest`` the least expected weight of a class, or in a cell.
+    """
 
-    def ranked(
-        self, frame: pl.LazyFrame, keys: Sequence[str], *, by_score: bool = False
-    ) -> pl.LazyFrame:
-        """Add to each row the weight of each class with a lower score, ties counting half.
+    metric: str
+    value: Array
+    observed: Array
+    error: Array
+    fewest: Array
 
-        If ``by_score``, rows with the same score are added up instead.
-        """
-        here = {
-            part_of(kind, f"w_{side}"): part_of(kind, f"{side}_below")
-            for kind in self.kinds
-            for side in ("pos", "neg")
-        }
-        sums = [*here, _OWN] if by_score else [*here]
-        chosen = [CHOSEN] if by_score and self.rates else []
-        # Differences of cumulative sums: one sort is faster than to group by so many scores.
-        scores = frame.select(*keys, SCORE, *sums, *chosen).sort(SCORE)
-        ends = pl.col(SCORE).ne_missing(pl.col(SCORE).shift(-1))
-        to_here = {name: over(pl.col(name).cum_sum(), keys) for name in sums}
-        scores = scores.with_columns(over(ends, keys).alias(_ENDS), **to_here).filter(_ENDS)
-        before = {name: pl.col(name).shift(1, fill_value=0.0) for name in sums}
-        of_score = {name: over(pl.col(name) - before[name], keys) for name in sums}
-        below = {here[name]: over((pl.col(name) + before[name]) / 2, keys) for name in here}
-        if by_score:
-            return scores.with_columns(**of_score, **below)
-        return join_on_keys(frame, scores.select(*keys, SCORE, **below), [*keys, SCORE])
 
-    def values(
-        self, decided: pl.LazyFrame, ranked: pl.LazyFrame, keys: Sequence[str]
-    ) -> pl.LazyFrame:
-        """Aggregate each group to its values, from ranked rows only where ranks matter."""
-        squares = pl.col(_SQUARES).sum()
-        of_rows = {
-            "n": pl.col(REPEATS).sum().cast(pl.Int64),
-            "n_impossible": pl.col(_IMPOSSIBLE).sum().cast(pl.Int64),
-            _KISH: pl.when(is_exact(squares)).then(pl.col(OF_WEIGHT).sum() / squares),
-        }
-        sums = {_OWN: pl.col(_OWN).sum()}
-        for kind in self.kinds:
-            pos, neg = (pl.col(part_of(kind, name)) for name in ("w_pos", "w_neg"))
-            sums |= {part_of(kind, "pos"): pos.sum(), part_of(kind, "neg"): neg.sum()}
-            right = pos * pl.col(part_of(kind, "neg_below"))
-            sums[part_of(kind, AUC, "part")] = right.sum()
-            for rate in self.rates:
-                terms = self._terms(rate, pos, neg)
-                for name, term in zip(("part", "whole"), terms, strict=True):
-                    sums[part_of(kind, rate, name)] = term.sum()
-        if self.rates:
-            for cell, side in (("tp", "w_pos"), ("fp", "w_neg")):
-                weight = pl.col(part_of(EXPECTED, side))
-                sums[part_of(cell)] = (pl.col(CHOSEN) * weight).sum()
-        counted = aggregate(decided, keys, of_rows)
-        values = join_on_keys(aggregate(ranked, keys, sums), counted, keys)
-        return values.with_columns(**self._of_sums())
-
-    def _of_sums(self) -> dict[str, pl.Expr]:
-        columns = dict[str, pl.Expr]()
-        for kind in self.kinds:
-            pos, neg = (pl.col(part_of(kind, side)) for side in ("pos", "neg"))
-            auc = ratio(ratio(pl.col(part_of(kind, AUC, "part")), pos), neg)
-            columns[part_of(kind, AUC)] = pl.when(is_exact(pos * neg)).then(auc)
-            for rate in self.rates:
-                whole = pl.col(part_of(kind, rate, "whole"))
-                columns[part_of(kind, rate)] = ratio(pl.col(part_of(kind, rate, "part")), whole)
-        pos, neg = (pl.col(part_of(EXPECTED, side)) for side in ("pos", "neg"))
-        # A row is no pair with itself, although it may be of either class.
-        own = ratio(ratio(pl.col(_OWN), pos), neg)
-        others = pl.when(1 - own > ROUNDING).then(1 - own)
-        columns[part_of(AUC)] = (columns[part_of(EXPECTED, AUC)] - own / 2) / others
-        columns |= {part_of(rate): columns[part_of(EXPECTED, rate)] for rate in self.rates}
-        columns[part_of(FEWEST, AUC)] = pl.col(_KISH) * pl.min_horizontal(pos, neg)
-        if self.rates:
-            tp, fp = (pl.col(part_of(cell)) for cell in ("tp", "fp"))
-            cells = pl.min_horizontal(tp, fp, pos - tp, neg - fp)
-            columns |= {part_of(FEWEST, rate): pl.col(_KISH) * cells for rate in self.rates}
-        return columns
-
-    def _slopes(self, kind: str, metric: str) -> tuple[pl.Expr, pl.Expr]:
-        """Influence on a metric of a row of weight 1, if it is positive and if it is negative."""
-        value = pl.col(part_of(kind, metric))
-        if metric == AUC:
-            pos, neg = (pl.col(part_of(kind, side)) for side in ("pos", "neg"))
-            below = pl.col(part_of(kind, "neg_below")) / neg
-            above = 1 - pl.col(part_of(kind, "pos_below")) / pos
-            return (below - value) / pos, (above - value) / neg
-        both = pl.lit(1.0), pl.lit(0.0)
-        one, none = (self._terms(metric, *weights) for weights in (both, both[::-1]))
-        whole = pl.col(part_of(kind, metric, "whole"))
-        return (one[0] - value * one[1]) / whole, (none[0] - value * none[1]) / whole
-
-    def influences(self, metrics: Sequence[str]) -> dict[str, pl.Expr]:
-        """Columns of rows that have the values of their group.
-
-        Of each metric the influence on the ``expected`` value and on the ``excess`` over it, and
-        the derivative by the ``label``.
-        """
-        columns = dict[str, pl.Expr]()
-        for metric in metrics:
-            influences = {}
-            for kind in self.kinds:
-                pos, neg = (pl.col(part_of(kind, name)) for name in ("w_pos", "w_neg"))
-                positive, negative = self._slopes(kind, metric)
-                influences[kind] = pos * positive + neg * negative
-                if kind == EXPECTED:
-                    columns[part_of(metric, "label")] = positive - negative
-            columns[part_of(metric, EXPECTED)] = influences[EXPECTED]
-            if self.labelled:
-                columns[part_of(metric, "excess")] = influences[OBSERVED] - influences[EXPECTED]
-        return columns
-
-    def errors(self, rows: Rows, moved: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
-        """Compute the errors of each group if the probabilities are right, from `influences`.
-
-        With a design they come from the totals of its units, with their degrees of freedom.
-        """
-        slopes = {part_of(name, "error"): pl.col(part_of(name, "label")) for name in self.names}
-        if rows.design is None:
-            sums = {name: (pl.col(_OWN) * slope**2).sum().sqrt() for name, slope in slopes.items()}
-            return aggregate(moved, keys, sums)
-        off = pl.col(OF_WEIGHT) * (pl.col(LABEL) - pl.col(CHANCE))
-        totals = unit_totals(moved, keys, {name: (off * h).sum() for name, h in slopes.items()})
-        products = {name: (name, name) for name in slopes}
-        variances = linear_variances(totals, keys, rows.design, products)
-        return variances.with_columns(pl.col(*products).sqrt())
-
-    def row(self, metric: str, level: float, *, designed: bool) -> dict[str, pl.Expr]:
-        """Compute the row of a metric from the values and errors of a group."""
-        expected, value = pl.col(part_of(metric)), pl.col(part_of(OBSERVED, metric))
-        enough = pl.col(part_of(FEWEST, metric)) >= LEAST_ROWS
-        error = if_enough(level, pl.when(enough).then(part_of(metric, "error")), pl.col("n"))
-        margin = limit_quantile(pl.col, level, designed=designed) * error
+def _describe(
+    expected: _Expected, forecast: _Forecast, level: Level, df: Array | float
+) -> dict[str, Array]:
+    """Return the columns of a metric."""
+    whole = forecast.whole
+    # W / S effective rows per weight
+    enough = expected.fewest * (whole.weight / whole.squares) >= LEAST_ROWS
+    is_known = enough & level.enough(whole.rows) & ~np.isnan(whole.inverse_size)
+    error = np.where(is_known, expected.error, np.nan)
+    margin = level.quantile(df) * error
+    low, excess = expected.value - margin, expected.observed - expected.value
+    return {
+        "n": whole.rows,
+        "n_pos_expected": forecast.positives,
+        "n_neg_expected": forecast.negatives,
+        "expected": expected.value,
         # A net benefit may be below 0.
-        least = None if metric == NET_BENEFIT else 0.0
-        row = {
-            "metric": pl.lit(metric),
-            "n_pos_expected": pl.col(part_of(EXPECTED, "pos")),
-            "n_neg_expected": pl.col(part_of(EXPECTED, "neg")),
-            "expected": expected,
-            "expected_low": (expected - margin).clip(lower_bound=least),
-            "expected_high": (expected + margin).clip(upper_bound=1.0),
-        }
-        if self.labelled:
-            p_value = p_value_of(value - expected, error, level, designed=designed)
-            row |= {"value": value, "excess": value - expected, "p_value": p_value}
-        return row
+        "expected_low": low if expected.metric == _NET_BENEFIT else np.maximum(low, 0.0),
+        "expected_high": np.minimum(expected.value + margin, 1.0),
+        "value": expected.observed,
+        "excess": excess,
+        "excess_p_value": level.p_value(excess / np.where(error > 0, error, np.nan), df),
+    }
 
 
-def p_value_of(excess: pl.Expr, error: pl.Expr, level: float, *, designed: bool) -> pl.Expr:
-    """Test that an excess is chance; null without an error."""
-    score = excess / pl.when(error > 0).then(error)
-    p_value = student_p_value(score, design_df(pl.col)) if designed else two_sided_p_value(score)
-    return p_value_at(level, p_value)
+@dataclass(frozen=True)
+class _Ranks:
+    """The distinct scores of segments, from the highest of each down.
+
+    ``firsts`` are the places of their first rows, and ``starts`` the places of the first scores of
+    the segments, which may have none, followed by the number of scores.
+    """
+
+    firsts: Ints
+    starts: Ints
+
+    @classmethod
+    def of(cls, rows: SegmentRows) -> _Ranks:
+        """Return the scores of rows, which descend."""
+        is_new = find_changes(rows.score)
+        is_new[rows.starts[:-1][np.diff(rows.starts) > 0]] = True
+        firsts = np.flatnonzero(is_new)
+        return cls(firsts, np.searchsorted(firsts, rows.starts))
+
+    def pool(self, values: Array) -> Array:
+        """Add up values of the rows that have the same score."""
+        return values if len(self.firsts) == len(values) else np.add.reduceat(values, self.firsts)
+
+    def spread(self, values: Array) -> Array:
+        """Repeat values of segments for each of their scores."""
+        return values if len(values) == 1 else np.repeat(values, np.diff(self.starts))
+
+    def total(self, values: Array) -> Array:
+        """Add up values of scores over each segment."""
+        return add_up(values, self.starts)
+
+    def find_lower(self, values: Array) -> Array:
+        """Add up the values of lower scores of the segment, half of that of the score itself."""
+        filled = self.starts[:-1][np.diff(self.starts) > 0]
+        lower = values / 2
+        lower -= cumulate(values, filled) if len(filled) else 0.0
+        lower += self.spread(self.total(values))
+        return lower
+
+
+def _measure_auc(forecast: _Forecast) -> _Expected:
+    """Return the expected AUC of each segment."""
+    rows, weight = forecast.rows, forecast.weight
+    ranks = _Ranks.of(rows)
+    auc = ExpectedAuc(
+        forecast.positives,
+        forecast.negatives,
+        _rank_classes(ranks, weight * forecast.chance, weight * (1 - forecast.chance)),
+        rows.total(forecast.own),
+    )
+    lower = ranks.find_lower(ranks.pool(weight))
+    slopes = auc.slopes(lower, ranks.spread)
+    if forecast.sample is None:
+        error = np.sqrt(ranks.total(ranks.pool(forecast.own) * slopes**2))
+    else:
+        times = np.diff(ranks.firsts, append=len(weight))
+        error = forecast.error_by_design(np.repeat(slopes, times))
+    observed = np.full(rows.number, np.nan)
+    if forecast.label is not None:
+        positives, negatives = weight * forecast.label, weight * ~forecast.label
+        right = _rank_classes(ranks, positives, negatives)
+        observed = right / rows.total(positives) / rows.total(negatives)
+    fewest = np.minimum(forecast.positives, forecast.negatives)
+    return _Expected(_AUC, auc.value, observed, error, fewest)
+
+
+def _rank_classes(ranks: _Ranks, positives: Array, negatives: Array) -> Array:
+    """Return the weight of the pairs that are ranked correctly, given that of rows by class."""
+    return ranks.total(ranks.pool(positives) * ranks.find_lower(ranks.pool(negatives)))
+
+
+def _measure_rates(
+    forecast: _Forecast, threshold: float, metrics: Sequence[str]
+) -> list[_Expected]:
+    """Return the expected metrics of decisions at a threshold."""
+    rows, number = forecast.rows, forecast.rows.number
+    selected = select_rows(rows, threshold)
+    cells = _sum_cells(forecast, forecast.chance, selected)
+    own = [rows.total(np.where(there, forecast.own, 0.0)) for there in (selected, ~selected)]
+    matrix = partial(make_matrix, threshold=np.full(number, threshold))
+    expected, observed = matrix(*cells), None
+    if forecast.label is not None:
+        observed = matrix(*_sum_cells(forecast, forecast.label, selected))
+    found = []
+    for name in metrics:
+        slopes = _find_slopes(name, cells, threshold)
+        if forecast.sample is None:
+            error = np.sqrt(own[0] * slopes.selected**2 + own[1] * slopes.rejected**2)
+        else:
+            segment = rows.segment
+            of_rows = np.where(selected, slopes.selected[segment], slopes.rejected[segment])
+            error = forecast.error_by_design(of_rows)
+        formula = THRESHOLD_METRICS[name].formula
+        unknown = np.full(number, np.nan)
+        value = unknown if observed is None else formula(observed)
+        found.append(_Expected(name, formula(expected), value, error, cells.min(axis=0)))
+    return found
+
+
+def _sum_cells(forecast: _Forecast, positive: Array | Mask, selected: Mask) -> Array:
+    """Return the weights in tp, fp, fn and tn, where rows are positive in part or wholly."""
+    positives = forecast.weight * positive
+    negatives = forecast.weight - positives
+    return np.stack(
+        [
+            forecast.rows.total(np.where(is_there, weight, 0.0))
+            for is_there in (selected, ~selected)
+            for weight in (positives, negatives)
+        ]
+    )
+
+
+def _find_slopes(metric: str, cells: Array, threshold: float) -> LabelSlopes:
+    """Return the derivatives of a metric by the labels of selected and of rejected rows."""
+    if metric == _NET_BENEFIT:
+        return net_benefit_slopes(cells, threshold / (1 - threshold))
+    rate = RATES[metric]
+    counted, others = ([CELLS.index(cell) for cell in each] for each in (rate.counted, rate.others))
+    return rate_slopes(cells, counted, others)

@@ -45,17 +45,15 @@ from polars_wroc.inputs.columns import (
     AUDIT_KEYS,
     MISSING,
     MODEL,
-    SCORE,
     Frequency,
     IntoColumn,
     IntoWeight,
-    score_column,
 )
 from polars_wroc.inputs.decisions import score_or_decisions
 from polars_wroc.inputs.designs import Design
-from polars_wroc.inputs.frames import precision, require_groups
+from polars_wroc.inputs.frames import require_groups
 from polars_wroc.inputs.rows import IntoColumns, read_source
-from polars_wroc.metrics.mean_sums import ROW_LOSSES
+from polars_wroc.metrics.mean_sums import ROW_LOSSES, read_precision
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.metrics.segments import Decisions, Needs, Segments, measure_segments
 from polars_wroc.plans.queries import FrameT
@@ -109,13 +107,13 @@ def group_gaps(
     reference
         ``"rest"``: the other segments: the mean of their AUCs, weighted by their pairs of a
         positive and a negative, and the rates of all their rows. ``"overall"``: the same of all
-        segments, the segment's own included. Rows of different segments are never compared, so
-        that an offset of all scores of a segment changes no other gap (`cross_auc` and
-        `auc_decomposition` report such offsets). ``"best"``: the segment with the highest AUC;
-        because it is selected for that, gaps to it are biased away from 0, and p-values and limits
-        allow for the choice (see Notes): a named segment or the rest finds more. Or a mapping of
-        attributes to segments, such as ``{"race": "white"}``; the other attributes have the rest.
-        With one attribute the segment alone is enough. Missing values cannot be the reference.
+        segments, the segment's own included. Rows of different segments are never compared, so that
+        an offset of all scores of a segment changes no other gap (`cross_auc` reports such
+        offsets). ``"best"``: the segment with the highest AUC; because it is selected for that,
+        gaps to it are biased away from 0, and p-values and limits allow for the choice (see Notes):
+        a named segment or the rest finds more. Or a mapping of attributes to segments, such as
+        ``{"race": "white"}``; the other attributes have the rest. With one attribute the segment
+        alone is enough. Missing values cannot be the reference.
     threshold
         Rows with at least this score are predicted positive. Without it, and without ``selected``,
         there are no gaps of rates.
@@ -536,22 +534,12 @@ def read_needs(
     losses = [name for name in metrics if name in ROW_LOSSES]
     scores = SMD.name in metrics
     purpose = "mean losses" if losses else "mean scores"
-    if columns.binned and (losses or scores):
-        msg = f"`counts` must be by score for {purpose}; found counts in bins of scores"
-        raise ValueError(msg)
+    if losses or scores:
+        columns.require_scores(purpose)
     return Needs(
         aucs=aucs,
         losses=losses,
         scores=scores,
-        precision=_read_precision(columns),
+        precision=read_precision(columns),
         count_weights=count_weights,
     )
-
-
-def _read_precision(columns: Columns) -> dict[str, float]:
-    """Return the machine precision of the scores of each model, by their types."""
-    schema = columns.plan.collect_schema()
-    if columns.counted:
-        return dict.fromkeys(columns.models, precision(schema[SCORE]))
-    types = [schema[score_column(number)] for number in range(len(columns.models))]
-    return {model: precision(dtype) for model, dtype in zip(columns.models, types, strict=True)}

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from polars_wroc.arrays import Array, Mask
+from polars_wroc.arrays import TOLERANCE, Array, Mask
 from polars_wroc.groups.categories import CategoryReference, Grouping, Intersections
 from polars_wroc.groups.comparisons import (
     ALIKE,
@@ -60,7 +60,6 @@ from polars_wroc.ranking.curve import CELLS
 from polars_wroc.rows import Columns, Rows, check_level, read_columns, table_of
 from polars_wroc.stats.families import Adjustment, adjust_p_values
 from polars_wroc.stats.levels import Level, adjust_picked
-from polars_wroc.stats.proportions import TOLERANCE
 from polars_wroc.stats.rates import Exact, Rate, equal_rates
 from polars_wroc.stats.references import Reference
 from polars_wroc.thresholds.registry import RATES, RateMetric
@@ -557,7 +556,5 @@ def _read_decisions(
     )
     if threshold != "median":
         return columns, RECORDED if threshold is None else threshold
-    if columns.binned:
-        msg = "`counts` must be by score for threshold='median'; found counts in bins of scores"
-        raise ValueError(msg)
+    columns.require_scores("threshold='median'")
     return columns, max_selection_rate(0.5)

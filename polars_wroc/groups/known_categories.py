@@ -7,14 +7,13 @@ from collections.abc import Mapping
 import numpy as np
 import polars as pl
 
-from polars_wroc.arrays import Array, Mask
+from polars_wroc.arrays import TOLERANCE, Array, Mask
 from polars_wroc.groups.categories import CategoryReference, Grouping
 from polars_wroc.groups.divisions import find_reference, name_segments
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import MISSING
 from polars_wroc.inputs.decisions import Unknown, unknown_conditions
 from polars_wroc.rows import Columns
-from polars_wroc.stats.proportions import TOLERANCE
 from polars_wroc.stats.references import Reference
 
 # Whether rows are of an unknown category.

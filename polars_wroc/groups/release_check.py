@@ -50,8 +50,7 @@ from polars_wroc.metrics.paired_sums import NEW, OLD, PairedRows, measure_pairs
 from polars_wroc.metrics.registry import LOSSES, ROC_AUC
 from polars_wroc.plans.queries import FrameT
 from polars_wroc.rows import Columns, Rows, check_level, read_columns, table_of
-from polars_wroc.stats.difference_tests import Adjust
-from polars_wroc.stats.families import adjust_p_values
+from polars_wroc.stats.families import Adjustment, adjust_p_values
 from polars_wroc.stats.levels import Level
 from polars_wroc.thresholds.registry import THRESHOLD_METRICS
 
@@ -96,7 +95,7 @@ def release_check(
     min_rows: int = 0,
     design: Design | None = None,
     level: float = 0.95,
-    adjust: Adjust = "holm",
+    adjust: Adjustment = "holm",
 ) -> FrameT:
     """Test whether a new score is no worse than the old one on the same rows, in every segment.
 
@@ -240,7 +239,7 @@ def release_check(
         design=design,
         argument="attributes",
     )
-    arguments.option("adjust", adjust, get_args(Adjust))
+    arguments.option("adjust", adjust, get_args(Adjustment))
     level = check_level(level, frame)
     margins = _read_metrics(metrics, margin, net_benefit_at, decided=choice.decides)
     divisions = _read_divisions(columns, attributes, intersections)
@@ -267,7 +266,7 @@ class _Choice:
         """Return which rows the old and the new score select."""
         if self.thresholds is not None:
             old, new = self.thresholds
-            return rows.scores[OLD] >= old, rows.scores[NEW] >= new
+            return rows.reach(OLD, old), rows.reach(NEW, new)
         if self.recorded:
             return rows.scores[_decision_name(OLD)] == 1, rows.scores[_decision_name(NEW)] == 1
         return None
@@ -284,7 +283,9 @@ def _read_scores(
     columns, names = list[pl.Expr](), list[str]()
     for argument, score in zip((OLD, NEW), both, strict=True):
         typed = typed_column(argument, as_column(argument, score), frame)
-        columns.append(numeric(typed).alias(argument))
+        numeric(typed)
+        # In its own type, in which it is compared with a threshold.
+        columns.append(typed.column.alias(argument))
         names += named_columns(argument, score, frame)
     return columns, names
 
@@ -386,7 +387,7 @@ class _ReleasePlan:
     odds: float | None
     min_rows: int
     level: float
-    adjust: Adjust
+    adjust: Adjustment
 
     def table(self, rows: Rows) -> pl.DataFrame:
         """Return a row for each segment of each division and metric, with its verdict."""

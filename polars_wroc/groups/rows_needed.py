@@ -1,21 +1,16 @@
-"""How many rows a width, a gap, a ratio, alike values, a margin or a calibration needs.
-
-Each target is a condition on the number of rows of a segment that holds for all larger ones. What
-a table says of its rows are the inverse sizes of its limits, which fall as rows are added.
-"""
+"""How many rows a width, a gap, an equivalence or a margin needs."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 
+import numpy as np
 import polars as pl
+from scipy import special
 
-from polars_wroc.counts.count_rules import BINS
-from polars_wroc.counts.count_table import read_count_table
-from polars_wroc.counts.score_sums import LOW
-from polars_wroc.groups.categories import CROSSED
+from polars_wroc.arrays import Array, Mask
 from polars_wroc.groups.comparisons import (
     COMPARABLE,
     COMPARISON_SCHEMA,
@@ -26,59 +21,34 @@ from polars_wroc.groups.comparisons import (
     SMD,
     THE_REFERENCE,
 )
-from polars_wroc.groups.row_search import (
-    ASSUMES,
-    MOST,
-    OE_RATIO,
-    Goal,
-    compared,
-    planned_sizes,
-    searched,
-    skew_of,
-)
 from polars_wroc.inputs import arguments
-from polars_wroc.inputs.columns import AUDIT_KEYS, MISSING, MODEL, OVERALL
+from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
 from polars_wroc.inputs.looks import Looks
-from polars_wroc.inputs.rows import CLASSES
 from polars_wroc.metrics.registry import ROC_AUC
-from polars_wroc.metrics.score_interval import (
-    inverse_size,
-    squared_placements,
-)
-from polars_wroc.plans.formulas import (
-    Columns,
-    Fields,
-    Formula,
-    first_of,
-    in_columns,
-    max_of,
-    when,
-)
 from polars_wroc.plans.queries import collect
-from polars_wroc.stats.difference_tests import POWER_QUANTILE, Deviations
-from polars_wroc.stats.distributions import z_quantile
-from polars_wroc.stats.proportions import TOLERANCE
+from polars_wroc.stats.levels import Level
+from polars_wroc.stats.power import POWER, GapTest
+from polars_wroc.stats.sample_sizes import (
+    MOST_ROWS,
+    AucPlan,
+    InverseSizes,
+    RowSizes,
+    RowsPlan,
+    find_rows_for_error,
+    find_rows_for_margin,
+    find_rows_for_width,
+    square_placements,
+)
 from polars_wroc.thresholds.registry import RATES
 
-# A smaller proportion of a number of rows is rounding error.
+# So far above a whole number of rows a result is that number, but for rounding.
 _ROUNDING = 1e-10
+# A gap that is so close to the one that was observed is that gap.
+_SAME_GAP = 1e-12
 _SMALLER_CLASS = "smaller class"
 _SELECTION_RATE = "selection_rate"
-_AUC, _SLOPE = ROC_AUC.column, "calibration_slope"
-# What is 1 unless something else is given.
-_USUAL = ("ratio", "deff")
-_MAKERS = "`group_gaps`, `impact_ratios`, `audit`, `release_check` or `score_counts`"
-# Of a row: what its metric rests on and is compared with; inverse sizes and the error of one row;
-# how many times more rows a design needs, the share of those that count, and rows in all for each.
-_ROW: dict[str, type[pl.DataType]] = {
-    **dict.fromkeys((*AUDIT_KEYS, MODEL, "metric"), pl.String),
-    **dict.fromkeys(("have", "value", "other", "kappa", "low", "high", "test"), pl.Float64),
-    **dict.fromkeys(("error", "gap", "part", "deff", "of_class", "total"), pl.Float64),
-    # Of AUCs: what is planned with, the mean square of placement values, and the classes of a row.
-    **dict.fromkeys(("auc", "second", *CLASSES), pl.Float64),
-    "tests": pl.Int64,
-    **dict.fromkeys(("unit", "note"), pl.String),
-}
+_AUC, _OE_RATIO = ROC_AUC.column, "oe_ratio"
+_MAKERS = "`group_gaps`, `audit` or `release_check`"
 
 
 def rows_needed(
@@ -91,12 +61,9 @@ def rows_needed(
     ratio: float = 1.0,
     half_width: float | None = None,
     gap: float | None = None,
-    ratio_below: float | None = None,
-    impact: float | None = None,
-    alike_within: float | None = None,
+    equivalent_within: float | None = None,
     no_worse_by: float | None = None,
     changed: float | None = None,
-    se: float | None = None,
     power: float = 0.8,
     level: float = 0.95,
     tests: int | None = None,
@@ -107,32 +74,25 @@ def rows_needed(
     Parameters
     ----------
     table
-        The comparison table of `group_gaps`, `impact_ratios` or `audit`: a row per segment and
-        metric; or `score_counts` by score, for the calibration of each group. A LazyFrame is
-        collected. None: one row from assumptions.
+        The comparison table of `group_gaps`, `audit` or `release_check`: a row per segment and
+        metric. A LazyFrame is collected. None: one row from assumptions.
     metric
-        ``"auc"``, a rate of `threshold_metrics` or ``"impact_ratio"``; for the calibration
-        ``"calibration_slope"``, from counts, or ``"oe_ratio"``. None: all of a comparison table.
+        ``"auc"`` or a rate of `threshold_metrics`; for the width of the interval of the
+        observed-to-expected ratio ``"oe_ratio"``, without a table. None: all of the table.
     value, prevalence, share, ratio
         Without a table: the rate or AUC that is expected, of two that are compared that of the
         reference; the proportion of positives; the segment's share of all rows, by default all, or
         all without the reference; and the number of rows of the reference for each of the segment.
     half_width
-        Target: half the width of the confidence interval, for a calibration too.
+        Target: half the width of the confidence interval.
     gap
         Target: a gap below the reference that is found with the given power. Choose one that
         matters: whether the gap that was observed would be found again says its p-value.
-    ratio_below, impact
-        Target: an impact ratio shown to be below this bound, such as 0.8, with the given power if
-        it is truly ``impact``; or to be above it, if ``impact`` is.
-    alike_within
-        Target: equal values are shown to be alike within this margin with the given power.
+    equivalent_within
+        Target: equal values are shown to be equivalent within this margin with the given power.
     no_worse_by, changed
         Target: a new score that is as good as the old one is shown to be no worse by more than
         this margin. Without a table ``changed`` is the share of rows whose decision differs.
-    se
-        Target: the standard error of the calibration slope, or of the logarithm of the
-        observed-to-expected ratio.
     power
         Probability to show it, from 0.5 to 1.
     level, tests
@@ -172,14 +132,13 @@ def rows_needed(
     for that gap the factor is 1. From a table the effective sizes are those of its limits, with
     weights and design; they grow with the rows, in the reference too. How those of an AUC grow is
     planned for normal scores with equal variances in both classes, as all of it is without a table.
-    Alike are values by two one-sided tests [2]_; the error of a slope follows from the information
-    of the scores [3]_. Power is that of one comparison, not of all together.
+    Values are equivalent by two one-sided tests [2]_. Power is that of one comparison, not of all
+    together.
 
     References
     ----------
     .. [1] Fleiss, J. L., Tytun, A. & Ury, H. K. (1980), Biometrics 36, 343-346.
     .. [2] Schuirmann, D. J. (1987), J. Pharmacokinet. Biopharm. 15, 657-680.
-    .. [3] Riley, R. D. et al. (2021), Statistics in Medicine 40, 4230-4251.
 
     Examples
     --------
@@ -198,24 +157,63 @@ def rows_needed(
     targets = {
         "half_width": half_width,
         "gap": gap,
-        "ratio_below": ratio_below,
-        "alike_within": alike_within,
+        "equivalent_within": equivalent_within,
         "no_worse_by": no_worse_by,
-        "se": se,
     }
     numbers = {"value": value, "prevalence": prevalence, "share": share, "ratio": ratio}
-    numbers |= {"impact": impact, "changed": changed, "deff": deff}
+    numbers |= {"changed": changed, "deff": deff}
     if isinstance(level, Looks) and table is None:
         level = level.at(level.planned)
     goal = _read_goal(targets, numbers, arguments.level(level), power, tests)
-    if table is None:
-        return _solved(_of_assumptions(metric, goal), goal)
-    if not isinstance(table, pl.DataFrame | pl.LazyFrame):
-        arguments.reject_type("table", f"be None or a table of {_MAKERS}", table)
-    goal.check({name: name == goal.assumes == "impact" for name in numbers}, "of a table")
-    held = {*table.lazy().collect_schema()}
-    read = _of_counts if BINS in held or {"score", "n_pos"} <= held else _of_comparisons
-    return _solved(read(table, metric, goal), goal)
+    with np.errstate(all="ignore"):
+        if table is None:
+            return _lay_out(_read_assumptions(metric, goal), goal)
+        if not isinstance(table, pl.DataFrame | pl.LazyFrame):
+            arguments.reject_type("table", f"be None or a table of {_MAKERS}", table)
+        goal.check(dict.fromkeys(numbers, False), "of a table")
+        return _lay_out(_read_table(table, metric, goal), goal)
+
+
+@dataclass(frozen=True)
+class _Goal:
+    """A target and its number, and the other numbers that are given."""
+
+    target: str
+    number: float
+    given: Mapping[str, float]
+    level: float
+    power: float
+    tests: int | None
+
+    @property
+    def compares(self) -> bool:
+        """Whether the reference needs rows too."""
+        return self.target in ("gap", "equivalent_within")
+
+    def check(self, needed: Mapping[str, bool], of: str) -> None:
+        """Raise if a number that is needed is not given, or one that is not is."""
+        for name, is_needed in needed.items():
+            if is_needed != (name in self.given):
+                rule = "be given" if is_needed else "not be given"
+                found = f"{self.given[name]:g}" if name in self.given else "None"
+                msg = f"`{name}` must {rule} for `{self.target}` {of}; found {found}"
+                raise ValueError(msg)
+
+    def check_metric(self, metric: str | None, known: Sequence[str], of: str) -> str:
+        """Raise for a metric that the target does not apply to."""
+        if metric is None or metric not in known:
+            hint, listed = arguments.did_you_mean(metric, known), ", ".join(known) or "none"
+            msg = f"`metric` must be out of {listed} for `{self.target}` {of}; found {metric!r}"
+            raise ValueError(msg + hint)
+        return metric
+
+    def quantile(self, tests: Array) -> Array:
+        """Return the quantiles of limits, each of one of so many tests.
+
+        Equivalence is shown by one-sided tests. At repeated looks all planned rows are seen.
+        """
+        level = Level.of(self.level).at_planned_rows()
+        return level.quantile(tests=tests, tails=1 if self.target == "equivalent_within" else 2)
 
 
 def _read_goal(
@@ -224,7 +222,7 @@ def _read_goal(
     level: float,
     power: float,
     tests: int | None,
-) -> Goal:
+) -> _Goal:
     """Check that there is one target, and all numbers."""
     names = arguments.given(**targets)
     if len(names) != 1:
@@ -232,273 +230,314 @@ def _read_goal(
         msg = f"exactly one of {listed} must be given; found {arguments.named(names)}"
         raise ValueError(msg)
     (target,) = names
-    most = math.inf if target in ("half_width", "se") else 1
+    most = math.inf if target == "half_width" else 1
     number = arguments.number(target, targets[target], low=0, high=most, open_ends=True)
     given = {}
     for name, each in numbers.items():
-        unbounded, is_usual = name in ("ratio", "impact", "deff"), name in _USUAL and each == 1
-        if each is not None and not is_usual:
-            most, is_rate = math.inf if unbounded else 1, name in ("value", "prevalence")
-            given[name] = arguments.number(name, each, low=0, high=most, open_ends=not is_rate)
+        is_factor = name in ("ratio", "deff")
+        if each is None or (is_factor and each == 1):
+            continue
+        most, is_rate = math.inf if is_factor else 1, name in ("value", "prevalence")
+        given[name] = arguments.number(name, each, low=0, high=most, open_ends=not is_rate)
     power = arguments.number("power", power, low=0.5, high=1, open_ends=True)
     if tests is not None:
         tests = arguments.whole_number("tests", tests, low=1)
-    goal = Goal(target, number, given, level, power, tests)
-    goal.check({name: False for owner, name in ASSUMES.items() if owner != target}, "at all")
+    goal = _Goal(target, number, given, level, power, tests)
+    if target != "no_worse_by":
+        goal.check({"changed": False}, "at all")
     return goal
 
 
-def _unit(metric: str) -> str:
-    """Name the rows that decide a metric."""
+@dataclass(frozen=True)
+class _Plan:
+    """The rows of the result, with an element of each array for each of them.
+
+    ``keys`` has the columns up to the metric, and the ``unit`` that is counted. ``have`` are the
+    rows that there are, and ``found`` those that the target needs: NaN if not even `MOST_ROWS` are
+    enough, or if what it rests on is not ``known``. The reference needs ``kappa`` times as many,
+    and there are ``total`` rows in all for each. By a design there must be ``times`` as many, of
+    which the share ``of_class`` is counted. ``observed`` marks gaps that were observed, and
+    ``note`` is what was assumed.
+    """
+
+    keys: pl.DataFrame
+    have: Array
+    found: Array
+    known: Mask
+    kappa: Array
+    total: Array
+    observed: Mask
+    times: float = 1.0
+    of_class: float = 1.0
+    note: str | None = None
+
+
+def _name_unit(metric: str) -> str:
+    """Return the name of the rows that decide a metric."""
     kind = (COMPARABLE | METRICS).get(metric)
     sizes = ("rows",) if kind is None else kind.sample_sizes
     return sizes[0] if len(sizes) == 1 else _SMALLER_CLASS
 
 
-def _of_assumptions(metric: str | None, goal: Goal) -> pl.DataFrame:
-    """Make the row of assumptions."""
-    target, given = goal.target, goal.given
-    rates = {"se": [], "ratio_below": [*RATES, IMPACT_RATIO]}.get(target, [*RATES])
-    areas = [_AUC] if target in ("half_width", "gap", "alike_within") else []
-    ratios = [OE_RATIO] if target in ("half_width", "se") else []
-    metric = goal.check_metric(metric, [*areas, *rates, *ratios], "without a table")
-    expected, is_auc, assumes = metric == OE_RATIO, metric == _AUC, goal.assumes
-    needed = {"value": not expected and assumes != "changed"}
-    needed |= ({"prevalence": True} if expected or is_auc else {}) | (
-        {assumes: True} if assumes else {}
-    )
+def _read_assumptions(metric: str | None, goal: _Goal) -> _Plan:
+    """Return the row of assumptions."""
+    given = goal.given
+    areas = [] if goal.target == "no_worse_by" else [_AUC]
+    ratios = [_OE_RATIO] if goal.target == "half_width" else []
+    metric = goal.check_metric(metric, [*areas, *RATES, *ratios], "without a table")
+    needed = {"value": metric != _OE_RATIO and goal.target != "no_worse_by"}
+    if metric in (_AUC, _OE_RATIO):
+        needed["prevalence"] = True
+    if goal.target == "no_worse_by":
+        needed["changed"] = True
     goal.check(needed, f"of {metric}")
-    unit, prevalence, value = _unit(metric), given.get("prevalence"), given.get("value")
-    shares, of_class, error = {"rows": 1.0, _SMALLER_CLASS: 1.0}, 1.0, None
+    unit, prevalence = _name_unit(metric), given.get("prevalence")
+    kappa, of_class = given.get("ratio", 1.0), 1.0
+    shares = {"rows": 1.0, _SMALLER_CLASS: 1.0}
     if prevalence is not None:
         shares |= {"positives": prevalence, "negatives": 1 - prevalence}
-        of_class = min(prevalence, 1 - prevalence) if is_auc else 1.0
-        error = math.sqrt(1 / prevalence - 1) if expected and 0 < prevalence < 1 else None
-    share = 1 / (1 + given.get("ratio", 1.0)) if goal.compares else 1.0
-    counted = shares.get(unit, 0.0) * given.get("share", share)
-    row = {
-        **dict.fromkeys(("low", "high", "test"), None if expected else 1.0),
-        "metric": metric,
-        "unit": unit,
-        "error": error,
-        "tests": goal.tests or 1,
-        "value": value,
-        "other": value,
-        "kappa": given.get("ratio", 1.0),
-        "deff": given.get("deff", 1.0),
-        "of_class": of_class,
-        "part": 1.0,
-        "total": 1 / counted if counted else None,
-        **({"auc": value, "pos": prevalence, "neg": 1 - (prevalence or 0.0)} if is_auc else {}),
-        "note": f"assumed: {', '.join(f'{name} {each:g}' for name, each in given.items())}",
-    }
-    return _planned(pl.DataFrame([{name: row.get(name) for name in _ROW}], _ROW))
-
-
-def _planned(table: pl.DataFrame) -> pl.DataFrame:
-    """Add what scores of AUCs are planned to be: normal, with equal variances in both classes."""
-    complements = (1 - table["auc"]).to_list()
-    squares = [None if each is None else squared_placements(each) for each in complements]
-    return table.with_columns(pl.Series("second", squares, pl.Float64))
-
-
-def _of_counts(counts: pl.DataFrame | pl.LazyFrame, metric: str | None, goal: Goal) -> pl.DataFrame:
-    """Make a row of each group of counts: the information of a row on its calibration."""
-    state = read_count_table("table", counts)
-    known = [_SLOPE, OE_RATIO] if goal.target in ("half_width", "se") else []
-    metric = goal.check_metric(metric, known, "from counts")
-    rows = collect(state.frame)
-    if state.binned or not rows[LOW].is_between(0, 1).all():
-        low, high = rows.select(pl.col(LOW).min(), pl.col(LOW).max().alias("high")).row(0)
-        found = "bins" if state.binned else f"{low} to {high}"
-        msg = f"`table` must have counts by scores from 0 to 1 for {metric}; found {found}"
-        raise ValueError(msg)
-    n, weight, squares = (
-        pl.sum_horizontal(f"{of}_{side}" for side in CLASSES) for of in ("n", "w", "w2")
-    )
-    p, observed = pl.col(LOW), pl.col("w_pos").sum() / weight.sum()
-    # A score of 0 or 1 has no variance, and a logit without end.
-    logit = pl.when((p > 0) & (p < 1)).then((p / (1 - p)).log()).otherwise(0.0)
-    i = [(weight * p * (1 - p) * logit**power).sum() / weight.sum() for power in range(3)]
-    square = i[0] / (i[0] * i[2] - i[1] ** 2) if metric == _SLOPE else (1 - observed) / observed
-    # Unequal weights need more rows, by Kish's factor.
-    kish = n.sum() * squares.sum() / weight.sum() ** 2
-    keys = [key for key in state.keys if key != MODEL]
-    texts = [pl.col(key).cast(pl.String).fill_null(MISSING) for key in keys]
-    named = {
-        AUDIT_KEYS[0]: pl.lit(CROSSED.join(state.names[key] for key in keys) or OVERALL),
-        AUDIT_KEYS[1]: pl.concat_str(texts, separator=", ") if keys else pl.lit(OVERALL),
-        MODEL: pl.col(MODEL) if MODEL in state.keys else pl.lit(None, pl.String),
-    }
-    table = (
-        rows.with_columns(**named)
-        .group_by(*named, maintain_order=True)
-        .agg(have=n.sum(), error=(square * kish).sqrt())
-    )
-    total = pl.col("have").sum().over(MODEL) / pl.col("have")
-    return _rows(
-        table.with_columns(
-            total=total, tests=goal.tests or 1, metric=pl.lit(metric), unit=pl.lit("rows")
-        )
+        if metric == _AUC:
+            of_class = min(prevalence, 1 - prevalence)
+    # Without a share the segment is all rows, or all without the reference.
+    share = given.get("share", 1 / (1 + kappa) if goal.compares else 1.0)
+    counted = shares.get(unit, 0.0) * share
+    none = pl.Series([None], dtype=pl.String)
+    keys = {**dict.fromkeys((*AUDIT_KEYS, MODEL), none), "metric": metric, "unit": unit}
+    return _Plan(
+        pl.DataFrame(keys),
+        have=np.array([np.nan]),
+        found=_find_assumed(metric, goal),
+        known=np.array([metric != _OE_RATIO or 0 < given["prevalence"] < 1]),
+        kappa=np.array([kappa]),
+        total=np.array([1 / counted if counted else np.nan]),
+        observed=np.array([False]),
+        times=given.get("deff", 1.0),
+        of_class=of_class,
+        note=f"assumed: {', '.join(f'{name} {each:g}' for name, each in given.items())}",
     )
 
 
-def _rows(table: pl.DataFrame) -> pl.DataFrame:
-    """Lay out rows; what they do not have is null, and no design needs more rows."""
-    ones = {name: pl.lit(1.0) for name in ("deff", "of_class", "part") if name not in table.columns}
-    table = table.with_columns(**ones)
-    given = (
-        (pl.col(name) if name in table.columns else pl.lit(None)).cast(dtype).alias(name)
-        for name, dtype in _ROW.items()
-    )
-    # Numbers that are undefined may be NaN here.
-    return table.select(given).with_columns(pl.col(pl.Float64).fill_nan(None))
+def _find_assumed(metric: str, goal: _Goal) -> Array:
+    """Return the rows that a target needs by assumptions."""
+    given = goal.given
+    quantile = goal.quantile(np.array([goal.tests or 1.0]))
+    if goal.target == "no_worse_by":
+        return find_rows_for_margin(given["changed"], goal.number, float(quantile[0]), goal.power)
+    if metric == _OE_RATIO:
+        # The error of its logarithm, on which limits are symmetric: sqrt((1 - p) / (n p))
+        error = np.sqrt(1 / np.array([given["prevalence"]]) - 1)
+        return find_rows_for_error(error, math.asinh(goal.number), quantile)
+    value, one = np.array([given["value"]]), np.ones(1)
+    auc = None
+    if metric == _AUC:
+        shares = given["prevalence"], 1 - given["prevalence"]
+        auc = AucPlan(value, square_placements(value), *shares, cautious=True)
+    sizes = RowSizes(InverseSizes(one, one, one), auc)
+    plan = RowsPlan(value, sizes, np.array([given.get("ratio", 1.0)]), one)
+    return _find_sized(value, plan, goal, quantile)
 
 
-def _of_comparisons(
-    given: pl.DataFrame | pl.LazyFrame, metric: str | None, goal: Goal
-) -> pl.DataFrame:
-    """Read the rows of a comparison table that the target applies to."""
+def _find_sized(value: Array, plan: RowsPlan, goal: _Goal, quantile: Array) -> Array:
+    """Return the rows that AUCs or rates need; ``value`` is that of the segment."""
+    if goal.target == "half_width":
+        return find_rows_for_width(value, plan.sizes, goal.number, quantile)
+    if goal.target == "gap":
+        least = 0.0 if plan.sizes.plan is None else ROC_AUC.least
+        return plan.find_rows_for_gap(goal.number, quantile, goal.power, least=least)
+    return plan.find_rows_for_equivalence(goal.number, quantile, goal.power)
+
+
+def _read_table(given: pl.DataFrame | pl.LazyFrame, metric: str | None, goal: _Goal) -> _Plan:
+    """Return the rows of a comparison table that the target applies to."""
     table = collect(given) if isinstance(given, pl.LazyFrame) else given
+    table = _select_rows(table, metric, goal)
+    is_auc, is_rate = (table["metric"] == _AUC), table["metric"].is_in([*RATES])
+    # A gap to all rows is a share of that to the others.
+    of_all = (table["reference"] == OVERALL).fill_null(value=False) & (is_auc | is_rate)
+    table = table.with_columns(of_all=of_all & (goal.target != "half_width"))
+    # The share of a segment in the pairs of all AUCs is not known, and changes have the error of
+    # their gap.
+    is_sized = (is_rate | (is_auc & ~table["of_all"])) & (goal.target != "no_worse_by")
+    found, known = np.full(table.height, np.nan), np.zeros(table.height, dtype=bool)
+    for find, is_part in (
+        (_find_for_sizes, is_sized & is_rate),
+        (_find_for_sizes, is_sized & is_auc),
+        (_find_for_errors, ~is_sized),
+    ):
+        places = np.flatnonzero(is_part.to_numpy())
+        found[places], known[places] = find(_read_columns(table[places]), goal)
+    gap = table["gap"].cast(pl.Float64).to_numpy()
+    units = {name: _name_unit(name) for name in table["metric"].unique()}
+    unit = table["metric"].replace_strict(units, return_dtype=pl.String).alias("unit")
+    return _Plan(
+        table.select(*AUDIT_KEYS, MODEL, "metric").with_columns(unit),
+        have=table["n"].cast(pl.Float64).to_numpy(),
+        found=found,
+        known=known,
+        kappa=_read_columns(table).kappa,
+        total=table["total"].to_numpy(),
+        observed=(np.abs(np.abs(gap) - goal.number) <= _SAME_GAP) & (goal.target == "gap"),
+    )
+
+
+def _select_rows(table: pl.DataFrame, metric: str | None, goal: _Goal) -> pl.DataFrame:
+    """Return the rows of these metrics, with their number of tests and rows in all for each."""
     missing = [name for name in COMPARISON_SCHEMA if name not in table.columns]
     if missing:
         msg = f"`table` must be a table of {_MAKERS}; found no column {missing[0]!r}"
         raise ValueError(msg)
-    of_release = "n_changed" in table.columns
-    if of_release != (goal.target == "no_worse_by"):
-        rule = f"{'not ' * of_release}come from `release_check` for `{goal.target}`"
-        arguments.reject("table", rule, f"one that does{' not' * (not of_release)}")
+    is_release = "n_changed" in table.columns
+    if is_release != (goal.target == "no_worse_by"):
+        rule = f"come from `release_check` for `{goal.target}`"
+        if is_release:
+            arguments.reject("table", f"not {rule}", "one that does")
+        arguments.reject("table", rule, "one that does not")
     held = set(table["metric"])
-    if goal.target == "ratio_below":
-        known = [name for name in (*RATES, IMPACT_RATIO) if name in held]
-    else:
-        without = [] if goal.target == "se" else {*FAIRNESS, IMPACT_RATIO, SMD.name}
-        known = sorted(held - {*without}) if without else []
+    known = sorted(held - {*FAIRNESS, IMPACT_RATIO, SMD.name})
     chosen = known if metric is None else [goal.check_metric(metric, known, "of the table")]
     if not chosen:
         msg = f"`table` must have a metric for `{goal.target}`; found {sorted(held)}"
         raise ValueError(msg)
-    of_impact, adjusted = pl.col("metric") == IMPACT_RATIO, pl.col("p_adjusted")
-    repeated = pl.col("reason").str.starts_with(REPEATS).fill_null(value=False)
-    several = (adjusted > pl.col("p_value")).any().over(of_impact)
-    number = (adjusted.is_not_null() & ~repeated).sum().over(of_impact)
+    is_impact, adjusted = pl.col("metric") == IMPACT_RATIO, pl.col("p_adjusted")
+    is_repeat = pl.col("reason").str.starts_with(REPEATS).fill_null(value=False)
+    several = (adjusted > pl.col("p_value")).any().over(is_impact)
+    number = (adjusted.is_not_null() & ~is_repeat).sum().over(is_impact)
     # All rows of an attribute are in its selection rates.
-    total = pl.col("n").filter(pl.col("metric") == _SELECTION_RATE).sum().over("attribute", MODEL)
-    n, sized = pl.col("n"), pl.col("metric").is_in([_AUC, *RATES, IMPACT_RATIO])
-    # A gap to all rows is a share of that to the others.
-    of_all = sized & (pl.col("reference") == OVERALL) & (goal.target != "half_width")
-    part = pl.when(of_all).then(1 - n / pl.col("n_reference")).otherwise(1.0)
-    others = pl.col("n_reference") - pl.when(of_all).then(n).otherwise(0)
+    selectable = pl.col("n").filter(pl.col("metric") == _SELECTION_RATE)
+    total = selectable.sum().over("attribute", MODEL)
     table = table.with_columns(
         own_tests=pl.when(several).then(number).otherwise(1),
-        total=pl.when(total > 0).then(total / n),
-        have=n,
-        part=part,
-        kappa=others / n,
-        other=(pl.col("reference_value") - (1 - part) * pl.col("value")) / part,
-        # The share in the pairs of all AUCs is not known.
-        sized=sized & (goal.target != "no_worse_by") & ~(of_all & (pl.col("metric") == _AUC)),
+        total=pl.when(total > 0).then(total / pl.col("n")).cast(pl.Float64),
     ).filter(pl.col("metric").is_in(chosen))
-    units = {name: _unit(name) for name in chosen}
-    table = table.with_columns(unit=pl.col("metric").replace_strict(units, return_dtype=pl.String))
-    if goal.target != "half_width":
-        is_compared = pl.col("reason").ne_missing(THE_REFERENCE) & pl.col("reference").is_not_null()
-        table = table.filter(is_compared)
-    own_tests = table["own_tests"]
-    table = table.with_columns(
-        # Limits of one value, and what must hold in all segments, do not share an error.
-        tests=goal.tests or (own_tests if goal.compares else 1),
-        z=pl.Series(map(goal.quantile, own_tests), dtype=pl.Float64),
+    if goal.target == "half_width":
+        return table
+    is_compared = pl.col("reason").ne_missing(THE_REFERENCE) & pl.col("reference").is_not_null()
+    return table.filter(is_compared)
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """Columns of a comparison table as arrays, and whether all rows are of AUCs.
+
+    ``of_all`` marks gaps to a reference that includes the segment.
+    """
+
+    n: Array
+    n_reference: Array
+    value: Array
+    value_low: Array
+    value_high: Array
+    reference_value: Array
+    gap_low: Array
+    gap_high: Array
+    detectable: Array
+    own_tests: Array
+    of_all: Mask
+    are_aucs: bool
+
+    @property
+    def kappa(self) -> Array:
+        """How many times as many rows the others have as the segment."""
+        return (self.n_reference - np.where(self.of_all, self.n, 0.0)) / self.n
+
+    def tests(self, goal: _Goal) -> Array:
+        """Return the number of tests that share an error.
+
+        Limits of one value, and what must hold in all segments, do not share one.
+        """
+        if goal.tests is not None:
+            return np.full(len(self.n), float(goal.tests))
+        return self.own_tests if goal.compares else np.ones(len(self.n))
+
+
+def _read_columns(table: pl.DataFrame) -> _Columns:
+    names = [each.name for each in fields(_Columns) if each.name not in ("of_all", "are_aucs")]
+    return _Columns(
+        **{name: table[name].cast(pl.Float64).to_numpy() for name in names},
+        of_all=table["of_all"].to_numpy(),
+        are_aucs=bool((table["metric"] == _AUC).all()),
     )
-    planned = "value" if goal.target == "half_width" else "other"
-    auc = pl.when(pl.col("sized") & (pl.col("metric") == _AUC)).then(planned)
-    table = table.with_columns(auc=auc, **dict.fromkeys(CLASSES, pl.lit(1.0)))
-    return _rows(in_columns(_planned(table), [partial(_measured, goal=goal)]))
 
 
-def _measured(field: Fields, goal: Goal) -> Formula[Columns]:
-    """Add the inverse sizes of one row, and the error that one row would have."""
-    z, n, value = z_quantile(goal.level), field("have"), field("value")
-    skew = skew_of(field)
-    low, high = yield [
-        inverse_size(value, 1 - value, field("value_low"), skew, z),
-        inverse_size(1 - value, value, 1 - field("value_high"), skew, z),
-    ]
-    low, high, test = yield [first_of(low, high), first_of(high, low), max_of(low, high)]
-    ends = "value" if goal.target == "half_width" else "gap"
-    error = (field(f"{ends}_high") - field(f"{ends}_low")) / (2 * z)
-    plan = yield from planned_sizes(field, n)
-    sized, is_planned = when(field("sized")), when(field("auc").is_not_null())
+def _find_for_sizes(columns: _Columns, goal: _Goal) -> tuple[Array, Mask]:
+    """Return the rows that AUCs or rates need, and where what these rest on is known."""
+    n, value = columns.n, columns.value
+    part = np.where(columns.of_all, 1 - n / columns.n_reference, 1.0)
+    other = (columns.reference_value - (1 - part) * value) / part
+    planned = value if goal.target == "half_width" else other
+    auc = AucPlan(planned, square_placements(planned)) if columns.are_aucs else None
+    limits = columns.value_low, columns.value_high
+    z = float(Level.of(goal.level).quantile())
+    plan = RowsPlan(other, RowSizes.from_limits(value, limits, n, z, auc), columns.kappa, part)
     if goal.target == "gap":
-        # What the table says is found needs the rows that there are.
-        found, z_of_table, kappa = field("detectable"), field("z"), field("kappa")
-        more = yield from planned_sizes(field, n * kappa)
-        other = test * is_planned.then(more[2] / plan[2]).otherwise(1 / kappa)
-        gap = found / field("part")
-        deviations = yield from Deviations.of(compared(field, (test, other)), z_of_table)
-        of_test, of_power = deviations.at(gap)
-        test = first_of(test * (gap / (of_test + of_power)) ** 2, test)
-        error = first_of(found / (z_of_table + POWER_QUANTILE), error)
-    sizes_of_one: Columns = {
-        name: sized.then(is_planned.then(one / planned).otherwise(one * n))
-        for name, one, planned in zip(("low", "high", "test"), (low, high, test), plan, strict=True)
+        plan = _match_detectable(plan, columns, goal)
+    found = _find_sized(value, plan, goal, goal.quantile(columns.tests(goal)))
+    return found, ~np.isnan(plan.sizes.of_one.low) & ~np.isnan(planned)
+
+
+def _match_detectable(plan: RowsPlan, columns: _Columns, goal: _Goal) -> RowsPlan:
+    """Return a plan in which the gap that is detectable in a table needs the rows that there are.
+
+    The size of a test is not in the table, but the gap that it detects is.
+    """
+    quantile = goal.quantile(columns.own_tests)
+    own, other = (
+        plan.sizes.sample(plan.value, rows) for rows in (columns.n, columns.n * plan.kappa)
+    )
+    gap = columns.detectable / plan.part
+    # Its reach is proportional to the root of the inverse sizes.
+    factor = (gap / GapTest(own, other, quantile).reach(gap)) ** 2
+    of_one = plan.sizes.of_one
+    test = of_one.test * np.where(np.isnan(factor), 1.0, factor)
+    return replace(plan, sizes=replace(plan.sizes, of_one=of_one._replace(test=test)))
+
+
+def _find_for_errors(columns: _Columns, goal: _Goal) -> tuple[Array, Mask]:
+    """Return the rows that other values need, whose errors fall with the root of their number."""
+    z = float(Level.of(goal.level).quantile())
+    quantile = goal.quantile(columns.tests(goal))
+    if goal.target == "half_width":
+        error = (columns.value_high - columns.value_low) / (2 * z)
+    else:
+        error = (columns.gap_high - columns.gap_low) / (2 * z)
+        # To be within a margin is to be on the right side of both ends.
+        is_within = goal.target == "equivalent_within"
+        quantile = quantile + special.ndtri((1 + goal.power) / 2 if is_within else goal.power)
+    if goal.target == "gap":
+        of_table = columns.detectable / (goal.quantile(columns.own_tests) + special.ndtri(POWER))
+        error = np.where(np.isnan(of_table), error, of_table)
+    found = find_rows_for_error(error * np.sqrt(columns.n), goal.number, quantile)
+    return found, ~np.isnan(error)
+
+
+def _lay_out(plan: _Plan, goal: _Goal) -> pl.DataFrame:
+    """Return the table of the rows that are needed."""
+    is_reachable = plan.found <= MOST_ROWS
+    exact = np.where(is_reachable & plan.known & ~plan.observed, plan.found * plan.times, np.nan)
+    notes = np.select(
+        [plan.observed, ~plan.known, ~is_reachable],
+        [
+            "the gap that was observed: choose one that matters",
+            "undefined",
+            f"not reachable with {MOST_ROWS:,} rows",
+        ],
+        plan.note or "",
+    )
+    kappa = plan.kappa if goal.compares else np.full(len(exact), np.nan)
+    columns = {
+        "target": pl.Series([goal.target] * len(exact), dtype=pl.String),
+        "goal": np.full(len(exact), goal.number),
+        "have": plan.have,
+        "factor": exact / plan.have,
+        "needed": _round_up(exact * plan.of_class),
+        "needed_reference": _round_up(exact * plan.of_class * kappa),
+        "needed_total": _round_up(exact * plan.total),
+        "sampling_unit": plan.keys["unit"],
+        "note": pl.Series([note or None for note in notes.tolist()], dtype=pl.String),
     }
-    of_others = when(~field("sized")).then(error * n.sqrt())
-    return {**sizes_of_one, "error": of_others}
+    table = plan.keys.drop("unit").hstack(pl.DataFrame(columns))
+    return table.with_columns(pl.col(pl.Float64).fill_nan(None))
 
 
-def _solved(rows: pl.DataFrame, goal: Goal) -> pl.DataFrame:
-    """Search the number of rows of each row, and lay out the result."""
-    tests = rows["tests"]
-    rows = rows.with_columns(
-        pl.Series("z", [goal.quantile(each) for each in tests], pl.Float64),
-        pl.Series("z_one", [goal.quantile(each, tails=1) for each in tests], pl.Float64),
-    )
-    # The gap that was observed says nothing about the rows that another one needs.
-    chance = (pl.col("gap").abs() - goal.number).abs() <= TOLERANCE
-    observed = (goal.target == "gap") & chance.fill_null(value=False)
-    # Sizes of AUCs take long to plan.
-    placed, is_auc = rows.with_row_index("place"), pl.col("auc").is_not_null()
-    parts = {True: placed.filter(is_auc), False: placed.filter(~is_auc)}
-    found = pl.concat(
-        in_columns(part, [partial(searched, goal=goal, has_aucs=has_aucs)])
-        for has_aucs, part in parts.items()
-    ).sort("place")
-    exact = pl.when(~observed & (pl.col("found") <= MOST)).then(pl.col("found") * pl.col("deff"))
-    needed = {
-        "needed": pl.col("of_class"),
-        "needed_reference": pl.when(goal.compares).then(pl.col("of_class") * pl.col("kappa")),
-        "needed_total": pl.col("total"),
-    }
-    known = pl.all_horizontal(pl.col(name).is_not_null() for name in _rests_on(goal))
-    why = (
-        pl.when(observed)
-        .then(pl.lit("the gap that was observed: choose one that matters"))
-        .when(pl.col("error").is_null() & ~known)
-        .then(pl.lit("undefined"))
-        .when(pl.col("found").is_null() | (pl.col("found") > MOST))
-        .then(pl.lit(f"not reachable with {MOST:,} rows"))
-        .otherwise("note")
-    )
-    return found.select(
-        *AUDIT_KEYS,
-        MODEL,
-        "metric",
-        pl.lit(goal.target).alias("target"),
-        pl.lit(goal.number).alias("goal"),
-        "have",
-        (exact / pl.col("have")).alias("factor"),
-        *(
-            (exact * times * (1 - _ROUNDING)).ceil().cast(pl.Int64).alias(name)
-            for name, times in needed.items()
-        ),
-        pl.col("unit").alias("sampling_unit"),
-        why.alias("note"),
-    )
-
-
-def _rests_on(goal: Goal) -> list[str]:
-    """Name what the search needs."""
-    if goal.target == "no_worse_by":
-        return ["test"]
-    return ["low", "value" if goal.target == "half_width" else "other"]
+def _round_up(rows: Array) -> pl.Series:
+    return pl.Series(np.ceil(rows * (1 - _ROUNDING)), nan_to_null=True).cast(pl.Int64)

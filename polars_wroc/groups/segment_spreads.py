@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -19,7 +19,6 @@ from polars_wroc.inputs.columns import MISSING
 from polars_wroc.metrics.segments import Segments
 from polars_wroc.stats.estimates import Wilson
 from polars_wroc.stats.levels import Level
-from polars_wroc.stats.rates import Rate
 from polars_wroc.stats.spreads import ComparedGroups, Spread, equal_groups, find_spread
 from polars_wroc.thresholds.registry import RateMetric
 
@@ -70,7 +69,8 @@ def _measure(name: str, segments: Segments, level: Level, min_rows: int) -> _Mea
     n = np.minimum.reduce([segments.sample_size(kind) for kind in metric.sample_sizes])
     by_design = segments.units is not None
     if isinstance(metric, RateMetric):
-        rate = measure_rate(metric, segments)
+        assert segments.cells is not None
+        rate = segments.cells.rate(metric.counted, metric.others, segments.units)
         estimate = rate.estimate()
         # V = p (1 - p) rho
         variances = None if by_design else rate.value * rate.complement * rate.all.inverse_size
@@ -86,19 +86,6 @@ def _measure(name: str, segments: Segments, level: Level, min_rows: int) -> _Mea
     tested = isinstance(metric, RateMetric) and level.looks is None
     p_value = equal_groups(groups, by_design=by_design) if tested else np.nan
     return _Measured(places, n[places], groups, p_value)
-
-
-def measure_rate(metric: RateMetric, segments: Segments) -> Rate:
-    """Return a rate of each segment, by a design with its variance and degrees of freedom."""
-    cells, units = segments.cells, segments.units
-    assert cells is not None
-    rate = cells.rate(metric.counted, metric.others)
-    if units is None:
-        return rate
-    influence = units.ratio_influence(
-        cells.unit_weight(metric.counted), cells.unit_weight(metric.cells), cells.unit_present
-    )
-    return replace(rate, variance=units.variance(influence), design_df=units.df(influence))
 
 
 def _make_row(

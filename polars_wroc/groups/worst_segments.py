@@ -1,120 +1,38 @@
-"""Search all combinations of attributes for the segments that are surely worse off."""
+"""Search all combinations of attributes for the segments that are significantly worse off."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import reduce
-from operator import or_
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import polars as pl
 
-from polars_wroc.groups.categories import read_attributes
-from polars_wroc.groups.comparisons import CALIBRATION, COMPARABLE, comparison_table, score_name
-from polars_wroc.groups.segment_search import IN_THE_LARGE, MINUSES, SEARCH_COLUMNS, ZEROS, Search
+from polars_wroc.groups.comparisons import CALIBRATION, COMPARABLE, score_name
+from polars_wroc.groups.crossed_cells import SearchNeeds, sum_crossed_cells
+from polars_wroc.groups.divisions import read_divisions
+from polars_wroc.groups.group_gaps import find_decisions
+from polars_wroc.groups.segment_search import SEARCH_SCHEMA, SearchRules, SegmentSearch
 from polars_wroc.inputs import arguments
-from polars_wroc.inputs.columns import (
-    CLUSTER,
-    SCORE,
-    STRATUM,
-    WEIGHT,
-    ZERO_LABEL,
-    IntoColumn,
-    IntoWeight,
-)
-from polars_wroc.inputs.decisions import (
-    Favorable,
-    check_favorable,
-    score_or_decisions,
-    with_recorded_scores,
-)
-from polars_wroc.inputs.designs import Design, SurveyDesign, read_design
-from polars_wroc.inputs.frames import at_least, read_rows, require_groups
+from polars_wroc.inputs.columns import MODEL, IntoColumn, IntoWeight
+from polars_wroc.inputs.decisions import Favorable, check_favorable, score_or_decisions
+from polars_wroc.inputs.designs import Design, read_design
+from polars_wroc.inputs.frames import require_groups
 from polars_wroc.inputs.metric import Metric, Worse
-from polars_wroc.inputs.rows import IntoColumns, Rows, read_source
-from polars_wroc.metrics.brier_and_log_loss import LossesOfRows
+from polars_wroc.inputs.rows import IntoColumns, read_source
+from polars_wroc.metrics.calibration import IN_THE_LARGE
+from polars_wroc.metrics.mean_sums import read_precision
 from polars_wroc.metrics.registry import LOSSES
-from polars_wroc.plans.queries import FrameT, collect, is_eager, join_on_keys, like_input
+from polars_wroc.metrics.segments import Decisions
+from polars_wroc.plans.queries import FrameT
+from polars_wroc.rows import Rows, read_columns, table_of
 from polars_wroc.thresholds.registry import AUDIT_RATES, RateMetric
 from polars_wroc.thresholds.rules import Rule, Threshold, read_threshold
-from polars_wroc.thresholds.search import common_threshold, is_selected, rows_at
 
 SEARCHED: dict[str, Metric] = {
     **AUDIT_RATES,
     **{name: COMPARABLE[name] for name in LOSSES},
     IN_THE_LARGE: CALIBRATION[IN_THE_LARGE],
 }
-# Loss of a row.
-_LOSS = "__loss"
-
-
-def _sums(weights: tuple[pl.Expr, ...], values: Mapping[str, pl.Expr]) -> dict[str, pl.Expr]:
-    """Add up the powers of weights, and named values."""
-    named = {f"b{power}": weight for power, weight in enumerate(weights, 1)}
-    return {name: value.sum() for name, value in (named | dict(values)).items()}
-
-
-def cells_of(rows: Rows, metric: Metric, choice: Any) -> pl.LazyFrame:
-    """Add up the rows of each combination of values: all that the search needs of them.
-
-    Each has the number of rows in the base ``n``, the sums of powers of their weights ``b1`` to
-    ``b3``, and that of the weighted values ``x1``; others as their variances need.
-    """
-    weight, frame = pl.col(WEIGHT).cast(pl.Float64), rows.frame
-    base, positive = weight.is_not_null(), weight > 0
-    kept, is_marked = base, ZERO_LABEL in frame.collect_schema()
-    powers = (weight.abs(), rows.signed_squares.abs(), rows.signed_cubes.abs())
-    w, w2, w3 = (power.cast(pl.Float64) for power in powers)
-    if isinstance(metric, RateMetric):
-        if isinstance(choice, Rule):
-            frame, chosen = rows_at(rows, common_threshold(rows, choice)), is_selected()
-        else:
-            # A number needs no join.
-            frame = with_recorded_scores(rows).cut_at("threshold", [pl.lit(choice)]).frame
-            chosen = at_least(pl.col(SCORE), pl.lit(choice))
-        cells = {
-            "tp": positive & chosen,
-            "fp": ~positive & chosen,
-            "fn": positive & ~chosen,
-            "tn": ~positive & ~chosen,
-        }
-        base, hit = (
-            reduce(or_, (cells[name] for name in names)) for names in (metric.cells, metric.counted)
-        )
-        if is_marked:
-            # The labels of all rows are checked.
-            w, w2, w3 = (pl.when(base).then(power).otherwise(0.0) for power in (w, w2, w3))
-        else:
-            kept = base
-        sums = _sums((w, w2, w3), {"x1": pl.when(hit).then(w).otherwise(0.0)})
-    elif metric.name == IN_THE_LARGE:
-        rows.require_scores(f"metric={metric.name!r}")
-        frame, score = rows.as_probabilities().frame, pl.col(SCORE)
-        spread = score * (1 - score)
-        excess = score - positive.cast(pl.Float64)
-        values = {"x1": w * excess, "p1": w * score, "q2": w2 * spread}
-        sums = _sums((w, w2), values | {"q3": w3 * spread * (1 - 2 * score)})
-    else:
-        losses = LossesOfRows.of(rows)
-        frame, (of_positive, of_negative) = losses.rows.frame, losses.values[metric.name]
-        # A column first: each sum would compute it again.
-        loss = pl.col(_LOSS)
-        frame = frame.with_columns(
-            pl.when(positive).then(of_positive).otherwise(of_negative).alias(_LOSS)
-        )
-        values = {"x1": w * loss, "x2": w * loss * loss, "x3": w * loss * loss * loss}
-        sums = _sums((w, w2, w3), values | {"c1": w2 * loss, "c2": w2 * loss * loss})
-    sums["n"] = rows.count_where(base)
-    if is_marked:
-        negative = weight < 0
-        sums[ZEROS] = (negative & pl.col(ZERO_LABEL)).any()
-        sums[MINUSES] = (negative & ~pl.col(ZERO_LABEL)).any()
-    design, frame = rows.design, frame.filter(kept)
-    if not isinstance(design, SurveyDesign):
-        return frame.group_by(rows.keys).agg(**sums)
-    # A cell then has the rows of one sampling unit.
-    cells_of_units = frame.group_by(*rows.keys, STRATUM, CLUSTER).agg(**sums)
-    return join_on_keys(cells_of_units, design.strata, [STRATUM])
 
 
 def worst_segments(
@@ -259,21 +177,9 @@ def worst_segments(
     │ f, young ┆ 60  ┆ 0.25  ┆ 0.521           ┆ -0.065   ┆ 2     ┆ 8          │
     └──────────┴─────┴───────┴─────────────────┴──────────┴───────┴────────────┘
     """
-    if metric not in SEARCHED:
-        hint = arguments.did_you_mean(metric, SEARCHED)
-        msg = f"`metric` must be one of {', '.join(SEARCHED)}; found {metric!r}{hint}"
-        raise ValueError(msg)
-    chosen, choice = SEARCHED[metric], read_threshold(threshold, selected)
+    choice = read_threshold(threshold, selected)
+    chosen = _read_metric(metric, has_label=label is not None, has_decisions=choice is not None)
     of_decisions = isinstance(chosen, RateMetric)
-    if of_decisions and choice is None:
-        msg = f"`metric` must come with a `threshold` or `selected` for {metric}; found neither"
-        raise ValueError(msg)
-    if not of_decisions and choice is not None:
-        msg = f"`metric` must be a rate with decisions; found {metric!r}"
-        raise ValueError(msg)
-    if label is None and metric != "selection_rate":
-        msg = f"`label` must be given for {metric}; found None"
-        raise ValueError(msg)
     check_favorable(favorable, threshold, decided=of_decisions)
     require_groups(attributes, called="attributes")
     arguments.refuse_looks(level, "a search")
@@ -286,22 +192,73 @@ def worst_segments(
         arguments.whole_number(argument, number, low=1)
     source = read_source(frame)
     name = score_name(source, score)
-    given = score_or_decisions(source, score, selected), weight, attributes, pos_label
-    rows: Rows = read_rows(
-        source, label, *given, survey=survey, selected=selected, called="attributes"
+    columns = read_columns(
+        source,
+        label,
+        score_or_decisions(source, score, selected),
+        weight=weight,
+        by=attributes,
+        pos_label=pos_label,
+        design=design,
+        selected=selected,
+        argument="attributes",
     )
-    if rows.model_keys:
+    if columns.several:
         msg = "`score` must be one column; found several"
         raise ValueError(msg)
-    names = [division.attribute for division in read_attributes(rows, intersections=False)]
+    (model,) = columns.models
+    names = [division.attribute for division in read_divisions(columns, intersections=False)]
     worse: Worse = chosen.worse_if(favorable)
     if not of_decisions:
+        columns.require_scores(f"metric={metric!r}")
         worse = "higher" if chosen.better == "low" else "either"
-    options = depth, min_rows, top, level, redundant, survey.survey.lonely
-    search = Search(chosen, worse, rows.keys, names, *options)
-    cells = cells_of(rows, chosen, choice)
-    if is_eager(frame):
-        table = search.table(collect(cells)).lazy()
-    else:
-        table = cells.map_batches(search.table, schema=search.schema)
-    return like_input(frame, comparison_table(table, rows, name, [*SEARCH_COLUMNS]))
+    plan = SearchPlan(
+        SearchRules(chosen, worse, names, depth, min_rows, top, level, redundant),
+        columns.keys,
+        Decisions(recorded=True) if selected is not None else choice,
+        read_precision(columns)[model],
+    )
+
+    def compute(rows: Rows) -> pl.DataFrame:
+        return plan.table(rows, model).with_columns(pl.lit(name, pl.String).alias(MODEL))
+
+    return table_of(frame, columns, SEARCH_SCHEMA, compute)
+
+
+def _read_metric(metric: str, *, has_label: bool, has_decisions: bool) -> Metric:
+    """Return the metric that is searched, after a check of what it is computed from."""
+    if metric not in SEARCHED:
+        hint = arguments.did_you_mean(metric, SEARCHED)
+        msg = f"`metric` must be one of {', '.join(SEARCHED)}; found {metric!r}{hint}"
+        raise ValueError(msg)
+    is_rate = isinstance(SEARCHED[metric], RateMetric)
+    if is_rate and not has_decisions:
+        msg = f"`metric` must come with a `threshold` or `selected` for {metric}; found neither"
+        raise ValueError(msg)
+    if not is_rate and has_decisions:
+        msg = f"`metric` must be a rate with decisions; found {metric!r}"
+        raise ValueError(msg)
+    if not has_label and metric != "selection_rate":
+        msg = f"`label` must be given for {metric}; found None"
+        raise ValueError(msg)
+    return SEARCHED[metric]
+
+
+@dataclass(frozen=True)
+class SearchPlan:
+    """What is searched, by which columns, and how decisions are made.
+
+    A loss needs the machine ``precision`` of the score.
+    """
+
+    rules: SearchRules
+    keys: Sequence[str]
+    choice: Decisions | Rule | float | None
+    precision: float
+
+    def table(self, rows: Rows, model: str) -> pl.DataFrame:
+        """Return the table of the segments that are significantly worse, by one of the scores."""
+        decisions = find_decisions(rows, model, self.choice)
+        needs = SearchNeeds(self.rules.metric, decisions, self.precision)
+        cells = sum_crossed_cells(rows, self.keys, model, needs)
+        return SegmentSearch(cells, self.rules, rows.sample).table()

@@ -14,7 +14,6 @@ import polars as pl
 
 from polars_wroc.arrays import Array
 from polars_wroc.inputs.looks import Looks
-from polars_wroc.plans.queries import require_at_collect
 
 # Rates as columns of a plan, or as arrays.
 _RateT = TypeVar("_RateT", pl.Expr, Array)
@@ -206,12 +205,6 @@ class Limit:
         if found > self.most:
             msg = f"{self._rule}; found {self._found.format(found, found)}"
             raise ValueError(msg)
-
-    def holds(self, found: pl.Expr) -> pl.Expr:
-        """True for a number within the limit; an error at collect for a larger one."""
-        return require_at_collect(
-            found <= self.most, self._rule, pl.format(self._found, found, found)
-        )
 
     @property
     def _rule(self) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from math import isfinite
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -12,9 +11,9 @@ import polars as pl
 
 from polars_wroc.inputs import arguments, columns
 from polars_wroc.inputs.arguments import reject_type, shown
-from polars_wroc.inputs.columns import SELECTED, IntoColumn
+from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.expressions import boolean_column, named_columns
-from polars_wroc.inputs.rows import IntoColumns, Rows, RowSource
+from polars_wroc.inputs.rows import IntoColumns, RowSource
 
 # A number, or the median of the scores of all rows.
 DecisionThreshold: TypeAlias = float | Literal["median"]
@@ -88,14 +87,6 @@ def score_or_decisions(
         arguments.reject("score", "be given unless decisions are `selected`", "None")
     decisions: pl.Expr = boolean_column("selected", selected, frame.lazy()).column
     return decisions.cast(pl.Float64)
-
-
-def with_recorded_scores(rows: Rows) -> Rows:
-    """Put recorded decisions, where there are any, in place of the scores: `RECORDED` or 0."""
-    if not rows.recorded:
-        return rows
-    decided = [pl.col(SELECTED).cast(pl.Float64).alias(name) for name in rows.score_columns]
-    return replace(rows, frame=rows.frame.with_columns(decided))
 
 
 # ``"exclude"``: only null is unknown. ``"keep"``: nothing is, and null is a category. A list: its

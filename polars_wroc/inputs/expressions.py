@@ -29,8 +29,8 @@ from polars_wroc.inputs.columns import (
 )
 from polars_wroc.inputs.designs import FPC, GivenDesign, Replicates, ReplicateWeights
 from polars_wroc.inputs.rows import IntoColumns
-from polars_wroc.plans.formulas import as_struct
 from polars_wroc.plans.queries import of_type, require_at_collect
+from polars_wroc.plans.structs import as_struct
 
 _PLACEHOLDER = "__placeholder"
 

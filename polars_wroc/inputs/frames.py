@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import polars as pl
 
-from polars_wroc.inputs.arguments import reject, reject_type
+from polars_wroc.inputs.arguments import reject_type
 from polars_wroc.inputs.columns import (
     CLUSTER,
     COUNTED,
@@ -60,7 +59,6 @@ from polars_wroc.inputs.rows import (
     missing_marks,
     polars_frame,
 )
-from polars_wroc.plans.config import compiled_when
 from polars_wroc.plans.queries import collect, of_type, require_at_collect
 
 # Holds every 64-bit whole number and every whole float of that size.
@@ -110,19 +108,16 @@ def frames_alike(
     return [frame.with_columns(exprs) for frame, exprs in zip(frames, cast, strict=True)]
 
 
-def cast_like_thresholds(score: Typed) -> pl.Expr:
-    """Cast a score to the type of thresholds, and raise at collect for one that this changes."""
-    if score.dtype.is_decimal():
-        return score.column.cast(pl.Float64)
-    thresholds = Typed(score.argument, pl.lit(0.0), pl.Float64(), "`thresholds`")
-    return in_one_type([score, thresholds])[0]
-
-
 def at_least(score: pl.Expr, threshold: pl.Expr) -> pl.Expr:
-    """Whether a score of any type is at least a float, exactly; decimals as the nearest float."""
+    """Whether a score of any type is at least a float; decimals as the nearest float.
+
+    A float of fewer bits is compared in its own type, a whole number exactly.
+    """
 
     def compare(value: pl.Expr, dtype: pl.DataType) -> pl.Expr:
         near = value.cast(pl.Float64)
+        if dtype in (pl.Float16, pl.Float32):
+            return value >= threshold.cast(dtype)
         if not dtype.is_integer():
             return near >= threshold
         # The engine would round a whole number to a float before comparing.
@@ -201,9 +196,8 @@ def read_rows(
     A LazyFrame is not collected; only its schema is resolved. If the frame holds counts, a row may
     represent several. ``each_a_cluster`` makes each row a cluster, with the same number in all
     models; ``mark_missing`` adds `MISSING_MARKS` to the rows of a frame. A ``survey`` gives them a
-    design, and ``selected`` recorded decisions, which plans use and the compiled engine does not
-    know. Without a label every row is negative. Messages have the name that the argument for
-    groups is ``called``.
+    design, and ``selected`` recorded decisions. Without a label every row is negative. Messages
+    have the name that the argument for groups is ``called``.
     """
     if isinstance(frame, RowSource):
         return frame.rows({} if by is None else named_keys(by, frame.groups, called))
@@ -233,51 +227,7 @@ def read_rows(
     marks = [missing_marks(*inputs, columns.decision)] if mark_missing else []
     others = _other_columns(columns, seen)
     observed = values.select(*keys, seen.score.alias(SCORE), *others, *marks)
-    return columns.rows(frame, observed, [MODEL] if columns.several else [])
-
-
-def read_paired_rows(
-    frame: pl.DataFrame | pl.LazyFrame,
-    label: IntoColumn | None,
-    score: IntoColumns,
-    weight: IntoWeight | None,
-    by: IntoColumns | None,
-    pos_label: object,
-    *,
-    cluster: IntoColumn | None = None,
-    survey: GivenDesign | None = None,
-    called: str = "by",
-) -> tuple[Rows, list[str]]:
-    """Return rows with columns `score_column`, missing where any is; and the names of models."""
-    frame = polars_frame(frame)
-    columns = _read(frame, label, score, weight, by, cluster, survey, called=called)
-    if len(columns.models) < 2:  # noqa: PLR2004  (two make a pair)
-        reject("score", "hold two or more columns to compare", columns.models)
-    seen = [columns.seen(typed, pos_label) for typed in columns.scores]
-    complete = pl.all_horizontal(each.weight.is_not_null() for each in seen)
-    weight_of_row = pl.when(complete).then(seen[0].weight)
-    # A column first: each of the scores would repeat the checks of all scores.
-    weighed = columns.frame.with_columns(weight_of_row.alias(WEIGHT))
-    first = replace(seen[0], weight=pl.col(WEIGHT))
-    scores = [
-        pl.when(pl.col(WEIGHT).is_not_null()).then(numeric(typed)).alias(score_column(i))
-        for i, typed in enumerate(columns.scores)
-    ]
-    observed = weighed.select(*columns.keys, *scores, *_other_columns(columns, first))
-    return columns.rows(frame, observed, []), columns.models
-
-
-def score_precision(frame: pl.DataFrame | pl.LazyFrame, score: IntoColumns) -> pl.Expr:
-    """Return the machine precision of each row's score, in the data type of its model's column."""
-    lazy = frame.lazy()
-    models: dict[float, list[str]] = {}
-    for name, column in named_columns("score", score, lazy).items():
-        models.setdefault(precision(typed_column("score", column, lazy).dtype), []).append(name)
-    (value, _), *others = models.items()
-    found = pl.lit(value)
-    for other, names in others:
-        found = pl.when(pl.col(MODEL).cast(pl.String).is_in(names)).then(other).otherwise(found)
-    return found
+    return columns.rows(observed, [MODEL] if columns.several else [])
 
 
 class _Columns(NamedTuple):
@@ -295,17 +245,13 @@ class _Columns(NamedTuple):
     decision: Typed | None
     design: SampleDesign | None
 
-    def rows(
-        self, given: pl.DataFrame | pl.LazyFrame, observed: pl.LazyFrame, model_keys: list[str]
-    ) -> Rows:
-        """Make rows of the columns ``observed`` in the frame that was ``given``."""
-        plain = not (self.frequency or self.design or self.decision)
+    def rows(self, observed: pl.LazyFrame, model_keys: list[str]) -> Rows:
+        """Make rows of the columns ``observed`` in the frame."""
         return Rows(
             observed,
             [*self.keys, *model_keys],
             model_keys,
             names=self.keys,
-            compiled=compiled_when(given) if plain else None,
             design=self.design,
         )
 
@@ -425,12 +371,6 @@ def named_keys(by: IntoColumns, frame: pl.LazyFrame, called: str) -> dict[str, p
         name: one_zero(of_length(called, column, pl.len()), frame)
         for name, column in columns.items()
     }
-
-
-def require_texts(rows: Rows, called: str = "by") -> None:
-    """Check that the values of groups can be written as text."""
-    for key, dtype in rows.frame.select(rows.keys).collect_schema().items():
-        require_text(Typed(called, pl.col(key), dtype, f"column {rows.name_of(key)!r}"))
 
 
 def require_text(given: Typed) -> pl.Expr:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from typing import Literal, TypeAlias, get_args
 
 import polars as pl
@@ -11,7 +13,7 @@ from polars_wroc.inputs.arguments import shown
 from polars_wroc.inputs.columns import IntoColumn, Typed, exact, valid_weights
 from polars_wroc.inputs.expressions import as_column, typed_column
 from polars_wroc.inputs.frames import named_keys
-from polars_wroc.inputs.rows import IntoColumns, Rows, polars_frame
+from polars_wroc.inputs.rows import IntoColumns, polars_frame
 from polars_wroc.plans.queries import FrameT, like_input, require_at_collect
 
 Competing: TypeAlias = Literal["negative", "exclude"]
@@ -19,7 +21,6 @@ Competing: TypeAlias = Literal["negative", "exclude"]
 _LABEL, _WEIGHT, _STATUS = _COLUMNS = ("horizon_label", "horizon_weight", "horizon_status")
 _STATUSES = ("event", "competing", "no event", "censored")
 _EVENT, _COMPETING, _NO_EVENT, _CENSORED = _STATUSES
-_TOTAL = "w_total"
 _FEW_ROWS, _LARGE_FACTOR = 10, 20
 
 
@@ -78,9 +79,16 @@ def at_horizon(
           the weight is.
 
         Other functions take the label and the weight as they take any, and count rows without a
-        label in ``n_missing``. `horizon_counts` says how many rows are known and what to beware of.
+        label in ``n_missing``.
         All labels of a group are null where censoring by the horizon ends the observation of
         its last rows: the share of events is then not identified.
+
+    Warns
+    -----
+    UserWarning
+        For a DataFrame with a group in which no label is known, in which fewer than 10 rows are
+        observed beyond the horizon while others are censored before it, or in which a weight is
+        multiplied by more than 20. The rows of a LazyFrame are not counted.
 
     Raises
     ------
@@ -115,8 +123,9 @@ def at_horizon(
     --------
     >>> import polars as pl
     >>> import polars_wroc as wroc
-    >>> df = pl.DataFrame({"years": [1, 2, 3, 4, 6, 7], "died": [1, 0, 1, 0, 1, 0]})
-    >>> wroc.at_horizon(df, "years", "died", 5)
+    >>> years, died = [1, 2, 3, 4, *[6, 7] * 5], [1, 0, 1, 0, *[1, 0] * 5]
+    >>> df = pl.DataFrame({"years": years, "died": died})
+    >>> wroc.at_horizon(df, "years", "died", 5).head(6)
     shape: (6, 5)
     ┌───────┬──────┬───────────────┬────────────────┬────────────────┐
     │ years ┆ died ┆ horizon_label ┆ horizon_weight ┆ horizon_status │
@@ -125,10 +134,10 @@ def at_horizon(
     ╞═══════╪══════╪═══════════════╪════════════════╪════════════════╡
     │ 1     ┆ 1    ┆ 1             ┆ 1.0            ┆ event          │
     │ 2     ┆ 0    ┆ null          ┆ null           ┆ censored       │
-    │ 3     ┆ 1    ┆ 1             ┆ 1.25           ┆ event          │
+    │ 3     ┆ 1    ┆ 1             ┆ 1.083333       ┆ event          │
     │ 4     ┆ 0    ┆ null          ┆ null           ┆ censored       │
-    │ 6     ┆ 1    ┆ 0             ┆ 1.875          ┆ no event       │
-    │ 7     ┆ 0    ┆ 0             ┆ 1.875          ┆ no event       │
+    │ 6     ┆ 1    ┆ 0             ┆ 1.191667       ┆ no event       │
+    │ 7     ┆ 0    ┆ 0             ┆ 1.191667       ┆ no event       │
     └───────┴──────┴───────────────┴────────────────┴────────────────┘
     """
     arguments.option("competing", competing, get_args(Competing))
@@ -174,7 +183,10 @@ def at_horizon(
     labelled = pl.when(~pl.col(_STATUS).is_in(unknown))
     plan = plan.with_columns(labelled.then(value * factor).alias(_WEIGHT))
     label = pl.when(value.is_not_null()).then((pl.col(_STATUS) == _EVENT).cast(pl.Int8))
-    return like_input(frame, plan.with_columns(label.alias(_LABEL)))
+    table = like_input(frame, plan.with_columns(label.alias(_LABEL)))
+    if isinstance(table, pl.DataFrame):
+        _warn_of_little(table, weights, [*groups.values()])
+    return table
 
 
 def _weights(weight: IntoColumn | None, frame: pl.LazyFrame) -> pl.Expr:
@@ -207,75 +219,27 @@ def _status(event: Typed, given: dict[str, object], by_then: pl.Expr) -> pl.Expr
     return pl.when(fits & code.is_not_null()).then(status)
 
 
-def horizon_counts(
-    frame: FrameT, *, weight: IntoColumn | None = None, by: IntoColumns | None = None
-) -> FrameT:
-    """Count what is known at a horizon, and say where little is.
-
-    Parameters
-    ----------
-    frame
-        A result of `at_horizon`: a DataFrame or a LazyFrame, which is not collected.
-    weight, by
-        As given to `at_horizon`.
-
-    Returns
-    -------
-    pl.DataFrame or pl.LazyFrame
-        One row per group, sorted by its ``by`` columns: ``n`` (Int64), the rows that are not
-        missing, and of these ``n_event, n_competing, n_no_event, n_censored``; ``n_missing``;
-        ``w_total`` (Float64), the weight of the ``n`` rows; ``w_known``, the sum of
-        ``horizon_weight``, which is equal but with ``most``, with ``competing="exclude"`` or where
-        no label is known; ``share_unknown``, the share of ``w_total`` without a label;
-        ``largest_factor``, the most that a weight was multiplied by; and ``note`` (String), the
-        first that holds, or null: no label is known, fewer than 10 rows are observed beyond the
-        horizon while others are censored before, or a weight was multiplied by more than 20. Rows
-        of weight zero are not counted.
-
-    Raises
-    ------
-    TypeError, ValueError, polars.exceptions.PolarsError
-        As for `at_horizon`; ValueError for a frame that is no result of it.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> import polars_wroc as wroc
-    >>> df = pl.DataFrame({"years": [1, 2, 3, 4, 6, 7], "died": [1, 0, 1, 0, 1, 0]})
-    >>> counts = wroc.horizon_counts(wroc.at_horizon(df, "years", "died", 5))
-    >>> counts.select("n_event", "n_no_event", "n_censored", "largest_factor", "note").row(0)
-    (2, 2, 2, 1.875, 'fewer than 10 rows are observed beyond the horizon')
-    """
-    lazy: pl.LazyFrame = polars_frame(frame).lazy()
-    if missing := [name for name in _COLUMNS if name not in lazy.collect_schema()]:
-        msg = f"`frame` must be a result of `at_horizon`; found no column {missing[0]!r}"
-        raise ValueError(msg)
-    groups: dict[str, pl.Expr] = {} if by is None else named_keys(by, lazy, "by")
-    names: dict[str, str] = columns.internal_keys(groups)
-    keys = [groups[name].alias(key) for key, name in names.items()]
-    status, known, total = pl.col(_STATUS), pl.col(_WEIGHT), pl.col(_TOTAL)
-    given = pl.when(status.is_not_null()).then(_weights(weight, lazy))
-    keyed = lazy.select(*keys, *_COLUMNS, given.alias(_TOTAL)).filter(total.ne_missing(0))
-    rows = Rows(keyed, [*names], names=names)
-    sums: dict[str, pl.Expr] = {"n": status.count()} | {
-        f"n_{'missing' if one is None else one.replace(' ', '_')}": status.eq_missing(one).sum()
-        for one in (*_STATUSES, None)
-    }
-    sums = {name: count.cast(pl.Int64) for name, count in sums.items()} | {
-        _TOTAL: total.sum(),
-        "w_known": known.sum(),
-        "share_unknown": total.filter(known.is_null()).sum(),
-        "largest_factor": (known / total).max(),
-    }
-    share = pl.when(total > 0).then(pl.col("share_unknown") / total)
-    few = (pl.col("n_censored") > 0) & (pl.col("n_no_event") < _FEW_ROWS)
-    note = (
-        pl.when(pl.col("largest_factor").is_null())
-        .then(pl.lit("no label is known"))
-        .when(few)
-        .then(pl.lit(f"fewer than {_FEW_ROWS} rows are observed beyond the horizon"))
-        .when(pl.col("largest_factor") > _LARGE_FACTOR)
-        .then(pl.lit(f"a weight is multiplied by more than {_LARGE_FACTOR}"))
+def _warn_of_little(table: pl.DataFrame, weights: pl.Expr, groups: Sequence[pl.Expr]) -> None:
+    """Warn where little is known at the horizon, in all rows or in one of the groups."""
+    status = pl.col(_STATUS)
+    keys = {f"__{number}": key for number, key in enumerate(groups)}
+    factors = table.select(status, factor=pl.col(_WEIGHT) / weights, used=weights > 0, **keys)
+    used = factors.filter("used", status.is_not_null())
+    counts = used.group_by([*keys] or pl.lit(0)).agg(
+        no_event=(status == _NO_EVENT).sum(),
+        censored=(status == _CENSORED).sum(),
+        largest_factor=pl.col("factor").max(),
     )
-    table = rows.aggregate(keyed, sums).with_columns(share_unknown=share, note=note)
-    return like_input(frame, rows.result(table, [*sums, "note"]))
+    few = (pl.col("censored") > 0) & (pl.col("no_event") < _FEW_ROWS)
+    cases = {
+        "no label is known": pl.col("largest_factor").is_null(),
+        f"fewer than {_FEW_ROWS} rows are observed beyond the horizon": few,
+        f"a weight is multiplied by more than {_LARGE_FACTOR}": (
+            pl.col("largest_factor") > _LARGE_FACTOR
+        ),
+    }
+    found = [text for text, holds in cases.items() if counts.filter(holds).height]
+    if found:
+        where = " in some of the groups" if groups else ""
+        msg = f"limits may be too narrow{where}, as {' and '.join(found)}"
+        warnings.warn(msg, UserWarning, stacklevel=3)

@@ -4,21 +4,7 @@ from __future__ import annotations
 
 import math
 from numbers import Real
-from typing import Any, Literal, Self, TypeVar, cast
-
-import polars as pl
-
-from polars_wroc.plans.formulas import min_of, values_of, when
-
-LimitT = TypeVar("LimitT", bound=pl.Expr | float)
-# Limits that rest on a variance alone do not hold at all looks with fewer rows of a class.
-FEWEST_ROWS = 100
-# Quantiles of Student's t are known from here on.
-_LEAST_LEVEL = 0.001
-# Of one of several tests; a larger error would have an infinite quantile.
-_LARGEST_ERROR = 0.999
-# Of the first rows: no normal variable is further from 0, whose probability a float can hold.
-_LARGEST_QUANTILE = 37.0
+from typing import Any, Literal, Self
 
 
 class Looks(float):
@@ -130,43 +116,3 @@ class Looks(float):
     def at(self, seen: float) -> Looks:
         """Return the looks when so many rows have been seen."""
         return Looks(self.planned, float(self), seen)
-
-    def _time(self, error: pl.Expr) -> pl.Expr:
-        """Return the rows seen, in units in which limits are tightest at the planned rows."""
-        assert isinstance(self.seen, float)
-        log = -2 * error.log()
-        return (log + log.log1p()) * (self.seen / self.planned)
-
-    def quantile(self, error: pl.Expr) -> pl.Expr:
-        """Return what replaces the two-sided normal quantile of a level of 1 minus the error."""
-        error = error.clip(upper_bound=_LARGEST_ERROR)
-        x = self._time(error)
-        quantile = ((1 + 1 / x) * (x.log1p() - 2 * error.log())).sqrt()
-        return quantile.clip(upper_bound=_LARGEST_QUANTILE)
-
-    @property
-    def _error(self) -> pl.Expr:
-        return cast("pl.Expr", values_of(1 - self))
-
-    @property
-    def own_quantile(self) -> float:
-        """What replaces the two-sided normal quantile of the level."""
-        return float(values_of(self.quantile(self._error)).array)
-
-    def p_value(self, z: pl.Expr) -> pl.Expr:
-        """Return the least probability ``a`` whose quantile, for the same ``x``, is at most z."""
-        x = float(values_of(self._time(self._error)).array)
-        return (math.sqrt(1 + x) * (z**2 * (-x / (1 + x) / 2)).exp()).clip(upper_bound=1.0)
-
-
-def with_level(level: float, other: float) -> float:
-    """Return another level, of the same repeated looks if the first one is; at least the least."""
-    other = max(other, _LEAST_LEVEL)
-    return Looks(level.planned, other, level.seen) if isinstance(level, Looks) else other
-
-
-def if_enough(level: float, value: LimitT, *rows: pl.Expr) -> LimitT | pl.Expr:
-    """Make a quantile of Wald's limits null at repeated looks with too few rows of a class."""
-    if not isinstance(level, Looks):
-        return value
-    return when(min_of(rows) >= FEWEST_ROWS).then(value)

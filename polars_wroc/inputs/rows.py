@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import polars as pl
 
@@ -29,13 +29,9 @@ from polars_wroc.inputs.columns import (
 )
 from polars_wroc.inputs.designs import SampleDesign
 from polars_wroc.inputs.looks import Looks
-from polars_wroc.plans.config import When, compiled_when, depends_on_rows
 from polars_wroc.plans.queries import (
     aggregate,
     collect,
-    join_on_keys,
-    probability,
-    require_at_collect,
 )
 
 IntoColumns: TypeAlias = IntoColumn | Sequence[IntoColumn]
@@ -90,12 +86,6 @@ def read_source(frame: object) -> pl.DataFrame | pl.LazyFrame | RowSource:
     return frame if isinstance(frame, RowSource) else polars_frame(frame)
 
 
-class TableOfRows(Protocol):
-    """Makes a table of rows, of which parts are computed at once if ``eager``."""
-
-    def __call__(self, rows: Rows, /, *, eager: bool) -> pl.LazyFrame: ...  # noqa: D102
-
-
 @dataclass(frozen=True)
 class Rows:
     """Checked rows of a frame: keys, `SCORE` and `WEIGHT`, perhaps `ZERO_LABEL` and `CLUSTER`.
@@ -119,8 +109,6 @@ class Rows:
     in_order: bool = False
     # What the caller calls the keys; the others go by their own names.
     names: Mapping[str, str] = field(default_factory=dict)
-    # When the compiled engine computes sums over these rows; None if plans do.
-    compiled: When | None = None
     # How they were sampled: they have the columns `STRATUM` and `CLUSTER`, or replicate weights.
     design: SampleDesign | None = None
 
@@ -156,11 +144,6 @@ class Rows:
         return SCORE_HIGH in self.frame.collect_schema()
 
     @property
-    def score_columns(self) -> list[str]:
-        """The score, and the highest one of the bin if there are bins."""
-        return [SCORE, SCORE_HIGH] if self.binned else [SCORE]
-
-    @property
     def recorded(self) -> bool:
         """Whether the decisions on the rows were recorded."""
         return SELECTED in self.frame.collect_schema()
@@ -174,43 +157,11 @@ class Rows:
         """Leave out of a frame made of the rows those that stand for others."""
         return frame.filter(~pl.col(OUTSIDE)).drop(OUTSIDE) if self.in_range else frame
 
-    def cut_at(self, argument: str, thresholds: Iterable[pl.Expr]) -> Rows:
-        """Raise at collect if a bin has scores on both sides of a threshold."""
-        frame = self.frame
-        if not self.binned:
-            return self
-        low, high = pl.col(SCORE), pl.col(SCORE_HIGH)
-        for threshold in thresholds:
-            outside = ((low >= threshold) | (high < threshold)).fill_null(value=True)
-            found = pl.format("{} in one from {} to {}", threshold, low, high)
-            checked = require_at_collect(
-                outside, f"`{argument}` must not be inside a bin of scores", found
-            )
-            frame = frame.with_columns(pl.when(checked).then(WEIGHT).alias(WEIGHT))
-        return replace(self, frame=frame)
-
-    def as_probabilities(self) -> Rows:
-        """Cast the scores to floats; raise at collect for one that is not between 0 and 1."""
-        scores = (pl.col(name).cast(pl.Float64) for name in self.score_columns)
-        checked = [probability("score", score) for score in scores]
-        return replace(self, frame=self.frame.with_columns(checked))
-
-    def require_scores(self, purpose: str) -> None:
-        """Raise for counts in bins of scores."""
-        if self.binned:
-            msg = f"`counts` must be by score for {purpose}; found counts in bins of scores"
-            raise ValueError(msg)
-
     @property
     def signed_squares(self) -> pl.Expr:
         """The squared weights, with a minus sign in negative rows."""
         weight = pl.col(WEIGHT)
         return self._signed(ROW_SQUARES, weight * weight.abs())
-
-    @property
-    def signed_counts(self) -> pl.Expr:
-        """The numbers of rows, with a minus sign in negative rows."""
-        return self._signed(ROW_COUNT, pl.col(WEIGHT).sign())
 
     @property
     def signed_cubes(self) -> pl.Expr:
@@ -247,45 +198,9 @@ class Rows:
         seen = collect(aggregate(self.frame, self.model_keys, used).select(pl.col("used").max()))
         return level.at(max(seen.item() or 0, 1))
 
-    def class_counts(self) -> dict[str, pl.Expr]:
-        """Count the rows of each class."""
-        weight = pl.col(WEIGHT)
-        return {"n_pos": self.count_where(weight > 0), "n_neg": self.count_where(weight < 0)}
-
     def regrouped(self, groups: Sequence[str]) -> Rows:
         """Return the same rows grouped by other keys; the model key stays."""
         return replace(self, keys=[*groups, *self.model_keys])
-
-    def across_groups(
-        self,
-        frame: object,
-        groupings: Sequence[Sequence[str]],
-        table: TableOfRows,
-        *,
-        times: int = 1,
-    ) -> pl.LazyFrame:
-        """Return a table in which each row of a frame is used for each group, so many ``times``.
-
-        How many groups there are says which engine takes less time. The rows of a plan are
-        therefore held in memory first. A plan that repeats them for each group takes more memory.
-        """
-        in_memory = frame if isinstance(frame, pl.DataFrame) else None
-        eager = in_memory is not None
-        plain = not (self.counted or self.recorded or self.design)
-        if self.compiled or not plain or not depends_on_rows():
-            return table(self, eager=eager)
-
-        def computed() -> pl.LazyFrame:
-            held = collect(self.frame) if in_memory is None else in_memory
-            rows = self if eager else replace(self, frame=held.lazy())
-            keys = (rows.regrouped(groups).key_values() for groups in groupings)
-            groups = collect(pl.concat(each.select(pl.len()) for each in keys)).sum().item()
-            return table(replace(rows, compiled=compiled_when(held, groups * times)), eager=True)
-
-        if eager:
-            return computed()
-        schema = table(self, eager=False).collect_schema()
-        return pl.defer(lambda: collect(computed()), schema=schema)
 
     def with_values(self, names: Sequence[str]) -> Rows:
         """Return the rows with a value of these groups, by the caller's names."""
@@ -417,19 +332,3 @@ def _count(rows: pl.DataFrame, condition: pl.Expr) -> int:
     those = rows.filter(condition)
     # In bins a row may represent several.
     return int(those[ROW_COUNT].sum()) if ROW_COUNT in those.columns else those.height
-
-
-# The number of a row's group.
-GROUP = "__group"
-
-
-def numbered_groups(rows: Rows, within_limit: pl.Expr) -> pl.LazyFrame:
-    """Number the groups in their order; none if there are more than the limit."""
-    groups = rows.frame.select(rows.group_keys).unique()
-    names = groups.filter(within_limit).sort(rows.group_keys)
-    return names.with_row_index(GROUP)
-
-
-def with_numbers(frame: pl.LazyFrame, names: pl.LazyFrame, groups: Sequence[str]) -> pl.LazyFrame:
-    """Replace the keys of a row by the number of its group."""
-    return join_on_keys(frame, names, groups, how="inner").drop(groups)

@@ -10,7 +10,7 @@ import polars as pl
 
 from polars_wroc.arrays import Array
 from polars_wroc.metrics.auc_sums import AucSums
-from polars_wroc.stats.aucs import Auc, AucMethod, FallbackEstimate
+from polars_wroc.stats.aucs import Auc, AucMethod
 from polars_wroc.stats.estimates import Estimate, Limits, Wilson
 from polars_wroc.stats.levels import Level
 from polars_wroc.stats.rates import Count
@@ -43,8 +43,6 @@ def interval_columns(
     estimate = auc.estimate(method)
     limits = limit_aucs(estimate, sums.n, level)
     used = np.full(limits.low.shape, method, dtype=object)
-    if isinstance(estimate, FallbackEstimate):
-        used[~estimate.is_known] = "newcombe"
     used[np.isnan(limits.low)] = None
     inverse_size = Count(sums.weight, sums.squares, sums.n).inverse_size
     # It is infinite where squared weights overflow.

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from polars_wroc.arrays import Array, Ints, Mask
+from polars_wroc.metrics.mean_sums import sum_in_units
 from polars_wroc.rows import Rows, Sampling, replicate_rows
 from polars_wroc.stats.aucs import Auc, ClassMoments, auc_influence
 from polars_wroc.stats.designs import Influence, replicate_influence
@@ -220,19 +221,13 @@ def auc_influences(rows: Rows, segments: SegmentRows) -> Influence:
 
 def placement_influences(sample: Sampling, segments: SegmentRows, placed: Array) -> Influence:
     """Return the influences of sampling units on 1 minus the mean placement value of the rows."""
-    shape = len(sample.stratum), segments.number
-    place = sample.unit[segments.order] * shape[1] + segments.segment
-
-    def add_up(values: Array) -> Array:
-        sums = np.bincount(place, values, shape[0] * shape[1])
-        return np.asarray(sums, np.float64).reshape(shape)
-
-    sides = np.maximum(segments.weight, 0.0), np.maximum(-segments.weight, 0.0)
+    sides = segments.weight > 0, segments.weight < 0
     # Placement values are NaN without rows of the other class, and 0 times NaN is not 0.
-    misranked = [np.where(weight > 0, weight * placed, 0.0) for weight in sides]
-    return auc_influence(
-        (add_up(sides[0]), add_up(sides[1])), (add_up(misranked[0]), add_up(misranked[1]))
+    weights, misranked = (
+        [sum_in_units(segments, sample, np.where(side, values, 0.0)) for side in sides]
+        for values in (1.0, placed)
     )
+    return auc_influence((weights[0], weights[1]), (misranked[0], misranked[1]))
 
 
 def _replicate_aucs(sample: Sampling, segments: SegmentRows) -> Array:

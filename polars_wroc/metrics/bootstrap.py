@@ -7,58 +7,61 @@ them. Only the weights change, so all replicates share one scan and one sort.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
-from typing import Any, get_args
+from functools import cached_property, partial
+from itertools import islice, pairwise
+from typing import get_args
 
+import numpy as np
 import polars as pl
 
+from polars_wroc.arrays import Array, Ints
 from polars_wroc.inputs import arguments
-from polars_wroc.inputs.columns import (
-    MODEL,
-    SCORE,
-    WEIGHT,
-    IntoColumn,
-    IntoWeight,
-    refuse_frequency,
+from polars_wroc.inputs.columns import MODEL, IntoColumn, IntoWeight, refuse_frequency, score_column
+from polars_wroc.inputs.designs import Design, GivenDesign, read_design
+from polars_wroc.inputs.frames import precision
+from polars_wroc.inputs.rows import IntoColumns, polars_frame
+from polars_wroc.metrics.auc_sums import auc_influences
+from polars_wroc.metrics.mean_sums import require_probabilities
+from polars_wroc.metrics.registry import Formula, Metrics, named_metrics, need_scores
+from polars_wroc.plans.config import Progress
+from polars_wroc.plans.queries import FrameT
+from polars_wroc.ranking.curve import curve_of_points
+from polars_wroc.rows import (
+    Columns,
+    Rows,
+    Sampling,
+    SegmentColumns,
+    read_columns,
+    replicate_rows,
+    table_of,
+    tabulate_models,
 )
-from polars_wroc.inputs.designs import Design, GivenDesign, Replicates, SampleDesign, read_design
-from polars_wroc.inputs.frames import read_rows, score_precision
-from polars_wroc.inputs.rows import IntoColumns, Rows, polars_frame
-from polars_wroc.metrics.registry import Formula, Metrics, from_walk, named_metrics, need_scores
-from polars_wroc.plans.config import compiled_when
-from polars_wroc.plans.queries import (
-    FrameT,
-    collect,
-    join_on_keys,
-    like_input,
-    probability,
-    sum_unless_null,
-)
-from polars_wroc.ranking.placements import REPLICATE, add_placements, row_curve
-from polars_wroc.ranking.sorting import by_descending_score
-from polars_wroc.stats.distributions import t_quantile
-from polars_wroc.stats.variances import (
-    DESIGN_DF,
-    PRESENT_CLASSES,
-    REPLICATES_AT_ONCE,
+from polars_wroc.stats.designs import Units
+from polars_wroc.stats.levels import Level
+from polars_wroc.stats.resampling import (
+    MULTIPLIERS,
     Multiplier,
-    design_df,
-    draws_of,
-    in_batches,
-    poisson,
-    random_multiplier,
-    rescaled,
+    count_draws,
+    find_quantile,
+    find_spread,
+    hash_evenly,
+    rescale_units,
     seeds,
-    signed_weights,
-    smaller_df,
-    unit_totals,
-    with_places,
-    with_signed_weights,
 )
+from polars_wroc.steps import SegmentRows
+from polars_wroc.thresholds.honest import number_rows
 
-BOOTSTRAP_COLUMNS = ("metric", "value", "value_se", "value_low", "value_high", "n_replicates")
+_TYPES: Mapping[str, type[pl.DataType]] = {
+    "metric": pl.String,
+    "value": pl.Float64,
+    "value_se": pl.Float64,
+    "value_low": pl.Float64,
+    "value_high": pl.Float64,
+    "n_replicates": pl.Int64,
+}
+_REPLICATE = "replicate"
 
 
 def bootstrap(
@@ -70,11 +73,12 @@ def bootstrap(
     weight: IntoWeight | None = None,
     by: IntoColumns | None = None,
     pos_label: object = None,
-    replicates: int = 500,
+    resamples: int = 500,
     seed: int = 0,
     multiplier: Multiplier = "poisson",
     design: Design | None = None,
     level: float = 0.95,
+    replicates: bool = False,
 ) -> FrameT:
     """Bootstrap standard errors and percentile confidence intervals of metrics of a curve.
 
@@ -88,11 +92,10 @@ def bootstrap(
         As for `summary`.
     metrics
         One metric or several, as for `curve_metrics`.
-    replicates
+    resamples
         Number of replicates, 2 or more.
     seed
-        Seed of the random numbers. Results repeat with the same seed and version of Polars, on
-        both engines (see `Config`).
+        Seed of the random numbers. Results repeat with the same seed and version of Polars.
     multiplier
         Distribution of the number that a row's weight is multiplied by in a replicate.
         ``"poisson"``: Poisson with mean 1, as if rows were drawn with replacement. ``"gamma"``:
@@ -105,12 +108,16 @@ def bootstrap(
         units of each stratum are drawn with replacement, one less than it has, and the weights of
         each are multiplied by the number of its draws and n / (n - 1) [2]_. It takes no ``fpc``,
         and a stratum with one unit needs ``lonely="certainty"``. `ReplicateWeights` are the
-        replicates themselves, and ``replicates`` and ``seed`` are not used: the error follows from
+        replicates themselves, and ``resamples`` and ``seed`` are not used: the error follows from
         their factors, null if one of them has no value. With these two leave out ``multiplier``,
         and limits are the value and Student's t times its error, which has the degrees of freedom
         ``df`` of `summary`: percentiles of few sampling units are too close.
     level
         Confidence level of the intervals, from 0.001 to 0.9999.
+    replicates
+        Return the metrics in each replicate, for differences and other contrasts. Groups and scores
+        share the draws of a replicate, so that a difference between them, taken within each
+        replicate, keeps their correlation.
 
     Returns
     -------
@@ -120,17 +127,19 @@ def bootstrap(
         value_high`` (Float64; ``value`` is that of the data themselves) and ``n_replicates``
         (Int64), the number of replicates in which the metric is defined. Undefined is null.
 
+        With ``replicates`` there is one row per group (and model) and replicate instead. After the
+        ``by`` columns (and ``model``) comes ``replicate`` (Int64), which is 0 for the data
+        themselves and from 1 for the replicates, and a Float64 column for each metric.
+
     Raises
     ------
-    TypeError, ValueError, polars.exceptions.PolarsError
+    TypeError, ValueError, polars.exceptions.ColumnNotFoundError
         As for `summary`; also for an unknown option.
 
     Notes
     -----
-    For a LazyFrame all replicates are one query, whose memory grows by some 20 bytes per row
-    and replicate. For a DataFrame they are computed a few at a time, and several times faster by
-    the compiled engine (see `Config`). If it takes long, a line on a terminal says how many are
-    done.
+    Rows are sorted once; each replicate multiplies their weights and adds them up along the curve.
+    If it takes long, a line on a terminal says how many replicates are done.
 
     References
     ----------
@@ -142,7 +151,7 @@ def bootstrap(
     >>> import polars as pl
     >>> import polars_wroc as wroc
     >>> df = pl.DataFrame({"y": [1, 0, 1, 0] * 50, "s": [0.9, 0.8, 0.7, 0.1] * 50})
-    >>> wroc.bootstrap(df, "y", "s", metrics="ks", replicates=200).select("metric", "value")
+    >>> wroc.bootstrap(df, "y", "s", metrics="ks", resamples=200).select("metric", "value")
     shape: (1, 2)
     ┌────────┬───────┐
     │ metric ┆ value │
@@ -151,207 +160,273 @@ def bootstrap(
     ╞════════╪═══════╡
     │ ks     ┆ 0.5   │
     └────────┴───────┘
+    >>> wroc.bootstrap(df, "y", "s", metrics="ks", resamples=200, replicates=True).shape
+    (201, 2)
     """
     arguments.refuse_looks(level, "a bootstrap")
     level = arguments.level(level)
-    drawing = _Drawing(read_design(design), replicates, seed, multiplier)
-    formulas: dict[str, Formula] = _named(metrics, BOOTSTRAP_COLUMNS)
-    table = polars_frame(frame)
+    arguments.flag("replicates", replicates)
+    given = read_design(design)
+    resamples = arguments.whole_number("resamples", resamples, low=2)
+    seed = arguments.whole_number("seed", seed, low=0)
+    arguments.option("multiplier", multiplier, get_args(Multiplier))
+    _check_design(given, multiplier)
+    formulas = _read_metrics(metrics)
+    frame_of_rows = polars_frame(frame)
     refuse_frequency(weight, "where rows are drawn")
-    rows: Rows = drawing.read(table, label, score, weight, by, pos_label)
-    rows.check_names(BOOTSTRAP_COLUMNS)
-    replicated = drawing.measure(table, rows, score, formulas)
-    group = [*rows.keys, "metric"]
-    names = list(formulas)
-    long = replicated.unpivot(
-        on=names, index=[*rows.keys, REPLICATE], variable_name="metric", value_name="value"
-    ).with_columns(pl.col("metric").cast(pl.Enum(names)))
-    resampled = pl.col("value").filter(pl.col(REPLICATE) > 0)
-    full, error = pl.col("value").filter(pl.col(REPLICATE) == 0).first(), resampled.std()
-    if isinstance(rows.design, Replicates):
-        error = _error(full, rows.design)
-    numbers = {"value": full, "value_se": error, "n_replicates": resampled.count().cast(pl.Int64)}
-    limits = {
-        f"value_{end}": resampled.quantile((1 + side * level) / 2, "linear")
-        for end, side in (("low", -1), ("high", 1))
-    }
-    result = long.group_by(group).agg(**numbers, **limits)
-    if rows.design is not None:
-        result = join_on_keys(result, _degrees_of_freedom(rows, rows.design), rows.keys)
-        margin = t_quantile(level, design_df(pl.col)) * pl.col("value_se")
-        value = pl.col("value")
-        result = result.with_columns(value_low=value - margin, value_high=value + margin)
-    in_order = rows.result(result.sort("metric"), BOOTSTRAP_COLUMNS)
-    return like_input(frame, in_order.with_columns(pl.col("metric").cast(pl.String)))
+    columns = read_columns(
+        frame_of_rows, label, score, weight=weight, by=by, pos_label=pos_label, design=design
+    )
+    types: dict[str, type[pl.DataType]] = dict(_TYPES)
+    if replicates:
+        types = {_REPLICATE: pl.Int64, **dict.fromkeys(formulas, pl.Float64)}
+    drawing = _Drawing(given, [*islice(seeds(seed), resamples)], multiplier)
+    plan = _Plan(columns, formulas, drawing, Level.of(level), replicates)
+    return table_of(frame, columns, columns.schema(types), partial(_resample_rows, plan=plan))
 
 
-def _error(full: pl.Expr, design: Replicates) -> pl.Expr:
-    """Aggregate the values of replicate weights to a standard error; null where one is."""
-    factors = [0.0, *design.factors]
-    factor = pl.col(REPLICATE).replace_strict(range(len(factors)), factors, return_dtype=pl.Float64)
-    return sum_unless_null(factor * (pl.col("value") - full) ** 2).sqrt()
+def _check_design(given: GivenDesign, multiplier: Multiplier) -> None:
+    """Raise for what has no meaning where units are drawn."""
+    if given.more_than_clusters and multiplier != "poisson":
+        msg = f"`multiplier` must be left out with a survey design; found {multiplier!r}"
+        raise ValueError(msg)
+    if given.survey.fpc is not None:
+        rule = "be None where units are drawn: without it errors are rather too large"
+        arguments.reject("fpc", rule, given.survey.fpc)
+    if given.survey.lonely == "adjust":
+        arguments.reject("lonely", "be 'null' or 'certainty' where units are drawn", "'adjust'")
 
 
-def _degrees_of_freedom(rows: Rows, design: SampleDesign) -> pl.LazyFrame:
-    """Compute those of each group: of the class that has rows in fewer units."""
-    units = rows.frame
-    if not isinstance(design, Replicates):
-        signs = zip(PRESENT_CLASSES, (1, -1), strict=True)
-        present = {name: (pl.col(WEIGHT) * sign > 0).sum() for name, sign in signs}
-        units = unit_totals(units, rows.keys, present)
-    return smaller_df(units, rows.keys, design, PRESENT_CLASSES, DESIGN_DF)
-
-
-def bootstrap_replicates(
-    frame: FrameT,
-    label: IntoColumn,
-    score: IntoColumns,
-    metrics: Metrics,
-    *,
-    weight: IntoWeight | None = None,
-    by: IntoColumns | None = None,
-    pos_label: object = None,
-    replicates: int = 500,
-    seed: int = 0,
-    multiplier: Multiplier = "poisson",
-    design: Design | None = None,
-) -> FrameT:
-    """Metrics in each replicate of `bootstrap`, for differences and other contrasts.
-
-    Groups and scores share the draws of a replicate, so that a difference between them, taken
-    within each replicate, keeps their correlation.
-
-    Parameters
-    ----------
-    frame, label, score, weight, by, pos_label, metrics, replicates, seed, multiplier, design
-        As for `bootstrap`.
-
-    Returns
-    -------
-    pl.DataFrame or pl.LazyFrame
-        One row per group (and model) and replicate, sorted by the ``by`` columns, then by
-        ``replicate`` (Int64), which is 0 for the data themselves and from 1 for the replicates.
-        After it comes a Float64 column for each metric, null where it is not defined.
-
-    Raises
-    ------
-    TypeError, ValueError, polars.exceptions.PolarsError
-        As for `bootstrap`.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> import polars_wroc as wroc
-    >>> df = pl.DataFrame({"y": [1, 0, 1, 0] * 50, "s": [0.9, 0.8, 0.7, 0.1] * 50})
-    >>> wroc.bootstrap_replicates(df, "y", "s", metrics="ks", replicates=200).shape
-    (201, 2)
-    """
-    drawing = _Drawing(read_design(design), replicates, seed, multiplier)
-    formulas: dict[str, Formula] = _named(metrics)
-    table, columns = polars_frame(frame), [REPLICATE, *formulas]
-    refuse_frequency(weight, "where rows are drawn")
-    rows: Rows = drawing.read(table, label, score, weight, by, pos_label)
-    rows.check_names(columns)
-    replicated = drawing.measure(table, rows, score, formulas)
-    return like_input(frame, rows.result(replicated.sort(REPLICATE), columns))
-
-
-def _named(metrics: Metrics, taken: Sequence[str] = ()) -> dict[str, Formula]:
+def _read_metrics(metrics: Metrics) -> dict[str, Formula]:
     """Read the metrics, whose names differ from those of other columns."""
     formulas: dict[str, Formula] = named_metrics(metrics)
     for name in formulas:
-        if name in (*taken, REPLICATE, MODEL):
+        if name in (*_TYPES, _REPLICATE, MODEL):
             arguments.reject("metrics", "not have the name of a result column", repr(name))
     return formulas
 
 
 @dataclass(frozen=True)
 class _Drawing:
-    """How weights change from one replicate to the next."""
+    """How weights change from one replicate to the next: a seed for each, and their multiplier."""
 
-    survey: GivenDesign
-    replicates: int
-    seed: int
+    given: GivenDesign
+    seeds: Sequence[int]
     multiplier: Multiplier
 
-    def __post_init__(self) -> None:
-        """Check the options."""
-        replicates = arguments.whole_number("replicates", self.replicates, low=2)
-        seed = arguments.whole_number("seed", self.seed, low=0)
-        arguments.hold(self, replicates=replicates, seed=seed)
-        arguments.option("multiplier", self.multiplier, get_args(Multiplier))
-        given = self.survey.survey
-        if self.survey.more_than_clusters and self.multiplier != "poisson":
-            msg = f"`multiplier` must be left out with a survey design; found {self.multiplier!r}"
-            raise ValueError(msg)
-        if given.fpc is not None:
-            rule = "be None where units are drawn: without it errors are rather too large"
-            arguments.reject("fpc", rule, given.fpc)
-        if given.lonely == "adjust":
-            arguments.reject("lonely", "be 'null' or 'certainty' where units are drawn", "'adjust'")
-
-    def read(self, *given: Any) -> Rows:
-        """Read the rows, each of which is a unit unless the design has others."""
-        survey = self.survey if self.survey.more_than_clusters else None
-        alone = self.survey.cluster is None and self.survey.replicate_weights is None
-        cluster = self.survey.cluster
-        return read_rows(*given, cluster=cluster, survey=survey, each_a_cluster=alone)
-
-    def measure(
-        self,
-        frame: pl.DataFrame | pl.LazyFrame,
-        rows: Rows,
-        score: IntoColumns,
-        formulas: dict[str, Formula],
-    ) -> pl.LazyFrame:
-        """Compute the metrics of the data as replicate 0, then of each replicate."""
-        draws = [*islice(seeds(self.seed), self.replicates)]
-        when, walked = compiled_when(frame, self.replicates), from_walk(formulas)
-        if when and walked and rows.design is None:
-            # Needs numba, which is an extra.
-            from polars_wroc.ranking.compiled_rows import resampled_sums  # noqa: PLC0415
-
-            limits = poisson() if self.multiplier == "poisson" else None
-            sums = resampled_sums(rows, when, draws, limits)
-            return sums.select(*rows.keys, REPLICATE, **walked)
-        curve, ordered = row_curve(), by_descending_score(rows)
-        if need_scores(formulas):
-            known = pl.col(SCORE).cast(pl.Float64)
-            curve = replace(curve, score=known, precision=score_precision(frame, score))
-            ordered = ordered.with_columns(probability("score", pl.col(SCORE)).alias(SCORE))
-        eager = not isinstance(frame, pl.LazyFrame)
-        if eager:
-            ordered = collect(ordered).lazy()
-        checked = rows.observations.signed_weight
-        values = {name: formula(curve) for name, formula in formulas.items()}
-        groups = ordered.select(rows.keys).unique()
-        tables = []
-        for number, reweighted in enumerate(self._reweighted(ordered, rows, draws, eager=eager)):
-            replicate = pl.lit(number, pl.Int64).alias(REPLICATE)
-            metrics = rows.aggregate(add_placements(reweighted, rows.keys, checked), values)
-            if rows.keys and isinstance(rows.design, Replicates):
-                # Those without complete rows too.
-                metrics = join_on_keys(groups, metrics, rows.keys)
-            tables.append(metrics.select(*rows.keys, replicate, *formulas))
-        return in_batches(tables, REPLICATES_AT_ONCE, "replicates") if eager else pl.concat(tables)
-
-    def _reweighted(
-        self, ordered: pl.LazyFrame, rows: Rows, draws: Sequence[int], *, eager: bool
-    ) -> Iterator[pl.LazyFrame]:
-        """Yield the rows with their own weights, then with those of each replicate."""
-        if isinstance(rows.design, Replicates):
-            signed = with_signed_weights(ordered, rows.design)
-            for name in signed_weights(rows.design):
-                yield signed.with_columns(pl.col(name).alias(WEIGHT))
+    def weights(self, rows: Rows, segments: SegmentRows, identity: pl.Series) -> Iterator[Array]:
+        """Yield the weights of the rows of segments, then those in each replicate."""
+        own = np.abs(segments.weight)
+        if self.given.replicate_weights is not None:
+            assert rows.sample is not None
+            for each in replicate_rows(rows.sample, segments):
+                yield np.abs(each.weight)
             return
-        yield ordered
-        if rows.design is None:
-            for seed in draws:
-                drawn = pl.col(WEIGHT) * random_multiplier(self.multiplier, seed)
-                yield ordered.with_columns(drawn.alias(WEIGHT))
+        yield own
+        if self.given.more_than_clusters:
+            assert rows.sample is not None
+            units = rows.sample.units
+            assert isinstance(units, Units)
+            order, unit = _order_units(rows.sample, identity), rows.sample.unit[segments.order]
+            for times in self._draw_units(units, order):
+                yield own * times[unit]
             return
-        drawn_from, units = with_places(ordered), draws_of(rows.design)
-        if eager:
-            drawn_from, units = collect(drawn_from).lazy(), collect(units).lazy()
-        for seed in draws:
-            yield rescaled(drawn_from, units, seed)
+        known = identity.gather(segments.order)
+        draw = MULTIPLIERS[self.multiplier]
+        for seed in self.seeds:
+            yield own * draw(hash_evenly(known, seed))
+
+    def _draw_units(self, units: Units, order: Ints) -> Iterator[Array]:
+        """Yield what the weights of units are multiplied by in each replicate."""
+        if units.lonely != "certainty" and (units.size == 1).any():
+            rule = "be 'certainty' where a stratum with one sampling unit is resampled"
+            arguments.reject("lonely", rule, repr(units.lonely))
+        draws = pl.Series(np.arange(count_draws(units).sum()), dtype=pl.UInt32)
+        for seed in self.seeds:
+            yield rescale_units(units, order, hash_evenly(draws, seed))
+
+    @property
+    def number(self) -> int:
+        """The number of replicates that are drawn."""
+        return len(self.seeds)
+
+
+def _order_units(sample: Sampling, identity: pl.Series) -> Ints:
+    """Return the units of one stratum after another, whatever order their rows come in.
+
+    Those without rows come last. Rows that are units are in the order of their ``identity``.
+    """
+    rank = np.full(len(sample.stratum), np.inf)
+    rank[sample.unit] = sample.unit if sample.cluster is not None else identity.to_numpy()
+    return np.lexsort((rank, sample.stratum))
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What is computed of the rows of a call in each replicate."""
+
+    columns: Columns
+    formulas: Mapping[str, Formula]
+    drawing: _Drawing
+    level: Level
+    replicates: bool
+
+    def expressions(self, model: str) -> list[pl.Expr]:
+        """Return the metrics as aggregations of the points of a curve of a model."""
+        tp, fp = pl.col("tp"), pl.col("fp")
+        curve = curve_of_points(tp, fp, tp.last(), fp.last())
+        if need_scores(self.formulas):
+            name = score_column(self.columns.models.index(model))
+            dtype = self.columns.plan.collect_schema()[name]
+            curve = replace(curve, score=pl.col("score"), precision=pl.lit(precision(dtype)))
+        return [formula(curve).alias(name) for name, formula in self.formulas.items()]
+
+
+@dataclass(frozen=True)
+class _Curves:
+    """The curves of segments, whose rows descend from the highest score.
+
+    ``firsts`` are the places of the first rows of the steps, which are those of the ``filled``
+    segments from ``starts`` on. The weights of both classes are written to ``sides`` and added up
+    in ``sums``, since new arrays for each replicate would take most of the time.
+    """
+
+    segments: SegmentRows
+    firsts: Ints
+    filled: Ints
+    starts: Ints
+    is_positive: Array
+    sides: Array
+    sums: Array
+
+    def draw(self, weight: Array) -> pl.DataFrame:
+        """Return the points of all curves if the rows have other weights, until the next draw."""
+        positive, negative = self.sides
+        np.multiply(weight, self.is_positive, out=positive)
+        np.subtract(weight, positive, out=negative)
+        steps = self.sides
+        if len(self.firsts) < len(weight):
+            steps = np.add.reduceat(self.sides, self.firsts, axis=-1)
+        for first, stop in pairwise([*self.starts.tolist(), len(self.firsts)]):
+            np.cumsum(steps[:, first:stop], axis=-1, out=self.sums[:, first:stop])
+        tp, fp = self.sums
+        return self.points.with_columns(pl.Series("tp", tp), pl.Series("fp", fp))
+
+    @cached_property
+    def points(self) -> pl.DataFrame:
+        """The segment and the score of each step."""
+        segment = np.repeat(self.filled, np.diff(self.starts, append=len(self.firsts)))
+        return pl.DataFrame({"segment": segment, "score": self.segments.score[self.firsts]})
+
+
+def _sort_rows(segments: SegmentRows) -> _Curves:
+    """Return the curves of segments, with their rows in descending order of the score."""
+    descending = np.argsort(segments.score)[::-1]
+    order = descending[np.argsort(segments.segment[descending], kind="stable")]
+    ordered = replace(
+        segments,
+        order=segments.order[order],
+        score=segments.score[order],
+        weight=segments.weight[order],
+        in_order=True,
+    )
+    filled = np.flatnonzero(np.diff(segments.starts) > 0)
+    is_first = np.append(True, ordered.score[1:] != ordered.score[:-1])[: len(order)]
+    is_first[segments.starts[filled]] = True
+    firsts = np.flatnonzero(is_first)
+    return _Curves(
+        ordered,
+        firsts,
+        filled,
+        np.searchsorted(firsts, segments.starts[filled]),
+        (ordered.weight > 0).astype(np.float64),
+        np.empty((2, len(order))),
+        np.empty((2, len(firsts))),
+    )
+
+
+def _resample_rows(rows: Rows, plan: _Plan) -> pl.DataFrame:
+    if need_scores(plan.formulas):
+        for score in rows.scores.values():
+            require_probabilities(score)
+    sample = rows.sample
+    number = plan.drawing.number
+    if sample is not None and sample.factors is not None:
+        number = len(sample.factors)
+    identity = None if sample is None else sample.cluster
+    if identity is None:
+        identity = number_rows(rows)
+    with Progress((1 + number) * len(rows.scores), "replicates") as progress:
+        resample = partial(_resample_segments, plan=plan, identity=identity, progress=progress)
+        return tabulate_models(rows, plan.columns, resample)
+
+
+def _resample_segments(
+    rows: Rows,
+    segments: SegmentRows,
+    plan: _Plan,
+    identity: pl.Series,
+    progress: Progress,
+) -> list[SegmentColumns]:
+    (model,) = rows.scores
+    curves, expressions = _sort_rows(segments), plan.expressions(model)
+    found = []
+    for weight in plan.drawing.weights(rows, curves.segments, identity):
+        found.append(_measure_curves(curves.draw(weight), expressions, segments.number))
+        progress.advance()
+    values = np.stack(found)
+    if plan.replicates:
+        return [_tabulate_replicates(values, plan)]
+    return [_summarise_replicates(values, rows, segments, plan)]
+
+
+def _measure_curves(points: pl.DataFrame, expressions: Sequence[pl.Expr], number: int) -> Array:
+    """Return metrics of the curves of segments: metric, segment; NaN where one is not defined."""
+    if number == 1:
+        found, places = points.select(expressions), np.zeros(1, np.int64)
+    else:
+        grouped = points.group_by("segment", maintain_order=True).agg(expressions)
+        found, places = grouped.drop("segment"), grouped["segment"].to_numpy()
+    values = np.full((found.width, number), np.nan)
+    values[:, places] = found.to_numpy().T
+    return values
+
+
+def _tabulate_replicates(values: Array, plan: _Plan) -> SegmentColumns:
+    """Return the metrics of each segment and replicate."""
+    number, _, segments = values.shape
+    columns: dict[str, Array | Ints] = {_REPLICATE: np.tile(np.arange(number), segments)}
+    for place, name in enumerate(plan.formulas):
+        columns[name] = values[:, place].T.ravel()
+    return SegmentColumns(np.repeat(np.arange(segments), number), columns)
+
+
+def _summarise_replicates(
+    values: Array, rows: Rows, segments: SegmentRows, plan: _Plan
+) -> SegmentColumns:
+    """Return the error and the limits of each segment and metric."""
+    full, resampled = values[0], values[1:]
+    error = find_spread(resampled)
+    if rows.sample is not None and rows.sample.factors is not None:
+        # One that is not known leaves the error unknown.
+        error = np.sqrt(np.einsum("r,rms->ms", rows.sample.factors, (resampled - full) ** 2))
+    if rows.sample is not None and plan.drawing.given.more_than_clusters:
+        df = rows.sample.units.df(auc_influences(rows, segments))
+        margin = plan.level.quantile(df) * error
+        low, high = full - margin, full + margin
+    else:
+        tail = plan.level.error / 2
+        low, high = find_quantile(resampled, tail), find_quantile(resampled, 1 - tail)
+    columns = {
+        "value": full,
+        "value_se": error,
+        "value_low": low,
+        "value_high": high,
+        "n_replicates": (~np.isnan(resampled)).sum(axis=0),
+    }
+    table: dict[str, Array | Ints] = {name: each.T.ravel() for name, each in columns.items()}
+    metrics = len(plan.formulas)
+    names = np.tile(np.array([*plan.formulas]), segments.number)
+    return SegmentColumns(
+        np.repeat(np.arange(segments.number), metrics), {"metric": names, **table}
+    )

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
 from dataclasses import replace
-from itertools import combinations_with_replacement
-from typing import NamedTuple
 
 import polars as pl
 
-from polars_wroc.inputs.columns import SCORE, WEIGHT, IntoColumn, IntoWeight
+from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.expressions import from_expressions
-from polars_wroc.inputs.frames import precision
-from polars_wroc.inputs.rows import Rows, class_weights
 from polars_wroc.metrics import registry
 from polars_wroc.metrics.curve_metrics import curve_metric
-from polars_wroc.metrics.registry import LOSSES
-from polars_wroc.plans.formulas import Fields, as_struct, in_struct, min_of, when
+from polars_wroc.plans.structs import add_fields, as_struct, element_field, first_fields
 from polars_wroc.ranking.curve import Curve, curve_list, is_divisor, list_curve
 from polars_wroc.ranking.curve_points import hull_list
-from polars_wroc.stats.proportions import EQUAL_WEIGHTS, ROUNDING, Range, Transformed, is_exact
 
 BRIER_COLUMNS = (
     "brier_score",
@@ -30,7 +22,7 @@ BRIER_COLUMNS = (
     "miscalibration",
     "discrimination",
 )
-_POINTS, _LOSS = "__points", "__loss"
+_POINTS, _CALIBRATED_LOSS = "__points", "__calibrated_loss"
 _POSITIVE, _NEGATIVE = "__positive", "__negative"
 
 
@@ -97,33 +89,32 @@ def brier_score(
 
 def _brier(rows: pl.Expr) -> pl.Expr:
     curve = list_curve(of_score=True)
-    # As columns, since each of the losses uses them several times.
-    named = curve_list(rows, of_score=True).list.eval(
-        pl.element().struct.with_fields(curve.dp.alias(_POSITIVE), curve.dn.alias(_NEGATIVE))
-    )
-    field = pl.element().struct.field
-    parts = _over_scores(replace(curve, dp=field(_POSITIVE), dn=field(_NEGATIVE)))
-    parts[_POINTS] = pl.element().implode()
-    sums = named.list.eval(as_struct(parts))
-    return in_struct(sums, [_calibrated, _differences], BRIER_COLUMNS)
+    # As fields, since each of the losses uses them several times.
+    points = add_fields(curve_list(rows, of_score=True), {_POSITIVE: curve.dp, _NEGATIVE: curve.dn})
+    of_fields = replace(curve, dp=element_field(_POSITIVE), dn=element_field(_NEGATIVE))
+    parts = _over_scores(of_fields) | {_POINTS: pl.element().implode()}
+    sums = points.list.eval(as_struct(parts))
+    sums = add_fields(sums, {_CALIBRATED_LOSS: _calibrate(element_field(_POINTS))})
+    loss = element_field(_CALIBRATED_LOSS)
+    differences = {
+        "miscalibration": element_field("brier_score") - loss,
+        "discrimination": element_field("uncertainty") - loss,
+    }
+    # Only rounding makes them negative.
+    differences = {name: value.clip(lower_bound=0.0) for name, value in differences.items()}
+    return first_fields(add_fields(sums, differences), BRIER_COLUMNS)
 
 
-def _calibrated(field: Fields) -> dict[str, pl.Expr]:
-    """The Brier score of the calibrated score: the proportion of positives on each hull edge."""
+def _calibrate(points: pl.Expr) -> pl.Expr:
+    """Return the Brier score of the calibrated score.
+
+    That is the proportion of positives on each edge of the hull.
+    """
     hull = list_curve()
     both = hull.dp + hull.dn
     # An edge whose weight is lost in rounding has none.
     loss = pl.when(both > 0).then(hull.dp * hull.dn / both).sum()
-    return {_LOSS: hull_list(field(_POINTS)).list.agg(loss)}
-
-
-def _differences(field: Fields) -> dict[str, pl.Expr]:
-    differences = {
-        "miscalibration": field("brier_score") - field(_LOSS),
-        "discrimination": field("uncertainty") - field(_LOSS),
-    }
-    # Only rounding makes them negative.
-    return {name: value.clip(lower_bound=0.0) for name, value in differences.items()}
+    return hull_list(points).list.agg(loss)
 
 
 def _over_scores(curve: Curve) -> dict[str, pl.Expr]:
@@ -175,132 +166,3 @@ def log_loss(
     0.544208
     """
     return curve_metric("log_loss", label, score, weight, pos_label)
-
-
-# What is averaged over rows: 1, the losses, and whether a row is positive.
-_ONE, POSITIVE = "one", "positive"
-MEANS = (*LOSSES, POSITIVE)
-_PAIRS = tuple(combinations_with_replacement((_ONE, *MEANS), 2))
-_ROWS = "__loss_rows"
-
-
-def loss_sum(name: str) -> str:
-    """Column of the sum of a loss, times the weights."""
-    return f"__loss_sum_{name}"
-
-
-def _squares(*pair: str) -> str:
-    return f"__loss_squares_{'_and_'.join(sorted(pair))}"
-
-
-# Of sampling units, and of groups.
-UNIT_LOSSES = tuple(map(loss_sum, (_ONE, *MEANS)))
-LOSS_SUMS = (*UNIT_LOSSES, *(_squares(*pair) for pair in _PAIRS), _ROWS)
-
-
-class LossesOfRows(NamedTuple):
-    """Checked rows whose scores are probabilities, with the losses that each would have."""
-
-    rows: Rows
-    values: Mapping[str, tuple[pl.Expr, pl.Expr]]
-
-    @classmethod
-    def of(cls, rows: Rows) -> LossesOfRows:
-        """Check that the scores are probabilities, of single rows or counts by score."""
-        rows.require_scores("mean losses")
-        # Of the type of the score as given.
-        least = pl.lit(precision(rows.frame.collect_schema()[SCORE]))
-        score = pl.col(SCORE).cast(pl.Float64)
-        values = {name: loss(score, least) for name, loss in LOSSES.items()}
-        constant = {_ONE: (pl.lit(1.0), pl.lit(1.0)), POSITIVE: (pl.lit(1.0), pl.lit(0.0))}
-        return cls(replace(rows, frame=rows.as_probabilities().frame), values | constant)
-
-    def of_units(self, weight: pl.Expr) -> dict[str, pl.Expr]:
-        """Add up the values times a signed weight."""
-        return {loss_sum(name): self._added(class_weights(weight), name) for name in (_ONE, *MEANS)}
-
-    def sums(self) -> dict[str, pl.Expr]:
-        """Add up what means and their errors need, `LOSS_SUMS`."""
-        squares = class_weights(self.rows.signed_squares)
-        sums = {_squares(*pair): self._added(squares, *pair) for pair in _PAIRS}
-        rows = self.rows.count_where(pl.col(WEIGHT).is_not_null())
-        return self.of_units(pl.col(WEIGHT)) | sums | {_ROWS: rows}
-
-    def _added(self, weights: tuple[pl.Expr, pl.Expr], *names: str) -> pl.Expr:
-        positive, negative = weights
-        for name in names:
-            values = self.values[name]
-            positive, negative = positive * values[0], negative * values[1]
-        return (positive + negative).sum()
-
-
-class MeanLosses(NamedTuple):
-    """The sums of a group, from which its means and their covariances follow."""
-
-    field: Fields
-    # By a design of the two means, whose `loss_sum` it takes.
-    by_design: Callable[[str, str], pl.Expr] | None = None
-
-    @property
-    def total(self) -> pl.Expr:
-        """The weight of all rows."""
-        return self.field(loss_sum(_ONE))
-
-    def mean(self, name: str) -> pl.Expr:
-        """Weighted mean; null without rows, or where weights overflow."""
-        return when(is_divisor(self.total)).then(self.field(loss_sum(name)) / self.total)
-
-    def lost_rows(self) -> pl.Expr:
-        """Return 1 divided by the degrees of freedom of weighted rows; 0 for equal weights."""
-        lost = self.field(_squares(_ONE, _ONE)) / self.total / self.total - 1 / self.field(_ROWS)
-        return when(lost >= EQUAL_WEIGHTS).then(lost).otherwise(0.0)
-
-    def smaller_class(self) -> pl.Expr:
-        """About how many rows the rarer class has."""
-        share = self.mean(POSITIVE)
-        return self.field(_ROWS) * min_of(share, 1 - share)
-
-    def covariance(self, one: str, other: str, whole: MeanLosses | None = None) -> pl.Expr:
-        """Covariance of two means, the second of which may be that of a ``whole``."""
-        if self.by_design is not None and whole is None:
-            return self.by_design(loss_sum(one), loss_sum(other))
-        second = whole or self
-        mean, another = self.mean(one), second.mean(other)
-        ones = self.field(_squares(_ONE, _ONE))
-        products = self.field(_squares(one, other)) + mean * another * ones
-        crossed = another * self.field(_squares(_ONE, one))
-        crossed += mean * self.field(_squares(_ONE, other))
-        left = products - crossed
-        # Of equal losses nothing is left, and rounding must not be a variance.
-        known = when(is_exact(ones) & (left.abs() > ROUNDING * (products + crossed.abs())))
-        return known.then(left / self.total / second.total).when(is_exact(ones)).then(0.0)
-
-    def loss(self, name: str) -> Transformed:
-        """Return a mean loss: the Brier score on the logit, the log loss on the logarithm."""
-        value = self.mean(name)
-        within = Range(value * 0.0, value * 0.0 + (1.0 if name == "brier_score" else math.inf))
-        slope = self.slope(name)
-        variance = self.covariance(name, name) * slope**2
-        return Transformed.of(value, within, within.scaled(value), variance)
-
-    def slope(self, name: str) -> pl.Expr:
-        """Slope of the scale at the mean."""
-        value = self.mean(name)
-        return 1 / (value * (1 - value)) if name == "brier_score" else 1 / value
-
-    def relative_brier(self) -> Transformed:
-        """Return the Brier score divided by that of the proportion of positives."""
-        share, brier = self.mean(POSITIVE), self.mean("brier_score")
-        spread = share * (1 - share)
-        value = when(spread > 0).then(brier / spread)
-        slopes = {"brier_score": 1 / brier, POSITIVE: -(1 - 2 * share) / spread}
-        variance = sum(
-            (
-                slopes[one] * slopes[other] * self.covariance(one, other)
-                for one in slopes
-                for other in slopes
-            ),
-            start=0.0 * value,
-        )
-        within = Range(value * 0.0, value * 0.0 + math.inf)
-        return Transformed.of(value, within, within.scaled(value), variance)

@@ -1,32 +1,42 @@
 """Calibration of probabilities: sums over the rows of segments, and the slopes of their logits.
 
 The mean error of a score is the mean of score - label. The slope is that of a logistic regression
-of the label on the logit of the score. Large segments are fitted to points in bins of the logit,
-which have the moments of the rows, so that a step of Newton's method does not pass over all rows.
+of the label on the logit of the score, without the rows whose scores are exactly 0 or 1. Large
+segments are fitted to points in bins of the logit, which have the moments of the rows, so that a
+step of Newton's method does not pass over all rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy import special
 
 from polars_wroc.arrays import Array, Ints, Mask
-from polars_wroc.kernels import DEGREES
 from polars_wroc.metrics.mean_sums import MeanSums, sum_in_units, sum_values
-from polars_wroc.rows import Sampling
+from polars_wroc.rows import Sampling, replicate_rows
+from polars_wroc.stats.calibration import RateOfScores
+from polars_wroc.stats.designs import Influence, SamplingUnits, Term, replicate_influence
+from polars_wroc.stats.estimates import Estimate, FallbackEstimate, Limits, Scale, Wald, Wilson
+from polars_wroc.stats.levels import Level
 from polars_wroc.stats.logistic_fit import (
     BIN_WIDTHS,
     FitPoints,
     FreeSlopes,
+    fit_fixed_slopes,
     fit_free_slopes,
     steepest,
 )
-from polars_wroc.stats.rates import Count, Rate
+from polars_wroc.stats.rates import LEAST_SQUARES, Count, Rate
 from polars_wroc.steps import SegmentRows
 from polars_wroc.threads import map_in_threads
 
+# Names of columns and of metrics that audits compare.
+IN_THE_LARGE, SLOPE = "calibration_in_the_large", "calibration_slope"
+# Chebyshev polynomials whose moments stand for the rows of a bin of logits.
+DEGREES = 8
 # Segments of so few rows are fitted to these.
 FEW_ROWS = 2000
 # Temporary arrays of so many rows fit into the cache of a processor.
@@ -37,13 +47,14 @@ _BLOCK_ROWS = 1 << 14
 class CalibrationSums:
     """Sums over the rows of segments, from which mean errors and rates of positives follow.
 
-    ``errors`` are those of score - label, and ``promised`` those of w^2 s (1 - s), the variance of
-    the sum of labels if each score s is the probability of its row. By a design ``unit_positives``
-    are the weights of the positives in each sampling unit.
+    ``scores`` are the sums of w s, ``errors`` those of score - label, and ``promised`` those of
+    w^2 s (1 - s), the variance of the sum of labels if each score s is the probability of its row.
+    By a design ``unit_positives`` are the weights of the positives in each sampling unit.
     """
 
     positives: Count
     negatives: Count
+    scores: Array
     errors: MeanSums
     promised: Array
     unit_positives: Array | None = None
@@ -56,7 +67,8 @@ class CalibrationSums:
     @property
     def mean_score(self) -> Array:
         """The mean of the scores."""
-        return np.asarray(self.errors.mean().value + self.rate.value)
+        weight = self.errors.whole.weight
+        return np.where(np.isfinite(weight), self.scores / weight, np.nan)
 
     def combine(self, function: Callable[[Array], Array]) -> CalibrationSums:
         """Return the sums of which each is a function of these, for example of all others."""
@@ -67,6 +79,7 @@ class CalibrationSums:
         return CalibrationSums(
             positives,
             negatives,
+            function(self.scores),
             self.errors.combine(function),
             function(self.promised),
             None if self.unit_positives is None else function(self.unit_positives),
@@ -89,10 +102,167 @@ def sum_calibration(rows: SegmentRows, sample: Sampling | None = None) -> Calibr
     return CalibrationSums(
         of_positives,
         of_negatives,
+        rows.total(weight * score),
         errors,
         rows.total(squares * score * (1 - score)),
         None if sample is None else sum_in_units(rows, sample, is_positive.astype(np.float64)),
     )
+
+
+def count_rows(segments: SegmentRows) -> dict[str, Array]:
+    """Return the numbers of rows of each kind, by the names of columns.
+
+    Rows with a score of 0 or 1 are extreme, and impossible if they came out against it.
+    """
+    n = np.ones(len(segments.score)) if segments.counts is None else segments.counts.n
+    is_positive = segments.weight > 0
+    is_zero, is_one = segments.score == 0, segments.score == 1
+    impossible = (is_zero & is_positive) | (is_one & ~is_positive)
+    return {
+        "n": segments.total(n),
+        "n_pos": segments.total(n * is_positive),
+        "n_missing": segments.missing.astype(np.float64),
+        "n_extreme": segments.total(n * (is_zero | is_one)),
+        "n_impossible": segments.total(n * impossible),
+    }
+
+
+@dataclass(frozen=True)
+class RateError:
+    """The mean error of scores of which only the observed rate is uncertain."""
+
+    value: Array
+    rate: Estimate
+
+    @property
+    def df(self) -> Array | float:
+        """The degrees of freedom of the rate."""
+        return self.rate.df
+
+    def limits(self, quantile: Array | float) -> Limits:
+        """Return the limits that those of the rate imply."""
+        low, high = self.rate.limits(quantile)
+        return Limits(self.value + self.rate.value - high, self.value + self.rate.value - low)
+
+
+@dataclass(frozen=True)
+class MeanErrors:
+    """Mean errors of segments with their standard errors, NaN where the rows say nothing of them.
+
+    The rows say nothing where a class has no rows, or where no row differs from the mean.
+    """
+
+    sums: CalibrationSums
+    value: Array
+    error: Array
+    df: Array | float
+    units: SamplingUnits | None
+    influence: Influence | None
+
+    @classmethod
+    def of(cls, sums: CalibrationSums, units: SamplingUnits | None) -> MeanErrors:
+        """Return the mean errors, by a design with its variances."""
+        mean = sums.errors.mean()
+        if units is None:
+            both = (sums.positives.weight > 0) & (sums.negatives.weight > 0)
+            error = np.where(both & (mean.variance > 0), np.sqrt(mean.variance), np.nan)
+            return cls(sums, mean.value, error, np.inf, None, None)
+        influence = sums.errors.influence(units)
+        variance = units.variance(influence)
+        # Where it is unknown, so are the limits of the observed rate.
+        error = np.where(variance > 0, np.sqrt(variance), np.nan)
+        return cls(sums, mean.value, error, units.df(influence), units, influence)
+
+    def estimate(self, level: Level) -> Estimate:
+        """Return the mean errors with limits; none at repeated looks with few rows of a class."""
+        enough = self.has_enough(level)
+        first = Wald(self.value, np.where(enough, self.error, np.nan), df=self.df)
+        fallback = RateError(self.value, self.rate())
+        return FallbackEstimate(first, fallback, ~np.isnan(self.error) | ~enough)
+
+    def has_enough(self, level: Level) -> Mask:
+        """Return where limits hold at repeated looks, by the effective rows of both classes."""
+        rows = [1 / side.inverse_size for side in (self.sums.positives, self.sums.negatives)]
+        return level.enough(*(np.where(np.isnan(each), np.inf, each) for each in rows))
+
+    def rate(self) -> Wilson:
+        """Return the observed rates, by a design with its variances."""
+        rate = self.sums.rate
+        if self.units is None:
+            return rate.estimate()
+        assert self.sums.unit_positives is not None
+        assert self.sums.errors.unit_whole is not None
+        influence = self.units.ratio_influence(
+            self.sums.unit_positives, self.sums.errors.unit_whole
+        )
+        variance, df = self.units.variance(influence), self.units.df(influence)
+        return replace(rate, variance=variance, design_df=df).estimate()
+
+    def count_expected(self, rate: Array) -> Array:
+        """Return how many effective rows of the smaller class are expected at a rate."""
+        return np.asarray(np.minimum(rate, 1 - rate) / self.sums.errors.whole.inverse_size)
+
+    def error_at(self, rate: Array) -> Array:
+        """Return the standard error at an expected rate, where that is larger than the rows' own.
+
+        With few positives the one of the rows is small where there are fewer by chance.
+        """
+        observed = self.sums.rate.value
+        spread, other = observed * (1 - observed), rate * (1 - rate)
+        factor = np.where(spread > 0, np.maximum(other / spread, 1.0), 1.0)
+        return np.asarray(self.error * np.sqrt(factor))
+
+
+def estimate_rates(rows: SegmentRows, errors: MeanErrors, level: Level) -> Estimate:
+    """Return the observed rates of positives, with limits for scores that are off by a factor.
+
+    Divided by the mean scores they are the ratios of observed to expected.
+    """
+    if errors.units is not None:
+        return _estimate_rates_by_design(errors, level)
+    sums = errors.sums
+    weight = np.abs(rows.weight)
+    squares = weight**2 if rows.counts is None else rows.counts.squares
+    # t, whose mean is 1
+    relative = rows.score / sums.mean_score[rows.segment]
+    left = (rows.weight > 0) - sums.rate.value[rows.segment] * relative
+    total = sums.errors.whole.weight
+    is_exact = ~np.isnan(sums.errors.whole.inverse_size)
+    of_scores, of_squares, residuals = (
+        np.where(is_exact, rows.total(squares * each) / total / total, np.nan)
+        for each in (relative, relative**2, left**2)
+    )
+    return RateOfScores(sums.rate.value, of_scores, of_squares, residuals)
+
+
+def _estimate_rates_by_design(errors: MeanErrors, level: Level) -> Estimate:
+    """Return rates with limits on the logarithm, by the variance of the ratio to the mean score.
+
+    Where that is 0 only the rate is uncertain.
+    """
+    sums, units = errors.sums, errors.units
+    assert units is not None
+    assert sums.unit_positives is not None
+    assert sums.errors.unit_first is not None
+    # The sum of w s is that of w (s - y) and that of w y.
+    unit_scores = sums.errors.unit_first + sums.unit_positives
+    influence = units.ratio_influence(sums.unit_positives, unit_scores)
+    variance = units.variance(influence)
+    enough = errors.has_enough(level)
+    # d ln(r) = dr / r
+    error = np.sqrt(variance) * sums.mean_score / sums.rate.value
+    first = Wald(
+        sums.rate.value, np.where(enough, error, np.nan), Scale(0.0), df=units.df(influence)
+    )
+    return FallbackEstimate(first, errors.rate(), (variance != 0) | ~enough)
+
+
+@dataclass(frozen=True)
+class CalibrationIntercepts:
+    """Intercepts of segments whose slope is held at 1, with their errors; NaN without one."""
+
+    value: Array
+    error: Array
 
 
 @dataclass(frozen=True)
@@ -100,33 +270,68 @@ class CalibrationSlopes:
     """Calibration slopes of segments, with their errors and the information that they rest on.
 
     All are NaN where there is no slope; the error also where the squares of weights over- or
-    underflow.
+    underflow. ``free_intercept`` is the intercept that goes with the slope. ``intercepts`` are
+    those of regressions with a slope of 1, if they are wanted.
     """
 
     value: Array
     error: Array
     information: Array
+    free_intercept: Array
+    intercepts: CalibrationIntercepts | None = None
 
     @classmethod
-    def unknown(cls, number: int) -> CalibrationSlopes:
+    def unknown(cls, number: int, *, with_intercepts: bool = False) -> CalibrationSlopes:
         """Return the slopes of a number of segments that have none."""
-        return cls(*(np.full(number, np.nan) for _ in range(3)))
+        value, error, information, free_intercept = np.full((4, number), np.nan)
+        intercepts = None
+        if with_intercepts:
+            intercepts = CalibrationIntercepts(*np.full((2, number), np.nan))
+        return cls(value, error, information, free_intercept, intercepts)
 
-    def put(self, places: Ints, fits: FreeSlopes) -> None:
-        """Take the slopes of some segments from regressions."""
-        is_known = (fits.variance > 0) & np.isfinite(fits.variance)
-        self.value[places] = fits.slope
-        self.error[places] = np.where(is_known, np.sqrt(fits.variance), np.nan)
-        self.information[places] = fits.information
+    def fit(self, places: Ints, points: FitPoints) -> FreeSlopes:
+        """Fit some segments to their points, and take over what is found."""
+        free = fit_free_slopes(points)
+        self.value[places] = free.slope
+        squares = points.total(points.squares_pos + points.squares_neg)
+        self.error[places] = _find_errors(free.variance, squares)
+        self.information[places] = free.information
+        self.free_intercept[places] = free.intercept
+        if self.intercepts is not None:
+            fixed = fit_fixed_slopes(points)
+            self.intercepts.value[places] = fixed.intercept
+            self.intercepts.error[places] = _find_errors(fixed.variance, squares)
+        return free
+
+    def forget(self, places: Ints) -> None:
+        """Make what is known of some segments unknown."""
+        for values in (self.value, self.error, self.information, self.free_intercept):
+            values[places] = np.nan
 
 
-def fit_slopes(rows: SegmentRows, bins: LogitBins | None = None) -> CalibrationSlopes:
+def _find_errors(variance: Array, squares: Array) -> Array:
+    """Return standard errors, NaN where the sums of squared weights over- or underflow."""
+    is_known = (variance > 0) & np.isfinite(variance) & (squares >= LEAST_SQUARES)
+    return np.where(is_known, np.sqrt(variance), np.nan)
+
+
+def leave_out_extremes(rows: SegmentRows) -> SegmentRows:
+    """Return the rows whose scores have a logit: those between 0 and 1."""
+    has_logit = (rows.score > 0) & (rows.score < 1)
+    return rows if has_logit.all() else rows.at(has_logit)
+
+
+def fit_slopes(
+    rows: SegmentRows, bins: LogitBins | None = None, *, with_intercepts: bool = False
+) -> CalibrationSlopes:
     """Return the slope of each segment, whose rows descend from the highest score.
 
-    Segments of more than `FEW_ROWS` are fitted to the ``bins``, or else to their own. There is no
-    slope with a score of exactly 0 or 1, whose logit is infinite.
+    Segments of more than `FEW_ROWS` are fitted to the ``bins``, or else to their own. Rows with a
+    score of exactly 0 or 1, whose logit is infinite, are left out. ``with_intercepts`` the slopes
+    have the intercepts of regressions with a slope of 1.
     """
-    slopes = CalibrationSlopes.unknown(rows.number)
+    rows = leave_out_extremes(rows)
+    slopes = CalibrationSlopes.unknown(rows.number, with_intercepts=with_intercepts)
     size = np.diff(rows.starts)
     places = np.flatnonzero(size > FEW_ROWS)
     if len(places):
@@ -139,8 +344,80 @@ def fit_slopes(rows: SegmentRows, bins: LogitBins | None = None) -> CalibrationS
         places = _fit_bins(merge_bins(narrow, places), slopes, places)
     places = np.append(places, np.flatnonzero((size > 0) & (size <= FEW_ROWS)))
     if len(places):
-        slopes.put(places, fit_free_slopes(_points_of_rows(take_segments(rows, places))))
+        slopes.fit(places, _points_of_rows(take_segments(rows, places)))
     return slopes
+
+
+def estimate_fits(rows: SegmentRows, sample: Sampling | None = None) -> tuple[Wald, Wald]:
+    """Return the slope of each segment, and the intercept if the slope were 1.
+
+    The rows descend from the highest score. By a design variances are at least those of
+    independent rows.
+    """
+    slopes = fit_slopes(rows, with_intercepts=True)
+    assert slopes.intercepts is not None
+    slope = Wald(slopes.value, slopes.error)
+    intercept = Wald(slopes.intercepts.value, slopes.intercepts.error)
+    if sample is None:
+        return slope, intercept
+    if sample.replicates is None:
+        of_slope, of_intercept = _find_influences(leave_out_extremes(rows), slopes, sample)
+    else:
+        of_slope, of_intercept = _fit_replicates(rows, slopes, sample)
+    return (
+        _add_design(slope, of_slope, sample.units),
+        _add_design(intercept, of_intercept, sample.units),
+    )
+
+
+def _add_design(estimate: Wald, influence: Influence, units: SamplingUnits) -> Wald:
+    """Return an estimate with the larger of its own error and that by the design."""
+    variance = units.variance(influence)
+    error = np.where(np.isnan(variance), np.nan, np.maximum(estimate.error, np.sqrt(variance)))
+    return replace(estimate, error=error, df=units.df(influence))
+
+
+def _find_influences(
+    rows: SegmentRows, slopes: CalibrationSlopes, sample: Sampling
+) -> tuple[Influence, Influence]:
+    """Return the influences of sampling units on slopes, and on intercepts if slopes were 1."""
+    assert slopes.intercepts is not None
+    x, label, segment = _find_logits(rows.score), rows.weight > 0, rows.segment
+    weight = np.abs(rows.weight)
+    a, b = slopes.free_intercept[segment], slopes.value[segment]
+    p = special.expit(a + b * x)
+    information = weight * p * (1 - p)
+    # m = sum w p q x / sum w p q, I = sum w p q (x - m)^2
+    mean = rows.total(information * x) / rows.total(information)
+    x -= mean[segment]
+    of_slope = _make_influence(
+        sum_in_units(rows, sample, (label - p) * x),
+        sum_in_units(rows, sample, p * (1 - p) * x**2),
+    )
+    x += mean[segment]
+    p = special.expit(slopes.intercepts.value[segment] + x)
+    of_intercept = _make_influence(
+        sum_in_units(rows, sample, label - p), sum_in_units(rows, sample, p * (1 - p))
+    )
+    return of_slope, of_intercept
+
+
+def _make_influence(score: Array, information: Array) -> Influence:
+    """Return the influences of units on a coefficient, whose base is the information on it."""
+    # Z_u = sum w (y - p) x / I, s_u = sum w p q x^2 / I
+    total = information.sum(axis=0)
+    return Influence((Term(score / total, information / total),))
+
+
+def _fit_replicates(
+    rows: SegmentRows, slopes: CalibrationSlopes, sample: Sampling
+) -> tuple[Influence, Influence]:
+    """Return how far the slopes and intercepts of replicates are off."""
+    fits = [slopes]
+    fits += [fit_slopes(each, with_intercepts=True) for each in replicate_rows(sample, rows)[1:]]
+    values = np.stack([each.value for each in fits])
+    intercepts = [each.intercepts.value for each in fits if each.intercepts is not None]
+    return replicate_influence(values), replicate_influence(np.stack(intercepts))
 
 
 def take_segments(rows: SegmentRows, places: Ints) -> SegmentRows:
@@ -160,14 +437,13 @@ def take_segments(rows: SegmentRows, places: Ints) -> SegmentRows:
         None if rows.counts is None else rows.counts.at(taken),
         None if rows.bins is None else rows.bins.at(taken),
         in_order=rows.in_order,
+        score_type=rows.score_type,
     )
 
 
 def _find_logits(score: Array) -> Array:
-    """Return the logits of scores, NaN where they are infinite or undefined."""
-    inside = (score > 0) & (score < 1)
-    known = score if inside.all() else np.where(inside, score, np.nan)
-    return np.asarray(np.log(known / (1 - known)))
+    """Return the logits of scores between 0 and 1."""
+    return np.asarray(np.log(score / (1 - score)))
 
 
 def _weights_of_classes(weight: Array, squares: Array | None) -> Array:
@@ -207,8 +483,9 @@ class LogitBins:
 def bin_logits(rows: SegmentRows, width: float) -> LogitBins:
     """Return the bins of the rows of segments, which descend from the highest score.
 
-    Rows without a logit are in infinite bins, whose moments are NaN.
+    Rows with a score of exactly 0 or 1 are left out.
     """
+    rows = leave_out_extremes(rows)
     segment, squares = rows.segment, _find_squares(rows)
 
     def bin_block(start: int) -> LogitBins:
@@ -225,7 +502,6 @@ def bin_logits(rows: SegmentRows, width: float) -> LogitBins:
 def _bin_block(score: Array, weights: Array, segment: Ints, width: float) -> LogitBins:
     place = _find_logits(score) / width
     number = np.floor(place)
-    number[np.isnan(number)] = np.inf
     is_new = np.ones(len(number), dtype=bool)
     is_new[1:] = (number[1:] != number[:-1]) | (segment[1:] != segment[:-1])
     starts = np.flatnonzero(is_new)
@@ -275,21 +551,19 @@ def fit_bins(bins: LogitBins, number: int) -> CalibrationSlopes:
     slopes = CalibrationSlopes.unknown(number)
     merged = merge_bins(bins, np.arange(number))
     too_steep = _fit_bins(merged, slopes, np.unique(merged.segment))
-    for values in vars(slopes).values():
-        values[too_steep] = np.nan
+    slopes.forget(too_steep)
     return slopes
 
 
 def _fit_bins(bins: LogitBins, slopes: CalibrationSlopes, places: Ints) -> Ints:
     """Put the slopes of some segments at their places; return those that need narrower bins."""
     taken = np.isin(bins.segment, places)
-    fits = fit_free_slopes(_points_of_bins(bins, taken))
-    slopes.put(places, fits)
+    fits = slopes.fit(places, make_points(bins, taken))
     is_shown = np.abs(fits.slope) <= steepest(bins.width)
     return places[~is_shown & fits.has_classes]
 
 
-def _points_of_bins(bins: LogitBins, taken: Mask) -> FitPoints:
+def make_points(bins: LogitBins, taken: Mask) -> FitPoints:
     """Return points that have the moments of the rows: the Chebyshev nodes of some of the bins.
 
     Their weights may be negative. A sum of a smooth function over them is off by a power of the

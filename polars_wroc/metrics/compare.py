@@ -26,8 +26,7 @@ from polars_wroc.metrics.paired_aucs import (
 )
 from polars_wroc.plans.queries import FrameT
 from polars_wroc.rows import Rows, check_level, read_columns, table_of
-from polars_wroc.stats.difference_tests import Adjust
-from polars_wroc.stats.families import adjust_p_values
+from polars_wroc.stats.families import Adjustment, adjust_p_values
 from polars_wroc.stats.levels import Level
 from polars_wroc.stats.means import Difference
 from polars_wroc.stats.paired import unpaired_delong
@@ -68,7 +67,7 @@ def compare(
     method: ComparisonMethod | None = None,
     paired: bool = True,
     design: Design | None = None,
-    adjust: Adjust = "holm",
+    adjust: Adjustment = "holm",
     max_pairs: int = _MOST_PAIRS,
 ) -> FrameT:
     """Compare the weighted AUCs of two or more scores on the same rows, per group.
@@ -185,7 +184,7 @@ def compare(
     if number < 2:  # noqa: PLR2004  (two make a pair)
         arguments.reject("score", "hold two or more columns to compare", list(columns.models))
     limit.check(comb(number, 2))
-    arguments.option("adjust", adjust, get_args(Adjust))
+    arguments.option("adjust", adjust, get_args(Adjustment))
     level = check_level(level, frame)
     # A row of the table has two models in columns of its own.
     columns = replace(columns, several=False)
@@ -216,7 +215,7 @@ _TESTS: dict[ComparisonMethod | None, _Test] = {None: _test_carefully, "delong":
 
 
 def _compare_scores(
-    rows: Rows, *, keys: Sequence[str], test: _Test, level: float, adjust: Adjust
+    rows: Rows, *, keys: Sequence[str], test: _Test, level: float, adjust: Adjustment
 ) -> pl.DataFrame:
     """Return a row for each group and pair of scores."""
     complete = require_all_scores(rows)

@@ -19,7 +19,7 @@ from polars_wroc.metrics.registry import (
     named_metrics,
     need_scores,
 )
-from polars_wroc.plans.formulas import as_struct
+from polars_wroc.plans.structs import as_struct
 from polars_wroc.ranking.curve import Curve, curve_list, fold, list_curve
 from polars_wroc.ranking.curve_points import hull_list
 

@@ -9,7 +9,9 @@ import numpy as np
 
 from polars_wroc.arrays import Array, Mask
 from polars_wroc.inputs import arguments
-from polars_wroc.rows import Sampling
+from polars_wroc.inputs.columns import SCORE, score_column
+from polars_wroc.inputs.frames import precision
+from polars_wroc.rows import Columns, Sampling, replicate_rows
 from polars_wroc.stats.designs import Influence, SamplingUnits
 from polars_wroc.stats.mean_differences import StandardizedSums, standardize
 from polars_wroc.stats.means import Mean
@@ -90,8 +92,8 @@ def sum_scores(
     if sample is not None:
         units = np.stack([sum_in_units(rows, sample, each) for each in powers[:3]])
         if sample.replicates is not None:
-            of_replicates = [weight, *(each[rows.order] for each in sample.replicates)]
-            each_squared = of_replicates if count_weights else [each**2 for each in of_replicates]
+            weights = [np.abs(each.weight) for each in replicate_rows(sample, rows)]
+            each_squared = weights if count_weights else [each**2 for each in weights]
             unit_squares = np.stack([rows.total(each) for each in each_squared])
     return StandardizedSums(
         rows.total(weight * powers[:3]),
@@ -102,18 +104,17 @@ def sum_scores(
     )
 
 
-def sum_in_units(rows: SegmentRows, sample: Sampling, values: Array) -> Array:
+def sum_in_units(rows: SegmentRows, sample: Sampling, values: Array | Mask) -> Array:
     """Return sums of weights times values over the rows of each sampling unit and segment.
 
     With replicate weights they are those by the full weights, then by each replicate.
     """
-    weight = np.abs(rows.weight)
     if sample.replicates is not None:
-        replicates = [weight, *(each[rows.order] for each in sample.replicates)]
-        return np.stack([rows.total(each * values) for each in replicates])
+        weights = [np.abs(each.weight) for each in replicate_rows(sample, rows)]
+        return np.stack([rows.total(np.asarray(weight * values)) for weight in weights])
     shape = len(sample.stratum), rows.number
     place = sample.unit[rows.order] * rows.number + rows.segment
-    sums = np.bincount(place, weight * values, shape[0] * shape[1])
+    sums = np.bincount(place, np.abs(rows.weight) * values, shape[0] * shape[1])
     return sums.astype(np.float64, copy=False).reshape(shape)
 
 
@@ -134,8 +135,17 @@ ROW_LOSSES: dict[str, Callable[[Array, Mask, float], Array]] = {
 }
 
 
-def require_probabilities(score: Array) -> None:
+def require_probabilities(score: Array, argument: str = "score") -> None:
     """Raise for a score that is no probability; one of NaN is missing."""
     invalid = score[(score < 0) | (score > 1)]
     if len(invalid):
-        arguments.reject("score", "be a probability, from 0 to 1", invalid[0])
+        arguments.reject(argument, "be a probability, from 0 to 1", invalid[0])
+
+
+def read_precision(columns: Columns) -> dict[str, float]:
+    """Return the machine precision of the scores of each model, by their types."""
+    schema = columns.plan.collect_schema()
+    if columns.counted:
+        return dict.fromkeys(columns.models, precision(schema[SCORE]))
+    types = [schema[score_column(number)] for number in range(len(columns.models))]
+    return {model: precision(dtype) for model, dtype in zip(columns.models, types, strict=True)}

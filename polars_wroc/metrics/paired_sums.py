@@ -10,7 +10,7 @@ import polars as pl
 
 from polars_wroc.arrays import Array, Mask
 from polars_wroc.inputs import arguments
-from polars_wroc.metrics.mean_sums import ROW_LOSSES
+from polars_wroc.metrics.mean_sums import ROW_LOSSES, sum_in_units
 from polars_wroc.metrics.paired_aucs import place_scores
 from polars_wroc.ranking.curve import CELLS
 from polars_wroc.rows import Rows, Sampling
@@ -228,7 +228,7 @@ def sum_paired_cells(
         squares, counts = total(rows.counts.squares), total(rows.counts.n)
     if sample is None:
         return PairedCells(total(weight), squares, counts)
-    units = np.stack([_add_up_units(rows, sample, pair == each) for each in range(pairs)])
+    units = np.stack([sum_in_units(rows, sample, pair == each) for each in range(pairs)])
     return PairedCells(total(weight), squares, counts, sample.units, units)
 
 
@@ -249,8 +249,8 @@ def _sum_changes(
     first = rows.total(weight * d)
     mean = Mean(whole, first, rows.total(squares * d), rows.total(squares * d**2))
     if sample is not None:
-        changes = _add_up_units(rows, sample, d)
-        present = _add_up_units(rows, sample, np.ones(len(d)))
+        changes = sum_in_units(rows, sample, d)
+        present = sum_in_units(rows, sample, np.ones(len(d)))
         mean = UnitSums(sample.units, changes, present, present).add_variance(mean)
     largest = np.zeros(rows.number)
     np.maximum.at(largest, rows.segment, np.abs(d))
@@ -263,18 +263,3 @@ def _sum_changes(
         rows.total(weight * np.abs(d)),
         largest,
     )
-
-
-def _add_up_units(rows: SegmentRows, sample: Sampling, values: Array | Mask) -> Array:
-    """Add up weighted values of rows over each sampling unit of each segment.
-
-    With replicate weights the first unit has the full weights, and each other those of a replicate.
-    """
-    weight = np.abs(rows.weight)
-    if sample.replicates is not None:
-        weights = [weight, *(each[rows.order] for each in sample.replicates)]
-        return np.stack([rows.total(each * values) for each in weights])
-    units = len(sample.stratum)
-    place = sample.unit[rows.order] * rows.number + rows.segment
-    sums = np.bincount(place, weight * values, units * rows.number)
-    return sums.astype(np.float64, copy=False).reshape(units, rows.number)

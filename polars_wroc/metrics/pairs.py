@@ -19,7 +19,6 @@ from polars_wroc.metrics.auc_sums import AucSums
 from polars_wroc.metrics.mean_sums import ROW_LOSSES
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.metrics.segments import Segments
-from polars_wroc.ranking.curve import CELLS
 from polars_wroc.stats.aucs import Auc, ClassMoments, average_aucs, combine, equal_aucs
 from polars_wroc.stats.contrasts import Contrast, DirectContrast, credible_correlation
 from polars_wroc.stats.delta import evaluate
@@ -107,14 +106,7 @@ def pair_rates(metric: RateMetric, segments: Segments, reference: Reference) -> 
             own.has_few_events | other.has_few_events,
         )
     units = segments.units
-    influences = [
-        units.ratio_influence(
-            each.unit_weight(metric.counted),
-            each.unit_weight(metric.counted + metric.others),
-            each.unit_weight(CELLS),
-        )
-        for each in cells
-    ]
+    influences = [each.influence(units, metric.counted, metric.cells) for each in cells]
     df = units.df(*influences)
     dfs = units.df(influences[0]), df
     variances = [units.variance(each) for each in influences]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from polars_wroc.arrays import Array, Ints
+from polars_wroc.arrays import TOLERANCE, Array, Ints
 from polars_wroc.metrics.auc_sums import placement_influences
 from polars_wroc.metrics.partial_auc import PartialAUC
 from polars_wroc.ranking.curve import WHOLE_RANGE, Range
@@ -16,9 +16,6 @@ from polars_wroc.stats.aucs import Auc, ClassMoments
 from polars_wroc.stats.designs import Influence, replicate_influence
 from polars_wroc.stats.partial_aucs import PartialArea
 from polars_wroc.steps import SegmentRows, Steps, add_up
-
-# Differences of rates up to this are rounding errors.
-_TOLERANCE = 1e-12
 
 
 class Pieces(NamedTuple):
@@ -230,8 +227,8 @@ def _passed_part(pieces: Pieces, c: float) -> Array:
 
 def _height_at(curves: Curves, pieces: Pieces, c: float) -> Array:
     """Return R(c), the height of each curve at c: of a vertical piece there its top."""
-    within = np.where(pieces.x0 <= c + _TOLERANCE, _height_of_pieces(pieces, np.array(c)), 0.0)
-    reached = np.where(pieces.x1 <= c + _TOLERANCE, pieces.y1, within)
+    within = np.where(pieces.x0 <= c + TOLERANCE, _height_of_pieces(pieces, np.array(c)), 0.0)
+    reached = np.where(pieces.x1 <= c + TOLERANCE, pieces.y1, within)
     return curves.steps.largest(reached)
 
 
@@ -245,8 +242,8 @@ def estimate_area(
     weight, squares = steps.total(steps.w), steps.total(steps.w2)
     complement = steps.total(steps.w[0] * x[0]) / weight[0] + _without_class(curves)
     # An empty or a full area is exactly 0 or 1, although it is a difference of two sums.
-    complement = np.where(complement <= _TOLERANCE, 0.0, complement)
-    complement = np.where(complement >= 1 - _TOLERANCE, 1.0, complement)
+    complement = np.where(complement <= TOLERANCE, 0.0, complement)
+    complement = np.where(complement >= 1 - TOLERANCE, 1.0, complement)
     complement = curves.to_segments(complement)
     sums = {
         "rows": steps.total(steps.n),

@@ -12,7 +12,7 @@ from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import Costs, read_costs, target_prevalence
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.expressions import from_expressions
-from polars_wroc.plans.formulas import as_struct, let
+from polars_wroc.plans.structs import as_struct, let
 from polars_wroc.ranking.curve import (
     WHOLE_RANGE,
     Curve,

@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import polars as pl
+from numpy.typing import NDArray
 
 from polars_wroc.metrics.segments import Decisions
-from polars_wroc.plans.queries import collect
-from polars_wroc.rows import Rows
+from polars_wroc.rows import Rows, number_groups
 from polars_wroc.steps import RowCounts
 
-_COMPLETE, _POSITIVE, _SELECTED = "__complete", "__positive", "__selected"
-_WEIGHT, _SQUARES, _ROWS = "__weight", "__squares", "__rows"
+# Rows of a group are complete or not, positive or not, and selected or not.
+_KINDS = 8
+# Temporary arrays of so many rows fit into the cache of a processor.
+_BLOCK_ROWS = 1 << 16
 
 
 def pool_decisions(rows: Rows, model: str, decisions: Decisions) -> tuple[Rows, Decisions]:
@@ -25,29 +26,46 @@ def pool_decisions(rows: Rows, model: str, decisions: Decisions) -> tuple[Rows, 
     is_known = decisions.recorded or not np.isnan(decisions.threshold)
     if rows.counts is not None or rows.sample is not None or not is_known:
         return rows, decisions
-    complete, keys = rows.complete(model), rows.keys.columns
+    groups, group = number_groups(rows.keys)
+    size = _KINDS * max(groups.height, 1)
+    sums = np.zeros((3, size))
+    # More sums than rows of a block would take longer than these.
+    block = max(_BLOCK_ROWS, size)
+    for start in range(0, len(group), block):
+        part = slice(start, start + block)
+        some = rows.at(part)
+        place = group[part] * _KINDS + _find_kinds(some, model, decisions)
+        own = np.abs(some.weight)
+        sums += [np.bincount(place, values, size) for values in (None, own, own**2)]
+    number, weight, squares = sums
+    places = np.flatnonzero(number)
+    selected, positive, complete = (places >> bit & 1 == 1 for bit in range(3))
+    sign = np.where(positive, 1.0, -1.0)
+    # Cubes are those of AUCs alone.
+    unknown = np.full(len(places), np.nan)
+    decided = replace(
+        rows,
+        keys=groups[places // _KINDS] if groups.width else groups,
+        scores={model: np.where(complete, np.where(selected, 1.0, 0.0), np.nan)},
+        weight=np.where(complete, sign * weight[places], np.nan),
+        counts=RowCounts(number[places], squares[places], unknown),
+        selected=selected,
+    )
+    return decided, Decisions(recorded=True)
+
+
+def _find_kinds(rows: Rows, model: str, decisions: Decisions) -> NDArray[np.uint8]:
+    """Return a number for each row: its bits say whether it is selected, positive and complete.
+
+    Rows that are not complete are not selected, and of no class.
+    """
     if decisions.recorded:
         assert rows.selected is not None
         selected = rows.selected
     else:
-        selected = (rows.scores[model] >= decisions.threshold) & decisions.selects
-    alike = {_COMPLETE: complete, _POSITIVE: rows.weight > 0, _SELECTED: selected & complete}
-    summed = {_WEIGHT: np.abs(rows.weight), _SQUARES: rows.weight**2}
-    columns = [pl.Series(name, values) for name, values in (alike | summed).items()]
-    together = rows.keys.with_columns(columns).lazy().group_by(*keys, *alike)
-    sums = together.agg(pl.col(*summed).sum(), pl.len().alias(_ROWS)).sort(*keys, *alike)
-    pooled = collect(sums, reproducible=True)
-    complete, selected = pooled[_COMPLETE].to_numpy(), pooled[_SELECTED].to_numpy()
-    sign = np.where(pooled[_POSITIVE].to_numpy(), 1.0, -1.0)
-    number = pooled[_ROWS].cast(pl.Float64).to_numpy()
-    # Cubes are those of AUCs alone.
-    unknown = np.full(len(number), np.nan)
-    decided = replace(
-        rows,
-        keys=pooled.select(keys),
-        scores={model: np.where(complete, np.where(selected, 1.0, 0.0), np.nan)},
-        weight=np.where(complete, sign * pooled[_WEIGHT].to_numpy(), np.nan),
-        counts=RowCounts(number, pooled[_SQUARES].to_numpy(), unknown),
-        selected=selected,
-    )
-    return decided, Decisions(recorded=True)
+        selected = rows.reach(model, decisions.threshold) & decisions.selects
+    complete = rows.complete(model)
+    kinds = np.zeros(len(complete), np.uint8)
+    for bit, holds in enumerate((complete & selected, complete & (rows.weight > 0), complete)):
+        kinds |= holds.view(np.uint8) << np.uint8(bit)
+    return kinds

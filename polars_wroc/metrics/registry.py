@@ -10,15 +10,11 @@ import polars as pl
 
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.metric import Metric, SampleSize
-from polars_wroc.inputs.rows import CLASSES
 from polars_wroc.metrics.partial_auc import CostPartialAUC, PartialAUC
-from polars_wroc.plans.formulas import Fields, let
+from polars_wroc.plans.structs import Fields, let
 from polars_wroc.ranking.curve import Curve, if_both_classes, is_divisor, pieces, total
-from polars_wroc.ranking.placements import walk_sum
 
 Formula: TypeAlias = Callable[[Curve], pl.Expr]
-# Of a sum along the curve, and the weights of the positives and of the negatives.
-FormulaOfSum: TypeAlias = Callable[[pl.Expr, pl.Expr, pl.Expr], pl.Expr]
 
 
 def roc_auc(curve: Curve) -> pl.Expr:
@@ -41,11 +37,6 @@ def gini(curve: Curve) -> pl.Expr:
 def gini_of(auc: pl.Expr) -> pl.Expr:
     """Turn an AUC into a Gini coefficient."""
     return 2 * auc - 1
-
-
-def gini_of_sum(ranked: pl.Expr, positives: pl.Expr, negatives: pl.Expr) -> pl.Expr:
-    """Compute the Gini coefficient as `auc_of` computes the AUC."""
-    return gini_of(auc_of(ranked, positives, negatives))
 
 
 def ks(curve: Curve) -> pl.Expr:
@@ -153,34 +144,18 @@ Metrics: TypeAlias = OneMetric | Sequence[MetricName] | Mapping[str, OneMetric]
 class CurveMetric(Metric):
     """A metric that is a formula of a confusion curve.
 
-    The ``definition`` is the first docstring line of its public function. ``over_ranges`` says
-    how the values of ranges of scores combine to that of the whole curve; None if they do not. A
-    ``walk`` names the sum of a compiled walk that gives the metric, and the formula that does. A
-    metric ``of_score`` uses the scores themselves, which must be probabilities; it is defined for
-    one class alone.
+    The ``definition`` is the first docstring line of its public function. A metric
+    ``of_score`` uses the scores themselves, which must be probabilities; it is defined for one
+    class alone.
     """
 
     formula: Formula
-    over_ranges: Literal["sum", "max"] | None
     summary_column: str | None = None
     of_score: bool = False
-    walk: tuple[str, FormulaOfSum] | None = None
-
-    def __post_init__(self) -> None:
-        """Check what both engines need."""
-        if self.summary_column and self.walk is None:
-            msg = f"{self.name} has a `summary_column`, which needs a `walk`; found None"
-            raise TypeError(msg)
 
     def __call__(self, curve: Curve) -> pl.Expr:
         """Compute the metric of a curve."""
         return self.formula(curve)
-
-    def of_walk(self) -> pl.Expr:
-        """Compute the metric from the sums of a walk."""
-        assert self.walk is not None
-        name, formula = self.walk
-        return formula(pl.col(walk_sum(name)), *(pl.col(walk_sum("weight", s)) for s in CLASSES))
 
     @property
     def column(self) -> str:
@@ -202,8 +177,6 @@ CURVE_METRICS: dict[str, CurveMetric] = {
             definition="Weighted proportion of positive-negative pairs ranked correctly; "
             "ties count half.",
             formula=roc_auc,
-            over_ranges="sum",
-            walk=("ranked", auc_of),
             summary_column="auc",
             has_gap=True,
             least=0.5,
@@ -220,16 +193,12 @@ CURVE_METRICS: dict[str, CurveMetric] = {
             label="Gini",
             definition="Twice the AUC minus one, so that 0 is chance and 1 is perfect.",
             formula=gini,
-            over_ranges=None,
-            walk=("ranked", gini_of_sum),
         ),
         CurveMetric(
             name="average_precision",
             label="average precision",
             definition="Area under the precision-recall curve as a step function.",
             formula=average_precision,
-            over_ranges="sum",
-            walk=("precision", average_precision_of),
             summary_column="average_precision",
         ),
         CurveMetric(
@@ -237,8 +206,6 @@ CURVE_METRICS: dict[str, CurveMetric] = {
             label="KS",
             definition="Largest difference between true and false positive rate at any threshold.",
             formula=ks,
-            over_ranges="max",
-            walk=("distance", ks_of),
             summary_column="ks",
         ),
         CurveMetric(
@@ -246,7 +213,6 @@ CURVE_METRICS: dict[str, CurveMetric] = {
             label="area under the precision-recall curve",
             definition="Area under the precision-recall curve, interpolated within ties.",
             formula=pr_auc,
-            over_ranges="sum",
         ),
         CurveMetric(
             name="equal_error_rate",
@@ -254,7 +220,6 @@ CURVE_METRICS: dict[str, CurveMetric] = {
             definition="False positive rate where it equals the false negative rate.",
             better="low",
             formula=equal_error_rate,
-            over_ranges=None,
         ),
         CurveMetric(
             name="brier_score",
@@ -262,7 +227,6 @@ CURVE_METRICS: dict[str, CurveMetric] = {
             definition="Mean squared difference between the score, a probability, and the outcome.",
             better="low",
             formula=brier_score,
-            over_ranges="sum",
             of_score=True,
         ),
         CurveMetric(
@@ -271,28 +235,16 @@ CURVE_METRICS: dict[str, CurveMetric] = {
             definition="Mean negative logarithm of the predicted probability of the outcome.",
             better="low",
             formula=log_loss,
-            over_ranges="sum",
             of_score=True,
         ),
     )
 }
 ROC_AUC = CURVE_METRICS["roc_auc"]
-SUMMARY_METRICS = [metric for metric in CURVE_METRICS.values() if metric.summary_column]
 
 
 def need_scores(metrics: Mapping[str, Formula]) -> bool:
     """Whether any of these metrics uses the scores themselves."""
     return any(isinstance(metric, CurveMetric) and metric.of_score for metric in metrics.values())
-
-
-def from_walk(metrics: Mapping[str, Formula]) -> dict[str, pl.Expr] | None:
-    """Compute the metrics from the sums of a walk; None if one of them cannot be."""
-    values = {}
-    for name, metric in metrics.items():
-        if not isinstance(metric, CurveMetric) or metric.walk is None:
-            return None
-        values[name] = metric.of_walk()
-    return values
 
 
 def named_metrics(metrics: Metrics) -> dict[str, Formula]:

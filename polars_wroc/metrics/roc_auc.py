@@ -1,4 +1,4 @@
-"""Expressions of AUCs: with an interval, the influence of each row, and of several classes."""
+"""Expressions of AUCs: with an interval, and of several classes."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from polars_wroc.metrics import registry
 from polars_wroc.metrics.auc_limits import INTERVAL_TYPES, interval_columns
 from polars_wroc.metrics.auc_sums import AucSums, estimate_aucs
 from polars_wroc.metrics.curve_metrics import roc_auc
-from polars_wroc.plans.formulas import as_struct
 from polars_wroc.plans.queries import require_at_collect
+from polars_wroc.plans.structs import as_struct
 from polars_wroc.ranking.curve import Curve, fold
-from polars_wroc.ranking.placements import ClassRows, list_row_curve, placements_in_lists
+from polars_wroc.ranking.placements import list_row_curve, placements_in_lists
 from polars_wroc.stats.aucs import AucMethod
 from polars_wroc.stats.levels import Level
 
@@ -58,11 +58,8 @@ def roc_auc_ci(
         observation; keeps its level near 0 and 1, with few rows and where weights depend on the
         score. ``"delong"``: the normal interval of the AUC itself, cut to the range from 0 to 1,
         which other packages print; null where the variance is 0 or unknown, as with perfect
-        separation or one row in a class. ``"logit-t"``: Student's t interval of the logit of the
-        AUC, which keeps its level in small groups if AUCs are not near 1. ``"logit"``: the same
-        with the normal distribution. ``"newcombe"``: needs no variance but assumes that scores
-        spread equally in both classes [3]_. Where ``"logit"`` and ``"logit-t"`` have no variance
-        they fall back to ``"newcombe"``; ``"wald"`` is ``"delong"`` with the same fallback.
+        separation or one row in a class. ``"logit"``: the normal interval of the logit of the AUC,
+        null where ``"delong"`` is.
 
     Returns
     -------
@@ -97,7 +94,6 @@ def roc_auc_ci(
     ----------
     .. [1] DeLong, E. R. et al. (1988), Biometrics 44, 837-845.
     .. [2] Wilson, E. B. (1927), Journal of the American Statistical Association 22, 209-212.
-    .. [3] Newcombe, R. G. (2006), Statistics in Medicine 25, 559-573.
 
     Examples
     --------
@@ -166,96 +162,6 @@ def _limit_aucs(sums: pl.Series, level: Level, method: AucMethod) -> pl.Series:
     with np.errstate(all="ignore"):
         columns = interval_columns(aucs, estimate_aucs(aucs), level, method)
     return pl.DataFrame(columns).to_struct(sums.name)
-
-
-_ROW, _INFLUENCE = "__row", "__influence"
-
-
-def roc_influence(
-    label: IntoColumn,
-    score: IntoColumn,
-    *,
-    weight: IntoWeight | None = None,
-    pos_label: object = None,
-) -> pl.Expr:
-    """Influence of each row on the weighted AUC.
-
-    For a positive row it is ``w * (V - auc) / P``, where V is the proportion of negative weight
-    ranked below it, ties counting half, and P the weight of all positives; for a negative
-    row ``w * (U - auc) / N``, where U is the proportion of positive weight ranked above it. The
-    sum over each class is 0; the sum of squares estimates the variance of the AUC, and sums
-    of products of two scores' influences their covariance [1]_.
-
-    Parameters
-    ----------
-    label, score, weight, pos_label
-        As for `roc_auc`.
-
-    Returns
-    -------
-    pl.Expr
-        One Float64 per row, in the order of the rows, named ``roc_influence``. Null for a row
-        that is left out or has weight 0, and for all rows where a class has no weight. Within
-        groups: ``roc_influence(...).over("group")``.
-
-    Raises
-    ------
-    TypeError, polars.exceptions.InvalidOperationError
-        As for `roc_auc`.
-
-    Notes
-    -----
-    `roc_auc_ci` multiplies the sum of squares of each class by a small-sample factor, which is
-    ``n / (n - 1)`` for equal weights.
-
-    References
-    ----------
-    .. [1] DeLong, E. R. et al. (1988), Biometrics 44, 837-845.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> import polars_wroc as wroc
-    >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
-    >>> df.with_columns(wroc.roc_influence("y", "s"))
-    shape: (4, 3)
-    ┌─────┬─────┬───────────────┐
-    │ y   ┆ s   ┆ roc_influence │
-    │ --- ┆ --- ┆ ---           │
-    │ i64 ┆ f64 ┆ f64           │
-    ╞═════╪═════╪═══════════════╡
-    │ 1   ┆ 0.9 ┆ 0.125         │
-    │ 0   ┆ 0.8 ┆ -0.125        │
-    │ 1   ┆ 0.7 ┆ -0.125        │
-    │ 0   ┆ 0.1 ┆ 0.125         │
-    └─────┴─────┴───────────────┘
-    """
-    return from_expressions(label, score, weight, pos_label, _influence).alias("roc_influence")
-
-
-def _influence(rows: pl.Expr) -> pl.Expr:
-    field = pl.element().struct.field
-    curve = list_row_curve()
-    numbered = rows.list.eval(pl.element().struct.with_fields(pl.int_range(pl.len()).alias(_ROW)))
-    of_rows = as_struct(
-        {
-            _ROW: field(_ROW),
-            _INFLUENCE: pl.coalesce(
-                curve.if_both_classes(_influence_of(rows)) for rows in curve.placements
-            ),
-        }
-    )
-    placed = placements_in_lists(numbered, _ROW).list.eval(of_rows)
-    in_order = placed.list.eval(field(_INFLUENCE).sort_by(field(_ROW)))
-    return in_order.explode(empty_as_null=False)
-
-
-def _influence_of(rows: ClassRows) -> pl.Expr:
-    """Influence of the rows of one class; null for the others."""
-    weight, placement = rows
-    total = weight.sum()
-    mean = (weight * placement).sum() / total
-    return pl.when(weight > 0).then(weight * (mean - placement) / total)
 
 
 MultiClass: TypeAlias = Literal["ovr", "ovo"]

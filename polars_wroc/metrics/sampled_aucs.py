@@ -39,7 +39,7 @@ def sample_aucs(
     """Return variances by the design of the ``rows``, from the influences of their units."""
     parts = [
         _sample_part(part_rows, part, influences(part_rows, part))
-        for part_rows, part in _take_parts(rows, segments)
+        for _, part_rows, part in take_parts(rows, segments)
     ]
     arrays = {
         name: np.concatenate([getattr(part, name) for part in parts], axis=-1)
@@ -69,15 +69,19 @@ def _count_pairs(segment: Ints, values: Ints, number: int) -> Array:
     return np.bincount(pairs % number, minlength=number).astype(np.float64)
 
 
-def _take_parts(rows: Rows, segments: SegmentRows) -> Iterator[tuple[Rows, SegmentRows]]:
-    """Yield some segments at a time, with the sampling units that have rows of them.
+def take_parts(rows: Rows, segments: SegmentRows) -> Iterator[tuple[int, Rows, SegmentRows]]:
+    """Yield some segments at a time by a design, after the number of the first of them.
 
-    The other units still count in the sizes of their strata.
+    The rows have the sampling units that have rows of these segments, and no others, which still
+    count in the sizes of their strata.
     """
     sample = rows.sample
-    assert sample is not None
-    if sample.replicates is not None or len(sample.stratum) * segments.number <= _ELEMENTS:
-        yield rows, segments
+    if (
+        sample is None
+        or sample.replicates is not None
+        or len(sample.stratum) * segments.number <= _ELEMENTS
+    ):
+        yield 0, rows, segments
         return
     first = 0
     while first < segments.number:
@@ -85,9 +89,20 @@ def _take_parts(rows: Rows, segments: SegmentRows) -> Iterator[tuple[Rows, Segme
         size = np.diff(segments.starts[first:]).cumsum() * np.arange(1, segments.number - first + 1)
         last = first + max(int(np.searchsorted(size, _ELEMENTS, side="right")), 1)
         part = segments.between(first, last)
-        units, unit = np.unique(sample.unit[part.order], return_inverse=True)
-        of_rows = np.zeros_like(sample.unit)
-        of_rows[part.order] = unit
-        own = replace(sample, unit=of_rows, stratum=sample.stratum[units])
-        yield replace(rows, sample=own), part
+        yield first, take_units(rows, part), part
         first = last
+
+
+def take_units(rows: Rows, segments: SegmentRows) -> Rows:
+    """Return the rows with the sampling units that have rows of some segments, and no others.
+
+    The others still count in the sizes of their strata. Replicate weights stay as they are.
+    """
+    sample = rows.sample
+    assert sample is not None
+    if sample.replicates is not None:
+        return rows
+    units, unit = np.unique(sample.unit[segments.order], return_inverse=True)
+    of_rows = np.zeros_like(sample.unit)
+    of_rows[segments.order] = unit
+    return replace(rows, sample=replace(sample, unit=of_rows, stratum=sample.stratum[units]))

@@ -28,8 +28,7 @@ from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import OUTSIDE, RANGE, ROW_SQUARES, SCORE, WEIGHT, ZERO_LABEL
 from polars_wroc.inputs.frames import frames_alike, read_rows
 from polars_wroc.inputs.rows import Rows
-from polars_wroc.metrics.registry import SUMMARY_METRICS
-from polars_wroc.plans.config import Division, Progress, division, without_spilling
+from polars_wroc.plans.config import Division, Progress, division
 from polars_wroc.plans.queries import FrameT, aggregate, collect, join_on_keys
 from polars_wroc.ranking.placements import add_placements
 from polars_wroc.ranking.sorting import by_descending_score
@@ -45,8 +44,6 @@ _BIN, _ROWS, _KNOWN = "__bin", "__rows", "__known"
 _WORTH_KNOWING = 1 / 8
 # A range with this many times the rows it should have has few distinct scores.
 _TOO_MANY = 2
-# Columns whose maximum over the ranges is that of the whole; the others are summed.
-_LARGEST = [metric.column for metric in SUMMARY_METRICS if metric.over_ranges == "max"]
 
 
 def count_in_bins(rows: Rows, parts: int = _BINNING.parts) -> pl.DataFrame:
@@ -179,13 +176,6 @@ def cut_ranges(
     return ranges or [ScoreRange(Span(None, None), 0, no_weights, no_weights, counts)]
 
 
-def _added(name: str) -> pl.Expr:
-    part = pl.col(name)
-    whole = part.max() if name in _LARGEST else part.sum()
-    # What is undefined in one part is undefined in all.
-    return pl.when(part.count() > 0).then(whole)
-
-
 def _cut(numbered: pl.DataFrame, rows_per_range: int) -> pl.DataFrame:
     """Number the range of each bin from the highest score down, missing scores first."""
     bins = numbered.group_by(_BIN).agg(
@@ -288,9 +278,7 @@ def _measure(
     item: tuple[ScoreRange, Sequence[Rows]],
 ) -> ResultT:
     each, parts = item
-    # A range fits into memory.
-    with without_spilling():
-        return task(each, each.rows_of(parts, keys, model_keys))
+    return task(each, each.rows_of(parts, keys, model_keys))
 
 
 def require_unchanged(ranges: Sequence[ScoreRange], sums: Iterable[pl.DataFrame]) -> None:
@@ -334,8 +322,7 @@ def together(parts: Sequence[Rows]) -> Rows:
     if len(parts) == 1:
         return parts[0]
     frame = pl.concat([part.frame for part in parts], how="diagonal_relaxed")
-    compiled = parts[0].compiled if all(part.compiled for part in parts) else None
-    return replace(parts[0], frame=frame, compiled=compiled)
+    return replace(parts[0], frame=frame)
 
 
 def one_of(frame: Any) -> Any:

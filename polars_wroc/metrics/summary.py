@@ -53,10 +53,17 @@ from polars_wroc.metrics.score_ranges import (
 )
 from polars_wroc.plans.config import Division
 from polars_wroc.plans.queries import FrameT, collect
-from polars_wroc.rows import Columns, Rows, check_level, read_columns, read_counted, table_of
+from polars_wroc.rows import (
+    Columns,
+    Rows,
+    alternate_models,
+    check_level,
+    read_columns,
+    read_counted,
+    table_of,
+)
 from polars_wroc.stats.aucs import Auc, AucMethod
 from polars_wroc.stats.levels import Level
-from polars_wroc.stats.partial_aucs import AreaMethod
 from polars_wroc.steps import SegmentRows
 
 AUC_BOUNDS = ("auc_min", "auc_max")
@@ -86,7 +93,6 @@ _DIAGNOSTIC_TYPES: Mapping[str, Any] = {
     "k_neg": pl.Float64,
     "ci_note": pl.String,
 }
-SUMMARY_COLUMNS = (*SUMMARY_TYPES,)
 DIAGNOSTIC_COLUMNS = (*_DIAGNOSTIC_TYPES,)
 # The AUC of a random score.
 _CHANCE = 0.5
@@ -145,8 +151,7 @@ def summary(
         Which rows are not independent: a column name or expression of clusters, such as patients or
         households, where null is a cluster too; a `Survey`; or `ReplicateWeights`. Limits are then
         Student's t, and null where the design leaves the variance unknown: where all rows of a
-        class are in one cluster, or where a class has no weight in a replicate. ``method`` must
-        not be ``"newcombe"``.
+        class are in one cluster, or where a class has no weight in a replicate.
     bins
         Approximate: group scores into about this many bins, at least 16, and treat each bin as a
         tie; see `score_counts`. One pass, whose memory grows with groups times bins, not with
@@ -224,10 +229,10 @@ def summary(
     range is a quantile of the scores, and its part of a row's influence follows from the curve
     itself [2]_. With ``"score"`` limits are null where a range of true positive rates ends below 1
     (use `bootstrap`) or holds fewer than 3 effective positives, and where one of false positive
-    rates holds fewer than 4 effective negatives; for one that starts above 0 they are those of
-    ``"logit-t"``. In simulations of ranges to 0.1 with 150 rows in each class and uneven weights
-    the logit's limits of 95 % covered 0.85 to 0.93, the score-type ones 0.93 or more, but with
-    heavy tails and weights that go with the score down to 0.91.
+    rates holds fewer than 4 effective negatives; for one that starts above 0 they are
+    Student's on the logit. In simulations of ranges to 0.1 with 150 rows in each class and uneven
+    weights these of 95 % covered 0.85 to 0.93, the score-type ones 0.93 or more, but with heavy
+    tails and weights that go with the score down to 0.91.
 
     References
     ----------
@@ -270,9 +275,6 @@ def summary(
     """
     arguments.flag("diagnostics", diagnostics)
     arguments.option("method", method, get_args(AucMethod))
-    if method == "newcombe" and (design is not None or areas):
-        found = "`design`" if design is not None else "`areas`"
-        arguments.reject("method", f"not be 'newcombe' with {found}", repr(method))
     binning = Binning(bins, tolerance)
     one = one_of(frame)
     plan = _Plan(
@@ -354,12 +356,6 @@ class _Plan:
     designed: bool
     diagnostics: bool
 
-    @property
-    def area_method(self) -> AreaMethod:
-        """The method of partial areas."""
-        assert self.method != "newcombe"
-        return self.method
-
     def types(self, *, binned: bool) -> dict[str, Any]:
         """Return the types of the columns after the group."""
         types = dict(SUMMARY_TYPES)
@@ -401,18 +397,11 @@ def _summarise(rows: Rows, columns: Columns, plan: _Plan) -> pl.DataFrame:
     if MODEL in columns.keys:
         used = np.where(rows.complete(columns.models[0]), rows.n, 0.0)
         level = _read_level(plan.level, rows.keys, used)
-    tables = []
+    tables = {}
     for model in columns.models:
         segments = rows.segments(columns.keys, model, ranks=True)
-        table = _summarise_segments(rows, segments, level, plan)
-        if columns.several:
-            table = table.with_columns(pl.lit(model).alias(MODEL))
-        tables.append(table)
-    if len(tables) == 1:
-        return tables[0]
-    # The models of each group follow one another.
-    groups = np.arange(len(tables) * tables[0].height).reshape(len(tables), -1)
-    return pl.concat(tables)[groups.T.ravel()]
+        tables[model] = _summarise_segments(rows, segments, level, plan)
+    return alternate_models(tables, several=columns.several)
 
 
 def _summarise_segments(
@@ -518,7 +507,7 @@ def _measure_area(
         else:
             sampled = sample_aucs(rows, segments, partial(area_influences, area=area))
             part = estimate_area(curves, area, sampled.variance, sampled.df)
-        estimate, width = part.estimate(plan.area_method), area.largest
+        estimate, width = part.estimate(plan.method), area.largest
         n = curves.to_segments(curves.steps.total(curves.steps.n))
         limits = limit_aucs(estimate, n, level)
         value, se = part.auc.value * width, np.sqrt(part.auc.variance) * width

@@ -1,4 +1,4 @@
-"""Where and how tables are computed: the engine, the memory, a cluster, and progress."""
+"""Where tables are computed: in how much memory, by which cluster; and progress."""
 
 from __future__ import annotations
 
@@ -9,75 +9,22 @@ import re
 import shutil
 import sys
 import time
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ContextDecorator, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ContextDecorator
+from contextvars import ContextVar
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias, TypeVar, cast, get_args
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
-import polars as pl
-
-BUDGET = "POLARS_OOC_MEMORY_BUDGET_MB"
-# Up to this many rows Polars never hung.
-MOST_ROWS = 30_000_000
-
-
-class SpillWarning(UserWarning):
-    """Warning that a query may hang when Polars spills to disk."""
-
-
-def budget_is_set() -> bool:
-    """Whether Polars has a memory budget and may spill to disk."""
-    return bool(os.environ.get(BUDGET))
-
-
-def warn_of_spilling() -> None:
-    """Warn, if a budget is set, that a plan with windows may hang."""
-    if budget_is_set():
-        text = (
-            f"{BUDGET} is set: beyond {MOST_ROWS:,} rows this query may hang while Polars "
-            "spills to disk; `Config(memory=)` and `bins=` need no spilling"
-        )
-        warnings.warn(text, SpillWarning, stacklevel=3)
-
-
-@contextlib.contextmanager
-def without_spilling() -> Iterator[None]:
-    """Suppress the warning where so many rows are never in one query."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SpillWarning)
-        yield
-
-
-Engine: TypeAlias = Literal["auto", "polars", "compiled"]
-# When the compiled engine computes: where a plan is built, or where it is collected.
-When: TypeAlias = Literal["at once", "at collect"]
-
-Schema: TypeAlias = Mapping[str, pl.DataType]
-
-VARIABLE = "POLARS_WROC_ENGINE"
 MEMORY, CLUSTER_ADDRESS = "POLARS_WROC_MEMORY", "POLARS_WROC_DASK"
-_PACKAGE = __name__.partition(".")[0]
-_INSTALL = "pip install 'polars-wroc[fast]'"
-
-# `Config` blocks that are open, in the order in which they began.
-_open: dict[object, Config] = {}
 
 
 class Config(ContextDecorator):
-    """Choose the engine that computes tables, the memory that they may take, and a cluster.
+    """Choose the memory that tables may take, and a cluster.
 
     Parameters
     ----------
-    engine
-        ``"auto"``: the compiled engine if it is installed and a DataFrame is estimated to take less
-        time with it, its start included: from some two million rows on, which count once for each
-        replicate or permutation, and in `subgroup_auc`, `cross_auc` and `abroca_test` once for each
-        group; and always once it is loaded in the process. Otherwise Polars.
-        ``"polars"``: always Polars. ``"compiled"``: always the compiled engine, which needs the
-        extra ``fast``.
     memory
         How much memory the exact `summary` or `audit` of a LazyFrame may take, such as ``"4GB"``
         or ``"500MB"``; ``"60%"`` of what the process may use; or ``"none"``, as much as it takes.
@@ -91,18 +38,16 @@ class Config(ContextDecorator):
     Raises
     ------
     TypeError, ValueError
-        For another engine, for what is no amount of memory, or for another client.
-    ModuleNotFoundError
-        For ``"compiled"`` without the extra.
+        For what is no amount of memory, and for another client.
 
     Notes
     -----
-    The choices hold within the block, in all threads. None keeps what an enclosing block says. In
-    no block the environment variables ``POLARS_WROC_ENGINE``, ``POLARS_WROC_MEMORY`` and
-    ``POLARS_WROC_DASK`` choose, the last by the address of a scheduler, and without them
-    ``"auto"``, no cluster, and as memory ``"60%"`` for `audit` and the command line, ``"none"`` for
-    `summary`. A limit of the container is what a process may use, and without one all memory of
-    the machine.
+    The choices hold within the block, for calls in its thread or asynchronous task; other threads
+    have their own. None keeps what an enclosing block says. Outside of any block the environment
+    variables ``POLARS_WROC_MEMORY`` and ``POLARS_WROC_DASK``, the address of a scheduler, choose.
+    Without them there is no cluster, and the memory is ``"60%"`` for `audit` and the command line,
+    ``"none"`` for `summary`. What a process may use is the limit of its container, and without one
+    all memory of the machine.
 
     What `summary` and `audit` compute in ranges are the same numbers but for rounding; calibration
     slopes beyond 28 are null. Other functions take the memory that they need. The first pass counts
@@ -112,146 +57,43 @@ class Config(ContextDecorator):
     that all tasks found are compared with those that were counted, and a source that has changed
     raises. A DataFrame, which is in memory already, is never divided; nor are rows with a
     ``design``, recorded decisions or ``bins``. The plan of a `summary` that may be divided counts
-    the rows once it is collected. Like one of the compiled engine it does not stream, and needs
-    cloudpickle to be serialised.
-
-    The compiled engine computes the quantile bins of `calibration_curve` and `calibration_summary`;
-    the curves of `confusion_curve`, `roc_curve`, `pr_curve`, `cost_curve`, `roc_point`,
-    `decision_curve`, `dominated_models` and `equalized_thresholds`; `auc_decomposition`,
-    `cross_auc` and `subgroup_auc`. For `bootstrap`, `bootstrap_replicates` and `abroca_test` the
-    rows count once for each replicate; it draws the same replicates, of ``"roc_auc"``, ``"gini"``,
-    ``"ks"`` and ``"average_precision"``. With ``"compiled"`` these tables of a LazyFrame use it
-    too, once they are collected; their plans do not stream, and need cloudpickle to be serialised.
-    With ``"auto"`` that is so for `cross_auc`, `subgroup_auc` and `abroca_test` where the extra is
-    installed: they hold their rows in memory, and then choose as for a DataFrame.
-
-    The engine makes no difference to `summary`, `threshold_metrics`, `group_gaps`, `trend`,
-    `impact_ratios`, `fairness`, `compare`, `release_check` and `audit`, which compute on arrays.
-    Polars computes all other tables, expressions, and whatever is made of counts. Both engines
-    compute the same numbers but for rounding.
+    the rows once it is collected.
 
     Examples
     --------
     >>> import polars as pl
     >>> import polars_wroc as wroc
     >>> df = pl.DataFrame({"y": [1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1]})
-    >>> with wroc.Config(engine="polars"):
-    ...     wroc.roc_curve(df, "y", "s")["tpr"].max()
-    1.0
+    >>> with wroc.Config(memory="2GB"):
+    ...     wroc.summary(df.lazy(), "y", "s").collect()["auc"].item()
+    0.75
     """
 
-    def __init__(
-        self, *, engine: Engine | None = None, memory: str | None = None, client: Any = None
-    ) -> None:
-        self.engine = None if engine is None else _checked("engine", engine)
+    def __init__(self, *, memory: str | None = None, client: Any = None) -> None:
         self.memory = None if memory is None else _bytes("memory", memory)
         self.client = None if client is None else _checked_client(client)
-        self._blocks: list[object] = []
 
     def __enter__(self) -> Self:
         """Use the choices until the end of the block."""
-        block = object()
-        self._blocks.append(block)
-        _open[block] = self
+        _open_blocks.set((*_open_blocks.get(), self))
         return self
 
     def __exit__(self, *error: object) -> None:
         """Use what was used before."""
-        del _open[self._blocks.pop()]
+        _open_blocks.set(_open_blocks.get()[:-1])
+
+
+# `Config` blocks that are open in this context, the innermost last.
+_open_blocks: ContextVar[tuple[Config, ...]] = ContextVar("_open_blocks", default=())
 
 
 def _chosen(name: str, variable: str, read: Callable[[str, str], Any]) -> Any:
     """Return the choice of the innermost block that makes one, or of the environment, or None."""
-    for block in reversed(_open.values()):
+    for block in reversed(_open_blocks.get()):
         if (choice := getattr(block, name)) is not None:
             return choice
     given = os.environ.get(variable)
     return read(variable, given) if given else None
-
-
-# Seconds for a row of a plan, at least, and of the compiled engine; and those until the latter has
-# loaded its functions into a process, and has compiled them where no earlier process did.
-_PLANNED, _WALKED = 0.4e-6, 0.05e-6
-_LOADING, _COMPILING = 0.7, 4.0
-
-
-def compiled_when(frame: pl.DataFrame | pl.LazyFrame, times: int = 1) -> When | None:
-    """Say when the compiled engine computes the tables of a frame; None if plans do.
-
-    Rows count once for each replicate, and for each group that they are compared with.
-    """
-    if isinstance(frame, pl.LazyFrame):
-        return "at collect" if _engine() == "compiled" else None
-    return "at once" if is_compiled(frame.height * times) else None
-
-
-def depends_on_rows() -> bool:
-    """Whether the number of rows says which engine computes."""
-    return _engine() == "auto" and _is_installed()
-
-
-def is_compiled(rows: int) -> bool:
-    """Whether the compiled engine computes what is computed at once from so many rows."""
-    engine = _engine()
-    if engine != "auto":
-        return engine == "compiled"
-    return rows * (_PLANNED - _WALKED) >= _start() and _is_installed()
-
-
-def _start() -> float:
-    """Return the seconds until the compiled engine computes: none once it is loaded."""
-    if f"{_PACKAGE}.kernels.compiling" in sys.modules:
-        return 0.0
-    return _LOADING if _is_kept_on_disk() else _LOADING + _COMPILING
-
-
-def _is_kept_on_disk() -> bool:
-    """Whether numba has kept functions where it looks for them first, and next."""
-    given = os.environ.get("NUMBA_CACHE_DIR")
-    folder = Path(__file__).parents[1] / "kernels"
-    kept = Path(given).glob(f"{folder.name}_*/*.nbi") if given else folder.glob("*/*.nbi")
-    return any(kept)
-
-
-def at_once(rows: int) -> AbstractContextManager[object]:
-    """Let the compiled engine compute tables of so many rows that come from files."""
-    # The budget first, since the other may have to import numba.
-    many = not budget_is_set() and is_compiled(rows)
-    return Config(engine="compiled") if many else nullcontext()
-
-
-def run(
-    when: When, table: Callable[[], pl.DataFrame], schema: Schema | Callable[[], Schema]
-) -> pl.LazyFrame:
-    """Compute a table at once, or leave it to the plan, which then needs its schema."""
-    if when == "at once":
-        return table().lazy()
-    return pl.defer(table, schema=schema() if callable(schema) else schema)
-
-
-def _engine() -> Engine:
-    return cast("Engine", _chosen("engine", VARIABLE, _checked) or "auto")
-
-
-def _checked(name: str, engine: str) -> Engine:
-    if engine not in get_args(Engine):
-        names = ", ".join(repr(known) for known in get_args(Engine))
-        msg = f"`{name}` must be one of {names}; found {engine!r}"
-        raise ValueError(msg)
-    if engine == "compiled" and not _is_installed():
-        msg = f"`{name}` 'compiled' needs numba; install it with {_INSTALL}"
-        raise ModuleNotFoundError(msg, name="numba")
-    return cast("Engine", engine)
-
-
-@cache
-def _is_installed() -> bool:
-    """Whether numba can be imported: it may be there, but not for this version of NumPy."""
-    try:
-        import_module("numba")
-    except Exception:  # noqa: BLE001  (without it plans compute all results)
-        return False
-    return True
 
 
 ItemT = TypeVar("ItemT")
@@ -268,7 +110,7 @@ class Division(NamedTuple):
 
     def exceeded(self, rows: int, bytes_of_row: int) -> bool:
         """Whether so many rows are to be divided."""
-        return rows * bytes_of_row > self.memory or (budget_is_set() and rows > MOST_ROWS)
+        return rows * bytes_of_row > self.memory
 
     def rows_within(self, bytes_of_row: int) -> int:
         """About how many rows fit into the memory, one at least."""

@@ -22,11 +22,6 @@ def aggregate(
     return frame.group_by(keys).agg(**aggregates)
 
 
-def sum_unless_null(value: pl.Expr) -> pl.Expr:
-    """Add up values; null if one of them is unknown."""
-    return pl.when(value.is_not_null().all()).then(value.sum())
-
-
 def join_on_keys(
     table: pl.LazyFrame,
     other: pl.LazyFrame,
@@ -65,15 +60,6 @@ def over(value: pl.Expr, keys: Sequence[str]) -> pl.Expr:
     return value.over(keys) if keys else value
 
 
-def with_categories(frame: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
-    """Make categories of the keys that are texts, which are faster in windows and groups."""
-    # As part of a plan, since that uses several threads, and `Series.cast` only one.
-    schema = frame.collect_schema()
-    texts = [key for key in keys if schema[key] == pl.String]
-    # Categories of their own, which begin at 0 and end with the table.
-    return frame.with_columns(pl.col(texts).cast(pl.Categorical(pl.Categories.random())))
-
-
 # Prefix of the message of a failed check, to extract it from the engine's error.
 MARK = "polars_wroc: "
 _MIXED = "`label` must hold 0 and 1 or -1 and 1; it holds -1, 0 and 1, or both 0 and -1"
@@ -89,12 +75,6 @@ def probability(argument: str, value: pl.Expr) -> pl.Expr:
 def unless_mixed(zeros: pl.Expr, minuses: pl.Expr) -> pl.Expr:
     """Return 0.0; raise at collect where a group has both 0 and -1 as negative labels."""
     return raise_at_collect(pl.when(zeros & minuses).then(pl.lit(MARK + _MIXED))).fill_null(0.0)
-
-
-def require_one_negative_label(*, zeros: bool, minuses: bool) -> None:
-    """Raise where rows in memory have both 0 and -1 as negative labels."""
-    if zeros and minuses:
-        raise pl.exceptions.InvalidOperationError(_MIXED)
 
 
 def require_at_collect(

@@ -20,11 +20,11 @@ import numpy as np
 import polars as pl
 
 from polars_wroc.arrays import Array
-from polars_wroc.inputs.columns import SCORE, SEVERAL_SCORES, WEIGHT, Typed
-from polars_wroc.inputs.frames import cast_like_thresholds, is_moved, precision_of
-from polars_wroc.inputs.rows import Rows, class_weights
-from polars_wroc.plans.formulas import Fields, as_struct, let, when
+from polars_wroc.inputs.columns import SCORE, SEVERAL_SCORES, WEIGHT
+from polars_wroc.inputs.frames import is_moved, precision_of
+from polars_wroc.inputs.rows import Rows
 from polars_wroc.plans.queries import probability
+from polars_wroc.plans.structs import Fields, as_struct, element_field, let
 from polars_wroc.ranking.sorting import (
     ENDS_TIE,
     FP,
@@ -33,7 +33,6 @@ from polars_wroc.ranking.sorting import (
     TP,
     by_descending_score,
     cumulated_list,
-    element_field,
     window_sums,
     with_window_sums,
 )
@@ -42,15 +41,8 @@ from polars_wroc.ranking.sorting import (
 ColumnT = TypeVar("ColumnT", pl.Expr, Array)
 
 CELLS = ("tp", "fp", "fn", "tn")
-# The sums of the squared weights in each cell, and in each class.
-SQUARES = tuple(f"__{name}_squares" for name in CELLS)
-POSITIVES_SQUARES, NEGATIVES_SQUARES = "__positives_squares", "__negatives_squares"
 # The numbers of rows in each cell.
 ROWS = tuple(f"__{name}_rows" for name in CELLS)
-
-# Sums over the selected rows of both classes, and over all.
-_SUMS_OF_SQUARES = (*SQUARES[:2], POSITIVES_SQUARES, NEGATIVES_SQUARES)
-_SUMS_OF_ROWS = (*ROWS[:2], "__positives_rows", "__negatives_rows")
 
 # Whether the threshold, a float, differs from the score, a whole number, by rounding.
 MOVED = "__moved"
@@ -177,80 +169,32 @@ def table_curve() -> Curve:
     return curve_of_points(pl.col("tp"), pl.col("fp"), positives, negatives)
 
 
-def curve_frame(
-    rows: Rows, thresholds: Sequence[float] = (), *, squares: bool = False
-) -> pl.LazyFrame:
+def curve_frame(rows: Rows) -> pl.LazyFrame:
     """Compute the curve of each group as rows, in descending order of the score.
 
-    The first row of each group is the origin, where nothing is predicted positive.
-    Each of ``thresholds`` gets a row, whether or not it is a score in the data. After
-    the keys and `CURVE_COLUMNS` come the columns that `totals` refers to, and with ``squares``
-    `SQUARES`, `POSITIVES_SQUARES`, `NEGATIVES_SQUARES` and `ROWS`; in bins there is also
+    The first row of each group is the origin, where nothing is predicted positive. After the keys
+    and `CURVE_COLUMNS` come the columns that `totals` refers to; in bins there is also
     `SEVERAL_SCORES`, and of whole numbers `MOVED`.
     """
-    rows = rows.cut_at("thresholds", [pl.lit(threshold) for threshold in thresholds])
-    steps = _points(rows, thresholds, squares=squares)
-    return rows.sorted_by_keys(points_of_rows(rows, steps, _sums_of_cells() if squares else []))
-
-
-def points_of_rows(
-    rows: Rows, placed: pl.LazyFrame, others: Sequence[pl.Expr] = ()
-) -> pl.LazyFrame:
-    """Return the point of the curve that each row is at, with these ``others`` of its columns."""
+    # Origins come first, so that sorted rows stay sorted.
+    marked = with_marks(rows, rows.frame, [None])
+    sorted_rows = by_descending_score(Rows(marked, rows.keys, in_order=rows.in_order))
+    sums = window_sums()
+    columns = {TP: sums.tp, FP: sums.fp, ENDS_TIE: sums.ends_tie}
+    weight = rows.observations.signed_weight
+    points = with_window_sums(sorted_rows, rows.keys, weight, columns).filter(ENDS_TIE)
+    has_whole_scores = points.collect_schema()[SCORE].is_integer()
     cells = cells_of(pl.col(TP), pl.col(FP), *totals())
-    has_whole_scores = placed.collect_schema()[SCORE].is_integer()
-    return placed.select(
+    table = points.select(
         *rows.keys,
         threshold_of(pl.col(SCORE)),
         *(value.alias(name) for name, value in cells.items()),
         POSITIVES,
         NEGATIVES,
-        *others,
         *([SEVERAL_SCORES] if rows.binned else []),
         *([is_moved(pl.col(SCORE)).alias(MOVED)] if has_whole_scores else []),
     )
-
-
-def origins(totals_of: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
-    """Return the origin of each curve, given the totals of both classes."""
-    cells = cells_of(pl.lit(0.0), pl.lit(0.0), *totals())
-    return totals_of.select(
-        *keys,
-        pl.lit(float("inf")).alias("threshold"),
-        *(value.alias(name) for name, value in cells.items()),
-        POSITIVES,
-        NEGATIVES,
-    )
-
-
-def _points(rows: Rows, thresholds: Sequence[float], *, squares: bool) -> pl.LazyFrame:
-    """Return the points of each curve with the columns `TP`, `FP` and `totals`.
-
-    With ``squares`` also the same four sums of squared weights, and of rows.
-    """
-    frame = rows.frame
-    if thresholds:
-        score = Typed("score", pl.col(SCORE), frame.collect_schema()[SCORE], "the score")
-        frame = frame.with_columns(cast_like_thresholds(score).alias(SCORE))
-    if rows.compiled:
-        # Needs numba, which is an extra.
-        from polars_wroc.ranking.numbered_rows import compiled_points  # noqa: PLC0415
-
-        marked = with_marks(rows, frame, thresholds) if thresholds else frame
-        others = (_SUMS_OF_SQUARES, _SUMS_OF_ROWS) if squares else None
-        return compiled_points(replace(rows, frame=marked), others)
-    # Origins come first, so that sorted rows stay sorted.
-    marked = with_marks(rows, frame, [None, *thresholds])
-    sums = window_sums()
-    columns = {TP: sums.tp, FP: sums.fp, ENDS_TIE: sums.ends_tie}
-    of_rows = ((_SUMS_OF_SQUARES, rows.signed_squares), (_SUMS_OF_ROWS, rows.signed_counts))
-    for names, signed in of_rows if squares else ():
-        sums_of = [part.cum_sum() for part in class_weights(signed.fill_null(0))]
-        columns |= dict(zip(names, (*sums_of, *(s.last() for s in sums_of)), strict=True))
-    in_order = rows.in_order and not thresholds
-    sorted_rows = by_descending_score(Rows(marked, rows.keys, in_order=in_order))
-    weight = rows.observations.signed_weight
-    return with_window_sums(sorted_rows, rows.keys, weight, columns).filter(ENDS_TIE)
+    return rows.sorted_by_keys(table)
 
 
 def with_marks(rows: Rows, frame: pl.LazyFrame, thresholds: Sequence[float | None]) -> pl.LazyFrame:
@@ -285,24 +229,12 @@ def cells_of(
 
 def cell(weight: pl.Expr) -> pl.Expr:
     """Return a weight of a confusion matrix; null where it overflows."""
-    return when(weight.is_finite()).then(weight)
+    return pl.when(weight.is_finite()).then(weight)
 
 
 def totals() -> tuple[pl.Expr, pl.Expr]:
     """Refer to the total weight of each class, on every row of `curve_frame`."""
     return pl.col(POSITIVES), pl.col(NEGATIVES)
-
-
-def _sums_of_cells() -> list[pl.Expr]:
-    columns = [pl.col(POSITIVES_SQUARES, NEGATIVES_SQUARES)]
-    for sums, (*selected, pos, neg) in ((SQUARES, _SUMS_OF_SQUARES), (ROWS, _SUMS_OF_ROWS)):
-        # By rounding a difference of sums may be below 0.
-        rejected = [
-            (pl.col(total) - pl.col(part)).clip(lower_bound=0.0).alias(name)
-            for name, total, part in zip(sums[2:], (pos, neg), selected, strict=True)
-        ]
-        columns += [pl.col(selected), *rejected]
-    return columns
 
 
 def is_origin() -> pl.Expr:
@@ -321,7 +253,7 @@ def defined_where(condition: Any, value: ColumnT) -> ColumnT:
     known: Any = value
     if isinstance(condition, np.ndarray | np.bool_):
         return cast("ColumnT", np.where(condition, known, np.nan))
-    return cast("ColumnT", when(condition).then(known))
+    return cast("ColumnT", pl.when(condition).then(known))
 
 
 Range: TypeAlias = tuple[float, float]

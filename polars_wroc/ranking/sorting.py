@@ -10,9 +10,8 @@ import polars as pl
 
 from polars_wroc.inputs.columns import CLUSTER, SCORE, WEIGHT
 from polars_wroc.inputs.rows import Rows, class_weights
-from polars_wroc.plans.config import warn_of_spilling
-from polars_wroc.plans.formulas import as_struct
 from polars_wroc.plans.queries import aggregate
+from polars_wroc.plans.structs import as_struct, element_field
 
 TP, FP, POSITIVES, NEGATIVES = "__tp", "__fp", "__positives", "__negatives"
 
@@ -66,7 +65,6 @@ def with_window_sums(
     added = columns | totals
     curve = named.struct.with_fields(**added)
     if keys:
-        warn_of_spilling()
         # One window of a struct: each column that a window returns costs a scatter of all rows.
         curve = curve.over(keys)
     handed_back = sorted_rows.with_columns(curve.alias("__curve"))
@@ -91,11 +89,6 @@ def cumulative_sums(score: pl.Expr, signed_weight: pl.Expr) -> CumulativeSums:
     pos, neg = class_weights(signed_weight)
     ends_tie = score.ne_missing(score.shift(1)).shift(-1, fill_value=True)
     return CumulativeSums(pos.cum_sum(), neg.cum_sum(), ends_tie)
-
-
-def element_field(*names: str) -> pl.Expr:
-    """Fields of the structs of a list, within `list.eval`."""
-    return pl.element().struct.field(*names)
 
 
 def with_cluster_sums(

@@ -1,1 +1,1 @@
-"""General statistics: distributions, proportions, differences, tests and resampling."""
+"""Statistics of arrays: estimates with limits, differences, tests, designs and distributions."""

@@ -22,7 +22,7 @@ from polars_wroc.stats.estimates import Estimate, Limits, Scale, Wald, Wilson
 from polars_wroc.stats.levels import Level
 from polars_wroc.stats.rates import Equality, Sample, equal_values
 
-AucMethod: TypeAlias = Literal["score", "delong", "logit", "logit-t", "newcombe", "wald"]
+AucMethod: TypeAlias = Literal["score", "delong", "logit"]
 # The limit whose misranked rows are meant: for the upper limit these are ranked correctly.
 End: TypeAlias = Literal["low", "high"]
 
@@ -45,10 +45,6 @@ _PREDICTED_ROWS = 4
 # rows than this there is a note.
 _FEW_MISRANKED, _MUCH_HEAVIER, _LOW_EFFICIENCY = 3, 1.5, 0.2
 WEIGHTS_NOTE, FEW_NOTE = "weights depend on the score", "few misranked rows"
-# Iterations of Newcombe's limits: enough for nine digits.
-_NEWCOMBE_STEPS = 9
-# Dividing by this neither overflows nor underflows.
-_LEAST_PAIRS = 1e-150
 
 
 @dataclass(frozen=True)
@@ -339,63 +335,6 @@ class ClippedWald:
         return Limits(np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0))
 
 
-@dataclass(frozen=True)
-class Newcombe:
-    """An AUC with Newcombe's limits, which rest on the effective sizes of both classes alone.
-
-    That is method 5 of Newcombe (2006), Statistics in Medicine 25, 559-573.
-    """
-
-    value: Array
-    positives: Array
-    negatives: Array
-    df: Array | float = np.inf
-
-    def limits(self, quantile: Array | float) -> Limits:
-        """Return the limits, by iterations that gain a digit each."""
-        low = high = self.value
-        for _ in range(_NEWCOMBE_STEPS):
-            low = self._improve(low, quantile, -1)
-            high = self._improve(high, quantile, 1)
-        # Rounding must not exclude the value.
-        return Limits(np.minimum(low, self.value), np.maximum(high, self.value))
-
-    def _improve(self, x: Array, z: Array | float, sign: int) -> Array:
-        # Solve (theta - x)^2 = z^2 V(x) for x with the factor f(x) held, as Wilson's limits are:
-        # V(x) = x (1 - x) f(x), f(x) = (1 + (N* - 1) ((1 - x)/(2 - x) + x/(1 + x))) / (n+ n-),
-        # where N* is the mean of n+ and n-.
-        pairs = np.maximum(self.positives * self.negatives, _LEAST_PAIRS)
-        more = np.maximum((self.positives + self.negatives) / 2 - 1, 0)
-        half = np.square(z) / 2 * (1 + more * ((1 - x) / (2 - x) + x / (1 + x))) / pairs
-        root = np.sqrt(2 * half * self.value * (1 - self.value) + half**2)
-        return np.asarray(np.clip((self.value + half + sign * root) / (1 + 2 * half), 0.0, 1.0))
-
-
-@dataclass(frozen=True)
-class FallbackEstimate:
-    """An estimate with limits where these are known, and those of a fallback elsewhere."""
-
-    first: Estimate
-    fallback: Estimate
-    is_known: Mask
-
-    @property
-    def value(self) -> Array:
-        """The values."""
-        return self.first.value
-
-    @property
-    def df(self) -> Array:
-        """The degrees of freedom of their variances."""
-        return np.where(self.is_known, self.first.df, self.fallback.df)
-
-    def limits(self, quantile: Array | float) -> Limits:
-        """Return the limits of one of both estimates."""
-        both = zip(self.first.limits(quantile), self.fallback.limits(quantile), strict=True)
-        low, high = (np.where(self.is_known, one, other) for one, other in both)
-        return Limits(low, high)
-
-
 def _score(auc: Auc) -> Estimate:
     sizes = auc.limit_size("low"), auc.limit_size("high")
     return Wilson(auc.value, auc.complement, *sizes, skewness=SKEWNESS, df=auc.df)
@@ -410,33 +349,11 @@ def _logit(auc: Auc) -> Estimate:
     # d logit(theta) = d theta / (theta delta)
     error = np.sqrt(auc.variance) / (auc.value * auc.complement)
     error = np.where(auc.is_regular, error, np.nan)
-    return _or_newcombe(auc, Wald(auc.value, error, Scale(0.0, 1.0), df=auc.df))
-
-
-def _logit_t(auc: Auc) -> Estimate:
-    return _logit(auc if auc.design_variance is not None else replace(auc, df=auc.satterthwaite_df))
-
-
-def _newcombe(auc: Auc) -> Estimate:
-    return Newcombe(auc.value, auc.pos.effective_rows, auc.neg.effective_rows)
-
-
-def _wald(auc: Auc) -> Estimate:
-    return _or_newcombe(auc, _delong(auc))
-
-
-def _or_newcombe(auc: Auc, estimate: Estimate) -> Estimate:
-    """Return an estimate with Newcombe's limits where it has none; by a design there are none."""
-    if auc.design_variance is not None:
-        return estimate
-    return FallbackEstimate(estimate, _newcombe(auc), auc.is_regular)
+    return Wald(auc.value, error, Scale(0.0, 1.0), df=auc.df)
 
 
 AUC_ESTIMATES: dict[AucMethod, Callable[[Auc], Estimate]] = {
     "score": _score,
     "delong": _delong,
     "logit": _logit,
-    "logit-t": _logit_t,
-    "newcombe": _newcombe,
-    "wald": _wald,
 }

@@ -177,6 +177,17 @@ def combine_margins(own: Array, other: Array, rho: Array | float = 0.0) -> Array
     return np.sqrt(np.maximum(own**2 + other**2 - 2 * rho * own * other, 0))
 
 
+def p_value_of_limits(gap: Array, limits: Limits, level: Level) -> Array:
+    """Return the p-value of a gap by the normal law, given its limits at one level.
+
+    The standard error is that of the limit towards 0, so that the p-value is below the error of the
+    level exactly where the limits exclude 0.
+    """
+    distance = np.where(gap > 0, gap - limits.low, limits.high - gap)
+    p_value = level.p_value(level.quantile() * np.abs(gap) / distance)
+    return np.where(gap == 0, 1.0, np.where(distance > 0, p_value, np.nan))
+
+
 def find_ratio_limits(
     own: Array, own_limits: Limits, other: Array, other_limits: Limits, rho: Array | float = 0.0
 ) -> Limits:
@@ -215,3 +226,15 @@ def credible_correlation(covariance: Array, one: Array, other: Array) -> Array:
     correlation = covariance / (np.sqrt(one) * np.sqrt(other))
     correlation = np.clip(correlation, -_MOST_CORRELATED, _MOST_CORRELATED)
     return np.where((one > 0) & (other > 0) & ~np.isnan(covariance), correlation, 0.0)
+
+
+def correlate_shares(one: Array, other: Array) -> Array:
+    """Return the correlation of the shares of two kinds of rows in the same rows.
+
+    The more there are of one kind, the fewer there are of the other (Newcombe 1998, Statistics in
+    Medicine 17, 2635-2650).
+    """
+    p, q = one, other
+    # rho = -sqrt(p q / ((1 - p) (1 - q)))
+    rho = -np.sqrt(p * q / ((1 - p) * (1 - q)))
+    return np.where((p < 1) & (q < 1), rho, 0.0)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from polars_wroc.arrays import Array, Ints
+from polars_wroc.arrays import Array, Ints, Mask
 
 _RecordT = TypeVar("_RecordT", "Wilson", "Wald", "Scale")
 # How often the limits of a rate improve the effective size that they rest on.
@@ -167,6 +167,54 @@ class Wald:
     def at(self, places: Ints) -> Wald:
         """Return the estimates of some segments, of which one may occur several times."""
         return replace(_take(self, places), scale=_take(self.scale, places))
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """An estimate times a ``factor`` of 0 or more."""
+
+    estimate: Estimate
+    factor: Array | float
+
+    @property
+    def value(self) -> Array:
+        """The values."""
+        return self.factor * self.estimate.value
+
+    @property
+    def df(self) -> Array | float:
+        """The degrees of freedom of their variances."""
+        return self.estimate.df
+
+    def limits(self, quantile: Array | float) -> Limits:
+        """Return the confidence limits at a two-sided quantile."""
+        low, high = self.estimate.limits(quantile)
+        return Limits(self.factor * low, self.factor * high)
+
+
+@dataclass(frozen=True)
+class FallbackEstimate:
+    """An estimate with limits where these are known, and those of a fallback elsewhere."""
+
+    first: Estimate
+    fallback: Estimate
+    is_known: Mask
+
+    @property
+    def value(self) -> Array:
+        """The values."""
+        return self.first.value
+
+    @property
+    def df(self) -> Array:
+        """The degrees of freedom of their variances."""
+        return np.where(self.is_known, self.first.df, self.fallback.df)
+
+    def limits(self, quantile: Array | float) -> Limits:
+        """Return the limits of one of both estimates."""
+        both = zip(self.first.limits(quantile), self.fallback.limits(quantile), strict=True)
+        low, high = (np.where(self.is_known, one, other) for one, other in both)
+        return Limits(low, high)
 
 
 def _take(record: _RecordT, places: Ints) -> _RecordT:

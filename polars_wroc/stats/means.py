@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from polars_wroc.arrays import Array, Mask
-from polars_wroc.stats.contrasts import Contrast, credible_correlation
+from polars_wroc.stats.contrasts import Contrast, correlate_shares, credible_correlation
 from polars_wroc.stats.estimates import Limits, Scale, Wald, Wilson
 from polars_wroc.stats.levels import Level
 from polars_wroc.stats.rates import Count
@@ -95,13 +95,9 @@ class Difference:
 def change_of_rate(gained: Share, lost: Share) -> Contrast:
     """Return the change of a rate: rows that become an event less those that no longer are one.
 
-    Both are shares of the same rows, whose correlation follows from them (Newcombe 1998, Statistics
-    in Medicine 17, 2635-2650).
+    Both are shares of the same rows, whose correlation follows from them.
     """
-    p, q = gained.value, lost.value
-    # rho = -sqrt(p q / ((1 - p) (1 - q)))
-    rho = -np.sqrt(p * q / ((1 - p) * (1 - q)))
-    rho = np.where((p < 1) & (q < 1), rho, 0.0)
+    rho = correlate_shares(gained.value, lost.value)
     return Contrast(gained.estimate(), lost.estimate(), correlation=rho)
 
 

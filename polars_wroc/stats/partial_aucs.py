@@ -7,16 +7,14 @@ false positive rates on the negatives, over true positive rates on the positives
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
 from polars_wroc.arrays import Array
-from polars_wroc.stats.aucs import Auc
-from polars_wroc.stats.estimates import Estimate, Scale, Wald, Wilson
-
-AreaMethod: TypeAlias = Literal["score", "delong", "logit", "logit-t", "wald"]
+from polars_wroc.stats.aucs import Auc, AucMethod
+from polars_wroc.stats.estimates import Estimate, Wilson
 
 # With fewer effective rows in the range there are no score-type limits.
 _LEAST_POSITIVES, _LEAST_NEGATIVES = 3, 4
@@ -49,12 +47,10 @@ class PartialArea:
         """The width of the range."""
         return self.high - self.low
 
-    def estimate(self, method: AreaMethod = "score") -> Estimate:
+    def estimate(self, method: AucMethod = "score") -> Estimate:
         """Return the share with the limits of a method; NaN where these are not defined."""
-        if method in ("delong", "wald"):
-            return self.auc.estimate("delong")
         if method != "score":
-            return _logit_estimate(self.auc, is_student=method == "logit-t")
+            return self.auc.estimate(method)
         if self.width == 1:
             return self.auc.estimate("score")
         if self.rate == "tpr":
@@ -62,7 +58,7 @@ class PartialArea:
         if self.low == 0:
             return self._wilson(*self._size_over_fpr())
         # There is no score-type interval for a range that starts above 0.
-        return _logit_estimate(self.auc, is_student=True)
+        return _logit_by_student(self.auc)
 
     def _wilson(self, size: Array, df: Array | float) -> Wilson:
         effective = size * self.auc.effect
@@ -112,11 +108,8 @@ class PartialArea:
         return np.where(enough, size, np.nan), df
 
 
-def _logit_estimate(auc: Auc, *, is_student: bool) -> Wald:
-    """Return limits on the logit scale, by Student's t or for a large number of rows."""
-    error = np.where(auc.is_regular, np.sqrt(auc.variance), np.nan)
-    df = auc.df
-    if is_student and auc.design_variance is None:
-        df = auc.satterthwaite_df
-    # d logit(A) = d A / (A (1 - A))
-    return Wald(auc.value, error / (auc.value * auc.complement), Scale(0.0, 1.0), df=df)
+def _logit_by_student(auc: Auc) -> Estimate:
+    """Return limits on the logit scale, by Student's t."""
+    if auc.design_variance is not None:
+        return auc.estimate("logit")
+    return replace(auc, df=auc.satterthwaite_df).estimate("logit")

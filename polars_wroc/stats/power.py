@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
+
 import numpy as np
 from scipy import special
 
@@ -14,6 +17,42 @@ from polars_wroc.stats.solve import first_place
 POWER = 0.8
 # Gaps are below 1: enough for 13 decimals.
 _DIGITS = 44
+
+
+@dataclass(frozen=True)
+class GapTest:
+    """A two-sided test at a ``quantile`` of gaps below a reference, which is to have some power."""
+
+    own: Sample
+    reference: Sample
+    quantile: Array | float
+    power: float = POWER
+
+    def reach(self, gap: Array) -> Array:
+        """Return the gap that is detected, if values so far apart have the variances of a gap.
+
+        A gap is detected if it is as large as its reach.
+        """
+        value, complement = self.reference.value, self.reference.complement
+        share = self._share
+        m, one_less_m = value - share * gap, complement + share * gap
+        p, one_less_p = value - gap, complement + gap
+        # t sqrt(m (1 - m) (r_a(m) + r_b(m)))
+        #   + z sqrt(theta_0 (1 - theta_0) r_b(theta_0) + p_1 (1 - p_1) r_a(p_1)) <= Delta
+        sizes = self.own.size_at(m, one_less_m) + self.reference.size_at(m, one_less_m)
+        test = self.quantile * np.sqrt(m * one_less_m * sizes)
+        spread = self._fixed_spread + p * one_less_p * self.own.size_at(p, one_less_p)
+        return np.asarray(test + special.ndtri(self.power) * np.sqrt(np.maximum(spread, 0)))
+
+    @cached_property
+    def _share(self) -> Array:
+        # m = (p_1 / rho_a + theta_0 / rho_b) / (1 / rho_a + 1 / rho_b) = theta_0 - share * Delta
+        return self.reference.pool / (self.own.pool + self.reference.pool)
+
+    @cached_property
+    def _fixed_spread(self) -> Array:
+        value, complement = self.reference.value, self.reference.complement
+        return value * complement * self.reference.size_at(value, complement)
 
 
 def detectable_gap(
@@ -29,23 +68,12 @@ def detectable_gap(
     It is tested two-sided at a ``quantile``, and ends at the ``least`` value, 0.5 for AUCs. NaN
     where no gap would be detected, and where the reference is.
     """
-    value, complement = reference.value, reference.complement
-    # m = (p_1 / rho_a + theta_0 / rho_b) / (1 / rho_a + 1 / rho_b) = theta_0 - share * Delta
-    share = reference.pool / (own.pool + reference.pool)
-    fixed = value * complement * reference.size_at(value, complement)
-    z = special.ndtri(power)
+    test = GapTest(own, reference, quantile, power)
 
     def is_detected(gap: Array) -> Mask:
-        m, one_less_m = value - share * gap, complement + share * gap
-        p, one_less_p = value - gap, complement + gap
-        # t sqrt(m (1 - m) (r_a(m) + r_b(m)))
-        #   + z sqrt(theta_0 (1 - theta_0) r_b(theta_0) + p_1 (1 - p_1) r_a(p_1)) <= Delta
-        sizes = own.size_at(m, one_less_m) + reference.size_at(m, one_less_m)
-        test = quantile * np.sqrt(m * one_less_m * sizes)
-        spread = fixed + p * one_less_p * own.size_at(p, one_less_p)
-        return np.asarray(test + z * np.sqrt(np.maximum(spread, 0)) <= gap)
+        return np.asarray(test.reach(gap) <= gap)
 
-    largest = value - least
+    largest = reference.value - least
     gap = first_place(is_detected, np.zeros_like(largest), largest, digits=_DIGITS)
     return np.where((largest > 0) & is_detected(largest), gap, np.nan)
 

@@ -24,7 +24,7 @@ EQUAL_WEIGHTS = 1e-9
 # How far whole numbers may be off, by the rounding of weights, effective sizes and rates.
 _ROUNDING = 1e-9
 # Below this a sum of squared weights may have lost terms to underflow.
-_LEAST_SQUARES = 1e-290
+LEAST_SQUARES = 1e-290
 # Pseudo-rows, which are as heavy as the heaviest rows that there are.
 _PSEUDO_ROWS = 2
 # With fewer rows in a cell of the table of four, effective or expected, no normal approximation.
@@ -52,7 +52,7 @@ class Count:
     @property
     def inverse_size(self) -> Array:
         """1 divided by Kish's effective sample size; NaN where weights over- or underflow."""
-        known = np.isfinite(self.weight) & (self.squares >= _LEAST_SQUARES)
+        known = np.isfinite(self.weight) & (self.squares >= LEAST_SQUARES)
         # rho = S / W^2
         return np.where(known, self.squares / self.weight / self.weight, np.nan)
 
@@ -179,6 +179,19 @@ class Rate:
         """Return the rate with Wilson's limits."""
         value, complement, _, at_zero, at_one, _ = self.sample()
         return Wilson(value, complement, at_zero, at_zero, at_one - at_zero, df=self.df)
+
+
+def estimate_between(
+    value: Array, inverse_size: Array, heaviness: tuple[Array, Array], df: Array | float = np.inf
+) -> Wilson:
+    """Return a rate between two that rows have, such as one interpolated on a curve.
+
+    The effective size is that of all rows, and events and others are as heavy as in a rate nearby.
+    """
+    complement = 1 - value
+    at_zero = inverse_size * _shrink(value / inverse_size, heaviness[0], 1.0)
+    at_one = inverse_size * _shrink(complement / inverse_size, heaviness[1], 1.0)
+    return Wilson(value, complement, at_zero, at_zero, at_one - at_zero, df=df)
 
 
 def _shrink(number: Array, heavier: Array, least: Array | float) -> Array:

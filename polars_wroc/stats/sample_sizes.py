@@ -1,12 +1,13 @@
-"""Sample sizes: how many rows show that two values of different rows are equivalent.
+"""Sample sizes: how many rows a width, a gap, an equivalence or a margin needs.
 
 The inverse effective sizes that limits rest on are found from the limits themselves, and fall as
-rows are added to both sides alike.
+rows are added to both sides alike. Each target is a condition that holds for all larger numbers.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -16,46 +17,47 @@ from polars_wroc.arrays import Array, Mask
 from polars_wroc.stats.aucs import SKEWNESS, Auc, ClassMoments
 from polars_wroc.stats.contrasts import combine_margins
 from polars_wroc.stats.estimates import Wilson
+from polars_wroc.stats.power import GapTest
+from polars_wroc.stats.rates import Sample
 from polars_wroc.stats.solve import first_place
 
 # More rows than nearly anybody has.
 MOST_ROWS = 10**9
-# Enough for six digits of their number, of which two are told.
-_DIGITS = 26
+# Binary digits, enough for ten decimal ones of their number
+_DIGITS = 40
 
 
 class InverseSizes(NamedTuple):
-    """1 divided by the effective sample sizes that the lower and the upper limit rest on."""
+    """1 divided by the effective sample sizes of the lower and the upper limit, and of a test."""
 
     low: Array
     high: Array
+    test: Array
 
     def __mul__(self, factor: Array | float) -> InverseSizes:  # type: ignore[override]
-        return InverseSizes(self.low * factor, self.high * factor)
+        return InverseSizes(*(size * factor for size in self))
 
 
 def invert_limits(
-    value: Array, low: Array, high: Array, quantile: float, skew: float
+    value: Array, low: Array, high: Array, quantile: float, skewness: float
 ) -> InverseSizes:
     """Return the inverse sizes of a value whose limits are Wilson's at a quantile.
 
-    Where a limit has no distance from the value, the size is that of the other one.
+    Where a limit has no distance from the value, the size is that of the other one. A test has the
+    smaller size of both.
     """
-    sizes = (
-        _invert_low(value, 1 - value, low, quantile, skew),
-        _invert_low(1 - value, value, 1 - high, quantile, skew),
-    )
-    first, second = sizes
-    return InverseSizes(
-        np.where(np.isnan(first), second, first), np.where(np.isnan(second), first, second)
-    )
+    first = _invert_low(value, 1 - value, low, quantile, skewness)
+    second = _invert_low(1 - value, value, 1 - high, quantile, skewness)
+    first = np.where(np.isnan(first), second, first)
+    second = np.where(np.isnan(second), first, second)
+    return InverseSizes(first, second, np.maximum(first, second))
 
 
-def _invert_low(value: Array, complement: Array, limit: Array, z: float, skew: float) -> Array:
+def _invert_low(value: Array, complement: Array, limit: Array, z: float, skewness: float) -> Array:
     """Return the inverse size for which the lower limit of a value is this; NaN without any."""
     # p - s d r - l = z sqrt(r l (1 - l)), a quadratic equation in the root of r, where
     # s = (z^2 - 1) skewness and d = max(1 - 2 p, 0)
-    shift = max(z**2 - 1, 0.0) * skew * np.maximum(complement - value, 0.0)
+    shift = max(z**2 - 1, 0.0) * skewness * np.maximum(complement - value, 0.0)
     distance = np.maximum(value - limit, 0.0)
     spread = z * np.sqrt(np.maximum(limit * (1 - limit), 0.0))
     size = (2 * distance / (spread + np.sqrt(spread**2 + 4 * shift * distance))) ** 2
@@ -74,89 +76,191 @@ def square_placements(auc: Array) -> Array:
     return np.where((complement > 0) & (complement < 1), below, complement)
 
 
-def plan_aucs(value: Array, second: Array, rows: Array) -> Auc:
-    """Return AUCs with so many rows of each class, and the ``second`` of `square_placements`."""
-    complement, h2 = 1 - value, 1 / rows
-    x1, x2 = complement * h2, second * h2
-    moments = ClassMoments(h2, x1, x2, h2, x2 - complement * x1)
-    return Auc(value, complement, moments, replace(moments))
-
-
 @dataclass(frozen=True)
-class EquivalenceSearch:
-    """Looks for the rows of segments that show that they are alike within a margin.
+class AucPlan:
+    """AUCs of normal scores with equal variances in both classes, of which rows have these shares.
 
-    ``value`` is that of both sides, ``sizes`` are the inverse sizes of a single row, and the
-    reference has ``kappa`` times as many rows. If it includes the segment, a gap is a ``part`` of
-    the difference. AUCs have multiples of the sizes of `plan_aucs`, with a ``second``.
+    ``second`` is that of `square_placements`. A ``cautious`` test has the sizes of limits, which
+    are larger than its own.
     """
 
     value: Array
-    sizes: InverseSizes
-    kappa: Array
-    part: Array
-    second: Array | None = None
+    second: Array
+    positives: float = 1.0
+    negatives: float = 1.0
+    cautious: bool = False
+
+    def sizes(self, rows: Array) -> InverseSizes:
+        """Return the inverse sizes of so many rows."""
+        complement = 1 - self.value
+        pos, neg = (
+            _plan_moments(complement, self.second, 1 / (rows * share))
+            for share in (self.positives, self.negatives)
+        )
+        auc = Auc(self.value, complement, pos, neg)
+        low, high = auc.limit_size("low"), auc.limit_size("high")
+        test = np.maximum(low, high) if self.cautious else auc.sample().at_zero
+        return InverseSizes(low, high, test)
+
+
+def _plan_moments(complement: Array, second: Array, h2: Array) -> ClassMoments:
+    x1, x2 = complement * h2, second * h2
+    return ClassMoments(h2, x1, x2, h2, x2 - complement * x1)
+
+
+@dataclass(frozen=True)
+class RowSizes:
+    """Inverse sizes that fall as rows are added, given those of a single row.
+
+    AUCs have multiples ``of_one`` of the sizes of a plan.
+    """
+
+    of_one: InverseSizes
+    plan: AucPlan | None = None
 
     @classmethod
     def from_limits(
         cls,
         value: Array,
         limits: tuple[Array, Array],
-        other: Array,
-        rows: tuple[Array, Array],
-        part: Array,
+        rows: Array,
         quantile: float,
-        *,
-        are_aucs: bool,
-    ) -> EquivalenceSearch:
-        """Return the search for values with limits at a quantile, and those of their references.
+        plan: AucPlan | None = None,
+    ) -> RowSizes:
+        """Return the sizes of values that have limits at a quantile with so many rows."""
+        skewness = 0.0 if plan is None else SKEWNESS
+        sizes = invert_limits(value, *limits, quantile, skewness)
+        if plan is None:
+            return cls(sizes * rows)
+        found = zip(sizes, plan.sizes(rows), strict=True)
+        return cls(InverseSizes(*(size / planned for size, planned in found)), plan)
 
-        ``rows`` are those of both.
+    @property
+    def skewness(self) -> float:
+        """The factor of the correction of limits for skewness, which rates do not have."""
+        return 0.0 if self.plan is None else SKEWNESS
+
+    def at(self, rows: Array) -> InverseSizes:
+        """Return the inverse sizes of so many rows."""
+        if self.plan is None:
+            return self.of_one * (1 / rows)
+        planned = zip(self.of_one, self.plan.sizes(rows), strict=True)
+        return InverseSizes(*(size * each for size, each in planned))
+
+    def estimate(self, value: Array, rows: Array) -> Wilson:
+        """Return a value with the limits that it has with so many rows."""
+        low, high, _ = self.at(rows)
+        return Wilson(value, 1 - value, low, high, skewness=self.skewness)
+
+    def sample(self, value: Array, rows: Array) -> Sample:
+        """Return a value with the sizes of a test of so many rows."""
+        size = self.at(rows).test
+        return Sample(value, 1 - value, size, size, size)
+
+
+def find_rows(holds: Callable[[Array], Mask], number: int, *, digits: int = _DIGITS) -> Array:
+    """Return the fewest rows, at least 1, from which on conditions hold, for a number of values.
+
+    NaN where more than `MOST_ROWS` are needed.
+    """
+
+    def holds_at(logarithm: Array) -> Mask:
+        return holds(np.exp(logarithm))
+
+    last = np.full(number, np.log(MOST_ROWS))
+    found = first_place(holds_at, np.zeros(number), last, digits=digits)
+    return np.where(holds_at(last), np.exp(found), np.nan)
+
+
+def find_rows_for_width(
+    value: Array, sizes: RowSizes, half_width: float, quantile: Array | float
+) -> Array:
+    """Return the rows with which limits of a value are so far from each other, divided by 2."""
+
+    def is_narrow(rows: Array) -> Mask:
+        low, high = sizes.estimate(value, rows).limits(quantile)
+        return np.asarray(high - low <= 2 * half_width)
+
+    return find_rows(is_narrow, len(value))
+
+
+@dataclass(frozen=True)
+class RowsPlan:
+    """Two equal values of different rows; there are ``kappa`` times as many of the reference.
+
+    If the reference includes the segment, a gap is a ``part`` of their difference.
+    """
+
+    value: Array
+    sizes: RowSizes
+    kappa: Array
+    part: Array
+
+    def find_rows_for_gap(
+        self, gap: float, quantile: Array | float, power: float, *, least: float
+    ) -> Array:
+        """Return the rows of segments that detect a gap below the reference.
+
+        Values below the ``least`` are none: 0.5 for AUCs.
         """
-        sizes = invert_limits(value, *limits, quantile, SKEWNESS if are_aucs else 0.0)
-        kappa = rows[1] / rows[0]
-        if not are_aucs:
-            return cls(other, sizes * rows[0], kappa, part)
-        second = square_placements(other)
-        plan = _plan_sizes(other, second, rows[0])
-        of_one = InverseSizes(sizes.low / plan.low, sizes.high / plan.high)
-        return cls(other, of_one, kappa, part, second)
+        difference = gap / self.part
 
-    def find(self, margin: float, quantile: float, power: float) -> Array:
-        """Return the fewest rows of segments; NaN where more than `MOST_ROWS` are needed.
+        def is_detected(rows: Array) -> Mask:
+            own, other = (self.sizes.sample(self.value, each) for each in (rows, rows * self.kappa))
+            reach = GapTest(own, other, quantile, power).reach(difference)
+            return (difference < self.value - least) & (reach <= difference)
 
-        Both one-sided tests at the quantile show it with the power.
+        return find_rows(is_detected, len(self.value))
+
+    def find_rows_for_equivalence(
+        self, margin: float, quantile: Array | float, power: float, *, digits: int = _DIGITS
+    ) -> Array:
+        """Return the rows of segments that show with some power that both are within a margin.
+
+        There are two one-sided tests at a quantile.
         """
         z_power = special.ndtri((1 + power) / 2)
 
-        def holds(logarithm: Array) -> Mask:
-            return self._reach(np.exp(logarithm), quantile, z_power) <= margin / self.part
+        def is_shown(rows: Array) -> Mask:
+            return self._reach(rows, quantile, z_power) <= margin / self.part
 
-        last = np.full(self.value.shape, np.log(MOST_ROWS))
-        found = np.exp(first_place(holds, np.zeros_like(last), last, digits=_DIGITS))
-        return np.where(holds(last), found, np.nan)
+        return find_rows(is_shown, len(self.value), digits=digits)
 
-    def _reach(self, rows: Array, quantile: float, z_power: float) -> Array:
+    def _reach(self, rows: Array, quantile: Array | float, z_power: float) -> Array:
         """Return how far from 0 a limit of the difference is at most, with the power."""
         # Both sides, the segment and its reference, along the axis before that of segments
-        sizes = self._size(np.stack([rows, rows * self.kappa], axis=-2))
-        value, skew = self.value, 0.0 if self.second is None else SKEWNESS
-        low, high = Wilson(value, 1 - value, *sizes, skewness=skew).limits(quantile)
-        below, above = value - low, high - value
+        both = np.stack([rows, rows * self.kappa], axis=-2)
+        low, high = self.sizes.estimate(self.value, both).limits(quantile)
+        below, above = self.value - low, high - self.value
         furthest = np.maximum(
             combine_margins(below[..., 0, :], above[..., 1, :]),
             combine_margins(above[..., 0, :], below[..., 1, :]),
         )
-        variance = value * (1 - value) * np.maximum(*sizes).sum(axis=-2)
+        low_size, high_size, _ = self.sizes.at(both)
+        variance = self.value * (1 - self.value) * np.maximum(low_size, high_size).sum(axis=-2)
         return np.asarray(furthest + z_power * np.sqrt(variance))
 
-    def _size(self, rows: Array) -> InverseSizes:
-        if self.second is None:
-            return self.sizes * (1 / rows)
-        plan = _plan_sizes(self.value, self.second, rows)
-        return InverseSizes(self.sizes.low * plan.low, self.sizes.high * plan.high)
+
+def find_rows_for_margin(changed: float, margin: float, quantile: float, power: float) -> Array:
+    """Return the rows that show that a new score is no worse by a margin, if it is as good.
+
+    A share of ``changed`` rows is decided differently, half of them for the worse.
+    """
+    share = np.array([changed / 2])
+    z_power = special.ndtri(power)
+
+    def is_shown(rows: Array) -> Mask:
+        low, high = Wilson(share, 1 - share, 1 / rows, 1 / rows).limits(quantile)
+        # Rows that are gained are not lost: rho = -p / (1 - p)
+        loss = combine_margins(share - low, high - share, -share / (1 - share))
+        return np.asarray(loss + z_power * np.sqrt(2 * share / rows) <= margin)
+
+    return find_rows(is_shown, len(share))
 
 
-def _plan_sizes(value: Array, second: Array, rows: Array) -> InverseSizes:
-    auc = plan_aucs(value, second, rows)
-    return InverseSizes(auc.limit_size("low"), auc.limit_size("high"))
+def find_rows_for_error(error: Array, target: float, quantile: Array | float) -> Array:
+    """Return the rows for an error that falls with their root, given that of a single row.
+
+    The error times the quantile is then the target.
+    """
+    return np.maximum((quantile * error / target) ** 2, 1.0)

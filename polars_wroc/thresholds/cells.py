@@ -6,7 +6,7 @@ for each segment; `sum_cells_at_each` returns one for each segment at each of se
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -17,10 +17,13 @@ from polars_wroc.arrays import Array, Ints, Mask
 from polars_wroc.inputs import arguments
 from polars_wroc.ranking.curve import CELLS
 from polars_wroc.rows import Rows, Sampling, replicate_rows
+from polars_wroc.stats.designs import Influence, SamplingUnits
 from polars_wroc.stats.rates import Count, Rate
-from polars_wroc.steps import SegmentRows
+from polars_wroc.steps import SegmentRows, round_to_type
 
 _ValueT = TypeVar("_ValueT", bound=np.generic)
+# So many cells of sampling units are in memory together.
+_UNITS_AT_ONCE = 2_000_000
 
 
 @dataclass(frozen=True)
@@ -46,9 +49,26 @@ class Cells:
         )
         return Count(weight, squares, rows)
 
-    def rate(self, counted: Sequence[str], others: Sequence[str]) -> Rate:
-        """Return the rate of the rows in the cells ``counted`` among these and ``others``."""
-        return Rate(self.count(counted), self.count(others))
+    def rate(
+        self, counted: Sequence[str], others: Sequence[str], units: SamplingUnits | None = None
+    ) -> Rate:
+        """Return the rate of the rows in the cells ``counted`` among these and ``others``.
+
+        With the ``units`` of a design it has a variance and degrees of freedom by it.
+        """
+        events, rest = self.count(counted), self.count(others)
+        if units is None:
+            return Rate(events, rest)
+        influence = self.influence(units, counted, [*counted, *others])
+        return Rate(events, rest, units.variance(influence), units.df(influence))
+
+    def influence(
+        self, units: SamplingUnits, counted: Sequence[str], whole: Sequence[str]
+    ) -> Influence:
+        """Return the influences of sampling units on the share of some cells in others."""
+        return units.ratio_influence(
+            self.unit_weight(counted), self.unit_weight(whole), self.unit_present
+        )
 
     def unit_weight(self, cells: Sequence[str]) -> Array:
         """Return the weight of some cells in each sampling unit of each segment."""
@@ -78,9 +98,10 @@ def select_rows(
 ) -> Mask:
     """Return whether each row has at least the threshold, which may be that of its segment.
 
-    No row is selected at a threshold of NaN. A threshold inside a bin of scores is refused.
+    They are compared in the type that the score came in. No row is selected at a threshold of NaN.
+    A threshold inside a bin of scores is refused.
     """
-    each = _repeat_for_rows(rows, np.asarray(threshold, dtype=np.float64))
+    each = _repeat_for_rows(rows, round_to_type(threshold, rows.score_type))
     if rows.bins is not None:
         _refuse_inside_bins(rows.score, rows.bins.high, each, argument)
     return rows.score >= each
@@ -88,7 +109,7 @@ def select_rows(
 
 def sum_cells(rows: SegmentRows, selected: Mask, sample: Sampling | None = None) -> Cells:
     """Return the cells of each segment, given which rows are selected, and with units a sample."""
-    place = _number_cells(rows, selected) * rows.number + rows.segment
+    place = number_cells(rows, selected) * rows.number + rows.segment
 
     def total(values: Array | None) -> Array:
         return _add_up(place, values, len(CELLS), rows.number)
@@ -118,6 +139,18 @@ def sum_cells_at(
     return cells.combine(lambda values: np.where(is_known, values, np.nan))
 
 
+def split_segments(
+    rows: SegmentRows, sample: Sampling | None
+) -> Iterator[tuple[slice, SegmentRows]]:
+    """Yield some segments at a time, so that the cells of their sampling units fit into memory."""
+    at_once = max(rows.number, 1)
+    if sample is not None:
+        at_once = max(_UNITS_AT_ONCE // max(len(sample.stratum), 1), 1)
+    for first in range(0, max(rows.number, 1), at_once):
+        stop = min(first + at_once, rows.number)
+        yield slice(first, stop), rows.between(first, stop)
+
+
 def sum_decided_cells(rows: SegmentRows, call: Rows, sample: Sampling | None = None) -> Cells:
     """Return the cells of each segment by the decisions recorded in the rows of a call."""
     assert call.selected is not None
@@ -134,7 +167,7 @@ def sum_cells_at_each(
 
     All thresholds of a segment are next to each other.
     """
-    ascending = thresholds[::-1]
+    ascending = round_to_type(thresholds[::-1], rows.score_type)
     if rows.bins is not None:
         for threshold in ascending:
             _refuse_inside_bins(rows.score, rows.bins.high, threshold, argument)
@@ -155,7 +188,7 @@ def sum_unit_cells(rows: SegmentRows, selected: Mask, sample: Sampling) -> Array
 
     With replicate weights the first unit has the full weights, and each other those of a replicate.
     """
-    cell = _number_cells(rows, selected)
+    cell = number_cells(rows, selected)
     number = rows.number
     if sample.replicates is None:
         units = len(sample.stratum)
@@ -188,7 +221,7 @@ def _repeat_for_rows(rows: SegmentRows, values: NDArray[_ValueT]) -> NDArray[_Va
     return np.repeat(values, np.diff(rows.starts))
 
 
-def _number_cells(rows: SegmentRows, selected: Mask) -> Ints:
+def number_cells(rows: SegmentRows, selected: Mask) -> Ints:
     """Return the number of each row's cell."""
     return 2 * (~selected).astype(np.int64) + (rows.weight < 0)
 

@@ -9,11 +9,17 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from polars_wroc.arrays import Array, Ints, Mask
-from polars_wroc.stats.proportions import TOLERANCE
+from polars_wroc.arrays import TOLERANCE, Array, Ints, Mask
 from polars_wroc.steps import PooledSteps, SegmentRows, pool_steps
 from polars_wroc.thresholds.cells import Cells
 from polars_wroc.thresholds.rules import Point, Rule
+
+# With fewer rows a sort takes no time.
+_MANY_ROWS = 1 << 16
+# Temporary arrays of so many rows fit into the cache of a processor.
+_BLOCK_ROWS = 1 << 16
+# Rows that tell where a selection rate is, and how far it may be off.
+_SAMPLE, _AROUND = 1 << 14, 0.02
 
 
 @dataclass(frozen=True)
@@ -21,12 +27,27 @@ class CurvePoints:
     """The points of each segment's curve: the origin, then all scores from the highest down.
 
     ``starts`` are the places of the origins, followed by the number of points. At the origin, where
-    the threshold is infinite, no row is selected.
+    the threshold is infinite, no row is selected. ``several`` marks bins of several scores.
     """
 
     starts: Ints
     threshold: Array
     cells: Cells
+    several: Mask | None = None
+
+    @property
+    def segment(self) -> Ints:
+        """The number of the segment of each point."""
+        return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
+
+
+class CurveWeights(NamedTuple):
+    """The points of each segment's curve as `CurvePoints` has them, with their selected weights."""
+
+    starts: Ints
+    threshold: Array
+    tp: Array
+    fp: Array
 
 
 class Thresholds(NamedTuple):
@@ -49,7 +70,17 @@ def trace_curves(rows: SegmentRows) -> CurvePoints:
         rejected = _reach_ends(selected, starts) - selected
         # Below 0 by rounding only
         sums.append(np.concatenate([selected, np.maximum(rejected, 0.0)]))
-    return CurvePoints(starts, _thresholds_of_points(steps), Cells(*sums))
+    several = steps.several
+    if several is not None:
+        several = np.insert(several, steps.starts[:-1], values=False)
+    return CurvePoints(starts, _thresholds_of_points(steps), Cells(*sums), several)
+
+
+def trace_weights(rows: SegmentRows) -> CurveWeights:
+    """Return the points of each segment's curve with the weights of both classes selected there."""
+    steps = pool_steps(rows)
+    tp, fp = _cumulate(steps, steps.w)
+    return CurveWeights(_starts_of_points(steps), _thresholds_of_points(steps), tp, fp)
 
 
 def choose_thresholds(rows: SegmentRows, rule: Rule) -> Thresholds:
@@ -57,26 +88,75 @@ def choose_thresholds(rows: SegmentRows, rule: Rule) -> Thresholds:
 
     It is the highest of those that are best up to rounding.
     """
-    steps = pool_steps(rows)
-    starts = _starts_of_points(steps)
-    tp, fp = _cumulate(steps, steps.w)
-    place = choose_points(tp, fp, starts, rule)
+    if rule.name == "max_selection_rate" and rows.number == 1 and not rows.in_order:
+        found = _search_selection_rate(rows, rule)
+        if found is not None:
+            return found
+    points = trace_weights(rows)
+    place = choose_points(points.tp, points.fp, points.starts, rule)
     is_known = place >= 0
-    threshold = np.where(is_known, _thresholds_of_points(steps)[place], np.nan)
-    return Thresholds(threshold, is_known & (place > starts[:-1]))
+    threshold = np.where(is_known, points.threshold[place], np.nan)
+    return Thresholds(threshold, is_known & (place > points.starts[:-1]))
+
+
+def _search_selection_rate(rows: SegmentRows, rule: Rule) -> Thresholds | None:
+    """Return the threshold of a selection rate from the rows near it, without a sort of all rows.
+
+    None for few rows, and where a sample of the rows does not tell where the threshold is (Floyd
+    and Rivest 1975, Communications of the ACM 18, 165-172).
+    """
+    if len(rows.score) < _MANY_ROWS:
+        return None
+    step = len(rows.score) // _SAMPLE
+    sample, weight = rows.score[::step], np.abs(rows.weight[::step])
+    order = np.argsort(sample)[::-1]
+    sample, share = sample[order], weight[order].cumsum() / weight.sum()
+    rate = dict(rule.options)["rate"]
+    more, fewer = np.searchsorted(share, [rate + _AROUND, rate - _AROUND])
+    # One score higher, since many rows may have the same.
+    above = sample[sample > sample[fewer]]
+    if more == len(share) or not len(above):
+        return None
+    near, selected_above, total = _find_rows_between(rows, sample[more], above[-1])
+    near = near[np.argsort(rows.score[near])[::-1]]
+    score = rows.score[near]
+    is_last = np.append(np.diff(score) != 0, [True])
+    selected = (selected_above + np.abs(rows.weight[near]).cumsum())[is_last]
+    none, totals = np.zeros(len(selected)), np.full(len(selected), total)
+    ends = np.array([0, len(selected)])
+    place = int(choose_points(selected, none, ends, rule, np.stack([totals, none]))[0])
+    # Thresholds below the last of these may be allowed too, and ones above the first be as good.
+    is_alone = place > 0 or selected[0] - selected_above > TOLERANCE * total
+    if place < 0 or place == len(selected) - 1 or not is_alone:
+        return None
+    return Thresholds(score[is_last][[place]] + 0.0, np.array([True]))
+
+
+def _find_rows_between(rows: SegmentRows, low: float, high: float) -> tuple[Ints, float, float]:
+    """Return the rows with scores from one to another, the weight above these, and that of all."""
+    near, weights = [], np.zeros(2)
+    for start in range(0, len(rows.score), _BLOCK_ROWS):
+        part = slice(start, start + _BLOCK_ROWS)
+        is_above = rows.score[part] > high
+        weights += np.bincount(is_above, np.abs(rows.weight[part]), 2)
+        near.append(start + np.flatnonzero((rows.score[part] >= low) & ~is_above))
+    return np.concatenate(near), float(weights[1]), float(weights.sum())
 
 
 def choose_per_group(rows: SegmentRows, rule: Rule, *, per_group: bool) -> Thresholds:
     """Return the threshold that a rule chooses for each segment, or one for the rows of all."""
-    if per_group:
-        return choose_thresholds(rows, rule)
-    together = replace(
+    return choose_thresholds(rows if per_group else merge_segments(rows), rule)
+
+
+def merge_segments(rows: SegmentRows) -> SegmentRows:
+    """Return the rows of all segments as those of one."""
+    return replace(
         rows,
         segments=pl.DataFrame(),
         starts=rows.starts[[0, -1]],
         missing=rows.missing.sum(keepdims=True),
+        in_order=False,
     )
-    return choose_thresholds(together, rule)
 
 
 def choose_points(

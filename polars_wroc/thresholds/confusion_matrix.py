@@ -2,36 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from numbers import Real
 
 import polars as pl
 
+from polars_wroc.arrays import TOLERANCE
 from polars_wroc.inputs import arguments, expressions
 from polars_wroc.inputs.arguments import target_prevalence
 from polars_wroc.inputs.columns import SCORE, WEIGHT, IntoColumn, IntoWeight
-from polars_wroc.inputs.frames import at_least
+from polars_wroc.inputs.frames import at_least, is_moved, unless_moved
 from polars_wroc.inputs.rows import class_weights
-from polars_wroc.plans.formulas import (
-    Columns,
-    Fields,
-    Formula,
-    Step,
-    as_struct,
-    in_struct,
-    kept,
-    together,
-)
-from polars_wroc.ranking.curve import CELLS, ratio
-from polars_wroc.ranking.sorting import NEGATIVES, POSITIVES
-from polars_wroc.stats.proportions import Limits, Proportion, limited_rate
-from polars_wroc.stats.variances import design_df
-from polars_wroc.thresholds.metric_limits import matrix_of
-from polars_wroc.thresholds.registry import COMPLEMENTS, RATES, THRESHOLD_METRICS
-from polars_wroc.thresholds.rules import Rule
-from polars_wroc.thresholds.search import cell_counts, cell_sums, choose_in_list, rate_variance
+from polars_wroc.plans.structs import add_fields, as_struct, element_field, first_fields
+from polars_wroc.ranking.curve import CELLS, MOVED, cell, cells_of, ratio
+from polars_wroc.ranking.sorting import ENDS_TIE, FP, NEGATIVES, POSITIVES, TP, cumulated_list
+from polars_wroc.thresholds.registry import THRESHOLD_METRICS, Confusion
+from polars_wroc.thresholds.rules import Point, Rule
+
+_IN_POPULATION, _MEASURE, _BEST = "__in_population_", "__measure", "__best"
 
 DEFAULT_METRICS = ("selection_rate", "tpr", "fpr", "ppv", "npv", "accuracy", "f1", "mcc")
 
@@ -50,77 +40,6 @@ def read_metrics(metrics: str | Sequence[str]) -> tuple[str, ...]:
             raise ValueError(msg)
     # Each once, in the order that is asked for.
     return tuple(dict.fromkeys(names))
-
-
-@dataclass(frozen=True)
-class ThresholdMetrics:
-    """Options of the metrics: with a level rates have confidence intervals.
-
-    They come from the fields threshold, tp, fp, fn and tn, `POSITIVES` and `NEGATIVES`, and
-    `SQUARES` and `ROWS` for intervals. With a ``prevalence`` they are those of a population that
-    has it, as if the classes had been weighted to it; the cells remain those of the data.
-    """
-
-    level: float | None
-    prevalence: float | None = None
-    # With the columns of `metric_variances` for the metrics that are shown.
-    designed: bool = False
-    shown: Sequence[str] = tuple(THRESHOLD_METRICS)
-
-    def __post_init__(self) -> None:
-        """Check the options."""
-        if self.level is not None:
-            arguments.hold(self, level=arguments.level(self.level))
-        arguments.hold(self, prevalence=target_prevalence(self.prevalence))
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The threshold, the cells, and the metrics that are shown, rates with their limits."""
-        ends = ("", "_low", "_high") if self.level is not None else ("",)
-        metrics = (
-            f"{name}{end}" for name in self.shown for end in (ends if name in RATES else ("",))
-        )
-        return ("threshold", *CELLS, *metrics)
-
-    @property
-    def steps(self) -> list[Step]:
-        """Steps from cells to metrics."""
-        return [self._measured]
-
-    def _measured(self, field: Fields) -> Formula[Columns]:
-        known = {name: field(name) for name in (POSITIVES, NEGATIVES, *CELLS)}
-        target = yield from kept(self._in_population(known))
-        confusion = matrix_of(field("threshold"), target)
-        metrics = yield from kept(
-            {name: metric.formula(confusion) for name, metric in THRESHOLD_METRICS.items()}
-        )
-        if self.level is None:
-            return metrics
-        limited: dict[str, Formula[Proportion]] = {}
-        rates = [name for name in RATES if name in self.shown]
-        for name in dict.fromkeys(COMPLEMENTS.get(name, name) for name in rates):
-            design = (field(rate_variance(name)), design_df(field)) if self.designed else None
-            limited[name] = limited_rate(*cell_counts(name, field), self.level, design=design)
-        found = yield from together(limited)
-        limits: dict[str, Proportion | Limits] = dict(found)
-        for name in rates:
-            if (base := COMPLEMENTS.get(name)) in found:
-                limits[name] = Limits(1 - found[base].high, 1 - found[base].low)
-        for name, each in limits.items():
-            metrics |= {f"{name}_low": each.low, f"{name}_high": each.high}
-        for name, rate in found.items():
-            metrics |= rate.columns(name)
-        return metrics
-
-    def _in_population(self, cells: Columns) -> Columns:
-        """Weight both classes to the prevalence, without changing the total weight."""
-        pos = neg = pl.lit(1.0)
-        if self.prevalence is not None:
-            total = cells[POSITIVES] + cells[NEGATIVES]
-            pos = ratio(self.prevalence * total, cells[POSITIVES])
-            neg = ratio((1 - self.prevalence) * total, cells[NEGATIVES])
-        factors = dict(zip((POSITIVES, NEGATIVES, *CELLS), (pos, neg) * 3, strict=True))
-        return {name: cells[name] * factor for name, factor in factors.items()}
 
 
 def confusion_matrix(
@@ -199,35 +118,125 @@ def confusion_matrix(
     │ 2.0 ┆ 2.0 ┆ 0.0 ┆ 1.0 ┆ 0.5 │
     └─────┴─────┴─────┴─────┴─────┘
     """
-    if isinstance(threshold, Rule) and prevalence is None:
-        prevalence = threshold.prevalence
-    at = ThresholdMetrics(None, prevalence, shown=read_metrics(metrics))
+    names, target = read_metrics(metrics), target_prevalence(prevalence)
     carried = {}
-    build: Callable[..., pl.Expr]
+    sum_cells: Callable[[pl.Expr], pl.Expr]
     if isinstance(threshold, Rule):
-        build = partial(_at_chosen, rule=threshold, metrics=at)
+        sum_cells = partial(_choose_cells, rule=threshold)
+        target = threshold.prevalence if target is None else target
+    elif isinstance(threshold, pl.Expr):
+        carried["__threshold"] = expressions.one_per_group("threshold", threshold)
+        sum_cells = partial(_sum_cells, threshold=element_field("__threshold"))
+    elif isinstance(threshold, bool) or not isinstance(threshold, Real):
+        rule = "be a number, a Polars expression or a rule, such as wroc.rules.youden()"
+        arguments.reject_type("threshold", rule, threshold)
     else:
-        if isinstance(threshold, pl.Expr):
-            carried["__threshold"] = expressions.one_per_group("threshold", threshold)
-            value = pl.element().struct.field("__threshold")
-        elif isinstance(threshold, bool) or not isinstance(threshold, Real):
-            rule = "be a number, a Polars expression or a rule, such as wroc.rules.youden()"
-            arguments.reject_type("threshold", rule, threshold)
-        else:
-            value = pl.lit(arguments.number("threshold", threshold) + 0.0)
-        build = partial(_matrix, threshold=value, metrics=at)
+        value = pl.lit(arguments.number("threshold", threshold) + 0.0)
+        sum_cells = partial(_sum_cells, threshold=value)
+
+    def build(rows: pl.Expr) -> pl.Expr:
+        return _measure(sum_cells(rows), names, target)
+
     matrix = expressions.from_expressions(label, score, weight, pos_label, build, **carried)
     return matrix.alias("confusion_matrix")
 
 
-def _at_chosen(rows: pl.Expr, *, rule: Rule, metrics: ThresholdMetrics) -> pl.Expr:
-    return in_struct(choose_in_list(rows, rule), metrics.steps, metrics.columns)
+def _measure(cells: pl.Expr, metrics: Sequence[str], prevalence: float | None) -> pl.Expr:
+    """Return the struct of a matrix and its metrics, given lists of one struct with the cells."""
+    names = (*CELLS, POSITIVES, NEGATIVES)
+    weights = {name: element_field(name) for name in names}
+    if prevalence is not None:
+        # As fields, since the metrics use them often.
+        cells = add_fields(cells, _weight_classes(weights, prevalence))
+        weights = {name: element_field(f"{_IN_POPULATION}{name}") for name in names}
+    matrix = Confusion(element_field("threshold"), *weights.values())
+    values = {name: THRESHOLD_METRICS[name].formula(matrix) for name in metrics}
+    return first_fields(add_fields(cells, values), ["threshold", *CELLS, *metrics])
 
 
-def _matrix(rows: pl.Expr, *, threshold: pl.Expr, metrics: ThresholdMetrics) -> pl.Expr:
-    """Sum the four cells of each list of rows and derive the metrics from the sums."""
-    field = pl.element().struct.field
-    predicted = at_least(field(SCORE), threshold)
-    sums = cell_sums(class_weights(field(WEIGHT)), predicted, threshold)
-    matrix = rows.list.eval(as_struct({"threshold": threshold.first()} | sums))
-    return in_struct(matrix, metrics.steps, metrics.columns)
+def _weight_classes(weights: dict[str, pl.Expr], prevalence: float) -> dict[str, pl.Expr]:
+    """Return the weights of both classes in a population with a prevalence.
+
+    The total weight stays as it is.
+    """
+    total = weights[POSITIVES] + weights[NEGATIVES]
+    pos = ratio(prevalence * total, weights[POSITIVES])
+    neg = ratio((1 - prevalence) * total, weights[NEGATIVES])
+    factors = {"tp": pos, "fn": pos, POSITIVES: pos, "fp": neg, "tn": neg, NEGATIVES: neg}
+    return {f"{_IN_POPULATION}{name}": weights[name] * factor for name, factor in factors.items()}
+
+
+def _sum_cells(rows: pl.Expr, *, threshold: pl.Expr) -> pl.Expr:
+    """Reduce each list of rows to a list of one struct with the cells; null without threshold."""
+    predicted = at_least(element_field(SCORE), threshold)
+    positive, negative = class_weights(element_field(WEIGHT))
+    # Not by a product: the weight of other cells may be infinite.
+    weights = {
+        POSITIVES: positive,
+        NEGATIVES: negative,
+        "tp": pl.when(predicted).then(positive).otherwise(0.0),
+        "fp": pl.when(predicted).then(negative).otherwise(0.0),
+        "fn": pl.when(~predicted).then(positive).otherwise(0.0),
+        "tn": pl.when(~predicted).then(negative).otherwise(0.0),
+    }
+    known = pl.when(threshold.first().is_not_null())
+    sums: dict[str, pl.Expr] = {name: known.then(each.sum()) for name, each in weights.items()}
+    sums |= {name: cell(sums[name]) for name in CELLS}
+    return rows.list.eval(as_struct({"threshold": threshold.first()} | sums))
+
+
+def _choose_cells(rows: pl.Expr, *, rule: Rule) -> pl.Expr:
+    """Reduce each list of rows to a list of one struct with the cells that a rule chooses."""
+    # The score of a row without weight is not a threshold.
+    weighted = rows.list.eval(pl.element().filter(element_field(WEIGHT) != 0))
+    score = element_field(SCORE)
+    curve = {
+        "threshold": score.cast(pl.Float64),
+        "tp": element_field(TP),
+        "fp": element_field(FP),
+        MOVED: is_moved(score),
+    }
+    origin = {
+        "threshold": pl.lit(math.inf),
+        "tp": pl.lit(0.0),
+        "fp": pl.lit(0.0),
+        MOVED: pl.lit(value=False),
+    }
+    ends = cumulated_list(weighted, [SCORE]).list.eval(pl.element().filter(element_field(ENDS_TIE)))
+    points = ends.list.eval(as_struct(origin).append(as_struct(curve)))
+    tp, fp = element_field("tp"), element_field("fp")
+    point = Point(tp, fp, positives=tp.last(), negatives=fp.last())
+    points = _mark_best(points, rule, point)
+    best = element_field(_BEST)
+    known = pl.when(best.any())
+    positives, negatives = point.positives.max(), point.negatives.max()
+    # The highest of the best thresholds, with the fewest selected
+    threshold = element_field("threshold").filter(best).max()
+    chosen = {
+        # The first of the best points has the highest threshold.
+        "threshold": unless_moved(threshold, element_field(MOVED).filter(best).first()),
+        **cells_of(tp.filter(best).min(), fp.filter(best).min(), positives, negatives),
+        POSITIVES: known.then(positives),
+        NEGATIVES: known.then(negatives),
+    }
+    return points.list.eval(as_struct(chosen))
+
+
+def _mark_best(points: pl.Expr, rule: Rule, point: Point[pl.Expr]) -> pl.Expr:
+    """Mark the best points of each curve by a rule; null measures are no point."""
+    measures = rule.measures
+    known = measures.known(point)
+    if measures.allowed is not None:
+        known &= measures.allowed(point)
+    measured = add_fields(points, {_MEASURE: pl.when(known).then(measures.first(point))})
+    marked = add_fields(measured, {_BEST: _is_best(element_field(_MEASURE))})
+    if measures.second is None:
+        return marked
+    second = pl.when(element_field(_BEST)).then(measures.second(point))
+    measured = add_fields(marked, {_MEASURE: second})
+    return add_fields(measured, {_BEST: _is_best(element_field(_MEASURE))})
+
+
+def _is_best(measure: pl.Expr) -> pl.Expr:
+    """Return whether a point is one of the best, up to rounding."""
+    return (measure >= measure.max() - TOLERANCE).fill_null(value=False)

@@ -14,7 +14,7 @@ from polars_wroc.arrays import Array, Ints, Mask
 from polars_wroc.plans.config import Progress
 from polars_wroc.ranking.curve import CELLS
 from polars_wroc.rows import Rows
-from polars_wroc.stats.variances import poisson, seeds
+from polars_wroc.stats.resampling import count_poisson, hash_evenly, seeds
 from polars_wroc.steps import SegmentRows
 from polars_wroc.thresholds.cells import Cells, sum_cells_at
 from polars_wroc.thresholds.choice import choose_per_group, choose_points
@@ -157,8 +157,7 @@ class _Curve:
         axis for the class, for the resample and for the row.
         """
         # Poisson variables of mean 1, from the hashes of the rows
-        shares = np.stack([self.numbers.hash(seed).to_numpy() * 2.0**-64 for seed in draws])
-        times = np.searchsorted(poisson(), shares)
+        times = np.stack([count_poisson(hash_evenly(self.numbers, seed)) for seed in draws])
         drawn = self.weights[:, None] * times
         factors = self._total(self.weights[:, None]) / self._total(drawn)
         # NaN for a class without rows

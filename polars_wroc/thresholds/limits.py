@@ -141,16 +141,7 @@ def limit_metrics(
 
 def estimate_rate(decided: DecidedRows, rate: RateMetric) -> Wilson:
     """Return a rate, by a design with its variance; an honest one has the size of the data."""
-    found = decided.cells.rate(rate.counted, rate.others)
-    if decided.units is not None:
-        influence = decided.units.ratio_influence(
-            decided.cells.unit_weight(rate.counted),
-            decided.cells.unit_weight(rate.cells),
-            decided.cells.unit_present,
-        )
-        variance = decided.units.variance(influence)
-        found = replace(found, variance=variance, design_df=decided.units.df(influence))
-    estimate = found.estimate()
+    estimate = decided.cells.rate(rate.counted, rate.others, decided.units).estimate()
     if decided.honest is None:
         return estimate
     value = rate.formula(decided.matrix())

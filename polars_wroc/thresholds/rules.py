@@ -19,12 +19,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, NamedTuple, TypeAlias
 
+from polars_wroc.arrays import TOLERANCE
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.arguments import Costs, read_costs, target_prevalence
 from polars_wroc.inputs.columns import IntoColumn
 from polars_wroc.inputs.decisions import RECORDED
 from polars_wroc.ranking.curve import ColumnT, are_both_classes, is_divisor
-from polars_wroc.stats.proportions import TOLERANCE
 
 __all__ = [
     "closest_topleft",

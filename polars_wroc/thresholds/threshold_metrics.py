@@ -22,7 +22,12 @@ from polars_wroc.rows import Rows, check_level, read_columns, table_of
 from polars_wroc.stats.estimates import Limits
 from polars_wroc.stats.levels import Level
 from polars_wroc.steps import SegmentRows
-from polars_wroc.thresholds.cells import sum_cells_at, sum_cells_at_each, sum_decided_cells
+from polars_wroc.thresholds.cells import (
+    split_segments,
+    sum_cells_at,
+    sum_cells_at_each,
+    sum_decided_cells,
+)
 from polars_wroc.thresholds.choice import Thresholds, choose_per_group, trace_curves
 from polars_wroc.thresholds.confusion_matrix import DEFAULT_METRICS, read_metrics
 from polars_wroc.thresholds.honest import Honest, HonestRates, number_rows
@@ -34,8 +39,6 @@ COST = "expected_cost"
 _PLACE = "__place"
 # Metrics of so many points are computed together: their arrays fit into the caches.
 _POINTS_AT_ONCE = 8192
-# So many cells of sampling units are in memory together.
-_UNITS_AT_ONCE = 2_000_000
 _NOT_HONEST = (
     "with `honest`, which draws single rows: choose the threshold on some of the sampling units, "
     "and give it to `threshold_metrics` with the others"
@@ -75,7 +78,8 @@ def threshold_metrics(
     threshold
         One or several numbers; None for every point of the confusion curve, including its origin
         at +inf. ``"median"`` (of the scores of all rows) or a rule, such as
-        ``wroc.rules.max_fpr(0.1)``, chooses a threshold: see `polars_wroc.rules`.
+        ``wroc.rules.max_fpr(0.1)``, chooses a threshold: see `polars_wroc.rules`. It is compared in
+        the type of the score: 0.7 selects the Float32 score 0.7.
     selected
         Instead of a ``threshold``: a Boolean column or expression, the decision that was recorded.
         Rows where it, or the score if there is one, is null are missing.
@@ -360,8 +364,10 @@ def _decide(rows: Rows, segments: SegmentRows, plan: _Plan) -> Iterator[tuple[In
     number = np.arange(segments.number)
     if decisions.at_every_score:
         points = trace_curves(segments)
-        segment = np.repeat(number, np.diff(points.starts))
-        yield segment, DecidedRows(points.threshold, points.cells, prevalence=plan.prevalence)
+        yield (
+            points.segment,
+            DecidedRows(points.threshold, points.cells, prevalence=plan.prevalence),
+        )
         return
     if sample is None and len(decisions.thresholds):
         cells = sum_cells_at_each(segments, decisions.thresholds)
@@ -370,13 +376,8 @@ def _decide(rows: Rows, segments: SegmentRows, plan: _Plan) -> Iterator[tuple[In
         yield segment, DecidedRows(threshold, cells, prevalence=plan.prevalence)
         return
     units = None if sample is None else sample.units
-    at_once = max(segments.number, 1)
-    if sample is not None:
-        at_once = max(_UNITS_AT_ONCE // max(len(sample.stratum), 1), 1)
     thresholds = _find_thresholds(segments, decisions)
-    for first in range(0, max(segments.number, 1), at_once):
-        part = slice(first, min(first + at_once, segments.number))
-        some = segments.between(part.start, part.stop)
+    for part, some in split_segments(segments, sample):
         for each in thresholds:
             value = np.broadcast_to(each.value, segments.number)[part]
             if decisions.recorded:

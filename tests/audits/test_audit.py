@@ -229,7 +229,7 @@ CALLS: dict[str, tuple[str, Any, list[str], Options]] = {
         "y",
         "s",
         ["g", "age"],
-        {"weight": "w", "design": "c", "threshold": 0.5, "method": "logit-t", **ANY_SIZE},
+        {"weight": "w", "design": "c", "threshold": 0.5, "method": "logit", **ANY_SIZE},
     ),
     "survey": (
         "y",

@@ -169,11 +169,9 @@ def points(data: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-@pytest.mark.parametrize("engine", ["polars", "compiled"])
-def test_scores_that_are_not_probabilities_are_named(points: pl.DataFrame, engine: Any) -> None:
-    with wroc.Config(engine=engine):
-        alone = wroc.audit(points, "y", "s", attributes="g")
-        both = wroc.audit(points, "y", ["p", "s"], attributes="g")
+def test_scores_that_are_not_probabilities_are_named(points: pl.DataFrame) -> None:
+    alone = wroc.audit(points, "y", "s", attributes="g")
+    both = wroc.audit(points, "y", ["p", "s"], attributes="g")
     assert f"Calibration {NOT_PROBABILITIES}" in not_audited(alone)
     of_score = "\N{LEFT DOUBLE QUOTATION MARK}s\N{RIGHT DOUBLE QUOTATION MARK}"
     said = [text for text in not_audited(both) if text.startswith("Calibration")]

@@ -186,13 +186,11 @@ def test_a_threshold_decides_on_scores_without_a_label() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", ["polars", "compiled"])
-def test_a_lazy_frame_and_parts_of_it_give_the_same_audit(engine: Any) -> None:
+def test_a_lazy_frame_and_parts_of_it_give_the_same_audit() -> None:
     options: dict[str, Any] = {"score": "score", "selected": RECORDED, **GIVEN}
     audit = wroc.audit(ROWS, **options)
-    with wroc.Config(engine=engine):
-        for frame in (ROWS.lazy(), [ROWS[:300], ROWS[300:]]):
-            assert_frame_equal(wroc.audit(frame, **options).table, audit.table, rel_tol=1e-9)
+    for frame in (ROWS.lazy(), [ROWS[:300], ROWS[300:]]):
+        assert_frame_equal(wroc.audit(frame, **options).table, audit.table, rel_tol=1e-9)
 
 
 def test_small_cells_are_not_published() -> None:

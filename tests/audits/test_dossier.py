@@ -17,7 +17,7 @@ import pytest
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.audits.closer_look import PARTS
+from polars_wroc.audits.closer_look import ALONG_SCORES
 from polars_wroc.cli.main import command_line, main
 
 SCHEMA = json.loads(files("polars_wroc.audits").joinpath("audit-2.0.schema.json").read_text())
@@ -153,7 +153,7 @@ def test_markdown_is_a_section_of_a_model_card(rows: pl.DataFrame, tmp_path: Pat
         "Segments",
         "Impact ratios",
         "Limits of this audit",
-        PARTS,
+        ALONG_SCORES,
         "Method",
         "Run",
     ]

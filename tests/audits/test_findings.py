@@ -526,7 +526,7 @@ def test_rows_that_would_tell() -> None:
     options: dict[str, Any] = {"attributes": "race", "threshold": 0.85, "favorable": "selected"}
     table = wroc.audit(loans, "approved", "score", **options).table
     tested = table.filter(pl.col("p_adjusted").is_not_null(), pl.col("metric") != "impact_ratio")
-    needed = wroc.rows_needed(table, alike_within=0.05, tests=tested.height)
+    needed = wroc.rows_needed(table, equivalent_within=0.05, tests=tested.height)
     for metric, unit in (("auc", "rows of the smaller class"), ("tpr", "positives")):
         row = needed.filter(segment="hispanic", metric=metric).row(0, named=True)
         times, rows = (float(f"{row[name]:.2g}") for name in ("factor", "needed"))

@@ -95,8 +95,8 @@ def test_the_reference_of_one_attribute(survey: pl.DataFrame) -> None:
     ("options", "message"),
     [
         (
-            {"design": wroc.Survey(strata="h"), "method": "newcombe"},
-            "`method` must not be 'newcombe' with `design`; found 'newcombe'",
+            {"design": wroc.Survey(strata="h"), "method": "wald"},
+            "`method` must be one of 'score', 'delong', 'logit'; found 'wald'",
         ),
         ({"design": "c", "bins": 64}, "`design` must be None with `bins`, .*; found a survey"),
     ],

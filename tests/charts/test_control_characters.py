@@ -48,9 +48,6 @@ CHARTS: dict[str, Callable[[pl.DataFrame, str], Any]] = {
     "calibration_chart": lambda f, g: wroc.calibration_chart(
         wroc.calibration_curve(f, "y", "s", by=g), color=g
     ),
-    "cumulative_chart": lambda f, g: wroc.cumulative_chart(
-        wroc.cumulative_differences(f, "y", "s", by=g), color=g
-    ),
     "distribution_chart": lambda f, g: wroc.distribution_chart(
         wroc.score_distribution(f, "s", label="y", by=g), facet=g
     ),

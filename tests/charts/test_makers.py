@@ -11,7 +11,6 @@ MAKERS = {
     "auc_chart": "summary",
     "calibration_chart": "calibration_curve",
     "cost_chart": "roc_curve",
-    "cumulative_chart": "cumulative_differences",
     "decision_chart": "decision_curve",
     "det_chart": "roc_curve",
     "distribution_chart": "score_distribution",

@@ -34,8 +34,8 @@ def scored(rows: int, groups: int = 1, share: float = 0.5) -> pl.DataFrame:
 
 
 def pr_table(data: pl.DataFrame, **options: Any) -> pl.DataFrame:
-    """The table that the chart draws, from the confusion curve."""
-    curve = wroc.confusion_curve(data, "y", "s", **options)
+    """The table that the chart draws, from the ROC curve."""
+    curve = wroc.roc_curve(data, "y", "s", **options)
     keys = curve.columns[: curve.columns.index("threshold")]
     tp = pl.col("tp")
     recall, precision = tp / (tp + pl.col("fn")), tp / (tp + pl.col("fp"))

@@ -1,4 +1,4 @@
-"""`polars-wroc size`: the numbers of `rows_needed`, from assumptions, audits, tables and counts."""
+"""`polars-wroc size`: the numbers of `rows_needed`, from assumptions, audits and tables."""
 
 from __future__ import annotations
 
@@ -51,9 +51,12 @@ def test_from_an_audit(capsys: pytest.CaptureFixture[str]) -> None:
         level=0.9,
     )
     audit.save("audit.json")
-    assert main(["size", "audit.json", "--metric", "tpr", "--alike-within", "0.05", "-o", "-"]) == 0
+    assert (
+        main(["size", "audit.json", "--metric", "tpr", "--equivalent-within", "0.05", "-o", "-"])
+        == 0
+    )
     found = rows_of(capsys.readouterr().out)
-    expected = wroc.rows_needed(audit.table, metric="tpr", alike_within=0.05, level=0.9)
+    expected = wroc.rows_needed(audit.table, metric="tpr", equivalent_within=0.05, level=0.9)
     assert found["needed"].to_list() == expected["needed"].to_list()
     call = ["size", "audit.json", "--metric", "tpr", "--gap", "0.1", "--rows", "2"]
     assert main(call) == 0
@@ -70,14 +73,6 @@ def test_from_a_table(suffix: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["size", file, "--gap", "0.1", "-o", "size.parquet"]) == 0
     assert capsys.readouterr().out == "wrote size.parquet\n"
     assert_frame_equal(pl.read_parquet("size.parquet"), wroc.rows_needed(table, gap=0.1))
-
-
-def test_from_counts(capsys: pytest.CaptureFixture[str]) -> None:
-    counts = wroc.score_counts(LOANS, "approved", "score", by="sex")
-    counts.write_parquet("counts.parquet")
-    assert main(["size", "counts.parquet", "--metric", "oe_ratio", "--se", "0.05", "-o", "-"]) == 0
-    expected = wroc.rows_needed(counts, metric="oe_ratio", se=0.05)
-    assert rows_of(capsys.readouterr().out)["needed"].to_list() == expected["needed"].to_list()
 
 
 @pytest.mark.parametrize(

@@ -537,3 +537,21 @@ def test_smooth_calibration_curves(folder: Path, capsys: pytest.CaptureFixture[s
     assert f"{rates[0]:.3f}" in printed
     assert main(["calibrate", "counts.parquet", "--counts", "--smooth"]) == 2
     assert "--smooth needs single rows, which --counts are not" in capsys.readouterr().err
+
+
+def test_an_unknown_slope_is_said_and_rows_that_are_in_none_are_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    random = np.random.default_rng(1)
+    s = random.random(400).round(3).clip(0.001, 0.999)
+    frame = pl.DataFrame({"s": s, "y": (random.random(400) < s).astype(int)})
+    more = pl.DataFrame({"s": [1.0, 1.0], "y": [1, 0]})
+    pl.concat([frame, more]).write_csv(tmp_path / "some.csv")
+    mirrored = more.with_columns(s=pl.lit(0.0))
+    pl.concat([more, mirrored]).write_csv(tmp_path / "all.csv")
+    for name in ("some", "all"):
+        main(["calibrate", str(tmp_path / f"{name}.csv"), "--label", "y", "--score", "s"])
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "Slopes are without 2 rows with a score of 0 or 1. 1 row came out against" in printed
+    alone = "O:E (observed to expected positives) is not shown to differ from 1."
+    assert f"{alone} The slope is unknown: it needs scores between" in printed

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
@@ -205,20 +204,6 @@ def test_infinite_scores_are_ranks(kind: Kind) -> None:
     infinite = finite.with_columns(s=pl.Series([np.inf, 3.0, 2.0, -np.inf]))
     limits = [drawn(frame, kind).select(LIMITS) for frame in (finite, infinite)]
     assert_frame_equal(limits[0], limits[1])
-
-
-@pytest.mark.plans
-@pytest.mark.parametrize("kind", KINDS)
-def test_lazy_frame_gives_a_plan_that_serialises(
-    grouped: pl.DataFrame, kind: Kind, engine: Engine
-) -> None:
-    options: dict[str, Any] = {"weight": "w", "by": "g", "band": kind}
-    plan = wroc.roc_curve(grouped.lazy(), "y", "s", **options)
-    assert isinstance(plan, pl.LazyFrame)
-    assert "python" not in plan.explain(optimized=False).lower()
-    shipped = pl.LazyFrame.deserialize(io.BytesIO(plan.serialize()))
-    table = wroc.roc_curve(grouped, "y", "s", **options)
-    assert_frame_equal(shipped.collect(engine=engine), table, rel_tol=1e-12)
 
 
 @pytest.mark.parametrize(

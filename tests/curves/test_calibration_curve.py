@@ -13,7 +13,6 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from polars.exceptions import InvalidOperationError
 from polars.testing import assert_frame_equal
 from scipy.stats import binomtest, norm
 from sklearn.calibration import calibration_curve as learned_curve
@@ -155,16 +154,12 @@ def test_quantiles_put_the_same_weight_into_each_bin() -> None:
     assert (table["score_min"][1:] > table["score_max"][:-1]).all()
 
 
-@pytest.mark.plans
 @pytest.mark.parametrize("function", TABLES)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_lazy_frame_gives_a_plan_that_serialises(
     function: Callable[..., Any], strategy: str, engine: Engine
 ) -> None:
     plan = function(sample(1).lazy(), "y", "s", by="g", strategy=strategy)
-    # A fit takes steps until it converges.
-    fits = function is wroc.calibration_summary
-    assert ("python" in plan.explain(optimized=False).lower()) == fits
     shipped = pl.LazyFrame.deserialize(io.BytesIO(plan.serialize()))
     table = function(sample(1), "y", "s", by="g", strategy=strategy)
     assert_frame_equal(shipped.collect(engine=engine), table, abs_tol=1e-12)
@@ -322,19 +317,20 @@ def test_what_is_undefined_is_null(strategy: Any) -> None:
         "c",
     ]
     table = wroc.calibration_summary(frame, "y", "s", **options)
-    counts, values = table.select("g", "n", "n_pos").row(1), table[:, 5:].row(1)
+    counts, values = table.select("g", "n", "n_pos").row(1), table[:, 6:].row(1)
     assert (*counts, {*values}) == ("b", 0, 0, {None})
     empty = frame.clear()
     assert wroc.calibration_curve(empty, "y", "s", strategy=strategy).height == 0
     assert wroc.calibration_summary(empty, "y", "s", strategy=strategy).row(0) == (
-        *[0] * 4,
+        *[0] * 5,
         *[None] * 19,
     )
     assert wroc.calibration_summary(empty, "y", "s", **options).height == 0
     huge = frame.with_columns(w=1e308)
     for function in TABLES:
         row = function(huge, "y", "s", weight="w", strategy=strategy, bins=1).row(0, named=True)
-        known = {"bin", "score_min", "score_max", "n", "n_pos", "n_missing", "n_extreme"}
+        known = {"bin", "score_min", "score_max", "n", "n_pos", "n_missing"}
+        known |= {"n_extreme", "n_impossible"}
         assert {value for name, value in row.items() if name not in known} == {None}
 
 
@@ -363,7 +359,7 @@ def test_errors(function: Callable[..., Any], strategy: str) -> None:
     frame = sample(8)
     for bad in (1.5, -0.1, math.inf):
         off = frame.with_columns(s=pl.when(pl.int_range(pl.len()) == 3).then(bad).otherwise("s"))
-        with pytest.raises(InvalidOperationError, match=f"`score` must be a probability.*{bad}"):
+        with pytest.raises(ValueError, match=f"`score` must be a probability.*{bad}"):
             function(off, "y", "s", by="g", strategy=strategy)
     with pytest.raises(ValueError, match="`bins` must be 1 or more; found 0"):
         function(frame, "y", "s", bins=0)
@@ -376,5 +372,5 @@ def test_errors(function: Callable[..., Any], strategy: str) -> None:
     with pytest.raises(ValueError, match=r"`by` must not take .* found 'mean_score'"):
         function(frame.rename({"g": "mean_score"}), "y", "s", by="mean_score")
     mixed = frame.with_columns(y=pl.when("y").then(1).otherwise(pl.int_range(pl.len()) % 2 - 1))
-    with pytest.raises(InvalidOperationError, match="`label` must hold 0 and 1"):
+    with pytest.raises(ValueError, match="`label` must hold 0 and 1"):
         function(mixed, "y", "s", by="g", strategy=strategy)

@@ -287,7 +287,6 @@ def test_plan_is_not_run_before(people: pl.DataFrame, engine: Engine) -> None:
     assert_frame_equal(plan.collect(engine=engine), expected, rel_tol=1e-12)
 
 
-@pytest.mark.plans
 def test_plan_can_be_shipped(people: pl.DataFrame, engine: Engine) -> None:
     expected = wroc.cost_curve(people, "y", "s", weight="w", by="g")
     lazy = wroc.cost_curve(people.lazy(), "y", "s", weight="w", by="g")

@@ -13,7 +13,6 @@ import pytest
 import statsmodels.api as sm
 from plain_calibration import intercept, slope
 from plain_roc import wilson
-from polars.exceptions import InvalidOperationError
 from samplics.estimation import TaylorEstimator
 from samplics.utils.types import PopParam
 from scipy import stats
@@ -109,6 +108,21 @@ def regressions(where: pl.Expr) -> Estimator:
     return estimates
 
 
+def information(frame: pl.DataFrame, where: pl.Expr) -> tuple[Array, Array]:
+    """What a unit of weight of each row says about the intercept and about the slope."""
+    part, w = Part.of(frame, where), frame["w"].to_numpy()
+    x, some, found = np.log(part.s / (1 - part.s)), part.inside > 0, []
+    for columns, offset in ((np.ones((len(x), 1)), x), (sm.add_constant(x), 0 * x)):
+        given: dict[str, Any] = {"offset": offset[some], "var_weights": w[some]}
+        model = sm.GLM(part.y[some], columns[some], sm.families.Binomial(), **given)
+        params = model.fit(tol=1e-13, maxiter=100).params
+        p = 1 / (1 + np.exp(-(columns @ params) - offset))
+        of_rows = part.inside * p * (1 - p)
+        mean = np.average(x, weights=w * of_rows) if columns.shape[1] == 2 else x - 1
+        found.append(of_rows * (x - mean) ** 2)
+    return found[0], found[1]
+
+
 def covariance(frame: pl.DataFrame, design: str, estimator: Estimator) -> tuple[Array, Array]:
     """Estimates, and their covariances by unit totals in their strata, or by plain replication."""
     values, influences = estimator(frame, frame["w"].to_numpy())
@@ -125,6 +139,24 @@ def covariance(frame: pl.DataFrame, design: str, estimator: Estimator) -> tuple[
     centred = totals - totals.mean(axis=2, keepdims=True)
     left = 1 - (0.1 + np.arange(STRATA) / 20 if design == "survey" else np.zeros(1))
     return values, np.einsum("h,ahu,bhu->ab", left * n / (n - 1), centred, centred)
+
+
+def factors_of_clusters(frame: pl.DataFrame, design: str, *bases: Array) -> Array:
+    """What replaces n / (n - 1) for clusters, by their shares of the bases of two estimates each.
+
+    ``bases`` mark the rows in the denominators of the estimates.
+    """
+    if design != "clusters":
+        return np.ones((len(bases), len(bases)))
+    number = STRATA * UNITS
+    cluster = frame["h"].to_numpy() * UNITS + frame["c"].to_numpy()
+    roots = []
+    for base in bases:
+        total = np.bincount(cluster, frame["w"].to_numpy() * base, number)
+        share = total / total.sum()
+        s2, s3 = (share**2).sum(), (share**3).sum()
+        roots.append(math.sqrt(s2 / (s2 - 2 * s3 + s2**2)))
+    return np.outer(roots, roots) * (number - 1) / number
 
 
 DF = {"clusters": STRATA * UNITS - 1, "survey": STRATA * (UNITS - 1), "replicates": REPLICATES - 1}
@@ -160,6 +192,9 @@ def test_calibration_summary(survey: pl.DataFrame, design: str) -> None:
             where=where,
         )
         (rate, large, oe), variances = covariance(survey, design, estimator)
+        inside = Part.of(survey, where).inside
+        bases = inside, inside, inside * survey["s"].to_numpy()
+        variances *= factors_of_clusters(survey, design, *bases)
         t, (_, of_large, of_oe) = quantile(design), np.sqrt(np.diag(variances))
         expected = wilson_by_design(survey, design, rate, variances[0, 0], where)
         assert ends(row, "observed_rate") == pytest.approx((rate, *expected), rel=1e-9)
@@ -168,6 +203,7 @@ def test_calibration_summary(survey: pl.DataFrame, design: str) -> None:
         factor = math.exp(t * of_oe / oe)
         assert ends(row, "oe_ratio") == pytest.approx((oe, oe / factor, oe * factor), rel=1e-9)
         values, variances = covariance(survey, design, regressions(where))
+        variances *= factors_of_clusters(survey, design, *information(survey, where))
         complete = survey.filter(where).drop_nulls()
         y, s, w = (complete[name].cast(float).to_numpy() for name in ("y", "s", "w"))
         # At least those of independent rows.
@@ -192,8 +228,10 @@ def test_statsmodels_has_the_slope_in_clusters(survey: pl.DataFrame) -> None:
     kinds: dict[str, Any] = {"groups": cluster, "use_correction": False}
     error = model.fit(tol=1e-13, maxiter=99, cov_type="cluster", cov_kwds=kinds).bse[1]
     table = wroc.calibration_summary(survey, "y", "s", design=DESIGNS["clusters"])
+    of_slope = information(survey.with_columns(w=1.0), pl.lit(value=True))[1]
+    factor = factors_of_clusters(survey.with_columns(w=1.0), "clusters", of_slope).item()
     units = STRATA * UNITS
-    expected = error * math.sqrt(units / (units - 1))
+    expected = error * math.sqrt(factor * units / (units - 1))
     assert table["calibration_slope_se"].item() == pytest.approx(expected, rel=1e-6)
     independent = wroc.calibration_summary(survey, "y", "s")["calibration_slope_se"].item()
     assert expected > independent
@@ -209,6 +247,7 @@ def test_calibration_curve(survey: pl.DataFrame, design: str) -> None:
         where = (pl.col("g") == row["g"]) & (number == row["bin"])
         estimator = ratios(lambda p: (p.y, np.ones_like(p.y)), where=where)
         (rate,), variance = covariance(survey, design, estimator)
+        variance *= factors_of_clusters(survey, design, Part.of(survey, where).inside)
         low, high = wilson_by_design(survey, design, rate, variance[0, 0], where)
         limits = rate, low, high, row["mean_score"] - high, row["mean_score"] - low
         names = [f"observed_rate{end}" for end in ("", "_low", "_high")]
@@ -245,6 +284,10 @@ def test_decision_curve(survey: pl.DataFrame, design: str, prevalence: float | N
         estimator = ratios(*parts_of_benefit(threshold, of_rows=of_rows), where=where)
         (tp, fp, standardized), variances = covariance(survey, design, estimator)
         classes = (where & pl.col("y"), where & ~pl.col("y"))
+        part = Part.of(survey, where)
+        positives, negatives = part.inside * part.y, part.inside * (1 - part.y)
+        wholes = (part.inside, part.inside) if of_rows else (positives, negatives)
+        variances *= factors_of_clusters(survey, design, *wholes, positives)
         (tp_low, tp_high), (fp_low, fp_high) = (
             wilson_by_design(survey, design, value, variances[i, i], where if of_rows else of)
             for i, (value, of) in enumerate(zip((tp, fp), classes, strict=True))
@@ -392,7 +435,7 @@ def test_many_points_of_a_band_are_refused(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(roc_curve, "_MOST_POINTS", 3)
     rows = pl.DataFrame({"y": [1, 0, 1, 0], "s": [4, 3, 2, 1], "c": [1, 2, 3, 4]})
     plan = wroc.roc_curve(rows.lazy(), "y", "s", band="pointwise", design="c")
-    with pytest.raises(InvalidOperationError, match=r"`max_points` must be given .*; found 5"):
+    with pytest.raises(ValueError, match=r"`max_points` must be given .*; found 5"):
         plan.collect()
     few = wroc.roc_curve(rows, "y", "s", band="pointwise", design="c", max_points=3)
     assert few.height == 3

@@ -237,7 +237,6 @@ def test_plan_is_not_run_before(people: pl.DataFrame, engine: Engine) -> None:
     assert_frame_equal(plan.collect(engine=engine), expected, abs_tol=1e-12)
 
 
-@pytest.mark.plans
 def test_plan_can_be_shipped(people: pl.DataFrame, engine: Engine) -> None:
     expected = wroc.dominated_models(people, "y", ["s", "w"], by="g")
     lazy = wroc.dominated_models(people.lazy(), "y", ["s", "w"], by="g")

@@ -15,9 +15,9 @@ from polars.testing import assert_frame_equal
 from statsmodels.stats.contingency_tables import StratifiedTable
 
 import polars_wroc as wroc
-from polars_wroc.curves import cumulative_ranges, equal_scores
-from polars_wroc.inputs.columns import WEIGHT
-from polars_wroc.inputs.frames import read_rows
+from polars_wroc.groups import score_blocks
+from polars_wroc.stats import walks
+from polars_wroc.steps import SegmentRows
 
 OWN, OTHERS = ("100", "110", "1110", "111"), ("01000", "00100", "1010", "101")
 TIED = pl.DataFrame(
@@ -42,7 +42,14 @@ BLOCKS = pl.DataFrame(
 @pytest.fixture
 def any_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Test however few rows are expected."""
-    monkeypatch.setattr(cumulative_ranges, "_LEAST_EXPECTED", 0)
+    monkeypatch.setattr(walks, "_LEAST_EXPECTED", 0)
+
+
+def equal_scores(frame: Any, label: str, score: Any, *, by: str, **options: Any) -> Any:
+    """Compare groups with all others at equal scores; their column has its own name and type."""
+    dtype = frame.collect_schema()[by]
+    table = wroc.calibration_test(frame, label, score, attributes=by, reference="rest", **options)
+    return table.drop("attribute").rename({"segment": by}).cast({by: dtype})
 
 
 def of_own(table: pl.DataFrame) -> dict[str, Any]:
@@ -66,8 +73,8 @@ def sample(seed: int, rows: int, *, digits: int = 2) -> pl.DataFrame:
 
 @pytest.mark.usefixtures("any_rows")
 def test_tied_scores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(equal_scores, "_ROWS", 3)
-    found = of_own(wroc.equal_scores(TIED, "y", "s", by="g"))
+    monkeypatch.setattr(score_blocks, "_ROWS", 3)
+    found = of_own(equal_scores(TIED, "y", "s", by="g"))
     tables = [
         [[labels.count("1"), labels.count("0")] for labels in sides]
         for sides in zip(OWN, OTHERS, strict=True)
@@ -80,7 +87,7 @@ def test_tied_scores(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found["mean_gap"] == pytest.approx(0.2931034483)
     assert found["p_value"] == pytest.approx(0.2106321992)
     assert (found["n_blocks"], found["share_compared"]) == (4, 1)
-    weighted = of_own(wroc.equal_scores(TIED, "y", "s", by="g", weight="w"))
+    weighted = of_own(equal_scores(TIED, "y", "s", by="g", weight="w"))
     assert weighted["p_value"] == pytest.approx(0.0924213907)
     z = (weighted["mean_gap_high"] - weighted["mean_gap_low"]) / 2 / 1.959963984540054
     assert weighted["mean_gap"] / z == pytest.approx(1.9671987363)
@@ -101,16 +108,26 @@ WORKED_BLOCKS: dict[str, tuple[pl.DataFrame, str | None, list[list[float]]]] = {
 }
 
 
+def segments_of(frame: pl.DataFrame, weight: str | None) -> SegmentRows:
+    """The rows of both groups, of which the others come first."""
+    ordered = frame.sort("g", maintain_order=True)
+    n, height = int((ordered["g"] == "others").sum()), ordered.height
+    signed = np.where(ordered["y"].to_numpy() == 1, 1.0, -1.0)
+    if weight is not None:
+        signed *= ordered[weight].to_numpy()
+    score = ordered["s"].cast(pl.Float64).to_numpy()
+    keys, starts = pl.DataFrame({"g": ["others", "own"]}), np.array([0, n, height])
+    return SegmentRows(keys, starts, np.arange(height), score, signed, np.zeros(2, np.int64))
+
+
 @pytest.mark.parametrize("name", WORKED_BLOCKS)
 def test_worked_blocks(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     frame, weight, expected = WORKED_BLOCKS[name]
     least = 3 if frame is TIED else 2
-    monkeypatch.setattr(equal_scores, "_ROWS", least)
-    rows = read_rows(frame, "y", "s", weight, "g", None)
-    blocks = equal_scores.blocks_of(rows).collect().filter(pl.col(rows.keys[0]) == "own")
-    names = equal_scores._DIFFERENCE, equal_scores._VARIANCE, WEIGHT
-    ordered = blocks.sort(equal_scores._BLOCK)
-    found = [ordered[name].to_list() for name in names[: len(expected)]]
+    monkeypatch.setattr(score_blocks, "_ROWS", least)
+    blocks = score_blocks.find_blocks(segments_of(frame, weight))[1]
+    values = blocks.weight * blocks.gap, blocks.variance, blocks.weight
+    found = [value[::-1] for value in values[: len(expected)]]
     np.testing.assert_allclose(found, expected, atol=6e-11)
     w = [1.0] * len(frame) if weight is None else frame[weight].to_list()
     own = (frame["g"] == "own").to_list()
@@ -125,11 +142,11 @@ def test_worked_blocks(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("any_rows")
 def test_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     points = BLOCKS.with_columns(pl.col("s") * 100)
-    found = of_own(wroc.equal_scores(points, "y", "s", by="g"))
+    found = of_own(equal_scores(points, "y", "s", by="g"))
     assert (found["n_blocks"], found["mean_gap"]) == (3, pytest.approx(0.28))
     assert found["p_value"] == pytest.approx(0.1569314172)
-    monkeypatch.setattr(equal_scores, "_ROWS", 2)
-    found = of_own(wroc.equal_scores(BLOCKS, "y", "s", by="g"))
+    monkeypatch.setattr(score_blocks, "_ROWS", 2)
+    found = of_own(equal_scores(BLOCKS, "y", "s", by="g"))
     assert (found["n_blocks"], found["mean_gap"]) == (3, pytest.approx(0.268))
     assert found["p_value"] == pytest.approx(0.2001972931)
 
@@ -143,7 +160,7 @@ def test_brute_force(kind: str, seed: int) -> None:
     if seed == 3:
         frame = frame.with_columns(pl.col("s") * 300)
     weight: Any = {"none": None, "weights": "w", "frequency": wroc.frequency("w")}[kind]
-    table = wroc.equal_scores(frame.lazy(), "y", "s", by="g", weight=weight).collect()
+    table = equal_scores(frame.lazy(), "y", "s", by="g", weight=weight).collect()
     rows = frame
     if kind == "frequency":
         rows = frame.select(pl.all().repeat_by("w").explode(empty_as_null=False))
@@ -179,17 +196,19 @@ def test_brute_force(kind: str, seed: int) -> None:
 @given(st.integers(0, 10**6), st.floats(0.001, 1000))
 def test_what_changes_nothing(seed: int, scale: float) -> None:
     frame = sample(seed, 150)
-    expected = wroc.equal_scores(frame, "y", "s", by="g", weight="w")
+    expected = equal_scores(frame, "y", "s", by="g", weight="w")
     scaled = frame.reverse().with_columns(pl.col("w") * scale)
-    found = wroc.equal_scores(scaled, "y", "s", by="g", weight="w")
+    found = equal_scores(scaled, "y", "s", by="g", weight="w")
     assert_frame_equal(found, expected, rel_tol=1e-6)
     counts = wroc.from_counts(wroc.score_counts(frame, "y", "s", by="g", weight="w"))
-    assert_frame_equal(counts.equal_scores(by="g"), expected, rel_tol=1e-9)
+    counted = counts.calibration_test(attributes="g", reference="rest").drop("attribute")
+    counted = counted.rename({"segment": "g"}).cast({"g": pl.Int64})
+    assert_frame_equal(counted, expected, rel_tol=1e-9)
 
 
 def test_of_two_groups_both_are_one_test() -> None:
-    frame = sample(2, 400).with_columns(pl.col("g") > 0, t=1 - pl.col("s") ** 2)
-    table = wroc.equal_scores(frame, "y", ["s", "t"], by="g")
+    frame = sample(2, 400).with_columns((pl.col("g") > 0).cast(pl.Int8), t=1 - pl.col("s") ** 2)
+    table = equal_scores(frame, "y", ["s", "t"], by="g")
     for (_,), model in table.group_by("model"):
         one, other = model.sort("g").rows(named=True)
         assert one["mean_gap"] == pytest.approx(-other["mean_gap"])
@@ -204,22 +223,27 @@ def test_of_two_groups_both_are_one_test() -> None:
 
 def test_clusters_by_hand() -> None:
     frame = sample(4, 300)
-    table = wroc.equal_scores(frame, "y", "s", by="g", weight="w", design="c")
-    alone = wroc.equal_scores(frame, "y", "s", by="g", weight="w")
-    s, y, w = (frame[name].to_list() for name in "syw")
+    table = equal_scores(frame, "y", "s", by="g", weight="w", design="c")
+    alone = equal_scores(frame, "y", "s", by="g", weight="w")
+    s, y, w = (frame[name].to_numpy() for name in "syw")
     own = (frame["g"] == 1).to_list()
-    steps = equal_steps(s, y, w, [x * x for x in w], own, 5)
+    steps = equal_steps(s.tolist(), y.tolist(), w.tolist(), (w * w).tolist(), own, 5)
     range_ = picked(steps, 1e-9)
     found, before = (each.filter(g=1).row(0, named=True) for each in (table, alone))
     values = _row_values(frame, own, steps)
     inside = frame["s"].is_between(range_.low, range_.high).to_numpy()
     effects: list[Any] = [1.0]
+    in_block = np.any([(s >= step.low) & (s <= step.high) for step in steps], axis=0)
+    share = np.bincount(frame["c"].to_numpy(), w * in_block)
+    share = share / share.sum()
+    s2, s3 = (share**2).sum(), (share**3).sum()
+    factor = s2 / (s2 - 2 * s3 + s2**2)
     for kept, variance in (
         (np.ones(len(s)), range_.sd**2),
         (inside, sum(step.variance for step in range_.steps)),
     ):
         totals = np.bincount(frame["c"].to_numpy(), values * kept)
-        effects.append(len(totals) * np.var(totals, ddof=1) / variance)
+        effects.append(factor * ((totals - share * totals.sum()) ** 2).sum() / variance)
     assert values.sum() == pytest.approx(sum(step.difference for step in steps))
     x = (range_.size / range_.sd + range_.correction) / math.sqrt(max(effects))
     assert found["p_value"] == pytest.approx(range_tail(x))
@@ -240,16 +264,14 @@ def _row_values(frame: pl.DataFrame, own: list[bool], steps: list[Step]) -> Any:
 
 
 def test_nothing_to_compare() -> None:
-    alone = wroc.equal_scores(TIED.with_columns(g=pl.lit("all")), "y", "s", by="g")
+    alone = equal_scores(TIED.with_columns(g=pl.lit("all")), "y", "s", by="g")
     assert alone.select("n_reference", "n_blocks", "share_compared").row(0) == (0, 0, 0)
     assert alone.select("mean_gap", "gap", "p_value").row(0) == (None, None, None)
-    empty = wroc.equal_scores(TIED.clear(), "y", "s", by="g")
+    empty = equal_scores(TIED.clear(), "y", "s", by="g")
     assert empty.is_empty()
 
 
 def test_errors() -> None:
-    with pytest.raises(TypeError, match="`by` must name the groups to compare"):
-        wroc.equal_scores(TIED, "y", "s", by=None)  # type: ignore[arg-type]
     counts = wroc.from_counts(wroc.score_counts(TIED, "y", "s", by="g", bins=16))
     with pytest.raises(ValueError, match="`counts` must be by score for equal scores"):
-        counts.equal_scores(by="g")
+        counts.calibration_test(attributes="g", reference="rest")

@@ -194,7 +194,6 @@ def test_plan_is_not_run_before(messy: pl.DataFrame, name: str, engine: Engine) 
     assert reads != []
 
 
-@pytest.mark.plans
 @pytest.mark.parametrize("name", CURVES)
 def test_plan_can_be_shipped(messy: pl.DataFrame, name: str, engine: Engine) -> None:
     expected = CURVES[name](messy, "y", "s", weight="w", by="g")

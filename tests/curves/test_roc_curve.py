@@ -35,10 +35,9 @@ def _area(curve: pl.DataFrame) -> float:
     return float(sklearn_metrics.auc(curve["fpr"], curve["tpr"]))
 
 
-def test_confusion_curve_of_the_weighted_roc_example(weighted_roc: pl.DataFrame) -> None:
-    curve = wroc.confusion_curve(weighted_roc, "y", "s", weight="w")
-    assert curve.columns == ["threshold", "tp", "fp", "fn", "tn"]
-    assert curve.rows() == [
+def test_cells_of_the_weighted_roc_example(weighted_roc: pl.DataFrame) -> None:
+    curve = wroc.roc_curve(weighted_roc, "y", "s", weight="w")
+    assert curve.drop("fpr", "tpr").rows() == [
         (INFINITY, 0.0, 0.0, 10.0, 2.0),
         (3.0, 1.0, 0.0, 9.0, 2.0),
         (2.0, 1.0, 1.0, 9.0, 1.0),
@@ -58,18 +57,18 @@ def test_roc_curve_of_the_weighted_roc_example(weighted_roc: pl.DataFrame, label
     assert points == [(INFINITY, 0.0, 0.0), (3.0, 0.0, 0.1), (2.0, 0.5, 0.1), (1.0, 1.0, 1.0)]
 
 
-def test_confusion_curve_of_seven_rows_by_hand(seven: pl.DataFrame) -> None:
-    curve = wroc.confusion_curve(seven, "y", "s", weight="w")
+def test_cells_of_seven_rows_by_hand(seven: pl.DataFrame) -> None:
+    curve = wroc.roc_curve(seven, "y", "s", weight="w")
     assert curve["threshold"].to_list() == [INFINITY, 0.9, 0.8, 0.7, 0.6, 0.4, 0.3]
     assert curve["tp"].to_list() == [0, 1, 1, 2, 4, 4, 4]
     assert curve["fp"].to_list() == [0, 0, 2, 3, 3, 4, 5]
 
 
 @pytest.mark.parametrize("weight", ["w", None], ids=["weighted", "unweighted"])
-def test_confusion_curve_equals_scikit_learn_in_each_group(
+def test_cells_equal_scikit_learn_in_each_group(
     people: pl.DataFrame, groups: Groups, weight: str | None
 ) -> None:
-    curves = wroc.confusion_curve(people, "y", "s", weight=weight, by="g")
+    curves = wroc.roc_curve(people, "y", "s", weight=weight, by="g").drop("fpr", "tpr")
     for g, part in groups(people):
         weights = part[weight] if weight else None
         tns, fps, fns, tps, thresholds = sklearn_metrics.confusion_matrix_at_thresholds(
@@ -232,7 +231,7 @@ def test_sums_round_alike_at_each_run_and_in_both_engines() -> None:
             "w": random.lognormal(size=rows),
         }
     )
-    curve = wroc.confusion_curve(frame, "y", "s", weight="w")
+    curve = wroc.roc_curve(frame, "y", "s", weight="w")
     expected = curve.collect()
     for engine in ("streaming", "in-memory", "streaming", "streaming"):
         assert curve.collect(engine=engine).equals(expected)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -232,18 +231,6 @@ def test_rates_at_a_point_are_those_of_the_band(grouped: pl.DataFrame) -> None:
     rates = tops["fpr"].to_list()
     points = wroc.roc_point(grouped.filter(g="a"), "y", "s", fpr=rates, level=0.8)
     assert_frame_equal(points, tops.select(points.columns), abs_tol=1e-12)
-
-
-@pytest.mark.plans
-@pytest.mark.parametrize("rate", ["tpr", "fpr"])
-def test_points_serialise(grouped: pl.DataFrame, rate: str, engine: Engine) -> None:
-    options: dict[str, Any] = {"weight": "w", "by": "g", rate: [0.1, 0.2]}
-    plan = wroc.roc_point(grouped.lazy(), "y", "s", **options)
-    assert isinstance(plan, pl.LazyFrame)
-    assert "python" not in plan.explain(optimized=False).lower()
-    shipped = pl.LazyFrame.deserialize(io.BytesIO(plan.serialize()))
-    table = wroc.roc_point(grouped, "y", "s", **options)
-    assert_frame_equal(shipped.collect(engine=engine), table, rel_tol=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -12,7 +11,6 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from polars.exceptions import InvalidOperationError
 from polars.testing import assert_frame_equal
 
 import polars_wroc as wroc
@@ -177,16 +175,6 @@ def test_a_class_without_weight_has_no_shares() -> None:
     assert wroc.score_distribution(frame.clear(), "s", bins=3)["n"].to_list() == [0, 0, 0]
 
 
-@pytest.mark.plans
-@pytest.mark.parametrize("label", ["y", None])
-def test_lazy_frame_gives_a_plan_that_serialises(label: str | None, engine: Engine) -> None:
-    plan = wroc.score_distribution(sample(1).lazy(), "s", label=label, weight="w", by="g")
-    assert "python" not in plan.explain(optimized=False).lower()
-    shipped = pl.LazyFrame.deserialize(io.BytesIO(plan.serialize()))
-    table = wroc.score_distribution(sample(1), "s", label=label, weight="w", by="g")
-    assert_frame_equal(shipped.collect(engine=engine), table, abs_tol=1e-12)
-
-
 def test_counts_give_the_distribution_of_each_class() -> None:
     frame = sample(3, digits=2)
     of_scores = wroc.from_counts(wroc.score_counts(frame, "y", "s", weight="w", by="g"))
@@ -198,7 +186,7 @@ def test_counts_give_the_distribution_of_each_class() -> None:
     assert_frame_equal(
         halves, wroc.score_distribution(frame, "s", label="y", weight="w", bins=1), abs_tol=1e-12
     )
-    with pytest.raises(InvalidOperationError, match="must not divide a bin of the counts; found"):
+    with pytest.raises(ValueError, match="must not divide a bin of the counts; found"):
         of_bins.score_distribution(bins=30)
 
 
@@ -219,16 +207,16 @@ def test_labels_of_other_kinds() -> None:
 
 def test_errors() -> None:
     frame = sample(8)
-    with pytest.raises(InvalidOperationError, match="`range` must hold all scores; found"):
+    with pytest.raises(ValueError, match="`range` must hold all scores; found"):
         wroc.score_distribution(frame, "s", range=(0.1, 1))
-    with pytest.raises(InvalidOperationError, match="`range` must hold all scores; found"):
+    with pytest.raises(ValueError, match="`range` must hold all scores; found"):
         wroc.score_distribution(frame, "s", range=(0, 0.5))
     infinite = frame.with_columns(
         s=pl.when(pl.int_range(pl.len()) == 3).then(math.inf).otherwise("s")
     )
-    with pytest.raises(InvalidOperationError, match=r"`score` must be finite .*; found inf"):
+    with pytest.raises(ValueError, match=r"`score` must be finite .*; found inf"):
         wroc.score_distribution(infinite, "s", by="g")
-    with pytest.raises(InvalidOperationError, match=r"`score` must be finite .*; found -inf"):
+    with pytest.raises(ValueError, match=r"`score` must be finite .*; found -inf"):
         wroc.score_distribution(infinite.with_columns(-pl.col("s")), "s")
     for bad, kind, message in [
         ((1, 1), ValueError, r"`range` must rise .*; found \(1, 1\)"),
@@ -250,5 +238,5 @@ def test_errors() -> None:
     with pytest.raises(TypeError, match="`label` must be"):
         wroc.score_distribution(frame, "s", label="g")
     mixed = frame.with_columns(y=pl.when("y").then(1).otherwise(pl.int_range(pl.len()) % 2 - 1))
-    with pytest.raises(InvalidOperationError, match="`label` must hold 0 and 1"):
+    with pytest.raises(ValueError, match="`label` must hold 0 and 1"):
         wroc.score_distribution(mixed, "s", label="y", by="g")

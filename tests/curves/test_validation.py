@@ -14,11 +14,6 @@ from sklearn.metrics import brier_score_loss
 from skmisc.loess import loess
 
 import polars_wroc as wroc
-from polars_wroc.curves.smooth_calibration import smooth_errors
-from polars_wroc.curves.validation import _losses
-from polars_wroc.inputs.designs import read_design
-from polars_wroc.inputs.frames import read_rows
-from polars_wroc.inputs.rows import Rows
 
 ENDS = ("", "_low", "_high")
 VALUES = ["value", "value_low", "value_high"]
@@ -81,15 +76,13 @@ def test_scaled_brier_score_by_hand() -> None:
 def test_losses_by_a_design_are_those_of_gaps() -> None:
     frame = frame_of(3).with_columns(h=pl.col("c") % 2)
     survey = wroc.Survey("c", strata="h")
-    rows: Rows = read_rows(frame, "y", "s", "w", "g", None, survey=read_design(survey))
-    found = _losses(rows, 0.95, at_once=True).collect().rename({"__key_0": "g"})
+    found = wroc.validate(frame, "y", "s", weight="w", by="g", design=survey, smooth=False)
     metrics = ["brier_score", "log_loss"]
     gaps = wroc.group_gaps(
         frame, "y", "s", weight="w", attributes="g", metrics=metrics, design=survey
     )
     for group, metric, *expected in gaps.select("segment", "metric", *VALUES).rows():
-        ends = found.filter(g=group).select(f"{metric}{end}" for end in ENDS)
-        assert ends.row(0) == pytest.approx(expected)
+        assert row_of(found.filter(g=group), metric) == pytest.approx(expected)
 
 
 def smooth_by_hand(frame: pl.DataFrame) -> list[float]:
@@ -160,9 +153,8 @@ def test_sampling_units_are_drawn_as_a_whole() -> None:
     frame = frame.with_columns(c=pl.int_range(pl.len()) % 60, s=pl.col("s"))
     lows = []
     for design in (None, "c"):
-        rows: Rows = read_rows(frame, "y", "s", None, None, None, survey=read_design(design))
-        found = smooth_errors(rows.as_probabilities(), 0.95).collect()
-        lows.append((found["ici_high"] - found["ici_low"]).item())
+        _, low, high = row_of(wroc.validate(frame, "y", "s", design=design), "ici")
+        lows.append(high - low)
     assert lows[1] > 1.4 * lows[0]
 
 

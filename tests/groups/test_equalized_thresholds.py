@@ -413,7 +413,6 @@ def test_plan_is_not_run_before(people: pl.DataFrame, engine: Engine, constraint
     assert all(columns is not None and set(columns) <= {"y", "s", "w", "g"} for columns in reads)
 
 
-@pytest.mark.plans
 @pytest.mark.parametrize("constraint", CONSTRAINTS)
 def test_plan_can_be_shipped(people: pl.DataFrame, engine: Engine, constraint: str) -> None:
     options: Any = {"weight": "w", "by": "g", "constraint": constraint}

@@ -216,7 +216,6 @@ def test_every_metric_has_a_row(people: pl.DataFrame, groups: str, threshold: fl
     assert table["metric"].to_list() == METRICS
 
 
-@pytest.mark.plans
 def test_lazy_frame_gives_a_plan_that_serialises(people: pl.DataFrame, engine: Engine) -> None:
     plan = wroc.fairness(people.lazy(), "y", "s", weight="w", attributes="g", threshold=0.5)
     shipped = pl.LazyFrame.deserialize(io.BytesIO(plan.serialize()))

@@ -455,7 +455,6 @@ def test_rows_that_miss_something_count_nowhere(people: pl.DataFrame) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.plans
 @pytest.mark.parametrize("reference", sweep(REFERENCES))
 def test_lazy_frame_gives_a_plan_that_serialises(
     people: pl.DataFrame, reference: str, engine: Engine

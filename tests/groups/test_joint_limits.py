@@ -267,7 +267,6 @@ def test_counts_give_the_same(people: pl.DataFrame) -> None:
     assert_frame_equal(table.drop("model"), fair(people).drop("model"), rel_tol=1e-9)
 
 
-@pytest.mark.plans
 def test_plan_serialises(people: pl.DataFrame, engine: Engine) -> None:
     plan = fair(people.lazy(), level=0.9)
     shipped = pl.LazyFrame.deserialize(io.BytesIO(plan.serialize()))

@@ -300,7 +300,6 @@ def test_only_ratios_of_weights_and_no_order_of_rows_count(people: pl.DataFrame)
     assert_frame_equal(gaps(people), again, rel_tol=1e-8)
 
 
-@pytest.mark.plans
 @pytest.mark.slow
 def test_lazy_frame_gives_a_plan_that_serialises(people: pl.DataFrame, engine: Engine) -> None:
     plan = gaps(people.lazy(), "overall")

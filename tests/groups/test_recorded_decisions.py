@@ -186,22 +186,15 @@ def test_no_decisions_at_all(people: pl.DataFrame) -> None:
     assert table.select("tp", "fp", "fn", "tn", "tpr").row(0) == (0, 0, 0, 0, None)
 
 
-@pytest.mark.parametrize(
-    ("compute", "lazy"), sweep([("polars", False), ("compiled", True), ("polars", True)])
-)
+@pytest.mark.parametrize("lazy", sweep([False, True]))
 @pytest.mark.parametrize("options", sweep([{}, DESIGN, {"design": REPLICATES}]))
 def test_audits_of_decisions_that_a_threshold_made(
-    people: pl.DataFrame, options: dict[str, Any], lazy: bool, compute: Any
+    people: pl.DataFrame, options: dict[str, Any], lazy: bool
 ) -> None:
-    with wroc.Config(engine=compute):
-        arguments = {"attributes": ["g", "k"], "weight": "w", "intersections": True, **options}
-        at_threshold = wroc.audit(
-            people, "y", "s", threshold=0.5, favorable="selected", **arguments
-        )
-        frame: Any = people.lazy() if lazy else people
-        recorded = wroc.audit(
-            frame, "y", "s", selected="at_half", favorable="selected", **arguments
-        )
+    arguments = {"attributes": ["g", "k"], "weight": "w", "intersections": True, **options}
+    at_threshold = wroc.audit(people, "y", "s", threshold=0.5, favorable="selected", **arguments)
+    frame: Any = people.lazy() if lazy else people
+    recorded = wroc.audit(frame, "y", "s", selected="at_half", favorable="selected", **arguments)
     assert recorded.segments["threshold"].null_count() == recorded.segments.height
     for name in ("segments", "table", "curves"):
         tables = getattr(recorded, name), getattr(at_threshold, name)
@@ -325,7 +318,7 @@ def test_wrong_arguments_are_refused(
         getattr(UNTYPED, name)(people.lazy(), "y", "s", **{groups: "g"}, **options)
 
 
-@pytest.mark.parametrize("way", sweep(["planned", "compiled", "ranges", "recorded"]))
+@pytest.mark.parametrize("way", sweep(["whole", "ranges", "recorded"]))
 def test_the_ratios_of_an_audit_count_rows_without_a_decision(way: str) -> None:
     random = np.random.default_rng(6)
     score = np.where(random.random(400) < 0.2, np.nan, random.random(400))
@@ -345,8 +338,7 @@ def test_the_ratios_of_an_audit_count_rows_without_a_decision(way: str) -> None:
         parts = [frame.head(150), frame.tail(250)]
         audit = audit_in_ranges(parts, "y", "s", threshold=0.5, rows_per_range=90, **call)
     else:
-        with wroc.Config(engine="compiled" if way == "compiled" else "polars"):
-            audit = wroc.audit(frame, "y", "s", threshold=0.5, **call)
+        audit = wroc.audit(frame, "y", "s", threshold=0.5, **call)
     segments = audit.segments.filter(attribute="g").sort("segment", nulls_last=True)
     assert segments["n_missing"].to_list() == expected["s"].to_list()
     used = impact_of(audit).sort("segment", nulls_last=True)["n"]

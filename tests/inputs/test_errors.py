@@ -231,7 +231,6 @@ def _gaps(frame: Any, label: Any, score: Any, **options: Any) -> Any:
 
 TABLES: dict[str, tuple[Callable[..., Any], str]] = {
     "summary": (wroc.summary, "average_precision"),
-    "confusion_curve": (wroc.confusion_curve, "fn"),
     "roc_curve": (wroc.roc_curve, "fpr"),
     "threshold_metrics": (wroc.threshold_metrics, "mcc"),
     "threshold_metrics with intervals": (partial(wroc.threshold_metrics, level=0.9), "ppv_high"),
@@ -241,9 +240,9 @@ TABLES: dict[str, tuple[Callable[..., Any], str]] = {
     "group_gaps": (_gaps, "auc_gap_p_adjusted"),
     "roc_point": (partial(wroc.roc_point, fpr=0.5), "tpr_low"),
     "roc_point at tpr": (partial(wroc.roc_point, tpr=0.5), "fpr_high"),
-    "bootstrap": (partial(wroc.bootstrap, metrics="ks", replicates=2), "n_replicates"),
+    "bootstrap": (partial(wroc.bootstrap, metrics="ks", resamples=2), "n_replicates"),
     "bootstrap_replicates": (
-        partial(wroc.bootstrap_replicates, metrics=["ks", "gini"], replicates=2),
+        partial(wroc.bootstrap, metrics=["ks", "gini"], resamples=2, replicates=True),
         "gini",
     ),
 }
@@ -536,6 +535,9 @@ FLAGS: dict[tuple[str, str], Call] = {
         wroc.audit(DATA, "y", "s", attributes="g"), "none.json", different_rows=flag
     ),
     ("compare", "paired"): lambda flag: UNTYPED.compare(DATA, "y", ["s", "w"], paired=flag),
+    ("bootstrap", "replicates"): lambda flag: UNTYPED.bootstrap(
+        DATA, "y", "s", "ks", resamples=2, replicates=flag
+    ),
     ("decision_chart", "standardized"): lambda flag: UNTYPED.decision_chart(
         wroc.decision_curve(DATA, "y", "s"), standardized=flag
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -23,20 +23,10 @@ summary_of = partial(wroc.summary, diagnostics=True)
 Table: TypeAlias = Callable[..., pl.DataFrame]
 
 
-def _parts(frame: pl.DataFrame, label: str, score: str, **named: Any) -> pl.DataFrame:
-    table = by_attributes(wroc.gap_parts)(frame, label, score, threshold=0.5, **named)
-    return cast("pl.DataFrame", table.select("^gap_(expected|excess).*$"))
-
-
-def _estimated(frame: pl.DataFrame, label: str, score: str, weight: Any, by: Any) -> pl.DataFrame:
-    known = {"known": by, "by": {"a": score}}
-    return wroc.estimated_gaps(frame, selected=label, weight=weight, **known)
-
-
 LEVEL: Any = {"threshold": [0.3, 0.6], "level": 0.95}
 TABLES: dict[str, Table] = {
     # Where there is no variance the interval is Newcombe's anyway.
-    "summary": partial(wroc.summary, diagnostics=True, method="newcombe"),
+    "summary": partial(wroc.summary, diagnostics=True, method="delong"),
     "summary, clusters": partial(wroc.summary, diagnostics=True, design="c"),
     "compare": lambda frame, label, score, **named: wroc.compare(
         frame, label, [score, "t"], **named
@@ -55,17 +45,17 @@ TABLES: dict[str, Table] = {
     "calibration_curve": partial(wroc.calibration_curve, bins=2),
     "calibration_summary": partial(wroc.calibration_summary, bins=2),
     "calibration_test": wroc.calibration_test,
-    "equal_scores": wroc.equal_scores,
-    "estimated_gaps": _estimated,
+    "calibration_test at equal scores": partial(
+        by_attributes(wroc.calibration_test), reference="rest"
+    ),
     "expected_metrics": OF_ONE_SCORE["expected_metrics"],
-    "gap_parts": _parts,
     "decision_curve": partial(wroc.decision_curve, thresholds=[0.3, 0.6]),
     "group_gaps": partial(wide_gaps, threshold=0.5),
     "group_gaps, overall": partial(wide_gaps, reference="overall", threshold=0.5),
     "group_gaps, best": partial(wide_gaps, reference="best", threshold=0.5),
     "group_gaps, within": partial(wide_gaps, within=pl.col("c") % 2, threshold=0.5),
-    "subgroup_auc": partial(wroc.subgroup_auc, method="newcombe"),
-    "cross_auc": partial(wroc.cross_auc, method="newcombe"),
+    "cross_auc against the rest": partial(wroc.cross_auc, against="rest"),
+    "cross_auc": wroc.cross_auc,
 }
 ENDS = ("_low", "_high", "_p_value", "_se", "n_eff_pos", "n_eff_neg")
 
@@ -161,10 +151,12 @@ def times(rows: pl.DataFrame, scale: float) -> pl.DataFrame:
 
 
 ACROSS: dict[str, Table] = {
-    "auc_decomposition": wroc.auc_decomposition,
     "cross_auc": lambda *columns, **named: wroc.cross_auc(*columns, **named).select(
         "xauc", "pair_weight", "xauc_gap"
     ),
+    "cross_auc against the rest": lambda *columns, **named: wroc.cross_auc(
+        *columns, **named, against="rest"
+    ).select("subgroup_auc", "bpsn_auc", "bnsp_auc"),
 }
 
 
@@ -182,7 +174,7 @@ def test_pairs_of_weights_whose_products_are_no_numbers(
     else:
         values = found.select(pl.selectors.float())
         assert not values.select(pl.any_horizontal(pl.all().is_nan()).any()).item()
-        assert values["xauc_gap" if table == "cross_auc" else "auc"].null_count() == found.height
+        assert values[values.columns[-1]].null_count() == found.height
 
 
 def test_pairs_without_weight_beside_weights_whose_sum_is_no_number() -> None:
@@ -233,7 +225,6 @@ def test_cells_that_are_no_numbers_are_null(rows: pl.DataFrame) -> None:
 def test_curves_of_cells_that_are_no_numbers(drop_collinear: bool, rows: pl.DataFrame) -> None:
     huge = rows.with_columns(w=pl.lit(1e308))
     for curve in (
-        wroc.confusion_curve(huge, "y", "s", weight="w"),
         wroc.roc_curve(huge, "y", "s", weight="w", drop_collinear=drop_collinear),
         wroc.roc_curve(huge, "y", "s", weight="w", max_points=5),
     ):
@@ -273,7 +264,6 @@ def test_expressions_say_what_tables_say(scale: float, rows: pl.DataFrame) -> No
                 threshold=wroc.rules.youden(), **named, metrics="all"
             ).struct.field("threshold", "tpr"),
             wroc.brier_score(**named).struct.unnest(),
-            influence=wroc.roc_influence(**named).abs().sum(),
         )
         for frame in (scaled, rows)
     )
@@ -284,8 +274,7 @@ def test_expressions_say_what_tables_say(scale: float, rows: pl.DataFrame) -> No
     if 1e-307 <= scale <= 1e305:
         assert_frame_equal(found, original, rel_tol=1e-9)
     else:
-        assert set(found.select(pl.exclude("influence")).row(0)) == {None}
-        assert found["influence"].item() == 0
+        assert set(found.row(0)) == {None}
     point = wroc.threshold_metrics(
         scaled,
         "y",
@@ -303,7 +292,8 @@ def test_expressions_say_what_tables_say(scale: float, rows: pl.DataFrame) -> No
 def test_areas_between_curves_are_numbers_or_null(scale: float, rows: pl.DataFrame) -> None:
     scaled = times(rows, scale)
     found, expected = (
-        wroc.subgroup_auc(frame, "y", "s", weight="w", by="g")["abroca"] for frame in (scaled, rows)
+        wroc.abroca_test(frame, "y", "s", weight="w", by="g", permutations=2)["abroca"]
+        for frame in (scaled, rows)
     )
     there = found.is_not_null()
     assert there.all() == (1e-307 <= scale <= 1e305)

@@ -91,7 +91,7 @@ def test_metrics_that_cannot_be_counted(metrics: Any) -> None:
 NAMED = pl.DataFrame(
     {"y": [1, 0, 1, 0, 1, 0], "s": [0.9, 0.8, 0.7, 0.1, 0.5, 0.5], "g": [*"aaabbb"]}
 )
-CURVES = ["pr_curve", "cost_curve", "roc_curve", "confusion_curve"]
+CURVES = ["pr_curve", "cost_curve", "roc_curve"]
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_groups_with_the_names_of_the_scores() -> None:
 @pytest.mark.parametrize("name", ["value", "metric", "replicate", "model"])
 def test_metrics_with_the_names_of_results(name: str) -> None:
     with pytest.raises(ValueError, match=f"`metrics` must not have the name .* found '{name}'"):
-        wroc.bootstrap(NAMED, "y", "s", metrics={name: "ks"}, replicates=2)
+        wroc.bootstrap(NAMED, "y", "s", metrics={name: "ks"}, resamples=2)
 
 
 def test_last_corner_is_the_best_to_the_end_whatever_follows() -> None:

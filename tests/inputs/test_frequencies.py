@@ -16,7 +16,7 @@ import polars_wroc as wroc
 
 UNTYPED: Any = wroc
 CALLS = TABLES | OF_ONE_SCORE
-REFUSED = {"abroca_test", "bootstrap", "bootstrap_replicates"}
+REFUSED = {"abroca_test", "bootstrap"}
 # Quantiles of few rows are where the sums of rows in another order put them.
 EQUAL: dict[str, Any] = {"rel_tol": 1e-8, "abs_tol": 1e-10}
 
@@ -77,14 +77,14 @@ def test_what_is_no_number_of_rows_is_refused(bad: float) -> None:
 @pytest.mark.parametrize(
     "call",
     [
-        lambda f, **o: wroc.bootstrap(f, "y", "s", metrics="ks", replicates=3, **o),
-        lambda f, **o: wroc.bootstrap_replicates(f, "y", "s", metrics="ks", replicates=3, **o),
+        lambda f, **o: wroc.bootstrap(f, "y", "s", metrics="ks", resamples=3, **o),
+        lambda f, **o: wroc.bootstrap(f, "y", "s", metrics="ks", resamples=3, **o, replicates=True),
         lambda f, **o: wroc.abroca_test(f, "y", "s", by="g", permutations=3, **o),
         lambda f, **o: wroc.threshold_metrics(
             f, "y", "s", threshold=wroc.rules.youden(), per_group=True, honest="bootstrap", **o
         ),
     ],
-    ids=["bootstrap", "bootstrap_replicates", "abroca_test", "honest threshold_metrics"],
+    ids=["bootstrap", "replicates", "abroca_test", "honest threshold_metrics"],
 )
 def test_rows_that_are_drawn_must_be_single(call: Any) -> None:
     with pytest.raises(TypeError, match=r"^`weight` must not be a frequency .*; found that of n$"):

@@ -25,6 +25,8 @@ from statsmodels.duration.survfunc import CumIncidenceRight, SurvfuncRight
 
 import polars_wroc as wroc
 
+# Worked examples have few rows.
+pytestmark = pytest.mark.filterwarnings("ignore:limits may be too narrow")
 CALLS = TABLES | OF_ONE_SCORE
 COLUMNS = ["horizon_label", "horizon_weight", "horizon_status"]
 OUTCOME: dict[str, Any] = {"label": "horizon_label", "score": "s", "weight": "horizon_weight"}
@@ -167,9 +169,7 @@ def test_competing_events_may_be_left_out() -> None:
             table.columns
         ),
     )
-    counts = wroc.horizon_counts(table, weight="w")
-    assert counts["w_known"].item() == pytest.approx(14, abs=1e-12)
-    assert counts["share_unknown"].item() == pytest.approx(8 / 15, abs=1e-12)
+    assert table["horizon_weight"].sum() == pytest.approx(14, abs=1e-12)
 
 
 @given(rows=ROWS, horizon=HORIZONS)
@@ -248,18 +248,11 @@ def test_edges(times: list[int], events: list[int], labels: list[int | None]) ->
     assert table["horizon_status"].null_count() == 0
     if None not in labels:
         assert table["horizon_weight"].to_list() == [1.0] * len(labels)
-    if set(labels) == {None}:
-        assert wroc.horizon_counts(table)["note"].item() == "no label is known"
 
 
 def test_no_rows() -> None:
     table = wroc.at_horizon(A.clear(), "t", "e", 5)
     assert table.schema == wroc.at_horizon(A, "t", "e", 5).schema
-    counts = wroc.horizon_counts(table)
-    assert counts.select("n", "n_missing", "share_unknown", "largest_factor").row(0) == (
-        *(0, 0),
-        *(None, None),
-    )
 
 
 @pytest.mark.parametrize("column", ["t", "e", "w"])
@@ -271,8 +264,6 @@ def test_missing_rows_change_no_other(column: str, engine: Engine) -> None:
     table = wroc.at_horizon(both.lazy(), "t", "e", 5, **options).collect(engine=engine)
     assert_frame_equal(table.head(10), wroc.at_horizon(B, "t", "e", 5, **options))
     assert table.tail(5).select(COLUMNS).null_count().row(0) == (5, 5, 5)
-    counts = wroc.horizon_counts(table, weight="w")
-    assert counts.select("n", "n_missing", "n_censored", "w_total").row(0) == (10, 5, 3, 15.0)
 
 
 KINDS: dict[str, tuple[pl.Series, dict[str, Any]]] = {
@@ -319,9 +310,7 @@ def test_weights_that_are_cut_are_those_of_the_others() -> None:
             .alias("horizon_weight")
         ),
     )
-    counts = wroc.horizon_counts(table, weight="w")
-    assert counts["largest_factor"].item() == 2
-    assert counts["w_known"].item() < counts["w_total"].item()
+    assert table["horizon_weight"].sum() < table["w"].sum()
 
 
 def test_overflow_is_unknown() -> None:
@@ -331,30 +320,36 @@ def test_overflow_is_unknown() -> None:
     assert table["horizon_weight"].null_count() == len(A)
 
 
-def test_counts_of_groups_say_what_to_beware_of() -> None:
-    ends = {
-        "plenty": [(1, 1), (2, 0), *[(9, 0)] * 12],
-        "few": [(1, 1), (2, 0), (9, 0)],
-        "whole": [(1, 1), (2, 1), (9, 0)],
-        "none": [(1, 1), (2, 0)],
-        "large": [*[(1, 0)] * 400, *[(9, 0)] * 12],
-    }
-    rows = [(group, *end) for group, each in ends.items() for end in each]
-    frame = pl.DataFrame(rows, ["g", "t", "e"], orient="row")
-    table = wroc.at_horizon(frame, "t", "e", 5, by="g")
-    counts = wroc.horizon_counts(table, by="g")
-    assert dict(counts.select("g", "note").iter_rows()) == {
-        "few": "fewer than 10 rows are observed beyond the horizon",
-        "large": "a weight is multiplied by more than 20",
-        "none": "no label is known",
-        "plenty": None,
-        "whole": None,
-    }
-    of_plenty = counts.row(by_predicate=pl.col("g") == "plenty", named=True)
-    names = ["n", "n_event", "n_competing", "n_no_event", "n_censored", "n_missing"]
-    assert [of_plenty[name] for name in names] == [14, 1, 0, 12, 1, 0]
-    assert of_plenty["share_unknown"] == pytest.approx(1 / 14)
-    assert_frame_equal(wroc.horizon_counts(table.lazy(), by="g").collect(), counts)
+FEW = "fewer than 10 rows are observed beyond the horizon"
+ENDS: dict[str, tuple[list[tuple[int, int]], str | None]] = {
+    "plenty": ([(1, 1), (2, 0), *[(9, 0)] * 12], None),
+    "few": ([(1, 1), (2, 0), (9, 0)], FEW),
+    "nothing censored": ([(1, 1), (2, 1), (9, 0)], None),
+    "all censored": ([*[(1, 0)] * 10, *[(2, 0)] * 10], f"no label is known and {FEW}"),
+    "large weights": ([*[(1, 0)] * 400, *[(9, 0)] * 12], "a weight is multiplied by more than 20"),
+}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("case", ENDS)
+def test_little_that_is_known_is_warned_of(case: str) -> None:
+    ends, text = ENDS[case]
+    frame = pl.DataFrame(ends, ["t", "e"], orient="row")
+    plenty = pl.DataFrame(ENDS["plenty"][0], ["t", "e"], orient="row")
+    both = pl.concat([plenty.with_columns(g=1), frame.with_columns(g=2)])
+    if text is None:
+        wroc.at_horizon(frame, "t", "e", 5)
+        wroc.at_horizon(both, "t", "e", 5, by="g")
+        return
+    with pytest.warns(UserWarning, match=f"limits may be too narrow, as {text}"):
+        wroc.at_horizon(frame, "t", "e", 5)
+    with pytest.warns(UserWarning, match=f"too narrow in some of the groups, as {text}"):
+        wroc.at_horizon(both, "t", "e", 5, by="g")
+
+
+@pytest.mark.filterwarnings("error")
+def test_rows_that_are_not_there_yet_are_not_counted() -> None:
+    wroc.at_horizon(A.lazy(), "t", "e", 5).collect()
 
 
 def test_groups_may_be_expressions(engine: Engine) -> None:
@@ -405,10 +400,8 @@ def test_rows_without_a_label_are_missing_in_every_table(name: str, scored: pl.D
 
 
 def test_missing_rows_are_the_censored(scored: pl.DataFrame) -> None:
-    counts = wroc.horizon_counts(scored, weight="w", by="g")
     # A label is unknown of rows whose weight was zero, too.
     censored = scored.group_by("g").agg(n=(pl.col("horizon_status") == CENSORED).sum()).sort("g")
-    assert counts["n_censored"].sum() < censored["n"].sum()
     for function in (wroc.summary, wroc.calibration_summary):
         table = function(scored, **OUTCOME, by="g")
         assert table["n_missing"].to_list() == censored["n"].to_list()
@@ -457,8 +450,6 @@ def test_a_result_is_not_given_again() -> None:
     table = wroc.at_horizon(A, "t", "e", 5)
     with pytest.raises(ValueError, match="`frame` must not have a column 'horizon_label' already"):
         wroc.at_horizon(table, "t", "e", 6)
-    with pytest.raises(ValueError, match="`frame` must be a result of `at_horizon`; found no"):
-        wroc.horizon_counts(A)
 
 
 def _auc(frame: pl.DataFrame, label: str, **options: Any) -> tuple[float, float]:

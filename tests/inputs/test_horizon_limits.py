@@ -18,6 +18,8 @@ from plain_score import auc_of, limits
 
 import polars_wroc as wroc
 
+# Worked examples have few rows.
+pytestmark = pytest.mark.filterwarnings("ignore:limits may be too narrow")
 Z = 1.959963984540054
 A = pl.DataFrame(
     {

@@ -8,10 +8,8 @@ from typing import Any, Literal, TypeAlias
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
-from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.plans.config import Engine as Kind
 
 Engine: TypeAlias = Literal["in-memory", "streaming"]
 
@@ -21,7 +19,6 @@ METRICS = ["roc_auc", "gini", "ks", "average_precision"]
 SUMMARY_METRICS = ["auc", "average_precision", "ks"]
 TABLES: list[Callable[..., Any]] = [
     wroc.summary,
-    wroc.confusion_curve,
     wroc.roc_curve,
     wroc.threshold_metrics,
 ]
@@ -126,8 +123,8 @@ def test_empty_frame_has_one_row_and_an_origin(engine: Engine) -> None:
     rows = pl.LazyFrame(schema={"y": pl.Int64, "s": pl.Float64})
     numbers = wroc.summary(rows, "y", "s").collect(engine=engine)
     assert numbers.row(0) == (*[0] * 4, *[None] * 6)
-    curve = wroc.confusion_curve(rows, "y", "s").collect(engine=engine)
-    assert curve.rows() == [(INFINITY, 0.0, 0.0, 0.0, 0.0)]
+    curve = wroc.roc_curve(rows, "y", "s").collect(engine=engine)
+    assert curve.rows() == [(INFINITY, None, None, 0.0, 0.0, 0.0, 0.0)]
     values = [getattr(wroc, name)("y", "s") for name in METRICS]
     assert rows.select(values).collect(engine=engine).row(0) == (None,) * 4
 
@@ -140,12 +137,10 @@ def test_empty_frame_has_no_groups_but_all_columns(table: Callable[..., pl.DataF
     assert empty.schema == table(rows, "y", "s", by="g").schema
 
 
-@pytest.mark.parametrize("kind", sweep(["polars", "compiled"]))
-def test_group_of_one_missing_row_is_kept(kind: Kind) -> None:
+def test_group_of_one_missing_row_is_kept() -> None:
     rows = pl.DataFrame({"y": [1, 0, None], "s": [2.0, 1.0, 3.0], "g": ["a", "a", "b"]})
-    with wroc.Config(engine=kind):
-        counts = wroc.summary(rows, "y", "s", by="g").select("g", "n_pos", "n_neg", "n_missing")
-        curve = wroc.roc_curve(rows, "y", "s", by="g")
+    counts = wroc.summary(rows, "y", "s", by="g").select("g", "n_pos", "n_neg", "n_missing")
+    curve = wroc.roc_curve(rows, "y", "s", by="g")
     assert counts.rows() == [("a", 1, 1, 0), ("b", 0, 0, 1)]
     assert curve["g"].to_list() == ["a", "a", "a", "b"]
 
@@ -204,7 +199,7 @@ def test_infinite_scores_are_the_highest_and_the_lowest_rank() -> None:
 
 def test_curve_has_an_origin_beside_an_infinite_score() -> None:
     rows = pl.DataFrame({"y": [1, 0], "s": [INFINITY, -INFINITY]})
-    curve = wroc.confusion_curve(rows, "y", "s")
+    curve = wroc.roc_curve(rows, "y", "s")
     assert curve.select("threshold", "tp", "fp").rows() == [
         (INFINITY, 0.0, 0.0),
         (INFINITY, 1.0, 0.0),
@@ -215,7 +210,7 @@ def test_curve_has_an_origin_beside_an_infinite_score() -> None:
 def test_minus_zero_ties_with_zero(engine: Engine) -> None:
     rows = pl.LazyFrame({"y": [1, 0, 1, 0], "s": [0.0, -0.0, -0.0, 0.0]})
     assert rows.select(wroc.roc_auc("y", "s")).collect(engine=engine).item() == 0.5
-    curve = wroc.confusion_curve(rows, "y", "s").collect(engine=engine)
+    curve = wroc.roc_curve(rows, "y", "s").collect(engine=engine)
     assert curve.select("threshold", "tp", "fp").rows() == [(INFINITY, 0.0, 0.0), (0.0, 2.0, 2.0)]
 
 

@@ -23,21 +23,20 @@ PAIRS = [("m", "z"), ("m", "a"), ("z", "a")]
 
 
 def _without_label(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-    return lambda frame, _, score, **others: function(frame, score, **others, **options)
+    return lambda frame, _, score, **others: function(frame, score=score, **others, **options)
 
 
 TABLES: dict[str, Callable[..., pl.LazyFrame]] = {
     "abroca_test": partial(wroc.abroca_test, permutations=3),
-    "auc_decomposition": wroc.auc_decomposition,
-    "bootstrap": partial(wroc.bootstrap, metrics="ks", replicates=3),
-    "bootstrap_replicates": partial(wroc.bootstrap_replicates, metrics="ks", replicates=3),
+    "bootstrap": partial(wroc.bootstrap, metrics="ks", resamples=3),
+    "bootstrap, replicates": partial(wroc.bootstrap, metrics="ks", resamples=3, replicates=True),
     "calibration_curve": wroc.calibration_curve,
     "calibration_summary": wroc.calibration_summary,
     "calibration_test": wroc.calibration_test,
-    "cumulative_differences": wroc.cumulative_differences,
-    "equal_scores": wroc.equal_scores,
+    "calibration_test at equal scores": by_attributes(
+        partial(wroc.calibration_test, reference="rest")
+    ),
     "decision_curve": partial(wroc.decision_curve, thresholds=0.5),
-    "confusion_curve": wroc.confusion_curve,
     "cost_curve": wroc.cost_curve,
     "cross_auc": wroc.cross_auc,
     "dominated_models": wroc.dominated_models,
@@ -66,10 +65,10 @@ TABLES: dict[str, Callable[..., pl.LazyFrame]] = {
     "roc_curve": wroc.roc_curve,
     "roc_curve, thinned": partial(wroc.roc_curve, drop_collinear=True, max_points=5),
     "roc_curve, band": partial(wroc.roc_curve, band="pointwise"),
-    "group_gaps, mean scores": _without_label(
-        by_attributes(wroc.group_gaps), metrics=["standardized_mean_difference"]
+    "group_gaps, mean scores": lambda frame, _, score, **named: by_attributes(wroc.group_gaps)(
+        frame, score=score, metrics=["standardized_mean_difference"], **named
     ),
-    "subgroup_auc": wroc.subgroup_auc,
+    "cross_auc against the rest": partial(wroc.cross_auc, against="rest"),
     "score_counts": wroc.score_counts,
     "score_distribution": lambda frame, label, score, **named: wroc.score_distribution(
         frame, score, label=label, **named
@@ -149,5 +148,5 @@ def test_every_table_with_models_is_here() -> None:
         if inspect.isfunction(function)
         and {"frame", "score"} <= set(inspect.signature(function).parameters)
     }
-    of_one_score = {"estimated_gaps", "expected_metrics", "gap_parts", "worst_segments"}
+    of_one_score = {"expected_metrics", "worst_segments"}
     assert tested | of_one_score == with_models

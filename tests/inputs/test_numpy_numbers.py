@@ -67,17 +67,14 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     ),
     "bootstrap": (
         wroc.bootstrap,
-        {"metrics": "ks", "replicates": np.int64(5), "seed": np.int64(3), "level": HALF},
+        {"metrics": "ks", "resamples": np.int64(5), "seed": np.int64(3), "level": HALF},
     ),
     "group_gaps": (
         by_attributes(wroc.group_gaps),
         {"threshold": HALF, "level": HALF, "margin": QUARTER, "min_rows": np.int64(1)},
     ),
     "abroca_test": (wroc.abroca_test, {"permutations": np.int64(9), "seed": np.int64(1)}),
-    "subgroup_auc": (
-        wroc.subgroup_auc,
-        {"level": HALF, "power": np.int64(-5), "max_groups": np.int64(9)},
-    ),
+    "cross_auc": (wroc.cross_auc, {"level": HALF, "max_pairs": np.int64(99)}),
 }
 
 

@@ -80,7 +80,6 @@ EXPRESSIONS: dict[str, Callable[..., pl.Expr]] = {
     "roc_auc": wroc.roc_auc,
     "roc_auc_ci": wroc.roc_auc_ci,
     "brier_score": wroc.brier_score,
-    "roc_influence": wroc.roc_influence,
     "confusion_matrix": partial(wroc.confusion_matrix, threshold=0.2),
     "operating_point": partial(wroc.confusion_matrix, threshold=wroc.rules.youden()),
     "partial_auc": lambda *columns, **options: wroc.partial_auc(*columns, fpr=(0, 0.5), **options),
@@ -195,9 +194,7 @@ WRITTEN = (
     "audit",
     "audit's segments",
     "audit_in_ranges",
-    "gap_parts",
     "worst_segments",
-    "estimated_gaps",
 )
 
 

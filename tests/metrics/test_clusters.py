@@ -31,7 +31,7 @@ NUMBERS = [name for name in COLUMNS if name != "ci_method"]
 
 
 def interval(frame: pl.DataFrame, **options: Any) -> dict[str, Any]:
-    found = summary_of(frame, "y", "s", **({"weight": "w", "method": "logit-t"} | options))
+    found = summary_of(frame, "y", "s", **({"weight": "w", "method": "logit"} | options))
     return found.select(COLUMNS).row(0, named=True)
 
 
@@ -158,7 +158,7 @@ def test_limits_are_students_with_the_degrees_of_freedom_of_clusters(
     assume(by_hand.variance > 1e-6)
     assume(0 < by_hand.auc < 1)
     found = interval(frame, design="c", level=level)
-    assert found["ci_method"] == "logit-t"
+    assert found["ci_method"] == "logit"
     assert (found["auc_low"], found["auc_high"]) == pytest.approx(by_hand.limits(level), abs=1e-8)
 
 
@@ -339,7 +339,7 @@ def test_scale_of_the_weights_changes_nothing(visits: pl.DataFrame) -> None:
 def test_each_group_has_clusters_of_its_own(
     visits: pl.DataFrame, groups: Groups, engine: Engine
 ) -> None:
-    plan = summary_of(visits.lazy(), "y", "s", weight="w", by="g", design="c", method="logit-t")
+    plan = summary_of(visits.lazy(), "y", "s", weight="w", by="g", design="c", method="logit")
     found = plan.collect(engine=engine)
     for (name, rows), row in zip(groups(visits), found.rows(named=True), strict=True):
         by_hand = expected(rows)
@@ -365,7 +365,7 @@ def test_one_cluster_in_a_class_has_no_variance_and_no_limits(
     one = pl.col("y") == side
     frame = visits.with_columns(c=pl.when(one).then(1_000).otherwise("c"))
     both = pl.concat([frame.with_columns(g=pl.lit("one")), visits.with_columns(g=pl.lit("more"))])
-    plan = summary_of(both.lazy(), "y", "s", weight="w", by="g", design="c", method="logit-t")
+    plan = summary_of(both.lazy(), "y", "s", weight="w", by="g", design="c", method="logit")
     more, found = plan.collect(engine=engine).rows(named=True)
     assert more["auc_se"] ** 2 == pytest.approx(expected(visits).variance, rel=1e-11)
     names = ("auc_se", "auc_low", "auc_high", "ci_method")

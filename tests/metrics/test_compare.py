@@ -553,7 +553,6 @@ def test_order_of_the_rows_changes_nothing(models: pl.DataFrame) -> None:
     assert_frame_equal(*tables, rel_tol=1e-9)
 
 
-@pytest.mark.plans
 def test_lazy_frame_gives_a_plan_that_serialises(models: pl.DataFrame, engine: Engine) -> None:
     options: dict[str, Any] = {"weight": "w", "by": "g", "design": "house"}
     plan = wroc.compare(models.lazy(), "y", ["a", "b", "c"], **options)

@@ -19,7 +19,7 @@ from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.metrics.registry import CURVE_METRICS, MetricName, OneMetric
-from polars_wroc.stats.variances import random_multiplier
+from polars_wroc.stats.resampling import hash_evenly
 
 Engine: TypeAlias = Literal["in-memory", "streaming"]
 Row: TypeAlias = tuple[int, float, int]
@@ -234,7 +234,7 @@ def test_one_area_has_the_name_of_its_function(seven: pl.DataFrame) -> None:
     values: dict[str, float] = {}
     for name, area in areas:
         values |= seven.select(together(area)).item()
-        table = wroc.bootstrap(seven, "y", "s", metrics=area, weight="w", replicates=2)
+        table = wroc.bootstrap(seven, "y", "s", metrics=area, weight="w", resamples=2)
         assert table["metric"].to_list() == [name]
         assert table["value"].item() == pytest.approx(values[name], abs=1e-12)
     assert list(values) == ["partial_auc", "cost_partial_auc"]
@@ -268,9 +268,8 @@ def test_metrics_are_checked(
 ) -> None:
     with pytest.raises(error, match=message):
         together(metrics)
-    for table in (wroc.bootstrap, wroc.bootstrap_replicates):
-        with pytest.raises(error, match=message):
-            table(seven, "y", "s", metrics=metrics)
+    with pytest.raises(error, match=message):
+        wroc.bootstrap(seven, "y", "s", metrics=metrics)
 
 
 @pytest.mark.parametrize(
@@ -295,8 +294,10 @@ def test_areas_are_checked(options: dict[str, Any], message: str) -> None:
 
 
 def test_first_replicate_is_the_expression(people: pl.DataFrame, engine: Engine) -> None:
-    options: dict[str, Any] = {"metrics": EVERYTHING, "weight": "w", "by": "g", "replicates": 2}
-    table = wroc.bootstrap_replicates(people.lazy(), "y", "s", **options).collect(engine=engine)
+    options: dict[str, Any] = {"metrics": EVERYTHING, "weight": "w", "by": "g", "resamples": 2}
+    table = wroc.bootstrap(people.lazy(), "y", "s", **options, replicates=True).collect(
+        engine=engine
+    )
     found = table.filter(replicate=0).drop("replicate")
     expected = people.group_by("g").agg(**alone()).sort("g")
     assert_frame_equal(found, expected, abs_tol=1e-12, rel_tol=1e-12)
@@ -304,12 +305,15 @@ def test_first_replicate_is_the_expression(people: pl.DataFrame, engine: Engine)
 
 @pytest.mark.parametrize("seed", sweep([3, 8]))
 def test_replicates_are_expressions_of_other_weights(people: pl.DataFrame, seed: int) -> None:
-    options: dict[str, Any] = {"replicates": 2, "seed": seed, "multiplier": "gamma"}
-    table = wroc.bootstrap_replicates(people, "y", "s", metrics=EVERYTHING, weight="w", **options)
+    options: dict[str, Any] = {"resamples": 2, "seed": seed, "multiplier": "gamma"}
+    table = wroc.bootstrap(
+        people, "y", "s", metrics=EVERYTHING, weight="w", **options, replicates=True
+    )
     draws = random.Random(seed)  # noqa: S311
-    drawn = [pl.lit(1.0), *(random_multiplier("gamma", draws.getrandbits(63)) for _ in range(2))]
-    numbered = people.sort("y", "w", "s").with_row_index("__cluster")
-    again = [numbered.with_columns(w=pl.col("w") * each).select(**alone()) for each in drawn]
+    numbered = people.sort("y", "w", "s").with_row_index("number")
+    shares = [hash_evenly(numbered["number"], draws.getrandbits(63)) for _ in range(2)]
+    weights = [numbered["w"], *(numbered["w"] * -np.log(share) for share in shares)]
+    again = [numbered.with_columns(each).select(**alone()) for each in weights]
     assert_frame_equal(table.drop("replicate"), pl.concat(again), abs_tol=1e-12, rel_tol=1e-12)
 
 

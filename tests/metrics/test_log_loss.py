@@ -65,7 +65,7 @@ def test_extremes_are_clipped_as_their_type_asks(
         # That works in the type of the scores.
         theirs = expected(frame.collect(), weighted=False)
         assert found == pytest.approx(theirs, rel=float(eps) * 2)
-    drawn = wroc.bootstrap_replicates(frame, "y", "s", metrics="log_loss", replicates=2)
+    drawn = wroc.bootstrap(frame, "y", "s", metrics="log_loss", resamples=2, replicates=True)
     assert drawn.collect(engine=engine)["log_loss"][0] == pytest.approx(found, rel=1e-12)
 
 
@@ -74,7 +74,7 @@ def test_each_model_has_the_precision_of_its_type(engine: Engine) -> None:
     frame = pl.LazyFrame({"y": [1, 0], "s": [0.0, 1.0]}).with_columns(
         pl.col("s").cast(dtype).alias(name) for name, dtype in models.items()
     )
-    drawn = wroc.bootstrap(frame, "y", list(models), metrics="log_loss", replicates=2)
+    drawn = wroc.bootstrap(frame, "y", list(models), metrics="log_loss", resamples=2)
     found = dict(drawn.select("model", "value").collect(engine=engine).iter_rows())
     for name in models:
         alone = frame.select(wroc.log_loss("y", name)).collect(engine=engine).item()

@@ -532,7 +532,7 @@ def test_intervals_agree_with_their_special_cases(rows: list[tuple[int, int, int
     for whole in ({"fpr": (0, 1)}, {"tpr": (0, 1)}):
         assert interval(frame, **whole)["partial_auc_se"] == pytest.approx(auc["auc_se"], abs=1e-12)
     repeated = frame.select(pl.exclude("w").repeat_by("w").explode())
-    for ranges in ({"fpr": (0.1, 0.4)}, {"tpr": (0.5, 0.9), "method": "logit-t"}):
+    for ranges in ({"fpr": (0.1, 0.4)}, {"tpr": (0.5, 0.9), "method": "logit"}):
         counted = interval(frame, weight=wroc.frequency("w"), **ranges)
         expected = interval(repeated, weight=None, **ranges)
         assert [counted[k] for k in ("partial_auc", "partial_auc_se", "partial_auc_low")] == [

@@ -183,10 +183,3 @@ def test_a_group_column_must_not_have_the_name_of_an_area(survey: pl.DataFrame) 
     areas = {"g": wroc.PartialAUC(fpr=(0, 0.1))}
     with pytest.raises(ValueError, match="`by` must not take the name of a result column"):
         wroc.summary(survey, "y", "s", by="g", areas=areas)
-
-
-def test_areas_have_no_limits_of_newcombe(survey: pl.DataFrame) -> None:
-    areas = {"early": wroc.PartialAUC(fpr=(0, 0.1))}
-    message = "`method` must not be 'newcombe' with `areas`; found 'newcombe'"
-    with pytest.raises(ValueError, match=message):
-        wroc.summary(survey, "y", "s", areas=areas, method="newcombe")

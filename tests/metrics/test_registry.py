@@ -5,36 +5,36 @@ from __future__ import annotations
 import html
 import re
 from collections import Counter
-from dataclasses import replace
 from functools import partial
 from typing import Any, get_args
 
 import numpy as np
 import polars as pl
 import pytest
+from conftest import INVALID_VALUES
 from wide_tables import wide_gaps
 
 import polars_wroc as wroc
 from polars_wroc.audits.report import render
 from polars_wroc.groups.comparisons import FAIRNESS as METRICS
 from polars_wroc.groups.comparisons import GAP_METRICS
-from polars_wroc.inputs.columns import SCORE
-from polars_wroc.inputs.frames import read_rows, score_precision
 from polars_wroc.inputs.metric import Metric
 from polars_wroc.metrics import registry
-from polars_wroc.metrics.auc_interval import INTERVAL_COLUMNS, RELIABILITY_COLUMNS
-from polars_wroc.metrics.registry import CURVE_METRICS, SUMMARY_METRICS, CurveMetric, MetricName
+from polars_wroc.metrics.auc_limits import INTERVAL_TYPES
+from polars_wroc.metrics.registry import CURVE_METRICS, CurveMetric, MetricName
 from polars_wroc.namespaces import ExprNamespace
-from polars_wroc.ranking.placements import add_placements, row_curve
-from polars_wroc.ranking.sorting import by_descending_score
 from polars_wroc.thresholds.registry import AUDIT_RATES, RATES, THRESHOLD_METRICS, RateMetric
 
 summary_of = partial(wroc.summary, diagnostics=True)
 
 CURVES = list(CURVE_METRICS.values())
+SUMMARY_METRICS = [metric for metric in CURVES if metric.summary_column]
 THRESHOLDS = list(THRESHOLD_METRICS.values())
 # Columns of a summary that are no metrics: counts, weights, and what belongs to an AUC.
-NO_METRICS = ["n", "n_pos", "n_neg", "n_missing", "w_pos", "w_neg", "inverted"]
+NO_METRICS = [
+    *("n", "n_pos", "n_neg", "n_missing", "w_pos", "w_neg", "inverted"),
+    *("k_pos", "k_neg", "ci_note"),
+]
 
 
 def named(metric: Metric) -> str:
@@ -109,7 +109,7 @@ def test_columns_of_tables_are_metrics_of_a_registry() -> None:
     frame = rows()
     summary = summary_of(frame, "y", "s", weight="w")
     metrics = [metric.column for metric in SUMMARY_METRICS]
-    others = {*NO_METRICS, *INTERVAL_COLUMNS[1:], *RELIABILITY_COLUMNS}
+    others = {*NO_METRICS, *[*INTERVAL_TYPES][1:]}
     assert [name for name in summary.columns if name not in others] == metrics
     decisions = [*at_half(frame)]
     assert decisions == ["threshold", "tp", "fp", "fn", "tn", *THRESHOLD_METRICS]
@@ -146,11 +146,6 @@ def test_the_report_says_what_its_metrics_are() -> None:
     assert {(metric.heading, metric.definition) for metric in shown} <= set(terms)
 
 
-def test_a_column_of_the_summary_needs_a_walk() -> None:
-    with pytest.raises(TypeError, match="pr_auc has a `summary_column`, which needs a `walk`"):
-        replace(CURVE_METRICS["pr_auc"], summary_column="pr_auc")
-
-
 # It is what its row says.
 
 
@@ -162,7 +157,7 @@ def test_metric_is_the_same_number_everywhere(metric: CurveMetric) -> None:
     assert vars(registry)[name] is metric.formula
     several = wroc.curve_metrics("y", "s", weight="w", metrics={"it": name, "other": "ks"})
     assert frame.select(several).unnest("curve_metrics")["it"].item() == expected
-    drawn = wroc.bootstrap_replicates(frame, "y", "s", weight="w", metrics=name, replicates=2)
+    drawn = wroc.bootstrap(frame, "y", "s", weight="w", metrics=name, resamples=2, replicates=True)
     assert drawn[name][0] == expected
     assert drawn[name].n_unique() == 3
     if metric.summary_column:
@@ -186,26 +181,6 @@ def test_better_decisions_have_better_values(metric: Metric) -> None:
     assert (better > worse) == (metric.better == "high")
 
 
-@pytest.mark.parametrize("metric", CURVES, ids=named)
-def test_parts_of_a_curve_combine_as_the_row_says(metric: CurveMetric) -> None:
-    if metric.over_ranges is None:
-        assert metric.name in {"gini", "equal_error_rate"}
-        return
-    frame = rows()
-    read = read_rows(frame, "y", "s", "w", None, None)
-    score = pl.col(SCORE)
-    curve = replace(row_curve(), score=score, precision=score_precision(frame, "s"))
-    ranked = add_placements(by_descending_score(read), read.keys, read.observations.signed_weight)
-    placed = ranked.with_columns(part=score > 0.6).collect()
-    totals = placed.select(p=curve.positives, n=curve.negatives).row(0)
-    positives, negatives = map(pl.lit, totals)
-    value = metric(replace(curve, positives=positives, negatives=negatives))
-    parts = placed.group_by("part").agg(value=value)["value"]
-    combined = parts.max() if metric.over_ranges == "max" else parts.sum()
-    assert parts.len() == 2
-    assert combined == pytest.approx(alone(metric, frame), abs=1e-12)
-
-
 @pytest.mark.parametrize("rate", RATES.values(), ids=named)
 def test_a_rate_is_the_share_of_its_cells(rate: RateMetric) -> None:
     found = at_half(rows())
@@ -224,12 +199,12 @@ def test_scores_must_be_probabilities(metric: CurveMetric) -> None:
     message = "`score` must be a probability, from 0 to 1; found 1.5"
     for plan in (
         frame.select(wroc.curve_metrics("y", "s", metrics=name)),
-        wroc.bootstrap(frame, "y", "s", metrics=name, by="g", replicates=2),
+        wroc.bootstrap(frame, "y", "s", metrics=name, by="g", resamples=2),
     ):
-        with pytest.raises(pl.exceptions.InvalidOperationError, match=message):
+        with pytest.raises(INVALID_VALUES, match=message):
             plan.collect()
     gone = frame.with_columns(w=pl.when(pl.col("s") <= 1).then("w").otherwise(0.0))
-    kept = wroc.bootstrap(gone, "y", "s", weight="w", metrics=name, replicates=2).collect()
+    kept = wroc.bootstrap(gone, "y", "s", weight="w", metrics=name, resamples=2).collect()
     assert kept["value"].item() == pytest.approx(alone(metric, gone.collect()), abs=1e-12)
 
 
@@ -237,7 +212,7 @@ def test_scores_must_be_probabilities(metric: CurveMetric) -> None:
 def test_one_class_is_enough_for_a_loss(metric: CurveMetric) -> None:
     frame = rows().with_columns(y=pl.col("y") & (pl.col("g") != "a"))
     name: Any = metric.name
-    table = wroc.bootstrap_replicates(frame, "y", "s", by="g", metrics=name, replicates=2)
+    table = wroc.bootstrap(frame, "y", "s", by="g", metrics=name, resamples=2, replicates=True)
     assert table[metric.name].null_count() == 0
     nothing = frame.with_columns(w=0.0).select(
         wroc.curve_metrics("y", "s", metrics=name, weight="w")
@@ -248,8 +223,5 @@ def test_one_class_is_enough_for_a_loss(metric: CurveMetric) -> None:
 @pytest.mark.parametrize("names", [["ks", "roc_auc"], ["ks", "brier_score"]])
 def test_scores_are_carried_only_where_a_metric_needs_them(names: list[Any]) -> None:
     frame = rows().lazy()
-    for plan in (
-        frame.select(wroc.curve_metrics("y", "s", metrics=names)),
-        wroc.bootstrap(frame, "y", "s", metrics=names, replicates=2),
-    ):
-        assert ("must be a probability" in plan.explain()) == ("brier_score" in names)
+    plan = frame.select(wroc.curve_metrics("y", "s", metrics=names))
+    assert ("must be a probability" in plan.explain()) == ("brier_score" in names)

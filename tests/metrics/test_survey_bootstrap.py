@@ -15,11 +15,8 @@ from scipy import stats
 from sklearn.metrics import roc_auc_score
 
 import polars_wroc as wroc
-from polars_wroc.inputs.columns import CLUSTER, STRATUM, WEIGHT
-from polars_wroc.inputs.designs import read_design
-from polars_wroc.inputs.frames import read_rows
-from polars_wroc.inputs.rows import Rows
-from polars_wroc.stats.variances import draws_of, rescaled, seeds, with_places
+from polars_wroc.stats.designs import Units
+from polars_wroc.stats.resampling import hash_evenly, rescale_units, seeds
 
 UNTYPED: Any = wroc
 SURVEY = wroc.Survey("c", strata="h")
@@ -49,28 +46,29 @@ def rows() -> pl.DataFrame:
 
 
 def multipliers(rows: pl.DataFrame, count: int, seed: int = 0) -> pl.DataFrame:
-    """What the weight of each row is multiplied by in each replicate."""
-    read: Rows = read_rows(rows, "y", "s", "w", None, None, survey=read_design(SURVEY))
-    design: Any = read.design
-    known = read.frame.with_columns(pl.lit(1.0).alias(WEIGHT))
-    places, draws = with_places(known), draws_of(design)
-    drawn = [rescaled(places, draws, each) for each in islice(seeds(seed), count)]
-    columns = pl.concat(
-        [each.select(pl.col(WEIGHT).alias(f"{i}")) for i, each in enumerate(drawn)],
-        how="horizontal",
+    """What the weight of each unit is multiplied by in each replicate."""
+    used = rows.filter(pl.col("w") > 0).select("h", "c").unique().with_columns(used=True)
+    # Units without weights come after the others of their stratum.
+    units = (
+        rows.select("h", "c").unique().join(used, on=["h", "c"], how="left", nulls_equal=True)
+    ).sort("h", pl.col("used").is_null(), "c")
+    size = units.group_by("h", maintain_order=True).len()["len"].to_numpy()
+    stratum = np.repeat(np.arange(len(size)), size)
+    design = Units(stratum, size.astype(float), np.zeros(len(size)))
+    draws = pl.Series(np.arange((size - 1).sum()), dtype=pl.UInt32)
+    return units.select("h", "c").with_columns(
+        pl.Series(f"{i}", rescale_units(design, np.arange(len(stratum)), hash_evenly(draws, each)))
+        for i, each in enumerate(islice(seeds(seed), count))
     )
-    return pl.concat([known.select(STRATUM, CLUSTER), columns], how="horizontal").collect()
 
 
 @pytest.mark.slow
 def test_units_of_a_stratum_are_drawn_with_replacement(rows: pl.DataFrame) -> None:
     count = 400
-    of_rows = multipliers(rows.select("h", "c", y=1, s=0.5, w=1), count)
-    of_units = of_rows.unique()
-    # Rows of a unit share the multiplier.
+    of_units = multipliers(rows.with_columns(w=1), count)
     assert of_units.height == sum(SIZES.values())
     for stratum, size in SIZES.items():
-        inside = of_units.filter(pl.col(STRATUM).eq_missing(stratum)).drop(STRATUM, CLUSTER)
+        inside = of_units.filter(pl.col("h").eq_missing(stratum)).drop("h", "c")
         times = inside.to_numpy() * (size - 1) / size
         assert np.abs(times - times.round()).max() < 1e-12
         assert times.sum(axis=0) == pytest.approx([size - 1] * count)
@@ -88,9 +86,16 @@ def test_units_of_a_stratum_are_drawn_with_replacement(rows: pl.DataFrame) -> No
 def test_each_replicate_is_an_auc_with_these_weights(rows: pl.DataFrame) -> None:
     weighted = rows.filter(pl.col("w") > 0)
     is_known = weighted["s"].is_not_null()
-    known, kept = (each.filter(is_known) for each in (weighted, multipliers(rows, 6, seed=3)))
-    table = wroc.bootstrap_replicates(
-        rows, "y", "s", "roc_auc", weight="w", design=SURVEY, replicates=6, seed=3
+    known = weighted.filter(is_known)
+    kept = known.join(
+        multipliers(rows, 6, seed=3),
+        on=["h", "c"],
+        how="left",
+        nulls_equal=True,
+        maintain_order="left",
+    )
+    table = wroc.bootstrap(
+        rows, "y", "s", "roc_auc", weight="w", design=SURVEY, resamples=6, seed=3, replicates=True
     )
     for number, value in table.rows()[1:]:
         weights = known["w"].to_numpy() * kept[f"{number - 1}"].to_numpy()
@@ -103,7 +108,7 @@ def test_units_without_complete_rows_are_drawn_too() -> None:
     """Where only they are drawn nothing is left."""
     some = pl.DataFrame({"c": [1, 1, 2, 3], "y": [1, 0, 1, 0], "s": 0.5, "w": [1, 1, 0, 0]})
     design = wroc.Survey("c", strata=pl.lit(0))
-    table = wroc.bootstrap(some, "y", "s", "roc_auc", weight="w", design=design, replicates=300)
+    table = wroc.bootstrap(some, "y", "s", "roc_auc", weight="w", design=design, resamples=300)
     share = table["n_replicates"].item() / 300
     # One of three units is not drawn in both draws with the probability 4 / 9.
     assert share == pytest.approx(5 / 9, abs=4 * np.sqrt(20 / 81 / 300))
@@ -113,7 +118,7 @@ def test_units_without_complete_rows_are_drawn_too() -> None:
 def test_errors_are_those_of_the_design(rows: pl.DataFrame, design: wroc.Survey) -> None:
     options: dict[str, Any] = {"weight": "w", "by": "g", "design": design}
     known = rows.filter(pl.col("h") != "p")
-    table = wroc.bootstrap(known, "y", "s", "roc_auc", replicates=200, **options)
+    table = wroc.bootstrap(known, "y", "s", "roc_auc", resamples=200, **options)
     summary = wroc.summary(known, "y", "s", **options)
     assert table["value"].to_list() == pytest.approx(summary["auc"].to_list(), rel=1e-12)
     assert table["value_se"].to_list() == pytest.approx(summary["auc_se"].to_list(), rel=0.2)
@@ -128,10 +133,10 @@ def test_draws_do_not_depend_on_the_order_of_rows(
     rows: pl.DataFrame, design: wroc.Survey, engine: Engine
 ) -> None:
     options: dict[str, Any] = {"metrics": ["roc_auc", "ks"], "weight": "w", "by": "g"}
-    options |= {"design": design, "replicates": 5}
-    table = wroc.bootstrap_replicates(rows, "y", ["s", pl.col("s").alias("t")], **options)
+    options |= {"design": design, "resamples": 5}
+    table = wroc.bootstrap(rows, "y", ["s", pl.col("s").alias("t")], **options, replicates=True)
     shuffled = rows.sample(fraction=1, shuffle=True, seed=1).lazy()
-    plan = wroc.bootstrap_replicates(shuffled, "y", ["s", pl.col("s").alias("t")], **options)
+    plan = wroc.bootstrap(shuffled, "y", ["s", pl.col("s").alias("t")], **options, replicates=True)
     assert_frame_equal(plan.collect(engine=engine), table, rel_tol=1e-12)
     both = table.partition_by("model", include_key=False)
     # Scores share the draws.
@@ -139,7 +144,7 @@ def test_draws_do_not_depend_on_the_order_of_rows(
 
 
 def test_survey_of_clusters_alone_is_a_column_of_them(rows: pl.DataFrame) -> None:
-    options: dict[str, Any] = {"metrics": "roc_auc", "replicates": 5}
+    options: dict[str, Any] = {"metrics": "roc_auc", "resamples": 5}
     tables = [
         wroc.bootstrap(rows, "y", "s", design=design, **options)
         for design in ("c", wroc.Survey("c"))
@@ -149,12 +154,12 @@ def test_survey_of_clusters_alone_is_a_column_of_them(rows: pl.DataFrame) -> Non
 
 def test_a_lonely_unit_is_certain_or_refused(rows: pl.DataFrame) -> None:
     lonely = rows.with_columns(h=pl.when(pl.col("h") == "p").then("c").otherwise(-1))
-    options: dict[str, Any] = {"metrics": "roc_auc", "replicates": 3}
+    options: dict[str, Any] = {"metrics": "roc_auc", "resamples": 3}
     message = (
         "^`lonely` must be 'certainty' where a stratum with one sampling unit is resampled; "
         "found 'null'$"
     )
-    with pytest.raises(pl.exceptions.InvalidOperationError, match=message):
+    with pytest.raises(ValueError, match=message):
         wroc.bootstrap(lonely, "y", "s", design=SURVEY, **options)
     certain = wroc.Survey("c", strata="h", lonely="certainty")
     alone = lonely.filter(pl.col("h") >= 0)
@@ -175,7 +180,7 @@ def test_replicate_weights_are_the_replicates(rows: pl.DataFrame, lazy: bool) ->
     options: dict[str, Any] = {"metrics": ["roc_auc", "ks"], "by": "g"}
     given: Any = frame.lazy() if lazy else frame
     table = wroc.bootstrap(given, "y", "s", weight="w", design=design, **options).lazy().collect()
-    each = wroc.bootstrap_replicates(given, "y", "s", weight="w", design=design, **options)
+    each = wroc.bootstrap(given, "y", "s", weight="w", design=design, **options, replicates=True)
     values = each.lazy().collect()
     for number, name in enumerate(["w", *names]):
         aucs = frame.group_by("g").agg(wroc.roc_auc("y", "s", weight=name)).sort("g")
@@ -218,9 +223,9 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("function", ["bootstrap", "bootstrap_replicates"])
+@pytest.mark.parametrize("replicates", [False, True])
 @pytest.mark.parametrize("name", REFUSED)
-def test_refusals(rows: pl.DataFrame, function: str, name: str) -> None:
+def test_refusals(rows: pl.DataFrame, replicates: bool, name: str) -> None:
     options, message = REFUSED[name]
     with pytest.raises(ValueError, match=message):
-        getattr(UNTYPED, function)(rows, "y", "s", metrics="ks", **options)
+        UNTYPED.bootstrap(rows, "y", "s", metrics="ks", replicates=replicates, **options)

@@ -85,12 +85,11 @@ def test_example_by_hand(sampled: pl.DataFrame) -> None:
 
 def test_other_methods_use_students_quantile(sampled: pl.DataFrame) -> None:
     se, quantile = math.sqrt(0.00888125), stats.t.ppf(0.95, 2)
-    wald = summary_of(sampled, "y", "s", **KEYS, method="wald", level=0.9).row(0, named=True)
+    wald = summary_of(sampled, "y", "s", **KEYS, method="delong", level=0.9).row(0, named=True)
     assert wald["auc_high"] == pytest.approx(0.575 + quantile * se, rel=1e-9)
-    for method in ("logit", "logit-t"):
-        found = summary_of(sampled, "y", "s", **KEYS, method=method, level=0.9)
-        expected = special.expit(special.logit(0.575) - quantile * se / (0.575 * 0.425))
-        assert found["auc_low"].item() == pytest.approx(expected, rel=1e-9)
+    found = summary_of(sampled, "y", "s", **KEYS, method="logit", level=0.9)
+    expected = special.expit(special.logit(0.575) - quantile * se / (0.575 * 0.425))
+    assert found["auc_low"].item() == pytest.approx(expected, rel=1e-9)
 
 
 @given(ROWS, st.booleans(), st.sampled_from(["certainty", "adjust"]))
@@ -178,7 +177,7 @@ def test_a_lonely_unit_leaves_the_variance_unknown(sampled: pl.DataFrame) -> Non
     names = ("auc_se", "auc_low", "auc_high", "ci_method", "deff")
     assert [found[name] for name in names] == [None] * len(names)
     assert found["ci_note"] == "a stratum has one sampling unit"
-    for method in ("logit-t", "wald"):
+    for method in ("logit", "delong"):
         other = summary_of(lonely, "y", "s", **KEYS, method=method).row(0, named=True)
         assert (other["auc_low"], other["ci_note"]) == (None, found["ci_note"])
     # Both strata that the unit was moved between have one.
@@ -259,7 +258,7 @@ def test_corrections_that_vary_need_strata(sampled: pl.DataFrame) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"method": "newcombe"}, "`method` must not be 'newcombe' with `design`; found 'newcombe'"),
+        ({"method": "wald"}, "`method` must be one of 'score', 'delong', 'logit'; found 'wald'"),
         ({"bins": 20}, "must be None with `bins`, which keeps .*; found a survey$"),
     ],
 )

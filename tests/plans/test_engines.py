@@ -1,4 +1,4 @@
-"""Plans run on any engine: they stream, spill, and can be shipped."""
+"""Plans run on both engines of Polars: they stream, spill, and can be shipped."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 from processes import PLAIN
-from queries import EXPRESSIONS, EXPRESSIONS_OF_PYTHON, TABLES, TABLES_OF_PYTHON
+from queries import EXPRESSIONS, EXPRESSIONS_OF_PYTHON, NATIVE_TABLES, TABLES
 from sweeps import sweep
 
 import polars_wroc as wroc
@@ -51,7 +51,6 @@ def test_plans_of_all_functions_are_tested() -> None:
     assert functions - NO_PLANS - tested == set()
 
 
-@pytest.mark.plans
 @pytest.mark.parametrize("name", sweep([*TABLES, *EXPRESSIONS], fast=10))
 def test_plan_survives_serialising(people: pl.DataFrame, name: str) -> None:
     plan = _plan(people, name)
@@ -59,25 +58,20 @@ def test_plan_survives_serialising(people: pl.DataFrame, name: str) -> None:
     assert_frame_equal(shipped.collect(), plan.collect(), rel_tol=1e-12)
 
 
-@pytest.mark.plans
 @pytest.mark.parametrize("name", sweep([*TABLES, *EXPRESSIONS], fast=[*TABLES, *EXPRESSIONS][1::6]))
-def test_only_hulls_and_fits_need_python(people: pl.DataFrame, name: str) -> None:
-    needs_python = "python" in _plan(people, name).explain(optimized=False).lower()
-    assert needs_python == (name in TABLES_OF_PYTHON | EXPRESSIONS_OF_PYTHON)
+def test_curves_counts_and_most_expressions_are_plans_of_polars_alone(
+    people: pl.DataFrame, name: str
+) -> None:
+    is_native = "python" not in _plan(people, name).explain(optimized=False).lower()
+    natives = NATIVE_TABLES | (EXPRESSIONS.keys() - EXPRESSIONS_OF_PYTHON)
+    assert is_native == (name in natives)
 
 
-@pytest.mark.plans
 @pytest.mark.parametrize(
     "name",
     [
-        "confusion_curve",
         "roc_curve",
         "pr_curve",
-        "cross_auc",
-        "auc_decomposition",
-        "calibration_curve",
-        "decision_curve",
-        "score_distribution",
         "score_counts",
         "score_counts in bins",
         "merge_counts",
@@ -107,13 +101,13 @@ def test_what_computes_at_once_runs_on_the_engine_of_the_settings(people: pl.Dat
         wroc.summary(people, "y", "s", weight="w", by="g")
 
 
-SUMMARY = """
+CURVE = """
 import sys
 import polars as pl
 import polars_wroc as wroc
 
 scan = pl.scan_parquet(sys.argv[1])
-wroc.summary(scan, "y", "s", weight="w", by="g").collect().write_parquet(sys.argv[2])
+wroc.roc_curve(scan, "y", "s", weight="w", by="g").collect().write_parquet(sys.argv[2])
 """
 
 
@@ -133,9 +127,9 @@ def test_what_outgrows_the_memory_budget_is_spilled(
         settings = {"POLARS_OOC_SPILL_DIR": str(tmp_path), "POLARS_OOC_LOG_METRICS": "1"}
         if budget:
             settings["POLARS_OOC_MEMORY_BUDGET_MB"] = budget
-        result = tmp_path / f"summary{budget}.parquet"
+        result = tmp_path / f"curve{budget}.parquet"
         finished = subprocess.run(  # noqa: S603
-            [sys.executable, "-c", SUMMARY, tmp_path / "rows.parquet", result],
+            [sys.executable, "-c", CURVE, tmp_path / "rows.parquet", result],
             env=PLAIN | settings,
             check=True,
             capture_output=True,

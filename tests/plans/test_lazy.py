@@ -51,13 +51,11 @@ def test_scanned_file_gives_what_the_frame_gives(
     assert_frame_equal(TABLES[name](scan).collect(engine=engine), expected, rel_tol=1e-12)
 
 
-@pytest.mark.plans
 @pytest.mark.parametrize(
     ("name", "columns"),
     [
         ("summary", 4),
         ("summary of two models", 4),
-        ("confusion_curve", 4),
         ("roc_curve", 4),
         ("roc_curve of few points", 3),
         ("threshold_metrics", 4),
@@ -72,7 +70,6 @@ def test_scanned_file_gives_what_the_frame_gives(
         ("group_gaps to a group", 4),
         ("bootstrap", 4),
         ("bootstrap_replicates", 3),
-        ("auc_decomposition", 4),
         ("calibration_curve", 4),
         ("decision_curve", 4),
         ("score_distribution without a label", 3),
@@ -84,7 +81,6 @@ def test_only_the_columns_asked_for_are_read(scan: pl.LazyFrame, name: str, colu
     assert plan.count("Parquet SCAN") == plan.count(f"PROJECT {columns}/8 COLUMNS")
 
 
-@pytest.mark.plans
 @pytest.mark.parametrize(
     ("name", "columns"),
     [
@@ -110,7 +106,6 @@ def test_expressions_read_only_their_columns(scan: pl.LazyFrame) -> None:
     assert "PROJECT 3/8 COLUMNS" in plan
 
 
-@pytest.mark.plans
 @pytest.mark.parametrize("name", sweep(TABLES, fast=list(TABLES)[::8]))
 def test_filter_on_the_scan_is_pushed_down(scan: pl.LazyFrame, name: str) -> None:
     plan = TABLES[name](scan.filter(pl.col("extra") == 1)).explain()

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -29,7 +30,7 @@ from polars_wroc.cli.main import main
 from polars_wroc.cli.process import Progress
 from polars_wroc.metrics import score_ranges
 from polars_wroc.plans import config
-from polars_wroc.plans.config import MEMORY, division, in_words, usable_memory
+from polars_wroc.plans.config import MEMORY, Division, division, in_words, usable_memory
 
 TWO = pl.LazyFrame({"y": [1, 0], "s": [0.5, 0.1], "g": ["a", "b"]})
 
@@ -95,7 +96,7 @@ def test_blocks_keep_what_the_enclosing_one_says(monkeypatch: pytest.MonkeyPatch
     client = SimpleNamespace(map=map, gather=list)
     with wroc.Config(client=client):
         assert division() == (3e9, client)
-        with wroc.Config(memory="2GB"), wroc.Config(engine="polars"):
+        with wroc.Config(memory="2GB"), wroc.Config():
             assert division() == (2e9, client)
             with wroc.Config(memory="none"):
                 assert division() is None
@@ -105,6 +106,26 @@ def test_blocks_keep_what_the_enclosing_one_says(monkeypatch: pytest.MonkeyPatch
     assert division("60%") == (0.6 * usable_memory(), None)
     with wroc.Config(client=client):
         assert division("60%") == (2e9, client)
+
+
+def test_each_thread_has_its_own_choices() -> None:
+    both_inside = threading.Barrier(2, timeout=30)
+
+    def choose(memory: str) -> Division | None:
+        with wroc.Config(memory=memory):
+            both_inside.wait()
+            chosen = division()
+            both_inside.wait()
+        assert division() is None
+        return chosen
+
+    with ThreadPoolExecutor(2) as pool:
+        assert [*pool.map(choose, ["1GB", "2GB"])] == [(1e9, None), (2e9, None)]
+    with wroc.Config(memory="3GB"):
+        # A thread that is started in a block has not entered it.
+        with ThreadPoolExecutor(1) as pool:
+            assert pool.submit(division).result() is None
+        assert division() == (3e9, None)
 
 
 @pytest.mark.parametrize(
@@ -297,7 +318,7 @@ def test_the_command_divides(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     output = Path(rows).with_name("auc.parquet")
-    options = [] if by_variable else ["--engine", "polars", "--memory", "20KB"]
+    options = [] if by_variable else ["--memory", "20KB"]
     if by_variable:
         monkeypatch.setenv(MEMORY, "20KB")
     assert main([*options, "auc", rows, *COLUMNS, "--by", "g", "-o", str(output)]) == 0
@@ -332,7 +353,6 @@ def test_the_command_says_once_what_cannot_be_divided(
     ("words", "message"),
     [
         (["--memory", "much", "auc"], "--memory must be such as '4GB'"),
-        (["--engine", "fast", "auc"], "argument --engine: invalid choice: 'fast'"),
         (["auc", "--memory=4GB"], "--memory=4GB; --memory comes before the command"),
     ],
 )

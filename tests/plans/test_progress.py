@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import io
 import sys
-import time
 from types import SimpleNamespace
 
 import polars as pl
 import pytest
 
 import polars_wroc as wroc
-from polars_wroc.kernels import compiling
 from polars_wroc.plans import config
-from polars_wroc.plans.config import CLEAR_LINE, Engine, Progress, clock
+from polars_wroc.plans.config import CLEAR_LINE, Progress, clock
 
 
 class Terminal(io.StringIO):
@@ -74,31 +72,14 @@ def test_without_a_terminal_nothing_is_shown(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", ["polars", "compiled"])
-def test_resampling_shows_progress(engine: Engine, terminal: Terminal) -> None:
+def test_resampling_shows_progress(terminal: Terminal) -> None:
     frame = pl.DataFrame({"g": [0, 0, 1, 1], "y": [0, 1] * 2, "s": [0.1, 0.2, 0.3, 0.1]})
-    with wroc.Config(engine=engine):
-        wroc.bootstrap(frame, "y", "s", metrics="ks", replicates=40)
-        assert "41 of 41 replicates, 0:" in terminal.getvalue()
-        wroc.abroca_test(frame, "y", "s", by="g", permutations=40)
+    wroc.bootstrap(frame, "y", "s", metrics="ks", resamples=40)
+    assert "41 of 41 replicates, 0:" in terminal.getvalue()
+    wroc.abroca_test(frame, "y", "s", by="g", permutations=40)
     assert "permutations, 0:" in terminal.getvalue()
     assert terminal.getvalue().endswith(CLEAR_LINE)
 
 
 def test_clock() -> None:
     assert [clock(0.9), clock(61.2), clock(3600)] == ["0:00", "1:01", "60:00"]
-
-
-def test_an_interruption_ends_what_waits() -> None:
-    begun = []
-
-    def task(number: int) -> None:
-        begun.append(number)
-        time.sleep(0.01)
-
-    def interrupt() -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        compiling.run(task, [(number,) for number in range(1_000)], interrupt)
-    assert len(begun) < 500

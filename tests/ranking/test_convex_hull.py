@@ -19,8 +19,6 @@ from sklearn.metrics import roc_auc_score
 from sweeps import sweep
 
 import polars_wroc as wroc
-from polars_wroc.ranking.curve_points import _corners_of_few
-from polars_wroc.ranking.sorting import FP, TP
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Row: TypeAlias = tuple[int, float, int]
@@ -160,11 +158,3 @@ def test_random_walks_of_many_scores(seed: int) -> None:
     steps = random.lognormal(sigma=seed, size=(3000, 2)) * (random.random((3000, 2)) < 0.7)
     frame = curve_of(steps)
     assert hull_auc(frame) == pytest.approx(exact_hull_auc(frame), abs=1e-12)
-
-
-def test_corners_of_few_points_turn_right_at_each_point() -> None:
-    # The second point is above the line from the origin, but below the one from the first.
-    points = [(0, 0.0, 4.0), (0, 1.0, 5.0), (0, 2.0, 7.0), (1, 1.0, 5.0), (1, 2.0, 7.0)]
-    frame = pl.DataFrame(points, ["curve", FP, TP], orient="row")
-    corners = _corners_of_few(frame).rows()
-    assert corners == [points[0], points[2], points[3], points[4]]

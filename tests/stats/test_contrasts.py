@@ -15,6 +15,7 @@ from polars_wroc.stats.contrasts import (
     combine_margins,
     credible_correlation,
     find_gap_limits,
+    p_value_of_limits,
 )
 from polars_wroc.stats.estimates import Limits, Scale, Wald, Wilson
 from polars_wroc.stats.levels import Level, RepeatedLooks
@@ -297,6 +298,28 @@ def test_ratio_limits_near_0_keep_their_digits() -> None:
     # Scaled by 1e8, the variances being those of Poisson's law
     scaled = Contrast(rate(1e-5, 1e8), rate(3e-5, 1e8)).ratio_limits(Z)
     assert [low[0], high[0]] == pytest.approx([scaled.low[0], scaled.high[0]], rel=1e-3)
+
+
+# Tests that follow from limits
+
+
+@pytest.mark.parametrize("level", [LEVEL, Level(0.2), LOOKS])
+def test_the_p_value_of_limits_is_that_of_their_error(level: Level) -> None:
+    gap, error = np.array([0.1, -0.2, 0.0, 0.3]), np.array([0.05, 0.04, 0.02, 0.0])
+    margin = level.quantile() * error
+    found = p_value_of_limits(gap, Limits(gap - margin, gap + margin), level)
+    z = gap[:2] / error[:2]
+    np.testing.assert_allclose(found[:2], level.p_value(z), rtol=1e-10)
+    assert found[2] == 1
+    # Without an error there is no test.
+    assert np.isnan(found[3])
+
+
+def test_the_p_value_of_limits_is_their_error_where_one_is_0() -> None:
+    level = Level(0.05)
+    limits = Limits(np.array([0.0, -0.9]), np.array([0.9, 0.0]))
+    found = p_value_of_limits(np.array([0.3, -0.2]), limits, level)
+    np.testing.assert_allclose(found, 0.05, rtol=1e-12)
 
 
 # Parts

@@ -11,38 +11,38 @@ import statsmodels.api as sm
 from polars.testing import assert_frame_equal
 
 import polars_wroc as wroc
-from polars_wroc.kernels import FIT_WEIGHTS
-from polars_wroc.stats import logistic_fit
-from polars_wroc.stats.logistic_fit import (
-    GROUP,
-    VALUE,
-    binned,
-    points_of_bins,
-)
+from polars_wroc.metrics import calibration
+from polars_wroc.steps import SegmentRows
 
 Array: TypeAlias = Any
 
 
 def test_points_of_bins_have_the_moments_of_the_rows() -> None:
     random = np.random.default_rng(0)
-    columns = {
-        GROUP: random.integers(0, 2, 9_000),
-        VALUE: random.normal(size=9_000) / 3,
-        **{weight: random.lognormal(size=9_000) for weight in FIT_WEIGHTS},
-    }
-    rows = pl.DataFrame(columns)
-    few = points_of_bins(binned(rows.lazy(), [GROUP], 0.1).collect(), 0.1)
-    assert few.height < 600
-    sums = {
-        f"{weight} {power}": (pl.col(weight) * pl.col(VALUE) ** power).sum()
-        for weight in FIT_WEIGHTS
-        for power in range(8)
-    }
+    x = np.sort(random.normal(size=9_000) / 3)[::-1]
+    signed = random.lognormal(size=9_000) * random.choice([1, -1], 9_000)
+    starts = np.array([0, 4_000, 9_000])
+    rows = SegmentRows(
+        pl.DataFrame({"g": [0, 1]}),
+        starts,
+        np.arange(9_000),
+        1 / (1 + np.exp(-x)),
+        signed,
+        np.zeros(2, np.int64),
+        in_order=True,
+    )
+    bins = calibration.bin_logits(rows, 0.1)
+    few = calibration.make_points(bins, np.ones(len(bins.segment), dtype=bool))
+    assert len(few.value) < 600
+    positive, negative = np.maximum(signed, 0), np.maximum(-signed, 0)
+    for found, weight in zip(few[1:5], (positive, negative, positive**2, negative**2), strict=True):
+        for power in range(8):
+            expected = np.add.reduceat(weight * x**power, starts[:-1])
+            np.testing.assert_allclose(few.total(found * few.value**power), expected, rtol=1e-11)
     # The poles of a logistic function whose slope is 3.
-    poles = ((np.pi / 3) ** 2 + pl.col(VALUE) ** 2) ** -1
-    sums["smooth"] = (pl.col(FIT_WEIGHTS[0]) * poles).sum()
-    found, expected = (table.group_by(GROUP).agg(**sums).sort(GROUP) for table in (few, rows))
-    assert_frame_equal(found, expected, rel_tol=1e-12, check_dtypes=False)
+    poles = [1 / ((np.pi / 3) ** 2 + value**2) for value in (few.value, x)]
+    expected = np.add.reduceat(positive * poles[1], starts[:-1])
+    np.testing.assert_allclose(few.total(few.pos * poles[0]), expected, rtol=1e-11)
 
 
 def frame(slopes: list[float]) -> pl.DataFrame:
@@ -68,31 +68,24 @@ def by_statsmodels(part: pl.DataFrame, weight: str | None) -> tuple[float, float
 
 
 @pytest.mark.parametrize("weight", [None, "w"])
-@pytest.mark.parametrize("engine", ["polars", "compiled"])
-def test_bins_have_the_fit_of_the_rows(
-    monkeypatch: pytest.MonkeyPatch, engine: Any, weight: str | None
-) -> None:
+def test_bins_have_the_fit_of_the_rows(monkeypatch: pytest.MonkeyPatch, weight: str | None) -> None:
     # One is too steep for wide bins, the last for all.
     rows = frame([0.1, 1, 2, 3.4, 12, 40])
-    expected = wroc.calibration_summary(rows, "y", "s", weight=weight, by="g")
-    monkeypatch.setattr(logistic_fit, "_FEW_TOGETHER", 0)
     found = wroc.calibration_summary(rows, "y", "s", weight=weight, by="g")
+    with monkeypatch.context() as patch:
+        patch.setattr(calibration, "FEW_ROWS", rows.height)
+        expected = wroc.calibration_summary(rows, "y", "s", weight=weight, by="g")
     assert_frame_equal(found, expected, rel_tol=1e-12, abs_tol=1e-13)
     fits = found.select("calibration_slope", "calibration_intercept").rows()
     for part, values in zip(rows.partition_by("g"), fits, strict=True):
         assert values == pytest.approx(by_statsmodels(part, weight), rel=1e-9, abs=1e-12)
-    with wroc.Config(engine=engine):
-        audit = wroc.audit(rows, "y", "s", attributes="g", weight=weight)
+    audit = wroc.audit(rows, "y", "s", attributes="g", weight=weight)
     table = audit.table.filter(attribute="g", metric="calibration_slope")
     slopes = found["calibration_slope"].to_list()
     assert table["value"].to_list() == pytest.approx(slopes, rel=1e-12)
 
 
-@pytest.mark.parametrize("engine", ["polars", "compiled"])
-def test_no_fit_where_a_logit_is_infinite_or_the_score_separates(
-    monkeypatch: pytest.MonkeyPatch, engine: Any
-) -> None:
-    monkeypatch.setattr(logistic_fit, "_FEW_TOGETHER", 0)
+def test_no_fit_where_the_score_separates_and_infinite_logits_are_left_out() -> None:
     rows = frame([1, 1, 1, 1]).with_columns(
         y=pl.when(g=1).then(pl.col("s") > 0.3).when(g=2).then(pl.lit(value=True)).otherwise("y"),
         s=pl.when((pl.col("g") == 3) & (pl.int_range(pl.len()) % 1000 == 7))
@@ -100,9 +93,8 @@ def test_no_fit_where_a_logit_is_infinite_or_the_score_separates(
         .otherwise("s"),
     )
     table = wroc.calibration_summary(rows, "y", "s", by="g")
-    assert table["calibration_slope"].is_null().to_list() == [False, True, True, True]
-    assert table["calibration_intercept"].is_null().to_list() == [False, False, True, True]
-    with wroc.Config(engine=engine):
-        audit = wroc.audit(rows, "y", "s", attributes="g")
+    assert table["calibration_slope"].is_null().to_list() == [False, True, True, False]
+    assert table["calibration_intercept"].is_null().to_list() == [False, False, True, False]
+    audit = wroc.audit(rows, "y", "s", attributes="g")
     slopes = audit.table.filter(metric="calibration_slope").sort("attribute", "segment")["value"]
-    assert slopes.is_null().to_list() == [False, True, True, True, True]
+    assert slopes.is_null().to_list() == [False, True, True, False, False]

@@ -21,12 +21,7 @@ from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.cli.main import main
-from polars_wroc.stats.distributions import (
-    error_quantile,
-    p_value_at,
-    t_quantile,
-    z_quantile,
-)
+from polars_wroc.stats.levels import Level
 
 # Of the methods specification: c at 5 %, by the proportion of the planned rows.
 TABLE = {
@@ -60,8 +55,8 @@ def wilson(events: int, rows: int, z: float) -> tuple[float, float]:
     return centre - half, centre + half
 
 
-def evaluated(expression: pl.Expr) -> Any:
-    return pl.select(expression).item()
+def quantile_of(level: float) -> float:
+    return float(Level.of(level).quantile())
 
 
 def decisions(**groups: tuple[int, int]) -> pl.DataFrame:
@@ -89,17 +84,12 @@ def scored(rows: int, seed: int = 1) -> pl.DataFrame:
 
 @pytest.mark.parametrize(("time", "quantile"), TABLE.items())
 def test_quantiles_of_the_table(time: float, quantile: float) -> None:
-    assert z_quantile(at(time)) == pytest.approx(quantile, abs=5e-4)
+    assert quantile_of(at(time)) == pytest.approx(quantile, abs=5e-4)
 
 
 def test_worked_quantiles() -> None:
-    found = [z_quantile(at(time)) for time in (0.1, 1, 2)]
+    found = [quantile_of(at(time)) for time in (0.1, 1, 2)]
     assert found == pytest.approx([3.8550546335, 3.0352089904, 3.0614772189], abs=5e-11)
-    # Without a design there are no degrees of freedom.
-    of_design = evaluated(t_quantile(at(1), pl.lit(12.0)))
-    assert of_design == pytest.approx(3.8281362216, abs=5e-10)
-    one_sided = evaluated(error_quantile(at(1), 2 * pl.lit(0.025)))
-    assert one_sided == pytest.approx(3.0352089904, abs=5e-11)
 
 
 @given(st.floats(0.002, 100), st.sampled_from([0.5, 0.9, 0.95, 0.99, 0.9999]))
@@ -108,33 +98,30 @@ def test_quantiles_are_those_of_ville(time: float, level: float) -> None:
     log = -2 * math.log(alpha)
     precision = 1 / (log + math.log(1 + log))
     boundary = float(ville.normal_mixture(time, alpha, precision)) / math.sqrt(time)
-    assert z_quantile(at(time, level)) == pytest.approx(min(boundary, 37), rel=1e-9)
+    assert quantile_of(at(time, level)) == pytest.approx(min(boundary, 37), rel=1e-9)
 
 
 @given(st.floats(0.0005, 100), st.sampled_from([0.5, 0.9, 0.95, 0.99]))
 def test_p_value_at_the_quantile_is_the_error(time: float, level: float) -> None:
     looks = at(time, level)
     # Of more than 37 errors no probability is a float.
-    if (z := z_quantile(looks)) < 37:
-        found = [
-            evaluated(p_value_at(looks, pl.lit(2 * stats.norm.sf(each))))
-            for each in (z, z * 1.01, z * 0.99)
-        ]
+    if (z := quantile_of(looks)) < 37:
+        found = [float(Level.of(looks).p_value(each)) for each in (z, z * 1.01, z * 0.99)]
         assert found[0] == pytest.approx(1 - level, rel=1e-6)
         assert found[1] < 1 - level < found[2] <= 1
 
 
 def test_p_values_at_their_ends() -> None:
-    p_values = pl.lit(pl.Series([0.0, 1.0, None]))
-    found = pl.select(p_value_at(at(1), p_values)).to_series().to_list()
-    assert 0 <= found[0] < 1e-200
-    assert found[1:] == [1.0, None]
-    assert evaluated(p_value_at(0.95, pl.lit(0.2))) == 0.2
+    certain, none, unknown = Level.of(at(1)).sequential_p_value(np.array([0.0, 1.0, np.nan]))
+    assert 0 <= certain < 1e-200
+    assert none == 1
+    assert np.isnan(unknown)
+    assert Level.of(0.95).sequential_p_value(np.array([0.2])) == 0.2
 
 
 @given(st.floats(0.001, 50), st.floats(1.001, 20))
 def test_limits_are_widest_at_first_and_never_those_of_one_look(time: float, more: float) -> None:
-    first, later = z_quantile(at(time)), z_quantile(at(time * more))
+    first, later = quantile_of(at(time)), quantile_of(at(time * more))
     assert min(first, later) > stats.norm.ppf(0.975)
     # In units of the standard error at the later look.
     assert first * math.sqrt(more) > later
@@ -202,8 +189,8 @@ WIDER: dict[str, Any] = {
     "summary": lambda f, **k: wroc.summary(f, "y", "s", by="g", **k),
     "weighted": lambda f, **k: wroc.summary(f, "y", "s", weight="w", **k),
     "clusters": lambda f, **k: wroc.summary(f, "y", "s", design="w", **k),
-    "wald": lambda f, **k: wroc.summary(f, "y", "s", method="wald", **k),
-    "logit-t": lambda f, **k: wroc.summary(f, "y", "s", method="logit-t", **k),
+    "delong": lambda f, **k: wroc.summary(f, "y", "s", method="delong", **k),
+    "logit": lambda f, **k: wroc.summary(f, "y", "s", method="logit", **k),
     "partial": lambda f, **k: wroc.summary(
         f, "y", "s", areas={"early": wroc.PartialAUC(fpr=(0.0, 0.3))}, **k
     ),
@@ -232,7 +219,9 @@ WIDER: dict[str, Any] = {
         f, score="s", attributes="g", metrics=["standardized_mean_difference"], **k
     ),
     "cross_auc": lambda f, **k: wroc.cross_auc(f, "y", "s", by="g", **k),
-    "subgroup_auc": lambda f, **k: wroc.subgroup_auc(f, "y", "s", by="g", **k),
+    "cross_auc against the rest": lambda f, **k: wroc.cross_auc(
+        f, "y", "s", by="g", against="rest", **k
+    ),
 }
 
 
@@ -271,7 +260,7 @@ def test_all_limits_are_wider_and_nearest_at_the_planned_rows(name: str) -> None
 def test_no_limits_rest_on_a_variance_alone_with_few_rows_of_a_class() -> None:
     few, enough = scored(230), scored(500)
     assert min(enough["y"].value_counts()["count"]) >= 100 > min(few["y"].value_counts()["count"])
-    for method in ("wald", "logit", "logit-t", "newcombe"):
+    for method in ("delong", "logit"):
         limits = [
             wroc.summary(f, "y", "s", method=method, level=wroc.Looks(500))["auc_low"].item()
             for f in (few, enough)

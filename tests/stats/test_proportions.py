@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import math
-from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,15 +17,6 @@ from polars.testing import assert_frame_equal
 from scipy import stats
 
 import polars_wroc as wroc
-from polars_wroc.metrics.score_interval import lower_limit
-from polars_wroc.plans.formulas import Columns, Fields, Formula, in_columns
-from polars_wroc.stats.proportions import (
-    WeightedCount,
-    effective_sample_size,
-    rate_limits,
-    rate_side,
-    size_by_design,
-)
 
 Engine: TypeAlias = Any
 Mask: TypeAlias = npt.NDArray[np.bool_]
@@ -219,102 +208,6 @@ def test_worked_weighted_rates(
     assert table.select("tpr", "tpr_low", "tpr_high").row(0) == pytest.approx(expected, abs=6e-11)
 
 
-def test_worked_size_of_a_weighted_rate() -> None:
-    part, others = np.array([1.0, 2, 1]), np.array([1.0, 2, 1, 3, 1])
-    counts = [
-        WeightedCount(*(pl.lit(float(each)) for each in (w.sum(), (w**2).sum(), w.size)))
-        for w in (part, others)
-    ]
-    row = (
-        pl.DataFrame({"i": [0]})
-        .select(**rate_side(counts[0], counts[1])._asdict())
-        .row(0, named=True)
-    )
-    names = ("pool", "events", "non_events", "size_low", "slope", "inverse_df")
-    pool, events, non_events, at_zero, slope, lost = (row[name] for name in names)
-    assert pool == pytest.approx(0.1527777778, abs=1e-10)
-    assert (events * pool, non_events * pool) == pytest.approx((0.125, 0.1666666667), abs=1e-10)
-    found = (at_zero, at_zero + slope, lost)
-    assert found == pytest.approx((0.1382850242, 0.1666666667, 0.0277777778), abs=1e-10)
-
-
-@pytest.mark.parametrize("rate", [0.0, 1e-9, 0.3, 1.0])
-def test_limits_by_sample_size(rate: float) -> None:
-    sizes = pl.LazyFrame({"n": [0.0, 1e-200, 0.5, 40.0, 1e12, math.inf, None]})
-
-    def limits(field: Fields) -> Formula[Columns]:
-        ends = yield from rate_limits(*map(field, ("rate", "size", "slope", "quantile")))
-        return ends._asdict()
-
-    given = {"rate": pl.lit(rate), "size": 1 / pl.col("n"), "slope": pl.lit(0.0)}
-    rows = in_columns(sizes.with_columns(**given, quantile=pl.lit(1.96)), [limits])
-    size, quantile = pl.col("size"), pl.lit(1.96)
-    lowest = lower_limit(pl.lit(rate), pl.lit(1 - rate), size, quantile, skewness=0.0)
-    for n, low, high, lower in rows.select("n", "low", "high", lowest=lowest).collect().rows():
-        if n is None or n == 0:
-            assert (low, high) == NOTHING
-        elif n == math.inf:
-            assert low == lower == high == rate
-        else:
-            assert low <= rate <= high
-            # One definition for rates and AUCs.
-            assert low == min(lower, rate)
-            extra = 1.96**2 / Fraction(n)
-            for end in (low, high):
-                p, q = Fraction(end), Fraction(rate)
-                misfit = ((p - q) ** 2 - extra * p * (1 - p)) / (1 + extra)
-                assert float(misfit) == pytest.approx(0, abs=1e-15)
-
-
-def test_sums_of_squares_that_can_be_divided_by() -> None:
-    sums = pl.DataFrame({"w": [1e-160, 1e-145, 3.0, 1e160], "q": [1e-320, 1e-290, 4.5, math.inf]})
-    size = effective_sample_size(pl.col("w"), pl.col("q"))
-    expected = [None, pytest.approx(1.0), pytest.approx(2.0), None]
-    assert sums.select(size).to_series().to_list() == expected
-
-
-@pytest.mark.parametrize(
-    ("part", "others", "expected"),
-    [
-        # Weight, squares and rows of both parts; the rate, 1 / Kish's size, how heavy both are.
-        ((4, 8, 2), (2, 2, 2), (2 / 3, 10 / 36, 1.2, 0.6, 1 / 36)),
-        ((4, 4, 4), (2, 4, 1), (2 / 3, 8 / 36, 0.75, 1.5, 1 / 45)),
-        ((3, 3, 3), (2, 2, 2), (3 / 5, 1 / 5, 1, 1, 0)),
-        ((3, 9, 1), (0, 0, 0), (1, 1, 1, 1, 0)),
-        ((0, 0, 0), (3, 9, 1), (0, 1, 1, 1, 0)),
-    ],
-)
-def test_rate_and_size(
-    part: tuple[float, ...], others: tuple[float, ...], expected: tuple[float, ...]
-) -> None:
-    counts = [WeightedCount(*(pl.lit(float(x)) for x in each)) for each in (part, others)]
-    side = rate_side(counts[0], counts[1])._asdict()
-    names = ("value", "pool", "events", "non_events", "inverse_df")
-    found = pl.select(**{name: side[name] for name in names})
-    assert found.row(0) == pytest.approx(expected)
-
-
-@pytest.mark.parametrize("weights", [(0, 0), (math.inf, 1)])
-def test_rates_without_size(weights: tuple[float, float]) -> None:
-    counts = [WeightedCount(*(pl.lit(float(w)) for _ in range(3))) for w in weights]
-    side = rate_side(counts[0], counts[1])
-    assert pl.select(value=side.value, size=side.pool).row(0) == NOTHING
-
-
-def test_size_by_design_is_at_most_kishs() -> None:
-    rows = [
-        # rate, Kish's size, variance, size
-        (0.3, 50.0, 0.01, 21.0),
-        (0.3, 10.0, 0.01, 10.0),
-        (0.3, 50.0, 0.0, 50.0),
-        (0.0, 50.0, 0.0, 50.0),
-        (0.3, 50.0, None, None),
-    ]
-    frame = pl.DataFrame(rows, ["value", "kish", "variance", "expected"], orient="row")
-    found = frame.select(size_by_design(*map(pl.col, ("value", "kish", "variance"))))
-    assert found.to_series().to_list() == pytest.approx(frame["expected"].to_list())
-
-
 def test_only_ratios_of_probability_weights_count(people: pl.DataFrame) -> None:
     tables = [
         wroc.threshold_metrics(
@@ -375,7 +268,6 @@ def test_rows_that_miss_something_count_nowhere(people: pl.DataFrame) -> None:
         assert_frame_equal(tables[0], other.select(tables[0].columns), abs_tol=1e-12)
 
 
-@pytest.mark.plans
 def test_lazy_frame_gives_a_plan_that_serialises(people: pl.DataFrame, engine: Engine) -> None:
     options: dict[str, Any] = {"weight": "w", "by": "g", "level": 0.95}
     plan = wroc.threshold_metrics(people.lazy(), "y", "s", **options, metrics="all")

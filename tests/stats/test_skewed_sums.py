@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from polars_wroc.stats.skewed_sums import (
+    limit_rates,
     lower_tail,
     pearson_tail,
-    rate_limits,
     upper_tail,
 )
 
@@ -63,16 +63,15 @@ def test_skewed_tails_are_mirrored_and_those_of_scipy(z: float, skewness: float)
 
 def test_limits_of_rates_are_where_the_tails_have_the_probability() -> None:
     weights = np.array([1.0, 2.0, 0.5, 4.0, 1.5, 1.0])
-    powers = [np.array([(weights**power).sum()]) for power in (1, 2, 3)]
-    sums = powers[0], powers[1], powers[2]
+    weight, squares, cubes = (np.array([(weights**power).sum()]) for power in (1, 2, 3))
     tail, rate = np.array([0.01]), np.array([0.4])
-    low, high = rate_limits(rate, sums, tail, np.ones(1))
+    low, high = limit_rates(rate, weight, squares, cubes, tail, np.ones(1))
     for true, side in ((low[0], 0), (high[0], 1)):
         spread = np.sqrt(true * (1 - true))
-        z = (rate - true) * sums[0] / np.sqrt(sums[1]) / spread
-        skewness = (1 - 2 * true) / spread * sums[2] / sums[1] ** 1.5
-        least = (1 - 2 * true) / spread * np.sqrt(sums[1]) / sums[0]
+        z = (rate - true) * weight / np.sqrt(squares) / spread
+        skewness = (1 - 2 * true) / spread * cubes / squares**1.5
+        least = (1 - 2 * true) / spread * np.sqrt(squares) / weight
         assert both_tails(z, skewness, least)[side][0] == pytest.approx(0.01, rel=1e-6)
     # No event, and nothing but events.
-    assert rate_limits(np.zeros(1), sums, tail, np.ones(1))[0][0] < 1e-9
-    assert rate_limits(np.ones(1), sums, tail, np.ones(1))[1][0] > 1 - 1e-9
+    assert limit_rates(np.zeros(1), weight, squares, cubes, tail, np.ones(1)).low[0] < 1e-9
+    assert limit_rates(np.ones(1), weight, squares, cubes, tail, np.ones(1)).high[0] > 1 - 1e-9

@@ -111,11 +111,8 @@ _RULES = {
 }
 _INTERVALS: dict[str, str] = {
     "score": "a score-type method, whose variance changes with the AUC",
-    "logit-t": "Student's t on the logit",
     "logit": "the normal approximation on the logit",
-    "wald": "the normal approximation",
     "delong": "DeLong's normal approximation",
-    "newcombe": "Newcombe's",
 }
 _REPLICATES: dict[ReplicateKind, str] = {
     "brr": "replicate weights of balanced repeated replication",
@@ -267,9 +264,7 @@ def intervals(audit: AuditTables) -> str:
     method = audit.settings.method
     if not audit.table.filter(metric="auc")["value_low"].count():
         return ""
-    return _INTERVALS[method] + (
-        "" if method == "newcombe" else ", or Newcombe's where there is no variance"
-    )
+    return _INTERVALS[method]
 
 
 def design(audit: AuditTables) -> str:

@@ -22,7 +22,6 @@ from polars_wroc.audits.tables import (
     segment_in_words,
 )
 from polars_wroc.audits.words import DASH, NOT_HERE, Words, capitalised, many
-from polars_wroc.curves.calibration_summary import IN_THE_LARGE, SLOPE
 from polars_wroc.groups.categories import CROSSED
 from polars_wroc.groups.comparisons import (
     DIFFERENT,
@@ -33,6 +32,7 @@ from polars_wroc.groups.comparisons import (
     THE_REFERENCE,
 )
 from polars_wroc.inputs.columns import MODEL, OVERALL
+from polars_wroc.metrics.calibration import IN_THE_LARGE, SLOPE
 
 SYMBOLS: dict[str, str] = {
     **SIGNS,

@@ -16,7 +16,7 @@ import altair as alt
 import polars as pl
 
 from polars_wroc.audits.audit_changes import HEADINGS, Changes, not_significant, sentences_of
-from polars_wroc.audits.closer_look import EXPLORATION, PARTS, exploration_sentences
+from polars_wroc.audits.closer_look import ALONG_SCORES, EXPLORATION, exploration_sentences
 from polars_wroc.audits.findings import findings_of, verdict_of
 from polars_wroc.audits.findings import rounded as rounded_table
 from polars_wroc.audits.formats import json_of
@@ -95,7 +95,7 @@ def render(audit: AuditTables) -> str:
         adjusted=adjustment_of(audit),
         files=first_few([file.name for file in audit.run.files]),
         sections=sections,
-        parts=PARTS,
+        parts=ALONG_SCORES,
         exploration=EXPLORATION,
         exploration_sentences=exploration_sentences(audit),
         exploration_figures=explored,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import polars as pl
 
+from polars_wroc.arrays import TOLERANCE
 from polars_wroc.audits.closer_look import sentences_on
 from polars_wroc.audits.findings import by_severity, counts_of_verdicts
 from polars_wroc.audits.report.figures import (
@@ -34,7 +35,6 @@ from polars_wroc.audits.tables import (
 from polars_wroc.audits.words import NOT_HERE, listed, many, verb
 from polars_wroc.charts.curve_layers import thinned
 from polars_wroc.charts.options import COLOURS
-from polars_wroc.curves.calibration_summary import IN_THE_LARGE
 from polars_wroc.groups.comparisons import (
     DIFFERENT,
     GAP_METRICS,
@@ -42,9 +42,9 @@ from polars_wroc.groups.comparisons import (
     PLACE,
 )
 from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
+from polars_wroc.metrics.calibration import IN_THE_LARGE
 from polars_wroc.metrics.registry import ROC_AUC
 from polars_wroc.ranking.curve_points import AUC_CHANGE
-from polars_wroc.stats.proportions import TOLERANCE
 
 # Most segments of an attribute in its tables and its charts of gaps, and most curves of a panel.
 TABLE_SEGMENTS, OVERLAID = 50, 5
@@ -93,20 +93,23 @@ def curves_of(audit: AuditTables, attribute: str, serious: pl.DataFrame) -> Curv
 
 def _candidates(
     segments: pl.DataFrame, settings: AuditSettings, attribute: str, serious: pl.DataFrame
-) -> Iterator[tuple[str, Iterable[str | None]]]:
+) -> list[tuple[str, Iterable[str | None]]]:
     """List the segments whose curves should be drawn, the most important first, and why."""
     score = segments.unique(AUDIT_KEYS, keep="first", maintain_order=True)
     ranked = score.drop_nulls("auc").sort("auc", maintain_order=True)
     large = ranked.filter(~pl.col("small"))
+    candidates = list[tuple[str, Iterable[str | None]]]()
     if attribute in settings.reference.named:
-        yield "the reference", [settings.reference.named[attribute]]
+        candidates.append(("the reference", [settings.reference.named[attribute]]))
     different = serious.filter(attribute=attribute, verdict=DIFFERENT)["segment"]
-    yield "the segments with the most serious findings", different.unique(maintain_order=True)
+    most_serious = different.unique(maintain_order=True)
+    candidates.append(("the segments with the most serious findings", most_serious))
     known, of_those = ranked, ""
     if 0 < large.height < ranked.height:
         known, of_those = large, f" of those with at least {settings.min_rows} rows of each class"
-    yield f"the segment with the least AUC{of_those}", known["segment"][:1]
-    yield f"the segment with the greatest AUC{of_those}", known["segment"][-1:]
+    candidates.append((f"the segment with the least AUC{of_those}", known["segment"][:1]))
+    candidates.append((f"the segment with the greatest AUC{of_those}", known["segment"][-1:]))
+    return candidates
 
 
 def with_models(audit: AuditTables) -> AuditTables:

@@ -32,7 +32,6 @@ from polars_wroc.audits.words import (
     reference_of,
     threshold_text,
 )
-from polars_wroc.curves.calibration_summary import IN_THE_LARGE, SLOPE
 from polars_wroc.groups.comparisons import (
     ALIKE,
     DIFFERENT,
@@ -46,6 +45,7 @@ from polars_wroc.groups.comparisons import (
 from polars_wroc.inputs.arguments import FOUR_FIFTHS
 from polars_wroc.inputs.columns import MODEL, OVERALL
 from polars_wroc.inputs.metric import MINUS, Metric
+from polars_wroc.metrics.calibration import IN_THE_LARGE, SLOPE
 from polars_wroc.metrics.registry import CURVE_METRICS, ROC_AUC
 from polars_wroc.thresholds.registry import AUDIT_RATES
 

@@ -193,11 +193,11 @@ def test_page_says_what_a_weight_means(
         weight=weight_as("w", weight_type),
         threshold=0,
         favorable="selected",
-        method="wald",
+        method="delong",
     )
     assert (result.settings.as_dict()["frequency"], result.settings.as_dict()["method"]) == (
         weight_type == "frequency",
-        "wald",
+        "delong",
     )
     result.save(path)
     text = path.read_text(encoding="utf-8").split('<script type="text/plain"')[0]

@@ -1,0 +1,495 @@
+"""Calibration without bins: the largest sum of scores less labels, its place, and its test."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal, get_args
+
+import numpy as np
+import polars as pl
+
+from polars_wroc.arrays import Array, Mask
+from polars_wroc.groups.categories import Grouping
+from polars_wroc.groups.divisions import name_segments, read_divisions
+from polars_wroc.groups.score_blocks import find_blocks, sum_blocks_in_units, walk_blocks
+from polars_wroc.inputs import arguments
+from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, IntoColumn, IntoWeight
+from polars_wroc.inputs.designs import Design
+from polars_wroc.inputs.rows import IntoColumns
+from polars_wroc.metrics.calibration import CalibrationSums, count_rows, sum_calibration
+from polars_wroc.metrics.mean_sums import require_probabilities, sum_in_units
+from polars_wroc.metrics.sampled_aucs import take_parts
+from polars_wroc.plans.queries import FrameT
+from polars_wroc.rows import (
+    Columns,
+    Rows,
+    Sampling,
+    SegmentColumns,
+    read_columns,
+    table_of,
+    tabulate_models,
+)
+from polars_wroc.stats.designs import SamplingUnits, design_effect
+from polars_wroc.stats.families import Adjustment, adjust_p_values, count_tests
+from polars_wroc.stats.levels import Level
+from polars_wroc.stats.walks import RangeTests, WalkRanges, WalkSteps, find_ranges, range_quantile
+from polars_wroc.steps import SegmentRows, pool_steps
+
+RANGE_TYPES: Mapping[str, Any] = {
+    "n": pl.Int64,
+    "n_pos": pl.Int64,
+    "n_missing": pl.Int64,
+    "n_scores": pl.Int64,
+    "n_impossible": pl.Int64,
+    "effective_steps": pl.Float64,
+    "largest_miscalibration": pl.Float64,
+    "direction": pl.String,
+    "from_score": pl.Float64,
+    "to_score": pl.Float64,
+    "weight_share": pl.Float64,
+    "mean_score": pl.Float64,
+    "observed_rate": pl.Float64,
+    "miscalibration": pl.Float64,
+    "miscalibration_low": pl.Float64,
+    "miscalibration_high": pl.Float64,
+    "p_value": pl.Float64,
+    "p_adjusted": pl.Float64,
+}
+EQUAL_SCORE_TYPES: Mapping[str, Any] = {
+    "n": pl.Int64,
+    "n_reference": pl.Int64,
+    "share_compared": pl.Float64,
+    "n_blocks": pl.Int64,
+    "mean_gap": pl.Float64,
+    "mean_gap_low": pl.Float64,
+    "mean_gap_high": pl.Float64,
+    "from_score": pl.Float64,
+    "to_score": pl.Float64,
+    "gap": pl.Float64,
+    "gap_low": pl.Float64,
+    "gap_high": pl.Float64,
+    "p_value": pl.Float64,
+    "p_adjusted": pl.Float64,
+}
+# The margin of the mean difference in an interval, by a range of 1; whether a test repeats that of
+# another row; and the place of a row.
+_UNIT, _REPEATS, _PLACE = "__unit", "__repeats", "__place"
+# The direction of an interval, by the sign of its difference.
+_DIRECTIONS = {1: "too high", -1: "too low"}
+# Two segments are each the other's rest.
+_PAIR = 2
+
+
+def calibration_test(
+    frame: FrameT,
+    label: IntoColumn,
+    score: IntoColumns,
+    *,
+    weight: IntoWeight | None = None,
+    by: IntoColumns | None = None,
+    pos_label: object = None,
+    level: float = 0.95,
+    attributes: IntoColumns | None = None,
+    reference: Literal["rest"] | None = None,
+    adjust: Adjustment = "holm",
+    design: Design | None = None,
+) -> FrameT:
+    """Test whether scores are calibrated in each group, without bins, and say where they are not.
+
+    With ``reference="rest"`` outcomes of each segment are compared with those of all others at
+    equal scores instead: whether the score means the same for both.
+
+    Parameters
+    ----------
+    frame
+        DataFrame or LazyFrame; a LazyFrame is not collected.
+    label, score, weight, by, pos_label
+        As for `summary`; the score must lie between 0 and 1, unless there is a ``reference``.
+    level
+        Confidence level of the limits, from 0.001 to 0.9999; below 0.5 those of intervals of scores
+        are those of 0.5.
+    attributes
+        One or several columns or expressions, by each of which rows are divided into segments, one
+        at a time; ``by`` must be None.
+    reference
+        None to test each segment by itself; ``"rest"`` to compare it with all other segments of its
+        attribute, which ``attributes`` must name.
+    adjust
+        Adjustment of the p-values for all groups and models of the table: ``"holm"`` (Holm),
+        ``"bh"`` (Benjamini and Hochberg) or ``"none"``. Unless it is ``"none"`` the limits hold for
+        all of them together.
+    design
+        Clusters, a `Survey` or `ReplicateWeights`: see `summary`. With a reference each row is used
+        for each segment.
+
+    Returns
+    -------
+    pl.DataFrame or pl.LazyFrame
+        One row per group (and model), sorted by the ``by`` columns, or per segment of each of the
+        ``attributes``, named in the String columns ``attribute, segment``. After them come
+        ``n, n_pos, n_missing, n_scores, n_impossible`` (Int64 numbers: of rows without the missing,
+        of positives, of missing rows, of distinct scores, and of positives with a score of 0 and
+        negatives with one of 1: if there are any, the score is wrong whatever the p-value);
+        ``effective_steps`` (Float64), over how many equal steps the variance is spread;
+        ``largest_miscalibration`` (Float64), the largest sum of weight times score less label in
+        an interval of scores, as a share of all weight; that interval: ``direction`` (String, the
+        scores are ``"too high"`` or ``"too low"``), and the Float64 columns
+        ``from_score, to_score``, the lowest and highest score in it, ``weight_share``,
+        ``mean_score``, ``observed_rate`` and ``miscalibration``, the mean score less the observed
+        rate, with the limits ``miscalibration_low, miscalibration_high``; and
+        ``p_value, p_adjusted``. Of equal sums the interval is the shortest, then that of the lowest
+        scores; null where the sum is 0. P-values and limits are null where less than 5 effective
+        rows of a class are expected by the mean score, with fewer than 2 effective steps, where
+        squares of weights overflow or underflow, and where a design leaves the variance unknown.
+
+        With ``reference="rest"`` they are instead the Int64 columns ``n, n_reference``, the rows of
+        the segment and of all others, the Float64 column ``share_compared``, the share of the
+        segment's weight that is in blocks of scores with rows of both sides, and ``n_blocks``
+        (Int64), the number of these blocks. The others are Float64: ``mean_gap, mean_gap_low,
+        mean_gap_high``, how much higher the rate of positives is in the segment than among others
+        with equal scores, on average over the blocks, with its limits; ``from_score, to_score``,
+        the interval of scores in which both differ most, and ``gap, gap_low, gap_high``, the
+        difference in it, with limits that hold for every interval at once; and ``p_value,
+        p_adjusted`` of the test that there is no difference at any score. Differences are null
+        without blocks; limits and p-values as above, by the observed rate of the compared rows. Of
+        two segments both rows are one test.
+
+    Raises
+    ------
+    TypeError, ValueError, polars.exceptions.ColumnNotFoundError
+        As for `calibration_summary`; also for both ``by`` and ``attributes``, and for a reference
+        without attributes.
+
+    Notes
+    -----
+    The sums of weight times score less label, up to each distinct score, rise where scores are too
+    high and fall where they are too low. If each score is the probability of its rows, they are a
+    random walk with the variance ``sum(w**2 * s * (1 - s))``, and their range, divided by its root,
+    is about that of Brownian motion on [0, 1], whose distribution is known [1]_; half of Siegmund's
+    correction for discrete steps [2]_ is added to it. Nothing is binned or smoothed, equal scores
+    are one step, and the order of rows does not matter. On distinct scores without the correction
+    it is the test of Arrieta-Ibarra et al. [3]_. In simulations 3% to 6% of calibrated samples
+    had a p-value of at most 0.05, from 3 distinct scores on, with weights or not.
+
+    The interval is the one that looks worst, so that its ``miscalibration`` is farther from 0 than
+    the truth. The limits allow for that: they hold for every interval at once. They are wide, and
+    where they exclude 0 the p-value is below 1 less the level, but not the other way round.
+    ``largest_miscalibration`` grows with the share of rows that it covers: do not rank groups by
+    it, but by the limit that is nearer to 0.
+
+    By a design the variances are as many times larger as that of the mean difference is, of all
+    rows or of the interval, whichever is more; the test is then conservative.
+
+    A test of this kind sees what a mean hides: scores that are too high here and too low there. It
+    is a little less powerful than `calibration_summary` against scores that are off by the same
+    everywhere. Not to be significant is no proof of calibration: see the limits.
+
+    Whether equally scored rows are positive alike whatever their group is called sufficiency [4]_.
+    It is tested where the score is wrong for all as well, and if it is no probability. Blocks of
+    neighboring scores are made by the scores and groups alone, without labels: each has 5 rows of
+    the smaller side (2 where scores are no probabilities and that side has fewer than 200 rows),
+    and equal scores are never parted; where each score has as many rows of both sides, the blocks
+    are the scores. In each block the rates of both sides are compared, with the weight
+    ``w1 * w0 / (w1 + w0)`` of Mantel and Haenszel [5]_. Of probabilities the difference of the mean
+    scores of both sides in the block is taken out. The sums of the differences along the scores are
+    tested as above; ``mean_gap`` is their last divided by all weights. Without weights, and with
+    blocks that are single scores, its z-value is that of Mantel and Haenszel. A finding says that
+    the score means different things in the groups. That is no proof of discrimination: any feature
+    that the score leaves out, and that differs between the groups, does that. Where
+    ``share_compared`` is low there is little to compare.
+
+    References
+    ----------
+    .. [1] Feller, W. (1951), Annals of Mathematical Statistics 22, 427-432.
+    .. [2] Siegmund, D. (1985), Sequential Analysis, Springer.
+    .. [3] Arrieta-Ibarra, I. et al. (2022), Journal of Machine Learning Research 23, 351.
+    .. [4] Barocas, S., Hardt, M., Narayanan, A. (2023), Fairness and Machine Learning, MIT Press.
+    .. [5] Mantel, N., Haenszel, W. (1959), Journal of the National Cancer Institute 22, 719-748.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import polars_wroc as wroc
+    >>> loans = wroc.data.loans()
+    >>> table = wroc.calibration_test(loans, "approved", "score", by="race")
+    >>> table.select("race", "direction", "from_score", "to_score", "p_adjusted")
+    shape: (3, 5)
+    ┌──────────┬───────────┬────────────┬──────────┬────────────┐
+    │ race     ┆ direction ┆ from_score ┆ to_score ┆ p_adjusted │
+    │ ---      ┆ ---       ┆ ---        ┆ ---      ┆ ---        │
+    │ str      ┆ str       ┆ f64        ┆ f64      ┆ f64        │
+    ╞══════════╪═══════════╪════════════╪══════════╪════════════╡
+    │ black    ┆ too high  ┆ 0.370919   ┆ 0.964248 ┆ 0.000015   │
+    │ hispanic ┆ too high  ┆ 0.590662   ┆ 0.921766 ┆ 0.016625   │
+    │ white    ┆ too low   ┆ 0.053908   ┆ 0.974378 ┆ 0.031909   │
+    └──────────┴───────────┴────────────┴──────────┴────────────┘
+    >>> table = wroc.calibration_test(
+    ...     loans, "approved", "score", attributes="race", reference="rest"
+    ... )
+    >>> table.select("segment", "mean_gap", "mean_gap_low", "mean_gap_high", "p_adjusted")
+    shape: (3, 5)
+    ┌──────────┬───────────┬──────────────┬───────────────┬────────────┐
+    │ segment  ┆ mean_gap  ┆ mean_gap_low ┆ mean_gap_high ┆ p_adjusted │
+    │ ---      ┆ ---       ┆ ---          ┆ ---           ┆ ---        │
+    │ str      ┆ f64       ┆ f64          ┆ f64           ┆ f64        │
+    ╞══════════╪═══════════╪══════════════╪═══════════════╪════════════╡
+    │ black    ┆ -0.134104 ┆ -0.189562    ┆ -0.078647     ┆ 0.000003   │
+    │ hispanic ┆ -0.086253 ┆ -0.149962    ┆ -0.022543     ┆ 0.007787   │
+    │ white    ┆ 0.13105   ┆ 0.087415     ┆ 0.174686      ┆ 2.8483e-8  │
+    └──────────┴───────────┴──────────────┴───────────────┴────────────┘
+    """
+    arguments.refuse_looks(level, "ranges of sums")
+    arguments.option("adjust", adjust, get_args(Adjustment))
+    test = CalibrationTest(arguments.level(level), adjust, equal_scores=reference is not None)
+    if reference is not None:
+        arguments.option("reference", reference, ("rest",))
+    if attributes is None and reference is not None:
+        arguments.reject("reference", "come with `attributes`", repr(reference))
+    if attributes is not None and by is not None:
+        arguments.reject("by", "be None with `attributes`", repr(by))
+    columns = read_columns(
+        frame,
+        label,
+        score,
+        weight=weight,
+        by=by if attributes is None else attributes,
+        pos_label=pos_label,
+        design=design,
+        argument="by" if attributes is None else "attributes",
+    )
+    columns.require_scores("a calibration" if reference is None else "equal scores")
+    if attributes is None:
+        compute = partial(_test_groups, columns=columns, test=test)
+        return table_of(frame, columns, columns.schema(test.types), compute)
+    divisions = read_divisions(columns, intersections=False)
+    names = dict.fromkeys(AUDIT_KEYS, pl.String)
+    models = {MODEL: pl.String} if columns.several else {}
+    compute = partial(_test_divisions, divisions=divisions, test=test)
+    return table_of(frame, columns, names | models | dict(test.types), compute)
+
+
+@dataclass(frozen=True)
+class CalibrationTest:
+    """What is tested: the calibration of segments, or their outcomes at ``equal_scores``."""
+
+    level: float
+    adjust: Adjustment
+    equal_scores: bool = False
+
+    @property
+    def types(self) -> Mapping[str, Any]:
+        """The types of the columns after the segment."""
+        return EQUAL_SCORE_TYPES if self.equal_scores else RANGE_TYPES
+
+    def measure(self, rows: Rows, segments: SegmentRows) -> SegmentColumns:
+        """Return the columns of segments, but for what depends on the number of tests."""
+        if self.equal_scores:
+            found = _compare_segments(rows, segments, Level.of(self.level))
+        else:
+            parts = [_measure_segments(own, part) for _, own, part in take_parts(rows, segments)]
+            found = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        return SegmentColumns(np.arange(segments.number), found)
+
+    def finish(self, table: pl.DataFrame) -> pl.DataFrame:
+        """Add adjusted p-values and the limits of the intervals, for all tests of a table."""
+        p_value, unit = table["p_value"].to_numpy(), table[_UNIT].to_numpy()
+        repeats = table[_REPEATS].to_numpy()
+        name = "gap" if self.equal_scores else "miscalibration"
+        number = count_tests(p_value, self.adjust, repeats)
+        margin = range_quantile((1 - self.level) / number) * unit
+        value = table[name].to_numpy()
+        finished = table.with_columns(
+            pl.Series(f"{name}_low", np.clip(value - margin, -1.0, 1.0)),
+            pl.Series(f"{name}_high", np.clip(value + margin, -1.0, 1.0)),
+            pl.Series("p_adjusted", adjust_p_values(p_value, self.adjust, repeats)),
+        )
+        if self.equal_scores:
+            return finished
+        direction = pl.col("direction").cast(pl.Int8, strict=False)
+        return finished.with_columns(
+            direction.replace_strict(_DIRECTIONS, default=None, return_dtype=pl.String)
+        )
+
+
+def _require_scores(rows: Rows, test: CalibrationTest) -> None:
+    if not test.equal_scores:
+        for score in rows.scores.values():
+            require_probabilities(score)
+
+
+def _test_groups(rows: Rows, columns: Columns, test: CalibrationTest) -> pl.DataFrame:
+    _require_scores(rows, test)
+
+    measured = tabulate_models(rows, columns, lambda own, segments: [test.measure(own, segments)])
+    return test.finish(measured)
+
+
+def _test_divisions(
+    rows: Rows, divisions: Sequence[Grouping], test: CalibrationTest
+) -> pl.DataFrame:
+    _require_scores(rows, test)
+    tables = []
+    for model in rows.scores:
+        own = rows if rows.model is None else rows.at(rows.model == model)
+        tables.append(
+            measure_divisions(own, model, divisions, test).with_columns(pl.lit(model).alias(MODEL))
+        )
+    table = pl.concat(tables)
+    # The models of each segment follow one another.
+    first = pl.col(_PLACE).min().over(AUDIT_KEYS)
+    in_order = table.with_row_index(_PLACE).sort(first, maintain_order=True)
+    return test.finish(in_order)
+
+
+def measure_divisions(
+    rows: Rows, model: str, divisions: Sequence[Grouping], test: CalibrationTest
+) -> pl.DataFrame:
+    """Return the columns of the segments of each division, named, for one score."""
+    tables = []
+    attribute, segment = AUDIT_KEYS
+    for division in divisions:
+        segments = rows.segments(division.keys, model)
+        names = pl.Series([division.attribute])
+        if division.keys:
+            names = name_segments(division, segments.segments)
+        measured = pl.DataFrame(dict(test.measure(rows, segments).columns))
+        tables.append(
+            measured.with_columns(pl.lit(division.attribute).alias(attribute), names.alias(segment))
+        )
+    return pl.concat(tables)
+
+
+def _measure_segments(rows: Rows, segments: SegmentRows) -> dict[str, Array]:
+    """Return the range of the sums of score less label of each segment."""
+    counts = count_rows(segments)
+    sums = sum_calibration(segments, rows.sample)
+    whole = sums.errors.whole
+    ranges = find_ranges(_walk_scores(segments))
+    segment = segments.segment
+    is_inside = (segments.score >= ranges.from_score[segment]) & (
+        segments.score <= ranges.to_score[segment]
+    )
+    effect = np.ones(segments.number)
+    if rows.sample is not None:
+        effect = _find_effect_of_errors(segments, sums, ranges, is_inside, rows.sample)
+    mean = sums.mean_score
+    expected = np.minimum(mean, 1 - mean) / whole.inverse_size
+    residuals = sums.errors.second / whole.weight / whole.weight
+    tests = RangeTests(ranges, effect, expected, np.fmax(ranges.variance, residuals))
+    positives = segments.total(np.maximum(segments.weight, 0.0) * is_inside)
+    rate = positives / whole.weight / ranges.weight_inside
+    return {
+        "n": counts["n"],
+        "n_pos": counts["n_pos"],
+        "n_missing": counts["n_missing"],
+        "n_scores": ranges.steps,
+        "n_impossible": counts["n_impossible"],
+        "effective_steps": np.where(tests.is_known, ranges.effective, np.nan),
+        "largest_miscalibration": ranges.size,
+        "direction": np.sign(tests.value),
+        "from_score": ranges.from_score,
+        "to_score": ranges.to_score,
+        "weight_share": ranges.weight_inside,
+        "mean_score": rate + tests.value,
+        "observed_rate": rate,
+        "miscalibration": tests.value,
+        "p_value": tests.p_value,
+        _UNIT: tests.unit,
+        _REPEATS: np.zeros(segments.number, dtype=bool),
+    }
+
+
+def _find_effect_of_errors(
+    segments: SegmentRows,
+    sums: CalibrationSums,
+    ranges: WalkRanges,
+    is_inside: Mask,
+    sample: Sampling,
+) -> Array:
+    """Return the effect of a design on mean errors, of all rows or in the interval."""
+    assert sums.errors.unit_first is not None
+    assert sums.errors.unit_whole is not None
+    error = segments.score - (segments.weight > 0)
+    inside = sum_in_units(segments, sample, error * is_inside)
+    units = sample.units
+    _, effect = _find_effects(ranges, units, sums.errors.unit_first, inside, sums.errors.unit_whole)
+    return effect
+
+
+def _walk_scores(segments: SegmentRows) -> WalkSteps:
+    """Return a step for each distinct score of each segment."""
+    steps = pool_steps(segments)
+    score, weight = steps.score, steps.w.sum(axis=0)
+    return WalkSteps(
+        score,
+        score,
+        weight,
+        weight * score - steps.w[0],
+        # If each score is the probability of its rows
+        steps.w2.sum(axis=0) * score * (1 - score),
+        steps.starts,
+    )
+
+
+def _find_effects(
+    ranges: WalkRanges, units: SamplingUnits, difference: Array, inside: Array, weight: Array
+) -> tuple[Array, Array]:
+    """Return how many times larger the variance of the sum is by a design.
+
+    First that of all rows, then the larger of that and the one of the interval that was picked.
+    ``difference`` and ``inside`` are sums of sampling units, whose ratios to the ``weight`` of all
+    units are the sums of all steps and of those in the interval.
+    """
+    variances = [
+        units.variance(units.ratio_influence(part, weight)) for part in (difference, inside)
+    ]
+    whole = np.maximum(design_effect(variances[0], ranges.variance), 1.0)
+    part = design_effect(variances[1], ranges.variance_inside)
+    return whole, np.where(np.isnan(whole), np.nan, np.fmax(whole, part))
+
+
+def _compare_segments(rows: Rows, segments: SegmentRows, level: Level) -> dict[str, Array]:
+    """Return the range of the sums of differences between each segment and all others."""
+    blocks = find_blocks(segments)
+    ranges = find_ranges(walk_blocks(blocks))
+    whole_effect = effect = np.ones(segments.number)
+    df: Array | float = np.inf
+    if rows.sample is not None:
+        units = rows.sample.units
+        sums = sum_blocks_in_units(segments, blocks, ranges, rows.sample)
+        whole_effect, effect = _find_effects(
+            ranges, units, sums.difference, sums.inside, sums.weight
+        )
+        df = units.df(units.ratio_influence(sums.difference, sums.weight))
+    expected = np.array([each.expected for each in blocks])
+    tests = RangeTests(ranges, effect, expected, ranges.variance)
+    # Null where squares of weights overflow or underflow
+    is_known = (ranges.variance > 0) & ~np.isnan(expected)
+    error = np.where(is_known, np.sqrt(ranges.variance * whole_effect), np.nan)
+    margin = level.quantile(df) * error
+    n = count_rows(segments)["n"]
+    weight = segments.total(np.abs(segments.weight))
+    compared = np.array([each.own.weight.sum() for each in blocks])
+    repeats = np.zeros(segments.number, dtype=bool)
+    p_value = tests.p_value
+    if segments.number == _PAIR:
+        # Each is the other's rest, so that both are one test.
+        repeats[1] = True
+        p_value = np.full(_PAIR, np.fmax(*p_value))
+    return {
+        "n": n,
+        "n_reference": n.sum() - n,
+        "share_compared": np.where(weight > 0, compared / weight, np.nan),
+        "n_blocks": ranges.steps,
+        "mean_gap": ranges.total,
+        "mean_gap_low": np.clip(ranges.total - margin, -1.0, 1.0),
+        "mean_gap_high": np.clip(ranges.total + margin, -1.0, 1.0),
+        "from_score": ranges.from_score,
+        "to_score": ranges.to_score,
+        "gap": tests.value,
+        "p_value": p_value,
+        _UNIT: tests.unit,
+        _REPEATS: repeats,
+    }

@@ -1,0 +1,35 @@
+"""Bins of equal width, each of which includes its upper end, the first also its lower one."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from polars_wroc.arrays import Array, Ints
+
+
+def find_ends(bins: int, low: float, high: float) -> Array:
+    """Return the lower end of the first bin and the upper ends of all."""
+    share = np.arange(bins + 1) / bins
+    # Not a width times a number, which may overflow and may miss the upper end.
+    return np.asarray(low * (1 - share) + high * share)
+
+
+def number_bins(values: Array, ends: Array) -> Ints:
+    """Return the number of the bin of each value, from 0."""
+    number = np.searchsorted(ends, values, side="left") - 1
+    return np.clip(number, 0, len(ends) - 2)
+
+
+def choose_range(values: Array, highest: Array | None = None) -> tuple[float, float]:
+    """Return the range of bins for some values: from 0 to 1 if all are there, otherwise theirs.
+
+    If all values are equal, it is half of the value wide on either side, but at least 0.5. There
+    may be the ``highest`` values of those that each stands for.
+    """
+    if not len(values):
+        return 0.0, 1.0
+    low, high = float(values.min()), float((values if highest is None else highest).max())
+    if low >= 0 and high <= 1:
+        return 0.0, 1.0
+    around = max(abs(low) / 2, 0.5) if low == high else 0.0
+    return low - around, high + around

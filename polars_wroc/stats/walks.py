@@ -1,0 +1,215 @@
+"""Ranges of cumulative sums: their distribution, where they are, tests and limits.
+
+Sums of differences along the scores rise where scores are too high and fall where they are too low.
+If nothing is wrong their range is that of Brownian motion.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import lru_cache
+
+import numpy as np
+from scipy import special
+
+from polars_wroc.arrays import Array, Ints, Mask, cumulate
+from polars_wroc.stats.solve import first_place
+
+# Terms of both series of the distribution of a range, and from where on the tail takes few.
+_TAIL_TERMS, _BODY_TERMS, _FROM_TAIL = range(1, 5), range(3), 2.0
+# Between these tails, whose ranges are between these ends, there are quantiles.
+_LEAST_TAIL, _MOST_TAIL = 1e-16, 0.5
+_LEAST_RANGE, _MOST_RANGE = 1.0, 12.0
+# Half of Siegmund's (1985) correction for sums that change in steps.
+_CORRECTION = 0.5826
+# Fewer expected rows of a class, or steps that the variance is spread over, allow no test.
+_LEAST_EXPECTED, _LEAST_STEPS = 5, 2
+# Sums are equal if they differ by less, per unit of weight.
+_ROUNDING = 1e-12
+
+
+def range_p_value(x: Array) -> Array:
+    """Return the probability that the range of Brownian motion on [0, 1] is at least x.
+
+    Feller (1951), Annals of Mathematical Statistics 22, 427-432, by one of two series.
+    """
+    tail, body = np.zeros(x.shape), np.zeros(x.shape)
+    for j in _TAIL_TERMS:
+        # P = sum_j (-1)^(j - 1) 4 j P(|Z| > j x)
+        tail += (-1) ** (j - 1) * 4 * j * 2 * special.ndtr(-j * x)
+    for j in _BODY_TERMS:
+        # 1 - P = sum_j (8 / x^2 + 2 / r_j) exp(-2 r_j / x^2), r_j = ((j + 1 / 2) pi)^2
+        rate = ((j + 0.5) * np.pi) ** 2
+        body += (8 / x**2 + 2 / rate) * np.exp(-2 * rate / x**2)
+    p_value = np.where(x >= _FROM_TAIL, tail, np.where(x > 0, np.minimum(1 - body, 1.0), 1.0))
+    return np.where(np.isnan(x), np.nan, p_value)
+
+
+@lru_cache(maxsize=1024)
+def range_quantile(tail: float) -> float:
+    """Return the range that Brownian motion on [0, 1] exceeds with this probability.
+
+    Of larger tails than 0.5 it is that of 0.5, and of smaller ones than 1e-16 that of 1e-16.
+    """
+    wanted = min(max(tail, _LEAST_TAIL), _MOST_TAIL)
+    ends = np.array([_LEAST_RANGE]), np.array([_MOST_RANGE])
+    return float(first_place(lambda x: range_p_value(x) <= wanted, *ends)[0])
+
+
+@dataclass(frozen=True)
+class WalkSteps:
+    """Steps of the sums of segments, from the highest score of each down.
+
+    A step is a score or a block of scores, from ``low`` to ``high``. It adds a ``difference`` to
+    the sum, with a ``variance`` if nothing is wrong, and has a ``weight``. ``starts`` are the
+    places of the first steps of the segments, which may have none, and the number of steps.
+    """
+
+    low: Array
+    high: Array
+    weight: Array
+    difference: Array
+    variance: Array
+    starts: Ints
+
+
+@dataclass(frozen=True)
+class WalkRanges:
+    """Ranges of the sums of segments, and the intervals of scores that have them.
+
+    ``size`` is the largest sum less the smallest one, ``total`` the sum of all steps, and
+    ``variance`` that of all steps. ``steps`` are the numbers of steps, and ``effective`` is over
+    how many equal ones the variance is spread. The interval is ``from_score`` to ``to_score``; the
+    ``inside`` values are sums over its steps. Sums are divided by the weight of all steps, and
+    variances by its square. NaN where there is no weight, or where it overflows.
+    """
+
+    size: Array
+    total: Array
+    variance: Array
+    steps: Array
+    effective: Array
+    from_score: Array
+    to_score: Array
+    difference_inside: Array
+    weight_inside: Array
+    variance_inside: Array
+
+
+def find_ranges(steps: WalkSteps) -> WalkRanges:
+    """Return the ranges of segments.
+
+    With several intervals of the same range the shortest is taken, then that of the lowest scores.
+    """
+    number = np.diff(steps.starts)
+    filled = np.flatnonzero(number > 0)
+    found = {each.name: np.full(len(number), np.nan) for each in fields(WalkRanges)}
+    found["steps"] = number.astype(np.float64)
+    if len(filled):
+        known = _find_ranges_of_steps(steps, steps.starts[:-1][filled])
+        for name, values in known.items():
+            found[name][filled] = values
+    return WalkRanges(**found)
+
+
+def _find_ranges_of_steps(steps: WalkSteps, starts: Ints) -> dict[str, Array]:
+    """Return what is known of segments that have steps, which begin at these places."""
+    number = np.diff(starts, append=len(steps.weight))
+    total = np.add.reduceat(steps.weight, starts)
+    total = np.where(np.isfinite(total) & np.isfinite(1 / total), total, np.nan)
+    scale = np.repeat(total, number)
+    weight, difference = steps.weight / scale, steps.difference / scale
+    variance = steps.variance / scale / scale
+    whole_variance = np.add.reduceat(variance, starts)
+    # 1 / m = sum_i (v_i / V)^2
+    share = variance / np.repeat(whole_variance, number)
+    sums = cumulate(difference, starts)
+    # The sums begin at 0 before the first step of a segment.
+    ends = np.insert(sums, starts, 0.0)
+    first = starts + np.arange(len(starts))
+    high, low = np.maximum.reduceat(ends, first), np.minimum.reduceat(ends, first)
+    found = {
+        "size": high - low,
+        "total": np.add.reduceat(difference, starts),
+        "variance": whole_variance,
+        "effective": 1 / np.add.reduceat(share**2, starts),
+    }
+    segment = np.repeat(np.arange(len(starts)), number + 1)
+    is_high = ends >= high[segment] - _ROUNDING
+    is_extreme = is_high | (ends <= low[segment] + _ROUNDING)
+    before, after = _pair_extremes(is_extreme, is_high, segment)
+    # The steps after one extreme up to the other: a segment has one more sum than steps.
+    first_step, last_step = before - segment[before], after - segment[after] - 1
+    from_score, to_score = steps.low[last_step], steps.high[first_step]
+    picked = _pick_nearest(segment[after], to_score - from_score, from_score)
+    of_segment = segment[after][picked]
+
+    def put(values: Array) -> Array:
+        placed = np.full(len(starts), np.nan)
+        placed[of_segment] = values
+        return placed
+
+    found["from_score"], found["to_score"] = put(from_score[picked]), put(to_score[picked])
+    found["difference_inside"] = put(ends[after][picked] - ends[before][picked])
+    for name, values in (("weight_inside", weight), ("variance_inside", variance)):
+        reached = np.insert(cumulate(values, starts), starts, 0.0)
+        found[name] = put(reached[after][picked] - reached[before][picked])
+    return found
+
+
+def _pair_extremes(is_extreme: Mask, is_high: Mask, segment: Ints) -> tuple[Ints, Ints]:
+    """Return the places of neighboring extremes of a segment, of which one is high, one is low."""
+    places = np.flatnonzero(is_extreme)
+    before, after = places[:-1], places[1:]
+    differ = (is_high[before] != is_high[after]) & (segment[before] == segment[after])
+    return before[differ], after[differ]
+
+
+def _pick_nearest(segment: Ints, width: Array, from_score: Array) -> Ints:
+    """Return the place of the shortest interval of each segment that has any."""
+    order = np.lexsort((from_score, width, segment))
+    _, firsts = np.unique(segment[order], return_index=True)
+    return order[firsts]
+
+
+@dataclass(frozen=True)
+class RangeTests:
+    """Tests that the sums of segments are a random walk, and what limits of an interval rest on.
+
+    ``effect`` is how many times larger variances are by a design, and ``expected`` the fewest
+    effective rows of a class that are expected. ``limits_variance`` is the variance that limits
+    rest on.
+    """
+
+    ranges: WalkRanges
+    effect: Array
+    expected: Array
+    limits_variance: Array
+
+    @property
+    def is_known(self) -> Mask:
+        """Whether the variance of the sums is known."""
+        return (self.ranges.variance > 0) & ~np.isnan(self.expected)
+
+    @property
+    def p_value(self) -> Array:
+        """The p-values; NaN where too few rows or steps allow no test."""
+        ranges = self.ranges
+        # x = R / sqrt(V d) + 0.5826 / sqrt(m d)
+        x = ranges.size / np.sqrt(ranges.variance * self.effect)
+        x += _CORRECTION / np.sqrt(ranges.effective * self.effect)
+        enough = (ranges.effective >= _LEAST_STEPS * (1 - _ROUNDING)) & (
+            self.expected >= _LEAST_EXPECTED
+        )
+        return np.where(self.is_known & enough, range_p_value(x), np.nan)
+
+    @property
+    def value(self) -> Array:
+        """The mean difference in the interval."""
+        return self.ranges.difference_inside / self.ranges.weight_inside
+
+    @property
+    def unit(self) -> Array:
+        """The margin of the mean difference by a range of 1; NaN where there is no test."""
+        margin = np.sqrt(self.limits_variance * self.effect) / self.ranges.weight_inside
+        return np.where(np.isnan(self.p_value), np.nan, margin)

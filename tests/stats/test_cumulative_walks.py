@@ -1,0 +1,47 @@
+"""Cumulative sums of segments and their ranges, against plain Python."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from plain_ranges import Step, picked
+
+from polars_wroc.stats.walks import RangeTests, WalkSteps, find_ranges
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_ranges_are_those_of_all_intervals(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    sizes = [7, 1, 0, 12]
+    starts = np.cumsum([0, *sizes])
+    number = starts[-1]
+    low = np.concatenate([np.sort(random.integers(0, 40, n))[::-1] * 2.0 for n in sizes])
+    weight, variance = random.integers(1, 4, number) * 1.0, random.random(number)
+    difference = random.integers(-2, 3, number) * 1.0
+    steps = WalkSteps(low, low + 1, weight, difference, variance, starts)
+    found = find_ranges(steps)
+    assert found.steps.tolist() == sizes
+    assert np.isnan(found.size[2])
+    for segment in (0, 1, 3):
+        part = slice(starts[segment], starts[segment + 1])
+        columns = (difference, variance, weight, low, low + 1)
+        plain = [Step(*row) for row in zip(*(each[part].tolist() for each in columns), strict=True)]
+        total = weight[part].sum()
+        if not any(step.difference for step in plain):
+            assert np.isnan(found.from_score[segment])
+            continue
+        expected = picked(plain[::-1], 1e-9)
+        assert found.size[segment] * total == pytest.approx(expected.size)
+        assert (found.from_score[segment], found.to_score[segment]) == (expected.low, expected.high)
+        assert found.difference_inside[segment] * total == pytest.approx(expected.difference)
+        assert found.weight_inside[segment] * total == pytest.approx(expected.weight)
+        assert np.sqrt(found.variance[segment]) * total == pytest.approx(expected.sd)
+        test = RangeTests(found, np.ones(4), np.full(4, 9.0), found.variance)
+        if found.effective[segment] >= 2:
+            assert test.p_value[segment] == pytest.approx(expected.p_value, rel=1e-9)
+
+
+def test_no_segments_have_no_ranges() -> None:
+    none = np.zeros(0)
+    steps = WalkSteps(none, none, none, none, none, np.zeros(1, np.int64))
+    assert find_ranges(steps).size.size == 0
