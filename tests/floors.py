@@ -1,69 +1,20 @@
-"""The folders of the package as the floors of a house, what they import, and a picture of them."""
+"""The folders of the package as the floors of a house, and a picture of them."""
 
 from __future__ import annotations
 
 import ast
 import html
 import textwrap
-from collections.abc import Iterator
+import tomllib
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "polars_wroc"
-# What is on a floor imports what is on its own floor in its own folder, and what is below.
-FLOORS: tuple[tuple[str, ...], ...] = (
-    ("arrays", "threads", "plans", "data", "early_interruption"),
-    ("inputs", "buckets"),
-    ("stats", "ranking", "files"),
-    ("counts", "steps"),
-    ("rows",),
-    ("thresholds",),
-    ("metrics",),
-    ("groups", "curves"),
-    ("charts",),
-    ("audits",),
-    ("namespaces", "typing"),
-    ("cli", "__init__"),
+_CONTRACTS = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text(encoding="utf-8"))
+# The layers that import-linter checks, the lowest first.
+FLOORS: tuple[tuple[str, ...], ...] = tuple(
+    tuple(layer.split(" | "))
+    for layer in reversed(_CONTRACTS["tool"]["importlinter"]["contracts"][0]["layers"])
 )
-FLOOR = {folder: floor for floor, folders in enumerate(FLOORS, 1) for folder in folders} | {
-    "__main__": len(FLOORS) + 1
-}
-
-
-def modules(package: Path) -> dict[str, Path]:
-    """Name each file as it is imported."""
-    names = {}
-    for path in sorted(package.rglob("*.py")):
-        parts = [package.name, *path.relative_to(package).with_suffix("").parts]
-        names[".".join(part for part in parts if part != "__init__")] = path
-    return names
-
-
-def imports(name: str, path: Path, known: dict[str, Path]) -> Iterator[str]:
-    """Name the files that a file imports, inside functions and for types too."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            found = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{name} imports by a relative name"
-            found = [f"{node.module}.{alias.name}" for alias in node.names]
-        else:
-            continue
-        for target in found:
-            module = target if target in known else target.rpartition(".")[0]
-            if module in known and module != name:
-                yield module
-
-
-def graph(package: Path) -> dict[str, set[str]]:
-    """Say of each file what it imports."""
-    known = modules(package)
-    return {name: set(imports(name, path, known)) for name, path in known.items()}
-
-
-def folder(name: str) -> str:
-    """Name the folder of a file, or the file where it is in none."""
-    return (name.split(".")[1:] or ["__init__"])[0]
 
 
 def purpose(name: str) -> str:
