@@ -31,7 +31,7 @@ from polars_wroc.metrics.curve_metrics import roc_auc
 from polars_wroc.plans.queries import require_at_collect
 from polars_wroc.plans.structs import as_struct
 from polars_wroc.ranking.curve import Curve, fold
-from polars_wroc.ranking.placements import place_lists, placed_rows
+from polars_wroc.ranking.placements import place_lists, read_placements
 from polars_wroc.stats.aucs import AucMethod
 from polars_wroc.stats.levels import Level
 
@@ -129,7 +129,7 @@ _CLASS_SUMS = ("n", "weight", "squares", "cubes", "first", "second")
 def _interval(
     rows: pl.Expr, *, of_sums: Callable[[pl.Series], pl.Series], frequency: bool
 ) -> pl.Expr:
-    placed = placed_rows()
+    placed = read_placements()
     sums: dict[str, pl.Expr] = {}
     for side, (weight, placement) in (("pos", placed.pos), ("neg", placed.neg)):
         # The rows that a row of a frequency stands for weigh 1 each.

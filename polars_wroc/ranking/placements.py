@@ -31,7 +31,7 @@ class PlacedRows(NamedTuple):
 
 
 def place_lists(rows: pl.Expr) -> pl.Expr:
-    """Return lists of the rows with the fields that `placed_rows` refers to."""
+    """Return lists of the rows with the fields that `read_placements` refers to."""
     ends_tie = element_field(ENDS_TIE)
     starts_tie = ends_tie.shift(1, fill_value=True)
     columns = {WEIGHT: element_field(WEIGHT)}
@@ -43,8 +43,8 @@ def place_lists(rows: pl.Expr) -> pl.Expr:
     return cumulated_list(rows, [WEIGHT]).list.eval(as_struct(columns))
 
 
-def placed_rows() -> PlacedRows:
-    """Refer to the rows of a list of `place_lists`; ties count half."""
+def read_placements() -> PlacedRows:
+    """Return the rows of a list of `place_lists` as expressions; ties count half."""
     # Totals are not fields, which would repeat them for every row of the list.
     positives, negatives = element_field(TP).last(), element_field(FP).last()
     pos_weight, neg_weight = class_weights(element_field(WEIGHT))
