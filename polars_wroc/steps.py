@@ -236,14 +236,15 @@ def add_blocks(
 class PooledSteps(NamedTuple):
     """All steps of the curves of segments, from the highest score of each down.
 
-    ``n``, ``w``, ``w2`` and ``several`` are as in `Steps`. ``starts`` are the places of the first
-    steps of the segments, which may have none, followed by the number of steps.
+    ``n``, ``w``, ``w2``, ``w3`` and ``several`` are as in `Steps`. ``starts`` are the places of the
+    first steps of the segments, which may have none, followed by the number of steps.
     """
 
     score: Array
     n: Array
     w: Array
     w2: Array
+    w3: Array
     starts: Ints
     several: Mask | None = None
 
@@ -265,6 +266,7 @@ def pool_steps(rows: SegmentRows) -> PooledSteps:
         np.concatenate([steps.n for steps in blocks], axis=-1),
         np.concatenate([steps.w for steps in blocks], axis=-1),
         np.concatenate([steps.w2 for steps in blocks], axis=-1),
+        np.concatenate([steps.w3 for steps in blocks], axis=-1),
         np.append(0, number.cumsum()),
         several,
     )
@@ -313,6 +315,25 @@ def descend(rows: SegmentRows) -> SegmentRows:
         bins=None if rows.bins is None else rows.bins.at(places),
         in_order=True,
     )
+
+
+class StepPlaces(NamedTuple):
+    """Where the steps of rows are that descend in each segment.
+
+    ``firsts`` are the places of the first rows of the steps, and ``starts`` the places of the first
+    steps of the segments, which may have none, followed by the number of steps.
+    """
+
+    firsts: Ints
+    starts: Ints
+
+
+def find_steps(rows: SegmentRows) -> StepPlaces:
+    """Return where the steps of rows are that descend in each segment."""
+    is_new = find_changes(rows.score)
+    is_new[rows.starts[:-1][np.diff(rows.starts) > 0]] = True
+    firsts = np.flatnonzero(is_new)
+    return StepPlaces(firsts, np.searchsorted(firsts, rows.starts))
 
 
 def placements(steps: Steps) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from itertools import pairwise
 
 import numpy as np
 import polars as pl
@@ -12,7 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polars_wroc.rows import Rows, sort_into_groups
-from polars_wroc.steps import SegmentRows, Steps, Sums, place_rows, placements, reduce_steps
+from polars_wroc.steps import (
+    SegmentRows,
+    Steps,
+    Sums,
+    descend,
+    find_steps,
+    place_rows,
+    placements,
+    pool_steps,
+    reduce_steps,
+)
 
 
 def make_rows(
@@ -75,6 +86,22 @@ def test_sums_of_blocks_are_those_of_rows(sizes: list[int]) -> None:
         found = np.nan_to_num(sums["misranked"][row])
         np.testing.assert_allclose(found, rows.total(placed * is_side), rtol=1e-9, atol=1e-9)
         np.testing.assert_array_equal(sums["rows"][row], rows.total(is_side.astype(float)))
+
+
+@pytest.mark.parametrize("sizes", [[], [400], [5, 40_000, 3], [3] * 1_000])
+def test_steps_begin_where_rows_that_descend_have_another_score(sizes: list[int]) -> None:
+    rows = make_rows(sizes, 3)
+    descending, pooled = descend(rows), pool_steps(rows)
+    firsts, starts = find_steps(descending)
+    np.testing.assert_array_equal(starts, pooled.starts)
+    np.testing.assert_array_equal(descending.score[firsts], pooled.score)
+    ends = np.append(firsts, len(descending.score))
+    for power, sums in ((1, pooled.w), (2, pooled.w2), (3, pooled.w3)):
+        expected = [
+            [np.abs(side[first:stop] ** power).sum() for first, stop in pairwise(ends)]
+            for side in (descending.weight.clip(0), descending.weight.clip(None, 0))
+        ]
+        np.testing.assert_allclose(sums, np.reshape(expected, sums.shape), rtol=1e-12)
 
 
 def test_light_segments_keep_their_digits_beside_heavy_ones() -> None:

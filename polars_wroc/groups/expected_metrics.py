@@ -29,7 +29,7 @@ from polars_wroc.stats.expectations import (
 from polars_wroc.stats.families import Adjustment, adjust_p_values
 from polars_wroc.stats.levels import Level
 from polars_wroc.stats.rates import Count
-from polars_wroc.steps import SegmentRows, add_up, descend, find_changes
+from polars_wroc.steps import SegmentRows, add_up, descend, find_steps
 from polars_wroc.thresholds.cells import select_rows
 from polars_wroc.thresholds.limits import make_matrix
 from polars_wroc.thresholds.registry import RATES, THRESHOLD_METRICS
@@ -375,10 +375,7 @@ class _Ranks:
     @classmethod
     def of(cls, rows: SegmentRows) -> _Ranks:
         """Return the scores of rows, which descend."""
-        is_new = find_changes(rows.score)
-        is_new[rows.starts[:-1][np.diff(rows.starts) > 0]] = True
-        firsts = np.flatnonzero(is_new)
-        return cls(firsts, np.searchsorted(firsts, rows.starts))
+        return cls(*find_steps(rows))
 
     def pool(self, values: Array) -> Array:
         """Add up values of the rows that have the same score."""

@@ -229,8 +229,6 @@ COUNTED = (ROW_SQUARES, ROW_CUBES)
 # The highest score in a row's bin in all groups (the row's score is the lowest), and whether the
 # rows in the bin of its own group have several scores.
 SCORE_HIGH, SEVERAL_SCORES = "__score_high", "__several_scores"
-# Whether a row is outside of a range of scores, and stands for all rows above or below it.
-OUTSIDE = "__outside"
 # A decision that was recorded: whether the row was selected.
 SELECTED = "__recorded_decision"
 # The number of a row's range of scores, from the highest range down.

@@ -13,13 +13,11 @@ import polars as pl
 
 from polars_wroc.inputs.columns import (
     MODEL,
-    OUTSIDE,
     ROW_COUNT,
     ROW_CUBES,
     ROW_SQUARES,
     SCORE,
     SCORE_HIGH,
-    SELECTED,
     WEIGHT,
     ZERO_LABEL,
     IntoColumn,
@@ -94,19 +92,15 @@ class Rows:
     `ROW_COUNT` rows of a class, with the sums `ROW_SQUARES` and `ROW_CUBES` of powers of their
     weights. In a bin these have scores up to `SCORE_HIGH`, and `SEVERAL_SCORES` says whether they
     differ. Decisions that were recorded are in the column `SELECTED`, which complete rows have.
-    If there is a column `OUTSIDE`, the rows are those of a range of scores, and one row for
-    each class of each group stands for all rows above the range, and one for those below.
 
     The keys have internal names (`internal_keys`), so that a group may have the name of any column
-    of a plan. `result` restores the caller's names.
+    of a plan. `sorted_result` restores the caller's names.
     """
 
     frame: pl.LazyFrame
     keys: list[str]
     # The keys whose values keep the order in which the caller named them.
     model_keys: list[str] = field(default_factory=list)
-    # Whether the rows are in descending order of the score already, the missing ones first.
-    in_order: bool = False
     # What the caller calls the keys; the others go by their own names.
     names: Mapping[str, str] = field(default_factory=dict)
     # How they were sampled: they have the columns `STRATUM` and `CLUSTER`, or replicate weights.
@@ -142,20 +136,6 @@ class Rows:
     def binned(self) -> bool:
         """Whether a row may represent rows of several scores."""
         return SCORE_HIGH in self.frame.collect_schema()
-
-    @property
-    def recorded(self) -> bool:
-        """Whether the decisions on the rows were recorded."""
-        return SELECTED in self.frame.collect_schema()
-
-    @property
-    def in_range(self) -> bool:
-        """Whether the rows are those of a range of scores, and some stand for all others."""
-        return OUTSIDE in self.frame.collect_schema()
-
-    def inside(self, frame: pl.LazyFrame) -> pl.LazyFrame:
-        """Leave out of a frame made of the rows those that stand for others."""
-        return frame.filter(~pl.col(OUTSIDE)).drop(OUTSIDE) if self.in_range else frame
 
     @property
     def signed_squares(self) -> pl.Expr:
@@ -215,10 +195,6 @@ class Rows:
         """Sort a result by the keys, keeping the order inside a group."""
         return result.sort(self.keys, maintain_order=True) if self.keys else result
 
-    def result(self, table: pl.LazyFrame, columns: Sequence[str]) -> pl.LazyFrame:
-        """Return these columns under the caller's names, sorted by the keys."""
-        return self.sorted_result(self.sorted_by_keys(table), columns)
-
     def sorted_result(self, table: pl.LazyFrame, columns: Sequence[str]) -> pl.LazyFrame:
         """Return columns of a sorted table, with the caller's names and models as text."""
         self.check_names(columns)
@@ -235,10 +211,6 @@ class Rows:
                     f"rename it, as in pl.col({name!r}).alias(...)"
                 )
                 raise ValueError(msg)
-
-    def aggregate(self, frame: pl.LazyFrame, aggregates: dict[str, pl.Expr]) -> pl.LazyFrame:
-        """Aggregate each group of a frame that has the keys."""
-        return aggregate(frame, self.keys, aggregates)
 
 
 def class_weights(signed: pl.Expr) -> tuple[pl.Expr, pl.Expr]:

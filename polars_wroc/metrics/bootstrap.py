@@ -50,7 +50,7 @@ from polars_wroc.stats.resampling import (
     rescale_units,
     seeds,
 )
-from polars_wroc.steps import SegmentRows
+from polars_wroc.steps import SegmentRows, descend, find_steps
 from polars_wroc.thresholds.honest import number_rows
 
 _TYPES: Mapping[str, type[pl.DataType]] = {
@@ -321,26 +321,17 @@ class _Curves:
 
 def _sort_rows(segments: SegmentRows) -> _Curves:
     """Return the curves of segments, with their rows in descending order of the score."""
-    descending = np.argsort(segments.score)[::-1]
-    order = descending[np.argsort(segments.segment[descending], kind="stable")]
-    ordered = replace(
-        segments,
-        order=segments.order[order],
-        score=segments.score[order],
-        weight=segments.weight[order],
-        in_order=True,
-    )
-    filled = np.flatnonzero(np.diff(segments.starts) > 0)
-    is_first = np.append(True, ordered.score[1:] != ordered.score[:-1])[: len(order)]
-    is_first[segments.starts[filled]] = True
-    firsts = np.flatnonzero(is_first)
+    ordered = descend(segments)
+    firsts, starts = find_steps(ordered)
+    filled = np.flatnonzero(np.diff(starts) > 0)
+    number = len(ordered.weight)
     return _Curves(
         ordered,
         firsts,
         filled,
-        np.searchsorted(firsts, segments.starts[filled]),
+        starts[filled],
         (ordered.weight > 0).astype(np.float64),
-        np.empty((2, len(order))),
+        np.empty((2, number)),
         np.empty((2, len(firsts))),
     )
 

@@ -15,7 +15,7 @@ from polars_wroc.rows import Rows, replicate_rows
 from polars_wroc.stats.aucs import Auc, ClassMoments
 from polars_wroc.stats.designs import Influence, replicate_influence
 from polars_wroc.stats.partial_aucs import PartialArea
-from polars_wroc.steps import SegmentRows, Steps, add_up
+from polars_wroc.steps import SegmentRows, Steps, add_up, descend, find_steps, pool_steps
 
 
 class Pieces(NamedTuple):
@@ -37,11 +37,10 @@ class Pieces(NamedTuple):
 
 @dataclass(frozen=True)
 class Curves:
-    """The curves of all segments with rows, and the step of each row."""
+    """The curves of all segments with rows."""
 
     steps: Steps
     pieces: Pieces
-    step: Ints
     # The numbers of the segments that have rows.
     filled: Ints
     number: int
@@ -55,41 +54,21 @@ class Curves:
 
 def draw_curves(rows: SegmentRows) -> Curves:
     """Return the curves of all segments."""
-    segment = rows.segment
-    order = np.lexsort((-rows.score, segment))
-    score, segment, weight = rows.score[order], segment[order], rows.weight[order]
-    is_new = np.ones(len(score), dtype=bool)
-    is_new[1:] = (score[1:] != score[:-1]) | (segment[1:] != segment[:-1])
-    places = np.flatnonzero(is_new)
-    step = np.empty(len(score), np.int64)
-    step[order] = np.cumsum(is_new) - 1
-    w = np.stack([np.maximum(weight, 0.0), np.maximum(-weight, 0.0)])
-    sums = [(w > 0).astype(np.float64), w, w**2, w**3]
-    if rows.counts is not None:
-        counts = rows.counts.at(order)
-        sums = [values * (w > 0) for values in (counts.n, counts.squares, counts.cubes)]
-        sums.insert(1, w)
-    ends = np.append(places, len(score))
-    pooled = [add_up(values, ends) for values in sums]
-    several = None
-    if rows.bins is not None:
-        several = add_up(rows.bins.several[order].astype(np.float64), ends) > 0
-    filled = np.flatnonzero(np.diff(rows.starts) > 0)
-    starts = np.searchsorted(segment[places], filled)
-    totals = add_up(pooled[1], np.append(starts, len(places)))
-    n, weight, squares, cubes = pooled
+    pooled = pool_steps(rows)
+    filled = np.flatnonzero(np.diff(pooled.starts) > 0)
+    totals = add_up(pooled.w, pooled.starts)[:, filled]
     steps = Steps(
-        score[places],
-        n,
-        weight,
-        squares,
-        cubes,
-        starts,
+        pooled.score,
+        pooled.n,
+        pooled.w,
+        pooled.w2,
+        pooled.w3,
+        pooled.starts[filled],
         above=np.zeros_like(totals),
         totals=totals,
-        several=several,
+        several=pooled.several,
     )
-    return Curves(steps, _pieces(steps), step, filled, rows.number)
+    return Curves(steps, _pieces(steps), filled, rows.number)
 
 
 def _pieces(steps: Steps) -> Pieces:
@@ -278,7 +257,9 @@ def area_influences(rows: Rows, segments: SegmentRows, area: PartialAUC) -> Infl
         reweighted = replicate_rows(sample, segments)
         shares = [measure_area(draw_curves(each), area) / area.largest for each in reweighted]
         return replicate_influence(np.stack(shares))
-    curves = draw_curves(segments)
-    side = (segments.weight < 0).astype(np.intp)
-    placed = place_in_area(curves, area).values[side, curves.step]
-    return placement_influences(sample, segments, placed)
+    descending = descend(segments)
+    side = (descending.weight < 0).astype(np.intp)
+    firsts, _ = find_steps(descending)
+    step = np.repeat(np.arange(len(firsts)), np.diff(firsts, append=len(side)))
+    placed = place_in_area(draw_curves(descending), area).values[side, step]
+    return placement_influences(sample, descending, placed)

@@ -31,7 +31,7 @@ from polars_wroc.metrics.curve_metrics import roc_auc
 from polars_wroc.plans.queries import require_at_collect
 from polars_wroc.plans.structs import as_struct
 from polars_wroc.ranking.curve import Curve, fold
-from polars_wroc.ranking.placements import list_row_curve, placements_in_lists
+from polars_wroc.ranking.placements import place_lists, read_placements
 from polars_wroc.stats.aucs import AucMethod
 from polars_wroc.stats.levels import Level
 
@@ -129,19 +129,18 @@ _CLASS_SUMS = ("n", "weight", "squares", "cubes", "first", "second")
 def _interval(
     rows: pl.Expr, *, of_sums: Callable[[pl.Series], pl.Series], frequency: bool
 ) -> pl.Expr:
-    curve = list_row_curve()
+    placed = read_placements()
     sums: dict[str, pl.Expr] = {}
-    for side, (weight, placement) in curve.placements._asdict().items():
+    for side, (weight, placement) in (("pos", placed.pos), ("neg", placed.neg)):
         # The rows that a row of a frequency stands for weigh 1 each.
         powers = [weight] * 3 if frequency else [weight, weight**2, weight**3]
         number = weight if frequency else (weight > 0).cast(pl.Float64)
         values = number, *powers, powers[1] * placement, powers[1] * placement**2
         for name, value in zip(_CLASS_SUMS, values, strict=True):
             sums[f"{name}_{side}"] = value.sum()
-    pos = curve.placements.pos
-    sums["misranked"] = (pos.weight * pos.placement).sum()
-    sums["ranked"] = (curve.dn * curve.tpr_middle).sum()
-    of_list = placements_in_lists(rows).list.agg(as_struct(sums))
+    sums["misranked"] = (placed.pos.weight * placed.pos.placement).sum()
+    sums["ranked"] = (placed.neg.weight * placed.positives_above).sum()
+    of_list = place_lists(rows).list.agg(as_struct(sums))
     return of_list.map_batches(
         of_sums, return_dtype=pl.Struct(dict(INTERVAL_TYPES)), is_elementwise=True
     )

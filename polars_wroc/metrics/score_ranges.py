@@ -25,13 +25,11 @@ from polars_wroc.counts.score_sums import (
     score_bin,
 )
 from polars_wroc.inputs import arguments
-from polars_wroc.inputs.columns import OUTSIDE, RANGE, ROW_SQUARES, SCORE, WEIGHT, ZERO_LABEL
+from polars_wroc.inputs.columns import RANGE, ROW_SQUARES, SCORE, WEIGHT, ZERO_LABEL
 from polars_wroc.inputs.frames import frames_alike, read_rows
 from polars_wroc.inputs.rows import Rows
 from polars_wroc.plans.config import Division, Progress, division
 from polars_wroc.plans.queries import FrameT, aggregate, collect, join_on_keys
-from polars_wroc.ranking.placements import add_placements
-from polars_wroc.ranking.sorting import by_descending_score
 from polars_wroc.steps import OutsideWeights, SegmentRows
 
 _BINNING = Binning(None)
@@ -109,25 +107,6 @@ class ScoreRange:
             return rows_by_score(self.known.lazy(), keys, model_keys)
         frames = [self.span.of(part).frame for part in parts]
         return Rows(pl.concat(frames, how="diagonal_relaxed"), keys, model_keys)
-
-    def place(self, rows: Rows) -> pl.LazyFrame:
-        """Rank the rows of the range among those of all ranges."""
-        ranked = self.between(rows)
-        return ranked.inside(add_placements(ranked.frame, rows.keys, pl.col(WEIGHT)))
-
-    def between(self, rows: Rows) -> Rows:
-        """Sort the rows of the range, between rows that stand for all above and below it.
-
-        One row with their weight, and if rows are counted their squared weights, acts like all.
-        """
-        inside, outside = (pl.lit(value=value).alias(OUTSIDE) for value in (False, True))
-        names = [*rows.keys, WEIGHT, *([ROW_SQUARES] if rows.counted else [])]
-        above, below = (
-            around.lazy().select(*names, outside) for around in (self.above, self.below)
-        )
-        here = by_descending_score(rows).with_columns(inside, pl.col(WEIGHT).cast(pl.Float64))
-        frame = pl.concat([above, here, below], how="diagonal_relaxed")
-        return replace(rows, frame=frame, in_order=True)
 
     def outside(self, segments: SegmentRows) -> OutsideWeights:
         """Return the weights of each segment of the range above it, and in all ranges."""

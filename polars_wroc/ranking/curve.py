@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
@@ -60,10 +60,9 @@ class Curve:
 
     One value per distinct score: ``tp``, ``fp``, ``dp``, ``dn``, the rates ``tpr`` and
     ``fpr``, the rates above that score as ``tpr_before`` and ``fpr_before``, and the
-    ``prevalence`` of the group. ``share`` is 1; with one element per row it is the proportion of
-    the row in the weight of its tie. One value per group: the totals ``positives`` and
-    ``negatives``. The ``score``, checked to be a probability, and the machine ``precision`` of its
-    type are None unless a metric uses scores.
+    ``prevalence`` of the group. One value per group: the totals ``positives`` and ``negatives``.
+    The ``score``, checked to be a probability, and the machine ``precision`` of its type are None
+    unless a metric uses scores.
 
     A formula streams if it combines values per score with each other before it aggregates,
     and totals with aggregates only. Points without weight must not change its result.
@@ -78,7 +77,6 @@ class Curve:
     tpr_before: pl.Expr
     fpr_before: pl.Expr
     prevalence: pl.Expr
-    share: pl.Expr
     positives: pl.Expr
     negatives: pl.Expr
     score: pl.Expr | None = None
@@ -154,7 +152,6 @@ def curve_of_points(tp: pl.Expr, fp: pl.Expr, positives: pl.Expr, negatives: pl.
         tpr_before=tp_before / positives,
         fpr_before=fp_before / negatives,
         prevalence=positives / (positives + negatives),
-        share=pl.lit(1.0),
         positives=positives,
         negatives=negatives,
     )
@@ -177,8 +174,7 @@ def curve_frame(rows: Rows) -> pl.LazyFrame:
     `SEVERAL_SCORES`, and of whole numbers `MOVED`.
     """
     # Origins come first, so that sorted rows stay sorted.
-    marked = with_marks(rows, rows.frame, [None])
-    sorted_rows = by_descending_score(Rows(marked, rows.keys, in_order=rows.in_order))
+    sorted_rows = by_descending_score(Rows(_add_origins(rows), rows.keys))
     sums = window_sums()
     columns = {TP: sums.tp, FP: sums.fp, ENDS_TIE: sums.ends_tie}
     weight = rows.observations.signed_weight
@@ -197,19 +193,15 @@ def curve_frame(rows: Rows) -> pl.LazyFrame:
     return rows.sorted_by_keys(table)
 
 
-def with_marks(rows: Rows, frame: pl.LazyFrame, thresholds: Sequence[float | None]) -> pl.LazyFrame:
-    """Add a mark for each group and threshold, or for the origin, which is None.
+def _add_origins(rows: Rows) -> pl.LazyFrame:
+    """Add a row for the origin of each group, before all others.
 
-    A mark has weight 0: it adds a point to the curve and changes no sum.
+    It has no score and a weight of 0: it adds a point to the curve and changes no sum.
     """
-    dtype = pl.Float64 if any(value is not None for value in thresholds) else pl.Null
-    scores = pl.Series(SCORE, thresholds, dtype=dtype)
-    marks = (
-        rows.key_values()
-        .join(scores.to_frame().lazy(), how="cross")
-        .with_columns(pl.lit(0, pl.Int8).alias(WEIGHT))
+    origins = rows.key_values().select(
+        *rows.keys, pl.lit(None).alias(SCORE), pl.lit(0, pl.Int8).alias(WEIGHT)
     )
-    return pl.concat([marks.select(*rows.keys, SCORE, WEIGHT), frame], how="diagonal_relaxed")
+    return pl.concat([origins, rows.frame], how="diagonal_relaxed")
 
 
 def threshold_of(score: pl.Expr) -> pl.Expr:
@@ -339,5 +331,5 @@ def areas_above_zero(width: pl.Expr, start: pl.Expr, end: pl.Expr) -> pl.Expr:
 
 def total(curve: Curve, areas: pl.Expr) -> pl.Expr:
     """Sum the areas of a curve's pieces; NaN, of a piece without width, counts as 0."""
-    shares = let({"area": areas * curve.share}, lambda field: field("area").fill_nan(0.0))
-    return curve.if_both_classes(shares.sum())
+    known = let({"area": areas}, lambda field: field("area").fill_nan(0.0))
+    return curve.if_both_classes(known.sum())

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import NamedTuple, Self, TypeAlias
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import polars as pl
 
-from polars_wroc.inputs.columns import CLUSTER, SCORE, WEIGHT
+from polars_wroc.inputs.columns import SCORE, WEIGHT
 from polars_wroc.inputs.rows import Rows, class_weights
-from polars_wroc.plans.queries import aggregate
 from polars_wroc.plans.structs import as_struct, element_field
 
 TP, FP, POSITIVES, NEGATIVES = "__tp", "__fp", "__positives", "__negatives"
 
 ENDS_TIE = "__ends_tie"
-# Before the ties of each row, as the others are after them.
-TP_BEFORE, FP_BEFORE = "__tp_before", "__fp_before"
-
 _TP_SUM, _FP_SUM = "__tp_sum", "__fp_sum"
 
 
@@ -38,8 +33,6 @@ def by_descending_score(rows: Rows, score: str = SCORE) -> pl.LazyFrame:
     predicted positive. Ties keep the order of the frame, so that the rounding of cumulative sums
     and random draws can be reproduced.
     """
-    if rows.in_order:
-        return rows.frame
     return rows.frame.sort(score, descending=True, nulls_last=False, maintain_order=True)
 
 
@@ -79,48 +72,8 @@ class CumulativeSums(NamedTuple):
     ends_tie: pl.Expr
 
 
-def row_before(value: pl.Expr, fill: float) -> pl.Expr:
-    """Value of the previous row of one group; ``fill`` for the first row."""
-    return value.shift(1, fill_value=fill)
-
-
 def cumulative_sums(score: pl.Expr, signed_weight: pl.Expr) -> CumulativeSums:
     """Accumulate the weights of sorted rows; null scores tie with each other."""
     pos, neg = class_weights(signed_weight)
     ends_tie = score.ne_missing(score.shift(1)).shift(-1, fill_value=True)
     return CumulativeSums(pos.cum_sum(), neg.cum_sum(), ends_tie)
-
-
-def with_cluster_sums(
-    placed: pl.LazyFrame, keys: Sequence[str], values: dict[str, pl.Expr]
-) -> pl.LazyFrame:
-    """Add to each row the sums of the ``values`` over its cluster."""
-    # No struct: for many small clusters separate sums are several times faster.
-    return placed.with_columns(
-        value.sum().over([*keys, CLUSTER]).alias(name) for name, value in values.items()
-    )
-
-
-@dataclass(frozen=True)
-class PlacedRows:
-    """Rows with the columns of `add_placements`, or with columns computed from these."""
-
-    frame: pl.LazyFrame
-    keys: list[str]
-
-    def with_columns(self, **columns: pl.Expr) -> Self:
-        """Add columns to the rows."""
-        return replace(self, frame=self.frame.with_columns(**columns))
-
-    def with_cluster_sums(self, values: dict[str, pl.Expr]) -> Self:
-        """Add to each row the sums of the ``values`` over its cluster."""
-        return replace(self, frame=with_cluster_sums(self.frame, self.keys, values))
-
-    def aggregate(self, sums: dict[str, pl.Expr], within: Sequence[str] = ()) -> pl.LazyFrame:
-        """Aggregate each group, or each value of the columns ``within`` it."""
-        return aggregate(self.frame, [*self.keys, *within], sums)
-
-
-Reduce: TypeAlias = Callable[[PlacedRows], pl.LazyFrame]
-# For each column of scores the columns to compute from its placements.
-Columns: TypeAlias = Mapping[str, dict[str, pl.Expr]]
