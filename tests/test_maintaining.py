@@ -21,8 +21,8 @@ def test_changes_of_the_example_fit(tmp_path: Path) -> None:
     for step in changed:
         change(step, project)
     assert len(changed) > 10
-    for step in changed:
-        compile((project / step.path).read_text(encoding="utf-8"), step.path, "exec")
+    for path in {step.path for step in changed if not step.path.endswith(".md")}:
+        compile((project / path).read_text(encoding="utf-8"), path, "exec")
 
 
 def test_a_change_that_does_not_fit_is_found(tmp_path: Path) -> None:
@@ -49,6 +49,7 @@ def test_the_example_works(tmp_path: Path) -> None:
     }
     for name in ("metrics", "namespaces", "options"):
         assert "max_f1" in reference[name]
+    assert "arcsine" in reference["options"]
     assert "detection_rate" in reference["cli"]
     snapshot = (project / "tests" / "public_surface.json").read_text(encoding="utf-8")
     assert '"detection_rate_low": "Float64"' in snapshot

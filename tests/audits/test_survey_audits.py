@@ -96,7 +96,7 @@ def test_the_reference_of_one_attribute(survey: pl.DataFrame) -> None:
     [
         (
             {"design": wroc.Survey(strata="h"), "method": "wald"},
-            "`method` must be one of 'score', 'delong', 'logit'; found 'wald'",
+            "`method` must be one of 'score', .*; found 'wald'",
         ),
         ({"design": "c", "bins": 64}, "`design` must be None with `bins`, .*; found a survey"),
     ],

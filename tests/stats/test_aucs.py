@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import numpy as np
 import plain_score
 import polars as pl
@@ -291,6 +293,10 @@ def test_perfect_separation_has_no_limits_by_the_variance() -> None:
     methods: list[AucMethod] = ["logit", "delong"]
     for method in methods:
         assert np.isnan(limits(auc, method)).all()
+
+
+def test_each_method_has_an_estimate() -> None:
+    assert AUC_ESTIMATES.keys() == {*get_args(AucMethod)}
 
 
 def test_a_variance_by_design_changes_limits_by_the_design_effect() -> None:

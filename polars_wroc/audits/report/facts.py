@@ -15,6 +15,7 @@ from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, OVERALL
 from polars_wroc.inputs.designs import ReplicateKind
 from polars_wroc.inputs.metric import MINUS, Metric
 from polars_wroc.metrics.registry import CURVE_METRICS, ROC_AUC
+from polars_wroc.stats.aucs import AucMethod
 from polars_wroc.thresholds.registry import AUDIT_RATES
 from polars_wroc.thresholds.rules import Rule, expected_optimism
 
@@ -109,7 +110,7 @@ _RULES = {
     "min_tpr": "the lowest false positive rate with a true positive rate of at least {:g}",
     "max_selection_rate": "the highest selection rate that is at most {:g}",
 }
-_INTERVALS: dict[str, str] = {
+_INTERVALS: dict[AucMethod, str] = {
     "score": "a score-type method, whose variance changes with the AUC",
     "logit": "the normal approximation on the logit",
     "delong": "DeLong's normal approximation",

@@ -6,8 +6,9 @@ import io
 import itertools
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import polars as pl
@@ -18,8 +19,9 @@ from sweeps import sweep
 
 import polars_wroc as wroc
 from polars_wroc.audits.findings import by_severity
-from polars_wroc.audits.report.facts import better_scores
+from polars_wroc.audits.report.facts import better_scores, intervals
 from polars_wroc.audits.report.figures import calibration_figures, values_figure
+from polars_wroc.typing import AucMethod
 
 CSS = Path(wroc.__file__).parent / "audits" / "report" / "templates" / "report.css"
 OPTIONS: dict[str, Any] = {"threshold": 0.85, "favorable": "selected"}
@@ -64,6 +66,11 @@ def test_the_verdict_a_chart_of_values_and_a_count_come_first(
     assert widths[2] / widths[0] == pytest.approx(
         counts["too little data"] / counts["different"], rel=0.05
     )
+
+
+@pytest.mark.parametrize("method", get_args(AucMethod))
+def test_each_method_of_intervals_has_a_description(audit: wroc.Audit, method: AucMethod) -> None:
+    assert intervals(replace(audit, settings=replace(audit.settings, method=method)))
 
 
 def test_values_are_those_of_the_table_with_verdicts_of_the_audit(audit: wroc.Audit) -> None:
