@@ -52,7 +52,7 @@ class Count:
     @property
     def inverse_size(self) -> Array:
         """1 divided by Kish's effective sample size; NaN where weights over- or underflow."""
-        known = np.isfinite(self.weight) & (self.squares >= LEAST_SQUARES)
+        known = np.isfinite(self.weight + self.squares) & (self.squares >= LEAST_SQUARES)
         # rho = S / W^2
         return np.where(known, self.squares / self.weight / self.weight, np.nan)
 
