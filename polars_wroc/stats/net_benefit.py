@@ -11,7 +11,7 @@ import numpy as np
 from polars_wroc.arrays import Array
 from polars_wroc.stats.contrasts import Contrast, correlate_shares, credible_correlation
 from polars_wroc.stats.estimates import Scaled, Wald
-from polars_wroc.stats.rates import Rate
+from polars_wroc.stats.rates import LEAST_SQUARES, Rate
 
 
 def contrast_shares(tp: Rate, fp: Rate, odds: Array, covariance: Array | None = None) -> Contrast:
@@ -56,7 +56,9 @@ def estimate_standardized(weight: Array, squares: Array, odds: Array) -> Wald:
     expected = np.stack([value, zero, value, zero])
     # V = sum w^2 (g - R y)^2 / (sum w y)^2
     variance = (squares * ((gain - expected) / positives) ** 2).sum(axis=0)
-    return Wald(value, np.sqrt(variance))
+    total = squares.sum(axis=0)
+    is_known = np.isfinite(total) & (total >= LEAST_SQUARES)
+    return Wald(value, np.where(is_known, np.sqrt(variance), np.nan))
 
 
 def _correlate_by_design(one: Rate, other: Rate, covariance: Array) -> Array:

@@ -396,7 +396,7 @@ def test_slopes_of_few_rows_of_a_class(people: pl.DataFrame, rows: int, reason: 
 
 
 @pytest.mark.slow
-def test_scores_of_0_and_1_have_no_slope(people: pl.DataFrame) -> None:
+def test_slopes_leave_out_scores_of_0_and_1(people: pl.DataFrame) -> None:
     extreme = people.with_columns(s=pl.when(g="a").then(pl.col("s").round(1)).otherwise("s"))
     counts = wroc.score_counts(extreme, "y", "s", by="g")
     for audit in (
@@ -404,7 +404,7 @@ def test_scores_of_0_and_1_have_no_slope(people: pl.DataFrame) -> None:
         wroc.from_counts(counts).audit(attributes="g"),
     ):
         table = table_of(audit)
-        assert table[SLOPE].is_null().to_list() == [True, True, False, False]
+        assert table[SLOPE].null_count() == 0
         assert table[LARGE].null_count() == 0
 
 

@@ -203,7 +203,7 @@ def test_page_says_what_a_weight_means(
     text = path.read_text(encoding="utf-8").split('<script type="text/plain"')[0]
     assert said in text
     assert ("Kish" in text) == kish
-    assert "Its confidence interval is the normal approximation, or Newcombe&#39;s where" in text
+    assert "Its confidence interval is DeLong&#39;s normal approximation" in text
     assert "all whose weight is not 0" in text
 
 
