@@ -62,6 +62,9 @@ TABLES: dict[str, Callable[[pl.DataFrame], pl.DataFrame]] = {
     "audit in ranges": lambda f: (
         audit_in_ranges(f, "y", "s", rows_per_range=100, **SELECTED).segments
     ),
+    "expected_metrics": lambda f: wroc.expected_metrics(
+        f, "s", label="y", by="g", threshold=THRESHOLD
+    ),
     "confusion_matrix": expression,
     "threshold_metrics of counts": lambda f: count(f).threshold_metrics(
         threshold=[OTHER, THRESHOLD], by="g"
@@ -147,8 +150,10 @@ def test_models_of_two_types_have_the_threshold_of_each(people: pl.DataFrame) ->
 def test_counts_of_32_bits_select_the_same_rows_as_the_rows() -> None:
     frame = pl.DataFrame({"y": [1, 0] * 30, "s": pl.Series([0.08, 0.01] * 30, dtype=pl.Float32)})
     counts = wroc.from_counts(wroc.score_counts(frame, "y", "s"))
+    expected = wroc.expected_metrics(frame, "s", label="y", threshold=0.08).filter(metric="tpr")
     assert counts.threshold_metrics(threshold=0.08)["tpr"].item() == 1.0
     assert wroc.threshold_metrics(frame, "y", "s", threshold=0.08)["tpr"].item() == 1.0
+    assert expected["value"].item() == 1.0
 
 
 @pytest.mark.parametrize("threshold", [1e300, -1e300, float("inf"), float("-inf")])
