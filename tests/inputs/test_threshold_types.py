@@ -156,6 +156,15 @@ def test_counts_of_32_bits_select_the_same_rows_as_the_rows() -> None:
     assert expected["value"].item() == 1.0
 
 
+def test_bins_keep_the_type_of_each_of_two_models(people: pl.DataFrame) -> None:
+    both = people.with_columns(n=pl.col("s").cast(pl.Float32))
+    audit = wroc.audit(both, "y", ["s", "n"], bins=4096, **SELECTED).segments
+    alone = wroc.audit(both, "y", "s", bins=4096, **SELECTED).segments
+    for name in ("s", "n"):
+        rows = audit.filter(model=name).select("segment", "tp", "fp", "n_selected")
+        assert_frame_equal(rows, alone.select(rows.columns))
+
+
 @pytest.mark.parametrize("threshold", [1e300, -1e300, float("inf"), float("-inf")])
 def test_a_threshold_beyond_the_type_selects_all_or_none(
     threshold: float, people: pl.DataFrame
