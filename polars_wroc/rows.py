@@ -755,7 +755,16 @@ def read_counted(rows: PlannedRows) -> Columns:
             found = collect(rows.frame.select(pl.col(MODEL).cast(pl.String)).unique())
             models = found[MODEL].sort().to_list()
     names = {key: rows.name_of(key) for key in rows.group_keys}
-    return Columns(rows.frame, names, models, bool(rows.model_keys), counted=True)
+    # Several scores are in one column, and in one type.
+    score_type = find_score_type(rows.frame.collect_schema()[SCORE])
+    return Columns(
+        rows.frame,
+        names,
+        models,
+        bool(rows.model_keys),
+        counted=True,
+        score_types=[score_type] * len(models),
+    )
 
 
 def _replicate_columns(frame: pl.LazyFrame, weights: ReplicateWeights) -> dict[str, Typed]:

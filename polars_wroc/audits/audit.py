@@ -429,7 +429,9 @@ def audit(
     columns = call.read_columns(in_bins=bins is not None)
     groupings = [Grouping(), *read_divisions(columns[0], intersections)]
     references = read_references(reference, GAP_REFERENCES, groupings[1:], columns[0])
-    score_types = [] if counts else _read_score_types(tables, measured_score)
+    score_types = columns[0].score_types
+    if counts is None:
+        score_types = _read_score_types(tables, measured_score)
     if bins is not None:
         # Of the score there is a threshold only where no decisions were recorded.
         cuts = _find_cuts(choice, score_types) if selected is None else ()

@@ -98,7 +98,9 @@ class AuditRows:
 
     def _counted_rows(self, model: str) -> Rows:
         (columns,), (table,) = self.columns, self.tables
-        alone = replace(columns, models=[model], several=False)
+        place = columns.models.index(model)
+        own_type = columns.score_types[place : place + 1]
+        alone = replace(columns, models=[model], several=False, score_types=own_type)
         return alone.rows(table.filter(pl.col(MODEL).cast(pl.String) == model))
 
     def _check_labels(self) -> None:

@@ -58,7 +58,8 @@ def merge_counts(counts: Sequence[FrameT], *, bins: int | None = None) -> FrameT
     -------
     pl.DataFrame or pl.LazyFrame
         The result of `score_counts` for all rows at once, but with the models in alphabetical
-        order; sums may differ in the last digits.
+        order; sums may differ in the last digits. Scores of several types get the common one:
+        Float64 for Float32 and Float64.
 
     Raises
     ------
@@ -289,8 +290,9 @@ def score_counts(
         null score. After the ``by`` columns (and ``model``) comes ``score``, in the type of the
         score, or with ``bins`` the number of bins used, at least the number given
         (``bins``, Int64), and the lowest and highest score in the bin
-        (``score_low, score_high``). Then come ``n_pos, n_neg, n_missing`` (Int64 numbers of rows)
-        and ``w_pos, w_neg, w2_pos, w2_neg, w3_pos, w3_neg`` (Float64 sums of the weights of each
+        (``score_low, score_high``), in that type too. Several scores have one common type.
+        Then come ``n_pos, n_neg, n_missing`` (Int64 numbers of rows) and
+        ``w_pos, w_neg, w2_pos, w2_neg, w3_pos, w3_neg`` (Float64 sums of the weights of each
         class, of their squares and of their cubes). Without a label there is, last, ``labelled``
         (Boolean), which is False.
 
@@ -304,6 +306,9 @@ def score_counts(
     `merge_counts` adds up tables of counts, in any order and number; `from_counts` computes results
     from them. From counts by score they are exact; from bins an AUC has bounds. Counts without a
     label have the impact ratios of a threshold and the shifts of `trend`.
+
+    Thresholds are compared in the type of the counted scores. If one of several scores is Float32
+    and another one Float64, count each in a table of its own, so that both keep their types.
 
     Other engines group by score even with ``bins``: the bins are made by Polars, so that their
     edges are the same for all engines. In the older types of pandas NaN is null: both are missing.

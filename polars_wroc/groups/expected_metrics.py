@@ -199,7 +199,10 @@ def _read_scores(
     ranking = typed_column(_SCORE, as_column(_SCORE, score), frame.lazy())
     chance = score if probability is None else probability
     chances = typed_column(argument, as_column(argument, chance), frame.lazy())
-    return [numeric(ranking).alias(_SCORE), numeric(chances).alias(_PROBABILITY)]
+    for typed in (ranking, chances):
+        numeric(typed)
+    # In its own type, in which it is compared with a threshold.
+    return [ranking.column.alias(_SCORE), chances.column.alias(_PROBABILITY)]
 
 
 @dataclass(frozen=True)

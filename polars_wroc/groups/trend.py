@@ -288,6 +288,9 @@ def _with_periods(
     table = source.groups if isinstance(source, RowSource) else source.lazy()
     given = {} if attributes is None else named_columns("attributes", attributes, table)
     time = typed_column("over", as_column("over", over), table)
+    (name,) = named_columns("over", over, table)
+    if name in given:
+        arguments.reject("attributes", "not name the column of `over`", f"{name!r} in both")
     period = time.column if every is None else period_of(time, every)
     return [*(column.alias(name) for name, column in given.items()), period]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from numbers import Integral, Real
@@ -115,16 +115,28 @@ def whole_number(argument: str, value: object, *, low: int) -> int:
     return int(value)
 
 
-def option(argument: str, value: object, allowed: Sequence[str]) -> None:
-    """Check a word that must be one of a few."""
+def option(
+    argument: str,
+    value: object,
+    allowed: Sequence[str],
+    *,
+    synonyms: Mapping[str, str] | None = None,
+) -> None:
+    """Check a word that must be one of a few; ``synonyms`` lead to the word that is meant."""
     if value not in allowed:
         listed = ", ".join(repr(word) for word in allowed)
-        reject(argument, f"be one of {listed}", f"{value!r}{did_you_mean(value, allowed)}")
+        hint = did_you_mean(value, allowed, synonyms)
+        reject(argument, f"be one of {listed}", f"{value!r}{hint}")
 
 
-def did_you_mean(found: object, known: Iterable[str]) -> str:
-    """End a message with the known name that is closest to what was found, if one is close."""
-    names = {name.lower(): name for name in known}
+def did_you_mean(
+    found: object, known: Iterable[str], synonyms: Mapping[str, str] | None = None
+) -> str:
+    """End a message with the known name that is closest to what was found, if one is close.
+
+    Names of ``synonyms`` are as close as those that they stand for.
+    """
+    names = {name.lower(): name for name in known} | dict(synonyms or {})
     close = get_close_matches(str(found).lower(), names, 1)
     return f"; did you mean {names[close[0]]!r}?" if close else ""
 

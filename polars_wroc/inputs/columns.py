@@ -313,7 +313,8 @@ def observe(
     decisions were ``selected``. The weight must be a whole number if it is a ``frequency``.
     """
     positive, negative, zero = _classes(label, pos_label, weight)
-    value = numeric(score)
+    numeric(score)
+    value = score.column.cast(choose_score_type(score.dtype))
     missing = has_no_score(score)
     if selected is not None:
         missing = missing | selected.column.is_null()
@@ -387,6 +388,14 @@ def number_type(dtype: pl.DataType) -> pl.DataType:
     if dtype == pl.Null or dtype.is_float() or few_digits:
         return pl.Float64()
     return dtype
+
+
+def choose_score_type(dtype: pl.DataType) -> pl.DataType:
+    """Choose the data type that scores are counted in: floats of fewer bits keep their own.
+
+    Thresholds are compared in it, and the machine precision is that of it.
+    """
+    return dtype if dtype.is_float() else number_type(dtype)
 
 
 def refuse_frequency(weight: IntoWeight | None, why: str) -> None:

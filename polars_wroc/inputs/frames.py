@@ -26,6 +26,7 @@ from polars_wroc.inputs.columns import (
     IntoWeight,
     Observations,
     Typed,
+    choose_score_type,
     column_of,
     has_no_score,
     internal_keys,
@@ -68,14 +69,19 @@ _FRACTION_BITS: dict[type[pl.DataType], int] = {pl.Float16: 10, pl.Float32: 23}
 
 def in_one_type(scores: Sequence[Typed]) -> list[pl.Expr]:
     """Cast scores to a common type, and raise at collect for a value that this would round."""
-    types = [number_type(score.dtype) for score in scores]
+    for score in scores:
+        numeric(score)
+    types = [choose_score_type(score.dtype) for score in scores]
+    if not all(dtype.is_float() for dtype in types):
+        # A float of 32 bits holds few of the other numbers.
+        types = [number_type(dtype) for dtype in types]
     if len(set(types)) == 1:
-        return [numeric(score) for score in scores]
+        return [score.column.cast(types[0]) for score in scores]
     empty = [pl.DataFrame(schema={"score": dtype}) for dtype in types]
     common = pl.concat(empty, how="vertical_relaxed").schema["score"]
     cast = []
     for score, dtype in zip(scores, types, strict=True):
-        value = numeric(score)
+        value = score.column.cast(dtype)
         if dtype != common:
             another = next(other for other, t in zip(scores, types, strict=True) if t != dtype)
             rule = (

@@ -278,5 +278,6 @@ def _formula(name: object, metric: object) -> Formula:
     if not isinstance(metric, str):
         rule = "hold names of metrics, PartialAUC(...) or CostPartialAUC(...)"
         arguments.reject_type("metrics", rule, metric)
-    arguments.option("metrics", metric, get_args(MetricName))
+    columns = {each.column: each.name for each in CURVE_METRICS.values()}
+    arguments.option("metrics", metric, get_args(MetricName), synonyms=columns)
     return CURVE_METRICS[metric]

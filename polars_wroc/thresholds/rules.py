@@ -112,6 +112,13 @@ class Rule:
         return {"rule": self.name, **dict(self.options)}
 
 
+# What messages show as the options of a rule.
+_SHOWN_OPTIONS = {
+    "least_cost": "fn=5, fp=1",
+    "max_fpr": "fpr=0.1",
+    "max_selection_rate": "rate=0.1",
+    "min_tpr": "tpr=0.9",
+}
 Threshold: TypeAlias = float | Literal["median"] | Rule
 
 
@@ -217,12 +224,25 @@ def read_threshold(
     if threshold is None or isinstance(threshold, Rule):
         return threshold
     if isinstance(threshold, str):
-        arguments.option("threshold", threshold, ("median",))
+        _require_median(threshold)
         return max_selection_rate(0.5)
     if callable(threshold):
         msg = f"`threshold` must be a rule, such as wroc.rules.youden(); found {threshold!r}"
         raise TypeError(msg)
     return arguments.number("threshold", threshold) + 0.0
+
+
+def _require_median(word: str) -> None:
+    """Raise for another word than ``"median"``, and say which rules there are."""
+    if word == "median":
+        return
+    calls = {name: f"wroc.rules.{name}({_SHOWN_OPTIONS.get(name, '')})" for name in __all__}
+    name = word.lower().replace("-", "_")
+    hint = arguments.did_you_mean(word, ["median"])
+    if name in calls:
+        hint = f"; did you mean {calls[name]}?"
+    rule = f"be a number, 'median' or a rule: {', '.join(calls.values())}"
+    arguments.reject("threshold", rule, f"{word!r}{hint}")
 
 
 def _both(point: Point[Any]) -> Any:

@@ -378,7 +378,11 @@ TWO = pl.DataFrame({"y": [1, 0], "s": [0.5, 0.1], "g": ["a", "b"]})
         ({"level": 2}, ValueError, "`level` must lie between"),
         ({"min_rows": -1}, ValueError, "`min_rows` must be 0 or more"),
         ({"intersections": True}, ValueError, "`intersections` needs two or more `attributes`"),
-        ({"threshold": "mean"}, ValueError, "`threshold` must be one of 'median'; found 'mean'"),
+        (
+            {"threshold": "mean"},
+            ValueError,
+            "`threshold` must be a number, 'median' or a rule: .*; found 'mean'",
+        ),
         ({"reference": {"g": "c"}}, ValueError, "`reference` must name a segment by 'g', one of"),
     ],
 )

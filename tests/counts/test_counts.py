@@ -254,6 +254,53 @@ def test_large_integers_are_counted_apart() -> None:
         wroc.from_counts(counts).summary()
 
 
+@pytest.mark.parametrize("dtype", [pl.Float16, pl.Float32, pl.Float64, pl.Int8])
+@pytest.mark.parametrize("bins", [None, 64])
+def test_counts_have_the_type_of_the_score(dtype: Any, bins: int | None) -> None:
+    frame = pl.DataFrame({"y": [1, 0, 1], "s": pl.Series([1, 0, None], dtype=dtype)})
+    counts = wroc.score_counts(frame, "y", "s", bins=bins)
+    names = ["score"] if bins is None else ["score_low", "score_high"]
+    assert [counts.schema[name] for name in names] == [dtype for _ in names]
+    assert wroc.score_counts(frame.lazy(), "y", "s", bins=bins).collect_schema() == counts.schema
+    merged = wroc.merge_counts([counts, counts])
+    assert merged.schema == counts.schema
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "common"),
+    [
+        (pl.Float16, pl.Float32, pl.Float32),
+        (pl.Float32, pl.Float64, pl.Float64),
+        # A float of 32 bits does not hold all of these.
+        (pl.Float32, pl.Int32, pl.Float64),
+        (pl.Float32, pl.Decimal(12, 3), pl.Float64),
+    ],
+)
+def test_merged_counts_have_the_common_type(one: Any, other: Any, common: Any) -> None:
+    frame = pl.DataFrame({"y": [1, 0], "s": [1, 0], "t": [1, 0]}).cast({"s": one, "t": other})
+    parts = [wroc.score_counts(frame, "y", name) for name in ("s", "t")]
+    assert wroc.merge_counts(parts).schema["score"] == common
+    assert wroc.merge_counts(parts)["n_pos"].to_list() == [2, 0]
+    assert wroc.score_counts(frame, "y", ["s", "t"]).schema["score"] == common
+
+
+@pytest.mark.parametrize("dtype", [pl.Float16, pl.Float32, pl.Float64])
+def test_log_losses_of_counts_are_clipped_as_the_type_of_the_score_asks(dtype: Any) -> None:
+    frame = pl.DataFrame({"y": [1, 0] * 20, "s": [0.0, 1.0] * 19 + [1.0, 0.0], "g": ["a"] * 40})
+    frame = frame.cast({"s": dtype})
+    counts = wroc.from_counts(wroc.score_counts(frame, "y", "s", by="g"))
+    expected = frame.select(wroc.log_loss("y", "s")).item()
+    # 38 of 40 rows are wrong with certainty.
+    digits = {pl.Float16: 10, pl.Float32: 23, pl.Float64: 52}[dtype]
+    assert expected == pytest.approx(38 / 40 * digits * np.log(2), rel=1e-3)
+    table = counts.group_gaps(attributes="g", metrics=["log_loss"])
+    rows = wroc.group_gaps(
+        frame.rename({"s": "score"}), "y", "score", attributes="g", metrics=["log_loss"]
+    )
+    assert table["value"].item() == pytest.approx(expected, rel=1e-12)
+    assert_frame_equal(table, rows, **EQUAL)
+
+
 def test_a_threshold_inside_a_bin_is_refused() -> None:
     frame = pl.DataFrame({"y": [1, 0, 1], "s": [0.299, 0.301, 0.6], "g": ["a", "a", "b"]})
     counts = wroc.from_counts(wroc.score_counts(frame, "y", "s", by="g", bins=64))

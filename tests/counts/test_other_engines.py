@@ -140,6 +140,8 @@ def test_scores_and_weights_of_any_numeric_type(convert: Convert, dtype: pl.Data
     frame = pl.DataFrame({"y": [1, 0, 1, 1, 0], "s": numbers, "w": numbers.reverse()})
     found = wroc.score_counts(convert(frame), "y", "s", weight="w")
     _equal(found, wroc.score_counts(frame, "y", "s", weight="w"))
+    if dtype == pl.Float32:
+        assert found.schema["score"] == dtype
 
 
 def test_integer_scores_keep_every_digit(convert: Convert) -> None:

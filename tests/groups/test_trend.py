@@ -459,7 +459,17 @@ ERRORS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"metrics": ["aux"]}, ValueError, "`metrics` must be out of auc.*found 'aux'.*'auc'"),
     ({"metrics": []}, TypeError, "`metrics` must be None or a sequence"),
     ({"metrics": ["tpr"]}, ValueError, "must come with a `threshold` or `selected` for tpr"),
-    ({"attributes": "period"}, ValueError, "period"),
+    (
+        {"attributes": ["g", "period"]},
+        ValueError,
+        "^`attributes` must not name the column of `over`; found 'period' in both$",
+    ),
+    (
+        {"attributes": "day", "over": "day", "every": "1mo"},
+        ValueError,
+        "^`attributes` must not name the column of `over`; found 'day' in both$",
+    ),
+    ({"attributes": ["g", "g"]}, ValueError, "^`attributes` must not name a column twice"),
     ({"level": 95}, ValueError, "`level` must lie between"),
     ({"level": wroc.Looks(900)}, TypeError, "`level` must be a number with periods, each of which"),
     ({"margin": 2}, ValueError, "`margin` must"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,18 @@ SELECTED: dict[str, Any] = {**GROUPS, "favorable": "selected"}
 
 def expression(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.group_by("g").agg(wroc.confusion_matrix("y", "s", threshold=THRESHOLD)).sort("g")
+
+
+def count(frame: pl.DataFrame, bins: int | None = None) -> Any:
+    """Return the tables of the counts of two parts, in a file between them."""
+    file = io.BytesIO()
+    parts = [
+        wroc.score_counts(part, "y", "s", by=["g", "h"], bins=bins)
+        for part in (frame[: ROWS // 2], frame[ROWS // 2 :])
+    ]
+    wroc.merge_counts(parts).write_parquet(file)
+    file.seek(0)
+    return wroc.from_counts(pl.read_parquet(file))
 
 
 TABLES: dict[str, Callable[[pl.DataFrame], pl.DataFrame]] = {
@@ -49,7 +62,25 @@ TABLES: dict[str, Callable[[pl.DataFrame], pl.DataFrame]] = {
     "audit in ranges": lambda f: (
         audit_in_ranges(f, "y", "s", rows_per_range=100, **SELECTED).segments
     ),
+    "expected_metrics": lambda f: wroc.expected_metrics(
+        f, "s", label="y", by="g", threshold=THRESHOLD
+    ),
     "confusion_matrix": expression,
+    "threshold_metrics of counts": lambda f: count(f).threshold_metrics(
+        threshold=[OTHER, THRESHOLD], by="g"
+    ),
+    "decision_curve of counts": lambda f: count(f).decision_curve(thresholds=[OTHER, THRESHOLD]),
+    "group_gaps of counts": lambda f: count(f).group_gaps(**GROUPS),
+    "fairness of counts": lambda f: count(f).fairness(**GROUPS),
+    "impact_ratios of counts": lambda f: count(f).impact_ratios(**SELECTED),
+    "worst_segments of counts": lambda f: count(f).worst_segments(
+        **SELECTED | {"attributes": ["g", "h"]}
+    ),
+    "trend of counts": lambda f: count(f).trend(over="h", threshold=THRESHOLD),
+    "audit of counts": lambda f: count(f).audit(**SELECTED).segments,
+    "threshold_metrics of narrow bins": lambda f: count(f, bins=4096).threshold_metrics(
+        threshold=THRESHOLD
+    ),
 }
 
 
@@ -114,6 +145,24 @@ def test_models_of_two_types_have_the_threshold_of_each(people: pl.DataFrame) ->
         audit.filter(model=name).select("segment", "tp", "fp", "n_selected") for name in "sn"
     ]
     assert_frame_equal(*selected)
+
+
+def test_counts_of_32_bits_select_the_same_rows_as_the_rows() -> None:
+    frame = pl.DataFrame({"y": [1, 0] * 30, "s": pl.Series([0.08, 0.01] * 30, dtype=pl.Float32)})
+    counts = wroc.from_counts(wroc.score_counts(frame, "y", "s"))
+    expected = wroc.expected_metrics(frame, "s", label="y", threshold=0.08).filter(metric="tpr")
+    assert counts.threshold_metrics(threshold=0.08)["tpr"].item() == 1.0
+    assert wroc.threshold_metrics(frame, "y", "s", threshold=0.08)["tpr"].item() == 1.0
+    assert expected["value"].item() == 1.0
+
+
+def test_bins_keep_the_type_of_each_of_two_models(people: pl.DataFrame) -> None:
+    both = people.with_columns(n=pl.col("s").cast(pl.Float32))
+    audit = wroc.audit(both, "y", ["s", "n"], bins=4096, **SELECTED).segments
+    alone = wroc.audit(both, "y", "s", bins=4096, **SELECTED).segments
+    for name in ("s", "n"):
+        rows = audit.filter(model=name).select("segment", "tp", "fp", "n_selected")
+        assert_frame_equal(rows, alone.select(rows.columns))
 
 
 @pytest.mark.parametrize("threshold", [1e300, -1e300, float("inf"), float("-inf")])

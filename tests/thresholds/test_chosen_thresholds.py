@@ -450,6 +450,31 @@ def test_what_is_no_rule() -> None:
             )
 
 
+@pytest.mark.parametrize("word", ["youden", "Youden", "closest-topleft", "max_fpr"])
+def test_the_name_of_a_rule_leads_to_the_rule(word: str) -> None:
+    listed = [
+        wroc.rules.closest_topleft(),
+        wroc.rules.least_cost(fn=5, fp=1),
+        wroc.rules.max_accuracy(),
+        wroc.rules.max_fpr(fpr=0.1),
+        wroc.rules.max_selection_rate(rate=0.1),
+        wroc.rules.min_tpr(tpr=0.9),
+        wroc.rules.youden(),
+    ]
+    assert [rule.name for rule in listed] == wroc.rules.__all__
+    calls = {rule.name: f"wroc.rules.{rule!r}" for rule in listed}
+    asked = calls[word.lower().replace("-", "_")]
+    with pytest.raises(ValueError, match="`threshold` must be a number, 'median' or a rule") as got:
+        wroc.group_gaps(frame_of(SEVEN), "y", "s", attributes="s", threshold=word)  # type: ignore[arg-type]
+    all_calls = ", ".join(calls.values())
+    assert str(got.value).endswith(f": {all_calls}; found {word!r}; did you mean {asked}?")
+
+
+def test_a_word_close_to_median_leads_to_it() -> None:
+    with pytest.raises(ValueError, match=r"found 'medain'; did you mean 'median'\?$"):
+        wroc.threshold_metrics(frame_of(SEVEN), "y", "s", threshold="medain")  # type: ignore[arg-type]
+
+
 def test_rules_are_values() -> None:
     rules = {wroc.rules.max_fpr(0.1), wroc.rules.max_fpr(0.1), wroc.rules.least_cost(fn=5, fp=1)}
     assert len(rules) == 2
