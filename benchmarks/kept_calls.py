@@ -8,6 +8,7 @@ and columns.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
@@ -15,7 +16,26 @@ from kept_data import DATA, REPLICATES
 
 import polars_wroc as wroc
 
-# Differences that are meant to be: patterns of a call and of a column, and the decision.
+
+@dataclass(frozen=True)
+class Decision:
+    """Why a column differs, and how much it may.
+
+    Numbers may differ by ``at_most`` relatively; nulls, texts and counts in so many ``rows``.
+    """
+
+    reason: str
+    at_most: float = 0.0
+    rows: int = 0
+
+    def text(self) -> str:
+        """Return the reason, with what may differ."""
+        allowed = [f"at most {self.at_most:.0e}"] if self.at_most else []
+        allowed += [f"{self.rows} rows"] if self.rows else []
+        return f"{self.reason} [{', '.join(allowed)}]"
+
+
+# Differences that are meant to be: patterns of a call, by its name and text, and of a column.
 DECISIONS: dict[tuple[str, str], str] = {
     ("confusion_matrix *", "*_low"): "tables have limits, expressions none",
     ("confusion_matrix *", "*_high"): "tables have limits, expressions none",
