@@ -9,7 +9,8 @@ Each call of `kept_calls.py` gives one or more tables. `write` keeps those of Da
 `check` makes them again, of DataFrames and of LazyFrames, and prints, for each call and table, the
 largest relative difference, its column and the columns that differ by more than 1e-9 or in nulls or
 texts. Where a table has a column ``metric``, the rows of each metric are compared apart, and the
-values of a column are called as in ``auc.gap_low``.
+values of a column are called as in ``auc.gap_low``. A column ``sentence`` is compared in rows whose
+numbers are the same.
 
 `kept_calls.DECISIONS` names the decision for columns that moved, and how much they may differ;
 `kept_calls.GONE_ROWS` those for rows that are gone. At the end all columns that differ are listed,
@@ -41,7 +42,7 @@ from operator import attrgetter
 from pathlib import Path
 
 import polars as pl
-from kept_calls import CALLS, DECISIONS, EAGER, GONE_ROWS, tables_of
+from kept_calls import CALL, CALLS, DECISIONS, EAGER, GONE_ROWS, Decision, tables_of
 
 import polars_wroc as wroc
 
@@ -50,7 +51,7 @@ TOLERANCE = 1e-9
 SMALL = 1e-3
 # The folder of the tables, named so by versions that had several engines.
 TABLES = "polars"
-METRIC = "metric"
+METRIC, SENTENCE = "metric", "sentence"
 
 
 @dataclass(frozen=True)
@@ -105,22 +106,22 @@ class Result:
         return max(undecided, key=attrgetter("rank"), default=Difference(""))
 
 
-def decision(name: str, difference: Difference) -> tuple[str, str] | None:
-    """Return the key of the first decision that covers the difference of a column of a call."""
-    for key in _decisions_of(name, difference.column):
-        decided = DECISIONS[key]
+def decision(name: str, difference: Difference) -> Decision | None:
+    """Return the first decision that covers the difference of a column of a call."""
+    for decided in _decisions_of(name, difference.column):
         if difference.size <= max(decided.at_most, TOLERANCE) and difference.rows <= decided.rows:
-            return key
+            return decided
     return None
 
 
 @cache
-def _decisions_of(name: str, column: str) -> list[tuple[str, str]]:
+def _decisions_of(name: str, column: str) -> list[Decision]:
     call = f"{name}: {CALLS[name]}"
     return [
-        (calls, columns)
-        for calls, columns in DECISIONS
-        if fnmatchcase(call, calls) and fnmatchcase(column, columns)
+        decided
+        for decided in DECISIONS
+        if any(fnmatchcase(call, pattern) for pattern in decided.calls)
+        and any(fnmatchcase(column, pattern) for pattern in decided.columns)
     ]
 
 
@@ -153,7 +154,7 @@ def check_call(name: str, folder: Path, kinds: list[bool]) -> list[Result]:
             made = tables_of(name, lazy=lazy)
         except Exception as error:  # noqa: BLE001
             message = f"{type(error).__name__}: {error}".splitlines()[0]
-            failed = Difference("the call", rows=1, what=message)
+            failed = Difference(CALL, rows=1, what=message)
             results.append(Result(name, "table", lazy, [failed]))
             continue
         for table, expected in kept.items():
@@ -189,6 +190,7 @@ def compared(expected: pl.DataFrame, found: pl.DataFrame, result: Result) -> Res
     if further:
         result.notes.append(f"also has {', '.join(further)}")
     columns = [column for column in expected.columns if column in found.columns]
+    columns.sort(key=lambda column: column == SENTENCE)
     if METRIC not in columns or not expected[METRIC].equals(found[METRIC]):
         result.differences.extend(_compare(expected, found, columns))
         return result
@@ -204,12 +206,26 @@ def compared(expected: pl.DataFrame, found: pl.DataFrame, result: Result) -> Res
 
 def _compare(expected: pl.DataFrame, found: pl.DataFrame, columns: list[str]) -> list[Difference]:
     differences = []
+    moved = pl.repeat(False, expected.height, eager=True)  # noqa: FBT003
     for column in columns:
         one, other = expected[column], found[column]
+        if column == SENTENCE:
+            # It tells the numbers of its row, which are compared themselves.
+            one, other = one.filter(~moved), other.filter(~moved)
         is_number = one.dtype.is_float() and other.dtype.is_numeric()
         compare = _difference_of_numbers if is_number else _difference_of_texts
         differences.append(compare(one, other))
+        if column != SENTENCE and differences[-1].is_one:
+            moved |= _moved(one, other, is_number=is_number)
     return differences
+
+
+def _moved(one: pl.Series, other: pl.Series, *, is_number: bool) -> pl.Series:
+    """Say which rows differ at all."""
+    if is_number:
+        differ = (one - other.cast(pl.Float64)).abs() > TOLERANCE * SMALL
+        return differ.fill_null(value=False) | (one.is_null() != other.is_null())
+    return one.cast(pl.String).ne_missing(other.cast(pl.String))
 
 
 def _difference_of_numbers(one: pl.Series, other: pl.Series) -> Difference:
@@ -264,35 +280,35 @@ def summary_of(results: list[Result]) -> Iterator[str]:
     for function, group in groupby(results, attrgetter("function")):
         tables = list(group)
         near = [each.worst.size for each in tables if not each.worst.is_one]
-        decided = [
+        sizes = [
             [each.size for each in table.differences if each.is_one and decision(table.name, each)]
             for table in tables
         ]
         calls = len({each.name for each in tables})
-        largest = max((size for sizes in decided for size in sizes), default=0.0)
+        largest = max((size for of_table in sizes for size in of_table), default=0.0)
         yield (
             f"{function}: {calls}, {len(tables)}, {max(near, default=0.0):.1e}, {largest:.1e},"
-            f" {sum(map(bool, decided))}, {len(tables) - len(near)}"
+            f" {sum(map(bool, sizes))}, {len(tables) - len(near)}"
         )
     columns: dict[tuple[str, str], list[Found]] = {}
-    of_decisions: dict[tuple[str, str], list[Found]] = {}
+    of_decisions: dict[int, list[Found]] = {}
     for result in results:
         for each in result.differences:
             if not each.is_one:
                 continue
             found = (each, result)
-            key = decision(result.name, each)
-            if key is None:
+            decided = decision(result.name, each)
+            if decided is None:
                 columns.setdefault((result.function, each.column), []).append(found)
             else:
-                of_decisions.setdefault(key, []).append(found)
+                of_decisions.setdefault(id(decided), []).append(found)
     yield "\ncolumns that differ without a decision: tables, largest differences"
     for (function, column), several in sorted(columns.items()):
         yield f"{function}.{column}: {_largest(several)}"
     yield "\ndecisions: tables, largest differences"
-    for key, decided in DECISIONS.items():
-        covered = _largest(of_decisions[key]) if key in of_decisions else "covers nothing"
-        yield f"{key[0]} | {key[1]}: {covered}; {decided.text()}"
+    for each in DECISIONS:
+        covered = _largest(of_decisions[id(each)]) if id(each) in of_decisions else "nothing"
+        yield f"{each.text()}\n       covers {covered}"
 
 
 Found = tuple[Difference, Result]
