@@ -7,7 +7,8 @@ and columns.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
@@ -15,145 +16,255 @@ from kept_data import DATA, REPLICATES
 
 import polars_wroc as wroc
 
-# Differences that are meant to be: patterns of a call and of a column, and the decision.
-DECISIONS: dict[tuple[str, str], str] = {
-    ("confusion_matrix *", "*_low"): "tables have limits, expressions none",
-    ("confusion_matrix *", "*_high"): "tables have limits, expressions none",
-    **{
-        (f"{function} *cluster*", f"*{end}"): "clusters are a survey with the factor c"
-        for function in ("threshold_metrics", "operating_points")
-        for end in ("_low", "_high")
-    },
-    **{
-        (call, f"{metric}_*"): "rounding of numeric derivatives: 2e-8 of limits near 0"
-        for call in (
-            "threshold_metrics every point, weighted",
-            "operating_points max_fpr, strata",
-            "operating_points max_fpr, lonely*",
-        )
-        for metric in ("markedness", "mcc", "net_benefit", "youden")
-    },
-    **{
-        ("threshold_metrics extreme", cell): "is added up, not a difference that loses digits"
-        for cell in ("fn", "tn")
-    },
-    ("compare *score*", "the call"): "the method is gone",
-    **{
-        ("compare *", column): "pseudo-rows and Student's t; by DeLong normal quantiles"
-        for column in ("difference_*", "z", "p_*")
-    },
-    **{
-        ("release_check *", column): "AUCs as by `compare`; clusters have the factor c"
-        for column in ("gap_*", "p_*", "verdict", "reason")
-    },
-    **{
-        (f"{function} *", f"*auc_{end}"): (
-            "heaviness of misranked rows is predicted from the other class; clusters have other df"
-        )
-        for function in ("summary", "roc_auc_ci")
-        for end in ("low", "high")
-    },
-    ("roc_point clusters", "fpr_*"): "clusters have the factor c",
-    ("bootstrap_replicates *", "the call"): "`bootstrap` has the replicates",
-    ("confusion_curve *", "the call"): "`roc_curve` has its columns",
-    ("summary *", "ci_note"): "there is a note on the weights from 1.5 times on",
-    ("roc_auc_ci *clusters", "the call"): "tables have designs, expressions none",
-    ("partial_auc_ci *", "the call"): "`summary` has the areas",
-    ("partial_auc_summary *", "the call"): "`summary` has the areas",
-    **{
-        ("cross_auc *", f"{name}_{end}"): (
-            "heaviness of misranked rows is predicted from the other class; clusters have the "
-            "factor c and other df"
-        )
-        for name in ("xauc", "xauc_gap")
-        for end in ("low", "high")
-    },
-    ("subgroup_auc *", "the call"): "`cross_auc` against the rest",
-    ("auc_decomposition *", "the call"): "a recipe over `cross_auc`",
-    ("group_gaps *logit-t*", "the call"): "the method is gone",
-    **{
-        (f"{function} *{method}*", "the call"): "the method is gone"
-        for function in ("summary", "roc_auc_ci")
-        for method in ("logit-t", "newcombe", "wald")
-    },
-    **{
-        (f"{function} *logit*", column): "there are no limits without a variance"
-        for function in ("summary", "roc_auc_ci")
-        for column in ("*auc_low", "*auc_high", "*ci_method", "ci_note", "inverted")
-    },
-    ("roc_influence *", "the call"): "is dropped",
-    ("standardized_mean_difference *", "the call"): "a metric of `group_gaps`",
-    **{
-        ("group_gaps *", f"{name}_{end}"): (
-            "heaviness of misranked rows is predicted from the other class; clusters have the "
-            "factor c and other df; a picked reference has Welch's df"
-        )
-        for name in ("value", "gap", "ratio")
-        for end in ("low", "high")
-    },
-    **{
-        ("group_gaps *", column): "clusters have the factor c and other df"
-        for column in ("p_*", "reason", "verdict")
-    },
-    (
-        "group_gaps *",
-        "detectable",
-    ): "exact quantile of Student's t; by a design the metric's own df",
-    ("group_gaps extreme", "ratio"): "rounding: 1.7e-8",
-    **{
-        ("fairness *", column): (
-            "each pair has Welch's degrees of freedom; heaviness of misranked rows; clusters have "
-            "the factor c"
-        )
-        for column in ("gap_*", "ratio_*", "p_value")
-    },
-    **{
+
+# What is called a difference of a call that fails; patterns have no space.
+CALL = "the-call"
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Why columns of calls differ, and how much they may.
+
+    ``calls`` are patterns of the name and the text of a call. Numbers may differ by ``at_most``
+    relatively, and nulls, texts and counts in so many ``rows``.
+    """
+
+    calls: Sequence[str]
+    columns: Sequence[str]
+    reason: str
+    at_most: float = 0.0
+    rows: int = 0
+
+    def text(self) -> str:
+        """Return the calls and columns, the reason, and what may differ."""
+        allowed = [f"at most {self.at_most:.0e}"] if self.at_most else []
+        allowed += [f"{self.rows} rows"] if self.rows else []
+        calls, columns = ", ".join(self.calls), " ".join(self.columns)
+        return f"{calls} | {columns} | {self.reason} [{', '.join(allowed)}]"
+
+
+# Differences that are meant to be; one is covered if one of the decisions allows it.
+DECISIONS: list[Decision] = []
+
+
+def _decide(
+    calls: str | Sequence[str], columns: str, reason: str, *, at_most: float = 0.0, rows: int = 0
+) -> None:
+    """Name the decision for columns, whose patterns are separated by spaces, of calls."""
+    patterns = [calls] if isinstance(calls, str) else calls
+    DECISIONS.append(Decision(patterns, columns.split(), reason, at_most, rows))
+
+
+# Patterns of the texts of calls
+_WEIGHTED = '*weight="w*'
+_CLUSTERS = ('*design="*', '*Survey("unit")*')
+_STRATA = "*Survey(*strata=*"
+_REPLICATES = "*ReplicateWeights(*"
+_BEST = '*reference="best"*'
+_OF_DESIGNS = (*_CLUSTERS, _STRATA, _REPLICATES)
+
+_HEAVINESS = "the heaviness of misranked rows is predicted from the other class"
+_MEANS = f"{_HEAVINESS}, also in means of AUCs"
+_FACTOR = "clusters are a survey with the factor c, with its degrees of freedom"
+_EXACT_T = "Student's t is exact"
+_AT_LOOKS = "at repeated looks there are no limits in fewer than 100 rows, which is the reason"
+_WELCH = "each pair of segments has Welch's degrees of freedom"
+
+
+def _calls_of(function: str, texts: Iterable[str]) -> list[str]:
+    return [f"{function} {text}" for text in texts]
+
+
+def _decide_gone() -> None:
+    """Name the decisions for calls and columns that are gone."""
+    gone = {
+        "compare *score*": "the method is gone",
+        'group_gaps *method="logit-t"*': "the method is gone",
+        "bootstrap_replicates *": "`bootstrap` has the replicates",
+        "confusion_curve *": "`roc_curve` has its columns",
+        "decision_changes *": "is dropped",
+        "fairness max_groups*": "the option is dropped",
+        "partial_auc_ci *": "`summary` has the areas",
+        "partial_auc_summary *": "`summary` has the areas",
+        "roc_auc_ci *design=*": "tables have designs, expressions none",
+        "roc_influence *": "is dropped",
+        "standardized_mean_difference *": "a metric of `group_gaps`",
+        "subgroup_auc *": "`cross_auc` against the rest",
+        "auc_decomposition *": "a recipe over `cross_auc`",
+    }
+    for calls, reason in gone.items():
+        _decide(calls, CALL, reason, rows=1)
+    for function in ("summary", "roc_auc_ci", "audit"):
+        methods = ('*method="logit-t"*', '*method="newcombe"*', '*method="wald"*')
+        _decide(_calls_of(function, methods), CALL, "the method is gone", rows=1)
+    _decide("confusion_matrix *", "*_low *_high", "tables have limits, expressions none", rows=1)
+
+
+def _decide_aucs() -> None:
+    """Name the decisions for AUCs of segments."""
+    for function in ("summary", "roc_auc_ci"):
+        _decide(f"{function} {_WEIGHTED}", "*auc_low *auc_high", _HEAVINESS, at_most=1)
+    _decide(_calls_of("summary", _CLUSTERS), "auc_low auc_high", _FACTOR, at_most=1)
+    _decide("summary missing*", "ci_note", "there is a note on weights from 1.5 times on", rows=1)
+    _decide(
+        ("summary few, logit*", "summary few weighted, logit*"),
+        "auc_low auc_high ci_method inverted",
+        "there are no limits without a variance",
+        rows=1,
+    )
+    _decide(f"cross_auc {_WEIGHTED}", "xauc_low xauc_high", _HEAVINESS, at_most=1)
+    _decide(f"cross_auc {_WEIGHTED}", "xauc_gap_low xauc_gap_high", _MEANS, at_most=1)
+    _decide("cross_auc rows*", "xauc_gap_low xauc_gap_high", _MEANS, at_most=1)
+    _decide(_calls_of("cross_auc", _CLUSTERS), "xauc_low xauc_high", _FACTOR, at_most=1)
+    _decide(_calls_of("cross_auc", _CLUSTERS), "xauc_gap_*", _FACTOR, at_most=2)
+    _decide("validate weighted*", "value_low auc.value_low", _HEAVINESS, at_most=1)
+
+
+def _decide_rates() -> None:
+    """Name the decisions for rates and for calibration."""
+    for function in ("threshold_metrics", "operating_points"):
+        calls = _calls_of(function, _CLUSTERS)
+        _decide(calls, "*_low *_high", _FACTOR, at_most=2)
+    rounding = "rounding of numeric derivatives, in limits near 0"
+    _decide(
         (
-            "impact_ratios *",
-            column,
-        ): "each pair has Welch's degrees of freedom; clusters have the factor c"
-        for column in ("ratio_*", "value_*", "p_*")
-    },
-    **{
-        ("trend *", column): (
-            "PSI has tenths of mid-weights, and is never null; heaviness of misranked rows also in "
-            "means of AUCs; clusters have the factor c and other df"
-        )
-        for column in (
-            "critical",
-            "detectable",
-            "gap",
-            "gap_*",
-            "p_*",
-            "ratio_*",
-            "reason",
-            "value",
-            "value_*",
-            "verdict",
-        )
-    },
-    **{
-        ("calibration_test clusters", column): "clusters have the factor c, as mean errors do"
-        for column in ("miscalibration_*", "p_*")
-    },
-    ("validate *", "value_low"): "the AUC is limited as by `summary`",
-    **{
-        ("audit diabetes", column): "slopes leave out rows with a score of 0 or 1, and are known"
-        for column in (
-            "direction",
-            "gap",
-            "gap_*",
-            "p_*",
-            "reason",
-            "reference_value",
-            "sentence",
-            "value",
-            "value_*",
-            "verdict",
-        )
-    },
-    ("audit *", "rank"): "two gaps may be equal but for rounding, so that either comes first",
-}
+            "threshold_metrics every point, weighted*",
+            "operating_points max_fpr, strata:*",
+            "operating_points max_fpr, lonely*",
+        ),
+        "markedness_* mcc_* net_benefit_* youden_*",
+        rounding,
+        at_most=1e-7,
+    )
+    added = "is added up, not a difference that loses digits"
+    _decide("threshold_metrics extreme*", "fn tn", added, at_most=1)
+    _decide("roc_point clusters*", "fpr_low fpr_high", _FACTOR, at_most=1)
+    columns = "miscalibration_low miscalibration_high p_value p_adjusted"
+    _decide("calibration_test clusters*", columns, _FACTOR, at_most=1)
+
+
+def _decide_comparisons_of_scores() -> None:
+    """Name the decisions for two scores on the same rows."""
+    contrast = "one contrast with pseudo-rows and Student's t; by DeLong normal quantiles"
+    limits = "difference_low difference_high"
+    _decide("compare *", f"{limits} difference_se z p_value p_adjusted", contrast, at_most=2)
+    _decide("compare few*", f"{limits} z", contrast, at_most=1, rows=1)
+    _decide("compare *Looks(*", f"{limits} p_value p_adjusted", _AT_LOOKS, at_most=2, rows=6)
+    census = "a census has no variance, so that z may be infinite"
+    _decide(
+        "compare *fpc=pl.lit(1.0)*", f"{limits} z p_value p_adjusted", census, at_most=1, rows=12
+    )
+    aucs = "AUCs as by `compare`"
+    _decide("release_check *", "auc.gap_low auc.gap_high auc.p_value", aucs, at_most=2)
+    _decide("release_check *", "auc.verdict auc.reason", aucs, rows=3)
+    single = f"{aucs}, which has none of one row"
+    columns = "auc.gap_low auc.gap_high auc.p_value auc.p_adjusted"
+    _decide("release_check crossed only:*", columns, single, at_most=2, rows=1)
+    family = f"{aucs}, in the family of all tests"
+    _decide("release_check *", "*.p_adjusted", family, at_most=1)
+    calls = _calls_of("release_check", _CLUSTERS)
+    _decide(calls, "*.gap_low *.gap_high *.p_value *.p_adjusted", _FACTOR, at_most=2)
+    _decide(calls, "*.verdict *.reason", _FACTOR, rows=3)
+
+
+def _decide_gaps() -> None:
+    """Name the decisions for gaps of segments."""
+    ends = "*.value_low *.value_high *.gap_low *.gap_high"
+    ratios = "*.ratio_low *.ratio_high"
+    for function in ("group_gaps", "trend"):
+        columns = f"{ends} *.p_value *.p_adjusted *.detectable"
+        _decide(f"{function} *", columns, _EXACT_T, at_most=2e-5)
+        calls = _calls_of(function, [_WEIGHTED, *_OF_DESIGNS])
+        _decide(calls, "*.detectable", _EXACT_T, at_most=1)
+        columns = "auc.value_low auc.value_high auc.gap_low auc.gap_high"
+        _decide(f"{function} {_WEIGHTED}", columns, _HEAVINESS, at_most=2)
+        # The rest, or all earlier periods, are means of AUCs.
+        _decide(f"{function} *", "auc.gap_low auc.gap_high", _MEANS, at_most=1)
+        columns = f"{ends} {ratios} *.p_value *.p_adjusted *.detectable"
+        _decide(_calls_of(function, _CLUSTERS), columns, _FACTOR, at_most=2)
+        _decide(_calls_of(function, _CLUSTERS), "*.reason *.verdict", _FACTOR, rows=5)
+        of_test = "by a design the degrees of freedom are those of the test"
+        calls = _calls_of(function, _OF_DESIGNS)
+        _decide(calls, "*.detectable", of_test, at_most=1, rows=9)
+        own = "by a design limits of a segment need no reference"
+        _decide(calls, "*.value_low *.value_high", own, at_most=1e-5, rows=17)
+        _decide(calls, "auc.value_low auc.value_high", own, at_most=1, rows=17)
+    _decide("group_gaps *within=*", "auc.value_low auc.value_high", _MEANS, at_most=1)
+    for text in (_STRATA, _REPLICATES):
+        _decide(f"group_gaps {text}", "auc.p_value auc.p_adjusted", _HEAVINESS, at_most=1)
+        _decide(f"trend {text}", "auc.p_value", _HEAVINESS, at_most=1)
+    _decide(f"group_gaps {_BEST}", f"*.gap_low *.gap_high {ratios}", _WELCH, at_most=2)
+    _decide("group_gaps extreme*", "*.ratio", "rounding", at_most=1e-7)
+    _decide("group_gaps *Looks(*", "*.reason *.detectable", _AT_LOOKS, at_most=1e-5, rows=2)
+
+
+def _decide_trends() -> None:
+    """Name the decisions for shifts of scores."""
+    psi = "the PSI has tenths of mid-weights, and is never null"
+    numbers = "psi.value psi.gap psi.critical psi.p_value psi.p_adjusted"
+    _decide("trend *", numbers, psi, at_most=1, rows=18)
+    _decide("trend *", "psi.reason psi.verdict", psi, rows=18)
+    limits = "shift_auc.value_low shift_auc.value_high shift_auc.gap_low shift_auc.gap_high"
+    _decide(f"trend {_WEIGHTED}", limits, _HEAVINESS, at_most=2)
+    for text in (_STRATA, _REPLICATES):
+        _decide(f"trend {text}", "shift_auc.p_value shift_auc.p_adjusted", _HEAVINESS, at_most=1)
+
+
+def _decide_joint_limits() -> None:
+    """Name the decisions for impact ratios and fairness metrics."""
+    moved = [_WEIGHTED, *_OF_DESIGNS]
+    calls = _calls_of("impact_ratios", moved)
+    _decide(calls, "*.ratio_low *.ratio_high", _WELCH, at_most=1)
+    calls = _calls_of("impact_ratios", _CLUSTERS)
+    columns = "*.value_low *.value_high *.ratio_low *.ratio_high *.p_value *.p_adjusted"
+    _decide(calls, columns, _FACTOR, at_most=1)
+    _decide("fairness *", "*.gap_low", "rounding", at_most=1e-8)
+    limits = "*.gap_low *.gap_high *.ratio_low *.ratio_high"
+    _decide(_calls_of("fairness", moved), limits, _WELCH, at_most=1)
+    _decide(_calls_of("fairness", moved), "auc_difference.gap_*", _HEAVINESS, at_most=1)
+    _decide(_calls_of("fairness", _CLUSTERS), f"{limits} *.p_value", _FACTOR, at_most=1)
+
+
+def _decide_audits() -> None:
+    """Name the decisions for audits, which have the numbers of `group_gaps` and the others."""
+    moved = [_WEIGHTED, *_OF_DESIGNS]
+    ratios, impact = "*_ratio.ratio_low *_ratio.ratio_high", "impact_ratio.ratio_*"
+    limits = f"*_difference.gap_low *_difference.gap_high {ratios}"
+    _decide("audit *", "auc.gap_low auc.gap_high", _MEANS, at_most=1)
+    _decide("audit *", "*.gap_low *.gap_high", _EXACT_T, at_most=1e-8)
+    columns = "auc.value_low auc.value_high auc.gap_low auc.gap_high auc_difference.gap_*"
+    _decide(_calls_of("audit", moved), columns, _HEAVINESS, at_most=2)
+    _decide(_calls_of("audit", moved), f"{limits} {impact}", _WELCH, at_most=1)
+    _decide(_calls_of("audit", moved), "*.detectable", _EXACT_T, at_most=1)
+    for text in (_STRATA, _REPLICATES):
+        _decide(f"audit {text}", "auc.p_value auc_difference.p_value", _HEAVINESS, at_most=1)
+    of_test = "by a design the degrees of freedom are those of the test"
+    _decide(_calls_of("audit", _OF_DESIGNS), "*.detectable", of_test, at_most=1, rows=3)
+    picked = f"*.gap_low *.gap_high {ratios} *.ratio_low *.ratio_high"
+    _decide(f"audit {_BEST}", picked, _WELCH, at_most=1)
+    ends = "*.value_low *.value_high *.gap_low *.gap_high *.ratio_low *.ratio_high"
+    calls = _calls_of("audit", _CLUSTERS)
+    _decide(calls, f"{ends} *.p_value *.p_adjusted", _FACTOR, at_most=2)
+    _decide(calls, "*.reason *.detectable auc.value_low auc.value_high", _FACTOR, at_most=2, rows=3)
+    _decide("audit *Looks(*", "*.reason *.detectable", _AT_LOOKS, at_most=1, rows=3)
+    slopes = "slopes leave out rows with a score of 0 or 1, and are known"
+    _decide("audit diabetes*", "calibration_slope.*", slopes, at_most=1, rows=6)
+    _decide("audit diabetes*", "*.p_adjusted *.detectable", f"{slopes}: more tests", at_most=1)
+    rank = "two gaps may be equal but for rounding, so that either comes first"
+    _decide("audit *", "*.rank", rank, rows=10)
+
+
+for _name_decisions in (
+    _decide_gone,
+    _decide_aucs,
+    _decide_rates,
+    _decide_comparisons_of_scores,
+    _decide_gaps,
+    _decide_trends,
+    _decide_joint_limits,
+    _decide_audits,
+):
+    _name_decisions()
 
 # Rows that have no successor: patterns of a call, a column and its value, and the decision.
 GONE_ROWS: dict[tuple[str, str, str], str] = {

@@ -8,10 +8,14 @@
 Each call of `kept_calls.py` gives one or more tables. `write` keeps those of DataFrames as Parquet.
 `check` makes them again, of DataFrames and of LazyFrames, and prints, for each call and table, the
 largest relative difference, its column and the columns that differ by more than 1e-9 or in nulls or
-texts. At the end it lists these columns with the number of tables in which they differ, so that a
-decision can be named for each in `kept_calls.DECISIONS`, and for rows that are gone in
-`kept_calls.GONE_ROWS`. A decision hides
-differences of any size. The exit code is 1 where anything differs that has no decision.
+texts. Where a table has a column ``metric``, the rows of each metric are compared apart, and the
+values of a column are called as in ``auc.gap_low``. A column ``sentence`` is compared in rows whose
+numbers are the same.
+
+`kept_calls.DECISIONS` names the decision for columns that moved, and how much they may differ;
+`kept_calls.GONE_ROWS` those for rows that are gone. At the end all columns that differ are listed,
+and all decisions with the largest difference that each one covers, or that it covers none. The exit
+code is 1 where anything differs that no decision covers.
 
 Differences of numbers below 0.001 are relative to 0.001. The same version differs from itself by up
 to 1e-10, as Polars adds up the rows of groups in any order and numeric derivatives lose digits.
@@ -29,16 +33,16 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
-from fnmatch import fnmatch
-from functools import partial
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatch, fnmatchcase
+from functools import cache, partial
 from itertools import groupby
 from multiprocessing import get_context
 from operator import attrgetter
 from pathlib import Path
 
 import polars as pl
-from kept_calls import CALLS, DECISIONS, EAGER, GONE_ROWS, tables_of
+from kept_calls import CALL, CALLS, DECISIONS, EAGER, GONE_ROWS, Decision, tables_of
 
 import polars_wroc as wroc
 
@@ -47,23 +51,37 @@ TOLERANCE = 1e-9
 SMALL = 1e-3
 # The folder of the tables, named so by versions that had several engines.
 TABLES = "polars"
+METRIC, SENTENCE = "metric", "sentence"
 
 
 @dataclass(frozen=True)
 class Difference:
     """How the values of a column differ from those that were kept.
 
-    ``size`` is the largest relative difference, infinite if nulls, infinities, texts or whole
-    numbers differ; ``what`` says how.
+    ``size`` is the largest relative difference of numbers, and ``rows`` the number of rows in which
+    nulls, infinities, texts or whole numbers differ; ``what`` says how.
     """
 
     column: str
-    size: float
+    size: float = 0.0
+    rows: int = 0
     what: str = ""
+
+    @property
+    def is_one(self) -> bool:
+        """Whether it is more than rounding."""
+        return self.size > TOLERANCE or self.rows > 0
+
+    @property
+    def rank(self) -> tuple[int, float]:
+        """What the largest of several has most of."""
+        return self.rows, self.size
 
     def text(self) -> str:
         """Return the column and how it differs."""
-        return f"{self.column} ({self.what or f'{self.size:.1e}'})"
+        parts = [f"{self.size:.1e}"] if self.size > TOLERANCE or not self.rows else []
+        parts += [f"{self.rows} rows, first {self.what}"] if self.rows else []
+        return f"{self.column} ({'; '.join(parts)})"
 
 
 @dataclass(frozen=True)
@@ -84,16 +102,27 @@ class Result:
     @property
     def worst(self) -> Difference:
         """The largest difference that has no decision."""
-        undecided = [each for each in self.differences if not decision(self.name, each.column)]
-        return max(undecided, key=lambda each: each.size, default=Difference("", 0.0))
+        undecided = [each for each in self.differences if not decision(self.name, each)]
+        return max(undecided, key=attrgetter("rank"), default=Difference(""))
 
 
-def decision(name: str, column: str) -> str | None:
-    """Return the decision by which a column of a call differs, if one is named."""
-    for (calls, columns), reason in DECISIONS.items():
-        if fnmatch(name, calls) and fnmatch(column, columns):
-            return reason
+def decision(name: str, difference: Difference) -> Decision | None:
+    """Return the first decision that covers the difference of a column of a call."""
+    for decided in _decisions_of(name, difference.column):
+        if difference.size <= max(decided.at_most, TOLERANCE) and difference.rows <= decided.rows:
+            return decided
     return None
+
+
+@cache
+def _decisions_of(name: str, column: str) -> list[Decision]:
+    call = f"{name}: {CALLS[name]}"
+    return [
+        decided
+        for decided in DECISIONS
+        if any(fnmatchcase(call, pattern) for pattern in decided.calls)
+        and any(fnmatchcase(column, pattern) for pattern in decided.columns)
+    ]
 
 
 def names_of(functions: list[str]) -> list[str]:
@@ -125,14 +154,14 @@ def check_call(name: str, folder: Path, kinds: list[bool]) -> list[Result]:
             made = tables_of(name, lazy=lazy)
         except Exception as error:  # noqa: BLE001
             message = f"{type(error).__name__}: {error}".splitlines()[0]
-            failed = Difference("the call", float("inf"), message)
+            failed = Difference(CALL, rows=1, what=message)
             results.append(Result(name, "table", lazy, [failed]))
             continue
         for table, expected in kept.items():
             if table in made:
                 results.append(compared(expected, made[table], Result(name, table, lazy)))
             else:
-                missing = Difference("the table", float("inf"), "is missing")
+                missing = Difference("the table", rows=1, what="is missing")
                 results.append(Result(name, table, lazy, [missing]))
     return results
 
@@ -147,64 +176,93 @@ def compared(expected: pl.DataFrame, found: pl.DataFrame, result: Result) -> Res
             if height > expected.height:
                 result.notes.append(f"without rows of {column} {value!r}: {reason}")
     if expected.height != found.height:
+        number = abs(expected.height - found.height)
         rows = f"{found.height} instead of {expected.height}"
-        result.differences.append(Difference("number of rows", float("inf"), rows))
+        result.differences.append(Difference("number of rows", rows=number, what=rows))
         return result
     for column in expected.columns:
         if column not in found.columns:
-            result.differences.append(Difference(column, float("inf"), "is missing"))
-            continue
-        one, other = expected[column], found[column]
-        if one.dtype != other.dtype:
-            result.notes.append(f"{column} is {other.dtype} instead of {one.dtype}")
-        if one.dtype.is_float() and other.dtype.is_numeric():
-            result.differences.append(_difference_of_numbers(one, other))
-        else:
-            result.differences.append(_difference_of_texts(one, other))
+            result.differences.append(Difference(column, rows=1, what="is missing"))
+        elif expected[column].dtype != found[column].dtype:
+            types = f"{found[column].dtype} instead of {expected[column].dtype}"
+            result.notes.append(f"{column} is {types}")
     further = [column for column in found.columns if column not in expected.columns]
     if further:
         result.notes.append(f"also has {', '.join(further)}")
+    columns = [column for column in expected.columns if column in found.columns]
+    columns.sort(key=lambda column: column == SENTENCE)
+    if METRIC not in columns or not expected[METRIC].equals(found[METRIC]):
+        result.differences.extend(_compare(expected, found, columns))
+        return result
+    columns.remove(METRIC)
+    for metric in expected[METRIC].unique(maintain_order=True):
+        is_own = pl.col(METRIC).eq_missing(pl.lit(metric))
+        of_metric = _compare(expected.filter(is_own), found.filter(is_own), columns)
+        result.differences.extend(
+            replace(each, column=f"{metric}.{each.column}") for each in of_metric
+        )
     return result
+
+
+def _compare(expected: pl.DataFrame, found: pl.DataFrame, columns: list[str]) -> list[Difference]:
+    differences = []
+    moved = pl.repeat(False, expected.height, eager=True)  # noqa: FBT003
+    for column in columns:
+        one, other = expected[column], found[column]
+        if column == SENTENCE:
+            # It tells the numbers of its row, which are compared themselves.
+            one, other = one.filter(~moved), other.filter(~moved)
+        is_number = one.dtype.is_float() and other.dtype.is_numeric()
+        compare = _difference_of_numbers if is_number else _difference_of_texts
+        differences.append(compare(one, other))
+        if column != SENTENCE and differences[-1].is_one:
+            moved |= _moved(one, other, is_number=is_number)
+    return differences
+
+
+def _moved(one: pl.Series, other: pl.Series, *, is_number: bool) -> pl.Series:
+    """Say which rows differ at all."""
+    if is_number:
+        differ = (one - other.cast(pl.Float64)).abs() > TOLERANCE * SMALL
+        return differ.fill_null(value=False) | (one.is_null() != other.is_null())
+    return one.cast(pl.String).ne_missing(other.cast(pl.String))
 
 
 def _difference_of_numbers(one: pl.Series, other: pl.Series) -> Difference:
     frame = pl.DataFrame({"old": one.cast(pl.Float64), "new": other.cast(pl.Float64)})
-    finite = [pl.col(name).is_finite() for name in ("old", "new")]
-    kinds = frame.filter(
-        pl.col("old").ne_missing(pl.col("new")) & ~pl.all_horizontal(finite).fill_null(value=False)
-    )
-    if kinds.height:
-        return Difference(one.name, float("inf"), _example(kinds))
+    finite = pl.all_horizontal(pl.col("old", "new").is_finite()).fill_null(value=False)
+    kinds = frame.filter(pl.col("old").ne_missing(pl.col("new")) & ~finite)
     apart = (pl.col("old") - pl.col("new")).abs()
     size = pl.max_horizontal(pl.col("old").abs(), pl.col("new").abs(), SMALL)
-    largest = frame.filter(pl.all_horizontal(finite)).select((apart / size).max()).item()
-    return Difference(one.name, largest or 0.0)
+    largest = frame.filter(finite).select((apart / size).max()).item()
+    return Difference(one.name, largest or 0.0, kinds.height, _example(kinds))
 
 
 def _difference_of_texts(one: pl.Series, other: pl.Series) -> Difference:
     frame = pl.DataFrame({"old": one.cast(pl.String), "new": other.cast(pl.String)})
     frame = frame.filter(pl.col("old").ne_missing(pl.col("new")))
-    if frame.height:
-        return Difference(one.name, float("inf"), _example(frame))
-    return Difference(one.name, 0.0)
+    return Difference(one.name, rows=frame.height, what=_example(frame))
 
 
 def _example(frame: pl.DataFrame) -> str:
+    if frame.is_empty():
+        return ""
     old, new = frame.row(0)
-    return f"{frame.height} rows, first {old!r} -> {new!r}"
+    return f"{old!r} -> {new!r}"
 
 
 def report(results: list[Result]) -> tuple[str, list[Result]]:
     """Return a line for all ways of making a call, and the results that differ."""
-    worst = max(results, key=lambda each: each.worst.size)
-    differ = [each for each in results if each.worst.size > TOLERANCE]
+    worst = max(results, key=lambda each: each.worst.rank)
+    differ = [each for each in results if each.worst.is_one]
     mark = "DIFFER" if differ else "same  "
-    lines = [f"{mark} {worst.name}; {worst.table}: {worst.worst.size:.1e} {worst.worst.column}"]
+    largest = worst.worst.text() if worst.worst.column else "0"
+    lines = [f"{mark} {worst.name}; {worst.table}: {largest}"]
     for result in differ:
         columns = [
-            f"{each.text()}{' decided' if decision(result.name, each.column) else ''}"
+            f"{each.text()}{' decided' if decision(result.name, each) else ''}"
             for each in result.differences
-            if each.size > TOLERANCE
+            if each.is_one
         ]
         lines.append(f"       {'lazy' if result.lazy else 'eager'}: {', '.join(columns)}")
     notes = {note for each in results for note in each.notes}
@@ -213,32 +271,59 @@ def report(results: list[Result]) -> tuple[str, list[Result]]:
 
 
 def summary_of(results: list[Result]) -> Iterator[str]:
-    """Yield lines about functions and about the columns that differ."""
-    yield "\nfunction: calls, tables, largest difference up to 1e-9, tables that differ"
+    """Yield lines about functions, about the columns that differ, and about decisions."""
+    yield (
+        "\nfunction: calls, tables, largest difference up to 1e-9, largest decided one,"
+        " tables with decided ones, tables that differ"
+    )
     results = sorted(results, key=attrgetter("function"))
     for function, group in groupby(results, attrgetter("function")):
         tables = list(group)
-        near = [each.worst.size for each in tables if each.worst.size <= TOLERANCE]
+        near = [each.worst.size for each in tables if not each.worst.is_one]
+        sizes = [
+            [each.size for each in table.differences if each.is_one and decision(table.name, each)]
+            for table in tables
+        ]
         calls = len({each.name for each in tables})
+        largest = max((size for of_table in sizes for size in of_table), default=0.0)
         yield (
-            f"{function}: {calls}, {len(tables)}, {max(near, default=0.0):.1e},"
-            f" {len(tables) - len(near)}"
+            f"{function}: {calls}, {len(tables)}, {max(near, default=0.0):.1e}, {largest:.1e},"
+            f" {sum(map(bool, sizes))}, {len(tables) - len(near)}"
         )
-    columns: dict[tuple[str, str], list[tuple[Difference, Result]]] = {}
+    columns: dict[tuple[str, str], list[Found]] = {}
+    of_decisions: dict[int, list[Found]] = {}
     for result in results:
         for each in result.differences:
-            if each.size > TOLERANCE:
-                columns.setdefault((result.function, each.column), []).append((each, result))
-    yield "\ncolumns that differ: tables, largest difference of numbers, first call"
-    for (function, column), found in sorted(columns.items()):
-        numbers = [each.size for each, _ in found if each.size < float("inf")]
-        kinds = len(found) - len(numbers)
-        example, result = found[0]
-        yield (
-            f"{function}.{column}: {len(found)}, {max(numbers, default=0.0):.1e},"
-            f" {kinds} in nulls, texts or counts; {result.name} [{example.text()}]"
-            f"; {decision(result.name, column) or 'no decision'}"
-        )
+            if not each.is_one:
+                continue
+            found = (each, result)
+            decided = decision(result.name, each)
+            if decided is None:
+                columns.setdefault((result.function, each.column), []).append(found)
+            else:
+                of_decisions.setdefault(id(decided), []).append(found)
+    yield "\ncolumns that differ without a decision: tables, largest differences"
+    for (function, column), several in sorted(columns.items()):
+        yield f"{function}.{column}: {_largest(several)}"
+    yield "\ndecisions: tables, largest differences"
+    for each in DECISIONS:
+        covered = _largest(of_decisions[id(each)]) if id(each) in of_decisions else "nothing"
+        yield f"{each.text()}\n       covers {covered}"
+
+
+Found = tuple[Difference, Result]
+
+
+def _largest(found: list[Found]) -> str:
+    tables = len({(result.name, result.table, result.lazy) for _, result in found})
+    number, of_number = max(found, key=lambda each: each[0].size)
+    text, of_text = max(found, key=lambda each: each[0].rows)
+    parts = [str(tables)]
+    if number.size > TOLERANCE:
+        parts.append(f"{number.size:.1e} ({of_number.name}: {number.column})")
+    if text.rows:
+        parts.append(f"{text.rows} rows ({of_text.name}: {text.column} {text.what[:100]})")
+    return ", ".join(parts)
 
 
 def main() -> int:

@@ -265,7 +265,7 @@ class Rows:
             return None
         bins = self.bins
         if keys < self.keys.width:
-            bins = ScoreBins(bins.high, score < bins.high)
+            bins = bins.merged(score)
         return bins.at(places)
 
     def seen(self) -> float:

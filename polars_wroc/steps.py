@@ -58,6 +58,13 @@ class ScoreBins(NamedTuple):
         """Return the bins of some rows."""
         return ScoreBins(self.high[places], self.several[places])
 
+    def merged(self, low: Array) -> ScoreBins:
+        """Return the bins of groups put together, which may each have another score in a bin.
+
+        ``low`` is the lowest score in the bin of each row, as ``high`` the same in all groups.
+        """
+        return ScoreBins(self.high, low < self.high)
+
 
 @dataclass(frozen=True)
 class SegmentRows:

@@ -230,7 +230,7 @@ def rank_rows(rows: Rows, model: str, finest: FinestSegments) -> DescendingRows:
         ranked_number,
         missing,
         None if rows.counts is None else rows.counts.at(place),
-        None if rows.bins is None else rows.bins.at(place),
+        None if rows.bins is None else rows.bins.at(place).merged(score),
         rows.score_types.get(model, np.float64),
     )
 

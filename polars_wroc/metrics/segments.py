@@ -135,9 +135,7 @@ def measure_segments(rows: Rows, keys: Sequence[str], model: str, needs: Needs) 
     """Return the sums over the rows of each segment, by one of the scores."""
     segments = rows.segments(keys, model, ranks=needs.aucs)
     if segments.bins is not None:
-        # Groups that are put together may each have another score in a bin.
-        several = segments.score < segments.bins.high
-        segments = replace(segments, bins=segments.bins._replace(several=several))
+        segments = replace(segments, bins=segments.bins.merged(segments.score))
     sums = measure_aucs(segments) if needs.aucs else None
     sample, influence = rows.sample, None
     if needs.aucs and sample is not None:

@@ -14,6 +14,7 @@ from polars_wroc.stats.solve import first_place
 # Higher correlations are not credible from few rows or sampling units, and would let the limits of
 # two estimates near 0 or 1 all but cancel out.
 _MOST_CORRELATED = 0.95
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -51,8 +52,9 @@ class Contrast:
 
     @property
     def sign_is_known(self) -> Mask:
-        """Whether the gap is larger than the slack."""
-        return np.asarray((self.slack == 0) | (np.abs(self.gap) > self.slack))
+        """Whether the gap is larger than the slack, by more than rounding."""
+        beyond = np.abs(self.gap) - self.slack
+        return np.asarray((self.slack == 0) | (beyond > _ROUNDING))
 
     def limits(
         self, quantile: Array | float, other_quantile: Array | float | None = None

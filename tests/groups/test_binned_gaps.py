@@ -78,6 +78,35 @@ def test_no_limit_is_beyond_all_differences_of_aucs() -> None:
     assert (gaps["gap_high"][0], gaps["gap_low"][1]) == (1, -1)
 
 
+def test_groups_that_are_put_together_may_each_have_another_score_in_a_bin() -> None:
+    # Scores of a bin differ between u and v alone: the AUC of each g may be any from 0 to 1.
+    rows = [
+        (g, *row) for g in "ab" for row in [("u", 1, 0.51), ("v", 0, 0.52), ("v", 1, 0.52)] * 40
+    ]
+    frame = pl.DataFrame(rows, ["g", "h", "y", "s"], orient="row")
+    counts = wroc.from_counts(wroc.score_counts(frame, "y", "s", by=["g", "h"], bins=16))
+    table = counts.audit(attributes=["g", "h"]).table
+    found = table.filter(pl.col("metric") == "auc", pl.col("attribute") == "g")
+    expected = counts.group_gaps(attributes="g")
+    limits = ["segment", "gap", "gap_low", "gap_high"]
+    assert_frame_equal(found.select(limits), expected.select(limits), check_row_order=False)
+    assert found["gap_low"].max() == -1
+    assert found["gap_high"].min() == 1
+
+
+def test_periods_that_are_put_together_may_each_have_another_score_in_a_bin() -> None:
+    frame = pl.DataFrame({"period": [1, 2] * 40, "y": [0, 0, 1, 1] * 20, "s": [0.51, 0.52] * 40})
+    counts = wroc.score_counts(frame, "y", "s", by="period", bins=16)
+    trend = wroc.from_counts(counts).trend(over="period")
+    ((value, low, high),) = (
+        trend.filter(metric="shift_auc", period=2).select("value", "gap_low", "gap_high").rows()
+    )
+    # All rows are in one bin, and all scores of the rows have risen.
+    assert value == 0.5
+    assert low < -0.5
+    assert high > 0.5
+
+
 def test_a_verdict_from_few_bins_finds_nothing_that_is_not_there(crowded: pl.DataFrame) -> None:
     for bins in (16, 256):
         gaps = gaps_of(wroc.audit(crowded, "y", "s", attributes="g", bins=bins))
