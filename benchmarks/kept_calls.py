@@ -16,7 +16,6 @@ from kept_data import DATA, REPLICATES
 
 import polars_wroc as wroc
 
-
 # What is called a difference of a call that fails; patterns have no space.
 CALL = "the-call"
 
@@ -67,6 +66,7 @@ _HEAVINESS = "the heaviness of misranked rows is predicted from the other class"
 _MEANS = f"{_HEAVINESS}, also in means of AUCs"
 _FACTOR = "clusters are a survey with the factor c, with its degrees of freedom"
 _EXACT_T = "Student's t is exact"
+_OF_TEST = "by a design the degrees of freedom are those of the test"
 _AT_LOOKS = "at repeated looks there are no limits in fewer than 100 rows, which is the reason"
 _WELCH = "each pair of segments has Welch's degrees of freedom"
 
@@ -103,8 +103,8 @@ def _decide_gone() -> None:
 def _decide_aucs() -> None:
     """Name the decisions for AUCs of segments."""
     for function in ("summary", "roc_auc_ci"):
-        _decide(f"{function} {_WEIGHTED}", "*auc_low *auc_high", _HEAVINESS, at_most=1)
-    _decide(_calls_of("summary", _CLUSTERS), "auc_low auc_high", _FACTOR, at_most=1)
+        _decide(f"{function} {_WEIGHTED}", "*auc_low *auc_high", _HEAVINESS, at_most=0.2)
+    _decide(_calls_of("summary", _CLUSTERS), "auc_low auc_high", _FACTOR, at_most=0.5)
     _decide("summary missing*", "ci_note", "there is a note on weights from 1.5 times on", rows=1)
     _decide(
         ("summary few, logit*", "summary few weighted, logit*"),
@@ -112,12 +112,10 @@ def _decide_aucs() -> None:
         "there are no limits without a variance",
         rows=1,
     )
-    _decide(f"cross_auc {_WEIGHTED}", "xauc_low xauc_high", _HEAVINESS, at_most=1)
-    _decide(f"cross_auc {_WEIGHTED}", "xauc_gap_low xauc_gap_high", _MEANS, at_most=1)
-    _decide("cross_auc rows*", "xauc_gap_low xauc_gap_high", _MEANS, at_most=1)
-    _decide(_calls_of("cross_auc", _CLUSTERS), "xauc_low xauc_high", _FACTOR, at_most=1)
-    _decide(_calls_of("cross_auc", _CLUSTERS), "xauc_gap_*", _FACTOR, at_most=2)
-    _decide("validate weighted*", "value_low auc.value_low", _HEAVINESS, at_most=1)
+    _decide(f"cross_auc {_WEIGHTED}", "xauc_low xauc_high", _HEAVINESS, at_most=0.06)
+    _decide(f"cross_auc {_WEIGHTED}", "xauc_gap_low xauc_gap_high", _MEANS, at_most=0.05)
+    _decide(_calls_of("cross_auc", _CLUSTERS), "xauc_*", _FACTOR, at_most=2)
+    _decide("validate weighted*", "value_low", _HEAVINESS, at_most=1e-3)
 
 
 def _decide_rates() -> None:
@@ -138,22 +136,28 @@ def _decide_rates() -> None:
     )
     added = "is added up, not a difference that loses digits"
     _decide("threshold_metrics extreme*", "fn tn", added, at_most=1)
-    _decide("roc_point clusters*", "fpr_low fpr_high", _FACTOR, at_most=1)
+    _decide("roc_point clusters*", "fpr_low fpr_high", _FACTOR, at_most=0.02)
     columns = "miscalibration_low miscalibration_high p_value p_adjusted"
-    _decide("calibration_test clusters*", columns, _FACTOR, at_most=1)
+    _decide("calibration_test clusters*", columns, _FACTOR, at_most=0.1)
 
 
 def _decide_comparisons_of_scores() -> None:
     """Name the decisions for two scores on the same rows."""
-    contrast = "one contrast with pseudo-rows and Student's t; by DeLong normal quantiles"
+    contrast = "one contrast with pseudo-rows and Student's t"
     limits = "difference_low difference_high"
-    _decide("compare *", f"{limits} difference_se z p_value p_adjusted", contrast, at_most=2)
-    _decide("compare few*", f"{limits} z", contrast, at_most=1, rows=1)
+    numbers = f"{limits} z p_value p_adjusted"
+    decided = ["compare default*", "compare level*", "compare adjust*", "compare looks*"]
+    decided += ["compare few*", "compare one class*", "compare whole*", "compare diabetes*"]
+    _decide(decided, f"{numbers} difference_se", contrast, at_most=1.2)
+    normal = "limits and tests by DeLong have normal quantiles"
+    _decide("compare *delong*", f"{limits} p_value p_adjusted", normal, at_most=0.5)
+    _decide(_calls_of("compare", _CLUSTERS), f"{numbers} difference_se", _FACTOR, at_most=2)
+    same = "of scores in the same order z is 0, and limits are those of pseudo-rows"
+    in_order = ("compare few*", "compare equal scores*")
+    _decide(in_order, f"{limits} difference_se z", same, at_most=1, rows=3)
     _decide("compare *Looks(*", f"{limits} p_value p_adjusted", _AT_LOOKS, at_most=2, rows=6)
     census = "a census has no variance, so that z may be infinite"
-    _decide(
-        "compare *fpc=pl.lit(1.0)*", f"{limits} z p_value p_adjusted", census, at_most=1, rows=12
-    )
+    _decide("compare *fpc=pl.lit(1.0)*", numbers, census, at_most=1, rows=12)
     aucs = "AUCs as by `compare`"
     _decide("release_check *", "auc.gap_low auc.gap_high auc.p_value", aucs, at_most=2)
     _decide("release_check *", "auc.verdict auc.reason", aucs, rows=3)
@@ -171,31 +175,33 @@ def _decide_gaps() -> None:
     """Name the decisions for gaps of segments."""
     ends = "*.value_low *.value_high *.gap_low *.gap_high"
     ratios = "*.ratio_low *.ratio_high"
+    of_aucs = "auc.value_low auc.value_high auc.gap_low auc.gap_high"
+    own = "by a design limits of a segment need no reference"
     for function in ("group_gaps", "trend"):
-        columns = f"{ends} *.p_value *.p_adjusted *.detectable"
-        _decide(f"{function} *", columns, _EXACT_T, at_most=2e-5)
-        calls = _calls_of(function, [_WEIGHTED, *_OF_DESIGNS])
-        _decide(calls, "*.detectable", _EXACT_T, at_most=1)
-        columns = "auc.value_low auc.value_high auc.gap_low auc.gap_high"
-        _decide(f"{function} {_WEIGHTED}", columns, _HEAVINESS, at_most=2)
-        # The rest, or all earlier periods, are means of AUCs.
-        _decide(f"{function} *", "auc.gap_low auc.gap_high", _MEANS, at_most=1)
-        columns = f"{ends} {ratios} *.p_value *.p_adjusted *.detectable"
-        _decide(_calls_of(function, _CLUSTERS), columns, _FACTOR, at_most=2)
-        _decide(_calls_of(function, _CLUSTERS), "*.reason *.verdict", _FACTOR, rows=5)
-        of_test = "by a design the degrees of freedom are those of the test"
-        calls = _calls_of(function, _OF_DESIGNS)
-        _decide(calls, "*.detectable", of_test, at_most=1, rows=9)
-        own = "by a design limits of a segment need no reference"
-        _decide(calls, "*.value_low *.value_high", own, at_most=1e-5, rows=17)
-        _decide(calls, "auc.value_low auc.value_high", own, at_most=1, rows=17)
-    _decide("group_gaps *within=*", "auc.value_low auc.value_high", _MEANS, at_most=1)
+        by_clusters = _calls_of(function, _CLUSTERS)
+        by_designs = _calls_of(function, _OF_DESIGNS)
+        numbers = f"{ends} *.p_value *.p_adjusted *.detectable"
+        _decide(f"{function} *", numbers, _EXACT_T, at_most=2e-5)
+        _decide(f"{function} {_WEIGHTED}", "*.detectable", _EXACT_T, at_most=5e-3)
+        _decide(by_clusters, f"{numbers} {ratios}", _FACTOR, at_most=2)
+        _decide(by_clusters, "*.reason *.verdict", _FACTOR, rows=3)
+        _decide(by_designs, "*.detectable", _OF_TEST, at_most=1, rows=7)
+        _decide(by_designs, "*.value_low *.value_high", own, at_most=2e-5, rows=3)
+    # The rest, all earlier periods and metrics within strata are means of AUCs.
+    _decide("group_gaps *", "auc.gap_low auc.gap_high", _MEANS, at_most=1e-3)
+    _decide("group_gaps *within=*", of_aucs, _MEANS, at_most=0.15)
+    _decide("trend *", "auc.gap_low auc.gap_high", _MEANS, at_most=0.03)
+    _decide(f"group_gaps {_WEIGHTED}", of_aucs, _HEAVINESS, at_most=0.2)
+    _decide(f"group_gaps *within*{_WEIGHTED}", of_aucs, _HEAVINESS, at_most=0.5)
+    _decide(f"trend {_WEIGHTED}", of_aucs, _HEAVINESS, at_most=0.7)
     for text in (_STRATA, _REPLICATES):
-        _decide(f"group_gaps {text}", "auc.p_value auc.p_adjusted", _HEAVINESS, at_most=1)
-        _decide(f"trend {text}", "auc.p_value", _HEAVINESS, at_most=1)
-    _decide(f"group_gaps {_BEST}", f"*.gap_low *.gap_high {ratios}", _WELCH, at_most=2)
+        _decide(f"group_gaps {text}", "auc.p_value auc.p_adjusted", _HEAVINESS, at_most=0.1)
+        _decide(f"trend {text}", "auc.p_value", _HEAVINESS, at_most=0.11)
+    by_designs = ["group_gaps intersections, best, *", *_calls_of("trend", _OF_DESIGNS)]
+    _decide(by_designs, "auc.value_low auc.value_high", own, at_most=0.7, rows=17)
+    _decide(f"group_gaps {_BEST}", f"*.gap_low *.gap_high {ratios}", _WELCH, at_most=0.7)
     _decide("group_gaps extreme*", "*.ratio", "rounding", at_most=1e-7)
-    _decide("group_gaps *Looks(*", "*.reason *.detectable", _AT_LOOKS, at_most=1e-5, rows=2)
+    _decide("group_gaps *Looks(*", "*.reason *.detectable", _AT_LOOKS, at_most=2e-5, rows=2)
 
 
 def _decide_trends() -> None:
@@ -205,53 +211,56 @@ def _decide_trends() -> None:
     _decide("trend *", numbers, psi, at_most=1, rows=18)
     _decide("trend *", "psi.reason psi.verdict", psi, rows=18)
     limits = "shift_auc.value_low shift_auc.value_high shift_auc.gap_low shift_auc.gap_high"
-    _decide(f"trend {_WEIGHTED}", limits, _HEAVINESS, at_most=2)
+    _decide(f"trend {_WEIGHTED}", limits, _HEAVINESS, at_most=0.2)
     for text in (_STRATA, _REPLICATES):
-        _decide(f"trend {text}", "shift_auc.p_value shift_auc.p_adjusted", _HEAVINESS, at_most=1)
+        _decide(f"trend {text}", "shift_auc.p_value shift_auc.p_adjusted", _HEAVINESS, at_most=0.11)
 
 
 def _decide_joint_limits() -> None:
     """Name the decisions for impact ratios and fairness metrics."""
-    moved = [_WEIGHTED, *_OF_DESIGNS]
-    calls = _calls_of("impact_ratios", moved)
-    _decide(calls, "*.ratio_low *.ratio_high", _WELCH, at_most=1)
-    calls = _calls_of("impact_ratios", _CLUSTERS)
-    columns = "*.value_low *.value_high *.ratio_low *.ratio_high *.p_value *.p_adjusted"
-    _decide(calls, columns, _FACTOR, at_most=1)
+    moved = [_WEIGHTED, _STRATA, _REPLICATES]
+    ratios = "impact_ratio.ratio_low impact_ratio.ratio_high"
+    _decide(_calls_of("impact_ratios", moved), ratios, _WELCH, at_most=0.15)
+    numbers = f"{ratios} impact_ratio.value_low impact_ratio.value_high *.p_value *.p_adjusted"
+    _decide(_calls_of("impact_ratios", _CLUSTERS), numbers, _FACTOR, at_most=0.7)
     _decide("fairness *", "*.gap_low", "rounding", at_most=1e-8)
     limits = "*.gap_low *.gap_high *.ratio_low *.ratio_high"
-    _decide(_calls_of("fairness", moved), limits, _WELCH, at_most=1)
-    _decide(_calls_of("fairness", moved), "auc_difference.gap_*", _HEAVINESS, at_most=1)
-    _decide(_calls_of("fairness", _CLUSTERS), f"{limits} *.p_value", _FACTOR, at_most=1)
+    _decide(_calls_of("fairness", moved), limits, _WELCH, at_most=0.25)
+    _decide(_calls_of("fairness", _CLUSTERS), f"{limits} *.p_value", _FACTOR, at_most=0.8)
 
 
 def _decide_audits() -> None:
     """Name the decisions for audits, which have the numbers of `group_gaps` and the others."""
-    moved = [_WEIGHTED, *_OF_DESIGNS]
-    ratios, impact = "*_ratio.ratio_low *_ratio.ratio_high", "impact_ratio.ratio_*"
-    limits = f"*_difference.gap_low *_difference.gap_high {ratios}"
-    _decide("audit *", "auc.gap_low auc.gap_high", _MEANS, at_most=1)
+    moved = _calls_of("audit", [_WEIGHTED, _STRATA, _REPLICATES])
+    by_clusters = _calls_of("audit", _CLUSTERS)
+    # The rest is a mean of AUCs.
+    _decide("audit *", "auc.gap_low auc.gap_high", _MEANS, at_most=1e-3)
     _decide("audit *", "*.gap_low *.gap_high", _EXACT_T, at_most=1e-8)
-    columns = "auc.value_low auc.value_high auc.gap_low auc.gap_high auc_difference.gap_*"
-    _decide(_calls_of("audit", moved), columns, _HEAVINESS, at_most=2)
-    _decide(_calls_of("audit", moved), f"{limits} {impact}", _WELCH, at_most=1)
-    _decide(_calls_of("audit", moved), "*.detectable", _EXACT_T, at_most=1)
-    for text in (_STRATA, _REPLICATES):
-        _decide(f"audit {text}", "auc.p_value auc_difference.p_value", _HEAVINESS, at_most=1)
-    of_test = "by a design the degrees of freedom are those of the test"
-    _decide(_calls_of("audit", _OF_DESIGNS), "*.detectable", of_test, at_most=1, rows=3)
-    picked = f"*.gap_low *.gap_high {ratios} *.ratio_low *.ratio_high"
-    _decide(f"audit {_BEST}", picked, _WELCH, at_most=1)
+    _decide(f"audit {_WEIGHTED}", "*.detectable", _EXACT_T, at_most=5e-3)
+    of_aucs = "auc.value_low auc.value_high auc.gap_low auc.gap_high"
+    _decide(moved, of_aucs, _HEAVINESS, at_most=0.15)
+    tests = "auc.p_value auc_difference.p_value"
+    _decide(_calls_of("audit", [_STRATA, _REPLICATES]), tests, _HEAVINESS, at_most=2e-3)
+    ratios = "*_ratio.ratio_low *_ratio.ratio_high"
+    limits = f"*_difference.gap_low *_difference.gap_high {ratios}"
+    _decide(moved, limits, _WELCH, at_most=0.1)
+    _decide(_calls_of("audit", _OF_DESIGNS), "*.detectable", _OF_TEST, at_most=0.3, rows=1)
+    picked = "*.gap_low *.gap_high *.ratio_low *.ratio_high"
+    _decide(f"audit {_BEST}", picked, _WELCH, at_most=0.15)
     ends = "*.value_low *.value_high *.gap_low *.gap_high *.ratio_low *.ratio_high"
-    calls = _calls_of("audit", _CLUSTERS)
-    _decide(calls, f"{ends} *.p_value *.p_adjusted", _FACTOR, at_most=2)
-    _decide(calls, "*.reason *.detectable auc.value_low auc.value_high", _FACTOR, at_most=2, rows=3)
-    _decide("audit *Looks(*", "*.reason *.detectable", _AT_LOOKS, at_most=1, rows=3)
+    numbers = f"{ends} *.p_value *.p_adjusted *.detectable"
+    _decide(by_clusters, numbers, _FACTOR, at_most=1.1)
+    one_unit = f"{_FACTOR}; no limits of rows in one cluster"
+    _decide(by_clusters, "auc.value_low auc.value_high", one_unit, at_most=1, rows=1)
+    _decide(by_clusters, "*.reason *.detectable", _FACTOR, at_most=1, rows=3)
+    _decide("audit *Looks(*", "*.reason", _AT_LOOKS, rows=3)
     slopes = "slopes leave out rows with a score of 0 or 1, and are known"
-    _decide("audit diabetes*", "calibration_slope.*", slopes, at_most=1, rows=6)
-    _decide("audit diabetes*", "*.p_adjusted *.detectable", f"{slopes}: more tests", at_most=1)
+    _decide("audit diabetes*", "calibration_slope.*", slopes, at_most=0.1, rows=6)
+    _decide("audit diabetes*", "*.p_adjusted *.detectable", f"{slopes}: more tests", at_most=0.1)
     rank = "two gaps may be equal but for rounding, so that either comes first"
-    _decide("audit *", "*.rank", rank, rows=10)
+    _decide("audit *", "*.rank", rank, rows=1)
+    moves = "moved with the tests that it is ranked by"
+    _decide(("audit diabetes*", "audit *uneven clusters*"), "*.rank", moves, rows=10)
 
 
 for _name_decisions in (

@@ -168,28 +168,13 @@ def check_call(name: str, folder: Path, kinds: list[bool]) -> list[Result]:
 
 def compared(expected: pl.DataFrame, found: pl.DataFrame, result: Result) -> Result:
     """Add the differences of two tables to a result."""
-    for (calls, column, value), reason in GONE_ROWS.items():
-        if fnmatch(result.name, calls) and column in expected.columns:
-            height = expected.height
-            expected = expected.filter(pl.col(column).ne_missing(pl.lit(value)))
-            found = found.filter(pl.col(column).ne_missing(pl.lit(value)))
-            if height > expected.height:
-                result.notes.append(f"without rows of {column} {value!r}: {reason}")
+    expected, found = _without_gone_rows(expected, found, result)
     if expected.height != found.height:
         number = abs(expected.height - found.height)
         rows = f"{found.height} instead of {expected.height}"
-        result.differences.append(Difference("number of rows", rows=number, what=rows))
+        result.differences.append(Difference("number-of-rows", rows=number, what=rows))
         return result
-    for column in expected.columns:
-        if column not in found.columns:
-            result.differences.append(Difference(column, rows=1, what="is missing"))
-        elif expected[column].dtype != found[column].dtype:
-            types = f"{found[column].dtype} instead of {expected[column].dtype}"
-            result.notes.append(f"{column} is {types}")
-    further = [column for column in found.columns if column not in expected.columns]
-    if further:
-        result.notes.append(f"also has {', '.join(further)}")
-    columns = [column for column in expected.columns if column in found.columns]
+    columns = _columns_of_both(expected, found, result)
     columns.sort(key=lambda column: column == SENTENCE)
     if METRIC not in columns or not expected[METRIC].equals(found[METRIC]):
         result.differences.extend(_compare(expected, found, columns))
@@ -202,6 +187,33 @@ def compared(expected: pl.DataFrame, found: pl.DataFrame, result: Result) -> Res
             replace(each, column=f"{metric}.{each.column}") for each in of_metric
         )
     return result
+
+
+def _without_gone_rows(
+    expected: pl.DataFrame, found: pl.DataFrame, result: Result
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    for (calls, column, value), reason in GONE_ROWS.items():
+        if fnmatch(result.name, calls) and column in expected.columns:
+            height = expected.height
+            expected = expected.filter(pl.col(column).ne_missing(pl.lit(value)))
+            found = found.filter(pl.col(column).ne_missing(pl.lit(value)))
+            if height > expected.height:
+                result.notes.append(f"without rows of {column} {value!r}: {reason}")
+    return expected, found
+
+
+def _columns_of_both(expected: pl.DataFrame, found: pl.DataFrame, result: Result) -> list[str]:
+    """Return the columns of both tables, and note the others."""
+    for column in expected.columns:
+        if column not in found.columns:
+            result.differences.append(Difference(column, rows=1, what="is missing"))
+        elif expected[column].dtype != found[column].dtype:
+            types = f"{found[column].dtype} instead of {expected[column].dtype}"
+            result.notes.append(f"{column} is {types}")
+    further = [column for column in found.columns if column not in expected.columns]
+    if further:
+        result.notes.append(f"also has {', '.join(further)}")
+    return [column for column in expected.columns if column in found.columns]
 
 
 def _compare(expected: pl.DataFrame, found: pl.DataFrame, columns: list[str]) -> list[Difference]:
@@ -306,9 +318,9 @@ def summary_of(results: list[Result]) -> Iterator[str]:
     for (function, column), several in sorted(columns.items()):
         yield f"{function}.{column}: {_largest(several)}"
     yield "\ndecisions: tables, largest differences"
-    for each in DECISIONS:
-        covered = _largest(of_decisions[id(each)]) if id(each) in of_decisions else "nothing"
-        yield f"{each.text()}\n       covers {covered}"
+    for known in DECISIONS:
+        covered = _largest(of_decisions[id(known)]) if id(known) in of_decisions else "nothing"
+        yield f"{known.text()}\n       covers {covered}"
 
 
 Found = tuple[Difference, Result]
