@@ -21,9 +21,9 @@ from polars_wroc.threads import map_in_threads
 Codes = NDArray[np.uint16]
 # Beyond this many buckets a chunk holds too few rows of each to be efficient.
 MOST_BUCKETS = 1 << 12
-_CHUNK_ROWS, _ROWS_OF_A_BUCKET = 1 << 16, 16
+_CHUNK_ROWS, _ROWS_OF_A_BUCKET = 1 << 18, 16
 # Rows of a range that fit into the cache of a processor
-_ROWS_OF_A_RANGE = 1 << 13
+_ROWS_OF_A_RANGE = 1 << 14
 # Arrays of at least this many rows are sorted by radix.
 _RADIX_ROWS, _MOST_CODE = 1 << 10, (1 << 16) - 1
 _SAMPLED_ROWS = 1 << 14

@@ -19,7 +19,7 @@ import polars as pl
 from polars_wroc.arrays import Array, Ints, Mask, cumulate
 from polars_wroc.threads import map_in_threads
 
-_BLOCK_ROWS = 1 << 15
+_BLOCK_ROWS = 1 << 16
 
 T = TypeVar("T")
 # A type of floats in which scores came in.
@@ -398,11 +398,7 @@ def _map_batches(rows: SegmentRows, work: Callable[[_Batch], T]) -> list[tuple[I
         with np.errstate(all="ignore"):
             return segments, work(_sort_batch(rows, segments, starts[ends[0] : ends[1] + 1]))
 
-    batches = _cut_batches(starts)
-    if rows.in_order:
-        # Threads pay off for sorting; short operations on arrays only contend for the interpreter.
-        return [run(ends) for ends in batches]
-    return map_in_threads(run, batches, fewest=2)
+    return map_in_threads(run, _cut_batches(starts), fewest=2)
 
 
 def _cut_batches(starts: Ints) -> list[tuple[int, int]]:

@@ -40,7 +40,7 @@ DEGREES = 8
 # Segments of so few rows are fitted to these.
 FEW_ROWS = 2000
 # Temporary arrays of so many rows fit into the cache of a processor.
-_BLOCK_ROWS = 1 << 14
+_BLOCK_ROWS = 1 << 16
 
 
 @dataclass(frozen=True)
