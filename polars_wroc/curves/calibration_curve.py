@@ -21,7 +21,7 @@ from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design, read_design
 from polars_wroc.inputs.rows import IntoColumns
 from polars_wroc.metrics.calibration import CalibrationSums, MeanErrors, RateError, sum_calibration
-from polars_wroc.metrics.mean_sums import require_probabilities
+from polars_wroc.metrics.mean_sums import require_all_probabilities
 from polars_wroc.metrics.sampled_aucs import take_parts
 from polars_wroc.plans.queries import FrameT
 from polars_wroc.rows import (
@@ -235,8 +235,7 @@ class _Plan:
 
 
 def _measure_rows(rows: Rows, columns: Columns, plan: _Plan) -> pl.DataFrame:
-    for score in rows.scores.values():
-        require_probabilities(score)
+    require_all_probabilities(rows)
     level = rows.level(plan.level)
 
     def measure(own: Rows, segments: SegmentRows) -> Iterator[SegmentColumns]:

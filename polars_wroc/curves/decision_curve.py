@@ -14,7 +14,7 @@ from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.rows import IntoColumns
-from polars_wroc.metrics.mean_sums import require_probabilities
+from polars_wroc.metrics.mean_sums import require_all_probabilities, require_probabilities
 from polars_wroc.plans.queries import FrameT
 from polars_wroc.ranking.curve import CELLS
 from polars_wroc.rows import (
@@ -176,8 +176,7 @@ def check_net_thresholds(thresholds: object) -> list[float]:
 
 
 def _measure_rows(rows: Rows, columns: Columns, plan: BenefitPlan) -> pl.DataFrame:
-    for score in rows.scores.values():
-        require_probabilities(score)
+    require_all_probabilities(rows)
     if rows.bins is not None:
         require_probabilities(rows.bins.high)
     measure = partial(measure_benefits, plan=plan, level=rows.level(plan.level))

@@ -24,7 +24,7 @@ from polars_wroc.metrics.mean_sums import (
     ROW_LOSSES,
     MeanSums,
     read_precision,
-    require_probabilities,
+    require_all_probabilities,
     sum_values,
 )
 from polars_wroc.metrics.pairs import LOSS_SCALES
@@ -195,8 +195,7 @@ class _Measure(NamedTuple):
 
 
 def _measure_rows(rows: Rows, columns: Columns, plan: _Plan) -> pl.DataFrame:
-    for score in rows.scores.values():
-        require_probabilities(score)
+    require_all_probabilities(rows)
     level = rows.level(plan.level)
 
     def measure(own: Rows, segments: SegmentRows) -> Iterator[SegmentColumns]:

@@ -19,7 +19,7 @@ from polars_wroc.inputs.columns import AUDIT_KEYS, MODEL, IntoColumn, IntoWeight
 from polars_wroc.inputs.designs import Design
 from polars_wroc.inputs.rows import IntoColumns
 from polars_wroc.metrics.calibration import CalibrationSums, count_rows, sum_calibration
-from polars_wroc.metrics.mean_sums import require_probabilities, sum_in_units
+from polars_wroc.metrics.mean_sums import require_all_probabilities, sum_in_units
 from polars_wroc.metrics.sampled_aucs import take_parts
 from polars_wroc.plans.queries import FrameT
 from polars_wroc.rows import (
@@ -315,8 +315,7 @@ class CalibrationTest:
 
 def _require_scores(rows: Rows, test: CalibrationTest) -> None:
     if not test.equal_scores:
-        for score in rows.scores.values():
-            require_probabilities(score)
+        require_all_probabilities(rows)
 
 
 def _test_groups(rows: Rows, columns: Columns, test: CalibrationTest) -> pl.DataFrame:

@@ -23,7 +23,7 @@ from polars_wroc.inputs.designs import Design, GivenDesign, read_design
 from polars_wroc.inputs.frames import precision
 from polars_wroc.inputs.rows import IntoColumns, polars_frame
 from polars_wroc.metrics.auc_sums import auc_influences
-from polars_wroc.metrics.mean_sums import require_probabilities
+from polars_wroc.metrics.mean_sums import require_all_probabilities
 from polars_wroc.metrics.registry import Formula, Metrics, named_metrics, need_scores
 from polars_wroc.plans.config import Progress
 from polars_wroc.plans.queries import FrameT
@@ -338,8 +338,7 @@ def _sort_rows(segments: SegmentRows) -> _Curves:
 
 def _resample_rows(rows: Rows, plan: _Plan) -> pl.DataFrame:
     if need_scores(plan.formulas):
-        for score in rows.scores.values():
-            require_probabilities(score)
+        require_all_probabilities(rows)
     sample = rows.sample
     number = plan.drawing.number
     if sample is not None and sample.factors is not None:

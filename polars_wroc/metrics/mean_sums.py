@@ -11,7 +11,7 @@ from polars_wroc.arrays import Array, Mask
 from polars_wroc.inputs import arguments
 from polars_wroc.inputs.columns import SCORE, score_column
 from polars_wroc.inputs.frames import precision
-from polars_wroc.rows import Columns, Sampling, replicate_rows
+from polars_wroc.rows import Columns, Rows, Sampling, replicate_rows
 from polars_wroc.stats.designs import Influence, SamplingUnits
 from polars_wroc.stats.mean_differences import StandardizedSums, standardize
 from polars_wroc.stats.means import Mean
@@ -140,6 +140,12 @@ def require_probabilities(score: Array, argument: str = "score") -> None:
     invalid = score[(score < 0) | (score > 1)]
     if len(invalid):
         arguments.reject(argument, "be a probability, from 0 to 1", invalid[0])
+
+
+def require_all_probabilities(rows: Rows) -> None:
+    """Raise for a row with a score, by any model, that is no probability."""
+    for score in rows.scores.values():
+        require_probabilities(score)
 
 
 def read_precision(columns: Columns) -> dict[str, float]:
