@@ -317,11 +317,16 @@ def sort_into_groups(keys: pl.DataFrame, height: int) -> tuple[pl.DataFrame, Int
 
 
 class CodedGroups(NamedTuple):
-    """The groups of rows, sorted, and the number of each row's group."""
+    """The groups of rows, sorted, the number of each row's group, and the rows in each group."""
 
     keys: pl.DataFrame
     codes: Codes
-    number: int
+    sizes: Ints
+
+    @property
+    def number(self) -> int:
+        """The number of groups."""
+        return len(self.sizes)
 
 
 def _sort_by_radix(keys: pl.DataFrame) -> tuple[pl.DataFrame, Ints, Ints] | None:
@@ -334,15 +339,14 @@ def _sort_by_radix(keys: pl.DataFrame) -> tuple[pl.DataFrame, Ints, Ints] | None
         return None
     codes = groups.codes
     small = codes.astype(np.uint8) if groups.number <= _MOST_SMALL else codes
-    sizes = np.bincount(codes, minlength=groups.number)
-    return groups.keys, np.append(0, sizes.cumsum()), np.argsort(small, kind="stable")
+    return groups.keys, np.append(0, groups.sizes.cumsum()), np.argsort(small, kind="stable")
 
 
 def _code_groups(keys: pl.DataFrame, height: int) -> CodedGroups | None:
     """Return the groups of texts and whole numbers; None for other types or too many groups."""
     number = np.zeros(height, np.uint16)
     if not keys.width:
-        return CodedGroups(keys, number, 1)
+        return CodedGroups(keys, number, np.array([height]))
     values: list[pl.Series] = []
     for column in keys:
         coded = _code_values(column, _MOST_RADIX // math.prod(map(len, values)))
@@ -352,7 +356,8 @@ def _code_groups(keys: pl.DataFrame, height: int) -> CodedGroups | None:
         number = number * np.uint16(len(found)) + codes if values else codes
         values.append(found)
     shape = [*map(len, values)]
-    is_there = count_codes(number, math.prod(shape)) > 0
+    sizes = count_codes(number, math.prod(shape))
+    is_there = sizes > 0
     places = np.unravel_index(np.flatnonzero(is_there), shape)
     groups = pl.DataFrame(
         [
@@ -362,7 +367,7 @@ def _code_groups(keys: pl.DataFrame, height: int) -> CodedGroups | None:
     )
     if not is_there.all():
         number = (is_there.cumsum() - 1).astype(np.uint16)[number]
-    return CodedGroups(groups, number, groups.height)
+    return CodedGroups(groups, number, sizes[is_there])
 
 
 def _code_values(column: pl.Series, most: int) -> tuple[NDArray[np.uint16], pl.Series] | None:
